@@ -81,12 +81,12 @@ func MakeKey(name string) (Key, error) {
 }
 
 // ShortKey names what has no name of its own (a neighbour): the text itself when it fits, else its digest in hex.
-func ShortKey(text string) Key {
+func ShortKey[T string | []byte](text T) Key {
 	var k Key
 	if len(text) >= NameSize {
 		var sum [8]byte
 		binary.BigEndian.PutUint64(sum[:], DigestOf([]byte(text)))
-		text = hex.EncodeToString(sum[:])
+		text = T(hex.EncodeToString(sum[:]))
 	}
 	copy(k[:], text)
 	return k

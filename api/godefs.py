@@ -20,6 +20,7 @@ SPECIAL = {
     "qinq": "QinQ",
     "pppoe": "PPPoE",
     "gtsm": "GTSM",
+    "dnn": "DNN",
     "nptv6": "NPTv6",
     "API_NAME": "NameSize",
     "API_TEXT": "TextSize",

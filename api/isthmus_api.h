@@ -144,6 +144,7 @@ enum api_part {
 	API_PART_CLONE_ROW = 153,
 	API_PART_GTSM_ROW = 154,
 	API_PART_CHANNEL_ROW = 155,
+	API_PART_TRAFFIC_ROW = 156,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -289,12 +290,15 @@ struct api_engine {
 	uint32_t punt_line_rate; // behind both tags
 	uint32_t punt_s_tag_rate;
 	uint32_t punt_port_rate;
+	uint32_t max_traffic; // rows of API_TABLE_TRAFFIC; 0: API_TRAFFIC
+	uint32_t pad6;
 };
 #define API_CHANNEL_KIB 4096u
 #define API_PUNT_SUBSCRIBER 40u
 #define API_PUNT_LINE 100u
 #define API_PUNT_S_TAG 5000u
 #define API_PUNT_PORT 50000u
+#define API_TRAFFIC 256u // what max_traffic 0 means
 #define API_FLOW_IDLE 60u // what flow_idle 0 means
 #define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
@@ -878,6 +882,7 @@ struct api_session {
 	uint16_t lcp_interval; // seconds; 0: none are sent
 	uint8_t lcp_count; // 0 with an interval: 3
 	uint8_t lcp_opened; // 1: LCP is open, the data plane answers; 0: its echoes go to the control plane
+	char dnn[API_NAME]; // under which they count in API_TABLE_TRAFFIC; cut, where it is longer
 };
 
 // ---- events ----------------------------------------------------------------------------------------------------------
@@ -1024,13 +1029,16 @@ enum api_table {
 	API_TABLE_CLONE = 25,
 	API_TABLE_GTSM = 26,
 	API_TABLE_CHANNEL = 27, // of frames between subscribers and the control plane
+	API_TABLE_TRAFFIC = 28,
 	API_TABLE_COUNT = 28,
 };
 
 struct api_stats_request {
 	uint32_t table; // enum api_table
 	uint32_t limit; // rows, 0: all
-	char key[API_NAME]; // one object's rows; empty: all
+	// One object's rows; empty: all. SESSION, RULE: a UE address, too. ROUTE: a prefix, or an address that it leads
+	// to.
+	char key[API_NAME];
 };
 
 // ---- traces ------------------------------------------------------------------------------------------------------
@@ -1265,12 +1273,19 @@ struct api_session_row {
 	uint64_t buffered; // packets that wait now
 };
 
+#define API_NO_QFI UINT32_MAX // in rows
+
 struct api_rule_row {
 	char session[API_NAME];
 	uint32_t pdr, far, precedence, source, destination, action;
 	uint32_t teid_local, teid_peer;
 	struct api_address local, peer;
 	uint64_t packets, bytes, dropped, buffered;
+	uint32_t qers, urrs; // used entries below: ids
+	uint32_t qer[API_PDR_QERS];
+	uint32_t urr[API_PDR_URRS];
+	uint32_t qfi; // API_NO_QFI: none
+	uint32_t pad;
 };
 
 // Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).
@@ -1361,6 +1376,15 @@ struct api_channel_row {
 	uint64_t over_subscriber, over_line, over_s_tag, over_port;
 	uint64_t full; // dropped: there was no room
 	uint64_t refused; // up: nobody reads the channel; down: not for an access port, or malformed
+};
+
+// What rules forwarded, gone sessions' included: each packet is in one row. Counts are some seconds old.
+struct api_traffic_row {
+	char instance[API_NAME]; // by which packets came; empty: none, or any
+	char dnn[API_NAME]; // of the session; empty: none
+	uint32_t qfi; // of the rule; API_NO_QFI: none
+	uint32_t other; // 1: what found no row of its own; the names are empty
+	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 };
 
 struct api_route_row {

@@ -27,6 +27,7 @@ static const struct api_layout_step api_engine_steps[] = {
 	{160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1},
 	{176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d},
 	{192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71},
+	{208, 0x34668d41}, {212, 0xe782d45e},
 };
 static const struct api_layout_step api_port_steps[] = {
 	{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835},
@@ -77,7 +78,7 @@ static const struct api_layout_step api_session_steps[] = {
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
 	{328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc},
-	{367, 0x0af6f1a8}, {368, 0x1259da77},
+	{367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -306,7 +307,9 @@ static const struct api_layout_step api_rule_row_steps[] = {
 	{32, 0xbd976420}, {36, 0x3924b39d}, {40, 0xa9aa1205}, {44, 0xa12cd79b},
 	{48, 0x13fca956}, {52, 0xe7dca63e}, {56, 0x952b4f89}, {60, 0x30ce5b8c},
 	{64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d},
-	{120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616},
+	{120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}, {140, 0x7406e08d},
+	{144, 0x9923d934}, {160, 0x206379ae}, {176, 0x885cb6db}, {180, 0xc8092bb5},
+	{184, 0x0f24fe57},
 };
 static const struct api_layout_step api_urr_row_steps[] = {
 	{32, 0xbd976420}, {36, 0xa3c714e2}, {40, 0x539fe41a}, {64, 0xaab5f51e},
@@ -359,9 +362,13 @@ static const struct api_layout_step api_channel_row_steps[] = {
 	{32, 0xfb7a437b}, {40, 0x04d54d3f}, {48, 0xbd08a5df}, {56, 0xbe77d373},
 	{64, 0x1bc879ce}, {72, 0x7e489853}, {80, 0x140fdac2}, {88, 0xa59882f1},
 };
+static const struct api_layout_step api_traffic_row_steps[] = {
+	{32, 0x5e6a843f}, {64, 0xfad41f2d}, {68, 0x31838495}, {72, 0x96e67a51},
+	{80, 0xf206fe96}, {88, 0xce223922}, {96, 0xad9033c3}, {104, 0xdbe3f407},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
-	{"api_engine", api_engine_steps, API_PART_ENGINE, 36},
+	{"api_engine", api_engine_steps, API_PART_ENGINE, 38},
 	{"api_port", api_port_steps, API_PART_PORT, 16},
 	{"api_interface", api_interface_steps, API_PART_INTERFACE, 8},
 	{"api_route", api_route_steps, API_PART_ROUTE, 6},
@@ -371,7 +378,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
 	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 34},
+	{"api_session", api_session_steps, API_PART_SESSION, 35},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
@@ -422,7 +429,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_synth_row", api_synth_row_steps, API_PART_SYNTH_ROW, 12},
 	{"api_total_row", api_total_row_steps, API_PART_TOTAL_ROW, 12},
 	{"api_path_row", api_path_row_steps, API_PART_PATH_ROW, 9},
-	{"api_rule_row", api_rule_row_steps, API_PART_RULE_ROW, 15},
+	{"api_rule_row", api_rule_row_steps, API_PART_RULE_ROW, 21},
 	{"api_urr_row", api_urr_row_steps, API_PART_URR_ROW, 8},
 	{"api_instance_row", api_instance_row_steps, API_PART_INSTANCE_ROW, 7},
 	{"api_event_row", api_event_row_steps, API_PART_EVENT_ROW, 6},
@@ -435,6 +442,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_clone_row", api_clone_row_steps, API_PART_CLONE_ROW, 12},
 	{"api_gtsm_row", api_gtsm_row_steps, API_PART_GTSM_ROW, 5},
 	{"api_channel_row", api_channel_row_steps, API_PART_CHANNEL_ROW, 8},
+	{"api_traffic_row", api_traffic_row_steps, API_PART_TRAFFIC_ROW, 8},
 };
 
 #endif

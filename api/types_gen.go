@@ -94,6 +94,7 @@ const (
 	PartCloneRow                  = 0x99
 	PartGTSMRow                   = 0x9a
 	PartChannelRow                = 0x9b
+	PartTrafficRow                = 0x9c
 	RuleNone                      = 0x0
 	RulePDR                       = 0x1
 	RuleFAR                       = 0x2
@@ -207,6 +208,7 @@ const (
 	TableClone                    = 0x19
 	TableGTSM                     = 0x1a
 	TableChannel                  = 0x1b
+	TableTraffic                  = 0x1c
 	TableCount                    = 0x1c
 	TraceByAddress                = 0x1
 	TraceByTEID                   = 0x2
@@ -253,6 +255,7 @@ const (
 	PuntLine                      = 0x64
 	PuntSTag                      = 0x1388
 	PuntPort                      = 0xc350
+	Traffic                       = 0x100
 	FlowIdle                      = 0x3c
 	Routes                        = 0x140000
 	EngineDropUEGTPU              = 0x1
@@ -377,6 +380,7 @@ const (
 	ChannelMost                   = 0x8000
 	OffloadWhy                    = 0x80
 	CloneWhy                      = 0x80
+	NoQFI                         = 0xffffffff
 )
 
 type Header struct {
@@ -506,9 +510,11 @@ type Engine struct {
 	PuntLineRate        uint32
 	PuntSTagRate        uint32
 	PuntPortRate        uint32
+	MaxTraffic          uint32
+	Pad6                uint32
 }
 
-const SizeofEngine = 0xcc
+const SizeofEngine = 0xd4
 
 type PortMember struct {
 	Driver  [32]byte
@@ -915,9 +921,10 @@ type Session struct {
 	LCPInterval  uint16
 	LCPCount     byte
 	LCPOpened    byte
+	DNN          [32]byte
 }
 
-const SizeofSession = 0x170
+const SizeofSession = 0x190
 
 type Usage struct {
 	SEID        uint64
@@ -1271,9 +1278,15 @@ type RuleRow struct {
 	Bytes       uint64
 	Dropped     uint64
 	Buffered    uint64
+	QERs        uint32
+	URRs        uint32
+	QER         [4]uint32
+	URR         [4]uint32
+	QFI         uint32
+	Pad         uint32
 }
 
-const SizeofRuleRow = 0x88
+const SizeofRuleRow = 0xb8
 
 type URRRow struct {
 	Session   [32]byte
@@ -1419,6 +1432,19 @@ type ChannelRow struct {
 }
 
 const SizeofChannelRow = 0x58
+
+type TrafficRow struct {
+	Instance        [32]byte
+	DNN             [32]byte
+	QFI             uint32
+	Other           uint32
+	UplinkPackets   uint64
+	UplinkBytes     uint64
+	DownlinkPackets uint64
+	DownlinkBytes   uint64
+}
+
+const SizeofTrafficRow = 0x68
 
 type RouteRow struct {
 	Prefix    Address
@@ -1647,8 +1673,10 @@ func (*GTSMRow) PartNumber() uint16 { return PartGTSMRow }
 
 func (*ChannelRow) PartNumber() uint16 { return PartChannelRow }
 
+func (*TrafficRow) PartNumber() uint16 { return PartTrafficRow }
+
 var layoutParts = []layoutPart{
-	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d}, {192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71}}},
+	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d}, {192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71}, {208, 0x34668d41}, {212, 0xe782d45e}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}, {2664, 0x93788ce2}, {2668, 0xbd78898e}}},
 	{"api_interface", PartInterface, []layoutStep{{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c}, {200, 0x03b52451}, {204, 0x910367c9}, {208, 0xa52b749a}, {240, 0x4bef2283}}},
 	{"api_route", PartRoute, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {104, 0x38b35283}, {108, 0xefc12992}, {112, 0x93cf105a}}},
@@ -1658,7 +1686,7 @@ var layoutParts = []layoutPart{
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
-	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}}},
+	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
@@ -1709,7 +1737,7 @@ var layoutParts = []layoutPart{
 	{"api_synth_row", PartSynthRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x12745e4e}, {48, 0xefa42460}, {56, 0x12c37ff6}, {64, 0xc864c7f9}, {72, 0x57ccac0b}, {80, 0xf36d96a4}, {88, 0x1b270249}, {96, 0x00c8b4c1}, {352, 0xbf1f5373}, {356, 0x80c7d80f}, {360, 0x3aff1a80}}},
 	{"api_total_row", PartTotalRow, []layoutStep{{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db}, {40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203}, {72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8}}},
 	{"api_path_row", PartPathRow, []layoutStep{{32, 0xfb7a437b}, {52, 0x0b86f53f}, {72, 0x8c79b892}, {80, 0x63ea2926}, {88, 0xf642948a}, {96, 0x9c7fa822}, {104, 0xf5e52fd4}, {108, 0x7b0d8f46}, {112, 0x521b3246}}},
-	{"api_rule_row", PartRuleRow, []layoutStep{{32, 0xbd976420}, {36, 0x3924b39d}, {40, 0xa9aa1205}, {44, 0xa12cd79b}, {48, 0x13fca956}, {52, 0xe7dca63e}, {56, 0x952b4f89}, {60, 0x30ce5b8c}, {64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d}, {120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}}},
+	{"api_rule_row", PartRuleRow, []layoutStep{{32, 0xbd976420}, {36, 0x3924b39d}, {40, 0xa9aa1205}, {44, 0xa12cd79b}, {48, 0x13fca956}, {52, 0xe7dca63e}, {56, 0x952b4f89}, {60, 0x30ce5b8c}, {64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d}, {120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}, {140, 0x7406e08d}, {144, 0x9923d934}, {160, 0x206379ae}, {176, 0x885cb6db}, {180, 0xc8092bb5}, {184, 0x0f24fe57}}},
 	{"api_urr_row", PartURRRow, []layoutStep{{32, 0xbd976420}, {36, 0xa3c714e2}, {40, 0x539fe41a}, {64, 0xaab5f51e}, {88, 0x17e5fc4e}, {112, 0x0fae283d}, {116, 0x6f4a5941}, {120, 0x179cca20}}},
 	{"api_instance_row", PartInstanceRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x86eefa18}, {40, 0x88e23a62}, {44, 0xfa530361}, {48, 0xb128fc0e}, {56, 0x91f38946}, {64, 0xdb755f47}}},
 	{"api_event_row", PartEventRow, []layoutStep{{4, 0x4a755ded}, {8, 0xead1f698}, {16, 0x4a4b220d}, {24, 0x5a401f8d}, {32, 0xf327f4f4}, {40, 0xf6bf5375}}},
@@ -1722,4 +1750,5 @@ var layoutParts = []layoutPart{
 	{"api_clone_row", PartCloneRow, []layoutStep{{32, 0xfb7a437b}, {48, 0x7379417b}, {304, 0xe647f95e}, {308, 0xc3a2e9ed}, {312, 0xa8a1aad6}, {316, 0x525d1a74}, {320, 0xf1a61d4f}, {328, 0x583bed46}, {336, 0x7668ccd6}, {344, 0x862f3fd7}, {352, 0xfe3cfab5}, {480, 0xe3448cd2}}},
 	{"api_gtsm_row", PartGTSMRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d}, {56, 0xc66d6cbc}}},
 	{"api_channel_row", PartChannelRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x04d54d3f}, {48, 0xbd08a5df}, {56, 0xbe77d373}, {64, 0x1bc879ce}, {72, 0x7e489853}, {80, 0x140fdac2}, {88, 0xa59882f1}}},
+	{"api_traffic_row", PartTrafficRow, []layoutStep{{32, 0x5e6a843f}, {64, 0xfad41f2d}, {68, 0x31838495}, {72, 0x96e67a51}, {80, 0xf206fe96}, {88, 0xce223922}, {96, 0xad9033c3}, {104, 0xdbe3f407}}},
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Routes from the kernel into the data plane, by netlink: bench/netlink.sh [ROUTES] (default 200,000; root; two CPUs).
 # A writer (test/lib/routes.py) puts them into the namespace of a clone and takes them away; both processes of the product
-# run. It says how many a second the kernel took, and how many came into the data plane, from the first to the last.
+# run. It says how many a second the kernel took, how many came into the data plane, from the first to the last, and
+# what one cost the processes' CPUs, however loaded the machine is (the data plane's worker sleeps where it can).
 # BUILD names another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
@@ -35,17 +36,27 @@ now() { date +%s%N; }
 # usage: rate NS
 rate() { echo "$((routes * 1000000 / ($1 / 1000))) routes/s"; }
 
+# usage: process_id FIELD
+process_id() { isthmus status -j | jq ".$1"; }
+# usage: spent PID...: of a process' threads together, or of one thread (/proc/N/task/N), in ms
+spent() { awk '{sum += ($14 + $15) * 10} END {print sum}' "$@"; }
+
 # usage: change VERB WANTED
 change() {
-	local began kernel sent all there changes
+	local began kernel sent all there changes control plane control_ms plane_ms
+	control=/proc/$(process_id pid)/stat plane=/proc/$(process_id dp_pid)/task/$(process_id dp_pid)/stat
+	control_ms=$(spent "$control") plane_ms=$(spent "$plane")
 	sent=$(($(held | cut -d' ' -f2) + routes))
 	read -r began kernel < <(write fabric "$1")
 	until read -r there changes < <(held) && ((there == $2 && changes >= sent)); do
 		((($(now) - began) / 1000000000 < 300)) || fail "$there routes after $changes changes"
-		sleep 0.01
+		sleep 0.05 # asking costs, too
 	done
 	all=$(($(now) - began))
-	echo "$1 $routes routes: into the data plane $(rate $all); the kernel beside it took $kernel/s"
+	control_ms=$(($(spent "$control") - control_ms)) plane_ms=$(($(spent "$plane") - plane_ms))
+	echo "$1 $routes routes: into the data plane $(rate $all); the kernel beside it took $kernel/s;" \
+		"CPU time of a change: control plane $((control_ms * 1000000 / routes)) ns," \
+		"data plane's control thread $((plane_ms * 1000000 / routes)) ns"
 }
 
 echo "a namespace that nobody follows: add $(write alone add | cut -d' ' -f2)/s, \

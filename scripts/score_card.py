@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 6}
+ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 6, "R": 16}
 faults = []
 
 
@@ -73,7 +73,7 @@ def check_tests(where, text):
 def check_card():
     seen = []
     for number, cells in table_rows("docs/robustness.md"):
-        if not re.fullmatch(r"[PAGBM]\d+", cells[0]):
+        if not re.fullmatch(r"[PAGBMR]\d+", cells[0]):
             continue
         where = f"docs/robustness.md:{number}: {cells[0]}"
         seen.append(cells[0])

@@ -12,6 +12,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/alert"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/metrics"
 )
 
 // How often the data plane is looked at for events, and paths and counts of sessions are; the tables are short.
@@ -69,6 +70,13 @@ func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Fi
 	}
 	if err != nil {
 		return nil, err
+	}
+	var queues []api.SchedulerRow
+	if err := read(ctx, c, api.TableScheduler, &queues); err != nil {
+		return nil, err
+	}
+	for _, q := range metrics.ByClass(queues) {
+		a.measures.Depth(q.Port, q.Class, uint64(q.Queued))
 	}
 	f.Limits = a.limits(totals, holders, nats)
 	return f, nil

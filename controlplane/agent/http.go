@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"isthmus/api"
@@ -83,8 +82,8 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 	}
 	defer places.leave()
 	v, next, err := table.Select(r.Context(), c, a.control, query)
-	if next > 0 {
-		w.Header().Set(NextAfter, strconv.FormatUint(uint64(next), 10))
+	if next != (view.Cursor{}) {
+		w.Header().Set(NextAfter, next.String())
 	}
 	answer(w, v, err)
 }

@@ -155,12 +155,18 @@ func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) 
 // retryKernel gives what was left out another chance.
 func (a *Agent) retryKernel() {
 	if len(a.overlayOf.Clones) > 0 {
-		a.overlay.Update(kernel.Changes{All: true, State: a.kernel.State()})
+		st := a.kernel.State()
+		a.overlay.Update(kernel.Changes{All: &st})
 	}
 	a.describeKernel()
 }
 
 func (a *Agent) describeKernel() {
 	a.state.Kernel = a.kernel.Status()
+	before := a.state.KernelRefused
 	a.state.KernelRefused, a.state.KernelWhy = a.overlay.Refused()
+	if before == 0 && a.state.KernelRefused > 0 {
+		a.log.Warn("a part of what the kernel has is left out", "objects", a.state.KernelRefused,
+			"why", a.state.KernelWhy)
+	}
 }

@@ -34,7 +34,7 @@ func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 		st.Routes[d] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
 	}
 	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
-		a.overlay.Update(kernel.Changes{All: true, State: st})
+		a.overlay.Update(kernel.Changes{All: &st})
 		if c := a.client.Load(); c != nil && !a.sendOverlay(ctx, c) {
 			a.reconcile(ctx, false)
 		}

@@ -133,6 +133,7 @@ func fill(s *dptest.Server) {
 	rowOf[api.CloneRow](s, api.TableClone)
 	rowOf[api.GTSMRow](s, api.TableGTSM)
 	rowOf[api.ChannelRow](s, api.TableChannel)
+	rowOf[api.TrafficRow](s, api.TableTraffic)
 }
 
 // Every answer of a running agent is as the document says.

@@ -26,6 +26,13 @@ func TestBrowserSignsInAndOut(t *testing.T) {
 	b := pagetest.Start(t)
 	b.Size(375, 800, "light")
 	b.Open("https://" + s.address + "/")
+	b.Until("the form", `location.pathname === "/login" && document.getElementById("token")`)
+	pagetest.Eval[string](b, `(() => { document.getElementById("token").value = "isthmus_wrong";
+		document.querySelector("form button").click(); return ""; })()`)
+	b.Until("words about the token", `location.hash === "#unknown" &&
+		document.getElementById("unknown")?.offsetHeight > 0 &&
+		document.getElementById("often").offsetHeight === 0`)
+	testkit.Equal(t, b.Overflow(), 0, "columns wider than a telephone")
 	for _, test := range []struct {
 		token, name string
 		traces      bool

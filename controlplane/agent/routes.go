@@ -124,7 +124,7 @@ func showOperation(t *view.Table) openapi.Operation {
 	}
 	o.Headers = map[string]string{NextAfter: "There are more rows: `after` for the next request."}
 	o.Query = append(o.Query, whole("limit", "rows at most; 0: all"),
-		whole("after", "rows to pass over, from "+NextAfter))
+		text("after", "rows to pass over, from "+NextAfter))
 	o.Query = append(o.Query, openapi.Parameter{Name: "where", Names: fields,
 		Text: "FIELD=VALUE, with VALUE, TEXT*, *TEXT, *TEXT*, !VALUE, <NUMBER or >NUMBER; all conditions hold"})
 	return o

@@ -68,6 +68,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
 	err = orRead(err, ctx, c, api.TableMirror, &s.Mirrors)
 	err = orRead(err, ctx, c, api.TableCounter, &s.Counters)
+	err = orRead(err, ctx, c, api.TableTraffic, &s.Traffic)
 	err = orRead(err, ctx, c, api.TableScheduler, &s.Schedulers)
 	if a.mobile != nil {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)

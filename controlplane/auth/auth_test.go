@@ -35,6 +35,11 @@ func guarded(t testing.TB) (g *Guard, h http.Handler, read, operate string) {
 	mux.HandleFunc("/v1/whoami", WhoAmI)
 	self := http.HandlerFunc(WhoAmI)
 	mux.Handle("GET /read", Require(Read, self))
+	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
 	mux.Handle("POST /change", Require(Operate, self))
 	return g, g.Handler(mux), read, operate
 }
@@ -173,6 +178,60 @@ func TestLogin(t *testing.T) {
 	cookie = "Cookie: isthmus=" + w.Result().Cookies()[0].Value
 	g.Configure(Settings{})
 	testkit.Equal(t, ask(h, "GET /read", "", "", cookie).Code, 401, "after its token was taken out")
+}
+
+// A form's wrong token leads to the page that says so, and too many of them to its other words.
+func TestWrongTokenInAForm(t *testing.T) {
+	_, h, _, _ := guarded(t)
+	form := []string{"Content-Type: application/x-www-form-urlencoded", "Origin: https://127.0.0.1:9443"}
+	var last string
+	for i := range 2 * failuresAllowed {
+		w := ask(h, "POST /v1/login", "", "token=isthmus_x", form...)
+		last = w.Header().Get("Location")
+		testkit.ErrorIf(t, w.Code != 303 || i == 0 && last != "/login#unknown", "%d: %d %s", i, w.Code, last)
+		testkit.Equal(t, len(w.Result().Cookies()), 0, "cookies")
+		testkit.ErrorIf(t, strings.Contains(w.Body.String(), "error"), "%s", w.Body)
+	}
+	testkit.Equal(t, last, "/login#often", "after many")
+}
+
+// Signing out ends the streams of the same login's tabs, and no others.
+func TestLogoutEndsStreams(t *testing.T) {
+	g, h, read, _ := guarded(t)
+	body, _ := json.Marshal(Given{read})
+	login := func() string {
+		w := ask(h, "POST /v1/login", "", string(body), "Content-Type: application/json")
+		return "Cookie: isthmus=" + w.Result().Cookies()[0].Value
+	}
+	mine, other := login(), login()
+	ended := make(chan string, 2)
+	for _, cookie := range []string{mine, other} {
+		go func() {
+			ask(h, "GET /stream", "", "", cookie)
+			ended <- cookie
+		}()
+	}
+	streams := func() int {
+		g.open.lock.Lock()
+		defer g.open.lock.Unlock()
+		return len(g.open.by)
+	}
+	testkit.Until(t, "both streams", func() bool { return streams() == 2 })
+	ask(h, "POST /v1/logout", "", "", mine, "Isthmus-Client: 1")
+	testkit.Equal(t, <-ended, mine, "stream that ended")
+	testkit.Equal(t, streams(), 1, "streams left")
+	ask(h, "POST /v1/logout", "", "", other, "Isthmus-Client: 1")
+	<-ended
+}
+
+// Who logs in without end takes no other token's login.
+func TestLoginsAreFair(t *testing.T) {
+	var l logins
+	kept := l.add(Token{Name: "quiet"})
+	for range 2 * maxLogins {
+		l.add(Token{Name: "loud"})
+	}
+	testkit.ErrorIf(t, l.find(kept) == nil || len(l.by) != maxLogins, "%d logins", len(l.by))
 }
 
 func TestLoginsAreBounded(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"isthmus/controlplane/events"
 )
 
+const unknownToken = "the token is not known"
+
 // Guard stands before what is served by TCP.
 type Guard struct {
 	settings atomic.Pointer[Settings]
@@ -61,17 +63,17 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 		}
 		id, ok := g.identify(r)
 		if !ok {
-			g.turnAway(w, r, http.StatusUnauthorized, "the token is not known")
+			g.turnAway(w, r, http.StatusUnauthorized, unknownToken)
 			return
 		}
 		ctx := With(r.Context(), id)
 		if id.token != nil {
 			var done func()
-			ctx, done = g.open.enter(ctx, *id.token)
+			ctx, done = g.open.enter(ctx, id.token)
 			defer done()
 			// Configure may have been since identify; behind enter it ends what has a token that is gone.
 			if !slices.Contains(g.settings.Load().Tokens, *id.token) {
-				g.turnAway(w, r, http.StatusUnauthorized, "the token is not known")
+				g.turnAway(w, r, http.StatusUnauthorized, unknownToken)
 				return
 			}
 		}

@@ -29,7 +29,7 @@ type Given struct {
 const (
 	cookieName   = "isthmus"
 	loginTime    = 12 * time.Hour
-	maxLogins    = 256 // the oldest makes room
+	maxLogins    = 256 // the oldest of the token that has most makes room
 	maxLoginBody = 1 << 10
 )
 
@@ -70,23 +70,36 @@ func (l *logins) add(t Token) (cookie string) {
 		l.by = map[cookieHash]*login{}
 	}
 	if len(l.by) >= maxLogins {
-		var oldest cookieHash
-		var first time.Time
-		for h, in := range l.by {
-			if first.IsZero() || in.until.Before(first) {
-				oldest, first = h, in.until
-			}
-		}
-		delete(l.by, oldest)
+		l.makeRoom()
 	}
 	l.by[sha256.Sum256([]byte(cookie))] = &login{t, time.Now().Add(loginTime)}
 	return cookie
 }
 
-func (l *logins) remove(cookie string) {
+func (l *logins) makeRoom() {
+	count, most := map[Token]int{}, 0
+	for _, in := range l.by {
+		count[in.token]++
+		most = max(most, count[in.token])
+	}
+	var oldest cookieHash
+	var first time.Time
+	for h, in := range l.by {
+		if count[in.token] == most && (first.IsZero() || in.until.Before(first)) {
+			oldest, first = h, in.until
+		}
+	}
+	delete(l.by, oldest)
+}
+
+// remove returns the login that the cookie had, nil when it had none.
+func (l *logins) remove(cookie string) *login {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	delete(l.by, sha256.Sum256([]byte(cookie)))
+	h := cookieHash(sha256.Sum256([]byte(cookie)))
+	in := l.by[h]
+	delete(l.by, h)
+	return in
 }
 
 // keep ends the logins of tokens that are not there any more.
@@ -100,13 +113,41 @@ func (l *logins) keep(tokens []Token) {
 	}
 }
 
+// Where the page of the form says why nobody was let in.
+const (
+	loginUnknown = "/login#unknown"
+	loginOften   = "/login#often"
+)
+
+// formAnswer is the answer to a browser's form: in place of a refusal, the page that has it in words.
+type formAnswer struct {
+	http.ResponseWriter
+	r *http.Request
+}
+
+// WriteHeader is of http.ResponseWriter.
+func (f *formAnswer) WriteHeader(status int) {
+	to := loginUnknown
+	if status == http.StatusTooManyRequests {
+		to = loginOften
+	}
+	f.Header().Del("Content-Type")
+	http.Redirect(f.ResponseWriter, f.r, to, http.StatusSeeOther)
+}
+
+// Write is of http.ResponseWriter.
+func (f *formAnswer) Write(b []byte) (int, error) { return len(b), nil }
+
 // Login exchanges a token for a cookie that scripts cannot read and other sites' pages cannot send. A form is sent on
 // to the page.
 func (g *Guard) Login(w http.ResponseWriter, r *http.Request) {
 	token, form, err := givenToken(w, r)
 	t := find(g.settings.Load().Tokens, token)
 	if err != nil || t == nil {
-		g.turnAway(w, r, http.StatusUnauthorized, "the token is not known")
+		if form {
+			w = &formAnswer{ResponseWriter: w, r: r}
+		}
+		g.turnAway(w, r, http.StatusUnauthorized, unknownToken)
 		return
 	}
 	http.SetCookie(w, cookie(r, g.logins.add(*t), int(loginTime.Seconds())))
@@ -131,10 +172,12 @@ func givenToken(w http.ResponseWriter, r *http.Request) (token string, form bool
 	return strings.TrimSpace(given.Token), false, err
 }
 
-// Logout ends the login.
+// Logout ends the login, and the streams of all its tabs.
 func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
-		g.logins.remove(c.Value)
+		if in := g.logins.remove(c.Value); in != nil {
+			g.open.end(&in.token)
+		}
 	}
 	http.SetCookie(w, cookie(r, "", -1))
 	answerIdentity(w, Identity{}, "")

@@ -18,12 +18,12 @@ type open struct {
 }
 
 type opened struct {
-	token  Token
+	token  *Token // of a cookie: its login's own
 	cancel context.CancelFunc
 }
 
 // enter returns the context in which a request of the token is answered, and what ends that.
-func (o *open) enter(ctx context.Context, t Token) (context.Context, func()) {
+func (o *open) enter(ctx context.Context, t *Token) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -50,7 +50,18 @@ func (o *open) keep(tokens []Token) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	for _, r := range o.by {
-		if !slices.Contains(tokens, r.token) {
+		if !slices.Contains(tokens, *r.token) {
+			time.AfterFunc(grace, r.cancel)
+		}
+	}
+}
+
+// end ends the requests of one login. The one that asks for it is answered.
+func (o *open) end(t *Token) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	for _, r := range o.by {
+		if r.token == t {
 			time.AfterFunc(grace, r.cancel)
 		}
 	}

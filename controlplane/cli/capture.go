@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,9 +23,9 @@ import (
 )
 
 // rows reads a table of show, or a list of the running configuration.
-func (e *env) rows(ctx context.Context, table string, to any) error {
+func (e *env) rows(ctx context.Context, table string, query url.Values, to any) error {
 	if table != "interfaces" && table != "instances" {
-		data, err := e.Call(ctx, "GET", "/v1/show/"+table, nil, nil)
+		data, err := e.Call(ctx, "GET", "/v1/show/"+table, query, nil)
 		if err != nil {
 			return err
 		}
@@ -178,7 +179,7 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 		return err
 	}
 	var ports []struct{ Name, MAC string }
-	if err := e.rows(cmd.Context(), "port", &ports); err != nil {
+	if err := e.rows(cmd.Context(), "port", nil, &ports); err != nil {
 		return err
 	}
 	macs := map[string]string{}

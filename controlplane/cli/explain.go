@@ -4,6 +4,7 @@ package cli
 
 import (
 	"errors"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -52,8 +53,8 @@ func explainCommand(e *env) *cobra.Command {
 			}
 			frame, err = trace.FirstFrame(args[0], &want.Port)
 		} else {
-			frame, err = want.Frame(func(table string, rows any) error {
-				return e.rows(cmd.Context(), table, rows)
+			frame, err = want.Frame(func(table string, query url.Values, rows any) error {
+				return e.rows(cmd.Context(), table, query, rows)
 			})
 		}
 		if err != nil {

@@ -33,7 +33,8 @@ func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
 	f.StringVar(&s.query.UE, "ue", "", "packets from or to this address or prefix, inside a tunnel too")
 	f.StringVar(&s.teid, "teid", "", "G-PDUs with this TEID (0x...)")
 	f.StringVar(&s.query.Port, "port", "", "packets that came in by this port")
-	f.StringVar(&s.flow, "flow", "", "packets of this flow, both ways: PROTOCOL,ADDRESS:PORT,ADDRESS:PORT")
+	f.StringVar(&s.flow, "flow", "", "packets of this flow, both ways: PROTOCOL,ADDRESS:PORT,ADDRESS:PORT; "+
+		"the UE's end first costs least")
 	f.StringVar(&s.query.Filter, "filter", "",
 		"packets that this expression of pcap-filter(7) takes: frame, IP packet, or the one in the tunnel")
 	f.Uint32Var(&s.query.Sample, "sample", 0, "one packet of so many (0: all)")
@@ -65,33 +66,35 @@ func (s *selection) finish() error {
 	if s.flow == "" {
 		return nil
 	}
-	text, err := flowFilter(s.flow)
+	text, one, err := flowFilter(s.flow)
 	if err == nil && q.Filter != "" {
 		text = "(" + q.Filter + ") and " + text
 	}
-	q.Filter = text
+	if q.Filter = text; q.UE == "" && q.TEID == 0 && q.Session == "" {
+		q.UE = one // the data plane looks at packets of this address alone
+	}
 	return err
 }
 
-// flowFilter is a 5-tuple as an expression.
-func flowFilter(flow string) (string, error) {
+// flowFilter is a 5-tuple as an expression, and one of its addresses: the first.
+func flowFilter(flow string) (expression, one string, err error) {
 	part := strings.Split(flow, ",")
 	if len(part) != 3 {
-		return "", fmt.Errorf("--flow %q is not PROTOCOL,ADDRESS:PORT,ADDRESS:PORT", flow)
+		return "", "", fmt.Errorf("--flow %q is not PROTOCOL,ADDRESS:PORT,ADDRESS:PORT", flow)
 	}
 	a, aPort, errA := net.SplitHostPort(part[1])
 	b, bPort, errB := net.SplitHostPort(part[2])
 	if errA != nil || errB != nil || net.ParseIP(a) == nil || net.ParseIP(b) == nil {
-		return "", fmt.Errorf("--flow %q: its ends are ADDRESS:PORT", flow)
+		return "", "", fmt.Errorf("--flow %q: its ends are ADDRESS:PORT", flow)
 	}
 	proto := part[0]
 	if proto != "tcp" && proto != "udp" && proto != "sctp" {
-		return "", fmt.Errorf("--flow %q: tcp, udp or sctp", flow)
+		return "", "", fmt.Errorf("--flow %q: tcp, udp or sctp", flow)
 	}
 	way := func(x, xp, y, yp string) string {
 		return fmt.Sprintf("(src host %s and src port %s and dst host %s and dst port %s)", x, xp, y, yp)
 	}
-	return fmt.Sprintf("%s and (%s or %s)", proto, way(a, aPort, b, bPort), way(b, bPort, a, aPort)), nil
+	return fmt.Sprintf("%s and (%s or %s)", proto, way(a, aPort, b, bPort), way(b, bPort, a, aPort)), a, nil
 }
 
 const traceLong = `Follows chosen packets through the live data plane and prints, for each, the stages that it passed,

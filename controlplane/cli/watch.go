@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,7 +28,7 @@ const leastInterval = 100 * time.Millisecond
 // choice is which rows are shown, and in which order. The server looks for those; the order is ours.
 type choice struct {
 	where []string
-	after uint32
+	after string
 	sort  string
 	top   int
 	most  int // rows
@@ -39,7 +38,7 @@ func (c *choice) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.where, "where", nil,
 		"only rows so: dnn=internet, ue_ip4=10.1.0.0/16, 'packets>1000', name=home-*, user!= "+
 			"(a JSON `field`; may be repeated)")
-	f.Uint32Var(&c.after, "after", 0, "pass over so many rows")
+	f.StringVar(&c.after, "after", "", "pass over so many rows, or go on where a part of them ended")
 	f.StringVar(&c.sort, "sort", "",
 		"order by this JSON `field`, the largest first, with --watch by its rate; -FIELD: turned round")
 	f.IntVar(&c.top, "top", 0, "only the first so many rows (0: all)")
@@ -48,8 +47,8 @@ func (c *choice) flags(f *pflag.FlagSet) {
 // query is what the server is asked for.
 func (c *choice) query() (url.Values, error) {
 	query := url.Values{}
-	if c.after > 0 {
-		query.Set("after", strconv.FormatUint(uint64(c.after), 10))
+	if c.after != "" {
+		query.Set("after", c.after)
 	}
 	for _, condition := range c.where {
 		at := strings.IndexAny(condition, "=!<>")

@@ -67,6 +67,7 @@ type Limits struct {
 	Channel          uint32 `yaml:"channel" max:"1048576" doc:"KiB of control frames that wait; 0: 4096."`
 	Neighbours       uint32 `yaml:"neighbours" max:"8000" doc:"Neighbours (ARP, ND); 0: 4096."`
 	Unresolved       uint32 `yaml:"unresolved_neighbours" max:"8000" doc:"Neighbours of one interface that do not answer; 0: an eighth of neighbours."`
+	Traffic          uint32 `yaml:"traffic" max:"65536" doc:"Rows of traffic; more are one, other. 0: 256."`
 	Routes           uint32 `yaml:"routes" max:"8388608" doc:"Routes, IPv4 and IPv6 together; 0: 1,310,720."`
 }
 

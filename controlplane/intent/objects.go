@@ -36,7 +36,8 @@ func (c *compiler) engine() {
 		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
 		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
 		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
-		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
+		MaxTraffic: e.Limits.Traffic,
+		Flags:      flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
 	}
 	for i := range body.CPU {
 		body.CPU[i] = -1
@@ -121,7 +122,7 @@ func (c *compiler) routes() {
 			further = append(further, api.RouteHop{Via: api.FromAddr(a.Addr)})
 		}
 		body.Further = uint32(len(further))
-		c.putShort(api.KindRoute, routeName(d), api.AppendRows(api.Body(&body), further))
+		c.putShort(api.KindRoute, string(appendRouteName(nil, d)), api.AppendRows(api.Body(&body), further))
 	}
 }
 

@@ -4,6 +4,8 @@ package intent
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -17,37 +19,88 @@ type Overlay struct {
 	configured map[objectID]bool // routes and neighbours
 	interfaces map[string]*overlaid
 	order      []string
+	networks   map[kernel.Destination]bool // of interfaces, as they are now
 
-	objects map[objectID]Object // of the kernel, or of both
-	refused map[objectID]string
-	dirty   map[objectID]bool
-	held    map[objectID]bool // of objects: that the data plane has
-	state   kernel.State
-	off     bool // until the kernel's state comes as a whole
+	items   map[objectID]*item
+	dirty   []*item        // what the data plane has may differ
+	added   int            // items that are there
+	left    map[uint32]int // objects of a kind that the data plane has room for beside these
+	refused int            // items
+	why     string         // of the last one
+	off     bool           // until the kernel's state comes as a whole
 }
 
 const leastMTU = 68 // RFC 791 section 3.1
 
+// What the data plane has room for where engine.limits says 0 (API_ROUTES; neighbour.c).
+const (
+	defaultRoutes     = 1280 << 10
+	defaultNeighbours = 4096
+)
+
+var limits = map[uint32]string{api.KindRoute: "routes", api.KindNeighbour: "neighbours"}
+
+// item is an object that the kernel adds, or would add if it could be had. There may be a million.
+type item struct {
+	id       objectID
+	source   source // nil: the kernel has it no more
+	is, held version
+	refused  bool // by the data plane, or for lack of room
+	dirty    bool
+}
+
+// version of an object; the zero one: there is none.
+type version struct {
+	there  bool
+	digest uint64
+}
+
+// source is what the kernel has; of it an object is made when it is sent. false: the data plane cannot have it.
+type source interface {
+	object(o *Overlay, id objectID) (Object, bool)
+}
+
 // overlaid is an interface of the configuration, and what it has become.
 type overlaid struct {
-	own     Object
-	body    api.Interface
-	now     api.Interface // with what the kernel has
-	leftOut int           // addresses
-	core    bool
-	cloned  bool
-	mtu     uint32 // of the port
+	own      Object
+	body     api.Interface
+	now      api.Interface  // with what the kernel has
+	prefixes []netip.Prefix // of now
+	vrf      string
+	leftOut  int // addresses
+	core     bool
+	cloned   bool
+	differs  bool          // now is made of device
+	device   kernel.Device // as the kernel has it
+	there    bool          // it does
+	mtu      uint32        // of the port
+}
+
+// kernelRoute, kernelNeighbour: sources.
+type kernelRoute struct {
+	vrf string
+	kernel.Route
+}
+
+type kernelNeighbour struct {
+	kernel.Neighbour
+	mac kernel.MAC
 }
 
 // NewOverlay makes the overlay of a configuration's objects; before is that of the one before, whose objects the data
 // plane has.
 func NewOverlay(s State, before *Overlay) *Overlay {
-	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{},
-		objects: map[objectID]Object{}, refused: map[objectID]string{},
-		dirty: map[objectID]bool{}, held: map[objectID]bool{}}
+	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[objectID]*item{},
+		left: map[uint32]int{api.KindRoute: defaultRoutes, api.KindNeighbour: defaultNeighbours}}
 	ports := map[string]api.Port{}
 	for i := range s {
 		switch s[i].Kind {
+		case api.KindEngine:
+			var e api.Engine
+			if _, err := api.ReadRow(s[i].Body, &e); err == nil {
+				o.left[api.KindRoute] = int(cmp.Or(e.MaxRoutes, defaultRoutes))
+				o.left[api.KindNeighbour] = int(cmp.Or(e.MaxNeighbours, defaultNeighbours))
+			}
 		case api.KindPort:
 			var p api.Port
 			if _, err := api.ReadRow(s[i].Body, &p); err == nil {
@@ -59,11 +112,13 @@ func NewOverlay(s State, before *Overlay) *Overlay {
 				continue // no body of ours
 			}
 			port := ports[api.CString(f.body.Port[:])]
-			f.now, f.core, f.mtu = f.body, port.Role == api.RoleCore, port.MTU
+			f.core, f.mtu, f.vrf = port.Role == api.RoleCore, port.MTU, api.CString(f.body.VRF[:])
 			o.interfaces[s[i].Name()] = f
 			o.order = append(o.order, s[i].Name())
+			o.item(objectID{api.KindInterface, s[i].Key}).source = f
 		case api.KindRoute, api.KindNeighbour:
 			o.configured[objectID{s[i].Kind, s[i].Key}] = true
+			o.left[s[i].Kind]--
 		case api.KindClone:
 			if f := o.interfaces[s[i].Name()]; f != nil {
 				f.cloned = true
@@ -71,122 +126,212 @@ func NewOverlay(s State, before *Overlay) *Overlay {
 		}
 	}
 	if before != nil {
-		o.state = before.state
-		for id := range before.held {
-			o.held[id], o.dirty[id] = true, true
-		}
-		o.rebuild()
+		o.inherit(before)
 	}
+	o.renewAll()
 	return o
 }
 
-// Update takes over what changed in the kernel.
+// inherit takes over what the kernel has, and what of it the data plane has.
+func (o *Overlay) inherit(before *Overlay) {
+	for name, f := range o.interfaces {
+		if old := before.interfaces[name]; old != nil {
+			f.device, f.there = old.device, old.there
+		}
+	}
+	for id, old := range before.items {
+		it := o.item(id)
+		if id.kind != api.KindInterface {
+			it.source = old.source
+		}
+		if !o.configured[id] {
+			it.held = old.held
+		}
+	}
+}
+
+func (o *Overlay) item(id objectID) *item {
+	it := o.items[id]
+	if it == nil {
+		it = &item{id: id}
+		o.items[id] = it
+	}
+	return it
+}
+
+// renew makes an object again when it is sent.
+func (o *Overlay) renew(it *item) {
+	if !it.dirty {
+		it.dirty = true
+		o.dirty = append(o.dirty, it)
+	}
+}
+
+// renewAll makes interfaces now, and all other objects when they are sent.
+func (o *Overlay) renewAll() {
+	for _, f := range o.interfaces {
+		f.become(&f.body, false)
+	}
+	o.networks = map[kernel.Destination]bool{}
+	for _, name := range o.order {
+		f := o.interfaces[name]
+		if !o.off && !o.items[objectID{api.KindInterface, f.own.Key}].refused {
+			o.device(f)
+		}
+		for _, p := range f.prefixes {
+			if f.core {
+				o.networks[kernel.Destination{VRF: f.vrf, Prefix: p.Masked()}] = true
+			}
+		}
+	}
+	for _, it := range o.items {
+		o.renew(it)
+	}
+}
+
+// Update takes over what changed in the kernel; what was refused of that gets another chance.
 func (o *Overlay) Update(c kernel.Changes) {
-	if c.All {
-		o.state, o.off = c.State, false
-		o.rebuild()
+	if c.All != nil {
+		o.replace(c.All)
 		return
 	}
-	for d, r := range c.Routes {
+	for i := range c.Routes {
+		d, r := c.Routes[i].At, c.Routes[i].Route
 		if r.Interface == "" {
-			delete(o.state.Routes, d)
+			o.set(routeID(d), nil)
 		} else {
-			o.state.Routes[d] = r
+			o.set(routeID(d), &kernelRoute{d.VRF, r})
 		}
-		o.renew(routeID(d), func() (Object, bool) { return o.route(d.VRF, o.state.Routes[d]) })
 	}
 	for n, mac := range c.Neighbours {
 		if mac == (kernel.MAC{}) {
-			delete(o.state.Neighbours, n)
+			o.set(neighbourID(n), nil)
 		} else {
-			o.state.Neighbours[n] = mac
-		}
-		o.renew(neighbourID(n), func() (Object, bool) { return o.neighbour(n, o.state.Neighbours[n]) })
-	}
-}
-
-// renew makes one object again; what was refused gets another chance.
-func (o *Overlay) renew(id objectID, make func() (Object, bool)) {
-	delete(o.refused, id)
-	o.dirty[id] = true
-	if !o.off {
-		if object, ok := make(); ok && object.Key == id.key {
-			o.objects[id] = object
-			return
-		}
-	}
-	delete(o.objects, id)
-}
-
-// rebuild makes all objects again.
-func (o *Overlay) rebuild() {
-	old := o.objects
-	o.objects, o.refused = map[objectID]Object{}, map[objectID]string{}
-	o.build()
-	for id, object := range old {
-		if o.objects[id].Digest != object.Digest {
-			o.dirty[id] = true
-		}
-	}
-	for id, object := range o.objects {
-		if old[id].Digest != object.Digest || !o.held[id] {
-			o.dirty[id] = true
+			o.set(neighbourID(n), &kernelNeighbour{n, mac})
 		}
 	}
 }
 
-func (o *Overlay) build() {
-	keep := func(object Object, ok bool) {
-		id := objectID{object.Kind, object.Key}
-		if _, no := o.refused[id]; ok && !no {
-			o.objects[id] = object
+func (o *Overlay) set(id objectID, s source) {
+	it := o.item(id)
+	it.source = s
+	o.forgive(it)
+	if s == nil { // now: others may need the room
+		o.become(it, version{})
+	}
+	o.renew(it)
+}
+
+func (o *Overlay) refuse(it *item, why string) {
+	it.refused, o.why = true, why
+	o.refused++
+}
+
+// forgive gives an item another chance.
+func (o *Overlay) forgive(it *item) {
+	if it.refused {
+		it.refused = false
+		o.refused--
+	}
+}
+
+// replace makes this the kernel's state.
+func (o *Overlay) replace(st *kernel.State) {
+	o.off = false
+	for id, it := range o.items {
+		if o.forgive(it); id.kind != api.KindInterface {
+			it.source = nil
 		}
 	}
-	for _, name := range o.order {
-		keep(o.device(o.interfaces[name], name))
+	for name, f := range o.interfaces {
+		f.device, f.there = st.Devices[name]
 	}
-	for d, r := range o.state.Routes {
-		keep(o.route(d.VRF, r))
+	for d, r := range st.Routes {
+		o.set(routeID(d), &kernelRoute{d.VRF, r})
 	}
-	for n, mac := range o.state.Neighbours {
-		keep(o.neighbour(n, mac))
+	for n, mac := range st.Neighbours {
+		o.set(neighbourID(n), &kernelNeighbour{n, mac})
 	}
+	for _, it := range o.items {
+		if it.source == nil {
+			o.become(it, version{})
+		}
+	}
+	o.renewAll()
 }
 
 // ---- objects --------------------------------------------------------------------------------------------------------
 
-func newObject(kind uint32, key api.Key, body []byte) Object {
-	return Object{kind, key, body, api.BodyDigest(body)}
+func newObject(id objectID, body []byte) (Object, bool) {
+	return Object{id.kind, id.key, body, api.BodyDigest(body)}, true
+}
+
+// make makes an item's object, and keeps which one it is. What there is no room for is left out.
+func (o *Overlay) make(it *item) (object Object, there bool) {
+	if it.source != nil && !it.refused && (!o.off || it.id.kind == api.KindInterface) {
+		object, there = it.source.object(o, it.id)
+	}
+	word, limited := limits[it.id.kind]
+	if there && !it.is.there && limited && o.left[it.id.kind] <= 0 {
+		o.refuse(it, fmt.Sprintf("more %s than engine.limits.%s allows", word, word))
+		object, there = Object{}, false
+	}
+	o.become(it, version{there, object.Digest})
+	return object, there
+}
+
+// become makes this an item's version.
+func (o *Overlay) become(it *item, is version) {
+	if it.is.there != is.there {
+		step := 1
+		if !is.there {
+			step = -1
+		}
+		o.added += step
+		o.left[it.id.kind] -= step
+	}
+	it.is = is
+}
+
+func (f *overlaid) object(_ *Overlay, id objectID) (Object, bool) {
+	if !f.differs {
+		return Object{}, false
+	}
+	return newObject(id, api.Body(&f.now))
+}
+
+// become makes this what the interface is.
+func (f *overlaid) become(now *api.Interface, differs bool) {
+	f.now, f.differs, f.prefixes = *now, differs, nil
+	for _, x := range now.Address[:now.Count] {
+		f.prefixes = append(f.prefixes, x.Netip())
+	}
 }
 
 // device is the interface with the kernel's addresses, MTU and state.
-func (o *Overlay) device(f *overlaid, name string) (Object, bool) {
-	d, there := o.state.Devices[name]
-	f.now, f.leftOut = f.body, 0
-	if !f.cloned || !there {
-		return Object{}, false
+func (o *Overlay) device(f *overlaid) {
+	if f.leftOut = 0; !f.cloned || !f.there {
+		return
 	}
-	if _, no := o.refused[objectID{api.KindInterface, f.own.Key}]; no {
-		return Object{}, false
-	}
-	for _, p := range d.Addresses {
+	now := f.body
+	for _, p := range f.device.Addresses {
 		a := api.FromPrefix(p)
 		switch {
-		case slices.ContainsFunc(f.now.Address[:f.now.Count], func(x api.Address) bool { return x == a }):
-		case !assignable(p.Addr()) || o.taken(f, p) || int(f.now.Count) == len(f.now.Address):
+		case slices.ContainsFunc(now.Address[:now.Count], func(x api.Address) bool { return x == a }):
+		case !assignable(p.Addr()) || o.taken(f, p) || int(now.Count) == len(now.Address):
 			f.leftOut++
 		default:
-			f.now.Address[f.now.Count] = a
-			f.now.Count++
+			now.Address[now.Count] = a
+			now.Count++
 		}
 	}
-	if d.MTU >= leastMTU && d.MTU < f.mtu { // above, the device is put back
-		f.now.MTU = d.MTU
+	if f.device.MTU >= leastMTU && f.device.MTU < f.mtu { // above, the device is put back
+		now.MTU = f.device.MTU
 	}
-	if !d.Up {
-		f.now.Flags |= api.InterfaceDown
+	if !f.device.Up {
+		now.Flags |= api.InterfaceDown
 	}
-	return newObject(api.KindInterface, f.own.Key, api.Body(&f.now)), true
+	f.become(&now, true)
 }
 
 func assignable(a netip.Addr) bool {
@@ -197,11 +342,10 @@ func assignable(a netip.Addr) bool {
 // another length.
 func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	for _, other := range o.interfaces {
-		if other.body.VRF != f.body.VRF {
+		if other.vrf != f.vrf {
 			continue
 		}
-		for _, x := range other.now.Address[:other.now.Count] {
-			q := x.Netip()
+		for _, q := range other.prefixes {
 			if q.Addr() == p.Addr() && !(p.Addr().IsLinkLocalUnicast() && other != f) {
 				return true
 			}
@@ -213,37 +357,31 @@ func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	return false
 }
 
-func routeName(d kernel.Destination) string {
-	if d.VRF == "" {
-		return d.Prefix.String()
+// appendRouteName is a route's name.
+func appendRouteName(b []byte, d kernel.Destination) []byte {
+	b = d.Prefix.AppendTo(b)
+	if d.VRF != "" {
+		b = append(append(b, '|'), d.VRF...)
 	}
-	return d.Prefix.String() + "|" + d.VRF
+	return b
 }
 
 func routeID(d kernel.Destination) objectID {
-	return objectID{api.KindRoute, api.ShortKey(routeName(d))}
+	var room [api.NameSize * 3]byte
+	return objectID{api.KindRoute, api.ShortKey(appendRouteName(room[:0], d))}
 }
 
-// route is one of the kernel's that the data plane can have: not of the configuration, no interface's own network, by a
-// gateway that the interface reaches.
-func (o *Overlay) route(vrf string, r kernel.Route) (Object, bool) {
-	f, id := o.interfaces[r.Interface], routeID(kernel.Destination{VRF: vrf, Prefix: r.Prefix})
+// object is one of the kernel's routes that the data plane can have: not of the configuration, no interface's own
+// network, by a gateway that the interface reaches.
+func (r *kernelRoute) object(o *Overlay, id objectID) (Object, bool) {
+	f := o.interfaces[r.Interface]
 	a, bits := r.Prefix.Addr(), r.Prefix.Bits()
-	if f == nil || api.CString(f.body.VRF[:]) != vrf || f.now.Flags&api.InterfaceDown != 0 || o.configured[id] ||
-		r.Prefix != r.Prefix.Masked() || a.IsLinkLocalUnicast() && bits > 9 || a.IsMulticast() && bits > 0 {
+	if f == nil || f.vrf != r.vrf || f.now.Flags&api.InterfaceDown != 0 || o.configured[id] ||
+		r.Prefix != r.Prefix.Masked() || a.IsLinkLocalUnicast() && bits > 9 || a.IsMulticast() && bits > 0 ||
+		o.networks[kernel.Destination{VRF: r.vrf, Prefix: r.Prefix}] {
 		return Object{}, false
 	}
-	for _, other := range o.interfaces {
-		if !other.core || other.body.VRF != f.body.VRF {
-			continue
-		}
-		for _, x := range other.now.Address[:other.now.Count] {
-			if q := x.Netip(); q.Masked() == r.Prefix {
-				return Object{}, false
-			}
-		}
-	}
-	if r.Via.IsValid() && (r.Via.Is4() != r.Prefix.Addr().Is4() || !f.reaches(r.Via)) {
+	if r.Via.IsValid() && (r.Via.Is4() != a.Is4() || !f.reaches(r.Via)) {
 		return Object{}, false
 	}
 	body := api.Route{Prefix: api.FromPrefix(r.Prefix), VRF: f.body.VRF}
@@ -253,17 +391,17 @@ func (o *Overlay) route(vrf string, r kernel.Route) (Object, bool) {
 	if api.PutCString(body.Interface[:], r.Interface) != nil {
 		return Object{}, false
 	}
-	further := o.further(vrf, &r)
+	further := o.further(r)
 	body.Further = uint32(len(further))
-	return newObject(api.KindRoute, id.key, api.AppendRows(api.Body(&body), further)), true
+	return newObject(id, api.AppendRows(api.Body(&body), further))
 }
 
 // further are the next hops beside the first one that the data plane can have.
-func (o *Overlay) further(vrf string, r *kernel.Route) []api.RouteHop {
+func (o *Overlay) further(r *kernelRoute) []api.RouteHop {
 	var list []api.RouteHop
 	for _, h := range r.Further() {
 		f := o.interfaces[h.Interface]
-		if f == nil || api.CString(f.body.VRF[:]) != vrf || h.Via.Is4() != r.Prefix.Addr().Is4() ||
+		if f == nil || f.vrf != r.vrf || h.Via.Is4() != r.Prefix.Addr().Is4() ||
 			!f.reaches(h.Via) {
 			continue
 		}
@@ -278,8 +416,7 @@ func (o *Overlay) further(vrf string, r *kernel.Route) []api.RouteHop {
 // reaches tells whether an address of another host lies in a network of the interface.
 func (f *overlaid) reaches(a netip.Addr) bool {
 	within := a.IsLinkLocalUnicast()
-	for _, x := range f.now.Address[:f.now.Count] {
-		p := x.Netip()
+	for _, p := range f.prefixes {
 		if p.Addr() == a {
 			return false
 		}
@@ -292,118 +429,126 @@ func neighbourID(n kernel.Neighbour) objectID {
 	return objectID{api.KindNeighbour, api.ShortKey(n.Interface + "|" + n.Address.String())}
 }
 
-func (o *Overlay) neighbour(n kernel.Neighbour, mac kernel.MAC) (Object, bool) {
+func (n *kernelNeighbour) object(o *Overlay, id objectID) (Object, bool) {
 	f := o.interfaces[n.Interface]
-	if f == nil || o.configured[neighbourID(n)] || mac == (kernel.MAC{}) || mac[0]&1 != 0 || !f.reaches(n.Address) {
+	if f == nil || o.configured[id] || n.mac[0]&1 != 0 || !f.reaches(n.Address) {
 		return Object{}, false
 	}
-	body := api.Neighbour{Address: api.FromAddr(n.Address), MAC: mac}
+	body := api.Neighbour{Address: api.FromAddr(n.Address), MAC: n.mac}
 	if api.PutCString(body.Interface[:], n.Interface) != nil {
 		return Object{}, false
 	}
-	return newObject(api.KindNeighbour, neighbourID(n).key, api.Body(&body)), true
+	return newObject(id, api.Body(&body))
 }
 
 // ---- what the data plane has ----------------------------------------------------------------------------------------
 
 // Pending lists what to change in a data plane that has all but the latest: deletions, highest kinds first, then the
-// rest.
+// rest, lowest first.
 func (o *Overlay) Pending() (deletes, puts []Object) {
-	for id := range o.dirty {
-		object, there := o.objects[id]
-		f := o.interfaces[api.CString(id.key[:])]
+	for _, it := range o.dirty {
+		object, there := o.make(it)
+		f, ours := it.source.(*overlaid)
 		switch {
-		case there:
+		case there && it.is != it.held:
 			puts = append(puts, object)
-		case o.configured[id]:
-		case id.kind == api.KindInterface && f != nil && o.held[id]:
+		case there || !it.held.there:
+		case ours:
 			puts = append(puts, f.own)
-		case id.kind != api.KindInterface && o.held[id]:
-			deletes = append(deletes, Object{Kind: id.kind, Key: id.key})
+		case it.id.kind != api.KindInterface:
+			deletes = append(deletes, Object{Kind: it.id.kind, Key: it.id.key})
 		}
 	}
-	order := func(a, b Object) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), slices.Compare(a.Key[:], b.Key[:]))
-	}
-	slices.SortFunc(puts, order)
-	slices.SortFunc(deletes, func(a, b Object) int { return order(b, a) })
+	slices.SortStableFunc(puts, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
+	slices.SortStableFunc(deletes, func(a, b Object) int { return cmp.Compare(b.Kind, a.Kind) })
 	return deletes, puts
 }
 
 // Settled: the data plane has all.
 func (o *Overlay) Settled() {
-	for id := range o.dirty {
-		if _, there := o.objects[id]; there {
-			o.held[id] = true
-		} else {
-			delete(o.held, id)
+	for _, it := range o.dirty {
+		it.held, it.dirty = it.is, false
+		if it.source == nil {
+			delete(o.items, it.id)
 		}
 	}
-	// A new one: a map keeps the size of the largest burst, and walking it takes as long as that had.
-	o.dirty = map[objectID]bool{}
+	o.dirty = o.dirty[:0]
+	if cap(o.dirty) > keptDirty {
+		o.dirty = nil
+	}
 }
+
+const keptDirty = 1 << 16 // room
 
 // Refuse leaves an object out that the data plane did not take; false: it is none of the kernel's.
 func (o *Overlay) Refuse(kind uint32, key, why string) bool {
 	k, err := api.MakeKey(key)
-	id := objectID{kind, k}
-	if _, there := o.objects[id]; err != nil || !there {
+	it := o.items[objectID{kind, k}]
+	if err != nil || it == nil {
 		return false
 	}
-	o.refused[id] = why
-	delete(o.objects, id)
-	o.dirty[id] = true
+	if _, there := o.make(it); !there {
+		return false
+	}
+	o.refuse(it, why)
+	o.renew(it)
 	if kind == api.KindInterface { // what needs its addresses goes, too
-		old := o.objects
-		o.objects = map[objectID]Object{}
-		o.build()
-		for id := range old {
-			o.dirty[id] = true
-		}
+		o.renewAll()
 	}
 	return true
 }
 
 // Clear leaves everything out, until the kernel's state is read again as a whole.
 func (o *Overlay) Clear() {
-	for id := range o.objects {
-		o.dirty[id] = true
-	}
-	o.objects, o.off = map[objectID]Object{}, true
-	for _, f := range o.interfaces {
-		f.now = f.body
+	o.off = true
+	o.renewAll()
+	for _, it := range o.items {
+		o.make(it)
 	}
 }
 
 // Empty tells whether nothing is added.
-func (o *Overlay) Empty() bool { return len(o.objects) == 0 }
+func (o *Overlay) Empty() bool { return o.added == 0 }
 
-// Refused is how many objects the data plane did not take, and one of the reasons.
+// Refused is how many objects are left out, and why the last one.
 func (o *Overlay) Refused() (n int, why string) {
-	for _, why = range o.refused {
-		break
+	if o.refused == 0 {
+		return 0, ""
 	}
-	return len(o.refused), why
+	return o.refused, o.why
 }
 
-// Over returns all objects of the configuration and the overlay.
+// Over returns all objects of the configuration and the overlay, and thinks that they are sent.
 func (o *Overlay) Over(s State) State {
-	if len(o.objects) == 0 {
+	changed, more := map[objectID]Object{}, map[uint32][]Object{}
+	for id, it := range o.items {
+		o.renew(it)
+		switch object, there := o.make(it); {
+		case !there:
+		case id.kind == api.KindInterface:
+			changed[id] = object
+		default:
+			more[id.kind] = append(more[id.kind], object)
+		}
+	}
+	if o.added == 0 {
 		return s
 	}
-	merged := make(State, 0, len(s)+len(o.objects))
+	kinds := slices.Sorted(maps.Keys(more))
+	merged := make(State, 0, len(s)+o.added)
 	for i := range s {
-		if object, there := o.objects[objectID{s[i].Kind, s[i].Key}]; there && s[i].Kind == api.KindInterface {
-			merged = append(merged, object)
-		} else {
-			merged = append(merged, s[i])
+		for len(kinds) > 0 && kinds[0] < s[i].Kind {
+			merged = append(merged, more[kinds[0]]...)
+			kinds = kinds[1:]
 		}
-	}
-	for id, object := range o.objects {
-		if id.kind != api.KindInterface {
-			merged = append(merged, object)
+		object, there := changed[objectID{s[i].Kind, s[i].Key}]
+		if !there {
+			object = s[i]
 		}
+		merged = append(merged, object)
 	}
-	slices.SortStableFunc(merged, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
+	for _, k := range kinds {
+		merged = append(merged, more[k]...)
+	}
 	return merged
 }

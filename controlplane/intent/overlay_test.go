@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"isthmus/api"
@@ -42,7 +43,7 @@ func clonedState(t *testing.T) State {
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-func kernelRoute(p, via, of string) kernel.Route {
+func routeVia(p, via, of string) kernel.Route {
 	r := kernel.Route{Prefix: prefix(p), Interface: of}
 	if via != "" {
 		r.Via = netip.MustParseAddr(via)
@@ -63,8 +64,16 @@ func kernelState(routes ...kernel.Route) kernel.State {
 func overlayOf(t *testing.T, st kernel.State) *Overlay {
 	t.Helper()
 	o := NewOverlay(clonedState(t), nil)
-	o.Update(kernel.Changes{All: true, State: st})
+	o.Update(kernel.Changes{All: &st})
 	return o
+}
+
+// made is an object of the overlay.
+func (o *Overlay) made(id objectID) (Object, bool) {
+	if it := o.items[id]; it != nil {
+		return o.make(it)
+	}
+	return Object{}, false
 }
 
 // interfaceOf returns an interface of the overlay, and whether it differs from the configuration's.
@@ -73,7 +82,7 @@ func interfaceOf(t *testing.T, o *Overlay, name string) (f api.Interface, differ
 	f = o.interfaces[name].body
 	key, err := api.MakeKey(name)
 	testkit.Must(t, err)
-	object, there := o.objects[objectID{api.KindInterface, key}]
+	object, there := o.made(objectID{api.KindInterface, key})
 	if there {
 		_, err = api.ReadRow(object.Body, &f)
 		testkit.Must(t, err)
@@ -127,29 +136,29 @@ func TestOverlayRoutes(t *testing.T) {
 		route kernel.Route
 		taken bool
 	}{
-		{kernelRoute("198.51.100.0/24", "10.1.0.7", "a"), true},
-		{kernelRoute("198.51.100.0/24", "", "a"), true},
-		{kernelRoute("0.0.0.0/0", "10.2.0.7", "b"), true},
-		{kernelRoute("2001:db8:9::/48", "fe80::7", "a"), true},
-		{kernelRoute("2001:db8:9::/48", "2001:db8:1::7", "a"), true},
-		{kernelRoute("192.0.2.0/24", "10.1.0.7", "a"), false},    // configured
-		{kernelRoute("198.51.100.0/24", "10.2.0.7", "a"), false}, // not reached by it
-		{kernelRoute("198.51.100.0/24", "10.1.0.1", "a"), false}, // our own
-		{kernelRoute("198.51.100.0/24", "fe80::7", "a"), false},  // of another family
-		{kernelRoute("10.1.0.0/24", "", "a"), false},             // its own network
-		{kernelRoute("10.3.0.0/24", "10.1.0.7", "a"), false},     // another's
-		{kernelRoute("fe80::/64", "", "a"), false},
-		{kernelRoute("ff00::/8", "", "a"), false},
-		{kernelRoute("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
+		{routeVia("198.51.100.0/24", "10.1.0.7", "a"), true},
+		{routeVia("198.51.100.0/24", "", "a"), true},
+		{routeVia("0.0.0.0/0", "10.2.0.7", "b"), true},
+		{routeVia("2001:db8:9::/48", "fe80::7", "a"), true},
+		{routeVia("2001:db8:9::/48", "2001:db8:1::7", "a"), true},
+		{routeVia("192.0.2.0/24", "10.1.0.7", "a"), false},    // configured
+		{routeVia("198.51.100.0/24", "10.2.0.7", "a"), false}, // not reached by it
+		{routeVia("198.51.100.0/24", "10.1.0.1", "a"), false}, // our own
+		{routeVia("198.51.100.0/24", "fe80::7", "a"), false},  // of another family
+		{routeVia("10.1.0.0/24", "", "a"), false},             // its own network
+		{routeVia("10.3.0.0/24", "10.1.0.7", "a"), false},     // another's
+		{routeVia("fe80::/64", "", "a"), false},
+		{routeVia("ff00::/8", "", "a"), false},
+		{routeVia("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
 	} {
 		o := overlayOf(t, kernelState(row.route))
-		if _, taken := o.objects[routeID(kernel.Destination{Prefix: row.route.Prefix})]; taken != row.taken {
+		if _, taken := o.made(routeID(kernel.Destination{Prefix: row.route.Prefix})); taken != row.taken {
 			t.Errorf("%v: taken %v", row.route, taken)
 		}
 	}
-	st := kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"))
+	st := kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"))
 	st.Devices["a"] = kernel.Device{MTU: 1500}
-	if _, taken := overlayOf(t, st).objects[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})]; taken {
+	if _, taken := overlayOf(t, st).made(routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})); taken {
 		t.Error("a route by a device that is down")
 	}
 }
@@ -168,23 +177,23 @@ interfaces:
 	testkit.Must(t, err)
 	o := NewOverlay(s, nil)
 	p := prefix("192.0.2.0/24")
-	st := kernelState(kernelRoute("192.0.2.0/24", "10.1.0.7", "a"))
+	st := kernelState(routeVia("192.0.2.0/24", "10.1.0.7", "a"))
 	st.Devices["b"] = with("10.1.0.1/24")
-	st.Routes[kernel.Destination{VRF: "red", Prefix: p}] = kernelRoute("192.0.2.0/24", "10.1.0.9", "b")
+	st.Routes[kernel.Destination{VRF: "red", Prefix: p}] = routeVia("192.0.2.0/24", "10.1.0.9", "b")
 	all := kernel.Destination{VRF: "red", Prefix: prefix("0.0.0.0/0")}
-	st.Routes[all] = kernelRoute("0.0.0.0/0", "10.1.0.7", "a")
-	o.Update(kernel.Changes{All: true, State: st})
+	st.Routes[all] = routeVia("0.0.0.0/0", "10.1.0.7", "a")
+	o.Update(kernel.Changes{All: &st})
 	f, _ := interfaceOf(t, o, "b")
 	testkit.Equal(t, f.Count, 1, "addresses of b")
 	for vrf, via := range map[string]string{"": "10.1.0.7", "red": "10.1.0.9"} {
-		object, there := o.objects[routeID(kernel.Destination{VRF: vrf, Prefix: p})]
+		object, there := o.made(routeID(kernel.Destination{VRF: vrf, Prefix: p}))
 		var r api.Route
 		_, err := api.ReadRow(object.Body, &r)
 		is := there && err == nil && api.CString(r.VRF[:]) == vrf && r.Via.Netip().Addr().String() == via
 		testkit.ErrorIf(t, !is,
 			"route in VRF %q: %v %+v", vrf, there, r)
 	}
-	_, there := o.objects[routeID(all)]
+	_, there := o.made(routeID(all))
 	testkit.ErrorIf(t, there, "a route in red by an interface of the default VRF")
 }
 
@@ -211,18 +220,18 @@ func heldOf(s State) map[objectID]uint64 {
 // randomly changes something of a kernel's state, and returns the change.
 func randomly(random *rand.Rand, st *kernel.State) kernel.Changes {
 	vias := []string{"10.1.0.7", "10.2.0.7", "10.1.0.1", ""}
-	c := kernel.Changes{State: kernelState()}
+	c := kernel.Changes{Neighbours: map[kernel.Neighbour]kernel.MAC{}}
 	p := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(random.IntN(8)), 0}), 24)
 	d := kernel.Destination{Prefix: p}
 	host := netip.AddrFrom4([4]byte{10, 1, 0, byte(1 + random.IntN(12))})
 	n := kernel.Neighbour{Interface: "a", Address: host}
 	switch random.IntN(6) {
 	case 0, 1:
-		r := kernelRoute(p.String(), vias[random.IntN(4)], []string{"a", "b"}[random.IntN(2)])
-		st.Routes[d], c.Routes[d] = r, r
+		r := routeVia(p.String(), vias[random.IntN(4)], []string{"a", "b"}[random.IntN(2)])
+		st.Routes[d], c.Routes = r, []kernel.RouteChange{{At: d, Route: r}}
 	case 2:
 		delete(st.Routes, d)
-		c.Routes[d] = kernel.Route{}
+		c.Routes = []kernel.RouteChange{{At: d}}
 	case 3:
 		mac := kernel.MAC{2, 0, 0, 0, 0, byte(random.IntN(2))}
 		st.Neighbours[n], c.Neighbours[n] = mac, mac
@@ -233,9 +242,8 @@ func randomly(random *rand.Rand, st *kernel.State) kernel.Changes {
 		d := with(fmt.Sprintf("10.%d.0.1/24", 1+random.IntN(5)))
 		d.Up, d.MTU = random.IntN(4) > 0, 1400+uint32(random.IntN(2))*100
 		st.Devices["a"] = d
-		c.All = true
-		c.Devices, c.Routes = maps.Clone(st.Devices), maps.Clone(st.Routes)
-		c.Neighbours = maps.Clone(st.Neighbours)
+		c.All = &kernel.State{Devices: maps.Clone(st.Devices), Routes: maps.Clone(st.Routes),
+			Neighbours: maps.Clone(st.Neighbours)}
 	}
 	return c
 }
@@ -246,7 +254,8 @@ func TestOverlayModel(t *testing.T) {
 	s := clonedState(t)
 	o := NewOverlay(s, nil)
 	st := kernelState()
-	o.Update(kernel.Changes{All: true, State: kernelState()})
+	first := kernelState()
+	o.Update(kernel.Changes{All: &first})
 	held := heldOf(s)
 	for step := range 2000 {
 		o.Update(randomly(random, &st))
@@ -262,11 +271,11 @@ func TestOverlayModel(t *testing.T) {
 
 func TestOverlayRefusals(t *testing.T) {
 	s := clonedState(t)
-	st := kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"),
-		kernelRoute("203.0.113.0/24", "10.9.0.7", "a"))
+	st := kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"),
+		routeVia("203.0.113.0/24", "10.9.0.7", "a"))
 	st.Devices["a"] = with("10.9.0.1/24")
 	o := NewOverlay(s, nil)
-	o.Update(kernel.Changes{All: true, State: st})
+	o.Update(kernel.Changes{All: &st})
 	if o.Refuse(api.KindRoute, "192.0.2.0/24", "why") || o.Refuse(api.KindPort, "core", "why") {
 		t.Error("the configuration's objects are not the kernel's to leave out")
 	}
@@ -291,36 +300,94 @@ func TestOverlayRefusals(t *testing.T) {
 		t.Errorf("%d refused: %q", n, why)
 	}
 	// All once more: another chance.
-	o.Update(kernel.Changes{All: true, State: st})
+	o.Update(kernel.Changes{All: &st})
 	sent(o, held)
 	if n, _ := o.Refused(); n != 0 || held[routeID(kernel.Destination{Prefix: prefix("203.0.113.0/24")})] == 0 {
 		t.Error("no other chance")
 	}
 	o.Clear()
-	o.Update(kernel.Changes{State: kernelState(kernelRoute("198.51.100.0/24", "10.1.0.6", "a"))})
+	r := routeVia("198.51.100.0/24", "10.1.0.6", "a")
+	o.Update(kernel.Changes{Routes: []kernel.RouteChange{{At: kernel.Destination{Prefix: r.Prefix}, Route: r}}})
 	sent(o, held)
 	if !maps.Equal(held, heldOf(s)) || !o.Empty() {
 		t.Error("something is left")
 	}
 }
 
+// More than there is room for: the others stay, and who goes makes room in the same transaction.
+func TestOverlayRoom(t *testing.T) {
+	const room = 8
+	c, err := config.Parse("test.yaml", []byte(strings.Replace(cloned, "{workers: 1}",
+		fmt.Sprintf("{workers: 1, limits: {routes: %d, neighbours: %d}}", room+1, room+1), 1)))
+	testkit.Must(t, err)
+	s, err := Compile(c)
+	testkit.Must(t, err)
+	o, held := NewOverlay(s, nil), heldOf(s)
+	count := func(kind uint32) (n int) {
+		for id := range held {
+			if id.kind == kind {
+				n++
+			}
+		}
+		return n
+	}
+	nth := func(i int) kernel.Destination {
+		return kernel.Destination{Prefix: prefix(fmt.Sprintf("198.18.%d.0/24", i))}
+	}
+	st := kernelState()
+	for i := range 3 * room {
+		st.Routes[nth(i)] = routeVia(nth(i).Prefix.String(), "10.1.0.7", "a")
+		host := netip.AddrFrom4([4]byte{10, 1, 0, byte(100 + i)})
+		st.Neighbours[kernel.Neighbour{Interface: "a", Address: host}] = kernel.MAC{2, 0, 0, 0, 0, byte(i)}
+	}
+	o.Update(kernel.Changes{All: &st})
+	for _, step := range []string{"a storm", "all once more"} {
+		sent(o, held)
+		testkit.Equal(t, count(api.KindRoute), room+1, "routes after %s", step)
+		testkit.Equal(t, count(api.KindNeighbour), room+1, "neighbours after %s", step)
+		n, why := o.Refused()
+		testkit.ErrorIf(t, n != 4*room || !strings.Contains(why, "engine.limits."), "%d refused: %q", n, why)
+		o.Update(kernel.Changes{All: &st})
+	}
+	sent(o, held)
+	// Half of those that are there go, and others come, in one transaction and in whatever order.
+	var changes []kernel.RouteChange
+	for i := range 3 * room {
+		if id := routeID(nth(i)); held[id] != 0 && len(changes) < room/2 {
+			changes = append(changes, kernel.RouteChange{At: nth(i)})
+		}
+	}
+	for i := range room / 2 {
+		d := kernel.Destination{Prefix: prefix(fmt.Sprintf("198.19.%d.0/24", i))}
+		r := routeVia(d.Prefix.String(), "10.1.0.7", "a")
+		changes = slices.Insert(changes, 0, kernel.RouteChange{At: d, Route: r})
+	}
+	o.Update(kernel.Changes{Routes: changes})
+	sent(o, held)
+	testkit.Equal(t, count(api.KindRoute), room+1, "routes")
+	for i := range room / 2 {
+		d := kernel.Destination{Prefix: prefix(fmt.Sprintf("198.19.%d.0/24", i))}
+		testkit.ErrorIf(t, held[routeID(d)] == 0, "%v found no room", d.Prefix)
+	}
+}
+
 // Another configuration takes over what the data plane has by the one before.
 func TestOverlayOfAnotherConfiguration(t *testing.T) {
 	s := clonedState(t)
-	o := overlayOf(t, kernelState(kernelRoute("198.51.100.0/24", "10.1.0.7", "a"),
-		kernelRoute("203.0.113.0/24", "10.2.0.7", "b")))
+	o := overlayOf(t, kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"),
+		routeVia("203.0.113.0/24", "10.2.0.7", "b")))
 	held := heldOf(s)
 	sent(o, held)
 	without := slices.DeleteFunc(slices.Clone(s), func(object Object) bool {
 		return object.Kind == api.KindClone && object.Name() == "a"
 	})
 	next := NewOverlay(without, o)
-	if _, there := next.objects[routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})]; !there {
+	if _, there := next.made(routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})); !there {
 		t.Error("a route by an interface is forgotten before the kernel says so")
 	}
-	state := kernelState(kernelRoute("203.0.113.0/24", "10.2.0.7", "b"))
+	state := kernelState(routeVia("203.0.113.0/24", "10.2.0.7", "b"))
 	delete(state.Devices, "a")
-	next.Update(kernel.Changes{All: true, State: state})
+	next.Update(kernel.Changes{All: &state})
 	sent(next, held)
 	if !maps.Equal(held, heldOf(next.Over(s))) {
 		t.Error("the data plane is not as the new configuration has it")

@@ -96,11 +96,17 @@ type State struct {
 	Neighbours map[Neighbour]MAC
 }
 
-// Changes since the last ones. All: what is in State replaces what was known. Else the entries that differ; those
-// that are gone are zero (Route.Interface empty, MAC zero).
+// RouteChange is the route that a destination has now; its interface is empty when there is none any more.
+type RouteChange struct {
+	At    Destination
+	Route Route
+}
+
+// Changes since the last ones.
 type Changes struct {
-	All bool
-	State
+	All        *State // replaces what was known; nil: what follows changed
+	Routes     []RouteChange
+	Neighbours map[Neighbour]MAC // zero: gone
 }
 
 // Status of one namespace, for people.
@@ -187,21 +193,22 @@ func (k *Kernel) Wait() { k.group.Wait() }
 
 // Changes returns what is new since the last call.
 func (k *Kernel) Changes() Changes {
-	c := Changes{All: k.all, State: newState()}
-	destinations, neighbours := map[Destination]bool{}, map[Neighbour]bool{}
+	c := Changes{Neighbours: map[Neighbour]MAC{}}
+	all := k.all
 	for _, name := range k.order {
-		c.All = k.spaces[name].take(destinations, neighbours) || c.All
+		all = k.spaces[name].take(&c) || all
 	}
 	k.all = false
-	if c.All {
-		c.State = k.State()
-		return c
+	if all {
+		st := k.State()
+		return Changes{All: &st}
 	}
-	c.Routes = make(map[Destination]Route, len(destinations))
-	for d := range destinations {
-		c.Routes[d] = k.route(d)
+	if len(k.order) > 1 { // several may have the destination
+		for i := range c.Routes {
+			c.Routes[i].Route = k.route(c.Routes[i].At)
+		}
 	}
-	for n := range neighbours {
+	for n := range c.Neighbours {
 		c.Neighbours[n] = k.neighbour(n)
 	}
 	return c

@@ -108,13 +108,13 @@ func (w *world) device(name string) netlink.Link {
 // look takes over what changed.
 func (w *world) look() {
 	c := w.Changes()
-	if c.All {
-		w.is = c.State
+	if c.All != nil {
+		w.is = *c.All
 		return
 	}
-	for p, r := range c.Routes {
-		if w.is.Routes[p] = r; r.Interface == "" {
-			delete(w.is.Routes, p)
+	for _, r := range c.Routes {
+		if w.is.Routes[r.At] = r.Route; r.Route.Interface == "" {
+			delete(w.is.Routes, r.At)
 		}
 	}
 	for n, mac := range c.Neighbours {

@@ -10,13 +10,14 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 const attempts = 5 // to read a table that changes meanwhile (NLM_F_DUMP_INTR)
 
 // readAll takes what the kernel has now for the table, and notes what differs.
-func (s *space) readAll(h *netlink.Handle) error {
+func (s *space) readAll(h *handles) error {
 	s.mu.Lock()
 	fresh := newTable(s.clones)
 	for index, l := range s.table.links { // a renamed device stays what it was
@@ -41,22 +42,35 @@ func (s *space) readAll(h *netlink.Handle) error {
 	return nil
 }
 
-// note marks the difference of two tables as changed.
+// noteRoute marks a prefix as changed.
+func (s *space) noteRoute(p netip.Prefix, e *entry) {
+	if !e.noted {
+		e.noted = true
+		s.routes = append(s.routes, noted{p, e})
+	}
+}
+
+// note marks the difference of two tables as changed, beside what is: the fresh one is ours already.
 func (s *space) note(old, fresh *table) {
+	for i := range s.routes {
+		n := &s.routes[i]
+		n.entry = fresh.entry(n.prefix)
+		n.noted = true
+	}
 	if !maps.EqualFunc(old.links, fresh.links, func(a, b link) bool {
 		return a.of == b.of && a.up == b.up && a.mtu == b.mtu && maps.Equal(a.addresses, b.addresses)
 	}) {
 		s.whole = true
 		return
 	}
-	for p, list := range fresh.routes {
-		if o := old.routes[p]; len(o) == 0 || o[0] != list[0] {
-			s.routes[p] = true
+	for p, e := range fresh.routes {
+		if e.best() != old.routes[p].best() {
+			s.noteRoute(p, e)
 		}
 	}
 	for p := range old.routes {
 		if fresh.routes[p] == nil {
-			s.routes[p] = true
+			s.noteRoute(p, fresh.entry(p))
 		}
 	}
 	for n, mac := range fresh.neighbours {
@@ -71,14 +85,14 @@ func (s *space) note(old, fresh *table) {
 	}
 }
 
-func (t *table) read(h *netlink.Handle) error {
-	if err := t.readLinks(h); err != nil {
+func (t *table) read(h *handles) error {
+	if err := t.readLinks(h.Handle); err != nil {
 		return err
 	}
-	if err := t.readAddresses(h); err != nil {
+	if err := t.readAddresses(h.Handle); err != nil {
 		return err
 	}
-	if err := t.readRoutes(h); err != nil {
+	if err := t.readRoutes(&h.routes); err != nil {
 		return err
 	}
 	neighbours, err := whole(func() ([]netlink.Neigh, error) { return h.NeighList(0, 0) })
@@ -124,17 +138,24 @@ func (t *table) readAddresses(h *netlink.Handle) error {
 	return err
 }
 
-func (t *table) readRoutes(h *netlink.Handle) error {
+// readRoutes asks by the library, for whose sockets there is no other way, and decodes by itself.
+func (t *table) readRoutes(socket *nl.SocketHandle) error {
 	var err error
-	take := func(r netlink.Route) bool {
-		t.setRoute(&r, false)
+	var m message
+	take := func(body []byte) bool {
+		if m.decode(body) {
+			t.setRoute(&m, false)
+		}
 		return true
 	}
 	for range attempts {
 		clear(t.routes)
-		filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
-		err = h.RouteListFilteredIter(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_TABLE, take)
-		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+		t.prefixes = 0
+		all := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
+		all.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: socket}
+		all.AddData(&nl.RtMsg{})
+		err = all.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE, take)
+		if !errors.Is(err, nl.ErrDumpInterrupted) {
 			return err
 		}
 	}
@@ -180,36 +201,34 @@ func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	return !u.NewAddr
 }
 
-// routesChanged takes a message and those that wait behind it: in a storm, a lock and a signal for many of them.
-func (s *space) routesChanged(u *netlink.RouteUpdate, more <-chan netlink.RouteUpdate) {
+// routesChanged takes the messages of a batch; false: one of them is lost.
+func (s *space) routesChanged(b *batch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.routeChanged(u)
-	for range cap(more) {
-		select {
-		case next, ok := <-more:
-			if !ok {
-				return // the loop finds out
-			}
-			s.routeChanged(&next)
-		default:
-			return
-		}
+	before := len(s.routes)
+	whole := b.each(func(datagram []byte) { eachMessage(datagram, s.routeChanged) })
+	if len(s.routes) > before {
+		signal(s.changed)
 	}
+	return whole
 }
 
 // routeChanged takes one. The lock is held.
-func (s *space) routeChanged(u *netlink.RouteUpdate) {
+func (s *space) routeChanged(kind, flags uint16, body []byte) {
+	var m message
 	var p netip.Prefix
-	var news bool
-	if u.Type == unix.RTM_DELROUTE {
-		p, news = s.table.deleteRoute(&u.Route)
-	} else {
-		p, news = s.table.setRoute(&u.Route, u.NlFlags&unix.NLM_F_REPLACE != 0)
+	var e *entry
+	if !m.decode(body) {
+		return
 	}
-	if news {
-		s.routes[p] = true
-		signal(s.changed)
+	switch kind {
+	case unix.RTM_DELROUTE:
+		p, e = s.table.deleteRoute(&m)
+	case unix.RTM_NEWROUTE:
+		p, e = s.table.setRoute(&m, flags&unix.NLM_F_REPLACE != 0)
+	}
+	if e != nil {
+		s.noteRoute(p, e)
 	}
 }
 
@@ -311,6 +330,19 @@ func routeOf(r *Route, links map[string]int) *netlink.Route {
 		route.LinkIndex, route.Gw = 0, nil
 	}
 	return route
+}
+
+func destination(r *netlink.Route) (netip.Prefix, bool) {
+	if r.Dst == nil {
+		switch r.Family {
+		case unix.AF_INET:
+			return netip.PrefixFrom(netip.IPv4Unspecified(), 0), true
+		case unix.AF_INET6:
+			return netip.PrefixFrom(netip.IPv6Unspecified(), 0), true
+		}
+		return netip.Prefix{}, false
+	}
+	return prefixOf(r.Dst)
 }
 
 func sameHops(a, b *netlink.Route) bool {

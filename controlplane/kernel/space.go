@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,7 @@ const (
 	calm     = time.Second            // without messages of routes, before that: a table of a million takes seconds
 	patience = 10 * period            // however many messages there are
 	settling = 20 * time.Millisecond  // after a change, before the kernel is given the configuration's part
-	receive  = 16 << 20               // socket buffer: a table of a million routes overflows it, and is read again
+	receive  = 64 << 20               // socket buffer: 80,000 routes; what overflows it is read again
 )
 
 var receiveBuffer = receive // tests make it small
@@ -47,7 +48,7 @@ type space struct {
 	clones    []Clone
 	table     *table
 	whole     bool // nothing of what follows counts: everything is new
-	routes    map[netip.Prefix]bool
+	routes    []noted
 	others    map[Neighbour]bool
 	state     Status
 	announced announcements
@@ -65,8 +66,14 @@ func newSpace(name string, clones []Clone, log *slog.Logger, changed chan<- stru
 	return s
 }
 
+// forget: everything is new.
 func (s *space) forget() {
-	s.whole, s.routes, s.others = true, map[netip.Prefix]bool{}, map[Neighbour]bool{}
+	for _, n := range s.routes {
+		if n.noted = false; len(n.list) == 0 {
+			delete(s.table.routes, n.prefix)
+		}
+	}
+	s.whole, s.routes, s.others = true, nil, map[Neighbour]bool{}
 }
 
 // configure makes these the clones; all is read again.
@@ -79,17 +86,19 @@ func (s *space) configure(clones []Clone) {
 
 // ---- what others read -----------------------------------------------------------------------------------------------
 
-// take hands over what changed; true: everything did.
-func (s *space) take(routes map[Destination]bool, neighbours map[Neighbour]bool) bool {
+// take adds what changed; true: everything did.
+func (s *space) take(c *Changes) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	whole := s.whole
 	if !whole {
-		for p := range s.routes {
-			routes[Destination{s.vrf(), p}] = true
+		vrf := s.vrf()
+		c.Routes = slices.Grow(c.Routes, len(s.routes))
+		for _, n := range s.routes {
+			c.Routes = append(c.Routes, RouteChange{Destination{vrf, n.prefix}, n.best()})
 		}
 		for n := range s.others {
-			neighbours[n] = true
+			c.Neighbours[n] = MAC{}
 		}
 	}
 	s.forget()
@@ -103,10 +112,11 @@ func (s *space) vrf() string { return s.clones[0].VRF }
 func (s *space) best(d Destination) (Route, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if list := s.table.routes[d.Prefix]; len(list) > 0 && s.vrf() == d.VRF {
-		return list[0].Route, true
+	if s.vrf() != d.VRF {
+		return Route{}, false
 	}
-	return Route{}, false
+	r := s.table.routes[d.Prefix].best()
+	return r, r.Interface != ""
 }
 
 func (s *space) neighbour(n Neighbour) (MAC, bool) {
@@ -127,10 +137,10 @@ func (s *space) addTo(all *State) {
 		slices.SortFunc(d.Addresses, comparePrefixes)
 		all.Devices[l.of] = d
 	}
-	for p, list := range s.table.routes {
-		d := Destination{s.vrf(), p}
-		if _, twice := all.Routes[d]; !twice {
-			all.Routes[d] = list[0].Route
+	for p, e := range s.table.routes {
+		d, best := Destination{s.vrf(), p}, e.best()
+		if _, twice := all.Routes[d]; !twice && best.Interface != "" {
+			all.Routes[d] = best
 		}
 	}
 	for n, mac := range s.table.neighbours {
@@ -149,7 +159,7 @@ func (s *space) status() Status {
 		st.Addresses += len(l.addresses)
 	}
 	slices.Sort(st.Devices)
-	st.Routes, st.Neighbours = len(s.table.routes), len(s.table.neighbours)
+	st.Routes, st.Neighbours = s.table.prefixes, len(s.table.neighbours)
 	return st
 }
 
@@ -166,8 +176,8 @@ func (s *space) run(ctx context.Context) {
 		if lost {
 			s.state.Lost++
 		} else {
-			s.table = newTable(s.clones)
 			s.forget()
+			s.table = newTable(s.clones)
 		}
 		told := s.state.Error
 		s.state.Error = ""
@@ -201,7 +211,7 @@ func (s *space) run(ctx context.Context) {
 type streams struct {
 	links      chan netlink.LinkUpdate
 	addresses  chan netlink.AddrUpdate
-	routes     chan netlink.RouteUpdate
+	routes     *routeStream
 	neighbours chan netlink.NeighUpdate
 }
 
@@ -214,11 +224,11 @@ func (s *space) follow(ctx context.Context) error {
 	if ns.IsOpen() {
 		defer ns.Close()
 	}
-	h, err := handleAt(ns)
+	h, err := handlesAt(ns)
 	if err != nil {
 		return err
 	}
-	defer h.Close()
+	defer h.close()
 	done := make(chan struct{})
 	c, err := s.subscribe(&ns, done)
 	if err != nil {
@@ -255,22 +265,46 @@ func identity(file string) string {
 	return ""
 }
 
-func handleAt(ns netns.NsHandle) (*netlink.Handle, error) {
+// handles are the sockets by which the kernel is asked.
+type handles struct {
+	*netlink.Handle
+	routes nl.SocketHandle // for routes as the kernel writes them
+}
+
+func handlesAt(ns netns.NsHandle) (*handles, error) {
+	var all handles
+	var err error
 	if !ns.IsOpen() {
-		return netlink.NewHandle(unix.NETLINK_ROUTE)
+		all.Handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+	} else {
+		all.Handle, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	}
-	return netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	all.routes.Socket, err = nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		all.Handle.Close()
+		return nil, err
+	}
+	return &all, nil
+}
+
+func (h *handles) close() {
+	h.routes.Close()
+	h.Handle.Close()
 }
 
 func (s *space) subscribe(ns *netns.NsHandle, done <-chan struct{}) (*streams, error) {
 	// The library enters the namespace on this thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	own := *ns
 	if !ns.IsOpen() {
 		ns = nil
 	}
 	c := &streams{make(chan netlink.LinkUpdate, 64), make(chan netlink.AddrUpdate, 64),
-		make(chan netlink.RouteUpdate, 4096), make(chan netlink.NeighUpdate, 256)}
+		nil, make(chan netlink.NeighUpdate, 256)}
 	say := func(err error) { s.log.Debug("netlink", "error", err) }
 	o := netlink.RouteSubscribeOptions{Namespace: ns, ErrorCallback: say,
 		ReceiveBufferSize: s.buffer, ReceiveBufferForceSize: mayForce()}
@@ -279,10 +313,10 @@ func (s *space) subscribe(ns *netns.NsHandle, done <-chan struct{}) (*streams, e
 		err = netlink.AddrSubscribeWithOptions(c.addresses, done, netlink.AddrSubscribeOptions(o))
 	}
 	if err == nil {
-		err = netlink.RouteSubscribeWithOptions(c.routes, done, o)
+		err = netlink.NeighSubscribeWithOptions(c.neighbours, done, netlink.NeighSubscribeOptions(o))
 	}
 	if err == nil {
-		err = netlink.NeighSubscribeWithOptions(c.neighbours, done, netlink.NeighSubscribeOptions(o))
+		c.routes, err = openRoutes(own, s.buffer, mayForce())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("netlink: %w", err)
@@ -300,6 +334,7 @@ func mayForce() bool {
 // drain ends the subscriptions; their goroutines may be about to send.
 func drain(c *streams, done chan struct{}) {
 	close(done)
+	c.routes.close()
 	go func() {
 		for range c.links {
 		}
@@ -309,16 +344,12 @@ func drain(c *streams, done chan struct{}) {
 		}
 	}()
 	go func() {
-		for range c.routes {
-		}
-	}()
-	go func() {
 		for range c.neighbours {
 		}
 	}()
 }
 
-func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id string) error {
+func (s *space) loop(ctx context.Context, h *handles, c *streams, id string) error {
 	look, again := time.NewTicker(retry), time.NewTicker(period)
 	defer look.Stop()
 	defer again.Stop()
@@ -341,11 +372,11 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 				return errLost
 			}
 			stale, settled = s.addressChanged(&u) || stale, false
-		case u, ok := <-c.routes:
-			if !ok {
+		case b, ok := <-c.routes.full:
+			if !ok || !s.routesChanged(b) {
 				return errLost
 			}
-			s.routesChanged(&u, c.routes)
+			c.routes.free <- b
 			told = time.Now()
 		case u, ok := <-c.neighbours:
 			if !ok {
@@ -353,7 +384,7 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 			}
 			s.neighbourChanged(&u)
 		case <-s.announced.told:
-			settled = s.giveAnnouncements(h)
+			settled = s.giveAnnouncements(h.Handle)
 		case <-s.wake:
 			stale, settled = true, false
 		case <-again.C:
@@ -374,7 +405,7 @@ func (s *space) loop(ctx context.Context, h *netlink.Handle, c *streams, id stri
 				}
 				stale, read = false, time.Now()
 			}
-			s.giveBack(h)
+			s.giveBack(h.Handle)
 		}
 		if !settled {
 			settle.Reset(settling)

@@ -16,8 +16,8 @@ const protocol = netlink.RouteProtocol(73)
 
 // candidate is one of the kernel's routes to a prefix: the first of the lowest metric counts.
 type candidate struct {
-	metric int
-	tos    int
+	metric uint32
+	tos    uint8
 	Route
 }
 
@@ -25,7 +25,8 @@ type candidate struct {
 type table struct {
 	clones     map[string]string // device -> interface
 	links      map[int]link
-	routes     map[netip.Prefix][]candidate
+	routes     map[netip.Prefix]*entry
+	prefixes   int // of routes: those that are there
 	neighbours map[Neighbour]MAC
 }
 
@@ -37,7 +38,8 @@ type link struct {
 }
 
 func newTable(clones []Clone) *table {
-	t := &table{map[string]string{}, map[int]link{}, map[netip.Prefix][]candidate{}, map[Neighbour]MAC{}}
+	t := &table{clones: map[string]string{}, links: map[int]link{}, routes: map[netip.Prefix]*entry{},
+		neighbours: map[Neighbour]MAC{}}
 	for _, c := range clones {
 		t.clones[c.Device] = c.Interface
 	}
@@ -94,91 +96,91 @@ func (t *table) setAddress(index int, a net.IPNet, flags int, there bool) bool {
 
 // ---- routes ---------------------------------------------------------------------------------------------------------
 
-// candidateOf returns what counts of a route: unicast, of the main table, by a clone, not the configuration's own. Of
-// several next hops those that do, whatever their weights; without a gateway, the first alone.
-func (t *table) candidateOf(r *netlink.Route) (netip.Prefix, candidate, bool) {
-	prefix, ok := destination(r)
-	if !ok || r.Type != unix.RTN_UNICAST || r.Table != unix.RT_TABLE_MAIN || r.Protocol == protocol ||
-		r.Flags&unix.RTM_F_CLONED != 0 {
-		return prefix, candidate{}, false
-	}
-	hops := []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
-	if len(r.MultiPath) > 0 {
-		hops = r.MultiPath
-	}
-	var list []Hop
-	for _, h := range hops {
-		l, known := t.links[h.LinkIndex]
-		if !known || h.Via != nil {
-			continue
-		}
-		via, _ := netip.AddrFromSlice(h.Gw)
-		hop := Hop{via.Unmap(), l.of}
-		if len(list) > 0 && (!hop.Via.IsValid() || !list[0].Via.IsValid() || slices.Contains(list, hop)) {
-			continue
-		}
-		list = append(list, hop)
-	}
-	if len(list) == 0 {
-		return prefix, candidate{}, false
-	}
-	made := Route{Prefix: prefix, Via: list[0].Via, Interface: list[0].Interface}
-	return prefix, candidate{r.Priority, r.Tos, made.WithFurther(list[1:])}, true
+// entry is what there is of a prefix.
+type entry struct {
+	list  []candidate // the first one counts; none: only noted that it is gone
+	noted bool        // as changed
 }
 
-func destination(r *netlink.Route) (netip.Prefix, bool) {
-	if r.Dst == nil {
-		switch r.Family {
-		case unix.AF_INET:
-			return netip.PrefixFrom(netip.IPv4Unspecified(), 0), true
-		case unix.AF_INET6:
-			return netip.PrefixFrom(netip.IPv6Unspecified(), 0), true
-		}
-		return netip.Prefix{}, false
-	}
-	return prefixOf(r.Dst)
+// noted is a prefix that changed.
+type noted struct {
+	prefix netip.Prefix
+	*entry
 }
 
-// setRoute returns the prefix whose best route may have changed.
-func (t *table) setRoute(r *netlink.Route, replace bool) (netip.Prefix, bool) {
-	prefix, c, ok := t.candidateOf(r)
-	list := t.routes[prefix]
-	same := slices.IndexFunc(list, func(o candidate) bool { return o.metric == r.Priority && o.tos == r.Tos })
+func (t *table) entry(p netip.Prefix) *entry {
+	e := t.routes[p]
+	if e == nil {
+		e = &entry{}
+		t.routes[p] = e
+	}
+	return e
+}
+
+// best is the route that counts; its interface is empty when there is none.
+func (e *entry) best() Route {
+	if e == nil || len(e.list) == 0 {
+		return Route{}
+	}
+	return e.list[0].Route
+}
+
+// setRoute returns the prefix whose best route may have changed; nil: none.
+func (t *table) setRoute(m *message, replace bool) (netip.Prefix, *entry) {
+	prefix, c, ok := t.candidateOf(m)
+	if !ok && !replace { // another's route beside ours
+		return prefix, nil
+	}
+	e := t.routes[prefix]
+	if e == nil {
+		if !ok {
+			return prefix, nil
+		}
+		e = t.entry(prefix)
+	}
+	before := len(e.list)
+	same := slices.IndexFunc(e.list, func(o candidate) bool { return o.metric == m.metric && o.tos == m.tos })
 	switch {
-	case !ok && !replace: // another's route beside ours
-		return prefix, false
 	case !ok && same < 0:
-		return prefix, false
+		return prefix, nil
 	case !ok: // ours was replaced by one that leads elsewhere
-		list = slices.Delete(slices.Clone(list), same, same+1)
-	case same >= 0 && (replace || list[same].Route == c.Route):
-		list = slices.Clone(list)
-		list[same] = c
+		e.list = slices.Delete(e.list, same, same+1)
+	case same >= 0 && (replace || e.list[same].Route == c.Route):
+		e.list[same] = c
 	default:
-		at, _ := slices.BinarySearchFunc(list, c.metric+1, func(o candidate, m int) int { return o.metric - m })
-		list = slices.Insert(slices.Clone(list), at, c)
+		at := slices.IndexFunc(e.list, func(o candidate) bool { return o.metric > c.metric })
+		if at < 0 {
+			at = len(e.list)
+		}
+		e.list = slices.Insert(e.list, at, c)
 	}
-	t.putRoutes(prefix, list)
-	return prefix, true
+	t.count(before, len(e.list))
+	return prefix, e
 }
 
-func (t *table) deleteRoute(r *netlink.Route) (netip.Prefix, bool) {
-	prefix, c, ok := t.candidateOf(r)
-	list := t.routes[prefix]
-	at := slices.Index(list, c)
-	if !ok || at < 0 {
-		return prefix, false
+func (t *table) deleteRoute(m *message) (netip.Prefix, *entry) {
+	prefix, c, ok := t.candidateOf(m)
+	e := t.routes[prefix]
+	if !ok || e == nil {
+		return prefix, nil
 	}
-	t.putRoutes(prefix, slices.Delete(slices.Clone(list), at, at+1))
-	return prefix, true
+	at := slices.Index(e.list, c)
+	if at < 0 {
+		return prefix, nil
+	}
+	e.list = slices.Delete(e.list, at, at+1)
+	t.count(len(e.list)+1, len(e.list))
+	return prefix, e
 }
 
-func (t *table) putRoutes(prefix netip.Prefix, list []candidate) {
-	if len(list) == 0 {
-		delete(t.routes, prefix)
-		return
+// count keeps the number of prefixes that there is a route to.
+func (t *table) count(before, after int) {
+	switch {
+	case before == 0 && after > 0:
+		t.prefixes++
+	case before > 0 && after == 0:
+		t.prefixes--
 	}
-	t.routes[prefix] = list
 }
 
 // ---- neighbours -----------------------------------------------------------------------------------------------------

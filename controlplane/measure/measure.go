@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Set is the histograms of one process. Observations may come from any goroutine.
 type Set struct {
 	requests, own *prometheus.HistogramVec
 	signIn        *prometheus.HistogramVec
+	depth         *prometheus.HistogramVec
 	commit, write prometheus.Histogram
 	batch, queue  prometheus.Histogram
 	collectors    []prometheus.Collector
@@ -55,7 +57,10 @@ func New() *Set {
 		signIn: prometheus.NewHistogramVec(options("signin_seconds",
 			"Time that subscribers' sign-ins take, by phase.", seconds), []string{"phase"}),
 	}
-	s.collectors = []prometheus.Collector{s.requests, s.own, s.signIn, s.commit, s.write, s.batch, s.queue}
+	s.depth = prometheus.NewHistogramVec(options("scheduler_depth_packets",
+		"Packets that wait in the scheduler's queues of a traffic class, looked at every two seconds.", counts),
+		[]string{"port", "traffic_class"})
+	s.collectors = []prometheus.Collector{s.requests, s.own, s.signIn, s.depth, s.commit, s.write, s.batch, s.queue}
 	return s
 }
 
@@ -78,6 +83,51 @@ func (s *Set) SignIn(phase string, d time.Duration) {
 	if s != nil {
 		s.signIn.WithLabelValues(phase).Observe(d.Seconds())
 	}
+}
+
+// Depth is how many packets wait in a scheduler's queues of one traffic class, seen at one moment.
+func (s *Set) Depth(port, class string, packets uint64) {
+	if s != nil {
+		s.depth.WithLabelValues(port, class).Observe(float64(packets))
+	}
+}
+
+// Timing is how long the requests of one kind took since the start.
+type Timing struct {
+	Requests uint64   `json:"requests"`
+	Seconds  float64  `json:"seconds"` // of all
+	Buckets  []Bucket `json:"buckets"`
+}
+
+// Bucket is how many requests took at most so long.
+type Bucket struct {
+	Seconds  float64 `json:"seconds"`
+	Requests uint64  `json:"requests"`
+}
+
+// Requests are the peers' requests so far, by message.
+func (s *Set) Requests() map[string]Timing {
+	all := map[string]Timing{}
+	if s == nil {
+		return all
+	}
+	ch := make(chan prometheus.Metric, 64)
+	go func() {
+		s.requests.Collect(ch)
+		close(ch)
+	}()
+	for metric := range ch {
+		var m dto.Metric
+		if metric.Write(&m) != nil {
+			continue
+		}
+		t := Timing{Requests: m.Histogram.GetSampleCount(), Seconds: m.Histogram.GetSampleSum()}
+		for _, b := range m.Histogram.Bucket {
+			t.Buckets = append(t.Buckets, Bucket{b.GetUpperBound(), b.GetCumulativeCount()})
+		}
+		all[m.Label[0].GetValue()] = t
+	}
+	return all
 }
 
 // Batch is a transaction of so many requests that begins, while others wait.

@@ -16,6 +16,8 @@ func TestHistograms(t *testing.T) {
 	none.Request("x", time.Second)
 	none.OwnRequest("x", time.Second)
 	none.SignIn("total", time.Second)
+	none.Depth("n6", "3", 1)
+	testkit.Equal(t, len(none.Requests()), 0, "requests")
 	none.Batch(1, 2)
 	none.Commit(time.Second)
 	none.Write(time.Second)
@@ -24,6 +26,7 @@ func TestHistograms(t *testing.T) {
 	s.Request("session-deletion-request", 3*time.Millisecond)
 	s.OwnRequest("session-report-request", time.Second)
 	s.SignIn("total", time.Millisecond)
+	s.Depth("n6", "3", 40)
 	s.Batch(256, 1000)
 	s.Commit(time.Millisecond)
 	s.Write(time.Microsecond)
@@ -38,6 +41,30 @@ func TestHistograms(t *testing.T) {
 		testkit.ErrorIf(t, len(h.GetPositiveSpan()) != 1, "%s has no native histogram", f.GetName())
 		testkit.ErrorIf(t, len(h.GetBucket()) > 17, "%s has %d classic buckets", f.GetName(),
 			len(h.GetBucket()))
+	}
+}
+
+// What the page asks for.
+func TestRequests(t *testing.T) {
+	s := New()
+	s.Request("a", 3*time.Millisecond)
+	s.Request("a", 20*time.Millisecond)
+	s.Request("b", time.Microsecond)
+	all := s.Requests()
+	testkit.Equal(t, len(all), 2, "messages")
+	a := all["a"]
+	testkit.Equal(t, a.Requests, 2, "requests")
+	testkit.ErrorIf(t, a.Seconds < 0.0229 || a.Seconds > 0.0231, "took %v s", a.Seconds)
+	testkit.Equal(t, len(a.Buckets), len(seconds), "buckets")
+	for _, b := range a.Buckets {
+		want := uint64(0)
+		if b.Seconds >= 0.003 {
+			want++
+		}
+		if b.Seconds >= 0.02 {
+			want++
+		}
+		testkit.Equal(t, b.Requests, want, "at most %v s", b.Seconds)
 	}
 }
 

@@ -37,6 +37,7 @@ func exported(t *testing.T) map[string]bool {
 	measured.Request("x", 1)
 	measured.OwnRequest("x", 1)
 	measured.SignIn("total", 1)
+	measured.Depth("x", "0", 1)
 	families, err := Registry(sample, "0.1", measured).Gather()
 	testkit.Must(t, err)
 	names := map[string]bool{"up": true, "ALERTS": true}

@@ -47,45 +47,45 @@ var processes = []family[Process]{
 
 var storeDesc = prometheus.NewDesc("isthmus_store_bytes", "Size of the sessions' store.", nil, nil)
 
-// schedulerClass is the queues of a traffic class at a port, all subports.
-type schedulerClass struct {
-	port  string
-	class uint32
+// SchedulerClass is the queues of a traffic class at a port, all subports.
+type SchedulerClass struct {
+	Port, Class string
 	api.SchedulerRow
 }
 
 var byQueue = []string{"port", "traffic_class"}
 
-var schedulers = []family[schedulerClass]{
+var schedulers = []family[SchedulerClass]{
 	gauge("scheduler_queued_packets", "Packets that wait in the scheduler.", byQueue,
-		func(q *schedulerClass) uint32 { return q.Queued }),
+		func(q *SchedulerClass) uint32 { return q.Queued }),
 	counter("scheduler_packets_total", "Packets that left the scheduler.", byQueue,
-		func(q *schedulerClass) uint64 { return q.Packets }),
+		func(q *SchedulerClass) uint64 { return q.Packets }),
 	counter("scheduler_bytes_total", "Bytes of them.", byQueue,
-		func(q *schedulerClass) uint64 { return q.Bytes }),
+		func(q *SchedulerClass) uint64 { return q.Bytes }),
 	counter("scheduler_dropped_packets_total", "Packets that the scheduler's queues had no room for.", byQueue,
-		func(q *schedulerClass) uint64 { return q.DroppedPackets }),
+		func(q *SchedulerClass) uint64 { return q.DroppedPackets }),
 }
 
-// byClass adds up the subports' rows, in the order of port and class.
-func byClass(rows []api.SchedulerRow) []schedulerClass {
-	var list []schedulerClass
+// ByClass adds up the subports' rows, in the order of port and class.
+func ByClass(rows []api.SchedulerRow) []SchedulerClass {
+	var list []SchedulerClass
 	for i := range rows {
 		r := &rows[i]
 		port := api.CString(r.Port[:])
-		at := slices.IndexFunc(list, func(q schedulerClass) bool {
-			return q.port == port && q.class == r.TrafficClass
+		at := slices.IndexFunc(list, func(q SchedulerClass) bool {
+			return q.Port == port && q.TrafficClass == r.TrafficClass
 		})
 		if at < 0 {
-			list = append(list, schedulerClass{port: port, class: r.TrafficClass})
+			list = append(list, SchedulerClass{port, text(r.TrafficClass),
+				api.SchedulerRow{TrafficClass: r.TrafficClass}})
 			at = len(list) - 1
 		}
 		q := &list[at]
 		q.Queued, q.Packets, q.Bytes = q.Queued+r.Queued, q.Packets+r.Packets, q.Bytes+r.Bytes
 		q.DroppedPackets += r.DroppedPackets
 	}
-	slices.SortFunc(list, func(a, b schedulerClass) int {
-		return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.class, b.class))
+	slices.SortFunc(list, func(a, b SchedulerClass) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.TrafficClass, b.TrafficClass))
 	})
 	return list
 }

@@ -34,6 +34,7 @@ type Snapshot struct {
 	NPTv6s     []api.NPTv6Row
 	Mirrors    []api.MirrorRow
 	Counters   []api.CounterRow
+	Traffic    []api.TrafficRow
 	Events     []api.EventRow
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
@@ -86,14 +87,22 @@ var (
 )
 
 var ports = []family[api.PortRow]{
-	counter("port_receive_packets_total", "Packets received by the port.", byPort, func(r *api.PortRow) uint64 { return r.RxPackets }),
-	counter("port_receive_bytes_total", "Bytes received by the port.", byPort, func(r *api.PortRow) uint64 { return r.RxBytes }),
-	counter("port_transmit_packets_total", "Packets sent by the port.", byPort, func(r *api.PortRow) uint64 { return r.TxPackets }),
-	counter("port_transmit_bytes_total", "Bytes sent by the port.", byPort, func(r *api.PortRow) uint64 { return r.TxBytes }),
-	counter("port_receive_missed_total", "Packets that the device lost because its queue was full.", byPort, func(r *api.PortRow) uint64 { return r.RxMissed }),
-	counter("port_receive_no_buffer_total", "Packets that the device lost because no buffer was free.", byPort, func(r *api.PortRow) uint64 { return r.RxNoBuffer }),
-	counter("port_transmit_dropped_total", "Packets that the device did not take.", byPort, func(r *api.PortRow) uint64 { return r.TxDropped }),
-	gauge("port_offload_entries", "Flows that the device forwards by itself.", byPort, func(r *api.PortRow) uint32 { return r.OffloadEntries }),
+	counter("port_receive_packets_total", "Packets received by the port.", byPort,
+		func(r *api.PortRow) uint64 { return r.RxPackets }),
+	counter("port_receive_bytes_total", "Bytes received by the port.", byPort,
+		func(r *api.PortRow) uint64 { return r.RxBytes }),
+	counter("port_transmit_packets_total", "Packets sent by the port.", byPort,
+		func(r *api.PortRow) uint64 { return r.TxPackets }),
+	counter("port_transmit_bytes_total", "Bytes sent by the port.", byPort,
+		func(r *api.PortRow) uint64 { return r.TxBytes }),
+	counter("port_receive_missed_total", "Packets that the device lost because its queue was full.", byPort,
+		func(r *api.PortRow) uint64 { return r.RxMissed }),
+	counter("port_receive_no_buffer_total", "Packets that the device lost because no buffer was free.", byPort,
+		func(r *api.PortRow) uint64 { return r.RxNoBuffer }),
+	counter("port_transmit_dropped_total", "Packets that the device did not take.", byPort,
+		func(r *api.PortRow) uint64 { return r.TxDropped }),
+	gauge("port_offload_entries", "Flows that the device forwards by itself.", byPort,
+		func(r *api.PortRow) uint32 { return r.OffloadEntries }),
 	counter("port_offload_refused_total", "Flows that the device, or what they need, left to the software.", byPort, func(r *api.PortRow) uint64 { return r.OffloadRefused }),
 	gauge("port_up", "1 when the link is up.", byPort, func(r *api.PortRow) uint32 { return r.Up }),
 }
@@ -179,14 +188,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, counters, s.Counters, func(r *api.CounterRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, traffic, directions(s.Traffic), func(d *direction) []string { return d.labels })
 	emit(ch, mirrors, s.Mirrors, func(r *api.MirrorRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, nats, s.NATs, func(r *api.NATRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, nptv6s, s.NPTv6s, func(r *api.NPTv6Row) []string {
 		return []string{api.CString(r.Name[:]), r.Inside.String()}
 	})
 	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
-	emit(ch, schedulers, byClass(s.Schedulers), func(q *schedulerClass) []string {
-		return []string{q.port, text(q.class)}
+	emit(ch, schedulers, ByClass(s.Schedulers), func(q *SchedulerClass) []string {
+		return []string{q.Port, q.Class}
 	})
 	emit(ch, processes, s.Processes, func(p *Process) []string { return []string{p.Name} })
 	if s.PFCP != nil {

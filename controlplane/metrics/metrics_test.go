@@ -53,6 +53,9 @@ func sample(context.Context) *Snapshot {
 			func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
 		Counters: []api.CounterRow{named(api.CounterRow{Packets: 12, Reached: 3},
 			func(r *api.CounterRow) []byte { return r.Name[:] }, "slice")},
+		Traffic: []api.TrafficRow{{Other: 1, QFI: api.NoQFI, UplinkBytes: 5},
+			named(api.TrafficRow{QFI: 9, DownlinkPackets: 4, DownlinkBytes: 600, DNN: [32]byte{'i'}},
+				func(r *api.TrafficRow) []byte { return r.Instance[:] }, "internet")},
 		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
 		Refused: []n4.Count{{Name: "metrics", Value: 1}},
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
@@ -68,6 +71,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	measured := measure.New()
 	measured.Request("x", 1)
 	measured.OwnRequest("x", 1)
+	measured.Depth("x", "0", 1)
 	families, err := Registry(sample, "0.1", measured).Gather()
 	testkit.Must(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -92,6 +96,9 @@ func TestScrape(t *testing.T) {
 			`isthmus_mirror_packets_total{mirror="tap"} 11`, `isthmus_mirror_limited_packets_total{mirror="tap"} 2`,
 			`isthmus_nptv6_out_packets_total{inside="fd00::/48",instance="internet"} 13`,
 			`isthmus_nptv6_in_packets_total{inside="fd00::/48",instance="internet"} 14`,
+			`isthmus_traffic_bytes_total{direction="uplink",dnn="other",instance="other",qfi="other"} 5`,
+			`isthmus_traffic_bytes_total{direction="downlink",dnn="i",instance="internet",qfi="9"} 600`,
+			`isthmus_traffic_packets_total{direction="downlink",dnn="i",instance="internet",qfi="9"} 4`,
 			`isthmus_aggregate_packets_total{counter="slice"} 12`,
 			`isthmus_scheduler_queued_packets{port="access",traffic_class="3"} 11`,
 			`isthmus_scheduler_dropped_packets_total{port="access",traffic_class="3"} 7`,
@@ -161,7 +168,7 @@ func TestMetricsAreReadOnly(t *testing.T) {
 func TestNoLabelGrows(t *testing.T) {
 	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version",
 		"dataplane", "holder", "mirror", "counter", "inside", "process", "traffic_class",
-		"listener"}
+		"listener", "dnn", "qfi", "direction"} // DNNs: limits.traffic
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

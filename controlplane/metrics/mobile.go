@@ -7,6 +7,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/view"
 )
 
 type stats = n4.Stats
@@ -18,6 +19,7 @@ var (
 	byCounter  = []string{"counter"}
 	byEvent    = []string{"event"}
 	byMessage  = []string{"message"}
+	byTraffic  = []string{"instance", "dnn", "qfi", "direction"}
 )
 
 var instances = []family[api.InstanceRow]{
@@ -75,6 +77,31 @@ var counters = []family[api.CounterRow]{
 		func(r *api.CounterRow) uint64 { return r.Reached }),
 	gauge("aggregate_sessions", "Sessions that count.", byCounter,
 		func(r *api.CounterRow) uint32 { return r.Sessions }),
+}
+
+// direction is one direction of a row of traffic.
+type direction struct {
+	labels         []string
+	packets, bytes uint64
+}
+
+var traffic = []family[direction]{
+	counter("traffic_packets_total", "Packets that sessions forwarded, by the network instance that they came by.",
+		byTraffic, func(d *direction) uint64 { return d.packets }),
+	counter("traffic_bytes_total", "Bytes of them.", byTraffic, func(d *direction) uint64 { return d.bytes }),
+}
+
+// directions of all rows.
+func directions(rows []api.TrafficRow) []direction {
+	list := make([]direction, 0, 2*len(rows))
+	for i := range rows {
+		t := view.NewTraffic(&rows[i])
+		instance, dnn, qfi := t.Words()
+		list = append(list,
+			direction{[]string{instance, dnn, qfi, "uplink"}, t.UplinkPackets, t.UplinkBytes},
+			direction{[]string{instance, dnn, qfi, "downlink"}, t.DownlinkPackets, t.DownlinkBytes})
+	}
+	return list
 }
 
 var events = []family[api.EventRow]{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mmsg receives and sends many UDP datagrams with one system call (recvmmsg, sendmmsg), which cost more than
-// what is in them. Go's own net package has one call for each.
+// Package mmsg receives and sends many datagrams (UDP, netlink) with one system call (recvmmsg, sendmmsg), which cost
+// more than what is in them. Go's own net package has one call for each.
 package mmsg
 
 import (
@@ -84,6 +84,11 @@ func (b *Batch) Address(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), swap(v4.Port))
 	}
 	return netip.AddrPortFrom(netip.AddrFrom16(n.Addr).Unmap(), swap(n.Port))
+}
+
+// Sender is the port of the netlink socket that a datagram came from: 0 is the kernel.
+func (b *Batch) Sender(i int) uint32 {
+	return (*unix.RawSockaddrNetlink)(unsafe.Pointer(&b.names[i])).Pid
 }
 
 // SetAddress says where a datagram goes; without an address, to the peer of a connected socket.

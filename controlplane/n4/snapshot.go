@@ -8,28 +8,30 @@ import (
 	"slices"
 	"time"
 
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/pfcp"
 )
 
 // Snapshot is what `isthmus show n4` and `show associations` show. The names in JSON are stable.
 type Snapshot struct {
-	NodeID       string            `json:"node_id"`
-	Listen       []string          `json:"listen"`
-	Recovery     time.Time         `json:"recovery"` // our recovery time stamp
-	Features     []string          `json:"features"`
-	Sessions     int               `json:"sessions"`
-	InFlight     int64             `json:"in_flight"` // session requests that are being carried out
-	Queued       int               `json:"queued"`    // messages that wait
-	Requests     int               `json:"requests"`  // of ours, unanswered
-	Answers      int64             `json:"answers"`   // kept for retransmissions
-	AnswerBytes  int64             `json:"answer_bytes"`
-	Lost         uint64            `json:"lost"`     // datagrams that the kernel dropped for want of room
-	Received     map[string]uint64 `json:"received"` // by message, without zeros; so are the next three
-	Sent         map[string]uint64 `json:"sent"`
-	Rejected     map[string]uint64 `json:"rejected"`
-	Events       map[string]uint64 `json:"events"`
-	Refusals     []Refusal         `json:"refusals"` // the last ones, the newest first
-	Associations []AssociationRow  `json:"associations"`
+	NodeID       string                    `json:"node_id"`
+	Listen       []string                  `json:"listen"`
+	Recovery     time.Time                 `json:"recovery"` // our recovery time stamp
+	Features     []string                  `json:"features"`
+	Sessions     int                       `json:"sessions"`
+	InFlight     int64                     `json:"in_flight"` // session requests that are being carried out
+	Queued       int                       `json:"queued"`    // messages that wait
+	Requests     int                       `json:"requests"`  // of ours, unanswered
+	Answers      int64                     `json:"answers"`   // kept for retransmissions
+	AnswerBytes  int64                     `json:"answer_bytes"`
+	Lost         uint64                    `json:"lost"`     // datagrams that the kernel dropped for want of room
+	Received     map[string]uint64         `json:"received"` // by message, without zeros; so are the next three
+	Sent         map[string]uint64         `json:"sent"`
+	Rejected     map[string]uint64         `json:"rejected"`
+	Events       map[string]uint64         `json:"events"`
+	Took         map[string]measure.Timing `json:"took"`     // peers' session requests, by message
+	Refusals     []Refusal                 `json:"refusals"` // the last ones, the newest first
+	Associations []AssociationRow          `json:"associations"`
 }
 
 // AssociationRow is one association.
@@ -61,6 +63,7 @@ func (s *Server) Snapshot() *Snapshot {
 		Answers: s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{}, Events: map[string]uint64{},
 		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
+		Took: s.cfg.Measures.Requests(),
 	}
 	for _, k := range s.sockets {
 		out.Listen = append(out.Listen, k.local.String())

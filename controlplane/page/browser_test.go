@@ -105,6 +105,9 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 			`document.querySelectorAll("#view-subscriber .panels tbody tr").length >= 6 &&
 			document.querySelectorAll("#view-subscriber [aria-label=Rules] tbody tr").length === 2`)
 	})
+	// 2^60 + 4321: no number of JavaScript.
+	testkit.ErrorIf(t, !pagetest.Eval[bool](b, `[...document.querySelectorAll("#view-subscriber .facts dd")].some(
+		(d) => d.textContent === "0x10000000000010e1")`), "the SEID is another one")
 	b.Shot("page-subscriber")
 	testkit.ErrorIf(t, pagetest.Eval[bool](b, `document.querySelector(".trace") !== null`),
 		"a trace is offered that the server has not")

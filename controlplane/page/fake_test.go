@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/auth"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 )
@@ -23,6 +24,7 @@ type gateway struct {
 	seconds  float64
 	away     bool
 	sessions int
+	dnns     int // beside "internet"
 	mobile   bool
 	asked    map[string]int // by table
 }
@@ -80,6 +82,14 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		return view.Total{In: g.at(3.5e6), Out: g.at(3.49e6), Dropped: g.at(9e3), Buffers: 65536,
 			BuffersFree: 60000,
 			Sessions:    uint64(g.sessions)}, nil
+	case "traffic":
+		nine := uint32(9)
+		list := []view.Traffic{{Other: true}, {Instance: "n3", DNN: "internet", QFI: &nine,
+			UplinkBytes: g.at(1e8)}, {Instance: "n6", DNN: "internet", QFI: &nine, DownlinkBytes: g.at(2e9)}}
+		for i := range g.dnns {
+			list = append(list, view.Traffic{DNN: fmt.Sprintf("dnn-%03d", i), UplinkBytes: g.at(1e3)})
+		}
+		return list, nil
 	case "drop":
 		return []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
 			Packets: g.at(900)}, {Name: "no-route"}}, nil
@@ -93,9 +103,10 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 	case "rule":
 		return []view.Rule{
 			{Session: key, PDR: 1, FAR: 1, Precedence: 100, Source: "access", Destination: "core",
-				Action: "forward", Packets: g.at(60), Bytes: g.at(6e4)},
+				Action: "forward", Packets: g.at(60), Bytes: g.at(6e4), QERs: []uint32{1},
+				URRs: []uint32{1, 2}},
 			{Session: key, PDR: 2, FAR: 2, Precedence: 100, Source: "core", Destination: "access",
-				Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7",
+				Action: "forward", TEIDPeer: 0x1000, Peer: "10.3.0.7", QERs: []uint32{}, URRs: []uint32{},
 				Packets: g.at(90), Bytes: g.at(1.2e5)},
 		}, nil
 	case "urr":
@@ -125,6 +136,10 @@ func (g *gateway) n4() *n4.Snapshot {
 	return &n4.Snapshot{NodeID: "upf", Received: map[string]uint64{"session-establishment-request": g.at(1.9e3)},
 		Sent:     map[string]uint64{"session-establishment-response": g.at(1.9e3)},
 		Rejected: map[string]uint64{"no-resources": g.at(3)},
+		Took: map[string]measure.Timing{"session-establishment-request": {Requests: g.at(1900),
+			Seconds: 0.0004 * float64(g.at(1900)),
+			Buckets: []measure.Bucket{{Seconds: 0.0005, Requests: g.at(1800)},
+				{Seconds: 0.001, Requests: g.at(1900)}}}},
 		Associations: []n4.AssociationRow{{ID: "smf-1", Address: "10.4.0.9", State: "up",
 			Sessions: g.sessions, Heartbeats: 10, RoundTrip: 0.42}}}
 }
@@ -164,7 +179,8 @@ func (g *gateway) sessionRows(key string, limit int) []view.Session {
 		if i > 0 && key != "" && key != fmt.Sprintf("ue-%05d", i) {
 			continue
 		}
-		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: uint64(i + 1), Encap: "none",
+		s := view.Session{Name: fmt.Sprintf("ue-%05d", i), SEID: 1<<60 + uint64(i) + 1,
+			SEIDHex: fmt.Sprintf("0x%x", 1<<60+uint64(i)+1), Encap: "none",
 			UEIP4:     fmt.Sprintf("10.%d.%d.%d", 45+i>>16, i>>8&255, i&255),
 			TEIDLocal: uint32(0x1000 + i), UplinkBytes: g.at(float64(100 + i)),
 			DownlinkBytes: g.at(float64(1000 + 2*i)), UplinkPackets: g.at(float64(i % 7)),

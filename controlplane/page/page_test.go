@@ -166,6 +166,18 @@ func TestRates(t *testing.T) {
 	testkit.FatalIf(t, busy == nil || *busy < 52 || *busy > 53, "worker 0: %v %%", busy)
 	testkit.ErrorIf(t, last(t, l, "pfcp", "received") != nil, "PFCP is shown by a gateway that has none")
 	testkit.ErrorIf(t, last(t, l, "drop", "no-route") != nil, "a reason is shown that never was one")
+	up, down := last(t, l, "dnn", "internet up"), last(t, l, "dnn", "internet down")
+	testkit.FatalIf(t, up == nil || down == nil || *up < 7e8 || *up > 2e9 || *down < 10**up,
+		"internet: %v b/s up, %v b/s down", up, down)
+	l.gateway.set(func() { l.gateway.mobile = true })
+	l.seconds(2)
+	mean, most := last(t, l, "latency", "establishment, mean"), last(t, l, "latency", "99 % of all")
+	testkit.ErrorIf(t, mean == nil || *mean < 0.39 || *mean > 0.41, "mean latency %v", mean)
+	testkit.ErrorIf(t, most == nil || *most != 1, "of 99 %%: %v", most)
+	l.gateway.set(func() { l.gateway.dnns = 200 })
+	l.seconds(2)
+	other := last(t, l, "dnn", "other up")
+	testkit.ErrorIf(t, other == nil || last(t, l, "dnn", "dnn-199 up") != nil, "DNNs without end: other %v", other)
 	l.gateway.set(func() { l.gateway.away = true })
 	l.seconds(1)
 	testkit.ErrorIf(t, last(t, l, "bps", "n6 in") != nil, "a rate while the data plane is away")
@@ -420,7 +432,7 @@ func TestReport(t *testing.T) {
 	code, body = get(t, l, "/page/report.html")
 	testkit.FatalIf(t, code != 200, "%d %s", code, body)
 	for _, want := range []string{"ten minutes of gateway", "AWAY", "connection refused", "n6 out", "policer-red",
-		"worker 1", "smf-1", "Gb/s", "curve s1"} {
+		"worker 1", "establishment, mean", "Gb/s", "curve s1"} {
 		testkit.ErrorIf(t, !strings.Contains(body, want), "the report does not have %q", want)
 	}
 	testkit.Equal(t, strings.Count(body, `class="plot wide"`), len(reportGroups), "plots")

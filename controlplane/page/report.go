@@ -29,9 +29,10 @@ var reportGroups = []struct {
 	group, title, unit string
 	most               float64
 }{
-	{"bps", "Throughput", "b/s", 0}, {"pps", "Packets", "p/s", 0}, {"drop", "Drops by reason", "p/s", 0},
+	{"bps", "Throughput", "b/s", 0}, {"dnn", "Throughput by DNN", "b/s", 0},
+	{"pps", "Packets", "p/s", 0}, {"drop", "Drops by reason", "p/s", 0},
 	{"load", "Workers' load", "%", 100}, {"sessions", "Sessions", "", 0}, {"pfcp", "PFCP messages", "/s", 0},
-	{"rtt", "PFCP round trip of heartbeats", "ms", 0}, {"buffers", "Packet buffers in use", "%", 100},
+	{"latency", "PFCP requests, from reading to answer", "ms", 0}, {"buffers", "Packet buffers in use", "%", 100},
 }
 
 // line is the copy of a series that a report is drawn from.

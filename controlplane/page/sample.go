@@ -3,16 +3,19 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 )
 
-const maxAssociations = 16 // whose round trips are drawn
+const maxDNNs = 16 // that are drawn; more are one line, "other"
 
 // rates makes figures per second of counters. A counter's first value, and one that went back because the data plane
 // began anew, give none.
@@ -72,7 +75,8 @@ func (s *sampler) sample(ctx context.Context, now time.Time) ([]figure, error) {
 	s.list = s.list[:0]
 	s.rates.begin(now)
 	s.pfcp(ctx)
-	for _, part := range []func(context.Context) error{s.ports, s.total, s.drops, s.workers, s.graph} {
+	for _, part := range []func(context.Context) error{s.ports, s.total, s.dnns, s.drops,
+		s.workers, s.graph} {
 		if err := part(ctx); err != nil {
 			return s.list, err
 		}
@@ -112,6 +116,31 @@ func (s *sampler) total(ctx context.Context) error {
 		s.put(true, "buffers", "in use", 100*float32(t.Buffers-t.BuffersFree)/float32(t.Buffers))
 	}
 	return nil
+}
+
+// dnns are sums of the rows of traffic, whose order stays.
+func (s *sampler) dnns(ctx context.Context) error {
+	rows, err := fetch[[]view.Traffic](ctx, s.src, "traffic", "", 0)
+	var names []string
+	up, down := map[string]uint64{}, map[string]uint64{}
+	for i := range rows {
+		name := cmp.Or(rows[i].DNN, "no DNN")
+		if _, known := up[name]; rows[i].Other || !known && len(names) == maxDNNs {
+			name = "other"
+		}
+		if _, known := up[name]; !known {
+			names = append(names, name)
+		}
+		up[name] += rows[i].UplinkBytes
+		down[name] += rows[i].DownlinkBytes
+	}
+	for _, name := range names {
+		if up[name]+down[name] > 0 {
+			s.put(true, "dnn", name+" up", 8*s.rates.rate("dnn up "+name, up[name]))
+			s.put(true, "dnn", name+" down", 8*s.rates.rate("dnn down "+name, down[name]))
+		}
+	}
+	return err
 }
 
 // drops leaves out the reasons that never happened.
@@ -184,9 +213,41 @@ func (s *sampler) pfcp(ctx context.Context) {
 	s.put(true, "pfcp", "received", s.rates.rate("pfcp received", sum(v.Received)))
 	s.put(true, "pfcp", "sent", s.rates.rate("pfcp sent", sum(v.Sent)))
 	s.put(true, "pfcp", "refused", s.rates.rate("pfcp refused", sum(v.Rejected)))
-	for i := range v.Associations[:min(len(v.Associations), maxAssociations)] {
-		if a := &v.Associations[i]; a.Heartbeats > 0 {
-			s.put(true, "rtt", a.ID, float32(a.RoundTrip))
+	s.took(v.Took)
+}
+
+// took are mean times of requests by message, in ms, and the time that 99 % of all did not exceed: the end of a bucket.
+func (s *sampler) took(all map[string]measure.Timing) {
+	var buckets []measure.Bucket // of this second, all messages
+	var requests uint64
+	for message, t := range all {
+		name := strings.TrimSuffix(strings.TrimPrefix(message, "session-"), "-request")
+		n, ok := s.rates.delta("took n "+name, t.Requests)
+		us, _ := s.rates.delta("took us "+name, uint64(1e6*t.Seconds))
+		mean := unknown
+		if ok && n > 0 {
+			mean, requests = float32(us)/float32(n)/1000, requests+n
+		}
+		s.put(true, "latency", name+", mean", mean)
+		for i, b := range t.Buckets {
+			if i == len(buckets) {
+				buckets = append(buckets, measure.Bucket{Seconds: b.Seconds})
+			}
+			n, ok := s.rates.delta("took "+name+strconv.Itoa(i), b.Requests)
+			if ok {
+				buckets[i].Requests += n
+			}
 		}
 	}
+	if len(all) == 0 {
+		return
+	}
+	most := unknown
+	for _, b := range buckets {
+		if requests > 0 && 100*b.Requests >= 99*requests {
+			most = float32(1000 * b.Seconds)
+			break
+		}
+	}
+	s.put(true, "latency", "99 % of all", most)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
@@ -144,6 +145,7 @@ func (c *Compiler) compile(s *Session) *pfcp.Error {
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
 	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
 		Association: s.Association}
+	copy(c.head.DNN[:api.NameSize-1], strings.ToValidUTF8(s.APN[:min(len(s.APN), api.NameSize-1)], ""))
 	if s.Line != nil {
 		c.head = *s.Line
 		c.head.SEID, c.head.Worker, c.head.Inactivity = s.SEID, s.Worker, s.Inactivity

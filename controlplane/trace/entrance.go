@@ -48,7 +48,7 @@ func (f *interfaceRow) tags() []byte {
 func (h *Hypothesis) enter(rows Rows, ports []portRow, ip []byte,
 	usual func([]interfaceRow) (*interfaceRow, error)) ([]byte, error) {
 	var all []interfaceRow
-	if err := rows("interfaces", &all); err != nil {
+	if err := rows("interfaces", nil, &all); err != nil {
 		return nil, err
 	}
 	f, err := h.entrance(all, usual)
@@ -121,10 +121,10 @@ func withAddress(all []interfaceRow, address netip.Addr) (*interfaceRow, error) 
 func towards(rows Rows, all []interfaceRow, to, ue netip.Addr) (*interfaceRow, error) {
 	var routes []routeRow
 	var instances []instanceRow
-	if err := rows("route", &routes); err != nil {
+	if err := rows("route", of(to.String()), &routes); err != nil {
 		return nil, err
 	}
-	if err := rows("instances", &instances); err != nil {
+	if err := rows("instances", nil, &instances); err != nil {
 		return nil, err
 	}
 	bits, best := map[string]int{}, map[string]*interfaceRow{} // by VRF

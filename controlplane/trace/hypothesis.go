@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -28,9 +30,15 @@ type Hypothesis struct {
 	Downlink           bool
 }
 
-// Rows reads a table of `show`, or a list of the running configuration (interfaces, instances), into a slice of
-// structs.
-type Rows func(table string, rows any) error
+// Rows reads rows of a table of `show`, or a list of the running configuration (interfaces, instances), into a slice of
+// structs. query is as in GET /v1/show.
+type Rows func(table string, query url.Values, rows any) error
+
+// maxTunnels is how many rules are looked at for the end of any tunnel.
+const maxTunnels = "64"
+
+// of asks for the rows of a key.
+func of(key string) url.Values { return url.Values{"key": {key}} }
 
 type sessionRow struct {
 	Name         string `json:"name"`
@@ -52,6 +60,7 @@ type ruleRow struct {
 	TEIDLocal uint32 `json:"teid_local"`
 	Local     string `json:"local"`
 	Peer      string `json:"peer"`
+	QFI       *uint8 `json:"qfi"`
 }
 
 type portRow struct {
@@ -66,8 +75,11 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.Session == "" && h.UE == "" {
+		return nil, errors.New("give --ue, --session or a capture")
+	}
 	var sessions []sessionRow
-	if err := rows("session", &sessions); err != nil {
+	if err := rows("session", of(cmp.Or(h.Session, h.UE)), &sessions); err != nil {
 		return nil, err
 	}
 	ue, meant, err := h.subscriber(sessions, to)
@@ -79,7 +91,7 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 		return nil, err
 	}
 	var ports []portRow
-	if err := rows("port", &ports); err != nil {
+	if err := rows("port", nil, &ports); err != nil {
 		return nil, err
 	}
 	s, err := h.one(meant)
@@ -130,8 +142,6 @@ func (h *Hypothesis) subscriber(sessions []sessionRow, to netip.Addr) (ue netip.
 		}
 	}
 	switch {
-	case h.Session == "" && h.UE == "":
-		return ue, nil, errors.New("give --ue, --session or a capture")
 	case h.Session != "" && len(meant) == 0:
 		return ue, nil, fmt.Errorf("there is no session %s (show session)", h.Session)
 	case h.UE == "":
@@ -346,10 +356,15 @@ func (h *Hypothesis) fromSubscriber(s *sessionRow, ports []portRow, packet []byt
 // inTunnel is a G-PDU to the F-TEID of the session's first rule that has one.
 func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet []byte) ([]byte, error) {
 	var rules []ruleRow
-	if err := rows("rule", &rules); err != nil {
+	which := of(s.Name)
+	if s.Name == "" {
+		which = url.Values{"limit": {maxTunnels}}
+	}
+	if err := rows("rule", which, &rules); err != nil {
 		return nil, err
 	}
 	teid, local, peer := s.TEIDLocal, netip.Addr{}, netip.Addr{}
+	var qfi *uint8
 	for _, r := range rules {
 		if s.Name != "" && r.Session != s.Name {
 			continue
@@ -357,7 +372,7 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 		if a, err := netip.ParseAddr(r.Local); err == nil && !local.IsValid() && r.TEIDLocal != 0 {
 			local = a
 			if s.Name != "" {
-				teid = r.TEIDLocal
+				teid, qfi = r.TEIDLocal, r.QFI
 			}
 		}
 		if a, err := netip.ParseAddr(r.Peer); err == nil && !peer.IsValid() {
@@ -377,11 +392,8 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 	if !peer.IsValid() || peer.Is4() != local.Is4() {
 		peer = local.Next()
 	}
-	gtpu := []byte{0x34, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 1, 0x10, 1, 0} // with a container, QFI 1
-	if h.Downlink {
-		gtpu[13] = 0
-	}
-	binary.BigEndian.PutUint16(gtpu[2:], uint16(len(packet)+8))
+	gtpu := gtpuHeader(qfi, h.Downlink)
+	binary.BigEndian.PutUint16(gtpu[2:], uint16(len(packet)+len(gtpu)-8))
 	binary.BigEndian.PutUint32(gtpu[4:], teid)
 	header := 20
 	if !local.Is4() {
@@ -401,6 +413,19 @@ func (h *Hypothesis) inTunnel(s *sessionRow, rows Rows, ports []portRow, packet 
 	return h.enter(rows, ports, outer, func(all []interfaceRow) (*interfaceRow, error) {
 		return withAddress(all, local)
 	})
+}
+
+// gtpuHeader is that of a G-PDU without length and TEID, with a PDU Session Container where the rule has a QFI
+// (TS 38.415 section 5.5.2).
+func gtpuHeader(qfi *uint8, downlink bool) []byte {
+	if qfi == nil {
+		return []byte{0x30, 255, 0, 0, 0, 0, 0, 0}
+	}
+	direction := byte(0x10)
+	if downlink {
+		direction = 0
+	}
+	return []byte{0x34, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 1, direction, *qfi, 0}
 }
 
 // FirstFrame reads the first frame of a capture, pcap or pcapng; of a pcapng with names of interfaces, *port is

@@ -4,13 +4,22 @@ package trace
 
 import (
 	"bytes"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
 	"testing"
 
 	"isthmus/controlplane/testkit"
 )
 
 // rows are of a UPF, a subscriber, and VRFs red and blue with the same addresses on VLANs of one port.
-func rows(table string, to any) error {
+// Sessions, rules and routes are asked for by a key, or with a limit.
+func rows(table string, query url.Values, to any) error {
+	key := query.Get("key")
+	if slices.Contains([]string{"session", "rule", "route"}, table) && key == "" && query.Get("limit") == "" {
+		return fmt.Errorf("all rows of %s are asked for", table)
+	}
 	switch v := to.(type) {
 	case *[]sessionRow:
 		*v = []sessionRow{
@@ -19,10 +28,14 @@ func rows(table string, to any) error {
 				MAC: "02:00:00:00:00:07"},
 			{Name: "n4.red", UEIP4: "10.46.0.5", TEIDLocal: 0x200},
 			{Name: "n4.blue", UEIP4: "10.46.0.5", TEIDLocal: 0x300}}
+		ue, _ := netip.ParseAddr(key)
+		*v = slices.DeleteFunc(*v, func(s sessionRow) bool { return s.Name != key && !s.has(ue) })
 	case *[]ruleRow:
-		*v = []ruleRow{{Session: "n4.1", TEIDLocal: 0x101, Local: "10.30.0.1", Peer: "10.30.0.2"},
+		nine := uint8(9)
+		*v = []ruleRow{{Session: "n4.1", TEIDLocal: 0x101, Local: "10.30.0.1", Peer: "10.30.0.2", QFI: &nine},
 			{Session: "n4.red", TEIDLocal: 0x201, Local: "10.31.0.1", Peer: "10.31.0.2"},
 			{Session: "n4.blue", TEIDLocal: 0x301, Local: "10.32.0.1", Peer: "10.32.0.2"}}
+		*v = slices.DeleteFunc(*v, func(r ruleRow) bool { return key != "" && r.Session != key })
 	case *[]portRow:
 		*v = []portRow{{"n3", "core", "02:00:00:00:00:03"}, {"n6", "core", "02:00:00:00:00:06"},
 			{"pdn", "core", "02:00:00:00:00:07"}, {"spare", "core", "02:00:00:00:00:08"},
@@ -64,6 +77,7 @@ func TestHypothesis(t *testing.T) {
 		port, hex string // a piece of the frame
 	}{
 		{Hypothesis{UE: "10.45.0.2"}, "n3", "\x34\xff\x00\x6c\x00\x00\x01\x01"},
+		{Hypothesis{UE: "10.45.0.2"}, "n3", "\x00\x00\x01\x01\x00\x00\x00\x85\x01\x10\x09\x00\x45"}, // its QFI
 		{Hypothesis{UE: "10.45.0.2"}, "n3", someoneElse + "\x08\x00\x45"},
 		{Hypothesis{UE: "10.45.0.2", TEID: "0x999"}, "n3", "\x00\x00\x09\x99"},
 		{Hypothesis{UE: "10.45.0.2", Downlink: true}, "n6",
@@ -77,7 +91,7 @@ func TestHypothesis(t *testing.T) {
 		{Hypothesis{Session: "home"}, "access", "\x64\x40\x00\x07\x08\x08\x08\x08"},
 		// Of several sessions with an address the one that is named, with its tunnel's VLANs.
 		{Hypothesis{UE: "10.46.0.5", Session: "n4.red"}, "n3", someoneElse + "\x81\x00\x00\x1e\x08\x00\x45"},
-		{Hypothesis{UE: "10.46.0.5", Session: "n4.red"}, "n3", "\x34\xff\x00\x6c\x00\x00\x02\x01"},
+		{Hypothesis{UE: "10.46.0.5", Session: "n4.red"}, "n3", "\x30\xff\x00\x64\x00\x00\x02\x01\x45"},
 		{Hypothesis{Session: "n4.blue"}, "n3", someoneElse + "\x88\xa8\x00\x1e\x81\x00\x00\x05\x08\x00\x45"},
 		// The VRF whose pools have the UE, that of the only route, that of the interface that is named.
 		{Hypothesis{UE: "10.47.0.9", Downlink: true}, "pdn", someoneElse + "\x81\x00\x00\x0a\x08\x00\x45"},

@@ -31,24 +31,49 @@ func farAction(bits uint32) string {
 
 // Rule is one PDR with its FAR.
 type Rule struct {
-	Session     string `json:"session"`
-	PDR         uint32 `json:"pdr"`
-	FAR         uint32 `json:"far"`
-	Precedence  uint32 `json:"precedence"`
-	Source      string `json:"source" word:"source"`
-	Destination string `json:"destination" word:"source"`
-	Action      string `json:"action"`
-	TEIDLocal   uint32 `json:"teid_local"`
-	TEIDPeer    uint32 `json:"teid_peer"`
-	Local       string `json:"local"`
-	Peer        string `json:"peer"`
-	Packets     uint64 `json:"packets"`
-	Bytes       uint64 `json:"bytes"`
-	Dropped     uint64 `json:"dropped"`
-	Buffered    uint64 `json:"buffered"`
+	Session     string   `json:"session"`
+	PDR         uint32   `json:"pdr"`
+	FAR         uint32   `json:"far"`
+	Precedence  uint32   `json:"precedence"`
+	Source      string   `json:"source" word:"source"`
+	Destination string   `json:"destination" word:"source"`
+	Action      string   `json:"action"`
+	TEIDLocal   uint32   `json:"teid_local"`
+	TEIDPeer    uint32   `json:"teid_peer"`
+	Local       string   `json:"local"`
+	Peer        string   `json:"peer"`
+	Packets     uint64   `json:"packets"`
+	Bytes       uint64   `json:"bytes"`
+	Dropped     uint64   `json:"dropped"`
+	Buffered    uint64   `json:"buffered"`
+	QERs        []uint32 `json:"qers"` // ids
+	URRs        []uint32 `json:"urrs"`
+	QFI         *uint32  `json:"qfi"` // null: none
 }
 
-func (v *Rule) finish(r *api.RuleRow) { v.Action = farAction(r.Action) }
+func (v *Rule) finish(r *api.RuleRow) {
+	v.Action = farAction(r.Action)
+	v.QFI = qfi(&r.QFI)
+	v.QERs, v.URRs = ids(r.QER[:], r.QERs), ids(r.URR[:], r.URRs)
+}
+
+// qfi is nil where there is none.
+func qfi(v *uint32) *uint32 {
+	if *v == api.NoQFI {
+		return nil
+	}
+	return v
+}
+
+// ids are the used ones, never nil.
+func ids(list []uint32, used uint32) []uint32 {
+	return append([]uint32{}, list[:min(int(used), len(list))]...)
+}
+
+// joined are numbers as one word: "1,2".
+func joined(list []uint32) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ",")
+}
 
 // tunnel prints one end: "10.0.0.1 0x10".
 func tunnel(address string, teid uint32) string {
@@ -58,8 +83,10 @@ func tunnel(address string, teid uint32) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %#x", address, teid))
 }
 
-var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, ACTION, TO=Destination, PEER,
-	PACKETS, BYTES, DROPPED, BUFFERED`,
+var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, QER, URR, ACTION, TO=Destination,
+	PEER, PACKETS, BYTES, DROPPED, BUFFERED`,
+	cellNum("QER", func(r *Rule) string { return joined(r.QERs) }),
+	cellNum("URR", func(r *Rule) string { return joined(r.URRs) }),
 	str("LOCAL", func(r *Rule) string { return tunnel(r.Local, r.TEIDLocal) }),
 	str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) }))
 
@@ -215,6 +242,48 @@ type Counter struct {
 
 var counterColumns = columns[Counter](`COUNTER=Name, EACH, SESSIONS, PACKETS, BYTES, PERIOD PACKETS, PERIOD BYTES,
 	MARK PACKETS, MARK BYTES, REACHED`)
+
+// Traffic is what rules forwarded whose packets came by one network instance, of sessions with one DNN, with one QFI.
+type Traffic struct {
+	Instance        string  `json:"instance"`
+	DNN             string  `json:"dnn"`
+	QFI             *uint32 `json:"qfi"`   // null: none
+	Other           bool    `json:"other"` // all that found no row of its own
+	UplinkPackets   uint64  `json:"uplink_packets"`
+	UplinkBytes     uint64  `json:"uplink_bytes"`
+	DownlinkPackets uint64  `json:"downlink_packets"`
+	DownlinkBytes   uint64  `json:"downlink_bytes"`
+}
+
+func (v *Traffic) finish(r *api.TrafficRow) {
+	v.QFI = qfi(&r.QFI)
+}
+
+// NewTraffic makes a row of the contract one that is shown.
+func NewTraffic(r *api.TrafficRow) (v Traffic) {
+	fillTraffic(r, &v)
+	v.finish(r)
+	return v
+}
+
+var fillTraffic = filler[api.TrafficRow, Traffic]()
+
+// Words are the row's network instance, DNN and QFI: "other" of those that share one, no QFI "none".
+func (v *Traffic) Words() (instance, dnn, qfi string) {
+	switch {
+	case v.Other:
+		return "other", "other", "other"
+	case v.QFI == nil:
+		return v.Instance, v.DNN, "none"
+	}
+	return v.Instance, v.DNN, strconv.FormatUint(uint64(*v.QFI), 10)
+}
+
+var classColumns = columns[Traffic](`INSTANCE, DNN, QFI, UP PACKETS=UplinkPackets, UP BYTES=UplinkBytes,
+	DOWN PACKETS=DownlinkPackets, DOWN BYTES=DownlinkBytes`,
+	str("INSTANCE", func(t *Traffic) string { instance, _, _ := t.Words(); return instance }),
+	str("DNN", func(t *Traffic) string { _, dnn, _ := t.Words(); return dnn }),
+	cellNum("QFI", func(t *Traffic) string { _, _, qfi := t.Words(); return qfi }))
 
 // Event is one kind of report to the control plane.
 type Event struct {

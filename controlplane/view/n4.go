@@ -55,6 +55,12 @@ func n4Cells(s *n4.Snapshot) [][]string {
 			cells = append(cells, []string{group.name, name, number(group.counts[name])})
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Took)) {
+		if t := s.Took[name]; t.Requests > 0 {
+			cells = append(cells, []string{"mean time", name,
+				fmt.Sprintf("%.3f ms", 1000*t.Seconds/float64(t.Requests))})
+		}
+	}
 	for _, r := range s.Refusals {
 		cells = append(cells, []string{"refused", r.Peer, refusalText(&r)})
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"net/url"
 	"reflect"
@@ -28,8 +29,74 @@ const (
 type Query struct {
 	Key   string // the name of one object; empty: all
 	Limit uint32 // rows at most; 0: all
-	After uint32 // rows to pass over
+	After Cursor // rows to pass over
 	Where []Term // all of them hold
+}
+
+// Cursor is a place behind a row: how many rows were before it, and a digest of the row's names. The row is looked for,
+// so that others may come and go; when it went itself, the count says where. Zero: the beginning.
+type Cursor struct {
+	Rows uint32
+	Last uint64 // 0: the count alone
+}
+
+// String is the parameter `after`.
+func (c Cursor) String() string {
+	if c.Last == 0 {
+		return strconv.FormatUint(uint64(c.Rows), 10)
+	}
+	return fmt.Sprintf("%d-%x", c.Rows, c.Last)
+}
+
+func parseCursor(s string) (c Cursor, err error) {
+	count, last, has := strings.Cut(s, "-")
+	if c.Rows, err = number("after", count); err != nil {
+		return c, err
+	}
+	if c.Rows > maxRows {
+		return c, fmt.Errorf("after: more than %d rows", maxRows)
+	}
+	if has {
+		if c.Last, err = strconv.ParseUint(last, 16, 64); err != nil {
+			return c, fmt.Errorf("after: %q is none of ours", s)
+		}
+	}
+	return c, nil
+}
+
+// naming are the fields that say which row of a table it is; what else a row has may change.
+var naming = []string{"name", "id", "session", "pdr", "urr", "prefix", "via", "interface", "vrf", "address", "rule",
+	"default", "port", "subport", "pipe", "traffic_class", "instance", "dnn", "qfi", "other", "inside", "outside",
+	"first"}
+
+// digests makes the digests of rows of a type.
+func digests(row reflect.Type) func(row reflect.Value) uint64 {
+	var fields []int
+	for i := range row.NumField() {
+		if slices.Contains(naming, jsonName(row.Field(i))) {
+			fields = append(fields, i)
+		}
+	}
+	return func(row reflect.Value) uint64 {
+		h := fnv.New64a()
+		for _, i := range fields {
+			fmt.Fprintf(h, "%v\x00", reflect.Indirect(row.Field(i)))
+		}
+		return h.Sum64() | 1 // never 0
+	}
+}
+
+// find is where the rows behind the cursor begin; false: its row is not there.
+func (c Cursor) find(rows reflect.Value, digest func(reflect.Value) uint64) (int, bool) {
+	at, found := min(int(c.Rows), rows.Len()), c.Last == 0
+	for away := 0; !found && away <= rows.Len(); away++ { // from where it was, both ways
+		for _, i := range []int{int(c.Rows) - 1 - away, int(c.Rows) - 1 + away} {
+			if i >= 0 && i < rows.Len() && digest(rows.Index(i)) == c.Last {
+				return i + 1, true
+			}
+		}
+	}
+	return at, found
 }
 
 // Term is a condition on a field: on a number (0x10 is one, too), or on a text in which a leading or closing *
@@ -56,10 +123,7 @@ func ParseQuery(v url.Values) (q Query, err error) {
 			case "limit":
 				q.Limit, err = number(name, value)
 			case "after":
-				q.After, err = number(name, value)
-				if q.After > maxRows {
-					err = fmt.Errorf("after: more than %d rows", maxRows)
-				}
+				q.After, err = parseCursor(value)
 			default:
 				q.Where = append(q.Where, term(name, value))
 			}
@@ -95,36 +159,44 @@ func term(field, value string) Term {
 	return Term{field, "=", value}
 }
 
-// Select returns the rows that a query chooses, as Get does, and the `after` of the next ones, 0 when these were the
-// last. Rows that come or go meanwhile move the others.
-func (n *Table) Select(ctx context.Context, c *dp.Client, control Control, q Query) (v any, next uint32, err error) {
+// Select returns the rows that a query chooses, as Get does, and the cursor of the next ones, zero when these were the
+// last.
+func (n *Table) Select(ctx context.Context, c *dp.Client, control Control, q Query) (v any, next Cursor, err error) {
 	if n.Answer.Kind() != reflect.Slice {
-		if len(q.Where) > 0 || q.After > 0 {
-			return nil, 0, fmt.Errorf("show %s has no rows to choose from", n.Name)
+		if len(q.Where) > 0 || q.After != (Cursor{}) {
+			return nil, next, fmt.Errorf("show %s has no rows to choose from", n.Name)
 		}
 		v, err = n.Get(ctx, c, control, q.Key, q.Limit)
-		return v, 0, err
+		return v, next, err
 	}
 	match, err := matcher(n.Answer.Elem(), q.Where)
 	if err != nil {
-		return nil, 0, err
+		return nil, next, err
 	}
 	most := uint64(0) // of the data plane: all, where conditions choose
 	if q.Limit > 0 && match == nil {
-		most = min(uint64(q.Limit)+uint64(q.After)+1, 1<<32-1)
+		most = min(uint64(q.Limit)+uint64(q.After.Rows)+1, 1<<32-1)
 	}
-	if v, err = n.Get(ctx, c, control, q.Key, uint32(most)); err != nil {
-		return nil, 0, err
+	digest := digests(n.Answer.Elem())
+	rows, from, found := reflect.Value{}, 0, false
+	for {
+		if v, err = n.Get(ctx, c, control, q.Key, uint32(most)); err != nil {
+			return nil, next, err
+		}
+		if rows = reflect.ValueOf(v); match != nil {
+			rows = chosen(rows, match)
+		}
+		if from, found = q.After.find(rows, digest); found || most == 0 {
+			break
+		}
+		most = 0 // many rows came before it, or it went
 	}
-	rows := reflect.ValueOf(v)
-	if match != nil {
-		rows = chosen(rows, match)
-	}
-	from := min(int(q.After), rows.Len())
 	to := rows.Len()
 	if q.Limit > 0 && uint64(to-from) > uint64(q.Limit) {
 		to = from + int(q.Limit)
-		next = uint32(to)
+		next = Cursor{uint32(to), digest(rows.Index(to - 1))}
+	} else if most != 0 && uint64(rows.Len()) == most { // the data plane has more, for the cursor's row moved on
+		next = Cursor{uint32(to), digest(rows.Index(to - 1))}
 	}
 	return rows.Slice(from, to).Interface(), next, nil
 }

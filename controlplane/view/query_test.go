@@ -68,8 +68,59 @@ func TestSelect(t *testing.T) {
 		for _, s := range got.([]Session) {
 			seids = append(seids, fmt.Sprint(s.SEID))
 		}
-		testkit.Equal(t, fmt.Sprintf("%s, %d", strings.Join(seids, " "), next), test.want, "%s", test.query)
+		testkit.Equal(t, fmt.Sprintf("%s, %d", strings.Join(seids, " "), next.Rows), test.want, "%s", test.query)
 	}
+}
+
+// Pages have each row that stays once, whatever comes and goes before, between and behind them.
+func TestPagesWhileRowsChange(t *testing.T) {
+	s := dptest.Start(t)
+	c, err := dp.Dial(t.Context(), s.Path)
+	testkit.Must(t, err)
+	defer c.Close()
+	have := func(names ...int) {
+		var all []byte
+		for _, n := range names {
+			row := api.SessionRow{SEID: uint64(n)}
+			put(row.Name[:], fmt.Sprintf("n4.%d", n))
+			all = api.AppendRow(all, &row)
+		}
+		s.SetTable(api.TableSession, all)
+	}
+	after := ""
+	page := func(where, want string) {
+		t.Helper()
+		v, err := url.ParseQuery("limit=2&after=" + after + where)
+		testkit.Must(t, err)
+		q, err := ParseQuery(v)
+		testkit.Must(t, err)
+		got, next, err := Lookup("session").Select(t.Context(), c, nil, q)
+		testkit.Must(t, err)
+		text := ""
+		for _, s := range got.([]Session) {
+			text += fmt.Sprint(s.SEID, " ")
+		}
+		after = next.String()
+		testkit.Equal(t, text, want, "page before %s", after)
+	}
+	have(1, 2, 3, 4, 5, 6, 7, 8)
+	page("", "1 2 ")
+	have(2, 3, 4, 5, 6, 7, 8) // one went before
+	page("", "3 4 ")
+	have(90, 91, 92, 93, 94, 95, 2, 3, 4, 5, 6, 7, 8) // many came before
+	page("", "5 6 ")
+	have(2, 3, 4, 5, 7, 8, 9) // the row itself went: by the count, of which rows before were many
+	after = strings.Replace(after, "11-", "4-", 1)
+	page("", "7 8 ")
+	page("", "9 ")
+	testkit.Equal(t, after, "0", "after the last")
+	// The same with conditions.
+	have(1, 2, 3, 4, 5, 6)
+	after = ""
+	page("&seid=>1", "2 3 ")
+	have(80, 3, 4, 5, 6)
+	page("&seid=>1", "4 5 ")
+	page("&seid=>1", "6 ")
 }
 
 func TestAddressesAndPrefixes(t *testing.T) {
@@ -95,6 +146,7 @@ func TestSelectRefuses(t *testing.T) {
 		{"session", "limit=x", "no number"},
 		{"session", "limit=-1", "no number"},
 		{"session", "after=1000001", "more than 1000000 rows"},
+		{"session", "after=2-x", "is none of ours"},
 		{"session", "nonsense=1", "there is no field \"nonsense\"; there are name seid"},
 		{"session", "seid=abc", "\"abc\" is no number"},
 		{"session", "name=<3", "= and ! alone"},
@@ -157,7 +209,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		n := len(got.([]Session))
-		testkit.FatalIf(t, n > 3 || q.Limit > 0 && n > int(q.Limit) || int(next) > 3, "%d rows, next %d", n,
+		testkit.FatalIf(t, n > 3 || q.Limit > 0 && n > int(q.Limit) || next.Rows > 3, "%d rows, next %d", n,
 			next)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"isthmus/api"
 )
@@ -37,7 +38,13 @@ type Session struct {
 	CPSEID          uint64 `json:"cp_seid"`
 	DNN             string `json:"dnn"`
 	User            string `json:"user"`
+	SEIDHex         string `json:"seid_hex"` // for who reads numbers as JavaScript does, to 2^53
+	CPSEIDHex       string `json:"cp_seid_hex"`
 }
+
+func (s *Session) finish(*api.SessionRow) { s.SEIDHex = hex(s.SEID) }
+
+func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
 // wireline tells that the session has a traffic endpoint on an access port.
 func (s *Session) wireline() bool { return s.Encap != words["encap"][api.EncapNone] }
@@ -57,13 +64,15 @@ var (
 
 // sessionTable has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
 func sessionTable() *Table {
-	n := list[api.SessionRow]("session", "sessions, wireline and mobile", true, api.TableSession, sessionColumns)
+	n := list("session", "sessions, wireline and mobile", true, api.TableSession, sessionColumns,
+		(*Session).finish)
 	n.Join = func(c Control, v any) {
 		sessions, _ := v.([]Session)
 		for i := range sessions {
 			s := &sessions[i]
 			if o, ok := c.Owner(s.SEID); ok && !s.wireline() {
 				s.Association, s.CPSEID, s.DNN, s.User = o.Association, o.CPSEID, o.DNN, o.User
+				s.CPSEIDHex = hex(o.CPSEID)
 			}
 		}
 	}

@@ -62,6 +62,8 @@ var Tables = []*Table{
 	list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated", true, api.TableNPTv6, nptv6Columns),
 	list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror, mirrorColumns),
 	list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter, counterColumns),
+	list("traffic", "what went through, by network instance, DNN and QFI", true, api.TableTraffic, classColumns,
+		(*Traffic).finish),
 	associationTable,
 	n4Table,
 	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),

@@ -41,7 +41,8 @@ func rows(s *dptest.Server) {
 	put(mobile.Name[:], "n4.000000000000001f")
 	s.SetTable(api.TableSession, api.AppendRow(api.Body(&session), &mobile))
 
-	detection := api.RuleRow{PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
+	detection := api.RuleRow{QERs: 2, QER: [4]uint32{7, 1}, URRs: 1, URR: [4]uint32{9},
+		QFI: 9, PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
 		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4}
 	put(detection.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableRule, api.Body(&detection))
@@ -84,6 +85,11 @@ func rows(s *dptest.Server) {
 	ppp := api.ChannelRow{Frames: 900, OverSubscriber: 1, OverLine: 20, OverSTag: 3, OverPort: 4, Full: 5}
 	put(ppp.Name[:], "ppp-control")
 	s.SetTable(api.TableChannel, api.Body(&ppp))
+	other := api.TrafficRow{Other: 1, QFI: api.NoQFI, UplinkPackets: 2, UplinkBytes: 128}
+	traffic := api.TrafficRow{QFI: 9, DownlinkPackets: 3, DownlinkBytes: 300}
+	put(traffic.Instance[:], "internet")
+	put(traffic.DNN[:], "ims")
+	s.SetTable(api.TableTraffic, api.AppendRow(api.Body(&other), &traffic))
 	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
@@ -189,7 +195,7 @@ func TestTables(t *testing.T) {
 PORT    DRIVER  ROLE    STATE   MTU  MAC                RX PACKETS  RX BYTES  TX PACKETS  TX BYTES  RX MISSED  TX DROPPED  STEERING   OFFLOAD        ENTRIES  REFUSED  WHY NOT MORE
 access  synth   access  up     1500  02:00:00:00:00:01          12         0           0         0          1           0  rss-inner  encapsulation        3        2  full: no
 `},
-		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"answer_bytes":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"refusals":[{"time":"2026-01-02T03:04:06Z","count":2,"peer":"10.0.0.2","message":"session-establishment-request","reason":"rule-failure","cause":73,"offending_ie":21,"rule":"PDR 1","text":"the F-TEID is taken"}],"associations":[]}`, `
+		{"n4", `{"node_id":"upf1","listen":["10.0.0.1:8805"],"recovery":"2026-01-02T03:04:05Z","features":["FTUP"],"sessions":1,"in_flight":0,"queued":0,"requests":0,"answers":0,"answer_bytes":0,"lost":0,"received":{"heartbeat-request":2},"sent":null,"rejected":{"too-short":1},"events":null,"took":null,"refusals":[{"time":"2026-01-02T03:04:06Z","count":2,"peer":"10.0.0.2","message":"session-establishment-request","reason":"rule-failure","cause":73,"offending_ie":21,"rule":"PDR 1","text":"the F-TEID is taken"}],"associations":[]}`, `
 N4        NAME               VALUE
 server    node id            upf1
 server    listen             10.0.0.1:8805
@@ -207,16 +213,16 @@ rejected  too-short          1
 refused   10.0.0.2           03:04:06 session-establishment-request: cause 73 rule-failure, IE 21, PDR 1: the F-TEID is taken (2 times)
 `},
 		{"session",
-			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"association":"","cp_seid":0,"dnn":"","user":""},` +
-				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001"}]`,
+			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"association":"","cp_seid":0,"dnn":"","user":"","seid_hex":"0x1","cp_seid_hex":""},` +
+				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001","seid_hex":"0x1f","cp_seid_hex":"0x7"}]`,
 			`
 SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED  BUFFERED
 home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0
 n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6
 `},
-		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4}]`, `
-SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
-n4.000000000000001f    2         100  core  -        3  buffer notify  access  10.1.0.2 0x11        5    500        1         4
+		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4,"qers":[7,1],"urrs":[9],"qfi":9}]`, `
+SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  QER  URR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
+n4.000000000000001f    2         100  core  -        3  7,1    9  buffer notify  access  10.1.0.2 0x11        5    500        1         4
 `},
 		{"urr", `[{"session":"n4.000000000000001f","urr":1,"sequence":2,"bytes":{"total":30,"uplink":10,"downlink":20},"packets":{"total":3,"uplink":1,"downlink":2},"quota_left":{"total":70,"uplink":null,"downlink":80},"duration":9,"exhausted":false}]`, `
 SESSION              URR  REPORTS  UP BYTES  DOWN BYTES  UP PACKETS  DOWN PACKETS  SECONDS  QUOTA LEFT  EXHAUSTED
@@ -258,6 +264,14 @@ ppp-control     900                1         20           3          4     5    
 		{"counter", `[{"name":"slice","each":false,"sessions":3,"packets":90,"bytes":9000,"period_packets":40,"period_bytes":4000,"mark_packets":0,"mark_bytes":5000,"reached":1}]`, `
 COUNTER  EACH  SESSIONS  PACKETS  BYTES  PERIOD PACKETS  PERIOD BYTES  MARK PACKETS  MARK BYTES  REACHED
 slice    no           3       90   9000              40          4000             0        5000        1
+`},
+		{"traffic", `[{"instance":"","dnn":"","qfi":null,"other":true,"uplink_packets":2,` +
+			`"uplink_bytes":128,"downlink_packets":0,"downlink_bytes":0},` +
+			`{"instance":"internet","dnn":"ims","qfi":9,"other":false,"uplink_packets":0,` +
+			`"uplink_bytes":0,"downlink_packets":3,"downlink_bytes":300}]`, `
+INSTANCE  DNN      QFI  UP PACKETS  UP BYTES  DOWN PACKETS  DOWN BYTES
+other     other  other           2       128             0           0
+internet  ims        9           0         0             3         300
 `},
 		{"instance", `[{"name":"internet","lookup":"destination","tunnels":2,"ue_addresses":1,"unknown_ue":7,"unknown_teid":0}]`, `
 INSTANCE  LOOKUP       TUNNELS  UE ADDRESSES  UNKNOWN UE  UNKNOWN TEID
@@ -357,7 +371,7 @@ commits                         0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 30, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 31, "%d tables: add the new ones here", len(Tables))
 }
 
 func TestGraphForms(t *testing.T) {

@@ -35,6 +35,7 @@ var tables = map[string]watched{
 	"nptv6":     fields("name inside", "outside", "packets_out packets_in"),
 	"mirror":    fields("name", "target", "packets bytes limited no_buffer failed"),
 	"counter":   fields("name", "sessions", "packets bytes"),
+	"traffic":   fields("instance dnn qfi other", "", "uplink_packets uplink_bytes downlink_packets downlink_bytes"),
 	"event":     fields("name", "waiting", "raised acknowledged suppressed"),
 	"acl":       fields("name rule default", "action", "packets"),
 	"scheduler": fields("port subport pipe traffic_class", "queued", "packets bytes dropped_packets dropped_bytes"),

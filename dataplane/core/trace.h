@@ -63,6 +63,9 @@ void trace_stage_register(struct trace_stage *s); // from constructors
 // Where hypothetical frames of ports of a role enter the graph: a node. From constructors.
 void trace_entry_register(enum api_role role, const char *node);
 
+#define TRACE_KEYS 1u // one of the keys is the packet's, or there are none
+#define TRACE_ALL 2u // and one of the programs takes it
+
 // Who chooses packets: keys and programs of a trace. From a constructor; one.
 struct trace_filter;
 struct trace_chooser {
@@ -70,8 +73,8 @@ struct trace_chooser {
 	int (*make)(struct trace_filter **to, const struct api_trace *want, const struct api_trace_key *keys,
 		const struct api_trace_instruction *frame, const struct api_trace_instruction *packet);
 	void (*free)(struct trace_filter *f);
-	// 1 when a frame as it was received is to be followed. Workers.
-	int (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
+	// TRACE_KEYS, and TRACE_ALL when a frame as it was received is to be followed. Workers.
+	uint32_t (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
 	// Takes the sessions that have the keys from the fast path. Returns 1 when each key is a session's, so that
 	// their packets come behind the fast path from now on, as long as none of them makes an entry. Control
 	// thread.

@@ -397,7 +397,7 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	__atomic_store_n(&traces_now[k], tr, __ATOMIC_RELEASE);
 	// Of sessions, and nothing but them: kept from the fast path, so that nobody looks at others' packets. First,
 	// so that none of their packets makes an entry that was taken.
-	tr->away = o->want.keys != 0 && (o->want.frame_code | o->want.packet_code) == 0 && tr->port == PORT_NONE;
+	tr->away = o->want.keys != 0;
 	tell_workers(k, tr);
 	arm(1);
 	if (tr->away && !withdraw(tr)) {

@@ -40,6 +40,12 @@ static int follows(struct tracer *t, const struct worker *w, struct trace *tr, u
 	return tr->want.packets == 0 || __atomic_fetch_add(&tr->followed, 1, __ATOMIC_RELAXED) < tr->want.packets;
 }
 
+static inline int is_of_other_port(const struct trace *tr, struct rte_mbuf *m)
+{
+	return tr->port != PORT_NONE && tr->port != packet_of(m)->port_in;
+}
+
+// *away: 1 when the packet's session is kept from the fast path, chosen or not.
 static uint8_t choose(struct tracer *t, const struct worker *w, struct rte_mbuf *m, uint8_t among, uint8_t *away)
 {
 	uint8_t by = 0;
@@ -48,11 +54,11 @@ static uint8_t choose(struct tracer *t, const struct worker *w, struct rte_mbuf 
 		uint32_t k = (uint32_t)__builtin_ctz(left);
 		struct trace *tr = __atomic_load_n(&traces_now[k], __ATOMIC_ACQUIRE);
 
-		if (tr == NULL || (tr->port != PORT_NONE && tr->port != packet_of(m)->port_in) ||
-			(tr->filter != NULL && !trace_chooser->takes(tr->filter, m)))
+		if (tr == NULL || (!tr->away && is_of_other_port(tr, m)))
 			continue;
-		*away |= tr->away;
-		if (!follows(t, w, tr, k))
+		uint32_t how = tr->filter != NULL ? trace_chooser->takes(tr->filter, m) : TRACE_KEYS | TRACE_ALL;
+		*away |= tr->away && (how & TRACE_KEYS);
+		if (!(how & TRACE_ALL) || is_of_other_port(tr, m) || !follows(t, w, tr, k))
 			continue;
 		if (tr->want.packets == 0)
 			__atomic_fetch_add(&tr->followed, 1, __ATOMIC_RELAXED);

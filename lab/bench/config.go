@@ -40,7 +40,7 @@ func (l *layout) yaml() []byte {
 	p("engine:")
 	p("  workers: %d", l.workers)
 	if len(l.cpus) > 0 {
-		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(l.cpus)), ", "), "[]"))
+		p("  cpus: [%s]", joinInts(l.cpus))
 	}
 	p("  huge_pages: %s", l.huge)
 	if l.idle {

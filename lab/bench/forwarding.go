@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"isthmus/lab/tester"
@@ -67,7 +66,7 @@ func (r *Router) config(opt *Options, ends []RouterEnd) []byte {
 	p("engine:")
 	p("  workers: %d", opt.Workers)
 	if len(opt.CPUs) > 0 {
-		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(opt.CPUs)), ", "), "[]"))
+		p("  cpus: [%s]", joinInts(opt.CPUs))
 	}
 	p("  huge_pages: %s", hugeWord(opt))
 	p("  packet_buffers: %d", 16384*len(ends)) // net_af_xdp takes 4,096 a port for itself

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"isthmus/api"
@@ -117,7 +116,7 @@ func (l *mobileLayout) yaml() []byte {
 	p("engine:")
 	p("  workers: %d", l.workers)
 	if len(l.cpus) > 0 {
-		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(l.cpus)), ", "), "[]"))
+		p("  cpus: [%s]", joinInts(l.cpus))
 	}
 	p("  huge_pages: %s", l.huge)
 	b.buffers(l.mtu)

@@ -63,7 +63,7 @@ func routerConfig(opt *Options, mtu int, wires [2]*wire) []byte {
 	p("engine:")
 	p("  workers: %d", opt.Workers)
 	if len(opt.CPUs) > 0 {
-		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(opt.CPUs)), ", "), "[]"))
+		p("  cpus: [%s]", joinInts(opt.CPUs))
 	} else {
 		p("  idle_sleep: true")
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -55,7 +54,7 @@ func (l *routing) yaml() []byte {
 	p("engine:")
 	p("  workers: %d", l.opt.Workers)
 	if len(l.opt.CPUs) > 0 {
-		p("  cpus: [%s]", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(l.opt.CPUs)), ", "), "[]"))
+		p("  cpus: [%s]", joinInts(l.opt.CPUs))
 	}
 	p("  huge_pages: %s", l.huge)
 	p("  limits: {sessions: 64, flows: 1024, routes: %d}", 2*l.routes+64)

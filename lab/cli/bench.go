@@ -25,6 +25,7 @@ import (
 // benchWords are the options of a benchmark as they stand on the command line.
 type benchWords struct {
 	json, cpus, testerCPUs, controlCPUs, switchCPUs, goal, rate string
+	metrics                                                     string
 	printConfig, peers, compare, linkGiven                      bool
 	rounds, ports                                               int
 	seconds                                                     float64
@@ -129,6 +130,8 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.IntVar(&words.rounds, "rounds", 0, "of --peers (default 5), --compare and l3fwd (default 1)")
 	f.IntVar(&words.ports, "ports", 0, "l3fwd: 2, 4 or 6 (default: each)")
 	f.StringVar(&words.json, "json", "", "write the result to this file")
+	f.StringVar(&words.metrics, "metrics", "",
+		"write the latency of the probes to this file, for Prometheus: node_exporter's textfile collector")
 	f.BoolVar(&words.printConfig, "print-config", false, "print the gateway's configuration, and stop")
 }
 
@@ -151,6 +154,9 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 	}
 	if w.ports != 0 && opt.Profile != l3fwd.Profile {
 		return errors.New("--ports is for l3fwd")
+	}
+	if w.metrics != "" && (w.compare || opt.Profile == l3fwd.Profile || opt.Link == bench.LinkSynth) {
+		return errors.New("--metrics is of the tester's probes: not with --compare, --link synth and l3fwd")
 	}
 	if w.compare && (w.peers || w.linkGiven || opt.Switch != bench.SwitchNone) {
 		return errors.New("--compare is instead of --link, --switch and --peers")
@@ -246,6 +252,11 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 	if rows, ok := r.Peers.([]peer.Row); ok {
 		fmt.Fprintln(e.Out)
 		if err := peer.Print(e.Out, rows); err != nil {
+			return err
+		}
+	}
+	if words.metrics != "" {
+		if err := r.WriteMetrics(words.metrics); err != nil {
 			return err
 		}
 	}

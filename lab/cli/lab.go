@@ -28,7 +28,7 @@ func labCommand(e *env) *cobra.Command {
 		Example: "  isthmus lab 5g\n  isthmus lab exec ue ping 198.51.100.1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("lab what? 4g, 5g, isp, show, exec, handover, idle, wake or clean")
+				return errors.New("lab what? 4g, 5g, isp, home, show, exec, handover, idle, wake or clean")
 			}
 			return fmt.Errorf("unknown command %q for \"isthmus lab\"", args[0])
 		},
@@ -38,7 +38,7 @@ func labCommand(e *env) *cobra.Command {
 	cmd.AddCommand(
 		labStart(e, "4g", "UE – eNodeB – SGW-U – PGW-U – PDN", &dir),
 		labStart(e, "5g", "UE – gNB – UPF [– UPF] – DN", &dir),
-		labISP(e, &dir),
+		labISP(e, &dir), labHome(e, &dir),
 		labShow(e, &dir), labExec(e), labClean(e, &dir),
 		labMove(e, "handover", "move a UE to the other radio node, with end markers (a lab with --handover)", &dir),
 		labMove(e, "idle", "let a UE become idle; the next packet to it pages it", &dir),

@@ -28,15 +28,19 @@ import (
 
 func loadCommand(e *env) *cobra.Command {
 	var opt load.Options
-	var peer, local, node, ue, access string
+	var peer, local, node, ue, far string
+	var signIn accessLoad
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "control-load --peer ADDRESS", Short: "establish, modify and delete sessions over PFCP at a given rate; check every answer",
+		Use: "control-load --peer ADDRESS | --access --interface DEVICE", Short: "sessions over PFCP, or subscribers who sign in, at a given rate; check every answer",
 		Long: "Establish, modify and delete PFCP sessions of 2 PDRs, 2 FARs, 1 QER and 1 URR at a user plane, at a given rate.\n\n" +
 			"Every answer is checked: type, cause, SEIDs, F-TEIDs (each unique among live sessions), final usage reports. The\n" +
-			"exit status is 0 only when every request was answered and every answer was right. In the end all sessions are deleted.",
-		Example: "  isthmus control-load --peer 127.0.0.8 --rate 2000 --sessions 10000",
-		Args:    cobra.NoArgs,
+			"exit status is 0 only when every request was answered and every answer was right. In the end all sessions are deleted.\n\n" +
+			"With --access subscribers sign in by PPPoE or DHCP, each from a MAC address and a VLAN of its own, and leave in the end.\n" +
+			"The exit status is 0 when all came on line, each with addresses of its own, stayed, and were answered.",
+		Example: "  isthmus control-load --peer 127.0.0.8 --rate 2000 --sessions 10000\n" +
+			"  isthmus control-load --access --interface veth0 --subscribers 65536 --rate 2000 --hold 30s --power-cut",
+		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVar(&peer, "peer", "", "the user plane: ADDRESS or ADDRESS:PORT (port 8805)")
@@ -50,13 +54,19 @@ func loadCommand(e *env) *cobra.Command {
 	f.IntVar(&opt.Window, "window", 16384, "most unanswered requests")
 	f.DurationVar(&opt.T1, "t1", time.Second, "time until an unanswered request is repeated")
 	f.IntVar(&opt.N1, "n1", 3, "repetitions of a request")
-	f.StringVar(&opt.Access, "access", "access", "network instance of the access side")
-	f.StringVar(&opt.Core, "core", "core", "network instance of the core side")
+	f.StringVar(&opt.Access, "access-instance", "access", "network instance of the access side")
+	f.StringVar(&opt.Core, "core-instance", "core", "network instance of the core side")
 	f.StringVar(&ue, "first-ue", "10.45.0.1", "IPv4 address of the first UE; the others follow")
-	f.StringVar(&access, "access-peer", "192.0.2.1", "IPv4 address that downlink packets are tunnelled to")
+	f.StringVar(&far, "access-peer", "192.0.2.1", "IPv4 address that downlink packets are tunnelled to")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
-	cmd.MarkFlagRequired("peer")
+	signIn.flags(f)
+	cmd.MarkFlagsOneRequired("peer", "access")
+	cmd.MarkFlagsMutuallyExclusive("peer", "access")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
+		if signIn.on {
+			signIn.opt.Rate, signIn.opt.Hold = opt.Rate, opt.Hold
+			return signIn.run(cmd, e, asJSON)
+		}
 		var err error
 		if opt.Peer, err = addrPort(peer, pfcp.Port); err != nil {
 			return fmt.Errorf("--peer: %w", err)
@@ -69,7 +79,7 @@ func loadCommand(e *env) *cobra.Command {
 		if opt.FirstUE, err = netip.ParseAddr(ue); err != nil {
 			return fmt.Errorf("--first-ue: %w", err)
 		}
-		if opt.AccessPeer, err = netip.ParseAddr(access); err != nil {
+		if opt.AccessPeer, err = netip.ParseAddr(far); err != nil {
 			return fmt.Errorf("--access-peer: %w", err)
 		}
 		if opt.Node.Addr, err = netip.ParseAddr(node); err != nil {

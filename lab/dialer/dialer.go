@@ -168,6 +168,9 @@ func (c *Client) Expire() {
 // Online says whether a session is there.
 func (c *Client) Online() bool { return c.phase == session }
 
+// Idle says whether it was not dialled, or its session ended.
+func (c *Client) Idle() bool { return c.phase == idle }
+
 // SendIPv6 sends an IPv6 packet through the session.
 func (c *Client) SendIPv6(packet []byte) {
 	if c.phase == session {

@@ -132,7 +132,10 @@ func sweep(dir string) error {
 			errs = append(errs, err)
 		}
 	}
-	os.RemoveAll(filepath.Dir(resolvFile()))
+	files, _ := filepath.Glob(filepath.Dir(resolvFile("*")))
+	for _, file := range files {
+		os.RemoveAll(file)
+	}
 	os.Remove("/etc/netns") // when nobody else has something there
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -32,6 +32,9 @@ ports:
 {{- range .Interfaces}}
   - {name: {{.Name}}, driver: net_af_packet, device: {{.Name}}, role: {{.Role}}, mtu: {{.MTU}}}
 {{- end}}
+{{- with .Flood}}
+  - {name: {{.}}, driver: synth, role: access}
+{{- end}}
 
 interfaces:
 {{- range .Interfaces}}
@@ -116,8 +119,12 @@ type configRoute struct {
 
 // config writes the configuration of a function.
 func (l *Lab) config(f *function) ([]byte, error) {
+	if l.opt.Generation == "home" {
+		return l.signInConfig(f)
+	}
 	data := struct {
 		Title, Name, Role, Dir string
+		Flood                  string // a port
 		Sessions, Rules        int
 		Interfaces             []configInterface
 		Instances              []*configInstance
@@ -133,6 +140,9 @@ func (l *Lab) config(f *function) ([]byte, error) {
 		Sessions: 2*l.opt.UEs + 64 + f.homes, Rules: 4 * (2*l.opt.UEs + 64 + f.homes),
 		Controller: l.top.cores[f.core].addr, ControllerName: l.top.cores[f.core].name,
 		Homes: f.homes, Announces: f.announce != "", First: homeOf(0), Service: serviceIPv4, Peer: serverIPv4,
+	}
+	if l.opt.Flood && f.name == gatewayName(0) {
+		data.Flood = floodPort
 	}
 	data.Instances = f.instances()
 	for _, i := range f.interfaces {

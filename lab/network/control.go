@@ -237,8 +237,11 @@ func (l *Lab) Hints() string {
 	ue, w := "  sudo isthmus lab exec ue ", generations[l.opt.Generation]
 	anchor := l.top.functions[len(l.top.functions)-1]
 	b := &strings.Builder{}
-	if l.opt.Generation == "isp" {
+	switch l.opt.Generation {
+	case "isp":
 		return l.ispHints()
+	case "home":
+		return l.signInHints()
 	}
 	fmt.Fprintf(b, "\nIn another terminal (`isthmus lab exec ue` is `ip netns exec %sue`):\n", Prefix)
 	fmt.Fprintf(b, "%sping %s\n%sping %s\n%scurl http://www.lab/\n%sdig +short AAAA www.lab\n", ue, serverIPv4, ue, serverIPv6, ue, ue)

@@ -11,6 +11,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"isthmus/lab/frames"
 )
 
 // Wireline subscribers of `lab isp`: the kernel of node `home` has their addresses on a TUN device, whose packets are
@@ -76,25 +78,6 @@ func tun(name string) (*os.File, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("TUN device %s: %w", name, err)
 	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-// packetSocket takes and sends whole frames of an interface.
-func packetSocket(name string) (*os.File, error) {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, err
-	}
-	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, all)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: i.Index}); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, waiting)
 	return os.NewFile(uintptr(fd), name), nil
 }
 
@@ -220,7 +203,7 @@ func (l *Lab) startHomes(ctx context.Context) error {
 			return err
 		}
 		l.closers = append(l.closers, device)
-		if wire, err = packetSocket("wan"); err != nil {
+		if wire, err = frames.Open("wan"); err != nil {
 			return err
 		}
 		l.closers = append(l.closers, wire)

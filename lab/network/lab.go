@@ -37,16 +37,19 @@ const DefaultDir = "/run/isthmus-lab"
 
 // Options of a lab.
 type Options struct {
-	Generation string // "4g", "5g" or "isp"
+	Generation string // "4g", "5g", "isp" or "home"
 	Dir        string
 	UEs        int
 	N9         bool   // 5g: a second UPF behind the first, which also has a network beside it (uplink classifier)
 	Handover   bool   // a second radio node
 	IPv6       bool   // GTP-U over IPv6
-	Homes      int    // isp: wireline subscribers
+	Homes      int    // isp, home: wireline subscribers
+	PPPoE      bool   // home: not DHCP
+	IPv6Only   bool   // home
 	IGP        string // isp: "ospf", "isis"; empty: BGP
 	Announce   string // isp: pool, host
 	Graceful   bool   // isp: no static defaults in gateways
+	Flood      bool   // isp: the first gateway has a port for it
 	DPBinary   string
 	Out        io.Writer                        // what the user reads
 	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks
@@ -81,8 +84,10 @@ type Lab struct {
 func (opt *Options) check() error {
 	switch {
 	case generations[opt.Generation].anchor == "":
-		return fmt.Errorf("no lab %q; there are 4g, 5g and isp", opt.Generation)
-	case opt.UEs < 1 || opt.UEs > MaxUEs:
+		return fmt.Errorf("no lab %q; there are 4g, 5g, isp and home", opt.Generation)
+	case opt.Generation == "home" && (opt.Homes < 1 || opt.Homes > MaxSigningIn):
+		return fmt.Errorf("%d homes are not between 1 and %d", opt.Homes, MaxSigningIn)
+	case opt.Generation != "home" && (opt.UEs < 1 || opt.UEs > MaxUEs):
 		return fmt.Errorf("%d UEs are not between 1 and %d", opt.UEs, MaxUEs)
 	case opt.N9 && opt.Generation == "4g":
 		return errors.New("N9 is an interface of 5G: isthmus lab 5g --n9")
@@ -95,9 +100,13 @@ func (opt *Options) check() error {
 	case os.Geteuid() != 0:
 		return errors.New("the lab makes network namespaces and needs root for it: sudo isthmus lab " + opt.Generation)
 	}
-	for _, tool := range []string{"ip", "nsenter", "ethtool"} {
+	tools := []string{"ip", "nsenter", "ethtool"}
+	if opt.Generation == "home" {
+		tools = append(tools, "freeradius", "dhclient")
+	}
+	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("the lab needs the program %q (Debian: iproute2, util-linux, ethtool)", tool)
+			return fmt.Errorf("the lab needs the program %q (Debian: iproute2, util-linux, ethtool, freeradius, isc-dhcp-client)", tool)
 		}
 	}
 	if opt.Generation == "isp" {
@@ -119,7 +128,7 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 	}
 	l := &Lab{
 		opt: opt, top: newTopology(&opt), ended: make(chan *process, 1), started: time.Now(),
-		assocs: map[string]*smf.Association{}, starter: newStarter(),
+		network: &smf.Network{}, assocs: map[string]*smf.Association{}, starter: newStarter(),
 	}
 	var err error
 	if l.program, err = agent.FindProgram("isthmus"); err != nil {
@@ -163,6 +172,17 @@ func (l *Lab) build(ctx context.Context) error {
 		{"UEs", l.attach},
 		{"control", l.serveControl},
 	}
+	if l.opt.Generation == "home" {
+		steps = []buildStep{
+			steps[0],
+			{"RADIUS", l.startRADIUS},
+			steps[1],
+			steps[2],
+			{"access switch", l.startSwitch},
+			{"homes", l.startHomesSigningIn},
+			steps[len(steps)-1],
+		}
+	}
 	if l.opt.Generation == "isp" {
 		steps = slices.Insert(steps, len(steps)-1, buildStep{"routing daemons", l.startRouting},
 			buildStep{"homes", l.startHomes}, buildStep{"convergence", l.converge})
@@ -195,7 +215,14 @@ func (l *Lab) summary(step string) string {
 	case "routing daemons":
 		igp := map[string]string{"": "BGP", "ospf": "OSPF", "isis": "IS-IS"}
 		return fmt.Sprintf("FRR with %s and BFD at %d nodes", igp[l.opt.IGP], len(l.top.routers))
+	case "RADIUS":
+		return fmt.Sprintf("FreeRADIUS with %d users at %s", l.opt.Homes, l.top.cores[0].addr)
+	case "access switch":
+		return fmt.Sprintf("S-tag %d, a C-tag a line", homesSTag)
 	case "homes":
+		if l.opt.Generation == "home" {
+			return fmt.Sprintf("%d signed in by %s", l.opt.Homes, map[bool]string{true: "PPPoE", false: "DHCP"}[l.opt.PPPoE])
+		}
 		return fmt.Sprintf("%d wireline subscribers", l.opt.Homes)
 	case "convergence":
 		return "subscribers and the data network reach each other"

@@ -187,6 +187,9 @@ const shownUEs = 8
 // makeHosts gives the UE and server namespaces their addresses and routes.
 func (l *Lab) makeHosts(ctx context.Context) error {
 	w := generations[l.opt.Generation]
+	if l.opt.Generation == "home" {
+		return l.configureHosts(ctx, internetHosts(w.pdn))
+	}
 	var lines []string
 	ue := func(format string, args ...any) { lines = append(lines, "ue "+fmt.Sprintf(format, args...)) }
 	for i := range min(l.opt.UEs, shownUEs) {
@@ -236,12 +239,20 @@ func (l *Lab) camp(radio int) []string {
 }
 
 // resolvFile is what `ip netns exec` puts in the place of /etc/resolv.conf.
-func resolvFile() string { return filepath.Join("/etc/netns", Prefix+"ue", "resolv.conf") }
+func resolvFile(node string) string { return filepath.Join("/etc/netns", Prefix+node, "resolv.conf") }
 
 func (l *Lab) nameServer() error {
-	if err := os.MkdirAll(filepath.Dir(resolvFile()), 0o755); err != nil {
-		return err
-	}
 	text := fmt.Sprintf("# of `isthmus lab`\nnameserver %s\nnameserver %s\noptions timeout:2\n", serverIPv4, serverIPv6)
-	return os.WriteFile(resolvFile(), []byte(text), 0o644)
+	for _, node := range l.top.nodes {
+		if node != "ue" && !strings.HasPrefix(node, "home") {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(resolvFile(node)), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(resolvFile(node), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

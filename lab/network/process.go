@@ -3,6 +3,7 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -237,6 +238,11 @@ func (l *Lab) ready(ctx context.Context, f *function) error {
 
 // get asks an HTTP server at a Unix socket.
 func get(ctx context.Context, socket, method, path string) ([]byte, error) {
+	return call(ctx, socket, method, path, nil)
+}
+
+// call is get with something to send.
+func call(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -244,7 +250,7 @@ func get(ctx context.Context, socket, method, path string) ([]byte, error) {
 			return d.DialContext(ctx, "unix", socket)
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, method, "http://isthmus"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://isthmus"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -110,12 +110,16 @@ var generations = map[string]words{
 	"isp": {radio: "gnb", radioRole: "gnb", radioTitle: "gNB", access: "n3", core: "core", anchor: "gw1",
 		anchorRole:  "upf",
 		anchorTitle: "gateway", pdn: "dn"},
+	"home": {access: "access", core: "n6", anchor: bngNode, anchorTitle: "access gateway", pdn: "dn"},
 }
 
 func newTopology(opt *Options) *topology {
 	w := generations[opt.Generation]
-	if opt.Generation == "isp" {
+	switch opt.Generation {
+	case "isp":
 		return newISP(opt, w)
+	case "home":
+		return newHome(opt, w)
 	}
 	t := &topology{nodes: []string{"cp", "ue", w.pdn}}
 	relay := opt.Generation == "4g" || opt.N9

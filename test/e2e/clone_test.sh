@@ -43,7 +43,7 @@ ip -n near addr add 192.0.2.1/24 dev lo
 ip -n near route add 10.40.0.0/24 via 10.30.0.1
 ip -n far route add default via 10.40.0.1
 cat >"$DIR/isthmus.yaml" <<-'EOF'
-	engine: {huge_pages: "off", packet_buffers: 8192, idle_sleep: true}
+	engine: {huge_pages: "off", packet_buffers: 8192, idle_sleep: true, limits: {routes: 24000}}
 	ports:
 	  - {name: core, driver: net_af_packet, device: veth-core, role: core}
 	  - {name: far, driver: net_af_packet, device: veth-far, role: core}
@@ -186,6 +186,16 @@ wait_for 20 same_routes || fail "after a storm they differ: $(head "$DIR/routes"
 isthmus status | grep '^kernel'
 write del >/dev/null
 is "all go" same_routes
+
+# More than there is room for: as many as there is, and nobody else's go.
+fabric "$PYTHON" "$TEST_ROOT/test/lib/routes.py" add 25000 10.30.0.2 core0 >/dev/null
+is "the routes that there is room for" shows route 'map(select(.via != "")) | length == 24000'
+left_out() { isthmus status | grep 'more routes than engine.limits.routes allows'; }
+is "which is said" left_out
+pings far 192.0.2.1 >/dev/null || fail "too many routes take others away"
+fabric "$PYTHON" "$TEST_ROOT/test/lib/routes.py" del 25000 10.30.0.2 core0 >/dev/null
+is "all go" same_routes
+not left_out || fail "nothing is left out any more"
 # Next hops that no neighbour can be: behind themselves, our own address, an address of another network.
 for route in "198.51.100.0/24 via 198.51.100.1 dev core0 onlink" "198.51.101.0/24 via 10.40.0.2 dev core0 onlink"; do
 	# shellcheck disable=SC2086 # words

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # `isthmus lab isp`: two gateways and two FRR routers find each other; pools are announced, preferred at the first
 # gateway, and no routes of the data plane; ordinary programs reach wireline and mobile subscribers and back; routes
-# come by BGP. Each process of the first gateway is killed under a counted stream: forwarding goes on while its control
-# plane, zebra, staticd and bgpd are away. Then all of it is: the other one takes over, and gives back. How long that
-# takes is printed, not judged.
+# come by BGP; a flood of subscribers for the control plane takes no routing session. Each process of the first gateway
+# is killed under a counted stream: forwarding goes on while its control plane, zebra, staticd and bgpd are away. Then
+# all of it is: the other one takes over, and gives back. How long that takes is printed, not judged.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -29,11 +29,11 @@ EOF
 isthmus run -c "$DIR/alone.yaml" --no-spawn --metrics off --socket "$DIR/alone.sock" --dp-socket "$DIR/alone-dp.sock" \
 	>"$DIR/alone.log" 2>&1 &
 
-"$BIN/isthmus" lab isp --ues 4 --homes 4 --routes 5000 --restarts --takeover --keep --dir "$LAB" \
+"$BIN/isthmus" lab isp --ues 4 --homes 4 --routes 5000 --flood 5 --restarts --takeover --keep --dir "$LAB" \
 	>"$DIR/isthmus.log" 2>&1 &
 LAB_PID=$!
 started() { grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" || gone "$LAB_PID"; }
-wait_for 150 started || fail "the lab takes too long: $(cat "$DIR/isthmus.log")"
+wait_for 160 started || fail "the lab takes too long: $(cat "$DIR/isthmus.log")"
 ! gone "$LAB_PID" || fail "the lab: $(cat "$DIR/isthmus.log")"
 cat "$DIR/isthmus.log"
 
@@ -105,6 +105,7 @@ echo "--- what was killed"
 told() { grep "$1" "$DIR/isthmus.log" || fail "the lab does not tell: $1"; }
 told '^5000 routes announced'
 told '^5000 routes withdrawn'
+told '^gw1 flooded for .* with [0-9.]* million packets a second.*: 0 BFD and 0 BGP sessions lost, 0 routes withdrawn'
 for what in isthmus bgpd staticd zebra; do
 	told "^$what of gw1 killed: wireline .* 0 of [1-9][0-9]* lost; mobile .* 0 of [1-9][0-9]* lost"
 done

@@ -127,8 +127,12 @@ stop_gateway() {
 	done
 }
 
-# Not there any more, or only its exit status (this script is the init of its namespace).
-gone() { ! grep -q '^State:.[^Z]' "/proc/$1/status"; }
+# Not there any more, or only its exit status (this script is the init of its namespace): all its threads have ended,
+# and with the last one its sockets.
+gone() {
+	local threads=("/proc/$1/task/"*)
+	((${#threads[@]} <= 1)) && ! grep -q '^State:.[^Z]' "/proc/$1/status"
+}
 
 show_state() {
 	local what

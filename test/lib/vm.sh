@@ -15,13 +15,15 @@ declare -A VM_ADDRESS=() # PCI address of a card
 
 # A card in the machine, in a slot of its own; the other end of its cable is a TAP interface here, or in the
 # gateway's namespace.
-# usage: vm_card KIND INTERFACE [QEMU'S DEVICE OPTIONS]
+# usage: vm_card KIND INTERFACE [QEMU'S DEVICE OPTIONS [QUEUES]]: this end's kernel spreads over the queues by flow
 vm_card() {
-	local kind=$1 interface=$2
-	ip tuntap add "$interface" mode tap
+	local kind=$1 interface=$2 queues=${4:-1} several=()
+	((queues == 1)) || several=(multi_queue)
+	ip tuntap add "$interface" mode tap "${several[@]}"
 	sysctl -qw "net.ipv6.conf.$interface.disable_ipv6=1"
 	ip link set "$interface" mtu 9216 up
-	vm_cabled_card "$kind" "$interface" "${3:-}" tap,ifname="$interface",script=no,downscript=no,vnet_hdr=off
+	vm_cabled_card "$kind" "$interface" "${3:-}" \
+		"tap,ifname=$interface,queues=$queues,script=no,downscript=no,vnet_hdr=off"
 }
 
 # usage: vm_cabled_card KIND NAME OPTIONS NETDEV: the other end is what QEMU calls a net device

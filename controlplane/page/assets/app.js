@@ -12,11 +12,12 @@ const store = new Store();
 const panels = [
 	{ group: "bps", title: "Throughput", unit: "b/s", format: format.bits, always: true },
 	{ group: "pps", title: "Packets", unit: "p/s", format: format.packets, always: true },
+	{ group: "dnn", title: "Throughput by DNN", unit: "b/s", format: format.bits },
 	{ group: "drop", title: "Drops by reason", unit: "p/s", format: format.packets, always: true, none: "none since the data plane started" },
 	{ group: "load", title: "Workers' load", unit: "%", format: format.percent, most: 100 },
 	{ group: "sessions", title: "Sessions", unit: "", format: format.count, always: true },
 	{ group: "pfcp", title: "PFCP messages", unit: "/s", format: format.messages },
-	{ group: "rtt", title: "PFCP round trip of heartbeats", unit: "ms", format: format.milli },
+	{ group: "latency", title: "PFCP requests, from reading to answer", unit: "ms", format: format.milli },
 	{ group: "buffers", title: "Packet buffers", unit: "%", format: format.percent, most: 100 },
 ].map((options) => new Panel(store, options));
 byId("panels").prepend(...panels.map((p) => p.element));

@@ -7,8 +7,9 @@ import { Store } from "./store.js";
 
 const FACTS = [["worker", "worker"], ["port", "port"], ["encapsulation", "encap"], ["S-tag", "s_tag"], ["C-tag", "c_tag"],
 	["PPPoE session", "pppoe_session"], ["MAC", "mac"], ["IPv4", "ue_ip4"], ["IPv6", "ue_ip6"], ["user", "user"], ["DNN", "dnn"],
+	["SEID", "seid_hex"], ["SEID of the CP", "cp_seid_hex"],
 	["PFCP peer", "association"], ["buffered packets", "buffered"]];
-const HEX = [["SEID", "seid"], ["SEID of the CP", "cp_seid"], ["TEID here", "teid_local"], ["TEID of the peer", "teid_peer"]];
+const HEX = [["TEID here", "teid_local"], ["TEID of the peer", "teid_peer"]];
 const TRACED = 500; // packets of a trace that are kept
 
 function table(heads) {
@@ -28,7 +29,7 @@ export class Subscriber {
 			new Panel(this.store, { group: "pps", key: "subscriber", title: "Packets", unit: "p/s", format: packets }),
 			new Panel(this.store, { group: "drop", key: "subscriber", title: "Policed", unit: "p/s", format: packets }),
 		];
-		const [rules, rows] = table([["PDR", 1], ["precedence", 1], ["from", 0], ["FAR", 1], ["action", 0], ["to", 0], ["peer", 0],
+		const [rules, rows] = table([["PDR", 1], ["precedence", 1], ["from", 0], ["FAR", 1], ["QER", 1], ["URR", 1], ["action", 0], ["to", 0], ["peer", 0],
 			["packets", 1], ["bytes", 1], ["dropped", 1], ["buffered", 1]]);
 		const [usage, urrs] = table([["URR", 1], ["reports", 1], ["up", 1], ["down", 1], ["quota left", 1], ["state", 0]]);
 		this.rules = rows;
@@ -115,9 +116,9 @@ export class Subscriber {
 		if (data.session) this.about(data.session);
 		this.store.load(data.history);
 		for (const p of this.panels) p.draw();
-		fill(this.rules, data.rules ?? [], (r) => [String(r.pdr), String(r.precedence), r.source, String(r.far), r.action, r.destination,
+		fill(this.rules, data.rules ?? [], (r) => [String(r.pdr), String(r.precedence), r.source, String(r.far), r.qers.join(", "), r.urrs.join(", "), r.action, r.destination,
 			[r.peer, hex(r.teid_peer)].filter((t) => t && !/^(0\.0\.0\.0|::)$/.test(t)).join(" "), count(r.packets), octets(r.bytes), count(r.dropped), count(r.buffered)],
-		(row) => { for (const i of [0, 1, 3, 7, 8, 9, 10]) row.cells[i].className = "num"; });
+		(row) => { for (const i of [0, 1, 3, 4, 5, 9, 10, 11, 12]) row.cells[i].className = "num"; });
 		this.usage.hidden = !data.urrs?.length;
 		fill(this.urrs, data.urrs ?? [], (u) => [String(u.urr), String(u.sequence), octets(u.bytes.uplink), octets(u.bytes.downlink),
 			u.quota_left.total === null ? "none set" : octets(u.quota_left.total), u.exhausted ? "used up" : "measuring"],

@@ -93,6 +93,30 @@ static void overflow_of(uint32_t engine)
 	assert_int_equal(rte_mempool_in_use_count(test_pool), 0);
 }
 
+// Of what passes straight through too, whole frames of any length, at any moment.
+void test_pipe_counters(void **state)
+{
+	struct api_scheduler *s = test_scheduler(1, 4);
+	uint64_t bytes[API_TRAFFIC_CLASSES] = {0}, packets[API_TRAFFIC_CLASSES] = {0};
+	struct hqos *h = test_make(s);
+	struct hqos_stats stats;
+	for (uint32_t i = 0; i < 4000; i++) {
+		uint32_t c = i % 7 ? 3 : i % 3, length = i % 2 ? UINT16_MAX : 60 + i % 1400;
+		struct rte_mbuf *m = test_packet(hqos_place(0, 2, c, 0), length), *out[2], *rejected[1];
+		uint64_t now = TEST_START + i * TEST_HZ / 10;
+		assert_int_equal(hqos_enqueue(h, &m, 1, now, rejected), 0);
+		assert_int_equal(hqos_dequeue(h, out, 2, now), 1);
+		rte_pktmbuf_free(out[0]);
+		bytes[c] += length;
+		packets[c]++;
+		assert_int_equal(hqos_pipe_stats(h, 0, 2, c, &stats), 0);
+		assert_int_equal(stats.packets, packets[c]);
+		assert_int_equal(stats.bytes, bytes[c]);
+	}
+	assert_int_equal(hqos_free(h), 0);
+	test_free(s);
+}
+
 void test_overflow(void **state)
 {
 	overflow_of(API_SCHED_HQOS);

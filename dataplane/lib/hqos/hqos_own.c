@@ -73,12 +73,13 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 	o->head = *head;
 	o->head.ops = &own_ops;
 	o->pipe = rte_zmalloc_socket("hqos_pipe", head->total_pipes * sizeof(*o->pipe), 128, params->socket);
+	o->accepted = rte_zmalloc_socket("hqos_took", head->total_pipes * sizeof(*o->accepted), 64, params->socket);
 	o->dropped = rte_zmalloc_socket("hqos_drop", head->total_pipes * sizeof(*o->dropped), 64, params->socket);
 	o->want_next = rte_zmalloc_socket("hqos_want", head->total_pipes * sizeof(*o->want_next), 64, params->socket);
 	o->long_link = rte_zmalloc_socket("hqos_long", head->total_pipes * sizeof(*o->long_link), 64, params->socket);
-	if (!o->pipe || !o->dropped || !o->want_next || !o->long_link)
+	if (!o->pipe || !o->accepted || !o->dropped || !o->want_next || !o->long_link)
 		goto full;
-	o->head.memory = sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->dropped) +
+	o->head.memory = sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->accepted) + sizeof(*o->dropped) +
 								  sizeof(*o->want_next) + sizeof(*o->long_link));
 	uint64_t rate = params->rate ? params->rate : s->rate;
 	o->rate = rate_make(rate, params->burst ? params->burst : rate / 1000);
@@ -123,6 +124,7 @@ static void own_free(struct hqos *h)
 				m = next;
 			}
 	rte_free(o->pipe);
+	rte_free(o->accepted);
 	rte_free(o->dropped);
 	rte_free(o->want_next);
 	rte_free(o->long_link);
@@ -165,8 +167,8 @@ static void own_pipe_stats(struct hqos *h, uint32_t subport, uint32_t pipe, uint
 	uint32_t index = h->first[subport] + pipe;
 	const struct pipe *p = &o->pipe[index];
 	*stats = (struct hqos_stats){
-		.packets = p->accepted[c].packets,
-		.bytes = p->accepted[c].bytes,
+		.packets = o->accepted[index][c].packets + p->taken[c] / TAKEN_PACKET,
+		.bytes = o->accepted[index][c].bytes + p->taken[c] % TAKEN_PACKET,
 		.dropped_packets = o->dropped[index][c].packets,
 		.dropped_bytes = o->dropped[index][c].bytes,
 	};
@@ -230,6 +232,15 @@ static __rte_noinline void queue_push(struct own *o, struct subport *sp, uint32_
 	}
 }
 
+static __rte_noinline void count_taken(struct own *o, uint32_t index, uint32_t c)
+{
+	struct class_count *count = &o->accepted[index][c];
+	uint32_t *taken = &o->pipe[index].taken[c];
+	count->packets += *taken / TAKEN_PACKET;
+	count->bytes += *taken % TAKEN_PACKET;
+	*taken = 0;
+}
+
 static inline bool take(struct own *o, struct rte_mbuf *m)
 {
 	uint32_t place = m->hash.sched.queue_id;
@@ -255,20 +266,31 @@ static inline bool take(struct own *o, struct rte_mbuf *m)
 	} else {
 		queue_push(o, sp, index, q, m);
 	}
-	p->accepted[c].packets++;
-	p->accepted[c].bytes += bytes;
+	if (unlikely(p->taken[c] >= 255 * TAKEN_PACKET))
+		count_taken(o, index, c);
+	p->taken[c] += TAKEN_PACKET + bytes;
 	sp->accepted[c].packets++;
 	sp->accepted[c].bytes += bytes;
 	return true;
 }
 
+// Out-of-range places are caught in take(); an address outside the array does no harm to a prefetch.
 static inline void prefetch_place(const struct own *o, uint32_t place)
 {
-	// Out-of-range places are caught in take(); an address outside the array does no harm to a prefetch.
-	const struct pipe *p =
-		o->pipe + o->head.first[hqos_place_subport(place) % API_MAX_SUBPORTS] + hqos_place_pipe(place);
-	rte_prefetch0_write(p);
-	rte_prefetch0_write(p->accepted);
+	rte_prefetch0_write(
+		o->pipe + o->head.first[hqos_place_subport(place) % API_MAX_SUBPORTS] + hqos_place_pipe(place));
+}
+
+// Of a pipe that will not let the packet pass, most likely: something waits in it.
+static inline void prefetch_queue(const struct own *o, uint32_t place)
+{
+	if (!hqos_place_valid(&o->head, place))
+		return;
+	const struct pipe *p = o->pipe + o->head.first[hqos_place_subport(place)] + hqos_place_pipe(place);
+	if (p->mask) {
+		rte_prefetch0_write(p->queued);
+		rte_prefetch0_write(&p->queue[hqos_place_queue(place)]);
+	}
 }
 
 static uint32_t own_enqueue(
@@ -284,6 +306,8 @@ static uint32_t own_enqueue(
 	for (uint32_t i = 0; i < n; i++) {
 		if (i + AHEAD < n)
 			prefetch_place(o, packets[i + AHEAD]->hash.sched.queue_id);
+		if (o->held && i + AHEAD / 2 < n)
+			prefetch_queue(o, packets[i + AHEAD / 2]->hash.sched.queue_id);
 		struct rte_mbuf *m = packets[i];
 		if (unlikely(!take(o, m)))
 			rejected[refused++] = m;

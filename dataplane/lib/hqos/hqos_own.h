@@ -42,13 +42,14 @@ struct rate {
 
 enum { IDLE, ACTIVE, PARKED, WAITING };
 
+// What passed, of a class: packets in the high 8 bits, bytes in the low 24, until they go to own.accepted.
+#define TAKEN_PACKET (1u << 24)
+
 struct pipe {
 	// First line: all that a packet needs that passes straight through.
 	uint64_t free_at;
 	uint64_t class_free_at[API_TRAFFIC_CLASSES];
-	uint16_t queued[HQOS_QUEUES];
-	uint16_t slot : 12; // PARKED: of the wheel
-	uint16_t wants : 4; // classes for which the pipe is in its subport's list
+	uint32_t taken[API_TRAFFIC_CLASSES];
 	uint32_t next; // ACTIVE, PARKED: in the round or slot
 	uint16_t profile : 5;
 	uint16_t subport : 6;
@@ -57,22 +58,22 @@ struct pipe {
 	uint8_t state : 2;
 	uint8_t turn : 2; // best-effort queue whose turn it is
 	uint8_t granted : 4; // classes
-	// Second line.
-	struct {
-		uint64_t packets, bytes;
-	} accepted[API_TRAFFIC_CLASSES];
-	// Third and fourth: only when packets queue. Linked through the 8 bytes of mbuf->hash.
-	struct {
-		struct rte_mbuf *head, *tail;
-	} queue[HQOS_QUEUES];
+	// Further lines: only when packets queue. Linked through the 8 bytes of mbuf->hash.
+	uint16_t queued[HQOS_QUEUES];
+	uint16_t slot : 12; // PARKED: of the wheel
+	uint16_t wants : 4; // classes for which the pipe is in its subport's list
 	int16_t be_deficit[API_BE_QUEUES]; // bytes
 	int32_t deficit; // bytes
 	uint32_t prev;
+	struct {
+		struct rte_mbuf *head, *tail;
+	} queue[HQOS_QUEUES];
 } __rte_aligned(128);
 static_assert(SLOTS == 1 << 12, "a slot fits 12 bits");
 static_assert(API_MAX_PIPE_PROFILES <= 1 << 5 && API_MAX_SUBPORTS <= 1 << 6, "profile and subport fit their bits");
 static_assert(sizeof(struct pipe) == 256, "a pipe is four cache lines");
-static_assert(offsetof(struct pipe, accepted) == 64 && offsetof(struct pipe, queue) == 128, "lines as named");
+static_assert(offsetof(struct pipe, queued) == 64, "lines as named");
+static_assert(255ull * (UINT16_MAX + 256) < TAKEN_PACKET, "255 frames fit pipe.taken");
 
 struct profile {
 	struct rate rate;
@@ -107,7 +108,7 @@ struct long_link {
 	uint32_t next, prev; // pipes
 };
 
-struct drop_count {
+struct class_count {
 	uint64_t packets, bytes;
 };
 
@@ -130,7 +131,8 @@ struct own {
 	uint32_t budget; // pipes that this dequeue may still look at
 	uint64_t wheel_tick; // slots up to here have been emptied
 	struct pipe *pipe;
-	struct drop_count (*dropped)[API_TRAFFIC_CLASSES]; // per pipe
+	struct class_count (*accepted)[API_TRAFFIC_CLASSES]; // per pipe, but for pipe.taken
+	struct class_count (*dropped)[API_TRAFFIC_CLASSES]; // per pipe
 	uint32_t (*want_next)[API_TRAFFIC_CLASSES]; // per pipe
 	struct long_link *long_link; // per pipe
 	struct list longest[LEVELS];

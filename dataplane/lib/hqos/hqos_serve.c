@@ -281,8 +281,8 @@ static inline void prefetch_round(const struct own *o, const struct pipe *p)
 		return;
 	const struct pipe *two = &o->pipe[one->next];
 	rte_prefetch0_write(two);
-	rte_prefetch0_write(&two->queue[0]);
-	rte_prefetch0_write(&two->queue[4]);
+	rte_prefetch0_write(two->queued);
+	rte_prefetch0_write(&two->queue[API_TRAFFIC_CLASSES - 1]); // best effort
 }
 
 // The turn, or what is left of it, of the first pipe in a subport's round.

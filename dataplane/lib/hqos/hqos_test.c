@@ -401,6 +401,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(isolation_from_passing),
 		cmocka_unit_test(isolation_from_passing_elsewhere),
 		cmocka_unit_test(isolation_of_subports),
+		cmocka_unit_test(test_pipe_counters),
 		cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_overflow_rte),
 		cmocka_unit_test(test_rte_rates),

@@ -29,6 +29,7 @@ struct rte_mbuf *test_packet(uint32_t place, uint32_t length);
 void test_places(void **state);
 void test_refused_parameters(void **state);
 void test_workers(void **state);
+void test_pipe_counters(void **state);
 void test_overflow(void **state);
 void test_overflow_rte(void **state);
 void test_rte_rates(void **state);

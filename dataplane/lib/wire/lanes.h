@@ -22,6 +22,20 @@ static inline int lanes_tcp_good(const uint8_t *tcp, uint32_t room)
 	return room >= 20 && (tcp[12] >> 4) >= 5 && (tcp[12] >> 4) * 4u <= room;
 }
 
+// 1 for an IPv6 packet that fills the `rest` bytes from `ip` on, at least a header: of UDP or TCP without extension
+// headers, between addresses that begin with neither 0 nor 0xff, as all of ip6_martian() do; 0: look closer.
+static inline int ip6_plain_good(const uint8_t *ip, uint32_t rest)
+{
+	const uint8_t *transport = ip + IP6_HEADER;
+	uint32_t room = rest - IP6_HEADER;
+
+	if (ip[0] >> 4 != 6 || load16(ip + 4) != room || (uint8_t)(ip[8] - 1) >= 0xfe || (uint8_t)(ip[24] - 1) >= 0xfe)
+		return 0;
+	if (ip[6] == IP_PROTOCOL_UDP)
+		return room >= 8 && (uint32_t)load16(transport + 4) - 8 <= room - 8;
+	return ip[6] == IP_PROTOCOL_TCP && lanes_tcp_good(transport, room);
+}
+
 #ifdef __AVX2__
 
 // Inner headers' bytes to their lanes; 128: none.

@@ -116,9 +116,51 @@ static void g_pdus(void **unused)
 	assert_in_range(found, FOUND_LEAST, 190000);
 }
 
+// IPv6: what is found good is, and what begins with 2001 or fd00 and is good is found.
+static void packets_of_ip6(void **unused)
+{
+	static const uint8_t at[] = {0, 4, 5, 6, 8, 17, 18, 23, 24, 39, 44, 45, 52};
+	uint8_t ip[ROOM];
+	uint32_t found = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		int udp = (int)draw(2);
+		uint32_t rest = IP6_HEADER + (udp ? 8 : 20) + draw(60);
+		struct ip_info info;
+
+		memset(ip, 0, sizeof(ip));
+		ip[0] = 0x60;
+		store16(ip + 4, (uint16_t)(rest - IP6_HEADER));
+		ip[6] = udp ? IP_PROTOCOL_UDP : IP_PROTOCOL_TCP;
+		ip[8] = draw(8) ? 0x20 : octet();
+		ip[24] = draw(8) ? 0xfd : octet();
+		ip[23] = ip[39] = (uint8_t)draw(3);
+		if (udp)
+			store16(ip + 44, (uint16_t)(8 + draw(rest - IP6_HEADER - 7)));
+		else
+			ip[52] = 5 << 4;
+		if (draw(3) == 0)
+			ip[at[draw(COUNT(at))]] = octet();
+		int good = ip_parse(ip, rest, rest, &info) == IP_OK && info.length == rest && info.version == 6 &&
+			   ip_martian(6, info.source, info.destination) == IP_MARTIAN_NONE && info.l4 == IP6_HEADER &&
+			   info.protocol == ip[6] && (ip[6] == IP_PROTOCOL_UDP || ip[6] == IP_PROTOCOL_TCP);
+		int plain = ip6_plain_good(ip, rest);
+		if (plain && !good)
+			fail_msg("round %d: bad, and found good", i);
+		if (good && !plain && ip[8] != 0 && ip[24] != 0)
+			fail_msg("round %d: good, and not found", i);
+		found += (uint32_t)plain;
+	}
+	assert_in_range(found, 50000, 190000);
+}
+
 int lanes_tests(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(user_packets), cmocka_unit_test(g_pdus)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(user_packets),
+		cmocka_unit_test(g_pdus),
+		cmocka_unit_test(packets_of_ip6),
+	};
 
 	return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules counted is added to counters, all sessions in a second; a sum that reaches a watermark is told once a
-// period.
+// What rules counted is added to traffic and to counters, all sessions in a second where there are counters; a sum that
+// reaches a watermark is told once a period.
 #include "counter/counter.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/log.h"
 #include "core/object.h"
+#include "counter/traffic.h"
 #include "rule/session.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 
 #define TICK_MS 10
 #define SECOND_NS 1000000000ull
+#define VISITS 32768u // sessions a second, where there is no counter
 
 struct counter counters[API_MAX_COUNTERS];
 struct counter_member *counter_members; // by session
@@ -38,13 +40,15 @@ static void add(struct rule_counts *to, struct rule_counts from)
 	to->bytes += from.bytes;
 }
 
-// What the rule counted and no counter has yet.
+// What the rule counted and no counter has yet. It is in traffic now.
 static struct rule_counts fresh(uint32_t rule)
 {
 	struct rule_counts now = total_of(rule), *told = &session_pools.match[rule].told;
 	struct rule_counts more = {.packets = now.packets - told->packets, .bytes = now.bytes - told->bytes};
 
 	*told = now;
+	if (more.packets != 0)
+		traffic_add(rule, &more);
 	return more;
 }
 
@@ -106,11 +110,13 @@ static void count(struct counter_member *m, const struct session *s, struct rule
 
 static void visit(const struct session *s)
 {
+	struct counter_member *m = &counter_members[s->index];
 	struct rule_counts more = {0};
 
 	for (uint16_t i = 0; i < s->rules; i++)
 		add(&more, fresh(s->rule[i]));
-	count(&counter_members[s->index], s, more);
+	if (m->set != 0)
+		count(m, s, more);
 }
 
 // ---- who counts where -----------------------------------------------------------------------------------------------
@@ -157,26 +163,46 @@ static void join(const struct session *s)
 		fresh(s->rule[i]); // what was before is not counted
 }
 
-static int has_pdr(const struct session *s, uint16_t pdr)
+// Rule of a PDR, or RULE_NONE.
+static uint32_t rule_with(const struct session *s, uint16_t pdr)
 {
 	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
 		if (session_pools.match[s->rule[i]].pdr == pdr)
-			return 1;
-	return 0;
+			return s->rule[i];
+	return RULE_NONE;
+}
+
+// What was counted until now is of the old version's traffic.
+static void settle(const struct session *s, const struct session *old)
+{
+	struct rule_counts more = {0};
+
+	for (uint16_t i = 0; i < old->rules; i++) {
+		const struct rule_match *before = &session_pools.match[old->rule[i]];
+		uint32_t kept = rule_with(s, before->pdr);
+
+		if (kept == RULE_NONE) {
+			add(&more, fresh(old->rule[i]));
+			continue;
+		}
+		uint32_t row = session_pools.match[kept].traffic;
+		session_pools.match[kept].traffic = before->traffic;
+		add(&more, fresh(kept));
+		session_pools.match[kept].traffic = row;
+	}
+	if (counter_members[old->index].set != 0)
+		count(&counter_members[old->index], old, more);
 }
 
 void counter_session(const struct session *s, const struct session *old)
 {
 	struct counter_member *m = &counter_members[old != NULL ? old->index : s->index];
 
-	if (in_force == 0)
-		return;
-	for (uint16_t i = 0; old != NULL && m->set != 0 && i < old->rules; i++)
-		if (!has_pdr(s, session_pools.match[old->rule[i]].pdr))
-			count(m, old, fresh(old->rule[i]));
-	if (s != NULL) {
+	if (old != NULL)
+		settle(s, old);
+	if (s != NULL && in_force != 0) {
 		join(s);
-	} else {
+	} else if (s == NULL) {
 		leave(m);
 		*m = (struct counter_member){0};
 	}
@@ -233,15 +259,16 @@ static void look(struct counter *x, uint64_t now_ns)
 static void tick(uint64_t now_ns)
 {
 	uint64_t gone = RTE_MIN(now_ns - looked_ns, SECOND_NS);
-	uint64_t some = session_tables.capacity * gone / SECOND_NS + 1; // all in a second
+	uint64_t some = session_tables.capacity * gone / SECOND_NS + 1; // all in a second,
+	uint64_t visits = in_force != 0 ? UINT64_MAX : VISITS * gone / SECOND_NS + 1; // or as many as cost little
 
 	looked_ns = now_ns;
-	if (in_force == 0)
-		return;
-	for (uint64_t i = 0; i < some; i++) {
+	for (uint64_t i = 0; i < some && visits != 0 && session_tables.capacity != 0; i++) {
 		next = next + 1 < session_tables.capacity ? next + 1 : 0;
-		if (counter_members[next].set != 0 && session_tables.session[next] != NULL)
-			visit(session_tables.session[next]);
+		if (session_tables.session[next] == NULL)
+			continue;
+		visit(session_tables.session[next]);
+		visits--;
 	}
 	for (uint64_t left = in_force; left != 0; left &= left - 1)
 		look(&counters[__builtin_ctzll(left)], now_ns);
@@ -250,7 +277,9 @@ static void tick(uint64_t now_ns)
 static int start(const struct api_engine *e)
 {
 	counter_members = calloc(e->max_sessions, sizeof(*counter_members));
-	return counter_members != NULL ? 0 : object_error(ENOMEM, "no memory for %u sessions", e->max_sessions);
+	if (counter_members == NULL)
+		return object_error(ENOMEM, "no memory for %u sessions", e->max_sessions);
+	return traffic_start(e->max_traffic != 0 ? e->max_traffic : API_TRAFFIC);
 }
 
 RTE_INIT(counter_module)

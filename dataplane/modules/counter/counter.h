@@ -32,12 +32,6 @@ struct counter_member {
 extern struct counter counters[API_MAX_COUNTERS];
 extern struct counter_member *counter_members;
 
-// 1 when the session (its index) counts somewhere.
-static inline int counter_counts(uint32_t session)
-{
-	return counter_members[session].set != 0;
-}
-
 // A session came (old NULL), changed, or went (s NULL), a grace period ago; what PDRs counted was carried over.
 void counter_session(const struct session *s, const struct session *old);
 

@@ -215,6 +215,7 @@ struct left {
 	uint8_t bytes[2048];
 };
 
+static uint32_t without_order; // rounds
 static uint32_t states, usages; // of the pools: all; those that are used, low ones come first
 static size_t lines; // of 5-tuple entries
 
@@ -415,11 +416,30 @@ static void compare_counts(
 	}
 }
 
+// A session's packets that take different ways through the graph, as of NPTv6 and without, have no order among them: which
+// of them reach a quota, and which are dropped behind it, may differ. Rare; both_ways() says how rare.
+static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
+{
+	int reached = 0;
+
+	for (uint32_t i = 0; i < usages; i++)
+		reached |= is_reached(&before->usage[i], &a->usage[i], &a->limits[i]) ||
+			   is_reached(&before->usage[i], &b->usage[i], &b->limits[i]);
+	return reached && memcmp(full.words, fast.words, full.counters * sizeof(full.words[0])) != 0;
+}
+
 static void compare(const struct both_ways *how, struct written *before, uint32_t round)
 {
 	struct written *a = &full.written, *b = &fast.written;
 
 	assert_int_equal(full.counters, fast.counters);
+	settle_loans(before);
+	settle_loans(a);
+	settle_loans(b);
+	if (at_a_limit(before, a, b)) {
+		without_order++;
+		return;
+	}
 	for (uint32_t i = 0; i < full.counters; i++)
 		if (full.words[i] != fast.words[i])
 			fail_msg("round %u: %s (word %u) rose by %ld, by the full nodes %ld", round,
@@ -431,9 +451,6 @@ static void compare(const struct both_ways *how, struct written *before, uint32_
 		if (full.left[i].port != fast.left[i].port || full.left[i].length != fast.left[i].length ||
 			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
 			fail_msg("round %u: frame %u of flow %lx differs", round, i, full.left[i].flow);
-	settle_loans(before);
-	settle_loans(a);
-	settle_loans(b);
 	compare_counts(before, a, b, round);
 	for (uint32_t i = 0; i < METERS; i++)
 		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
@@ -502,6 +519,8 @@ static inline void both_ways(const struct both_ways *how)
 	uint64_t slow = full_nodes(how) - before;
 	print_message("%lu of %lu packets took the fast path\n", 2 * sent_all - slow, sent_all);
 	assert_true(2 * sent_all - slow > sent_all / 10);
+	print_message("%u of %u rounds reached a limit by packets without order\n", without_order, rounds);
+	assert_true(without_order <= 1 + rounds / 50000);
 }
 
 #endif

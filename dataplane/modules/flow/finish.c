@@ -15,19 +15,46 @@
 
 // ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
 
-void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+// Those whose own place another key has, a quarter of them in a table as full as it may be: their other lines come beside
+// one another, not one after the other.
+static __rte_noinline void find_displaced(
+	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
 		struct tuple_lookup *t = &tuple[i];
 
-		if (unlikely(!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE)))
+		if (!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE) || t->found != NULL)
 			continue;
-		t->found = tuple_find(k->tuples, t->hash, &t->key);
+		t->found = tuple_find_displaced(k->tuples, t->hash, &t->key);
 		if (likely(t->found != NULL))
 			rte_prefetch0(&session_pools.state[t->found->state]);
 		else
 			lookup[i].plain = 0;
 	}
+}
+
+void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+{
+	uint32_t displaced = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct tuple_lookup *t = &tuple[i];
+
+		if (unlikely(!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE)))
+			continue;
+		struct tuple *own = tuple_place(k->tuples, t->hash, 0);
+		if (likely(tuple_same(own, &t->key))) {
+			t->found = own;
+			rte_prefetch0(&session_pools.state[own->state]);
+			continue;
+		}
+		t->found = NULL;
+		displaced++;
+		rte_prefetch0(tuple_place(k->tuples, t->hash, 1));
+		rte_prefetch0(tuple_place(k->tuples, t->hash, 2));
+	}
+	if (displaced > 0)
+		find_displaced(k, lookup, tuple, n);
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
@@ -350,6 +377,29 @@ static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 	}
 }
 
+// The first rule of a packet that takes the full nodes, or NULL where its key does not say that.
+static const struct rule *rule_held_back(const struct walk *k, const struct lookup *l)
+{
+	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
+
+	if (l->user.by != BY_KEY && l->user.by != BY_FLOW)
+		return NULL;
+	if (l->plain && l->state->rule != RULE_NONE)
+		return &session_pools.rule[l->state->rule];
+	return narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value) ? rule_of_key(value)
+												    : NULL;
+}
+
+// What follows of its session takes the full nodes, too, by whatever key it comes: they share URRs and meters.
+static __rte_noinline void hold_back(struct walk *k, const struct lookup *l)
+{
+	const struct rule *held = rule_held_back(k, l), *r;
+
+	k->full[l->order] = 1;
+	for (uint16_t i = 0; held != NULL && (r = session_rule_at(held->session, i)) != NULL; i++)
+		k->full[order_of_state(rule_state_of(r))] = 1;
+}
+
 void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
 	if (unlikely(k->further)) {
@@ -366,7 +416,7 @@ void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, 
 			next[i] = likely(l->user.version == 4) ? finish(k, l, pkts[i], 4) : finish6(k, l, pkts[i]);
 		if (unlikely(next[i] == FLOW_FULL)) {
 			if (l->key != 0)
-				k->full[l->order] = 1;
+				hold_back(k, l);
 			continue;
 		}
 		if (unlikely(l->user.by == BY_SUBSCRIBER && k->hits != NULL))

@@ -26,15 +26,16 @@ static __rte_noinline int is_prefix_of(
 	       (uint8_t)(key >> 48) == l->example->instance && (key >> 56 & 63) == w->id;
 }
 
-// A packet to an address that no session has in full, where UEs are looked up: as session-ue, and ip-forward behind it.
-static void find_route(const struct walk *k, struct lookup *l, struct rte_mbuf *m)
+// A packet to an address that no session has in full (`absent`: its key), where UEs are looked up: as session-ue, and
+// ip-forward behind it.
+static void find_route(uint64_t absent, struct lookup *l, struct rte_mbuf *m)
 {
 	uint8_t version = l->user.version;
 	const uint8_t *destination = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at + (version == 4 ? 16 : 24));
 
 	l->key = 0;
 	if (instance_by_pool(l->example->instance, l->example->vrf, version, destination) == INSTANCE_NONE &&
-		!session_ue_known(l->example->instance, version, destination))
+		session_ue_rule_beside(absent, l->example->instance, version, destination) == NULL)
 		l->key = l->example->routed->key;
 	l->plain &= l->key != 0;
 	l->user.by = BY_ROUTE;
@@ -50,7 +51,7 @@ static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, 
 
 	if (!narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value)) {
 		if (l->example->kind == EXAMPLE_UE)
-			find_route(k, l, m);
+			find_route(key, l, m);
 		else
 			l->key = l->plain = 0;
 		return 0;

@@ -7,12 +7,14 @@
 #include "wire/eth.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"
+#include <rte_byteorder.h>
 #include <rte_cycles.h>
 #include <rte_fib.h>
 #include <rte_hash.h>
 #include <rte_hash_crc.h>
 #include <rte_malloc.h>
 #include <rte_meter.h>
+#include <rte_prefetch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -122,6 +122,13 @@ static __rte_always_inline int read_user(
 {
 	struct ip_info info;
 
+	if (!simple && l->user.version == 6 && likely(ip6_plain_good(ip, rest))) {
+		l->length = (uint16_t)rest;
+		l->l4 = IP6_HEADER;
+		l->protocol = ip[6];
+		return !(tunnelled && unlikely(k->drop_gtpu)) || ip[6] != IP_PROTOCOL_UDP ||
+		       load16(ip + IP6_HEADER + 2) != GTPU_PORT;
+	}
 	if (unlikely(!read_ip(&info, ip, rest, simple) || info.version != l->user.version ||
 		     (tunnelled ? info.length != rest : ip_is_discovery(ip, &info))))
 		return 0;
@@ -237,29 +244,36 @@ static __rte_always_inline int is_for_us(
 }
 
 // A packet outside a tunnel, of which all of an IP header can be read.
-static __rte_always_inline uint8_t read_outside(const struct walk *k, struct lookup *l, const struct example *e,
-	uint8_t version, const uint8_t *ip, uint32_t rest)
+static __rte_always_inline uint8_t read_outside(
+	const struct walk *k, struct lookup *l, uint8_t version, const uint8_t *ip, uint32_t rest)
 {
-	if (unlikely(version == 6))
-		return read_user(k, l, ip, rest, 0, 0) && !is_for_us(k, e, 6, ip + 24);
-	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip) || is_for_us(k, e, 4, ip + 16)))
+	if (version == 6)
+		return (uint8_t)read_user(k, l, ip, rest, 0, 0);
+	if (unlikely(ip[0] != 0x45 || !ip4_checksum_ok20(ip)))
 		return 0;
 	return likely(lanes_ip4_good(ip, rest)) ? (uint8_t)read_good(k, l, ip, rest)
 						: (uint8_t)read_user(k, l, ip, rest, 0, 1);
 }
 
-static __rte_noinline void read_routed(
-	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+// `version`: a constant. Whether the packet is for us is a note of its way.
+static __rte_always_inline void read_routed_ip(const struct walk *k, struct lookup *l, const struct example *e,
+	uint8_t version, const uint8_t *ip, uint32_t rest)
 {
-	const uint8_t *ip = frame + e->l3;
-	uint32_t rest = total - e->l3;
-
-	if (unlikely(rest < (e->version == 4 ? IP4_HEADER : IP6_HEADER)))
+	if (unlikely(rest < (version == 4 ? IP4_HEADER : IP6_HEADER)))
 		return;
 	l->state = e->routed;
 	l->key = l->state->key;
-	l->order = order_of_destination(e->version, ip + (e->version == 4 ? 16 : 24));
-	l->plain = l->key != 0 && read_outside(k, l, e, e->version, ip, rest);
+	l->order = order_of_destination(version, ip + (version == 4 ? 16 : 24));
+	l->plain = l->key != 0 && read_outside(k, l, version, ip, rest);
+}
+
+static __rte_noinline void read_routed(
+	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+{
+	if (likely(e->version == 4))
+		read_routed_ip(k, l, e, 4, frame + e->l3, total - e->l3);
+	else
+		read_routed_ip(k, l, e, 6, frame + e->l3, total - e->l3);
 }
 
 // Where the entry of a UE's IPv4 address (as on the wire) may be.
@@ -288,7 +302,7 @@ static __rte_always_inline void read_ue(
 	if (likely(e->version == 4)) {
 		memcpy(&address, ip + 16, 4);
 		read_ue4(k, l, e, address);
-		l->plain = read_outside(k, l, e, 4, ip, rest);
+		l->plain = read_outside(k, l, 4, ip, rest) && !is_for_us(k, e, 4, ip + 16);
 		if (unlikely(e->nat != NULL))
 			flow_ask_mapping(k, l, ip, rest);
 		return;
@@ -299,7 +313,7 @@ static __rte_always_inline void read_ue(
 	l->key = flow_entry_key(k->w, key);
 	if (likely(!e->homes))
 		ask_index_slot(k, l, key);
-	l->plain = read_outside(k, l, e, 6, ip, rest);
+	l->plain = read_outside(k, l, 6, ip, rest) && !is_for_us(k, e, 6, ip + 24);
 }
 
 // As ip-input.

@@ -66,3 +66,14 @@ const char *address_text(const struct api_address *a, char text[64])
 		snprintf(text, 64, "%s/%u", host, a->prefix);
 	return text;
 }
+
+struct api_address address_of_text(const char *text)
+{
+	struct api_address a = {0};
+
+	if (inet_pton(AF_INET, text, a.bytes) == 1)
+		a.family = 4, a.prefix = 32;
+	else if (inet_pton(AF_INET6, text, a.bytes) == 1)
+		a.family = 6, a.prefix = 128;
+	return a;
+}

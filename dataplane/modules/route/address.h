@@ -48,6 +48,8 @@ static inline int address_is_link_local(uint8_t family, const uint8_t *a)
 		return a[0] == 169 && a[1] == 254; // RFC 3927 §2.7
 	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80; // RFC 4291 §2.5.6
 }
+// "10.0.0.1" or "2001:db8::1" as a host's prefix; family 0: it is none.
+struct api_address address_of_text(const char *text);
 // Order of the route table: family, bytes, prefix length.
 int prefix_compare(const struct api_address *a, const struct api_address *b);
 const char *address_text(const struct api_address *a, char text[64]); // "10.0.0.0/8"; without length for host prefixes

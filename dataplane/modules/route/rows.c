@@ -47,14 +47,25 @@ static void row(struct stats_sink *s, const struct rib_entry *r)
 			row_by(s, r, next_hop_get(hop[n]));
 }
 
+// `key`: empty, a prefix, or the address `to`, to which it may lead.
+static int is_asked(const struct rib_entry *r, const char *key, const struct api_address *to)
+{
+	struct api_address prefix = rib_prefix(r);
+	char text[64];
+
+	return key[0] == 0 || ip_in_prefix(&prefix, to->family, to->bytes) ||
+	       strcmp(address_text(&prefix, text), key) == 0;
+}
+
 static void rows(struct stats_sink *s, const char *key)
 {
 	uint32_t *list = malloc(rib_end() * sizeof(*list)), count = 0;
+	struct api_address to = address_of_text(key);
 
 	if (list == NULL)
 		return;
 	for (uint32_t n = 1; n < rib_end(); n++)
-		if (rib[n].flags & RIB_PRESENT)
+		if ((rib[n].flags & RIB_PRESENT) && is_asked(&rib[n], key, &to))
 			list[count++] = n;
 	if (count > 0)
 		qsort(list, count, sizeof(*list), compare);

@@ -74,7 +74,7 @@ const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoin
 	return r == NULL ? NULL : other_direction(r);
 }
 
-const struct rule *session_ue_rule(uint16_t instance, uint8_t family, const uint8_t *address)
+const struct rule *session_ue_rule_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address)
 {
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
 	int six = family == 6;
@@ -84,15 +84,11 @@ const struct rule *session_ue_rule(uint16_t instance, uint8_t family, const uint
 			uint64_t value, key = ue_key(any ? 0xff : (uint8_t)instance, 0, family, address,
 						lengths->prefix[six][i]);
 
-			if (narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
+			if (key != absent &&
+				narrow_lookup(session_tables.key, narrow_hash(session_tables.key, key), key, &value))
 				return rule_of_key(value);
 		}
 	return NULL;
-}
-
-int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address)
-{
-	return session_ue_rule(instance, family, address) != NULL;
 }
 
 int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address)

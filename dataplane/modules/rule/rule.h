@@ -176,8 +176,11 @@ struct rule_match {
 	// yet.
 	uint32_t notified;
 	uint32_t pipe; // scheduler place without class and queue, with up.shaped
+	uint32_t traffic; // row in which it counts (counter/traffic.h)
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
+	const uint32_t *id; // of the QERs, then of the URRs, for traces; freed with the session
+	uint8_t qer_ids, urr_ids;
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none
 	uint64_t packets, bytes,
 		policed; // counted elsewhere by earlier versions; added to what the rule counts by `show`

@@ -27,12 +27,19 @@ struct rule *session_rule(uint32_t session, uint16_t pdr);
 struct rule *session_rule_at(uint32_t session, uint16_t i);
 // api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
 uint16_t session_discard(uint32_t session);
-// 1 when a session has a PDR for packets to this UE address in the instance. Any worker, within a walk.
-int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address);
+// The first rule of the longest prefix of a session that this UE address in the instance is in, or NULL. Any worker, within
+// a walk. `absent`: a key that the caller has looked for in vain; 0: none.
+const struct rule *session_ue_rule_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address);
+static inline const struct rule *session_ue_rule(uint16_t instance, uint8_t family, const uint8_t *address)
+{
+	return session_ue_rule_beside(0, instance, family, address);
+}
+static inline int session_ue_known(uint16_t instance, uint8_t family, const uint8_t *address)
+{
+	return session_ue_rule_beside(0, instance, family, address) != NULL;
+}
 // The same of a wireline subscriber's address. Quick where the instance has none of them.
 int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address);
-// The first rule of that key, of the longest prefix; or NULL.
-const struct rule *session_ue_rule(uint16_t instance, uint8_t family, const uint8_t *address);
 uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);

@@ -48,7 +48,7 @@ struct session {
 	struct usage_set *usage; // NULL: no URR
 	char *mirror, *counter; // as in api_session; NULL: none
 	uint64_t mirrors; // in force, bit n: number n of them (mirror/mirror.h); workers read it
-	uint32_t rule[]; // of each PDR, in the object's order
+	uint32_t rule[]; // of each PDR, in the object's order; behind them ids of their QERs and URRs (rule_match.id)
 };
 
 // Lengths of UE prefixes that some session has, longest first: where a UE's address is looked for. Two copies, as a grace

@@ -21,11 +21,21 @@ static const char *action_of(const struct rule *r)
 						: "forward as IP";
 }
 
+// ", QER 1, QER 2"
+static void say_ids(struct trace_text *to, const char *what, const uint32_t *id, uint8_t count)
+{
+	for (uint8_t i = 0; i < count; i++)
+		trace_say(to, ", %s %u", what, id[i]);
+}
+
 void rule_say(struct trace_text *to, const struct rule *r)
 {
 	const struct rule_match *m = &session_pools.match[rule_index(r)];
 
-	trace_say(to, "PDR %u (precedence %u), FAR %u: %s", m->pdr, m->precedence, m->far, action_of(r));
+	trace_say(to, "PDR %u (precedence %u), FAR %u", m->pdr, m->precedence, m->far);
+	say_ids(to, "QER", m->id, m->qer_ids);
+	say_ids(to, "URR", m->id + m->qer_ids, m->urr_ids);
+	trace_say(to, ": %s", action_of(r));
 	if (r->flags & RULE_DUPLICATE)
 		trace_say(to, ", with a copy");
 	if (r->flags & RULE_GATE_CLOSED)

@@ -101,7 +101,8 @@ static int check_head(const struct parts *p)
 	const struct api_session *s = p->s;
 
 	if (memchr(s->port, 0, API_NAME) == NULL || memchr(s->pipe_profile, 0, API_NAME) == NULL ||
-		memchr(s->mirror, 0, API_NAME) == NULL || memchr(s->counter, 0, API_NAME) == NULL)
+		memchr(s->mirror, 0, API_NAME) == NULL || memchr(s->counter, 0, API_NAME) == NULL ||
+		memchr(s->dnn, 0, API_NAME) == NULL)
 		return object_error(EINVAL, "session %s has a name without end", p->name);
 	for (int i = 0; i < API_SESSION_INSTANCES; i++) {
 		if (memchr(s->instance[i], 0, API_NAME) == NULL)

@@ -190,6 +190,22 @@ static uint32_t far_now(const struct session *s, const struct parts *p, const st
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
 
+// Ids of the PDR's QERs and URRs, behind those of the PDRs before.
+static void set_ids(struct session *s, const struct parts *p, const struct api_pdr *pdr, struct rule_match *m)
+{
+	uint32_t *id = s->rule + s->rules;
+
+	for (const struct api_pdr *before = p->pdr; before < pdr; before++)
+		id += before->qers + before->urrs;
+	m->id = id;
+	m->qer_ids = pdr->qers;
+	m->urr_ids = pdr->urrs;
+	for (uint8_t i = 0; i < pdr->qers; i++)
+		*id++ = pdr->qer[i];
+	for (uint8_t i = 0; i < pdr->urrs; i++)
+		*id++ = pdr->urr[i];
+}
+
 static int set_rule(struct session *s, const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
 	struct rule_match *m = &session_pools.match[rule_index(r)];
@@ -206,6 +222,7 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 	m->pdr = pdr->id;
 	m->sdf = s->sdf == NULL ? NULL : s->sdf + pdr->sdf_first;
 	m->sdfs = pdr->sdf_count;
+	set_ids(s, p, pdr, m);
 	error = p->s->encap == API_ENCAP_NONE ? set_mobile(s, p, pdr, r) : set_wireline(s, p, pdr, r);
 	if (error == 0)
 		error = session_set_far(p, pdr, r, m, far_now(s, p, pdr));

@@ -7,6 +7,7 @@
 #include "core/object.h"
 #include "core/port.h"
 #include "counter/counter.h"
+#include "counter/traffic.h"
 #include "instance/instance.h"
 #include "lcp/lcp.h"
 #include "meter/policer.h"
@@ -201,6 +202,18 @@ static void undo(struct session *s, const struct session *old)
 	session_free(s);
 }
 
+// Entries of session.rule: a rule of each PDR, and ids.
+static uint32_t places(const struct api_session *want)
+{
+	struct parts p;
+	uint32_t count = want->pdrs;
+
+	session_parts(&p, want, "");
+	for (uint16_t i = 0; i < want->pdrs; i++)
+		count += p.pdr[i].qers + p.pdr[i].urrs;
+	return count;
+}
+
 static int stage(struct object_change *c)
 {
 	const struct api_session *want = c->body;
@@ -219,7 +232,7 @@ static int stage(struct object_change *c)
 	int error = session_check(want, c->length, c->key);
 	if (error != 0)
 		return error;
-	struct session *s = calloc(1, sizeof(*s) + want->pdrs * sizeof(s->rule[0]));
+	struct session *s = calloc(1, sizeof(*s) + places(want) * sizeof(s->rule[0]));
 	if (s == NULL)
 		return object_error(ENOMEM, "no memory for session %s", c->key);
 	s->name = c->key;
@@ -298,7 +311,7 @@ static void commit(struct object_change *c)
 	struct session *s = c->staged, *old = c->replaced;
 	const struct api_session *want = c->body;
 
-	if (old != NULL && (old->usage != NULL || counter_counts(old->index)))
+	if (old != NULL)
 		engines_read(old->index); // first: what URRs have counted decides about what they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
@@ -382,6 +395,17 @@ static void end_markers(const struct object_change *c, const struct session *old
 	}
 }
 
+static void give_traffic(const struct session *s, const struct api_session *body)
+{
+	struct parts p;
+
+	session_parts(&p, body, s->name);
+	for (uint16_t i = 0; i < s->rules; i++)
+		session_pools.match[s->rule[i]].traffic =
+			traffic_row(p.pdr[i].instance < API_SESSION_INSTANCES ? body->instance[p.pdr[i].instance] : "",
+				body->dnn, session_pools.rule[s->rule[i]].qfi);
+}
+
 static void release(struct object_change *c)
 {
 	struct session *old = c->replaced, *s = c->staged;
@@ -394,6 +418,8 @@ static void release(struct object_change *c)
 		carry_counters(s, old); // first: usage asks for the session's packets
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_release(s ? s->usage : NULL, old ? old->usage : NULL);
+	if (s != NULL)
+		give_traffic(s, c->body);
 	counter_session(s, old);
 	if (s != NULL)
 		session_homes_renew(s, old);

@@ -3,6 +3,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "path/path.h"
+#include "route/address.h"
 #include "rule/engine.h"
 #include "rule/watch.h"
 #include "session/compile.h"
@@ -71,6 +72,11 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	row->pdr = m->pdr;
 	row->far = m->far;
 	row->precedence = m->precedence;
+	row->qfi = r->qfi == 0xff ? API_NO_QFI : r->qfi;
+	row->qers = p->pdr[i].qers;
+	row->urrs = p->pdr[i].urrs;
+	memcpy(row->qer, p->pdr[i].qer, row->qers * sizeof(row->qer[0]));
+	memcpy(row->urr, p->pdr[i].urr, row->urrs * sizeof(row->urr[0]));
 	row->source = p->pdr[i].source;
 	if (far != NULL) {
 		row->destination = far->destination;
@@ -112,12 +118,22 @@ static void rows_of(struct stats_sink *sink, const struct session *s, int rules)
 	stats_row(sink, &row, sizeof(row));
 }
 
+// `key`: empty, a session's name, or what `ue` is.
+static int is_asked(const struct session *s, const char *key, const struct api_address *ue)
+{
+	return key[0] == 0 || strcmp(key, s->name) == 0 ||
+	       (ue->family == 4 && s->has_ue4 && memcmp(ue->bytes, s->ue4, 4) == 0) ||
+	       (ue->family == 6 && s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, ue->bytes, s->ue6_prefix));
+}
+
 static void all_rows(struct stats_sink *sink, const char *key, int rules)
 {
+	struct api_address ue = address_of_text(key);
+
 	for (uint32_t i = 0; i < session_tables.capacity; i++) {
 		const struct session *s = session_tables.session[i];
 
-		if (s != NULL && (key[0] == 0 || strcmp(key, s->name) == 0))
+		if (s != NULL && is_asked(s, key, &ue))
 			rows_of(sink, s, rules);
 	}
 }

@@ -166,17 +166,19 @@ static inline int may_match(const struct trace_filter *f, const struct rte_mbuf 
 	return ((found[0] | found[1]) | (found[2] | found[3])) != 0;
 }
 
-static __rte_noinline int look(const struct trace_filter *f, const struct rte_mbuf *m)
+static __rte_noinline uint32_t look(const struct trace_filter *f, const struct rte_mbuf *m)
 {
 	struct headers h;
 
 	read_headers(&h, m);
-	return some_key_matches(f, &h) && some_program_takes(f, &h, m);
+	if (!some_key_matches(f, &h))
+		return 0;
+	return some_program_takes(f, &h, m) ? TRACE_KEYS | TRACE_ALL : TRACE_KEYS;
 }
 
-static int takes(const struct trace_filter *f, struct rte_mbuf *m)
+static uint32_t takes(const struct trace_filter *f, struct rte_mbuf *m)
 {
-	return unlikely(may_match(f, m)) && look(f, m);
+	return unlikely(may_match(f, m)) ? look(f, m) : 0;
 }
 
 static int check_key(const struct api_trace_key *k)

@@ -34,9 +34,17 @@ static void test_way(void **unused)
 	assert_int_equal(state.packets, 1);
 	assert_non_null(
 		row_of("flow-input", API_TRACE_ENTERED)); // behind the fast path, from which its session was taken
-	says("session-tunnel", API_TRACE_STEP, "F-TEID 0x00000100, QFI 9: session s1; PDR 1");
+	says("session-tunnel", API_TRACE_STEP,
+		"F-TEID 0x00000100, QFI 9: session s1; PDR 1 (precedence 100), FAR 1, QER 1, URR 1: ");
 	says("policer-uplink", API_TRACE_STEP, "URRs count it");
 	says("ip-output", API_TRACE_STEP, "by the neighbour 192.0.2.2 on n6, MTU");
+	uint32_t count;
+	const struct api_rule_row *rule = kit_rows(API_TABLE_RULE, "s1", sizeof(*rule), &count);
+	assert_int_equal(rule->qfi, 9);
+	assert_int_equal(rule->qers, 1);
+	assert_int_equal(rule->urrs, 1);
+	assert_int_equal(rule->qer[0], 1);
+	assert_int_equal(rule->urr[0], 1);
 	says("port-tx", API_TRACE_WENT, "bytes on internet");
 	assert_int_equal(row_of("port-tx", API_TRACE_WENT)->outcome, API_TRACE_LEFT);
 	assert_string_equal(row_of("flow-input", API_TRACE_ENTERED)->port, "ran");
@@ -53,6 +61,31 @@ static void test_way(void **unused)
 	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, ROWS, take, NULL, &state), ENOENT);
 	send_frame("internet", &f);
 	assert_int_equal(kit_count("ran"), 1);
+}
+
+static uint32_t rows_with(uint32_t table, const char *key, uint32_t size)
+{
+	uint32_t count;
+
+	kit_rows(table, key, size, &count);
+	return count;
+}
+
+// What explain asks for: sessions by an address, routes that may lead to one.
+static void test_keys(void **unused)
+{
+	const uint32_t session = sizeof(struct api_session_row), route = sizeof(struct api_route_row);
+
+	assert_int_equal(rows_with(API_TABLE_SESSION, "", session), 1);
+	assert_int_equal(rows_with(API_TABLE_SESSION, "s1", session), 1);
+	assert_int_equal(rows_with(API_TABLE_SESSION, UE4, session), 1);
+	assert_int_equal(rows_with(API_TABLE_RULE, UE4, sizeof(struct api_rule_row)), 2);
+	assert_int_equal(rows_with(API_TABLE_SESSION, "10.45.9.9", session), 0);
+	assert_true(rows_with(API_TABLE_ROUTE, "", route) > 3);
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "0.0.0.0/0", route), 1);
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.77", route), 2); // the network and the default route
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "2001:db8:6::9", route), 2);
+	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.0/25", route), 0);
 }
 
 // Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
@@ -83,6 +116,36 @@ static void test_several(void **unused)
 	send_frame("ran", &f);
 	send_frame("ran", &new);
 	assert_int_equal(kit_node_packets("session-tunnel"), full);
+	put_session(0);
+}
+
+// A subscriber's packets of one port: the program looks at that session's packets alone, which are kept from the fast
+// path whether it takes them or not.
+static void test_filtered(void **unused)
+{
+	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0},
+		{72, 0, 0, 0}, {21, 2, 0, 5001}, {72, 0, 0, 2}, {21, 0, 1, 5001}, {6, 0, 0, 65535}, {6, 0, 0, 0}};
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct frame f, new;
+
+	put_session_of(0, 1);
+	uplink(&f, 0x100, UE4);
+	put_udp(&new, 5001);
+	for (int i = 0; i < 3; i++)
+		send_frame("ran", &f);
+	key_of_ue(o);
+	o->want.packet_code = RTE_DIM(port);
+	memcpy(o->packet, port, sizeof(port));
+	begin(o);
+	for (int i = 0; i < 10; i++) {
+		send_frame("ran", &f);
+		assert_int_equal(kit_count("internet"), 1);
+		send_frame("ran", &new);
+		assert_int_equal(kit_count("internet"), 1);
+	}
+	poll_it(1);
+	assert_int_equal(state.packets, 10);
+	assert_non_null(row_of("flow-input", API_TRACE_ENTERED));
 	put_session(0);
 }
 
@@ -436,7 +499,9 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_way),
+		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_filtered),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_withdraw),

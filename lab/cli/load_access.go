@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/command"
+	"isthmus/controlplane/view"
+	"isthmus/lab/load"
+)
+
+// accessLoad are the flags of control-load --access.
+type accessLoad struct {
+	on               bool
+	opt              load.AccessOptions
+	families, method string
+	ping             string
+}
+
+func (a *accessLoad) flags(f *pflag.FlagSet) {
+	f.BoolVar(&a.on, "access", false, "subscribers sign in on an access port, in place of PFCP sessions")
+	f.StringVar(&a.opt.Interface, "interface", "", "--access: network interface towards the access port")
+	f.BoolVar(&a.opt.DHCP, "dhcp", false, "--access: by DHCP, not PPPoE")
+	f.StringVar(&a.families, "families", "4", "--access: what each must get: 4, 6 or 46 (6: a /64 by PPPoE, a delegated prefix by DHCP)")
+	f.IntVar(&a.opt.Subscribers, "subscribers", 1000, "--access: how many")
+	f.Float64Var(&a.opt.Flaps, "flaps", 0, "--access: so many a second vanish and sign in again during --hold")
+	f.BoolVar(&a.opt.PowerCut, "power-cut", false, "--access: after --hold all vanish at once, and sign in again at --rate")
+	f.StringVar(&a.ping, "ping", "", "--access: IPv4 address that each asks once")
+	f.Uint16Var(&a.opt.STag, "s-tag", 100, "--access: of the first 4,000, C-tags from 1; 0: frames without tags")
+	f.StringVar(&a.opt.User, "user", "user%d", "--access: name by PPPoE; %d: the number")
+	f.StringVar(&a.opt.Password, "password", "user%d", "--access: password; %d: the number")
+	f.StringVar(&a.method, "auth", "chap", "--access: pap, chap or mschapv2")
+	f.DurationVar(&a.opt.Patience, "patience", load.DefaultPatience, "--access: how long the last may take")
+}
+
+func (a *accessLoad) run(cmd *cobra.Command, e *env, asJSON bool) error {
+	methods := map[string]access.Method{"pap": access.PAP, "chap": access.CHAP, "mschapv2": access.MSCHAPv2}
+	method, known := methods[a.method]
+	switch {
+	case !known:
+		return fmt.Errorf("--auth: %q is none of pap, chap, mschapv2", a.method)
+	case a.families != "4" && a.families != "6" && a.families != "46":
+		return fmt.Errorf("--families: %q is none of 4, 6, 46", a.families)
+	case a.opt.Interface == "":
+		return errors.New("--access needs --interface")
+	}
+	a.opt.Methods = []access.Method{method}
+	a.opt.IPv4, a.opt.IPv6 = a.families[0] == '4', a.families[len(a.families)-1] == '6'
+	if a.ping != "" {
+		var err error
+		if a.opt.Ping, err = netip.ParseAddr(a.ping); err != nil || !a.opt.Ping.Is4() {
+			return fmt.Errorf("--ping: %q is no IPv4 address", a.ping)
+		}
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	bar := command.NewProgress(e.Err, "sign-ins")
+	a.opt.Progress = bar.Set
+	r, err := load.RunAccess(ctx, a.opt)
+	bar.Done()
+	if r != nil {
+		if e := printAccessLoad(e.Out, r, asJSON); e != nil {
+			return e
+		}
+		if ctx.Err() == nil {
+			err = errors.Join(err, r.Verdict())
+		}
+	}
+	if errors.Is(err, context.Canceled) || ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+func printAccessLoad(w io.Writer, r *load.AccessResult, asJSON bool) error {
+	if asJSON {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(r)
+	}
+	fmt.Fprintf(w, "%s by %s: %.0f sign-ins/s offered, %.0f/s until all were on line; %d of %d on line\n\n",
+		r.Interface, r.Protocol, r.Offered, r.Achieved, r.Online, r.Subscribers)
+	var cells [][]string
+	for _, what := range []string{"sign_in", "ping"} {
+		l := r.Latency[what]
+		count := strconv.FormatUint(l.Count, 10)
+		cells = append(cells, []string{what, count, micro(l.P50), micro(l.P90), micro(l.P99), micro(l.Max)})
+	}
+	err := view.WriteTable(w, []string{"WHAT", "COUNT", "P50 US", "P90 US", "P99 US", "MAX US"},
+		[]bool{false, true, true, true, true, true}, cells)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nframes sent %d, received %d; flaps %d, ended by the gateway %d\n", r.Sent, r.Received, r.Flaps, r.Ended)
+	if r.PowerCut > 0 {
+		fmt.Fprintf(w, "all on line again %.1f s after the power cut\n", r.PowerCut)
+	}
+	for _, what := range slices.Sorted(maps.Keys(r.Wrong)) {
+		fmt.Fprintf(w, "wrong: %s (%d)\n", what, r.Wrong[what])
+	}
+	return nil
+}

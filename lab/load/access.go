@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/mmsg"
+	"isthmus/lab/dialer"
+	"isthmus/lab/frames"
+)
+
+// AccessOptions are those of a run of subscribers who sign in.
+type AccessOptions struct {
+	Interface   string // towards the access port
+	DHCP        bool   // not PPPoE
+	IPv4, IPv6  bool   // what each must get; IPv6: a /64 with PPPoE, a delegated prefix with DHCP
+	Subscribers int
+	Rate        float64       // sign-ins per second
+	Hold        time.Duration // all on line
+	Flaps       float64       // of them, while they hold: so many a second vanish and sign in again
+	PowerCut    bool          // then all vanish at once and sign in again, as fast as Rate
+	Ping        netip.Addr    // each on-line subscriber asks this address once; invalid: none
+	STag        uint16        // of the first 4,000; 0: untagged
+	User        string        // fmt with the number, from 1
+	Password    string        // the same
+	Methods     []access.Method
+	Patience    time.Duration // until a sign-in has failed
+	Progress    func(what string, share float64)
+}
+
+// AccessResult of a run.
+type AccessResult struct {
+	Interface   string             `json:"interface"`
+	Protocol    string             `json:"protocol"`
+	Subscribers int                `json:"subscribers"`
+	Offered     float64            `json:"offered_per_s"`
+	Achieved    float64            `json:"achieved_per_s"` // of the first sign-ins: all of them in this time
+	Online      int                `json:"online"`         // most at a time
+	SignIns     uint64             `json:"sign_ins"`
+	Flaps       uint64             `json:"flaps"`
+	Ended       uint64             `json:"ended"` // by the gateway
+	PowerCut    float64            `json:"power_cut_seconds"`
+	Latency     map[string]Latency `json:"latency"` // sign_in: first frame to addresses; ping
+	Answered    uint64             `json:"answered"`
+	Unanswered  uint64             `json:"unanswered"`
+	Sent        uint64             `json:"sent_frames"`
+	Received    uint64             `json:"received_frames"`
+	Wrong       map[string]uint64  `json:"wrong"`
+}
+
+// Verdict is nil when everybody got what it must have.
+func (r *AccessResult) Verdict() error {
+	var errs []error
+	for what, n := range r.Wrong {
+		errs = append(errs, fmt.Errorf("%s (%d)", what, n))
+	}
+	if r.Online < r.Subscribers {
+		errs = append(errs, fmt.Errorf("%d of %d subscribers came on line", r.Online, r.Subscribers))
+	}
+	if r.Unanswered > 0 {
+		errs = append(errs, fmt.Errorf("%d pings were not answered", r.Unanswered))
+	}
+	return errors.Join(errs...)
+}
+
+// protocol is one subscriber's end.
+type protocol interface {
+	Dial()
+	Receive(etherType uint16, payload []byte)
+	Expire()
+	Vanish() // a power cut
+	HangUp()
+}
+
+// home is one subscriber.
+type home struct {
+	protocol
+	began    time.Duration
+	wakes    time.Duration // 0: not
+	online   bool
+	had      access.Families
+	ipv4     netip.Addr
+	ipv6     netip.Prefix
+	asked    time.Duration // ping
+	answered bool
+	peer     [6]byte // gateway
+}
+
+// crowd is all of them: one goroutine, one socket.
+type crowd struct {
+	opt    AccessOptions
+	file   *os.File
+	raw    syscall.RawConn
+	began  time.Time
+	homes  []home
+	index  map[protocol]uint32
+	timers alarms
+	in     *mmsg.Batch
+	inRoom [batch][frameRoom]byte
+	out    *mmsg.Batch
+	queued int
+	room   [batch][]byte
+	online int
+	owners map[netip.Prefix]uint32 // addresses in use
+	result AccessResult
+	signin histogram
+	pings  histogram
+	random *rand.Rand
+	closed bool
+}
+
+type alarm struct {
+	at   time.Duration
+	home uint32
+}
+
+type alarms []alarm
+
+func (a alarms) Len() int           { return len(a) }
+func (a alarms) Less(i, j int) bool { return a[i].at < a[j].at }
+func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *alarms) Push(x any)        { *a = append(*a, x.(alarm)) }
+func (a *alarms) Pop() any {
+	last := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return last
+}
+
+// DefaultPatience of a run.
+const DefaultPatience = 30 * time.Second
+
+const (
+	batch     = 128
+	frameRoom = 2048
+	perSTag   = 4000
+)
+
+func (opt *AccessOptions) check() error {
+	switch {
+	case opt.Subscribers < 1 || opt.Subscribers > 1<<20:
+		return fmt.Errorf("%d subscribers are not between 1 and %d", opt.Subscribers, 1<<20)
+	case opt.Rate <= 0 || opt.Rate > 1e6:
+		return fmt.Errorf("a rate of %g per second is not between 0 and 1,000,000", opt.Rate)
+	case !opt.IPv4 && !opt.IPv6:
+		return errors.New("neither IPv4 nor IPv6 is asked for")
+	case opt.STag > 4094 || opt.STag == 0 && opt.Subscribers > 1<<16 ||
+		int(opt.STag)+(opt.Subscribers-1)/perSTag > 4094:
+		return fmt.Errorf("%d subscribers, %d an S-tag from %d on: the last S-tag is above 4094", opt.Subscribers, perSTag, opt.STag)
+	case opt.Hold < 0 || opt.Flaps < 0 || opt.Patience <= 0:
+		return errors.New("hold, flaps and patience may not be negative")
+	}
+	return nil
+}
+
+// RunAccess signs them in. A result comes back whenever somebody tried, also beside an error.
+func RunAccess(ctx context.Context, opt AccessOptions) (*AccessResult, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	file, err := frames.Open(opt.Interface)
+	if err != nil {
+		return nil, fmt.Errorf("--interface: %w", err)
+	}
+	defer file.Close()
+	c, err := newCrowd(opt, file)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err = c.phases(ctx)
+	c.hangUp()
+	return c.finish(), err
+}
+
+func newCrowd(opt AccessOptions, file *os.File) (*crowd, error) {
+	c := &crowd{opt: opt, file: file, began: time.Now(), homes: make([]home, opt.Subscribers), in: mmsg.New(batch), out: mmsg.New(batch),
+		index: make(map[protocol]uint32, opt.Subscribers), owners: make(map[netip.Prefix]uint32, 2*opt.Subscribers),
+		random: rand.New(rand.NewPCG(1, 2))}
+	for i := range c.room {
+		c.room[i] = make([]byte, 0, frameRoom)
+		c.in.SetBuffer(i, c.inRoom[i][:])
+	}
+	c.result = AccessResult{Interface: opt.Interface, Subscribers: opt.Subscribers, Offered: opt.Rate,
+		Protocol: map[bool]string{true: "DHCP", false: "PPPoE"}[opt.DHCP], Wrong: map[string]uint64{}}
+	var err error
+	c.raw, err = file.SyscallConn()
+	for i := range c.homes {
+		h := &c.homes[i]
+		h.protocol = c.newProtocol(i)
+		h.peer = [6]byte{255, 255, 255, 255, 255, 255}
+		c.index[h.protocol] = uint32(i)
+	}
+	return c, err
+}
+
+func (c *crowd) newProtocol(i int) protocol {
+	if c.opt.DHCP {
+		return &dhcpClient{crowd: c, number: uint32(i)}
+	}
+	name := c.opt.User
+	password := c.opt.Password
+	if hasVerb(name) {
+		name = fmt.Sprintf(name, i+1)
+	}
+	if hasVerb(password) {
+		password = fmt.Sprintf(password, i+1)
+	}
+	config := dialer.NewConfig(name, password, c.opt.Methods...)
+	config.PPP.Families = access.Families{V4: c.opt.IPv4, V6: c.opt.IPv6}
+	config.Repeat = time.Second
+	return dialer.New(c, config)
+}
+
+func hasVerb(s string) bool {
+	for i := range len(s) {
+		if s[i] == '%' {
+			return true
+		}
+	}
+	return false
+}
+
+// ---- phases ---------------------------------------------------------------------------------------------------------------
+
+func (c *crowd) phases(ctx context.Context) error {
+	if err := c.signInAll(ctx, "sign-ins"); err != nil {
+		return err
+	}
+	took := c.Now() - c.homes[0].began
+	c.result.Achieved = float64(c.online) / took.Seconds()
+	if err := c.hold(ctx); err != nil {
+		return err
+	}
+	if !c.opt.PowerCut {
+		return nil
+	}
+	for i := range c.homes {
+		c.vanish(uint32(i))
+	}
+	began := c.Now()
+	err := c.signInAll(ctx, "power is back")
+	c.result.PowerCut = (c.Now() - began).Seconds()
+	return err
+}
+
+// signInAll begins sign-ins at the rate, and waits for the last, with patience behind it.
+func (c *crowd) signInAll(ctx context.Context, what string) error {
+	began, next := c.Now(), 0
+	for c.online < len(c.homes) {
+		now := c.Now()
+		for due := min(int((now-began).Seconds()*c.opt.Rate)+1, len(c.homes)); next < due; next++ {
+			c.dial(uint32(next))
+		}
+		if next == len(c.homes) && now-began > time.Duration(float64(next)/c.opt.Rate*float64(time.Second))+c.opt.Patience {
+			return nil // Verdict says who is missing
+		}
+		if err := c.turn(ctx, time.Millisecond); err != nil {
+			return err
+		}
+		c.progress(what, float64(c.online)/float64(len(c.homes)))
+	}
+	return nil
+}
+
+func (c *crowd) progress(what string, share float64) {
+	if c.opt.Progress != nil {
+		c.opt.Progress(what, share)
+	}
+}
+
+func (c *crowd) hold(ctx context.Context) error {
+	if err := c.pingAll(ctx); err != nil {
+		return err
+	}
+	began, flaps := c.Now(), 0
+	for c.Now()-began < c.opt.Hold {
+		for ; flaps < int((c.Now()-began).Seconds()*c.opt.Flaps); flaps++ {
+			i := uint32(c.random.IntN(len(c.homes)))
+			c.vanish(i)
+			c.dial(i)
+			c.result.Flaps++
+		}
+		if err := c.turn(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+		c.progress("on line", min((c.Now()-began).Seconds()/max(c.opt.Hold.Seconds(), 1), 1))
+	}
+	return nil
+}
+
+const pingTries = 3 // a second apart: as with any ping, the first ones may wait for a neighbour
+
+// pingAll has everybody ask, some each millisecond.
+func (c *crowd) pingAll(ctx context.Context) error {
+	if !c.opt.Ping.IsValid() {
+		return nil
+	}
+	for range pingTries {
+		for i := range c.homes {
+			if !c.homes[i].answered {
+				c.ping(uint32(i))
+			}
+			if i%32 == 31 {
+				if err := c.turn(ctx, time.Millisecond); err != nil {
+					return err
+				}
+			}
+		}
+		for began := c.Now(); c.pings.count < uint64(c.online) && c.Now()-began < time.Second; {
+			if err := c.turn(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	c.result.Answered = c.pings.count
+	c.result.Unanswered = uint64(len(c.homes)) - min(c.pings.count, uint64(len(c.homes)))
+	return nil
+}
+
+func (c *crowd) dial(i uint32) {
+	h := &c.homes[i]
+	h.began = c.Now()
+	h.Dial()
+}
+
+func (c *crowd) vanish(i uint32) {
+	c.offline(i)
+	c.homes[i].Vanish()
+}
+
+func (c *crowd) offline(i uint32) {
+	h := &c.homes[i]
+	if h.online {
+		c.online--
+	}
+	for _, p := range []netip.Prefix{single(h.ipv4), h.ipv6} {
+		if p.IsValid() && c.owners[p] == i {
+			delete(c.owners, p)
+		}
+	}
+	h.online, h.had, h.ipv4, h.ipv6 = false, access.Families{}, netip.Addr{}, netip.Prefix{}
+}
+
+func single(a netip.Addr) netip.Prefix {
+	if !a.IsValid() {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
+func (c *crowd) hangUp() {
+	c.closed = true
+	c.file.SetReadDeadline(time.Time{})
+	for i := range c.homes {
+		if c.homes[i].online {
+			c.homes[i].HangUp()
+		}
+		if i%256 == 255 {
+			c.turn(context.Background(), time.Millisecond)
+		}
+	}
+	c.turn(context.Background(), 50*time.Millisecond)
+}
+
+func (c *crowd) finish() *AccessResult {
+	c.result.SignIns = c.signin.count
+	c.result.Latency = map[string]Latency{"sign_in": c.signin.latency(), "ping": c.pings.latency()}
+	return &c.result
+}
+
+// ---- what a subscriber got ------------------------------------------------------------------------------------------------
+
+func (c *crowd) wrong(what string) { c.result.Wrong[what]++ }
+
+// got notes addresses, each of one subscriber alone; on line is who has all that it must have.
+func (c *crowd) got(i uint32, v4 netip.Addr, v6 netip.Prefix) {
+	h := &c.homes[i]
+	for _, p := range []netip.Prefix{single(v4), v6} {
+		if !p.IsValid() {
+			continue
+		}
+		if owner, taken := c.owners[p]; taken && owner != i {
+			c.wrong("an address was given to two subscribers")
+		}
+		c.owners[p] = i
+	}
+	if v4.IsValid() {
+		h.ipv4, h.had.V4 = v4, true
+	}
+	if v6.IsValid() {
+		h.ipv6, h.had.V6 = v6, true
+	}
+	if h.online || c.opt.IPv4 && !h.had.V4 || c.opt.IPv6 && !h.had.V6 {
+		return
+	}
+	h.online = true
+	c.online++
+	c.result.Online = max(c.result.Online, c.online)
+	c.signin.add(c.Now() - h.began)
+}
+
+// ended: by the gateway, or given up; it dials again.
+func (c *crowd) ended(i uint32, why string) {
+	if c.closed {
+		return
+	}
+	if c.homes[i].online {
+		c.result.Ended++
+		c.wrong("a session ended: " + why)
+	}
+	c.offline(i)
+	c.homes[i].wakes = c.Now() + time.Second
+	heap.Push(&c.timers, alarm{c.homes[i].wakes, i})
+}
+
+// ---- time and frames ------------------------------------------------------------------------------------------------------
+
+// Now is monotonic and not zero.
+func (c *crowd) Now() time.Duration { return time.Since(c.began) + 1 }
+
+// Random is for clients.
+func (c *crowd) Random() uint64 { return c.random.Uint64() }
+
+func (c *crowd) wake(i uint32, at time.Duration) {
+	h := &c.homes[i]
+	if h.wakes = at; at != 0 {
+		heap.Push(&c.timers, alarm{at, i})
+	}
+}
+
+// turn takes what came, or waits for it, and lets clients whose time has come act.
+func (c *crowd) turn(ctx context.Context, most time.Duration) error {
+	c.expire()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if err := c.receive(most); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (c *crowd) expire() {
+	for len(c.timers) > 0 && c.timers[0].at <= c.Now() {
+		a := heap.Pop(&c.timers).(alarm)
+		h := &c.homes[a.home]
+		if h.wakes != a.at { // another time was asked for since
+			continue
+		}
+		h.wakes = 0
+		h.Expire()
+	}
+}
+
+func (c *crowd) receive(most time.Duration) error {
+	if most > 0 {
+		c.file.SetReadDeadline(time.Now().Add(most))
+	}
+	n, err := c.in.Receive(c.raw)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		c.frame(c.inRoom[i][:c.in.Length(i)])
+	}
+	return nil
+}
+
+// macOf is a subscriber's address.
+func macOf(i uint32) [6]byte {
+	b := [6]byte{2, 0xaa}
+	binary.BigEndian.PutUint32(b[2:], i)
+	return b
+}
+
+// frame gives a frame to the subscriber whose address it has, or to all of the line where it is a group's.
+func (c *crowd) frame(f []byte) {
+	if len(f) < 14 || f[0] != 2 || f[1] != 0xaa {
+		return
+	}
+	i := binary.BigEndian.Uint32(f[2:])
+	at := 12
+	for at+4 < len(f) && (binary.BigEndian.Uint16(f[at:]) == 0x8100 || binary.BigEndian.Uint16(f[at:]) == 0x88a8) {
+		at += 4
+	}
+	if int(i) >= len(c.homes) || at+2 > len(f) {
+		return
+	}
+	c.result.Received++
+	h := &c.homes[i]
+	h.peer = [6]byte(f[6:])
+	kind, payload := binary.BigEndian.Uint16(f[at:]), f[at+2:]
+	if p := ip4In(kind, payload); p != nil && c.isEcho(i, p) {
+		return
+	}
+	h.Receive(kind, payload)
+}
+
+// send queues a frame; broadcast: not to the gateway alone.
+func (c *crowd) send(i uint32, broadcast bool, etherType uint16, payload []byte) {
+	to := c.homes[i].peer
+	if broadcast {
+		to = [6]byte{255, 255, 255, 255, 255, 255}
+	}
+	c.sendTo(i, to, etherType, payload)
+}
+
+func (c *crowd) sendTo(i uint32, to [6]byte, etherType uint16, payload []byte) {
+	if c.queued == batch {
+		c.flush()
+	}
+	own := macOf(i)
+	f := append(append(c.room[c.queued][:0], to[:]...), own[:]...)
+	if c.opt.STag != 0 {
+		f = binary.BigEndian.AppendUint16(f, 0x88a8)
+		f = binary.BigEndian.AppendUint16(f, c.opt.STag+uint16(i/perSTag))
+		f = binary.BigEndian.AppendUint16(f, 0x8100)
+		f = binary.BigEndian.AppendUint16(f, uint16(i%perSTag)+1)
+	}
+	f = append(binary.BigEndian.AppendUint16(f, etherType), payload...)
+	for len(f) < 60 {
+		f = append(f, 0)
+	}
+	c.room[c.queued] = f
+	c.out.SetBuffer(c.queued, f)
+	c.queued++
+	c.result.Sent++
+}
+
+func (c *crowd) flush() error {
+	for c.queued > 0 {
+		n, err := c.out.Send(c.raw, c.queued)
+		if errors.Is(err, syscall.ENOBUFS) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if err != nil {
+			c.queued = 0
+			return err
+		}
+		c.queued -= n
+		for k := range c.queued { // the rest moves to the front
+			c.room[k], c.room[k+n] = c.room[k+n], c.room[k]
+			c.out.SetBuffer(k, c.room[k])
+		}
+	}
+	return nil
+}

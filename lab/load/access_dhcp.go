@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+)
+
+// dhcpClient asks for an IPv4 address (RFC 2131) and a delegated prefix (RFC 8415), as its crowd wants. It keeps no leases
+// beyond its run.
+type dhcpClient struct {
+	crowd    *crowd
+	number   uint32
+	attempts int
+	alive    bool
+	offer    *dhcpv4.DHCPv4
+	lease    *dhcpv4.DHCPv4
+	duid     dhcpv6.DUID
+	server6  dhcpv6.DUID
+	granted  *dhcpv6.OptIAPD
+	xid      uint32
+}
+
+const (
+	dhcpRepeat   = time.Second
+	dhcpAttempts = 8
+)
+
+func (d *dhcpClient) mac() net.HardwareAddr {
+	m := macOf(d.number)
+	return m[:]
+}
+
+// Dial begins.
+func (d *dhcpClient) Dial() {
+	d.alive, d.attempts, d.offer, d.lease, d.granted = true, 0, nil, nil, nil
+	d.xid = uint32(d.crowd.Random())
+	d.duid = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: d.mac()}
+	d.ask()
+}
+
+// Expire asks again for what is missing.
+func (d *dhcpClient) Expire() {
+	if !d.alive {
+		d.Dial()
+		return
+	}
+	if !d.done() {
+		d.ask()
+	}
+}
+
+func (d *dhcpClient) done() bool {
+	return (d.lease != nil || !d.crowd.opt.IPv4) && (d.granted != nil || !d.crowd.opt.IPv6)
+}
+
+func (d *dhcpClient) ask() {
+	if d.attempts++; d.attempts > dhcpAttempts {
+		d.alive = false
+		d.crowd.ended(d.number, "no server answers")
+		return
+	}
+	if d.crowd.opt.IPv4 && d.lease == nil {
+		if d.offer == nil {
+			d.send4(dhcpv4.NewDiscovery(d.mac(), dhcpv4.WithTransactionID(d.id4())))
+		} else {
+			d.send4(dhcpv4.NewRequestFromOffer(d.offer))
+		}
+	}
+	if d.crowd.opt.IPv6 && d.granted == nil {
+		d.solicit()
+	}
+	d.crowd.wake(d.number, d.crowd.Now()+dhcpRepeat)
+}
+
+func (d *dhcpClient) id4() (id dhcpv4.TransactionID) {
+	binary.BigEndian.PutUint32(id[:], d.xid)
+	return id
+}
+
+// Vanish is a power cut.
+func (d *dhcpClient) Vanish() {
+	d.alive = false
+	d.crowd.wake(d.number, 0)
+}
+
+// HangUp gives the leases back.
+func (d *dhcpClient) HangUp() {
+	if d.lease != nil {
+		d.send4(dhcpv4.NewReleaseFromACK(d.lease))
+	}
+	if d.granted != nil {
+		m, err := dhcpv6.NewMessage(dhcpv6.WithClientID(d.duid), dhcpv6.WithServerID(d.server6))
+		if err == nil {
+			m.MessageType = dhcpv6.MessageTypeRelease
+			m.AddOption(d.granted)
+			d.send6(m)
+		}
+	}
+	d.Vanish()
+}
+
+func (d *dhcpClient) solicit() {
+	m, err := dhcpv6.NewMessage(dhcpv6.WithClientID(d.duid), dhcpv6.WithRapidCommit)
+	if err != nil {
+		d.crowd.wrong("no solicitation: " + err.Error())
+		return
+	}
+	m.MessageType = dhcpv6.MessageTypeSolicit
+	m.TransactionID = dhcpv6.TransactionID{byte(d.xid >> 16), byte(d.xid >> 8), byte(d.xid)}
+	m.AddOption(&dhcpv6.OptIAPD{IaId: [4]byte{0, 0, 0, 1}})
+	m.AddOption(dhcpv6.OptElapsedTime(0))
+	d.send6(m)
+}
+
+// Receive takes DHCP in IP packets; checksums are the gateway's tests' matter.
+func (d *dhcpClient) Receive(etherType uint16, p []byte) {
+	switch {
+	case !d.alive:
+	case etherType == 0x0800 && len(p) > 28 && p[0] == 0x45 && p[9] == 17 && binary.BigEndian.Uint16(p[22:]) == 68:
+		if m, err := dhcpv4.FromBytes(p[28:]); err == nil && m.TransactionID == d.id4() {
+			d.answer4(m)
+		}
+	case etherType == 0x86dd && len(p) > 48 && p[6] == 17 && binary.BigEndian.Uint16(p[42:]) == 546:
+		length := int(binary.BigEndian.Uint16(p[44:]))
+		if length < 8 || 40+length > len(p) {
+			d.crowd.wrong("a DHCPv6 answer of impossible length")
+			return
+		}
+		if m, err := dhcpv6.MessageFromBytes(p[48 : 40+length]); err == nil {
+			d.answer6(m)
+		}
+	}
+}
+
+func (d *dhcpClient) answer4(m *dhcpv4.DHCPv4) {
+	switch {
+	case m.MessageType() == dhcpv4.MessageTypeOffer && d.offer == nil && d.lease == nil:
+		d.offer = m
+		d.send4(dhcpv4.NewRequestFromOffer(m))
+	case m.MessageType() == dhcpv4.MessageTypeAck && d.offer != nil && d.lease == nil:
+		if !m.YourIPAddr.Equal(d.offer.YourIPAddr) {
+			d.crowd.wrong("an acknowledgement of another address than the offer's")
+		}
+		a, _ := netip.AddrFromSlice(m.YourIPAddr.To4())
+		d.lease = m
+		d.crowd.got(d.number, a, netip.Prefix{})
+	case m.MessageType() == dhcpv4.MessageTypeNak:
+		d.offer = nil
+	}
+}
+
+func (d *dhcpClient) answer6(m *dhcpv6.Message) {
+	if m.MessageType != dhcpv6.MessageTypeReply || d.granted != nil || m.Options.ServerID() == nil {
+		return
+	}
+	for _, ia := range m.Options.IAPD() {
+		for _, p := range ia.Options.Prefixes() {
+			if p.Prefix == nil || p.ValidLifetime == 0 {
+				continue
+			}
+			a, _ := netip.AddrFromSlice(p.Prefix.IP)
+			bits, _ := p.Prefix.Mask.Size()
+			d.granted, d.server6 = ia, m.Options.ServerID()
+			d.crowd.got(d.number, netip.Addr{}, netip.PrefixFrom(a, bits))
+			return
+		}
+	}
+}
+
+// send4 sends from no address to all, but a release, which is from the client's.
+func (d *dhcpClient) send4(m *dhcpv4.DHCPv4, err error) {
+	if err != nil {
+		d.crowd.wrong("no DHCP message: " + err.Error())
+		return
+	}
+	b := m.ToBytes()
+	p := make([]byte, 28, 28+len(b))
+	p[0], p[8], p[9] = 0x45, 64, 17
+	binary.BigEndian.PutUint16(p[2:], uint16(28+len(b)))
+	copy(p[12:], m.ClientIPAddr.To4())
+	copy(p[16:], []byte{255, 255, 255, 255})
+	binary.BigEndian.PutUint16(p[10:], sum(p[:20]))
+	binary.BigEndian.PutUint16(p[20:], 68)
+	binary.BigEndian.PutUint16(p[22:], 67)
+	binary.BigEndian.PutUint16(p[24:], uint16(8+len(b)))
+	d.crowd.send(d.number, true, 0x0800, append(p, b...))
+}
+
+// send6 sends from the link-local address to all agents (RFC 8415 §7.1).
+func (d *dhcpClient) send6(m *dhcpv6.Message) {
+	b := m.ToBytes()
+	p := make([]byte, 48, 48+len(b)+1)
+	p[0], p[6], p[7] = 0x60, 17, 1
+	binary.BigEndian.PutUint16(p[4:], uint16(8+len(b)))
+	own := macOf(d.number)
+	copy(p[8:], []byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0, own[0] ^ 2, own[1], own[2], 0xff, 0xfe, own[3], own[4], own[5]})
+	copy(p[24:], []byte{0xff, 0x02, 15: 0x02, 13: 0x01})
+	binary.BigEndian.PutUint16(p[40:], 546)
+	binary.BigEndian.PutUint16(p[42:], 547)
+	binary.BigEndian.PutUint16(p[44:], uint16(8+len(b)))
+	p = append(p, b...)
+	// The sum is over addresses, length and protocol as well (RFC 8200 §8.1).
+	pseudo := append(append([]byte{}, p[8:40]...), 0, 0, p[4], p[5], 0, 0, 0, 17)
+	all := append(pseudo, p[40:]...)
+	if len(all)%2 != 0 {
+		all = append(all, 0)
+	}
+	check := sum(all)
+	if check == 0 {
+		check = 0xffff
+	}
+	binary.BigEndian.PutUint16(p[46:], check)
+	to := [6]byte{0x33, 0x33, 0, 1, 0, 2}
+	d.crowd.sendTo(d.number, to, 0x86dd, p)
+}

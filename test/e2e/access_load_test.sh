@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `isthmus control-load --access`: subscribers sign in by PPPoE and by DHCP, each in its VLANs, are answered by a server
+# behind the gateway, flap, and come back after a power cut.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+own_namespaces "$@"
+
+veth_pair veth-access home0
+veth_pair veth-core core0
+kernel_address core0 10.60.0.2/24 fd00:60::2/64
+ip route add 100.64.0.0/16 via 10.60.0.1
+sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+start_gateway
+load() { "$BIN/isthmus" control-load --access --interface home0 --ping 10.60.0.2 "$@" | tee "$DIR/load.txt"; }
+
+load --subscribers 300 --rate 200 --families 46 --hold 2s --flaps 20 --power-cut || fail "PPPoE"
+grep -q '300 of 300 on line' "$DIR/load.txt" || fail "not all came on line"
+load --dhcp --subscribers 300 --rate 200 --families 46 --hold 2s --flaps 20 || fail "DHCP"
+"$BIN/isthmus" control-load --access --interface home0 --auth none 2>"$DIR/err.txt" && fail "a method that there is not"
+grep -q 'none of pap, chap, mschapv2' "$DIR/err.txt" || fail "$(cat "$DIR/err.txt")"
+echo PASS
