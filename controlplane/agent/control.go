@@ -143,9 +143,11 @@ func (c control) lines(ctx context.Context) map[string]*api.SessionRow {
 func subscriberOf(r *subscriber.Row, live map[string]*api.SessionRow) view.Subscriber {
 	v := view.Subscriber{User: r.User, State: r.State, Kind: r.Kind, Line: r.Line, MAC: r.MAC,
 		PPPoESession: r.PPPoE, Circuit: r.Circuit,
-		Remote: r.Remote, IPv4: r.IPv4, IPv6: r.IPv6, Delegated: r.Delegated, Profile: r.Profile, Instance: r.Instance,
-		UpRate: r.Up.CIR, DownRate: r.Down.CIR, Since: r.Since, Session: r.Session, Object: rules.Key(r.SEID),
-		UplinkPackets: r.UpPackets, UplinkBytes: r.UpBytes, DownlinkPackets: r.DownPackets, DownlinkBytes: r.DownBytes}
+		Remote: r.Remote, IPv4: r.IPv4, IPv6: r.IPv6, Delegated: r.Delegated, Profile: r.Profile,
+		Instance: r.Instance,
+		UpRate:   r.Up.CIR, DownRate: r.Down.CIR, Since: r.Since, Session: r.Session, Object: rules.Key(r.SEID),
+		UplinkPackets: r.UpPackets, UplinkBytes: r.UpBytes, DownlinkPackets: r.DownPackets,
+		DownlinkBytes: r.DownBytes}
 	if now := live[v.Object]; now != nil {
 		countLine(&v, now)
 		delete(live, v.Object)
@@ -202,7 +204,8 @@ func (c control) RADIUS() (list []view.RADIUSServer) {
 			n := &r.Counters
 			v := view.RADIUSServer{Name: r.Name, Use: use, Address: r.Address, Transport: r.Transport,
 				State: "dead", Since: r.Since,
-				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted, Accepts: n.Accepts, Rejects: n.Rejects,
+				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted,
+				Accepts: n.Accepts, Rejects: n.Rejects,
 				Responses: n.Responses, Timeouts: n.Timeouts, Waiting: n.Outstanding + n.Queued,
 				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature + n.SignatureLate +
 					n.Malformed + n.UnexpectedCode}

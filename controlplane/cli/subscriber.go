@@ -19,7 +19,8 @@ func clearCommand(e *env) *cobra.Command {
 		Example: "  isthmus clear subscriber anna"})
 	var cause string
 	one := &cobra.Command{
-		Use: "subscriber NAME", Short: "end the sessions of a subscriber, by name, MAC, address, circuit id, line or session id",
+		Use:     "subscriber NAME",
+		Short:   "end the sessions of a subscriber, by name, MAC, address, circuit id, line or session id",
 		Example: "  isthmus clear subscriber anna\n  isthmus clear subscriber access:100.7 --cause lost-service",
 		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {

@@ -71,7 +71,8 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 func clean(s *Session) {
 	choice := func(f *pfcp.FTEID, list []pfcp.UEIP) {
 		if f != nil {
-			*f = pfcp.FTEID{TEID: f.TEID, IPv4: f.IPv4, IPv6: f.IPv6, HasChooseID: f.HasChooseID, ChooseID: f.ChooseID}
+			*f = pfcp.FTEID{TEID: f.TEID, IPv4: f.IPv4, IPv6: f.IPv6, HasChooseID: f.HasChooseID,
+				ChooseID: f.ChooseID}
 			if !f.HasChooseID {
 				f.ChooseID = 0
 			}
@@ -104,9 +105,12 @@ func clean(s *Session) {
 		choice(s.Endpoint[i].LocalFTEID, s.Endpoint[i].UEIP)
 	}
 	if l := s.Line; l != nil { // what the compiler fills in
-		*l = api.Session{Encap: l.Encap, OuterTPID: l.OuterTPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC, MRU: l.MRU,
-			PPPoESession: l.PPPoESession, Port: l.Port, Subport: l.Subport, Pipe: l.Pipe, PipeProfile: l.PipeProfile,
-			Mirror: l.Mirror, Counter: l.Counter, LCPMagic: l.LCPMagic, LCPInterval: l.LCPInterval, LCPCount: l.LCPCount,
+		*l = api.Session{Encap: l.Encap, OuterTPID: l.OuterTPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC,
+			MRU:          l.MRU,
+			PPPoESession: l.PPPoESession, Port: l.Port, Subport: l.Subport, Pipe: l.Pipe,
+			PipeProfile: l.PipeProfile,
+			Mirror:      l.Mirror, Counter: l.Counter, LCPMagic: l.LCPMagic, LCPInterval: l.LCPInterval,
+			LCPCount:  l.LCPCount,
 			LCPOpened: l.LCPOpened}
 	}
 	for i := range s.FAR {

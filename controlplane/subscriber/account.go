@@ -219,7 +219,8 @@ func (s *Subscriber) account(kind recordKind, cause access.Cause) {
 // accountAt tells accounting.
 func (s *Subscriber) accountAt(kind recordKind, cause access.Cause, at time.Time) {
 	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: &s.request,
-		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(), V6: s.used[1].record(),
+		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
+		V6:    s.used[1].record(),
 		Cause: cause})
 }
 

@@ -16,8 +16,9 @@ var causes = map[access.Cause]string{
 	access.UserRequest: "user-request", access.LostCarrier: "lost-carrier", access.LostService: "lost-service",
 	access.IdleTimeout: "idle-timeout", access.SessionTimeout: "session-timeout", access.AdminReset: "admin-reset",
 	access.AdminReboot: "admin-reboot", access.PortError: "port-error", access.NASError: "nas-error",
-	access.NASRequest: "nas-request", access.NASReboot: "nas-reboot", access.ServiceUnavailable: "service-unavailable",
-	access.UserError: "user-error",
+	access.NASRequest: "nas-request", access.NASReboot: "nas-reboot",
+	access.ServiceUnavailable: "service-unavailable",
+	access.UserError:          "user-error",
 }
 
 // CauseText is Acct-Terminate-Cause in words (RFC 2866 §5.10).

@@ -134,7 +134,8 @@ func (s *Subscriber) lineObject() *api.Session {
 	}
 	if s.request.Kind == access.PPPoE {
 		o.Encap, o.LCPOpened = api.EncapQinQPPPoE, 1
-		o.LCPMagic, o.LCPInterval, o.LCPCount = s.alive.Magic, uint16(s.alive.Interval/time.Second), s.alive.Count
+		o.LCPMagic, o.LCPInterval, o.LCPCount = s.alive.Magic, uint16(s.alive.Interval/time.Second),
+			s.alive.Count
 	}
 	if m := s.plan.MTU; m != 0 && (o.MRU == 0 || m < o.MRU) {
 		o.MRU = m

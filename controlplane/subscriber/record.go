@@ -78,7 +78,8 @@ func (s *Subscriber) recordEnded(cause access.Cause, at time.Time) []byte {
 func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
 	s := &Subscriber{loop: l, seid: seid, id: sessionID(seid), user: r.User, addresses: r.Addresses,
 		families: r.Families,
-		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot, query: r.Query,
+		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot,
+		query: r.Query,
 		grant: r.Grant, quota: r.Quota, put: true}
 	if r.Request != nil {
 		s.request = *r.Request

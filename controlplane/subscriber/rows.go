@@ -65,10 +65,14 @@ func (s *Subscriber) row() Row {
 		since = s.let
 	}
 	return Row{User: s.user, Session: s.id, Kind: KindText(r.Kind), State: state, Line: LineText(&r.Line),
-		MAC: macText(r.Line.MAC), PPPoE: r.PPPoE, Circuit: string(r.Agent.CircuitID), Remote: string(r.Agent.RemoteID),
-		IPv4: addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated), Profile: s.plan.Profile,
-		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, Quota: s.plan.Quota, UpBytes: s.used[0].bytes[0],
-		DownBytes: s.used[0].bytes[1], UpPackets: s.used[0].packets[0], DownPackets: s.used[0].packets[1], SEID: s.seid}
+		MAC: macText(r.Line.MAC), PPPoE: r.PPPoE, Circuit: string(r.Agent.CircuitID),
+		Remote: string(r.Agent.RemoteID),
+		IPv4:   addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated),
+		Profile:  s.plan.Profile,
+		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, Quota: s.plan.Quota,
+		UpBytes:   s.used[0].bytes[0],
+		DownBytes: s.used[0].bytes[1], UpPackets: s.used[0].packets[0], DownPackets: s.used[0].packets[1],
+		SEID: s.seid}
 }
 
 // Rows are all subscribers, or those that what names: by line, then by session. Loop's goroutine (Ask).
@@ -127,7 +131,8 @@ func (l *Loop) Counts() Counts {
 	t := &l.stats
 	c := Counts{On: map[[2]string]int{}, Waiting: len(l.admission.queue), Running: l.admission.running,
 		SignedIn: t.signedIn,
-		Replaced: t.replaced, ReportsLost: t.reportsLost, Failures: map[string]uint64{}, Ended: map[string]uint64{},
+		Replaced: t.replaced, ReportsLost: t.reportsLost, Failures: map[string]uint64{},
+		Ended: map[string]uint64{},
 		PPPoE: t.frames[framePPPoE], IPoE: t.frames[frameIPoE], NobodyThere: t.frames[frameNoPort],
 		NotServed: t.frames[frameNotServed]}
 	for _, s := range l.by.seid {

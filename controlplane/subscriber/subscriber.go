@@ -399,7 +399,8 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	l.stats.ended[cause]++
 	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line",
 		LineText(&s.request.Line),
-		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes", s.used[0].bytes[1])
+		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
+		s.used[0].bytes[1])
 	l.timers.add(l.opt.Now().Add(keepStopped), func() { l.removeRecord(s.seid) })
 }
 
