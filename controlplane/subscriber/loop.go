@@ -70,7 +70,6 @@ type Loop struct {
 	history   history
 	stats     stats
 	draining  bool
-	boot      uint64 // of the data plane, as events say
 }
 
 // New makes a loop with settings that have been checked.

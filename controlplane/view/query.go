@@ -178,7 +178,9 @@ func (n *Table) Select(ctx context.Context, c *dp.Client, control Control, q Que
 		most = min(uint64(q.Limit)+uint64(q.After.Rows)+1, 1<<32-1)
 	}
 	digest := digests(n.Answer.Elem())
-	rows, from, found := reflect.Value{}, 0, false
+	var rows reflect.Value
+	var from int
+	var found bool
 	for {
 		if v, err = n.Get(ctx, c, control, q.Key, uint32(most)); err != nil {
 			return nil, next, err

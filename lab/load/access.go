@@ -232,7 +232,8 @@ func hasVerb(s string) bool {
 	return false
 }
 
-// ---- phases ---------------------------------------------------------------------------------------------------------------
+// ---- phases
+// ---------------------------------------------------------------------------------------------------------------
 
 func (c *crowd) phases(ctx context.Context) error {
 	if err := c.signInAll(ctx, "sign-ins"); err != nil {
@@ -380,7 +381,8 @@ func (c *crowd) finish() *AccessResult {
 	return &c.result
 }
 
-// ---- what a subscriber got ------------------------------------------------------------------------------------------------
+// ---- what a subscriber got
+// ------------------------------------------------------------------------------------------------
 
 func (c *crowd) wrong(what string) { c.result.Wrong[what]++ }
 
@@ -425,7 +427,8 @@ func (c *crowd) ended(i uint32, why string) {
 	heap.Push(&c.timers, alarm{c.homes[i].wakes, i})
 }
 
-// ---- time and frames ------------------------------------------------------------------------------------------------------
+// ---- time and frames
+// ------------------------------------------------------------------------------------------------------
 
 // Now is monotonic and not zero.
 func (c *crowd) Now() time.Duration { return time.Since(c.began) + 1 }

@@ -13,7 +13,8 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 )
 
-// dhcpClient asks for an IPv4 address (RFC 2131) and a delegated prefix (RFC 8415), as its crowd wants. It keeps no leases
+// dhcpClient asks for an IPv4 address (RFC 2131) and a delegated prefix (RFC 8415), as its crowd wants. It keeps no
+// leases
 // beyond its run.
 type dhcpClient struct {
 	crowd    *crowd

@@ -58,7 +58,8 @@ func advertised(p []byte) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// ---- echo -----------------------------------------------------------------------------------------------------------------
+// ---- echo
+// -----------------------------------------------------------------------------------------------------------------
 
 // ip4In is the IPv4 packet in a frame, of a PPPoE session or without.
 func ip4In(etherType uint16, payload []byte) []byte {

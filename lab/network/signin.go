@@ -16,7 +16,8 @@ import (
 	"isthmus/lab/frames"
 )
 
-// `lab home`: homes that sign in by PPPoE or DHCP, an access switch that puts each into its VLANs, the access gateway, a
+// `lab home`: homes that sign in by PPPoE or DHCP, an access switch that puts each into its VLANs, the access gateway,
+// a
 // RADIUS server and the internet.
 
 // MaxSigningIn is how many homes a lab has a namespace for.
@@ -156,7 +157,8 @@ func internetHosts(pdn string) []string {
 	return lines
 }
 
-// ---- the access switch ----------------------------------------------------------------------------------------------------
+// ---- the access switch
+// ----------------------------------------------------------------------------------------------------
 
 // startSwitch puts what comes from line i into S-tag homesSTag and C-tag i + 1, and back.
 func (l *Lab) startSwitch(context.Context) error {
@@ -198,7 +200,8 @@ func writer(f *os.File) func([]byte) error {
 	return func(b []byte) error { _, err := f.Write(b); return err }
 }
 
-// fromUplink gives frames of the gateway to their lines, until the socket is closed. The kernel has taken the outer tag off.
+// fromUplink gives frames of the gateway to their lines, until the socket is closed. The kernel has taken the outer tag
+// off.
 func fromUplink(uplink *os.File, lines []*os.File) {
 	in, out := make([]byte, largest), make([]byte, 0, largest)
 	for {
@@ -217,7 +220,8 @@ func fromUplink(uplink *os.File, lines []*os.File) {
 	}
 }
 
-// ---- homes ----------------------------------------------------------------------------------------------------------------
+// ---- homes
+// ----------------------------------------------------------------------------------------------------------------
 
 // dhclientScript does what an ordinary one does, and leaves the machine's resolv.conf alone.
 const dhclientScript = `#!/bin/sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A home without tags gets its address from dhclient's DHCP, and packets pass both ways; accounting goes to FreeRADIUS, which
+# A home without tags gets its address from dhclient's DHCP, and packets pass both ways; accounting goes to FreeRADIUS,
+# which
 # decides who comes in: the counters are those of the packets, and a Disconnect-Request ends the session.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"

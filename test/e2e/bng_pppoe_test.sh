@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Subscribers dial in by PPPoE with CHAP and local users, over veth: packets both ways, keep-alive, what is shown of them,
+# Subscribers dial in by PPPoE with CHAP and local users, over veth: packets both ways, keep-alive, what is shown of
+# them,
 # a wrong password, `clear subscriber`.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"

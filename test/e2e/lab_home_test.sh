@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `isthmus lab home`: homes sign in through FreeRADIUS, by PPPoE with CHAP and by DHCP (Debian's client); ordinary programs
-# reach the internet over IPv4 and IPv6; a CoA changes the rate of a live session, a Disconnect ends it; accounting is as
+# `isthmus lab home`: homes sign in through FreeRADIUS, by PPPoE with CHAP and by DHCP (Debian's client); ordinary
+# programs
+# reach the internet over IPv4 and IPv6; a CoA changes the rate of a live session, a Disconnect ends it; accounting is
+# as
 # much as the packets were. A network of IPv6 alone.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"

@@ -79,8 +79,9 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 	o->long_link = rte_zmalloc_socket("hqos_long", head->total_pipes * sizeof(*o->long_link), 64, params->socket);
 	if (!o->pipe || !o->accepted || !o->dropped || !o->want_next || !o->long_link)
 		goto full;
-	o->head.memory = sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->accepted) + sizeof(*o->dropped) +
-								  sizeof(*o->want_next) + sizeof(*o->long_link));
+	o->head.memory =
+		sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->accepted) + sizeof(*o->dropped) +
+							 sizeof(*o->want_next) + sizeof(*o->long_link));
 	uint64_t rate = params->rate ? params->rate : s->rate;
 	o->rate = rate_make(rate, params->burst ? params->burst : rate / 1000);
 	o->overhead = s->frame_overhead;
