@@ -1030,7 +1030,7 @@ enum api_table {
 	API_TABLE_GTSM = 26,
 	API_TABLE_CHANNEL = 27, // of frames between subscribers and the control plane
 	API_TABLE_TRAFFIC = 28,
-	API_TABLE_COUNT = 28,
+	API_TABLE_COUNT = 29,
 };
 
 struct api_stats_request {

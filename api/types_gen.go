@@ -209,7 +209,7 @@ const (
 	TableGTSM                     = 0x1a
 	TableChannel                  = 0x1b
 	TableTraffic                  = 0x1c
-	TableCount                    = 0x1c
+	TableCount                    = 0x1d
 	TraceByAddress                = 0x1
 	TraceByTEID                   = 0x2
 	TraceByEndpoint               = 0x3

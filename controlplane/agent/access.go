@@ -199,7 +199,7 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 			return dhcp.Port{}, false
 		}
 		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
-			FirstPacket: packet[l.Port]}
+			FirstPacket: packet[l.Port], Replace: c.Access.Duplicates == "replace"}
 		if p.DHCP != "server" {
 			port.Upstream, port.Proxy = servers, p.DHCP == "proxy"
 		}

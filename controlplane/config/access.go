@@ -4,6 +4,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,7 +36,7 @@ type AccessPort struct {
 	IPoE    bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
 	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
 	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers of access.dhcp, of which a proxy hides them."`
-	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else it is taken out."`
+	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else PPPoE's tag is ignored, and a message with option 82 or a Relay-Forward is dropped."`
 	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
 
@@ -141,6 +143,27 @@ func (k *checker) access() {
 	for i := range a.Profiles {
 		k.accessProfile(&a.Profiles[i])
 	}
+	if slices.Contains(a.PPPoE.Auth, "none") && len(a.PPPoE.Auth) > 1 {
+		k.fail(a.PPPoE.At, "auth", "none beside others: who is not asked cannot be asked")
+	}
+	for i := range k.AAA.Users {
+		if len(a.Profiles) == 0 {
+			break // nobody signs in
+		}
+		u := &k.AAA.Users[i]
+		refer(k, u.At, "profile", "profile", u.Profile, profiles)
+	}
+}
+
+// profilePool: addresses are given back to the profile's instance, so the pool is of that.
+func (k *checker) profilePool(p *AccessProfile, key string, name Name, shortest, longest uint8) {
+	switch pool := refer(k, p.At, key, "pool", name, k.leases); {
+	case pool == nil:
+	case pool.Instance != p.Instance:
+		k.fail(p.At, key, "%q is of network instance %q, not of %q", name, pool.Instance, p.Instance)
+	case pool.Prefix.Addr().Is4() != (longest == 32), pool.Length < shortest, pool.Length > longest:
+		k.fail(p.At, key, "%q gives out /%d of %s", name, pool.Length, pool.Prefix)
+	}
 }
 
 func (k *checker) accessProfile(p *AccessProfile) {
@@ -148,12 +171,21 @@ func (k *checker) accessProfile(p *AccessProfile) {
 	if in != nil && in.Lookup != "destination" {
 		k.fail(p.At, "instance", "%q has lookup %s: what comes back needs destination", p.Instance, in.Lookup)
 	}
+	k.profilePool(p, "pool_ipv4", p.PoolIPv4, 32, 32)
+	k.profilePool(p, "pool_ipv6", p.PoolIPv6, 64, 64)
+	k.profilePool(p, "pool_delegated", p.PoolPD, 48, 64)
 	refer(k, p.At, "uplink_policer", "policer", p.UplinkPolicer, k.policers)
 	refer(k, p.At, "downlink_policer", "policer", p.DownlinkPolicer, k.policers)
 	refer(k, p.At, "mirror", "mirror", p.Mirror, k.mirrors)
 	refer(k, p.At, "counter", "counter", p.Counter, k.counters)
 	if p.Exhausted == "redirect" && p.Redirect == "" {
 		k.fail(p.At, "exhausted", "redirect without the URL of redirect")
+	}
+	if u, err := url.Parse(p.Redirect); p.Redirect != "" && (err != nil || u.Host == "") {
+		k.fail(p.At, "redirect", "%q is no URL", clip(p.Redirect))
+	}
+	if p.Redirect != "" && p.Exhausted != "redirect" && !p.Captive {
+		k.fail(p.At, "redirect", "without captive, and without exhausted: redirect")
 	}
 	if p.Interim != 0 && p.Interim < 10 {
 		k.fail(p.At, "interim", "%d s: at least 10, or 0", p.Interim)

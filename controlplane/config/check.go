@@ -25,7 +25,8 @@ type checker struct {
 	instances  map[Name]*Instance
 	mirrors    map[Name]*Mirror
 	counters   map[Name]*Counter
-	addresses  map[vrfAddress]int // of interfaces: line
+	leases     map[Name]*AddressPool // pools of subscribers who sign in
+	addresses  map[vrfAddress]int    // of interfaces: line
 }
 
 func (k *checker) fail(at At, key, format string, args ...any) {

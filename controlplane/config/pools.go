@@ -62,7 +62,7 @@ func (r AddressRange) overlaps(o AddressRange) bool {
 
 // addressPools checks the pools, and fills in their lengths.
 func (k *checker) addressPools() {
-	named(k, k.Pools, "name", func(p *AddressPool) (Name, At) { return p.Name, p.At })
+	k.leases = named(k, k.Pools, "name", func(p *AddressPool) (Name, At) { return p.Name, p.At })
 	for i := range k.Pools {
 		p := &k.Pools[i]
 		in := refer(k, p.At, "instance", "instance", p.Instance, k.instances)

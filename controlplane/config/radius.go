@@ -81,10 +81,9 @@ type CoAClient struct {
 
 // Accounting is how and how patiently.
 type Accounting struct {
-	At      `yaml:""`
-	Interim uint32 `yaml:"interim" default:"600" max:"86400" doc:"Seconds; 0: none."`
-	Queue   uint32 `yaml:"queue" default:"262144" min:"16" max:"16777216" doc:"Records that wait."`
-	Drain   uint32 `yaml:"drain" default:"1000" min:"1" max:"1000000" doc:"Late records a second."`
+	At    `yaml:""`
+	Queue uint32 `yaml:"queue" default:"262144" min:"16" max:"16777216" doc:"Records that wait."`
+	Drain uint32 `yaml:"drain" default:"1000" min:"1" max:"1000000" doc:"Late records a second."`
 }
 
 // AAA is who decides whether a subscriber is let in.

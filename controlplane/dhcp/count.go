@@ -26,6 +26,7 @@ const (
 	notTheirs
 	taken
 	unknownUpstream
+	noSocket
 	noAddress
 	refusedByDataPlane
 	offers
@@ -54,6 +55,7 @@ var words = [whys][2]string{
 	notTheirs:          {"not_theirs", "messages about addresses of somebody else or nobody (rows B7, B10)"},
 	taken:              {"line_taken", "messages of another MAC on a 1:1 line"},
 	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
+	noSocket:           {"upstream_closed", "messages to servers that came after the start"},
 	noAddress:          {"no_address", "requests for which there was no address"},
 	refusedByDataPlane: {"failed", "sessions that could not be changed"},
 	offers:             {"offers", "DHCPOFFERs sent"},

@@ -27,8 +27,11 @@ instances:
   - {name: internet, interfaces: [core], lookup: destination}
 policers:
   - {name: slow, type: srtcm, cir: 1Mbit}
+pools:
+  - {name: homes, instance: internet, prefix: 100.64.0.0/16, gateway: 100.64.0.1}
+  - {name: six, instance: internet, prefix: "2001:db8:64::/48"}
 access:
-  ports: [{port: access, pppoe: true, ipoe: true, s_tags: 1-4000}]
+  ports: [{port: access, pppoe: true, ipoe: true, s_tags: 1-4000, trusted: true}]
   profiles:
     - {name: home, instance: internet, pool_ipv4: homes, pool_ipv6: six, uplink_policer: slow, interim: 600, max_sessions: 2}
     - {name: quota, instance: internet, pool_ipv4: homes, quota: 1000, exhausted: redirect, redirect: "http://pay.test/"}

@@ -30,6 +30,9 @@ type attempt struct {
 
 // SignIn is access.Host's.
 func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Session, *access.Verdict)) (cancel func()) {
+	if p := l.set.Port(&r.Line); p == nil || !p.Trusted {
+		r.Agent = access.Agent{} // whoever forges a tag of the access node has none
+	}
 	t := &attempt{loop: l, request: r, client: c, done: done, began: l.opt.Now()}
 	t.seid = l.freshSEID()
 	t.id = sessionID(t.seid)

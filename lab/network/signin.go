@@ -321,7 +321,7 @@ func (l *Lab) signInHints() string {
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock show subscriber", l.folder(f)),
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock show radius", l.folder(f)),
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock clear subscriber %s", l.folder(f), HomeUser(0)),
-		fmt.Sprintf("isthmus lab exec cp sh -c 'echo \"User-Name=%s,WISPr-Bandwidth-Max-Down=5000000,"+
+		fmt.Sprintf("isthmus lab exec cp sh -c 'echo \"User-Name=%s,Event-Timestamp=$(date +%%s),WISPr-Bandwidth-Max-Down=5000000,"+
 			"WISPr-Bandwidth-Max-Up=5000000\" | radclient -x %s coa %s'", HomeUser(0), l.coaAddress(), radiusSecret),
 		fmt.Sprintf("isthmus lab exec cp cat %s", filepath.Join(l.radiusFolder(), "detail")),
 		fmt.Sprintf("isthmus lab exec %s tcpdump -eni uplink", switchNode),
