@@ -4,6 +4,7 @@ package session
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"isthmus/api"
@@ -37,10 +38,16 @@ type heard struct {
 	events chan api.Event
 	done   chan func()
 	ended  chan uint64
+	usage  []api.Usage // of the last that ended, before ended tells
+	boot   atomic.Uint64
 }
 
 func (h *heard) LineEvent(e *api.Event, done func()) { h.events <- *e; h.done <- done }
-func (h *heard) LineEnded(seid uint64)               { h.ended <- seid }
+func (h *heard) LinesBoot(id uint64)                 { h.boot.Store(id) }
+func (h *heard) LineEnded(seid uint64, usage []api.Usage) {
+	h.usage = usage
+	h.ended <- seid
+}
 
 func (b *bench) put(s *rules.Session, record string) error {
 	b.t.Helper()
@@ -53,7 +60,7 @@ func TestLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	s := dptest.Start(t)
 	b := startOn(t, s, path, testSettings())
-	h := &heard{make(chan api.Event, 9), make(chan func(), 9), make(chan uint64, 9)}
+	h := &heard{events: make(chan api.Event, 9), done: make(chan func(), 9), ended: make(chan uint64, 9)}
 	testkit.Equal(t, len(b.SetLines(h)), 0, "records")
 	go b.Follow(t.Context(), s.Path)
 	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{"a":1}`))
