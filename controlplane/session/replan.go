@@ -36,7 +36,8 @@ func newReplan(set *rules.Settings) *replan {
 
 // reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to
 // go in one transaction with the configuration's own changes. commit is to be called when that was accepted; until then
-// nothing has changed. It takes what that transaction had URRs report. Sessions that look different under it are sent again, paced.
+// nothing has changed. It takes what that transaction had URRs report. Sessions that look different under it are sent
+// again, paced.
 func (p *Manager) reconfigure(set *rules.Settings) (changes []dp.Change, commit func(usage []api.Usage)) {
 	if p.set.SameFor(set) {
 		return nil, func([]api.Usage) {

@@ -125,8 +125,8 @@ func (s *Subscriber) bootIs(id uint64) {
 			s.query++
 			s.commit(func(err error) {
 				if err != nil {
-					s.loop.log.Warn("a subscriber's quota began anew with the data plane", "subscriber",
-						s.about(), "session", s.id, "error", err)
+					s.loop.log.Warn("a subscriber's quota began anew with the data plane",
+						"subscriber", s.about(), "session", s.id, "error", err)
 				}
 			})
 		})

@@ -80,8 +80,8 @@ func (l *Loop) Configure(set *Settings) {
 			return plan, err
 		}, func(err error) {
 			if err != nil && err != errEnded {
-				l.log.Warn("a subscriber goes on as it was under the former configuration", "subscriber",
-					s.about(), "session", s.id, "error", err)
+				l.log.Warn("a subscriber goes on as it was under the former configuration",
+					"subscriber", s.about(), "session", s.id, "error", err)
 			}
 		})
 	}

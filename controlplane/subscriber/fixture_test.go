@@ -46,6 +46,8 @@ type layer struct {
 	refuse   error
 	keepFail error // of KeepLine
 	puts     int
+	hold     bool     // answers of PutLine wait
+	late     []func() // them
 }
 
 func (y *layer) PutLine(s *rules.Session, record []byte, done func([]api.Usage, error)) {
@@ -55,7 +57,12 @@ func (y *layer) PutLine(s *rules.Session, record []byte, done func([]api.Usage, 
 	}
 	y.puts++
 	y.sessions[s.SEID], y.records[s.SEID] = s, record
-	done(y.take(), nil)
+	answer := func() { done(y.take(), nil) }
+	if y.hold {
+		y.late = append(y.late, answer)
+		return
+	}
+	answer()
 }
 
 func (y *layer) take() (list []api.Usage) {
@@ -269,7 +276,8 @@ func usage(urr, sequence uint32, up, down uint64, triggers uint32) api.Usage {
 func (b *bench) reports(h *home, u api.Usage) *bool {
 	acked := new(bool)
 	u.SEID = seidOf(h.session.ID())
-	b.LineEvent(&api.Event{Type: api.EventTypeUsage, SEID: u.SEID, BootID: b.boot, Usage: u}, func() { *acked = true })
+	b.LineEvent(&api.Event{Type: api.EventTypeUsage, SEID: u.SEID, BootID: b.boot, Usage: u},
+		func() { *acked = true })
 	b.turn()
 	return acked
 }
