@@ -229,8 +229,8 @@ func TestRestoreIPv6(t *testing.T) {
 	w := newWorld(t, nil)
 	var links []*restless
 	open := func() {
-		w.server = pppoe.New(w, w.config, func(_ access.Session, _ access.Line, passing access.Families, _ func([]byte),
-			up func(access.Families, func(error))) pppoe.Link6 {
+		w.server = pppoe.New(w, w.config, func(_ access.Session, _ access.Line, passing access.Families,
+			_ func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
 			links = append(links, &restless{passing, up})
 			return links[len(links)-1]
 		})

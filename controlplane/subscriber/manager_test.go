@@ -150,8 +150,8 @@ func TestKilledAfterSecondSignIn(t *testing.T) {
 	testkit.Must(t, os.WriteFile(store, left, 0o600))
 	g.run(t, s, store)
 	testkit.Equal(t, g.outcome, session.Outcome{}, "objects sent and deleted")
-	testkit.ErrorIf(t, len(g.front.restored) != 1 || g.front.restored[0].session.ID() != h.session.ID(), "%d restored",
-		len(g.front.restored))
+	testkit.ErrorIf(t, len(g.front.restored) != 1 || g.front.restored[0].session.ID() != h.session.ID(),
+		"%d restored", len(g.front.restored))
 	testkit.ErrorIf(t, len(g.find("anna")) != 1 || string(s.Held()[key]) != string(before), "%d on line",
 		len(g.find("anna")))
 }
