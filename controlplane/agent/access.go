@@ -80,9 +80,9 @@ func (a *Agent) openAccess() error {
 		}})
 	sessions.loop.Store(s.loop)
 	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
-	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, send func([]byte),
-		up func(access.Families, func(error))) pppoe.Link6 {
-		return s.dhcp.OverPPP(of, line, send, up)
+	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line,
+		passing access.Families, send func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
+		return s.dhcp.OverPPP(of, line, passing, send, up)
 	})
 	s.loop.FrontEnds(s.pppoe, s.dhcp)
 	if err := s.openUpstream(c); err != nil {

@@ -337,8 +337,8 @@ func (s *Subscriber) watch() {
 // Keep is access.Session's.
 func (s *Subscriber) Keep(state []byte) {
 	s.keep = append([]byte(nil), state...)
-	if s.put && !s.ending {
-		s.changed()
+	if !s.ending {
+		s.changed() // also behind Up that is under way
 	}
 }
 
