@@ -234,7 +234,8 @@ func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string) (l l
 		return l, false, err
 	case pool != "":
 		if in, known := pools.Instance(pool); known && in != s.plan.Instance {
-			return l, false, fmt.Errorf("pool %q is of network instance %q, not of %q", pool, in, s.plan.Instance)
+			return l, false, fmt.Errorf("pool %q is of network instance %q, not of %q", pool, in,
+				s.plan.Instance)
 		}
 		l, err = pools.Take(pool, s.who())
 		return l, false, err

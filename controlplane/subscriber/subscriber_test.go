@@ -345,7 +345,8 @@ func TestPoolOfAnotherInstance(t *testing.T) {
 	b.judge.verdict.Plan.Pool4 = "far"
 	h := b.signIn(request("anna", 1))
 	b.pass(time.Second)
-	testkit.ErrorIf(t, h.session != nil || !strings.Contains(h.verdict.Why, "of network instance"), "%+v", h.verdict)
+	testkit.ErrorIf(t, h.session != nil || !strings.Contains(h.verdict.Why, "of network instance"), "%+v",
+		h.verdict)
 }
 
 // The access node's words count where the port trusts them.

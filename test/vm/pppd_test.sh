@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Linux's own client of PPPoE, pppd with the kernel's PPPoE and two VLAN tags, in a virtual machine, dials into the
-# gateway:
-# each method of authentication, both families, packets of full size, a restart of the control plane.
+# gateway: each method of authentication, both families, packets of full size, a restart of the control plane.
 #
 #   [ pppd ── ppp0 ── home.100.1 ── home ]  virtual machine ═══ tap home [ gateway ] veth ── core0   here
 # shellcheck source=test/lib/net.sh
