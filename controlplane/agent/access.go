@@ -178,7 +178,7 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 	made.Name, made.PPP.Name, made.Services = p.ACName, p.ACName, p.Services
 	made.KeepAlive = time.Duration(p.KeepAlive.Interval) * time.Second
 	made.Unanswered = p.KeepAlive.Count
-	made.PerMAC = int(c.Access.Limits.PerLine)
+	made.PerMAC = int(p.PerMAC)
 	if len(p.Auth) > 0 {
 		made.PPP.Methods = nil
 		for _, word := range p.Auth {
