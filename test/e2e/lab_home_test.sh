@@ -27,7 +27,9 @@ grep -q 'Acct-Status-Type = Start' "$DIR/lab/radius/detail" || fail "no accounti
 echo "--- a CoA halves the rate of a live session"
 # usage: rate KBIT: sets it, and prints what a home receives of more
 rate() {
-	local words="User-Name=home1,Event-Timestamp=$(date +%s),WISPr-Bandwidth-Max-Down=${1}000"
+	local now words
+	now=$(date +%s)
+	words="User-Name=home1,Event-Timestamp=$now,WISPr-Bandwidth-Max-Down=${1}000"
 	in_lab cp sh -c "echo '$words' | radclient -x 10.40.0.11:3799 coa lab-secret" >"$DIR/coa.txt" || true
 	grep -q 'Received CoA-ACK' "$DIR/coa.txt" || fail "$(cat "$DIR/coa.txt")"
 	wait_for 5 subscriber "any(.[]; .user == \"home1\" and .down_kbit == $1)" >/dev/null
