@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"isthmus/controlplane/aaa"
@@ -77,11 +78,11 @@ func (a *Agent) openAccess() error {
 				a.events.Publish(kind, about, append(args, "more", more)...)
 			}
 		}})
-	sessions.loop = s.loop
+	sessions.loop.Store(s.loop)
 	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
-	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, send func([]byte),
-		up func(access.Families, func(error))) pppoe.Link6 {
-		return s.dhcp.OverPPP(of, line, send, up)
+	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line,
+		passing access.Families, send func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
+		return s.dhcp.OverPPP(of, line, passing, send, up)
 	})
 	s.loop.FrontEnds(s.pppoe, s.dhcp)
 	if err := s.openUpstream(c); err != nil {
@@ -98,14 +99,25 @@ func (a *Agent) openAccess() error {
 	return nil
 }
 
-// lateSessions is aaa.Sessions of a loop that is made later; CoA servers are asked only when all is there.
-type lateSessions struct{ loop *subscriber.Loop }
+// lateSessions is aaa.Sessions of a loop that is made later: the CoA server's sockets are open before.
+type lateSessions struct {
+	loop atomic.Pointer[subscriber.Loop]
+}
 
 func (s *lateSessions) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
-	s.loop.Disconnect(sel, done)
+	if loop := s.loop.Load(); loop != nil {
+		loop.Disconnect(sel, done)
+		return
+	}
+	done(aaa.NotPossible)
 }
+
 func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
-	s.loop.Change(sel, c, done)
+	if loop := s.loop.Load(); loop != nil {
+		loop.Change(sel, c, done)
+		return
+	}
+	done(aaa.NotPossible)
 }
 
 // run serves until ctx ends.
@@ -166,7 +178,7 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 	made.Name, made.PPP.Name, made.Services = p.ACName, p.ACName, p.Services
 	made.KeepAlive = time.Duration(p.KeepAlive.Interval) * time.Second
 	made.Unanswered = p.KeepAlive.Count
-	made.PerMAC = int(c.Access.Limits.PerLine)
+	made.PerMAC = int(p.PerMAC)
 	if len(p.Auth) > 0 {
 		made.PPP.Methods = nil
 		for _, word := range p.Auth {
@@ -269,7 +281,10 @@ func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		err = fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
 	default:
-		err = s.loop.Ask(r.Context(), func() { out.Ended = s.loop.Clear(who, cause) })
+		var ended int // the loop may write it when nobody waits any more
+		if err = s.loop.Ask(r.Context(), func() { ended = s.loop.Clear(who, cause) }); err == nil {
+			out.Ended = ended
+		}
 		if err == nil && out.Ended == 0 {
 			err = fmt.Errorf("no subscriber who signed in is %q", who)
 		}
@@ -282,7 +297,10 @@ func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	s, out := a.signedIn(), Cleared{}
 	err := errNobodySignsIn
 	if s != nil {
-		err = s.loop.Ask(r.Context(), func() { out.Ended = s.loop.Drain() })
+		var ended int
+		if err = s.loop.Ask(r.Context(), func() { ended = s.loop.Drain() }); err == nil {
+			out.Ended = ended
+		}
 	}
 	a.by(r.Context(), "subscriber.drained", "", err, "ended", out.Ended)
 	answer(w, out, err)

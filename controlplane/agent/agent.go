@@ -464,8 +464,8 @@ func (a *Agent) needsRestart(plan *Plan) string {
 	if was, is := a.plan.SignIn, plan.SignIn; was != nil && is != nil &&
 		(was.Access.DHCP.Address != is.Access.DHCP.Address ||
 			(len(was.Access.DHCP.Servers) > 0) != (len(is.Access.DHCP.Servers) > 0)) {
-		notes = append(notes, "access.dhcp: address and whether there are servers are in effect when the control plane "+
-			"is started again")
+		notes = append(notes,
+			"access.dhcp: address, and whether there are servers, are in effect when the control plane is started again")
 	}
 	if a.plan.HugePages != plan.HugePages {
 		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")

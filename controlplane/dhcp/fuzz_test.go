@@ -55,7 +55,7 @@ func FuzzFrame(f *testing.F) {
 			w.run()
 		}
 		up := func(_ access.Families, done func(error)) { done(nil) }
-		l := w.s.OverPPP(&session{w: w}, h.line, func([]byte) {}, up)
+		l := w.s.OverPPP(&session{w: w}, h.line, access.Families{}, func([]byte) {}, up)
 		l.Opened(h.linkLocal(), h.linkLocal())
 		l.Packet(b)
 		l.Packet(h.udp6(b, relaysAndServers))

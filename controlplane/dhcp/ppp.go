@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// PPP is DHCPv6 and router advertisements over a PPP session, which is pppoe's: it says when the link is there, and
-// ends the session. Leases are the session's addresses, so nothing needs to be kept.
+// PPP is DHCPv6 and router advertisements over a PPP session, which is pppoe's: it says when the link is there, ends
+// the session, and keeps which families pass. Leases are the session's addresses, so nothing else needs to be kept.
 type PPP struct {
 	u     *subscriber
 	local netip.Addr
@@ -19,12 +19,13 @@ type PPP struct {
 }
 
 // OverPPP serves a session whose addresses were all asked for at sign-in. up has families pass beside those that PPP
-// itself lets pass; send copies.
-func (s *Server) OverPPP(session access.Session, line access.Line, send func(ipv6 []byte),
+// itself lets pass; passing are those that it had pass before a restart. send copies.
+func (s *Server) OverPPP(session access.Session, line access.Line, passing access.Families, send func(ipv6 []byte),
 	up func(f access.Families, done func(error))) *PPP {
 	l := &PPP{send: send, up: up}
 	all := access.Families{V4: true, V6: true, Delegated: true}
-	l.u = &subscriber{s: s, line: line, session: session, ppp: l, since: s.host.Now(), wants: all, asked: all}
+	l.u = &subscriber{s: s, line: line, session: session, ppp: l, since: s.host.Now(), wants: all, asked: all,
+		passing: passing}
 	l.u.again = l.u.since.AddDate(100, 0, 0)
 	return l
 }

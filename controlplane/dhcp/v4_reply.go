@@ -108,8 +108,9 @@ func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
 	m.YourIPAddr, m.ClientIPAddr = slice4(a.IPv4), r.ClientIPAddr
 	s.configure(m, r, a)
 	lease := s.c.Lease
-	if !u.four.held.IsZero() { // proxy: no longer than the upstream server lets us have it
-		lease = min(lease, u.four.held.Sub(s.host.Now())).Truncate(time.Second)
+	// Of a proxy: no longer than the upstream server lets us have it.
+	if held := u.four.held; held.After(s.host.Now()) {
+		lease = min(lease, held.Sub(s.host.Now())).Truncate(time.Second)
 	}
 	times(m, lease)
 	if rapid {

@@ -398,7 +398,7 @@ func TestOverPPP(t *testing.T) {
 	var up access.Families
 	local, peer := netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fe80::2")
 	send := func(b []byte) { sent = append(sent, b) }
-	l := w.s.OverPPP(s, access.Line{}, send, func(f access.Families, done func(error)) {
+	l := w.s.OverPPP(s, access.Line{}, access.Families{}, send, func(f access.Families, done func(error)) {
 		up = f
 		done(nil)
 	})
@@ -411,6 +411,14 @@ func TestOverPPP(t *testing.T) {
 	d, _ = ipv6(sent[1])
 	testkit.Equal(t, leases(must(dhcpv6.MessageFromBytes(d.body))), "2001:db8:100::/56 2h0m0s ", "got")
 	testkit.Equal(t, up, access.Families{V6: true, Delegated: true}, "passing")
+	heir := w.s.OverPPP(s, access.Line{}, up, send, func(access.Families, func(error)) {
+		t.Error("after a restart, what passes is to pass again")
+	})
+	heir.Opened(local, peer)
+	heir.Packet(h.six(dhcpv6.MessageTypeRenew, ours, pd()))
+	testkit.Equal(t, len(sent), 4, "packets: an advertisement and a reply after a restart")
+	heir.Closed(false)
+	sent = sent[:2]
 	w.wait(10*time.Minute + time.Second)
 	testkit.Equal(t, len(sent), 3, "packets: an advertisement more")
 	l.Packet(h.six(dhcpv6.MessageTypeRelease, ours, pd()))

@@ -183,12 +183,22 @@ func (p *Pools) TakeThis(instance string, v netip.Prefix, w Who) (Lease, error) 
 // Release takes back what Take or TakeThis gave.
 func (p *Pools) Release(instance string, v netip.Prefix) {
 	in := p.instance(instance)
+	if in.outside.Get(v) { // also where a pool has come about it since
+		in.outside.Delete(v)
+		return
+	}
 	if one, ok := in.pools.Lookup(v.Addr()); ok {
 		one.release(v, p.o.Now(), false)
 		p.watch(one)
-		return
 	}
-	in.outside.Delete(v)
+}
+
+// Instance is a pool's network instance.
+func (p *Pools) Instance(pool string) (name string, known bool) {
+	if one := p.pools[pool]; one != nil {
+		return one.Instance, true
+	}
+	return "", false
 }
 
 // Decline takes back an address that somebody whom we do not know uses: nobody gets it for an hour.

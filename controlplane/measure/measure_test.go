@@ -34,7 +34,7 @@ func TestHistograms(t *testing.T) {
 	testkit.Must(t, r.Register(s))
 	families, err := r.Gather()
 	testkit.Must(t, err)
-	testkit.Equal(t, len(families), 7, "families")
+	testkit.Equal(t, len(families), 8, "families")
 	for _, f := range families {
 		h := f.GetMetric()[0].GetHistogram()
 		testkit.Equal(t, h.GetSampleCount(), 1, "%s", f.GetName())

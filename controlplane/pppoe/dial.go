@@ -78,7 +78,8 @@ func (s *Server) padi(line *access.Line, t *Tags) {
 func (s *Server) common(b []byte, line *access.Line, t *Tags) []byte {
 	b = AppendTag(b, TagHostUniq, t.HostUniq)
 	b = AppendTag(b, TagRelay, t.Relay)
-	if mru := s.payload(line.Port, t); mru != plainMTU {
+	// RFC 4638 §4: only who asked hears of it.
+	if mru := s.payload(line.Port, t); mru != plainMTU && t.MaxPayload != 0 {
 		b = AppendTag(b, TagMaxPayload, []byte{byte(mru >> 8), byte(mru)})
 	}
 	return b

@@ -17,17 +17,18 @@ const (
 const (
 	stateV4 = 1 << iota
 	stateV6
+	stateExtraV6
+	stateExtraDelegated
 )
 
 // state is what Restore needs, beside the session itself.
 func (x *session) state() []byte {
 	s := x.link.State()
 	flags := byte(0)
-	if s.Open.V4 {
-		flags |= stateV4
-	}
-	if s.Open.V6 {
-		flags |= stateV6
+	for i, on := range [4]bool{s.Open.V4, s.Open.V6, x.extra.V6, x.extra.Delegated} {
+		if on {
+			flags |= 1 << i
+		}
 	}
 	b := append(make([]byte, 0, stateSize+len(x.relay)), stateVersion, flags)
 	b = binary.BigEndian.AppendUint32(b, s.Magic)
@@ -38,7 +39,8 @@ func (x *session) state() []byte {
 	return append(b, x.relay...)
 }
 
-// Restore goes on with a session, as if nothing had happened: its subscriber hears nothing.
+// Restore goes on with a session, as if nothing had happened: its subscriber hears nothing of PPP, and the same packets
+// pass without being let pass again.
 func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, state []byte) access.Client {
 	if len(state) < stateSize || state[0] != stateVersion || pppoe == 0 || pppoe == 0xffff {
 		return nil
@@ -51,6 +53,9 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	get := binary.BigEndian
 	open := access.Families{V4: state[1]&stateV4 != 0, V6: state[1]&stateV6 != 0}
 	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of, open: open}
+	if open.V6 {
+		x.extra = access.Families{V6: state[1]&stateExtraV6 != 0, Delegated: state[1]&stateExtraDelegated != 0}
+	}
 	if relay := state[stateSize:]; len(relay) > 0 {
 		x.relay = append(x.relay, relay...)
 	}

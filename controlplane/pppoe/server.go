@@ -55,8 +55,10 @@ type Link6 interface {
 	Closed(tell bool) // tell: the link is still there
 }
 
-// IPv6 makes a Link6. send takes an IPv6 packet to the subscriber, and copies it; up has packets of more families pass.
-type IPv6 func(s access.Session, line access.Line, send func(ipv6 []byte), up func(access.Families, func(error))) Link6
+// IPv6 makes a Link6. passing are the families that a former Link6 had pass, before a restart. send takes an IPv6
+// packet to the subscriber, and copies it; up has packets of more families pass.
+type IPv6 func(s access.Session, line access.Line, passing access.Families, send func(ipv6 []byte),
+	up func(access.Families, func(error))) Link6
 
 // key is what the data plane knows a session by.
 type key struct {

@@ -5,6 +5,7 @@ package pppoe_test
 import (
 	"bytes"
 	"encoding/binary"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,6 +208,46 @@ func TestRestore(t *testing.T) {
 		testkit.ErrorIf(t, w.server.Restore(w.users[2], w.users[2].request.Line, 9, bad) != nil,
 			"state %d is taken", n)
 	}
+}
+
+// restless is a Link6 that has a delegated prefix pass.
+type restless struct {
+	passing access.Families
+	up      func(access.Families, func(error))
+}
+
+func (l *restless) Packet([]byte) {}
+func (l *restless) Closed(bool)   {}
+func (l *restless) Opened(_, _ netip.Addr) {
+	if want := (access.Families{V6: true, Delegated: true}); l.passing != want {
+		l.up(want, func(error) {})
+	}
+}
+
+// What DHCPv6 had pass passes on, and nobody asks for it again: the data plane may be away.
+func TestRestoreIPv6(t *testing.T) {
+	w := newWorld(t, nil)
+	var links []*restless
+	open := func() {
+		w.server = pppoe.New(w, w.config, func(_ access.Session, _ access.Line, passing access.Families,
+			_ func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
+			links = append(links, &restless{passing, up})
+			return links[len(links)-1]
+		})
+	}
+	open()
+	w.homeAt(1, 100, homer(access.CHAP)).Dial()
+	w.run(10 * time.Second)
+	u, all := w.users[0], access.Families{V4: true, V6: true, Delegated: true}
+	ups := u.ups
+	testkit.Equal(t, u.families, all, "passing")
+	w.queue = nil
+	open()
+	u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
+	w.run(time.Minute)
+	testkit.ErrorIf(t, u.client == nil || u.ups != ups || len(links) != 2, "let pass %d times, not %d", u.ups, ups)
+	links[1].up(access.Families{V6: true}, func(error) {})
+	testkit.Equal(t, u.families, access.Families{V4: true, V6: true}, "passing, once it is another")
 }
 
 // Limits: of a line, of a port, of all, of sessions that are being set up. Other lines are not affected.

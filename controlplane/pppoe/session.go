@@ -270,7 +270,7 @@ func (x *session) serve6(on bool) {
 	switch {
 	case on && x.server.v6 != nil:
 		if x.v6 == nil {
-			x.v6 = x.server.v6(x.session, x.line(), x.send6, x.up6)
+			x.v6 = x.server.v6(x.session, x.line(), x.extra, x.send6, x.up6)
 		}
 		if n := x.link.Network(); n.RemoteID != x.peer6 {
 			x.peer6 = n.RemoteID
@@ -297,6 +297,7 @@ func (x *session) send6(packet []byte) {
 func (x *session) up6(f access.Families, done func(error)) {
 	if !x.removed {
 		x.extra = f
+		x.session.Keep(x.state())
 		x.pass(done)
 	}
 }

@@ -218,9 +218,10 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 	d.expire(now)
 	if known := d.seen[key]; known != nil {
 		d.counts.Duplicates++
+		answer := known.answer
 		d.mu.Unlock()
-		if known.answer != nil {
-			_, _ = conn.WriteToUDPAddrPort(known.answer, from)
+		if answer != nil {
+			_, _ = conn.WriteToUDPAddrPort(answer, from)
 		}
 		return
 	}

@@ -191,7 +191,7 @@ func (p *Manager) ReleaseOrphans() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, o := range p.x.owners {
-		if _, known := p.associations[id]; known || o.sessions == 0 || id == LineOwner {
+		if _, known := p.associations[id]; known || o.sessions == 0 || id == LineOwner && p.lines.to != nil {
 			continue
 		}
 		p.log.Warn("sessions without association are deleted", "association", id, "sessions", o.sessions)

@@ -99,7 +99,8 @@ func (p *Manager) loadLine(r store.Record) {
 }
 
 // PutLine makes a line's session, or puts it in the place of its former self, and keeps record beside it. s.SEID is the
-// caller's choice. done is called on the manager's goroutine, with what the change had URRs report.
+// caller's choice. done is called on the manager's goroutine, with what the change had URRs report. While the data
+// plane is away a new session is refused; one that is there is changed, and Synchronise brings it.
 func (p *Manager) PutLine(s *rules.Session, record []byte, done func(usage []api.Usage, err error)) {
 	var fresh bool
 	p.enqueue(&job{
@@ -139,7 +140,7 @@ func measured(seid uint64, rows []api.Usage) (list []api.Usage) {
 
 func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Error {
 	switch {
-	case p.client == nil:
+	case p.client == nil && !there:
 		return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case s.Line == nil || s.SEID == 0:
 		return rules.Refuse(pfcp.CauseSystemFailure, 0, "no session of a line")

@@ -168,3 +168,26 @@ func TestLinesEnded(t *testing.T) {
 	last(78)
 	b.checkConsistent()
 }
+
+// A session that is there becomes another while the data plane is away, which hears of it later.
+func TestLineWhileAway(t *testing.T) {
+	s := dptest.Start(t)
+	b := startOn(t, s, "", testSettings())
+	b.SetLines(&heard{ended: make(chan uint64, 1)})
+	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{}`))
+	held, none := s.Held()[heldID(77)], func([]api.Digest) []dp.Change { return nil }
+	b.Attach(nil)
+	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{}`))
+	out, err := b.Synchronise(t.Context(), b.c, testSettings(), true, none)
+	testkit.ErrorIf(t, err != nil || out != Outcome{} || string(s.Held()[heldID(77)]) != string(held),
+		"the same: %+v %v", out, err)
+	b.Attach(nil)
+	changed := lineOf(77, "10.45.0.2")
+	changed.Line.MRU = 1492
+	testkit.Must(t, b.put(changed, `{}`))
+	out, err = b.Synchronise(t.Context(), b.c, testSettings(), true, none)
+	var head api.Session
+	api.ReadRow(s.Held()[heldID(77)], &head)
+	testkit.ErrorIf(t, err != nil || out.Put != 1 || head.MRU != 1492, "another: %+v %v %d", out, err, head.MRU)
+	b.checkConsistent()
+}

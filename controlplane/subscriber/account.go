@@ -233,7 +233,7 @@ const linkedTime = 100 * time.Millisecond
 func (s *Subscriber) expectUsage() {
 	s.interim.Stop()
 	s.interim = nil
-	if s.plan.Interim > 0 {
+	if s.plan.Interim > 0 && !s.ending {
 		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(s.plan.Interim+usageTime), func() {
 			s.account(interimRecord, 0)
 			s.expectUsage()

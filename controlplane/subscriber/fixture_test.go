@@ -162,6 +162,7 @@ type bench struct {
 type front struct {
 	restored []*home
 	frames   int
+	up       bool // it has the same packets pass again
 }
 
 func (f *front) Frame(*access.Frame) { f.frames++ }
@@ -171,6 +172,13 @@ func (f *front) Restore(s access.Session, _ access.Line, _ uint16, state []byte)
 	}
 	h := &home{session: s}
 	f.restored = append(f.restored, h)
+	if f.up {
+		s.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{}, func(err error) {
+			if err != nil {
+				s.Down(access.NASError)
+			}
+		})
+	}
 	return h
 }
 

@@ -166,7 +166,11 @@ func (l *Loop) Run(ctx context.Context) {
 			for i := range batch {
 				l.Frame(&batch[i])
 			}
-			taken <- struct{}{}
+			select {
+			case taken <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
 		case <-l.mail.wake:
 		case <-timer.C:
 		}

@@ -4,6 +4,7 @@ package subscriber
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 type gateway struct {
 	*bench
 	manager *session.Manager
+	outcome session.Outcome // of the last Synchronise
 	end     func()
 }
 
@@ -37,13 +39,24 @@ func (g *gateway) run(t *testing.T, s *dptest.Server, store string) {
 	g.boot = 0 // the session layer tells it
 	g.open(nil)
 	g.Loop.opt.Sessions = m
-	records := m.SetLines(g.Loop)
-	_, err = m.Synchronise(t.Context(), c, set, true, func([]api.Digest) []dp.Change { return nil })
-	testkit.Must(t, err)
-	m.Attach(c)
 	g.manager, g.end = m, testkit.Run(t, m.Run)
+	g.Restore(m.SetLines(g.Loop)) // the data plane is there later
+	g.settle()
+	g.outcome, err = m.Synchronise(t.Context(), c, set, true, func([]api.Digest) []dp.Change { return nil })
+	testkit.Must(t, err)
 	go m.Follow(t.Context(), s.Path)
-	g.Restore(records)
+}
+
+// settle waits until the session layer has answered everything.
+func (g *gateway) settle() {
+	g.until("answers", func() bool {
+		for _, s := range g.by.seid {
+			if s.busy || len(s.ops) > 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // until turns the loop until something is so.
@@ -112,6 +125,36 @@ func TestOnTheSessionLayer(t *testing.T) {
 		contents, err := session.Inspect(store, nil)
 		return err == nil && contents.Lines == 0 && contents.Sessions == 0
 	})
+}
+
+// A subscriber who ended and signed in again on the same line is there once when we are killed and start again: its
+// object stays as it is, also where the front end has the same packets pass again before the data plane is there.
+func TestKilledAfterSecondSignIn(t *testing.T) {
+	s := dptest.Start(t)
+	store := filepath.Join(t.TempDir(), "sessions.db")
+	g := &gateway{bench: start(t, nil)}
+	g.run(t, s, store)
+	former := g.signInUp(request("anna", 1))
+	former.session.Down(access.UserRequest)
+	g.until("the former session gone", func() bool { return len(g.judge.of(former.session.ID())) == 2 })
+	h := g.signInUp(request("anna", 1))
+	g.settle()
+	key := dptest.ID{Kind: api.KindSession, Key: rules.Key(seidOf(h.session.ID()))}
+	before := s.Held()[key]
+	c, err := session.Inspect(store, nil)
+	testkit.ErrorIf(t, err != nil || c.Lines != 2 || c.Sessions != 1 || before == nil, "%+v %v", c, err)
+
+	g.front.up = true
+	left, err := os.ReadFile(store) // what a kill leaves
+	testkit.Must(t, err)
+	g.end()
+	testkit.Must(t, os.WriteFile(store, left, 0o600))
+	g.run(t, s, store)
+	testkit.Equal(t, g.outcome, session.Outcome{}, "objects sent and deleted")
+	testkit.ErrorIf(t, len(g.front.restored) != 1 || g.front.restored[0].session.ID() != h.session.ID(),
+		"%d restored", len(g.front.restored))
+	testkit.ErrorIf(t, len(g.find("anna")) != 1 || string(s.Held()[key]) != string(before), "%d on line",
+		len(g.find("anna")))
 }
 
 // Many sign in at once: the session layer takes them in large transactions.

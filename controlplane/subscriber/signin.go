@@ -16,16 +16,17 @@ import (
 
 // attempt is a sign-in on its way.
 type attempt struct {
-	loop    *Loop
-	seid    uint64
-	id      string
-	user    string
-	request *access.Request
-	client  access.Client
-	done    func(access.Session, *access.Verdict)
-	began   time.Time
-	let     time.Time // when its turn came; zero: not yet
-	over    bool      // answered, or cancelled
+	loop      *Loop
+	seid      uint64
+	id        string
+	user      string
+	request   *access.Request
+	client    access.Client
+	done      func(access.Session, *access.Verdict)
+	began     time.Time
+	let       time.Time // when its turn came; zero: not yet
+	over      bool      // answered, or cancelled
+	cancelled bool      // the front end hears no answer
 }
 
 // SignIn is access.Host's.
@@ -42,6 +43,7 @@ func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Sessi
 		l.admission.enter(t)
 	}
 	return func() {
+		t.cancelled = true
 		if !t.over {
 			t.over = true
 			l.stats.failed("cancelled")
@@ -83,7 +85,11 @@ func (t *attempt) refuse(reason string, v *access.Verdict) {
 	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line",
 		LineText(&t.request.Line))
 	t.over = true
-	t.loop.Post(func() { t.done(nil, v) })
+	t.loop.Post(func() {
+		if !t.cancelled {
+			t.done(nil, v)
+		}
+	})
 }
 
 // about is how an event names who it is about.
@@ -125,7 +131,7 @@ func (t *attempt) decided(v *access.Verdict) {
 		no("plan", err)
 		return
 	}
-	if err := l.room(t, &plan); err != nil {
+	if err := l.room(t, &v.Plan, &plan); err != nil {
 		no("limit", err)
 		return
 	}
@@ -157,7 +163,7 @@ func (t *attempt) decided(v *access.Verdict) {
 const untilUp = time.Minute
 
 // room tells whether a user and a line may have another session; or makes room.
-func (l *Loop) room(t *attempt, plan *access.Plan) error {
+func (l *Loop) room(t *attempt, said, plan *access.Plan) error {
 	line := l.by.line[lineKey(&t.request.Line)]
 	if len(line) >= max(l.set.Limits.PerLine, 1) {
 		if !l.set.Replace {
@@ -165,10 +171,11 @@ func (l *Loop) room(t *attempt, plan *access.Plan) error {
 		}
 		l.evict(line, max(l.set.Limits.PerLine, 1))
 	}
-	user := l.by.user[t.user]
+	name := cmp.Or(said.User, t.user)
+	user := l.by.user[name]
 	if plan.Max > 0 && len(user) >= int(plan.Max) {
 		if !l.set.Replace {
-			return fmt.Errorf("user %q has %d sessions already", t.user, len(user))
+			return fmt.Errorf("user %q has %d sessions already", name, len(user))
 		}
 		l.evict(user, int(plan.Max))
 	}

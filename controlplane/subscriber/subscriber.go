@@ -4,7 +4,9 @@ package subscriber
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"isthmus/api"
@@ -191,7 +193,7 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 	case !had && l.Prefix.IsValid():
 		a.IPv4, a.Mask, a.Gateway = l.Prefix.Addr(), l.Mask, l.Gateway
 		if len(p.DNS) == 0 {
-			a.DNS = append(a.DNS, l.DNS...)
+			addMissing(&a.DNS, l.DNS)
 		}
 	}
 	if len(p.DNS) > 0 {
@@ -210,7 +212,7 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 		if !had {
 			*one.at = l.Prefix
 			if len(p.DNS) == 0 {
-				a.DNS = append(a.DNS, l.DNS...)
+				addMissing(&a.DNS, l.DNS)
 			}
 		}
 	}
@@ -233,10 +235,23 @@ func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string) (l l
 		l, err = pools.TakeThis(s.plan.Instance, this, s.who())
 		return l, false, err
 	case pool != "":
+		if in, known := pools.Instance(pool); known && in != s.plan.Instance {
+			return l, false, fmt.Errorf("pool %q is of network instance %q, not of %q", pool, in,
+				s.plan.Instance)
+		}
 		l, err = pools.Take(pool, s.who())
 		return l, false, err
 	}
 	return l, false, nil
+}
+
+// addMissing: families come and go, and their pools have the same servers.
+func addMissing(list *[]netip.Addr, more []netip.Addr) {
+	for _, one := range more {
+		if !slices.Contains(*list, one) {
+			*list = append(*list, one)
+		}
+	}
 }
 
 func hostOf(a netip.Addr) netip.Prefix {
@@ -310,6 +325,9 @@ func (s *Subscriber) cameUp() {
 
 // watch starts the timers of a session that is up.
 func (s *Subscriber) watch() {
+	if s.ending { // while the data plane took it
+		return
+	}
 	l := s.loop
 	s.limit.Stop()
 	s.limit = nil
@@ -322,8 +340,8 @@ func (s *Subscriber) watch() {
 // Keep is access.Session's.
 func (s *Subscriber) Keep(state []byte) {
 	s.keep = append([]byte(nil), state...)
-	if s.put && !s.ending {
-		s.changed()
+	if !s.ending {
+		s.changed() // also behind Up that is under way
 	}
 }
 
@@ -409,7 +427,14 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 // removeRecord has the store forget a session.
 func (l *Loop) removeRecord(seid uint64) {
 	l.window.enter(func() {
-		l.opt.Sessions.KeepLine(seid, nil, func(error) { l.Post(l.window.leave) })
+		l.opt.Sessions.KeepLine(seid, nil, func(err error) {
+			l.Post(func() {
+				l.window.leave()
+				if err != nil {
+					l.timers.add(l.opt.Now().Add(time.Second), func() { l.removeRecord(seid) })
+				}
+			})
+		})
 	})
 }
 

@@ -5,13 +5,16 @@ package subscriber
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/lease"
 	"isthmus/controlplane/session"
 	"isthmus/controlplane/testkit"
 )
@@ -301,4 +304,54 @@ func TestFramesGoWhereTheyAreServed(t *testing.T) {
 		b.Frame(&f)
 	}
 	testkit.ErrorIf(t, b.front.frames != 1 || b.Counts().NobodyThere != 2, "%+v", b.Counts())
+}
+
+// A user is who authentication says: an answer with another name does not go past its limit.
+func TestLimitOfTheNameThatAuthenticationSays(t *testing.T) {
+	b := start(t, func(s *Settings) { s.Replace = false })
+	b.judge.verdict.Plan.User = "one"
+	for i := range 4 {
+		b.signIn(request(fmt.Sprintf("alias%d", i), byte(i)))
+	}
+	testkit.Equal(t, len(b.by.user["one"]), 2, "sessions")
+}
+
+// Families that come and go bring their pools' name servers once.
+func TestNameServersDoNotGrow(t *testing.T) {
+	b := start(t, nil)
+	server := netip.MustParseAddr("2001:db8:53::53")
+	testkit.Must(t, b.pools.Configure([]lease.Pool{
+		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
+		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64,
+			DNS: []netip.Addr{server}},
+	}))
+	h := b.up(request("anna", 1))
+	for range 5 {
+		for _, f := range []access.Families{{V4: true}, {V4: true, V6: true}} {
+			h.session.Want(f, nil, func(err error) { testkit.Must(t, err) })
+			b.turn()
+		}
+	}
+	testkit.Equal(t, len(h.session.Addresses().DNS), 1, "name servers")
+}
+
+// A pool of another network instance gives nothing: its addresses would be given back to the profile's.
+func TestPoolOfAnotherInstance(t *testing.T) {
+	b := start(t, nil)
+	testkit.Must(t, b.pools.Configure([]lease.Pool{
+		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
+		{Name: "far", Instance: "other", Network: netip.MustParsePrefix("10.99.0.0/16"), Length: 32},
+	}))
+	b.judge.verdict.Plan.Pool4 = "far"
+	h := b.signIn(request("anna", 1))
+	b.pass(time.Second)
+	testkit.ErrorIf(t, h.session != nil || !strings.Contains(h.verdict.Why, "of network instance"), "%+v",
+		h.verdict)
+}
+
+// The access node's words count where the port trusts them.
+func TestUntrustedLine(t *testing.T) {
+	b := start(t, func(s *Settings) { s.ports["access"][0].Trusted = false })
+	h := b.up(request("anna", 1))
+	testkit.Equal(t, len(h.session.(*Subscriber).request.Agent.CircuitID), 0, "circuit id")
 }

@@ -14,8 +14,7 @@ import (
 const waiting = 8 << 20
 
 // Open makes a packet socket of an interface in the thread's network namespace. It gives the frames that come in,
-// without
-// an outer VLAN tag, which the kernel takes off; its deadlines work, and closing it ends a read.
+// without an outer VLAN tag, which the kernel takes off; its deadlines work, and closing it ends a read.
 func Open(name string) (*os.File, error) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {

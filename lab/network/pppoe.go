@@ -21,8 +21,7 @@ import (
 )
 
 // modem is a home's PPPoE client: frames on its wire, packets on a TUN device, as the kernel's pppoe would have them,
-// which
-// not every kernel has. One lock for both readers and the timer.
+// which not every kernel has. One lock for both readers and the timer.
 type modem struct {
 	mu     sync.Mutex
 	node   string

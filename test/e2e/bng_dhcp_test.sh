@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A home without tags gets its address from dhclient's DHCP, and packets pass both ways; accounting goes to FreeRADIUS,
-# which
-# decides who comes in: the counters are those of the packets, and a Disconnect-Request ends the session.
+# A home without tags gets its address by dhclient (method accept), and packets pass both ways; either process is killed
+# and the home stays on line; it gives its address back.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # FreeRADIUS lets a subscriber in by CHAP, with a rate of its own; radclient changes it while packets pass, and ends the
-# session;
-# what accounting was told is what the subscriber sent and got, to the byte.
+# session; what accounting was told is what the subscriber sent and got, to the byte.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh

@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # FreeRADIUS in the gateway's namespace, at 127.0.0.1:1812 and 1813, secret example-only. It signs its answers, which
-# 3.2.1 does
-# not of its own accord; what accounting tells it is in $DIR/raddb/detail.
+# 3.2.1 does not of its own accord; what accounting tells it is in $DIR/raddb/detail.
 # usage: start_freeradius USERS: in the format of its module files
 start_freeradius() {
 	local raddb=$DIR/raddb

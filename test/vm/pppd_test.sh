@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Linux's own client of PPPoE, pppd with the kernel's PPPoE and two VLAN tags, in a virtual machine, dials into the
-# gateway:
-# each method of authentication, both families, packets of full size, a restart of the control plane.
+# gateway: each method of authentication, both families, packets of full size, a restart of the control plane.
 #
 #   [ pppd ── ppp0 ── home.100.1 ── home ]  virtual machine ═══ tap home [ gateway ] veth ── core0   here
 # shellcheck source=test/lib/net.sh
@@ -82,6 +81,8 @@ was=$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')
 kill -KILL "$(isthmus status -j | jq .pid)"
 at_home "sleep 12; online" # there is no event for a session that does not end
 start_gateway
+grep "mobile sessions in step" "$DIR/isthmus.log" | tail -n 1 | grep "sent=0 deleted=0" ||
+	fail "the session's object is another: $(tail -n 20 "$DIR/isthmus.log")"
 at_home "sleep 12; online"
 [[ $was == "$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')" ]] || fail "another session: $was"
 isthmus clear subscriber anna

@@ -2,9 +2,9 @@
 
 // Package store keeps what the session layer must know after a restart of the control plane: sessions, associations,
 // PFDs, usage that waits for its CP function, subscribers. It is one file, to which each transaction is appended as one
-// frame by one
-// system call, and which is compacted while requests go on. It is written through to the kernel and never synced to the
-// disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the machine dies
+// frame by one system call, and which is compacted while requests go on. It is written through to the kernel and never
+// synced to the disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the
+// machine dies
 // the sessions are gone anyhow (boot.go).
 //
 //	file:   head (64 bytes), frames

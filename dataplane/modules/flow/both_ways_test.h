@@ -417,8 +417,7 @@ static void compare_counts(
 }
 
 // A session's packets that take different ways through the graph, as of NPTv6 and without, have no order among them:
-// which
-// of them reach a quota, and which are dropped behind it, may differ. Rare; both_ways() says how rare.
+// which of them reach a quota, and which are dropped behind it, may differ. Rare; both_ways() says how rare.
 static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
 {
 	int reached = 0;

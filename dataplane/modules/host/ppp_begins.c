@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #define LIFE_NS 60000000000ull
-#define MOST 65536u // at once
+#define MOST (1u << 18) // at once
 #define VISIT_MS 100
 #define VISITS 64 // until all have been looked at
 
@@ -107,7 +107,8 @@ static void forget(uint64_t now_ns)
 
 static int start(const struct api_engine *e)
 {
-	begins.count = RTE_MIN(RTE_MAX(e->max_sessions, 64u), MOST);
+	// Twice: after a power cut all come again while nobody knows yet that their former sessions are dead.
+	begins.count = RTE_MIN(RTE_MAX(2 * RTE_MIN(e->max_sessions, MOST), 64u), MOST);
 	begins.table = exact_create("ppp-begins", begins.count, SOCKET_ID_ANY);
 	begins.entry = calloc(begins.count, sizeof(*begins.entry));
 	if (begins.table == NULL || begins.entry == NULL)
