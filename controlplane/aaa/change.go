@@ -80,11 +80,11 @@ func hexDigits(mac string) string {
 }
 
 // Change is what a CoA-Request wants of a session's plan.
-type Change struct{ list []radius.Attribute }
+type Change struct{ List []radius.Attribute }
 
 // Apply lays the change over the plan that authentication gave, not the one with the profile. On an error the plan is
 // of no use, and ResultOf says what to answer.
-func (c *Change) Apply(p *access.Plan) error { return apply(p, c.list, unsupported) }
+func (c *Change) Apply(p *access.Plan) error { return apply(p, c.List, unsupported) }
 
 type unsupportedError struct{ t radius.Type }
 

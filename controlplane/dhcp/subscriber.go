@@ -258,7 +258,11 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 		if err != nil {
 			u.s.count(refusedByDataPlane)
 		}
-		if u.session != session {
+		switch {
+		case u.session != session:
+			return
+		case err != nil: // the data plane has the address still: it cannot be another's yet
+			u.end(cause)
 			return
 		}
 		session.Want(u.wants, nil, func(error) {

@@ -248,6 +248,23 @@ func TestDualStack(t *testing.T) {
 	testkit.Equal(t, binary.BigEndian.Uint16(last[0].body[6:]), 0, "router lifetime of the last advertisement")
 }
 
+// An address that the data plane does not let go is nobody else's: the whole session ends.
+func TestDropFails(t *testing.T) {
+	w := newWorld(t)
+	h := w.home(1)
+	h.join()
+	h.solicit()
+	h.datagrams6()
+	s := w.live[0]
+	w.failUp = true
+	h.ask(0, dhcpv4.MessageTypeRelease, ciaddr(h.ip))
+	testkit.Equal(t, s.down, access.UserRequest, "cause")
+	testkit.Equal(t, len(w.live), 0, "sessions")
+	w.failUp = false
+	h.join()
+	testkit.Equal(t, w.signIns, 2, "sign-ins")
+}
+
 // An offer that nobody takes ends alone; a lease that ends takes SLAAC along, which is no sign of life.
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)

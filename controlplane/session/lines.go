@@ -22,8 +22,12 @@ type Lines interface {
 	// LineEvent is an event of a line's session, or of one that is not there any more. done is called when it needs
 	// not be told again.
 	LineEvent(e *api.Event, done func())
-	// LineEnded tells that a session was ended by us: another configuration, or the data plane refuses it.
-	LineEnded(seid uint64)
+	// LineEnded tells that a session was ended, with what its URRs measured since their last reports: by DropLine,
+	// another configuration, or because the data plane refuses it.
+	LineEnded(seid uint64, usage []api.Usage)
+	// LinesBoot tells of which boot the data plane is that the sessions are in now: another one numbers reports
+	// anew, and grants quotas anew. What an earlier one answered was told before.
+	LinesBoot(id uint64)
 }
 
 // LineRecord is what the store has beside a line's session.
@@ -36,6 +40,7 @@ type LineRecord struct {
 // lineFront is what the manager knows of lines beside their sessions.
 type lineFront struct {
 	to     Lines        // nil: nobody
+	boot   uint64       // of the data plane that was attached last
 	stored []LineRecord // of the store, until Lines takes them
 	// accounts are the records of accounting that the store had.
 	accounts []store.Record
@@ -48,6 +53,7 @@ func (p *Manager) SetLines(to Lines) []LineRecord {
 	records := p.lines.stored
 	p.lines.to, p.lines.stored = to, nil
 	p.reports.lines.Store(&to)
+	p.tellBoot()
 	known := make(map[uint64]bool, len(records))
 	for i := range records {
 		r := &records[i]
@@ -73,6 +79,14 @@ func (p *Manager) SetLines(to Lines) []LineRecord {
 	}
 	p.begin(d)
 	return records
+}
+
+// tellBoot has Lines hear of the boot, after the answers that were made before.
+func (p *Manager) tellBoot() {
+	if to, id := p.lines.to, p.lines.boot; to != nil && id != 0 {
+		p.answers = append(p.answers, func() { to.LinesBoot(id) })
+		p.rouse()
+	}
 }
 
 func lineRecord(seid uint64, data []byte) store.Record {
@@ -152,14 +166,19 @@ func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.E
 }
 
 // DropLine ends a line's session. record replaces the one beside it; nil: it goes, too. done is called with what URRs
-// measured since their last reports, also when there was no session.
+// measured since their last reports, also when there was no session. While the data plane is away it is refused: only
+// the data plane knows what was measured.
 func (p *Manager) DropLine(seid uint64, record []byte, done func(usage []api.Usage, err error)) {
 	p.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
-			t.records = append(t.records, lineRecord(seid, record))
 			e, there := p.x.at(seid)
-			if !there || e.owner.id != LineOwner {
+			there = there && e.owner.id == LineOwner
+			if there && p.client == nil {
+				return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
+			}
+			t.records = append(t.records, lineRecord(seid, record))
+			if !there {
 				return nil
 			}
 			return p.drop(t, seid)
@@ -196,12 +215,13 @@ func (p *Manager) KeepLine(seid uint64, record []byte, done func(err error)) {
 }
 
 // gone tells who hears of it that a session ended.
-func (p *Manager) gone(o *owner, seid uint64) {
+func (p *Manager) gone(t *txn, o *owner, seid uint64) {
 	switch to := p.lines.to; {
 	case o.id != LineOwner:
 		p.observer.Deleted(seid, o.id)
 	case to != nil:
-		p.answers = append(p.answers, func() { to.LineEnded(seid) })
+		usage := measured(seid, t.usage)
+		p.answers = append(p.answers, func() { to.LineEnded(seid, usage) })
 	}
 }
 

@@ -4,6 +4,7 @@ package session
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"isthmus/api"
@@ -38,10 +39,16 @@ type heard struct {
 	events chan api.Event
 	done   chan func()
 	ended  chan uint64
+	usage  []api.Usage // of the last that ended, before ended tells
+	boot   atomic.Uint64
 }
 
 func (h *heard) LineEvent(e *api.Event, done func()) { h.events <- *e; h.done <- done }
-func (h *heard) LineEnded(seid uint64)               { h.ended <- seid }
+func (h *heard) LinesBoot(id uint64)                 { h.boot.Store(id) }
+func (h *heard) LineEnded(seid uint64, usage []api.Usage) {
+	h.usage = usage
+	h.ended <- seid
+}
 
 func (b *bench) put(s *rules.Session, record string) error {
 	b.t.Helper()
@@ -54,7 +61,7 @@ func TestLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	s := dptest.Start(t)
 	b := startOn(t, s, path, testSettings())
-	h := &heard{make(chan api.Event, 9), make(chan func(), 9), make(chan uint64, 9)}
+	h := &heard{events: make(chan api.Event, 9), done: make(chan func(), 9), ended: make(chan uint64, 9)}
 	testkit.Equal(t, len(b.SetLines(h)), 0, "records")
 	go b.Follow(t.Context(), s.Path)
 	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{"a":1}`))
@@ -121,6 +128,45 @@ func TestLinesWithoutRecord(t *testing.T) {
 	testkit.Until(t, "the session gone", func() bool { return b.Count("") == 0 })
 	b.Attach(nil)
 	testkit.ErrorIf(t, b.put(lineOf(78, "10.45.0.3"), `{}`) == nil, "without a data plane somebody comes")
+}
+
+// What a session of a line measured last is told with its end, whoever ends it; nobody ends it while the data plane is
+// away. Who hears of lines knows which boot the data plane is.
+func TestLinesEnded(t *testing.T) {
+	s := dptest.Start(t)
+	b := startOn(t, s, "", testSettings())
+	h := &heard{ended: make(chan uint64, 9)}
+	b.SetLines(h)
+	testkit.Until(t, "the boot", func() bool { return h.boot.Load() == b.c.Hello().BootID })
+	testkit.Must(t, b.put(lineOf(77, "10.45.0.2"), `{}`))
+	testkit.Must(t, b.put(lineOf(78, "10.45.0.3"), `{}`))
+	s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
+		seid, ok := rules.SEIDOf(id.Key)
+		if !ok || is != nil {
+			return nil
+		}
+		return []api.Usage{{SEID: seid, URR: 1, Sequence: 4}}
+	})
+	b.Attach(nil)
+	refused := make(chan error, 1)
+	b.DropLine(77, nil, func(_ []api.Usage, err error) { refused <- err })
+	testkit.ErrorIf(t, testkit.Receive(t, refused) == nil, "ended without a data plane")
+	b.DropLine(79, nil, func(_ []api.Usage, err error) { refused <- err }) // there is none
+	testkit.Must(t, testkit.Receive(t, refused))
+	b.Attach(b.c)
+	last := func(seid uint64) {
+		t.Helper()
+		testkit.Equal(t, testkit.Receive(t, h.ended), seid, "ended")
+		testkit.ErrorIf(t, len(h.usage) != 1 || h.usage[0].SEID != seid, "%+v", h.usage)
+	}
+	b.forget(77)
+	last(77)
+	set := testSettings()
+	set.Instances = set.Instances[:1] // no instance is left for it
+	out, err := b.Synchronise(t.Context(), b.c, set, false, func([]api.Digest) []dp.Change { return nil })
+	testkit.ErrorIf(t, err != nil || out.Ended != 1, "%+v %v", out, err)
+	last(78)
+	b.checkConsistent()
 }
 
 // A session that is there becomes another while the data plane is away, which hears of it later.

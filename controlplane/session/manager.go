@@ -269,6 +269,7 @@ func (p *Manager) work(batch []*job) {
 	switch {
 	case err == nil:
 		p.keep(t)
+		t.usage = rows
 		t.finish()
 		for _, j := range staged {
 			p.answer(j, nil, rows)

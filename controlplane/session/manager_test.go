@@ -123,7 +123,7 @@ func (b *bench) reconfigured(set *rules.Settings) []dp.Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changes, accept := b.reconfigure(set)
-	accept()
+	accept(nil)
 	return changes
 }
 

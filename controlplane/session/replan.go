@@ -36,10 +36,11 @@ func newReplan(set *rules.Settings) *replan {
 
 // reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to
 // go in one transaction with the configuration's own changes. commit is to be called when that was accepted; until then
-// nothing has changed. Sessions that look different under it are sent again, paced.
-func (p *Manager) reconfigure(set *rules.Settings) (changes []dp.Change, commit func()) {
+// nothing has changed. It takes what that transaction had URRs report. Sessions that look different under it are sent
+// again, paced.
+func (p *Manager) reconfigure(set *rules.Settings) (changes []dp.Change, commit func(usage []api.Usage)) {
 	if p.set.SameFor(set) {
-		return nil, func() {
+		return nil, func([]api.Usage) {
 			p.x.configure(set)
 			p.set = set
 		}
@@ -48,7 +49,7 @@ func (p *Manager) reconfigure(set *rules.Settings) (changes []dp.Change, commit 
 	for _, seid := range r.lost {
 		changes = append(changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	}
-	return changes, func() { p.adopt(r) }
+	return changes, func(usage []api.Usage) { p.adopt(r, usage) }
 }
 
 func (p *Manager) replan(set *rules.Settings) *replan {
@@ -135,9 +136,10 @@ func (p *Manager) inOrder() []uint64 {
 }
 
 // adopt takes another configuration over.
-func (p *Manager) adopt(r *replan) {
+func (p *Manager) adopt(r *replan, usage []api.Usage) {
 	p.digests = nil
 	t := newTxn()
+	t.usage = usage
 	for _, seid := range r.lost {
 		if err := p.drop(t, seid); err != nil { // unreadable: what it occupied is in none of the new tables
 			p.log.Error("a session cannot be read", "session", rules.Key(seid), "error", err)

@@ -207,7 +207,7 @@ func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 		p.looksDifferent(e.number, s, nil)
 		p.x.records.Drop(e.at)
 		p.x.released(c)
-		p.gone(e.owner, seid)
+		p.gone(t, e.owner, seid)
 		p.x.part(e.owner)
 		p.reports.ended(seid)
 	})

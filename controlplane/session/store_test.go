@@ -133,7 +133,7 @@ func TestReplan(t *testing.T) {
 		t.Errorf("%+v", changes)
 	}
 	testkit.Must(t, b.c.Apply(t.Context(), changes))
-	accept()
+	accept(nil)
 	b.mu.Unlock()
 	testkit.ErrorIf(t, b.Session(in) == nil || b.Session(out) != nil, "the wrong session ended")
 	b.checkConsistent()
@@ -200,7 +200,7 @@ func TestReplanConflict(t *testing.T) {
 	changes, accept := b.reconfigure(without)
 	testkit.ErrorIf(t, len(changes) != 1 || changes[0].Key != rules.Key(younger), "%+v", changes)
 	testkit.Must(t, b.c.Apply(t.Context(), changes))
-	accept()
+	accept(nil)
 	b.mu.Unlock()
 	testkit.ErrorIf(t, b.Session(older) == nil || b.Session(younger) != nil, "the wrong session ended")
 	b.checkConsistent()

@@ -17,7 +17,6 @@ type Link interface {
 	Committer
 	Hello() api.Hello
 	dp.Lister
-	Apply(ctx context.Context, changes []dp.Change) error
 }
 
 // Outcome is what it took. Ended are sessions that the configuration has no network instance for.
@@ -29,6 +28,10 @@ func (p *Manager) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.client, p.digests = c, nil
+	if d, ok := c.(interface{ Hello() api.Hello }); ok {
+		p.lines.boot = d.Hello().BootID
+		p.tellBoot()
+	}
 }
 
 // Configure takes a configuration over while the data plane is away.
@@ -41,7 +44,7 @@ func (p *Manager) Configure(set *rules.Settings) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, accept := p.reconfigure(set)
-	accept()
+	accept(nil)
 }
 
 // Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
@@ -90,11 +93,12 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 		}
 		lost = onlyHeld(held, lost)
 	}
-	if err := link.Apply(ctx, append(lost, own...)); err != nil {
+	usage, err := link.Commit(ctx, append(lost, own...))
+	if err != nil {
 		return Outcome{}, err
 	}
 	p.mu.Lock()
-	accept()
+	accept(usage)
 	p.mu.Unlock()
 	if !all {
 		return out, nil
@@ -110,11 +114,11 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 }
 
 // ending is reconfigure for a configuration that may be the one in use.
-func (p *Manager) ending(set *rules.Settings) (lost []dp.Change, accept func()) {
+func (p *Manager) ending(set *rules.Settings) (lost []dp.Change, accept func(usage []api.Usage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(set, p.set) {
-		return nil, func() {}
+		return nil, func([]api.Usage) {}
 	}
 	return p.reconfigure(set)
 }

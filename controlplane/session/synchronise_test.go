@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"isthmus/api"
@@ -17,12 +18,13 @@ import (
 type stuck struct {
 	*dp.Client
 	arrived, gate chan struct{}
+	first         sync.Once
 }
 
-func (s *stuck) Apply(ctx context.Context, changes []dp.Change) error {
-	close(s.arrived)
+func (s *stuck) Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error) {
+	s.first.Do(func() { close(s.arrived) })
 	<-s.gate
-	return s.Client.Apply(ctx, changes)
+	return s.Client.Commit(ctx, changes)
 }
 
 // While the data plane takes its time over a configuration, requests for sessions wait; associations, reports and
@@ -30,7 +32,7 @@ func (s *stuck) Apply(ctx context.Context, changes []dp.Change) error {
 func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 	b := start(t, "", testSettings())
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
-	link := &stuck{b.c, make(chan struct{}), make(chan struct{})}
+	link := &stuck{Client: b.c, arrived: make(chan struct{}), gate: make(chan struct{})}
 	set := testSettings()
 	set.Limits.Sessions = 1
 	over := make(chan Outcome, 1)

@@ -21,6 +21,7 @@ type txn struct {
 	undo    []func()
 	uses    []use
 	done    []func()        // when all is well
+	usage   []api.Usage     // what it had URRs report: for done
 	touched map[uint64]bool // sessions; the contract takes an object once in a transaction
 }
 
@@ -51,6 +52,7 @@ func (t *txn) clear() {
 	clear(t.uses)
 	clear(t.done)
 	clear(t.touched)
+	t.usage = nil
 	t.changes, t.records, t.undo, t.uses, t.done = t.changes[:0], t.records[:0], t.undo[:0], t.uses[:0], t.done[:0]
 }
 

@@ -91,10 +91,71 @@ func (l *Loop) LineEvent(e *api.Event, done func()) {
 	l.Post(func() { l.event(&event, done) })
 }
 
-// LineEnded is session.Lines'. Any goroutine.
-func (l *Loop) LineEnded(seid uint64) {
+// LinesBoot is session.Lines'. Any goroutine.
+func (l *Loop) LinesBoot(id uint64) {
 	l.Post(func() {
-		if s := l.by.seid[seid]; s != nil && !s.ending {
+		if id == l.boot {
+			return
+		}
+		l.former, l.boot = l.boot, id
+		for _, s := range l.by.seid {
+			s.bootIs(id)
+		}
+	})
+}
+
+// bootIs takes note of which boot the data plane is: another one counts reports anew, and has granted the whole quota
+// that it was given.
+func (s *Subscriber) bootIs(id uint64) {
+	if s.boot == id {
+		return
+	}
+	s.loop.stats.reportsLost += uint64(len(s.seen[0].owed) + len(s.seen[1].owed))
+	s.seen, s.boot = [2]seen{}, id
+	switch {
+	case !s.put || s.ending:
+	case s.quota == 0:
+		s.changed()
+	default:
+		s.do(func() {
+			if s.ending || s.quota == 0 {
+				return
+			}
+			s.renew(s.left())
+			s.query++
+			s.commit(func(err error) {
+				if err != nil {
+					s.loop.log.Warn("a subscriber's quota began anew with the data plane",
+						"subscriber", s.about(), "session", s.id, "error", err)
+				}
+			})
+		})
+	}
+}
+
+// renew grants a quota.
+func (s *Subscriber) renew(quota uint64) {
+	s.quota, s.base = quota, s.used[0].volume()
+	s.grant++
+}
+
+// left is what is left of the quota: 1 for none, as 0 is no quota.
+func (s *Subscriber) left() uint64 {
+	used := s.used[0].volume() - s.base
+	return max(s.quota, used+1) - used
+}
+
+func (c *counters) volume() uint64 { return c.bytes[0] + c.bytes[1] }
+
+// LineEnded is session.Lines'. Any goroutine.
+func (l *Loop) LineEnded(seid uint64, usage []api.Usage) {
+	l.Post(func() {
+		s := l.by.seid[seid]
+		if s == nil {
+			return
+		}
+		s.measured(usage)
+		if !s.ending {
 			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(),
 				"session", s.id)
 			s.end(access.NASError)
@@ -112,11 +173,14 @@ func (l *Loop) event(e *api.Event, done func()) {
 		done()
 		return
 	}
-	if e.BootID != 0 && e.BootID != s.boot { // another data plane counts reports anew
-		if s.boot != 0 {
-			s.seen = [2]seen{}
-		}
-		s.boot = e.BootID
+	switch {
+	case e.BootID == 0:
+	case e.BootID != l.former:
+		s.bootIs(e.BootID)
+	case e.Type == api.EventTypeUsage: // too late to tell whether it is counted
+		l.stats.reportsLost++
+		done()
+		return
 	}
 	switch e.Type {
 	case api.EventTypeUsage:

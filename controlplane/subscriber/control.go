@@ -3,6 +3,7 @@
 package subscriber
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -71,17 +72,26 @@ func (l *Loop) whenEmpty(fn func()) {
 func (l *Loop) Configure(set *Settings) {
 	l.set = set
 	for s := range l.by.all {
-		plan, err := set.plan(&s.request.Line, &s.auth)
-		if err != nil || plan.Instance != s.plan.Instance {
-			l.log.Warn("a subscriber goes on as it was under the former configuration", "subscriber",
-				s.about(),
-				"session", s.id, "error", err)
-			continue
-		}
-		s.replan(s.auth, plan, nil)
+		s.replan(func(said *access.Plan) (access.Plan, error) {
+			plan, err := l.set.plan(&s.request.Line, said)
+			if err == nil && plan.Instance != s.plan.Instance {
+				err = errInstance
+			}
+			return plan, err
+		}, func(err error) {
+			if err != nil && err != errEnded {
+				l.log.Warn("a subscriber goes on as it was under the former configuration",
+					"subscriber", s.about(), "session", s.id, "error", err)
+			}
+		})
 	}
 	l.admission.advance()
 }
+
+var (
+	errInstance = errors.New("another network instance")
+	errKept     = errors.New("a session keeps its addresses and pools")
+)
 
 // Disconnect is aaa.Sessions'. Any goroutine.
 func (l *Loop) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
@@ -110,23 +120,22 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 			done(aaa.Several)
 			return
 		}
-		s := list[0]
-		said := s.auth
-		if c.Apply(&said) != nil {
-			done(aaa.BadValue)
-			return
-		}
-		plan, err := l.set.plan(&s.request.Line, &said)
-		if err != nil || !sameAddresses(&s.plan, &plan) {
-			done(aaa.NotPossible)
-			return
-		}
-		s.replan(said, plan, func(err error) {
-			if err != nil {
-				done(aaa.NotPossible)
-				return
+		s, result := list[0], aaa.NotPossible
+		s.replan(func(said *access.Plan) (access.Plan, error) {
+			if err := c.Apply(said); err != nil {
+				result = aaa.ResultOf(err)
+				return access.Plan{}, err
 			}
-			done(aaa.OK)
+			plan, err := l.set.plan(&s.request.Line, said)
+			if err == nil && !(sameAddresses(&s.plan, &plan) && samePools(&s.auth, said)) {
+				err = errKept
+			}
+			return plan, err
+		}, func(err error) {
+			if err == nil {
+				result = aaa.OK
+			}
+			done(result)
 		})
 	})
 }
@@ -138,49 +147,66 @@ func sameAddresses(was, is *access.Plan) bool {
 		was.InterfaceID == is.InterfaceID
 }
 
+func samePools(was, is *access.Plan) bool {
+	return was.Pool4 == is.Pool4 && was.Pool6 == is.Pool6 && was.PoolPD == is.PoolPD
+}
+
 // replan has a session be of another plan: the data plane changes it in one step, and packets pass by one or the other.
-// done may be nil.
-func (s *Subscriber) replan(said, plan access.Plan, done func(error)) {
+// plan is called when it is the change's turn: it changes said, a copy of what authentication said last, and lays it
+// over the profile.
+func (s *Subscriber) replan(plan func(said *access.Plan) (access.Plan, error), done func(error)) {
 	s.do(func() {
-		answer := func(err error) {
-			if done != nil {
-				done(err)
-			}
-		}
-		switch {
-		case s.ending:
-			answer(errEnded)
-			return
-		case reflect.DeepEqual(s.plan, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil):
-			s.auth = said
-			answer(nil)
+		if s.ending {
+			done(errEnded)
 			return
 		}
-		formerAuth, former, quota, grant := s.auth, s.plan, s.quota, s.grant
-		if plan.Quota != former.Quota {
-			s.quota = plan.Quota
-			s.grant++
-		}
-		s.auth, s.plan = said, plan
-		if !s.put {
-			answer(nil)
+		said := s.auth
+		is, err := plan(&said)
+		if err != nil {
+			done(err)
 			return
 		}
-		s.query++
-		s.commit(func(err error) {
-			if err != nil {
-				s.auth, s.plan, s.quota, s.grant = formerAuth, former, quota, grant
-				s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(),
-					"session", s.id, "error", err)
-				answer(err)
-				return
-			}
-			s.watch()
-			s.account(interimRecord, 0)
-			if s.client != nil {
-				s.client.Replanned()
-			}
-			answer(nil)
-		})
+		s.change(said, is, done)
+	})
+}
+
+// change is replan when all is known.
+func (s *Subscriber) change(said, plan access.Plan, done func(error)) {
+	formerAuth, former, quota, grant, base := s.auth, s.plan, s.quota, s.grant, s.base
+	spent := former.Quota > 0 && s.quota == 0 && plan.Quota == former.Quota
+	if spent && former.Redirect != "" && said.Redirect == formerAuth.Redirect {
+		plan.Redirect = former.Redirect
+	}
+	if reflect.DeepEqual(former, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil) {
+		s.auth = said
+		done(nil)
+		return
+	}
+	if plan.Quota != former.Quota {
+		s.renew(plan.Quota)
+	}
+	s.auth, s.plan = said, plan
+	if !s.put {
+		done(nil)
+		return
+	}
+	s.query++
+	s.commit(func(err error) {
+		if err != nil {
+			s.auth, s.plan, s.quota, s.grant, s.base = formerAuth, former, quota, grant, base
+			s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(),
+				"session", s.id, "error", err)
+			done(err)
+			return
+		}
+		if s.grant != grant && s.base != s.used[0].volume() { // the answer has what was used before
+			s.base, s.dirty = s.used[0].volume(), true
+		}
+		s.watch()
+		s.account(interimRecord, 0)
+		if s.client != nil {
+			s.client.Replanned()
+		}
+		done(nil)
 	})
 }

@@ -44,7 +44,10 @@ type layer struct {
 	records  map[uint64][]byte
 	usage    []api.Usage // of the next answer
 	refuse   error
+	keepFail error // of KeepLine
 	puts     int
+	hold     bool     // answers of PutLine wait
+	late     []func() // them
 }
 
 func (y *layer) PutLine(s *rules.Session, record []byte, done func([]api.Usage, error)) {
@@ -54,7 +57,12 @@ func (y *layer) PutLine(s *rules.Session, record []byte, done func([]api.Usage, 
 	}
 	y.puts++
 	y.sessions[s.SEID], y.records[s.SEID] = s, record
-	done(y.take(), nil)
+	answer := func() { done(y.take(), nil) }
+	if y.hold {
+		y.late = append(y.late, answer)
+		return
+	}
+	answer()
 }
 
 func (y *layer) take() (list []api.Usage) {
@@ -69,6 +77,10 @@ func (y *layer) DropLine(seid uint64, record []byte, done func([]api.Usage, erro
 }
 
 func (y *layer) KeepLine(seid uint64, record []byte, done func(error)) {
+	if y.keepFail != nil {
+		done(y.keepFail)
+		return
+	}
 	if y.records[seid] = record; record == nil {
 		delete(y.records, seid)
 	}
@@ -143,6 +155,7 @@ type bench struct {
 	now    time.Time
 	events []string
 	front  *front
+	boot   uint64 // of the data plane
 }
 
 // front is a front end that restores whatever has state.
@@ -178,7 +191,8 @@ func parse(t testing.TB, text string) *config.Config {
 
 func start(t testing.TB, change func(*Settings)) *bench {
 	b := &bench{t: t, layer: &layer{sessions: map[uint64]*rules.Session{}, records: map[uint64][]byte{}},
-		judge: &judge{verdict: access.Verdict{Accept: true}}, now: time.Unix(1e9, 0), front: &front{}}
+		judge: &judge{verdict: access.Verdict{Accept: true}}, now: time.Unix(1e9, 0), front: &front{},
+		boot: 5}
 	b.open(change)
 	return b
 }
@@ -199,6 +213,9 @@ func (b *bench) open(change func(*Settings)) {
 		Now:    func() time.Time { return b.now },
 		Notify: func(kind, about string, _ ...any) { b.events = append(b.events, kind+" "+about) }})
 	b.FrontEnds(b.front, b.front)
+	if b.boot != 0 {
+		b.LinesBoot(b.boot)
+	}
 }
 
 // turn does what is to be done now.
@@ -267,7 +284,8 @@ func usage(urr, sequence uint32, up, down uint64, triggers uint32) api.Usage {
 func (b *bench) reports(h *home, u api.Usage) *bool {
 	acked := new(bool)
 	u.SEID = seidOf(h.session.ID())
-	b.LineEvent(&api.Event{Type: api.EventTypeUsage, SEID: u.SEID, BootID: 5, Usage: u}, func() { *acked = true })
+	b.LineEvent(&api.Event{Type: api.EventTypeUsage, SEID: u.SEID, BootID: b.boot, Usage: u},
+		func() { *acked = true })
 	b.turn()
 	return acked
 }

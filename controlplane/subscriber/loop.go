@@ -70,6 +70,8 @@ type Loop struct {
 	history   history
 	stats     stats
 	draining  bool
+
+	boot, former uint64 // of the data plane that sessions are in, and of the one before
 }
 
 // New makes a loop with settings that have been checked.

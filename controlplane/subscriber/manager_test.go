@@ -36,6 +36,7 @@ func (g *gateway) run(t *testing.T, s *dptest.Server, store string) {
 	c, err := dp.Dial(t.Context(), s.Path)
 	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
+	g.boot = 0 // the session layer tells it
 	g.open(nil)
 	g.Loop.opt.Sessions = m
 	g.manager, g.end = m, testkit.Run(t, m.Run)

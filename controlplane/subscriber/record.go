@@ -33,7 +33,8 @@ type stored struct {
 	Boot      uint64           `json:"boot"` // of the data plane
 	Query     uint32           `json:"query"`
 	Grant     uint32           `json:"grant"`
-	Quota     uint64           `json:"quota"` // left
+	Quota     uint64           `json:"quota"` // as it was granted last
+	Base      uint64           `json:"base"`  // bytes that were used then
 
 	Ended *time.Time   `json:"ended,omitempty"`
 	Cause access.Cause `json:"cause,omitempty"`
@@ -51,7 +52,7 @@ func (s *Subscriber) toStore() *stored {
 	r := &stored{User: s.user, Request: &s.request, Plan: &s.auth, Redirect: s.plan.Redirect,
 		Instance:  s.plan.Instance,
 		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: s.keep, Up: s.up,
-		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota}
+		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota, Base: s.base}
 	for i := range r.Used {
 		r.Used[i] = storedUsage{s.used[i].bytes, s.used[i].packets, s.seen[i].next, s.seen[i].owed}
 	}
@@ -80,7 +81,7 @@ func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
 		families: r.Families,
 		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot,
 		query: r.Query,
-		grant: r.Grant, quota: r.Quota, put: true}
+		grant: r.Grant, quota: r.Quota, base: r.Base, put: true}
 	if r.Request != nil {
 		s.request = *r.Request
 	}
@@ -116,7 +117,7 @@ func (l *Loop) Restore(records []session.LineRecord) {
 func (l *Loop) restore(from *session.LineRecord) error {
 	var r stored
 	if err := json.Unmarshal(from.Data, &r); err != nil {
-		l.opt.Sessions.DropLine(from.SEID, nil, func([]api.Usage, error) {})
+		l.discard(from.SEID)
 		return err
 	}
 	s := l.fromStore(from.SEID, &r)
@@ -161,6 +162,15 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		s.do(func() { s.commit(func(error) {}) })
 	}
 	return nil
+}
+
+// discard ends a session whose record cannot be read. The data plane may be away still.
+func (l *Loop) discard(seid uint64) {
+	l.opt.Sessions.DropLine(seid, nil, func(_ []api.Usage, err error) {
+		if err != nil {
+			l.Post(func() { l.timers.add(l.opt.Now().Add(time.Second), func() { l.discard(seid) }) })
+		}
+	})
 }
 
 // sameAs tells whether a session of the store is what it shall be now.

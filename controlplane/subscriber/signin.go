@@ -137,7 +137,8 @@ func (t *attempt) decided(v *access.Verdict) {
 	}
 	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user), request: *t.request,
 		auth: v.Plan, plan: plan,
-		client: t.client, began: t.began, let: l.opt.Now(), quota: plan.Quota}
+		client: t.client, began: t.began, let: l.opt.Now(), quota: plan.Quota,
+		boot: l.boot}
 	s.request.Credentials = access.Credentials{Method: t.request.Method, User: t.request.User}
 	s.request.Agent.CircuitID = slices.Clone(s.request.Agent.CircuitID)
 	s.request.Agent.RemoteID = slices.Clone(s.request.Agent.RemoteID)

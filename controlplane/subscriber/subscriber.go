@@ -50,7 +50,8 @@ type Subscriber struct {
 	boot  uint64      // of the data plane that seen is of
 	query uint32
 	grant uint32
-	quota uint64 // left when it was granted last
+	quota uint64 // as it was granted last
+	base  uint64 // bytes that were used then
 	lost  *timer // waits for the rest of the reports
 }
 
@@ -128,11 +129,12 @@ func (s *Subscriber) write() {
 			l.Post(func() {
 				l.window.leave()
 				s.busy = false
-				if err != nil { // the next record has it
-					s.acks = append(acks, s.acks...)
-				} else {
-					s.stored(acks)
+				if err != nil {
+					s.acks, s.dirty = append(acks, s.acks...), true
+					l.timers.add(l.opt.Now().Add(time.Second), s.next)
+					return
 				}
+				s.stored(acks)
 				s.next()
 			})
 		})

@@ -224,7 +224,7 @@ func TestPlanChanges(t *testing.T) {
 	plan, err := b.set.plan(&s.request.Line, &said)
 	testkit.Must(t, err)
 	b.layer.usage = []api.Usage{usage(1, 0, 5, 5, api.UsageImmer)}
-	s.replan(said, plan, nil)
+	s.change(said, plan, func(error) {})
 	b.turn()
 	o := b.object(h)
 	testkit.ErrorIf(t, h.plans != 1 || o.QER[0].Downlink == nil || o.QER[0].Downlink.CIR != 625000 ||
@@ -235,7 +235,7 @@ func TestPlanChanges(t *testing.T) {
 	said.Down.CIR = 6000
 	plan.Down.CIR = 6000
 	var failed error
-	s.replan(said, plan, func(err error) { failed = err })
+	s.change(said, plan, func(err error) { failed = err })
 	b.turn()
 	testkit.ErrorIf(t, failed == nil || h.session.Plan().Down.CIR != 5000, "%+v", h.session.Plan())
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/radius"
+	"isthmus/controlplane/session"
+	"isthmus/controlplane/testkit"
+)
+
+func (b *bench) subscriber(h *home) *Subscriber { return b.by.seid[seidOf(h.session.ID())] }
+
+// Reports of another boot are counted anew, those in answers, too; a quota goes on with what is left.
+func TestDataPlaneRestarts(t *testing.T) {
+	b := start(t, nil)
+	plain := b.up(request("plain", 2))
+	b.judge.verdict.Plan = access.Plan{Profile: "quota"}
+	h := b.up(request("anna", 1))
+	s := b.subscriber(h)
+	var r stored
+	testkit.Must(t, json.Unmarshal(b.layer.records[s.seid], &r))
+	testkit.Equal(t, r.Boot, 5, "boot in the store")
+	b.reports(h, usage(1, 0, 100, 200, api.UsagePerio))
+	b.reports(h, usage(1, 1, 10, 0, api.UsagePerio))
+	grant := b.object(h).URR[0].Grant
+	b.layer.usage = []api.Usage{usage(1, 0, 20, 0, api.UsageImmer)}
+	b.boot = 6
+	b.LinesBoot(6)
+	b.turn()
+	urr := &b.object(h).URR[0]
+	testkit.ErrorIf(t, *urr.VolumeQuota.Total != 690 || urr.Grant == grant, "%+v", urr)
+	testkit.Equal(t, s.used[0].volume(), 330, "bytes")
+	testkit.Must(t, json.Unmarshal(b.layer.records[b.subscriber(plain).seid], &r))
+	testkit.Equal(t, r.Boot, 6, "boot in the store")
+	b.reports(h, usage(1, 1, 1000, 0, api.UsagePerio))
+	b.LinesBoot(7)
+	b.turn()
+	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 1, "quota of who has none left")
+	puts := b.layer.puts
+	b.boot = 6 // an event that is late
+	acked := b.reports(h, usage(1, 2, 5, 5, api.UsagePerio))
+	testkit.ErrorIf(t, !*acked || b.stats.reportsLost != 1 || s.boot != 7, "%+v", b.stats)
+	b.LinesBoot(7)
+	b.turn()
+	testkit.Equal(t, b.layer.puts, puts, "changes by the same boot")
+	b.layer.usage = []api.Usage{usage(1, 0, 7, 0, api.UsageTermr)}
+	h.session.Down(access.UserRequest)
+	b.turn()
+	testkit.Equal(t, b.judge.last().Total.UpBytes, 1137, "uplink bytes")
+}
+
+// The data plane restarts while the control plane is away.
+func TestBothRestart(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan = access.Plan{Profile: "quota"}
+	h := b.up(request("anna", 1))
+	b.reports(h, usage(1, 0, 100, 200, api.UsagePerio))
+	seid := seidOf(h.session.ID())
+	records := []session.LineRecord{{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}}
+	b.boot = 6
+	b.open(nil)
+	b.Restore(records)
+	b.turn()
+	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 700, "quota")
+	b.reports(h, usage(1, 0, 1, 0, api.UsagePerio))
+	testkit.Equal(t, b.subscriber(h).used[0].volume(), 301, "bytes")
+}
+
+// What a session measured last is in its last record, also when the session layer ended it.
+func TestEndedByTheSessionLayer(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.LineEnded(seidOf(h.session.ID()), []api.Usage{usage(1, 0, 3, 4, api.UsageTermr)})
+	b.turn()
+	r := b.judge.last()
+	testkit.ErrorIf(t, r.Kind != aaa.Stop || r.Total.DownBytes != 4 || h.cause != access.NASError, "%+v", r)
+}
+
+// Neither a reload nor a change lets go who used up the quota; another quota does.
+func TestQuotaStaysUsedUp(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan.Profile = "quota"
+	h := b.up(request("a", 1))
+	b.reports(h, usage(1, 0, 600, 400, api.UsageVolqu))
+	held := func() bool { return b.object(h).FAR[0].Forwarding.Redirect != nil }
+	b.Configure(b.set)
+	b.turn()
+	testkit.ErrorIf(t, !held(), "a reload lets go")
+	testkit.Equal(t, b.coa(h, attribute(radius.IdleTimeout, 0, 0, 0, 9)), aaa.OK, "result")
+	testkit.ErrorIf(t, !held() || b.object(h).Inactivity != 9, "a change lets go")
+	set := SettingsOf(parse(t, file))
+	set.profiles["quota"].Quota = 5000
+	b.Configure(set)
+	b.turn()
+	testkit.ErrorIf(t, held() || *b.object(h).URR[0].VolumeQuota.Total != 5000, "%+v", b.object(h).URR[0])
+	testkit.Equal(t, b.subscriber(h).left(), 5000, "left")
+}
+
+func attribute(kind radius.Type, value ...byte) radius.Attribute {
+	return radius.Attribute{Type: kind, Value: value}
+}
+
+// change sends a CoA; result is there when it is answered.
+func (b *bench) change(h *home, list ...radius.Attribute) *aaa.Result {
+	result := new(aaa.Result)
+	b.Change(&aaa.Selector{Session: h.session.ID()}, &aaa.Change{List: list}, func(r aaa.Result) { *result = r })
+	b.turn()
+	return result
+}
+
+func (b *bench) coa(h *home, list ...radius.Attribute) aaa.Result { return *b.change(h, list...) }
+
+// Of changes that come at the same time, each has what the one before changed.
+func TestChangesAtOnce(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.layer.hold = true
+	idle := b.change(h, attribute(radius.IdleTimeout, 0, 0, 0, 9))
+	session := b.change(h, attribute(radius.SessionTimeout, 0, 0, 0, 99))
+	set := SettingsOf(parse(t, file))
+	set.profiles["home"].Interim = 60
+	b.Configure(set)
+	for range 3 {
+		b.turn()
+		testkit.Equal(t, len(b.layer.late), 1, "changes under way")
+		answer := b.layer.late[0]
+		b.layer.late = nil
+		answer()
+	}
+	b.turn()
+	p := h.session.Plan()
+	testkit.ErrorIf(t, *idle != aaa.OK || *session != aaa.OK || p.IdleTimeout != 9*time.Second ||
+		p.SessionTimeout != 99*time.Second || p.Interim != time.Minute, "%+v", p)
+}
+
+// What cannot be changed is not acknowledged.
+func TestChangeRefused(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	puts := b.layer.puts
+	testkit.Equal(t, b.coa(h, attribute(radius.FramedPool, 'x')), aaa.NotPossible, "pool")
+	testkit.Equal(t, b.coa(h, attribute(radius.FramedIPAddress, 10, 64, 0, 9)), aaa.NotPossible, "address")
+	testkit.Equal(t, b.coa(h, attribute(radius.IdleTimeout, 1)), aaa.BadValue, "malformed")
+	testkit.Equal(t, b.coa(h, attribute(radius.UserPassword, 1)), radius.UnsupportedAttribute, "unsupported")
+	testkit.Equal(t, b.layer.puts, puts, "changes")
+	b.layer.refuse = errors.New("no room")
+	testkit.Equal(t, b.coa(h, attribute(radius.IdleTimeout, 0, 0, 0, 9)), aaa.NotPossible, "refused")
+}
+
+// A report that the store would not take is tried again, and acknowledged then.
+func TestStoreRefuses(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.layer.keepFail = errors.New("too many requests wait")
+	acked := b.reports(h, usage(1, 0, 10, 20, api.UsagePerio))
+	testkit.ErrorIf(t, *acked, "acknowledged")
+	b.layer.keepFail = nil
+	b.pass(2 * time.Second)
+	testkit.ErrorIf(t, !*acked, "not acknowledged")
+}
