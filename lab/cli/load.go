@@ -55,7 +55,7 @@ func loadCommand(e *env) *cobra.Command {
 	f.DurationVar(&opt.T1, "t1", time.Second, "time until an unanswered request is repeated")
 	f.IntVar(&opt.N1, "n1", 3, "repetitions of a request")
 	f.StringVar(&opt.Access, "access-instance", "access", "network instance of the access side")
-	f.StringVar(&opt.Core, "core-instance", "core", "network instance of the core side")
+	f.StringVar(&opt.Core, "core", "core", "network instance of the core side")
 	f.StringVar(&ue, "first-ue", "10.45.0.1", "IPv4 address of the first UE; the others follow")
 	f.StringVar(&far, "access-peer", "192.0.2.1", "IPv4 address that downlink packets are tunnelled to")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
