@@ -81,6 +81,8 @@ static int check(const char *key, const struct api_port *want)
 		return object_error(EINVAL, "port %s has a text without end or no driver", key);
 	if (want->role != API_ROLE_ACCESS && want->role != API_ROLE_CORE)
 		return object_error(EINVAL, "port %s has role %u, must be access or core", key, want->role);
+	if (want->sign_in > (want->role == API_ROLE_ACCESS ? API_SIGN_IN_PACKET : 0))
+		return object_error(EINVAL, "port %s has sign_in %u, which its role has not", key, want->sign_in);
 	if (want->mtu < MTU_MIN || want->mtu > MTU_MAX)
 		return object_error(EINVAL, "port %s has mtu %u, must be %d..%d", key, want->mtu, MTU_MIN, MTU_MAX);
 	if (want->members > API_MAX_MEMBERS)

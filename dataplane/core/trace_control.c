@@ -15,6 +15,7 @@
 static struct {
 	struct trace *trace[API_MAX_TRACES]; // running, or ended and not polled yet
 	uint32_t sequence;
+	uint32_t next; // place to be tried, modulo API_MAX_TRACES
 	uint32_t running; // bits
 	int armed;
 	const struct trace_stage *stages;
@@ -362,13 +363,16 @@ static int withdraw(const struct trace *tr)
 	return trace_chooser->withdraw(tr->filter);
 }
 
+// Not that of the trace before: packets that it followed, and that still wait somewhere, have its mark.
 static uint32_t free_place(void)
 {
-	uint32_t k = 0;
+	for (uint32_t n = 0; n < API_MAX_TRACES; n++) {
+		uint32_t k = control.next++ % API_MAX_TRACES;
 
-	while (k < API_MAX_TRACES && control.trace[k] != NULL)
-		k++;
-	return k;
+		if (control.trace[k] == NULL)
+			return k;
+	}
+	return API_MAX_TRACES;
 }
 
 int trace_begin(const struct trace_order *o, struct api_trace_state *to)

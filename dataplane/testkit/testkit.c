@@ -171,6 +171,24 @@ struct api_address kit_address(const char *text)
 	return a;
 }
 
+struct api_nat kit_nat(const char *inside, const char *outside)
+{
+	struct api_nat n = {.mode = API_NAT_BLOCKS,
+		.inside = 1,
+		.addresses = 1,
+		.port = {1024, 65535},
+		.block = 64,
+		.blocks = 4,
+		.udp = 300,
+		.tcp = 7440,
+		.tcp_transitory = 240,
+		.icmp = 60};
+
+	n.inside_prefix[0] = kit_address(inside);
+	n.address[0] = kit_address(outside);
+	return n;
+}
+
 void kit_port(const char *name, uint32_t role)
 {
 	struct api_port p = {.role = role, .mtu = 1500};

@@ -42,7 +42,13 @@ static int to_us(const struct port *p, const uint8_t *mac)
 	return memcmp(mac, p->mac.addr_bytes, 6) == 0;
 }
 
-static int is_session(struct rte_mbuf *m, const struct endpoint_view *e);
+// Row B4: the right session id from the wrong MAC or tags is nobody's.
+static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
+{
+	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
+
+	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
+}
 
 // What does not go to the firewall: control protocols, and addresses that nobody may use.
 static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsigned martian, const uint8_t *ip)
@@ -91,14 +97,6 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 		(ip_is_discovery(ip, &info) || host_protocol_of(ip, &info) != HOST_NONE))
 		return unusual(m, &info, 0, ip);
 	return EDGE_LOOKUP;
-}
-
-// Row B4: the right session id from the wrong MAC or tags is nobody's.
-static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
-{
-	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
-
-	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
 }
 
 static int is_lcp_echo(const struct rte_mbuf *m, uint32_t at)

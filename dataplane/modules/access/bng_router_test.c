@@ -267,21 +267,10 @@ static void reverse_path(void **state)
 // Both ways through address translation, on the fast path too; home to home is not translated.
 static void translated(void **state)
 {
-	struct api_nat nat = {.mode = API_NAT_BLOCKS,
-		.inside = 1,
-		.addresses = 1,
-		.port = {1024, 65535},
-		.block = 64,
-		.blocks = 4,
-		.udp = 300,
-		.tcp = 7200,
-		.tcp_transitory = 240,
-		.icmp = 60};
+	struct api_nat nat = kit_nat("100.64.0.0/16", "192.0.2.77/32");
 	static struct frame in, out;
 
 	put_both();
-	nat.inside_prefix[0] = kit_address("100.64.0.0/16");
-	nat.address[0] = kit_address("192.0.2.77/32");
 	kit_begin();
 	kit_put(API_NAT, "internet", &nat, sizeof(nat));
 	if (kit_commit() != 0)

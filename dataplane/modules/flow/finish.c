@@ -16,8 +16,7 @@
 // ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
 
 // Those whose own place another key has, a quarter of them in a table as full as it may be: their other lines come
-// beside
-// one another, not one after the other.
+// beside one another, not one after the other.
 static __rte_noinline void find_displaced(
 	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
 {

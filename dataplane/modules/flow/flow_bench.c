@@ -124,19 +124,8 @@ static void turn_round(struct frame *f)
 
 static void put_nat(void)
 {
-	struct api_nat n = {.mode = API_NAT_BLOCKS,
-		.inside = 1,
-		.addresses = 1,
-		.port = {1024, 65535},
-		.block = 64,
-		.blocks = 4,
-		.udp = 300,
-		.tcp = 7440,
-		.tcp_transitory = 240,
-		.icmp = 60};
+	struct api_nat n = kit_nat("10.45.0.0/16", "203.0.113.4/31");
 
-	n.inside_prefix[0] = kit_address("10.45.0.0/16");
-	n.address[0] = kit_address("203.0.113.4/31");
 	kit_begin();
 	kit_put(API_NAT, "core", &n, sizeof(n));
 	commit();

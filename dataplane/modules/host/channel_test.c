@@ -436,15 +436,26 @@ static void sessions_that_go_nowhere_are_forgotten(void **state)
 
 // ---- first sign of life ---------------------------------------------------------------------------------------------
 
-static void put_port(uint32_t sign_in)
+static int try_port(const char *name, uint32_t sign_in)
 {
 	uint32_t length;
-	struct api_port p = *(const struct api_port *)object_find(API_PORT, "access", &length);
+	struct api_port p = *(const struct api_port *)object_find(API_PORT, name, &length);
 
 	p.sign_in = sign_in;
 	kit_begin();
-	kit_put(API_PORT, "access", &p, sizeof(p));
-	assert_int_equal(kit_commit(), 0);
+	kit_put(API_PORT, name, &p, sizeof(p));
+	return kit_commit();
+}
+
+static void put_port(uint32_t sign_in)
+{
+	assert_int_equal(try_port("access", sign_in), 0);
+}
+
+static void sign_in_is_of_access_ports(void **state)
+{
+	assert_int_equal(try_port("core", API_SIGN_IN_PACKET), EINVAL);
+	assert_int_equal(try_port("access", API_SIGN_IN_PACKET << 1), EINVAL);
 }
 
 static void send_signs_of_life(uint16_t s, uint16_t c)
@@ -582,6 +593,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(sessions_begin_with_pads, open_channel, check),
 		cmocka_unit_test_setup_teardown(sessions_that_go_nowhere_are_forgotten, open_channel, check),
+		cmocka_unit_test_setup_teardown(sign_in_is_of_access_ports, open_channel, check),
 		cmocka_unit_test_setup_teardown(first_packets_come_up, open_channel, check),
 		cmocka_unit_test_setup_teardown(answers_go_down, open_channel, check),
 		cmocka_unit_test_setup_teardown(impossible_frames_stay_here, open_channel, check),

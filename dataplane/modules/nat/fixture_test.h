@@ -16,19 +16,11 @@ struct external {
 
 static inline struct api_nat nat_body(void)
 {
-	struct api_nat n = {.mode = API_NAT_BLOCKS,
-		.inside = 1,
-		.addresses = 1,
-		.port = {1024, 1024 + 8 * 16 - 1},
-		.block = 16,
-		.blocks = 2,
-		.udp = 300,
-		.tcp = 7440,
-		.tcp_transitory = 240,
-		.icmp = 60};
+	struct api_nat n = kit_nat("10.45.0.0/16", OUTSIDE "/31");
 
-	n.inside_prefix[0] = kit_address("10.45.0.0/16");
-	n.address[0] = kit_address(OUTSIDE "/31");
+	n.port[1] = 1024 + 8 * 16 - 1;
+	n.block = 16;
+	n.blocks = 2;
 	return n;
 }
 

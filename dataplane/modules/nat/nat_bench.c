@@ -44,24 +44,13 @@ static struct nat_user user_of(uint32_t i)
 
 static void measure(uint32_t subscribers)
 {
-	struct api_nat want = {.mode = API_NAT_BLOCKS,
-		.inside = 1,
-		.addresses = 1,
-		.port = {1024, 65535},
-		.block = 64,
-		.blocks = 4,
-		.udp = 300,
-		.tcp = 7440,
-		.tcp_transitory = 240,
-		.icmp = 60};
+	struct api_nat want = kit_nat("10.0.0.0/8", "203.0.113.0/28");
 	uint32_t mappings = subscribers * PORTS, *slot = calloc(mappings, sizeof(*slot)), failed = 0;
 	uint16_t *epoch = calloc(subscribers, sizeof(*epoch));
 	static struct frame f;
 	struct nat_user user[VECTOR];
 	struct nat_packet p;
 
-	want.inside_prefix[0] = kit_address("10.0.0.0/8");
-	want.address[0] = kit_address("203.0.113.0/28");
 	struct nat_table *t = nat_table_create(&want, 1, subscribers);
 	if (slot == NULL || epoch == NULL || t == NULL)
 		exit(1);

@@ -4,6 +4,7 @@
 #define RULE_SESSION_H
 
 #include "isthmus_api.h"
+#include <stddef.h>
 #include <stdint.h>
 
 struct rule;

@@ -65,8 +65,8 @@ struct session_tables {
 	struct session **session; // by index
 	const struct ue_lengths *lengths; // never NULL after start
 	uint32_t home_era; // entries of 5-tuples to wireline subscribers are of one (flow/tuple.h); workers read it
-	uint32_t
-		homes[256]; // by instance: keys of UE addresses whose packets go to a traffic endpoint; workers read it
+	// By instance: keys of UE addresses whose packets go to a traffic endpoint; workers read it.
+	uint32_t homes[256];
 	uint32_t capacity, count;
 	struct index_pool indices, rules, states;
 };

@@ -88,6 +88,24 @@ static void test_keys(void **unused)
 	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.0/25", route), 0);
 }
 
+// A flow that the fast path knows, and a new one.
+static void put_flows(struct frame *known, struct frame *new)
+{
+	put_session_of(0, 1);
+	uplink(known, 0x100, UE4);
+	put_udp(new, 5001);
+	for (int i = 0; i < 3; i++)
+		send_frame("ran", known);
+}
+
+static void send_ten(struct frame *known, struct frame *new)
+{
+	for (int i = 0; i < 20; i++) {
+		send_frame("ran", i % 2 ? new : known);
+		assert_int_equal(kit_count("internet"), 1);
+	}
+}
+
 // Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
 // again behind it.
 static void test_several(void **unused)
@@ -95,19 +113,10 @@ static void test_several(void **unused)
 	struct trace_order *o = order(API_TRACE_STEPS);
 	struct frame f, new;
 
-	put_session_of(0, 1);
-	uplink(&f, 0x100, UE4);
-	put_udp(&new, 5001);
-	for (int i = 0; i < 3; i++)
-		send_frame("ran", &f);
+	put_flows(&f, &new);
 	key_of_ue(o);
 	begin(o);
-	for (int i = 0; i < 10; i++) {
-		send_frame("ran", &f);
-		assert_int_equal(kit_count("internet"), 1);
-		send_frame("ran", &new);
-		assert_int_equal(kit_count("internet"), 1);
-	}
+	send_ten(&f, &new);
 	poll_it(1);
 	assert_int_equal(state.packets, 20);
 	send_frame("ran", &f);
@@ -128,21 +137,12 @@ static void test_filtered(void **unused)
 	struct trace_order *o = order(API_TRACE_STEPS);
 	struct frame f, new;
 
-	put_session_of(0, 1);
-	uplink(&f, 0x100, UE4);
-	put_udp(&new, 5001);
-	for (int i = 0; i < 3; i++)
-		send_frame("ran", &f);
+	put_flows(&f, &new);
 	key_of_ue(o);
 	o->want.packet_code = RTE_DIM(port);
 	memcpy(o->packet, port, sizeof(port));
 	begin(o);
-	for (int i = 0; i < 10; i++) {
-		send_frame("ran", &f);
-		assert_int_equal(kit_count("internet"), 1);
-		send_frame("ran", &new);
-		assert_int_equal(kit_count("internet"), 1);
-	}
+	send_ten(&f, &new);
 	poll_it(1);
 	assert_int_equal(state.packets, 10);
 	assert_non_null(row_of("flow-input", API_TRACE_ENTERED));
@@ -234,6 +234,27 @@ static void test_both(void **unused)
 	assert_int_equal(rows[0].what, API_TRACE_ENTERED);
 	assert_string_equal(rows[0].node, "flow-input");
 	assert_int_equal(rows[0].packet, number);
+}
+
+// What one trace followed and what still waits when it has ended is not the next one's.
+static void test_waits(void **unused)
+{
+	struct frame down;
+
+	downlink(&down);
+	downlink_action = API_FAR_BUFFER;
+	put_session(0);
+	begin(order(API_TRACE_STEPS));
+	send_frame("internet", &down);
+	poll_it(1);
+	assert_int_equal(state.packets, 1);
+	begin(order(API_TRACE_STEPS));
+	downlink_action = API_FAR_FORWARD;
+	put_session(0);
+	kit_advance(1000);
+	assert_int_equal(kit_count("ran"), 1);
+	poll_it(1);
+	assert_int_equal(count, 0);
 }
 
 // What the fast path leaves by itself, in front of a traced packet of the same vector, stays in front of it.
@@ -506,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_both),
+		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_bounded),

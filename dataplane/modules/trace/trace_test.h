@@ -83,6 +83,8 @@ static inline void downlink(struct frame *f)
 	link_layer(f, "internet", 1);
 }
 
+static uint8_t downlink_action = API_FAR_FORWARD;
+
 // A second PDR for one remote port makes the fast path know the session's flows, and not its key.
 static inline void put_session_of(uint8_t gates, int several)
 {
@@ -94,7 +96,7 @@ static inline void put_session_of(uint8_t gates, int several)
 	up->match |= API_PDR_UE_IP;
 	kit_far_ip(&k, 1, API_FROM_CORE, "core");
 	struct api_pdr *down = kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
-	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200)->action = downlink_action;
 	struct api_qer *q = kit_qer(&k, 1, 9);
 	q->gate_uplink = gates;
 	kit_pdr_qer(up, 1);
@@ -135,7 +137,10 @@ static inline uint64_t urr_bytes(void)
 
 static inline int setup(void **unused)
 {
-	fixture_start(NULL);
+	struct api_engine e = kit_engine();
+
+	e.max_buffered = 64;
+	fixture_start(&e);
 	put_session(0);
 	return 0;
 }
