@@ -261,11 +261,28 @@ func (q *queue) take() (*record, *radius.Client) {
 			delete(q.lines, l.session) // its only record was dropped for want of room
 			continue
 		}
+		if l.records[0].kind == Off && q.older(l.records[0].id) {
+			q.ready = append(q.ready, l)
+			if len(q.ready) == 1 {
+				return nil, nil // the last answer sends it
+			}
+			continue
+		}
 		if !l.flying {
 			return q.send(l), q.client
 		}
 	}
 	return nil, nil
+}
+
+// older tells whether a record of a session is before one: Accounting-Off overtakes none.
+func (q *queue) older(id uint64) bool {
+	for _, l := range q.lines {
+		if l.session != "" && len(l.records) > 0 && l.records[0].id < id {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *queue) send(l *line) *record {

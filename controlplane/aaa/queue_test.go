@@ -240,3 +240,16 @@ func BenchmarkAccount(b *testing.B) {
 		testkit.Must(b, a.Account(r))
 	}
 }
+
+// Accounting-Off ends all sessions at the server: no Stop comes behind it.
+func TestOffIsLast(t *testing.T) {
+	k := newTaker(t, true)
+	a := aaaOf(t, k.yaml(1000, 100_000), Options{})
+	account(t, a, "s1", Start, Stop)
+	account(t, a, "s2", Start, Stop)
+	account(t, a, "", Off)
+	k.set(false)
+	testkit.Until(t, "all sent", func() bool { return a.State().Queue.Sent == 5 })
+	got := k.list()
+	testkit.ErrorIf(t, len(got) != 5 || !strings.HasSuffix(got[4], " off"), "%q", got)
+}

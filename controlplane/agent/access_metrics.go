@@ -21,6 +21,12 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 			m.PoolUsed = append(m.PoolUsed, one(r.Used, r.Name))
 			m.PoolSize = append(m.PoolSize, one(r.Size, r.Name))
 		}
+		for _, n := range s.pppoe.Counts() {
+			m.Protocol = append(m.Protocol, one(n.Value, "pppoe", n.Name))
+		}
+		for _, n := range s.dhcp.Counts() {
+			m.Protocol = append(m.Protocol, one(n.Value, "dhcp", n.Name))
+		}
 	})
 	if err != nil {
 		return &metrics.SignIns{} // Ask may still write the other one
@@ -41,6 +47,16 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 		one(c.NotServed, "not-served"))
 	state := s.aaa.State()
 	m.AccountingWaiting = append(m.AccountingWaiting, one(uint64(state.Queue.Waiting)))
+	q, d := &state.Queue, &state.Changes
+	m.AccountingDropped = append(m.AccountingDropped, one(q.DroppedStarts, "start"),
+		one(q.DroppedInterims, "interim"), one(q.DroppedStops, "stop"), one(q.Refused, "refused"))
+	m.Changes = append(m.Changes, one(d.ACKs, "ack"), one(d.NAKs, "nak"), one(d.Duplicates, "duplicate"),
+		one(d.Unlisted, "unlisted"), one(d.RateLimited, "rate-limited"), one(d.Malformed, "malformed"),
+		one(d.UnexpectedCode, "code"), one(d.WrongAuthenticator, "authenticator"),
+		one(d.WrongSignature, "signature"), one(d.Replayed, "replayed"))
+	for name, n := range state.Ignored {
+		m.Ignored = append(m.Ignored, one(n, name))
+	}
 	servers := func(use string, list []radius.ServerState) {
 		for i := range list {
 			r := &list[i]

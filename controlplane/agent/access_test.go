@@ -75,6 +75,8 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].State != "away" || rows[0].Attempts[0].Why == "", "%+v", rows)
 	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
 		a.Snapshot(t.Context()).SignIns)
+	f := a.Snapshot(t.Context()).SignIns
+	testkit.ErrorIf(t, len(f.Protocol) == 0 || len(f.Changes) == 0 || len(f.AccountingDropped) == 0, "%+v", f)
 
 	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=nobody"), "no subscriber"),
 		"nobody is cleared")

@@ -154,3 +154,27 @@ func (k *checker) reservations(p *AddressPool) {
 		once(k, r.At, "", owners, owner, "the same subscriber has one in line %d")
 	}
 }
+
+// givenByPools refuses subscribers of the file whose addresses a pool of the same VRF may give to somebody else.
+func (k *checker) givenByPools() {
+	for i := range k.Pools {
+		p := &k.Pools[i]
+		if in := k.instances[p.Instance]; in != nil && k.vrfOf(in) != "" {
+			continue
+		}
+		for j := range k.Subscribers {
+			h := &k.Subscribers[j]
+			switch {
+			case p.Prefix.Contains(h.IPv4) && !p.excludes(h.IPv4):
+				k.fail(p.At, "prefix", "%s holds %s of subscriber %q, line %d: exclude it", p.Prefix, h.IPv4, h.Name,
+					h.From.Line("ipv4"))
+			case h.IPv6.IsValid() && p.Prefix.Overlaps(h.IPv6) && !p.excludes(h.IPv6.Addr()):
+				k.fail(p.At, "prefix", "%s overlaps %s of subscriber %q, line %d: exclude it", p.Prefix, h.IPv6,
+					h.Name, h.From.Line("ipv6"))
+			default:
+				continue
+			}
+			break // of a range of thousands, the first
+		}
+	}
+}

@@ -91,3 +91,18 @@ func TestAccessDHCP(t *testing.T) {
 		testkit.ErrorIf(t, wrong, "%q, want %q", have, want)
 	}
 }
+
+func TestPoolsGiveNobodysAddress(t *testing.T) {
+	for _, r := range []struct{ pool, want string }{
+		{`prefix: 10.1.0.0/24`, `pools[0].prefix: 10.1.0.0/24 holds 10.1.0.4 of subscriber "home`},
+		{`prefix: 10.1.0.0/24, excluded: [10.1.0.4-10.1.0.5]`, ""},
+		{`prefix: "2001:db8::/40"`, `2001:db8::/40 overlaps 2001:db8:0:7::/64 of subscriber "home`},
+		{`prefix: 10.2.0.0/24`, ""},
+	} {
+		file := subscriberOf("name: home, count: 2, ipv4: 10.1.0.4, ipv6: '2001:db8:0:7::/64'") +
+			"pools: [{name: p, " + r.pool + "}]\n"
+		_, err := Parse("x.yaml", []byte(file))
+		testkit.ErrorIf(t, (err == nil) != (r.want == "") || err != nil && !strings.Contains(err.Error(), r.want),
+			"%s: %v, want %q", r.pool, err, r.want)
+	}
+}

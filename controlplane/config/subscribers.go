@@ -57,6 +57,7 @@ func (k *checker) subscribers() {
 	k.uniqueEndpoints()
 	k.uniqueTEIDs()
 	k.uniqueAddresses()
+	k.givenByPools()
 }
 
 // ownRules: each direction has its bound.

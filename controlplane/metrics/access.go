@@ -20,11 +20,12 @@ type RoundTrips struct {
 
 // SignIns are the figures of subscribers who sign in.
 type SignIns struct {
-	On, Failures, Ended, Frames  []Labelled
-	PoolUsed, PoolSize, Requests []Labelled
-	SignedIn, Waiting, Running   []Labelled
-	AccountingWaiting            []Labelled
-	RoundTrips                   []RoundTrips
+	On, Failures, Ended, Frames                   []Labelled
+	PoolUsed, PoolSize, Requests                  []Labelled
+	SignedIn, Waiting, Running                    []Labelled
+	AccountingWaiting                             []Labelled
+	AccountingDropped, Protocol, Changes, Ignored []Labelled
+	RoundTrips                                    []RoundTrips
 }
 
 func labelled(name, help string, labels ...string) family[Labelled] {
@@ -64,6 +65,16 @@ var (
 			func(s *SignIns) []Labelled { return s.Requests }},
 		{labelledGauge("accounting_records_waiting", "Records of accounting that no server has taken yet."),
 			func(s *SignIns) []Labelled { return s.AccountingWaiting }},
+		{labelled("accounting_records_dropped_total",
+			"Records of accounting that were lost: by kind for want of room, or refused by all servers.", "what"),
+			func(s *SignIns) []Labelled { return s.AccountingDropped }},
+		{labelled("signin_protocol_events_total", "What PPPoE and DHCP servers sent, served and dropped.",
+			"protocol", "what"),
+			func(s *SignIns) []Labelled { return s.Protocol }},
+		{labelled("radius_dynamic_requests_total", "CoA and Disconnect requests, by what became of them.", "outcome"),
+			func(s *SignIns) []Labelled { return s.Changes }},
+		{labelled("radius_ignored_attributes_total", "Attributes of RADIUS answers that nobody reads.", "attribute"),
+			func(s *SignIns) []Labelled { return s.Ignored }},
 	}
 	roundTrips = prometheus.NewDesc("isthmus_radius_round_trip_seconds",
 		"From the first sending of a request to its answer.",

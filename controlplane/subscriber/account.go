@@ -72,14 +72,17 @@ func (s *Subscriber) count(u *api.Usage) bool {
 // usageTime is how long the report of a period, or the last one, may be late.
 const usageTime = 2 * time.Second
 
+// owed is how many reports are to come still.
+func (s *Subscriber) owed() int { return len(s.seen[0].owed) + len(s.seen[1].owed) }
+
 // whenCounted calls fn when no report is owed, or will not come any more.
 func (s *Subscriber) whenCounted(fn func()) {
-	if len(s.seen[0].owed)+len(s.seen[1].owed) == 0 {
+	if s.owed() == 0 {
 		fn()
 		return
 	}
 	s.lost = s.loop.timers.add(s.loop.opt.Now().Add(usageTime), func() {
-		s.loop.stats.reportsLost += uint64(len(s.seen[0].owed) + len(s.seen[1].owed))
+		s.loop.stats.reportsLost += uint64(s.owed())
 		s.seen[0].owed, s.seen[1].owed = nil, nil
 		fn()
 	})
@@ -110,7 +113,7 @@ func (s *Subscriber) bootIs(id uint64) {
 	if s.boot == id {
 		return
 	}
-	s.loop.stats.reportsLost += uint64(len(s.seen[0].owed) + len(s.seen[1].owed))
+	s.loop.stats.reportsLost += uint64(s.owed())
 	s.seen, s.boot = [2]seen{}, id
 	switch {
 	case !s.put || s.ending:
@@ -203,7 +206,7 @@ func (s *Subscriber) usage(u *api.Usage, done func()) {
 		return
 	}
 	s.acks = append(s.acks, done)
-	if s.lost != nil && len(s.seen[0].owed)+len(s.seen[1].owed) == 0 { // the last of a session that has ended
+	if s.lost != nil && s.owed() == 0 { // the last of a session that has ended
 		timer := s.lost
 		fn := timer.fn
 		timer.Stop()
@@ -219,7 +222,7 @@ func (s *Subscriber) usage(u *api.Usage, done func()) {
 	case u.URR == allURR && u.Triggers&api.UsagePerio != 0:
 		s.interim.Stop() // IPv6's part comes in the same step
 		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(linkedTime), func() {
-			s.account(interimRecord, 0)
+			s.account(aaa.Interim, 0)
 			s.expectUsage()
 		})
 	}
@@ -235,7 +238,7 @@ func (s *Subscriber) expectUsage() {
 	s.interim = nil
 	if s.plan.Interim > 0 && !s.ending {
 		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(s.plan.Interim+usageTime), func() {
-			s.account(interimRecord, 0)
+			s.account(aaa.Interim, 0)
 			s.expectUsage()
 		})
 	}
@@ -260,7 +263,7 @@ func (s *Subscriber) exhausted() {
 				s.end(access.NASError)
 				return
 			}
-			s.account(interimRecord, 0)
+			s.account(aaa.Interim, 0)
 			if s.client != nil {
 				s.client.Replanned()
 			}
@@ -268,20 +271,12 @@ func (s *Subscriber) exhausted() {
 	})
 }
 
-type recordKind = aaa.Kind
-
-const (
-	startRecord   = aaa.Start
-	interimRecord = aaa.Interim
-	stopRecord    = aaa.Stop
-)
-
-func (s *Subscriber) account(kind recordKind, cause access.Cause) {
+func (s *Subscriber) account(kind aaa.Kind, cause access.Cause) {
 	s.accountAt(kind, cause, s.loop.opt.Now())
 }
 
 // accountAt tells accounting.
-func (s *Subscriber) accountAt(kind recordKind, cause access.Cause, at time.Time) {
+func (s *Subscriber) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) {
 	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: &s.request,
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
 		V6:    s.used[1].record(),

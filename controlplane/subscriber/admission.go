@@ -64,7 +64,9 @@ func (a *admission) advance() {
 			}
 			return
 		default:
-			a.tokens--
+			if limits.Rate > 0 {
+				a.tokens--
+			}
 			a.running++
 			a.queue[0], a.queue = nil, a.queue[1:]
 			t.authenticate()

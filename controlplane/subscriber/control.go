@@ -203,7 +203,7 @@ func (s *Subscriber) change(said, plan access.Plan, done func(error)) {
 			s.base, s.dirty = s.used[0].volume(), true
 		}
 		s.watch()
-		s.account(interimRecord, 0)
+		s.account(aaa.Interim, 0)
 		if s.client != nil {
 			s.client.Replanned()
 		}

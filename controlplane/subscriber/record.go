@@ -168,7 +168,7 @@ func (l *Loop) restore(from *session.LineRecord) error {
 func (l *Loop) discard(seid uint64) {
 	l.opt.Sessions.DropLine(seid, nil, func(_ []api.Usage, err error) {
 		if err != nil {
-			l.Post(func() { l.timers.add(l.opt.Now().Add(time.Second), func() { l.discard(seid) }) })
+			l.Post(func() { l.After(time.Second, func() { l.discard(seid) }) })
 		}
 	})
 }

@@ -38,7 +38,7 @@ func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Sessi
 	t.seid = l.freshSEID()
 	t.id = sessionID(t.seid)
 	if l.draining {
-		t.refuse("draining", &access.Verdict{Silent: true, Why: "the gateway is being shut down"})
+		t.refuse("draining", goingDown)
 	} else {
 		l.admission.enter(t)
 	}
@@ -51,6 +51,8 @@ func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Sessi
 		}
 	}
 }
+
+var goingDown = &access.Verdict{Silent: true, Why: "the gateway is being shut down"}
 
 // freshSEID makes one that nobody has; the session layer makes sure.
 func (l *Loop) freshSEID() uint64 {
@@ -115,6 +117,9 @@ func (t *attempt) authenticate() {
 func (t *attempt) decided(v *access.Verdict) {
 	l := t.loop
 	switch {
+	case l.draining:
+		t.refuse("draining", goingDown)
+		return
 	case v.Accept:
 	case v.Silent:
 		t.refuse("no answer", v)

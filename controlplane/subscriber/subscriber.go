@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/lease"
 )
@@ -131,7 +132,7 @@ func (s *Subscriber) write() {
 				s.busy = false
 				if err != nil {
 					s.acks, s.dirty = append(acks, s.acks...), true
-					l.timers.add(l.opt.Now().Add(time.Second), s.next)
+					l.After(time.Second, s.next)
 					return
 				}
 				s.stored(acks)
@@ -282,7 +283,7 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 			s.loop.Post(func() { done(errEnded) })
 			return
 		}
-		before := [3]any{s.families, s.mtu, s.alive}
+		families, formerMTU, formerAlive := s.families, s.mtu, s.alive
 		s.families, s.mtu, s.alive = f, mtu, alive
 		if s.up.IsZero() {
 			s.up = s.loop.opt.Now()
@@ -298,13 +299,12 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 					"session", s.id, "error", err)
 				s.loop.noteAttempt(&s.request, s.user, "the session is refused: "+err.Error())
 			case err != nil:
-				s.families, s.mtu = before[0].(access.Families), before[1].(uint16)
-				s.alive = before[2].(access.KeepAlive)
+				s.families, s.mtu, s.alive = families, formerMTU, formerAlive
 			case fresh:
 				s.loop.opt.Measures.SignIn(phaseSession, s.loop.opt.Now().Sub(asked))
 				s.cameUp()
 			default:
-				s.account(interimRecord, 0)
+				s.account(aaa.Interim, 0)
 			}
 			done(err)
 		})
@@ -317,7 +317,7 @@ func (s *Subscriber) cameUp() {
 	l.stats.signedIn++
 	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.began))
 	s.watch()
-	s.account(startRecord, 0)
+	s.account(aaa.Start, 0)
 	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", LineText(&s.request.Line), "ipv4",
 		addrText(s.addresses.IPv4),
 		"ipv6", prefixText(s.addresses.IPv6), "profile", s.plan.Profile)
@@ -391,8 +391,7 @@ func (s *Subscriber) drop(cause access.Cause) {
 				s.busy = false
 				if err != nil { // the session layer is full: it is tried again
 					s.acks = append(acks, s.acks...)
-					l.timers.add(l.opt.Now().Add(time.Second),
-						func() { s.do(func() { s.drop(cause) }) })
+					l.After(time.Second, func() { s.do(func() { s.drop(cause) }) })
 					return
 				}
 				s.put = false
@@ -414,14 +413,14 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	l := s.loop
 	s.stored(s.acks)
 	s.acks = nil
-	s.accountAt(stopRecord, cause, ended)
+	s.accountAt(aaa.Stop, cause, ended)
 	l.by.forget(s)
 	l.stats.ended[cause]++
 	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line",
 		LineText(&s.request.Line),
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
 		s.used[0].bytes[1])
-	l.timers.add(l.opt.Now().Add(keepStopped), func() { l.removeRecord(s.seid) })
+	l.After(keepStopped, func() { l.removeRecord(s.seid) })
 }
 
 // removeRecord has the store forget a session.
@@ -431,7 +430,7 @@ func (l *Loop) removeRecord(seid uint64) {
 			l.Post(func() {
 				l.window.leave()
 				if err != nil {
-					l.timers.add(l.opt.Now().Add(time.Second), func() { l.removeRecord(seid) })
+					l.After(time.Second, func() { l.removeRecord(seid) })
 				}
 			})
 		})

@@ -289,11 +289,28 @@ func TestFindsAndDrains(t *testing.T) {
 			rows)
 	}
 	testkit.ErrorIf(t, len(b.Rows("nobody")) != 0 || len(b.Rows("")) != 2, "%+v", b.Rows(""))
+	b.judge.hold = true
+	asked := b.signIn(request("asked", 4))
 	testkit.Equal(t, b.Drain(), 2, "ended")
 	late := b.signIn(request("late", 3))
+	b.judge.late[0]()
 	b.pass(time.Minute)
-	testkit.ErrorIf(t, !late.verdict.Silent || b.judge.last().Kind != aaa.Off || len(b.layer.sessions) != 0,
-		"%+v", b.judge.last())
+	testkit.ErrorIf(t, !late.verdict.Silent || !asked.verdict.Silent || b.judge.last().Kind != aaa.Off ||
+		len(b.layer.sessions) != 0, "%+v", b.judge.last())
+}
+
+// Who signs in while there is no limit owes nothing to a limit that comes later.
+func TestRateThatComesLater(t *testing.T) {
+	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 10, 0 })
+	b.signIn(request("first", 0))
+	b.set.Limits.Rate = 0
+	for i := range 40 {
+		b.signIn(request(fmt.Sprint("u", i), byte(i+1)))
+	}
+	b.set.Limits.Rate = 10
+	b.pass(time.Second)
+	h := b.signIn(request("late", 99))
+	testkit.ErrorIf(t, h.session == nil, "%+v", h.verdict)
 }
 
 func TestFramesGoWhereTheyAreServed(t *testing.T) {
