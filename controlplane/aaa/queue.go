@@ -208,9 +208,13 @@ func (q *queue) drop(l *line, i int) {
 	q.remove(l, i)
 	if len(l.records) == 0 {
 		delete(q.lines, l.session)
-		if at := slices.Index(q.ready, l); at >= 0 {
-			q.ready = slices.Delete(q.ready, at, at+1)
-		}
+		q.unready(l)
+	}
+}
+
+func (q *queue) unready(l *line) {
+	if at := slices.Index(q.ready, l); at >= 0 {
+		q.ready = slices.Delete(q.ready, at, at+1)
 	}
 }
 
@@ -262,6 +266,7 @@ func (q *queue) take() (*record, *radius.Client) {
 		if on.flying || q.flying > 0 {
 			return nil, nil
 		}
+		q.unready(on)
 		return q.send(on), q.client
 	}
 	for len(q.ready) > 0 {
