@@ -9,9 +9,9 @@ PACKAGES=(
 	shellcheck jq git ca-certificates curl mandoc
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
-	iperf3 bind9-dnsutils frr isc-dhcp-client ppp # programs that the lab and its tests run
+	iperf3 bind9-dnsutils frr ppp # programs that the lab and its tests run
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
-	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # clients of the DHCP tests
+	isc-dhcp-client dhcpcd-base wide-dhcpv6-client kea-dhcp4-server # peers of the lab and the DHCP tests
 	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
@@ -95,13 +95,17 @@ apt_install() {
 	fi
 }
 
-# The lab and the tests run FRR and FreeRADIUS on their own; the packages would run them on this machine, now
-# (policy-rc.d denies it) and after each start (masked units).
+# The lab and the tests run these on their own; the packages would run them on this machine, now (policy-rc.d denies it)
+# and after each start (masked units).
+SERVICES=(frr freeradius kea-dhcp4-server wide-dhcpv6-client)
+
+# Masks the units of the packages among the arguments.
 # usage: without_services COMMAND...
 without_services() (
 	policy=/usr/sbin/policy-rc.d
 	mkdir -p /etc/systemd/system
-	for service in frr freeradius; do
+	for service in "${SERVICES[@]}"; do
+		[[ " $* " == *" $service "* ]] || continue
 		service=/etc/systemd/system/$service.service
 		[[ -e $service || -L $service ]] || ln -s /dev/null "$service"
 	done
@@ -125,10 +129,7 @@ install_packages() {
 		warn "this is not Debian 12; trying Debian 12's package names all the same"
 	fi
 	say "installing Debian packages (a minute or two): ${missing[*]}"
-	case " ${missing[*]} " in
-	*" frr "* | *" freeradius "*) without_services apt_install "${missing[@]}" ;;
-	*) apt_install "${missing[@]}" ;;
-	esac
+	without_services apt_install "${missing[@]}"
 }
 
 # Gets promtool, which checks the alerts, out of Debian's package: installed, that would start a server. Without it the

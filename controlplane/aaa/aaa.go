@@ -226,6 +226,11 @@ func refuse(r *access.Request, why string) *access.Verdict {
 	return v
 }
 
+// failure is the Failure packet's text (RFC 2759 §6): 691, not to be tried again on this connection.
+func failure(challenge []byte) string {
+	return fmt.Sprintf("E=691 R=0 C=%X V=3 M=Authentication failed", challenge)
+}
+
 // accept lets everybody in who does not want a proof of ours: MS-CHAPv2 is mutual, and we do not know the password.
 func (t *attempt) accept() *access.Verdict {
 	if t.r.Method == access.MSCHAPv2 {

@@ -104,7 +104,7 @@ func TestTshark(t *testing.T) {
 	six := sample(Interim, "s1")
 	six.Addresses.IPv6 = netip.MustParsePrefix("2001:db8::7/128")
 	var requests, records [][]byte
-	for _, r := range []*access.Request{with(pap("anna", "pw").Credentials), with(chap("anna", "pw").Credentials),
+	for _, r := range []*access.Request{with(pap("anna", "pw").Credentials), with(byCHAP("anna", "pw").Credentials),
 		with(exampleMSCHAP(t).Credentials), line} {
 		b, err := s.accessRequest(r, a.UserName(r), "s1").Encode(nil, []byte(sharedSecret), nil)
 		testkit.Must(t, err)
@@ -132,7 +132,7 @@ func TestTshark(t *testing.T) {
 func BenchmarkFreeRADIUS(b *testing.B) {
 	f := server(b, users, true)
 	a := aaaOf(b, f.yaml(", message_authenticator: anywhere, timeout_ms: 10000"), Options{})
-	r := with(chap("anna", "pw").Credentials)
+	r := with(byCHAP("anna", "pw").Credentials)
 	window := make(chan struct{}, 256)
 	for b.Loop() {
 		window <- struct{}{}

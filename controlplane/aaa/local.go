@@ -3,7 +3,6 @@
 package aaa
 
 import (
-	"crypto/md5"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
@@ -17,6 +16,7 @@ import (
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/ppp/chap"
 )
 
 // local is the method of users whom the configuration knows.
@@ -123,7 +123,7 @@ func checkPAP(u *config.User, password []byte) error {
 		ok = subtle.ConstantTimeCompare([]byte(u.Password), password) == 1
 	case u.NTHash != "":
 		want, _ := hex.DecodeString(string(u.NTHash)) // checked with the configuration
-		got := ntHash(string(password))
+		got := chap.NTHash(string(password))
 		ok = subtle.ConstantTimeCompare(want, got[:]) == 1
 	case strings.HasPrefix(string(u.Hash), "$argon2id$"):
 		h, err := parseArgon(string(u.Hash))
@@ -143,11 +143,8 @@ func checkCHAP(u *config.User, r *access.Request) error {
 	if u.Password == "" {
 		return unusable("CHAP")
 	}
-	h := md5.New() // RFC 1994 §4.1
-	h.Write([]byte{r.Identifier})
-	h.Write([]byte(u.Password))
-	h.Write(r.Challenge)
-	if len(r.Response) != md5.Size || subtle.ConstantTimeCompare(h.Sum(nil), r.Response) != 1 {
+	want := chap.MD5(r.Identifier, string(u.Password), r.Challenge)
+	if subtle.ConstantTimeCompare(want[:], r.Response) != 1 {
 		return errPassword
 	}
 	return nil
@@ -157,19 +154,23 @@ func checkMSCHAP(u *config.User, r *access.Request) (string, error) {
 	var hash [16]byte
 	switch {
 	case u.Password != "":
-		hash = ntHash(string(u.Password))
+		hash = chap.NTHash(string(u.Password))
 	case u.NTHash != "":
 		b, _ := hex.DecodeString(string(u.NTHash))
 		copy(hash[:], b)
 	default:
 		return "", unusable("MS-CHAPv2")
 	}
-	m := mschap{[]byte(r.User), r.Challenge, r.Response}
-	success, ok := m.verify(hash)
-	if !ok {
+	response, ok := chap.ParseResponse(r.Response)
+	if !ok || len(r.Challenge) != chap.ChallengeSize {
 		return "", errPassword
 	}
-	return success, nil
+	challenge, peer := [chap.ChallengeSize]byte(r.Challenge), &response.PeerChallenge
+	want := chap.NTResponse(&challenge, peer, r.User, hash)
+	if subtle.ConstantTimeCompare(want[:], response.NT[:]) != 1 {
+		return "", errPassword
+	}
+	return chap.AuthenticatorResponse(hash, &response.NT, &challenge, peer, r.User), nil
 }
 
 // argon is a hash in the form of the reference implementation: $argon2id$v=19$m=65536,t=3,p=1$salt$hash.

@@ -14,6 +14,7 @@ import (
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/ppp/chap"
 	"isthmus/controlplane/testkit"
 )
 
@@ -34,15 +35,17 @@ func exampleMSCHAP(t testing.TB) *access.Request {
 }
 
 func TestMSCHAPVector(t *testing.T) {
-	hash := ntHash("clientPass")
-	testkit.Equal(t, hex.EncodeToString(hash[:]), "44ebba8d5312b8d611474411f56989ae", "NT hash")
-	r := exampleMSCHAP(t)
-	m := mschap{[]byte("User"), r.Challenge, r.Response}
-	success, ok := m.verify(hash)
-	testkit.Equal(t, success, "S=407A5589115FD0D6209F510FE9C04566932CDA56", "success")
-	testkit.ErrorIf(t, !ok, "refused")
-	_, ok = (&mschap{[]byte(`DOMAIN\User`), r.Challenge, r.Response}).verify(hash)
-	testkit.ErrorIf(t, !ok, "refused with a domain")
+	u := &config.User{Password: "clientPass"}
+	for _, name := range []string{"User", `DOMAIN\User`} {
+		r := exampleMSCHAP(t)
+		r.User = name
+		success, err := checkMSCHAP(u, r)
+		testkit.Must(t, err)
+		testkit.Equal(t, success, "S=407A5589115FD0D6209F510FE9C04566932CDA56", "success")
+		r.Challenge = r.Challenge[1:]
+		_, err = checkMSCHAP(u, r)
+		testkit.ErrorIf(t, err == nil, "a challenge of 15 octets is taken")
+	}
 }
 
 func aaaOf(t testing.TB, yaml string, o Options) *AAA {
@@ -67,7 +70,7 @@ func pap(user, password string) *access.Request {
 		Password: []byte(password)}}
 }
 
-func chap(user, password string) *access.Request {
+func byCHAP(user, password string) *access.Request {
 	challenge := []byte("challenge of ours")
 	sum := md5.Sum(append(append([]byte{7}, password...), challenge...))
 	return &access.Request{Credentials: access.Credentials{Method: access.CHAP, User: user, Identifier: 7,
@@ -80,7 +83,7 @@ func TestLocal(t *testing.T) {
 		base64.RawStdEncoding.EncodeToString(argon2.IDKey([]byte("pw"), salt, 1, 64, 1, 32)))
 	crypt, err := bcrypt.GenerateFromPassword([]byte("pw"), bcrypt.MinCost)
 	testkit.Must(t, err)
-	nt := ntHash("pw")
+	nt := chap.NTHash("pw")
 	a := aaaOf(t, fmt.Sprintf(`aaa:
   methods: [local]
   name: "{port}"
@@ -115,9 +118,9 @@ func TestLocal(t *testing.T) {
 		{"PAP, no password", pap("none", ""), "the user has no password"},
 		{"PAP, unknown", pap("nobody", ""), "unknown user"},
 		{"no name", pap("", "pw"), "a user name of 0 bytes: 1 to 253"},
-		{"CHAP", chap("plain", "pw"), ""},
-		{"CHAP, wrong", chap("plain", "x"), "wrong password"},
-		{"CHAP, hash", chap("argon", "pw"),
+		{"CHAP", byCHAP("plain", "pw"), ""},
+		{"CHAP, wrong", byCHAP("plain", "x"), "wrong password"},
+		{"CHAP, hash", byCHAP("argon", "pw"),
 			"the user's password is kept in a form that CHAP cannot be checked with"},
 		{"MS-CHAPv2", exampleMSCHAP(t), ""},
 		{"MS-CHAPv2, wrong", wrong, "wrong password"},

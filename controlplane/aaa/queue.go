@@ -4,6 +4,7 @@ package aaa
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -202,12 +203,26 @@ func (q *queue) makeRoom(r *record) (victim *record, full bool) {
 	return nil, true
 }
 
-// dropOf removes a record of a line, if it is not on its way. A line without records leaves the queue when its turn
-// comes.
+// drop removes a record that is not on its way for want of room, and with the last one its line.
+func (q *queue) drop(l *line, i int) {
+	q.remove(l, i)
+	if len(l.records) == 0 {
+		delete(q.lines, l.session)
+		q.unready(l)
+	}
+}
+
+func (q *queue) unready(l *line) {
+	if at := slices.Index(q.ready, l); at >= 0 {
+		q.ready = slices.Delete(q.ready, at, at+1)
+	}
+}
+
+// dropOf drops a record of a line, if it is not on its way.
 func (q *queue) dropOf(l *line, r *record) bool {
 	for i, one := range l.records {
 		if one == r && (i > 0 || !l.flying) {
-			q.remove(l, i)
+			q.drop(l, i)
 			return true
 		}
 	}
@@ -218,7 +233,7 @@ func (q *queue) oldestStart() *record {
 	for _, l := range q.ready[:min(64, len(q.ready))] {
 		if len(l.records) > 0 && !l.flying && l.records[0].kind == Start {
 			old := l.records[0]
-			q.remove(l, 0)
+			q.drop(l, 0)
 			return old
 		}
 	}
@@ -251,6 +266,7 @@ func (q *queue) take() (*record, *radius.Client) {
 		if on.flying || q.flying > 0 {
 			return nil, nil
 		}
+		q.unready(on)
 		return q.send(on), q.client
 	}
 	for len(q.ready) > 0 {

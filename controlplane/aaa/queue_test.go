@@ -179,6 +179,45 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
+// Records are dropped for want of room for as long as the servers are away: their sessions leave nothing behind, and
+// stops find room while there is a start.
+func TestFullForLong(t *testing.T) {
+	const limit = 100
+	q := newQueue(nil, t.Logf)
+	q.use(&radius.Client{}, limit, 1)
+	q.counts.Away = true
+	for i := range limit {
+		q.add(&record{kind: Start, session: fmt.Sprint("start ", i)}, false)
+	}
+	for i := range limit {
+		q.add(&record{kind: Stop, session: fmt.Sprint("stop ", i)}, false)
+	}
+	testkit.Equal(t, q.counts.DroppedStarts, limit, "starts dropped")
+	testkit.Equal(t, q.counts.DroppedStops, 0, "stops dropped")
+	testkit.Equal(t, len(q.lines), limit, "sessions")
+	testkit.Equal(t, len(q.ready), limit, "sessions whose turn comes")
+}
+
+// Accounting-On goes before its turn, and is not in the way of the Accounting-Off that comes while records wait.
+func TestOffAfterOn(t *testing.T) {
+	q := newQueue(nil, t.Logf)
+	q.use(&radius.Client{}, 100, 1)
+	q.counts.Draining = true
+	q.add(&record{kind: On}, false)
+	q.add(&record{kind: Start, session: "s"}, false)
+	sends := func(kind Kind) {
+		q.tokens = 1
+		r, _ := q.take()
+		testkit.ErrorIf(t, r == nil || r.kind != kind, "%v in place of %s", r, kind)
+		q.done(r, nil)
+	}
+	sends(On)
+	q.add(&record{kind: Off}, false)
+	sends(Start)
+	sends(Off)
+	testkit.Equal(t, len(q.lines)+len(q.ready), 0, "left")
+}
+
 // What the store kept is sent by the next process, in order, with how long ago it was.
 func TestRestored(t *testing.T) {
 	k := newTaker(t, true)

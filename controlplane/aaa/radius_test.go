@@ -89,8 +89,8 @@ func realServer(t *testing.T, f *freeRADIUS, options string) {
 	}{
 		{"PAP, wrong", with(pap("anna", "no").Credentials), "refused by RADIUS"},
 		{"PAP, long", with(pap("anna", strings.Repeat("x", 129)).Credentials), "User-Password has at most 128"},
-		{"CHAP", with(chap("anna", "pw").Credentials), ""},
-		{"CHAP, wrong", with(chap("anna", "no").Credentials), "refused by RADIUS"},
+		{"CHAP", with(byCHAP("anna", "pw").Credentials), ""},
+		{"CHAP, wrong", with(byCHAP("anna", "no").Credentials), "refused by RADIUS"},
 		{"MS-CHAPv2", with(exampleMSCHAP(t).Credentials), ""},
 		{"unknown", with(pap("nobody", "pw").Credentials), "refused by RADIUS: no contract"},
 		{"line", home(), ""},

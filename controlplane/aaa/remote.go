@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/ppp/chap"
 	"isthmus/controlplane/radius"
 )
 
@@ -30,8 +31,8 @@ func (s *setup) accessRequest(r *access.Request, name, session string) *radius.P
 		p.Add(radius.CHAPChallenge, r.Challenge)
 	case access.MSCHAPv2: // RFC 2548 §2.3.2: identifier, flags, then as in RFC 2759 without its flags
 		p.Add(radius.MSCHAPChallenge, r.Challenge)
-		if len(r.Response) == 49 {
-			p.Add(radius.MSCHAP2Response, append([]byte{r.Identifier, 0}, r.Response[:48]...))
+		if len(r.Response) == chap.ResponseSize {
+			p.Add(radius.MSCHAP2Response, append([]byte{r.Identifier, 0}, r.Response[:chap.ResponseSize-1]...))
 		}
 	}
 	identify(p, s.config.RADIUS.NAS.Identifier, s.config.RADIUS.NAS.Address.Addr)

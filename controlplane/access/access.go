@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package access has the words that subscribers' protocols (pppoe, dhcp), authentication (aaa, radius) and the owner of
-// signed-in subscribers (subscriber) share. Types alone: no state, no goroutine.
+// signed-in subscribers (subscriber) share, and what reads options of access nodes. No state, no goroutine.
 //
 // One goroutine, subscriber's loop, calls front ends and is called by them: no type here has a lock.
 package access
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 )
@@ -58,6 +59,27 @@ type Agent struct {
 	Up, Down            uint32 // actual data rates
 	MinUp, MinDown      uint32
 	MaxUp, MaxDown      uint32 // attainable
+}
+
+// Rate takes in a rate as in option 82 and in the PPPoE tag (TR-101 §3.9.3); other codes are passed over. Always true.
+func (a *Agent) Rate(code byte, value []byte) bool {
+	rates := [...]*uint32{&a.Up, &a.Down, &a.MinUp, &a.MinDown, &a.MaxUp, &a.MaxDown}
+	if at := int(code) - 0x81; at >= 0 && at < len(rates) && len(value) == 4 {
+		*rates[at] = binary.BigEndian.Uint32(value)
+	}
+	return true
+}
+
+// Options walks options of one octet of code and one of length, whose values are parts of b. False: one ends beyond b,
+// or fn said so.
+func Options(b []byte, fn func(code byte, value []byte) bool) bool {
+	for len(b) > 0 {
+		if len(b) < 2 || len(b) < 2+int(b[1]) || !fn(b[0], b[2:2+int(b[1])]) {
+			return false
+		}
+		b = b[2+int(b[1]):]
+	}
+	return true
 }
 
 // Method is how a subscriber proves who it is.

@@ -4,6 +4,7 @@ package dhcp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"time"
@@ -57,7 +58,7 @@ func address4(b []byte) netip.Addr {
 // type (row B6).
 func sound(b []byte, op byte) bool {
 	if len(b) < 241 || b[0] != op || b[1] != 1 || b[2] != 6 ||
-		uint32(b[236])<<24|uint32(b[237])<<16|uint32(b[238])<<8|uint32(b[239]) != magic {
+		binary.BigEndian.Uint32(b[236:]) != magic {
 		return false
 	}
 	typed := false

@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -45,14 +46,7 @@ func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 		}
 	}
 	asked := r.Options[55]
-	asks := func(code byte) bool {
-		for _, c := range asked {
-			if c == code {
-				return true
-			}
-		}
-		return false
-	}
+	asks := func(code byte) bool { return bytes.IndexByte(asked, code) >= 0 }
 	if s.c.Domain != "" && (asks(15) || asked == nil) {
 		m.Options[15] = []byte(s.c.Domain)
 	}

@@ -3,6 +3,7 @@
 package pppoe
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"isthmus/controlplane/access"
@@ -118,32 +119,24 @@ func place(t *Tags, kind uint16) *[]byte {
 const (
 	subCircuit   = 0x01
 	subRemote    = 0x02
-	subRates     = 0x81 // to 0x86: actual, minimum, attainable; up and down of each
-	maxLineIdent = 63   // TR-101 §3.9.2
+	maxLineIdent = 63 // TR-101 §3.9.2
 )
 
 // agent is what the access node says of the line; false: not well formed, so none of it counts. Copied.
 func agent(b []byte) (a access.Agent, ok bool) {
-	rates := [...]*uint32{&a.Up, &a.Down, &a.MinUp, &a.MinDown, &a.MaxUp, &a.MaxDown}
-	for len(b) > 0 {
-		if len(b) < 2 || int(b[1]) > len(b)-2 {
-			return access.Agent{}, false
+	ok = access.Options(bytes.Clone(b), func(code byte, value []byte) bool {
+		switch code {
+		case subCircuit:
+			a.CircuitID = value
+			return len(value) <= maxLineIdent
+		case subRemote:
+			a.RemoteID = value
+			return len(value) <= maxLineIdent
 		}
-		kind, value := b[0], b[2:2+int(b[1])]
-		b = b[2+len(value):]
-		switch rate := int(kind) - subRates; {
-		case kind == subCircuit || kind == subRemote:
-			if len(value) > maxLineIdent {
-				return access.Agent{}, false
-			}
-			if kind == subCircuit {
-				a.CircuitID = append([]byte{}, value...)
-			} else {
-				a.RemoteID = append([]byte{}, value...)
-			}
-		case rate >= 0 && rate < len(rates) && len(value) == 4:
-			*rates[rate] = binary.BigEndian.Uint32(value)
-		}
+		return a.Rate(code, value)
+	})
+	if !ok {
+		return access.Agent{}, false
 	}
 	return a, true
 }

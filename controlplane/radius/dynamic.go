@@ -3,6 +3,7 @@
 package radius
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"net"
@@ -135,7 +136,9 @@ func (d *Dynamic) Listen(addresses []netip.AddrPort) error {
 				}
 				return err
 			}
-			go d.receive(conn)
+			go receive(conn, func(from netip.AddrPort, b []byte) {
+				d.request(conn, from, bytes.Clone(b))
+			})
 		} else {
 			kept[conn] = true
 		}
@@ -182,25 +185,10 @@ func (d *Dynamic) Counters() DynamicCounters {
 // Close stops listening.
 func (d *Dynamic) Close() { _ = d.Listen(nil) }
 
-func (d *Dynamic) receive(conn *net.UDPConn) {
-	buffer := make([]byte, maxPacket+1)
-	for {
-		n, from, err := conn.ReadFromUDPAddrPort(buffer)
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		d.request(conn, from, append([]byte(nil), buffer[:n]...))
-	}
-}
-
 // request is a datagram. What is not authentic gets no answer.
 func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 	d.mu.Lock()
-	client := d.admit(from.Addr().Unmap())
+	client := d.admit(from.Addr())
 	d.mu.Unlock()
 	if client == nil {
 		return

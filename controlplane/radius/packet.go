@@ -141,16 +141,6 @@ func (p *Packet) Get(t Type) []byte {
 	return nil
 }
 
-// Has tells whether there is one of a type.
-func (p *Packet) Has(t Type) bool {
-	for i := range p.Attributes {
-		if p.Attributes[i].Type == t {
-			return true
-		}
-	}
-	return false
-}
-
 // Add appends an attribute, whose value is not copied. One of no length is left out: RFC 2865 §5 has none.
 func (p *Packet) Add(t Type, value []byte) {
 	if len(value) > 0 {

@@ -241,7 +241,7 @@ func FuzzParse(f *testing.F) {
 			_, _ = a.Prefix()
 		}
 		testkit.ErrorIf(t, !bytes.Equal(b, before), "the packet was changed")
-		if p.Has(UserPassword) || p.Has(MessageAuthenticator) {
+		if p.Get(UserPassword) != nil || p.Get(MessageAuthenticator) != nil {
 			return
 		}
 		again, err := AppendAttributes(nil, p.Attributes)

@@ -34,11 +34,12 @@ func (s *server) open() (*lane, error) {
 		return err
 	}
 	l := newLane(send, func() { conn.Close() })
-	go s.receive(conn, l)
+	go receive(conn, func(from netip.AddrPort, b []byte) { s.answer(l, from, b) })
 	return l, nil
 }
 
-func (s *server) receive(conn *net.UDPConn, l *lane) {
+// receive hands over what comes until the socket is closed. b is good until take returns; IPv4 addresses are not mapped.
+func receive(conn *net.UDPConn, take func(from netip.AddrPort, b []byte)) {
 	buffer := make([]byte, maxPacket+1)
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(buffer)
@@ -49,7 +50,7 @@ func (s *server) receive(conn *net.UDPConn, l *lane) {
 			time.Sleep(time.Millisecond) // such as no memory
 			continue
 		}
-		s.answer(l, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), buffer[:n])
+		take(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), buffer[:n])
 	}
 }
 

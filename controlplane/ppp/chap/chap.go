@@ -12,6 +12,9 @@ import (
 	"encoding/hex"
 	"strings"
 	"unicode/utf16"
+
+	//lint:ignore SA1019 MS-CHAP is made of it (RFC 2759)
+	"golang.org/x/crypto/md4"
 )
 
 // Octets of MS-CHAPv2's fields.
@@ -58,7 +61,14 @@ func NTHash(password string) [16]byte {
 	for _, u := range utf16.Encode([]rune(password)) {
 		b = binary.LittleEndian.AppendUint16(b, u)
 	}
-	return md4(b)
+	return md4Of(b)
+}
+
+func md4Of(b []byte) (sum [16]byte) {
+	h := md4.New()
+	h.Write(b)
+	h.Sum(sum[:0])
+	return sum
 }
 
 // challengeHash is §8.2. The user's name is hashed without a Windows domain in front.
@@ -104,7 +114,7 @@ const (
 
 // AuthenticatorResponse is what the Success packet says (§8.7): "S=" and 40 hexadecimal digits.
 func AuthenticatorResponse(hash [16]byte, nt *[24]byte, authenticator, peer *[ChallengeSize]byte, user string) string {
-	hashHash := md4(hash[:])
+	hashHash := md4Of(hash[:])
 	h := sha1.New()
 	h.Write(hashHash[:])
 	h.Write(nt[:])

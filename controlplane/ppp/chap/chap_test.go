@@ -4,7 +4,6 @@ package chap
 
 import (
 	"encoding/hex"
-	"strings"
 	"testing"
 
 	"isthmus/controlplane/testkit"
@@ -14,23 +13,6 @@ func octets(t *testing.T, s string) []byte {
 	b, err := hex.DecodeString(s)
 	testkit.Must(t, err)
 	return b
-}
-
-// The test suite of RFC 1320 §A.5.
-func TestMD4(t *testing.T) {
-	const small = "abcdefghijklmnopqrstuvwxyz"
-	for message, want := range map[string]string{
-		"":                              "31d6cfe0d16ae931b73c59d7e0c089c0",
-		"a":                             "bde52cb31de33e46245e05fbdbd6fb24",
-		"abc":                           "a448017aaf21d8525fc10ae87aa6729d",
-		"message digest":                "d9130a8164549fe818874806e1c7014b",
-		small:                           "d79e1c308aa5bbcdeea8ed63df412da9",
-		strings.Repeat("1234567890", 8): "e33b4ddc9c38f2199c3e7b164fcc0536",
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZ" + small + "0123456789": "043f8582f241db351ce627e153e7f0e4",
-	} {
-		sum := md4([]byte(message))
-		testkit.Equal(t, hex.EncodeToString(sum[:]), want, "MD4 of %q", message)
-	}
 }
 
 // The vectors of RFC 2759 §9.2.
@@ -44,7 +26,7 @@ func TestMSCHAPv2(t *testing.T) {
 		"challenge of a name with domain")
 	hash := NTHash(password)
 	testkit.Equal(t, hex.EncodeToString(hash[:]), "44ebba8d5312b8d611474411f56989ae", "hash")
-	hashHash := md4(hash[:])
+	hashHash := md4Of(hash[:])
 	testkit.Equal(t, hex.EncodeToString(hashHash[:]), "41c00c584bd2d91c4017a2a12fa59f3f", "hash of the hash")
 	nt := NTResponse(&authenticator, &peer, user, hash)
 	testkit.Equal(t, hex.EncodeToString(nt[:]), "82309ecd8d708b5ea08faa3981cd83544233114a3d85d6df", "response")
