@@ -179,7 +179,8 @@ func (s *server) pump() {
 // expired is a request's timer.
 func (s *server) expired(e *exchange) {
 	s.mu.Lock()
-	if e.over || e.server.Load() != s || time.Now().Before(e.due) {
+	// The server first: only while it is this one does this lock guard the rest.
+	if e.server.Load() != s || e.over || time.Now().Before(e.due) {
 		s.mu.Unlock()
 		return
 	}

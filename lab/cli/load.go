@@ -119,29 +119,41 @@ func addrPort(s string, port uint16) (netip.AddrPort, error) {
 
 func printLoad(w io.Writer, r *load.Result, asJSON bool) error {
 	if asJSON {
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		return out.Encode(r)
+		return printJSON(w, r)
 	}
 	fmt.Fprintf(w, "%s: %.0f establishments/s offered, %.0f/s answered, for %.1f s; at most %d sessions at a time\n\n", r.Peer, r.Offered,
 		r.Achieved, r.Seconds, r.Most)
-	var cells [][]string
-	for _, kind := range []string{"establishment", "modification", "deletion"} {
-		l := r.Latency[kind]
-		count := strconv.FormatUint(l.Count, 10)
-		cells = append(cells, []string{kind, count, micro(l.P50), micro(l.P90), micro(l.P99), micro(l.Max)})
-	}
-	err := view.WriteTable(w, []string{"REQUEST", "ANSWERED", "P50 US", "P90 US", "P99 US", "MAX US"},
-		[]bool{false, true, true, true, true, true}, cells)
-	if err != nil {
+	if err := printLatency(w, "REQUEST", "ANSWERED", r.Latency, "establishment", "modification", "deletion"); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nresent %d, unanswered %d, held back %d, stray answers %d, reports %d\n", r.Resent, r.Unanswered,
 		r.HeldBack, r.Stray, r.Reports)
-	for _, what := range slices.Sorted(maps.Keys(r.Wrong)) {
-		fmt.Fprintf(w, "wrong: %s (%d)\n", what, r.Wrong[what])
-	}
+	printWrong(w, r.Wrong)
 	return nil
+}
+
+func printJSON(w io.Writer, r any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(r)
+}
+
+// printLatency is a table of these kinds, in this order.
+func printLatency(w io.Writer, what, count string, of map[string]load.Latency, kinds ...string) error {
+	var cells [][]string
+	for _, kind := range kinds {
+		l := of[kind]
+		cells = append(cells, []string{kind, strconv.FormatUint(l.Count, 10), micro(l.P50), micro(l.P90), micro(l.P99),
+			micro(l.Max)})
+	}
+	return view.WriteTable(w, []string{what, count, "P50 US", "P90 US", "P99 US", "MAX US"},
+		[]bool{false, true, true, true, true, true}, cells)
+}
+
+func printWrong(w io.Writer, wrong map[string]uint64) {
+	for _, what := range slices.Sorted(maps.Keys(wrong)) {
+		fmt.Fprintf(w, "wrong: %s (%d)\n", what, wrong[what])
+	}
 }
 
 func micro(us float64) string { return strconv.FormatFloat(us, 'f', 0, 64) }

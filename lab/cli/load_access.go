@@ -4,16 +4,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/netip"
 	"os"
 	"os/signal"
-	"slices"
-	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,7 +17,6 @@ import (
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/command"
-	"isthmus/controlplane/view"
 	"isthmus/lab/load"
 )
 
@@ -41,7 +36,7 @@ func (a *accessLoad) flags(f *pflag.FlagSet) {
 	f.IntVar(&a.opt.Subscribers, "subscribers", 1000, "--access: how many")
 	f.Float64Var(&a.opt.Flaps, "flaps", 0, "--access: so many a second vanish and sign in again during --hold")
 	f.BoolVar(&a.opt.PowerCut, "power-cut", false, "--access: after --hold all vanish at once, and sign in again at --rate")
-	f.StringVar(&a.ping, "ping", "", "--access: IPv4 address that each asks once")
+	f.StringVar(&a.ping, "ping", "", "--access: IPv4 address that each asks, three times at most")
 	f.Uint16Var(&a.opt.STag, "s-tag", 100, "--access: of the first 4,000, C-tags from 1; 0: frames without tags")
 	f.StringVar(&a.opt.User, "user", "user%d", "--access: name by PPPoE; %d: the number")
 	f.StringVar(&a.opt.Password, "password", "user%d", "--access: password; %d: the number")
@@ -90,29 +85,17 @@ func (a *accessLoad) run(cmd *cobra.Command, e *env, asJSON bool) error {
 
 func printAccessLoad(w io.Writer, r *load.AccessResult, asJSON bool) error {
 	if asJSON {
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		return out.Encode(r)
+		return printJSON(w, r)
 	}
 	fmt.Fprintf(w, "%s by %s: %.0f sign-ins/s offered, %.0f/s until all were on line; %d of %d on line\n\n",
 		r.Interface, r.Protocol, r.Offered, r.Achieved, r.Online, r.Subscribers)
-	var cells [][]string
-	for _, what := range []string{"sign_in", "ping"} {
-		l := r.Latency[what]
-		count := strconv.FormatUint(l.Count, 10)
-		cells = append(cells, []string{what, count, micro(l.P50), micro(l.P90), micro(l.P99), micro(l.Max)})
-	}
-	err := view.WriteTable(w, []string{"WHAT", "COUNT", "P50 US", "P90 US", "P99 US", "MAX US"},
-		[]bool{false, true, true, true, true, true}, cells)
-	if err != nil {
+	if err := printLatency(w, "WHAT", "COUNT", r.Latency, "sign_in", "ping"); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nframes sent %d, received %d; flaps %d, ended by the gateway %d\n", r.Sent, r.Received, r.Flaps, r.Ended)
 	if r.PowerCut > 0 {
 		fmt.Fprintf(w, "all on line again %.1f s after the power cut\n", r.PowerCut)
 	}
-	for _, what := range slices.Sorted(maps.Keys(r.Wrong)) {
-		fmt.Fprintf(w, "wrong: %s (%d)\n", what, r.Wrong[what])
-	}
+	printWrong(w, r.Wrong)
 	return nil
 }
