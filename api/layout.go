@@ -4,7 +4,8 @@ package api
 
 import "fmt"
 
-// layoutPart is the layout of a part: after each field the bytes of the struct so far, and the digest of its layout so far.
+// layoutPart is the layout of a part: after each field the bytes of the struct so far, and the digest of its layout
+// so far.
 type layoutPart struct {
 	name  string
 	part  uint16
@@ -49,7 +50,8 @@ func CommonVersion(oldest, newest, peerOldest, peerNewest uint32) uint32 {
 	return 0
 }
 
-// CompareLayouts compares a peer's layouts with ours in one version. Of a struct that the peer knows more of, the peer compares.
+// CompareLayouts compares a peer's layouts with ours in one version. Of a struct that the peer knows more of, the
+// peer compares.
 func CompareLayouts(peer []Layout, version uint32) error {
 	for _, l := range peer {
 		p := layoutOf(l.Part)

@@ -80,12 +80,12 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 	return p, b[padded:], nil
 }
 
-// maxGrowth is how often the size of its first release a struct has within a version, at most: so many bytes, and no more,
-// do rows take for each byte that a peer sends.
+// maxGrowth is how often the size of its first release a struct has within a version, at most: so many bytes, and
+// no more, do rows take for each byte that a peer sends.
 const maxGrowth = 2
 
-// rowsOf are a part's structs in our size. What the writer does not know is zero; what it knows beyond us is left out: these are reports,
-// which command nothing.
+// rowsOf are a part's structs in our size. What the writer does not know is zero; what it knows beyond us is left
+// out: these are reports, which command nothing.
 func rowsOf[T any](p Part) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if p.Count > 0 && p.Size*maxGrowth < size {
@@ -148,8 +148,9 @@ func ReadRow[T any, P Row[T]](b []byte, v *T) (rest []byte, err error) {
 	return rest, err
 }
 
-// BodyDigest is what api_digest holds for an object with this body: it does not depend on the sizes of structs, so that a control plane
-// with further fields that are zero finds its objects as they were. A body that is not made of parts has a digest of its bytes.
+// BodyDigest is what api_digest holds for an object with this body: it does not depend on the sizes of structs, so
+// that a control plane with further fields that are zero finds its objects as they were. A body that is not made of
+// parts has a digest of its bytes.
 func BodyDigest(body []byte) uint64 {
 	h := fnv(fnvStart)
 	for b := body; len(b) > 0; {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// resized is a body as a program sends it whose structs are longer by so many bytes, or shorter; tail is the last byte of what is more.
+// resized is a body as a program sends it whose structs are longer by so many bytes, or shorter; tail is the last
+// byte of what is more.
 func resized(t *testing.T, body []byte, more int, tail byte) []byte {
 	t.Helper()
 	var out []byte
@@ -61,7 +62,8 @@ func TestPartsOfOtherSizes(t *testing.T) {
 	}
 }
 
-// The digest of an object is that of the data plane (dataplane/core/contract_test.c has the same number), whatever the sizes are.
+// The digest of an object is that of the data plane (dataplane/core/contract_test.c has the same number), whatever
+// the sizes are.
 func TestBodyDigest(t *testing.T) {
 	body := accessList()
 	want := BodyDigest(body)

@@ -397,8 +397,8 @@ func BenchmarkCompile64K(b *testing.B) {
 	}
 }
 
-// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and its own behind it, whose
-// QFI counts.
+// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and its own behind it,
+// whose QFI counts.
 func TestQoSRules(t *testing.T) {
 	rules := `qos_rules: [{precedence: 20, qfi: 3, protocol: udp, destination: 192.0.2.0/24, destination_port: 5060}, ` +
 		`{precedence: 10, qfi: 4, dscp: [46, 10], s_tag_priority: [6], c_tag_priority: [0, 5], policer: one}], mru: 1400`

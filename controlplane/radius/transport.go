@@ -38,7 +38,8 @@ func (s *server) open() (*lane, error) {
 	return l, nil
 }
 
-// receive hands over what comes until the socket is closed. b is good until take returns; IPv4 addresses are not mapped.
+// receive hands over what comes until the socket is closed. b is good until take returns; IPv4 addresses are not
+// mapped.
 func receive(conn *net.UDPConn, take func(from netip.AddrPort, b []byte)) {
 	buffer := make([]byte, maxPacket+1)
 	for {

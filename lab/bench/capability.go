@@ -11,8 +11,9 @@ import (
 	"isthmus/lab/tester"
 )
 
-// What the tester can do, and what a link costs: the same packets over the same kind of links, with the gateway's program on the
-// gateway's own CPUs, whose two ports are cross-connected. What its workers are busy for is the link's floor.
+// What the tester can do, and what a link costs: the same packets over the same kind of links, with the gateway's
+// program on the gateway's own CPUs, whose two ports are cross-connected. What its workers are busy for is the
+// link's floor.
 
 // limitRatio is how much faster than the gateway the tester must be shown to be.
 const limitRatio = 1.3
@@ -46,7 +47,8 @@ func relayConfig(opt *Options, s *scene, access, core *wire) []byte {
 	return []byte(w.String())
 }
 
-// capability measures, for each point, what comes back from the relay: the tester's own limit, or the link's, whichever is lower.
+// capability measures, for each point, what comes back from the relay: the tester's own limit, or the link's,
+// whichever is lower.
 func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error {
 	relay := *s
 	relay.chain, relay.echo, relay.load, relay.finish = nil, nil, nil, nil
@@ -109,7 +111,8 @@ func (b *TesterBlock) judge(mpps float64, p *Point) {
 	b.Limited = b.Ratio < limitRatio
 }
 
-// relayed measures streams through the relay, from which they come as they went: the rate found, and the relay's ticks for a packet.
+// relayed measures streams through the relay, from which they come as they went: the rate found, and the relay's
+// ticks for a packet.
 func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps, floor float64,
 	err error) {
 	streams := append([]tester.Stream(nil), list...)

@@ -17,8 +17,8 @@ import (
 	"isthmus/controlplane/agent"
 )
 
-// Chains: several data planes one behind the other, with the tester at both ends. What is between them is a fabric: memif
-// (direct attachment), or a program that relays.
+// Chains: several data planes one behind the other, with the tester at both ends. What is between them is a fabric:
+// memif (direct attachment), or a program that relays.
 
 // chain is a scene's functions from the access side to the core side.
 type chain struct {

@@ -19,8 +19,9 @@ import (
 	"isthmus/lab/tester"
 )
 
-// SwitchOVS is Open vSwitch with its DPDK datapath (Debian: openvswitch-switch-dpdk), as hypervisors have it between virtual
-// machines: each port of a function, and of the tester, is a vhost-user port of it, and it relays every hop.
+// SwitchOVS is Open vSwitch with its DPDK datapath (Debian: openvswitch-switch-dpdk), as hypervisors have it
+// between virtual machines: each port of a function, and of the tester, is a vhost-user port of it, and it relays
+// every hop.
 const SwitchOVS = "ovs"
 
 const (
@@ -73,7 +74,8 @@ func startOVS(ctx context.Context, m *outside) (fabric, error) {
 
 func (f *ovs) path(name string) string { return filepath.Join(f.dir, name) }
 
-// start runs database and switch. cpus are those of its polling threads; when they are shared, the threads sleep without work.
+// start runs database and switch. cpus are those of its polling threads; when they are shared, the threads sleep
+// without work.
 func (f *ovs) start(ctx context.Context, cpus []int, sharing bool) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err

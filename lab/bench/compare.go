@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Comparison is a profile over memif and over share, in turn; of vepc also with a virtual switch that relays every hop, the other
-// I/O arrangement of the paper.
+// Comparison is a profile over memif and over share, in turn; of vepc also with a virtual switch that relays every
+// hop, the other I/O arrangement of the paper.
 type Comparison struct {
 	Profile      string        `json:"profile"`
 	Size         int           `json:"frame_bytes"` // vepc
@@ -45,7 +45,8 @@ func missing(word string) error {
 	return nil
 }
 
-// Compare measures all arrangements, alternating. A result comes back whenever something was measured, also beside an error.
+// Compare measures all arrangements, alternating. A result comes back whenever something was measured, also beside
+// an error.
 func Compare(ctx context.Context, opt Options, rounds int) (*Comparison, error) {
 	if rounds < 1 {
 		return nil, fmt.Errorf("%d rounds: one is the least", rounds)

@@ -20,8 +20,8 @@ type gauge struct {
 	err     error    // the first that a reading gave
 }
 
-// window is what a gateway counted around one trial. The tester does not wait for the readings, so a few packets at both
-// ends may lie outside; ratios do not feel it, sums are taken over the whole run.
+// window is what a gateway counted around one trial. The tester does not wait for the readings, so a few packets at
+// both ends may lie outside; ratios do not feel it, sums are taken over the whole run.
 type window struct {
 	purpose string
 	rate    float64

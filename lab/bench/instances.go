@@ -11,7 +11,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// Gateways side by side: each with its own process, worker CPUs, ports and subscribers; one tester with a thread for each.
+// Gateways side by side: each with its own process, worker CPUs, ports and subscribers; one tester with a thread
+// for each.
 
 // Instances is what gateways side by side gave.
 type Instances struct {

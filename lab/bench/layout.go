@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them and finds
-// the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports, has it check packets against an
-// independent encoder, and measures what a packet costs beside the ports' own floor in the same run.
+// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them
+// and finds the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports, has it
+// check packets against an independent encoder, and measures what a packet costs beside the ports' own floor in the
+// same run.
 package bench
 
 import (
@@ -97,8 +98,8 @@ type layout struct {
 	ports       []string // of the configuration, a line each; nil: synth ports
 	echo        bool     // let ICMP through to the subscribers
 	idle        bool     // workers without work sleep
-	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame; DPDK's driver puts
-	// it back as 0x8100 whatever it was.
+	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame;
+	// DPDK's driver puts it back as 0x8100 whatever it was.
 	kernelTags bool
 }
 

@@ -17,8 +17,8 @@ type End struct {
 	Words  func() string   // its last words, asked for after Exited was closed; may be nil
 }
 
-// RunAgainst runs the tester with a profile whose ports are connected to a device that runs already (a search, a fixed rate or steps,
-// as its Run section says), and returns what it measured.
+// RunAgainst runs the tester with a profile whose ports are connected to a device that runs already (a search, a
+// fixed rate or steps, as its Run section says), and returns what it measured.
 //
 // A result is returned whenever the tester wrote one, also beside an error. Look at its Complete and Interrupted: when
 // ctx ends, the run is interrupted, and what it measured by then comes back without an error. The error is not nil when

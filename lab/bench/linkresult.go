@@ -334,7 +334,8 @@ func (p *Point) judge(t *tester.Result) {
 	p.Complete = p.Complete && t.Complete
 }
 
-// headline is the trial that stands for a run: the one of its last goal, or of a fixed rate the last. -1: there is none.
+// headline is the trial that stands for a run: the one of its last goal, or of a fixed rate the last. -1: there is
+// none.
 func headline(t *tester.Result) int {
 	if t.Search != nil && len(t.Search.Goals) > 0 {
 		return standing(t, &t.Search.Goals[len(t.Search.Goals)-1])

@@ -49,7 +49,8 @@ func (p *Profile) most() int {
 	return maxSessions
 }
 
-// The mobile fixture: radio nodes behind a router on the access side, one peer or the packet data network on the core side.
+// The mobile fixture: radio nodes behind a router on the access side, one peer or the packet data network on the
+// core side.
 const (
 	ranIP       = "192.0.3.1" // ours on the access side
 	ranRouterIP = "192.0.3.2"
@@ -198,8 +199,8 @@ func (l *mobileLayout) describe(r *Result) {
 	}
 }
 
-// warm sends both ways until every session has had its first packet, which costs more than the others: of n flows in random order,
-// n (ln n + 3) packets leave one untouched in 5 of 100 runs. Slow machines stop after a while.
+// warm sends both ways until every session has had its first packet, which costs more than the others: of n flows
+// in random order, n (ln n + 3) packets leave one untouched in 5 of 100 runs. Slow machines stop after a while.
 func (r *runner) warm(ctx context.Context, l fixture) error {
 	m, ok := l.(*mobileLayout)
 	if !ok || m.flows > 0 { // their first packets are a phase of their own
@@ -228,7 +229,8 @@ func (r *runner) warm(ctx context.Context, l fixture) error {
 // longestWarm is how long that may take.
 const longestWarm = 15 * time.Second
 
-// streams are one flow for each session in both directions, for the function and, on the cross-connected ports, for the floor.
+// streams are one flow for each session in both directions, for the function and, on the cross-connected ports, for
+// the floor.
 func (l *mobileLayout) streams(p Profile, share, checkEvery int) ([]*stream, error) {
 	var list []*stream
 	for _, floor := range []bool{false, true} {

@@ -11,7 +11,8 @@ import (
 	"isthmus/api"
 )
 
-// Packets of the mobile functions, encoded with gopacket as those of the access gateway are: no code is shared with the gateway.
+// Packets of the mobile functions, encoded with gopacket as those of the access gateway are: no code is shared with
+// the gateway.
 
 // vary is a field that grows from flow to flow: base + flow / divide % modulo.
 type vary struct {
@@ -124,7 +125,8 @@ func (l *mobileLayout) encode(e *leg, uplink, leaving bool, payload int) (*mobil
 	return f, nil
 }
 
-// outer is IPv4, UDP and GTP-U (TS 29.281), with a PDU Session Container where the function has a QFI on this side (TS 38.415).
+// outer is IPv4, UDP and GTP-U (TS 29.281), with a PDU Session Container where the function has a QFI on this side
+// (TS 38.415).
 func (l *mobileLayout) outer(e *leg, leaving bool, f *mobileFrame) []gopacket.SerializableLayer {
 	v4 := &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: ip(e.peers[0]), DstIP: ip(e.local)}
 	gtp := &layers.GTPv1U{Version: 1, MessageType: 255, TEID: e.teid}

@@ -14,8 +14,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// device is a running gateway at two links, with what is needed to measure it. A chain of functions counts as one device: the
-// embedded data plane is the first of them, at the access link.
+// device is a running gateway at two links, with what is needed to measure it. A chain of functions counts as one
+// device: the embedded data plane is the first of them, at the access link.
 type device struct {
 	*dataPlane
 	rest         []*dataPlane // of a chain: the functions behind the first
@@ -202,8 +202,8 @@ func farEnd(devices []*device) (End, func()) {
 	return End{"isthmus-dp", ended, words}, func() { close(done) }
 }
 
-// ports are the tester's ends of the links of gateways side by side. A memif link has a queue for each worker, which sends
-// on none but its own.
+// ports are the tester's ends of the links of gateways side by side. A memif link has a queue for each worker,
+// which sends on none but its own.
 func ports(devices []*device, opt *Options) []tester.Port {
 	var list []tester.Port
 	for _, d := range devices {
@@ -358,8 +358,8 @@ const (
 	searchRough        // the paper's goal alone
 )
 
-// fixedDrain is how many seconds a packet may take before it counts as lost at a fixed rate: enough for a gateway that shares
-// its CPU with others.
+// fixedDrain is how many seconds a packet may take before it counts as lost at a fixed rate: enough for a gateway
+// that shares its CPU with others.
 const fixedDrain = 5
 
 // plan is what the tester does.
@@ -461,8 +461,9 @@ func (l *liveLine) clear() {
 	}
 }
 
-// TesterProfile is what the tester is given for a profile's first load: streams, the two ports "access" and "core", which are
-// connected to nothing, and a search for the goal. Gateways of StartGateway and other programs can be measured with it.
+// TesterProfile is what the tester is given for a profile's first load: streams, the two ports "access" and "core",
+// which are connected to nothing, and a search for the goal. Gateways of StartGateway and other programs can be
+// measured with it.
 func TesterProfile(opt Options) (*tester.Profile, error) {
 	s, err := newScene(opt, 0)
 	if err != nil {

@@ -177,7 +177,8 @@ func TestTesterProfilesAreAccepted(t *testing.T) {
 	}
 }
 
-// What the tester expects is built as the synth encoder's packets are, which a test of its own compares with hand-written bytes.
+// What the tester expects is built as the synth encoder's packets are, which a test of its own compares with
+// hand-written bytes.
 func TestStreamsFollowTheLayout(t *testing.T) {
 	s, err := newScene(Options{Profile: "agf-asymmetric", Subscribers: 1000, Workers: 1}, 2048)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The plain router of RFC 2544: two interfaces, static neighbours, 256 networks of each family behind each of them (RFC 2544
-// §12), traffic in both directions. The tester's ports keep the names access and core; the router sees two equal sides.
+// The plain router of RFC 2544: two interfaces, static neighbours, 256 networks of each family behind each of them
+// (RFC 2544 §12), traffic in both directions. The tester's ports keep the names access and core; the router sees
+// two equal sides.
 
 const (
 	routerNetworks = 256
@@ -18,7 +19,8 @@ const (
 	routerMTU      = 1500
 	jumboMTU       = 9100
 	jumboBytes     = 9000
-	// Smallest frame with IPv6, UDP and the tester's 16 bytes: 14 + 40 + 8 + 16 and FCS (RFC 5180 §5.1 knows the difficulty).
+	// Smallest frame with IPv6, UDP and the tester's 16 bytes: 14 + 40 + 8 + 16 and FCS (RFC 5180 §5.1 knows
+	// the difficulty).
 	leastIPv6 = 82
 )
 
@@ -87,7 +89,8 @@ func routerConfig(opt *Options, mtu int, wires [2]*wire) []byte {
 	return []byte(b.String())
 }
 
-// routed is a packet from one side to the other as it enters (hops left: 64) or leaves (63, and the other link's addresses).
+// routed is a packet from one side to the other as it enters (hops left: 64) or leaves (63, and the other link's
+// addresses).
 func routed(from, to *side, v6, received bool) tester.Stack {
 	ethernet, hops := tester.Fields{"source": from.peer, "destination": from.mac}, 64
 	if received {

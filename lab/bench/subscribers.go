@@ -10,8 +10,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The access gateway's streams for the tester. What must arrive is built from the layout, as a person would read it from the
-// configuration: nothing here asks the gateway.
+// The access gateway's streams for the tester. What must arrive is built from the layout, as a person would read it
+// from the configuration: nothing here asks the gateway.
 
 // Echo: requests from some subscribers to the server through the gateway, and the server's answers.
 const (
@@ -129,7 +129,8 @@ func (l *layout) testerStreams(prefix string, send load) []tester.Stream {
 	return list
 }
 
-// echoStreams are the echo requests and answers. They have expectations of their own, so they are no part of the loss goal.
+// echoStreams are the echo requests and answers. They have expectations of their own, so they are no part of the
+// loss goal.
 func (l *layout) echoStreams(prefix string) []tester.Stream {
 	h := l.halves()[1] // PPPoE, the longer way
 	stream := func(name, port, sink string, send, receive tester.Stack) tester.Stream {

@@ -13,8 +13,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The evolved packet core: UE - eNodeB - SGW-U - PGW-U - PDN and back. The tester is the UEs and the packet data network; every
-// function is a data plane of its own, or all three are one.
+// The evolved packet core: UE - eNodeB - SGW-U - PGW-U - PDN and back. The tester is the UEs and the packet data
+// network; every function is a data plane of its own, or all three are one.
 
 // VEPC is what the paper's table tells of a chain.
 type VEPC struct {
@@ -306,8 +306,8 @@ func (v *vepc) pgwu(access, core *wire) []byte {
 	return []byte(w.String())
 }
 
-// combined is all three in one process: packets go round inside it, from endpoint to endpoint. The endpoints' interfaces are
-// VLANs that are never used on the wire.
+// combined is all three in one process: packets go round inside it, from endpoint to endpoint. The endpoints'
+// interfaces are VLANs that are never used on the wire.
 func (v *vepc) combined(access, core *wire) []byte {
 	w := &writer{}
 	v.head(w, v.cpus(0, 1), 3)
@@ -336,7 +336,8 @@ func (v *vepc) combined(access, core *wire) []byte {
 	return []byte(w.String())
 }
 
-// stack is a UE's packet at the radio side or behind the PGW-U. Each way it is routed once: by the PGW-U, by the eNodeB.
+// stack is a UE's packet at the radio side or behind the PGW-U. Each way it is routed once: by the PGW-U, by the
+// eNodeB.
 func (v *vepc) stack(uplink, radio, received bool, user tester.Stack) tester.Stack {
 	ours, theirs := accessMAC, AccessFarMAC
 	if !radio {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows the gateway at work: both benchmark profiles for a few seconds, every packet of a first pass checked,
-// and one table beside the paper's figures.
+// Package demo shows the gateway at work: both benchmark profiles for a few seconds, every packet of a first pass
+// checked, and one table beside the paper's figures.
 package demo
 
 import (

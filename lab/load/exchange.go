@@ -68,8 +68,8 @@ func (r *run) idle(ctx context.Context) error {
 
 func waitBriefly() { time.Sleep(100 * time.Microsecond) }
 
-// establish sends the next establishment, and the deletion of the oldest session when there are enough; false: the window is
-// full.
+// establish sends the next establishment, and the deletion of the oldest session when there are enough; false: the
+// window is full.
 func (r *run) establish(out *outbox) bool {
 	if out.count+2 > atOnce {
 		out.flush() // not under the lock
@@ -293,8 +293,8 @@ func (r *run) repeat(stop chan struct{}) {
 	}
 }
 
-// overdue takes the request with the earliest deadline, if that has passed. It returns what is to be sent, and whether there
-// may be more.
+// overdue takes the request with the earliest deadline, if that has passed. It returns what is to be sent, and
+// whether there may be more.
 func (r *run) overdue(buffer []byte, now time.Time) ([]byte, bool) {
 	for len(r.waiting) > 0 {
 		q := &r.table[r.waiting[0]%tableSize]

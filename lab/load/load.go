@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load drives a user plane over N4 or Sx: it establishes, modifies and deletes sessions at a given rate, checks
-// every answer, and reports percentiles. It offers what it was told to offer (open loop): a user plane that is slow does
-// not slow it down until the window of unanswered requests is full, and then the result says so.
+// Package load drives a user plane over N4 or Sx: it establishes, modifies and deletes sessions at a given rate,
+// checks every answer, and reports percentiles. It offers what it was told to offer (open loop): a user plane that
+// is slow does not slow it down until the window of unanswered requests is full, and then the result says so.
 package load
 
 import (

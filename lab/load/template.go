@@ -86,7 +86,8 @@ func (t *template) fill(to []byte, sequence uint32, v *values) []byte {
 	return b
 }
 
-// templates are the three requests of a session: 2 PDRs, 2 FARs, 1 QER and 1 URR; a modification moves the downlink FAR.
+// templates are the three requests of a session: 2 PDRs, 2 FARs, 1 QER and 1 URR; a modification moves the downlink
+// FAR.
 type templates [kinds]*template
 
 func newTemplates(opt *Options, local netip.Addr) (*templates, error) {

@@ -119,8 +119,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// sweep removes everything that a lab makes but the lock file, which is ours: processes in its namespaces, the namespaces
-// with their interfaces, files.
+// sweep removes everything that a lab makes but the lock file, which is ours: processes in its namespaces, the
+// namespaces with their interfaces, files.
 func sweep(dir string) error {
 	var errs []error
 	for _, ns := range namespaces() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or
-// UE – gNB – UPF [– UPF] – DN.
-// Every function is a pair of isthmus and isthmus-dp in a network namespace of its own, joined by veth; an emulated MME,
-// SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of the UE and of the PDN.
+// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or UE – gNB – UPF [–
+// UPF] – DN. Every function is a pair of isthmus and isthmus-dp in a network namespace of its own, joined by veth;
+// an emulated MME, SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of
+// the UE and of the PDN.
 //
-// What the lab makes in the system can be found again by name alone: namespaces that begin with Prefix, what runs inside
-// them, and one folder. So a lab that was killed leaves nothing that the next one, or Clean, would not find.
+// What the lab makes in the system can be found again by name alone: namespaces that begin with Prefix, what runs
+// inside them, and one folder. So a lab that was killed leaves nothing that the next one, or Clean, would not find.
 package network
 
 import (
@@ -234,7 +234,8 @@ func (l *Lab) summary(step string) string {
 	return "isthmus lab show"
 }
 
-// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the reason.
+// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the
+// reason.
 func (l *Lab) refusals() string {
 	text := ""
 	for _, p := range l.procs {

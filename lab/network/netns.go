@@ -46,7 +46,8 @@ func inside(node string, f func() error) error {
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		if unix.Gettid() == os.Getpid() {
-			// The first thread would stay, and be the lab in that namespace for all who look (killInside). It waits for another.
+			// The first thread would stay, and be the lab in that namespace for all who look
+			// (killInside). It waits for another.
 			defer runtime.UnlockOSThread()
 			done <- inside(node, f)
 			return
@@ -142,8 +143,8 @@ func (e *end) prepare(ctx context.Context, far *end) error {
 		return err
 	}
 	if e.port {
-		// The kernel sees copies of all frames. Without addresses it answers none, and what is for the address that it
-		// has on the N4 interface does not get there from this side.
+		// The kernel sees copies of all frames. Without addresses it answers none, and what is for the
+		// address that it has on the N4 interface does not get there from this side.
 		err = inside(e.node, func() error {
 			return sysctl(map[string]string{
 				"ipv6/conf/" + e.name + "/disable_ipv6": "1", "ipv4/conf/" + e.name + "/rp_filter": "1",

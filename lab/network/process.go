@@ -22,8 +22,8 @@ import (
 	"isthmus/controlplane/agent"
 )
 
-// process is a program that runs in a namespace of the lab and ends, at the latest, with us. When it ends by itself it is
-// started again, as the units in deploy/systemd do.
+// process is a program that runs in a namespace of the lab and ends, at the latest, with us. When it ends by itself
+// it is started again, as the units in deploy/systemd do.
 type process struct {
 	name    string
 	argv    []string
@@ -125,8 +125,8 @@ func (l *Lab) tell(p *process) {
 	}
 }
 
-// starter is the thread that starts processes. The kernel sends Pdeathsig when the thread ends that started the process, not
-// when the program does; threads of inside() end all the time, this one does not.
+// starter is the thread that starts processes. The kernel sends Pdeathsig when the thread ends that started the
+// process, not when the program does; threads of inside() end all the time, this one does not.
 type starter chan func()
 
 func newStarter() starter {

@@ -20,8 +20,8 @@ const exactMatch = "l3fwd-em"
 // exactFlows is the most flows of a direction that a table of l3fwd's exact match is filled with.
 const exactFlows = 65536
 
-// FindPrograms returns the folder where scripts/peers.sh puts the examples that it builds: as given, or in the checkout that
-// this program was built in.
+// FindPrograms returns the folder where scripts/peers.sh puts the examples that it builds: as given, or in the
+// checkout that this program was built in.
 func FindPrograms(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -246,8 +246,8 @@ func ipPipeline() *dpdk {
 	}
 }
 
-// pipelineScript is its route.cli with our ports and routes. Offsets count from the buffer's start: 128 bytes of mbuf and 128
-// of headroom before the frame.
+// pipelineScript is its route.cli with our ports and routes. Offsets count from the buffer's start: 128 bytes of
+// mbuf and 128 of headroom before the frame.
 func pipelineScript(s *Setup) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

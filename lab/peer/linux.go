@@ -38,9 +38,9 @@ func linuxForwarding(link string) *Peer {
 	}
 }
 
-// forwardScript makes a router in a network namespace of its own, which ends with the shell, at the latest when standard
-// input closes. The interfaces come from the namespace of process $outer, where their other ends stay. $ends are those
-// of a port each: name, network, address, neighbour, the neighbour's MAC address.
+// forwardScript makes a router in a network namespace of its own, which ends with the shell, at the latest when
+// standard input closes. The interfaces come from the namespace of process $outer, where their other ends stay.
+// $ends are those of a port each: name, network, address, neighbour, the neighbour's MAC address.
 const forwardScript = `set -e
 mount -t sysfs sysfs /sys # shows the interfaces of this namespace
 for all in all default; do echo 0 >"/proc/sys/net/ipv4/conf/$all/rp_filter"; done
@@ -101,7 +101,8 @@ func startLinux(link string) func(ctx context.Context, s Setup) (*Running, error
 	}
 }
 
-// cpuMask is a CPU as the kernel writes sets of CPUs: groups of 32 bits, in hexadecimal, joined by commas. Empty for none.
+// cpuMask is a CPU as the kernel writes sets of CPUs: groups of 32 bits, in hexadecimal, joined by commas. Empty
+// for none.
 func cpuMask(cpu int) string {
 	if cpu < 0 {
 		return ""

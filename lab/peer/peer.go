@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peer runs other programs in the gateway's place, so that its speed can be read next to theirs: dpdk-testpmd (what
-// moving packets costs at all), the examples of Debian's DPDK that forward, route or schedule, and Linux itself. Each is
-// driven by the same tester over the same link and on the same CPU, one at a time and in alternating order.
+// Package peer runs other programs in the gateway's place, so that its speed can be read next to theirs:
+// dpdk-testpmd (what moving packets costs at all), the examples of Debian's DPDK that forward, route or schedule,
+// and Linux itself. Each is driven by the same tester over the same link and on the same CPU, one at a time and in
+// alternating order.
 //
-// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. What comes out
-// is compared in full either way: a peer that changes or loses packets has no figure.
+// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. What
+// comes out is compared in full either way: a peer that changes or loses packets has no figure.
 package peer
 
 import (
@@ -76,7 +77,8 @@ type Setup struct {
 	ProgramsFolder string // of the examples; empty: as FindPrograms says
 }
 
-// Peer is a program that can stand in the gateway's place. The gateway itself takes part as a Peer that its owner makes.
+// Peer is a program that can stand in the gateway's place. The gateway itself takes part as a Peer that its owner
+// makes.
 type Peer struct {
 	Name    string
 	Does    string // what it does for a packet, in words

@@ -49,7 +49,8 @@ func spawn(command, environment []string) (*process, error) {
 	return p, nil
 }
 
-// await waits until the program has printed one of the texts. It fails when it ends, takes too long, or prints `bad` before.
+// await waits until the program has printed one of the texts. It fails when it ends, takes too long, or prints
+// `bad` before.
 func (p *process) await(ctx context.Context, good, bad string) error {
 	limit := time.NewTimer(startTime)
 	defer limit.Stop()
@@ -81,8 +82,8 @@ func (p *process) words() string {
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// stop ends the program: it is asked, and killed a second later. DPDK programs hold nothing that a kill would leave behind
-// (--in-memory), and some do not end by themselves once their link is gone.
+// stop ends the program: it is asked, and killed a second later. DPDK programs hold nothing that a kill would leave
+// behind (--in-memory), and some do not end by themselves once their link is gone.
 func (p *process) stop() {
 	p.once.Do(func() {
 		p.cmd.Process.Signal(syscall.SIGINT)

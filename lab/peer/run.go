@@ -22,8 +22,8 @@ import (
 type Options struct {
 	Setup       Setup // Dir may be empty: a folder of its own, removed at the end
 	Repetitions int   // 0: 5
-	// Base is what the gateway is measured with: its streams, its two ports "access" and "core", and what to do: a search, or a
-	// fixed rate, which shows that every program works and tells nothing about its speed.
+	// Base is what the gateway is measured with: its streams, its two ports "access" and "core", and what to
+	// do: a search, or a fixed rate, which shows that every program works and tells nothing about its speed.
 	Base *tester.Profile
 	// Latency asks for trials at parts of the rate that was found, of which the first is in the row; nil: none.
 	Latency *tester.Latency
@@ -41,7 +41,8 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Row is what one program gave. Rates are sums of both directions, of packets that came out as they must, at the loss goal.
+// Row is what one program gave. Rates are sums of both directions, of packets that came out as they must, at the
+// loss goal.
 type Row struct {
 	Name    string  `json:"name"`
 	Version string  `json:"version"`
@@ -51,8 +52,8 @@ type Row struct {
 	Floor   bool    `json:"floor,omitempty"`
 	Mpps    float64 `json:"mpps"`    // median
 	GbpsL2  float64 `json:"gbps_l2"` // that came out, in the repetition of the median
-	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks per second divided
-	// by the median rate. The gateway's is reckoned the same way here.
+	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks
+	// per second divided by the median rate. The gateway's is reckoned the same way here.
 	TicksPerPacket float64   `json:"ticks_per_packet"`
 	Ratio          float64   `json:"ratio"`                // its rate to the gateway's on the same link
 	FixedRate      bool      `json:"fixed_rate,omitempty"` // it was offered a fixed rate: neither ticks nor a ratio can be told
@@ -88,9 +89,9 @@ type run struct {
 // defaultRepetitions are what a median is made of.
 const defaultRepetitions = 5
 
-// RunAll measures every peer in alternating order, the gateway among them, and returns a row for each, in the order given. A
-// peer that cannot run or does not work is left out with the reason in its row, and the others go on. When ctx ends, the rows
-// hold what was measured by then, and the error says so.
+// RunAll measures every peer in alternating order, the gateway among them, and returns a row for each, in the order
+// given. A peer that cannot run or does not work is left out with the reason in its row, and the others go on. When
+// ctx ends, the rows hold what was measured by then, and the error says so.
 func RunAll(ctx context.Context, list []*Peer, opt Options, measure Measure) ([]Row, error) {
 	if opt.Repetitions <= 0 {
 		opt.Repetitions = defaultRepetitions
@@ -154,8 +155,8 @@ func (s *Setup) check() error {
 	return nil
 }
 
-// build has scripts/peers.sh get and build DPDK's examples, where this program is in its checkout. It does nothing, and at
-// once, when they are there. When it fails the examples say so, each for itself.
+// build has scripts/peers.sh get and build DPDK's examples, where this program is in its checkout. It does nothing,
+// and at once, when they are there. When it fails the examples say so, each for itself.
 func build(ctx context.Context, opt *Options) {
 	folder, err := FindPrograms("")
 	if err != nil || opt.Setup.ProgramsFolder != "" {
@@ -189,7 +190,8 @@ func prepare(ctx context.Context, list []*Peer, opt *Options) []*subject {
 	return subjects
 }
 
-// warmup is the shortest that every program gets: some look for their links ten times a second, and go to work after that.
+// warmup is the shortest that every program gets: some look for their links ten times a second, and go to work
+// after that.
 const warmup = 0.5
 
 // profile is the base with the peer's own streams.
@@ -215,8 +217,8 @@ func (p *Peer) profile(opt *Options) (*tester.Profile, error) {
 // OrderWords describes order for a report.
 const OrderWords = "there and back, each pair of repetitions beginning with the next program"
 
-// order is who runs when in a repetition: there and back, and each pair of repetitions begins with the next one, so that
-// nobody always has the same neighbours or the same time since the start (ABBA, BCCB, …).
+// order is who runs when in a repetition: there and back, and each pair of repetitions begins with the next one, so
+// that nobody always has the same neighbours or the same time since the start (ABBA, BCCB, …).
 func order(n, repetition int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -247,7 +249,8 @@ func (s *subject) once(ctx context.Context, opt *Options, repetition int, measur
 		return err
 	}
 	result, failed := measure(ctx, s.peer.Name, running, profile)
-	// A program of DPDK may die of its link's end (net_memif frees queues that are being polled): what was measured is good.
+	// A program of DPDK may die of its link's end (net_memif frees queues that are being polled): what was
+	// measured is good.
 	if result == nil || !result.Complete {
 		return cmp.Or(failed, errors.New("the tester did not come to an end"))
 	}

@@ -89,7 +89,8 @@ func (c *Client) Associate(ctx context.Context, peer netip.AddrPort) (*Associati
 	return c.associated(peer, r.Node.String(), r.Features, r.Recovery), nil
 }
 
-// associated notes an association. One that a restarted peer makes anew takes the place of the old, whose sessions are gone.
+// associated notes an association. One that a restarted peer makes anew takes the place of the old, whose sessions
+// are gone.
 func (c *Client) associated(peer netip.AddrPort, id string, features uint64, recovery time.Time) *Association {
 	a := &Association{client: c, Peer: peer, ID: id, features: features, recovery: recovery, beaten: time.Now()}
 	c.mu.Lock()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smf is the control side of PFCP (TS 29.244): an emulated SMF, SGW-C, PGW-C, MME or AMF, as far as user planes
-// see one. It serves the lab, the tests and whoever wants to drive a user plane from Go. A Client is one CP function with
-// one socket; it keeps associations alive, repeats requests (T1, N1), answers what user planes ask, and hands their
-// reports to the sessions they belong to. rules.go makes the rules of each role, network.go lets several functions carry
-// the bearers of UEs.
+// Package smf is the control side of PFCP (TS 29.244): an emulated SMF, SGW-C, PGW-C, MME or AMF, as far as user
+// planes see one. It serves the lab, the tests and whoever wants to drive a user plane from Go. A Client is one CP
+// function with one socket; it keeps associations alive, repeats requests (T1, N1), answers what user planes ask,
+// and hands their reports to the sessions they belong to. rules.go makes the rules of each role, network.go lets
+// several functions carry the bearers of UEs.
 package smf
 
 import (
@@ -175,8 +175,8 @@ func (c *Client) receive(b []byte, from netip.AddrPort) {
 	c.serve(from, h, m)
 }
 
-// refuse answers a request that does not hold what the standard asks for, and fails the request that a response of that kind
-// was for.
+// refuse answers a request that does not hold what the standard asks for, and fails the request that a response of
+// that kind was for.
 func (c *Client) refuse(from netip.AddrPort, h pfcp.Header, err error) {
 	var refusal *pfcp.Error
 	if !errors.As(err, &refusal) {

@@ -21,8 +21,8 @@ type Function struct {
 	LocalCore    string // of a relay with an uplink classifier: the network beside it
 }
 
-// Network carries UEs over a chain of functions: a radio node, any number of relays, an anchor. All methods may be called
-// from any goroutine; those about one bearer take turns.
+// Network carries UEs over a chain of functions: a radio node, any number of relays, an anchor. All methods may be
+// called from any goroutine; those about one bearer take turns.
 type Network struct {
 	Radios     []Function // the UE is at one of them
 	Relays     []Function
@@ -156,8 +156,8 @@ func (b *Bearer) activate(ctx context.Context, radio int, endMarker bool) error 
 	return nil
 }
 
-// Handover moves a UE to another radio node (TS 23.401 §5.5.1.1, TS 23.502 §4.9.1.2): the session there, the path switch with
-// end markers, the UE's own move, then the end of the session at the old node.
+// Handover moves a UE to another radio node (TS 23.401 §5.5.1.1, TS 23.502 §4.9.1.2): the session there, the path
+// switch with end markers, the UE's own move, then the end of the session at the old node.
 func (b *Bearer) Handover(ctx context.Context, radio int, move func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -228,7 +228,8 @@ func (b *Bearer) AnchoredAt() string {
 	return b.anchor.Name
 }
 
-// Idle releases the radio side (TS 23.401 §5.3.5, TS 23.502 §4.2.6): packets to the UE wait from now on, the first one pages it.
+// Idle releases the radio side (TS 23.401 §5.3.5, TS 23.502 §4.2.6): packets to the UE wait from now on, the first
+// one pages it.
 func (b *Bearer) Idle(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -323,8 +324,8 @@ func (n *Network) Downlink(s *Session, _ *pfcp.SessionReportRequest) {
 	}
 }
 
-// ErrorIndication repairs a bearer whose radio node does not know the tunnel any more (TS 23.007 §21.7): as if the UE had
-// become idle and was paged at once. It is what Handlers.ErrorIndication shall be.
+// ErrorIndication repairs a bearer whose radio node does not know the tunnel any more (TS 23.007 §21.7): as if the
+// UE had become idle and was paged at once. It is what Handlers.ErrorIndication shall be.
 func (n *Network) ErrorIndication(s *Session, unknown []pfcp.FTEID) {
 	b, ok := s.Tag.(*Bearer)
 	if !ok || b.network != n {

@@ -30,7 +30,8 @@ type Measure struct {
 	CountsForCharging bool
 }
 
-// Anchor is a function with an access network on one side and IP on the other: PGW-U (Sxb), or UPF with N3 or N9 and N6.
+// Anchor is a function with an access network on one side and IP on the other: PGW-U (Sxb), or UPF with N3 or N9
+// and N6.
 type Anchor struct {
 	Access, Core string // network instances
 	UE           UE
@@ -223,8 +224,8 @@ func (r *Radio) Request() *pfcp.SessionEstablishmentRequest {
 	return req
 }
 
-// Redirect makes a FAR forward into another tunnel. With endMarker the user plane tells the old one that it was the last
-// packet (SNDEM, TS 29.244 §5.2.3.3).
+// Redirect makes a FAR forward into another tunnel. With endMarker the user plane tells the old one that it was the
+// last packet (SNDEM, TS 29.244 §5.2.3.3).
 func Redirect(far uint32, side pfcp.Interface, instance string, peer pfcp.FTEID, endMarker bool) pfcp.UpdateFAR {
 	f := to(side, instance, &peer)
 	f.SendEndMarker = endMarker

@@ -12,7 +12,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// exchange names a request and its response: TS 29.244 §6.4 identifies them by the sender's address and the sequence number.
+// exchange names a request and its response: TS 29.244 §6.4 identifies them by the sender's address and the
+// sequence number.
 type exchange struct {
 	peer     netip.AddrPort
 	sequence uint32
@@ -81,7 +82,8 @@ func (c *Client) request(ctx context.Context, to netip.AddrPort, h pfcp.Header, 
 	}
 }
 
-// expect refuses a response of another kind than the request's; responses follow their requests by one (TS 29.244 §7.3).
+// expect refuses a response of another kind than the request's; responses follow their requests by one (TS 29.244
+// §7.3).
 func expect(request pfcp.MessageType, r received) error {
 	if r.err != nil {
 		return fmt.Errorf("the answer cannot be read: %w", r.err)

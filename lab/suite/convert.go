@@ -116,7 +116,8 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 	return run
 }
 
-// goal is one of a point's. The headline is the last one, for which the point has the bits; the others' follow from theirs.
+// goal is one of a point's. The headline is the last one, for which the point has the bits; the others' follow from
+// theirs.
 func goal(p *bench.Point, i int, headline bool) report.Goal {
 	rate := &p.Rates[i]
 	g := report.Goal{

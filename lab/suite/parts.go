@@ -14,8 +14,8 @@ import (
 	"isthmus/lab/report"
 )
 
-// Lengths of the parts. A trial's length is that of bench.Options; the expected time of a whole part is an estimate for a
-// machine with 2 CPUs.
+// Lengths of the parts. A trial's length is that of bench.Options; the expected time of a whole part is an estimate
+// for a machine with 2 CPUs.
 type lengths struct {
 	trial, sizeTrial, peerTrial float64 // seconds of a trial
 	synth, population           float64 // seconds of each direction on synth ports

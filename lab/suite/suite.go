@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite measures everything that the report shows, one part after the other, within a time that it says before. A
-// part that fails does not stop the others; an interrupt ends the run and keeps what was measured. The report is written
-// after each part, so that nothing is lost whatever happens.
+// Package suite measures everything that the report shows, one part after the other, within a time that it says
+// before. A part that fails does not stop the others; an interrupt ends the run and keeps what was measured. The
+// report is written after each part, so that nothing is lost whatever happens.
 package suite
 
 import (
@@ -62,8 +62,8 @@ type suite struct {
 	unfinished int // parts at the end of the list of what is missing that an interrupt ended
 }
 
-// Run measures everything and writes the report. The report comes back whenever one was written, also beside an error, which
-// says that the run was interrupted, that a part failed, or that packets were wrong.
+// Run measures everything and writes the report. The report comes back whenever one was written, also beside an
+// error, which says that the run was interrupted, that a part failed, or that packets were wrong.
 func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	s := &suite{opt: opt, began: time.Now()}
 	s.r = &report.Report{

@@ -47,8 +47,8 @@ type Options struct {
 	Log       io.Writer   // text that the tester prints; may be nil
 	Arguments []string    // more options for isthmus-traffic
 	EAL       []string    // DPDK options
-	// Patience is how long a trial may take beyond what was asked of it, and a start until links are up, before the tester
-	// counts as stuck and is ended. 0: a minute.
+	// Patience is how long a trial may take beyond what was asked of it, and a start until links are up, before
+	// the tester counts as stuck and is ended. 0: a minute.
 	Patience time.Duration
 }
 
@@ -132,7 +132,8 @@ type process struct {
 	words tail           // written by the goroutine of exec that copies standard error; read after Wait
 }
 
-// run starts the tester, hands its events on and waits for its end. The error is about the process, not its measurement.
+// run starts the tester, hands its events on and waits for its end. The error is about the process, not its
+// measurement.
 func (p *process) run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -165,8 +166,8 @@ func (p *process) run(ctx context.Context) error {
 	return err
 }
 
-// follow passes events on until the tester closes its output. It interrupts the tester when ctx ends, and kills it when it
-// does not come to an end.
+// follow passes events on until the tester closes its output. It interrupts the tester when ctx ends, and kills it
+// when it does not come to an end.
 func (p *process) follow(ctx context.Context, events <-chan Event) (stuck bool) {
 	patience := p.opt.Patience
 	if patience <= 0 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smftest is a user plane for tests: it answers PFCP like one, keeps what it was asked for, and moves no packets.
+// Package smftest is a user plane for tests: it answers PFCP like one, keeps what it was asked for, and moves no
+// packets.
 package smftest
 
 import (

@@ -96,7 +96,8 @@ func (s *smf) establishment() pfcp.PFCPSessionEstablishmentRequest {
 	}
 }
 
-// connection is what activation, handover and release of the radio bearers send: the PDR again, and the FAR with its tunnel.
+// connection is what activation, handover and release of the radio bearers send: the PDR again, and the FAR with
+// its tunnel.
 func (s *smf) connection(teid uint32, gnb net.IP, action, flags int) pfcp.PFCPSessionModificationRequest {
 	down := s.down()
 	return pfcp.PFCPSessionModificationRequest{
