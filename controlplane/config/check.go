@@ -111,6 +111,12 @@ func (k *checker) engine() {
 		}
 		seen[cpu] = true
 	}
+	if n := e.Limits.Channel; n != 0 && n < 64 {
+		k.fail(e.Limits.At, "channel", "%d is less than 64", n)
+	}
+	if n := e.Limits.Events; n != 0 && n < 4 {
+		k.fail(e.Limits.At, "events", "%d is less than 4", n)
+	}
 	if e.FlowLifetime > 15*e.FlowIdle {
 		k.fail(e.At, "flow_lifetime", "%d is more than 15 times flow_idle, %d", e.FlowLifetime, e.FlowIdle)
 	}

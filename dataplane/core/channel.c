@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_KIB 64u
-#define MOST_KIB (1u << 20)
-
 static struct {
 	uint8_t *room; // of all batches
 	uint32_t *length; // bytes of each
@@ -226,12 +223,12 @@ void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_
 	channel.handler = fn;
 }
 
+ENGINE_LIMIT(channel_kib, 64, 1u << 20)
+
 static int start(const struct api_engine *e)
 {
 	uint32_t kib = e->channel_kib != 0 ? e->channel_kib : API_CHANNEL_KIB;
 
-	if (kib < LEAST_KIB || kib > MOST_KIB)
-		return object_error(EINVAL, "channel_kib is %u, must be %u..%u", kib, LEAST_KIB, MOST_KIB);
 	channel.batches = kib / (API_CHANNEL_MOST / 1024);
 	channel.room = malloc((size_t)channel.batches * API_CHANNEL_MOST);
 	channel.length = calloc(channel.batches, sizeof(*channel.length));

@@ -61,6 +61,22 @@ const struct api_engine *engine_get(void); // NULL before the ENGINE object was 
 // fn is told the rates when an ENGINE object was committed: at the start, and when they change. From constructors only.
 void engine_watch(void (*fn)(const struct api_engine *engine));
 
+// What a field of ENGINE may be beside 0, which its module gives a meaning: all else is refused before anything starts.
+struct engine_limit {
+	const char *name;
+	size_t field; // of struct api_engine, 32 bits
+	uint32_t least, most;
+};
+void engine_limit_register(const struct engine_limit *l);
+
+#define ENGINE_LIMIT(engine_field, lowest, highest)                                                                    \
+	RTE_INIT(engine_limit_##engine_field)                                                                          \
+	{                                                                                                              \
+		static const struct engine_limit l = {                                                                 \
+			#engine_field, offsetof(struct api_engine, engine_field), lowest, highest};                    \
+		engine_limit_register(&l);                                                                             \
+	}
+
 // ---- show ------------------------------------------------------------------------------------------------------------
 // Writes rows of one table. `key` may be empty. Each row is sent with stats_row.
 struct stats_sink;

@@ -56,6 +56,48 @@ static void refused_first_transaction(void **state)
 	kit_clear();
 }
 
+// What would size a table, or time something, beyond its bounds is refused in words, and starts nothing.
+static void limits_are_bounded(void **state)
+{
+	static const struct {
+		size_t field;
+		uint32_t bad;
+		const char *why;
+	} row[] = {
+		{offsetof(struct api_engine, max_traffic), 65537, "max_traffic is 65537, must be 0 or 1..65536"},
+		{offsetof(struct api_engine, max_traffic), UINT32_MAX,
+			"max_traffic is 4294967295, must be 0 or 1..65536"},
+		{offsetof(struct api_engine, max_routes), UINT32_MAX,
+			"max_routes is 4294967295, must be 0 or 1..8388608"},
+		{offsetof(struct api_engine, max_neighbours), 8001, "max_neighbours is 8001, must be 0 or 1..8000"},
+		{offsetof(struct api_engine, max_unresolved), 8001, "max_unresolved is 8001, must be 0 or 1..8000"},
+		{offsetof(struct api_engine, max_rules), UINT32_MAX,
+			"max_rules is 4294967295, must be 0 or 1..134217696"},
+		{offsetof(struct api_engine, max_urrs), 1u << 25, "max_urrs is 33554432, must be 0 or 1..16777216"},
+		{offsetof(struct api_engine, max_qers), 1u << 26, "max_qers is 67108864, must be 0 or 1..33554432"},
+		{offsetof(struct api_engine, max_events), 3, "max_events is 3, must be 0 or 4..4194304"},
+		{offsetof(struct api_engine, channel_kib), 63, "channel_kib is 63, must be 0 or 64..1048576"},
+		{offsetof(struct api_engine, channel_kib), UINT32_MAX,
+			"channel_kib is 4294967295, must be 0 or 64..1048576"},
+		{offsetof(struct api_engine, buffer_size), 511, "buffer_size is 511, must be 0 or 512..16384"},
+		{offsetof(struct api_engine, punt_line_rate), UINT32_MAX,
+			"punt_line_rate is 4294967295, must be 0 or 1..10000000"},
+		{offsetof(struct api_engine, flow_idle), UINT32_MAX, "flow_idle is 4294967295, must be 0 or 1..86400"},
+		{offsetof(struct api_engine, buffer_seconds), 86401, "buffer_seconds is 86401, must be 0 or 1..86400"},
+	};
+
+	for (uint32_t i = 0; i < RTE_DIM(row); i++) {
+		struct api_engine e = engine;
+
+		memcpy((uint8_t *)&e + row[i].field, &row[i].bad, sizeof(row[i].bad));
+		kit_begin();
+		kit_put(API_ENGINE, "engine", &e, sizeof(e));
+		assert_int_equal(kit_commit(), EINVAL);
+		assert_string_equal(kit_error(), row[i].why);
+		assert_false(engine_started() || engine_failed());
+	}
+}
+
 static void only_rates_may_change(void **state)
 {
 	engine.icmp_error_rate = 7;
@@ -216,6 +258,7 @@ static void a_walk_takes_so_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest list[] = {
+		cmocka_unit_test(limits_are_bounded),
 		cmocka_unit_test(refused_first_transaction),
 		cmocka_unit_test(only_rates_may_change),
 		cmocka_unit_test(open_transaction_is_invisible),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MAX_MODULES 32
+#define MAX_LIMITS 32
 #define MIN_BUFFERS 512
 
 int core_logtype;
@@ -28,6 +29,8 @@ static struct {
 	uint32_t modules;
 	void (*watch[MAX_MODULES])(const struct api_engine *engine);
 	uint32_t watches;
+	const struct engine_limit *limit[MAX_LIMITS];
+	uint32_t limits;
 } engine;
 
 const struct api_engine *engine_get(void)
@@ -58,6 +61,29 @@ void module_register(const char *name, int (*start)(const struct api_engine *eng
 	engine.module[engine.modules++].start = start;
 }
 
+void engine_limit_register(const struct engine_limit *l)
+{
+	if (engine.limits == MAX_LIMITS) // before main(): never from input
+		rte_panic("more than %d limits of the engine\n", MAX_LIMITS);
+	engine.limit[engine.limits++] = l;
+}
+
+static int check_limits(const struct api_engine *e)
+{
+	uint32_t value;
+
+	for (uint32_t i = 0; i < engine.limits; i++) {
+		const struct engine_limit *l = engine.limit[i];
+
+		memcpy(&value, (const uint8_t *)e + l->field, sizeof(value));
+		if (value != 0 && (value < l->least || value > l->most))
+			return object_error(EINVAL, "%s is %u, must be 0 or %u..%u", l->name, value, l->least, l->most);
+	}
+	return 0;
+}
+
+ENGINE_LIMIT(buffer_size, 512, 16384)
+
 static int check(const struct api_engine *e)
 {
 	if (e->workers < 1 || e->workers > API_MAX_WORKERS)
@@ -65,8 +91,6 @@ static int check(const struct api_engine *e)
 	if (e->packet_buffers < MIN_BUFFERS || e->packet_buffers > 1u << 22)
 		return object_error(
 			EINVAL, "packet_buffers is %u, must be %d..%u", e->packet_buffers, MIN_BUFFERS, 1u << 22);
-	if (e->buffer_size != 0 && (e->buffer_size < 512 || e->buffer_size > 16384))
-		return object_error(EINVAL, "buffer_size is %u, must be 512..16384", e->buffer_size);
 	if (e->max_sessions < 1 || e->max_sessions > 1u << 24)
 		return object_error(EINVAL, "max_sessions is %u, must be 1..%u", e->max_sessions, 1u << 24);
 	if (e->max_flows < 1 || e->max_flows > 1u << 26)
@@ -102,7 +126,9 @@ static int stage(struct object_change *c)
 {
 	if (c->body == NULL)
 		return engine.started ? object_error(EBUSY, "the engine cannot be deleted while it runs") : 0;
-	int error = check_times(c->body);
+	int error = check_limits(c->body);
+	if (error == 0)
+		error = check_times(c->body);
 	if (error != 0 || !engine.started)
 		return error != 0 ? error : check(c->body);
 	// Also after a refused first transaction, which had started the engine by then.

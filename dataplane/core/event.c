@@ -14,7 +14,6 @@
 #include <time.h>
 
 #define DEFAULT_EVENTS 65536u
-#define MOST_EVENTS (1u << 22)
 #define DEFAULT_RATE 10000u
 #define BATCH 64 // events in one message
 #define BATCHES_PER_VISIT 64
@@ -348,12 +347,13 @@ static void visit(uint64_t now_ns)
 
 // ---- set-up ----------------------------------------------------------------------------------------------------------
 
+ENGINE_LIMIT(max_events, 4, 1u << 22)
+ENGINE_LIMIT(event_rate, 1, 1000000)
+
 static int start(const struct api_engine *e)
 {
 	uint32_t n = e->max_events ? e->max_events : DEFAULT_EVENTS;
 
-	if (n < 4 || n > MOST_EVENTS)
-		return object_error(EINVAL, "max_events is %u, must be 4..%u", n, MOST_EVENTS);
 	events.queue = calloc(n, sizeof(*events.queue));
 	events.capacity = n;
 	int short_of_memory = events.queue == NULL;

@@ -260,13 +260,13 @@ static void on_full(uint32_t worker, uint32_t session, uint64_t argument)
 }
 
 #define LONGEST_S 60 // what engine.buffer_seconds 0 means
+ENGINE_LIMIT(buffer_seconds, 1, 86400)
 
 static void set_longest(const struct api_engine *e)
 {
-	uint64_t seconds = e->buffer_seconds ? e->buffer_seconds : LONGEST_S;
+	uint32_t seconds = e->buffer_seconds ? e->buffer_seconds : LONGEST_S;
 
-	__atomic_store_n(
-		&buffer_tables.longest, (uint32_t)RTE_MIN(seconds * 1000, (uint64_t)UINT32_MAX), __ATOMIC_RELAXED);
+	__atomic_store_n(&buffer_tables.longest, seconds * 1000, __ATOMIC_RELAXED);
 }
 
 static int start_worker(uint32_t w, uint32_t queues)

@@ -274,6 +274,8 @@ static void tick(uint64_t now_ns)
 		look(&counters[__builtin_ctzll(left)], now_ns);
 }
 
+ENGINE_LIMIT(max_traffic, 1, 65536)
+
 static int start(const struct api_engine *e)
 {
 	counter_members = calloc(e->max_sessions, sizeof(*counter_members));

@@ -261,13 +261,12 @@ static int start(const struct api_engine *e)
 	}
 	if (templates_create(e->workers) != 0)
 		return object_error(ENOMEM, "no memory for header templates");
-	if (e->max_rules > (1u << TUPLE_STATE_BITS) - API_MAX_PDR)
-		return object_error(EINVAL, "max_rules is %u, at most %u are possible", e->max_rules,
-			(1u << TUPLE_STATE_BITS) - API_MAX_PDR);
 	if (tuples_create(e->workers, e->max_flows) != 0)
 		return object_error(ENOMEM, "no memory for 5-tuple entries of %u flows a worker", e->max_flows);
 	return 0;
 }
+
+ENGINE_LIMIT(max_rules, 1, (1u << TUPLE_STATE_BITS) - API_MAX_PDR)
 
 RTE_INIT(flow_module)
 {

@@ -40,6 +40,8 @@ static struct rte_node_register flow_age_node = {
 };
 NODE_REGISTER(flow_age_node)
 
+ENGINE_LIMIT(flow_idle, 1, 86400)
+
 static void set_ages(const struct api_engine *e)
 {
 	uint32_t idle = e->flow_idle ? e->flow_idle : API_FLOW_IDLE;

@@ -121,6 +121,12 @@ int host_within_limits(struct worker *w, struct rte_mbuf *m, int known)
 	return 0;
 }
 
+#define RATE_MOST 10000000
+ENGINE_LIMIT(punt_subscriber_rate, 1, RATE_MOST)
+ENGINE_LIMIT(punt_line_rate, 1, RATE_MOST)
+ENGINE_LIMIT(punt_s_tag_rate, 1, RATE_MOST)
+ENGINE_LIMIT(punt_port_rate, 1, RATE_MOST)
+
 static void set_rates(const struct api_engine *e)
 {
 	for (int i = 0; i < LIMIT_LEVELS; i++) {

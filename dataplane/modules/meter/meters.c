@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_METERS (1u << 25)
-
 struct meter_state *meter_states;
 
 struct holder {
@@ -73,13 +71,13 @@ void meter_release(uint32_t meter)
 	index_pool_give(&meters.free, meter);
 }
 
+ENGINE_LIMIT(max_qers, 1, 1u << 25)
+
 // Pages that are not touched cost nothing.
 static int start(const struct api_engine *e)
 {
 	uint32_t n = e->max_qers ? e->max_qers : 2 * e->max_sessions; // a QER has two directions
 
-	if (n > MOST_METERS)
-		return object_error(EINVAL, "max_qers is %u, at most %u", n, MOST_METERS);
 	meters.buckets = 64;
 	while (meters.buckets < n)
 		meters.buckets *= 2;

@@ -444,12 +444,14 @@ static void interfaces_changed(void)
 
 // ---- start, show ----------------------------------------------------------------------------------------------------
 
+ENGINE_LIMIT(max_neighbours, 1, MAX_NEIGHBOURS)
+ENGINE_LIMIT(max_unresolved, 1, MAX_NEIGHBOURS)
+ENGINE_LIMIT(solicitation_rate, 1, 1000000)
+
 static int start(const struct api_engine *engine)
 {
 	table.room = engine->max_neighbours != 0 ? engine->max_neighbours : NEIGHBOURS;
 	table.unresolved = engine->max_unresolved != 0 ? engine->max_unresolved : RTE_MAX(table.room / 8, 1u);
-	if (table.room > MAX_NEIGHBOURS)
-		return object_error(EINVAL, "max_neighbours is %u, at most %d", table.room, MAX_NEIGHBOURS);
 	table.list = calloc(table.room, sizeof(*table.list));
 	punt_handler_register(&punt_resolve, resolve);
 	exchange_start();

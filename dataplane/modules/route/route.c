@@ -561,12 +561,12 @@ OBJECT_REGISTER(route_ops)
 
 // ---- start ----------------------------------------------------------------------------------------------------------
 
+ENGINE_LIMIT(max_routes, 1, MAX_ROUTES)
+
 static int start(const struct api_engine *engine)
 {
 	uint32_t routes = engine->max_routes != 0 ? engine->max_routes : API_ROUTES;
 
-	if (routes > MAX_ROUTES)
-		return object_error(EINVAL, "max_routes is %u, at most %u", routes, MAX_ROUTES);
 	return rib_start(routes) == 0 && fib_start(routes) == 0
 		       ? 0
 		       : object_error(ENOMEM, "no memory for %u routes", routes);

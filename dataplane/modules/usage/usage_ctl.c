@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_URRS (1u << 24)
 #define LOOKS_PER_VISIT 2000
 #define SWEEP_PER_VISIT 16384u
 #define LOOKS_PER_INACTIVITY 4 // an INACTIVE event is late by a quarter of the time at most
@@ -449,12 +448,12 @@ static void visit(uint64_t now)
 
 // ---- set-up ----------------------------------------------------------------------------------------------------------
 
+ENGINE_LIMIT(max_urrs, 1, 1u << 24)
+
 static int start(const struct api_engine *e)
 {
 	uint32_t n = e->max_urrs ? e->max_urrs : e->max_sessions;
 
-	if (n > MOST_URRS)
-		return object_error(EINVAL, "max_urrs is %u, at most %u", n, MOST_URRS);
 	n += n / 16 + API_MAX_URR; // a URR that changes its worker has two states for a while
 	usage_pools.states = n;
 	usage_pools.state = rte_zmalloc("usage-states", (size_t)n * sizeof(struct usage_state), RTE_CACHE_LINE_SIZE);
