@@ -103,10 +103,11 @@ uint32_t interface_count(void)
 }
 
 // Which of the slots of an address count: those of a VRF, of an interface, or of an access port.
-enum local_match { LOCAL_VRF, LOCAL_INTERFACE, LOCAL_GATEWAY };
+enum local_match { LOCAL_VRF, LOCAL_CORE, LOCAL_INTERFACE, LOCAL_GATEWAY };
 
-// `where`: of the VRF, interface or port.
-static int local_find(const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
+// The interface of the first such slot, or UINT32_MAX. `where`: of the VRF (of core ports alone), interface or port.
+static uint32_t local_find(
+	const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
 {
 	for (uint32_t i = local_hash(a) & s->local_mask; s->local[i].interface != UINT32_MAX;
 		i = (i + 1) & s->local_mask) {
@@ -115,45 +116,51 @@ static int local_find(const struct interfaces *s, const struct ip_address *a, en
 		if (memcmp(&slot->address, a, sizeof(*a)) != 0)
 			continue;
 		if ((match == LOCAL_VRF && (slot->vrf == where || where == VRF_ANY)) ||
+			(match == LOCAL_CORE && !slot->access && slot->vrf == where) ||
 			(match == LOCAL_INTERFACE && slot->interface == where) ||
 			(match == LOCAL_GATEWAY && slot->access && slot->port == where))
-			return 1;
+			return slot->interface;
 	}
-	return 0;
+	return UINT32_MAX;
 }
 
 int ip_is_local_exactly(uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	struct ip_address a = ip_address_of(family, address);
 
-	return local_find(interfaces_now(), &a, LOCAL_VRF, vrf);
+	return local_find(interfaces_now(), &a, LOCAL_VRF, vrf) != UINT32_MAX;
 }
 
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface)
 {
 	struct ip_address a = ip_address_of(family, address);
 
-	return local_find(interfaces_now(), &a, LOCAL_INTERFACE, interface);
+	return local_find(interfaces_now(), &a, LOCAL_INTERFACE, interface) != UINT32_MAX;
 }
 
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address)
 {
-	const struct interfaces *s = interfaces_now();
+	struct ip_address a = ip_address_of(family, address);
 
-	for (uint32_t i = 0; i < s->count; i++)
-		for (uint32_t n = 0; s->interface[i].name[0] != 0 && n < s->interface[i].addresses; n++)
-			if (s->interface[i].role == API_ROLE_CORE && s->interface[i].vrf == vrf &&
-				s->interface[i].address[n].family == family &&
-				memcmp(s->interface[i].address[n].bytes, address, address_length(family)) == 0)
-				return i;
-	return UINT32_MAX;
+	return local_find(interfaces_now(), &a, LOCAL_CORE, vrf);
 }
 
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port)
 {
 	struct ip_address a = ip_address_of(family, address);
 
-	return local_find(interfaces_now(), &a, LOCAL_GATEWAY, port);
+	return local_find(interfaces_now(), &a, LOCAL_GATEWAY, port) != UINT32_MAX;
+}
+
+// The first interface of a port, or NULL.
+static const struct interface *first_of(const struct interfaces *s, uint16_t port)
+{
+	return port < MAX_PORTS && s->of_port[port] != 0 ? &s->interface[s->of_port[port] - 1] : NULL;
+}
+
+static const struct interface *beside(const struct interfaces *s, const struct interface *f)
+{
+	return f->beside != 0 ? &s->interface[f->beside - 1] : NULL;
 }
 
 // The first and the last address of an IPv4 network that has more than two (RFC 3021).
@@ -168,17 +175,14 @@ int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port)
 {
 	const struct interfaces *s = interfaces_now();
 
-	for (uint32_t i = 0; i < s->count && !address_is_link_local(family, address); i++) {
-		const struct interface *f = &s->interface[i];
-
-		if (f->name[0] == 0 || f->port != port || !f->local_proxy)
-			continue;
-		for (uint32_t n = 0; n < f->addresses; n++)
+	if (address_is_link_local(family, address))
+		return 0;
+	for (const struct interface *f = first_of(s, port); f != NULL; f = beside(s, f))
+		for (uint32_t n = 0; f->local_proxy && n < f->addresses; n++)
 			if (f->address[n].family == family &&
 				ip_prefix_equal(f->address[n].bytes, address, f->address[n].prefix) &&
 				!is_broadcast(&f->address[n], address))
 				return 1;
-	}
 	return 0;
 }
 
@@ -215,15 +219,11 @@ const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface)
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port)
 {
 	const struct interfaces *s = interfaces_now();
+	const uint8_t *a = NULL;
 
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct interface *f = get(s, i);
-		const uint8_t *a = f != NULL && f->port == port ? source_of(f, family, NULL) : NULL;
-
-		if (a != NULL)
-			return a;
-	}
-	return NULL;
+	for (const struct interface *f = first_of(s, port); f != NULL && a == NULL; f = beside(s, f))
+		a = source_of(f, family, NULL);
+	return a;
 }
 
 const struct interface *interfaces_by_name(const struct interfaces *s, const char *name)
@@ -448,6 +448,18 @@ static int check_all(const struct build *b)
 	return error;
 }
 
+static void fill_ports(struct interfaces *s)
+{
+	for (uint32_t i = s->count; i-- > 0;) {
+		struct interface *f = &s->interface[i];
+
+		if (f->name[0] == 0 || f->port >= MAX_PORTS)
+			continue;
+		f->beside = s->of_port[f->port];
+		s->of_port[f->port] = (uint16_t)(i + 1);
+	}
+}
+
 static void fill_hashes(struct interfaces *s)
 {
 	for (uint32_t i = 0; i <= s->vlan_mask; i++)
@@ -501,6 +513,7 @@ static struct interfaces *snapshot_make(const struct build *b)
 	s->vlan = (struct vlan_slot *)((char *)s + head);
 	s->local = (struct local_slot *)(s->vlan + vlans);
 	memcpy(s->interface, b->list, b->count * sizeof(struct interface));
+	fill_ports(s);
 	fill_hashes(s);
 	return s;
 }

@@ -19,6 +19,7 @@ struct interface {
 	uint16_t index;
 	uint16_t port; // index of struct port
 	uint16_t vlan[2]; // outer, inner; 0 none
+	uint16_t beside; // 1 + index of the next interface of its port; 0: none
 	uint32_t mtu;
 	uint32_t role; // enum api_role of the port
 	uint8_t l2_length; // 14, 18 or 22

@@ -5,6 +5,7 @@
 #ifndef ROUTE_TABLES_H
 #define ROUTE_TABLES_H
 
+#include "core/port.h"
 #include "route/route.h"
 #include <stddef.h>
 
@@ -35,6 +36,7 @@ struct interfaces {
 	struct local_slot *local; // the same; an address may be there once per access port
 	struct ip_filter filter; // of `local`
 	uint64_t vrfs; // that have interfaces, a bit each
+	uint16_t of_port[MAX_PORTS]; // 1 + index of the first; 0: none
 	struct interface interface[];
 };
 
