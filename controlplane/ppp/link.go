@@ -51,7 +51,7 @@ type Env interface {
 	Random() uint64
 	// Authenticate is for servers: the answer comes by Link.Authenticated, perhaps at once. c is valid until then.
 	Authenticate(c *access.Credentials)
-	Network(f access.Families)             // the families that are open; again when they change
+	Network(f access.Families)             // the families that are open; again when they, or Possible, change
 	Closed(cause access.Cause, why string) // the link is over, once; no method needs to be called any more
 }
 
@@ -319,6 +319,15 @@ func (l *Link) families() access.Families {
 	return access.Families{V4: l.layers[nIPCP].wasUp, V6: l.layers[nIPv6CP].wasUp}
 }
 
+// Possible are the families that are open or being negotiated.
+func (l *Link) Possible() access.Families {
+	on := func(n int, wanted bool) bool {
+		s := l.layers[n].state
+		return wanted && (s <= starting || s >= reqSent)
+	}
+	return access.Families{V4: on(nIPCP, l.network.V4), V6: on(nIPv6CP, l.network.V6)}
+}
+
 // networkUp is called when a network control protocol opened.
 func (l *Link) networkUp(n int) {
 	l.auth = nil
@@ -326,12 +335,19 @@ func (l *Link) networkUp(n int) {
 	l.env.Network(l.families())
 }
 
-// networkFinished is called when one is closed, or has given up; a link without any is of no use.
+// networkFinished is called when one is closed, or has given up; a link without any is of no use. What was never open
+// is not of this link any more: the peer's requests are rejected from now on.
 func (l *Link) networkFinished(n int) {
-	if l.layers[n].wasUp {
-		l.layers[n].wasUp = false
-		l.env.Network(l.families())
+	a := &l.layers[n]
+	switch {
+	case a.wasUp:
+		a.wasUp = false
+	case n == nIPCP:
+		*a, l.network.V4 = automaton{}, false
+	default:
+		*a, l.network.V6 = automaton{}, false
 	}
+	l.env.Network(l.families())
 	for _, other := range []int{nIPCP, nIPv6CP} {
 		if l.layers[other].state >= closing {
 			return

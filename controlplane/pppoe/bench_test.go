@@ -45,7 +45,8 @@ func (*member) Keep([]byte)                    {}
 func (*member) Down(access.Cause)              {}
 func (*member) Want(access.Families, *access.Addresses, func(error)) {
 }
-func (*member) Up(access.Families, uint16, access.KeepAlive, func(error)) {
+func (*member) Up(_ access.Families, _ uint16, _ access.KeepAlive, done func(error)) {
+	done(nil)
 }
 
 var onePlan access.Plan

@@ -52,7 +52,7 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	}
 	get := binary.BigEndian
 	open := access.Families{V4: state[1]&stateV4 != 0, V6: state[1]&stateV6 != 0}
-	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of, open: open}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of}
 	if open.V6 {
 		x.extra = access.Families{V6: state[1]&stateExtraV6 != 0, Delegated: state[1]&stateExtraDelegated != 0}
 	}
@@ -63,6 +63,7 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	x.link.Resume(x, &x.config.PPP, ppp.State{Magic: get.Uint32(state[2:]), PeerMagic: get.Uint32(state[6:]),
 		MRU: get.Uint16(state[10:]), PeerMRU: get.Uint16(state[12:]), RemoteID: get.Uint64(state[14:]),
 		Open: open}, x.network())
+	x.passing = x.passes(x.link.Possible())
 	x.serve6(open.V6)
 	return x
 }

@@ -68,6 +68,27 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// A home that refuses a family holds no address of it; one transaction has the rest pass, and another takes that away.
+func TestRefusedFamily(t *testing.T) {
+	for _, f := range []access.Families{{V4: true}, {V6: true}, both} {
+		w := newWorld(t, nil)
+		c := homer(access.CHAP)
+		c.PPP.Families = f
+		h := w.homeAt(1, 100, c)
+		h.Dial()
+		w.run(10 * time.Second)
+		u := w.users[0]
+		testkit.Equal(t, h.open, f, "the home's families (%s)", h.ended)
+		testkit.Equal(t, u.passing, f, "families that pass")
+		if f == both {
+			testkit.Equal(t, u.ups, 1, "transactions")
+			continue
+		}
+		testkit.Equal(t, u.ups, 2, "transactions of %v", f)
+		testkit.Equal(t, u.wants, f, "addresses that are held")
+	}
+}
+
 // The subscriber speaks first, unless it is silent for half a second.
 func TestFirstWord(t *testing.T) {
 	w := newWorld(t, nil)

@@ -30,7 +30,7 @@ type session struct {
 	tpid     uint16
 	halfOpen bool
 	removed  bool
-	open     access.Families // network protocols
+	passing  access.Families // what packets pass, as the owner of sessions was told
 	extra    access.Families // that v6 wants to pass
 }
 
@@ -195,9 +195,16 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 	if s != nil {
 		x.session = s
 		r.Network = x.network()
-		if r.Network.Families == (access.Families{}) {
-			r.Accept, r.Silent, r.Why = false, true, "no address"
+		if r.Network.Families != (access.Families{}) {
+			// Packets pass before the subscriber is told: none of its first ones is lost.
+			x.pass(r.Network.Families, func(err error) {
+				if err == nil {
+					x.link.Authenticated(&r)
+				}
+			})
+			return
 		}
+		r.Accept, r.Silent, r.Why = false, true, "no address"
 	}
 	x.link.Authenticated(&r)
 }
@@ -227,36 +234,44 @@ func (x *session) network() (n ppp.Network) {
 	return n
 }
 
-// Network has packets pass.
+// Network is told by the link what is open. A family that was closed passes no more; the address of one that the peer
+// refused goes back.
 func (x *session) Network(f access.Families) {
 	if x.session == nil || x.removed {
 		return
 	}
-	if x.halfOpen {
-		x.server.counts[signedIn]++
-		x.settled()
+	if f != (access.Families{}) {
+		if x.halfOpen {
+			x.server.counts[signedIn]++
+			x.settled()
+		}
+		x.pending = nil
 	}
-	x.pending = nil
 	x.session.Keep(x.state())
-	if f != x.open { // else it was negotiated again, with the same outcome
-		x.open = f
-		x.pass(nil)
+	if possible := x.link.Possible(); x.passes(possible) != x.passing {
+		x.pass(possible, func(err error) {
+			if a, n := x.session.Addresses(), x.link.Network(); err == nil {
+				x.session.Want(access.Families{V4: n.V4, V6: n.V6 && a.IPv6.IsValid(),
+					Delegated: n.V6 && a.Delegated.IsValid()}, nil, func(error) {})
+			}
+		})
 	}
 	x.serve6(f.V6)
 }
 
-// pass says to the owner of sessions which packets pass now.
-func (x *session) pass(done func(error)) {
-	s := x.link.State()
-	f := s.Open
-	f.V6 = f.V6 && x.session.Addresses().IPv6.IsValid()
-	if s.Open.V6 {
-		f.V6 = f.V6 || x.extra.V6
-		f.Delegated = x.extra.Delegated
-	}
-	alive := access.KeepAlive{Magic: s.Magic, Interval: x.config.KeepAlive, Count: x.config.Unanswered}
-	x.session.Up(f, x.link.MTU(), alive, func(err error) {
+// passes are the families of packets that pass where PPP has these.
+func (x *session) passes(f access.Families) access.Families {
+	return access.Families{V4: f.V4, V6: f.V6 && (x.session.Addresses().IPv6.IsValid() || x.extra.V6),
+		Delegated: f.V6 && x.extra.Delegated}
+}
+
+// pass says to the owner of sessions which packets pass now, where PPP has these families.
+func (x *session) pass(f access.Families, done func(error)) {
+	x.passing = x.passes(f)
+	alive := access.KeepAlive{Magic: x.link.Magic(), Interval: x.config.KeepAlive, Count: x.config.Unanswered}
+	x.session.Up(x.passing, x.link.MTU(), alive, func(err error) {
 		if err != nil {
+			x.pending = nil // its owner has noted why
 			x.end(access.NASError, "the data plane: "+err.Error())
 		}
 		if done != nil {
@@ -298,7 +313,7 @@ func (x *session) up6(f access.Families, done func(error)) {
 	if !x.removed {
 		x.extra = f
 		x.session.Keep(x.state())
-		x.pass(done)
+		x.pass(x.link.Possible(), done)
 	}
 }
 

@@ -114,7 +114,9 @@ type user struct {
 	client    access.Client
 	addresses access.Addresses
 	plan      access.Plan
-	families  access.Families
+	families  access.Families // asked for
+	passing   access.Families // done
+	wants     access.Families
 	mtu       uint16
 	alive     access.KeepAlive
 	state     []byte
@@ -126,12 +128,17 @@ func (u *user) ID() string                   { return u.id }
 func (u *user) Plan() *access.Plan           { return &u.plan }
 func (u *user) Addresses() *access.Addresses { return &u.addresses }
 func (u *user) Keep(state []byte)            { u.state = bytes.Clone(state) }
-func (u *user) Want(access.Families, *access.Addresses, func(error)) {
+func (u *user) Want(f access.Families, _ *access.Addresses, done func(error)) {
+	u.wants = f
+	u.w.After(0, func() { done(nil) })
 }
 func (u *user) Up(f access.Families, mtu uint16, alive access.KeepAlive, done func(error)) {
 	u.families, u.mtu, u.alive = f, mtu, alive
 	u.ups++
-	u.w.After(time.Millisecond, func() { done(nil) })
+	u.w.After(time.Millisecond, func() {
+		u.passing = f
+		done(nil)
+	})
 }
 func (u *user) Down(cause access.Cause) {
 	testkit.ErrorIf(u.w.t, u.cause != 0, "a session ends twice")
@@ -233,8 +240,15 @@ func (h *home) Wake(_ *dialer.Client, at time.Duration) {
 	}
 }
 
-func (h *home) Up(_ *dialer.Client, f access.Families) { h.open = f }
-func (h *home) Packet(_ *dialer.Client, ipv6 []byte)   { h.got = append(h.got, bytes.Clone(ipv6)) }
+// Up: whatever a home has open passes already, so that none of its first packets is lost.
+func (h *home) Up(_ *dialer.Client, f access.Families) {
+	h.open = f
+	passes := slices.ContainsFunc(h.w.users, func(u *user) bool {
+		return u.request.Line == h.line && (!f.V4 || u.passing.V4) && (!f.V6 || u.passing.V6)
+	})
+	testkit.ErrorIf(h.w.t, !passes, "a home has %v open, which does not pass yet", f)
+}
+func (h *home) Packet(_ *dialer.Client, ipv6 []byte) { h.got = append(h.got, bytes.Clone(ipv6)) }
 func (h *home) Ended(_ *dialer.Client, _ access.Cause, why string) {
 	h.ended, h.open = why, access.Families{}
 	if h.stubborn {

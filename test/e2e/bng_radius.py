@@ -56,14 +56,14 @@ def main():
     for n in range(PINGS):
         request = IP(src=anna.ipv4, dst="10.60.0.2") / ICMP(id=7, seq=n) / Raw(b"x" * (SIZE - 28))
         anna.send(pppoe.IP4, bytes(request))
-        check(anna.next(pppoe.IP4) is not None, f"no answer to ping {n}")
+        check(anna.echo_reply(pppoe.IP4) is not None, f"no answer to ping {n}")
         if not changed:
             out = radclient("coa", f'User-Name = "anna", Acct-Session-Id = "{row["session"]}", WISPr-Bandwidth-Max-Down = 4000000')
             changed = check("CoA-ACK" in out, f"no CoA-ACK: {out}")
     equal("rate", subscriber("anna")["down_kbit"], 4000)
     request = IPv6(src=subscriber("anna")["ipv6"].split("/")[0] + "77", dst="fd00:60::2") / ICMPv6EchoRequest() / Raw(b"y" * 52)
     anna.send(pppoe.IP6, bytes(request))
-    check(anna.next(pppoe.IP6) is not None, "no answer over IPv6")
+    check(anna.echo_reply(pppoe.IP6) is not None, "no answer over IPv6")
 
     out = radclient("disconnect", 'User-Name = "anna"')
     check("Disconnect-ACK" in out, f"no Disconnect-ACK: {out}")

@@ -103,6 +103,14 @@ class Client:
             return protocol, 0, 0, packet
         return protocol, packet[0], packet[1], packet[4:struct.unpack(">H", packet[2:4])[0]]
 
+    def echo_reply(self, protocol):
+        """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None when there is none: advertisements come in between."""
+        at, kind = (20, 0) if protocol == IP4 else (40, 129)
+        while (got := self.next(protocol)) is not None:
+            if got[3][at:at + 1] == bytes([kind]):
+                return got[3]
+        return None
+
     def sign_in(self, v6=True):
         """Dials and negotiates until all is open. False: it was refused."""
         self.dial()
