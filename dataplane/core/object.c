@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The object store and its transactions.
 #include "core/object.h"
+#include "core/body.h"
 #include "core/contract.h"
 #include "core/engine.h"
-#include "core/pack.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,12 +14,11 @@
 
 struct object {
 	struct object *next; // in its bucket
-	uint32_t kind, length;
 	char key[API_NAME];
 	uint64_t digest;
-	void *body; // packed: stored bytes that unpack to length
-	uint32_t stored; // 0: not packed
+	struct body body;
 	void *live; // the owning module's
+	uint32_t kind;
 	uint32_t change; // of the open transaction: index + 1, or 0
 	uint32_t users; // objects that name this one, as after the open transaction (object_use)
 };
@@ -97,52 +96,6 @@ static int grow(struct table *t)
 	return 0;
 }
 
-// The body of an object that is held, or NULL.
-static const void *held_body(const struct object *o)
-{
-	static struct {
-		void *bytes;
-		uint32_t room;
-	} copy[4];
-	static unsigned turn;
-
-	if (o->stored == 0)
-		return o->body;
-	turn = (turn + 1) % 4;
-	if (copy[turn].room < o->length) {
-		void *bytes = realloc(copy[turn].bytes, o->length);
-
-		if (bytes == NULL)
-			return NULL;
-		copy[turn].bytes = bytes;
-		copy[turn].room = o->length;
-	}
-	unpack_bytes(copy[turn].bytes, o->length, o->body, o->stored);
-	return copy[turn].bytes;
-}
-
-// Takes over a body that was malloc'ed.
-static void hold_body(struct object *o, void *body, uint32_t length)
-{
-	uint8_t *packed = body != NULL && store.ops[o->kind]->packed ? malloc(PACK_MOST(length)) : NULL;
-
-	free(o->body);
-	o->body = body;
-	o->length = length;
-	o->stored = 0;
-	if (packed == NULL)
-		return;
-	uint32_t stored = pack_bytes(packed, body, length);
-	uint8_t *fitting = stored < length ? realloc(packed, stored) : NULL;
-	if (fitting == NULL) {
-		free(packed);
-		return;
-	}
-	free(body);
-	o->body = fitting;
-	o->stored = stored;
-}
-
 // The change of the object in the open transaction, once it is being committed; until then nobody sees it.
 static const struct object_change *changing(const struct object *o)
 {
@@ -190,7 +143,7 @@ static void erase(struct object *o)
 	*at = o->next;
 	store.count--;
 	t->count--;
-	free(o->body);
+	body_hold(&o->body, NULL, 0, 0);
 	free(o);
 }
 
@@ -230,8 +183,8 @@ const void *object_find(uint32_t kind, const char *key, uint32_t *length)
 	if (o == NULL)
 		return NULL;
 	const struct object_change *c = changing(o);
-	*length = c ? c->length : o->length;
-	return c ? c->body : held_body(o);
+	*length = c ? c->length : o->body.length;
+	return c ? c->body : body_read(&o->body);
 }
 
 int object_changing(uint32_t kind, const char *key)
@@ -257,10 +210,10 @@ int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint
 	for (uint32_t i = 0; i < buckets_of(t) && !stop; i++)
 		for (const struct object *o = t->bucket[i]; o != NULL && !stop; o = o->next) {
 			const struct object_change *c = changing(o);
-			const void *body = c ? c->body : held_body(o);
+			const void *body = c ? c->body : body_read(&o->body);
 
 			if (body != NULL)
-				stop = fn(o->key, body, c ? c->length : o->length, arg);
+				stop = fn(o->key, body, c ? c->length : o->body.length, arg);
 		}
 	return stop;
 }
@@ -273,7 +226,7 @@ static int next_order(const struct object *bucket, uint64_t first, uint64_t *ord
 	for (const struct object *o = bucket; o != NULL; o = o->next) {
 		uint64_t x = order_of(o->key);
 
-		if (o->body == NULL || x < first || (found && x >= *order))
+		if (o->body.bytes == NULL || x < first || (found && x >= *order))
 			continue; // only staged, or not next
 		*order = x;
 		found = 1;
@@ -289,7 +242,7 @@ static uint32_t list_order(
 	for (const struct object *o = bucket; o != NULL; o = o->next) {
 		struct api_digest d = {.kind = o->kind, .digest = o->digest};
 
-		if (o->body == NULL || order_of(o->key) != order)
+		if (o->body.bytes == NULL || order_of(o->key) != order)
 			continue;
 		snprintf(d.key, sizeof(d.key), "%s", o->key);
 		fn(&d, arg);
@@ -340,7 +293,7 @@ static void clear(void)
 		free((void *)(uintptr_t)store.change[i].body);
 		free(store.change[i].unpacked);
 		o->change = 0;
-		if (o->body == NULL)
+		if (o->body.bytes == NULL)
 			erase(o);
 	}
 	free(store.change);
@@ -373,20 +326,20 @@ static int add_change(struct object *o, void *body, uint32_t length)
 			return ENOMEM;
 		store.room = room;
 	}
-	void *unpacked = o->stored != 0 ? malloc(o->length) : NULL;
-	if (unpacked == NULL && o->stored != 0)
+	void *unpacked = o->body.stored != 0 ? malloc(o->body.length) : NULL;
+	if (unpacked == NULL && o->body.stored != 0)
 		return ENOMEM;
 	if (unpacked != NULL)
-		unpack_bytes(unpacked, o->length, o->body, o->stored);
+		body_copy(&o->body, unpacked);
 	struct object_change *c = &store.change[store.changes];
 	*c = (struct object_change){
 		.kind = o->kind,
 		.key = o->key,
 		.body = body,
 		.length = length,
-		.old_body = unpacked != NULL ? unpacked : o->body,
+		.old_body = unpacked != NULL ? unpacked : o->body.bytes,
 		.unpacked = unpacked,
-		.old_length = o->length,
+		.old_length = o->body.length,
 		.live = &o->live,
 	};
 	store.object[store.changes++] = o;
@@ -425,7 +378,7 @@ static int put(const struct api_object_head *head, const void *body, uint32_t le
 		o = insert(head->kind, head->key);
 	if (o == NULL || add_change(o, copy, length) != 0) {
 		free(copy);
-		if (o != NULL && o->body == NULL)
+		if (o != NULL && o->body.bytes == NULL)
 			erase(o);
 		return object_error(ENOMEM, "no memory");
 	}
@@ -563,9 +516,9 @@ static int verify_kind(uint32_t kind)
 		for (const struct object *o = t->bucket[i]; o != NULL; o = o->next) {
 			if (o->change != 0)
 				continue;
-			const void *body = held_body(o);
+			const void *body = body_read(&o->body);
 			int error = body == NULL ? object_error(ENOMEM, "no memory")
-						 : store.ops[kind]->verify(o->key, body, o->length);
+						 : store.ops[kind]->verify(o->key, body, o->body.length);
 			if (error != 0)
 				return error;
 		}
@@ -638,7 +591,7 @@ static void adopt(void)
 		struct object_change *c = &store.change[i];
 
 		o->digest = c->body ? object_digest(store.ops[o->kind], c->body, c->length) : 0;
-		hold_body(o, (void *)(uintptr_t)c->body, c->length);
+		body_hold(&o->body, (void *)(uintptr_t)c->body, c->length, store.ops[o->kind]->packed);
 		c->body = NULL;
 	}
 }
@@ -692,12 +645,12 @@ int object_refresh(uint32_t kind, const char *key)
 
 	if (store.open)
 		return EBUSY;
-	if (o == NULL || o->body == NULL)
+	if (o == NULL || o->body.bytes == NULL)
 		return ENOENT;
 	snprintf(head.key, sizeof(head.key), "%s", key);
 	object_begin();
-	const void *body = held_body(o);
-	int error = body == NULL ? ENOMEM : object_put(&head, body, o->length);
+	const void *body = body_read(&o->body);
+	int error = body == NULL ? ENOMEM : object_put(&head, body, o->body.length);
 	if (error != 0) {
 		object_abort();
 		return error;

@@ -45,7 +45,7 @@ struct object_ops {
 	uint32_t min_length; // of a body: the struct of the kind
 	uint32_t max_length; // 0: API_MAX_BODY
 	const struct object_array *arrays; // what may follow that struct, in this order, up to part 0. May be NULL
-	int packed; // 1: there are so many that bodies are held without their zeros
+	int packed; // 1: there are so many that of each what differs from another is held (body.h)
 	// Returns 0, or a positive errno after writing the reason (object_error).
 	int (*stage)(struct object_change *c);
 	void (*commit)(struct object_change *c);

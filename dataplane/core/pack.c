@@ -10,6 +10,11 @@ static uint32_t zeros_at(const uint8_t *p, uint32_t at, uint32_t length)
 {
 	uint32_t n = 0;
 
+	for (uint64_t word; n + 8 <= 255 && at + n + 8 <= length; n += 8) {
+		memcpy(&word, p + at + n, 8);
+		if (word != 0)
+			break;
+	}
 	while (at + n < length && n < 255 && p[at + n] == 0)
 		n++;
 	return n;

@@ -172,6 +172,7 @@ static const struct object_ops policer_ops = {
 	.name = "policer",
 	.min_length = sizeof(struct api_policer),
 	.max_length = sizeof(struct api_policer),
+	.packed = 1,
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,
