@@ -39,6 +39,8 @@ uint16_t resume_register(const char *node);
 // Worker: hands a packet to another worker. Takes the edge that `resume` names there. Always consumes it. `order`:
 // the same for all packets that keep their order, below ORDERS.
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
+// The same of a frame that no node of the full ones has seen yet (packet.handed).
+void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
 
 // ---- time ------------------------------------------------------------------------------------------------------------
 // fn runs on the control thread about every `interval_ms`; while neither workers nor the control thread have done

@@ -198,6 +198,7 @@ int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 		return 0;
 	}
 	packet_of(m)->resume = (uint16_t)resume;
+	packet_of(m)->handed = 0;
 	if (!hold_ring_put(worker_get(worker)->inbox, m)) {
 		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint16_t)resume;
 		control_drop(m, &drop_inject_full);

@@ -38,7 +38,7 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 
 		pkt->port_in = p->index;
 		pkt->port_out = p->xconnect;
-		pkt->hops = pkt->handed = 0;
+		pkt->hops = pkt->handed = pkt->by = 0;
 		pkt->shaped = 0;
 		pkt->vrf = pkt->traced = 0; // with those before in one store
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
@@ -367,7 +367,7 @@ void worker_give_all(struct worker *w)
 		give(w, (uint32_t)__builtin_ctz(w->outboxes));
 }
 
-void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m)
+static void hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m)
 {
 	packet_of(m)->resume = resume;
 	packet_of(m)->reason = order;
@@ -381,6 +381,20 @@ void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t o
 	w->outboxes |= 1u << to;
 	if (o->count == VECTOR)
 		give(w, to);
+}
+
+void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m)
+{
+	packet_of(m)->handed = 0;
+	hand_over(w, to, resume, order, m);
+}
+
+void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m)
+{
+	static_assert(API_MAX_WORKERS <= 16, "packet.by has four bits");
+	packet_of(m)->handed = 1;
+	packet_of(m)->by = w->id & 15;
+	hand_over(w, to, resume, order, m);
 }
 
 static struct rte_node_register *handover_node;

@@ -35,14 +35,16 @@ struct packet {
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
 	uint16_t instance; // index of struct instance; written by the nodes that lead to a session
 	uint16_t trace; // with `traced`: the rest of its number
-	uint8_t hops : 7; // times that the routing nodes gave it back to the graph; 0 from port-rx
+	uint8_t hops : 3; // times that the routing nodes gave it back to the graph; 0 from port-rx
 	uint8_t handed : 1; // handed over as it came: its new worker decides; 0 from port-rx
+	uint8_t by : 4; // with `handed`: the worker that took the other one for the owner
 	uint8_t shaped; // 1 + index of the port whose scheduler has a pipe for it (the node that encapsulates); 0: none
 	uint8_t vrf; // of its interface, then of the instance or path that it leaves by; 0 from port-rx
 	uint8_t traced; // traces that follow it (core/trace.h); 0 from port-rx: none
 	uint8_t view[PACKET_VIEW_SIZE] __attribute__((aligned(8)));
 };
 
+static_assert(PACKET_HOPS < 7, "packet.hops has three bits");
 static_assert(sizeof(struct packet) == PACKET_PRIVATE, "packet metadata is one cache line");
 
 static inline struct packet *packet_of(struct rte_mbuf *m)

@@ -331,8 +331,7 @@ static __rte_noinline rte_edge_t hand_over(const struct walk *k, const struct lo
 {
 	if (packet_of(m)->handed || l->list_slot >= worker_count())
 		return FLOW_FULL;
-	packet_of(m)->handed = 1;
-	worker_hand_over(k->w, l->list_slot, k->resume, l->order, m);
+	worker_hand_over_as_it_came(k->w, l->list_slot, k->resume, l->order, m);
 	return FLOW_GONE;
 }
 

@@ -127,12 +127,11 @@ void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner)
 	note(w, key, word);
 }
 
-void flow_forget_owner(struct worker *w, uint64_t key)
+void flow_correct_owner(const struct worker *asked, uint64_t key, uint32_t wrong, uint32_t owner)
 {
-	uint32_t *at = flow_slot(w, key);
+	uint32_t was = flow_elsewhere(key, wrong), is = owner != asked->id ? flow_elsewhere(key, owner) : 0;
 
-	if (flow_owner(*at, key) != UINT32_MAX)
-		*at = 0;
+	__atomic_compare_exchange_n(flow_slot(asked, key), &was, is, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 // ---- 5-tuple entries ------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 // packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed (rule/engine.h);
 // flow-input uses it.
 //
-//   written by: the owner worker; the control thread takes an entry away (forget())
+//   written by: the owner worker; the control thread takes an entry away (forget()); another worker corrects a hint
+//               that led to it in vain, if it is still there
 //   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks
 //                 whether the rule is retired. So when the transaction's grace period begins, no entry leads to a rule
 //                 that is gone.
@@ -147,7 +148,8 @@ static inline uint32_t flow_owner(uint32_t word, uint64_t key)
 
 // Packets with the key go there at once from now on. Owner worker of the index, within a walk.
 void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner);
-void flow_forget_owner(struct worker *w, uint64_t key); // its session is this worker's
+// Worker `asked` had a hint that led from it to `wrong`, the worker that calls, which knows better. `key`: of `asked`.
+void flow_correct_owner(const struct worker *asked, uint64_t key, uint32_t wrong, uint32_t owner);
 
 // 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.
 static inline int flow_has_tuples(const struct rule *first)

@@ -180,10 +180,11 @@ static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 	return key ^ (uint64_t)w->id << 56;
 }
 
-// Which packets keep their order, by a session's key: below ORDERS.
+// Which packets keep their order, by a session's key: below ORDERS. All workers say the same: eight bits, the worker's
+// among them, do not count.
 static __rte_always_inline uint8_t order_of(uint64_t number)
 {
-	return (uint8_t)(number * 0x9e3779b97f4a7c15ull >> 58);
+	return (uint8_t)(number * (0x9e3779b97f4a7c15ull << 8) >> 58);
 }
 
 #endif

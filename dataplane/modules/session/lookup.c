@@ -66,24 +66,28 @@ static uint64_t index_key(const struct worker *w, const struct lookup *l, struct
 	return l->key != 0 && (way->entries || way->tuples) ? key : 0;
 }
 
+// Worker `by` took `wrong` for the owner.
+static void correct(
+	uint32_t by, uint32_t wrong, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+{
+	const struct worker *asked = worker_get(by);
+	uint8_t order;
+
+	flow_correct_owner(asked, index_key(asked, l, m, way, &order), wrong, l->first->worker);
+}
+
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume)
 {
 	uint8_t order;
 	uint64_t key = index_key(w, l, m, way, &order);
 
-	if (key != 0 && !trace_is_hypothetical(m))
+	if (key != 0 && !trace_is_hypothetical(m)) {
 		flow_note_owner(w, key, l->first->worker);
+		if (packet_of(m)->handed)
+			correct(packet_of(m)->by, w->id, l, m, way);
+	}
 	worker_hand_over(w, l->first->worker, resume, order, m);
-}
-
-void session_come_back(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
-{
-	uint8_t order;
-	uint64_t key = index_key(w, l, m, way, &order);
-
-	if (key != 0 && !trace_is_hypothetical(m))
-		flow_forget_owner(w, key);
 }
 
 // An entry that leads nowhere: the flow is known, and each of its packets is classified until one is not traced.

@@ -139,12 +139,10 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
-// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and the
-// packet goes there.
+// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and of the
+// one that handed it over to this one, and the packet goes there.
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
-// A packet came back from a worker that the fast path believed to be the owner.
-void session_come_back(struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way);
 
 // Offers a packet's rule to the fast path. SESSION_DROP: it would begin one flow too many; else `on`.
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
@@ -268,8 +266,6 @@ static __rte_always_inline void session_batch(struct worker *w, struct rte_mbuf 
 			next[i] = SESSION_GONE;
 			continue;
 		}
-		if (unlikely(packet_of(pkts[i])->handed))
-			session_come_back(w, &lookup[i], pkts[i], way);
 		next[i] = session_decide(w, &lookup[i], pkts[i], way);
 	}
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hints whose session it is, of three workers, walked in turn: a UE's packets come to the last one, which hands them to
+// the one that it believes to be the owner.
+#include "core/engine.h"
+#include "core/worker.h"
+#include "session/mobile_fixture.h"
+
+#define CAME_TO 2u // the worker of the port "internet"
+#define WORKERS 3u
+
+static void put_upf(uint16_t worker)
+{
+	static struct kit_mobile k;
+
+	kit_mobile(&k, 1, UE4, NULL);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1)->match |= API_PDR_UE_IP;
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
+	k.s.worker = worker;
+	kit_begin();
+	kit_put_mobile("a", &k);
+	commit();
+}
+
+static void receive(uint32_t n)
+{
+	static struct frame f;
+
+	frame_payload(&f, 40);
+	store32(f.at, n);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, FAR4, UE4, 17);
+	link_layer(&f, "internet", 1);
+	assert_int_equal(kit_send("internet", f.at, f.length), 0);
+}
+
+static void handed_over(uint64_t by[WORKERS])
+{
+	for (uint32_t w = 0; w < WORKERS; w++)
+		by[w] = worker_get(w)->handed_over;
+}
+
+// A packet of the UE takes so many steps from worker to worker, by the first and by the second one.
+static void takes(uint64_t first, uint64_t second)
+{
+	uint64_t before[WORKERS], after[WORKERS];
+
+	handed_over(before);
+	kit_clear();
+	receive(0);
+	kit_run();
+	handed_over(after);
+	assert_int_equal(kit_count("ran"), 1);
+	assert_int_equal(after[CAME_TO] - before[CAME_TO], first);
+	assert_int_equal(after[1] - before[1], second);
+	assert_true(kit_balance());
+}
+
+// The second worker, which a hint led to, is not the owner any more: it tells the first one.
+static void a_hint_is_corrected(void **unused)
+{
+	for (int i = 0; i < 5; i++) {
+		put_upf(1);
+		receive(0); // of some hint, or none
+		kit_run();
+		takes(1, 0);
+		put_upf(i % 2 ? CAME_TO : 0);
+		takes(1, 1);
+		for (int n = 0; n < 3; n++)
+			takes(i % 2 ? 0 : 1, 0);
+	}
+}
+
+// One that is half way through the full nodes of the owner, by two others, and one that came to it at once: in order.
+static void none_overtakes_another(void **unused)
+{
+	uint32_t n = 0;
+
+	put_upf(1);
+	takes(1, 0);
+	kit_clear();
+	for (uint32_t move = 0; move < 300; move++) {
+		for (uint32_t i = 0; i < 1 + move % 5; i++) {
+			for (uint32_t k = 0; k <= (move + i) % 3; k++)
+				receive(n++);
+			engine_walk();
+		}
+		put_upf((uint16_t)((move / 3 + move) % 2)); // never home, where those that come back may be overtaken
+	}
+	kit_run();
+	assert_int_equal(kit_count("ran"), n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct kit_frame *k = kit_frame("ran", i);
+
+		assert_int_equal(load32(k->bytes + k->length - 40), i);
+	}
+	assert_true(kit_balance());
+}
+
+static int setup(void **unused)
+{
+	struct api_engine e = kit_engine();
+
+	e.workers = WORKERS;
+	fixture_start(&e);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(a_hint_is_corrected), cmocka_unit_test(none_overtakes_another)};
+
+	return cmocka_run_group_tests(list, setup, NULL);
+}
