@@ -256,7 +256,9 @@ func (s *Subscriber) exhausted() {
 		if s.ending {
 			return
 		}
-		s.plan.Redirect, s.quota = profile.Redirect, 0
+		plan := *s.plan
+		plan.Redirect = profile.Redirect
+		s.plan, s.quota = s.loop.plans.shared(plan), 0
 		s.query++
 		s.commit(func(err error) {
 			if err != nil {
@@ -277,7 +279,7 @@ func (s *Subscriber) account(kind aaa.Kind, cause access.Cause) {
 
 // accountAt tells accounting.
 func (s *Subscriber) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) {
-	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: &s.request,
+	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: s.at.request(),
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
 		V6:    s.used[1].record(),
 		Cause: cause})

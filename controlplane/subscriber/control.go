@@ -73,7 +73,7 @@ func (l *Loop) Configure(set *Settings) {
 	l.set = set
 	for s := range l.by.all {
 		s.replan(func(said *access.Plan) (access.Plan, error) {
-			plan, err := l.set.plan(&s.request.Line, said)
+			plan, err := l.set.plan(&s.at.line, said)
 			if err == nil && plan.Instance != s.plan.Instance {
 				err = errInstance
 			}
@@ -126,8 +126,8 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 				result = aaa.ResultOf(err)
 				return access.Plan{}, err
 			}
-			plan, err := l.set.plan(&s.request.Line, said)
-			if err == nil && !(sameAddresses(&s.plan, &plan) && samePools(&s.auth, said)) {
+			plan, err := l.set.plan(&s.at.line, said)
+			if err == nil && !(sameAddresses(s.plan, &plan) && samePools(s.auth, said)) {
 				err = errKept
 			}
 			return plan, err
@@ -160,7 +160,7 @@ func (s *Subscriber) replan(plan func(said *access.Plan) (access.Plan, error), d
 			done(errEnded)
 			return
 		}
-		said := s.auth
+		said := *s.auth
 		is, err := plan(&said)
 		if err != nil {
 			done(err)
@@ -177,15 +177,15 @@ func (s *Subscriber) change(said, plan access.Plan, done func(error)) {
 	if spent && former.Redirect != "" && said.Redirect == formerAuth.Redirect {
 		plan.Redirect = former.Redirect
 	}
-	if reflect.DeepEqual(former, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil) {
-		s.auth = said
+	if reflect.DeepEqual(*former, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil) {
+		s.auth = s.loop.plans.shared(said)
 		done(nil)
 		return
 	}
 	if plan.Quota != former.Quota {
 		s.renew(plan.Quota)
 	}
-	s.auth, s.plan = said, plan
+	s.auth, s.plan = s.loop.plans.shared(said), s.loop.plans.shared(plan)
 	if !s.put {
 		done(nil)
 		return

@@ -34,14 +34,14 @@ func lineKey(l *access.Line) access.Line {
 
 func (x *index) add(s *Subscriber) {
 	x.seid[s.seid] = s
-	key := lineKey(&s.request.Line)
+	key := lineKey(&s.at.line)
 	x.line[key] = append(x.line[key], s)
 	x.user[s.user] = append(x.user[s.user], s)
 }
 
 // leave takes out who is no longer on line.
 func (x *index) leave(s *Subscriber) {
-	leaveList(x.line, lineKey(&s.request.Line), s)
+	leaveList(x.line, lineKey(&s.at.line), s)
 	leaveList(x.user, s.user, s)
 }
 
@@ -102,14 +102,14 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 	case prefix.IsValid():
 		return a.IPv6 == prefix || a.Delegated == prefix || hostOf(a.IPv4) == prefix
 	}
-	return macText(s.request.Line.MAC) == word || strings.ToLower(string(s.request.Agent.CircuitID)) == word ||
-		LineText(&s.request.Line) == word || strings.ToLower(s.user) == word
+	return macText(s.at.line.MAC) == word || strings.ToLower(string(s.at.agent.CircuitID)) == word ||
+		LineText(&s.at.line) == word || strings.ToLower(s.user) == word
 }
 
 // selected are the subscribers that a RADIUS server means.
 func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
 	match := func(s *Subscriber) bool {
-		return sel.Matches(&s.request.Line, s.id, s.user, &s.addresses, s.plan.CUI)
+		return sel.Matches(&s.at.line, s.id, s.user, &s.addresses, s.plan.CUI)
 	}
 	if sel.Session != "" {
 		if s := l.by.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {
@@ -137,7 +137,7 @@ func (s *Subscriber) about() string {
 	if s.user != "" {
 		return s.user
 	}
-	return macText(s.request.Line.MAC)
+	return macText(s.at.line.MAC)
 }
 
 func macText(mac [6]byte) string {

@@ -65,6 +65,7 @@ type Loop struct {
 	pppoe, ipoe access.FrontEnd // nil: there is none
 
 	by        index
+	plans     plans
 	admission admission
 	window    window
 	history   history
@@ -85,7 +86,8 @@ func New(set *Settings, o Options) *Loop {
 	if o.Notify == nil {
 		o.Notify = func(string, string, ...any) {}
 	}
-	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), mail: mail{wake: make(chan struct{}, 1)}}
+	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), plans: newPlans(),
+		mail: mail{wake: make(chan struct{}, 1)}}
 	l.admission.loop, l.window.loop = l, l
 	l.stats = newStats()
 	return l

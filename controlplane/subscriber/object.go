@@ -126,13 +126,13 @@ func policer(r access.Rate) *api.Policer {
 
 // lineObject is where the subscriber is attached.
 func (s *Subscriber) lineObject() *api.Session {
-	l := &s.request.Line
+	l := &s.at.line
 	o := &api.Session{Encap: api.EncapQinQ, OuterTPID: l.TPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC,
-		PPPoESession: s.request.PPPoE, MRU: s.mtu}
+		PPPoESession: s.at.pppoe, MRU: s.mtu}
 	if o.OuterTPID == 0 {
 		o.OuterTPID = 0x8100
 	}
-	if s.request.Kind == access.PPPoE {
+	if s.at.kind == access.PPPoE {
 		o.Encap, o.LCPOpened = api.EncapQinQPPPoE, 1
 		o.LCPMagic, o.LCPInterval, o.LCPCount = s.alive.Magic, uint16(s.alive.Interval/time.Second),
 			s.alive.Count

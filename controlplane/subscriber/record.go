@@ -4,6 +4,7 @@ package subscriber
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -49,7 +50,7 @@ type storedUsage struct {
 }
 
 func (s *Subscriber) toStore() *stored {
-	r := &stored{User: s.user, Request: &s.request, Plan: &s.auth, Redirect: s.plan.Redirect,
+	r := &stored{User: s.user, Request: s.at.request(), Plan: s.auth, Redirect: s.plan.Redirect,
 		Instance:  s.plan.Instance,
 		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: s.keep, Up: s.up,
 		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota, Base: s.base}
@@ -82,12 +83,8 @@ func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
 		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot,
 		query: r.Query,
 		grant: r.Grant, quota: r.Quota, base: r.Base, put: true}
-	if r.Request != nil {
-		s.request = *r.Request
-	}
-	if r.Plan != nil {
-		s.auth = *r.Plan
-	}
+	s.at = attachmentOf(cmp.Or(r.Request, &access.Request{}))
+	s.auth = l.plans.shared(*cmp.Or(r.Plan, &access.Plan{}))
 	for i := range r.Used {
 		u := &r.Used[i]
 		s.used[i] = counters{u.Bytes, u.Packets}
@@ -128,28 +125,27 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		s.stopped(r.Cause, *r.Ended)
 		return nil
 	}
-	plan, err := l.set.plan(&s.request.Line, &s.auth)
+	plan, err := l.set.plan(&s.at.line, s.auth)
 	if err == nil {
-		s.plan = plan
-		if r.Redirect != "" {
-			s.plan.Redirect = r.Redirect
-		}
+		plan.Redirect = cmp.Or(r.Redirect, plan.Redirect)
+		s.plan = l.plans.shared(plan)
 		l.by.add(s)
 		err = s.holdAgain(r.Instance, from.Session)
 	} else {
-		s.plan = s.auth
-		s.plan.Instance = r.Instance
+		plan = *s.auth
+		plan.Instance = r.Instance
+		s.plan = l.plans.shared(plan)
 		l.by.add(s)
 	}
 	front := l.ipoe
-	if s.request.Kind == access.PPPoE {
+	if s.at.kind == access.PPPoE {
 		front = l.pppoe
 	}
 	if err == nil && front == nil {
 		err = fmt.Errorf("its protocol is not served any more")
 	}
 	if err == nil {
-		if s.client = front.Restore(s, s.request.Line, s.request.PPPoE, s.keep); s.client == nil {
+		if s.client = front.Restore(s, s.at.line, s.at.pppoe, s.keep); s.client == nil {
 			err = fmt.Errorf("its front end does not know how it was")
 		}
 	}

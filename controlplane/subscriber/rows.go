@@ -59,14 +59,14 @@ func (s *Subscriber) row() Row {
 	case s.plan.Redirect != "":
 		state = "captive"
 	}
-	r, a := &s.request, &s.addresses
+	r, a := &s.at, &s.addresses
 	since := s.up
 	if since.IsZero() {
 		since = s.let
 	}
-	return Row{User: s.user, Session: s.id, Kind: KindText(r.Kind), State: state, Line: LineText(&r.Line),
-		MAC: macText(r.Line.MAC), PPPoE: r.PPPoE, Circuit: string(r.Agent.CircuitID),
-		Remote: string(r.Agent.RemoteID),
+	return Row{User: s.user, Session: s.id, Kind: KindText(r.kind), State: state, Line: LineText(&r.line),
+		MAC: macText(r.line.MAC), PPPoE: r.pppoe, Circuit: string(r.agent.CircuitID),
+		Remote: string(r.agent.RemoteID),
 		IPv4:   addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated),
 		Profile:  s.plan.Profile,
 		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, Quota: s.plan.Quota,
@@ -99,7 +99,7 @@ func (l *Loop) Attempts(what string, most int) []Attempt {
 	lines := map[access.Line]bool{}
 	if what != "" {
 		for _, s := range l.find(what) {
-			lines[s.request.Line] = true
+			lines[s.at.line] = true
 		}
 	}
 	list := l.history.attempts(most, func(p *past) bool {

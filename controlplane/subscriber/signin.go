@@ -140,14 +140,11 @@ func (t *attempt) decided(v *access.Verdict) {
 		no("limit", err)
 		return
 	}
-	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user), request: *t.request,
-		auth: v.Plan, plan: plan,
+	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user),
+		at:   attachmentOf(t.request),
+		auth: l.plans.shared(v.Plan), plan: l.plans.shared(plan),
 		client: t.client, began: t.began, let: l.opt.Now(), quota: plan.Quota,
 		boot: l.boot}
-	s.request.Credentials = access.Credentials{Method: t.request.Method, User: t.request.User}
-	s.request.Agent.CircuitID = slices.Clone(s.request.Agent.CircuitID)
-	s.request.Agent.RemoteID = slices.Clone(s.request.Agent.RemoteID)
-	s.request.ClientID = slices.Clone(s.request.ClientID)
 	began := l.opt.Now()
 	if err := s.want(t.request.Wants, t.request.Given); err != nil {
 		s.release()

@@ -22,9 +22,9 @@ type Subscriber struct {
 	loop      *Loop
 	seid      uint64
 	id, user  string
-	request   access.Request // without what proves who it is
-	auth      access.Plan    // as authentication said
-	plan      access.Plan    // laid over the profile
+	at        attachment
+	auth      *access.Plan // as authentication said; of plans, as is
+	plan      *access.Plan // laid over the profile
 	addresses access.Addresses
 	client    access.Client // nil: not yet, or no more
 
@@ -63,7 +63,7 @@ var errEnded = errors.New("the session has ended")
 func (s *Subscriber) ID() string { return s.id }
 
 // Plan is access.Session's.
-func (s *Subscriber) Plan() *access.Plan { return &s.plan }
+func (s *Subscriber) Plan() *access.Plan { return s.plan }
 
 // Addresses is access.Session's.
 func (s *Subscriber) Addresses() *access.Addresses { return &s.addresses }
@@ -169,12 +169,12 @@ func (s *Subscriber) Want(f access.Families, given *access.Addresses, done func(
 }
 
 func (s *Subscriber) who() lease.Who {
-	return lease.Who{User: s.user, Circuit: string(s.request.Agent.CircuitID), MAC: s.request.Line.MAC}
+	return lease.Who{User: s.user, Circuit: string(s.at.agent.CircuitID), MAC: s.at.line.MAC}
 }
 
 // want takes addresses of these families and gives others back.
 func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
-	a, p := &s.addresses, &s.plan
+	a, p := &s.addresses, s.plan
 	if g != nil && g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
 		if _, err := s.loop.opt.Pools.TakeThis(p.Instance, netip.PrefixFrom(g.IPv4, 32), s.who()); err != nil {
 			return err
@@ -297,7 +297,7 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 				s.loop.stats.failed("session")
 				s.loop.log.Warn("a subscriber's session is refused", "subscriber", s.about(),
 					"session", s.id, "error", err)
-				s.loop.noteAttempt(&s.request, s.user, "the session is refused: "+err.Error())
+				s.loop.noteAttempt(s.at.request(), s.user, "the session is refused: "+err.Error())
 			case err != nil:
 				s.families, s.mtu, s.alive = families, formerMTU, formerAlive
 			case fresh:
@@ -318,7 +318,7 @@ func (s *Subscriber) cameUp() {
 	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.began))
 	s.watch()
 	s.account(aaa.Start, 0)
-	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", LineText(&s.request.Line), "ipv4",
+	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", LineText(&s.at.line), "ipv4",
 		addrText(s.addresses.IPv4),
 		"ipv6", prefixText(s.addresses.IPv6), "profile", s.plan.Profile)
 }
@@ -348,7 +348,7 @@ func (s *Subscriber) Keep(state []byte) {
 // Down is access.Session's.
 func (s *Subscriber) Down(cause access.Cause) {
 	s.client = nil
-	s.declined = cause == access.UserError && s.request.Kind == access.IPoE4
+	s.declined = cause == access.UserError && s.at.kind == access.IPoE4
 	s.end(cause)
 }
 
@@ -417,7 +417,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	l.by.forget(s)
 	l.stats.ended[cause]++
 	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line",
-		LineText(&s.request.Line),
+		LineText(&s.at.line),
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
 		s.used[0].bytes[1])
 	l.After(keepStopped, func() { l.removeRecord(s.seid) })

@@ -219,9 +219,9 @@ func TestPlanChanges(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
 	s := b.by.seid[seidOf(h.session.ID())]
-	said := s.auth
+	said := *s.auth
 	said.Down = access.Rate{CIR: 5000}
-	plan, err := b.set.plan(&s.request.Line, &said)
+	plan, err := b.set.plan(&s.at.line, &said)
 	testkit.Must(t, err)
 	b.layer.usage = []api.Usage{usage(1, 0, 5, 5, api.UsageImmer)}
 	s.change(said, plan, func(error) {})
@@ -370,5 +370,5 @@ func TestPoolOfAnotherInstance(t *testing.T) {
 func TestUntrustedLine(t *testing.T) {
 	b := start(t, func(s *Settings) { s.ports["access"][0].Trusted = false })
 	h := b.up(request("anna", 1))
-	testkit.Equal(t, len(h.session.(*Subscriber).request.Agent.CircuitID), 0, "circuit id")
+	testkit.Equal(t, len(h.session.(*Subscriber).at.agent.CircuitID), 0, "circuit id")
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/dhcp"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/pppoe"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/testkit"
+	"isthmus/lab/dialer"
+)
+
+// town is many homes on one port: the ends of their lines, and a session layer and accounting that keep nothing.
+type town struct {
+	*Loop
+	at      *dialer.Client // who dials
+	line    access.Line
+	up      []access.Frame // from the home
+	down    []access.Frame
+	verdict access.Verdict
+}
+
+func (w *town) Next(ctx context.Context) ([]access.Frame, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+func (w *town) Send(f *access.Frame)         { w.down = append(w.down, copied(f.Line, f.EtherType, f.Payload)) }
+func (w *town) PortMAC(string) (mac [6]byte) { return [6]byte{2} }
+
+func copied(l access.Line, etherType uint16, payload []byte) access.Frame {
+	return access.Frame{Line: l, EtherType: etherType, Payload: append([]byte(nil), payload...)}
+}
+
+// void is a session layer that keeps nothing.
+type void struct{}
+
+func (void) PutLine(_ *rules.Session, _ []byte, done func([]api.Usage, error)) { done(nil, nil) }
+func (void) DropLine(_ uint64, _ []byte, done func([]api.Usage, error))        { done(nil, nil) }
+func (void) KeepLine(_ uint64, _ []byte, done func(error))                     { done(nil) }
+func (w *town) Account(*aaa.Record) error                                      { return nil }
+func (w *town) UserName(r *access.Request) string                              { return r.User }
+func (w *town) Authenticate(_ *access.Request, _ string, done func(*access.Verdict)) {
+	done(&w.verdict)
+}
+
+// end is the end of a line: dialer.Env.
+type end struct{ *town }
+
+func (e end) Now() time.Duration                         { return time.Second }
+func (e end) Random() uint64                             { return 7 }
+func (e end) Wake(*dialer.Client, time.Duration)         {}
+func (e end) Packet(*dialer.Client, []byte)              {}
+func (e end) Ended(*dialer.Client, access.Cause, string) {}
+func (e end) Up(*dialer.Client, access.Families)         {}
+func (e end) Send(_ *dialer.Client, etherType uint16, payload []byte) {
+	e.up = append(e.up, copied(e.line, etherType, payload))
+	e.town.up = e.up
+}
+
+func newTown(t *testing.T) *town {
+	w := &town{verdict: access.Verdict{Accept: true}}
+	now := time.Unix(1e9, 0)
+	pools := lease.New(lease.Options{Now: func() time.Time { return now }})
+	testkit.Must(t, pools.Configure([]lease.Pool{
+		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.0.0.0/8"), Length: 32,
+			Gateway: netip.MustParseAddr("10.0.0.1"), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")}},
+		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8::/40"), Length: 64},
+	}))
+	set := SettingsOf(parse(t, file))
+	set.Limits.Rate = 0
+	w.Loop = New(set, Options{Frames: w, Sessions: void{}, Auth: w, Pools: pools,
+		Now: func() time.Time { return now }})
+	c := dhcp.Config{}
+	c.RA.Interval = 10 * time.Minute
+	six := dhcp.New(w.Loop, c)
+	p := pppoe.DefaultConfig()
+	p.PPP.Methods = []access.Method{access.PAP}
+	w.FrontEnds(pppoe.New(w.Loop, p, func(s access.Session, line access.Line, passing access.Families,
+		send func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
+		return six.OverPPP(s, line, passing, send, up)
+	}), six)
+	return w
+}
+
+// dial has home n come on line.
+func (w *town) dial(n int) {
+	var mac [6]byte
+	binary.BigEndian.PutUint32(mac[2:], uint32(n))
+	w.line = access.Line{Port: "access", TPID: 0x88a8, STag: uint16(1 + n>>12), CTag: uint16(n & 0xfff), MAC: mac}
+	w.at = dialer.New(end{w}, dialer.NewConfig(fmt.Sprintf("home-%d@example.net", n), "secret", access.PAP))
+	w.at.Dial()
+	for range 40 {
+		up := w.up
+		w.up = nil
+		for i := range up {
+			w.Frame(&up[i])
+		}
+		w.Turn()
+		down := w.down
+		w.down = nil
+		for i := range down {
+			w.at.Receive(down[i].EtherType, down[i].Payload)
+		}
+	}
+}
+
+// What a home takes here, in its front end and in the pools; the session layer's part is in its own test.
+func TestMemoryOfHome(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const count, bound = 20_000, 2900
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	w := newTown(t)
+	const before = 2_000
+	for n := range before {
+		w.dial(n)
+	}
+	was := heap()
+	for n := range count {
+		w.dial(before + n)
+	}
+	w.at = nil
+	each := (heap() - was) / count
+	up := 0
+	for s := range w.by.all {
+		if s.families.V4 && s.families.V6 {
+			up++
+		}
+	}
+	t.Logf("%d bytes a home, at most %d", each, bound)
+	testkit.ErrorIf(t, up != before+count || each > bound, "%d homes up, %d bytes each", up, each)
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"hash/maphash"
+	"reflect"
+	"slices"
+
+	"isthmus/controlplane/access"
+)
+
+// plans keeps one copy of what many subscribers have word for word. Nobody writes to a plan that was here: who changes
+// one changes a copy.
+type plans struct {
+	seed  maphash.Seed
+	known map[uint64]*access.Plan // by what plans mostly differ in
+}
+
+// mostPlans bounds the table; plans that it forgets stay with those who have them.
+const mostPlans = 1024
+
+func newPlans() plans { return plans{maphash.MakeSeed(), map[uint64]*access.Plan{}} }
+
+// shared is a plan like p.
+func (x *plans) shared(p access.Plan) *access.Plan {
+	p.DNS, p.Routes, p.Class = slices.Clip(p.DNS), slices.Clip(p.Routes), slices.Clip(p.Class)
+	if p.IPv4.IsValid() || p.IPv6.IsValid() || p.Delegated.IsValid() || p.InterfaceID != 0 || p.User != "" ||
+		len(p.Routes) > 0 || len(p.CUI) > 0 {
+		return &p // nobody else's
+	}
+	key := maphash.Comparable(x.seed, struct {
+		profile, redirect, instance string
+		up, down                    access.Rate
+		quota                       uint64
+	}{p.Profile, p.Redirect, p.Instance, p.Up, p.Down, p.Quota})
+	if known := x.known[key]; known != nil && reflect.DeepEqual(*known, p) {
+		return known
+	}
+	if len(x.known) >= mostPlans {
+		clear(x.known)
+	}
+	x.known[key] = &p
+	return &p
+}
+
+// attachment is what is needed of an access.Request behind the sign-in.
+type attachment struct {
+	kind  access.Kind
+	line  access.Line
+	pppoe uint16
+	agent *access.Agent // never nil, never written to
+}
+
+var silentAgent = &access.Agent{}
+
+// attachmentOf copies what stays: the request's bytes are of a frame.
+func attachmentOf(r *access.Request) attachment {
+	t := attachment{r.Kind, r.Line, r.PPPoE, silentAgent}
+	if a := r.Agent; !reflect.DeepEqual(a, *silentAgent) {
+		a.CircuitID, a.RemoteID = slices.Clone(a.CircuitID), slices.Clone(a.RemoteID)
+		t.agent = &a
+	}
+	return t
+}
+
+// request is who signed in where, in the words of who authenticates and accounts.
+func (t *attachment) request() *access.Request {
+	return &access.Request{Kind: t.kind, Line: t.line, PPPoE: t.pppoe, Agent: *t.agent}
+}
