@@ -1,43 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One subscriber by RADIUS: let in, changed, accounted, ended."""
 
-import json
-import os
-import subprocess
-import time
-
 import pppoe
-from frames import DIR, Wire, check, done, equal, wait_until
+from frames import Wire, check, done, equal, wait_until
+from radius import of_kind, radclient, subscriber
 from scapy.all import ICMP, IP, ICMPv6EchoRequest, IPv6, Raw
 
 PINGS, SIZE = 20, 128
-
-
-def subscriber(what):
-    out = subprocess.run([os.environ["BIN"] + "/isthmus", "show", "subscriber", what, "-j"], capture_output=True, text=True)
-    return json.loads(out.stdout)[0]
-
-
-def radclient(what, attributes):
-    """Sends a request to the gateway; the answer's lines."""
-    request = f"Event-Timestamp = {int(time.time())}\n{attributes}\n"
-    out = subprocess.run(["nsenter", "--net=/run/netns/gateway", "--", "radclient", "-x", "-r", "1", "-t", "3", "127.0.0.1:3799",
-                          what, "example-only"], input=request, capture_output=True, text=True)
-    return out.stdout + out.stderr
-
-
-def records():
-    """What accounting told FreeRADIUS: attributes of each record."""
-    try:
-        with open(f"{DIR}/raddb/detail", encoding="utf-8") as f:
-            blocks = f.read().split("\n\n")
-    except FileNotFoundError:
-        return []
-    return [dict(line.strip().split(" = ", 1) for line in b.splitlines()[1:] if " = " in line) for b in blocks if b.strip()]
-
-
-def of_kind(kind):
-    return [r for r in records() if r.get("Acct-Status-Type") == kind]
 
 
 def main():
