@@ -61,7 +61,7 @@ step_vm() {
 
 # All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a busy
 # machine one that is well may take minutes.
-RACED='/(controlplane|lab)/(aaa|agent|auth|dp|events|httpd|kernel|load|metrics|mmsg|n4|page|radius|session|smf)$'
+RACED='/(controlplane|lab)/(aaa|agent|auth|bucket|dp|events|httpd|kernel|load|metrics|mmsg|n4|page|radius|session|smf)$'
 
 step_go() {
 	local status=0 json=$LOGS/go.json raced

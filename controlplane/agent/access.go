@@ -179,6 +179,7 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 	made.KeepAlive = time.Duration(p.KeepAlive.Interval) * time.Second
 	made.Unanswered = p.KeepAlive.Count
 	made.PerMAC = int(p.PerMAC)
+	made.OffersPerLine, made.OffersPerPort = int(p.PerLine), int(p.PerPort)
 	if len(p.Auth) > 0 {
 		made.PPP.Methods = nil
 		for _, word := range p.Auth {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"isthmus/controlplane/bucket"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -72,7 +73,7 @@ type index struct {
 type source struct {
 	associations []*association // by node id
 	askers       []*Association // the same, as the session layer sees them
-	rate         *bucket
+	rate         *bucket.Bucket
 }
 
 // find returns the association that a message without a node id is counted for. A peer sends requests from any port (TS
@@ -109,7 +110,7 @@ func (s *source) named(id string) *association {
 // table is the owner's.
 type table struct {
 	associations map[string]*association
-	rates        map[netip.Addr]*bucket // of the addresses in the index
+	rates        map[netip.Addr]*bucket.Bucket // of the addresses in the index
 }
 
 // publish makes the owner's table what readers and workers see.
@@ -120,7 +121,7 @@ func (s *Server) publish() {
 		if src == nil {
 			rate := s.table.rates[addr]
 			if rate == nil {
-				rate = newBucket(s.cfg.RequestRate)
+				rate = &bucket.Bucket{}
 			}
 			src = &source{rate: rate}
 			x.byAddr[addr] = src
@@ -142,7 +143,7 @@ func (s *Server) publish() {
 			}
 		}
 	}
-	rates := make(map[netip.Addr]*bucket, len(x.byAddr))
+	rates := make(map[netip.Addr]*bucket.Bucket, len(x.byAddr))
 	for addr, src := range x.byAddr {
 		rates[addr] = src.rate
 		for _, a := range src.associations {

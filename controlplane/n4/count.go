@@ -221,27 +221,3 @@ func (s *Server) record(e event, level slog.Level, id string, args ...any) {
 	}
 	s.log.Log(s.ctx, level, "PFCP "+eventNames[e], append([]any{"association", id}, args...)...)
 }
-
-// bucket is a token bucket: rate per second, and as much at once as a second brings.
-type bucket struct {
-	rate   int64
-	state  atomic.Int64 // time in ns at which the bucket would be full again (GCRA)
-	origin time.Time
-}
-
-func newBucket(rate int) *bucket { return &bucket{rate: int64(max(rate, 1)), origin: time.Now()} }
-
-func (b *bucket) take() bool {
-	step := int64(time.Second) / b.rate
-	for {
-		now := int64(time.Since(b.origin))
-		old := b.state.Load()
-		next := max(old, now) + step
-		if next > now+int64(time.Second) {
-			return false
-		}
-		if b.state.CompareAndSwap(old, next) {
-			return true
-		}
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"isthmus/controlplane/bucket"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -26,7 +27,7 @@ type Server struct {
 	sockets  []*socket
 	recovery time.Time // ours
 	count    counters
-	unknown  *bucket // of all peers that we do not know
+	unknown  bucket.Bucket // of all peers that we do not know
 	answers  *answers
 	requests requests
 	index    atomic.Pointer[index]
@@ -65,7 +66,6 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
-		unknown: newBucket(cfg.UnknownRate),
 		answers: newAnswers(cfg.answerBounds()),
 		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
 		table: table{associations: make(map[string]*association)},
@@ -152,12 +152,16 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
 	src := s.index.Load().byAddr[from.Addr()]
-	rate, limited := s.unknown, rejectUnknownRate
+	rate, most, limited := &s.unknown, s.cfg.UnknownRate, rejectUnknownRate
 	if src != nil {
-		rate, limited = src.rate, rejectPeerRate
+		rate, most, limited = src.rate, s.cfg.RequestRate, rejectPeerRate
+	}
+	within := func() bool {
+		_, ok := rate.Take(time.Now(), most, time.Second)
+		return ok
 	}
 	if why != accepted {
-		if why == rejectVersion && h.Type != pfcp.VersionNotSupportedResponseType && rate.take() {
+		if why == rejectVersion && h.Type != pfcp.VersionNotSupportedResponseType && within() {
 			s.respond(k, from, h, &pfcp.VersionNotSupportedResponse{}) // §7.6.2
 		}
 		s.reject(why, from, "")
@@ -168,7 +172,7 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 		s.sortResponse(k, from, h, b)
 		return
 	}
-	if !rate.take() {
+	if !within() {
 		s.reject(limited, from, "")
 		return
 	}

@@ -36,15 +36,15 @@ func newCookies() cookies {
 func (c *cookies) make(b []byte, line *access.Line, now time.Time) []byte {
 	c.n++
 	b = binary.BigEndian.AppendUint32(b, c.n)
-	return append(b, c.over(b[len(b)-4:], line, bucket(now))...)
+	return append(b, c.over(b[len(b)-4:], line, epoch(now))...)
 }
 
-func bucket(now time.Time) uint64 { return uint64(now.UnixNano() / int64(cookieLife)) }
+func epoch(now time.Time) uint64 { return uint64(now.UnixNano() / int64(cookieLife)) }
 
-func (c *cookies) over(n []byte, line *access.Line, bucket uint64) []byte {
+func (c *cookies) over(n []byte, line *access.Line, epoch uint64) []byte {
 	var b [26]byte
 	copy(b[:], n)
-	binary.BigEndian.PutUint64(b[4:], bucket)
+	binary.BigEndian.PutUint64(b[4:], epoch)
 	copy(b[12:], line.MAC[:])
 	binary.BigEndian.PutUint16(b[18:], line.TPID)
 	binary.BigEndian.PutUint16(b[20:], line.STag)
@@ -60,7 +60,7 @@ func (c *cookies) good(cookie []byte, line *access.Line, now time.Time) bool {
 	if len(cookie) != cookieSize {
 		return false
 	}
-	b := bucket(now)
+	b := epoch(now)
 	made := func(in uint64) bool { return hmac.Equal(cookie[4:], c.over(cookie[:4], line, in)) }
 	return made(b) || made(b-1)
 }

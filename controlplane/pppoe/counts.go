@@ -23,6 +23,8 @@ const (
 	badCookie
 	badAgent
 	tooManyDelayed
+	offersLine
+	offersPort
 	limitSessions
 	limitPort
 	limitLine
@@ -49,6 +51,8 @@ var countDocs = [counters][2]string{
 	badCookie:      {"cookie", "PADR without a cookie of ours for this line"},
 	badAgent:       {"agent", "vendor tags of access nodes that are not well formed, and count as absent"},
 	tooManyDelayed: {"delayed", "PADI dropped because too many PADO wait"},
+	offersLine:     {"offers-line", "PADI dropped: the line had as many PADO as it may have in a second"},
+	offersPort:     {"offers-port", "PADI dropped: the port had"},
 	limitSessions:  {"limit-sessions", "PADR refused: sessions of the concentrator"},
 	limitPort:      {"limit-port", "PADR refused: sessions of the port"},
 	limitLine:      {"limit-line", "PADR refused: sessions of the line"},

@@ -45,6 +45,17 @@ func (s *Server) padi(line *access.Line, t *Tags) {
 		s.counts[noService]++
 		return // RFC 2516 §5.2: no answer
 	}
+	// The line first: one that says too much takes nothing from its port's others.
+	who, p := s.peerOf(line)
+	now := s.host.Now()
+	if _, ok := s.answered.Of(who.lineKey).Take(now, s.config.OffersPerLine, time.Second); !ok {
+		s.counts[offersLine]++
+		return
+	}
+	if _, ok := p.offers.Take(now, s.config.OffersPerPort, time.Second); !ok {
+		s.counts[offersPort]++
+		return
+	}
 	b := s.packet(PADO, 0)
 	b = AppendTag(b, TagName, []byte(s.config.Name))
 	b = AppendTag(b, TagService, t.Service)
@@ -54,7 +65,7 @@ func (s *Server) padi(line *access.Line, t *Tags) {
 		}
 	}
 	var cookie [cookieSize]byte
-	b = AppendTag(b, TagCookie, s.cookies.make(cookie[:0], line, s.host.Now()))
+	b = AppendTag(b, TagCookie, s.cookies.make(cookie[:0], line, now))
 	b = Finish(s.common(b, line, t))
 	if s.config.Delay == 0 {
 		s.counts[padoSent]++

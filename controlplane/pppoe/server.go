@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/bucket"
 	"isthmus/controlplane/ppp"
 )
 
@@ -37,6 +38,8 @@ type Config struct {
 	HalfOpen, HalfOpenPerLine  int           // sessions that have no network protocol yet
 	Quarantine                 time.Duration // before a MAC may have a session id again
 	Strangers                  int           // PADTs a second to frames of sessions that are not known
+	OffersPerPort              int           // PADOs a second
+	OffersPerLine              int           // of a port's pair of tags
 }
 
 // DefaultConfig has values for a large concentrator.
@@ -45,7 +48,7 @@ func DefaultConfig() Config {
 		Families:  access.Families{V4: true, V6: true, Delegated: true},
 		KeepAlive: 30 * time.Second, Unanswered: 3,
 		Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096,
-		Quarantine: 10 * time.Second, Strangers: 2000}
+		Quarantine: 10 * time.Second, Strangers: 2000, OffersPerPort: 50000, OffersPerLine: 5000}
 }
 
 // Link6 is IPv6 over a session: router advertisements and DHCPv6.
@@ -78,7 +81,11 @@ type port struct {
 	name     string
 	index    uint16
 	sessions int
+	offers   bucket.Bucket
 }
+
+// offerBuckets are as many lines as speak at once, and more than that.
+const offerBuckets = 1 << 14
 
 type lineCount struct{ sessions, halfOpen int32 }
 
@@ -101,7 +108,8 @@ type Server struct {
 	delayed  int // PADOs
 	lastID   uint16
 	gone     quarantine
-	bucket   bucketOf
+	told     bucket.Bucket          // PADTs to strangers
+	answered *bucket.Table[lineKey] // of PADOs
 	counts   [counters]uint64
 	frame    access.Frame // the one that is being sent
 	buffer   [2048]byte
@@ -114,7 +122,7 @@ func New(host access.Host, c Config, v6 IPv6) *Server {
 	s := &Server{host: host, v6: v6, began: host.Now().Add(-time.Second),
 		random: rand.NewChaCha8(seed), seed: maphash.MakeSeed(), cookies: newCookies(),
 		ports: map[string]*port{}, sessions: map[key]*session{}, peers: map[peer]*session{},
-		lines: map[lineKey]lineCount{}}
+		lines: map[lineKey]lineCount{}, answered: bucket.NewTable[lineKey](offerBuckets)}
 	s.lastID = uint16(s.random.Uint64())
 	s.Configure(c)
 	return s
@@ -187,7 +195,10 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 // stranger is told that there is no such session, so that it dials again soon; one whose session ended just now knows.
 func (s *Server) stranger(f *access.Frame, who peer, id uint16) {
 	s.counts[unknownSession]++
-	if s.gone.has(key{who, id}) || id == 0 || id == 0xffff || !s.bucket.take(s.now(), s.config.Strangers) {
+	if s.gone.has(key{who, id}) || id == 0 || id == 0xffff {
+		return
+	}
+	if _, ok := s.told.Take(s.host.Now(), s.config.Strangers, time.Second); !ok {
 		return
 	}
 	s.counts[padtSent]++
@@ -220,20 +231,4 @@ func (s *Server) turn() {
 		x.expire()
 	}
 	s.ticks()
-}
-
-// bucketOf is a token bucket of a second.
-type bucketOf struct {
-	tokens float64
-	at     time.Duration
-}
-
-func (b *bucketOf) take(now time.Duration, perSecond int) bool {
-	b.tokens = min(float64(perSecond), b.tokens+(now-b.at).Seconds()*float64(perSecond))
-	b.at = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
 }

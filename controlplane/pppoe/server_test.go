@@ -498,6 +498,31 @@ func TestStrangers(t *testing.T) {
 	testkit.Equal(t, w.count("unknown-session"), 1000, "counted")
 }
 
+// A line that asks for offers all the time gets so many, and takes none from others of its port; all of them together
+// get what a port may have.
+func TestOffers(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) { c.OffersPerLine, c.OffersPerPort = 20, 90 })
+	ask := func(cTag uint16) {
+		for n := range 100 {
+			line := access.Line{Port: "access", TPID: 0x8100, STag: 7, CTag: cTag}
+			line.MAC = [6]byte{2, 2, 2, 2, 9, byte(n)}
+			w.server.Frame(frameOf(line, pppoe.PADI, 0, tag(pppoe.TagService)))
+		}
+	}
+	ask(1)
+	testkit.Equal(t, w.count("pado"), 20, "PADOs of a line")
+	testkit.Equal(t, w.count("offers-line"), 80, "PADIs beyond")
+	for cTag := range uint16(20) {
+		ask(100 + cTag)
+	}
+	testkit.Equal(t, w.count("pado"), 90, "PADOs of a port")
+	testkit.Equal(t, w.count("offers-line")+w.count("offers-port"), 2100-90, "PADIs beyond")
+	testkit.ErrorIf(t, w.count("offers-port") < 100, "the port's limit does not show")
+	w.run(100 * time.Millisecond)
+	ask(1)
+	testkit.Equal(t, w.count("pado"), 92, "PADOs a tenth of a second later")
+}
+
 func TestServices(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.Services, c.Delay = []string{"internet"}, 500*time.Millisecond })
 	c := homer(access.PAP)

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"isthmus/controlplane/bucket"
 )
 
 // Cause is why a request was not obeyed (RFC 5176 §3.5).
@@ -65,7 +67,7 @@ type Dynamic struct {
 
 	mu     sync.Mutex
 	config DynamicConfig
-	limits map[netip.Prefix]*bucket
+	limits map[netip.Prefix]*bucket.Bucket
 	counts DynamicCounters
 	seen   map[seenKey]*seenRequest
 	order  []*seenRequest // by time
@@ -87,25 +89,9 @@ type seenRequest struct {
 
 const maxSeen = 1 << 18
 
-// bucket lets rate requests through a second, as many at once.
-type bucket struct {
-	level float64
-	at    time.Time
-}
-
-func (b *bucket) take(now time.Time, rate int) bool {
-	b.level = min(float64(rate), b.level+now.Sub(b.at).Seconds()*float64(rate))
-	b.at = now
-	if b.level < 1 {
-		return false
-	}
-	b.level--
-	return true
-}
-
 // NewDynamic makes a server that listens nowhere yet.
 func NewDynamic(handle func(p *Packet, answer func(Cause))) *Dynamic {
-	return &Dynamic{handle: handle, now: time.Now, began: time.Now(), limits: map[netip.Prefix]*bucket{},
+	return &Dynamic{handle: handle, now: time.Now, began: time.Now(), limits: map[netip.Prefix]*bucket.Bucket{},
 		seen:   map[seenKey]*seenRequest{},
 		counts: DynamicCounters{Causes: map[Cause]uint64{}}}
 }
@@ -256,10 +242,10 @@ func (d *Dynamic) admit(from netip.Addr) *DynamicClient {
 	}
 	b := d.limits[found.Prefix]
 	if b == nil {
-		b = &bucket{level: float64(d.config.Rate), at: d.now()}
+		b = &bucket.Bucket{}
 		d.limits[found.Prefix] = b
 	}
-	if !b.take(d.now(), d.config.Rate) {
+	if _, ok := b.Take(d.now(), d.config.Rate, time.Second); !ok {
 		d.counts.RateLimited++
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/bucket"
 )
 
 // patience is how long a sign-in waits for its turn. Clients try again after some seconds: an answer to one that gave
@@ -18,13 +19,15 @@ type admission struct {
 	loop    *Loop
 	running int
 	queue   []*attempt
-	tokens  float64
-	filled  time.Time
+	pace    bucket.Bucket
 	timer   *timer
 }
 
 // mostWaiting bounds the queue: with paced front ends it is the homes of two large access nodes.
 const mostWaiting = 16384
+
+// burst is how much of a second's rate may come in at once.
+const burst = 100 * time.Millisecond
 
 func (a *admission) enter(t *attempt) {
 	if len(a.queue) >= mostWaiting {
@@ -43,29 +46,18 @@ func (a *admission) leave() {
 
 func (a *admission) advance() {
 	limits, now := &a.loop.set.Limits, a.loop.opt.Now()
-	if rate := float64(limits.Rate); rate > 0 {
-		most := max(rate/10, 1) // bursts of a tenth of a second
-		if a.filled.IsZero() {
-			a.tokens = most
-		}
-		a.tokens = min(a.tokens+now.Sub(a.filled).Seconds()*rate, most)
-		a.filled = now
-	}
 	for len(a.queue) > 0 && a.running < limits.Pending {
 		t := a.queue[0]
 		switch {
 		case t.over:
 		case now.Sub(t.began) > patience:
 			t.refuse("busy", &access.Verdict{Silent: true, Why: "waited too long for its turn"})
-		case limits.Rate > 0 && a.tokens < 1:
-			if a.timer == nil || a.timer.place < 0 {
-				pause := time.Duration((1-a.tokens)/float64(limits.Rate)*1e9) + time.Millisecond
-				a.timer = a.loop.timers.add(now.Add(pause), a.advance)
-			}
-			return
 		default:
-			if limits.Rate > 0 {
-				a.tokens--
+			if wait, ok := a.pace.Take(now, limits.Rate, burst); !ok {
+				if a.timer == nil || a.timer.place < 0 {
+					a.timer = a.loop.timers.add(now.Add(wait+time.Millisecond), a.advance)
+				}
+				return
 			}
 			a.running++
 			a.queue[0], a.queue = nil, a.queue[1:]
