@@ -91,6 +91,7 @@ static void become_example(struct choice *c, const uint8_t *bytes, uint32_t leng
 	memcpy(copy, bytes, length);
 	free(e->bytes);
 	*e = (struct example){copy, length, 0};
+	c->stored = 0; // it may have been by the former example
 	try(c, bytes, length, e);
 }
 

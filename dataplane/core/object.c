@@ -187,6 +187,13 @@ const void *object_find(uint32_t kind, const char *key, uint32_t *length)
 	return c ? c->body : body_read(&o->body);
 }
 
+int object_is_there(uint32_t kind, const char *key)
+{
+	const struct object *o = lookup(kind, key);
+
+	return o != NULL && (changing(o) ? changing(o)->body != NULL : o->body.bytes != NULL);
+}
+
 int object_changing(uint32_t kind, const char *key)
 {
 	const struct object *o = lookup(kind, key);

@@ -86,6 +86,7 @@ int object_blame(int error, uint32_t rule_kind, uint32_t rule);
 // The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is held packed: a
 // copy, good until the fourth call from now.
 const void *object_find(uint32_t kind, const char *key, uint32_t *length);
+int object_is_there(uint32_t kind, const char *key); // the same, without the body
 // 1 when the open transaction changes or deletes the object.
 int object_changing(uint32_t kind, const char *key);
 // One user more or less of an object; at the end of stage(), and taken back in discard(): so the count is that after the open

@@ -46,9 +46,7 @@ void session_use(const void *body, int difference)
 
 static int is_there(uint32_t kind, const char *name)
 {
-	uint32_t length;
-
-	return name[0] == 0 || object_find(kind, name, &length) != NULL;
+	return name[0] == 0 || object_is_there(kind, name);
 }
 
 static int verify_far(const struct parts *p, const struct api_far *far)
