@@ -199,8 +199,8 @@ const (
 // KeepAlive is LCP echo, which the data plane answers and sends (RFC 1661 §5.8).
 type KeepAlive struct {
 	Magic    uint32        // ours; the data plane answers with it
-	Interval time.Duration // 0: none are sent
 	Count    uint8         // unanswered ones after which Client.Silent is called
+	Interval time.Duration // 0: none are sent
 }
 
 // Session is one subscriber who was let in, as its front end sees it.

@@ -129,7 +129,7 @@ func (s *Subscriber) bootIs(id uint64) {
 			s.commit(func(err error) {
 				if err != nil {
 					s.loop.log.Warn("a subscriber's quota began anew with the data plane",
-						"subscriber", s.about(), "session", s.id, "error", err)
+						"subscriber", s.about(), "session", s.ID(), "error", err)
 				}
 			})
 		})
@@ -160,7 +160,7 @@ func (l *Loop) LineEnded(seid uint64, usage []api.Usage) {
 		s.measured(usage)
 		if !s.ending {
 			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(),
-				"session", s.id)
+				"session", s.ID())
 			s.end(access.NASError)
 		}
 	})
@@ -247,7 +247,7 @@ func (s *Subscriber) expectUsage() {
 // exhausted is called when the quota is used up.
 func (s *Subscriber) exhausted() {
 	profile := s.loop.set.profiles[s.plan.Profile]
-	s.loop.opt.Notify("subscriber.quota", s.about(), "session", s.id, "bytes", s.plan.Quota)
+	s.loop.opt.Notify("subscriber.quota", s.about(), "session", s.ID(), "bytes", s.plan.Quota)
 	if profile == nil || profile.Exhausted != "redirect" {
 		s.end(access.SessionTimeout)
 		return
@@ -279,7 +279,7 @@ func (s *Subscriber) account(kind aaa.Kind, cause access.Cause) {
 
 // accountAt tells accounting.
 func (s *Subscriber) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) {
-	s.loop.bill(&aaa.Record{Kind: kind, Session: s.id, At: at, Began: s.up, User: s.user, Request: s.at.request(),
+	s.loop.bill(&aaa.Record{Kind: kind, Session: s.ID(), At: at, Began: s.up, User: s.user, Request: s.at.request(),
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
 		V6:    s.used[1].record(),
 		Cause: cause})

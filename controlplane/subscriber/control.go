@@ -81,7 +81,7 @@ func (l *Loop) Configure(set *Settings) {
 		}, func(err error) {
 			if err != nil && err != errEnded {
 				l.log.Warn("a subscriber goes on as it was under the former configuration",
-					"subscriber", s.about(), "session", s.id, "error", err)
+					"subscriber", s.about(), "session", s.ID(), "error", err)
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func (s *Subscriber) change(said, plan access.Plan, done func(error)) {
 		if err != nil {
 			s.auth, s.plan, s.quota, s.grant, s.base = formerAuth, former, quota, grant, base
 			s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(),
-				"session", s.id, "error", err)
+				"session", s.ID(), "error", err)
 			done(err)
 			return
 		}

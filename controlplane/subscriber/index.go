@@ -4,8 +4,8 @@ package subscriber
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,15 +14,25 @@ import (
 )
 
 // index finds subscribers. by seid has also those whose end is not counted yet; the others have those alone who are on
-// line, the oldest first.
+// line: the oldest, and those after it in rings.
 type index struct {
 	seid map[uint64]*Subscriber
-	line map[access.Line][]*Subscriber
-	user map[string][]*Subscriber
+	line map[access.Line]*Subscriber
+	user map[string]*Subscriber
 }
 
+// The rings that a subscriber is in.
+const (
+	ofLine = iota
+	ofUser
+	rings
+)
+
+// ring is a subscriber's place in one: nil, nil in none.
+type ring struct{ next, back *Subscriber }
+
 func newIndex() index {
-	return index{map[uint64]*Subscriber{}, map[access.Line][]*Subscriber{}, map[string][]*Subscriber{}}
+	return index{map[uint64]*Subscriber{}, map[access.Line]*Subscriber{}, map[string]*Subscriber{}}
 }
 
 // lineKey leaves out what is no part of who somebody is.
@@ -34,28 +44,50 @@ func lineKey(l *access.Line) access.Line {
 
 func (x *index) add(s *Subscriber) {
 	x.seid[s.seid] = s
-	key := lineKey(&s.at.line)
-	x.line[key] = append(x.line[key], s)
-	x.user[s.user] = append(x.user[s.user], s)
+	join(x.line, lineKey(&s.at.line), s, ofLine)
+	join(x.user, s.user, s, ofUser)
 }
 
 // leave takes out who is no longer on line.
 func (x *index) leave(s *Subscriber) {
-	leaveList(x.line, lineKey(&s.at.line), s)
-	leaveList(x.user, s.user, s)
+	leave(x.line, lineKey(&s.at.line), s, ofLine)
+	leave(x.user, s.user, s, ofUser)
 }
 
-func leaveList[K comparable](m map[K][]*Subscriber, key K, s *Subscriber) {
-	list := m[key]
-	at := slices.Index(list, s)
-	if at < 0 {
-		return
+func join[K comparable](m map[K]*Subscriber, key K, s *Subscriber, of int) {
+	first := m[key]
+	if first == nil {
+		m[key], first = s, s
+		s.rings[of].back = s
 	}
-	if len(list) == 1 {
+	last := first.rings[of].back
+	s.rings[of] = ring{first, last}
+	last.rings[of].next, first.rings[of].back = s, s
+}
+
+func leave[K comparable](m map[K]*Subscriber, key K, s *Subscriber, of int) {
+	at := s.rings[of]
+	switch {
+	case at.next == nil:
+		return
+	case at.next == s:
 		delete(m, key)
-		return
+	case m[key] == s:
+		m[key] = at.next
 	}
-	m[key] = slices.Delete(list, at, at+1)
+	at.next.rings[of].back, at.back.rings[of].next = at.back, at.next
+	s.rings[of] = ring{}
+}
+
+// ringOf is a ring from its oldest on, at most so many of it.
+func ringOf(first *Subscriber, of, most int) (list []*Subscriber) {
+	for s := first; s != nil && len(list) < most; {
+		list = append(list, s)
+		if s = s.rings[of].next; s == first {
+			break
+		}
+	}
+	return list
 }
 
 // forget takes out who is counted.
@@ -80,8 +112,8 @@ func (l *Loop) find(what string) (list []*Subscriber) {
 	if s := l.by.seid[seidOf(what)]; s != nil && !s.ending {
 		return []*Subscriber{s}
 	}
-	if list = l.by.user[what]; len(list) > 0 {
-		return slices.Clone(list)
+	if list = ringOf(l.by.user[what], ofUser, math.MaxInt); len(list) > 0 {
+		return list
 	}
 	addr, _ := netip.ParseAddr(what)
 	prefix, _ := netip.ParsePrefix(what)
@@ -109,7 +141,7 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 // selected are the subscribers that a RADIUS server means.
 func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
 	match := func(s *Subscriber) bool {
-		return sel.Matches(&s.at.line, s.id, s.user, &s.addresses, s.plan.CUI)
+		return sel.Matches(&s.at.line, s.ID(), s.user, &s.addresses, s.plan.CUI)
 	}
 	if sel.Session != "" {
 		if s := l.by.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {
@@ -118,7 +150,7 @@ func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
 		return list
 	}
 	if sel.User != "" {
-		for _, s := range l.by.user[sel.User] {
+		for _, s := range ringOf(l.by.user[sel.User], ofUser, math.MaxInt) {
 			if match(s) {
 				list = append(list, s)
 			}

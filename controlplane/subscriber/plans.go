@@ -46,9 +46,9 @@ func (x *plans) shared(p access.Plan) *access.Plan {
 
 // attachment is what is needed of an access.Request behind the sign-in.
 type attachment struct {
-	kind  access.Kind
 	line  access.Line
 	pppoe uint16
+	kind  access.Kind
 	agent *access.Agent // never nil, never written to
 }
 
@@ -56,7 +56,7 @@ var silentAgent = &access.Agent{}
 
 // attachmentOf copies what stays: the request's bytes are of a frame.
 func attachmentOf(r *access.Request) attachment {
-	t := attachment{r.Kind, r.Line, r.PPPoE, silentAgent}
+	t := attachment{r.Line, r.PPPoE, r.Kind, silentAgent}
 	if a := r.Agent; !reflect.DeepEqual(a, *silentAgent) {
 		a.CircuitID, a.RemoteID = slices.Clone(a.CircuitID), slices.Clone(a.RemoteID)
 		t.agent = &a

@@ -52,7 +52,7 @@ type storedUsage struct {
 func (s *Subscriber) toStore() *stored {
 	r := &stored{User: s.user, Request: s.at.request(), Plan: s.auth, Redirect: s.plan.Redirect,
 		Instance:  s.plan.Instance,
-		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: s.keep, Up: s.up,
+		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: []byte(s.keep), Up: s.up,
 		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota, Base: s.base}
 	for i := range r.Used {
 		r.Used[i] = storedUsage{s.used[i].bytes, s.used[i].packets, s.seen[i].next, s.seen[i].owed}
@@ -78,9 +78,9 @@ func (s *Subscriber) recordEnded(cause access.Cause, at time.Time) []byte {
 
 // fromStore is a subscriber of a record, without what only lives in memory.
 func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
-	s := &Subscriber{loop: l, seid: seid, id: sessionID(seid), user: r.User, addresses: r.Addresses,
+	s := &Subscriber{loop: l, seid: seid, user: r.User, addresses: r.Addresses,
 		families: r.Families,
-		mtu:      r.MTU, alive: r.Alive, keep: r.Keep, began: r.Up, let: r.Up, up: r.Up, boot: r.Boot,
+		mtu:      r.MTU, alive: r.Alive, keep: string(r.Keep), up: r.Up, boot: r.Boot,
 		query: r.Query,
 		grant: r.Grant, quota: r.Quota, base: r.Base, put: true}
 	s.at = attachmentOf(cmp.Or(r.Request, &access.Request{}))
@@ -145,7 +145,7 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		err = fmt.Errorf("its protocol is not served any more")
 	}
 	if err == nil {
-		if s.client = front.Restore(s, s.at.line, s.at.pppoe, s.keep); s.client == nil {
+		if s.client = front.Restore(s, s.at.line, s.at.pppoe, []byte(s.keep)); s.client == nil {
 			err = fmt.Errorf("its front end does not know how it was")
 		}
 	}

@@ -61,10 +61,10 @@ func (s *Subscriber) row() Row {
 	}
 	r, a := &s.at, &s.addresses
 	since := s.up
-	if since.IsZero() {
-		since = s.let
+	if s.coming != nil {
+		since = s.coming.let
 	}
-	return Row{User: s.user, Session: s.id, Kind: KindText(r.kind), State: state, Line: LineText(&r.line),
+	return Row{User: s.user, Session: s.ID(), Kind: KindText(r.kind), State: state, Line: LineText(&r.line),
 		MAC: macText(r.line.MAC), PPPoE: r.pppoe, Circuit: string(r.agent.CircuitID),
 		Remote: string(r.agent.RemoteID),
 		IPv4:   addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated),

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -140,10 +139,10 @@ func (t *attempt) decided(v *access.Verdict) {
 		no("limit", err)
 		return
 	}
-	s := &Subscriber{loop: l, seid: t.seid, id: t.id, user: cmp.Or(v.Plan.User, t.user),
+	s := &Subscriber{loop: l, seid: t.seid, user: cmp.Or(v.Plan.User, t.user),
 		at:   attachmentOf(t.request),
 		auth: l.plans.shared(v.Plan), plan: l.plans.shared(plan),
-		client: t.client, began: t.began, let: l.opt.Now(), quota: plan.Quota,
+		client: t.client, coming: &comingUp{t.began, l.opt.Now()}, quota: plan.Quota,
 		boot: l.boot}
 	began := l.opt.Now()
 	if err := s.want(t.request.Wants, t.request.Given); err != nil {
@@ -166,28 +165,23 @@ const untilUp = time.Minute
 
 // room tells whether a user and a line may have another session; or makes room.
 func (l *Loop) room(t *attempt, said, plan *access.Plan) error {
-	line := l.by.line[lineKey(&t.request.Line)]
-	if len(line) >= max(l.set.Limits.PerLine, 1) {
-		if !l.set.Replace {
-			return fmt.Errorf("the line has %d sessions already", len(line))
-		}
-		l.evict(line, max(l.set.Limits.PerLine, 1))
+	line, name := lineKey(&t.request.Line), cmp.Or(said.User, t.user)
+	err := l.evict("the line", ofLine, max(l.set.Limits.PerLine, 1), func() *Subscriber { return l.by.line[line] })
+	if err == nil && plan.Max > 0 {
+		err = l.evict(fmt.Sprintf("user %q", name), ofUser, int(plan.Max),
+			func() *Subscriber { return l.by.user[name] })
 	}
-	name := cmp.Or(said.User, t.user)
-	user := l.by.user[name]
-	if plan.Max > 0 && len(user) >= int(plan.Max) {
-		if !l.set.Replace {
-			return fmt.Errorf("user %q has %d sessions already", name, len(user))
-		}
-		l.evict(user, int(plan.Max))
-	}
-	return nil
+	return err
 }
 
-// evict ends the oldest until one less than the most are left.
-func (l *Loop) evict(list []*Subscriber, most int) {
-	for _, s := range slices.Clone(list)[:len(list)-most+1] {
+// evict ends the oldest until less than the most are left.
+func (l *Loop) evict(whose string, of, most int, oldest func() *Subscriber) error {
+	for len(ringOf(oldest(), of, most)) == most {
+		if !l.set.Replace {
+			return fmt.Errorf("%s has %d sessions already", whose, most)
+		}
 		l.stats.replaced++
-		s.end(access.NASRequest)
+		oldest().end(access.NASRequest)
 	}
+	return nil
 }

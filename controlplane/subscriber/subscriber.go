@@ -21,24 +21,25 @@ import (
 type Subscriber struct {
 	loop      *Loop
 	seid      uint64
-	id, user  string
+	user      string
 	at        attachment
 	auth      *access.Plan // as authentication said; of plans, as is
 	plan      *access.Plan // laid over the profile
 	addresses access.Addresses
 	client    access.Client // nil: not yet, or no more
+	rings     [rings]ring
 
-	families access.Families // whose packets pass
+	alive   access.KeepAlive
+	keep    string    // the front end's
+	coming  *comingUp // nil: it is up
+	up      time.Time // packets passed for the first time
+	limit   *timer    // until it must be up; then the session time-out
+	interim *timer
+
 	mtu      uint16
-	alive    access.KeepAlive
-	keep     []byte
-
-	began, let, up time.Time // SignIn, let in, packets passed for the first time
-	limit          *timer    // until it must be up; then the session time-out
-	interim        *timer
-
-	put    bool // the session layer has it
-	ending bool
+	families access.Families // whose packets pass
+	put      bool            // the session layer has it
+	ending   bool
 	// declined: somebody whom we do not know uses the IPv4 address
 	declined bool
 	busy     bool // a request to the session layer is under way
@@ -56,11 +57,14 @@ type Subscriber struct {
 	lost  *timer // waits for the rest of the reports
 }
 
+// comingUp is the time before its packets pass.
+type comingUp struct{ began, let time.Time } // SignIn, let in
+
 // errEnded answers who wants something of a session that has ended.
 var errEnded = errors.New("the session has ended")
 
 // ID is access.Session's.
-func (s *Subscriber) ID() string { return s.id }
+func (s *Subscriber) ID() string { return sessionID(s.seid) }
 
 // Plan is access.Session's.
 func (s *Subscriber) Plan() *access.Plan { return s.plan }
@@ -296,7 +300,7 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 				s.up = time.Time{}
 				s.loop.stats.failed("session")
 				s.loop.log.Warn("a subscriber's session is refused", "subscriber", s.about(),
-					"session", s.id, "error", err)
+					"session", s.ID(), "error", err)
 				s.loop.noteAttempt(s.at.request(), s.user, "the session is refused: "+err.Error())
 			case err != nil:
 				s.families, s.mtu, s.alive = families, formerMTU, formerAlive
@@ -315,10 +319,11 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 func (s *Subscriber) cameUp() {
 	l := s.loop
 	l.stats.signedIn++
-	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.began))
+	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.coming.began))
+	s.coming = nil
 	s.watch()
 	s.account(aaa.Start, 0)
-	l.opt.Notify("subscriber.up", s.about(), "session", s.id, "line", LineText(&s.at.line), "ipv4",
+	l.opt.Notify("subscriber.up", s.about(), "session", s.ID(), "line", LineText(&s.at.line), "ipv4",
 		addrText(s.addresses.IPv4),
 		"ipv6", prefixText(s.addresses.IPv6), "profile", s.plan.Profile)
 }
@@ -339,7 +344,7 @@ func (s *Subscriber) watch() {
 
 // Keep is access.Session's.
 func (s *Subscriber) Keep(state []byte) {
-	s.keep = append([]byte(nil), state...)
+	s.keep = string(state)
 	if !s.ending {
 		s.changed() // also behind Up that is under way
 	}
@@ -416,7 +421,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	s.accountAt(aaa.Stop, cause, ended)
 	l.by.forget(s)
 	l.stats.ended[cause]++
-	l.opt.Notify("subscriber.down", s.about(), "session", s.id, "cause", CauseText(cause), "line",
+	l.opt.Notify("subscriber.down", s.about(), "session", s.ID(), "cause", CauseText(cause), "line",
 		LineText(&s.at.line),
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
 		s.used[0].bytes[1])

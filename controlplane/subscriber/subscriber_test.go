@@ -136,7 +136,7 @@ func TestOneUserName(t *testing.T) {
 			homes = append(homes, h)
 		}
 		b.pass(10 * time.Second)
-		testkit.Equal(t, len(b.by.user["shared"]), 2, "sessions")
+		testkit.Equal(t, len(ringOf(b.by.user["shared"], ofUser, 99)), 2, "sessions")
 		first, last := homes[0], homes[9999]
 		testkit.ErrorIf(t, replace != (first.cause == access.NASRequest) || replace != (last.session != nil),
 			"%v: %+v %+v", replace, first, last)
@@ -331,7 +331,7 @@ func TestLimitOfTheNameThatAuthenticationSays(t *testing.T) {
 	for i := range 4 {
 		b.signIn(request(fmt.Sprintf("alias%d", i), byte(i)))
 	}
-	testkit.Equal(t, len(b.by.user["one"]), 2, "sessions")
+	testkit.Equal(t, len(ringOf(b.by.user["one"], ofUser, 99)), 2, "sessions")
 }
 
 // Families that come and go bring their pools' name servers once.

@@ -11,11 +11,12 @@ import (
 type timers struct {
 	list  []*timer
 	count uint64
+	from  time.Time // times are counted from, with the clock that nobody sets
 }
 
 type timer struct {
 	timers *timers
-	at     time.Time
+	at     time.Duration
 	order  uint64
 	place  int // -1: not waiting
 	fn     func()
@@ -24,10 +25,10 @@ type timer struct {
 func (t *timers) Len() int { return len(t.list) }
 func (t *timers) Less(i, j int) bool {
 	a, b := t.list[i], t.list[j]
-	if a.at.Equal(b.at) {
+	if a.at == b.at {
 		return a.order < b.order
 	}
-	return a.at.Before(b.at)
+	return a.at < b.at
 }
 func (t *timers) Swap(i, j int) {
 	t.list[i], t.list[j] = t.list[j], t.list[i]
@@ -47,8 +48,10 @@ func (t *timers) Pop() any {
 }
 
 func (t *timers) add(at time.Time, fn func()) *timer {
-	t.count++
-	v := &timer{timers: t, at: at, order: t.count, fn: fn}
+	if t.count++; t.count == 1 {
+		t.from = at
+	}
+	v := &timer{timers: t, at: at.Sub(t.from), order: t.count, fn: fn}
 	heap.Push(t, v)
 	return v
 }
@@ -63,8 +66,8 @@ func (v *timer) Stop() {
 
 // run calls what is due, but nothing that becomes due by that.
 func (t *timers) run(now time.Time) {
-	last := t.count
-	for len(t.list) > 0 && !t.list[0].at.After(now) && t.list[0].order <= last {
+	last, until := t.count, now.Sub(t.from)
+	for len(t.list) > 0 && t.list[0].at <= until && t.list[0].order <= last {
 		v := heap.Pop(t).(*timer)
 		v.fn()
 	}
@@ -74,5 +77,5 @@ func (t *timers) next() (at time.Time, more bool) {
 	if len(t.list) == 0 {
 		return at, false
 	}
-	return t.list[0].at, true
+	return t.from.Add(t.list[0].at), true
 }
