@@ -4,6 +4,7 @@ package aaa
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -240,7 +241,8 @@ func (q *queue) oldestStart() *record {
 	return nil
 }
 
-// pump sends first records while there is room. Accounting-On goes alone: nothing of a session may overtake it.
+// pump sends first records while there is room. Accounting-On goes alone: it overtakes no record of a former process,
+// and nothing of a session that is newer overtakes it.
 func (q *queue) pump() {
 	for {
 		q.mu.Lock()
@@ -262,36 +264,37 @@ func (q *queue) take() (*record, *radius.Client) {
 	if q.client == nil || q.closed || q.counts.Away || q.flying >= window || q.counts.Draining && q.tokens < 1 {
 		return nil, nil
 	}
-	if on := q.lines[""]; on != nil && len(on.records) > 0 && on.records[0].kind == On {
-		if on.flying || q.flying > 0 {
-			return nil, nil
+	before := uint64(math.MaxUint64)
+	if ours := q.lines[""]; ours != nil {
+		if i := slices.IndexFunc(ours.records, func(r *record) bool { return r.kind == On }); i >= 0 {
+			before = ours.records[i].id
+			switch {
+			case i > 0, !ours.flying && q.older(before): // they go first
+			case q.flying > 0:
+				return nil, nil
+			default:
+				q.unready(ours)
+				return q.send(ours), q.client
+			}
 		}
-		q.unready(on)
-		return q.send(on), q.client
 	}
-	for len(q.ready) > 0 {
+	for range len(q.ready) { // what may not go yet is looked at again: the last answer sends it
 		l := q.ready[0]
 		q.ready[0] = nil
 		q.ready = q.ready[1:]
-		if len(l.records) == 0 {
+		switch {
+		case len(l.records) == 0:
 			delete(q.lines, l.session) // its only record was dropped for want of room
-			continue
-		}
-		if l.records[0].kind == Off && q.older(l.records[0].id) {
+		case l.records[0].id >= before, l.records[0].kind == Off && q.older(l.records[0].id):
 			q.ready = append(q.ready, l)
-			if len(q.ready) == 1 {
-				return nil, nil // the last answer sends it
-			}
-			continue
-		}
-		if !l.flying {
+		case !l.flying:
 			return q.send(l), q.client
 		}
 	}
 	return nil, nil
 }
 
-// older tells whether a record of a session is before one: Accounting-Off overtakes none.
+// older tells whether a record of a session is before one: neither Accounting-On nor Off overtakes any.
 func (q *queue) older(id uint64) bool {
 	for _, l := range q.lines {
 		if l.session != "" && len(l.records) > 0 && l.records[0].id < id {

@@ -255,6 +255,29 @@ func TestOnFirst(t *testing.T) {
 	testkit.ErrorIf(t, !strings.HasSuffix(k.list()[0], " on"), "%v", k.list())
 }
 
+// Accounting-On does not overtake what a former process could not tell: the server would end the new sessions with it.
+func TestOnBehindFormerRecords(t *testing.T) {
+	k := newTaker(t, true)
+	store := &memory{kept: map[uint64][]byte{}}
+	a := aaaOf(t, k.yaml(100, 100_000), Options{Store: store})
+	account(t, a, "s1", Start, Stop)
+	account(t, a, "s2", Stop)
+	account(t, a, "", Off)
+	a.Close(t.Context())
+	b := aaaOf(t, k.yaml(100, 100_000), Options{Store: store})
+	for _, id := range slices.Sorted(maps.Keys(store.kept)) {
+		testkit.Must(t, b.Restore(id, store.kept[id]))
+	}
+	account(t, b, "", On)
+	account(t, b, "s3", Start)
+	k.set(false)
+	testkit.Until(t, "all sent", func() bool { return b.State().Queue.Sent == 6 })
+	got := k.list()
+	for i, suffix := range []string{" off", " on", " start"} {
+		testkit.ErrorIf(t, !strings.HasSuffix(got[3+i], suffix), "%q", got)
+	}
+}
+
 func TestImpossibleRecord(t *testing.T) {
 	a := aaaOf(t, newTaker(t, false).yaml(100, 100), Options{})
 	testkit.Refused(t, a.Account(sample(Start, "")), "a session of the name")

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
@@ -47,25 +48,39 @@ func (l *Loop) Clear(what string, cause access.Cause) int {
 	return len(list)
 }
 
+// drainTime bounds Drain: a data plane that is away takes no session out, and its last reports do not come.
+const drainTime = 10 * time.Second
+
 // Drain lets nobody in any more and ends all, then tells accounting that we go: a planned shutdown.
 func (l *Loop) Drain() int {
+	if l.draining {
+		return 0
+	}
 	l.draining = true
 	count := 0
 	for s := range l.by.all {
 		s.end(access.AdminReboot)
 		count++
 	}
-	l.whenEmpty(func() { l.bill(&aaa.Record{Kind: aaa.Off, At: l.opt.Now()}) })
+	l.lastWord(l.opt.Now().Add(drainTime))
 	return count
 }
 
-// whenEmpty calls fn when nobody is left.
-func (l *Loop) whenEmpty(fn func()) {
-	if len(l.by.seid) == 0 {
-		fn()
+// lastWord is Accounting-Off, behind every Accounting-Stop: of those that are left at a moment, too, with what is
+// counted until then.
+func (l *Loop) lastWord(latest time.Time) {
+	now := l.opt.Now()
+	if len(l.by.seid) > 0 && now.Before(latest) {
+		l.timers.add(now.Add(usageTime/20), func() { l.lastWord(latest) })
 		return
 	}
-	l.timers.add(l.opt.Now().Add(usageTime/20), func() { l.whenEmpty(fn) })
+	for _, seid := range slices.Sorted(maps.Keys(l.by.seid)) {
+		if s := l.by.seid[seid]; s.up != (time.Time{}) {
+			l.stats.reportsLost += uint64(s.owed())
+			s.bill(s.cause, now)
+		}
+	}
+	l.bill(&aaa.Record{Kind: aaa.Off, At: now})
 }
 
 // Configure takes another configuration over. Who is on line keeps what it has where the profile is gone.

@@ -45,6 +45,7 @@ type layer struct {
 	usage    []api.Usage // of the next answer
 	refuse   error
 	keepFail error // of KeepLine
+	away     bool  // DropLine fails
 	puts     int
 	hold     bool     // answers of PutLine wait
 	late     []func() // them
@@ -71,6 +72,10 @@ func (y *layer) take() (list []api.Usage) {
 }
 
 func (y *layer) DropLine(seid uint64, record []byte, done func([]api.Usage, error)) {
+	if y.away {
+		done(nil, errors.New("the data plane is away"))
+		return
+	}
 	delete(y.sessions, seid)
 	y.KeepLine(seid, record, func(error) {})
 	done(y.take(), nil)

@@ -40,6 +40,8 @@ type Subscriber struct {
 	families access.Families // whose packets pass
 	put      bool            // the session layer has it
 	ending   bool
+	billed   bool         // accounting knows of its end
+	cause    access.Cause // of that
 	// declined: somebody whom we do not know uses the IPv4 address
 	declined bool
 	busy     bool // a request to the session layer is under way
@@ -362,7 +364,7 @@ func (s *Subscriber) end(cause access.Cause) {
 	if s.ending {
 		return
 	}
-	s.ending = true
+	s.ending, s.cause = true, cause
 	s.limit.Stop()
 	s.interim.Stop()
 	if c := s.client; c != nil {
@@ -418,7 +420,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	l := s.loop
 	s.stored(s.acks)
 	s.acks = nil
-	s.accountAt(aaa.Stop, cause, ended)
+	s.bill(cause, ended)
 	l.by.forget(s)
 	l.stats.ended[cause]++
 	l.opt.Notify("subscriber.down", s.about(), "session", s.ID(), "cause", CauseText(cause), "line",
@@ -426,6 +428,14 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
 		s.used[0].bytes[1])
 	l.After(keepStopped, func() { l.removeRecord(s.seid) })
+}
+
+// bill tells accounting of the end, once.
+func (s *Subscriber) bill(cause access.Cause, ended time.Time) {
+	if !s.billed {
+		s.billed = true
+		s.accountAt(aaa.Stop, cause, ended)
+	}
 }
 
 // removeRecord has the store forget a session.

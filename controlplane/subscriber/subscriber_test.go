@@ -300,6 +300,30 @@ func TestFindsAndDrains(t *testing.T) {
 		len(b.layer.sessions) != 0, "%+v", b.judge.last())
 }
 
+// A data plane that takes nothing out holds a planned end up for ten seconds; then accounting hears of each end, once,
+// and that we go.
+func TestDrainIsBounded(t *testing.T) {
+	b := start(t, nil)
+	b.up(request("anna", 1))
+	b.up(request("bob", 2))
+	b.layer.away = true
+	testkit.Equal(t, b.Drain(), 2, "ended")
+	b.pass(drainTime - time.Second)
+	testkit.Equal(t, b.judge.last().Kind, aaa.Start, "the last record")
+	testkit.Equal(t, b.Drain(), 0, "ended by another drain")
+	b.pass(2 * time.Second)
+	b.layer.away = false
+	b.pass(time.Minute)
+	var kinds []aaa.Kind
+	for _, r := range b.judge.records[len(b.judge.records)-3:] {
+		kinds = append(kinds, r.Kind)
+		testkit.ErrorIf(t, r.Kind == aaa.Stop && r.Cause != access.AdminReboot, "cause %d", r.Cause)
+	}
+	testkit.ErrorIf(t, !slices.Equal(kinds, []aaa.Kind{aaa.Stop, aaa.Stop, aaa.Off}), "%v", kinds)
+	testkit.Equal(t, len(b.judge.records), 5, "records")
+	testkit.Equal(t, len(b.layer.sessions)+len(b.Rows("")), 0, "left")
+}
+
 // Who signs in while there is no limit owes nothing to a limit that comes later.
 func TestRateThatComesLater(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 10, 0 })
