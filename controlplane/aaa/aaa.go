@@ -23,6 +23,8 @@ type Options struct {
 	Sessions Sessions // carries out changes; nil: none are taken
 	Store    Store    // keeps accounting records; nil: they live as long as the process
 	Log      func(format string, args ...any)
+	// Notify publishes an event (package events): radius.down, radius.up of a server.
+	Notify func(kind, about string, fields ...any)
 }
 
 // AAA may be used by any goroutine.
@@ -52,6 +54,9 @@ type counts struct{ accepted, refused, undecided atomic.Uint64 }
 func New(c *config.Config, o Options) (*AAA, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
+	}
+	if o.Notify == nil {
+		o.Notify = func(string, string, ...any) {}
 	}
 	a := &AAA{Options: o, queue: newQueue(o.Store, o.Log)}
 	a.changes = &changes{sessions: o.Sessions}
@@ -123,9 +128,11 @@ func (s *setup) methods(old *setup, changed func(use, name string, alive bool)) 
 func (a *AAA) changed(use, name string, alive bool) {
 	if !alive {
 		a.Log("RADIUS server %s does not answer (%s)", name, use)
+		a.Notify("radius.down", name, "use", use)
 		return
 	}
 	a.Log("RADIUS server %s answers again, or is tried again (%s)", name, use)
+	a.Notify("radius.up", name, "use", use)
 	if use == "accounting" {
 		a.queue.wake()
 	}

@@ -255,6 +255,19 @@ func TestOnFirst(t *testing.T) {
 	testkit.ErrorIf(t, !strings.HasSuffix(k.list()[0], " on"), "%v", k.list())
 }
 
+// A server that goes away, and comes back, is told of.
+func TestServersEvents(t *testing.T) {
+	k := newTaker(t, true)
+	told := make(chan string, 8)
+	a := aaaOf(t, k.yaml(100, 100), Options{Notify: func(kind, about string, fields ...any) {
+		told <- fmt.Sprint(kind, " ", about, " ", fields[1])
+	}})
+	account(t, a, "s1", Start)
+	testkit.Equal(t, <-told, "radius.down 127.0.0.1 accounting", "event")
+	k.set(false)
+	testkit.Equal(t, <-told, "radius.up 127.0.0.1 accounting", "event")
+}
+
 // Accounting-On does not overtake what a former process could not tell: the server would end the new sessions with it.
 func TestOnBehindFormerRecords(t *testing.T) {
 	k := newTaker(t, true)

@@ -62,7 +62,8 @@ func (a *Agent) openAccess() error {
 	sessions := &lateSessions{}
 	var err error
 	s.aaa, err = aaa.New(c, aaa.Options{Sessions: sessions, Store: a.mobile.manager,
-		Log: func(format string, args ...any) { a.log.Info(fmt.Sprintf(format, args...)) }})
+		Notify: func(kind, about string, args ...any) { a.events.Publish(kind, about, args...) },
+		Log:    func(format string, args ...any) { a.log.Info(fmt.Sprintf(format, args...)) }})
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 		m.Ended = append(m.Ended, one(n, cause))
 	}
 	m.SignedIn = append(m.SignedIn, one(c.SignedIn))
+	m.Replaced = append(m.Replaced, one(c.Replaced))
+	m.ReportsLost = append(m.ReportsLost, one(c.ReportsLost))
 	m.Waiting = append(m.Waiting, one(uint64(c.Waiting)))
 	m.Running = append(m.Running, one(uint64(c.Running)))
 	m.Frames = append(m.Frames, one(c.PPPoE, "pppoe"), one(c.IPoE, "ipoe"), one(c.NobodyThere, "no-port"),
@@ -65,6 +67,14 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 				use, "reject"),
 				one(n.Responses, r.Name, use, "accounted"), one(n.Timeouts, r.Name, use, "timeout"))
 			m.RoundTrips = append(m.RoundTrips, roundTripsOf(r, use))
+			up := uint64(0)
+			if r.Alive {
+				up = 1
+			}
+			m.ServersUp = append(m.ServersUp, one(up, r.Name, use))
+			for reason, count := range n.Dropped() {
+				m.Dropped = append(m.Dropped, one(count, r.Name, use, reason))
+			}
 		}
 	}
 	servers("authentication", state.Authentication)

@@ -51,6 +51,8 @@ var Kinds = []Kind{
 	{"subscriber.quota", "user, or MAC", "session bytes more", "Its quota is used up."},
 	{"subscriber.cleared", "what was named", "cause ended error", "An operator ended sessions."},
 	{"subscriber.drained", "", "ended error", "An operator had all end."},
+	{"radius.down", "RADIUS server", "use", "It does not answer; others are asked, or local users, or nobody."},
+	{"radius.up", "RADIUS server", "use", "It answers again, or is tried again."},
 	{"pool.watermark", "pool", "instance level rising used size", "Its use passed 80, 95 or 100 %, or fell well below."},
 	{"peer.up", "address of a GTP-U peer", "local", "It answers again."},
 	{"peer.down", "address of a GTP-U peer", "local", "It does not answer."},

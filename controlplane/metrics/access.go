@@ -25,6 +25,7 @@ type SignIns struct {
 	SignedIn, Waiting, Running                    []Labelled
 	AccountingWaiting                             []Labelled
 	AccountingDropped, Protocol, Changes, Ignored []Labelled
+	Replaced, ReportsLost, ServersUp, Dropped     []Labelled
 	RoundTrips                                    []RoundTrips
 }
 
@@ -50,6 +51,11 @@ var (
 		{labelled("subscribers_ended_total", "Sessions of subscribers that ended, by cause (RFC 2866).",
 			"cause"),
 			func(s *SignIns) []Labelled { return s.Ended }},
+		{labelled("subscribers_replaced_total", "Sessions that ended for a newer one of the user or line."),
+			func(s *SignIns) []Labelled { return s.Replaced }},
+		{labelled("usage_reports_lost_total",
+			"Reports of usage that did not come, or too late: what they had is not accounted."),
+			func(s *SignIns) []Labelled { return s.ReportsLost }},
 		{labelledGauge("signins_waiting", "Sign-ins that wait for their turn."),
 			func(s *SignIns) []Labelled { return s.Waiting }},
 		{labelledGauge("signins_running", "Sign-ins that are being authenticated."),
@@ -63,6 +69,11 @@ var (
 		{labelled("radius_requests_total", "Requests to a RADIUS server, by what became of them.", "server",
 			"use", "outcome"),
 			func(s *SignIns) []Labelled { return s.Requests }},
+		{labelledGauge("radius_server_up", "1 while a RADIUS server is believed to answer.", "server", "use"),
+			func(s *SignIns) []Labelled { return s.ServersUp }},
+		{labelled("radius_dropped_answers_total", "What came to a RADIUS client's sockets and was dropped.",
+			"server", "use", "reason"),
+			func(s *SignIns) []Labelled { return s.Dropped }},
 		{labelledGauge("accounting_records_waiting", "Records of accounting that no server has taken yet."),
 			func(s *SignIns) []Labelled { return s.AccountingWaiting }},
 		{labelled("accounting_records_dropped_total",

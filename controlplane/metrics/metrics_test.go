@@ -58,6 +58,7 @@ func sample(context.Context) *Snapshot {
 				func(r *api.TrafficRow) []byte { return r.Instance[:] }, "internet")},
 		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
 		Refused: []n4.Count{{Name: "metrics", Value: 1}},
+		SignIns: signIns(),
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
 			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},
 			Sent:     []n4.Count{{Name: "session-establishment-response", Value: 1}},
@@ -65,6 +66,20 @@ func sample(context.Context) *Snapshot {
 			Rejected: []n4.Count{{Name: "rate", Value: 1}},
 			Answers:  []n4.AnswerCount{{Message: "session-establishment-request", Cause: 64, Value: 1}}},
 	}
+}
+
+// signIns has a row of each family, with a label's own name as its value.
+func signIns() *SignIns {
+	s := &SignIns{RoundTrips: []RoundTrips{{Server: "one", Use: "accounting", Count: 1, Seconds: 0.1,
+		Buckets: map[float64]uint64{1: 1}}}}
+	for list, labels := range map[*[]Labelled]string{&s.On: "kind state", &s.Failures: "reason", &s.Ended: "cause",
+		&s.Frames: "served", &s.PoolUsed: "pool", &s.PoolSize: "pool", &s.Requests: "server use outcome",
+		&s.SignedIn: "", &s.Waiting: "", &s.Running: "", &s.AccountingWaiting: "", &s.AccountingDropped: "what",
+		&s.Protocol: "protocol what", &s.Changes: "outcome", &s.Ignored: "attribute", &s.Replaced: "",
+		&s.ReportsLost: "", &s.ServersUp: "server use", &s.Dropped: "server use reason"} {
+		*list = []Labelled{{Labels: strings.Fields(labels), Value: 17}}
+	}
+	return s
 }
 
 func TestMetricsAreWellFormed(t *testing.T) {
@@ -168,7 +183,9 @@ func TestMetricsAreReadOnly(t *testing.T) {
 func TestNoLabelGrows(t *testing.T) {
 	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version",
 		"dataplane", "holder", "mirror", "counter", "inside", "process", "traffic_class",
-		"listener", "dnn", "qfi", "direction"} // DNNs: limits.traffic
+		"listener", "dnn", "qfi", "direction", // DNNs: limits.traffic
+		// Of the configuration, or of a list of ours; attributes: aaa keeps 256.
+		"kind", "state", "served", "pool", "server", "use", "outcome", "what", "protocol", "attribute"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

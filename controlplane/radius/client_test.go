@@ -177,7 +177,7 @@ func TestWrongAddress(t *testing.T) {
 	})
 	c := clientOf(t, nil, r)
 	testkit.ErrorIf(t, !errors.Is(ask(t, c, request()).err, ErrAway), "taken")
-	testkit.Until(t, "both were counted", func() bool { return c.State()[0].Counters.WrongAddress == 2 })
+	testkit.Until(t, "both were counted", func() bool { return c.State()[0].Counters.Dropped()["source"] == 2 })
 }
 
 // A silent server: its requests go to the next one, those under way too, and new ones do not wait for it.
@@ -252,7 +252,7 @@ func TestLate(t *testing.T) {
 	c := clientOf(t, func(_ int, s *ServerConfig) { s.Tries = 1 }, r)
 	testkit.ErrorIf(t, !errors.Is(ask(t, c, request()).err, ErrAway), "answered")
 	testkit.Receive(t, hold)()
-	testkit.Until(t, "late", func() bool { return c.State()[0].Counters.Late == 1 })
+	testkit.Until(t, "late", func() bool { return c.State()[0].Counters.Dropped()["late"] == 1 })
 }
 
 // Accounting says how long ago it happened, each time anew, under another identifier; each answer is good.

@@ -71,6 +71,13 @@ func (c *Counters) failed(err error) {
 	}
 }
 
+// Dropped are the packets that were no answers, by reason.
+func (c *Counters) Dropped() map[string]uint64 {
+	return map[string]uint64{"authenticator": c.WrongAuthenticator,
+		"signature": c.Unsigned + c.WrongSignature + c.SignatureLate, "source": c.WrongAddress,
+		"unknown-id": c.UnknownID, "late": c.Late, "malformed": c.Malformed, "code": c.UnexpectedCode}
+}
+
 func (c *Counters) answered(code Code) {
 	switch code {
 	case AccessAccept:
