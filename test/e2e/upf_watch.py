@@ -81,6 +81,8 @@ def watermarks(server, a, b, sessions):
         session_of_a = next(r["name"] for r in show("session") if r["ue_ip4"] == a.address)
         equal("whose", (name, session), ("heavy", session_of_a))
         check(packets == 20 and size == 20 * IP_BYTES, f"{packets} packets, {size} bytes")
+    # The line is written before the event is acknowledged.
+    wait_until(lambda: watermark_event()["waiting"] == 0, "the word that both events were seen")
     event = watermark_event()
     equal("events", [event[k] for k in ("raised", "acknowledged", "suppressed", "waiting")], [2, 2, 0, 0])
     for line in ('isthmus_aggregate_watermarks_reached_total{counter="slice"} 1',

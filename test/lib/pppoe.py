@@ -88,20 +88,24 @@ class Client:
         self.wire.send(self.frame(0x8864, struct.pack(">BBHHH", 0x11, 0, self.session, 2 + len(packet), protocol) + packet))
 
     def next(self, *protocols, seconds=8):
-        """The next PPP packet of these protocols: protocol, code, id, body. None when there is none."""
+        """The next PPP packet of these protocols: protocol, code, id, body. None when there is none. The gateway's
+        Echo-Requests, which come whenever it has the time, are answered (RFC 1661, clause 5.8)."""
         def is_it(data):
             body = self.mine(data, 0x8864)
             return body is not None and struct.unpack(">H", body[2:4])[0] == self.session and \
                 struct.unpack(">H", body[6:8])[0] in protocols
-        got = self.wire.receive(is_it, 1, f"PPP {[hex(p) for p in protocols]}", seconds)
-        if not got:
-            return None
-        body = self.mine(got[0], 0x8864)
-        packet = body[8:6 + struct.unpack(">H", body[4:6])[0]]
-        protocol = struct.unpack(">H", body[6:8])[0]
-        if protocol in (IP4, IP6):
-            return protocol, 0, 0, packet
-        return protocol, packet[0], packet[1], packet[4:struct.unpack(">H", packet[2:4])[0]]
+        while got := self.wire.receive(is_it, 1, f"PPP {[hex(p) for p in protocols]}", seconds):
+            self.wire.waiting = got[1:] + self.wire.waiting
+            body = self.mine(got[0], 0x8864)
+            packet = body[8:6 + struct.unpack(">H", body[4:6])[0]]
+            protocol = struct.unpack(">H", body[6:8])[0]
+            if protocol in (IP4, IP6):
+                return protocol, 0, 0, packet
+            code, number, rest = packet[0], packet[1], packet[4:struct.unpack(">H", packet[2:4])[0]]
+            if (protocol, code) != (LCP, ECHO):
+                return protocol, code, number, rest
+            self.send(LCP, control(ECHOED, number, struct.pack(">I", self.magic) + rest[4:]))
+        return None
 
     def echo_reply(self, protocol):
         """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None when there is none: advertisements come in between."""
