@@ -46,7 +46,7 @@ func OpenChannel(ctx context.Context, path string) (*Channel, error) {
 		return nil, err
 	}
 	ch := &Channel{c: c, more: make(chan struct{}, 1)}
-	if ch.first, err = c.begin(api.TypeChannel); err == nil {
+	if ch.first, err = c.tell(api.TypeChannel); err == nil {
 		var f frame
 		if f, err = c.streamed(ctx, api.TypeChannel, ch.first); err == nil {
 			err = ch.take(f.body)

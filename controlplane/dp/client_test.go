@@ -306,3 +306,22 @@ func TestSubscription(t *testing.T) {
 		t.Error("the loss was not noticed")
 	}
 }
+
+// The time in which a request must have been written is over with that request: what is acknowledged when it has
+// passed arrives.
+func TestLateAcknowledgement(t *testing.T) {
+	s := dptest.New("")
+	ours, theirs := net.Pipe()
+	go s.Serve(theirs)
+	c, err := dp.NewClient(t.Context(), ours)
+	testkit.Must(t, err)
+	defer c.Close()
+	sub, err := c.Subscribe()
+	testkit.Must(t, err)
+	s.Raise(api.Event{Type: api.EventTypeInactive})
+	events, err := sub.Next(t.Context())
+	testkit.Must(t, err)
+	testkit.Must(t, ours.SetWriteDeadline(time.Now()))
+	testkit.Must(t, sub.Acknowledge(events[0].Sequence))
+	testkit.Until(t, "acknowledged", func() bool { return s.Unacknowledged() == 0 })
+}

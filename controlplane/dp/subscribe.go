@@ -21,9 +21,17 @@ func Subscribe(ctx context.Context, path string) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := c.begin(api.TypeSubscribe)
+	s, err := c.Subscribe()
 	if err != nil {
 		c.Close()
+	}
+	return s, err
+}
+
+// Subscribe makes a subscription of an open connection, which it then owns.
+func (c *Client) Subscribe() (*Subscription, error) {
+	first, err := c.tell(api.TypeSubscribe)
+	if err != nil {
 		return nil, err
 	}
 	return &Subscription{c, first}, nil
@@ -49,15 +57,21 @@ func (s *Subscription) Next(ctx context.Context) ([]api.Event, error) {
 	}
 }
 
-// begin sends a request without a body that is answered without end, and returns its sequence.
-func (c *Client) begin(typ uint16) (uint32, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first, err := c.send(typ)
-	if err == nil {
-		err = c.w.Flush()
+// tell sends a message whose answer, if there is one, is not waited for, and returns its sequence.
+func (c *Client) tell(typ uint16, parts ...[]byte) (uint32, error) {
+	_, done, err := c.turn(context.Background(), requestTimeout)
+	if err != nil {
+		return 0, err
 	}
-	return first, err
+	defer done()
+	sequence, err := c.send(typ, parts...)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.w.Flush(); err != nil {
+		return 0, c.broken(err)
+	}
+	return sequence, nil
 }
 
 // streamed waits for one more answer to such a request.
@@ -92,12 +106,8 @@ func (c *Client) streamed(ctx context.Context, typ uint16, first uint32) (frame,
 // Acknowledge tells that all events up to a sequence have been dealt with.
 func (s *Subscription) Acknowledge(sequence uint64) error {
 	a := api.Acknowledge{Sequence: sequence}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if _, err := s.c.send(api.TypeAcknowledge, api.Body(&a)); err != nil {
-		return err
-	}
-	return s.c.w.Flush()
+	_, err := s.c.tell(api.TypeAcknowledge, api.Body(&a))
+	return err
 }
 
 // Close ends the connection.

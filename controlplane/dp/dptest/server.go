@@ -94,7 +94,7 @@ func (s *Server) Listen() error {
 			s.mu.Lock()
 			s.conns[conn] = true
 			s.mu.Unlock()
-			go s.serve(conn)
+			go s.Serve(conn)
 		}
 	}()
 	return nil
@@ -258,7 +258,8 @@ func (c *session) write() {
 	}
 }
 
-func (s *Server) serve(conn net.Conn) {
+// Serve answers one connection until it ends.
+func (s *Server) Serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
 	c := &session{s: s, w: bufio.NewWriter(conn), conn: conn, more: make(chan struct{}, 1), ended: make(chan struct{})}
