@@ -496,7 +496,7 @@ static inline void both_ways(const struct both_ways *how)
 	states = session_pools.rules;
 	assert_in_range(states, 1, STATES);
 	usages = RTE_MIN(usage_pools.states, (uint32_t)STATES);
-	lines = flow_tuples[0].mask < TUPLES ? flow_tuples[0].mask + 1 : 0; // else the test uses none
+	lines = tuples_lines(&flow_tuples[0]) <= TUPLES ? tuples_lines(&flow_tuples[0]) : 0; // else the test uses none
 	for (uint32_t round = 0; round < rounds; round++) {
 		uint32_t n = 1 + draw(MOST);
 

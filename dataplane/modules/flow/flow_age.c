@@ -17,7 +17,7 @@ static uint16_t flow_age(struct rte_graph *graph, struct rte_node *node, void **
 {
 	struct worker *w = worker_self();
 	struct tuples *t = &flow_tuples[w->id];
-	uint64_t since = w->now - t->aged, all = (uint64_t)t->mask + 1;
+	uint64_t since = w->now - t->aged, all = tuples_lines(t);
 
 	if (likely(since < w->tsc_hz / LOOKS_PER_S))
 		return 0;

@@ -27,7 +27,7 @@ struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const 
 
 void tuples_clear(struct tuples *t)
 {
-	memset(t->line, 0, (size_t)(t->mask + 1) * sizeof(*t->line));
+	memset(t->line, 0, (size_t)tuples_lines(t) * sizeof(*t->line));
 	t->entries = 0;
 }
 
@@ -80,7 +80,8 @@ static struct tuple *place_for(const struct worker *w, const struct tuples *t, u
 		if (!leads_to_rule(w, tuple_place(t, hash, way)))
 			found = tuple_place(t, hash, way);
 	found = found != NULL ? found : make_room(t, hash);
-	return found != NULL ? found : tuple_place(t, hash, hash >> 30);
+	return found != NULL ? found
+			     : tuple_place(t, hash, hash / TUPLE_WAYS % TUPLE_WAYS); // the high bits are the group's
 }
 
 void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry)
@@ -98,8 +99,9 @@ void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct 
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime)
 {
 	for (uint32_t i = 0; i < lines; i++) {
-		struct tuple *e = &t->line[t->next++ & t->mask];
+		struct tuple *e = &t->line[t->next];
 
+		t->next = t->next + 1 < tuples_lines(t) ? t->next + 1 : 0;
 		if (e->number == 0)
 			continue;
 		e->age += e->age < 15;
@@ -113,23 +115,22 @@ void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lif
 	w->flows = t->entries;
 }
 
-// Twice as many lines as flows: nearly every key has its own place.
+// Seven lines for four flows: most keys have their own place, and a full table takes 112 bytes a flow.
 int tuples_create(uint32_t workers, uint32_t flows)
 {
-	uint32_t lines = rte_align32pow2(RTE_MAX(2 * flows, TUPLE_WAYS));
+	uint32_t groups = (uint32_t)(((uint64_t)flows * 7 / 4 + TUPLE_WAYS - 1) / TUPLE_WAYS);
 
 	for (uint32_t i = 0; i < RTE_DIM(flow_tuple_secret); i++)
 		flow_tuple_secret[i] = rte_rand();
 	for (uint32_t i = 0; i < workers; i++) {
 		struct tuples *t = &flow_tuples[i];
 
-		t->line = rte_zmalloc("flow-tuples", (size_t)lines * sizeof(*t->line), TUPLE_WAYS * sizeof(*t->line));
+		t->groups = RTE_MAX(groups, 1u);
+		t->line = rte_zmalloc(
+			"flow-tuples", (size_t)tuples_lines(t) * sizeof(*t->line), TUPLE_WAYS * sizeof(*t->line));
 		t->met = rte_zmalloc("flow-tuples", TUPLE_MARKS, RTE_CACHE_LINE_SIZE);
 		if (t->line == NULL || t->met == NULL)
 			return ENOMEM;
-		t->mask = lines - 1;
 	}
 	return 0;
 }
-
-static_assert(TUPLE_WAYS == 4, "hash >> 30 is one of them");

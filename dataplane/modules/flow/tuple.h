@@ -50,7 +50,7 @@ static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 // before (tuples_enter(), tuples_number()).
 struct tuples {
 	struct tuple *line;
-	uint32_t mask;
+	uint32_t groups; // of TUPLE_WAYS lines
 	uint32_t entries; // lines that are not empty
 	uint32_t next; // line that tuples_age() looks at
 	uint64_t aged; // worker.now of its last look
@@ -185,8 +185,14 @@ static inline uint32_t tuple_hash(const struct tuple *t)
 static inline struct tuple *tuple_place(const struct tuples *t, uint32_t hash, uint32_t way)
 {
 	uint32_t of_group = way < TUPLE_WAYS ? hash : (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32);
+	uint64_t group = (uint64_t)of_group * t->groups >> 32;
 
-	return &t->line[(of_group ^ (way & (TUPLE_WAYS - 1))) & t->mask];
+	return &t->line[group * TUPLE_WAYS + ((of_group ^ way) & (TUPLE_WAYS - 1))];
+}
+
+static inline uint32_t tuples_lines(const struct tuples *t)
+{
+	return t->groups * TUPLE_WAYS;
 }
 
 // The same key.
