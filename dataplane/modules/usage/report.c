@@ -24,7 +24,7 @@ static int reached(const struct usage_totals *t, const uint64_t limit[3])
 
 static uint32_t if_wanted(const struct urr *u, uint32_t trigger, uint32_t report)
 {
-	return u->c.triggers & trigger ? report : 0;
+	return u->c->triggers & trigger ? report : 0;
 }
 
 // A quota that was 0 from the start is not reported: nothing was used of it.
@@ -41,8 +41,8 @@ static uint32_t holding_time(struct urr *u, uint64_t now_ns)
 	uint64_t last = urr_last(u), since = last ? urr_monotonic_of(last) : 0;
 
 	// TS 29.244 table 7.5.2.4-1, Quota Holding Time: packets are no longer permitted to pass on after it.
-	if (u->c.holding_time == 0 || !urr_has_quota(&u->c) || u->out != 0 ||
-		now_ns < RTE_MAX(since, u->granted) + u->c.holding_time * SECOND)
+	if (u->c->holding_time == 0 || !urr_has_quota(u->c) || u->out != 0 ||
+		now_ns < RTE_MAX(since, u->granted) + u->c->holding_time * SECOND)
 		return 0;
 	return run_out(u, USAGE_HELD_TOO_LONG, if_wanted(u, API_URR_QUHTI, API_USAGE_QUHTI));
 }
@@ -51,10 +51,10 @@ static uint32_t holding_time(struct urr *u, uint64_t now_ns)
 // packets are dropped or follow the quota FAR. Where there is no quota the report is all.
 static uint32_t validity_time(struct urr *u, uint64_t now_ns)
 {
-	if (u->c.validity_time == 0 || u->validity_reported || now_ns < u->granted + u->c.validity_time * SECOND)
+	if (u->c->validity_time == 0 || u->validity_reported || now_ns < u->granted + u->c->validity_time * SECOND)
 		return 0;
 	u->validity_reported = 1;
-	if (urr_has_quota(&u->c))
+	if (urr_has_quota(u->c))
 		u->out |= USAGE_NOT_VALID;
 	return if_wanted(u, API_URR_QUVTI, API_USAGE_QUVTI);
 }
@@ -83,9 +83,9 @@ static uint32_t thresholds(const struct urr *u, const struct usage_totals *t)
 		due |= API_USAGE_TIMTH;
 	if (t->events >= u->event_threshold)
 		due |= API_USAGE_EVETH;
-	if ((u->c.triggers & API_URR_DROTH) &&
-		((u->c.dropped_packets != 0 && t->dropped[0] - u->reported.dropped[0] >= u->c.dropped_packets) ||
-			(u->c.dropped_bytes != 0 && t->dropped[1] - u->reported.dropped[1] >= u->c.dropped_bytes)))
+	if ((u->c->triggers & API_URR_DROTH) &&
+		((u->c->dropped_packets != 0 && t->dropped[0] - u->reported.dropped[0] >= u->c->dropped_packets) ||
+			(u->c->dropped_bytes != 0 && t->dropped[1] - u->reported.dropped[1] >= u->c->dropped_bytes)))
 		due |= API_USAGE_DROTH;
 	return due;
 }
@@ -94,13 +94,13 @@ static uint32_t clocks(struct urr *u, uint64_t now_ns)
 {
 	uint32_t due = 0;
 
-	if ((u->c.triggers & API_URR_PERIO) && u->c.period != 0 && now_ns >= u->next_period) {
-		uint64_t period = u->c.period * SECOND;
+	if ((u->c->triggers & API_URR_PERIO) && u->c->period != 0 && now_ns >= u->next_period) {
+		uint64_t period = u->c->period * SECOND;
 
 		u->next_period += (1 + (now_ns - u->next_period) / period) * period;
 		due |= API_USAGE_PERIO;
 	}
-	if (u->c.monitoring_time != 0 && !u->monitored && event_realtime_ns() / SECOND >= u->c.monitoring_time) {
+	if (u->c->monitoring_time != 0 && !u->monitored && event_realtime_ns() / SECOND >= u->c->monitoring_time) {
 		u->monitored = 1;
 		due |= API_USAGE_MONIT;
 	}
@@ -113,9 +113,9 @@ static uint32_t started(struct urr *u, uint64_t now_ns)
 	const struct usage_limits *l = &usage_table.limits[u->state];
 	uint64_t at = urr_monotonic_of(l->first);
 
-	if ((u->c.method & API_URR_DURATION) && u->out == 0)
+	if ((u->c->method & API_URR_DURATION) && u->out == 0)
 		urr_run(u, 1, RTE_MIN(at, now_ns));
-	if (u->flowing || !((u->c.triggers & (API_URR_START | API_URR_STOPT)) || (u->c.method & API_URR_EVENT)))
+	if (u->flowing || !((u->c->triggers & (API_URR_START | API_URR_STOPT)) || (u->c->method & API_URR_EVENT)))
 		return 0;
 	u->flowing = 1;
 	u->base.events++;
@@ -125,12 +125,12 @@ static uint32_t started(struct urr *u, uint64_t now_ns)
 // No packet for the inactivity detection time: time is suspended (TS 29.244 §8.2.18), and traffic has stopped.
 static uint32_t paused(struct urr *u, uint64_t now_ns)
 {
-	uint64_t pause = (u->c.inactivity ? u->c.inactivity : USAGE_STOP_S) * SECOND, last = urr_last(u);
+	uint64_t pause = (u->c->inactivity ? u->c->inactivity : USAGE_STOP_S) * SECOND, last = urr_last(u);
 	uint64_t end = (last ? urr_monotonic_of(last) : u->granted) + pause;
 
-	if (!(u->flowing || (u->running && u->c.inactivity != 0)) || now_ns < end)
+	if (!(u->flowing || (u->running && u->c->inactivity != 0)) || now_ns < end)
 		return 0;
-	if (u->c.inactivity != 0)
+	if (u->c->inactivity != 0)
 		urr_run(u, 0, RTE_MAX(end, u->running_since));
 	int stopped = u->flowing;
 	u->flowing = 0;
@@ -158,10 +158,10 @@ static struct api_usage row_of(const struct urr *u, const struct usage_totals *t
 	const struct usage_limits *l = &usage_table.limits[u->state];
 	struct api_usage row = {
 		.seid = u->set->seid,
-		.urr = u->c.id,
+		.urr = u->c->id,
 		.sequence = u->sequence,
 		.triggers = triggers,
-		.query = triggers & API_USAGE_IMMER ? u->c.query : 0,
+		.query = triggers & API_USAGE_IMMER ? u->c->query : 0,
 		.information = information(u, triggers),
 		.start_ns = u->start_ns,
 		.end_ns = event_realtime_ns(),
@@ -170,16 +170,16 @@ static struct api_usage row_of(const struct urr *u, const struct usage_totals *t
 
 	for (int d = 0; d < 2; d++) {
 		packets += t->packets[d] - u->reported.packets[d];
-		if (u->c.method & API_URR_VOLUME)
+		if (u->c->method & API_URR_VOLUME)
 			row.bytes[API_UPLINK + d] = t->bytes[d] - u->reported.bytes[d];
-		if (u->c.flags & API_URR_COUNT_PACKETS)
+		if (u->c->flags & API_URR_COUNT_PACKETS)
 			row.packets[API_UPLINK + d] = t->packets[d] - u->reported.packets[d];
 	}
 	row.bytes[API_TOTAL] = row.bytes[API_UPLINK] + row.bytes[API_DOWNLINK];
 	row.packets[API_TOTAL] = row.packets[API_UPLINK] + row.packets[API_DOWNLINK];
-	if (u->c.method & API_URR_DURATION)
+	if (u->c->method & API_URR_DURATION)
 		row.duration = (uint32_t)whole_seconds(t->active_ns, u->reported.active_ns);
-	if (u->c.method & API_URR_EVENT)
+	if (u->c->method & API_URR_EVENT)
 		row.events = (uint32_t)(t->events - u->reported.events);
 	if (packets != 0) {
 		row.last_ns = event_realtime_of(urr_last(u));
@@ -193,7 +193,7 @@ static struct api_usage row_of(const struct urr *u, const struct usage_totals *t
 static void begin_anew(struct urr *u, const struct usage_totals *t, uint32_t triggers, uint64_t end_ns)
 {
 	struct usage_totals reported = *t;
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 
 	u->sequence++;
 	if (!(triggers & API_USAGE_DROTH)) { // dropped traffic is no usage: what other reports say does not forgive it
@@ -232,7 +232,7 @@ static int tell(struct urr *u, uint32_t triggers, uint64_t now_ns)
 
 static int is_linked(const struct urr *u, uint32_t to)
 {
-	return (u->c.triggers & API_URR_LIUSA) && to != 0 && (u->c.linked[0] == to || u->c.linked[1] == to);
+	return (u->c->triggers & API_URR_LIUSA) && to != 0 && (u->c->linked[0] == to || u->c->linked[1] == to);
 }
 
 // TS 29.244 §5.2.2.4: a URR reports whenever one that it is linked to does. One step: a linked report links no further.
@@ -241,7 +241,7 @@ static void tell_linked(const struct urr *to, uint64_t now_ns)
 	for (uint16_t i = 0; i < to->set->count; i++) {
 		struct urr *u = to->set->entry[i].urr;
 
-		if (u == to || !is_linked(u, to->c.id))
+		if (u == to || !is_linked(u, to->c->id))
 			continue;
 		tell(u, API_USAGE_LIUSA, now_ns);
 		struct usage_totals t = urr_totals(u, now_ns);
@@ -263,7 +263,7 @@ void urr_look(struct urr *u, uint64_t now_ns)
 	if (u->out != was_out) {
 		urr_run(u, 0, now_ns);
 		urr_arm(u);
-		u->far_news |= was_out == 0 && u->c.quota_far != 0;
+		u->far_news |= was_out == 0 && u->c->quota_far != 0;
 	}
 	if (due != 0 && ((due & ~OF_PACKETS) != 0 || now_ns >= u->quiet_until)) {
 		if (tell(u, due, now_ns) == 0) {

@@ -10,7 +10,7 @@ static void fill(struct api_urr_row *row, const struct urr *u)
 	uint64_t have[3] = {t.bytes[0] + t.bytes[1], t.bytes[0], t.bytes[1]};
 
 	memcpy(row->session, u->set->name, sizeof(row->session));
-	row->urr = u->c.id;
+	row->urr = u->c->id;
 	row->sequence = u->sequence;
 	for (int d = 0; d < 2; d++) {
 		row->bytes[API_UPLINK + d] = t.bytes[d] - u->reported.bytes[d];

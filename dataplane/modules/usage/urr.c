@@ -116,14 +116,14 @@ static uint8_t regranted(const struct api_urr *have, const struct api_urr *want)
 
 uint8_t urr_out_with(const struct urr *u, const struct api_urr *want)
 {
-	uint8_t anew = u == NULL ? UINT8_MAX : regranted(&u->c, want);
+	uint8_t anew = u == NULL ? UINT8_MAX : regranted(u->c, want);
 
 	return (uint8_t)((u == NULL ? 0 : u->out & ~anew) | (out_at_once(want) & anew));
 }
 
 static void volume_quota(struct urr *u, const struct usage_totals *t)
 {
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 	uint64_t have[3] = {t->bytes[0] + t->bytes[1], t->bytes[0], t->bytes[1]};
 
 	for (int i = 0; i < 3; i++)
@@ -134,7 +134,7 @@ static void volume_quota(struct urr *u, const struct usage_totals *t)
 
 static void quotas(struct urr *u, const struct usage_totals *t, uint8_t which)
 {
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 
 	if (which & USAGE_OUT_OF_VOLUME)
 		volume_quota(u, t);
@@ -148,7 +148,7 @@ static void quotas(struct urr *u, const struct usage_totals *t, uint8_t which)
 
 static void volume_thresholds(struct urr *u, const struct usage_totals *t)
 {
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 	const uint64_t *by = u->monitored && any(c->subsequent_volume_threshold) ? c->subsequent_volume_threshold
 										 : c->volume_threshold;
 	uint64_t have[3] = {t->bytes[0] + t->bytes[1], t->bytes[0], t->bytes[1]};
@@ -159,7 +159,7 @@ static void volume_thresholds(struct urr *u, const struct usage_totals *t)
 
 static void time_threshold(struct urr *u, const struct usage_totals *t)
 {
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 	uint64_t s = u->monitored && c->subsequent_time_threshold ? c->subsequent_time_threshold : c->time_threshold;
 
 	u->time_threshold = (c->triggers & API_URR_TIMTH) && s != 0 ? beyond(t->active_ns, s * SECOND) : USAGE_NO_LIMIT;
@@ -167,8 +167,8 @@ static void time_threshold(struct urr *u, const struct usage_totals *t)
 
 static void event_threshold(struct urr *u, const struct usage_totals *t)
 {
-	u->event_threshold = (u->c.triggers & API_URR_EVETH) && u->c.event_threshold != 0
-				     ? beyond(t->events, u->c.event_threshold)
+	u->event_threshold = (u->c->triggers & API_URR_EVETH) && u->c->event_threshold != 0
+				     ? beyond(t->events, u->c->event_threshold)
 				     : USAGE_NO_LIMIT;
 }
 
@@ -201,7 +201,8 @@ static void publish(struct urr *u)
 // Whether the first packet after a pause is news at once.
 static int watches_starts(const struct urr *u)
 {
-	return (u->c.triggers & (API_URR_START | API_URR_STOPT)) || (u->c.method & (API_URR_EVENT | API_URR_DURATION));
+	return (u->c->triggers & (API_URR_START | API_URR_STOPT)) ||
+	       (u->c->method & (API_URR_EVENT | API_URR_DURATION));
 }
 
 void urr_arm(struct urr *u)
@@ -215,15 +216,15 @@ void urr_arm(struct urr *u)
 		__atomic_store_n(&l->threshold[i], of_state(u->threshold[i], bytes[i]), __ATOMIC_RELAXED);
 		__atomic_store_n(&l->quota[i], of_state(u->quota[i], bytes[i]), __ATOMIC_RELAXED);
 	}
-	int watched = (u->c.triggers & API_URR_DROTH) != 0;
-	uint64_t by[2] = {u->c.dropped_packets, u->c.dropped_bytes};
+	int watched = (u->c->triggers & API_URR_DROTH) != 0;
+	uint64_t by[2] = {u->c->dropped_packets, u->c->dropped_bytes};
 	for (int i = 0; i < 2; i++)
 		l->drop_mark[i] = watched && by[i] != 0
 					  ? of_state(beyond(u->reported.dropped[i], by[i]), before.dropped[i])
 					  : USAGE_NO_LIMIT;
 	l->stopped = u->out != 0;
-	l->before_qos = (u->c.flags & API_URR_BEFORE_QOS) != 0;
-	l->counts6 = (u->c.flags & API_URR_IP6) != 0;
+	l->before_qos = (u->c->flags & API_URR_BEFORE_QOS) != 0;
+	l->counts6 = (u->c->flags & API_URR_IP6) != 0;
 	l->tell_first = (uint8_t)watches_starts(u);
 	publish(u);
 }
@@ -247,7 +248,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static uint64_t quota_times(const struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 {
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 	uint64_t due = c->validity_time != 0 && !u->validity_reported ? u->granted + c->validity_time * SECOND : NEVER;
 
 	if (!urr_has_quota(c))
@@ -265,7 +266,7 @@ static uint64_t quota_times(const struct urr *u, const struct usage_totals *t, u
 
 void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 {
-	const struct api_urr *c = &u->c;
+	const struct api_urr *c = u->c;
 	uint64_t due = quota_times(u, t, now_ns);
 
 	if (u->pending != 0)
@@ -296,7 +297,7 @@ void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 // A monitoring time in the past has nothing before it to report: what comes after it is in force.
 static void set_monitoring(struct urr *u)
 {
-	u->monitored = u->c.monitoring_time != 0 && u->c.monitoring_time <= event_realtime_ns() / SECOND;
+	u->monitored = u->c->monitoring_time != 0 && u->c->monitoring_time <= event_realtime_ns() / SECOND;
 }
 
 static void set_granted(struct urr *u, uint64_t now_ns)
@@ -307,11 +308,11 @@ static void set_granted(struct urr *u, uint64_t now_ns)
 
 static void set_running(struct urr *u, uint64_t now_ns)
 {
-	int measured = (u->c.method & API_URR_DURATION) && !(u->c.flags & API_URR_INACTIVE) && u->out == 0;
+	int measured = (u->c->method & API_URR_DURATION) && !(u->c->flags & API_URR_INACTIVE) && u->out == 0;
 
 	if (!measured)
 		urr_run(u, 0, now_ns);
-	else if (u->c.flags & API_URR_START_OF_TRAFFIC) // ISTM (TS 29.244 §8.2.68)
+	else if (u->c->flags & API_URR_START_OF_TRAFFIC) // ISTM (TS 29.244 §8.2.68)
 		urr_run(u, 1, now_ns);
 }
 
@@ -322,8 +323,8 @@ void urr_begin(struct urr *u, uint64_t now_ns)
 	set_monitoring(u);
 	set_granted(u, now_ns);
 	u->start_ns = event_realtime_ns();
-	u->next_period = beyond(now_ns, u->c.period * SECOND);
-	u->out = out_at_once(&u->c);
+	u->next_period = beyond(now_ns, u->c->period * SECOND);
+	u->out = out_at_once(u->c);
 	set_running(u, now_ns);
 	urr_thresholds(u, &t);
 	quotas(u, &t, UINT8_MAX);
@@ -335,28 +336,28 @@ void urr_begin(struct urr *u, uint64_t now_ns)
 void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns)
 {
 	struct usage_totals t = urr_totals(u, now_ns);
-	struct api_urr had = u->c;
-	uint8_t anew = regranted(&had, want), out = urr_out_with(u, want);
-	int all = had.grant != want->grant;
+	const struct api_urr *had = u->c;
+	uint8_t anew = regranted(had, want), out = urr_out_with(u, want);
+	int all = had->grant != want->grant;
 
-	u->c = *want;
-	if (had.monitoring_time != want->monitoring_time)
+	u->c = want;
+	if (had->monitoring_time != want->monitoring_time)
 		set_monitoring(u);
-	if (all || ((had.triggers ^ want->triggers) & API_URR_VOLTH) ||
-		memcmp(had.volume_threshold, want->volume_threshold, sizeof(had.volume_threshold)) != 0 ||
-		memcmp(had.subsequent_volume_threshold, want->subsequent_volume_threshold,
-			sizeof(had.subsequent_volume_threshold)) != 0)
+	if (all || ((had->triggers ^ want->triggers) & API_URR_VOLTH) ||
+		memcmp(had->volume_threshold, want->volume_threshold, sizeof(had->volume_threshold)) != 0 ||
+		memcmp(had->subsequent_volume_threshold, want->subsequent_volume_threshold,
+			sizeof(had->subsequent_volume_threshold)) != 0)
 		volume_thresholds(u, &t);
-	if (all || ((had.triggers ^ want->triggers) & API_URR_TIMTH) || had.time_threshold != want->time_threshold ||
-		had.subsequent_time_threshold != want->subsequent_time_threshold)
+	if (all || ((had->triggers ^ want->triggers) & API_URR_TIMTH) || had->time_threshold != want->time_threshold ||
+		had->subsequent_time_threshold != want->subsequent_time_threshold)
 		time_threshold(u, &t);
-	if (all || ((had.triggers ^ want->triggers) & API_URR_EVETH) || had.event_threshold != want->event_threshold)
+	if (all || ((had->triggers ^ want->triggers) & API_URR_EVETH) || had->event_threshold != want->event_threshold)
 		event_threshold(u, &t);
 	if (anew != 0)
 		set_granted(u, now_ns);
 	quotas(u, &t, anew);
 	u->out = out;
-	if (all || had.period != want->period || !(had.triggers & API_URR_PERIO))
+	if (all || had->period != want->period || !(had->triggers & API_URR_PERIO))
 		u->next_period = beyond(now_ns, want->period * SECOND);
 	set_running(u, now_ns);
 	urr_arm(u);
@@ -364,6 +365,7 @@ void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns)
 		urr_ask(u);
 	t = urr_totals(u, now_ns);
 	urr_schedule(u, &t, now_ns);
+	urr_config_give(had);
 }
 
 // ---- counted elsewhere ----------------------------------------------------------------------------------------------
@@ -372,9 +374,9 @@ int usage_may_count_elsewhere(uint32_t index)
 {
 	const struct urr *u = usage_table.urr[index];
 
-	return u != NULL && (u->c.method & ~API_URR_VOLUME) == 0 &&
-	       (u->c.triggers & ~(API_URR_PERIO | API_URR_LIUSA)) == 0 && !urr_has_quota(&u->c) &&
-	       u->c.monitoring_time == 0 && u->c.inactivity == 0;
+	return u != NULL && (u->c->method & ~API_URR_VOLUME) == 0 &&
+	       (u->c->triggers & ~(API_URR_PERIO | API_URR_LIUSA)) == 0 && !urr_has_quota(u->c) &&
+	       u->c->monitoring_time == 0 && u->c->inactivity == 0;
 }
 
 void usage_count_elsewhere(uint32_t index, uint64_t packets, uint64_t bytes, int uplink)

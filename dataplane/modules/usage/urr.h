@@ -65,7 +65,7 @@ struct urr {
 	uint32_t sequence;
 	uint32_t pending; // API_USAGE_*: reports that found the queue full
 	struct usage_set *set;
-	struct api_urr c; // in force
+	const struct api_urr *c; // in force (config.c)
 	// Of earlier owners and of devices; dropped by them too; active_ns and events of past stretches.
 	struct usage_totals base;
 	struct usage_totals reported; // at the last report
@@ -78,6 +78,7 @@ struct urr {
 		first; // worker.now of the first packet since the last report, where the limits do not know it any more
 	uint64_t last; // usage_state.last of an earlier owner
 };
+static_assert(sizeof(struct urr) <= 312, "a million are idle");
 
 // A session's inactivity timer.
 struct activity {
@@ -92,13 +93,13 @@ enum { USAGE_TIMER_URR, USAGE_TIMER_ACTIVITY };
 
 struct usage_entry {
 	struct urr *urr;
-	const struct api_urr *want; // in the object's body; until the commit
+	const struct api_urr *want; // until the commit, which takes it over
 	uint32_t new_state; // for a URR that is new or changes its worker; else RULE_NONE
 	uint8_t created, queried;
 };
 
 struct usage_set {
-	char name[API_NAME];
+	const char *name; // key of the session object, API_NAME bytes
 	uint64_t seid;
 	uint32_t session, inactivity;
 	uint8_t worker;
@@ -140,7 +141,12 @@ void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns);
 void urr_run(struct urr *u, int running, uint64_t at_ns);
 void urr_thresholds(struct urr *u, const struct usage_totals *t); // anew from here on
 void urr_begin(struct urr *u, uint64_t now_ns); // one that has just got its configuration and state
+// Takes over one use of `want`, and ends that of what was in force.
 void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns);
+
+// config.c: one copy of all URRs that are configured alike; equal ones have one address.
+const struct api_urr *urr_config_take(const struct api_urr *want); // NULL: no memory
+void urr_config_give(const struct api_urr *config); // may be NULL
 
 // report.c: what is due, and reports
 void urr_look(struct urr *u, uint64_t now_ns);

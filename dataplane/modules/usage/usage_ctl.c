@@ -34,7 +34,7 @@ static struct usage_entry *find(const struct usage_set *set, uint32_t id)
 	for (uint16_t i = 0; set != NULL && i < set->count; i++) {
 		const struct usage_entry *e = &set->entry[i];
 
-		if ((e->want ? e->want->id : e->urr->c.id) == id)
+		if ((e->want ? e->want->id : e->urr->c->id) == id)
 			return (struct usage_entry *)(uintptr_t)e;
 	}
 	return NULL;
@@ -127,14 +127,18 @@ int usage_stage(struct usage_set **to, const struct usage_set *old, const struct
 	struct usage_set *set = calloc(1, sizeof(*set) + urrs * sizeof(set->entry[0]));
 	if (set == NULL)
 		return object_error(ENOMEM, "no memory for the URRs of session %s", session->name);
-	snprintf(set->name, sizeof(set->name), "%s", session->name);
+	set->name = session->name;
 	set->seid = session->seid;
 	set->session = session->index;
 	set->inactivity = session->inactivity;
 	set->worker = session->worker;
 	error = stage_activity(set, old);
 	for (uint16_t i = 0; error == 0 && i < urrs; i++) {
-		set->entry[i].want = &urr[i];
+		set->entry[i].want = urr_config_take(&urr[i]);
+		if (set->entry[i].want == NULL) {
+			error = object_error(ENOMEM, "no memory for URR %u of session %s", urr[i].id, set->name);
+			break;
+		}
 		set->count = i + 1;
 		error = stage_entry(set, &set->entry[i], old);
 	}
@@ -156,6 +160,7 @@ void usage_discard(struct usage_set *set)
 		return;
 	for (uint16_t i = 0; i < set->count; i++) {
 		index_pool_give(&states, set->entry[i].new_state);
+		urr_config_give(set->entry[i].want);
 		if (set->entry[i].created)
 			free(set->entry[i].urr);
 	}
@@ -171,7 +176,7 @@ uint32_t usage_index(const struct usage_set *set, uint32_t id)
 
 	if (e == NULL)
 		return RULE_NONE;
-	const struct api_urr *c = e->want ? e->want : &e->urr->c;
+	const struct api_urr *c = e->want ? e->want : e->urr->c;
 	if (c->flags & API_URR_INACTIVE)
 		return RULE_NONE;
 	return e->new_state != RULE_NONE ? e->new_state : e->urr->state;
@@ -181,14 +186,14 @@ int usage_is_of_ip6(const struct usage_set *set, uint32_t id)
 {
 	const struct usage_entry *e = find(set, id);
 
-	return e != NULL && ((e->want ? e->want->flags : e->urr->c.flags) & API_URR_IP6) != 0;
+	return e != NULL && ((e->want ? e->want->flags : e->urr->c->flags) & API_URR_IP6) != 0;
 }
 
 int usage_is_before_qos(const struct usage_set *set, uint32_t id)
 {
 	const struct usage_entry *e = find(set, id);
 
-	return e != NULL && ((e->want ? e->want : &e->urr->c)->flags & API_URR_BEFORE_QOS) != 0;
+	return e != NULL && ((e->want ? e->want : e->urr->c)->flags & API_URR_BEFORE_QOS) != 0;
 }
 
 int usage_exhausted(const struct usage_set *set, uint32_t id)
@@ -197,7 +202,7 @@ int usage_exhausted(const struct usage_set *set, uint32_t id)
 
 	if (e == NULL)
 		return 0;
-	const struct api_urr *c = e->want ? e->want : &e->urr->c;
+	const struct api_urr *c = e->want ? e->want : e->urr->c;
 	return c->quota_far != 0 && (e->want ? urr_out_with(e->created ? NULL : e->urr, e->want) : e->urr->out) != 0;
 }
 
@@ -225,14 +230,16 @@ static void commit_entry(struct usage_set *set, struct usage_entry *e, uint64_t 
 	struct urr *u = e->urr;
 
 	u->set = set;
-	e->queried = !e->created && e->want->query != u->c.query;
+	e->queried = !e->created && e->want->query != u->c->query;
 	if (e->new_state != RULE_NONE)
 		take_state(u, e->new_state);
 	if (e->created) {
-		u->c = *e->want;
+		u->c = e->want;
 		urr_begin(u, now);
-	} else if (e->new_state != RULE_NONE || memcmp(&u->c, e->want, sizeof(u->c)) != 0) {
+	} else if (e->new_state != RULE_NONE || u->c != e->want) {
 		urr_change(u, e->want, now);
+	} else {
+		urr_config_give(e->want);
 	}
 	e->created = 0;
 	e->new_state = RULE_NONE;
@@ -295,7 +302,8 @@ static void answer_linked(struct usage_set *set, uint32_t to, uint64_t now)
 	for (uint16_t i = 0; set != NULL && to != 0 && i < set->count; i++) {
 		struct urr *u = set->entry[i].urr;
 
-		if (u->c.id != to && (u->c.triggers & API_URR_LIUSA) && (u->c.linked[0] == to || u->c.linked[1] == to))
+		if (u->c->id != to && (u->c->triggers & API_URR_LIUSA) &&
+			(u->c->linked[0] == to || u->c->linked[1] == to))
 			urr_answer(u, API_USAGE_LIUSA, now);
 	}
 }
@@ -304,10 +312,11 @@ static void answer_linked(struct usage_set *set, uint32_t to, uint64_t now)
 static void end(struct urr *u, struct usage_set *successor, uint64_t now)
 {
 	urr_answer(u, API_USAGE_TERMR, now);
-	answer_linked(successor, u->c.id, now);
+	answer_linked(successor, u->c->id, now);
 	timers_clear(&usage_table.timers, &u->timer);
 	usage_table.urr[u->state] = NULL;
 	index_pool_give(&states, u->state);
+	urr_config_give(u->c);
 	free(u);
 }
 
@@ -345,7 +354,7 @@ void usage_release(struct usage_set *set, struct usage_set *old)
 			settle(e->urr, now);
 		if (e->queried) {
 			urr_answer(e->urr, API_USAGE_IMMER, now);
-			answer_linked(set, e->urr->c.id, now);
+			answer_linked(set, e->urr->c->id, now);
 		}
 		e->queried = 0;
 	}
