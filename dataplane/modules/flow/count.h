@@ -52,7 +52,7 @@ static __rte_noinline int police_all_closely(
 static __rte_noinline int count_further(
 	struct worker *w, struct rule_state *s, uint32_t length, int uplink, uint8_t traffic_class)
 {
-	const struct rule_match *m = &session_pools.match[s->rule];
+	const struct rule_further *m = &session_pools.further[s->rule];
 	struct meter *own = s->flags & FLOW_POLICED ? &s->meter : NULL;
 	uint64_t time = w->now << METER_TIME_SHIFT;
 

@@ -368,7 +368,7 @@ static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 
 		if (!l->plain || !l->state->further)
 			continue;
-		const struct rule_match *m = &session_pools.match[l->state->rule];
+		const struct rule_further *m = &session_pools.further[l->state->rule];
 		for (uint8_t j = 0; j < m->meters && j < API_PDR_QERS; j++)
 			rte_prefetch0(&meter_states[m->meter[j].state]);
 		for (uint8_t j = 0; j < m->urrs && j < API_PDR_URRS - 1; j++)

@@ -5,6 +5,7 @@
 
 #include "core/node.h"
 #include "flow/read.h"
+#include "usage/usage.h"
 
 // Edges of both nodes; FLOW_GONE: handed over.
 enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES, FLOW_GONE = FLOW_EDGES };
@@ -50,14 +51,14 @@ static __rte_always_inline int flow_ask_tuple(
 	return 1;
 }
 
-// A packet of a rule with several meters or URRs: what says which, of the rule that may have changed by now.
+// A packet of a rule with several meters or URRs: what says which, of the rule that may have changed by now, and its
+// first URR.
 static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
 {
-	const uint8_t *match = (const uint8_t *)&session_pools.match[s->rule];
-
 	k->further = 1;
-	rte_prefetch0(match);
-	rte_prefetch0(match + RULE_MATCH_HOT - 1);
+	rte_prefetch0(&session_pools.further[s->rule]);
+	if (s->urr != RULE_NONE)
+		rte_prefetch0(&usage_pools.state[s->urr]);
 }
 
 // What flow_finish() handed over is in an outbox.

@@ -19,7 +19,7 @@ struct metering {
 static inline uint8_t meters_look(
 	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
 {
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	const struct rule_further *m = rule_further_of(r);
 	uint8_t n = 0;
 
 	if (r->flags & RULE_POLICED)
@@ -40,7 +40,7 @@ static inline uint8_t meters_look(
 }
 
 // The meter stands in the list before.
-static inline int meter_is_again(const struct rule_match *m, uint8_t i)
+static inline int meter_is_again(const struct rule_further *m, uint8_t i)
 {
 	for (uint8_t j = 0; j < i; j++)
 		if (m->meter[j].state == m->meter[i].state)
@@ -51,7 +51,7 @@ static inline int meter_is_again(const struct rule_match *m, uint8_t i)
 // meters_look() and meters_pass() of a packet that is green at all meters, where green ones pass as they are. `own`:
 // the rule's meter, of profile `policer`, or NULL. Returns 0, and has changed nothing, for any other packet.
 static inline int meters_green(
-	struct meter *own, uint32_t policer, const struct rule_match *m, uint64_t time, uint32_t length)
+	struct meter *own, uint32_t policer, const struct rule_further *m, uint64_t time, uint32_t length)
 {
 	const struct policer_profile *p;
 	struct meter *meter[METERS_MAX], after[METERS_MAX];

@@ -63,7 +63,7 @@ static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const 
 	uint32_t length = packet_of(m)->length;
 	struct rule *r = session_view_of(m)->rule;
 
-	usage_add_all(w, r->urr, &session_pools.match[rule_index(r)], length, 1);
+	usage_add_all(w, r->urr, rule_further_of(r), length, 1);
 	rule_count(rule_account_of(r), packet_of(m)->ip_version, length);
 	return why;
 }

@@ -24,7 +24,7 @@
 #define RULE_SEVERAL_PDRS 8u // the endpoint, F-TEID or UE address has several PDRs: classify by flow
 #define RULE_UE4 16u // ue4 is to be checked (uplink) / was matched (downlink)
 #define RULE_UE6 32u
-#define RULE_FURTHER_METERS 64u // further meters and URRs are in rule_match
+#define RULE_FURTHER_METERS 64u // further meters and URRs are in rule_further
 #define RULE_UPLINK 128u // counts as uplink: the PDR's source interface is access
 #define RULE_BUFFER 256u // FAR: buffer; packets wait in the session's buffer (module buffer)
 #define RULE_DRAINING 512u // packets of an earlier buffering may still wait: they go first
@@ -117,7 +117,7 @@ struct rule_state {
 	union {
 		struct {
 			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
-			uint32_t further : 1; // meters or URRs: rule_match has them
+			uint32_t further : 1; // meters or URRs: rule_further has them
 			uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
 			uint32_t look : 1; // before the next packet, at the loan; set by the control thread
 		};
@@ -153,18 +153,21 @@ struct rule_account {
 
 #define RULE_NONE UINT32_MAX
 
-// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs,
-// when a flow is new, or when the rule says RULE_FURTHER_METERS.
-struct rule_match {
-	// Of RULE_FURTHER_METERS, read packet by packet: the first 48 bytes, which are in two lines at most.
-	uint8_t meters, urrs; // further ones
-	uint16_t sdfs;
+// Further meters and URRs, with RULE_FURTHER_METERS, read packet by packet. Of other rules both counts are 0, and most
+// of their lines are in pages that nobody wrote.
+struct rule_further {
+	uint8_t meters, urrs;
 	struct {
 		uint32_t policer;
 		uint32_t state; // index of meter_state (meter/policer.h)
 	} meter[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS - 1];
+} __rte_cache_aligned;
+static_assert(sizeof(struct rule_further) == 64, "one cache line");
 
+// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs or
+// when a flow is new.
+struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
@@ -177,22 +180,23 @@ struct rule_match {
 	uint32_t notified;
 	uint32_t pipe; // scheduler place without class and queue, with up.shaped
 	uint32_t traffic; // row in which it counts (counter/traffic.h)
+	uint16_t sdfs;
+	uint8_t qer_ids, urr_ids;
 	uint64_t qfis; // bit q: QFI q matches
 	const struct api_sdf *sdf; // the session's filters of this PDR, freed with the session
 	const uint32_t *id; // of the QERs, then of the URRs, for traces; freed with the session
-	uint8_t qer_ids, urr_ids;
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none
 	uint64_t packets, bytes,
 		policed; // counted elsewhere by earlier versions; added to what the rule counts by `show`
 	struct rule_counts told; // how much of them, and of the state's, went into counters (counter/counter.h)
 };
 
-#define RULE_MATCH_HOT 48u
-static_assert(offsetof(struct rule_match, next) == RULE_MATCH_HOT, "what packets read of it");
+static_assert(sizeof(struct rule_match) == 112, "an idle session has two");
 
 struct session_pools {
 	struct rule *rule;
 	struct rule_match *match; // same index as rule
+	struct rule_further *further; // the same
 	struct rule_state *state;
 	struct rule_account *account; // same index as state; written by the owner worker
 	uint32_t rules; // capacity of each
@@ -207,6 +211,11 @@ static inline struct rule_state *rule_state_of(const struct rule *r)
 static inline struct rule_account *rule_account_of(const struct rule *r)
 {
 	return &session_pools.account[r->state];
+}
+
+static inline struct rule_further *rule_further_of(const struct rule *r)
+{
+	return &session_pools.further[r - session_pools.rule];
 }
 
 #define RULE_TURNS 64 // of the control thread, for a worker that settles a loan

@@ -147,6 +147,8 @@ static int set_mobile(const struct session *s, const struct parts *p, const stru
 
 static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct rule *r, struct rule_match *m)
 {
+	struct rule_further *f = rule_further_of(r);
+
 	r->urr = m->urr6 = RULE_NONE;
 	for (uint8_t i = 0; i < pdr->urrs; i++) {
 		uint32_t index = usage_index(s->usage, pdr->urr[i]);
@@ -165,12 +167,12 @@ static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct r
 			continue;
 		if (r->urr == RULE_NONE && !usage_is_before_qos(s->usage, pdr->urr[i])) {
 			r->urr = index;
-		} else if (m->urrs == API_PDR_URRS - 1) {
+		} else if (f->urrs == API_PDR_URRS - 1) {
 			return object_error(ENOSPC,
 				"session %s: PDR %u has %d URRs that measure before QoS, at most %d", s->name, pdr->id,
 				API_PDR_URRS, API_PDR_URRS - 1);
 		} else {
-			m->urr[m->urrs++] = index;
+			f->urr[f->urrs++] = index;
 			r->flags |= RULE_FURTHER_METERS;
 		}
 	}
@@ -227,7 +229,7 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 	if (error == 0)
 		error = session_set_far(p, pdr, r, m, far_now(s, p, pdr));
 	if (error == 0)
-		error = session_set_qers(p, pdr, r, m);
+		error = session_set_qers(p, pdr, r);
 	if (error == 0)
 		error = set_shaping(p, r, m);
 	return error == 0 ? set_urrs(s, pdr, r, m) : error;
@@ -314,11 +316,11 @@ static void link_directions(const struct session *s)
 
 static int has_urr(uint32_t rule, uint32_t urr)
 {
-	const struct rule_match *m = &session_pools.match[rule];
+	const struct rule_further *f = &session_pools.further[rule];
 	int has = session_pools.rule[rule].urr == urr;
 
-	for (uint8_t i = 0; i < m->urrs; i++)
-		has |= m->urr[i] == urr;
+	for (uint8_t i = 0; i < f->urrs; i++)
+		has |= f->urr[i] == urr;
 	return has;
 }
 

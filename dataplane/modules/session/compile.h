@@ -31,7 +31,7 @@ int session_compile(struct session *s, const struct parts *p, const struct sessi
 // far.c: the FAR `id` and the QERs of a PDR into its rule and match.
 int session_set_far(
 	const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m, uint32_t id);
-int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m);
+int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r);
 // far_more.c: The compiled form of a FAR's rare parts, to be put into rule_match.more; *out is NULL when the FAR has none. `more` is the
 // FAR's api_far_more, or NULL. Returns 0, or an errno after object_error().
 int far_more_compile(

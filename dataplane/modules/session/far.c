@@ -115,8 +115,7 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 }
 
 // The first policer that is the PDR's alone has its tokens in the rule's state, at no cost of a further line.
-static int add_policer(
-	const struct parts *p, const struct api_pdr *pdr, const struct api_qer *q, struct rule *r, struct rule_match *m)
+static int add_policer(const struct parts *p, const struct api_pdr *pdr, const struct api_qer *q, struct rule *r)
 {
 	int uplink = pdr->source == API_FROM_ACCESS, users = 0;
 	const char *policer = uplink ? q->uplink_policer : q->downlink_policer;
@@ -130,6 +129,7 @@ static int add_policer(
 		r->flags |= RULE_POLICED;
 		return 0;
 	}
+	struct rule_further *f = rule_further_of(r);
 	struct meter_key key = {.owner = q->share ? q->share : r->session,
 		.qer = q->share ? 0 : q->id,
 		.shared = q->share != 0,
@@ -139,13 +139,13 @@ static int add_policer(
 	if (state == METER_NONE)
 		return object_error(
 			ENOSPC, "session %s: no more meters that PDRs share (engine.limits.shared_meters)", p->name);
-	m->meter[m->meters].policer = index;
-	m->meter[m->meters++].state = state;
+	f->meter[f->meters].policer = index;
+	f->meter[f->meters++].state = state;
 	r->flags |= RULE_FURTHER_METERS;
 	return 0;
 }
 
-int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m)
+int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r)
 {
 	int uplink = pdr->source == API_FROM_ACCESS, error = 0;
 
@@ -161,7 +161,7 @@ int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct ru
 			r->qfi = q->qfi;
 		r->rqi |= q->flags & API_QER_RQI;
 		if ((uplink ? q->uplink_policer : q->downlink_policer)[0] != 0)
-			error = add_policer(p, pdr, q, r, m);
+			error = add_policer(p, pdr, q, r);
 	}
 	return error;
 }

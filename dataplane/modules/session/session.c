@@ -34,6 +34,7 @@ static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
 		rte_zmalloc("rule-states", (size_t)states * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
 	session_pools.account = lazy_alloc((size_t)states * sizeof(struct rule_account));
 	session_pools.match = lazy_alloc((size_t)rules * sizeof(struct rule_match));
+	session_pools.further = lazy_alloc((size_t)rules * sizeof(struct rule_further));
 	t->capacity = sessions;
 	t->session = calloc(sessions, sizeof(*t->session));
 	t->endpoint = exact_create("endpoints", sessions * 2, SOCKET_ID_ANY);
@@ -41,9 +42,9 @@ static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
 	for (unsigned i = 0; i < RTE_DIM(t->secret); i++)
 		t->secret[i] = rte_rand() | 1;
 	return session_pools.rule != NULL && session_pools.state != NULL && session_pools.account != NULL &&
-	       session_pools.match != NULL && t->session != NULL && t->endpoint != NULL && t->key != NULL &&
-	       index_pool_create(&t->indices, sessions) == 0 && index_pool_create(&t->rules, rules) == 0 &&
-	       index_pool_create_certain(&t->states, states) == 0;
+	       session_pools.match != NULL && session_pools.further != NULL && t->session != NULL &&
+	       t->endpoint != NULL && t->key != NULL && index_pool_create(&t->indices, sessions) == 0 &&
+	       index_pool_create(&t->rules, rules) == 0 && index_pool_create_certain(&t->states, states) == 0;
 }
 
 static int start(const struct api_engine *e)
@@ -63,6 +64,17 @@ RTE_INIT(session_module)
 
 // ---- the object ------------------------------------------------------------------------------------------------------
 
+static void forget_further(struct rule *r)
+{
+	struct rule_further *f = rule_further_of(r);
+
+	if (!(r->flags & RULE_FURTHER_METERS))
+		return;
+	for (uint8_t k = 0; k < f->meters; k++)
+		meter_release(f->meter[k].state);
+	memset(f, 0, sizeof(*f));
+}
+
 // Rules and states go back to their pools; `successor`, the version that takes this one's place, keeps the states that it has.
 static void give_back(struct session *s, const struct session *successor)
 {
@@ -78,9 +90,7 @@ static void give_back(struct session *s, const struct session *successor)
 				session_pools.rule[successor->rule[k]].state == r->state;
 		if (!kept)
 			index_pool_give(&session_tables.states, r->state);
-		for (uint8_t k = 0; k < m->meters; k++)
-			meter_release(m->meter[k].state);
-		m->meters = 0;
+		forget_further(r);
 		far_more_free(m->more);
 		m->more = NULL;
 		r->generation = (r->generation | RULE_RETIRED) + 1; // of another meaning from now on

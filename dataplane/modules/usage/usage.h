@@ -96,8 +96,8 @@ int usage_rule_blocked(const struct rule *r);
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
 // For a packet that nothing drops. `first`: rule.urr. 1 when it reaches no mark of any of them: none is used up, and
 // none has anything to report; then it is counted for all, before QoS or not.
-int usage_all_below_marks(uint32_t first, const struct rule_match *m, uint32_t length, int uplink);
-void usage_add_all(struct worker *w, uint32_t first, const struct rule_match *m, uint32_t length, int uplink);
+int usage_all_below_marks(uint32_t first, const struct rule_further *m, uint32_t length, int uplink);
+void usage_add_all(struct worker *w, uint32_t first, const struct rule_further *m, uint32_t length, int uplink);
 const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
 // Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it
@@ -125,9 +125,9 @@ struct usage_session {
 // *to = NULL.
 int usage_stage(struct usage_set **to, const struct usage_set *old, const struct usage_session *session,
 	const struct api_urr *urr, uint16_t urrs);
-// Index of a URR of the set for rule.urr and rule_match.urr; RULE_NONE: not there, or INAM (no measurement).
+// Index of a URR of the set for rule.urr and rule_further.urr; RULE_NONE: not there, or INAM (no measurement).
 uint32_t usage_index(const struct usage_set *set, uint32_t urr);
-// 1: before QoS enforcement: such a URR must be among rule_match.urr (RULE_FURTHER_METERS), never rule.urr.
+// 1: before QoS enforcement: such a URR must be among rule_further.urr (RULE_FURTHER_METERS), never rule.urr.
 int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
 // 1: of IPv6 alone. It is rule_match.urr6 of its rules, and among no others.
 int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);

@@ -125,7 +125,7 @@ int usage_measures_before_qos(uint32_t index)
 
 int usage_rule_blocked(const struct rule *r)
 {
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	const struct rule_further *m = rule_further_of(r);
 
 	if (r->urr != RULE_NONE && usage_blocked(r->urr))
 		return 1;
@@ -148,7 +148,7 @@ static void add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos)
 {
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	const struct rule_further *m = rule_further_of(r);
 
 	if (r->urr != RULE_NONE && !before_qos)
 		add(w, r->urr, length, uplink);
@@ -157,7 +157,7 @@ void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int
 			add(w, m->urr[i], length, uplink);
 }
 
-int usage_all_below_marks(uint32_t first, const struct rule_match *m, uint32_t length, int uplink)
+int usage_all_below_marks(uint32_t first, const struct rule_further *m, uint32_t length, int uplink)
 {
 	if (first != RULE_NONE && usage_look(&usage_pools.state[first], length, uplink) == 0)
 		return 0;
@@ -167,7 +167,7 @@ int usage_all_below_marks(uint32_t first, const struct rule_match *m, uint32_t l
 	return 1;
 }
 
-void usage_add_all(struct worker *w, uint32_t first, const struct rule_match *m, uint32_t length, int uplink)
+void usage_add_all(struct worker *w, uint32_t first, const struct rule_further *m, uint32_t length, int uplink)
 {
 	if (first != RULE_NONE)
 		add(w, first, length, uplink);
@@ -182,7 +182,7 @@ const struct reason *usage_quota_reason(void)
 
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length)
 {
-	const struct rule_match *m = &session_pools.match[rule_index(r)];
+	const struct rule_further *m = rule_further_of(r);
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 
 	if (!(r->flags & RULE_FURTHER_METERS))
@@ -220,7 +220,7 @@ void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes)
 	if (r->urr != RULE_NONE)
 		add_dropped(w, r->urr, packets, bytes);
 	if (r->flags & RULE_FURTHER_METERS) {
-		const struct rule_match *m = &session_pools.match[rule_index(r)];
+		const struct rule_further *m = rule_further_of(r);
 
 		for (uint8_t i = 0; i < m->urrs; i++)
 			add_dropped(w, m->urr[i], packets, bytes);
