@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tester against the access gateway over memif: every header of every packet in both directions; a policed subscriber
-# and a strict priority keep what they promise; and a gateway that takes one subscriber for another is caught.
+# The tester against the access gateway over memif: every header of every packet in both directions; a policed
+# subscriber and a strict priority keep what they promise; and a gateway that takes one subscriber for another is
+# caught.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -11,72 +12,6 @@ own_namespaces "$@"
 # usage: use_gateway TEID_LEFT TEID_RIGHT
 use_gateway() {
 	sed "s|SOCKETS|$DIR|; s/LEFT/$1/; s/RIGHT/$2/" "$TEST_ROOT/test/e2e/traffic_agf.yaml" >"$DIR/isthmus.yaml"
-}
-
-# The beginning of a profile, and its end.
-# usage: profile_head NAME; profile_run SECONDS [LINE]
-profile_head() {
-	cat <<-YAML
-		name: $1
-		huge_pages: false
-		memory_mb: 512
-		ports:
-		  - {name: access, driver: net_memif, device: $DIR/access.sock, descriptors: 8192}
-		  - {name: core, driver: net_memif, device: $DIR/core.sock, descriptors: 8192, mtu: 1600}
-		streams:
-	YAML
-}
-profile_run() {
-	cat <<-YAML
-		run: {mode: fixed, ${2:+$2,} seconds: $1, drain: 1.5, warmup: 0, latency: {seconds: 0}, disturbed: {repeats: 0}}
-	YAML
-}
-
-# Both directions of a group of homes: access header, subscriber's packet, and the same inside GTP-U.
-# usage: homes NAME FLOWS MAC S_TAG SUBSCRIBER_IP TEID_UP TEID_DOWN QFI SIZE [PPPOE_LAYER]
-homes() {
-	local pppoe=${10:+- ${10}}
-	cat <<-YAML
-		  - name: $1-up
-		    port: access
-		    sink: core
-		    flows: $2
-		    order: random
-		    size: $9
-		    send:
-		      - ethernet: {destination: 02:00:00:aa:00:01, source: {base: $3}}
-		      - vlan: {tpid: 0x88a8, id: $4}
-		      - vlan: {id: {base: 1}}
-		      $pppoe
-		      - ipv4: {source: {base: $5}, destination: 203.0.113.80, ttl: 63, dscp: 10, df: 1}
-		      - udp: {source: 40001, destination: {base: 40002, count: 4}}
-		    receive:
-		      - ethernet: {destination: 02:00:00:cc:00:02, source: 02:00:00:cc:00:01}
-		      - ipv4: {source: 192.0.2.1, destination: 192.0.2.2, id: any, ttl: 64}
-		      - udp: {source: 2152, destination: 2152}
-		      - gtpu: {teid: {base: $6}, extensions: [{pdu-session: {type: uplink, qfi: $8}}]}
-		      - ipv4: {source: {base: $5}, destination: 203.0.113.80, ttl: 63, dscp: 10, df: 1}
-		      - udp: {source: 40001, destination: {base: 40002, count: 4}}
-		  - name: $1-down
-		    port: core
-		    sink: access
-		    flows: $2
-		    size: $9
-		    send:
-		      - ethernet: {destination: 02:00:00:cc:00:01, source: 02:00:00:cc:00:02}
-		      - ipv4: {source: 192.0.2.2, destination: 192.0.2.1}
-		      - udp: {source: 2152, destination: 2152}
-		      - gtpu: {teid: {base: $7}, extensions: [{pdu-session: {type: downlink, qfi: $8}}]}
-		      - ipv4: {source: 203.0.113.80, destination: {base: $5}, ttl: 61}
-		      - udp: {source: 40002, destination: 40001}
-		    receive:
-		      - ethernet: {destination: {base: $3}, source: 02:00:00:aa:00:01}
-		      - vlan: {tpid: 0x88a8, id: $4}
-		      - vlan: {id: {base: 1}}
-		      $pppoe
-		      - ipv4: {source: 203.0.113.80, destination: {base: $5}, ttl: 61}
-		      - udp: {source: 40002, destination: 40001}
-	YAML
 }
 
 # A stream of four times its contract. usage: policed EXPECTED_RATE
@@ -138,10 +73,10 @@ result_says homes 'r.complete' 'faults == {}' 'len(r.trials[-1].streams) == 4' \
 clean_capture "$DIR/sample.pcap" 200
 echo "ok: every packet of 128 homes"
 
-# The policed home's contract is 10 Mbit/s for four seconds and a burst of half a second more, so that no pause of a busy
-# machine costs any. To the shaped home a frame of 650 bytes leaves as 610 without FCS, 634 on the wire: 10 Mbit/s of those
-# are 7,886 in four seconds, of which the high priority's 3,077 come first. The low one has the rest, and what waits in its
-# queue at the end (64) or is a burst.
+# The policed home's contract is 10 Mbit/s for four seconds and a burst of half a second more, so that no pause of
+# a busy machine costs any. To the shaped home a frame of 650 bytes leaves as 610 without FCS, 634 on the wire: 10
+# Mbit/s of those are 7,886 in four seconds, of which the high priority's 3,077 come first. The low one has the
+# rest, and what waits in its queue at the end (64) or is a burst.
 {
 	profile_head promises
 	policed 11.25Mbit

@@ -71,3 +71,69 @@ clean_capture() {
 	remarks=$(tshark -r "$1" "${checks[@]}" -Y '_ws.malformed || _ws.expert.severity >= 6291456' 2>/dev/null | head -5)
 	[[ -z $remarks ]] || fail "$1: tshark complains about $remarks"
 }
+
+# The beginning of a profile, and its end.
+# usage: profile_head NAME; profile_run SECONDS [LINE]
+profile_head() {
+	cat <<-YAML
+		name: $1
+		huge_pages: false
+		memory_mb: 512
+		ports:
+		  - {name: access, driver: net_memif, device: $DIR/access.sock, descriptors: 8192}
+		  - {name: core, driver: net_memif, device: $DIR/core.sock, descriptors: 8192, mtu: 1600}
+		streams:
+	YAML
+}
+profile_run() {
+	cat <<-YAML
+		run: {mode: fixed, ${2:+$2,} seconds: $1, drain: 1.5, warmup: 0, latency: {seconds: 0}, disturbed: {repeats: 0}}
+	YAML
+}
+
+# Both directions of a group of homes: access header, subscriber's packet, and the same inside GTP-U.
+# usage: homes NAME FLOWS MAC S_TAG SUBSCRIBER_IP TEID_UP TEID_DOWN QFI SIZE [PPPOE_LAYER]
+homes() {
+	local pppoe=${10:+- ${10}}
+	cat <<-YAML
+		  - name: $1-up
+		    port: access
+		    sink: core
+		    flows: $2
+		    order: random
+		    size: $9
+		    send:
+		      - ethernet: {destination: 02:00:00:aa:00:01, source: {base: $3}}
+		      - vlan: {tpid: 0x88a8, id: $4}
+		      - vlan: {id: {base: 1}}
+		      $pppoe
+		      - ipv4: {source: {base: $5}, destination: 203.0.113.80, ttl: 63, dscp: 10, df: 1}
+		      - udp: {source: 40001, destination: {base: 40002, count: 4}}
+		    receive:
+		      - ethernet: {destination: 02:00:00:cc:00:02, source: 02:00:00:cc:00:01}
+		      - ipv4: {source: 192.0.2.1, destination: 192.0.2.2, id: any, ttl: 64}
+		      - udp: {source: 2152, destination: 2152}
+		      - gtpu: {teid: {base: $6}, extensions: [{pdu-session: {type: uplink, qfi: $8}}]}
+		      - ipv4: {source: {base: $5}, destination: 203.0.113.80, ttl: 63, dscp: 10, df: 1}
+		      - udp: {source: 40001, destination: {base: 40002, count: 4}}
+		  - name: $1-down
+		    port: core
+		    sink: access
+		    flows: $2
+		    size: $9
+		    send:
+		      - ethernet: {destination: 02:00:00:cc:00:01, source: 02:00:00:cc:00:02}
+		      - ipv4: {source: 192.0.2.2, destination: 192.0.2.1}
+		      - udp: {source: 2152, destination: 2152}
+		      - gtpu: {teid: {base: $7}, extensions: [{pdu-session: {type: downlink, qfi: $8}}]}
+		      - ipv4: {source: 203.0.113.80, destination: {base: $5}, ttl: 61}
+		      - udp: {source: 40002, destination: 40001}
+		    receive:
+		      - ethernet: {destination: {base: $3}, source: 02:00:00:aa:00:01}
+		      - vlan: {tpid: 0x88a8, id: $4}
+		      - vlan: {id: {base: 1}}
+		      $pppoe
+		      - ipv4: {source: 203.0.113.80, destination: {base: $5}, ttl: 61}
+		      - udp: {source: 40002, destination: 40001}
+	YAML
+}
