@@ -15,6 +15,7 @@ type Access struct {
 	At         `yaml:""`
 	Ports      []AccessPort    `yaml:"ports" maxlen:"256" doc:"Where subscribers sign in, and how. The first entry that a frame fits counts."`
 	Profiles   []AccessProfile `yaml:"profiles" maxlen:"1024" doc:"Services. Authentication names one, and may change all that it says."`
+	Lists      []AccessList    `yaml:"access_lists" maxlen:"1024" doc:"Rules on packets, by name."`
 	Profile    Name            `yaml:"default_profile" doc:"Profile of who is let in without a word about it; absent: the first."`
 	PPPoE      AccessPPPoE     `yaml:"pppoe" doc:"PPPoE server (RFC 2516)."`
 	DHCP       AccessDHCP      `yaml:"dhcp" doc:"DHCP of subscribers."`
@@ -40,6 +41,15 @@ type AccessPort struct {
 	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
 
+// AccessList is rules on packets of one subscriber, in one direction. The session's filters (api.MaxSDF) have room for
+// two of them with their defaults.
+type AccessList struct {
+	At      `yaml:""`
+	Name    Name   `yaml:"name" req:"true" doc:"The list's name."`
+	Default string `yaml:"default" default:"permit" enum:"permit|deny" doc:"What happens to the others."`
+	Rules   []Rule `yaml:"rules" maxlen:"120" doc:"The first rule that matches decides."`
+}
+
 // AccessProfile is a service.
 type AccessProfile struct {
 	At              `yaml:""`
@@ -51,6 +61,8 @@ type AccessProfile struct {
 	DNS             []Address `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
 	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile."`
 	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile."`
+	UplinkList      Name      `yaml:"uplink_list" doc:"Access list of packets from it."`
+	DownlinkList    Name      `yaml:"downlink_list" doc:"Access list of packets to it."`
 	Mirror          Name      `yaml:"mirror" doc:"Mirror of its packets."`
 	Counter         Name      `yaml:"counter" doc:"Counter of its packets."`
 	MRU             uint16    `yaml:"mru" max:"9216" doc:"Largest IP packet to the subscriber; 0: what its protocol says."`
@@ -143,8 +155,15 @@ func (k *checker) access() {
 		}
 	}
 	k.accessDHCP(&a.DHCP, &a.RA)
+	lists := named(k, a.Lists, "name", func(l *AccessList) (Name, At) { return l.Name, l.At })
+	for i := range a.Lists {
+		k.rules(a.Lists[i].Rules)
+	}
 	for i := range a.Profiles {
-		k.accessProfile(&a.Profiles[i])
+		p := &a.Profiles[i]
+		k.accessProfile(p)
+		refer(k, p.At, "uplink_list", "access list", p.UplinkList, lists)
+		refer(k, p.At, "downlink_list", "access list", p.DownlinkList, lists)
 	}
 	if slices.Contains(a.PPPoE.Auth, "none") && len(a.PPPoE.Auth) > 1 {
 		k.fail(a.PPPoE.At, "auth", "none beside others: who is not asked cannot be asked")

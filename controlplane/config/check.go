@@ -40,8 +40,8 @@ func (k *checker) all() {
 	k.allInterfaces()
 	k.allRoutes()
 	k.allNeighbours()
-	k.ruleSet(&k.Firewall.Uplink)
-	k.ruleSet(&k.Firewall.Downlink)
+	k.rules(k.Firewall.Uplink.Rules)
+	k.rules(k.Firewall.Downlink.Rules)
 	k.allPolicers()
 	k.allSchedulers()
 	k.allPaths()
@@ -397,8 +397,8 @@ func (k *checker) allNeighbours() {
 	}
 }
 
-func (k *checker) ruleSet(s *RuleSet) {
-	for _, r := range s.Rules {
+func (k *checker) rules(list []Rule) {
+	for _, r := range list {
 		k.tuple(r.At, r.Source, r.Destination, r.SourcePort.Any() && r.DestinationPort.Any(), r.Protocol)
 	}
 }

@@ -63,7 +63,7 @@ func (k *checker) allInstances() {
 		k.nat(in)
 		k.nptv6(in)
 		k.announce(in)
-		k.ruleSet(&in.AccessList)
+		k.rules(in.AccessList.Rules)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
 		}

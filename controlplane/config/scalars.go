@@ -222,6 +222,14 @@ func (r PortRange) schema() map[string]any {
 // Any tells that no port was given.
 func (r PortRange) Any() bool { return !r.set }
 
+// Ports are the first and the last.
+func (r PortRange) Ports() [2]uint16 {
+	if r.Any() {
+		return [2]uint16{0, 65535}
+	}
+	return [2]uint16{r.Low, r.High}
+}
+
 // Protocol is an IP protocol by number or name; the zero value means any.
 type Protocol struct {
 	Number uint8

@@ -16,7 +16,7 @@ func (c *compiler) mirrors() {
 			To: api.MirrorToERSPAN, Direction: directions[m.Direction], DSCP: m.To.DSCP, TEID: m.To.TEID,
 			Collector: api.FromAddr(m.To.ERSPAN.Addr), Session: m.To.Session, Snap: m.Snap, Sample: m.Sample, Rate: m.Rate,
 			UE: api.FromPrefix(m.Match.UE.Prefix), Remote: api.FromPrefix(m.Match.Remote.Prefix),
-			UEPort: ports(m.Match.UEPort), RemotePort: ports(m.Match.RemotePort), Protocol: m.Match.Protocol.Number,
+			UEPort: m.Match.UEPort.Ports(), RemotePort: m.Match.RemotePort.Ports(), Protocol: m.Match.Protocol.Number,
 		}
 		target := m.To.Port
 		switch {

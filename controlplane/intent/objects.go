@@ -148,13 +148,6 @@ func action(word string) byte {
 	return api.ActionDeny
 }
 
-func ports(r config.PortRange) [2]uint16 {
-	if r.Any() {
-		return [2]uint16{0, 65535}
-	}
-	return [2]uint16{r.Low, r.High}
-}
-
 // acl: rules as given have falling priorities from the top, so that the first match wins; the subscribers' own rules
 // come below them, all alike (they do not overlap).
 func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
@@ -176,7 +169,7 @@ func (c *compiler) acl(name string, set *config.RuleSet, uplink bool) {
 	for i, r := range set.Rules {
 		rule := api.ACLRule{
 			Source: api.FromPrefix(r.Source.Prefix), Destination: api.FromPrefix(r.Destination.Prefix),
-			SourcePort: ports(r.SourcePort), DestinationPort: ports(r.DestinationPort),
+			SourcePort: r.SourcePort.Ports(), DestinationPort: r.DestinationPort.Ports(),
 			Protocol: r.Protocol.Number, Action: action(r.Action), Priority: uint32(len(set.Rules) - i + 1),
 		}
 		if !r.Protocol.Any() {
@@ -431,7 +424,7 @@ func filters(r *config.QoSRule) []api.SDF {
 		return mask
 	}
 	one := api.SDF{Remote: api.FromPrefix(r.Destination.Prefix), Local: api.FromPrefix(r.Source.Prefix),
-		RemotePort: ports(r.DestinationPort), LocalPort: ports(r.SourcePort),
+		RemotePort: r.DestinationPort.Ports(), LocalPort: r.SourcePort.Ports(),
 		SPcp: bits(r.STagPriority), CPcp: bits(r.CTagPriority)}
 	if !r.Protocol.Any() {
 		one.Flags, one.Protocol = api.SDFProtocol, r.Protocol.Number

@@ -85,6 +85,7 @@ func (l *Loop) lastWord(latest time.Time) {
 
 // Configure takes another configuration over. Who is on line keeps what it has where the profile is gone.
 func (l *Loop) Configure(set *Settings) {
+	l.retire(set)
 	l.set = set
 	for s := range l.by.all {
 		s.replan(func(said *access.Plan) (access.Plan, error) {
@@ -142,13 +143,18 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 				return access.Plan{}, err
 			}
 			plan, err := l.set.plan(&s.at.line, said)
-			if err == nil && !(sameAddresses(s.plan, &plan) && samePools(s.auth, said)) {
+			if err == nil && !(sameAddresses(s.plan, &plan) && s.keepsPools(said, &plan)) {
 				err = errKept
+			}
+			if err != nil {
+				result = aaa.BadValue
 			}
 			return plan, err
 		}, func(err error) {
 			if err == nil {
 				result = aaa.OK
+			} else {
+				l.noteAttempt(s.at.request(), s.user, "a change is refused: "+err.Error())
 			}
 			done(result)
 		})
@@ -162,8 +168,13 @@ func sameAddresses(was, is *access.Plan) bool {
 		was.InterfaceID == is.InterfaceID
 }
 
-func samePools(was, is *access.Plan) bool {
-	return was.Pool4 == is.Pool4 && was.Pool6 == is.Pool6 && was.PoolPD == is.PoolPD
+// keepsPools tells that a change names no pool but those in effect. Another profile may have others: they are for
+// families that come later.
+func (s *Subscriber) keepsPools(said, plan *access.Plan) bool {
+	keeps := func(named, before, is, was string) bool { return named == before || is == was }
+	return keeps(said.Pool4, s.auth.Pool4, plan.Pool4, s.plan.Pool4) &&
+		keeps(said.Pool6, s.auth.Pool6, plan.Pool6, s.plan.Pool6) &&
+		keeps(said.PoolPD, s.auth.PoolPD, plan.PoolPD, s.plan.PoolPD)
 }
 
 // replan has a session be of another plan: the data plane changes it in one step, and packets pass by one or the other.

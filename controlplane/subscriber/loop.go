@@ -66,6 +66,7 @@ type Loop struct {
 
 	by        index
 	plans     plans
+	retired   map[string]*accessList // of former configurations
 	admission admission
 	window    window
 	history   history

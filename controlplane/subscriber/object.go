@@ -17,12 +17,15 @@ const (
 	uplinkRule   = 1
 	downlinkRule = 2
 	dnsRule      = 3 // the walled garden's, of a captive subscriber
+	uplinkDeny   = 4 // what access lists do not let pass
+	downlinkDeny = 5
 
 	allURR  = 1 // all packets
 	ipv6URR = 2 // IPv6 packets alone
 
 	precedence  = 100
 	gardenFirst = 50
+	denied      = 200
 )
 
 var (
@@ -72,6 +75,7 @@ func (s *Subscriber) object() *rules.Session {
 		o.PDR, o.FAR = append(o.PDR, garden), append(o.FAR, far(dnsRule, &coreSide, &o.APN, nil))
 		o.LineFilters = map[uint16][]api.SDF{dnsRule: {dns(6), dns(17)}}
 	}
+	s.filter(o)
 	q := rules.QER{CreateQER: pfcp.CreateQER{ID: 1, GateUplink: &open, GateDownlink: &open},
 		Uplink: policer(s.plan.Up), Downlink: policer(s.plan.Down)}
 	if profile != nil {

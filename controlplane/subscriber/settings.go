@@ -17,6 +17,7 @@ import (
 type Settings struct {
 	ports    map[string][]*config.AccessPort
 	profiles map[string]*config.AccessProfile
+	lists    map[string]*accessList
 	profile  string // the default one
 	Replace  bool   // a user or line with too many sessions loses the oldest
 	Limits   Limits
@@ -33,6 +34,7 @@ type Limits struct {
 func SettingsOf(c *config.Config) *Settings {
 	a := &c.Access
 	s := &Settings{ports: map[string][]*config.AccessPort{}, profiles: map[string]*config.AccessProfile{},
+		lists:   map[string]*accessList{},
 		profile: string(a.Profile), Replace: a.Duplicates == "replace",
 		Limits: Limits{int(a.Limits.Pending), int(a.Limits.Rate), int(a.Limits.PerLine)}}
 	for i := range a.Ports {
@@ -41,6 +43,9 @@ func SettingsOf(c *config.Config) *Settings {
 	}
 	for i := range a.Profiles {
 		s.profiles[string(a.Profiles[i].Name)] = &a.Profiles[i]
+	}
+	for i := range a.Lists {
+		s.lists[string(a.Lists[i].Name)] = accessListOf(&a.Lists[i])
 	}
 	if s.profile == "" && len(a.Profiles) > 0 {
 		s.profile = string(a.Profiles[0].Name)
@@ -71,8 +76,8 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	if p == nil {
 		return access.Plan{}, fmt.Errorf("there is no profile %q", name)
 	}
-	if said.ACLUp != "" || said.ACLDown != "" || said.Path != "" || said.Scheduler != "" {
-		return access.Plan{}, errors.New("access lists, paths and pipes by subscriber are not served")
+	if said.Path != "" || said.Scheduler != "" {
+		return access.Plan{}, errors.New("paths and pipes by subscriber are not served")
 	}
 	plan := *said
 	plan.Profile = name
@@ -83,6 +88,13 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	}
 	if plan.MTU == 0 {
 		plan.MTU = p.MRU
+	}
+	text(&plan.ACLUp, p.UplinkList)
+	text(&plan.ACLDown, p.DownlinkList)
+	for _, name := range []string{plan.ACLUp, plan.ACLDown} {
+		if name != "" && s.lists[name] == nil {
+			return access.Plan{}, fmt.Errorf("there is no access list %q", name)
+		}
 	}
 	text(&plan.Instance, p.Instance)
 	text(&plan.Pool4, p.PoolIPv4)

@@ -5,6 +5,7 @@ package subscriber
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,11 +147,18 @@ func TestChangeRefused(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
 	puts := b.layer.puts
-	testkit.Equal(t, b.coa(h, attribute(radius.FramedPool, 'x')), aaa.NotPossible, "pool")
-	testkit.Equal(t, b.coa(h, attribute(radius.FramedIPAddress, 10, 64, 0, 9)), aaa.NotPossible, "address")
+	for _, a := range []radius.Attribute{attribute(radius.FramedPool, 'x'), attribute(radius.FilterId, 'x'),
+		attribute(radius.FramedIPAddress, 10, 64, 0, 9)} {
+		testkit.Equal(t, b.coa(h, a), aaa.BadValue, "%s", a.Type)
+	}
+	last := b.Attempts("anna", 9)
+	testkit.ErrorIf(t, len(last) != 3 || !slices.ContainsFunc(last, func(a Attempt) bool {
+		return a.Why == `a change is refused: there is no access list "x"`
+	}), "%+v", last)
 	testkit.Equal(t, b.coa(h, attribute(radius.IdleTimeout, 1)), aaa.BadValue, "malformed")
 	testkit.Equal(t, b.coa(h, attribute(radius.UserPassword, 1)), radius.UnsupportedAttribute, "unsupported")
 	testkit.Equal(t, b.layer.puts, puts, "changes")
+	testkit.Equal(t, b.coa(h, attribute(radius.FramedPool, []byte("homes")...)), aaa.OK, "the pool that it has")
 	b.layer.refuse = errors.New("no room")
 	testkit.Equal(t, b.coa(h, attribute(radius.IdleTimeout, 0, 0, 0, 9)), aaa.NotPossible, "refused")
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"isthmus/api"
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/radius"
+	"isthmus/controlplane/session"
+	"isthmus/controlplane/testkit"
+)
+
+const listsFile = `  access_lists:
+    - name: web
+      default: deny
+      rules:
+        - {action: deny, destination: 10.9.0.0/16}
+        - {action: permit, protocol: tcp, destination_port: 80-443}
+    - {name: all}
+`
+
+// named is a CoA's Filter-Id.
+func named(text string) radius.Attribute { return attribute(radius.FilterId, []byte(text)...) }
+
+func TestAccessLists(t *testing.T) {
+	b := start(t, nil)
+	b.Configure(SettingsOf(parse(t, file+listsFile)))
+	h := b.up(request("anna", 1))
+	plain := b.object(h)
+	testkit.ErrorIf(t, len(plain.PDR) != 2 || plain.LineFilters != nil, "%+v", plain)
+	testkit.Equal(t, b.coa(h, named("web.in"), named("all.out")), aaa.OK, "CoA")
+	o := b.object(h)
+	all := [2]uint16{0, 65535}
+	nine := api.FromPrefix(netip.MustParsePrefix("10.9.0.0/16"))
+	testkit.ErrorIf(t, !slices.Equal(o.LineFilters[uplinkRule], []api.SDF{
+		{Flags: api.SDFDeny, Remote: nine, RemotePort: all, LocalPort: all},
+		{Flags: api.SDFProtocol, Protocol: 6, RemotePort: [2]uint16{80, 443}, LocalPort: all},
+		{Flags: api.SDFDeny, RemotePort: all, LocalPort: all},
+	}) || !slices.Equal(o.LineFilters[downlinkRule], []api.SDF{{RemotePort: all, LocalPort: all}}),
+		"%+v", o.LineFilters)
+	for i, source := range []pfcp.Interface{pfcp.Access, pfcp.Core} {
+		p, f := o.PDR[2+i], o.FAR[2+i]
+		testkit.ErrorIf(t, p.PDI.Source != source || p.Precedence != denied || *p.FAR != f.ID ||
+			f.Action != pfcp.ActionDrop || len(p.URR)+len(p.QER) != 0 || len(p.PDI.UEIP) == 0, "%+v", p)
+	}
+	testkit.Equal(t, b.coa(h, radius.Attribute{Type: radius.CiscoAVPair, Value: []byte("subscriber:acl-up=")},
+		named("web.out")), aaa.OK, "CoA")
+	o = b.object(h)
+	down := o.LineFilters[downlinkRule]
+	testkit.ErrorIf(t, o.LineFilters[uplinkRule] != nil || down[0].Local != nine ||
+		down[1].LocalPort != [2]uint16{80, 443}, "%+v", o.LineFilters)
+}
+
+// A list that a configuration takes away stays with who has it; nobody else gets it.
+func TestAccessListIsTakenAway(t *testing.T) {
+	b := start(t, nil)
+	with := SettingsOf(parse(t, file+listsFile))
+	b.Configure(with)
+	b.judge.verdict.Plan.ACLUp = "web"
+	h := b.up(request("anna", 1))
+	filters := b.object(h).LineFilters[uplinkRule]
+	for range 2 {
+		b.Configure(SettingsOf(parse(t, file)))
+		b.turn()
+	}
+	b.subscriber(h).commit(func(err error) { testkit.Must(t, err) })
+	b.turn()
+	testkit.ErrorIf(t, !slices.Equal(b.object(h).LineFilters[uplinkRule], filters), "%+v", b.object(h).LineFilters)
+	refused := b.signIn(request("bob", 2))
+	testkit.ErrorIf(t, refused.session != nil || !strings.Contains(refused.verdict.Why, `no access list "web"`),
+		"%+v", refused.verdict)
+	b.Clear("anna", access.AdminReset)
+	b.turn()
+	b.Configure(SettingsOf(parse(t, file)))
+	testkit.Equal(t, len(b.retired), 0, "lists kept for nobody")
+}
+
+// A restart finds the session as it shall be: nothing is sent again.
+func TestAccessListsOverARestart(t *testing.T) {
+	b := start(t, nil)
+	lists := func(s *Settings) { s.lists = SettingsOf(parse(t, file+listsFile)).lists }
+	b.open(lists)
+	b.judge.verdict.Plan.ACLUp, b.judge.verdict.Plan.ACLDown = "web", "all"
+	seid := seidOf(b.up(request("anna", 1)).session.ID())
+	records := []session.LineRecord{{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}}
+	puts := b.layer.puts
+	b.open(lists)
+	b.Restore(records)
+	b.turn()
+	testkit.ErrorIf(t, len(b.front.restored) != 1 || b.layer.puts != puts, "%d restored, %d sent again",
+		len(b.front.restored), b.layer.puts-puts)
+}
+
+// The longest lists of both directions, of a captive subscriber: they fit a session.
+func TestLongestAccessLists(t *testing.T) {
+	lists := func(count int) string {
+		return file + "  access_lists: [{name: long, rules: [" +
+			strings.Repeat("{action: deny, destination: 192.0.2.0/24}, ", count) + "]}]\n"
+	}
+	_, err := config.Parse("test.yaml", []byte(lists(121)))
+	testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "at most 120"), "%v", err)
+	b := start(t, nil)
+	b.Configure(SettingsOf(parse(t, lists(120))))
+	b.judge.verdict.Plan = access.Plan{ACLUp: "long", ACLDown: "long", Redirect: "http://pay.test/"}
+	total := 0
+	for _, filters := range b.object(b.up(request("anna", 1))).LineFilters {
+		total += len(filters)
+	}
+	testkit.ErrorIf(t, total != 2*121+2 || total > api.MaxSDF, "%d filters", total)
+}
