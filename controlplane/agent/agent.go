@@ -100,7 +100,7 @@ type Agent struct {
 	events             *events.Log
 	guard              *auth.Guard // of the API by TCP
 	shows, remoteShows room        // of what reads tables for clients of the Unix socket, of TCP
-	traces             room
+	traces             *httpd.Places
 	control            view.Control // what we know and the data plane does not
 	mobile             *mobile      // the same, for us; set before Run serves anything
 	page               *page.Page   // nil: there is none; set with the listeners
@@ -159,7 +159,7 @@ func newAgent(opt Options, plan *Plan) *Agent {
 		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
 		measures: measure.New(),
 		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod,
-		shows: make(room, maxShows), remoteShows: make(room, maxShows), traces: make(room, maxTraces),
+		shows: make(room, maxShows), remoteShows: make(room, maxShows), traces: httpd.NewPlaces(maxTraces),
 		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/trace"
 )
 
 // told returns the events of a kind that an agent knows.
@@ -308,12 +310,19 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// More streams than places are refused; the others live on.
-func TestEventStreamsAreBounded(t *testing.T) {
+// More streams and traces than there are places for a client are refused; others have theirs.
+func TestPlacesOfClients(t *testing.T) {
 	a := newAgent(Options{}, &Plan{})
-	server := httptest.NewServer(a.Handler())
+	var client auth.Identity
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.Handler().ServeHTTP(w, r.WithContext(auth.With(r.Context(), client)))
+	}))
 	t.Cleanup(server.Close)
-	for range 32 {
+	as := func(token string) {
+		client = auth.Identity{Role: auth.Operate, Who: &events.Who{Via: "tcp", Token: token}}
+	}
+	as("greedy")
+	for range 16 {
 		stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
 	}
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/events", nil)
@@ -322,6 +331,13 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	testkit.Must(t, err)
 	defer res.Body.Close()
 	testkit.Equal(t, res.StatusCode, http.StatusServiceUnavailable, "status")
+	for a.traces.Take(client.Holder()) != nil {
+	}
+	trace := func() error { return a.trace(auth.With(t.Context(), client), &trace.Query{}, nil) }
+	testkit.ErrorIf(t, !errors.As(trace(), new(busyError)), "a trace of the greedy: %v", trace())
+	as("modest")
+	stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
+	testkit.ErrorIf(t, !errors.Is(trace(), ErrAway), "a trace of the modest: %v", trace())
 }
 
 // A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.

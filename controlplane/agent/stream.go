@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/events"
 )
 
@@ -93,7 +94,7 @@ func (s *sse) event(e *events.Event) error {
 }
 
 func (a *Agent) streamEvents(w http.ResponseWriter, r *http.Request, after string, live bool, f events.Filter) {
-	follower, page, err := a.events.Follow(after, live, f)
+	follower, page, err := a.events.Follow(auth.From(r.Context()).Holder(), after, live, f)
 	if errors.Is(err, events.ErrTooMany) {
 		w.Header().Set("Retry-After", "10")
 		err = busyError{err}

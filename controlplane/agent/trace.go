@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/trace"
 )
@@ -58,12 +59,12 @@ func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 // trace follows packets until ctx ends or give fails. It has a connection to the data plane of its own, so that no
 // transaction holds it up.
 func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Update) error) error {
-	select {
-	case a.traces <- struct{}{}:
-		defer func() { <-a.traces }()
-	default:
-		return busyError{fmt.Errorf("%d traces run already, which is all that there may be", maxTraces)}
+	leave := a.traces.Take(auth.From(ctx).Holder())
+	if leave == nil {
+		return busyError{fmt.Errorf("no place for one more trace: %d in all, and no client may hold more than are free",
+			maxTraces)}
 	}
+	defer leave()
 	program := ""
 	if q.Filter != "" {
 		var err error

@@ -62,6 +62,19 @@ func (id Identity) Token() string {
 	return id.Who.Token
 }
 
+// Holder names whom places are counted for: the token, the user at the Unix socket, or the address.
+func (id Identity) Holder() string {
+	switch {
+	case id.Who == nil:
+		return ""
+	case id.Who.Token != "":
+		return "token " + id.Who.Token
+	case id.Who.Via == "unix":
+		return "user " + strconv.FormatUint(uint64(id.Who.UID), 10)
+	}
+	return source(id.Who.Address).String()
+}
+
 type identityKey struct{}
 
 // From returns the client of a request; one without identity may do nothing.

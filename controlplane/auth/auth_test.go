@@ -369,3 +369,18 @@ func FuzzGuard(f *testing.F) {
 			method, path, w.Body)
 	})
 }
+
+// A client cannot get more places by another port, host of its network, process or login.
+func TestHolder(t *testing.T) {
+	for _, test := range []struct {
+		who    events.Who
+		holder string
+	}{
+		{events.Who{Via: "tcp", Token: "noc", Address: "192.0.2.1:7"}, "token noc"},
+		{events.Who{Via: "unix", UID: 1000, PID: 7}, "user 1000"},
+		{events.Who{Via: "tcp", Address: "192.0.2.1:7"}, "192.0.2.1/32"},
+		{events.Who{Via: "tcp", Address: "[2001:db8:0:1::7]:9"}, "2001:db8:0:1::/64"},
+	} {
+		testkit.Equal(t, Identity{Who: &test.who}.Holder(), test.holder, "holder")
+	}
+}

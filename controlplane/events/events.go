@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"isthmus/controlplane/httpd"
 )
 
 // Event is one thing that happened. It is never changed after it was published.
@@ -60,7 +62,8 @@ type Log struct {
 	last      uint64 // id
 	rings     [2]ring
 	followers map[*Follower]bool
-	dropped   uint64 // followers that were too slow
+	places    *httpd.Places // theirs
+	dropped   uint64        // followers that were too slow
 }
 
 // ring keeps the last events, oldest first from `at` once it is full.
@@ -94,7 +97,8 @@ func New(audit *Audit) *Log {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails (crypto/rand)
 	return &Log{boot: hex.EncodeToString(boot[:]), now: time.Now, audit: audit, followers: map[*Follower]bool{},
-		rings: [2]ring{{size: otherRing}, {size: sessionRing}}}
+		places: httpd.NewPlaces(maxFollowers),
+		rings:  [2]ring{{size: otherRing}, {size: sessionRing}}}
 }
 
 // Publish enters an event. args are names and values in turn, as slog has them. A nil log takes nothing.

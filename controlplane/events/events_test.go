@@ -73,7 +73,7 @@ func TestRings(t *testing.T) {
 func TestFollowers(t *testing.T) {
 	l := New(nil)
 	l.Publish("port.up", "a")
-	f, page, err := l.Follow("", false, Filter{})
+	f, page, err := l.Follow("a client", "", false, Filter{})
 	testkit.Must(t, err)
 	testkit.Equal(t, len(page.Events), 1, "events in memory")
 	for i := range followerQueue + 5 {
@@ -96,11 +96,11 @@ func TestFollowers(t *testing.T) {
 	testkit.ErrorIf(t, len(page.Events) != 5 || page.Lost != 0, "%d left, %d lost", len(page.Events), page.Lost)
 	testkit.Equal(t, l.Stats(), Stats{Published: followerQueue + 6, Dropped: 1}, "counts")
 	f.Close()
-	for range maxFollowers {
-		_, _, err := l.Follow("", true, Filter{})
+	for i := range maxFollowers {
+		_, _, err := l.Follow(fmt.Sprint(i), "", true, Filter{})
 		testkit.Must(t, err)
 	}
-	_, _, err = l.Follow("", true, Filter{})
+	_, _, err = l.Follow("a client", "", true, Filter{})
 	testkit.ErrorIf(t, !errors.Is(err, ErrTooMany), "%v", err)
 }
 
@@ -118,7 +118,7 @@ func TestConcurrent(t *testing.T) {
 		}()
 		go func() {
 			defer group.Done()
-			f, page, err := l.Follow("", false, Filter{})
+			f, page, err := l.Follow("a client", "", false, Filter{})
 			testkit.Must(t, err)
 			defer f.Close()
 			var id uint64

@@ -10,7 +10,7 @@ import (
 // Why a follower ends.
 var (
 	ErrBehind  = errors.New("the reader is too slow: more than 256 events wait; go on after the last id")
-	ErrTooMany = errors.New("32 readers follow the events already")
+	ErrTooMany = errors.New("no place for one more reader of the events: 32 in all, and no client may hold more than are free")
 )
 
 // Follower gets events as they come, until it falls behind. One goroutine calls Next.
@@ -19,34 +19,33 @@ type Follower struct {
 	filter Filter
 	queue  chan Event
 	behind chan struct{} // closed when the queue was full
+	leave  func()        // its place
 }
 
 // Follow begins with the page of what is in memory after a cursor; live: none of that, what comes from now on. Nothing
-// is lost between page and follower. Who stops following calls Close.
-func (l *Log) Follow(after string, live bool, f Filter) (*Follower, Page, error) {
+// is lost between page and follower. Places are counted by client. Who stops following calls Close.
+func (l *Log) Follow(client, after string, live bool, f Filter) (*Follower, Page, error) {
 	id, err := l.place(after)
 	if err != nil {
 		return nil, Page{}, err
 	}
-	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{})}
-	all, ok := l.register(w, &id)
-	if !ok {
+	leave := l.places.Take(client)
+	if leave == nil {
 		return nil, Page{}, ErrTooMany
 	}
+	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{}), leave: leave}
+	all := l.register(w, &id)
 	if live {
 		all.events, after = nil, ""
 	}
 	return w, all.page(id, after != "", 0, f), nil
 }
 
-func (l *Log) register(w *Follower, id *uint64) (copied, bool) {
+func (l *Log) register(w *Follower, id *uint64) copied {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if len(l.followers) >= maxFollowers {
-		return copied{}, false
-	}
 	l.followers[w] = true
-	return l.copyAfter(id), true
+	return l.copyAfter(id)
 }
 
 // give hands an event over without waiting; the lock is held.
@@ -58,6 +57,7 @@ func (l *Log) give(f *Follower, e Event) {
 	case f.queue <- e:
 	default:
 		delete(l.followers, f)
+		f.leave()
 		l.dropped++
 		close(f.behind)
 	}
@@ -90,4 +90,5 @@ func (f *Follower) Close() {
 	f.log.lock.Lock()
 	defer f.log.lock.Unlock()
 	delete(f.log.followers, f)
+	f.leave()
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/auth"
+	"isthmus/controlplane/httpd"
 )
 
 // Source is the gateway that is looked at. Its methods are called from several goroutines.
@@ -58,8 +59,7 @@ type Page struct {
 	assets  *assets
 	tables  tables
 	watches watches
-	traces  chan struct{} // those that run
-	sampler sampler       // of Run
+	sampler sampler // of Run
 
 	lock    sync.Mutex
 	history *history
@@ -74,15 +74,14 @@ func New(src Source, opt Options) *Page {
 	opt.Streams = cmp.Or(opt.Streams, 32)
 	p := &Page{src: src, opt: opt, log: opt.Log, assets: loadAssets(), history: newHistory(),
 		sampler: sampler{src: src},
-		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}},
-		traces: make(chan struct{}, maxTraces)}
+		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}}}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	if _, err := fs.Stat(p.assets.root, "vendor/dygraph.min.js"); err != nil {
 		p.log.Warn("the page has tables but no plots: the program was built without ./dev, which brings the charting library")
 	}
-	p.hub.limit = opt.Streams
+	p.hub.places = httpd.NewPlaces(opt.Streams)
 	p.status = src.Status()
 	return p
 }

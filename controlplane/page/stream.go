@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/auth"
+	"isthmus/controlplane/httpd"
 )
 
 const (
@@ -21,27 +22,30 @@ const (
 type client struct {
 	queue chan []byte
 	why   string
+	leave func() // its place
 }
 
 // hub knows the open pages. Page.lock guards it. A client is never waited for.
 type hub struct {
-	limit   int
+	places  *httpd.Places
 	clients []*client
-	refused uint64 // beyond the limit
+	refused uint64 // there was no place
 	slow    uint64 // let go because they did not read
 }
 
-func (h *hub) join() *client {
-	if len(h.clients) >= h.limit {
+func (h *hub) join(holder string) *client {
+	leave := h.places.Take(holder)
+	if leave == nil {
 		h.refused++
 		return nil
 	}
-	c := &client{queue: make(chan []byte, queued)}
+	c := &client{queue: make(chan []byte, queued), leave: leave}
 	h.clients = append(h.clients, c)
 	return c
 }
 
 func (h *hub) leave(c *client) {
+	c.leave()
 	h.clients = slices.DeleteFunc(h.clients, func(o *client) bool { return o == c })
 }
 
@@ -107,12 +111,13 @@ func eventStream(w http.ResponseWriter) (write func(message []byte) bool) {
 
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	p.lock.Lock()
-	c := p.hub.join()
+	c := p.hub.join(auth.From(r.Context()).Holder())
 	rest := p.helloRest()
 	p.lock.Unlock()
 	if c == nil {
 		refuse(w, http.StatusServiceUnavailable,
-			fmt.Sprintf("%d pages of this gateway are open, which is the limit; close one", p.hub.limit))
+			fmt.Sprintf("no place for one more page: %d in all, and no client may hold more than are free; close one",
+				p.opt.Streams))
 		return
 	}
 	defer func() {

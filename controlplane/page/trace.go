@@ -11,8 +11,6 @@ import (
 	"isthmus/controlplane/auth"
 )
 
-const maxTraces = 2 // at a time: a trace is work for every worker
-
 // traceRole is who may trace here, as by the API.
 const traceRole = auth.Operate
 
@@ -22,19 +20,11 @@ func (p *Page) mayTrace(client auth.Identity) bool {
 
 var errGone = errors.New("the browser does not read")
 
-// trace sends a session's packets as they go.
+// trace sends a session's packets as they go. How many run at a time is for who gives them to bound.
 func (p *Page) trace(w http.ResponseWriter, r *http.Request) {
 	session := r.URL.Query().Get("session")
 	if session == "" || len(session) >= maxName {
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("the name of a session has 1 to %d octets", maxName-1))
-		return
-	}
-	select {
-	case p.traces <- struct{}{}:
-		defer func() { <-p.traces }()
-	default:
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d traces run, which is the limit; stop one",
-			maxTraces))
 		return
 	}
 	write := eventStream(w)
