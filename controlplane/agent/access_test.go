@@ -11,6 +11,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/trace"
 )
 
 const signingIn = `
@@ -52,6 +53,15 @@ func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id stri
 	return c, testkit.Receive(t, answer)
 }
 
+// traces holds what a trace of a subscriber chooses, or the words of why there is nothing to choose.
+func traces(t *testing.T, a *Agent, of, session, why string) {
+	t.Helper()
+	q := trace.Query{Subscriber: of}
+	err := a.sessionOf(&q)
+	testkit.ErrorIf(t, q.Session != session || (why == "") != (err == nil), "%s: %+v, %v", of, q, err)
+	testkit.ErrorIf(t, err != nil && !strings.Contains(err.Error(), why), "%s: %v", of, err)
+}
+
 func TestSubscribersSignIn(t *testing.T) {
 	s := dptest.Start(t)
 	a, _ := launchMobile(t, s, t.TempDir(), upf+instances+signingIn) // without PFCP
@@ -73,6 +83,13 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].IPv4 != "10.64.0.1" || len(rows[0].Attempts) != 1, "%+v", rows)
 	rows = control{a}.Subscribers("carl", 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].State != "away" || rows[0].Attempts[0].Why == "", "%+v", rows)
+	object, line := control{a}.Subscribers("anna", 0)[0].Object, control{a}.Subscribers("anna", 0)[0].Line
+	for _, of := range []string{"anna", "02:00:00:00:00:01", "10.64.0.1"} {
+		traces(t, a, of, object, "")
+	}
+	traces(t, a, line, "", " names 2 sessions; choose one by --session, such as "+object)
+	traces(t, a, "carl", "", "is away and has no session; the last attempt to sign in: pool ")
+	traces(t, a, "dora", "", `there is no subscriber "dora"`)
 	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
 		a.Snapshot(t.Context()).SignIns)
 	f := a.Snapshot(t.Context()).SignIns

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -65,6 +66,9 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 			maxTraces)}
 	}
 	defer leave()
+	if err := a.sessionOf(q); err != nil {
+		return err
+	}
 	program := ""
 	if q.Filter != "" {
 		var err error
@@ -97,6 +101,32 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	default:
 	}
 	return err
+}
+
+// sessionOf turns the subscriber of a query into its session, or says why it has none.
+func (a *Agent) sessionOf(q *trace.Query) error {
+	if q.Subscriber == "" {
+		return nil
+	}
+	if q.Session != "" {
+		return errors.New("a session or a subscriber, not both")
+	}
+	list := control{a}.Subscribers(q.Subscriber, 0)
+	switch {
+	case len(list) == 0:
+		return fmt.Errorf("there is no subscriber %q; isthmus show subscriber has all", q.Subscriber)
+	case len(list) > 1:
+		return fmt.Errorf("%q names %d sessions; choose one by --session, such as %s or %s", q.Subscriber, len(list),
+			list[0].Object, list[1].Object)
+	case list[0].Object == "":
+		why := "no attempt to sign in is known"
+		if n := list[0].Attempts; len(n) > 0 && n[0].Why != "" {
+			why = "the last attempt to sign in: " + n[0].Why
+		}
+		return fmt.Errorf("subscriber %q is %s and has no session; %s", q.Subscriber, list[0].State, why)
+	}
+	q.Session, q.Subscriber = list[0].Object, ""
+	return nil
 }
 
 // Bounds of a trace of the live page, which somebody may forget, and reads as it goes.

@@ -28,7 +28,7 @@ type selection struct {
 }
 
 func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
-	f.StringVar(&s.subscriber, "subscriber", "", "packets of this subscriber of the file")
+	f.StringVar(&s.subscriber, "subscriber", "", "packets of this subscriber: name, MAC, address, circuit id or line, as show subscriber finds it")
 	f.StringVar(&s.session, "session", "", "packets of this session, as show session names it")
 	f.StringVar(&s.query.UE, "ue", "", "packets from or to this address or prefix, inside a tunnel too")
 	f.StringVar(&s.teid, "teid", "", "G-PDUs with this TEID (0x...)")
@@ -46,9 +46,7 @@ func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
 // finish makes the query of the flags.
 func (s *selection) finish() error {
 	q := &s.query
-	if q.Session = s.session; s.subscriber != "" {
-		q.Session = s.subscriber
-	}
+	q.Session, q.Subscriber = s.session, s.subscriber
 	if s.session != "" && s.subscriber != "" {
 		return errors.New("give --session or --subscriber, not both")
 	}
@@ -70,7 +68,7 @@ func (s *selection) finish() error {
 	if err == nil && q.Filter != "" {
 		text = "(" + q.Filter + ") and " + text
 	}
-	if q.Filter = text; q.UE == "" && q.TEID == 0 && q.Session == "" {
+	if q.Filter = text; q.UE == "" && q.TEID == 0 && q.Session == "" && q.Subscriber == "" {
 		q.UE = one // the data plane looks at packets of this address alone
 	}
 	return err

@@ -67,7 +67,7 @@ func TestTraceAsksFor(t *testing.T) {
 		args string
 		want trace.Query
 	}{
-		{"trace --subscriber home-17", trace.Query{Session: "home-17", Seconds: 30}},
+		{"trace --subscriber home-17", trace.Query{Subscriber: "home-17", Seconds: 30}},
 		{"trace --session n4.1 --for 5s", trace.Query{Session: "n4.1", Seconds: 5}},
 		{"trace --teid 0x100", trace.Query{TEID: 256, Seconds: 30}},
 		{"trace --teid 7 --port n3", trace.Query{TEID: 7, Port: "n3", Seconds: 30}},

@@ -20,8 +20,9 @@ import (
 
 // Query is what a client asks for; what is not said is not asked.
 type Query struct {
-	Session      string   `json:"session,omitempty"` // or subscriber, by its name
-	UE           string   `json:"ue,omitempty"`      // address or prefix
+	Session      string   `json:"session,omitempty"`    // by its name
+	Subscriber   string   `json:"subscriber,omitempty"` // the agent makes a session of it
+	UE           string   `json:"ue,omitempty"`         // address or prefix
 	TEID         uint32   `json:"teid,omitempty"`
 	Port         string   `json:"port,omitempty"`
 	Filter       string   `json:"filter,omitempty"` // pcap-filter(7)
@@ -88,8 +89,8 @@ func (q *Query) Order(ctx context.Context, c *dp.Client, program string) (*dp.Tr
 
 // chooses refuses selectors where nothing is chosen.
 func (q *Query) chooses(why string) error {
-	if q.Session != "" || q.UE != "" || q.TEID != 0 || q.Port != "" && q.Edges || q.Filter != "" || q.Drop != "" ||
-		q.UntilDrop || q.Count != 0 || q.Sample != 0 || q.Rate != 0 && q.Edges {
+	if q.Session != "" || q.Subscriber != "" || q.UE != "" || q.TEID != 0 ||
+		q.Port != "" && q.Edges || q.Filter != "" || q.Drop != "" || q.UntilDrop || q.Count != 0 || q.Sample != 0 || q.Rate != 0 && q.Edges {
 		return fmt.Errorf("%s: choose none", why)
 	}
 	return nil

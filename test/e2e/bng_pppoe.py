@@ -29,6 +29,15 @@ def pings(anna, host):
         equal("answer", (answer.src, answer.dst, answer[ICMP].type), (host, anna.ipv4, 0))
 
 
+def traced(anna, what):
+    """Whoever signed in is traced by what a caller knows of itself, as a subscriber of the file is by its name."""
+    command = [os.environ["BIN"] + "/isthmus", "trace", "--subscriber", what, "--count", "1", "--for", "12s"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
+        wait_until(lambda: [pings(anna, "10.60.0.2"), p.poll() is not None][1], f"the trace of {what}")
+        text = p.stdout.read()
+    check("session-uplink" in text and "10.60.0.2" in text, f"trace --subscriber {what}: {text}")
+
+
 def main():
     wire = Wire("home0")
     anna = pppoe.Client(wire, ANNA)
@@ -46,9 +55,13 @@ def main():
     for what in (ANNA, anna.ipv4, "access:100.1", row["session"]):
         equal(f"show subscriber {what}", [r["user"] for r in subscriber(what)], ["anna"])
 
+    for what in ("anna", ANNA, anna.ipv4, "access:100.1"):
+        traced(anna, what)
     bad = pppoe.Client(wire, "02:00:00:00:00:02", (100, 2), "anna", "wrong")
     check(not bad.sign_in() and bad.refused is not None, "a wrong password is taken")
     history = subscriber("02:00:00:00:00:02")
+    out = isthmus("trace", "--subscriber", "02:00:00:00:00:02", "--for", "1s")
+    check(out.returncode == 1 and "has no session; the last attempt to sign in: " in out.stderr, f"trace: {out}")
     check(history and history[0]["attempts"] and "password" in history[0]["attempts"][0]["why"], f"history: {history}")
 
     out = isthmus("clear", "subscriber", "anna", "--cause", "admin-reset")
