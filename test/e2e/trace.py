@@ -129,6 +129,28 @@ def faults(w):
     says("peer's error indication", text, "message 26", "= punted", "gtpu-error-indication")
 
 
+def remarks(text):
+    """What tshark says beyond who runs it and, of a pipe, what it says of any: begun, the file, ended, how many."""
+    usual = ("as user \"root\"", "Capturing on ", "[Main MESSAGE]", " packets captured")
+    return [line for line in text.splitlines() if line not in ("", "tshark: ") and not any(u in line for u in usual)]
+
+
+def pipe_to_tshark(w, fields):
+    """A capture is read as it goes, from a pipe, and its end is the reader's."""
+    capture = [BIN, "capture", "--ue", "10.45.50.1", "--count", "4", "--for", "12s", "-w", "-"]
+    shark = ["tshark", "-n", "-l", "-i", "-", "-T", "fields", *fields]
+    quiet = {"stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(capture, stdout=subprocess.PIPE, **quiet) as taken, \
+         subprocess.Popen(shark, stdin=taken.stdout, stdout=subprocess.PIPE, **quiet) as read:
+        taken.stdout.close()
+        wait_until(lambda: [w.up(0x5001, "10.45.50.1"), taken.poll() is not None][1], "the end of the capture", 15)
+        text, said = read.communicate(timeout=30)
+        equal("capture into a pipe", taken.returncode, 0)
+    equal("tshark's remarks on a pipe", remarks(said), [])
+    equal("frames of a pipe, received and sent", len(text.splitlines()), 8)
+    says("interfaces of a pipe", text, "n3", "n6", "sent", "session-tunnel")
+
+
 def captures(w):
     """Taken live, opened by tshark without a remark, with the ports, comments and the configuration."""
     file = f"{DIR}/capture.pcapng"
@@ -136,8 +158,9 @@ def captures(w):
     while_it_runs(["capture", *chosen, "--stage", "rx,decap,tx", "-w", file], lambda: w.up(0x5001, "10.45.50.1"))
     fields = ["-e", "frame.interface_name", "-e", "frame.comment", "-e", "ip.src"]
     out = subprocess.run(["tshark", "-n", "-r", file, "-T", "fields", *fields], capture_output=True, text=True)
-    equal("tshark's remarks", [line for line in out.stderr.splitlines() if "root" not in line], [])
+    equal("tshark's remarks", remarks(out.stderr), [])
     says("interfaces", out.stdout, "n3", "n3 inside", "n6", "sent", "session-tunnel")
+    pipe_to_tshark(w, fields)
     says("packet of a capture", run("explain", file), "port-rx", "= sent on n6")
     # Sessions of N4 are not in the configuration: the frames of the capture are replayed, and find none.
     text = run("replay", "--capture", file, "--counters", f"{DIR}/counters.json", "--out", f"n6={DIR}/n6.pcap")
