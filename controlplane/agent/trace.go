@@ -62,8 +62,8 @@ func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Update) error) error {
 	leave := a.traces.Take(auth.From(ctx).Holder())
 	if leave == nil {
-		return busyError{fmt.Errorf("no place for one more trace: %d in all, and no client may hold more than are free",
-			maxTraces)}
+		return busyError{fmt.Errorf("no place for one more trace: %d in all, "+
+			"and no client may hold more than are free", maxTraces)}
 	}
 	defer leave()
 	if err := a.sessionOf(q); err != nil {
@@ -116,8 +116,8 @@ func (a *Agent) sessionOf(q *trace.Query) error {
 	case len(list) == 0:
 		return fmt.Errorf("there is no subscriber %q; isthmus show subscriber has all", q.Subscriber)
 	case len(list) > 1:
-		return fmt.Errorf("%q names %d sessions; choose one by --session, such as %s or %s", q.Subscriber, len(list),
-			list[0].Object, list[1].Object)
+		return fmt.Errorf("%q names %d sessions; choose one by --session, such as %s or %s",
+			q.Subscriber, len(list), list[0].Object, list[1].Object)
 	case list[0].Object == "":
 		why := "no attempt to sign in is known"
 		if n := list[0].Attempts; len(n) > 0 && n[0].Why != "" {

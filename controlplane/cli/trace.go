@@ -28,7 +28,8 @@ type selection struct {
 }
 
 func (s *selection) flags(f *pflag.FlagSet, duration time.Duration) {
-	f.StringVar(&s.subscriber, "subscriber", "", "packets of this subscriber: name, MAC, address, circuit id or line, as show subscriber finds it")
+	f.StringVar(&s.subscriber, "subscriber", "",
+		"packets of this subscriber: name, MAC, address, circuit id or line, as show subscriber finds it")
 	f.StringVar(&s.session, "session", "", "packets of this session, as show session names it")
 	f.StringVar(&s.query.UE, "ue", "", "packets from or to this address or prefix, inside a tunnel too")
 	f.StringVar(&s.teid, "teid", "", "G-PDUs with this TEID (0x...)")

@@ -10,7 +10,8 @@ import (
 // Why a follower ends.
 var (
 	ErrBehind  = errors.New("the reader is too slow: more than 256 events wait; go on after the last id")
-	ErrTooMany = errors.New("no place for one more reader of the events: 32 in all, and no client may hold more than are free")
+	ErrTooMany = errors.New("no place for one more reader of the events: 32 in all, " +
+		"and no client may hold more than are free")
 )
 
 // Follower gets events as they come, until it falls behind. One goroutine calls Next.
@@ -33,7 +34,8 @@ func (l *Log) Follow(client, after string, live bool, f Filter) (*Follower, Page
 	if leave == nil {
 		return nil, Page{}, ErrTooMany
 	}
-	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{}), leave: leave}
+	w := &Follower{log: l, filter: f, queue: make(chan Event, followerQueue), behind: make(chan struct{}),
+		leave: leave}
 	all := l.register(w, &id)
 	if live {
 		all.events, after = nil, ""

@@ -116,8 +116,8 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	p.lock.Unlock()
 	if c == nil {
 		refuse(w, http.StatusServiceUnavailable,
-			fmt.Sprintf("no place for one more page: %d in all, and no client may hold more than are free; close one",
-				p.opt.Streams))
+			fmt.Sprintf("no place for one more page: %d in all, and no client may hold "+
+				"more than are free; close one", p.opt.Streams))
 		return
 	}
 	defer func() {

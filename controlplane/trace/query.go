@@ -90,7 +90,8 @@ func (q *Query) Order(ctx context.Context, c *dp.Client, program string) (*dp.Tr
 // chooses refuses selectors where nothing is chosen.
 func (q *Query) chooses(why string) error {
 	if q.Session != "" || q.Subscriber != "" || q.UE != "" || q.TEID != 0 ||
-		q.Port != "" && q.Edges || q.Filter != "" || q.Drop != "" || q.UntilDrop || q.Count != 0 || q.Sample != 0 || q.Rate != 0 && q.Edges {
+		q.Port != "" && q.Edges || q.Filter != "" || q.Drop != "" || q.UntilDrop ||
+		q.Count != 0 || q.Sample != 0 || q.Rate != 0 && q.Edges {
 		return fmt.Errorf("%s: choose none", why)
 	}
 	return nil
