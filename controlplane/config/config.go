@@ -59,7 +59,7 @@ type Limits struct {
 	HeldPackets      uint32 `yaml:"held_packets" max:"1048576" doc:"Packet buffers that hold packets waiting for a neighbour; 0: a share of packet_buffers."`
 	Fragments        uint32 `yaml:"fragments" max:"1048576" doc:"Packet buffers that hold fragments under reassembly; 0: a share of packet_buffers."`
 	Rules            uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
-	URRs             uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session."`
+	URRs             uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session, two where subscribers sign in."`
 	SharedMeters     uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: two a session."`
 	BufferedPackets  uint32 `yaml:"buffered_packets" max:"1048576" doc:"Packet buffers that hold downlink packets waiting for idle UEs; 0: a share of packet_buffers."`
 	ScheduledPackets uint32 `yaml:"scheduled_packets" max:"4194304" doc:"Packet buffers that hold packets in schedulers' queues; 0: a share of packet_buffers."`

@@ -185,6 +185,24 @@ counters:
 pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 `
 
+// A subscriber who signs in has two URRs: the default has room for as many subscribers as sessions.
+func TestURRsOfThoseWhoSignIn(t *testing.T) {
+	engine, _ := decoded[api.Engine](t, find(t, compile(t, signIn), api.KindEngine, "engine"))
+	equal(t, engine.MaxURRs, 2*engine.MaxSessions)
+}
+
+const signIn = `engine: {limits: {sessions: 1000}}
+ports:
+  - {name: access, driver: synth, role: access}
+  - {name: core, driver: synth, role: core}
+interfaces: [{name: n6, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [n6], lookup: destination}]
+pools: [{name: homes, instance: internet, prefix: 100.64.0.0/16, gateway: 100.64.0.1}]
+access:
+  ports: [{port: access, pppoe: true}]
+  profiles: [{name: home, instance: internet, pool_ipv4: homes}]
+`
+
 func TestInstances(t *testing.T) {
 	s := compile(t, mobile)
 	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))

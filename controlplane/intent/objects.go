@@ -22,6 +22,10 @@ func flag(on bool, bit uint32) uint32 {
 
 func (c *compiler) engine() {
 	e := &c.Engine
+	urrs := e.Limits.URRs
+	if urrs == 0 && len(c.Access.Ports) > 0 {
+		urrs = 2 * e.Limits.Sessions // who signs in has one of all packets, one of IPv6's
+	}
 	body := api.Engine{
 		Workers: e.Workers, PacketBuffers: e.PacketBuffers, BufferSize: e.BufferSize,
 		MaxSessions: e.Limits.Sessions, MaxFlows: e.Limits.Flows,
@@ -31,7 +35,7 @@ func (c *compiler) engine() {
 		EchoRate: e.Rates.Echo, PuntRate: e.Rates.Punt,
 		MaxNeighbours: e.Limits.Neighbours, MaxUnresolved: e.Limits.Unresolved, SolicitationRate: e.Rates.Solicitations,
 		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
-		MaxRules: e.Limits.Rules, MaxURRs: e.Limits.URRs, MaxQERs: e.Limits.SharedMeters,
+		MaxRules: e.Limits.Rules, MaxURRs: urrs, MaxQERs: e.Limits.SharedMeters,
 		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
 		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
 		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
