@@ -32,7 +32,8 @@ func (a *accessLoad) flags(f *pflag.FlagSet) {
 	f.BoolVar(&a.on, "access", false, "subscribers sign in on an access port, in place of PFCP sessions")
 	f.StringVar(&a.opt.Interface, "interface", "", "--access: network interface towards the access port")
 	f.BoolVar(&a.opt.DHCP, "dhcp", false, "--access: by DHCP, not PPPoE")
-	f.StringVar(&a.families, "families", "4", "--access: what each must get: 4, 6 or 46 (6: a /64 by PPPoE, a delegated prefix by DHCP)")
+	f.StringVar(&a.families, "families", "4", "--access: what each must get: 4, 6 or 46\n"+
+		"(6: a /64 by PPPoE, an address and a prefix by DHCP)")
 	f.IntVar(&a.opt.Subscribers, "subscribers", 1000, "--access: how many")
 	f.Float64Var(&a.opt.Flaps, "flaps", 0, "--access: so many a second vanish and sign in again during --hold")
 	f.BoolVar(&a.opt.PowerCut, "power-cut", false, "--access: after --hold all vanish at once, and sign in again at --rate")

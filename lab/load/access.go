@@ -5,7 +5,6 @@ package load
 import (
 	"container/heap"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,7 +23,7 @@ import (
 type AccessOptions struct {
 	Interface   string // towards the access port
 	DHCP        bool   // not PPPoE
-	IPv4, IPv6  bool   // what each must get; IPv6: a /64 with PPPoE, a delegated prefix with DHCP
+	IPv4, IPv6  bool   // what each must get; IPv6: a /64 with PPPoE, an address and a delegated prefix with DHCP
 	Subscribers int
 	Rate        float64       // sign-ins per second
 	Hold        time.Duration // all on line
@@ -91,7 +90,7 @@ type home struct {
 	online   bool
 	had      access.Families
 	ipv4     netip.Addr
-	ipv6     netip.Prefix
+	ipv6     []netip.Prefix
 	asked    time.Duration // ping
 	answered bool
 	peer     [6]byte // gateway
@@ -118,23 +117,6 @@ type crowd struct {
 	pings  histogram
 	random *rand.Rand
 	closed bool
-}
-
-type alarm struct {
-	at   time.Duration
-	home uint32
-}
-
-type alarms []alarm
-
-func (a alarms) Len() int           { return len(a) }
-func (a alarms) Less(i, j int) bool { return a[i].at < a[j].at }
-func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
-func (a *alarms) Push(x any)        { *a = append(*a, x.(alarm)) }
-func (a *alarms) Pop() any {
-	last := (*a)[len(*a)-1]
-	*a = (*a)[:len(*a)-1]
-	return last
 }
 
 // DefaultPatience of a run.
@@ -232,8 +214,7 @@ func hasVerb(s string) bool {
 	return false
 }
 
-// ---- phases
-// ---------------------------------------------------------------------------------------------------------------
+// ---- phases ---------------------------------------------------------------------------------------------------------
 
 func (c *crowd) phases(ctx context.Context) error {
 	if err := c.signInAll(ctx, "sign-ins"); err != nil {
@@ -346,12 +327,12 @@ func (c *crowd) offline(i uint32) {
 	if h.online {
 		c.online--
 	}
-	for _, p := range []netip.Prefix{single(h.ipv4), h.ipv6} {
+	for _, p := range append(h.ipv6, single(h.ipv4)) {
 		if p.IsValid() && c.owners[p] == i {
 			delete(c.owners, p)
 		}
 	}
-	h.online, h.had, h.ipv4, h.ipv6 = false, access.Families{}, netip.Addr{}, netip.Prefix{}
+	h.online, h.had, h.ipv4, h.ipv6 = false, access.Families{}, netip.Addr{}, nil
 }
 
 func single(a netip.Addr) netip.Prefix {
@@ -381,8 +362,7 @@ func (c *crowd) finish() *AccessResult {
 	return &c.result
 }
 
-// ---- what a subscriber got
-// ------------------------------------------------------------------------------------------------
+// ---- what a subscriber got ------------------------------------------------------------------------------------------
 
 func (c *crowd) wrong(what string) { c.result.Wrong[what]++ }
 
@@ -402,7 +382,8 @@ func (c *crowd) got(i uint32, v4 netip.Addr, v6 netip.Prefix) {
 		h.ipv4, h.had.V4 = v4, true
 	}
 	if v6.IsValid() {
-		h.ipv6, h.had.V6 = v6, true
+		h.ipv6 = append(h.ipv6, v6)
+		h.had.V6 = !c.opt.DHCP || len(h.ipv6) == 2
 	}
 	if h.online || c.opt.IPv4 && !h.had.V4 || c.opt.IPv6 && !h.had.V6 {
 		return
@@ -425,142 +406,4 @@ func (c *crowd) ended(i uint32, why string) {
 	c.offline(i)
 	c.homes[i].wakes = c.Now() + time.Second
 	heap.Push(&c.timers, alarm{c.homes[i].wakes, i})
-}
-
-// ---- time and frames
-// ------------------------------------------------------------------------------------------------------
-
-// Now is monotonic and not zero.
-func (c *crowd) Now() time.Duration { return time.Since(c.began) + 1 }
-
-// Random is for clients.
-func (c *crowd) Random() uint64 { return c.random.Uint64() }
-
-func (c *crowd) wake(i uint32, at time.Duration) {
-	h := &c.homes[i]
-	if h.wakes = at; at != 0 {
-		heap.Push(&c.timers, alarm{at, i})
-	}
-}
-
-// turn takes what came, or waits for it, and lets clients whose time has come act.
-func (c *crowd) turn(ctx context.Context, most time.Duration) error {
-	c.expire()
-	if err := c.flush(); err != nil {
-		return err
-	}
-	if err := c.receive(most); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	if err := c.flush(); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-func (c *crowd) expire() {
-	for len(c.timers) > 0 && c.timers[0].at <= c.Now() {
-		a := heap.Pop(&c.timers).(alarm)
-		h := &c.homes[a.home]
-		if h.wakes != a.at { // another time was asked for since
-			continue
-		}
-		h.wakes = 0
-		h.Expire()
-	}
-}
-
-func (c *crowd) receive(most time.Duration) error {
-	if most > 0 {
-		c.file.SetReadDeadline(time.Now().Add(most))
-	}
-	n, err := c.in.Receive(c.raw)
-	if err != nil {
-		return err
-	}
-	for i := range n {
-		c.frame(c.inRoom[i][:c.in.Length(i)])
-	}
-	return nil
-}
-
-// macOf is a subscriber's address.
-func macOf(i uint32) [6]byte {
-	b := [6]byte{2, 0xaa}
-	binary.BigEndian.PutUint32(b[2:], i)
-	return b
-}
-
-// frame gives a frame to the subscriber whose address it has, or to all of the line where it is a group's.
-func (c *crowd) frame(f []byte) {
-	if len(f) < 14 || f[0] != 2 || f[1] != 0xaa {
-		return
-	}
-	i := binary.BigEndian.Uint32(f[2:])
-	at := 12
-	for at+4 < len(f) && (binary.BigEndian.Uint16(f[at:]) == 0x8100 || binary.BigEndian.Uint16(f[at:]) == 0x88a8) {
-		at += 4
-	}
-	if int(i) >= len(c.homes) || at+2 > len(f) {
-		return
-	}
-	c.result.Received++
-	h := &c.homes[i]
-	h.peer = [6]byte(f[6:])
-	kind, payload := binary.BigEndian.Uint16(f[at:]), f[at+2:]
-	if p := ip4In(kind, payload); p != nil && c.isEcho(i, p) {
-		return
-	}
-	h.Receive(kind, payload)
-}
-
-// send queues a frame; broadcast: not to the gateway alone.
-func (c *crowd) send(i uint32, broadcast bool, etherType uint16, payload []byte) {
-	to := c.homes[i].peer
-	if broadcast {
-		to = [6]byte{255, 255, 255, 255, 255, 255}
-	}
-	c.sendTo(i, to, etherType, payload)
-}
-
-func (c *crowd) sendTo(i uint32, to [6]byte, etherType uint16, payload []byte) {
-	if c.queued == batch {
-		c.flush()
-	}
-	own := macOf(i)
-	f := append(append(c.room[c.queued][:0], to[:]...), own[:]...)
-	if c.opt.STag != 0 {
-		f = binary.BigEndian.AppendUint16(f, 0x88a8)
-		f = binary.BigEndian.AppendUint16(f, c.opt.STag+uint16(i/perSTag))
-		f = binary.BigEndian.AppendUint16(f, 0x8100)
-		f = binary.BigEndian.AppendUint16(f, uint16(i%perSTag)+1)
-	}
-	f = append(binary.BigEndian.AppendUint16(f, etherType), payload...)
-	for len(f) < 60 {
-		f = append(f, 0)
-	}
-	c.room[c.queued] = f
-	c.out.SetBuffer(c.queued, f)
-	c.queued++
-	c.result.Sent++
-}
-
-func (c *crowd) flush() error {
-	for c.queued > 0 {
-		n, err := c.out.Send(c.raw, c.queued)
-		if errors.Is(err, syscall.ENOBUFS) {
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		if err != nil {
-			c.queued = 0
-			return err
-		}
-		c.queued -= n
-		for k := range c.queued { // the rest moves to the front
-			c.room[k], c.room[k+n] = c.room[k+n], c.room[k]
-			c.out.SetBuffer(k, c.room[k])
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -13,9 +14,8 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 )
 
-// dhcpClient asks for an IPv4 address (RFC 2131) and a delegated prefix (RFC 8415), as its crowd wants. It keeps no
-// leases
-// beyond its run.
+// dhcpClient asks for an IPv4 address (RFC 2131), and for an address and a delegated prefix (RFC 8415), as its crowd
+// wants. It keeps no leases beyond its run.
 type dhcpClient struct {
 	crowd    *crowd
 	number   uint32
@@ -26,6 +26,7 @@ type dhcpClient struct {
 	duid     dhcpv6.DUID
 	server6  dhcpv6.DUID
 	granted  *dhcpv6.OptIAPD
+	address  *dhcpv6.OptIANA
 	xid      uint32
 }
 
@@ -41,7 +42,7 @@ func (d *dhcpClient) mac() net.HardwareAddr {
 
 // Dial begins.
 func (d *dhcpClient) Dial() {
-	d.alive, d.attempts, d.offer, d.lease, d.granted = true, 0, nil, nil, nil
+	d.alive, d.attempts, d.offer, d.lease, d.granted, d.address = true, 0, nil, nil, nil, nil
 	d.xid = uint32(d.crowd.Random())
 	d.duid = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: d.mac()}
 	d.ask()
@@ -101,11 +102,18 @@ func (d *dhcpClient) HangUp() {
 		m, err := dhcpv6.NewMessage(dhcpv6.WithClientID(d.duid), dhcpv6.WithServerID(d.server6))
 		if err == nil {
 			m.MessageType = dhcpv6.MessageTypeRelease
+			m.AddOption(d.address)
 			m.AddOption(d.granted)
 			d.send6(m)
 		}
 	}
 	d.Vanish()
+}
+
+var iaid = [4]byte{0, 0, 0, 1} // of both
+
+func (d *dhcpClient) id6() dhcpv6.TransactionID {
+	return dhcpv6.TransactionID{byte(d.xid >> 16), byte(d.xid >> 8), byte(d.xid)}
 }
 
 func (d *dhcpClient) solicit() {
@@ -115,8 +123,9 @@ func (d *dhcpClient) solicit() {
 		return
 	}
 	m.MessageType = dhcpv6.MessageTypeSolicit
-	m.TransactionID = dhcpv6.TransactionID{byte(d.xid >> 16), byte(d.xid >> 8), byte(d.xid)}
-	m.AddOption(&dhcpv6.OptIAPD{IaId: [4]byte{0, 0, 0, 1}})
+	m.TransactionID = d.id6()
+	m.AddOption(&dhcpv6.OptIANA{IaId: iaid})
+	m.AddOption(&dhcpv6.OptIAPD{IaId: iaid})
 	m.AddOption(dhcpv6.OptElapsedTime(0))
 	d.send6(m)
 }
@@ -158,22 +167,45 @@ func (d *dhcpClient) answer4(m *dhcpv4.DHCPv4) {
 	}
 }
 
+// answer6 takes a Reply that has both, an address and a prefix, and notes what RFC 8415 does not allow in it.
 func (d *dhcpClient) answer6(m *dhcpv6.Message) {
-	if m.MessageType != dhcpv6.MessageTypeReply || d.granted != nil || m.Options.ServerID() == nil {
+	if m.MessageType != dhcpv6.MessageTypeReply || d.granted != nil || m.TransactionID != d.id6() {
 		return
 	}
-	for _, ia := range m.Options.IAPD() {
-		for _, p := range ia.Options.Prefixes() {
-			if p.Prefix == nil || p.ValidLifetime == 0 {
-				continue
-			}
-			a, _ := netip.AddrFromSlice(p.Prefix.IP)
-			bits, _ := p.Prefix.Mask.Size()
-			d.granted, d.server6 = ia, m.Options.ServerID()
-			d.crowd.got(d.number, netip.Addr{}, netip.PrefixFrom(a, bits))
-			return
-		}
+	client, na, pd := m.Options.ClientID(), m.Options.OneIANA(), m.Options.OneIAPD()
+	switch {
+	case m.Options.ServerID() == nil || client == nil || !client.Equal(d.duid):
+		d.crowd.wrong("a DHCPv6 reply without the server's DUID, or not with the client's (RFC 8415 §16.10)")
+		return
+	case na == nil || pd == nil || na.IaId != iaid || pd.IaId != iaid:
+		d.crowd.wrong("a DHCPv6 reply without the IAs that were asked for (RFC 8415 §18.3.10)")
+		return
+	case len(na.Options.Addresses()) != 1 || len(pd.Options.Prefixes()) != 1:
+		return // nothing to be had: it asks again
 	}
+	address, prefix := na.Options.OneAddress(), pd.Options.Prefixes()[0]
+	a, _ := netip.AddrFromSlice(address.IPv6Addr)
+	var p netip.Prefix
+	if prefix.Prefix != nil {
+		b, _ := netip.AddrFromSlice(prefix.Prefix.IP)
+		bits, _ := prefix.Prefix.Mask.Size()
+		p = netip.PrefixFrom(b, bits)
+	}
+	switch {
+	case !a.Is6() || !a.IsGlobalUnicast() || !p.IsValid() || p != p.Masked() || p.Contains(a):
+		d.crowd.wrong("a DHCPv6 reply with an impossible address or prefix")
+	case !lasts(na.T1, na.T2, address.PreferredLifetime, address.ValidLifetime) ||
+		!lasts(pd.T1, pd.T2, prefix.PreferredLifetime, prefix.ValidLifetime):
+		d.crowd.wrong("a DHCPv6 reply whose times do not rise: T1, T2, preferred, valid (RFC 8415 §21.4)")
+	}
+	d.address, d.granted, d.server6 = na, pd, m.Options.ServerID()
+	d.crowd.got(d.number, netip.Addr{}, netip.PrefixFrom(a, 128))
+	d.crowd.got(d.number, netip.Addr{}, p)
+}
+
+// lasts tells whether the times of a lease rise, and the last is not 0.
+func lasts(times ...time.Duration) bool {
+	return slices.IsSorted(times) && times[len(times)-1] > 0
 }
 
 // send4 sends from no address to all, but a release, which is from the client's.
@@ -198,7 +230,7 @@ func (d *dhcpClient) send4(m *dhcpv4.DHCPv4, err error) {
 // send6 sends from the link-local address to all agents (RFC 8415 §7.1).
 func (d *dhcpClient) send6(m *dhcpv6.Message) {
 	b := m.ToBytes()
-	p := make([]byte, 48, 48+len(b)+1)
+	p := make([]byte, 48, 48+len(b))
 	p[0], p[6], p[7] = 0x60, 17, 1
 	binary.BigEndian.PutUint16(p[4:], uint16(8+len(b)))
 	own := macOf(d.number)
@@ -210,11 +242,7 @@ func (d *dhcpClient) send6(m *dhcpv6.Message) {
 	p = append(p, b...)
 	// The sum is over addresses, length and protocol as well (RFC 8200 §8.1).
 	pseudo := append(append([]byte{}, p[8:40]...), 0, 0, p[4], p[5], 0, 0, 0, 17)
-	all := append(pseudo, p[40:]...)
-	if len(all)%2 != 0 {
-		all = append(all, 0)
-	}
-	check := sum(all)
+	check := sum(append(pseudo, p[40:]...))
 	if check == 0 {
 		check = 0xffff
 	}

@@ -17,6 +17,13 @@ load() { "$BIN/isthmus" control-load --access --interface home0 --ping 10.60.0.2
 load --subscribers 300 --rate 200 --families 46 --hold 2s --flaps 20 --power-cut || fail "PPPoE"
 grep -q '300 of 300 on line' "$DIR/load.txt" || fail "not all came on line"
 load --dhcp --subscribers 300 --rate 200 --families 46 --hold 2s --flaps 20 || fail "DHCP"
+for family in 4 6; do
+	ping=()
+	((family == 4)) && ping=(--ping 10.60.0.2)
+	"$BIN/isthmus" control-load --access --interface home0 --dhcp --subscribers 200 --rate 200 --families $family \
+		--power-cut "${ping[@]}" | tee "$DIR/load.txt" || fail "DHCP, families $family"
+	grep -q '200 of 200 on line' "$DIR/load.txt" || fail "not all came on line"
+done
 "$BIN/isthmus" control-load --access --interface home0 --auth none 2>"$DIR/err.txt" && fail "a method that there is not"
 grep -q 'none of pap, chap, mschapv2' "$DIR/err.txt" || fail "$(cat "$DIR/err.txt")"
 echo PASS
