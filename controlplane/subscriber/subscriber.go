@@ -411,10 +411,6 @@ func (s *Subscriber) drop(cause access.Cause) {
 	})
 }
 
-// keepStopped is how long the store has the record of a session whose end accounting was told of: accounting writes its
-// own meanwhile.
-const keepStopped = 5 * time.Second
-
 // stopped is called when all is counted.
 func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	l := s.loop
@@ -427,7 +423,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 		LineText(&s.at.line),
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
 		s.used[0].bytes[1])
-	l.After(keepStopped, func() { l.removeRecord(s.seid) })
+	l.removeRecord(s.seid) // behind accounting's own, in one queue
 }
 
 // bill tells accounting of the end, once.

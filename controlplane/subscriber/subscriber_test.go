@@ -40,7 +40,7 @@ func TestComesAndGoes(t *testing.T) {
 	testkit.ErrorIf(t, stop.Kind != aaa.Stop || stop.Total.UpBytes != 100 || stop.Total.DownBytes != 200 ||
 		stop.V6.UpBytes != 30 ||
 		stop.Cause != access.UserRequest, "%+v", stop)
-	b.pass(time.Minute)
+	b.turn()
 	testkit.ErrorIf(t, len(b.layer.sessions)+len(b.layer.records)+len(b.by.seid)+len(b.by.user)+len(b.by.line) != 0, "something is left")
 	testkit.Equal(t, b.pools.Rows()[0].Used, 0, "addresses")
 	testkit.ErrorIf(t, !slices.Equal(b.events, []string{"subscriber.up anna", "subscriber.down anna"}), "%v",
@@ -249,8 +249,11 @@ func TestRestart(t *testing.T) {
 	b.pass(time.Second)
 	g.session.Keep(nil) // its front end cannot go on
 	ended := b.up(request("ended", 3))
+	seid := seidOf(ended.session.ID())
+	record := b.by.seid[seid].recordEnded(access.UserRequest, b.now)
 	ended.session.Down(access.UserRequest)
-	b.turn() // the record of the end may be lost
+	b.turn()
+	b.layer.records[seid] = record // killed before the store was told to forget it
 	var records []session.LineRecord
 	for seid, data := range b.layer.records {
 		records = append(records, session.LineRecord{SEID: seid, Data: data, Session: b.layer.sessions[seid]})
