@@ -34,6 +34,8 @@ start_freeradius() {
 			}
 			chap {
 			}
+			mschap {
+			}
 			files {
 				filename = $raddb/users
 			}
@@ -54,16 +56,14 @@ start_freeradius() {
 			}
 			authorize {
 				chap
+				mschap
 				files
 				pap
 			}
 			authenticate {
-				Auth-Type PAP {
-					pap
-				}
-				Auth-Type CHAP {
-					chap
-				}
+				chap
+				mschap
+				pap
 			}
 			accounting {
 				detail

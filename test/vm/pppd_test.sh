@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Linux's own client of PPPoE, pppd with the kernel's PPPoE and two VLAN tags, in a virtual machine, dials into the
-# gateway: each method of authentication, both families, packets of full size, a restart of the control plane.
+# gateway and FreeRADIUS: each method of authentication, both families, packets of full size (1492, 1500: RFC 4638),
+# curl, a restart of the control plane.
 #
 #   [ pppd ── ppp0 ── home.100.1 ── home ]  virtual machine ═══ tap home [ gateway ] veth ── core0   here
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/freeradius.sh
+. "$TEST_ROOT/test/lib/freeradius.sh"
 # shellcheck source=test/lib/vm.sh
 . "$TEST_ROOT/test/lib/vm.sh"
 [[ -x /usr/sbin/pppd ]] || skip "no pppd: ./dev setup"
 own_namespaces "$@"
+command -v freeradius >/dev/null || skip "needs freeradius"
 
 vm_log() { :; } # the gateway is here
 vm_card virtio-net-pci home
@@ -22,8 +26,20 @@ veth_pair veth-core core0
 kernel_address core0 10.60.0.2/24 fd00:60::2/64
 ip route add 100.64.0.0/16 via 10.60.0.1
 ip -6 route add 2001:db8:100::/40 via fd00:60::1
-sed '/^ *\(dp_\)\?socket:/d; s/veth-access/home/; s/auth: \[.*\], keep/auth: [chap, mschapv2, pap], keep/' \
-	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+mkdir "$DIR/web"
+echo "the web" >"$DIR/web/index.html"
+"$PYTHON" -m http.server --bind :: --directory "$DIR/web" 8080 >"$DIR/web.log" 2>&1 &
+start_freeradius 'anna	Cleartext-Password := "example-only"'
+{
+	sed '/^ *\(dp_\)\?socket:/d; /^aaa:/,/^$/d; s/veth-access, role: access/home, role: access, mtu: 1508/
+		s/auth: \[.*\], keep/mru: 1500, auth: [chap, mschapv2, pap], keep/' "$TEST_ROOT/deploy/examples/bng.yaml"
+	cat <<-EOF
+		aaa: {methods: [radius]}
+		radius:
+		  nas: {identifier: bng-1, address: 127.0.0.1}
+		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
+	EOF
+} >"$DIR/isthmus.yaml"
 start_gateway
 # The machine is slow, and so is asking it: one script for what a home does.
 vm_write /mnt/home.sh <<-'EOF'
@@ -47,14 +63,16 @@ vm_write /mnt/home.sh <<-'EOF'
 		pppd plugin pppoe.so home.100.1 user anna password "$1" noauth noipdefault usepeerdns defaultroute +ipv6 \
 			maxfail 1 lcp-echo-interval 2 lcp-echo-failure 4 logfile /mnt/pppd.log debug updetach "${@:2}"
 	}
-	online() { # both families, with packets of full size
+	online() { # [MTU]: both families, with packets of full size
+		local mtu=${1:-1492}
 		until_so "ip addr show dev ppp0 | grep -E 'inet 100\.64\.[0-9.]+ peer 100\.64\.0\.1'"
 		until_so "ip addr show dev ppp0 | grep -E 'inet6 2001:db8:100:'" # by router advertisement
-		ip addr show dev ppp0 | grep -q "mtu 1492 "
-		until_so "ping -q -c 1 -W 2 -M do -s 1464 10.60.0.2"
+		ip addr show dev ppp0 | grep -q "mtu $mtu "
+		until_so "ping -q -c 1 -W 2 -M do -s $((mtu - 28)) 10.60.0.2"
 		ip -6 route replace default dev ppp0
-		until_so "ping -q -c 1 -W 2 -M do -s 1444 fd00:60::2"
+		until_so "ping -q -c 1 -W 2 -M do -s $((mtu - 48)) fd00:60::2"
 		grep -q 192.0.2.53 /etc/ppp/resolv.conf
+		curl -sS --max-time 20 http://10.60.0.2:8080/ "http://[fd00:60::2]:8080/" | grep -c "the web" | grep -q 2
 	}
 	gone() { until_so "! test -e /sys/class/net/ppp0"; }
 	hang_up() { kill "$(cat /run/ppp0.pid)"; gone; }
@@ -87,6 +105,8 @@ at_home "sleep 12; online"
 [[ $was == "$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')" ]] || fail "another session: $was"
 isthmus clear subscriber anna
 at_home gone
+echo "--- MTU 1500"
+at_home "ip link set home.100.1 mtu 1508; dial example-only; online 1500; hang_up" # pppd asks for what fits
 at_home "! dial wrong"
-subscriber_gets '.attempts[-1].why | contains("password")'
+subscriber_gets '.attempts[0].why == "refused by RADIUS"'
 echo PASS
