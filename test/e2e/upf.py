@@ -50,9 +50,13 @@ class World:
         v6 = ":" in source
         head = IPv6(src=source, dst=destination or n4.DN6, hlim=17) if v6 else IP(src=source, dst=destination or n4.DN, ttl=17)
         inner = head / UDP(sport=40001, dport=dport) / Raw(mark)
-        gtpu = GTP_U_Header(teid=teid, gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=qfi)
-        self.gnb.send(Ether(src=self.gnb.mac, dst=self.mac["n3"]) / IP(src=outer_source, dst=n4.N3) / UDP(sport=2152, dport=2152) / gtpu / inner)
+        self.gpdu(teid, inner, qfi, outer_source)
         return mark
+
+    def gpdu(self, teid, inner, qfi=9, outer_source=n4.GNB):
+        gtpu = GTP_U_Header(teid=teid, gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=qfi)
+        self.gnb.send(Ether(src=self.gnb.mac, dst=self.mac["n3"]) / IP(src=outer_source, dst=n4.N3) /
+                      UDP(sport=2152, dport=2152) / gtpu / inner)
 
     def downlink(self, ue, mark, sport=40002, tos=0):
         v6 = ":" in ue

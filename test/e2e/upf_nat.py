@@ -10,17 +10,16 @@ import n4
 from frames import DIR, check, check_sum, done, equal, rows, show, wait_until
 from n4 import far_down, far_up, fteid, pdr_down, pdr_up
 from upf import World
-from scapy.all import ICMP, IP, TCP, UDP, Ether, Raw
-from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
+from scapy.all import ICMP, IP, TCP, UDP, Raw
 
 OUTSIDE = ("203.0.113.4", "203.0.113.5")
 BLOCK, BLOCKS = 32, 2
 
 
-def listener(kind, port):
-    s = socket.socket(socket.AF_INET, kind)
+def listener(kind, port, host=n4.DN):
+    s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((n4.DN, port))
+    s.bind((host, port))
     s.settimeout(8)
     return s
 
@@ -34,9 +33,7 @@ class Subscriber:
         self.seid = answer.seid
 
     def send(self, inner, to=n4.DN):
-        gtpu = GTP_U_Header(teid=self.teid, gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=9)
-        self.w.gnb.send(Ether(src=self.w.gnb.mac, dst=self.w.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3) /
-                        UDP(sport=2152, dport=2152) / gtpu / IP(src=self.address, dst=to, ttl=17) / inner)
+        self.w.gpdu(self.teid, IP(src=self.address, dst=to, ttl=17) / inner)
 
     def udp(self, port, mark, to=(n4.DN, 40010)):
         self.send(UDP(sport=port, dport=to[1]) / Raw(mark), to[0])

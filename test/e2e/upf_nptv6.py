@@ -10,8 +10,8 @@ import n4
 from frames import DIR, check, check_sum, done, equal, rows, show, wait_until
 from n4 import far_down, far_up, fteid, pdr_down, pdr_up, ue_ip
 from upf import World
-from scapy.all import TCP, UDP, Ether, ICMPv6EchoReply, ICMPv6EchoRequest, IP, IPv6, Raw
-from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
+from upf_nat import listener
+from scapy.all import TCP, UDP, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, Raw
 
 PAIR = ("2001:db8:45::", "2001:db8:8::", 48)
 LATER = ("2001:db8:45:1::", "2001:db8:8:5::", 64)
@@ -34,14 +34,6 @@ def outside_of(address, pair):
     return socket.inet_ntop(socket.AF_INET6, b"".join(w.to_bytes(2, "big") for w in now))
 
 
-def listener(kind, port):
-    s = socket.socket(socket.AF_INET6, kind)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((n4.DN6, port))
-    s.settimeout(8)
-    return s
-
-
 class Subscriber:
     def __init__(self, w, n, subnet):
         self.w, self.teid, self.address = w, 0x1000 + n, f"2001:db8:45:{subnet:x}::{n:x}"
@@ -51,9 +43,7 @@ class Subscriber:
         self.seid, self.outside = answer.seid, outside_of(self.address, PAIR) if subnet != 0xffff else None
 
     def send(self, inner, to=n4.DN6):
-        gtpu = GTP_U_Header(teid=self.teid, gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=9)
-        self.w.gnb.send(Ether(src=self.w.gnb.mac, dst=self.w.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3) /
-                        UDP(sport=2152, dport=2152) / gtpu / IPv6(src=self.address, dst=to, hlim=17) / inner)
+        self.w.gpdu(self.teid, IPv6(src=self.address, dst=to, hlim=17) / inner)
 
     def udp(self, mark, to=n4.DN6, port=40010):
         self.send(UDP(sport=5001, dport=port) / Raw(mark), to)
@@ -89,7 +79,7 @@ def echo(server, s, outside, what):
 
 
 def every_protocol(w, a, b):
-    tcp = listener(socket.SOCK_STREAM, 40012)
+    tcp = listener(socket.SOCK_STREAM, 40012, n4.DN6)
     tcp.listen()
     a.send(TCP(sport=5002, dport=40012, flags="S", seq=1000))
     answer = a.hears(lambda d: d[6] == 6, "SYN ACK")
@@ -149,7 +139,7 @@ def changes(w, server, a, c):
 
 def main():
     w = World()
-    server = listener(socket.SOCK_DGRAM, 40010)
+    server = listener(socket.SOCK_DGRAM, 40010, n4.DN6)
     a, b, c, last = (Subscriber(w, n + 1, subnet) for n, subnet in enumerate((1, 0xffc2, 0xfffe, 0xffff)))
     equal("outside address that has subnet 0 for 0xffff", b.outside, "2001:db8:8::2")
     for s in (a, b, c):
