@@ -144,6 +144,9 @@ func (k *checker) access() {
 			k.fail(p.At, "port", "%q is no access port", p.Port)
 		}
 		refer(k, p.At, "profile", "profile", p.Profile, profiles)
+		if s := k.schedulers[p.Port]; s != nil { // each session of the port needs a pipe (scheduler_check_place)
+			k.fail(p.At, "port", "%q has a scheduler, line %d: who signs in has no pipe", p.Port, s.Line("port"))
+		}
 		if !p.PPPoE && !p.IPoE {
 			k.fail(p.At, "", "neither pppoe nor ipoe is served")
 		}

@@ -76,8 +76,11 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	if p == nil {
 		return access.Plan{}, fmt.Errorf("there is no profile %q", name)
 	}
-	if said.Path != "" || said.Scheduler != "" {
-		return access.Plan{}, errors.New("paths and pipes by subscriber are not served")
+	switch {
+	case said.Path != "":
+		return access.Plan{}, errors.New("a GTP-U path is not served: tunnels of who signs in come with N1/N2")
+	case said.Scheduler != "":
+		return access.Plan{}, errors.New("a scheduler's pipe is not served by subscriber")
 	}
 	plan := *said
 	plan.Profile = name

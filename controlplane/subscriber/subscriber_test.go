@@ -79,6 +79,8 @@ func TestRefused(t *testing.T) {
 		{access.Verdict{Accept: true, Plan: access.Plan{Profile: "none"}}, "plan", false},
 		{access.Verdict{Accept: true, Plan: access.Plan{Pool4: "none"}}, "address", false},
 		{access.Verdict{Accept: true, Plan: access.Plan{ACLUp: "x"}}, "plan", false},
+		{access.Verdict{Accept: true, Plan: access.Plan{Path: "upf"}}, "plan", false},
+		{access.Verdict{Accept: true, Plan: access.Plan{Scheduler: "gold"}}, "plan", false},
 	} {
 		b.judge.verdict = c.v
 		h := b.signIn(request("bob", 2))
@@ -88,7 +90,7 @@ func TestRefused(t *testing.T) {
 		b.stats.failures = map[string]uint64{}
 	}
 	list := b.Attempts("02:00:00:00:00:02", 10)
-	testkit.ErrorIf(t, len(list) != 5 || b.pools.Rows()[0].Used != 0, "%+v", list)
+	testkit.ErrorIf(t, len(list) != 7 || b.pools.Rows()[0].Used != 0, "%+v", list)
 }
 
 // Row B17: sign-ins are paced, and who waits too long hears nothing.
