@@ -75,6 +75,32 @@ func TestBothRestart(t *testing.T) {
 	testkit.Equal(t, b.subscriber(h).used[0].volume(), 301, "bytes")
 }
 
+// The control plane restarts alone: the data plane counts on, and what it measures then is of the same quota.
+func TestQuotaOverARestart(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan = access.Plan{Profile: "quota"}
+	h, spent := b.up(request("anna", 1)), b.up(request("bob", 2))
+	b.reports(h, usage(1, 0, 100, 200, api.UsagePerio))
+	b.reports(spent, usage(1, 0, 600, 400, api.UsageVolqu))
+	var records []session.LineRecord
+	for seid, data := range b.layer.records {
+		records = append(records, session.LineRecord{SEID: seid, Data: data, Session: b.layer.sessions[seid]})
+	}
+	puts := b.layer.puts
+	b.open(nil)
+	b.Restore(records)
+	b.turn()
+	testkit.ErrorIf(t, len(b.front.restored) != 2 || b.layer.puts != puts, "%d restored, %d sent again",
+		len(b.front.restored), b.layer.puts-puts)
+	testkit.ErrorIf(t, b.object(spent).FAR[0].Forwarding.Redirect == nil, "who used it up is let go")
+	b.reports(h, usage(1, 1, 50, 0, api.UsagePerio))
+	testkit.Equal(t, b.subscriber(h).left(), 650, "left")
+	b.boot = 6
+	b.LinesBoot(6)
+	b.turn()
+	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 650, "quota")
+}
+
 // What a session measured last is in its last record, also when the session layer ended it.
 func TestEndedByTheSessionLayer(t *testing.T) {
 	b := start(t, nil)
