@@ -179,8 +179,24 @@ func Ask(ctx context.Context, dir, method, path string) ([]byte, error) {
 	return b, err
 }
 
+// printHome: there is no UE and no PFCP.
+func (s *Show) printHome(w io.Writer) error {
+	fmt.Fprintf(w, "lab home, up for %.0f s, files in %s\n\n", s.Seconds, s.Folder)
+	for i := range s.Functions {
+		f := &s.Functions[i]
+		fmt.Fprintf(w, "%s in %s: isthmus --socket %s show subscriber\n", f.Title, f.Namespace, f.Socket)
+	}
+	for _, p := range s.Problems {
+		fmt.Fprintln(w, "problem:", p)
+	}
+	return nil
+}
+
 // Print writes what Show tells as tables.
 func (s *Show) Print(w io.Writer) error {
+	if s.Generation == "home" {
+		return s.printHome(w)
+	}
 	fmt.Fprintf(w, "lab %s, up for %.0f s, files in %s; %d UEs, %d pages, %d handovers, %d repairs\n\n", s.Generation, s.Seconds,
 		s.Folder, s.UEs, s.Pages, s.Handovers, s.Repairs)
 	var cells [][]string

@@ -22,6 +22,7 @@ for family in -4 -6; do
 done
 subscriber 'length == 2' >/dev/null || fail "$(gateway show subscriber)"
 gateway show radius
+lab show | grep -q "in ilab-bng: isthmus --socket $DIR/lab/bng/isthmus.sock show subscriber" || fail "$(lab show)"
 grep -q 'Acct-Status-Type = Start' "$DIR/lab/radius/detail" || fail "no accounting"
 
 echo "--- a CoA halves the rate of a live session"
