@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,6 @@ import (
 func labISP(e *env, dir *string) *cobra.Command {
 	opt := network.Options{Generation: "isp", UEs: 1, Homes: 8}
 	var keep, takeover, restarts bool
-	var routes, flood int
 	var script string
 	cmd := &cobra.Command{
 		Use: "isp", Short: "two gateways with wireline and mobile subscribers, two FRR routers, DN",
@@ -38,22 +36,22 @@ func labISP(e *env, dir *string) *cobra.Command {
 		"kill the first gateway's processes and daemons one by one, under traffic")
 	f.BoolVar(&opt.Graceful, "graceful", false,
 		"gateways without static defaults: bgpd's restart is graceful alone; --restarts then waits two minutes before")
-	f.IntVar(&routes, "routes", 0,
+	f.IntVar(&opt.Routes, "routes", 0,
 		"feed so many routes by BGP, and withdraw them; tells how long they take into the data plane")
-	f.IntVar(&flood, "flood", 0,
+	f.IntVar(&opt.Flood, "flood", 0,
 		"for so many seconds subscribers flood the first gateway's control plane; tells what BGP and BFD lost")
 	f.BoolVar(&keep, "keep", false,
 		"run until Ctrl-C also after --routes, --flood, --takeover, --restarts and --exec")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
-		opt.Dir, opt.Out, opt.Flood = *dir, e.Out, flood > 0
-		stay := keep || script == "" && !takeover && !restarts && routes == 0 && flood == 0
+		opt.Dir, opt.Out = *dir, e.Out
+		stay := keep || script == "" && !takeover && !restarts && opt.Routes == 0 && opt.Flood == 0
 		perform := func(ctx context.Context, l *network.Lab) (status int, err error) {
-			if routes != 0 {
-				err = l.DemonstrateRoutes(ctx, routes)
+			if opt.Routes != 0 {
+				err = l.DemonstrateRoutes(ctx)
 			}
-			if err == nil && opt.Flood {
-				err = l.DemonstrateFlood(ctx, time.Duration(flood)*time.Second)
+			if err == nil && opt.Flood != 0 {
+				err = l.DemonstrateFlood(ctx)
 			}
 			if err == nil && restarts {
 				err = l.DemonstrateRestarts(ctx)

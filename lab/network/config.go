@@ -141,7 +141,7 @@ func (l *Lab) config(f *function) ([]byte, error) {
 		Controller: l.top.cores[f.core].addr, ControllerName: l.top.cores[f.core].name,
 		Homes: f.homes, Announces: f.announce != "", First: homeOf(0), Service: serviceIPv4, Peer: serverIPv4,
 	}
-	if l.opt.Flood && f.name == gatewayName(0) {
+	if l.opt.Flood != 0 && f.name == gatewayName(0) {
 		data.Flood = floodPort
 	}
 	data.Instances = f.instances()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -174,7 +175,7 @@ func (l *Lab) serveControl(context.Context) error {
 func Ask(ctx context.Context, dir, method, path string) ([]byte, error) {
 	b, err := get(ctx, filepath.Join(dir, controlSocket), method, path)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no lab is running in %s; start one with `isthmus lab 4g` or `isthmus lab 5g`", dir)
+		return nil, fmt.Errorf("no lab is running in %s; start one: isthmus lab 4g, 5g, home or isp", dir)
 	}
 	return b, err
 }
@@ -248,8 +249,21 @@ func (s *Show) Print(w io.Writer) error {
 	return nil
 }
 
-// Hints are what a user may type next.
+// Hints are what a user may type next, as this shell finds the program and the lab's folder.
 func (l *Lab) Hints() string {
+	program := l.program
+	if found, err := exec.LookPath("isthmus"); err == nil && found == l.program {
+		program = "isthmus"
+	}
+	lab := program + " lab "
+	if l.opt.Dir != DefaultDir {
+		lab += "--dir " + l.opt.Dir + " "
+	}
+	return strings.NewReplacer("sudo isthmus lab ", "sudo "+lab, "`isthmus lab ", "`"+lab,
+		"sudo isthmus ", "sudo "+program+" ").Replace(l.hints())
+}
+
+func (l *Lab) hints() string {
 	ue, w := "  sudo isthmus lab exec ue ", generations[l.opt.Generation]
 	anchor := l.top.functions[len(l.top.functions)-1]
 	b := &strings.Builder{}

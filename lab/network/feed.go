@@ -84,10 +84,8 @@ func (l *Lab) until(ctx context.Context, sent uint64, there func(routes int) boo
 
 // DemonstrateRoutes tells how long routes take from the first router's kernel, by BGP, into the first gateway's data
 // plane, and out of it.
-func (l *Lab) DemonstrateRoutes(ctx context.Context, count int) error {
-	if l.opt.IGP != "" || count < 1 || count > MaxRoutes {
-		return fmt.Errorf("between 1 and %d routes are fed, by BGP", MaxRoutes)
-	}
+func (l *Lab) DemonstrateRoutes(ctx context.Context) error {
+	count := l.opt.Routes
 	ctx, cancel := context.WithTimeout(ctx, feedTime)
 	defer cancel()
 	before, sent, err := l.held(ctx)

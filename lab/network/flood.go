@@ -25,6 +25,9 @@ import (
 // floodPort is a port of the first gateway, where there is to be a flood.
 const floodPort = "flood"
 
+// MaxFlood is how many seconds it may last.
+const MaxFlood = 3600
+
 const (
 	floodLines = 4096 // subscriber lines: C-tags
 	floodFrame = 96
@@ -149,10 +152,7 @@ func (l *Lab) watchRoutes(ctx context.Context) (end func() int, err error) {
 }
 
 // DemonstrateFlood floods the first gateway, and tells what routing had of it.
-func (l *Lab) DemonstrateFlood(ctx context.Context, lasts time.Duration) error {
-	if l.opt.IGP != "" {
-		return errors.New("a flood is judged by BGP and BFD")
-	}
+func (l *Lab) DemonstrateFlood(ctx context.Context) error {
 	probes, err := l.startProbes()
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (l *Lab) DemonstrateFlood(ctx context.Context, lasts time.Duration) error {
 	if _, err = l.flooded(ctx, http.MethodPost, "/v1/stream/start", nil); err != nil {
 		return err
 	}
-	err = pause(ctx, lasts)
+	err = pause(ctx, time.Duration(l.opt.Flood)*time.Second)
 	rate, failed := l.offered(ctx)
 	seconds := time.Since(began).Seconds()
 	_, stopped := l.flooded(ctx, http.MethodPost, "/v1/stream/stop", nil)

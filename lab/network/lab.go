@@ -49,7 +49,8 @@ type Options struct {
 	IGP        string // isp: "ospf", "isis"; empty: BGP
 	Announce   string // isp: pool, host
 	Graceful   bool   // isp: no static defaults in gateways
-	Flood      bool   // isp: the first gateway has a port for it
+	Routes     int    // isp: of DemonstrateRoutes
+	Flood      int    // isp: seconds of DemonstrateFlood, for which the first gateway has a port
 	DPBinary   string
 	Out        io.Writer                        // what the user reads
 	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks
@@ -97,6 +98,14 @@ func (opt *Options) check() error {
 		return fmt.Errorf("no interior protocol %q; there are ospf and isis", opt.IGP)
 	case opt.Generation == "isp" && opt.Announce != "pool" && opt.Announce != "host":
 		return fmt.Errorf("%q cannot be announced; pool or host can", opt.Announce)
+	case opt.Routes < 0 || opt.Routes > MaxRoutes:
+		return fmt.Errorf("%d routes are not between 0 and %d", opt.Routes, MaxRoutes)
+	case opt.Flood < 0 || opt.Flood > MaxFlood:
+		return fmt.Errorf("a flood of %d seconds is not between 0 and %d", opt.Flood, MaxFlood)
+	case opt.IGP != "" && opt.Routes != 0:
+		return errors.New("routes are fed by BGP: --routes without --igp")
+	case opt.IGP != "" && opt.Flood != 0:
+		return errors.New("a flood is judged by BGP and BFD: --flood without --igp")
 	case os.Geteuid() != 0:
 		return errors.New("the lab makes network namespaces and needs root for it: sudo isthmus lab " + opt.Generation)
 	}

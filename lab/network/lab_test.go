@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/testkit"
 )
 
 var variants = []Options{
@@ -83,10 +84,30 @@ func TestOptions(t *testing.T) {
 		{Generation: "isp", UEs: 1, Homes: 1, Announce: "none"},
 		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", IGP: "rip"}, {Generation: "4g"},
 		{Generation: "4g", UEs: MaxUEs + 1}, {Generation: "4g", UEs: 1, N9: true},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", Routes: -1},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", Routes: MaxRoutes + 1},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", Flood: -1},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", IGP: "ospf", Routes: 1},
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", IGP: "isis", Flood: 1},
 	} {
 		if opt.check() == nil {
 			t.Errorf("%+v accepted", opt)
 		}
+	}
+}
+
+// What a user may type next finds the program and the lab, wherever they are.
+func TestHints(t *testing.T) {
+	for _, opt := range []Options{
+		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", Dir: "/tmp/lab"},
+		{Generation: "5g", UEs: 1, Dir: "/tmp/lab"},
+	} {
+		l := &Lab{opt: opt, top: newTopology(&opt), program: "/opt/isthmus"}
+		hints := l.Hints()
+		for _, want := range []string{"lab --dir /tmp/lab show\n", "--socket /tmp/lab/"} {
+			testkit.ErrorIf(t, !strings.Contains(hints, "  sudo /opt/isthmus "+want), "no %q: %s", want, hints)
+		}
+		testkit.ErrorIf(t, strings.Contains(hints, "isthmus lab exec"), "without the folder: %s", hints)
 	}
 }
 
