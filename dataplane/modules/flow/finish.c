@@ -125,10 +125,10 @@ enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
 // The answer stands as long as the route, unless sessions decide that have no pools. (A wireline subscriber's network
 // outside of the pools makes the routes anew: session_homes_renew().)
-static __rte_noinline uint8_t note_way(
+static __rte_always_inline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
-	const struct nat *n = version == 4 ? nat_of_hop(way->index) : NULL;
+	const struct nat *n = version == 4 && k->translating ? nat_of_hop(way->index) : NULL;
 	uint8_t vrf = way_vrf(way->table);
 	uint8_t note = n != NULL ? NOTE_TRANSLATED : NOTE_ROUTED;
 
@@ -140,6 +140,15 @@ static __rte_noinline uint8_t note_way(
 	if (k->instances->lookers == 0)
 		way->note = note;
 	return note;
+}
+
+// The way of a packet that is not known, or has another note than NOTE_ROUTED.
+static __rte_noinline uint8_t ask_way(
+	const struct walk *k, uint8_t table, uint8_t version, const uint8_t *destination, struct way **way)
+{
+	if (!ways_known_to(k->ways, k->ways_generation, table, version, destination, 1, way))
+		ways_look_up(*way, version, destination, UINT32_MAX);
+	return (*way)->note != NOTE_NONE ? (*way)->note : note_way(k, *way, version, destination);
 }
 
 // ---- the ways out. Each returns 0, and has changed nothing, when the full nodes have more to do ----------------------
@@ -212,14 +221,13 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	return 1;
 }
 
-// Where a way's note says more than that, or nothing yet.
+// Where no way is known with that note.
 static __rte_noinline int send_closely(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room,
-	uint8_t *ip, uint8_t version, struct way *way)
+	uint8_t *ip, uint8_t version, uint8_t table)
 {
-	uint8_t note = way->note;
+	struct way *way;
+	uint8_t note = ask_way(k, table, version, ip + (version == 4 ? 16 : 24), &way);
 
-	if (note == NOTE_NONE)
-		note = note_way(k, way, version, ip + (version == 4 ? 16 : 24));
 	if (note == NOTE_ROUTED || (note == NOTE_TRANSLATED && k->translating && l->nat == NULL))
 		return send_by(k, l, m, room, ip, version, way, 0);
 	if (note == NOTE_TRANSLATED && k->translating && l->mapping != NAT_NONE)
@@ -236,9 +244,10 @@ static __rte_always_inline int send_routed(
 		     room < NEXT_HOP_HEADER))
 		return 0;
 	uint8_t table = instance_table(k->instances, l->state->path);
-	struct way *way = ways_find(k->ways, k->ways_generation, table, version, destination, UINT32_MAX);
-	if (unlikely(way->note != NOTE_ROUTED))
-		return send_closely(k, l, m, room, ip, version, way);
+	struct way *way;
+	if (unlikely(!ways_known_to(k->ways, k->ways_generation, table, version, destination, 0, &way) ||
+		     way->note != NOTE_ROUTED))
+		return send_closely(k, l, m, room, ip, version, table);
 	return send_by(k, l, m, room, ip, version, way, 0);
 }
 

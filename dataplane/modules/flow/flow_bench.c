@@ -12,11 +12,13 @@
 
 #define SESSIONS 64
 #define PAYLOAD 64
+#define ROUTES 4096u // of role.many: /24 of 16.0.0.0/12, /48 of 2400::/36
 
 struct role {
 	const char *name, *port;
 	uint8_t up, sgw, six, outer6; // six: the user's packets
 	uint8_t routed; // of no session
+	uint8_t many; // routed, each to another destination, by ROUTES routes: no way is known
 	uint8_t flows; // PDRs have filters
 	uint8_t more; // meters and URRs: three, two
 	uint8_t nat; // NAT44
@@ -33,6 +35,8 @@ static const struct role roles[] = {
 	{"sgwu-up-over6", "ran", .up = 1, .sgw = 1, .outer6 = 1},
 	{"router", "ran", .routed = 1},
 	{"router6", "ran", .six = 1, .routed = 1},
+	{"router-many", "ran", .routed = 1, .many = 1},
+	{"router6-many", "ran", .six = 1, .routed = 1, .many = 1},
 	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
 	{"nat-up", "ran", .up = 1, .nat = 1},
 	{"nat-down", "internet", .nat = 1},
@@ -133,18 +137,56 @@ static void put_nat(void)
 
 static struct frame f[SESSIONS];
 
+// An odd factor takes all hosts of all routes in turn, so that no two of a vector are neighbours.
+static void redirect(const struct role *r, uint8_t *ip)
+{
+	static uint32_t turn;
+	uint32_t to = turn++ * 2654435761u % (ROUTES * 256);
+
+	if (r->six) {
+		store32(ip + 24, 0x24000000);
+		store32(ip + 28, to / 256 << 16 | to % 256);
+		return;
+	}
+	store32(ip + 16, 0x10000000 | to);
+	ip4_checksum_set(ip);
+}
+
+static void put_routes(const struct role *r)
+{
+	struct api_route route = {0};
+	char prefix[API_NAME];
+
+	kit_begin();
+	for (uint32_t n = 0; n < ROUTES; n++) {
+		if (r->six)
+			snprintf(prefix, sizeof(prefix), "2400:0:%x::/48", n);
+		else
+			snprintf(prefix, sizeof(prefix), "16.%u.%u.0/24", n / 256, n % 256);
+		route.prefix = kit_address(prefix);
+		route.via = kit_address(r->six ? "2001:db8:6::2" : "192.0.2.2");
+		kit_put(API_ROUTE, prefix, &route, sizeof(route));
+	}
+	commit();
+}
+
 static void send_vector(const void *role)
 {
 	const struct role *r = role;
 
-	for (uint32_t n = 0; n < SESSIONS; n++)
+	for (uint32_t n = 0; n < SESSIONS; n++) {
+		if (r->many)
+			redirect(r, f[n].at + ETH_HEADER);
 		kit_send(r->port, f[n].at, f[n].length);
+	}
 }
 
 static void measure(const struct role *r, uint32_t rounds)
 {
 	if (r->nat)
 		put_nat();
+	if (r->many)
+		put_routes(r);
 	kit_begin();
 	for (uint32_t n = 0; n < SESSIONS; n++) {
 		put_session(r, n);

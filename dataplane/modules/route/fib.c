@@ -11,6 +11,7 @@
 // rte_fib's tables need 192 bytes a route beside 32 MB for each table of IPv4, and rte_lpm finds a rule by walking
 // along all of its length: fib_bench.c compares.
 #include "route/tables.h"
+#include "route/ways.h"
 #include "wire/bytes.h"
 #include "wire/ip.h"
 #include <errno.h>
@@ -86,7 +87,7 @@ static inline uint32_t get(const uint32_t *slot)
 	return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 }
 
-uint32_t fib_lookup(uint8_t table, const uint8_t *destination)
+static __rte_always_inline uint32_t lookup(uint8_t table, const uint8_t *destination)
 {
 	const uint32_t *root = __atomic_load_n(&own.root[table], __ATOMIC_ACQUIRE);
 
@@ -101,6 +102,25 @@ uint32_t fib_lookup(uint8_t table, const uint8_t *destination)
 	const struct rib_entry *r = &rib[number_of(slot)];
 	return __atomic_load_n(
 		ip_prefix_equal(r->address, destination, r->length) ? &r->hop : &r->under, __ATOMIC_RELAXED);
+}
+
+uint32_t fib_lookup(uint8_t table, const uint8_t *destination)
+{
+	return lookup(table, destination);
+}
+
+void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)
+{
+	// What depends on more than the destination is not kept.
+	if (unlikely(address_is_link_local(version, destination))) {
+		way->index = (uint16_t)ip_route_of(way_vrf(way->table), version, destination, interface);
+		way->table = 0;
+		return;
+	}
+	uint32_t index = lookup(way->table - 1, destination);
+	way->index = (uint16_t)index;
+	if (unlikely(next_hop_get(index)->kind == NEXT_HOP_GLEAN)) // a neighbour may be known
+		way->index = (uint16_t)ip_route_lookup(way_vrf(way->table), version, destination);
 }
 
 // ---- groups ---------------------------------------------------------------------------------------------------------

@@ -424,11 +424,3 @@ void next_hops_refresh(const struct interfaces *s)
 // ---- what workers know of destinations -------------------------------------------------------------------------------
 
 struct ways ways_known[API_MAX_WORKERS];
-
-void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)
-{
-	way->index = (uint16_t)ip_route_of(way_vrf(way->table), version, destination, interface);
-	// What depends on more than the destination is not kept.
-	if (address_is_link_local(version, destination))
-		way->table = 0;
-}

@@ -28,7 +28,7 @@ static inline struct ways *ways_of(const struct worker *w)
 	return &ways_known[w->id % API_MAX_WORKERS];
 }
 
-// What ways are known by of a VRF: of IPv4, and the next number of IPv6.
+// What ways are known by of a VRF: of IPv4, and the next number of IPv6; one more than table_of().
 static inline uint8_t way_table(uint8_t vrf)
 {
 	return (uint8_t)(2 * vrf + 1);
@@ -39,15 +39,15 @@ static inline uint8_t way_vrf(uint8_t table)
 	return (uint8_t)((table - 1) / 2);
 }
 
-// The rest of ways_find(): asks the tables.
+// Asks the tables. `interface`: that the packet came in on.
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
 
-// The way to a destination (4 or 16 bytes) of a packet that came in on `interface`; valid until the next call.
-// `table`: way_table() of the VRF.
+// Where the way to a destination (4 or 16 bytes) is, if it is known: 1 when it is, and holds; else that place has its
+// key from now on, where `take` says so. `table`: way_table() of the VRF.
 // `generation`: of ip_ways_generation, read in this walk before any table: what is found in older tables is not kept
 // beyond it.
-static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
-	const uint8_t *destination, uint32_t interface)
+static __rte_always_inline int ways_known_to(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
+	const uint8_t *destination, int take, struct way **place)
 {
 	uint64_t high = 0, low = 0;
 
@@ -59,10 +59,22 @@ static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t gen
 		table++;
 	}
 	struct way *way = &ways->way[(high ^ low ^ table) * 0x9e3779b97f4a7c15ull >> (64 - WAY_BITS)];
-	if (unlikely(way->low != low || way->high != high || way->table != table || way->generation != generation)) {
+	*place = way;
+	if (likely(way->low == low && way->high == high && way->table == table && way->generation == generation))
+		return 1;
+	if (take)
 		*way = (struct way){.high = high, .low = low, .table = table, .generation = generation};
+	return 0;
+}
+
+// The way to a destination of a packet that came in on `interface`; valid until the next call.
+static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
+	const uint8_t *destination, uint32_t interface)
+{
+	struct way *way;
+
+	if (unlikely(!ways_known_to(ways, generation, table, version, destination, 1, &way)))
 		ways_look_up(way, version, destination, interface);
-	}
 	return way;
 }
 
