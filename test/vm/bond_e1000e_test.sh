@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bond_test.sh with cards whose link interrupt does not come, and that pass no frames to others' MAC addresses.
+# bond_test.sh with cards whose link interrupt does not come.
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-(($#)) || set -- static lacp
+(($#)) || set -- active-standby static
 CARD=e1000e exec ./bond_test.sh "$@"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # net_bond over cards, against the bonding driver of Linux, which this machine's kernel may lack: all traffic,
 # frames of 9000 bytes, and a cable that is cut, in each mode.
-# usage: bond_test.sh [MODE...]
+# usage: [CARD=e1000e] bond_test.sh [MODE...]: of the gateway's members; virtio-net-pci
 #
 #   home0 ── access [ gateway ] gw0, gw1 ══ sw0, sw1 [ bond0 ── bridge ] ── upf0   both in one machine
 # shellcheck source=test/lib/net.sh
@@ -14,8 +14,11 @@ own_namespaces "$@"
 vm_card virtio-net-pci home0
 vm_card virtio-net-pci upf0
 speed=speed=10000,duplex=full # IEEE 802.1AX joins no links without
+CARD=${CARD:-virtio-net-pci}
 for i in 0 1; do
-	vm_cabled_card virtio-net-pci "gw$i" "$speed" "$(vm_cable "$i")"
+	own=$speed
+	[[ $CARD == virtio-net-pci ]] || own=
+	vm_cabled_card "$CARD" "gw$i" "$own" "$(vm_cable "$i")"
 	vm_cabled_card virtio-net-pci "sw$i" "$speed" "$(vm_cable "$i")"
 done
 vm_start
@@ -45,6 +48,8 @@ pings() { ping -q -c 1 -W 1 10.30.0.1; }
 large_pings() { ping -q -c 1 -W 1 -M "do" -s 8972 10.30.0.1; }
 # What the kernel's bond says of its links. usage: bond_says TEXT
 bond_says() { in_vm grep -q "$1" /proc/net/bonding/bond0; }
+# Both links collect and distribute (IEEE 802.1AX, 6.4.2.3) at the gateway's end.
+distributed() { (($(in_vm grep -c "port state: 61" /proc/net/bonding/bond0) == 2)); }
 
 declare -A KERNEL=([active-standby]="active-backup" [static]="balance-xor xmit_hash_policy layer3+4"
 	[lacp]="802.3ad lacp_rate fast xmit_hash_policy layer3+4")
@@ -64,6 +69,7 @@ for mode; do
 	if [[ $mode == lacp ]]; then
 		wait_for 5 bond_says "Number of ports: 2" ||
 			fail "the kernel does not join the links: $(in_vm cat /proc/net/bonding/bond0)"
+		wait_for 30 distributed || fail "the gateway does not: $(in_vm cat /proc/net/bonding/bond0)"
 	fi
 	all_traffic home0 upf0
 	wait_for 2 large_pings || fail "no frames of 9000 bytes"
