@@ -94,11 +94,32 @@ func (k *checker) addressPools() {
 					o.Line("prefix"))
 			}
 		}
+		k.besideUEs(p)
 		for own, line := range k.addresses {
 			ours := in == nil && own.vrf == "" || in != nil && own.vrf == k.vrfOf(in)
 			if ours && p.Prefix.Contains(own.addr) && own.addr != p.Gateway.Addr && !p.excludes(own.addr) {
 				k.fail(p.At, "prefix", "%s, an interface's, line %d, is neither gateway nor excluded",
 					own.addr, line)
+			}
+		}
+	}
+}
+
+// besideUEs refuses a pool that shares addresses with UEs of the same VRF: both would be given to two.
+func (k *checker) besideUEs(p *AddressPool) {
+	vrf := Name("")
+	if in := k.instances[p.Instance]; in != nil {
+		vrf = k.vrfOf(in)
+	}
+	for i := range k.Instances {
+		in := &k.Instances[i]
+		if k.vrfOf(in) != vrf {
+			continue
+		}
+		for _, ues := range in.Pools {
+			if p.Prefix.Overlaps(ues.Prefix) {
+				k.fail(p.At, "prefix", "%s overlaps %s, UE addresses of network instance %q, line %d",
+					p.Prefix, ues, in.Name, in.Line("pools"))
 			}
 		}
 	}

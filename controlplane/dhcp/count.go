@@ -27,6 +27,7 @@ const (
 	taken
 	unknownUpstream
 	noSocket
+	leaseShort
 	noAddress
 	refusedByDataPlane
 	offers
@@ -56,6 +57,7 @@ var words = [whys][2]string{
 	taken:              {"line_taken", "messages of another MAC on a 1:1 line"},
 	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
 	noSocket:           {"upstream_closed", "messages to servers that came after the start"},
+	leaseShort:         {"lease_short", "upstream answers with a lease of less than 30 s, dropped"},
 	noAddress:          {"no_address", "requests for which there was no address"},
 	refusedByDataPlane: {"failed", "sessions that could not be changed"},
 	offers:             {"offers", "DHCPOFFERs sent"},

@@ -163,6 +163,9 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 	case !yours.IsValid() || kind != dhcpv4.MessageTypeOffer && kind != dhcpv4.MessageTypeAck:
 		s.count(malformed)
 		return
+	case m.IPAddressLeaseTime(s.c.Lease) < shortest:
+		s.count(leaseShort)
+		return
 	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
 		if again {
 			s.count(noAddress)
@@ -210,11 +213,15 @@ func given(m *dhcpv4.DHCPv4) *access.Addresses {
 	return a
 }
 
+// shortest is the shortest lease of an upstream server that is passed on: with a shorter one the subscriber would do
+// nothing but renew.
+const shortest = 30 * time.Second
+
 // lend notes an upstream server's lease, and shortens it for the subscriber (proxy).
 func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	now := s.host.Now()
 	lease := m.IPAddressLeaseTime(s.c.Lease)
-	if lease <= 0 || lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
+	if lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
 		lease = 1 << 31 * time.Second
 	}
 	u.four.server, u.four.id = u.answering, address4(m.Options[54])

@@ -51,9 +51,13 @@ func (s *upstream) take(server netip.AddrPort) *dhcpv4.DHCPv4 {
 }
 
 func (s *upstream) answer(from netip.AddrPort, to *dhcpv4.DHCPv4, kind dhcpv4.MessageType, ip string) {
+	s.lends(from, to, kind, ip, 86400)
+}
+
+func (s *upstream) lends(from netip.AddrPort, to *dhcpv4.DHCPv4, kind dhcpv4.MessageType, ip string, seconds uint32) {
 	m := must(dhcpv4.NewReplyFromRequest(to, dhcpv4.WithMessageType(kind), dhcpv4.WithYourIP(net.ParseIP(ip)),
 		dhcpv4.WithNetmask(net.CIDRMask(24, 32)), dhcpv4.WithRouter(net.IP{172, 16, 0, 1}),
-		dhcpv4.WithDNS(net.IP{1, 1, 1, 1}), dhcpv4.WithLeaseTime(86400),
+		dhcpv4.WithDNS(net.IP{1, 1, 1, 1}), dhcpv4.WithLeaseTime(seconds),
 		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(from.Addr().AsSlice()))))
 	m.Options[82] = to.Options[82]
 	s.w.s.FromUpstream(from, m.ToBytes())
@@ -131,6 +135,32 @@ func TestProxy(t *testing.T) {
 	s.take(upstreamA)
 	testkit.Equal(t, len(w.live), 0, "sessions")
 	testkit.Equal(t, len(w.s.relays), 0, "open relays")
+}
+
+// Leases of no time, or hardly any, are no leases: nobody is let in by them, and who is on line stays so by the former.
+func TestShortLease(t *testing.T) {
+	for _, proxy := range []bool{false, true} {
+		w, s, h := newRelay(t, proxy)
+		for n, seconds := range []uint32{0, 1, 29} {
+			h.put(h.four(dhcpv4.MessageTypeDiscover))
+			s.lends(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeOffer, "172.16.0.7", seconds)
+			testkit.Equal(t, len(h.got())+len(w.live), 0, "answers and sessions of %d s", seconds)
+			testkit.Equal(t, w.counted("lease_short"), uint64(n+1), "counted")
+		}
+		h.put(h.four(dhcpv4.MessageTypeDiscover))
+		s.lends(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeOffer, "172.16.0.7", 30)
+		offer := h.one(dhcpv4.MessageTypeOffer)
+		h.put(h.four(dhcpv4.MessageTypeRequest, server(offer), wanted(address4(offer.YourIPAddr))))
+		s.lends(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeAck, "172.16.0.7", 30)
+		h.one(dhcpv4.MessageTypeAck)
+		w.wait(20 * time.Second)
+		h.put(h.four(dhcpv4.MessageTypeRequest, ciaddr(netip.MustParseAddr("172.16.0.7"))))
+		s.lends(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeAck, "172.16.0.7", 0)
+		testkit.Equal(t, len(h.got()), 0, "answers to a renewal")
+		testkit.Equal(t, len(w.live), 1, "sessions")
+		w.wait(15 * time.Second)
+		testkit.Equal(t, len(w.live), 0, "sessions after the lease")
+	}
 }
 
 // A server that answers nothing, late or wrong holds nothing for ever.

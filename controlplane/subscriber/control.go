@@ -83,12 +83,20 @@ func (l *Loop) lastWord(latest time.Time) {
 	l.bill(&aaa.Record{Kind: aaa.Off, At: now})
 }
 
-// Configure takes another configuration over. Who is on line keeps what it has where the profile is gone.
+// Configure takes another configuration over. Who is on line keeps its addresses, and all that it has where the profile
+// is gone; it ends where its port or protocol is served no more. Sessions that are the same are not committed again.
 func (l *Loop) Configure(set *Settings) {
 	l.retire(set)
+	former := l.set
 	l.set = set
+	again := func(p *access.Plan) bool { return !sameService(p, former, set) }
 	for s := range l.by.all {
-		s.replan(func(said *access.Plan) (access.Plan, error) {
+		if p := set.Port(&s.at.line); p == nil || s.at.kind == access.PPPoE && !p.PPPoE ||
+			s.at.kind != access.PPPoE && !p.IPoE {
+			s.end(access.AdminReset)
+			continue
+		}
+		s.replan(again, func(said *access.Plan) (access.Plan, error) {
 			plan, err := l.set.plan(&s.at.line, said)
 			if err == nil && plan.Instance != s.plan.Instance {
 				err = errInstance
@@ -102,6 +110,15 @@ func (l *Loop) Configure(set *Settings) {
 		})
 	}
 	l.admission.advance()
+}
+
+// sameService tells whether two configurations make the same session of a plan.
+func sameService(p *access.Plan, former, set *Settings) bool {
+	was, is := former.profiles[p.Profile], set.profiles[p.Profile]
+	return was != nil && is != nil && was.UplinkPolicer == is.UplinkPolicer &&
+		was.DownlinkPolicer == is.DownlinkPolicer && was.Mirror == is.Mirror && was.Counter == is.Counter &&
+		reflect.DeepEqual(former.lists[p.ACLUp], set.lists[p.ACLUp]) &&
+		reflect.DeepEqual(former.lists[p.ACLDown], set.lists[p.ACLDown])
 }
 
 var (
@@ -137,7 +154,8 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 			return
 		}
 		s, result := list[0], aaa.NotPossible
-		s.replan(func(said *access.Plan) (access.Plan, error) {
+		always := func(*access.Plan) bool { return true }
+		s.replan(always, func(said *access.Plan) (access.Plan, error) {
 			if err := c.Apply(said); err != nil {
 				result = aaa.ResultOf(err)
 				return access.Plan{}, err
@@ -179,8 +197,9 @@ func (s *Subscriber) keepsPools(said, plan *access.Plan) bool {
 
 // replan has a session be of another plan: the data plane changes it in one step, and packets pass by one or the other.
 // plan is called when it is the change's turn: it changes said, a copy of what authentication said last, and lays it
-// over the profile.
-func (s *Subscriber) replan(plan func(said *access.Plan) (access.Plan, error), done func(error)) {
+// over the profile. again tells whether an equal plan of a profile makes another session.
+func (s *Subscriber) replan(again func(*access.Plan) bool, plan func(said *access.Plan) (access.Plan, error),
+	done func(error)) {
 	s.do(func() {
 		if s.ending {
 			done(errEnded)
@@ -192,18 +211,19 @@ func (s *Subscriber) replan(plan func(said *access.Plan) (access.Plan, error), d
 			done(err)
 			return
 		}
-		s.change(said, is, done)
+		s.change(again, said, is, done)
 	})
 }
 
 // change is replan when all is known.
-func (s *Subscriber) change(said, plan access.Plan, done func(error)) {
+func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Plan, done func(error)) {
 	formerAuth, former, quota, grant, base := s.auth, s.plan, s.quota, s.grant, s.base
 	spent := former.Quota > 0 && s.quota == 0 && plan.Quota == former.Quota
 	if spent && former.Redirect != "" && said.Redirect == formerAuth.Redirect {
 		plan.Redirect = former.Redirect
 	}
-	if reflect.DeepEqual(*former, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil) {
+	if reflect.DeepEqual(*former, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil ||
+		!again(&plan)) {
 		s.auth = s.loop.plans.shared(said)
 		done(nil)
 		return

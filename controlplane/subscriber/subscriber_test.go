@@ -227,7 +227,7 @@ func TestPlanChanges(t *testing.T) {
 	plan, err := b.set.plan(&s.at.line, &said)
 	testkit.Must(t, err)
 	b.layer.usage = []api.Usage{usage(1, 0, 5, 5, api.UsageImmer)}
-	s.change(said, plan, func(error) {})
+	s.change(everyone, said, plan, func(error) {})
 	b.turn()
 	o := b.object(h)
 	testkit.ErrorIf(t, h.plans != 1 || o.QER[0].Downlink == nil || o.QER[0].Downlink.CIR != 625000 ||
@@ -238,7 +238,7 @@ func TestPlanChanges(t *testing.T) {
 	said.Down.CIR = 6000
 	plan.Down.CIR = 6000
 	var failed error
-	s.change(said, plan, func(err error) { failed = err })
+	s.change(everyone, said, plan, func(err error) { failed = err })
 	b.turn()
 	testkit.ErrorIf(t, failed == nil || h.session.Plan().Down.CIR != 5000, "%+v", h.session.Plan())
 }
@@ -303,6 +303,38 @@ func TestFindsAndDrains(t *testing.T) {
 	b.pass(time.Minute)
 	testkit.ErrorIf(t, !late.verdict.Silent || !asked.verdict.Silent || b.judge.last().Kind != aaa.Off ||
 		len(b.layer.sessions) != 0, "%+v", b.judge.last())
+}
+
+func everyone(*access.Plan) bool { return true }
+
+// A reload commits the sessions whose service is another, and ends those whose port or protocol is served no more.
+func TestReload(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.judge.verdict.Plan.Profile = "timed"
+	timed := b.up(request("bob", 2))
+	dhcp := request("carl", 3)
+	dhcp.Kind = access.IPoE4
+	b.up(dhcp)
+	puts := b.layer.puts
+	b.Configure(SettingsOf(parse(t, file)))
+	b.pass(time.Second)
+	testkit.Equal(t, b.layer.puts, puts, "transactions of an equal file")
+	other := strings.Replace(file, "uplink_policer: slow, ", "", 1)
+	b.Configure(SettingsOf(parse(t, other)))
+	b.pass(time.Second)
+	testkit.Equal(t, b.layer.puts, puts+1, "transactions of another policer")
+	testkit.Equal(t, b.object(h).QER[0].UplinkPolicer, "", "anna's policer")
+
+	b.Configure(SettingsOf(parse(t, strings.Replace(other, "ipoe: true, ", "", 1))))
+	b.pass(time.Second)
+	testkit.Equal(t, b.judge.last().Kind, aaa.Stop, "carl's last record")
+	testkit.Equal(t, b.judge.last().Cause, access.AdminReset, "why")
+	testkit.Equal(t, len(b.Rows("")), 2, "who is left")
+	b.Configure(SettingsOf(parse(t, strings.Replace(other, "s_tags: 1-4000", "s_tags: 4000", 1))))
+	b.pass(time.Second)
+	testkit.Equal(t, len(b.Rows("")), 0, "who is left")
+	testkit.Equal(t, timed.cause, access.AdminReset, "bob's front end hears")
 }
 
 // A data plane that takes nothing out holds a planned end up for ten seconds; then accounting hears of each end, once,
