@@ -2,7 +2,8 @@
 // What flow-access and flow-input cost a wireline subscriber's packet, all in cache: 64 homes, half of them PPPoE, with
 // a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down|up-new|down-new [ROUNDS]], as flow-bench;
 // "new": every packet is a flow's first, and the figure is of the session node, which makes the entry. With "ip-" in
-// front the core side is IP in place of GTP-U, with a URR of all packets and one of IPv6; ip6-: IPv6 packets.
+// front the core side is IP in place of GTP-U; ip6-: IPv6 packets; signed-: of one who signed in, with a URR of
+// all packets and one of IPv6, and LCP where it is PPPoE.
 #include "testkit/bench.h"
 #include "testkit/gateway.h"
 #include "testkit/mobile.h"
@@ -72,7 +73,7 @@ static void put_homes(void)
 	commit();
 }
 
-static void put_ip_home(uint32_t home)
+static void put_ip_home(uint32_t home, int signed_in)
 {
 	struct kit_session was = gateway_home(home);
 	static struct kit_mobile k;
@@ -80,6 +81,10 @@ static void put_ip_home(uint32_t home)
 	kit_mobile(&k, home, NULL, NULL);
 	k.s = was.s;
 	k.s.pdrs = k.s.fars = k.s.qers = 0;
+	if (signed_in && k.s.encap == API_ENCAP_QINQ_PPPOE) {
+		k.s.lcp_opened = 1;
+		k.s.lcp_magic = home;
+	}
 	kit_pdr_ue(&k, API_FROM_ACCESS, NULL, 1)->match |= API_PDR_ENDPOINT;
 	kit_pdr_ue(&k, API_FROM_CORE, "internet", 2);
 	kit_far_ip(&k, 1, API_FROM_CORE, "internet");
@@ -89,15 +94,17 @@ static void put_ip_home(uint32_t home)
 	snprintf(q->downlink_policer, API_NAME, "rate");
 	for (int i = 0; i < 2; i++) {
 		kit_pdr_qer(&k.pdr[i], 1);
-		kit_pdr_urr(&k.pdr[i], 1);
-		kit_pdr_urr(&k.pdr[i], 2);
+		for (uint32_t urr = 1; signed_in && urr <= 2; urr++)
+			kit_pdr_urr(&k.pdr[i], urr);
 	}
-	kit_urr(&k, 1);
-	kit_urr(&k, 2)->flags = API_URR_IP6;
+	if (signed_in) {
+		kit_urr(&k, 1);
+		kit_urr(&k, 2)->flags = API_URR_IP6;
+	}
 	kit_put_mobile(gateway_home_name(home), &k);
 }
 
-static void put_ip_homes(void)
+static void put_ip_homes(int signed_in)
 {
 	struct api_route r = {.prefix = kit_address("0.0.0.0/0"), .via = kit_address("192.0.2.2")};
 
@@ -107,7 +114,7 @@ static void put_ip_homes(void)
 	kit_put(API_ROUTE, "::/0", &r, sizeof(r));
 	kit_instance("internet", "n6", NULL, API_LOOKUP_DESTINATION, "100.64.0.0/16");
 	for (uint32_t home = 1; home <= HOMES; home++)
-		put_ip_home(home);
+		put_ip_home(home, signed_in);
 	commit();
 }
 
@@ -134,19 +141,23 @@ static void fill(int up, uint32_t home, int family, int ip_core)
 struct role {
 	const char *name, *node, *full;
 	int up, is_new;
-	int ip_core, six;
+	int ip_core, six, signed_in;
 };
 static const struct role roles[] = {
-	{"up", "flow-access", "access-input", 1, 0, 0, 0},
-	{"down", "flow-input", "core-input", 0, 0, 0, 0},
-	{"up-new", "session-uplink", NULL, 1, 1, 0, 0},
-	{"down-new", "session-downlink", NULL, 0, 1, 0, 0},
-	{"ip-up", "flow-access", "access-input", 1, 0, 1, 0},
-	{"ip-down", "flow-input", "core-input", 0, 0, 1, 0},
-	{"ip6-up", "flow-access", "access-input", 1, 0, 1, 1},
-	{"ip6-down", "flow-input", "core-input", 0, 0, 1, 1},
-	{"ip-up-new", "session-uplink", NULL, 1, 1, 1, 0},
-	{"ip-down-new", "session-ue", NULL, 0, 1, 1, 0},
+	{"up", "flow-access", "access-input", 1, 0, 0, 0, 0},
+	{"down", "flow-input", "core-input", 0, 0, 0, 0, 0},
+	{"up-new", "session-uplink", NULL, 1, 1, 0, 0, 0},
+	{"down-new", "session-downlink", NULL, 0, 1, 0, 0, 0},
+	{"ip-up", "flow-access", "access-input", 1, 0, 1, 0, 0},
+	{"ip-down", "flow-input", "core-input", 0, 0, 1, 0, 0},
+	{"ip6-up", "flow-access", "access-input", 1, 0, 1, 1, 0},
+	{"ip6-down", "flow-input", "core-input", 0, 0, 1, 1, 0},
+	{"ip-up-new", "session-uplink", NULL, 1, 1, 1, 0, 0},
+	{"ip-down-new", "session-ue", NULL, 0, 1, 1, 0, 0},
+	{"signed-up", "flow-access", "access-input", 1, 0, 1, 0, 1},
+	{"signed-down", "flow-input", "core-input", 0, 0, 1, 0, 1},
+	{"signed6-up", "flow-access", "access-input", 1, 0, 1, 1, 1},
+	{"signed6-down", "flow-input", "core-input", 0, 0, 1, 1, 1},
 };
 
 static void send_vector(const void *role)
@@ -174,7 +185,7 @@ int main(int argc, char **argv)
 		if (argc >= 2 && strcmp(argv[1], roles[i].name) != 0)
 			continue;
 		if (roles[i].ip_core)
-			put_ip_homes();
+			put_ip_homes(roles[i].signed_in);
 		for (uint32_t home = 1; home <= HOMES; home++)
 			fill(roles[i].up, home, roles[i].six ? 6 : 4, roles[i].ip_core);
 		kit_bench(roles[i].name, roles[i].node, roles[i].full, rounds, HOMES, send_vector, &roles[i]);
