@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The differential tests of the fast path for longer than a test may take: bench/models.sh [SECONDS [SEED]] (default an
-# hour; the clock's seed). They run in turn, each time from another seed, until the time is over. It says rounds, packets
-# and findings of each; what a finding printed stays, with what repeats it. BUILD names another build, ROUNDS another
-# length of a run. Exit 1 with a finding.
+# hour; the clock's seed). They run in turn, each time from another seed, until the time is over. It says rounds,
+# packets and findings of each; what a finding printed stays, with what repeats it. BUILD names another build, ROUNDS
+# another length of a run. Exit 1 with a finding.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${BUILD:-$PWD/build}/dataplane seconds=${1:-3600} seed=${2:-$(date +%s)}
@@ -28,7 +28,8 @@ run() { # TEST
 	fi
 	findings[$1]=$((${findings[$1]:-0} + 1))
 	found=1
-	echo "finding: FLOW_MODEL_ROUNDS=$FLOW_MODEL_ROUNDS FLOW_MODEL_SEED=$FLOW_MODEL_SEED $build/$1 (exit $status): $log"
+	echo "finding (exit $status), $log:" \
+		"FLOW_MODEL_ROUNDS=$FLOW_MODEL_ROUNDS FLOW_MODEL_SEED=$FLOW_MODEL_SEED $build/$1"
 }
 
 while ((SECONDS - began < seconds)); do
