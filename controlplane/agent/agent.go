@@ -88,22 +88,22 @@ type Status struct {
 
 // Agent is one control plane.
 type Agent struct {
-	opt                Options
-	log                *slog.Logger
-	requests           chan request
-	measures           *measure.Set
-	client             atomic.Pointer[dp.Client] // nil while the data plane is away
-	status             atomic.Pointer[Status]
-	current            atomic.Pointer[Plan] // the running one, as the owner published it
-	files              stateFiles           // without names: nothing is kept
-	cache              snapshots
-	events             *events.Log
-	guard              *auth.Guard // of the API by TCP
-	shows, remoteShows room        // of what reads tables for clients of the Unix socket, of TCP
-	traces             *httpd.Places
-	control            view.Control // what we know and the data plane does not
-	mobile             *mobile      // the same, for us; set before Run serves anything
-	page               *page.Page   // nil: there is none; set with the listeners
+	opt      Options
+	log      *slog.Logger
+	requests chan request
+	measures *measure.Set
+	client   atomic.Pointer[dp.Client] // nil while the data plane is away
+	status   atomic.Pointer[Status]
+	current  atomic.Pointer[Plan] // the running one, as the owner published it
+	files    stateFiles           // without names: nothing is kept
+	cache    snapshots
+	events   *events.Log
+	guard    *auth.Guard // of the API by TCP
+	// of what reads tables for clients of the Unix socket, of TCP; of traces
+	shows, remoteShows, traces *httpd.Places
+	control                    view.Control // what we know and the data plane does not
+	mobile                     *mobile      // the same, for us; set before Run serves anything
+	page                       *page.Page   // nil: there is none; set with the listeners
 	// listeners are those of Serve; set before it serves anything
 	listeners   []*httpd.Listener
 	watchPeriod time.Duration
@@ -159,7 +159,8 @@ func newAgent(opt Options, plan *Plan) *Agent {
 		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
 		measures: measure.New(),
 		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod,
-		shows: make(room, maxShows), remoteShows: make(room, maxShows), traces: httpd.NewPlaces(maxTraces),
+		shows: httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
+		traces:      httpd.NewPlaces(maxTraces),
 		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)

@@ -74,13 +74,11 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	places := a.placesOf(w, r)
-	if !places.enter(r.Context()) {
-		w.Header().Set("Retry-After", "1")
-		answer(w, nil, busyError{errors.New("too many tables are being read")})
+	leave := a.placeToRead(w, r)
+	if leave == nil {
 		return
 	}
-	defer places.leave()
+	defer leave()
 	v, next, err := table.Select(r.Context(), c, a.control, query)
 	if next != (view.Cursor{}) {
 		w.Header().Set(NextAfter, next.String())
@@ -88,46 +86,38 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 	answer(w, v, err)
 }
 
-// placesOf are those of the client's kind; one of TCP has so long to read the answer.
-func (a *Agent) placesOf(w http.ResponseWriter, r *http.Request) room {
-	if who := auth.From(r.Context()).Who; who == nil || who.Via != "tcp" {
-		return a.shows
+// Tables that are read and written out at a time, for clients of the Unix socket and for those of TCP: a million sessions
+// are some hundred megabytes. One client gets half of them, and waits for more. Those of TCP have so long to fetch one.
+const (
+	maxShows       = 8
+	maxRemoteShows = 4
+	remoteShow     = 30 * time.Second
+)
+
+// patience is how long who finds no place waits for it.
+const patience = 5 * time.Second
+
+// placeToRead is the client's among those who read tables. nil: there is none, and the client was told.
+func (a *Agent) placeToRead(w http.ResponseWriter, r *http.Request) (leave func()) {
+	places, client := a.shows, auth.From(r.Context())
+	if client.Who != nil && client.Who.Via == "tcp" {
+		places = a.remoteShows
 	}
-	// A recorder of tests has no deadlines.
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(remoteShow))
-	return a.remoteShows
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	if leave = places.Wait(ctx, client.Holder()); leave == nil {
+		w.Header().Set("Retry-After", "1")
+		answer(w, nil, busyError{errors.New("too many tables are being read")})
+		return nil
+	}
+	if places == a.remoteShows { // a recorder of tests has no deadlines
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(remoteShow))
+	}
+	return leave
 }
 
 // busyError says that one may ask again later.
 type busyError struct{ error }
-
-// room bounds how many do something at a time.
-type room chan struct{}
-
-// maxShows is how many tables are read and written out at a time, for clients of the Unix socket and as many for those
-// of TCP: a million sessions are some hundred megabytes. remoteShow is how long those of TCP may take to fetch one, for
-// who is slow keeps others from its place.
-const (
-	maxShows   = 4
-	remoteShow = 30 * time.Second
-)
-
-// patience is how long who finds no room waits for it.
-const patience = 5 * time.Second
-
-func (m room) enter(ctx context.Context) bool {
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case m <- struct{}{}:
-		return true
-	case <-ctx.Done():
-	case <-late.C:
-	}
-	return false
-}
-
-func (m room) leave() { <-m }
 
 func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 	plan, err := a.running(r.Context())

@@ -46,12 +46,11 @@ func (a *Agent) handleEvents(w http.ResponseWriter, r *http.Request) {
 	if limit == 0 || limit > maxEvents {
 		limit = maxEvents
 	}
-	places := a.placesOf(w, r)
-	if !places.enter(r.Context()) {
-		answer(w, nil, busyError{errors.New("too many tables are being read")})
+	leave := a.placeToRead(w, r)
+	if leave == nil {
 		return
 	}
-	defer places.leave()
+	defer leave()
 	page, err := a.events.Read(after, int(limit), filter)
 	answer(w, page, err)
 }

@@ -214,28 +214,38 @@ func TestThousandConnections(t *testing.T) {
 	testkit.Equal(t, code, 200, "status afterwards")
 }
 
-// Clients that ask for tables and do not take them keep nobody else from those of the Unix socket.
+// Clients that ask for tables and do not take them keep out neither each other nor those of the Unix socket.
 func TestSlowReadersOfTables(t *testing.T) {
 	a := newAgent(Options{}, &Plan{})
-	began, release := make(chan bool), make(chan bool)
-	ended := make(chan bool, maxShows)
-	for range maxShows {
+	began, release, ended := make(chan bool), make(chan bool), make(chan bool, maxRemoteShows)
+	show := func(ctx context.Context, token string, w http.ResponseWriter) {
 		r := httptest.NewRequest("GET", "/v1/show/association", nil)
-		r = r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Read, Who: &events.Who{Via: "tcp"}}))
+		a.Handler().ServeHTTP(w, r.WithContext(auth.With(ctx, auth.Identity{Role: auth.Read,
+			Who: &events.Who{Via: "tcp", Token: token}})))
+	}
+	for range maxRemoteShows / 2 {
 		go func() {
-			a.Handler().ServeHTTP(&stuck{header: http.Header{}, began: began, go1: release}, r)
+			show(t.Context(), "slow", &stuck{header: http.Header{}, began: began, go1: release})
 			ended <- true
 		}()
 		<-began
 		began = make(chan bool)
 	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	show(gone, "slow", w) // which waited for a place
+	testkit.ErrorIf(t, w.Code != 503 || w.Header().Get("Retry-After") == "", "one more of the slow one: %d %s", w.Code, w.Body)
+	w = httptest.NewRecorder()
+	show(t.Context(), "other", w)
+	testkit.ErrorIf(t, w.Body.String() != "[]\n", "another client is kept out: %d %s", w.Code, w.Body)
 	testkit.ErrorIf(t, ask(a, "GET", "/v1/show/association") != "[]\n", "the Unix socket's client is kept out")
-	testkit.Equal(t, len(a.remoteShows), maxShows, "places taken")
+	testkit.Equal(t, a.remoteShows.Held(), maxRemoteShows/2, "places taken")
 	close(release)
-	for range maxShows {
+	for range maxRemoteShows / 2 {
 		<-ended
 	}
-	testkit.Equal(t, len(a.remoteShows), 0, "places taken afterwards")
+	testkit.Equal(t, a.remoteShows.Held(), 0, "places taken afterwards")
 }
 
 // Enormous heads, queries and bodies are refused with a reason.

@@ -2,7 +2,10 @@
 
 package httpd
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Places are shared by clients of what lasts as long as a client likes: streams, traces. A client gets one more while
 // it holds fewer than are free: alone half of them, and what it leaves is there for others in the same way.
@@ -12,6 +15,7 @@ type Places struct {
 	lock sync.Mutex
 	held int
 	by   map[string]int
+	left chan struct{} // closed when a place is given back; nil: nobody waits
 }
 
 // NewPlaces returns so many.
@@ -33,7 +37,31 @@ func (p *Places) Take(client string) (leave func()) {
 		if p.by[client]--; p.by[client] == 0 {
 			delete(p.by, client)
 		}
+		if p.left != nil {
+			close(p.left)
+			p.left = nil
+		}
 	})
+}
+
+// Wait is Take that waits for a place until ctx ends.
+func (p *Places) Wait(ctx context.Context, client string) (leave func()) {
+	for {
+		p.lock.Lock()
+		if p.left == nil {
+			p.left = make(chan struct{})
+		}
+		left := p.left
+		p.lock.Unlock()
+		if leave := p.Take(client); leave != nil {
+			return leave
+		}
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // Held is how many are taken.

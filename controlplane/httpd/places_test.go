@@ -3,6 +3,7 @@
 package httpd
 
 import (
+	"context"
 	"testing"
 
 	"isthmus/controlplane/testkit"
@@ -33,4 +34,21 @@ func TestPlaces(t *testing.T) {
 	_, known := p.by["greedy"]
 	testkit.ErrorIf(t, known, "a client without places is remembered")
 	testkit.ErrorIf(t, p.Take("seventh") == nil, "no place for the seventh")
+}
+
+// Who waits gets the place that is given back; who need not wait any more, none.
+func TestPlacesWait(t *testing.T) {
+	p := NewPlaces(2)
+	first, second := p.Wait(t.Context(), "one"), p.Wait(t.Context(), "two")
+	testkit.FatalIf(t, first == nil || second == nil, "two places are not two")
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan bool, 2)
+	for _, c := range []context.Context{ctx, t.Context()} {
+		go func() { got <- p.Wait(c, "three") != nil }()
+	}
+	cancel()
+	testkit.ErrorIf(t, testkit.Receive(t, got), "a place where there is none")
+	first()
+	testkit.ErrorIf(t, !testkit.Receive(t, got), "the place given back is not for who waits")
+	testkit.Equal(t, p.Held(), 2, "held")
 }
