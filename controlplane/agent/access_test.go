@@ -28,29 +28,42 @@ func (c *homeClient) Ended(cause access.Cause) { c.ended <- cause }
 func (c *homeClient) Replanned()               {}
 func (c *homeClient) Silent()                  {}
 
-// dialIn has somebody signed in and up; "": refused.
-func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id string) {
+// dial has somebody let in, whose addresses are not agreed on yet; nil: refused.
+func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Session) {
 	t.Helper()
-	c = &homeClient{make(chan access.Cause, 4)}
-	answer := make(chan string, 1)
+	c, answer := &homeClient{make(chan access.Cause, 4)}, make(chan access.Session, 1)
 	loop := a.signedIn().loop
 	loop.Post(func() {
 		r := &access.Request{Kind: access.PPPoE, PPPoE: uint16(n), Line: access.Line{Port: "access",
 			MAC: [6]byte{2, 5: n}},
 			Credentials: access.Credentials{Method: access.PAP,
 				User: user}, Wants: access.Families{V4: true}}
-		loop.SignIn(r, c, func(s access.Session, _ *access.Verdict) {
-			if s == nil {
-				answer <- ""
-				return
-			}
-			s.Up(access.Families{V4: true}, 1492, access.KeepAlive{}, func(err error) {
-				s.Keep([]byte("x"))
-				answer <- s.ID()
-			})
-		})
+		loop.SignIn(r, c, func(s access.Session, _ *access.Verdict) { answer <- s })
 	})
 	return c, testkit.Receive(t, answer)
+}
+
+// agree has the session of who was let in up.
+func agree(t *testing.T, a *Agent, s access.Session) (id string) {
+	t.Helper()
+	answer := make(chan string, 1)
+	a.signedIn().loop.Post(func() {
+		s.Up(access.Families{V4: true}, 1492, access.KeepAlive{}, func(error) {
+			s.Keep([]byte("x"))
+			answer <- s.ID()
+		})
+	})
+	return testkit.Receive(t, answer)
+}
+
+// dialIn has somebody signed in and up; "": refused.
+func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id string) {
+	t.Helper()
+	c, s := dial(t, a, user, n)
+	if s == nil {
+		return c, ""
+	}
+	return c, agree(t, a, s)
 }
 
 // traces holds what a trace of a subscriber chooses, or the words of why there is nothing to choose.
@@ -74,7 +87,11 @@ func TestSubscribersSignIn(t *testing.T) {
 	up := told(t, a, "subscriber.up")
 	testkit.ErrorIf(t, id == "" || len(up) != 1 || up[0].Subject != "anna" || up[0].Fields["ipv4"] != "10.64.0.1",
 		"%q %+v", id, up)
-	dialIn(t, a, "bob", 2)
+	_, bob := dial(t, a, "bob", 2)
+	q := trace.Query{Session: control{a}.Subscribers("bob", 0)[0].Object}
+	testkit.Refused(t, a.sessionOf(&q), `subscriber "bob" is starting: `)
+	traces(t, a, "bob", q.Session, `subscriber "bob" is starting: `)
+	agree(t, a, bob)
 	testkit.ErrorIf(t, len(told(t, a, "pool.watermark")) == 0, "the pool is full, and nobody says so")
 	_, id = dialIn(t, a, "carl", 3)
 	refused := told(t, a, "subscriber.refused")

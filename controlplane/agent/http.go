@@ -86,8 +86,8 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 	answer(w, v, err)
 }
 
-// Tables that are read and written out at a time, for clients of the Unix socket and for those of TCP: a million sessions
-// are some hundred megabytes. One client gets half of them, and waits for more. Those of TCP have so long to fetch one.
+// Tables that are read and written out at a time, for clients of the Unix socket and for those of TCP: a million
+// sessions are some hundred megabytes. One client gets half of them. Those of TCP have so long to fetch one.
 const (
 	maxShows       = 8
 	maxRemoteShows = 4

@@ -235,7 +235,8 @@ func TestSlowReadersOfTables(t *testing.T) {
 	cancel()
 	w := httptest.NewRecorder()
 	show(gone, "slow", w) // which waited for a place
-	testkit.ErrorIf(t, w.Code != 503 || w.Header().Get("Retry-After") == "", "one more of the slow one: %d %s", w.Code, w.Body)
+	testkit.ErrorIf(t, w.Code != 503 || w.Header().Get("Retry-After") == "", "one more of the slow one: %d %s",
+		w.Code, w.Body)
 	w = httptest.NewRecorder()
 	show(t.Context(), "other", w)
 	testkit.ErrorIf(t, w.Body.String() != "[]\n", "another client is kept out: %d %s", w.Code, w.Body)

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/trace"
 )
 
@@ -105,11 +108,11 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 
 // sessionOf turns the subscriber of a query into its session, or says why it has none.
 func (a *Agent) sessionOf(q *trace.Query) error {
-	if q.Subscriber == "" {
-		return nil
-	}
-	if q.Session != "" {
+	if q.Session != "" && q.Subscriber != "" {
 		return errors.New("a session or a subscriber, not both")
+	}
+	if q.Subscriber == "" {
+		return a.starting(q.Session)
 	}
 	list := control{a}.Subscribers(q.Subscriber, 0)
 	switch {
@@ -126,7 +129,25 @@ func (a *Agent) sessionOf(q *trace.Query) error {
 		return fmt.Errorf("subscriber %q is %s and has no session; %s", q.Subscriber, list[0].State, why)
 	}
 	q.Session, q.Subscriber = list[0].Object, ""
-	return nil
+	return a.starting(q.Session)
+}
+
+// starting is the error of a session whose subscriber is let in, and which the data plane does not have yet.
+func (a *Agent) starting(session string) error {
+	seid, ours := rules.SEIDOf(session)
+	s := a.signedIn()
+	if !ours || s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), showTime)
+	defer cancel()
+	var rows []subscriber.Row // the loop may write it when nobody waits any more
+	err := s.loop.Ask(ctx, func() { rows = s.loop.Rows(fmt.Sprintf("%016x", seid)) })
+	if err != nil || len(rows) != 1 || rows[0].State != "starting" {
+		return err
+	}
+	return fmt.Errorf("subscriber %q is starting: its session is not in the data plane yet; ask again in a moment",
+		cmp.Or(rows[0].User, rows[0].MAC))
 }
 
 // Bounds of a trace of the live page, which somebody may forget, and reads as it goes.

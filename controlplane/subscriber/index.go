@@ -117,7 +117,6 @@ func (l *Loop) find(what string) (list []*Subscriber) {
 	}
 	addr, _ := netip.ParseAddr(what)
 	prefix, _ := netip.ParsePrefix(what)
-	what = strings.ToLower(what)
 	for s := range l.by.all {
 		if s.is(what, addr, prefix) {
 			list = append(list, s)
@@ -134,8 +133,8 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 	case prefix.IsValid():
 		return a.IPv6 == prefix || a.Delegated == prefix || hostOf(a.IPv4) == prefix
 	}
-	return macText(s.at.line.MAC) == word || strings.ToLower(string(s.at.agent.CircuitID)) == word ||
-		LineText(&s.at.line) == word || strings.ToLower(s.user) == word
+	return strings.EqualFold(macText(s.at.line.MAC), word) || strings.EqualFold(LineText(&s.at.line), word) ||
+		strings.EqualFold(string(s.at.agent.CircuitID), word) || strings.EqualFold(s.user, word)
 }
 
 // selected are the subscribers that a RADIUS server means.

@@ -5,6 +5,7 @@ package subscriber
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"isthmus/controlplane/access"
@@ -103,8 +104,8 @@ func (l *Loop) Attempts(what string, most int) []Attempt {
 		}
 	}
 	list := l.history.attempts(most, func(p *past) bool {
-		return what == "" || p.user == what || macText(p.line.MAC) == what || LineText(&p.line) == what ||
-			lines[p.line]
+		return what == "" || strings.EqualFold(p.user, what) || strings.EqualFold(macText(p.line.MAC), what) ||
+			strings.EqualFold(LineText(&p.line), what) || lines[p.line]
 	})
 	out := make([]Attempt, len(list))
 	for i := range list {

@@ -83,14 +83,17 @@ func TestRefused(t *testing.T) {
 		{access.Verdict{Accept: true, Plan: access.Plan{Scheduler: "gold"}}, "plan", false},
 	} {
 		b.judge.verdict = c.v
-		h := b.signIn(request("bob", 2))
+		h := b.signIn(request("bob", 0xab))
 		testkit.ErrorIf(t, h.session != nil || h.verdict == nil || h.verdict.Silent != c.silent ||
 			b.stats.failures[c.reason] == 0, "%s: %+v",
 			c.reason, h.verdict)
 		b.stats.failures = map[string]uint64{}
 	}
-	list := b.Attempts("02:00:00:00:00:02", 10)
+	list := b.Attempts("02:00:00:00:00:ab", 10)
 	testkit.ErrorIf(t, len(list) != 7 || b.pools.Rows()[0].Used != 0, "%+v", list)
+	for _, what := range []string{"BOB", strings.ToUpper(list[0].MAC), strings.ToUpper(list[0].Line)} {
+		testkit.Equal(t, len(b.Attempts(what, 10)), 7, "attempts of %s", what)
+	}
 }
 
 // Row B17: sign-ins are paced, and who waits too long hears nothing.
