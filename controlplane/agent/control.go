@@ -87,7 +87,11 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 			return nil
 		}
 	}
-	live := c.lines(ctx)
+	object := ""
+	if _, ours := rules.SEIDOf(key); ours { // all of a large table for one row would be dear
+		object = key
+	}
+	live := c.lines(ctx, object)
 	list := make([]view.Subscriber, 0, len(rows))
 	for i := range rows {
 		list = append(list, subscriberOf(&rows[i], live))
@@ -120,13 +124,13 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 	return list
 }
 
-// lines are the data plane's sessions of access lines, by name; none while it is away.
-func (c control) lines(ctx context.Context) map[string]*api.SessionRow {
+// lines are the data plane's sessions of access lines, or one alone, by name; none while it is away.
+func (c control) lines(ctx context.Context, name string) map[string]*api.SessionRow {
 	client := c.client.Load()
 	if client == nil {
 		return nil
 	}
-	rows, err := dp.Table[api.SessionRow](ctx, client, api.TableSession, "", 0)
+	rows, err := dp.Table[api.SessionRow](ctx, client, api.TableSession, name, 0)
 	if err != nil {
 		return nil
 	}

@@ -116,7 +116,7 @@ func (a *Agent) listenTCP(open func(net.Listener, *http.Server)) error {
 	}
 	var live http.Handler
 	if plan.Control.Page {
-		a.page = page.New(source{a}, page.Options{Log: a.log, Trace: a.traceText})
+		a.page = page.New(source{a}, page.Options{Log: a.log, Trace: a.traceText, SignIns: a.measures.SignIns})
 		live = a.page.Handler()
 	}
 	handler := a.tcpHandler(live)

@@ -134,15 +134,14 @@ func (a *Agent) sessionOf(q *trace.Query) error {
 
 // starting is the error of a session whose subscriber is let in, and which the data plane does not have yet.
 func (a *Agent) starting(session string) error {
-	seid, ours := rules.SEIDOf(session)
 	s := a.signedIn()
-	if !ours || s == nil {
+	if _, ours := rules.SEIDOf(session); !ours || s == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
 	var rows []subscriber.Row // the loop may write it when nobody waits any more
-	err := s.loop.Ask(ctx, func() { rows = s.loop.Rows(fmt.Sprintf("%016x", seid)) })
+	err := s.loop.Ask(ctx, func() { rows = s.loop.Rows(session) })
 	if err != nil || len(rows) != 1 || rows[0].State != "starting" {
 		return err
 	}

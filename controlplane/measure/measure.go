@@ -92,7 +92,7 @@ func (s *Set) Depth(port, class string, packets uint64) {
 	}
 }
 
-// Timing is how long the requests of one kind took since the start.
+// Timing is how long the requests of one kind, or the sign-ins in one phase, took since the start.
 type Timing struct {
 	Requests uint64   `json:"requests"`
 	Seconds  float64  `json:"seconds"` // of all
@@ -107,13 +107,25 @@ type Bucket struct {
 
 // Requests are the peers' requests so far, by message.
 func (s *Set) Requests() map[string]Timing {
-	all := map[string]Timing{}
 	if s == nil {
-		return all
+		return map[string]Timing{}
 	}
-	ch := make(chan prometheus.Metric, 64)
+	return timings(s.requests)
+}
+
+// SignIns are the sign-ins so far, by phase.
+func (s *Set) SignIns() map[string]Timing {
+	if s == nil {
+		return map[string]Timing{}
+	}
+	return timings(s.signIn)
+}
+
+// timings are those of a histogram with one label, by that.
+func timings(of *prometheus.HistogramVec) map[string]Timing {
+	all, ch := map[string]Timing{}, make(chan prometheus.Metric, 64)
 	go func() {
-		s.requests.Collect(ch)
+		of.Collect(ch)
 		close(ch)
 	}()
 	for metric := range ch {

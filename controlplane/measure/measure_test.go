@@ -17,7 +17,7 @@ func TestHistograms(t *testing.T) {
 	none.OwnRequest("x", time.Second)
 	none.SignIn("total", time.Second)
 	none.Depth("n6", "3", 1)
-	testkit.Equal(t, len(none.Requests()), 0, "requests")
+	testkit.Equal(t, len(none.Requests())+len(none.SignIns()), 0, "requests, sign-ins")
 	none.Batch(1, 2)
 	none.Commit(time.Second)
 	none.Write(time.Second)
@@ -50,6 +50,8 @@ func TestRequests(t *testing.T) {
 	s.Request("a", 3*time.Millisecond)
 	s.Request("a", 20*time.Millisecond)
 	s.Request("b", time.Microsecond)
+	s.SignIn("total", 20*time.Millisecond)
+	testkit.ErrorIf(t, len(s.SignIns()) != 1 || s.SignIns()["total"].Requests != 1, "%+v", s.SignIns())
 	all := s.Requests()
 	testkit.Equal(t, len(all), 2, "messages")
 	a := all["a"]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,65 @@ func TestBrowserEscapesNames(t *testing.T) {
 	testkit.ErrorIf(t, pagetest.Eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
 		document.title === "owned"`),
 		"a name became part of the page")
+	b.Quiet()
+}
+
+// Who signs in is found by its circuit id; its page has the plan, the addresses, the attempts and the trace of its
+// session, and what it and its line are called is text.
+func TestBrowserAccessLines(t *testing.T) {
+	traced := make(chan string, 1)
+	l, b := open(t, &gateway{homes: 120, mobile: true}, Options{Trace: func(_ context.Context, session string,
+		_ func(string) error) error {
+		traced <- session
+		return errors.New("subscriber is starting")
+	}})
+	b.Until("sign-ins beside PFCP", `[...document.querySelectorAll("#panels section")].some((s) => !s.hidden &&
+		s.textContent.includes("Sign-ins by phase") && s.textContent.includes("total, median"))`)
+	pagetest.Eval[string](b, `location.hash = "#/subscribers"`)
+	b.Until("the subscribers", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
+	b.Until("the name as text",
+		`document.getElementById("view-tables").textContent.includes("<script>document.title")`)
+	search := func(what string) {
+		pagetest.Eval[string](b, `(() => { const i = document.querySelector("input[type=search]");
+			i.value = "`+what+`"; i.form.requestSubmit(); return ""; })()`)
+	}
+	open := func(link, title string) {
+		pagetest.Eval[string](b, `[...document.querySelectorAll("#view-tables a")].find((a) =>
+			a.textContent.startsWith("`+link+`")).click() ?? ""`)
+		testkit.Until(t, "the page of "+title, func() bool {
+			l.seconds(1)
+			return pagetest.Eval[bool](b, `((view) => view.querySelector("h2")?.textContent.startsWith("`+title+`") &&
+				view.querySelectorAll("[aria-label='Attempts to sign in'] tbody tr").length === 2)(
+				document.getElementById("view-subscriber"))`)
+		})
+	}
+	search("OLT-7/77")
+	b.Until("one is found", `document.querySelectorAll("#view-tables tbody tr").length === 1`)
+	open("home0077", "home0077")
+	text := pagetest.Eval[string](b, `document.getElementById("view-subscriber").textContent`)
+	for _, want := range []string{"10.64.0.77", "2001:db8:4d::/48", "40.0 Mb/s", "access:100.77", "let in",
+		"refused: <script>", "000000000000104d"} {
+		testkit.ErrorIf(t, !strings.Contains(text, want), "no %q on the page", want)
+	}
+	b.Shot("page-home")
+	b.Size(375, 1000, "dark")
+	testkit.Until(t, "no column too many", func() bool { return b.Overflow() <= 0 })
+	b.Shot("page-home-375-dark")
+	pagetest.Eval[string](b, `location.hash = "#/subscribers"`)
+	b.Until("the subscribers again", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
+	open("<script>", "<script>")
+	b.Until("it is starting",
+		`document.querySelector("#view-subscriber [role=status]").textContent.startsWith("is starting")`)
+	pagetest.Eval[string](b, `document.querySelector("[aria-label=Trace] button").click() ?? ""`)
+	testkit.Equal(t, testkit.Receive(t, traced), l.gateway.home(0).Object, "traced")
+	b.Until("why", `document.querySelector(".trace").textContent.includes("is starting")`)
+	testkit.ErrorIf(t, pagetest.Eval[bool](b, `document.querySelector("main script, main img, main b") !== null ||
+		document.title === "owned"`), "a name became part of the page")
+	pagetest.Eval[string](b, `location.hash = "#/subscribers"`)
+	b.Until("the subscribers once more", `document.querySelectorAll("#view-tables tbody tr").length === 50`)
+	search("nobody <b>")
+	b.Until("a way to the attempts of who is away", `document.querySelector(".empty a")?.textContent ===
+		"Attempts to sign in of nobody <b>"`)
 	b.Quiet()
 }
 

@@ -15,6 +15,7 @@ import (
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/view"
 )
 
@@ -25,6 +26,7 @@ type gateway struct {
 	away     bool
 	sessions int
 	dnns     int // beside "internet"
+	homes    int // who signed in
 	mobile   bool
 	asked    map[string]int // by table
 }
@@ -61,6 +63,9 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		g.asked = map[string]int{}
 	}
 	g.asked[name]++
+	if name == "subscriber" {
+		return g.homeRows(key), nil
+	}
 	if name == "n4" {
 		if g.mobile {
 			return g.n4(), nil
@@ -192,7 +197,61 @@ func (g *gateway) sessionRows(key string, limit int) []view.Session {
 			rows = append(rows, s)
 		}
 	}
+	for i := range g.homes { // the first is starting
+		if h := g.home(i); i > 0 && (key == "" || key == h.Object) {
+			rows = append(rows, view.Session{Name: h.Object, Encap: "pppoe", Port: "access", STag: 100,
+				CTag: uint16(i), MAC: h.MAC, PPPoESession: h.PPPoESession, UEIP4: h.IPv4,
+				UplinkBytes: g.at(9e5), DownlinkBytes: g.at(4e6), UplinkPackets: g.at(900),
+				DownlinkPackets: g.at(3000)})
+		}
+	}
 	return rows[:min(len(rows), limit)]
+}
+
+// home is somebody who signed in: under a hostile name, from a hostile line.
+func (g *gateway) home(i int) view.Subscriber {
+	s := view.Subscriber{User: fmt.Sprintf("home%04d@isp.example", i), State: "up", Kind: "pppoe",
+		Line: fmt.Sprintf("access:100.%d", i), MAC: fmt.Sprintf("02:00:00:00:ab:%02x", i),
+		PPPoESession: uint16(i + 1), Circuit: fmt.Sprintf("olt-7/%d", i), IPv4: fmt.Sprintf("10.64.0.%d", i),
+		Delegated: fmt.Sprintf("2001:db8:%x::/48", i), Profile: "home", Instance: "internet", UpRate: 40_000,
+		DownRate: 100_000, Since: time.Now().Add(-90 * time.Minute), UplinkBytes: g.at(9e5),
+		DownlinkBytes: g.at(4e6), Session: fmt.Sprintf("%016x", 4096+i), Object: rules.Key(uint64(4096 + i))}
+	if i == 0 {
+		s.State, s.User, s.Circuit, s.Remote = "starting", hostile, hostile, hostile
+	}
+	return s
+}
+
+func (g *gateway) homeRows(key string) []view.Subscriber {
+	list := []view.Subscriber{}
+	for i := range g.homes {
+		if h := g.home(i); key == "" || key == h.User || key == h.Object || key == h.MAC {
+			list = append(list, h)
+		}
+	}
+	if key == hostile+"away" {
+		list = append(list, view.Subscriber{User: key, State: "away", Kind: "pppoe", Line: "access:100.9"})
+	}
+	if key != "" && len(list) > 0 {
+		now := time.Now()
+		list[0].Attempts = []view.Attempt{{User: list[0].User, Kind: "pppoe", First: now, Last: now, Count: 1},
+			{User: hostile, Kind: "pppoe", First: now.Add(-time.Hour), Last: now, Count: 12,
+				Why: "refused: " + hostile}}
+	}
+	return list
+}
+
+// signIns are 20 a second, of which one lasts.
+func (g *gateway) signIns() map[string]measure.Timing {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	all, n := map[string]measure.Timing{}, uint64(g.seconds)
+	for i, phase := range []string{"queue", "authentication", "address", "session", "total"} {
+		end := []float64{0.001, 0.025, 0.0001, 0.01, 0.05}[i]
+		all[phase] = measure.Timing{Requests: 20 * n, Buckets: []measure.Bucket{{Seconds: end, Requests: 19 * n},
+			{Seconds: 2 * end, Requests: 20 * n}}}
+	}
+	return all
 }
 
 // live is a page on a server of its own.
@@ -204,6 +263,9 @@ type live struct {
 }
 
 func newLive(t testing.TB, g *gateway, opt Options) *live {
+	if g.homes > 0 {
+		opt.SignIns = g.signIns
+	}
 	l := &live{Page: New(g, opt), gateway: g, clock: time.Now().Add(-time.Hour)}
 	l.server = httptest.NewServer(auth.Local(l.Handler()))
 	t.Cleanup(func() {

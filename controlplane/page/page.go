@@ -17,6 +17,7 @@ import (
 
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/httpd"
+	"isthmus/controlplane/measure"
 )
 
 // Source is the gateway that is looked at. Its methods are called from several goroutines.
@@ -44,6 +45,8 @@ type Options struct {
 	// Trace gives the packets of a session as they go, each as text of one or more lines, until it has no more, ctx
 	// ends or give fails; nil: there are no traces.
 	Trace func(ctx context.Context, session string, give func(text string) error) error
+	// SignIns are how long sign-ins took so far, by phase; nil: nobody signs in.
+	SignIns func() map[string]measure.Timing
 }
 
 const (
@@ -73,7 +76,7 @@ type Page struct {
 func New(src Source, opt Options) *Page {
 	opt.Streams = cmp.Or(opt.Streams, 32)
 	p := &Page{src: src, opt: opt, log: opt.Log, assets: loadAssets(), history: newHistory(),
-		sampler: sampler{src: src},
+		sampler: sampler{src: src, signIns: opt.SignIns},
 		tables:  newTables(src), watches: watches{src: src, of: map[string]*watch{}}}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

@@ -159,7 +159,7 @@ func TestRates(t *testing.T) {
 		testkit.ErrorIf(t, got != c.want && !(isUnknown(got) && isUnknown(c.want)), "sample %d: %v, not %v",
 			i, got, c.want)
 	}
-	l := newLive(t, &gateway{sessions: 3}, Options{})
+	l := newLive(t, &gateway{sessions: 3, homes: 2}, Options{})
 	l.seconds(3)
 	in, busy := last(t, l, "bps", "n6 in"), last(t, l, "load", "worker 0")
 	testkit.FatalIf(t, in == nil || *in < 2e10 || *in > 4e10, "n6 in: %v b/s", in)
@@ -174,6 +174,9 @@ func TestRates(t *testing.T) {
 	mean, most := last(t, l, "latency", "establishment, mean"), last(t, l, "latency", "99 % of all")
 	testkit.ErrorIf(t, mean == nil || *mean < 0.39 || *mean > 0.41, "mean latency %v", mean)
 	testkit.ErrorIf(t, most == nil || *most != 1, "of 99 %%: %v", most)
+	most, median := last(t, l, "signin", "total, 99 %"), last(t, l, "signin", "total, median")
+	testkit.ErrorIf(t, most == nil || median == nil || *most != 100 || *median != 50, "sign-ins: %v, %v",
+		most, median)
 	l.gateway.set(func() { l.gateway.dnns = 200 })
 	l.seconds(2)
 	other := last(t, l, "dnn", "other up")
@@ -322,7 +325,7 @@ func TestTables(t *testing.T) {
 		"/page/table/config": "no such table", "/page/table/session?sort=x": "no field",
 		"/page/table/session?offset=-1":                    "numbers",
 		"/page/table/session?q=" + strings.Repeat("x", 65): "at most 64",
-		"/page/table/instance":                             "nothing called", "/page/subscriber": "1 to 31",
+		"/page/table/instance":                             "nothing called", "/page/subscriber": "1 to 253",
 	} {
 		code, body := get(t, l, path)
 		testkit.ErrorIf(t, code < 400 || !strings.Contains(body, want), "%s: %d %s", path, code, body)
@@ -355,6 +358,40 @@ func TestWatchesAreBounded(t *testing.T) {
 	_, body = get(t, l, "/page/subscriber?name="+name)
 	testkit.Must(t, json.Unmarshal([]byte(body), &a))
 	testkit.ErrorIf(t, a.Session.User != hostile || len(a.Rules) != 2 || len(a.History.Series) != 6, "%+v", a)
+}
+
+// Who signs in is found by what people know of it; its page has the attempts, and says why there is no session.
+func TestSubscribersOfLines(t *testing.T) {
+	l := newLive(t, &gateway{homes: 200}, Options{})
+	for what, want := range map[string]int{"home0042": 1, "02:00:00:00:AB:2a": 1, "10.64.0.42": 1, "OLT-7/42": 1,
+		"access:100.42": 1, "2001:db8:2a:7::1": 1, "isp.example": 199, "nobody": 0} {
+		a := getJSON[tableAnswer](t, l, "/page/table/subscriber?q="+url.QueryEscape(what))
+		testkit.Equal(t, a.Matched, want, "found by %q", what)
+	}
+	ask := func(name string) (a subscriberAnswer) {
+		path := "/page/subscriber?name=" + url.QueryEscape(name)
+		get(t, l, path)
+		l.clock = time.Now()
+		l.seconds(1)
+		return getJSON[subscriberAnswer](t, l, path)
+	}
+	for _, name := range []string{l.gateway.home(7).Object, "home0007@isp.example", "02:00:00:00:ab:07"} {
+		a := ask(name)
+		testkit.ErrorIf(t, a.Error != "" || a.Session == nil || a.Session.Name != l.gateway.home(7).Object ||
+			len(a.Homes) != 1 || len(a.Homes[0].Attempts) != 2, "%s: %+v", name, a.look)
+	}
+	for name, want := range map[string]string{hostile: "is starting", hostile + "away": "is not on line",
+		"nobody": "no session of this name"} {
+		a := ask(name)
+		testkit.ErrorIf(t, !strings.Contains(a.Error, want) || a.Session != nil, "%s: %+v", name, a.look)
+	}
+	l.gateway.set(func() { l.gateway.away = true })
+	a := ask("home0007@isp.example")
+	testkit.ErrorIf(t, !strings.Contains(a.Error, "away") || len(a.Homes) != 1, "%+v", a.look)
+	// Of a tunnel's session nobody is asked for: that may mean to look at all sessions.
+	l.gateway.set(func() { l.gateway.away, l.gateway.sessions, l.gateway.asked = false, 5, nil })
+	l.watches.of = map[string]*watch{}
+	testkit.ErrorIf(t, ask("ue-00003").Session == nil || l.gateway.asked["subscriber"] > 0, "%v", l.gateway.asked)
 }
 
 // Every answer forbids what the page does not need, and no file is served but the page's own.
@@ -421,7 +458,7 @@ func TestRun(t *testing.T) {
 
 // The report is one file: every line of every plot with its figures, nothing asked of anybody, names as text.
 func TestReport(t *testing.T) {
-	g := &gateway{sessions: 3, mobile: true}
+	g := &gateway{sessions: 3, homes: 3, mobile: true}
 	l := newLive(t, g, Options{})
 	code, body := get(t, l, "/page/report.html")
 	testkit.ErrorIf(t, code != 200 || !strings.Contains(body, "no sample yet"),

@@ -61,9 +61,10 @@ func fetch[T any](ctx context.Context, src Source, table, key string, limit uint
 
 // sampler turns the tables of one moment into figures. Run owns it.
 type sampler struct {
-	src   Source
-	rates rates
-	list  []figure
+	src     Source
+	signIns func() map[string]measure.Timing // nil: nobody signs in
+	rates   rates
+	list    []figure
 }
 
 func (s *sampler) put(keep bool, group, name string, v float32) {
@@ -75,6 +76,9 @@ func (s *sampler) sample(ctx context.Context, now time.Time) ([]figure, error) {
 	s.list = s.list[:0]
 	s.rates.begin(now)
 	s.pfcp(ctx)
+	if s.signIns != nil {
+		s.phases(s.signIns())
+	}
 	for _, part := range []func(context.Context) error{s.ports, s.total, s.dnns, s.drops,
 		s.workers, s.graph} {
 		if err := part(ctx); err != nil {
@@ -216,38 +220,63 @@ func (s *sampler) pfcp(ctx context.Context) {
 	s.took(v.Took)
 }
 
-// took are mean times of requests by message, in ms, and the time that 99 % of all did not exceed: the end of a bucket.
+// took are mean times of requests by message, in ms, and the time that 99 % of all did not exceed.
 func (s *sampler) took(all map[string]measure.Timing) {
-	var buckets []measure.Bucket // of this second, all messages
-	var requests uint64
+	var second histogram // of all messages
 	for message, t := range all {
 		name := strings.TrimSuffix(strings.TrimPrefix(message, "session-"), "-request")
 		n, ok := s.rates.delta("took n "+name, t.Requests)
 		us, _ := s.rates.delta("took us "+name, uint64(1e6*t.Seconds))
 		mean := unknown
 		if ok && n > 0 {
-			mean, requests = float32(us)/float32(n)/1000, requests+n
+			mean = float32(us) / float32(n) / 1000
 		}
 		s.put(true, "latency", name+", mean", mean)
-		for i, b := range t.Buckets {
-			if i == len(buckets) {
-				buckets = append(buckets, measure.Bucket{Seconds: b.Seconds})
-			}
-			n, ok := s.rates.delta("took "+name+strconv.Itoa(i), b.Requests)
-			if ok {
-				buckets[i].Requests += n
-			}
+		second.add(&s.rates, "took "+name, &t)
+	}
+	if len(all) > 0 {
+		s.put(true, "latency", "99 % of all", second.within(99))
+	}
+}
+
+// phases are what a second's sign-ins took, in ms: of each phase what 99 % did not exceed, and the median of all of it.
+func (s *sampler) phases(all map[string]measure.Timing) {
+	for phase, t := range all {
+		var second histogram
+		second.add(&s.rates, "phase "+phase, &t)
+		s.put(true, "signin", phase+", 99 %", second.within(99))
+		if phase == "total" {
+			s.put(true, "signin", phase+", median", second.within(50))
 		}
 	}
-	if len(all) == 0 {
-		return
+}
+
+// histogram is what was counted since the sample before.
+type histogram struct {
+	requests uint64
+	buckets  []measure.Bucket
+}
+
+func (h *histogram) add(r *rates, key string, t *measure.Timing) {
+	if n, ok := r.delta(key+" all", t.Requests); ok {
+		h.requests += n
 	}
-	most := unknown
-	for _, b := range buckets {
-		if requests > 0 && 100*b.Requests >= 99*requests {
-			most = float32(1000 * b.Seconds)
-			break
+	for i, b := range t.Buckets {
+		if i == len(h.buckets) {
+			h.buckets = append(h.buckets, measure.Bucket{Seconds: b.Seconds})
+		}
+		if n, ok := r.delta(key+strconv.Itoa(i), b.Requests); ok {
+			h.buckets[i].Requests += n
 		}
 	}
-	s.put(true, "latency", "99 % of all", most)
+}
+
+// within is the time in ms that so many percent did not exceed: the end of a bucket.
+func (h *histogram) within(percent uint64) float32 {
+	for _, b := range h.buckets {
+		if h.requests > 0 && 100*b.Requests >= percent*h.requests {
+			return float32(1000 * b.Seconds)
+		}
+	}
+	return unknown
 }

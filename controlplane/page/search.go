@@ -5,6 +5,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -45,25 +46,28 @@ func columnsOf(row reflect.Type) tableColumns {
 	return list
 }
 
-// find returns the indexes of the rows with a text that has the words, or with the number.
+// find returns the indexes of the rows with a text that has the words, a prefix of the address, or the number.
 func (c tableColumns) find(list reflect.Value, search string) []int {
 	found := make([]int, 0, 64)
 	search = strings.ToLower(strings.TrimSpace(search))
 	number, err := strconv.ParseUint(search, 0, 64)
 	numeric := err == nil
+	address, _ := netip.ParseAddr(search)
 	for i := range list.Len() {
-		if search == "" || c.matches(list.Index(i), search, number, numeric) {
+		if search == "" || c.matches(list.Index(i), search, address, number, numeric) {
 			found = append(found, i)
 		}
 	}
 	return found
 }
 
-func (c tableColumns) matches(row reflect.Value, search string, number uint64, numeric bool) bool {
+func (c tableColumns) matches(row reflect.Value, search string, address netip.Addr, number uint64, numeric bool) bool {
 	for i := range c {
 		switch {
 		case c[i].kind == reflect.String:
-			if strings.Contains(strings.ToLower(row.FieldByIndex(c[i].index).String()), search) {
+			text := row.FieldByIndex(c[i].index).String()
+			if strings.Contains(strings.ToLower(text), search) ||
+				address.IsValid() && within(text, address) {
 				return true
 			}
 		case numeric && c[i].id:
@@ -73,6 +77,12 @@ func (c tableColumns) matches(row reflect.Value, search string, number uint64, n
 		}
 	}
 	return false
+}
+
+// within tells whether a text is a prefix that has the address, and more than everything.
+func within(text string, address netip.Addr) bool {
+	p, err := netip.ParsePrefix(text)
+	return err == nil && p.Bits() > 0 && p.Contains(address)
 }
 
 // sort orders the indexes by a field; a minus before its name means the largest first. No name leaves them as they are.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,18 +15,29 @@ import (
 
 const (
 	maxWatches = 16
-	maxName    = 32               // octets of a name, with its end (API_NAME)
+	maxObject  = 32               // octets of a session's name, with its end (API_NAME)
+	maxName    = 254              // of who is asked for, with its end: a user name of RADIUS
 	looking    = 10 * time.Second // after the last question
 	maxRules   = 1024             // of a session that are shown
+	maxHomes   = 16               // that one name may mean
 )
+
+var badName = fmt.Sprintf("the name of a session or subscriber has 1 to %d octets", maxName-1)
+
+// look is what a subscriber was at one moment.
+type look struct {
+	Session *view.Session     `json:"session"` // nil: there is none of this name now
+	Rules   []view.Rule       `json:"rules"`
+	URRs    []view.URR        `json:"urrs"`
+	Homes   []view.Subscriber `json:"homes"` // of access lines, the first with its attempts to sign in
+	Error   string            `json:"error"` // why there is no session
+}
 
 // watch is a subscriber that somebody looks at: sampled each second meanwhile, kept ten minutes after.
 type watch struct {
+	look
 	asked   time.Time
-	session *view.Session // nil: there is none of this name now
-	rules   []view.Rule
-	urrs    []view.URR
-	err     string // why the last look brought nothing
+	dear    time.Time // until then homes are as they were: asking for them may mean to look at all sessions
 	rates   rates
 	history *history // of the groups bps and pps, uplink and downlink
 }
@@ -68,51 +78,82 @@ func (s *watches) drop(now time.Time) bool {
 // sample looks at every subscriber that somebody looks at.
 func (s *watches) sample(ctx context.Context, now time.Time) {
 	s.lock.Lock()
-	var names []string
+	due := map[string]watch{}
 	for name, w := range s.of {
 		switch age := now.Sub(w.asked); {
 		case age < looking:
-			names = append(names, name)
+			due[name] = *w
 		case age > samples*period:
 			delete(s.of, name)
 		}
 	}
 	s.lock.Unlock()
-	for _, name := range names {
-		session, rules, urrs, err := s.fetch(ctx, name)
+	for name, before := range due {
+		l, dear := s.see(ctx, name, &before)
 		s.lock.Lock()
 		if w := s.of[name]; w != nil {
-			w.take(now, session, rules, urrs, err)
+			w.dear = dear
+			w.take(now, l)
 		}
 		s.lock.Unlock()
 	}
 }
 
-func (s *watches) fetch(ctx context.Context, name string) (*view.Session, []view.Rule, []view.URR, error) {
+// see looks at who is of a name: a session, or a subscriber of an access line.
+func (s *watches) see(ctx context.Context, name string, before *watch) (l look, dear time.Time) {
+	err := s.session(ctx, name, &l)
+	if l.Session != nil && l.Session.Encap == "none" { // of a tunnel: nobody signs in
+		return l, before.dear
+	}
+	l.Homes, dear = before.Homes, before.dear
+	if begun := time.Now(); begun.After(dear) {
+		homes, failed := fetch[[]view.Subscriber](ctx, s.src, "subscriber", name, maxHomes)
+		if failed == nil {
+			l.Homes = homes
+		}
+		end := time.Now()
+		dear = end.Add(min(rest*end.Sub(begun), time.Minute))
+	}
+	if err == nil && l.Session == nil && len(l.Homes) > 0 {
+		err = s.session(ctx, l.Homes[0].Object, &l)
+	}
+	switch {
+	case err != nil:
+		l.Error = err.Error()
+	case l.Session != nil:
+	case len(l.Homes) == 0:
+		l.Error = "there is no session of this name"
+	case l.Homes[0].State == "starting":
+		l.Error = "is starting: the session is not in the data plane yet"
+	default:
+		l.Error = "is not on line"
+	}
+	return l, dear
+}
+
+// session fills in what the data plane has of a session; no more than there is.
+func (s *watches) session(ctx context.Context, name string, l *look) error {
+	if name == "" || len(name) >= maxObject {
+		return nil
+	}
 	list, err := fetch[[]view.Session](ctx, s.src, "session", name, 1)
 	if err != nil || len(list) == 0 {
-		return nil, nil, nil, err
+		return err
 	}
-	rules, err := fetch[[]view.Rule](ctx, s.src, "rule", name, maxRules)
-	if err != nil {
-		return &list[0], nil, nil, err
+	l.Session = &list[0]
+	if l.Rules, err = fetch[[]view.Rule](ctx, s.src, "rule", name, maxRules); err != nil {
+		return err
 	}
-	urrs, err := fetch[[]view.URR](ctx, s.src, "urr", name, maxRules)
-	return &list[0], rules, urrs, err
+	l.URRs, err = fetch[[]view.URR](ctx, s.src, "urr", name, maxRules)
+	return err
 }
 
 // take keeps a look.
-func (w *watch) take(now time.Time, session *view.Session, rules []view.Rule, urrs []view.URR, err error) {
-	w.session, w.rules, w.urrs, w.err = session, rules, urrs, ""
+func (w *watch) take(now time.Time, l look) {
+	w.look = l
 	var list []figure
 	w.rates.begin(now)
-	switch {
-	case err != nil:
-		w.err = err.Error()
-	case session == nil:
-		w.err = "there is no session of this name"
-	default:
-		s := session
+	if s := l.Session; s != nil && l.Error == "" {
 		list = []figure{
 			{"bps", "uplink", 8 * w.rates.rate("ub", s.UplinkBytes), true},
 			{"bps", "downlink", 8 * w.rates.rate("db", s.DownlinkBytes), true},
@@ -127,17 +168,14 @@ func (w *watch) take(now time.Time, session *view.Session, rules []view.Rule, ur
 
 // subscriberAnswer is what a subscriber's page shows. History is as history.encode writes it.
 type subscriberAnswer struct {
-	Session *view.Session   `json:"session"`
-	Rules   []view.Rule     `json:"rules"`
-	URRs    []view.URR      `json:"urrs"`
-	Error   string          `json:"error"`
+	look
 	History json.RawMessage `json:"history"`
 }
 
 func (p *Page) subscriber(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if name == "" || len(name) >= maxName {
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("the name of a session has 1 to %d octets", maxName-1))
+		refuse(w, http.StatusBadRequest, badName)
 		return
 	}
 	now := time.Now()
@@ -149,8 +187,7 @@ func (p *Page) subscriber(w http.ResponseWriter, r *http.Request) {
 			fmt.Sprintf("%d subscribers are being looked at, which is the limit", maxWatches))
 		return
 	}
-	a := subscriberAnswer{watch.session, slices.Clone(watch.rules), slices.Clone(watch.urrs), watch.err,
-		watch.history.encode(nil)}
+	a := subscriberAnswer{watch.look, watch.history.encode(nil)} // a look is not changed any more
 	p.watches.lock.Unlock()
 	answer(w, a)
 }

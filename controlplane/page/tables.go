@@ -24,7 +24,8 @@ const (
 
 // shown are the tables that browsers may ask for, with the least time between two fetches.
 var shown = map[string]time.Duration{
-	"session": 10 * time.Second, "association": time.Second, "path": 2 * time.Second, "neighbour": 2 * time.Second,
+	"session": 10 * time.Second, "subscriber": 10 * time.Second,
+	"association": time.Second, "path": 2 * time.Second, "neighbour": 2 * time.Second,
 	"route": 10 * time.Second, "instance": 2 * time.Second,
 }
 

@@ -4,7 +4,6 @@ package page
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -24,7 +23,7 @@ var errGone = errors.New("the browser does not read")
 func (p *Page) trace(w http.ResponseWriter, r *http.Request) {
 	session := r.URL.Query().Get("session")
 	if session == "" || len(session) >= maxName {
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("the name of a session has 1 to %d octets", maxName-1))
+		refuse(w, http.StatusBadRequest, badName)
 		return
 	}
 	write := eventStream(w)

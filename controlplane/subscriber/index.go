@@ -11,6 +11,7 @@ import (
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/rules"
 )
 
 // index finds subscribers. by seid has also those whose end is not counted yet; the others have those alone who are on
@@ -107,9 +108,13 @@ func (x *index) all(yield func(*Subscriber) bool) {
 	}
 }
 
-// find are the subscribers of a name, MAC address, IP address or prefix, circuit id, or session id.
+// find are the subscribers of a name, MAC address, IP address or prefix, circuit id, session id, or session object.
 func (l *Loop) find(what string) (list []*Subscriber) {
-	if s := l.by.seid[seidOf(what)]; s != nil && !s.ending {
+	seid, object := rules.SEIDOf(what)
+	if !object {
+		seid = seidOf(what)
+	}
+	if s := l.by.seid[seid]; s != nil && !s.ending {
 		return []*Subscriber{s}
 	}
 	if list = ringOf(l.by.user[what], ofUser, math.MaxInt); len(list) > 0 {

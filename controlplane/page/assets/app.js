@@ -18,6 +18,7 @@ const panels = [
 	{ group: "sessions", title: "Sessions", unit: "", format: format.count, always: true },
 	{ group: "pfcp", title: "PFCP messages", unit: "/s", format: format.messages },
 	{ group: "latency", title: "PFCP requests, from reading to answer", unit: "ms", format: format.milli },
+	{ group: "signin", title: "Sign-ins by phase", unit: "ms", format: format.milli },
 	{ group: "buffers", title: "Packet buffers", unit: "%", format: format.percent, most: 100 },
 ].map((options) => new Panel(store, options));
 byId("panels").prepend(...panels.map((p) => p.element));
@@ -140,20 +141,21 @@ function route() {
 	for (const v of view) v.hide();
 	view = [];
 	const overview = name === "" || name === "graph";
+	const parent = { "": "", subscriber: "session", home: "subscribers" }[name] ?? name;
 	byId("view-overview").hidden = !overview;
-	byId("view-tables").hidden = overview || name === "subscriber";
-	byId("view-subscriber").hidden = name !== "subscriber";
-	if (name === "subscriber") {
+	byId("view-tables").hidden = overview || parent !== name;
+	byId("view-subscriber").hidden = parent === name;
+	if (parent !== name) {
 		view = [new Subscriber(decode(rest), trace)];
 		byId("view-subscriber").replaceChildren(view[0].element);
 	} else if (!overview) {
-		view = ({ peers: ["association", "path", "neighbour"], route: ["route"] }[name] ?? ["session"]).map((t) => new Table(t));
+		view = ({ peers: ["association", "path", "neighbour"], route: ["route"], subscribers: ["subscriber"] }[name] ?? ["session"]).map((t) => new Table(t));
 		byId("view-tables").replaceChildren(...view.map((v) => v.element));
 		byId("view-tables").className = "stack";
 	}
 	for (const v of view) v.show();
 	for (const a of document.querySelectorAll("nav a")) {
-		if (a.hash === (name === "" ? "#/" : `#/${name}`) || name === "subscriber" && a.hash === "#/session") a.setAttribute("aria-current", "page");
+		if (a.hash === `#/${parent}`) a.setAttribute("aria-current", "page");
 		else a.removeAttribute("aria-current");
 	}
 	if (name === "graph") byId("graph-title").scrollIntoView();
@@ -177,6 +179,6 @@ addEventListener("hashchange", () => {
 	route();
 	byId("main").focus({ preventScroll: true });
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => panels.forEach((p) => p.recolour()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => [...panels, ...view.flatMap((v) => v.panels ?? [])].forEach((p) => p.recolour()));
 document.addEventListener("visibilitychange", draw);
 route();

@@ -45,6 +45,9 @@ export function clock(ms) {
 	return new Date(ms).toLocaleTimeString("en-GB");
 }
 
+/** A time of an answer, in the reader's zone: 2026-01-31 12:34:56. */
+export const moment = (time) => new Date(time).toLocaleString("sv-SE");
+
 /** How long ago: 3 h 12 min. */
 export function span(seconds) {
 	const s = Math.max(0, Math.floor(seconds));

@@ -8,12 +8,16 @@ const text = (key) => ({ key, get: (r) => String(r[key] ?? "") });
 const number = (key, format = count) => ({ key, num: true, get: (r) => format(r[key]) });
 const yes = (key, word, no) => ({ key, get: (r) => (r[key] ? word : no) });
 
-export function subscriberLink(name) {
-	return el("a", { href: `#/subscriber/${encodeURIComponent(name)}` }, name);
-}
+const link = (view) => (name, text = name) => el("a", { href: `#/${view}/${encodeURIComponent(name)}` }, text);
+export const subscriberLink = link("subscriber");
+export const homeLink = link("home");
+
+/** An address that is one, or nothing. */
+export const given = (a) => (a && !/^(0\.0\.0\.0|::(\/0)?)$/.test(a) ? a : "");
+export const since = (time) => (Date.parse(time) > 0 ? span((Date.now() - Date.parse(time)) / 1000) : "");
 
 const session = { title: "session", key: "name", get: (r) => subscriberLink(r.name) };
-const where = { title: "address", key: "ue_ip4", get: (r) => [r.ue_ip4, r.ue_ip6].filter((a) => a && !/^(0\.0\.0\.0|::)$/.test(a)).join(" ") };
+const where = { title: "address", key: "ue_ip4", get: (r) => [r.ue_ip4, r.ue_ip6].filter(given).join(" ") };
 const access = {
 	title: "access", key: "port", get: (r) => (r.encap !== "none"
 		? `${r.port} ${r.s_tag}.${r.c_tag}${r.pppoe_session ? ` PPPoE ${r.pppoe_session}` : ""}` : `${hex(r.teid_local)} ${r.dnn ?? ""}`.trim()),
@@ -32,6 +36,18 @@ export const tables = {
 			...topColumns.slice(2), { title: "bytes up", ...number("uplink_bytes", octets) }, { title: "bytes down", ...number("downlink_bytes", octets) },
 			{ title: "policed", key: "uplink_dropped", num: true, get: (r) => count(r.uplink_dropped + r.downlink_dropped) },
 			{ title: "worker", ...number("worker") }],
+	},
+	subscriber: {
+		title: "Subscribers of access lines", hint: "name, MAC, address, circuit id, line", sort: "line", columns: [
+			{ title: "subscriber", key: "user", get: (r) => homeLink(r.object || r.user || r.mac, r.user || r.mac) },
+			{ title: "state", ...text("state") }, { title: "kind", ...text("kind") }, { title: "line", ...text("line") },
+			{ title: "MAC", ...text("mac") }, { title: "circuit id", ...text("circuit") },
+			{ title: "IPv4", key: "ipv4", get: (r) => given(r.ipv4) }, { title: "IPv6", key: "ipv6", get: (r) => given(r.ipv6) },
+			{ title: "delegated", ...text("delegated") }, { title: "profile", ...text("profile") },
+			{ title: "since", key: "since", get: (r) => since(r.since) },
+			{ title: "bytes up", ...number("uplink_bytes", octets) }, { title: "bytes down", ...number("downlink_bytes", octets) }],
+		// Those who are not on line are in no table; their attempts are kept by name, MAC address and line.
+		none: (query) => el("span", {}, "Nobody of this name. ", homeLink(query, `Attempts to sign in of ${query}`)),
 	},
 	association: {
 		title: "PFCP associations", hint: "id, address, state", sort: "id", columns: [{ title: "peer", ...text("id") },
@@ -67,6 +83,7 @@ export class Table {
 		this.query = "";
 		this.note = el("span", { class: "unit", role: "status" });
 		this.body = el("tbody");
+		this.none = el("p", { class: "empty", hidden: true });
 		this.back = el("button", { class: "plain", type: "button", onclick: () => this.page(-LIMIT) }, "Back");
 		this.next = el("button", { class: "plain", type: "button", onclick: () => this.page(LIMIT) }, "Next");
 		const id = `table-${name}`;
@@ -77,7 +94,8 @@ export class Table {
 			el("div", { class: "head" }, el("h2", { id }, this.about.title), this.note),
 			el("form", { class: "search", role: "search", onsubmit: (e) => { e.preventDefault(); this.ask(); } }, this.input, this.back, this.next),
 			el("div", { class: "scroll", tabindex: "0", role: "group", "aria-labelledby": id },
-				el("table", {}, el("thead", {}, this.head), this.body)));
+				el("table", {}, el("thead", {}, this.head), this.body)),
+			this.none);
 	}
 
 	heading(c) {
@@ -145,6 +163,9 @@ export class Table {
 		this.back.disabled = data.offset === 0;
 		this.next.disabled = end >= data.matched;
 		this.back.hidden = this.next.hidden = this.back.disabled && this.next.disabled;
+		const none = data.matched === 0 && this.query && this.about.none?.(this.query);
+		this.none.hidden = !none;
+		if (none && !this.none.firstChild?.isEqualNode(none)) this.none.replaceChildren(none);
 		fill(this.body, data.rows, (r) => columns.map((c) => c.get(r)), (row) => {
 			columns.forEach((c, i) => { row.cells[i].className = c.num ? "num" : ""; });
 		});

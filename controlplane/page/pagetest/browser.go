@@ -173,6 +173,7 @@ func (b *Browser) Until(what, script string) {
 func (b *Browser) Size(width, height int, scheme string) {
 	b.call("Emulation.setDeviceMetricsOverride",
 		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.call("Emulation.setScrollbarsHidden", map[string]any{"hidden": true}, nil) // of a picture as of a telephone
 	b.call("Emulation.setEmulatedMedia",
 		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
