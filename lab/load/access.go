@@ -162,7 +162,7 @@ func RunAccess(ctx context.Context, opt AccessOptions) (*AccessResult, error) {
 	stop := context.AfterFunc(ctx, func() { file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err = c.phases(ctx)
-	c.hangUp()
+	c.hangUp(ctx)
 	return c.finish(), err
 }
 
@@ -342,15 +342,17 @@ func single(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(a, a.BitLen())
 }
 
-func (c *crowd) hangUp() {
+// hangUp has everybody leave, at the rate, so that the gateway hears of each; at once when ctx is done.
+func (c *crowd) hangUp(ctx context.Context) {
 	c.closed = true
 	c.file.SetReadDeadline(time.Time{})
+	began := c.Now()
 	for i := range c.homes {
 		if c.homes[i].online {
 			c.homes[i].HangUp()
 		}
-		if i%256 == 255 {
-			c.turn(context.Background(), time.Millisecond)
+		for i%32 == 31 && ctx.Err() == nil && float64(i) > (c.Now()-began).Seconds()*c.opt.Rate {
+			c.turn(context.WithoutCancel(ctx), time.Millisecond)
 		}
 	}
 	c.turn(context.Background(), 50*time.Millisecond)

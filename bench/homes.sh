@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs). How many a
+# second come in by PPPoE, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix (8,000 at most); all at once after a power
+# cut; and what memory each takes in both processes. Control plane, data plane and load share the CPUs. BUILD names another build.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
+own_namespaces "$@"
+homes=${1:-20000} rate=${2:-4000}
+few=$((homes < 8000 ? homes : 8000))
+
+veth_pair veth-access home0
+veth_pair veth-core core0
+kernel_address core0 10.60.0.2/24 fd00:60::2/64
+sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
+	-e "s/packet_buffers: 8192/packet_buffers: 32768\n  limits: {sessions: $((homes + 1024))}/" \
+	-e 's/idle_sleep: true/&\n  rates: {punt: 200000, punt_port: 200000, punt_s_tag: 100000}/' \
+	-e '/^access:/a\  limits: {rate: 0}' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+start_gateway
+
+ids() { isthmus status -j | jq -r '"\(.pid) \(.dp_pid)"'; }
+read -r control data < <(ids)
+# usage: resident PID (bytes)
+resident() { awk '/^VmRSS/ { print $2 * 1024 }' "/proc/$1/status"; }
+
+nobody() { (($(isthmus show total -j | jq .sessions) == 0)); }
+
+# usage: load WHAT OPTION...
+load() {
+	local what=$1
+	shift
+	wait_for 60 nobody || fail "subscribers who left are there still"
+	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s -j "$@" >"$DIR/load.json" ||
+		echo "WRONG: $(jq -c .wrong "$DIR/load.json"), $(jq .online "$DIR/load.json") on line"
+	jq -r --arg what "$what" '"\($what): \(.achieved_per_s | round) of \(.offered_per_s) a second; " +
+		"p50 \(.latency.sign_in.p50_us | round) p90 \(.latency.sign_in.p90_us | round) p99 \(.latency.sign_in.p99_us | round) us" +
+		(if .power_cut_seconds > 0 then "; after a power cut all on line in \(.power_cut_seconds) s" else "" end)' "$DIR/load.json"
+}
+
+load PPPoE --subscribers "$few"
+
+# Memory: of the second half of the homes, so that what comes with the first one is not counted.
+# usage: memory HOMES: control plane's and data plane's bytes with so many on line
+memory() {
+	local pid
+	wait_for 60 nobody || fail "subscribers who left are there still"
+	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s --families 46 --subscribers "$1" \
+		--hold 20s -j >"$DIR/load.json" &
+	pid=$!
+	wait_for 120 on_line "$1" || fail "$1 homes are not on line"
+	wait_a_second
+	echo "$(resident "$control") $(resident "$data")"
+	wait "$pid" || fail "$(jq -c .wrong "$DIR/load.json")"
+}
+# usage: on_line HOMES
+on_line() { (($(isthmus show total -j | jq .sessions) >= $1)); }
+read -r control_half data_half < <(memory "$((homes / 2))")
+read -r control_all data_all < <(memory "$homes")
+each() { echo "$((($2 - $1) / (homes - homes / 2)))"; }
+echo "memory of a home by PPPoE, both families: control plane $(each "$control_half" "$control_all") bytes," \
+	"data plane $(each "$data_half" "$data_all")"
+load "power cut" --subscribers "$homes" --power-cut
+load DHCPv4 --dhcp --subscribers "$few"
+load "DHCPv4 and DHCPv6-PD" --dhcp --families 46 --subscribers "$few"
+isthmus show drop | awk '$2 > 0 && /punt/'
