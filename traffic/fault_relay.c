@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test program, never installed: relays frames between two DPDK ports and damages what it is told to damage, one packet
-// in so many by count, so that a test knows to the packet what the tester must find. Faults are counted where they are
-// done; the counts are printed as JSON when SIGTERM or SIGINT ends the program.
+// A test program, never installed: relays frames between two DPDK ports and damages what it is told to damage, one
+// packet in so many by count, so that a test knows to the packet what the tester must find. Faults are counted where
+// they are done; the counts are printed as JSON when SIGTERM or SIGINT ends the program.
 //
 //   fault-relay [OPTIONS] -- --vdev net_memif0,… --vdev net_memif1,…
 #include <errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part carries the sender's size of its structs. A struct that is shorter than ours ends in zeros, which mean what was before the field
-// came. Of a longer one the tail that we do not know must be zero: an order that we cannot carry out as a whole is refused.
+// A part carries the sender's size of its structs. A struct that is shorter than ours ends in zeros, which mean what
+// was before the field came. Of a longer one the tail that we do not know must be zero: an order that we cannot
+// carry out as a whole is refused.
 #include "core/contract.h"
 #include "core/object.h"
 #include "layout_gen.h"

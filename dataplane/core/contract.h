@@ -28,16 +28,17 @@ static inline uint64_t part_padded(uint64_t bytes)
 
 // Reads the next part. Returns 1, 0 at the end, or EPROTO after object_error().
 int part_next(struct part_reader *r, struct part *p);
-// Copies the structs of a part into `to`, where each has `size` bytes: what the sender does not know is zero. Returns 0, or ENOTSUP after
-// object_error() when a struct says something in bytes that we do not know. `what` names the sender's object or request.
+// Copies the structs of a part into `to`, where each has `size` bytes: what the sender does not know is zero.
+// Returns 0, or ENOTSUP after object_error() when a struct says something in bytes that we do not know. `what` names
+// the sender's object or request.
 int part_fit(const struct part *p, uint32_t size, void *to, const char *what);
 // A body of one struct. Returns 0, or a positive errno after object_error().
 int part_only(const void *body, uint32_t length, uint16_t number, void *to, uint32_t size, const char *what);
 // The struct's name, for messages.
 const char *part_name(uint32_t number);
 
-// Reads the parts of an object into memory that is good until the next call: the struct of its kind, then its arrays. Returns 0, or a
-// positive errno after object_error().
+// Reads the parts of an object into memory that is good until the next call: the struct of its kind, then its
+// arrays. Returns 0, or a positive errno after object_error().
 int object_read(
 	const struct object_ops *ops, const char *key, struct part_reader *r, const void **body, uint32_t *length);
 // api_digest.digest of a body in our sizes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract between programs of different age: structs that are longer or shorter than ours, sizes that lie, versions, layouts, and
-// peers that stop in the middle of a message.
+// The contract between programs of different age: structs that are longer or shorter than ours, sizes that lie,
+// versions, layouts, and peers that stop in the middle of a message.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,8 @@ static void add(uint16_t number, uint32_t size, uint32_t count, const void *rows
 	message.used += whole;
 }
 
-// Rows of `size` bytes as a sender knows them who has `more` bytes in each, or fewer; `tail` is the last byte of what is more.
+// Rows of `size` bytes as a sender knows them who has `more` bytes in each, or fewer; `tail` is the last byte of
+// what is more.
 static void add_sized(uint16_t number, uint32_t size, uint32_t count, const uint8_t *rows, int more, uint8_t tail)
 {
 	uint32_t other = (uint32_t)((int)size + more);
@@ -226,7 +227,8 @@ static uint32_t put_session(int more, uint8_t tail, uint16_t only)
 	return commit(API_PUT);
 }
 
-// A control plane with further fields, all of them unused, and one without the last ones: the object is the same, and so is its digest.
+// A control plane with further fields, all of them unused, and one without the last ones: the object is the same,
+// and so is its digest.
 static void other_sizes(void **state)
 {
 	static const int more[] = {0, 8, 64, -8};

@@ -11,14 +11,16 @@
 void control_synchronize(void);
 
 // ---- host path -------------------------------------------------------------------------------------------------------
-// A packet that took the edge to `punt` with this reason is given to fn on the control thread, which then owns it: it frees
-// it, or gives it back to the graph with control_inject. Without a handler it is counted and freed. One handler a reason.
+// A packet that took the edge to `punt` with this reason is given to fn on the control thread, which then owns it:
+// it frees it, or gives it back to the graph with control_inject. Without a handler it is counted and freed. One
+// handler a reason.
 typedef void (*punt_fn)(struct rte_mbuf *m);
 void punt_handler_register(const struct reason *r, punt_fn fn); // at any time on the control thread
 void punt_access_handler_register(const struct reason *r, punt_fn fn); // of those from access ports alone
 
-// Gives a packet back to worker `id` on the edge of handover-rx that leads to `node`. Frees it (counted as dropped, reason
-// inject-full) when the worker's inbox is full, and returns 0. The packet must have been punted, held or originated.
+// Gives a packet back to worker `id` on the edge of handover-rx that leads to `node`. Frees it (counted as dropped,
+// reason inject-full) when the worker's inbox is full, and returns 0. The packet must have been punted, held or
+// originated.
 int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m);
 
 // A packet made by the control thread, counted as originated. NULL when the pool is empty.

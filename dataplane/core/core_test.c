@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine and the object store: what a refused transaction leaves behind, what an open one shows, what may change later,
-// and that traffic waiting for a neighbour does not starve the neighbour's answer.
+// The engine and the object store: what a refused transaction leaves behind, what an open one shows, what may change
+// later, and that traffic waiting for a neighbour does not starve the neighbour's answer.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,8 @@ static void put_engine(void)
 	kit_put(API_ENGINE, "engine", &engine, sizeof(engine));
 }
 
-// The engine starts while a transaction is staged. When that is refused, the next one with the same engine must be taken.
+// The engine starts while a transaction is staged. When that is refused, the next one with the same engine must be
+// taken.
 static void refused_first_transaction(void **state)
 {
 	struct api_port bad = {.role = 9, .mtu = 1500, .driver = "inject"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects name.
+// Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects
+// name.
 #include "core/engine.h"
 #include "core/log.h"
 #include <glob.h>

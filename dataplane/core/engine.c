@@ -110,7 +110,8 @@ static int check_times(const struct api_engine *e)
 	return 0;
 }
 
-// The rates and times, which may change while the engine runs; everything else is decided once, since tables are sized by it.
+// The rates and times, which may change while the engine runs; everything else is decided once, since tables are
+// sized by it.
 static struct api_engine without_rates(const struct api_engine *e)
 {
 	struct api_engine fixed = *e;
@@ -142,7 +143,8 @@ static int stage(struct object_change *c)
 static int start_pool(const struct api_engine *e)
 {
 	uint32_t room = (e->buffer_size ? e->buffer_size : 2048) + RTE_PKTMBUF_HEADROOM;
-	// What waits in one thread's cache no other can have: a sixteenth of all at most, and half of that again while it drains.
+	// What waits in one thread's cache no other can have: a sixteenth of all at most, and half of that again
+	// while it drains.
 	uint32_t cache = e->packet_buffers / (16 * (e->workers + 1));
 
 	engine.pool = rte_pktmbuf_pool_create(
@@ -153,8 +155,9 @@ static int start_pool(const struct api_engine *e)
 	return 0;
 }
 
-// Runs at the end of staging, because every other object of the same transaction needs what it makes. It stays when one of
-// these is refused. There is no way back from a failure here but a restart of the process, which says what was short.
+// Runs at the end of staging, because every other object of the same transaction needs what it makes. It stays when
+// one of these is refused. There is no way back from a failure here but a restart of the process, which says what
+// was short.
 static int start(const struct api_engine *e)
 {
 	int error = start_pool(e);

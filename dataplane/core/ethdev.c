@@ -43,8 +43,9 @@ static int __attribute__((format(printf, 3, 4))) refuse(const struct refusal *r,
 	return code;
 }
 
-// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told otherwise. A
-// bonding device takes the names of its members, which are open. Returns the length, `n` or more when it did not fit.
+// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told
+// otherwise. A bonding device takes the names of its members, which are open. Returns the length, `n` or more when
+// it did not fit.
 static int device_args(const struct ethdev *e, const struct ethdev_source *source, const struct ethdev_want *want,
 	char *args, size_t n)
 {
@@ -62,8 +63,8 @@ static int device_args(const struct ethdev *e, const struct ethdev_source *sourc
 	return used;
 }
 
-// A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file goes unless
-// /proc/net/unix says that somebody listens. (Asking by connect() would upset a live server.)
+// A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file
+// goes unless /proc/net/unix says that somebody listens. (Asking by connect() would upset a live server.)
 static void remove_stale_socket(const struct ethdev_source *want)
 {
 	const char *at = strstr(want->args, "socket=");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …): for the gateway's ports and for the tester's. Knows
-// nothing of workers and graphs. All calls: the thread that owns the devices.
+// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …): for the gateway's ports and for the tester's.
+// Knows nothing of workers and graphs. All calls: the thread that owns the devices.
 #ifndef CORE_ETHDEV_H
 #define CORE_ETHDEV_H
 
@@ -65,7 +65,8 @@ static inline bool mac_given(struct rte_ether_addr *mac, const uint8_t given[RTE
 	return true;
 }
 
-// Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing stays open.
+// Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing
+// stays open.
 int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n);
 int ethdev_link(const struct ethdev *e); // 1: up
 void ethdev_close(struct ethdev *e);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue of events, its one subscriber, and the rings on which workers tell the control thread of things.
 //
-// The queue is a ring of engine.max_events between two sequence numbers: acknowledged up to `first`, sent up to `next`, raised up
-// to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill three quarters of it.
+// The queue is a ring of engine.max_events between two sequence numbers: acknowledged up to `first`, sent up to
+// `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
+// three quarters of it.
 #include "core/event.h"
 #include "core/engine.h"
 #include "core/log.h"

@@ -28,8 +28,8 @@ static uint32_t limit_of(const struct holder *h, const struct api_engine *e)
 	return limit;
 }
 
-// The ports are not known yet: here only what workers need whatever the ports are. The control plane, which knows the ports,
-// asks for more.
+// The ports are not known yet: here only what workers need whatever the ports are. The control plane, which knows
+// the ports, asks for more.
 int hold_start(const struct api_engine *e)
 {
 	uint64_t limits = 0, receive = (uint64_t)e->workers * HOLD_RECEIVE;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule for everything that holds packets: each holder has a share of the packet buffers, so that all of them together leave
-// what receiving needs.
+// One rule for everything that holds packets: each holder has a share of the packet buffers, so that all of them
+// together leave what receiving needs.
 //
-// A holder is a queue, a table or a ring in which packets wait beyond the walk that brought them. It counts buffers, not packets:
-// a chain has several. Limits come with the ENGINE object (hold_start checks their sum against packet_buffers) and are divided
-// evenly among the workers, so that taking and giving back is an addition in the thread's own struct worker: no lock, no atomic.
+// A holder is a queue, a table or a ring in which packets wait beyond the walk that brought them. It counts buffers,
+// not packets: a chain has several. Limits come with the ENGINE object (hold_start checks their sum against
+// packet_buffers) and are divided evenly among the workers, so that taking and giving back is an addition in the
+// thread's own struct worker: no lock, no atomic.
 #ifndef CORE_HOLD_H
 #define CORE_HOLD_H
 
@@ -33,7 +34,8 @@ void holder_register(struct holder *h); // from constructors
 		holder_register(&(var));                                                                               \
 	}
 
-// Checks the limits against packet_buffers and gives the holders their shares. 0, or a positive errno after object_error().
+// Checks the limits against packet_buffers and gives the holders their shares. 0, or a positive errno after
+// object_error().
 int hold_start(const struct api_engine *e);
 
 // Buffers that this thread's share still has room for. All four: the thread that `w` belongs to.
@@ -75,8 +77,8 @@ static inline void hold_give(struct worker *w, const struct holder *h, uint32_t 
 
 struct rte_ring *hold_ring_create(const char *name, uint32_t buffers);
 int hold_ring_put(struct rte_ring *r, struct rte_mbuf *m); // 1, or 0 when there is no room
-// Of n packets, in order, as many as there is room for; how many. Packets of one buffer that follow one another take one
-// step.
+// Of n packets, in order, as many as there is room for; how many. Packets of one buffer that follow one another take
+// one step.
 uint32_t hold_ring_put_burst(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n);
 uint32_t hold_ring_take(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n); // how many packets; 0 may precede more
 

@@ -125,8 +125,8 @@ void host_path_poll(void)
 	struct rte_ring *queue;
 	uint32_t n;
 
-	// Bounded, so that a flood cannot keep the control thread from its sockets. What came to an earlier queue meanwhile
-	// goes before the rest of a later one.
+	// Bounded, so that a flood cannot keep the control thread from its sockets. What came to an earlier queue
+	// meanwhile goes before the rest of a later one.
 	for (int round = 0; round < 16 && (queue = next_queue()) != NULL; round++) {
 		n = hold_ring_take(queue, pkts, VECTOR);
 		for (uint32_t i = 0; i < n; i++) {

@@ -64,8 +64,8 @@ int graph_register_nodes(void)
 	return 0;
 }
 
-// Streams get their memory here. rte_graph would grow them on the worker, at the first vector that is longer than any before,
-// and ends the process when there is no memory left by then.
+// Streams get their memory here. rte_graph would grow them on the worker, at the first vector that is longer than
+// any before, and ends the process when there is no memory left by then.
 static void streams_make(struct rte_graph *graph)
 {
 	struct rte_node *node;

@@ -61,8 +61,8 @@ static inline rte_edge_t packet_leave(struct rte_mbuf *m, const struct reason *r
 
 // ---- running a node --------------------------------------------------------------------------------------------------
 
-// Sends objs[i] to edge next[i]. A vector that all goes one way moves without a copy; else runs of equal edges are copied
-// together. This is the only place that enqueues vectors.
+// Sends objs[i] to edge next[i]. A vector that all goes one way moves without a copy; else runs of equal edges are
+// copied together. This is the only place that enqueues vectors.
 static __rte_always_inline void node_dispatch(
 	struct rte_graph *graph, struct rte_node *node, void **objs, const rte_edge_t *next, uint16_t n)
 {
@@ -109,8 +109,8 @@ typedef rte_edge_t (*node_packet_fn)(struct worker *w, struct rte_node *node, st
 
 #define NODE_CHUNK 256
 
-// Runs `fn` over the vector; inlined, so `fn` costs no call. Nothing is prefetched here: port-rx asks for the header line, and a
-// hint for each packet in each node gained nothing (bench/README.md).
+// Runs `fn` over the vector; inlined, so `fn` costs no call. Nothing is prefetched here: port-rx asks for the header
+// line, and a hint for each packet in each node gained nothing (bench/README.md).
 static __rte_always_inline uint16_t node_each(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, node_packet_fn fn)
 {
@@ -129,7 +129,8 @@ static __rte_always_inline uint16_t node_each(
 
 // ---- making packets --------------------------------------------------------------------------------------------------
 
-// A new packet of this worker, counted as originated, metadata cleared, port_in = PORT_NONE. NULL when the pool is empty.
+// A new packet of this worker, counted as originated, metadata cleared, port_in = PORT_NONE. NULL when the pool is
+// empty.
 struct rte_mbuf *packet_originate(struct worker *w);
 // A fragment or copy of a packet that was already counted: counts it and inherits the metadata of `from`.
 void packet_originate_like(struct worker *w, struct rte_mbuf *m, struct rte_mbuf *from);

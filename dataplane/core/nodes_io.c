@@ -54,8 +54,8 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 	rte_node_enqueue(graph, node, edge, (void **)pkts, n);
 }
 
-// One walk takes no more: a worker may have 1,024 queues, and rte_graph's streams end the process behind 65,535 packets, into
-// which fragments and copies must fit too. The next walk goes on with the next queue.
+// One walk takes no more: a worker may have 1,024 queues, and rte_graph's streams end the process behind 65,535
+// packets, into which fragments and copies must fit too. The next walk goes on with the next queue.
 #define RX_MOST (32 * VECTOR)
 
 static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -532,7 +532,8 @@ static int verify_kind(uint32_t kind)
 	return 0;
 }
 
-// Nothing is scanned for a deletion of what nobody can depend on: sessions come and go by the thousand each second, among millions.
+// Nothing is scanned for a deletion of what nobody can depend on: sessions come and go by the thousand each second,
+// among millions.
 static int verify_rest(void)
 {
 	uint32_t asked = 0; // bit per kind

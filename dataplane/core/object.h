@@ -51,17 +51,18 @@ struct object_ops {
 	void (*commit)(struct object_change *c);
 	void (*discard)(struct object_change *c); // may be NULL
 	void (*release)(struct object_change *c); // may be NULL; after every worker passed a quiescent state
-	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next kind is
-	// staged after it) and committed (finish_commit): for tables that are rebuilt as a whole. finish_discard undoes
-	// finish_stage. May be NULL.
+	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next
+	// kind is staged after it) and committed (finish_commit): for tables that are rebuilt as a whole.
+	// finish_discard undoes finish_stage. May be NULL.
 	int (*finish_stage)(void);
 	void (*finish_discard)(void);
 	void (*finish_commit)(void);
-	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or narrows
-	// them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May be NULL.
+	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or
+	// narrows them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May
+	// be NULL.
 	int (*verify)(const char *key, const void *body, uint32_t length);
-	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of one without users
-	// needs no verify(). May be NULL: verify() is always called.
+	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of
+	// one without users needs no verify(). May be NULL: verify() is always called.
 	int (*counts)(uint32_t kind);
 };
 
@@ -72,28 +73,29 @@ void object_ops_register(const struct object_ops *ops); // from constructors
 		object_ops_register(&(var));                                                                           \
 	}
 
-// Sets the text that the refused commit answers, printf-like; the value is `code`, so that stage() can return it. (A macro,
-// so that compilers and analysers see which value that is.)
+// Sets the text that the refused commit answers, printf-like; the value is `code`, so that stage() can return it. (A
+// macro, so that compilers and analysers see which value that is.)
 void object_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline int object_refusal(int code)
 {
 	return code;
 }
 #define object_error(code, ...) (object_explain(__VA_ARGS__), object_refusal(code))
-// Names the rule (enum api_rule) that the last object_error() is about, unless one was named already. Returns `error`; 0: does nothing.
+// Names the rule (enum api_rule) that the last object_error() is about, unless one was named already. Returns
+// `error`; 0: does nothing.
 int object_blame(int error, uint32_t rule_kind, uint32_t rule);
 
-// The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is held packed: a
-// copy, good until the fourth call from now.
+// The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is
+// held packed: a copy, good until the fourth call from now.
 const void *object_find(uint32_t kind, const char *key, uint32_t *length);
 int object_is_there(uint32_t kind, const char *key); // the same, without the body
 // 1 when the open transaction changes or deletes the object.
 int object_changing(uint32_t kind, const char *key);
-// One user more or less of an object; at the end of stage(), and taken back in discard(): so the count is that after the open
-// transaction. Nothing for an empty key.
+// One user more or less of an object; at the end of stage(), and taken back in discard(): so the count is that after
+// the open transaction. Nothing for an empty key.
 void object_use(uint32_t kind, const char *key, int difference);
-// Stages and commits an object as it is once more: something that it is made from, and that is no object, has changed. A transaction
-// of its own. Returns 0 or an errno; EBUSY while a transaction is open.
+// Stages and commits an object as it is once more: something that it is made from, and that is no object, has
+// changed. A transaction of its own. Returns 0 or an errno; EBUSY while a transaction is open.
 int object_refresh(uint32_t kind, const char *key);
 // Calls fn for every held object of a kind, as it will be after the open transaction. Stops when fn returns non-zero.
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of objects at rest: zero bytes, of which fixed layouts are full, are counted instead of kept. A million sessions are held.
+// Bodies of objects at rest: zero bytes, of which fixed layouts are full, are counted instead of kept. A million
+// sessions are held.
 #ifndef CORE_PACK_H
 #define CORE_PACK_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A port: a place where frames enter and leave the graph, behind one small interface for all drivers.
 //
-// The control thread makes a port before it publishes it, and frees it a grace period after it took it away; workers call rx
-// and tx with their own queue number, so a driver needs no lock. Counters are per worker and added up by the control thread.
+// The control thread makes a port before it publishes it, and frees it a grace period after it took it away; workers
+// call rx and tx with their own queue number, so a driver needs no lock. Counters are per worker and added up by the
+// control thread.
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
@@ -41,7 +42,8 @@ struct port_driver {
 	int (*link)(struct port *p);
 	// Control thread: counters that only the device has. May be NULL.
 	void (*stats)(struct port *p, struct api_port_row *row);
-	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with port_no_buffer().
+	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with
+	// port_no_buffer().
 	uint64_t (*no_buffer)(struct port *p);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, no root, no huge pages, and
-// the captures' own clock, so the same input gives the same output every time.
+// `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, no root, no huge
+// pages, and the captures' own clock, so the same input gives the same output every time.
 #include "core/replay.h"
 #include "core/engine.h"
 #include "core/log.h"
@@ -164,8 +164,8 @@ static void next_packet(struct capture *c)
 	c->head = NULL;
 }
 
-// The in files were opened with nanosecond precision: tv_usec holds nanoseconds. Nobody has checked either part; the year
-// 2106 is late enough, and differences of stamps fit into 64 bits with a sign.
+// The in files were opened with nanosecond precision: tv_usec holds nanoseconds. Nobody has checked either part; the
+// year 2106 is late enough, and differences of stamps fit into 64 bits with a sign.
 static uint64_t stamp_ns(const struct capture *c)
 {
 	int64_t s = c->head->ts.tv_sec, ns = c->head->ts.tv_usec;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of `isthmus-dp replay`: a state and captures from open files, through the graph, by the captures' own clock.
-// One thread, which also walks the graph; the engine is in no-thread mode. Reasons of failures go to the log.
+// The parts of `isthmus-dp replay`: a state and captures from open files, through the graph, by the captures' own
+// clock. One thread, which also walks the graph; the engine is in no-thread mode. Reasons of failures go to the log.
 #ifndef CORE_REPLAY_H
 #define CORE_REPLAY_H
 
 #include <stdint.h>
 #include <stdio.h>
 
-// Small steps of the clock (100 us each) that a run of the command may make: an hour of traffic that is shaped all the time.
+// Small steps of the clock (100 us each) that a run of the command may make: an hour of traffic that is shaped all
+// the time.
 #define REPLAY_STEPS (3600u * 10000u)
 
-// Applies the messages of the contract up to the end of the file, with every port's driver replaced by `inject`. `name` is
-// for the log. The caller closes f. Returns 0, or -1 when the file is broken, something in it was refused, or no engine
-// runs afterwards; transactions before that stay applied.
+// Applies the messages of the contract up to the end of the file, with every port's driver replaced by `inject`.
+// `name` is for the log. The caller closes f. Returns 0, or -1 when the file is broken, something in it was refused,
+// or no engine runs afterwards; transactions before that stay applied.
 int replay_load_state(FILE *f, const char *name);
 
-// Adds a capture to be replayed into a port, or one to be written with what leaves by a port. `name` is for the log and must
-// live until replay_close. Takes f over, on failure too. Returns 0 or -1.
+// Adds a capture to be replayed into a port, or one to be written with what leaves by a port. `name` is for the log
+// and must live until replay_close. Takes f over, on failure too. Returns 0 or -1.
 int replay_input(const char *port, const char *name, FILE *f);
 int replay_output(const char *port, const char *name, FILE *f);
 
-// Replays the inputs in the order of their time stamps, until nothing is held any more or a minute after the last packet.
-// A packet stamped earlier than the one before it in its file comes at once; of a pause longer than an hour the gateway sees
-// an hour, while the stamps of the output go on with those of the input. Small steps of the clock, taken while the gateway
-// holds packets, are limited to `steps` in all and to a minute of each pause.
+// Replays the inputs in the order of their time stamps, until nothing is held any more or a minute after the last
+// packet. A packet stamped earlier than the one before it in its file comes at once; of a pause longer than an hour
+// the gateway sees an hour, while the stamps of the output go on with those of the input. Small steps of the clock,
+// taken while the gateway holds packets, are limited to `steps` in all and to a minute of each pause.
 void replay_run(uint32_t steps);
 uint64_t replay_skipped(void); // packets of the last run that could not be injected whole
 void replay_close(void); // closes and forgets all captures

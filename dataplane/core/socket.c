@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control socket: a Unix stream socket, a few clients, all on the control thread.
 //
-// Reads never block; a message is handled when it is whole, and a client whose message does not become whole, or never comes, is
-// dropped after 10 seconds, so that its place is free for another. Writes block for at most a second, after which a client that
-// does not read is dropped, so a stuck client cannot hold the control thread.
+// Reads never block; a message is handled when it is whole, and a client whose message does not become whole, or
+// never comes, is dropped after 10 seconds, so that its place is free for another. Writes block for at most a
+// second, after which a client that does not read is dropped, so a stuck client cannot hold the control thread.
 #include "core/engine.h"
 #include "core/log.h"
 #include <errno.h>
@@ -71,7 +71,8 @@ static int write_all(int fd, const void *data, size_t n, uint64_t deadline_ns)
 	return 0;
 }
 
-// Writes what is left of the last offer, without waiting. Returns 1 when something is left still, -1 when the client is gone.
+// Writes what is left of the last offer, without waiting. Returns 1 when something is left still, -1 when the client
+// is gone.
 static int flush_offer(struct client *c)
 {
 	while (c->out_sent < c->out_used) {

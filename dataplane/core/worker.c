@@ -139,8 +139,8 @@ uint64_t workers_done(int *all_idle)
 	return sum;
 }
 
-// One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends the next
-// begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
+// One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends
+// the next begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
 static uint64_t walk(struct worker *w, uint64_t start)
 {
 	struct rte_graph *graph = w->graph;
@@ -184,8 +184,8 @@ static void *worker_main(void *arg)
 		w->now = last;
 		w->due = UINT64_MAX;
 		uint64_t now = walk(w, last);
-		// Everything that this walk read is behind us: the grace period's mark.
-		// Sequentially consistent, so that what the next walk reads is not read before control_synchronize() can see it.
+		// Everything that this walk read is behind us: the grace period's mark. Sequentially consistent, so
+		// that what the next walk reads is not read before control_synchronize() can see it.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
 		if (unlikely(now - last > w->longest_ticks))
 			w->longest_ticks = now - last;
@@ -257,8 +257,8 @@ void control_synchronize(void)
 
 	if (!engine_mode.threads)
 		return;
-	// What was published before is visible before the count of walks is read: with the store in the worker's loop this rules
-	// out that a worker reads old pointers in a walk that began after the one counted here.
+	// What was published before is visible before the count of walks is read: with the store in the worker's
+	// loop this rules out that a worker reads old pointers in a walk that began after the one counted here.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < workers.count; i++)
 		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);

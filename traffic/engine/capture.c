@@ -21,7 +21,8 @@ struct record {
 #define RECORD_BYTES sizeof(struct record)
 static_assert(RECORD_BYTES == 16 && RING_BYTES % RECORD_BYTES == 0, "records never straddle the ring's end");
 
-// One thread writes `head` and `next`, the main thread writes `tail`. Positions grow for ever; their low bits are places.
+// One thread writes `head` and `next`, the main thread writes `tail`. Positions grow for ever; their low bits are
+// places.
 struct ring {
 	alignas(CACHE_LINE) atomic_uint_fast64_t head;
 	uint64_t seen_tail; // the writer's copy, looked up again only when the ring seems full

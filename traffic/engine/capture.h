@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sample of received frames in a pcap file, for tshark. The receiving threads hand frames over through a ring; the main
-// thread writes. A full ring loses the sample, never a packet of the test.
+// A sample of received frames in a pcap file, for tshark. The receiving threads hand frames over through a ring; the
+// main thread writes. A full ring loses the sample, never a packet of the test.
 #ifndef TRAFFIC_CAPTURE_H
 #define TRAFFIC_CAPTURE_H
 
@@ -8,8 +8,8 @@
 
 struct capture;
 
-// Makes the file (nanosecond pcap, Ethernet) and a ring for each of the `threads` that will offer frames. Returns NULL with
-// a sentence in `error` when the file cannot be made or memory is short. Main thread.
+// Makes the file (nanosecond pcap, Ethernet) and a ring for each of the `threads` that will offer frames. Returns
+// NULL with a sentence in `error` when the file cannot be made or memory is short. Main thread.
 struct capture *capture_open(const struct profile_capture *want, uint32_t threads, char *error, size_t n);
 // Thread `thread` (0 .. threads - 1, one caller each): takes a copy of one frame in `every`. `frame` has `length` bytes
 // without FCS, at most FRAME_MAX; `ns` is when it came, since 1970. Never blocks. `c` NULL: nothing to do.

@@ -3,8 +3,8 @@
 //
 //   main thread    opens, commands, waits, copies counters; never touches a packet
 //   tester thread  receives on its ports and sends on its egresses, in one loop; the only one to touch them
-// The main thread writes `command` (release) and waits until every thread has written it to `seen` (release): what it wrote
-// before the command is seen by the threads, what they wrote before is seen by it.
+// The main thread writes `command` (release) and waits until every thread has written it to `seen` (release): what
+// it wrote before the command is seen by the threads, what they wrote before is seen by it.
 #ifndef TRAFFIC_ENGINE_H
 #define TRAFFIC_ENGINE_H
 

@@ -89,8 +89,8 @@ static uint16_t answer_arp(const struct profile_port *p, const uint8_t mac[6], c
 	return total;
 }
 
-// ICMPv6 checksum over the pseudo header (RFC 8200 §8.1) and `bytes` of message behind an IPv6 header; 0 when the message
-// holds its own good checksum.
+// ICMPv6 checksum over the pseudo header (RFC 8200 §8.1) and `bytes` of message behind an IPv6 header; 0 when the
+// message holds its own good checksum.
 static uint16_t icmpv6_sum(const uint8_t *ip, uint16_t bytes)
 {
 	uint32_t sum = bytes + 58u;
@@ -104,8 +104,8 @@ static uint16_t icmpv6_sum(const uint8_t *ip, uint16_t bytes)
 	return (uint16_t)~sum;
 }
 
-// Goes through the options of a solicitation. *link: the source link-layer address, or NULL. Returns false when an option
-// has no length or leaves the message (RFC 4861 §7.1.1).
+// Goes through the options of a solicitation. *link: the source link-layer address, or NULL. Returns false when an
+// option has no length or leaves the message (RFC 4861 §7.1.1).
 static bool read_options(const uint8_t *option, uint16_t bytes, const uint8_t **link)
 {
 	*link = NULL;

@@ -30,8 +30,8 @@ static const uint8_t nd_request[86] = {0x33, 0x33, 0xff, 0, 0, 2, 2, 0, 0, 0, 0,
 	0x3a, 0xff, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0,
 	0, 2, 0x87, 0, 0x7d, 0x97, 0, 0, 0, 0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1, 2, 0, 0, 0, 0,
 	1};
-// Ether(src=ours, dst=theirs) / IPv6(src="fd00::2", dst="fd00::1", hlim=255) / ICMPv6ND_NA(tgt="fd00::2", R=0, S=1, O=1) /
-// ICMPv6NDOptDstLLAddr(lladdr="02:00:00:00:01:00")
+// Ether(src=ours, dst=theirs) / IPv6(src="fd00::2", dst="fd00::1", hlim=255) / ICMPv6ND_NA(tgt="fd00::2", R=0, S=1,
+// O=1) / ICMPv6NDOptDstLLAddr(lladdr="02:00:00:00:01:00")
 static const uint8_t nd_reply[86] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 0, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 0x20, 0x3a, 0xff,
 	0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x88, 0,
 	0x1b, 0x9c, 0x60, 0, 0, 0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 1, 2, 0, 0, 0, 1, 0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws flows by Zipf's law: rejection-inversion (W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from
-// monotone discrete distributions", ACM TOMACS 6(3), 1996), beforehand, because a draw costs more than a packet.
+// Draws flows by Zipf's law: rejection-inversion (W. Hörmann, G. Derflinger, "Rejection-inversion to generate
+// variates from monotone discrete distributions", ACM TOMACS 6(3), 1996), beforehand, because a draw costs more than
+// a packet.
 #include "traffic/engine/order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -62,7 +63,8 @@ int order_init(struct order *o, enum flow_order kind, uint32_t flows, double exp
 	o->drawn = malloc(o->draws * sizeof(*o->drawn));
 	if (o->drawn == NULL)
 		return -1;
-	// The frequent flows are scattered over all: rank -> rank * step mod flows is one to one when step has no common divisor.
+	// The frequent flows are scattered over all: rank -> rank * step mod flows is one to one when step has no
+	// common divisor.
 	uint64_t step = 2654435761u % flows;
 
 	while (step == 0 || divisor(step, flows) != 1)

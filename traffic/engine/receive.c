@@ -251,7 +251,8 @@ static void count_wrong(struct receiver *r, const struct suspect *p, int kind)
 
 // ---- a frame ---------------------------------------------------------------------------------------------------------
 
-// A frame whose last bytes are no tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or nobody's.
+// A frame whose last bytes are no tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or
+// nobody's.
 static bool find_tag(struct check *c, const uint8_t *frame, uint16_t *length, struct tag *tag)
 {
 	struct decoded d;

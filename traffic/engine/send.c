@@ -37,8 +37,8 @@ uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t s
 
 // ---- buffers ---------------------------------------------------------------------------------------------------------
 
-// Buffers hold the pattern from their making on; only the lines of the header and the tag's place are written per packet. The
-// tag's place is remembered in mbuf.hash.usr, which drivers leave alone on transmit.
+// Buffers hold the pattern from their making on; only the lines of the header and the tag's place are written per
+// packet. The tag's place is remembered in mbuf.hash.usr, which drivers leave alone on transmit.
 void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index)
 {
 	struct rte_mbuf *m = mbuf;
@@ -117,8 +117,8 @@ uint32_t pacer_due(struct pacer *p, uint64_t now)
 
 // ---- bursts ----------------------------------------------------------------------------------------------------------
 
-// The flow that the order chose, moved to one of those that belong to the queue at work: blocks of flows take the queues in
-// turn, as RSS would spread them.
+// The flow that the order chose, moved to one of those that belong to the queue at work: blocks of flows take the
+// queues in turn, as RSS would spread them.
 static inline uint32_t on_queue(const struct egress *l, const struct sender *s, uint32_t flow)
 {
 	uint32_t queues = l->port->dev.tx_queues, block = s->want->block;

@@ -41,8 +41,8 @@ uint32_t headers_stride(const struct template *t)
 	return RTE_ALIGN_CEIL((uint32_t)t->length, (uint32_t)LINE);
 }
 
-// ceil(2^64 / d): the high half of its product with a number below 2^32 is that number divided by d (D. Lemire, O. Kaser,
-// N. Kurz, "Faster remainder by direct computation", 2019). 0 for 1, where there is nothing to do.
+// ceil(2^64 / d): the high half of its product with a number below 2^32 is that number divided by d (D. Lemire, O.
+// Kaser, N. Kurz, "Faster remainder by direct computation", 2019). 0 for 1, where there is nothing to do.
 static uint64_t inverse(uint32_t d)
 {
 	return d <= 1 ? 0 : UINT64_MAX / d + 1;
@@ -222,8 +222,8 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
 	return b == 0 ? a : common_divisor(b, a % b);
 }
 
-// Spreads the sizes over the places of the mix as evenly as they go (smooth weighted round robin). There are as many places as
-// the weights need, so that the mean size is exactly what a rate in bits was calculated with.
+// Spreads the sizes over the places of the mix as evenly as they go (smooth weighted round robin). There are as many
+// places as the weights need, so that the mean size is exactly what a rate in bits was calculated with.
 static int make_mix(struct sender *s)
 {
 	int32_t credit[PROFILE_SIZES] = {0}, total = 0;

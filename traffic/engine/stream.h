@@ -3,7 +3,8 @@
 //
 //   sender    written by the thread that sends on the stream's port
 //   receiver  written by the thread that receives on the stream's sink
-// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads are at rest.
+// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads are
+// at rest.
 #ifndef TRAFFIC_STREAM_H
 #define TRAFFIC_STREAM_H
 
@@ -16,8 +17,8 @@
 #define PATTERN_BYTES (FRAME_MAX + 64)
 #define TABLE_BYTES_MAX (512ull << 10) // a row from behind L2 costs more than one that is computed
 
-// What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It repeats
-// nowhere, so that a payload that slipped is seen.
+// What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It
+// repeats nowhere, so that a payload that slipped is seen.
 struct pattern {
 	uint8_t byte[PATTERN_BYTES];
 };
@@ -34,8 +35,9 @@ struct header_field {
 	} sum[TEMPLATE_SUMS];
 };
 
-// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else made of the first flow's. A
-// checksum of one's complement is linear in what it covers, so each field has its part in it, whatever lies in between.
+// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else made of the first
+// flow's. A checksum of one's complement is linear in what it covers, so each field has its part in it, whatever
+// lies in between.
 struct headers {
 	const struct template *t;
 	uint8_t *row; // [size][flow], stride bytes each; NULL: none
@@ -44,8 +46,8 @@ struct headers {
 	uint32_t stride, flows, sizes;
 	uint16_t frame[PROFILE_SIZES]; // bytes without FCS, of this side
 };
-// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is filled from the
-// pattern. Returns 0, or -1 without memory.
+// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is
+// filled from the pattern. Returns 0, or -1 without memory.
 int headers_init(struct headers *h, const struct template *t, const struct template *sent,
 	const struct profile_stream *s, const struct pattern *p, uint32_t stride);
 void headers_free(struct headers *h);
@@ -165,7 +167,8 @@ uint32_t headers_stride(const struct template *t);
 
 // ---- receive.c ------------------------------------------------------------------------------------------------------
 
-// The number of the trial that is `trials` after the one with this number; every number comes once before one comes again.
+// The number of the trial that is `trials` after the one with this number; every number comes once before one comes
+// again.
 static inline uint32_t nonce_after(uint32_t nonce, int32_t trials)
 {
 	return nonce + (uint32_t)trials * 2654435761u;
@@ -204,14 +207,14 @@ static inline void check_prefetch(const struct check *c, const uint8_t *frame, u
 		rte_prefetch0(r->headers.row + ((size_t)size * r->headers.flows + flow) * r->headers.stride);
 }
 
-// Judges one frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when the frame is nobody's; *wrong
-// says whether it should be kept in the capture.
+// Judges one frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when the frame is
+// nobody's; *wrong says whether it should be kept in the capture.
 struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t length, uint64_t now, bool *wrong);
 
 // ---- send.c ---------------------------------------------------------------------------------------------------------
 
-// Writes header, tag and checksums of the next packet of a flow into a buffer whose payload already is the pattern. Returns
-// the frame's length.
+// Writes header, tag and checksums of the next packet of a flow into a buffer whose payload already is the pattern.
+// Returns the frame's length.
 uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t size, uint32_t time, uint32_t nonce);
 
 #endif

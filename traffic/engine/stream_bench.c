@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What making and judging a packet costs without a link: ticks of one thread, medians of many short rounds (a round that was
-// interrupted does not move them). `stream-bench [PROFILE.yaml…]`: the first stream of each.
+// What making and judging a packet costs without a link: ticks of one thread, medians of many short rounds (a round
+// that was interrupted does not move them). `stream-bench [PROFILE.yaml…]`: the first stream of each.
 #include "traffic/engine/engine.h"
 #include <rte_cycles.h>
 #include <stdio.h>
@@ -54,7 +54,8 @@ static void one_round(struct bench *b, uint32_t round)
 	}
 	uint64_t made = rte_rdtsc();
 
-	// What is received is what was sent: only profiles whose `receive` is their `send`, or absent, have no wrong packets.
+	// What is received is what was sent: only profiles whose `receive` is their `send`, or absent, have no wrong
+	// packets.
 	for (uint32_t i = 0; i < FRAMES; i++) {
 		uint32_t next = RTE_MIN(i + AHEAD, FRAMES - 1u);
 

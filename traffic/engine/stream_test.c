@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sender and receiver face to face, with the test as the gateway between them: whatever it breaks is seen, whatever it leaves
-// alone is not blamed. No ports, no DPDK environment.
+// Sender and receiver face to face, with the test as the gateway between them: whatever it breaks is seen, whatever
+// it leaves alone is not blamed. No ports, no DPDK environment.
 #include "traffic/engine/engine.h"
 #include "traffic/wire/decode.h"
 #include <setjmp.h>
@@ -88,8 +88,8 @@ static uint16_t make(struct bench *b, uint32_t flow, uint32_t size)
 	return sender_make(&b->sender, b->frame, flow, size, 1000 >> TAG_TIME_SHIFT, NONCE);
 }
 
-// What a right gateway makes of it: the expected header in place of the sent one; the checksum of the subscriber's own L4
-// header is not touched.
+// What a right gateway makes of it: the expected header in place of the sent one; the checksum of the subscriber's
+// own L4 header is not touched.
 static uint16_t forward(struct bench *b, uint32_t flow, uint16_t length, uint8_t *to)
 {
 	const struct template *in = &b->profile->stream[0].send, *out = &b->profile->stream[0].receive;

@@ -125,7 +125,8 @@ static void device_args(const struct profile_port *p, char *args, size_t n)
 		snprintf(args + used, n - used, ",rsize=%d", rte_log2_u32(descriptors(p)));
 }
 
-// A memif client starts only when its server listens, else its driver says -1 (EPERM): that is waited for as for a link.
+// A memif client starts only when its server listens, else its driver says -1 (EPERM): that is waited for as for a
+// link.
 static int open_device(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -282,8 +283,8 @@ static int every_share_has_a_place(const struct egress *l, const struct group *g
 	return 0;
 }
 
-// The group of an egress's streams that share a rate: a pattern of places, each stream as often as its share says and as evenly
-// as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
+// The group of an egress's streams that share a rate: a pattern of places, each stream as often as its share says
+// and as evenly as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
 static int make_shared_group(struct egress *l, struct group *g, char *error, size_t n)
 {
 	uint64_t total = 0;

@@ -80,15 +80,15 @@ struct trial {
 
 struct tester;
 
-// Starts DPDK, opens every port, makes tables and threads. Everything that waits ends early once *stop is not 0, which a
-// signal may set. Returns NULL after a sentence in `error`.
+// Starts DPDK, opens every port, makes tables and threads. Everything that waits ends early once *stop is not 0,
+// which a signal may set. Returns NULL after a sentence in `error`.
 struct tester *tester_open(
 	const struct profile *p, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n);
 void tester_close(struct tester *t);
 // Waits until every link is up. Returns 0, or -1 after a sentence that names the ports without a link.
 int tester_wait_links(struct tester *t, double seconds, char *error, size_t n);
-// Runs one trial and waits for what is still under way. Returns 0, or -1 with a sentence when a port has failed, which ends
-// the trial too. *stop ends it early, with `interrupted` set.
+// Runs one trial and waits for what is still under way. Returns 0, or -1 with a sentence when a port has failed,
+// which ends the trial too. *stop ends it early, with `interrupted` set.
 int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n);
 // Waits for what the last trial has not waited for, and counts it there as stray.
 void tester_end(struct tester *t, struct trial *last);
@@ -96,8 +96,8 @@ void tester_end(struct tester *t, struct trial *last);
 void tester_speeds(const struct tester *t, uint32_t *mbps);
 void trial_free(struct trial *t);
 double tester_tsc_hz(const struct tester *t);
-// Pre-allocates nothing and may be called with any trial: which expectation of a stream does not hold, or NULL when all do.
-// Returns the number of streams whose expectation fails and writes the first as a sentence.
+// Pre-allocates nothing and may be called with any trial: which expectation of a stream does not hold, or NULL when
+// all do. Returns the number of streams whose expectation fails and writes the first as a sentence.
 uint32_t trial_expectations(const struct profile *p, const struct trial *t, double tsc_hz, char *text, size_t n);
 
 #endif

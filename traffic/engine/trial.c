@@ -16,10 +16,12 @@
 #define LIMITED 0.995 // of the rate asked for
 #define SWITCHES                                                                                                       \
 	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
-// the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses say the rest
+// the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses
+// say the rest
 #define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
-// A virtual machine's CPUs are moved about: when they come to lie in different parts of the processor, a cache line between them
-// takes six times as long, and a link over shared memory with it. More than this much longer than the nearest is far.
+// A virtual machine's CPUs are moved about: when they come to lie in different parts of the processor, a cache line
+// between them takes six times as long, and a link over shared memory with it. More than this much longer than the
+// nearest is far.
 #define FAR 2.0
 #define START_DELAY 1e-3 // seconds from the command to the first packet, so that all threads begin together
 
@@ -149,7 +151,8 @@ static double gap_allowed(const struct tester *t, double highest)
 
 // ---- waiting ---------------------------------------------------------------------------------------------------------
 
-// Until the end of sending, an interruption, or the loss of a link. Returns how many ports have lost it, with their names.
+// Until the end of sending, an interruption, or the loss of a link. Returns how many ports have lost it, with their
+// names.
 static uint32_t pass_time(const struct tester *t, char *names, size_t n)
 {
 	for (uint32_t naps = 1; rte_rdtsc() < t->end && !*t->stop; naps++) {
@@ -186,8 +189,8 @@ static void look(struct tester *t)
 	t->arrived = arrived;
 }
 
-// Until everything is back, or too long. Silence in between proves nothing: a gateway that the machine has put aside for a
-// while still sends what it holds.
+// Until everything is back, or too long. Silence in between proves nothing: a gateway that the machine has put aside
+// for a while still sends what it holds.
 static void drain(struct tester *t)
 {
 	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.drain * t->tsc_hz);
@@ -242,8 +245,8 @@ static void add_up(struct tester *t, struct trial *r)
 	r->stray = new_strays(t);
 }
 
-// Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the very end may
-// not have been sent yet.
+// Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the
+// very end may not have been sent yet.
 static bool limited(const struct tester *t, uint64_t end)
 {
 	end -= (uint64_t)(CATCH_UP * t->tsc_hz);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several memif ports that share this process's memory without copying. DPDK's driver (22.11, memif_connect()) closes the file
-// descriptors of EAL's own huge pages as soon as one port is connected; the next port would hand over whatever file has that
-// number by then, and its peer would read foreign memory. So ports are connected one after the other, and the descriptors
-// are put back in between. Main thread, before other threads open files.
+// Several memif ports that share this process's memory without copying. DPDK's driver (22.11, memif_connect())
+// closes the file descriptors of EAL's own huge pages as soon as one port is connected; the next port would hand
+// over whatever file has that number by then, and its peer would read foreign memory. So ports are connected one
+// after the other, and the descriptors are put back in between. Main thread, before other threads open files.
 #ifndef TRAFFIC_ZERO_COPY_H
 #define TRAFFIC_ZERO_COPY_H
 
@@ -19,8 +19,8 @@ struct zero_copy {
 
 // Before a port is opened: remembers EAL's descriptors.
 void zero_copy_keep(struct zero_copy *z);
-// After it was opened: waits until port `id` has a link, puts closed descriptors back, and forgets them all. Returns 0, or -1
-// when there was no link within so many seconds, or until *stop was not 0.
+// After it was opened: waits until port `id` has a link, puts closed descriptors back, and forgets them all. Returns
+// 0, or -1 when there was no link within so many seconds, or until *stop was not 0.
 int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds, const volatile sig_atomic_t *stop);
 
 #endif

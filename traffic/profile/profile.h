@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test profile: ports, streams and what to do with them, read from one YAML file. Every fault of a file is told with file,
-// line and reason, all at once; unknown keys are faults. docs/traffic.md describes the file for people.
+// A test profile: ports, streams and what to do with them, read from one YAML file. Every fault of a file is told
+// with file, line and reason, all at once; unknown keys are faults. docs/traffic.md describes the file for people.
 #ifndef TRAFFIC_PROFILE_H
 #define TRAFFIC_PROFILE_H
 
@@ -139,8 +139,8 @@ struct profile {
 	struct profile_capture capture;
 };
 
-// Reads, checks and compiles a file. On success returns the profile, else NULL after every fault was written to `errors` as
-// "FILE:LINE: reason" lines.
+// Reads, checks and compiles a file. On success returns the profile, else NULL after every fault was written to
+// `errors` as "FILE:LINE: reason" lines.
 struct profile *profile_load(const char *file, FILE *errors);
 // The same for a text of `n` bytes that is called `file` in errors.
 struct profile *profile_parse(const char *file, const char *text, size_t n, FILE *errors);
@@ -149,12 +149,12 @@ void profile_free(struct profile *p);
 // Whether mode, rate, steps and search go together; profile_load() has asked, whoever changes one of them asks again.
 // Returns 0, or -1 with a sentence in `error` and the name of the key of `run` that is wrong in `key`.
 int profile_check_run(const struct profile *p, const char **key, char *error, size_t n);
-// Packets per second of a rate of the run, all streams with a share together: bits by the mean size of their frames, parts
-// of run.rate. 0 for RATE_NONE, infinity for RATE_MAX.
+// Packets per second of a rate of the run, all streams with a share together: bits by the mean size of their frames,
+// parts of run.rate. 0 for RATE_NONE, infinity for RATE_MAX.
 double profile_pps(const struct profile *p, const struct rate *r);
 
-// "1.5Mpps", "10Gbit", "50%", "max" and plain numbers (packets per second). Returns 0; -1 for anything else and for what
-// no tester can send (0, above 200 Mpps or 400 Gbit).
+// "1.5Mpps", "10Gbit", "50%", "max" and plain numbers (packets per second). Returns 0; -1 for anything else and for
+// what no tester can send (0, above 200 Mpps or 400 Gbit).
 int rate_parse(const char *text, struct rate *r);
 // Mean L2 bytes of a stream's frames, with FCS.
 double stream_mean_bytes(const struct profile_stream *s);

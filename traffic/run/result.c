@@ -82,8 +82,8 @@ static int judge_trials(const struct profile *p, const struct run_result *r, dou
 	return 0;
 }
 
-// What keeps a good result from proving all that was asked for. A rate that the gateway has shown is a good result, but the
-// one that it can do may be higher.
+// What keeps a good result from proving all that was asked for. A rate that the gateway has shown is a good result,
+// but the one that it can do may be higher.
 static const char *remark(const struct run_result *r)
 {
 	bool limited = false, disturbed = false;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define PRESET_MIN 1e3 // packets per second
-// Above the rate at which the ports took packets when as many as possible were sent: that rate may be the gateway's, which held
-// the tester up, so the search looks beyond it.
+// Above the rate at which the ports took packets when as many as possible were sent: that rate may be the gateway's,
+// which held the tester up, so the search looks beyond it.
 #define MAXIMUM_ROOM 1.3
 
 static struct search_trial as_search(const struct trial *t)
