@@ -11,7 +11,8 @@ PACKAGES=(
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
 	iperf3 bind9-dnsutils frr ppp # programs that the lab and its tests run
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
-	isc-dhcp-client dhcpcd-base wide-dhcpv6-client kea-dhcp4-server # peers of the lab and the DHCP tests
+	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # peers of the lab and the DHCP tests
+	kea-dhcp4-server kea-dhcp6-server              # peers of the DHCP tests
 	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
@@ -97,7 +98,7 @@ apt_install() {
 
 # The lab and the tests run these on their own; the packages would run them on this machine, now (policy-rc.d denies it)
 # and after each start (masked units).
-SERVICES=(frr freeradius kea-dhcp4-server wide-dhcpv6-client)
+SERVICES=(frr freeradius kea-dhcp4-server kea-dhcp6-server wide-dhcpv6-client)
 
 # Masks the units of the packages among the arguments.
 # usage: without_services COMMAND...

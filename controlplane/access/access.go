@@ -115,7 +115,8 @@ type Request struct {
 	Wants    Families
 	// Source of the first packet (Packet), or what a DHCP client says it has: a hint. The plan gives addresses.
 	Source netip.Addr
-	// Given by an upstream DHCP server (relay, proxy): taken as it is, from no pool; the plan's count for nothing.
+	// Given by an upstream DHCP server (relay, proxy): what it has is taken as it is, from no pool; the plan's
+	// counts for nothing.
 	Given *Addresses
 }
 

@@ -35,8 +35,14 @@ type signIns struct {
 	pools    *lease.Pools
 	pppoe    *pppoe.Server
 	dhcp     *dhcp.Server
-	upstream *net.UDPConn         // to DHCP servers; nil: there are none
+	upstream []upstream           // to DHCP servers
 	records  []session.LineRecord // of the store, until the loop has them
+}
+
+// upstream is a socket to DHCP servers, and who takes what they send.
+type upstream struct {
+	*net.UDPConn
+	take func(server netip.AddrPort, packet []byte)
 }
 
 // toldAtOnce are the events of a kind in a second; the next one says how many more there were.
@@ -125,13 +131,13 @@ func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Re
 func (s *signIns) run(ctx context.Context, m *mobile) {
 	s.loop.Restore(s.records)
 	s.records = nil
-	if s.upstream != nil {
-		m.spawn(s.readUpstream)
+	for _, one := range s.upstream {
+		m.spawn(func() { s.readUpstream(one) })
 	}
 	m.spawn(func() {
 		s.loop.Run(ctx)
-		if s.upstream != nil {
-			s.upstream.Close()
+		for _, one := range s.upstream {
+			one.Close()
 		}
 		late, cancel := context.WithTimeout(context.Background(), accountingEnd)
 		defer cancel()
@@ -206,7 +212,8 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 	for i := range c.Ports {
 		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet
 	}
-	set, servers := subscriber.SettingsOf(c), dhcp.Servers(&c.Access.DHCP)
+	set := subscriber.SettingsOf(c)
+	four, six := dhcp.Servers(&c.Access.DHCP)
 	made.PortOf = func(l *access.Line) (dhcp.Port, bool) {
 		p := set.Port(l)
 		if p == nil || !p.IPoE {
@@ -215,26 +222,39 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
 			FirstPacket: packet[l.Port], Replace: c.Access.Duplicates == "replace"}
 		if p.DHCP != "server" {
-			port.Upstream, port.Proxy = servers, p.DHCP == "proxy"
+			port.Upstream, port.Upstream6, port.Proxy = four, six, p.DHCP == "proxy"
 		}
 		return port, true
 	}
 	return made
 }
 
-// openUpstream makes the socket to DHCP servers, where there are some.
-func (s *signIns) openUpstream(c *config.Config) (err error) {
-	if len(c.Access.DHCP.Servers) == 0 {
-		return nil
-	}
-	const port = 67 // of relays, too (RFC 2131 §4.1)
-	s.upstream, err = net.ListenUDP("udp4",
-		net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Access.DHCP.Address.Addr, port)))
-	if err != nil {
-		return fmt.Errorf("access.dhcp.address: %w", err)
-	}
-	s.dhcp.Upstream = func(server netip.AddrPort, packet []byte) {
-		s.upstream.WriteToUDPAddrPort(packet, server) // a packet that is lost is sent again by who asks
+// openUpstream makes the sockets to DHCP servers, where there are some.
+func (s *signIns) openUpstream(c *config.Config) error {
+	d := &c.Access.DHCP
+	for _, one := range []struct {
+		key, network string
+		servers      []config.Collector
+		address      config.Address
+		port         uint16 // of relays, too (RFC 2131 §4.1, RFC 8415 §7.2)
+		send         *func(server netip.AddrPort, packet []byte)
+		take         func(server netip.AddrPort, packet []byte)
+	}{
+		{"address", "udp4", d.Servers, d.Address, 67, &s.dhcp.Upstream, s.dhcp.FromUpstream},
+		{"address6", "udp6", d.Servers6, d.Address6, 547, &s.dhcp.Upstream6, s.dhcp.FromUpstream6},
+	} {
+		if len(one.servers) == 0 {
+			continue
+		}
+		at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(one.address.Addr, one.port))
+		socket, err := net.ListenUDP(one.network, at)
+		if err != nil {
+			return fmt.Errorf("access.dhcp.%s: %w", one.key, err)
+		}
+		*one.send = func(server netip.AddrPort, packet []byte) {
+			socket.WriteToUDPAddrPort(packet, server) // a packet that is lost is sent again by who asks
+		}
+		s.upstream = append(s.upstream, upstream{socket, one.take})
 	}
 	return nil
 }
@@ -243,10 +263,10 @@ func (s *signIns) openUpstream(c *config.Config) (err error) {
 const mostUpstream = 1024
 
 // readUpstream gives the loop what servers send, until the socket is closed.
-func (s *signIns) readUpstream() {
+func (s *signIns) readUpstream(u upstream) {
 	buffer, room := make([]byte, 65536), make(chan struct{}, mostUpstream)
 	for {
-		n, from, err := s.upstream.ReadFromUDPAddrPort(buffer)
+		n, from, err := u.ReadFromUDPAddrPort(buffer)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -258,7 +278,7 @@ func (s *signIns) readUpstream() {
 		packet := slices.Clone(buffer[:n])
 		s.loop.Post(func() {
 			<-room
-			s.dhcp.FromUpstream(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
+			u.take(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
 		})
 	}
 }

@@ -3,11 +3,15 @@
 package agent
 
 import (
+	"errors"
+	"net"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/testkit"
@@ -139,6 +143,54 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Until(t, "the pool empty", func() bool { return control{a}.AddressPools()[0].Used == 0 })
 	_, late := dialIn(t, a, "late", 4)
 	testkit.Equal(t, late, "", "who comes after that")
+}
+
+// Sockets to DHCP servers of both families: what is sent comes from where answers are heard.
+func TestUpstreamSockets(t *testing.T) {
+	s := dptest.Start(t)
+	a, _ := launchMobile(t, s, t.TempDir(), upf+instances+signingIn)
+	in := a.signedIn()
+	for _, family := range []struct{ ours, port string }{{"127.0.0.1", "67"}, {"::1", "547"}} {
+		server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(family.ours)})
+		testkit.Must(t, err)
+		defer server.Close()
+		at := server.LocalAddr().(*net.UDPAddr).AddrPort()
+		c := &config.Config{}
+		d := &c.Access.DHCP
+		address, servers := &d.Address, &d.Servers
+		if at.Addr().Is6() {
+			address, servers = &d.Address6, &d.Servers6
+		}
+		*servers = make([]config.Collector, 1)
+		testkit.Must(t, address.UnmarshalText([]byte(family.ours)))
+		testkit.Must(t, (*servers)[0].UnmarshalText([]byte(at.String())))
+		testkit.Until(t, "a socket that is another's", func() bool { // a test's that runs beside this one
+			testkit.Must(t, in.loop.Ask(t.Context(), func() { err = in.openUpstream(c) }))
+			if errors.Is(err, os.ErrPermission) {
+				t.Skip(err)
+			}
+			return err == nil
+		})
+		socket := in.upstream[len(in.upstream)-1]
+		defer socket.Close()
+		go in.readUpstream(socket)
+		send := in.dhcp.Upstream
+		if at.Addr().Is6() {
+			send = in.dhcp.Upstream6
+		}
+		send(at, []byte("asked"))
+		b := make([]byte, 16)
+		n, from, err := server.ReadFromUDPAddrPort(b)
+		testkit.Must(t, err)
+		testkit.Equal(t, string(b[:n]), "asked", "sent")
+		testkit.Equal(t, from.String(), net.JoinHostPort(family.ours, family.port), "from")
+		_, err = server.WriteToUDPAddrPort([]byte("no answer"), from)
+		testkit.Must(t, err)
+	}
+	testkit.Until(t, "both to be counted", func() (both bool) {
+		testkit.Must(t, in.loop.Ask(t.Context(), func() { both = in.dhcp.Counts()[0].Value == 2 })) // malformed
+		return both
+	})
 }
 
 func TestNobodySignsIn(t *testing.T) {

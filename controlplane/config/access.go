@@ -36,7 +36,7 @@ type AccessPort struct {
 	PPPoE   bool     `yaml:"pppoe" doc:"PPPoE is served."`
 	IPoE    bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
 	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
-	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers of access.dhcp, of which a proxy hides them."`
+	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers and servers6 of access.dhcp, a family without them from our pools; a proxy hides DHCPv4's."`
 	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else PPPoE's tag is ignored, and a message with option 82 or a Relay-Forward is dropped."`
 	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
@@ -129,6 +129,18 @@ func (r TagRange) schema() map[string]any {
 // Has tells whether a tag is of the range; 0 is no tag.
 func (r TagRange) Has(tag uint16) bool { return !r.set || r.First <= tag && tag <= r.Last }
 
+// relays checks the upstream servers of a port.
+func (k *checker) relays(p *AccessPort) {
+	four, six := len(k.Access.DHCP.Servers) > 0, len(k.Access.DHCP.Servers6) > 0
+	switch {
+	case p.DHCP == "server":
+	case !four && (p.DHCP == "proxy" || !six):
+		k.fail(p.At, "dhcp", "%s without servers in access.dhcp", p.DHCP)
+	case six && p.PPPoE:
+		k.fail(p.At, "dhcp", "%s with servers6 and pppoe: DHCPv6 over PPPoE is not relayed", p.DHCP)
+	}
+}
+
 // access checks who may sign in.
 func (k *checker) access() {
 	a := &k.Access
@@ -150,9 +162,7 @@ func (k *checker) access() {
 		if !p.PPPoE && !p.IPoE {
 			k.fail(p.At, "", "neither pppoe nor ipoe is served")
 		}
-		if p.DHCP != "server" && len(a.DHCP.Servers) == 0 {
-			k.fail(p.At, "dhcp", "%s without servers in access.dhcp", p.DHCP)
-		}
+		k.relays(p)
 		if p.STags.First == 0 && p.CTags.First != 0 {
 			k.fail(p.At, "c_tags", "given without s_tags")
 		}

@@ -4,6 +4,7 @@ package config
 
 import (
 	"encoding/hex"
+	"net/netip"
 	"slices"
 )
 
@@ -25,7 +26,11 @@ type AccessDHCP struct {
 
 	Address Address     `yaml:"address" doc:"Ours to upstream servers, and where a pool has no gateway."`
 	Servers []Collector `yaml:"servers" maxlen:"4" with:"address" doc:"Upstream DHCPv4 servers (relay, proxy)."`
-	Limits  DHCPLimits  `yaml:"limits" doc:"What one line can make us hold."`
+
+	Address6 Address     `yaml:"address6" doc:"Ours to upstream DHCPv6 servers: link-address of what we relay."`
+	Servers6 []Collector `yaml:"servers6" maxlen:"4" with:"address6" doc:"Upstream DHCPv6 servers (relay, proxy)."`
+
+	Limits DHCPLimits `yaml:"limits" doc:"What one line can make us hold."`
 }
 
 // DHCPRoute is a static route for clients.
@@ -60,6 +65,18 @@ type AccessRA struct {
 	Preferred uint32 `yaml:"preferred" default:"3600" min:"60" max:"31536000" doc:"The same, preferred."`
 }
 
+// upstream checks DHCP servers of a family.
+func (k *checker) upstream(at At, key, family string, all []Collector, ours Address, fits func(netip.Addr) bool) {
+	for i, s := range all {
+		if !fits(s.Addr()) || s.Addr() == ours.Addr {
+			k.fail(at, key, "%s is no %s address of another host", s.Addr(), family)
+		}
+		if slices.Contains(all[:i], s) {
+			k.fail(at, key, "%s given twice", s.Addr())
+		}
+	}
+}
+
 // accessDHCP checks both.
 func (k *checker) accessDHCP(d *AccessDHCP, r *AccessRA) {
 	if d.Preferred > d.Valid {
@@ -78,14 +95,12 @@ func (k *checker) accessDHCP(d *AccessDHCP, r *AccessRA) {
 	if d.Address.IsValid() && !d.Address.Is4() {
 		k.fail(d.At, "address", "%s is no IPv4 address", d.Address)
 	}
-	for i, s := range d.Servers {
-		if !s.Addr().Is4() || s.Addr() == d.Address.Addr {
-			k.fail(d.At, "servers", "%s is no IPv4 address of another host", s.Addr())
-		}
-		if slices.Contains(d.Servers[:i], s) {
-			k.fail(d.At, "servers", "%s given twice", s.Addr())
-		}
+	if a := d.Address6; a.IsValid() && (!a.Is6() || a.IsLinkLocalUnicast()) {
+		k.fail(d.At, "address6", "%s is no IPv6 address that servers can answer", a)
 	}
+	k.upstream(d.At, "servers", "IPv4", d.Servers, d.Address, func(a netip.Addr) bool { return a.Is4() })
+	k.upstream(d.At, "servers6", "IPv6", d.Servers6, d.Address6,
+		func(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() })
 	if b, err := hex.DecodeString(d.DUID); d.DUID != "" && (err != nil || len(b) < 3 || len(b) > 130) {
 		k.fail(d.At, "duid", "%q is not 3 to 130 bytes in hexadecimal digits", clip(d.DUID))
 	}

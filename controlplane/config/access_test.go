@@ -26,3 +26,33 @@ access:
 `))
 	testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "who signs in has no pipe"), "%v", err)
 }
+
+// A port that relays has servers of a family to relay to; DHCPv6 over PPPoE is not relayed.
+func TestAccessRelays(t *testing.T) {
+	const text = `
+ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
+interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+access:
+  profiles: [{name: home, instance: internet}]
+`
+	const four = `address: 10.6.0.1, servers: [10.6.0.9], `
+	const six = `address6: "2001:db8::1", servers6: ["2001:db8::9"]`
+	for _, one := range []struct{ port, dhcp, want string }{
+		{"ipoe: true, dhcp: relay", four, ""},
+		{"ipoe: true, dhcp: relay", six, ""},
+		{"ipoe: true, dhcp: proxy", four + six, ""},
+		{"pppoe: true, ipoe: true, dhcp: relay", four, ""},
+		{"pppoe: true, ipoe: true", four + six, ""},
+		{"ipoe: true, dhcp: relay", "", "relay without servers"},
+		{"ipoe: true, dhcp: proxy", six, "proxy without servers"},
+		{"pppoe: true, ipoe: true, dhcp: relay", six, "DHCPv6 over PPPoE is not relayed"},
+		{"ipoe: true", `servers6: ["2001:db8::9"]`, "address6"},
+		{"ipoe: true", `address6: "2001:db8::9", servers6: ["2001:db8::9"]`, "of another host"},
+	} {
+		file := text + "  ports: [{port: access, " + one.port + "}]\n  dhcp: {" + one.dhcp + "}\n"
+		_, err := Parse("x.yaml", []byte(file))
+		wrong := (err == nil) != (one.want == "") || err != nil && !strings.Contains(err.Error(), one.want)
+		testkit.ErrorIf(t, wrong, "%s, %s: %v, want %q", one.port, one.dhcp, err, one.want)
+	}
+}

@@ -26,7 +26,8 @@ func TestChaos(t *testing.T) {
 		w.ports["access"] = Port{V4: true, V6: true, Replace: true, FirstPacket: seed%3 == 0}
 		w.ports["one"] = Port{V4: true, V6: true, OneToOne: true, Replace: true}
 		w.ports["relay"] = Port{V4: true, V6: true, Proxy: seed%2 == 0,
-			Upstream: []netip.AddrPort{upstreamA, upstreamB}}
+			Upstream: []netip.AddrPort{upstreamA, upstreamB}, Upstream6: []netip.AddrPort{sixA, sixB}}
+		w.c.Address6 = ourselves6
 		w.configure()
 		s := &upstream{w, nil}
 		w.s.Upstream = func(server netip.AddrPort, packet []byte) {
@@ -34,6 +35,10 @@ func TestChaos(t *testing.T) {
 			kind := []dhcpv4.MessageType{2, 5, 6}[r.IntN(3)] // OFFER, ACK, NAK
 			ip := netip.AddrFrom4([4]byte{172, 16, 0, byte(2 + r.IntN(30))}).String()
 			w.posted = append(w.posted, func() { s.answer(server, asked, kind, ip) })
+		}
+		w.s.Upstream6 = func(server netip.AddrPort, packet []byte) {
+			b := randomReply(r, packet)
+			w.posted = append(w.posted, func() { w.s.FromUpstream6(server, b) })
 		}
 		for range 4000 {
 			w.chaos(r)
@@ -52,7 +57,8 @@ func TestChaos(t *testing.T) {
 		for _, one := range w.live {
 			t.Errorf("seed %d: %+v lives for ever", seed, one.up)
 		}
-		left := len(w.s.subscribers) + len(w.s.vlans) + len(w.s.circuits) + len(w.s.relays) + w.s.waiting
+		left := len(w.s.subscribers) + len(w.s.vlans) + len(w.s.circuits) + len(w.s.relays) + len(w.s.relays6) +
+			w.s.waiting
 		testkit.Equal(t, left, 0, "seed %d: what is left", seed)
 		for _, row := range w.pools.Rows() {
 			testkit.Equal(t, row.Used, 0, "seed %d: used of %s", seed, row.Name)
@@ -75,7 +81,7 @@ func (w *world) chaos(r *rand.Rand) {
 		{wanted(a), dhcpv4.WithOption(dhcpv4.OptServerIdentifier([]byte{100, 64, 0, 1}))},
 		{dhcpv4.WithGeneric(dhcpv4.GenericOptionCode(80), nil)}}[r.IntN(5)]
 	six := [][]dhcpv6.Modifier{{na()}, {pd()}, {na(), pd()}, {ours, na()}, {ours, pd()},
-		{ours, na(), pd()}}[r.IntN(6)]
+		{ours, na(), pd()}, {ours, na(held(sixAddress(r)))}}[r.IntN(7)]
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		h.put(h.four([]dhcpv4.MessageType{1, 1, 1, 3, 3, 3, 3, 4, 7, 8}[r.IntN(10)], change...))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dhcp is the front end of IPoE subscribers: DHCPv4 server, relay and proxy, DHCPv6 server, router
+// Package dhcp is the front end of IPoE subscribers: DHCPv4 server, relay and proxy, DHCPv6 server and relay, router
 // advertisements, and sign-in by a first packet. It does no I/O and has no goroutine: frames and time come from
 // access.Host, and every call from its loop.
 package dhcp
@@ -21,7 +21,8 @@ type Port struct {
 	Trusted     bool // what access nodes put into frames (option 82, relay messages of RFC 6221) is believed
 	FirstPacket bool // a packet of nobody signs its sender in
 	Upstream    []netip.AddrPort
-	Proxy       bool // with Upstream: the subscriber sees us as its server, and shorter leases
+	Upstream6   []netip.AddrPort // DHCPv6 is relayed to them; over PPP it never is
+	Proxy       bool             // with Upstream: the subscriber sees us as its server, and shorter leases
 }
 
 // Config of the front end. Zero durations are not filled in: DefaultConfig has them.
@@ -29,6 +30,7 @@ type Config struct {
 	// PortOf is what a line is served by; false: nothing.
 	PortOf        func(l *access.Line) (Port, bool)
 	Address       netip.Addr    // ours to upstream servers (giaddr), and to subscribers whose pool has no gateway
+	Address6      netip.Addr    // ours to upstream DHCPv6 servers (link-address)
 	Lease         time.Duration // DHCPv4; with Proxy the most that subscribers get
 	Preferred     time.Duration // DHCPv6
 	Valid         time.Duration

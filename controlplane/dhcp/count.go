@@ -28,6 +28,7 @@ const (
 	unknownUpstream
 	noSocket
 	leaseShort
+	leasesMany
 	noAddress
 	refusedByDataPlane
 	offers
@@ -58,6 +59,7 @@ var words = [whys][2]string{
 	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
 	noSocket:           {"upstream_closed", "messages to servers that came after the start"},
 	leaseShort:         {"lease_short", "upstream answers with a lease of less than 30 s, dropped"},
+	leasesMany:         {"leases_many", "upstream DHCPv6 answers with more than one address or prefix, dropped"},
 	noAddress:          {"no_address", "requests for which there was no address"},
 	refusedByDataPlane: {"failed", "sessions that could not be changed"},
 	offers:             {"offers", "DHCPOFFERs sent"},

@@ -16,6 +16,7 @@ func FromConfig(d *config.AccessDHCP, r *config.AccessRA, machine string) Config
 	s := func(v uint32) time.Duration { return time.Duration(v) * time.Second }
 	c := DefaultConfig()
 	c.Address, c.Lease, c.Preferred, c.Valid = d.Address.Addr, s(d.Lease), s(d.Preferred), s(d.Valid)
+	c.Address6 = d.Address6.Addr
 	c.RapidCommit, c.Authoritative, c.Domain, c.MTU = d.RapidCommit, d.Authoritative, d.Domain, d.MTU
 	for _, one := range d.Routes {
 		c.Routes = append(c.Routes, Route{one.Prefix.Prefix, one.Via.Addr})
@@ -34,10 +35,13 @@ func FromConfig(d *config.AccessDHCP, r *config.AccessRA, machine string) Config
 	return c
 }
 
-// Servers are the upstream servers of ports that relay.
-func Servers(d *config.AccessDHCP) (all []netip.AddrPort) {
+// Servers are the upstream servers of ports that relay, DHCPv4's and DHCPv6's.
+func Servers(d *config.AccessDHCP) (four, six []netip.AddrPort) {
 	for _, one := range d.Servers {
-		all = append(all, one.Or(serverPort4))
+		four = append(four, one.Or(serverPort4))
 	}
-	return all
+	for _, one := range d.Servers6 {
+		six = append(six, one.Or(serverPort6))
+	}
+	return four, six
 }

@@ -22,6 +22,8 @@ func FuzzFrame(f *testing.F) {
 	for kind := dhcpv6.MessageTypeSolicit; kind <= dhcpv6.MessageTypeInformationRequest; kind++ {
 		f.Add(byte(1), h.six(kind, ours, na(held("2001:db8::1")), pd()), false)
 		f.Add(byte(1), h.six(kind, na(), pd()), false)
+		d, _ := ipv6(h.six(kind, theirs, na(held("2001:db8::1")), pd()))
+		f.Add(byte(1), d.body, true)
 	}
 	for _, b := range [][]byte{h.four(dhcpv4.MessageTypeDiscover), h.six(dhcpv6.MessageTypeSolicit, na(), pd())} {
 		d, ok := ipv4(b)
@@ -40,12 +42,19 @@ func FuzzFrame(f *testing.F) {
 		h.line.Port = "trusted"
 		if upstream {
 			p := w.ports["trusted"]
-			p.Upstream = append(p.Upstream, upstreamA)
-			w.ports["trusted"], w.c.Address = p, ourselves
+			p.Upstream, p.Upstream6 = append(p.Upstream, upstreamA), append(p.Upstream6, sixA)
+			w.ports["trusted"], w.c.Address, w.c.Address6 = p, ourselves, ourselves6
 			w.configure()
 			w.s.Upstream = func(_ netip.AddrPort, packet []byte) {}
 			h.put(h.four(dhcpv4.MessageTypeDiscover))
 			w.s.FromUpstream(upstreamA, b)
+			var asked []byte
+			w.s.Upstream6 = func(_ netip.AddrPort, packet []byte) { asked = packet }
+			h.put6(h.six(dhcpv6.MessageTypeRequest, theirs, na(), pd()))
+			w.run()
+			w.s.FromUpstream6(sixA, b)
+			w.s.FromUpstream6(sixA, replyTo(asked, b)) // in the right envelope
+			w.run()
 		}
 		h.put(wrap4(b))
 		h.put6(h.udp6(b, relaysAndServers))

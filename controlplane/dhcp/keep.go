@@ -114,7 +114,7 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 		u.four.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))
 	}
 	u.four.id = address4(b[14:18])
-	if f.V6 {
+	if f.V6 || f.Delegated {
 		u.ra = now.Add(s.c.RA.Interval)
 	}
 	s.add(u)

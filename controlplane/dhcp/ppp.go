@@ -53,7 +53,7 @@ func (l *PPP) Packet(b []byte) {
 	default:
 		r, w, ok := parse6(false, &d)
 		if ok {
-			w, ok = u.s.valid6(r)
+			w, ok = u.s.valid6(r, false)
 		}
 		if !ok {
 			u.s.count(w)

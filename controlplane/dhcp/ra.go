@@ -28,6 +28,10 @@ func solicitation(d *datagram) bool {
 // solicited answers a router solicitation. A subscriber without a /64 of its own, but with a prefix to be delegated,
 // hears of its router, too: it needs no address on the link.
 func (u *subscriber) solicited() {
+	if u.relays6() {
+		u.solicitedRelay()
+		return
+	}
 	u.waitingRS = true
 	if !u.ready(access.Families{V6: true, Delegated: true}, false, &access.Request{Kind: access.IPoE6}) ||
 		!u.ready(access.Families{V6: true}, true, &access.Request{Kind: access.IPoE6}) {
@@ -47,13 +51,27 @@ func (u *subscriber) solicited() {
 	u.sleep()
 }
 
+// solicitedRelay answers where upstream servers give addresses: nothing is taken from pools, and who hears of its
+// router asks them (M). Nobody signs in by this: the message to the servers does.
+func (u *subscriber) solicitedRelay() {
+	if u.denied && u.s.host.Now().Before(u.until) {
+		u.s.count(refusedBefore)
+		return
+	}
+	u.advertise(u.s.c.RA.Lifetime)
+	u.sleep()
+}
+
 // advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone; a lifetime of 0
 // takes router and prefix back.
 func (u *subscriber) advertise(lifetime time.Duration) {
-	s, a := u.s, u.session.Addresses()
+	s, a := u.s, &access.Addresses{}
+	if u.session != nil {
+		a = u.session.Addresses()
+	}
 	b := make([]byte, 16, 128)
 	b[0], b[4] = 134, 64
-	if s.c.RA.Managed {
+	if s.c.RA.Managed || u.relays6() {
 		b[5] |= 0x80
 	}
 	if s.c.RA.Other {

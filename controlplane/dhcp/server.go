@@ -14,12 +14,14 @@ type Server struct {
 	host access.Host
 	c    Config
 	// Upstream sends to a server of a port with Upstream; set before the first frame where there is one.
-	Upstream func(server netip.AddrPort, packet []byte)
+	Upstream  func(server netip.AddrPort, packet []byte)
+	Upstream6 func(server netip.AddrPort, packet []byte) // the same for DHCPv6
 
 	subscribers map[key]*subscriber
 	vlans       map[key]int    // MACs of a VLAN; mac is zero
 	circuits    map[string]int // subscribers of a trusted circuit id
 	relays      map[relayKey]*subscriber
+	relays6     map[relayKey6]*subscriber
 	waiting     int // sign-ins under way
 	counts      [whys]uint64
 }
@@ -34,7 +36,7 @@ type key struct {
 // New makes a front end without subscribers.
 func New(host access.Host, c Config) *Server {
 	return &Server{host: host, c: c, subscribers: map[key]*subscriber{}, vlans: map[key]int{},
-		circuits: map[string]int{}, relays: map[relayKey]*subscriber{}}
+		circuits: map[string]int{}, relays: map[relayKey]*subscriber{}, relays6: map[relayKey6]*subscriber{}}
 }
 
 // Configure has the next frames treated by another configuration. Subscribers stay, also of ports that serve none any
@@ -123,6 +125,7 @@ func (s *Server) remove(u *subscriber) {
 		less(s.circuits, u.circuit)
 	}
 	s.forget(u)
+	s.forget6(u)
 }
 
 func less[K comparable](m map[K]int, k K) {

@@ -43,6 +43,9 @@ type subscriber struct {
 	relayed   *request4 // the client's message that upstream servers work at
 	relay     relayKey
 	answering netip.AddrPort // who sent upstream
+	upstream6 []byte         // the same for DHCPv6
+	relayed6  *request6
+	relay6    relayKey6
 
 	four   lease4
 	peer   netip.Addr // its link-local address; invalid: not known
@@ -86,7 +89,7 @@ func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool
 		u.asked = u.have(u.asked)
 	}
 	if lacks := without(f, u.asked); lacks != (access.Families{}) {
-		u.wants = union(u.wants, f)
+		u.wants = union(u.held(), f)
 		u.want(r.Given)
 		return false
 	}
@@ -102,6 +105,14 @@ func (u *subscriber) have(f access.Families) access.Families {
 	a := u.session.Addresses()
 	return access.Families{V4: f.V4 && a.IPv4.IsValid(), V6: f.V6 && a.IPv6.IsValid(),
 		Delegated: f.Delegated && a.Delegated.IsValid()}
+}
+
+// held is what of the wanted families the session goes on with: what an upstream server gives is not to be had from a
+// pool, should it have gone meanwhile.
+func (u *subscriber) held() access.Families {
+	p := u.port()
+	relayed := access.Families{V4: len(p.Upstream) > 0, V6: u.relays6(), Delegated: u.relays6()}
+	return without(u.wants, without(relayed, u.have(relayed)))
 }
 
 func (u *subscriber) signIn(f access.Families, r *access.Request) {
@@ -183,13 +194,16 @@ func (u *subscriber) up(f access.Families) {
 
 // resume looks at what waited.
 func (u *subscriber) resume() {
-	four, six, rs, answer := u.waiting4, u.waiting6, u.waitingRS, u.upstream
+	four, six, rs, answer, answer6 := u.waiting4, u.waiting6, u.waitingRS, u.upstream, u.upstream6
 	u.forgetWaiting()
 	if u.static && u.session != nil && !u.busy {
 		u.passStatic()
 	}
 	if answer != nil {
 		u.s.answer4(u, answer, true)
+	}
+	if answer6 != nil && !u.dead {
+		u.s.answer6(u, answer6, true)
 	}
 	if four != nil && !u.dead {
 		if p := u.port(); len(p.Upstream) > 0 {
@@ -202,7 +216,7 @@ func (u *subscriber) resume() {
 		u.solicited()
 	}
 	if six != nil && !u.dead {
-		u.s.serve6(u, six)
+		u.message6(six)
 	}
 	if !u.dead {
 		u.sleep()
@@ -210,7 +224,7 @@ func (u *subscriber) resume() {
 }
 
 func (u *subscriber) forgetWaiting() {
-	u.waiting4, u.waiting6, u.waitingRS, u.upstream = nil, nil, false, nil
+	u.waiting4, u.waiting6, u.waitingRS, u.upstream, u.upstream6 = nil, nil, false, nil, nil
 }
 
 // firstPacket signs somebody in who says nothing but packets.
@@ -265,7 +279,7 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 			u.end(cause)
 			return
 		}
-		session.Want(u.wants, nil, func(error) {
+		session.Want(u.held(), nil, func(error) {
 			if u.session == session {
 				u.busy = false
 				u.resume()
@@ -287,6 +301,7 @@ func (u *subscriber) end(cause access.Cause) {
 // restart ends the session and keeps the line, to count what it declines.
 func (u *subscriber) restart(cause access.Cause) {
 	u.s.forget(u)
+	u.s.forget6(u)
 	session, declines := u.session, u.declines
 	now := u.s.host.Now()
 	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
@@ -361,7 +376,7 @@ func (u *subscriber) sleep() {
 	sooner(u.four.expires)
 	sooner(u.leased[0].expires)
 	sooner(u.leased[1].expires)
-	if u.passing.V6 {
+	if u.passing.V6 || u.passing.Delegated {
 		sooner(u.ra)
 	}
 	now := u.s.host.Now()
@@ -436,7 +451,7 @@ func (u *subscriber) tick() {
 		u.end(access.LostCarrier)
 		return
 	}
-	if u.passing.V6 && over(u.ra) {
+	if (u.passing.V6 || u.passing.Delegated) && over(u.ra) {
 		u.advertise(u.s.c.RA.Lifetime)
 	}
 	u.sleep()

@@ -51,6 +51,7 @@ type request6 struct {
 	*dhcpv6.Message
 	from, to netip.Addr
 	port     uint16 // to answer to
+	body     []byte // as it came, with its relays
 	client   []byte // DUID
 	server   []byte
 	relays   []wrapping // outermost first
@@ -86,13 +87,14 @@ func soundIA(v []byte) bool {
 	})
 }
 
-// unwrap takes Relay-Forwards off (RFC 8415 §19.1, LDRA: RFC 6221). The innermost relay is the access node.
-func (r *request6) unwrap(b []byte) (inner []byte, w why, ok bool) {
-	for len(b) > 0 && b[0] == byte(dhcpv6.MessageTypeRelayForward) {
+// unwrap takes Relay-Forwards off (RFC 8415 §19.1, LDRA: RFC 6221), or Relay-Replies. The innermost relay is the
+// access node.
+func (r *request6) unwrap(kind dhcpv6.MessageType, most int, b []byte) (inner []byte, w why, ok bool) {
+	for len(b) > 0 && b[0] == byte(kind) {
 		if len(b) < 34 {
 			return nil, malformed, false
 		}
-		if len(r.relays) == mostRelays || b[1] >= mostRelays {
+		if len(r.relays) == most || int(b[1]) >= most {
 			return nil, tooManyHops, false
 		}
 		one := wrapping{head: [34]byte(b)}
@@ -139,11 +141,11 @@ func option16(b []byte, code uint16, v []byte) []byte {
 
 // parse6 reads a datagram, whose body the request keeps.
 func parse6(trusted bool, d *datagram) (r *request6, w why, ok bool) {
-	r = &request6{from: d.from, to: d.to, port: clientPort6}
+	r = &request6{from: d.from, to: d.to, port: clientPort6, body: d.body}
 	if d.dest != serverPort6 || !d.from.IsLinkLocalUnicast() {
 		return r, malformed, false
 	}
-	b, w, ok := r.unwrap(d.body)
+	b, w, ok := r.unwrap(dhcpv6.MessageTypeRelayForward, mostRelays, d.body)
 	switch {
 	case !ok:
 		return r, w, false
@@ -152,6 +154,11 @@ func parse6(trusted bool, d *datagram) (r *request6, w why, ok bool) {
 	case len(r.relays) > 0:
 		r.port = serverPort6
 	}
+	return r, malformed, r.read(b)
+}
+
+// read takes the message itself.
+func (r *request6) read(b []byte) bool {
 	ias := 0
 	if len(b) < 4 || !each16(b[4:], func(code uint16, v []byte) bool {
 		switch code {
@@ -166,14 +173,11 @@ func parse6(trusted bool, d *datagram) (r *request6, w why, ok bool) {
 		}
 		return true
 	}) {
-		return r, malformed, false
+		return false
 	}
 	m, err := dhcpv6.MessageFromBytes(b)
-	if err != nil {
-		return r, malformed, false
-	}
 	r.Message = m
-	return r, 0, true
+	return err == nil
 }
 
 // frame6 is DHCPv6 or a router solicitation from a line.
@@ -198,7 +202,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 	}
 	r, w, ok := parse6(p.Trusted, &d)
 	if ok {
-		w, ok = s.valid6(r)
+		w, ok = s.valid6(r, len(p.Upstream6) > 0)
 	}
 	if !ok {
 		s.count(w)
@@ -217,7 +221,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		return
 	}
 	u.hears(r.from)
-	s.serve6(u, r)
+	u.message6(r)
 }
 
 func (u *subscriber) hears(from netip.Addr) {
@@ -226,9 +230,9 @@ func (u *subscriber) hears(from netip.Addr) {
 	}
 }
 
-// valid6 is RFC 8415 §16: who must name a server, and who must not.
-func (s *Server) valid6(r *request6) (w why, ok bool) {
-	ours := bytes.Equal(r.server, s.c.DUID)
+// valid6 is RFC 8415 §16: who must name a server, and who must not. Where we relay, any server will do.
+func (s *Server) valid6(r *request6, relays bool) (w why, ok bool) {
+	ours := relays || bytes.Equal(r.server, s.c.DUID)
 	switch r.MessageType {
 	case dhcpv6.MessageTypeSolicit, dhcpv6.MessageTypeConfirm, dhcpv6.MessageTypeRebind:
 		return malformed, r.client != nil && r.server == nil && r.to == relaysAndServers

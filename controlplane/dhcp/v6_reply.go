@@ -13,6 +13,15 @@ import (
 	"isthmus/controlplane/access"
 )
 
+// message6 is a client's message, which is relayed or served.
+func (u *subscriber) message6(r *request6) {
+	if u.relays6() {
+		u.s.relay6(u, r)
+	} else {
+		u.s.serve6(u, r)
+	}
+}
+
 // serve6 is RFC 8415 §18.3. r is kept while something must be waited for.
 func (s *Server) serve6(u *subscriber, r *request6) {
 	f := access.Families{V6: len(r.Options.IANA()) > 0, Delegated: len(r.Options.IAPD()) > 0}

@@ -171,7 +171,7 @@ func (s *session) hold(f access.Families, given *access.Addresses) {
 		var l lease.Lease
 		var err error
 		switch {
-		case given != nil:
+		case given != nil && given.IPv4.IsValid():
 			if l, err = p.TakeThis("", netip.PrefixFrom(given.IPv4, 32), who); err == nil {
 				s.has.IPv4, s.has.Mask = given.IPv4, given.Mask
 				s.has.Gateway, s.has.DNS = given.Gateway, given.DNS
@@ -181,20 +181,30 @@ func (s *session) hold(f access.Families, given *access.Addresses) {
 		default:
 			l, err = p.Take(s.plan.Pool4, who)
 		}
-		if err == nil && given == nil {
+		if err == nil && !s.has.IPv4.IsValid() {
 			s.has.IPv4, s.has.Mask, s.has.Gateway = l.Prefix.Addr(), l.Mask, l.Gateway
 		}
 	}
-	if f.V6 && !s.has.IPv6.IsValid() {
-		if l, err := p.Take(s.plan.Pool6, who); err == nil {
-			s.has.IPv6 = l.Prefix
+	six := func(wanted bool, has *netip.Prefix, given netip.Prefix, pool string) {
+		var l lease.Lease
+		var err error
+		switch {
+		case !wanted || has.IsValid():
+			return
+		case given.IsValid():
+			l, err = p.TakeThis("", given, who)
+		default:
+			l, err = p.Take(pool, who)
+		}
+		if err == nil {
+			*has = l.Prefix
 		}
 	}
-	if f.Delegated && !s.has.Delegated.IsValid() {
-		if l, err := p.Take(s.plan.PoolPD, who); err == nil {
-			s.has.Delegated = l.Prefix
-		}
+	if given == nil {
+		given = &access.Addresses{}
 	}
+	six(f.V6, &s.has.IPv6, given.IPv6, s.plan.Pool6)
+	six(f.Delegated, &s.has.Delegated, given.Delegated, s.plan.PoolPD)
 	s.give(access.Families{V4: !f.V4, V6: !f.V6, Delegated: !f.Delegated}, false)
 }
 

@@ -181,7 +181,10 @@ func (s *Subscriber) who() lease.Who {
 // want takes addresses of these families and gives others back.
 func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 	a, p := &s.addresses, s.plan
-	if g != nil && g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
+	if g == nil {
+		g = &access.Addresses{}
+	}
+	if g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
 		if _, err := s.loop.opt.Pools.TakeThis(p.Instance, netip.PrefixFrom(g.IPv4, 32), s.who()); err != nil {
 			return err
 		}
@@ -211,13 +214,20 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 		at     *netip.Prefix
 		this   netip.Prefix
 		pool   string
-	}{{f.V6, &a.IPv6, p.IPv6, p.Pool6}, {f.Delegated, &a.Delegated, p.Delegated, p.PoolPD}} {
+		given  netip.Prefix
+	}{{f.V6, &a.IPv6, p.IPv6, p.Pool6, g.IPv6}, {f.Delegated, &a.Delegated, p.Delegated, p.PoolPD, g.Delegated}} {
+		if one.given.IsValid() {
+			one.this = one.given
+		}
 		l, had, err := s.take(one.wanted, *one.at, one.this, one.pool)
 		if err != nil {
 			return err
 		}
 		if !had {
 			*one.at = l.Prefix
+			if one.given.IsValid() {
+				l.DNS = g.DNS
+			}
 			if len(p.DNS) == 0 {
 				addMissing(&a.DNS, l.DNS)
 			}

@@ -417,6 +417,50 @@ func TestNameServersDoNotGrow(t *testing.T) {
 	testkit.Equal(t, len(h.session.Addresses().DNS), 1, "name servers")
 }
 
+// What a DHCPv6 server gives is taken from no pool, is nobody else's, and passes.
+func TestGivenIPv6(t *testing.T) {
+	b := start(t, nil)
+	six := netip.MustParsePrefix("2001:db8:100::/48")
+	testkit.Must(t, b.pools.Configure([]lease.Pool{
+		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
+		{Name: "six", Instance: "internet", Network: six, Length: 64},
+	}))
+	b.judge.verdict.Plan.Pool6 = "six"
+	given := &access.Addresses{IPv6: netip.MustParsePrefix("2001:db8:5::7/128"),
+		Delegated: netip.MustParsePrefix("2001:db8:6::/56"),
+		DNS:       []netip.Addr{netip.MustParseAddr("2001:db8::53")}}
+	h := b.up(request("anna", 1))
+	h.session.Want(access.Families{V4: true}, nil, func(err error) { testkit.Must(t, err) })
+	b.turn()
+	had := len(h.session.Addresses().DNS)
+	all := access.Families{V4: true, V6: true, Delegated: true}
+	h.session.Want(all, given, func(err error) { testkit.Must(t, err) })
+	h.session.Up(all, 1500, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
+	b.pass(time.Second)
+	a := h.session.Addresses()
+	testkit.Equal(t, a.IPv6, given.IPv6, "address")
+	testkit.Equal(t, a.Delegated, given.Delegated, "prefix")
+	testkit.Equal(t, len(a.DNS), had+1, "name servers")
+	pdi := h.session.(*Subscriber).object().PDR[0].PDI
+	testkit.Equal(t, pdi.UEIP[1].IPv6, given.IPv6, "the data plane's address")
+	testkit.Equal(t, pdi.FramedRoutes[0], given.Delegated, "the data plane's prefix")
+	other, denied := b.up(request("bert", 2)), 0
+	for _, g := range []*access.Addresses{given, {Delegated: netip.MustParsePrefix("2001:db8:6:8::/64")}} {
+		f := access.Families{V4: true, V6: g.IPv6.IsValid(), Delegated: true}
+		other.session.Want(f, g, func(err error) {
+			if err != nil {
+				denied++
+			}
+		})
+		b.turn()
+	}
+	testkit.Equal(t, denied, 2, "what another has")
+	h.session.Want(access.Families{V4: true}, nil, func(err error) { testkit.Must(t, err) })
+	other.session.Want(all, given, func(err error) { testkit.Must(t, err) })
+	b.turn()
+	testkit.Equal(t, other.session.Addresses().IPv6, given.IPv6, "address that is free again")
+}
+
 // A pool of another network instance gives nothing: its addresses would be given back to the profile's.
 func TestPoolOfAnotherInstance(t *testing.T) {
 	b := start(t, nil)

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+
+	"isthmus/controlplane/access"
+)
+
+// relayKey6 finds the subscriber whose message an upstream server answers: our Interface-Id, peer-address, and the
+// transaction. Each subscriber has one at most.
+type relayKey6 struct {
+	id   string
+	peer netip.Addr
+	xid  dhcpv6.TransactionID
+}
+
+func (s *Server) forget6(u *subscriber) {
+	if s.relays6[u.relay6] == u {
+		delete(s.relays6, u.relay6)
+	}
+	u.relayed6 = nil
+}
+
+// relays6 tells whether DHCPv6 of the subscriber is upstream servers' business.
+func (u *subscriber) relays6() bool { return u.ppp == nil && len(u.port().Upstream6) > 0 }
+
+// relay6 passes a client's message on to the upstream servers, once the subscriber was let in.
+func (s *Server) relay6(u *subscriber, r *request6) {
+	if r.to != relaysAndServers {
+		s.count(malformed)
+		return
+	}
+	switch r.MessageType {
+	case dhcpv6.MessageTypeConfirm: // the session says what is on the link
+		s.leaving6(u, r)
+		return
+	case dhcpv6.MessageTypeRelease, dhcpv6.MessageTypeDecline:
+		if u.session == nil || u.busy || !u.leaves(r) {
+			s.count(notTheirs)
+			return
+		}
+	default:
+		u.waiting6 = r
+		if !u.ready(access.Families{}, false,
+			&access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client}) {
+			return
+		}
+		u.waiting6 = nil
+	}
+	s.toUpstream6(u, r)
+	u.sleep()
+}
+
+// leaves notes what a Release or Decline is about, whose leases are over soon even if no server says a word; false: it
+// is about something else than the line's own (row B10).
+func (u *subscriber) leaves(r *request6) bool {
+	a := u.session.Addresses()
+	declines := r.MessageType == dhcpv6.MessageTypeDecline
+	all := [kinds]bool{}
+	for _, ia := range r.Options.IANA() {
+		theirs := func(one *dhcpv6.OptIAAddress) bool { return hostPrefix(one.IPv6Addr) != a.IPv6 }
+		if !u.bound(address) || u.leased[address].iaid != ia.IaId ||
+			slices.ContainsFunc(ia.Options.Addresses(), theirs) {
+			return false
+		}
+		all[address] = true
+	}
+	for _, ia := range r.Options.IAPD() {
+		theirs := func(one *dhcpv6.OptIAPrefix) bool { return prefixOf(one.Prefix) != a.Delegated }
+		if declines || !u.bound(prefix) || u.leased[prefix].iaid != ia.IaId ||
+			slices.ContainsFunc(ia.Options.Prefixes(), theirs) {
+			return false
+		}
+		all[prefix] = true
+	}
+	if all == [kinds]bool{} {
+		return false
+	}
+	soon := u.s.host.Now().Add(u.s.c.Limits.Offer)
+	for kind, leaves := range all {
+		if l := &u.leased[kind]; leaves && l.expires.After(soon) {
+			l.expires = soon
+		}
+	}
+	return true
+}
+
+func hostPrefix(ip net.IP) netip.Prefix {
+	a, _ := netip.AddrFromSlice(ip)
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
+func prefixOf(n *net.IPNet) netip.Prefix {
+	if n == nil {
+		return netip.Prefix{}
+	}
+	a, _ := netip.AddrFromSlice(n.IP)
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(a, bits)
+}
+
+// toUpstream6 is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
+func (s *Server) toUpstream6(u *subscriber, r *request6) {
+	s.forget6(u)
+	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
+	key := relayKey6{id, r.from, r.TransactionID}
+	if s.relays6[key] != nil { // of another MAC address on the VLAN
+		s.count(waits)
+		return
+	}
+	if s.Upstream6 == nil { // as with DHCPv4: at the next start
+		s.count(noSocket)
+		return
+	}
+	u.relay6, u.relayed6 = key, r
+	s.relays6[key] = u
+	b := make([]byte, 34, 34+4+len(id)+4+8+4+len(r.body))
+	b[0] = byte(dhcpv6.MessageTypeRelayForward)
+	if len(r.relays) > 0 {
+		b[1] = r.relays[0].head[1] + 1
+	}
+	copy(b[2:18], s.c.Address6.AsSlice())
+	copy(b[18:34], r.from.AsSlice())
+	b = option16(b, 18, []byte(id))
+	b = option16(b, 79, append([]byte{0, 1}, u.line.MAC[:]...)) // RFC 6939
+	b = option16(b, 9, r.body)
+	for _, server := range u.port().Upstream6 {
+		s.count(relayed)
+		s.Upstream6(server, b)
+	}
+}
+
+// FromUpstream6 takes what came to Config.Address6 from a DHCPv6 server (RFC 8415 §19.2). Only servers of the
+// subscriber's port count.
+func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
+	outer, m := &request6{}, &request6{}
+	b, w, ok := outer.unwrap(dhcpv6.MessageTypeRelayReply, mostRelays+1, bytes.Clone(packet))
+	if !ok || len(outer.relays) == 0 || !m.read(b) {
+		if ok {
+			w = malformed
+		}
+		s.count(w)
+		return
+	}
+	ours := &outer.relays[0]
+	peer := netip.AddrFrom16([16]byte(ours.head[18:34]))
+	u := s.relays6[relayKey6{string(ours.id), peer, m.TransactionID}]
+	same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
+	if u == nil || netip.AddrFrom16([16]byte(ours.head[2:18])) != s.c.Address6 ||
+		len(outer.relays) != len(u.relayed6.relays)+1 || !bytes.Equal(m.client, u.relayed6.client) ||
+		!slices.ContainsFunc(u.port().Upstream6, same) {
+		s.count(unknownUpstream)
+		return
+	}
+	if u.busy || u.cancel != nil { // the first answer wins
+		s.count(waits)
+		return
+	}
+	s.answer6(u, b, false)
+}
+
+// lent is what an upstream server gives of one kind.
+type lent struct {
+	prefix netip.Prefix
+	iaid   [4]byte
+	valid  time.Duration
+}
+
+// lends reads what a server's message gives. A session holds an address and a prefix at most; what is over (valid
+// lifetime 0) counts for nothing.
+func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
+	w, ok = 0, true
+	take := func(kind int, iaid [4]byte, p netip.Prefix, valid time.Duration) {
+		switch {
+		case valid == 0:
+		case !p.IsValid() || p != p.Masked() || !p.Addr().IsGlobalUnicast():
+			w, ok = malformed, false
+		case all[kind].prefix.IsValid():
+			w, ok = leasesMany, false
+		case valid < shortest:
+			w, ok = leaseShort, false
+		default:
+			// "Infinite" (RFC 8415 §7.7) is a time like others.
+			all[kind] = lent{p, iaid, min(valid, 1<<31*time.Second)}
+		}
+	}
+	for _, ia := range m.Options.IANA() {
+		for _, one := range ia.Options.Addresses() {
+			take(address, ia.IaId, hostPrefix(one.IPv6Addr), one.ValidLifetime)
+		}
+	}
+	for _, ia := range m.Options.IAPD() {
+		for _, one := range ia.Options.Prefixes() {
+			p := prefixOf(one.Prefix)
+			if p.Bits() < shortestPrefix || p.Bits() > 64 {
+				p = netip.Prefix{}
+			}
+			take(prefix, ia.IaId, p, one.ValidLifetime)
+		}
+	}
+	return all, w, ok
+}
+
+// shortestPrefix is the largest network that a server may delegate to a line: more is a mistake.
+const shortestPrefix = 32
+
+// answer6 binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
+// for this very lease before, so what it has now is all that it gets.
+func (s *Server) answer6(u *subscriber, b []byte, again bool) {
+	r, m := u.relayed6, &request6{}
+	if r == nil || !m.read(b) || m.server == nil || m.MessageType != dhcpv6.MessageTypeReply &&
+		(m.MessageType != dhcpv6.MessageTypeAdvertise || r.MessageType != dhcpv6.MessageTypeSolicit) {
+		s.count(malformed)
+		return
+	}
+	all, w, ok := lends(m.Message)
+	if !ok {
+		s.count(w)
+		return
+	}
+	switch {
+	case m.MessageType == dhcpv6.MessageTypeAdvertise, r.MessageType == dhcpv6.MessageTypeInformationRequest:
+		s.passOn6(u, r, m, b)
+		return
+	case r.MessageType == dhcpv6.MessageTypeRelease, r.MessageType == dhcpv6.MessageTypeDecline:
+		s.passOn6(u, r, m, b)
+		s.left6(u, r)
+		return
+	}
+	f := access.Families{V6: all[address].prefix.IsValid(), Delegated: all[prefix].prefix.IsValid()}
+	if other := u.differs(&all); other != (access.Families{}) {
+		if again {
+			s.count(noAddress)
+			return
+		}
+		s.exchange(u, other, b)
+		return
+	}
+	if f != (access.Families{}) {
+		u.upstream6 = b
+		given := &access.Addresses{IPv6: all[address].prefix, Delegated: all[prefix].prefix,
+			DNS: resolvers6(m.Message)}
+		request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client, Given: given}
+		if !u.ready(f, true, request) {
+			return
+		}
+		u.upstream6 = nil
+		if u.have(f) != f || u.differs(&all) != (access.Families{}) {
+			s.count(noAddress)
+			return
+		}
+	}
+	s.lend6(u, r, m, b, &all)
+}
+
+// differs is of which families the session has something else than a server gives.
+func (u *subscriber) differs(all *[kinds]lent) (f access.Families) {
+	if u.session == nil {
+		return f
+	}
+	other := func(has netip.Prefix, l *lent) bool { return has.IsValid() && l.prefix.IsValid() && has != l.prefix }
+	a := u.session.Addresses()
+	return access.Families{V6: other(a.IPv6, &all[address]), Delegated: other(a.Delegated, &all[prefix])}
+}
+
+// exchange gives back what a server replaces by something else; its answer b waits until that is done.
+func (s *Server) exchange(u *subscriber, f access.Families, b []byte) {
+	if f.V6 {
+		u.leased[address] = lease6{}
+	}
+	if f.Delegated {
+		u.leased[prefix] = lease6{}
+	}
+	if without(u.passing, f) != (access.Families{}) && without(u.wants, f) != (access.Families{}) {
+		u.upstream6 = b
+		u.drop(f, access.LostService)
+		return
+	}
+	r, key := u.relayed6, u.relay6
+	u.restart(access.LostService)
+	u.hears(r.from)
+	u.relayed6, u.relay6 = r, key
+	s.relays6[key] = u
+	s.answer6(u, b, false)
+}
+
+// lend6 notes an upstream server's leases, passes its answer on, and ends what the answer takes away: an IA of the
+// line's that comes back empty (NoBinding, or lifetimes of 0).
+func (s *Server) lend6(u *subscriber, r, m *request6, b []byte, all *[kinds]lent) {
+	fresh := false
+	for kind, l := range all {
+		if l.prefix.IsValid() {
+			fresh = fresh || !u.bound(kind)
+			u.leased[kind] = lease6{l.iaid, s.host.Now().Add(l.valid)}
+		}
+	}
+	var named [kinds][][4]byte
+	for _, ia := range m.Options.IANA() {
+		named[address] = append(named[address], ia.IaId)
+	}
+	for _, ia := range m.Options.IAPD() {
+		named[prefix] = append(named[prefix], ia.IaId)
+	}
+	var gone access.Families
+	for kind := range named {
+		if u.bound(kind) && !all[kind].prefix.IsValid() && slices.Contains(named[kind], u.leased[kind].iaid) {
+			u.leased[kind] = lease6{}
+			gone = union(gone, u.unleased(kind))
+		}
+	}
+	if u.session != nil {
+		u.keep(without(u.passing, gone))
+	}
+	s.passOn6(u, r, m, b)
+	if fresh {
+		u.advertise(s.c.RA.Lifetime)
+		u.sleep()
+	}
+	if gone != (access.Families{}) {
+		u.drop(gone, access.LostService)
+	}
+}
+
+// left6 ends what a Release or Decline, which a server has answered now, was about.
+func (s *Server) left6(u *subscriber, r *request6) {
+	var gone access.Families
+	for kind, named := range [kinds]bool{len(r.Options.IANA()) > 0, len(r.Options.IAPD()) > 0} {
+		if named {
+			u.leased[kind] = lease6{}
+			gone = union(gone, u.unleased(kind))
+		}
+	}
+	if r.MessageType == dhcpv6.MessageTypeDecline {
+		u.declines++
+		if int(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}) {
+			u.restart(access.UserRequest) // which remembers how often
+			return
+		}
+	}
+	u.keep(without(u.passing, gone))
+	u.drop(gone, access.UserRequest)
+}
+
+// resolvers6 are a message's name servers (RFC 3646), as many as a session needs.
+func resolvers6(m *dhcpv6.Message) (all []netip.Addr) {
+	for _, ip := range m.Options.DNS() {
+		if a, ok := netip.AddrFromSlice(ip); ok && len(all) < 4 {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// passOn6 gives the client a server's message as it is, in Relay-Replies for its access node. A Reply is the last word.
+func (s *Server) passOn6(u *subscriber, r, m *request6, b []byte) {
+	if m.MessageType == dhcpv6.MessageTypeReply {
+		s.forget6(u)
+	}
+	s.count(answered)
+	d := datagram{from: u.local(), to: r.from, source: serverPort6, dest: r.port, protocol: protocolUDP,
+		body: r.wrap(b)}
+	u.send6(d.packet())
+	u.sleep()
+}
