@@ -172,7 +172,26 @@ func sessionSettings(c *config.Config) *rules.Settings {
 		}
 		set.Instances = append(set.Instances, made)
 	}
+	set.Lines = lineShaping(c)
 	return set
+}
+
+// lineShaping are the schedulers of ports where subscribers sign in, beside those of the file.
+func lineShaping(c *config.Config) map[string]*rules.Shaping {
+	by := map[string]*rules.Shaping{}
+	for i := range c.Access.Ports {
+		port := c.Access.Ports[i].Port
+		if h := shapingOf(c, &config.Shaping{Port: port}); h != nil {
+			by[string(port)] = h
+		}
+	}
+	for i := range c.Subscribers {
+		s := &c.Subscribers[i]
+		if h := by[string(s.From.Port)]; h != nil {
+			h.Taken = append(h.Taken, rules.PipeAt(int(s.Subport), s.Pipe))
+		}
+	}
+	return by
 }
 
 func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
@@ -180,8 +199,9 @@ func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
 	if h.Port == "" || at < 0 {
 		return nil
 	}
-	made := &rules.Shaping{Port: string(h.Port), Profile: string(h.Profile)}
-	for _, g := range c.Schedulers[at].Groups {
+	s := &c.Schedulers[at]
+	made := &rules.Shaping{Port: string(h.Port), Profile: string(cmp.Or(h.Profile, s.Profiles[0].Name))}
+	for _, g := range s.Groups {
 		made.Subports = append(made.Subports, rules.ShapingSubport{Worker: uint16(g.Worker), Pipes: g.Pipes})
 	}
 	return made

@@ -61,6 +61,7 @@ type AccessProfile struct {
 	DNS             []Address `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
 	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile."`
 	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile."`
+	Scheduler       Name      `yaml:"scheduler" doc:"Pipe profile of the port's scheduler; absent: the scheduler's first."`
 	UplinkList      Name      `yaml:"uplink_list" doc:"Access list of packets from it."`
 	DownlinkList    Name      `yaml:"downlink_list" doc:"Access list of packets to it."`
 	Mirror          Name      `yaml:"mirror" doc:"Mirror of its packets."`
@@ -156,9 +157,6 @@ func (k *checker) access() {
 			k.fail(p.At, "port", "%q is no access port", p.Port)
 		}
 		refer(k, p.At, "profile", "profile", p.Profile, profiles)
-		if s := k.schedulers[p.Port]; s != nil { // each session of the port needs a pipe (scheduler_check_place)
-			k.fail(p.At, "port", "%q has a scheduler, line %d: who signs in has no pipe", p.Port, s.Line("port"))
-		}
 		if !p.PPPoE && !p.IPoE {
 			k.fail(p.At, "", "neither pppoe nor ipoe is served")
 		}
@@ -211,6 +209,10 @@ func (k *checker) accessProfile(p *AccessProfile) {
 	k.profilePool(p, "pool_delegated", p.PoolPD, 48, 64)
 	refer(k, p.At, "uplink_policer", "policer", p.UplinkPolicer, k.policers)
 	refer(k, p.At, "downlink_policer", "policer", p.DownlinkPolicer, k.policers)
+	has := func(a AccessPort) bool { return k.schedulers[a.Port].has(p.Scheduler) }
+	if p.Scheduler != "" && !slices.ContainsFunc(k.Access.Ports, has) {
+		k.fail(p.At, "scheduler", "the scheduler of no port in access.ports has a profile %q", p.Scheduler)
+	}
 	refer(k, p.At, "mirror", "mirror", p.Mirror, k.mirrors)
 	refer(k, p.At, "counter", "counter", p.Counter, k.counters)
 	if p.Exhausted == "redirect" && p.Redirect == "" {

@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// The data plane refuses each session without a pipe of a port with a scheduler: nobody could sign in there.
+// Where subscribers sign in, a subport says how many have room, and a profile names what a scheduler there has.
 func TestAccessPortWithScheduler(t *testing.T) {
 	const text = `
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
@@ -17,14 +17,20 @@ interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
 access:
   ports: [{port: access, pppoe: true}]
-  profiles: [{name: home, instance: internet}]
+  profiles: [{name: home, instance: internet, scheduler: p}]
+schedulers:
+  - {port: access, rate: 1Gbit, subports: {count: 1, pipes: 16}, profiles: [{name: p, rate: 10Mbit}]}
 `
 	_, err := Parse("x.yaml", []byte(text))
 	testkit.Must(t, err)
-	_, err = Parse("x.yaml", []byte(text+`schedulers:
-  - {port: access, rate: 1Gbit, subports: {count: 1, pipes: 16}, profiles: [{name: p, rate: 10Mbit}]}
-`))
-	testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "who signs in has no pipe"), "%v", err)
+	for _, c := range [][3]string{
+		{", pipes: 16", "", "for how many sessions it has room"},
+		{"scheduler: p}", "scheduler: q}", "has a profile \"q\""},
+		{"[{port: access, p", "[{port: other, p", "has a profile \"p\""},
+	} {
+		_, err = Parse("x.yaml", []byte(strings.Replace(text, c[0], c[1], 1)))
+		testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), c[2]), "%s: %v", c[1], err)
+	}
 }
 
 // A port that relays has servers of a family to relay to; DHCPv6 over PPPoE is not relayed.

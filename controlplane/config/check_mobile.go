@@ -108,7 +108,7 @@ func (k *checker) shaping(h *Shaping) {
 	if h.Profile == "" {
 		h.Profile = s.Profiles[0].Name
 	}
-	if !slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == h.Profile }) {
+	if !s.has(h.Profile) {
 		k.fail(h.At, "profile", "the scheduler of port %q has no profile %q", h.Port, h.Profile)
 	}
 }

@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"isthmus/api"
 )
@@ -35,9 +36,11 @@ func (k *checker) allSchedulers() {
 		k.red(s)
 		k.profiles(s)
 		k.groups(s)
+		signIn := slices.ContainsFunc(k.Access.Ports, func(a AccessPort) bool { return a.Port == s.Port })
 		for n := range s.Groups { // sessions come later; of the file's subscribers it is known how many there are
-			if p != nil && p.Role == "core" && s.Groups[n].Pipes == 0 {
-				k.fail(s.Groups[n].At, "pipes", "a core port's subport says for how many sessions it has room")
+			if p != nil && (p.Role == "core" || signIn) && s.Groups[n].Pipes == 0 {
+				k.fail(s.Groups[n].At, "pipes",
+					"a core port's subport, and one where subscribers sign in, says for how many sessions it has room")
 			}
 		}
 	}
@@ -70,6 +73,11 @@ func (k *checker) red(s *Scheduler) {
 			k.fail(r.At, "max", "%d is more than the %d packets of a queue of class %d", r.Max, s.QueueSize[r.Class], r.Class)
 		}
 	}
+}
+
+// has tells whether there is a scheduler with a profile.
+func (s *Scheduler) has(profile Name) bool {
+	return s != nil && slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == profile })
 }
 
 func (k *checker) profiles(s *Scheduler) {

@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 		{"echo", strings.Replace(base, "peer: 10.0.0.2", "peer: 10.0.0.2, echo_interval: 5", 1), "less than 60 s"},
 		{"yellow size", base + "schedulers:\n  - {port: access, rate: 1Gbit, yellow_size: [0, 0, 0, 65], subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "schedulers[0].yellow_size: 65 is more than the 64 packets"},
 		{"red size of rte", base + "schedulers:\n  - {port: access, engine: rte, rate: 1Gbit, red_size: [1, 0, 0, 0], subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "schedulers[0].red_size: the engine rte has none"},
-		{"scheduler port", base + "schedulers:\n  - {port: core, rate: 1Gbit, subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "a core port's subport says for how many sessions it has room"},
+		{"scheduler port", base + "schedulers:\n  - {port: core, rate: 1Gbit, subports: {}, profiles: [{name: p, rate: 1Mbit}]}\n", "says for how many sessions it has room"},
 		{"shaping port", base + "instances:\n  - {name: a, interfaces: [core], shaping: {port: core}}\n", "there is no scheduler of port \"core\""},
 		{"shaping access", base + "schedulers:\n  - {port: access, rate: 1Gbit, subports: {}, profiles: [{name: p, rate: 1Mbit}]}\ninstances:\n  - {name: a, interfaces: [core], shaping: {port: access}}\n", "\"access\" is no core port"},
 		{"shaping profile", base + "schedulers:\n  - {port: core, rate: 1Gbit, subports: {pipes: 16}, profiles: [{name: p, rate: 1Mbit}]}\ninstances:\n  - {name: a, interfaces: [core], shaping: {port: core, profile: q}}\n", "has no profile \"q\""},

@@ -264,7 +264,7 @@ func (k *checker) where(s *SubscriberRange, sched *Scheduler) (func(i uint32) ui
 	profile := sched.Profiles[0].Name
 	if s.Scheduler.Profile != "" {
 		profile = s.Scheduler.Profile
-		if !slices.ContainsFunc(sched.Profiles, func(p Profile) bool { return p.Name == profile }) {
+		if !sched.has(profile) {
 			k.fail(s.Scheduler.At, "profile", "the scheduler of port %q has no profile %q", s.Port, profile)
 			return nil, ""
 		}

@@ -162,9 +162,7 @@ func (c *Compiler) compile(s *Session) *pfcp.Error {
 	}
 	c.allQERs()
 	c.allURRs()
-	if s.Line == nil {
-		c.shaping()
-	}
+	c.shaping()
 	if c.Bare {
 		return nil
 	}

@@ -62,6 +62,7 @@ type Burst struct {
 type Settings struct {
 	Node      pfcp.NodeID // ours
 	Instances []Instance
+	Lines     map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
 	Workers   int
 	FTEID     string
 	Relay     bool // role sgwu alone: from tunnel to tunnel, never IP
@@ -154,8 +155,9 @@ func (s *Settings) Owner(a netip.Addr) *Instance {
 
 // SameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
 func (set *Settings) SameFor(other *Settings) bool {
-	return reflect.DeepEqual(set.Instances, other.Instances) && set.Workers == other.Workers && set.Echo == other.Echo &&
-		set.Relay == other.Relay && set.Burst == other.Burst && set.Limits.Filters == other.Limits.Filters
+	return reflect.DeepEqual(set.Instances, other.Instances) && reflect.DeepEqual(set.Lines, other.Lines) &&
+		set.Workers == other.Workers && set.Echo == other.Echo && set.Relay == other.Relay && set.Burst == other.Burst &&
+		set.Limits.Filters == other.Limits.Filters
 }
 
 // Fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it

@@ -4,11 +4,13 @@ package rules
 
 import "isthmus/api"
 
-// Shaping is where the downlink into tunnels of an instance's sessions waits: in a pipe each of a port's scheduler.
+// Shaping is where the downlink into tunnels of an instance's sessions waits, or that of an access port's lines: in a
+// pipe each of a port's scheduler.
 type Shaping struct {
 	Port     string
-	Profile  string
+	Profile  string // of who names none
 	Subports []ShapingSubport
+	Taken    []Pipe // of the configuration's subscribers
 }
 
 // ShapingSubport is a scheduler's subport: the sessions of its worker have room in it.
@@ -37,8 +39,11 @@ func (h *Shaping) has(p Pipe, worker uint16) bool {
 	return subport < uint32(len(h.Subports)) && pipe < h.Subports[subport].Pipes && h.Subports[subport].Worker == worker
 }
 
-// Shaping is what the first of a session's PDRs whose instance has one asks for; nil: none.
+// Shaping is what the first of a session's PDRs whose instance has one asks for, or a line's port; nil: none.
 func (s *Settings) Shaping(session *Session) *Shaping {
+	if l := session.Line; l != nil {
+		return s.Lines[api.CString(l.Port[:])]
+	}
 	for i := range session.PDR {
 		pdi := &session.PDR[i].PDI
 		if n := s.find(pdi.NetworkInstance, pdi.Source, needNothing); n != nil && n.Shaping != nil {
@@ -60,13 +65,15 @@ func (s *Settings) ShapedPipe(session *Session) (port string, p Pipe) {
 	return h.Port, session.Pipe
 }
 
-// shaping fills in where the session's downlink waits.
+// shaping fills in where the session's downlink waits. A line of the configuration says it itself.
 func (c *Compiler) shaping() {
 	c.out.Port, c.out.Pipe = c.Set.ShapedPipe(c.s)
 	if c.out.Pipe == 0 {
 		return
 	}
 	copy(c.head.Port[:api.NameSize-1], c.out.Port)
-	copy(c.head.PipeProfile[:api.NameSize-1], c.Set.Shaping(c.s).Profile)
+	if c.head.PipeProfile[0] == 0 {
+		copy(c.head.PipeProfile[:api.NameSize-1], c.Set.Shaping(c.s).Profile)
+	}
 	c.head.Subport, c.head.Pipe = c.out.Pipe.place()
 }

@@ -137,7 +137,7 @@ func newIndex(set *rules.Settings) *index {
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
 		owned: map[uint32]*owner{}, groups: groups{}, random: mrand.NewChaCha8(seed),
-		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(set.Limits.Sessions), pipes: pipes{},
+		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(set.Limits.Sessions), pipes: newPipes(set),
 		now: time.Now}
 	x.configure(set)
 	return x

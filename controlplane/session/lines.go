@@ -162,6 +162,7 @@ func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.E
 	if broken != nil {
 		return rules.Refuse(pfcp.CauseSystemFailure, 0, broken.Error())
 	}
+	s.Pipe = old.Pipe
 	return p.replace(t, s.SEID, e, e.owner, old, s)
 }
 

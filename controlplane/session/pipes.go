@@ -19,6 +19,19 @@ type portPipes struct {
 	next  map[int]uint32        // where the search for a free one goes on
 }
 
+const ofFile = ^uint64(0) // in the place of a SEID: a subscriber of the configuration
+
+// newPipes are those that the configuration's subscribers have.
+func newPipes(set *rules.Settings) pipes {
+	p := pipes{}
+	for port, h := range set.Lines {
+		for _, pipe := range h.Taken {
+			p.add(ofFile, &rules.Compiled{Port: port, Pipe: pipe})
+		}
+	}
+	return p
+}
+
 func (p pipes) of(port string) *portPipes {
 	if p[port] == nil {
 		p[port] = &portPipes{map[rules.Pipe]uint64{}, map[int]uint32{}, map[int]uint32{}}
@@ -30,11 +43,14 @@ func (p pipes) add(seid uint64, c *rules.Compiled) {
 	if c.Pipe == 0 {
 		return
 	}
-	at := p.of(c.Port)
-	if at.owner[c.Pipe] == 0 {
+	switch at := p.of(c.Port); at.owner[c.Pipe] {
+	case ofFile: // a session of the store had it; settle finds another
+	case 0:
 		at.used[c.Pipe.Subport()]++
+		fallthrough
+	default:
+		at.owner[c.Pipe] = seid
 	}
-	at.owner[c.Pipe] = seid
 }
 
 func (p pipes) remove(seid uint64, c *rules.Compiled) {
@@ -46,7 +62,7 @@ func (p pipes) remove(seid uint64, c *rules.Compiled) {
 }
 
 // settle gives a session that is to be shaped a pipe of its worker's, unless it has one; and takes it from one that is
-// not. It changes nothing but the session.
+// not. A line, which shares meters with nobody, goes to the worker of its pipe. It changes nothing but the session.
 func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 	h := set.Shaping(s)
 	if h == nil {
@@ -60,7 +76,8 @@ func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 	s.Pipe = 0
 	best := -1
 	for i, sub := range h.Subports {
-		if sub.Worker == s.Worker && at.used[i] < sub.Pipes && (best < 0 || at.used[i] < at.used[best]) {
+		ours := s.Line != nil || sub.Worker == s.Worker
+		if ours && at.used[i] < sub.Pipes && (best < 0 || at.used[i] < at.used[best]) {
 			best = i
 		}
 	}
@@ -70,7 +87,7 @@ func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 	for n := at.next[best]; ; n++ {
 		n %= h.Subports[best].Pipes
 		if try := rules.PipeAt(best, n); at.owner[try] == 0 {
-			s.Pipe, at.next[best] = try, n+1
+			s.Pipe, s.Worker, at.next[best] = try, h.Subports[best].Worker, n+1
 			return nil
 		}
 	}
@@ -78,7 +95,8 @@ func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 
 // shape gives pipes to sessions of the store that the configuration wants shaped and that have none of its pipes.
 func (p *Manager) shape() []store.Record {
-	if !slices.ContainsFunc(p.set.Instances, func(i rules.Instance) bool { return i.Shaping != nil }) {
+	if len(p.set.Lines) == 0 &&
+		!slices.ContainsFunc(p.set.Instances, func(i rules.Instance) bool { return i.Shaping != nil }) {
 		return nil
 	}
 	var changed []store.Record

@@ -4,6 +4,8 @@ package session
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
 	"isthmus/api"
@@ -145,4 +147,121 @@ func TestReplanPipes(t *testing.T) {
 		}
 		b.checkConsistent()
 	}
+}
+
+// linePipes: at the access port two workers own a subport each, with two pipes, of which the file's home has one.
+func linePipes() *rules.Settings {
+	set := testSettings()
+	set.Workers = 2
+	set.Lines = map[string]*rules.Shaping{"access": {Port: "access", Profile: "home",
+		Taken:    []rules.Pipe{rules.PipeAt(0, 1)},
+		Subports: []rules.ShapingSubport{{Worker: 0, Pipes: 2}, {Worker: 1, Pipes: 2}}}}
+	return set
+}
+
+// onLine sees that each line has a pipe of its own and its worker's, none of them the file's, and returns them.
+func (b *bench) onLine(want int) map[uint64]rules.Pipe {
+	b.t.Helper()
+	pipes, taken := map[uint64]rules.Pipe{}, map[rules.Pipe]bool{}
+	for _, pipe := range b.set.Lines["access"].Taken {
+		taken[pipe] = true
+	}
+	for seid, h := range b.heads() {
+		pipe := rules.PipeAt(int(h.Subport), h.Pipe)
+		testkit.ErrorIf(b.t, h.PipeProfile[0] == 0 || uint32(h.Worker) != h.Subport || taken[pipe],
+			"%d: pipe %d.%d, worker %d", seid, h.Subport, h.Pipe, h.Worker)
+		pipes[seid], taken[pipe] = pipe, true
+	}
+	testkit.ErrorIf(b.t, len(pipes) != want, "%d lines, want %d", len(pipes), want)
+	return pipes
+}
+
+func (b *bench) profile(seid uint64) string {
+	h := b.heads()[seid]
+	return api.CString(h.PipeProfile[:])
+}
+
+func lineNumber(n uint64) *rules.Session { return lineOf(n, fmt.Sprintf("10.45.0.%d", n)) }
+
+func TestPipesOfLines(t *testing.T) {
+	path := t.TempDir() + "/sessions.db"
+	s := dptest.Start(t)
+	b := startOn(t, s, path, linePipes())
+	for n := uint64(1); n <= 3; n++ {
+		testkit.Must(t, b.put(lineNumber(n), `{}`))
+	}
+	before := b.onLine(3)
+	testkit.Equal(t, b.profile(2), "home", "profile of who names none")
+	err := b.put(lineNumber(4), `{}`)
+	testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "all pipes of port access"), "%v", err)
+	gold := lineNumber(2)
+	copy(gold.Line.PipeProfile[:], "gold")
+	testkit.Must(t, b.put(gold, `{}`))
+	testkit.ErrorIf(t, !maps.Equal(b.onLine(3), before), "a change of profile moves a line: %v", b.onLine(3))
+	testkit.Equal(t, b.profile(2), "gold", "profile")
+	gone := make(chan error, 1)
+	b.DropLine(1, nil, func(_ []api.Usage, err error) { gone <- err })
+	testkit.Must(t, testkit.Receive(t, gone))
+	testkit.Must(t, b.put(lineNumber(4), `{}`))
+	before = b.onLine(3)
+	b.checkConsistent()
+
+	b.end()
+	_, sent := s.Counts()
+	b = startOn(t, s, path, linePipes())
+	b.SetLines(&heard{ended: make(chan uint64, 9)})
+	_, now := s.Counts()
+	testkit.ErrorIf(t, now != sent || !maps.Equal(b.onLine(3), before), "a restart sends %d changes", now-sent)
+	testkit.ErrorIf(t, b.put(lineNumber(5), `{}`) == nil, "a fourth is let in after a restart")
+}
+
+// A reload: the file's home takes another's pipe, which moves; and who has none left ends.
+func TestReplanPipesOfLines(t *testing.T) {
+	plain := linePipes()
+	plain.Lines = nil
+	plain.Instances[0].Shaping = &rules.Shaping{Port: "n3", Profile: "ue", // of mobile sessions
+		Subports: []rules.ShapingSubport{{Worker: 0, Pipes: 1}, {Worker: 1, Pipes: 1}}}
+	b := start(t, "", plain)
+	h := &heard{ended: make(chan uint64, 9)}
+	b.SetLines(h)
+	for n := uint64(1); n <= 3; n++ {
+		testkit.Must(t, b.put(lineNumber(n), `{}`))
+	}
+	for _, h := range b.heads() {
+		testkit.ErrorIf(t, h.PipeProfile[0] != 0 || api.CString(h.Port[:]) != "access", "%+v", h)
+	}
+	reload := func(set *rules.Settings, ends int) {
+		t.Helper()
+		testkit.Equal(t, len(b.reconfigured(set)), ends, "who ends")
+		testkit.Until(t, "all are sent again", func() bool {
+			taken := map[rules.Pipe]bool{}
+			for _, pipe := range set.Lines["access"].Taken {
+				taken[pipe] = true
+			}
+			for seid, h := range b.heads() {
+				pipe, there := rules.PipeAt(int(h.Subport), h.Pipe), b.Session(seid) != nil
+				if there && (h.PipeProfile[0] == 0 || taken[pipe] || uint32(h.Worker) != h.Subport ||
+					h.Pipe >= set.Lines["access"].Subports[h.Subport].Pipes) {
+					return false
+				}
+				taken[pipe] = there
+			}
+			return true
+		})
+		b.checkConsistent()
+	}
+	b.mu.Lock()
+	_, piped, _ := b.reconfigure(linePipes())
+	b.mu.Unlock()
+	testkit.Equal(t, len(piped), 3, "lines that go with the scheduler")
+	reload(linePipes(), 0)
+	moved := linePipes()
+	moved.Lines["access"].Taken[0] = b.onLine(3)[2]
+	reload(moved, 0)
+	b.onLine(3)
+	fewer := linePipes()
+	fewer.Lines["access"].Subports[0].Pipes = 1
+	fewer.Lines["access"].Taken[0] = rules.PipeAt(0, 0)
+	reload(fewer, 1)
+	testkit.Receive(t, h.ended)
 }

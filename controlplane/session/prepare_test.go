@@ -131,7 +131,7 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	b.mu.Unlock()
 	b.delete(smf1, older)
 	b.mu.Lock()
-	changes, _ := b.reconfigure(without)
+	changes, _, _ := b.reconfigure(without)
 	testkit.ErrorIf(t, len(changes) != 0, "%+v", changes)
 	b.mu.Unlock()
 }

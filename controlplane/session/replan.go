@@ -24,32 +24,43 @@ type replan struct {
 	lost    []uint64
 	changed []uint64 // whose body is another now
 	moved   []uint64 // whose worker is no more, or whose pipe is another
-	pipe    map[uint64]rules.Pipe
-	upTo    uint64 // number of the last session that was looked at
+	place   map[uint64]place
+	piped   map[uint64][]byte // bodies of changed lines with a pipe: the data plane takes no scheduler without them
+	upTo    uint64            // number of the last session that was looked at
 	// unshaped counts sessions that go on without a pipe, as there is none.
 	unshaped int
 }
 
-func newReplan(set *rules.Settings) *replan {
-	return &replan{set: set, index: newIndex(set), objects: map[string]rules.Object{}, users: map[string]int{}, pipe: map[uint64]rules.Pipe{}}
+// place is where a session is moved.
+type place struct {
+	worker uint16
+	pipe   rules.Pipe
 }
 
-// reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, to
-// go in one transaction with the configuration's own changes. commit is to be called when that was accepted; until then
-// nothing has changed. It takes what that transaction had URRs report. Sessions that look different under it are sent
-// again, paced.
-func (p *Manager) reconfigure(set *rules.Settings) (changes []dp.Change, commit func(usage []api.Usage)) {
+func newReplan(set *rules.Settings) *replan {
+	return &replan{set: set, index: newIndex(set), objects: map[string]rules.Object{}, users: map[string]int{},
+		place: map[uint64]place{}, piped: map[uint64][]byte{}}
+}
+
+// reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, and
+// lines that a scheduler of it must find in their pipes, to go in one transaction before and behind the configuration's
+// own changes. commit is to be called when that was accepted; until then nothing has changed. It takes what that
+// transaction had URRs report. Sessions that look different under it are sent again, paced.
+func (p *Manager) reconfigure(set *rules.Settings) (lost, piped []dp.Change, commit func(usage []api.Usage)) {
 	if p.set.SameFor(set) {
-		return nil, func([]api.Usage) {
+		return nil, nil, func([]api.Usage) {
 			p.x.configure(set)
 			p.set = set
 		}
 	}
 	r := p.replan(set)
 	for _, seid := range r.lost {
-		changes = append(changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
+		lost = append(lost, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	}
-	return changes, func(usage []api.Usage) { p.adopt(r, usage) }
+	for seid, body := range r.piped {
+		piped = append(piped, dp.Change{Kind: api.KindSession, Key: rules.Key(seid), Body: body})
+	}
+	return lost, piped, func(usage []api.Usage) { p.adopt(r, usage) }
 }
 
 func (p *Manager) replan(set *rules.Settings) *replan {
@@ -78,8 +89,12 @@ func (r *replan) take(p *Manager, seid uint64, e entry) {
 // enter finds out what a session is under the configuration; false: it cannot be.
 func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	old := p.occupied(s)
-	fitted, had := r.set.Fit(s), s.Pipe
+	had := place{s.Worker, s.Pipe}
+	r.set.Fit(s)
 	if err := r.index.pipes.settle(r.set, s); err != nil {
+		if s.Line != nil { // the data plane has no place for it
+			return false
+		}
 		r.unshaped++
 	}
 	c, bad := r.compile(p, s)
@@ -96,19 +111,23 @@ func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	}
 	if !bytes.Equal(old.Body, c.Body) {
 		r.changed = append(r.changed, s.SEID)
+		if s.Line != nil && c.Pipe != 0 {
+			r.piped[s.SEID] = c.Body
+		}
 	}
-	if fitted || s.Pipe != had {
-		r.moved, r.pipe[s.SEID] = append(r.moved, s.SEID), s.Pipe
+	if now := (place{s.Worker, s.Pipe}); now != had {
+		r.moved, r.place[s.SEID] = append(r.moved, s.SEID), now
 	}
 	return true
 }
 
 // forget takes out what enter put in.
 func (r *replan) forget(p *Manager, s *rules.Session) bool {
-	r.set.Fit(s)
-	if pipe, ok := r.pipe[s.SEID]; ok {
-		s.Pipe = pipe
+	if at, moved := r.place[s.SEID]; moved {
+		s.Worker, s.Pipe = at.worker, at.pipe
+		delete(r.place, s.SEID)
 	}
+	delete(r.piped, s.SEID)
 	c, bad := r.compile(p, s)
 	if bad != nil {
 		return false
@@ -154,10 +173,11 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 	for _, seid := range r.moved {
 		e, there := p.x.at(seid)
 		s, err := rules.Decode(e.data)
-		if !there || err != nil || !r.set.Fit(s) && s.Pipe == r.pipe[seid] { // it ended, or is another, since it was looked at
+		to, moved := r.place[seid]
+		if !there || err != nil || !moved || to == (place{s.Worker, s.Pipe}) { // it ended, or is another, since
 			continue
 		}
-		s.Pipe = r.pipe[seid]
+		s.Worker, s.Pipe = to.worker, to.pipe
 		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
 		t.onDone(func() { p.x.records.Drop(e.at) })
 	}
@@ -167,7 +187,8 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 		p.log.Warn(tooFewPipes, "sessions", r.unshaped)
 	}
 	if len(r.lost) > 0 {
-		p.log.Warn("sessions ended: the configuration has no network instance for them any more", "sessions", len(r.lost))
+		p.log.Warn("sessions ended: the configuration has no network instance, or no pipe, for them any more",
+			"sessions", len(r.lost))
 	}
 	x, made := p.x, r.index
 	x.local, x.peer, x.peer6, x.host, x.prefix = made.local, made.peer, made.peer6, made.host, made.prefix

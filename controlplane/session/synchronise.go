@@ -43,7 +43,7 @@ func (p *Manager) Configure(set *rules.Settings) {
 	defer p.changing.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, accept := p.reconfigure(set)
+	_, _, accept := p.reconfigure(set)
 	accept(nil)
 }
 
@@ -77,7 +77,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 			return Outcome{}, err
 		}
 	}
-	lost, accept := p.ending(set)
+	lost, piped, accept := p.ending(set)
 	out := Outcome{Ended: len(lost)}
 	own := changes(static)
 	if all {
@@ -91,9 +91,9 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 			held = withoutKeys(held, part)
 			out.Deleted += len(part)
 		}
-		lost = onlyHeld(held, lost)
+		lost, piped = onlyHeld(held, lost), onlyHeld(held, piped)
 	}
-	usage, err := link.Commit(ctx, append(lost, own...))
+	usage, err := link.Commit(ctx, slices.Concat(lost, own, piped))
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -114,11 +114,11 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 }
 
 // ending is reconfigure for a configuration that may be the one in use.
-func (p *Manager) ending(set *rules.Settings) (lost []dp.Change, accept func(usage []api.Usage)) {
+func (p *Manager) ending(set *rules.Settings) (lost, piped []dp.Change, accept func(usage []api.Usage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(set, p.set) {
-		return nil, func([]api.Usage) {}
+		return nil, nil, func([]api.Usage) {}
 	}
 	return p.reconfigure(set)
 }
@@ -129,15 +129,15 @@ func (p *Manager) differences(held []api.Digest) difference {
 	return p.compare(held)
 }
 
-// onlyHeld leaves the deletions of sessions that are held.
-func onlyHeld(held []api.Digest, deletions []dp.Change) []dp.Change {
+// onlyHeld leaves the changes of sessions that are held.
+func onlyHeld(held []api.Digest, changes []dp.Change) []dp.Change {
 	has := make(map[string]bool, len(held))
 	for i := range held {
 		if held[i].Kind == api.KindSession {
 			has[api.CString(held[i].Key[:])] = true
 		}
 	}
-	return slices.DeleteFunc(deletions, func(ch dp.Change) bool { return !has[ch.Key] })
+	return slices.DeleteFunc(changes, func(ch dp.Change) bool { return !has[ch.Key] })
 }
 
 // withoutKeys leaves out what was deleted since the list was made.

@@ -25,11 +25,12 @@ type gateway struct {
 	*bench
 	manager *session.Manager
 	outcome session.Outcome // of the last Synchronise
+	lines   map[string]*rules.Shaping
 	end     func()
 }
 
 func (g *gateway) run(t *testing.T, s *dptest.Server, store string) {
-	set := &rules.Settings{Node: pfcp.NodeID{FQDN: "gw"}, Workers: 2,
+	set := &rules.Settings{Node: pfcp.NodeID{FQDN: "gw"}, Workers: 2, Lines: g.lines,
 		Instances: []rules.Instance{{Name: "internet", Lookup: intent.Lookups["destination"]}}}
 	m, err := session.Open(store, set, nil)
 	testkit.Must(t, err)

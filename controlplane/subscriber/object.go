@@ -145,6 +145,7 @@ func (s *Subscriber) lineObject() *api.Session {
 		o.MRU = m
 	}
 	api.PutCString(o.Port[:], l.Port)
+	api.PutCString(o.PipeProfile[:], s.plan.Scheduler)
 	return o
 }
 

@@ -18,8 +18,9 @@ type Settings struct {
 	ports    map[string][]*config.AccessPort
 	profiles map[string]*config.AccessProfile
 	lists    map[string]*accessList
-	profile  string // the default one
-	Replace  bool   // a user or line with too many sessions loses the oldest
+	pipes    map[string][]config.Profile // of the schedulers, by port
+	profile  string                      // the default one
+	Replace  bool                        // a user or line with too many sessions loses the oldest
 	Limits   Limits
 }
 
@@ -34,7 +35,7 @@ type Limits struct {
 func SettingsOf(c *config.Config) *Settings {
 	a := &c.Access
 	s := &Settings{ports: map[string][]*config.AccessPort{}, profiles: map[string]*config.AccessProfile{},
-		lists:   map[string]*accessList{},
+		lists: map[string]*accessList{}, pipes: map[string][]config.Profile{},
 		profile: string(a.Profile), Replace: a.Duplicates == "replace",
 		Limits: Limits{int(a.Limits.Pending), int(a.Limits.Rate), int(a.Limits.PerLine)}}
 	for i := range a.Ports {
@@ -46,6 +47,9 @@ func SettingsOf(c *config.Config) *Settings {
 	}
 	for i := range a.Lists {
 		s.lists[string(a.Lists[i].Name)] = accessListOf(&a.Lists[i])
+	}
+	for i := range c.Schedulers {
+		s.pipes[string(c.Schedulers[i].Port)] = c.Schedulers[i].Profiles
 	}
 	if s.profile == "" && len(a.Profiles) > 0 {
 		s.profile = string(a.Profiles[0].Name)
@@ -76,11 +80,8 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	if p == nil {
 		return access.Plan{}, fmt.Errorf("there is no profile %q", name)
 	}
-	switch {
-	case said.Path != "":
+	if said.Path != "" {
 		return access.Plan{}, errors.New("a GTP-U path is not served: tunnels of who signs in come with N1/N2")
-	case said.Scheduler != "":
-		return access.Plan{}, errors.New("a scheduler's pipe is not served by subscriber")
 	}
 	plan := *said
 	plan.Profile = name
@@ -91,6 +92,11 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	}
 	if plan.MTU == 0 {
 		plan.MTU = p.MRU
+	}
+	text(&plan.Scheduler, p.Scheduler)
+	if want := plan.Scheduler; want != "" && !slices.ContainsFunc(s.pipes[l.Port],
+		func(p config.Profile) bool { return string(p.Name) == want }) {
+		return access.Plan{}, fmt.Errorf("port %q has no scheduler with a profile %q", l.Port, want)
 	}
 	text(&plan.ACLUp, p.UplinkList)
 	text(&plan.ACLDown, p.DownlinkList)

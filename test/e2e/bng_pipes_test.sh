@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Homes that signed in have pipes of their access port's scheduler: each gets its profile's rate by isthmus-traffic, the
+# strict class first. The scheduler comes by a reload while they are on line; a CoA changes a profile; who finds no pipe
+# free is refused.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/freeradius.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/freeradius.sh"
+own_namespaces "$@"
+command -v freeradius >/dev/null || skip "needs freeradius"
+# shellcheck source=test/lib/traffic.sh
+. "$TEST_ROOT/test/lib/traffic.sh"
+export TESTER
+
+veth_pair veth-access home0
+veth_pair veth-core core0
+start_freeradius 'anna	Cleartext-Password := "example-only"
+bob	Cleartext-Password := "example-only"
+carl	Cleartext-Password := "example-only"
+	Filter-Id = "scheduler=gold"
+eve	Cleartext-Password := "example-only"
+	Filter-Id = "scheduler=tin"'
+{
+	sed -e '/^ *\(dp_\)\?socket:/d' -e '/^aaa:/,/^$/d' -e 's/role: access}/role: access, mac: 02:00:00:aa:00:01}/' \
+		-e 's/role: core}/role: core, mac: 02:00:00:cc:00:01}/' -e 's/interval: 10,/interval: 0,/' \
+		"$TEST_ROOT/deploy/examples/bng.yaml"
+	cat <<-EOF
+		aaa: {methods: [radius]}
+		radius:
+		  nas: {identifier: bng-1, address: 127.0.0.1}
+		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
+		  coa: {listen: [127.0.0.1], clients: [{address: 127.0.0.1, secret: example-only, message_authenticator: optional}]}
+		neighbours: # the tester's port, which asks nobody
+		  - {interface: n6, address: 10.60.0.2, mac: 02:00:00:cc:00:02}
+	EOF
+} >"$DIR/isthmus.yaml"
+{
+	sed 's/^      interim: 600/      scheduler: home\n&/' "$DIR/isthmus.yaml"
+	cat <<-EOF
+		schedulers:
+		  - port: access
+		    rate: 100Mbit
+		    subports: {pipes: 2, burst: 100ms}
+		    profiles:
+		      - {name: least, rate: 100kbit}
+		      - {name: home, rate: 2Mbit, burst: 100ms}
+		      - {name: gold, rate: 4Mbit, burst: 100ms}
+	EOF
+} >"$DIR/piped.yaml"
+start_gateway
+"$PYTHON" "$TEST_ROOT/test/e2e/bng_pipes.py"
+echo PASS
