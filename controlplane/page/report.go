@@ -32,7 +32,7 @@ var reportGroups = []struct {
 	{"bps", "Throughput", "b/s", 0}, {"dnn", "Throughput by DNN", "b/s", 0},
 	{"pps", "Packets", "p/s", 0}, {"drop", "Drops by reason", "p/s", 0},
 	{"load", "Workers' load", "%", 100}, {"sessions", "Sessions", "", 0}, {"pfcp", "PFCP messages", "/s", 0},
-	{"latency", "PFCP requests, from reading to answer", "ms", 0},
+	{"latency", "PFCP requests, time to answer", "ms", 0},
 	{"signin", "Sign-ins by phase", "ms", 0}, {"buffers", "Packet buffers in use", "%", 100},
 }
 

@@ -17,7 +17,7 @@ const panels = [
 	{ group: "load", title: "Workers' load", unit: "%", format: format.percent, most: 100 },
 	{ group: "sessions", title: "Sessions", unit: "", format: format.count, always: true },
 	{ group: "pfcp", title: "PFCP messages", unit: "/s", format: format.messages },
-	{ group: "latency", title: "PFCP requests, from reading to answer", unit: "ms", format: format.milli },
+	{ group: "latency", title: "PFCP requests, time to answer", unit: "ms", format: format.milli },
 	{ group: "signin", title: "Sign-ins by phase", unit: "ms", format: format.milli },
 	{ group: "buffers", title: "Packet buffers", unit: "%", format: format.percent, most: 100 },
 ].map((options) => new Panel(store, options));
@@ -90,10 +90,8 @@ function banner(text) {
 open({
 	hello(data) {
 		status = data.status;
-		if (data.trace !== trace) {
-			trace = data.trace;
-			route();
-		}
+		trace = data.trace;
+		for (const v of view) v.allow?.(trace);
 		byId("login").hidden = data.token !== "";
 		byId("logout").hidden = data.token === "";
 		say(byId("logout"), `Sign out ${data.token}`);
@@ -174,6 +172,11 @@ byId("logout").addEventListener("click", async () => {
 	const answer = await fetch("/v1/logout", { method: "POST", headers: { "Isthmus-Client": "page" } }).catch(() => null);
 	if (answer?.ok) location.assign("/login");
 	else banner("You are still signed in: the gateway's control plane does not answer.");
+});
+// As a plain link it would be a view.
+document.querySelector(".skip").addEventListener("click", (e) => {
+	e.preventDefault();
+	byId("main").focus();
 });
 addEventListener("hashchange", () => {
 	route();

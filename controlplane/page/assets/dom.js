@@ -43,8 +43,12 @@ export function fill(body, list, cells, each) {
 		texts.forEach((t, k) => {
 			const cell = row.cells[k];
 			if (t instanceof Node) {
-				if (cell.firstChild?.isEqualNode?.(t)) return;
-				cell.replaceChildren(t);
+				const old = cell.firstChild;
+				if (old?.isEqualNode?.(t)) return;
+				if (old?.nodeName === "A" && t.nodeName === "A") { // which may have the focus
+					old.href = t.href;
+					say(old, t.textContent);
+				} else cell.replaceChildren(t);
 			} else {
 				if (cell.firstElementChild) cell.replaceChildren();
 				say(cell, t);

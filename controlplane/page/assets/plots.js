@@ -38,7 +38,7 @@ export class Panel {
 			el("div", { class: "head" }, el("h2", { id }, options.title), this.unit),
 			this.plot,
 			el("div", { class: "lines", tabindex: "0", role: "group", "aria-labelledby": id },
-				el("table", {}, el("thead", {}, head), this.body)));
+				el("table", { "aria-labelledby": id }, el("thead", {}, head), this.body)));
 	}
 
 	// The plot follows the size of its panel, whatever made it another.

@@ -19,15 +19,19 @@ const HOME = [["subscriber", (h) => h.user], ["state", (h) => h.state], ["since"
 	["bytes up", (h) => octets(h.uplink_bytes)], ["bytes down", (h) => octets(h.downlink_bytes)], ["Acct-Session-Id", (h) => h.session]];
 const TRACED = 500; // packets of a trace that are kept
 
-/** Facts of [title, text], those that say something. */
-function list(facts) {
-	return facts.filter(([, v]) => v).map(([title, v]) => el("div", {}, el("dt", {}, title), el("dd", {}, v)));
+/** Writes facts, [title, text], those that say something; where nothing changed, what a reader has marked stays marked. */
+function list(dl, facts) {
+	const said = facts.filter(([, v]) => v);
+	const text = JSON.stringify(said);
+	if (text === dl.said) return;
+	dl.said = text;
+	dl.replaceChildren(...said.map(([title, v]) => el("div", {}, el("dt", {}, title), el("dd", {}, v))));
 }
 
 function table(name, heads) {
 	const body = el("tbody");
 	const head = el("tr", {}, ...heads.map(([title, num]) => el("th", { scope: "col", class: num ? "num" : "" }, title)));
-	return [el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name }, el("table", {}, el("thead", {}, head), body)), body];
+	return [el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name }, el("table", { "aria-label": name }, el("thead", {}, head), body)), body];
 }
 
 export class Subscriber {
@@ -63,7 +67,19 @@ export class Subscriber {
 			this.line, this.others, this.tries,
 			el("div", { class: "panels" }, ...this.panels.map((p) => p.element)),
 			this.ruled = el("section", { class: "panel", "aria-label": "Rules" }, el("div", { class: "head" }, el("h2", {}, "Rules")), rules), this.usage);
-		if (trace) this.element.firstElementChild.after(this.tracer());
+		this.allow(trace);
+	}
+
+	/** Who may trace has a button. */
+	allow(trace) {
+		if (trace === Boolean(this.button)) return;
+		if (trace) {
+			this.element.firstElementChild.after(this.tracer());
+			return;
+		}
+		this.untrace();
+		this.button.closest("section").remove();
+		this.button = null;
 	}
 
 	tracer() {
@@ -159,7 +175,7 @@ export class Subscriber {
 		this.tries.hidden = !h?.attempts?.length;
 		if (!h) return;
 		say(this.title, h.user || this.name);
-		this.home.replaceChildren(...list(HOME.map(([title, get]) => [title, get(h)])));
+		list(this.home, HOME.map(([title, get]) => [title, get(h)]));
 		fill(this.homes, all, (o) => [homeLink(o.object || o.mac), o.state, o.line, o.mac, given(o.ipv4)]);
 		fill(this.attempts, h.attempts ?? [], (a) => [moment(a.last), a.why || "let in", count(a.count), a.user, a.kind, moment(a.first)],
 			(row) => { row.cells[2].className = "num"; });
@@ -168,9 +184,6 @@ export class Subscriber {
 	about(s) {
 		const facts = [...FACTS.map(([title, key]) => [title, String(s[key] ?? "")]), ...HEX.map(([title, key]) => [title, hex(s[key])])]
 			.filter(([, v]) => v && !["0", "none", "::", "0.0.0.0", "00:00:00:00:00:00"].includes(v));
-		const text = JSON.stringify(facts);
-		if (text === this.said) return;
-		this.said = text;
-		this.facts.replaceChildren(...list(facts));
+		list(this.facts, facts);
 	}
 }

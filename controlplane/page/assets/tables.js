@@ -82,19 +82,20 @@ export class Table {
 		this.offset = 0;
 		this.query = "";
 		this.note = el("span", { class: "unit", role: "status" });
+		this.when = el("span", { class: "unit" }); // not told by a screen reader each time
 		this.body = el("tbody");
 		this.none = el("p", { class: "empty", hidden: true });
-		this.back = el("button", { class: "plain", type: "button", onclick: () => this.page(-LIMIT) }, "Back");
-		this.next = el("button", { class: "plain", type: "button", onclick: () => this.page(LIMIT) }, "Next");
+		this.back = el("button", { class: "plain", type: "button", hidden: true, onclick: () => this.page(-LIMIT) }, "Back");
+		this.next = el("button", { class: "plain", type: "button", hidden: true, onclick: () => this.page(LIMIT) }, "Next");
 		const id = `table-${name}`;
 		this.input = el("input", { type: "search", "aria-label": `Search ${this.about.title}`, placeholder: this.about.hint, maxlength: "64",
 			oninput: () => this.later() });
 		this.head = el("tr", {}, ...this.about.columns.map((c) => this.heading(c)));
 		this.element = el("section", { class: "panel tall", "aria-labelledby": id },
-			el("div", { class: "head" }, el("h2", { id }, this.about.title), this.note),
+			el("div", { class: "head" }, el("h2", { id }, this.about.title), this.note, this.when),
 			el("form", { class: "search", role: "search", onsubmit: (e) => { e.preventDefault(); this.ask(); } }, this.input, this.back, this.next),
 			el("div", { class: "scroll", tabindex: "0", role: "group", "aria-labelledby": id },
-				el("table", {}, el("thead", {}, this.head), this.body)),
+				el("table", { "aria-labelledby": id }, el("thead", {}, this.head), this.body)),
 			this.none);
 	}
 
@@ -159,9 +160,12 @@ export class Table {
 		const end = data.offset + data.rows.length;
 		const found = this.query ? `${count(data.matched)} of ${count(data.total)}` : count(data.total);
 		const part = data.matched > data.rows.length ? `${count(data.offset + 1)}–${count(end)} of ` : "";
-		say(this.note, `${part}${found}${data.cut ? " and more" : ""}; looked at ${clock(data.at)}, every ${Math.round(data.every_s)} s`);
+		say(this.note, `${part}${found}${data.cut ? " and more" : ""}`);
+		say(this.when, `looked at ${clock(data.at)}, every ${Math.round(data.every_s)} s`);
+		const active = document.activeElement; // a button that is disabled would lose the focus
 		this.back.disabled = data.offset === 0;
 		this.next.disabled = end >= data.matched;
+		if (active?.disabled) (active === this.next ? this.back : this.next).focus();
 		this.back.hidden = this.next.hidden = this.back.disabled && this.next.disabled;
 		const none = data.matched === 0 && this.query && this.about.none?.(this.query);
 		this.none.hidden = !none;

@@ -7,9 +7,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -180,8 +182,48 @@ func (b *Browser) Size(width, height int, scheme string) {
 
 // Open goes to a page, and waits until it is there.
 func (b *Browser) Open(url string) {
+	Eval[string](b, `window.former = ""`) // this document's, until it is gone
 	b.call("Page.navigate", map[string]any{"url": url}, nil)
-	b.Until("the page is loaded", `document.readyState === "complete" && document.getElementById("main")`)
+	b.Until("the page is loaded",
+		`window.former === undefined && document.readyState === "complete" && document.getElementById("main")`)
+}
+
+// Press presses a key: "Tab", "Enter", " ", with Shift where it is so called: "Shift+Tab".
+func (b *Browser) Press(key string) {
+	name, shifted := strings.CutPrefix(key, "Shift+")
+	event := map[string]any{"type": "keyDown", "key": name, "code": name,
+		"windowsVirtualKeyCode": map[string]int{"Tab": 9, "Enter": 13, " ": 32}[name]}
+	if name != "Tab" {
+		event["text"] = map[string]string{"Enter": "\r", " ": " "}[name]
+	}
+	if shifted {
+		event["modifiers"] = 8
+	}
+	b.call("Input.dispatchKeyEvent", event, nil)
+	event["type"] = "keyUp"
+	delete(event, "text")
+	b.call("Input.dispatchKeyEvent", event, nil)
+}
+
+// Roles are what a screen reader is told: the names of what has a role, by role.
+func (b *Browser) Roles() map[string][]string {
+	b.t.Helper()
+	var tree struct {
+		Nodes []struct {
+			Ignored    bool
+			Role, Name struct{ Value any }
+		}
+	}
+	b.call("Accessibility.getFullAXTree", nil, &tree)
+	names := map[string][]string{}
+	for _, n := range tree.Nodes {
+		if !n.Ignored {
+			role := fmt.Sprint(n.Role.Value)
+			name, _ := n.Name.Value.(string)
+			names[role] = append(names[role], name)
+		}
+	}
+	return names
 }
 
 // Overflow is by how many columns the page is wider than the window.
