@@ -20,12 +20,13 @@ func FuzzRequests(f *testing.F) {
 		"/page/table/neighbour?sort=age_s",
 		"/page/table/session?offset=99999999999999999999", "/page/table/session?limit=-1&limit=2",
 		"/page/table/%00?q=%ff",
+		"/page/table/subscriber?q=10.64.0.7", "/page/subscriber?name=02:00:00:00:ab:07",
 		"/page/subscriber?name=ue-00001", "/page/subscriber?name=%3Cscript%3E",
 		"/page/table/path?sort=name&q=\u212a",
 	} {
 		f.Add(seed)
 	}
-	p := New(&gateway{sessions: 50, mobile: true}, Options{})
+	p := New(&gateway{sessions: 50, homes: 20, mobile: true}, Options{})
 	h := p.Handler()
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // the stream ends at once

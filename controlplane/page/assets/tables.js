@@ -53,7 +53,7 @@ export const tables = {
 		title: "PFCP associations", hint: "id, address, state", sort: "id", columns: [{ title: "peer", ...text("id") },
 			{ title: "address", ...text("address") }, { title: "state", ...text("state") }, { title: "sessions", ...number("sessions") },
 			{ title: "round trip", ...number("heartbeat_us", (v) => (v ? milli(v / 1000) : "–")) },
-			{ title: "since", key: "since", get: (r) => span((Date.now() - Date.parse(r.since)) / 1000) }],
+			{ title: "since", key: "since", get: (r) => since(r.since) }],
 	},
 	path: {
 		title: "GTP-U paths", hint: "name, address", sort: "alive", columns: [{ title: "path", ...text("name") }, { title: "local", ...text("local") },
