@@ -257,6 +257,8 @@ func TestSlowClientIsLetGo(t *testing.T) {
 		name, _ := good()
 		testkit.Equal(t, name, "tick", "event of the client that reads")
 	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	testkit.ErrorIf(t, slow.why != "this page is 16 seconds behind", "why: %q", slow.why)
 	testkit.Equal(t, l.hub.slow, 1, "clients let go")
 	testkit.Equal(t, len(l.hub.clients), 1, "clients left")
