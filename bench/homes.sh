@@ -21,7 +21,7 @@ start_gateway
 ids() { isthmus status -j | jq -r '"\(.pid) \(.dp_pid)"'; }
 read -r control data < <(ids)
 # usage: resident PID (bytes)
-resident() { awk '/^VmRSS/ { print $2 * 1024 }' "/proc/$1/status"; }
+resident() { awk '/^Rss(Anon|Shmem)/ { sum += $2 * 1024 } END { print sum }' "/proc/$1/status"; }
 
 nobody() { (($(isthmus show total -j | jq .sessions) == 0)); }
 
@@ -45,10 +45,10 @@ memory() {
 	local pid
 	wait_for 60 nobody || fail "subscribers who left are there still"
 	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s --families 46 --subscribers "$1" \
-		--hold 20s -j >"$DIR/load.json" &
+		--hold 40s -j >"$DIR/load.json" &
 	pid=$!
 	wait_for 120 on_line "$1" || fail "$1 homes are not on line"
-	wait_a_second
+	for _ in {1..20}; do wait_a_second; done # what signing in used goes back to the kernel
 	echo "$(resident "$control") $(resident "$data")"
 	wait "$pid" || fail "$(jq -c .wrong "$DIR/load.json")"
 }
