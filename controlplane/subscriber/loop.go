@@ -90,6 +90,7 @@ func New(set *Settings, o Options) *Loop {
 	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), plans: newPlans(),
 		mail: mail{wake: make(chan struct{}, 1)}}
 	l.admission.loop, l.window.loop = l, l
+	l.timers.from = o.Now()
 	l.stats = newStats()
 	return l
 }

@@ -11,7 +11,7 @@ import (
 type timers struct {
 	list  []*timer
 	count uint64
-	from  time.Time // times are counted from, with the clock that nobody sets
+	from  time.Time // times are counted from it: of Options.Now, whose clock nobody sets
 }
 
 type timer struct {
@@ -48,9 +48,7 @@ func (t *timers) Pop() any {
 }
 
 func (t *timers) add(at time.Time, fn func()) *timer {
-	if t.count++; t.count == 1 {
-		t.from = at
-	}
+	t.count++
 	v := &timer{timers: t, at: at.Sub(t.from), order: t.count, fn: fn}
 	heap.Push(t, v)
 	return v
