@@ -41,7 +41,8 @@ type queue struct {
 	limit    int
 	drain    int              // records a second
 	lines    map[string]*line // by session
-	ready    []*line          // whose first record may be sent
+	ready    []*line          // of sessions, whose first record may be sent
+	behind   []*line          // the same, but for an Accounting-On that is older and not taken yet
 	interims []*record        // oldest first; some do not wait any more
 	lastID   uint64
 	flying   int
@@ -53,7 +54,7 @@ type queue struct {
 	counts   QueueCounts
 }
 
-// line is the records of one session, in order.
+// line is the records of one session, in order; of no session: On and Off.
 type line struct {
 	session string
 	records []*record
@@ -131,7 +132,10 @@ func (q *queue) append(r *record) {
 	if l == nil {
 		l = &line{session: r.session}
 		q.lines[r.session] = l
-		q.ready = append(q.ready, l)
+		q.isReady(l)
+	}
+	if r.session == "" {
+		r.ahead = q.counts.Waiting - len(l.records)
 	}
 	l.records = append(l.records, r)
 	if r.kind == Interim {
@@ -140,6 +144,12 @@ func (q *queue) append(r *record) {
 	}
 	q.counts.Waiting++
 	q.counts.Peak = max(q.counts.Peak, q.counts.Waiting)
+}
+
+func (q *queue) isReady(l *line) {
+	if l.session != "" {
+		q.ready = append(q.ready, l)
+	}
 }
 
 // forgetInterims keeps the list of interims in proportion to what waits.
@@ -174,7 +184,15 @@ func (q *queue) merge(r *record) *record {
 }
 
 func (q *queue) remove(l *line, i int) {
-	l.records[i].late = true
+	r := l.records[i]
+	r.late = true
+	if ours := q.lines[""]; ours != nil && l != ours {
+		for _, own := range ours.records {
+			if r.id < own.id {
+				own.ahead--
+			}
+		}
+	}
 	l.records = append(l.records[:i], l.records[i+1:]...)
 	q.counts.Waiting--
 }
@@ -214,8 +232,10 @@ func (q *queue) drop(l *line, i int) {
 }
 
 func (q *queue) unready(l *line) {
-	if at := slices.Index(q.ready, l); at >= 0 {
-		q.ready = slices.Delete(q.ready, at, at+1)
+	for _, list := range []*[]*line{&q.ready, &q.behind} {
+		if at := slices.Index(*list, l); at >= 0 {
+			*list = slices.Delete(*list, at, at+1)
+		}
 	}
 }
 
@@ -231,18 +251,20 @@ func (q *queue) dropOf(l *line, r *record) bool {
 }
 
 func (q *queue) oldestStart() *record {
-	for _, l := range q.ready[:min(64, len(q.ready))] {
-		if len(l.records) > 0 && !l.flying && l.records[0].kind == Start {
-			old := l.records[0]
-			q.drop(l, 0)
-			return old
+	for _, list := range [][]*line{q.ready, q.behind} {
+		for _, l := range list[:min(64, len(list))] {
+			if len(l.records) > 0 && !l.flying && l.records[0].kind == Start {
+				old := l.records[0]
+				q.drop(l, 0)
+				return old
+			}
 		}
 	}
 	return nil
 }
 
-// pump sends first records while there is room. Accounting-On goes alone: it overtakes no record of a former process,
-// and nothing of a session that is newer overtakes it.
+// pump sends first records while there is room. Accounting-On and Off overtake no record of a session that is older,
+// and nothing of a session that is newer overtakes Accounting-On.
 func (q *queue) pump() {
 	for {
 		q.mu.Lock()
@@ -264,44 +286,32 @@ func (q *queue) take() (*record, *radius.Client) {
 	if q.client == nil || q.closed || q.counts.Away || q.flying >= window || q.counts.Draining && q.tokens < 1 {
 		return nil, nil
 	}
-	before := uint64(math.MaxUint64)
-	if ours := q.lines[""]; ours != nil {
+	before := uint64(math.MaxUint64) // an Accounting-On that waits, or is on its way
+	if ours := q.lines[""]; ours != nil && len(ours.records) > 0 {
+		if !ours.flying && ours.records[0].ahead == 0 {
+			return q.send(ours), q.client
+		}
 		if i := slices.IndexFunc(ours.records, func(r *record) bool { return r.kind == On }); i >= 0 {
 			before = ours.records[i].id
-			switch {
-			case i > 0, !ours.flying && q.older(before): // they go first
-			case q.flying > 0:
-				return nil, nil
-			default:
-				q.unready(ours)
-				return q.send(ours), q.client
-			}
 		}
 	}
-	for range len(q.ready) { // what may not go yet is looked at again: the last answer sends it
+	if before == math.MaxUint64 && len(q.behind) > 0 {
+		q.ready, q.behind = append(q.behind, q.ready...), nil
+	}
+	for len(q.ready) > 0 {
 		l := q.ready[0]
 		q.ready[0] = nil
 		q.ready = q.ready[1:]
 		switch {
 		case len(l.records) == 0:
 			delete(q.lines, l.session) // its only record was dropped for want of room
-		case l.records[0].id >= before, l.records[0].kind == Off && q.older(l.records[0].id):
-			q.ready = append(q.ready, l)
+		case l.records[0].id >= before:
+			q.behind = append(q.behind, l)
 		case !l.flying:
 			return q.send(l), q.client
 		}
 	}
 	return nil, nil
-}
-
-// older tells whether a record of a session is before one: neither Accounting-On nor Off overtakes any.
-func (q *queue) older(id uint64) bool {
-	for _, l := range q.lines {
-		if l.session != "" && len(l.records) > 0 && l.records[0].id < id {
-			return true
-		}
-	}
-	return false
 }
 
 func (q *queue) send(l *line) *record {
@@ -321,7 +331,7 @@ func (q *queue) done(r *record, err error) {
 	q.flying--
 	away := errors.Is(err, radius.ErrAway) || errors.Is(err, radius.ErrBusy) || errors.Is(err, radius.ErrClosed)
 	if away {
-		q.ready = append(q.ready, l)
+		q.isReady(l)
 		q.pause()
 	} else {
 		q.remove(l, 0)
@@ -332,7 +342,7 @@ func (q *queue) done(r *record, err error) {
 			q.counts.Refused++
 		}
 		if len(l.records) > 0 {
-			q.ready = append(q.ready, l)
+			q.isReady(l)
 		} else {
 			delete(q.lines, r.session)
 		}

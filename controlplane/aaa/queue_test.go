@@ -7,11 +7,14 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/radius"
 	"isthmus/controlplane/testkit"
 )
@@ -215,7 +218,37 @@ func TestOffAfterOn(t *testing.T) {
 	q.add(&record{kind: Off}, false)
 	sends(Start)
 	sends(Off)
-	testkit.Equal(t, len(q.lines)+len(q.ready), 0, "left")
+	testkit.Equal(t, len(q.lines)+len(q.ready)+len(q.behind), 0, "left")
+}
+
+// A record that a server is slow to take holds Accounting-On up, and what is newer: none of that is looked at each time
+// that something comes.
+func TestManyBehindOn(t *testing.T) {
+	const sessions = 40_000
+	q := newQueue(nil, t.Logf)
+	q.use(&radius.Client{}, 2*sessions, 1)
+	q.counts.Draining = true
+	q.add(&record{kind: Stop, session: "former"}, false)
+	q.tokens = 1
+	former, _ := q.take()
+	q.add(&record{kind: On}, false)
+	cputest.Bound(t, 2*time.Second, "sessions behind Accounting-On", func() {
+		for n := range sessions {
+			q.tokens = 1
+			q.add(&record{kind: Start, session: strconv.Itoa(n)}, false)
+		}
+	})
+	q.tokens = 0
+	q.done(former, nil)
+	for n := range sessions + 1 {
+		q.tokens = 1
+		r, _ := q.take()
+		q.tokens = 0
+		testkit.FatalIf(t, r == nil || (r.kind == On) != (n == 0), "%v is record %d", r, n)
+		testkit.FatalIf(t, n > 0 && r.session != strconv.Itoa(n-1), "%s is record %d", r.session, n)
+		q.done(r, nil)
+	}
+	testkit.Equal(t, len(q.lines)+len(q.ready)+len(q.behind), 0, "left")
 }
 
 // What the store kept is sent by the next process, in order, with how long ago it was.

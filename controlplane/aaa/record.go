@@ -129,6 +129,7 @@ type record struct {
 	session string
 	kept    []byte
 	late    bool // not waiting any more
+	ahead   int  // of On and Off: records of sessions that are older, and are not taken yet
 }
 
 func encode(r *Record, s *setup) (*record, error) {
