@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations of URRs. Most subscribers have one of a few: each is held once, and counted.
 #include "usage/urr.h"
+#include <rte_random.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,16 +14,22 @@ struct config {
 };
 
 static struct config *bucket[BUCKETS];
+static uint64_t secret; // a CP function cannot choose configurations of one bucket
+
+RTE_INIT(choose_secret)
+{
+	secret = rte_rand();
+}
 
 static struct config **bucket_of(const struct api_urr *c)
 {
 	const uint8_t *bytes = (const uint8_t *)c;
-	uint64_t h = 0xcbf29ce484222325ull, word;
+	uint64_t h = secret, word;
 
 	for (size_t i = 0; i < sizeof(*c); i += sizeof(word)) {
 		memcpy(&word, bytes + i, sizeof(word));
-		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 32;
+		unsigned __int128 product = (unsigned __int128)(h ^ word) * 0x9e3779b97f4a7c15ull;
+		h = (uint64_t)product ^ (uint64_t)(product >> 64);
 	}
 	return &bucket[h % BUCKETS];
 }
