@@ -11,7 +11,6 @@ own_namespaces "$@"
 command -v freeradius >/dev/null || skip "needs freeradius"
 # shellcheck source=test/lib/traffic.sh
 . "$TEST_ROOT/test/lib/traffic.sh"
-export TESTER
 
 veth_pair veth-access home0
 veth_pair veth-core core0
@@ -21,20 +20,10 @@ carl	Cleartext-Password := "example-only"
 	Filter-Id = "scheduler=gold"
 eve	Cleartext-Password := "example-only"
 	Filter-Id = "scheduler=tin"'
-{
-	sed -e '/^ *\(dp_\)\?socket:/d' -e '/^aaa:/,/^$/d' -e 's/role: access}/role: access, mac: 02:00:00:aa:00:01}/' \
-		-e 's/role: core}/role: core, mac: 02:00:00:cc:00:01}/' -e 's/interval: 10,/interval: 0,/' \
-		"$TEST_ROOT/deploy/examples/bng.yaml"
-	cat <<-EOF
-		aaa: {methods: [radius]}
-		radius:
-		  nas: {identifier: bng-1, address: 127.0.0.1}
-		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
-		  coa: {listen: [127.0.0.1], clients: [{address: 127.0.0.1, secret: example-only, message_authenticator: optional}]}
-		neighbours: # the tester's port, which asks nobody
-		  - {interface: n6, address: 10.60.0.2, mac: 02:00:00:cc:00:02}
-	EOF
-} >"$DIR/isthmus.yaml"
+radius_gateway "$FIXED_MACS" 's/interval: 10,/interval: 0,/' <<-EOF
+	neighbours: # the tester's port, which asks nobody
+	  - {interface: n6, address: 10.60.0.2, mac: 02:00:00:cc:00:02}
+EOF
 {
 	sed 's/^      interim: 600/      scheduler: home\n&/' "$DIR/isthmus.yaml"
 	cat <<-EOF

@@ -16,17 +16,7 @@ ip route add 100.64.0.0/16 via 10.60.0.1
 ip -6 route add 2001:db8:100::/40 via fd00:60::1
 start_freeradius 'anna	Cleartext-Password := "example-only"
 	WISPr-Bandwidth-Max-Down = 8000000, Framed-IP-Address = 100.64.7.7, Class = 0x636c617373'
-{
-	sed -e '/^ *\(dp_\)\?socket:/d' -e '/^aaa:/,/^$/d' -e 's/auth: \[chap,/auth: [chap, mschapv2,/' \
-		"$TEST_ROOT/deploy/examples/bng.yaml"
-	cat <<-EOF
-		aaa: {methods: [radius]}
-		radius:
-		  nas: {identifier: bng-1, address: 127.0.0.1}
-		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
-		  coa: {listen: [127.0.0.1], clients: [{address: 127.0.0.1, secret: example-only, message_authenticator: optional}]}
-	EOF
-} >"$DIR/isthmus.yaml"
+radius_gateway 's/auth: \[chap,/auth: [chap, mschapv2,/' </dev/null
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/bng_radius.py"
 "$BIN/isthmus" control-load --access --interface home0 --subscribers 1 --user anna --password example-only \

@@ -16,24 +16,14 @@ start_freeradius 'anna	Cleartext-Password := "example-only"
 	Filter-Id = "udp-5001.in"
 bob	Cleartext-Password := "example-only"
 	Filter-Id = "nowhere"'
-{
-	sed -e '/^ *\(dp_\)\?socket:/d' -e '/^aaa:/,/^$/d' "$TEST_ROOT/deploy/examples/bng.yaml"
-	cat <<-EOF
-		  access_lists:
-		    - name: udp-5001
-		      default: deny
-		      rules: [{action: permit, protocol: udp, destination: 10.60.0.2/32, destination_port: 5001}]
-		    - name: no-udp
-		      rules: [{action: deny, protocol: udp, source: 10.60.0.0/24, source_port: 5000-5001}]
-		aaa: {methods: [radius]}
-		radius:
-		  nas: {identifier: bng-1, address: 127.0.0.1}
-		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
-		  coa:
-		    listen: [127.0.0.1]
-		    clients: [{address: 127.0.0.1, secret: example-only, message_authenticator: optional}]
-	EOF
-} >"$DIR/isthmus.yaml"
+radius_gateway <<-EOF
+	  access_lists:
+	    - name: udp-5001
+	      default: deny
+	      rules: [{action: permit, protocol: udp, destination: 10.60.0.2/32, destination_port: 5001}]
+	    - name: no-udp
+	      rules: [{action: deny, protocol: udp, source: 10.60.0.0/24, source_port: 5000-5001}]
+EOF
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/bng_services.py"
 echo PASS

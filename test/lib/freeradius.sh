@@ -83,3 +83,25 @@ start_freeradius() {
 	in_gateway freeradius -f -l "$raddb/log" -d "$raddb" -n radiusd &
 	wait_for 20 grep -q "Ready to process requests" "$raddb/log" || fail "FreeRADIUS: $(cat "$raddb/log")"
 }
+
+# Writes $DIR/isthmus.yaml: deploy/examples/bng.yaml with FreeRADIUS for authentication, accounting and CoA, changed by sed
+# scripts. usage: radius_gateway [SED_SCRIPT...] <MORE_OF_ACCESS_AND_BEHIND_IT
+radius_gateway() {
+	local script scripts=()
+	for script; do
+		scripts+=(-e "$script")
+	done
+	{
+		sed -e '/^ *\(dp_\)\?socket:/d' -e '/^aaa:/,/^$/d' "${scripts[@]}" "$TEST_ROOT/deploy/examples/bng.yaml"
+		cat
+		cat <<-EOF
+			aaa: {methods: [radius]}
+			radius:
+			  nas: {identifier: bng-1, address: 127.0.0.1}
+			  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
+			  coa:
+			    listen: [127.0.0.1]
+			    clients: [{address: 127.0.0.1, secret: example-only, message_authenticator: optional}]
+		EOF
+	} >"$DIR/isthmus.yaml"
+}

@@ -8,6 +8,11 @@ RELAY=$BIN/traffic/fault-relay
 [[ -x $TESTER ]] || TESTER=$BIN/traffic/isthmus-traffic
 [[ -x $TESTER ]] || fail "no isthmus-traffic in $BIN"
 
+export TESTER
+# For sed: a gateway's ports have the addresses that lib/tester.py sends to.
+# shellcheck disable=SC2034 # of those who source this
+FIXED_MACS='s/role: access}/role: access, mac: 02:00:00:aa:00:01}/; s/role: core}/role: core, mac: 02:00:00:cc:00:01}/'
+
 # Runs the tester with $DIR/NAME.yaml and demands its exit status. Leaves $DIR/NAME.json and $DIR/NAME.log.
 # usage: run_tester STATUS NAME [OPTION...]
 run_tester() {
