@@ -211,7 +211,7 @@ summary() {
 
 verb_test() {
 	if [[ ${1:-} == --long ]]; then
-		export CHAOS_SECONDS=600
+		export CHAOS_SECONDS=600 LONG=1
 		SUITE_SECONDS=900
 		shift
 	fi
