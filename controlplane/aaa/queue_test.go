@@ -251,6 +251,13 @@ func TestManyBehindOn(t *testing.T) {
 	testkit.Equal(t, len(q.lines)+len(q.ready)+len(q.behind), 0, "left")
 }
 
+// restore gives a process what another kept.
+func (m *memory) restore(t *testing.T, to *AAA) {
+	for _, id := range slices.Sorted(maps.Keys(m.kept)) {
+		testkit.Must(t, to.Restore(id, m.kept[id]))
+	}
+}
+
 // What the store kept is sent by the next process, in order, with how long ago it was.
 func TestRestored(t *testing.T) {
 	k := newTaker(t, true)
@@ -263,9 +270,7 @@ func TestRestored(t *testing.T) {
 
 	k.set(false)
 	b := aaaOf(t, k.yaml(100, 1000), Options{Store: store})
-	for _, id := range slices.Sorted(maps.Keys(store.kept)) {
-		testkit.Must(t, b.Restore(id, store.kept[id]))
-	}
+	store.restore(t, b)
 	testkit.Until(t, "all sent", func() bool { return b.State().Queue.Sent == 3 })
 	account(t, b, "s2", Stop)
 	testkit.Until(t, "the next", func() bool { return b.State().Queue.Sent == 4 && store.len() == 0 })
@@ -311,9 +316,7 @@ func TestOnBehindFormerRecords(t *testing.T) {
 	account(t, a, "", Off)
 	a.Close(t.Context())
 	b := aaaOf(t, k.yaml(100, 100_000), Options{Store: store})
-	for _, id := range slices.Sorted(maps.Keys(store.kept)) {
-		testkit.Must(t, b.Restore(id, store.kept[id]))
-	}
+	store.restore(t, b)
 	account(t, b, "", On)
 	account(t, b, "s3", Start)
 	k.set(false)
