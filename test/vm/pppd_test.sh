@@ -30,16 +30,8 @@ mkdir "$DIR/web"
 echo "the web" >"$DIR/web/index.html"
 "$PYTHON" -m http.server --bind :: --directory "$DIR/web" 8080 >"$DIR/web.log" 2>&1 &
 start_freeradius 'anna	Cleartext-Password := "example-only"'
-{
-	sed '/^ *\(dp_\)\?socket:/d; /^aaa:/,/^$/d; s/veth-access, role: access/home, role: access, mtu: 1508/
-		s/auth: \[.*\], keep/mru: 1500, auth: [chap, mschapv2, pap], keep/' "$TEST_ROOT/deploy/examples/bng.yaml"
-	cat <<-EOF
-		aaa: {methods: [radius]}
-		radius:
-		  nas: {identifier: bng-1, address: 127.0.0.1}
-		  servers: [{name: one, address: 127.0.0.1, secret: example-only, message_authenticator: anywhere}]
-	EOF
-} >"$DIR/isthmus.yaml"
+radius_gateway 's/veth-access, role: access/home, role: access, mtu: 1508/' \
+	's/auth: \[.*\], keep/mru: 1500, auth: [chap, mschapv2, pap], keep/' </dev/null
 start_gateway
 # The machine is slow, and so is asking it: one script for what a home does.
 vm_write /mnt/home.sh <<-'EOF'
