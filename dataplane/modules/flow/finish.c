@@ -15,17 +15,37 @@
 
 // ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
 
+static __rte_always_inline int is_displaced(const struct lookup *l, const struct tuple_lookup *t)
+{
+	return l->plain && (l->user.by & BY_TUPLE) && t->found == NULL;
+}
+
 // Those whose own place another key has, a quarter of them in a table as full as it may be: their other lines come
 // beside one another, not one after the other.
 static __rte_noinline void find_displaced(
 	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
 {
+	uint32_t far = 0;
+
 	for (uint16_t i = 0; i < n; i++) {
 		struct tuple_lookup *t = &tuple[i];
 
-		if (!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE) || t->found != NULL)
+		if (!is_displaced(&lookup[i], t))
 			continue;
-		t->found = tuple_find_displaced(k->tuples, t->hash, &t->key);
+		t->found = tuple_find_beside(k->tuples, t->hash, &t->key);
+		if (likely(t->found != NULL))
+			rte_prefetch0(&session_pools.state[t->found->state]);
+		else if (tuple_group_is_full(k->tuples, t->hash))
+			far += (uint32_t)tuple_ask(k->tuples, t->hash, TUPLE_WAYS);
+		else
+			lookup[i].plain = 0;
+	}
+	for (uint16_t i = 0; far > 0 && i < n; i++) {
+		struct tuple_lookup *t = &tuple[i];
+
+		if (!is_displaced(&lookup[i], t))
+			continue;
+		t->found = tuple_find_far(k->tuples, t->hash, &t->key);
 		if (likely(t->found != NULL))
 			rte_prefetch0(&session_pools.state[t->found->state]);
 		else
@@ -50,8 +70,7 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 		}
 		t->found = NULL;
 		displaced++;
-		rte_prefetch0(tuple_place(k->tuples, t->hash, 1));
-		rte_prefetch0(tuple_place(k->tuples, t->hash, 2));
+		tuple_ask(k->tuples, t->hash, 1);
 	}
 	if (displaced > 0)
 		find_displaced(k, lookup, tuple, n);

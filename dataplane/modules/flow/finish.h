@@ -10,7 +10,7 @@
 // Edges of both nodes; FLOW_GONE: handed over.
 enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES, FLOW_GONE = FLOW_EDGES };
 
-#define FLOW_BLOCK 32 // packets of a loop
+#define FLOW_BLOCK 64 // packets of a loop
 
 struct flow_settings {
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU

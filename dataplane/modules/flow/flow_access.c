@@ -97,25 +97,26 @@ static __rte_noinline void find_with_owners(
 	struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
 {
 	uint64_t key[FLOW_BLOCK];
-	uint32_t *word[FLOW_BLOCK], asked = 0;
+	uint32_t *word[FLOW_BLOCK];
+	uint64_t asked = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
 		if (!lookup[i].plain)
 			continue;
-		asked |= 1u << i;
+		asked |= 1ull << i;
 		key[i] = tuple_endpoint_key(&tuple[i].key);
 		word[i] = flow_slot(k->w, key[i]);
 		rte_prefetch0(word[i]);
 	}
 	flow_find_tuples(k, lookup, tuple, n);
 	for (; asked != 0; asked &= asked - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(asked);
+		uint32_t i = (uint32_t)__builtin_ctzll(asked);
 
 		if (!lookup[i].plain)
 			lookup[i].plain = (uint8_t)flow_owned(k, &lookup[i], key[i], *word[i]);
 	}
 }
-static_assert(FLOW_BLOCK <= 32, "a bit each");
+static_assert(FLOW_BLOCK <= 64, "a bit each");
 
 static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {

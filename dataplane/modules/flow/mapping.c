@@ -123,7 +123,7 @@ static uint32_t mapping_of(const struct walk *k, const struct lookup *l, const s
 void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct nat_packet p[FLOW_BLOCK];
-	uint32_t asked = 0;
+	uint64_t asked = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
@@ -137,10 +137,10 @@ void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_
 			continue;
 		nat_prefetch(l->nat->table, k->w->id, ip, ip + l->l4);
 		rte_prefetch0(&session_pools.rule[l->state->rule]);
-		asked |= 1u << i;
+		asked |= 1ull << i;
 	}
 	for (; asked != 0; asked &= asked - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(asked);
+		uint32_t i = (uint32_t)__builtin_ctzll(asked);
 		struct lookup *l = &lookup[i];
 
 		l->mapping = mapping_of(k, l, &p[i]);
@@ -148,7 +148,7 @@ void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_
 			rte_prefetch0(&l->nat->table->slot[l->mapping]);
 	}
 }
-static_assert(FLOW_BLOCK <= 32, "a bit each");
+static_assert(FLOW_BLOCK <= 64, "a bit each");
 
 // ---- both -----------------------------------------------------------------------------------------------------------
 

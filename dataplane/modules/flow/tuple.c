@@ -11,18 +11,37 @@ uint64_t flow_tuple_secret[8];
 // The places of a key in turn: those of its second group are in use when the first has no empty line.
 #define PLACES (2 * TUPLE_WAYS)
 
-struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key)
+static struct tuple *find_in(const struct tuples *t, uint32_t hash, const struct tuple *key, uint32_t way, uint32_t end)
 {
-	int full = tuple_place(t, hash, 0)->number != 0;
-
-	for (uint32_t way = 1; way < (full ? PLACES : TUPLE_WAYS); way++) {
-		struct tuple *e = tuple_place(t, hash, way);
-
-		if (tuple_same(e, key))
-			return e;
-		full &= way >= TUPLE_WAYS || e->number != 0;
-	}
+	for (; way < end; way++)
+		if (tuple_same(tuple_place(t, hash, way), key))
+			return tuple_place(t, hash, way);
 	return NULL;
+}
+
+struct tuple *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key)
+{
+	return find_in(t, hash, key, 1, TUPLE_WAYS);
+}
+
+int tuple_group_is_full(const struct tuples *t, uint32_t hash)
+{
+	for (uint32_t way = 0; way < TUPLE_WAYS; way++)
+		if (tuple_place(t, hash, way)->number == 0)
+			return 0;
+	return 1;
+}
+
+struct tuple *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key)
+{
+	return find_in(t, hash, key, TUPLE_WAYS, PLACES);
+}
+
+struct tuple *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
+{
+	struct tuple *found = find_in(t, hash, key, 0, TUPLE_WAYS);
+
+	return found == NULL && tuple_group_is_full(t, hash) ? tuple_find_far(t, hash, key) : found;
 }
 
 void tuples_clear(struct tuples *t)

@@ -225,16 +225,22 @@ static __rte_always_inline struct rule_state *tuple_state(
 		       : NULL;
 }
 
-// An entry of the key in another place than its own.
-struct tuple *tuple_find_displaced(const struct tuples *t, uint32_t hash, const struct tuple *key);
-
-// The entry with this key, or NULL.
-static __rte_always_inline struct tuple *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
+// Asks for the places of a group from `way` on. Returns 1.
+static inline int tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way)
 {
-	struct tuple *e = tuple_place(t, hash, 0);
-
-	return likely(tuple_same(e, key)) ? e : tuple_find_displaced(t, hash, key);
+	do
+		rte_prefetch0(tuple_place(t, hash, way));
+	while (++way % TUPLE_WAYS != 0);
+	return 1;
 }
+
+// The entry with this key, or NULL: in its first group, beside its own place; in its second, which is in use when the
+// first has no empty line.
+struct tuple *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
+int tuple_group_is_full(const struct tuples *t, uint32_t hash);
+struct tuple *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
+// In any place.
+struct tuple *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key);
 
 // A packet used the entry: written once a round at most.
 static __rte_always_inline void tuple_used(struct tuple *t)
