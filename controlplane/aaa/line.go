@@ -3,6 +3,7 @@
 package aaa
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -108,16 +109,13 @@ func describe(p *radius.Packet, r *access.Request) {
 			p.Add(id.t, id.v)
 		}
 	}
-	for _, rate := range []struct {
-		t    radius.Type
-		kbit uint32
-	}{
-		{radius.ActualDataRateUpstream, a.Up}, {radius.ActualDataRateDownstream, a.Down},
-		{radius.MinimumDataRateUpstream, a.MinUp}, {radius.MinimumDataRateDownstream, a.MinDown},
-		{radius.AttainableDataRateUpstream, a.MaxUp}, {radius.AttainableDataRateDownstream, a.MaxDown},
-	} {
-		if rate.kbit != 0 { // there in bit/s
-			p.Integer(rate.t, uint32(min(uint64(rate.kbit)*1000, math.MaxUint32)))
+	access.Options(a.Line, func(code byte, value []byte) bool {
+		t := radius.ActualDataRateUpstream&^0xff | radius.Type(code)
+		if code > access.LastRate {
+			p.Add(t, value)
+		} else if kbit := binary.BigEndian.Uint32(value); kbit != 0 { // there in bit/s
+			p.Integer(t, uint32(min(uint64(kbit)*1000, math.MaxUint32)))
 		}
-	}
+		return true
+	})
 }

@@ -31,7 +31,7 @@ anna Cleartext-Password := "pw"
 	Tunnel-Type:1 = L2TP,
 	Reply-Message = "welcome"
 User Cleartext-Password := "clientPass"
-02:00:00:00:00:09 Cleartext-Password := "02:00:00:00:00:09", NAS-Port-Id == "a1:100.7", ADSL-Agent-Circuit-Id == "olt1"
+02:00:00:00:00:09 Cleartext-Password := "02:00:00:00:00:09", NAS-Port-Id == "a1:100.7", Chargeable-User-Identity == 0x00, ADSL-Agent-Circuit-Id == "olt1"
 	Reply-Message = "by line"
 broken Cleartext-Password := "pw"
 	Framed-Route = "10.0.0.0"
@@ -42,8 +42,8 @@ DEFAULT Auth-Type := Reject
 func home() *access.Request {
 	return &access.Request{Kind: access.PPPoE, PPPoE: 5, Service: "internet",
 		Line: access.Line{Port: "a1", TPID: 0x88a8, STag: 100, CTag: 7, MAC: [6]byte{2, 0, 0, 0, 0, 9}},
-		Agent: access.Agent{CircuitID: []byte("olt1"), RemoteID: []byte("modem"), Up: 40_000, Down: 100_000,
-			MaxUp: 5_000_000}}
+		Agent: access.Agent{CircuitID: []byte("olt1"), RemoteID: []byte("modem"), Line: []byte{
+			0x81, 4, 0, 0, 0x9c, 0x40, 0x85, 4, 0, 0x4c, 0x4b, 0x40, 0x8c, 4, 0, 0, 0, 8, 0x90, 3, 1, 2, 0}}}
 }
 
 func with(c access.Credentials) *access.Request {
@@ -195,6 +195,8 @@ func TestAccountingFreeRADIUS(t *testing.T) {
 		"Framed-IP-Address = 100.64.0.7", "Framed-IPv6-Prefix = 2001:db8:1::/64",
 		"Delegated-IPv6-Prefix = 2001:db8:aa00::/56", "Framed-Interface-Id = 0:0:0:102",
 		"ADSL-Agent-Circuit-Id = 0x6f6c7431", "Actual-Data-Rate-Upstream = 40000000",
+		"Attainable-Data-Rate-Upstream = 4294967295", "Actual-Interleaving-Delay-Upstream = 8",
+		"Access-Loop-Encapsulation = 0x010200",
 		"Attainable-Data-Rate-Upstream = 4294967295", "Event-Timestamp = \"", "Acct-Delay-Time = 0"} {
 		testkit.ErrorIf(t, !strings.Contains(got, want), "no %s", want)
 	}

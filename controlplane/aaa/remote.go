@@ -37,6 +37,7 @@ func (s *setup) accessRequest(r *access.Request, name, session string) *radius.P
 	}
 	identify(p, s.config.RADIUS.NAS.Identifier, s.config.RADIUS.NAS.Address.Addr)
 	p.Text(radius.AcctSessionId, session)
+	p.Add(radius.ChargeableUserIdentity, []byte{0}) // we support it (RFC 4372 §2.1)
 	describe(p, r)
 	return p
 }

@@ -7,7 +7,6 @@
 package access
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"time"
 )
@@ -53,21 +52,37 @@ const (
 )
 
 // Agent is what the access node says of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
-// Rates in kbit/s, 0: unknown.
 type Agent struct {
 	CircuitID, RemoteID []byte
-	Up, Down            uint32 // actual data rates
-	MinUp, MinDown      uint32
-	MaxUp, MaxDown      uint32 // attainable
+	Line                []byte // what it measured, as options; see Characteristic
 }
 
-// Rate takes in a rate as in option 82 and in the PPPoE tag (TR-101 §3.9.3); other codes are passed over. Always true.
-func (a *Agent) Rate(code byte, value []byte) bool {
-	rates := [...]*uint32{&a.Up, &a.Down, &a.MinUp, &a.MinDown, &a.MaxUp, &a.MaxDown}
-	if at := int(code) - 0x81; at >= 0 && at < len(rates) && len(value) == 4 {
-		*rates[at] = binary.BigEndian.Uint32(value)
+// Codes of a line's characteristics, as in option 82, in the PPPoE tag (TR-101 §3.9.3) and in RADIUS (RFC 4679).
+const (
+	firstRate     = 0x81 // actual, minimum, attainable, maximum, low power; up, then down; kbit/s
+	LastRate      = 0x8a
+	lastDelay     = 0x8e // interleaving; ms
+	Encapsulation = 0x90 // of the access loop: three octets
+)
+
+// Characteristic takes in one of the line's, the first of each code; other codes are passed over. Always true.
+func (a *Agent) Characteristic(code byte, value []byte) bool {
+	if (code >= firstRate && code <= lastDelay && len(value) == 4 || code == Encapsulation && len(value) == 3) &&
+		a.Of(code) == nil {
+		a.Line = append(append(a.Line, code, byte(len(value))), value...)
 	}
 	return true
+}
+
+// Of is the value of a characteristic, nil when the access node did not tell it.
+func (a *Agent) Of(code byte) (found []byte) {
+	Options(a.Line, func(c byte, value []byte) bool {
+		if c == code {
+			found = value
+		}
+		return c != code
+	})
+	return found
 }
 
 // Options walks options of one octet of code and one of length, whose values are parts of b. False: one ends beyond b,
@@ -164,7 +179,27 @@ type Plan struct {
 	CUI             []byte   // Chargeable-User-Identity (RFC 4372)
 	Max             uint32   // sign-ins of one user name at once; 0: the profile's
 	MTU             uint16   // Framed-MTU; 0: the profile's
+	Without         Setting  // what authentication said that there is none of, whatever the profile has
 	User            string   // name to account by, where authentication changed it
+}
+
+// Setting are those of a Plan whose value for "none" is the one for "the profile's", a bit each.
+type Setting uint8
+
+const (
+	RedirectSetting Setting = 1 << iota
+	SessionTimeoutSetting
+	IdleTimeoutSetting
+	InterimSetting
+	QuotaSetting
+)
+
+// Say notes whether authentication says that there is none.
+func (s *Setting) Say(one Setting, none bool) {
+	*s &^= one
+	if none {
+		*s |= one
+	}
 }
 
 // Addresses are what a subscriber got.

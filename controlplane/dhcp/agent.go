@@ -32,7 +32,7 @@ func vendors(b []byte, a *access.Agent) bool {
 		if len(b) < 5 || len(b) < 5+int(b[4]) {
 			return false
 		}
-		if binary.BigEndian.Uint32(b) == broadbandForum && !access.Options(b[5:5+int(b[4])], a.Rate) {
+		if binary.BigEndian.Uint32(b) == broadbandForum && !access.Options(b[5:5+int(b[4])], a.Characteristic) {
 			return false
 		}
 		b = b[5+int(b[4]):]

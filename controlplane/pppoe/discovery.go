@@ -133,7 +133,7 @@ func agent(b []byte) (a access.Agent, ok bool) {
 			a.RemoteID = value
 			return len(value) <= maxLineIdent
 		}
-		return a.Rate(code, value)
+		return a.Characteristic(code, value)
 	})
 	if !ok {
 		return access.Agent{}, false

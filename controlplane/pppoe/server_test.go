@@ -51,7 +51,7 @@ func TestSignIn(t *testing.T) {
 		testkit.Equal(t, u.request.Service, "voice", "service")
 		testkit.Equal(t, string(u.request.Agent.CircuitID)+string(u.request.Agent.RemoteID), "cidrid",
 			"ids of the line")
-		testkit.Equal(t, u.request.Agent.Down, 512, "rate of the line")
+		testkit.Equal(t, binary.BigEndian.Uint32(u.request.Agent.Of(0x82)), 512, "rate of the line")
 		testkit.Equal(t, h.Network().Local, u.addresses.IPv4.As4(), "address")
 		testkit.Equal(t, h.Network().DNS, [2][4]byte{{9, 9, 9, 9}}, "name servers")
 

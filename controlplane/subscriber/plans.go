@@ -59,6 +59,7 @@ func attachmentOf(r *access.Request) attachment {
 	t := attachment{r.Line, r.PPPoE, r.Kind, silentAgent}
 	if a := r.Agent; !reflect.DeepEqual(a, *silentAgent) {
 		a.CircuitID, a.RemoteID = slices.Clone(a.CircuitID), slices.Clone(a.RemoteID)
+		a.Line = slices.Clone(a.Line)
 		t.agent = &a
 	}
 	return t
