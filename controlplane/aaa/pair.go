@@ -141,6 +141,7 @@ func (p *planner) quota(value string) error {
 		return fmt.Errorf("quota %q is no volume such as 50GB", clip(value))
 	}
 	p.plan.Quota = v * factor
+	p.plan.Without.Say(access.QuotaSetting, v == 0)
 	return nil
 }
 
@@ -151,6 +152,7 @@ func (p *planner) redirectTo(value string) error {
 		}
 	}
 	p.plan.Redirect = value
+	p.plan.Without.Say(access.RedirectSetting, value == "")
 	return nil
 }
 

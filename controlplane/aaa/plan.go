@@ -50,21 +50,24 @@ var fields = map[radius.Type]field{
 	radius.MSSecondaryDNSServer:    (*planner).dns,
 	radius.FramedRoute:             (*planner).route,
 	radius.FramedIPv6Route:         (*planner).route,
-	radius.SessionTimeout:          seconds(0, func(p *access.Plan) *time.Duration { return &p.SessionTimeout }),
-	radius.IdleTimeout:             seconds(0, func(p *access.Plan) *time.Duration { return &p.IdleTimeout }),
-	radius.AcctInterimInterval:     seconds(minPeriod, func(p *access.Plan) *time.Duration { return &p.Interim }),
-	radius.Class:                   (*planner).class,
-	radius.ChargeableUserIdentity:  (*planner).identity,
-	radius.FilterId:                (*planner).filter,
-	radius.NASFilterRule:           (*planner).filterRule,
-	radius.PortLimit:               (*planner).portLimit,
-	radius.FramedMTU:               (*planner).mtu,
-	radius.WISPrBandwidthMaxUp:     bandwidth(up, 1, func(p *access.Plan) *access.Rate { return &p.Up }),
-	radius.WISPrBandwidthMaxDown:   bandwidth(down, 1, func(p *access.Plan) *access.Rate { return &p.Down }),
-	radius.WISPrRedirectionURL:     (*planner).redirect,
-	radius.MikrotikRateLimit:       (*planner).rateLimit,
-	radius.CiscoAVPair:             (*planner).pair,
-	radius.UserName:                (*planner).user,
+	radius.SessionTimeout: seconds(0, access.SessionTimeoutSetting,
+		func(p *access.Plan) *time.Duration { return &p.SessionTimeout }),
+	radius.IdleTimeout: seconds(0, access.IdleTimeoutSetting,
+		func(p *access.Plan) *time.Duration { return &p.IdleTimeout }),
+	radius.AcctInterimInterval: seconds(minPeriod, access.InterimSetting,
+		func(p *access.Plan) *time.Duration { return &p.Interim }),
+	radius.Class:                  (*planner).class,
+	radius.ChargeableUserIdentity: (*planner).identity,
+	radius.FilterId:               (*planner).filter,
+	radius.NASFilterRule:          (*planner).filterRule,
+	radius.PortLimit:              (*planner).portLimit,
+	radius.FramedMTU:              (*planner).mtu,
+	radius.WISPrBandwidthMaxUp:    bandwidth(up, 1, func(p *access.Plan) *access.Rate { return &p.Up }),
+	radius.WISPrBandwidthMaxDown:  bandwidth(down, 1, func(p *access.Plan) *access.Rate { return &p.Down }),
+	radius.WISPrRedirectionURL:    (*planner).redirect,
+	radius.MikrotikRateLimit:      (*planner).rateLimit,
+	radius.CiscoAVPair:            (*planner).pair,
+	radius.UserName:               (*planner).user,
 }
 
 // apply lays attributes over a plan. unknown says what to do about one that is no part of a plan. On an error the
@@ -186,7 +189,7 @@ func name(what string, of func(*access.Plan) *string) field {
 	}
 }
 
-func seconds(least time.Duration, of func(*access.Plan) *time.Duration) field {
+func seconds(least time.Duration, one access.Setting, of func(*access.Plan) *time.Duration) field {
 	return func(p *planner, a *radius.Attribute) error {
 		v, err := a.Uint32()
 		if err != nil {
@@ -197,6 +200,7 @@ func seconds(least time.Duration, of func(*access.Plan) *time.Duration) field {
 			d = max(d, least)
 		}
 		*of(p.plan) = d
+		p.plan.Without.Say(one, d == 0)
 		return p.once(a.Type.String())
 	}
 }

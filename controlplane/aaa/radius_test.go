@@ -43,7 +43,8 @@ func home() *access.Request {
 	return &access.Request{Kind: access.PPPoE, PPPoE: 5, Service: "internet",
 		Line: access.Line{Port: "a1", TPID: 0x88a8, STag: 100, CTag: 7, MAC: [6]byte{2, 0, 0, 0, 0, 9}},
 		Agent: access.Agent{CircuitID: []byte("olt1"), RemoteID: []byte("modem"), Line: []byte{
-			0x81, 4, 0, 0, 0x9c, 0x40, 0x85, 4, 0, 0x4c, 0x4b, 0x40, 0x8c, 4, 0, 0, 0, 8, 0x90, 3, 1, 2, 0}}}
+			0x81, 4, 0, 0, 0x9c, 0x40, 0x85, 4, 0, 0x4c, 0x4b, 0x40,
+			0x8c, 4, 0, 0, 0, 8, 0x90, 3, 1, 2, 0}}}
 }
 
 func with(c access.Credentials) *access.Request {

@@ -276,7 +276,8 @@ func TestOption82(t *testing.T) {
 	h.line.Port = "trusted"
 	offer := h.ask(dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeDiscover, circuit("eth 0/1"))
 	a := w.live[0].request.Agent
-	testkit.Equal(t, fmt.Sprintf("%s %x %x", a.CircuitID, a.Of(0x81), a.Of(0x82)), "eth 0/1 00002710 000186a0", "agent")
+	testkit.Equal(t, fmt.Sprintf("%s %x %x", a.CircuitID, a.Of(0x81), a.Of(0x82)),
+		"eth 0/1 00002710 000186a0", "agent")
 	testkit.Equal(t, string(offer.RelayAgentInfo().Get(dhcpv4.GenericOptionCode(1))), "eth 0/1", "echoed")
 	long := make([]byte, 253)
 	h = w.home(2)

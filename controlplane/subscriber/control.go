@@ -219,7 +219,8 @@ func (s *Subscriber) replan(again func(*access.Plan) bool, plan func(said *acces
 func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Plan, done func(error)) {
 	formerAuth, former, quota, grant, base := s.auth, s.plan, s.quota, s.grant, s.base
 	spent := former.Quota > 0 && s.quota == 0 && plan.Quota == former.Quota
-	if spent && former.Redirect != "" && said.Redirect == formerAuth.Redirect {
+	if spent && former.Redirect != "" && said.Redirect == formerAuth.Redirect &&
+		said.Without == formerAuth.Without {
 		plan.Redirect = former.Redirect
 	}
 	if reflect.DeepEqual(*former, plan) && (!s.put || s.loop.set.profiles[plan.Profile] == nil ||
@@ -232,6 +233,10 @@ func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Pla
 		s.renew(plan.Quota)
 	}
 	s.auth, s.plan = s.loop.plans.shared(said), s.loop.plans.shared(plan)
+	servers := s.addresses.DNS
+	if len(plan.DNS) > 0 {
+		s.addresses.DNS = plan.DNS // for the next who asks: PPP has no message for it
+	}
 	if !s.put {
 		done(nil)
 		return
@@ -240,6 +245,7 @@ func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Pla
 	s.commit(func(err error) {
 		if err != nil {
 			s.auth, s.plan, s.quota, s.grant, s.base = formerAuth, former, quota, grant, base
+			s.addresses.DNS = servers
 			s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(),
 				"session", s.ID(), "error", err)
 			done(err)

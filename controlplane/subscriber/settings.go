@@ -84,7 +84,7 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 		return access.Plan{}, errors.New("a GTP-U path is not served: tunnels of who signs in come with N1/N2")
 	}
 	plan := *said
-	plan.Profile = name
+	plan.Profile, plan.Without = name, 0
 	text := func(to *string, profile config.Name) {
 		if *to == "" {
 			*to = string(profile)
@@ -109,18 +109,19 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	text(&plan.Pool4, p.PoolIPv4)
 	text(&plan.Pool6, p.PoolIPv6)
 	text(&plan.PoolPD, p.PoolPD)
-	if p.Captive {
+	without := func(one access.Setting) bool { return said.Without&one != 0 }
+	if p.Captive && !without(access.RedirectSetting) {
 		text(&plan.Redirect, config.Name(p.Redirect))
 	}
-	seconds := func(to *time.Duration, profile uint32) {
-		if *to == 0 {
+	seconds := func(to *time.Duration, profile uint32, one access.Setting) {
+		if *to == 0 && !without(one) {
 			*to = time.Duration(profile) * time.Second
 		}
 	}
-	seconds(&plan.SessionTimeout, p.SessionTimeout)
-	seconds(&plan.IdleTimeout, p.IdleTimeout)
-	seconds(&plan.Interim, p.Interim)
-	if plan.Quota == 0 {
+	seconds(&plan.SessionTimeout, p.SessionTimeout, access.SessionTimeoutSetting)
+	seconds(&plan.IdleTimeout, p.IdleTimeout, access.IdleTimeoutSetting)
+	seconds(&plan.Interim, p.Interim, access.InterimSetting)
+	if plan.Quota == 0 && !without(access.QuotaSetting) {
 		plan.Quota = p.Quota
 	}
 	if plan.Max == 0 {
