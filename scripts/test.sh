@@ -6,6 +6,7 @@
 
 LOGS=build/test-logs
 SUITE_SECONDS=180 # one script of test/*/, at most
+STEP_SECONDS=3600 # another step
 
 STEPS=()       # names in order of their end
 declare -A STEP_MS=() STEP_RESULT=() STEP_NOTE=()
@@ -18,20 +19,33 @@ counts() {
 # Runs FUNCTION as the step NAME unless the words on the command line leave it out.
 # usage: step NAME FUNCTION [ARGUMENT...]
 step() {
-	local name=$1 start status=0
+	local name=$1
 	shift
 	[[ ${STEP_ALWAYS:-0} == 1 ]] || wanted "$name" "${TEST_WORDS[@]}" || return 0
 	say "$name"
-	start=$(now_ms)
 	# In a process of its own with -e: a failing command inside the step ends the step.
-	bash -euo pipefail "$ROOT/scripts/step.sh" "$@" >"$LOGS/$name.log" 2>&1 </dev/null || status=$?
-	record "$name" "$status" $(($(now_ms) - start))
+	logged "$name" "$STEP_SECONDS" bash -euo pipefail "$ROOT/scripts/step.sh" "$@"
 }
 
-# Notes the end of a step, and shows what failed.
-# usage: record NAME STATUS MILLISECONDS
+# Runs a command with its output in NAME.log, and leaves its status and milliseconds in NAME.status. To be called in a
+# background process; ending that ends the command, whose own clean-up still runs.
+# usage: logged NAME SECONDS COMMAND...
+logged() {
+	local name=$1 seconds=$2 status=0 start pid
+	shift 2
+	start=$(now_ms)
+	timeout -k 5 "$seconds" "$@" >"$LOGS/$name.log" 2>&1 </dev/null &
+	pid=$!
+	trap 'kill "$pid"; wait "$pid"; exit 1' TERM
+	wait "$pid" || status=$?
+	((status == 0 || status == 77)) || warn "$name failed"
+	printf '%s %s\n' "$status" $(($(now_ms) - start)) >"$LOGS/$name.status"
+}
+
+# Notes the end of a step, and shows what failed. usage: record NAME
 record() {
-	local name=$1 status=$2 passed failed skipped note=''
+	local name=$1 status ms passed failed skipped note=''
+	read -r status ms <"$LOGS/$name.status"
 	if [[ ! -f $LOGS/$name.counts ]]; then
 		case $status in
 		0) counts "$name" 1 0 0 ;;
@@ -46,7 +60,7 @@ record() {
 		counts "$name" "$passed" "$failed" "$skipped"
 	fi
 	STEPS+=("$name")
-	STEP_MS[$name]=$3
+	STEP_MS[$name]=$ms
 	if ((failed > 0)); then
 		STEP_RESULT[$name]=failed
 		note="$failed failed, $passed passed"
@@ -89,7 +103,7 @@ skip_reason() {
 }
 
 # The scripts wait most of the time (timers of protocols, start-ups): all of them together take two CPUs for four
-# minutes. What runs at once is bounded by weights, so that two CPUs are busy and nobody starves.
+# minutes. What runs at once is bounded by weights, so that nobody starves.
 CAPACITY=8
 
 # The heavy ones first, for each leaves room for few others; then the longest, so that all end together.
@@ -167,27 +181,11 @@ run_suites() {
 	done
 }
 
-# Runs in a background process; ending that ends the script, whose own clean-up still runs.
 # usage: run_suite SCRIPT NAME
 run_suite() {
-	local status=0 start pid
-	start=$(now_ms)
 	mkdir -p "$LOGS/$2.files"
-	BUILD="$ROOT/build" ARTIFACTS="$ROOT/$LOGS/$2.files" timeout -k 5 "$SUITE_SECONDS" "$1" \
-		>"$LOGS/$2.log" 2>&1 </dev/null &
-	pid=$!
-	trap 'kill "$pid"; wait "$pid"; exit 1' TERM
-	wait "$pid" || status=$?
+	BUILD="$ROOT/build" ARTIFACTS="$ROOT/$LOGS/$2.files" logged "$2" "$SUITE_SECONDS" "$1"
 	rmdir --ignore-fail-on-non-empty "$LOGS/$2.files"
-	printf '%s %s\n' "$status" $(($(now_ms) - start)) >"$LOGS/$2.status"
-}
-
-record_suites() {
-	local name status ms
-	for name in "${SUITES[@]}"; do
-		read -r status ms <"$LOGS/$name.status"
-		record "$name" "$status" "$ms"
-	done
 }
 
 # The table, then the line with the sums. Fails when a step did.
@@ -221,17 +219,27 @@ verb_test() {
 	rm -rf "$LOGS"
 	mkdir -p "$LOGS"
 	export BUILD="$ROOT/build"
-	STEP_ALWAYS=1 step build step_build
-	step lint step_lint
-	step unit step_unit build
-	step unit-sanitizers step_unit build-asan
-	step go step_go
 	trap 'warn interrupted; jobs -p | xargs --no-run-if-empty kill; wait; exit 130' INT TERM
+	STEP_ALWAYS=1 step build step_build &
+	wait $!
+	# The scripts wait most of the time: what works all the time takes the rest of the CPUs beside them.
+	{
+		renice -n 10 "$BASHPID" >/dev/null
+		step lint step_lint
+		step unit step_unit build
+		step unit-sanitizers step_unit build-asan
+		step go step_go
+	} &
+	local name beside=$!
 	if suites_of vm; then
-		STEP_ALWAYS=1 step vm step_vm
+		STEP_ALWAYS=1 step vm step_vm &
+		wait $!
 	fi
 	run_suites
+	wait "$beside"
 	trap - INT TERM
-	record_suites
+	for name in build lint unit unit-sanitizers go vm "${SUITES[@]}"; do
+		[[ ! -e $LOGS/$name.status ]] || record "$name"
+	done
 	summary
 }
