@@ -14,7 +14,7 @@ void snapshot_take(struct snapshot *b)
 {
 	memset(b, 0, sizeof(*b));
 	for (uint16_t r = 0; r < reason_count(); r++)
-		b->reason[r] = kit_reason(reason_get(r)->name);
+		b->reason[r] = kit_reason_of(r);
 	b->total = kit_totals();
 	b->buffers = kit_buffers_in_use();
 }

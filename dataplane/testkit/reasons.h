@@ -21,7 +21,7 @@ static inline struct kit_reasons kit_reasons(void)
 	struct kit_reasons r = {0};
 
 	for (uint16_t i = 0; i < reason_count(); i++)
-		r.count[i] = kit_reason(reason_get(i)->name);
+		r.count[i] = kit_reason_of(i);
 	return r;
 }
 
@@ -33,7 +33,7 @@ static inline void kit_reasons_check(
 
 	for (uint16_t i = 0; i < reason_count(); i++) {
 		const char *name = reason_get(i)->name;
-		uint64_t now = kit_reason(name), expected = strcmp(name, reason) == 0 ? count : 0;
+		uint64_t now = kit_reason_of(i), expected = strcmp(name, reason) == 0 ? count : 0;
 
 		if (now == before->count[i] + expected || (!punts_too && reason_get(i)->kind == REASON_PUNT))
 			continue;

@@ -357,17 +357,20 @@ void kit_clear(void)
 
 // ---- counters --------------------------------------------------------------------------------------------------------
 
+uint64_t kit_reason_of(uint16_t reason)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t w = 0; w < worker_total(); w++)
+		sum += worker_any(w)->reason[reason];
+	return sum;
+}
+
 uint64_t kit_reason(const char *name)
 {
-	for (uint16_t r = 0; r < reason_count(); r++) {
-		uint64_t sum = 0;
-
-		if (strcmp(reason_get(r)->name, name) != 0)
-			continue;
-		for (uint32_t w = 0; w < worker_total(); w++)
-			sum += worker_any(w)->reason[r];
-		return sum;
-	}
+	for (uint16_t r = 0; r < reason_count(); r++)
+		if (strcmp(reason_get(r)->name, name) == 0)
+			return kit_reason_of(r);
 	fatal("no reason of that name", name);
 	return 0;
 }
@@ -479,7 +482,7 @@ uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign)
 	uint32_t at = 0, rows;
 
 	for (uint16_t r = 0; r < reason_count(); r++)
-		words[at++] += sign * kit_reason(reason_get(r)->name);
+		words[at++] += sign * kit_reason_of(r);
 	for (uint32_t i = 0; i < KIT_TOTALS; i++)
 		words[at++] += sign * totals[i];
 	for (uint32_t i = 0; i < RTE_DIM(tables); i++) {
@@ -500,6 +503,6 @@ uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign)
 void kit_print(void)
 {
 	for (uint16_t r = 0; r < reason_count(); r++)
-		if (kit_reason(reason_get(r)->name) != 0)
-			fprintf(stderr, "%s %lu\n", reason_get(r)->name, kit_reason(reason_get(r)->name));
+		if (kit_reason_of(r) != 0)
+			fprintf(stderr, "%s %lu\n", reason_get(r)->name, kit_reason_of(r));
 }

@@ -68,6 +68,7 @@ void kit_clear(void);
 
 // Counters since start.
 uint64_t kit_reason(const char *name); // of a drop or punt reason; fails the test when there is no such name
+uint64_t kit_reason_of(uint16_t reason);
 struct api_total_row kit_totals(void);
 int kit_balance(void); // 1 when the sum holds
 uint32_t kit_buffers_in_use(void);
