@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -266,12 +267,12 @@ func TestBrowserFirstPaint(t *testing.T) {
 	testkit.ErrorIf(t, len(others) > 0, "asked of others: %q", others)
 }
 
-// A day of samples makes neither the page nor the process grow.
+// A day of samples (--long; three hours else) makes neither the page nor the process grow.
 func TestBrowserDay(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 50, mobile: true}, Options{})
-	day := 86_400
-	if testing.Short() {
-		day = 3600
+	day := 3 * 3600
+	if os.Getenv("LONG") != "" { // ./dev test --long
+		day = 24 * 3600
 	}
 	pass := func(n int) {
 		for i := range n {
