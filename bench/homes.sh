@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs). How many a
-# second come in by PPPoE, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix (8,000 at most); all at once after a power
-# cut; and what memory each takes in both processes. Control plane, data plane and load share the CPUs. BUILD names another build.
+# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs). How
+# many a second come in by PPPoE with CHAP of local users, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix,
+# where everybody is let in (8,000 at most); all at once after a power cut; what memory each takes in both processes;
+# and CPU of the control plane at rest, with an LCP echo of each home in 10 s. Control plane, data plane and load
+# share the CPUs. BUILD names another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 own_namespaces "$@"
@@ -12,7 +14,9 @@ few=$((homes < 8000 ? homes : 8000))
 veth_pair veth-access home0
 veth_pair veth-core core0
 kernel_address core0 10.60.0.2/24 fd00:60::2/64
-sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
+# shellcheck disable=SC2016 # jq's
+jq -nr --argjson homes "$homes" 'range($homes) | "- {name: user\(.), password: user\(.)}"' >"$DIR/users.yaml"
+sed -e '/^ *\(dp_\)\?socket:/d' -e "s|methods: \[local\]|methods: [local, accept]\n  users_file: $DIR/users.yaml|" \
 	-e "s/packet_buffers: 8192/packet_buffers: 32768\n  limits: {sessions: $((homes + 1024))}/" \
 	-e 's/idle_sleep: true/&\n  rates: {punt: 200000, punt_port: 200000, punt_s_tag: 100000}/' \
 	-e '/^access:/a\  limits: {rate: 0}' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
@@ -42,23 +46,28 @@ load PPPoE --subscribers "$few"
 # Memory: of the second half of the homes, so that what comes with the first one is not counted.
 # usage: memory HOMES: control plane's and data plane's bytes with so many on line
 memory() {
-	local pid
+	local pid spent
 	wait_for 60 nobody || fail "subscribers who left are there still"
 	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s --families 46 --subscribers "$1" \
 		--hold 40s -j >"$DIR/load.json" &
 	pid=$!
 	wait_for 120 on_line "$1" || fail "$1 homes are not on line"
-	for _ in {1..20}; do wait_a_second; done # what signing in used goes back to the kernel
-	echo "$(resident "$control") $(resident "$data")"
+	for _ in {1..10}; do wait_a_second; done # what signing in used goes back to the kernel
+	spent=$(cpu "$control")
+	for _ in {1..10}; do wait_a_second; done
+	echo "$(resident "$control") $(resident "$data") $(($(cpu "$control") - spent))"
 	wait "$pid" || fail "$(jq -c .wrong "$DIR/load.json")"
 }
+# usage: cpu PID (hundredths of a second)
+cpu() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 # usage: on_line HOMES
 on_line() { (($(isthmus show total -j | jq .sessions) >= $1)); }
-read -r control_half data_half < <(memory "$((homes / 2))")
-read -r control_all data_all < <(memory "$homes")
+read -r control_half data_half _ < <(memory "$((homes / 2))")
+read -r control_all data_all spent < <(memory "$homes")
 each() { echo "$((($2 - $1) / (homes - homes / 2)))"; }
 echo "memory of a home by PPPoE, both families: control plane $(each "$control_half" "$control_all") bytes," \
 	"data plane $(each "$data_half" "$data_all")"
+echo "CPU of the control plane with $homes homes at rest: $spent of 1000 hundredths of a second"
 load "power cut" --subscribers "$homes" --power-cut
 load DHCPv4 --dhcp --subscribers "$few"
 load "DHCPv4 and DHCPv6-PD" --dhcp --families 46 --subscribers "$few"
