@@ -88,7 +88,8 @@ func TestLocal(t *testing.T) {
   methods: [local]
   name: "{port}"
   users:
-    - {name: plain, password: pw, profile: gold, ipv4: 100.64.0.9, ipv6: 2001:db8::/64, delegated: 2001:db8:100::/56}
+    - {name: plain, password: pw, profile: gold, ipv4: 100.64.0.9, ipv6: 2001:db8::/64, delegated: 2001:db8:100::/56,
+       framed_routes: [10.9.0.0/24, "2001:db8:9::/48"]}
     - {name: argon, password_hash: "%s"}
     - {name: bcrypt, password_hash: "%s"}
     - {name: nt, nt_password_hash: %x}
@@ -140,6 +141,7 @@ func TestLocal(t *testing.T) {
 	v := decide(t, a, pap("plain", "pw"))
 	testkit.Equal(t, v.Plan.Profile, "gold", "profile")
 	testkit.Equal(t, v.Plan.Delegated.String(), "2001:db8:100::/56", "delegated")
+	testkit.Equal(t, fmt.Sprint(v.Plan.Routes), "[10.9.0.0/24 2001:db8:9::/48]", "framed routes")
 }
 
 func TestHashRefused(t *testing.T) {

@@ -59,6 +59,7 @@ type AccessProfile struct {
 	PoolIPv6        Name      `yaml:"pool_ipv6" doc:"Pool of its IPv6 prefix; absent: none."`
 	PoolPD          Name      `yaml:"pool_delegated" doc:"Pool of its delegated IPv6 prefix; absent: none."`
 	DNS             []Address `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
+	FramedRoutes    []Prefix  `yaml:"framed_routes" maxlen:"16" doc:"Networks behind the subscriber; what authentication says takes their place."`
 	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile."`
 	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile."`
 	Scheduler       Name      `yaml:"scheduler" doc:"Pipe profile of the port's scheduler; absent: the scheduler's first."`
@@ -227,7 +228,17 @@ func (k *checker) accessProfile(p *AccessProfile) {
 	if p.Interim != 0 && p.Interim < 10 {
 		k.fail(p.At, "interim", "%d s: at least 10, or 0", p.Interim)
 	}
+	k.framedRoutes(p.At, p.FramedRoutes)
 	if p.MRU != 0 && p.MRU < 576 {
 		k.fail(p.At, "mru", "%d is less than 576", p.MRU)
+	}
+}
+
+// framedRoutes: as aaa takes them from RADIUS.
+func (k *checker) framedRoutes(at At, list []Prefix) {
+	for _, r := range list {
+		if r.Bits() == 0 || r.hostBits() || r.Addr().IsMulticast() || r.Addr().IsLinkLocalUnicast() {
+			k.fail(at, "framed_routes", "%s is no network behind a subscriber", r)
+		}
 	}
 }

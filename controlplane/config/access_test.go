@@ -62,3 +62,26 @@ access:
 		testkit.ErrorIf(t, wrong, "%s, %s: %v, want %q", one.port, one.dhcp, err, one.want)
 	}
 }
+
+// A framed route is a network that can be somebody's, with a user as with a profile.
+func TestFramedRoutes(t *testing.T) {
+	const text = `
+ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
+interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+aaa: {methods: [local], users: [{name: anna, password: pw, framed_routes: [ROUTES]}]}
+access:
+  ports: [{port: access, pppoe: true}]
+  profiles: [{name: home, instance: internet, framed_routes: [ROUTES]}]
+`
+	with := func(routes string) error {
+		_, err := Parse("x.yaml", []byte(strings.ReplaceAll(text, "ROUTES", routes)))
+		return err
+	}
+	testkit.Must(t, with(`10.9.0.0/24, 192.0.2.1, "2001:db8:9::/48"`))
+	for _, wrong := range []string{"10.9.0.1/24", "0.0.0.0/0", `"fe80::/64"`, "224.0.0.0/8"} {
+		err := with(wrong)
+		testkit.ErrorIf(t, err == nil || strings.Count(err.Error(), "is no network behind a subscriber") != 2,
+			"%s: %v", wrong, err)
+	}
+}

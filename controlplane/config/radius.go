@@ -99,14 +99,15 @@ type AAA struct {
 // User is one of the method local.
 type User struct {
 	At        `yaml:""`
-	Name      string  `yaml:"name" req:"true" max:"253" doc:"User name."`
-	Password  Secret  `yaml:"password" max:"128" doc:"Serves PAP, CHAP and MS-CHAPv2."`
-	Hash      Secret  `yaml:"password_hash" max:"255" doc:"argon2id or bcrypt: serves PAP."`
-	NTHash    Secret  `yaml:"nt_password_hash" max:"32" doc:"Serves PAP and MS-CHAPv2."`
-	Profile   Name    `yaml:"profile" doc:"Absent: the default one."`
-	IPv4      Address `yaml:"ipv4" doc:"Absent: of the pool."`
-	IPv6      Prefix  `yaml:"ipv6" doc:"Absent: of the pool."`
-	Delegated Prefix  `yaml:"delegated" doc:"Absent: of the pool."`
+	Name      string   `yaml:"name" req:"true" max:"253" doc:"User name."`
+	Password  Secret   `yaml:"password" max:"128" doc:"Serves PAP, CHAP and MS-CHAPv2."`
+	Hash      Secret   `yaml:"password_hash" max:"255" doc:"argon2id or bcrypt: serves PAP."`
+	NTHash    Secret   `yaml:"nt_password_hash" max:"32" doc:"Serves PAP and MS-CHAPv2."`
+	Profile   Name     `yaml:"profile" doc:"Absent: the default one."`
+	IPv4      Address  `yaml:"ipv4" doc:"Absent: of the pool."`
+	IPv6      Prefix   `yaml:"ipv6" doc:"Absent: of the pool."`
+	Delegated Prefix   `yaml:"delegated" doc:"Absent: of the pool."`
+	Routes    []Prefix `yaml:"framed_routes" maxlen:"16" doc:"Networks behind it; absent: the profile's."`
 }
 
 // ParseUsers reads a file of users.
@@ -261,6 +262,7 @@ func (k *checker) users(list []User, seen map[string]int) {
 		if u.IPv4.IsValid() && !u.IPv4.Is4() {
 			k.fail(u.At, "ipv4", "%s is no IPv4 address", u.IPv4)
 		}
+		k.framedRoutes(u.At, u.Routes)
 		for key, p := range map[string]Prefix{"ipv6": u.IPv6, "delegated": u.Delegated} {
 			if p.IsValid() && (!p.Addr().Is6() || p.hostBits()) {
 				k.fail(u.At, key, "%s is no IPv6 network", p)

@@ -164,6 +164,14 @@ func (a *Address) UnmarshalText(b []byte) error {
 
 func (a Address) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+$`) }
 
+// Prefixes are those of a list, as others know them; nil without any.
+func Prefixes(list []Prefix) (prefixes []netip.Prefix) {
+	for _, p := range list {
+		prefixes = append(prefixes, p.Prefix)
+	}
+	return prefixes
+}
+
 // Prefix is an address with a length; an interface's keeps its host bits. A bare address is a host prefix.
 type Prefix struct{ netip.Prefix }
 

@@ -127,6 +127,9 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	if plan.Max == 0 {
 		plan.Max = p.Max
 	}
+	if len(plan.Routes) == 0 {
+		plan.Routes = config.Prefixes(p.FramedRoutes)
+	}
 	if len(plan.DNS) == 0 {
 		plan.DNS = slices.Collect(func(yield func(netip.Addr) bool) {
 			for _, a := range p.DNS {

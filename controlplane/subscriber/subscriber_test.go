@@ -14,6 +14,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/session"
 	"isthmus/controlplane/testkit"
@@ -244,6 +245,18 @@ func TestPlanChanges(t *testing.T) {
 	s.change(everyone, said, plan, func(err error) { failed = err })
 	b.turn()
 	testkit.ErrorIf(t, failed == nil || h.session.Plan().Down.CIR != 5000, "%+v", h.session.Plan())
+}
+
+// A profile's framed routes are the session's, until authentication names others.
+func TestFramedRoutes(t *testing.T) {
+	b := start(t, func(set *Settings) {
+		set.profiles["home"].FramedRoutes = []config.Prefix{{Prefix: netip.MustParsePrefix("10.9.0.0/24")}}
+	})
+	h := b.up(request("anna", 1))
+	testkit.Equal(t, fmt.Sprint(b.object(h).PDR[0].PDI.FramedRoutes), "[10.9.0.0/24]", "the profile's")
+	b.judge.verdict.Plan.Routes = []netip.Prefix{netip.MustParsePrefix("10.8.0.0/24")}
+	h = b.up(request("bert", 2))
+	testkit.Equal(t, fmt.Sprint(b.object(h).PDR[0].PDI.FramedRoutes), "[10.8.0.0/24]", "the user's")
 }
 
 // After a restart of the control plane everybody is there, with what was counted; who cannot be is ended.
