@@ -238,7 +238,7 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 		}
 		return
 	}
-	u.four.bound, u.four.expires, u.declines = true, now.Add(lease), 0
+	u.acknowledged(now.Add(lease))
 	u.four.held, u.four.renew = held, now.Add(held.Sub(now)/2)
 	u.keep(u.passing)
 }

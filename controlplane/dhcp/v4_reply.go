@@ -110,11 +110,19 @@ func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
 	if rapid {
 		m.Options[80] = nil
 	}
-	u.four.bound, u.four.expires, u.declines = true, s.host.Now().Add(lease), 0
+	u.acknowledged(s.host.Now().Add(lease))
 	u.keep(u.passing)
 	u.sleep()
 	s.count(acks)
 	s.send4(u, r, m)
+}
+
+// acknowledged: who keeps an address has declined none for a lease; at its first acknowledgement it may do so yet.
+func (u *subscriber) acknowledged(expires time.Time) {
+	if u.four.bound {
+		u.declines = 0
+	}
+	u.four.bound, u.four.expires = true, expires
 }
 
 // inform answers somebody who has an address and wants the rest (RFC 2131 §4.3.5).
