@@ -5,6 +5,8 @@ package dhcp
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"isthmus/controlplane/checksum"
 )
 
 const (
@@ -29,27 +31,8 @@ type datagram struct {
 	body            []byte // behind the UDP header; of ICMPv6 with its header
 }
 
-// sum is the Internet checksum's sum (RFC 1071).
-func sum(b []byte, start uint32) uint32 {
-	for len(b) >= 2 {
-		start += uint32(b[0])<<8 | uint32(b[1])
-		b = b[2:]
-	}
-	if len(b) > 0 {
-		start += uint32(b[0]) << 8
-	}
-	return start
-}
-
-func fold(s uint32) uint16 {
-	for s>>16 != 0 {
-		s = s&0xffff + s>>16
-	}
-	return ^uint16(s)
-}
-
 func pseudo(from, to []byte, protocol uint8, length int) uint32 {
-	return sum(to, sum(from, uint32(protocol)+uint32(length)))
+	return checksum.Sum(to, checksum.Sum(from, uint32(protocol)+uint32(length)))
 }
 
 // ipv4 reads UDP over IPv4; false: malformed, or a fragment (RFC 2131 §4.1: a server need not reassemble).
@@ -76,7 +59,7 @@ func (d *datagram) udp(b, addresses []byte) bool {
 		return false
 	}
 	if b[6]|b[7] != 0 || len(addresses) == 32 {
-		if fold(sum(b[:length], sum(addresses, protocolUDP+uint32(length)))) != 0 {
+		if checksum.Of(b[:length], checksum.Sum(addresses, protocolUDP+uint32(length))) != 0 {
 			return false
 		}
 	}
@@ -102,7 +85,7 @@ func ipv6(b []byte) (d datagram, ok bool) {
 		return d, d.udp(body, b[8:40])
 	case protocolICMP:
 		d.protocol, d.body = protocolICMP, body
-		return d, len(body) >= 8 && fold(sum(body, pseudo(b[8:24], b[24:40], protocolICMP, len(body)))) == 0
+		return d, len(body) >= 8 && checksum.Of(body, pseudo(b[8:24], b[24:40], protocolICMP, len(body))) == 0
 	}
 	return d, false
 }
@@ -125,7 +108,7 @@ func (d *datagram) packet() []byte {
 		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 		copy(b[12:], from)
 		copy(b[16:], to)
-		binary.BigEndian.PutUint16(b[10:], fold(sum(b[:20], 0)))
+		binary.BigEndian.PutUint16(b[10:], checksum.Of(b[:20], 0))
 	} else {
 		b[0], b[1], b[6], b[7] = 0x6c, 0, d.protocol, hops
 		binary.BigEndian.PutUint16(b[4:], uint16(length))
@@ -141,7 +124,7 @@ func (d *datagram) packet() []byte {
 		binary.BigEndian.PutUint16(body[4:], uint16(length))
 		at = 6
 	}
-	check := fold(sum(body, pseudo(from, to, d.protocol, length)))
+	check := checksum.Of(body, pseudo(from, to, d.protocol, length))
 	if check == 0 {
 		check = 0xffff
 	}

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"isthmus/controlplane/checksum"
 )
 
 // Hypothesis is a packet to ask about, in an operator's words.
@@ -235,7 +237,7 @@ func ip4(p []byte, from, to netip.Addr, protocol, dscp byte) {
 	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
 	copy(p[12:], from.AsSlice())
 	copy(p[16:], to.AsSlice())
-	binary.BigEndian.PutUint16(p[10:], checksum(0, p[:20]))
+	binary.BigEndian.PutUint16(p[10:], checksum.Of(p[:20], 0))
 }
 
 func ip6(p []byte, from, to netip.Addr, protocol, dscp byte) {
@@ -272,25 +274,9 @@ func fixSum(p []byte, header int, protocol byte) {
 		if header == 40 {
 			addresses = p[8:40]
 		}
-		for i := 0; i < len(addresses); i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(addresses[i:]))
-		}
-		sum += uint32(protocol) + uint32(len(p)-header)
+		sum = checksum.Sum(addresses, uint32(protocol)+uint32(len(p)-header))
 	}
-	binary.BigEndian.PutUint16(p[at:], checksum(sum, p[header:]))
-}
-
-func checksum(sum uint32, b []byte) uint16 {
-	for i := 0; i+1 < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	if len(b)%2 == 1 {
-		sum += uint32(b[len(b)-1]) << 8
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
+	binary.BigEndian.PutUint16(p[at:], checksum.Of(p[header:], sum))
 }
 
 var someone = [6]byte{2, 0, 0, 0, 0, 1}

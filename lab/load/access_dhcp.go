@@ -12,6 +12,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6"
 	"github.com/insomniacslk/dhcp/iana"
+
+	"isthmus/controlplane/checksum"
 )
 
 // dhcpClient asks for an IPv4 address (RFC 2131), and for an address and a delegated prefix (RFC 8415), as its crowd
@@ -220,7 +222,7 @@ func (d *dhcpClient) send4(m *dhcpv4.DHCPv4, err error) {
 	binary.BigEndian.PutUint16(p[2:], uint16(28+len(b)))
 	copy(p[12:], m.ClientIPAddr.To4())
 	copy(p[16:], []byte{255, 255, 255, 255})
-	binary.BigEndian.PutUint16(p[10:], sum(p[:20]))
+	binary.BigEndian.PutUint16(p[10:], checksum.Of(p[:20], 0))
 	binary.BigEndian.PutUint16(p[20:], 68)
 	binary.BigEndian.PutUint16(p[22:], 67)
 	binary.BigEndian.PutUint16(p[24:], uint16(8+len(b)))
@@ -242,7 +244,7 @@ func (d *dhcpClient) send6(m *dhcpv6.Message) {
 	p = append(p, b...)
 	// The sum is over addresses, length and protocol as well (RFC 8200 §8.1).
 	pseudo := append(append([]byte{}, p[8:40]...), 0, 0, p[4], p[5], 0, 0, 0, 17)
-	check := sum(append(pseudo, p[40:]...))
+	check := checksum.Of(p[40:], checksum.Sum(pseudo, 0))
 	if check == 0 {
 		check = 0xffff
 	}

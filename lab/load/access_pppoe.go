@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/checksum"
 	"isthmus/controlplane/ppp"
 	"isthmus/controlplane/pppoe"
 	"isthmus/lab/dialer"
@@ -86,11 +87,11 @@ func (c *crowd) ping(i uint32) {
 	from, to := h.ipv4.As4(), c.opt.Ping.As4()
 	copy(p[12:], from[:])
 	copy(p[16:], to[:])
-	binary.BigEndian.PutUint16(p[10:], sum(p[:20]))
+	binary.BigEndian.PutUint16(p[10:], checksum.Of(p[:20], 0))
 	p[20] = 8
 	binary.BigEndian.PutUint16(p[24:], uint16(i))
 	binary.BigEndian.PutUint32(p[28:], i)
-	binary.BigEndian.PutUint16(p[22:], sum(p[20:]))
+	binary.BigEndian.PutUint16(p[22:], checksum.Of(p[20:], 0))
 	h.asked = c.Now()
 	if d, ok := h.protocol.(*dialer.Client); ok {
 		b := pppoe.AppendHeader(nil, 0, d.ID)
@@ -116,19 +117,4 @@ func (c *crowd) isEcho(i uint32, p []byte) bool {
 		h.answered = true
 	}
 	return true
-}
-
-// sum is the Internet checksum (RFC 1071).
-func sum(b []byte) uint16 {
-	var s uint32
-	for i := 0; i+1 < len(b); i += 2 {
-		s += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	if len(b)%2 != 0 {
-		s += uint32(b[len(b)-1]) << 8
-	}
-	for s>>16 != 0 {
-		s = s>>16 + s&0xffff
-	}
-	return ^uint16(s)
 }
