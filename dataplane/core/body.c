@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/body.h"
 #include "core/pack.h"
+#include <assert.h>
 #include <rte_common.h>
 #include <stdlib.h>
 #include <string.h>

@@ -65,6 +65,8 @@ static int never_on_the_wire(const uint8_t *a)
 	return is_zero(a + 10, 5) && a[15] <= 1;
 }
 
+const uint8_t ip4_odd_octet[256] = {[0] = 1, [127] = 1, [169] = 1, [224 ... 255] = 1};
+
 unsigned ip6_martian(const uint8_t *source, const uint8_t *destination)
 {
 	unsigned flags = 0;

@@ -208,6 +208,10 @@ static inline int ip4_is_host(uint32_t a)
 	return a - 0x01000000u < 0xdf000000u && a >> 24 != 127;
 }
 
+// 1: nobody forwards it without a closer look, whatever follows this first octet: not a host's (ip4_is_host()), or it
+// may be link-local (RFC 3927).
+extern const uint8_t ip4_odd_octet[256];
+
 // Multicast, or the limited broadcast.
 static inline int ip_is_group(uint8_t version, const uint8_t *address)
 {

@@ -52,6 +52,23 @@ static inline int plain_bytes_same(const struct plain_bytes *p, const uint8_t *f
 #endif
 }
 
+// The same of an example without `outer`, of which the link layer is compared, at most 24 bytes.
+static inline int plain_bytes_same_link(const struct plain_bytes *p, const uint8_t *frame)
+{
+#ifdef __AVX2__
+	__m256i differs = _mm256_loadu_si256((const __m256i *)frame) ^ *(const __m256i *)p->want;
+
+	return _mm256_testz_si256(differs, *(const __m256i *)p->mask);
+#else
+	uint64_t is[3], want[3], mask[3];
+
+	memcpy(is, frame, sizeof(is));
+	memcpy(want, p->want, sizeof(want));
+	memcpy(mask, p->mask, sizeof(mask));
+	return (((is[0] ^ want[0]) & mask[0]) | ((is[1] ^ want[1]) & mask[1]) | ((is[2] ^ want[2]) & mask[2])) == 0;
+#endif
+}
+
 // IPv4 without options, or IPv6 without extension headers, as `version` says, that carries UDP to the port of GTP-U. 24
 // bytes are readable, of IPv6 44.
 static inline int plain_to_gtpu(uint8_t version, const uint8_t *ip)

@@ -75,6 +75,28 @@ static int fill_plain(struct example *e, const uint8_t *frame, uint32_t total)
 	return 1;
 }
 
+static int translates(const struct instances *n, uint8_t vrf, int six)
+{
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++)
+		if ((six ? nptv6_of(i) != NULL : nat_of(i) != NULL) && instance_vrf(n, i) == vrf)
+			return 1;
+	return 0;
+}
+
+// 1 when of a VRF's destinations only those in pools can be UEs', and nothing that leaves by it is translated.
+static int is_alone(uint8_t vrf, int six)
+{
+	const struct instances *n = instances_get();
+
+	for (uint8_t i = 0; i < n->lookers; i++)
+		if (instance_vrf(n, n->looker[i]) == vrf)
+			return 0;
+	for (uint8_t i = 0; i < n->owners; i++)
+		if (instance_vrf(n, n->owner[i]) == vrf && session_homes_of(n->owner[i]) != 0)
+			return 0;
+	return !((six ? nptv6_anywhere() : nat_anywhere()) && translates(n, vrf, six));
+}
+
 static void fill_wide(struct example *e, const struct worker *w, const struct interface *i)
 {
 	static const uint8_t zero[16];
@@ -96,10 +118,11 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->nat = nat_of(e->instance);
 	if (e->instance == INSTANCE_NONE || lengths->count[six] == 0) {
 		e->kind = e->nat == NULL || six ? EXAMPLE_ROUTED : EXAMPLE_OTHER;
+		e->alone = e->kind == EXAMPLE_ROUTED && e->rpf == 0 && is_alone(e->vrf, six);
 		return;
 	}
 	e->kind = EXAMPLE_UE;
-	e->homes = __atomic_load_n(&session_tables.homes[e->instance & 0xff], __ATOMIC_RELAXED) != 0;
+	e->homes = session_homes_of(e->instance) != 0;
 	e->user.by = e->homes ? BY_FLOW : BY_KEY;
 	e->prefix = lengths->prefix[six][0];
 	e->key = flow_entry_key(w, ue_key((uint8_t)e->instance, 0, e->version, zero, e->prefix));

@@ -70,6 +70,7 @@ struct example {
 	uint8_t vrf, rpf; // of the interface
 	uint16_t interface;
 	struct rule_state *routed; // of the VRF, in flow_routed
+	uint8_t alone; // EXAMPLE_ROUTED: but for pools the route decides about packets to others (flow/router.c)
 };
 
 struct examples {

@@ -113,17 +113,6 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all
-// are in neither filter.
-static __rte_always_inline int may_send(const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
-{
-	uint32_t bit = ip_filter_bit(version, destination);
-	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];
-
-	return likely(!(bits >> bit % 64 & 1)) ||
-	       (!ip_is_local(vrf, version, destination) && !instance_guards(vrf, version, destination));
-}
-
 // The address may be a UE's: ip-forward looks closer.
 static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
@@ -188,24 +177,6 @@ static __rte_always_inline int count(const struct walk *k, const struct lookup *
 	if (unlikely(l->user.mark != 0))
 		change_first(k, l, ip);
 	return 1;
-}
-
-// `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
-static __rte_always_inline void leave(
-	struct rte_mbuf *m, uint32_t room, uint32_t header, uint32_t length, uint16_t port)
-{
-	m->data_off = (uint16_t)(room - header);
-	m->pkt_len = length + header;
-	m->data_len = (uint16_t)m->pkt_len;
-	packet_of(m)->port_out = port;
-}
-
-static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
-{
-	if (likely(version == 4))
-		ip4_decrement_ttl(ip);
-	else
-		ip[7]--;
 }
 
 // As ip-forward.
@@ -422,7 +393,7 @@ static __rte_noinline void hold_back(struct walk *k, const struct lookup *l)
 {
 	const struct rule *held = rule_held_back(k, l), *r;
 
-	k->full[l->order] = 1;
+	k->held = k->full[l->order] = 1;
 	for (uint16_t i = 0; held != NULL && (r = session_rule_at(held->session, i)) != NULL; i++)
 		k->full[order_of_state(rule_state_of(r))] = 1;
 }

@@ -84,6 +84,35 @@ static __rte_always_inline int flow_owned(struct walk *k, struct lookup *l, uint
 	return 1;
 }
 
+// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all
+// are in neither filter.
+static __rte_always_inline int may_send(const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
+{
+	uint32_t bit = ip_filter_bit(version, destination);
+	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];
+
+	return likely(!(bits >> bit % 64 & 1)) ||
+	       (!ip_is_local(vrf, version, destination) && !instance_guards(vrf, version, destination));
+}
+
+// `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
+static __rte_always_inline void leave(
+	struct rte_mbuf *m, uint32_t room, uint32_t header, uint32_t length, uint16_t port)
+{
+	m->data_off = (uint16_t)(room - header);
+	m->pkt_len = length + header;
+	m->data_len = (uint16_t)m->pkt_len;
+	packet_of(m)->port_out = port;
+}
+
+static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
+{
+	if (likely(version == 4))
+		ip4_decrement_ttl(ip);
+	else
+		ip[7]--;
+}
+
 // For those that are plain; the others, and those without an entry, are not plain behind it.
 void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
 
@@ -91,5 +120,9 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 // others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other workers'
 // sessions go there as they came, to the edge walk.resume of handover-rx.
 void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
+
+// Sends the first ones of a block of at most WAY_ASKS that are routed where no UEs are (example.alone), up to one that
+// is not plain or needs more than its route and next hop; returns how many. The others are left as they came.
+uint16_t flow_route(struct walk *k, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 #endif

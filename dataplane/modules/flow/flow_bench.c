@@ -18,6 +18,7 @@ struct role {
 	const char *name, *port;
 	uint8_t up, sgw, six, outer6; // six: the user's packets
 	uint8_t routed; // of no session
+	uint8_t alone; // routed, and there are none
 	uint8_t many; // routed, each to another destination, by ROUTES routes: no way is known
 	uint8_t flows; // PDRs have filters
 	uint8_t more; // meters and URRs: three, two
@@ -33,10 +34,10 @@ static const struct role roles[] = {
 	{"upf-up-over6", "ran", .up = 1, .outer6 = 1},
 	{"upf-up6-over6", "ran", .up = 1, .six = 1, .outer6 = 1},
 	{"sgwu-up-over6", "ran", .up = 1, .sgw = 1, .outer6 = 1},
-	{"router", "ran", .routed = 1},
-	{"router6", "ran", .six = 1, .routed = 1},
-	{"router-many", "ran", .routed = 1, .many = 1},
-	{"router6-many", "ran", .six = 1, .routed = 1, .many = 1},
+	{"router", "ran", .routed = 1, .alone = 1},
+	{"router6", "ran", .six = 1, .routed = 1, .alone = 1},
+	{"router-many", "ran", .routed = 1, .alone = 1, .many = 1},
+	{"router6-many", "ran", .six = 1, .routed = 1, .alone = 1, .many = 1},
 	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
 	{"nat-up", "ran", .up = 1, .nat = 1},
 	{"nat-down", "internet", .nat = 1},
@@ -189,7 +190,8 @@ static void measure(const struct role *r, uint32_t rounds)
 		put_routes(r);
 	kit_begin();
 	for (uint32_t n = 0; n < SESSIONS; n++) {
-		put_session(r, n);
+		if (!r->alone)
+			put_session(r, n);
 		fill(r, n, &f[n]);
 	}
 	commit();

@@ -250,17 +250,25 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 	walk_begin(&k, w, ACL_DOWNLINK, settings.drop_gtpu, resume);
 	k.examples.plains = k.examples.tunnels = k.examples.wides = k.examples.looks = 0;
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
-		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
+		uint16_t count = RTE_MIN(n - base, NODE_CHUNK), routed = 0;
 
 		for (uint16_t i = 0; i < count; i += FLOW_BLOCK) {
 			struct rte_mbuf **pkts = (struct rte_mbuf **)objs + base + i;
-			uint16_t m = RTE_MIN(count - i, FLOW_BLOCK);
+			uint16_t m = RTE_MIN(count - i, FLOW_BLOCK), done = flow_route(&k, pkts, m, next + i);
 
+			routed += done;
+			if (likely(done == m))
+				continue;
+			pkts += done;
+			m -= done;
 			read_block(&k, lookup, pkts, m);
 			find_block(&k, lookup, pkts, m);
-			flow_finish(&k, lookup, pkts, m, next + i);
+			flow_finish(&k, lookup, pkts, m, next + i + done);
 		}
-		flow_dispatch(w, graph, node, objs + base, next, count);
+		if (routed == n)
+			rte_node_next_stream_move(graph, node, FLOW_TX);
+		else
+			flow_dispatch(w, graph, node, objs + base, next, count);
 	}
 	return n;
 }

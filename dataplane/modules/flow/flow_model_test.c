@@ -313,6 +313,7 @@ static void add_options(struct frame *f)
 }
 
 static int tagged; // the packet that is being made comes in by n6b
+static uint32_t routed_alone; // 1 + port of a vector of packets that are routed, nearly all plain (router.c); 0: others
 
 // A packet that is for no tunnel: to others, or to a UE that there is or is not, to us, to one that is guarded.
 static void make_routed(struct sent *s, uint32_t number)
@@ -322,7 +323,9 @@ static void make_routed(struct sent *s, uint32_t number)
 		{"2001:db8:172::9", FAR6, "2001:db8:fffe::1", "fd00:9::2", "2001:db8:1:fff::1", "2001:db8:1:3::5",
 			"2001:db8:40::1", "fe80::5"}};
 	static const char *const from[2][2] = {{"198.18.0.7", "169.254.7.7"}, {"2001:db8:18::7", "fe80::7"}};
-	uint32_t six = draw(3) == 0, to = draw(4) ? draw(3) : draw(8), port = draw(3);
+	uint32_t odd = draw(routed_alone ? 40 : 4) == 0;
+	uint32_t six = draw(3) == 0, to = odd ? draw(8) : draw(routed_alone ? 2 : 3),
+		 port = routed_alone ? routed_alone - 1u : draw(3);
 
 	frame_payload(&s->f, 20 + draw(draw(20) ? 200 : 1500));
 	store32(s->f.at, MAGIC);
@@ -330,10 +333,13 @@ static void make_routed(struct sent *s, uint32_t number)
 	store32(s->f.at + 4, 0x100000 | (uint32_t)tagged << 16 | port << 8 | to << 1 | six);
 	store32(s->f.at + 8, number);
 	frame_udp(&s->f, 4000, (uint16_t)(draw(20) ? 5000 : 2152));
-	frame_ip(&s->f, from[six][draw(30) == 0], list[six][to], 17);
+	frame_ip(&s->f, from[six][draw(30) == 0 && odd], list[six][to], 17);
 	set_class(s->f.at, random_class());
 	s->f.at[6] |= !six && draw(4) == 0 ? 0x40 : 0; // not to be fragmented
-	disturb(&s->f, 0);
+	if (!routed_alone || odd)
+		disturb(&s->f, 0);
+	else if (!six)
+		frame_ip4_sum(&s->f);
 	if (!six && draw(20) == 0)
 		add_options(&s->f);
 	s->port = fixture_port[port];
@@ -344,7 +350,9 @@ static void make_of_session(struct sent *s, uint32_t number);
 // The payload begins with MAGIC, flow and number, so that order can be compared.
 static void make_packet(struct sent *s, uint32_t number)
 {
-	if (draw(4))
+	if (number == 0)
+		routed_alone = draw(4) == 0 ? 1 + draw(2) : 0;
+	if (!routed_alone && draw(4))
 		make_of_session(s, number);
 	else
 		make_routed(s, number);

@@ -143,11 +143,11 @@ static void make_subject(struct subject *s, const struct tunnel_case *c, int fam
 	s->fasts = 0;
 }
 
-// A packet of no session, where UEs are looked up.
-static void make_routed(struct subject *s, int family)
+// A packet of no session; from "internet" where UEs are looked up.
+static void make_routed(struct subject *s, const char *port, int family)
 {
-	snprintf(s->name, sizeof(s->name), "routed, IPv%d", family);
-	s->port = "internet";
+	snprintf(s->name, sizeof(s->name), "routed from %s, IPv%d", port, family);
+	s->port = port;
 	ip_packet(&s->valid, family == 4 ? FAR4 : FAR6, family == 4 ? "198.18.0.9" : "2001:db8:18::9", 40);
 	link_layer(&s->valid, s->port, 1);
 	s->example = s->valid;
@@ -307,8 +307,9 @@ static void routed(void **state)
 {
 	static struct subject s;
 
-	for (int family = 4; family <= 6; family += 2) {
-		make_routed(&s, family);
+	for (int i = 0; i < 4; i++) {
+		settle_fixture(); // ICMP errors have a rate
+		make_routed(&s, i & 1 ? "internet" : "ran", i & 2 ? 6 : 4);
 		for (uint32_t at = 0; at < s.valid.length; at++)
 			flip_byte(&s, at);
 		for (uint32_t n = 1; n < s.valid.length + 70; n++)

@@ -57,6 +57,7 @@ struct walk {
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint8_t translating; // some instance has NAT44
 	uint8_t external; // a packet of the block is to an external address
+	uint8_t held; // something is in `full`
 	uint32_t nat_now; // nat_time(), when translating
 	uint8_t full[2 * ORDERS]; // by lookup.order: a packet took the full nodes, and none behind it overtakes it
 	struct tuples *tuples;
@@ -83,6 +84,7 @@ static inline void walk_begin(
 	k->further = 0;
 	k->drop_gtpu = drop_gtpu;
 	k->resume = resume;
+	k->held = 0;
 	k->translating = (uint8_t)nat_anywhere();
 	k->nat_now = k->translating ? nat_time(w) : 0;
 	memset(k->full, 0, sizeof(k->full));

@@ -371,12 +371,29 @@ static void add_owner(struct instances *s, const struct instance *n)
 {
 	s->owner[s->owners++] = (uint8_t)n->index;
 	for (uint8_t i = 0; i < n->pools; i++) {
-		const struct api_address *p = &n->pool[i];
-		uint32_t last = p->bytes[0] | (p->prefix < 8 ? 0xffu >> p->prefix : 0);
+		struct pool_filter *f = &s->pools[n->pool[i].family == 6];
 
-		for (uint32_t octet = p->bytes[0]; octet <= last; octet++)
-			s->pool_octets[p->family == 6][octet / 64] |= 1ull << octet % 64;
+		f->shift = RTE_MAX(f->shift, 64u - RTE_MIN(n->pool[i].prefix, 64u));
 	}
+}
+
+// Behind all owners, when the shortest pools are known.
+static void fill_filters(struct instances *s)
+{
+	for (uint8_t k = 0; k < s->owners; k++) {
+		const struct instance *n = s->instance[s->owner[k]];
+
+		for (uint8_t i = 0; i < n->pools; i++) {
+			const struct api_address *a = &n->pool[i];
+			struct pool_filter *f = &s->pools[a->family == 6];
+			uint32_t bit = pool_filter_bit(f, a->family, a->bytes);
+
+			f->bits[bit / 64] |= 1ull << bit % 64;
+		}
+	}
+	for (uint8_t six = 0; six < 2; six++)
+		if (s->pools[six].shift == 64)
+			memset(s->pools[six].bits, 0xff, sizeof(s->pools[six].bits));
 }
 
 static void finish_commit(void)
@@ -402,6 +419,7 @@ static void finish_commit(void)
 		if (n->lookup == API_LOOKUP_DESTINATION && n->pools == 0)
 			s->looker[s->lookers++] = (uint8_t)i;
 	}
+	fill_filters(s);
 	__atomic_store_n(&instances_now, s, __ATOMIC_RELEASE);
 	ip_ways_changed(); // addresses of UEs, and guarded ones
 	for (uint32_t i = 0; i < own.watchers; i++)

@@ -11,6 +11,7 @@
 #include "route/address.h"
 #include "route/route.h"
 #include "route/ways.h"
+#include "wire/bytes.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <stdint.h>
@@ -33,6 +34,25 @@ struct instance {
 	struct api_address pool[API_INSTANCE_POOLS];
 };
 
+// Of addresses' first bits, as many as the shortest pool of the family has, 64 at most: nearly all addresses that are
+// in no pool are not in it.
+struct pool_filter {
+	uint64_t bits[16];
+	uint32_t shift; // below 64, but for a pool of all addresses
+};
+static __rte_always_inline uint32_t pool_filter_bit(const struct pool_filter *f, uint8_t family, const uint8_t *address)
+{
+	uint64_t first = (uint64_t)load32(address) << 32 | (family == 4 ? 0 : load32(address + 4));
+
+	return (uint32_t)((first >> f->shift % 64) * 0x9e3779b97f4a7c15ull >> 54);
+}
+static __rte_always_inline int pool_filter_has(const struct pool_filter *f, uint8_t family, const uint8_t *address)
+{
+	uint32_t bit = pool_filter_bit(f, family, address);
+
+	return f->bits[bit / 64] >> bit % 64 & 1;
+}
+
 struct instances {
 	const struct instance *instance[MAX_INSTANCES]; // freed after a grace period
 	uint8_t of_interface[INSTANCE_INTERFACES]; // index + 1; 0: none
@@ -42,7 +62,7 @@ struct instances {
 		      1]; // instance_table(), by the low bits of an instance's index or of instance_of_vrf()
 	uint8_t owners; // instances with pools that look destinations up
 	uint8_t owner[MAX_INSTANCES]; // their indices
-	uint64_t pool_octets[2][256 / 64]; // first octets of their pools' addresses, IPv4 and IPv6
+	struct pool_filter pools[2]; // theirs, IPv4 and IPv6
 	uint8_t lookers; // instances without pools that look destinations up
 	uint8_t looker[MAX_INSTANCES];
 	uint8_t marking; // some instance has a DSCP for a QFI
@@ -154,7 +174,7 @@ static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t fam
 {
 	const struct instances *s = instances_get();
 
-	if (likely(!(s->pool_octets[family == 6][address[0] / 64] >> address[0] % 64 & 1)))
+	if (likely(!pool_filter_has(&s->pools[family == 6], family, address)))
 		return INSTANCE_NONE;
 	return instance_by_pool_exactly(s, index, vrf, family, address);
 }

@@ -87,6 +87,16 @@ static inline uint32_t get(const uint32_t *slot)
 	return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 }
 
+// Of a slot that is no group.
+static __rte_always_inline uint32_t hop_of(uint32_t slot, const uint8_t *destination)
+{
+	if (kind_of(slot) == SLOT_HOP)
+		return slot & UINT16_MAX;
+	const struct rib_entry *r = &rib[number_of(slot)];
+	return __atomic_load_n(
+		ip_prefix_equal(r->address, destination, r->length) ? &r->hop : &r->under, __ATOMIC_RELAXED);
+}
+
 static __rte_always_inline uint32_t lookup(uint8_t table, const uint8_t *destination)
 {
 	const uint32_t *root = __atomic_load_n(&own.root[table], __ATOMIC_ACQUIRE);
@@ -97,16 +107,65 @@ static __rte_always_inline uint32_t lookup(uint8_t table, const uint8_t *destina
 	// Ends: prefixes are no longer than addresses, so no group is behind an address's last byte.
 	for (uint32_t at = ROOT_BITS / 8; kind_of(slot) == SLOT_GROUP; at++)
 		slot = get(&own.group[number_of(slot)].slot[destination[at]]);
-	if (kind_of(slot) == SLOT_HOP)
-		return slot & UINT16_MAX;
-	const struct rib_entry *r = &rib[number_of(slot)];
-	return __atomic_load_n(
-		ip_prefix_equal(r->address, destination, r->length) ? &r->hop : &r->under, __ATOMIC_RELAXED);
+	return hop_of(slot, destination);
 }
 
 uint32_t fib_lookup(uint8_t table, const uint8_t *destination)
 {
 	return lookup(table, destination);
+}
+
+const uint32_t *ways_root(uint8_t vrf, uint8_t version)
+{
+	static const uint32_t empty[1 << ROOT_BITS];
+	const uint32_t *root = __atomic_load_n(&own.root[table_of(vrf, version)], __ATOMIC_ACQUIRE);
+
+	return root != NULL ? root : empty;
+}
+
+// What a slot leads to is asked for. 1: another slot, *next.
+static __rte_always_inline int ask_next(uint32_t slot, const uint8_t *octet, const uint32_t **next)
+{
+	if (kind_of(slot) == SLOT_GROUP) {
+		*next = &own.group[number_of(slot)].slot[*octet];
+		rte_prefetch0(*next);
+		return 1;
+	}
+	if (unlikely(kind_of(slot) == SLOT_ENTRY))
+		rte_prefetch0(&rib[number_of(slot)]);
+	return 0;
+}
+
+void ways_look_up_many(struct way_ask *ask, uint16_t n)
+{
+	const struct next_hop *hops = next_hop_get(0);
+	const uint32_t *next[WAY_ASKS];
+	uint32_t slot[WAY_ASKS], lefts = 0;
+	uint8_t left[WAY_ASKS]; // whose slot was a group
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *destination = ask[i].destination;
+
+		slot[i] = get(&ask[i].root[load16(destination)]);
+		left[lefts] = (uint8_t)i;
+		lefts += (uint32_t)ask_next(slot[i], destination + ROOT_BITS / 8, &next[i]);
+	}
+	for (uint32_t at = ROOT_BITS / 8 + 1; lefts != 0; at++) {
+		uint32_t more = 0;
+
+		for (uint32_t k = 0; k < lefts; k++) {
+			uint32_t i = left[k];
+
+			slot[i] = get(next[i]);
+			left[more] = (uint8_t)i;
+			more += (uint32_t)ask_next(slot[i], ask[i].destination + at, &next[i]);
+		}
+		lefts = more;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		ask[i].hop = &hops[hop_of(slot[i], ask[i].destination)];
+		rte_prefetch0(ask[i].hop);
+	}
 }
 
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface)

@@ -78,6 +78,19 @@ static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t gen
 	return way;
 }
 
+// Next hops of many destinations at once, none of them link-local, by the tables alone: their cache lines come beside
+// one another. `hop`: of an attached network its own (NEXT_HOP_GLEAN).
+struct way_ask {
+	const uint8_t *destination;
+	union {
+		const uint32_t *root; // ways_root()
+		const struct next_hop *hop; // the answer
+	};
+};
+#define WAY_ASKS 64 // at most
+const uint32_t *ways_root(uint8_t vrf, uint8_t version); // within a walk
+void ways_look_up_many(struct way_ask *ask, uint16_t n);
+
 // The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its
 // length; what lies before it is headroom.
 static __rte_always_inline void next_hop_header_put(const struct next_hop *hop, uint8_t *ip, uint8_t version)

@@ -93,7 +93,7 @@ const struct rule *session_ue_rule_beside(uint64_t absent, uint16_t instance, ui
 
 int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address)
 {
-	if (__atomic_load_n(&session_tables.homes[instance & 0xff], __ATOMIC_RELAXED) == 0)
+	if (session_homes_of(instance) == 0)
 		return 0;
 	const struct rule *first = session_ue_rule(instance, family, address);
 	return first != NULL && first->outer == API_OUTER_ENDPOINT;

@@ -72,6 +72,11 @@ struct session_tables {
 };
 extern struct session_tables session_tables;
 
+static inline uint32_t session_homes_of(uint16_t instance)
+{
+	return __atomic_load_n(&session_tables.homes[instance & 0xff], __ATOMIC_RELAXED);
+}
+
 // Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions
 // that change workers take new ones, and every PDR may have a meter.
 #define RULES_PER_SESSION 4
