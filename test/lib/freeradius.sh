@@ -5,8 +5,7 @@
 # usage: start_freeradius USERS: in the format of its module files
 start_freeradius() {
 	local raddb=$DIR/raddb
-	mkdir "$raddb"
-	: >"$raddb/dictionary"
+	install -D /dev/null "$raddb/dictionary"
 	printf '%s\n' "$1" >"$raddb/users"
 	cat >"$raddb/radiusd.conf" <<-EOF
 		prefix = /usr
@@ -16,6 +15,7 @@ start_freeradius() {
 		logdir = $raddb
 		run_dir = $raddb
 		radacctdir = $raddb
+		max_requests = 131072
 		log {
 			destination = files
 			file = $raddb/log
