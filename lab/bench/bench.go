@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/dp"
 )
 
@@ -107,8 +108,8 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		phases++
 	}
 	seconds := time.Duration((phases*opt.Seconds*1.2 + 3*checkSeconds) * float64(time.Second))
-	r := &runner{d: d, progress: newProgress(opt.Progress, p.Name, seconds)}
-	defer r.progress.done()
+	r := &runner{d: d, progress: &progress{bar: command.NewProgress(opt.Progress, p.Name), title: p.Name, total: seconds}}
+	defer r.progress.bar.Done()
 	m := &measurement{options: opt, profile: p, layout: l, hello: d.Hello(), loaded: loaded, steal: readSteal()}
 	if err := r.everything(ctx, m); err != nil {
 		return nil, d.explain(err)

@@ -5,12 +5,12 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/command"
 	"isthmus/lab/tester"
 )
 
@@ -31,9 +31,8 @@ type device struct {
 
 // outside measures a profile's gateway from outside.
 type outside struct {
-	opt   Options
-	dir   string
-	lines *liveLine
+	opt Options
+	dir string
 }
 
 // Measure measures one profile through the tester. A result comes back whenever something was measured, also beside an
@@ -77,9 +76,8 @@ func newOutside(opt Options) (m *outside, done func(), err error) {
 		restore()
 		return nil, nil, err
 	}
-	m = &outside{opt: opt, dir: dir, lines: newLiveLine(opt.Progress)}
+	m = &outside{opt: opt, dir: dir}
 	return m, func() {
-		m.lines.clear()
 		os.RemoveAll(dir)
 		restore()
 	}, nil
@@ -227,14 +225,18 @@ func (m *outside) run(ctx context.Context, devices []*device, p *tester.Profile,
 	}
 	g := &gauge{devices: devices, ctx: quiet}
 	opt := m.testerOptions(what)
+	bar, trials := command.NewProgress(m.opt.Progress, what), 0
 	opt.Event = func(e tester.Event) {
 		g.event(e)
-		m.lines.event(what, e)
+		if e.Event == tester.EventBegin {
+			trials++
+			bar.Set(fmt.Sprintf("%s: trial %d, %s at %.3f Mpps", what, trials, e.Purpose, e.RatePPS/1e6), -1)
+		}
 	}
 	end, done := farEnd(devices)
 	result, err := RunAgainst(ctx, end, p, opt)
 	done()
-	m.lines.clear()
+	bar.Done()
 	if result == nil {
 		return nil, err
 	}
@@ -436,29 +438,6 @@ func (r *LinkResult) gateway(d *device) {
 	r.TSCHz, r.CPU, r.HugePages = h.TSCHz, api.CString(h.CPU[:]), h.Flags&api.HelloHuge != 0
 	r.Versions.DataPlane = api.CString(h.Build[:])
 	r.LoadSeconds = round3(d.load.Seconds())
-}
-
-// liveLine shows what is going on in the last line of a terminal.
-type liveLine struct {
-	w      io.Writer
-	on     bool
-	trials int
-}
-
-func newLiveLine(w io.Writer) *liveLine { return &liveLine{w: w, on: newProgress(w, "", 0).on} }
-
-func (l *liveLine) event(what string, e tester.Event) {
-	if !l.on || e.Event != tester.EventBegin {
-		return
-	}
-	l.trials++
-	fmt.Fprintf(l.w, "\r\033[K%s: trial %d, %s at %.3f Mpps", what, l.trials, e.Purpose, e.RatePPS/1e6)
-}
-
-func (l *liveLine) clear() {
-	if l.on {
-		fmt.Fprint(l.w, "\r\033[K")
-	}
 }
 
 // TesterProfile is what the tester is given for a profile's first load: streams, the two ports "access" and "core",
