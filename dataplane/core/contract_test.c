@@ -257,9 +257,7 @@ static void digest_of_arrays(void **state)
 	} list = {{API_PERMIT, 2}, {{.source_port = {0, 65535}, .action = API_PERMIT},
 					   {.protocol = 6, .protocol_mask = 255, .priority = 7}}};
 
-	kit_begin();
-	kit_put(API_ACL, "uplink", &list, sizeof(list));
-	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(kit_change(API_ACL, "uplink", &list, sizeof(list)), 0);
 	assert_int_equal(digest_of(API_ACL), 0xa9a2dadf3f9293b3ull);
 }
 

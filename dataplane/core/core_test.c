@@ -91,9 +91,7 @@ static void limits_are_bounded(void **state)
 		struct api_engine e = engine;
 
 		memcpy((uint8_t *)&e + row[i].field, &row[i].bad, sizeof(row[i].bad));
-		kit_begin();
-		kit_put(API_ENGINE, "engine", &e, sizeof(e));
-		assert_int_equal(kit_commit(), EINVAL);
+		assert_int_equal(kit_change(API_ENGINE, "engine", &e, sizeof(e)), EINVAL);
 		assert_string_equal(kit_error(), row[i].why);
 		assert_false(engine_started() || engine_failed());
 	}

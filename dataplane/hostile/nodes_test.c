@@ -409,9 +409,7 @@ static void sessions_without_downlink_get_no_answer(void **state)
 
 	up.s.pdrs = up.s.fars = up.s.qers = 1;
 	up.far.outer = API_OUTER_NONE;
-	kit_begin();
-	kit_put(API_SESSION, "up", &up, sizeof(up));
-	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(kit_change(API_SESSION, "up", &up, sizeof(up)), 0);
 	kit_clear();
 	snapshot_take(&b);
 	frame_payload(&f, 20);
@@ -688,9 +686,7 @@ static int start(void **state)
 	gateway_start(&e);
 	gateway_homes(1, GATEWAY_HOMES);
 	struct api_route r = {.prefix = kit_address("198.51.100.0/24"), .via = kit_address("192.0.2.2")};
-	kit_begin();
-	kit_put(API_ROUTE, "198.51.100.0/24", &r, sizeof(r));
-	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(kit_change(API_ROUTE, "198.51.100.0/24", &r, sizeof(r)), 0);
 	assert_true(gateway_undisturbed());
 	return 0;
 }

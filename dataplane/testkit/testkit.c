@@ -126,6 +126,13 @@ int kit_commit(void)
 	return (int)kit.status.code;
 }
 
+int kit_change(uint32_t kind, const char *key, const void *body, uint32_t length)
+{
+	kit_begin();
+	kit_put(kind, key, body, length);
+	return kit_commit();
+}
+
 const char *kit_error(void)
 {
 	return kit.error;

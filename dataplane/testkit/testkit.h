@@ -30,6 +30,7 @@ void kit_begin(void);
 void kit_put(uint32_t kind, const char *key, const void *body, uint32_t length);
 void kit_delete(uint32_t kind, const char *key);
 int kit_commit(void);
+int kit_change(uint32_t kind, const char *key, const void *body, uint32_t length); // all three, of one object
 const char *kit_error(void);
 const struct api_status *kit_status(void); // of the last commit
 

@@ -31,9 +31,7 @@ static int clean(void **state)
 
 static int try(const char *name, const struct api_counter *x)
 {
-	kit_begin();
-	kit_put(API_COUNTER, name, x, sizeof(*x));
-	return kit_commit();
+	return kit_change(API_COUNTER, name, x, sizeof(*x));
 }
 
 static void put_counter(const char *name, const struct api_counter *x)

@@ -45,9 +45,7 @@ static int put_list(const char *key, struct list *l)
 	for (uint32_t i = 0; i < l->head.count; i++)
 		if (l->rule[i].source_port[1] == 0)
 			l->rule[i].source_port[1] = UINT16_MAX;
-	kit_begin();
-	kit_put(API_ACL, key, l, (uint32_t)(sizeof(l->head) + l->head.count * sizeof(l->rule[0])));
-	return kit_commit();
+	return kit_change(API_ACL, key, l, (uint32_t)(sizeof(l->head) + l->head.count * sizeof(l->rule[0])));
 }
 
 static int

@@ -40,9 +40,7 @@ static struct list blocklist(int outbound)
 
 static int put_list(const char *key, const struct list *l)
 {
-	kit_begin();
-	kit_put(API_ACL, key, l, (uint32_t)(sizeof(l->head) + l->head.count * sizeof(l->rule[0])));
-	return kit_commit();
+	return kit_change(API_ACL, key, l, (uint32_t)(sizeof(l->head) + l->head.count * sizeof(l->rule[0])));
 }
 
 static void delete_list(const char *key)

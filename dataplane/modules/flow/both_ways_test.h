@@ -153,9 +153,7 @@ static inline void put_path(const char *name, const char *local, const char *pee
 	p.ttl = (uint8_t)(draw(2) ? 0 : 2 + draw(250));
 	if (draw(2))
 		random_marks(p.qfi_dscp);
-	kit_begin();
-	kit_put(API_PATH, name, &p, sizeof(p));
-	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(kit_change(API_PATH, name, &p, sizeof(p)), 0);
 }
 
 // ---- packets --------------------------------------------------------------------------------------------------------

@@ -44,9 +44,7 @@ static int put_map(const char *path, const char *local, const char *peer, uint8_
 	p.qfi_dscp[1] = first;
 	p.qfi_dscp[9] = 1 + 0;
 	p.qfi_dscp[63] = 1 + 63;
-	kit_begin();
-	kit_put(API_PATH, path, &p, sizeof(p));
-	return kit_commit();
+	return kit_change(API_PATH, path, &p, sizeof(p));
 }
 
 static int put_instance(uint8_t first)
@@ -56,9 +54,7 @@ static int put_instance(uint8_t first)
 	core.pool[core.pools++] = kit_address("2001:db8:1::/48");
 	core.qfi_dscp[1] = first;
 	core.qfi_dscp[9] = 1 + 0;
-	kit_begin();
-	kit_put(API_INSTANCE, "core", &core, sizeof(core));
-	return kit_commit();
+	return kit_change(API_INSTANCE, "core", &core, sizeof(core));
 }
 
 static int setup(void **state)

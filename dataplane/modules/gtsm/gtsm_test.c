@@ -10,9 +10,7 @@ static int put_gtsm(const char *interface, uint32_t hops)
 {
 	struct api_gtsm want = {.hops = hops};
 
-	kit_begin();
-	kit_put(API_GTSM, interface, &want, sizeof(want));
-	return kit_commit();
+	return kit_change(API_GTSM, interface, &want, sizeof(want));
 }
 
 static void take_gtsm(const char *interface)

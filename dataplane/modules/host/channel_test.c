@@ -442,9 +442,7 @@ static int try_port(const char *name, uint32_t sign_in)
 	struct api_port p = *(const struct api_port *)object_find(API_PORT, name, &length);
 
 	p.sign_in = sign_in;
-	kit_begin();
-	kit_put(API_PORT, name, &p, sizeof(p));
-	return kit_commit();
+	return kit_change(API_PORT, name, &p, sizeof(p));
 }
 
 static void put_port(uint32_t sign_in)

@@ -56,9 +56,7 @@ static struct api_mirror to_collector(const char *address)
 
 static int try(const char *name, const struct api_mirror *x)
 {
-	kit_begin();
-	kit_put(API_MIRROR, name, x, sizeof(*x));
-	return kit_commit();
+	return kit_change(API_MIRROR, name, x, sizeof(*x));
 }
 
 static void put_mirror(const char *name, const struct api_mirror *x)

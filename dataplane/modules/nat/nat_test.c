@@ -427,9 +427,7 @@ static void deterministic(void **state)
 	out(1, 17, 4016, FAR4, 53);
 	assert_int_equal(row().mappings, 33);
 	n.inside_prefix[0] = kit_address("10.45.0.0/27");
-	kit_begin();
-	kit_put(API_NAT, "core", &n, sizeof(n));
-	assert_int_equal(kit_commit(), EINVAL);
+	assert_int_equal(kit_change(API_NAT, "core", &n, sizeof(n)), EINVAL);
 }
 
 static void reports(void **state)
@@ -485,13 +483,9 @@ static void refusals(void **state)
 	n[4].addresses = 0;
 	n[5].address[n[5].addresses++] = n[5].address[0];
 	for (int i = 0; i < 6; i++) {
-		kit_begin();
-		kit_put(API_NAT, "core", &n[i], sizeof(n[i]));
-		assert_int_equal(kit_commit(), EINVAL);
+		assert_int_equal(kit_change(API_NAT, "core", &n[i], sizeof(n[i])), EINVAL);
 	}
-	kit_begin();
-	kit_put(API_NAT, "access", &good, sizeof(good));
-	assert_int_equal(kit_commit(), ENOENT);
+	assert_int_equal(kit_change(API_NAT, "access", &good, sizeof(good)), ENOENT);
 	kit_begin();
 	kit_delete(API_INSTANCE, "core");
 	assert_int_not_equal(kit_commit(), 0);

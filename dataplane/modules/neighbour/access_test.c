@@ -178,9 +178,7 @@ static void put_homes(uint32_t flags)
 	f.address[0] = kit_address("100.64.0.1/10");
 	f.address[1] = kit_address("fe80::1/64");
 	f.address[2] = kit_address("2001:db8:64::ffff/48");
-	kit_begin();
-	kit_put(API_INTERFACE, "homes", &f, sizeof(f));
-	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(kit_change(API_INTERFACE, "homes", &f, sizeof(f)), 0);
 }
 
 // Where the interface says so, for all of its networks but the asker's own addresses, group and broadcast addresses.

@@ -311,9 +311,7 @@ static void changes(void **state)
 	counted(0, 0, 0);
 	counted(2, 1, 0);
 	n.inside[0] = kit_address("fd00:65::/33");
-	kit_begin();
-	kit_put(API_NPTV6, "core", &n, sizeof(n));
-	assert_int_equal(kit_commit(), EINVAL);
+	assert_int_equal(kit_change(API_NPTV6, "core", &n, sizeof(n)), EINVAL);
 	expect("internet", comes(make(&f, FAR6, OUT1, 80), "internet"), "ran", down(make(&want, FAR6, UE1, 80), 1));
 	counted(2, 1, 1);
 	n.pairs = 1;
@@ -341,13 +339,9 @@ static void refusals(void **state)
 	n[7].outside[1].bytes[15] = 1;
 	n[8].outside[0] = kit_address("ff0e:8::/48");
 	for (int i = 0; i < 9; i++) {
-		kit_begin();
-		kit_put(API_NPTV6, "core", &n[i], sizeof(n[i]));
-		assert_int_equal(kit_commit(), EINVAL);
+		assert_int_equal(kit_change(API_NPTV6, "core", &n[i], sizeof(n[i])), EINVAL);
 	}
-	kit_begin();
-	kit_put(API_NPTV6, "access", &good, sizeof(good));
-	assert_int_equal(kit_commit(), ENOENT);
+	assert_int_equal(kit_change(API_NPTV6, "access", &good, sizeof(good)), ENOENT);
 	kit_begin();
 	kit_delete(API_INSTANCE, "core");
 	assert_int_not_equal(kit_commit(), 0);

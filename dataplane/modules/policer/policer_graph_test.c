@@ -28,9 +28,7 @@ static const uint8_t access_mac[6] = {2, 0, 0, 0, 0x99, 0};
 
 static int put_profile(const char *name, const struct api_policer *p)
 {
-	kit_begin();
-	kit_put(API_POLICER, name, p, sizeof(*p));
-	return kit_commit();
+	return kit_change(API_POLICER, name, p, sizeof(*p));
 }
 
 static const struct api_policer profile = {.type = API_SRTCM,

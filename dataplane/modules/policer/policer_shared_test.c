@@ -157,9 +157,7 @@ static void one_qer_of_two_pdrs(void **state)
 	s.pdr[2].id = 3;
 	for (int round = 0; round < 3; round++) {
 		s.pdr[2].precedence = round & 1 ? 1 : 1000; // the other PDR takes the packets
-		kit_begin();
-		kit_put(API_SESSION, gateway_home_name(A), &s, sizeof(s));
-		assert_int_equal(kit_commit(), 0);
+		assert_int_equal(kit_change(API_SESSION, gateway_home_name(A), &s, sizeof(s)), 0);
 		kit_advance(1000);
 		for (int i = 0; i < 15; i++)
 			passed += send_one(A, 1, 500);

@@ -670,9 +670,7 @@ static void users(void **state)
 	kit_delete(API_INSTANCE, "core");
 	assert_int_equal(kit_commit(), EBUSY);
 	struct api_instance n = kit_instance_body("n3", NULL, API_LOOKUP_NONE, NULL);
-	kit_begin();
-	kit_put(API_INSTANCE, "access", &n, sizeof(n));
-	assert_int_equal(kit_commit(), EBUSY);
+	assert_int_equal(kit_change(API_INSTANCE, "access", &n, sizeof(n)), EBUSY);
 	kit_begin();
 	kit_delete(API_INTERFACE, "n3");
 	assert_int_not_equal(kit_commit(), 0);

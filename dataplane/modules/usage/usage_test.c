@@ -523,9 +523,7 @@ static void dropped_downlink_traffic(void **state)
 	struct api_policer p = {.type = API_SRTCM, .cir = 1, .cbs = 1000, .action = {0, 0, API_COLOUR_DROP}};
 	struct api_urr u = urr(API_URR_DROTH);
 
-	kit_begin();
-	kit_put(API_POLICER, "slow", &p, sizeof(p));
-	assert_int_equal(kit_commit(), 0);
+	assert_int_equal(kit_change(API_POLICER, "slow", &p, sizeof(p)), 0);
 	u.dropped_packets = 3;
 	struct home h = home_with(HOME, 1, &u);
 	snprintf(h.k.qer[1].downlink_policer, API_NAME, "slow");
@@ -610,9 +608,7 @@ static void quota_far(void **state)
 	h.urr[0].quota_far = 3;
 	for (int round = 0; round < 2; round++) {
 		h.urr[0].grant++;
-		kit_begin();
-		kit_put(API_SESSION, gateway_home_name(HOME), &h, sizeof(h));
-		assert_int_equal(kit_commit(), 0);
+		assert_int_equal(kit_change(API_SESSION, gateway_home_name(HOME), &h, sizeof(h)), 0);
 		settle();
 		assert_int_equal(send_one(HOME, 1, 100), 1);
 		assert_int_equal(only_report()->triggers, API_USAGE_VOLQU);
