@@ -82,22 +82,29 @@ struct trace_chooser {
 };
 void trace_chooser_register(const struct trace_chooser *c);
 
+// What modules ask of a packet's marks. The build without these hooks (meson -Dtrace=false) refuses traces: it is what
+// this one is measured against.
+static inline uint8_t trace_marks(struct rte_mbuf *m)
+{
+	return TRACE_HOOKS ? packet_of(m)->traced : 0;
+}
+
 static inline int trace_is_hypothetical(struct rte_mbuf *m)
 {
-	return (packet_of(m)->traced & TRACED_HYPOTHETICAL) != 0;
+	return (trace_marks(m) & TRACED_HYPOTHETICAL) != 0;
 }
 
 // It makes no entry in the fast path, so that the next one of its session can be traced, too.
 static inline int trace_keeps(struct rte_mbuf *m)
 {
-	return (packet_of(m)->traced & (TRACED_BY | TRACED_AWAY)) != 0;
+	return (trace_marks(m) & (TRACED_BY | TRACED_AWAY)) != 0;
 }
 
 // A packet is dropped elsewhere than in the node `drop`: its way ends. Workers, the control thread.
 void trace_dropped_marked(struct worker *w, struct rte_mbuf *m, const struct reason *r);
 static inline void trace_dropped(struct worker *w, struct rte_mbuf *m, const struct reason *r)
 {
-	if (unlikely(packet_of(m)->traced != 0))
+	if (unlikely(trace_marks(m) != 0))
 		trace_dropped_marked(w, m, r);
 }
 

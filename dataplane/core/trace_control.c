@@ -381,6 +381,8 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	uint32_t k = free_place();
 	struct trace *tr;
 
+	if (!TRACE_HOOKS)
+		return object_error(ENOTSUP, "this data plane was built without traces");
 	if (!engine_started())
 		return object_error(EAGAIN, "the data plane has no configuration yet");
 	if (k == API_MAX_TRACES)
