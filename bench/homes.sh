@@ -7,28 +7,19 @@
 # share the CPUs. BUILD names another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
+# shellcheck source=test/lib/homes.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../test/lib/homes.sh"
 own_namespaces "$@"
 homes=${1:-20000} rate=${2:-4000}
 few=$((homes < 8000 ? homes : 8000))
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
+many_homes "$homes"
 # shellcheck disable=SC2016 # jq's
 jq -nr --argjson homes "$homes" 'range($homes) | "- {name: user\(.), password: user\(.)}"' >"$DIR/users.yaml"
-sed -e '/^ *\(dp_\)\?socket:/d' -e "s|methods: \[local\]|methods: [local, accept]\n  users_file: $DIR/users.yaml|" \
-	-e "s/packet_buffers: 8192/packet_buffers: 32768\n  limits: {sessions: $((homes + 1024))}/" \
-	-e 's/idle_sleep: true/&\n  rates: {punt: 200000, punt_port: 200000, punt_s_tag: 100000}/' \
-	-e '/^access:/a\  limits: {rate: 0}' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+sed -i "s|methods: \[accept\]|methods: [local, accept]\n  users_file: $DIR/users.yaml|" "$DIR/isthmus.yaml"
 start_gateway
 
-ids() { isthmus status -j | jq -r '"\(.pid) \(.dp_pid)"'; }
 read -r control data < <(ids)
-# usage: resident PID (bytes)
-resident() { awk '/^Rss(Anon|Shmem)/ { sum += $2 * 1024 } END { print sum }' "/proc/$1/status"; }
-
-nobody() { (($(isthmus show total -j | jq .sessions) == 0)); }
-
 # usage: load WHAT OPTION...
 load() {
 	local what=$1

@@ -6,10 +6,10 @@ import ipaddress
 import struct
 
 from frames import check
+from line import BROADCAST, Line
 
 LCP, IPCP, IPV6CP, PAP, CHAP, IP4, IP6 = 0xC021, 0x8021, 0x8057, 0xC023, 0xC223, 0x0021, 0x0057
 REQUEST, ACK, NAK, REJECT, TERMINATE, TERMINATED, ECHO, ECHOED = 1, 2, 3, 4, 5, 6, 9, 10
-BROADCAST = b"\xff" * 6
 
 
 def options(body):
@@ -29,32 +29,14 @@ def control(code, number, body=b""):
     return struct.pack(">BBH", code, number, 4 + len(body)) + body
 
 
-class Client:
-    """One subscriber behind an S-tag and a C-tag, or one tag, or none."""
+class Client(Line):
+    """One subscriber."""
 
     def __init__(self, wire, mac, tags=(100, 1), user="anna", password="example-only"):
-        self.wire, self.mac, self.tags = wire, bytes.fromhex(mac.replace(":", "")), tags
+        super().__init__(wire, mac, tags)
         self.user, self.password = user, password
-        self.session, self.gateway, self.ipv4, self.magic = 0, BROADCAST, None, 0x11223344
+        self.session, self.ipv4, self.magic = 0, None, 0x11223344
         self.refused = None
-
-    def tag_bytes(self):
-        if len(self.tags) == 2:
-            return struct.pack(">HHHH", 0x88A8, self.tags[0], 0x8100, self.tags[1])
-        return struct.pack(">HH", 0x8100, self.tags[0]) if self.tags else b""
-
-    def frame(self, kind, payload, to=None):
-        return (to or self.gateway) + self.mac + self.tag_bytes() + struct.pack(">H", kind) + payload
-
-    def mine(self, data, kind):
-        """The payload of a frame for this subscriber of an EtherType, None for others."""
-        at = 12 + len(self.tag_bytes())
-        for i, tag in enumerate(self.tags):
-            if len(data) < at + 2 or struct.unpack(">H", data[14 + 4 * i:16 + 4 * i])[0] & 0xFFF != tag:
-                return None
-        if data[:6] != self.mac or data[at:at + 2] != struct.pack(">H", kind):
-            return None
-        return data[at + 2:]
 
     def discovery(self, code, tags, session=0):
         body = b"".join(struct.pack(">HH", kind, len(value)) + value for kind, value in tags)
@@ -115,12 +97,11 @@ class Client:
                 return got[3]
         return None
 
-    def sign_in(self, v6=True):
+    def sign_in(self, v6=True, v4=True):
         """Dials and negotiates until all is open. False: it was refused."""
         self.dial()
         self.send(LCP, control(REQUEST, 1, option(1, struct.pack(">H", 1492)) + option(5, struct.pack(">I", self.magic))))
-        method, up = None, {LCP: [False, False], IPCP: [False, False], IPV6CP: [False, not v6]}
-        up[IPV6CP][0] = not v6
+        method, up = None, {LCP: [False] * 2, IPCP: [not v4] * 2, IPV6CP: [not v6] * 2}
         asked = {"ipv4": b"\0\0\0\0"}
         while not all(all(sides) for sides in up.values()):
             got = self.next(LCP, IPCP, IPV6CP, PAP, CHAP)
@@ -142,7 +123,8 @@ class Client:
                 self.refused = body
                 return False
             elif (protocol == CHAP and code == 3) or (protocol == PAP and code == ACK):
-                self.send(IPCP, control(REQUEST, 1, option(3, asked["ipv4"])))
+                if v4:
+                    self.send(IPCP, control(REQUEST, 1, option(3, asked["ipv4"])))
                 if v6:
                     self.send(IPV6CP, control(REQUEST, 1, option(1, b"\0\0\0\0\0\0\0\x77")))
             elif code == REQUEST and protocol in up:
@@ -156,7 +138,7 @@ class Client:
             elif code == TERMINATE:
                 self.send(LCP, control(TERMINATED, number))
                 return False
-        self.ipv4 = str(ipaddress.IPv4Address(asked["ipv4"]))
+        self.ipv4 = str(ipaddress.IPv4Address(asked["ipv4"])) if v4 else None
         return True
 
     def hang_up(self):

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# On one access port at once: PPPoE and IPoE, two tags and none, IPv4, IPv6 and both, a delegated prefix, a home by its
+# first packet, one of the file; FreeRADIUS lets them in by RadSec (RFC 6614). Each carries packets both ways, and no
+# source address but its own.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+# shellcheck source=test/lib/freeradius.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/freeradius.sh"
+own_namespaces "$@"
+command -v freeradius >/dev/null || skip "needs freeradius"
+
+veth_pair veth-access home0
+veth_pair veth-core core0
+kernel_address core0 10.60.0.2/24 fd00:60::2/64
+ip route add 100.64.0.0/16 via 10.60.0.1
+ip -6 route add 2001:db8:100::/40 via fd00:60::1
+ip -6 route add 2001:db8:200::/40 via fd00:60::1
+users=
+for user in anna paul six access:0.0 access:100.4 access:200.6; do
+	[[ $user == access* ]] && password=$user || password=example-only
+	users+="$user	Cleartext-Password := \"$password\""$'\n'
+done
+start_freeradius "${users}access:100.7	Cleartext-Password := \"access:100.7\"
+	Framed-IP-Address = 100.64.7.7" radsec
+radius_gateway 's/veth-access, role: access/&, sign_in: {packet: true}/' \
+	'/name: n6/a\  - {name: n3, port: core, outer_vlan: 70, addresses: [10.30.0.1/24]}' <<-EOF
+	paths:
+	  - {name: upf, local: 10.30.0.1, peer: 10.30.0.2}
+	neighbours:
+	  - {interface: n3, address: 10.30.0.2, mac: 02:00:00:cc:00:09}
+	subscribers:
+	  - {name: file, port: access, mac: 02:00:00:00:00:08, s_tag: 100, c_tag: 8, ipv4: 100.65.0.8,
+	     ipv6: "2001:db8:300::/64", path: upf, teid_uplink: 0x101, teid_downlink: 0x201}
+EOF
+start_gateway
+"$PYTHON" "$TEST_ROOT/test/e2e/bng_kinds.py"
+echo PASS
