@@ -40,7 +40,7 @@ func (u *subscriber) keep(passing access.Families) {
 		}
 	}
 	b = append(b, keptVersion, flags, u.iid)
-	b = at(at(b, u.four.expires), u.four.held)
+	b = at(at(b, u.four.expires), u.four.loan().held)
 	for _, l := range u.leased {
 		b = at(append(b, l.iaid[:]...), l.expires)
 	}
@@ -49,9 +49,9 @@ func (u *subscriber) keep(passing access.Families) {
 		peer = u.peer.As16()
 	}
 	b = append(b, peer[8:]...)
-	b = append(b, four(u.four.server.Addr())...)
-	b = binary.BigEndian.AppendUint16(b, u.four.server.Port())
-	b = append(b, four(u.four.id)...)
+	b = append(b, four(u.four.loan().server.Addr())...)
+	b = binary.BigEndian.AppendUint16(b, u.four.loan().server.Port())
+	b = append(b, four(u.four.loan().id)...)
 	u.session.Keep(b)
 }
 
@@ -101,7 +101,7 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 		return t
 	}
 	u.four.expires = soon(next())
-	u.four.held = next() // a proxy asks upstream at the next renewal: renew stays zero
+	lent := loan4{held: next()} // a proxy asks upstream at the next renewal: renew stays zero
 	for i := range u.leased {
 		u.leased[i].iaid = [4]byte(b)
 		b = b[4:]
@@ -111,9 +111,11 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 		u.peer = netip.AddrFrom16([16]byte(append([]byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0}, b[:8]...)))
 	}
 	if a := address4(b[8:12]); a.IsValid() {
-		u.four.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))
+		lent.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))
 	}
-	u.four.id = address4(b[14:18])
+	if lent.id = address4(b[14:18]); lent != (loan4{}) {
+		u.four.lent = &lent
+	}
 	if f.V6 || f.Delegated {
 		u.ra = now.Add(s.c.RA.Interval)
 	}

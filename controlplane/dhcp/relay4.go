@@ -20,11 +20,19 @@ type relayKey struct {
 	mac [6]byte
 }
 
+// exchange4 is a client's message that upstream servers work at.
+type exchange4 struct {
+	key     relayKey
+	request *request4
+	from    netip.AddrPort // who answers
+	answer  []byte         // it waits; nil: none
+}
+
 func (s *Server) forget(u *subscriber) {
-	if s.relays[u.relay] == u {
-		delete(s.relays, u.relay)
+	if u.upstream4 != nil && s.relays[u.upstream4.key] == u {
+		delete(s.relays, u.upstream4.key)
 	}
-	u.relayed = nil
+	u.upstream4 = nil
 }
 
 // relay4 passes a client's message on to the upstream servers, or answers it where the lease that we hold is young
@@ -45,7 +53,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 			s.count(otherServer)
 			return
 		}
-		if p.Proxy && u.four.bound && claim(r) == mine && s.host.Now().Before(u.four.renew) {
+		if p.Proxy && u.four.bound && claim(r) == mine && s.host.Now().Before(u.four.loan().renew) {
 			u.waiting4 = r
 			if u.ready(access.Families{V4: true}, true, u.request(r)) {
 				u.waiting4 = nil
@@ -79,9 +87,13 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 }
 
 func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
+	e := &exchange4{key: relayKey{r.TransactionID, u.line.MAC}, request: r}
+	if u.upstream4 != nil {
+		e.from, e.answer = u.upstream4.from, u.upstream4.answer
+	}
 	s.forget(u)
-	u.relay, u.relayed = relayKey{r.TransactionID, u.line.MAC}, r
-	s.relays[u.relay] = u
+	u.upstream4 = e
+	s.relays[e.key] = u
 	if u.session == nil && u.cancel == nil {
 		u.until = s.host.Now().Add(s.c.Limits.Offer)
 	}
@@ -95,11 +107,11 @@ func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
 		m.Options[82] = append(append(value, 2, 6), u.line.MAC[:]...)
 	}
 	to := p.Upstream
-	if id := r.server(); p.Proxy && id.IsValid() && u.four.id.IsValid() {
-		m.Options[54] = u.four.id.AsSlice()
+	if id := r.server(); p.Proxy && id.IsValid() && u.four.loan().id.IsValid() {
+		m.Options[54] = u.four.loan().id.AsSlice()
 	}
-	if (r.server().IsValid() || r.client().IsValid()) && slices.Contains(to, u.four.server) {
-		to = []netip.AddrPort{u.four.server}
+	if (r.server().IsValid() || r.client().IsValid()) && slices.Contains(to, u.four.loan().server) {
+		to = []netip.AddrPort{u.four.loan().server}
 	}
 	if s.Upstream == nil { // servers came with a new configuration: their socket is made at the next start
 		s.count(noSocket)
@@ -133,7 +145,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		s.count(waits)
 		return
 	}
-	u.answering = from
+	u.upstream4.from = from
 	s.answer4(u, append([]byte(nil), packet...), false)
 }
 
@@ -141,11 +153,11 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 // for this very address before, so what it has now is all that it gets.
 func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 	m, err := dhcpv4.FromBytes(packet)
-	r := u.relayed
-	if err != nil || r == nil {
+	if err != nil || u.upstream4 == nil {
 		s.count(malformed)
 		return
 	}
+	r := u.upstream4.request
 	yours := address4(m.YourIPAddr)
 	switch kind := m.MessageType(); {
 	case kind == dhcpv4.MessageTypeNak:
@@ -171,23 +183,23 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 			s.count(noAddress)
 			return
 		}
-		if kind == dhcpv4.MessageTypeOffer && u.four.xid == m.TransactionID {
+		if kind == dhcpv4.MessageTypeOffer && u.four.loan().xid == m.TransactionID {
 			s.count(otherServer)
 			return
 		}
-		server, relayed := u.answering, u.relayed
+		e := u.upstream4
 		u.restart(access.LostService) // it has another address now
-		u.answering, u.relayed, u.relay = server, relayed, relayKey{m.TransactionID, u.line.MAC}
-		s.relays[u.relay] = u
+		e.key, u.upstream4 = relayKey{m.TransactionID, u.line.MAC}, e
+		s.relays[e.key] = u
 	}
-	u.upstream = packet
+	u.upstream4.answer = packet
 	request := u.request(r)
 	request.Given = given(m)
 	ack := m.MessageType() == dhcpv4.MessageTypeAck
 	if !u.ready(access.Families{V4: true}, ack, request) {
 		return
 	}
-	u.upstream = nil
+	u.upstream4.answer = nil
 	if u.session.Addresses().IPv4 != yours {
 		s.count(noAddress)
 		return
@@ -224,8 +236,9 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	if lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
 		lease = 1 << 31 * time.Second
 	}
-	u.four.server, u.four.id = u.answering, address4(m.Options[54])
-	u.four.xid = m.TransactionID
+	lent := u.four.loan()
+	lent.server, lent.id, lent.xid = u.upstream4.from, address4(m.Options[54]), m.TransactionID
+	u.four.lent = &lent
 	held := now.Add(lease)
 	if p := u.port(); p.Proxy {
 		m.Options[54] = s.c.Address.AsSlice()
@@ -239,7 +252,7 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 		return
 	}
 	u.acknowledged(now.Add(lease))
-	u.four.held, u.four.renew = held, now.Add(held.Sub(now)/2)
+	lent.held, lent.renew = held, now.Add(held.Sub(now)/2)
 	u.keep(u.passing)
 }
 

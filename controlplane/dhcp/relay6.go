@@ -23,11 +23,18 @@ type relayKey6 struct {
 	xid  dhcpv6.TransactionID
 }
 
+// exchange6 is exchange4 for DHCPv6.
+type exchange6 struct {
+	key     relayKey6
+	request *request6
+	answer  []byte
+}
+
 func (s *Server) forget6(u *subscriber) {
-	if s.relays6[u.relay6] == u {
-		delete(s.relays6, u.relay6)
+	if u.upstream6 != nil && s.relays6[u.upstream6.key] == u {
+		delete(s.relays6, u.upstream6.key)
 	}
-	u.relayed6 = nil
+	u.upstream6 = nil
 }
 
 // relays6 tells whether DHCPv6 of the subscriber is upstream servers' business.
@@ -110,6 +117,10 @@ func prefixOf(n *net.IPNet) netip.Prefix {
 
 // toUpstream6 is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
 func (s *Server) toUpstream6(u *subscriber, r *request6) {
+	var waits6 []byte
+	if u.upstream6 != nil {
+		waits6 = u.upstream6.answer
+	}
 	s.forget6(u)
 	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
 	key := relayKey6{id, r.from, r.TransactionID}
@@ -121,7 +132,7 @@ func (s *Server) toUpstream6(u *subscriber, r *request6) {
 		s.count(noSocket)
 		return
 	}
-	u.relay6, u.relayed6 = key, r
+	u.upstream6 = &exchange6{key, r, waits6}
 	s.relays6[key] = u
 	b := make([]byte, 34, 34+4+len(id)+4+8+4+len(r.body))
 	b[0] = byte(dhcpv6.MessageTypeRelayForward)
@@ -156,7 +167,7 @@ func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 	u := s.relays6[relayKey6{string(ours.id), peer, m.TransactionID}]
 	same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
 	if u == nil || netip.AddrFrom16([16]byte(ours.head[2:18])) != s.c.Address6 ||
-		len(outer.relays) != len(u.relayed6.relays)+1 || !bytes.Equal(m.client, u.relayed6.client) ||
+		len(outer.relays) != len(u.upstream6.request.relays)+1 || !bytes.Equal(m.client, u.upstream6.request.client) ||
 		!slices.ContainsFunc(u.port().Upstream6, same) {
 		s.count(unknownUpstream)
 		return
@@ -216,8 +227,12 @@ const shortestPrefix = 32
 // answer6 binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
 // for this very lease before, so what it has now is all that it gets.
 func (s *Server) answer6(u *subscriber, b []byte, again bool) {
-	r, m := u.relayed6, &request6{}
-	if r == nil || !m.read(b) || m.server == nil || m.MessageType != dhcpv6.MessageTypeReply &&
+	if u.upstream6 == nil {
+		s.count(malformed)
+		return
+	}
+	r, m := u.upstream6.request, &request6{}
+	if !m.read(b) || m.server == nil || m.MessageType != dhcpv6.MessageTypeReply &&
 		(m.MessageType != dhcpv6.MessageTypeAdvertise || r.MessageType != dhcpv6.MessageTypeSolicit) {
 		s.count(malformed)
 		return
@@ -246,14 +261,14 @@ func (s *Server) answer6(u *subscriber, b []byte, again bool) {
 		return
 	}
 	if f != (access.Families{}) {
-		u.upstream6 = b
+		u.upstream6.answer = b
 		given := &access.Addresses{IPv6: all[address].prefix, Delegated: all[prefix].prefix,
 			DNS: resolvers6(m.Message)}
 		request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client, Given: given}
 		if !u.ready(f, true, request) {
 			return
 		}
-		u.upstream6 = nil
+		u.upstream6.answer = nil
 		if u.have(f) != f || u.differs(&all) != (access.Families{}) {
 			s.count(noAddress)
 			return
@@ -281,15 +296,15 @@ func (s *Server) exchange(u *subscriber, f access.Families, b []byte) {
 		u.leased[prefix] = lease6{}
 	}
 	if without(u.passing, f) != (access.Families{}) && without(u.wants, f) != (access.Families{}) {
-		u.upstream6 = b
+		u.upstream6.answer = b
 		u.drop(f, access.LostService)
 		return
 	}
-	r, key := u.relayed6, u.relay6
+	e := u.upstream6
 	u.restart(access.LostService)
-	u.hears(r.from)
-	u.relayed6, u.relay6 = r, key
-	s.relays6[key] = u
+	u.hears(e.request.from)
+	u.upstream6 = e
+	s.relays6[e.key] = u
 	s.answer6(u, b, false)
 }
 

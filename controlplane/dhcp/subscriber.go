@@ -39,13 +39,8 @@ type subscriber struct {
 	waiting4  *request4
 	waiting6  *request6
 	waitingRS bool
-	upstream  []byte    // an upstream server's message
-	relayed   *request4 // the client's message that upstream servers work at
-	relay     relayKey
-	answering netip.AddrPort // who sent upstream
-	upstream6 []byte         // the same for DHCPv6
-	relayed6  *request6
-	relay6    relayKey6
+	upstream4 *exchange4 // with upstream servers; nil: none
+	upstream6 *exchange6
 
 	four   lease4
 	peer   netip.Addr // its link-local address; invalid: not known
@@ -194,7 +189,14 @@ func (u *subscriber) up(f access.Families) {
 
 // resume looks at what waited.
 func (u *subscriber) resume() {
-	four, six, rs, answer, answer6 := u.waiting4, u.waiting6, u.waitingRS, u.upstream, u.upstream6
+	four, six, rs := u.waiting4, u.waiting6, u.waitingRS
+	var answer, answer6 []byte
+	if u.upstream4 != nil {
+		answer = u.upstream4.answer
+	}
+	if u.upstream6 != nil {
+		answer6 = u.upstream6.answer
+	}
 	u.forgetWaiting()
 	if u.static && u.session != nil && !u.busy {
 		u.passStatic()
@@ -224,7 +226,13 @@ func (u *subscriber) resume() {
 }
 
 func (u *subscriber) forgetWaiting() {
-	u.waiting4, u.waiting6, u.waitingRS, u.upstream, u.upstream6 = nil, nil, false, nil, nil
+	u.waiting4, u.waiting6, u.waitingRS = nil, nil, false
+	if u.upstream4 != nil {
+		u.upstream4.answer = nil
+	}
+	if u.upstream6 != nil {
+		u.upstream6.answer = nil
+	}
 }
 
 // firstPacket signs somebody in who says nothing but packets.

@@ -23,12 +23,23 @@ const (
 // lease4 is what a subscriber was told.
 type lease4 struct {
 	expires time.Time
-	bound   bool // else offered
-	// upstream server that gave the address, and how long it stays ours (proxy); zero: a pool of ours
+	bound   bool   // else offered
+	lent    *loan4 // nil: by a pool of ours
+}
+
+// loan4 is an upstream server's lease to us.
+type loan4 struct {
 	server      netip.AddrPort
-	id          netip.Addr // what that server calls itself
-	held, renew time.Time
+	id          netip.Addr           // what that server calls itself
+	held, renew time.Time            // how long the address stays ours (proxy)
 	xid         dhcpv4.TransactionID // whose offer was taken
+}
+
+func (l *lease4) loan() (none loan4) {
+	if l.lent != nil {
+		return *l.lent
+	}
+	return none
 }
 
 // request4 is a message of a client.

@@ -103,7 +103,7 @@ func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
 	s.configure(m, r, a)
 	lease := s.c.Lease
 	// Of a proxy: no longer than the upstream server lets us have it.
-	if held := u.four.held; held.After(s.host.Now()) {
+	if held := u.four.loan().held; held.After(s.host.Now()) {
 		lease = min(lease, held.Sub(s.host.Now())).Truncate(time.Second)
 	}
 	times(m, lease)

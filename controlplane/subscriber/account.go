@@ -3,6 +3,7 @@
 package subscriber
 
 import (
+	"math/bits"
 	"time"
 
 	"isthmus/api"
@@ -23,31 +24,40 @@ func (c *counters) add(u *api.Usage) {
 // seen tells which reports of a URR are counted: all below next but those that are owed.
 type seen struct {
 	next uint32
-	owed []uint32 // reports that a later one overtook: events come by another way than answers
+	owed uint64 // bit n: next-1-n, which a later one overtook: events come by another way than answers
 }
 
-// mostOwed bounds owed; what is older was lost with a data plane.
+// mostOwed bounds how late a report may be; what is older was lost with a data plane.
 const mostOwed = 64
 
 // fresh takes note of a report; false: it was counted before.
 func (n *seen) fresh(sequence uint32) bool {
 	if sequence < n.next {
-		for i, o := range n.owed {
-			if o == sequence {
-				n.owed = append(n.owed[:i], n.owed[i+1:]...)
-				return true
-			}
-		}
-		return false
+		late := uint64(1) << (n.next - 1 - sequence) // 0 from mostOwed on
+		was := n.owed&late != 0
+		n.owed &^= late
+		return was
 	}
-	for from := max(n.next, sequence-min(sequence, mostOwed)); from < sequence; from++ {
-		n.owed = append(n.owed, from)
-	}
-	if over := len(n.owed) - mostOwed; over > 0 {
-		n.owed = n.owed[over:]
-	}
+	more := sequence - n.next // are owed
+	n.owed = n.owed<<(more+1) | (uint64(1)<<(more+1) - 2)
 	n.next = sequence + 1
 	return true
+}
+
+// list are the reports that are owed, and owes is its inverse.
+func (n *seen) list() (list []uint32) {
+	for left := n.owed; left != 0; left &= left - 1 {
+		list = append(list, n.next-1-uint32(bits.TrailingZeros64(left)))
+	}
+	return list
+}
+
+func owes(next uint32, list []uint32) seen {
+	n := seen{next: next}
+	for _, sequence := range list {
+		n.owed |= 1 << (next - 1 - sequence)
+	}
+	return n
 }
 
 // measured adds what an answer of the data plane reports.
@@ -73,7 +83,9 @@ func (s *Subscriber) count(u *api.Usage) bool {
 const usageTime = 2 * time.Second
 
 // owed is how many reports are to come still.
-func (s *Subscriber) owed() int { return len(s.seen[0].owed) + len(s.seen[1].owed) }
+func (s *Subscriber) owed() int {
+	return bits.OnesCount64(s.seen[0].owed) + bits.OnesCount64(s.seen[1].owed)
+}
 
 // whenCounted calls fn when no report is owed, or will not come any more.
 func (s *Subscriber) whenCounted(fn func()) {
@@ -83,7 +95,7 @@ func (s *Subscriber) whenCounted(fn func()) {
 	}
 	s.lost = s.loop.timers.add(s.loop.opt.Now().Add(usageTime), func() {
 		s.loop.stats.reportsLost += uint64(s.owed())
-		s.seen[0].owed, s.seen[1].owed = nil, nil
+		s.seen[0].owed, s.seen[1].owed = 0, 0
 		fn()
 	})
 }

@@ -55,7 +55,7 @@ func (s *Subscriber) toStore() *stored {
 		Addresses: s.addresses, Families: s.families, MTU: s.mtu, Alive: s.alive, Keep: []byte(s.keep), Up: s.up,
 		Boot: s.boot, Query: s.query, Grant: s.grant, Quota: s.quota, Base: s.base}
 	for i := range r.Used {
-		r.Used[i] = storedUsage{s.used[i].bytes, s.used[i].packets, s.seen[i].next, s.seen[i].owed}
+		r.Used[i] = storedUsage{s.used[i].bytes, s.used[i].packets, s.seen[i].next, s.seen[i].list()}
 	}
 	return r
 }
@@ -88,7 +88,7 @@ func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
 	for i := range r.Used {
 		u := &r.Used[i]
 		s.used[i] = counters{u.Bytes, u.Packets}
-		s.seen[i] = seen{u.Next, u.Owed}
+		s.seen[i] = owes(u.Next, u.Owed)
 	}
 	return s
 }

@@ -5,6 +5,7 @@ package subscriber
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -237,4 +238,24 @@ func TestStoreRefuses(t *testing.T) {
 	b.layer.keepFail = nil
 	b.pass(2 * time.Second)
 	testkit.ErrorIf(t, !*acked, "not acknowledged")
+}
+
+// Reports in any order, against a set of those that came; the list of those owed comes back.
+func TestSeenModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	n, came, next := seen{}, map[uint32]bool{}, uint32(0)
+	for range 100_000 {
+		sequence := next - min(next, random.Uint32N(80)) + random.Uint32N(4)
+		if random.Uint32N(1000) == 0 {
+			sequence += random.Uint32N(200)
+		}
+		want := !came[sequence] && (sequence >= next || next-1-sequence < mostOwed)
+		n = owes(n.next, n.list())
+		testkit.FatalIf(t, n.fresh(sequence) != want, "%d of %d: not %v", sequence, next, want)
+		if want {
+			came[sequence] = true
+		}
+		next = max(next, sequence+1)
+		testkit.Equal(t, n.next, next, "next")
+	}
 }
