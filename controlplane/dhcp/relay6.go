@@ -167,7 +167,8 @@ func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 	u := s.relays6[relayKey6{string(ours.id), peer, m.TransactionID}]
 	same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
 	if u == nil || netip.AddrFrom16([16]byte(ours.head[2:18])) != s.c.Address6 ||
-		len(outer.relays) != len(u.upstream6.request.relays)+1 || !bytes.Equal(m.client, u.upstream6.request.client) ||
+		len(outer.relays) != len(u.upstream6.request.relays)+1 ||
+		!bytes.Equal(m.client, u.upstream6.request.client) ||
 		!slices.ContainsFunc(u.port().Upstream6, same) {
 		s.count(unknownUpstream)
 		return

@@ -304,7 +304,10 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 		if s.up.IsZero() {
 			s.up = s.loop.opt.Now()
 		}
-		fresh := !s.put
+		fresh, others := !s.put, f != families
+		if !fresh && others {
+			s.query++ // the answer has what was used before
+		}
 		asked := s.loop.opt.Now()
 		s.commit(func(err error) {
 			switch {
@@ -319,7 +322,7 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 			case fresh:
 				s.loop.opt.Measures.SignIn(phaseSession, s.loop.opt.Now().Sub(asked))
 				s.cameUp()
-			default:
+			case others:
 				s.account(aaa.Interim, 0)
 			}
 			done(err)

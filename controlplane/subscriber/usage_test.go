@@ -240,6 +240,25 @@ func TestStoreRefuses(t *testing.T) {
 	testkit.ErrorIf(t, !*acked, "not acknowledged")
 }
 
+// A family that comes or goes is told to accounting with what was counted until then; what changes else is not.
+func TestInterimOfFamilies(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	both, four := access.Families{V4: true, V6: true}, access.Families{V4: true}
+	for _, row := range []struct {
+		f       access.Families
+		records int
+	}{{both, 1}, {four, 2}} {
+		b.layer.usage = []api.Usage{usage(1, uint32(row.records-1), 7, 0, api.UsageImmer)}
+		h.session.Up(row.f, 1400, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
+		b.turn()
+		last := b.judge.last()
+		testkit.ErrorIf(t, len(b.judge.of(h.session.ID())) != row.records || row.records == 2 &&
+			(last.Kind != aaa.Interim || last.Total.UpBytes != 14 || b.object(h).URR[0].Query != 1),
+			"%v: %+v", row.f, last)
+	}
+}
+
 // Reports in any order, against a set of those that came; the list of those owed comes back.
 func TestSeenModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
