@@ -47,7 +47,7 @@ func (u *subscriber) solicited() {
 		u.slaac = true
 		u.keep(u.passing)
 	}
-	u.advertise(u.s.c.RA.Lifetime)
+	u.advertise(access.Families{})
 	u.sleep()
 }
 
@@ -58,14 +58,18 @@ func (u *subscriber) solicitedRelay() {
 		u.s.count(refusedBefore)
 		return
 	}
-	u.advertise(u.s.c.RA.Lifetime)
+	u.advertise(access.Families{})
 	u.sleep()
 }
 
-// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone; a lifetime of 0
-// takes router and prefix back.
-func (u *subscriber) advertise(lifetime time.Duration) {
+// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone. What ends of its
+// families takes the prefix back, and the router where nothing of IPv6 remains (RFC 4861 §6.2.5).
+func (u *subscriber) advertise(ends access.Families) {
 	s, a := u.s, &access.Addresses{}
+	lifetime := s.c.RA.Lifetime
+	if rest := without(u.passing, ends); (ends.V6 || ends.Delegated) && !rest.V6 && !rest.Delegated {
+		lifetime = 0
+	}
 	if u.session != nil {
 		a = u.session.Addresses()
 	}
@@ -87,7 +91,7 @@ func (u *subscriber) advertise(lifetime time.Duration) {
 	}
 	if a.IPv6.Bits() == 64 {
 		valid, preferred := s.c.RA.Valid, s.c.RA.Preferred
-		if lifetime == 0 {
+		if ends.V6 {
 			valid, preferred = 0, 0
 		}
 		flags := byte(0) // not on-link: neighbours are reached through us (RFC 8273 §4)

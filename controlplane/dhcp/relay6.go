@@ -338,7 +338,7 @@ func (s *Server) lend6(u *subscriber, r, m *request6, b []byte, all *[kinds]lent
 	}
 	s.passOn6(u, r, m, b)
 	if fresh {
-		u.advertise(s.c.RA.Lifetime)
+		u.advertise(access.Families{})
 		u.sleep()
 	}
 	if gone != (access.Families{}) {

@@ -263,13 +263,13 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 		return
 	}
 	rest := without(u.passing, f)
-	if f.V6 && u.passing.V6 {
-		u.advertise(0)
-		u.slaac = false
+	if f.V6 && u.passing.V6 || f.Delegated && u.passing.Delegated && !rest.V6 {
+		u.advertise(f)
+		u.slaac = u.slaac && !f.V6
 	}
 	u.wants, u.asked = without(u.wants, f), without(u.asked, f)
 	if u.session == nil || u.wants == (access.Families{}) || rest == (access.Families{}) {
-		u.passing.V6 = u.passing.V6 && !f.V6
+		u.passing = rest
 		u.end(cause)
 		return
 	}
@@ -328,8 +328,8 @@ func (u *subscriber) leave() {
 	if u.dead {
 		return
 	}
-	if u.session != nil && u.passing.V6 {
-		u.advertise(0)
+	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
+		u.advertise(u.passing)
 	}
 	if u.cancel != nil {
 		u.cancel()
@@ -350,7 +350,7 @@ func (u *subscriber) Ended(access.Cause) { u.leave() }
 // Replanned is access.Client's.
 func (u *subscriber) Replanned() {
 	if u.session != nil && u.passing.V6 {
-		u.advertise(u.s.c.RA.Lifetime)
+		u.advertise(access.Families{})
 	}
 }
 
@@ -460,7 +460,7 @@ func (u *subscriber) tick() {
 		return
 	}
 	if (u.passing.V6 || u.passing.Delegated) && over(u.ra) {
-		u.advertise(u.s.c.RA.Lifetime)
+		u.advertise(access.Families{})
 	}
 	u.sleep()
 }

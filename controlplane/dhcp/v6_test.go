@@ -224,6 +224,31 @@ func TestDecline6(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 
+// The end of an address takes its prefix back, and the router with the last of IPv6 alone (RFC 4861 §6.2.5).
+func TestRouterStays(t *testing.T) {
+	w := newWorld(t)
+	h := w.home(1)
+	w.c.RA.Autonomous = false
+	w.configure()
+	h.join()
+	h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRequest, ours, na(), pd())
+	release := func(what dhcpv6.Modifier) []byte {
+		h.put6(h.six(dhcpv6.MessageTypeRelease, ours, what))
+		all := slices.DeleteFunc(h.datagrams6(), func(d datagram) bool { return d.protocol != protocolICMP })
+		testkit.FatalIf(t, len(all) != 1, "%d advertisements at a release", len(all))
+		return all[0].body
+	}
+	body := release(na(held("2001:db8:1::1")))
+	testkit.Equal(t, w.live[0].up, access.Families{V4: true, Delegated: true}, "passing")
+	testkit.Equal(t, binary.BigEndian.Uint16(body[6:]), uint16(w.c.RA.Lifetime/time.Second),
+		"router lifetime beside a delegated prefix")
+	testkit.Equal(t, body[32], 3, "the option behind our address and the MTU")
+	testkit.Equal(t, binary.BigEndian.Uint64(body[36:]), 0, "lifetimes of the prefix")
+	body = release(pd())
+	testkit.Equal(t, w.live[0].up, access.Families{V4: true}, "passing")
+	testkit.Equal(t, binary.BigEndian.Uint16(body[6:]), 0, "router lifetime without IPv6")
+}
+
 // One session, whose families come and go.
 func TestDualStack(t *testing.T) {
 	w := newWorld(t)
