@@ -13,7 +13,7 @@ from frames import Wire, check, check_sum, done, equal, rows, show
 from scapy.all import BOOTP, DHCP, ICMP, IP, UDP, Raw
 
 BURST = 200  # frames between two of the home's: the ring of the gateway's packet socket holds them all
-LEAST = 500  # bursts of a kind
+LEAST = 1500  # bursts of a kind
 RANDOM = random.Random(2516)
 PADI = struct.pack(">HBBHHHH", 0x8863, 0x11, 0x09, 0, 4, 0x0101, 0)
 DISCOVER = bytes(IP(src="0.0.0.0", dst="255.255.255.255") / UDP(sport=68, dport=67, chksum=0) / BOOTP(chaddr=bytes(6)) /
