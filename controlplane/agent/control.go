@@ -148,8 +148,8 @@ func subscriberOf(r *subscriber.Row, live map[string]*api.SessionRow) view.Subsc
 	v := view.Subscriber{User: r.User, State: r.State, Kind: r.Kind, Line: r.Line, MAC: r.MAC,
 		PPPoESession: r.PPPoE, Circuit: r.Circuit,
 		Remote: r.Remote, IPv4: r.IPv4, IPv6: r.IPv6, Delegated: r.Delegated, Profile: r.Profile,
-		Instance: r.Instance,
-		UpRate:   r.Up.CIR, DownRate: r.Down.CIR, Since: r.Since, Session: r.Session, Object: rules.Key(r.SEID),
+		Instance: r.Instance, UplinkList: r.UplinkList, DownlinkList: r.DownlinkList, Scheduler: r.Scheduler,
+		UpRate: r.Up.CIR, DownRate: r.Down.CIR, Since: r.Since, Session: r.Session, Object: rules.Key(r.SEID),
 		UplinkPackets: r.UpPackets, UplinkBytes: r.UpBytes, DownlinkPackets: r.DownPackets,
 		DownlinkBytes: r.DownBytes}
 	if now := live[v.Object]; now != nil {

@@ -74,6 +74,9 @@ func TestAccessListIsTakenAway(t *testing.T) {
 	b.subscriber(h).commit(func(err error) { testkit.Must(t, err) })
 	b.turn()
 	testkit.ErrorIf(t, !slices.Equal(b.object(h).LineFilters[uplinkRule], filters), "%+v", b.object(h).LineFilters)
+	testkit.Equal(t, b.coa(h, attribute(radius.IdleTimeout, 0, 0, 0, 9)), aaa.OK, "another part of the plan")
+	testkit.ErrorIf(t, !slices.Equal(b.object(h).LineFilters[uplinkRule], filters) ||
+		b.Rows("anna")[0].UplinkList != "web", "%+v", b.Rows("anna"))
 	refused := b.signIn(request("bob", 2))
 	testkit.ErrorIf(t, refused.session != nil || !strings.Contains(refused.verdict.Why, `no access list "web"`),
 		"%+v", refused.verdict)

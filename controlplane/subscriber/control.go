@@ -160,7 +160,7 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 				result = aaa.ResultOf(err)
 				return access.Plan{}, err
 			}
-			plan, err := l.set.plan(&s.at.line, said)
+			plan, err := l.set.plan(&s.at.line, said, s.plan.ACLUp, s.plan.ACLDown)
 			if err == nil && !(sameAddresses(s.plan, &plan) && s.keepsPools(said, &plan)) {
 				err = errKept
 			}

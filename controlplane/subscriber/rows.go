@@ -19,6 +19,8 @@ type Row struct {
 	Circuit, Remote            string
 	IPv4, IPv6, Delegated      string
 	Profile, Instance          string
+	UplinkList, DownlinkList   string // access lists; empty: none
+	Scheduler                  string // profile of its pipe
 	Since                      time.Time
 	Up, Down                   access.Rate
 	Quota                      uint64 // of the plan
@@ -70,7 +72,8 @@ func (s *Subscriber) row() Row {
 		Remote: string(r.agent.RemoteID),
 		IPv4:   addrText(a.IPv4), IPv6: prefixText(a.IPv6), Delegated: prefixText(a.Delegated),
 		Profile:  s.plan.Profile,
-		Instance: s.plan.Instance, Since: since, Up: s.plan.Up, Down: s.plan.Down, Quota: s.plan.Quota,
+		Instance: s.plan.Instance, UplinkList: s.plan.ACLUp, DownlinkList: s.plan.ACLDown,
+		Scheduler: s.plan.Scheduler, Since: since, Up: s.plan.Up, Down: s.plan.Down, Quota: s.plan.Quota,
 		UpBytes:   s.used[0].bytes[0],
 		DownBytes: s.used[0].bytes[1], UpPackets: s.used[0].packets[0], DownPackets: s.used[0].packets[1],
 		SEID: s.seid}

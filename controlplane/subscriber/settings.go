@@ -67,8 +67,9 @@ func (s *Settings) Port(l *access.Line) *config.AccessPort {
 	return nil
 }
 
-// plan lays what authentication said over the profile that it names, or the line's.
-func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) {
+// plan lays what authentication said over the profile that it names, or the line's. kept are access lists that who is
+// on line has and the configuration has no more.
+func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (access.Plan, error) {
 	name := said.Profile
 	if name == "" {
 		name = s.profile
@@ -101,7 +102,7 @@ func (s *Settings) plan(l *access.Line, said *access.Plan) (access.Plan, error) 
 	text(&plan.ACLUp, p.UplinkList)
 	text(&plan.ACLDown, p.DownlinkList)
 	for _, name := range []string{plan.ACLUp, plan.ACLDown} {
-		if name != "" && s.lists[name] == nil {
+		if name != "" && s.lists[name] == nil && !slices.Contains(kept, name) {
 			return access.Plan{}, fmt.Errorf("there is no access list %q", name)
 		}
 	}

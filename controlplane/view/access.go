@@ -25,7 +25,10 @@ type Subscriber struct {
 	Delegated       string    `json:"delegated"`
 	Profile         string    `json:"profile"`
 	Instance        string    `json:"instance"`
-	UpRate          uint64    `json:"up_kbit"` // of its own; 0: the profile's
+	UplinkList      string    `json:"uplink_list"` // access lists
+	DownlinkList    string    `json:"downlink_list"`
+	Scheduler       string    `json:"scheduler_profile"` // of its pipe
+	UpRate          uint64    `json:"up_kbit"`           // of its own; 0: the profile's
 	DownRate        uint64    `json:"down_kbit"`
 	Since           time.Time `json:"since"`
 	UplinkPackets   uint64    `json:"uplink_packets"`

@@ -15,6 +15,8 @@ const rate = (kbit) => (kbit ? bits(kbit * 1000) : "as in the profile");
 const HOME = [["subscriber", (h) => h.user], ["state", (h) => h.state], ["since", (h) => since(h.since)], ["kind", (h) => h.kind], ["line", (h) => h.line],
 	["circuit id", (h) => h.circuit], ["remote id", (h) => h.remote], ["MAC", (h) => h.mac], ["IPv4", (h) => given(h.ipv4)], ["IPv6", (h) => given(h.ipv6)],
 	["delegated", (h) => h.delegated], ["profile", (h) => h.profile], ["instance", (h) => h.instance],
+	["access list up", (h) => h.uplink_list], ["access list down", (h) => h.downlink_list],
+	["scheduler profile", (h) => h.scheduler_profile],
 	["rate up", (h) => (h.profile ? rate(h.up_kbit) : "")], ["rate down", (h) => (h.profile ? rate(h.down_kbit) : "")],
 	["bytes up", (h) => octets(h.uplink_bytes)], ["bytes down", (h) => octets(h.downlink_bytes)], ["Acct-Session-Id", (h) => h.session]];
 const TRACED = 500; // packets of a trace that are kept

@@ -163,6 +163,7 @@ static __rte_noinline uint32_t send_packets(const struct walk *k, struct rte_mbu
 	return i;
 }
 
+static_assert(FLOW_BLOCK <= WAY_ASKS, "a block is one look-up");
 uint16_t flow_route(struct walk *k, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
 	struct routed routed[WAY_ASKS];
