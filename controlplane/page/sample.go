@@ -37,6 +37,13 @@ func (r *rates) delta(key string, count uint64) (uint64, bool) {
 	return count - before, ok && count >= before
 }
 
+// own is delta of a counter of this process, which begins with 0: one that no sample before had is counted from there.
+func (r *rates) own(key string, count uint64) (uint64, bool) {
+	d, ok := r.delta(key, count)
+	_, known := r.before[key]
+	return d, ok || !known && len(r.before) > 0
+}
+
 func (r *rates) rate(key string, count uint64) float32 {
 	d, ok := r.delta(key, count)
 	if !ok || r.seconds <= 0 {
@@ -225,8 +232,8 @@ func (s *sampler) took(all map[string]measure.Timing) {
 	var second histogram // of all messages
 	for message, t := range all {
 		name := strings.TrimSuffix(strings.TrimPrefix(message, "session-"), "-request")
-		n, ok := s.rates.delta("took n "+name, t.Requests)
-		us, _ := s.rates.delta("took us "+name, uint64(1e6*t.Seconds))
+		n, ok := s.rates.own("took n "+name, t.Requests)
+		us, _ := s.rates.own("took us "+name, uint64(1e6*t.Seconds))
 		mean := unknown
 		if ok && n > 0 {
 			mean = float32(us) / float32(n) / 1000
@@ -258,14 +265,14 @@ type histogram struct {
 }
 
 func (h *histogram) add(r *rates, key string, t *measure.Timing) {
-	if n, ok := r.delta(key+" all", t.Requests); ok {
+	if n, ok := r.own(key+" all", t.Requests); ok {
 		h.requests += n
 	}
 	for i, b := range t.Buckets {
 		if i == len(h.buckets) {
 			h.buckets = append(h.buckets, measure.Bucket{Seconds: b.Seconds})
 		}
-		if n, ok := r.delta(key+strconv.Itoa(i), b.Requests); ok {
+		if n, ok := r.own(key+strconv.Itoa(i), b.Requests); ok {
 			h.buckets[i].Requests += n
 		}
 	}
