@@ -3,7 +3,7 @@
 
 from frames import check
 from line import BROADCAST, Line
-from scapy.all import (BOOTP, DHCP, IP, UDP, DHCP6_Advertise, DHCP6_Reply, DHCP6_Request, DHCP6_Solicit,
+from scapy.all import (BOOTP, DHCP, ICMP, IP, UDP, DHCP6_Advertise, DHCP6_Reply, DHCP6_Request, DHCP6_Solicit,
                        DHCP6OptClientId, DHCP6OptIA_NA, DHCP6OptIA_PD, DHCP6OptServerId, DUID_LL, IPv6)
 
 ETHERNET_IP4, ETHERNET_IP6 = 0x0800, 0x86DD
@@ -11,11 +11,11 @@ ALL_SERVERS, ALL_SERVERS_MAC = "ff02::1:2", bytes.fromhex("333300010002")
 
 
 class Client(Line):
-    """One home. What it has: ipv4, ipv6, delegated, None where it has not asked."""
+    """One home. What it has: ipv4, dns of it, ipv6, delegated, None where it has not asked."""
 
     def __init__(self, wire, mac, tags=()):
         super().__init__(wire, mac, tags)
-        self.ipv4 = self.ipv6 = self.delegated = None
+        self.ipv4 = self.dns = self.server = self.ipv6 = self.delegated = None
         self.link_local = f"fe80::{self.mac[4]:x}{self.mac[5]:02x}"
 
     def send_ip(self, packet, to=None):
@@ -32,9 +32,10 @@ class Client(Line):
         self.gateway = got[0][6:12]
         return IPv6(self.mine(got[0], kind)) if kind == ETHERNET_IP6 else IP(self.mine(got[0], kind))
 
-    def message4(self, *options):
-        self.send_ip(IP(src="0.0.0.0", dst="255.255.255.255") / UDP(sport=68, dport=67) /
-                     BOOTP(chaddr=self.mac, xid=7) / DHCP(options=[*options, "end"]), BROADCAST)
+    def message4(self, kind, *options, address="0.0.0.0"):
+        self.send_ip(IP(src=address, dst="255.255.255.255") / UDP(sport=68, dport=67) /
+                     BOOTP(chaddr=self.mac, xid=7, ciaddr=address) /
+                     DHCP(options=[("message-type", kind), *options, "end"]), BROADCAST)
 
     def answered4(self, kind, what):
         def is_it(packet):
@@ -42,12 +43,24 @@ class Client(Line):
         return self.receive_ip(ETHERNET_IP4, is_it, what)
 
     def sign_in4(self):
-        self.message4(("message-type", "discover"))
+        wants = ("param_req_list", [1, 3, 6])
+        self.message4("discover", wants)
         offer = self.answered4(2, "DHCPOFFER")
-        server = dict(o for o in offer[DHCP].options if isinstance(o, tuple) and len(o) == 2)["server_id"]
-        self.message4(("message-type", "request"), ("server_id", server), ("requested_addr", offer[BOOTP].yiaddr))
-        self.ipv4 = self.answered4(5, "DHCPACK")[BOOTP].yiaddr
+        self.server = {o[0]: o[1] for o in offer[DHCP].options}["server_id"]
+        self.message4("request", ("server_id", self.server), ("requested_addr", offer[BOOTP].yiaddr), wants)
+        ack = self.answered4(5, "DHCPACK")
+        self.ipv4, self.dns = ack[BOOTP].yiaddr, {o[0]: o[1:] for o in ack[DHCP].options}.get("name_server")
         check(self.ipv4 == offer[BOOTP].yiaddr, f"offered {offer[BOOTP].yiaddr}, given {self.ipv4}")
+
+    def release4(self, address=None):
+        """Gives its address back, or says that another was its own."""
+        self.message4("release", ("server_id", self.server), address=address or self.ipv4)
+
+    def pinged(self, to):
+        """A ping is answered."""
+        self.send_ip(IP(src=self.ipv4, dst=to) / ICMP(seq=1))
+        self.receive_ip(ETHERNET_IP4, lambda p: ICMP in p and p[ICMP].type == 0 and p.dst == self.ipv4,
+                        f"answer to a ping of {self.ipv4}")
 
     def exchange6(self, message, answer):
         header = IPv6(src=self.link_local, dst=ALL_SERVERS, hlim=1) / UDP(sport=546, dport=547)
