@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # FreeRADIUS lets a subscriber in by CHAP, with a rate of its own; radclient changes it while packets pass, and ends the
-# session; what accounting was told is what the subscriber sent and got, to the byte. MS-CHAPv2, both ways.
+# session; what accounting was told is what the subscriber sent and got, to the byte. MS-CHAPv2, both ways. Records of
+# accounting with FreeRADIUS away and each process killed; a planned end.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh
@@ -15,10 +16,12 @@ kernel_address core0 10.60.0.2/24 fd00:60::2/64
 ip route add 100.64.0.0/16 via 10.60.0.1
 ip -6 route add 2001:db8:100::/40 via fd00:60::1
 start_freeradius 'anna	Cleartext-Password := "example-only"
-	WISPr-Bandwidth-Max-Down = 8000000, Framed-IP-Address = 100.64.7.7, Class = 0x636c617373'
+	WISPr-Bandwidth-Max-Down = 8000000, Framed-IP-Address = 100.64.7.7, Class = 0x636c617373
+bob	Cleartext-Password := "example-only"'
 radius_gateway 's/auth: \[chap,/auth: [chap, mschapv2,/' </dev/null
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/bng_radius.py"
 "$BIN/isthmus" control-load --access --interface home0 --subscribers 1 --user anna --password example-only \
 	--auth mschapv2 --families 46 --ping 10.60.0.2 || fail "MS-CHAPv2"
+"$PYTHON" "$TEST_ROOT/test/e2e/bng_late.py"
 echo PASS

@@ -143,6 +143,12 @@ class Wire:
         self.waiting = [data for data in self.waiting if not test(data)]
         return found
 
+    def has(self, test, seconds=0.1):
+        """Tells whether a frame that passes the test is there, or comes within the time."""
+        while not any(map(test, self.waiting)) and (data := self._read(seconds)) is not None:
+            self.waiting.append(data)
+        return any(map(test, self.waiting))
+
     def frames(self, test=lambda data: True, count=1, what="frames", seconds=SECONDS):
         """As receive(), decoded by tshark."""
         return decode(self.receive(test, count, what, seconds), f"{DIR}/{self.name}-decoded.pcap")

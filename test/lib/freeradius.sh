@@ -107,7 +107,8 @@ start_freeradius() {
 			}
 		}
 	EOF
-	in_gateway freeradius -f -l "$raddb/log" -d "$raddb" -n radiusd &
+	export FREERADIUS="nsenter --net=/run/netns/gateway -- freeradius -f -l $raddb/log -d $raddb -n radiusd"
+	$FREERADIUS &
 	wait_for 20 grep -q "Ready to process requests" "$raddb/log" || fail "FreeRADIUS: $(cat "$raddb/log")"
 }
 

@@ -89,6 +89,13 @@ class Client(Line):
             self.send(LCP, control(ECHOED, number, struct.pack(">I", self.magic) + rest[4:]))
         return None
 
+    def hears(self, protocol, code, seconds=0.1):
+        """Tells whether such a PPP packet is there, or comes within the time. It stays for next()."""
+        def is_it(data):
+            body = self.mine(data, 0x8864)
+            return body is not None and body[6:9] == struct.pack(">HB", protocol, code)
+        return self.wire.has(is_it, seconds)
+
     def echo_reply(self, protocol):
         """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None when there is none: advertisements come in between."""
         at, kind = (20, 0) if protocol == IP4 else (40, 129)

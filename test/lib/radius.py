@@ -6,11 +6,23 @@ import os
 import subprocess
 import time
 
-from frames import DIR
+from frames import DIR, wait_until
 
 
 def subscriber(what):
     return json.loads(subprocess.check_output([os.environ["BIN"] + "/isthmus", "show", "subscriber", what, "-j"]))[0]
+
+
+def stop_server():
+    """FreeRADIUS ends; start_server() starts it again."""
+    subprocess.run(["pkill", "-x", "freeradius"], check=True)  # of the test's own process namespace
+    wait_until(lambda: subprocess.run(["pgrep", "-x", "-r", "R,S,D", "freeradius"], capture_output=True).returncode,
+               "FreeRADIUS to end")
+
+
+def start_server():
+    # Started as freeradius.sh does; the requests that it gets before it is ready come again.
+    return subprocess.Popen(os.environ["FREERADIUS"].split())
 
 
 def radclient(what, attributes):
