@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A home without tags gets its IPv4 address by dhclient (method accept), and an IPv6 address and a prefix by the gateway
 # as relay from Kea; packets pass both ways; either process is killed and the home stays on line; it gives all back.
+# Homes that take a neighbour's MAC or address.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -91,5 +92,7 @@ isthmus show subscriber
 lease 6 -r -P -N >"$DIR/dhclient.log" 2>&1
 wait_for 10 grep -q "DHCP6_RELEASE_PD " "$DIR/kea.log" || fail "Kea was not told: $(cat "$DIR/kea.log")"
 lease 4 -r >"$DIR/dhclient.log" 2>&1
-wait_for 10 bash -c "! isthmus show subscriber -j | grep -q '\"up\"'"
+away() { isthmus show subscriber -j | jq -e 'all(.state != "up")'; }
+wait_for 10 away || fail "the address is not given back: $(isthmus show subscriber)"
+in_home "$PYTHON" "$TEST_ROOT/test/e2e/bng_theft.py"
 echo PASS
