@@ -349,7 +349,7 @@ func (u *subscriber) Ended(access.Cause) { u.leave() }
 
 // Replanned is access.Client's.
 func (u *subscriber) Replanned() {
-	if u.session != nil && u.passing.V6 {
+	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
 		u.advertise(access.Families{})
 	}
 }

@@ -244,6 +244,8 @@ func TestRouterStays(t *testing.T) {
 		"router lifetime beside a delegated prefix")
 	testkit.Equal(t, body[32], 3, "the option behind our address and the MTU")
 	testkit.Equal(t, binary.BigEndian.Uint64(body[36:]), 0, "lifetimes of the prefix")
+	w.live[0].client.Replanned()
+	testkit.Equal(t, len(h.datagrams6()), 1, "advertisements of another plan")
 	body = release(pd())
 	testkit.Equal(t, w.live[0].up, access.Families{V4: true}, "passing")
 	testkit.Equal(t, binary.BigEndian.Uint16(body[6:]), 0, "router lifetime without IPv6")
