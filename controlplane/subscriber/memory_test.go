@@ -121,7 +121,7 @@ func TestMemoryOfHome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	const count, bound = 20_000, 2600
+	const count, bound = 20_000, 2400
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
