@@ -35,7 +35,6 @@ echo "the web" >"$DIR/web/index.html"
 "$PYTHON" -m http.server --bind :: --directory "$DIR/web" 8080 >"$DIR/web.log" 2>&1 &
 start_freeradius "$(printf 'access:100.%s\tCleartext-Password := "access:100.%s"\n' 1 1 2 2)"
 radius_gateway 's/veth-access, role: access/home, role: access/' </dev/null
-sed -i 's/^aaa: {/&name: "{port}:{svlan}.{cvlan}", /' "$DIR/isthmus.yaml"
 start_gateway
 # The machine is slow, and so is asking it: one script for what homes do.
 vm_write /mnt/home.sh <<-'EOF'
