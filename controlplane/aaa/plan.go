@@ -50,6 +50,7 @@ var fields = map[radius.Type]field{
 	radius.MSSecondaryDNSServer:    (*planner).dns,
 	radius.FramedRoute:             (*planner).route,
 	radius.FramedIPv6Route:         (*planner).route,
+	radius.RouteIPv6Information:    (*planner).announced,
 	radius.SessionTimeout: seconds(0, access.SessionTimeoutSetting,
 		func(p *access.Plan) *time.Duration { return &p.SessionTimeout }),
 	radius.IdleTimeout: seconds(0, access.IdleTimeoutSetting,
@@ -244,6 +245,22 @@ func (p *planner) route(a *radius.Attribute) error {
 		return err
 	}
 	p.plan.Routes = append(p.plan.Routes, v)
+	return nil
+}
+
+// announced is RFC 6911 §2.3.
+func (p *planner) announced(a *radius.Attribute) error {
+	v, err := a.Prefix()
+	if err != nil {
+		return err
+	}
+	if v.Addr().IsMulticast() || v.Addr().IsLinkLocalUnicast() || v.Masked() != v {
+		return fmt.Errorf("%s %s is no network", a.Type, v)
+	}
+	if err := grow(p, "announced routes", &p.plan.Announced); err != nil {
+		return err
+	}
+	p.plan.Announced = append(p.plan.Announced, v)
 	return nil
 }
 

@@ -68,6 +68,8 @@ func TestPlan(t *testing.T) {
 		{attrs{text(radius.FramedRoute, "10.9.0.0/16 0.0.0.0 1"), text(radius.FramedIPv6Route,
 			"2001:db8:9::/48 :: 1")},
 			access.Plan{Routes: []netip.Prefix{p("10.9.0.0/16"), p("2001:db8:9::/48")}}},
+		{attrs{network(radius.RouteIPv6Information, "2001:db8:7::/48"), network(radius.RouteIPv6Information, "::/0")},
+			access.Plan{Announced: []netip.Prefix{p("2001:db8:7::/48"), p("::/0")}}},
 		{attrs{address(radius.FramedIPAddress, "100.64.0.7"), text(radius.FramedRoute,
 			"10.9.0.0/16 100.64.0.7")},
 			access.Plan{IPv4: netip.MustParseAddr("100.64.0.7"), Routes: []netip.Prefix{p("10.9.0.0/16")}}},

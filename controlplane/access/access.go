@@ -170,6 +170,7 @@ type Plan struct {
 	InterfaceID     uint64 // RFC 3162; 0: ours to choose
 	DNS             []netip.Addr
 	Routes          []netip.Prefix // framed routes
+	Announced       []netip.Prefix // IPv6 networks that router advertisements name beside the default route
 	SessionTimeout  time.Duration  // 0: none
 	IdleTimeout     time.Duration
 	Quota           uint64 // bytes, both directions; 0: none

@@ -105,6 +105,9 @@ func (u *subscriber) advertise(ends access.Families) {
 		b = append(append(b, 0, 0, 0, 0), p[:]...)
 	}
 	b = resolvers(b, a.DNS, lifetime)
+	if u.session != nil {
+		b = routes(b, u.session.Plan().Announced, lifetime)
+	}
 	to := u.peer
 	if !to.IsValid() {
 		to = allNodes
@@ -132,6 +135,17 @@ func resolvers(b []byte, dns []netip.Addr, lifetime time.Duration) []byte {
 		return b[:at]
 	}
 	b[at+1] = byte(1 + 2*n)
+	return b
+}
+
+// routes is RFC 4191 §2.3: as much of a prefix as its length needs.
+func routes(b []byte, list []netip.Prefix, lifetime time.Duration) []byte {
+	for _, p := range list {
+		words := (p.Bits() + 63) / 64
+		b = append(b, 24, byte(1+words), byte(p.Bits()), 0)
+		b = binary.BigEndian.AppendUint32(b, uint32(lifetime/time.Second))
+		b = append(b, p.Addr().AsSlice()[:8*words]...)
+	}
 	return b
 }
 

@@ -331,8 +331,12 @@ func TestAdvertisement(t *testing.T) {
 		"prefix")
 	testkit.Equal(t, options[25], "0000"+"00000708"+"262000fe0000000000000000000000fe", "resolver (RFC 8106)")
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
+	w.live[0].plan.Announced = []netip.Prefix{netip.MustParsePrefix("2001:db8:7::/48"), netip.MustParsePrefix("::/0")}
 	w.wait(10*time.Minute + time.Second)
-	testkit.Equal(t, len(h.datagrams6()), 1, "advertisements after ten minutes")
+	all = h.datagrams6()
+	testkit.FatalIf(t, len(all) != 1, "%d advertisements after ten minutes", len(all))
+	routes := fmt.Sprintf("%x", all[0].body[len(all[0].body)-24:])
+	testkit.Equal(t, routes, "1802300000000708"+"20010db800070000"+"1801000000000708", "routes (RFC 4191)")
 	w.wait(time.Hour)
 	testkit.Equal(t, len(h.datagrams6()), 6, "advertisements in an hour")
 	testkit.Equal(t, len(w.live), 1, "sessions")
