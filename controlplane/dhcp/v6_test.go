@@ -331,7 +331,8 @@ func TestAdvertisement(t *testing.T) {
 		"prefix")
 	testkit.Equal(t, options[25], "0000"+"00000708"+"262000fe0000000000000000000000fe", "resolver (RFC 8106)")
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
-	w.live[0].plan.Announced = []netip.Prefix{netip.MustParsePrefix("2001:db8:7::/48"), netip.MustParsePrefix("::/0")}
+	w.live[0].plan.Announced = []netip.Prefix{netip.MustParsePrefix("2001:db8:7::/48"),
+		netip.MustParsePrefix("::/0")}
 	w.wait(10*time.Minute + time.Second)
 	all = h.datagrams6()
 	testkit.FatalIf(t, len(all) != 1, "%d advertisements after ten minutes", len(all))
