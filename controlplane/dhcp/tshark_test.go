@@ -21,10 +21,6 @@ import (
 
 // TestTshark: an independent decoder finds nothing wrong in anything that we send.
 func TestTshark(t *testing.T) {
-	program, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
 	w := newWorld(t)
 	w.c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}
 	w.configure()
@@ -57,15 +53,77 @@ func TestTshark(t *testing.T) {
 	ask(dhcpv6.MessageTypeRelease, ours, na(), pd())
 	w.live[0].client.Ended(access.AdminReset)
 	testkit.ErrorIf(t, len(w.sent) < 14, "%d packets", len(w.sent))
+	var sent [][]byte
+	w.takeSent(&sent)
+	judge(t, sent)
+}
 
+func (w *world) takeSent(to *[][]byte) {
+	w.run()
+	for _, f := range w.sent {
+		*to = append(*to, f.Payload)
+	}
+	w.sent = nil
+}
+
+// The same of a proxy, and of relays of DHCPv6, the access node's message too: what goes to servers and to clients.
+func TestTsharkRelay(t *testing.T) {
+	var sent [][]byte
+	w, s, h := newRelay(t, true)
+	asked := w.s.Upstream
+	w.s.Upstream = func(server netip.AddrPort, packet []byte) {
+		asked(server, packet)
+		d := datagram{from: ourselves, to: server.Addr(), source: 67, dest: server.Port(),
+			protocol: protocolUDP, body: packet}
+		sent = append(sent, d.packet())
+	}
+	h.put(h.four(dhcpv4.MessageTypeDiscover))
+	s.answer(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeOffer, "172.16.0.7")
+	w.takeSent(&sent)
+	clear(s.asked)
+	h.put(h.four(dhcpv4.MessageTypeRequest, wanted(netip.MustParseAddr("172.16.0.7")),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(ourselves.AsSlice()))))
+	s.answer(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeAck, "172.16.0.7")
+	w.takeSent(&sent)
+	// To both servers, the offer, to one server, the acknowledgement.
+	testkit.Equal(t, len(sent), 5, "packets of DHCPv4")
+
+	w, s6, h := newRelay6(t)
+	asked6 := w.s.Upstream6
+	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) {
+		asked6(server, packet)
+		d := datagram{from: ourselves6, to: server.Addr(), source: 547, dest: server.Port(),
+			protocol: protocolUDP, body: packet}
+		sent = append(sent, d.packet())
+	}
+	h.exchange6(s6, dhcpv6.MessageTypeSolicit, dhcpv6.MessageTypeAdvertise, "[ADVERTISE"+lentBoth[6:],
+		mods{na(), pd()}, lendBoth)
+	h.line.Port = "ldra"
+	inner, _ := ipv6(h.six(dhcpv6.MessageTypeRequest, theirs, na(), pd()))
+	peer := h.linkLocal().As16()
+	b := append(append([]byte{12, 0}, make([]byte, 16)...), peer[:]...)
+	b = option16(option16(b, 18, []byte("eth 0/7")), 9, inner.body)
+	h.put6(h.udp6(b, relaysAndServers))
+	w.s.FromUpstream6(sixA, answer6(s6.take(), dhcpv6.MessageTypeReply, lendBoth...))
+	w.takeSent(&sent)
+	testkit.ErrorIf(t, len(sent) < 10, "%d packets", len(sent))
+	judge(t, sent)
+}
+
+// judge has tshark read IP packets, checksums too.
+func judge(t *testing.T, sent [][]byte) {
+	program, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Skip("tshark is not installed")
+	}
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0xa1b2c3d4)
 	b = append(le.AppendUint32(b, 2|4<<16), make([]byte, 8)...)
 	b = le.AppendUint32(le.AppendUint32(b, 1<<18), 101) // LINKTYPE_RAW
-	for _, f := range w.sent {
-		n := uint32(len(f.Payload))
+	for _, packet := range sent {
+		n := uint32(len(packet))
 		b = le.AppendUint32(le.AppendUint32(b, 1764000000), 0)
-		b = append(le.AppendUint32(le.AppendUint32(b, n), n), f.Payload...)
+		b = append(le.AppendUint32(le.AppendUint32(b, n), n), packet...)
 	}
 	path := filepath.Join(t.TempDir(), "sent.pcap")
 	testkit.Must(t, os.WriteFile(path, b, 0o600))
@@ -78,7 +136,7 @@ func TestTshark(t *testing.T) {
 	out, err := command.Output()
 	testkit.FatalIf(t, err != nil, "tshark: %v %s", err, complaints.Bytes())
 	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
-	testkit.Equal(t, len(lines), len(w.sent), "packets that tshark read")
+	testkit.Equal(t, len(lines), len(sent), "packets that tshark read")
 	for _, line := range lines {
 		fields := strings.Split(line, "\t")
 		testkit.ErrorIf(t, len(fields) != 4 || fields[2]+fields[3] != "" ||
