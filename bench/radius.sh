@@ -10,14 +10,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh
 . "$TEST_ROOT/test/lib/freeradius.sh"
+# shellcheck source=test/lib/homes.sh
+. "$TEST_ROOT/test/lib/homes.sh"
 own_namespaces "$@"
 homes=${1:-3000} rates=(2500 3000)
 (($# < 2)) || rates=("${@:2}")
 taskset -cp 0 $$ >/dev/null
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24
+bng_links
 for ((i = 1; i <= homes; i++)); do
 	printf 'user%d\tCleartext-Password := "user%d"\n' $i $i >>"$DIR/users"
 	printf '%s\n' "User-Name = user$i" "CHAP-Password = user$i" "Message-Authenticator = 0x00" \
@@ -33,8 +33,7 @@ radius_gateway "s/packet_buffers: 8192/packet_buffers: 32768\n  limits: {session
 	's/^access:/&\n  limits: {rate: 0}/' </dev/null
 sed -i 's/servers: \[{name: one/&, use: authentication/' "$DIR/isthmus.yaml"
 start_gateway
-read -r control data < <(isthmus status -j | jq -r '"\(.pid) \(.dp_pid)"')
-nobody() { (($(isthmus show total -j | jq .sessions) == 0)); }
+read -r control data < <(ids)
 
 # usage: cpu PID: the CPU time of its threads so far, us
 cpu() { cat "/proc/$1/task/"*/schedstat | awk '{ sum += $1 } END { printf "%d\n", sum / 1000 }'; }

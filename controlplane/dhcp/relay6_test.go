@@ -252,15 +252,21 @@ func TestRelay6Declines(t *testing.T) {
 	testkit.Equal(t, w.counted("refused"), 1, "refused")
 }
 
-// An access node's Relay-Forward goes into ours as it is, one hop further (RFC 8415 §19.1.2), its Relay-Reply back.
-func TestRelay6LDRA(t *testing.T) {
-	w, s, h := newRelay6(t)
-	h.line.Port = "ldra"
+// asksThroughNode has an access node wrap a Request, which it returns as the node sends it.
+func (h *home) asksThroughNode() []byte {
 	inner, _ := ipv6(h.six(dhcpv6.MessageTypeRequest, theirs, na(), pd()))
 	peer := h.linkLocal().As16()
 	b := append(append([]byte{12, 0}, make([]byte, 16)...), peer[:]...)
 	b = option16(option16(b, 18, []byte("eth 0/7")), 9, inner.body)
 	h.put6(h.udp6(b, relaysAndServers))
+	return b
+}
+
+// An access node's Relay-Forward goes into ours as it is, one hop further (RFC 8415 §19.1.2), its Relay-Reply back.
+func TestRelay6LDRA(t *testing.T) {
+	w, s, h := newRelay6(t)
+	h.line.Port = "ldra"
+	b := h.asksThroughNode()
 	asked := s.take()
 	m := must(dhcpv6.RelayMessageFromBytes(asked))
 	testkit.Equal(t, fmt.Sprint(m.HopCount, string(m.Options.InterfaceID())), "1ldra:100.7", "Relay-Forward")

@@ -66,17 +66,23 @@ func (w *world) takeSent(to *[][]byte) {
 	w.sent = nil
 }
 
+type toServer = func(server netip.AddrPort, packet []byte)
+
+// asUDP keeps what goes to servers, as the kernel would send it.
+func asUDP(sent *[][]byte, from netip.Addr, port uint16, next toServer) toServer {
+	return func(server netip.AddrPort, packet []byte) {
+		next(server, packet)
+		d := datagram{from: from, to: server.Addr(), source: port, dest: server.Port(), protocol: protocolUDP,
+			body: packet}
+		*sent = append(*sent, d.packet())
+	}
+}
+
 // The same of a proxy, and of relays of DHCPv6, the access node's message too: what goes to servers and to clients.
 func TestTsharkRelay(t *testing.T) {
 	var sent [][]byte
 	w, s, h := newRelay(t, true)
-	asked := w.s.Upstream
-	w.s.Upstream = func(server netip.AddrPort, packet []byte) {
-		asked(server, packet)
-		d := datagram{from: ourselves, to: server.Addr(), source: 67, dest: server.Port(),
-			protocol: protocolUDP, body: packet}
-		sent = append(sent, d.packet())
-	}
+	w.s.Upstream = asUDP(&sent, ourselves, 67, w.s.Upstream)
 	h.put(h.four(dhcpv4.MessageTypeDiscover))
 	s.answer(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeOffer, "172.16.0.7")
 	w.takeSent(&sent)
@@ -89,21 +95,11 @@ func TestTsharkRelay(t *testing.T) {
 	testkit.Equal(t, len(sent), 5, "packets of DHCPv4")
 
 	w, s6, h := newRelay6(t)
-	asked6 := w.s.Upstream6
-	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) {
-		asked6(server, packet)
-		d := datagram{from: ourselves6, to: server.Addr(), source: 547, dest: server.Port(),
-			protocol: protocolUDP, body: packet}
-		sent = append(sent, d.packet())
-	}
+	w.s.Upstream6 = asUDP(&sent, ourselves6, 547, w.s.Upstream6)
 	h.exchange6(s6, dhcpv6.MessageTypeSolicit, dhcpv6.MessageTypeAdvertise, "[ADVERTISE"+lentBoth[6:],
 		mods{na(), pd()}, lendBoth)
 	h.line.Port = "ldra"
-	inner, _ := ipv6(h.six(dhcpv6.MessageTypeRequest, theirs, na(), pd()))
-	peer := h.linkLocal().As16()
-	b := append(append([]byte{12, 0}, make([]byte, 16)...), peer[:]...)
-	b = option16(option16(b, 18, []byte("eth 0/7")), 9, inner.body)
-	h.put6(h.udp6(b, relaysAndServers))
+	h.asksThroughNode()
 	w.s.FromUpstream6(sixA, answer6(s6.take(), dhcpv6.MessageTypeReply, lendBoth...))
 	w.takeSent(&sent)
 	testkit.ErrorIf(t, len(sent) < 10, "%d packets", len(sent))

@@ -6,10 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
-ip route add 100.64.0.0/16 via 10.60.0.1
+bng_links
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
 start_gateway
 load() { "$BIN/isthmus" control-load --access --interface home0 --ping 10.60.0.2 "$@" | tee "$DIR/load.txt"; }

@@ -17,9 +17,7 @@ in_home() { nsenter --net=/run/netns/home -- "$@"; }
 in_home sysctl -qw net.ipv6.conf.home0.disable_ipv6=0 net.ipv6.conf.home0.accept_dad=0
 in_home ip link set lo up
 in_home ip link set home0 up
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
-ip route add 100.64.0.0/16 via 10.60.0.1
+core_link
 for prefix in 2001:db8:500::/64 2001:db8:600::/48; do
 	ip -6 route add "$prefix" via fd00:60::1
 done

@@ -8,10 +8,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/homes.sh"
 own_namespaces "$@"
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
-ip route add 100.64.0.0/16 via 10.60.0.1
+bng_links
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/"access:100.2"/"access:100.1"/g' \
 	-e '/^  users:/a\    - {name: bob, password: example-only}' \
 	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"

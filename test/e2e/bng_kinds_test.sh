@@ -10,12 +10,7 @@
 own_namespaces "$@"
 command -v freeradius >/dev/null || skip "needs freeradius"
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
-ip route add 100.64.0.0/16 via 10.60.0.1
-ip -6 route add 2001:db8:100::/40 via fd00:60::1
-ip -6 route add 2001:db8:200::/40 via fd00:60::1
+bng_links
 users=
 for user in anna paul six access:0.0 access:100.4 access:200.6; do
 	[[ $user == access* ]] && password=$user || password=example-only

@@ -9,9 +9,7 @@
 own_namespaces "$@"
 command -v freeradius >/dev/null || skip "needs freeradius"
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
+bng_links
 ip route add 100.64.0.0/15 via 10.60.0.1
 ip route add 10.9.0.0/16 via 10.60.0.1
 # A data network of its own, with the same addresses.

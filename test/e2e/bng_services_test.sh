@@ -8,10 +8,7 @@
 own_namespaces "$@"
 command -v freeradius >/dev/null || skip "needs freeradius"
 
-veth_pair veth-access home0
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
-ip route add 100.64.0.0/16 via 10.60.0.1
+bng_links
 start_freeradius 'anna	Cleartext-Password := "example-only"
 	Filter-Id = "udp-5001.in"
 bob	Cleartext-Password := "example-only"

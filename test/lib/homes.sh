@@ -3,9 +3,7 @@
 # For many homes that sign in at once: ports, and $DIR/isthmus.yaml, which is deploy/examples/bng.yaml with everybody
 # accepted and limits that they stay below. usage: many_homes HOMES
 many_homes() {
-	veth_pair veth-access home0
-	veth_pair veth-core core0
-	kernel_address core0 10.60.0.2/24 fd00:60::2/64
+	bng_links
 	sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
 		-e "s/packet_buffers: 8192/packet_buffers: 32768\n  limits: {sessions: $(($1 + 1024))}/" \
 		-e 's/idle_sleep: true/&\n  rates: {punt: 200000, punt_port: 200000, punt_s_tag: 100000}/' \

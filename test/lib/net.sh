@@ -110,6 +110,19 @@ kernel_address() {
 	done
 }
 
+# The networks of deploy/examples/bng.yaml: core side, and both sides.
+core_link() {
+	veth_pair veth-core core0
+	kernel_address core0 10.60.0.2/24 fd00:60::2/64
+	ip route add 100.64.0.0/16 via 10.60.0.1
+	ip -6 route add 2001:db8:100::/40 via fd00:60::1
+	ip -6 route add 2001:db8:200::/40 via fd00:60::1
+}
+bng_links() {
+	veth_pair veth-access home0
+	core_link
+}
+
 # Starts control plane and data plane with $DIR/isthmus.yaml and waits until both are in step.
 GATEWAY_OPTIONS=(--metrics=off) # a script may have others
 start_gateway() {

@@ -22,10 +22,7 @@ vm_give virtio_net home
 ip link set home netns gateway # QEMU has opened it
 in_gateway sysctl -qw net.ipv6.conf.home.disable_ipv6=1
 in_gateway ip link set home mtu 9216 up
-veth_pair veth-core core0
-kernel_address core0 10.60.0.2/24 fd00:60::2/64
-ip route add 100.64.0.0/16 via 10.60.0.1
-ip -6 route add 2001:db8:100::/40 via fd00:60::1
+core_link
 mkdir "$DIR/web"
 echo "the web" >"$DIR/web/index.html"
 "$PYTHON" -m http.server --bind :: --directory "$DIR/web" 8080 >"$DIR/web.log" 2>&1 &
