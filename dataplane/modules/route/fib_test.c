@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwarding tables against a list that is searched from end to end, on random prefixes of both families.
+// Forwarding tables against a list that is searched from end to end, on random prefixes of both families: one
+// destination at a time, and a block of them at once.
 #include "route/tables.h"
+#include "route/ways.h"
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,24 +64,73 @@ static int model_find(const struct model *m, const struct api_address *prefix)
 	return -1;
 }
 
-static void model_compare(const struct model *m, uint8_t family)
-{
-	for (int i = 0; i < 2000; i++) {
-		struct api_address a = random_prefix(family);
+// A block of destinations at once: each has what the list says.
+struct block {
+	struct way_ask ask[WAY_ASKS];
+	uint8_t destination[WAY_ASKS][16];
+	uint32_t expected[WAY_ASKS];
+	uint16_t count;
+};
 
-		// Half of them are near a prefix that is there.
-		if (m->count > 0 && i % 2 == 0)
-			memcpy(a.bytes, m->prefix[(uint32_t)rand() % m->count].bytes, 16);
-		a.bytes[address_length(family) - 1] ^= (uint8_t)(rand() % 3);
-		assert_int_equal(fib_lookup(table_of(0, family), a.bytes), model_lookup(m, a.bytes));
-	}
+static void block_add(struct block *b, uint8_t family, const uint8_t *destination, uint32_t expected)
+{
+	uint8_t *own = b->destination[b->count];
+
+	assert_int_equal(fib_lookup(table_of(0, family), destination), expected);
+	memset(own, 0xa5, 16);
+	memcpy(own, destination, address_length(family)); // no byte behind it counts
+	b->ask[b->count] = (struct way_ask){.destination = own, .root = ways_root(0, family)};
+	b->expected[b->count++] = expected;
 }
 
-static void model_add(struct model *m, uint8_t family)
+static void block_look_up(struct block *b)
 {
-	struct api_address p = random_prefix(family);
-	int at = model_find(m, &p);
-	uint32_t n = rib_ensure(table_of(0, family), &p);
+	ways_look_up_many(b->ask, b->count);
+	for (uint16_t i = 0; i < b->count; i++)
+		assert_int_equal(b->ask[i].hop - next_hop_get(0), b->expected[i]);
+	b->count = 0;
+}
+
+static void random_destination(const struct model *m, uint8_t family, uint8_t *destination)
+{
+	struct api_address a = random_prefix(family);
+
+	// Half of them are near a prefix that is there.
+	if (m->count > 0 && rand() % 2 == 0)
+		memcpy(a.bytes, m->prefix[(uint32_t)rand() % m->count].bytes, 16);
+	a.bytes[address_length(family) - 1] ^= (uint8_t)(rand() % 3);
+	memcpy(destination, a.bytes, 16);
+}
+
+// In blocks of all sizes, of one family or of both.
+static void models_compare(const struct model *m4, const struct model *m6)
+{
+	struct block b = {.count = 0};
+	uint32_t size = 1 + (uint32_t)rand() % WAY_ASKS;
+
+	for (int i = 0; i < 2000; i++) {
+		uint8_t family = m6 == NULL || (m4 != NULL && rand() % 2) ? 4 : 6, destination[16];
+		const struct model *m = family == 4 ? m4 : m6;
+
+		random_destination(m, family, destination);
+		block_add(&b, family, destination, model_lookup(m, destination));
+		if (b.count < size)
+			continue;
+		block_look_up(&b);
+		size = 1 + (uint32_t)rand() % WAY_ASKS;
+	}
+	block_look_up(&b);
+}
+
+static void model_compare(const struct model *m, uint8_t family)
+{
+	models_compare(family == 4 ? m : NULL, family == 6 ? m : NULL);
+}
+
+static void model_add_prefix(struct model *m, const struct api_address *p)
+{
+	int at = model_find(m, p);
+	uint32_t n = rib_ensure(table_of(0, p->family), p);
 
 	assert_int_not_equal(n, 0);
 	assert_int_equal(at >= 0, (rib[n].flags & RIB_PRESENT) != 0);
@@ -91,8 +142,15 @@ static void model_add(struct model *m, uint8_t family)
 	} else {
 		fib_replace(n);
 	}
-	m->prefix[at] = p;
+	m->prefix[at] = *p;
 	m->next_hop[at] = rib[n].hop;
+}
+
+static void model_add(struct model *m, uint8_t family)
+{
+	struct api_address p = random_prefix(family);
+
+	model_add_prefix(m, &p);
 }
 
 static void model_delete(struct model *m, uint32_t at)
@@ -138,10 +196,93 @@ static void fib6_is_like_the_model(void **state)
 	fib_is_like_the_model(6);
 }
 
+// Tables of a default route alone, of one host's, of hosts side by side below a default route; what is asked for is
+// a neighbour of each, and what is farthest away. After each change.
+static void few_routes(uint8_t family)
+{
+	static const uint8_t ends[] = {0, 1, 2, 0x7f, 0x80, 0xfe, 0xff};
+	uint8_t bits = (uint8_t)(8 * address_length(family)), last = (uint8_t)(address_length(family) - 1);
+	struct model *m = calloc(1, sizeof(*m));
+	struct api_address host = {.family = family, .prefix = bits}, all = {.family = family};
+
+	memset(host.bytes, 0xff, address_length(family));
+	assert_int_equal(fib_open(table_of(0, family)), 0);
+	models_compare(family == 4 ? m : NULL, family == 6 ? m : NULL); // none
+	for (uint32_t shape = 0; shape < 1u << sizeof(ends); shape++) {
+		while (m->count > 0)
+			model_delete(m, 0);
+		fib_settle();
+		for (uint32_t i = 0; i < sizeof(ends); i++)
+			if (shape >> i & 1) {
+				host.bytes[last] = ends[i];
+				model_add_prefix(m, i == 3 ? &all : &host);
+			}
+		for (int changed = 0; changed < 2; changed++) {
+			struct block b = {.count = 0};
+			uint8_t destination[16];
+
+			for (uint32_t i = 0; i < WAY_ASKS; i++) {
+				memset(destination, i % 3 == 0 ? 0 : 0xff, sizeof(destination));
+				if (i % 3 == 2) // shares all but one byte
+					destination[(uint32_t)rand() % last] ^= 1;
+				destination[last] = (uint8_t)(ends[i % sizeof(ends)] + rand() % 2);
+				block_add(&b, family, destination, model_lookup(m, destination));
+			}
+			block_look_up(&b);
+			if (m->count > 0)
+				model_delete(m, (uint32_t)rand() % m->count);
+		}
+	}
+	while (m->count > 0)
+		model_delete(m, 0);
+	fib_settle();
+	free(m);
+}
+
+static void few_routes_of_both_families(void **state)
+{
+	srand(1);
+	few_routes(4);
+	few_routes(6);
+}
+
+static void blocks_of_both_families(void **state)
+{
+	struct model *m4 = calloc(1, sizeof(*m4)), *m6 = calloc(1, sizeof(*m6));
+
+	srand(2);
+	for (int i = 0; i < 300; i++) {
+		model_add(m4, 4);
+		model_add(m6, 6);
+	}
+	models_compare(m4, m6);
+	while (m4->count > 0)
+		model_delete(m4, 0);
+	models_compare(m4, m6); // one of them is empty
+	while (m6->count > 0)
+		model_delete(m6, 0);
+	fib_settle();
+	free(m4);
+	free(m6);
+}
+
+// A VRF that never had a route.
+static void no_table(void **state)
+{
+	static const uint8_t destination[16] = {10, 1, 2, 3};
+	struct way_ask ask[2] = {{.destination = destination, .root = ways_root(MAX_VRFS - 1, 4)},
+		{.destination = destination, .root = ways_root(MAX_VRFS - 1, 6)}};
+
+	ways_look_up_many(ask, 2);
+	assert_ptr_equal(ask[0].hop, next_hop_get(NEXT_HOP_NONE));
+	assert_ptr_equal(ask[1].hop, next_hop_get(NEXT_HOP_NONE));
+	ways_look_up_many(ask, 0);
+}
+
 static int start(void **state)
 {
 	kit_start(NULL);
-	return 0;
+	return next_hops_start();
 }
 
 int main(void)
@@ -149,6 +290,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fib4_is_like_the_model),
 		cmocka_unit_test(fib6_is_like_the_model),
+		cmocka_unit_test(few_routes_of_both_families),
+		cmocka_unit_test(blocks_of_both_families),
+		cmocka_unit_test(no_table),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
