@@ -6,7 +6,7 @@
 #
 # usage: . test/lib/net.sh; . test/lib/vm.sh; own_namespaces "$@"; vm_card e1000 upf0; vm_start; in_vm COMMAND...
 
-VM_TOOLS=$TEST_ROOT/.tools/vm
+VM_TOOLS=$(realpath -m "$TEST_ROOT/.tools/vm") # the machine follows no link while it mounts
 VM_BIN=$TEST_ROOT/build-portable # QEMU emulates no AVX-512
 VM_SECONDS=90 # one command in it, at most
 VM_OPTIONS=()
