@@ -72,6 +72,14 @@ static void a_hint_is_corrected(void **unused)
 	}
 }
 
+// The number of the packet that left as the i-th.
+static uint32_t left(uint32_t i)
+{
+	const struct kit_frame *k = kit_frame("ran", i);
+
+	return load32(k->bytes + k->length - 40);
+}
+
 // One that is half way through the full nodes of the owner, by two others, and one that came to it at once: in order.
 static void none_overtakes_another(void **unused)
 {
@@ -86,14 +94,49 @@ static void none_overtakes_another(void **unused)
 				receive(n++);
 			engine_walk();
 		}
-		put_upf((uint16_t)((move / 3 + move) % 2)); // never home, where those that come back may be overtaken
+		put_upf((uint16_t)((move / 3 + move) % 2)); // never home: those that come back, below
 	}
 	kit_run();
 	assert_int_equal(kit_count("ran"), n);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct kit_frame *k = kit_frame("ran", i);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(left(i), i);
+	assert_true(kit_balance());
+}
 
-		assert_int_equal(load32(k->bytes + k->length - 40), i);
+// A session that moves to the worker that its packets come to: of those that came before, the ones that are under way
+// when the change is made may be overtaken, by those since. They are the last ones before it; none else is, and two
+// walks later nothing is on its way any more.
+static void those_on_their_way_home_are_the_last_to_be_overtaken(void **unused)
+{
+	uint32_t n = 0;
+
+	for (uint32_t move = 0; move < 300; move++) {
+		put_upf((uint16_t)(move % 2));
+		kit_run();
+		kit_clear();
+		uint32_t first = n, moved, on_their_way, next[2];
+
+		for (uint32_t i = 0; i < 1 + move % 3; i++) {
+			for (uint32_t k = 0; k <= (move + i) % 5; k++)
+				receive(n++);
+			engine_walk();
+		}
+		on_their_way = n - first - kit_count("ran");
+		put_upf(CAME_TO);
+		moved = n;
+		for (uint32_t k = 0; k <= move % 4; k++)
+			receive(n++);
+		engine_walk();
+		engine_walk();
+		assert_int_equal(kit_count("ran"), n - first);
+		next[0] = first, next[1] = moved;
+		for (uint32_t i = 0; i < n - first; i++) {
+			uint32_t number = left(i), since = number >= moved;
+
+			assert_int_equal(number, next[since]++);
+			if (!since && next[1] != moved)
+				assert_in_range(number, moved - on_their_way, moved - 1);
+		}
 	}
 	assert_true(kit_balance());
 }
@@ -110,7 +153,10 @@ static int setup(void **unused)
 int main(void)
 {
 	const struct CMUnitTest list[] = {
-		cmocka_unit_test(a_hint_is_corrected), cmocka_unit_test(none_overtakes_another)};
+		cmocka_unit_test(a_hint_is_corrected),
+		cmocka_unit_test(none_overtakes_another),
+		cmocka_unit_test(those_on_their_way_home_are_the_last_to_be_overtaken),
+	};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }
