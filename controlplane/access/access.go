@@ -281,6 +281,21 @@ type Host interface {
 	Failed(r *Request, why string)
 }
 
+// Bearer carries IPv6 of one subscriber over PPP: pppoe's end, for dhcp's router advertisements and DHCPv6.
+type Bearer interface {
+	SendIPv6(packet []byte) // copied
+	// PassIPv6 has packets of exactly these families pass, beside those that PPP itself lets pass.
+	PassIPv6(f Families, done func(error))
+	KeepIPv6() // what the other end keeps over a restart has changed
+}
+
+// BearerState is what a Bearer begins with.
+type BearerState struct {
+	Relayed bool     // addresses come from DHCPv6 servers, behind sign-in
+	Passing Families // as PassIPv6 was asked before a restart
+	Kept    []byte   // what the other end kept before a restart; nil: nothing
+}
+
 // FrontEnd is one protocol of subscribers: pppoe, dhcp.
 type FrontEnd interface {
 	Frame(f *Frame) // punted

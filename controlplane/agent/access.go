@@ -87,9 +87,9 @@ func (a *Agent) openAccess() error {
 		}})
 	sessions.loop.Store(s.loop)
 	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
-	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line,
-		passing access.Families, send func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
-		return s.dhcp.OverPPP(of, line, passing, send, up)
+	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, b access.Bearer,
+		was access.BearerState) pppoe.Link6 {
+		return s.dhcp.OverPPP(of, line, b, was)
 	})
 	s.loop.FrontEnds(s.pppoe, s.dhcp)
 	if err := s.openUpstream(c); err != nil {
@@ -202,6 +202,11 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 			made.MaxPayload[string(port.Name)] = uint16(min(port.MTU-8, uint32(p.MRU)))
 		}
 	}
+	set := subscriber.SettingsOf(c)
+	made.Relayed = func(l *access.Line) bool {
+		p := set.Port(l)
+		return len(c.Access.DHCP.Servers6) > 0 && p != nil && p.DHCP != "server"
+	}
 	return made
 }
 
@@ -216,10 +221,10 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 	four, six := dhcp.Servers(&c.Access.DHCP)
 	made.PortOf = func(l *access.Line) (dhcp.Port, bool) {
 		p := set.Port(l)
-		if p == nil || !p.IPoE {
+		if p == nil {
 			return dhcp.Port{}, false
 		}
-		port := dhcp.Port{V4: true, V6: true, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
+		port := dhcp.Port{V4: p.IPoE, V6: p.IPoE, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
 			FirstPacket: packet[l.Port], Replace: c.Access.Duplicates == "replace"}
 		if p.DHCP != "server" {
 			port.Upstream, port.Upstream6, port.Proxy = four, six, p.DHCP == "proxy"

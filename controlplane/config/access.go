@@ -138,8 +138,6 @@ func (k *checker) relays(p *AccessPort) {
 	case p.DHCP == "server":
 	case !four && (p.DHCP == "proxy" || !six):
 		k.fail(p.At, "dhcp", "%s without servers in access.dhcp", p.DHCP)
-	case six && p.PPPoE:
-		k.fail(p.At, "dhcp", "%s with servers6 and pppoe: DHCPv6 over PPPoE is not relayed", p.DHCP)
 	}
 }
 

@@ -33,7 +33,7 @@ schedulers:
 	}
 }
 
-// A port that relays has servers of a family to relay to; DHCPv6 over PPPoE is not relayed.
+// A port that relays has servers of a family to relay to.
 func TestAccessRelays(t *testing.T) {
 	const text = `
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
@@ -52,7 +52,9 @@ access:
 		{"pppoe: true, ipoe: true", four + six, ""},
 		{"ipoe: true, dhcp: relay", "", "relay without servers"},
 		{"ipoe: true, dhcp: proxy", six, "proxy without servers"},
-		{"pppoe: true, ipoe: true, dhcp: relay", six, "DHCPv6 over PPPoE is not relayed"},
+		{"pppoe: true, ipoe: true, dhcp: relay", six, ""},
+		{"pppoe: true, dhcp: relay", six, ""},
+		{"pppoe: true, dhcp: relay", "", "relay without servers"},
 		{"ipoe: true", `servers6: ["2001:db8::9"]`, "address6"},
 		{"ipoe: true", `address6: "2001:db8::9", servers6: ["2001:db8::9"]`, "of another host"},
 	} {

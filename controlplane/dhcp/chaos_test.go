@@ -27,6 +27,7 @@ func TestChaos(t *testing.T) {
 		w.ports["one"] = Port{V4: true, V6: true, OneToOne: true, Replace: true}
 		w.ports["relay"] = Port{V4: true, V6: true, Proxy: seed%2 == 0,
 			Upstream: []netip.AddrPort{upstreamA, upstreamB}, Upstream6: []netip.AddrPort{sixA, sixB}}
+		w.ports["ppp"] = Port{Upstream6: []netip.AddrPort{sixA, sixB}}
 		w.c.Address6 = ourselves6
 		w.configure()
 		s := &upstream{w, nil}
@@ -45,6 +46,15 @@ func TestChaos(t *testing.T) {
 		}
 		w.verdict, w.failUp = nil, false
 		w.run()
+		for _, b := range w.links {
+			if b.s.down == 0 {
+				w.wait(24 * time.Hour)
+				testkit.Equal(t, b.s.up, onlyFour, "seed %d: passing without leases", seed)
+				has := b.s.has.IPv6.IsValid() || b.s.has.Delegated.IsValid()
+				testkit.Equal(t, has, false, "seed %d: addresses without leases", seed)
+				b.hangUp()
+			}
+		}
 		w.wait(3 * 24 * time.Hour)
 		for _, one := range slices.Clone(w.live) {
 			if !one.has.IPv4.IsValid() || one.request.Kind == access.Packet {
@@ -68,13 +78,20 @@ func TestChaos(t *testing.T) {
 
 func (w *world) chaos(r *rand.Rand) {
 	h := w.home(r.IntN(12))
-	h.line.Port = []string{"access", "one", "relay"}[r.IntN(3)]
+	h.line.Port = []string{"access", "one", "relay", "ppp"}[r.IntN(4)]
 	a := netip.AddrFrom4([4]byte{100, 64, 0, byte(2 + r.IntN(14))})
 	if len(w.live) > 0 && r.IntN(2) == 0 {
 		one := w.live[r.IntN(len(w.live))]
 		h.line = one.request.Line
 		if one.has.IPv4.IsValid() {
 			a = one.has.IPv4
+		}
+	}
+	if b := w.links[h.line]; h.line.Port == "ppp" {
+		if b == nil || b.s.down != 0 {
+			w.links[h.line] = h.dial(true)
+		} else {
+			h.ppp = b.h.ppp
 		}
 	}
 	change := [][]dhcpv4.Modifier{{}, {ciaddr(a)}, {wanted(a)},
@@ -88,6 +105,10 @@ func (w *world) chaos(r *rand.Rand) {
 	case 3, 4, 5:
 		h.put6(h.six(dhcpv6.MessageType(1+r.IntN(11)), six...))
 	case 6:
+		if h.ppp != nil {
+			w.links[h.line].negotiate()
+			break
+		}
 		h.solicit()
 	case 7:
 		w.verdict = nil

@@ -21,7 +21,7 @@ type Port struct {
 	Trusted     bool // what access nodes put into frames (option 82, relay messages of RFC 6221) is believed
 	FirstPacket bool // a packet of nobody signs its sender in
 	Upstream    []netip.AddrPort
-	Upstream6   []netip.AddrPort // DHCPv6 is relayed to them; over PPP it never is
+	Upstream6   []netip.AddrPort // DHCPv6 is relayed to them
 	Proxy       bool             // with Upstream: the subscriber sees us as its server, and shorter leases
 }
 

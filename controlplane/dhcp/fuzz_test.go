@@ -63,11 +63,9 @@ func FuzzFrame(f *testing.F) {
 			w.s.Frame(&access.Frame{Line: h.line, Reason: reason, EtherType: kind, Payload: b})
 			w.run()
 		}
-		up := func(_ access.Families, done func(error)) { done(nil) }
-		l := w.s.OverPPP(&session{w: w}, h.line, access.Families{}, func([]byte) {}, up)
-		l.Opened(h.linkLocal(), h.linkLocal())
-		l.Packet(b)
-		l.Packet(h.udp6(b, relaysAndServers))
+		h.dial(upstream)
+		h.put6(b)
+		h.put6(h.udp6(b, relaysAndServers))
 		w.sent = nil
 		other := w.home(2)
 		other.join()

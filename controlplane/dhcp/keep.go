@@ -12,7 +12,8 @@ import (
 
 const (
 	keptVersion = 1
-	keptLength  = 1 + 1 + 1 + 8 + 16 + 8 + 10
+	keptLeases  = kinds * 8
+	keptLength  = 1 + 1 + 1 + 8 + keptLeases + 8 + 10
 )
 
 // bits of what is kept.
@@ -30,6 +31,9 @@ const (
 //	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer's interface id │ server, its id
 func (u *subscriber) keep(passing access.Families) {
 	if u.ppp != nil {
+		if u.ppp.relayed {
+			u.ppp.bearer.KeepIPv6()
+		}
 		return
 	}
 	b := make([]byte, 0, keptLength)
@@ -41,9 +45,7 @@ func (u *subscriber) keep(passing access.Families) {
 	}
 	b = append(b, keptVersion, flags, u.iid)
 	b = at(at(b, u.four.expires), u.four.loan().held)
-	for _, l := range u.leased {
-		b = at(append(b, l.iaid[:]...), l.expires)
-	}
+	b = u.appendLeases(b)
 	peer := netip.IPv6Unspecified().As16()
 	if u.peer.IsValid() {
 		peer = u.peer.As16()
@@ -53,6 +55,29 @@ func (u *subscriber) keep(passing access.Families) {
 	b = binary.BigEndian.AppendUint16(b, u.four.loan().server.Port())
 	b = append(b, four(u.four.loan().id)...)
 	u.session.Keep(b)
+}
+
+func (u *subscriber) appendLeases(b []byte) []byte {
+	for _, l := range u.leased {
+		b = at(append(b, l.iaid[:]...), l.expires)
+	}
+	return b
+}
+
+// readLeases is its inverse. Leases that ended meanwhile get the time that an offer has: their owners may be there, and
+// unable to renew.
+func (u *subscriber) readLeases(b []byte) {
+	for i := range u.leased {
+		u.leased[i] = lease6{[4]byte(b), u.soon(timeOf(b[4:]))}
+		b = b[8:]
+	}
+}
+
+func (u *subscriber) soon(t time.Time) time.Time {
+	if grace := u.s.host.Now().Add(u.s.c.Limits.Offer); !t.IsZero() && t.Before(grace) {
+		return grace
+	}
+	return t
 }
 
 func four(a netip.Addr) []byte {
@@ -69,11 +94,18 @@ func at(b []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t.Unix()))
 }
 
-// Restore is access.FrontEnd's. Leases that ended meanwhile get the time that an offer has: their owners may be there,
-// and unable to renew.
+// timeOf is at's inverse.
+func timeOf(b []byte) (t time.Time) {
+	if v := binary.BigEndian.Uint32(b); v != 0 {
+		t = time.Unix(int64(v), 0)
+	}
+	return t
+}
+
+// Restore is access.FrontEnd's.
 func (s *Server) Restore(session access.Session, line access.Line, _ uint16, state []byte) access.Client {
 	p, ok := s.c.PortOf(&line)
-	if !ok || len(state) != keptLength || state[0] != keptVersion {
+	if !ok || !p.V4 && !p.V6 || len(state) != keptLength || state[0] != keptVersion {
 		return nil
 	}
 	now := s.host.Now()
@@ -87,26 +119,10 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 	u.slaac, u.static, u.four.bound = flags&keptSLAAC != 0, flags&keptStatic != 0, flags&keptBound != 0
 	u.iid = state[2]
 	b := state[3:]
-	next := func() (t time.Time) {
-		if v := binary.BigEndian.Uint32(b); v != 0 {
-			t = time.Unix(int64(v), 0)
-		}
-		b = b[4:]
-		return t
-	}
-	soon := func(t time.Time) time.Time {
-		if grace := now.Add(s.c.Limits.Offer); !t.IsZero() && t.Before(grace) {
-			return grace
-		}
-		return t
-	}
-	u.four.expires = soon(next())
-	lent := loan4{held: next()} // a proxy asks upstream at the next renewal: renew stays zero
-	for i := range u.leased {
-		u.leased[i].iaid = [4]byte(b)
-		b = b[4:]
-		u.leased[i].expires = soon(next())
-	}
+	u.four.expires = u.soon(timeOf(b))
+	lent := loan4{held: timeOf(b[4:])} // a proxy asks upstream at the next renewal: renew stays zero
+	u.readLeases(b[8:])
+	b = b[8+keptLeases:]
 	if id := binary.BigEndian.Uint64(b); id != 0 {
 		u.peer = netip.AddrFrom16([16]byte(append([]byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0}, b[:8]...)))
 	}

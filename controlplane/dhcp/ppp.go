@@ -10,31 +10,59 @@ import (
 )
 
 // PPP is DHCPv6 and router advertisements over a PPP session, which is pppoe's: it says when the link is there, ends
-// the session, and keeps which families pass. Leases are the session's addresses, so nothing else needs to be kept.
+// the session, and keeps which families pass.
 type PPP struct {
-	u     *subscriber
-	local netip.Addr
-	send  func(ipv6 []byte)
-	up    func(f access.Families, done func(error))
+	u       *subscriber
+	local   netip.Addr
+	bearer  access.Bearer
+	relayed bool // addresses come and go with leases; else the session has all since sign-in
 }
 
-// OverPPP serves a session whose addresses were all asked for at sign-in. up has families pass beside those that PPP
-// itself lets pass; passing are those that it had pass before a restart. send copies.
-func (s *Server) OverPPP(session access.Session, line access.Line, passing access.Families, send func(ipv6 []byte),
-	up func(f access.Families, done func(error))) *PPP {
-	l := &PPP{send: send, up: up}
+// OverPPP serves a session.
+func (s *Server) OverPPP(session access.Session, line access.Line, b access.Bearer, was access.BearerState) *PPP {
+	l := &PPP{bearer: b, relayed: was.Relayed}
 	all := access.Families{V4: true, V6: true, Delegated: true}
-	l.u = &subscriber{s: s, line: line, session: session, ppp: l, since: s.host.Now(), wants: all, asked: all,
-		passing: passing}
-	l.u.again = l.u.since.AddDate(100, 0, 0)
+	u := &subscriber{s: s, line: line, session: session, ppp: l, since: s.host.Now(), wants: all, asked: all,
+		passing: was.Passing}
+	l.u, u.again = u, u.since.AddDate(100, 0, 0)
+	if l.relayed {
+		if len(was.Kept) == keptPPP {
+			u.slaac = was.Kept[0] != 0
+			u.readLeases(was.Kept[1:])
+		}
+		held := access.Families{V4: true, V6: u.slaac || u.bound(address), Delegated: u.bound(prefix)}
+		u.wants, u.asked = held, held
+		u.sleep()
+	}
 	return l
+}
+
+const keptPPP = 1 + keptLeases
+
+// State is what BearerState.Kept gives back.
+func (l *PPP) State() []byte {
+	b := make([]byte, 1, keptPPP)
+	if l.u.slaac {
+		b[0] = 1
+	}
+	return l.u.appendLeases(b)
 }
 
 // Opened tells that IPv6CP is open, with these link-local addresses.
 func (l *PPP) Opened(local, peer netip.Addr) {
-	l.local, l.u.peer = local, peer
-	if !l.u.dead && l.u.have(access.Families{V6: true}).V6 {
-		l.u.solicited()
+	u := l.u
+	l.local, u.peer = local, peer
+	if u.dead {
+		return
+	}
+	if l.relayed { // a link that was negotiated anew begins without leases
+		six := access.Families{V6: true, Delegated: true}
+		if f := without(u.have(six), u.asked); f != (access.Families{}) {
+			u.drop(f, access.UserRequest)
+		}
+	}
+	if u.relays6() || u.have(access.Families{V6: true}).V6 {
+		u.solicited()
 	}
 }
 
@@ -53,13 +81,13 @@ func (l *PPP) Packet(b []byte) {
 	default:
 		r, w, ok := parse6(false, &d)
 		if ok {
-			w, ok = u.s.valid6(r, false)
+			w, ok = u.s.valid6(r, u.relays6())
 		}
 		if !ok {
 			u.s.count(w)
 			return
 		}
-		u.s.serve6(u, r)
+		u.message6(r)
 	}
 }
 

@@ -158,7 +158,7 @@ func (u *subscriber) local() netip.Addr {
 
 func (u *subscriber) send6(packet []byte) {
 	if u.ppp != nil {
-		u.ppp.send(packet)
+		u.ppp.bearer.SendIPv6(packet)
 		return
 	}
 	u.s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetIPv6, Payload: packet})

@@ -38,7 +38,9 @@ func (s *Server) forget6(u *subscriber) {
 }
 
 // relays6 tells whether DHCPv6 of the subscriber is upstream servers' business.
-func (u *subscriber) relays6() bool { return u.ppp == nil && len(u.port().Upstream6) > 0 }
+func (u *subscriber) relays6() bool {
+	return (u.ppp == nil || u.ppp.relayed) && len(u.port().Upstream6) > 0
+}
 
 // relay6 passes a client's message on to the upstream servers, once the subscriber was let in.
 func (s *Server) relay6(u *subscriber, r *request6) {
@@ -117,17 +119,17 @@ func prefixOf(n *net.IPNet) netip.Prefix {
 
 // toUpstream6 is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
 func (s *Server) toUpstream6(u *subscriber, r *request6) {
+	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
+	key := relayKey6{id, r.from, r.TransactionID}
+	if other := s.relays6[key]; other != nil && other != u { // of another MAC address on the VLAN
+		s.count(waits)
+		return
+	}
 	var waits6 []byte
 	if u.upstream6 != nil {
 		waits6 = u.upstream6.answer
 	}
 	s.forget6(u)
-	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
-	key := relayKey6{id, r.from, r.TransactionID}
-	if s.relays6[key] != nil { // of another MAC address on the VLAN
-		s.count(waits)
-		return
-	}
 	if s.Upstream6 == nil { // as with DHCPv4: at the next start
 		s.count(noSocket)
 		return
@@ -296,7 +298,8 @@ func (s *Server) exchange(u *subscriber, f access.Families, b []byte) {
 	if f.Delegated {
 		u.leased[prefix] = lease6{}
 	}
-	if without(u.passing, f) != (access.Families{}) && without(u.wants, f) != (access.Families{}) {
+	if u.ppp != nil ||
+		without(u.passing, f) != (access.Families{}) && without(u.wants, f) != (access.Families{}) {
 		u.upstream6.answer = b
 		u.drop(f, access.LostService)
 		return
@@ -357,7 +360,10 @@ func (s *Server) left6(u *subscriber, r *request6) {
 	}
 	if r.MessageType == dhcpv6.MessageTypeDecline {
 		u.declines++
-		if int(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}) {
+		switch {
+		case u.ppp != nil:
+			u.penalise()
+		case int(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}):
 			u.restart(access.UserRequest) // which remembers how often
 			return
 		}

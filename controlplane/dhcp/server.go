@@ -116,6 +116,8 @@ func (s *Server) add(u *subscriber) {
 }
 
 func (s *Server) remove(u *subscriber) {
+	s.forget(u)
+	s.forget6(u)
 	if s.subscribers[u.key] != u {
 		return
 	}
@@ -124,8 +126,6 @@ func (s *Server) remove(u *subscriber) {
 	if u.circuit != "" {
 		less(s.circuits, u.circuit)
 	}
-	s.forget(u)
-	s.forget6(u)
 }
 
 func less[K comparable](m map[K]int, k K) {

@@ -105,8 +105,8 @@ func (u *subscriber) have(f access.Families) access.Families {
 // held is what of the wanted families the session goes on with: what an upstream server gives is not to be had from a
 // pool, should it have gone meanwhile.
 func (u *subscriber) held() access.Families {
-	p := u.port()
-	relayed := access.Families{V4: len(p.Upstream) > 0, V6: u.relays6(), Delegated: u.relays6()}
+	six := u.relays6()
+	relayed := access.Families{V4: u.ppp != nil || len(u.port().Upstream) > 0, V6: six, Delegated: six}
 	return without(u.wants, without(relayed, u.have(relayed)))
 }
 
@@ -180,11 +180,15 @@ func (u *subscriber) up(f access.Families) {
 		u.passing = f
 		u.resume()
 	}
+	u.pass(f, done)
+}
+
+func (u *subscriber) pass(f access.Families, done func(error)) {
 	if u.ppp != nil {
-		u.ppp.up(f, done)
+		u.ppp.bearer.PassIPv6(f, done)
 		return
 	}
-	session.Up(f, u.s.c.MTU, access.KeepAlive{}, done)
+	u.session.Up(f, u.s.c.MTU, access.KeepAlive{}, done)
 }
 
 // resume looks at what waited.
@@ -259,7 +263,7 @@ func (u *subscriber) passStatic() {
 
 // drop ends families of a session, and the session with the last one.
 func (u *subscriber) drop(f access.Families, cause access.Cause) {
-	if u.ppp != nil { // the link is another's, and so are its addresses
+	if u.ppp != nil && !u.ppp.relayed { // the link is another's, and so are its addresses
 		return
 	}
 	rest := without(u.passing, f)
@@ -268,7 +272,8 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 		u.slaac = u.slaac && !f.V6
 	}
 	u.wants, u.asked = without(u.wants, f), without(u.asked, f)
-	if u.session == nil || u.wants == (access.Families{}) || rest == (access.Families{}) {
+	if u.ppp == nil &&
+		(u.session == nil || u.wants == (access.Families{}) || rest == (access.Families{})) {
 		u.passing = rest
 		u.end(cause)
 		return
@@ -276,7 +281,7 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 	u.keep(rest)
 	u.passing, u.busy = rest, true
 	session := u.session
-	session.Up(rest, u.s.c.MTU, access.KeepAlive{}, func(err error) {
+	u.pass(rest, func(err error) {
 		if err != nil {
 			u.s.count(refusedByDataPlane)
 		}
@@ -314,13 +319,18 @@ func (u *subscriber) restart(cause access.Cause) {
 	now := u.s.host.Now()
 	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
 		declines: declines, until: now.Add(u.s.c.Limits.Offer)}
-	if int(declines) >= u.s.c.Limits.Declines {
-		u.denied, u.declines, u.until = true, 0, now.Add(u.s.c.Limits.Penalty)
-	}
+	u.penalise()
 	if session != nil {
 		session.Down(cause)
 	}
 	u.sleep()
+}
+
+// penalise has who declines every address wait (row B10).
+func (u *subscriber) penalise() {
+	if int(u.declines) >= u.s.c.Limits.Declines {
+		u.denied, u.declines, u.until = true, 0, u.s.host.Now().Add(u.s.c.Limits.Penalty)
+	}
 }
 
 // leave tells the subscriber what can be told, and forgets it.
@@ -359,10 +369,10 @@ func (u *subscriber) Silent() { u.end(access.LostCarrier) }
 
 // unused is what is had for no lease: the message that asked for it was overtaken by another.
 func (u *subscriber) unused() access.Families {
-	if u.static || u.ppp != nil {
+	if u.static || u.ppp != nil && !u.ppp.relayed {
 		return access.Families{}
 	}
-	return access.Families{V4: u.wants.V4 && u.four.expires.IsZero(),
+	return access.Families{V4: u.ppp == nil && u.wants.V4 && u.four.expires.IsZero(),
 		V6:        u.passing.V6 && !u.slaac && !u.bound(address),
 		Delegated: u.passing.Delegated && !u.bound(prefix)}
 }
@@ -447,7 +457,10 @@ func (u *subscriber) tick() {
 	}
 	leases := !u.four.expires.IsZero() || u.bound(0) || u.bound(1)
 	switch {
-	case u.ppp != nil:
+	case u.ppp != nil: // its end is pppoe's
+		if gone != (access.Families{}) {
+			u.drop(gone, access.LostCarrier)
+		}
 	case lost && !leases && !u.static: // SLAAC alone is no sign of life
 		u.end(access.LostCarrier)
 		return

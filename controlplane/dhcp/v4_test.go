@@ -23,6 +23,7 @@ type home struct {
 	w    *world
 	line access.Line
 	ip   netip.Addr
+	ppp  *PPP // nil: IPoE
 }
 
 func (w *world) home(n int) *home {

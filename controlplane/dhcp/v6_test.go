@@ -68,6 +68,10 @@ func (h *home) udp6(body []byte, to netip.Addr) []byte {
 }
 
 func (h *home) put6(packet []byte) {
+	if h.ppp != nil {
+		h.ppp.Packet(packet)
+		return
+	}
 	h.w.s.Frame(&access.Frame{Line: h.line, Reason: access.DHCPv6, EtherType: ethernetIPv6, Payload: packet})
 }
 
@@ -420,44 +424,4 @@ func TestRestore(t *testing.T) {
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
 	w.wait(3 * time.Hour)
 	testkit.Equal(t, len(w.live), 0, "sessions of who did not come back")
-}
-
-func TestOverPPP(t *testing.T) {
-	w := newWorld(t)
-	s := &session{w: w, plan: w.plan}
-	s.hold(access.Families{V4: true, V6: true, Delegated: true}, nil)
-	var sent [][]byte
-	var up access.Families
-	local, peer := netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fe80::2")
-	send := func(b []byte) { sent = append(sent, b) }
-	l := w.s.OverPPP(s, access.Line{}, access.Families{}, send, func(f access.Families, done func(error)) {
-		up = f
-		done(nil)
-	})
-	l.Opened(local, peer)
-	testkit.FatalIf(t, len(sent) != 1, "%d advertisements", len(sent))
-	d, ok := ipv6(sent[0])
-	testkit.FatalIf(t, !ok || d.body[0] != 134 || d.from != local || d.to != peer, "%v", d)
-	h := w.home(1)
-	l.Packet(h.six(dhcpv6.MessageTypeRequest, ours, pd()))
-	d, _ = ipv6(sent[1])
-	testkit.Equal(t, leases(must(dhcpv6.MessageFromBytes(d.body))), "2001:db8:100::/56 2h0m0s ", "got")
-	testkit.Equal(t, up, access.Families{V6: true, Delegated: true}, "passing")
-	heir := w.s.OverPPP(s, access.Line{}, up, send, func(access.Families, func(error)) {
-		t.Error("after a restart, what passes is to pass again")
-	})
-	heir.Opened(local, peer)
-	heir.Packet(h.six(dhcpv6.MessageTypeRenew, ours, pd()))
-	testkit.Equal(t, len(sent), 4, "packets: an advertisement and a reply after a restart")
-	heir.Closed(false)
-	sent = sent[:2]
-	w.wait(10*time.Minute + time.Second)
-	testkit.Equal(t, len(sent), 3, "packets: an advertisement more")
-	l.Packet(h.six(dhcpv6.MessageTypeRelease, ours, pd()))
-	l.Closed(true)
-	d, _ = ipv6(sent[4])
-	testkit.Equal(t, binary.BigEndian.Uint16(d.body[6:]), 0, "lifetime of the last one")
-	w.wait(time.Hour)
-	testkit.Equal(t, len(sent), 5, "packets")
-	testkit.Equal(t, s.down, 0, "pppoe ends its sessions itself")
 }

@@ -29,6 +29,7 @@ type world struct {
 	plan    access.Plan
 	verdict *access.Verdict // nil: accept
 	live    []*session
+	links   map[access.Line]*link
 	signIns int
 	failUp  bool
 	free    bool // packets are thrown away: benchmarks
@@ -55,7 +56,7 @@ func (t *timers) Pop() any {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), c: DefaultConfig()}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), c: DefaultConfig(), links: map[access.Line]*link{}}
 	w.ports = map[string]Port{
 		"access": {V4: true, V6: true, Replace: true}, "trusted": {V4: true, V6: true, Trusted: true},
 		"one":    {V4: true, V6: true, OneToOne: true, Replace: true},

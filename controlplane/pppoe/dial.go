@@ -136,6 +136,9 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		return
 	}
 	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, padr: hash}
+	if s.config.Relayed != nil {
+		x.relayed = s.config.Relayed(line)
+	}
 	x.pending = &pending{service: string(t.Service), quiet: true}
 	if t.Relay != nil {
 		x.relay = append(x.relay, t.Relay...)

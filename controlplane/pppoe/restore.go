@@ -19,13 +19,14 @@ const (
 	stateV6
 	stateExtraV6
 	stateExtraDelegated
+	stateRelayed // a length and what v6 keeps follow
 )
 
 // state is what Restore needs, beside the session itself.
 func (x *session) state() []byte {
 	s := x.link.State()
 	flags := byte(0)
-	for i, on := range [4]bool{s.Open.V4, s.Open.V6, x.extra.V6, x.extra.Delegated} {
+	for i, on := range [5]bool{s.Open.V4, s.Open.V6, x.extra.V6, x.extra.Delegated, x.relayed} {
 		if on {
 			flags |= 1 << i
 		}
@@ -36,6 +37,13 @@ func (x *session) state() []byte {
 	b = binary.BigEndian.AppendUint16(b, s.MRU)
 	b = binary.BigEndian.AppendUint16(b, s.PeerMRU)
 	b = binary.BigEndian.AppendUint64(b, s.RemoteID)
+	if x.relayed {
+		var kept []byte
+		if x.v6 != nil {
+			kept = x.v6.State()
+		}
+		b = append(append(b, byte(len(kept))), kept...)
+	}
 	return append(b, x.relay...)
 }
 
@@ -52,11 +60,19 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	}
 	get := binary.BigEndian
 	open := access.Families{V4: state[1]&stateV4 != 0, V6: state[1]&stateV6 != 0}
-	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of,
+		relayed: state[1]&stateRelayed != 0}
+	relay, kept := state[stateSize:], []byte(nil)
+	if x.relayed {
+		if len(relay) == 0 || len(relay) < 1+int(relay[0]) {
+			return nil
+		}
+		kept, relay = relay[1:1+int(relay[0])], relay[1+int(relay[0]):]
+	}
 	if open.V6 {
 		x.extra = access.Families{V6: state[1]&stateExtraV6 != 0, Delegated: state[1]&stateExtraDelegated != 0}
 	}
-	if relay := state[stateSize:]; len(relay) > 0 {
+	if len(relay) > 0 {
 		x.relay = append(x.relay, relay...)
 	}
 	s.add(x, false)
@@ -64,6 +80,6 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 		MRU: get.Uint16(state[10:]), PeerMRU: get.Uint16(state[12:]), RemoteID: get.Uint64(state[14:]),
 		Open: open}, x.network())
 	x.passing = x.passes(x.link.Possible())
-	x.serve6(open.V6)
+	x.serve6(open.V6, kept)
 	return x
 }

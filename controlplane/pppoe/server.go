@@ -30,8 +30,10 @@ type Config struct {
 	MaxPayload map[string]uint16 // of a port: largest PPP packet where that is not 1492; at most 1500 (RFC 4638)
 	Delay      time.Duration     // before a PADO, so that another concentrator is first
 	Families   access.Families   // that subscribers may have
-	KeepAlive  time.Duration     // between LCP echoes of the data plane; 0: it sends none
-	Unanswered uint8             // echoes, and the session ends
+	// Relayed tells of which lines IPv6 addresses come from DHCPv6 servers, behind sign-in; nil: of none.
+	Relayed    func(l *access.Line) bool
+	KeepAlive  time.Duration // between LCP echoes of the data plane; 0: it sends none
+	Unanswered uint8         // echoes, and the session ends
 
 	Sessions, PerPort, PerLine int           // sessions: all, of a port, of a port's pair of tags
 	PerMAC                     int           // of a MAC on one line; one more replaces the oldest
@@ -56,12 +58,11 @@ type Link6 interface {
 	Packet(ipv6 []byte) // punted; nothing in it is checked
 	Opened(local, peer netip.Addr)
 	Closed(tell bool) // tell: the link is still there
+	State() []byte    // to go on with after a restart: at most 255 octets
 }
 
-// IPv6 makes a Link6. passing are the families that a former Link6 had pass, before a restart. send takes an IPv6
-// packet to the subscriber, and copies it; up has packets of more families pass.
-type IPv6 func(s access.Session, line access.Line, passing access.Families, send func(ipv6 []byte),
-	up func(access.Families, func(error))) Link6
+// IPv6 makes a Link6.
+type IPv6 func(s access.Session, line access.Line, b access.Bearer, was access.BearerState) Link6
 
 // key is what the data plane knows a session by.
 type key struct {

@@ -233,15 +233,18 @@ func TestRestore(t *testing.T) {
 
 // restless is a Link6 that has a delegated prefix pass.
 type restless struct {
-	passing access.Families
-	up      func(access.Families, func(error))
+	access.BearerState
+	access.Bearer
+	late  bool // not by itself
+	state string
 }
 
 func (l *restless) Packet([]byte) {}
 func (l *restless) Closed(bool)   {}
+func (l *restless) State() []byte { return []byte(l.state) }
 func (l *restless) Opened(_, _ netip.Addr) {
-	if want := (access.Families{V6: true, Delegated: true}); l.passing != want {
-		l.up(want, func(error) {})
+	if want := (access.Families{V6: true, Delegated: true}); l.Passing != want && !l.late {
+		l.PassIPv6(want, func(error) {})
 	}
 }
 
@@ -250,9 +253,9 @@ func TestRestoreIPv6(t *testing.T) {
 	w := newWorld(t, nil)
 	var links []*restless
 	open := func() {
-		w.server = pppoe.New(w, w.config, func(_ access.Session, _ access.Line, passing access.Families,
-			_ func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
-			links = append(links, &restless{passing, up})
+		w.server = pppoe.New(w, w.config, func(_ access.Session, _ access.Line, b access.Bearer,
+			was access.BearerState) pppoe.Link6 {
+			links = append(links, &restless{BearerState: was, Bearer: b})
 			return links[len(links)-1]
 		})
 	}
@@ -267,8 +270,58 @@ func TestRestoreIPv6(t *testing.T) {
 	u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
 	w.run(time.Minute)
 	testkit.ErrorIf(t, u.client == nil || u.ups != ups || len(links) != 2, "let pass %d times, not %d", u.ups, ups)
-	links[1].up(access.Families{V6: true}, func(error) {})
+	links[1].PassIPv6(access.Families{V6: true}, func(error) {})
 	testkit.Equal(t, u.families, access.Families{V4: true, V6: true}, "passing, once it is another")
+}
+
+// Where DHCPv6 is relayed a home signs in without addresses of IPv6, and has IPv6CP nevertheless; what passes, and what
+// is kept over a restart, says who gives them.
+func TestRelayed(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) {
+		c.Relayed = func(l *access.Line) bool { return l.STag == 100 }
+	})
+	var links []*restless
+	open := func() {
+		w.server = pppoe.New(w, w.config, func(_ access.Session, _ access.Line, b access.Bearer,
+			was access.BearerState) pppoe.Link6 {
+			links = append(links, &restless{BearerState: was, Bearer: b, late: true, state: "leases"})
+			return links[len(links)-1]
+		})
+	}
+	open()
+	h := w.homeAt(1, 100, homer(access.CHAP))
+	h.relayed = true
+	h.Dial()
+	w.run(10 * time.Second)
+	u, four := w.users[0], access.Families{V4: true}
+	testkit.Equal(t, u.request.Wants, four, "asked for")
+	testkit.Equal(t, h.open, both, "open")
+	testkit.Equal(t, u.families, four, "passing without a lease")
+	u.addresses.IPv6 = netip.MustParsePrefix("fd02::1/128") // asked for, but not yet a lease
+	links[0].PassIPv6(access.Families{Delegated: true}, func(error) {})
+	testkit.Equal(t, u.families, access.Families{V4: true, Delegated: true}, "passing with a prefix")
+	links[0].PassIPv6(access.Families{V6: true, Delegated: true}, func(error) {})
+	links[0].state = "others"
+	links[0].KeepIPv6()
+	w.queue = nil
+	for n := range len(u.state) - 22 {
+		open()
+		testkit.ErrorIf(t, w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state[:22+n]) != nil,
+			"restored from %d octets", 22+n)
+	}
+	open()
+	ups := u.ups
+	u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
+	testkit.FatalIf(t, u.client == nil, "not restored")
+	testkit.Equal(t, string(links[1].Kept), "others", "kept")
+	testkit.Equal(t, links[1].BearerState.Passing, access.Families{V6: true, Delegated: true}, "passing")
+	testkit.Equal(t, links[1].Relayed, true, "relayed")
+	links[1].PassIPv6(access.Families{}, func(error) {})
+	testkit.Equal(t, u.families, four, "passing when the leases are over")
+	testkit.Equal(t, u.ups, ups+1, "how often it was to pass")
+	w.homeAt(2, 200, homer(access.CHAP)).Dial()
+	w.run(10 * time.Second)
+	testkit.Equal(t, links[2].Relayed, false, "relayed on another line")
 }
 
 // Limits: of a line, of a port, of all, of sessions that are being set up. Other lines are not affected.

@@ -30,6 +30,7 @@ type session struct {
 	tpid     uint16
 	halfOpen bool
 	removed  bool
+	relayed  bool            // access.BearerState has it
 	passing  access.Families // what packets pass, as the owner of sessions was told
 	extra    access.Families // that v6 wants to pass
 }
@@ -178,8 +179,12 @@ func (x *session) Authenticate(c *access.Credentials) {
 }
 
 func (x *session) request(c *access.Credentials) *access.Request {
+	wants := x.config.Families
+	if x.relayed {
+		wants.V6, wants.Delegated = false, false
+	}
 	return &access.Request{Kind: access.PPPoE, Line: x.line(), PPPoE: x.id, Agent: x.pending.agent, Credentials: *c,
-		Service: x.pending.service, Wants: x.config.Families}
+		Service: x.pending.service, Wants: wants}
 }
 
 func (x *session) signedIn(s access.Session, v *access.Verdict) {
@@ -218,7 +223,7 @@ func (x *session) network() (n ppp.Network) {
 			n.Local = a.Gateway.As4()
 		}
 	}
-	n.V6 = a.IPv6.IsValid() || a.Delegated.IsValid()
+	n.V6 = a.IPv6.IsValid() || a.Delegated.IsValid() || x.relayed && x.config.Families.V6
 	dns := 0
 	for _, server := range a.DNS {
 		if server.Is4() && dns < len(n.DNS) {
@@ -256,12 +261,13 @@ func (x *session) Network(f access.Families) {
 			}
 		})
 	}
-	x.serve6(f.V6)
+	x.serve6(f.V6, nil)
 }
 
 // passes are the families of packets that pass where PPP has these.
 func (x *session) passes(f access.Families) access.Families {
-	return access.Families{V4: f.V4, V6: f.V6 && (x.session.Addresses().IPv6.IsValid() || x.extra.V6),
+	own := !x.relayed && x.session.Addresses().IPv6.IsValid()
+	return access.Families{V4: f.V4, V6: f.V6 && (own || x.extra.V6),
 		Delegated: f.V6 && x.extra.Delegated}
 }
 
@@ -280,12 +286,13 @@ func (x *session) pass(f access.Families, done func(error)) {
 	})
 }
 
-// serve6 begins or ends router advertisements and DHCPv6.
-func (x *session) serve6(on bool) {
+// serve6 begins or ends router advertisements and DHCPv6. kept is of a former Link6, before a restart.
+func (x *session) serve6(on bool, kept []byte) {
 	switch {
 	case on && x.server.v6 != nil:
 		if x.v6 == nil {
-			x.v6 = x.server.v6(x.session, x.line(), x.extra, x.send6, x.up6)
+			x.v6 = x.server.v6(x.session, x.line(), x,
+				access.BearerState{Relayed: x.relayed, Passing: x.extra, Kept: kept})
 		}
 		if n := x.link.Network(); n.RemoteID != x.peer6 {
 			x.peer6 = n.RemoteID
@@ -303,19 +310,32 @@ func linkLocal(id uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-func (x *session) send6(packet []byte) {
+// ---- access.Bearer --------------------------------------------------------------------------------------------------
+
+// SendIPv6 drops what is longer than the link's MTU.
+func (x *session) SendIPv6(packet []byte) {
 	if !x.removed && len(packet) <= int(x.link.MTU()) {
 		x.Send(ppp.IPv6, append(x.Buffer(), packet...))
 	}
 }
 
-func (x *session) up6(f access.Families, done func(error)) {
+// PassIPv6 is what DHCPv6 gave, and what router advertisements name.
+func (x *session) PassIPv6(f access.Families, done func(error)) {
 	if !x.removed {
 		x.extra = f
 		x.session.Keep(x.state())
 		x.pass(x.link.Possible(), done)
 	}
 }
+
+// KeepIPv6 stores what State of v6 says now.
+func (x *session) KeepIPv6() {
+	if !x.removed {
+		x.session.Keep(x.state())
+	}
+}
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
 
 // Closed is the link's end.
 func (x *session) Closed(cause access.Cause, why string) {

@@ -87,9 +87,9 @@ func newTown(t *testing.T) *town {
 	six := dhcp.New(w.Loop, c)
 	p := pppoe.DefaultConfig()
 	p.PPP.Methods = []access.Method{access.PAP}
-	w.FrontEnds(pppoe.New(w.Loop, p, func(s access.Session, line access.Line, passing access.Families,
-		send func([]byte), up func(access.Families, func(error))) pppoe.Link6 {
-		return six.OverPPP(s, line, passing, send, up)
+	w.FrontEnds(pppoe.New(w.Loop, p, func(s access.Session, line access.Line, b access.Bearer,
+		was access.BearerState) pppoe.Link6 {
+		return six.OverPPP(s, line, b, was)
 	}), six)
 	return w
 }

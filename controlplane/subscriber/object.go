@@ -4,6 +4,7 @@ package subscriber
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"isthmus/api"
@@ -76,6 +77,9 @@ func (s *Subscriber) object() *rules.Session {
 		o.LineFilters = map[uint16][]api.SDF{dnsRule: {dns(6), dns(17)}}
 	}
 	s.filter(o)
+	if len(pdi.UEIP)+len(pdi.FramedRoutes) == 0 { // no address yet (PPP): nothing from the core side matches
+		o.PDR = slices.DeleteFunc(o.PDR, func(p pfcp.CreatePDR) bool { return p.PDI.Source == pfcp.Core })
+	}
 	q := rules.QER{CreateQER: pfcp.CreateQER{ID: 1, GateUplink: &open, GateDownlink: &open},
 		Uplink: policer(s.plan.Up), Downlink: policer(s.plan.Down)}
 	if profile != nil {

@@ -474,6 +474,20 @@ func TestGivenIPv6(t *testing.T) {
 	testkit.Equal(t, other.session.Addresses().IPv6, given.IPv6, "address that is free again")
 }
 
+// Who has no address yet (PPP whose DHCPv6 is relayed, IPv6 alone) is a session all the same: its control packets come
+// up, and the core side has no rule for it, which would match nobody.
+func TestWithoutAddress(t *testing.T) {
+	b := start(t, nil)
+	r := request("anna", 1)
+	r.Wants = access.Families{}
+	h := b.signIn(r)
+	h.session.Up(access.Families{}, 1492, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
+	b.pass(time.Second)
+	o := h.session.(*Subscriber).object()
+	testkit.Equal(t, len(o.PDR), 1, "rules")
+	testkit.Equal(t, o.PDR[0].ID, uint16(uplinkRule), "the rule")
+}
+
 // A pool of another network instance gives nothing: its addresses would be given back to the profile's.
 func TestPoolOfAnotherInstance(t *testing.T) {
 	b := start(t, nil)

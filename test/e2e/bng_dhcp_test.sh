@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A home without tags gets its IPv4 address by dhclient (method accept), and an IPv6 address and a prefix by the gateway
 # as relay from Kea; packets pass both ways; either process is killed and the home stays on line; it gives all back.
-# Homes that take a neighbour's MAC or address.
+# Beside it a home by PPPoE has its IPv6 address and prefix from Kea, too. Homes that take a neighbour's MAC or address.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -42,7 +42,7 @@ EOF
 KEA_PIDFILE_DIR=$DIR KEA_LOCKFILE_DIR=none kea-dhcp6 -c "$DIR/kea.json" >"$DIR/kea.out" 2>&1 &
 wait_for 20 grep -q DHCP6_STARTED "$DIR/kea.log" || fail "Kea: $(cat "$DIR/kea.out" "$DIR/kea.log")"
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
-	-e 's/pppoe: true, ipoe: true/ipoe: true, dhcp: relay/' \
+	-e 's/pppoe: true, ipoe: true/&, dhcp: relay/' -e 's/interval: 10/interval: 60/' \
 	-e '/^access:/a\  dhcp: {address6: "2001:db8:77::1", servers6: ["2001:db8:77::2"]}' \
 	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
 start_gateway
@@ -71,6 +71,9 @@ lease 6 -1 -P -N >"$DIR/dhclient.log" 2>&1 || fail "Kea gives nothing: $(cat "$D
 relayed
 given=$(isthmus show subscriber "$address" -j | jq -r '.[0] | "\(.ipv6) \(.delegated)"')
 [[ $given == "2001:db8:500::50/128 2001:db8:600::/56" ]] || fail "$(isthmus show subscriber "$address" -j)"
+by_pppoe() { in_home "$PYTHON" "$TEST_ROOT/test/e2e/bng_relay.py" "$@"; }
+by_pppoe sign-in | tee "$DIR/relay" || fail "the home by PPPoE: $(cat "$DIR/kea.log")"
+read -ra paula < <(tail -1 "$DIR/relay")
 
 # The control plane dies and comes back: packets pass meanwhile, and the subscriber is known again.
 pid=$(isthmus status -j | jq .pid)
@@ -86,6 +89,7 @@ kill -9 "$(isthmus status -j | jq .dp_pid)"
 wait_for 20 in_home ping -n -c 1 -W 1 10.60.0.2
 relayed
 isthmus show subscriber
+by_pppoe leave "${paula[@]}" || fail "the home by PPPoE: $(cat "$DIR/kea.log")"
 
 lease 6 -r -P -N >"$DIR/dhclient.log" 2>&1
 wait_for 10 grep -q "DHCP6_RELEASE_PD " "$DIR/kea.log" || fail "Kea was not told: $(cat "$DIR/kea.log")"
