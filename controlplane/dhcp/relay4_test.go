@@ -177,3 +177,29 @@ func TestUpstreamSilent(t *testing.T) {
 	}
 	testkit.Equal(t, w.counted("malformed"), 300, "malformed")
 }
+
+// Row B10 by a relay: who declines each address behind its acknowledgement waits, however often it asks for it.
+func TestRelayDeclines(t *testing.T) {
+	for n := range 4 {
+		proxy, repeats := n&1 != 0, n>>1
+		w, s, h := newRelay(t, proxy)
+		for range 3 {
+			h.put(h.four(dhcpv4.MessageTypeDiscover))
+			s.answer(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeOffer, "172.16.0.7")
+			offer := h.one(dhcpv4.MessageTypeOffer)
+			its := wanted(address4(offer.YourIPAddr))
+			for range 1 + repeats {
+				h.put(h.four(dhcpv4.MessageTypeRequest, server(offer), its))
+				if len(s.asked[upstreamA]) > 0 { // a proxy answers the second itself
+					s.answer(upstreamA, s.take(upstreamA), dhcpv4.MessageTypeAck, "172.16.0.7")
+				}
+				h.one(dhcpv4.MessageTypeAck)
+			}
+			h.put(h.four(dhcpv4.MessageTypeDecline, server(offer), its))
+			s.take(upstreamA)
+			testkit.Equal(t, len(w.live), 0, "sessions")
+		}
+		h.ask(0, dhcpv4.MessageTypeDiscover)
+		testkit.Equal(t, len(s.asked[upstreamA]), 0, "asked for who declines all: %v, %d", proxy, repeats)
+	}
+}

@@ -117,9 +117,10 @@ func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
 	s.send4(u, r, m)
 }
 
-// acknowledged: who keeps an address has declined none for a lease; at its first acknowledgement it may do so yet.
+// acknowledged: who renews what it has kept for a while declines nothing. At its first acknowledgement it may do so
+// yet, and at a repetition of that.
 func (u *subscriber) acknowledged(expires time.Time) {
-	if u.four.bound {
+	if u.four.bound && expires.Sub(u.four.expires) >= u.s.c.Limits.Offer {
 		u.declines = 0
 	}
 	u.four.bound, u.four.expires = true, expires

@@ -215,7 +215,8 @@ func TestDeclines(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
 	for range 3 { // RFC 2131 §3.1: a client looks for others behind the acknowledgement
-		h.join()
+		ack := h.join() // and may have lost it
+		h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, server(ack), wanted(h.ip))
 		h.ask(0, dhcpv4.MessageTypeDecline, wanted(h.ip),
 			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IP{100, 64, 0, 1})))
 	}
