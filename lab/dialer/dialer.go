@@ -20,7 +20,7 @@ type Config struct {
 	Service    string
 	Vendor     []byte        // behind the Broadband Forum's number in the tag of access nodes (TR-101); nil: no tag
 	MaxPayload uint16        // RFC 4638; 0: 1492
-	Repeat     time.Duration // of PADI and PADR
+	Repeat     time.Duration // of PADI and PADR; each time twice as long (RFC 2516 §8)
 	Attempts   int           // of each, and the client gives up
 	buffer     [2048]byte
 }
@@ -90,7 +90,7 @@ func (c *Client) again() {
 	}
 	c.env.Send(c, pppoe.EtherDiscovery, pppoe.Finish(b))
 	if c.phase == soliciting || c.phase == requesting { // the answer may be there already
-		c.env.Wake(c, c.env.Now()+c.config.Repeat)
+		c.env.Wake(c, c.env.Now()+c.config.Repeat<<(c.attempts-1))
 	}
 }
 

@@ -76,6 +76,7 @@ func (r *AccessResult) Verdict() error {
 // protocol is one subscriber's end.
 type protocol interface {
 	Dial()
+	Idle() bool // it was not dialled, or has ended
 	Receive(etherType uint16, payload []byte)
 	Expire()
 	Vanish() // a power cut

@@ -50,12 +50,11 @@ func (d *dhcpClient) Dial() {
 	d.ask()
 }
 
+// Idle says whether it was not dialled, or gave up.
+func (d *dhcpClient) Idle() bool { return !d.alive }
+
 // Expire asks again for what is missing.
 func (d *dhcpClient) Expire() {
-	if !d.alive {
-		d.Dial()
-		return
-	}
 	if !d.done() {
 		d.ask()
 	}

@@ -67,7 +67,11 @@ func (c *crowd) expire() {
 			continue
 		}
 		h.wakes = 0
-		h.Expire()
+		if h.Idle() {
+			h.Dial()
+		} else {
+			h.Expire()
+		}
 	}
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"encoding/binary"
+	"os"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/pppoe"
+)
+
+// discovery is what a crowd sent last: code and tags.
+func discovery(t *testing.T, c *crowd) (byte, *pppoe.Tags) {
+	t.Helper()
+	if c.queued == 0 {
+		t.Fatal("nothing was sent")
+	}
+	f := c.room[c.queued-1]
+	if binary.BigEndian.Uint16(f[12:]) != pppoe.EtherDiscovery {
+		t.Fatalf("%x", f)
+	}
+	code, _, payload, _ := pppoe.Header(f[14:])
+	tags, ok := pppoe.ParseTags(payload)
+	if !ok {
+		t.Fatalf("%x", f)
+	}
+	return code, &tags
+}
+
+// says gives a home what the gateway says to its last packet.
+func says(t *testing.T, c *crowd, code byte, more func(b []byte) []byte) {
+	t.Helper()
+	_, asked := discovery(t, c)
+	b := pppoe.AppendTag(pppoe.AppendHeader(nil, code, 0), pppoe.TagService, nil)
+	b = pppoe.Finish(more(pppoe.AppendTag(b, pppoe.TagHostUniq, asked.HostUniq)))
+	to := macOf(0)
+	f := binary.BigEndian.AppendUint16(append(to[:], 2, 0, 0, 0, 0, 1), pppoe.EtherDiscovery)
+	c.frame(append(f, b...))
+}
+
+// A home that was turned away, or gave up, dials again.
+func TestDialsAgain(t *testing.T) {
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c, err := newCrowd(AccessOptions{Subscribers: 1, Rate: 1, IPv4: true, Methods: []access.Method{access.CHAP}}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.dial(0)
+	says(t, c, pppoe.PADO, func(b []byte) []byte {
+		return pppoe.AppendTag(pppoe.AppendTag(b, pppoe.TagName, []byte("x")), pppoe.TagCookie, []byte("y"))
+	})
+	if code, _ := discovery(t, c); code != pppoe.PADR {
+		t.Fatalf("code %#x, not a PADR", code)
+	}
+	says(t, c, pppoe.PADS, func(b []byte) []byte { return pppoe.AppendTag(b, pppoe.TagSystemError, []byte("full")) })
+	c.queued = 0
+	c.began = c.began.Add(-2 * time.Second) // two seconds later
+	c.expire()
+	if code, _ := discovery(t, c); code != pppoe.PADI {
+		t.Fatalf("code %#x, not a PADI", code)
+	}
+	for range 7 { // nobody answers, until it gives up, and begins again
+		c.queued = 0
+		c.began = c.began.Add(-time.Minute)
+		c.expire()
+	}
+	if code, _ := discovery(t, c); code != pppoe.PADI {
+		t.Fatalf("code %#x, not a PADI", code)
+	}
+}
