@@ -23,6 +23,10 @@ const (
 	badCookie
 	badAgent
 	tooManyDelayed
+	beginWaits
+	beginAgain
+	beginFull
+	beginStale
 	offersLine
 	offersPort
 	limitSessions
@@ -51,6 +55,10 @@ var countDocs = [counters][2]string{
 	badCookie:      {"cookie", "PADR without a cookie of ours for this line"},
 	badAgent:       {"agent", "vendor tags of access nodes that are not well formed, and count as absent"},
 	tooManyDelayed: {"delayed", "PADI dropped because too many PADO wait"},
+	beginWaits:     {"begin-waits", "PADI that wait: enough sign-ins are under way"},
+	beginAgain:     {"begin-again", "PADI that came again while the first waits"},
+	beginFull:      {"begin-full", "PADI dropped because too many wait, or too long to wait"},
+	beginStale:     {"begin-stale", "PADI whose sender gave up while they waited"},
 	offersLine:     {"offers-line", "PADI dropped: the line had as many PADO as it may have in a second"},
 	offersPort:     {"offers-port", "PADI dropped: the port had"},
 	limitSessions:  {"limit-sessions", "PADR refused: sessions of the concentrator"},

@@ -25,7 +25,7 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 		s.counts[malformed]++
 	case code == PADI && id == 0 && t.Service != nil:
 		s.counts[padiReceived]++
-		s.padi(&f.Line, &t)
+		s.padi(&f.Line, &t, payload)
 	case code == PADR && id == 0 && t.Service != nil:
 		s.counts[padrReceived]++
 		s.padr(&f.Line, &t, payload)
@@ -40,13 +40,16 @@ func (s *Server) offers(service []byte) bool {
 	return len(s.config.Services) == 0 || len(service) == 0 || slices.Contains(s.config.Services, string(service))
 }
 
-func (s *Server) padi(line *access.Line, t *Tags) {
+func (s *Server) padi(line *access.Line, t *Tags, payload []byte) {
 	if !s.offers(t.Service) {
 		s.counts[noService]++
 		return // RFC 2516 §5.2: no answer
 	}
 	// The line first: one that says too much takes nothing from its port's others.
 	who, p := s.peerOf(line)
+	if s.waits(who, payload) {
+		return
+	}
 	now := s.host.Now()
 	if _, ok := s.answered.Of(who.lineKey).Take(now, s.config.OffersPerLine, time.Second); !ok {
 		s.counts[offersLine]++
@@ -56,6 +59,16 @@ func (s *Server) padi(line *access.Line, t *Tags) {
 		s.counts[offersPort]++
 		return
 	}
+	if len(s.waiting.queue) > 0 || s.mayBegin() <= 0 {
+		s.hold(who, line, payload)
+		return
+	}
+	s.offer(line, t)
+}
+
+// offer answers a PADI.
+func (s *Server) offer(line *access.Line, t *Tags) {
+	s.underWay.offers[s.underWay.slot%offerSlots]++
 	b := s.packet(PADO, 0)
 	b = AppendTag(b, TagName, []byte(s.config.Name))
 	b = AppendTag(b, TagService, t.Service)
@@ -65,7 +78,7 @@ func (s *Server) padi(line *access.Line, t *Tags) {
 		}
 	}
 	var cookie [cookieSize]byte
-	b = AppendTag(b, TagCookie, s.cookies.make(cookie[:0], line, now))
+	b = AppendTag(b, TagCookie, s.cookies.make(cookie[:0], line, s.host.Now()))
 	b = Finish(s.common(b, line, t))
 	if s.config.Delay == 0 {
 		s.counts[padoSent]++
@@ -118,6 +131,7 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		s.refuse(line, t, TagServiceError, "no such service")
 		return
 	}
+	s.underWay.redeemed()
 	who, p := s.peerOf(line)
 	hash := maphash.Bytes(s.seed, payload)
 	for x := s.peers[who]; x != nil; x = x.older {

@@ -38,6 +38,7 @@ type Config struct {
 	Sessions, PerPort, PerLine int           // sessions: all, of a port, of a port's pair of tags
 	PerMAC                     int           // of a MAC on one line; one more replaces the oldest
 	HalfOpen, HalfOpenPerLine  int           // sessions that have no network protocol yet
+	Begin                      int           // of them, who spoke in the last second: more PADI wait
 	Quarantine                 time.Duration // before a MAC may have a session id again
 	Strangers                  int           // PADTs a second to frames of sessions that are not known
 	OffersPerPort              int           // PADOs a second
@@ -49,7 +50,7 @@ func DefaultConfig() Config {
 	return Config{PPP: ppp.DefaultConfig(), Name: "isthmus",
 		Families:  access.Families{V4: true, V6: true, Delegated: true},
 		KeepAlive: 30 * time.Second, Unanswered: 3,
-		Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096,
+		Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096, Begin: 2048,
 		Quarantine: 10 * time.Second, Strangers: 2000, OffersPerPort: 50000, OffersPerLine: 5000}
 }
 
@@ -106,6 +107,8 @@ type Server struct {
 	wheel    wheel
 	ticking  bool
 	halfOpen int
+	underWay underWay
+	waiting  waiting
 	delayed  int // PADOs
 	lastID   uint16
 	gone     quarantine
@@ -182,6 +185,9 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 			return
 		}
 		x.speak()
+		if x.halfOpen {
+			s.spoke(x, false)
+		}
 		switch x.link.Receive(protocol, payload[2:]) {
 		case ppp.Malformed:
 			s.counts[pppMalformed]++

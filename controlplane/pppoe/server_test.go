@@ -368,10 +368,10 @@ func TestLimits(t *testing.T) {
 	testkit.Equal(t, all, 1, "sessions")
 }
 
-// Row B17: 20,000 homes of one VLAN dial after a power cut. Those that are not let in at once come again, all are on
-// line in the end, and who is on line stays there.
+// Row B17: 20,000 homes of one VLAN dial after a power cut. Those that are not let in at once wait, all are on line in
+// the end, and who is on line stays there.
 func TestStorm(t *testing.T) {
-	w := newWorld(t, func(c *pppoe.Config) { c.HalfOpen, c.HalfOpenPerLine = 2000, 1000 })
+	w := newWorld(t, func(c *pppoe.Config) { c.Begin = 500 })
 	before := w.homeAt(0, 100, homer(access.CHAP))
 	before.Dial()
 	w.run(5 * time.Second)
@@ -390,9 +390,68 @@ func TestStorm(t *testing.T) {
 	testkit.Equal(t, all, 20_001, "sessions")
 	testkit.Equal(t, now, 0, "half-open sessions in the end")
 	testkit.ErrorIf(t, half > 1000, "%d half-open sessions", half)
-	testkit.ErrorIf(t, w.count("limit-half-open") == 0, "nobody had to wait")
+	testkit.ErrorIf(t, w.count("begin-waits") == 0, "nobody had to wait")
 	testkit.Equal(t, before.open, both, "families of who was on line: %s", before.ended)
 	testkit.Equal(t, len(w.users), 20_001, "sign-ins")
+}
+
+// More sign-ins than may be under way: the others wait, and each gets its PADO without asking again.
+func TestBegin(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) { c.Begin = 100 })
+	w.wait = 300 * time.Millisecond
+	for n := range 2000 {
+		c := homer(access.PAP)
+		c.Repeat = time.Minute
+		w.homeAt(n, 100, c).Dial()
+	}
+	half := 0
+	for range 200 {
+		w.run(100 * time.Millisecond)
+		_, now := w.server.Sessions()
+		half = max(half, now)
+	}
+	testkit.ErrorIf(t, half < 100 || half > 200, "%d half-open sessions", half)
+	testkit.Equal(t, len(w.online), 2000, "on line")
+	testkit.Equal(t, w.count("padi"), 2000, "PADI")
+	testkit.Equal(t, w.count("begin-waits"), 1900, "PADI that waited")
+}
+
+// Half-open sessions that say nothing keep nobody out for longer than a second. PADI that wait are bounded, and each
+// home waits once.
+func TestBeginSilent(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) { c.Begin, c.OffersPerLine = 10, 100_000 })
+	w.lost = func(up bool, f *access.Frame) bool {
+		return up && f.EtherType == pppoe.EtherSession && f.Line.STag == 100
+	}
+	for n := range 10 {
+		w.homeAt(n, 100, homer(access.PAP)).Dial()
+	}
+	w.run(100 * time.Millisecond)
+	other := w.homeAt(5000, 200, homer(access.PAP))
+	other.Dial()
+	w.run(500 * time.Millisecond)
+	testkit.Equal(t, other.open, access.Families{}, "families at once")
+	w.run(time.Second)
+	testkit.Equal(t, other.open, both, "families a second later")
+
+	for n := range 10 { // again, and behind them a flood
+		w.homeAt(100+n, 100, homer(access.PAP)).Dial()
+	}
+	w.run(100 * time.Millisecond)
+	line := access.Line{Port: "access", TPID: 0x8100, STag: 300}
+	for n := range 40_000 {
+		line.MAC = [6]byte{2, 2, 2, byte(n >> 16), byte(n >> 8), byte(n)}
+		w.server.Frame(frameOf(line, pppoe.PADI, 0, tag(pppoe.TagService)))
+	}
+	testkit.Equal(t, w.count("begin-waits"), 1+1<<15, "PADI that wait")
+	testkit.Equal(t, w.count("begin-full"), 40_000-1<<15, "PADI beyond")
+	line.MAC = [6]byte{2, 2, 2}
+	w.server.Frame(frameOf(line, pppoe.PADI, 0, tag(pppoe.TagService)))
+	testkit.Equal(t, w.count("begin-again"), 1, "PADI of who waits")
+	pado := w.count("pado")
+	w.run(time.Minute)
+	testkit.Equal(t, w.count("pado")-pado+w.count("begin-stale"), 1<<15, "PADI of who waited")
+	testkit.ErrorIf(t, w.count("begin-stale") == 0, "nobody gave up")
 }
 
 // A home that is let in, and rejects both network protocols: the session ends, and the history says why.
@@ -582,7 +641,7 @@ func TestServices(t *testing.T) {
 	c.Service = "other"
 	h := w.homeAt(1, 100, c)
 	h.Dial()
-	w.run(time.Minute)
+	w.run(2 * time.Minute)
 	testkit.Equal(t, h.ended, "no concentrator answers", "end")
 	h = w.homeAt(2, 100, homer(access.PAP)) // any service
 	h.Dial()

@@ -27,6 +27,7 @@ type session struct {
 	padr    uint64 // checksum of the PADR
 	peer6   uint64 // interface identifier that v6 knows
 	key
+	spoke    int64 // slot of underWay; 0: it is not among them
 	tpid     uint16
 	halfOpen bool
 	removed  bool
@@ -61,6 +62,7 @@ func (s *Server) add(x *session, halfOpen bool) {
 		x.halfOpen = true
 		s.halfOpen++
 		at.halfOpen++
+		s.spoke(x, false)
 	}
 	s.lines[x.lineKey] = at
 }
@@ -84,6 +86,7 @@ func (x *session) settled() {
 	if x.halfOpen {
 		x.halfOpen = false
 		x.server.halfOpen--
+		x.server.spoke(x, true)
 		at := x.server.lines[x.lineKey]
 		at.halfOpen--
 		x.server.lines[x.lineKey] = at
