@@ -18,6 +18,10 @@ enum channel_result {
 // Copies h, and h->length octets of m from `offset` on, which m must have: at most API_FRAME_MOST.
 enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf *m, uint32_t offset);
 
+// 1 while more of the reader's frames would find no room in the workers' inboxes: they wait in its connection.
+struct reply_sink;
+int channel_holds(const struct reply_sink *sink);
+
 // fn is given what the control plane sends, checked for its form alone: octets has h->length bytes, the port's name
 // ends. From a constructor; one.
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets));

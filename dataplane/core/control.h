@@ -17,6 +17,8 @@ void control_synchronize(void);
 typedef void (*punt_fn)(struct rte_mbuf *m);
 void punt_handler_register(const struct reason *r, punt_fn fn); // at any time on the control thread
 void punt_access_handler_register(const struct reason *r, punt_fn fn); // of those from access ports alone
+// 1 when more than half of the room for control protocols (CONTROL_OTHER) is taken. Workers.
+int host_path_crowded(void);
 
 // Gives a packet back to worker `id` on the edge of handover-rx that leads to `node`. Frees it (counted as dropped,
 // reason inject-full) when the worker's inbox is full, and returns 0. The packet must have been punted, held or

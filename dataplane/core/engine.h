@@ -65,6 +65,7 @@ int nodes_io_start(void); // makes handover-rx, once all modules have asked for 
 void host_path_poll(void);
 int host_path_push(enum host_queue queue, struct rte_mbuf *m); // worker: 0, or -1 when the queue is full
 const char *const *resume_names(uint16_t *count);
+int inboxes_crowded(void); // more than half of one is taken
 void control_run_timers(void);
 extern struct sleeper control_sleeper; // of the control thread; workers that leave their sleep wake it
 uint64_t control_rest(void); // the control thread listens from here on; how long it may sleep, ns

@@ -90,6 +90,24 @@ int host_path_push(enum host_queue queue, struct rte_mbuf *m)
 	return hold_ring_put(host.punted[queue], m) ? 0 : -1;
 }
 
+static int is_crowded(const struct rte_ring *r)
+{
+	return rte_ring_count(r) > rte_ring_get_capacity(r) / 2;
+}
+
+int host_path_crowded(void)
+{
+	return is_crowded(host.punted[HOST_CONTROL]);
+}
+
+int inboxes_crowded(void)
+{
+	for (uint32_t i = 0; i < worker_count(); i++)
+		if (is_crowded(worker_get(i)->inbox))
+			return 1;
+	return 0;
+}
+
 // The first queue that has packets; NULL: none has.
 static struct rte_ring *next_queue(void)
 {

@@ -4,6 +4,7 @@
 // Reads never block; a message is handled when it is whole, and a client whose message does not become whole, or
 // never comes, is dropped after 10 seconds, so that its place is free for another. Writes block for at most a
 // second, after which a client that does not read is dropped, so a stuck client cannot hold the control thread.
+#include "core/channel.h"
 #include "core/engine.h"
 #include "core/log.h"
 #include <errno.h>
@@ -19,7 +20,7 @@
 #define MAX_CLIENTS 16
 #define WRITE_TIMEOUT_MS 1000
 #define READ_TIMEOUT_MS 10000
-#define READS_PER_VISIT 64 // of 64 KiB: then punted packets and timers have their turn
+#define READS_PER_VISIT 4 // of 64 KiB: then punted packets and timers have their turn
 
 struct client {
 	struct reply_sink sink; // first: send() casts back
@@ -235,7 +236,7 @@ static void drop_silent(uint64_t now)
 
 static void read_client(struct client *c)
 {
-	for (int i = 0; i < READS_PER_VISIT; i++) {
+	for (int i = 0; i < READS_PER_VISIT && !channel_holds(&c->sink); i++) {
 		if (make_room(c, 1u << 16) != 0) {
 			client_close(c);
 			return;
@@ -324,9 +325,10 @@ void socket_poll(uint64_t timeout_ns)
 		[FD_OTHER] = {.fd = control_socket.other, .events = POLLIN}};
 
 	for (int i = 0; i < MAX_CLIENTS; i++) {
-		short what = control_socket.client[i].out != NULL ? POLLIN | POLLOUT : POLLIN;
+		const struct client *c = &control_socket.client[i];
+		short what = (c->out != NULL ? POLLOUT : 0) | (channel_holds(&c->sink) ? 0 : POLLIN);
 
-		fds[FD_CLIENT + i] = (struct pollfd){.fd = control_socket.client[i].fd, .events = what};
+		fds[FD_CLIENT + i] = (struct pollfd){.fd = c->fd, .events = what};
 	}
 	sleeper_sleep(&control_sleeper, fds, FDS, timeout_ns);
 	flush_offers();

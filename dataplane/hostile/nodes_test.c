@@ -12,7 +12,9 @@
 #include "rule/far_more.h"
 #include "rule/rule.h"
 #include "wire/arp.h"
+#include "wire/eth.h"
 #include "wire/nd.h"
+#include "wire/pppoe.h"
 
 #define ROOM 32 // packets handed over to a worker, and punted, that may wait
 
@@ -607,6 +609,28 @@ static void full_host_path(void **state)
 	}
 }
 
+// Half of the room that is there for who has begun: no PADI takes it, a PADR does.
+static void newcomers_leave_room(void **state)
+{
+	uint64_t punted = kit_reason("pppoe-discovery");
+	struct snapshot b;
+
+	kit_advance(1000003);
+	kit_clear();
+	snapshot_take(&b);
+	for (uint32_t i = 0; i < ROOM / 4 + 1; i++)
+		send_to_host(DISCOVERY, 0);
+	engine_walk(); // and the control thread is busy
+	send_to_host(DISCOVERY, 0);
+	f.at[ETH_HEADER + 2 * ETH_TAG + 1] = PPPOE_PADR;
+	assert_int_equal(kit_send("access", f.at, f.length), 0);
+	kit_run();
+	assert_int_equal(kit_reason("pppoe-discovery") - punted, ROOM / 4 + 2);
+	add_reason(&b, "pppoe-discovery", ROOM / 4 + 2);
+	snapshot_compare(&b, "punt-newcomer-full", 1);
+	assert_true(gateway_undisturbed());
+}
+
 static uint32_t arrivals, first_of[HOST_QUEUES], arrived[HOST_QUEUES];
 
 static void arrive(struct rte_mbuf *m)
@@ -703,6 +727,7 @@ int main(void)
 		cmocka_unit_test(full_transmit_queue),
 		cmocka_unit_test(host_path_limited),
 		cmocka_unit_test(full_host_path),
+		cmocka_unit_test(newcomers_leave_room),
 		cmocka_unit_test(control_protocols_first),
 	};
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // access-punt: what access ports have for the control plane, as much of it as the limits allow.
+#include "core/control.h"
+#include "core/port.h"
 #include "core/trace.h"
 #include "host/host.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
+#include "wire/eth.h"
+#include "wire/pppoe.h"
 
 enum { EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
@@ -21,9 +25,26 @@ static int is_known(struct rte_mbuf *m)
 	return session_endpoint_known(port, e, mac) || host_ppp_begins(port, e, mac);
 }
 
+DROP_REASON(drop_newcomer, "punt-newcomer-full",
+	"a newcomer's first packet: the rest of the host path's room is for those who have begun, or are known")
+
+// A PADR has begun: its cookie was asked for.
+static int has_begun(struct rte_mbuf *m)
+{
+	uint32_t offset = ETH_HEADER + endpoint_view_of(m)->tags * ETH_TAG;
+
+	return packet_of(m)->reason == punt_pppoe_discovery.id &&
+	       rte_pktmbuf_mtod_offset(m, const uint8_t *, offset)[1] == PPPOE_PADR;
+}
+
 static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
-	return host_within_limits(w, m, is_known(m)) ? EDGE_PUNT : EDGE_DROP;
+	int known = is_known(m);
+
+	// When all come at once, who has begun shall end: else each loses a packet somewhere on its way.
+	if (!known && !has_begun(m) && host_path_crowded())
+		return packet_leave(m, &drop_newcomer, EDGE_DROP);
+	return host_within_limits(w, m, known) ? EDGE_PUNT : EDGE_DROP;
 }
 
 static uint16_t access_punt(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 // clang-format on
+#include "core/channel.h"
 #include "core/object.h"
 #include "testkit/channel.h"
 #include "testkit/gateway.h"
@@ -536,6 +537,25 @@ static void answers_go_down(void **state)
 	}
 }
 
+// Frames that would find no room in the inbox wait in their connection, and nobody else's messages do.
+static void room_is_waited_for(void **state)
+{
+	const uint8_t pado[] = {0x11, PPPOE_PADO, 0, 0, 0, 4, 1, 1, 0, 0};
+	struct api_frame h = {.port = "access", .length = sizeof(pado), .ethertype = ETH_TYPE_PPPOE_DISCOVERY};
+	struct reply_sink other = {0};
+	uint64_t full = kit_reason("inject-full");
+	uint32_t sent = 0;
+
+	for (; !channel_holds(&kit_channel.sink); sent++)
+		kit_channel_send(NULL, &h, pado);
+	assert_true(sent > kit_engine().max_handed_over / 2);
+	assert_false(channel_holds(&other));
+	kit_run();
+	assert_false(channel_holds(&kit_channel.sink));
+	assert_int_equal(kit_count("access"), sent);
+	assert_int_equal(kit_reason("inject-full"), full);
+}
+
 static void impossible_frames_stay_here(void **state)
 {
 	static const uint8_t octets[API_FRAME_MOST + 8];
@@ -594,6 +614,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sign_in_is_of_access_ports, open_channel, check),
 		cmocka_unit_test_setup_teardown(first_packets_come_up, open_channel, check),
 		cmocka_unit_test_setup_teardown(answers_go_down, open_channel, check),
+		cmocka_unit_test_setup_teardown(room_is_waited_for, open_channel, check),
 		cmocka_unit_test_setup_teardown(impossible_frames_stay_here, open_channel, check),
 	};
 
