@@ -26,7 +26,8 @@ const (
 	staleAfter  = 20 * time.Second // without another PADI: who sent it has given up
 )
 
-// underWay counts half-open sessions by the time at which they spoke last, and PADO by the time at which they were sent.
+// underWay counts half-open sessions by the time at which they spoke last, and PADO by the time at which they were
+// sent.
 type underWay struct {
 	slot   int64 // now
 	of     [spokenSlots]int

@@ -48,7 +48,8 @@ func TestDialsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	c, err := newCrowd(AccessOptions{Subscribers: 1, Rate: 1, IPv4: true, Methods: []access.Method{access.CHAP}}, file)
+	opt := AccessOptions{Subscribers: 1, Rate: 1, IPv4: true, Methods: []access.Method{access.CHAP}}
+	c, err := newCrowd(opt, file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,9 @@ func TestDialsAgain(t *testing.T) {
 	if code, _ := discovery(t, c); code != pppoe.PADR {
 		t.Fatalf("code %#x, not a PADR", code)
 	}
-	says(t, c, pppoe.PADS, func(b []byte) []byte { return pppoe.AppendTag(b, pppoe.TagSystemError, []byte("full")) })
+	says(t, c, pppoe.PADS, func(b []byte) []byte {
+		return pppoe.AppendTag(b, pppoe.TagSystemError, []byte("full"))
+	})
 	c.queued = 0
 	c.began = c.began.Add(-2 * time.Second) // two seconds later
 	c.expire()
