@@ -280,20 +280,26 @@ func (x *index) instance(name string) uint64 {
 	return uint64(n)
 }
 
-// conflict tells who else has something that a session wants, and which PDR it is of: an F-TEID (never), or a UE
-// address (row A5).
-func (x *index) conflict(seid uint64, c *rules.Compiled) (pdr uint16, tunnelTaken bool, address uint64) {
+// conflict is what a session wants and another has: an F-TEID (never to be had), or a UE address (row A5).
+type conflict struct {
+	pdr    uint16 // that wants it
+	tunnel bool
+	ue     rules.UEAddress
+	other  uint64 // who has the UE address; 0: there is no conflict about one
+}
+
+func (x *index) conflict(seid uint64, c *rules.Compiled) conflict {
 	for i, t := range c.Local {
 		if other, used := x.tunnel(t); used && other != seid {
-			return c.LocalOf[i], true, 0
+			return conflict{pdr: c.LocalOf[i], tunnel: true}
 		}
 	}
 	for i, u := range c.UEs {
 		if other, used := x.ueOwner(u); used && other != seid {
-			return c.UEOf[i], false, other
+			return conflict{pdr: c.UEOf[i], ue: u, other: other}
 		}
 	}
-	return 0, false, 0
+	return conflict{}
 }
 
 // add and remove enter and take out what a session occupies.

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"slices"
 
 	"isthmus/api"
@@ -117,7 +118,7 @@ func (p *Manager) PutLine(s *rules.Session, record []byte, done func(usage []api
 		finish: func(err *pfcp.Error, rows []api.Usage) func() {
 			switch {
 			case err != nil:
-				return func() { done(nil, err) }
+				return func() { done(nil, errors.New(err.Text)) } // without a cause and an IE of PFCP
 			case fresh:
 				p.count.Established++
 			default:

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"net/netip"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,38 @@ func TestLines(t *testing.T) {
 	c, err = Inspect(path, nil)
 	testkit.ErrorIf(t, err != nil || c.Lines != 0 || s.Held()[heldID(77)] != nil, "%+v %v", c, err)
 	b.checkConsistent()
+}
+
+// What another subscriber has is refused in words that name both, and nobody loses it, whatever PFCP may take over.
+func TestLinesTheirs(t *testing.T) {
+	set := testSettings()
+	set.Takeover = true
+	b := startOn(t, dptest.Start(t), "", set)
+	named := func(seid uint64, ue, user string, routes ...string) *rules.Session {
+		s := lineOf(seid, ue)
+		s.UserID = user
+		for i := range s.PDR {
+			for _, r := range routes {
+				s.PDR[i].PDI.FramedRoutes = append(s.PDR[i].PDI.FramedRoutes, netip.MustParsePrefix(r))
+			}
+		}
+		return s
+	}
+	testkit.Must(t, b.put(named(77, "10.45.0.2", "anna", "198.51.100.0/24"), `{}`))
+	testkit.Must(t, b.put(named(78, "10.45.0.3", ""), `{}`))
+	for _, one := range []struct {
+		s    *rules.Session
+		want string
+	}{
+		{named(79, "10.45.0.4", "bob", "198.51.100.0/24"), "framed route 198.51.100.0/24 is anna's"},
+		{named(79, "10.45.0.2", "bob"), "address 10.45.0.2 is anna's"},
+		{named(79, "10.45.0.3", "bob"), "address 10.45.0.3 is n4.000000000000004e's"},
+		{named(78, "10.45.0.2", ""), "address 10.45.0.2 is anna's"},
+	} {
+		err := b.put(one.s, `{}`)
+		testkit.ErrorIf(t, err == nil || err.Error() != one.want, "%v, not %q", err, one.want)
+	}
+	testkit.Equal(t, b.Count(""), 2, "sessions")
 }
 
 // Sessions of lines whose record is lost go; without a data plane nobody comes.

@@ -101,7 +101,7 @@ func (r *replan) enter(p *Manager, s *rules.Session) bool {
 	if bad != nil {
 		return false
 	}
-	if _, taken, other := r.index.conflict(s.SEID, c); taken || other != 0 {
+	if r.index.conflict(s.SEID, c) != (conflict{}) {
 		return false
 	}
 	r.index.add(s.SEID, c)

@@ -4,6 +4,7 @@ package session
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"isthmus/api"
@@ -89,7 +90,7 @@ func (p *Manager) insert(t *txn, s *rules.Session, o *owner) *pfcp.Error {
 	if err != nil {
 		return err
 	}
-	if err := p.settleConflicts(t, s.SEID, c); err != nil {
+	if err := p.settleConflicts(t, s, c); err != nil {
 		return err
 	}
 	e := p.x.enter(s, p.number(), o)
@@ -125,24 +126,49 @@ func (p *Manager) put(t *txn, seid uint64, e entry, c, former *rules.Compiled) {
 }
 
 // settleConflicts refuses what is another session's, or takes the UE address from it (row A5).
-func (p *Manager) settleConflicts(t *txn, seid uint64, c *rules.Compiled) *pfcp.Error {
+func (p *Manager) settleConflicts(t *txn, s *rules.Session, c *rules.Compiled) *pfcp.Error {
 	for {
-		pdr, tunnelTaken, other := p.x.conflict(seid, c)
+		at := p.x.conflict(s.SEID, c)
 		switch {
-		case tunnelTaken:
-			return rules.Fault(pfcp.RulePDR, uint32(pdr), rules.IEFTEID, "the F-TEID is another session's")
-		case other == 0:
+		case at.tunnel:
+			return at.refusal(rules.IEFTEID, "the F-TEID is another session's")
+		case at.other == 0:
 			return nil
+		case s.Line != nil:
+			return p.others(&at)
 		case !p.set.Takeover:
-			return rules.Fault(pfcp.RulePDR, uint32(pdr), rules.IEUEIP, "the UE address is a live session's")
-		case t.touched[other]:
+			return at.refusal(rules.IEUEIP, "the UE address is a live session's")
+		case t.touched[at.other]:
 			return errPostponed
 		}
-		p.log.Info("a session gives way to a new one with its UE address", "session", rules.Key(other))
-		if err := p.drop(t, other); err != nil {
+		p.log.Info("a session gives way to a new one with its UE address", "session", rules.Key(at.other))
+		if err := p.drop(t, at.other); err != nil {
 			return err
 		}
 	}
+}
+
+func (c *conflict) refusal(ie uint16, text string) *pfcp.Error {
+	return rules.Fault(pfcp.RulePDR, uint32(c.pdr), ie, text)
+}
+
+// others tells a subscriber's front end whose it is, in the words that it is shown by. Nothing is taken from anybody:
+// what authentication gives twice is a mistake.
+func (p *Manager) others(at *conflict) *pfcp.Error {
+	what, prefix := "address", at.ue.Prefix.String()
+	switch {
+	case at.ue.Framed:
+		what = "framed route"
+	case at.ue.Prefix.IsSingleIP():
+		prefix = at.ue.Prefix.Addr().String()
+	}
+	name := rules.Key(at.other)
+	if e, there := p.x.at(at.other); there {
+		if s, err := rules.Decode(e.data); err == nil {
+			name = cmp.Or(s.UserID, name)
+		}
+	}
+	return rules.Refuse(pfcp.CauseRuleFailure, 0, fmt.Sprintf("%s %s is %s's", what, prefix, name))
 }
 
 // compiled is a session for the transaction that is being made.
@@ -320,7 +346,7 @@ func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.
 	if err != nil {
 		return err
 	}
-	if err := p.settleConflicts(t, seid, c); err != nil {
+	if err := p.settleConflicts(t, s, c); err != nil {
 		return err
 	}
 	changed := p.x.enter(s, e.number, o)

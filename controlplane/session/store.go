@@ -183,7 +183,7 @@ func (p *Manager) restore(s *rules.Session, number uint64) error {
 	if p.x.session[s.SEID] != 0 || s.SEID == 0 {
 		return errors.New("its SEID is impossible")
 	}
-	if _, taken, other := p.x.conflict(s.SEID, c); taken || other != 0 {
+	if p.x.conflict(s.SEID, c) != (conflict{}) {
 		return errors.New("its F-TEID or UE address is another session's")
 	}
 	o := p.x.owner(s.Owner)
