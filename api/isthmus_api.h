@@ -1271,6 +1271,8 @@ struct api_session_row {
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 	uint64_t uplink_dropped, downlink_dropped; // by policers
 	uint64_t buffered; // packets that wait now
+	uint32_t subport, pipe; // of the scheduler of `port`
+	char pipe_profile[API_NAME]; // empty: the session has no pipe
 };
 
 #define API_NO_QFI UINT32_MAX // in rows

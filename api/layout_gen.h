@@ -267,7 +267,8 @@ static const struct api_layout_step api_session_row_steps[] = {
 	{88, 0x94b0be0d}, {94, 0x34600637}, {96, 0x7be12778}, {116, 0xac5683d1},
 	{136, 0x9e356a89}, {140, 0xf98c8ec5}, {144, 0x58fedcb9}, {152, 0xe5b11436},
 	{160, 0xa0086c1a}, {168, 0xe4d31b3e}, {176, 0xdf710bd0}, {184, 0x127f579b},
-	{192, 0xd36c4682}, {200, 0x81f6df14},
+	{192, 0xd36c4682}, {200, 0x81f6df14}, {204, 0xd79f673b}, {208, 0x98467185},
+	{240, 0x53cd8d46},
 };
 static const struct api_layout_step api_route_row_steps[] = {
 	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616},
@@ -420,7 +421,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},
-	{"api_session_row", api_session_row_steps, API_PART_SESSION_ROW, 22},
+	{"api_session_row", api_session_row_steps, API_PART_SESSION_ROW, 25},
 	{"api_route_row", api_route_row_steps, API_PART_ROUTE_ROW, 6},
 	{"api_neighbour_row", api_neighbour_row_steps, API_PART_NEIGHBOUR_ROW, 7},
 	{"api_acl_row", api_acl_row_steps, API_PART_ACL_ROW, 4},

@@ -1258,9 +1258,12 @@ type SessionRow struct {
 	UplinkDropped   uint64
 	DownlinkDropped uint64
 	Buffered        uint64
+	Subport         uint32
+	Pipe            uint32
+	PipeProfile     [32]byte
 }
 
-const SizeofSessionRow = 0xc8
+const SizeofSessionRow = 0xf0
 
 type RuleRow struct {
 	Session     [32]byte
@@ -1728,7 +1731,7 @@ var layoutParts = []layoutPart{
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},
 	{"api_worker_row", PartWorkerRow, []layoutStep{{4, 0xec4408ab}, {8, 0x049b67e2}, {16, 0xbeecb629}, {24, 0x24e31e61}, {32, 0x5283bfff}, {40, 0x74538244}, {48, 0xc1dbcf68}, {56, 0xcc3df350}, {64, 0xaaa9ffd5}, {72, 0x8c20be7d}, {80, 0xb10edd98}, {88, 0x4995fd0a}, {96, 0xd5ecc978}, {104, 0x01b65af6}}},
-	{"api_session_row", PartSessionRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x7991519a}, {44, 0x5bcadaa0}, {48, 0x2f8b1a85}, {80, 0x47731003}, {82, 0x660e224d}, {84, 0x90b1fc45}, {86, 0xa71d43b8}, {88, 0x94b0be0d}, {94, 0x34600637}, {96, 0x7be12778}, {116, 0xac5683d1}, {136, 0x9e356a89}, {140, 0xf98c8ec5}, {144, 0x58fedcb9}, {152, 0xe5b11436}, {160, 0xa0086c1a}, {168, 0xe4d31b3e}, {176, 0xdf710bd0}, {184, 0x127f579b}, {192, 0xd36c4682}, {200, 0x81f6df14}}},
+	{"api_session_row", PartSessionRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x7991519a}, {44, 0x5bcadaa0}, {48, 0x2f8b1a85}, {80, 0x47731003}, {82, 0x660e224d}, {84, 0x90b1fc45}, {86, 0xa71d43b8}, {88, 0x94b0be0d}, {94, 0x34600637}, {96, 0x7be12778}, {116, 0xac5683d1}, {136, 0x9e356a89}, {140, 0xf98c8ec5}, {144, 0x58fedcb9}, {152, 0xe5b11436}, {160, 0xa0086c1a}, {168, 0xe4d31b3e}, {176, 0xdf710bd0}, {184, 0x127f579b}, {192, 0xd36c4682}, {200, 0x81f6df14}, {204, 0xd79f673b}, {208, 0x98467185}, {240, 0x53cd8d46}}},
 	{"api_route_row", PartRouteRow, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616}, {80, 0xd625acca}, {112, 0x886107f9}}},
 	{"api_neighbour_row", PartNeighbourRow, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {59, 0x099dc301}, {60, 0x7af6e364}, {64, 0x69c4bc05}, {68, 0x08ac1bd0}}},
 	{"api_acl_row", PartACLRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x0ab78dc8}, {40, 0x616ff801}, {48, 0xe1e2b175}}},

@@ -34,6 +34,8 @@ type Session struct {
 	UplinkDropped   uint64 `json:"uplink_dropped"`
 	DownlinkDropped uint64 `json:"downlink_dropped"`
 	Buffered        uint64 `json:"buffered"`
+	SchedulerPipe   string `json:"scheduler_pipe"` // as show scheduler takes it; empty: none
+	PipeProfile     string `json:"scheduler_profile"`
 	Association     string `json:"association"` // of the CP function; empty: the session is the configuration's
 	CPSEID          uint64 `json:"cp_seid"`
 	DNN             string `json:"dnn"`
@@ -42,7 +44,12 @@ type Session struct {
 	CPSEIDHex       string `json:"cp_seid_hex"`
 }
 
-func (s *Session) finish(*api.SessionRow) { s.SEIDHex = hex(s.SEID) }
+func (s *Session) finish(r *api.SessionRow) {
+	s.SEIDHex = hex(s.SEID)
+	if s.PipeProfile != "" {
+		s.SchedulerPipe = fmt.Sprintf("%s/%d/%d", s.Port, r.Subport, r.Pipe)
+	}
+}
 
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
@@ -60,6 +67,7 @@ var (
 		UP PACKETS=UplinkPackets, DOWN PACKETS=DownlinkPackets, POLICED, BUFFERED`,
 		str("TEID LOCAL/PEER", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.TEIDLocal, s.TEIDPeer) }),
 		num("POLICED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }))
+	pipeColumns = columns[Session]("PIPE=SchedulerPipe, PIPE PROFILE")
 )
 
 // sessionTable has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
@@ -84,7 +92,11 @@ func sessionTable() *Table {
 		if slices.ContainsFunc(all, func(s Session) bool { return !s.wireline() }) {
 			columns = append(columns, mobileColumns...)
 		}
-		return write(w, append(columns, trafficColumns...), all)
+		columns = append(columns, trafficColumns...)
+		if slices.ContainsFunc(all, func(s Session) bool { return s.SchedulerPipe != "" }) {
+			columns = append(columns, pipeColumns...)
+		}
+		return write(w, columns, all)
 	})
 	return n
 }

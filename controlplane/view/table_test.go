@@ -60,7 +60,7 @@ func TestFieldsAreCopied(t *testing.T) {
 	filled[api.GTSMRow, GTSM](t)
 	filled[api.ChannelRow, Channel](t)
 	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User", "SEIDHex",
-		"CPSEIDHex")
+		"CPSEIDHex", "SchedulerPipe")
 	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs", "QFI")
 	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
 	filled[api.InstanceRow, Instance](t)

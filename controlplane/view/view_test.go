@@ -30,9 +30,10 @@ func rows(s *dptest.Server) {
 
 	session := api.SessionRow{
 		SEID: 1, Encap: api.EncapQinQPPPoE, STag: 100, CTag: 7, PPPoESession: 9, TEIDLocal: 16, TEIDPeer: 17, UplinkPackets: 5,
-		UEIP4: api.FromAddr(netip.MustParseAddr("10.64.0.1")), UplinkDropped: 2,
+		UEIP4: api.FromAddr(netip.MustParseAddr("10.64.0.1")), UplinkDropped: 2, Subport: 1, Pipe: 5,
 	}
 	put(session.Name[:], "home-00001")
+	put(session.PipeProfile[:], "gold")
 	put(session.Port[:], "access")
 	mobile := api.SessionRow{
 		SEID: 0x1f, Encap: api.EncapNone, TEIDLocal: 3, TEIDPeer: 4, Buffered: 6,
@@ -213,12 +214,12 @@ rejected  too-short          1
 refused   10.0.0.2           03:04:06 session-establishment-request: cause 73 rule-failure, IE 21, PDR 1: the F-TEID is taken (2 times)
 `},
 		{"session",
-			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"association":"","cp_seid":0,"dnn":"","user":"","seid_hex":"0x1","cp_seid_hex":""},` +
-				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001","seid_hex":"0x1f","cp_seid_hex":"0x7"}]`,
+			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"scheduler_pipe":"access/1/5","scheduler_profile":"gold","association":"","cp_seid":0,"dnn":"","user":"","seid_hex":"0x1","cp_seid_hex":""},` +
+				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"scheduler_pipe":"","scheduler_profile":"","association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001","seid_hex":"0x1f","cp_seid_hex":"0x7"}]`,
 			`
-SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED  BUFFERED
-home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0
-n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6
+SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED  BUFFERED  PIPE        PIPE PROFILE
+home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0  access/1/5  gold
+n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6  -           -
 `},
 		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4,"qers":[7,1],"urrs":[9],"qfi":9}]`, `
 SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  QER  URR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED

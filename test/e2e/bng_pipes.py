@@ -7,7 +7,7 @@ import subprocess
 
 import pppoe
 import tester
-from frames import DIR, Wire, check, done
+from frames import DIR, Wire, check, done, equal, show
 from radius import radclient, subscriber
 
 ON_WIRE = 1000  # bytes of a frame with the scheduler's frame_overhead
@@ -49,12 +49,16 @@ def main():
     subprocess.run([isthmus, "config", "apply", f"{DIR}/piped.yaml"], check=True)
     both = [("anna", anna, 1000, 0), ("bob", bob, 500, 0)]
     rates("home", both, lambda n: near(n["anna"][1], 2000) and near(n["bob"][1], 2000))
-    for pipe in range(2):
-        rows = json.loads(subprocess.check_output([isthmus, "show", "scheduler", f"access/0/{pipe}", "-j"]))
+    pipes = {row["scheduler_pipe"]: row["scheduler_profile"] for row in show("session")}
+    equal("pipes", pipes, {"access/0/0": "home", "access/0/1": "home"})
+    for pipe in pipes:
+        rows = json.loads(subprocess.check_output([isthmus, "show", "scheduler", pipe, "-j"]))
         check(sum(r["packets"] for r in rows) > 0, f"nobody has pipe {pipe}: {rows}")
 
     out = radclient("coa", 'User-Name = "anna", Filter-Id = "scheduler=gold"')
     check("CoA-ACK" in out, f"no CoA-ACK: {out}")
+    gold = sorted(row["scheduler_profile"] for row in show("session"))
+    equal("profiles behind a change", gold, ["gold", "home"])
     first = [("first", anna, 200, 46), *both]
     rates("gold", first, lambda n: n["first"][0] == n["first"][1] and near(n["first"][1] + n["anna"][1], 4000) and
           near(n["bob"][1], 2000))

@@ -95,6 +95,13 @@ static const struct api_scheduler *wanted(const char *port)
 	return object_find(API_SCHEDULER, port, &length);
 }
 
+int scheduler_has_place(const char *port, uint32_t subport, uint32_t pipe)
+{
+	const struct api_scheduler *s = port[0] != 0 ? wanted(port) : NULL;
+
+	return s != NULL && subport < s->subports && pipe < s->subport[subport].pipes;
+}
+
 int scheduler_check_place(
 	const char *port, const char *session, uint32_t worker, uint32_t subport, uint32_t pipe, const char *profile)
 {

@@ -6,6 +6,7 @@
 #include "route/address.h"
 #include "rule/engine.h"
 #include "rule/watch.h"
+#include "scheduler/scheduler.h"
 #include "session/compile.h"
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +58,11 @@ static void fill(struct api_session_row *row, const struct session *s, const str
 	row->ue_ip4 = body->ue_ip4;
 	row->ue_ip6 = body->ue_ip6;
 	row->buffered = s->notifies ? session_waiting(s->index) : 0;
+	if (scheduler_has_place(body->port, body->subport, body->pipe)) {
+		row->subport = body->subport;
+		row->pipe = body->pipe;
+		memcpy(row->pipe_profile, body->pipe_profile, sizeof(row->pipe_profile));
+	}
 	add_teids(row, &p);
 	add_counters(row, s);
 }
