@@ -73,6 +73,8 @@ struct trace_chooser {
 	int (*make)(struct trace_filter **to, const struct api_trace *want, const struct api_trace_key *keys,
 		const struct api_trace_instruction *frame, const struct api_trace_instruction *packet);
 	void (*free)(struct trace_filter *f);
+	// Bits of those among n <= 64 frames, as they were received, that takes() may say something of. Workers.
+	uint64_t (*sieve)(const struct trace_filter *f, void *const *mbufs, uint32_t n);
 	// TRACE_KEYS, and TRACE_ALL when a frame as it was received is to be followed. Workers.
 	uint32_t (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
 	// Takes the sessions that have the keys from the fast path. Returns 1 when each key is a session's, so that

@@ -104,6 +104,30 @@ static void enter(
 	trace_record(t, w, trace_number(pkt), by, &row);
 }
 
+// Those among n <= 64 frames that one of the traces may follow: bits.
+static uint64_t candidates(uint8_t among, void *const *mbufs, uint32_t n)
+{
+	uint64_t may = 0;
+
+	for (uint32_t left = among; left != 0; left &= left - 1) {
+		const struct trace *tr = __atomic_load_n(&traces_now[__builtin_ctz(left)], __ATOMIC_ACQUIRE);
+
+		if (tr != NULL)
+			may |= tr->filter != NULL ? trace_chooser->sieve(tr->filter, mbufs, n) : UINT64_MAX >> (64 - n);
+	}
+	return may;
+}
+
+// Frames behind port-rx, which has cleared their marks.
+static void enter_all(
+	struct tracer *t, const struct worker *w, void *const *mbufs, uint32_t n, const struct trace_row *at)
+{
+	for (uint32_t from = 0; from < n; from += 64)
+		for (uint64_t may = candidates(t->early, mbufs + from, RTE_MIN(n - from, 64u)); may != 0;
+			may &= may - 1)
+			enter(t, w, mbufs[from + (uint32_t)__builtin_ctzll(may)], t->early, at);
+}
+
 // ---- where packets went
 // ----------------------------------------------------------------------------------------------
 
@@ -201,8 +225,8 @@ static uint16_t run_source(struct tracer *t, struct worker *w, const struct trac
 		const struct rte_node *next = node->nodes[e];
 		const struct trace_row at = {.node = node->name, .next = next->name, .ticks = ticks};
 
-		for (uint16_t i = before[e]; !(nt->twice >> e & 1) && i < next->idx; i++)
-			enter(t, w, next->objs[i], t->early, &at);
+		if (!(nt->twice >> e & 1))
+			enter_all(t, w, next->objs + before[e], (uint32_t)(next->idx - before[e]), &at);
 	}
 	return got;
 }

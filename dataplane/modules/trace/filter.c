@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which frames a trace follows: by its keys and its programs. A frame is looked at as it came: Ethernet, tags, PPPoE,
 // IP, and the packet inside where that is a G-PDU.
+#include "trace/filter.h"
 #include "core/object.h"
-#include "core/trace.h"
 #include "trace/program.h"
 #include "trace/sessions.h"
+#include "trace/sieve.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"
@@ -12,12 +13,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define QUICK_KEYS 4
 #define COMPARED_MOST (32u << 20) // for one trace: a million sessions of three keys with eight of the trace
 
 struct trace_filter {
-	uint32_t quick; // of quick_key: all there is to match are these; 0: headers are read in any case
-	uint32_t quick_key[QUICK_KEYS]; // IPv4 addresses and TEIDs, as on the wire
+	struct sieve sieve;
 	struct bpf_insn *frame, *packet;
 	uint32_t keys;
 	struct api_trace_key key[];
@@ -134,39 +133,7 @@ static int some_program_takes(const struct trace_filter *f, const struct headers
 	return 0;
 }
 
-static inline uint32_t word_at(const uint8_t *p)
-{
-	uint32_t word;
-
-	memcpy(&word, p, sizeof(word));
-	return word;
-}
-
-typedef uint32_t words __attribute__((vector_size(16), aligned(1)));
-#define QUICK_FROM 14 // where addresses and TEIDs may lie, each two bytes off a multiple of four
-#define QUICK_WORDS 6 // of 16 bytes: as far as a packet inside, behind 40 bytes of extension headers
-
-// 0 when no key can be in the frame: some word of it would be one. Of frames that begin with tags or a plain IPv4
-// header; others are looked at. What lies behind a short frame is still in its buffer.
-static inline int may_match(const struct trace_filter *f, const struct rte_mbuf *m)
-{
-	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint16_t type = load16(p + 12);
-	words found = {0};
-
-	if (unlikely(f->quick == 0 || !((type == ETH_TYPE_IP4 && p[14] == 0x45) || eth_is_tag(type))))
-		return 1;
-	for (uint32_t k = 0; k < f->quick; k++) {
-		const words key = {f->quick_key[k], f->quick_key[k], f->quick_key[k], f->quick_key[k]};
-
-#pragma GCC unroll 6
-		for (uint32_t i = 0; i < QUICK_WORDS; i++)
-			found |= (words)(*(const words *)(p + QUICK_FROM + 16 * i) == key);
-	}
-	return ((found[0] | found[1]) | (found[2] | found[3])) != 0;
-}
-
-static __rte_noinline uint32_t look(const struct trace_filter *f, const struct rte_mbuf *m)
+__rte_noinline uint32_t filter_look(const struct trace_filter *f, const struct rte_mbuf *m)
 {
 	struct headers h;
 
@@ -176,9 +143,26 @@ static __rte_noinline uint32_t look(const struct trace_filter *f, const struct r
 	return some_program_takes(f, &h, m) ? TRACE_KEYS | TRACE_ALL : TRACE_KEYS;
 }
 
+static inline __attribute__((always_inline)) int passes(const struct trace_filter *f, const struct rte_mbuf *m)
+{
+	return sieve_passes(&f->sieve, rte_pktmbuf_mtod(m, const uint8_t *));
+}
+
 static uint32_t takes(const struct trace_filter *f, struct rte_mbuf *m)
 {
-	return unlikely(may_match(f, m)) ? look(f, m) : 0;
+	return passes(f, m) ? filter_look(f, m) : 0;
+}
+
+static uint64_t sieve(const struct trace_filter *f, void *const *mbufs, uint32_t n)
+{
+	uint64_t may = 0;
+
+	// Of a G-PDU the packet inside; port-rx has asked for what comes before.
+	for (uint32_t i = 0; i < n; i++)
+		rte_prefetch0(rte_pktmbuf_mtod_offset((const struct rte_mbuf *)mbufs[i], const void *, 64));
+	for (uint32_t i = 0; i < n; i++)
+		may |= (uint64_t)passes(f, mbufs[i]) << i;
+	return may;
 }
 
 static int check_key(const struct api_trace_key *k)
@@ -192,21 +176,6 @@ static int check_key(const struct api_trace_key *k)
 		return object_error(EINVAL, "a trace by an address of family %u with %u bits", k->address.family,
 			k->address.prefix);
 	return 0;
-}
-
-static void make_quick(struct trace_filter *f)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < f->keys; i++) {
-		const struct api_trace_key *k = &f->key[i];
-		int address = k->by == API_TRACE_BY_ADDRESS && k->address.family == 4 && k->address.prefix == 32;
-
-		if (n == QUICK_KEYS || (!address && k->by != API_TRACE_BY_TEID))
-			return;
-		f->quick_key[n++] = address ? word_at(k->address.bytes) : rte_cpu_to_be_32(k->teid);
-	}
-	f->quick = n;
 }
 
 static void release(struct trace_filter *f)
@@ -232,10 +201,10 @@ static int make(struct trace_filter **to, const struct api_trace *want, const st
 		error = program_load(&f->packet, packet, want->packet_code);
 	if (error != 0 && f != NULL)
 		release(f);
-	if (error == 0)
-		make_quick(f);
-	if (error == 0)
+	if (error == 0) {
+		sieve_make(&f->sieve, f->key, f->keys, f->frame, f->packet);
 		*to = f;
+	}
 	return error;
 }
 
@@ -244,7 +213,8 @@ static int withdraw(const struct trace_filter *f)
 	return sessions_withdraw(f->key, f->keys, COMPARED_MOST);
 }
 
-static const struct trace_chooser chooser = {.make = make, .free = release, .takes = takes, .withdraw = withdraw};
+static const struct trace_chooser chooser = {
+	.make = make, .free = release, .sieve = sieve, .takes = takes, .withdraw = withdraw};
 
 RTE_INIT(trace_filter_start)
 {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: a program of classic BPF that may be anything, over frames that may be anything; and expressions.
+// Fuzz target: a program of classic BPF that may be anything, over frames that may be anything, and its sieve; and
+// expressions.
 #include "core/trace_inside.h"
 #include "trace/compile.h"
 #include "trace/program.h"
+#include "trace/sieve.h"
 #include <pcap/dlt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TEXT 200
+#define FRAME 1024
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,7 +42,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	data += 1 + count * sizeof(code[0]);
 	size -= 1 + count * sizeof(code[0]);
-	program_takes(p, data, (uint32_t)size, (uint32_t)size);
+	uint8_t frame[FRAME] = {0};
+	struct sieve s;
+	uint32_t length = (uint32_t)RTE_MIN(size, (size_t)FRAME);
+
+	memcpy(frame, data, length);
+	sieve_make(&s, NULL, 0, p, NULL);
+	if (program_takes(p, frame, length, length) && !sieve_passes(&s, frame))
+		abort();
 	free(p);
 	return 0;
 }
