@@ -22,7 +22,7 @@ func associationCommand(e *env) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			query := url.Values{"id": args, "graceful": {strconv.FormatUint(uint64(graceful), 10)}}
-			_, err := e.Call(cmd.Context(), "POST", "/v1/association/release", query, nil)
+			_, err := e.Ask(cmd.Context(), "association release", "POST", "/v1/association/release", query, nil)
 			return err
 		}),
 	}

@@ -174,6 +174,9 @@ func captureCommand(e *env) *cobra.Command {
 }
 
 func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
+	bar := command.NewProgress(e.Err, cmd.CommandPath())
+	bar.During(time.Duration(q.Seconds) * time.Second)
+	defer bar.Done()
 	config, err := e.Call(cmd.Context(), "GET", "/v1/config", nil, nil)
 	if err != nil {
 		return err
@@ -204,6 +207,7 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 		}
 		return o.buffer.Flush() // who reads it live sees it
 	})
+	bar.Done()
 	if err == nil && last.Ended == "" && ctx.Err() == nil {
 		err = errGone
 	}

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -66,7 +67,7 @@ func applyCommand(e *env) *cobra.Command {
 				path = "/v1/config/apply"
 				query.Set("name", args[0])
 			}
-			data, err := e.Call(cmd.Context(), "POST", path, query, body)
+			data, err := e.Ask(cmd.Context(), "config apply", "POST", path, query, body)
 			if err != nil {
 				return err
 			}
@@ -94,33 +95,38 @@ func statusCommand(e *env) *cobra.Command {
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
-		end := time.Now().Add(wait)
-		for {
-			data, err := e.Call(cmd.Context(), "GET", "/v1/status", nil, nil)
-			var s agent.Status
-			if err == nil {
-				err = json.Unmarshal(data, &s)
-			}
-			ready := err == nil && s.DataPlane == agent.StateReady
-			if !ready && time.Now().Before(end) {
-				time.Sleep(20 * time.Millisecond)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = e.printJSON(data)
-			} else {
-				err = e.printStatus(&s)
-			}
-			if err == nil && !ready {
-				return &command.Exit{Code: command.ExitFailed, Err: fmt.Errorf("data plane is %s", s.DataPlane)}
-			}
+		data, s, err := e.waitReady(cmd.Context(), wait)
+		if err != nil {
 			return err
 		}
+		if asJSON {
+			err = e.printJSON(data)
+		} else {
+			err = e.printStatus(&s)
+		}
+		if err == nil && s.DataPlane != agent.StateReady {
+			err = &command.Exit{Code: command.ExitFailed, Err: fmt.Errorf("data plane is %s", s.DataPlane)}
+		}
+		return err
 	})
 	return cmd
+}
+
+// waitReady reads the status until both are ready, or the time is over.
+func (e *env) waitReady(ctx context.Context, wait time.Duration) (data []byte, s agent.Status, err error) {
+	bar := command.NewProgress(e.Err, "status")
+	bar.During(wait)
+	defer bar.Done()
+	for end := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		data, err = e.Call(ctx, "GET", "/v1/status", nil, nil)
+		s = agent.Status{}
+		if err == nil {
+			err = json.Unmarshal(data, &s)
+		}
+		if err == nil && s.DataPlane == agent.StateReady || time.Now().After(end) {
+			return data, s, err
+		}
+	}
 }
 
 func (e *env) printStatus(s *agent.Status) error {

@@ -37,11 +37,10 @@ func doctorCommand(e *env) *cobra.Command {
 					"doctor looks at the machine that it runs on, not at that of --server or " +
 						"ISTHMUS_SERVER: run it there, or here with -c FILE alone")}
 			}
-			m, err := e.machine(cmd.Context(), file, root)
+			findings, err := e.look(cmd.Context(), file, root)
 			if err != nil {
 				return err
 			}
-			findings := doctor.Look(m)
 			if asJSON {
 				encoder := json.NewEncoder(e.Out)
 				encoder.SetIndent("", "  ")
@@ -60,6 +59,17 @@ func doctorCommand(e *env) *cobra.Command {
 	cmd.Flags().StringVar(&root, "root", "/", "look at a recorded machine: the folder that holds its sys and proc")
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "JSON")
 	return cmd
+}
+
+// look may last: it asks programs of the machine.
+func (e *env) look(ctx context.Context, file, root string) ([]doctor.Finding, error) {
+	bar := command.NewProgress(e.Err, "doctor")
+	defer bar.Done()
+	m, err := e.machine(ctx, file, root)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Look(m), nil
 }
 
 // machine is the one at root, with the ports and CPUs of the file or of the running configuration.

@@ -53,9 +53,11 @@ func explainCommand(e *env) *cobra.Command {
 			}
 			frame, err = trace.FirstFrame(args[0], &want.Port)
 		} else {
+			bar := command.NewProgress(e.Err, cmd.CommandPath())
 			frame, err = want.Frame(func(table string, query url.Values, rows any) error {
 				return e.rows(cmd.Context(), table, query, rows)
 			})
+			bar.Done()
 		}
 		if err != nil {
 			return err

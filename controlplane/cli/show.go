@@ -104,7 +104,9 @@ func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []
 	if w.watch != 0 {
 		return e.watchTable(ctx, table, w, fetch)
 	}
+	bar := command.NewProgress(e.Err, "show "+table.Name)
 	data, err := fetch(ctx)
+	bar.Done()
 	if err == nil && w.choice.orders() {
 		data, err = w.choice.of(data)
 	}

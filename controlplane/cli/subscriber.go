@@ -45,7 +45,7 @@ func drainCommand(e *env) *cobra.Command {
 }
 
 func (e *env) ends(cmd *cobra.Command, path string, query url.Values) error {
-	data, err := e.Call(cmd.Context(), "POST", path, query, nil)
+	data, err := e.Ask(cmd.Context(), cmd.CommandPath(), "POST", path, query, nil)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,9 @@ func supportCommand(e *env) *cobra.Command {
 			defer f.Close()
 			w = f
 		}
-		outcomes, err := support.Write(ctx, w, folder, now, e.supportParts(ctx, file, logs))
+		bar := command.NewProgress(e.Err, "support")
+		outcomes, err := support.Write(ctx, w, folder, now, counted(bar, e.supportParts(ctx, file, logs)))
+		bar.Done()
 		if err != nil {
 			return err
 		}
@@ -79,6 +81,17 @@ func supportCommand(e *env) *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// counted moves the bar with each part.
+func counted(bar *command.Progress, parts []support.Part) []support.Part {
+	for i, p := range parts {
+		parts[i].Get = func(ctx context.Context) ([]byte, error) {
+			bar.Set(p.Name, float64(i)/float64(len(parts)))
+			return p.Get(ctx)
+		}
+	}
+	return parts
 }
 
 // tellOutcomes says on standard error what is missing, a line for each reason.

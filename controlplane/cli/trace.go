@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os/signal"
 	"strconv"
@@ -136,7 +137,8 @@ func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers 
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var last trace.State
-	lines := json.NewEncoder(e.Out)
+	bar, w := e.followed(cmd, q)
+	lines := json.NewEncoder(w)
 	shown := 0
 	err := command.Stream(ctx, &e.Env, "/v1/trace", q, func(u trace.Update) error {
 		last = u.State
@@ -146,7 +148,7 @@ func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers 
 			if asJSON {
 				err = lines.Encode(&u.Packets[i])
 			} else {
-				err = u.Packets[i].WriteText(e.Out, workers)
+				err = u.Packets[i].WriteText(w, workers)
 			}
 			if err != nil {
 				return err
@@ -154,6 +156,7 @@ func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers 
 		}
 		return nil
 	})
+	bar.Done()
 	if err == nil && last.Ended == "" && ctx.Err() == nil {
 		err = errGone
 	}
@@ -161,6 +164,17 @@ func (e *env) followPackets(cmd *cobra.Command, q *trace.Query, asJSON, workers 
 		return err
 	}
 	return sayEnd(e, last, shown, asJSON || q.Edges)
+}
+
+// followed is the bar of a trace, and standard output with the bar out of the way. None where lines go to a program,
+// which may print them on the same terminal.
+func (e *env) followed(cmd *cobra.Command, q *trace.Query) (*command.Progress, io.Writer) {
+	if _, _, ok := terminalSize(e.Out); !ok {
+		return nil, e.Out
+	}
+	bar := command.NewProgress(e.Err, cmd.CommandPath())
+	bar.During(time.Duration(q.Seconds) * time.Second)
+	return bar, bar.Around(e.Out)
 }
 
 // errGone ends a command whose control plane ended before its trace did.

@@ -32,6 +32,13 @@ func (e *Env) Call(ctx context.Context, method, path string, query url.Values, b
 	return data, err
 }
 
+// Ask is Call with a bar, for what may last.
+func (e *Env) Ask(ctx context.Context, title, method, path string, query url.Values, body []byte) ([]byte, error) {
+	bar := NewProgress(e.Err, title)
+	defer bar.Done()
+	return e.Call(ctx, method, path, query, body)
+}
+
 // CallHead is Call that returns the answer's header, too.
 func (e *Env) CallHead(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, http.Header,
 	error) {

@@ -23,6 +23,7 @@ const (
 type Progress struct {
 	w     io.Writer
 	stop  chan struct{}
+	once  sync.Once
 	ended sync.WaitGroup
 
 	mu    sync.Mutex
@@ -100,6 +101,12 @@ func (p *Progress) Follow(look func() float64) {
 	p.look = look
 }
 
+// During follows the time, of which all is d.
+func (p *Progress) During(d time.Duration) {
+	start := time.Now()
+	p.Follow(func() float64 { return time.Since(start).Seconds() / max(d.Seconds(), 1) })
+}
+
 // clear takes the line away. The caller holds the lock.
 func (p *Progress) clear() {
 	if p.drawn {
@@ -128,12 +135,12 @@ func (a around) Write(b []byte) (int, error) {
 	return a.w.Write(b)
 }
 
-// Done takes the bar away.
+// Done takes the bar away. It may be called again.
 func (p *Progress) Done() {
 	if p == nil {
 		return
 	}
-	close(p.stop)
+	p.once.Do(func() { close(p.stop) })
 	p.ended.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,6 +25,7 @@ func TestProgress(t *testing.T) {
 	testkit.Until(t, "the line", func() bool { return strings.Contains(screen(), "\r\x1b[Ka line") })
 	testkit.Until(t, "the bar again", func() bool { return strings.HasSuffix(screen(), " 50 %") })
 	p.Done()
+	p.Done()
 	testkit.Until(t, "nothing", func() bool { return strings.HasSuffix(screen(), "\r\x1b[K") })
 }
 

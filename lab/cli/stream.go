@@ -65,7 +65,7 @@ func (e *env) sendStreams(cmd *cobra.Command, list []agent.Stream) error {
 	if err != nil {
 		return err
 	}
-	if _, err = e.Call(cmd.Context(), "POST", "/v1/stream", nil, body); err != nil {
+	if _, err = e.Ask(cmd.Context(), "stream", "POST", "/v1/stream", nil, body); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.Out, "%d streams\n", len(list))
