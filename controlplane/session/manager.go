@@ -328,7 +328,8 @@ func (p *Manager) keep(t *txn) {
 func (p *Manager) housekeeping() {
 	p.reports.retry()
 	p.sweep()
-	p.memory.tick(p.Counts().Transactions)
+	c := p.Counts()
+	p.memory.tick(c.Established + c.Modified + c.Deleted)
 }
 
 func (p *Manager) sweep() {

@@ -11,28 +11,33 @@ import (
 // The room between two collections is what requests need, whatever the number of sessions.
 func TestRoomOfTheHeap(t *testing.T) {
 	for _, live := range []uint64{0, 1 << 20, 8 << 20, 100 << 20, 1 << 30, 64 << 30} {
-		percent := percentFor(live)
+		percent := percentFor(live, false)
 		room := max(live, 4<<20) * uint64(percent) / 100
 		if least, most := heapRoom*8/10, heapRoom*12/10+live*heapShare/100; room < uint64(least) && live < heapRoom || room > most {
 			t.Errorf("%d bytes live, GOGC %d: room for %d, wanted %d to %d", live, percent, room, least, most)
 		}
 		testkit.ErrorIf(t, percent < 5, "%d bytes live: GOGC %d", live, percent)
+		burst := live * uint64(percentFor(live, true)-percent) / 100
+		least, most := min(live, burstMost)*8/10, min(live, burstMost)*12/10+live/20
+		testkit.ErrorIf(t, live > heapRoom && live <= 1<<30 && burst < least || burst > most,
+			"%d bytes live: %d more in a burst", live, burst)
 	}
 }
 
 func TestMemoryGoesBackOnceAfterABurst(t *testing.T) {
 	m := newMemory()
 	var at []int
-	transactions := uint64(0)
+	requests := uint64(0)
 	for tick := range 200 {
 		if tick < 5 || tick == 100 {
-			transactions += 1000
+			requests += 1000
 		} else {
-			transactions += 3
+			requests += 3
 		}
-		if m.idle(transactions) {
+		if m.idle(requests) {
 			at = append(at, tick)
 		}
+		testkit.ErrorIf(t, m.burst != (tick < 5 || tick == 100), "tick %d: burst %v", tick, m.burst)
 	}
 	want := []int{5 + quietOnce - 1, 5 + quietLate - 1, 100 + quietOnce, 100 + quietLate}
 	testkit.FatalIf(t, len(at) != len(want), "given back at %v, want %v", at, want)

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+enum { YIELDED_US = 20 }; // a yield that takes longer gave the CPU to somebody
+enum { SHARES_MS = 20 }; // so long a worker that shares its CPU sleeps as soon as it is idle
 enum { STALL_MS = 10 }; // a walk that takes longer is counted, and a sleep that is longer by that than it should be
 
 static struct {
@@ -86,14 +88,19 @@ static inline void note_stall(struct worker *w, uint64_t ticks)
 }
 
 // A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
-// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond sleeps, behind one more look at all that others give.
+// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond, or whose CPU others want, sleeps, behind one more look
+// at all that others give.
 static void idle(struct worker *w, uint64_t since)
 {
-	if (w->now - since <= w->tsc_hz / 1000) {
-		uint64_t before = rte_rdtsc();
+	if (w->now - since <= w->tsc_hz / 1000 && w->now >= w->shares_until) {
+		uint64_t before = rte_rdtsc(), took;
 
 		sched_yield(); // to whom our last packets woke: it may wait for this CPU
-		note_stall(w, rte_rdtsc() - before);
+		took = rte_rdtsc() - before;
+		note_stall(w, took);
+		// It did, and ran: who only looks for packets takes from it, and is woken sooner than given a turn.
+		if (took > w->tsc_hz / US_PER_S * YIELDED_US)
+			w->shares_until = w->now + took + w->tsc_hz / 1000 * SHARES_MS;
 		return;
 	}
 	bool listens = sleeper_listens(w->sleeper) != 0;

@@ -62,6 +62,7 @@ struct worker {
 	uint64_t walks, busy_ticks, idle_ticks;
 	uint64_t longest_ticks, stalls, stalled_ticks; // of one walk; walks, yields above STALL_MS; sleeps as late
 	uint64_t stall; // STALL_MS
+	uint64_t shares_until; // ticks: others wanted its CPU lately
 	uint64_t notified; // events for the control thread
 	uint64_t due; // ticks; earliest of worker_due() in this walk
 	struct outbox *outbox; // by worker
