@@ -13,10 +13,10 @@ import (
 
 // Line is where a subscriber is attached: what its frames have in common.
 type Line struct {
-	Port       string // access port of the configuration
-	TPID       uint16 // of the outer tag: 0x8100 or 0x88a8; 0 without tags
-	STag, CTag uint16 // 0: none
-	MAC        [6]byte
+	Port       string  `json:",omitzero"` // access port of the configuration
+	TPID       uint16  `json:",omitzero"` // of the outer tag: 0x8100 or 0x88a8; 0 without tags
+	STag, CTag uint16  `json:",omitzero"` // 0: none
+	MAC        [6]byte `json:",omitzero"`
 }
 
 // Reason is why the data plane punted a frame.
@@ -53,8 +53,8 @@ const (
 
 // Agent is what the access node says of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
 type Agent struct {
-	CircuitID, RemoteID []byte
-	Line                []byte // what it measured, as options; see Characteristic
+	CircuitID, RemoteID []byte `json:",omitzero"`
+	Line                []byte `json:",omitzero"` // what it measured, as options; see Characteristic
 }
 
 // Codes of a line's characteristics, as in option 82, in the PPPoE tag (TR-101 §3.9.3) and in RADIUS (RFC 4679).
@@ -109,34 +109,36 @@ const (
 
 // Credentials of one sign-in. A front end checks none of them.
 type Credentials struct {
-	Method     Method
-	User       string // empty with None: made of the line by configuration
-	Password   []byte // PAP
-	Identifier uint8  // of CHAP
-	Challenge  []byte // 16 octets with MSCHAPv2
-	Response   []byte // CHAP: 16 octets; MSCHAPv2: 49 (RFC 2759 §4)
+	Method     Method `json:",omitzero"`
+	User       string `json:",omitzero"` // empty with None: made of the line by configuration
+	Password   []byte `json:",omitzero"` // PAP
+	Identifier uint8  `json:",omitzero"` // of CHAP
+	Challenge  []byte `json:",omitzero"` // 16 octets with MSCHAPv2
+	Response   []byte `json:",omitzero"` // CHAP: 16 octets; MSCHAPv2: 49 (RFC 2759 §4)
 }
 
 // Request asks to let a subscriber in.
 type Request struct {
-	Kind  Kind
-	Line  Line
-	PPPoE uint16 // session id; 0 with IPoE
-	Agent Agent
+	Kind  Kind   `json:",omitzero"`
+	Line  Line   `json:",omitzero"`
+	PPPoE uint16 `json:",omitzero"` // session id; 0 with IPoE
+	Agent Agent  `json:",omitzero"`
 	Credentials
-	HostName string
-	ClientID []byte // DHCPv4 option 61, DHCPv6 DUID
-	Service  string // PPPoE Service-Name
-	Wants    Families
+	HostName string   `json:",omitzero"`
+	ClientID []byte   `json:",omitzero"` // DHCPv4 option 61, DHCPv6 DUID
+	Service  string   `json:",omitzero"` // PPPoE Service-Name
+	Wants    Families `json:",omitzero"`
 	// Source of the first packet (Packet), or what a DHCP client says it has: a hint. The plan gives addresses.
-	Source netip.Addr
+	Source netip.Addr `json:",omitzero"`
 	// Given by an upstream DHCP server (relay, proxy): what it has is taken as it is, from no pool; the plan's
 	// counts for nothing.
-	Given *Addresses
+	Given *Addresses `json:",omitzero"`
 }
 
 // Families of addresses.
-type Families struct{ V4, V6, Delegated bool }
+type Families struct {
+	V4, V6, Delegated bool `json:",omitzero"`
+}
 
 // Verdict is the answer to a request.
 type Verdict struct {
@@ -151,37 +153,37 @@ type Verdict struct {
 
 // Rate polices one direction: trTCM with a peak, else srTCM. kbit/s and bytes; zero CIR: no limit.
 type Rate struct {
-	CIR, PIR uint64
-	CBS, PBS uint32 // 0: 100 ms of the rate
+	CIR, PIR uint64 `json:",omitzero"`
+	CBS, PBS uint32 `json:",omitzero"` // 0: 100 ms of the rate
 }
 
 // Plan is a subscriber's service: a profile of the configuration, changed by what authentication says.
 type Plan struct {
-	Profile         string // of `access.profiles`; empty: the default one
-	Up, Down        Rate
-	Scheduler       string // pipe profile of the port's scheduler
-	ACLUp, ACLDown  string // access lists
-	Instance        string // network instance: VRF, pools; empty: the profile's
-	Path            string // core side is GTP-U by this path; empty: IP
-	Pool4, Pool6    string
-	PoolPD          string // of delegated prefixes
-	IPv4            netip.Addr
-	IPv6, Delegated netip.Prefix
-	InterfaceID     uint64 // RFC 3162; 0: ours to choose
-	DNS             []netip.Addr
-	Routes          []netip.Prefix // framed routes
-	Announced       []netip.Prefix // IPv6 networks that router advertisements name beside the default route
-	SessionTimeout  time.Duration  // 0: none
-	IdleTimeout     time.Duration
-	Quota           uint64 // bytes, both directions; 0: none
-	Interim         time.Duration
-	Redirect        string   // captive: URL for HTTP until a change takes it away
-	Class           [][]byte // RADIUS Class, given back in accounting
-	CUI             []byte   // Chargeable-User-Identity (RFC 4372)
-	Max             uint32   // sign-ins of one user name at once; 0: the profile's
-	MTU             uint16   // Framed-MTU; 0: the profile's
-	Without         Setting  // what authentication said that there is none of, whatever the profile has
-	User            string   // name to account by, where authentication changed it
+	Profile         string         `json:",omitzero"` // of `access.profiles`; empty: the default one
+	Up, Down        Rate           `json:",omitzero"`
+	Scheduler       string         `json:",omitzero"` // pipe profile of the port's scheduler
+	ACLUp, ACLDown  string         `json:",omitzero"` // access lists
+	Instance        string         `json:",omitzero"` // network instance: VRF, pools; empty: the profile's
+	Path            string         `json:",omitzero"` // core side is GTP-U by this path; empty: IP
+	Pool4, Pool6    string         `json:",omitzero"`
+	PoolPD          string         `json:",omitzero"` // of delegated prefixes
+	IPv4            netip.Addr     `json:",omitzero"`
+	IPv6, Delegated netip.Prefix   `json:",omitzero"`
+	InterfaceID     uint64         `json:",omitzero"` // RFC 3162; 0: ours to choose
+	DNS             []netip.Addr   `json:",omitzero"`
+	Routes          []netip.Prefix `json:",omitzero"` // framed routes
+	Announced       []netip.Prefix `json:",omitzero"` // IPv6 networks in router advertisements
+	SessionTimeout  time.Duration  `json:",omitzero"` // 0: none
+	IdleTimeout     time.Duration  `json:",omitzero"`
+	Quota           uint64         `json:",omitzero"` // bytes, both directions; 0: none
+	Interim         time.Duration  `json:",omitzero"`
+	Redirect        string         `json:",omitzero"` // captive: URL for HTTP until a change takes it away
+	Class           [][]byte       `json:",omitzero"` // RADIUS Class, given back in accounting
+	CUI             []byte         `json:",omitzero"` // Chargeable-User-Identity (RFC 4372)
+	Max             uint32         `json:",omitzero"` // sign-ins of one user name at once; 0: the profile's
+	MTU             uint16         `json:",omitzero"` // Framed-MTU; 0: the profile's
+	Without         Setting        `json:",omitzero"` // authentication said that there is none
+	User            string         `json:",omitzero"` // name to account by, where authentication changed it
 }
 
 // Setting are those of a Plan whose value for "none" is the one for "the profile's", a bit each.
@@ -205,13 +207,13 @@ func (s *Setting) Say(one Setting, none bool) {
 
 // Addresses are what a subscriber got.
 type Addresses struct {
-	IPv4        netip.Addr
-	Mask        int        // of IPv4's subnet, for IPoE
-	Gateway     netip.Addr // ours, in that subnet; the PPP peer's address
-	IPv6        netip.Prefix
-	Delegated   netip.Prefix
-	InterfaceID uint64 // of the subscriber's link-local address by PPP
-	DNS         []netip.Addr
+	IPv4        netip.Addr   `json:",omitzero"`
+	Mask        int          `json:",omitzero"` // of IPv4's subnet, for IPoE
+	Gateway     netip.Addr   `json:",omitzero"` // ours, in that subnet; the PPP peer's address
+	IPv6        netip.Prefix `json:",omitzero"`
+	Delegated   netip.Prefix `json:",omitzero"`
+	InterfaceID uint64       `json:",omitzero"` // of the subscriber's link-local address by PPP
+	DNS         []netip.Addr `json:",omitzero"`
 }
 
 // Cause is why a session ended (RFC 2866 §5.10, Acct-Terminate-Cause).
@@ -235,9 +237,9 @@ const (
 
 // KeepAlive is LCP echo, which the data plane answers and sends (RFC 1661 §5.8).
 type KeepAlive struct {
-	Magic    uint32        // ours; the data plane answers with it
-	Count    uint8         // unanswered ones after which Client.Silent is called
-	Interval time.Duration // 0: none are sent
+	Magic    uint32        `json:",omitzero"` // ours; the data plane answers with it
+	Count    uint8         `json:",omitzero"` // unanswered ones after which Client.Silent is called
+	Interval time.Duration `json:",omitzero"` // 0: none are sent
 }
 
 // Session is one subscriber who was let in, as its front end sees it.

@@ -19,34 +19,34 @@ import (
 
 // stored is what the store has of a subscriber beside its session: JSON, as `isthmus store dump` shows it.
 type stored struct {
-	User      string           `json:"user"`
-	Request   *access.Request  `json:"request"`
-	Plan      *access.Plan     `json:"plan"`               // as authentication said
-	Redirect  string           `json:"redirect,omitempty"` // in effect
-	Instance  string           `json:"instance"`
-	Addresses access.Addresses `json:"addresses"`
-	Families  access.Families  `json:"families"`
-	MTU       uint16           `json:"mtu"`
-	Alive     access.KeepAlive `json:"alive"`
-	Keep      []byte           `json:"keep"` // the front end's
-	Up        time.Time        `json:"up"`
-	Used      [2]storedUsage   `json:"used"` // all, IPv6
-	Boot      uint64           `json:"boot"` // of the data plane
-	Query     uint32           `json:"query"`
-	Grant     uint32           `json:"grant"`
-	Quota     uint64           `json:"quota"` // as it was granted last
-	Base      uint64           `json:"base"`  // bytes that were used then
+	User      string           `json:"user,omitzero"`
+	Request   *access.Request  `json:"request,omitzero"`
+	Plan      *access.Plan     `json:"plan,omitzero"`     // as authentication said
+	Redirect  string           `json:"redirect,omitzero"` // in effect
+	Instance  string           `json:"instance,omitzero"`
+	Addresses access.Addresses `json:"addresses,omitzero"`
+	Families  access.Families  `json:"families,omitzero"`
+	MTU       uint16           `json:"mtu,omitzero"`
+	Alive     access.KeepAlive `json:"alive,omitzero"`
+	Keep      []byte           `json:"keep,omitzero"` // the front end's
+	Up        time.Time        `json:"up,omitzero"`
+	Used      [2]storedUsage   `json:"used,omitzero"` // all, IPv6
+	Boot      uint64           `json:"boot,omitzero"` // of the data plane
+	Query     uint32           `json:"query,omitzero"`
+	Grant     uint32           `json:"grant,omitzero"`
+	Quota     uint64           `json:"quota,omitzero"` // as it was granted last
+	Base      uint64           `json:"base,omitzero"`  // bytes that were used then
 
-	Ended *time.Time   `json:"ended,omitempty"`
-	Cause access.Cause `json:"cause,omitempty"`
+	Ended *time.Time   `json:"ended,omitzero"`
+	Cause access.Cause `json:"cause,omitzero"`
 }
 
 // storedUsage: uplink and downlink, and which reports are in them.
 type storedUsage struct {
-	Bytes   [2]uint64 `json:"bytes"`
-	Packets [2]uint64 `json:"packets"`
-	Next    uint32    `json:"next"`
-	Owed    []uint32  `json:"owed,omitempty"`
+	Bytes   [2]uint64 `json:"bytes,omitzero"`
+	Packets [2]uint64 `json:"packets,omitzero"`
+	Next    uint32    `json:"next,omitzero"`
+	Owed    []uint32  `json:"owed,omitzero"`
 }
 
 func (s *Subscriber) toStore() *stored {
