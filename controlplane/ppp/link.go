@@ -286,6 +286,7 @@ func (l *Link) finish(cause access.Cause, why string) {
 	if l.why != "" {
 		cause, why = l.cause, l.why
 	}
+	l.wake() // nothing is waited for: said now, since the owner may wait for its next dial behind Closed
 	l.env.Closed(cause, why)
 }
 

@@ -112,6 +112,9 @@ func (e *end) Send(protocol uint16, packet []byte) {
 }
 
 func (e *end) Wake(at time.Duration) {
+	if e.ended != "" {
+		panic("a link that is over has its owner's time changed") // the owner may dial again, and wait for that
+	}
 	e.wakes++
 	mine := e.wakes
 	if at != 0 {
