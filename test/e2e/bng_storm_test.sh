@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The power of all homes on line fails at once, and all dial again at the same time: each is let in again, none twice,
-# neither process dies, and when they have left nothing is left of them. By ./dev test --long as many as the pool has.
+# neither process dies, and when they have left nothing is left of them. By ./dev test --long 65,536.
 # usage: bng_storm_test.sh [HOMES]
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/homes.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/homes.sh"
 own_namespaces "$@"
-homes=${1:-${LONG:+65000}}
+homes=${1:-${LONG:+65536}}
 homes=${homes:-2000}
 
 many_homes "$homes"
 start_gateway
 processes=$(ids)
-"$BIN/isthmus" control-load --access --interface home0 --subscribers "$homes" --rate 2000 --patience 60s --power-cut \
+"$BIN/isthmus" control-load --access --interface home0 --subscribers "$homes" --rate $((homes > 20000 ? 4000 : 2000)) --patience 60s --power-cut \
 	-j >"$DIR/load.json" || fail "$(jq -c .wrong "$DIR/load.json")"
 jq -e ".online == $homes and .power_cut_seconds > 0" "$DIR/load.json" >/dev/null || fail "$(cat "$DIR/load.json")"
 echo "$homes homes on line again $(jq .power_cut_seconds "$DIR/load.json") s after a power cut"

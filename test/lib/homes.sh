@@ -1,13 +1,17 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # For many homes that sign in at once: ports, and $DIR/isthmus.yaml, which is deploy/examples/bng.yaml with everybody
-# accepted and limits that they stay below. usage: many_homes HOMES
+# accepted and limits that they stay below, a pool that has enough addresses, and room on the way to the control thread
+# for what comes while it waits for a CPU. usage: many_homes HOMES
 many_homes() {
+	local buffers=$(($1 > 20000 ? 65536 : 32768)) bits=$(($1 > 65000 ? 15 : 16))
 	bng_links
+	ip route replace "100.64.0.0/$bits" via 10.60.0.1
 	sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
-		-e "s/packet_buffers: 8192/packet_buffers: 32768\n  limits: {sessions: $(($1 + 1024))}/" \
+		-e "s/packet_buffers: 8192/packet_buffers: $buffers\n  limits: {sessions: $(($1 + 1024))}/" \
 		-e 's/idle_sleep: true/&\n  rates: {punt: 200000, punt_port: 200000, punt_s_tag: 100000}/' \
-		-e '/^access:/a\  limits: {rate: 0}' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+		-e "s|100.64.0.\([01]\)/16|100.64.0.\1/$bits|" -e '/^access:/a\  limits: {rate: 0}' \
+		"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
 }
 
 ids() { isthmus status -j | jq -r '"\(.pid) \(.dp_pid)"'; }
