@@ -4,7 +4,7 @@
 # accepted and limits that they stay below, a pool that has enough addresses, and room on the way to the control thread
 # for what comes while it waits for a CPU. usage: many_homes HOMES
 many_homes() {
-	local buffers=$(($1 > 20000 ? 65536 : 32768)) bits=$(($1 > 65000 ? 15 : 16))
+	local buffers=$(($1 >= 20000 ? 65536 : 32768)) bits=$(($1 > 65000 ? 15 : 16))
 	bng_links
 	ip route replace "100.64.0.0/$bits" via 10.60.0.1
 	sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
