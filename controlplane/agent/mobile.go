@@ -201,6 +201,9 @@ func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
 	}
 	s := &c.Schedulers[at]
 	made := &rules.Shaping{Port: string(h.Port), Profile: string(cmp.Or(h.Profile, s.Profiles[0].Name))}
+	for i := range s.Profiles {
+		made.Profiles = append(made.Profiles, string(s.Profiles[i].Name))
+	}
 	for _, g := range s.Groups {
 		made.Subports = append(made.Subports, rules.ShapingSubport{Worker: uint16(g.Worker), Pipes: g.Pipes})
 	}

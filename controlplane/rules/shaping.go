@@ -2,13 +2,18 @@
 
 package rules
 
-import "isthmus/api"
+import (
+	"slices"
+
+	"isthmus/api"
+)
 
 // Shaping is where the downlink into tunnels of an instance's sessions waits, or that of an access port's lines: in a
 // pipe each of a port's scheduler.
 type Shaping struct {
 	Port     string
 	Profile  string // of who names none
+	Profiles []string
 	Subports []ShapingSubport
 	Taken    []Pipe // of the configuration's subscribers
 }
@@ -29,6 +34,12 @@ func PipeAt(subport int, pipe uint32) Pipe { return Pipe(subport)<<16 + Pipe(pip
 func (p Pipe) Subport() int { return int(p-1) >> 16 }
 
 func (p Pipe) place() (subport, pipe uint32) { return uint32(p-1) >> 16, uint32(p-1) & 0xffff }
+
+// Knows tells whether the scheduler has the profile that a line names.
+func (h *Shaping) Knows(line *api.Session) bool {
+	name := api.CString(line.PipeProfile[:])
+	return name == "" || slices.Contains(h.Profiles, name)
+}
 
 // has tells whether the scheduler has the pipe for sessions of a worker.
 func (h *Shaping) has(p Pipe, worker uint16) bool {

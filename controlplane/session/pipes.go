@@ -5,6 +5,8 @@ package session
 import (
 	"slices"
 
+	"isthmus/api"
+	"isthmus/controlplane/dp"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
@@ -107,8 +109,11 @@ func (p *Manager) shape() []store.Record {
 		if err != nil {
 			continue
 		}
+		if h := p.set.Shaping(s); s.Line != nil && h != nil && !h.Knows(s.Line) {
+			continue // it ends: forScheduler
+		}
 		had := s.Pipe
-		if p.x.pipes.settle(p.set, s) != nil {
+		if p.x.pipes.settle(p.set, s) != nil && s.Line == nil {
 			unshaped++
 		}
 		if s.Pipe == had {
@@ -124,6 +129,54 @@ func (p *Manager) shape() []store.Record {
 		p.log.Warn(tooFewPipes, "sessions", unshaped)
 	}
 	return changed
+}
+
+// forScheduler are the lines that a data plane holds from before a start with another file, which it must find in their
+// pipes when it gets a scheduler: those without one, or with a profile that is no more, end; others change with it.
+func (p *Manager) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range held {
+		key := api.CString(held[i].Key[:])
+		seid, ours := rules.SEIDOf(key)
+		e, there := p.x.at(seid)
+		if !ours || held[i].Kind != api.KindSession || !there {
+			continue
+		}
+		s, err := rules.Decode(e.data)
+		if err != nil || s.Line == nil {
+			continue
+		}
+		h := p.set.Shaping(s)
+		if h == nil {
+			continue
+		}
+		switch c := p.occupied(s); {
+		case c.Pipe == 0, !h.Knows(s.Line):
+			ends = append(ends, dp.Change{Kind: api.KindSession, Key: key})
+		case api.BodyDigest(c.Body) != held[i].Digest:
+			piped = append(piped, dp.Change{Kind: api.KindSession, Key: key, Body: c.Body})
+		}
+	}
+	return ends, piped
+}
+
+// endLines is behind the transaction in which they went.
+func (p *Manager) endLines(ends []dp.Change, usage []api.Usage) {
+	t := newTxn()
+	t.usage = usage
+	for i := range ends {
+		seid, _ := rules.SEIDOf(ends[i].Key)
+		if err := p.drop(t, seid); err != nil {
+			p.log.Error("a session cannot be read", "session", ends[i].Key, "error", err)
+		}
+	}
+	p.keep(t)
+	t.finish()
+	if len(ends) > 0 {
+		p.log.Warn("subscribers ended: the scheduler of their port has no pipe for them, or not their profile",
+			"sessions", len(ends))
+	}
 }
 
 const tooFewPipes = "sessions are not shaped: all pipes of their worker are taken"

@@ -3,12 +3,15 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
@@ -154,7 +157,7 @@ func linePipes() *rules.Settings {
 	set := testSettings()
 	set.Workers = 2
 	set.Lines = map[string]*rules.Shaping{"access": {Port: "access", Profile: "home",
-		Taken:    []rules.Pipe{rules.PipeAt(0, 1)},
+		Profiles: []string{"home", "silver"}, Taken: []rules.Pipe{rules.PipeAt(0, 1)},
 		Subports: []rules.ShapingSubport{{Worker: 0, Pipes: 2}, {Worker: 1, Pipes: 2}}}}
 	return set
 }
@@ -264,4 +267,79 @@ func TestReplanPipesOfLines(t *testing.T) {
 	fewer.Lines["access"].Taken[0] = rules.PipeAt(0, 0)
 	reload(fewer, 1)
 	testkit.Receive(t, h.ended)
+}
+
+// scheduling sees that a scheduler never comes to the data plane before the lines of its port have their pipes.
+type scheduling struct {
+	*dp.Client
+	b *bench
+}
+
+func (s *scheduling) Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error) {
+	bodies := map[string][]byte{}
+	for id, body := range s.b.s.Held() {
+		if id.Kind == api.KindSession {
+			bodies[id.Key] = body
+		}
+	}
+	there := slices.ContainsFunc(changes, func(c dp.Change) bool { return c.Kind == api.KindScheduler })
+	for _, c := range changes {
+		if c.Kind == api.KindSession {
+			if bodies[c.Key] = c.Body; c.Body == nil {
+				delete(bodies, c.Key)
+			}
+		}
+	}
+	for key, body := range bodies {
+		var head api.Session
+		_, err := api.ReadRow(body, &head)
+		testkit.Must(s.b.t, err)
+		if profile := api.CString(head.PipeProfile[:]); there && profile != "home" {
+			return nil, &dp.RefusedError{Code: 2, Kind: api.KindScheduler, Key: "access",
+				Text: "session " + key + ": the scheduler of port access has no profile " + profile}
+		}
+	}
+	return s.Client.Commit(ctx, changes)
+}
+
+// A start with a file that has a scheduler for a port with homes on line: they get pipes with it, and who finds none,
+// or had a profile of its own that is no more, ends, as with a reload.
+func TestSchedulerAtStart(t *testing.T) {
+	path := t.TempDir() + "/sessions.db"
+	s := dptest.Start(t)
+	plain := linePipes()
+	plain.Lines = nil
+	b := startOn(t, s, path, plain)
+	for n := uint64(1); n <= 5; n++ {
+		line := lineNumber(n)
+		if n == 1 {
+			copy(line.Line.PipeProfile[:], "gold")
+		}
+		testkit.Must(t, b.put(line, `{}`))
+	}
+	b.end()
+	set := linePipes()
+	p, err := Open(path, set, nil)
+	testkit.Must(t, err)
+	b = &bench{p, s, t, b.c, testkit.Run(t, p.Run)}
+	h := &heard{ended: make(chan uint64, 9)}
+	b.SetLines(h)
+	s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
+		seid, ours := rules.SEIDOf(id.Key)
+		if !ours || is != nil {
+			return nil
+		}
+		return []api.Usage{{SEID: seid, URR: 1}}
+	})
+	_, err = b.Synchronise(t.Context(), &scheduling{b.c, b}, set, true, func([]api.Digest) []dp.Change {
+		return []dp.Change{{Kind: api.KindScheduler, Key: "access", Body: []byte{0}}}
+	})
+	testkit.Must(t, err)
+	b.onLine(3)
+	testkit.Equal(t, b.profile(1), "", "who had another profile")
+	for range 2 {
+		seid := testkit.Receive(t, h.ended)
+		testkit.Equal(t, len(h.usage), 1, "reports of %d", seid)
+	}
+	b.checkConsistent()
 }

@@ -77,7 +77,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 			return Outcome{}, err
 		}
 	}
-	lost, piped, accept := p.ending(set)
+	same, lost, piped, accept := p.ending(set)
 	out := Outcome{Ended: len(lost)}
 	own := changes(static)
 	if all {
@@ -92,6 +92,11 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 			out.Deleted += len(part)
 		}
 		lost, piped = onlyHeld(held, lost), onlyHeld(held, piped)
+		if same && slices.ContainsFunc(own, ofScheduler) {
+			lost, piped = p.forScheduler(held)
+			accept = func(usage []api.Usage) { p.endLines(lost, usage) }
+			out.Ended = len(lost)
+		}
 	}
 	usage, err := link.Commit(ctx, slices.Concat(lost, own, piped))
 	if err != nil {
@@ -113,14 +118,17 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 	return out, nil
 }
 
+func ofScheduler(c dp.Change) bool { return c.Kind == api.KindScheduler }
+
 // ending is reconfigure for a configuration that may be the one in use.
-func (p *Manager) ending(set *rules.Settings) (lost, piped []dp.Change, accept func(usage []api.Usage)) {
+func (p *Manager) ending(set *rules.Settings) (same bool, lost, piped []dp.Change, accept func(usage []api.Usage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(set, p.set) {
-		return nil, nil, func([]api.Usage) {}
+		return true, nil, nil, func([]api.Usage) {}
 	}
-	return p.reconfigure(set)
+	lost, piped, accept = p.reconfigure(set)
+	return false, lost, piped, accept
 }
 
 func (p *Manager) differences(held []api.Digest) difference {

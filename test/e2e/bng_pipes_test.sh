@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Homes that signed in have pipes of their access port's scheduler: each gets its profile's rate by isthmus-traffic, the
-# strict class first. The scheduler comes by a reload while they are on line; a CoA changes a profile; who finds no pipe
-# free is refused.
+# strict class first. The scheduler comes by a reload while they are on line, and by a start of the control plane; a CoA
+# changes a profile; who finds no pipe free is refused.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh
@@ -39,4 +39,21 @@ EOF
 } >"$DIR/piped.yaml"
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/bng_pipes.py"
+
+# The control plane alone starts with another file, while homes are on line: without a scheduler they go on, with one
+# they have their pipes again.
+# usage: starts_with NAME PIPES
+starts_with() {
+	local pid pipes
+	pid=$(isthmus status -j | jq .pid)
+	kill -9 "$pid"
+	wait_for 10 gone "$pid"
+	cp "$DIR/$1.yaml" "$DIR/isthmus.yaml"
+	start_gateway
+	pipes=$(isthmus show session -j | jq -c '[.[].scheduler_pipe] | sort')
+	[[ $pipes == "$2" ]] || fail "with $1.yaml: $pipes, $(isthmus status)"
+}
+cp "$DIR/isthmus.yaml" "$DIR/plain.yaml"
+starts_with plain '["",""]'
+starts_with piped '["access/0/0","access/0/1"]'
 echo PASS
