@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"os/exec"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -156,11 +158,41 @@ func TestDictionaryGenerated(t *testing.T) {
 	if err != nil {
 		t.Skip("freeradius-common is not installed: ./dev setup")
 	}
-	for typ, e := range dictionary {
-		testkit.ErrorIf(t, !bytes.Contains(out, []byte(`{"`+e.name+`", `)),
-			"%s is not in FreeRADIUS' dictionaries", typ)
+	types := map[string]Type{} // by the name in Go
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +Type = (?:(\d+)<<32 \| )?(\d+)$`).FindAllSubmatch(out, -1) {
+		vendor, _ := strconv.ParseUint(string(m[2]), 10, 32) // none: 0
+		code, err := strconv.ParseUint(string(m[3]), 10, 8)
+		testkit.Must(t, err)
+		types[string(m[1])] = Type(vendor<<32 | code)
 	}
-	testkit.ErrorIf(t, bytes.Count(out, []byte(`{"`)) != len(dictionary), "go generate makes another dictionary")
+	kinds := map[string]Kind{"Octets": Octets, "Text": Text, "Integer": Integer, "IPv4": IPv4, "IPv6": IPv6,
+		"IPv6Prefix": IPv6Prefix, "InterfaceID": InterfaceID, "Date": Date}
+	made := map[Type]entry{}
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+): +\{"(.+)", (\w+)\},$`).FindAllSubmatch(out, -1) {
+		kind, known := kinds[string(m[3])]
+		typ, there := types[string(m[1])]
+		testkit.ErrorIf(t, !known || !there, "%s", m[0])
+		made[typ] = entry{string(m[2]), kind}
+	}
+	testkit.ErrorIf(t, len(made) < 300, "%d attributes of FreeRADIUS' dictionaries", len(made))
+	for typ, e := range made {
+		testkit.Equal(t, dictionary[typ], e, "%d, as go generate makes it,", uint64(typ))
+	}
+	testkit.Equal(t, len(dictionary), len(made), "attributes")
+}
+
+// The causes of RFC 5176 have FreeRADIUS' numbers.
+func TestCauses(t *testing.T) {
+	values := testkit.RADIUSValues(t)
+	for name, cause := range map[string]Cause{"Unsupported-Attribute": UnsupportedAttribute,
+		"Missing-Attribute": MissingAttribute, "NAS-Identification-Mismatch": NASMismatch,
+		"Invalid-Request": InvalidRequest, "Unsupported-Service": UnsupportedService,
+		"Invalid-Attribute-Value": InvalidValue, "Administratively-Prohibited": Prohibited,
+		"Session-Context-Not-Found": SessionNotFound, "Session-Context-Not-Removable": NotRemovable,
+		"Resources-Unavailable":                  ResourcesUnavailable,
+		"Multiple-Session-Selection-Unsupported": SeveralSessions} {
+		testkit.Equal(t, values["Error-Cause "+name], uint32(cause), "%s", name)
+	}
 }
 
 // pyrad reads what we send, and we what it answers.
