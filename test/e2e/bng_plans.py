@@ -7,9 +7,9 @@ import ipoe
 import pppoe
 from frames import SECONDS, Wire, check, check_sum, done, equal, rows, wait_until
 from radius import of_kind, radclient, subscriber
-from scapy.all import ICMP, IP, TCP, UDP, Raw
+from scapy.all import ICMP, IP, TCP, UDP, ICMPv6EchoRequest, IPv6, Raw
 
-CORE, PORTAL, WEB = "10.60.0.2", "http://portal.test/", "192.0.2.80"
+CORE, CORE6, PORTAL, WEB = "10.60.0.2", "fd00:60::2", "http://portal.test/", "192.0.2.80"
 
 
 def home(wire, number, user):
@@ -114,6 +114,27 @@ def framed(client):
     wait_until(lambda: rows("drop").get("source-spoofed", 0) == before + 1, "a strange source to be dropped")
 
 
+def framed6(wire):
+    """The same over IPv6."""
+    client = pppoe.Client(wire, "02:00:00:00:01:0a", tags=(101, 10), user="framed6")
+    check(client.sign_in(), "framed6 is not let in")
+
+    def sends(source):
+        client.send(pppoe.IP6, bytes(IPv6(src=source, dst=CORE6) / ICMPv6EchoRequest(seq=1)))
+    sends("2001:db8:9:7::7")
+    got = client.echo_reply(pppoe.IP6)
+    check(got is not None and IPv6(got).dst == "2001:db8:9:7::7", f"no answer behind framed6: {got}")
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+        s.sendto(b"down", ("2001:db8:9::8", 4000))
+    heard = []
+    while "2001:db8:9::8" not in heard and (got := client.next(pppoe.IP6)) is not None:
+        heard.append(IPv6(got[3]).dst)
+    check("2001:db8:9::8" in heard, f"nothing comes to the framed route of IPv6, but {heard}")
+    before = rows("drop").get("source-spoofed", 0)
+    sends("2001:db8:a::7")
+    wait_until(lambda: rows("drop").get("source-spoofed", 0) == before + 1, "a strange source of IPv6 to be dropped")
+
+
 def twin(wire, first):
     """A network that is behind another home refuses the sign-in, in words; the other home keeps it."""
     second = pppoe.Client(wire, "02:00:00:00:01:08", tags=(101, 8), user="twin")
@@ -154,6 +175,7 @@ def main():
     prepaid(home(wire, 9, "prepaid"))
     behind = home(wire, 6, "framed")
     framed(behind)
+    framed6(wire)
     twin(wire, behind)
     pinged(home(wire, 7, "red"), "198.51.100.1")
     by_dhcp(wire)

@@ -12,6 +12,7 @@ command -v freeradius >/dev/null || skip "needs freeradius"
 bng_links
 ip route add 100.64.0.0/15 via 10.60.0.1
 ip route add 10.9.0.0/16 via 10.60.0.1
+ip -6 route add 2001:db8:9::/48 via fd00:60::1
 # A data network of its own, with the same addresses.
 ip netns add red
 veth_pair veth-red red0
@@ -30,6 +31,7 @@ start_freeradius "$(
 	user quota 'Cisco-AVPair = "subscriber:quota=1000"'
 	user portal 'WISPr-Redirection-URL = "http://portal.test/"'
 	user framed 'Framed-Route = "10.9.0.0/24 0.0.0.0 1"'
+	user framed6 'Framed-IPv6-Route = "2001:db8:9::/48 :: 1"'
 	user twin 'Framed-Route = "10.9.0.0/24 0.0.0.0 1"'
 	user prepaid 'Filter-Id = "profile=prepaid"'
 	user red 'Filter-Id = "profile=red"'
