@@ -26,6 +26,7 @@ type accessLoad struct {
 	opt              load.AccessOptions
 	families, method string
 	ping             string
+	dns              []string
 }
 
 func (a *accessLoad) flags(f *pflag.FlagSet) {
@@ -38,6 +39,7 @@ func (a *accessLoad) flags(f *pflag.FlagSet) {
 	f.Float64Var(&a.opt.Flaps, "flaps", 0, "--access: so many a second vanish and sign in again during --hold")
 	f.BoolVar(&a.opt.PowerCut, "power-cut", false, "--access: after --hold all vanish at once, and sign in again at --rate")
 	f.StringVar(&a.ping, "ping", "", "--access: IPv4 address that each asks, three times at most")
+	f.StringSliceVar(&a.dns, "dns", nil, "--access: name servers that each must be told, of both families")
 	f.Uint16Var(&a.opt.STag, "s-tag", 100, "--access: of the first 4,000, C-tags from 1; 0: frames without tags")
 	f.StringVar(&a.opt.User, "user", "user%d", "--access: name by PPPoE; %d: the number")
 	f.StringVar(&a.opt.Password, "password", "user%d", "--access: password; %d: the number")
@@ -63,6 +65,13 @@ func (a *accessLoad) run(cmd *cobra.Command, e *env, asJSON bool) error {
 		if a.opt.Ping, err = netip.ParseAddr(a.ping); err != nil || !a.opt.Ping.Is4() {
 			return fmt.Errorf("--ping: %q is no IPv4 address", a.ping)
 		}
+	}
+	for _, text := range a.dns {
+		server, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("--dns: %q is no address", text)
+		}
+		a.opt.DNS = append(a.opt.DNS, server)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -90,7 +99,7 @@ func printAccessLoad(w io.Writer, r *load.AccessResult, asJSON bool) error {
 	}
 	fmt.Fprintf(w, "%s by %s: %.0f sign-ins/s offered, %.0f/s until all were on line; %d of %d on line\n\n",
 		r.Interface, r.Protocol, r.Offered, r.Achieved, r.Online, r.Subscribers)
-	if err := printLatency(w, "WHAT", "COUNT", r.Latency, "sign_in", "ping"); err != nil {
+	if err := printLatency(w, "WHAT", "COUNT", r.Latency, "sign_in", "ping", "keep_alive"); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nframes sent %d, received %d; flaps %d, ended by the gateway %d\n", r.Sent, r.Received, r.Flaps, r.Ended)

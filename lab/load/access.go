@@ -10,8 +10,11 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/gaissmai/bart"
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/mmsg"
@@ -30,6 +33,7 @@ type AccessOptions struct {
 	Flaps       float64       // of them, while they hold: so many a second vanish and sign in again
 	PowerCut    bool          // then all vanish at once and sign in again, as fast as Rate
 	Ping        netip.Addr    // each on-line subscriber asks this address once; invalid: none
+	DNS         []netip.Addr  // name servers that each must be told of, those of its families; none: whichever
 	STag        uint16        // of the first 4,000; 0: untagged
 	User        string        // fmt with the number, from 1
 	Password    string        // the same
@@ -50,9 +54,11 @@ type AccessResult struct {
 	Flaps       uint64             `json:"flaps"`
 	Ended       uint64             `json:"ended"` // by the gateway
 	PowerCut    float64            `json:"power_cut_seconds"`
-	Latency     map[string]Latency `json:"latency"` // sign_in: first frame to addresses; ping
+	Latency     map[string]Latency `json:"latency"` // sign_in: first frame to addresses; ping; keep_alive
 	Answered    uint64             `json:"answered"`
 	Unanswered  uint64             `json:"unanswered"`
+	KeptAlive   uint64             `json:"kept_alive"` // LCP echo, a renewal
+	Lapsed      uint64             `json:"lapsed"`     // keep-alives without an answer
 	Sent        uint64             `json:"sent_frames"`
 	Received    uint64             `json:"received_frames"`
 	Wrong       map[string]uint64  `json:"wrong"`
@@ -69,6 +75,9 @@ func (r *AccessResult) Verdict() error {
 	}
 	if r.Unanswered > 0 {
 		errs = append(errs, fmt.Errorf("%d pings were not answered", r.Unanswered))
+	}
+	if r.Lapsed > 0 {
+		errs = append(errs, fmt.Errorf("%d keep-alives were not answered", r.Lapsed))
 	}
 	return errors.Join(errs...)
 }
@@ -92,8 +101,9 @@ type home struct {
 	had      access.Families
 	ipv4     netip.Addr
 	ipv6     []netip.Prefix
-	asked    time.Duration // ping
+	asked    time.Duration // ping, then keep-alive
 	answered bool
+	kept     bool    // alive, once
 	peer     [6]byte // gateway
 }
 
@@ -112,10 +122,11 @@ type crowd struct {
 	queued int
 	room   [batch][]byte
 	online int
-	owners map[netip.Prefix]uint32 // addresses in use
+	owners bart.Table[uint32] // addresses in use
 	result AccessResult
 	signin histogram
 	pings  histogram
+	keeps  histogram
 	random *rand.Rand
 	closed bool
 }
@@ -169,8 +180,7 @@ func RunAccess(ctx context.Context, opt AccessOptions) (*AccessResult, error) {
 
 func newCrowd(opt AccessOptions, file *os.File) (*crowd, error) {
 	c := &crowd{opt: opt, file: file, began: time.Now(), homes: make([]home, opt.Subscribers), in: mmsg.New(batch), out: mmsg.New(batch),
-		index: make(map[protocol]uint32, opt.Subscribers), owners: make(map[netip.Prefix]uint32, 2*opt.Subscribers),
-		random: rand.New(rand.NewPCG(1, 2))}
+		index: make(map[protocol]uint32, opt.Subscribers), random: rand.New(rand.NewPCG(1, 2))}
 	for i := range c.room {
 		c.room[i] = make([]byte, 0, frameRoom)
 		c.in.SetBuffer(i, c.inRoom[i][:])
@@ -267,6 +277,9 @@ func (c *crowd) hold(ctx context.Context) error {
 	if err := c.pingAll(ctx); err != nil {
 		return err
 	}
+	if err := c.keepAll(ctx); err != nil {
+		return err
+	}
 	began, flaps := c.Now(), 0
 	for c.Now()-began < c.opt.Hold {
 		for ; flaps < int((c.Now()-began).Seconds()*c.opt.Flaps); flaps++ {
@@ -283,32 +296,40 @@ func (c *crowd) hold(ctx context.Context) error {
 	return nil
 }
 
-const pingTries = 3 // a second apart: as with any ping, the first ones may wait for a neighbour
+const tries = 3 // a second apart: as with any ping, the first ones may wait for a neighbour
 
-// pingAll has everybody ask, some each millisecond.
+// pingAll has everybody ask an address.
 func (c *crowd) pingAll(ctx context.Context) error {
 	if !c.opt.Ping.IsValid() {
 		return nil
 	}
-	for range pingTries {
+	err := c.askAll(ctx, &c.pings, func(i uint32) {
+		if !c.homes[i].answered {
+			c.ping(i)
+		}
+	})
+	c.result.Answered = c.pings.count
+	c.result.Unanswered = uint64(len(c.homes)) - min(c.pings.count, uint64(len(c.homes)))
+	return err
+}
+
+// askAll has everybody ask, some each millisecond, until all are answered.
+func (c *crowd) askAll(ctx context.Context, answers *histogram, ask func(i uint32)) error {
+	for range tries {
 		for i := range c.homes {
-			if !c.homes[i].answered {
-				c.ping(uint32(i))
-			}
+			ask(uint32(i))
 			if i%32 == 31 {
 				if err := c.turn(ctx, time.Millisecond); err != nil {
 					return err
 				}
 			}
 		}
-		for began := c.Now(); c.pings.count < uint64(c.online) && c.Now()-began < time.Second; {
+		for began := c.Now(); answers.count < uint64(c.online) && c.Now()-began < time.Second; {
 			if err := c.turn(ctx, 10*time.Millisecond); err != nil {
 				return err
 			}
 		}
 	}
-	c.result.Answered = c.pings.count
-	c.result.Unanswered = uint64(len(c.homes)) - min(c.pings.count, uint64(len(c.homes)))
 	return nil
 }
 
@@ -329,8 +350,8 @@ func (c *crowd) offline(i uint32) {
 		c.online--
 	}
 	for _, p := range append(h.ipv6, single(h.ipv4)) {
-		if p.IsValid() && c.owners[p] == i {
-			delete(c.owners, p)
+		if owner, taken := c.owners.Get(p); taken && owner == i {
+			c.owners.Delete(p)
 		}
 	}
 	h.online, h.had, h.ipv4, h.ipv6 = false, access.Families{}, netip.Addr{}, nil
@@ -361,7 +382,8 @@ func (c *crowd) hangUp(ctx context.Context) {
 
 func (c *crowd) finish() *AccessResult {
 	c.result.SignIns = c.signin.count
-	c.result.Latency = map[string]Latency{"sign_in": c.signin.latency(), "ping": c.pings.latency()}
+	c.result.Latency = map[string]Latency{"sign_in": c.signin.latency(), "ping": c.pings.latency(),
+		"keep_alive": c.keeps.latency()}
 	return &c.result
 }
 
@@ -376,15 +398,25 @@ func (c *crowd) got(i uint32, v4 netip.Addr, v6 netip.Prefix) {
 		if !p.IsValid() {
 			continue
 		}
-		if owner, taken := c.owners[p]; taken && owner != i {
+		owner, taken := c.owners.Get(p)
+		if taken && owner == i {
+			continue
+		}
+		if taken || c.owners.OverlapsPrefix(p) {
 			c.wrong("an address was given to two subscribers")
 		}
-		c.owners[p] = i
+		c.owners.Insert(p, i)
 	}
 	if v4.IsValid() {
+		if h.had.V4 && h.ipv4 != v4 {
+			c.wrong("a subscriber who is on line got another IPv4 address")
+		}
 		h.ipv4, h.had.V4 = v4, true
 	}
-	if v6.IsValid() {
+	if v6.IsValid() && !slices.Contains(h.ipv6, v6) {
+		if h.had.V6 {
+			c.wrong("a subscriber who is on line got another IPv6 prefix")
+		}
 		h.ipv6 = append(h.ipv6, v6)
 		h.had.V6 = !c.opt.DHCP || len(h.ipv6) == 2
 	}

@@ -30,6 +30,8 @@ type dhcpClient struct {
 	granted  *dhcpv6.OptIAPD
 	address  *dhcpv6.OptIANA
 	xid      uint32
+	renews4  bool // a renewal is under way
+	renews6  bool
 }
 
 const (
@@ -45,6 +47,7 @@ func (d *dhcpClient) mac() net.HardwareAddr {
 // Dial begins.
 func (d *dhcpClient) Dial() {
 	d.alive, d.attempts, d.offer, d.lease, d.granted, d.address = true, 0, nil, nil, nil, nil
+	d.renews4, d.renews6 = false, false
 	d.xid = uint32(d.crowd.Random())
 	d.duid = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: d.mac()}
 	d.ask()
@@ -100,16 +103,28 @@ func (d *dhcpClient) HangUp() {
 		d.send4(dhcpv4.NewReleaseFromACK(d.lease))
 	}
 	if d.granted != nil {
-		m, err := dhcpv6.NewMessage(dhcpv6.WithClientID(d.duid), dhcpv6.WithServerID(d.server6))
-		if err == nil {
-			m.MessageType = dhcpv6.MessageTypeRelease
-			m.AddOption(d.address)
-			m.AddOption(d.granted)
-			d.send6(m)
-		}
+		d.about6(dhcpv6.MessageTypeRelease)
 	}
 	d.Vanish()
 }
+
+// about6 sends a message about what it has.
+func (d *dhcpClient) about6(kind dhcpv6.MessageType) {
+	m, err := dhcpv6.NewMessage(dhcpv6.WithClientID(d.duid), dhcpv6.WithServerID(d.server6))
+	if err != nil {
+		d.crowd.wrong("no DHCP message: " + err.Error())
+		return
+	}
+	m.MessageType, m.TransactionID = kind, d.id6()
+	m.AddOption(d.address)
+	m.AddOption(d.granted)
+	m.AddOption(dhcpv6.OptElapsedTime(0))
+	m.AddOption(wanted6)
+	d.send6(m)
+}
+
+// wanted6 are name servers (RFC 3646).
+var wanted6 = dhcpv6.OptRequestedOption(dhcpv6.OptionDNSRecursiveNameServer)
 
 var iaid = [4]byte{0, 0, 0, 1} // of both
 
@@ -128,6 +143,7 @@ func (d *dhcpClient) solicit() {
 	m.AddOption(&dhcpv6.OptIANA{IaId: iaid})
 	m.AddOption(&dhcpv6.OptIAPD{IaId: iaid})
 	m.AddOption(dhcpv6.OptElapsedTime(0))
+	m.AddOption(wanted6)
 	d.send6(m)
 }
 
@@ -152,25 +168,70 @@ func (d *dhcpClient) Receive(etherType uint16, p []byte) {
 }
 
 func (d *dhcpClient) answer4(m *dhcpv4.DHCPv4) {
+	kind := m.MessageType()
+	if kind == dhcpv4.MessageTypeOffer || kind == dhcpv4.MessageTypeAck {
+		d.judge4(m)
+	}
 	switch {
-	case m.MessageType() == dhcpv4.MessageTypeOffer && d.offer == nil && d.lease == nil:
+	case kind == dhcpv4.MessageTypeOffer && d.offer == nil && d.lease == nil:
 		d.offer = m
 		d.send4(dhcpv4.NewRequestFromOffer(m))
-	case m.MessageType() == dhcpv4.MessageTypeAck && d.offer != nil && d.lease == nil:
-		if !m.YourIPAddr.Equal(d.offer.YourIPAddr) {
+	case kind == dhcpv4.MessageTypeAck && d.offer != nil && d.lease == nil:
+		switch {
+		case !m.YourIPAddr.Equal(d.offer.YourIPAddr):
 			d.crowd.wrong("an acknowledgement of another address than the offer's")
+		case !m.ServerIdentifier().Equal(d.offer.ServerIdentifier()):
+			d.crowd.wrong("an acknowledgement of another server than the offer's")
 		}
 		a, _ := netip.AddrFromSlice(m.YourIPAddr.To4())
 		d.lease = m
 		d.crowd.got(d.number, a, netip.Prefix{})
-	case m.MessageType() == dhcpv4.MessageTypeNak:
+	case kind == dhcpv4.MessageTypeAck && d.renews4:
+		if !m.YourIPAddr.Equal(d.lease.YourIPAddr) {
+			d.crowd.wrong("a renewal with another address")
+		}
+		d.renews4 = false
+		d.renewed()
+	case kind == dhcpv4.MessageTypeNak:
+		if d.renews4 {
+			d.crowd.wrong("a renewal was denied")
+		}
 		d.offer = nil
 	}
 }
 
+// judge4 notes what RFC 2131 does not allow in an offer or acknowledgement.
+func (d *dhcpClient) judge4(m *dhcpv4.DHCPv4) {
+	lease, mask := m.IPAddressLeaseTime(0), m.SubnetMask()
+	subnet := func(a net.IP) string { return a.Mask(mask).String() }
+	switch {
+	case !slices.Equal(m.ClientHWAddr, d.mac()):
+		d.crowd.wrong("a DHCPv4 answer with the MAC address of another")
+	case m.ServerIdentifier() == nil:
+		d.crowd.wrong("a DHCPv4 answer without the server's identifier (RFC 2131 §4.3.1)")
+	case !m.YourIPAddr.IsGlobalUnicast() || len(mask) != 4:
+		d.crowd.wrong("a DHCPv4 answer without an address or a subnet mask")
+	case slices.ContainsFunc(m.Router(), func(r net.IP) bool {
+		return subnet(r) != subnet(m.YourIPAddr) || r.Equal(m.YourIPAddr)
+	}):
+		d.crowd.wrong("a DHCPv4 answer with a router outside of the subnet")
+	case !lasts(m.IPAddressRenewalTime(lease/2), m.IPAddressRebindingTime(lease*7/8), lease):
+		d.crowd.wrong("a DHCPv4 answer whose times do not rise: T1, T2, lease (RFC 2131 §4.4.5)")
+	}
+	d.crowd.names(true, addresses(m.DNS()))
+}
+
+func addresses(list []net.IP) (all []netip.Addr) {
+	for _, ip := range list {
+		a, _ := netip.AddrFromSlice(ip)
+		all = append(all, a.Unmap())
+	}
+	return all
+}
+
 // answer6 takes a Reply that has both, an address and a prefix, and notes what RFC 8415 does not allow in it.
 func (d *dhcpClient) answer6(m *dhcpv6.Message) {
-	if m.MessageType != dhcpv6.MessageTypeReply || d.granted != nil || m.TransactionID != d.id6() {
+	if m.MessageType != dhcpv6.MessageTypeReply || d.granted != nil && !d.renews6 || m.TransactionID != d.id6() {
 		return
 	}
 	client, na, pd := m.Options.ClientID(), m.Options.OneIANA(), m.Options.OneIAPD()
@@ -182,16 +243,14 @@ func (d *dhcpClient) answer6(m *dhcpv6.Message) {
 		d.crowd.wrong("a DHCPv6 reply without the IAs that were asked for (RFC 8415 §18.3.10)")
 		return
 	case len(na.Options.Addresses()) != 1 || len(pd.Options.Prefixes()) != 1:
+		if d.renews6 {
+			d.crowd.wrong("a renewal was denied")
+		}
 		return // nothing to be had: it asks again
 	}
 	address, prefix := na.Options.OneAddress(), pd.Options.Prefixes()[0]
 	a, _ := netip.AddrFromSlice(address.IPv6Addr)
-	var p netip.Prefix
-	if prefix.Prefix != nil {
-		b, _ := netip.AddrFromSlice(prefix.Prefix.IP)
-		bits, _ := prefix.Prefix.Mask.Size()
-		p = netip.PrefixFrom(b, bits)
-	}
+	p := prefixOf(prefix)
 	switch {
 	case !a.Is6() || !a.IsGlobalUnicast() || !p.IsValid() || p != p.Masked() || p.Contains(a):
 		d.crowd.wrong("a DHCPv6 reply with an impossible address or prefix")
@@ -199,9 +258,48 @@ func (d *dhcpClient) answer6(m *dhcpv6.Message) {
 		!lasts(pd.T1, pd.T2, prefix.PreferredLifetime, prefix.ValidLifetime):
 		d.crowd.wrong("a DHCPv6 reply whose times do not rise: T1, T2, preferred, valid (RFC 8415 §21.4)")
 	}
+	d.crowd.names(false, addresses(m.Options.DNS()))
+	if d.renews6 {
+		if !address.IPv6Addr.Equal(d.address.Options.OneAddress().IPv6Addr) ||
+			p != prefixOf(d.granted.Options.Prefixes()[0]) {
+			d.crowd.wrong("a renewal with another address")
+		}
+		d.renews6 = false
+		d.renewed()
+		return
+	}
 	d.address, d.granted, d.server6 = na, pd, m.Options.ServerID()
 	d.crowd.got(d.number, netip.Addr{}, netip.PrefixFrom(a, 128))
 	d.crowd.got(d.number, netip.Addr{}, p)
+}
+
+func prefixOf(o *dhcpv6.OptIAPrefix) (p netip.Prefix) {
+	if o.Prefix != nil {
+		b, _ := netip.AddrFromSlice(o.Prefix.IP)
+		bits, _ := o.Prefix.Mask.Size()
+		p = netip.PrefixFrom(b, bits)
+	}
+	return p
+}
+
+// renew asks for more time of what it has, as each client does at T1.
+func (d *dhcpClient) renew() {
+	if !d.renews4 && !d.renews6 {
+		d.renews4, d.renews6 = d.lease != nil, d.granted != nil
+		d.xid++
+	}
+	if d.renews4 {
+		d.send4(dhcpv4.NewRenewFromAck(d.lease, dhcpv4.WithTransactionID(d.id4())))
+	}
+	if d.renews6 {
+		d.about6(dhcpv6.MessageTypeRenew)
+	}
+}
+
+func (d *dhcpClient) renewed() {
+	if !d.renews4 && !d.renews6 {
+		d.crowd.keptAlive(d.number)
+	}
 }
 
 // lasts tells whether the times of a lease rise, and the last is not 0.

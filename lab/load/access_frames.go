@@ -113,7 +113,7 @@ func (c *crowd) frame(f []byte) {
 	h := &c.homes[i]
 	h.peer = [6]byte(f[6:])
 	kind, payload := binary.BigEndian.Uint16(f[at:]), f[at+2:]
-	if p := ip4In(kind, payload); p != nil && c.isEcho(i, p) {
+	if p := ip4In(kind, payload); p != nil && c.isEcho(i, p) || c.isKept(i, kind, payload) {
 		return
 	}
 	h.Receive(kind, payload)

@@ -28,14 +28,27 @@ func (c *crowd) Wake(d *dialer.Client, at time.Duration) { c.wake(c.index[d], at
 // Up is dialer.Env's. The prefix comes by router advertisement.
 func (c *crowd) Up(d *dialer.Client, f access.Families) {
 	if f.V4 {
-		c.got(c.index[d], netip.AddrFrom4(d.Link.Network().Local), netip.Prefix{})
+		n := d.Link.Network()
+		c.got(c.index[d], netip.AddrFrom4(n.Local), netip.Prefix{})
+		var names []netip.Addr
+		for _, one := range n.DNS {
+			if one != [4]byte{} {
+				names = append(names, netip.AddrFrom4(one))
+			}
+		}
+		c.names(true, names)
 	}
 }
 
 // Packet is dialer.Env's.
 func (c *crowd) Packet(d *dialer.Client, ipv6 []byte) {
-	if p := advertised(ipv6); p.IsValid() {
+	p, names, fault := advertised(ipv6)
+	if fault != "" {
+		c.wrong(fault)
+	}
+	if p.IsValid() {
 		c.got(c.index[d], netip.Addr{}, p)
+		c.names(false, names)
 	}
 }
 
@@ -46,17 +59,33 @@ func (c *crowd) Ended(d *dialer.Client, cause access.Cause, why string) {
 	}
 }
 
-// advertised is the prefix in a router advertisement (RFC 4861 §4.2, §4.6.2), invalid in any other packet.
-func advertised(p []byte) netip.Prefix {
+// advertised is the prefix in a router advertisement (RFC 4861 §4.2, §4.6.2), invalid in any other packet, the name
+// servers (RFC 8106 §5.1), and what is wrong.
+func advertised(p []byte) (prefix netip.Prefix, names []netip.Addr, fault string) {
 	if len(p) < 56 || p[0]>>4 != 6 || p[6] != 58 || p[40] != 134 || binary.BigEndian.Uint16(p[46:]) == 0 {
-		return netip.Prefix{}
+		return prefix, nil, ""
 	}
-	for o := p[56:]; len(o) >= 8 && o[1] > 0 && int(o[1])*8 <= len(o); o = o[int(o[1])*8:] {
-		if o[0] == 3 && o[1] == 4 && o[2] <= 128 {
-			return netip.PrefixFrom(netip.AddrFrom16([16]byte(o[16:32])), int(o[2]))
+	o := p[56:]
+	for ; len(o) >= 8 && o[1] > 0 && int(o[1])*8 <= len(o); o = o[int(o[1])*8:] {
+		switch {
+		case o[0] == 3 && o[1] == 4:
+			valid, preferred := binary.BigEndian.Uint32(o[4:]), binary.BigEndian.Uint32(o[8:])
+			a := netip.AddrFrom16([16]byte(o[16:32]))
+			prefix = netip.PrefixFrom(a, int(o[2]))
+			if !prefix.IsValid() || prefix.Bits() != 64 || prefix != prefix.Masked() ||
+				preferred == 0 || preferred > valid {
+				fault = "a router advertisement of a prefix that SLAAC cannot use (RFC 4862 §5.5.3)"
+			}
+		case o[0] == 25 && o[1]%2 == 1:
+			for server := o[8 : int(o[1])*8]; len(server) >= 16; server = server[16:] {
+				names = append(names, netip.AddrFrom16([16]byte(server)))
+			}
 		}
 	}
-	return netip.Prefix{}
+	if len(o) > 0 {
+		fault = "a router advertisement whose options do not fit (RFC 4861 §6.1.2)"
+	}
+	return prefix, names, fault
 }
 
 // ---- echo

@@ -9,11 +9,18 @@ own_namespaces "$@"
 bng_links
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
 start_gateway
-load() { "$BIN/isthmus" control-load --access --interface home0 --ping 10.60.0.2 "$@" | tee "$DIR/load.txt"; }
+load() {
+	"$BIN/isthmus" control-load --access --interface home0 --ping 10.60.0.2 --dns 192.0.2.53,2001:db8:53::53 "$@" |
+		tee "$DIR/load.txt"
+}
 
 load --subscribers 300 --rate 200 --families 46 --hold 2s --flaps 20 --power-cut || fail "PPPoE"
 grep -q '300 of 300 on line' "$DIR/load.txt" || fail "not all came on line"
+grep -q '^keep_alive  *300 ' "$DIR/load.txt" || fail "not all were kept alive"
 load --dhcp --subscribers 300 --rate 200 --families 46 --hold 2s --flaps 20 || fail "DHCP"
+grep -q '^keep_alive  *300 ' "$DIR/load.txt" || fail "not all were kept alive"
+load --subscribers 3 --dns 192.0.2.54 >/dev/null 2>"$DIR/err.txt" && fail "other name servers are no fault"
+grep -q 'other name servers' "$DIR/err.txt" || fail "$(cat "$DIR/err.txt")"
 for family in 4 6; do
 	ping=()
 	((family == 4)) && ping=(--ping 10.60.0.2)
