@@ -30,6 +30,7 @@ type town struct {
 	up      []access.Frame // from the home
 	down    []access.Frame
 	verdict access.Verdict
+	now     time.Time
 }
 
 func (w *town) Next(ctx context.Context) ([]access.Frame, error) {
@@ -70,9 +71,9 @@ func (e end) Send(_ *dialer.Client, etherType uint16, payload []byte) {
 }
 
 func newTown(t *testing.T) *town {
-	w := &town{verdict: access.Verdict{Accept: true}}
-	now := time.Unix(1e9, 0)
-	pools := lease.New(lease.Options{Now: func() time.Time { return now }})
+	w := &town{verdict: access.Verdict{Accept: true}, now: time.Unix(1e9, 0)}
+	now := func() time.Time { return w.now }
+	pools := lease.New(lease.Options{Now: now})
 	testkit.Must(t, pools.Configure([]lease.Pool{
 		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.0.0.0/8"), Length: 32,
 			Gateway: netip.MustParseAddr("10.0.0.1"), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")}},
@@ -81,9 +82,9 @@ func newTown(t *testing.T) *town {
 	set := SettingsOf(parse(t, file))
 	set.Limits.Rate = 0
 	w.Loop = New(set, Options{Frames: w, Sessions: void{}, Auth: w, Pools: pools,
-		Now: func() time.Time { return now }})
-	c := dhcp.Config{}
-	c.RA.Interval = 10 * time.Minute
+		Now: now})
+	c := dhcp.DefaultConfig()
+	c.PortOf = func(*access.Line) (dhcp.Port, bool) { return dhcp.Port{V4: true}, true }
 	six := dhcp.New(w.Loop, c)
 	p := pppoe.DefaultConfig()
 	p.PPP.Methods = []access.Method{access.PAP}
@@ -116,29 +117,31 @@ func (w *town) dial(n int) {
 	}
 }
 
+// inUse is what of the heap is.
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
 // What a home takes here, in its front end and in the pools; the session layer's part is in its own test.
 func TestMemoryOfHome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	const count, bound = 20_000, 2400
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	w := newTown(t)
 	const before = 2_000
 	for n := range before {
 		w.dial(n)
 	}
-	was := heap()
+	was := inUse()
 	for n := range count {
 		w.dial(before + n)
 	}
 	w.at = nil
-	each := (heap() - was) / count
+	each := (inUse() - was) / count
 	up := 0
 	for s := range w.by.all {
 		if s.families.V4 && s.families.V6 {
