@@ -5,6 +5,7 @@ package dhcp
 import (
 	"encoding/binary"
 	"net/netip"
+	"time"
 
 	"isthmus/controlplane/access"
 )
@@ -22,7 +23,8 @@ type Server struct {
 	circuits    map[string]int // subscribers of a trusted circuit id
 	relays      map[relayKey]*subscriber
 	relays6     map[relayKey6]*subscriber
-	waiting     int // sign-ins under way
+	waiting     int       // sign-ins under way
+	refusals    []refusal // that are remembered for Limits.Retry, the oldest first
 	counts      [whys]uint64
 }
 
@@ -95,8 +97,8 @@ func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew b
 	if len(agent.CircuitID) > 0 {
 		circuit = l.Port + "\x00" + string(agent.CircuitID)
 	}
-	if s.vlans[vlan] >= s.c.Limits.PerVLAN || len(s.subscribers) >= s.c.Limits.Subscribers ||
-		circuit != "" && s.circuits[circuit] >= s.c.Limits.PerCircuit {
+	if s.vlans[vlan] >= s.c.Limits.PerVLAN || circuit != "" && s.circuits[circuit] >= s.c.Limits.PerCircuit ||
+		len(s.subscribers) >= s.c.Limits.Subscribers && !s.makeRoom() {
 		s.count(tooMany)
 		return nil
 	}
@@ -105,6 +107,43 @@ func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew b
 	s.add(u)
 	u.sleep()
 	return u
+}
+
+// refusal is a line that was refused.
+type refusal struct {
+	u     *subscriber
+	until time.Time
+}
+
+// makeRoom forgets the line that was refused first, so that a flood of made-up MAC addresses on some lines keeps nobody
+// out on others: admission bounds how many sign in.
+func (s *Server) makeRoom() bool {
+	for len(s.refusals) > 0 {
+		u := s.refusals[0].u
+		s.refusals[0], s.refusals = refusal{}, s.refusals[1:]
+		if !u.dead && u.denied && u.session == nil && u.cancel == nil {
+			u.leave()
+			return true
+		}
+	}
+	return false
+}
+
+// refused remembers one more.
+func (s *Server) refused(u *subscriber) {
+	s.pardon()
+	s.refusals = append(s.refusals, refusal{u, u.until})
+}
+
+// pardon forgets the refusals whose time is over.
+func (s *Server) pardon() {
+	for now := s.host.Now(); len(s.refusals) > 0; s.refusals = s.refusals[1:] {
+		if r := &s.refusals[0]; !r.u.dead && now.Before(r.until) {
+			return
+		}
+		s.refusals[0] = refusal{}
+	}
+	s.refusals = nil
 }
 
 func (s *Server) add(u *subscriber) {
@@ -118,6 +157,7 @@ func (s *Server) add(u *subscriber) {
 func (s *Server) remove(u *subscriber) {
 	s.forget(u)
 	s.forget6(u)
+	s.pardon()
 	if s.subscribers[u.key] != u {
 		return
 	}

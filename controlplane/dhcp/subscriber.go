@@ -140,6 +140,7 @@ func (u *subscriber) signIn(f access.Families, r *access.Request) {
 func (u *subscriber) refused(v *access.Verdict) {
 	u.denied, u.told = true, !v.Silent
 	u.until = u.s.host.Now().Add(u.s.c.Limits.Retry)
+	u.s.refused(u)
 	if u.told && u.waiting4 != nil {
 		u.s.refuse4(u)
 	}

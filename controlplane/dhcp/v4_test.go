@@ -237,6 +237,34 @@ func TestDeclines(t *testing.T) {
 	h.join()
 }
 
+// Row B8: lines that were refused make room for others before their time, and nobody else does.
+func TestRefusedMakeRoom(t *testing.T) {
+	w := newWorld(t)
+	w.c.Limits.Subscribers = 20
+	w.configure()
+	for n := range 10 {
+		w.home(n).join()
+	}
+	w.verdict = &access.Verdict{Why: "no"}
+	for n := range 100 { // a flood, of which the last ten are remembered
+		w.home(100+n).ask(0, dhcpv4.MessageTypeDiscover)
+	}
+	testkit.Equal(t, w.signIns, 110, "sign-ins")
+	testkit.Equal(t, len(w.s.subscribers), 20, "lines")
+	w.home(199).ask(0, dhcpv4.MessageTypeDiscover)
+	testkit.Equal(t, w.signIns, 110, "sign-ins of who was refused just now")
+	w.verdict = nil
+	for n := range 10 {
+		w.home(200 + n).join()
+	}
+	testkit.Equal(t, len(w.live), 20, "sessions")
+	w.home(300).ask(0, dhcpv4.MessageTypeDiscover)
+	testkit.Equal(t, w.counted("limit"), 1, "beyond the limit")
+	w.wait(time.Minute)
+	testkit.Equal(t, len(w.live), 20, "sessions")
+	testkit.Equal(t, len(w.s.refusals), 0, "refusals that are remembered")
+}
+
 // Row B8: random MACs on a line, and chaddr that is not the frame's source.
 func TestStarvation(t *testing.T) {
 	w := newWorld(t)
