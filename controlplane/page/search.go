@@ -11,39 +11,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"isthmus/controlplane/view"
 )
 
-// column is a field of a row that can be sorted by.
-type column struct {
-	name  string // in JSON
-	index []int
-	kind  reflect.Kind
-	id    bool // a number by which people know a session
-}
+// tableColumns are the fields of a row that can be sorted by.
+type tableColumns []view.Column
 
-type tableColumns []column
-
-// known are the numbers that a search for a number looks at; others are counts.
+// known are the numbers by which people know a session, which a search for a number looks at; others are counts.
 var known = []string{"seid", "cp_seid", "teid_local", "teid_peer", "s_tag", "c_tag", "pppoe_session"}
 
-// columnsOf returns the plain fields of a row's type, those of embedded structs too.
 func columnsOf(row reflect.Type) tableColumns {
-	var list tableColumns
-	for _, f := range reflect.VisibleFields(row) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" && f.Type == reflect.TypeFor[time.Time]() {
-			list = append(list, column{name, f.Index, reflect.Struct, false})
-		}
-		switch f.Type.Kind() {
-		case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8,
-			reflect.Uint16,
-			reflect.Uint32, reflect.Uint64, reflect.Float64:
-			if name != "" {
-				list = append(list, column{name, f.Index, f.Type.Kind(), slices.Contains(known, name)})
-			}
-		}
-	}
-	return list
+	return slices.DeleteFunc(view.Columns(row), func(c view.Column) bool {
+		return !c.Compares() && c.Type != reflect.TypeFor[time.Time]()
+	})
 }
 
 // find returns the indexes of the rows with a text that has the words, a prefix of the address, or the number.
@@ -51,29 +32,30 @@ func (c tableColumns) find(list reflect.Value, search string) []int {
 	found := make([]int, 0, 64)
 	search = strings.ToLower(strings.TrimSpace(search))
 	number, err := strconv.ParseUint(search, 0, 64)
-	numeric := err == nil
 	address, _ := netip.ParseAddr(search)
+	looked := slices.DeleteFunc(slices.Clone(c), func(o view.Column) bool {
+		return o.Type.Kind() != reflect.String && (err != nil || !slices.Contains(known, o.Name))
+	})
 	for i := range list.Len() {
-		if search == "" || c.matches(list.Index(i), search, address, number, numeric) {
+		if search == "" || looked.matches(list.Index(i), search, address, number) {
 			found = append(found, i)
 		}
 	}
 	return found
 }
 
-func (c tableColumns) matches(row reflect.Value, search string, address netip.Addr, number uint64, numeric bool) bool {
+func (c tableColumns) matches(row reflect.Value, search string, address netip.Addr, number uint64) bool {
 	for i := range c {
-		switch {
-		case c[i].kind == reflect.String:
-			text := row.FieldByIndex(c[i].index).String()
-			if strings.Contains(strings.ToLower(text), search) ||
-				address.IsValid() && within(text, address) {
+		value := c[i].Of(row)
+		if value.Kind() != reflect.String {
+			if value.Uint() == number {
 				return true
 			}
-		case numeric && c[i].id:
-			if row.FieldByIndex(c[i].index).Uint() == number {
-				return true
-			}
+			continue
+		}
+		text := value.String()
+		if strings.Contains(strings.ToLower(text), search) || address.IsValid() && within(text, address) {
+			return true
 		}
 	}
 	return false
@@ -91,13 +73,12 @@ func (c tableColumns) sort(list reflect.Value, found []int, by string) error {
 	if name == "" {
 		return nil
 	}
-	at := slices.IndexFunc(c, func(o column) bool { return o.name == name })
+	at := slices.IndexFunc(c, func(o view.Column) bool { return o.Name == name })
 	if at < 0 {
 		return fmt.Errorf("the table has no field %.64q to sort by", name)
 	}
-	field := c[at].index
 	slices.SortStableFunc(found, func(i, j int) int {
-		order := compare(list.Index(i).FieldByIndex(field), list.Index(j).FieldByIndex(field))
+		order := compare(c[at].Of(list.Index(i)), c[at].Of(list.Index(j)))
 		if down {
 			return -order
 		}

@@ -71,16 +71,11 @@ var naming = []string{"name", "id", "session", "pdr", "urr", "prefix", "via", "i
 
 // digests makes the digests of rows of a type.
 func digests(row reflect.Type) func(row reflect.Value) uint64 {
-	var fields []int
-	for i := range row.NumField() {
-		if slices.Contains(naming, jsonName(row.Field(i))) {
-			fields = append(fields, i)
-		}
-	}
+	fields := slices.DeleteFunc(Columns(row), func(c Column) bool { return !slices.Contains(naming, c.Name) })
 	return func(row reflect.Value) uint64 {
 		h := fnv.New64a()
-		for _, i := range fields {
-			fmt.Fprintf(h, "%v\x00", reflect.Indirect(row.Field(i)))
+		for _, c := range fields {
+			fmt.Fprintf(h, "%v\x00", reflect.Indirect(c.Of(row)))
 		}
 		return h.Sum64() | 1 // never 0
 	}
@@ -218,54 +213,70 @@ func (n *Table) Fields() (names []string) {
 	if n.Answer.Kind() != reflect.Slice {
 		return nil
 	}
-	row := n.Answer.Elem()
-	for i := range row.NumField() {
-		if comparer(row.Field(i).Type, Term{Op: "="}) != nil {
-			names = append(names, jsonName(row.Field(i)))
+	for _, c := range Columns(n.Answer.Elem()) {
+		if c.Compares() {
+			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
+// Column is a field of a table's rows, by its name in JSON.
+type Column struct {
+	Name  string
+	Type  reflect.Type
+	index []int
 }
+
+// Columns are those of a row's type, and of the structs that it embeds.
+func Columns(row reflect.Type) (list []Column) {
+	for _, f := range reflect.VisibleFields(row) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			list = append(list, Column{name, f.Type, f.Index})
+		}
+	}
+	return list
+}
+
+// Of is the field of a row.
+func (c *Column) Of(row reflect.Value) reflect.Value { return row.FieldByIndex(c.index) }
+
+// Compares tells whether rows can be chosen by the field.
+func (c *Column) Compares() bool { return comparer(c.Type, Term{Op: "="}) != nil }
 
 // matcher makes one test of all conditions; nil: there are none.
 func matcher(row reflect.Type, where []Term) (func(row reflect.Value) bool, error) {
 	type test struct {
-		field int
+		Column
 		holds func(reflect.Value) bool
 	}
 	var tests []test
+	columns := Columns(row)
 	for _, t := range where {
-		at := -1
-		var known []string
-		for i := range row.NumField() {
-			if known = append(known, jsonName(row.Field(i))); known[i] == t.Field {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(columns, func(c Column) bool { return c.Name == t.Field })
 		if at < 0 {
+			var known []string
+			for _, c := range columns {
+				known = append(known, c.Name)
+			}
 			return nil, fmt.Errorf("there is no field %.40q; there are %s", t.Field,
 				strings.Join(known, " "))
 		}
-		holds := comparer(row.Field(at).Type, t)
+		holds := comparer(columns[at].Type, t)
 		if holds == nil {
 			return nil, fmt.Errorf("%s: rows cannot be chosen by it", t.Field)
 		}
-		if err := checkTerm(row.Field(at).Type, t); err != nil {
+		if err := checkTerm(columns[at].Type, t); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Field, err)
 		}
-		tests = append(tests, test{at, holds})
+		tests = append(tests, test{columns[at], holds})
 	}
 	if len(tests) == 0 {
 		return nil, nil
 	}
 	return func(row reflect.Value) bool {
 		for _, t := range tests {
-			if !t.holds(row.Field(t.field)) {
+			if !t.holds(t.Of(row)) {
 				return false
 			}
 		}
