@@ -249,29 +249,49 @@ static void put_behind(void **objs, uint32_t k, uint32_t n)
 	reverse(objs + n - k, k);
 }
 
-// The fast path: from the first marked packet on all take the full nodes, so that none overtakes another.
+// Gives marked packets of a vector, and those behind them that may be of their flows, to the full nodes: none overtakes
+// another of its flow. Returns how many are left, in front.
+static uint16_t leave(const struct tracer *t, const struct worker *w, const struct trace_node *nt,
+	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	uint16_t first = 0, kept;
+
+	while (first < n && (t->live != w->walks || !is_followed(objs[first])))
+		first++;
+	kept = first;
+	for (uint16_t i = first; i < n; i++) {
+		int followed = is_followed(objs[i]);
+
+		if (followed)
+			trace_chooser->note_flow(w, objs[i], i == first);
+		if (followed || trace_chooser->may_be_noted(w, objs[i]))
+			rte_node_enqueue_x1(graph, node, nt->stage->full, objs[i]);
+		else
+			objs[kept++] = objs[i];
+	}
+	return kept;
+}
+
+// The fast path, which marked packets do not take.
 static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
 	const struct rte_node *full = node->nodes[nt->stage->full];
 	const struct trace_row at = {.node = node->name, .next = full->name};
-	uint16_t before[TRACE_EDGES] = {0}, first = 0, from = full->idx;
+	uint16_t before[TRACE_EDGES] = {0}, from = full->idx;
 
 	note_edges(node, before);
-	while (first < n && (t->live != w->walks || !is_followed(objs[first])))
-		first++;
-	// Now, since the node may give objs away; behind what it leaves of those before, afterwards.
-	if (first < n)
-		rte_node_enqueue(graph, node, nt->stage->full, objs + first, n - first);
-	node->idx = first;
-	if (first > 0)
-		nt->process(graph, node, objs, first);
+	// Now, since the node may give objs away; behind what it leaves itself, afterwards.
+	uint16_t kept = leave(t, w, nt, graph, node, objs, n);
+	node->idx = kept;
+	if (kept > 0)
+		nt->process(graph, node, objs, kept);
 	node->idx = n;
-	if (first < n)
-		put_behind(full->objs + from, n - first, full->idx - from);
+	if (kept < n)
+		put_behind(full->objs + from, n - kept, full->idx - from);
 	if (t->edges)
 		count_edges(t, nt, node, before);
-	for (uint16_t i = from; (t->late != 0 || first < n) && i < full->idx; i++) {
+	for (uint16_t i = from; (t->late != 0 || kept < n) && i < full->idx; i++) {
 		struct rte_mbuf *m = full->objs[i];
 
 		uint8_t traced = packet_of(m)->traced, others = t->late & ~traced;

@@ -165,6 +165,24 @@ static uint64_t sieve(const struct trace_filter *f, void *const *mbufs, uint32_t
 	return may;
 }
 
+static struct sieve noted[API_MAX_WORKERS]; // their workers'
+
+static void note_flow(const struct worker *w, const struct rte_mbuf *m, int first)
+{
+	struct sieve *s = &noted[w->id];
+	struct headers h;
+
+	if (first)
+		sieve_clear(s);
+	read_headers(&h, m);
+	sieve_add_flow(s, h.packets != 0 ? h.frame + h.at[h.packets - 1] : NULL);
+}
+
+static int may_be_noted(const struct worker *w, const struct rte_mbuf *m)
+{
+	return sieve_passes(&noted[w->id], rte_pktmbuf_mtod(m, const uint8_t *));
+}
+
 static int check_key(const struct api_trace_key *k)
 {
 	if (k->by < API_TRACE_BY_ADDRESS || k->by > API_TRACE_BY_ENDPOINT)
@@ -213,8 +231,13 @@ static int withdraw(const struct trace_filter *f)
 	return sessions_withdraw(f->key, f->keys, COMPARED_MOST);
 }
 
-static const struct trace_chooser chooser = {
-	.make = make, .free = release, .sieve = sieve, .takes = takes, .withdraw = withdraw};
+static const struct trace_chooser chooser = {.make = make,
+	.free = release,
+	.sieve = sieve,
+	.takes = takes,
+	.note_flow = note_flow,
+	.may_be_noted = may_be_noted,
+	.withdraw = withdraw};
 
 RTE_INIT(trace_filter_start)
 {

@@ -87,13 +87,39 @@ static void add_programs(struct sieve *s, const struct bpf_insn *frame, const st
 	conditions_of_program(&s->packet6, packet, &packet6, IP6_ADDRESSES, 0);
 }
 
+static void each(struct sieve *s, void (*fn)(struct conditions *c))
+{
+	fn(&s->untagged4);
+	fn(&s->untagged6);
+	fn(&s->frame);
+	fn(&s->packet4);
+	fn(&s->packet6);
+}
+
+static void add_always(struct conditions *c)
+{
+	conditions_add(c, (struct condition){0});
+}
+
+void sieve_clear(struct sieve *s)
+{
+	each(s, conditions_clear);
+}
+
+void sieve_add_flow(struct sieve *s, const uint8_t *at)
+{
+	if (at == NULL)
+		each(s, add_always);
+	else if (at[0] >> 4 == 4)
+		add_ip(s, 4, IP4_ADDRESSES, at + IP4_ADDRESSES, 64);
+	else
+		add_ip(s, 6, IP6_ADDRESSES, at + IP6_ADDRESSES, 64);
+}
+
 void sieve_make(struct sieve *s, const struct api_trace_key *key, uint32_t keys, const struct bpf_insn *frame,
 	const struct bpf_insn *packet)
 {
-	struct conditions *all[] = {&s->untagged4, &s->untagged6, &s->frame, &s->packet4, &s->packet6};
-
-	for (uint32_t i = 0; i < 5; i++)
-		conditions_clear(all[i]);
+	sieve_clear(s);
 	for (uint32_t i = 0; i < keys; i++)
 		add_key(s, &key[i]);
 	if (keys == 0)

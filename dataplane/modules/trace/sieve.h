@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames that a trace cannot follow, told by a few words at known places: of plain frames, whose headers are where they
 // mostly are (IPv4 without options or IPv6, behind tags, PPPoE or nothing; in it, GTP-U with at most one extension of
-// four bytes). All other frames pass.
+// four bytes in a G-PDU). All other frames pass.
 #ifndef TRACE_SIEVE_H
 #define TRACE_SIEVE_H
 
@@ -19,6 +19,10 @@ struct sieve {
 	struct conditions frame; // of those with tags or PPPoE
 	struct conditions packet4, packet6;
 };
+
+void sieve_clear(struct sieve *s); // nothing plain passes
+// Packets of a flow pass, by a word of its addresses; at: its IP header. NULL: all packets do.
+void sieve_add_flow(struct sieve *s, const uint8_t *at);
 
 // Of keys, one of which every frame must have; without keys, of programs (NULL: takes nothing). Control thread.
 void sieve_make(struct sieve *s, const struct api_trace_key *key, uint32_t keys, const struct bpf_insn *frame,
@@ -83,7 +87,7 @@ static inline __attribute__((always_inline)) int sieve_passes(const struct sieve
 	if (ip[ip[0] == 0x45 ? 9 : 6] != IP_PROTOCOL_UDP || load16(udp + 2) != GTPU_PORT)
 		return 0;
 	ip = sieve_inside(udp + 8);
-	if (ip == NULL)
+	if (ip == NULL || udp[9] != GTPU_GPDU)
 		return 1;
 	if (ip[0] == 0x45)
 		return sieve_holds(&s->packet4, ip);

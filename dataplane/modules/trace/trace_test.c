@@ -515,6 +515,55 @@ static void test_edges(void **unused)
 	assert_int_equal(count, 0);
 }
 
+// Behind a packet that is followed, those of other flows keep to the fast path; those of its own do not overtake it.
+static void test_others(void **unused)
+{
+	static const struct api_trace_instruction port[] = {
+		{0x30, 0, 0, 9}, {0x15, 0, 3, 17}, {0x28, 0, 0, 22}, {0x15, 0, 1, 5001}, {6, 0, 0, 1}, {6, 0, 0, 0}};
+	static const uint16_t to[] = {6000, 5001, 6001, 7000, 6002, 7001, 5001, 6003};
+	struct trace_order *o = order(API_TRACE_STEPS);
+	struct api_trace_state edges;
+	struct frame f;
+	uint16_t last = 6000, far = 0, other = 0;
+
+	put_session(0);
+	put_udp(&f, 6000);
+	send_frame("ran", &f); // the fast path learns it
+	assert_int_equal(trace_begin(order(API_TRACE_EDGES), &edges), 0);
+	uint64_t fast = edge_packets("flow-input", "port-tx"), full = edge_packets("flow-input", "core-input");
+	o = order(API_TRACE_STEPS);
+	memcpy(o->packet, port, sizeof(port));
+	o->want.packet_code = RTE_DIM(port);
+	begin(o);
+	kit_clear();
+	for (uint32_t i = 0; i < RTE_DIM(to); i++) {
+		put_udp_to(&f, to[i] < 7000 ? FAR4 : "203.0.113.9", to[i]);
+		assert_int_equal(kit_send("ran", f.at, f.length), 0);
+	}
+	kit_run();
+	assert_int_equal(kit_count("internet"), RTE_DIM(to));
+	for (uint32_t i = 0; i < RTE_DIM(to); i++) {
+		uint16_t is = load16(kit_frame("internet", i)->bytes + 14 + 20 + 2);
+
+		if (is >= 7000) {
+			assert_int_equal(is, 7000 + other++);
+			continue;
+		}
+		if (is != 5001) {
+			assert_true(is >= last);
+			last = is;
+		}
+		assert_true((is == 5001) == (far == 1 || far == 4)); // in its place
+		far++;
+	}
+	assert_int_equal(edge_packets("flow-input", "port-tx"), fast + 3);
+	assert_int_equal(edge_packets("flow-input", "core-input"), full + 5);
+	poll_it(1);
+	assert_int_equal(state.packets, 2);
+	state = edges;
+	poll_it(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
@@ -535,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_instructions),
 		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_others),
 	};
 
 	return cmocka_run_group_tests(all, setup, NULL);

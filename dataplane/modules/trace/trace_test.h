@@ -68,13 +68,18 @@ static inline void uplink(struct frame *f, uint32_t teid, const char *from)
 	link_layer(f, "ran", 1);
 }
 
-static inline void put_udp(struct frame *f, uint16_t port)
+static inline void put_udp_to(struct frame *f, const char *to, uint16_t port)
 {
 	frame_payload(f, 64);
 	frame_udp(f, 4001, port);
-	frame_ip(f, UE4, FAR4, 17);
+	frame_ip(f, UE4, to, 17);
 	tunnel(f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
 	link_layer(f, "ran", 1);
+}
+
+static inline void put_udp(struct frame *f, uint16_t port)
+{
+	put_udp_to(f, FAR4, port);
 }
 
 static inline void downlink(struct frame *f)
