@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What looking costs: ticks a packet of a worker at full load without lookers, with a page's stream and a scrape each
-# second, and with one subscriber traced, in turn, and the control plane's share of a CPU. Two CPUs: the worker has the
-# second, all else the first. Huge pages, as root; four minutes.
+# second, and with one subscriber traced, by its name and by a filter, in turn, and the control plane's share of a CPU.
+# Two CPUs: the worker has the second, all else the first. Huge pages, as root; four minutes.
 # usage: bench/seeing.sh [SUBSCRIBERS [ROUNDS]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +19,7 @@ control=$!
 "$bin/isthmus" status --wait 60s >/dev/null
 "$bin/isthmus" stream load agf-symmetric --subscribers "$subscribers" --check-every 4096 >/dev/null
 "$bin/isthmus" stream start
-name=$("$bin/isthmus" show session --limit 1 -j 2>/dev/null | jq -r '.[0].name')
+read -r name address < <("$bin/isthmus" show session --limit 1 -j 2>/dev/null | jq -r '.[0] | "\(.name) \(.ue_ip4)"')
 
 # Lets time pass that is measured: there is no event to wait for.
 quiet() { sleep "$1"; }
@@ -50,6 +50,13 @@ end() {
 	kill "$@" 2>/dev/null || true
 	wait "$@" 2>/dev/null || true
 }
+# usage: traced WHAT SELECTOR...
+traced() {
+	"$bin/isthmus" trace "${@:2}" --for 60s >/dev/null 2>&1 &
+	trace=$!
+	measure "$1"
+	end "$trace"
+}
 
 taskset -pc 0 $$ >/dev/null
 for ((i = 0; i < rounds; i++)); do
@@ -60,10 +67,8 @@ for ((i = 0; i < rounds; i++)); do
 	page=$!
 	measure "page, scrape"
 	end "$scraper" "$page"
-	"$bin/isthmus" trace --session "$name" --for 60s >/dev/null 2>&1 &
-	trace=$!
-	measure "one is traced"
-	end "$trace"
+	traced "one is traced" --session "$name"
+	traced "by a filter" --filter "host ${address%/*}"
 done
 kill -INT "$control"
 wait "$control" || true
