@@ -360,8 +360,8 @@ static void settle_loans(struct written *w)
 		const struct rule_state *s = &w->state[i];
 		struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
 
-		if (a->loan != 0 && a->urr != RULE_NONE) {
-			struct usage_state *u = &w->usage[a->urr];
+		for (uint8_t k = 0; a->loan != 0 && k < API_PDR_URRS && a->of.urr[k] != RULE_NONE; k++) {
+			struct usage_state *u = &w->usage[a->of.urr[k]];
 
 			u->bytes[!a->uplink] += used.bytes;
 			u->packets[!a->uplink] += used.packets;

@@ -48,39 +48,25 @@ static __rte_noinline int police_all_closely(
 	return 1;
 }
 
-// flow_count() for a rule with several meters or URRs.
-static __rte_noinline int count_further(
-	struct worker *w, struct rule_state *s, uint32_t length, int uplink, uint8_t traffic_class)
+// police() for a rule with several meters.
+static __rte_noinline int police_several(
+	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
 	const struct rule_further *m = &session_pools.further[s->rule];
 	struct meter *own = s->flags & FLOW_POLICED ? &s->meter : NULL;
 	uint64_t time = w->now << METER_TIME_SHIFT;
 
-	if (s->credit < length && !usage_borrow(&session_pools.rule[s->rule], length, uplink))
-		return 0;
-	if (!usage_all_below_marks(s->urr, m, length, uplink))
-		return 0;
-	if (unlikely(!meters_green(own, s->policer, m, time, length)) &&
-		!police_all_closely(&session_pools.rule[s->rule], time, length, traffic_class))
-		return 0;
-	usage_add_all(w, s->urr, m, length, uplink);
-	return 1;
+	return likely(meters_green(own, s->policer, m, time, length)) ||
+	       police_all_closely(&session_pools.rule[s->rule], time, length, ip_traffic_class(version, ip));
 }
 
-// A packet whose rule has several meters or URRs, or that needs more credit than there is.
-static __rte_noinline int count_closely(
-	struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
+// More credit. A routed packet of no session has all that it wants.
+static __rte_noinline int borrow(struct rule_state *s, uint32_t length)
 {
-	int uplink = (s->flags & FLOW_UPLINK) != 0;
-
-	if (s->rule == RULE_NONE) { // routed, of no session
-		s->credit = UINT32_MAX;
-		return 1;
-	}
-	if (s->further)
-		return count_further(w, s, length, uplink, ip_traffic_class(version, ip));
-	return usage_borrow(&session_pools.rule[s->rule], length, uplink) &&
-	       (!(s->flags & FLOW_POLICED) || police(w, s, length, version, ip));
+	if (s->rule != RULE_NONE)
+		return usage_borrow(&session_pools.rule[s->rule], length, (s->flags & FLOW_UPLINK) != 0);
+	s->credit = UINT32_MAX;
+	return 1;
 }
 
 // Meter, URR and counters of a packet that nothing stops, whose IP header is at `ip`. Returns 0, and has changed
@@ -88,8 +74,10 @@ static __rte_noinline int count_closely(
 static __rte_always_inline int flow_count(
 	struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
-	if (unlikely((s->bits & (RULE_STATE_FURTHER | RULE_STATE_LOOK)) != 0 || s->credit < length)) {
-		if (!count_closely(w, s, length, version, ip))
+	if (unlikely((s->bits & RULE_STATE_LOOK) != 0 || s->credit < length) && !borrow(s, length))
+		return 0;
+	if (unlikely(s->bits & RULE_STATE_FURTHER)) {
+		if (!police_several(w, s, length, version, ip))
 			return 0;
 	} else if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length, version, ip))) {
 		return 0;

@@ -359,7 +359,7 @@ static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct look
 	return finish(k, l, m, 6);
 }
 
-// The second step of flow_ask_further(): the meters and URRs that the rules have.
+// The second step of flow_ask_further(): the meters that the rules have.
 static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
@@ -370,8 +370,6 @@ static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 		const struct rule_further *m = &session_pools.further[l->state->rule];
 		for (uint8_t j = 0; j < m->meters && j < API_PDR_QERS; j++)
 			rte_prefetch0(&meter_states[m->meter[j].state]);
-		for (uint8_t j = 0; j < m->urrs && j < API_PDR_URRS - 1; j++)
-			rte_prefetch0(&usage_pools.state[m->urr[j]]);
 	}
 }
 

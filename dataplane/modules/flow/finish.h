@@ -51,14 +51,11 @@ static __rte_always_inline int flow_ask_tuple(
 	return 1;
 }
 
-// A packet of a rule with several meters or URRs: what says which, of the rule that may have changed by now, and its
-// first URR.
+// A packet of a rule with several meters: what says which, of the rule that may have changed by now.
 static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
 {
 	k->further = 1;
 	rte_prefetch0(&session_pools.further[s->rule]);
-	if (s->urr != RULE_NONE)
-		rte_prefetch0(&usage_pools.state[s->urr]);
 }
 
 // What flow_finish() handed over is in an outbox.

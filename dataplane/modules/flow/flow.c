@@ -61,7 +61,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->policer = r->policer & (POLICER_MAX_PROFILES - 1);
 	s->dscp = r->dscp & FLOW_DSCP_OF_PATH;
 	s->rqi = r->rqi;
-	s->further = (r->flags & RULE_FURTHER_METERS) != 0;
+	s->further = (r->flags & RULE_FURTHER_METERS) && rule_further_of(r)->meters != 0;
 	s->full = 0;
 	uint8_t flags = flags_of(r);
 	int counts6 = (flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;

@@ -63,7 +63,8 @@ static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const 
 	uint32_t length = packet_of(m)->length;
 	struct rule *r = session_view_of(m)->rule;
 
-	usage_add_all(w, r->urr, rule_further_of(r), length, 1);
+	for (int before_qos = 0; before_qos < 2; before_qos++)
+		usage_rule_add(w, r, length, 1, before_qos);
 	rule_count(rule_account_of(r), packet_of(m)->ip_version, length);
 	return why;
 }

@@ -117,7 +117,7 @@ struct rule_state {
 	union {
 		struct {
 			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
-			uint32_t further : 1; // meters or URRs: rule_further has them
+			uint32_t further : 1; // meters: rule_further has them
 			uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
 			uint32_t look : 1; // before the next packet, at the loan; set by the control thread
 		};
@@ -139,6 +139,11 @@ static inline int rule_state_counts6(const struct rule_state *s)
 	return (s->flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
 }
 
+// Whom a loan is of: all URRs of a rule (indices of usage_state), RULE_NONE behind the last one.
+struct lenders {
+	uint32_t urr[API_PDR_URRS];
+};
+
 // What a state's PDR counted, but for what the fast path took of the loan: that is added when the loan is settled
 // (usage/credit.c).
 struct rule_account {
@@ -146,7 +151,7 @@ struct rule_account {
 	struct rule_counts six; // of what was forwarded, IPv6; behind a tunnel, what the full nodes saw of it alone
 	uint64_t policed; // packets dropped by the policer
 	uint32_t loan; // bytes lent; 0: none
-	uint32_t urr; // usage_state that they are of, while some are lent; RULE_NONE: of none, nothing limits them
+	struct lenders of; // while some are lent; none: nothing limits them
 	uint32_t version; // odd: a loan is being settled
 	uint8_t uplink; // direction of the loan
 };

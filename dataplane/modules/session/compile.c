@@ -272,7 +272,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	if (r->state == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
-	*rule_account_of(r) = (struct rule_account){.urr = RULE_NONE};
+	*rule_account_of(r) = (struct rule_account){.loan = 0};
 	meter_fill(&rule_state_of(r)->meter, worker_get(r->worker)->now);
 	return 0;
 }
@@ -314,29 +314,6 @@ static void link_directions(const struct session *s)
 		session_pools.match[s->rule[i]].other = first[!(session_pools.rule[s->rule[i]].flags & RULE_UPLINK)];
 }
 
-static int has_urr(uint32_t rule, uint32_t urr)
-{
-	const struct rule_further *f = &session_pools.further[rule];
-	int has = session_pools.rule[rule].urr == urr;
-
-	for (uint8_t i = 0; i < f->urrs; i++)
-		has |= f->urr[i] == urr;
-	return has;
-}
-
-// A rule with several meters or URRs counts by the URR, packet by packet: then so do the others of that URR, for credit
-// would be called back at each change from one to the other.
-static void share_urrs(const struct session *s)
-{
-	for (uint16_t i = 0; i < s->rules; i++) {
-		struct rule *r = &session_pools.rule[s->rule[i]];
-
-		for (uint16_t k = 0; k < s->rules && r->urr != RULE_NONE; k++)
-			if ((session_pools.rule[s->rule[k]].flags & RULE_FURTHER_METERS) && has_urr(s->rule[k], r->urr))
-				r->flags |= RULE_FURTHER_METERS;
-	}
-}
-
 // Fills the rules that the caller took from the pool (all states RULE_NONE).
 int session_compile(struct session *s, const struct parts *p, const struct session *old)
 {
@@ -356,7 +333,6 @@ int session_compile(struct session *s, const struct parts *p, const struct sessi
 	}
 	if (error != 0)
 		return error;
-	share_urrs(s);
 	set_held(s, old);
 	link_directions(s);
 	return 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URR. What is lent never reaches a
+// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URRs. What is lent never reaches a
 // mark of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
-// mark is 0: a packet in the full nodes settles the loans first, and counts by the URR.
+// mark is 0: a packet in the full nodes settles the loans first, and counts by the URR. A loan is of all URRs of the
+// rule: each counts all that was used.
 //
 //   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace
 //                         period is over, the control thread (usage_return())
@@ -16,24 +17,47 @@
 
 // ---- one loan -------------------------------------------------------------------------------------------------------
 
-static uint32_t loan_urr(const struct rule *r)
+static struct lenders lenders_of(const struct rule *r)
 {
-	return r->flags & RULE_FURTHER_METERS ? RULE_NONE : r->urr;
+	struct lenders l = {{[0 ... API_PDR_URRS - 1] = RULE_NONE}};
+	const struct rule_further *f = rule_further_of(r);
+	uint8_t n = 0;
+
+	if (r->urr != RULE_NONE)
+		l.urr[n++] = r->urr;
+	for (uint8_t i = 0; (r->flags & RULE_FURTHER_METERS) && i < f->urrs && n < API_PDR_URRS; i++)
+		l.urr[n++] = f->urr[i];
+	return l;
 }
 
-// The state has something on loan from the rule's URR, which is `index`.
+static int is_lender(const struct lenders *l, uint8_t i)
+{
+	return i < API_PDR_URRS && l->urr[i] != RULE_NONE;
+}
+
+static int have_equal(const struct lenders *a, const struct lenders *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+// The state has something on loan from the rule's URRs, one of which is `index`.
 static int has_loan(const struct rule *r, uint32_t index)
 {
 	const struct rule_account *a = rule_account_of(r);
+	const struct lenders l = lenders_of(r);
+	int has = 0;
 
-	return loan_urr(r) == index && __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) != 0 && a->urr == index;
+	for (uint8_t i = 0; is_lender(&l, i); i++)
+		has |= l.urr[i] == index;
+	return has && __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) != 0 && have_equal(&a->of, &l);
 }
 
 int usage_has_loan_of(const struct rule *r)
 {
 	const struct rule_account *a = rule_account_of(r);
+	const struct lenders l = lenders_of(r);
 
-	return __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) == 0 || a->urr == RULE_NONE || a->urr == loan_urr(r);
+	return __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) == 0 || !is_lender(&a->of, 0) || have_equal(&a->of, &l);
 }
 
 // What the fast path took so far leaves the loan for the account.
@@ -45,8 +69,8 @@ static void settle(struct rule_account *a, struct rule_state *s)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&a->forwarded.packets, a->forwarded.packets + used.packets, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->forwarded.bytes, a->forwarded.bytes + used.bytes, __ATOMIC_RELAXED);
-	if (a->loan != 0 && a->urr != RULE_NONE) {
-		struct usage_state *u = &usage_pools.state[a->urr];
+	for (uint8_t i = 0; a->loan != 0 && is_lender(&a->of, i); i++) {
+		struct usage_state *u = &usage_pools.state[a->of.urr[i]];
 
 		u->packets[!a->uplink] += used.packets;
 		u->bytes[!a->uplink] += used.bytes;
@@ -63,11 +87,11 @@ static void settle(struct rule_account *a, struct rule_state *s)
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
 }
 
-static void lend(struct rule_account *a, struct rule_state *s, uint32_t urr, int uplink, uint32_t bytes)
+static void lend(struct rule_account *a, struct rule_state *s, struct lenders of, int uplink, uint32_t bytes)
 {
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	a->urr = urr;
+	a->of = of;
 	a->uplink = uplink != 0;
 	__atomic_store_n(&s->credit, bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->loan, bytes, __ATOMIC_RELEASE);
@@ -77,7 +101,7 @@ static void lend(struct rule_account *a, struct rule_state *s, uint32_t urr, int
 static void take_back(struct rule_account *a, struct rule_state *s)
 {
 	settle(a, s);
-	lend(a, s, a->urr, a->uplink, 0);
+	lend(a, s, a->of, a->uplink, 0);
 }
 
 // ---- all loans of a URR ---------------------------------------------------------------------------------------------
@@ -127,15 +151,14 @@ static uint64_t room_of(const struct usage_state *u, const struct usage_limits *
 	return RTE_MIN(of_all, of_way);
 }
 
-static int borrow_of(struct rule_account *a, struct rule_state *s, uint32_t index, uint32_t length, int uplink)
+// What the URR can lend for a packet of `length` bytes. 0: the packet reaches a mark, or is asked for.
+static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 {
-	struct usage_state *u = &usage_pools.state[index];
-	struct usage_limits *l = &usage_table.limits[index];
-	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE);
+	const struct usage_limits *l = &usage_table.limits[index];
 
-	if (l->asked != l->answered) // the packet is asked for
+	if (l->asked != l->answered)
 		return 0;
-	uint64_t unused = l->lent ? settle_all(index, 1) : 0, room = room_of(u, l, uplink);
+	uint64_t unused = l->lent ? settle_all(index, 1) : 0, room = room_of(&usage_pools.state[index], l, uplink);
 	if (room <= length)
 		return 0;
 	room--; // a mark is not to be reached
@@ -144,31 +167,47 @@ static int borrow_of(struct rule_account *a, struct rule_state *s, uint32_t inde
 		unused = 0;
 	}
 	uint64_t part = RTE_MIN((room - unused) / LOAN_PART, LOAN_MAX);
-	l->lent = 1;
-	__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
-	lend(a, s, index, uplink, (uint32_t)RTE_MAX(part, length));
+	return (uint32_t)RTE_MAX(part, length);
+}
+
+// A loan is as large as what the poorest lender offers.
+static int borrow_of(struct rule_account *a, struct rule_state *s, struct lenders of, uint32_t length, int uplink)
+{
+	uint32_t version[API_PDR_URRS], bytes = UINT32_MAX;
+	int current = 1;
+
+	for (uint8_t i = 0; is_lender(&of, i); i++) {
+		version[i] = __atomic_load_n(&usage_table.limits[of.urr[i]].version, __ATOMIC_ACQUIRE);
+		uint32_t offer = offer_of(of.urr[i], length, uplink);
+
+		if (offer == 0)
+			return 0;
+		bytes = RTE_MIN(bytes, offer);
+	}
+	for (uint8_t i = 0; is_lender(&of, i); i++) {
+		usage_table.limits[of.urr[i]].lent = 1;
+		__atomic_store_n(&usage_pools.state[of.urr[i]].mark[API_TOTAL], 0, __ATOMIC_RELAXED);
+	}
+	lend(a, s, of, uplink, bytes);
 	// The control thread changes limits, then the version, then asks who has a loan: one of us sees the other.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (likely(__atomic_load_n(&l->version, __ATOMIC_RELAXED) == version))
-		return 1;
-	usage_recall(index);
-	return 0;
+	for (uint8_t i = 0; is_lender(&of, i); i++)
+		current &= __atomic_load_n(&usage_table.limits[of.urr[i]].version, __ATOMIC_RELAXED) == version[i];
+	for (uint8_t i = 0; !current && is_lender(&of, i); i++)
+		usage_recall(of.urr[i]);
+	return current;
 }
 
 int usage_borrow(const struct rule *r, uint32_t length, int uplink)
 {
 	struct rule_account *a = rule_account_of(r);
 	struct rule_state *s = rule_state_of(r);
-	uint32_t index = loan_urr(r);
 
 	__atomic_fetch_and(&s->bits, ~RULE_STATE_LOOK, __ATOMIC_SEQ_CST);
 	if (unlikely(!usage_has_loan_of(r)))
 		return 0;
 	take_back(a, s); // of another URR, or of none, before the rule changed
-	if (index != RULE_NONE)
-		return borrow_of(a, s, index, length, uplink);
-	lend(a, s, RULE_NONE, uplink, UINT32_MAX);
-	return 1;
+	return borrow_of(a, s, lenders_of(r), length, uplink);
 }
 
 // ---- control thread -------------------------------------------------------------------------------------------------
@@ -273,24 +312,29 @@ void usage_look_again(uint32_t index)
 			__atomic_fetch_or(&rule_state_of(r)->bits, RULE_STATE_LOOK, __ATOMIC_SEQ_CST);
 }
 
+static void give_back(struct urr *u, const struct rule_counts *used, int down, uint64_t last)
+{
+	u->base.packets[down] += used->packets;
+	u->base.bytes[down] += used->bytes;
+	u->last = RTE_MAX(u->last, used->packets != 0 ? last : 0);
+	urr_arm(u);
+}
+
 void usage_return(const struct rule *r)
 {
 	struct rule_account *a = rule_account_of(r);
 	struct rule_state *s = rule_state_of(r);
-	struct urr *u = a->loan != 0 && a->urr != RULE_NONE ? usage_table.urr[a->urr] : NULL;
-
-	if (u == NULL)
+	if (a->loan == 0 || !is_lender(&a->of, 0))
 		return;
 	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
 	struct rule_match *m = &session_pools.match[rule_index(r)];
 
-	// The worker may count in the account, and for the URR: both sums have a place of ours.
+	// The worker may count in the account, and for the URRs: each sum has a place of ours.
 	m->packets += used.packets;
 	m->bytes += used.bytes;
-	u->base.packets[!a->uplink] += used.packets;
-	u->base.bytes[!a->uplink] += used.bytes;
-	u->last = RTE_MAX(u->last, used.packets != 0 ? s->last : 0);
+	for (uint8_t i = 0; is_lender(&a->of, i); i++)
+		if (usage_table.urr[a->of.urr[i]] != NULL)
+			give_back(usage_table.urr[a->of.urr[i]], &used, !a->uplink, s->last);
 	s->credit = s->taken = 0;
 	__atomic_store_n(&a->loan, 0, __ATOMIC_RELEASE); // from here on the worker may lend again
-	urr_arm(u);
 }

@@ -69,7 +69,7 @@ static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uin
 // More credit for the rule's state, at least `length` bytes. 0: the full nodes decide about the packet. Owner worker,
 // within a walk; the rule's entry leads to it.
 int usage_borrow(const struct rule *r, uint32_t length, int uplink);
-// 1 when what the rule's state has on loan is of the rule's own URR: else it gets no entry.
+// 1 when what the rule's state has on loan is of the rule's own URRs: else it gets no entry.
 int usage_has_loan_of(const struct rule *r);
 // Owner worker: nothing of the URR is on loan behind this, and all is counted.
 void usage_recall(uint32_t index);
@@ -94,10 +94,6 @@ int usage_measures_before_qos(uint32_t index);
 int usage_rule_blocked(const struct rule *r);
 // `before_qos`: those with MBQE, or the others.
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
-// For a packet that nothing drops. `first`: rule.urr. 1 when it reaches no mark of any of them: none is used up, and
-// none has anything to report; then it is counted for all, before QoS or not.
-int usage_all_below_marks(uint32_t first, const struct rule_further *m, uint32_t length, int uplink);
-void usage_add_all(struct worker *w, uint32_t first, const struct rule_further *m, uint32_t length, int uplink);
 const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
 // Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it

@@ -157,24 +157,6 @@ void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int
 			add(w, m->urr[i], length, uplink);
 }
 
-int usage_all_below_marks(uint32_t first, const struct rule_further *m, uint32_t length, int uplink)
-{
-	if (first != RULE_NONE && usage_look(&usage_pools.state[first], length, uplink) == 0)
-		return 0;
-	for (uint8_t i = 0; i < m->urrs; i++)
-		if (usage_look(&usage_pools.state[m->urr[i]], length, uplink) == 0)
-			return 0;
-	return 1;
-}
-
-void usage_add_all(struct worker *w, uint32_t first, const struct rule_further *m, uint32_t length, int uplink)
-{
-	if (first != RULE_NONE)
-		add(w, first, length, uplink);
-	for (uint8_t i = 0; i < m->urrs; i++)
-		add(w, m->urr[i], length, uplink);
-}
-
 const struct reason *usage_quota_reason(void)
 {
 	return &drop_quota;
