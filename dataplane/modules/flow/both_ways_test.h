@@ -85,7 +85,26 @@ static void set_rates(struct api_qer *q)
 	q->gate_downlink = draw(12) == 0;
 }
 
-// A QER for each PDR; one that all have, as for a session's AMBR; URRs that all have, and a threshold now and then.
+// A QER that all PDRs have.
+static struct api_qer *add_qer(struct kit_mobile *k, uint32_t id)
+{
+	for (uint16_t i = 0; i < k->s.pdrs; i++)
+		kit_pdr_qer(&k->pdr[i], id);
+	return kit_qer(k, id, 0);
+}
+
+// Of one slice of two, whose sessions need not agree about its rate. Packets of different sessions have no order, so
+// it passes all.
+static void set_share(struct api_qer *q)
+{
+	const char *policer = draw(4) ? "large" : "larger";
+
+	q->share = 1 + draw(2);
+	snprintf(q->uplink_policer, sizeof(q->uplink_policer), "%s", policer);
+	snprintf(q->downlink_policer, sizeof(q->downlink_policer), "%s", policer);
+}
+
+// A QER for each PDR; some that all have, as for a session's AMBR and its slice; URRs that all have, and a threshold now and then.
 static void add_rates(struct kit_mobile *k)
 {
 	uint32_t urrs = draw(4) ? draw(2) : 2 + draw(2);
@@ -94,11 +113,10 @@ static void add_rates(struct kit_mobile *k)
 		set_rates(kit_qer(k, 1 + i, draw(2) ? (uint8_t)draw(64) : 0));
 		kit_pdr_qer(&k->pdr[i], 1 + i);
 	}
-	if (draw(3) == 0) {
-		set_rates(kit_qer(k, 60, 0));
-		for (uint16_t i = 0; i < k->s.pdrs; i++)
-			kit_pdr_qer(&k->pdr[i], 60);
-	}
+	for (uint32_t n = draw(3) ? 0 : 1 + draw(2); n > 0; n--)
+		set_rates(add_qer(k, 60 + n));
+	if (draw(3) == 0)
+		set_share(add_qer(k, 63));
 	for (uint32_t u = 1; u <= urrs; u++) {
 		struct api_urr *urr = kit_urr(k, u);
 
@@ -117,10 +135,9 @@ static void add_rates(struct kit_mobile *k)
 	}
 }
 
-static void put_policer(const char *name, uint64_t rate, uint8_t yellow)
+static void put_policer(const char *name, uint8_t type, uint64_t rate, uint64_t burst, uint8_t yellow)
 {
-	struct api_policer p = {
-		.type = draw(2) ? API_TRTCM : API_SRTCM, .cir = rate, .pir = 2 * rate, .cbs = 3000, .pbs = 6000};
+	struct api_policer p = {.type = type, .cir = rate, .pir = 2 * rate, .cbs = burst, .pbs = 2 * burst};
 
 	p.action[RTE_COLOR_YELLOW] = yellow;
 	p.dscp[RTE_COLOR_YELLOW] = 8;
@@ -132,9 +149,11 @@ static void put_policer(const char *name, uint64_t rate, uint8_t yellow)
 static void put_policers(void)
 {
 	kit_begin();
-	put_policer("slow", 20000, API_COLOUR_PASS);
-	put_policer("fast", 100000000, API_COLOUR_PASS);
-	put_policer("remark", 40000, API_COLOUR_REMARK);
+	put_policer("slow", draw(2) ? API_TRTCM : API_SRTCM, 20000, 3000, API_COLOUR_PASS);
+	put_policer("fast", draw(2) ? API_TRTCM : API_SRTCM, 100000000, 3000, API_COLOUR_PASS);
+	put_policer("remark", draw(2) ? API_TRTCM : API_SRTCM, 40000, 3000, API_COLOUR_REMARK);
+	put_policer("large", API_TRTCM, 1000000000, 100000000, API_COLOUR_PASS);
+	put_policer("larger", API_TRTCM, 2000000000, 100000000, API_COLOUR_PASS);
 	assert_int_equal(kit_commit(), 0);
 }
 
@@ -365,7 +384,7 @@ static void settle_loans(struct written *w)
 
 			u->bytes[!a->uplink] += used.bytes;
 			u->packets[!a->uplink] += used.packets;
-			u->last = used.packets != 0 ? RTE_MAX(u->last, s->last) : u->last;
+			u->last = used.packets != 0 ? RTE_MAX(u->last, rule_state_last(s)) : u->last;
 		}
 		a->forwarded.packets += used.packets;
 		a->forwarded.bytes += used.bytes;
@@ -404,13 +423,17 @@ static void compare_counts(
 		const struct usage_limits *l = &a->limits[i], *m = &b->limits[i];
 
 		if (memcmp(u->bytes, v->bytes, sizeof(u->bytes)) != 0 ||
-			memcmp(u->packets, v->packets, sizeof(u->packets)) != 0 || u->last != v->last ||
+			memcmp(u->packets, v->packets, sizeof(u->packets)) != 0 || u->last >> 16 != v->last >> 16 ||
 			((l->raised ^ m->raised) & ~USAGE_RAISED_LIMIT) != 0 || l->answered != m->answered ||
 			l->first != m->first ||
 			// It is raised again when a worker looks at the limits again.
 			(is_reached(&before->usage[i], u, l) && !(l->raised & m->raised & USAGE_RAISED_LIMIT)))
-			fail_msg("round %u: URR %u counted %lu, %lu B, raised %x; by the full nodes %lu, %lu B, %x",
-				round, i, v->bytes[0], v->bytes[1], m->raised, u->bytes[0], u->bytes[1], l->raised);
+			fail_msg("round %u: URR %u counted %lu, %lu B, %lu, %lu packets, last %lx, first %lx, raised "
+				 "%x; "
+				 "by the full nodes %lu, %lu B, %lu, %lu, %lx, %lx, %x",
+				round, i, v->bytes[0], v->bytes[1], v->packets[0], v->packets[1], v->last, m->first,
+				m->raised, u->bytes[0], u->bytes[1], u->packets[0], u->packets[1], u->last, l->first,
+				l->raised);
 	}
 }
 
@@ -465,6 +488,9 @@ static void run_from_before(const struct both_ways *how, const struct written *b
 		kit_advance(0);
 	} else {
 		forget_all();
+		// Else the full nodes count on the loans that there are.
+		for (uint32_t i = 0, without = draw(2); without && i < usages; i++)
+			usage_recall(i);
 	}
 	if (how->restore != NULL && fast_path)
 		how->restore();

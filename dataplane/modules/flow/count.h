@@ -48,15 +48,33 @@ static __rte_noinline int police_all_closely(
 	return 1;
 }
 
+// The meters of a state with RULE_STATE_FURTHER. Returns how many.
+static inline uint8_t meters_of_state(struct rule_state *s, struct metered to[METERS_MAX])
+{
+	const struct state_meters m = rule_state_meters(s);
+	uint8_t n = 0;
+
+	if (s->flags & FLOW_POLICED)
+		to[n++] = (struct metered){.meter = &s->meter, .policer = s->policer};
+	if (unlikely(m.index[0] == STATE_METER_NONE))
+		return meters_of_rule(&session_pools.further[s->rule], n, to);
+	for (uint32_t i = 0; i < RTE_DIM(m.index) && m.index[i] != STATE_METER_NONE; i++) {
+		struct meter_state *shared = &meter_states[m.index[i]];
+
+		to[n++] = (struct metered){.meter = &shared->meter, .policer = shared->policer};
+	}
+	return n;
+}
+
 // police() for a rule with several meters.
 static __rte_noinline int police_several(
 	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
-	const struct rule_further *m = &session_pools.further[s->rule];
-	struct meter *own = s->flags & FLOW_POLICED ? &s->meter : NULL;
 	uint64_t time = w->now << METER_TIME_SHIFT;
+	struct metered meter[METERS_MAX];
+	uint8_t n = meters_of_state(s, meter);
 
-	return likely(meters_green(own, s->policer, m, time, length)) ||
+	return likely(meters_green(meter, n, time, length)) ||
 	       police_all_closely(&session_pools.rule[s->rule], time, length, ip_traffic_class(version, ip));
 }
 
@@ -82,13 +100,7 @@ static __rte_always_inline int flow_count(
 	} else if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length, version, ip))) {
 		return 0;
 	}
-	s->credit -= length;
-	s->taken++;
-	if (version == 6 && rule_state_counts6(s)) {
-		s->packets6++;
-		s->bytes6 += length;
-	}
-	s->last = w->now;
+	rule_state_pay(s, w->now, length, version);
 	return 1;
 }
 

@@ -359,13 +359,13 @@ static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct look
 	return finish(k, l, m, 6);
 }
 
-// The second step of flow_ask_further(): the meters that the rules have.
+// The second step of flow_ask_further(): the meters of rules that have more than a state has room for.
 static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
 		const struct lookup *l = &lookup[i];
 
-		if (!l->plain || !l->state->further)
+		if (!l->plain || !l->state->further || rule_state_meters(l->state).index[0] != STATE_METER_NONE)
 			continue;
 		const struct rule_further *m = &session_pools.further[l->state->rule];
 		for (uint8_t j = 0; j < m->meters && j < API_PDR_QERS; j++)

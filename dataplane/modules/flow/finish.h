@@ -5,6 +5,7 @@
 
 #include "core/node.h"
 #include "flow/read.h"
+#include "meter/policer.h"
 #include "usage/usage.h"
 
 // Edges of both nodes; FLOW_GONE: handed over.
@@ -51,11 +52,19 @@ static __rte_always_inline int flow_ask_tuple(
 	return 1;
 }
 
-// A packet of a rule with several meters: what says which, of the rule that may have changed by now.
+// A packet of a rule with several meters: they, or what says which, of the rule that may have changed by now.
 static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
 {
-	k->further = 1;
-	rte_prefetch0(&session_pools.further[s->rule]);
+	const struct state_meters m = rule_state_meters(s);
+
+	if (unlikely(m.index[0] == STATE_METER_NONE)) {
+		k->further = 1;
+		rte_prefetch0(&session_pools.further[s->rule]);
+		return;
+	}
+	rte_prefetch0(&meter_states[m.index[0]]);
+	if (m.index[1] != STATE_METER_NONE)
+		rte_prefetch0(&meter_states[m.index[1]]);
 }
 
 // What flow_finish() handed over is in an outbox.

@@ -54,14 +54,42 @@ static void publish(const struct rule *r, uint64_t key)
 		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
 }
 
+// What the meter's entries police by becomes this profile. Returns 0 where sessions name different ones for a meter that
+// they share. Entries of earlier versions of a session, which alone has the others, are gone.
+static int note_policer(struct meter_state *m, uint32_t policer)
+{
+	if (m->shared && m->policer != METER_NONE && m->policer != policer)
+		return 0;
+	m->policer = policer;
+	return 1;
+}
+
+// Where the rule has one or two meters beside its own, packets find them without a look at rule_further.
+static struct state_meters meters_of(const struct rule *r)
+{
+	const struct state_meters none = {{STATE_METER_NONE, STATE_METER_NONE}};
+	const struct rule_further *f = rule_further_of(r);
+	struct state_meters to = none;
+
+	if (f->meters > RTE_DIM(to.index) || (f->meters == 2 && f->meter[0].state == f->meter[1].state))
+		return none;
+	for (uint8_t i = 0; i < f->meters; i++) {
+		to.index[i] = f->meter[i].state;
+		if (to.index[i] >= STATE_METER_NONE || !note_policer(&meter_states[to.index[i]], f->meter[i].policer))
+			return none;
+	}
+	return to;
+}
+
 static void fill(struct rule_state *s, const struct rule *r)
 {
 	s->rule = rule_index(r);
-	s->urr = r->urr;
 	s->policer = r->policer & (POLICER_MAX_PROFILES - 1);
 	s->dscp = r->dscp & FLOW_DSCP_OF_PATH;
 	s->rqi = r->rqi;
 	s->further = (r->flags & RULE_FURTHER_METERS) && rule_further_of(r)->meters != 0;
+	if (s->further)
+		rule_state_set_meters(s, meters_of(r));
 	s->full = 0;
 	uint8_t flags = flags_of(r);
 	int counts6 = (flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
@@ -250,7 +278,6 @@ static int start(const struct api_engine *e)
 	for (uint32_t w = 0; w < e->workers; w++) {
 		for (uint32_t v = 0; v < MAX_VRFS; v++)
 			flow_routed[w].of_vrf[v] = (struct rule_state){.rule = RULE_NONE,
-				.urr = RULE_NONE,
 				.dscp = FLOW_DSCP_OF_PATH,
 				.path = (uint16_t)instance_of_vrf(v),
 				.qfi = GTPU_NO_QFI};

@@ -53,7 +53,7 @@ struct walk {
 	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t indexed; // a packet of the block is looked for in the index
-	uint8_t further; // a packet of the block has several meters or URRs
+	uint8_t further; // rule_further says which meters a packet of the block has
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint8_t translating; // some instance has NAT44
 	uint8_t external; // a packet of the block is to an external address

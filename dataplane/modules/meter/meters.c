@@ -53,7 +53,7 @@ uint32_t meter_acquire(const struct meter_key *key, uint64_t now)
 			return METER_NONE;
 		meters.holder[i] = (struct holder){.key = *key, .next = *bucket};
 		*bucket = i;
-		memset(&meter_states[i], 0, sizeof(meter_states[i]));
+		meter_states[i] = (struct meter_state){.policer = METER_NONE, .shared = key->shared};
 		meter_fill(&meter_states[i].meter, now);
 	}
 	meters.holder[i].references++;

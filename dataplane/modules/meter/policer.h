@@ -23,9 +23,13 @@ const struct api_policer *policer_body(uint32_t index);
 // Written by the owner worker (meter), the control thread before the first worker sees it. rule_further.meter[] names
 // them; the policer nodes take tokens of all meters of a packet (the rule's own and these) only when none of them drops
 // it.
+#define METER_NONE UINT32_MAX
 struct meter_state {
 	struct meter meter;
 	uint64_t policed; // packets that this meter had dropped
+	// The profile that fast path entries police by, which the owner worker notes (flow/flow.c); METER_NONE: none yet.
+	uint32_t policer;
+	uint8_t shared; // as in meter_key
 } __rte_cache_aligned;
 extern struct meter_state *meter_states; // by index; set once at start
 
@@ -37,8 +41,6 @@ struct meter_key {
 	uint32_t qer;
 	uint8_t shared, worker, uplink;
 };
-
-#define METER_NONE UINT32_MAX
 
 // The meter of a key, one reference taken; made with full buckets when nobody has it. METER_NONE when the pool
 // (engine.max_qers) is empty. stage() takes, discard() or the release() of the version that took it gives back: so a

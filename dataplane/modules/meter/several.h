@@ -39,39 +39,43 @@ static inline uint8_t meters_look(
 	return n;
 }
 
-// The meter stands in the list before.
-static inline int meter_is_again(const struct rule_further *m, uint8_t i)
+struct metered {
+	struct meter *meter;
+	uint32_t policer; // index of its profile
+};
+
+// Adds the meters of rule_further behind the first `n`. Returns how many there are.
+static inline uint8_t meters_of_rule(const struct rule_further *m, uint8_t n, struct metered to[METERS_MAX])
+{
+	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++)
+		to[n++] = (struct metered){
+			.meter = &meter_states[m->meter[i].state].meter, .policer = m->meter[i].policer};
+	return n;
+}
+
+static inline int meter_is_again(const struct metered meter[METERS_MAX], uint8_t i)
 {
 	for (uint8_t j = 0; j < i; j++)
-		if (m->meter[j].state == m->meter[i].state)
+		if (meter[j].meter == meter[i].meter)
 			return 1;
 	return 0;
 }
 
-// meters_look() and meters_pass() of a packet that is green at all meters, where green ones pass as they are. `own`:
-// the rule's meter, of profile `policer`, or NULL. Returns 0, and has changed nothing, for any other packet.
-static inline int meters_green(
-	struct meter *own, uint32_t policer, const struct rule_further *m, uint64_t time, uint32_t length)
+// meters_look() and meters_pass() of a packet that is green at all of `n` meters, where green ones pass as they are.
+// Returns 0, and has changed nothing, for any other packet, and where one meter stands twice in the list.
+static inline int meters_green(const struct metered meter[METERS_MAX], uint8_t n, uint64_t time, uint32_t length)
 {
-	const struct policer_profile *p;
-	struct meter *meter[METERS_MAX], after[METERS_MAX];
-	uint8_t n = 0;
+	struct meter after[METERS_MAX];
 
-	if (own != NULL) {
-		p = policer_profile(policer);
-		if (unlikely(p == NULL || !p->quick_pass || !meter_is_green(p, own, time, length, &after[0])))
-			return 0;
-		meter[n++] = own;
-	}
-	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++, n++) {
-		meter[n] = &meter_states[m->meter[i].state].meter;
-		p = policer_profile(m->meter[i].policer);
-		if (unlikely(p == NULL || !p->quick_pass || meter_is_again(m, i) ||
-			     !meter_is_green(p, meter[n], time, length, &after[n])))
+	for (uint8_t i = 0; i < n; i++) {
+		const struct policer_profile *p = policer_profile(meter[i].policer);
+
+		if (unlikely(p == NULL || !p->quick_pass || meter_is_again(meter, i) ||
+			     !meter_is_green(p, meter[i].meter, time, length, &after[i])))
 			return 0;
 	}
 	for (uint8_t i = 0; i < n; i++)
-		*meter[i] = after[i];
+		*meter[i].meter = after[i];
 	return 1;
 }
 

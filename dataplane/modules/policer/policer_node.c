@@ -76,20 +76,33 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 	return 1;
 }
 
+// On the loan that the fast path took: else each new flow of a session would call back the loans of all its rules.
+static rte_edge_t pay(struct worker *w, struct rte_mbuf *m, const struct rule *r)
+{
+	usage_pay(w, r, packet_of(m)->length, packet_of(m)->ip_version);
+	return r->outer; // session_exit()
+}
+
 static __rte_noinline rte_edge_t run_more(
 	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct reason *reason, int uplink)
 {
 	struct rule_account *a = rule_account_of(r);
 	uint32_t length = packet_of(m)->length;
+	int pays = usage_may_pay(r, length, uplink);
 
-	if (usage_rule_blocked(r))
+	if (!pays && usage_rule_blocked(r))
 		return policer_leave_quota(m);
-	usage_rule_add(w, r, length, uplink, 1);
+	if (!pays)
+		usage_rule_add(w, r, length, uplink, 1);
 	if (!police_all(w, m, r)) {
+		if (pays)
+			usage_before_qos(w, r, length);
 		a->policed++;
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
+	if (pays)
+		return pay(w, m, r);
 	usage_rule_add(w, r, length, uplink, 0);
 	rule_count(a, packet_of(m)->ip_version, length);
 	return r->outer; // session_exit()
@@ -111,6 +124,8 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 			usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
+	if (r->urr != RULE_NONE && usage_is_lent(r->urr) && usage_may_pay(r, length, uplink))
+		return pay(w, m, r);
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
 		return policer_leave_quota(m);
 	rule_count(a, packet_of(m)->ip_version, length);

@@ -102,10 +102,14 @@ struct rule_state {
 	struct meter meter;
 	uint64_t
 		key; // flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
-	uint64_t last; // worker.now of the last packet on credit
+	union {
+		uint64_t last; // worker.now of the last packet on credit, but for its low 16 bits (rule_state_last())
+		uint16_t meters_high; // of the second meter's index
+	};
 	uint32_t credit; // bytes that pass without a look at the URR: what is left of the account's loan
 	uint32_t taken; // packets that it forwarded on that loan
-	uint32_t rule, urr; // the rule's index, and its first URR
+	uint32_t rule; // the rule's index
+	uint32_t meters_low; // the first meter of `further`, and the low bits of the second (rule_state_meters())
 	union {
 		struct {
 			uint32_t ue4, teid; // its fields
@@ -117,7 +121,7 @@ struct rule_state {
 	union {
 		struct {
 			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
-			uint32_t further : 1; // meters: rule_further has them
+			uint32_t further : 1; // meters beside its own
 			uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
 			uint32_t look : 1; // before the next packet, at the loan; set by the control thread
 		};
@@ -134,6 +138,37 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 #define RULE_STATE_HOME 0x80u
 #define RULE_STATE_HOME_BITS 0x81u
 
+// Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last one. The first is
+// STATE_METER_NONE where a state has no room for them: rule_further says which.
+#define STATE_METER_BITS 24
+#define STATE_METER_NONE ((1u << STATE_METER_BITS) - 1)
+struct state_meters {
+	uint32_t index[2];
+};
+
+static __rte_always_inline struct state_meters rule_state_meters(const struct rule_state *s)
+{
+	return (struct state_meters){
+		{s->meters_low & STATE_METER_NONE, s->meters_low >> STATE_METER_BITS | (uint32_t)s->meters_high << 8}};
+}
+
+static inline void rule_state_set_meters(struct rule_state *s, struct state_meters m)
+{
+	s->meters_low = m.index[0] | m.index[1] << STATE_METER_BITS;
+	s->meters_high = (uint16_t)(m.index[1] >> 8);
+}
+
+// In TSC ticks, as exact as 65,536 of them. Owner worker, control thread.
+static inline uint64_t rule_state_last(const struct rule_state *s)
+{
+	return __atomic_load_n(&s->last, __ATOMIC_RELAXED) & ~(uint64_t)UINT16_MAX;
+}
+
+static __rte_always_inline void rule_state_touch(struct rule_state *s, uint64_t now)
+{
+	s->last = (now & ~(uint64_t)UINT16_MAX) | s->meters_high;
+}
+
 static inline int rule_state_counts6(const struct rule_state *s)
 {
 	return (s->flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
@@ -143,6 +178,18 @@ static inline int rule_state_counts6(const struct rule_state *s)
 struct lenders {
 	uint32_t urr[API_PDR_URRS];
 };
+
+// A packet is counted on the state's credit, which suffices. Owner worker.
+static __rte_always_inline void rule_state_pay(struct rule_state *s, uint64_t now, uint32_t length, uint8_t version)
+{
+	s->credit -= length;
+	s->taken++;
+	if (version == 6 && rule_state_counts6(s)) {
+		s->packets6++;
+		s->bytes6 += length;
+	}
+	rule_state_touch(s, now);
+}
 
 // What a state's PDR counted, but for what the fast path took of the loan: that is added when the loan is settled
 // (usage/credit.c).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End Markers in a circle.
-#include "core/engine.h"
-#include "rule/tables.h"
 #include "core/control.h"
+#include "core/engine.h"
 #include "path/local.h"
 #include "rule/session.h"
+#include "rule/tables.h"
 #include "session/mobile_fixture.h"
 #include "usage/urr.h"
 #include <errno.h>

@@ -74,7 +74,7 @@ static void settle(struct rule_account *a, struct rule_state *s)
 
 		u->packets[!a->uplink] += used.packets;
 		u->bytes[!a->uplink] += used.bytes;
-		u->last = used.packets != 0 ? RTE_MAX(u->last, s->last) : u->last;
+		u->last = used.packets != 0 ? RTE_MAX(u->last, rule_state_last(s)) : u->last;
 	}
 	if (rule_state_counts6(s)) {
 		__atomic_store_n(&a->six.packets, a->six.packets + s->packets6, __ATOMIC_RELAXED);
@@ -155,9 +155,6 @@ static uint64_t room_of(const struct usage_state *u, const struct usage_limits *
 static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 {
 	const struct usage_limits *l = &usage_table.limits[index];
-
-	if (l->asked != l->answered)
-		return 0;
 	uint64_t unused = l->lent ? settle_all(index, 1) : 0, room = room_of(&usage_pools.state[index], l, uplink);
 	if (room <= length)
 		return 0;
@@ -210,6 +207,28 @@ int usage_borrow(const struct rule *r, uint32_t length, int uplink)
 	return borrow_of(a, s, lenders_of(r), length, uplink);
 }
 
+int usage_may_pay(const struct rule *r, uint32_t length, int uplink)
+{
+	const struct rule_account *a = rule_account_of(r);
+	const struct rule_state *s = rule_state_of(r);
+	const struct lenders l = lenders_of(r);
+
+	return a->loan != 0 && s->credit >= length && !(s->bits & RULE_STATE_LOOK) && a->uplink == (uplink != 0) &&
+	       have_equal(&a->of, &l);
+}
+
+void usage_pay(struct worker *w, const struct rule *r, uint32_t length, uint8_t version)
+{
+	struct rule_account *a = rule_account_of(r);
+	struct rule_state *s = rule_state_of(r);
+
+	rule_state_pay(s, w->now, length, version);
+	if (version == 6 && !rule_state_counts6(s)) {
+		a->six.packets++;
+		a->six.bytes += length;
+	}
+}
+
 // ---- control thread -------------------------------------------------------------------------------------------------
 
 static uint32_t versions_of(uint32_t session)
@@ -240,7 +259,7 @@ static void add_loans(struct usage_totals *t, uint32_t index, uint64_t *last)
 			continue;
 		t->packets[!a->uplink] += taken;
 		t->bytes[!a->uplink] += a->loan - __atomic_load_n(&s->credit, __ATOMIC_RELAXED);
-		*last = RTE_MAX(*last, __atomic_load_n(&s->last, __ATOMIC_RELAXED));
+		*last = RTE_MAX(*last, rule_state_last(s));
 	}
 }
 
@@ -334,7 +353,7 @@ void usage_return(const struct rule *r)
 	m->bytes += used.bytes;
 	for (uint8_t i = 0; is_lender(&a->of, i); i++)
 		if (usage_table.urr[a->of.urr[i]] != NULL)
-			give_back(usage_table.urr[a->of.urr[i]], &used, !a->uplink, s->last);
+			give_back(usage_table.urr[a->of.urr[i]], &used, !a->uplink, rule_state_last(s));
 	s->credit = s->taken = 0;
 	__atomic_store_n(&a->loan, 0, __ATOMIC_RELEASE); // from here on the worker may lend again
 }

@@ -49,13 +49,13 @@ void usage_marks(const struct usage_state *u, const struct usage_limits *l, uint
 	uint64_t have[3];
 
 	volumes(u, have);
-	int stop = l->stopped || used_up(l, have);
+	int decide = l->stopped || used_up(l, have) || l->asked != l->answered;
 	for (int i = 0; i < 3; i++) {
 		uint64_t mark = USAGE_NO_LIMIT;
 
 		if (l->threshold[i] > have[i])
 			mark = l->threshold[i];
-		if (stop && i == API_TOTAL)
+		if (decide && i == API_TOTAL)
 			mark = 0;
 		to[i] = RTE_MIN(mark, l->quota[i]);
 	}
