@@ -75,6 +75,7 @@ static void settle(struct rule_account *a, struct rule_state *s)
 		u->packets[!a->uplink] += used.packets;
 		u->bytes[!a->uplink] += used.bytes;
 		u->last = used.packets != 0 ? RTE_MAX(u->last, rule_state_last(s)) : u->last;
+		usage_table.limits[a->of.urr[i]].lent -= used.bytes;
 	}
 	if (rule_state_counts6(s)) {
 		__atomic_store_n(&a->six.packets, a->six.packets + s->packets6, __ATOMIC_RELAXED);
@@ -91,6 +92,8 @@ static void lend(struct rule_account *a, struct rule_state *s, struct lenders of
 {
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (uint8_t i = 0; is_lender(&of, i); i++)
+		usage_table.limits[of.urr[i]].lent += bytes;
 	a->of = of;
 	a->uplink = uplink != 0;
 	__atomic_store_n(&s->credit, bytes, __ATOMIC_RELAXED);
@@ -101,42 +104,33 @@ static void lend(struct rule_account *a, struct rule_state *s, struct lenders of
 static void take_back(struct rule_account *a, struct rule_state *s)
 {
 	settle(a, s);
+	for (uint8_t i = 0; a->loan != 0 && is_lender(&a->of, i); i++)
+		usage_table.limits[a->of.urr[i]].lent -= a->loan;
 	lend(a, s, a->of, a->uplink, 0);
 }
 
 // ---- all loans of a URR ---------------------------------------------------------------------------------------------
 
-// Settles the loans of a URR; without `keep` nothing is lent behind that. Returns what is lent and not used.
-static uint64_t settle_all(uint32_t index, int keep)
+static void take_back_all(uint32_t index)
 {
-	uint32_t session = usage_table.limits[index].session;
-	uint64_t unused = 0;
+	struct usage_limits *l = &usage_table.limits[index];
 	const struct rule *r;
 
-	for (uint16_t i = 0; (r = session_rule_at(session, i)) != NULL; i++) {
-		struct rule_account *a = rule_account_of(r);
-
-		if (!has_loan(r, index))
-			continue;
-		if (keep)
-			settle(a, rule_state_of(r));
-		else
-			take_back(a, rule_state_of(r));
-		unused += a->loan;
-	}
-	return unused;
+	for (uint16_t i = 0; (r = session_rule_at(l->session, i)) != NULL; i++)
+		if (has_loan(r, index))
+			take_back(rule_account_of(r), rule_state_of(r));
+	l->lent = 0; // what the control thread returned (usage_return()), too
 }
 
 void usage_recall(uint32_t index)
 {
 	struct usage_limits *l = &usage_table.limits[index];
 
-	if (!l->lent)
+	if (l->lent == 0)
 		return;
 	uint32_t version = __atomic_load_n(&l->version, __ATOMIC_ACQUIRE);
 
-	settle_all(index, 0);
-	l->lent = 0;
+	take_back_all(index);
 	usage_set_marks(index, version);
 }
 
@@ -154,17 +148,18 @@ static uint64_t room_of(const struct usage_state *u, const struct usage_limits *
 // What the URR can lend for a packet of `length` bytes. 0: the packet reaches a mark, or is asked for.
 static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 {
+	const struct usage_state *u = &usage_pools.state[index];
 	const struct usage_limits *l = &usage_table.limits[index];
-	uint64_t unused = l->lent ? settle_all(index, 1) : 0, room = room_of(&usage_pools.state[index], l, uplink);
+	uint64_t room = room_of(u, l, uplink);
+
+	if (room <= l->lent + length && l->lent != 0) {
+		take_back_all(index);
+		room = room_of(u, l, uplink);
+	}
 	if (room <= length)
 		return 0;
-	room--; // a mark is not to be reached
-	if (room < unused + length) {
-		settle_all(index, 0);
-		unused = 0;
-	}
-	uint64_t part = RTE_MIN((room - unused) / LOAN_PART, LOAN_MAX);
-	return (uint32_t)RTE_MAX(part, length);
+	// A mark is not to be reached.
+	return (uint32_t)RTE_MAX(RTE_MIN((room - 1 - l->lent) / LOAN_PART, LOAN_MAX), length);
 }
 
 // A loan is as large as what the poorest lender offers.
@@ -174,6 +169,11 @@ static int borrow_of(struct rule_account *a, struct rule_state *s, struct lender
 	int current = 1;
 
 	for (uint8_t i = 0; is_lender(&of, i); i++) {
+		rte_prefetch0(&usage_pools.state[of.urr[i]]);
+		rte_prefetch0(&usage_table.limits[of.urr[i]]);
+		rte_prefetch0(&usage_table.limits[of.urr[i]].answered);
+	}
+	for (uint8_t i = 0; is_lender(&of, i); i++) {
 		version[i] = __atomic_load_n(&usage_table.limits[of.urr[i]].version, __ATOMIC_ACQUIRE);
 		uint32_t offer = offer_of(of.urr[i], length, uplink);
 
@@ -181,10 +181,8 @@ static int borrow_of(struct rule_account *a, struct rule_state *s, struct lender
 			return 0;
 		bytes = RTE_MIN(bytes, offer);
 	}
-	for (uint8_t i = 0; is_lender(&of, i); i++) {
-		usage_table.limits[of.urr[i]].lent = 1;
+	for (uint8_t i = 0; is_lender(&of, i); i++)
 		__atomic_store_n(&usage_pools.state[of.urr[i]].mark[API_TOTAL], 0, __ATOMIC_RELAXED);
-	}
 	lend(a, s, of, uplink, bytes);
 	// The control thread changes limits, then the version, then asks who has a loan: one of us sees the other.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -34,7 +34,7 @@ struct usage_limits {
 	uint32_t raised; // USAGE_RAISED_*; the control thread takes them
 	uint64_t first; // worker.now of the packet that was asked for
 	uint64_t dropped[2]; // downlink packets, bytes; also by the control thread (atomic)
-	uint8_t lent; // the fast path has credit of it (credit.c)
+	uint64_t lent; // bytes that rules of it have on loan, used or not (credit.c), or returned since; 0: none
 } __rte_cache_aligned;
 static_assert(sizeof(struct usage_limits) == 128, "two cache lines");
 
