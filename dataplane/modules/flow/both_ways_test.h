@@ -104,7 +104,8 @@ static void set_share(struct api_qer *q)
 	snprintf(q->downlink_policer, sizeof(q->downlink_policer), "%s", policer);
 }
 
-// A QER for each PDR; some that all have, as for a session's AMBR and its slice; URRs that all have, and a threshold now and then.
+// A QER for each PDR; some that all have, as for a session's AMBR and its slice; URRs that all have, and a threshold
+// now and then.
 static void add_rates(struct kit_mobile *k)
 {
 	uint32_t urrs = draw(4) ? draw(2) : 2 + draw(2);

@@ -54,8 +54,8 @@ static void publish(const struct rule *r, uint64_t key)
 		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
 }
 
-// What the meter's entries police by becomes this profile. Returns 0 where sessions name different ones for a meter that
-// they share. Entries of earlier versions of a session, which alone has the others, are gone.
+// What the meter's entries police by becomes this profile. Returns 0 where sessions name different ones for a meter
+// that they share. Entries of earlier versions of a session, which alone has the others, are gone.
 static int note_policer(struct meter_state *m, uint32_t policer)
 {
 	if (m->shared && m->policer != METER_NONE && m->policer != policer)

@@ -27,7 +27,7 @@ const struct api_policer *policer_body(uint32_t index);
 struct meter_state {
 	struct meter meter;
 	uint64_t policed; // packets that this meter had dropped
-	// The profile that fast path entries police by, which the owner worker notes (flow/flow.c); METER_NONE: none yet.
+	// The profile that fast path entries police by, which the owner worker notes (flow/flow.c); METER_NONE: none.
 	uint32_t policer;
 	uint8_t shared; // as in meter_key
 } __rte_cache_aligned;

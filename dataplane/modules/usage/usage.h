@@ -71,9 +71,9 @@ static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uin
 int usage_borrow(const struct rule *r, uint32_t length, int uplink);
 // 1 when what the rule's state has on loan is of the rule's own URRs: else it gets no entry.
 int usage_has_loan_of(const struct rule *r);
-// A packet in the full nodes that nothing drops: 1 when the rule's state has credit for it, of the rule's own URRs. Then
-// none of them has a mark at it, nor a quota that is used up, and usage_pay() counts it for all, before QoS or not, and
-// for the rule. Owner worker.
+// A packet in the full nodes that nothing drops: 1 when the rule's state has credit for it, of the rule's own URRs.
+// Then none of them has a mark at it, nor a quota that is used up, and usage_pay() counts it for all, before QoS or
+// not, and for the rule. Owner worker.
 int usage_may_pay(const struct rule *r, uint32_t length, int uplink);
 void usage_pay(struct worker *w, const struct rule *r, uint32_t length, uint8_t version);
 // 0: nothing of the URR is on loan.
