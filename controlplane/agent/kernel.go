@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -35,15 +36,15 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		name := string(f.Name)
 		clone := kernel.Clone{
 			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), VRF: string(f.VRF),
-			MTU: mtu[f.Port],
+			MTU: mtu[f.Port], Routes: map[netip.Prefix]kernel.Route{},
 		}
 		for _, a := range f.Addresses {
 			clone.Addresses = append(clone.Addresses, a.Prefix)
 		}
 		for _, r := range c.Routes {
 			if c.RouteInterface(&r) == f {
-				made := kernel.Route{Prefix: r.Prefix.Prefix, Via: r.Via.Addr, Interface: name}
-				clone.Routes = append(clone.Routes, made.WithFurther(furtherOf(c, &r)))
+				hops := append([]kernel.Hop{{Via: r.Via.Addr, Interface: name}}, furtherOf(c, &r)...)
+				clone.Routes[r.Prefix.Prefix] = kernel.RouteBy(hops...)
 			}
 		}
 		if in := instanceOf(c, f.Name); in != nil && in.Announce == "pool" {

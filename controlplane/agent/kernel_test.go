@@ -29,9 +29,8 @@ func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 		Devices: map[string]kernel.Device{"core0": {Up: true, MTU: 1500}}}
 	via := netip.MustParseAddr("192.0.2.3")
 	for _, p := range prefixes {
-		prefix := netip.MustParsePrefix(p)
-		d := kernel.Destination{Prefix: prefix}
-		st.Routes[d] = kernel.Route{Prefix: prefix, Via: via, Interface: "core0"}
+		d := kernel.Destination{Prefix: netip.MustParsePrefix(p)}
+		st.Routes[d] = kernel.RouteBy(kernel.Hop{Via: via, Interface: "core0"})
 	}
 	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
 		a.overlay.Update(kernel.Changes{All: &st})

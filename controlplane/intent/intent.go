@@ -103,15 +103,15 @@ type objectID struct {
 // Diff lists what to put, in the order of want, and what to delete, higher kinds first, so that a data plane that holds
 // `held` comes to hold `want`. Deleted objects have no body.
 func Diff(held []api.Digest, want State) (puts, deletes []Object) {
-	has := make(map[objectID]api.Digest, len(held))
-	for _, h := range held {
-		has[objectID{h.Kind, h.Key}] = h
+	has := make(map[objectID]uint64, len(held)) // digests
+	for i := range held {
+		has[objectID{held[i].Kind, held[i].Key}] = held[i].Digest
 	}
 	for i := range want {
 		id := objectID{want[i].Kind, want[i].Key}
-		h, ok := has[id]
+		digest, ok := has[id]
 		delete(has, id)
-		if !ok || h.Digest != want[i].Digest {
+		if !ok || digest != want[i].Digest {
 			puts = append(puts, want[i])
 		}
 	}

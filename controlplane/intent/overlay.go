@@ -21,7 +21,7 @@ type Overlay struct {
 	order      []string
 	networks   map[kernel.Destination]bool // of interfaces, as they are now
 
-	items   map[objectID]*item
+	items   map[itemKey]*item
 	dirty   []*item        // what the data plane has may differ
 	added   int            // items that are there
 	left    map[uint32]int // objects of a kind that the data plane has room for beside these
@@ -40,26 +40,6 @@ const (
 
 var limits = map[uint32]string{api.KindRoute: "routes", api.KindNeighbour: "neighbours"}
 
-// item is an object that the kernel adds, or would add if it could be had. There may be a million.
-type item struct {
-	id       objectID
-	source   source // nil: the kernel has it no more
-	is, held version
-	refused  bool // by the data plane, or for lack of room
-	dirty    bool
-}
-
-// version of an object; the zero one: there is none.
-type version struct {
-	there  bool
-	digest uint64
-}
-
-// source is what the kernel has; of it an object is made when it is sent. false: the data plane cannot have it.
-type source interface {
-	object(o *Overlay, id objectID) (Object, bool)
-}
-
 // overlaid is an interface of the configuration, and what it has become.
 type overlaid struct {
 	own      Object
@@ -76,21 +56,10 @@ type overlaid struct {
 	mtu      uint32        // of the port
 }
 
-// kernelRoute, kernelNeighbour: sources.
-type kernelRoute struct {
-	vrf string
-	kernel.Route
-}
-
-type kernelNeighbour struct {
-	kernel.Neighbour
-	mac kernel.MAC
-}
-
 // NewOverlay makes the overlay of a configuration's objects; before is that of the one before, whose objects the data
 // plane has.
 func NewOverlay(s State, before *Overlay) *Overlay {
-	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[objectID]*item{},
+	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[itemKey]*item{},
 		left: map[uint32]int{api.KindRoute: defaultRoutes, api.KindNeighbour: defaultNeighbours}}
 	ports := map[string]api.Port{}
 	for i := range s {
@@ -115,7 +84,7 @@ func NewOverlay(s State, before *Overlay) *Overlay {
 			f.core, f.mtu, f.vrf = port.Role == api.RoleCore, port.MTU, api.CString(f.body.VRF[:])
 			o.interfaces[s[i].Name()] = f
 			o.order = append(o.order, s[i].Name())
-			o.item(objectID{api.KindInterface, s[i].Key}).source = f
+			o.item(interfaceKey(s[i].Name()))
 		case api.KindRoute, api.KindNeighbour:
 			o.configured[objectID{s[i].Kind, s[i].Key}] = true
 			o.left[s[i].Kind]--
@@ -139,24 +108,13 @@ func (o *Overlay) inherit(before *Overlay) {
 			f.device, f.there = old.device, old.there
 		}
 	}
-	for id, old := range before.items {
-		it := o.item(id)
-		if id.kind != api.KindInterface {
-			it.source = old.source
-		}
-		if !o.configured[id] {
+	for key, old := range before.items {
+		it := o.item(key)
+		it.route, it.mac = old.route, old.mac
+		if !o.configured[key.id()] {
 			it.held = old.held
 		}
 	}
-}
-
-func (o *Overlay) item(id objectID) *item {
-	it := o.items[id]
-	if it == nil {
-		it = &item{id: id}
-		o.items[id] = it
-	}
-	return it
 }
 
 // renew makes an object again when it is sent.
@@ -175,7 +133,7 @@ func (o *Overlay) renewAll() {
 	o.networks = map[kernel.Destination]bool{}
 	for _, name := range o.order {
 		f := o.interfaces[name]
-		if !o.off && !o.items[objectID{api.KindInterface, f.own.Key}].refused {
+		if !o.off && !o.items[interfaceKey(name)].refused {
 			o.device(f)
 		}
 		for _, p := range f.prefixes {
@@ -196,28 +154,19 @@ func (o *Overlay) Update(c kernel.Changes) {
 		return
 	}
 	for i := range c.Routes {
-		d, r := c.Routes[i].At, c.Routes[i].Route
-		if r.Interface == "" {
-			o.set(routeID(d), nil)
-		} else {
-			o.set(routeID(d), &kernelRoute{d.VRF, r})
-		}
+		o.set(routeKey(c.Routes[i].At), c.Routes[i].Route, kernel.MAC{})
 	}
 	for n, mac := range c.Neighbours {
-		if mac == (kernel.MAC{}) {
-			o.set(neighbourID(n), nil)
-		} else {
-			o.set(neighbourID(n), &kernelNeighbour{n, mac})
-		}
+		o.set(neighbourKey(n), kernel.Route{}, mac)
 	}
 }
 
-func (o *Overlay) set(id objectID, s source) {
-	it := o.item(id)
-	it.source = s
+func (o *Overlay) set(key itemKey, r kernel.Route, mac kernel.MAC) {
+	it := o.item(key)
+	it.route, it.mac = r, mac
 	o.forgive(it)
-	if s == nil { // now: others may need the room
-		o.become(it, version{})
+	if !o.there(it) { // now: others may need the room
+		o.become(it, 0)
 	}
 	o.renew(it)
 }
@@ -238,23 +187,22 @@ func (o *Overlay) forgive(it *item) {
 // replace makes this the kernel's state.
 func (o *Overlay) replace(st *kernel.State) {
 	o.off = false
-	for id, it := range o.items {
-		if o.forgive(it); id.kind != api.KindInterface {
-			it.source = nil
-		}
+	for _, it := range o.items {
+		o.forgive(it)
+		it.route, it.mac = kernel.Route{}, kernel.MAC{}
 	}
 	for name, f := range o.interfaces {
 		f.device, f.there = st.Devices[name]
 	}
 	for d, r := range st.Routes {
-		o.set(routeID(d), &kernelRoute{d.VRF, r})
+		o.set(routeKey(d), r, kernel.MAC{})
 	}
 	for n, mac := range st.Neighbours {
-		o.set(neighbourID(n), &kernelNeighbour{n, mac})
+		o.set(neighbourKey(n), kernel.Route{}, mac)
 	}
 	for _, it := range o.items {
-		if it.source == nil {
-			o.become(it, version{})
+		if !o.there(it) {
+			o.become(it, 0)
 		}
 	}
 	o.renewAll()
@@ -268,36 +216,48 @@ func newObject(id objectID, body []byte) (Object, bool) {
 
 // make makes an item's object, and keeps which one it is. What there is no room for is left out.
 func (o *Overlay) make(it *item) (object Object, there bool) {
-	if it.source != nil && !it.refused && (!o.off || it.id.kind == api.KindInterface) {
-		object, there = it.source.object(o, it.id)
+	kind := uint32(it.key.kind)
+	if o.there(it) && !it.refused && (!o.off || kind == api.KindInterface) {
+		switch kind {
+		case api.KindInterface:
+			object, there = o.interfaces[it.key.of.Value()].object()
+		case api.KindRoute:
+			object, there = o.routeObject(it)
+		case api.KindNeighbour:
+			object, there = o.neighbourObject(it)
+		}
 	}
-	word, limited := limits[it.id.kind]
-	if there && !it.is.there && limited && o.left[it.id.kind] <= 0 {
+	word, limited := limits[kind]
+	if there && it.is == 0 && limited && o.left[kind] <= 0 {
 		o.refuse(it, fmt.Sprintf("more %s than engine.limits.%s allows", word, word))
 		object, there = Object{}, false
 	}
-	o.become(it, version{there, object.Digest})
+	if !there {
+		o.become(it, 0)
+	} else {
+		o.become(it, version(max(object.Digest, 1)))
+	}
 	return object, there
 }
 
 // become makes this an item's version.
 func (o *Overlay) become(it *item, is version) {
-	if it.is.there != is.there {
+	if (it.is != 0) != (is != 0) {
 		step := 1
-		if !is.there {
+		if is == 0 {
 			step = -1
 		}
 		o.added += step
-		o.left[it.id.kind] -= step
+		o.left[uint32(it.key.kind)] -= step
 	}
 	it.is = is
 }
 
-func (f *overlaid) object(_ *Overlay, id objectID) (Object, bool) {
+func (f *overlaid) object() (Object, bool) {
 	if !f.differs {
 		return Object{}, false
 	}
-	return newObject(id, api.Body(&f.now))
+	return newObject(objectID{api.KindInterface, f.own.Key}, api.Body(&f.now))
 }
 
 // become makes this what the interface is.
@@ -357,52 +317,40 @@ func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	return false
 }
 
-// appendRouteName is a route's name.
-func appendRouteName(b []byte, d kernel.Destination) []byte {
-	b = d.Prefix.AppendTo(b)
-	if d.VRF != "" {
-		b = append(append(b, '|'), d.VRF...)
-	}
-	return b
-}
+// ---- routes and neighbours ------------------------------------------------------------------------------------------
 
-func routeID(d kernel.Destination) objectID {
-	var room [api.NameSize * 3]byte
-	return objectID{api.KindRoute, api.ShortKey(appendRouteName(room[:0], d))}
-}
-
-// object is one of the kernel's routes that the data plane can have: not of the configuration, no interface's own
+// routeObject is one of the kernel's routes that the data plane can have: not of the configuration, no interface's own
 // network, by a gateway that the interface reaches.
-func (r *kernelRoute) object(o *Overlay, id objectID) (Object, bool) {
-	f := o.interfaces[r.Interface]
-	a, bits := r.Prefix.Addr(), r.Prefix.Bits()
-	if f == nil || f.vrf != r.vrf || f.now.Flags&api.InterfaceDown != 0 || o.configured[id] ||
-		r.Prefix != r.Prefix.Masked() || a.IsLinkLocalUnicast() && bits > 9 || a.IsMulticast() && bits > 0 ||
-		o.networks[kernel.Destination{VRF: r.vrf, Prefix: r.Prefix}] {
+func (o *Overlay) routeObject(it *item) (Object, bool) {
+	d, first := it.key.destination(), it.route.First()
+	id, f := routeID(d), o.interfaces[first.Interface]
+	a, bits := d.Prefix.Addr(), d.Prefix.Bits()
+	if f == nil || f.vrf != d.VRF || f.now.Flags&api.InterfaceDown != 0 || o.configured[id] ||
+		d.Prefix != d.Prefix.Masked() || a.IsLinkLocalUnicast() && bits > 9 || a.IsMulticast() && bits > 0 ||
+		o.networks[d] {
 		return Object{}, false
 	}
-	if r.Via.IsValid() && (r.Via.Is4() != a.Is4() || !f.reaches(r.Via)) {
+	if first.Via.IsValid() && (first.Via.Is4() != a.Is4() || !f.reaches(first.Via)) {
 		return Object{}, false
 	}
-	body := api.Route{Prefix: api.FromPrefix(r.Prefix), VRF: f.body.VRF}
-	if r.Via.IsValid() {
-		body.Via = api.FromAddr(r.Via)
+	body := api.Route{Prefix: api.FromPrefix(d.Prefix), VRF: f.body.VRF}
+	if first.Via.IsValid() {
+		body.Via = api.FromAddr(first.Via)
 	}
-	if api.PutCString(body.Interface[:], r.Interface) != nil {
+	if api.PutCString(body.Interface[:], first.Interface) != nil {
 		return Object{}, false
 	}
-	further := o.further(r)
+	further := o.further(it.route, d)
 	body.Further = uint32(len(further))
 	return newObject(id, api.AppendRows(api.Body(&body), further))
 }
 
 // further are the next hops beside the first one that the data plane can have.
-func (o *Overlay) further(r *kernelRoute) []api.RouteHop {
+func (o *Overlay) further(r kernel.Route, d kernel.Destination) []api.RouteHop {
 	var list []api.RouteHop
 	for _, h := range r.Further() {
 		f := o.interfaces[h.Interface]
-		if f == nil || f.vrf != r.vrf || h.Via.Is4() != r.Prefix.Addr().Is4() ||
-			!f.reaches(h.Via) {
+		if f == nil || f.vrf != d.VRF || h.Via.Is4() != d.Prefix.Addr().Is4() || !f.reaches(h.Via) {
 			continue
 		}
 		hop := api.RouteHop{Via: api.FromAddr(h.Via)}
@@ -425,17 +373,14 @@ func (f *overlaid) reaches(a netip.Addr) bool {
 	return within && assignable(a)
 }
 
-func neighbourID(n kernel.Neighbour) objectID {
-	return objectID{api.KindNeighbour, api.ShortKey(n.Interface + "|" + n.Address.String())}
-}
-
-func (n *kernelNeighbour) object(o *Overlay, id objectID) (Object, bool) {
-	f := o.interfaces[n.Interface]
-	if f == nil || o.configured[id] || n.mac[0]&1 != 0 || !f.reaches(n.Address) {
+func (o *Overlay) neighbourObject(it *item) (Object, bool) {
+	id, name, a := it.key.id(), it.key.of.Value(), it.key.prefix.Netip().Addr()
+	f := o.interfaces[name]
+	if f == nil || o.configured[id] || it.mac[0]&1 != 0 || !f.reaches(a) {
 		return Object{}, false
 	}
-	body := api.Neighbour{Address: api.FromAddr(n.Address), MAC: n.mac}
-	if api.PutCString(body.Interface[:], n.Interface) != nil {
+	body := api.Neighbour{Address: api.FromAddr(a), MAC: it.mac}
+	if api.PutCString(body.Interface[:], name) != nil {
 		return Object{}, false
 	}
 	return newObject(id, api.Body(&body))
@@ -447,16 +392,15 @@ func (n *kernelNeighbour) object(o *Overlay, id objectID) (Object, bool) {
 // rest, lowest first.
 func (o *Overlay) Pending() (deletes, puts []Object) {
 	for _, it := range o.dirty {
-		object, there := o.make(it)
-		f, ours := it.source.(*overlaid)
-		switch {
+		switch object, there := o.make(it); {
 		case there && it.is != it.held:
 			puts = append(puts, object)
-		case there || !it.held.there:
-		case ours:
-			puts = append(puts, f.own)
-		case it.id.kind != api.KindInterface:
-			deletes = append(deletes, Object{Kind: it.id.kind, Key: it.id.key})
+		case there || it.held == 0:
+		case it.key.kind != api.KindInterface:
+			id := it.key.id()
+			deletes = append(deletes, Object{Kind: id.kind, Key: id.key})
+		case o.there(it):
+			puts = append(puts, o.interfaces[it.key.of.Value()].own)
 		}
 	}
 	slices.SortStableFunc(puts, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
@@ -468,8 +412,8 @@ func (o *Overlay) Pending() (deletes, puts []Object) {
 func (o *Overlay) Settled() {
 	for _, it := range o.dirty {
 		it.held, it.dirty = it.is, false
-		if it.source == nil {
-			delete(o.items, it.id)
+		if !o.there(it) {
+			delete(o.items, it.key)
 		}
 	}
 	o.dirty = o.dirty[:0]
@@ -483,8 +427,11 @@ const keptDirty = 1 << 16 // room
 // Refuse leaves an object out that the data plane did not take; false: it is none of the kernel's.
 func (o *Overlay) Refuse(kind uint32, key, why string) bool {
 	k, err := api.MakeKey(key)
-	it := o.items[objectID{kind, k}]
-	if err != nil || it == nil {
+	if err != nil {
+		return false
+	}
+	it := o.find(objectID{kind, k})
+	if it == nil {
 		return false
 	}
 	if _, there := o.make(it); !there {
@@ -521,14 +468,14 @@ func (o *Overlay) Refused() (n int, why string) {
 // Over returns all objects of the configuration and the overlay, and thinks that they are sent.
 func (o *Overlay) Over(s State) State {
 	changed, more := map[objectID]Object{}, map[uint32][]Object{}
-	for id, it := range o.items {
+	for _, it := range o.items {
 		o.renew(it)
 		switch object, there := o.make(it); {
 		case !there:
-		case id.kind == api.KindInterface:
-			changed[id] = object
+		case object.Kind == api.KindInterface:
+			changed[objectID{object.Kind, object.Key}] = object
 		default:
-			more[id.kind] = append(more[id.kind], object)
+			more[object.Kind] = append(more[object.Kind], object)
 		}
 	}
 	if o.added == 0 {

@@ -43,20 +43,20 @@ func clonedState(t *testing.T) State {
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-func routeVia(p, via, of string) kernel.Route {
-	r := kernel.Route{Prefix: prefix(p), Interface: of}
+func routeVia(p, via, of string) kernel.RouteChange {
+	hop := kernel.Hop{Interface: of}
 	if via != "" {
-		r.Via = netip.MustParseAddr(via)
+		hop.Via = netip.MustParseAddr(via)
 	}
-	return r
+	return kernel.RouteChange{At: kernel.Destination{Prefix: prefix(p)}, Route: kernel.RouteBy(hop)}
 }
 
 // kernelState has devices that are as the configuration has them.
-func kernelState(routes ...kernel.Route) kernel.State {
+func kernelState(routes ...kernel.RouteChange) kernel.State {
 	st := kernel.State{Devices: map[string]kernel.Device{"a": {Up: true, MTU: 1500}, "b": {Up: true, MTU: 1500}},
 		Routes: map[kernel.Destination]kernel.Route{}, Neighbours: map[kernel.Neighbour]kernel.MAC{}}
 	for _, r := range routes {
-		st.Routes[kernel.Destination{Prefix: r.Prefix}] = r
+		st.Routes[r.At] = r.Route
 	}
 	return st
 }
@@ -70,7 +70,7 @@ func overlayOf(t *testing.T, st kernel.State) *Overlay {
 
 // made is an object of the overlay.
 func (o *Overlay) made(id objectID) (Object, bool) {
-	if it := o.items[id]; it != nil {
+	if it := o.find(id); it != nil {
 		return o.make(it)
 	}
 	return Object{}, false
@@ -133,7 +133,7 @@ func TestOverlayInterfaces(t *testing.T) {
 
 func TestOverlayRoutes(t *testing.T) {
 	for _, row := range []struct {
-		route kernel.Route
+		route kernel.RouteChange
 		taken bool
 	}{
 		{routeVia("198.51.100.0/24", "10.1.0.7", "a"), true},
@@ -152,8 +152,8 @@ func TestOverlayRoutes(t *testing.T) {
 		{routeVia("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
 	} {
 		o := overlayOf(t, kernelState(row.route))
-		if _, taken := o.made(routeID(kernel.Destination{Prefix: row.route.Prefix})); taken != row.taken {
-			t.Errorf("%v: taken %v", row.route, taken)
+		if _, taken := o.made(routeID(row.route.At)); taken != row.taken {
+			t.Errorf("%v %v: taken %v", row.route.At, row.route.Route.First(), taken)
 		}
 	}
 	st := kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"))
@@ -179,9 +179,9 @@ interfaces:
 	p := prefix("192.0.2.0/24")
 	st := kernelState(routeVia("192.0.2.0/24", "10.1.0.7", "a"))
 	st.Devices["b"] = with("10.1.0.1/24")
-	st.Routes[kernel.Destination{VRF: "red", Prefix: p}] = routeVia("192.0.2.0/24", "10.1.0.9", "b")
+	st.Routes[kernel.Destination{VRF: "red", Prefix: p}] = routeVia("192.0.2.0/24", "10.1.0.9", "b").Route
 	all := kernel.Destination{VRF: "red", Prefix: prefix("0.0.0.0/0")}
-	st.Routes[all] = routeVia("0.0.0.0/0", "10.1.0.7", "a")
+	st.Routes[all] = routeVia("0.0.0.0/0", "10.1.0.7", "a").Route
 	o.Update(kernel.Changes{All: &st})
 	f, _ := interfaceOf(t, o, "b")
 	testkit.Equal(t, f.Count, 1, "addresses of b")
@@ -228,7 +228,7 @@ func randomly(random *rand.Rand, st *kernel.State) kernel.Changes {
 	switch random.IntN(6) {
 	case 0, 1:
 		r := routeVia(p.String(), vias[random.IntN(4)], []string{"a", "b"}[random.IntN(2)])
-		st.Routes[d], c.Routes = r, []kernel.RouteChange{{At: d, Route: r}}
+		st.Routes[d], c.Routes = r.Route, []kernel.RouteChange{r}
 	case 2:
 		delete(st.Routes, d)
 		c.Routes = []kernel.RouteChange{{At: d}}
@@ -271,7 +271,8 @@ func TestOverlayModel(t *testing.T) {
 
 func TestOverlayRefusals(t *testing.T) {
 	s := clonedState(t)
-	st := kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"),
+	long := routeVia("2001:db8:9:1111:2222:3333:4444:5555/128", "2001:db8:1::7", "a") // its key is a digest
+	st := kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"), long,
 		routeVia("203.0.113.0/24", "10.9.0.7", "a"))
 	st.Devices["a"] = with("10.9.0.1/24")
 	o := NewOverlay(s, nil)
@@ -282,6 +283,8 @@ func TestOverlayRefusals(t *testing.T) {
 	if !o.Refuse(api.KindRoute, "198.51.100.0/24", "why") {
 		t.Error("a route of the kernel's is")
 	}
+	key := routeID(long.At).key
+	testkit.ErrorIf(t, !o.Refuse(api.KindRoute, api.CString(key[:]), "why"), "so is one with a long name")
 	held := heldOf(s)
 	sent(o, held)
 	id := func(p string) objectID { return routeID(kernel.Destination{Prefix: prefix(p)}) }
@@ -296,7 +299,7 @@ func TestOverlayRefusals(t *testing.T) {
 	if !maps.Equal(held, heldOf(s)) {
 		t.Error("more is held than the configuration says")
 	}
-	if n, why := o.Refused(); n != 2 || why != "why" {
+	if n, why := o.Refused(); n != 3 || why != "why" {
 		t.Errorf("%d refused: %q", n, why)
 	}
 	// All once more: another chance.
@@ -307,7 +310,7 @@ func TestOverlayRefusals(t *testing.T) {
 	}
 	o.Clear()
 	r := routeVia("198.51.100.0/24", "10.1.0.6", "a")
-	o.Update(kernel.Changes{Routes: []kernel.RouteChange{{At: kernel.Destination{Prefix: r.Prefix}, Route: r}}})
+	o.Update(kernel.Changes{Routes: []kernel.RouteChange{r}})
 	sent(o, held)
 	if !maps.Equal(held, heldOf(s)) || !o.Empty() {
 		t.Error("something is left")
@@ -336,7 +339,7 @@ func TestOverlayRoom(t *testing.T) {
 	}
 	st := kernelState()
 	for i := range 3 * room {
-		st.Routes[nth(i)] = routeVia(nth(i).Prefix.String(), "10.1.0.7", "a")
+		st.Routes[nth(i)] = routeVia(nth(i).Prefix.String(), "10.1.0.7", "a").Route
 		host := netip.AddrFrom4([4]byte{10, 1, 0, byte(100 + i)})
 		st.Neighbours[kernel.Neighbour{Interface: "a", Address: host}] = kernel.MAC{2, 0, 0, 0, 0, byte(i)}
 	}
@@ -359,8 +362,7 @@ func TestOverlayRoom(t *testing.T) {
 	}
 	for i := range room / 2 {
 		d := kernel.Destination{Prefix: prefix(fmt.Sprintf("198.19.%d.0/24", i))}
-		r := routeVia(d.Prefix.String(), "10.1.0.7", "a")
-		changes = slices.Insert(changes, 0, kernel.RouteChange{At: d, Route: r})
+		changes = slices.Insert(changes, 0, routeVia(d.Prefix.String(), "10.1.0.7", "a"))
 	}
 	o.Update(kernel.Changes{Routes: changes})
 	sent(o, held)

@@ -26,8 +26,8 @@ type Clone struct {
 	VRF       string // of the interface, and of all others in the namespace
 	MTU       uint32 // of the port: the device may have less
 	Addresses []netip.Prefix
-	Routes    []Route        // that leave by it
-	Announced []netip.Prefix // to those whom its namespace's routing daemons tell
+	Routes    map[netip.Prefix]Route // that leave by it
+	Announced []netip.Prefix         // to those whom its namespace's routing daemons tell
 }
 
 // Device is a clone as the kernel has it.
@@ -43,41 +43,45 @@ type Destination struct {
 	Prefix netip.Prefix
 }
 
-// Route is one of the main table that leaves by a clone.
-type Route struct {
-	Prefix    netip.Prefix
-	Via       netip.Addr // not valid: the destination is on the link
-	Interface string
-	further   unique.Handle[hops] // zero: none
-}
+// Route is one of the main table that leaves by a clone: its next hops, of equal cost. They are kept once for all
+// routes that have the same. The zero one is none.
+type Route struct{ hops unique.Handle[hops] }
 
 // Hop is a next hop.
 type Hop struct {
-	Via       netip.Addr
+	Via       netip.Addr // not valid: the destination is on the link
 	Interface string
 }
 
-type hops [api.RouteFurther]Hop
+type hops [1 + api.RouteFurther]Hop
 
-// WithFurther returns the route with next hops of equal cost beside its own, as many as the data plane has room for.
-func (r Route) WithFurther(list []Hop) Route {
+// RouteBy makes a route of as many next hops as the data plane has room for.
+func RouteBy(list ...Hop) Route {
 	var all hops
-	if copy(all[:], list) > 0 {
-		r.further = unique.Make(all)
+	if copy(all[:], list) == 0 {
+		return Route{}
 	}
-	return r
+	return Route{unique.Make(all)}
+}
+
+// First is the first next hop; its interface is empty when there is none.
+func (r Route) First() Hop {
+	if r == (Route{}) {
+		return Hop{}
+	}
+	return r.hops.Value()[0]
 }
 
 // Further are the next hops beside the first one.
-func (r *Route) Further() []Hop {
-	if r.further == (unique.Handle[hops]{}) {
+func (r Route) Further() []Hop {
+	if r == (Route{}) || r.hops.Value()[1] == (Hop{}) {
 		return nil
 	}
-	all := r.further.Value()
+	all := r.hops.Value()
 	if n := slices.Index(all[:], Hop{}); n >= 0 {
-		return all[:n]
+		return all[1:n]
 	}
-	return all[:]
+	return all[1:]
 }
 
 // Neighbour names one.
@@ -96,7 +100,7 @@ type State struct {
 	Neighbours map[Neighbour]MAC
 }
 
-// RouteChange is the route that a destination has now; its interface is empty when there is none any more.
+// RouteChange is the route that a destination has now, if any.
 type RouteChange struct {
 	At    Destination
 	Route Route

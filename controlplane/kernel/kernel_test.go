@@ -113,7 +113,7 @@ func (w *world) look() {
 		return
 	}
 	for _, r := range c.Routes {
-		if w.is.Routes[r.At] = r.Route; r.Route.Interface == "" {
+		if w.is.Routes[r.At] = r.Route; r.Route == (Route{}) {
 			delete(w.is.Routes, r.At)
 		}
 	}
@@ -158,7 +158,7 @@ func (w *world) hasRoute(prefix, via string) func() bool {
 	d := Destination{"", netip.MustParsePrefix(prefix)}
 	return func() bool {
 		r, there := w.is.Routes[d]
-		return there == (via != "") && (!there || r.Interface == "core" && r.Via.String() == via)
+		return there == (via != "") && (!there || r.First() == Hop{netip.MustParseAddr(via), "core"})
 	}
 }
 
@@ -245,7 +245,7 @@ func TestVRFs(t *testing.T) {
 		testkit.Must(t, o.h.RouteAdd(o.routeTo("192.0.2.0/24", "10.0.0.2")))
 	}
 	p := netip.MustParsePrefix("192.0.2.0/24")
-	of := func(vrf string) string { return w.is.Routes[Destination{vrf, p}].Interface }
+	of := func(vrf string) string { return w.is.Routes[Destination{vrf, p}].First().Interface }
 	w.until("a route in each", func() bool { return of("") == "core" && of("red") == "other" })
 	testkit.Must(t, w.h.RouteDel(w.routeTo("192.0.2.0/24", "10.0.0.2")))
 	w.until("in one alone", func() bool { return of("") == "" && of("red") == "other" })
@@ -304,10 +304,9 @@ func TestConfiguration(t *testing.T) {
 	w := newWorld(t, receive)
 	clones := w.clones()
 	a := netip.MustParsePrefix("10.0.0.1/24")
-	r := Route{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Via: netip.MustParseAddr("10.0.0.2"),
-		Interface: "core"}
-	r = r.WithFurther([]Hop{{netip.MustParseAddr("10.0.0.3"), "core"}})
-	clones[0].Addresses, clones[0].Routes = []netip.Prefix{a}, []Route{r}
+	r := RouteBy(Hop{netip.MustParseAddr("10.0.0.2"), "core"}, Hop{netip.MustParseAddr("10.0.0.3"), "core"})
+	clones[0].Addresses = []netip.Prefix{a}
+	clones[0].Routes = map[netip.Prefix]Route{netip.MustParsePrefix("192.0.2.0/24"): r}
 	w.Follow(t.Context(), clones)
 	has := func() (address, route bool) {
 		addresses, err := w.h.AddrList(w.link(), netlink.FAMILY_V4)

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -89,18 +90,20 @@ func (m *message) decode(b []byte) bool {
 }
 
 // prefix is the destination; false: none of IPv4 or IPv6.
-func (m *message) prefix() (netip.Prefix, bool) {
-	addr, ok := netip.AddrFromSlice(m.destination)
-	switch {
-	case len(m.destination) == 0 && m.family == unix.AF_INET:
-		addr = netip.IPv4Unspecified()
-	case len(m.destination) == 0 && m.family == unix.AF_INET6:
-		addr = netip.IPv6Unspecified()
-	case !ok || addr.Is4() != (m.family == unix.AF_INET):
-		return netip.Prefix{}, false
+func (m *message) prefix() (Prefix, bool) {
+	p := Prefix{bits: m.bits, four: m.family == unix.AF_INET}
+	length := net.IPv6len
+	if p.four {
+		length = net.IPv4len
+		p.address[10], p.address[11] = 0xff, 0xff
+	} else if m.family != unix.AF_INET6 {
+		return Prefix{}, false
 	}
-	p := netip.PrefixFrom(addr, int(m.bits))
-	return p, p.IsValid()
+	if len(m.destination) != 0 && len(m.destination) != length || int(m.bits) > 8*length {
+		return Prefix{}, false
+	}
+	copy(p.address[net.IPv6len-length:], m.destination)
+	return p, true
 }
 
 // hops are the next hops that a route has.
@@ -153,7 +156,7 @@ func (t *table) hopsOf(m *message) (n nextHops) {
 
 // candidateOf returns what counts of a route: unicast, of the main table, by a clone, not the configuration's own. Of
 // several next hops those that do, whatever their weights; without a gateway, the first alone.
-func (t *table) candidateOf(m *message) (netip.Prefix, candidate, bool) {
+func (t *table) candidateOf(m *message) (Prefix, candidate, bool) {
 	prefix, ok := m.prefix()
 	if !ok || m.kind != unix.RTN_UNICAST || m.table != unix.RT_TABLE_MAIN || m.protocol == uint8(protocol) ||
 		m.flags&unix.RTM_F_CLONED != 0 {
@@ -163,8 +166,7 @@ func (t *table) candidateOf(m *message) (netip.Prefix, candidate, bool) {
 	if n.count == 0 {
 		return prefix, candidate{}, false
 	}
-	made := Route{Prefix: prefix, Via: n.list[0].Via, Interface: n.list[0].Interface}
-	return prefix, candidate{m.metric, m.tos, made.WithFurther(n.list[1:n.count])}, true
+	return prefix, candidate{RouteBy(n.list[:n.count]...), m.metric, m.tos}, true
 }
 
 // eachMessage calls fn with the messages of a datagram: type, flags, what follows the header.

@@ -86,7 +86,8 @@ func TestMessages(t *testing.T) {
 		is := ""
 		if m.decode(row.body) {
 			if p, c, ok := twoDevices().candidateOf(&m); ok {
-				is = fmt.Sprint(p, " ", c.Via, c.Interface)
+				first := c.First()
+				is = fmt.Sprint(p.Netip(), " ", first.Via, first.Interface)
 				for _, h := range c.Further() {
 					is += fmt.Sprint(" ", h.Via, h.Interface)
 				}
@@ -135,10 +136,11 @@ func FuzzMessages(f *testing.F) {
 		eachMessage(datagram, s.routeChanged)
 		there := 0
 		for p, e := range s.table.routes {
-			if e.best().Interface != "" {
+			if e.Route != (Route{}) {
 				there++
 			}
-			testkit.ErrorIf(t, !p.IsValid(), "a route to %v", p)
+			testkit.ErrorIf(t, !p.Netip().IsValid(), "a route to %v", p)
+			testkit.Equal(t, PrefixOf(p.Netip()), p, "a prefix to and fro")
 		}
 		testkit.Equal(t, s.table.prefixes, there, "prefixes")
 		testkit.ErrorIf(t, there > len(datagram)/unix.SizeofNlMsghdr, "%d routes of %d bytes", there,

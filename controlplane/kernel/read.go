@@ -42,20 +42,10 @@ func (s *space) readAll(h *handles) error {
 	return nil
 }
 
-// noteRoute marks a prefix as changed.
-func (s *space) noteRoute(p netip.Prefix, e *entry) {
-	if !e.noted {
-		e.noted = true
-		s.routes = append(s.routes, noted{p, e})
-	}
-}
-
 // note marks the difference of two tables as changed, beside what is: the fresh one is ours already.
 func (s *space) note(old, fresh *table) {
-	for i := range s.routes {
-		n := &s.routes[i]
-		n.entry = fresh.entry(n.prefix)
-		n.noted = true
+	for _, p := range old.noted {
+		fresh.note(p)
 	}
 	if !maps.EqualFunc(old.links, fresh.links, func(a, b link) bool {
 		return a.of == b.of && a.up == b.up && a.mtu == b.mtu && maps.Equal(a.addresses, b.addresses)
@@ -64,13 +54,13 @@ func (s *space) note(old, fresh *table) {
 		return
 	}
 	for p, e := range fresh.routes {
-		if e.best() != old.routes[p].best() {
-			s.noteRoute(p, e)
+		if e.Route != old.routes[p].Route {
+			fresh.note(p)
 		}
 	}
 	for p := range old.routes {
-		if fresh.routes[p] == nil {
-			s.noteRoute(p, fresh.entry(p))
+		if fresh.routes[p].Route == (Route{}) {
+			fresh.note(p)
 		}
 	}
 	for n, mac := range fresh.neighbours {
@@ -150,6 +140,7 @@ func (t *table) readRoutes(socket *nl.SocketHandle) error {
 	}
 	for range attempts {
 		clear(t.routes)
+		clear(t.further)
 		t.prefixes = 0
 		all := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
 		all.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: socket}
@@ -205,9 +196,9 @@ func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 func (s *space) routesChanged(b *batch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.routes)
+	before := len(s.table.noted)
 	whole := b.each(func(datagram []byte) { eachMessage(datagram, s.routeChanged) })
-	if len(s.routes) > before {
+	if len(s.table.noted) > before {
 		signal(s.changed)
 	}
 	return whole
@@ -216,19 +207,19 @@ func (s *space) routesChanged(b *batch) bool {
 // routeChanged takes one. The lock is held.
 func (s *space) routeChanged(kind, flags uint16, body []byte) {
 	var m message
-	var p netip.Prefix
-	var e *entry
+	var p Prefix
+	var changed bool
 	if !m.decode(body) {
 		return
 	}
 	switch kind {
 	case unix.RTM_DELROUTE:
-		p, e = s.table.deleteRoute(&m)
+		p, changed = s.table.deleteRoute(&m)
 	case unix.RTM_NEWROUTE:
-		p, e = s.table.setRoute(&m, flags&unix.NLM_F_REPLACE != 0)
+		p, changed = s.table.setRoute(&m, flags&unix.NLM_F_REPLACE != 0)
 	}
-	if e != nil {
-		s.noteRoute(p, e)
+	if changed {
+		s.table.note(p)
 	}
 }
 
@@ -260,9 +251,7 @@ func (s *space) giveBack(h *netlink.Handle) {
 		c := &clones[i]
 		if index, there := links[c.Interface]; there {
 			s.giveDevice(h, c, index, is[c.Interface])
-			for _, r := range c.Routes {
-				wanted[r.Prefix] = r
-			}
+			maps.Copy(wanted, c.Routes)
 		}
 	}
 	if err := s.giveRoutes(h, wanted, links); err != nil {
@@ -311,13 +300,14 @@ func given(h *netlink.Handle) ([]netlink.Route, error) {
 }
 
 // routeOf is a route as the kernel is given it; of several next hops those by devices of this namespace.
-func routeOf(r *Route, links map[string]int) *netlink.Route {
-	route := &netlink.Route{Dst: ipNet(r.Prefix), LinkIndex: links[r.Interface], Protocol: protocol}
-	if !r.Via.IsValid() {
+func routeOf(p netip.Prefix, r Route, links map[string]int) *netlink.Route {
+	nearest := r.First()
+	route := &netlink.Route{Dst: ipNet(p), LinkIndex: links[nearest.Interface], Protocol: protocol}
+	if !nearest.Via.IsValid() {
 		route.Scope = netlink.SCOPE_LINK
 		return route
 	}
-	route.Gw = r.Via.AsSlice()
+	route.Gw = nearest.Via.AsSlice()
 	for _, h := range r.Further() {
 		if index, there := links[h.Interface]; there {
 			next := &netlink.NexthopInfo{LinkIndex: index, Gw: h.Via.AsSlice()}
@@ -376,14 +366,14 @@ func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, lin
 			continue
 		}
 		r, want := wanted[p]
-		if ok && want && sameHops(&given[i], routeOf(&r, links)) {
+		if ok && want && sameHops(&given[i], routeOf(p, r, links)) {
 			delete(wanted, p)
 			continue
 		}
 		all = errors.Join(all, h.RouteDel(&given[i]))
 	}
 	for p, r := range wanted {
-		route := routeOf(&r, links)
+		route := routeOf(p, r, links)
 		// A device that is down takes none; it is given them when it is up.
 		err := h.RouteReplace(route)
 		if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENETUNREACH) {

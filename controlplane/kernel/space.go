@@ -48,7 +48,6 @@ type space struct {
 	clones    []Clone
 	table     *table
 	whole     bool // nothing of what follows counts: everything is new
-	routes    []noted
 	others    map[Neighbour]bool
 	state     Status
 	announced announcements
@@ -68,12 +67,8 @@ func newSpace(name string, clones []Clone, log *slog.Logger, changed chan<- stru
 
 // forget: everything is new.
 func (s *space) forget() {
-	for _, n := range s.routes {
-		if n.noted = false; len(n.list) == 0 {
-			delete(s.table.routes, n.prefix)
-		}
-	}
-	s.whole, s.routes, s.others = true, nil, map[Neighbour]bool{}
+	s.table.settle(func(Prefix, Route) {})
+	s.whole, s.others = true, map[Neighbour]bool{}
 }
 
 // configure makes these the clones; all is read again.
@@ -93,10 +88,10 @@ func (s *space) take(c *Changes) bool {
 	whole := s.whole
 	if !whole {
 		vrf := s.vrf()
-		c.Routes = slices.Grow(c.Routes, len(s.routes))
-		for _, n := range s.routes {
-			c.Routes = append(c.Routes, RouteChange{Destination{vrf, n.prefix}, n.best()})
-		}
+		c.Routes = slices.Grow(c.Routes, len(s.table.noted))
+		s.table.settle(func(p Prefix, r Route) {
+			c.Routes = append(c.Routes, RouteChange{Destination{vrf, p.Netip()}, r})
+		})
 		for n := range s.others {
 			c.Neighbours[n] = MAC{}
 		}
@@ -115,8 +110,8 @@ func (s *space) best(d Destination) (Route, bool) {
 	if s.vrf() != d.VRF {
 		return Route{}, false
 	}
-	r := s.table.routes[d.Prefix].best()
-	return r, r.Interface != ""
+	r := s.table.routes[PrefixOf(d.Prefix)].Route
+	return r, r != Route{}
 }
 
 func (s *space) neighbour(n Neighbour) (MAC, bool) {
@@ -138,9 +133,9 @@ func (s *space) addTo(all *State) {
 		all.Devices[l.of] = d
 	}
 	for p, e := range s.table.routes {
-		d, best := Destination{s.vrf(), p}, e.best()
-		if _, twice := all.Routes[d]; !twice && best.Interface != "" {
-			all.Routes[d] = best
+		d := Destination{s.vrf(), p.Netip()}
+		if _, twice := all.Routes[d]; !twice && e.Route != (Route{}) {
+			all.Routes[d] = e.Route
 		}
 	}
 	for n, mac := range s.table.neighbours {

@@ -14,19 +14,42 @@ import (
 // protocol marks routes that are the configuration's (rt_protos: a number that nobody has).
 const protocol = netlink.RouteProtocol(73)
 
+// Prefix is one without pointers, as small as can be: there may be a million.
+type Prefix struct {
+	address [16]byte // as netip.Addr.As16
+	bits    uint8
+	four    bool // of IPv4
+}
+
+// PrefixOf makes one of a valid prefix without a zone.
+func PrefixOf(p netip.Prefix) Prefix {
+	return Prefix{p.Addr().As16(), uint8(p.Bits()), p.Addr().Is4()}
+}
+
+// Netip is the prefix as others know it.
+func (p Prefix) Netip() netip.Prefix {
+	a := netip.AddrFrom16(p.address)
+	if p.four {
+		a = a.Unmap()
+	}
+	return netip.PrefixFrom(a, int(p.bits))
+}
+
 // candidate is one of the kernel's routes to a prefix: the first of the lowest metric counts.
 type candidate struct {
+	Route
 	metric uint32
 	tos    uint8
-	Route
 }
 
 // table is what netlink said of one namespace.
 type table struct {
 	clones     map[string]string // device -> interface
 	links      map[int]link
-	routes     map[netip.Prefix]*entry
-	prefixes   int // of routes: those that are there
+	routes     map[Prefix]entry
+	further    map[Prefix][]candidate // behind the first one
+	noted      []Prefix               // changed
+	prefixes   int                    // of routes: those that are there
 	neighbours map[Neighbour]MAC
 }
 
@@ -38,8 +61,8 @@ type link struct {
 }
 
 func newTable(clones []Clone) *table {
-	t := &table{clones: map[string]string{}, links: map[int]link{}, routes: map[netip.Prefix]*entry{},
-		neighbours: map[Neighbour]MAC{}}
+	t := &table{clones: map[string]string{}, links: map[int]link{}, routes: map[Prefix]entry{},
+		further: map[Prefix][]candidate{}, neighbours: map[Neighbour]MAC{}}
 	for _, c := range clones {
 		t.clones[c.Device] = c.Interface
 	}
@@ -96,91 +119,118 @@ func (t *table) setAddress(index int, a net.IPNet, flags int, there bool) bool {
 
 // ---- routes ---------------------------------------------------------------------------------------------------------
 
-// entry is what there is of a prefix.
+// entry is what there is of a prefix: the candidate that counts. None: it is only noted that it is gone.
 type entry struct {
-	list  []candidate // the first one counts; none: only noted that it is gone
-	noted bool        // as changed
+	Route
+	metric uint32
+	tos    uint8
+	noted  bool // as changed
+	more   bool // table.further has candidates
 }
 
-// noted is a prefix that changed.
-type noted struct {
-	prefix netip.Prefix
-	*entry
+// candidates of a prefix, the first one of which counts.
+func (t *table) candidates(p Prefix, e *entry, room []candidate) []candidate {
+	if e.Route == (Route{}) {
+		return room[:0]
+	}
+	list := append(room[:0], candidate{e.Route, e.metric, e.tos})
+	if e.more {
+		list = append(list, t.further[p]...)
+	}
+	return list
 }
 
-func (t *table) entry(p netip.Prefix) *entry {
-	e := t.routes[p]
-	if e == nil {
-		e = &entry{}
-		t.routes[p] = e
+// put makes these a prefix's candidates.
+func (t *table) put(p Prefix, e entry, list []candidate) {
+	there := e.Route != (Route{})
+	var first candidate
+	if len(list) > 0 {
+		first = list[0]
 	}
-	return e
-}
-
-// best is the route that counts; its interface is empty when there is none.
-func (e *entry) best() Route {
-	if e == nil || len(e.list) == 0 {
-		return Route{}
+	if e.more = len(list) > 1; e.more {
+		t.further[p] = slices.Clone(list[1:])
+	} else if len(t.further) > 0 {
+		delete(t.further, p)
 	}
-	return e.list[0].Route
-}
-
-// setRoute returns the prefix whose best route may have changed; nil: none.
-func (t *table) setRoute(m *message, replace bool) (netip.Prefix, *entry) {
-	prefix, c, ok := t.candidateOf(m)
-	if !ok && !replace { // another's route beside ours
-		return prefix, nil
-	}
-	e := t.routes[prefix]
-	if e == nil {
-		if !ok {
-			return prefix, nil
-		}
-		e = t.entry(prefix)
-	}
-	before := len(e.list)
-	same := slices.IndexFunc(e.list, func(o candidate) bool { return o.metric == m.metric && o.tos == m.tos })
+	e.Route, e.metric, e.tos = first.Route, first.metric, first.tos
+	t.routes[p] = e
 	switch {
-	case !ok && same < 0:
-		return prefix, nil
-	case !ok: // ours was replaced by one that leads elsewhere
-		e.list = slices.Delete(e.list, same, same+1)
-	case same >= 0 && (replace || e.list[same].Route == c.Route):
-		e.list[same] = c
-	default:
-		at := slices.IndexFunc(e.list, func(o candidate) bool { return o.metric > c.metric })
-		if at < 0 {
-			at = len(e.list)
-		}
-		e.list = slices.Insert(e.list, at, c)
-	}
-	t.count(before, len(e.list))
-	return prefix, e
-}
-
-func (t *table) deleteRoute(m *message) (netip.Prefix, *entry) {
-	prefix, c, ok := t.candidateOf(m)
-	e := t.routes[prefix]
-	if !ok || e == nil {
-		return prefix, nil
-	}
-	at := slices.Index(e.list, c)
-	if at < 0 {
-		return prefix, nil
-	}
-	e.list = slices.Delete(e.list, at, at+1)
-	t.count(len(e.list)+1, len(e.list))
-	return prefix, e
-}
-
-// count keeps the number of prefixes that there is a route to.
-func (t *table) count(before, after int) {
-	switch {
-	case before == 0 && after > 0:
+	case !there && len(list) > 0:
 		t.prefixes++
-	case before > 0 && after == 0:
+	case there && len(list) == 0:
 		t.prefixes--
 	}
+}
+
+// note marks a prefix as changed.
+func (t *table) note(p Prefix) {
+	if e := t.routes[p]; !e.noted {
+		e.noted = true
+		t.routes[p] = e
+		t.noted = append(t.noted, p)
+	}
+}
+
+// settle forgets what changed, behind a call of fn with each prefix and its route.
+func (t *table) settle(fn func(p Prefix, r Route)) {
+	for _, p := range t.noted {
+		e := t.routes[p]
+		fn(p, e.Route)
+		if e.Route == (Route{}) {
+			delete(t.routes, p)
+		} else {
+			e.noted = false
+			t.routes[p] = e
+		}
+	}
+	t.noted = nil
+}
+
+// setRoute returns the prefix and whether its best route may have changed.
+func (t *table) setRoute(m *message, replace bool) (Prefix, bool) {
+	p, c, ok := t.candidateOf(m)
+	if !ok && !replace { // another's route beside ours
+		return p, false
+	}
+	e, known := t.routes[p]
+	if !known && !ok {
+		return p, false
+	}
+	var room [4]candidate
+	list := t.candidates(p, &e, room[:])
+	same := slices.IndexFunc(list, func(o candidate) bool { return o.metric == m.metric && o.tos == m.tos })
+	switch {
+	case !ok && same < 0:
+		return p, false
+	case !ok: // ours was replaced by one that leads elsewhere
+		list = slices.Delete(list, same, same+1)
+	case same >= 0 && (replace || list[same].Route == c.Route):
+		list[same] = c
+	default:
+		at := slices.IndexFunc(list, func(o candidate) bool { return o.metric > c.metric })
+		if at < 0 {
+			at = len(list)
+		}
+		list = slices.Insert(list, at, c)
+	}
+	t.put(p, e, list)
+	return p, true
+}
+
+func (t *table) deleteRoute(m *message) (Prefix, bool) {
+	p, c, ok := t.candidateOf(m)
+	e, known := t.routes[p]
+	if !ok || !known {
+		return p, false
+	}
+	var room [4]candidate
+	list := t.candidates(p, &e, room[:])
+	at := slices.Index(list, c)
+	if at < 0 {
+		return p, false
+	}
+	t.put(p, e, slices.Delete(list, at, at+1))
+	return p, true
 }
 
 // ---- neighbours -----------------------------------------------------------------------------------------------------
