@@ -215,6 +215,10 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 		rte_eth_rx_metadata_negotiate(e->id, &marks); // a device that has no such setting delivers them anyway
 	conf.rxmode.mtu = want->mtu;
 	conf.intr_conf.rxq = is_tap(want);
+	// A bonding device then says of its link what it found last. Else who asks reads its members' links beside
+	// EAL's thread that polls them, which drivers are not made for: an e1000e's looked down to one of both, and
+	// left LACP.
+	conf.intr_conf.lsc = want->members != 0;
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(e, &info, want, &conf);
 	e->steering = steering_of_hash(conf.rx_adv_conf.rss_conf.rss_hf, want->access);
