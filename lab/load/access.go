@@ -245,8 +245,13 @@ func (c *crowd) phases(ctx context.Context) error {
 	began := c.Now()
 	err := c.signInAll(ctx, "power is back")
 	c.result.PowerCut = (c.Now() - began).Seconds()
+	if n := len(c.homes) - c.online; err == nil && n > 0 {
+		c.result.Wrong[notBack] = uint64(n)
+	}
 	return err
 }
+
+const notBack = "a subscriber was not on line again after the power cut"
 
 // signInAll begins sign-ins at the rate, and waits for the last, with patience behind it.
 func (c *crowd) signInAll(ctx context.Context, what string) error {

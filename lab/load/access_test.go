@@ -5,6 +5,7 @@ package load
 import (
 	"encoding/binary"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,5 +77,28 @@ func TestDialsAgain(t *testing.T) {
 	}
 	if code, _ := discovery(t, c); code != pppoe.PADI {
 		t.Fatalf("code %#x, not a PADI", code)
+	}
+}
+
+// Who is missing after a power cut is told, though all were on line before.
+func TestMissingAfterPowerCut(t *testing.T) {
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, other := os.NewFile(uintptr(ends[0]), "homes"), os.NewFile(uintptr(ends[1]), "nobody")
+	defer file.Close()
+	defer other.Close()
+	c, err := newCrowd(AccessOptions{Subscribers: 2, Rate: 1e6, IPv4: true, Methods: []access.Method{access.CHAP},
+		PowerCut: true, Patience: time.Millisecond}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.result.Online = 2
+	if err := c.phases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.result.Wrong[notBack] != 2 || c.finish().Verdict() == nil {
+		t.Fatalf("%+v", c.result)
 	}
 }
