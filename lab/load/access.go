@@ -96,6 +96,7 @@ type protocol interface {
 type home struct {
 	protocol
 	began    time.Duration
+	dialled  time.Duration // last
 	wakes    time.Duration // 0: not
 	online   bool
 	had      access.Families
@@ -255,9 +256,13 @@ const notBack = "a subscriber was not on line again after the power cut"
 
 // signInAll begins sign-ins at the rate, and waits for the last, with patience behind it.
 func (c *crowd) signInAll(ctx context.Context, what string) error {
-	began, next := c.Now(), 0
+	began, next, looked := c.Now(), 0, c.Now()
 	for c.online < len(c.homes) {
 		now := c.Now()
+		if now-looked > time.Second {
+			looked = now
+			c.lookAfterSilent()
+		}
 		for due := min(int((now-began).Seconds()*c.opt.Rate)+1, len(c.homes)); next < due; next++ {
 			c.dial(uint32(next))
 		}
@@ -339,10 +344,27 @@ func (c *crowd) askAll(ctx context.Context, answers *histogram, ask func(i uint3
 }
 
 func (c *crowd) dial(i uint32) {
-	h := &c.homes[i]
-	h.began = c.Now()
-	h.Dial()
+	c.homes[i].began = c.Now()
+	c.dialAgain(i)
 }
+
+func (c *crowd) dialAgain(i uint32) {
+	c.homes[i].dialled = c.Now()
+	c.homes[i].Dial()
+}
+
+// lookAfterSilent has those dial again whose dial has come to nothing: a client that waits for the gateway's turn has
+// no timer of its own, and the frame may be lost. A subscriber's router finds out by LCP echo.
+func (c *crowd) lookAfterSilent() {
+	for i := range c.homes {
+		if h := &c.homes[i]; !h.online && !h.Idle() && c.Now()-h.dialled > silentFor {
+			c.vanish(uint32(i))
+			c.dialAgain(uint32(i))
+		}
+	}
+}
+
+const silentFor = 20 * time.Second
 
 func (c *crowd) vanish(i uint32) {
 	c.offline(i)

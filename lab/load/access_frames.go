@@ -68,7 +68,7 @@ func (c *crowd) expire() {
 		}
 		h.wakes = 0
 		if h.Idle() {
-			h.Dial()
+			c.dialAgain(a.home)
 		} else {
 			h.Expire()
 		}

@@ -70,6 +70,12 @@ func TestDialsAgain(t *testing.T) {
 	if code, _ := discovery(t, c); code != pppoe.PADI {
 		t.Fatalf("code %#x, not a PADI", code)
 	}
+	c.queued = 0
+	c.began = c.began.Add(-silentFor - time.Second)
+	c.lookAfterSilent() // nothing came of it
+	if code, _ := discovery(t, c); code != pppoe.PADI {
+		t.Fatalf("code %#x, not a PADI", code)
+	}
 	for range 7 { // nobody answers, until it gives up, and begins again
 		c.queued = 0
 		c.began = c.began.Add(-time.Minute)
