@@ -145,6 +145,15 @@ static int set_mobile(const struct session *s, const struct parts *p, const stru
 
 // ---- URRs ------------------------------------------------------------------------------------------------------------
 
+static int has_urr(const struct rule *r, const struct rule_further *f, uint32_t index)
+{
+	int has = r->urr == index;
+
+	for (uint8_t i = 0; i < f->urrs; i++)
+		has |= f->urr[i] == index;
+	return has;
+}
+
 static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct rule *r, struct rule_match *m)
 {
 	struct rule_further *f = rule_further_of(r);
@@ -164,6 +173,8 @@ static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct r
 		}
 		// A quota that is used up has done its work: the packet follows the quota FAR.
 		if (index == RULE_NONE || usage_exhausted(s->usage, pdr->urr[i]))
+			continue;
+		if (has_urr(r, f, index)) // named twice
 			continue;
 		if (r->urr == RULE_NONE && !usage_is_before_qos(s->usage, pdr->urr[i])) {
 			r->urr = index;
@@ -272,7 +283,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	if (r->state == RULE_NONE)
 		return object_error(ENOSPC, "session %s: no more rules", s->name);
 	memset(rule_state_of(r), 0, sizeof(struct rule_state));
-	*rule_account_of(r) = (struct rule_account){.loan = 0};
+	*rule_account_of(r) = (struct rule_account){.of = {{[0 ... API_PDR_URRS - 1] = RULE_NONE}}};
 	meter_fill(&rule_state_of(r)->meter, worker_get(r->worker)->now);
 	return 0;
 }

@@ -9,6 +9,7 @@
 //   read by: the control thread, again when a version changed meanwhile
 #include "core/control.h"
 #include "rule/session.h"
+#include "rule/tables.h"
 #include "usage/urr.h"
 #include <sched.h>
 
@@ -56,8 +57,19 @@ int usage_has_loan_of(const struct rule *r)
 {
 	const struct rule_account *a = rule_account_of(r);
 	const struct lenders l = lenders_of(r);
+	uint32_t version, loan, turns = 0;
+	struct lenders of;
 
-	return __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE) == 0 || !is_lender(&a->of, 0) || have_equal(&a->of, &l);
+	// The control thread asks, too: whom a loan is of is more than one word.
+	do {
+		if (++turns % RULE_TURNS == 0)
+			sched_yield(); // the worker may wait for this CPU
+		version = __atomic_load_n(&a->version, __ATOMIC_ACQUIRE);
+		loan = __atomic_load_n(&a->loan, __ATOMIC_ACQUIRE);
+		of = a->of;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while ((version & 1) != 0 || __atomic_load_n(&a->version, __ATOMIC_RELAXED) != version);
+	return loan == 0 || !is_lender(&of, 0) || have_equal(&of, &l);
 }
 
 // What the fast path took so far leaves the loan for the account.
@@ -92,7 +104,8 @@ static void lend(struct rule_account *a, struct rule_state *s, struct lenders of
 {
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	for (uint8_t i = 0; is_lender(&of, i); i++)
+	// Behind a loan of nothing its lenders may be another worker's.
+	for (uint8_t i = 0; bytes != 0 && is_lender(&of, i); i++)
 		usage_table.limits[of.urr[i]].lent += bytes;
 	a->of = of;
 	a->uplink = uplink != 0;
@@ -199,7 +212,8 @@ int usage_borrow(const struct rule *r, uint32_t length, int uplink)
 	struct rule_state *s = rule_state_of(r);
 
 	__atomic_fetch_and(&s->bits, ~RULE_STATE_LOOK, __ATOMIC_SEQ_CST);
-	if (unlikely(!usage_has_loan_of(r)))
+	// Of a rule that is retired the URRs know no loan any more.
+	if (unlikely((__atomic_load_n(&r->generation, __ATOMIC_RELAXED) & RULE_RETIRED) || !usage_has_loan_of(r)))
 		return 0;
 	take_back(a, s); // of another URR, or of none, before the rule changed
 	return borrow_of(a, s, lenders_of(r), length, uplink);
@@ -335,6 +349,8 @@ static void give_back(struct urr *u, const struct rule_counts *used, int down, u
 	u->base.bytes[down] += used->bytes;
 	u->last = RTE_MAX(u->last, used->packets != 0 ? last : 0);
 	urr_arm(u);
+	// What the worker counted meanwhile may be past a limit that is lower now: it tells nobody of that.
+	timers_set(&usage_table.timers, &u->timer, control_now_ns());
 }
 
 void usage_return(const struct rule *r)

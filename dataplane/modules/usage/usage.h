@@ -92,6 +92,7 @@ static inline void usage_prefetch(const struct rule *r)
 {
 	rte_prefetch0(&session_pools.state[r->state]);
 	rte_prefetch0(&session_pools.account[r->state]);
+	rte_prefetch0(&session_pools.account[r->state].uplink);
 	if (r->urr != RULE_NONE)
 		rte_prefetch0(&usage_pools.state[r->urr]);
 }
