@@ -4,10 +4,13 @@
 // Frames are copied into batches of one message each, a ring that is allocated once: a reader that is slow fills it,
 // and holds no packet buffer. A message is a sequence of parts: api_frame, then its octets.
 #include "core/channel.h"
+#include "core/control.h"
 #include "core/engine.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HOLD_NS 20000000ull // longest time that frames down wait for room
 
 static struct {
 	uint8_t *room; // of all batches
@@ -18,6 +21,7 @@ static struct {
 	struct api_frame_port port[MAX_PORTS]; // access ports
 	uint32_t ports;
 	int told; // the reader knows them
+	uint64_t held_ns; // since when frames down wait for room (control_now_ns()); 0: they do not
 	void (*handler)(const struct api_frame *h, const uint8_t *octets);
 } channel;
 
@@ -197,9 +201,18 @@ static int read_frame(struct part_reader *r, const struct part *p, struct api_fr
 	return 0;
 }
 
+// A worker may be behind with other workers' packets, too, which fill the same inbox: then only its frames are lost.
 int channel_holds(const struct reply_sink *sink)
 {
-	return sink == channel.reader && inboxes_crowded();
+	if (sink != channel.reader)
+		return 0;
+	if (!inboxes_crowded()) {
+		channel.held_ns = 0;
+		return 0;
+	}
+	if (channel.held_ns == 0)
+		channel.held_ns = control_now_ns();
+	return control_now_ns() - channel.held_ns < HOLD_NS;
 }
 
 int channel_send(const struct reply_sink *sink, const struct api_header *h, const void *body)

@@ -335,7 +335,8 @@ static void a_port_is_limited(void **state)
 	static struct frame f;
 
 	for (uint32_t i = 0; i < API_PUNT_PORT / 10 + 500; i++) {
-		put_discovery(&f, stranger, (uint16_t)(1 + i % 20), (uint16_t)(1 + i / 20));
+		// So many S-tags that none is limited where some share a bucket.
+		put_discovery(&f, stranger, (uint16_t)(1 + i % 100), (uint16_t)(1 + i / 100));
 		assert_int_equal(kit_send("access", f.at, f.length), 0);
 		if (i % 32 == 31)
 			kit_run();
@@ -550,6 +551,9 @@ static void room_is_waited_for(void **state)
 		kit_channel_send(NULL, &h, pado);
 	assert_true(sent > kit_engine().max_handed_over / 2);
 	assert_false(channel_holds(&other));
+	// Not for long: the worker that is behind is not everybody's.
+	engine_mode.virtual_now += rte_get_tsc_hz() / 40;
+	assert_false(channel_holds(&kit_channel.sink));
 	kit_run();
 	assert_false(channel_holds(&kit_channel.sink));
 	assert_int_equal(kit_count("access"), sent);
