@@ -22,17 +22,45 @@ const (
 	waitTick    = 10 * time.Millisecond
 	waitPart    = 16               // of Begin: most PADO in a tick, since they show only when their PADR come
 	mostWaiting = 1 << 15          // PADI
-	longPADI    = 256              // octets of tags; a longer one does not wait
+	longPADI    = 1024             // octets of tags; a longer one does not wait
 	staleAfter  = 20 * time.Second // without another PADI: who sent it has given up
+
+	lineShare   = 4    // of Begin and mostWaiting, a line's part: one that has many homes keeps no other out
+	mostSkipped = 1024 // PADI of lines that have their share, in a tick
 )
 
 // underWay counts half-open sessions by the time at which they spoke last, and PADO by the time at which they were
 // sent.
 type underWay struct {
 	slot   int64 // now
-	of     [spokenSlots]int
-	count  int
+	of     [spokenSlots]map[lineKey]int
+	line   map[lineKey]int // all of a line
+	share  int
+	count  int             // of each line, its share at most
 	offers [offerSlots]int // whose PADR have not come
+}
+
+func (u *underWay) setShare(share int) {
+	if u.line == nil {
+		u.line = map[lineKey]int{}
+		for n := range u.of {
+			u.of[n] = map[lineKey]int{}
+		}
+	}
+	u.share, u.count = max(share, 1), 0
+	for _, n := range u.line {
+		u.count += min(n, u.share)
+	}
+}
+
+func (u *underWay) add(slot int64, line lineKey, n int) {
+	before := u.line[line]
+	u.count += min(before+n, u.share) - min(before, u.share)
+	for _, m := range []map[lineKey]int{u.line, u.of[slot%spokenSlots]} {
+		if m[line] += n; m[line] == 0 {
+			delete(m, line)
+		}
+	}
 }
 
 // at goes on to a time.
@@ -40,13 +68,13 @@ func (u *underWay) at(now time.Duration) {
 	slot := int64(now / spokenSlot)
 	for ; u.slot < slot; u.slot++ {
 		u.offers[(u.slot+1)%offerSlots] = 0
-		if u.count == 0 && slot-u.slot > offerSlots {
+		if len(u.line) == 0 && slot-u.slot > offerSlots {
 			u.slot = slot - offerSlots - 1
 			continue
 		}
-		oldest := &u.of[(u.slot+1)%spokenSlots]
-		u.count -= *oldest
-		*oldest = 0
+		for line, n := range u.of[(u.slot+1)%spokenSlots] {
+			u.add(u.slot+1, line, -n)
+		}
 	}
 }
 
@@ -55,14 +83,17 @@ func (s *Server) spoke(x *session, leave bool) {
 	u := &s.underWay
 	u.at(s.now())
 	if x.spoke != 0 && u.slot-x.spoke < spokenSlots {
-		u.of[x.spoke%spokenSlots]--
-		u.count--
+		u.add(x.spoke, x.lineKey, -1)
 	}
 	if x.spoke = 0; !leave {
 		x.spoke = u.slot
-		u.of[u.slot%spokenSlots]++
-		u.count++
+		u.add(u.slot, x.lineKey, 1)
 	}
+}
+
+// hasShare: as many of the line as may be are under way.
+func (s *Server) hasShare(line lineKey) bool {
+	return s.config.Begin != 0 && s.underWay.line[line] >= s.underWay.share
 }
 
 // redeemed is called for a PADR: of one of the latest PADO.
@@ -77,7 +108,8 @@ func (u *underWay) redeemed() {
 
 // waiting are PADI, the oldest first.
 type waiting struct {
-	of    map[peer]int // its number
+	of    map[peer]int    // its number
+	line  map[lineKey]int // how many
 	queue []newcomer
 	first int // number of queue[0]
 	ticks bool
@@ -121,33 +153,52 @@ func (s *Server) waits(who peer, tags []byte) bool {
 // hold has a PADI wait.
 func (s *Server) hold(who peer, line *access.Line, tags []byte) {
 	w := &s.waiting
-	if len(w.queue) == mostWaiting || len(tags) > longPADI {
+	if len(w.queue) == mostWaiting || w.line[who.lineKey] == mostWaiting/lineShare || len(tags) > longPADI {
 		s.counts[beginFull]++
 		return
 	}
 	if w.of == nil {
-		w.of = map[peer]int{}
+		w.of, w.line = map[peer]int{}, map[lineKey]int{}
 	}
 	s.counts[beginWaits]++
-	w.of[who] = w.first + len(w.queue)
-	w.queue = append(w.queue, newcomer{who, *line, bytes.Clone(tags), s.now()})
+	w.push(newcomer{who, *line, bytes.Clone(tags), s.now()})
 	if !w.ticks {
 		w.ticks = true
 		s.host.After(waitTick, s.letBegin)
 	}
 }
 
-// letBegin answers those who wait, as many as there is room for.
+// pop takes the oldest out.
+func (w *waiting) pop() newcomer {
+	c := w.queue[0]
+	w.queue[0] = newcomer{}
+	w.queue, w.first = w.queue[1:], w.first+1
+	delete(w.of, c.who)
+	if w.line[c.who.lineKey]--; w.line[c.who.lineKey] == 0 {
+		delete(w.line, c.who.lineKey)
+	}
+	return c
+}
+
+func (w *waiting) push(c newcomer) {
+	w.of[c.who] = w.first + len(w.queue)
+	w.line[c.who.lineKey]++
+	w.queue = append(w.queue, c)
+}
+
+// letBegin answers those who wait, as many as there is room for. Those of lines that have their share wait on, behind
+// the others.
 func (s *Server) letBegin() {
 	w, now := &s.waiting, s.now()
-	for n := min(s.mayBegin(), s.config.Begin/waitPart+1); n > 0 && len(w.queue) > 0; {
-		c := w.queue[0]
-		w.queue[0] = newcomer{}
-		w.queue, w.first = w.queue[1:], w.first+1
-		delete(w.of, c.who)
-		if t, ok := ParseTags(c.tags); !ok || now-c.at > staleAfter {
+	n := min(s.mayBegin(), s.config.Begin/waitPart+1)
+	for most := min(len(w.queue), n+mostSkipped); most > 0 && (n > 0 || now-w.queue[0].at > staleAfter); most-- {
+		c := w.pop()
+		switch t, ok := ParseTags(c.tags); {
+		case !ok || now-c.at > staleAfter:
 			s.counts[beginStale]++
-		} else {
+		case s.hasShare(c.who.lineKey):
+			w.push(c)
+		default:
 			s.offer(&c.line, &t)
 			n--
 		}

@@ -59,7 +59,7 @@ func (s *Server) padi(line *access.Line, t *Tags, payload []byte) {
 		s.counts[offersPort]++
 		return
 	}
-	if len(s.waiting.queue) > 0 || s.mayBegin() <= 0 {
+	if len(s.waiting.queue) > 0 || s.mayBegin() <= 0 || s.hasShare(who.lineKey) {
 		s.hold(who, line, payload)
 		return
 	}
@@ -131,7 +131,6 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		s.refuse(line, t, TagServiceError, "no such service")
 		return
 	}
-	s.underWay.redeemed()
 	who, p := s.peerOf(line)
 	hash := maphash.Bytes(s.seed, payload)
 	for x := s.peers[who]; x != nil; x = x.older {
@@ -164,6 +163,7 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 			s.counts[badAgent]++
 		}
 	}
+	s.underWay.redeemed()
 	s.add(x, true)
 	s.counts[padsSent]++
 	s.sendPADS(x, line, t)

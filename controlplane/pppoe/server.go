@@ -133,7 +133,10 @@ func New(host access.Host, c Config, v6 IPv6) *Server {
 }
 
 // Configure takes other values for sessions to come; those that are there keep theirs.
-func (s *Server) Configure(c Config) { s.config = &c }
+func (s *Server) Configure(c Config) {
+	s.config = &c
+	s.underWay.setShare(c.Begin / lineShare)
+}
 
 func (s *Server) now() time.Duration { return s.host.Now().Sub(s.began) }
 
@@ -185,10 +188,11 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 			return
 		}
 		x.speak()
-		if x.halfOpen {
-			s.spoke(x, false)
-		}
 		switch x.link.Receive(protocol, payload[2:]) {
+		case ppp.Taken:
+			if x.halfOpen {
+				s.spoke(x, false)
+			}
 		case ppp.Malformed:
 			s.counts[pppMalformed]++
 		case ppp.Unexpected:

@@ -397,12 +397,13 @@ func TestStorm(t *testing.T) {
 
 // More sign-ins than may be under way: the others wait, and each gets its PADO without asking again.
 func TestBegin(t *testing.T) {
+	const lines = 8
 	w := newWorld(t, func(c *pppoe.Config) { c.Begin = 100 })
 	w.wait = 300 * time.Millisecond
 	for n := range 2000 {
 		c := homer(access.PAP)
 		c.Repeat = time.Minute
-		w.homeAt(n, 100, c).Dial()
+		w.homeAt(n, uint16(100+n%lines), c).Dial()
 	}
 	half := 0
 	for range 200 {
@@ -421,10 +422,10 @@ func TestBegin(t *testing.T) {
 func TestBeginSilent(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.Begin, c.OffersPerLine = 10, 100_000 })
 	w.lost = func(up bool, f *access.Frame) bool {
-		return up && f.EtherType == pppoe.EtherSession && f.Line.STag == 100
+		return up && f.EtherType == pppoe.EtherSession && f.Line.STag < 105
 	}
 	for n := range 10 {
-		w.homeAt(n, 100, homer(access.PAP)).Dial()
+		w.homeAt(n, uint16(100+n%5), homer(access.PAP)).Dial()
 	}
 	w.run(100 * time.Millisecond)
 	other := w.homeAt(5000, 200, homer(access.PAP))
@@ -435,17 +436,18 @@ func TestBeginSilent(t *testing.T) {
 	testkit.Equal(t, other.open, both, "families a second later")
 
 	for n := range 10 { // again, and behind them a flood
-		w.homeAt(100+n, 100, homer(access.PAP)).Dial()
+		w.homeAt(100+n, uint16(100+n%5), homer(access.PAP)).Dial()
 	}
 	w.run(100 * time.Millisecond)
-	line := access.Line{Port: "access", TPID: 0x8100, STag: 300}
+	line := access.Line{Port: "access", TPID: 0x8100}
 	for n := range 40_000 {
+		line.STag = uint16(300 + n%5)
 		line.MAC = [6]byte{2, 2, 2, byte(n >> 16), byte(n >> 8), byte(n)}
 		w.server.Frame(frameOf(line, pppoe.PADI, 0, tag(pppoe.TagService)))
 	}
 	testkit.Equal(t, w.count("begin-waits"), 1+1<<15, "PADI that wait")
 	testkit.Equal(t, w.count("begin-full"), 40_000-1<<15, "PADI beyond")
-	line.MAC = [6]byte{2, 2, 2}
+	line.MAC, line.STag = [6]byte{2, 2, 2}, 300
 	w.server.Frame(frameOf(line, pppoe.PADI, 0, tag(pppoe.TagService)))
 	testkit.Equal(t, w.count("begin-again"), 1, "PADI of who waits")
 	pado := w.count("pado")
