@@ -302,6 +302,14 @@ func (s *scheduling) Commit(ctx context.Context, changes []dp.Change) ([]api.Usa
 	return s.Client.Commit(ctx, changes)
 }
 
+// counted tells of how many reports a line that ended had.
+type counted struct {
+	*heard
+	reports chan int
+}
+
+func (c counted) LineEnded(_ uint64, usage []api.Usage) { c.reports <- len(usage) }
+
 // A start with a file that has a scheduler for a port with homes on line: they get pipes with it, and who finds none,
 // or had a profile of its own that is no more, ends, as with a reload.
 func TestSchedulerAtStart(t *testing.T) {
@@ -322,7 +330,7 @@ func TestSchedulerAtStart(t *testing.T) {
 	p, err := Open(path, set, nil)
 	testkit.Must(t, err)
 	b = &bench{p, s, t, b.c, testkit.Run(t, p.Run)}
-	h := &heard{ended: make(chan uint64, 9)}
+	h := counted{&heard{}, make(chan int, 9)}
 	b.SetLines(h)
 	s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
 		seid, ours := rules.SEIDOf(id.Key)
@@ -338,8 +346,7 @@ func TestSchedulerAtStart(t *testing.T) {
 	b.onLine(3)
 	testkit.Equal(t, b.profile(1), "", "who had another profile")
 	for range 2 {
-		seid := testkit.Receive(t, h.ended)
-		testkit.Equal(t, len(h.usage), 1, "reports of %d", seid)
+		testkit.Equal(t, testkit.Receive(t, h.reports), 1, "reports of a line that ended")
 	}
 	b.checkConsistent()
 }
