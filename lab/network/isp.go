@@ -129,8 +129,8 @@ func (l *Lab) ispHosts() []string {
 		lines = append(lines, fmt.Sprintf("%s %s route add default src %s nexthop via %s nexthop via %s",
 			w.pdn, family.option, family.from, a, b))
 	}
-	// A tunnel endpoint serves the interface that has its address, which is towards the first router. Which of two the
-	// kernel's hash gives, by a seed of the boot, must not matter.
+	// A tunnel endpoint serves the interface that has its address, which is towards the first router. Which of two
+	// the kernel's hash gives, by a seed of the boot, must not matter.
 	lines = append(lines, fmt.Sprintf("%s route add %s src %s via %s", w.pdn, serviceIPv4, serverIPv4,
 		net4(netLinks+5, 1).Addr()))
 	if l.opt.IGP == "" {
