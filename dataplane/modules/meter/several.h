@@ -14,31 +14,7 @@ struct metering {
 };
 #define METERS_MAX (1 + API_PDR_QERS)
 
-// The meters of a rule with RULE_FURTHER_METERS, and what each says of the packet, which came with colour `came`.
-// Returns how many. Owner worker.
-static inline uint8_t meters_look(
-	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
-{
-	const struct rule_further *m = rule_further_of(r);
-	uint8_t n = 0;
-
-	if (r->flags & RULE_POLICED)
-		to[n++] = (struct metering){.profile = policer_profile(r->policer), .meter = &rule_state_of(r)->meter};
-	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++) {
-		struct meter_state *shared = &meter_states[m->meter[i].state];
-
-		to[n++] = (struct metering){.profile = policer_profile(m->meter[i].policer),
-			.meter = &shared->meter,
-			.policed = &shared->policed};
-	}
-	for (uint8_t i = 0; i < n; i++) {
-		to[i].came = came;
-		if (to[i].profile != NULL)
-			to[i].colour = meter_look_at(to[i].profile, to[i].meter, time, length, came).colour;
-	}
-	return n;
-}
-
+// As little as the fast path needs: with struct metering a packet of three meters took 29 ticks more.
 struct metered {
 	struct meter *meter;
 	uint32_t policer; // index of its profile
@@ -50,6 +26,26 @@ static inline uint8_t meters_of_rule(const struct rule_further *m, uint8_t n, st
 	for (uint8_t i = 0; i < m->meters && i < API_PDR_QERS; i++)
 		to[n++] = (struct metered){
 			.meter = &meter_states[m->meter[i].state].meter, .policer = m->meter[i].policer};
+	return n;
+}
+
+// The meters of a rule with RULE_FURTHER_METERS, and what each says of the packet, which came with colour `came`.
+// Returns how many. Owner worker.
+static inline uint8_t meters_look(
+	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
+{
+	uint8_t own = (r->flags & RULE_POLICED) != 0;
+	struct metered meter[METERS_MAX] = {{.meter = &rule_state_of(r)->meter, .policer = r->policer}};
+	uint8_t n = meters_of_rule(rule_further_of(r), own, meter);
+
+	for (uint8_t i = 0; i < n; i++) {
+		to[i] = (struct metering){
+			.profile = policer_profile(meter[i].policer), .meter = meter[i].meter, .came = came};
+		if (i >= own)
+			to[i].policed = &container_of(meter[i].meter, struct meter_state, meter)->policed;
+		if (to[i].profile != NULL)
+			to[i].colour = meter_look_at(to[i].profile, to[i].meter, time, length, came).colour;
+	}
 	return n;
 }
 

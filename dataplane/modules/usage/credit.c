@@ -100,13 +100,16 @@ static void settle(struct rule_account *a, struct rule_state *s)
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
 }
 
+// What is lent becomes `bytes`. A loan that there is already, which is settled, is of the same lenders.
 static void lend(struct rule_account *a, struct rule_state *s, struct lenders of, int uplink, uint32_t bytes)
 {
+	uint64_t more = (uint64_t)bytes - a->loan;
+
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	// Behind a loan of nothing its lenders may be another worker's.
-	for (uint8_t i = 0; bytes != 0 && is_lender(&of, i); i++)
-		usage_table.limits[of.urr[i]].lent += bytes;
+	for (uint8_t i = 0; more != 0 && is_lender(&of, i); i++)
+		usage_table.limits[of.urr[i]].lent += more;
 	a->of = of;
 	a->uplink = uplink != 0;
 	__atomic_store_n(&s->credit, bytes, __ATOMIC_RELAXED);
@@ -117,8 +120,6 @@ static void lend(struct rule_account *a, struct rule_state *s, struct lenders of
 static void take_back(struct rule_account *a, struct rule_state *s)
 {
 	settle(a, s);
-	for (uint8_t i = 0; a->loan != 0 && is_lender(&a->of, i); i++)
-		usage_table.limits[a->of.urr[i]].lent -= a->loan;
 	lend(a, s, a->of, a->uplink, 0);
 }
 
@@ -357,6 +358,7 @@ void usage_return(const struct rule *r)
 {
 	struct rule_account *a = rule_account_of(r);
 	struct rule_state *s = rule_state_of(r);
+
 	if (a->loan == 0 || !is_lender(&a->of, 0))
 		return;
 	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
