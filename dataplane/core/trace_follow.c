@@ -128,8 +128,7 @@ static void enter_all(
 			enter(t, w, mbufs[from + (uint32_t)__builtin_ctzll(may)], t->early, at);
 }
 
-// ---- where packets went
-// ----------------------------------------------------------------------------------------------
+// ---- where packets went ---------------------------------------------------------------------------------------------
 
 static inline uint16_t edges_of(const struct rte_node *node)
 {
