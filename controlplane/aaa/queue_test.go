@@ -253,8 +253,11 @@ func TestManyBehindOn(t *testing.T) {
 
 // restore gives a process what another kept.
 func (m *memory) restore(t *testing.T, to *AAA) {
-	for _, id := range slices.Sorted(maps.Keys(m.kept)) {
-		testkit.Must(t, to.Restore(id, m.kept[id]))
+	m.mu.Lock()
+	kept := maps.Clone(m.kept)
+	m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(kept)) {
+		testkit.Must(t, to.Restore(id, kept[id]))
 	}
 }
 

@@ -277,12 +277,18 @@ static void publish(const struct session *s)
 		session_key_publish(&s->key[i], rule_value(s->key[i].first));
 }
 
-// Flows that lead to these rules are stale from now on: after the grace period nobody uses the rules, nor what they point to.
+// Flows that lead to these rules are stale from now on, and the rules borrow no more: before the session's new ones can
+// be found, whose URRs know nothing of a loan that these still take.
 static void retire(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++)
 		__atomic_or_fetch(&session_pools.rule[old->rule[i]].generation, RULE_RETIRED, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+// After the grace period nobody uses the rules, nor what they point to.
+static void take_from_engines(const struct session *old)
+{
 	for (uint16_t i = 0; i < old->rules; i++)
 		engines_take(&session_pools.rule[old->rule[i]]);
 }
@@ -327,6 +333,8 @@ static void commit(struct object_change *c)
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (s != NULL && old != NULL)
 		move_counts6(s, old);
+	if (old != NULL)
+		retire(old);
 	if (s != NULL) {
 		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
@@ -341,7 +349,7 @@ static void commit(struct object_change *c)
 		__atomic_store_n(&session_tables.session[old->index], NULL, __ATOMIC_RELEASE);
 	}
 	if (old != NULL) {
-		retire(old);
+		take_from_engines(old);
 		session_lengths_add(old, -1);
 		worker_get(old->worker)->sessions--;
 		session_tables.count--;
