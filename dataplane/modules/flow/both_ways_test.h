@@ -289,15 +289,31 @@ static int is_first_fragment(const uint8_t *ip)
 	return (ip[0] == 0x45 && (load16(ip + 6) & 0x2000)) || (ip[0] >> 4 == 6 && ip[6] == 44);
 }
 
-// What the payload says, and 4 bytes of the header, which a fault may have changed. Fragments are of no flow: what is
-// fragmented takes another node.
+// The packet with this IP header is quoted by an ICMP error, whose own header begins at `frame` or behind it.
+static int is_quoted(const uint8_t *frame, const uint8_t *ip)
+{
+	const uint8_t *outer = ip - 8 - (ip[0] >> 4 == 6 ? IP6_HEADER : IP4_HEADER);
+
+	return outer >= frame && ((ip[0] == 0x45 && outer[0] == 0x45 && outer[9] == 1) ||
+					 (ip[0] >> 4 == 6 && outer[0] >> 4 == 6 && outer[6] == 58));
+}
+
+// What the payload says, and 4 bytes of the header, which a fault may have changed. Fragments and ICMP errors are of no
+// flow: they come from other nodes than what is forwarded.
 static uint64_t flow_of(const uint8_t *frame, uint32_t length)
 {
-	for (const uint8_t *at = frame + 54; at + 8 <= frame + length; at++)
-		if (load32(at) == MAGIC)
-			return is_first_fragment(frame + 14) || is_first_fragment(at - 28) || is_first_fragment(at - 40)
-				       ? 0
-				       : (uint64_t)load32(at + 4) << 32 | load32(at - 16);
+	static const uint32_t headers[] = {IP4_HEADER + 8, IP4_HEADER + 20, IP6_HEADER + 8, IP6_HEADER + 20};
+
+	for (const uint8_t *at = frame + 54; at + 8 <= frame + length; at++) {
+		if (load32(at) != MAGIC)
+			continue;
+		if (is_first_fragment(frame + 14) || is_first_fragment(at - 28) || is_first_fragment(at - 40))
+			return 0;
+		for (uint32_t i = 0; i < RTE_DIM(headers); i++)
+			if (at - headers[i] >= frame + 14 && is_quoted(frame + 14, at - headers[i]))
+				return 0;
+		return (uint64_t)load32(at + 4) << 32 | load32(at - 16);
+	}
 	return 0;
 }
 
@@ -472,7 +488,9 @@ static void compare(const struct both_ways *how, struct written *before, uint32_
 	for (uint32_t i = 0; i < full.count; i++)
 		if (full.left[i].port != fast.left[i].port || full.left[i].length != fast.left[i].length ||
 			memcmp(full.left[i].bytes, fast.left[i].bytes, full.left[i].length) != 0)
-			fail_msg("round %u: frame %u of flow %lx differs", round, i, full.left[i].flow);
+			fail_msg("round %u: frame %u of flow %lx differs: port %u, %u B; by the full nodes %u, %u B",
+				round, i, full.left[i].flow, fast.left[i].port, fast.left[i].length, full.left[i].port,
+				full.left[i].length);
 	compare_counts(before, a, b, round);
 	for (uint32_t i = 0; i < METERS; i++)
 		if (memcmp(&a->meter[i].meter, &b->meter[i].meter, sizeof(struct meter)) != 0 ||
