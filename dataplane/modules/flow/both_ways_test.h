@@ -244,7 +244,7 @@ struct written {
 	struct usage_state usage[STATES];
 	struct usage_limits limits[STATES];
 	struct meter_state meter[METERS];
-	struct tuple tuple[WORKERS][TUPLES];
+	struct tuple_line tuple[WORKERS][TUPLES];
 	uint32_t era[WORKERS][2]; // of the table: what is cleared in the first run is there again in the second
 	struct flow_routes routed[WORKERS];
 };

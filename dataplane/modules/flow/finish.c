@@ -35,7 +35,7 @@ static __rte_noinline void find_displaced(
 		t->found = tuple_find_beside(k->tuples, t->hash, &t->key);
 		if (likely(t->found != NULL))
 			rte_prefetch0(&session_pools.state[t->found->state]);
-		else if (tuple_group_is_full(k->tuples, t->hash))
+		else if (tuple_group_is_full(k->tuples, t->hash, tuple_is_wide(&t->key.first)))
 			far += (uint32_t)tuple_ask(k->tuples, t->hash, TUPLE_WAYS);
 		else
 			lookup[i].plain = 0;
@@ -62,13 +62,11 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 
 		if (unlikely(!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE)))
 			continue;
-		struct tuple *own = tuple_place(k->tuples, t->hash, 0);
-		if (likely(tuple_same(own, &t->key))) {
-			t->found = own;
-			rte_prefetch0(&session_pools.state[own->state]);
+		t->found = tuple_in_line(tuple_place(k->tuples, t->hash, 0), &t->key);
+		if (likely(t->found != NULL)) {
+			rte_prefetch0(&session_pools.state[t->found->state]);
 			continue;
 		}
-		t->found = NULL;
 		displaced++;
 		tuple_ask(k->tuples, t->hash, 1);
 	}
@@ -79,7 +77,7 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 
 		if (unlikely(!l->plain || !(l->user.by & BY_TUPLE)))
 			continue;
-		struct tuple *t = tuple[i].found;
+		struct tuple_slot *t = tuple[i].found;
 		struct rule_state *s = tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
 		l->plain = s != NULL && !s->full;
 		if (unlikely(!l->plain))

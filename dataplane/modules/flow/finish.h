@@ -33,12 +33,12 @@ static inline struct flow_settings flow_settings(const struct api_engine *e, con
 struct tuple_lookup {
 	struct tuple key;
 	uint32_t hash;
-	struct tuple *found;
+	struct tuple_slot *found;
 };
 
-static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t, int six)
+static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t)
 {
-	t->hash = tuple_hash_of(&t->key, six);
+	t->hash = tuple_hash(&t->key);
 	rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
 }
 
@@ -48,7 +48,7 @@ static __rte_always_inline int flow_ask_tuple(
 {
 	if (unlikely(!tuple_of_packet(&t->key, ip, l->user.version, l->protocol, l->l4, l->length)))
 		return 0;
-	flow_ask_line(k, t, l->user.version == 6);
+	flow_ask_line(k, t);
 	return 1;
 }
 

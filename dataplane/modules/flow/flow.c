@@ -187,10 +187,10 @@ void flow_keep(
 
 	if (unlikely(!usage_has_loan_of(r)))
 		return;
-	t.number = number_of(w, tuples, r, plain);
-	t.state = r->state;
-	t.permitted = permitted;
-	t.idle = t.age = 0;
+	t.first.number = number_of(w, tuples, r, plain);
+	t.first.state = r->state;
+	t.first.permitted = permitted;
+	t.first.idle = t.first.age = 0;
 	tuples_put(w, tuples, hash, &t);
 }
 
@@ -211,7 +211,7 @@ static void keep(struct worker *w, const struct engine_flow *f)
 	// Another list, since the firewall's node.
 	if (unlikely((given ^ permitted) >> ACL_SLOT_BITS != 0))
 		return;
-	struct tuple *known = tuple_find(tuples, f->hash, f->flow);
+	struct tuple_slot *known = tuple_find(tuples, f->hash, f->flow);
 	if (known == NULL)
 		*f->is_new = 1;
 	if (known == NULL && f->refused)

@@ -43,7 +43,7 @@ static __rte_always_inline int read_plain_packet(
 		     (ip[9] == IP_PROTOCOL_UDP && endpoint_is_dhcp(load16(ip + IP4_HEADER + 2)))))
 		return 0;
 	tuple_of_plain(&t->key, ip);
-	flow_ask_line(k, t, 0);
+	flow_ask_line(k, t);
 	return 1;
 }
 

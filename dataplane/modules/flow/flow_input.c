@@ -135,7 +135,7 @@ static __rte_always_inline int ask_tuple(
 	if (unlikely(ip[0] != 0x45 || !ip_has_ports(l->protocol) || l->length < IP4_HEADER + 4))
 		return flow_ask_tuple(k, l, t, ip);
 	tuple_of_plain(&t->key, ip);
-	flow_ask_line(k, t, 0);
+	flow_ask_line(k, t);
 	return 1;
 }
 

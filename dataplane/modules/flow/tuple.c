@@ -8,41 +8,86 @@
 struct tuples flow_tuples[API_MAX_WORKERS];
 uint64_t flow_tuple_secret[8];
 
-// The places of a key in turn: those of its second group are in use when the first has no empty line.
+// The lines of a key in turn: those of its second group are in use when the first has no room.
 #define PLACES (2 * TUPLE_WAYS)
 
-static struct tuple *find_in(const struct tuples *t, uint32_t hash, const struct tuple *key, uint32_t way, uint32_t end)
+// ---- lines ------------------------------------------------------------------------------------------------------------
+
+// Its entries, at most two. Returns how many.
+static uint32_t entries_of(struct tuple_line *l, struct tuple_slot *to[2])
 {
-	for (; way < end; way++)
-		if (tuple_same(tuple_place(t, hash, way), key))
-			return tuple_place(t, hash, way);
-	return NULL;
+	uint32_t n = 0;
+
+	if (l->slot[0].number != 0)
+		to[n++] = &l->slot[0];
+	if (n == 1 && tuple_is_wide(&l->slot[0]))
+		return n;
+	if (l->slot[1].number != 0)
+		to[n++] = &l->slot[1];
+	return n;
 }
 
-struct tuple *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key)
+static struct tuple_slot *room_in(struct tuple_line *l, int wide)
+{
+	struct tuple_slot *e[2];
+	uint32_t n = entries_of(l, e);
+
+	if (n == 0)
+		return &l->slot[0];
+	if (wide || n == 2 || tuple_is_wide(e[0]))
+		return NULL;
+	return e[0] == &l->slot[0] ? &l->slot[1] : &l->slot[0];
+}
+
+static void copy(struct tuple_slot *to, const struct tuple_slot *from)
+{
+	memcpy(to, from, tuple_is_wide(from) ? sizeof(struct tuple) : sizeof(*from));
+}
+
+static void clear(struct tuple_slot *e)
+{
+	memset(e, 0, tuple_is_wide(e) ? sizeof(struct tuple) : sizeof(*e));
+}
+
+// ---- look-up ------------------------------------------------------------------------------------------------------------
+
+static struct tuple_slot *find_in(
+	const struct tuples *t, uint32_t hash, const struct tuple *key, uint32_t way, uint32_t end)
+{
+	struct tuple_slot *found = NULL;
+
+	for (; way < end && found == NULL; way++)
+		found = tuple_in_line(tuple_place(t, hash, way), key);
+	return found;
+}
+
+struct tuple_slot *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
 	return find_in(t, hash, key, 1, TUPLE_WAYS);
 }
 
-int tuple_group_is_full(const struct tuples *t, uint32_t hash)
+int tuple_group_is_full(const struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < TUPLE_WAYS; way++)
-		if (tuple_place(t, hash, way)->number == 0)
+		if (room_in(tuple_place(t, hash, way), wide) != NULL)
 			return 0;
 	return 1;
 }
 
-struct tuple *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key)
+struct tuple_slot *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
 	return find_in(t, hash, key, TUPLE_WAYS, PLACES);
 }
 
-struct tuple *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
+struct tuple_slot *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
-	struct tuple *found = find_in(t, hash, key, 0, TUPLE_WAYS);
+	struct tuple_slot *found = find_in(t, hash, key, 0, TUPLE_WAYS);
 
-	return found == NULL && tuple_group_is_full(t, hash) ? tuple_find_far(t, hash, key) : found;
+	return found == NULL && tuple_group_is_full(t, hash, tuple_is_wide(&key->first)) ? tuple_find_far(t, hash, key)
+											 : found;
 }
+
+// ---- changes ------------------------------------------------------------------------------------------------------------
 
 void tuples_clear(struct tuples *t)
 {
@@ -61,83 +106,127 @@ uint32_t tuples_number(struct tuples *t)
 }
 
 // Whatever its list: one of another list is written again, or overwritten by a key of this place.
-static int leads_to_rule(const struct worker *w, const struct tuple *e)
+static int leads_to_rule(const struct worker *w, const struct tuple_slot *e)
 {
 	return tuple_state(w, e, e->permitted) != NULL;
 }
 
-static struct tuple *empty_place(const struct tuples *t, uint32_t hash)
+static struct tuple_slot *empty_place(const struct tuples *t, uint32_t hash, int wide)
 {
-	for (uint32_t way = 0; way < PLACES; way++)
-		if (tuple_place(t, hash, way)->number == 0)
-			return tuple_place(t, hash, way);
+	struct tuple_slot *room = NULL;
+
+	for (uint32_t way = 0; way < PLACES && room == NULL; way++)
+		room = room_in(tuple_place(t, hash, way), wide);
+	return room;
+}
+
+// Removes what stands in the way of an entry in a line: one of two narrow ones, by the hash, or all.
+static struct tuple_slot *clear_line(struct worker *w, struct tuples *t, struct tuple_line *l, uint32_t hash, int wide)
+{
+	struct tuple_slot *e[2];
+	uint32_t n = entries_of(l, e);
+
+	if (n == 2 && !wide)
+		e[0] = e[hash >> 31], n = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		w->flow_evictions += (uint32_t)leads_to_rule(w, e[i]);
+		t->entries--;
+		clear(e[i]);
+	}
+	return wide ? &l->slot[0] : e[0];
+}
+
+// The place of one that leads to no rule any more, or NULL; of a wide one, a line without others.
+static struct tuple_slot *invalid_place(struct worker *w, struct tuples *t, uint32_t hash, int wide)
+{
+	for (uint32_t way = 0; way < PLACES; way++) {
+		struct tuple_line *l = tuple_place(t, hash, way);
+		struct tuple_slot *e[2];
+		uint32_t n = entries_of(l, e), valid = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			valid |= (uint32_t)leads_to_rule(w, e[i]) << i;
+		if (valid == 0)
+			return clear_line(w, t, l, 0, wide);
+		if (!wide && n == 2 && valid != 3)
+			return clear_line(w, t, l, valid == 1 ? 1u << 31 : 0, 0);
+	}
 	return NULL;
 }
 
 // Moves one of the entries in the key's places to another place of its own. Returns what is free then, or NULL.
-static struct tuple *make_room(const struct tuples *t, uint32_t hash)
+static struct tuple_slot *make_room(const struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < PLACES; way++) {
-		struct tuple *e = tuple_place(t, hash, way), *other = empty_place(t, tuple_hash(e));
+		struct tuple_line *l = tuple_place(t, hash, way);
+		struct tuple_slot *e[2], *other;
+		uint32_t n = entries_of(l, e);
 
-		if (other != NULL) {
-			*other = *e;
-			e->number = 0;
-			return e;
+		for (uint32_t i = 0; i < n && !(wide && n == 2); i++) {
+			struct tuple key = {.first = *e[i]};
+
+			copy(&key.first, e[i]);
+			other = empty_place(t, tuple_hash(&key), tuple_is_wide(e[i]));
+			if (other == NULL || other == &l->slot[0] || other == &l->slot[1])
+				continue;
+			copy(other, e[i]);
+			clear(e[i]);
+			return wide ? &l->slot[0] : e[i];
 		}
 	}
 	return NULL;
 }
 
-// Where the key is, or what is free, or by the key's hash one of others'.
-static struct tuple *place_for(const struct worker *w, const struct tuples *t, uint32_t hash, const struct tuple *key)
+// Where the key is, or what is free, or by the key's hash one of others', which goes.
+static struct tuple_slot *place_for(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *key)
 {
-	struct tuple *found = tuple_find(t, hash, key);
+	int wide = tuple_is_wide(&key->first);
+	struct tuple_slot *found = tuple_find(t, hash, key);
 
-	found = found != NULL ? found : empty_place(t, hash);
-	for (uint32_t way = 0; found == NULL && way < PLACES; way++)
-		if (!leads_to_rule(w, tuple_place(t, hash, way)))
-			found = tuple_place(t, hash, way);
-	found = found != NULL ? found : make_room(t, hash);
-	return found != NULL ? found
-			     : tuple_place(t, hash, hash / TUPLE_WAYS % TUPLE_WAYS); // the high bits are the group's
+	found = found != NULL ? found : empty_place(t, hash, wide);
+	found = found != NULL ? found : invalid_place(w, t, hash, wide);
+	found = found != NULL ? found : make_room(t, hash, wide);
+	if (found != NULL)
+		return found;
+	// The high bits are the group's.
+	return clear_line(w, t, tuple_place(t, hash, hash / TUPLE_WAYS % TUPLE_WAYS), hash << 27, wide);
 }
 
 void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry)
 {
-	struct tuple *e = place_for(w, t, hash, entry);
+	struct tuple_slot *e = place_for(w, t, hash, entry);
 
 	t->entries += e->number == 0;
 	w->flow_inserts++;
-	w->flow_evictions += leads_to_rule(w, e) && !tuple_same(e, entry);
 	w->flows = t->entries;
-	*e = *entry;
+	copy(e, &entry->first);
 }
 
 // A line at a time, one after the other: what a round costs is the memory that it reads.
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime)
 {
 	for (uint32_t i = 0; i < lines; i++) {
-		struct tuple *e = &t->line[t->next];
+		struct tuple_slot *e[2];
+		uint32_t n = entries_of(&t->line[t->next], e);
 
 		t->next = t->next + 1 < tuples_lines(t) ? t->next + 1 : 0;
-		if (e->number == 0)
-			continue;
-		e->age += e->age < 15;
-		if (e->idle == 0 && (lifetime == 0 || e->age < lifetime)) {
-			e->idle = 1;
-			continue;
+		for (uint32_t k = 0; k < n; k++) {
+			e[k]->age += e[k]->age < 15;
+			if (e[k]->idle == 0 && (lifetime == 0 || e[k]->age < lifetime)) {
+				e[k]->idle = 1;
+				continue;
+			}
+			clear(e[k]);
+			t->entries--;
 		}
-		memset(e, 0, sizeof(*e));
-		t->entries--;
 	}
 	w->flows = t->entries;
 }
 
-// Seven lines for four flows: most keys have their own place, and a full table takes 112 bytes a flow.
+// Seven lines for six flows, 75 bytes each: if they are narrow 11 of 12 lie in their own place; wide ones have room, too.
 int tuples_create(uint32_t workers, uint32_t flows)
 {
-	uint32_t groups = (uint32_t)(((uint64_t)flows * 7 / 4 + TUPLE_WAYS - 1) / TUPLE_WAYS);
+	uint32_t groups = (uint32_t)(((uint64_t)flows * 7 / 6 + TUPLE_WAYS - 1) / TUPLE_WAYS);
 
 	for (uint32_t i = 0; i < RTE_DIM(flow_tuple_secret); i++)
 		flow_tuple_secret[i] = rte_rand();

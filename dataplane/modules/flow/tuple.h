@@ -6,9 +6,10 @@
 //   written and read by: the owner worker
 //   invalid at once when: the rule's state has another number (engines_take()), the list another generation
 //
-// A key has TUPLE_WAYS places in one aligned group of lines, of which the first is mostly its own, and as many in a second
-// group for when those are taken. What is no longer valid is overwritten first, else what its hash points to: an entry is
-// a copy of what the full nodes know. What no packet used for a round of tuples_age() or two is removed.
+// A key has TUPLE_WAYS lines in one aligned group, of which the first is mostly its own, and as many in a second group for
+// when those are taken. A line holds two narrow entries or a wide one. What is no longer valid is overwritten first, else
+// what its hash points to: an entry is a copy of what the full nodes know. What no packet used for a round of tuples_age()
+// or two is removed.
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
@@ -25,33 +26,47 @@
 #define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
-// Beside the version, what the key begins with; none: a traffic endpoint. TUPLE_FRAGMENT beside it: a fragment's,
-// which only the full nodes look for.
-#define TUPLE_TUNNEL 0x80u
-#define TUPLE_UE 0x40u
-#define TUPLE_RULE 0x20u
-#define TUPLE_FRAGMENT 0x10u
-#define TUPLE_HOME (TUPLE_TUNNEL | TUPLE_UE)
+// The highest byte of a key's word: what the key begins with, and the version. Never 0.
+#define TUPLE_WIDE 0x80u // `more` is of the key
+#define TUPLE_ENDPOINT 0x00u
+#define TUPLE_TUNNEL 0x10u
+#define TUPLE_UE 0x20u
+#define TUPLE_HOME 0x30u
+#define TUPLE_RULE 0x40u
+#define TUPLE_FRAGMENT 0x08u // beside it: a fragment's, which only the full nodes look for
+#define TUPLE_IP4 0x01u
+#define TUPLE_IP6 0x02u
 
-struct tuple {
-	// Port, S-tag, C-tag, PPPoE id | MAC, protocol, version; or TEID, endpoint, QFI or UE's key | protocol, version.
-	uint64_t word[2];
-	uint64_t address[4]; // source, destination
+// A narrow entry, or the first half of a wide one.
+struct tuple_slot {
+	uint64_t address; // source and destination; of IPv6 the source's first half
+	uint64_t word; // MAC; or TEID, endpoint, QFI; or UE's address, prefix, instance; or instance, era | protocol, TUPLE_*
 	uint32_t ports;
 	uint32_t state : TUPLE_STATE_BITS; // index of rule_state
 	uint32_t idle : 1; // since the last look no packet used it
 	uint32_t age : 4; // rounds since it was written, at most 15
 	uint32_t number; // of the state's key, when this was written; 0: empty
 	uint32_t permitted; // acl_permission(); by F-TEID or UE address: state of the key's first rule
+};
+static_assert(sizeof(struct tuple_slot) == 32, "two in a line");
+
+// A key, and with what it leads to an entry.
+struct tuple {
+	struct tuple_slot first;
+	uint64_t more[4]; // TUPLE_WIDE: port, S-tag, C-tag, PPPoE id, or UE's key; the rest of the addresses
+} __rte_aligned(32);
+static_assert(sizeof(struct tuple) == 64, "a wide entry is one cache line");
+
+struct tuple_line {
+	struct tuple_slot slot[2]; // the second one is of the first's entry, where that is wide
 } __rte_cache_aligned;
-static_assert(sizeof(struct tuple) == 64, "an entry is one cache line");
 
 // Of a worker. Numbers and generations that have come round again would make old entries valid: the table is cleared
 // before (tuples_enter(), tuples_number()).
 struct tuples {
-	struct tuple *line;
+	struct tuple_line *line;
 	uint32_t groups; // of TUPLE_WAYS lines
-	uint32_t entries; // lines that are not empty
+	uint32_t entries;
 	uint32_t next; // line that tuples_age() looks at
 	uint64_t aged; // worker.now of its last look
 	uint32_t number; // the last one that a rule's state got
@@ -79,62 +94,83 @@ static inline void tuple_of_endpoint(
 
 	memcpy(&high, mac, 4);
 	memcpy(&low, mac + 4, 2);
-	t->word[0] = (uint64_t)port | (uint64_t)s_tag << 16 | (uint64_t)c_tag << 32 | (uint64_t)pppoe << 48;
-	t->word[1] = (uint64_t)high | (uint64_t)low << 32;
+	t->first.word = (uint64_t)high | (uint64_t)low << 32 | (uint64_t)(TUPLE_ENDPOINT | TUPLE_WIDE) << 56;
+	t->more[0] = (uint64_t)port | (uint64_t)s_tag << 16 | (uint64_t)c_tag << 32 | (uint64_t)pppoe << 48;
 }
 
 static inline void tuple_of_tunnel(struct tuple *t, uint32_t teid, uint16_t local, uint8_t qfi)
 {
-	t->word[0] = (uint64_t)teid | (uint64_t)local << 32 | (uint64_t)qfi << 48;
-	t->word[1] = (uint64_t)TUPLE_TUNNEL << 56;
+	t->first.word = (uint64_t)teid | (uint64_t)(local & 0xff) << 32 | (uint64_t)qfi << 40 |
+			(uint64_t)(local <= 0xff ? TUPLE_TUNNEL : TUPLE_TUNNEL | TUPLE_WIDE) << 56;
+	t->more[0] = local >> 8;
 }
+
+#define TUPLE_MAC 0xffffffffffffull // of a word
 
 // Of packets of a traffic endpoint with which `t` begins, in walk.full.
 static inline uint64_t tuple_endpoint(const struct tuple *t)
 {
-	return (t->word[0] ^ (t->word[1] & 0xffffffffffff)) | 1ull << 63;
+	return (t->more[0] ^ (t->first.word & TUPLE_MAC)) | 1ull << 63;
 }
 
 // In the index (flow/flow.h), of the traffic endpoint that `t` begins with.
 static inline uint64_t tuple_endpoint_key(const struct tuple *t)
 {
-	return ((t->word[0] ^ (t->word[1] & 0xffffffffffff) * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull) >> 4 |
+	return ((t->more[0] ^ (t->first.word & TUPLE_MAC) * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull) >> 4 |
 	       KEY_UE6;
 }
 
-// `key`: flow_entry_key() of a UE's address.
+// `key`: flow_entry_key() of a UE's address, whose worker does not count: a table is one worker's.
 static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 {
-	t->word[0] = key;
-	t->word[1] = (uint64_t)TUPLE_UE << 56;
+	uint64_t prefix = key >> 32 & 0xff, side = key >> 40 & 0xff, instance = key >> 48 & 0xff;
+
+	t->more[0] = key;
+	if (likely((key >> 62 << 62) == KEY_UE4 && side == 0))
+		t->first.word = (uint32_t)key | prefix << 32 | instance << 40 | (uint64_t)TUPLE_UE << 56;
+	else
+		t->first.word = (uint64_t)(TUPLE_UE | TUPLE_WIDE) << 56;
 }
 
 // Of packets to wireline subscribers in an instance (its index): the destination says which, as long as no session
 // with a longer prefix comes, which begins a new era.
 static inline void tuple_of_home(struct tuple *t, uint16_t instance)
 {
-	t->word[0] = instance | (uint64_t)__atomic_load_n(&session_tables.home_era, __ATOMIC_RELAXED) << 16;
-	t->word[1] = (uint64_t)TUPLE_HOME << 56;
+	uint32_t era = __atomic_load_n(&session_tables.home_era, __ATOMIC_RELAXED);
+
+	t->first.word = instance | (uint64_t)era << 16 | (uint64_t)TUPLE_HOME << 56;
+	t->more[0] = 0;
 }
 
 // Of a packet that another way led to the key's first rule. `value`: rule_value().
 static inline void tuple_of_rule(struct tuple *t, uint64_t value)
 {
-	t->word[0] = value;
-	t->word[1] = (uint64_t)TUPLE_RULE << 56;
+	t->first.word = (uint64_t)(TUPLE_RULE | TUPLE_WIDE) << 56;
+	t->more[0] = value;
+}
+
+static inline void tuple_of_fragment(struct tuple *t)
+{
+	t->first.word |= (uint64_t)TUPLE_FRAGMENT << 56;
+}
+
+static __rte_always_inline int tuple_is_wide(const struct tuple_slot *s)
+{
+	return (int)(s->word >> 63);
 }
 
 static __rte_always_inline void tuple_addresses4(struct tuple *t, const uint8_t *ip)
 {
-	memcpy(&t->address[0], ip + 12, 8);
-	t->address[1] = t->address[2] = t->address[3] = 0;
+	memcpy(&t->first.address, ip + 12, 8);
+	if (tuple_is_wide(&t->first))
+		t->more[1] = t->more[2] = t->more[3] = 0;
 }
 
 // The rest of the key, of UDP or TCP over IPv4 without options.
 static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *ip)
 {
-	t->word[1] |= (uint64_t)ip[9] << 48 | 4ull << 56;
-	memcpy(&t->ports, ip + IP4_HEADER, 4);
+	t->first.word |= (uint64_t)ip[9] << 48 | (uint64_t)TUPLE_IP4 << 56;
+	memcpy(&t->first.ports, ip + IP4_HEADER, 4);
 	tuple_addresses4(t, ip);
 }
 
@@ -143,46 +179,43 @@ static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *i
 static __rte_always_inline int tuple_of_packet(
 	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
 {
-	t->ports = 0;
+	t->first.ports = 0;
 	if (likely(ip_has_ports(protocol) && l4 != 0)) {
 		if (unlikely(l4 + 4 > length))
 			return 0;
-		memcpy(&t->ports, ip + l4, 4);
+		memcpy(&t->first.ports, ip + l4, 4);
 	}
-	t->word[1] |= (uint64_t)protocol << 48 | (uint64_t)version << 56;
+	t->first.word |=
+		(uint64_t)protocol << 48 | (uint64_t)(version == 4 ? TUPLE_IP4 : TUPLE_IP6 | TUPLE_WIDE) << 56;
 	if (likely(version == 4)) {
 		tuple_addresses4(t, ip);
 		return 1;
 	}
-	memcpy(t->address, ip + 8, 32);
+	memcpy(&t->first.address, ip + 8, 8);
+	memcpy(&t->more[1], ip + 16, 24);
 	return 1;
 }
 
-// NH (RFC 4418 §5.2.2) under a secret of the process, as exact_hash(). Of IPv4, three words are known to be zero.
-static __rte_always_inline uint32_t tuple_hash_of(const struct tuple *t, int six)
+// NH (RFC 4418 §5.2.2) under a secret of the process, as exact_hash().
+static __rte_always_inline uint32_t tuple_hash(const struct tuple *t)
 {
 	const uint64_t *secret = flow_tuple_secret;
-	unsigned __int128 sum = (unsigned __int128)(t->word[0] + secret[0]) * (t->word[1] + secret[1]);
+	unsigned __int128 sum = (unsigned __int128)(t->first.word + secret[0]) * (t->first.address + secret[1]);
 
-	sum += (unsigned __int128)(t->address[0] + secret[2]) * (t->ports + secret[3]);
-	if (unlikely(six)) {
-		sum += (unsigned __int128)(t->address[1] + secret[4]) * (t->address[2] + secret[5]);
-		sum += (unsigned __int128)(t->address[3] + secret[6]) * secret[7];
+	sum += (unsigned __int128)(t->first.ports + secret[2]) * secret[3];
+	if (tuple_is_wide(&t->first)) {
+		sum += (unsigned __int128)(t->more[0] + secret[4]) * (t->more[1] + secret[5]);
+		sum += (unsigned __int128)(t->more[2] + secret[6]) * (t->more[3] + secret[7]);
 	}
 	uint64_t x = (uint64_t)sum ^ (uint64_t)(sum >> 64);
 	x = (x ^ (x >> 32)) * (secret[0] | 1);
 	return (uint32_t)(x >> 32);
 }
 
-static inline uint32_t tuple_hash(const struct tuple *t)
-{
-	return tuple_hash_of(t, (t->word[1] >> 56 & 0xf) != 4);
-}
-
 // ---- the table ------------------------------------------------------------------------------------------------------
 
 // `way`: below TUPLE_WAYS of the first group, the others of the second.
-static inline struct tuple *tuple_place(const struct tuples *t, uint32_t hash, uint32_t way)
+static inline struct tuple_line *tuple_place(const struct tuples *t, uint32_t hash, uint32_t way)
 {
 	uint32_t of_group = way < TUPLE_WAYS ? hash : (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32);
 	uint64_t group = (uint64_t)of_group * t->groups >> 32;
@@ -195,27 +228,34 @@ static inline uint32_t tuples_lines(const struct tuples *t)
 	return t->groups * TUPLE_WAYS;
 }
 
-// The same key.
-static __rte_always_inline int tuple_same(const struct tuple *a, const struct tuple *b)
+// The slot's key is the first part of that one.
+static __rte_always_inline int tuple_begins(const struct tuple_slot *s, const struct tuple *key)
 {
 #ifdef __AVX2__
-	const __m256i *x = (const __m256i *)a, *y = (const __m256i *)b,
-		      key = _mm256_setr_epi32(-1, -1, -1, -1, -1, 0, 0, 0);
-	__m256i differs =
-		_mm256_or_si256(_mm256_xor_si256(x[0], y[0]), _mm256_and_si256(_mm256_xor_si256(x[1], y[1]), key));
+	const __m256i mask = _mm256_setr_epi32(-1, -1, -1, -1, -1, 0, 0, 0);
 
-	return _mm256_testz_si256(differs, differs);
+	return _mm256_testz_si256(
+		_mm256_xor_si256(*(const __m256i *)s, *(const __m256i *)&key->first), mask);
 #else
-	return ((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->address[0] ^ b->address[0]) |
-		       (a->address[1] ^ b->address[1]) | (a->address[2] ^ b->address[2]) |
-		       (a->address[3] ^ b->address[3]) | (a->ports ^ b->ports)) == 0;
+	return ((s->address ^ key->first.address) | (s->word ^ key->first.word) | (s->ports ^ key->first.ports)) == 0;
 #endif
+}
+
+// The entry with this key, or NULL. Which of two narrow ones it is decides without a branch, which nobody could predict.
+static __rte_always_inline struct tuple_slot *tuple_in_line(struct tuple_line *l, const struct tuple *key)
+{
+	int first = tuple_begins(&l->slot[0], key);
+
+	if (unlikely(tuple_is_wide(&key->first)))
+		return first && memcmp(&l->slot[1], key->more, sizeof(key->more)) == 0 ? &l->slot[0] : NULL;
+	int second = tuple_begins(&l->slot[1], key) & !tuple_is_wide(&l->slot[0]);
+	return likely(first | second) ? &l->slot[second] : NULL;
 }
 
 // The state that the entry leads to, or NULL when it does so no longer. `permitted`: acl_permission() of its list, for
 // any slot.
 static __rte_always_inline struct rule_state *tuple_state(
-	const struct worker *w, const struct tuple *t, uint32_t permitted)
+	const struct worker *w, const struct tuple_slot *t, uint32_t permitted)
 {
 	struct rule_state *s = &session_pools.state[t->state];
 
@@ -225,7 +265,7 @@ static __rte_always_inline struct rule_state *tuple_state(
 		       : NULL;
 }
 
-// Asks for the places of a group from `way` on. Returns 1.
+// Asks for the lines of a group from `way` on. Returns 1.
 static inline int tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way)
 {
 	do
@@ -235,15 +275,15 @@ static inline int tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way)
 }
 
 // The entry with this key, or NULL: in its first group, beside its own place; in its second, which is in use when the
-// first has no empty line.
-struct tuple *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
-int tuple_group_is_full(const struct tuples *t, uint32_t hash);
-struct tuple *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
+// first has no room for such a key.
+struct tuple_slot *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
+int tuple_group_is_full(const struct tuples *t, uint32_t hash, int wide);
+struct tuple_slot *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
 // In any place.
-struct tuple *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key);
+struct tuple_slot *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key);
 
 // A packet used the entry: written once a round at most.
-static __rte_always_inline void tuple_used(struct tuple *t)
+static __rte_always_inline void tuple_used(struct tuple_slot *t)
 {
 	if (unlikely(t->idle != 0))
 		t->idle = 0;

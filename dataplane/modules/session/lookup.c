@@ -34,7 +34,8 @@ int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, co
 	} else {
 		tuple_of_rule(&l->tuple, rule_value(rule_index(l->first)));
 	}
-	l->tuple.word[1] |= pkt->fragment != 0 ? (uint64_t)TUPLE_FRAGMENT << 56 : 0;
+	if (pkt->fragment != 0)
+		tuple_of_fragment(&l->tuple);
 	if (pkt->l3 + l4 + 4u > rte_pktmbuf_data_len(m) ||
 		!tuple_of_packet(&l->tuple, frame + pkt->l3, pkt->ip_version, pkt->protocol, l4, pkt->length))
 		return 0;
@@ -95,9 +96,9 @@ static void install_for_trace(struct worker *w, const struct lookup *l, const st
 {
 	struct tuple t = l->tuple;
 
-	t.number = tuples_number(&flow_tuples[w->id]);
-	t.state = r->state;
-	t.permitted = t.idle = t.age = 0;
+	t.first.number = tuples_number(&flow_tuples[w->id]);
+	t.first.state = r->state;
+	t.first.permitted = t.first.idle = t.first.age = 0;
 	tuples_put(w, &flow_tuples[w->id], l->tuple_hash, &t);
 }
 
@@ -134,7 +135,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	const uint8_t *ip, uint8_t qfi, enum session_why *why)
 {
 	const struct packet *pkt = packet_of(m);
-	struct tuple *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
+	struct tuple_slot *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
 	const struct rule_state *of_flow = known != NULL ? tuple_state(w, known, known->permitted) : NULL;
 	int spoofed;
 
