@@ -40,6 +40,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 	e->kind = e->version == 4 ? EXAMPLE_TUNNEL : EXAMPLE_TUNNEL6;
 	e->key = flow_entry_key(w, fteid_key(0, e->local));
 	e->in_place = *flow_in_place(w, 1, e->local) > 0;
+	if (e->instance != INSTANCE_NONE && *flow_several(w, 1, e->local) > 0)
+		e->user.by = BY_FLOW | (e->user.by & BY_RPF);
 	e->offset = e->in_place ? flow_place_offset(e->key) : flow_offset(e->key);
 }
 
@@ -123,7 +125,7 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	}
 	e->kind = EXAMPLE_UE;
 	e->homes = session_homes_of(e->instance) != 0;
-	e->user.by = e->homes ? BY_FLOW : BY_KEY;
+	e->user.by = e->homes || *flow_several(w, 0, e->instance) > 0 ? BY_FLOW : BY_KEY;
 	e->prefix = lengths->prefix[six][0];
 	e->key = flow_entry_key(w, ue_key((uint8_t)e->instance, 0, e->version, zero, e->prefix));
 	e->address_mask = e->prefix == 0 ? 0 : rte_cpu_to_be_32(UINT32_MAX << (32 - RTE_MIN(e->prefix, 32)));

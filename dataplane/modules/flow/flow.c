@@ -103,26 +103,29 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->flags = flags;
 }
 
-// Where the key leads to, and whether packets find the state at the key's place.
+// Of an endpoint or instance, whose key leads to another worker with `elsewhere`: then the index alone says where.
+static void note_habit(int16_t *habit, int has, int elsewhere)
+{
+	int now = *habit + (has ? 1 : -FLOW_HABIT_BREACH);
+
+	now = elsewhere ? -FLOW_HABIT_MOST : RTE_MAX(now, RTE_MIN(*habit, 0));
+	*habit = (int16_t)RTE_MIN(now, FLOW_HABIT_MOST);
+}
+
+// Where the key leads to, and what packets may expect of such keys.
 static void note(const struct worker *w, uint64_t key, uint32_t to)
 {
-	int16_t *in_place = flow_in_place(w, FLOW_KIND(key) == KEY_FTEID, flow_id(key));
-	uint32_t *slot = flow_slot(w, key);
+	uint32_t *slot = flow_slot(w, key), elsewhere = to & FLOW_ELSEWHERE;
+	int tunnel = FLOW_KIND(key) == KEY_FTEID;
 
 	if (!flow_index.is_used[w->id])
 		flow_index.is_used[w->id] = 1;
 	if (*slot == to)
 		return;
 	*slot = to;
-	if (FLOW_KIND(key) == KEY_UE6)
-		return;
-	int now = *in_place + (to == flow_place(key) ? 1 : -FLOW_OUT_OF_PLACE);
-	// At the key's place of another worker's session lies what that worker writes all the time.
-	if (to & FLOW_ELSEWHERE)
-		now = -FLOW_IN_PLACE_MOST;
-	else
-		now = RTE_MAX(now, RTE_MIN(*in_place, 0));
-	*in_place = (int16_t)RTE_MIN(now, FLOW_IN_PLACE_MOST);
+	note_habit(flow_several(w, tunnel, flow_id(key)), (to & FLOW_SEVERAL) != 0, elsewhere != 0);
+	if (FLOW_KIND(key) != KEY_UE6)
+		note_habit(flow_in_place(w, tunnel, flow_id(key)), to == flow_place(key), elsewhere != 0);
 }
 
 static void learn(struct worker *w, uint64_t key, const struct rule *r)

@@ -50,14 +50,15 @@ struct flow_index {
 	uint32_t offset[256]; // by local id of the endpoint, or instance
 	uint32_t place[2][256]; // offset of places: of a tunnel or not, and the same
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
-	// Above 0: states lie at their places. By worker, of a tunnel or not, and local id or instance; its worker's.
-	struct {
-		int16_t of[2][256];
-	} __rte_cache_aligned in_place[API_MAX_WORKERS];
+	// What nearly all keys of an endpoint or instance have in common, above 0: their states lie at their places; they
+	// have several PDRs. By worker, of a tunnel or not, and local id or instance; its worker's.
+	struct flow_habits {
+		int16_t in_place[2][256], several[2][256];
+	} __rte_cache_aligned habits[API_MAX_WORKERS];
 };
 extern struct flow_index flow_index;
-#define FLOW_IN_PLACE_MOST 256
-#define FLOW_OUT_OF_PLACE 2 // so many states in their places outweigh one that is not
+#define FLOW_HABIT_MOST 256
+#define FLOW_HABIT_BREACH 2 // so many keys that have it outweigh one that does not
 
 // Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full
 // nodes have routed a packet of the VRF.
@@ -127,7 +128,12 @@ static inline uint32_t flow_place(uint64_t key)
 // `id`: of the endpoint, with `tunnel`, or of the instance.
 static inline int16_t *flow_in_place(const struct worker *w, int tunnel, uint32_t id)
 {
-	return &flow_index.in_place[w->id].of[tunnel][id & 0xff];
+	return &flow_index.habits[w->id].in_place[tunnel][id & 0xff];
+}
+
+static inline int16_t *flow_several(const struct worker *w, int tunnel, uint32_t id)
+{
+	return &flow_index.habits[w->id].several[tunnel][id & 0xff];
 }
 
 static_assert(API_MAX_WORKERS <= 64, "a worker's number is 6 bits of a word, its check 24");

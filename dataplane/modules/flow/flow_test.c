@@ -184,7 +184,7 @@ static void states_lie_at_their_places(void **unused)
 	assert_in_range(before, 8, 9); // the first TEID's place in the index may know the state
 	put_tunnel("other", 20, 0xabc00000 | FIRST_TEID);
 	assert_int_not_equal(state_of(0xabc00000 | FIRST_TEID), flow_place(fteid_key(FIRST_TEID, local)));
-	assert_int_equal(*in_place, before - FLOW_OUT_OF_PLACE);
+	assert_int_equal(*in_place, before - FLOW_HABIT_BREACH);
 	for (uint32_t i = 0; i < 9; i++) {
 		snprintf(name, sizeof(name), "t%u", i);
 		delete_session(name);
@@ -193,6 +193,60 @@ static void states_lie_at_their_places(void **unused)
 	assert_int_equal(state_of(0xabc00000 | (FIRST_TEID + 1)), flow_place(fteid_key(FIRST_TEID + 1, local)));
 	delete_session("another");
 	delete_session("other");
+}
+
+static void put_several(const char *name, uint64_t seid, uint32_t teid)
+{
+	static struct kit_mobile k;
+
+	kit_mobile(&k, seid, NULL, NULL);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", teid, 1);
+	struct api_pdr *p = kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", teid, 1);
+	p->precedence = 10;
+	struct api_sdf *f = kit_sdf(&k, p);
+	f->flags = API_SDF_PROTOCOL;
+	f->protocol = 6;
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_begin();
+	kit_put_mobile(name, &k);
+	commit();
+}
+
+// Where nearly all keys have several PDRs, a packet's 5-tuple is looked for at once, without the index; a key with one
+// PDR keeps the fast path.
+static void several_pdrs_by_tuple_at_once(void **unused)
+{
+	static const uint8_t endpoint[4] = {10, 1, 0, 1};
+	int16_t *several = flow_several(worker_get(0), 1, path_local_id(4, endpoint));
+	const uint32_t teid = FIRST_TEID + 0x20;
+	char name[16];
+
+	*several = 0;
+	for (uint32_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		put_several(name, 30 + i, teid + i);
+		state_of(teid + i);
+		assert_int_equal(*several, i + 1);
+	}
+	memset(flow_index.state[0], 0, (flow_index.mask + 1) * sizeof(uint32_t));
+	uint64_t full = kit_node_packets("core-input");
+	receive(teid);
+	kit_run();
+	assert_int_equal(kit_node_packets("core-input"), full);
+	put_tunnel("one", 40, teid + 4);
+	state_of(teid + 4);
+	assert_int_equal(*several, 4 - FLOW_HABIT_BREACH);
+	full = kit_node_packets("core-input");
+	receive(teid + 4);
+	receive(teid + 1);
+	kit_run();
+	assert_int_equal(kit_node_packets("core-input"), full);
+	for (uint32_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		delete_session(name);
+	}
+	delete_session("one");
+	*several = 0;
 }
 
 static int setup(void **unused)
@@ -209,7 +263,7 @@ int main(void)
 {
 	const struct CMUnitTest list[] = {cmocka_unit_test(guessed_teids),
 		cmocka_unit_test(state_moves_to_another_worker), cmocka_unit_test(goes_to_its_worker_at_once),
-		cmocka_unit_test(states_lie_at_their_places)};
+		cmocka_unit_test(states_lie_at_their_places), cmocka_unit_test(several_pdrs_by_tuple_at_once)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

@@ -172,7 +172,8 @@ static __rte_always_inline void ask_for_entry(
 static __rte_always_inline void read_teid(struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
 {
 	l->key = e->key | teid;
-	ask_for_entry(k, l, e, teid, 1);
+	if (!(e->user.by & BY_TUPLE))
+		ask_for_entry(k, l, e, teid, 1);
 }
 
 // A packet that lanes found good.
@@ -283,9 +284,8 @@ static __rte_always_inline void read_ue4(struct walk *k, struct lookup *l, const
 {
 	address &= e->address_mask;
 	l->key = e->key | address;
-	if (unlikely(e->homes)) // the 5-tuple leads to it
-		return;
-	ask_for_entry(k, l, e, rte_be_to_cpu_32(address), 0);
+	if (!(e->user.by & BY_TUPLE))
+		ask_for_entry(k, l, e, rte_be_to_cpu_32(address), 0);
 }
 
 static __rte_always_inline void ask_index_slot(struct walk *k, struct lookup *l, uint64_t key)
@@ -313,7 +313,7 @@ static __rte_always_inline void read_ue(
 		return;
 	uint64_t key = ue_key((uint8_t)e->instance, 0, 6, ip + 24, e->prefix);
 	l->key = flow_entry_key(k->w, key);
-	if (likely(!e->homes))
+	if (likely(!(e->user.by & BY_TUPLE)))
 		ask_index_slot(k, l, key);
 	l->plain = read_outside(k, l, 6, ip, rest) && !is_for_us(k, e, 6, ip + 24);
 }
