@@ -278,7 +278,7 @@ static inline bool take(struct own *o, struct rte_mbuf *m)
 // Out-of-range places are caught in take(); an address outside the array does no harm to a prefetch.
 static inline void prefetch_place(const struct own *o, uint32_t place)
 {
-	rte_prefetch0_write(
+	rte_prefetch0(
 		o->pipe + o->head.first[hqos_place_subport(place) % API_MAX_SUBPORTS] + hqos_place_pipe(place));
 }
 
@@ -289,8 +289,8 @@ static inline void prefetch_queue(const struct own *o, uint32_t place)
 		return;
 	const struct pipe *p = o->pipe + o->head.first[hqos_place_subport(place)] + hqos_place_pipe(place);
 	if (p->mask) {
-		rte_prefetch0_write(p->queued);
-		rte_prefetch0_write(&p->queue[hqos_place_queue(place)]);
+		rte_prefetch0(p->queued);
+		rte_prefetch0(&p->queue[hqos_place_queue(place)]);
 	}
 }
 

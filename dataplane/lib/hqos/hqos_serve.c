@@ -195,7 +195,7 @@ static void wheel_advance(struct own *o)
 			}
 			o->budget--;
 			if (o->pipe[index].next != NIL)
-				rte_prefetch0_write(&o->pipe[o->pipe[index].next]);
+				rte_prefetch0(&o->pipe[o->pipe[index].next]);
 			own_resettle(o, &o->subport[o->pipe[index].subport], index);
 		}
 	}
@@ -280,9 +280,9 @@ static inline void prefetch_round(const struct own *o, const struct pipe *p)
 	if (one->next == NIL)
 		return;
 	const struct pipe *two = &o->pipe[one->next];
-	rte_prefetch0_write(two);
-	rte_prefetch0_write(two->queued);
-	rte_prefetch0_write(&two->queue[API_TRAFFIC_CLASSES - 1]); // best effort
+	rte_prefetch0(two);
+	rte_prefetch0(two->queued);
+	rte_prefetch0(&two->queue[API_TRAFFIC_CLASSES - 1]); // best effort
 }
 
 // The turn, or what is left of it, of the first pipe in a subport's round.
