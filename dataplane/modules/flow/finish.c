@@ -15,9 +15,14 @@
 
 // ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
 
+static __rte_always_inline int is_by_tuple(const struct lookup *l)
+{
+	return l->plain && (l->user.by & BY_TUPLE);
+}
+
 static __rte_always_inline int is_displaced(const struct lookup *l, const struct tuple_lookup *t)
 {
-	return l->plain && (l->user.by & BY_TUPLE) && t->found == NULL;
+	return is_by_tuple(l) && t->found == NULL;
 }
 
 // Those whose own place another key has, a quarter of them in a table as full as it may be: their other lines come
@@ -57,10 +62,13 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 {
 	uint32_t displaced = 0;
 
+	for (uint16_t i = 0; k->tuples->is_large && i < n; i++)
+		if (likely(is_by_tuple(&lookup[i])))
+			rte_prefetch0(tuple_place(k->tuples, tuple[i].hash, 0));
 	for (uint16_t i = 0; i < n; i++) {
 		struct tuple_lookup *t = &tuple[i];
 
-		if (unlikely(!lookup[i].plain || !(lookup[i].user.by & BY_TUPLE)))
+		if (unlikely(!is_by_tuple(&lookup[i])))
 			continue;
 		t->found = tuple_in_line(tuple_place(k->tuples, t->hash, 0), &t->key);
 		if (likely(t->found != NULL)) {
@@ -75,7 +83,7 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
-		if (unlikely(!l->plain || !(l->user.by & BY_TUPLE)))
+		if (unlikely(!is_by_tuple(l)))
 			continue;
 		struct tuple_slot *t = tuple[i].found;
 		struct rule_state *s = tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);

@@ -36,10 +36,13 @@ struct tuple_lookup {
 	struct tuple_slot *found;
 };
 
+// Of a large table the lines are asked for in a loop of little else (flow_find_tuples()): while page walks are under way
+// few packets fit between two of them. Of others, the work of this loop is what passes the time.
 static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t)
 {
 	t->hash = tuple_hash(&t->key);
-	rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
+	if (likely(!k->tuples->is_large))
+		rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
 }
 
 // Completes the key by the packet's IP header, and asks for its line. Returns 0 for a packet that has no such key.

@@ -234,6 +234,7 @@ int tuples_create(uint32_t workers, uint32_t flows)
 		struct tuples *t = &flow_tuples[i];
 
 		t->groups = RTE_MAX(groups, 1u);
+		t->is_large = tuples_lines(t) > TUPLES_LARGE;
 		t->line = rte_zmalloc(
 			"flow-tuples", (size_t)tuples_lines(t) * sizeof(*t->line), TUPLE_WAYS * sizeof(*t->line));
 		t->met = rte_zmalloc("flow-tuples", TUPLE_MARKS, RTE_CACHE_LINE_SIZE);

@@ -23,6 +23,7 @@
 #endif
 
 #define TUPLE_WAYS 4u
+#define TUPLES_LARGE (1u << 23) // 512 MB: a line costs a page walk, mostly
 #define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
@@ -72,6 +73,7 @@ struct tuples {
 	uint32_t number; // the last one that a rule's state got
 	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.permitted
 	uint8_t is_used;
+	uint8_t is_large; // more than TUPLES_LARGE lines
 	uint8_t *met; // TUPLE_MARKS of keys that had no entry
 	uint32_t unmet;
 } __rte_cache_aligned;
