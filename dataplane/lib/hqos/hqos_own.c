@@ -278,8 +278,7 @@ static inline bool take(struct own *o, struct rte_mbuf *m)
 // Out-of-range places are caught in take(); an address outside the array does no harm to a prefetch.
 static inline void prefetch_place(const struct own *o, uint32_t place)
 {
-	rte_prefetch0(
-		o->pipe + o->head.first[hqos_place_subport(place) % API_MAX_SUBPORTS] + hqos_place_pipe(place));
+	rte_prefetch0(o->pipe + o->head.first[hqos_place_subport(place) % API_MAX_SUBPORTS] + hqos_place_pipe(place));
 }
 
 // Of a pipe that will not let the packet pass, most likely: something waits in it.

@@ -36,8 +36,8 @@ struct tuple_lookup {
 	struct tuple_slot *found;
 };
 
-// Of a large table the lines are asked for in a loop of little else (flow_find_tuples()): while page walks are under way
-// few packets fit between two of them. Of others, the work of this loop is what passes the time.
+// Of a large table the lines are asked for in a loop of little else (flow_find_tuples()): while page walks are under
+// way few packets fit between two of them. Of others, the work of this loop is what passes the time.
 static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t)
 {
 	t->hash = tuple_hash(&t->key);

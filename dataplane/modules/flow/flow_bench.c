@@ -39,11 +39,11 @@ static const struct role roles[] = {
 	{"router-many", "ran", .routed = 1, .alone = 1, .many = 1},
 	{"router6-many", "ran", .six = 1, .routed = 1, .alone = 1, .many = 1},
 	{"router-beside-ues", "internet", .routed = 1}, // where UEs are looked up
-	{"nat-up", "ran", .up = 1, .nat = 1},
-	{"nat-down", "internet", .nat = 1},
 	{"upf-up-flows", "ran", .up = 1, .flows = 1},
 	{"upf-down-flows", "internet", .flows = 1},
 	{"upf-up-more", "ran", .up = 1, .flows = 1, .more = 1},
+	{"nat-up", "ran", .up = 1, .nat = 1}, // the last ones: NAT44 stays
+	{"nat-down", "internet", .nat = 1},
 };
 
 // Ends of the tunnel that packets come in by.

@@ -11,7 +11,7 @@ uint64_t flow_tuple_secret[8];
 // The lines of a key in turn: those of its second group are in use when the first has no room.
 #define PLACES (2 * TUPLE_WAYS)
 
-// ---- lines ------------------------------------------------------------------------------------------------------------
+// ---- lines --------------------------------------------------------------------------------------------------------
 
 // Its entries, at most two. Returns how many.
 static uint32_t entries_of(struct tuple_line *l, struct tuple_slot *to[2])
@@ -49,7 +49,7 @@ static void clear(struct tuple_slot *e)
 	memset(e, 0, tuple_is_wide(e) ? sizeof(struct tuple) : sizeof(*e));
 }
 
-// ---- look-up ------------------------------------------------------------------------------------------------------------
+// ---- look-up ------------------------------------------------------------------------------------------------------
 
 static struct tuple_slot *find_in(
 	const struct tuples *t, uint32_t hash, const struct tuple *key, uint32_t way, uint32_t end)
@@ -87,7 +87,7 @@ struct tuple_slot *tuple_find(const struct tuples *t, uint32_t hash, const struc
 											 : found;
 }
 
-// ---- changes ------------------------------------------------------------------------------------------------------------
+// ---- changes ------------------------------------------------------------------------------------------------------
 
 void tuples_clear(struct tuples *t)
 {
@@ -223,7 +223,7 @@ void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lif
 	w->flows = t->entries;
 }
 
-// Seven lines for six flows, 75 bytes each: if they are narrow 11 of 12 lie in their own place; wide ones have room, too.
+// Seven lines for six flows, 75 bytes each: of narrow ones 11 of 12 lie in their own place; wide ones have room, too.
 int tuples_create(uint32_t workers, uint32_t flows)
 {
 	uint32_t groups = (uint32_t)(((uint64_t)flows * 7 / 6 + TUPLE_WAYS - 1) / TUPLE_WAYS);

@@ -6,10 +6,10 @@
 //   written and read by: the owner worker
 //   invalid at once when: the rule's state has another number (engines_take()), the list another generation
 //
-// A key has TUPLE_WAYS lines in one aligned group, of which the first is mostly its own, and as many in a second group for
-// when those are taken. A line holds two narrow entries or a wide one. What is no longer valid is overwritten first, else
-// what its hash points to: an entry is a copy of what the full nodes know. What no packet used for a round of tuples_age()
-// or two is removed.
+// A key has TUPLE_WAYS lines in one aligned group, of which the first is mostly its own, and as many in a second group
+// for when those are taken. A line holds two narrow entries or a wide one. What is no longer valid is overwritten
+// first, else what its hash points to: an entry is a copy of what the full nodes know. What no packet used for a round
+// of tuples_age() or two is removed.
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
@@ -41,7 +41,8 @@
 // A narrow entry, or the first half of a wide one.
 struct tuple_slot {
 	uint64_t address; // source and destination; of IPv6 the source's first half
-	uint64_t word; // MAC; or TEID, endpoint, QFI; or UE's address, prefix, instance; or instance, era | protocol, TUPLE_*
+	// MAC; or TEID, endpoint, QFI; or UE's address, prefix, instance; or instance, era | protocol, TUPLE_*
+	uint64_t word;
 	uint32_t ports;
 	uint32_t state : TUPLE_STATE_BITS; // index of rule_state
 	uint32_t idle : 1; // since the last look no packet used it
@@ -187,8 +188,7 @@ static __rte_always_inline int tuple_of_packet(
 			return 0;
 		memcpy(&t->first.ports, ip + l4, 4);
 	}
-	t->first.word |=
-		(uint64_t)protocol << 48 | (uint64_t)(version == 4 ? TUPLE_IP4 : TUPLE_IP6 | TUPLE_WIDE) << 56;
+	t->first.word |= (uint64_t)protocol << 48 | (uint64_t)(version == 4 ? TUPLE_IP4 : TUPLE_IP6 | TUPLE_WIDE) << 56;
 	if (likely(version == 4)) {
 		tuple_addresses4(t, ip);
 		return 1;
@@ -236,14 +236,13 @@ static __rte_always_inline int tuple_begins(const struct tuple_slot *s, const st
 #ifdef __AVX2__
 	const __m256i mask = _mm256_setr_epi32(-1, -1, -1, -1, -1, 0, 0, 0);
 
-	return _mm256_testz_si256(
-		_mm256_xor_si256(*(const __m256i *)s, *(const __m256i *)&key->first), mask);
+	return _mm256_testz_si256(_mm256_xor_si256(*(const __m256i *)s, *(const __m256i *)&key->first), mask);
 #else
 	return ((s->address ^ key->first.address) | (s->word ^ key->first.word) | (s->ports ^ key->first.ports)) == 0;
 #endif
 }
 
-// The entry with this key, or NULL. Which of two narrow ones it is decides without a branch, which nobody could predict.
+// The entry with this key, or NULL. Which of two narrow ones it is decides without a branch: none could be predicted.
 static __rte_always_inline struct tuple_slot *tuple_in_line(struct tuple_line *l, const struct tuple *key)
 {
 	int first = tuple_begins(&l->slot[0], key);
