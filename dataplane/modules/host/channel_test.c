@@ -254,18 +254,22 @@ static void one_line_starves_nobody(void **state)
 	}
 	for (uint32_t c = 1000; c < 1000 + seconds * 10; c++)
 		others += came_from(100, (uint16_t)c);
-	assert_int_equal(others, seconds * 10);
+	uint64_t lost = seconds * 10 - others; // a line of thousands has the flood's bucket
+	assert_in_range(lost, 0, 1);
 	uint32_t flood = came_from(100, HOME_PPPOE) - seconds * 10; // but the subscriber's own
 	assert_in_range(flood, API_PUNT_LINE * seconds - 5, API_PUNT_LINE * (seconds + 1) + 5);
-	assert_int_equal(kit_reason("punt-line-limit") - limited, 2000 * seconds - flood);
+	assert_int_equal(kit_reason("punt-line-limit") - limited, 2000 * seconds - flood + lost);
 }
 
-// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs.
+#define QUIET 4u
+
+// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs, unless it
+// has the bucket of one of them: one in forty has.
 static void many_lines_starve_nobody(void **state)
 {
 	uint64_t limited = kit_reason("punt-s-tag-limit");
 	static struct frame f;
-	uint32_t quiet = 0;
+	uint32_t quiet[QUIET] = {0}, served = 0;
 
 	for (uint32_t ms = 0; ms < 3000; ms++) {
 		for (uint32_t line = 1; line <= 100; line++) {
@@ -276,17 +280,20 @@ static void many_lines_starve_nobody(void **state)
 			if (line % 32 == 0)
 				kit_run();
 		}
-		if (ms % 100 == 99) {
-			put_discovery(&f, stranger, 100, 1000);
+		for (uint16_t i = 0; ms % 100 == 99 && i < QUIET; i++) {
+			put_discovery(&f, stranger, 100, (uint16_t)(1000 + i));
 			assert_int_equal(kit_send("access", f.at, f.length), 0);
 		}
 		kit_run();
 		for (uint32_t i = 0; i < kit_channel.frames; i++)
-			quiet += kit_channel.frame[i].h.c_tag == 1000;
+			if (kit_channel.frame[i].h.c_tag >= 1000)
+				quiet[kit_channel.frame[i].h.c_tag - 1000]++;
 		kit_channel.frames = 0;
 		kit_advance(1000);
 	}
-	assert_int_equal(quiet, 30);
+	for (uint32_t i = 0; i < QUIET; i++)
+		served += quiet[i] == 30;
+	assert_in_range(served, QUIET / 2, QUIET);
 	assert_true(kit_reason("punt-s-tag-limit") > limited);
 }
 
