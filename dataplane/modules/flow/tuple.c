@@ -123,7 +123,7 @@ static struct tuple_slot *empty_place(const struct tuples *t, uint32_t hash, int
 // Removes what stands in the way of an entry in a line: one of two narrow ones, by the hash, or all.
 static struct tuple_slot *clear_line(struct worker *w, struct tuples *t, struct tuple_line *l, uint32_t hash, int wide)
 {
-	struct tuple_slot *e[2];
+	struct tuple_slot *e[2] = {&l->slot[0]};
 	uint32_t n = entries_of(l, e);
 
 	if (n == 2 && !wide)
