@@ -10,6 +10,7 @@
 #define POLICER_POLICER_H
 
 #include "rule/rule.h"
+#include <assert.h>
 #include <rte_common.h>
 #include <stdint.h>
 
@@ -30,7 +31,8 @@ struct meter_state {
 	// The profile that fast path entries police by, which the owner worker notes (flow/flow.c); METER_NONE: none.
 	uint32_t policer;
 	uint8_t shared; // as in meter_key
-} __rte_cache_aligned;
+} __rte_aligned(32); // two in a line: of a million half as many pages
+static_assert(sizeof(struct meter_state) == 32, "two in a line");
 extern struct meter_state *meter_states; // by index; set once at start
 
 // Who fills the same buckets: PDRs of a session that have one QER (owner = the session's index, qer = the QER's id,
