@@ -62,11 +62,11 @@ uint32_t own_longest(const struct hqos *h)
 	return level_of(o->levels) ? level_of(o->levels) - 1 : 0;
 }
 
-static uint32_t longest_queue(const struct pipe *p)
+static uint32_t longest_queue(const struct pipe_queues *w)
 {
 	uint32_t longest = 0;
 	for (uint32_t q = 1; q < HQOS_QUEUES; q++)
-		if (p->queued[q] >= p->queued[longest]) // of equal ones the lowest class
+		if (w->queued[q] >= w->queued[longest]) // of equal ones the lowest class
 			longest = q;
 	return longest;
 }
@@ -79,7 +79,8 @@ uint32_t own_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n)
 		uint32_t top = own_longest(h), index = o->longest[top].head;
 		struct pipe *p = &o->pipe[index];
 		struct subport *sp = &o->subport[p->subport];
-		uint32_t q = longest_queue(p), c = hqos_queue_class(q), length = p->queued[q];
+		const struct pipe_queues *w = &o->queues[index];
+		uint32_t q = longest_queue(w), c = hqos_queue_class(q), length = w->queued[q];
 		// To the end of its list, or of a lower one.
 		level_leave(o, index);
 		level_enter(o, index, level_of(length));

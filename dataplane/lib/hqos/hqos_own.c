@@ -72,16 +72,17 @@ struct hqos *hqos_own_create(const struct hqos_params *params, const struct hqos
 		goto full;
 	o->head = *head;
 	o->head.ops = &own_ops;
-	o->pipe = rte_zmalloc_socket("hqos_pipe", head->total_pipes * sizeof(*o->pipe), 128, params->socket);
+	o->pipe = rte_zmalloc_socket("hqos_pipe", head->total_pipes * sizeof(*o->pipe), 64, params->socket);
+	o->queues = rte_zmalloc_socket("hqos_queues", head->total_pipes * sizeof(*o->queues), 64, params->socket);
 	o->accepted = rte_zmalloc_socket("hqos_took", head->total_pipes * sizeof(*o->accepted), 64, params->socket);
 	o->dropped = rte_zmalloc_socket("hqos_drop", head->total_pipes * sizeof(*o->dropped), 64, params->socket);
 	o->want_next = rte_zmalloc_socket("hqos_want", head->total_pipes * sizeof(*o->want_next), 64, params->socket);
 	o->long_link = rte_zmalloc_socket("hqos_long", head->total_pipes * sizeof(*o->long_link), 64, params->socket);
-	if (!o->pipe || !o->accepted || !o->dropped || !o->want_next || !o->long_link)
+	if (!o->pipe || !o->queues || !o->accepted || !o->dropped || !o->want_next || !o->long_link)
 		goto full;
-	o->head.memory =
-		sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->accepted) + sizeof(*o->dropped) +
-							 sizeof(*o->want_next) + sizeof(*o->long_link));
+	o->head.memory = sizeof(*o) + head->total_pipes * (sizeof(*o->pipe) + sizeof(*o->queues) +
+								  sizeof(*o->accepted) + sizeof(*o->dropped) +
+								  sizeof(*o->want_next) + sizeof(*o->long_link));
 	uint64_t rate = params->rate ? params->rate : s->rate;
 	o->rate = rate_make(rate, params->burst ? params->burst : rate / 1000);
 	o->overhead = s->frame_overhead;
@@ -118,13 +119,14 @@ static void own_free(struct hqos *h)
 		rte_pktmbuf_free(o->passed[o->passed_head % READY]);
 	for (uint32_t i = 0; o->pipe && o->held && i < o->head.total_pipes; i++)
 		for (uint32_t q = 0; q < HQOS_QUEUES; q++)
-			for (struct rte_mbuf *m = o->pipe[i].queue[q].head; m != NULL && o->pipe[i].queued[q];
-				o->pipe[i].queued[q]--) {
+			for (struct rte_mbuf *m = o->queues[i].queue[q].head; m != NULL && o->queues[i].queued[q];
+				o->queues[i].queued[q]--) {
 				struct rte_mbuf *next = link_get(m);
 				rte_pktmbuf_free(m);
 				m = next;
 			}
 	rte_free(o->pipe);
+	rte_free(o->queues);
 	rte_free(o->accepted);
 	rte_free(o->dropped);
 	rte_free(o->want_next);
@@ -175,7 +177,7 @@ static void own_pipe_stats(struct hqos *h, uint32_t subport, uint32_t pipe, uint
 	};
 	for (uint32_t q = 0; q < HQOS_QUEUES; q++)
 		if (hqos_queue_class(q) == c)
-			stats->queued += p->queued[q];
+			stats->queued += queues_of(o, p)->queued[q];
 }
 
 static uint32_t own_queued(const struct hqos *h)
@@ -211,17 +213,18 @@ static __rte_noinline bool drop(
 static __rte_noinline void queue_push(struct own *o, struct subport *sp, uint32_t index, uint32_t q, struct rte_mbuf *m)
 {
 	struct pipe *p = &o->pipe[index];
+	struct pipe_queues *w = queues_of(o, p);
 	uint32_t before = class_mask(p);
 	if (!o->held)
 		o->wheel_tick = o->now >> SLOT_SHIFT; // stood still while it was empty
-	if (p->queued[q]++)
-		link_set(p->queue[q].tail, m);
+	if (w->queued[q]++)
+		link_set(w->queue[q].tail, m);
 	else
-		p->queue[q].head = m;
-	p->queue[q].tail = m;
+		w->queue[q].head = m;
+	w->queue[q].tail = m;
 	p->mask |= 1u << q;
-	if (unlikely(p->queued[q] >> p->level))
-		own_level_raise(o, index, p->queued[q]);
+	if (unlikely(w->queued[q] >> p->level))
+		own_level_raise(o, index, w->queued[q]);
 	sp->held[hqos_queue_class(q)]++;
 	o->held++;
 	if (p->state == IDLE) {
@@ -257,8 +260,8 @@ static inline bool take(struct own *o, struct rte_mbuf *m)
 	if (likely(may_pass(o, sp, p, c))) {
 		charge_all(o, sp, p, c, bytes + o->overhead);
 		o->passed[o->passed_tail++ % READY] = m;
-	} else if (p->queued[q] >= o->queue_size[precedence][c]) {
-		if (p->queued[q] < o->queue_size[0][c])
+	} else if (queues_of(o, p)->queued[q] >= o->queue_size[precedence][c]) {
+		if (queues_of(o, p)->queued[q] < o->queue_size[0][c])
 			hqos_set_place(m, HQOS_PLACE_PRECEDENCE);
 		return drop(o, sp, index, c, bytes, precedence);
 	} else if (o->red[c] && own_red_refuses(o, index, q, m)) {
@@ -288,8 +291,8 @@ static inline void prefetch_queue(const struct own *o, uint32_t place)
 		return;
 	const struct pipe *p = o->pipe + o->head.first[hqos_place_subport(place)] + hqos_place_pipe(place);
 	if (p->mask) {
-		rte_prefetch0(p->queued);
-		rte_prefetch0(&p->queue[hqos_place_queue(place)]);
+		rte_prefetch0(queues_of(o, p)->queued);
+		rte_prefetch0(&queues_of(o, p)->queue[hqos_place_queue(place)]);
 	}
 }
 

@@ -45,8 +45,8 @@ enum { IDLE, ACTIVE, PARKED, WAITING };
 // What passed, of a class: packets in the high 8 bits, bytes in the low 24, until they go to own.accepted.
 #define TAKEN_PACKET (1u << 24)
 
+// All that a packet needs that passes straight through, dense: of 65,536 pipes 4 MB.
 struct pipe {
-	// First line: all that a packet needs that passes straight through.
 	uint64_t free_at;
 	uint64_t class_free_at[API_TRAFFIC_CLASSES];
 	uint32_t taken[API_TRAFFIC_CLASSES];
@@ -58,7 +58,10 @@ struct pipe {
 	uint8_t state : 2;
 	uint8_t turn : 2; // best-effort queue whose turn it is
 	uint8_t granted : 4; // classes
-	// Further lines: only when packets queue. Linked through the 8 bytes of mbuf->hash.
+} __rte_cache_aligned;
+
+// Of a pipe in which packets wait, by its index. Linked through the 8 bytes of mbuf->hash.
+struct pipe_queues {
 	uint16_t queued[HQOS_QUEUES];
 	uint16_t slot : 12; // PARKED: of the wheel
 	uint16_t wants : 4; // classes for which the pipe is in its subport's list
@@ -68,11 +71,11 @@ struct pipe {
 	struct {
 		struct rte_mbuf *head, *tail;
 	} queue[HQOS_QUEUES];
-} __rte_aligned(128);
+} __rte_cache_aligned;
 static_assert(SLOTS == 1 << 12, "a slot fits 12 bits");
 static_assert(API_MAX_PIPE_PROFILES <= 1 << 5 && API_MAX_SUBPORTS <= 1 << 6, "profile and subport fit their bits");
-static_assert(sizeof(struct pipe) == 256, "a pipe is four cache lines");
-static_assert(offsetof(struct pipe, queued) == 64, "lines as named");
+static_assert(
+	sizeof(struct pipe) == 64 && sizeof(struct pipe_queues) == 192, "a pipe is one line, and three that wait");
 static_assert(255ull * (UINT16_MAX + 256) < TAKEN_PACKET, "255 frames fit pipe.taken");
 
 struct profile {
@@ -131,6 +134,7 @@ struct own {
 	uint32_t budget; // pipes that this dequeue may still look at
 	uint64_t wheel_tick; // slots up to here have been emptied
 	struct pipe *pipe;
+	struct pipe_queues *queues; // per pipe
 	struct class_count (*accepted)[API_TRAFFIC_CLASSES]; // per pipe, but for pipe.taken
 	struct class_count (*dropped)[API_TRAFFIC_CLASSES]; // per pipe
 	uint32_t (*want_next)[API_TRAFFIC_CLASSES]; // per pipe
@@ -147,6 +151,11 @@ struct own {
 };
 
 static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(void *), "a link fits mbuf->hash");
+
+static inline struct pipe_queues *queues_of(const struct own *o, const struct pipe *p)
+{
+	return &o->queues[p - o->pipe];
+}
 
 static inline struct rte_mbuf *link_get(const struct rte_mbuf *m)
 {

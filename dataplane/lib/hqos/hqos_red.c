@@ -52,13 +52,13 @@ __rte_noinline bool own_red_refuses(struct own *o, uint32_t index, uint32_t q, s
 	const struct pipe *p = &o->pipe[index];
 	const struct rte_red_config *config = &o->red_config[hqos_queue_class(q)];
 	struct rte_red *red = red_of(o, index, q);
-	if (!p->queued[q]) {
+	if (!queues_of(o, p)->queued[q]) {
 		age(o, red, config->wq_log2, p);
 		return false;
 	}
 	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer ones would
 	// overflow it.
-	uint32_t length = RTE_MIN(p->queued[q], UINT32_MAX >> (RTE_RED_SCALING + config->wq_log2));
+	uint32_t length = RTE_MIN(queues_of(o, p)->queued[q], UINT32_MAX >> (RTE_RED_SCALING + config->wq_log2));
 	switch (rte_red_enqueue_nonempty(config, red, length)) {
 	case 0:
 		return false;

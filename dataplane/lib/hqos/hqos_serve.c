@@ -11,7 +11,7 @@ static void list_push(struct own *o, struct list *list, uint32_t index)
 {
 	struct pipe *p = &o->pipe[index];
 	p->next = NIL;
-	p->prev = list->tail;
+	queues_of(o, p)->prev = list->tail;
 	if (list->tail == NIL)
 		list->head = index;
 	else
@@ -22,14 +22,15 @@ static void list_push(struct own *o, struct list *list, uint32_t index)
 static void list_remove(struct own *o, struct list *list, uint32_t index)
 {
 	const struct pipe *p = &o->pipe[index];
-	if (p->prev == NIL)
+	const struct pipe_queues *w = queues_of(o, p);
+	if (w->prev == NIL)
 		list->head = p->next;
 	else
-		o->pipe[p->prev].next = p->next;
+		o->pipe[w->prev].next = p->next;
 	if (p->next == NIL)
-		list->tail = p->prev;
+		list->tail = w->prev;
 	else
-		o->pipe[p->next].prev = p->prev;
+		o->queues[p->next].prev = w->prev;
 }
 
 // ---- where a pipe belongs -------------------------------------------------------------------------------------------
@@ -91,22 +92,23 @@ void own_wake_subports(struct own *o)
 static void park(struct own *o, uint32_t index, uint64_t until)
 {
 	struct pipe *p = &o->pipe[index];
+	struct pipe_queues *w = queues_of(o, p);
 	uint64_t tick = (until + (1u << SLOT_SHIFT) - 1) >> SLOT_SHIFT;
 	// Beyond the wheel's reach: the pipe comes out at the end of it and is parked again.
 	tick = RTE_MIN(tick, o->wheel_tick + SLOTS - 1);
-	p->slot = tick % SLOTS;
+	w->slot = tick % SLOTS;
 	p->state = PARKED;
-	list_push(o, &o->wheel[p->slot], index);
-	o->wheel_bits[p->slot / 64] |= 1ull << p->slot % 64;
+	list_push(o, &o->wheel[w->slot], index);
+	o->wheel_bits[w->slot / 64] |= 1ull << w->slot % 64;
 	o->parked++;
 }
 
 static void want(struct own *o, struct subport *sp, uint32_t index, uint32_t c)
 {
 	struct list *list = &sp->wanting[c];
-	if (o->pipe[index].wants >> c & 1)
+	if (o->queues[index].wants >> c & 1)
 		return;
-	o->pipe[index].wants |= 1u << c;
+	o->queues[index].wants |= 1u << c;
 	o->want_next[index][c] = NIL;
 	if (list->head == NIL)
 		list->head = index;
@@ -126,7 +128,7 @@ void own_settle(struct own *o, struct subport *sp, uint32_t index)
 {
 	struct pipe *p = &o->pipe[index];
 	uint64_t first = UINT64_MAX;
-	p->deficit = RTE_MIN(p->deficit, 0);
+	o->queues[index].deficit = RTE_MIN(o->queues[index].deficit, 0);
 	for (uint32_t mask = class_mask(p); mask; mask &= mask - 1) {
 		uint32_t c = __builtin_ctz(mask);
 		uint64_t at = RTE_MAX(p->free_at, p->class_free_at[c]);
@@ -147,10 +149,10 @@ void own_settle(struct own *o, struct subport *sp, uint32_t index)
 
 static void unpark(struct own *o, uint32_t index)
 {
-	struct pipe *p = &o->pipe[index];
-	list_remove(o, &o->wheel[p->slot], index);
-	if (o->wheel[p->slot].head == NIL)
-		o->wheel_bits[p->slot / 64] &= ~(1ull << p->slot % 64);
+	uint32_t slot = o->queues[index].slot;
+	list_remove(o, &o->wheel[slot], index);
+	if (o->wheel[slot].head == NIL)
+		o->wheel_bits[slot / 64] &= ~(1ull << slot % 64);
 	o->parked--;
 }
 
@@ -222,10 +224,11 @@ static inline uint32_t pick_class(const struct own *o, const struct subport *sp,
 static inline uint32_t pick_queue(const struct own *o, struct pipe *p)
 {
 	uint32_t mask = p->mask >> HQOS_BEST_EFFORT, turn = p->turn;
-	while (!(mask >> turn & 1) || p->be_deficit[turn] <= 0) {
+	struct pipe_queues *w = queues_of(o, p);
+	while (!(mask >> turn & 1) || w->be_deficit[turn] <= 0) {
 		turn = (turn + 1) % API_BE_QUEUES;
 		if (mask >> turn & 1)
-			p->be_deficit[turn] += o->profile[p->profile].quantum[turn];
+			w->be_deficit[turn] += o->profile[p->profile].quantum[turn];
 	}
 	p->turn = turn;
 	return HQOS_BEST_EFFORT + turn;
@@ -233,14 +236,15 @@ static inline uint32_t pick_queue(const struct own *o, struct pipe *p)
 
 static inline struct rte_mbuf *queue_pop(struct own *o, struct subport *sp, struct pipe *p, uint32_t q)
 {
-	struct rte_mbuf *m = p->queue[q].head;
-	if (--p->queued[q]) {
-		p->queue[q].head = link_get(m);
-		rte_prefetch0(p->queue[q].head);
+	struct pipe_queues *w = queues_of(o, p);
+	struct rte_mbuf *m = w->queue[q].head;
+	if (--w->queued[q]) {
+		w->queue[q].head = link_get(m);
+		rte_prefetch0(w->queue[q].head);
 	} else {
 		p->mask &= ~(1u << q);
 		if (q >= HQOS_BEST_EFFORT)
-			p->be_deficit[q - HQOS_BEST_EFFORT] = 0;
+			w->be_deficit[q - HQOS_BEST_EFFORT] = 0;
 		if (unlikely(o->red[hqos_queue_class(q)] != NULL))
 			own_red_empty(o, (uint32_t)(p - o->pipe), q);
 	}
@@ -257,13 +261,14 @@ struct rte_mbuf *own_queue_pop(struct own *o, struct subport *sp, struct pipe *p
 static struct rte_mbuf *send_one(struct own *o, struct subport *sp, struct pipe *p, uint32_t c)
 {
 	uint32_t q = c < HQOS_BEST_EFFORT ? c : pick_queue(o, p);
+	struct pipe_queues *w = queues_of(o, p);
 	struct rte_mbuf *m = queue_pop(o, sp, p, q);
 	uint32_t length = m->pkt_len + o->overhead;
 	charge_all(o, sp, p, c, length);
 	length = RTE_MIN(length, (uint32_t)SHARE_MAX);
 	if (p->mask >> q & 1 && q >= HQOS_BEST_EFFORT)
-		p->be_deficit[q - HQOS_BEST_EFFORT] -= length;
-	p->deficit -= length;
+		w->be_deficit[q - HQOS_BEST_EFFORT] -= length;
+	w->deficit -= length;
 	sp->deficit -= length;
 	return m;
 }
@@ -276,13 +281,13 @@ static inline void prefetch_round(const struct own *o, const struct pipe *p)
 		return;
 	const struct pipe *one = &o->pipe[p->next];
 	if (one->mask)
-		rte_prefetch0(one->queue[__builtin_ctz(one->mask)].head);
+		rte_prefetch0(queues_of(o, one)->queue[__builtin_ctz(one->mask)].head);
 	if (one->next == NIL)
 		return;
 	const struct pipe *two = &o->pipe[one->next];
 	rte_prefetch0(two);
-	rte_prefetch0(two->queued);
-	rte_prefetch0(&two->queue[API_TRAFFIC_CLASSES - 1]); // best effort
+	rte_prefetch0(queues_of(o, two)->queued);
+	rte_prefetch0(&queues_of(o, two)->queue[API_TRAFFIC_CLASSES - 1]); // best effort
 }
 
 // The turn, or what is left of it, of the first pipe in a subport's round.
@@ -290,10 +295,11 @@ static uint32_t serve_pipe(struct own *o, struct subport *sp, struct rte_mbuf **
 {
 	uint32_t index = sp->active.head, count = 0;
 	struct pipe *p = &o->pipe[index];
+	struct pipe_queues *w = queues_of(o, p);
 	prefetch_round(o, p);
-	if (p->deficit <= 0)
-		p->deficit += PIPE_QUANTUM;
-	while (p->deficit > 0) {
+	if (w->deficit <= 0)
+		w->deficit += PIPE_QUANTUM;
+	while (w->deficit > 0) {
 		uint32_t c = pick_class(o, sp, p);
 		if (c == API_TRAFFIC_CLASSES)
 			break;
@@ -311,7 +317,7 @@ static uint32_t serve_pipe(struct own *o, struct subport *sp, struct rte_mbuf **
 		own_settle(o, sp, index);
 	} else {
 		p->state = IDLE;
-		p->deficit = 0;
+		w->deficit = 0;
 	}
 	return count;
 }
@@ -319,7 +325,7 @@ static uint32_t serve_pipe(struct own *o, struct subport *sp, struct rte_mbuf **
 static void grant(struct own *o, struct subport *sp, uint32_t index, uint32_t c)
 {
 	struct pipe *p = &o->pipe[index];
-	p->wants &= ~(1u << c);
+	o->queues[index].wants &= ~(1u << c);
 	if (RTE_MAX(p->free_at, p->class_free_at[c]) > o->now) {
 		// It has spent its own credit on other classes meanwhile.
 		if (p->state == WAITING)
