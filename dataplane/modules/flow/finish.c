@@ -25,7 +25,7 @@ static __rte_always_inline int is_displaced(const struct lookup *l, const struct
 	return is_by_tuple(l) && t->found == NULL;
 }
 
-// Those whose own place another key has, a quarter of them in a table as full as it may be: their other lines come
+// Those that are not in their own place, a quarter of wide ones in a table as full as it may be: their other lines come
 // beside one another, not one after the other.
 static __rte_noinline void find_displaced(
 	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)

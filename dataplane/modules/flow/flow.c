@@ -103,7 +103,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->flags = flags;
 }
 
-// Of an endpoint or instance, whose key leads to another worker with `elsewhere`: then the index alone says where.
+// Of an endpoint or instance, whose key leads to another worker with `elsewhere`, which the index says.
 static void note_habit(int16_t *habit, int has, int elsewhere)
 {
 	int now = *habit + (has ? 1 : -FLOW_HABIT_BREACH);
@@ -123,9 +123,10 @@ static void note(const struct worker *w, uint64_t key, uint32_t to)
 	if (*slot == to)
 		return;
 	*slot = to;
+	if (FLOW_KIND(key) == KEY_UE6) // does not say its instance
+		return;
 	note_habit(flow_several(w, tunnel, flow_id(key)), (to & FLOW_SEVERAL) != 0, elsewhere != 0);
-	if (FLOW_KIND(key) != KEY_UE6)
-		note_habit(flow_in_place(w, tunnel, flow_id(key)), to == flow_place(key), elsewhere != 0);
+	note_habit(flow_in_place(w, tunnel, flow_id(key)), to == flow_place(key), elsewhere != 0);
 }
 
 static void learn(struct worker *w, uint64_t key, const struct rule *r)

@@ -51,7 +51,8 @@ struct flow_index {
 	uint32_t place[2][256]; // offset of places: of a tunnel or not, and the same
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
 	// What nearly all keys of an endpoint or instance have in common, above 0: their states lie at their places;
-	// they have several PDRs. By worker, of a tunnel or not, and local id or instance; its worker's.
+	// they have several PDRs. Of F-TEIDs and IPv4 addresses. By worker, of a tunnel or not, and local id or
+	// instance; its worker's.
 	struct flow_habits {
 		int16_t in_place[2][256], several[2][256];
 	} __rte_cache_aligned habits[API_MAX_WORKERS];

@@ -4,7 +4,7 @@
 // the full nodes decide.
 //
 // A block of packets goes through four loops, each asking for the line that the next one reads:
-//   0 headers, key; ask for entry or index   1 ask for the entry   2 ask for what few have beside it
+//   0 headers, key; ask for entry or index   1 ask for the entry, by key or 5-tuple   2 ask for what few have beside it
 //   3 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"
@@ -43,8 +43,9 @@ static void find_route(uint64_t absent, struct lookup *l, struct rte_mbuf *m)
 	l->order = order_of_destination(version, destination);
 }
 
-// Where two keys have one place in the index: the table that the session nodes use. A key that it does not have is
-// nobody's; one without an entry is not plain. Returns 1 when the packet's 5-tuple leads to its rule.
+// Where two keys have one place in the index, or the index was not asked: the table that the session nodes use. A key
+// that it does not have is nobody's; one without an entry is not plain. Returns 1 when the packet's 5-tuple leads to
+// its rule.
 static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, struct rte_mbuf *m)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
@@ -62,7 +63,8 @@ static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, 
 	if (flow_has_tuples(first))
 		return 1;
 	l->user.by = BY_KEY;
-	l->plain &= __atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE) == l->key;
+	key = __atomic_load_n(&l->state->key, __ATOMIC_ACQUIRE);
+	l->plain &= key == l->key || is_prefix_of(k->w, l->state, l, key);
 	return 0;
 }
 
@@ -159,9 +161,10 @@ static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, str
 	return 1;
 }
 
-// The place of a key in the index may be another key's: what has no entry by its 5-tuple is looked for by its key.
+// What has no entry by its 5-tuple is looked for by its key: the place of that in the index may be another key's, or it
+// is one of few with one PDR in an endpoint or instance where nearly all have several, or another worker's.
 static __rte_always_inline void settle(
-	const struct walk *k, struct lookup *l, struct rte_mbuf *m, const struct tuple_lookup *t, uint8_t asked)
+	struct walk *k, struct lookup *l, struct rte_mbuf *m, const struct tuple_lookup *t, uint8_t asked)
 {
 	if (l->plain) {
 		l->order = order_of_state(&session_pools.state[t->found->permitted]);
@@ -170,7 +173,9 @@ static __rte_always_inline void settle(
 	if (l->example->homes && is_to_home(k, l, m, asked))
 		return;
 	l->plain = asked;
-	if (find_by_table(k, l, m))
+	if (flow_owned(k, l, l->key, *flow_slot(k->w, l->key)))
+		l->order = order_of(l->key);
+	else if (find_by_table(k, l, m))
 		l->plain = 0;
 }
 

@@ -33,10 +33,16 @@ static void delete_session(const char *name)
 	commit();
 }
 
-static uint32_t state_index(void)
+static uint16_t local_id(void)
 {
 	static const uint8_t endpoint[4] = {10, 1, 0, 1};
-	const struct rule *r = session_fteid_rule(TEID, path_local_id(4, endpoint));
+
+	return path_local_id(4, endpoint);
+}
+
+static uint32_t state_index(void)
+{
+	const struct rule *r = session_fteid_rule(TEID, local_id());
 
 	assert_non_null(r);
 	return r->state;
@@ -97,6 +103,11 @@ static void goes_to_its_worker_at_once(void **unused)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(send_one(), 1);
 	assert_int_equal(kit_node_packets("core-input"), full);
+	int16_t *several = flow_several(worker_get(0), 1, local_id());
+	*several = 10; // the same where packets are looked for by their 5-tuples
+	assert_int_equal(send_one(), 1);
+	assert_int_equal(kit_node_packets("core-input"), full);
+	*several = 0;
 	put_upf("a", 1, 0);
 	assert_int_equal(send_one(), 1);
 	assert_int_equal(kit_node_packets("core-input"), full + 1);
@@ -148,8 +159,7 @@ static void put_tunnel(const char *name, uint64_t seid, uint32_t teid)
 // The first packet of a TEID takes the full nodes, the second one not.
 static uint32_t state_of(uint32_t teid)
 {
-	static const uint8_t endpoint[4] = {10, 1, 0, 1};
-	uint16_t local = path_local_id(4, endpoint);
+	uint16_t local = local_id();
 
 	for (int i = 0; i < 2; i++) {
 		uint64_t full = kit_node_packets("core-input");
@@ -169,8 +179,7 @@ static uint32_t state_of(uint32_t teid)
 // another one has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
 static void states_lie_at_their_places(void **unused)
 {
-	static const uint8_t endpoint[4] = {10, 1, 0, 1};
-	uint16_t local = path_local_id(4, endpoint);
+	uint16_t local = local_id();
 	int16_t *in_place = flow_in_place(worker_get(0), 1, local);
 	char name[16];
 
@@ -216,8 +225,7 @@ static void put_several(const char *name, uint64_t seid, uint32_t teid)
 // PDR keeps the fast path.
 static void several_pdrs_by_tuple_at_once(void **unused)
 {
-	static const uint8_t endpoint[4] = {10, 1, 0, 1};
-	int16_t *several = flow_several(worker_get(0), 1, path_local_id(4, endpoint));
+	int16_t *several = flow_several(worker_get(0), 1, local_id());
 	const uint32_t teid = FIRST_TEID + 0x20;
 	char name[16];
 
@@ -249,6 +257,43 @@ static void several_pdrs_by_tuple_at_once(void **unused)
 	*several = 0;
 }
 
+// A UE with both families and one PDR to it, in an instance where nearly all have several: the state has the key of its
+// IPv4 address, and IPv6 takes the fast path as well. Its keys do not say an instance, and are no habit of one.
+static void both_families_beside_several(void **unused)
+{
+	struct flow_habits *habits = &flow_index.habits[0], before;
+	static struct kit_mobile k;
+	static struct frame f;
+
+	kit_mobile(&k, 50, UE4, "2001:db8:1:7::/64");
+	kit_pdr_ue(&k, API_FROM_CORE, "core", 1);
+	kit_far_gtpu(&k, 1, API_FROM_ACCESS, "gnb", 0x200);
+	kit_begin();
+	kit_put_mobile("both", &k);
+	commit();
+	for (uint32_t i = 0; i < 256; i++)
+		habits->several[0][i] = 10;
+	before = *habits;
+	for (int i = 0; i < 4; i++) {
+		uint64_t full = kit_node_packets("core-input");
+		int six = i & 1;
+
+		kit_clear();
+		ip_packet(&f, six ? FAR6 : FAR4, six ? "2001:db8:1:7::5" : UE4, 40);
+		link_layer(&f, "internet", 1);
+		assert_int_equal(kit_send("internet", f.at, f.length), 0);
+		kit_run();
+		assert_int_equal(kit_count("ran"), 1);
+		assert_int_equal(kit_node_packets("core-input") - full, i == 0);
+	}
+	uint32_t changed = 0;
+	for (uint32_t i = 0; i < 256; i++)
+		changed += habits->several[0][i] != before.several[0][i];
+	assert_int_equal(changed, 1); // by IPv4
+	memset(habits->several, 0, sizeof(habits->several));
+	delete_session("both");
+}
+
 static int setup(void **unused)
 {
 	struct api_engine e = kit_engine();
@@ -263,7 +308,8 @@ int main(void)
 {
 	const struct CMUnitTest list[] = {cmocka_unit_test(guessed_teids),
 		cmocka_unit_test(state_moves_to_another_worker), cmocka_unit_test(goes_to_its_worker_at_once),
-		cmocka_unit_test(states_lie_at_their_places), cmocka_unit_test(several_pdrs_by_tuple_at_once)};
+		cmocka_unit_test(states_lie_at_their_places), cmocka_unit_test(several_pdrs_by_tuple_at_once),
+		cmocka_unit_test(both_families_beside_several)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

@@ -111,12 +111,14 @@ static int leads_to_rule(const struct worker *w, const struct tuple_slot *e)
 	return tuple_state(w, e, e->permitted) != NULL;
 }
 
-static struct tuple_slot *empty_place(const struct tuples *t, uint32_t hash, int wide)
+// But in line `but`; NULL: anywhere.
+static struct tuple_slot *empty_place(const struct tuples *t, uint32_t hash, int wide, const struct tuple_line *but)
 {
 	struct tuple_slot *room = NULL;
 
 	for (uint32_t way = 0; way < PLACES && room == NULL; way++)
-		room = room_in(tuple_place(t, hash, way), wide);
+		if (tuple_place(t, hash, way) != but)
+			room = room_in(tuple_place(t, hash, way), wide);
 	return room;
 }
 
@@ -166,8 +168,8 @@ static struct tuple_slot *make_room(const struct tuples *t, uint32_t hash, int w
 			struct tuple key = {.first = *e[i]};
 
 			copy(&key.first, e[i]);
-			other = empty_place(t, tuple_hash(&key), tuple_is_wide(e[i]));
-			if (other == NULL || other == &l->slot[0] || other == &l->slot[1])
+			other = empty_place(t, tuple_hash(&key), tuple_is_wide(e[i]), l);
+			if (other == NULL)
 				continue;
 			copy(other, e[i]);
 			clear(e[i]);
@@ -183,7 +185,7 @@ static struct tuple_slot *place_for(struct worker *w, struct tuples *t, uint32_t
 	int wide = tuple_is_wide(&key->first);
 	struct tuple_slot *found = tuple_find(t, hash, key);
 
-	found = found != NULL ? found : empty_place(t, hash, wide);
+	found = found != NULL ? found : empty_place(t, hash, wide, NULL);
 	found = found != NULL ? found : invalid_place(w, t, hash, wide);
 	found = found != NULL ? found : make_room(t, hash, wide);
 	if (found != NULL)

@@ -55,7 +55,9 @@ static_assert(sizeof(struct tuple_slot) == 32, "two in a line");
 // A key, and with what it leads to an entry.
 struct tuple {
 	struct tuple_slot first;
-	uint64_t more[4]; // TUPLE_WIDE: port, S-tag, C-tag, PPPoE id, or UE's key; the rest of the addresses
+	// TUPLE_WIDE: port, S-tag, C-tag, PPPoE id, or UE's key, or rule_value(), or the endpoint's high bits; the rest
+	// of the addresses.
+	uint64_t more[4];
 } __rte_aligned(32);
 static_assert(sizeof(struct tuple) == 64, "a wide entry is one cache line");
 

@@ -237,6 +237,36 @@ static void the_pool(void **state)
 		meter_release(taken[i]);
 }
 
+// A line has two meters, which are one worker's, whatever comes and goes.
+static void lines_of_one_worker(void **state)
+{
+	struct meter_key key = {.qer = 1};
+	uint32_t taken[12], of_line[16], worker_of[12];
+
+	for (uint32_t round = 0; round < 50; round++) {
+		memset(of_line, 0xff, sizeof(of_line));
+		for (uint32_t i = 0; i < 12; i++) {
+			if (round > 0 && (i * 7 + round) % 3 == 0)
+				meter_release(taken[i]);
+			else if (round > 0)
+				continue;
+			key.owner = 1000 * (round + 1) + i;
+			key.worker = (uint8_t)((i + round / 9) % 2);
+			taken[i] = meter_acquire(&key, 0);
+			assert_int_not_equal(taken[i], METER_NONE);
+			worker_of[i] = key.worker;
+		}
+		for (uint32_t i = 0; i < 12; i++) {
+			uint32_t *worker = &of_line[taken[i] / 2];
+
+			assert_true(*worker == UINT32_MAX || *worker == worker_of[i]);
+			*worker = worker_of[i];
+		}
+	}
+	for (uint32_t i = 0; i < 12; i++)
+		meter_release(taken[i]);
+}
+
 #define PROFILES 5000
 
 static void profile_name(char to[API_NAME], uint32_t i)
@@ -293,6 +323,7 @@ int main(void)
 		cmocka_unit_test(one_qer_of_two_pdrs),
 		cmocka_unit_test(shared_between_sessions),
 		cmocka_unit_test(the_pool),
+		cmocka_unit_test(lines_of_one_worker),
 		cmocka_unit_test(many_profiles),
 	};
 
