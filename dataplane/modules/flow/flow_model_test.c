@@ -280,14 +280,16 @@ static void change(void)
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-static const char *far_address(int six, uint32_t n)
+// `which`: what to other UEs goes by other sessions, and has no order with the rest.
+static const char *far_address(int six, uint32_t n, uint32_t *which)
 {
 	static const char *const list[2][7] = {
 		{FAR4, "203.0.113.7", "10.45.0.3", "10.1.0.1", "10.40.0.1", "169.254.1.1", "10.45.0.4"},
 		{FAR6, "2001:db8:fffe::1", "2001:db8:1:3::5", "fd00:1::1", "2001:db8:40::1", "fe80::5",
 			"2001:db8:8:fffb::5"}};
 
-	return list[six][draw(4) ? n % 2 : draw(7)];
+	*which = draw(4) ? n % 2 : draw(7);
+	return list[six][*which];
 }
 
 // Neighbour discovery, in front of the payload: with an extension header or without.
@@ -377,18 +379,20 @@ static void make_of_session(struct sent *s, uint32_t number)
 		: six   ? "2001:db8:1:%x::77"
 			: "10.45.0.%u",
 		outside ? (ue_number + 0xfff8) % 0xffff : ue_number); // its sum is 7 more than the inside prefix's
+	uint32_t which;
+	const char *away = far_address((int)six, number, &which);
 	frame_payload(&s->f, size);
 	int tunnelled = up || kinds[n] == SGW;
 	tagged = !tunnelled && (other >= BLUE) != (draw(30) == 0);
 	store32(s->f.at, MAGIC);
-	store32(s->f.at + 4, (tunnelled ? n : (uint32_t)tagged * BLUE + ue_number) << 8 | outside << 5 | up << 4 | six);
+	store32(s->f.at + 4, (tunnelled ? n : (uint32_t)tagged * BLUE + ue_number) << 8 | outside << 5 | up << 4 | six |
+				     (up && which > 1 ? which << 24 : 0));
 	store32(s->f.at + 8, number);
 	uint8_t protocol = 17;
 	if (six && draw(20) == 0)
 		protocol = discovery(&s->f);
 	else
 		frame_udp(&s->f, (uint16_t)(4000 + draw(2)), (uint16_t)(draw(20) ? 5000 + draw(3) : 2152));
-	const char *away = far_address((int)six, number);
 	frame_ip(&s->f, up ? ue : away, up ? away : ue, protocol);
 	set_class(s->f.at, random_class());
 	disturb(&s->f, 0);
