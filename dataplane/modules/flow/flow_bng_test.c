@@ -156,12 +156,12 @@ static uint32_t flow_number(const char *ue, const char *away)
 
 static void make_packet(struct sent *s, uint32_t number)
 {
-	// What comes to a home from others, and from the data network, has no order, and meters and quotas see it: a
-	// vector has one of them.
+	// What comes to a home from several others, and from the data network, has no order, and meters and quotas see
+	// it: a vector has packets of one home, to others, or all the rest.
 	static uint32_t among_homes;
 	if (number == 0)
-		among_homes = draw(4) == 0;
-	uint32_t home = 1 + draw(HOMES), up = among_homes || draw(2), six = draw(3) == 0;
+		among_homes = draw(4) == 0 ? 1 + draw(HOMES) : 0;
+	uint32_t home = among_homes ? among_homes : 1 + draw(HOMES), up = among_homes || draw(2), six = draw(3) == 0;
 	uint32_t other = draw(16) ? home : 1 + draw(HOMES);
 	const char *ue = home_address(other, (int)six);
 	const char *away = among_homes && draw(2) ? home_address(1 + draw(HOMES), (int)six) : far_address((int)six);

@@ -280,6 +280,10 @@ static void change(void)
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
+// Above 0: all packets of the vector come from this session, and go to other UEs, too. What comes to a UE from several
+// sides has no order, and meters see that.
+static uint32_t among_ues;
+
 // `which`: what to other UEs goes by other sessions, and has no order with the rest.
 static const char *far_address(int six, uint32_t n, uint32_t *which)
 {
@@ -289,6 +293,8 @@ static const char *far_address(int six, uint32_t n, uint32_t *which)
 			"2001:db8:8:fffb::5"}};
 
 	*which = draw(4) ? n % 2 : draw(7);
+	if (!among_ues && (*which == 2 || *which == 6))
+		*which = 0;
 	return list[six][*which];
 }
 
@@ -352,9 +358,11 @@ static void make_of_session(struct sent *s, uint32_t number);
 // The payload begins with MAGIC, flow and number, so that order can be compared.
 static void make_packet(struct sent *s, uint32_t number)
 {
-	if (number == 0)
+	if (number == 0) {
 		routed_alone = draw(4) == 0 ? 1 + draw(2) : 0;
-	if (!routed_alone && draw(4))
+		among_ues = !routed_alone && draw(4) == 0 ? 1 + draw(SESSIONS - 1) : 0;
+	}
+	if (among_ues || (!routed_alone && draw(4)))
 		make_of_session(s, number);
 	else
 		make_routed(s, number);
@@ -369,7 +377,8 @@ static void make_packet(struct sent *s, uint32_t number)
 
 static void make_of_session(struct sent *s, uint32_t number)
 {
-	uint32_t n = 1 + draw(SESSIONS - 1), up = draw(2), six = draw(3) == 0, size = 20 + draw(draw(20) ? 200 : 1460);
+	uint32_t n = among_ues ? among_ues : 1 + draw(SESSIONS - 1), up = among_ues || draw(2);
+	uint32_t six = draw(3) == 0, size = 20 + draw(draw(20) ? 200 : 1460);
 	uint32_t other = draw(16) ? n : 1 + draw(SESSIONS - 1), ue_number = ue_of(other);
 	char ue[64];
 
