@@ -136,9 +136,9 @@ int main(int argc, char **argv)
 {
 	uint64_t flows = argc > 1 ? strtoull(argv[1], NULL, 10) : 1u << 24;
 	uint64_t sessions = argc > 2 ? strtoull(argv[2], NULL, 10) : 1u << 18;
-	// As tuples_create(); four rules a session, two directions' meters.
+	// As tuples_create(); four rules a session, two directions' meters in a line.
 	struct region tuples = region(flows * 7 / 6 / TUPLE_WAYS * TUPLE_WAYS), states = region(4 * sessions),
-		      meters = region(2 * sessions);
+		      meters = region(sessions);
 	double ticks[STAGES + 1][ROUNDS], sum = 0;
 
 	for (uint32_t r = 0; r < ROUNDS; r++) {
