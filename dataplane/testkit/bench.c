@@ -24,6 +24,12 @@ static int ascending(const void *a, const void *b)
 	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
+double kit_median(double *sample, uint32_t n)
+{
+	qsort(sample, n, sizeof(*sample), ascending);
+	return sample[n / 2];
+}
+
 void kit_bench(const char *name, const char *node, const char *full, uint32_t rounds, uint32_t packets,
 	void (*send)(const void *argument), const void *argument)
 {
@@ -47,6 +53,6 @@ void kit_bench(const char *name, const char *node, const char *full, uint32_t ro
 		else
 			warm++;
 	}
-	qsort(of, rounds, sizeof(of[0]), ascending);
-	printf("%-10s %6.1f  (%.1f .. %.1f)\n", name, of[rounds / 2], of[0], of[rounds * 9 / 10]);
+	double median = kit_median(of, rounds);
+	printf("%-10s %6.1f  (%.1f .. %.1f)\n", name, median, of[0], of[rounds * 9 / 10]);
 }

@@ -7,6 +7,9 @@
 
 #define KIT_BENCH_ROUNDS 2000 // at most
 
+// Sorts the samples; the middle one.
+double kit_median(double *sample, uint32_t n);
+
 // Has `send` send `packets` packets in each round, a vector, and prints the median of the TSC ticks that the node took
 // for each. After two rounds none of them comes to the node `full` (NULL: they may), or the figure were of
 // something else.

@@ -5,6 +5,7 @@
 // printed, in TSC ticks per key. rte_hash gets its CRC hash and its data look-up in bulk; "lf" is rte_hash with
 // lock-free readers, which is what the exact table promises; plain rte_hash promises nothing while a writer is at work.
 #include "exact/exact.h"
+#include "testkit/bench.h"
 #include <inttypes.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -223,17 +224,6 @@ static double fill_rte_hash(struct bench *b, struct rte_hash *h)
 	return ticks;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
-
-static double median(double *sample, uint32_t n)
-{
-	qsort(sample, n, sizeof(*sample), compare);
-	return sample[n / 2];
-}
-
 static void free_tables(struct bench *b)
 {
 	exact_free(b->exact);
@@ -268,13 +258,13 @@ static int bench_size(struct bench *b)
 		for (enum measure i = 0; i < MEASURES; i++)
 			b->sample[i][r] = run(b, i);
 	for (enum measure i = 0; i < MEASURES; i++)
-		m[i] = median(b->sample[i], RUNS);
+		m[i] = kit_median(b->sample[i], RUNS);
 	double best = RTE_MIN(m[PLAIN_16], m[PLAIN_64]);
 	printf("| %8u | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f | %4.2f | %5.0f "
 	       "| %5.0f |\n",
 		b->entries, m[EXACT_HASH], m[EXACT_8], m[EXACT_16], m[EXACT_TWO], m[EXACT_MISS], m[PLAIN_16],
 		m[PLAIN_64], m[LF_64], m[PLAIN_ONE], m[PLAIN_MISS], best / RTE_MIN(m[EXACT_16], m[EXACT_TWO]),
-		median(add_exact, fills), median(add_plain, fills));
+		kit_median(add_exact, fills), kit_median(add_plain, fills));
 	free_tables(b);
 	return 0;
 }

@@ -3,6 +3,7 @@
 // same keys in alternating runs: narrow-bench [largest table]. Medians, TSC ticks per key, random order, tables filled
 // to their capacity.
 #include "exact/narrow.h"
+#include "testkit/bench.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_hash.h>
@@ -75,15 +76,9 @@ static void run_rte(struct bench *b)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
-
 static double median(double *sample)
 {
-	qsort(sample, RUNS, sizeof(sample[0]), compare);
-	return sample[RUNS / 2];
+	return kit_median(sample, RUNS);
 }
 
 static int fill(struct bench *b, uint32_t entries)

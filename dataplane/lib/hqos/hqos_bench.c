@@ -7,8 +7,8 @@
 //
 //   hqos-bench [EAL options] [-- RUNS]
 #include "hqos/hqos.h"
+#include "testkit/bench.h"
 
-#include <assert.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_malloc.h>
@@ -96,18 +96,11 @@ static void empty(struct setup *setup, struct rte_mbuf **stack, uint32_t *top)
 	}
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static void report(struct setup *setup, uint32_t pipes, uint32_t length, int runs)
 {
-	assert(runs > 0);
-	qsort(setup->ticks, runs, sizeof(double), by_value);
+	double median = kit_median(setup->ticks, (uint32_t)runs);
 	printf("%-10s %6u pipes %4u B  median %6.1f  (%.1f .. %.1f)  refused %lu a run  memory %.1f MB\n", setup->name,
-		pipes, length, setup->ticks[runs / 2], setup->ticks[0], setup->ticks[runs - 1], setup->lost / runs,
+		pipes, length, median, setup->ticks[0], setup->ticks[runs - 1], setup->lost / runs,
 		hqos_memory(setup->h) / 1e6);
 }
 

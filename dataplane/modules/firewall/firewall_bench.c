@@ -5,6 +5,7 @@
 // 4,096 frames of IPv4/UDP, so that headers come from the second-level cache; vectors of 64; medians in TSC ticks.
 #include "core/packet.h"
 #include "firewall/firewall.h"
+#include "testkit/bench.h"
 #include <netinet/in.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -119,11 +120,6 @@ static void make_frames(struct frame *f, const struct api_acl *list, int hit)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
-
 static double run(const struct acl *a, struct frame *frame, uint32_t *permitted)
 {
 	double sample[RUNS];
@@ -142,8 +138,7 @@ static double run(const struct acl *a, struct frame *frame, uint32_t *permitted)
 		}
 		sample[r] = (double)(rte_rdtsc_precise() - start) / FRAMES;
 	}
-	qsort(sample, RUNS, sizeof(sample[0]), compare);
-	return sample[RUNS / 2];
+	return kit_median(sample, RUNS);
 }
 
 static void bench(const char *name, uint32_t rules, void (*make)(struct api_acl_rule *r, uint32_t i), int hit)

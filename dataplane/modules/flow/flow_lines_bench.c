@@ -4,6 +4,7 @@
 #include "core/lazy.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"
+#include "testkit/bench.h"
 #include <rte_cycles.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,19 +120,6 @@ static uint64_t one_line(const struct packet_lines *p)
 	return rte_rdtsc() - began;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *of)
-{
-	qsort(of, ROUNDS, sizeof(*of), by_value);
-	return of[ROUNDS / 2];
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t flows = argc > 1 ? strtoull(argv[1], NULL, 10) : 1u << 24;
@@ -160,10 +148,12 @@ int main(int argc, char **argv)
 		ticks[STAGES][r] = (double)line / BLOCKS / BLOCK;
 	}
 	for (uint32_t s = 0; s < STAGES; s++) {
-		sum += median(ticks[s]);
-		printf("%-20s %6.1f\n", stages[s], median(ticks[s]));
+		double median = kit_median(ticks[s], ROUNDS);
+
+		sum += median;
+		printf("%-20s %6.1f\n", stages[s], median);
 	}
-	double line = median(ticks[STAGES]);
+	double line = kit_median(ticks[STAGES], ROUNDS);
 	printf("%-20s %6.1f, %.2f times one random line (%.1f)\n", "all", sum, sum / line, line);
 	return 0;
 }

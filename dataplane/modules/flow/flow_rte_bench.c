@@ -3,6 +3,7 @@
 // decoders (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors,
 // bulk calls where the libraries have them.
 #include "flow/flow_rte_bench.h"
+#include "testkit/bench.h"
 #include "wire/checksum.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"
@@ -146,11 +147,6 @@ static int start(uint32_t sessions)
 	return 1;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 #define TEID_AT (ETH_HEADER + IP4_HEADER + 8 + 4)
 #define SOURCE_AT (ETH_HEADER + IP4_HEADER + 8 + GTPU_HEADER_CONTAINER + 12)
 
@@ -182,7 +178,6 @@ void flow_bench_rte(const uint8_t *template, uint32_t length, uint32_t sessions)
 			exit(1);
 		}
 	}
-	qsort(of, RUNS, sizeof(of[0]), ascending);
-	printf("%-10s %6.1f  (%.1f .. %.1f), %u sessions\n", "upf-up-rte", of[RUNS / 2], of[0], of[RUNS * 9 / 10],
-		sessions);
+	double median = kit_median(of, RUNS);
+	printf("%-10s %6.1f  (%.1f .. %.1f), %u sessions\n", "upf-up-rte", median, of[0], of[RUNS * 9 / 10], sessions);
 }

@@ -3,6 +3,7 @@
 // the buckets of 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC
 // ticks, medians.
 #include "meter/rte_kit.h"
+#include "testkit/bench.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_prefetch.h>
@@ -13,11 +14,6 @@
 #define PACKETS 16384u
 #define RUNS 31
 #define MAX_RULES 65536u
-
-static int compare(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
 
 static struct policer_profile *profile[MAX_RULES]; // by index, as the node finds them
 static struct rte_check rte[MAX_RULES];
@@ -67,8 +63,7 @@ static __rte_always_inline double measure(
 		}
 		sample[r] = (double)(rte_rdtsc_precise() - start) / PACKETS;
 	}
-	qsort(sample, RUNS, sizeof(sample[0]), compare);
-	return sample[RUNS / 2];
+	return kit_median(sample, RUNS);
 }
 
 static void bench(const char *name, const struct api_policer *want, uint32_t rules, uint32_t profiles)

@@ -73,15 +73,15 @@ static uint32_t take(uint8_t worker)
 
 	if (meters.used == meters.most)
 		return METER_NONE;
-	meters.used++;
-	if (i == METER_NONE && (pair = index_pool_take(&meters.pairs)) != UINT32_MAX) {
+	if (i == METER_NONE && (pair = index_pool_take(&meters.pairs)) != INDEX_NONE) {
 		meters.holder[2 * pair + 1].key.worker = worker;
 		spare_add(2 * pair + 1);
 		return 2 * pair;
 	}
 	for (uint32_t w = 0; i == METER_NONE && w < API_MAX_WORKERS; w++)
 		i = meters.spare[w];
-	spare_remove(i);
+	if (i != METER_NONE)
+		spare_remove(i);
 	return i;
 }
 
@@ -106,6 +106,7 @@ uint32_t meter_acquire(const struct meter_key *key, uint64_t now)
 		i = take(key->worker);
 		if (i == METER_NONE)
 			return METER_NONE;
+		meters.used++;
 		meters.holder[i] = (struct holder){.key = *key, .next = *bucket};
 		*bucket = i;
 		meter_states[i] = (struct meter_state){.policer = METER_NONE, .shared = key->shared};

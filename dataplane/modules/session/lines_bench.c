@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cache lines of a packet cost by themselves, in the order and batches of mobile.h and with no other work: the least that a
 // look-up of so many sessions can cost on this machine. session-lines-bench [sessions]; medians, TSC ticks per packet, random order.
+#include "testkit/bench.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_malloc.h>
@@ -53,13 +54,6 @@ static uint64_t batch(uint8_t *const base[LINES], int lines, const uint32_t *ses
 	return sum;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double run(uint8_t *const base[LINES], int lines, uint32_t sessions, uint64_t *random)
 {
 	uint32_t session[BATCH];
@@ -99,8 +93,7 @@ int main(int argc, char **argv)
 
 		for (int r = 0; r < RUNS; r++)
 			sample[r] = run(base, lines, sessions, &random);
-		qsort(sample, RUNS, sizeof(sample[0]), ascending);
-		printf("| %s%s | %.1f |\n", lines > 1 ? "and " : "", line[lines - 1].name, sample[RUNS / 2]);
+		printf("| %s%s | %.1f |\n", lines > 1 ? "and " : "", line[lines - 1].name, kit_median(sample, RUNS));
 	}
 	return 0;
 }
