@@ -276,7 +276,7 @@ func TestDelayGrows(t *testing.T) {
 			accept(p, reply)
 		}
 	})
-	c := clientOf(t, func(_ int, s *ServerConfig) { s.Timeout = 1100 * time.Millisecond }, r)
+	c := clientOf(t, func(_ int, s *ServerConfig) { s.Timeout = 1300 * time.Millisecond }, r) // less a tenth at most
 	got := ask(t, c, &Packet{Code: AccountingRequest, Since: time.Now().Add(-time.Minute)})
 	testkit.Must(t, got.err)
 	mu.Lock()
