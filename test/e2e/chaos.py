@@ -161,13 +161,15 @@ class Stalls:
         for cpu in os.sched_getaffinity(0):
             multiprocessing.Process(target=wait_reference, args=(cpu, self.late), daemon=True).start()
         self.before = {}  # (pid, worker): (stalls, microseconds of them, microseconds of the machine)
-        # Of the last look: a stall is counted when it ends, what the machine took of it may be counted a look earlier.
+        self.shared = 0  # of `machine`, what is not of one process
+        # [(time of a look, microseconds that the machine took before it)]: a stall is counted when it ends, what the machine
+        # took of it may be counted some looks earlier.
         self.took = {}
         self.all = self.longest = 0
         self.unexplained = []
 
     def machine(self, pid):
-        """{worker: microseconds that the machine took}: the thread waited for a CPU, time was stolen, references were late."""
+        """{worker: microseconds that it waited for a CPU}; microseconds that were stolen or that references were late."""
         waited = {}
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/comm", encoding="ascii") as f:
@@ -177,30 +179,33 @@ class Stalls:
                         waited[int(name[7:])] = int(f.read().split()[1]) // 1000
         with open("/proc/stat", encoding="ascii") as f:
             stolen = int(f.readline().split()[8]) * 1000000 // os.sysconf("SC_CLK_TCK")
-        return {worker: us + stolen + self.late.value for worker, us in waited.items()}
+        return waited, stolen + self.late.value
 
     def look(self):
         status, rows = ask("/v1/status"), ask("/v1/show/worker")
         if not status or not rows:
             return
         try:
-            machine = self.machine(status["dp_pid"])
+            waited, shared = self.machine(status["dp_pid"])
         except OSError:
             return
         # Of a worker whose process was killed after it was asked there is no figure.
-        now = {(status["dp_pid"], row["worker"]): (row["stalls"], row["stalled_us"], machine[row["worker"]])
-               for row in rows if row["worker"] in machine}
-        for who in now.keys() & self.before.keys():
-            stalls, stalled, took = (a - b for a, b in zip(now[who], self.before[who]))
-            explained = took + self.took.get(who, 0)
-            self.took[who] = took
+        now = {(status["dp_pid"], row["worker"]): (row["stalls"], row["stalled_us"], waited[row["worker"]] + shared)
+               for row in rows if row["worker"] in waited}
+        at = time.monotonic()
+        for who, figures in now.items():
+            # A process that was not there at the last look may have a stall since then that is not counted yet.
+            stalls, stalled, took = (a - b for a, b in zip(figures, self.before.get(who, (*figures[:2], self.shared))))
+            looks = self.took.setdefault(who, [])
+            looks.append((at, took))
+            explained = sum(us for when, us in looks if when > at - stalled / 1e6 - 1)
             self.all += max(stalls, 0)
             if stalls > 0 and stalled > explained + 10000 * stalls:
                 self.unexplained.append(f"worker {who[1]}: {stalls} stalls of {stalled} us, "
                                         f"of which the machine explains {explained}")
                 print(self.unexplained[-1], flush=True)
         self.longest = max(self.longest, *(row["longest_us"] for row in rows))
-        self.before = now
+        self.before, self.shared = now, shared
 
     @staticmethod
     def prove(pid):
