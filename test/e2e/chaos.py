@@ -162,14 +162,14 @@ class Stalls:
             multiprocessing.Process(target=wait_reference, args=(cpu, self.late), daemon=True).start()
         self.before = {}  # (pid, worker): (stalls, microseconds of them, microseconds of the machine)
         self.shared = 0  # of `machine`, what is not of one process
-        # [(time of a look, microseconds that the machine took before it)]: a stall is counted when it ends, what the machine
-        # took of it may be counted some looks earlier.
+        # [(time of a look, microseconds that the machine took before it)]: a stall is counted when it ends,
+        # what the machine took of it may be counted some looks earlier.
         self.took = {}
         self.all = self.longest = 0
         self.unexplained = []
 
     def machine(self, pid):
-        """{worker: microseconds that it waited for a CPU}; microseconds that were stolen or that references were late."""
+        """{worker: microseconds of waiting for a CPU}; microseconds stolen or by which references were late."""
         waited = {}
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/comm", encoding="ascii") as f:
