@@ -62,7 +62,7 @@ static __rte_always_inline int all_green(
 	struct rule_state *s, const struct state_meters *m, uint64_t time, uint32_t length)
 {
 	struct meter_state *first = &meter_states[m->index[0]], *second = NULL;
-	struct meter own, after[2];
+	struct meter own = s->meter, after[2];
 
 	if (m->index[1] != STATE_METER_NONE)
 		second = &meter_states[m->index[1]];
@@ -70,8 +70,7 @@ static __rte_always_inline int all_green(
 		     !is_green(first->policer, &first->meter, time, length, &after[0]) ||
 		     (second != NULL && !is_green(second->policer, &second->meter, time, length, &after[1]))))
 		return 0;
-	if (s->flags & FLOW_POLICED)
-		s->meter = own;
+	s->meter = own;
 	first->meter = after[0];
 	if (second != NULL)
 		second->meter = after[1];

@@ -20,47 +20,48 @@ static __rte_always_inline int is_by_tuple(const struct lookup *l)
 	return l->plain && (l->user.by & BY_TUPLE);
 }
 
-static __rte_always_inline int is_displaced(const struct lookup *l, const struct tuple_lookup *t)
+// Returns 1 when the packet has no entry.
+static __rte_always_inline uint32_t is_missing(struct lookup *l, const struct tuple_lookup *t)
 {
-	return is_by_tuple(l) && t->found == NULL;
+	if (likely(t->found != NULL)) {
+		rte_prefetch0(&session_pools.state[t->found->state]);
+		return 0;
+	}
+	l->plain = 0;
+	return 1;
 }
 
 // Those that are not in their own place, a quarter of wide ones in a table as full as it may be: their other lines come
-// beside one another, not one after the other.
-static __rte_noinline void find_displaced(
-	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+// beside one another, not one after the other. `which`: of the block; returns how many of them have no entry.
+static __rte_noinline uint32_t find_displaced(
+	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint8_t *which, uint32_t n)
 {
-	uint32_t far = 0;
+	uint32_t far = 0, without = 0;
 
-	for (uint16_t i = 0; i < n; i++) {
-		struct tuple_lookup *t = &tuple[i];
+	for (uint32_t i = 0; i < n; i++) {
+		struct tuple_lookup *t = &tuple[which[i]];
 
-		if (!is_displaced(&lookup[i], t))
-			continue;
 		t->found = tuple_find_beside(k->tuples, t->hash, &t->key);
-		if (likely(t->found != NULL))
-			rte_prefetch0(&session_pools.state[t->found->state]);
-		else if (tuple_group_is_full(k->tuples, t->hash, tuple_is_wide(&t->key.first)))
-			far += (uint32_t)tuple_ask(k->tuples, t->hash, TUPLE_WAYS);
-		else
-			lookup[i].plain = 0;
+		if (t->found == NULL && tuple_group_is_full(k->tuples, t->hash, tuple_is_wide(&t->key.first))) {
+			tuple_ask(k->tuples, t->hash, TUPLE_WAYS);
+			which[far++] = which[i];
+		} else {
+			without += is_missing(&lookup[which[i]], t);
+		}
 	}
-	for (uint16_t i = 0; far > 0 && i < n; i++) {
-		struct tuple_lookup *t = &tuple[i];
+	for (uint32_t i = 0; i < far; i++) {
+		struct tuple_lookup *t = &tuple[which[i]];
 
-		if (!is_displaced(&lookup[i], t))
-			continue;
 		t->found = tuple_find_far(k->tuples, t->hash, &t->key);
-		if (likely(t->found != NULL))
-			rte_prefetch0(&session_pools.state[t->found->state]);
-		else
-			lookup[i].plain = 0;
+		without += is_missing(&lookup[which[i]], t);
 	}
+	return without;
 }
 
-void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
 {
-	uint32_t displaced = 0;
+	uint32_t displaced = 0, without = 0;
+	uint8_t which[FLOW_BLOCK];
 
 	for (uint16_t i = 0; k->tuples->is_large && i < n; i++)
 		if (likely(is_by_tuple(&lookup[i])))
@@ -75,11 +76,11 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 			rte_prefetch0(&session_pools.state[t->found->state]);
 			continue;
 		}
-		displaced++;
+		which[displaced++] = (uint8_t)i;
 		tuple_ask(k->tuples, t->hash, 1);
 	}
 	if (displaced > 0)
-		find_displaced(k, lookup, tuple, n);
+		without = find_displaced(k, lookup, tuple, which, displaced);
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
@@ -88,16 +89,21 @@ void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup
 		struct tuple_slot *t = tuple[i].found;
 		struct rule_state *s = tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
 		l->plain = s != NULL && !s->full;
-		if (unlikely(!l->plain))
+		if (unlikely(!l->plain)) {
+			without++;
 			continue;
+		}
 		l->state = s;
 		tuple_used(t);
+		if (l->user.by == BY_FLOW)
+			l->order = order_of_state(&session_pools.state[t->permitted]);
 		l->list_slot = t->permitted & ((1u << ACL_SLOT_BITS) - 1);
 		if ((s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
 			rte_prefetch0(&session_pools.rule[s->rule]);
 		if (unlikely(s->further))
 			flow_ask_further(k, s);
 	}
+	return without;
 }
 
 // ---- checks -----------------------------------------------------------------------------------------------------------

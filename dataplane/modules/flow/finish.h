@@ -122,8 +122,9 @@ static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
 		ip[7]--;
 }
 
-// For those that are plain; the others, and those without an entry, are not plain behind it.
-void flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
+// For those that are plain; the others, and those without an entry, are not plain behind it. Returns how many of them
+// have none.
+uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
 
 // Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list. All
 // others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other workers'

@@ -133,7 +133,8 @@ static __rte_always_inline int ask_tuple(
 		tuple_of_home(&t->key, l->example->instance);
 	else
 		tuple_of_ue(&t->key, l->key);
-	ip = flow_inside(l, ip, copy);
+	if (unlikely(l->user.mark == USER_EXTERNAL))
+		ip = flow_inside(l, ip, copy);
 	if (unlikely(ip[0] != 0x45 || !ip_has_ports(l->protocol) || l->length < IP4_HEADER + 4))
 		return flow_ask_tuple(k, l, t, ip);
 	tuple_of_plain(&t->key, ip);
@@ -163,13 +164,8 @@ static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, str
 
 // What has no entry by its 5-tuple is looked for by its key: the place of that in the index may be another key's, or it
 // is one of few with one PDR in an endpoint or instance where nearly all have several, or another worker's.
-static __rte_always_inline void settle(
-	struct walk *k, struct lookup *l, struct rte_mbuf *m, const struct tuple_lookup *t, uint8_t asked)
+static void settle(struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t asked)
 {
-	if (l->plain) {
-		l->order = order_of_state(&session_pools.state[t->found->permitted]);
-		return;
-	}
 	if (l->example->homes && is_to_home(k, l, m, asked))
 		return;
 	l->plain = asked;
@@ -183,22 +179,27 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 {
 	struct tuple_lookup tuple[FLOW_BLOCK];
 	uint8_t asked[FLOW_BLOCK];
+	uint32_t without = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 		const uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *, l->user.at);
 
 		asked[i] = l->plain;
-		if (l->plain && (l->user.by & BY_TUPLE))
+		if (likely(l->plain && (l->user.by & BY_TUPLE)))
 			l->plain = (uint8_t)ask_tuple(k, l, &tuple[i], ip);
+		without += !l->plain;
 	}
-	flow_find_tuples(k, lookup, tuple, n);
+	if (likely(without + flow_find_tuples(k, lookup, tuple, n) == 0))
+		return;
 	for (uint16_t i = 0; i < n; i++) {
 		struct lookup *l = &lookup[i];
 
+		if (l->plain)
+			continue;
 		if (l->user.by == BY_FLOW && l->key != 0)
-			settle(k, l, pkts[i], &tuple[i], asked[i]);
-		else if (l->user.by == BY_SUBSCRIBER && asked[i] && !l->plain)
+			settle(k, l, pkts[i], asked[i]);
+		else if (l->user.by == BY_SUBSCRIBER && asked[i])
 			l->plain = (uint8_t)flow_owned(k, l, l->key, *flow_slot(k->w, l->key));
 	}
 }

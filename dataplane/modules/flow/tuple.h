@@ -268,13 +268,12 @@ static __rte_always_inline struct rule_state *tuple_state(
 		       : NULL;
 }
 
-// Asks for the lines of a group from `way` on. Returns 1.
-static inline int tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way)
+// Asks for the lines of a group from `way` on.
+static inline void tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way)
 {
 	do
 		rte_prefetch0(tuple_place(t, hash, way));
 	while (++way % TUPLE_WAYS != 0);
-	return 1;
 }
 
 // The entry with this key, or NULL: in its first group, beside its own place; in its second, which is in use when the
