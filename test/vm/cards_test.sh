@@ -3,7 +3,7 @@
 # Network cards: the gateway in a virtual machine, on each kind of card that QEMU emulates and DPDK drives, by
 # vfio-pci behind an IOMMU. All traffic, frames of 9000 bytes, links that go down and come back, and a card that
 # is taken out.
-# usage: cards_test.sh [KIND...]
+# usage: [LONG=1] cards_test.sh [KIND...]: two kinds, with LONG all
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/vm.sh
@@ -11,7 +11,7 @@
 own_namespaces "$@"
 
 KINDS=("$@")
-((${#KINDS[@]})) || KINDS=(e1000 e1000e vmxnet3 virtio-net-pci)
+((${#KINDS[@]})) || KINDS=(e1000e virtio-net-pci ${LONG:+e1000 vmxnet3})
 for i in "${!KINDS[@]}"; do
 	vm_card "${KINDS[i]}" "home$i"
 	vm_card "${KINDS[i]}" "upf$i"
