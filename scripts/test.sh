@@ -106,7 +106,7 @@ skip_reason() {
 # minutes. What runs at once is bounded by weights, so that nobody starves.
 CAPACITY=8
 
-# The heavy ones first, for one leaves no room for another, and the rest fills what it leaves; first of all two long ones.
+# The heavy ones first, for one leaves no room for another and the rest fills what it leaves; two long ones before all.
 suite_scripts() {
 	local script
 	for script in test/e2e/{chaos,upf_restore}_test.sh test/{golden,e2e,smoke,vm}/*_test.sh; do
