@@ -454,16 +454,23 @@ static void compare_counts(
 	}
 }
 
-// A session's packets that take different ways through the graph, as of NPTv6 and without, have no order among them:
-// which of them reach a quota, and which are dropped behind it, may differ. Rare; both_ways() says how rare.
+// A session's packets that take different ways through the graph, as of NPTv6 and without, or at a closed gate (which
+// count before QoS) and at an open one, have no order among them: which of them reach a quota, and which are dropped or
+// not counted behind it, may differ. Rare; both_ways() says how rare.
 static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
 {
-	int reached = 0;
+	int differ = memcmp(full.words, fast.words, full.counters * sizeof(full.words[0])) != 0, reached = 0;
 
-	for (uint32_t i = 0; i < usages; i++)
-		reached |= is_reached(&before->usage[i], &a->usage[i], &a->limits[i]) ||
-			   is_reached(&before->usage[i], &b->usage[i], &b->limits[i]);
-	return reached && memcmp(full.words, fast.words, full.counters * sizeof(full.words[0])) != 0;
+	for (uint32_t i = 0; i < usages; i++) {
+		const struct usage_state *u = &a->usage[i], *v = &b->usage[i];
+		int here = is_reached(&before->usage[i], u, &a->limits[i]) ||
+			   is_reached(&before->usage[i], v, &b->limits[i]);
+
+		reached |= here;
+		differ |= here && (memcmp(u->bytes, v->bytes, sizeof(u->bytes)) != 0 ||
+					  memcmp(u->packets, v->packets, sizeof(u->packets)) != 0);
+	}
+	return reached && differ;
 }
 
 static void compare(const struct both_ways *how, struct written *before, uint32_t round)
