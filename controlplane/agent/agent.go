@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -208,6 +209,8 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	watched := make(chan struct{})
 	go func() { defer close(watched); a.watch(ctx) }()
 	defer func() { cancel(); <-watched }()
+	var reloads sync.WaitGroup // each is audited before the end
+	defer func() { cancel(); reloads.Wait() }()
 	a.startKernel(ctx)
 	reachable, absent := a.reachableChanged(), time.After(absence)
 	defer a.kernel.Wait()
@@ -237,7 +240,9 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 			r.reply <- outcome{res, err}
 		case <-hangup:
 			// A goroutine, because it asks the owner in turn.
+			reloads.Add(1)
 			go func() {
+				defer reloads.Done()
 				if _, err := a.Reload(bySignal(ctx, "SIGHUP")); err != nil {
 					a.log.Error("configuration refused, running state unchanged", "error", err)
 				}
