@@ -133,7 +133,8 @@ weight_of() {
 	case $1 in
 	e2e-chaos | e2e-control_load | e2e-traffic_agf | e2e-upf_many | smoke-traffic_faults) printf '6\n' ;;
 	e2e-bng_tester | e2e-bng_flaps | e2e-bng_flood | e2e-bng_pipes | e2e-bng_storm) printf '6\n' ;;
-	e2e-lab_isp | e2e-lab_igp | vm-*) printf '5\n' ;;
+	e2e-lab_isp | e2e-lab_igp) printf '6\n' ;;
+	vm-*) printf '5\n' ;;
 	smoke-bench* | smoke-peers | smoke-l3fwd) printf '3\n' ;; # half a CPU each, beside one of the line above
 	e2e-upf_restore | smoke-traffic_errors) printf '1\n' ;;
 	*) printf '2\n' ;;
