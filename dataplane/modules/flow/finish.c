@@ -20,14 +20,12 @@ static __rte_always_inline int is_by_tuple(const struct lookup *l)
 	return l->plain && (l->user.by & BY_TUPLE);
 }
 
-// Returns 1 when the packet has no entry.
-static __rte_always_inline uint32_t is_missing(struct lookup *l, const struct tuple_lookup *t)
+// Returns 1 when there is an entry, and asks for its state.
+static __rte_always_inline int ask_state(const struct tuple_lookup *t)
 {
-	if (likely(t->found != NULL)) {
-		rte_prefetch0(&session_pools.state[t->found->state]);
+	if (unlikely(t->found == NULL))
 		return 0;
-	}
-	l->plain = 0;
+	rte_prefetch0(&session_pools.state[t->found->state]);
 	return 1;
 }
 
@@ -42,18 +40,24 @@ static __rte_noinline uint32_t find_displaced(
 		struct tuple_lookup *t = &tuple[which[i]];
 
 		t->found = tuple_find_beside(k->tuples, t->hash, &t->key);
-		if (t->found == NULL && tuple_group_is_full(k->tuples, t->hash, tuple_is_wide(&t->key.first))) {
+		if (ask_state(t))
+			continue;
+		if (tuple_group_is_full(k->tuples, t->hash, tuple_is_wide(&t->key.first))) {
 			tuple_ask(k->tuples, t->hash, TUPLE_WAYS);
 			which[far++] = which[i];
 		} else {
-			without += is_missing(&lookup[which[i]], t);
+			lookup[which[i]].plain = 0;
+			without++;
 		}
 	}
 	for (uint32_t i = 0; i < far; i++) {
 		struct tuple_lookup *t = &tuple[which[i]];
 
 		t->found = tuple_find_far(k->tuples, t->hash, &t->key);
-		without += is_missing(&lookup[which[i]], t);
+		if (!ask_state(t)) {
+			lookup[which[i]].plain = 0;
+			without++;
+		}
 	}
 	return without;
 }
@@ -72,10 +76,8 @@ uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lo
 		if (unlikely(!is_by_tuple(&lookup[i])))
 			continue;
 		t->found = tuple_in_line(tuple_place(k->tuples, t->hash, 0), &t->key);
-		if (likely(t->found != NULL)) {
-			rte_prefetch0(&session_pools.state[t->found->state]);
+		if (likely(ask_state(t)))
 			continue;
-		}
 		which[displaced++] = (uint8_t)i;
 		tuple_ask(k->tuples, t->hash, 1);
 	}
