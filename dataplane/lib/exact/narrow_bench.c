@@ -76,11 +76,6 @@ static void run_rte(struct bench *b)
 	}
 }
 
-static double median(double *sample)
-{
-	return kit_median(sample, RUNS);
-}
-
 static int fill(struct bench *b, uint32_t entries)
 {
 	struct rte_hash_parameters p = {.name = "narrow-bench",
@@ -127,7 +122,7 @@ static int measure(uint32_t entries)
 		}
 	}
 	for (int m = 0; m < 3; m++)
-		median_of[m] = median(sample[m]);
+		median_of[m] = kit_median(sample[m], RUNS);
 	printf("| %u | %.1f | %.1f | %.1f | %u |\n", entries, median_of[0], median_of[1], median_of[2],
 		b.narrow->spilled);
 	narrow_free(b.narrow);

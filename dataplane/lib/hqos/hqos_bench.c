@@ -98,10 +98,9 @@ static void empty(struct setup *setup, struct rte_mbuf **stack, uint32_t *top)
 
 static void report(struct setup *setup, uint32_t pipes, uint32_t length, int runs)
 {
-	assert(runs > 0);
 	double median = kit_median(setup->ticks, (uint32_t)runs);
-	printf("%-10s %6u pipes %4u B  median %6.1f  (%.1f .. %.1f)  refused %lu a run  memory %.1f MB\n", setup->name,
-		pipes, length, median, setup->ticks[0], setup->ticks[runs - 1], setup->lost / runs,
+	printf("%-10s %6u pipes %4u B  median %6.1f  (%.1f .. %.1f)  refused %.0f a run  memory %.1f MB\n", setup->name,
+		pipes, length, median, setup->ticks[0], setup->ticks[runs - 1], (double)setup->lost / runs,
 		hqos_memory(setup->h) / 1e6);
 }
 
