@@ -102,8 +102,8 @@ skip_reason() {
 	printf '%s\n' "${line:-no reason given}"
 }
 
-# The scripts wait most of the time (timers of protocols, start-ups): all of them together take two CPUs for four
-# minutes. What runs at once is bounded by weights, so that nobody starves.
+# Many scripts wait most of the time (timers, start-ups); pollers and virtual machines nearly fill two CPUs.
+# What runs at once is bounded by weights, so that nobody starves.
 CAPACITY=8
 
 # The heavy ones first, for one leaves no room for another and the rest fills what it leaves; two long ones before all.
