@@ -73,7 +73,7 @@ build_asan() {
 	# with -O2 only, so they are the release build's.
 	build_dir build-asan --buildtype=debug -Doptimization=1 \
 		"-Dc_args=['-g1', '-Wno-format-truncation', '-Wno-maybe-uninitialized']" "-Dcpu=$(cpu_option)" "$(pch_option)" \
-		-Db_sanitize=address,undefined
+		-Db_sanitize=address,undefined -Db_staticpic=true
 }
 
 # fuzzer-no-link: all of the code reports its coverage to libFuzzer, not only the target's own file.
