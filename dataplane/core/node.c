@@ -112,6 +112,8 @@ static void node_rows(struct stats_sink *s, const char *key)
 			continue;
 		rte_graph_foreach_node(i, off, graph, node)
 		{
+			if (key[0] != 0 && strcmp(key, node->name) != 0)
+				continue;
 			struct api_node_row row = {
 				.worker = w,
 				.calls = node->total_calls,
@@ -119,8 +121,7 @@ static void node_rows(struct stats_sink *s, const char *key)
 				.ticks = node->total_cycles,
 			};
 			snprintf(row.name, sizeof(row.name), "%s", node->name);
-			if (key[0] == 0 || strcmp(key, row.name) == 0)
-				stats_row(s, &row, sizeof(row));
+			stats_row(s, &row, sizeof(row));
 		}
 	}
 }

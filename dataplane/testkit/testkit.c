@@ -458,17 +458,13 @@ struct api_session_row kit_session_row(const char *name)
 
 uint64_t kit_node_packets(const char *node)
 {
-	uint32_t count, found = 0;
-	const struct api_node_row *r = kit_rows(API_TABLE_NODE, "", sizeof(*r), &count);
+	uint32_t count;
+	const struct api_node_row *r = kit_rows(API_TABLE_NODE, node, sizeof(*r), &count);
 	uint64_t packets = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (strcmp(r[i].name, node) != 0)
-			continue;
+	for (uint32_t i = 0; i < count; i++)
 		packets += r[i].packets;
-		found++;
-	}
-	if (found == 0)
+	if (count == 0)
 		fatal("no such node", node);
 	return packets;
 }
