@@ -36,7 +36,7 @@ from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 from subscribers import silent_gtpu
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)  # what it thinks of our answers to bad messages
-BIN, SECONDS = os.environ["BIN"], int(os.environ.get("CHAOS_SECONDS", "60"))
+BIN, SECONDS = os.environ["BIN"], int(os.environ.get("CHAOS_SECONDS", "600"))
 SEED = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().getrandbits(32))
 ROUND = 6  # seconds of chaos between two quiet moments
 RATE, HOSTILE = 1000, 0.2  # packets a second, and the part of them that is bad
@@ -307,7 +307,7 @@ class Chaos:
             if what == "established":
                 self.sessions[slot] = answer.seid
             elif what == "deleted":
-                del self.sessions[slot]
+                self.sessions.pop(slot, None) # its own thread may have deleted it
         wait_pass(0.01)
 
     def messages(self, dice):
@@ -462,7 +462,7 @@ class Chaos:
         for slot, seid in list(self.sessions.items()):
             answer = self.smf.request(MODIFY, same_far(slot), seid=seid, seconds=3)
             if answer is not None and answer.cause == n4.CONTEXT_NOT_FOUND:
-                del self.sessions[slot]
+                self.sessions.pop(slot, None) # its own thread may have deleted it
 
     def release(self, node):
         answer = node.request(ASSOCIATION_RELEASE, node_id(node.name), seconds=10)
