@@ -1,51 +1,109 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# ./dev test: every check and test in order, one table at the end. A step leaves its log in build/test-logs/NAME.log and
-# its counts (passed failed skipped) in NAME.counts; a step that wrote no counts counts as one. NAME.faults, where there is
-# one, has each test that failed and its output.
+# ./dev test: every check and test, one table at the end. A job leaves in build/test-logs: NAME.log, NAME.status (exit
+# status, begin and end in ms), NAME.cpu (CPU time), NAME.counts (passed failed skipped; without it a job counts as one
+# test) and NAME.faults, where there is one: each test that failed, and its output. junit.xml has all of it.
+#
+# Nothing here is judged by the clock, by rates or by what else the machine does. A script that is has a line
+# "# --long: REASON" below its name: ./dev test --long runs it, alone but for virtual machines.
 
 LOGS=build/test-logs
-SUITE_SECONDS=180 # one script of test/*/, at most
-STEP_SECONDS=3600 # another step
+# Ends what hangs. Far above what any job takes, also on a busy machine.
+JOB_SECONDS=3600
 
-STEPS=()       # names in order of their end
-declare -A STEP_MS=() STEP_RESULT=() STEP_NOTE=()
+NAMES=() # in order of the table
+declare -A COMMAND=() WEIGHT=()
 TEST_WORDS=()
 
 counts() {
 	printf '%s %s %s\n' "$2" "$3" "$4" >"$LOGS/$1.counts"
 }
 
-# Runs FUNCTION as the step NAME unless the words on the command line leave it out.
-# usage: step NAME FUNCTION [ARGUMENT...]
-step() {
-	local name=$1
-	shift
-	[[ ${STEP_ALWAYS:-0} == 1 ]] || wanted "$name" "${TEST_WORDS[@]}" || return 0
-	say "$name"
-	# In a process of its own with -e: a failing command inside the step ends the step.
-	logged "$name" "$STEP_SECONDS" bash -euo pipefail "$ROOT/scripts/step.sh" "$@"
+# Notes a job, unless the words on the command line leave it out.
+# usage: job NAME WEIGHT COMMAND...
+job() {
+	wanted "$1" "${TEST_WORDS[@]}" || return 0
+	NAMES+=("$1")
+	WEIGHT[$1]=$2
+	COMMAND[$1]=${*:3}
 }
 
-# Runs a command with its output in NAME.log, and leaves its status and milliseconds in NAME.status. To be called in a
-# background process; ending that ends the command, whose own clean-up still runs.
-# usage: logged NAME SECONDS COMMAND...
-logged() {
-	local name=$1 seconds=$2 status=0 start pid
-	shift 2
+# Runs FUNCTION of step.sh as a job: in a process of its own with -e, so that a failing command ends it.
+# usage: step NAME WEIGHT FUNCTION [ARGUMENT]
+step() {
+	job "$1" "$2" bash -euo pipefail "$ROOT/scripts/step.sh" "${@:3}"
+}
+
+# Runs the job NAME with its output in NAME.log. To be called in a background process; ending that ends the job, whose
+# own clean-up still runs.
+run_job() {
+	local name=$1 status=0 start pid
+	say "$name"
 	start=$(now_ms)
-	timeout -k 5 "$seconds" "$@" >"$LOGS/$name.log" 2>&1 </dev/null &
+	mkdir -p "$LOGS/$name.files"
+	# shellcheck disable=SC2086 # words are wanted
+	BUILD="$ROOT/build" ARTIFACTS="$ROOT/$LOGS/$name.files" timeout -k 5 "$JOB_SECONDS" ${COMMAND[$name]} \
+		>"$LOGS/$name.log" 2>&1 </dev/null &
 	pid=$!
 	trap 'kill "$pid"; wait "$pid"; exit 1' TERM
 	wait "$pid" || status=$?
+	times >"$LOGS/$name.cpu"
 	((status == 0 || status == 77)) || warn "$name failed"
-	printf '%s %s\n' "$status" $(($(now_ms) - start)) >"$LOGS/$name.status"
+	printf '%s %s %s\n' "$status" "$start" "$(now_ms)" >"$LOGS/$name.status"
+	rmdir --ignore-fail-on-non-empty "$LOGS/$name.files"
 }
 
-# Notes the end of a step, and shows what failed. usage: record NAME
+# What runs at once is bounded by weights, so that two CPUs are busy and no job starves: scripts wait most of the time.
+CAPACITY=10
+WEIGHT_STEP=6   # both CPUs: one at a time, two scripts beside it
+WEIGHT_SCRIPT=2
+WEIGHT_VM=5     # fills a CPU
+WEIGHT_ALONE=10 # judges rates or the clock
+
+# Runs the jobs named, some at a time.
+run_jobs() {
+	local name pid busy=0
+	local -A running=()
+	local waiting=("$@")
+	while ((${#waiting[@]} + ${#running[@]} > 0)); do
+		for name in "${waiting[@]}"; do
+			((busy + WEIGHT[$name] <= CAPACITY)) || continue
+			run_job "$name" &
+			running[$!]=$name
+			busy=$((busy + WEIGHT[$name]))
+			mapfile -t waiting < <(printf '%s\n' "${waiting[@]}" | grep -vxF "$name")
+			continue 2
+		done
+		wait -n -p pid "${!running[@]}" || true
+		busy=$((busy - WEIGHT[${running[$pid]}]))
+		unset "running[$pid]"
+	done
+}
+
+# Why ./dev test leaves the script to --long; nothing: it does not.
+long_reason() {
+	sed -n '1,8s/^# --long: //p' "$1"
+}
+
+# Notes test/{golden,smoke,e2e,vm}/*_test.sh. Each works in its own namespaces and folders, and finds the programs in
+# $BUILD. Exit status 77 means skipped, and the output says why.
+scripts_jobs() {
+	local script weight
+	for script in test/{golden,e2e,smoke,vm}/*_test.sh; do
+		weight=$WEIGHT_SCRIPT
+		if [[ -n $(long_reason "$script") ]]; then
+			[[ ${LONG:-0} == 1 ]] || continue
+			weight=$WEIGHT_ALONE
+			[[ $script != test/vm/* ]] || weight=$WEIGHT_VM
+		fi
+		job "$(basename "$(dirname "$script")")-$(basename "$script" _test.sh)" "$weight" "$script"
+	done
+}
+
+# Notes the end of a job, and shows what failed. usage: record NAME
 record() {
-	local name=$1 status ms passed failed skipped note=''
-	read -r status ms <"$LOGS/$name.status"
+	local name=$1 status passed failed skipped
+	read -r status _ <"$LOGS/$name.status"
 	if [[ ! -f $LOGS/$name.counts ]]; then
 		case $status in
 		0) counts "$name" 1 0 0 ;;
@@ -54,27 +112,12 @@ record() {
 		esac
 	fi
 	read -r passed failed skipped <"$LOGS/$name.counts"
-	# A step that failed for another reason than a test (no build, say) is one failure.
+	# A job that failed for another reason than a test (no build, say) is one failure.
 	if ((status != 0 && status != 77 && failed == 0)); then
 		failed=1
-		counts "$name" "$passed" "$failed" "$skipped"
+		counts "$name" "$passed" 1 "$skipped"
 	fi
-	STEPS+=("$name")
-	STEP_MS[$name]=$ms
-	if ((failed > 0)); then
-		STEP_RESULT[$name]=failed
-		note="$failed failed, $passed passed"
-		((status != 124 && status != 137)) || note="timed out"
-		show_faults "$name"
-	elif ((passed == 0)); then
-		STEP_RESULT[$name]=skipped
-		note=$(skip_reason "$LOGS/$name.log")
-	else
-		STEP_RESULT[$name]=ok
-		note="$passed passed"
-	fi
-	((skipped == 0 || passed == 0)) || note="$note, $skipped skipped"
-	STEP_NOTE[$name]=$note
+	((failed == 0)) || show_faults "$name"
 }
 
 # The tests that failed, by name and with their output, else the end of the log. The names come whatever their number.
@@ -95,154 +138,84 @@ show_faults() {
 	printf '%s---%s\n' "$RED" "$PLAIN"
 }
 
-# Why a step was skipped: its last line that says so, else its last line.
+# Why a job was skipped: its last line that says so, else its last line.
 skip_reason() {
 	local line
 	line=$(grep -i 'skip' "$1" | tail -1) || line=$(tail -n 1 "$1")
 	printf '%s\n' "${line:-no reason given}"
 }
 
-# Many scripts wait most of the time (timers, start-ups); pollers and virtual machines nearly fill two CPUs.
-# What runs at once is bounded by weights, so that nobody starves.
-CAPACITY=8
-
-# The heavy ones first, for one leaves no room for another and the rest fills what it leaves; two long ones before all.
-suite_scripts() {
-	local script
-	for script in test/e2e/{chaos,upf_restore}_test.sh test/{golden,e2e,smoke,vm}/*_test.sh; do
-		[[ ! -x $script ]] || printf '%s %s\n' "$(weight_of "$(suite_name "$script")")" "$script"
-	done | awk '!seen[$2]++ { print $1 + (NR <= 2) * 10, $2 }' | sort -s -k1,1nr | cut -d ' ' -f 2
-}
-
-suite_name() {
-	printf '%s-%s\n' "$(basename "$(dirname "$1")")" "$(basename "$1" _test.sh)"
-}
-
-# Whether a script of that folder is to run. usage: suites_of FOLDER
-suites_of() {
-	local script
-	while IFS= read -r script; do
-		[[ $script != "test/$1/"* ]] || ! wanted "$(suite_name "$script")" "${TEST_WORDS[@]}" || return 0
-	done < <(suite_scripts)
-	return 1
-}
-
-# How much of CAPACITY a script takes: most of it, where pollers take both CPUs for seconds, workers may not stand
-# still, or a rate must be kept up with; little, where nearly all is waiting.
-weight_of() {
-	case $1 in
-	e2e-chaos | e2e-control_load | e2e-traffic_agf | e2e-upf_many | smoke-traffic_faults) printf '6\n' ;;
-	e2e-bng_tester | e2e-bng_flaps | e2e-bng_flood | e2e-bng_pipes | e2e-bng_storm) printf '6\n' ;;
-	e2e-lab_isp | e2e-lab_igp) printf '6\n' ;;
-	vm-*) printf '5\n' ;;
-	smoke-bench* | smoke-peers | smoke-l3fwd) printf '3\n' ;; # half a CPU each, beside one of the line above
-	e2e-upf_restore | smoke-traffic_errors) printf '1\n' ;;
-	*) printf '2\n' ;;
-	esac
-}
-
-# The first of the scripts that may run beside those that run, into `next`. usage: pick_suite NAME... (fails: none)
-pick_suite() {
-	local name busy=0
-	for name in "${running[@]}"; do
-		busy=$((busy + $(weight_of "$name")))
-	done
-	for next; do
-		((busy + $(weight_of "$next") > CAPACITY)) || return 0
-	done
-	return 1
-}
-
-# Every executable test/{golden,smoke,e2e,vm}/*_test.sh, some at a time. Each works in its own namespaces and folders,
-# and finds the programs in $BUILD. Exit status 77 means skipped, and the output says why.
-run_suites() {
-	local script name next pid
-	local -A scripts=() running=()
-	while IFS= read -r script; do
-		name=$(suite_name "$script")
-		wanted "$name" "${TEST_WORDS[@]}" || continue
-		scripts[$name]=$script
-		SUITES+=("$name")
-	done < <(suite_scripts)
-	local waiting=("${SUITES[@]}")
-	while ((${#waiting[@]} + ${#running[@]} > 0)); do
-		if pick_suite "${waiting[@]}"; then
-			say "$next"
-			run_suite "${scripts[$next]}" "$next" &
-			running[$!]=$next
-			for pid in "${!waiting[@]}"; do
-				[[ ${waiting[$pid]} != "$next" ]] || unset "waiting[$pid]"
-			done
-			continue
-		fi
-		wait -n -p pid "${!running[@]}" || true
-		unset "running[$pid]"
-	done
-}
-
-# usage: run_suite SCRIPT NAME
-run_suite() {
-	mkdir -p "$LOGS/$2.files"
-	BUILD="$ROOT/build" ARTIFACTS="$ROOT/$LOGS/$2.files" logged "$2" "$SUITE_SECONDS" "$1"
-	rmdir --ignore-fail-on-non-empty "$LOGS/$2.files"
-}
-
-# The table, then the line with the sums. Fails when a step did.
+# A row a step or folder of scripts, then what failed and what was skipped, then the sums. Fails when a job did.
 summary() {
-	local name colour passed failed skipped sum=(0 0 0)
-	printf '\n%s%-44s %8s  %s%s\n' "$BOLD" step seconds result "$PLAIN"
-	for name in "${STEPS[@]}"; do
-		case ${STEP_RESULT[$name]} in
-		ok) colour=$GREEN ;;
-		failed) colour=$RED ;;
-		*) colour=$YELLOW ;;
-		esac
-		printf '%-44s %6d.%d  %s%-7s%s  %s\n' "$name" $((STEP_MS[$name] / 1000)) $((STEP_MS[$name] % 1000 / 100)) \
-			"$colour" "${STEP_RESULT[$name]}" "$PLAIN" "${STEP_NOTE[$name]}"
+	local name status passed failed skipped
+	for name in "${NAMES[@]}"; do
+		[[ ! -e $LOGS/$name.status ]] || record "$name"
+	done
+	scripts/junit.py "$LOGS" "${NAMES[@]}" || warn "no JUnit file"
+	printf '\n'
+	for name in "${NAMES[@]}"; do
+		[[ -e $LOGS/$name.status ]] || continue
+		printf '%s %s %s\n' "$name" "$(cat "$LOGS/$name".{counts,status} | tr '\n' ' ')" \
+			"$(tail -n 1 "$LOGS/$name.cpu" | tr 'ms' '  ')"
+	done | awk -v bold="$BOLD" -v plain="$PLAIN" '
+		{ row = $1; sub(/^golden-.*/, "golden", row); sub(/^smoke-.*/, "smoke", row); sub(/^e2e-.*/, "e2e", row)
+		  sub(/^vm-.*/, "vm", row) }
+		!(row in passed) { rows[++n] = row; begin[row] = $6 }
+		{ passed[row] += $2; failed[row] += $3; skipped[row] += $4; cpu[row] += $8 * 60 + $9 + $10 * 60 + $11 }
+		$6 < begin[row] { begin[row] = $6 }
+		$7 > end[row] { end[row] = $7 }
+		END { heads = "step passed failed skipped seconds CPU"; split(heads, h, " ")
+		      printf bold "%-18s %7s %7s %8s %8s %8s" plain "\n", h[1], h[2], h[3], h[4], h[5], h[6]
+		      for (i = 1; i <= n; i++) {
+		        r = rows[i]
+		        printf "%-18s %7d %7d %8d %8.1f", r, passed[r], failed[r], skipped[r], (end[r] - begin[r]) / 1000
+		        printf " %8.1f\n", cpu[r] } }'
+	local sum=(0 0 0)
+	for name in "${NAMES[@]}"; do
+		[[ -e $LOGS/$name.status ]] || continue
+		read -r status _ <"$LOGS/$name.status"
 		read -r passed failed skipped <"$LOGS/$name.counts"
+		((failed == 0)) || printf '%sFAILED  %s%s: %s\n' "$RED" "$name" "$PLAIN" "$LOGS/$name.log"
+		((status != 77)) ||
+			printf '%sskipped %s%s: %s\n' "$YELLOW" "$name" "$PLAIN" "$(skip_reason "$LOGS/$name.log")"
 		sum=($((sum[0] + passed)) $((sum[1] + failed)) $((sum[2] + skipped)))
 	done
-	printf '\n%d passed, %d failed, %d skipped\n' "${sum[@]}"
+	printf '\n%s%d passed, %d failed, %d skipped%s in %d min %d s; %s\n' "$BOLD" "${sum[@]}" "$PLAIN" \
+		$((SECONDS / 60)) $((SECONDS % 60)) "$LOGS/junit.xml"
 	((sum[1] == 0))
 }
 
+# usage: verb_test [--long] [WORD...]
 verb_test() {
+	local name first=(build) rest=()
 	if [[ ${1:-} == --long ]]; then
-		export CHAOS_SECONDS=600 LONG=1
-		SUITE_SECONDS=900
+		export LONG=1
 		shift
 	fi
-	TEST_WORDS=("$@")
-	SUITES=()
 	ensure_setup
+	SECONDS=0
 	rm -rf "$LOGS"
 	mkdir -p "$LOGS"
-	export BUILD="$ROOT/build"
 	trap 'warn interrupted; jobs -p | xargs --no-run-if-empty kill; wait; exit 130' INT TERM
-	STEP_ALWAYS=1 step build step_build &
-	wait $!
-	# One after the other, and not beside the scripts: some tests judge rates and times.
-	{
-		step unit step_unit build
-		step unit-sanitizers step_unit build-asan
-		step go step_go
-	} &
-	wait $!
-	# The scripts wait most of the time; what judges no time takes the rest of the CPUs.
-	{
-		renice -n 19 "$BASHPID" >/dev/null
-		step lint step_lint
-	} &
-	local name beside=$!
-	if suites_of vm; then
-		STEP_ALWAYS=1 step vm step_vm &
-		wait $!
+	step build "$WEIGHT_STEP" step_build
+	TEST_WORDS=("$@")
+	step unit-sanitizers "$WEIGHT_STEP" step_unit build-asan
+	step go "$WEIGHT_STEP" step_go
+	step lint "$WEIGHT_STEP" step_lint
+	step unit "$WEIGHT_STEP" step_unit build
+	scripts_jobs
+	if [[ " ${NAMES[*]} " == *" vm-"* ]]; then
+		TEST_WORDS=()
+		step vm "$WEIGHT_STEP" step_vm
+		first+=(vm)
 	fi
-	run_suites
-	wait "$beside"
+	run_jobs "${first[@]}"
+	if [[ $(cut -d ' ' -f 1 "$LOGS/build.status") == 0 ]]; then
+		for name in "${NAMES[@]}"; do
+			[[ " ${first[*]} " == *" $name "* ]] || rest+=("$name")
+		done
+		run_jobs "${rest[@]}"
+	fi
 	trap - INT TERM
-	for name in build lint unit unit-sanitizers go vm "${SUITES[@]}"; do
-		[[ ! -e $LOGS/$name.status ]] || record "$name"
-	done
 	summary
 }

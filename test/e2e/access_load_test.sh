@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # `isthmus control-load --access`: subscribers sign in by PPPoE and by DHCP, each in its VLANs, are answered by a server
 # behind the gateway, flap, and come back after a power cut.
 # shellcheck source=test/lib/net.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # Homes sign in and vanish all the time, and no packet of other subscribers is lost.
 # usage: bng_flaps_test.sh [HOMES FLAPS_PER_SECOND SECONDS PACKETS_PER_SECOND]
 # shellcheck source=test/lib/net.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # Floods of PADI and DHCPDISCOVER from random MAC addresses: a home that is on line loses no packet and no LCP echo,
 # a new one comes in behind the same S-tag, counters name what was dropped, and neither process grows (rows B2, B8).
 # shellcheck source=test/lib/net.sh

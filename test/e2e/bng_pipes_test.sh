@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # Homes that signed in have pipes of their access port's scheduler: each gets its profile's rate by isthmus-traffic, the
 # strict class first. The scheduler comes by a reload while they are on line, and by a start of the control plane; a CoA
 # changes a profile; who finds no pipe free is refused.

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # The power of all homes on line fails at once, and all dial again at the same time: each is let in again, none twice,
-# neither process dies, and when they have left nothing is left of them. By ./dev test --long 65,536.
+# neither process dies, and when they have left nothing is left of them.
 # usage: bng_storm_test.sh [HOMES]
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/homes.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/homes.sh"
 own_namespaces "$@"
-homes=${1:-${LONG:+65536}}
-homes=${homes:-2000}
+homes=${1:-65536}
 
 many_homes "$homes"
 start_gateway

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # isthmus-traffic moves packets of a subscriber who signed in: the accounting records have its counts to the byte, each
 # family apart; a CoA under load halves a rate, by its measure within 1 %, and no packet below the new rate is lost.
 # shellcheck source=test/lib/net.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything at once, for CHAOS_SECONDS (60; `./dev test --long`: 600): sessions come and go, hostile packets and messages are a
+# --long: ten minutes of all faults
+# Everything at once, for CHAOS_SECONDS (600): sessions come and go, hostile packets and messages are a
 # fifth of the load, ports flap, either process is killed, the store's disk fills up, configurations change. CHAOS_SEED repeats
 # a run's decisions.
 # shellcheck source=test/lib/net.sh

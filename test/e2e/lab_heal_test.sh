@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: outages by the clock
 # `isthmus lab` heals as the product does: each process of each function is killed while a UE pings and iperf3 runs, and both go on. The
 # longest gap is printed, not judged. What ends again and again ends the lab.
 # shellcheck source=test/lib/net.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # `isthmus lab home`: homes sign in through FreeRADIUS, by PPPoE with CHAP and by DHCP (Debian's client); ordinary
 # programs reach the internet over IPv4 and IPv6; a CoA halves the rate of a live session under iperf3; `clear
 # subscriber` ends one, and the accounting says why. A network of IPv6 alone.

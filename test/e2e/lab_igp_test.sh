@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: routing daemons' clocks
 # `isthmus lab isp` with an interior protocol in place of BGP: it converges by OSPF and by IS-IS, IPv4 and IPv6, and
 # the data network reaches wireline and mobile subscribers.
 # usage: lab_igp_test.sh [ospf|isis...]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: routing daemons' clocks
 # `isthmus lab isp`: two gateways and two FRR routers find each other; pools are announced, preferred at the first
 # gateway, and no routes of the data plane; ordinary programs reach wireline and mobile subscribers and back; routes
 # come by BGP; a flood of subscribers for the control plane takes no routing session. Each process of the first gateway

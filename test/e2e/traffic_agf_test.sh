@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # The tester against the access gateway over memif: every header of every packet in both directions; a policed
 # subscriber and a strict priority keep what they promise; and a gateway that takes one subscriber for another is
 # caught.

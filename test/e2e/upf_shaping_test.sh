@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # Firewall and shaping of a UPF: access lists of its network instances; on N3 each session over PFCP has a pipe of the
 # scheduler, and a UPF with two pipes has two sessions.
 # shellcheck source=test/lib/net.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: rates
 # The benchmark profiles on synth ports, access gateway and mobile functions, and the demonstration: every packet right, none lost, every promised field in the JSON. Speeds
 # are not judged here. Needs no root; BUILD names another build folder.
 set -euo pipefail

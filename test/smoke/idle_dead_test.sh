@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: wakings in a second
 # A descriptor that the kernel reports for ever, because its interface is down or gone, does not keep idle workers
 # awake; traffic comes back with the interface.
 # shellcheck source=test/lib/net.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: wakings in a second
 # Driver share: a second data plane relays between two veth pairs and the gateway's links (xconnect). Then each of the
 # two is killed in its turn: the other lives on, has its buffers back, and everything passes again. Without
 # packets both sleep.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: a virtual machine
 # net_bond over cards, against the bonding driver of Linux, which this machine's kernel may lack: all traffic,
 # frames of 9000 bytes, and a cable that is cut, in each mode.
-# usage: [CARD=e1000e] [LONG=1] bond_test.sh [MODE...]: of the gateway's members; virtio-net-pci; static with LONG
+# usage: [CARD=e1000e] bond_test.sh [MODE...]: of the gateway's members; virtio-net-pci
 #
 #   home0 ── access [ gateway ] gw0, gw1 ══ sw0, sw1 [ bond0 ── bridge ] ── upf0   both in one machine
 # shellcheck source=test/lib/net.sh
@@ -53,7 +54,7 @@ distributed() { (($(in_vm grep -c "port state: 61" /proc/net/bonding/bond0) == 2
 
 declare -A KERNEL=([active-standby]="active-backup" [static]="balance-xor xmit_hash_policy layer3+4"
 	[lacp]="802.3ad lacp_rate fast xmit_hash_policy layer3+4")
-(($#)) || set -- active-standby lacp ${LONG:+static}
+(($#)) || set -- active-standby lacp static
 first=$1
 for mode; do
 	echo "--- $mode"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: a virtual machine
 # Network cards: the gateway in a virtual machine, on each kind of card that QEMU emulates and DPDK drives, by
 # vfio-pci behind an IOMMU. All traffic, frames of 9000 bytes, links that go down and come back, and a card that
 # is taken out.
-# usage: [LONG=1] cards_test.sh [KIND...]: two kinds, with LONG all
+# usage: cards_test.sh [KIND...]
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/vm.sh
@@ -11,7 +12,7 @@
 own_namespaces "$@"
 
 KINDS=("$@")
-((${#KINDS[@]})) || KINDS=(e1000e virtio-net-pci ${LONG:+e1000 vmxnet3})
+((${#KINDS[@]})) || KINDS=(e1000e virtio-net-pci e1000 vmxnet3)
 for i in "${!KINDS[@]}"; do
 	vm_card "${KINDS[i]}" "home$i"
 	vm_card "${KINDS[i]}" "upf$i"

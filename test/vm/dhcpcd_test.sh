@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: a virtual machine
 # Linux clients of DHCP behind two VLAN tags of the kernel, in a virtual machine, sign in to the gateway and FreeRADIUS.
 # Home one: dhcpcd for IPv4, the kernel's SLAAC, wide-dhcpv6-client for a delegated prefix, from which a computer behind
 # it has its address. Home two: dhcpcd for everything (IPv4, router advertisement, IA_NA, IA_PD). curl over both

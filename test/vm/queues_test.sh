@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: a virtual machine
 # Cards with several receive queues, one for each of two workers: all traffic, whichever queue a frame comes in by and
 # whoever owns its subscriber, and what steering the port is given. A card with one queue is every worker's, too.
 # usage: queues_test.sh [KIND...]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: a virtual machine
 # Network cards of a machine without IOMMU: by uio_pci_generic, which knows physical addresses alone. Debian's kernel
 # has no vfio for it (VFIO_NOIOMMU).
 # usage: uio_test.sh [KIND]

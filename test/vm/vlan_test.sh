@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# --long: a virtual machine
 # Tagged interfaces against the VLAN devices of Linux, which this machine's kernel may lack: 802.1Q, and 802.1Q inside
 # 802.1ad, on an e1000e card by vfio-pci. Both families, full size.
 #
