@@ -214,7 +214,7 @@ is "and go" same_routes
 ip -n fabric addr add 10.32.0.1/24 dev core0
 kill -9 "$(isthmus status -j | jq .dp_pid)"
 is "the device outlives the data plane" has_address core0 10.32.0.1/24
-is "the data plane comes back" isthmus status --wait 10s
+is "the data plane comes back" isthmus status --wait 120s
 is "with the device" pings near 10.30.0.1
 is "and what the kernel has" pings far 192.0.2.1
 is "and the way out" pings fabric 10.30.0.2

@@ -28,7 +28,7 @@ start_control_plane() {
 # usage: take_over AGE
 take_over() {
 	start_control_plane "$1" "$dir/cp.log"
-	isthmus status --wait 60s >"$dir/status" || fail "$1: $(cat "$dir/status")"
+	isthmus status --wait 120s >"$dir/status" || fail "$1: $(cat "$dir/status")"
 }
 
 # usage: take_over_and_change AGE PREFIX: and nothing is sent but what then changes

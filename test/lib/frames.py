@@ -55,8 +55,8 @@ def rows(table):
 
 
 def wait_until(test, what, seconds=SECONDS):
-    """Polls test() until it is true."""
-    for _ in range(int(seconds * 20)):
+    """Polls test() until it is true. The limit is an idle machine's, here and below: a busy one gets ten times as much."""
+    for _ in range(int(seconds * 200)):
         if test():
             return True
         time.sleep(0.05)
@@ -127,7 +127,7 @@ class Wire:
     def receive(self, test=lambda data: True, count=1, what="frames", seconds=SECONDS):
         """Waits until `count` frames that pass the test have come in since the last call; returns them as bytes. Others
         are left to later calls."""
-        slots = int(seconds * 10)  # of a tenth of a second: a machine that stands still for seconds uses up one
+        slots = int(seconds * 100)  # of a tenth of a second: a machine that stands still for seconds uses up one
         while True:
             found = [data for data in self.waiting if test(data)]
             if len(found) >= count:

@@ -68,10 +68,11 @@ own_namespaces() {
 in_gateway() { nsenter --net=/run/netns/gateway -- "$@"; }
 isthmus() { "$BIN/isthmus" "$@"; }
 
-# Runs a command until it succeeds, ten times in a second.
+# Runs a command until it succeeds, ten times in a second. The limit is an idle machine's: a busy one gets ten times
+# as much.
 # usage: wait_for SECONDS COMMAND...
 wait_for() {
-	local tries=$(($1 * 10))
+	local tries=$(($1 * 100))
 	shift
 	while ! "$@" >/dev/null 2>&1; do
 		((tries-- > 0)) || {
@@ -128,7 +129,7 @@ GATEWAY_OPTIONS=(--metrics=off) # a script may have others
 start_gateway() {
 	in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" "${GATEWAY_OPTIONS[@]}" --spawn \
 		>>"$DIR/isthmus.log" 2>&1 &
-	isthmus status --wait 20s >"$DIR/status" 2>&1 || fail "the gateway does not start: $(cat "$DIR/status")"
+	isthmus status --wait 120s >"$DIR/status" 2>&1 || fail "the gateway does not start: $(cat "$DIR/status")"
 }
 
 # Ends both in good order, the control plane first, which would start the other again. Capture files stay.
@@ -210,7 +211,7 @@ relay_fixture() {
 	veth_fixture
 	in_gateway "$BIN/isthmus" --socket "$DIR/relay.sock" run -c "$DIR/relay.yaml" \
 		--dp-socket "$DIR/relay-dp.sock" --metrics off --spawn >>"$DIR/relay.log" 2>&1 &
-	isthmus --socket "$DIR/relay.sock" status --wait 20s >"$DIR/relay-status" 2>&1 ||
+	isthmus --socket "$DIR/relay.sock" status --wait 120s >"$DIR/relay-status" 2>&1 ||
 		fail "the relay does not start: $(cat "$DIR/relay-status" "$DIR/relay.log")"
 }
 

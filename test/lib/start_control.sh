@@ -4,4 +4,4 @@
 set -euo pipefail
 nsenter --net=/run/netns/gateway -- "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" --metrics off --spawn \
 	>>"$DIR/isthmus.log" 2>&1 &
-"$BIN/isthmus" status --wait 20s >/dev/null
+"$BIN/isthmus" status --wait 120s >/dev/null

@@ -121,7 +121,7 @@ vm_start_gateway() {
 			--metrics off --spawn </dev/null >>/mnt/isthmus.log 2>&1 &"
 	[[ -S $ISTHMUS_SOCKET ]] || socat "UNIX-LISTEN:$ISTHMUS_SOCKET,fork" TCP:169.254.254.2:2 &
 	wait_for 5 test -S "$ISTHMUS_SOCKET"
-	in_vm "$VM_BIN/isthmus" --socket /mnt/isthmus.sock status --wait 60s >"$DIR/status" ||
+	in_vm "$VM_BIN/isthmus" --socket /mnt/isthmus.sock status --wait 120s >"$DIR/status" ||
 		fail "the gateway does not start: $(cat "$DIR/status"; in_vm cat /mnt/isthmus.log)"
 }
 

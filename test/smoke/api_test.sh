@@ -50,7 +50,7 @@ refuses() {
 : >"$dir/follower"
 start_dp
 start_cp
-isthmus status --wait 60s >/dev/null
+isthmus status --wait 120s >/dev/null
 "$bin/isthmus" --server "https://127.0.0.1:$port" --fingerprint "$(fingerprint)" --token-file "$dir/read.token" \
 	events -f -j >"$dir/follower" 2>"$dir/follower.log" &
 other=$!

@@ -32,7 +32,7 @@ isthmus bench agf-symmetric --link synth --print-config >"$dir/isthmus.yaml"
 sed -i "s|^control:.*|control: {metrics: 'off', page: true, api: {listen: ['$address'], tls: 'off', anonymous: read}}|" "$dir/isthmus.yaml"
 start_dp
 start_cp
-isthmus status --wait 60s >/dev/null
+isthmus status --wait 120s >/dev/null
 
 # Two streams of 5,000 p/s each way, on a machine that may pause.
 isthmus stream load agf-symmetric --rate 5000 >/dev/null
@@ -64,6 +64,6 @@ start_dp
 wait_until "back" says 'd["status"]["data_plane"] == "ready" and v("pps", "access in") == 0'
 stop "$cp"
 start_cp
-isthmus status --wait 60s >/dev/null
+isthmus status --wait 120s >/dev/null
 wait_until "the page after a restart" says 'v("sessions", "sessions") == 1000'
 echo "page: rates, edges, search, subscriber, report; both processes came back"
