@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows that ./dev test is green every time: runs it N times, with a table of runs.
-# usage: scripts/repeat.sh [--beside PROCESSES] N [WORD...]
+# ./dev test --repeat: shows that ./dev test is green every time, with a table of runs.
+# usage: scripts/repeat.sh RUNS [--beside PROCESSES] [WORD...]
 #
 # --beside: so many processes of the same priority are busy all the time. Nothing is repeated until it passes: a run that
 # failed counts, and its logs stay in build/repeat/RUN.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-beside=0
+[[ ${1:-} =~ ^[0-9]+$ ]] || {
+	echo "usage: ./dev test --repeat RUNS [--beside PROCESSES] [WORD...]" >&2
+	exit 2
+}
+runs=$1 beside=0
+shift
 if [[ ${1:-} == --beside ]]; then
-	beside=$2
+	beside=${2:?}
 	shift 2
 fi
-runs=${1:?how many runs? see the head of this file}
-shift
 busy=()
 trap '((${#busy[@]} == 0)) || kill "${busy[@]}"' EXIT
 for ((i = 0; i < beside; i++)); do

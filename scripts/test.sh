@@ -186,8 +186,13 @@ summary() {
 }
 
 # usage: verb_test [--long] [WORD...]
+#        verb_test --repeat RUNS [--beside PROCESSES] [WORD...]
 verb_test() {
 	local name first=(build) rest=()
+	if [[ ${1:-} == --repeat ]]; then
+		shift
+		exec scripts/repeat.sh "$@"
+	fi
 	if [[ ${1:-} == --long ]]; then
 		export LONG=1
 		shift
