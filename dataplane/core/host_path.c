@@ -14,6 +14,8 @@
 #define QUIET_AFTER_NS 20000000u // without anything done
 #define QUIET_INTERVAL_MS 20u // of timers, then
 
+static_assert(MAX_RESUMES < RESUME_PUNTED, "packet.resume tells them apart");
+
 DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
 
 static struct {
@@ -215,10 +217,10 @@ int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 		control_drop(m, &drop_inject_full);
 		return 0;
 	}
-	packet_of(m)->resume = (uint16_t)resume;
+	packet_of(m)->resume = (uint8_t)resume;
 	packet_of(m)->handed = 0;
 	if (!hold_ring_put(worker_get(worker)->inbox, m)) {
-		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint16_t)resume;
+		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint8_t)resume;
 		control_drop(m, &drop_inject_full);
 		return 0;
 	}

@@ -38,6 +38,8 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 
 		pkt->port_in = p->index;
 		pkt->port_out = p->xconnect;
+		pkt->instance = UINT16_MAX;
+		pkt->rpf = pkt->translated = 0;
 		pkt->hops = pkt->handed = pkt->by = 0;
 		pkt->shaped = 0;
 		pkt->vrf = pkt->traced = 0; // with those before in one store
@@ -369,7 +371,7 @@ void worker_give_all(struct worker *w)
 
 static void hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m)
 {
-	packet_of(m)->resume = resume;
+	packet_of(m)->resume = (uint8_t)resume;
 	packet_of(m)->reason = order;
 	if (unlikely(to >= worker_count())) {
 		drop_for(w, &m, 1, &drop_inbox_full);
@@ -433,6 +435,7 @@ struct rte_mbuf *packet_originate(struct worker *w)
 	packet_of(m)->port_in = PORT_NONE;
 	packet_of(m)->port_out = PORT_NONE;
 	packet_of(m)->interface = UINT32_MAX;
+	packet_of(m)->instance = UINT16_MAX;
 	w->originated++;
 	return m;
 }

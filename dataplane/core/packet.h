@@ -17,7 +17,12 @@
 #define PORT_NONE UINT16_MAX
 #define ORDERS 64u // packets are kept in order by so many groups of sessions
 #define PACKET_HOPS 4 // most times that a packet goes back into the graph (packet.hops)
-#define RESUME_PUNTED UINT16_MAX // packet.resume of a packet that the control thread holds and that counts as punted
+
+// Addresses and ports that the NAT44 or NPTv6 of the packet's `instance` has replaced.
+#define PACKET_SOURCE_TRANSLATED 1u
+#define PACKET_DESTINATION_TRANSLATED 2u
+
+#define RESUME_PUNTED UINT8_MAX // packet.resume of a packet that the control thread holds and that counts as punted
 
 struct packet {
 	uint16_t port_in; // index of struct port; written by port-rx, PORT_NONE when originated here
@@ -26,15 +31,17 @@ struct packet {
 	uint16_t l4; // offset of its transport header; valid when ip_version != 0
 	uint16_t
 		reason; // id of a drop or punt reason, written just before the edge to drop or punt; in an inbox its order
-	uint16_t resume; // edge of handover-rx that a handed-over packet takes on its new worker
+	uint8_t resume; // edge of handover-rx that a handed-over packet takes on its new worker
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)
 	uint8_t fragment; // 1: not a first fragment, so no transport header
-	uint8_t rpf; // API_INTERFACE_RPF_* of its interface; from core-input to ip-input
+	uint16_t trace; // with `traced`: the rest of its number
 	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
-	uint16_t instance; // index of struct instance; written by the nodes that lead to a session
-	uint16_t trace; // with `traced`: the rest of its number
+	// The eight bytes that port-rx writes at once.
+	uint16_t instance; // index of struct instance, UINT16_MAX: none; written by the nodes that lead to a session
+	uint8_t rpf; // API_INTERFACE_RPF_* of its interface; from core-input to ip-input
+	uint8_t translated; // PACKET_…_TRANSLATED of the IP header at l3, by `instance`; 0 from port-rx
 	uint8_t hops : 3; // times that the routing nodes gave it back to the graph; 0 from port-rx
 	uint8_t handed : 1; // handed over as it came: its new worker decides; 0 from port-rx
 	uint8_t by : 4; // with `handed`: the worker that took the other one for the owner

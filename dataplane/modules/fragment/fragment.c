@@ -185,7 +185,7 @@ static struct rte_node_register fragment_core_node = {
 	.name = "fragment-core",
 	.process = core_process,
 	.nb_edges = EDGES,
-	.next_nodes = {[ONWARD] = "ip-output", [TO_ICMP] = "icmp-error", [DROP] = "drop"},
+	.next_nodes = {[ONWARD] = "ip-output", [TO_ICMP] = "@error", [DROP] = "drop"},
 };
 NODE_REGISTER(fragment_core_node)
 
@@ -193,6 +193,6 @@ static struct rte_node_register fragment_access_node = {
 	.name = "fragment-access",
 	.process = access_process,
 	.nb_edges = EDGES,
-	.next_nodes = {[ONWARD] = "access-encap", [TO_ICMP] = "icmp-error", [DROP] = "drop"},
+	.next_nodes = {[ONWARD] = "access-encap", [TO_ICMP] = "@error", [DROP] = "drop"},
 };
 NODE_REGISTER(fragment_access_node)

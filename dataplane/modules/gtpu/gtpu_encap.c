@@ -39,6 +39,7 @@ static __rte_always_inline rte_edge_t finish(
 	pkt->vrf = path_vrf(p);
 	pkt->protocol = 17;
 	pkt->fragment = 0;
+	pkt->translated = 0;
 	pkt->length = length;
 	return EDGE_OUTPUT;
 }

@@ -103,7 +103,7 @@ void gtpu_end_marker(const struct rule *old)
 		control_drop(m, &drop_lost);
 		return;
 	}
-	packet_of(m)->resume = old->worker;
+	packet_of(m)->resume = (uint8_t)old->worker;
 	markers.packet[(markers.first + markers.count++) % markers.room] = m;
 }
 

@@ -41,15 +41,29 @@ static rte_edge_t by_address(struct rte_mbuf *m, const struct rule *back, uint8_
 	return TO_UE;
 }
 
+// Who speaks of a packet of a session: the subscriber's gateway, in either direction; of a mobile session, the network
+// instance. Else, and to the data network of a subscriber whose address is another there, the interface that it came
+// in on.
+static const uint8_t *speaker(struct rte_mbuf *m, const struct rule *back, uint8_t version, const uint8_t *to)
+{
+	const struct packet *pkt = packet_of(m);
+	const struct session_view *v = session_view_of(m);
+
+	if (back == NULL || pkt->translated == PACKET_DESTINATION_TRANSLATED)
+		return pkt->interface == UINT32_MAX ? NULL : ip_source_towards(version, pkt->interface, to);
+	const struct rule *down = v->uplink ? back : v->rule;
+	return down->outer == API_OUTER_ENDPOINT ? ip_source_on_port(version, down->down.port)
+						 : instance_source(v->rule->instance, version);
+}
+
 // Where the error goes and from which address. Sets the view for the node behind the edge.
 static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *to, const uint8_t **source)
 {
-	struct packet *pkt = packet_of(m);
 	struct session_view *v = session_view_of(m);
 	const struct rule *back;
 
 	if (v->rule == NULL) {
-		*source = pkt->interface == UINT32_MAX ? NULL : ip_source_towards(version, pkt->interface, to);
+		*source = speaker(m, NULL, version, to);
 		v->uplink = 0;
 		return *source ? TO_IP : packet_leave(m, &no_source, DROP);
 	}
@@ -59,10 +73,7 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	// Without a tunnel, or while the UE is idle, there is no way: as IP the error would follow the routes to anywhere.
 	if ((back->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD)
 		return packet_leave(m, &no_way, DROP);
-	// The subscriber's gateway is who speaks in either direction; of a mobile session, the network instance.
-	const struct rule *down = v->uplink ? back : v->rule;
-	*source = down->outer == API_OUTER_ENDPOINT ? ip_source_on_port(version, down->down.port)
-						    : instance_source(v->rule->instance, version);
+	*source = speaker(m, back, version, to);
 	if (*source == NULL)
 		return packet_leave(m, &no_source, DROP);
 	v->uplink = !v->uplink;
@@ -103,6 +114,7 @@ static void set_head(struct rte_mbuf *m, const struct icmp_error *e, uint32_t le
 	pkt->ip_version = e->version;
 	pkt->protocol = e->version == 4 ? IP_PROTOCOL_ICMP : IP_PROTOCOL_ICMP6;
 	pkt->fragment = 0;
+	pkt->translated = 0;
 	pkt->length = length;
 	session_view_of(m)->dscp = e->version == 4 ? p[1] >> 2 : 0;
 	m->ol_flags = 0;
@@ -156,3 +168,4 @@ static struct rte_node_register icmp_error_node = {
 		[DROP] = "drop"},
 };
 NODE_REGISTER(icmp_error_node)
+NODE_ARC("error", "icmp-error")

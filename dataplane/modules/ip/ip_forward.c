@@ -110,9 +110,7 @@ static struct rte_node_register ip_forward_node = {
 	.name = "ip-forward",
 	.process = ip_forward_process,
 	.nb_edges = EDGE_COUNT,
-	.next_nodes = {[EDGE_OUTPUT] = "@output-ip",
-		[EDGE_UE] = "@lookup-ue",
-		[EDGE_ERROR] = "icmp-error",
-		[EDGE_DROP] = "drop"},
+	.next_nodes =
+		{[EDGE_OUTPUT] = "@output-ip", [EDGE_UE] = "@lookup-ue", [EDGE_ERROR] = "@error", [EDGE_DROP] = "drop"},
 };
 NODE_REGISTER(ip_forward_node)

@@ -134,7 +134,7 @@ static struct rte_node_register ip_output_node = {
 		[EDGE_SCHEDULER] = "scheduler",
 		[EDGE_INPUT] = "@input-ip",
 		[EDGE_FRAGMENT] = "fragment-core",
-		[EDGE_ERROR] = "icmp-error",
+		[EDGE_ERROR] = "@error",
 		[EDGE_PUNT] = "punt",
 		[EDGE_DROP] = "drop"},
 };

@@ -83,6 +83,7 @@ int mirror_erspan(struct worker *w, struct rte_mbuf *m, struct mirror *x, const 
 	pkt->ip_version = family;
 	pkt->protocol = IP_PROTOCOL_GRE;
 	pkt->fragment = 0;
+	pkt->translated = 0;
 	pkt->length = length;
 	pkt->interface = UINT32_MAX;
 	pkt->vrf = 0; // the collector is there

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-age: time-outs.
+// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-error: what we
+// tell a packet's sender of it. nat-age: time-outs.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -149,6 +150,12 @@ static uint32_t mapping_of(struct worker *w, const struct nat *n, struct rte_mbu
 	return slot;
 }
 
+static void translated_out(struct rte_mbuf *m, uint16_t instance)
+{
+	packet_of(m)->translated |= PACKET_SOURCE_TRANSLATED;
+	packet_of(m)->instance = instance;
+}
+
 static rte_edge_t later_out(
 	const struct worker *w, const struct nat_table *t, struct rte_mbuf *m, uint8_t *ip, uint16_t instance)
 {
@@ -157,6 +164,7 @@ static rte_edge_t later_out(
 	if (f == NULL)
 		return packet_leave(m, &drop_fragment, EDGE_DROP);
 	nat_write_address(ip, 1, f->address);
+	translated_out(m, instance);
 	return onward(m, t, ip, instance);
 }
 
@@ -170,8 +178,11 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 
 	if (!inside && ip[9] != IP_PROTOCOL_ICMP)
 		return EDGE_NEXT;
+	// An error of ours tells its receiver of a packet as that one knows it (nat-error).
+	if (ip[9] == IP_PROTOCOL_ICMP && ip_is_local(packet_of(m)->vrf, 4, ip + 12))
+		return onward(m, t, ip, instance);
 	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1);
-	// An error of ours about a packet to the subscriber: what it quotes has the inside address.
+	// From another address of the subscriber's, an error about a packet to an inside one.
 	if (!inside && (kind != NAT_ERROR || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return EDGE_NEXT;
 	if (unlikely(kind == NAT_BROKEN || kind == NAT_OTHER))
@@ -187,6 +198,7 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 	if (unlikely(p.more))
 		fragment_note(w, ip, w->id, address);
 	nat_write(&p, kind, 1, address, rte_cpu_to_be_16(nat_port_of(t, slot)), inside);
+	translated_out(m, instance);
 	return onward(m, t, ip, instance);
 }
 
@@ -288,6 +300,7 @@ static rte_edge_t later_in(struct worker *w, struct rte_mbuf *m, uint8_t *ip)
 	if (f->owner != w->id)
 		return give(w, f->owner, m);
 	nat_write_address(ip, 0, f->address);
+	packet_of(m)->translated |= PACKET_DESTINATION_TRANSLATED;
 	return EDGE_NEXT;
 }
 
@@ -321,6 +334,7 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 	if (kind == NAT_FLOW && likely(!trace_is_hypothetical(m)))
 		nat_arrived(&n->want, s, own[w->id].now, p.tcp_flags);
 	nat_write(&p, kind, 0, s->inside, s->port, 1);
+	packet_of(m)->translated |= PACKET_DESTINATION_TRANSLATED;
 	return EDGE_NEXT;
 }
 
@@ -375,6 +389,54 @@ RTE_INIT(nat_downlink_resume)
 {
 	resume = resume_register("nat-downlink");
 }
+
+// ---- nat-error ------------------------------------------------------------------------------------------------------
+
+// RFC 5508 REQ-4: a packet that an error of ours is about becomes what its sender sent. Of one that turned round the
+// destination alone: the error turns round in its turn.
+static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct packet *pkt = packet_of(m);
+	const struct nat *n = nat_of(pkt->instance);
+	int out = pkt->translated == PACKET_SOURCE_TRANSLATED;
+	uint32_t slot = NAT_NONE, address;
+	struct nat_packet p;
+
+	if (pkt->translated == 0 || pkt->ip_version != 4)
+		return EDGE_NEXT;
+	enum nat_kind kind = nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out);
+	if (kind == NAT_ERROR || kind == NAT_LATER)
+		return EDGE_NEXT; // which no error may be about
+	if (kind != NAT_FLOW || n == NULL)
+		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
+	if (!out)
+		slot = nat_find_any(n->table, w->id, p.address, p.port, p.protocol);
+	else if ((address = nat_outside(n->table, rte_be_to_cpu_32(p.address))) != NAT_NONE)
+		slot = nat_place(n->table, address, rte_be_to_cpu_16(p.port));
+	if (slot == NAT_NONE || nat_owner(n->table, slot) != w->id || n->table->slot[slot].protocol != p.protocol)
+		return packet_leave(m, &drop_no_mapping, EDGE_DROP); // it is gone, or another worker's, since
+	const struct nat_slot *s = &n->table->slot[slot];
+	if (out)
+		nat_write(&p, kind, 1, s->inside, s->port, 1);
+	else
+		nat_write(&p, kind, 0, nat_block_of(n->table, slot)->outside,
+			rte_cpu_to_be_16(nat_port_of(n->table, slot)), 1);
+	return EDGE_NEXT;
+}
+
+static uint16_t nat_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, untranslate);
+}
+
+static struct rte_node_register nat_error_node = {
+	.name = "nat-error",
+	.process = nat_error,
+	.nb_edges = EDGE_DROP + 1,
+	.next_nodes = {[EDGE_NEXT] = "@error", [EDGE_DROP] = "drop"},
+};
+NODE_STAGE(nat_error_node, "error", .standard = 1)
+TRACE_STAGE("nat-error", .pure = 1)
 
 // ---- nat-age --------------------------------------------------------------------------------------------------------
 

@@ -287,15 +287,19 @@ static int is_users(const struct nat_table *t, const struct nat_subscriber *s, c
 	return s->session == u->session && s->epoch == t->epoch[u->session];
 }
 
+uint32_t nat_find_any(const struct nat_table *t, uint32_t worker, uint32_t inside, uint16_t port, uint8_t protocol)
+{
+	const struct narrow *map = t->part[worker].map;
+	uint64_t slot, key = nat_key(inside, port, protocol);
+
+	return narrow_lookup(map, narrow_hash(map, key), key, &slot) ? (uint32_t)slot : NAT_NONE;
+}
+
 uint32_t nat_find(const struct nat_table *t, const struct nat_user *u)
 {
-	const struct narrow *map = t->part[u->worker].map;
-	uint64_t slot, key = nat_key(u->inside, u->port, u->protocol);
+	uint32_t slot = nat_find_any(t, u->worker, u->inside, u->port, u->protocol);
 
-	if (!narrow_lookup(map, narrow_hash(map, key), key, &slot) ||
-		!is_users(t, &t->subscriber[nat_block_of(t, (uint32_t)slot)->subscriber], u))
-		return NAT_NONE;
-	return (uint32_t)slot;
+	return slot != NAT_NONE && is_users(t, &t->subscriber[nat_block_of(t, slot)->subscriber], u) ? slot : NAT_NONE;
 }
 
 // A block of the subscriber with a free port.
@@ -325,14 +329,15 @@ static enum nat_verdict room_for(struct nat_table *t, const struct nat_user *u, 
 enum nat_verdict nat_map(struct nat_table *t, const struct nat_user *u, uint32_t *slot)
 {
 	struct nat_part *p = &t->part[u->worker];
-	uint64_t key = nat_key(u->inside, u->port, u->protocol), old;
+	uint64_t key = nat_key(u->inside, u->port, u->protocol);
 	uint32_t block;
 
 	*slot = nat_find(t, u);
 	if (*slot != NAT_NONE)
 		return NAT_OK;
-	if (narrow_lookup(p->map, narrow_hash(p->map, key), key, &old))
-		unmap(t, p, (uint32_t)old); // of an earlier session with this address
+	uint32_t old = nat_find_any(t, u->worker, u->inside, u->port, u->protocol);
+	if (old != NAT_NONE)
+		unmap(t, p, old); // of an earlier session with this address
 	if (narrow_count(p->map) >= narrow_capacity(p->map))
 		return NAT_FULL; // before a block is given
 	enum nat_verdict verdict = room_for(t, u, &block);

@@ -133,6 +133,8 @@ static inline uint64_t nat_key(uint32_t inside, uint16_t port, uint8_t protocol)
 enum nat_verdict nat_map(struct nat_table *t, const struct nat_user *u, uint32_t *slot);
 // The one that it has, or NAT_NONE. Not refreshed.
 uint32_t nat_find(const struct nat_table *t, const struct nat_user *u);
+// The same, whoever has it: of the worker's.
+uint32_t nat_find_any(const struct nat_table *t, uint32_t worker, uint32_t inside, uint16_t port, uint8_t protocol);
 // Slot of an external address (index) and port, or NAT_NONE.
 static inline uint32_t nat_place(const struct nat_table *t, uint32_t address, uint16_t port)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nptv6-uplink: inside source addresses become outside ones. nptv6-downlink: destinations, the way back.
+// nptv6-uplink: inside source addresses become outside ones. nptv6-downlink: destinations, the way back. nptv6-error:
+// what we tell a packet's sender of it.
 #include "core/node.h"
 #include "core/trace.h"
 #include "nptv6/nptv6.h"
@@ -37,32 +38,35 @@ static int translate(
 		return 0;
 	if (likely(!trace_is_hypothetical(m)))
 		n->counts[w->id].packets[d][i]++;
+	packet_of(m)->translated |= d == NPTV6_OUT ? PACKET_SOURCE_TRANSLATED : PACKET_DESTINATION_TRANSLATED;
 	return 1;
 }
 
 // ---- nptv6-uplink -----------------------------------------------------------------------------------------------
 
-// What the data network sent with an inside source, and is routed back there, is nobody's of the inside.
-static int comes_from_inside(struct rte_mbuf *m, uint16_t instance)
+// What the data network sent with an inside source, and is routed back there, is nobody's of the inside. Nor are errors
+// of ours.
+static int comes_from_inside(struct rte_mbuf *m, uint16_t instance, const uint8_t *source)
 {
 	const struct rule *r = session_view_of(m)->rule;
+	const struct packet *pkt = packet_of(m);
 
-	return r != NULL ? (r->flags & RULE_UPLINK) != 0 : instance_of_interface(packet_of(m)->interface) != instance;
+	if (unlikely(pkt->protocol == IP_PROTOCOL_ICMP6) && ip_is_local(pkt->vrf, 6, source))
+		return 0;
+	return r != NULL ? (r->flags & RULE_UPLINK) != 0 : instance_of_interface(pkt->interface) != instance;
 }
 
 static rte_edge_t to_outside(const struct worker *w, struct nptv6 *n, struct rte_mbuf *m, uint16_t instance)
 {
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3);
-	int i = comes_from_inside(m, instance) ? nptv6_find(n->pair, n->pairs, NPTV6_OUT, ip + 8) : -1;
+	int i = comes_from_inside(m, instance, ip + 8) ? nptv6_find(n->pair, n->pairs, NPTV6_OUT, ip + 8) : -1;
 
+	packet_of(m)->instance = instance;
 	if (unlikely(!translate(w, n, i, NPTV6_OUT, m, ip + 8)))
 		return packet_leave(m, &drop_unmapped, EDGE_DROP);
 	translate_quoted(n, m, NPTV6_OUT);
 	// §4.3 (hairpinning): it turns round, translated in both directions, as if it had been outside.
-	if (likely(nptv6_find(n->pair, n->pairs, NPTV6_IN, ip + 24) < 0))
-		return EDGE_NEXT;
-	packet_of(m)->instance = instance;
-	return EDGE_HAIRPIN;
+	return likely(nptv6_find(n->pair, n->pairs, NPTV6_IN, ip + 24) < 0) ? EDGE_NEXT : EDGE_HAIRPIN;
 }
 
 static inline rte_edge_t uplink(const struct worker *w, struct ways *ways, uint32_t generation, struct rte_mbuf *m)
@@ -150,5 +154,37 @@ static struct rte_node_register nptv6_downlink_node = {
 };
 NODE_STAGE(nptv6_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
 
+// ---- nptv6-error ------------------------------------------------------------------------------------------------
+
+// A packet that an error of ours is about becomes what its sender sent. Of one that turned round the destination alone:
+// the error turns round in its turn.
+static inline rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	enum nptv6_direction d = pkt->translated == PACKET_SOURCE_TRANSLATED ? NPTV6_IN : NPTV6_OUT;
+
+	if (pkt->translated == 0 || pkt->ip_version != 6)
+		return EDGE_NEXT;
+	const struct nptv6 *n = nptv6_of(pkt->instance);
+	uint8_t *address = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3 + (d == NPTV6_IN ? 8 : 24));
+	int i = n == NULL ? -1 : nptv6_find(n->pair, n->pairs, d, address);
+	// The pair may be gone since.
+	return i >= 0 && nptv6_map(&n->pair[i], d, address) ? EDGE_NEXT : packet_leave(m, &drop_unmapped, EDGE_DROP);
+}
+
+static uint16_t nptv6_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
+{
+	return node_each(graph, node, objs, n, untranslate);
+}
+
+static struct rte_node_register nptv6_error_node = {
+	.name = "nptv6-error",
+	.process = nptv6_error,
+	.nb_edges = EDGE_DROP + 1,
+	.next_nodes = {[EDGE_NEXT] = "@error", [EDGE_DROP] = "drop"},
+};
+NODE_STAGE(nptv6_error_node, "error", .standard = 1)
+
+TRACE_STAGE("nptv6-error", .pure = 1)
 TRACE_STAGE("nptv6-uplink", .pure = 1)
 TRACE_STAGE("nptv6-downlink", .pure = 1)

@@ -27,6 +27,7 @@ void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_
 	pkt->vrf = vrf;
 	pkt->protocol = 17;
 	pkt->fragment = 0;
+	pkt->translated = 0;
 	pkt->length = length;
 }
 
