@@ -35,7 +35,7 @@ struct share {
 	struct buffers own;
 	struct rte_mempool *pool;
 	int fd; // of the memory
-	uint8_t *lent; // for each buffer: number of the session that has it, or 0
+	uint8_t *lent; // for each buffer: number of the session that has it, or 0; atomic, as links share it
 	struct share_link *link[SHARE_LINKS];
 	struct peer *peer[SHARE_PEERS + 1];
 };
@@ -49,7 +49,7 @@ struct peer {
 	bool up;
 	struct buffers theirs;
 	struct rte_mempool *pool; // mbufs of their buffers; NULL: all were given back, and nothing is mapped
-	uint8_t *borrowed; // for each of their buffers: 1 while we have it
+	uint8_t *borrowed; // for each of their buffers: 1 while we have it; atomic, as `lent`
 	uint32_t out; // how many we have
 	rte_spinlock_t lock; // of what follows
 	struct share_link *give; // the link by which buffers go back; NULL: the session is over
@@ -67,7 +67,7 @@ struct share_link {
 	struct rte_mempool *copies;
 	int listener, fd, watch; // -1: none
 	uint64_t since; // ticks when fd was opened
-	bool broken; // the other side broke a rule
+	bool broken; // the other side broke a rule; set under either lock, never taken back while there is a peer
 	struct outbox *mine;
 	// Set and cleared with both locks held.
 	struct peer *peer;

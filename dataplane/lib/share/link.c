@@ -36,6 +36,19 @@ static inline void ring(struct share_link *l, uint32_t *rung)
 		return;
 }
 
+// A buffer is the session's, which has several links; a lock is a link's. So of threads that are told of the same
+// buffer by two links, one has it: it was `from`'s, and is `to`'s.
+static inline bool claim(uint8_t *whose, uint8_t from, uint8_t to)
+{
+	return __atomic_compare_exchange_n(whose, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+// It is `to`'s, who may claim it at once: we have done with its mbuf.
+static inline void give_up(uint8_t *whose, uint8_t to)
+{
+	__atomic_store_n(whose, to, __ATOMIC_RELEASE);
+}
+
 // ---- giving back ----------------------------------------------------------------------------------------------------
 
 // Freed mbufs of a session's pool, in any thread. An honest peer's give[] has room: it is as long as it can have
@@ -52,7 +65,7 @@ int give_back(struct rte_mempool *pool, void *const *mbufs, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t buffer = buffer_of(&p->theirs, mbufs[i]);
 
-		p->borrowed[buffer] = 0;
+		give_up(&p->borrowed[buffer], 0);
 		if (l != NULL)
 			l->mine->give[l->given++ % SHARE_BUFFERS_MAX] = (uint16_t)buffer;
 	}
@@ -75,18 +88,20 @@ static void take_back(struct share_link *l, struct peer *p)
 
 	if (likely(ready == 0))
 		return;
-	l->broken |= ready > SHARE_BUFFERS_MAX;
-	for (uint32_t i = 0; i < ready && !l->broken; i++) {
+	if (unlikely(ready > SHARE_BUFFERS_MAX)) {
+		l->broken = true;
+		return;
+	}
+	for (uint32_t i = 0; i < ready; i++) {
 		uint16_t buffer =
 			__atomic_load_n(&l->theirs->give[l->returned++ % SHARE_BUFFERS_MAX], __ATOMIC_RELAXED);
 
-		if (unlikely(buffer >= s->own.count || s->lent[buffer] != p->number)) {
+		if (unlikely(buffer >= s->own.count || !claim(&s->lent[buffer], p->number, 0))) {
 			l->broken = true;
 			return;
 		}
 		struct rte_mbuf *m = s->own.mbuf[buffer];
 
-		s->lent[buffer] = 0;
 		m->hash.usr = SHARE_UNKNOWN;
 		rte_mempool_put(s->pool, m);
 	}
@@ -119,12 +134,8 @@ static inline struct rte_mbuf *accept_frame(struct share_link *l, struct peer *p
 
 	if (unlikely(buffer >= b->count || length < FRAME_MIN || offset + length > b->bytes))
 		return NULL;
-	if (unlikely(home ? s->lent[buffer] != p->number : p->borrowed[buffer] != 0))
+	if (unlikely(home ? !claim(&s->lent[buffer], p->number, 0) : !claim(&p->borrowed[buffer], 0, 1)))
 		return NULL;
-	if (home)
-		s->lent[buffer] = 0;
-	else
-		p->borrowed[buffer] = 1;
 	return make(b->mbuf[buffer], offset, length);
 }
 
@@ -259,7 +270,7 @@ static inline uint64_t hand_over(struct share_link *l, struct peer *p, struct rt
 		return 0;
 	if (m->pool == p->pool && ours_alone(m)) {
 		buffer = buffer_of(&p->theirs, m);
-		p->borrowed[buffer] = 0;
+		give_up(&p->borrowed[buffer], 0);
 		b->homed++;
 		return frame | DESCRIPTOR_HOME | buffer;
 	}
@@ -273,7 +284,7 @@ static inline uint64_t hand_over(struct share_link *l, struct peer *p, struct rt
 		frame = (uint64_t)m->data_off << 32 | (uint64_t)m->pkt_len << 48;
 	}
 	buffer = buffer_of(&s->own, m);
-	s->lent[buffer] = p->number;
+	give_up(&s->lent[buffer], p->number);
 	return frame | buffer;
 }
 

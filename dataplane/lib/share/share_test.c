@@ -11,6 +11,7 @@
 
 #include "share/share_kit.h"
 #include <rte_malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -371,6 +372,85 @@ static void test_random_words(void **state)
 	die(&a);
 }
 
+// Another thread receives by the second link at the moment when the first one's changes whose the buffer is: that
+// write faults, the page being read-only, and the signal's handler is the other thread.
+static struct {
+	struct side *side;
+	uint8_t *page;
+	struct rte_mbuf *m;
+} other;
+
+static void other_thread(int signal)
+{
+	if (mprotect(other.page, 4096, PROT_READ | PROT_WRITE) != 0)
+		abort();
+	other.m = receive_one(other.side->link[1]);
+}
+
+// `whose` lies in a page of its own from now on.
+static uint8_t *watched(uint8_t *whose)
+{
+	other.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(other.page != MAP_FAILED);
+	memcpy(other.page, whose, BUFFERS);
+	assert_int_equal(mprotect(other.page, 4096, PROT_READ), 0);
+	return other.page;
+}
+
+enum { NEW, HOME, GIVEN };
+
+// By a link: a buffer of b's own is a's now, a's comes home, a's is given back.
+static void say_by(struct side *b, int link, int what, uint32_t buffer)
+{
+	struct outbox *o = b->link[link]->mine;
+
+	o->frame[0] = DESCRIPTOR((what == HOME ? DESCRIPTOR_HOME : 0) | buffer, 128, 60);
+	o->give[0] = (uint16_t)buffer;
+	o->sent = what != GIVEN;
+	o->given = what == GIVEN;
+}
+
+// One buffer by both links.
+static void test_twice_at_once(void **state)
+{
+	static const int said[][2] = {{NEW, NEW}, {HOME, HOME}, {HOME, GIVEN}, {GIVEN, HOME}, {GIVEN, GIVEN}};
+	struct side a = side_open(true);
+	struct sigaction action = {.sa_handler = other_thread, .sa_flags = SA_NODEFER}, before;
+
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	for (uint32_t i = 0; i < RTE_DIM(said); i++) {
+		struct side b = side_open(false);
+
+		connect_both(&a, &b);
+		struct rte_mbuf *lent = frame(share_pool(a.share), 60, 1);
+		uint32_t buffer = buffer_of(&a.share->own, lent), there = rte_mempool_avail_count(share_pool(a.share));
+		uint8_t **whose = said[i][0] == NEW ? &a.link[0]->peer->borrowed : &a.share->lent, *kept = *whose;
+
+		assert_int_equal(send_one(a.link[0], lent), 1);
+		for (int link = 0; link < 2; link++)
+			say_by(&b, link, said[i][link], buffer);
+		other.side = &a;
+		other.m = NULL;
+		*whose = watched(kept);
+		struct rte_mbuf *m = receive_one(a.link[0]);
+
+		memcpy(kept, *whose, BUFFERS);
+		*whose = kept;
+		munmap(other.page, 4096);
+		uint32_t back = rte_mempool_avail_count(share_pool(a.share)) - there;
+
+		assert_int_equal((m != NULL) + (other.m != NULL) + back, 1);
+		assert_true(a.link[0]->broken);
+		assert_false(a.link[1]->broken);
+		rte_pktmbuf_free(m);
+		rte_pktmbuf_free(other.m);
+		die(&b);
+		assert_whole(&a);
+	}
+	sigaction(SIGSEGV, &before, NULL);
+	die(&a);
+}
+
 // ---- hello ----------------------------------------------------------------------------------------------------------
 
 struct words {
@@ -495,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_close_alive),
 		cmocka_unit_test(test_broken_rules),
 		cmocka_unit_test(test_random_words),
+		cmocka_unit_test(test_twice_at_once),
 		cmocka_unit_test(test_bad_hello),
 		cmocka_unit_test(test_socket),
 	};
