@@ -110,18 +110,19 @@ func (a *answers) peer(addr [16]byte) *peerAnswers {
 		}
 	}
 	if others >= a.other && others > 0 {
-		a.leave(silent)
+		q := a.peers[silent]
+		q.lock.Lock()
+		a.leave(silent, q)
+		q.lock.Unlock()
 	}
 	p = &peerAnswers{open: make(map[transactionKey]uint64), known: make(map[uint64]place)}
 	a.peers[addr] = p
 	return p
 }
 
-// leave forgets a peer; the caller holds the lock of peers.
-func (a *answers) leave(addr [16]byte) {
-	p := a.peers[addr]
-	p.lock.Lock()
-	defer p.lock.Unlock()
+// leave forgets a peer. The caller holds the lock of peers, and the peer's since it decided so: begin may have found
+// the peer before, and wait for that lock.
+func (a *answers) leave(addr [16]byte, p *peerAnswers) {
 	a.size.Add(-int64(len(p.open) + len(p.known)))
 	p.open, p.known, p.log = nil, nil, answerLog{} // who still has it finds nothing, and keeps nothing in it
 	a.weigh(p)
@@ -300,10 +301,9 @@ func (a *answers) sweep() {
 	for addr, p := range a.peers {
 		p.lock.Lock()
 		a.expire(p)
-		empty := len(p.known)+len(p.open) == 0
-		p.lock.Unlock()
-		if empty { // maps do not shrink by themselves
-			a.leave(addr)
+		if len(p.known)+len(p.open) == 0 { // maps do not shrink by themselves
+			a.leave(addr, p)
 		}
+		p.lock.Unlock()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -112,6 +113,30 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 }
 
 // A peer that sends ever new requests under one number has no more memory than others.
+// TestSweepTakesNoRequestAway has a peer's log swept at the moment when a request comes: what is in progress stays so,
+// and a retransmission does nothing twice.
+func TestSweepTakesNoRequestAway(t *testing.T) {
+	a := newAnswers(roomy(64, time.Hour))
+	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), sequence: 1}
+	for range 20_000 {
+		p := a.peer(k.addr)
+		began := make(chan beginning)
+		p.lock.Lock()
+		go func() {
+			b, _, _ := a.begin(k, nil)
+			began <- b
+		}()
+		runtime.Gosched()
+		p.lock.Unlock()
+		a.sweep()
+		if <-began == fresh {
+			b, _, _ := a.begin(k, nil)
+			testkit.Equal(t, b, inProgress, "a request in progress comes again")
+		}
+		a.forget(k)
+	}
+}
+
 func TestAnswersOfOneNumberAreBounded(t *testing.T) {
 	a := newAnswers(roomy(64, time.Hour))
 	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), port: 8805, typ: 50, sequence: 1}
