@@ -4,6 +4,7 @@
 #include "core/ethdev.h"
 #include "core/log.h"
 #include "core/object.h"
+#include "share/burst.h"
 #include <errno.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
@@ -75,35 +76,32 @@ static void ethdev_port_close(struct port *p)
 // others: the caller gets it back as not sent.
 static uint16_t linearise(struct rte_mbuf **pkts, uint16_t n)
 {
-	for (uint16_t i = 0; i < n;) {
-		if (likely(pkts[i]->nb_segs == 1) || rte_pktmbuf_linearize(pkts[i]) == 0) {
-			i++;
-			continue;
-		}
-		struct rte_mbuf *last = pkts[--n];
-		pkts[n] = pkts[i];
-		pkts[i] = last;
-	}
-	return n;
+	uint16_t good = 0;
+
+	for (uint16_t left = n; left > 0; left--)
+		if (likely(pkts[good]->nb_segs == 1) || rte_pktmbuf_linearize(pkts[good]) == 0)
+			good++;
+		else
+			burst_put_off(pkts + good, n - good);
+	return good;
 }
 
 // Packets in buffers of other processes are copied for cards. What cannot is moved behind, as above.
 static uint16_t own(struct rte_mbuf **pkts, uint16_t n)
 {
-	for (uint16_t i = 0; i < n;) {
-		struct rte_mbuf *m = pkts[i];
+	uint16_t good = 0;
+
+	for (uint16_t left = n; left > 0; left--) {
+		struct rte_mbuf *m = pkts[good];
 
 		if (unlikely(!packet_own_buffers(m)) && (m = rte_pktmbuf_copy(m, engine_pool(), 0, UINT32_MAX)) != NULL)
-			rte_pktmbuf_free(pkts[i]);
-		if (likely(m != NULL)) {
-			pkts[i++] = m;
-			continue;
-		}
-		m = pkts[--n];
-		pkts[n] = pkts[i];
-		pkts[i] = m;
+			rte_pktmbuf_free(pkts[good]);
+		if (likely(m != NULL))
+			pkts[good++] = m;
+		else
+			burst_put_off(pkts + good, n - good);
 	}
-	return n;
+	return good;
 }
 
 static uint16_t send_burst(struct ethdev *e, uint16_t queue, struct rte_mbuf **pkts, uint16_t n)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames and buffers across a link.
+#include "share/burst.h"
 #include "share/inside.h"
 #include <string.h>
 #include <sys/socket.h>
@@ -291,25 +292,23 @@ static inline uint64_t hand_over(struct share_link *l, struct peer *p, struct rt
 static uint16_t send_burst(struct share_link *l, struct peer *p, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct burst b = {.copies = 0};
+	uint16_t sent = 0;
 	uint32_t under_way = l->sent - __atomic_load_n(&l->theirs->taken, __ATOMIC_ACQUIRE);
 
 	if (unlikely(under_way > l->ring)) {
 		l->broken = true;
 		return 0;
 	}
-	n = (uint16_t)RTE_MIN(RTE_MIN(l->ring - under_way, (uint32_t)n), RTE_DIM(b.copied));
-	for (uint16_t i = 0; i < n;) {
-		uint64_t descriptor = hand_over(l, p, pkts[i], &b);
+	uint16_t room = (uint16_t)RTE_MIN(RTE_MIN(l->ring - under_way, (uint32_t)n), RTE_DIM(b.copied));
+	for (uint16_t left = n; left > 0 && sent < room; left--) {
+		uint64_t descriptor = hand_over(l, p, pkts[sent], &b);
 
-		if (unlikely(descriptor == 0)) { // behind the others: the caller keeps it
-			struct rte_mbuf *m = pkts[--n];
-
-			pkts[n] = pkts[i];
-			pkts[i] = m;
+		if (unlikely(descriptor == 0)) { // the caller keeps it
+			burst_put_off(pkts + sent, n - sent);
 			continue;
 		}
 		__atomic_store_n(&l->mine->frame[l->sent++ & (l->ring - 1)], descriptor, __ATOMIC_RELAXED);
-		i++;
+		sent++;
 	}
 	__atomic_store_n(&l->mine->sent, l->sent, __ATOMIC_RELEASE);
 	if (b.homed != 0)
@@ -317,7 +316,7 @@ static uint16_t send_burst(struct share_link *l, struct peer *p, struct rte_mbuf
 	if (b.copies != 0)
 		rte_pktmbuf_free_bulk(b.copied, b.copies);
 	l->copied += b.copies;
-	return n;
+	return sent;
 }
 
 uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n)

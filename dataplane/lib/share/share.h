@@ -64,7 +64,7 @@ uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 // (poll(2)), which frames that come later see to; or, when that is -1, until the link is up. Whoever is at the other
 // end may ring without reason, or not at all: neither wait for ever nor come back at once every time.
 bool share_sleep(struct share_link *l, int *fd);
-// Returns how many were taken; the caller keeps the rest. The order of those that cannot be taken may change.
+// Returns how many were taken; the caller keeps the rest, which is behind them. Both are in the order that they had.
 uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 
 #endif

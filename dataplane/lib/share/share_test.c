@@ -122,6 +122,46 @@ static void test_copies(void **state)
 	assert_int_equal(rte_mempool_avail_count(copies), 1023);
 }
 
+// Too short for a link, or without a buffer to be copied into: the others go in their order, and so do those that stay.
+static void test_order(void **state)
+{
+	struct side a = side_open(true), b = side_open(false);
+	struct rte_mbuf *m[7], *got[7], *all[BUFFERS];
+
+	connect_both(&a, &b);
+	for (uint8_t i = 0; i < 7; i++)
+		m[i] = frame(copies, i == 1 || i == 3 || i == 4 ? 10 : 60, i);
+	assert_int_equal(share_tx(a.link[0], m, 7), 4);
+	for (int i = 0; i < 3; i++)
+		assert_frame(m[4 + i], 10, (const uint8_t[]){1, 3, 4}[i]);
+	rte_pktmbuf_free_bulk(m + 4, 3);
+	assert_int_equal(share_rx(b.link[0], got, 7), 4);
+	for (int i = 0; i < 4; i++)
+		assert_frame(got[i], 60, (const uint8_t[]){0, 2, 5, 6}[i]);
+	rte_pktmbuf_free_bulk(got, 4);
+	settle(&a);
+
+	assert_int_equal(rte_pktmbuf_alloc_bulk(share_pool(a.share), all, BUFFERS), 0);
+	for (uint8_t i = 0; i < 7; i++)
+		m[i] = i % 2 ? frame(copies, 60, i) : all[i];
+	for (uint8_t i = 0; i < 7; i += 2)
+		memset(rte_pktmbuf_append(m[i], 60), i, 60);
+	assert_int_equal(share_tx(a.link[0], m, 7), 4);
+	for (uint8_t i = 0; i < 3; i++)
+		assert_frame(m[4 + i], 60, 2 * i + 1);
+	rte_pktmbuf_free_bulk(m + 4, 3);
+	assert_int_equal(share_rx(b.link[0], got, 7), 4);
+	for (uint8_t i = 0; i < 4; i++)
+		assert_frame(got[i], 60, 2 * i);
+	rte_pktmbuf_free_bulk(got, 4);
+	for (uint32_t i = 0; i < BUFFERS; i++)
+		if (i >= 7 || i % 2)
+			rte_pktmbuf_free(all[i]);
+	assert_whole(&a);
+	die(&a);
+	die(&b);
+}
+
 // Who keeps frames does not stop the link: from half of the buffers on they are copies.
 static void test_hoarder(void **state)
 {
@@ -570,6 +610,7 @@ int main(void)
 		cmocka_unit_test(test_in_place),
 		cmocka_unit_test(test_full_and_empty),
 		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_hoarder),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_close_alive),
