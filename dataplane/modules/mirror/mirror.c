@@ -43,19 +43,21 @@ static int matches(const struct api_mirror *x, struct rte_mbuf *m, int from)
 	       port_in(x->remote_port, from ? ip.destination_port : ip.source_port);
 }
 
-// One more copy in this second, of all workers. Returns 0 when there were enough.
+// One more copy in this second, of all workers: the latest that one of them is in, as each reads the clock for itself.
+// Returns 0 when there were enough.
 static int may_copy(struct mirror *x, uint32_t rate, const struct worker *w)
 {
-	uint64_t second = w->now / w->tsc_hz << 32, old = __atomic_load_n(&x->window, __ATOMIC_RELAXED), next;
+	uint32_t second = (uint32_t)(w->now / w->tsc_hz);
+	uint64_t old = __atomic_load_n(&x->window, __ATOMIC_RELAXED), next;
 
 	if (rate == 0)
 		return 1;
 	for (int i = 0; i < API_MAX_WORKERS; i++) {
-		int same = (old ^ second) >> 32 == 0;
+		int begins = (int32_t)(second - (uint32_t)(old >> 32)) > 0;
 
-		if (same && (uint32_t)old >= rate)
+		if (!begins && (uint32_t)old >= rate)
 			return 0;
-		next = same ? old + 1 : second | 1;
+		next = begins ? (uint64_t)second << 32 | 1 : old + 1;
 		if (__atomic_compare_exchange_n(&x->window, &old, next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return 1;
 	}

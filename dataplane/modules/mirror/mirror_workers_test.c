@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mirrors of two workers, walked in turn, beside NAT44: packets enter by the first worker, and are handed to the one
 // that has the subscriber's ports or session.
+#include "instance/instance.h"
 #include "mirror/mirror.h"
 #include "nat/fixture_test.h"
+#include "rule/session.h"
+#include "rule/view.h"
 
 static int setup(void **state)
 {
@@ -173,6 +176,50 @@ static void rates(void **state)
 	assert_int_equal(kit_count("tap"), 10);
 }
 
+// Whether a worker makes a copy of a packet to the first subscriber now.
+static int copies(struct worker *w)
+{
+	const struct rule *r = session_ue_rule((uint16_t)instance_index("core"), 4, (const uint8_t[]){10, 45, 0, 1});
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool), *copy;
+
+	memset(packet_of(m), 0, sizeof(struct packet));
+	rte_pktmbuf_append(m, 60);
+	session_view_of(m)->rule = (struct rule *)(uintptr_t)r;
+	int made = mirror_copy(w, m, &copy) != MIRROR_NONE;
+	if (made) {
+		w->originated--;
+		rte_pktmbuf_free(copy);
+	}
+	rte_pktmbuf_free(m);
+	return made;
+}
+
+// A worker's second begins at its own walk: those in the old one do not open the old one again.
+static void rate_between_seconds(void **state)
+{
+	struct worker *w[2] = {worker_get(0), worker_get(1)};
+	struct api_nat n = nat_body();
+	struct api_mirror x = to_port();
+	int made = 0;
+
+	x.rate = 20;
+	prepare(&n, &x);
+	kit_advance(2000000);
+	w[0]->now = (w[0]->now / w[0]->tsc_hz + 1) * w[0]->tsc_hz;
+	w[1]->now = w[0]->now - 1;
+	for (int i = 0; i < 100; i++)
+		made += copies(w[i % 2]);
+	assert_int_equal(made, 20);
+	w[1]->now += w[1]->tsc_hz;
+	for (int i = 0; i < 100; i++)
+		made += copies(w[i % 2]);
+	assert_int_equal(made, 20);
+	w[0]->now += w[0]->tsc_hz;
+	for (int i = 0; i < 100; i++)
+		made += copies(w[i % 2]);
+	assert_int_equal(made, 40);
+}
+
 // The GRE sequence is the mirror's: each number once, whichever worker sends.
 static void sequence(void **state)
 {
@@ -197,6 +244,7 @@ int main(void)
 		cmocka_unit_test_teardown(beside_nat, clean),
 		cmocka_unit_test_teardown(hairpins, clean),
 		cmocka_unit_test_teardown(rates, clean),
+		cmocka_unit_test_teardown(rate_between_seconds, clean),
 		cmocka_unit_test_teardown(sequence, clean),
 	};
 	return cmocka_run_group_tests(tests, setup, NULL);
