@@ -117,6 +117,38 @@ static void connection(void **state)
 	}
 }
 
+// RFC 8200 §8.1: extension headers in front of TCP are no part of what its checksum covers.
+static void behind_extension_headers(void **state)
+{
+	static struct frame f;
+	struct api_address from = kit_address(client[1]), to = kit_address(server[1]);
+	uint32_t data;
+
+	for (int spoil = 0; spoil < 2; spoil++) {
+		frame_payload(&f, 0);
+		frame_tcp(&f, 40000, 80);
+		f.at[13] = SYN;
+		uint16_t sum = checksum_finish(
+			checksum_add(checksum_pseudo(6, from.bytes, to.bytes, 6, f.length), f.at, f.length));
+		memcpy(f.at + 16, &sum, 2);
+		f.at[17] ^= (uint8_t)spoil;
+		uint8_t *options = frame_push(&f, 8);
+
+		options[0] = 6; // destination options: PadN
+		options[2] = 1;
+		options[3] = 4;
+		frame_ip(&f, client[1], server[1], 60);
+		tunnel(&f, "10.1.0.2", "10.1.0.1", 0x101, 0xff, API_PDU_UL);
+		link_layer(&f, "ran", 1);
+		if (spoil) {
+			expect_drop("ran", &f, "redirect-strange");
+			continue;
+		}
+		send_frame("ran", &f);
+		assert_int_equal(answered(1, &data)[13], SYN | ACK);
+	}
+}
+
 // ---- usage -----------------------------------------------------------------------------------------------------------
 
 static void session_with(uint64_t quota, uint16_t flags)
@@ -312,6 +344,7 @@ int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(connection),
+		cmocka_unit_test(behind_extension_headers),
 		cmocka_unit_test(usage_is_counted),
 		cmocka_unit_test(quota_stops),
 		cmocka_unit_test(by_its_own_tunnel),
