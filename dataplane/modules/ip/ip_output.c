@@ -47,10 +47,17 @@ static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const 
 	return pkt->interface == UINT32_MAX ? packet_leave(m, &drop_own, EDGE_DROP) : EDGE_INPUT;
 }
 
+// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer
+// packet of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
+static int may_fragment(const struct packet *pkt, const uint8_t *packet)
+{
+	return (pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet);
+}
+
 static rte_edge_t unresolved(
 	struct rte_mbuf *m, const struct next_hop *hop, const uint8_t *packet, const uint8_t *destination)
 {
-	struct packet *pkt = packet_of(m);
+	const struct packet *pkt = packet_of(m);
 
 	if (hop->kind == NEXT_HOP_NOWHERE) {
 		if (is_own(pkt, packet))
@@ -59,16 +66,15 @@ static rte_edge_t unresolved(
 	}
 	if (ip_is_local(pkt->vrf, pkt->ip_version, destination))
 		return to_ourselves(m, packet, destination);
+	// Now, while we know whose it is.
+	if (pkt->length > hop->mtu && !may_fragment(pkt, packet))
+		return tell_source(m, ICMP_PROBLEM_TOO_BIG, hop->mtu);
 	return packet_leave(m, &punt_resolve, EDGE_PUNT);
 }
 
-// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer
-// packet of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
 static rte_edge_t too_big(struct rte_mbuf *m, const uint8_t *packet, uint32_t index, uint32_t mtu)
 {
-	const struct packet *pkt = packet_of(m);
-
-	if ((pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet)) {
+	if (may_fragment(packet_of(m), packet)) {
 		session_view_of(m)->next_hop = index;
 		return EDGE_FRAGMENT;
 	}

@@ -105,10 +105,21 @@ static void send_on(struct rte_mbuf *m)
 	control_inject(0, "ip-output", m);
 }
 
-static void hold(struct neighbour *n, struct rte_mbuf *m)
+// Its walk is over, so its rule may be gone, or be another session's. What was a session's is nobody's from now on, and
+// can have no answer: as of a routed packet that would go to its sender's address, wherever routes lead.
+static void forget_rule(struct rte_mbuf *m)
 {
 	struct session_view *v = session_view_of(m);
 
+	if (v->rule == NULL)
+		return;
+	v->rule = NULL;
+	v->uplink = 0;
+	packet_of(m)->interface = UINT32_MAX;
+}
+
+static void hold(struct neighbour *n, struct rte_mbuf *m)
+{
 	// RFC 4861 §7.2.2: the newest packet replaces the oldest.
 	if (n->held == NEIGHBOUR_HELD)
 		control_drop(unhold_oldest(n), &drop_queue);
@@ -118,8 +129,6 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 		control_drop(m, &drop_queue);
 		return;
 	}
-	v->rule = NULL; // the rule may be gone when the packet goes on; it is not needed any more
-	v->uplink = 0;
 	control_hold(m);
 	n->queue[n->held++] = m;
 }
@@ -362,6 +371,7 @@ static void resolve(struct rte_mbuf *m)
 	const struct interface *i = interface_get(h->interface);
 	uint8_t address[16];
 
+	forget_rule(m);
 	if (h->kind == NEXT_HOP_NOWHERE || i == NULL ||
 		(h->kind == NEXT_HOP_GLEAN && !is_host(i, pkt->ip_version, destination))) {
 		control_drop(m, &drop_no_host);
