@@ -213,6 +213,7 @@ static uint16_t punt_process(struct rte_graph *graph, struct rte_node *node, voi
 		enum host_queue queue = queue_of(m, r);
 
 		packet_of(m)->resume = RESUME_PUNTED;
+		packet_of(m)->by = w->id & 15;
 		if (r == NULL || (!r->limited && !limiter_take(&w->punt[reason][queue], w))) {
 			drop_for(w, &m, 1, &drop_punt_rate);
 		} else if (host_path_push(queue, m) != 0) {

@@ -44,7 +44,7 @@ struct packet {
 	uint8_t translated; // PACKET_…_TRANSLATED of the IP header at l3, by `instance`; 0 from port-rx
 	uint8_t hops : 3; // times that the routing nodes gave it back to the graph; 0 from port-rx
 	uint8_t handed : 1; // handed over as it came: its new worker decides; 0 from port-rx
-	uint8_t by : 4; // with `handed`: the worker that took the other one for the owner
+	uint8_t by : 4; // the worker that punted it; with `handed`, that took the other one for the owner
 	uint8_t shaped; // 1 + index of the port whose scheduler has a pipe for it (the node that encapsulates); 0: none
 	uint8_t vrf; // of its interface, then of the instance or path that it leaves by; 0 from port-rx
 	uint8_t traced; // traces that follow it (core/trace.h); 0 from port-rx: none

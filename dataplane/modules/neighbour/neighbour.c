@@ -99,10 +99,11 @@ static void drop_held(struct neighbour *n, const struct reason *r)
 		control_drop(unhold_oldest(n), r);
 }
 
-// The packet goes through ip-output once more. One worker for all, so that packets of a flow keep their order.
+// The packet goes through ip-output once more, on the worker that it came from: there its flow keeps its order, and its
+// session has its pipe and its NAT44 mappings.
 static void send_on(struct rte_mbuf *m)
 {
-	control_inject(0, "ip-output", m);
+	control_inject(packet_of(m)->by, "ip-output", m);
 }
 
 // Its walk is over, so its rule may be gone, or be another session's. What was a session's is nobody's from now on, and

@@ -175,12 +175,50 @@ static void session_goes_while_it_waits(void **state)
 	session_goes(1);
 }
 
+static uint64_t scheduled(uint32_t subport)
+{
+	uint32_t count;
+	const struct api_scheduler_row *r = kit_rows(API_TABLE_SCHEDULER, "ran", sizeof(*r), &count);
+	uint64_t packets = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		packets += r[i].subport == subport ? r[i].packets : 0;
+	return packets;
+}
+
+// Of a subport that the second worker has.
+static void shaped_where_its_pipe_is(void **state)
+{
+	static struct frame f;
+
+	kit_begin();
+	kit_put_mobile("s1", session(1, "late"));
+	kit_put_mobile("s2", session(2, "late"));
+	commit();
+	for (uint32_t n = 1; n <= 2; n++) {
+		char ue[16];
+
+		snprintf(ue, sizeof(ue), "10.45.0.%u", n);
+		downlink_of(&f, FAR4, ue);
+		assert_int_equal(kit_send("internet", f.at, f.length), 0);
+	}
+	kit_run();
+	uint64_t before[2] = {scheduled(0), scheduled(1)};
+
+	arp_reply("ran", GNB, "10.1.0.1");
+	kit_advance(1000);
+	assert_int_equal(kit_count("ran"), 2);
+	assert_int_equal(scheduled(0) - before[0], 1);
+	assert_int_equal(scheduled(1) - before[1], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test_setup_teardown(too_large_need_not_wait, fresh, clean),
 		cmocka_unit_test_setup_teardown(session_goes_on_the_way_up, fresh, clean),
 		cmocka_unit_test_setup_teardown(session_goes_while_it_waits, fresh, clean),
+		cmocka_unit_test_setup_teardown(shaped_where_its_pipe_is, fresh, clean),
 	};
 
 	return cmocka_run_group_tests(list, start, NULL);
