@@ -27,7 +27,7 @@ DROP_REASON(drop_inside, "nat-inside-address",
 
 #define FRAGMENTS 1024 // first fragments that a worker remembers
 #define FRAGMENT_LIFE (5 * NAT_SECOND)
-#define AGE_MOST 65536 // mappings that are looked at in a sixteenth of a second
+#define AGE_MOST 4096u // mappings that nat-age looks at in a visit, of one instance
 
 // What was done with a first fragment.
 struct first_fragment {
@@ -41,7 +41,10 @@ struct first_fragment {
 static struct {
 	struct first_fragment first[FRAGMENTS];
 	uint32_t now; // of this walk, as soon as a node of ours has packets
-	uint32_t aged; // time of nat-age's last visit
+	uint32_t aged; // time that nat-age has reached
+	uint32_t owed[MAX_INSTANCES]; // mappings that it has to look at yet
+	uint32_t work; // of this visit of nat-uplink (table.h)
+	uint8_t more; // something of `owed` is due
 } __rte_cache_aligned own[API_MAX_WORKERS];
 
 static uint16_t resume; // edge of handover-rx that leads to nat-downlink
@@ -128,6 +131,7 @@ static uint32_t mapping_of(struct worker *w, const struct nat *n, struct rte_mbu
 		.protocol = p->protocol,
 		.now = own[w->id].now,
 		.blocks = n->want.blocks,
+		.work = &own[w->id].work,
 	};
 	uint32_t slot;
 
@@ -246,6 +250,7 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 		return n;
 	}
 	own[w->id].now = nat_time(w);
+	own[w->id].work = NAT_WORK;
 	k.generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k.ways = ways_of(w);
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
@@ -440,27 +445,34 @@ TRACE_STAGE("nat-error", .pure = 1)
 
 // ---- nat-age --------------------------------------------------------------------------------------------------------
 
-// All of them in a second.
-static void age(const struct worker *w, const struct nat *n, uint32_t now)
+// All of them in a second, a part in each visit. 1 when more is due.
+static int age(const struct worker *w, const struct nat *n, uint32_t *owed, uint32_t now)
 {
 	const struct nat_part *p = &n->table->part[w->id];
 	uint64_t all = p->mappings + (uint64_t)p->blocks * n->table->words;
-	uint64_t share = all * RTE_MIN(now - own[w->id].aged, NAT_SECOND) / NAT_SECOND + 1;
+	uint32_t passed = RTE_MIN(now - own[w->id].aged, NAT_SECOND);
 
-	nat_age(n->table, w->id, now, (uint32_t)RTE_MIN(share, (uint64_t)AGE_MOST));
+	*owed = (uint32_t)RTE_MIN(*owed + all * passed / NAT_SECOND + (passed != 0), all);
+	uint32_t looked = nat_age(n->table, w->id, now, RTE_MIN(*owed, AGE_MOST));
+	*owed -= RTE_MIN(looked, *owed);
+	return *owed != 0;
 }
 
 static uint16_t nat_age_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
 	uint32_t now = nat_anywhere() ? nat_time(w) : own[w->id].aged;
+	int more = 0;
 
-	if (now == own[w->id].aged)
+	if (now == own[w->id].aged && !own[w->id].more)
 		return 0;
 	for (uint16_t i = 0; i < MAX_INSTANCES; i++)
 		if (nat_of(i) != NULL)
-			age(w, nat_of(i), now);
+			more |= age(w, nat_of(i), &own[w->id].owed[i], now);
 	own[w->id].aged = now;
+	own[w->id].more = (uint8_t)more;
+	if (more)
+		worker_due(w, w->now); // no sleep before the next visit
 	return 0;
 }
 

@@ -169,20 +169,25 @@ static void unmap(struct nat_table *t, struct nat_part *p, uint32_t slot)
 	p->mappings--;
 }
 
+// Those that have expired, or all.
+static void unmap_block(struct nat_table *t, struct nat_part *p, uint32_t id, uint32_t now, int all)
+{
+	for (uint32_t w = 0; t->block[id].used != 0 && w < t->words; w++)
+		for (uint64_t bits = bits_of(t, id)[w]; bits != 0; bits &= bits - 1) {
+			uint32_t port = w * 64 + (uint32_t)__builtin_ctzll(bits);
+			uint32_t slot = (id << t->shift) + port;
+
+			if (port <= t->mask && (all || (int32_t)(t->slot[slot].expires - now) <= 0))
+				unmap(t, p, slot);
+		}
+}
+
 static void give_back(struct nat_table *t, uint32_t worker, uint32_t id, uint32_t now)
 {
 	struct nat_part *p = &t->part[worker];
 	struct nat_block *b = &t->block[id];
 
-	for (uint32_t w = 0; b->used != 0 && w < t->words; w++) {
-		uint64_t bits = bits_of(t, id)[w];
-
-		for (; bits != 0; bits &= bits - 1) {
-			uint32_t port = w * 64 + (uint32_t)__builtin_ctzll(bits);
-			if (port <= t->mask)
-				unmap(t, p, (id << t->shift) + port);
-		}
-	}
+	unmap_block(t, p, id, now, 1);
 	uint32_t last = p->used[--p->blocks];
 	p->used[b->place] = last;
 	t->block[last].place = b->place;
@@ -199,18 +204,18 @@ static void leave(struct nat_part *p, struct nat_subscriber *s)
 	__atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE); // another worker may have it
 }
 
-// Returns how many mappings there were.
-static uint32_t give_back_all(struct nat_table *t, uint32_t worker, struct nat_subscriber *s, uint32_t now)
+// Of an earlier session: block by block, as far as the work of this visit goes. 1 when none is left.
+static int give_back_all(struct nat_table *t, const struct nat_user *u, struct nat_subscriber *s)
 {
-	uint32_t mappings = 0;
-
-	for (uint32_t id = s->first, next; id != NAT_NONE; id = next) {
-		next = t->block[id].next;
-		mappings += t->block[id].used;
-		give_back(t, worker, id, now);
+	for (uint32_t id = s->first; id != NAT_NONE && *u->work != 0; id = s->first) {
+		*u->work -= RTE_MIN(*u->work, t->block[id].used + 1u);
+		s->first = t->block[id].next;
+		give_back(t, u->worker, id, u->now);
 	}
-	leave(&t->part[worker], s);
-	return mappings;
+	if (s->first != NAT_NONE)
+		return 0;
+	leave(&t->part[u->worker], s);
+	return 1;
 }
 
 static uint32_t free_block(
@@ -312,7 +317,8 @@ static enum nat_verdict room_for(struct nat_table *t, const struct nat_user *u, 
 	if (owner != 0 && owner != u->worker + 1)
 		return NAT_MOVING;
 	if (owner != 0 && !is_users(t, s, u)) {
-		give_back_all(t, u->worker, s, u->now);
+		if (!give_back_all(t, u, s))
+			return NAT_MOVING;
 		owner = 0;
 	}
 	for (uint32_t id = owner ? s->first : NAT_NONE; id != NAT_NONE; id = t->block[id].next, n++)
@@ -422,24 +428,16 @@ void nat_arrived(const struct api_nat *times, struct nat_slot *s, uint32_t now, 
 		s->expires = soon;
 }
 
+// Returns how many mappings went.
 static uint32_t age_block(struct nat_table *t, uint32_t worker, uint32_t id, uint32_t now)
 {
 	struct nat_block *b = &t->block[id];
 	struct nat_subscriber *s = &t->subscriber[b->subscriber];
-	uint32_t looked = b->used;
+	uint32_t before = b->used;
 
-	if (s->epoch != t->epoch[s->session] || !t->lives(s->session, worker))
-		return give_back_all(t, worker, s, now);
-	for (uint32_t w = 0; w < t->words; w++)
-		for (uint64_t bits = bits_of(t, id)[w]; bits != 0; bits &= bits - 1) {
-			uint32_t port = w * 64 + (uint32_t)__builtin_ctzll(bits);
-			uint32_t slot = (id << t->shift) + port;
-
-			if (port <= t->mask && (int32_t)(t->slot[slot].expires - now) <= 0)
-				unmap(t, &t->part[worker], slot);
-		}
+	unmap_block(t, &t->part[worker], id, now, s->epoch != t->epoch[s->session] || !t->lives(s->session, worker));
 	if (b->used != 0)
-		return looked;
+		return before - b->used;
 	uint32_t *link = &s->first;
 	while (*link != id)
 		link = &t->block[*link].next;
@@ -447,17 +445,21 @@ static uint32_t age_block(struct nat_table *t, uint32_t worker, uint32_t id, uin
 	give_back(t, worker, id, now);
 	if (s->first == NAT_NONE)
 		leave(&t->part[worker], s);
-	return looked;
+	return before;
 }
 
-void nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports)
+uint32_t nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports)
 {
 	struct nat_part *p = &t->part[worker];
-	uint32_t looked = 0;
+	uint32_t looked = 0, gone = 0;
 
 	// A block that goes is replaced by the last one, so the cursor goes downwards.
-	for (uint32_t n = p->blocks; n != 0 && p->blocks != 0 && looked < ports; n--) {
+	for (uint32_t n = p->blocks; n != 0 && p->blocks != 0 && looked < ports && gone < NAT_WORK; n--) {
 		p->cursor = p->cursor == 0 || p->cursor > p->blocks ? p->blocks - 1 : p->cursor - 1;
-		looked += age_block(t, worker, p->used[p->cursor], now) + t->words;
+		uint32_t id = p->used[p->cursor];
+
+		looked += t->block[id].used + t->words;
+		gone += age_block(t, worker, id, now);
 	}
+	return looked;
 }

@@ -91,14 +91,18 @@ struct nat_user {
 	uint8_t protocol;
 	uint32_t now;
 	uint32_t blocks; // most
+	uint32_t *work; // of this visit of the node: NAT_WORK at its beginning; nat_map() takes of it
 };
+
+// Mappings that are taken away in one visit of a node, but that a block is finished: a tenth of a millisecond.
+#define NAT_WORK 1024u
 
 enum nat_verdict {
 	NAT_OK,
 	NAT_LIMIT, // the subscriber has all blocks that it may have, and uses all ports
 	NAT_EXHAUSTED, // no free block, or none of the subscriber's external address
 	NAT_FULL, // the worker's part of the mappings
-	NAT_MOVING, // another worker, or an earlier session, still has the blocks
+	NAT_MOVING, // another worker, or an earlier session, still has the blocks: for some visits
 };
 
 // Memory for `want`, which was checked. NULL: none. epoch, lives, told: set before it is used.
@@ -177,7 +181,8 @@ static inline uint16_t nat_port_of(const struct nat_table *t, uint32_t slot)
 void nat_refresh(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags, int data);
 void nat_arrived(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags);
 
-// Looks at blocks in turn, until `ports` mappings were looked at: what has expired, or whose session is gone, goes.
-void nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports);
+// Looks at blocks in turn, until `ports` mappings were looked at, or NAT_WORK taken away: what has expired, or whose
+// session is gone, goes. Returns at how many it looked.
+uint32_t nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports);
 
 #endif

@@ -169,14 +169,15 @@ static enum nat_verdict before_block(uint32_t session, uint32_t worker, uint32_t
 
 static void send(void)
 {
-	uint32_t s = pick(SESSIONS), slot, address = NAT_NONE, w = m.worker[s];
+	uint32_t s = pick(SESSIONS), slot, address = NAT_NONE, w = m.worker[s], work = UINT32_MAX;
 	struct nat_user u = {.worker = w,
 		.session = s,
 		.inside = rte_cpu_to_be_32(0x0a2d0000 + s),
 		.port = (uint16_t)pick(40),
 		.protocol = pick(2) ? 17 : 1,
 		.now = m.now,
-		.blocks = m.want.blocks};
+		.blocks = m.want.blocks,
+		.work = &work};
 	int fresh;
 
 	if (!m.lives[s])
@@ -356,9 +357,119 @@ static void deterministic(void **state)
 	run(API_NAT_DETERMINISTIC, 0);
 }
 
+// ---- work in one visit ----------------------------------------------------------------------------------------------
+
+#define LARGE 4096u // ports of a block, and blocks of the subscriber's
+#define MANY 64u
+
+static int all_live(uint32_t session, uint32_t worker)
+{
+	return 1;
+}
+
+static void told_nothing(const struct nat_table *t, uint32_t worker, uint32_t block)
+{
+}
+
+// A subscriber with all the mappings that one may have.
+static struct nat_table *full(struct nat_user *u)
+{
+	struct api_nat want = {.mode = API_NAT_BLOCKS,
+		.inside = 1,
+		.addresses = 1,
+		.port = {1024, 65535},
+		.block = LARGE,
+		.blocks = MANY,
+		.udp = 300,
+		.tcp = 7440,
+		.tcp_transitory = 240,
+		.icmp = 60};
+	struct nat_table *t;
+	uint32_t slot;
+
+	want.inside_prefix[0] = kit_address("10.45.0.0/28");
+	want.address[0] = kit_address("203.0.113.4");
+	memset(m.epoch, 0, sizeof(m.epoch));
+	t = nat_table_create(&want, 1, SESSIONS);
+	assert_non_null(t);
+	t->epoch = m.epoch;
+	t->lives = all_live;
+	t->told = told_nothing;
+	*u = (struct nat_user){.inside = 0x0100000a, .protocol = 17, .now = 1000, .blocks = MANY};
+	for (; t->part[0].mappings < t->blocks * LARGE; u->port++)
+		assert_int_equal(nat_map(t, u, &slot), NAT_OK);
+	return t;
+}
+
+#define VISIT_MOST (2 * LARGE) // what a visit takes away: no more than begins a block, and the rest of that block
+
+// RFC 6888 REQ-8: the ports of a session that has gone are given back, a part of them in each visit.
+static void visits_are_bounded(void **state)
+{
+	struct nat_user u;
+	struct nat_table *t = full(&u);
+	uint64_t before = t->part[0].mappings;
+	uint32_t visits = 0;
+
+	m.epoch[0]++;
+	for (; before != 0; before = t->part[0].mappings, visits++) {
+		nat_age(t, 0, u.now, UINT32_MAX);
+		assert_true(t->part[0].mappings < before);
+		assert_true(before - t->part[0].mappings <= VISIT_MOST);
+		assert_true(visits < 1000);
+	}
+	assert_int_equal(t->part[0].blocks, 0);
+	assert_int_equal(t->part[0].subscribers, 0);
+	nat_table_free(t);
+}
+
+// Time runs out for all at once.
+static void expiry_is_bounded(void **state)
+{
+	struct nat_user u;
+	struct nat_table *t = full(&u);
+	uint64_t before = t->part[0].mappings;
+
+	for (uint32_t visits = 0; before != 0; before = t->part[0].mappings, visits++) {
+		nat_age(t, 0, u.now + 301 * NAT_SECOND, UINT32_MAX);
+		assert_true(before - t->part[0].mappings <= VISIT_MOST);
+		assert_true(visits < 1000);
+	}
+	assert_int_equal(t->part[0].subscribers, 0);
+	nat_table_free(t);
+}
+
+// The next session with the index waits for its ports meanwhile, some visits.
+static void the_next_one_waits(void **state)
+{
+	struct nat_user u;
+	struct nat_table *t = full(&u);
+	uint32_t slot, work, visits = 0;
+
+	u.work = &work;
+	m.epoch[0]++;
+	for (enum nat_verdict v = NAT_MOVING; v != NAT_OK; visits++) {
+		uint64_t before = t->part[0].mappings;
+
+		work = NAT_WORK;
+		for (int packet = 0; packet < 64 && v != NAT_OK; packet++) {
+			v = nat_map(t, &u, &slot);
+			assert_true(v == NAT_OK || v == NAT_MOVING);
+		}
+		assert_true(before + 1 - t->part[0].mappings <= VISIT_MOST);
+		assert_true(visits < 1000);
+	}
+	assert_int_equal(t->part[0].mappings, 1);
+	assert_int_equal(t->part[0].subscribers, 1);
+	nat_table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(visits_are_bounded),
+		cmocka_unit_test(expiry_is_bounded),
+		cmocka_unit_test(the_next_one_waits),
 		cmocka_unit_test(blocks),
 		cmocka_unit_test(blocks_of_few_mappings),
 		cmocka_unit_test(deterministic),
