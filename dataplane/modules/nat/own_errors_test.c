@@ -250,20 +250,34 @@ static void turned_round(void **state)
 	}
 }
 
-// Several next hops of equal cost: which one a flow takes, ip-output sees when the source is an outside one already.
-static void of_several(void **state)
+static void too_big_for_the_link(void)
+{
+	static struct frame f;
+
+	for (int family = 4; family <= 6; family += 2) {
+		learn(0, family, 17);
+		make(&f, 17, gateway_ue(1, family), far_of(family), 5000, 1401 - 8 - (family == 4 ? 20 : 40));
+		home_hears(&f);
+	}
+}
+
+// ip-output sees the MTU when the source is an outside one already; and of several next hops of equal cost, which one
+// the flow takes.
+static void too_big_out(void **state)
 {
 	struct api_interface n6 = {.port = "internet", .count = 2, .mtu = 1400};
 	struct {
 		struct api_route r;
 		struct api_route_hop hop[1];
 	} several = {.r.further = 1};
-	static struct frame f;
 
 	n6.address[0] = kit_address("192.0.2.1/24");
 	n6.address[1] = kit_address("2001:db8:6::1/64");
 	kit_begin();
 	kit_put(API_INTERFACE, "n6", &n6, sizeof(n6));
+	commit();
+	too_big_for_the_link();
+	kit_begin();
 	kit_neighbour("n6", "192.0.2.3", gateway_router);
 	kit_neighbour("n6", "2001:db8:6::3", gateway_router);
 	several.r.prefix = kit_address("198.51.100.0/24");
@@ -275,11 +289,7 @@ static void of_several(void **state)
 	several.hop[0].via = kit_address("2001:db8:6::3");
 	kit_put(API_ROUTE, "six", &several, sizeof(several));
 	commit();
-	for (int family = 4; family <= 6; family += 2) {
-		learn(0, family, 17);
-		make(&f, 17, gateway_ue(1, family), far_of(family), 5000, 1401 - 8 - (family == 4 ? 20 : 40));
-		home_hears(&f);
-	}
+	too_big_for_the_link();
 	n6.mtu = 0;
 	kit_begin();
 	kit_delete(API_ROUTE, "four");
@@ -288,13 +298,32 @@ static void of_several(void **state)
 	commit();
 }
 
+// What came in by a mapping, to an address that no session looks for: it is not sent on, with that address, wherever
+// routes lead.
+static void nobodys(void **state)
+{
+	static struct kit_mobile k;
+	static struct frame f;
+
+	kit_begin();
+	kit_instance("internet", "n6", NULL, API_LOOKUP_DESTINATION, NULL);
+	commit();
+	bng_session(&k, &homes[0]);
+	k.s.pdrs = 1; // uplink
+	bng_commit("home-1", &k);
+	comes_in(&f, 0, 17, FAR4, 60);
+	bng_internet(&f, 0);
+	expect_drop("internet", &f, "ue-unknown");
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(hop_limit),
 		cmocka_unit_test(too_big),
 		cmocka_unit_test(turned_round),
-		cmocka_unit_test(of_several),
+		cmocka_unit_test(too_big_out),
+		cmocka_unit_test(nobodys),
 	};
 
 	return cmocka_run_group_tests(list, start, NULL);

@@ -5,7 +5,8 @@
 #include "core/trace.h"
 #include "session/lookup.h"
 
-DROP_REASON(drop_unknown, "ue-unknown", "no session has this UE address, which is of the network instance's own")
+DROP_REASON(drop_unknown, "ue-unknown",
+	"no session has this UE address, which is of the network instance's own, or of a mapping of NAT44")
 DROP_REASON(drop_between, "ue-to-ue", "the network instance does not let UEs speak to each other (row G21)")
 
 static uint16_t resume; // edge of handover-rx that leads here
@@ -88,7 +89,9 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 
 	look_at_instance(side, pkt->instance);
 	session_view_of(m)->rule = NULL;
-	if (n == NULL || !instance_owns(n, pkt->ip_version, ue_address(m, side)))
+	// A mapping of NAT44 is a session's: with the inside address the packet goes nowhere else.
+	int mapped = pkt->ip_version == 4 && (pkt->translated & PACKET_DESTINATION_TRANSLATED) != 0;
+	if (n == NULL || (!mapped && !instance_owns(n, pkt->ip_version, ue_address(m, side))))
 		return SESSION_ASIDE;
 	if (!trace_is_hypothetical(m))
 		instance_counters[w->id].unknown_ue[pkt->instance]++;
