@@ -225,15 +225,10 @@ static __rte_always_inline struct uplink ask_uplink(struct worker *w, struct upl
 
 	if (r == NULL || !(r->flags & RULE_UPLINK) || pkt->ip_version != 4)
 		return (struct uplink){.nat = NULL};
-	const struct next_hop *hop =
-		next_hop_get(ways_find(k->ways, k->generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index);
-	uint16_t instance = instance_of_hop(hop);
+	uint16_t instance = instance_of_hop(next_hop_get(
+		ways_find(k->ways, k->generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index));
 	const struct nat *n = nat_of(instance);
-	// Too large for the link: ip-output tells the subscriber, who knows its own packet.
-	if (n == NULL ||
-		unlikely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) && pkt->length > hop->mtu && (ip[6] & 0x40)))
-		return (struct uplink){.nat = NULL};
-	if (likely(pkt->l4 + 6u <= m->data_len))
+	if (n != NULL && likely(pkt->l4 + 6u <= m->data_len))
 		nat_prefetch(n->table, w->id, ip, ip + (pkt->l4 - pkt->l3));
 	return (struct uplink){.nat = n, .instance = instance};
 }

@@ -76,14 +76,11 @@ static inline rte_edge_t uplink(const struct worker *w, struct ways *ways, uint3
 
 	if (pkt->ip_version != 6)
 		return EDGE_NEXT;
-	const struct next_hop *hop =
-		next_hop_get(ways_find(ways, generation, way_table(pkt->vrf), 6, ip + 24, pkt->interface)->index);
-	uint16_t instance = instance_of_hop(hop);
+	uint16_t instance = instance_of_hop(
+		next_hop_get(ways_find(ways, generation, way_table(pkt->vrf), 6, ip + 24, pkt->interface)->index));
 	struct nptv6 *n = nptv6_of(instance);
-	// Too large for the link: ip-output tells the sender, who knows its own packet.
-	if (n == NULL || unlikely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) && pkt->length > hop->mtu))
-		return EDGE_NEXT;
-	return to_outside(w, n, m, instance);
+
+	return n == NULL ? EDGE_NEXT : to_outside(w, n, m, instance);
 }
 
 static uint16_t nptv6_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
