@@ -288,7 +288,7 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->stall = w->tsc_hz / 1000 * STALL_MS;
 	w->now = engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now;
 	w->pool = engine_pool();
-	w->identification = (uint16_t)id;
+	worker_identify_from(w, (uint16_t)id, e->workers);
 	snprintf(name, sizeof(name), "inbox-%u", id);
 	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
 	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), RTE_CACHE_LINE_SIZE);

@@ -14,6 +14,7 @@
 #define VECTOR 64 // packets taken per port and visit
 #define MAX_REASONS 256 // drop and punt reasons together
 #define MAX_HOLDERS 8 // of packets (core/hold.h)
+#define IDENTIFICATIONS 1024 // sequences of IPv4 identifications, of a worker
 
 // Queues of the host path, each served when those before it are empty.
 enum host_queue {
@@ -74,10 +75,30 @@ struct worker {
 		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
-	uint16_t identification; // next one of an IPv4 packet that we make; worker id modulo API_MAX_WORKERS
+	// Next ones of IPv4 packets that we make, by worker_identify(), and what is between two of them.
+	uint16_t identification_step, identification[IDENTIFICATIONS];
 } __rte_cache_aligned;
 
 extern __thread struct worker *worker_current;
+
+// The identification of an IPv4 packet of ours. RFC 6864 §4.3: of one source, destination and protocol no two packets
+// that may be fragmented have the same, for as long as fragments may live. Each of these, `of`, has a sequence, of
+// which every worker has a part: the numbers that are its own modulo a power of two.
+static inline uint16_t worker_identify(struct worker *w, uint32_t of)
+{
+	uint16_t *next = &w->identification[of % IDENTIFICATIONS], now = *next;
+
+	*next = (uint16_t)(now + w->identification_step);
+	return now;
+}
+
+// Its sequences begin with `first`; there are so many workers.
+static inline void worker_identify_from(struct worker *w, uint16_t first, uint32_t workers)
+{
+	w->identification_step = (uint16_t)rte_align32pow2(workers);
+	for (uint32_t i = 0; i < IDENTIFICATIONS; i++)
+		w->identification[i] = first;
+}
 
 // The worker of the calling thread. Never NULL inside a node.
 static inline struct worker *worker_self(void)

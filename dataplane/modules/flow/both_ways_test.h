@@ -362,7 +362,7 @@ static void run(const struct both_ways *how, struct outcome *o, uint32_t n)
 	memset(o->words, 0, sizeof(o->words));
 	o->count = 0;
 	for (uint32_t w = 0; w < WORKERS; w++)
-		worker_get(w)->identification = 1;
+		worker_identify_from(worker_get(w), 1, worker_count());
 	kit_clear();
 	kit_count_words(o->words, WORDS, -1ull);
 	for (uint32_t i = 0; i < n; i++)

@@ -294,7 +294,7 @@ static __rte_always_inline int send_tunnelled(
 	outer_container(ip - GTPU_HEADER_CONTAINER, type, qfi, s->rqi); // without one, the TEID is written over it
 	if (likely(t->version == 4)) {
 		outer_finish(outer, IP4_HEADER, length, s->teid);
-		outer_finish_ip4(k->w, outer, t->ip4_sum, length, class);
+		outer_finish_ip4(k->w, outer, s->path, t->ip4_sum, length, class);
 	} else {
 		outer_finish(outer, IP6_HEADER, length, s->teid);
 		finish_ip6(outer, length, class);

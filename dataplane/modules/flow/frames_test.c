@@ -80,7 +80,7 @@ static uint64_t run(struct outcome *o, const char *port, const struct frame *exa
 
 	memset(o->words, 0, sizeof(o->words));
 	o->out = 0;
-	worker_get(0)->identification = 1;
+	worker_identify_from(worker_get(0), 1, 1);
 	kit_clear();
 	kit_count_words(o->words, WORDS, -1ull);
 	assert_int_equal(kit_send(port, example->at, example->length), 0);

@@ -30,7 +30,7 @@ static __rte_always_inline rte_edge_t finish(
 	uint32_t ip_length = path_ip_length(p);
 	outer_finish(ip, ip_length, length, session_view_of(m)->rule->teid);
 	if (likely(p->version == 4))
-		outer_finish_ip4(w, ip, p->ip4_sum, length, class);
+		outer_finish_ip4(w, ip, p->index, p->ip4_sum, length, class);
 	else
 		finish_ip6(m, ip, length, class);
 	pkt->l3 = 0;

@@ -48,7 +48,7 @@ static void put_ip(uint8_t *ip, struct worker *w, uint8_t family, const uint8_t 
 		ip[9] = IP_PROTOCOL_GRE;
 		memcpy(ip + 12, from, 4);
 		memcpy(ip + 16, want->collector.bytes, 4);
-		path_identify(ip, w);
+		path_identify(ip, w, load32(want->collector.bytes));
 	} else {
 		ip[0] = 0x60;
 		store16(ip + 4, (uint16_t)(length - IP6_HEADER));

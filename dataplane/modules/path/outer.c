@@ -36,13 +36,13 @@ void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn)
 	ip_traffic_class_set(p->version, ip, (uint8_t)((dscp == 0xff ? p->want.dscp : dscp) << 2 | ecn));
 }
 
-// RFC 6864: see gtpu-encap.
-void path_identify(uint8_t *ip, struct worker *w)
+void path_identify(uint8_t *ip, struct worker *w, uint32_t of)
 {
 	if (ip[0] >> 4 != 4)
 		return;
-	memcpy(ip + 4, &w->identification, 2);
-	w->identification = (uint16_t)(w->identification + API_MAX_WORKERS);
+	uint16_t id = worker_identify(w, of);
+
+	memcpy(ip + 4, &id, 2);
 }
 
 int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp)
@@ -59,7 +59,7 @@ int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32
 	path_mark(ip, p, dscp, ecn);
 	store16(ip + ip_length + 8 + 2, (uint16_t)(length - ip_length - 16));
 	store32(ip + ip_length + 8 + 4, teid);
-	path_identify(ip, w);
+	path_identify(ip, w, p->index);
 	path_finish_outer(m, path_vrf(p), p->version, length);
 	return 0;
 }

@@ -21,15 +21,14 @@ static __rte_always_inline void outer_finish(uint8_t *ip, uint32_t ip_length, ui
 	store32(gtpu + 4, teid);
 }
 
-// `ip4_sum`: of the path. `class`: DSCP << 2 | ECN. RFC 6864: an identification is unique per source, destination and protocol for as long as
-// fragments may live; each worker counts in its own part of the space.
+// `path`: its index, `ip4_sum` its. `class`: DSCP << 2 | ECN. DF is clear: routers on the way may have smaller links,
+// and fragment (TS 29.281 §4.2.2).
 static __rte_always_inline void outer_finish_ip4(
-	struct worker *w, uint8_t *ip, uint32_t ip4_sum, uint32_t length, uint8_t class)
+	struct worker *w, uint8_t *ip, uint32_t path, uint32_t ip4_sum, uint32_t length, uint8_t class)
 {
-	uint16_t sum, id = w->identification;
+	uint16_t sum, id = worker_identify(w, path);
 	uint16_t wire_length = rte_cpu_to_be_16((uint16_t)length);
 
-	w->identification = (uint16_t)(id + API_MAX_WORKERS);
 	ip[1] = class;
 	memcpy(ip + 2, &wire_length, 2);
 	memcpy(ip + 4, &id, 2);

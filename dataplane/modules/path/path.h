@@ -92,8 +92,8 @@ static inline uint8_t path_vrf(const struct path *p)
 void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length);
 // Sets the DSCP (0xff: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
-// An identification of this worker's in an IPv4 header; nothing in an IPv6 one.
-void path_identify(uint8_t *ip, struct worker *w);
+// worker_identify() in an IPv4 header; nothing in an IPv6 one. `of`: the path's index, or what else says to whom.
+void path_identify(uint8_t *ip, struct worker *w, uint32_t of);
 // Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the
 // metadata that ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as
 // before.

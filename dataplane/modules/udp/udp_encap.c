@@ -32,7 +32,7 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 	// A source port of the path's; else the one that the peer listens to serves both ways.
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);
-	path_identify(ip, w);
+	path_identify(ip, w, p->index);
 	path_finish_outer(m, path_vrf(p), p->version, length);
 	return EDGE_OUTPUT;
 }
