@@ -96,6 +96,41 @@ void frame_ip(struct frame *f, const char *source, const char *destination, uint
 	frame_ip4_sum(f);
 }
 
+void frame_options(struct frame *f, uint32_t length)
+{
+	uint32_t header = f->at[0] >> 4 == 6 ? 40 : 20;
+
+	frame_push(f, length);
+	memmove(f->at, f->at + length, header);
+	if (header == 20) {
+		memset(f->at + header, 1, length); // no operation (RFC 791 §3.1)
+		f->at[0] += (uint8_t)(length / 4);
+		store16(f->at + 2, (uint16_t)f->length);
+		frame_ip4_sum(f);
+		return;
+	}
+	memset(f->at + header, 0, length); // Pad1 (RFC 8200 §4.2)
+	f->at[header] = f->at[6];
+	f->at[header + 1] = (uint8_t)(length / 8 - 1);
+	f->at[6] = 60;
+	store16(f->at + 4, (uint16_t)(f->length - header));
+}
+
+void frame_fragment(struct frame *f, uint16_t offset, int more)
+{
+	if (f->at[0] >> 4 == 4) {
+		store16(f->at + 6, (uint16_t)(offset | (more ? 0x2000 : 0)));
+		frame_ip4_sum(f);
+		return;
+	}
+	frame_options(f, 8);
+	uint8_t *p = f->at + 40; // RFC 8200 §4.5
+	f->at[6] = 44;
+	p[1] = 0;
+	store16(p + 2, (uint16_t)(offset << 3 | (more != 0)));
+	store32(p + 4, 0x4711);
+}
+
 void frame_icmp_echo(struct frame *f, const char *source, const char *destination)
 {
 	struct api_address s = kit_address(source), d = kit_address(destination);

@@ -27,6 +27,10 @@ void frame_udp(struct frame *f, uint16_t source, uint16_t destination); // check
 void frame_tcp(struct frame *f, uint16_t source, uint16_t destination); // SYN, no options, checksum 0
 void frame_icmp_echo(struct frame *f, const char *source, const char *destination); // also the IP header
 void frame_ip(struct frame *f, const char *source, const char *destination, uint8_t protocol); // TTL 64
+// Options of the IPv4 header at f->at, a multiple of 4 bytes; behind an IPv6 header destination options, of 8.
+void frame_options(struct frame *f, uint32_t length);
+// What follows the IP header at f->at is a part, from 8 * `offset` bytes on; `more`: not the last one.
+void frame_fragment(struct frame *f, uint16_t offset, int more);
 void frame_ip4_sum(struct frame *f); // after a change of the IPv4 header at f->at
 void frame_gtpu(struct frame *f, uint32_t teid, uint8_t qfi); // downlink G-PDU; qfi 0xff: without container
 void frame_ethernet(struct frame *f, const uint8_t to[6], const uint8_t from[6], uint16_t type);

@@ -310,16 +310,6 @@ static uint8_t discovery(struct frame *f)
 	return 0;
 }
 
-static void add_options(struct frame *f)
-{
-	frame_push(f, 4);
-	memmove(f->at, f->at + 4, IP4_HEADER);
-	memset(f->at + IP4_HEADER, 1, 4); // no operation
-	f->at[0] = 0x46;
-	store16(f->at + 2, (uint16_t)f->length);
-	frame_ip4_sum(f);
-}
-
 static int tagged; // the packet that is being made comes in by n6b
 static uint32_t routed_alone; // 1 + port of a vector of packets that are routed, nearly all plain (router.c); 0: others
 
@@ -349,7 +339,7 @@ static void make_routed(struct sent *s, uint32_t number)
 	else if (!six)
 		frame_ip4_sum(&s->f);
 	if (!six && draw(20) == 0)
-		add_options(&s->f);
+		frame_options(&s->f, 4);
 	s->port = fixture_port[port];
 }
 
