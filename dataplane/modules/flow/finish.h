@@ -45,16 +45,6 @@ static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple
 		rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
 }
 
-// Completes the key by the packet's IP header, and asks for its line. Returns 0 for a packet that has no such key.
-static __rte_always_inline int flow_ask_tuple(
-	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)
-{
-	if (unlikely(!tuple_of_packet(&t->key, ip, l->user.version, l->protocol, l->l4, l->length)))
-		return 0;
-	flow_ask_line(k, t);
-	return 1;
-}
-
 // A packet of a rule with several meters: they, or what says which, of the rule that may have changed by now.
 static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
 {

@@ -31,8 +31,11 @@ static __rte_noinline int read_packet(
 	l->length = (uint16_t)info.length;
 	l->l4 = (uint16_t)info.l4;
 	l->protocol = info.protocol;
-	return (likely(!k->drop_gtpu) || info.protocol != IP_PROTOCOL_UDP || info.destination_port != GTPU_PORT) &&
-	       flow_ask_tuple(k, l, t, ip);
+	if (unlikely((k->drop_gtpu && info.protocol == IP_PROTOCOL_UDP && info.destination_port == GTPU_PORT) ||
+		     !tuple_of_packet(&t->key, ip, l->user.version, l->protocol, l->l4, l->length)))
+		return 0;
+	flow_ask_line(k, t);
+	return 1;
 }
 
 // The same of one that lanes found good.
@@ -54,7 +57,7 @@ static __rte_always_inline void read_one(
 	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m), l3, rest;
 	struct endpoint_view e;
 
-	l->key = l->plain = 0;
+	lookup_clear(l);
 	if (unlikely(readable < ETH_HEADER || !is_ours(p, frame)))
 		return;
 	uint8_t version = endpoint_read(frame, readable, total, &e, &l3, &rest);

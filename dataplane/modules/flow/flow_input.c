@@ -125,19 +125,18 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 static __rte_always_inline int ask_tuple(
 	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)
 {
-	uint8_t copy[MAPPING_COPY];
-
 	if (likely(FLOW_KIND(l->key) == KEY_FTEID))
 		tuple_of_tunnel(&t->key, (uint32_t)l->key, l->example->local, l->user.qfi);
 	else if (likely(l->example->homes))
 		tuple_of_home(&t->key, l->example->instance);
 	else
 		tuple_of_ue(&t->key, l->key);
+	if (likely(ip[0] == 0x45 && ip_has_ports(l->protocol) && l->length >= IP4_HEADER + 4))
+		tuple_of_plain(&t->key, ip);
+	else if (!tuple_of_packet(&t->key, ip, l->user.version, l->protocol, l->l4, l->length))
+		return 0;
 	if (unlikely(l->user.mark == USER_EXTERNAL))
-		ip = flow_inside(l, ip, copy);
-	if (unlikely(ip[0] != 0x45 || !ip_has_ports(l->protocol) || l->length < IP4_HEADER + 4))
-		return flow_ask_tuple(k, l, t, ip);
-	tuple_of_plain(&t->key, ip);
+		flow_tuple_inside(l, &t->key);
 	flow_ask_line(k, t);
 	return 1;
 }
@@ -146,9 +145,8 @@ static __rte_always_inline int ask_tuple(
 // when it is to nobody of them.
 static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t asked)
 {
-	uint8_t copy[MAPPING_COPY], version = l->user.version;
-	const uint8_t *ip = flow_inside(l, rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at), copy);
-	const struct rule *first = session_ue_rule(l->example->instance, version, ip + (version == 4 ? 16 : 24));
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at);
+	const struct rule *first = session_ue_rule(l->example->instance, l->user.version, flow_destination(l, ip));
 
 	if (first == NULL || !flow_is_home(first))
 		return 0;

@@ -68,15 +68,20 @@ void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n)
 	}
 }
 
-const uint8_t *flow_inside(const struct lookup *l, const uint8_t *ip, uint8_t copy[MAPPING_COPY])
+const uint8_t *flow_destination(const struct lookup *l, const uint8_t *ip)
 {
-	if (likely(l->user.mark != USER_EXTERNAL))
-		return ip;
+	if (unlikely(l->user.mark == USER_EXTERNAL))
+		return (const uint8_t *)&l->nat->table->slot[l->mapping].inside;
+	return ip + (l->user.version == 4 ? 16 : 24);
+}
+
+void flow_tuple_inside(const struct lookup *l, struct tuple *t)
+{
 	const struct nat_slot *s = &l->nat->table->slot[l->mapping];
-	memcpy(copy, ip, l->l4 + 4u); // 60 bytes of options at most
-	memcpy(copy + 16, &s->inside, 4);
-	memcpy(copy + l->l4 + 2, &s->port, 2);
-	return copy;
+
+	memcpy((uint8_t *)&t->first.address + 4, &s->inside, 4);
+	if (ip_has_ports(l->protocol))
+		memcpy((uint8_t *)&t->first.ports + 2, &s->port, 2);
 }
 
 void flow_entered(struct lookup *lookup, uint16_t n)

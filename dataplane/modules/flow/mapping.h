@@ -10,15 +10,17 @@
 #define MAPPING_TO_COME UINT64_MAX // lookup.key of a packet to an external address, whose mapping is asked for
 
 struct lookup;
+struct tuple;
 struct walk;
 
 // A packet of an instance with NAT44, when its headers were read: to an external address, it gets no key yet.
 void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t rest);
 // Those get their subscriber's key now.
 void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n);
-// The IP packet as the session sees it, with what makes its key, in `copy` if need be.
-#define MAPPING_COPY 64
-const uint8_t *flow_inside(const struct lookup *l, const uint8_t *ip, uint8_t copy[MAPPING_COPY]);
+// Where a packet of a UE goes, as the session sees it: 4 bytes or 16.
+const uint8_t *flow_destination(const struct lookup *l, const uint8_t *ip);
+// The same of the 5-tuple of a plain packet with USER_EXTERNAL.
+void flow_tuple_inside(const struct lookup *l, struct tuple *t);
 
 // Those whose entry was found: to the UE, or not plain.
 void flow_entered(struct lookup *lookup, uint16_t n);

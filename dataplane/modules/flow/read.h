@@ -20,24 +20,36 @@
 #define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
 
 // A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
-// plain has a key all the same, where it can: what follows of its session takes the full nodes behind it.
+// plain has a key all the same, where it can: what follows of its session takes the full nodes behind it. All is 0
+// until it is written.
 struct lookup {
 	uint64_t key; // flow_entry_key(); of a packet from the access side, of its traffic endpoint
-	union {
+	union { // where to look, with a key and BY_KEY, BY_ROUTE; the state, of a plain one when the loops are through
 		const uint32_t *slot;
 		struct rule_state *state;
 	};
-	const struct example *example;
-	struct user_head user;
-	uint16_t length; // of the user's packet
+	const struct example *example; // with a key, in flow-input
+	struct user_head user; // with a key
+	uint16_t length; // of the user's packet; this and the next two of one that is plain alone
 	uint16_t l4; // from its IP header
-	uint8_t protocol;
+	uint8_t protocol; // with USER_EXTERNAL also of one that is not plain
 	uint8_t plain;
 	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
 	uint32_t list_slot; // of the access list's rule, behind that; BY_OWNER: the worker
 	uint32_t mapping; // with nat: its slot there, NAT_NONE: none is known
 	const struct nat *nat; // translates the packet; found where it leaves, or with USER_EXTERNAL
-};
+} __rte_cache_aligned;
+
+typedef uint8_t lookup_half __attribute__((vector_size(32), may_alias));
+static_assert(sizeof(struct lookup) == 2 * sizeof(lookup_half), "cleared by two stores");
+
+// No field is left as another packet wrote it. By itself the compiler takes four stores.
+static __rte_always_inline void lookup_clear(struct lookup *l)
+{
+	lookup_half *half = (lookup_half *)l;
+
+	half[0] = half[1] = (lookup_half){0};
+}
 
 // What holds for a vector.
 struct walk {
@@ -335,7 +347,7 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 	uint32_t total = rte_pktmbuf_data_len(m);
 	const struct example *e = k->last;
 
-	l->key = l->plain = 0;
+	lookup_clear(l);
 	if (unlikely(total < FRAME_READ && (total < FRAME_MIN || m->data_off + FRAME_READ > m->buf_len)))
 		return;
 	if (unlikely(e == NULL || !example_holds(e, m, frame) ||
