@@ -8,8 +8,6 @@
 #define HOMES 12
 #define ROUNDS 6000
 
-static const char *const ports[3] = {"access", "core", "internet"};
-
 static struct bng bng_of(uint32_t home)
 {
 	return (struct bng){home, home % BNG_TAGS, home & 1};
@@ -195,7 +193,7 @@ static void make_packet(struct sent *s, uint32_t number)
 
 static void as_the_full_nodes(void **unused)
 {
-	static const struct both_ways how = {.ports = ports,
+	static const struct both_ways how = {.ports = {"access", "core", "internet"},
 		.node = {"core-input", "access-input"},
 		.change = change,
 		.make = make_packet,
@@ -208,7 +206,6 @@ static int begin(void **unused)
 {
 	struct api_engine e = both_ways_engine();
 
-	e.max_flows = TUPLES / 2;
 	bng_start(&e);
 	put_policers();
 	for (uint32_t home = 1; home <= HOMES; home++)

@@ -10,8 +10,6 @@
 #define HOMES 8
 #define ROUNDS 6000
 
-static const char *const ports[3] = {"access", "core", "internet"};
-
 static void commit(void)
 {
 	if (kit_commit() != 0)
@@ -247,7 +245,8 @@ static void make_packet(struct sent *s, uint32_t number)
 			s->f.at[tag] |= (uint8_t)(draw(8) << 5);
 		break_header(&s->f);
 	} else {
-		frame_gtpu(&s->f, 0x200 + home + (draw(60) ? 0 : 0x1000), draw(3) ? (uint8_t)draw(64) : 0xff);
+		uint32_t nobodys = draw(60) ? 0 : 0x1000;
+		frame_gtpu(&s->f, 0x200 + home + nobodys, draw(3) ? (uint8_t)draw(64) : 0xff);
 		if (draw(30) == 0)
 			s->f.at[draw(4)] ^= (uint8_t)(1 << draw(8));
 		int family = home % 2 == 0 && draw(40) ? 6 : 4;
@@ -255,6 +254,8 @@ static void make_packet(struct sent *s, uint32_t number)
 		frame_ip(&s->f, family == 4 ? "10.0.0.2" : "fd00::2", family == 4 ? "10.0.0.1" : "fd00::1", 17);
 		set_class(s->f.at, random_class());
 		disturb(&s->f, 1);
+		if (nobodys && draw(2))
+			add_options(&s->f);
 		frame_ethernet(&s->f, gateway_mac[1], gateway_upf, family == 4 ? 0x0800 : 0x86dd);
 	}
 	if (draw(60) == 0)
@@ -265,7 +266,7 @@ static void make_packet(struct sent *s, uint32_t number)
 
 static void as_the_full_nodes(void **unused)
 {
-	static const struct both_ways how = {.ports = ports,
+	static const struct both_ways how = {.ports = {"access", "core", "internet"},
 		.outer = 1u << 1,
 		.node = {"core-input", "access-input"},
 		.change = change,
@@ -279,7 +280,6 @@ static int setup(void **unused)
 {
 	struct api_engine e = both_ways_engine();
 
-	e.max_flows = TUPLES / 2;
 	gateway_start(&e);
 	struct api_route r = {.prefix = kit_address("0.0.0.0/0"), .via = kit_address("192.0.2.2")};
 	kit_begin();

@@ -397,8 +397,9 @@ static void make_of_session(struct sent *s, uint32_t number)
 	disturb(&s->f, 0);
 	s->port = up ? "ran" : kinds[n] == SGW ? "peers" : "internet";
 	if (tunnelled) {
-		frame_gtpu(
-			&s->f, (up ? 0x100 : 0x300) + n + (draw(60) ? 0 : 0x1000), draw(3) ? (uint8_t)draw(64) : 0xff);
+		uint32_t nobodys = draw(60) ? 0 : 0x1000;
+
+		frame_gtpu(&s->f, (up ? 0x100 : 0x300) + n + nobodys, draw(3) ? (uint8_t)draw(64) : 0xff);
 		if ((s->f.at[0] & 4) && draw(2))
 			s->f.at[13] = 0x10;
 		if (draw(30) == 0)
@@ -409,12 +410,14 @@ static void make_of_session(struct sent *s, uint32_t number)
 		frame_ip(&s->f, endpoint_of(n, (int)up, 1), endpoint_of(n, (int)up, 0), 17);
 		set_class(s->f.at, random_class());
 		disturb(&s->f, 1);
+		if (nobodys && draw(2))
+			add_options(&s->f);
 	}
 }
 
 static void as_the_full_nodes(void **unused)
 {
-	static const struct both_ways how = {.ports = fixture_port,
+	static const struct both_ways how = {.ports = {"ran", "peers", "internet"},
 		.outer = 1u << 0 | 1u << 1,
 		.node = {"core-input"},
 		.change = change,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// As flow_model_test.c, with NAT44: mappings that come, go and are used by the fast path and by the full nodes in turn.
-// What is left of them, and of their blocks and subscribers, is the same too.
+// As flow_model_test.c, with NAT44: mappings that come, go and are used by the fast path and by the full nodes in turn,
+// of mobile subscribers and of wireline ones whose core side is IP. What is left of them, and of their blocks and
+// subscribers, is the same too.
 #define WORKERS 1 // two draw their ports in another order
 #include "flow/both_ways_test.h"
 #include "instance/instance.h"
@@ -12,6 +13,30 @@
 #define INSIDE 16
 #define ROUNDS 6000
 #define OTHER "198.51.100.77"
+
+static const uint8_t mac_access[6] = {2, 0, 0, 0, 0x99, 3};
+
+// The wireline ones: behind S-tag 100 and a C-tag of their own.
+static int is_home(uint32_t n)
+{
+	return n % 4 == 3;
+}
+
+static const uint8_t *home_mac(uint32_t n)
+{
+	static uint8_t mac[6] = {2, 0, 0, 0, 0xdd};
+
+	mac[5] = (uint8_t)n;
+	return mac;
+}
+
+static const char *name_of(uint32_t n)
+{
+	static char name[16];
+
+	snprintf(name, sizeof(name), "s%u", n);
+	return name;
+}
 
 // ---- mappings: what is saved ----------------------------------------------------------------------------------------
 
@@ -94,12 +119,41 @@ static int same_mappings(void)
 
 // ---- changes --------------------------------------------------------------------------------------------------------
 
+static struct api_pdr *uplink_pdr(struct kit_mobile *k, uint32_t n)
+{
+	struct api_pdr *p = is_home(n) ? kit_pdr_ue(k, API_FROM_ACCESS, NULL, 1)
+				       : kit_pdr_fteid(k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1);
+
+	p->match |= is_home(n) ? API_PDR_ENDPOINT : API_PDR_UE_IP;
+	return p;
+}
+
+static struct kit_mobile *home_session(uint32_t n)
+{
+	static struct kit_mobile k;
+	char ue4[32], ue6[64];
+
+	snprintf(ue4, sizeof(ue4), "10.45.0.%u", n);
+	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::/64", n);
+	kit_mobile(&k, n, ue4, ue6);
+	k.s.encap = API_ENCAP_QINQ;
+	k.s.outer_tpid = 0x88a8;
+	k.s.s_tag = 100;
+	k.s.c_tag = (uint16_t)n;
+	memcpy(k.s.mac, home_mac(n), 6);
+	snprintf(k.s.port, API_NAME, "access");
+	uplink_pdr(&k, n);
+	kit_pdr_ue(&k, API_FROM_CORE, "core", 2)->outer_header_removal = API_REMOVAL_NOTHING;
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_far(&k, 2, API_FAR_FORWARD, API_FROM_ACCESS)->outer = API_OUTER_ENDPOINT;
+	return &k;
+}
+
 // A dedicated flow each way, by a port.
 static void add_flow(struct kit_mobile *k, uint32_t n)
 {
-	struct api_pdr *p = kit_pdr_fteid(k, API_FROM_ACCESS, "10.1.0.1", 0x100 + n, 1);
+	struct api_pdr *p = uplink_pdr(k, n);
 
-	p->match |= API_PDR_UE_IP;
 	p->precedence = 10;
 	struct api_sdf *f = kit_sdf(k, p);
 	f->flags = API_SDF_PROTOCOL;
@@ -115,13 +169,11 @@ static void add_flow(struct kit_mobile *k, uint32_t n)
 
 static void put_random(uint32_t n)
 {
-	struct kit_mobile *k = upf_session(n);
-	char name[16];
+	struct kit_mobile *k = is_home(n) ? home_session(n) : upf_session(n);
 
-	snprintf(name, sizeof(name), "s%u", n);
 	if (draw(3) == 0)
 		add_flow(k, n);
-	if (draw(12) == 0) // what comes is routed on
+	if (draw(12) == 0 && !is_home(n)) // what comes is routed on
 		kit_far_ip(k, 3, API_FROM_CORE, "core"), k->pdr[1].far = 3;
 	if (draw(12) == 0)
 		k->far[draw(2)].action = API_FAR_DROP;
@@ -129,7 +181,19 @@ static void put_random(uint32_t n)
 		k->far[0].dscp = 46;
 	add_rates(k);
 	k->s.worker = draw(WORKERS);
-	put(name, k);
+	put(name_of(n), k);
+}
+
+// Without homes, mobile subscribers are found by their addresses alone.
+static void remove_homes(void)
+{
+	for (uint32_t n = 1; n < SESSIONS; n++) {
+		if (!is_home(n))
+			continue;
+		kit_begin();
+		kit_delete(API_SESSION, name_of(n));
+		kit_commit(); // one that is not there cannot be deleted
+	}
 }
 
 static void put_random_nat(void)
@@ -153,9 +217,11 @@ static void put_random_nat(void)
 
 static void change(void)
 {
-	uint32_t what = draw(12);
+	uint32_t what = draw(13);
 
-	if (what < 3) {
+	if (what == 12) {
+		remove_homes();
+	} else if (what < 3) {
 		put_random_nat();
 	} else if (what == 3) {
 		put_policers();
@@ -258,16 +324,62 @@ static void make_error(struct frame *f, int is_up, const char *from, const char 
 	add_sum(f, 1);
 }
 
-// The payload begins with MAGIC, flow and number. All of a vector go one way, for those of one mapping that go
-// different ways have no order. Later fragments are of a first one in an earlier vector, for that one is remembered.
+static void add_link(struct frame *f, int is_up, uint32_t n)
+{
+	if (is_up && is_home(n)) {
+		frame_ethernet(f, mac_access, home_mac(n), f->at[0] >> 4 == 6 ? 0x86dd : 0x0800);
+		frame_tag(f, 0x8100, (uint16_t)n);
+		frame_tag(f, 0x88a8, 100);
+		return;
+	}
+	if (is_up) {
+		tunnel(f, "10.1.0.2", "10.1.0.1", 0x100 + n, draw(3) ? 9 : 0xff, API_PDU_UL);
+		if (draw(8) == 0) {
+			set_class(f->at, random_class());
+			frame_ip4_sum(f);
+		}
+	}
+	link_layer(f, is_up ? "ran" : "internet", 1);
+}
+
+// What no address is translated of, beside the others.
+static void make_six(struct sent *s, uint32_t number, uint32_t n, int is_up)
+{
+	char ue6[64];
+
+	snprintf(ue6, sizeof(ue6), "2001:db8:1:%x::77", n);
+	frame_payload(&s->f, 20 + draw(200));
+	store32(s->f.at, MAGIC);
+	store32(s->f.at + 4, n << 12 | (uint32_t)is_up << 8 | 0x41);
+	store32(s->f.at + 8, number);
+	frame_udp(&s->f, (uint16_t)(is_up ? 4000 : 5000), (uint16_t)(is_up ? 5000 : 4000));
+	frame_ip(&s->f, is_up ? ue6 : FAR6, is_up ? FAR6 : ue6, 17);
+	set_class(s->f.at, random_class());
+	if (draw(2))
+		frame_options(&s->f, 8 * (1 + draw(OPTIONS_MOST / 8)));
+	disturb(&s->f, 0);
+}
+
+// The payload begins with MAGIC, flow and number. All of a vector go one way, those of subscribers by one port, for
+// those of one mapping that go different ways have no order. Later fragments are of a first one in an earlier vector,
+// for that one is remembered.
 static void make_packet(struct sent *s, uint32_t number)
 {
 	static struct end first;
 	static uint16_t identification;
-	static uint32_t direction, mends;
+	static uint32_t direction, mends, of_homes;
 	direction = number == 0 ? draw(2) : direction;
 	mends = number == 0 ? draw(4) == 0 : mends;
+	of_homes = number == 0 ? draw(2) : of_homes;
 	uint32_t n = 1 + draw(SESSIONS - 1), is_up = direction, size = 20 + draw(draw(20) ? 200 : 1460);
+	while (is_up && is_home(n) != (int)of_homes)
+		n = 1 + draw(SESSIONS - 1);
+	s->port = !is_up ? "internet" : of_homes ? "access" : "ran";
+	if (draw(8) == 0) {
+		make_six(s, number, n, (int)is_up);
+		add_link(&s->f, (int)is_up, n);
+		return;
+	}
 	uint8_t protocol = (uint8_t)(draw(8) ? (draw(2) ? 17 : 6) : draw(2) ? 1 : 132);
 	uint16_t port = (uint16_t)(4000 + draw(draw(4) ? 3 : 40));
 	struct end to = {.address = FAR4, .port = (uint16_t)(5000 + draw(2))};
@@ -313,23 +425,16 @@ static void make_packet(struct sent *s, uint32_t number)
 	frame_ip4_sum(&s->f);
 	if (draw(60) == 0)
 		s->f.at[10] ^= 1;
-	s->port = is_up ? "ran" : "internet";
-	if (is_up)
-		tunnel(&s->f, "10.1.0.2", "10.1.0.1", 0x100 + n, draw(3) ? 9 : 0xff, API_PDU_UL);
-	if (is_up && draw(8) == 0) {
-		set_class(s->f.at, random_class());
-		frame_ip4_sum(&s->f);
-	}
-	link_layer(&s->f, s->port, 1);
+	add_link(&s->f, (int)is_up, n);
 	if (!is_up && draw(30) == 0)
 		frame_append(&s->f, NULL, 1 + draw(20));
 }
 
 static void as_the_full_nodes(void **unused)
 {
-	static const struct both_ways how = {.ports = fixture_port,
+	static const struct both_ways how = {.ports = {"ran", "peers", "internet", "access"},
 		.outer = 1u << 0,
-		.node = {"core-input"},
+		.node = {"core-input", "access-input"},
 		.change = change,
 		.make = make_packet,
 		.save = save_mappings,
@@ -377,6 +482,9 @@ static int setup(void **unused)
 
 	e.max_sessions = 256;
 	fixture_start(&e);
+	kit_begin();
+	kit_port("access", API_ROLE_ACCESS);
+	commit();
 	put_policers();
 	return 0;
 }
