@@ -34,7 +34,7 @@ struct packet {
 	uint8_t resume; // edge of handover-rx that a handed-over packet takes on its new worker
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)
-	uint8_t fragment; // 1: not a first fragment, so no transport header
+	uint8_t fragment; // IP_FRAGMENT_* (wire/ip.h) of the packet at l3; 0: whole
 	uint16_t trace; // with `traced`: the rest of its number
 	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX

@@ -29,11 +29,9 @@ enum ip_status ip6_extensions_parse(const uint8_t *p, uint32_t available, struct
 		if (size < 8 || at + size > out->length)
 			return IP_EXTENSIONS;
 		if (next == IP_PROTOCOL_FRAGMENT) {
-			uint16_t offset = load16(p + at + 2);
 			// An atomic fragment (RFC 6946: offset 0, no more) is a whole packet. A second header adds to
 			// the first.
-			out->fragment |=
-				(offset & 0xfff8 ? IP_FRAGMENT_LATER : 0) | (offset & 1 ? IP_FRAGMENT_MORE : 0);
+			out->fragment |= ip6_fragment(load16(p + at + 2));
 		}
 		next = p[at];
 		at += size;

@@ -42,6 +42,17 @@ static inline int ip_has_ports(uint8_t protocol)
 #define IP_FRAGMENT_LATER 1u // not the first fragment: no transport header
 #define IP_FRAGMENT_MORE 2u // more fragments follow
 
+// Of the flags and offset in an IPv4 header, and in an IPv6 fragment header.
+static inline uint8_t ip4_fragment(uint16_t field)
+{
+	return (field & 0x1fff ? IP_FRAGMENT_LATER : 0) | (field >> 12 & IP_FRAGMENT_MORE);
+}
+
+static inline uint8_t ip6_fragment(uint16_t field)
+{
+	return (field & 0xfff8 ? IP_FRAGMENT_LATER : 0) | (field & 1 ? IP_FRAGMENT_MORE : 0);
+}
+
 enum ip_status {
 	IP_OK,
 	IP_SHORT, // ends before the header does
@@ -144,7 +155,6 @@ static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint
 	if (__builtin_expect(p[0] >> 4 == 4, 1)) {
 		uint32_t header = (p[0] & 15) * 4u;
 		uint32_t length = load16(p + 2);
-		uint16_t offset = load16(p + 6);
 		if (__builtin_expect(header < IP4_HEADER || header > total, 0))
 			return IP_HEADER;
 		if (__builtin_expect(length < header || length > total, 0))
@@ -155,7 +165,7 @@ static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint
 		out->protocol = p[9];
 		out->dscp = p[1] >> 2;
 		out->ttl = p[8];
-		out->fragment = (offset & 0x1fff ? IP_FRAGMENT_LATER : 0) | (offset >> 12 & IP_FRAGMENT_MORE);
+		out->fragment = ip4_fragment(load16(p + 6));
 		out->l4 = header;
 		out->length = length;
 		out->source = p + 12;

@@ -295,28 +295,34 @@ void acl_free(struct acl *a)
 
 // ---- classifying -----------------------------------------------------------------------------------------------------
 
+// In units of 8 bytes, of a later fragment. The fragment header of IPv6 is what was read last (ip6_extensions_parse()).
+static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, const uint8_t *l4)
+{
+	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;
+}
+
 // Makes the key of a packet that is not its own key. NULL when the packet must not pass:
-// RFC 1858 §3: a first fragment that ends before the ports, or a TCP fragment at offset 1, can get ports past a filter.
+// a first fragment that ends before the ports, or a TCP fragment at offset 1, which writes over the flags, can get
+// ports past a filter (RFC 1858 §3, §4, RFC 3128).
 static const uint8_t *copy_key(const struct rte_mbuf *m, const struct packet *p, const struct layout *l, uint8_t *key)
 {
 	uint32_t have = rte_pktmbuf_data_len(m);
 	const uint8_t *header = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3);
+	const uint8_t *l4 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l4);
 
-	if (have < (uint32_t)p->l3 + l->header)
+	if (have < (uint32_t)p->l3 + l->header || have < p->l4)
 		return NULL;
 	have = RTE_MIN(have, p->l3 + p->length); // what follows the IP packet is padding
 	memcpy(key, header, l->header);
 	memset(key + l->header, 0, PORT_BYTES);
 	key[l->protocol] = p->protocol;
-	if (p->fragment) {
-		uint16_t offset = (uint16_t)((header[6] & 0x1f) << 8 | header[7]); // IPv4, in units of 8 bytes
-		return l->family == 4 && p->protocol == IP_PROTOCOL_TCP && offset == 1 ? NULL : key;
-	}
+	if (p->fragment & IP_FRAGMENT_LATER)
+		return p->protocol == IP_PROTOCOL_TCP && fragment_offset(l, header, l4) == 1 ? NULL : key;
 	if (!ip_has_ports(p->protocol))
 		return key;
 	if (have < (uint32_t)p->l4 + PORT_BYTES)
 		return NULL;
-	memcpy(key + l->header, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l4), PORT_BYTES);
+	memcpy(key + l->header, l4, PORT_BYTES);
 	return key;
 }
 
@@ -324,8 +330,8 @@ static const uint8_t *copy_key(const struct rte_mbuf *m, const struct packet *p,
 static inline const uint8_t *find_key(
 	const struct rte_mbuf *m, const struct packet *p, const struct layout *l, uint8_t *key)
 {
-	if (likely((uint32_t)p->l4 == (uint32_t)p->l3 + l->header && p->fragment == 0 && ip_has_ports(p->protocol) &&
-		    p->length >= (uint32_t)l->header + PORT_BYTES &&
+	if (likely((uint32_t)p->l4 == (uint32_t)p->l3 + l->header && !(p->fragment & IP_FRAGMENT_LATER) &&
+		    ip_has_ports(p->protocol) && p->length >= (uint32_t)l->header + PORT_BYTES &&
 		    rte_pktmbuf_data_len(m) >= (uint32_t)p->l4 + PORT_BYTES))
 		return rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3);
 	return copy_key(m, p, l, key);

@@ -110,26 +110,34 @@ static void to_ues(void **state)
 	delete_list("in/core");
 }
 
-// RFC 1858 §3: a TCP fragment at offset 8 would overwrite the flags.
-static void tiny_fragments(void **state)
+// RFC 1858, RFC 3128: the ports of a first fragment count; a TCP fragment at offset 8 would overwrite the flags.
+static void fragments(void **state)
 {
-	static struct frame in;
+	static const char *const ends[2][2] = {{UE4, FAR4}, {UE6, FAR6}};
+	static struct frame f;
 	struct list l = {.head = {API_PERMIT, 1},
 		.rule = {{.source_port = {0, UINT16_MAX},
-			.destination_port = {25, 25},
-			.protocol = 6,
+			.destination_port = {5000, 5000},
+			.protocol = 17,
 			.protocol_mask = 0xff,
 			.action = API_DENY}}};
-	uint8_t *ip;
 
 	assert_int_equal(put_list("in/core", &l), 0);
-	downlink_of(&in, FAR4, UE4);
-	ip = in.at + 14;
-	ip[7] = 1;
-	ip[9] = 6;
-	ip4_checksum_set(ip);
-	denied("internet", &in, "firewall-instance-tiny-fragment");
+	assert_int_equal(put_list("in/access", &l), 0);
+	for (int i = 0; i < 8; i++) {
+		int six = i & 1, up = i >> 1 & 1, later = i >> 2;
+
+		ip_packet(&f, ends[six][!up], ends[six][up], 80);
+		f.at[six ? 6 : 9] = later ? 6 : 17;
+		frame_fragment(&f, (uint16_t)later, 1);
+		if (up)
+			tunnel(&f, "10.1.0.2", "10.1.0.1", 0x102, 9, API_PDU_UL);
+		link_layer(&f, up ? "ran" : "internet", 1);
+		denied(up ? "ran" : "internet", &f,
+			later ? "firewall-instance-tiny-fragment" : "firewall-instance-deny");
+	}
 	delete_list("in/core");
+	delete_list("in/access");
 }
 
 // Two instances by turns in one vector: each packet has the list of its own.
@@ -208,7 +216,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(out_of_tunnels),
 		cmocka_unit_test(to_ues),
-		cmocka_unit_test(tiny_fragments),
+		cmocka_unit_test(fragments),
 		cmocka_unit_test(mixed_vector),
 		cmocka_unit_test(without_the_instance),
 		cmocka_unit_test(refused_keys),

@@ -56,12 +56,12 @@ static void finish_piece(struct rte_mbuf *piece, const struct ip_info *info, uin
 	pkt->protocol = info->protocol;
 	if (info->version == 6) {
 		pkt->l4 = IP6_HEADER + 8;
-		pkt->fragment = (load16(p + IP6_HEADER + 2) & 0xfff8) != 0;
+		pkt->fragment = ip6_fragment(load16(p + IP6_HEADER + 2));
 		store32(p + IP6_HEADER + 4, id);
 		return;
 	}
 	pkt->l4 = (p[0] & 15) * 4;
-	pkt->fragment = (load16(p + 6) & 0x1fff) != 0;
+	pkt->fragment = ip4_fragment(load16(p + 6));
 	memset(p + 10, 0, 2);
 	sum = checksum_finish(checksum_add(0, p, pkt->l4));
 	memcpy(p + 10, &sum, 2);

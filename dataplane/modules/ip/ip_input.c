@@ -163,7 +163,7 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 		return malformed(m, IP_LENGTH); // padding of more than a whole segment
 	pkt->ip_version = ip.version;
 	pkt->protocol = ip.protocol;
-	pkt->fragment = ip.fragment & IP_FRAGMENT_LATER;
+	pkt->fragment = ip.fragment;
 	pkt->l4 = (uint16_t)(pkt->l3 + ip.l4);
 	pkt->length = ip.length;
 	session_view_of(m)->rule = NULL;

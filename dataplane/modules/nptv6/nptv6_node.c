@@ -20,7 +20,7 @@ static void translate_quoted(const struct nptv6 *n, struct rte_mbuf *m, enum npt
 {
 	const struct packet *pkt = packet_of(m);
 
-	if (likely(pkt->protocol != IP_PROTOCOL_ICMP6 || pkt->fragment || pkt->l4 > m->data_len))
+	if (likely(pkt->protocol != IP_PROTOCOL_ICMP6 || (pkt->fragment & IP_FRAGMENT_LATER) || pkt->l4 > m->data_len))
 		return;
 	uint8_t *address = nptv6_quoted(rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l4), m->data_len - pkt->l4, d);
 	int i = address == NULL ? -1 : nptv6_find(n->pair, n->pairs, d, address);

@@ -44,7 +44,7 @@ static rte_edge_t udp_input_packet(struct worker *w, struct rte_node *node, stru
 	pkt->l4 = (uint16_t)(at + info.l4);
 	pkt->ip_version = info.version;
 	pkt->protocol = info.protocol;
-	pkt->fragment = info.fragment & IP_FRAGMENT_LATER;
+	pkt->fragment = info.fragment;
 	pkt->length = info.length;
 	return EDGE_SESSION;
 }
