@@ -111,7 +111,6 @@ int inject_packet(struct port *p, const void *frame, uint32_t length)
 		}
 		last = m;
 	}
-	memset(packet_of(first), 0, sizeof(struct packet));
 	j->in[j->in_head++ % INJECT_QUEUE] = first;
 	return 0;
 }

@@ -54,6 +54,17 @@ struct api_engine kit_engine(void)
 	return e;
 }
 
+// A device leaves the metadata as the last packet in this buffer did: what no node wrote is never 0, as of a new one.
+static void dirty(struct rte_mbuf *m)
+{
+	memset(packet_of(m), 0xa5, sizeof(struct packet));
+}
+
+static void dirty_each(struct rte_mempool *pool, void *arg, void *m, unsigned index)
+{
+	dirty(m);
+}
+
 void kit_start(const struct api_engine *engine)
 {
 	struct api_engine e = engine ? *engine : kit_engine();
@@ -66,6 +77,7 @@ void kit_start(const struct api_engine *engine)
 	kit_put(API_ENGINE, "engine", &e, sizeof(e));
 	if (kit_commit() != 0)
 		fatal("engine", kit_error());
+	rte_mempool_obj_iter(engine_pool(), dirty_each, NULL);
 }
 
 // ---- transactions ----------------------------------------------------------------------------------------------------
@@ -110,6 +122,7 @@ static void keep_frame(struct port *p, struct rte_mbuf *m, void *arg)
 	const void *data = rte_pktmbuf_read(m, 0, length, f->bytes);
 	if (data != f->bytes && data != NULL)
 		memcpy(f->bytes, data, length);
+	dirty(m);
 }
 
 int kit_commit(void)
