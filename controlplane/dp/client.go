@@ -87,7 +87,7 @@ type Client struct {
 	done    chan struct{}
 	err     error // why done was closed; read after done
 
-	mu       sync.Mutex // owns what follows: one request at a time
+	mine     chan struct{} // of one place: who has filled it owns what follows, one request at a time
 	w        *bufio.Writer
 	sequence uint32
 }
@@ -114,6 +114,7 @@ func NewClient(ctx context.Context, conn net.Conn) (*Client, error) {
 		reply: make(chan frame, 16),
 		quit:  make(chan struct{}),
 		done:  make(chan struct{}),
+		mine:  make(chan struct{}, 1),
 		w:     bufio.NewWriterSize(conn, 256<<10),
 	}
 	go c.read()
@@ -186,7 +187,7 @@ func (c *Client) read() {
 	}
 }
 
-// send writes one message; the caller holds mu and flushes.
+// send writes one message; the caller has its turn and flushes.
 func (c *Client) send(typ uint16, parts ...[]byte) (uint32, error) {
 	c.sequence++
 	err := writeMessage(c.w, typ, c.sequence, parts...)
@@ -278,17 +279,22 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 // it the request is carried out whoever waits: a stream that is left in the middle is of no use to the others, so
 // the time limit alone ends it. Not so of the first request, before there are others.
 func (c *Client) turn(ctx context.Context, limit time.Duration) (own context.Context, done func(), err error) {
-	c.mu.Lock()
-	if err := ctx.Err(); err != nil {
-		c.mu.Unlock()
-		return nil, nil, fmt.Errorf("the data plane was not asked: %w", err)
+	const unasked = "the data plane was not asked: %w"
+	select {
+	case c.mine <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf(unasked, ctx.Err())
+	}
+	if err := ctx.Err(); err != nil { // both were true
+		<-c.mine
+		return nil, nil, fmt.Errorf(unasked, err)
 	}
 	if c.version != 0 {
 		ctx = context.WithoutCancel(ctx)
 	}
 	own, cancel := context.WithTimeout(ctx, limit)
 	c.conn.SetWriteDeadline(time.Now().Add(limit))
-	return own, func() { cancel(); c.mu.Unlock() }, nil
+	return own, func() { cancel(); <-c.mine }, nil
 }
 
 // exchange is request that returns the flags of the last reply, too.

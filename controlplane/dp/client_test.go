@@ -183,6 +183,31 @@ func TestWhoGivesUpLeavesTheConnection(t *testing.T) {
 	testkit.Must(t, err)
 }
 
+// Who waits for its turn behind another's request may give up, and the request goes on.
+func TestWaitingForATurnEnds(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	s.Refuse("no", func(dptest.ID, []byte) bool {
+		close(entered)
+		<-goOn
+		return false
+	})
+	applied, waited := make(chan error, 1), make(chan error, 1)
+	go func() { applied <- c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "p", Body: port}}) }()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, err := dp.Held(ctx, c, nil)
+		waited <- err
+	}()
+	cancel()
+	err := testkit.Receive(t, waited)
+	testkit.ErrorIf(t, !errors.Is(err, context.Canceled), "got %v", err)
+	close(goOn)
+	testkit.Must(t, <-applied)
+}
+
 func TestRepliesWithoutEndTimeOut(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
