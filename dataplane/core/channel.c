@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BATCHES_PER_VISIT 64 // two megabytes
 #define HOLD_NS 20000000ull // longest time that frames down wait for room
 
 static struct {
@@ -133,13 +134,15 @@ void channel_flush(void)
 	// A reader that does not read, or is gone, which socket.c finds out: later.
 	if (channel.reader == NULL || !tell_ports())
 		return;
-	for (; channel.used != 0; channel.used--, channel.first = (channel.first + 1) % channel.batches) {
+	for (int n = 0; n < BATCHES_PER_VISIT && channel.used != 0; n++) {
 		const uint8_t *b = batch(channel.first);
 		struct api_part_head part;
 
 		memcpy(&part, b, sizeof(part));
 		if (offer(0, &part, b + sizeof(part), channel.length[channel.first] - (uint32_t)sizeof(part)) != 0)
 			return;
+		channel.used--;
+		channel.first = (channel.first + 1) % channel.batches;
 	}
 }
 

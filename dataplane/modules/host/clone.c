@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define MAX_CLONES 256
+#define DEVICES_PER_VISIT 4 // of a vector of frames each; epoll gives others the next time
 #define RETRY_NS 1000000000ull
 #define LINKS_MS 10
 #define ALIVE_NS 200000000ull
@@ -36,8 +37,8 @@ struct clone *clone_of(uint32_t interface)
 
 static void ready(void)
 {
-	struct epoll_event event[VECTOR];
-	int n = epoll_wait(table.epoll, event, VECTOR, 0);
+	struct epoll_event event[DEVICES_PER_VISIT];
+	int n = epoll_wait(table.epoll, event, DEVICES_PER_VISIT, 0);
 
 	for (int k = 0; k < n; k++) {
 		struct clone *c = event[k].data.ptr;
@@ -250,7 +251,7 @@ OBJECT_REGISTER(clone_ops)
 
 // ---- show -----------------------------------------------------------------------------------------------------------
 
-static void rows(struct stats_sink *s, const char *key)
+static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (uint32_t k = 0; k < MAX_CLONES; k++) {
 		const struct clone *c = &table.clone[k];
@@ -273,6 +274,7 @@ static void rows(struct stats_sink *s, const char *key)
 		memcpy(row.why, c->why, sizeof(row.why));
 		stats_row(s, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(clone_start)

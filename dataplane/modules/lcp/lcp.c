@@ -11,6 +11,7 @@
 #define COUNT 3 // what lcp_count 0 means
 #define NEWS_MS 100
 #define EVENTS_PER_VISIT 4096u
+#define LOOKS_PER_VISIT (1u << 20)
 
 struct lcp_table lcp_table;
 
@@ -77,19 +78,19 @@ static int tell(uint32_t session, struct lcp *l)
 
 static void look(uint64_t now_ns)
 {
+	static uint32_t next, left; // where the look goes on; sessions that it has still to see
 	uint32_t told = 0;
 
-	if (!__atomic_exchange_n(&lcp_table.news, 0, __ATOMIC_ACQUIRE))
-		return;
-	for (uint32_t i = 0; i < lcp_table.sessions; i++) {
-		struct lcp *l = &lcp_table.of[i];
+	if (__atomic_exchange_n(&lcp_table.news, 0, __ATOMIC_ACQUIRE))
+		left = lcp_table.sessions;
+	for (uint32_t n = RTE_MIN(left, LOOKS_PER_VISIT); n > 0; n--) {
+		struct lcp *l = &lcp_table.of[next];
 
-		if (__atomic_load_n(&l->state, __ATOMIC_RELAXED) != LCP_SILENT || !l->opened)
-			continue;
-		if (told++ < EVENTS_PER_VISIT && tell(i, l))
-			continue;
-		__atomic_store_n(&lcp_table.news, 1, __ATOMIC_RELEASE); // later
-		return;
+		if (__atomic_load_n(&l->state, __ATOMIC_RELAXED) == LCP_SILENT && l->opened &&
+			(told++ >= EVENTS_PER_VISIT || !tell(next, l)))
+			return; // later
+		next = next + 1 < lcp_table.sessions ? next + 1 : 0;
+		left--;
 	}
 }
 

@@ -26,6 +26,7 @@
 #define TICK_MS 4
 #define LEARN 512u // requests of a tick, about 2 ms: a flood of new flows leaves the control thread time
 #define SWEEP 400u // entries that a tick reads and makes anew where they changed: all in a second
+#define SWEEP_NS 2000000ull // of a tick, where it has more to do
 #define WHOLE_NS 100000000ull // between two whole sweeps: routes and neighbours may change without end
 #define LOOK_NS 20000000ull // between two looks at links
 #define RETRY_NS 10000000000ull // after a device refused
@@ -47,6 +48,7 @@ static struct {
 	uint32_t *of_rule; // 1 + index of the first entry, by rule
 	uint32_t at, end; // of the sweep; behind the highest index that was used
 	uint32_t generation; // ip_ways_generation of the last whole sweep
+	uint32_t whole; // entries that it has still to see
 	uint32_t missed[MAX_PORTS]; // as counted in port.offload.refused
 	uint64_t look_ns, whole_ns;
 	uint8_t down[MAX_PORTS], lost[RTE_MAX_ETHPORTS]; // links; devices that were reset (any thread)
@@ -375,7 +377,6 @@ static void look_at_ports(uint64_t now)
 static void tick(uint64_t now)
 {
 	struct offload_request q;
-	uint32_t steps = SWEEP;
 
 	look_at_ports(now);
 	if (o.ring == NULL)
@@ -385,9 +386,12 @@ static void tick(uint64_t now)
 	if (o.generation != ip_ways_generation && now >= o.whole_ns) {
 		o.generation = ip_ways_generation;
 		o.whole_ns = now + WHOLE_NS;
-		steps = o.end;
+		o.whole = o.end;
 	}
-	for (uint32_t i = 0; i < RTE_MIN(steps, o.end); i++) {
+	// A whole sweep goes on for as many ticks as devices make of it.
+	const uint32_t steps = RTE_MIN(RTE_MAX(o.whole, SWEEP), o.end);
+	for (uint32_t i = 0; i < steps && (i < SWEEP || control_now_ns() - now < SWEEP_NS); i++) {
+		o.whole -= o.whole != 0;
 		o.at = o.at + 1 >= o.end ? 0 : o.at + 1;
 		if (o.entry[o.at] == NULL || !o.entry[o.at]->used)
 			continue;

@@ -239,9 +239,35 @@ static void marker_circle_ends(void **state)
 	gone("s1");
 }
 
+// Thousands of quotas that end at once: their sessions are made again a few in each visit.
+static void refreshed_in_turn(void **state)
+{
+	struct kit_mobile k;
+
+	kit_mobile(&k, 900, "10.45.0.200", NULL);
+	kit_begin();
+	kit_put_mobile("quota", &k);
+	commit();
+	uint64_t before = object_totals.commits, last = before;
+	for (int i = 0; i < 2000; i++)
+		usage_table.quota_changed("quota");
+	for (int i = 0; i < 2000 && object_totals.commits < before + 2000; i++) {
+		kit_advance(1000);
+		assert_in_range(object_totals.commits - last, 1, 64);
+		last = object_totals.commits;
+	}
+	assert_int_equal(object_totals.commits, before + 2000);
+	kit_advance(100000);
+	assert_int_equal(object_totals.commits, before + 2000);
+	kit_begin();
+	kit_delete(API_SESSION, "quota");
+	commit();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refreshed_in_turn),
 		cmocka_unit_test(exact_counts),
 		cmocka_unit_test(all_change_workers),
 		cmocka_unit_test(four_each),

@@ -10,25 +10,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Sessions whose rules are to be made again, while a transaction is open that must be over first.
+#define REFRESHES_PER_VISIT 32 // each a transaction with a grace period of its own
+
+// Sessions whose rules are to be made again: thousands when quotas end together, and while a transaction is open that
+// must be over first.
 static struct {
 	char (*name)[API_NAME];
-	uint32_t count, room;
+	uint32_t first, count, room; // those before `first` are done
 } waiting;
 
 static void make_again(uint64_t now_ns)
 {
-	uint32_t done = 0;
-
-	while (done < waiting.count && object_refresh(API_SESSION, waiting.name[done]) != EBUSY)
-		done++;
-	waiting.count -= done;
-	if (done != 0)
-		memmove(waiting.name, waiting.name + done, waiting.count * sizeof(*waiting.name));
+	for (int n = 0; n < REFRESHES_PER_VISIT && waiting.first < waiting.count; n++) {
+		if (object_refresh(API_SESSION, waiting.name[waiting.first]) == EBUSY)
+			break;
+		waiting.first++;
+	}
+	if (waiting.first == waiting.count)
+		waiting.first = waiting.count = 0;
+	else
+		control_stir();
 }
 
 static void quota_changed(const char *session)
 {
+	if (waiting.first > waiting.room / 2) {
+		waiting.count -= waiting.first;
+		memmove(waiting.name, waiting.name + waiting.first, waiting.count * sizeof(*waiting.name));
+		waiting.first = 0;
+	}
 	if (waiting.count == waiting.room) {
 		uint32_t room = waiting.room ? waiting.room * 2 : 64;
 		void *name = realloc(waiting.name, room * sizeof(*waiting.name));
