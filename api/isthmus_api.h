@@ -33,7 +33,9 @@ enum api_type {
 	API_DELETE = 4, // api_object_head; no reply before COMMIT
 	API_COMMIT = 5, // empty -> api_usage[] in any number of replies (final and queried reports), then api_status
 	API_LIST = 6, // api_list -> api_digest[] in one or more replies
-	API_STATS = 7, // api_stats_request -> rows of the table asked for, in one or more replies
+	// api_stats_request -> rows of the table asked for, in one or more replies, which are made as the client reads:
+	// what changes meanwhile may be missing or there twice
+	API_STATS = 7,
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
 	API_SUBSCRIBE =
@@ -1251,6 +1253,8 @@ struct api_total_row {
 	uint64_t in, originated, out, punted, held, dropped, merged;
 	uint64_t buffers, buffers_free;
 	uint64_t sessions, commits, refused_commits;
+	uint64_t clients,
+		clients_closed; // of the control socket: now; closed because they kept it waiting, or were too many
 };
 
 struct api_holder_row {

@@ -298,6 +298,7 @@ static const struct api_layout_step api_total_row_steps[] = {
 	{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db},
 	{40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203},
 	{72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8},
+	{104, 0x6c0ce322}, {112, 0x07688fdf},
 };
 static const struct api_layout_step api_path_row_steps[] = {
 	{32, 0xfb7a437b}, {52, 0x0b86f53f}, {72, 0x8c79b892}, {80, 0x63ea2926},
@@ -428,7 +429,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_scheduler_row", api_scheduler_row_steps, API_PART_SCHEDULER_ROW, 11},
 	{"api_edge_row", api_edge_row_steps, API_PART_EDGE_ROW, 3},
 	{"api_synth_row", api_synth_row_steps, API_PART_SYNTH_ROW, 12},
-	{"api_total_row", api_total_row_steps, API_PART_TOTAL_ROW, 12},
+	{"api_total_row", api_total_row_steps, API_PART_TOTAL_ROW, 14},
 	{"api_path_row", api_path_row_steps, API_PART_PATH_ROW, 9},
 	{"api_rule_row", api_rule_row_steps, API_PART_RULE_ROW, 21},
 	{"api_urr_row", api_urr_row_steps, API_PART_URR_ROW, 8},

@@ -112,9 +112,9 @@ func TestPartsThatLie(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	// A message of structs of one byte would take 96 times its room in our size.
+	// A message of structs of one byte would take 112 times its room in our size.
 	many := head(PartTotalRow, 1, 1<<20, make([]byte, 1<<20)...)
-	if _, err := ReadRows[TotalRow](many); err == nil || !strings.Contains(err.Error(), "api_total_row of 1 bytes, which has 96 here") {
+	if _, err := ReadRows[TotalRow](many); err == nil || !strings.Contains(err.Error(), "api_total_row of 1 bytes, which has 112 here") {
 		t.Error(err)
 	}
 	var a Acknowledge

@@ -1223,9 +1223,11 @@ type TotalRow struct {
 	Sessions       uint64
 	Commits        uint64
 	RefusedCommits uint64
+	Clients        uint64
+	ClientsClosed  uint64
 }
 
-const SizeofTotalRow = 0x60
+const SizeofTotalRow = 0x70
 
 type HolderRow struct {
 	Name  [32]byte
@@ -1738,7 +1740,7 @@ var layoutParts = []layoutPart{
 	{"api_scheduler_row", PartSchedulerRow, []layoutStep{{32, 0x728b76bb}, {36, 0x1ae3dbab}, {40, 0x52a2bb36}, {44, 0xfc4d85d8}, {48, 0xb94b71b3}, {56, 0xccff09b3}, {64, 0xbfe0e770}, {72, 0xa099ac4d}, {80, 0xe0ba078f}, {88, 0xff77231f}, {96, 0xe08de992}}},
 	{"api_edge_row", PartEdgeRow, []layoutStep{{64, 0x03bb9477}, {128, 0x14e6180c}, {136, 0xa4292803}}},
 	{"api_synth_row", PartSynthRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x12745e4e}, {48, 0xefa42460}, {56, 0x12c37ff6}, {64, 0xc864c7f9}, {72, 0x57ccac0b}, {80, 0xf36d96a4}, {88, 0x1b270249}, {96, 0x00c8b4c1}, {352, 0xbf1f5373}, {356, 0x80c7d80f}, {360, 0x3aff1a80}}},
-	{"api_total_row", PartTotalRow, []layoutStep{{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db}, {40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203}, {72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8}}},
+	{"api_total_row", PartTotalRow, []layoutStep{{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db}, {40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203}, {72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8}, {104, 0x6c0ce322}, {112, 0x07688fdf}}},
 	{"api_path_row", PartPathRow, []layoutStep{{32, 0xfb7a437b}, {52, 0x0b86f53f}, {72, 0x8c79b892}, {80, 0x63ea2926}, {88, 0xf642948a}, {96, 0x9c7fa822}, {104, 0xf5e52fd4}, {108, 0x7b0d8f46}, {112, 0x521b3246}}},
 	{"api_rule_row", PartRuleRow, []layoutStep{{32, 0xbd976420}, {36, 0x3924b39d}, {40, 0xa9aa1205}, {44, 0xa12cd79b}, {48, 0x13fca956}, {52, 0xe7dca63e}, {56, 0x952b4f89}, {60, 0x30ce5b8c}, {64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d}, {120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}, {140, 0x7406e08d}, {144, 0x9923d934}, {160, 0x206379ae}, {176, 0x885cb6db}, {180, 0xc8092bb5}, {184, 0x0f24fe57}}},
 	{"api_urr_row", PartURRRow, []layoutStep{{32, 0xbd976420}, {36, 0xa3c714e2}, {40, 0x539fe41a}, {64, 0xaab5f51e}, {88, 0x17e5fc4e}, {112, 0x0fae283d}, {116, 0x6f4a5941}, {120, 0x179cca20}}},

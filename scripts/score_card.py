@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 6, "R": 16}
+ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 9, "R": 16}
 faults = []
 
 

@@ -145,6 +145,10 @@ var totals = []family[api.TotalRow]{
 	gauge("sessions", "Sessions, wireline and mobile.", nil, func(r *api.TotalRow) uint64 { return r.Sessions }),
 	counter("commits_total", "Transactions carried out.", nil, func(r *api.TotalRow) uint64 { return r.Commits }),
 	counter("refused_commits_total", "Transactions refused.", nil, func(r *api.TotalRow) uint64 { return r.RefusedCommits }),
+	gauge("dataplane_clients", "Clients of the data plane's socket.", nil,
+		func(r *api.TotalRow) uint64 { return r.Clients }),
+	counter("dataplane_clients_closed_total", "Those that it closed: they kept it waiting, or were too many.", nil,
+		func(r *api.TotalRow) uint64 { return r.ClientsClosed }),
 }
 
 var refused = counted("refused_connections_total",

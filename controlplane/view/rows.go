@@ -3,6 +3,8 @@
 package view
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -145,6 +147,12 @@ func (v *Route) finish(r *api.RouteRow) {
 	if prefix := r.Prefix.Netip(); prefix.IsValid() {
 		v.Prefix = prefix.String()
 	}
+}
+
+// byPrefix orders by VRF, family, address, length.
+func byPrefix(a, b api.RouteRow) int {
+	return cmp.Or(bytes.Compare(a.VRF[:], b.VRF[:]), cmp.Compare(a.Prefix.Family, b.Prefix.Family),
+		bytes.Compare(a.Prefix.Bytes[:], b.Prefix.Bytes[:]), cmp.Compare(a.Prefix.Prefix, b.Prefix.Prefix))
 }
 
 var routeColumns = columns[Route]("PREFIX, VIA, INTERFACE, RESOLVED, VRF")

@@ -67,7 +67,7 @@ var Tables = []*Table{
 	associationTable,
 	n4Table,
 	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),
-	list("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, (*Route).finish),
+	inOrder("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, byPrefix, (*Route).finish),
 	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
 	list("acl", "firewall rules and their hits", true, api.TableACL, aclColumns, (*ACL).finish),
 	list("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns, (*Scheduler).finish),
@@ -95,6 +95,13 @@ func Lookup(name string) *Table {
 func list[R, V any, P api.Row[R]](
 	name, short string, key bool, table uint32, columns []column[V], finish ...func(*V, *R),
 ) *Table {
+	return inOrder[R, V, P](name, short, key, table, columns, nil, finish...)
+}
+
+// inOrder is list whose rows do not come in the order of the data plane's table.
+func inOrder[R, V any, P api.Row[R]](
+	name, short string, key bool, table uint32, columns []column[V], order func(a, b R) int, finish ...func(*V, *R),
+) *Table {
 	fill := filler[R, V]()
 	return &Table{
 		Name: name, Short: short, Key: key, Answer: reflect.TypeFor[[]V](),
@@ -102,6 +109,9 @@ func list[R, V any, P api.Row[R]](
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
 			if err != nil {
 				return nil, err
+			}
+			if order != nil {
+				slices.SortStableFunc(rows, order)
 			}
 			values := make([]V, len(rows)) // never nil, so that it encodes as []
 			for i := range rows {

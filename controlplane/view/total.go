@@ -28,6 +28,8 @@ type Total struct {
 	Sessions       uint64 `json:"sessions"`
 	Commits        uint64 `json:"commits"`
 	RefusedCommits uint64 `json:"refused_commits"`
+	Clients        uint64 `json:"clients"`        // of the data plane's socket
+	ClientsClosed  uint64 `json:"clients_closed"` // because they kept it waiting, or were too many
 
 	Holders []Holder `json:"holders"`
 }
@@ -82,6 +84,7 @@ var totalTable = &Table{
 		}
 		return WriteTable(w, []string{"WHAT", "COUNT"}, []bool{false, true}, append(table, [][]string{
 			{"sessions", u(t.Sessions)}, {"commits", u(t.Commits)}, {"  refused", u(t.RefusedCommits)},
+			{"clients of dp.sock", u(t.Clients)}, {"  closed: slow, or too many", u(t.ClientsClosed)},
 		}...))
 	}),
 }

@@ -341,22 +341,24 @@ one     accounting  -        -          alive  -             0         0        
 STREAM  OFFERED  RECEIVED  CHECKED  WRONG  LOST  STRAY
 up            9         8        0      1     1      0
 `},
-		{"total", `{"in":10,"originated":1,"out":8,"punted":0,"held":1,"dropped":2,"merged":0,"missing":0,"buffers":64,"buffers_free":63,"sessions":0,"commits":0,"refused_commits":0,"holders":[{"name":"scheduler","held":5,"limit":32}]}`, `
-WHAT                        COUNT
-packets in                     10
-  originated here               1
-packets out                     8
-  punted to the host path       0
-  held now                      1
-  dropped                       2
-  merged by reassembly          0
-  missing from the balance      0
-buffers                        64
-  free                         63
-  held: scheduler, of 32        5
-sessions                        0
-commits                         0
-  refused                       0
+		{"total", `{"in":10,"originated":1,"out":8,"punted":0,"held":1,"dropped":2,"merged":0,"missing":0,"buffers":64,"buffers_free":63,"sessions":0,"commits":0,"refused_commits":0,"clients":0,"clients_closed":0,"holders":[{"name":"scheduler","held":5,"limit":32}]}`, `
+WHAT                         COUNT
+packets in                      10
+  originated here                1
+packets out                      8
+  punted to the host path        0
+  held now                       1
+  dropped                        2
+  merged by reassembly           0
+  missing from the balance       0
+buffers                         64
+  free                          63
+  held: scheduler, of 32         5
+sessions                         0
+commits                          0
+  refused                        0
+clients of dp.sock               0
+  closed: slow, or too many      0
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -373,6 +375,31 @@ commits                         0
 		})
 	}
 	testkit.ErrorIf(t, len(Tables) != 31, "%d tables: add the new ones here", len(Tables))
+}
+
+// The data plane gives routes in the order of its table.
+func TestRoutesAreSorted(t *testing.T) {
+	s := dptest.Start(t)
+	c, err := dp.Dial(t.Context(), s.Path)
+	testkit.Must(t, err)
+	defer c.Close()
+	var table []byte
+	want := []string{"10.0.0.0/8", "10.0.0.0/16", "192.0.2.0/24", "2001:db8::/32", "0.0.0.0/0"}
+	for _, i := range []int{4, 2, 3, 1, 0} {
+		r := api.RouteRow{Prefix: api.FromPrefix(netip.MustParsePrefix(want[i]))}
+		if i == 4 {
+			copy(r.VRF[:], "red")
+		}
+		table = api.AppendRow(table, &r)
+	}
+	s.SetTable(api.TableRoute, table)
+	v, err := Lookup("route").Fetch(t.Context(), c, "", 0)
+	testkit.Must(t, err)
+	var got []string
+	for _, r := range v.([]Route) {
+		got = append(got, r.Prefix)
+	}
+	testkit.Equal(t, strings.Join(got, " "), strings.Join(want, " "), "order")
 }
 
 func TestGraphForms(t *testing.T) {

@@ -11,15 +11,9 @@
 #include "core/contract.h"
 #include "core/engine.h"
 #include "layout_gen.h"
-#include "testkit/testkit.h"
-#include <errno.h>
+#include "testkit/socket.h"
 #include <rte_cycles.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 static const uint8_t home[6] = {2, 0, 0, 0, 0, 1};
 
@@ -175,7 +169,7 @@ static uint64_t digest_of(uint32_t kind)
 	const struct api_list all = {.kind = kind, .limit = UINT32_MAX, .last = UINT64_MAX};
 	uint64_t found = 0;
 
-	assert_int_equal(object_list(&all, take_digest, &found), 0);
+	assert_int_equal(kit_list(&all, take_digest, &found), 0);
 	return found;
 }
 
@@ -495,19 +489,6 @@ static void prefixes(void **state)
 
 // ---- the socket ------------------------------------------------------------------------------------------------------
 
-static char path[64];
-
-static int dial(void)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	socket_poll(0);
-	return fd;
-}
-
 static void write_message(int fd, uint16_t type, uint32_t bytes)
 {
 	struct api_header h = {.magic = API_MAGIC, .type = type, .length = message.used};
@@ -522,53 +503,30 @@ static void write_message(int fd, uint16_t type, uint32_t bytes)
 	socket_poll(0);
 }
 
-static int is_closed(int fd)
-{
-	uint8_t rest[65536];
-	ssize_t k;
-
-	do
-		k = recv(fd, rest, sizeof(rest), MSG_DONTWAIT);
-	while (k > 0);
-	return k == 0;
-}
-
-static int say_hello(void)
-{
-	struct api_hello me = {.version = API_VERSION, .oldest = API_VERSION_OLDEST};
-	int fd = dial();
-
-	clear();
-	add(API_PART_HELLO, sizeof(me), 1, &me, sizeof(me));
-	write_message(fd, API_HELLO, 0);
-	return fd;
-}
-
 static void hello_comes_first(void **state)
 {
-	int fd = dial();
+	int fd = kit_dial();
 
 	clear();
 	write_message(fd, API_BEGIN, 0);
-	assert_true(is_closed(fd));
+	assert_true(kit_is_closed(fd));
 	close(fd);
-	fd = say_hello();
+	fd = kit_dial_hello();
 	clear();
 	write_message(fd, API_BEGIN, 0);
-	assert_false(is_closed(fd));
-	close(fd);
-	socket_poll(0);
+	assert_false(kit_is_closed(fd));
+	kit_hang_up(fd);
 }
 
 // One byte in each second is as little a HELLO as none.
 static void endless_hello(void **state)
 {
-	struct api_header h = {.magic = API_MAGIC, .type = API_HELLO, .length = 1 << 20};
-	int fd = dial();
+	struct api_header h = {.magic = API_MAGIC, .type = API_HELLO, .length = 32 << 10};
+	int fd = kit_dial();
 	int seconds = 0;
 
 	assert_int_equal(write(fd, &h, sizeof(h)), sizeof(h));
-	for (; seconds < 60 && !is_closed(fd); seconds++) {
+	for (; seconds < 60 && !kit_is_closed(fd); seconds++) {
 		ssize_t k = send(fd, "x", 1, MSG_NOSIGNAL);
 		(void)k;
 		kit_advance(1000000);
@@ -582,7 +540,7 @@ static void endless_hello(void **state)
 static void dies_mid_frame(void **state)
 {
 	make_session();
-	int fd = say_hello();
+	int fd = kit_dial_hello();
 
 	clear();
 	write_message(fd, API_BEGIN, 0);
@@ -593,8 +551,7 @@ static void dies_mid_frame(void **state)
 	add_head(API_PATH, "last", 0, 0);
 	add(API_PART_PATH, sizeof(p), 1, &p, sizeof(p));
 	write_message(fd, API_PUT, 60);
-	close(fd);
-	socket_poll(0);
+	kit_hang_up(fd);
 	uint32_t length;
 	assert_null(object_find(API_PATH, "later", &length));
 	clear();
@@ -604,8 +561,7 @@ static void dies_mid_frame(void **state)
 
 static int open_socket(void **state)
 {
-	snprintf(path, sizeof(path), "/tmp/contract-test-%d.sock", getpid());
-	return socket_open(path);
+	return kit_socket_open();
 }
 
 static int shut_socket(void **state)

@@ -84,9 +84,18 @@ void engine_limit_register(const struct engine_limit *l);
 	}
 
 // ---- show ------------------------------------------------------------------------------------------------------------
-// Writes rows of one table. `key` may be empty. Each row is sent with stats_row.
+// Writes rows of one table from a place on, at first 0, each with stats_row; returns the next place, 0: that was all.
+// A call is a bounded step: between two of them packets, timers and other clients have their turn, and the table may
+// change. What is there throughout is given once. `key` may be empty.
 struct stats_sink;
+typedef uint64_t (*stats_fn)(struct stats_sink *s, const char *key, uint64_t place);
 void stats_row(struct stats_sink *s, const void *row, uint32_t length);
-void stats_table_register(uint32_t table, uint32_t row_length, void (*fn)(struct stats_sink *s, const char *key));
+void *stats_keep(struct stats_sink *s); // 64 bytes that stay for the next step, zeros at first
+void stats_table_register(uint32_t table, uint32_t row_length, stats_fn fn);
+// The place behind one of `places`; 0 behind the last.
+static inline uint64_t stats_next(uint64_t place, uint64_t places)
+{
+	return place + 1 < places ? place + 1 : 0;
+}
 
 #endif

@@ -82,12 +82,15 @@ int object_delete(const struct api_object_head *head);
 void object_commit(struct api_status *status);
 void object_abort(void);
 void object_error_text(char *to, size_t n); // what object_error() was last told
-// Calls fn for what is held in a range, ascending. Returns 1 when the limit left something out.
-int object_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg);
+// Calls fn for what is held from the order `from` on, ascending, to the end of its bucket or of l's range. Returns
+// where the next bucket begins; 0: that was all, or *room, which counts down, left something out, which sets *more.
+uint64_t object_list(const struct api_list *l, uint64_t from, uint32_t *room, int *more,
+	void (*fn)(const struct api_digest *d, void *arg), void *arg);
 
 // Requests (request.c): one message in, replies through fn; the same for the socket and for replay's state file.
+struct stats_sink;
 struct reply_sink {
-	// Sends one reply, a part. Returns 0, or -1 when the client is gone.
+	// Sends one reply, a part, or keeps a copy: it never waits. Returns 0, or -1 when the client is gone.
 	int (*send)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). Behind `part` come
@@ -96,8 +99,15 @@ struct reply_sink {
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	uint32_t owner; // identifies the client: a transaction belongs to it
 	uint32_t version; // of the contract, agreed by HELLO; 0: not yet
+	int paced; // its owner calls request_continue(); 0: request_handle() replies to the end
+	struct stats_sink *rest; // the reply that is under way, of many rows
 };
+// Not while a reply is under way.
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body);
+// Of a reply that is under way: goes on until a message was sent or time is up (control_now_ns()).
+void request_continue(struct reply_sink *sink, uint64_t until_ns);
+void request_forget(struct reply_sink *sink, int all_taken); // ends it; all_taken: nothing sent waits for the client
+uint64_t request_open_since(const struct reply_sink *sink); // when its transaction began; 0: none is open
 void request_client_gone(uint32_t owner);
 void stream_handler_register(int (*fn)(const struct api_stream_command *c)); // synth
 
@@ -107,7 +117,8 @@ void event_acknowledge(const struct reply_sink *sink, uint64_t sequence);
 void event_client_gone(uint32_t owner);
 void event_commit_begin(void);
 const struct api_usage *event_commit_rows(uint32_t *count);
-void event_commit_unsent(uint32_t from); // the client is gone: reports from this one on become events
+struct api_usage *event_commit_take(uint32_t *count); // the same, the caller's from now on; NULL: none
+void event_commit_unsent(const struct api_usage *row, uint32_t count); // the client is gone: they become events
 
 // Channel (channel.c)
 void channel_open(struct reply_sink *sink, const struct api_header *h);
@@ -119,5 +130,6 @@ void channel_flush(void); // what waits, as far as the reader takes it
 int socket_open(const char *path);
 void socket_poll(uint64_t timeout_ns); // sleeps, as long as nothing comes
 void socket_close(void);
+uint32_t socket_clients(uint64_t *closed); // now; those that were closed because of what they did, or turned away
 
 #endif

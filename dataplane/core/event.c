@@ -21,6 +21,7 @@
 #define MISSED_INTERVAL_NS 1000000000ull
 #define VIRTUAL_EPOCH_S 1704067200ull // 2024-01-01
 #define MAX_NUMBERS 16
+#define BACKLOG_MOST API_MAX_CHANGES // reports that no reply could carry and that wait for room
 #define KINDS (API_EVENT_LCP_DOWN + 1)
 
 struct notice {
@@ -59,7 +60,7 @@ static struct {
 	// Reports of the running commit, and those whose client went away before it had them.
 	struct usage_rows {
 		struct api_usage *row;
-		uint32_t count, room;
+		uint32_t first, count, room; // those before `first` have been raised
 	} commit, backlog;
 } events = {.first = 1, .next = 1, .end = 1};
 
@@ -229,6 +230,11 @@ void event_client_gone(uint32_t owner)
 
 static int keep(struct usage_rows *to, const struct api_usage *u)
 {
+	if (to->first > to->room / 2) {
+		to->count -= to->first;
+		memmove(to->row, to->row + to->first, to->count * sizeof(*to->row));
+		to->first = 0;
+	}
 	if (to->count == to->room) {
 		uint32_t room = to->room ? to->room * 2 : 64;
 		struct api_usage *row = realloc(to->row, room * sizeof(*row));
@@ -258,33 +264,41 @@ const struct api_usage *event_commit_rows(uint32_t *count)
 	return events.commit.row;
 }
 
-void event_commit_unsent(uint32_t from)
+struct api_usage *event_commit_take(uint32_t *count)
 {
-	for (uint32_t i = from; i < events.commit.count; i++)
-		if (keep(&events.backlog, &events.commit.row[i]) != 0) {
+	struct usage_rows rows = events.commit;
+
+	*count = rows.count;
+	if (rows.count == 0)
+		return NULL;
+	events.commit = (struct usage_rows){0};
+	return rows.row;
+}
+
+void event_commit_unsent(const struct api_usage *row, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (events.backlog.count - events.backlog.first >= BACKLOG_MOST ||
+			keep(&events.backlog, &row[i]) != 0) {
 			events.kind[API_EVENT_USAGE].suppressed++;
-			LOG(ERR, "no memory for a usage report of session %lx\n", events.commit.row[i].seid);
+			events.missed++;
 		}
-	events.commit.count = 0;
 }
 
 // Final reports that no reply could carry become events, as many as there is room for, oldest first.
 static void raise_backlog(void)
 {
 	struct usage_rows *b = &events.backlog;
-	uint32_t done = 0;
 
-	for (; done < b->count; done++) {
-		struct api_event e = {.type = API_EVENT_USAGE, .seid = b->row[done].seid, .usage = b->row[done]};
+	for (int n = 0; n < BATCH * BATCHES_PER_VISIT && b->first < b->count; n++) {
+		const struct api_usage *u = &b->row[b->first];
+		struct api_event e = {.type = API_EVENT_USAGE, .seid = u->seid, .usage = *u};
 
 		if (event_raise(&e) != 0)
-			break;
+			return;
+		b->first++;
 	}
-	if (done == 0)
-		return;
-	memmove(b->row, b->row + done, (b->count - done) * sizeof(*b->row));
-	b->count -= done;
-	if (b->count == 0) {
+	if (b->first == b->count) {
 		free(b->row);
 		*b = (struct usage_rows){0};
 	}
@@ -370,7 +384,7 @@ static void rates(const struct api_engine *e)
 	events.rate = e->event_rate ? e->event_rate : DEFAULT_RATE;
 }
 
-static void event_rows(struct stats_sink *s, const char *key)
+static uint64_t event_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (uint32_t i = 1; i < KINDS; i++) {
 		struct api_event_row row = {
@@ -383,6 +397,7 @@ static void event_rows(struct stats_sink *s, const char *key)
 		};
 		stats_row(s, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(event_module)

@@ -10,13 +10,8 @@
 
 #include "core/engine.h"
 #include "core/event.h"
-#include "testkit/testkit.h"
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include "testkit/socket.h"
+#include <stdlib.h>
 
 #define EVENTS 256u // engine.max_events
 #define RATE 50u // engine.event_rate
@@ -300,77 +295,18 @@ static void refused_requests(void **state)
 
 // ---- a real socket ---------------------------------------------------------------------------------------------------
 
-static int dial(const char *path)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0), small = 4096;
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-	socket_poll(0);
-	return fd;
-}
-
-static void write_request(int fd, uint16_t type, uint16_t number, const void *body, uint32_t length)
-{
-	struct api_header h = {.magic = API_MAGIC, .type = type};
-	struct api_part_head part = {.part = number, .size = (uint16_t)length, .count = 1};
-
-	h.length = length == 0 ? 0 : (uint32_t)(sizeof(part) + part_padded(length));
-	assert_int_equal(write(fd, &h, sizeof(h)), sizeof(h));
-	if (length > 0) {
-		assert_int_equal(write(fd, &part, sizeof(part)), sizeof(part));
-		assert_int_equal(write(fd, body, length), length);
-	}
-	socket_poll(0);
-}
-
-// Exactly n bytes; the data plane gets its turns.
-static void read_bytes(int fd, void *to, size_t n)
-{
-	for (size_t at = 0; at < n;) {
-		ssize_t k = recv(fd, (uint8_t *)to + at, n - at, MSG_DONTWAIT);
-
-		if (k < 0) {
-			kit_advance(1000);
-			socket_poll(0);
-			continue;
-		}
-		assert_true(k > 0);
-		at += (size_t)k;
-	}
-}
-
-static void say_hello(int fd)
-{
-	struct api_hello me = {.version = API_VERSION, .oldest = API_VERSION_OLDEST};
-	struct api_header h = {0};
-	uint8_t body[8192];
-
-	write_request(fd, API_HELLO, API_PART_HELLO, &me, sizeof(me));
-	while (!(h.flags & API_F_LAST)) {
-		read_bytes(fd, &h, sizeof(h));
-		assert_int_equal(h.type, API_HELLO);
-		assert_false(h.flags & API_F_ERROR);
-		assert_in_range(h.length, sizeof(struct api_part_head), sizeof(body));
-		read_bytes(fd, body, h.length);
-	}
-}
-
 // The client reads nothing while the queue fills, then everything, across messages that went out in pieces.
 static void slow_socket(void **state)
 {
-	char path[64];
+	int small = 4096;
 	uint64_t next;
 
 	drain_all();
 	next = newest + 1;
-	snprintf(path, sizeof(path), "/tmp/event-test-%d.sock", getpid());
-	assert_int_equal(socket_open(path), 0);
-	int fd = dial(path);
-	say_hello(fd);
-	write_request(fd, API_SUBSCRIBE, 0, NULL, 0);
+	assert_int_equal(kit_socket_open(), 0);
+	int fd = kit_dial_hello();
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	kit_ask(fd, API_SUBSCRIBE, 0, NULL, 0);
 	for (int round = 0; round < 20; round++) {
 		uint32_t raised = 0;
 
@@ -386,20 +322,19 @@ static void slow_socket(void **state)
 			struct api_part_head part;
 			struct api_event e[64];
 
-			read_bytes(fd, &h, sizeof(h));
+			kit_read(fd, &h, sizeof(h));
 			assert_int_equal(h.type, API_SUBSCRIBE);
 			assert_in_range(h.length, sizeof(part) + sizeof(e[0]), sizeof(part) + sizeof(e));
-			read_bytes(fd, &part, sizeof(part));
+			kit_read(fd, &part, sizeof(part));
 			assert_int_equal(part.count * sizeof(e[0]), h.length - sizeof(part));
-			read_bytes(fd, e, h.length - sizeof(part));
+			kit_read(fd, e, h.length - sizeof(part));
 			for (uint32_t i = 0; i < part.count; i++, got++)
 				assert_int_equal(e[i].sequence, next++);
 		}
 		struct api_acknowledge a = {.sequence = next - 1};
-		write_request(fd, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
+		kit_ask(fd, API_ACKNOWLEDGE, API_PART_ACKNOWLEDGE, &a, sizeof(a));
 	}
-	close(fd);
-	socket_poll(0);
+	kit_hang_up(fd);
 	socket_close();
 	drain_all();
 }
@@ -427,7 +362,10 @@ static void commit_rows(void **state)
 	event_commit_begin();
 	for (uint32_t i = 0; i < 1000; i++)
 		event_commit_usage(&u);
-	event_commit_unsent(400);
+	struct api_usage *row = event_commit_take(&n);
+	assert_int_equal(n, 1000);
+	event_commit_unsent(row + 400, n - 400);
+	free(row);
 	request(&c, API_SUBSCRIBE, 0, NULL, 0);
 	uint32_t got = 0;
 	for (int i = 0; i < 100 && got < 600; i++) {

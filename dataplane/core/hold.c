@@ -97,7 +97,7 @@ uint32_t hold_ring_take(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n)
 
 // ---- show ------------------------------------------------------------------------------------------------------------
 
-static void holder_rows(struct stats_sink *s, const char *key)
+static uint64_t holder_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (uint16_t i = 0; i < holders.count; i++) {
 		const struct holder *h = holders.list[i];
@@ -110,6 +110,7 @@ static void holder_rows(struct stats_sink *s, const char *key)
 			row.held += worker_any(w)->hold[h->id];
 		stats_row(s, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(holder_table)

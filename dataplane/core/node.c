@@ -100,43 +100,44 @@ struct rte_graph *graph_create(uint32_t worker)
 	return graph;
 }
 
-static void node_rows(struct stats_sink *s, const char *key)
+static uint64_t node_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	for (uint32_t w = 0; w < worker_count(); w++) {
-		const struct rte_graph *graph = worker_get(w)->graph;
-		const struct rte_node *node;
-		rte_graph_off_t off;
-		rte_node_t i;
+	const struct rte_graph *graph = place < worker_count() ? worker_get((uint32_t)place)->graph : NULL;
+	const struct rte_node *node;
+	rte_graph_off_t off;
+	rte_node_t i;
 
-		if (graph == NULL)
+	if (graph == NULL)
+		return stats_next(place, worker_count());
+	rte_graph_foreach_node(i, off, graph, node)
+	{
+		if (key[0] != 0 && strcmp(key, node->name) != 0)
 			continue;
-		rte_graph_foreach_node(i, off, graph, node)
-		{
-			if (key[0] != 0 && strcmp(key, node->name) != 0)
-				continue;
-			struct api_node_row row = {
-				.worker = w,
-				.calls = node->total_calls,
-				.packets = node->total_objs,
-				.ticks = node->total_cycles,
-			};
-			snprintf(row.name, sizeof(row.name), "%s", node->name);
-			stats_row(s, &row, sizeof(row));
-		}
+		struct api_node_row row = {
+			.worker = (uint32_t)place,
+			.calls = node->total_calls,
+			.packets = node->total_objs,
+			.ticks = node->total_cycles,
+		};
+		snprintf(row.name, sizeof(row.name), "%s", node->name);
+		stats_row(s, &row, sizeof(row));
 	}
+	return stats_next(place, worker_count());
 }
 
-static void edge_rows(struct stats_sink *s, const char *key)
+static uint64_t edge_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	for (uint32_t i = 0; i < nodes.count; i++)
-		for (uint16_t e = 0; e < nodes.list[i]->nb_edges; e++) {
-			struct api_edge_row row = {0};
+	const struct rte_node_register *node = place < nodes.count ? nodes.list[place] : NULL;
 
-			snprintf(row.from, sizeof(row.from), "%s", nodes.list[i]->name);
-			snprintf(row.to, sizeof(row.to), "%s", nodes.list[i]->next_nodes[e]);
-			row.packets = trace_edge_packets(nodes.list[i]->id, e);
-			stats_row(s, &row, sizeof(row));
-		}
+	for (uint16_t e = 0; node != NULL && e < node->nb_edges; e++) {
+		struct api_edge_row row = {0};
+
+		snprintf(row.from, sizeof(row.from), "%s", node->name);
+		snprintf(row.to, sizeof(row.to), "%s", node->next_nodes[e]);
+		row.packets = trace_edge_packets(node->id, e);
+		stats_row(s, &row, sizeof(row));
+	}
+	return stats_next(place, nodes.count);
 }
 
 RTE_INIT(node_tables)

@@ -258,26 +258,25 @@ static uint32_t list_order(
 	return n;
 }
 
-int object_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg)
+uint64_t object_list(const struct api_list *l, uint64_t from, uint32_t *room, int *more,
+	void (*fn)(const struct api_digest *d, void *arg), void *arg)
 {
 	const struct table *t = &store.table[l->kind];
-	uint32_t n = 0;
+	uint64_t order = 0;
 
 	if (t->bucket == NULL)
 		return 0;
-	for (uint32_t i = bucket_of(t, l->first); i <= bucket_of(t, l->last); i++) {
-		uint64_t order = 0, from = l->first;
-
-		while (next_order(t->bucket[i], from, &order) && order <= l->last) {
-			if (n >= l->limit)
-				return 1;
-			n += list_order(t->bucket[i], order, fn, arg);
-			if (order == UINT64_MAX)
-				return 0;
-			from = order + 1;
-		}
+	uint32_t i = bucket_of(t, from);
+	while (next_order(t->bucket[i], from, &order) && order <= l->last) {
+		*more = *room == 0;
+		if (*more)
+			return 0;
+		*room -= RTE_MIN(list_order(t->bucket[i], order, fn, arg), *room);
+		if (order == UINT64_MAX)
+			return 0;
+		from = order + 1;
 	}
-	return 0;
+	return i < bucket_of(t, l->last) ? (uint64_t)(i + 1) << (64 - t->bits) : 0;
 }
 
 // ---- collecting a transaction ----------------------------------------------------------------------------------------

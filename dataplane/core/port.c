@@ -289,38 +289,43 @@ static const struct object_ops port_ops = {
 };
 OBJECT_REGISTER(port_ops)
 
-static void port_rows(struct stats_sink *s, const char *key)
+static void port_row(struct stats_sink *s, struct port *p)
 {
-	for (int i = 0; i < MAX_PORTS; i++) {
-		struct port *p = port_table[i];
-		struct api_port_row row = {0};
+	struct api_port_row row = {0};
 
-		if (p == NULL || (key[0] != 0 && strcmp(key, p->name) != 0))
-			continue;
-		snprintf(row.name, sizeof(row.name), "%s", p->name);
-		snprintf(row.driver, sizeof(row.driver), "%s", p->want.driver);
-		row.role = p->role;
-		row.mtu = p->mtu;
-		row.up = p->up;
-		row.gone = p->gone;
-		memcpy(row.mac, p->mac.addr_bytes, 6);
-		for (uint32_t w = 0; w < worker_count(); w++) {
-			row.rx_packets += p->counters[w].rx_packets;
-			row.rx_bytes += p->counters[w].rx_bytes;
-			row.tx_packets += p->counters[w].tx_packets;
-			row.tx_bytes += p->counters[w].tx_bytes;
-			row.tx_dropped += p->counters[w].tx_dropped;
-			row.rx_no_buffer += p->counters[w].rx_no_buffer;
-		}
-		row.steering = worker_count() == 1 ? API_STEERING_NONE : RTE_MAX(p->steering, API_STEERING_SOFTWARE);
-		row.offload = p->offload.level;
-		row.offload_entries = p->offload.entries;
-		row.offload_refused = p->offload.refused;
-		snprintf(row.offload_why, sizeof(row.offload_why), "%s", p->offload.why);
-		if (p->driver->stats != NULL)
-			p->driver->stats(p, &row);
-		stats_row(s, &row, sizeof(row));
+	snprintf(row.name, sizeof(row.name), "%s", p->name);
+	snprintf(row.driver, sizeof(row.driver), "%s", p->want.driver);
+	row.role = p->role;
+	row.mtu = p->mtu;
+	row.up = p->up;
+	row.gone = p->gone;
+	memcpy(row.mac, p->mac.addr_bytes, 6);
+	for (uint32_t w = 0; w < worker_count(); w++) {
+		row.rx_packets += p->counters[w].rx_packets;
+		row.rx_bytes += p->counters[w].rx_bytes;
+		row.tx_packets += p->counters[w].tx_packets;
+		row.tx_bytes += p->counters[w].tx_bytes;
+		row.tx_dropped += p->counters[w].tx_dropped;
+		row.rx_no_buffer += p->counters[w].rx_no_buffer;
 	}
+	row.steering = worker_count() == 1 ? API_STEERING_NONE : RTE_MAX(p->steering, API_STEERING_SOFTWARE);
+	row.offload = p->offload.level;
+	row.offload_entries = p->offload.entries;
+	row.offload_refused = p->offload.refused;
+	snprintf(row.offload_why, sizeof(row.offload_why), "%s", p->offload.why);
+	if (p->driver->stats != NULL)
+		p->driver->stats(p, &row);
+	stats_row(s, &row, sizeof(row));
+}
+
+// A step each: a device may take its time to say what it counted.
+static uint64_t port_rows(struct stats_sink *s, const char *key, uint64_t place)
+{
+	struct port *p = place < MAX_PORTS ? port_table[place] : NULL;
+
+	if (p != NULL && (key[0] == 0 || strcmp(key, p->name) == 0))
+		port_row(s, p);
+	return stats_next(place, MAX_PORTS);
 }
 
 void port_no_buffer(struct port *p, struct worker *w, uint64_t frames)

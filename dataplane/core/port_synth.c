@@ -543,7 +543,7 @@ static int stream_command(const struct api_stream_command *c)
 	return found ? 0 : object_error(ENOENT, "no stream %s", c->name);
 }
 
-static void synth_rows(struct stats_sink *sink, const char *key)
+static uint64_t synth_rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
 	for (int i = 0; i < MAX_STREAMS; i++) {
 		const struct stream *s = streams.live[i];
@@ -569,6 +569,7 @@ static void synth_rows(struct stats_sink *sink, const char *key)
 		row.wrong_offset = s->wrong_offset;
 		stats_row(sink, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(synth_register)

@@ -47,14 +47,16 @@ static void reason_rows(struct stats_sink *s, enum reason_kind kind)
 	}
 }
 
-static void drop_rows(struct stats_sink *s, const char *key)
+static uint64_t drop_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	reason_rows(s, REASON_DROP);
+	return 0;
 }
 
-static void punt_rows(struct stats_sink *s, const char *key)
+static uint64_t punt_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	reason_rows(s, REASON_PUNT);
+	return 0;
 }
 
 RTE_INIT(reason_tables)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the contract: one message in, replies out. Used by the socket and by replay's state file alike.
-#include "core/engine.h"
 #include "core/log.h"
-#include "core/trace_inside.h"
+#include "core/reply.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <stdio.h>
@@ -11,30 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REPLY_BYTES (64u << 10) // rows are sent in messages of about this size; malloc has it without a system call
-
 static struct {
 	struct {
 		uint32_t row_length;
-		void (*fn)(struct stats_sink *s, const char *key);
+		stats_fn fn;
 	} table[API_TABLE_COUNT];
 	uint32_t owner; // client of the open transaction
 	int open;
+	uint64_t since_ns; // it is open
 	int failed; // a PUT or DELETE was refused; reported at COMMIT
 	struct api_status failure;
 	int (*stream)(const struct api_stream_command *c);
 } requests;
 
-struct stats_sink {
-	struct reply_sink *reply;
-	struct api_header head;
-	struct api_part_head part; // count: rows in `bytes`
-	uint8_t *bytes;
-	uint32_t rows, limit;
-	int gone;
-};
-
-void stats_table_register(uint32_t table, uint32_t row_length, void (*fn)(struct stats_sink *s, const char *key))
+void stats_table_register(uint32_t table, uint32_t row_length, stats_fn fn)
 {
 	requests.table[table].row_length = row_length;
 	requests.table[table].fn = fn;
@@ -43,78 +32,6 @@ void stats_table_register(uint32_t table, uint32_t row_length, void (*fn)(struct
 void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 {
 	requests.stream = fn;
-}
-
-// ---- replies
-// ---------------------------------------------------------------------------------------------------------
-
-static int reply(struct reply_sink *sink, const struct api_header *request, uint16_t flags,
-	const struct api_part_head *part, const void *rows)
-{
-	struct api_header h = {
-		.magic = API_MAGIC,
-		.type = request->type,
-		.flags = flags,
-		.length = (uint32_t)(sizeof(*part) + part_padded((uint64_t)part->size * part->count)),
-		.sequence = request->sequence,
-	};
-
-	return sink->send(sink, &h, part, rows);
-}
-
-static void reply_status(struct reply_sink *sink, const struct api_header *request, const struct api_status *s)
-{
-	const struct api_part_head part = {.part = API_PART_STATUS, .size = sizeof(*s), .count = 1};
-
-	reply(sink, request, API_F_LAST | (s->code ? API_F_ERROR : 0), &part, s);
-}
-
-static void reply_error(struct reply_sink *sink, const struct api_header *request, uint32_t code, const char *text)
-{
-	struct api_status s = {.code = code};
-
-	snprintf(s.text, sizeof(s.text), "%s", text);
-	reply_status(sink, request, &s);
-}
-
-// Refuses a request in the words of the last object_error().
-static void reply_refusal(struct reply_sink *sink, const struct api_header *request, int code)
-{
-	char text[API_TEXT];
-
-	object_error_text(text, sizeof(text));
-	reply_error(sink, request, (uint32_t)code, text);
-}
-
-static void sink_flush(struct stats_sink *s, uint16_t flags)
-{
-	if (!s->gone && reply(s->reply, &s->head, flags, &s->part, s->bytes) != 0)
-		s->gone = 1;
-	s->part.count = 0;
-}
-
-void stats_row(struct stats_sink *s, const void *row, uint32_t length)
-{
-	if (s->gone || (s->limit != 0 && s->rows >= s->limit))
-		return;
-	if ((s->part.count + 1) * length > REPLY_BYTES)
-		sink_flush(s, 0);
-	memcpy(s->bytes + s->part.count * length, row, length);
-	s->part.count++;
-	s->rows++;
-}
-
-static int sink_open(struct stats_sink *s, struct reply_sink *reply_sink, const struct api_header *h, uint16_t part,
-	uint32_t row_length, uint32_t limit)
-{
-	*s = (struct stats_sink){.reply = reply_sink,
-		.head = *h,
-		.part = {.part = part, .size = (uint16_t)row_length},
-		.limit = limit,
-		.bytes = malloc(REPLY_BYTES)};
-	if (s->bytes == NULL)
-		reply_error(reply_sink, h, ENOMEM, "no memory");
-	return s->bytes == NULL ? -1 : 0;
 }
 
 // ---- requests
@@ -244,6 +161,7 @@ static void begin(struct reply_sink *sink, const struct api_header *h)
 	requests.open = 1;
 	requests.failed = 0;
 	requests.owner = sink->owner;
+	requests.since_ns = control_now_ns();
 	reply_status(sink, h, &ok);
 }
 
@@ -281,20 +199,53 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 }
 
 // Rows of reports before the status. What the client does not get any more becomes events: it is charged for.
-static void reply_usage(struct reply_sink *sink, const struct api_header *h)
+static uint64_t usage_step(struct stats_sink *s)
 {
 	const uint32_t most = REPLY_BYTES / sizeof(struct api_usage);
-	struct api_part_head part = {.part = API_PART_USAGE, .size = sizeof(struct api_usage)};
-	uint32_t count;
-	const struct api_usage *row = event_commit_rows(&count);
+	const uint32_t left = s->commit.count - (uint32_t)s->place;
 
-	for (uint32_t i = 0; i < count; i += part.count) {
-		part.count = RTE_MIN(count - i, most);
-		if (reply(sink, h, 0, &part, row + i) != 0) {
-			event_commit_unsent(i);
-			return;
-		}
+	s->commit.taken = (uint32_t)s->place;
+	if (left == 0)
+		return 0;
+	memcpy(s->bytes, s->commit.row + s->place, RTE_MIN(left, most) * sizeof(struct api_usage));
+	s->part.count = RTE_MIN(left, most);
+	rows_send(s, 0);
+	return s->gone ? s->place : s->place + RTE_MIN(left, most);
+}
+
+static void usage_end(struct stats_sink *s)
+{
+	s->commit.taken = s->commit.count;
+	reply_status(s->to, &s->request, &s->commit.status);
+}
+
+static void usage_forget(struct stats_sink *s, int all_taken)
+{
+	uint32_t from = all_taken ? RTE_MAX(s->commit.taken, (uint32_t)s->place) : s->commit.taken;
+
+	event_commit_unsent(s->commit.row + from, s->commit.count - from);
+	free(s->commit.row);
+}
+
+static void reply_commit(struct reply_sink *sink, const struct api_header *h, const struct api_status *status)
+{
+	uint32_t count;
+	struct api_usage *row = event_commit_take(&count);
+	struct stats_sink *s = row != NULL ? rows_open(sink, h, API_PART_USAGE, sizeof(*row)) : NULL;
+
+	if (s != NULL) {
+		s->commit.row = row;
+		s->commit.count = count;
+		s->commit.status = *status;
+		s->step = usage_step;
+		s->end = usage_end;
+		s->forget = usage_forget;
+		return;
 	}
+	event_commit_unsent(row, count);
+	free(row);
+	if (row == NULL)
+		reply_status(sink, h, status);
 }
 
 static void commit(struct reply_sink *sink, const struct api_header *h)
@@ -313,8 +264,7 @@ static void commit(struct reply_sink *sink, const struct api_header *h)
 		return;
 	}
 	object_commit(&s);
-	reply_usage(sink, h);
-	reply_status(sink, h, &s);
+	reply_commit(sink, h, &s);
 }
 
 static void abort_open(struct reply_sink *sink, const struct api_header *h)
@@ -326,6 +276,11 @@ static void abort_open(struct reply_sink *sink, const struct api_header *h)
 		requests.open = 0;
 	}
 	reply_status(sink, h, &ok);
+}
+
+uint64_t request_open_since(const struct reply_sink *sink)
+{
+	return requests.open && requests.owner == sink->owner ? requests.since_ns : 0;
 }
 
 void request_client_gone(uint32_t owner)
@@ -343,10 +298,21 @@ static void list_row(const struct api_digest *d, void *arg)
 	stats_row(arg, d, sizeof(*d));
 }
 
+static uint64_t list_step(struct stats_sink *s)
+{
+	const struct api_list *l = &s->list.want;
+
+	return object_list(l, s->place != 0 ? s->place : l->first, &s->list.room, &s->list.more, list_row, s);
+}
+
+static void list_end(struct stats_sink *s)
+{
+	rows_send(s, API_F_LAST | (s->list.more ? API_F_MORE : 0));
+}
+
 static void list(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	struct api_list l;
-	struct stats_sink s;
 	int error = part_only(body, h->length, API_PART_LIST, &l, sizeof(l), "a LIST");
 
 	if (error == 0 && (l.kind == 0 || l.kind >= API_KIND_COUNT))
@@ -357,13 +323,13 @@ static void list(struct reply_sink *sink, const struct api_header *h, const void
 		reply_refusal(sink, h, error);
 		return;
 	}
-	if (l.limit == 0 || l.limit > API_LIST_MOST)
-		l.limit = API_LIST_MOST;
-	if (sink_open(&s, sink, h, API_PART_DIGEST, sizeof(struct api_digest), 0) != 0)
+	struct stats_sink *s = rows_open(sink, h, API_PART_DIGEST, sizeof(struct api_digest));
+	if (s == NULL)
 		return;
-	int more = object_list(&l, list_row, &s);
-	sink_flush(&s, API_F_LAST | (more ? API_F_MORE : 0));
-	free(s.bytes);
+	s->list.want = l;
+	s->list.room = l.limit == 0 ? API_LIST_MOST : RTE_MIN(l.limit, API_LIST_MOST);
+	s->step = list_step;
+	s->end = list_end;
 }
 
 // The rows of a table are the part of its number; punted packets are counted by reasons, as dropped ones are.
@@ -372,10 +338,19 @@ static uint16_t rows_of(uint32_t table)
 	return (uint16_t)(128 + (table == API_TABLE_PUNT ? API_TABLE_DROP : table));
 }
 
+static uint64_t table_step(struct stats_sink *s)
+{
+	return s->table.fn(s, s->table.key, s->place);
+}
+
+static void table_end(struct stats_sink *s)
+{
+	rows_send(s, API_F_LAST);
+}
+
 static void stats(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	struct api_stats_request q;
-	struct stats_sink s;
 	int error = part_only(body, h->length, API_PART_STATS_REQUEST, &q, sizeof(q), "a request for rows");
 
 	if (error == 0 && (q.table >= API_TABLE_COUNT || requests.table[q.table].fn == NULL ||
@@ -385,11 +360,14 @@ static void stats(struct reply_sink *sink, const struct api_header *h, const voi
 		reply_refusal(sink, h, error);
 		return;
 	}
-	if (sink_open(&s, sink, h, rows_of(q.table), requests.table[q.table].row_length, q.limit) != 0)
+	struct stats_sink *s = rows_open(sink, h, rows_of(q.table), requests.table[q.table].row_length);
+	if (s == NULL)
 		return;
-	requests.table[q.table].fn(&s, q.key);
-	sink_flush(&s, API_F_LAST);
-	free(s.bytes);
+	s->limit = q.limit;
+	s->table.fn = requests.table[q.table].fn;
+	memcpy(s->table.key, q.key, API_NAME);
+	s->step = table_step;
+	s->end = table_end;
 }
 
 static void stream(struct reply_sink *sink, const struct api_header *h, const void *body)
@@ -443,101 +421,7 @@ static void send_frames(struct reply_sink *sink, const struct api_header *h, con
 		reply_refusal(sink, h, error);
 }
 
-// ---- traces
-// ----------------------------------------------------------------------------------------------------------
-
-// The part that is to be next: `count` structs of at most `room`.
-static int read_array(struct part_reader *r, uint16_t number, uint32_t count, uint32_t room, uint32_t size, void *to)
-{
-	struct part p;
-
-	if (count == 0)
-		return 0;
-	if (count > room)
-		return object_error(
-			EINVAL, "%u of %s in a trace, at most %u are possible", count, part_name(number), room);
-	int more = part_next(r, &p);
-	if (more == EPROTO)
-		return EPROTO;
-	if (more == 0 || p.number != number || p.count != count)
-		return object_error(EPROTO, "a trace has not the %u of %s that it says", count, part_name(number));
-	return part_fit(&p, size, to, "a trace");
-}
-
-static int read_trace(const struct api_header *h, const void *body, struct trace_order *o)
-{
-	struct part_reader r = {.at = body, .left = h->length};
-	struct api_trace *w = &o->want;
-	int error = read_array(&r, API_PART_TRACE, 1, 1, sizeof(*w), w);
-
-	if (error == 0)
-		error = read_array(&r, API_PART_TRACE_KEY, w->keys, RTE_DIM(o->key), sizeof(o->key[0]), o->key);
-	if (error == 0)
-		error = read_array(&r, API_PART_TRACE_INSTRUCTION, w->frame_code, RTE_DIM(o->frame),
-			sizeof(o->frame[0]), o->frame);
-	if (error == 0)
-		error = read_array(&r, API_PART_TRACE_INSTRUCTION, w->packet_code, RTE_DIM(o->packet),
-			sizeof(o->packet[0]), o->packet);
-	if (error == 0 && w->octets > API_TRACE_FRAME)
-		error = object_error(EINVAL, "a hypothetical packet of %u bytes", w->octets);
-	if (error == 0)
-		error = read_array(&r, API_PART_TRACE_OCTETS,
-			(w->octets + sizeof(o->octets[0]) - 1) / sizeof(o->octets[0]), RTE_DIM(o->octets),
-			sizeof(o->octets[0]), o->octets);
-	return error == 0 && r.left != 0 ? object_error(EPROTO, "a trace with more parts than it says") : error;
-}
-
-static void reply_trace(struct reply_sink *sink, const struct api_header *h, const struct api_trace_state *s)
-{
-	const struct api_part_head part = {.part = API_PART_TRACE_STATE, .size = sizeof(*s), .count = 1};
-
-	reply(sink, h, API_F_LAST, &part, s);
-}
-
-static void trace(struct reply_sink *sink, const struct api_header *h, const void *body)
-{
-	struct trace_order *o = calloc(1, sizeof(*o));
-	struct api_trace_state s;
-	int error = o == NULL ? object_error(ENOMEM, "no memory for a trace") : read_trace(h, body, o);
-
-	if (error == 0)
-		error = trace_begin(o, &s);
-	free(o);
-	if (error != 0)
-		reply_refusal(sink, h, error);
-	else
-		reply_trace(sink, h, &s);
-}
-
-static void trace_row(void *arg, const struct api_trace_row *row)
-{
-	stats_row(arg, row, sizeof(*row));
-}
-
-#define TRACE_ROWS_OF_POLL 2048 // of each worker
-
-static void poll_trace(struct reply_sink *sink, const struct api_header *h, const void *body)
-{
-	struct api_trace_state state;
-	struct api_trace_poll p;
-	struct stats_sink s;
-	int error = part_only(body, h->length, API_PART_TRACE_POLL, &p, sizeof(p), "a poll of a trace");
-
-	if (error == 0) {
-		if (sink_open(&s, sink, h, API_PART_TRACE_ROW, sizeof(struct api_trace_row), 0) != 0)
-			return;
-		error = trace_poll(&p, TRACE_ROWS_OF_POLL, trace_row, &s, &state);
-		if (error == 0)
-			sink_flush(&s, 0);
-		free(s.bytes);
-	}
-	if (error != 0)
-		reply_refusal(sink, h, error);
-	else
-		reply_trace(sink, h, &state);
-}
-
-void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body)
+static void handle(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	switch (h->type) {
 	case API_HELLO:
@@ -578,12 +462,19 @@ void request_handle(struct reply_sink *sink, const struct api_header *h, const v
 		send_frames(sink, h, body);
 		break;
 	case API_TRACE:
-		trace(sink, h, body);
+		request_trace(sink, h, body);
 		break;
 	case API_TRACE_POLL:
-		poll_trace(sink, h, body);
+		request_trace_poll(sink, h, body);
 		break;
 	default:
 		reply_error(sink, h, ENOSYS, "no such request");
 	}
+}
+
+void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body)
+{
+	handle(sink, h, body);
+	while (sink->rest != NULL && !sink->paced)
+		request_continue(sink, UINT64_MAX);
 }

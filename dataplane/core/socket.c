@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control socket: a Unix stream socket, a few clients, all on the control thread.
+// The control socket: a Unix stream socket, a few clients, all on the control thread, which waits for none of them.
 //
-// Reads never block; a message is handled when it is whole, and a client whose message does not become whole, or
-// never comes, is dropped after 10 seconds, so that its place is free for another. Writes block for at most a
-// second, after which a client that does not read is dropped, so a stuck client cannot hold the control thread.
+// All clients together get VISIT_NS a visit, in turn; what is left goes on in the next one. What a client does not read
+// stays in its `out`. Until it has read, none of its requests is taken, and no rows are made for it. A client that
+// keeps us waiting in all for longer than a limit is closed, with what it had open, and counted.
 #include "core/channel.h"
 #include "core/engine.h"
 #include "core/log.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +17,39 @@
 #include <unistd.h>
 
 #define MAX_CLIENTS 16
-#define WRITE_TIMEOUT_MS 1000
-#define READ_TIMEOUT_MS 10000
-#define READS_PER_VISIT 4 // of 64 KiB: then punted packets and timers have their turn
+#define MAX_STRANGERS 4 // of them without a HELLO that was accepted: the next one takes the place of the first
+#define STRANGER_BODY (64u << 10) // bytes of a message of theirs
+#define VISIT_NS 1000000ull // of all clients together
+#define READ_BYTES (64u << 10) // at once
+#define OUT_BYTES (64u << 10) // that wait for a client: it is asked nothing more
+// How long a client may keep us waiting in all: with a message that has begun, with a reply that it does not read,
+// with a transaction that blocks others', without a word of it and until its COMMIT.
+#define MESSAGE_NS (10ull * NS_PER_S)
+#define READER_NS (10ull * NS_PER_S)
+#define SILENT_TRANSACTION_NS (2ull * NS_PER_S)
+#define TRANSACTION_NS (30ull * NS_PER_S)
 
 struct client {
 	struct reply_sink sink; // first: send() casts back
-	int fd;
-	int dead; // a reply could not be written
-	uint8_t *in;
-	uint32_t used, room;
+	int fd; // -1: free
+	const char *ends; // why it is to be closed; empty: it closed
+	uint8_t *in; // from `at` on not dealt with
+	uint32_t at, used, room;
 	uint64_t awaited_ns; // since when its first message, or the rest of one, is awaited; 0: it may be silent
-	uint8_t *out; // rest of a message that client_offer could write in part only
-	uint32_t out_used, out_sent;
+	uint64_t heard_ns; // when it last sent something
+	int drained; // in this visit: all that it sent was read
+	uint8_t *out; // what it has not read, from out_sent on
+	uint32_t out_used, out_sent, out_room;
+	uint64_t unread_ns; // since when it does not read; 0: all is read
+	uint64_t waited_ns; // before that, for the same reply
 };
 
 static struct {
 	int listener;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct client client[MAX_CLIENTS];
-	uint32_t next_owner;
+	uint32_t next_owner, turn;
+	uint64_t closed, told_ns;
 	int other; // of control_listen()
 	void (*other_ready)(void);
 } control_socket = {.listener = -1, .other = -1};
@@ -48,49 +60,75 @@ void control_listen(int fd, void (*fn)(void))
 	control_socket.other_ready = fn;
 }
 
-// One deadline for a whole reply, however slowly the client reads.
-static int write_all(int fd, const void *data, size_t n, uint64_t deadline_ns)
+// ---- out ----------------------------------------------------------------------------------------
+
+static uint32_t unread(const struct client *c)
 {
-	const uint8_t *p = data;
+	return c->out_used - c->out_sent;
+}
 
-	while (n > 0) {
-		ssize_t k = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+static int append(struct client *c, const void *data, size_t n)
+{
+	if (c->out_used + n > c->out_room) {
+		uint32_t room = (uint32_t)RTE_MAX(c->out_used + n, 2ul * c->out_room);
+		uint8_t *out = realloc(c->out, room);
 
-		if (k < 0 && (errno == EAGAIN || errno == EINTR)) {
-			struct pollfd wait = {.fd = fd, .events = POLLOUT};
-			uint64_t now = control_now_ns();
-
-			if (now >= deadline_ns || poll(&wait, 1, (int)((deadline_ns - now) / 1000000) + 1) <= 0)
-				return -1;
-			continue;
-		}
-		if (k <= 0)
+		if (out == NULL)
 			return -1;
-		p += k;
-		n -= (size_t)k;
+		c->out = out;
+		c->out_room = room;
 	}
+	if (n != 0)
+		memcpy(c->out + c->out_used, data, n);
+	c->out_used += (uint32_t)n;
 	return 0;
 }
 
-// Writes what is left of the last offer, without waiting. Returns 1 when something is left still, -1 when the client
-// is gone.
-static int flush_offer(struct client *c)
+// Sends what the client takes now.
+static void flush(struct client *c)
 {
-	while (c->out_sent < c->out_used) {
-		ssize_t k = send(c->fd, c->out + c->out_sent, c->out_used - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (c->ends == NULL && unread(c) != 0) {
+		ssize_t k = send(c->fd, c->out + c->out_sent, unread(c), MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (k < 0 && errno == EINTR)
 			continue;
-		if (k < 0 && errno == EAGAIN)
-			return 1;
+		if (k < 0 && errno == EAGAIN) {
+			if (c->unread_ns == 0)
+				c->unread_ns = control_now_ns();
+			return;
+		}
 		if (k <= 0)
-			return -1;
-		c->out_sent += (uint32_t)k;
+			c->ends = "";
+		else
+			c->out_sent += (uint32_t)k;
 	}
+	if (c->unread_ns != 0)
+		c->waited_ns += control_now_ns() - c->unread_ns;
+	if (c->sink.rest == NULL)
+		c->waited_ns = 0;
 	free(c->out);
 	c->out = NULL;
-	c->out_used = c->out_sent = 0;
-	return 0;
+	c->out_used = c->out_sent = c->out_room = 0;
+	c->unread_ns = 0;
+}
+
+// A message of which `rest` bytes follow its first part's head.
+static int put(
+	struct client *c, const struct api_header *h, const struct api_part_head *part, const void *rows, size_t rest)
+{
+	static const uint8_t zeros[8];
+	size_t padding = h->length - sizeof(*part) - rest;
+
+	if (c->ends == NULL && (append(c, h, sizeof(*h)) != 0 || append(c, part, sizeof(*part)) != 0 ||
+				       append(c, rows, rest) != 0 || append(c, zeros, padding) != 0))
+		c->ends = "there is no memory for what it is to read"; // half a message makes no sense any more
+	return c->ends == NULL ? 0 : -1;
+}
+
+static int client_send(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
+{
+	return put((struct client *)s, h, part, rows, (size_t)part->size * part->count);
 }
 
 static int client_offer(
@@ -98,52 +136,72 @@ static int client_offer(
 {
 	struct client *c = (struct client *)s;
 
-	if (c->dead)
-		return -1;
-	int left = flush_offer(c);
-	if (left != 0) {
-		c->dead = left < 0;
-		return left;
-	}
-	c->out = malloc(sizeof(*h) + h->length);
-	if (c->out == NULL)
+	flush(c);
+	if (c->ends == NULL && (unread(c) != 0 || s->rest != NULL))
 		return 1;
-	memcpy(c->out, h, sizeof(*h));
-	memcpy(c->out + sizeof(*h), part, sizeof(*part));
-	memcpy(c->out + sizeof(*h) + sizeof(*part), rows, h->length - sizeof(*part));
-	c->out_used = (uint32_t)sizeof(*h) + h->length;
-	c->dead = flush_offer(c) < 0;
-	return c->dead ? -1 : 0;
+	int error = put(c, h, part, rows, h->length - sizeof(*part));
+	flush(c);
+	return error;
 }
 
-static int client_send(
-	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
-{
-	static const uint8_t zeros[8];
-	struct client *c = (struct client *)s;
-	uint64_t deadline = control_now_ns() + WRITE_TIMEOUT_MS * 1000000ull;
-	size_t bytes = (size_t)part->size * part->count, padding = part_padded(bytes) - bytes;
+// ---- clients ------------------------------------------------------------------------------------
 
-	if (c->dead)
-		return -1;
-	// After half a reply the connection makes no sense any more.
-	if (c->out_sent < c->out_used)
-		c->dead = write_all(c->fd, c->out + c->out_sent, c->out_used - c->out_sent, deadline) != 0;
-	c->out_sent = c->out_used;
-	c->dead = c->dead || write_all(c->fd, h, sizeof(*h), deadline) != 0 ||
-		  write_all(c->fd, part, sizeof(*part), deadline) != 0 ||
-		  (bytes != 0 && write_all(c->fd, rows, bytes, deadline) != 0) ||
-		  (padding != 0 && write_all(c->fd, zeros, padding, deadline) != 0);
-	return c->dead ? -1 : 0;
+uint32_t socket_clients(uint64_t *closed)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		n += control_socket.listener >= 0 && control_socket.client[i].fd >= 0;
+	*closed = control_socket.closed;
+	return n;
+}
+
+// At most a line a second.
+static void count_closed(const char *why)
+{
+	uint64_t now = control_now_ns();
+
+	control_socket.closed++;
+	if (control_socket.told_ns != 0 && now - control_socket.told_ns < NS_PER_S)
+		return;
+	LOG(WARNING, "a client of the control socket: %s; connection closed, the %lu. of such\n", why,
+		control_socket.closed);
+	control_socket.told_ns = now;
 }
 
 static void client_close(struct client *c)
 {
+	if (c->ends[0] != 0)
+		count_closed(c->ends);
+	request_forget(&c->sink, unread(c) == 0);
 	request_client_gone(c->sink.owner);
 	close(c->fd);
 	free(c->in);
 	free(c->out);
 	*c = (struct client){.fd = -1};
+}
+
+// A free place. Of strangers there are few, and the one that has been one for longest goes.
+static struct client *find_place(void)
+{
+	struct client *place = NULL, *oldest = NULL;
+	int strangers = 0;
+
+	for (int i = 0; i < MAX_CLIENTS; i++) {
+		struct client *c = &control_socket.client[i];
+
+		if (c->fd < 0) {
+			place = c;
+		} else if (c->sink.version == 0) {
+			strangers++;
+			oldest = oldest == NULL || c->sink.owner < oldest->sink.owner ? c : oldest;
+		}
+	}
+	if (oldest == NULL || (place != NULL && strangers < MAX_STRANGERS))
+		return place;
+	oldest->ends = "others came before its HELLO";
+	client_close(oldest);
+	return oldest;
 }
 
 static void accept_client(void)
@@ -152,25 +210,69 @@ static void accept_client(void)
 
 	if (fd < 0)
 		return;
-	for (int i = 0; i < MAX_CLIENTS; i++) {
-		struct client *c = &control_socket.client[i];
-
-		if (c->fd >= 0)
-			continue;
-		*c = (struct client){
-			.fd = fd, .awaited_ns = control_now_ns(), .sink = {.send = client_send, .offer = client_offer}};
-		c->sink.owner = ++control_socket.next_owner;
+	struct client *c = find_place();
+	if (c == NULL) {
+		count_closed("there is no place for it");
+		close(fd);
 		return;
 	}
-	LOG(WARNING, "more than %d clients on the control socket, one was turned away\n", MAX_CLIENTS);
-	close(fd);
+	*c = (struct client){.fd = fd,
+		.awaited_ns = control_now_ns(),
+		.sink = {.send = client_send, .offer = client_offer, .paced = 1, .owner = ++control_socket.next_owner}};
 }
 
-// Room for `need` more bytes of input. A message is at most API_MAX_BODY.
+// ---- in -----------------------------------------------------------------------------------------
+
+static int may_ask(const struct client *c)
+{
+	return c->ends == NULL && c->sink.rest == NULL && unread(c) < OUT_BYTES && !channel_holds(&c->sink);
+}
+
+// 1: a whole message waits. What is none ends the connection.
+static int has_message(struct client *c, struct api_header *h)
+{
+	if (c->used - c->at < sizeof(*h))
+		return 0;
+	memcpy(h, c->in + c->at, sizeof(*h));
+	if (h->magic != API_MAGIC || h->length > (c->sink.version == 0 ? STRANGER_BODY : API_MAX_BODY))
+		c->ends = "it sent what is not a message";
+	else if (h->type != API_HELLO && c->sink.version == 0)
+		c->ends = "it had no HELLO that is accepted";
+	return c->ends == NULL && c->used - c->at >= sizeof(*h) + h->length;
+}
+
+static void handle_message(struct client *c, const struct api_header *h)
+{
+	// Bodies hold 64-bit fields: handlers get an aligned copy where the stream is not.
+	void *body = c->in + c->at + sizeof(*h), *copy = NULL;
+
+	if (((uintptr_t)body & 7) != 0 && h->length > 0) {
+		copy = malloc(h->length);
+		if (copy == NULL) {
+			c->ends = "there is no memory for its message";
+			return;
+		}
+		body = memcpy(copy, body, h->length);
+	}
+	request_handle(&c->sink, h, body);
+	free(copy);
+	c->at += (uint32_t)sizeof(*h) + h->length;
+	c->awaited_ns = 0;
+}
+
+// Room for `need` more bytes of input. A message is at most API_MAX_BODY; what held a long one goes with it.
 static int make_room(struct client *c, uint32_t need)
 {
-	uint32_t room = c->room ? c->room : 1u << 16;
-
+	if (c->at == c->used && c->room > 4 * READ_BYTES) {
+		free(c->in);
+		c->in = NULL;
+		c->room = 0;
+	} else if (c->at != 0) {
+		memmove(c->in, c->in + c->at, c->used - c->at);
+	}
+	c->used -= c->at;
+	c->at = 0;
+	uint32_t room = c->room ? c->room : READ_BYTES;
 	while (room < c->used + need)
 		room *= 2;
 	if (room == c->room)
@@ -183,79 +285,66 @@ static int make_room(struct client *c, uint32_t need)
 	return 0;
 }
 
-// Handles every whole message in the buffer. Returns -1 when the client speaks something else, or does not read.
-static int handle_input(struct client *c)
+// Returns 1 when there was something.
+static int read_more(struct client *c)
 {
-	uint32_t at = 0;
+	if (make_room(c, READ_BYTES) != 0) {
+		c->ends = "there is no memory for its message";
+		return 0;
+	}
+	ssize_t k = recv(c->fd, c->in + c->used, c->room - c->used, 0);
+	c->drained = k < 0;
+	if (k < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (k <= 0) {
+		c->ends = "";
+		return 0;
+	}
+	c->used += (uint32_t)k;
+	c->heard_ns = control_now_ns();
+	return 1;
+}
 
-	while (c->used - at >= sizeof(struct api_header)) {
-		struct api_header h;
+// Its reply goes on, then its messages, until time is up, or the client has to do something first.
+static void serve(struct client *c, int readable, uint64_t until_ns)
+{
+	struct api_header h;
 
-		memcpy(&h, c->in + at, sizeof(h));
-		if (h.magic != API_MAGIC || h.length > API_MAX_BODY || (h.type != API_HELLO && c->sink.version == 0))
-			return -1;
-		if (c->used - at < sizeof(h) + h.length)
+	flush(c);
+	while (c->ends == NULL && control_now_ns() < until_ns) {
+		if (c->sink.rest != NULL && unread(c) == 0)
+			request_continue(&c->sink, until_ns);
+		else if (!may_ask(c))
 			break;
-		// Bodies hold 64-bit fields: handlers get an aligned copy where the stream is not.
-		void *body = c->in + at + sizeof(h);
-		void *copy = NULL;
-		if (((uintptr_t)body & 7) != 0 && h.length > 0) {
-			copy = malloc(h.length);
-			if (copy == NULL)
-				return -1;
-			memcpy(copy, body, h.length);
-			body = copy;
-		}
-		request_handle(&c->sink, &h, body);
-		free(copy);
-		if (c->dead)
-			return -1;
-		at += sizeof(h) + h.length;
+		else if (has_message(c, &h))
+			handle_message(c, &h);
+		else if (c->ends != NULL || !readable || !read_more(c))
+			break;
+		flush(c);
 	}
-	memmove(c->in, c->in + at, c->used - at);
-	c->used -= at;
-	if (at > 0)
-		c->awaited_ns = 0;
-	if (c->used > 0 && c->awaited_ns == 0)
+	if (c->ends == NULL && c->used != c->at && c->awaited_ns == 0)
 		c->awaited_ns = control_now_ns();
-	return 0;
 }
 
-static void drop_silent(uint64_t now)
+// 1 when the next visit has something to do for a client that need not send or read for it.
+static int is_ready(struct client *c)
 {
-	for (int i = 0; i < MAX_CLIENTS; i++) {
-		struct client *c = &control_socket.client[i];
+	struct api_header h;
 
-		if (c->fd < 0 || c->awaited_ns == 0 || now - c->awaited_ns < READ_TIMEOUT_MS * 1000000ull)
-			continue;
-		LOG(WARNING, "a client of the control socket did not send a whole message in %d s; connection closed\n",
-			READ_TIMEOUT_MS / 1000);
-		client_close(c);
-	}
+	return c->fd >= 0 && (c->sink.rest != NULL ? unread(c) == 0 : may_ask(c) && has_message(c, &h));
 }
 
-static void read_client(struct client *c)
+static void judge(struct client *c, uint64_t now)
 {
-	for (int i = 0; i < READS_PER_VISIT && !channel_holds(&c->sink); i++) {
-		if (make_room(c, 1u << 16) != 0) {
-			client_close(c);
-			return;
-		}
-		ssize_t k = recv(c->fd, c->in + c->used, c->room - c->used, 0);
-		if (k < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (k <= 0) {
-			client_close(c);
-			return;
-		}
-		c->used += (uint32_t)k;
-		if (handle_input(c) != 0) {
-			LOG(WARNING, "a client of the control socket sent what is not a message, or no HELLO that is "
-				     "accepted, or does not read; connection closed\n");
-			client_close(c);
-			return;
-		}
-	}
+	uint64_t open = request_open_since(&c->sink);
+
+	if (c->unread_ns != 0 && c->waited_ns + (now - c->unread_ns) >= READER_NS)
+		c->ends = "it does not read";
+	else if (c->drained && c->awaited_ns != 0 && now - c->awaited_ns >= MESSAGE_NS)
+		c->ends = "it did not send a whole message in time";
+	else if (open != 0 &&
+		 (now - open >= TRANSACTION_NS || (c->drained && now - c->heard_ns >= SILENT_TRANSACTION_NS)))
+		c->ends = "it left its transaction open";
 }
 
 int socket_open(const char *path)
@@ -294,29 +383,29 @@ int socket_open(const char *path)
 
 enum { FD_SLEEPER, FD_LISTENER, FD_OTHER, FD_CLIENT, FDS = FD_CLIENT + MAX_CLIENTS };
 
-static void serve_ready(const struct pollfd *fds)
+// One visit to all, each time another one first, so that time is up for none of them for ever.
+static void visit(const struct pollfd *fds)
 {
-	for (int i = 0; i < MAX_CLIENTS; i++) {
+	uint64_t until = control_now_ns() + VISIT_NS;
+
+	control_socket.turn++;
+	for (uint32_t n = 0; n < MAX_CLIENTS; n++) {
+		uint32_t i = (control_socket.turn + n) % MAX_CLIENTS;
+		struct client *c = &control_socket.client[i];
 		const struct pollfd *p = &fds[FD_CLIENT + i];
+		int readable = (p->revents & ~POLLOUT) != 0;
 
-		if (p->revents != 0)
+		if (c->fd < 0)
+			continue;
+		if (p->revents != 0 || is_ready(c))
 			control_stir();
-		if ((p->revents & ~POLLOUT) != 0 && control_socket.client[i].fd == p->fd)
-			read_client(&control_socket.client[i]);
+		c->drained = (p->events & POLLIN) != 0 && !readable;
+		serve(c, readable, until);
+		if (c->ends == NULL)
+			judge(c, control_now_ns());
+		if (c->ends != NULL)
+			client_close(c);
 	}
-	if (fds[FD_LISTENER].revents != 0)
-		accept_client();
-	if (fds[FD_OTHER].revents != 0) {
-		control_stir();
-		control_socket.other_ready();
-	}
-}
-
-static void flush_offers(void)
-{
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		if (control_socket.client[i].out != NULL && flush_offer(&control_socket.client[i]) < 0)
-			control_socket.client[i].dead = 1;
 }
 
 void socket_poll(uint64_t timeout_ns)
@@ -325,15 +414,23 @@ void socket_poll(uint64_t timeout_ns)
 		[FD_OTHER] = {.fd = control_socket.other, .events = POLLIN}};
 
 	for (int i = 0; i < MAX_CLIENTS; i++) {
-		const struct client *c = &control_socket.client[i];
-		short what = (c->out != NULL ? POLLOUT : 0) | (channel_holds(&c->sink) ? 0 : POLLIN);
+		struct client *c = &control_socket.client[i];
+		short what = 0;
 
+		if (c->fd >= 0)
+			what = (unread(c) != 0 ? POLLOUT : 0) | (may_ask(c) ? POLLIN : 0);
+		if (is_ready(c))
+			timeout_ns = 0;
 		fds[FD_CLIENT + i] = (struct pollfd){.fd = c->fd, .events = what};
 	}
 	sleeper_sleep(&control_sleeper, fds, FDS, timeout_ns);
-	flush_offers();
-	serve_ready(fds);
-	drop_silent(control_now_ns());
+	visit(fds);
+	if (fds[FD_LISTENER].revents != 0)
+		accept_client();
+	if (fds[FD_OTHER].revents != 0) {
+		control_stir();
+		control_socket.other_ready();
+	}
 }
 
 void socket_close(void)

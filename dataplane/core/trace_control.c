@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define TIMER_MS 100
+#define ROWS_OF_STEP 64u
+#define RING_PLACES (2ull * TRACE_ROWS)
 #define QUEUE_ROWS 4096 // rows of a trace that another one's poll took from the rings
 
 static struct {
@@ -206,20 +208,21 @@ static void keep(struct trace *tr, const struct api_trace_row *row)
 		tr->queue[tr->queued++] = *row;
 }
 
-// Of each ring at most so many rows: those of trace k go to fn, others' to their queues.
-static void take_rows(uint32_t k, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
+// Of the ring at most so many rows: those of trace k go to fn, others' to their queues. Returns how many there were.
+static uint32_t take_rows(struct rte_ring *ring, uint32_t k, uint32_t most,
+	void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
 {
 	struct api_trace_row row;
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < worker_total(); i++)
-		for (uint32_t n = 0; n < most && rte_ring_sc_dequeue_elem(tracer_at(i)->ring, &row, sizeof(row)) == 0;
-			n++) {
-			if (row.traces >> k & 1)
-				fn(arg, &row);
-			for (uint32_t j = 0; j < API_MAX_TRACES; j++)
-				if (j != k && (row.traces >> j & 1) && control.trace[j] != NULL)
-					keep(control.trace[j], &row);
-		}
+	for (; n < most && rte_ring_sc_dequeue_elem(ring, &row, sizeof(row)) == 0; n++) {
+		if (row.traces >> k & 1)
+			fn(arg, &row);
+		for (uint32_t j = 0; j < API_MAX_TRACES; j++)
+			if (j != k && (row.traces >> j & 1) && control.trace[j] != NULL)
+				keep(control.trace[j], &row);
+	}
+	return n;
 }
 
 static void leave_out(void *arg, const struct api_trace_row *row)
@@ -233,7 +236,8 @@ static void forget(uint32_t k)
 	stop(k);
 	if (tr == NULL)
 		return;
-	take_rows(k, TRACE_ROWS, leave_out, NULL); // so that the next trace with this bit does not get them
+	for (uint32_t i = 0; i < worker_total(); i++) // so that the next trace with this bit does not get them
+		take_rows(tracer_at(i)->ring, k, TRACE_ROWS, leave_out, NULL);
 	control.trace[k] = NULL;
 	if (tr->filter != NULL)
 		trace_chooser->free(tr->filter);
@@ -420,25 +424,77 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 // ---- poll
 // ------------------------------------------------------------------------------------------------------------
 
-int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row),
-	void *arg, struct api_trace_state *to)
+static uint32_t place_of(uint32_t number)
 {
-	uint64_t now = control_now_ns();
 	uint32_t k = 0;
 
-	while (k < API_MAX_TRACES && (control.trace[k] == NULL || control.trace[k]->number != p->trace))
+	while (k < API_MAX_TRACES && (control.trace[k] == NULL || control.trace[k]->number != number))
 		k++;
+	return k;
+}
+
+static int no_trace(uint32_t number)
+{
+	return object_error(ENOENT, "there is no trace %u any more", number);
+}
+
+int trace_poll(const struct api_trace_poll *p, enum api_trace_end *end)
+{
+	uint64_t now = control_now_ns();
+	uint32_t k = place_of(p->trace);
+
 	if (k == API_MAX_TRACES)
-		return object_error(ENOENT, "there is no trace %u any more", p->trace);
+		return no_trace(p->trace);
 	struct trace *tr = control.trace[k];
-	enum api_trace_end end = p->stop ? API_TRACE_STOPPED : end_of(tr, now);
+	*end = p->stop ? API_TRACE_STOPPED : end_of(tr, now);
 	tr->polled_ns = now;
-	if (end != API_TRACE_RUNS)
+	tr->given = 0;
+	if (*end != API_TRACE_RUNS)
 		stop(k);
-	for (uint32_t i = 0; i < tr->queued; i++)
-		fn(arg, &tr->queue[i]);
-	tr->queued = 0;
-	take_rows(k, end == API_TRACE_RUNS ? most : TRACE_ROWS, fn, arg);
+	return 0;
+}
+
+static void give(void *arg, const struct api_trace_row *row)
+{
+	stats_row(arg, row, sizeof(*row));
+}
+
+// Returns 0 when the queue is empty.
+static int give_queued(struct trace *tr, struct stats_sink *to)
+{
+	for (uint32_t n = 0; n < ROWS_OF_STEP && tr->given < tr->queued; n++)
+		give(to, &tr->queue[tr->given++]);
+	if (tr->given < tr->queued)
+		return 1;
+	tr->queued = tr->given = 0;
+	return 0;
+}
+
+// Places: the queue, then a ring each behind RING_PLACES rows, then what came into the queue meanwhile.
+uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to)
+{
+	uint64_t most = end == API_TRACE_RUNS ? TRACE_ROWS_OF_POLL : TRACE_ROWS;
+	uint64_t ring = place / RING_PLACES, taken = place % RING_PLACES;
+	uint32_t k = place_of(number), n;
+
+	if (k == API_MAX_TRACES)
+		return 0;
+	if (ring == 0 || ring > worker_total()) {
+		if (give_queued(control.trace[k], to))
+			return RTE_MAX(place, 1u);
+		return ring == 0 ? RING_PLACES : 0;
+	}
+	n = take_rows(tracer_at((uint32_t)ring - 1)->ring, k, ROWS_OF_STEP, give, to);
+	return n == ROWS_OF_STEP && taken + n < most ? place + n : (ring + 1) * RING_PLACES;
+}
+
+int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state *to)
+{
+	uint32_t k = place_of(number);
+
+	if (k == API_MAX_TRACES)
+		return no_trace(number);
+	struct trace *tr = control.trace[k];
 	describe(tr, k, to);
 	to->end = end;
 	// Its last packets have had a poll's time to come through.

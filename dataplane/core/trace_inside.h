@@ -26,7 +26,7 @@ struct trace {
 	uint64_t lost_before; // rows that the queue had no room for
 	// Rows that the control thread took from rings when another trace was polled.
 	struct api_trace_row *queue;
-	uint32_t queued;
+	uint32_t queued, given; // given: rows of the queue that the poll under way has
 };
 
 // A packet on its way through one node.
@@ -93,9 +93,12 @@ struct trace_order {
 };
 // Returns 0, or a positive errno after object_error().
 int trace_begin(const struct trace_order *o, struct api_trace_state *to);
-// Gives rows to fn, at most `most` of each worker, the last time all; and says how it stands.
-int trace_poll(const struct api_trace_poll *p, uint32_t most, void (*fn)(void *arg, const struct api_trace_row *row),
-	void *arg, struct api_trace_state *to);
+// A poll: notes it and says how the trace is, gives its rows step by step (stats_fn), at most TRACE_ROWS_OF_POLL of
+// each worker, the last time all, and says how it stands; one that has ended is forgotten. 0, or as above.
+#define TRACE_ROWS_OF_POLL 2048
+int trace_poll(const struct api_trace_poll *p, enum api_trace_end *end);
+uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to);
+int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state *to);
 
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces);
 uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);

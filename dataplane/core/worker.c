@@ -359,7 +359,7 @@ void engine_stop_workers(void)
 		}
 }
 
-static void worker_rows(struct stats_sink *s, const char *key)
+static uint64_t worker_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (uint32_t i = 0; i < workers.count; i++) {
 		const struct worker *w = workers.worker[i];
@@ -381,12 +381,14 @@ static void worker_rows(struct stats_sink *s, const char *key)
 		};
 		stats_row(s, &row, sizeof(row));
 	}
+	return 0;
 }
 
-static void total_rows(struct stats_sink *s, const char *key)
+static uint64_t total_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	struct api_total_row row = {.commits = object_totals.commits, .refused_commits = object_totals.refused};
 
+	row.clients = socket_clients(&row.clients_closed);
 	for (uint32_t i = 0; i < worker_total(); i++) {
 		const struct worker *w = worker_any(i);
 
@@ -404,6 +406,7 @@ static void total_rows(struct stats_sink *s, const char *key)
 		row.buffers_free = rte_mempool_avail_count(engine_pool());
 	}
 	stats_row(s, &row, sizeof(row));
+	return 0;
 }
 
 RTE_INIT(worker_tables)

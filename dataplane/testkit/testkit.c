@@ -454,6 +454,49 @@ const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint3
 	return last;
 }
 
+struct trace_sink {
+	struct reply_sink sink; // first
+	void (*fn)(const struct api_trace_row *row);
+	struct api_trace_state *to;
+	int error;
+};
+
+static int take_trace(
+	struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows)
+{
+	struct trace_sink *t = (struct trace_sink *)s;
+	const struct api_trace_row *row = rows;
+
+	for (uint32_t i = 0; part->part == API_PART_TRACE_ROW && i < part->count; i++)
+		t->fn(&row[i]);
+	if (part->part == API_PART_TRACE_STATE)
+		memcpy(t->to, rows, sizeof(*t->to));
+	if (part->part == API_PART_STATUS)
+		t->error = (int)((const struct api_status *)rows)->code;
+	return 0;
+}
+
+int kit_trace_poll(uint32_t trace, int stop, void (*fn)(const struct api_trace_row *row), struct api_trace_state *to)
+{
+	struct trace_sink t = {.sink = {.send = take_trace}, .fn = fn, .to = to};
+	struct api_trace_poll p = {.trace = trace, .stop = (uint32_t)stop};
+
+	kit_request(&t.sink, API_TRACE_POLL, API_PART_TRACE_POLL, &p, sizeof(p));
+	return t.error;
+}
+
+int kit_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg)
+{
+	uint32_t room = l->limit;
+	uint64_t from = l->first;
+	int more = 0;
+
+	do
+		from = object_list(l, from, &room, &more, fn, arg);
+	while (from != 0);
+	return more;
+}
+
 uint32_t kit_buffers_in_use(void)
 {
 	return rte_mempool_in_use_count(engine_pool());

@@ -92,7 +92,7 @@ static uint64_t digest_of_all(void)
 	for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++) {
 		struct api_list all = {.kind = kind, .limit = UINT32_MAX, .last = UINT64_MAX};
 
-		assert_int_equal(object_list(&all, add_digest, &sum), 0);
+		assert_int_equal(kit_list(&all, add_digest, &sum), 0);
 	}
 	return sum;
 }

@@ -112,7 +112,7 @@ static const struct object_ops counter_ops = {
 };
 OBJECT_REGISTER(counter_ops)
 
-static void rows(struct stats_sink *sink, const char *key)
+static uint64_t rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
 	for (const struct counter *x = counters; x < counters + API_MAX_COUNTERS; x++) {
 		struct api_counter_row row = {.each = x->want.each,
@@ -132,6 +132,7 @@ static void rows(struct stats_sink *sink, const char *key)
 		}
 		stats_row(sink, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(counter_object)

@@ -67,11 +67,11 @@ void traffic_add(uint32_t rule, const struct rule_counts *more)
 	}
 }
 
-static void rows(struct stats_sink *sink, const char *key)
+static uint64_t rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
-	for (uint32_t i = 0; i < traffic.rows; i++)
-		if (key[0] == 0 || strncmp(key, traffic.row[i].instance, API_NAME) == 0)
-			stats_row(sink, &traffic.row[i], sizeof(traffic.row[i]));
+	if (place < traffic.rows && (key[0] == 0 || strncmp(key, traffic.row[place].instance, API_NAME) == 0))
+		stats_row(sink, &traffic.row[place], sizeof(traffic.row[place]));
+	return stats_next(place, traffic.rows);
 }
 
 RTE_INIT(traffic_rows)

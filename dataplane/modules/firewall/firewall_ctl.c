@@ -143,23 +143,31 @@ OBJECT_REGISTER(acl_ops)
 
 // ---- show ------------------------------------------------------------------------------------------------------------
 
-static void show_list(struct stats_sink *s, const char *name, const struct acl *a)
+// A place is a slot and a rule of its list, from the default action on.
+#define PLACES_OF_LIST (1ull << 32)
+
+static void show_rule(struct stats_sink *s, const char *name, const struct acl *a, uint32_t rule)
 {
-	for (uint32_t slot = 0; slot <= a->rules; slot++) {
-		struct api_acl_row row = {.rule = slot - 1}; // 0xffffffff: the default action
-		row.action = slot ? a->permits[slot - 1] : a->default_verdict;
-		for (uint32_t w = 0; w < a->workers; w++)
-			row.packets += __atomic_load_n(&a->hits[w * a->stride + slot], __ATOMIC_RELAXED);
-		snprintf(row.name, sizeof(row.name), "%.*s", API_NAME - 1, name);
-		stats_row(s, &row, sizeof(row));
-	}
+	struct api_acl_row row = {.rule = rule - 1}; // 0xffffffff: the default action
+
+	row.action = rule ? a->permits[rule - 1] : a->default_verdict;
+	for (uint32_t w = 0; w < a->workers; w++)
+		row.packets += __atomic_load_n(&a->hits[w * a->stride + rule], __ATOMIC_RELAXED);
+	snprintf(row.name, sizeof(row.name), "%.*s", API_NAME - 1, name);
+	stats_row(s, &row, sizeof(row));
 }
 
-static void show(struct stats_sink *s, const char *key)
+static uint64_t show(struct stats_sink *s, const char *key, uint64_t place)
 {
-	for (uint32_t i = 0; i < RTE_DIM(slots); i++)
-		if (slots[i].list != NULL && (key[0] == 0 || strncmp(key, slots[i].key, API_NAME) == 0))
-			show_list(s, slots[i].key, slots[i].list);
+	const struct slot *slot = &slots[place / PLACES_OF_LIST];
+	uint64_t rule = place % PLACES_OF_LIST;
+
+	if (slot->list != NULL && (key[0] == 0 || strncmp(key, slot->key, API_NAME) == 0) &&
+		rule <= slot->list->rules) {
+		show_rule(s, slot->key, slot->list, (uint32_t)rule);
+		return place + 1;
+	}
+	return stats_next(place / PLACES_OF_LIST, RTE_DIM(slots)) * PLACES_OF_LIST;
 }
 
 RTE_INIT(firewall_register_table)

@@ -185,7 +185,7 @@ OBJECT_REGISTER(gtsm_ops)
 
 // ---- show -----------------------------------------------------------------------------------------------------------
 
-static void rows(struct stats_sink *s, const char *key)
+static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (const struct guard *g = first; g != NULL; g = g->next) {
 		struct api_gtsm_row row = {.hops = g->hops};
@@ -199,6 +199,7 @@ static void rows(struct stats_sink *s, const char *key)
 		}
 		stats_row(s, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(gtsm_module)

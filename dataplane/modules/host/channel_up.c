@@ -108,7 +108,7 @@ static void up(struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-static void rows(struct stats_sink *s, const char *key)
+static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (uint32_t i = 1; i < RTE_DIM(kinds); i++) {
 		struct api_channel_row row = {
@@ -125,6 +125,7 @@ static void rows(struct stats_sink *s, const char *key)
 	}
 	struct api_channel_row row = channel_down_row();
 	stats_row(s, &row, sizeof(row));
+	return 0;
 }
 
 static int start(const struct api_engine *engine)

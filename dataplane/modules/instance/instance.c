@@ -488,7 +488,7 @@ OBJECT_REGISTER(instance_ops)
 
 // ---- show ------------------------------------------------------------------------------------------------------------
 
-static void instance_rows(struct stats_sink *sink, const char *key)
+static uint64_t instance_rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
 	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
 		const struct instance *n = own.staged[i];
@@ -506,6 +506,7 @@ static void instance_rows(struct stats_sink *sink, const char *key)
 		}
 		stats_row(sink, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(instance_module)

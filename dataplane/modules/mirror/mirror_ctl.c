@@ -256,7 +256,7 @@ OBJECT_REGISTER(mirror_ops)
 
 // ---- show -----------------------------------------------------------------------------------------------------------
 
-static void rows(struct stats_sink *sink, const char *key)
+static uint64_t rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
 	for (const struct mirror *x = mirrors; x < mirrors + API_MAX_MIRRORS; x++) {
 		struct api_mirror_row row = {0};
@@ -276,6 +276,7 @@ static void rows(struct stats_sink *sink, const char *key)
 		}
 		stats_row(sink, &row, sizeof(row));
 	}
+	return 0;
 }
 
 RTE_INIT(mirror_module)

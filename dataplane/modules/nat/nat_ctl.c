@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define MAX_TIME (7 * 86400u)
+#define BLOCKS_OF_STEP (1u << 17) // looked at, a millisecond
 #define REPORT_INTERVAL_MS 100
 
 // What the control plane was told of a block.
@@ -110,11 +111,12 @@ static void lost(void)
 		owe(n, 0);
 }
 
-// As many reports as there is room for. 1 when all are told.
+// As many reports as there is room for, of at most so many blocks. 1 when all are told.
 static int pay(struct nat *n, int gone)
 {
-	while (n->owed != 0 && n->owed <= n->table->blocks && report(n->table, n->owed - 1, gone) == 0)
-		n->owed++;
+	for (uint32_t k = 0; k < BLOCKS_OF_STEP && n->owed != 0 && n->owed <= n->table->blocks; k++, n->owed++)
+		if (report(n->table, n->owed - 1, gone) != 0)
+			break;
 	if (n->owed > n->table->blocks)
 		n->owed = 0;
 	return n->owed == 0;
@@ -336,37 +338,70 @@ OBJECT_REGISTER(nat_ops)
 
 // ---- show -----------------------------------------------------------------------------------------------------------
 
-static void count_blocks(const struct nat_table *t, struct api_nat_row *row)
+struct block_counts {
+	uint64_t resting, unreported;
+};
+
+static void count_blocks(const struct nat_table *t, uint32_t from, struct block_counts *sum)
 {
 	uint32_t now = nat_time(worker_get(0));
 
-	for (uint32_t id = 0; id < t->blocks; id++) {
+	for (uint32_t id = from; id < t->blocks && id - from < BLOCKS_OF_STEP; id++) {
 		int given = __atomic_load_n(&t->block[id].subscriber, __ATOMIC_RELAXED) != NAT_NONE;
 
-		row->resting += !given && nat_rests(t, &t->block[id], now);
-		row->unreported += given != t->report[id].given;
+		sum->resting += !given && nat_rests(t, &t->block[id], now);
+		sum->unreported += given != t->report[id].given;
 	}
 }
 
-static void nat_rows(struct stats_sink *sink, const char *key)
+static void nat_row(struct stats_sink *sink, const struct nat *n, const struct block_counts *sum)
 {
-	for (const struct nat *n = own.first; n != NULL; n = n->next) {
-		const struct nat_table *t = n->table;
-		struct api_nat_row row = {.mode = t->want.mode, .addresses = t->addresses, .block = t->want.block};
+	const struct nat_table *t = n->table;
+	struct api_nat_row row = {.mode = t->want.mode,
+		.addresses = t->addresses,
+		.block = t->want.block,
+		.blocks = t->blocks,
+		.resting = (uint32_t)sum->resting,
+		.unreported = sum->unreported};
 
-		if (key[0] != 0 && strcmp(key, n->name) != 0)
-			continue;
-		snprintf(row.name, sizeof(row.name), "%s", n->name);
-		row.blocks = t->blocks;
-		for (uint32_t w = 0; w < t->workers; w++) {
-			row.used += t->part[w].blocks;
-			row.subscribers += t->part[w].subscribers;
-			row.mappings += t->part[w].mappings;
-			row.made += t->part[w].made;
-		}
-		count_blocks(t, &row);
-		stats_row(sink, &row, sizeof(row));
+	snprintf(row.name, sizeof(row.name), "%s", n->name);
+	for (uint32_t w = 0; w < t->workers; w++) {
+		row.used += t->part[w].blocks;
+		row.subscribers += t->part[w].subscribers;
+		row.mappings += t->part[w].mappings;
+		row.made += t->part[w].made;
 	}
+	stats_row(sink, &row, sizeof(row));
+}
+
+// A place is a block's number behind those of the tables before.
+static const struct nat *nat_at(uint64_t place, uint32_t *id)
+{
+	const struct nat *n = own.first;
+
+	for (; n != NULL && place >= n->table->blocks; n = n->next)
+		place -= n->table->blocks;
+	*id = (uint32_t)place;
+	return n;
+}
+
+static uint64_t nat_rows(struct stats_sink *sink, const char *key, uint64_t place)
+{
+	struct block_counts *sum = stats_keep(sink);
+	uint32_t id, step;
+	const struct nat *n = nat_at(place, &id);
+
+	if (n == NULL)
+		return 0;
+	step = RTE_MIN(n->table->blocks - id, BLOCKS_OF_STEP);
+	if (key[0] != 0 && strcmp(key, n->name) != 0)
+		return place + n->table->blocks - id;
+	count_blocks(n->table, id, sum);
+	if (id + step == n->table->blocks) {
+		nat_row(sink, n, sum);
+		*sum = (struct block_counts){0};
+	}
+	return place + step;
 }
 
 static struct api_address address4(uint32_t a)
@@ -377,26 +412,33 @@ static struct api_address address4(uint32_t a)
 	return to;
 }
 
-static void block_rows(struct stats_sink *sink, const char *key)
+static void block_row(struct stats_sink *sink, const struct nat *n, uint32_t id)
 {
-	for (const struct nat *n = own.first; n != NULL; n = n->next)
-		for (uint32_t id = 0; id < n->table->blocks && (key[0] == 0 || strcmp(key, n->name) == 0); id++) {
-			const struct nat_table *t = n->table;
-			const struct nat_block *b = &t->block[id];
-			uint32_t at = __atomic_load_n(&b->subscriber, __ATOMIC_ACQUIRE);
-			struct api_nat_block_row row = {.outside = address4(b->outside),
-				.inside = address4(b->inside),
-				.port = {b->first, (uint16_t)(b->first + t->mask)},
-				.worker = nat_owner(t, id << t->shift),
-				.mappings = b->used};
-			uint64_t seid;
+	const struct nat_table *t = n->table;
+	const struct nat_block *b = &t->block[id];
+	uint32_t at = __atomic_load_n(&b->subscriber, __ATOMIC_ACQUIRE);
+	struct api_nat_block_row row = {.outside = address4(b->outside),
+		.inside = address4(b->inside),
+		.port = {b->first, (uint16_t)(b->first + t->mask)},
+		.worker = nat_owner(t, id << t->shift),
+		.mappings = b->used};
+	uint64_t seid;
 
-			if (at == NAT_NONE)
-				continue;
-			snprintf(row.name, sizeof(row.name), "%s", n->name);
-			session_identity(t->subscriber[at].session, row.session, &seid);
-			stats_row(sink, &row, sizeof(row));
-		}
+	if (at == NAT_NONE)
+		return;
+	snprintf(row.name, sizeof(row.name), "%s", n->name);
+	session_identity(t->subscriber[at].session, row.session, &seid);
+	stats_row(sink, &row, sizeof(row));
+}
+
+static uint64_t block_rows(struct stats_sink *sink, const char *key, uint64_t place)
+{
+	uint32_t id;
+	const struct nat *n = nat_at(place, &id);
+
+	if (n != NULL && (key[0] == 0 || strcmp(key, n->name) == 0))
+		block_row(sink, n, id);
+	return n != NULL ? place + 1 : 0;
 }
 
 // ---- set-up ---------------------------------------------------------------------------------------------------------

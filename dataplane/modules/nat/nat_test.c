@@ -354,7 +354,7 @@ static void ageing(void **state)
 	after(240, 0);
 }
 
-static void no_row(void *arg, const struct api_trace_row *row)
+static void no_row(const struct api_trace_row *row)
 {
 }
 
@@ -378,7 +378,7 @@ static void hypothetical(void **state)
 	memcpy(o.octets, f.at, f.length);
 	assert_int_equal(trace_begin(&o, &s), 0);
 	kit_run();
-	assert_int_equal(trace_poll(&(struct api_trace_poll){s.trace, 1}, 1, no_row, NULL, &s), 0);
+	assert_int_equal(kit_trace_poll(s.trace, 1, no_row, &s), 0);
 	kit_only_rose(&before, "explained", 1);
 	after(7440, 0);
 }
@@ -400,6 +400,25 @@ static void rest(void **state)
 	kit_advance(121000000);
 	assert_int_equal(row().resting, 0);
 	out(2, 1, 4000, FAR4, 53);
+}
+
+// The row of a table that is counted in several steps.
+static void many_blocks(void **state)
+{
+	struct api_nat n = nat_body();
+
+	n.address[0] = kit_address("203.0.113.64/26");
+	n.port[1] = 65535;
+	n.hold = 120;
+	n.mappings = 1000;
+	put_nat(&n);
+	out(1, 17, 4000, FAR4, 53);
+	out(2, 1, 4000, FAR4, 53);
+	assert_int_equal(row().blocks, 64 * 4032);
+	assert_int_equal(row().used, 2);
+	assert_int_equal(row().resting, 0);
+	kit_advance(62000000);
+	assert_int_equal(row().resting, 1);
 }
 
 // RFC 7422: by arithmetic, and the address of a session that is gone is its successor's at once.
@@ -506,6 +525,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ageing, fresh, clean),
 		cmocka_unit_test_setup_teardown(hypothetical, fresh, clean),
 		cmocka_unit_test_setup_teardown(rest, fresh, clean),
+		cmocka_unit_test_setup_teardown(many_blocks, fresh, clean),
 		cmocka_unit_test_setup_teardown(deterministic, fresh, clean),
 		cmocka_unit_test_setup_teardown(reports, fresh, clean),
 		cmocka_unit_test_setup_teardown(refusals, fresh, clean),

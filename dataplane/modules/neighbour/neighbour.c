@@ -474,7 +474,7 @@ static void set_rate(const struct api_engine *engine)
 	table.solicitations.rate = engine->solicitation_rate != 0 ? engine->solicitation_rate : SOLICITATIONS;
 }
 
-static void row_of(struct neighbour *n, void *arg)
+static void row_of(struct stats_sink *s, const struct neighbour *n)
 {
 	static const uint8_t state[] = {[INCOMPLETE] = 1, [REACHABLE] = 2, [STALE] = 3, [FAILED] = 1, [STATIC] = 4};
 	struct api_neighbour_row row = {
@@ -487,12 +487,14 @@ static void row_of(struct neighbour *n, void *arg)
 	memcpy(row.interface, n->name, sizeof(row.interface));
 	memcpy(row.address.bytes, neighbour_bytes(n), n->family == 4 ? 4 : 16);
 	memcpy(row.mac, &n->mac, sizeof(row.mac));
-	stats_row(arg, &row, sizeof(row));
+	stats_row(s, &row, sizeof(row));
 }
 
-static void rows(struct stats_sink *s, const char *key)
+static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	neighbour_each(row_of, s);
+	if (place < table.room && table.list[place].state != NEIGHBOUR_FREE)
+		row_of(s, &table.list[place]);
+	return stats_next(place, table.room);
 }
 
 RTE_INIT(neighbour_module)

@@ -167,7 +167,7 @@ OBJECT_REGISTER(nptv6_ops)
 
 // ---- show -----------------------------------------------------------------------------------------------------------
 
-static void rows(struct stats_sink *sink, const char *key)
+static uint64_t rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
 	for (const struct nptv6 *n = first; n != NULL; n = n->next)
 		for (uint32_t i = 0; i < n->pairs && (key[0] == 0 || strcmp(key, n->name) == 0); i++) {
@@ -179,6 +179,7 @@ static void rows(struct stats_sink *sink, const char *key)
 			snprintf(row.name, sizeof(row.name), "%s", n->name);
 			stats_row(sink, &row, sizeof(row));
 		}
+	return 0;
 }
 
 RTE_INIT(nptv6_module)

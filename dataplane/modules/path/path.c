@@ -426,16 +426,13 @@ static void path_row(struct stats_sink *s, const struct path *p)
 	stats_row(s, &row, sizeof(row));
 }
 
-static void path_rows(struct stats_sink *s, const char *key)
+static uint64_t path_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	int one = key[0] != 0 ? index_by_name(key) : -1;
+	int at = key[0] != 0 ? index_by_name(key) : place < paths.used ? (int)place : -1;
 
-	for (uint32_t i = one < 0 ? 0 : (uint32_t)one; i < paths.used; i++) {
-		if (path_table[i] != NULL && (key[0] == 0 || (int)i == one))
-			path_row(s, path_table[i]);
-		if (key[0] != 0)
-			return;
-	}
+	if (at >= 0 && path_table[at] != NULL)
+		path_row(s, path_table[at]);
+	return key[0] != 0 ? 0 : stats_next(place, paths.used);
 }
 
 RTE_INIT(path_module)

@@ -2,16 +2,7 @@
 // `show route`.
 #include "core/control.h"
 #include "route/tables.h"
-#include <stdlib.h>
 #include <string.h>
-
-static int compare(const void *a, const void *b)
-{
-	const struct rib_entry *r = &rib[*(const uint32_t *)a], *s = &rib[*(const uint32_t *)b];
-	struct api_address x = rib_prefix(r), y = rib_prefix(s);
-
-	return r->table / 2 != s->table / 2 ? r->table - s->table : prefix_compare(&x, &y);
-}
 
 static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct next_hop *h)
 {
@@ -47,31 +38,24 @@ static void row(struct stats_sink *s, const struct rib_entry *r)
 			row_by(s, r, next_hop_get(hop[n]));
 }
 
-// `key`: empty, a prefix, or the address `to`, to which it may lead.
-static int is_asked(const struct rib_entry *r, const char *key, const struct api_address *to)
+// `key`: empty, a prefix, or an address that it may lead to.
+static int is_asked(const struct rib_entry *r, const char *key)
 {
-	struct api_address prefix = rib_prefix(r);
+	struct api_address prefix = rib_prefix(r), to;
 	char text[64];
 
-	return key[0] == 0 || ip_in_prefix(&prefix, to->family, to->bytes) ||
-	       strcmp(address_text(&prefix, text), key) == 0;
+	if (key[0] == 0)
+		return 1;
+	to = address_of_text(key);
+	return ip_in_prefix(&prefix, to.family, to.bytes) || strcmp(address_text(&prefix, text), key) == 0;
 }
 
-static void rows(struct stats_sink *s, const char *key)
+// In the order of the table, whose place 0 has none: whoever shows them sorts.
+static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	uint32_t *list = malloc(rib_end() * sizeof(*list)), count = 0;
-	struct api_address to = address_of_text(key);
-
-	if (list == NULL)
-		return;
-	for (uint32_t n = 1; n < rib_end(); n++)
-		if ((rib[n].flags & RIB_PRESENT) && is_asked(&rib[n], key, &to))
-			list[count++] = n;
-	if (count > 0)
-		qsort(list, count, sizeof(*list), compare);
-	for (uint32_t i = 0; i < count; i++)
-		row(s, &rib[list[i]]);
-	free(list);
+	if (place < rib_end() && (rib[place].flags & RIB_PRESENT) && is_asked(&rib[place], key))
+		row(s, &rib[place]);
+	return stats_next(place, rib_end());
 }
 
 RTE_INIT(route_rows)

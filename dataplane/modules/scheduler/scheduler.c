@@ -350,23 +350,19 @@ static void pipe_rows(struct stats_sink *sink, const char *port, uint32_t subpor
 	}
 }
 
-static void scheduler_rows(struct stats_sink *sink, const char *key)
+static uint64_t scheduler_rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
+	struct scheduler *s = place < MAX_PORTS ? schedulers.live[place] : NULL;
 	char port[API_NAME];
 	uint32_t subport, pipe;
 
 	if (sscanf(key, "%31[^/]/%u/%u", port, &subport, &pipe) == 3) {
 		pipe_rows(sink, port, subport, pipe);
-		return;
+		return 0;
 	}
-	for (uint32_t i = 0; i < MAX_PORTS; i++) {
-		struct scheduler *s = schedulers.live[i];
-
-		if (s == NULL || (key[0] != 0 && strcmp(key, s->name) != 0))
-			continue;
-		for (uint32_t k = 0; k < s->want.subports; k++)
-			subport_rows(sink, s, k);
-	}
+	for (uint32_t k = 0; s != NULL && (key[0] == 0 || strcmp(key, s->name) == 0) && k < s->want.subports; k++)
+		subport_rows(sink, s, k);
+	return stats_next(place, MAX_PORTS);
 }
 
 RTE_INIT(scheduler_module)

@@ -124,34 +124,33 @@ static void rows_of(struct stats_sink *sink, const struct session *s, int rules)
 	stats_row(sink, &row, sizeof(row));
 }
 
-// `key`: empty, a session's name, or what `ue` is.
-static int is_asked(const struct session *s, const char *key, const struct api_address *ue)
+// `key`: empty, a session's name, or the address of a UE.
+static int is_asked(const struct session *s, const char *key)
 {
-	return key[0] == 0 || strcmp(key, s->name) == 0 ||
-	       (ue->family == 4 && s->has_ue4 && memcmp(ue->bytes, s->ue4, 4) == 0) ||
-	       (ue->family == 6 && s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, ue->bytes, s->ue6_prefix));
-}
-
-static void all_rows(struct stats_sink *sink, const char *key, int rules)
-{
+	if (key[0] == 0 || strcmp(key, s->name) == 0)
+		return 1;
 	struct api_address ue = address_of_text(key);
-
-	for (uint32_t i = 0; i < session_tables.capacity; i++) {
-		const struct session *s = session_tables.session[i];
-
-		if (s != NULL && is_asked(s, key, &ue))
-			rows_of(sink, s, rules);
-	}
+	return (ue.family == 4 && s->has_ue4 && memcmp(ue.bytes, s->ue4, 4) == 0) ||
+	       (ue.family == 6 && s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, ue.bytes, s->ue6_prefix));
 }
 
-static void session_rows(struct stats_sink *sink, const char *key)
+static uint64_t rows_at(struct stats_sink *sink, const char *key, uint64_t place, int rules)
 {
-	all_rows(sink, key, 0);
+	const struct session *s = place < session_tables.capacity ? session_tables.session[place] : NULL;
+
+	if (s != NULL && is_asked(s, key))
+		rows_of(sink, s, rules);
+	return stats_next(place, session_tables.capacity);
 }
 
-static void rule_rows(struct stats_sink *sink, const char *key)
+static uint64_t session_rows(struct stats_sink *sink, const char *key, uint64_t place)
 {
-	all_rows(sink, key, 1);
+	return rows_at(sink, key, place, 0);
+}
+
+static uint64_t rule_rows(struct stats_sink *sink, const char *key, uint64_t place)
+{
+	return rows_at(sink, key, place, 1);
 }
 
 RTE_INIT(session_table)

@@ -58,7 +58,7 @@ static void test_way(void **unused)
 	send_frame("internet", &f);
 	poll_it(1);
 	says("gtpu-encap", API_TRACE_STEP, "to 10.1.0.2, TEID 0x00000200");
-	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, ROWS, take, NULL, &state), ENOENT);
+	assert_int_equal(kit_trace_poll(state.trace, 0, take, &state), ENOENT);
 	send_frame("internet", &f);
 	assert_int_equal(kit_count("ran"), 1);
 }
@@ -329,11 +329,7 @@ static void test_bounded(void **unused)
 	begin(o);
 	for (int i = 0; i < 100; i++)
 		send_frame("ran", &f);
-	// A poll takes what there is room for; the last one all.
-	count = 0;
-	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 0}, 1, take, NULL, &state), 0);
-	assert_int_equal(count, 1);
-	assert_int_equal(trace_poll(&(struct api_trace_poll){state.trace, 1}, 1, take, NULL, &state), 0);
+	poll_it(1);
 	assert_in_range(count, 6, ROWS - 1);
 	says("port-tx", API_TRACE_WENT, "bytes on internet");
 	assert_in_range(state.packets, 1, 2);
@@ -346,7 +342,11 @@ static void test_bounded(void **unused)
 		send_frame("ran", &f);
 		assert_int_equal(kit_count("internet"), 1);
 	}
+	// A poll takes so many; the last one all.
+	poll_it(0);
+	assert_int_equal(taken, TRACE_ROWS_OF_POLL);
 	poll_it(1);
+	assert_int_equal(taken, TRACE_ROWS - 1 - TRACE_ROWS_OF_POLL);
 	assert_true(state.lost > 0);
 	// Of what is dropped, too, nothing is counted twice.
 	o = order(API_TRACE_STEPS | API_TRACE_LATE);
@@ -395,7 +395,7 @@ static void test_life(void **unused)
 	// Nobody polls the first one any more.
 	for (int i = 0; i < 12; i++)
 		kit_advance(1000000);
-	assert_int_equal(trace_poll(&(struct api_trace_poll){s[0].trace, 0}, ROWS, take, NULL, &state), ENOENT);
+	assert_int_equal(kit_trace_poll(s[0].trace, 0, take, &state), ENOENT);
 	assert_ptr_equal(node->process, own);
 	struct trace_order *o = order(API_TRACE_STEPS);
 	o->want.seconds = 10;

@@ -26,17 +26,16 @@ static void fill(struct api_urr_row *row, const struct urr *u)
 	row->exhausted = u->out;
 }
 
-static void urr_rows(struct stats_sink *s, const char *key)
+static uint64_t urr_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	for (uint32_t i = 0; i < usage_pools.states; i++) {
-		const struct urr *u = usage_table.urr[i];
-		struct api_urr_row row = {0};
+	const struct urr *u = place < usage_pools.states ? usage_table.urr[place] : NULL;
+	struct api_urr_row row = {0};
 
-		if (u == NULL || u->state != i || (key[0] != 0 && strcmp(key, u->set->name) != 0))
-			continue;
+	if (u != NULL && u->state == place && (key[0] == 0 || strcmp(key, u->set->name) == 0)) {
 		fill(&row, u);
 		stats_row(s, &row, sizeof(row));
 	}
+	return stats_next(place, usage_pools.states);
 }
 
 RTE_INIT(urr_table)
