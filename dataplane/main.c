@@ -57,7 +57,7 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 		rte_eal_has_hugepages() ? "with" : "without");
 	while (!stopping && !engine_failed()) {
 		socket_poll(control_rest());
-		control_worker.now = rte_rdtsc();
+		control_worker.now = worker_time(&control_worker, rte_rdtsc());
 		host_path_poll();
 		if (engine_started())
 			control_run_timers();

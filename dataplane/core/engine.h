@@ -26,13 +26,15 @@ struct port_queues {
 // move the clock.
 struct engine_mode {
 	int threads;
-	uint64_t virtual_now; // ticks; used when threads == 0
+	uint64_t virtual_now; // of the TSC, ticks; used when threads == 0
+	uint64_t stepped; // ticks of it that the control thread's clock has not seen, which does not step; may wrap
 };
 extern struct engine_mode engine_mode;
 
 void engine_walk(void); // one walk of every worker, no-thread mode
 void engine_run(void); // walks until nothing moves, no-thread mode
 void engine_advance(uint64_t ticks); // moves the clock and runs timers, no-thread mode
+void engine_step(int64_t ticks); // the TSC jumps, no-thread mode
 int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc, char **argv);
 int replay_main(int argc, char **argv);
 void engine_stop_workers(void); // joins the threads

@@ -78,8 +78,8 @@ uint64_t event_realtime_ns(void)
 
 uint64_t event_age_ns(uint64_t ticks)
 {
-	uint64_t now = engine_without_threads() ? engine_mode.virtual_now : rte_rdtsc(), hz = rte_get_tsc_hz();
-	uint64_t age = now > ticks ? now - ticks : 0; // clocks of two cores may differ by a little
+	uint64_t tsc = engine_without_threads() ? engine_mode.virtual_now : rte_rdtsc(), hz = rte_get_tsc_hz();
+	uint64_t age = clock_passed(worker_time(&control_worker, tsc), ticks, UINT64_MAX);
 
 	return age / hz * NS_PER_S + age % hz * NS_PER_S / hz;
 }

@@ -242,16 +242,13 @@ void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t 
 
 uint64_t control_now_ns(void)
 {
-	struct timespec t;
-
 	if (!engine_mode.threads) {
 		uint64_t hz = rte_get_tsc_hz();
-		uint64_t now = engine_mode.virtual_now;
+		uint64_t now = engine_mode.virtual_now - engine_mode.stepped;
 
 		return now / hz * NS_PER_S + now % hz * NS_PER_S / hz;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	return clock_monotonic_ns();
 }
 
 void control_stir(void)

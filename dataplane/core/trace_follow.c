@@ -211,7 +211,7 @@ static uint16_t run_source(struct tracer *t, struct worker *w, const struct trac
 	note_edges(node, before);
 	uint64_t start = rte_rdtsc();
 	uint16_t got = nt->process(graph, node, objs, n);
-	uint32_t ticks = got == 0 ? 0 : (uint32_t)((rte_rdtsc() - start) / got);
+	uint32_t ticks = got == 0 ? 0 : (uint32_t)clock_passed(rte_rdtsc(), start, UINT32_MAX) / got;
 	if (got == 0)
 		return 0;
 	if (t->edges)
@@ -458,7 +458,7 @@ static uint16_t run_followed(struct tracer *t, struct worker *w, const struct tr
 		run_pieces(t, w, nt, graph, node, objs, kept);
 	else if (kept > 0)
 		nt->process(graph, node, objs, kept);
-	uint32_t ticks = (uint32_t)((rte_rdtsc() - start) / n);
+	uint32_t ticks = (uint32_t)clock_passed(rte_rdtsc(), start, UINT32_MAX) / n;
 	node->idx = n;
 	if (t->edges)
 		count_edges(t, nt, node, before);

@@ -60,7 +60,7 @@ uint32_t worker_total(void)
 static uint64_t prepare_sleep(struct worker *w)
 {
 	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
-	uint64_t ns = WORKER_SLEEP_MS * 1000000u, now = rte_rdtsc();
+	uint64_t ns = WORKER_SLEEP_MS * 1000000u, now = worker_time(w, rte_rdtsc());
 
 	if (w->due <= now)
 		return 0;
@@ -87,6 +87,19 @@ static inline void note_stall(struct worker *w, uint64_t ticks)
 	w->stalled_ticks += ticks;
 }
 
+uint64_t worker_clock_ahead;
+
+uint64_t worker_step_back(struct worker *w, uint64_t tsc)
+{
+	uint64_t ahead = __atomic_load_n(&worker_clock_ahead, __ATOMIC_RELAXED), want = w->now - tsc;
+
+	// Another thread may have seen less of it, or more.
+	while (want - ahead > w->tsc_hz / 1000 && (int64_t)(want - ahead) > 0 &&
+		!__atomic_compare_exchange_n(&worker_clock_ahead, &ahead, want, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return w->now;
+}
+
 // A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
 // API_ENGINE_IDLE_SLEEP a worker without work for a millisecond, or whose CPU others want, sleeps, behind one more look
 // at all that others give.
@@ -96,7 +109,7 @@ static void idle(struct worker *w, uint64_t since)
 		uint64_t before = rte_rdtsc(), took;
 
 		sched_yield(); // to whom our last packets woke: it may wait for this CPU
-		took = rte_rdtsc() - before;
+		took = clock_passed(rte_rdtsc(), before, w->tsc_hz);
 		note_stall(w, took);
 		// It did, and ran: who only looks for packets takes from it, and is woken sooner than given a turn.
 		if (took > w->tsc_hz / US_PER_S * YIELDED_US)
@@ -114,11 +127,10 @@ static void idle(struct worker *w, uint64_t since)
 	if (ns == 0)
 		return;
 	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
-	uint64_t wake = rte_rdtsc() + ns * (w->tsc_hz / US_PER_S) / 1000, now;
+	uint64_t wake = rte_rdtsc() + ns * (w->tsc_hz / US_PER_S) / 1000;
 	watch_sleep(w->watch, w->sleeper, ns);
 	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
-	now = rte_rdtsc();
-	note_stall(w, now > wake ? now - wake : 0);
+	note_stall(w, clock_passed(rte_rdtsc(), wake, UINT64_MAX));
 	// As control_synchronize() has its own: it saw us asleep, or we see what it published.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -159,7 +171,7 @@ static uint64_t walk(struct worker *w, uint64_t start)
 		uint16_t objects = node->process(graph, node, node->objs, node->idx);
 		uint64_t end = rte_rdtsc();
 
-		node->total_cycles += end - start;
+		node->total_cycles += clock_passed(end, start, UINT64_MAX);
 		node->total_calls++;
 		node->total_objs += objects;
 		node->idx = 0;
@@ -178,7 +190,7 @@ static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
 	int may_sleep = (engine_get()->flags & API_ENGINE_IDLE_SLEEP) != 0;
-	uint64_t last = rte_rdtsc(), busy_at = last;
+	uint64_t last = rte_rdtsc(), busy_at = w->now;
 
 	worker_current = w;
 	if (may_sleep)
@@ -188,24 +200,24 @@ static void *worker_main(void *arg)
 	while (!__atomic_load_n(&workers.stop, __ATOMIC_RELAXED)) {
 		uint64_t before = work_done(w);
 
-		w->now = last;
+		w->now = worker_time(w, last);
 		w->due = UINT64_MAX;
-		uint64_t now = walk(w, last);
+		uint64_t now = walk(w, last), took = clock_passed(now, last, UINT64_MAX);
 		// Everything that this walk read is behind us: the grace period's mark. Sequentially consistent, so
 		// that what the next walk reads is not read before control_synchronize() can see it.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
-		if (unlikely(now - last > w->longest_ticks))
-			w->longest_ticks = now - last;
-		note_stall(w, now - last);
+		if (unlikely(took > w->longest_ticks))
+			w->longest_ticks = took;
+		note_stall(w, took);
 		if (work_done(w) != before) {
-			w->busy_ticks += now - last;
-			busy_at = now;
+			w->busy_ticks += took;
+			busy_at = w->now + took;
 			if (unlikely(sleeper_listens(w->sleeper))) {
 				sleeper_up(w->sleeper);
 				sleeper_wake(&control_sleeper);
 			}
 		} else {
-			w->idle_ticks += now - last;
+			w->idle_ticks += took;
 			if (may_sleep)
 				idle(w, busy_at);
 			now = rte_rdtsc();
@@ -224,7 +236,7 @@ void engine_walk(void)
 		struct worker *w = workers.worker[i];
 
 		worker_current = w;
-		w->now = engine_mode.virtual_now;
+		w->now = worker_time(w, engine_mode.virtual_now);
 		walk(w, rte_rdtsc());
 		w->walks++;
 	}
@@ -253,9 +265,15 @@ void engine_advance(uint64_t ticks)
 {
 	engine_mode.virtual_now += ticks;
 	for (uint32_t i = 0; i < workers.count; i++)
-		workers.worker[i]->now = engine_mode.virtual_now;
-	control_worker.now = engine_mode.virtual_now;
+		workers.worker[i]->now = worker_time(workers.worker[i], engine_mode.virtual_now);
+	control_worker.now = worker_time(&control_worker, engine_mode.virtual_now);
 	control_run_timers();
+}
+
+void engine_step(int64_t ticks)
+{
+	engine_mode.virtual_now += (uint64_t)ticks;
+	engine_mode.stepped += (uint64_t)ticks;
 }
 
 void control_synchronize(void)
@@ -286,7 +304,7 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	w->cpu = e->cpu[id];
 	w->tsc_hz = rte_get_tsc_hz();
 	w->stall = w->tsc_hz / 1000 * STALL_MS;
-	w->now = engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now;
+	w->now = worker_time(w, engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now);
 	w->pool = engine_pool();
 	worker_identify_from(w, (uint16_t)id, e->workers);
 	snprintf(name, sizeof(name), "inbox-%u", id);

@@ -6,6 +6,7 @@
 #ifndef CORE_WORKER_H
 #define CORE_WORKER_H
 
+#include "clock/clock.h"
 #include "isthmus_api.h"
 #include <rte_common.h>
 #include <rte_mbuf.h>
@@ -45,7 +46,9 @@ struct outbox {
 };
 
 struct worker {
-	uint64_t now; // TSC ticks at the start of this walk, or the replay's clock in TSC units
+	// TSC ticks at the start of this walk, or the replay's clock in TSC units: never less than in the walk before,
+	// although the TSC may step back (worker_time()).
+	uint64_t now;
 	uint64_t tsc_hz; // ticks per second of `now`
 	uint32_t id; // 0..engine.workers-1
 	int32_t cpu; // -1 when not pinned
@@ -80,6 +83,18 @@ struct worker {
 } __rte_cache_aligned;
 
 extern __thread struct worker *worker_current;
+
+// The time of the thread that owns w, of its reading of the TSC. Where the TSC has stepped back by more than a
+// millisecond, all threads' time goes on from where the first of them that sees it had come to. For less it stands
+// still.
+uint64_t worker_step_back(struct worker *w, uint64_t tsc);
+extern uint64_t worker_clock_ahead; // of the TSC; atomic
+static inline uint64_t worker_time(struct worker *w, uint64_t tsc)
+{
+	uint64_t now = tsc + __atomic_load_n(&worker_clock_ahead, __ATOMIC_RELAXED);
+
+	return likely((int64_t)(now - w->now) >= 0) ? now : worker_step_back(w, tsc);
+}
 
 // The identification of an IPv4 packet of ours. RFC 6864 §4.3: of one source, destination and protocol no two packets
 // that may be fragmented have the same, for as long as fragments may live. Each of these, `of`, has a sequence, of
@@ -132,9 +147,8 @@ static inline int limiter_take(struct limiter *l, const struct worker *w)
 		return 0;
 	uint64_t cost = w->tsc_hz / l->rate + 1;
 	uint64_t depth = RTE_MAX(w->tsc_hz / 10, cost);
-	uint64_t gained = w->now - l->stamp;
+	l->tokens = RTE_MIN(l->tokens + clock_passed(w->now, l->stamp, depth), depth);
 	l->stamp = w->now;
-	l->tokens = RTE_MIN(l->tokens + RTE_MIN(gained, depth), depth);
 	if (l->tokens < cost)
 		return 0;
 	l->tokens -= cost;

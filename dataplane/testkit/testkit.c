@@ -345,6 +345,11 @@ void kit_advance(uint64_t microseconds)
 	engine_run();
 }
 
+void kit_step(int64_t microseconds)
+{
+	engine_step(microseconds * (int64_t)(rte_get_tsc_hz() / 1000000));
+}
+
 static uint16_t index_of(const char *port)
 {
 	const struct port *p = port_by_name(port);

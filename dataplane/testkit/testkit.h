@@ -63,6 +63,7 @@ void kit_put_session(const char *name, const struct kit_session *k);
 int kit_send(const char *port, const void *frame, uint32_t length);
 void kit_run(void);
 void kit_advance(uint64_t microseconds);
+void kit_step(int64_t microseconds); // the TSC jumps: no time goes by
 uint32_t kit_count(const char *port); // frames that left since kit_clear
 const struct kit_frame *kit_frame(const char *port, uint32_t i);
 void kit_clear(void);

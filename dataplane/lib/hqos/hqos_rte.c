@@ -5,6 +5,7 @@
 // rte_sched frees the packets that find their queue full. To hand them back instead, each packet gets a second
 // reference before rte_sched sees it: what rte_sched "frees" then falls back to one reference and is still ours, whole.
 // The count is exact and depends on nothing but the meaning of rte_pktmbuf_free.
+#include "clock/clock.h"
 #include "hqos/hqos_private.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ static int subport_make(
 // them out first: without any limit but the port's, and for a limited time.
 static void drain(struct rte_engine *e)
 {
-	uint64_t end = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * DRAIN_MS;
+	uint64_t end = clock_monotonic_ns() + DRAIN_MS * 1000000ull;
 	for (uint32_t i = 0; i < API_MAX_SUBPORTS; i++) {
 		if (!e->head.pipes[i])
 			continue;
@@ -133,7 +134,7 @@ static void drain(struct rte_engine *e)
 		for (uint32_t p = 0; p < e->head.pipes[i]; p++)
 			rte_sched_pipe_config(e->port, i, p, e->head.profiles);
 	}
-	while (e->held && rte_get_tsc_cycles() < end) {
+	while (e->held && clock_monotonic_ns() < end) {
 		struct rte_mbuf *out[BATCH];
 		int n = rte_sched_port_dequeue(e->port, out, BATCH);
 		rte_pktmbuf_free_bulk(out, n);

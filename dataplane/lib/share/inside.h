@@ -66,7 +66,7 @@ struct share_link {
 	uint16_t headroom;
 	struct rte_mempool *copies;
 	int listener, fd, watch; // -1: none
-	uint64_t since; // ticks when fd was opened
+	uint64_t since; // clock_monotonic_ns() when fd was opened
 	bool broken; // the other side broke a rule; set under either lock, never taken back while there is a peer
 	struct outbox *mine;
 	// Set and cleared with both locks held.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening and closing: the socket of a link, and what the two sides tell each other on it.
+#include "clock/clock.h"
 #include "share/inside.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define MAGIC 0x53484152u
 #define VERSION 2
 #define BYTES_MIN 512
-#define SILENCE_S 1 // who says nothing for so long is not waited for
+#define SILENCE_NS 1000000000u // who says nothing for so long is not waited for
 
 enum { MEMORY, OUTBOX, LIFELINE, FILES };
 
@@ -28,11 +28,6 @@ struct hello {
 	uint32_t buffers, bytes; // how many, of how many bytes
 	uint32_t ring;
 };
-
-static uint64_t ticks(uint32_t seconds)
-{
-	return seconds * rte_get_tsc_hz();
-}
 
 // ---- saying hello ---------------------------------------------------------------------------------------------------
 
@@ -75,7 +70,7 @@ static void greet(struct share_link *l, int fd)
 	int pipe[2] = {-1, -1}, outbox = -1, sent = -1;
 
 	l->fd = fd;
-	l->since = rte_rdtsc();
+	l->since = clock_monotonic_ns();
 	l->broken = false;
 	l->sent = l->taken = l->given = l->returned = 0;
 	l->sleeps = l->rung = l->given_told = l->given_rung = 0;
@@ -143,7 +138,7 @@ static int hear_hello(struct share_link *l)
 	int file[sizeof(control.bytes) / sizeof(int)], up = -1; // CMSG_SPACE has room for more than FILES
 
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
-		return rte_rdtsc() - l->since < ticks(SILENCE_S) ? 0 : -1;
+		return clock_monotonic_ns() - l->since < SILENCE_NS ? 0 : -1;
 	if (length < 0)
 		return -1;
 	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);

@@ -48,7 +48,7 @@ static const struct {
 	[LIMIT_PORT] = {&drop_port, offsetof(struct api_engine, punt_port_rate), API_PUNT_PORT, 10},
 };
 
-// A bucket is the moment at which it is full: what a packet takes moves it away.
+// Token buckets (clock/clock.h).
 static struct {
 	uint64_t cost[LIMIT_LEVELS], depth[LIMIT_LEVELS]; // ticks; written by the control thread, words of their own
 	uint32_t mask[LIMIT_LEVELS];
@@ -70,11 +70,6 @@ static uint64_t *bucket_of(const struct worker *w, struct rte_mbuf *m, int i, in
 	return &limits.bucket[w->id][i][host_secret_hash(&k) & limits.mask[i]];
 }
 
-static uint64_t behind(uint64_t full, uint64_t now)
-{
-	return full > now ? full - now : 0;
-}
-
 static int applies(const struct endpoint_view *e, int i)
 {
 	return i == LIMIT_LINE ? e->c_tag != 0 : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
@@ -85,7 +80,7 @@ static void take(const struct worker *w, uint64_t *const bucket[LIMIT_LEVELS], i
 {
 	for (int i = first; i < end; i++)
 		if (bucket[i] != NULL)
-			*bucket[i] = w->now + behind(*bucket[i], w->now) + limits.cost[i];
+			bucket_take(bucket[i], w->now, limits.depth[i], limits.cost[i]);
 }
 
 // The first level whose bucket has not enough; LIMIT_LEVELS: none.
@@ -98,7 +93,7 @@ static int level_over(const struct worker *w, struct rte_mbuf *m, int known, uin
 		if (!applies(endpoint_view_of(m), i))
 			continue;
 		bucket[i] = bucket_of(w, m, i, known);
-		uint64_t used = behind(*bucket[i], w->now), depth = limits.depth[i];
+		uint64_t depth = limits.depth[i], used = bucket_lack(*bucket[i], w->now, depth);
 		if (used + limits.cost[i] > (heavy && i != LIMIT_SUBSCRIBER ? depth - depth / 4 : depth))
 			return i;
 		heavy |= used > depth / 2;

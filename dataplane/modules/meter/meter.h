@@ -6,6 +6,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "clock/clock.h"
 #include "isthmus_api.h"
 #include "meter/policer.h"
 #include "rule/rule.h"
@@ -64,9 +65,7 @@ static inline uint64_t meter_cost(const struct meter_bucket *b, uint32_t length)
 // How long after `time` the bucket is full: 0 when it is, at most the burst (a profile with a smaller one may be new).
 static inline uint64_t meter_lack(uint64_t full, uint64_t time, uint64_t burst)
 {
-	uint64_t lack = (int64_t)(full - time) > 0 ? full - time : 0;
-
-	return RTE_MIN(lack, burst);
+	return bucket_lack(full, time, burst);
 }
 
 // A packet at two buckets: what each lacks, and what it costs.
