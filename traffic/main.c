@@ -237,7 +237,7 @@ static void start(struct session *s, struct run_result *r)
 	}
 	s->tsc_hz = tester_tsc_hz(s->tester);
 	s->p->huge_pages = rte_eal_has_hugepages() != 0;
-	if (tester_wait_links(s->tester, s->p->run.link_wait, error, sizeof(error)) != 0) {
+	if (tester_wait_links(s->tester, error, sizeof(error)) != 0) {
 		snprintf(r->error, sizeof(r->error), "%s", error);
 		r->interrupted = stopped != 0;
 		return;

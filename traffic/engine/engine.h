@@ -8,6 +8,7 @@
 #ifndef TRAFFIC_ENGINE_H
 #define TRAFFIC_ENGINE_H
 
+#include "clock/clock.h"
 #include "core/ethdev.h"
 #include "share/share.h"
 #include "traffic/engine/capture.h"
@@ -99,7 +100,8 @@ struct tester {
 	uint32_t command; // generation << 3 | enum command
 	uint32_t nonce; // of this trial
 	uint64_t stray_told; // of what the ports have counted, in results
-	uint64_t arrived, silent_since; // frames so far, as the main thread has seen them; ticks
+	uint64_t arrived, silent_since; // frames so far, as the main thread has seen them; clock_monotonic_ns()
+	uint64_t links_until; // all links are waited for until then, clock_monotonic_ns()
 	uint64_t begin, end; // ticks: when sending starts, and when threads stop sending of themselves
 	const volatile sig_atomic_t *stop; // not 0: interrupted
 };

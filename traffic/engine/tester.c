@@ -132,11 +132,10 @@ static int open_device(struct tester *t, struct tester_port *p, const struct eth
 	const struct timespec pause = {.tv_nsec = 50000000};
 	bool client =
 		strcmp(device->source.driver, "net_memif") == 0 && strstr(device->source.args, "role=client") != NULL;
-	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.link_wait * (double)rte_get_tsc_hz());
 	int code, level = rte_log_get_level(rte_log_register("pmd.net.memif"));
 
-	while ((code = ethdev_open(&p->dev, p->want->name, device, error, n)) == EPERM && client && rte_rdtsc() < end &&
-		!*t->stop) {
+	while ((code = ethdev_open(&p->dev, p->want->name, device, error, n)) == EPERM && client &&
+		clock_monotonic_ns() < t->links_until && !*t->stop) {
 		rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT); // it would complain each time
 		nanosleep(&pause, NULL);
 	}
@@ -157,7 +156,7 @@ static int open_shared(struct tester *t, struct tester_port *p, const struct eth
 	zero_copy_keep(&kept);
 	bool opened = open_device(t, p, device, error, n) == 0;
 
-	if (zero_copy_restore(&kept, p->dev.id, opened ? t->profile->run.link_wait : 0, t->stop) == 0 || !opened)
+	if (zero_copy_restore(&kept, p->dev.id, opened ? t->links_until : 0, t->stop) == 0 || !opened)
 		return opened ? 0 : -1;
 	if (*t->stop)
 		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
@@ -411,6 +410,7 @@ struct tester *tester_open(
 	t->profile = p;
 	t->stop = stop;
 	t->tsc_hz = (double)rte_get_tsc_hz();
+	t->links_until = clock_monotonic_ns() + (uint64_t)(p->run.link_wait * 1e9);
 	if (open_all(t, error, n) == 0) {
 		error[0] = 0;
 		return t;

@@ -85,8 +85,9 @@ struct tester;
 struct tester *tester_open(
 	const struct profile *p, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n);
 void tester_close(struct tester *t);
-// Waits until every link is up. Returns 0, or -1 after a sentence that names the ports without a link.
-int tester_wait_links(struct tester *t, double seconds, char *error, size_t n);
+// Waits until every link is up, for what is left of the profile's time for all of them. Returns 0, or -1 after a
+// sentence that names the ports without a link.
+int tester_wait_links(struct tester *t, char *error, size_t n);
 // Runs one trial and waits for what is still under way. Returns 0, or -1 with a sentence when a port has failed,
 // which ends the trial too. *stop ends it early, with `interrupted` set.
 int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n);

@@ -65,9 +65,8 @@ static uint32_t down(const struct tester *t, char *names, size_t n)
 	return count;
 }
 
-int tester_wait_links(struct tester *t, double seconds, char *error, size_t n)
+int tester_wait_links(struct tester *t, char *error, size_t n)
 {
-	uint64_t end = rte_rdtsc() + (uint64_t)(seconds * t->tsc_hz);
 	char names[2 * TEXT_BYTES];
 
 	while (down(t, names, sizeof(names)) != 0) {
@@ -75,8 +74,9 @@ int tester_wait_links(struct tester *t, double seconds, char *error, size_t n)
 			snprintf(error, n, "interrupted while waiting for the links of %s", names);
 			return -1;
 		}
-		if (rte_rdtsc() > end) {
-			snprintf(error, n, "no link after %.3g s: %s; is the other side running?", seconds, names);
+		if (clock_monotonic_ns() > t->links_until) {
+			snprintf(error, n, "no link after %.3g s: %s; is the other side running?",
+				t->profile->run.link_wait, names);
 			return -1;
 		}
 		nap(t);
@@ -151,11 +151,16 @@ static double gap_allowed(const struct tester *t, double highest)
 
 // ---- waiting ---------------------------------------------------------------------------------------------------------
 
+static uint64_t after(double seconds)
+{
+	return clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
+}
+
 // Until the end of sending, an interruption, or the loss of a link. Returns how many ports have lost it, with their
 // names.
-static uint32_t pass_time(const struct tester *t, char *names, size_t n)
+static uint32_t pass_time(const struct tester *t, uint64_t until_ns, char *names, size_t n)
 {
-	for (uint32_t naps = 1; rte_rdtsc() < t->end && !*t->stop; naps++) {
+	for (uint32_t naps = 1; clock_monotonic_ns() < until_ns && !*t->stop; naps++) {
 		nap(t);
 		if (t->capture != NULL)
 			capture_poll(t->capture);
@@ -185,7 +190,7 @@ static void look(struct tester *t)
 	for (uint32_t i = 0; i < t->ports; i++)
 		arrived += t->port[i].received_frames;
 	if (arrived != t->arrived)
-		t->silent_since = rte_rdtsc();
+		t->silent_since = clock_monotonic_ns();
 	t->arrived = arrived;
 }
 
@@ -193,9 +198,9 @@ static void look(struct tester *t)
 // for a while still sends what it holds.
 static void drain(struct tester *t)
 {
-	uint64_t end = rte_rdtsc() + (uint64_t)(t->profile->run.drain * t->tsc_hz);
+	uint64_t end = after(t->profile->run.drain);
 
-	while (rte_rdtsc() < end && !all_back(t))
+	while (clock_monotonic_ns() < end && !all_back(t))
 		look(t);
 	look(t); // what comes twice comes behind the last that was waited for
 }
@@ -369,8 +374,9 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 
 	t->begin = rte_rdtsc() + (uint64_t)(START_DELAY * t->tsc_hz);
 	t->end = t->begin + (uint64_t)(asked->seconds * t->tsc_hz);
+	uint64_t until = after(START_DELAY + asked->seconds);
 	threads_command(t, COMMAND_SEND);
-	uint32_t links_lost = pass_time(t, names, sizeof(names));
+	uint32_t links_lost = pass_time(t, until, names, sizeof(names));
 	uint64_t end = RTE_MIN(rte_rdtsc(), t->end);
 
 	threads_command(t, COMMAND_DRAIN);
@@ -394,14 +400,14 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 // The links close behind it, and what is on its way then is nobody's: silence as long as a trial waits must do.
 void tester_end(struct tester *t, struct trial *last)
 {
-	uint64_t now = rte_rdtsc(), silence = (uint64_t)(t->profile->run.drain * t->tsc_hz);
+	uint64_t now = clock_monotonic_ns(), silence = (uint64_t)(t->profile->run.drain * 1e9);
 
 	uint64_t end = now + LATE_DRAINS * silence, came = new_strays(t);
 
 	while (came < last->lost && now < end && now - t->silent_since < silence && !*t->stop) {
 		look(t);
 		came += new_strays(t);
-		now = rte_rdtsc();
+		now = clock_monotonic_ns();
 	}
 	last->stray += came;
 }

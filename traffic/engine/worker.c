@@ -202,9 +202,10 @@ static void loop(struct tester_thread *th)
 		uint64_t last = now;
 
 		now = rte_rdtsc();
-		th->busy += work != 0 ? now - last : 0;
-		if (unlikely(now - last > th->longest))
-			th->longest = now - last;
+		uint64_t took = clock_passed(now, last, UINT64_MAX);
+		th->busy += work != 0 ? took : 0;
+		if (unlikely(took > th->longest))
+			th->longest = took;
 	}
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps EAL's descriptors of huge pages alive across the connecting of memif ports.
 #include "traffic/engine/zero_copy.h"
+#include "clock/clock.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_memory.h>
 #include <time.h>
@@ -31,14 +31,13 @@ void zero_copy_keep(struct zero_copy *z)
 	rte_memseg_walk(remember, z);
 }
 
-int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds, const volatile sig_atomic_t *stop)
+int zero_copy_restore(struct zero_copy *z, uint16_t id, uint64_t until_ns, const volatile sig_atomic_t *stop)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t end = rte_rdtsc() + (uint64_t)(seconds * (double)rte_get_tsc_hz());
 	struct rte_eth_link link = {0};
 
-	while (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status != RTE_ETH_LINK_UP && rte_rdtsc() < end &&
-		!*stop)
+	while (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status != RTE_ETH_LINK_UP &&
+		clock_monotonic_ns() < until_ns && !*stop)
 		nanosleep(&pause, NULL);
 	// The driver says that the link is up after it closed them, in the same call.
 	for (uint32_t i = 0; i < z->lists; i++) {

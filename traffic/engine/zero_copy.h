@@ -20,7 +20,7 @@ struct zero_copy {
 // Before a port is opened: remembers EAL's descriptors.
 void zero_copy_keep(struct zero_copy *z);
 // After it was opened: waits until port `id` has a link, puts closed descriptors back, and forgets them all. Returns
-// 0, or -1 when there was no link within so many seconds, or until *stop was not 0.
-int zero_copy_restore(struct zero_copy *z, uint16_t id, double seconds, const volatile sig_atomic_t *stop);
+// 0, or -1 when there was no link until then (clock_monotonic_ns()), or until *stop was not 0.
+int zero_copy_restore(struct zero_copy *z, uint16_t id, uint64_t until_ns, const volatile sig_atomic_t *stop);
 
 #endif
