@@ -382,9 +382,19 @@ struct api_route {
 	char interface[API_NAME]; // may be empty when via lies in an interface's prefix
 	char vrf[API_NAME]; // of its interface; empty: the default one
 	uint32_t further, pad; // next hops of equal cost, of at most API_ROUTE_FURTHER
+	uint32_t discard; // enum api_discard: packets end here; without via, interface, further
+	uint32_t pad2;
 	// The part api_route_hop[further] follows.
 };
 #define API_ROUTE_FURTHER 7
+
+// What becomes of a packet that a route leads nowhere on purpose, and what its sender is told.
+enum api_discard {
+	API_DISCARD_NONE = 0, // the route leads somewhere
+	API_DISCARD_BLACKHOLE = 1, // nothing
+	API_DISCARD_UNREACHABLE = 2, // host unreachable (RFC 1812 §5.2.7.1); reject route (RFC 4443 §3.1)
+	API_DISCARD_PROHIBIT = 3, // the same: communication administratively prohibited
+};
 
 struct api_route_hop {
 	struct api_address via;
@@ -1398,6 +1408,7 @@ struct api_route_row {
 	char interface[API_NAME];
 	uint32_t resolved, pad;
 	char vrf[API_NAME];
+	uint32_t discard, pad2; // enum api_discard
 };
 
 struct api_neighbour_row {

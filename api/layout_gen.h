@@ -41,7 +41,7 @@ static const struct api_layout_step api_interface_steps[] = {
 };
 static const struct api_layout_step api_route_steps[] = {
 	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {104, 0x38b35283},
-	{108, 0xefc12992}, {112, 0x93cf105a},
+	{108, 0xefc12992}, {112, 0x93cf105a}, {116, 0xab9de230}, {120, 0x8f3dd565},
 };
 static const struct api_layout_step api_neighbour_steps[] = {
 	{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a},
@@ -272,7 +272,7 @@ static const struct api_layout_step api_session_row_steps[] = {
 };
 static const struct api_layout_step api_route_row_steps[] = {
 	{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616},
-	{80, 0xd625acca}, {112, 0x886107f9},
+	{80, 0xd625acca}, {112, 0x886107f9}, {116, 0x174c3d59}, {120, 0xae6b3464},
 };
 static const struct api_layout_step api_neighbour_row_steps[] = {
 	{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {59, 0x099dc301},
@@ -373,7 +373,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 38},
 	{"api_port", api_port_steps, API_PART_PORT, 16},
 	{"api_interface", api_interface_steps, API_PART_INTERFACE, 8},
-	{"api_route", api_route_steps, API_PART_ROUTE, 6},
+	{"api_route", api_route_steps, API_PART_ROUTE, 8},
 	{"api_neighbour", api_neighbour_steps, API_PART_NEIGHBOUR, 4},
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
 	{"api_policer", api_policer_steps, API_PART_POLICER, 10},
@@ -423,7 +423,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},
 	{"api_session_row", api_session_row_steps, API_PART_SESSION_ROW, 25},
-	{"api_route_row", api_route_row_steps, API_PART_ROUTE_ROW, 6},
+	{"api_route_row", api_route_row_steps, API_PART_ROUTE_ROW, 8},
 	{"api_neighbour_row", api_neighbour_row_steps, API_PART_NEIGHBOUR_ROW, 7},
 	{"api_acl_row", api_acl_row_steps, API_PART_ACL_ROW, 4},
 	{"api_scheduler_row", api_scheduler_row_steps, API_PART_SCHEDULER_ROW, 11},

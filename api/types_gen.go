@@ -125,6 +125,10 @@ const (
 	OffloadEncapsulation          = 0x1
 	OffloadFull                   = 0x2
 	OffloadAuto                   = 0x3
+	DiscardNone                   = 0x0
+	DiscardBlackhole              = 0x1
+	DiscardUnreachable            = 0x2
+	DiscardProhibit               = 0x3
 	ActionDeny                    = 0x0
 	ActionPermit                  = 0x1
 	MeterSRTCM                    = 0x1
@@ -564,9 +568,11 @@ type Route struct {
 	VRF       [32]byte
 	Further   uint32
 	Pad       uint32
+	Discard   uint32
+	Pad2      uint32
 }
 
-const SizeofRoute = 0x70
+const SizeofRoute = 0x78
 
 type RouteHop struct {
 	Via       Address
@@ -1458,9 +1464,11 @@ type RouteRow struct {
 	Resolved  uint32
 	Pad       uint32
 	VRF       [32]byte
+	Discard   uint32
+	Pad2      uint32
 }
 
-const SizeofRouteRow = 0x70
+const SizeofRouteRow = 0x78
 
 type NeighbourRow struct {
 	Interface [32]byte
@@ -1684,7 +1692,7 @@ var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d}, {192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71}, {208, 0x34668d41}, {212, 0xe782d45e}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}, {2664, 0x93788ce2}, {2668, 0xbd78898e}}},
 	{"api_interface", PartInterface, []layoutStep{{32, 0x728b76bb}, {34, 0xd8f65ee9}, {36, 0x447afc8e}, {40, 0xc3c1181c}, {200, 0x03b52451}, {204, 0x910367c9}, {208, 0xa52b749a}, {240, 0x4bef2283}}},
-	{"api_route", PartRoute, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {104, 0x38b35283}, {108, 0xefc12992}, {112, 0x93cf105a}}},
+	{"api_route", PartRoute, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {104, 0x38b35283}, {108, 0xefc12992}, {112, 0x93cf105a}, {116, 0xab9de230}, {120, 0x8f3dd565}}},
 	{"api_neighbour", PartNeighbour, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a}}},
 	{"api_acl", PartACL, []layoutStep{{4, 0x5df141c1}, {8, 0x2c890ad8}}},
 	{"api_policer", PartPolicer, []layoutStep{{4, 0x4a755ded}, {8, 0xe8384296}, {16, 0x17248b11}, {24, 0x20f9162d}, {32, 0x8a82a625}, {40, 0x7f1c4cd8}, {43, 0xfbe3f53c}, {46, 0x64154cab}, {47, 0x14637010}, {48, 0x4ec2e042}}},
@@ -1734,7 +1742,7 @@ var layoutParts = []layoutPart{
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},
 	{"api_worker_row", PartWorkerRow, []layoutStep{{4, 0xec4408ab}, {8, 0x049b67e2}, {16, 0xbeecb629}, {24, 0x24e31e61}, {32, 0x5283bfff}, {40, 0x74538244}, {48, 0xc1dbcf68}, {56, 0xcc3df350}, {64, 0xaaa9ffd5}, {72, 0x8c20be7d}, {80, 0xb10edd98}, {88, 0x4995fd0a}, {96, 0xd5ecc978}, {104, 0x01b65af6}}},
 	{"api_session_row", PartSessionRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x7991519a}, {44, 0x5bcadaa0}, {48, 0x2f8b1a85}, {80, 0x47731003}, {82, 0x660e224d}, {84, 0x90b1fc45}, {86, 0xa71d43b8}, {88, 0x94b0be0d}, {94, 0x34600637}, {96, 0x7be12778}, {116, 0xac5683d1}, {136, 0x9e356a89}, {140, 0xf98c8ec5}, {144, 0x58fedcb9}, {152, 0xe5b11436}, {160, 0xa0086c1a}, {168, 0xe4d31b3e}, {176, 0xdf710bd0}, {184, 0x127f579b}, {192, 0xd36c4682}, {200, 0x81f6df14}, {204, 0xd79f673b}, {208, 0x98467185}, {240, 0x53cd8d46}}},
-	{"api_route_row", PartRouteRow, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616}, {80, 0xd625acca}, {112, 0x886107f9}}},
+	{"api_route_row", PartRouteRow, []layoutStep{{20, 0x14098351}, {40, 0xdf8ee3b3}, {72, 0x5789abaf}, {76, 0xa22fb616}, {80, 0xd625acca}, {112, 0x886107f9}, {116, 0x174c3d59}, {120, 0xae6b3464}}},
 	{"api_neighbour_row", PartNeighbourRow, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {59, 0x099dc301}, {60, 0x7af6e364}, {64, 0x69c4bc05}, {68, 0x08ac1bd0}}},
 	{"api_acl_row", PartACLRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x0ab78dc8}, {40, 0x616ff801}, {48, 0xe1e2b175}}},
 	{"api_scheduler_row", PartSchedulerRow, []layoutStep{{32, 0x728b76bb}, {36, 0x1ae3dbab}, {40, 0x52a2bb36}, {44, 0xfc4d85d8}, {48, 0xb94b71b3}, {56, 0xccff09b3}, {64, 0xbfe0e770}, {72, 0xa099ac4d}, {80, 0xe0ba078f}, {88, 0xff77231f}, {96, 0xe08de992}}},

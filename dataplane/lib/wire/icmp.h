@@ -32,6 +32,7 @@
 #define ICMP6_CODE_PROHIBITED 1
 #define ICMP6_CODE_ADDRESS 3
 #define ICMP6_CODE_PORT 4
+#define ICMP6_CODE_REJECT 6
 
 #define ICMP_HEADER 8
 #define ICMP4_ERROR_HEADER (IP4_HEADER + ICMP_HEADER) // in front of the quoted packet
@@ -46,6 +47,7 @@ enum icmp_problem {
 	ICMP_PROBLEM_TOO_BIG, // needs the MTU
 	ICMP_PROBLEM_NO_ROUTE,
 	ICMP_PROBLEM_HOST, // the neighbour did not answer
+	ICMP_PROBLEM_REJECTED, // by a route: other hosts of the network may be reachable
 	ICMP_PROBLEM_PROHIBITED, // by policy
 	ICMP_PROBLEM_PORT,
 	ICMP_PROBLEM_PROTOCOL,

@@ -127,7 +127,7 @@ static inline uint16_t instance_of_interface(uint32_t interface)
 // The instance by whose interface packets leave for a next hop, or INSTANCE_NONE. Workers.
 static inline uint16_t instance_of_hop(const struct next_hop *hop)
 {
-	return hop->kind == NEXT_HOP_NOWHERE ? INSTANCE_NONE : instance_of_interface(hop->interface);
+	return next_hop_leads(hop) ? instance_of_interface(hop->interface) : INSTANCE_NONE;
 }
 
 // As instance_of_interface, but only where packets are looked up by a UE's address.
@@ -179,12 +179,11 @@ static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t fam
 	return instance_by_pool_exactly(s, index, vrf, family, address);
 }
 // 1 when a packet with this source may come in by an interface with `rpf` (RFC 3704). `hop`: of the route to the
-// source. A UE's address comes in by its tunnel alone. Workers.
+// source, which is none when it discards (RFC 5635 §4). A UE's address comes in by its tunnel alone. Workers.
 static inline int instance_source_routed(
 	const struct next_hop *hop, uint8_t rpf, uint32_t interface, uint8_t vrf, uint8_t family, const uint8_t *source)
 {
-	return hop->kind != NEXT_HOP_NOWHERE &&
-	       (rpf != API_INTERFACE_RPF_STRICT || next_hop_leaves_by(hop, interface)) &&
+	return next_hop_leads(hop) && (rpf != API_INTERFACE_RPF_STRICT || next_hop_leaves_by(hop, interface)) &&
 	       instance_by_pool(INSTANCE_NONE, vrf, family, source) == INSTANCE_NONE;
 }
 // An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none. Workers.

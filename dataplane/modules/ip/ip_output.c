@@ -12,6 +12,11 @@
 #include <string.h>
 
 DROP_REASON(drop_no_route, "no-route", "no route leads to the destination")
+DROP_REASON(drop_blackhole, "route-blackhole", "a blackhole route leads to the destination")
+DROP_REASON(drop_unreachable, "route-unreachable",
+	"an unreachable route leads to the destination of a packet of our own: nobody is to be told")
+DROP_REASON(drop_prohibit, "route-prohibit",
+	"a prohibit route leads to the destination of a packet of our own: nobody is to be told")
 DROP_REASON(drop_own, "output-to-ourselves", "the packet was to be sent to one of our own addresses")
 DROP_REASON(
 	drop_hops, "output-hops", "the packet went from us to ourselves too often: sessions send it round in a circle")
@@ -54,18 +59,33 @@ static int may_fragment(const struct packet *pkt, const uint8_t *packet)
 	return (pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet);
 }
 
+// What the sender is told: by no route (RFC 1812 §5.2.7.1, RFC 4443 §3.1), and by enum api_discard.
+static rte_edge_t lead_nowhere(struct rte_mbuf *m, const struct next_hop *hop, int own)
+{
+	static const struct {
+		struct reason *drop;
+		enum icmp_problem problem;
+	} what[] = {
+		[API_DISCARD_NONE] = {&drop_no_route, ICMP_PROBLEM_NO_ROUTE},
+		[API_DISCARD_BLACKHOLE] = {&drop_blackhole, ICMP_PROBLEM_COUNT},
+		[API_DISCARD_UNREACHABLE] = {&drop_unreachable, ICMP_PROBLEM_REJECTED},
+		[API_DISCARD_PROHIBIT] = {&drop_prohibit, ICMP_PROBLEM_PROHIBITED},
+	};
+
+	if (own || what[hop->discard].problem == ICMP_PROBLEM_COUNT)
+		return packet_leave(m, what[hop->discard].drop, EDGE_DROP);
+	return tell_source(m, what[hop->discard].problem, 0);
+}
+
 static rte_edge_t unresolved(
 	struct rte_mbuf *m, const struct next_hop *hop, const uint8_t *packet, const uint8_t *destination)
 {
 	const struct packet *pkt = packet_of(m);
 
-	if (hop->kind == NEXT_HOP_NOWHERE) {
-		if (is_own(pkt, packet))
-			return packet_leave(m, &drop_no_route, EDGE_DROP);
-		return tell_source(m, ICMP_PROBLEM_NO_ROUTE, 0); // RFC 1812 §5.2.7.1
-	}
 	if (ip_is_local(pkt->vrf, pkt->ip_version, destination))
 		return to_ourselves(m, packet, destination);
+	if (!next_hop_leads(hop))
+		return lead_nowhere(m, hop, is_own(pkt, packet));
 	// Now, while we know whose it is.
 	if (pkt->length > hop->mtu && !may_fragment(pkt, packet))
 		return tell_source(m, ICMP_PROBLEM_TOO_BIG, hop->mtu);

@@ -9,7 +9,7 @@
 
 struct model {
 	struct api_address prefix[KEYS]; // family 0: no route of this key
-	uint8_t via[KEYS]; // last octet of its gateway
+	uint8_t via[KEYS]; // last octet of its gateway; 0: it discards
 	struct api_address connected; // of the interface "moving"; family 0: there is none
 };
 
@@ -78,8 +78,10 @@ static void model_compare(const struct model *m)
 			assert_int_equal(h->kind, NEXT_HOP_GLEAN);
 			continue;
 		}
-		assert_int_equal(h->kind, best >= 0 ? NEXT_HOP_NEIGHBOUR : NEXT_HOP_NOWHERE);
-		if (best < 0)
+		assert_int_equal(h->kind, best < 0            ? NEXT_HOP_NOWHERE
+					  : m->via[best] == 0 ? NEXT_HOP_DISCARD
+							      : NEXT_HOP_NEIGHBOUR);
+		if (h->kind != NEXT_HOP_NEIGHBOUR)
 			continue;
 		struct api_address via = via_of(m, best);
 		struct ip_address want = ip_address_of(via.family, via.bytes);
@@ -100,9 +102,12 @@ static void change_route(struct model *m, int key)
 	}
 	if (m->prefix[key].family == 0 || rand() % 2 == 0)
 		m->prefix[key] = random_prefix();
-	m->via[key] = (uint8_t)(9 + rand() % 4);
+	m->via[key] = (uint8_t)(rand() % 4 ? 9 + rand() % 4 : 0);
 	r.prefix = m->prefix[key];
-	r.via = via_of(m, key);
+	if (m->via[key] == 0)
+		r.discard = API_DISCARD_BLACKHOLE;
+	else
+		r.via = via_of(m, key);
 	kit_put(API_ROUTE, name, &r, sizeof(r));
 }
 

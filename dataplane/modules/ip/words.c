@@ -46,8 +46,11 @@ static void say_hop(struct trace_text *to, const struct next_hop *hop, const uin
 {
 	const struct interface *i = interface_get(hop->interface);
 
-	if (hop->kind == NEXT_HOP_NOWHERE) {
-		trace_say(to, "; no route leads there");
+	static const char *const discard[] = {"no route leads there", "a blackhole route leads there",
+		"an unreachable route leads there", "a prohibit route leads there"};
+
+	if (!next_hop_leads(hop)) {
+		trace_say(to, "; %s", discard[hop->discard]);
 		return;
 	}
 	if (hop->kind == NEXT_HOP_GLEAN) {
@@ -82,7 +85,7 @@ static void before_output(struct trace_text *to, struct worker *w, struct rte_mb
 	if (pkt->vrf != 0)
 		trace_say(to, "; VRF %.*s", API_NAME - 1, vrf_name(pkt->vrf));
 	say_hop(to, hop, destination, pkt->ip_version);
-	if (hop->kind != NEXT_HOP_NOWHERE && pkt->length > hop->mtu)
+	if (next_hop_leads(hop) && pkt->length > hop->mtu)
 		trace_say(to, ": longer than the MTU");
 }
 

@@ -21,7 +21,7 @@ static const uint8_t *source_towards(uint8_t family, const uint8_t *collector)
 {
 	const struct next_hop *hop = next_hop_get(ip_route_lookup(0, family, collector));
 
-	return hop->kind == NEXT_HOP_NOWHERE ? NULL : ip_source_towards(family, hop->interface, collector);
+	return next_hop_leads(hop) ? ip_source_towards(family, hop->interface, collector) : NULL;
 }
 
 static void put_erspan(uint8_t *p, struct mirror *x, uint16_t session, int uplink, int truncated)

@@ -217,6 +217,20 @@ struct uplink {
 	uint16_t instance;
 };
 
+// Where no route leads on, external addresses are still reached from inside: their prefix may have a discard route,
+// which announces it.
+static __rte_noinline uint16_t hairpin_instance(uint8_t vrf, uint32_t destination)
+{
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
+		const struct nat *n = nat_of(i);
+
+		if (n != NULL && instance_vrf(instances_get(), i) == vrf &&
+			nat_outside(n->table, destination) != NAT_NONE)
+			return i;
+	}
+	return INSTANCE_NONE;
+}
+
 static __rte_always_inline struct uplink ask_uplink(struct worker *w, struct uplink_walk *k, struct rte_mbuf *m)
 {
 	const struct rule *r = session_view_of(m)->rule;
@@ -225,8 +239,10 @@ static __rte_always_inline struct uplink ask_uplink(struct worker *w, struct upl
 
 	if (r == NULL || !(r->flags & RULE_UPLINK) || pkt->ip_version != 4)
 		return (struct uplink){.nat = NULL};
-	uint16_t instance = instance_of_hop(next_hop_get(
-		ways_find(k->ways, k->generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index));
+	const struct next_hop *hop =
+		next_hop_get(ways_find(k->ways, k->generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index);
+	uint16_t instance =
+		likely(next_hop_leads(hop)) ? instance_of_hop(hop) : hairpin_instance(pkt->vrf, address_of(ip + 16));
 	const struct nat *n = nat_of(instance);
 	if (n != NULL && likely(pkt->l4 + 6u <= m->data_len))
 		nat_prefetch(n->table, w->id, ip, ip + (pkt->l4 - pkt->l3));

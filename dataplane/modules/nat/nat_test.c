@@ -147,7 +147,20 @@ static void other_packets(void **state)
 	expect_drop("internet", &f, "nat-malformed");
 }
 
-// RFC 4787 REQ-9 (a): the receiver sees the external source.
+static void discard_outside(int there)
+{
+	struct api_route r = {.prefix = kit_address(OUTSIDE "/31"), .discard = API_DISCARD_BLACKHOLE};
+
+	kit_begin();
+	if (there)
+		kit_put(API_ROUTE, "outside", &r, sizeof(r));
+	else
+		kit_delete(API_ROUTE, "outside");
+	commit();
+}
+
+// RFC 4787 REQ-9 (a): the receiver sees the external source. Also where a router announces the external addresses by a
+// discard route.
 static void hairpin(void **state)
 {
 	struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
@@ -161,6 +174,12 @@ static void hairpin(void **state)
 	tunnel(&want, "10.1.0.1", "10.1.0.2", 0x202, 0xff, API_PDU_DL);
 	link_layer(&want, "ran", 0);
 	expect("ran", &f, "ran", &want);
+	discard_outside(1);
+	make(&f, 17, ue(1), 4000, b.address, b.port);
+	up(&f, 1);
+	expect("ran", &f, "ran", &want);
+	reaches(2, 17, FAR4, 53, &b, 7000);
+	discard_outside(0);
 	core.flags = API_INSTANCE_NO_UE_TO_UE;
 	kit_begin();
 	kit_put(API_INSTANCE, "core", &core, sizeof(core));

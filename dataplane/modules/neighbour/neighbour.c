@@ -373,7 +373,7 @@ static void resolve(struct rte_mbuf *m)
 	uint8_t address[16];
 
 	forget_rule(m);
-	if (h->kind == NEXT_HOP_NOWHERE || i == NULL ||
+	if (!next_hop_leads(h) || i == NULL ||
 		(h->kind == NEXT_HOP_GLEAN && !is_host(i, pkt->ip_version, destination))) {
 		control_drop(m, &drop_no_host);
 		return;

@@ -69,6 +69,20 @@ static rte_edge_t to_outside(const struct worker *w, struct nptv6 *n, struct rte
 	return likely(nptv6_find(n->pair, n->pairs, NPTV6_IN, ip + 24) < 0) ? EDGE_NEXT : EDGE_HAIRPIN;
 }
 
+// Where no route leads on, outside addresses are still reached from inside: their prefix may have a discard route,
+// which announces it.
+static __rte_noinline uint16_t hairpin_instance(uint8_t vrf, const uint8_t *destination)
+{
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
+		const struct nptv6 *n = nptv6_of(i);
+
+		if (n != NULL && instance_vrf(instances_get(), i) == vrf &&
+			nptv6_find(n->pair, n->pairs, NPTV6_IN, destination) >= 0)
+			return i;
+	}
+	return INSTANCE_NONE;
+}
+
 static inline rte_edge_t uplink(const struct worker *w, struct ways *ways, uint32_t generation, struct rte_mbuf *m)
 {
 	const struct packet *pkt = packet_of(m);
@@ -76,8 +90,9 @@ static inline rte_edge_t uplink(const struct worker *w, struct ways *ways, uint3
 
 	if (pkt->ip_version != 6)
 		return EDGE_NEXT;
-	uint16_t instance = instance_of_hop(
-		next_hop_get(ways_find(ways, generation, way_table(pkt->vrf), 6, ip + 24, pkt->interface)->index));
+	const struct next_hop *hop =
+		next_hop_get(ways_find(ways, generation, way_table(pkt->vrf), 6, ip + 24, pkt->interface)->index);
+	uint16_t instance = likely(next_hop_leads(hop)) ? instance_of_hop(hop) : hairpin_instance(pkt->vrf, ip + 24);
 	struct nptv6 *n = nptv6_of(instance);
 
 	return n == NULL ? EDGE_NEXT : to_outside(w, n, m, instance);

@@ -210,13 +210,24 @@ static void inside_addresses(void **state)
 	counted(0, 0, 0);
 }
 
-// RFC 6296 §4.3 (RFC 4787 REQ-9): each knows the other by its outside address.
+// RFC 6296 §4.3 (RFC 4787 REQ-9): each knows the other by its outside address. Also where a router announces the
+// outside prefix by a discard route.
 static void hairpin(void **state)
 {
+	struct api_route r = {.prefix = kit_address("2001:db8:8::/47"), .discard = API_DISCARD_UNREACHABLE};
+
 	make(&want, OUT1, UE2, 80);
 	hop(&want);
 	expect("ran", up(make(&f, UE1, OUT2, 80), 1), "ran", down(&want, 2));
 	counted(0, 1, 1);
+	assert_int_equal(kit_change(API_ROUTE, "outside", &r, sizeof(r)), 0);
+	make(&want, OUT1, UE2, 80);
+	hop(&want);
+	expect("ran", up(make(&f, UE1, OUT2, 80), 1), "ran", down(&want, 2));
+	counted(0, 2, 2);
+	kit_begin();
+	kit_delete(API_ROUTE, "outside");
+	commit();
 	make(&want, OUT64, UE2, 80);
 	hop(&want);
 	expect("peers", comes(make(&f, IN64, OUT2, 80), "peers"), "ran", down(&want, 2));

@@ -132,8 +132,9 @@ static uint32_t slot_take(void)
 
 static struct exact_key key_of_hop(const struct next_hop *h)
 {
-	// Those of equal cost are on no one interface; their indices stand in place of the address.
-	return key_of(h->kind == NEXT_HOP_SEVERAL ? UINT32_MAX : h->interface,
+	// Those of equal cost are on no one interface; their indices stand in place of the address. Of discards the
+	// kind does, where no index is 0.
+	return key_of(h->kind >= NEXT_HOP_SEVERAL ? UINT32_MAX : h->interface,
 		h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
 }
 
@@ -181,6 +182,14 @@ uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address)
 	const struct interface *i = interface_get(interface);
 
 	return i == NULL ? NEXT_HOP_NONE : next_hop_hold(i, address);
+}
+
+uint32_t next_hop_discard(uint8_t discard)
+{
+	struct next_hop h = {.kind = NEXT_HOP_DISCARD, .interface = UINT16_MAX, .port = PORT_NONE, .discard = discard};
+
+	h.address.bytes[sizeof(h.address) - 1] = discard;
+	return next_hops_start() == 0 ? hold(&h) : NEXT_HOP_NONE;
 }
 
 void next_hop_take(uint32_t index)

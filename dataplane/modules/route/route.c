@@ -155,6 +155,8 @@ static int route_forms(const char *key, const struct api_route *want)
 	if (want->further > API_ROUTE_FURTHER)
 		return object_error(EINVAL, "route %s has %u next hops, at most %d are possible", key,
 			1 + want->further, 1 + API_ROUTE_FURTHER);
+	if (want->discard != API_DISCARD_NONE && want->further != 0)
+		return object_error(EINVAL, "route %s leads nowhere, but by several next hops", key);
 	for (uint32_t n = 0; n <= want->further && error == 0; n++) {
 		struct api_route one = route_by(want, n);
 
@@ -180,6 +182,12 @@ static int route_form(const char *key, const struct api_route *want)
 		return object_error(EINVAL, "route %s: the VRF's name has no end", key);
 	if (address_is_link_local(want->prefix.family, want->prefix.bytes) && want->prefix.prefix > 9)
 		return object_error(EINVAL, "route %s: link-local destinations are never forwarded", key);
+	if (want->discard > API_DISCARD_PROHIBIT)
+		return object_error(EINVAL, "route %s: unknown kind of discard %u", key, want->discard);
+	if (want->discard != API_DISCARD_NONE)
+		return want->via.family == 0 && want->interface[0] == 0
+			       ? 0
+			       : object_error(EINVAL, "route %s leads nowhere, but by a gateway or interface", key);
 	if (want->via.family == 0)
 		return want->interface[0]
 			       ? 0
@@ -289,6 +297,12 @@ static uint32_t gateways_of(struct plan *p, const char *key, const struct api_ro
 {
 	uint32_t hop[1 + API_ROUTE_FURTHER], n = 0, several = NEXT_HOP_NONE;
 
+	if (want->discard != API_DISCARD_NONE) {
+		hop[0] = next_hop_discard((uint8_t)want->discard);
+		if (hop[0] == NEXT_HOP_NONE)
+			object_error(ENOSPC, "route %s: more than %d next hops", key, MAX_NEXT_HOPS - 1);
+		return hop[0];
+	}
 	if (likely(want->further == 0))
 		return gateway_of(p, key, want, vrf);
 	for (; n <= want->further; n++) {
@@ -314,6 +328,8 @@ static int is_down(const struct api_route *r, uint8_t vrf)
 {
 	const struct interfaces *s = interfaces_next();
 
+	if (r->discard != API_DISCARD_NONE)
+		return 0;
 	for (uint32_t n = 0; n <= r->further; n++) {
 		struct api_route one = route_by(r, n);
 

@@ -40,6 +40,7 @@ enum next_hop_kind {
 	NEXT_HOP_NEIGHBOUR,
 	NEXT_HOP_GLEAN, // attached prefix: the destination itself is the neighbour, and is not known yet
 	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() says which; interface is the first one's. Never resolved
+	NEXT_HOP_DISCARD, // packets end here; of no interface. Never resolved, so that others' packets pay nothing
 };
 
 // One cache line: all that ip-output needs. The array is type-stable: a slot is given to another neighbour only after a
@@ -51,7 +52,7 @@ struct next_hop {
 	uint8_t resolved; // NEIGHBOUR: header below is valid
 	uint8_t kind; // enum next_hop_kind
 	uint8_t l2_length;
-	uint8_t pad;
+	uint8_t discard; // DISCARD: enum api_discard
 	uint32_t mtu;
 	uint16_t port;
 	uint16_t interface;
@@ -61,6 +62,12 @@ struct next_hop {
 	struct ip_address address; // of the neighbour
 } __rte_cache_aligned;
 static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
+
+// 1 when packets leave by it, or will when its MAC address is known.
+static inline int next_hop_leads(const struct next_hop *h)
+{
+	return h->kind != NEXT_HOP_NOWHERE && h->kind != NEXT_HOP_DISCARD;
+}
 
 // `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
 // `vrf` is the number of a VRF, 0 the default one: what it has of addresses and routes is its own.
@@ -136,6 +143,8 @@ uint32_t next_hop_hold(const struct interface *i, const struct ip_address *addre
 // The next hop of a neighbour on an interface, or of the attached prefix itself (destination NULL); NEXT_HOP_NONE when
 // there is none. Workers too.
 uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destination);
+// That of routes with this enum api_discard, held as well.
+uint32_t next_hop_discard(uint8_t discard);
 void next_hop_take(uint32_t index); // holds once more what is held
 void next_hop_release(uint32_t index);
 // Those of equal cost as one next hop, which holds them. NEXT_HOP_NONE when there is no room, or one is there twice.

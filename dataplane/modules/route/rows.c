@@ -18,7 +18,8 @@ static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct
 			address_length(row.via.family));
 	}
 	memcpy(row.vrf, vrf_name(r->table / 2), sizeof(row.vrf));
-	row.resolved = h->kind == NEXT_HOP_GLEAN || h->resolved;
+	row.discard = h->discard;
+	row.resolved = h->kind == NEXT_HOP_GLEAN || h->kind == NEXT_HOP_DISCARD || h->resolved;
 	stats_row(s, &row, sizeof(row));
 }
 
