@@ -378,8 +378,9 @@ struct api_interface {
 // routes of their own accord.
 struct api_route {
 	struct api_address prefix;
-	struct api_address via; // family 0: directly attached
-	char interface[API_NAME]; // may be empty when via lies in an interface's prefix
+	struct api_address via; // family 0: directly attached. Of an IPv4 prefix also IPv6 (RFC 8950)
+	// May be empty when via lies in an interface's prefix; else via is on its link, in whatever network.
+	char interface[API_NAME];
 	char vrf[API_NAME]; // of its interface; empty: the default one
 	uint32_t further, pad; // next hops of equal cost, of at most API_ROUTE_FURTHER
 	uint32_t discard; // enum api_discard: packets end here; without via, interface, further

@@ -180,7 +180,7 @@ static void refused(const char *text)
 
 static void what_is_refused(void **state)
 {
-	static const char *const twice[] = {"10.1.0.9", "10.1.0.9"}, *const mixed[] = {"10.1.0.9", "2001:db8:1::9"},
+	static const char *const twice[] = {"10.1.0.9", "10.1.0.9"}, *const mixed[] = {"2001:db8:1::9", "10.1.0.9"},
 				 *const ours[] = {"10.1.0.9", "10.2.0.1"}, *const nowhere[] = {"10.1.0.9", "10.99.0.1"};
 	struct {
 		struct api_route r;
@@ -193,7 +193,7 @@ static void what_is_refused(void **state)
 	put_several("x", "203.0.113.0/24", 2, twice);
 	refused("is there twice");
 	kit_begin();
-	put_several("x", "203.0.113.0/24", 2, mixed);
+	put_several("x", "2001:db8:71::/48", 2, mixed);
 	refused("not of the prefix's family");
 	kit_begin();
 	put_several("x", "203.0.113.0/24", 2, ours);

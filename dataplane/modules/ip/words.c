@@ -36,10 +36,9 @@ static void before_forward(struct trace_text *to, struct worker *w, struct rte_m
 
 static void say_neighbour(struct trace_text *to, const struct ip_address *a)
 {
-	const struct ip_address four = ip_address_of(4, a->bytes + 12);
-	int is_four = memcmp(a, &four, sizeof(four)) == 0;
+	uint8_t family = ip_address_family(a);
 
-	trace_say_address(to, is_four ? 4 : 6, a->bytes + (is_four ? 12 : 0));
+	trace_say_address(to, family, ip_address_bytes(a, family));
 }
 
 static void say_hop(struct trace_text *to, const struct next_hop *hop, const uint8_t *destination, uint8_t version)

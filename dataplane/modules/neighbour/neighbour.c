@@ -68,7 +68,7 @@ struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8
 
 const uint8_t *neighbour_bytes(const struct neighbour *n)
 {
-	return n->family == 4 ? n->address.bytes + 12 : n->address.bytes;
+	return ip_address_bytes(&n->address, n->family);
 }
 
 void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
@@ -370,7 +370,7 @@ static void resolve(struct rte_mbuf *m)
 	const struct next_hop *h = next_hop_get(
 		next_hop_of_flow(route, packet, rte_pktmbuf_data_len(m) - pkt->l3, rte_pktmbuf_pkt_len(m) - pkt->l3));
 	const struct interface *i = interface_get(h->interface);
-	uint8_t address[16];
+	uint8_t family = pkt->ip_version;
 
 	forget_rule(m);
 	if (!next_hop_leads(h) || i == NULL ||
@@ -378,11 +378,12 @@ static void resolve(struct rte_mbuf *m)
 		control_drop(m, &drop_no_host);
 		return;
 	}
-	memcpy(address, destination, pkt->ip_version == 4 ? 4 : 16);
-	if (h->kind == NEXT_HOP_NEIGHBOUR)
-		memcpy(address, h->address.bytes + (pkt->ip_version == 4 ? 12 : 0), pkt->ip_version == 4 ? 4 : 16);
-	struct neighbour *n =
-		neighbour_ensure(h->interface, pkt->ip_version, address, purpose_of(h, pkt->ip_version, packet));
+	const uint8_t *address = destination;
+	if (h->kind == NEXT_HOP_NEIGHBOUR) {
+		family = ip_address_family(&h->address); // RFC 8950
+		address = ip_address_bytes(&h->address, family);
+	}
+	struct neighbour *n = neighbour_ensure(h->interface, family, address, purpose_of(h, pkt->ip_version, packet));
 	if (n == NULL) {
 		control_drop(m, &drop_full);
 		return;

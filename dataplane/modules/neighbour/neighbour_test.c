@@ -381,7 +381,7 @@ static void static_neighbours_stay(void **state)
 		const char *interface, *address;
 		const uint8_t *mac;
 	} bad[] = {
-		{"west", "10.1.0.51", peer_north}, {"north", "10.2.0.51", peer_north}, {"north", "10.1.0.51", group}};
+		{"west", "10.1.0.51", peer_north}, {"north", "224.0.0.5", peer_north}, {"north", "10.1.0.51", group}};
 	for (size_t i = 0; i < RTE_DIM(bad); i++) {
 		kit_begin();
 		kit_neighbour(bad[i].interface, bad[i].address, bad[i].mac);

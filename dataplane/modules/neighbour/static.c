@@ -7,21 +7,6 @@
 
 static uint32_t count; // while a set is checked
 
-static int interface_holds(const struct api_interface *i, const struct api_neighbour *n)
-{
-	const uint8_t *address = n->address.bytes;
-
-	if (n->address.family == 6 && address[0] == 0xfe && (address[1] & 0xc0) == 0x80)
-		return 1; // link-local
-	for (uint32_t k = 0; k < i->count && k < API_MAX_ADDRESSES; k++) {
-		const struct api_address *a = &i->address[k];
-
-		if (a->family == n->address.family && ip_prefix_equal(a->bytes, address, a->prefix))
-			return 1;
-	}
-	return 0;
-}
-
 static int check(const char *key, const void *body, uint32_t length)
 {
 	const struct api_neighbour *n = body;
@@ -35,9 +20,10 @@ static int check(const char *key, const void *body, uint32_t length)
 			ENOENT, "neighbour %s: there is no interface \"%.*s\"", key, API_NAME - 1, n->interface);
 	if (n->address.family != 4 && n->address.family != 6)
 		return object_error(EINVAL, "neighbour %s has no address", key);
-	if (!interface_holds(i, n))
-		return object_error(
-			EINVAL, "neighbour %s: its address is in no network of interface %s", key, n->interface);
+	struct api_address host = n->address; // of whatever network: a route may name it as on the link
+	host.prefix = (uint8_t)(8 * address_length(host.family));
+	if (!address_assignable(&host))
+		return object_error(EINVAL, "neighbour %s: its address is not one host's", key);
 	if ((n->mac[0] & 1) || rte_is_zero_ether_addr((const struct rte_ether_addr *)n->mac))
 		return object_error(EINVAL, "neighbour %s: the MAC address is not one host's", key);
 	return 0;

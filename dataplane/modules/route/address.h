@@ -17,6 +17,12 @@ struct ip_address {
 
 // `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
 struct ip_address ip_address_of(uint8_t family, const uint8_t *address);
+// Its family, and its 4 or 16 bytes.
+uint8_t ip_address_family(const struct ip_address *a);
+static inline const uint8_t *ip_address_bytes(const struct ip_address *a, uint8_t family)
+{
+	return a->bytes + (family == 4 ? 12 : 0);
+}
 // 1 when the prefix holds the address.
 static inline int ip_in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
 {

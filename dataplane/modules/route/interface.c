@@ -75,6 +75,13 @@ struct ip_address ip_address_of(uint8_t family, const uint8_t *address)
 	return a;
 }
 
+uint8_t ip_address_family(const struct ip_address *a)
+{
+	const struct ip_address four = ip_address_of(4, a->bytes + 12);
+
+	return memcmp(a, &four, sizeof(four)) == 0 ? 4 : 6;
+}
+
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan)
 {
 	const struct interfaces *s = interfaces_now();

@@ -192,21 +192,13 @@ static int route_form(const char *key, const struct api_route *want)
 		return want->interface[0]
 			       ? 0
 			       : object_error(EINVAL, "route %s has neither a gateway nor an interface", key);
-	if (!address_valid(&want->via) || want->via.family != want->prefix.family)
+	// RFC 8950: an IPv4 prefix may have an IPv6 next hop.
+	if (!address_valid(&want->via) || (want->via.family == 4 && want->prefix.family != 4))
 		return object_error(EINVAL, "route %s: the gateway is not of the prefix's family", key);
 	struct api_address host = want->via;
 	host.prefix = (uint8_t)(8 * address_length(host.family));
 	if (!address_assignable(&host))
 		return object_error(EINVAL, "route %s: %s cannot be a gateway", key, address_text(&host, text));
-	return 0;
-}
-
-static int prefix_holds(const struct interface *i, const struct api_address *a)
-{
-	for (uint32_t n = 0; n < i->addresses; n++)
-		if (i->address[n].family == a->family &&
-			ip_prefix_equal(i->address[n].bytes, a->bytes, i->address[n].prefix))
-			return 1;
 	return 0;
 }
 
@@ -250,11 +242,6 @@ static const struct interface *route_interface(const char *key, const struct api
 	}
 	if (via.family == 0)
 		return i;
-	if (!address_is_link_local(via.family, via.bytes) && !prefix_holds(i, &via)) {
-		object_error(EINVAL, "route %s: gateway %s is in no network of interface %s", key,
-			address_text(&via, text), i->name);
-		return NULL;
-	}
 	if (is_address_of(i, &via)) {
 		object_error(EINVAL, "route %s: gateway %s is our own address", key, address_text(&via, text));
 		return NULL;

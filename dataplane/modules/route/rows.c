@@ -12,10 +12,9 @@ static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct
 	if (f != NULL)
 		memcpy(row.interface, f->name, sizeof(row.interface));
 	if (h->kind == NEXT_HOP_NEIGHBOUR) {
-		row.via = (struct api_address){
-			.family = row.prefix.family, .prefix = (uint8_t)(8 * address_length(row.prefix.family))};
-		memcpy(row.via.bytes, h->address.bytes + 16 - address_length(row.via.family),
-			address_length(row.via.family));
+		row.via.family = ip_address_family(&h->address);
+		row.via.prefix = (uint8_t)(8 * address_length(row.via.family));
+		memcpy(row.via.bytes, ip_address_bytes(&h->address, row.via.family), address_length(row.via.family));
 	}
 	memcpy(row.vrf, vrf_name(r->table / 2), sizeof(row.vrf));
 	row.discard = h->discard;
