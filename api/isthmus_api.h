@@ -354,9 +354,10 @@ struct api_port {
 #define API_MAX_VRFS 64 // the default one included
 
 // Key: the interface's name. Core: an L3 interface on a port or on a VLAN of it. Access: the gateway addresses that
-// the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has.
+// the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has. Without a port: addresses
+// that we have on no link, a loopback device's; they have no network.
 struct api_interface {
-	char port[API_NAME];
+	char port[API_NAME]; // empty: none, and neither VLANs, MTU nor flags
 	uint16_t outer_vlan; // 0 none
 	uint16_t inner_vlan; // 0 none
 	uint32_t count; // of address

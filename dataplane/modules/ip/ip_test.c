@@ -55,7 +55,7 @@ static void routes_that_are_refused(void **state)
 		{"10.50.0.0/16", "", "", "neither a gateway nor an interface"},
 		{"10.50.0.0/16", "10.99.0.1", "", "in no interface's network"},
 		{"10.50.0.0/16", "", "west", "there is no interface"},
-		{"10.50.0.0/16", "", "homes", "access port"},
+		{"10.50.0.0/16", "", "homes", "on no core port"},
 		{"10.50.0.0/16", "10.1.0.1", "", "our own address"},
 		{"2001:db8:50::/48", "10.1.0.9", "", "not of the prefix's family"},
 		{"10.50.0.0/16", "224.0.0.1", "north", "cannot be a gateway"},

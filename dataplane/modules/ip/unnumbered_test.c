@@ -168,7 +168,7 @@ static void what_is_refused(void **state)
 		{"10.50.0.0/16", "fe80::9", "bare", "our own address"},
 		{"10.50.0.0/16", "10.1.0.1", "north", "our own address"},
 		{"10.50.0.0/16", "ff02::1", "bare", "cannot be a gateway"},
-		{"10.50.0.0/16", "10.99.0.1", "homes", "access port"},
+		{"10.50.0.0/16", "10.99.0.1", "homes", "on no core port"},
 	};
 
 	for (size_t i = 0; i < RTE_DIM(row); i++) {

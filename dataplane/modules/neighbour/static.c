@@ -18,6 +18,8 @@ static int check(const char *key, const void *body, uint32_t length)
 	if (i == NULL)
 		return object_error(
 			ENOENT, "neighbour %s: there is no interface \"%.*s\"", key, API_NAME - 1, n->interface);
+	if (i->port[0] == 0)
+		return object_error(EINVAL, "neighbour %s: interface %s has no link", key, n->interface);
 	if (n->address.family != 4 && n->address.family != 6)
 		return object_error(EINVAL, "neighbour %s has no address", key);
 	struct api_address host = n->address; // of whatever network: a route may name it as on the link

@@ -109,13 +109,15 @@ uint32_t interface_count(void)
 	return interfaces_now()->count;
 }
 
-// Which of the slots of an address count: those of a VRF, of an interface, or of an access port.
+// Which of the slots of an address count: those of a VRF, of an interface or no link, or of an access port.
 enum local_match { LOCAL_VRF, LOCAL_CORE, LOCAL_INTERFACE, LOCAL_GATEWAY };
 
 // The interface of the first such slot, or UINT32_MAX. `where`: of the VRF (of core ports alone), interface or port.
 static uint32_t local_find(
 	const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
 {
+	const struct interface *f = match == LOCAL_INTERFACE ? get(s, where) : NULL;
+
 	for (uint32_t i = local_hash(a) & s->local_mask; s->local[i].interface != UINT32_MAX;
 		i = (i + 1) & s->local_mask) {
 		const struct local_slot *slot = &s->local[i];
@@ -124,7 +126,7 @@ static uint32_t local_find(
 			continue;
 		if ((match == LOCAL_VRF && (slot->vrf == where || where == VRF_ANY)) ||
 			(match == LOCAL_CORE && !slot->access && slot->vrf == where) ||
-			(match == LOCAL_INTERFACE && slot->interface == where) ||
+			(f != NULL && (slot->interface == where || (slot->port == PORT_NONE && slot->vrf == f->vrf))) ||
 			(match == LOCAL_GATEWAY && slot->access && slot->port == where))
 			return slot->interface;
 	}
@@ -215,7 +217,14 @@ static const uint8_t *source_of(const struct interface *i, uint8_t family, const
 
 const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards)
 {
-	return source_of(interface_get(interface), family, towards);
+	const struct interfaces *s = interfaces_now();
+	const struct interface *i = get(s, interface);
+	const uint8_t *a = source_of(i, family, towards);
+
+	for (uint32_t n = 0; i != NULL && a == NULL && n < s->count; n++)
+		if (s->interface[n].port == PORT_NONE && s->interface[n].vrf == i->vrf)
+			a = source_of(get(s, n), family, towards);
+	return a;
 }
 
 const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface)
@@ -290,10 +299,34 @@ const struct interface *interfaces_by_prefix(const struct interfaces *s, uint8_t
 
 // ---- building a snapshot --------------------------------------------------------------------------------------------
 
-static int check(const char *key, const struct api_interface *want)
+static int check_addresses(const char *key, const struct api_interface *want)
 {
 	char text[64];
 
+	if (want->count > API_MAX_ADDRESSES)
+		return object_error(EINVAL, "interface %s: %u addresses, at most %d are possible", key, want->count,
+			API_MAX_ADDRESSES);
+	for (uint32_t i = 0; i < want->count; i++) {
+		const struct api_address *a = &want->address[i];
+
+		if (!address_valid(a))
+			return object_error(EINVAL,
+				"interface %s: address %u is neither IPv4 nor IPv6 with a prefix length", key, i + 1);
+		if (!address_assignable(a))
+			return object_error(
+				EINVAL, "interface %s cannot have the address %s", key, address_text(a, text));
+	}
+	return 0;
+}
+
+static int check(const char *key, const struct api_interface *want)
+{
+	if (memchr(want->vrf, 0, API_NAME) == NULL)
+		return object_error(EINVAL, "interface %s: the name of its VRF has no end", key);
+	if (want->port[0] == 0)
+		return want->outer_vlan == 0 && want->inner_vlan == 0 && want->mtu == 0 && want->flags == 0
+			       ? check_addresses(key, want)
+			       : object_error(EINVAL, "interface %s: without a port it has no VLAN, MTU, flags", key);
 	if (memchr(want->port, 0, API_NAME) == NULL || port_by_name(want->port) == NULL)
 		return object_error(ENOENT, "interface %s: there is no port \"%.*s\"", key, API_NAME - 1, want->port);
 	if (want->outer_vlan > 4094 || want->inner_vlan > 4094)
@@ -309,28 +342,13 @@ static int check(const char *key, const struct api_interface *want)
 			EINVAL, "interface %s is on an access port, where sessions say what sources may be", key);
 	if ((want->flags & API_INTERFACE_LOCAL_PROXY) && port_by_name(want->port)->role != API_ROLE_ACCESS)
 		return object_error(EINVAL, "interface %s is on a core port, which answers for nobody", key);
-	if (memchr(want->vrf, 0, API_NAME) == NULL)
-		return object_error(EINVAL, "interface %s: the name of its VRF has no end", key);
 	if (want->vrf[0] != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
 		return object_error(
 			EINVAL, "interface %s is on an access port, whose addresses are of the default VRF", key);
 	if (want->mtu != 0 && (want->mtu < LEAST_MTU || want->mtu > port_by_name(want->port)->mtu))
 		return object_error(
 			EINVAL, "interface %s: its MTU %u is below %d or above the port's", key, want->mtu, LEAST_MTU);
-	if (want->count > API_MAX_ADDRESSES)
-		return object_error(EINVAL, "interface %s: %u addresses, at most %d are possible", key, want->count,
-			API_MAX_ADDRESSES);
-	for (uint32_t i = 0; i < want->count; i++) {
-		const struct api_address *a = &want->address[i];
-
-		if (!address_valid(a))
-			return object_error(EINVAL,
-				"interface %s: address %u is neither IPv4 nor IPv6 with a prefix length", key, i + 1);
-		if (!address_assignable(a))
-			return object_error(
-				EINVAL, "interface %s cannot have the address %s", key, address_text(a, text));
-	}
-	return 0;
+	return check_addresses(key, want);
 }
 
 struct build {
@@ -390,25 +408,28 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	int vrf = vrf_number(b, want->vrf);
 	if (vrf < 0)
 		return object_error(ENOSPC, "interface %s: more than %d VRFs", key, MAX_VRFS);
-	const struct port *p = port_by_name(want->port);
+	const struct port *p = want->port[0] != 0 ? port_by_name(want->port) : NULL;
 	struct interface *f = &b->list[index];
 	memcpy(f->name, key, API_NAME);
 	f->index = (uint16_t)index;
+	f->port = PORT_NONE;
+	f->vrf = (uint8_t)vrf;
+	f->addresses = want->count;
+	memcpy(f->address, want->address, sizeof(f->address));
+	b->count = RTE_MAX(b->count, (uint32_t)index + 1);
+	b->used++;
+	if (p == NULL)
+		return 0;
 	f->port = p->index;
 	f->vlan[0] = want->outer_vlan;
 	f->vlan[1] = want->inner_vlan;
 	f->mtu = want->mtu != 0 ? want->mtu : p->mtu;
-	f->vrf = (uint8_t)vrf;
 	f->rpf = (uint8_t)(want->flags & RPF);
 	f->local_proxy = (want->flags & API_INTERFACE_LOCAL_PROXY) != 0;
 	f->down = (want->flags & API_INTERFACE_DOWN) != 0;
 	f->role = p->role;
 	f->l2_length = RTE_ETHER_HDR_LEN + (want->outer_vlan ? 4 : 0) + (want->inner_vlan ? 4 : 0);
 	f->mac = p->mac;
-	f->addresses = want->count;
-	memcpy(f->address, want->address, sizeof(f->address));
-	b->count = RTE_MAX(b->count, (uint32_t)index + 1);
-	b->used++;
 	return 0;
 }
 
@@ -436,7 +457,8 @@ static int check_pair(const struct interface *a, const struct interface *b)
 {
 	int error = 0;
 
-	if (a != b && a->port == b->port && a->vlan[0] == b->vlan[0] && a->vlan[1] == b->vlan[1])
+	if (a != b && a->port != PORT_NONE && a->port == b->port && a->vlan[0] == b->vlan[0] &&
+		a->vlan[1] == b->vlan[1])
 		return object_error(EEXIST, "interfaces %s and %s are on the same port and VLAN", a->name, b->name);
 	for (uint32_t i = 0; i < a->addresses && error == 0; i++)
 		for (uint32_t k = a == b ? i + 1 : 0; k < b->addresses && error == 0; k++)

@@ -232,7 +232,7 @@ static const struct interface *route_interface(const char *key, const struct api
 	if (i == NULL)
 		return NULL;
 	if (i->role != API_ROLE_CORE) {
-		object_error(EINVAL, "route %s: interface %s is on an access port", key, i->name);
+		object_error(EINVAL, "route %s: interface %s is on no core port", key, i->name);
 		return NULL;
 	}
 	if (i->vrf != vrf) {

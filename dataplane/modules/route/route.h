@@ -17,11 +17,11 @@
 struct interface {
 	char name[API_NAME];
 	uint16_t index;
-	uint16_t port; // index of struct port
+	uint16_t port; // index of struct port; PORT_NONE: of no link (loopback)
 	uint16_t vlan[2]; // outer, inner; 0 none
 	uint16_t beside; // 1 + index of the next interface of its port; 0: none
 	uint32_t mtu;
-	uint32_t role; // enum api_role of the port
+	uint32_t role; // enum api_role of the port; 0: there is none
 	uint8_t l2_length; // 14, 18 or 22
 	uint8_t down; // API_INTERFACE_DOWN
 	uint8_t vrf; // its number
@@ -100,7 +100,8 @@ static inline int ip_is_local(uint8_t vrf, uint8_t family, const uint8_t *addres
 
 	return (f->bits[bit / 64] >> bit % 64 & 1) != 0 && ip_is_local_exactly(vrf, family, address);
 }
-// 1 when it is ours on this interface (TS 29.281 tunnel endpoints are bound to their interface, row G20).
+// 1 when it is ours on this interface (TS 29.281 tunnel endpoints are bound to their interface, row G20), or on no link
+// of its VRF.
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 // The interface of a core port that has the address in the VRF, or UINT32_MAX. Workers.
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
@@ -112,7 +113,8 @@ int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);
 const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);
-// The one whose prefix holds `towards`, else as ip_source_on_interface.
+// The one whose prefix holds `towards`, else as ip_source_on_interface, else one of its VRF that is on no link
+// (RFC 1812 §4.3.2.4).
 const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards);
 // Longest-prefix match; NEXT_HOP_NONE when there is no route. Workers.
 uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination);
