@@ -25,10 +25,15 @@ type item struct {
 	key      itemKey
 	route    kernel.Route // none: the kernel has it no more
 	is, held version
-	mac      kernel.MAC // the same of a neighbour
-	refused  bool       // by the data plane, or for lack of room
+	mac      kernel.MAC    // the same of a neighbour
+	own      bool          // the kernel has the loopback address
+	why      kernel.Reason // the route is not followed
+	refused  bool          // by the data plane, or for lack of room
 	dirty    bool
 }
+
+// kindLoopback is of addresses without a link; the data plane knows interfaces.
+const kindLoopback = 0xff
 
 // version of an object: its digest; 0: there is none.
 type version uint64
@@ -47,7 +52,7 @@ func (o *Overlay) there(it *item) bool {
 	if it.key.kind == api.KindInterface {
 		return o.interfaces[it.key.of.Value()] != nil
 	}
-	return it.route != (kernel.Route{}) || it.mac != (kernel.MAC{})
+	return it.route != (kernel.Route{}) || it.mac != (kernel.MAC{}) || it.own
 }
 
 // appendRouteName is a route's name.
@@ -73,6 +78,10 @@ func neighbourKey(n kernel.Neighbour) itemKey {
 	return itemKey{unique.Make(n.Interface), kernel.PrefixOf(p), api.KindNeighbour}
 }
 
+func loopbackKey(vrf string, a netip.Addr) itemKey {
+	return itemKey{unique.Make(vrf), kernel.PrefixOf(netip.PrefixFrom(a, a.BitLen())), kindLoopback}
+}
+
 func interfaceKey(name string) itemKey {
 	return itemKey{of: unique.Make(name), kind: api.KindInterface}
 }
@@ -87,6 +96,9 @@ func (k itemKey) id() objectID {
 		return routeID(k.destination())
 	case api.KindNeighbour:
 		return objectID{api.KindNeighbour, api.ShortKey(k.of.Value() + "|" + k.prefix.Netip().Addr().String())}
+	case kindLoopback: // no interface of the configuration has such a name
+		name := "lo|" + k.prefix.Netip().Addr().String() + "|" + k.of.Value()
+		return objectID{api.KindInterface, api.ShortKey(name)}
 	}
 	return objectID{uint32(k.kind), api.ShortKey(k.of.Value())}
 }
@@ -99,6 +111,10 @@ func (o *Overlay) find(id objectID) *item {
 	switch id.kind {
 	case api.KindInterface:
 		key = interfaceKey(name)
+		text, vrf, _ := strings.Cut(after, "|")
+		if a, err := netip.ParseAddr(text); before == "lo" && err == nil {
+			key = loopbackKey(vrf, a)
+		}
 	case api.KindRoute:
 		if p, err := netip.ParsePrefix(before); err == nil {
 			key = routeKey(kernel.Destination{VRF: after, Prefix: p})
@@ -112,7 +128,7 @@ func (o *Overlay) find(id objectID) *item {
 		return it
 	}
 	for key, it := range o.items { // of a long name there is but a digest
-		if uint32(key.kind) == id.kind && key.id() == id {
+		if key.id() == id {
 			return it
 		}
 	}

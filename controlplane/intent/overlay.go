@@ -22,23 +22,32 @@ type Overlay struct {
 	networks   map[kernel.Destination]bool // of interfaces, as they are now
 
 	items   map[itemKey]*item
-	dirty   []*item        // what the data plane has may differ
-	added   int            // items that are there
-	left    map[uint32]int // objects of a kind that the data plane has room for beside these
-	refused int            // items
-	why     string         // of the last one
-	off     bool           // until the kernel's state comes as a whole
+	dirty   []*item             // what the data plane has may differ
+	added   int                 // items that are there
+	left    map[uint32]int      // objects of a kind that the data plane has room for beside these
+	refused int                 // items
+	why     string              // of the last one
+	texts   map[itemKey]string  // what the data plane says of those that it refused
+	ignored [kernel.Reasons]int // routes, by reason
+	off     bool                // until the kernel's state comes as a whole
 }
 
 const leastMTU = 68 // RFC 791 section 3.1
 
-// What the data plane has room for where engine.limits says 0 (API_ROUTES; neighbour.c).
+// What the data plane has room for where engine.limits says 0 (API_ROUTES; neighbour.c), and loopback addresses at all.
 const (
 	defaultRoutes     = 1280 << 10
 	defaultNeighbours = 4096
+	mostLoopback      = 256
 )
 
-var limits = map[uint32]string{api.KindRoute: "routes", api.KindNeighbour: "neighbours"}
+// mostTexts is how many refusals are kept in words.
+const mostTexts = 1024
+
+// tooMany are the words of what there is no room for.
+var tooMany = map[uint32]string{api.KindRoute: "more routes than engine.limits.routes allows",
+	api.KindNeighbour: "more neighbours than engine.limits.neighbours allows",
+	kindLoopback:      fmt.Sprintf("more loopback addresses than %d", mostLoopback)}
 
 // overlaid is an interface of the configuration, and what it has become.
 type overlaid struct {
@@ -60,7 +69,8 @@ type overlaid struct {
 // plane has.
 func NewOverlay(s State, before *Overlay) *Overlay {
 	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[itemKey]*item{},
-		left: map[uint32]int{api.KindRoute: defaultRoutes, api.KindNeighbour: defaultNeighbours}}
+		texts: map[itemKey]string{}, left: map[uint32]int{api.KindRoute: defaultRoutes,
+			api.KindNeighbour: defaultNeighbours, kindLoopback: mostLoopback}}
 	ports := map[string]api.Port{}
 	for i := range s {
 		switch s[i].Kind {
@@ -110,7 +120,7 @@ func (o *Overlay) inherit(before *Overlay) {
 	}
 	for key, old := range before.items {
 		it := o.item(key)
-		it.route, it.mac = old.route, old.mac
+		it.route, it.mac, it.own = old.route, old.mac, old.own
 		if !o.configured[key.id()] {
 			it.held = old.held
 		}
@@ -171,17 +181,33 @@ func (o *Overlay) set(key itemKey, r kernel.Route, mac kernel.MAC) {
 	o.renew(it)
 }
 
-func (o *Overlay) refuse(it *item, why string) {
+func (o *Overlay) refuse(it *item, reason kernel.Reason, why string) {
 	it.refused, o.why = true, why
 	o.refused++
+	if it.key.kind != api.KindRoute {
+		return
+	}
+	o.ignore(it, reason)
+	if reason == kernel.Refused && len(o.texts) < mostTexts {
+		o.texts[it.key] = why
+	}
 }
 
 // forgive gives an item another chance.
 func (o *Overlay) forgive(it *item) {
+	o.ignore(it, kernel.Followed)
 	if it.refused {
 		it.refused = false
 		o.refused--
+		delete(o.texts, it.key)
 	}
+}
+
+// ignore notes why a route is not followed.
+func (o *Overlay) ignore(it *item, why kernel.Reason) {
+	o.ignored[it.why]--
+	it.why = why
+	o.ignored[why]++
 }
 
 // replace makes this the kernel's state.
@@ -189,7 +215,7 @@ func (o *Overlay) replace(st *kernel.State) {
 	o.off = false
 	for _, it := range o.items {
 		o.forgive(it)
-		it.route, it.mac = kernel.Route{}, kernel.MAC{}
+		it.route, it.mac, it.own = kernel.Route{}, kernel.MAC{}, false
 	}
 	for name, f := range o.interfaces {
 		f.device, f.there = st.Devices[name]
@@ -199,6 +225,11 @@ func (o *Overlay) replace(st *kernel.State) {
 	}
 	for n, mac := range st.Neighbours {
 		o.set(neighbourKey(n), kernel.Route{}, mac)
+	}
+	for vrf, list := range st.Loopback {
+		for _, a := range list {
+			o.item(loopbackKey(vrf, a)).own = true
+		}
 	}
 	for _, it := range o.items {
 		if !o.there(it) {
@@ -222,14 +253,18 @@ func (o *Overlay) make(it *item) (object Object, there bool) {
 		case api.KindInterface:
 			object, there = o.interfaces[it.key.of.Value()].object()
 		case api.KindRoute:
-			object, there = o.routeObject(it)
+			var why kernel.Reason
+			object, why = o.routeObject(it)
+			there = object.Body != nil
+			o.ignore(it, why)
 		case api.KindNeighbour:
 			object, there = o.neighbourObject(it)
+		case kindLoopback:
+			object, there = o.loopbackObject(it)
 		}
 	}
-	word, limited := limits[kind]
-	if there && it.is == 0 && limited && o.left[kind] <= 0 {
-		o.refuse(it, fmt.Sprintf("more %s than engine.limits.%s allows", word, word))
+	if text := tooMany[kind]; there && it.is == 0 && text != "" && o.left[kind] <= 0 {
+		o.refuse(it, kernel.NoRoom, text)
 		object, there = Object{}, false
 	}
 	if !there {
@@ -317,75 +352,6 @@ func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	return false
 }
 
-// ---- routes and neighbours ------------------------------------------------------------------------------------------
-
-// routeObject is one of the kernel's routes that the data plane can have: not of the configuration, no interface's own
-// network, by a gateway that the interface reaches.
-func (o *Overlay) routeObject(it *item) (Object, bool) {
-	d, first := it.key.destination(), it.route.First()
-	id, f := routeID(d), o.interfaces[first.Interface]
-	a, bits := d.Prefix.Addr(), d.Prefix.Bits()
-	if f == nil || f.vrf != d.VRF || f.now.Flags&api.InterfaceDown != 0 || o.configured[id] ||
-		d.Prefix != d.Prefix.Masked() || a.IsLinkLocalUnicast() && bits > 9 || a.IsMulticast() && bits > 0 ||
-		o.networks[d] {
-		return Object{}, false
-	}
-	if first.Via.IsValid() && (first.Via.Is4() != a.Is4() || !f.reaches(first.Via)) {
-		return Object{}, false
-	}
-	body := api.Route{Prefix: api.FromPrefix(d.Prefix), VRF: f.body.VRF}
-	if first.Via.IsValid() {
-		body.Via = api.FromAddr(first.Via)
-	}
-	if api.PutCString(body.Interface[:], first.Interface) != nil {
-		return Object{}, false
-	}
-	further := o.further(it.route, d)
-	body.Further = uint32(len(further))
-	return newObject(id, api.AppendRows(api.Body(&body), further))
-}
-
-// further are the next hops beside the first one that the data plane can have.
-func (o *Overlay) further(r kernel.Route, d kernel.Destination) []api.RouteHop {
-	var list []api.RouteHop
-	for _, h := range r.Further() {
-		f := o.interfaces[h.Interface]
-		if f == nil || f.vrf != d.VRF || h.Via.Is4() != d.Prefix.Addr().Is4() || !f.reaches(h.Via) {
-			continue
-		}
-		hop := api.RouteHop{Via: api.FromAddr(h.Via)}
-		if api.PutCString(hop.Interface[:], h.Interface) == nil {
-			list = append(list, hop)
-		}
-	}
-	return list
-}
-
-// reaches tells whether an address of another host lies in a network of the interface.
-func (f *overlaid) reaches(a netip.Addr) bool {
-	within := a.IsLinkLocalUnicast()
-	for _, p := range f.prefixes {
-		if p.Addr() == a {
-			return false
-		}
-		within = within || p.Contains(a)
-	}
-	return within && assignable(a)
-}
-
-func (o *Overlay) neighbourObject(it *item) (Object, bool) {
-	id, name, a := it.key.id(), it.key.of.Value(), it.key.prefix.Netip().Addr()
-	f := o.interfaces[name]
-	if f == nil || o.configured[id] || it.mac[0]&1 != 0 || !f.reaches(a) {
-		return Object{}, false
-	}
-	body := api.Neighbour{Address: api.FromAddr(a), MAC: it.mac}
-	if api.PutCString(body.Interface[:], name) != nil {
-		return Object{}, false
-	}
-	return newObject(id, api.Body(&body))
-}
-
 // ---- what the data plane has ----------------------------------------------------------------------------------------
 
 // Pending lists what to change in a data plane that has all but the latest: deletions, highest kinds first, then the
@@ -437,7 +403,7 @@ func (o *Overlay) Refuse(kind uint32, key, why string) bool {
 	if _, there := o.make(it); !there {
 		return false
 	}
-	o.refuse(it, why)
+	o.refuse(it, kernel.Refused, why)
 	o.renew(it)
 	if kind == api.KindInterface { // what needs its addresses goes, too
 		o.renewAll()
@@ -472,7 +438,7 @@ func (o *Overlay) Over(s State) State {
 		o.renew(it)
 		switch object, there := o.make(it); {
 		case !there:
-		case object.Kind == api.KindInterface:
+		case it.key.kind == api.KindInterface:
 			changed[objectID{object.Kind, object.Key}] = object
 		default:
 			more[object.Kind] = append(more[object.Kind], object)

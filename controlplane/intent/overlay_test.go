@@ -132,35 +132,132 @@ func TestOverlayInterfaces(t *testing.T) {
 }
 
 func TestOverlayRoutes(t *testing.T) {
+	discard := routeVia("198.51.100.0/24", "10.1.0.7", "a")
+	discard.Route = kernel.Discarding(api.DiscardBlackhole)
 	for _, row := range []struct {
 		route kernel.RouteChange
-		taken bool
+		want  string // next hops; or why it is ignored; empty: an interface's own
 	}{
-		{routeVia("198.51.100.0/24", "10.1.0.7", "a"), true},
-		{routeVia("198.51.100.0/24", "", "a"), true},
-		{routeVia("0.0.0.0/0", "10.2.0.7", "b"), true},
-		{routeVia("2001:db8:9::/48", "fe80::7", "a"), true},
-		{routeVia("2001:db8:9::/48", "2001:db8:1::7", "a"), true},
-		{routeVia("192.0.2.0/24", "10.1.0.7", "a"), false},    // configured
-		{routeVia("198.51.100.0/24", "10.2.0.7", "a"), false}, // not reached by it
-		{routeVia("198.51.100.0/24", "10.1.0.1", "a"), false}, // our own
-		{routeVia("198.51.100.0/24", "fe80::7", "a"), false},  // of another family
-		{routeVia("10.1.0.0/24", "", "a"), false},             // its own network
-		{routeVia("10.3.0.0/24", "10.1.0.7", "a"), false},     // another's
-		{routeVia("fe80::/64", "", "a"), false},
-		{routeVia("ff00::/8", "", "a"), false},
-		{routeVia("198.51.100.0/24", "10.1.0.7", "nowhere"), false},
+		{routeVia("198.51.100.0/24", "10.1.0.7", "a"), "10.1.0.7@a"},
+		{routeVia("198.51.100.0/24", "", "a"), "@a"},
+		{routeVia("0.0.0.0/0", "10.2.0.7", "b"), "10.2.0.7@b"},
+		{routeVia("2001:db8:9::/48", "fe80::7", "a"), "fe80::7@a"},
+		{routeVia("2001:db8:9::/48", "2001:db8:1::7", "a"), "2001:db8:1::7@a"},
+		{routeVia("198.51.100.0/24", "fe80::7", "a"), "fe80::7@a"},   // RFC 8950
+		{routeVia("198.51.100.0/24", "10.2.0.7", "a"), "10.2.0.7@a"}, // on the link
+		{discard, "discard 1"},
+		{routeVia("192.0.2.0/24", "10.1.0.7", "a"), "configured"},
+		{routeVia("198.51.100.0/24", "10.1.0.1", "a"), "ours"},
+		{routeVia("198.51.100.0/24", "127.0.0.1", "a"), "gateway"},
+		{routeVia("10.1.0.0/24", "", "a"), ""},
+		{routeVia("10.3.0.0/24", "10.1.0.7", "a"), ""}, // another's
+		{routeVia("198.51.100.0/24", "10.1.0.7", "nowhere"), "device"},
 	} {
 		o := overlayOf(t, kernelState(row.route))
-		if _, taken := o.made(routeID(row.route.At)); taken != row.taken {
-			t.Errorf("%v %v: taken %v", row.route.At, row.route.Route.First(), taken)
+		testkit.Equal(t, routeOf(t, o, row.route.At), row.want, "%v", row.route.At)
+	}
+}
+
+// routeOf is a route of the overlay in words: its next hops, or why there is none.
+func routeOf(t *testing.T, o *Overlay, at kernel.Destination) string {
+	t.Helper()
+	object, taken := o.made(routeID(at))
+	if !taken {
+		list := o.IgnoredRoutes(10)
+		testkit.Equal(t, len(list), len(o.Ignored()), "rows and kinds of what is ignored")
+		if len(list) == 0 {
+			return ""
 		}
+		testkit.Equal(t, list[0].Prefix, at.Prefix, "ignored")
+		return list[0].Reason.String()
 	}
-	st := kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"))
-	st.Devices["a"] = kernel.Device{MTU: 1500}
-	if _, taken := overlayOf(t, st).made(routeID(kernel.Destination{Prefix: prefix("198.51.100.0/24")})); taken {
-		t.Error("a route by a device that is down")
+	testkit.Equal(t, len(o.Ignored()), 0, "reasons of what is taken")
+	var body api.Route
+	rest, err := api.ReadRow(object.Body, &body)
+	testkit.Must(t, err)
+	if body.Discard != api.DiscardNone {
+		return fmt.Sprint("discard ", body.Discard)
 	}
+	further, _, err := api.TakeRows[api.RouteHop](rest)
+	testkit.Must(t, err)
+	var words []string
+	for _, h := range append([]api.RouteHop{{Via: body.Via, Interface: body.Interface}}, further...) {
+		words = append(words, h.Via.String()+"@"+api.CString(h.Interface[:]))
+	}
+	return strings.Join(words, " ")
+}
+
+// A route stays by those of its next hops that are not down, whichever is the first.
+func TestOverlayDeadNextHops(t *testing.T) {
+	at := kernel.Destination{Prefix: prefix("198.51.100.0/24")}
+	both := kernel.RouteBy(kernel.Hop{Via: netip.MustParseAddr("10.1.0.7"), Interface: "a"},
+		kernel.Hop{Via: netip.MustParseAddr("10.2.0.7"), Interface: "b"})
+	for _, row := range []struct {
+		down []string
+		want string
+	}{
+		{nil, "10.1.0.7@a 10.2.0.7@b"},
+		{[]string{"a"}, "10.2.0.7@b"},
+		{[]string{"b"}, "10.1.0.7@a"},
+		{[]string{"a", "b"}, "dead"},
+	} {
+		st := kernelState(kernel.RouteChange{At: at, Route: both})
+		for _, name := range row.down {
+			st.Devices[name] = kernel.Device{MTU: 1500}
+		}
+		testkit.Equal(t, routeOf(t, overlayOf(t, st), at), row.want, "down: %v", row.down)
+	}
+}
+
+// Addresses without a link are interfaces without a port, but those that an interface of the VRF has.
+func TestOverlayLoopback(t *testing.T) {
+	s := clonedState(t)
+	o, held := NewOverlay(s, nil), heldOf(s)
+	at := func(text string) objectID { return loopbackKey("", netip.MustParseAddr(text)).id() }
+	st := kernelState()
+	own := []string{"10.255.0.1", "2001:db8:ff::1", "10.1.0.1", "10.3.0.1", "127.0.0.1", "10.1.0.77"}
+	st.Loopback = map[string][]netip.Addr{}
+	for _, text := range own {
+		st.Loopback[""] = append(st.Loopback[""], netip.MustParseAddr(text))
+	}
+	o.Update(kernel.Changes{All: &st})
+	sent(o, held)
+	for i, want := range []bool{true, true, false, false, false, true} {
+		testkit.Equal(t, held[at(own[i])] != 0, want, "%s", own[i])
+	}
+	object, _ := o.made(at("10.255.0.1"))
+	var body api.Interface
+	_, err := api.ReadRow(object.Body, &body)
+	testkit.Must(t, err)
+	address := body.Address[0].Netip()
+	good := body.Count == 1 && address == prefix("10.255.0.1/32") && body.Port == [32]byte{}
+	testkit.ErrorIf(t, !good, "%+v", body)
+	// What the data plane refuses is left out by itself; the others stay.
+	key := at("2001:db8:ff::1").key
+	testkit.ErrorIf(t, !o.Refuse(api.KindInterface, api.CString(key[:]), "why"), "no item")
+	sent(o, held)
+	testkit.ErrorIf(t, held[at("2001:db8:ff::1")] != 0 || held[at("10.255.0.1")] == 0, "held: %v", held)
+	// An interface's that goes is the loopback device's.
+	st.Devices["a"] = with("10.9.0.1/24")
+	st.Loopback[""] = []netip.Addr{netip.MustParseAddr("10.9.0.1")}
+	o.Update(kernel.Changes{All: &st})
+	sent(o, held)
+	testkit.ErrorIf(t, held[at("10.9.0.1")] != 0 || held[at("10.255.0.1")] != 0, "held: %v", held)
+	st.Devices["a"] = with()
+	o.Update(kernel.Changes{All: &st})
+	sent(o, held)
+	testkit.ErrorIf(t, held[at("10.9.0.1")] == 0, "held: %v", held)
+	if want := heldOf(o.Over(s)); !maps.Equal(held, want) {
+		t.Errorf("%d objects are held, %d should be", len(held), len(want))
+	}
+	for i := range 2 * mostLoopback {
+		st.Loopback[""] = append(st.Loopback[""], netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}))
+	}
+	o.Update(kernel.Changes{All: &st})
+	sent(o, held)
+	testkit.Equal(t, len(held)-len(s), mostLoopback, "of more than there is room for")
+	n, why := o.Refused()
+	testkit.ErrorIf(t, n != mostLoopback+1 || !strings.Contains(why, "loopback"), "%d refused: %s", n, why)
 }
 
 // The same device, address and route in two VRFs: both are taken, each with its own key; what leads from one into the
@@ -291,17 +388,22 @@ func TestOverlayRefusals(t *testing.T) {
 	if held[id("198.51.100.0/24")] != 0 || held[id("203.0.113.0/24")] == 0 {
 		t.Error("the refused route is there, or the other one is not")
 	}
-	// Without the interface's addresses, what needs them goes.
+	// An interface without the kernel's addresses; next hops are on its link all the same.
 	if !o.Refuse(api.KindInterface, "a", "why") {
 		t.Error("an interface of the kernel's is")
 	}
 	sent(o, held)
-	if !maps.Equal(held, heldOf(s)) {
-		t.Error("more is held than the configuration says")
+	want := heldOf(s)
+	want[id("203.0.113.0/24")] = held[id("203.0.113.0/24")]
+	if !maps.Equal(held, want) {
+		t.Error("more is held than the configuration says, and what is not refused")
 	}
 	if n, why := o.Refused(); n != 3 || why != "why" {
 		t.Errorf("%d refused: %q", n, why)
 	}
+	list := o.IgnoredRoutes(10)
+	testkit.Equal(t, len(list), 2, "routes that are ignored")
+	testkit.ErrorIf(t, list[0].Reason != kernel.Refused || list[0].Text != "why", "%+v", list[0])
 	// All once more: another chance.
 	o.Update(kernel.Changes{All: &st})
 	sent(o, held)
@@ -350,6 +452,7 @@ func TestOverlayRoom(t *testing.T) {
 		testkit.Equal(t, count(api.KindNeighbour), room+1, "neighbours after %s", step)
 		n, why := o.Refused()
 		testkit.ErrorIf(t, n != 4*room || !strings.Contains(why, "engine.limits."), "%d refused: %q", n, why)
+		testkit.Equal(t, o.Ignored()[kernel.NoRoom], 2*room, "routes that are ignored after %s", step)
 		o.Update(kernel.Changes{All: &st})
 	}
 	sent(o, held)

@@ -13,9 +13,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"unique"
-
-	"isthmus/api"
 )
 
 // Clone is one interface and its device, and what the configuration says of it.
@@ -43,47 +40,6 @@ type Destination struct {
 	Prefix netip.Prefix
 }
 
-// Route is one of the main table that leaves by a clone: its next hops, of equal cost. They are kept once for all
-// routes that have the same. The zero one is none.
-type Route struct{ hops unique.Handle[hops] }
-
-// Hop is a next hop.
-type Hop struct {
-	Via       netip.Addr // not valid: the destination is on the link
-	Interface string
-}
-
-type hops [1 + api.RouteFurther]Hop
-
-// RouteBy makes a route of as many next hops as the data plane has room for.
-func RouteBy(list ...Hop) Route {
-	var all hops
-	if copy(all[:], list) == 0 {
-		return Route{}
-	}
-	return Route{unique.Make(all)}
-}
-
-// First is the first next hop; its interface is empty when there is none.
-func (r Route) First() Hop {
-	if r == (Route{}) {
-		return Hop{}
-	}
-	return r.hops.Value()[0]
-}
-
-// Further are the next hops beside the first one.
-func (r Route) Further() []Hop {
-	if r == (Route{}) || r.hops.Value()[1] == (Hop{}) {
-		return nil
-	}
-	all := r.hops.Value()
-	if n := slices.Index(all[:], Hop{}); n >= 0 {
-		return all[1:n]
-	}
-	return all[1:]
-}
-
 // Neighbour names one.
 type Neighbour struct {
 	Interface string
@@ -95,7 +51,8 @@ type MAC [6]byte
 
 // State is what the kernel has.
 type State struct {
-	Devices    map[string]Device // by interface; those that are there
+	Devices    map[string]Device       // by interface; those that are there
+	Loopback   map[string][]netip.Addr // by VRF: addresses of devices without a link, sorted
 	Routes     map[Destination]Route
 	Neighbours map[Neighbour]MAC
 }
@@ -118,7 +75,9 @@ type Status struct {
 	Namespace  string   `json:"namespace"`
 	Devices    []string `json:"devices"` // interfaces whose device is there
 	Addresses  int      `json:"addresses"`
+	Loopback   int      `json:"loopback"` // addresses of devices without a link
 	Routes     int      `json:"routes"`
+	Ignored    int      `json:"ignored"` // routes that are not followed, or only in part
 	Neighbours int      `json:"neighbours"`
 	Announced  int      `json:"announced"` // prefixes
 	Read       uint64   `json:"read"`      // how often all was read
@@ -255,7 +214,7 @@ func (k *Kernel) Status() []Status {
 }
 
 func newState() State {
-	return State{map[string]Device{}, map[Destination]Route{}, map[Neighbour]MAC{}}
+	return State{map[string]Device{}, map[string][]netip.Addr{}, map[Destination]Route{}, map[Neighbour]MAC{}}
 }
 
 // signal makes a channel of one readable.

@@ -24,6 +24,12 @@ func path(device uint32, attributes ...[]byte) []byte {
 	return append(binary.NativeEndian.AppendUint32(append(b, 0, 0), device), rest...)
 }
 
+// flagged is a path with RTNH_F_….
+func flagged(flags byte, path []byte) []byte {
+	path[2] = flags
+	return path
+}
+
 // routeMessage is what follows the netlink header.
 func routeMessage(family, bits, kind uint8, attributes ...[]byte) []byte {
 	m := nl.RtMsg{RtMsg: unix.RtMsg{Family: family, Dst_len: bits, Table: unix.RT_TABLE_MAIN, Type: kind,
@@ -33,9 +39,26 @@ func routeMessage(family, bits, kind uint8, attributes ...[]byte) []byte {
 
 func twoDevices() *table {
 	t := newTable([]Clone{{Interface: "a", Device: "a0"}, {Interface: "b", Device: "b0"}})
-	t.setLink(3, "a0", unix.IFF_UP, 1500)
-	t.setLink(4, "b0", unix.IFF_UP, 1500)
+	t.setLink(3, "a0", unix.IFF_UP, 1500, false)
+	t.setLink(4, "b0", unix.IFF_UP, 1500, false)
+	t.setLink(5, "eth0", unix.IFF_UP, 1500, false)
 	return t
+}
+
+// of is a route to an IPv4 network of 24 bits.
+func of(kind uint8, attributes ...[]byte) []byte {
+	return routeMessage(unix.AF_INET, 24, kind, attributes...)
+}
+
+// multi are next hops of one route.
+func multi(paths ...[]byte) []byte { return attribute(unix.RTA_MULTIPATH, slices.Concat(paths...)) }
+
+// paths are so many next hops, by one device.
+func paths(count int) (list [][]byte) {
+	for i := range count {
+		list = append(list, path(3, attribute(unix.RTA_GATEWAY, []byte{10, 0, 0, byte(10 + i)})))
+	}
+	return list
 }
 
 func TestMessages(t *testing.T) {
@@ -44,37 +67,59 @@ func TestMessages(t *testing.T) {
 	to4, by3 := attribute(unix.RTA_DST, []byte{192, 0, 2, 0}), attribute(unix.RTA_OIF, u32(3))
 	gateway := attribute(unix.RTA_GATEWAY, ip4(2))
 	v6 := netip.MustParseAddr("2001:db8::2").AsSlice()
-	of := func(kind uint8, attributes ...[]byte) []byte {
-		return routeMessage(unix.AF_INET, 24, kind, attributes...)
-	}
-	multi := func(paths ...[]byte) []byte { return attribute(unix.RTA_MULTIPATH, slices.Concat(paths...)) }
-	many := [][]byte{}
-	for i := range 20 {
-		many = append(many, path(3, attribute(unix.RTA_GATEWAY, ip4(byte(10+i)))))
-	}
+	many := paths(20)
 	for _, row := range []struct {
 		what string
 		body []byte
 		want string // prefix, next hops; empty: none of ours
 	}{
-		{"by a gateway", of(unix.RTN_UNICAST, to4, gateway, by3), "192.0.2.0/24 10.0.0.2a"},
-		{"on the link", of(unix.RTN_UNICAST, to4, by3), "192.0.2.0/24 invalid IPa"},
-		{"default", routeMessage(unix.AF_INET, 0, unix.RTN_UNICAST, gateway, by3), "0.0.0.0/0 10.0.0.2a"},
+		{"by a gateway", of(unix.RTN_UNICAST, to4, gateway, by3), "192.0.2.0/24 10.0.0.2@a"},
+		{"on the link", of(unix.RTN_UNICAST, to4, by3), "192.0.2.0/24 link@a"},
+		{"default", routeMessage(unix.AF_INET, 0, unix.RTN_UNICAST, gateway, by3), "0.0.0.0/0 10.0.0.2@a"},
 		{"IPv6 default", routeMessage(unix.AF_INET6, 0, unix.RTN_UNICAST, attribute(unix.RTA_GATEWAY, v6), by3),
-			"::/0 2001:db8::2a"},
+			"::/0 2001:db8::2@a"},
 		{"several", of(unix.RTN_UNICAST, to4, multi(path(3, gateway),
 			path(4, attribute(unix.RTA_GATEWAY, ip4(9))), path(3, gateway), path(99, gateway))),
-			"192.0.2.0/24 10.0.0.2a 10.0.0.9b"},
+			"192.0.2.0/24 10.0.0.2@a 10.0.0.9@b less 1: device"},
 		{"more than the data plane has room for", of(unix.RTN_UNICAST, to4, multi(many...)),
-			"192.0.2.0/24 10.0.0.10a 10.0.0.11a 10.0.0.12a 10.0.0.13a 10.0.0.14a 10.0.0.15a 10.0.0.16a " +
-				"10.0.0.17a"},
+			"192.0.2.0/24 10.0.0.10@a 10.0.0.11@a 10.0.0.12@a 10.0.0.13@a 10.0.0.14@a 10.0.0.15@a " +
+				"10.0.0.16@a 10.0.0.17@a less 12: many"},
 		{"table in an attribute", of(unix.RTN_UNICAST, to4, gateway, by3,
-			attribute(unix.RTA_TABLE, u32(unix.RT_TABLE_MAIN))), "192.0.2.0/24 10.0.0.2a"},
-		{"another table", of(unix.RTN_UNICAST, to4, gateway, by3, attribute(unix.RTA_TABLE, u32(100))), ""},
-		{"another device", of(unix.RTN_UNICAST, to4, gateway, attribute(unix.RTA_OIF, u32(5))), ""},
-		{"a gateway of another family", of(unix.RTN_UNICAST, to4, by3,
-			attribute(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, v6...))), ""},
-		{"blackhole", of(unix.RTN_BLACKHOLE, to4), ""},
+			attribute(unix.RTA_TABLE, u32(unix.RT_TABLE_MAIN))), "192.0.2.0/24 10.0.0.2@a"},
+		{"another table", of(unix.RTN_UNICAST, to4, gateway, by3, attribute(unix.RTA_TABLE, u32(100))),
+			"192.0.2.0/24  less 0: table"},
+		{"another device", of(unix.RTN_UNICAST, to4, gateway, attribute(unix.RTA_OIF, u32(5))),
+			"192.0.2.0/24  less 0: device"},
+		{"an IPv6 gateway", of(unix.RTN_UNICAST, to4, by3,
+			attribute(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, v6...))),
+			"192.0.2.0/24 2001:db8::2@a"},
+		{"several of both families", of(unix.RTN_UNICAST, to4, multi(path(4,
+			attribute(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, v6...))), path(3, gateway))),
+			"192.0.2.0/24 10.0.0.2@a 2001:db8::2@b"},
+		{"a gateway of MPLS", of(unix.RTN_UNICAST, to4, by3,
+			attribute(unix.RTA_VIA, []byte{unix.AF_MPLS, 0, 1, 2})),
+			"192.0.2.0/24  less 0: family"},
+		{"in a tunnel", of(unix.RTN_UNICAST, to4, gateway, by3, attribute(unix.RTA_ENCAP, u32(16))),
+			"192.0.2.0/24  less 0: encapsulation"},
+		{"blackhole", of(unix.RTN_BLACKHOLE, to4), "192.0.2.0/24 discard 1"},
+		{"unreachable", of(unix.RTN_UNREACHABLE, to4), "192.0.2.0/24 discard 2"},
+		{"prohibit", of(unix.RTN_PROHIBIT, to4), "192.0.2.0/24 discard 3"},
+		{"throw", of(unix.RTN_THROW, to4), "192.0.2.0/24 discard 2"},
+		{"local", of(unix.RTN_LOCAL, to4, by3), "192.0.2.0/24  less 0: type"},
+		{"one that is dead", of(unix.RTN_UNICAST, to4, multi(path(3, gateway),
+			flagged(unix.RTNH_F_DEAD, path(4, attribute(unix.RTA_GATEWAY, ip4(9)))))),
+			"192.0.2.0/24 10.0.0.2@a less 1: dead"},
+		{"one without a carrier", of(unix.RTN_UNICAST, to4,
+			multi(flagged(unix.RTNH_F_LINKDOWN, path(3, gateway)),
+				path(4, attribute(unix.RTA_GATEWAY, ip4(9))))), "192.0.2.0/24 10.0.0.9@b less 1: dead"},
+		{"all without a carrier", of(unix.RTN_UNICAST, to4,
+			multi(flagged(unix.RTNH_F_LINKDOWN, path(3, gateway)),
+				flagged(unix.RTNH_F_LINKDOWN, path(4, attribute(unix.RTA_GATEWAY, ip4(9)))))),
+			"192.0.2.0/24 10.0.0.2@a 10.0.0.9@b"},
+		{"all dead", of(unix.RTN_UNICAST, to4, multi(flagged(unix.RTNH_F_DEAD, path(3, gateway)))),
+			"192.0.2.0/24  less 0: dead"},
+		{"an object that is not there", of(unix.RTN_UNICAST, to4, attribute(attributeNextHop, u32(9))),
+			"192.0.2.0/24  less 0: object"},
 		{"33 bits", routeMessage(unix.AF_INET, 33, unix.RTN_UNICAST, to4, gateway, by3), ""},
 		{"another family's destination", routeMessage(unix.AF_INET6, 24, unix.RTN_UNICAST, to4, gateway, by3),
 			""},
@@ -86,10 +131,9 @@ func TestMessages(t *testing.T) {
 		is := ""
 		if m.decode(row.body) {
 			if p, c, ok := twoDevices().candidateOf(&m); ok {
-				first := c.First()
-				is = fmt.Sprint(p.Netip(), " ", first.Via, first.Interface)
-				for _, h := range c.Further() {
-					is += fmt.Sprint(" ", h.Via, h.Interface)
+				is = fmt.Sprint(p.Netip(), " ", says(c.Route))
+				if c.why != Followed {
+					is += fmt.Sprintf(" less %d: %s", c.fate().left.hops, c.why)
 				}
 			}
 		}
@@ -133,10 +177,11 @@ func FuzzMessages(f *testing.F) {
 		attribute(unix.RTA_DST, make([]byte, 16)), attribute(unix.RTA_MULTIPATH, path(4)))))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		s := &space{table: twoDevices()}
-		eachMessage(datagram, s.routeChanged)
+		eachMessage(datagram, func(kind, flags uint16, body []byte) { s.routeChanged(kind, flags, body) })
+		s.table.settleNextHops()
 		there := 0
 		for p, e := range s.table.routes {
-			if e.Route != (Route{}) {
+			if s.table.best(p, &e) != (Route{}) {
 				there++
 			}
 			testkit.ErrorIf(t, !p.Netip().IsValid(), "a route to %v", p)

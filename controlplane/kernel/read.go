@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -54,12 +53,12 @@ func (s *space) note(old, fresh *table) {
 		return
 	}
 	for p, e := range fresh.routes {
-		if e.Route != old.routes[p].Route {
+		if was := old.routes[p]; fresh.best(p, &e) != old.best(p, &was) {
 			fresh.note(p)
 		}
 	}
-	for p := range old.routes {
-		if fresh.routes[p].Route == (Route{}) {
+	for p, was := range old.routes {
+		if _, there := fresh.routes[p]; !there && old.best(p, &was) != (Route{}) {
 			fresh.note(p)
 		}
 	}
@@ -80,6 +79,9 @@ func (t *table) read(h *handles) error {
 		return err
 	}
 	if err := t.readAddresses(h.Handle); err != nil {
+		return err
+	}
+	if err := t.readNextHops(&h.routes); err != nil {
 		return err
 	}
 	if err := t.readRoutes(&h.routes); err != nil {
@@ -103,6 +105,11 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	return all, nil
 }
 
+// ofNoLink tells whether addresses of a device are ours on no link: router ids and the like.
+func ofNoLink(l netlink.Link) bool {
+	return l.Attrs().RawFlags&unix.IFF_LOOPBACK != 0 || l.Type() == "dummy"
+}
+
 func (t *table) readLinks(h *netlink.Handle) error {
 	links, err := whole(h.LinkList)
 	if err != nil {
@@ -112,7 +119,7 @@ func (t *table) readLinks(h *netlink.Handle) error {
 	for _, l := range links {
 		a := l.Attrs()
 		there[a.Index] = true
-		t.setLink(a.Index, a.Name, a.RawFlags, uint32(a.MTU))
+		t.setLink(a.Index, a.Name, a.RawFlags, uint32(a.MTU), ofNoLink(l))
 	}
 	maps.DeleteFunc(t.links, func(index int, _ link) bool { return !there[index] })
 	return nil
@@ -128,24 +135,26 @@ func (t *table) readAddresses(h *netlink.Handle) error {
 	return err
 }
 
-// readRoutes asks by the library, for whose sockets there is no other way, and decodes by itself.
+// readRoutes decodes by itself.
 func (t *table) readRoutes(socket *nl.SocketHandle) error {
-	var err error
 	var m message
-	take := func(body []byte) bool {
+	return dump(socket, unix.RTM_GETROUTE, unix.RTM_NEWROUTE, &nl.RtMsg{}, t.forgetRoutes, func(body []byte) {
 		if m.decode(body) {
-			t.setRoute(&m, false)
+			t.setRoute(&m, unix.NLM_F_APPEND) // in the order of the answer
 		}
-		return true
-	}
+	})
+}
+
+// dump asks by the library, for whose sockets there is no other way. begin is called before each attempt.
+func dump(socket *nl.SocketHandle, request int, answer uint16, head nl.NetlinkRequestData, begin func(),
+	take func(body []byte),
+) error {
 	for range attempts {
-		clear(t.routes)
-		clear(t.further)
-		t.prefixes = 0
-		all := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
+		begin()
+		all := nl.NewNetlinkRequest(request, unix.NLM_F_DUMP)
 		all.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: socket}
-		all.AddData(&nl.RtMsg{})
-		err = all.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE, take)
+		all.AddData(head)
+		err := all.ExecuteIter(unix.NETLINK_ROUTE, answer, func(body []byte) bool { take(body); return true })
 		if !errors.Is(err, nl.ErrDumpInterrupted) {
 			return err
 		}
@@ -155,8 +164,8 @@ func (t *table) readRoutes(socket *nl.SocketHandle) error {
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
-// linkChanged returns whether all must be read: a clone came, so its addresses may have been told before, or it went
-// down, which takes IPv4 routes away without a word.
+// linkChanged returns whether all must be read: a clone came, so its addresses may have been told before, or it or its
+// carrier went down, which takes routes and next hops away without a word, or up.
 func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,8 +179,9 @@ func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 		news = s.table.deleteLink(a.Index)
 		stale = news
 	} else {
-		news = s.table.setLink(a.Index, a.Name, a.RawFlags, uint32(a.MTU))
-		stale = news && (!known || was.up != s.table.links[a.Index].up)
+		news = s.table.setLink(a.Index, a.Name, a.RawFlags, uint32(a.MTU), ofNoLink(u.Link))
+		is := s.table.links[a.Index]
+		stale = news && !known || was.up != is.up || was.carrier != is.carrier
 	}
 	if news {
 		s.whole = true
@@ -180,47 +190,55 @@ func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 	return stale
 }
 
-// addressChanged returns whether all must be read: routes go with their source address, without a word.
+// addressChanged returns whether all must be read: routes go with their source address, of whatever device, without a
+// word.
 func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.table.setAddress(u.LinkIndex, u.LinkAddress, u.Flags, u.NewAddr) {
-		return false
+	if s.table.setAddress(u.LinkIndex, u.LinkAddress, u.Flags, u.NewAddr) {
+		s.whole = true
+		signal(s.changed)
 	}
-	s.whole = true
-	signal(s.changed)
 	return !u.NewAddr
 }
 
-// routesChanged takes the messages of a batch; false: one of them is lost.
-func (s *space) routesChanged(b *batch) bool {
+// routesChanged takes the messages of a batch; whole false: one of them is lost; stale: all must be read.
+func (s *space) routesChanged(b *batch) (whole, stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.table.noted)
-	whole := b.each(func(datagram []byte) { eachMessage(datagram, s.routeChanged) })
-	if len(s.table.noted) > before {
+	before, left := len(s.table.noted), s.table.left
+	whole = b.each(func(datagram []byte) {
+		eachMessage(datagram, func(kind, flags uint16, body []byte) {
+			stale = s.routeChanged(kind, flags, body) || stale
+		})
+	})
+	s.table.settleNextHops()
+	if len(s.table.noted) > before || s.table.left != left {
 		signal(s.changed)
 	}
-	return whole
+	return whole, stale
 }
 
-// routeChanged takes one. The lock is held.
-func (s *space) routeChanged(kind, flags uint16, body []byte) {
+// routeChanged takes one, and returns whether all must be read. The lock is held.
+func (s *space) routeChanged(kind, flags uint16, body []byte) (stale bool) {
 	var m message
-	var p Prefix
-	var changed bool
-	if !m.decode(body) {
-		return
-	}
+	var c change
 	switch kind {
+	case unix.RTM_NEWNEXTHOP, unix.RTM_DELNEXTHOP:
+		s.table.setNextHop(body, kind == unix.RTM_NEWNEXTHOP)
 	case unix.RTM_DELROUTE:
-		p, changed = s.table.deleteRoute(&m)
+		if m.decode(body) {
+			c = s.table.deleteRoute(&m)
+		}
 	case unix.RTM_NEWROUTE:
-		p, changed = s.table.setRoute(&m, flags&unix.NLM_F_REPLACE != 0)
+		if m.decode(body) {
+			c = s.table.setRoute(&m, flags)
+		}
 	}
-	if changed {
-		s.table.note(p)
+	if c.best {
+		s.table.note(c.prefix)
 	}
+	return c.stale
 }
 
 func (s *space) neighbourChanged(u *netlink.NeighUpdate) {
@@ -230,158 +248,4 @@ func (s *space) neighbourChanged(u *netlink.NeighUpdate) {
 		s.others[n] = true
 		signal(s.changed)
 	}
-}
-
-// ---- the configuration's part ---------------------------------------------------------------------------------------
-
-// giveBack gives the kernel the addresses and routes of the configuration, and takes away those that it gave before.
-func (s *space) giveBack(h *netlink.Handle) {
-	s.mu.Lock()
-	clones := s.clones
-	links := map[string]int{}
-	is := map[string]link{}
-	for index, l := range s.table.links {
-		links[l.of] = index
-		l.addresses = maps.Clone(l.addresses)
-		is[l.of] = l
-	}
-	s.mu.Unlock()
-	wanted := map[netip.Prefix]Route{}
-	for i := range clones {
-		c := &clones[i]
-		if index, there := links[c.Interface]; there {
-			s.giveDevice(h, c, index, is[c.Interface])
-			maps.Copy(wanted, c.Routes)
-		}
-	}
-	if err := s.giveRoutes(h, wanted, links); err != nil {
-		s.log.Warn("the kernel does not take the configured routes", "error", err)
-	}
-}
-
-func (s *space) giveDevice(h *netlink.Handle, c *Clone, index int, is link) {
-	l := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index, Name: is.name}}
-	log := s.log.With("interface", c.Interface)
-	say := func(what string, err error) {
-		if err != nil {
-			log.Warn("the kernel does not take the configuration", "what", what, "error", err)
-		}
-	}
-	if is.name != c.Device {
-		say("name "+c.Device, h.LinkSetName(l, c.Device))
-	}
-	if is.mtu > c.MTU {
-		log.Warn("the device's MTU is above the port's, put back", "mtu", is.mtu, "port", c.MTU)
-		say("MTU", h.LinkSetMTU(l, int(c.MTU)))
-	}
-	for _, p := range c.Addresses {
-		if is.addresses[p] {
-			continue
-		}
-		// The data plane watches for duplicates.
-		a := &netlink.Addr{IPNet: ipNet(p)}
-		if p.Addr().Is6() {
-			a.Flags = unix.IFA_F_NODAD
-		}
-		say("address "+p.String(), h.AddrReplace(l, a))
-	}
-	for _, p := range s.added[c.Interface] {
-		if !slices.Contains(c.Addresses, p) && is.addresses[p] {
-			say("without address "+p.String(), h.AddrDel(l, &netlink.Addr{IPNet: ipNet(p)}))
-		}
-	}
-	s.added[c.Interface] = slices.Clone(c.Addresses)
-}
-
-// given lists the routes that bear our protocol.
-func given(h *netlink.Handle) ([]netlink.Route, error) {
-	ours := &netlink.Route{Protocol: protocol}
-	return h.RouteListFiltered(netlink.FAMILY_ALL, ours, netlink.RT_FILTER_PROTOCOL)
-}
-
-// routeOf is a route as the kernel is given it; of several next hops those by devices of this namespace.
-func routeOf(p netip.Prefix, r Route, links map[string]int) *netlink.Route {
-	nearest := r.First()
-	route := &netlink.Route{Dst: ipNet(p), LinkIndex: links[nearest.Interface], Protocol: protocol}
-	if !nearest.Via.IsValid() {
-		route.Scope = netlink.SCOPE_LINK
-		return route
-	}
-	route.Gw = nearest.Via.AsSlice()
-	for _, h := range r.Further() {
-		if index, there := links[h.Interface]; there {
-			next := &netlink.NexthopInfo{LinkIndex: index, Gw: h.Via.AsSlice()}
-			route.MultiPath = append(route.MultiPath, next)
-		}
-	}
-	if len(route.MultiPath) > 0 {
-		first := &netlink.NexthopInfo{LinkIndex: route.LinkIndex, Gw: route.Gw}
-		route.MultiPath = append([]*netlink.NexthopInfo{first}, route.MultiPath...)
-		route.LinkIndex, route.Gw = 0, nil
-	}
-	return route
-}
-
-func destination(r *netlink.Route) (netip.Prefix, bool) {
-	if r.Dst == nil {
-		switch r.Family {
-		case unix.AF_INET:
-			return netip.PrefixFrom(netip.IPv4Unspecified(), 0), true
-		case unix.AF_INET6:
-			return netip.PrefixFrom(netip.IPv6Unspecified(), 0), true
-		}
-		return netip.Prefix{}, false
-	}
-	return prefixOf(r.Dst)
-}
-
-func sameHops(a, b *netlink.Route) bool {
-	return slices.EqualFunc(hopsOf(a), hopsOf(b), func(x, y *netlink.NexthopInfo) bool {
-		return x.LinkIndex == y.LinkIndex && x.Gw.Equal(y.Gw)
-	})
-}
-
-func hopsOf(r *netlink.Route) []*netlink.NexthopInfo {
-	if len(r.MultiPath) > 0 {
-		return r.MultiPath
-	}
-	return []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw}}
-}
-
-// giveRoutes compares with those that bear our protocol: also what a control plane before this one gave.
-func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, links map[string]int) error {
-	given, err := whole(func() ([]netlink.Route, error) { return given(h) })
-	if err != nil {
-		return err
-	}
-	announced, decided := s.announcements()
-	var all error
-	for i := range given {
-		p, ok := destination(&given[i])
-		if given[i].Type == unix.RTN_BLACKHOLE {
-			if decided && (!ok || !announced[p]) {
-				all = errors.Join(all, h.RouteDel(&given[i]))
-			}
-			delete(announced, p)
-			continue
-		}
-		r, want := wanted[p]
-		if ok && want && sameHops(&given[i], routeOf(p, r, links)) {
-			delete(wanted, p)
-			continue
-		}
-		all = errors.Join(all, h.RouteDel(&given[i]))
-	}
-	for p, r := range wanted {
-		route := routeOf(p, r, links)
-		// A device that is down takes none; it is given them when it is up.
-		err := h.RouteReplace(route)
-		if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENETUNREACH) {
-			all = errors.Join(all, fmt.Errorf("%s: %w", p, err))
-		}
-	}
-	for p := range announced {
-		all = errors.Join(all, announceOne(h, p, true))
-	}
-	return all
 }

@@ -31,7 +31,11 @@ const (
 	receive  = 64 << 20               // socket buffer: 80,000 routes; what overflows it is read again
 )
 
-var receiveBuffer = receive // tests make it small
+// Tests make the buffer small, and read again when they say so.
+var (
+	receiveBuffer = receive
+	readAgain     = period
+)
 
 // space follows one namespace. run's goroutine writes the table; the lock is for those who read it.
 type space struct {
@@ -110,7 +114,9 @@ func (s *space) best(d Destination) (Route, bool) {
 	if s.vrf() != d.VRF {
 		return Route{}, false
 	}
-	r := s.table.routes[PrefixOf(d.Prefix)].Route
+	p := PrefixOf(d.Prefix)
+	e := s.table.routes[p]
+	r := s.table.best(p, &e)
 	return r, r != Route{}
 }
 
@@ -126,16 +132,24 @@ func (s *space) addTo(all *State) {
 	defer s.mu.Unlock()
 	for _, l := range s.table.links {
 		d := Device{Up: l.up, MTU: l.mtu}
+		if l.of == "" {
+			continue
+		}
 		for p := range l.addresses {
 			d.Addresses = append(d.Addresses, p)
 		}
 		slices.SortFunc(d.Addresses, comparePrefixes)
 		all.Devices[l.of] = d
 	}
+	if own := append(all.Loopback[s.vrf()], s.table.loopback()...); len(own) > 0 {
+		slices.SortFunc(own, netip.Addr.Compare)
+		all.Loopback[s.vrf()] = slices.Compact(own)
+	}
 	for p, e := range s.table.routes {
 		d := Destination{s.vrf(), p.Netip()}
-		if _, twice := all.Routes[d]; !twice && e.Route != (Route{}) {
-			all.Routes[d] = e.Route
+		r := s.table.best(p, &e)
+		if _, twice := all.Routes[d]; !twice && r != (Route{}) {
+			all.Routes[d] = r
 		}
 	}
 	for n, mac := range s.table.neighbours {
@@ -150,8 +164,14 @@ func (s *space) status() Status {
 	st.Namespace = s.name
 	st.Devices = []string{}
 	for _, l := range s.table.links {
-		st.Devices = append(st.Devices, l.of)
-		st.Addresses += len(l.addresses)
+		if l.of != "" {
+			st.Devices = append(st.Devices, l.of)
+			st.Addresses += len(l.addresses)
+		}
+	}
+	st.Loopback = len(s.table.loopback())
+	for _, n := range s.table.left[Followed+1:] {
+		st.Ignored += n
 	}
 	slices.Sort(st.Devices)
 	st.Routes, st.Neighbours = s.table.prefixes, len(s.table.neighbours)
@@ -345,7 +365,7 @@ func drain(c *streams, done chan struct{}) {
 }
 
 func (s *space) loop(ctx context.Context, h *handles, c *streams, id string) error {
-	look, again := time.NewTicker(retry), time.NewTicker(period)
+	look, again := time.NewTicker(retry), time.NewTicker(readAgain)
 	defer look.Stop()
 	defer again.Stop()
 	settle := time.NewTimer(0)
@@ -368,11 +388,15 @@ func (s *space) loop(ctx context.Context, h *handles, c *streams, id string) err
 			}
 			stale, settled = s.addressChanged(&u) || stale, false
 		case b, ok := <-c.routes.full:
-			if !ok || !s.routesChanged(b) {
+			if !ok {
+				return errLost
+			}
+			whole, old := s.routesChanged(b)
+			if !whole {
 				return errLost
 			}
 			c.routes.free <- b
-			told = time.Now()
+			stale, settled, told = old || stale, !old, time.Now()
 		case u, ok := <-c.neighbours:
 			if !ok {
 				return errLost
@@ -387,7 +411,7 @@ func (s *space) loop(ctx context.Context, h *handles, c *streams, id string) err
 				again.Reset(calm)
 				break
 			}
-			again.Reset(period)
+			again.Reset(readAgain)
 			stale, settled = true, false
 		case <-look.C:
 			if identity(s.name) != id {

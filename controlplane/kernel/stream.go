@@ -65,7 +65,7 @@ type routeStream struct {
 // openRoutes subscribes in a namespace (none: our own).
 func openRoutes(ns netns.NsHandle, buffer int, force bool) (*routeStream, error) {
 	socket, err := nl.SubscribeAt(ns, netns.None(), unix.NETLINK_ROUTE, unix.RTNLGRP_IPV4_ROUTE,
-		unix.RTNLGRP_IPV6_ROUTE)
+		unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEXTHOP)
 	if err != nil {
 		return nil, err
 	}
