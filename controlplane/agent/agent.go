@@ -80,6 +80,7 @@ type Status struct {
 	Kernel        []kernel.Status `json:"kernel"`         // namespaces with clones
 	KernelRefused int             `json:"kernel_refused"` // of its objects, by the data plane
 	KernelWhy     string          `json:"kernel_why"`     // one of them
+	RoutesIgnored map[string]int  `json:"routes_ignored"` // of the kernel's, by reason
 
 	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
 	Events           uint64 `json:"events"`            // since start
@@ -109,6 +110,7 @@ type Agent struct {
 	listeners   []*httpd.Listener
 	watchPeriod time.Duration
 	indications events.Gate // of what the data plane tells; one goroutine's
+	ignoring    [kernel.Reasons]events.Gate
 
 	// Owned by Run.
 	life      context.Context // of Run

@@ -13,6 +13,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/radius"
@@ -55,6 +56,36 @@ func (c control) Owner(seid uint64) (view.Owner, bool) {
 	}
 	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
 }
+
+// IgnoredRoutes is view.Control's: as many as are shown at once.
+func (c control) IgnoredRoutes() []view.IgnoredRoute {
+	ctx, cancel := context.WithTimeout(context.Background(), showTime)
+	defer cancel()
+	var list []kernel.Ignored
+	_, err := c.ask(ctx, func(context.Context) (Result, error) {
+		list = append(c.kernel.Ignored(mostIgnored), c.overlay.IgnoredRoutes(mostIgnored)...)
+		return Result{}, nil
+	})
+	if err != nil { // the owner may still write the list
+		return nil
+	}
+	kernel.SortIgnored(list)
+	rows := make([]view.IgnoredRoute, 0, len(list))
+	for i := range list {
+		r := &list[i]
+		v := view.IgnoredRoute{Prefix: r.Prefix.String(), VRF: r.VRF, Namespace: r.Namespace, Table: r.Table,
+			Metric: r.Metric, Device: r.Device, Hops: r.Hops, Reason: r.Reason.String(),
+			Text: cmp.Or(r.Text, r.Reason.Text())}
+		if r.Via.IsValid() {
+			v.Via = r.Via.String()
+		}
+		rows = append(rows, v)
+	}
+	return rows
+}
+
+// mostIgnored of each kind are shown; the metric counts all.
+const mostIgnored = 16384
 
 // signedIn is the loop of subscribers; nil: nobody signs in.
 func (a *Agent) signedIn() *signIns {

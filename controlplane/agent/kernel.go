@@ -170,4 +170,31 @@ func (a *Agent) describeKernel() {
 		a.log.Warn("a part of what the kernel has is left out", "objects", a.state.KernelRefused,
 			"why", a.state.KernelWhy)
 	}
+	a.describeIgnored()
 }
+
+// describeIgnored counts the kernel's routes that are not followed, and tells of more of them: of each reason once in a
+// while.
+func (a *Agent) describeIgnored() {
+	now := a.overlay.Ignored()
+	for why, n := range a.kernel.Left() {
+		now[why] += n
+	}
+	was := a.state.RoutesIgnored
+	a.state.RoutesIgnored = map[string]int{}
+	for why, n := range now {
+		a.state.RoutesIgnored[why.String()] = n
+		if n <= was[why.String()] {
+			continue
+		}
+		a.ignoring[why].Most, a.ignoring[why].Window = 1, ignoredWindow
+		if _, open := a.ignoring[why].Open(time.Now()); open {
+			a.events.Publish("route.ignored", why.String(), "routes", n, "text", why.Text())
+			a.log.Warn("routes of the kernel's are not followed: isthmus show route --ignored", "reason", why,
+				"routes", n)
+		}
+	}
+}
+
+// ignoredWindow is how often a reason is told of.
+const ignoredWindow = 10 * time.Second

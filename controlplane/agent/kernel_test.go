@@ -5,12 +5,14 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"isthmus/api"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/view"
 )
 
 const withClone = `
@@ -111,4 +113,33 @@ func TestKernelRoutes(t *testing.T) {
 		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")
 	}
 	testkit.Equal(t, a.Status().DataPlane, StateReady, "the data plane is")
+}
+
+// What of the kernel's routes is not followed is in a table, a figure and an event.
+func TestIgnoredRoutes(t *testing.T) {
+	s := dptest.Start(t)
+	plan, err := MakePlan("x.yaml", []byte(withClone))
+	testkit.Must(t, err)
+	a := newAgent(outside(s, t.TempDir()), plan)
+	a.plan.Clones = nil
+	running(t, a)
+	testkit.Until(t, "ready", ready(a))
+	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
+	kernelHas(t, a, "198.51.100.0/24", "203.0.113.0/25", "100.64.0.0/10") // one is of the file
+	want := []view.IgnoredRoute{
+		{Prefix: "198.51.100.0/24", Via: "192.0.2.3", Device: "core0", Reason: "configured",
+			Text: "the configuration has a route there"},
+		{Prefix: "203.0.113.0/25", Via: "192.0.2.3", Device: "core0", Reason: "refused", Text: "no room"},
+	}
+	if list := (control{a}).IgnoredRoutes(); !slices.Equal(list, want) {
+		t.Errorf("ignored: %+v", list)
+	}
+	figures := a.Status().RoutesIgnored
+	testkit.ErrorIf(t, figures["configured"] != 1 || figures["refused"] != 1 || len(figures) != 2, "%v", figures)
+	testkit.Equal(t, len(a.fetch(t.Context()).IgnoredRoutes), 2, "figures of the metric")
+	kernelHas(t, a, "198.51.100.0/24", "203.0.113.0/25") // no more than before
+	heard := told(t, a, "route.ignored")
+	testkit.Equal(t, len(heard), 2, "events")
+	kernelHas(t, a)
+	testkit.Equal(t, len(a.Status().RoutesIgnored)+len((control{a}).IgnoredRoutes()), 0, "ignored")
 }

@@ -143,6 +143,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances+signingIn)
 	dialIn(t, a, "anna", 1)
 	establish(t, a, 1, "10.1.0.1", "10.45.0.1")
+	kernelHas(t, a, "192.0.2.0/24")
 	h, doc := a.Handler(), newAnswers(t)
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()

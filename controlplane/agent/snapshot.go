@@ -48,6 +48,9 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	if a.signedIn() != nil {
 		s.SignIns = a.signInFigures(ctx)
 	}
+	for reason, n := range a.Status().RoutesIgnored {
+		s.IgnoredRoutes = append(s.IgnoredRoutes, n4.Count{Name: reason, Value: uint64(n)})
+	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
 	if a.mobile != nil {
 		if info, err := os.Stat(a.mobile.store); err == nil {

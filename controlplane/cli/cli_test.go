@@ -130,6 +130,19 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// Routes that are not followed are an option's table, none of its own.
+func TestIgnoredRoutes(t *testing.T) {
+	socket := control(t, map[string]string{"GET /v1/show/ignored-route": `[{"prefix":"10.0.0.0/8","table":254,
+		"device":"eth0","hops":2,"reason":"device","text":"why"}]`})
+	code, stdout, stderr := run(t, "", "--socket", socket, "show", "route", "--ignored")
+	testkit.Equal(t, code, 0, "%s", stderr)
+	testkit.Equal(t, stdout, "PREFIX      VRF  NAMESPACE  TABLE  METRIC  VIA  DEVICE  HOPS  REASON  TEXT\n"+
+		"10.0.0.0/8  -    -            254       0  -    eth0       2  device  why\n", "the table")
+	code, _, stderr = run(t, "", "--socket", socket, "show", "ignored-route")
+	good := code == command.ExitUsage && strings.Contains(stderr, "unknown command")
+	testkit.ErrorIf(t, !good, "%d %s", code, stderr)
+}
+
 func TestNoControlPlane(t *testing.T) {
 	code, _, stderr := run(t, "", "--socket", "/nonexistent/s", "show", "port")
 	if code != command.ExitUnreachable || !strings.Contains(stderr, "/nonexistent/s") || !strings.Contains(stderr, "isthmus run -c FILE") {

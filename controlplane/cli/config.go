@@ -7,8 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,6 +156,14 @@ func (e *env) printStatus(s *agent.Status) error {
 	}
 	if s.KernelRefused > 0 {
 		fmt.Fprintf(e.Out, "left out       %d objects of the kernel's, as %s\n", s.KernelRefused, s.KernelWhy)
+	}
+	if len(s.RoutesIgnored) > 0 {
+		var words []string
+		for _, reason := range slices.Sorted(maps.Keys(s.RoutesIgnored)) {
+			words = append(words, fmt.Sprint(reason, " ", s.RoutesIgnored[reason]))
+		}
+		fmt.Fprintf(e.Out, "not followed   routes of the kernel's: %s (show route --ignored)\n",
+			strings.Join(words, ", "))
 	}
 	if s.LastError != "" {
 		fmt.Fprintf(e.Out, "last error     %s\n", s.LastError)

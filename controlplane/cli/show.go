@@ -25,7 +25,9 @@ func showCommand(e *env) *cobra.Command {
 		Use: "show", Short: "show the state of the data plane, and of the PFCP server",
 		Example: "  isthmus show port\n  isthmus show drop -j"})
 	for _, table := range view.Tables {
-		show.AddCommand(tableCommand(e, table))
+		if table.Name != view.IgnoredRouteTable { // an option of another one
+			show.AddCommand(tableCommand(e, table))
+		}
 	}
 	return show
 }
@@ -33,6 +35,7 @@ func showCommand(e *env) *cobra.Command {
 // showWords are the options of a table.
 type showWords struct {
 	asJSON, edges, dot, perWorker bool
+	ignored                       bool
 	limit                         uint32
 	choice                        choice
 	watch                         time.Duration
@@ -73,7 +76,13 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 		f.BoolVar(&w.dot, "dot", false, "print the graph for graphviz")
 		f.BoolVar(&w.perWorker, "workers", false, "one line for each node and worker")
 	}
+	if table.Name == "route" {
+		f.BoolVar(&w.ignored, "ignored", false, "show those of the kernel that are not followed, and why")
+	}
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
+		if w.ignored {
+			return e.show(cmd.Context(), view.Lookup(view.IgnoredRouteTable), &w, args)
+		}
 		return e.show(cmd.Context(), table, &w, args)
 	})
 	return cmd

@@ -62,6 +62,8 @@ var Kinds = []Kind{
 	{"port.up", "port", "driver speed_mbps", "The link is up."},
 	{"port.down", "port", "driver", "The link is down."},
 	{"port.gone", "port", "driver", "The device was taken away."},
+	{"route.ignored", "reason", "routes text", "More routes of the kernel are not followed: " +
+		"`show route --ignored`. Of each reason at most one in ten seconds."},
 	{"drop.rising", "reason", "rate before text", "Ten packets a second or more, and four times what was usual."},
 	{"drop.settled", "reason", "rate before steady",
 		"Below twice what was usual; `steady`: ten minutes passed, the rate is the usual one now."},

@@ -39,9 +39,11 @@ type Snapshot struct {
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
 	StoreBytes uint64             // of the sessions' store; 0: there is none
-	Refused    []n4.Count         // connections that the control plane's own listeners turned away
-	SignIns    *SignIns           // nil: nobody signs in
-	PFCP       *n4.Stats          // nil: there is no PFCP; the data plane may be away and this be here
+	// IgnoredRoutes are the kernel's that are not followed, by reason.
+	IgnoredRoutes []n4.Count
+	Refused       []n4.Count // connections that the control plane's own listeners turned away
+	SignIns       *SignIns   // nil: nobody signs in
+	PFCP          *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
 }
 
 // Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
@@ -151,6 +153,10 @@ var totals = []family[api.TotalRow]{
 		func(r *api.TotalRow) uint64 { return r.ClientsClosed }),
 }
 
+var ignoredRoutes = []family[n4.Count]{gauge("ignored_routes",
+	"Routes of the kernel's that are not followed, or only by some of their next hops.", []string{"reason"},
+	func(c *n4.Count) uint64 { return c.Value })}
+
 var refused = counted("refused_connections_total",
 	"Connections to the control plane that were closed at once: too many were open.", []string{"listener"})
 
@@ -207,6 +213,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(storeDesc, prometheus.GaugeValue, float64(s.StoreBytes))
 	}
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
+	emit(ch, ignoredRoutes, s.IgnoredRoutes, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {
 		emitPFCP(ch, s)
 	}

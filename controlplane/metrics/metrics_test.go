@@ -57,7 +57,7 @@ func sample(context.Context) *Snapshot {
 			named(api.TrafficRow{QFI: 9, DownlinkPackets: 4, DownlinkBytes: 600, DNN: [32]byte{'i'}},
 				func(r *api.TrafficRow) []byte { return r.Instance[:] }, "internet")},
 		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
-		Refused: []n4.Count{{Name: "metrics", Value: 1}},
+		Refused: []n4.Count{{Name: "metrics", Value: 1}}, IgnoredRoutes: []n4.Count{{Name: "device", Value: 6}},
 		SignIns: signIns(),
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
 			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},
@@ -107,6 +107,7 @@ func TestScrape(t *testing.T) {
 	}{
 		{sample, []string{
 			`isthmus_dataplane_up 1`, `isthmus_port_receive_packets_total{port="access"} 7`,
+			`isthmus_ignored_routes{reason="device"} 6`,
 			`isthmus_dropped_packets_total{reason="no-route"} 3`, `isthmus_punted_packets_total{reason="dhcp"} 4`,
 			`isthmus_mirror_packets_total{mirror="tap"} 11`, `isthmus_mirror_limited_packets_total{mirror="tap"} 2`,
 			`isthmus_nptv6_out_packets_total{inside="fd00::/48",instance="internet"} 13`,

@@ -309,6 +309,7 @@ type Control interface {
 	// Owner tells on whose behalf a session stands; false: on the configuration's.
 	Owner(seid uint64) (Owner, bool)
 	Access
+	Kernel
 }
 
 // Owner is the control plane's part of a mobile session.

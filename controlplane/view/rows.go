@@ -3,8 +3,6 @@
 package view
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -40,6 +38,10 @@ var words = map[string]map[uint32]string{
 	"lookup": {api.LookupNone: "none", api.LookupDestination: "destination", api.LookupSource: "source"},
 	"mirror": {api.MirrorToPort: "port", api.MirrorToGTPU: "gtpu", api.MirrorToERSPAN: "erspan"},
 	"nat":    {api.NATModeBlocks: "blocks", api.NATModeDeterministic: "deterministic"},
+	"discard": {
+		api.DiscardNone: "", api.DiscardBlackhole: "blackhole", api.DiscardUnreachable: "unreachable",
+		api.DiscardProhibit: "prohibit",
+	},
 	"event": {
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",
 		api.EventTypeErrorIndication: "error-indication", api.EventTypePathDown: "path-down", api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
@@ -132,30 +134,6 @@ var portColumns = columns[Port](`PORT=Name, DRIVER, ROLE, STATE, MTU, MAC, RX PA
 	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`,
 	num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }),
 	str("STATE", (*Port).state))
-
-// Route is one route.
-type Route struct {
-	Prefix    string `json:"prefix"`
-	Via       string `json:"via"` // empty: directly attached
-	Interface string `json:"interface"`
-	Resolved  bool   `json:"resolved"`
-	VRF       string `json:"vrf"` // empty: the default one
-}
-
-// finish writes the prefix with its length, also of a host.
-func (v *Route) finish(r *api.RouteRow) {
-	if prefix := r.Prefix.Netip(); prefix.IsValid() {
-		v.Prefix = prefix.String()
-	}
-}
-
-// byPrefix orders by VRF, family, address, length.
-func byPrefix(a, b api.RouteRow) int {
-	return cmp.Or(bytes.Compare(a.VRF[:], b.VRF[:]), cmp.Compare(a.Prefix.Family, b.Prefix.Family),
-		bytes.Compare(a.Prefix.Bytes[:], b.Prefix.Bytes[:]), cmp.Compare(a.Prefix.Prefix, b.Prefix.Prefix))
-}
-
-var routeColumns = columns[Route]("PREFIX, VIA, INTERFACE, RESOLVED, VRF")
 
 // Neighbour is one entry of the neighbour table.
 type Neighbour struct {

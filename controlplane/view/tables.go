@@ -68,6 +68,7 @@ var Tables = []*Table{
 	n4Table,
 	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),
 	inOrder("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, byPrefix, (*Route).finish),
+	ignoredRouteTable,
 	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
 	list("acl", "firewall rules and their hits", true, api.TableACL, aclColumns, (*ACL).finish),
 	list("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns, (*Scheduler).finish),

@@ -98,7 +98,8 @@ func rows(s *dptest.Server) {
 	}
 	put(route.Interface[:], "core0")
 	put(route.VRF[:], "red")
-	s.SetTable(api.TableRoute, api.Body(&route))
+	s.SetTable(api.TableRoute, api.AppendRow(api.Body(&route), &api.RouteRow{Resolved: 1,
+		Prefix: api.FromPrefix(netip.MustParsePrefix("10.0.0.0/8")), Discard: api.DiscardUnreachable}))
 
 	neighbour := api.NeighbourRow{Address: api.FromAddr(netip.MustParseAddr("2001:db8::1")), State: 4}
 	put(neighbour.Interface[:], "core0")
@@ -176,6 +177,11 @@ func (owned) Subscribers(key string, _ uint32) []Subscriber {
 func (owned) AddressPools() []AddressPool { return []AddressPool{{Name: "homes", Size: 9, Used: 1}} }
 func (owned) RADIUS() []RADIUSServer {
 	return []RADIUSServer{{Name: "one", Use: "accounting", State: "alive", Responses: 3}}
+}
+
+func (owned) IgnoredRoutes() []IgnoredRoute {
+	return []IgnoredRoute{{Prefix: "10.0.0.0/8", VRF: "red", Namespace: "/run/netns/red", Table: 254, Metric: 20,
+		Via: "172.16.0.2", Device: "eth0", Reason: "device", Text: "by a device"}}
 }
 
 func (owned) Owner(seid uint64) (Owner, bool) {
@@ -287,9 +293,19 @@ EVENT  RAISED  ACKNOWLEDGED  WAITING  SUPPRESSED  SUBSCRIBERS
 usage       4             3        1           0            1
 `},
 		{"route",
-			`[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true,"vrf":"red"}]`, `
-PREFIX     VIA        INTERFACE  RESOLVED  VRF
-0.0.0.0/0  192.0.2.2  core0      yes       red
+			`[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true,` +
+				`"vrf":"red","discard":""},{"prefix":"10.0.0.0/8","via":"",` +
+				`"interface":"","resolved":true,"vrf":"","discard":"unreachable"}]`, `
+PREFIX      VIA          INTERFACE  RESOLVED  VRF
+0.0.0.0/0   192.0.2.2    core0      yes       red
+10.0.0.0/8  unreachable  -          yes       -
+`},
+		{"ignored-route",
+			`[{"prefix":"10.0.0.0/8","vrf":"red","namespace":"/run/netns/red","table":254,"metric":20,` +
+				`"via":"172.16.0.2",` +
+				`"device":"eth0","hops":0,"reason":"device","text":"by a device"}]`, `
+PREFIX      VRF  NAMESPACE       TABLE  METRIC  VIA         DEVICE  HOPS  REASON  TEXT
+10.0.0.0/8  red  /run/netns/red    254      20  172.16.0.2  eth0       0  device  by a device
 `},
 		{"neighbour", `[{"interface":"core0","address":"2001:db8::1","mac":"00:00:00:00:00:00","state":"static","age_s":0,"held":0}]`, `
 INTERFACE  ADDRESS      MAC                STATE   AGE S  HELD
@@ -374,7 +390,7 @@ clients of dp.sock               0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 31, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 32, "%d tables: add the new ones here", len(Tables))
 }
 
 // The data plane gives routes in the order of its table.
