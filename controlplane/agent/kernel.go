@@ -27,6 +27,7 @@ func clonesOf(c *config.Config) []kernel.Clone {
 	for _, p := range c.Ports {
 		mtu[p.Name] = p.MTU
 	}
+	routes := kernelRoutes(c)
 	var list []kernel.Clone
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
@@ -36,16 +37,10 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		name := string(f.Name)
 		clone := kernel.Clone{
 			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), VRF: string(f.VRF),
-			MTU: mtu[f.Port], Routes: map[netip.Prefix]kernel.Route{},
+			MTU: mtu[f.Port], Routes: routes[f.Name],
 		}
 		for _, a := range f.Addresses {
 			clone.Addresses = append(clone.Addresses, a.Prefix)
-		}
-		for _, r := range c.Routes {
-			if c.RouteInterface(&r) == f {
-				hops := append([]kernel.Hop{{Via: r.Via.Addr, Interface: name}}, furtherOf(c, &r)...)
-				clone.Routes[r.Prefix.Prefix] = kernel.RouteBy(hops...)
-			}
 		}
 		if in := instanceOf(c, f.Name); in != nil && in.Announce == "pool" {
 			for _, p := range in.Pools {
@@ -57,16 +52,26 @@ func clonesOf(c *config.Config) []kernel.Clone {
 	return list
 }
 
-// furtherOf lists a route's next hops beside the first one.
-func furtherOf(c *config.Config, r *config.Route) []kernel.Hop {
-	var list []kernel.Hop
-	for _, a := range r.AlsoVia {
-		one := config.Route{Via: a, VRF: c.RouteVRF(r)}
-		if f := c.RouteInterface(&one); f != nil {
-			list = append(list, kernel.Hop{Via: a.Addr, Interface: string(f.Name)})
+// kernelRoutes are the file's, as the kernel is given them, by the interfaces of their next hops. Not those that
+// discard: routing daemons would announce them as they do subscribers' prefixes.
+func kernelRoutes(c *config.Config) map[config.Name]map[netip.Prefix]kernel.Route {
+	by := map[config.Name]map[netip.Prefix]kernel.Route{}
+	resolver := config.NewResolver(c)
+	for i := range c.Routes {
+		var hops []kernel.Hop
+		next, _ := resolver.NextHops(&c.Routes[i]) // checked
+		for _, h := range next {
+			name := string(h.Interface.Name)
+			hops = append(hops, kernel.Hop{Via: h.Via, Interface: name, OnLink: h.OnLink})
+		}
+		for _, h := range next {
+			if by[h.Interface.Name] == nil {
+				by[h.Interface.Name] = map[netip.Prefix]kernel.Route{}
+			}
+			by[h.Interface.Name][c.Routes[i].Prefix.Prefix] = kernel.RouteBy(hops...)
 		}
 	}
-	return list
+	return by
 }
 
 // instanceOf is the network instance that has an interface.
@@ -190,8 +195,8 @@ func (a *Agent) describeIgnored() {
 		a.ignoring[why].Most, a.ignoring[why].Window = 1, ignoredWindow
 		if _, open := a.ignoring[why].Open(time.Now()); open {
 			a.events.Publish("route.ignored", why.String(), "routes", n, "text", why.Text())
-			a.log.Warn("routes of the kernel's are not followed: isthmus show route --ignored", "reason", why,
-				"routes", n)
+			a.log.Warn("routes of the kernel's are not followed: isthmus show route --ignored",
+				"reason", why, "routes", n)
 		}
 	}
 }

@@ -283,99 +283,6 @@ func (k *checker) clone(f *Interface, port *Port, devices map[[2]string]int) {
 	once(k, c.At, "device", devices, [2]string{c.File(), c.Device}, "%s is already the clone of line %d", c.Device)
 }
 
-// reaches tells whether an address lies in a prefix of the interface.
-func (f *Interface) reaches(a netip.Addr) bool {
-	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Contains(a) })
-}
-
-func (k *checker) allRoutes() {
-	type id struct {
-		vrf    Name
-		prefix netip.Prefix
-	}
-	seen := map[id]int{}
-	for _, r := range k.Routes {
-		if r.Prefix.hostBits() {
-			k.fail(r.At, "prefix", "%s has host bits set; the network is %s", r.Prefix, r.Prefix.Masked())
-		}
-		f := refer(k, r.At, "interface", "interface", r.Interface, k.interfaces)
-		once(k, r.At, "prefix", seen, id{k.RouteVRF(&r), r.Prefix.Prefix}, "%s is already in line %d", r.Prefix)
-		if f != nil && r.VRF != "" && r.VRF != f.VRF {
-			k.fail(r.At, "vrf", "interface %q is in %s", f.Name, vrfText(f.VRF))
-			continue
-		}
-		if r.Via.IsValid() && r.Via.Is4() != r.Prefix.Addr().Is4() {
-			k.fail(r.At, "via", "%s and %s are not of one family", r.Via, r.Prefix)
-			continue
-		}
-		k.gateway(&r, f)
-		k.furtherGateways(&r)
-	}
-}
-
-// RouteInterface is what a route leaves by, nil when there is none.
-func (c *Config) RouteInterface(r *Route) *Interface {
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
-		if f.Name == r.Interface || r.Interface == "" && f.VRF == r.VRF && f.reaches(r.Via.Addr) {
-			return f
-		}
-	}
-	return nil
-}
-
-// gateway checks the next hop; f is the interface that the route names, if any.
-func (k *checker) gateway(r *Route, f *Interface) {
-	via := r.Via.Addr
-	switch {
-	case !r.Via.IsValid() && r.Interface == "":
-		k.fail(r.At, "via", "a route needs via, interface, or both")
-		return
-	case r.Via.IsValid() && (via.IsMulticast() || via.IsUnspecified() || via.IsLoopback()):
-		k.fail(r.At, "via", "%s is no unicast address", r.Via)
-		return
-	case r.Prefix.Addr().IsLinkLocalUnicast() && r.Prefix.Addr().Is6() && r.Prefix.Bits() > 9:
-		k.fail(r.At, "prefix", "link-local destinations are never forwarded")
-		return
-	}
-	if f == nil && r.Interface == "" {
-		if f = k.reachable(r.VRF, via); f == nil {
-			k.fail(r.At, "via", "%s is in no interface's prefix in %s; name the interface", r.Via,
-				vrfText(r.VRF))
-			return
-		}
-	}
-	if f == nil {
-		return // refused already
-	}
-	if p := k.ports[f.Port]; p != nil && p.Role != "core" {
-		k.fail(r.At, "via", "interface %q is on an access port; routes lead to core ports", f.Name)
-		return
-	}
-	if r.Via.IsValid() && !via.IsLinkLocalUnicast() && !f.reaches(via) {
-		k.fail(r.At, "via", "%s is in no network of interface %q", r.Via, f.Name)
-	}
-	if f.has(via) {
-		k.fail(r.At, "via", "%s is our own address", r.Via)
-	}
-}
-
-// reachable returns the interface of a VRF in whose networks an address is, those of core ports first.
-func (k *checker) reachable(vrf Name, a netip.Addr) *Interface {
-	var found *Interface
-	for i := range k.Interfaces {
-		f := &k.Interfaces[i]
-		if f.VRF != vrf || !f.reaches(a) {
-			continue
-		}
-		if p := k.ports[f.Port]; p != nil && p.Role == "core" {
-			return f
-		}
-		found = f
-	}
-	return found
-}
-
 // has tells whether an address is one of the interface's own.
 func (f *Interface) has(a netip.Addr) bool {
 	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Addr() == a })
@@ -387,9 +294,11 @@ func (k *checker) allNeighbours() {
 		address    netip.Addr
 	}
 	seen := map[id]int{}
+	resolver := NewResolver(k.Config)
 	for _, n := range k.Neighbours {
 		f := refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
-		if a := n.Address.Addr; f != nil && !f.reaches(a) && !(a.Is6() && a.IsLinkLocalUnicast()) {
+		if a := n.Address.Addr; f != nil && !f.reaches(a) && !(a.Is6() && a.IsLinkLocalUnicast()) &&
+			!k.isGateway(resolver, f, a) {
 			k.fail(n.At, "address", "%s is in no network of interface %q", n.Address, n.Interface)
 		}
 		key := id{n.Interface, n.Address.Addr}

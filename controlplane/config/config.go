@@ -177,9 +177,11 @@ func (c *Clone) File() string {
 type Route struct {
 	At        `yaml:""`
 	Prefix    Prefix    `yaml:"prefix" req:"true" doc:"Destination."`
-	Via       Address   `yaml:"via" doc:"Next hop; absent: the destination is directly on the interface."`
+	Via       Address   `yaml:"via" doc:"Next hop, IPv6 of IPv4 destinations too; absent: on the interface."`
 	AlsoVia   []Address `yaml:"also_via" maxlen:"7" with:"via" doc:"Further next hops of equal cost."`
-	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when via lies in an interface's prefix."`
+	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when via says it."`
+	OnLink    bool      `yaml:"onlink" with:"interface" doc:"via is on the link, though in none of its prefixes."`
+	Discard   string    `yaml:"discard" default:"none" enum:"none|blackhole|unreachable|prohibit" doc:"Packets end here; their senders are told nothing, that the host is unreachable, or that it is prohibited."`
 	VRF       Name      `yaml:"vrf" doc:"VRF that the route is of; absent: that of interface, or the default one."`
 }
 

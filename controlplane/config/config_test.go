@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 		{"route host bits", base + "routes:\n  - {prefix: 10.1.0.1/16, via: 10.0.0.9}\n", "x.yaml:9: routes[0].prefix: 10.1.0.1/16 has host bits set; the network is 10.1.0.0/16"},
 		{"route unreachable", base + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.9.0.9}\n", "is in no interface's prefix"},
 		{"route family", base + "routes:\n  - {prefix: '::/0', via: 10.0.0.9}\n", "not of one family"},
-		{"route nowhere", base + "routes:\n  - {prefix: 10.1.0.0/16}\n", "needs via, interface, or both"},
+		{"route nowhere", base + "routes:\n  - {prefix: 10.1.0.0/16}\n", "via, interface, both, or discard"},
 		{"route twice", base + "routes:\n  - {prefix: 10.1.0.0/16, via: 10.0.0.9}\n  - {prefix: 10.1.0.0/16, via: 10.0.0.8}\n", "x.yaml:10: routes[1].prefix: 10.1.0.0/16 is already in line 9"},
 		{"neighbour interface", base + "neighbours:\n  - {interface: n4, address: 10.0.0.9, mac: 02:00:00:00:00:09}\n", `did you mean "n3"?`},
 		{"multicast mac", base + "neighbours:\n  - {interface: n3, address: 10.0.0.9, mac: 03:00:00:00:00:09}\n", "is no unicast address"},

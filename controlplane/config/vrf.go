@@ -53,31 +53,6 @@ func (k *checker) tunnelEnd(at At, key string, a netip.Addr) {
 	}
 }
 
-// furtherGateways checks the next hops beside the first one.
-func (k *checker) furtherGateways(r *Route) {
-	seen := map[netip.Addr]bool{r.Via.Addr: true}
-	for _, a := range r.AlsoVia {
-		one := Route{At: r.At, Prefix: r.Prefix, Via: a, VRF: k.RouteVRF(r)}
-		switch {
-		case seen[a.Addr]:
-			k.fail(r.At, "also_via", "%s is there twice", a)
-		case a.Is4() != r.Prefix.Addr().Is4():
-			k.fail(r.At, "also_via", "%s and %s are not of one family", a, r.Prefix)
-		default:
-			k.gateway(&one, nil)
-		}
-		seen[a.Addr] = true
-	}
-}
-
-// RouteVRF is the VRF of a route: an interface that it names says it.
-func (c *Config) RouteVRF(r *Route) Name {
-	if f := c.RouteInterface(r); f != nil {
-		return f.VRF
-	}
-	return r.VRF
-}
-
 func vrfText(vrf Name) string {
 	if vrf == "" {
 		return "the default VRF"

@@ -114,19 +114,31 @@ func (c *compiler) gtsm() {
 	}
 }
 
+// discards are the kinds of discard routes, by the configuration's words.
+var discards = map[string]uint32{"blackhole": api.DiscardBlackhole, "unreachable": api.DiscardUnreachable,
+	"prohibit": api.DiscardProhibit}
+
 func (c *compiler) routes() {
-	for _, r := range c.Routes {
-		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Via: api.FromAddr(r.Via.Addr)}
-		c.text(body.Interface[:], string(r.Interface))
-		vrf := string(c.RouteVRF(&r))
+	resolver := config.NewResolver(c.Config)
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		vrf := string(c.RouteVRF(r))
+		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Discard: discards[r.Discard]}
 		c.text(body.VRF[:], vrf)
-		d := kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}
-		var further []api.RouteHop
-		for _, a := range r.AlsoVia {
-			further = append(further, api.RouteHop{Via: api.FromAddr(a.Addr)})
+		var hops []api.RouteHop
+		next, _ := resolver.NextHops(r) // checked
+		for _, h := range next {
+			hop := api.RouteHop{Via: api.FromAddr(h.Via)}
+			c.text(hop.Interface[:], string(h.Interface.Name))
+			hops = append(hops, hop)
 		}
-		body.Further = uint32(len(further))
-		c.putShort(api.KindRoute, string(appendRouteName(nil, d)), api.AppendRows(api.Body(&body), further))
+		if len(hops) > 0 {
+			body.Via, body.Interface = hops[0].Via, hops[0].Interface
+			hops = hops[1:]
+		}
+		body.Further = uint32(len(hops))
+		d := kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}
+		c.putShort(api.KindRoute, string(appendRouteName(nil, d)), api.AppendRows(api.Body(&body), hops))
 	}
 }
 
