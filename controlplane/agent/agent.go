@@ -149,6 +149,7 @@ func New(opt Options) (*Agent, error) {
 	}
 	a := newAgent(opt, plan)
 	a.files = files
+	a.kernel.Remember(files.lastGiven(), files.keepGiven)
 	if err := a.openMobile(); err != nil {
 		return nil, err
 	}

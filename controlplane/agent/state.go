@@ -11,22 +11,25 @@ import (
 	"path/filepath"
 
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/kernel"
 )
 
 // stateFiles is what outlives the control plane: the text that `config apply` brought, while it runs instead of the
-// control plane's own file, and the placement, so that nobody moves after our restart either. Both are written beside
-// and renamed, so a reader finds a whole file, the old or the new one.
+// control plane's own file; the placement, so that nobody moves after our restart either; what the kernel was given, so
+// that it is taken back. They are written beside and renamed, so a reader finds a whole file, the old or the new one.
 type stateFiles struct {
 	applied   string
 	placement string
+	given     string
 }
 
 // stateIn returns the files in a folder, or beside the control socket when none is given.
 func stateIn(folder, socket string) stateFiles {
 	if folder == "" {
-		return stateFiles{socket + ".applied.yaml", socket + ".seating.json"}
+		return stateFiles{socket + ".applied.yaml", socket + ".seating.json", socket + ".kernel.json"}
 	}
-	return stateFiles{filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "seating.json")}
+	return stateFiles{filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "seating.json"),
+		filepath.Join(folder, "kernel.json")}
 }
 
 // writeWhole replaces a file in one step.
@@ -65,6 +68,30 @@ func (s stateFiles) keep(plan *Plan) error {
 		err = errors.Join(err, gone)
 	}
 	return err
+}
+
+// keepGiven notes what the kernel is given; nothing is no file.
+func (s stateFiles) keepGiven(given kernel.Given) error {
+	if len(given) == 0 {
+		if err := os.Remove(s.given); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	data, err := json.Marshal(given)
+	if err != nil {
+		return err
+	}
+	return writeWhole(s.given, data)
+}
+
+// lastGiven returns what was noted; nil: nothing, or it cannot be read.
+func (s stateFiles) lastGiven() (given kernel.Given) {
+	data, err := os.ReadFile(s.given)
+	if err != nil || json.Unmarshal(data, &given) != nil {
+		return nil
+	}
+	return given
 }
 
 // lastPlacement returns what was kept, nil when there is none or it cannot be read: names decide then.

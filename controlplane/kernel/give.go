@@ -41,6 +41,7 @@ func (s *space) giveBack(h *netlink.Handle) {
 	if err := s.giveRoutes(h, wanted, links); err != nil {
 		s.log.Warn("the kernel does not take the configured routes", "error", err)
 	}
+	s.takeFormer(h)
 }
 
 func (s *space) giveDevice(h *netlink.Handle, c *Clone, index int, is link) {
@@ -69,12 +70,6 @@ func (s *space) giveDevice(h *netlink.Handle, c *Clone, index int, is link) {
 		}
 		say("address "+p.String(), h.AddrReplace(l, a))
 	}
-	for _, p := range s.added[c.Interface] {
-		if !slices.Contains(c.Addresses, p) && is.addresses[p] {
-			say("without address "+p.String(), h.AddrDel(l, &netlink.Addr{IPNet: ipNet(p)}))
-		}
-	}
-	s.added[c.Interface] = slices.Clone(c.Addresses)
 }
 
 // given lists the routes that bear our protocol.

@@ -91,15 +91,18 @@ type Kernel struct {
 	changed chan struct{}
 	group   sync.WaitGroup
 	spaces  map[string]*space
-	order   []string // of spaces: in which of them a destination counts that several have
-	all     bool     // the next Changes are whole: spaces came or went
-	decided bool     // Announce was called
-	on      bool     // by it
+	order   []string          // of spaces: in which of them a destination counts that several have
+	all     bool              // the next Changes are whole: spaces came or went
+	leaving map[string]*space // that no clone is in any more: what they were given is taken back
+	decided bool              // Announce was called
+	on      bool              // by it
+	memory
 }
 
 // New makes one that follows nothing yet.
 func New(log *slog.Logger) *Kernel {
-	return &Kernel{log: log, changed: make(chan struct{}, 1), spaces: map[string]*space{}}
+	return &Kernel{log: log, changed: make(chan struct{}, 1), spaces: map[string]*space{},
+		leaving: map[string]*space{}}
 }
 
 // Changed can be read when there are Changes.
@@ -111,33 +114,56 @@ func (k *Kernel) Follow(ctx context.Context, clones []Clone) {
 	for _, c := range clones {
 		by[c.Namespace] = append(by[c.Namespace], c)
 	}
+	before, err := k.remember(givenOf(clones))
+	if err != nil {
+		k.log.Error("it is not kept what the kernel is given", "error", err)
+	}
 	for name, s := range k.spaces {
 		if by[name] == nil {
-			s.cancel()
+			k.leaving[name] = s
+			s.leave()
 			delete(k.spaces, name)
 			k.all = true
 		}
 	}
+	for name, devices := range before {
+		if by[name] == nil && k.leaving[name] == nil { // of the control plane before us
+			s := newSpace(name, nil, k)
+			s.former, s.left = devices, true
+			k.leaving[name] = s
+			k.start(ctx, s)
+			s.cancel()
+		}
+	}
 	for name, list := range by {
 		if s := k.spaces[name]; s != nil {
-			s.configure(list)
+			s.configure(list, before[name])
 			continue
 		}
-		s := newSpace(name, list, k.log, k.changed)
+		s := newSpace(name, list, k)
+		s.owe(before[name])
 		s.announced.decided, s.announced.on = k.decided, k.on
+		if s.after = k.leaving[name]; s.after != nil {
+			close(s.after.back)
+			delete(k.leaving, name)
+		}
 		k.spaces[name] = s
-		var own context.Context
-		own, s.cancel = context.WithCancel(ctx)
-		k.group.Add(1)
-		go func() {
-			defer k.group.Done()
-			s.run(own)
-		}()
+		k.start(ctx, s)
 	}
 	k.order = slices.Sorted(maps.Keys(k.spaces))
 	if k.all {
 		signal(k.changed)
 	}
+}
+
+func (k *Kernel) start(ctx context.Context, s *space) {
+	var own context.Context
+	own, s.cancel = context.WithCancel(ctx)
+	k.group.Add(1)
+	go func() {
+		defer k.group.Done()
+		s.run(own, ctx)
+	}()
 }
 
 // Known waits until all namespaces were read, or cannot be: who starts would else think that the kernel has nothing.

@@ -55,16 +55,22 @@ type space struct {
 	others    map[Neighbour]bool
 	state     Status
 	announced announcements
+	former    map[string][]netip.Prefix // by device: addresses that it was given before
+	owing     bool                      // memory is to be told when they are taken back
+	left      bool                      // the configuration has no clone here any more
 
-	// Owned by run.
-	added map[string][]netip.Prefix // by interface: addresses that we gave the kernel
+	memory *memory
+	after  *space        // of the same name, that is being left; nil: there is none
+	back   chan struct{} // closed when the configuration has clones here again
+	gone   chan struct{} // closed at the end
 }
 
-func newSpace(name string, clones []Clone, log *slog.Logger, changed chan<- struct{}) *space {
-	s := &space{name: name, log: log.With("namespace", cmp.Or(name, "own")), changed: changed,
-		wake: make(chan struct{}, 1), known: make(chan struct{}),
+func newSpace(name string, clones []Clone, k *Kernel) *space {
+	s := &space{name: name, log: k.log.With("namespace", cmp.Or(name, "own")), changed: k.changed,
+		wake: make(chan struct{}, 1), known: make(chan struct{}), gone: make(chan struct{}),
+		back: make(chan struct{}), memory: &k.memory,
 		clones: clones, table: newTable(clones), buffer: receiveBuffer, announced: newAnnouncements(),
-		added: map[string][]netip.Prefix{}}
+		former: map[string][]netip.Prefix{}}
 	s.forget()
 	return s
 }
@@ -75,12 +81,27 @@ func (s *space) forget() {
 	s.whole, s.others = true, map[Neighbour]bool{}
 }
 
-// configure makes these the clones; all is read again.
-func (s *space) configure(clones []Clone) {
+// configure makes these the clones; all is read again. former: what devices were given before.
+func (s *space) configure(clones []Clone, former map[string][]netip.Prefix) {
 	s.mu.Lock()
 	s.clones = clones
+	s.owe(former)
 	s.mu.Unlock()
 	signal(s.wake)
+}
+
+// owe has what is not the configuration's any more taken back. The lock is held.
+func (s *space) owe(former map[string][]netip.Prefix) {
+	s.former = Given{"": s.former}.add(Given{"": former})[""]
+	s.owing = true
+}
+
+// leave: the configuration has no clone here any more.
+func (s *space) leave() {
+	s.mu.Lock()
+	s.left = true
+	s.mu.Unlock()
+	s.cancel()
 }
 
 // ---- what others read -----------------------------------------------------------------------------------------------
@@ -183,7 +204,22 @@ func (s *space) status() Status {
 // errLost: messages were lost, or the socket ended.
 var errLost = errors.New("netlink messages were lost")
 
-func (s *space) run(ctx context.Context) {
+// run follows until ctx ends; what is left is withdrawn until all ends.
+func (s *space) run(ctx, all context.Context) {
+	defer close(s.gone)
+	if s.after != nil {
+		<-s.after.gone
+	}
+	s.followOn(ctx)
+	s.mu.Lock()
+	left := s.left
+	s.mu.Unlock()
+	if left {
+		s.withdraw(all)
+	}
+}
+
+func (s *space) followOn(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.follow(ctx)
 		lost := errors.Is(err, errLost)
