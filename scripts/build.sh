@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev build, and the other build folders: build/ (release), build-asan/ (sanitizers), build-fuzz/ (libFuzzer).
 
-# Go >= 1.24 knows DWARF and VCS stamping by itself; a checkout of another owner would make the stamping fail.
-GO_BUILD=(go build -buildvcs=false)
-
 cpu_option() {
 	if [[ ${ISTHMUS_PORTABLE:-0} == 1 ]]; then
 		printf 'portable\n'
@@ -94,7 +91,7 @@ build_fuzz() {
 build_go() {
 	local version
 	version=$(git_here describe --always --dirty 2>/dev/null || printf 'unknown')
-	"${GO_BUILD[@]}" -ldflags "-X isthmus/controlplane/command.Version=$version" -o build/ \
+	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$version" -o build/ \
 		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab
 	build_manual "$version"
 }
@@ -104,7 +101,7 @@ build_manual() {
 	local date
 	date=$(git_here log -1 --format=%cs 2>/dev/null || printf '2026-01-01')
 	rm -rf build/share
-	go run -buildvcs=false ./lab/cmd/isthmus-manual build/share "$1" "$date"
+	go run ./lab/cmd/isthmus-manual build/share "$1" "$date"
 }
 
 # meson puts a program into the folder of its meson.build; people find it in build/.

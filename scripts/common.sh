@@ -4,6 +4,8 @@
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 export GOTOOLCHAIN=local # what setup chose is what runs; never a silent download of another Go
+# For tests as for programs, so that nothing is compiled twice. VCS stamping fails in a checkout of another owner.
+export GOFLAGS="-buildvcs=false -trimpath -buildmode=pie"
 export HOME="${HOME:-/root}"
 # What setup installs comes first, not another python3 or clang that happens to be on the PATH.
 export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"

@@ -188,7 +188,7 @@ build_smf() {
 	# shellcheck disable=SC2064 # this folder, now
 	trap "rm -rf '$work'" EXIT
 	say "getting and building ${SMFS[*]##*/}"
-	(cd test/peers && quietly "$ROOT/$dir/go.log" go build -buildvcs=false -o "$ROOT/$work/" "${SMFS[@]}") ||
+	(cd test/peers && quietly "$ROOT/$dir/go.log" go build -o "$ROOT/$work/" "${SMFS[@]}") ||
 		die "go could not get or build them (whole log: $dir/go.log)"
 	printf '%s\n' "$stamp" >"$work/VERSION"
 	rm -rf "${dir:?}/smf"

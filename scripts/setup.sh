@@ -198,7 +198,7 @@ ensure_setup() {
 	if [[ ! -x $staticcheck ]]; then
 		say "building staticcheck"
 		mkdir -p .tools/bin
-		(cd scripts/tools && go build -buildvcs=false -o "$ROOT/$staticcheck" honnef.co/go/tools/cmd/staticcheck 2>&1 |
+		(cd scripts/tools && go build -o "$ROOT/$staticcheck" honnef.co/go/tools/cmd/staticcheck 2>&1 |
 			{ grep -v '^go: downloading' || true; })
 	fi
 }

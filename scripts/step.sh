@@ -68,7 +68,8 @@ step_go() {
 	# Where goroutines share memory the race detector looks on, which takes three to five times as long. Both at once, for
 	# some packages wait more than they work.
 	# shellcheck disable=SC2046 # words are wanted
-	go test -vet=off -race -p 2 -timeout 600s -json $(go list ./... | grep -E "$RACED") >"$LOGS/go-raced.json" &
+	go test -vet=off -race -buildmode=default -p 2 -timeout 600s -json $(go list ./... | grep -E "$RACED") \
+		>"$LOGS/go-raced.json" &
 	raced=$!
 	# shellcheck disable=SC2046
 	go test -vet=off -p 2 -timeout 600s -json $(go list ./... | grep -vE "$RACED") >"$json" || status=$?
