@@ -13,21 +13,24 @@ cpu_option() {
 # Configures DIR when it is not yet, or when it was with other options.
 # usage: configure DIR OPTION...
 configure() {
-	local dir=$1 stamp options
+	local dir=$1 stamp options lock
 	shift
 	stamp=$dir/.dev-options
 	options="${CC:-gcc} $*"
 	if [[ -e $dir && ! -w $dir ]]; then
 		die "$dir belongs to another user (was it made by root?): remove it, or run this as that user"
 	fi
+	mkdir -p "$dir"
+	exec {lock}>"$dir/.lock" # two checks of lint may ask for it at once
+	flock "$lock"
 	if [[ ! -f $dir/build.ninja ]]; then
-		mkdir -p "$dir"
 		quietly "$dir/configure.log" meson setup "$dir" "$@" || return 1
 	elif [[ $(cat "$stamp" 2>/dev/null) != "$options" ]]; then
 		quietly "$dir-configure.log" meson setup --wipe "$dir" "$@" || return 1
 		rm -f "$dir-configure.log"
 	fi
 	printf '%s\n' "$options" >"$stamp"
+	exec {lock}>&-
 }
 
 # Lets one ./dev at a time build in DIR.
@@ -57,12 +60,14 @@ build_release() {
 	build_dir build "${options[@]}"
 }
 
-# Only what clang-tidy needs: build/compile_commands.json as meson.build has it now.
-configure_release() {
+# Only some targets of the release build. clang-tidy needs build.ninja: build/compile_commands.json of this meson.build.
+# usage: build_targets TARGET...
+build_targets() {
 	local options
 	mapfile -t options < <(release_options)
 	configure build "${options[@]}" &&
-		quietly build/configure.log ninja -C build build.ninja
+		quietly "build/$BASHPID.log" flock build/.dev-options ninja -C build -j "$(jobs_count)" "$@" &&
+		rm "build/$BASHPID.log"
 }
 
 # Of the test builds: what is read before it was written is never what happened to lie there, such as 0.
@@ -88,12 +93,13 @@ build_fuzz() {
 		"-Dc_args=['-fsanitize=fuzzer-no-link', '$DIRTY_STACK']" -Db_sanitize=address,undefined -Db_lundef=false
 }
 
+version_here() {
+	git_here describe --always --dirty 2>/dev/null || printf 'unknown\n'
+}
+
 build_go() {
-	local version
-	version=$(git_here describe --always --dirty 2>/dev/null || printf 'unknown')
-	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$version" -o build/ \
+	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$(version_here)" -o build/ \
 		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab
-	build_manual "$version"
 }
 
 # Manual pages and completion, as they lie below /usr/share: build/share.
@@ -101,7 +107,7 @@ build_manual() {
 	local date
 	date=$(git_here log -1 --format=%cs 2>/dev/null || printf '2026-01-01')
 	rm -rf build/share
-	go run ./lab/cmd/isthmus-manual build/share "$1" "$date"
+	go run ./lab/cmd/isthmus-manual build/share "$(version_here)" "$date"
 }
 
 # meson puts a program into the folder of its meson.build; people find it in build/.
@@ -122,6 +128,7 @@ build_all() {
 	link_program isthmus-dp dataplane
 	link_program isthmus-traffic traffic
 	build_go
+	build_manual
 	for program in isthmus isthmus-lab isthmus-dp isthmus-traffic; do
 		[[ -x build/$program ]] || die "the build ended without build/$program"
 	done

@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck shellcheck vet format score_card reasons whitespace spdx gofmt links guide shape forbidden
-	sleeps executable circles size)
+CHECKS=(tidy staticcheck hardened shellcheck vet format score_card reasons whitespace spdx gofmt links guide shape
+	forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -137,7 +137,7 @@ lint_circles() {
 
 # clang-tidy over what changed since it last passed; its flags come from the build folder.
 lint_tidy() {
-	configure_release || return 1
+	build_targets build.ninja || return 1
 	scripts/tidy.py "$(jobs_count)"
 }
 
@@ -164,6 +164,13 @@ lint_guide() {
 # Functions are short; lines that are too wide do not become more.
 lint_shape() {
 	repo_files '*.c' '*.h' '*.go' '*.py' '*.sh' | grep -vE '(_gen|\.pb)\.go$' | scripts/shape.py
+}
+
+# The finished programs are what a distribution would accept: as they would be built now.
+lint_hardened() {
+	local programs=(dataplane/isthmus-dp traffic/isthmus-traffic traffic/fault-relay)
+	build_targets "${programs[@]}" && build_go || return 1
+	scripts/hardened.py "${programs[@]/#/build/}" build/isthmus build/isthmus-lab
 }
 
 # Only a report: long files are worth a look, not a failure.
