@@ -124,12 +124,42 @@ bng_links() {
 	core_link
 }
 
-# Starts control plane and data plane with $DIR/isthmus.yaml and waits until both are in step.
+# Starts control plane and data plane with $DIR/isthmus.yaml and waits until both are in step. UNITS=1: each with what
+# its unit leaves it, and a refused system call ends the process, and so the test. DROP_IN=NAME: one drop-in besides.
+# usage: start_gateway [NAME]: of $DIR/NAME.yaml, with the sockets $DIR/NAME.sock and $DIR/NAME-dp.sock
 GATEWAY_OPTIONS=(--metrics=off) # a script may have others
 start_gateway() {
-	in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" "${GATEWAY_OPTIONS[@]}" --spawn \
-		>>"$DIR/isthmus.log" 2>&1 &
-	isthmus status --wait 120s >"$DIR/status" 2>&1 || fail "the gateway does not start: $(cat "$DIR/status")"
+	local name=${1:-isthmus} dp_socket=$DIR/dp.sock run
+	[[ $name == isthmus ]] || dp_socket=$DIR/$name-dp.sock
+	run=("$BIN/isthmus" --socket "$DIR/$name.sock" run -c "$DIR/$name.yaml" --dp-socket "$dp_socket"
+		"${GATEWAY_OPTIONS[@]}")
+	if [[ ${UNITS:-} == 1 ]]; then
+		dp_unit "$dp_socket" >>"$DIR/$name.log" 2>&1
+		in_gateway "$UNIT" isthmus "${run[@]}" --no-spawn >>"$DIR/$name.log" 2>&1 &
+	else
+		in_gateway "${run[@]}" --spawn >>"$DIR/$name.log" 2>&1 &
+	fi
+	isthmus --socket "$DIR/$name.sock" status --wait 120s >"$DIR/status" 2>&1 ||
+		fail "$name does not start: $(cat "$DIR/status" "$DIR/$name.log")"
+}
+
+# usage: unit.py UNIT COMMAND...
+UNIT=$TEST_ROOT/test/lib/unit.py
+UNIT_USER=64999 # of nobody else
+export UNIT_USER XDG_RUNTIME_DIR=$DIR # DPDK's folder; the unit has a /tmp of its own
+
+# The data plane with Restart=always, unless it runs. It stays away when the filter ended it.
+# usage: dp_unit SOCKET
+declare -A DP_UNITS=()
+dp_unit() {
+	local status=0
+	[[ -z ${DP_UNITS[$1]:-} ]] || return 0
+	DP_UNITS[$1]=1
+	chown "$UNIT_USER" "$DIR"
+	while ((status != 159)); do
+		status=0
+		in_gateway "$UNIT" isthmus-dp "$BIN/isthmus-dp" --socket "$1" || status=$?
+	done &
 }
 
 # Ends both in good order, the control plane first, which would start the other again. Capture files stay.
@@ -209,10 +239,7 @@ relay_fixture() {
 		  - {name: core, $core, role: core, xconnect: upf}
 	EOF
 	veth_fixture
-	in_gateway "$BIN/isthmus" --socket "$DIR/relay.sock" run -c "$DIR/relay.yaml" \
-		--dp-socket "$DIR/relay-dp.sock" --metrics off --spawn >>"$DIR/relay.log" 2>&1 &
-	isthmus --socket "$DIR/relay.sock" status --wait 120s >"$DIR/relay-status" 2>&1 ||
-		fail "the relay does not start: $(cat "$DIR/relay-status" "$DIR/relay.log")"
+	start_gateway relay
 }
 
 # Every kind of packet in both directions, compared field by field.

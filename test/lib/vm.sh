@@ -52,7 +52,7 @@ vm_start() {
 		-display none -no-reboot -serial "file:$DIR/vm.log" -monitor "unix:$DIR/monitor,server,nowait" \
 		-kernel "$VM_TOOLS/vmlinuz" -initrd "$VM_TOOLS/initrd" \
 		-append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check intel_iommu=on iommu=pt \
-hugepages=192 TOOLS=$VM_TOOLS GUEST=$TEST_ROOT/test/vm/guest.sh" \
+hugepages=192 TOOLS=$VM_TOOLS GUEST=$TEST_ROOT/test/vm/${VM_INIT:-guest.sh}" \
 		"${VM_IOMMU[@]}" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
 		-netdev tap,id=vm,ifname=vm,script=no,downscript=no,vnet_hdr=off \
@@ -113,14 +113,20 @@ vm_bind() {
 # Brings its log here, for show_state.
 vm_log() { in_vm cat /mnt/isthmus.log >"$DIR/isthmus.log" || true; }
 
-# As start_gateway, and its command line works here.
-vm_start_gateway() {
-	vm_write /mnt/isthmus.yaml <"$DIR/isthmus.yaml"
-	in_vm bash -c "socat TCP-LISTEN:2,fork,reuseaddr UNIX-CONNECT:/mnt/isthmus.sock </dev/null >/dev/null 2>&1 &
-		setsid $VM_BIN/isthmus --socket /mnt/isthmus.sock run -c /mnt/isthmus.yaml --dp-socket /mnt/dp.sock \
-			--metrics off --spawn </dev/null >>/mnt/isthmus.log 2>&1 &"
+# The command line works here. usage: vm_command_line SOCKET: of the control plane in the machine
+vm_command_line() {
+	in_vm bash -c "socat TCP-LISTEN:2,fork,reuseaddr UNIX-CONNECT:$1 </dev/null >/dev/null 2>&1 &"
+	wait_for 10 bash -c ': </dev/tcp/169.254.254.2/2'
 	[[ -S $ISTHMUS_SOCKET ]] || socat "UNIX-LISTEN:$ISTHMUS_SOCKET,fork" TCP:169.254.254.2:2 &
 	wait_for 5 test -S "$ISTHMUS_SOCKET"
+}
+
+# As start_gateway.
+vm_start_gateway() {
+	vm_write /mnt/isthmus.yaml <"$DIR/isthmus.yaml"
+	in_vm bash -c "setsid $VM_BIN/isthmus --socket /mnt/isthmus.sock run -c /mnt/isthmus.yaml --dp-socket /mnt/dp.sock \
+		--metrics off --spawn </dev/null >>/mnt/isthmus.log 2>&1 &"
+	vm_command_line /mnt/isthmus.sock
 	in_vm "$VM_BIN/isthmus" --socket /mnt/isthmus.sock status --wait 120s >"$DIR/status" ||
 		fail "the gateway does not start: $(cat "$DIR/status"; in_vm cat /mnt/isthmus.log)"
 }

@@ -8,10 +8,8 @@ own_namespaces "$@"
 in_gateway() { ip netns exec gateway "$@"; } # with /sys of that namespace, where the driver looks for its interface
 veth_fixture
 use_config 's/driver: net_af_packet/driver: net_af_xdp/'
-in_gateway "$BIN/isthmus" run -c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" --metrics off --spawn \
-	>>"$DIR/isthmus.log" 2>&1 &
-if ! isthmus status --wait 15s >"$DIR/status" 2>&1; then
-	cat "$DIR/status"
+if ! (start_gateway) >"$DIR/said" 2>&1; then
+	cat "$DIR/said"
 	grep -iE 'xdp|xsk|bpf' "$DIR/isthmus.log" | head -5
 	! grep -qiE 'xdp|xsk|bpf' "$DIR/isthmus.log" || skip "the kernel has no XDP sockets for veth"
 	fail "the gateway does not start"
