@@ -12,6 +12,7 @@
 #ifndef EXACT_EXACT_H
 #define EXACT_EXACT_H
 
+#include "wire/unguarded.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_memory.h>
@@ -70,12 +71,12 @@ static inline uint64_t exact_word(const struct exact_key *k, unsigned i)
 static inline void exact_key_set(
 	struct exact_key *k, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t w3, uint64_t w4, uint32_t last)
 {
-	memcpy(k->bytes, &w0, 8);
-	memcpy(k->bytes + 8, &w1, 8);
-	memcpy(k->bytes + 16, &w2, 8);
-	memcpy(k->bytes + 24, &w3, 8);
-	memcpy(k->bytes + 32, &w4, 8);
-	memcpy(k->bytes + 40, &last, 4);
+	COPY_FIXED(k->bytes, &w0, 8);
+	COPY_FIXED(k->bytes + 8, &w1, 8);
+	COPY_FIXED(k->bytes + 16, &w2, 8);
+	COPY_FIXED(k->bytes + 24, &w3, 8);
+	COPY_FIXED(k->bytes + 32, &w4, 8);
+	COPY_FIXED(k->bytes + 40, &last, 4);
 }
 
 // NH (RFC 4418 §5.2.2, with 64-bit words) under the table's secret, then a mix: unlike a seeded CRC, two keys that

@@ -3,6 +3,7 @@
 #include "flow/finish.h"
 #include "nat/translate.h"
 #include "rule/session.h"
+#include "wire/unguarded.h"
 
 // Reads a plain packet of TCP, UDP or an ICMP query; others give 0.
 static __rte_always_inline int read_flow(const struct lookup *l, struct nat_packet *p, uint8_t *ip, int out)
@@ -157,7 +158,7 @@ static_assert(FLOW_BLOCK <= 64, "a bit each");
 
 // ---- both -----------------------------------------------------------------------------------------------------------
 
-void flow_translate(const struct walk *k, const struct lookup *l, uint8_t *ip, int out)
+NO_CANARY void flow_translate(const struct walk *k, const struct lookup *l, uint8_t *ip, int out)
 {
 	struct nat_table *t = l->nat->table;
 	struct nat_slot *s = &t->slot[l->mapping];

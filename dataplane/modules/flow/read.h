@@ -15,6 +15,7 @@
 #include "wire/ecn.h"
 #include "wire/gtpu.h"
 #include "wire/lanes.h"
+#include "wire/unguarded.h"
 
 #define FRAME_MIN 48u // what makes an example reads
 #define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
@@ -155,7 +156,7 @@ static __rte_always_inline int read_user(
 }
 
 // What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
-static __rte_noinline uint8_t read_tunnelled(
+NO_CANARY static __rte_noinline uint8_t read_tunnelled(
 	const struct walk *k, struct lookup *l, uint8_t ecn, const uint8_t *ip, uint32_t rest, int simple)
 {
 	uint8_t inner = ip_ecn(simple ? 4 : l->user.version, ip);

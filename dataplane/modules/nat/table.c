@@ -292,7 +292,8 @@ static int is_users(const struct nat_table *t, const struct nat_subscriber *s, c
 	return s->session == u->session && s->epoch == t->epoch[u->session];
 }
 
-uint32_t nat_find_any(const struct nat_table *t, uint32_t worker, uint32_t inside, uint16_t port, uint8_t protocol)
+NO_CANARY uint32_t nat_find_any(
+	const struct nat_table *t, uint32_t worker, uint32_t inside, uint16_t port, uint8_t protocol)
 {
 	const struct narrow *map = t->part[worker].map;
 	uint64_t slot, key = nat_key(inside, port, protocol);
@@ -300,7 +301,7 @@ uint32_t nat_find_any(const struct nat_table *t, uint32_t worker, uint32_t insid
 	return narrow_lookup(map, narrow_hash(map, key), key, &slot) ? (uint32_t)slot : NAT_NONE;
 }
 
-uint32_t nat_find(const struct nat_table *t, const struct nat_user *u)
+NO_CANARY uint32_t nat_find(const struct nat_table *t, const struct nat_user *u)
 {
 	uint32_t slot = nat_find_any(t, u->worker, u->inside, u->port, u->protocol);
 

@@ -10,6 +10,7 @@
 #include "exact/narrow.h"
 #include "isthmus_api.h"
 #include "wire/ip.h"
+#include "wire/unguarded.h"
 #include <stdint.h>
 
 #define NAT_NONE UINT32_MAX

@@ -5,6 +5,7 @@
 
 #include "wire/checksum.h"
 #include "wire/ip.h"
+#include "wire/unguarded.h"
 #include <string.h>
 
 enum nat_kind {
@@ -55,8 +56,8 @@ static inline void nat_read_flow(struct nat_packet *p, uint32_t length, int out)
 		p->tcp_flags = p->l4[13];
 		p->data = length > (p->l4[12] >> 4) * 4u;
 	}
-	memcpy(&p->address, nat_address_at(p->ip, out), 4);
-	memcpy(&p->port, nat_port_at(p->protocol, p->l4, out), 2);
+	COPY_FIXED(&p->address, nat_address_at(p->ip, out), 4);
+	COPY_FIXED(&p->port, nat_port_at(p->protocol, p->l4, out), 2);
 }
 
 // The transport's checksum field, or NULL: there is none, or it was cut off.
