@@ -1203,6 +1203,7 @@ struct api_frame_port {
 	char name[API_NAME];
 	uint8_t mac[6];
 	uint8_t pad[2];
+	uint8_t link_local[16]; // IPv6: what its subscribers know their router by, and ask for
 };
 
 #define API_OFFLOAD_WHY 128

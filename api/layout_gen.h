@@ -238,7 +238,7 @@ static const struct api_layout_step api_frame_octets_steps[] = {
 	{8, 0x4580fd6b},
 };
 static const struct api_layout_step api_frame_port_steps[] = {
-	{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5},
+	{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5}, {56, 0x8fc63381},
 };
 static const struct api_layout_step api_port_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337},
@@ -417,7 +417,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_trace_row", api_trace_row_steps, API_PART_TRACE_ROW, 14},
 	{"api_frame", api_frame_steps, API_PART_FRAME, 10},
 	{"api_frame_octets", api_frame_octets_steps, API_PART_FRAME_OCTETS, 1},
-	{"api_frame_port", api_frame_port_steps, API_PART_FRAME_PORT, 3},
+	{"api_frame_port", api_frame_port_steps, API_PART_FRAME_PORT, 4},
 	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},

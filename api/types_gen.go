@@ -1137,12 +1137,13 @@ type FrameOctets struct {
 const SizeofFrameOctets = 0x8
 
 type FramePort struct {
-	Name [32]byte
-	MAC  [6]byte
-	Pad  [2]byte
+	Name      [32]byte
+	MAC       [6]byte
+	Pad       [2]byte
+	LinkLocal [16]byte
 }
 
-const SizeofFramePort = 0x28
+const SizeofFramePort = 0x38
 
 type PortRow struct {
 	Name           [32]byte
@@ -1736,7 +1737,7 @@ var layoutParts = []layoutPart{
 	{"api_trace_row", PartTraceRow, []layoutStep{{4, 0x551f8eb1}, {5, 0x40bcc063}, {6, 0x296892d4}, {8, 0x15620576}, {16, 0xe9de8138}, {20, 0xef4b53cb}, {24, 0xb6a6968e}, {26, 0xf0c32dcf}, {28, 0xeee00bf3}, {32, 0x2400b3d1}, {64, 0xde8974bd}, {96, 0x9cc2ea5b}, {128, 0x9343c386}, {480, 0x980f8104}}},
 	{"api_frame", PartFrame, []layoutStep{{32, 0x728b76bb}, {40, 0x10a45e5a}, {44, 0x410476ca}, {46, 0x55e8428a}, {48, 0xcd459cc7}, {50, 0xad060f75}, {52, 0xfa5e771c}, {58, 0x98974b49}, {59, 0x4948df8a}, {64, 0xcab0e15d}}},
 	{"api_frame_octets", PartFrameOctets, []layoutStep{{8, 0x4580fd6b}}},
-	{"api_frame_port", PartFramePort, []layoutStep{{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5}}},
+	{"api_frame_port", PartFramePort, []layoutStep{{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5}, {56, 0x8fc63381}}},
 	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae}, {296, 0xbe4a2b4a}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},

@@ -29,7 +29,15 @@ const (
 	DHCPv6                               // UDP to port 547
 	RouterSolicitation                   // ICMPv6 133
 	FirstPacket                          // of nobody whom the data plane knows, where the port asks for it
+
+	PortChanged Reason = 255 // no frame: Line.Port has other addresses than before, or is new
 )
+
+// PortAddresses are an access port's own, as the data plane has them and answers for them; zero: there is no such port.
+type PortAddresses struct {
+	MAC       [6]byte
+	LinkLocal netip.Addr // of the router that its subscribers see
+}
 
 // Frame is an Ethernet frame without its addresses and tags, up (Line.MAC is its source) or down (its destination; the
 // data plane adds the port's own address).
@@ -275,7 +283,7 @@ type Host interface {
 	Now() time.Time
 	After(d time.Duration, fn func()) Timer
 	Send(f *Frame) // copied; dropped and counted when the channel is full
-	PortMAC(port string) [6]byte
+	Port(name string) PortAddresses
 	// SignIn authenticates, and gives addresses. done is called once, later: with a session, or with why not.
 	// cancel: the subscriber is gone; done is not called any more.
 	SignIn(r *Request, c Client, done func(Session, *Verdict)) (cancel func())
@@ -303,11 +311,4 @@ type FrontEnd interface {
 	Frame(f *Frame) // punted
 	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot.
 	Restore(s Session, line Line, pppoe uint16, state []byte) Client
-}
-
-// LinkLocal is the address of an access port that its subscribers see as their router: of its MAC (RFC 4291
-// appendix A).
-func LinkLocal(mac [6]byte) netip.Addr {
-	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
-		13: mac[3], 14: mac[4], 15: mac[5]})
 }

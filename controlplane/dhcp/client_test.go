@@ -63,6 +63,7 @@ func newWire(t *testing.T, programs ...string) *wire {
 	dev, err := net.InterfaceByName(name)
 	testkit.Must(t, err)
 	w.mac = [6]byte(dev.HardwareAddr)
+	w.router.MAC = w.mac
 	all := binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL})
 	w.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK, int(all))
 	testkit.Must(t, err)
@@ -72,8 +73,6 @@ func newWire(t *testing.T, programs ...string) *wire {
 	w.s = New(w, w.c)
 	return w
 }
-
-func (w *wire) PortMAC(string) [6]byte { return w.mac }
 
 func (w *wire) Send(f *access.Frame) { w.write(f.Line.MAC, f.EtherType, f.Payload) }
 
@@ -138,7 +137,7 @@ func (w *wire) take(from [6]byte, kind uint16, b []byte) {
 }
 
 func (w *wire) neighbour(from [6]byte, d *datagram) {
-	us := access.LinkLocal(w.mac)
+	us := w.router.LinkLocal
 	if netip.AddrFrom16([16]byte(d.body[8:24])) != us || d.from.IsUnspecified() {
 		return
 	}
@@ -193,7 +192,7 @@ func (w *wire) shows(what, text string) func() bool {
 func TestKernelRA(t *testing.T) {
 	w := newWire(t)
 	w.until("address", w.shows("-6 addr show dev eth0 scope global", "2001:db8:1:"))
-	w.until("route", w.shows("-6 route", "default via "+access.LinkLocal(w.mac).String()))
+	w.until("route", w.shows("-6 route", "default via "+w.router.LinkLocal.String()))
 	w.live[0].client.Ended(access.AdminReset)
 	w.until("route gone", func() bool { return !w.shows("-6 route", "default via")() })
 }

@@ -16,6 +16,8 @@ const (
 	protocolUDP  = 17
 	protocolICMP = 58
 	hops         = 255 // of router advertisements (RFC 4861 §4.2)
+
+	neighbourSolicitation = 135
 )
 
 var (

@@ -83,7 +83,7 @@ func (u *subscriber) advertise(ends access.Families) {
 	}
 	binary.BigEndian.PutUint16(b[6:], uint16(min(lifetime/time.Second, 9000)))
 	if u.ppp == nil {
-		mac := s.host.PortMAC(u.line.Port)
+		mac := s.host.Port(u.line.Port).MAC
 		b = append(append(b, 1, 1), mac[:]...)
 	}
 	if s.c.MTU != 0 {
@@ -120,6 +120,24 @@ func (u *subscriber) advertise(ends access.Families) {
 	}
 }
 
+// introduce has the subscribers of a port hear soon of their router, which has other addresses (RFC 4861 §6.2.8).
+func (s *Server) introduce(port string) {
+	i, now := 0, s.host.Now()
+	for k, u := range s.subscribers {
+		if k.port == port && (u.passing.V6 || u.passing.Delegated) {
+			u.ra = now.Add(time.Duration(i%introductions) * (introduceTime / introductions))
+			u.sleep()
+			i++
+		}
+	}
+}
+
+// introduceTime is what advertisements to all are spread over, in steps.
+const (
+	introduceTime = 10 * time.Second
+	introductions = 1000
+)
+
 // resolvers is RFC 8106 §5.1.
 func resolvers(b []byte, dns []netip.Addr, lifetime time.Duration) []byte {
 	at, n := len(b), 0
@@ -153,7 +171,7 @@ func (u *subscriber) local() netip.Addr {
 	if u.ppp != nil {
 		return u.ppp.local
 	}
-	return access.LinkLocal(u.s.host.PortMAC(u.line.Port))
+	return u.s.host.Port(u.line.Port).LinkLocal
 }
 
 func (u *subscriber) send6(packet []byte) {

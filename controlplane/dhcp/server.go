@@ -49,6 +49,10 @@ func (s *Server) count(w why) { s.counts[w]++ }
 
 // Frame takes what the data plane punted.
 func (s *Server) Frame(f *access.Frame) {
+	if f.Reason == access.PortChanged {
+		s.introduce(f.Line.Port)
+		return
+	}
 	p, ok := s.c.PortOf(&f.Line)
 	if !ok || f.Line.MAC[0]&1 != 0 {
 		s.count(disabled)
@@ -189,7 +193,8 @@ func (s *Server) first(p *Port, f *access.Frame) {
 	u.firstPacket(from)
 }
 
-// source is the sender's address of an IP or ARP packet.
+// source is the sender's address of an IP or ARP packet. A link-local one tells something where it asks for its router,
+// which it must have had.
 func source(f *access.Frame) (a netip.Addr, ok bool) {
 	b := f.Payload
 	switch {
@@ -199,6 +204,9 @@ func source(f *access.Frame) (a netip.Addr, ok bool) {
 		a = netip.AddrFrom4([4]byte(b[14:18]))
 	case f.EtherType == ethernetIPv6 && len(b) >= 40 && b[0]>>4 == 6:
 		a = netip.AddrFrom16([16]byte(b[8:24]))
+		if a.IsLinkLocalUnicast() && b[6] == protocolICMP && len(b) > 40 && b[40] == neighbourSolicitation {
+			return a, true
+		}
 	}
-	return a, a.IsValid() && a.IsGlobalUnicast()
+	return a, a.IsGlobalUnicast()
 }

@@ -179,6 +179,9 @@ func (u *subscriber) up(f access.Families) {
 			return
 		}
 		u.passing = f
+		if (f.V6 || f.Delegated) && u.ra.IsZero() && u.s.c.RA.Interval > 0 {
+			u.ra = u.s.host.Now() // unless it asked, which resume answers
+		}
 		u.resume()
 	}
 	u.pass(f, done)
@@ -243,6 +246,7 @@ func (u *subscriber) forgetWaiting() {
 // firstPacket signs somebody in who says nothing but packets.
 func (u *subscriber) firstPacket(from netip.Addr) {
 	u.static = true
+	u.hears(from)
 	f := access.Families{V4: from.Is4(), V6: from.Is6()}
 	if u.ready(f, false, &access.Request{Kind: access.Packet, Source: from}) {
 		u.passStatic()

@@ -21,7 +21,7 @@ import (
 
 var iaid = [4]byte{0, 0, 0, 7}
 
-func (h *home) linkLocal() netip.Addr { return access.LinkLocal(h.line.MAC) }
+func (h *home) linkLocal() netip.Addr { return linkLocal(h.line.MAC) }
 
 func (h *home) duid() dhcpv6.DUID {
 	return &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: h.line.MAC[:]}
@@ -195,7 +195,7 @@ func TestValid6(t *testing.T) {
 	testkit.Equal(t, w.signIns, 0, "sign-ins")
 	b := h.six(dhcpv6.MessageTypeRequest, ours, na())
 	d, _ := ipv6(b)
-	h.put6(h.udp6(d.body, access.LinkLocal(w.PortMAC(""))))
+	h.put6(h.udp6(d.body, w.router.LinkLocal))
 	m := must(dhcpv6.MessageFromBytes(h.datagrams6()[0].body))
 	testkit.Equal(t, leases(m), "UseMulticast ", "unicast")
 }
@@ -321,7 +321,7 @@ func TestAdvertisement(t *testing.T) {
 	testkit.FatalIf(t, len(all) != 1, "%d answers", len(all))
 	d := all[0]
 	testkit.Equal(t, d.to, h.linkLocal(), "to")
-	testkit.Equal(t, d.from, netip.MustParseAddr("fe80::ff:fe00:aa01"), "from")
+	testkit.Equal(t, d.from, w.router.LinkLocal, "from")
 	testkit.Equal(t, d.limit, 255, "hop limit")
 	testkit.Equal(t, fmt.Sprintf("%x", d.body[4:6]), "40c0", "hop limit, M and O")
 	testkit.Equal(t, binary.BigEndian.Uint16(d.body[6:]), 1800, "lifetime")
@@ -345,6 +345,62 @@ func TestAdvertisement(t *testing.T) {
 	w.wait(time.Hour)
 	testkit.Equal(t, len(h.datagrams6()), 6, "advertisements in an hour")
 	testkit.Equal(t, len(w.live), 1, "sessions")
+}
+
+// Who signs in by DHCPv6 or a packet asks for no router: at a gateway that took over from another one, it has one,
+// which its lifetime ends.
+func TestRouterOfWhoDoesNotAsk(t *testing.T) {
+	for _, signIn := range []func(h *home){
+		func(h *home) { h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRebind, na(), pd()) },
+		func(h *home) { h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRebind, pd()) },
+		func(h *home) {
+			h.line.Port = "static"
+			d := datagram{from: netip.MustParseAddr("2001:db8:1::5"), to: ourselves6, protocol: protocolUDP}
+			h.w.s.Frame(&access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv6,
+				Payload: d.packet()})
+		},
+		func(h *home) {
+			h.line.Port = "static"
+			d := datagram{from: h.linkLocal(), to: h.w.router.LinkLocal, protocol: protocolICMP,
+				body: append([]byte{neighbourSolicitation, 7: 0}, h.w.router.LinkLocal.AsSlice()...)}
+			h.w.s.Frame(&access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv6,
+				Payload: d.packet()})
+		},
+	} {
+		w := newWorld(t)
+		h := w.home(1)
+		signIn(h)
+		w.run()
+		for _, after := range []time.Duration{0, 10 * time.Minute} {
+			w.wait(after)
+			all := h.datagrams6()
+			testkit.FatalIf(t, len(all) != 1 || all[0].body[0] != 134, "after %v: %v", after, all)
+		}
+	}
+}
+
+// A port that has other addresses tells its homes within seconds, not at their next advertisement. Homes of other ports
+// hear nothing.
+func TestRouterChanges(t *testing.T) {
+	w := newWorld(t)
+	var homes []*home
+	for i := range 40 {
+		homes = append(homes, w.home(i))
+		homes[i].solicit()
+		homes[i].datagrams6()
+	}
+	elsewhere := w.home(50)
+	elsewhere.line.Port = "trusted"
+	elsewhere.solicit()
+	elsewhere.datagrams6()
+	w.router.LinkLocal = netip.MustParseAddr("fe80::88")
+	w.s.Frame(&access.Frame{Line: access.Line{Port: "access"}, Reason: access.PortChanged})
+	w.wait(introduceTime)
+	for _, h := range homes {
+		all := h.datagrams6()
+		testkit.FatalIf(t, len(all) != 1 || all[0].from != w.router.LinkLocal, "%v", all)
+	}
+	testkit.Equal(t, len(elsewhere.datagrams6()), 0, "advertisements on another port")
 }
 
 // RFC 6221: an access node wraps what a client sends; row B9: from nobody else, and not without end.

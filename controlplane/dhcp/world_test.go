@@ -32,6 +32,7 @@ type world struct {
 	links   map[access.Line]*link
 	signIns int
 	failUp  bool
+	router  access.PortAddresses
 	free    bool // packets are thrown away: benchmarks
 }
 
@@ -56,7 +57,9 @@ func (t *timers) Pop() any {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), c: DefaultConfig(), links: map[access.Line]*link{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), c: DefaultConfig(), links: map[access.Line]*link{},
+		router: access.PortAddresses{MAC: [6]byte{2, 0, 0, 0, 0xaa, 1},
+			LinkLocal: netip.MustParseAddr("fe80::77")}}
 	w.ports = map[string]Port{
 		"access": {V4: true, V6: true, Replace: true}, "trusted": {V4: true, V6: true, Trusted: true},
 		"one":    {V4: true, V6: true, OneToOne: true, Replace: true},
@@ -87,7 +90,13 @@ func (w *world) After(d time.Duration, fn func()) access.Timer {
 	return t
 }
 
-func (w *world) PortMAC(string) [6]byte { return [6]byte{2, 0, 0, 0, 0xaa, 1} }
+func (w *world) Port(string) access.PortAddresses { return w.router }
+
+// linkLocal is the address that a home makes of its MAC address (RFC 4291 appendix A).
+func linkLocal(mac [6]byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
+		13: mac[3], 14: mac[4], 15: mac[5]})
+}
 
 func (w *world) Send(f *access.Frame) {
 	if w.free {

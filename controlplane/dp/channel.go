@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,10 +28,11 @@ type Channel struct {
 	first   uint32 // sequence of the request that frames answer
 	names   map[api.Key]string
 	frames  []access.Frame // of the last Next
+	changed []access.Frame // ports, for the next one
 	dropped atomic.Uint64
 
-	ports sync.Mutex
-	macs  map[string][6]byte
+	mine  sync.Mutex
+	ports map[string]access.PortAddresses
 
 	mu      sync.Mutex
 	waiting []byte // messages for the writer
@@ -63,9 +65,14 @@ func OpenChannel(ctx context.Context, path string) (*Channel, error) {
 	return ch, nil
 }
 
-// Next waits for frames, which are good until the next call. It fails when the connection has ended, or ctx has.
+// Next waits for frames, which are good until the next call, or ports whose addresses changed (access.PortChanged). It
+// fails when the connection has ended, or ctx has.
 func (ch *Channel) Next(ctx context.Context) ([]access.Frame, error) {
 	for {
+		if list := ch.changed; len(list) > 0 {
+			ch.changed = nil
+			return list, nil
+		}
 		f, err := ch.c.streamed(ctx, api.TypeChannel, ch.first)
 		if err == nil {
 			err = ch.take(f.body)
@@ -101,15 +108,19 @@ func (ch *Channel) take(body []byte) error {
 
 func (ch *Channel) takePorts(list []api.FramePort) {
 	ch.names = make(map[api.Key]string, len(list))
-	macs := make(map[string][6]byte, len(list))
+	ports := make(map[string]access.PortAddresses, len(list))
 	for i := range list {
 		name := api.CString(list[i].Name[:])
 		ch.names[list[i].Name] = name
-		macs[name] = list[i].MAC
+		ports[name] = access.PortAddresses{MAC: list[i].MAC, LinkLocal: netip.AddrFrom16(list[i].LinkLocal)}
+		if ports[name] != ch.ports[name] {
+			line := access.Line{Port: name}
+			ch.changed = append(ch.changed, access.Frame{Line: line, Reason: access.PortChanged})
+		}
 	}
-	ch.ports.Lock()
-	defer ch.ports.Unlock()
-	ch.macs = macs
+	ch.mine.Lock()
+	defer ch.mine.Unlock()
+	ch.ports = ports
 }
 
 // name is a port's name, without new memory for those that were told.
@@ -120,11 +131,11 @@ func (ch *Channel) name(key *api.Key) string {
 	return api.CString(key[:])
 }
 
-// PortMAC is the address of an access port; zero: there is no such port.
-func (ch *Channel) PortMAC(port string) [6]byte {
-	ch.ports.Lock()
-	defer ch.ports.Unlock()
-	return ch.macs[port]
+// Port is what an access port calls itself.
+func (ch *Channel) Port(name string) access.PortAddresses {
+	ch.mine.Lock()
+	defer ch.mine.Unlock()
+	return ch.ports[name]
 }
 
 // Send copies frames for the data plane, and does not wait for it. Frames that cannot be (a long name or payload), and

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -44,10 +45,12 @@ func someFrames(count int) []access.Frame {
 
 func TestFramesGoUpAndDown(t *testing.T) {
 	s := dptest.Start(t)
-	s.AccessPort("access", [6]byte{2, 9})
+	access9 := access.PortAddresses{MAC: [6]byte{2, 9}, LinkLocal: netip.MustParseAddr("fe80::9")}
+	s.AccessPort("access", access9)
 	c := open(t, s)
-	testkit.Equal(t, c.PortMAC("access"), [6]byte{2, 9}, "MAC")
-	testkit.Equal(t, c.PortMAC("other"), [6]byte{}, "MAC of no port")
+	testkit.Equal(t, c.Port("access"), access9, "addresses")
+	testkit.Equal(t, c.Port("other"), access.PortAddresses{}, "of no port")
+	changed(t, c, "access")
 
 	want := someFrames(200)
 	s.Punt(want[:120]...)
@@ -74,12 +77,27 @@ func TestFramesGoUpAndDown(t *testing.T) {
 func TestPortsMayChange(t *testing.T) {
 	s := dptest.Start(t)
 	c := open(t, s) // there is none yet
-	s.AccessPort("later", [6]byte{2, 7})
+	s.AccessPort("later", access.PortAddresses{MAC: [6]byte{2, 7}})
+	changed(t, c, "later")
+	s.AccessPort("other", access.PortAddresses{MAC: [6]byte{2, 8}})
+	changed(t, c, "other")
+	moved := access.PortAddresses{MAC: [6]byte{2, 7}, LinkLocal: netip.MustParseAddr("fe80::1")}
+	s.AccessPort("later", moved)
+	changed(t, c, "later")
+	testkit.Equal(t, c.Port("later"), moved, "addresses")
 	s.Punt(access.Frame{Line: access.Line{Port: "later"}})
 	frames, err := c.Next(t.Context())
 	testkit.Must(t, err)
 	testkit.Equal(t, frames[0].Line.Port, "later", "port")
-	testkit.Equal(t, c.PortMAC("later"), [6]byte{2, 7}, "MAC")
+}
+
+// changed has the channel tell that one port has other addresses.
+func changed(t *testing.T, c *dp.Channel, port string) {
+	t.Helper()
+	frames, err := c.Next(t.Context())
+	testkit.Must(t, err)
+	want := []access.Frame{{Line: access.Line{Port: port}, Reason: access.PortChanged}}
+	testkit.ErrorIf(t, !reflect.DeepEqual(frames, want), "%+v", frames)
 }
 
 func TestFramesThatCannotBeSent(t *testing.T) {

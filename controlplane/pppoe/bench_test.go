@@ -53,7 +53,7 @@ var onePlan access.Plan
 
 func (p *plain) Now() time.Time                           { return time.Unix(1000, 0).Add(p.clock) }
 func (p *plain) After(time.Duration, func()) access.Timer { return nil }
-func (p *plain) PortMAC(string) [6]byte                   { return [6]byte{} }
+func (p *plain) Port(string) (none access.PortAddresses)  { return none }
 func (p *plain) Failed(*access.Request, string)           {}
 func (p *plain) Send(f *access.Frame)                     { p.put(f.Line, f.EtherType, f.Payload, false) }
 func (p *plain) put(l access.Line, etherType uint16, payload []byte, up bool) {

@@ -87,7 +87,9 @@ func (w *world) After(d time.Duration, fn func()) access.Timer {
 	return h
 }
 
-func (w *world) PortMAC(string) [6]byte { return [6]byte{2, 0, 0, 0, 0, 1} }
+func (w *world) Port(string) access.PortAddresses {
+	return access.PortAddresses{MAC: [6]byte{2, 0, 0, 0, 0, 1}}
+}
 
 func (w *world) Send(f *access.Frame) {
 	w.write(f, false)
@@ -284,7 +286,7 @@ func (w *world) write(f *access.Frame, up bool) {
 	if w.pcap == nil {
 		return
 	}
-	ours := w.PortMAC("")
+	ours := w.Port("").MAC
 	from, to := ours[:], f.Line.MAC[:]
 	if up {
 		from, to = f.Line.MAC[:], ours[:]

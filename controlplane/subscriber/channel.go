@@ -75,10 +75,10 @@ func (c *Channel) Send(f *access.Frame) {
 // Lost are the frames that could not be sent.
 func (c *Channel) Lost() uint64 { return c.lost.Load() }
 
-// PortMAC is Frames'.
-func (c *Channel) PortMAC(port string) [6]byte {
+// Port is Frames'.
+func (c *Channel) Port(name string) (none access.PortAddresses) {
 	if now := c.now.Load(); now != nil {
-		return now.PortMAC(port)
+		return now.Port(name)
 	}
-	return [6]byte{}
+	return none
 }

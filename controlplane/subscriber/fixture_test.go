@@ -133,8 +133,10 @@ func (f *noFrames) Next(ctx context.Context) ([]access.Frame, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
-func (f *noFrames) Send(frame *access.Frame)     { f.sent = append(f.sent, *frame) }
-func (f *noFrames) PortMAC(string) (mac [6]byte) { return [6]byte{2} }
+func (f *noFrames) Send(frame *access.Frame) { f.sent = append(f.sent, *frame) }
+func (f *noFrames) Port(string) (p access.PortAddresses) {
+	return access.PortAddresses{MAC: [6]byte{2}}
+}
 
 // home is a subscriber's side and its front end.
 type home struct {

@@ -24,7 +24,7 @@ type Frames interface {
 	Next(ctx context.Context) ([]access.Frame, error)
 	// Send copies; a full channel drops and counts.
 	Send(f *access.Frame)
-	PortMAC(port string) [6]byte
+	Port(name string) access.PortAddresses
 }
 
 // Sessions is the session layer (session.Manager). Callbacks come from another goroutine.
@@ -211,6 +211,10 @@ func (l *Loop) Frame(f *access.Frame) {
 	port := l.set.Port(&f.Line)
 	ppp := f.EtherType == etherPPPoEDiscovery || f.EtherType == etherPPPoESession
 	switch {
+	case f.Reason == access.PortChanged:
+		if l.ipoe != nil {
+			l.ipoe.Frame(f)
+		}
 	case port == nil:
 		l.stats.frames[frameNoPort]++
 	case ppp && port.PPPoE && l.pppoe != nil:
@@ -237,8 +241,8 @@ func (l *Loop) After(d time.Duration, fn func()) access.Timer {
 // Send is access.Host's.
 func (l *Loop) Send(f *access.Frame) { l.opt.Frames.Send(f) }
 
-// PortMAC is access.Host's.
-func (l *Loop) PortMAC(port string) [6]byte { return l.opt.Frames.PortMAC(port) }
+// Port is access.Host's.
+func (l *Loop) Port(name string) access.PortAddresses { return l.opt.Frames.Port(name) }
 
 // Failed is access.Host's.
 func (l *Loop) Failed(r *access.Request, why string) {

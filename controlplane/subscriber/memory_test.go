@@ -37,8 +37,8 @@ func (w *town) Next(ctx context.Context) ([]access.Frame, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
-func (w *town) Send(f *access.Frame)         { w.down = append(w.down, copied(f.Line, f.EtherType, f.Payload)) }
-func (w *town) PortMAC(string) (mac [6]byte) { return [6]byte{2} }
+func (w *town) Send(f *access.Frame)                 { w.down = append(w.down, copied(f.Line, f.EtherType, f.Payload)) }
+func (w *town) Port(string) (p access.PortAddresses) { return access.PortAddresses{MAC: [6]byte{2}} }
 
 func copied(l access.Line, etherType uint16, payload []byte) access.Frame {
 	return access.Frame{Line: l, EtherType: etherType, Payload: append([]byte(nil), payload...)}

@@ -24,6 +24,7 @@ static struct {
 	int told; // the reader knows them
 	uint64_t held_ns; // since when frames down wait for room (control_now_ns()); 0: they do not
 	void (*handler)(const struct api_frame *h, const uint8_t *octets);
+	void (*describe)(const struct port *p, struct api_frame_port *row);
 } channel;
 
 // ---- up -------------------------------------------------------------------------------------------------------------
@@ -110,7 +111,10 @@ static void list_ports(void)
 		if (p == NULL || p->role != API_ROLE_ACCESS)
 			continue;
 		memcpy(now[count].name, p->name, API_NAME);
-		memcpy(now[count++].mac, p->mac.addr_bytes, 6);
+		memcpy(now[count].mac, p->mac.addr_bytes, 6);
+		if (channel.describe != NULL)
+			channel.describe(p, &now[count]);
+		count++;
 	}
 	if (count == channel.ports && memcmp(now, channel.port, count * sizeof(now[0])) == 0)
 		return;
@@ -238,6 +242,11 @@ int channel_send(const struct reply_sink *sink, const struct api_header *h, cons
 }
 
 // ---- set-up ---------------------------------------------------------------------------------------------------------
+
+void channel_port_register(void (*fn)(const struct port *p, struct api_frame_port *row))
+{
+	channel.describe = fn;
+}
 
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets))
 {

@@ -22,6 +22,10 @@ enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf
 struct reply_sink;
 int channel_holds(const struct reply_sink *sink);
 
+// fn fills in what modules know of an access port. From a constructor; one.
+struct port;
+void channel_port_register(void (*fn)(const struct port *p, struct api_frame_port *row));
+
 // fn is given what the control plane sends, checked for its form alone: octets has h->length bytes, the port's name
 // ends. From a constructor; one.
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets));

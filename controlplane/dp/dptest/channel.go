@@ -3,18 +3,23 @@
 package dptest
 
 import (
+	"slices"
+
 	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/dp"
 )
 
 // AccessPort is a port that the channel tells of, now and to those who open it later.
-func (s *Server) AccessPort(name string, mac [6]byte) {
+func (s *Server) AccessPort(name string, a access.PortAddresses) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := api.FramePort{MAC: mac}
+	p := api.FramePort{MAC: a.MAC}
 	copy(p.Name[:api.NameSize-1], name)
-	s.ports = append(s.ports, p)
+	if a.LinkLocal.IsValid() {
+		p.LinkLocal = a.LinkLocal.As16()
+	}
+	s.ports = append(slices.DeleteFunc(s.ports, func(o api.FramePort) bool { return o.Name == p.Name }), p)
 	if s.channel != nil {
 		s.channel.tellPorts()
 	}

@@ -6,6 +6,7 @@
 #include "host/channel.h"
 #include "host/host.h"
 #include "host/limit.h"
+#include "route/route.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
@@ -108,6 +109,11 @@ static void up(struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
+static void describe(const struct port *p, struct api_frame_port *row)
+{
+	ip_link_local(p, row->link_local);
+}
+
 static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	for (uint32_t i = 1; i < RTE_DIM(kinds); i++) {
@@ -138,5 +144,6 @@ static int start(const struct api_engine *engine)
 RTE_INIT(channel_up)
 {
 	module_register("channel-up", start);
+	channel_port_register(describe);
 	stats_table_register(API_TABLE_CHANNEL, sizeof(struct api_channel_row), rows);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subscribers ask for their gateway: who is answered, how, and who is not.
 #include "ip/router_test.h"
+#include "route/address.h"
+#include "testkit/channel.h"
 #include "testkit/reasons.h"
 #include "wire/arp.h"
 #include "wire/nd.h"
@@ -118,7 +120,7 @@ static uint32_t ask_nd(const uint8_t *mac, const uint8_t *claimed, const char *s
 	return router_count();
 }
 
-static struct nd_info nd_answer(void)
+static struct nd_info nd_answer(const char *target)
 {
 	const struct kit_frame *f = kit_frame("homes", 0);
 	struct nd_info nd = {0};
@@ -127,7 +129,7 @@ static struct nd_info nd_answer(void)
 	assert_memory_equal(f->bytes + 12, "\x88\xa8\x00\x64\x81\x00\x00\x07\x86\xdd", 10);
 	assert_int_equal(nd_parse(f->bytes + 22, f->length - 22, f->length - 22, &nd), ND_OK);
 	assert_int_equal(nd.type, ND_ADVERT);
-	assert_memory_equal(nd.target, router_address("fe80::1").bytes, 16);
+	assert_memory_equal(nd.target, router_address(target).bytes, 16);
 	assert_memory_equal(nd.mac, &port_by_name("homes")->mac, 6);
 	return nd;
 }
@@ -135,12 +137,12 @@ static struct nd_info nd_answer(void)
 static void nd_for_the_gateway_is_answered(void **state)
 {
 	assert_int_equal(ask_nd(home, home, "fe80::99", "fe80::1", 0), 1);
-	struct nd_info nd = nd_answer();
+	struct nd_info nd = nd_answer("fe80::1");
 	assert_memory_equal(nd.destination, router_address("fe80::99").bytes, 16);
 	assert_int_equal(nd.flags, ND_ROUTER | ND_SOLICITED | ND_OVERRIDE);
 	assert_int_equal(ask_nd(home, home, "2001:db8:64::5", "fe80::1", 0), 1);
 	assert_int_equal(ask_nd(home, home, "::", "fe80::1", 1), 1); // the gateway's address is not free
-	nd = nd_answer();
+	nd = nd_answer("fe80::1");
 	assert_memory_equal(nd.destination, router_address("ff02::1").bytes, 16);
 	assert_int_equal(nd.flags, ND_ROUTER | ND_OVERRIDE);
 	assert_true(kit_balance());
@@ -167,6 +169,87 @@ static void other_nd_is_not_answered(void **state)
 
 		assert_int_equal(ask_nd(row[i].mac, row[i].claimed, row[i].source, row[i].target, 0), 0);
 		kit_only_rose(&before, row[i].reason, 1);
+	}
+	assert_true(kit_balance());
+}
+
+// An echo request, and whether the right answer left.
+static int echo(const char *source, const char *target)
+{
+	struct api_address from = router_address(source), to = router_address(target);
+	static const uint8_t request[] = {128, 0, 0, 0, 0, 7, 0, 9};
+	struct router_frame f;
+
+	begin(&f, home, NULL, 7, 0x86dd);
+	uint8_t *p = f.bytes + f.length;
+	memcpy(p, (const uint8_t[8]){0x60, 0, 0, 0, 0, sizeof(request), 58, 64}, 8);
+	memcpy(p + 8, from.bytes, 16);
+	memcpy(p + 24, to.bytes, 16);
+	memcpy(p + 40, request, sizeof(request));
+	store16(p + 42, checksum_finish(checksum_add(
+				checksum_pseudo(6, p + 8, p + 24, 58, sizeof(request)), p + 40, sizeof(request))));
+	f.length += 40 + sizeof(request);
+	kit_clear();
+	router_receive("homes", &f);
+	if (router_count() == 0)
+		return 0;
+	const uint8_t *answer = kit_frame("homes", 0)->bytes;
+	assert_memory_equal(answer, home, 6);
+	assert_memory_equal(answer + 12, "\x88\xa8\x00\x64\x81\x00\x00\x07\x86\xdd", 10);
+	assert_memory_equal(answer + 22 + 8, to.bytes, 16);
+	assert_memory_equal(answer + 22 + 24, from.bytes, 16);
+	return answer[22 + 40] == 129;
+}
+
+static const char *text_of(const uint8_t address[16])
+{
+	struct api_address a = {.family = 6, .prefix = 128};
+	static char text[64];
+
+	memcpy(a.bytes, address, 16);
+	return address_text(&a, text);
+}
+
+// What the control plane is told to announce is a router that is there: asked for, an echo's target, nobody else's. The
+// file's link-local address if there is one, else that of the MAC address, which always is an address of the port.
+static void the_router_that_is_told_is_there(void **state)
+{
+	static const char of_mac[] = "fe80::ff:fe00:9902";
+	static const struct {
+		const char *address, *told;
+	} row[] = {
+		{"fe80::1/64", "fe80::1"}, {"2001:db8:64::ffff/48", of_mac}, {"100.64.0.1/10", of_mac}, {NULL, of_mac}};
+
+	kit_advance(1000000);
+	assert_memory_equal(&port_by_name("homes")->mac, "\2\0\0\0\x99\2", 6);
+	kit_channel_open();
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		struct api_interface f = {.port = "homes", .count = 1};
+
+		kit_begin();
+		if (row[i].address != NULL) {
+			f.address[0] = kit_address(row[i].address);
+			kit_put(API_INTERFACE, "homes", &f, sizeof(f));
+		} else {
+			kit_delete(API_INTERFACE, "homes");
+		}
+		assert_int_equal(kit_commit(), 0);
+		kit_advance(100000);
+		assert_int_equal(kit_channel.ports, 1);
+		assert_string_equal(text_of(kit_channel.port[0].link_local), row[i].told);
+		for (int of = 0; of < 2; of++) {
+			const char *router = of ? of_mac : row[i].told;
+
+			assert_int_equal(ask_nd(home, home, "fe80::99", router, 0), 1);
+			struct nd_info nd = nd_answer(router);
+			assert_int_equal(nd.flags, ND_ROUTER | ND_SOLICITED | ND_OVERRIDE);
+			assert_int_equal(ask_nd(home, home, router, router, 0), 0); // B11
+			assert_true(echo("fe80::99", router));
+			assert_true(echo("2001:db8:64::5", router));
+		}
+		assert_false(echo("fe80::99", "fe80::77"));
+		assert_false(echo("fe80::99", "2001:db8:1::1"));
+		assert_int_equal(ask_nd(home, home, "fe80::99", "fe80::77", 0), 0);
 	}
 	assert_true(kit_balance());
 }
@@ -253,6 +336,7 @@ int main(void)
 		cmocka_unit_test(other_arp_is_not_answered),
 		cmocka_unit_test(nd_for_the_gateway_is_answered),
 		cmocka_unit_test(other_nd_is_not_answered),
+		cmocka_unit_test(the_router_that_is_told_is_there),
 		cmocka_unit_test(others_are_answered_for),
 		cmocka_unit_test(nd_inside_ppp_is_dropped),
 		cmocka_unit_test(answers_are_bounded),

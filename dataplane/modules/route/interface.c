@@ -154,11 +154,32 @@ uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address)
 	return local_find(interfaces_now(), &a, LOCAL_CORE, vrf);
 }
 
+static void link_local_of_mac(const struct port *p, uint8_t to[16])
+{
+	const uint8_t *mac = p->mac.addr_bytes;
+
+	memcpy(to,
+		(const uint8_t[]){
+			0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]},
+		16);
+}
+
+static int is_link_local_of(const struct port *p, uint8_t family, const uint8_t *address)
+{
+	uint8_t own[16];
+
+	if (family != 6 || p == NULL || p->role != API_ROLE_ACCESS)
+		return 0;
+	link_local_of_mac(p, own);
+	return memcmp(own, address, 16) == 0;
+}
+
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port)
 {
 	struct ip_address a = ip_address_of(family, address);
 
-	return local_find(interfaces_now(), &a, LOCAL_GATEWAY, port) != UINT32_MAX;
+	return local_find(interfaces_now(), &a, LOCAL_GATEWAY, port) != UINT32_MAX ||
+	       is_link_local_of(port_get(port), family, address);
 }
 
 // The first interface of a port, or NULL.
@@ -240,6 +261,19 @@ const uint8_t *ip_source_on_port(uint8_t family, uint16_t port)
 	for (const struct interface *f = first_of(s, port); f != NULL && a == NULL; f = beside(s, f))
 		a = source_of(f, family, NULL);
 	return a;
+}
+
+void ip_link_local(const struct port *p, uint8_t to[16])
+{
+	const struct interfaces *s = interfaces_now();
+
+	for (const struct interface *f = first_of(s, p->index); f != NULL; f = beside(s, f))
+		for (uint32_t n = 0; n < f->addresses; n++)
+			if (f->address[n].family == 6 && address_is_link_local(6, f->address[n].bytes)) {
+				memcpy(to, f->address[n].bytes, 16);
+				return;
+			}
+	link_local_of_mac(p, to);
 }
 
 const struct interface *interfaces_by_name(const struct interfaces *s, const char *name)

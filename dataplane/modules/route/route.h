@@ -105,7 +105,12 @@ static inline int ip_is_local(uint8_t vrf, uint8_t family, const uint8_t *addres
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 // The interface of a core port that has the address in the VRF, or UINT32_MAX. Workers.
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
-// 1 when the access port `port` answers for this gateway address towards its subscribers. Workers.
+// The link-local address that the subscribers of an access port know their router by: the first one that its interfaces
+// have, else that of its MAC address (RFC 4291 appendix A). 16 bytes.
+struct port;
+void ip_link_local(const struct port *p, uint8_t to[16]);
+// 1 when the access port `port` answers for this gateway address towards its subscribers: one of its interfaces', or
+// the link-local one of its MAC address, which every link has (RFC 4291 §2.1). Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
 // 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY),
 // and no broadcast address of one.

@@ -288,11 +288,13 @@ rte_edge_t session_guard_destination(struct rte_mbuf *m, const struct rule *r, c
 	const uint8_t *ip = destination - (pkt->ip_version == 4 ? 16 : 24);
 
 	uint8_t vrf = instance_vrf(instances_get(), r->instance);
+	int gateway = echo && ip_is_gateway(pkt->ip_version, destination, pkt->port_in);
 
-	if (ip_is_local(vrf, pkt->ip_version, destination) || instance_guards(vrf, pkt->ip_version, destination)) {
+	if (gateway || ip_is_local(vrf, pkt->ip_version, destination) ||
+		instance_guards(vrf, pkt->ip_version, destination)) {
 		int icmp = pkt->protocol == IP_PROTOCOL_ICMP || pkt->protocol == IP_PROTOCOL_ICMP6;
 
-		if (echo && icmp && ip_is_gateway(pkt->ip_version, destination, pkt->port_in))
+		if (gateway && icmp)
 			return SESSION_ASIDE;
 		return packet_leave(m, session_reason(WHY_GATEWAY, 1), SESSION_DROP);
 	}
@@ -301,6 +303,19 @@ rte_edge_t session_guard_destination(struct rte_mbuf *m, const struct rule *r, c
 	if (r->outer == API_OUTER_NONE && destination[0] >= (pkt->ip_version == 4 ? 0xe0 : 0xff))
 		return packet_leave(m, &drop_multicast, SESSION_DROP);
 	return SESSION_UPLINK;
+}
+
+rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, const struct session_way *way,
+	enum session_why why)
+{
+	const struct packet *pkt = packet_of(m);
+
+	if (why == WHY_SPOOFED && way->echo && pkt->protocol == IP_PROTOCOL_ICMP6 && pkt->ip_version == 6 &&
+		address_is_link_local(6, ip + 8) && ip_is_gateway(6, ip + 24, pkt->port_in)) {
+		session_strip(m, r, ip, (struct removed_header){0});
+		return SESSION_ASIDE;
+	}
+	return packet_leave(m, session_reason(why, (r->flags & RULE_UPLINK) != 0), SESSION_DROP);
 }
 
 static int start(const struct api_engine *e)

@@ -185,6 +185,11 @@ static __rte_always_inline rte_edge_t session_guard(
 	return session_guard_destination(m, r, destination, way->echo);
 }
 
+// A packet that no rule of the session lets pass. A link-local source is right on its link (RFC 4291 §2.5.6): what it
+// asks its router by ICMPv6 goes aside.
+rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, const struct session_way *way,
+	enum session_why why);
+
 // 1: the packet's hop limit is one less, or was made so by ip-forward, as of a UE's packet; 0: ip-forward tells its
 // sender.
 int session_route_home(struct rte_mbuf *m);
@@ -203,13 +208,13 @@ static __rte_always_inline rte_edge_t session_decide(
 
 		r = session_classify(w, l, m, way, ip, qfi, &why);
 		if (unlikely(r == NULL))
-			return packet_leave(m, session_reason(why, (l->first->flags & RULE_UPLINK) != 0), SESSION_DROP);
+			return session_refuse(m, l->first, ip, way, why);
 	}
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 	uint32_t ue = pkt->ip_version == 4 ? (uplink ? 12 : 16) : (uplink ? 8 : 24);
 	// Rows G8, G11, G12: of the session's IP type, from or to the UE's address.
 	if (unlikely(!rule_ue_matches(r, pkt->ip_version, ip + ue)))
-		return packet_leave(m, session_reason(WHY_SPOOFED, uplink), SESSION_DROP);
+		return session_refuse(m, r, ip, way, WHY_SPOOFED);
 	rte_edge_t on = uplink ? session_guard(m, r, ip, way) : SESSION_DOWNLINK;
 	if (unlikely(on == SESSION_DROP))
 		return on;

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A home with the kernel's IPv6: it hears of its router, and forwards datagrams of a host behind it. The kernel asks for
+# its router after each advertisement (RFC 4861 §7.3), and must hear it: every datagram arrives. The same when the file
+# gives the router another link-local address, and when a gateway with another MAC address takes over.
+# shellcheck source=test/lib/net.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
+own_namespaces "$@"
+
+for space in home lan; do ip netns add $space; done
+in_home() { nsenter --net=/run/netns/home -- "$@"; }
+in_lan() { nsenter --net=/run/netns/lan -- "$@"; }
+bng_links
+ip link set home0 netns home
+ip link add lan0 netns home type veth peer name lan1 netns lan
+in_lan ethtool -K lan1 tx off >/dev/null
+in_lan sysctl -qw net.ipv6.conf.lan1.accept_dad=0
+in_lan ip link set lan1 up
+in_home sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv6.conf.lan0.accept_dad=0
+in_home ip link set lan0 up
+in_home ip addr add fe80::1/64 dev lan0 nodad
+# The kernel finds out in seconds; nothing here is judged by them.
+in_home sysctl -qw net.ipv6.conf.home0.disable_ipv6=0 net.ipv6.conf.home0.accept_dad=0 net.ipv6.conf.home0.accept_ra=2 \
+	net.ipv6.neigh.home0.delay_first_probe_time=1 net.ipv6.neigh.home0.base_reachable_time_ms=1000 \
+	net.ipv6.neigh.home0.retrans_time_ms=200
+sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
+	-e '/^access:/a\  ra: {interval: 2}' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+start_gateway
+
+"$PYTHON" -uc 'import socket
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.bind(("::", 5000))
+while True: print(s.recv(100).decode().strip())' >"$DIR/arrived" &
+wait_for 10 eval 'ss -Hlun | grep -q :5000'
+in_home ip -6 -o monitor neigh dev home0 >>"$DIR/neighbours" &
+wait_for 10 eval 'in_home ss -f netlink | grep -q "rtnl:.*ip"'
+in_home ip link set home0 up
+default() { in_home ip -6 route show default dev home0; }
+wait_for 20 eval 'default | grep -q via' || fail "the home hears of no router"
+router=$(default | sed 's/.* via \([^ ]*\).*/\1/')
+address=$(in_home ip -6 -o addr show dev home0 scope global | sed 's/.*inet6 \([^/]*\).*/\1/')
+[[ $address == 2001:db8:100:* ]] || fail "address $address"
+host=$(cut -d: -f1-4 <<<"$address")::beef # of the home's /64, as by RFC 7278
+in_home ip -6 route add "$host" dev lan0
+in_lan ip addr add "$host/128" dev lan1 nodad
+in_lan ip -6 route add default via fe80::1 dev lan1
+
+sent=0 first=0 # numbers of the next datagram, and of the first that must arrive
+datagram() {
+	in_lan bash -c "echo $sent >/dev/udp/fd00:60::2/5000"
+	sent=$((sent + 1))
+}
+advertisements() { in_home sed -n 's/^Icmp6InRouterAdvertisements *//p' /proc/net/snmp6; }
+confirmed() { grep -c "^$router .*REACHABLE" "$DIR/neighbours" || true; }
+# usage: confirmed_after COUNT
+confirmed_after() {
+	datagram
+	(($(confirmed) > $1))
+}
+all_arrived() { (($(awk -v first="$first" '$1 >= first' "$DIR/arrived" | wc -l) == sent - first)); }
+# usage: two_periods WHEN
+two_periods() {
+	local period heard
+	for period in 1 2; do
+		heard=$(advertisements)
+		wait_for 20 eval "((\$(advertisements) > $heard))" || fail "$1: period $period: no advertisement"
+		wait_for 20 confirmed_after "$(confirmed)" || fail "$1: no router: $(cat "$DIR/neighbours")"
+	done
+	! grep "^$router .*FAILED" "$DIR/neighbours" || fail "$1: the router was lost"
+	wait_for 10 all_arrived || fail "$1: of $first to $sent there came $(paste -sd ' ' "$DIR/arrived")"
+}
+two_periods "a new home"
+in_home ping -n -c 1 -W 3 "$router%home0" >"$DIR/ping" || fail "no echo of the router: $(cat "$DIR/ping")"
+
+# The file names the router: homes hear of it, and the one that they have stays.
+sed -i 's|\(addresses: \[100.64.0.1/16\)\]|\1, "fe80::1/64"]|' "$DIR/isthmus.yaml"
+isthmus config apply "$DIR/isthmus.yaml" >"$DIR/applied" || fail "$(cat "$DIR/applied")"
+wait_for 20 eval 'default | grep -q "via fe80::1 "' || fail "no advertisement from the file's address"
+two_periods "an address of the file"
+in_home ip -6 route del default via "$router" dev home0
+router=fe80::1
+two_periods "a router of the file's address"
+
+# Another gateway, which knows nobody, has the same link-local address and another MAC address.
+stop_gateway
+rm -f "$DIR"/*.db
+sed -i 's|device: veth-access, role: access|&, mac: "02:00:00:00:77:01", sign_in: {packet: true}|' "$DIR/isthmus.yaml"
+start_gateway
+wait_for 20 eval "datagram; in_home ip -6 neigh show $router | grep -q 'lladdr 02:00:00:00:77:01'" ||
+	fail "the home does not find the other gateway: $(in_home ip -6 neigh show)"
+arrives() {
+	datagram
+	wait_for 1 grep -qx $((sent - 1)) "$DIR/arrived"
+}
+wait_for 20 arrives || fail "nothing arrives by the other gateway"
+first=$sent # what was sent meanwhile may be lost
+: >"$DIR/neighbours"
+two_periods "another gateway"
+echo PASS
