@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -141,6 +142,36 @@ func (k *checker) relays(p *AccessPort) {
 	}
 }
 
+// told checks what homes hear by DHCP of a port: the data plane answers for addresses of its interfaces.
+func (k *checker) told(p *AccessPort, port *Port, profiles map[Name]*AccessProfile) {
+	a := &k.Access
+	if uint32(a.DHCP.MTU) > port.MTU {
+		k.fail(a.DHCP.At, "mtu", "%d is more than the MTU of port %q, %d", a.DHCP.MTU, port.Name, port.MTU)
+	}
+	name := cmp.Or(p.Profile, a.Profile)
+	if name == "" && len(a.Profiles) > 0 {
+		name = a.Profiles[0].Name
+	}
+	profile := profiles[name]
+	if profile == nil || p.DHCP != "server" && len(a.DHCP.Servers) > 0 {
+		return
+	}
+	pool := k.leases[profile.PoolIPv4]
+	if pool == nil || !pool.Gateway.IsValid() {
+		return
+	}
+	for i := range k.Interfaces {
+		f := &k.Interfaces[i]
+		if f.Port == p.Port && slices.ContainsFunc(f.Addresses, func(one Prefix) bool {
+			return one.Addr() == pool.Gateway.Addr || f.Proxy && one.Contains(pool.Gateway.Addr)
+		}) {
+			return
+		}
+	}
+	k.fail(pool.At, "gateway", "no interface of port %q has %s, the gateway of pool %q: nobody would be answered",
+		p.Port, pool.Gateway, pool.Name)
+}
+
 // access checks who may sign in.
 func (k *checker) access() {
 	a := &k.Access
@@ -160,6 +191,9 @@ func (k *checker) access() {
 			k.fail(p.At, "", "neither pppoe nor ipoe is served")
 		}
 		k.relays(p)
+		if port != nil && p.IPoE {
+			k.told(p, port, profiles)
+		}
 		if p.STags.First == 0 && p.CTags.First != 0 {
 			k.fail(p.At, "c_tags", "given without s_tags")
 		}

@@ -87,3 +87,38 @@ access:
 			"%s: %v", wrong, err)
 	}
 }
+
+// What homes are told, the data plane has: a gateway that answers ARP, and an MTU that fits the port.
+func TestToldHomes(t *testing.T) {
+	const text = `
+ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
+interfaces:
+  - {name: core, port: core, addresses: [10.6.0.1/24]}
+  - {name: homes, port: access, addresses: [100.64.0.1/16]}
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: homes, instance: internet, prefix: 100.64.0.0/16, gateway: 100.64.0.1}]
+access:
+  ports: [{port: access, ipoe: true, profile: home}]
+  profiles: [{name: other, instance: internet}, {name: home, instance: internet, pool_ipv4: homes}]
+  dhcp: {mtu: 1500}
+`
+	const moved = "gateway: 100.64.0.2, excluded: [100.64.0.1]"
+	for _, c := range [][4]string{
+		{"", "", ""},
+		{"gateway: 100.64.0.1", moved, "no interface of port \"access\" has 100.64.0.2, the gateway of"},
+		{"port: access, addresses", "port: core, outer_vlan: 7, addresses", "no interface of port \"access\""},
+		{"ipoe: true, profile: home", "ipoe: true", ""},
+		{"mtu: 1500", "mtu: 1501", "1501 is more than the MTU of port \"access\", 1500"},
+	} {
+		_, err := Parse("x.yaml", []byte(strings.Replace(text, c[0], c[1], 1)))
+		wrong := (err == nil) != (c[2] == "") || err != nil && !strings.Contains(err.Error(), c[2])
+		testkit.ErrorIf(t, wrong, "%s: %v, want %q", c[1], err, c[2])
+	}
+	// PPP asks nobody for its gateway, and relayed homes have that of their servers.
+	for _, c := range [][2]string{{"ipoe: true", "pppoe: true"}, {"ipoe: true", "ipoe: true, dhcp: relay"}} {
+		file := strings.Replace(strings.Replace(text, "gateway: 100.64.0.1", moved, 1), c[0], c[1], 1)
+		file = strings.Replace(file, "mtu: 1500", "address: 10.6.0.1, servers: [10.6.0.9]", 1)
+		_, err := Parse("x.yaml", []byte(file))
+		testkit.ErrorIf(t, err != nil, "%s: %v", c[1], err)
+	}
+}

@@ -22,7 +22,9 @@ const file = `
 ports:
   - {name: access, driver: synth, role: access}
   - {name: core, driver: synth, role: core}
-interfaces: [{name: core, port: core, addresses: [10.6.0.1/24, "2001:db8:6::1/64"]}]
+interfaces:
+  - {name: core, port: core, addresses: [10.6.0.1/24, "2001:db8:6::1/64"]}
+  - {name: access, port: access, addresses: [100.64.0.1/16]}
 instances:
   - {name: internet, interfaces: [core], lookup: destination}
 policers:
