@@ -1179,6 +1179,7 @@ enum api_frame_reason {
 	API_FRAME_DHCP6 = 4,
 	API_FRAME_ROUTER_SOLICITATION = 5,
 	API_FRAME_FIRST_PACKET = 6,
+	API_FRAME_NEIGHBOUR_ANSWER = 7, // a subscriber's, by ARP or neighbour discovery, to a question of ours
 };
 
 // A frame of an access port without its addresses and tags. The part api_frame_octets[(length + 7) / 8] follows, none

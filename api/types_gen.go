@@ -236,6 +236,7 @@ const (
 	FrameReasonDhcp6              = 0x4
 	FrameReasonRouterSolicitation = 0x5
 	FrameReasonFirstPacket        = 0x6
+	FrameReasonNeighbourAnswer    = 0x7
 	SteeringNone                  = 0x0
 	SteeringSoftware              = 0x1
 	SteeringRSS                   = 0x2

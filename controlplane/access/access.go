@@ -29,6 +29,7 @@ const (
 	DHCPv6                               // UDP to port 547
 	RouterSolicitation                   // ICMPv6 133
 	FirstPacket                          // of nobody whom the data plane knows, where the port asks for it
+	NeighbourAnswer                      // of a subscriber, by ARP or neighbour discovery, to a question of ours
 
 	PortChanged Reason = 255 // no frame: Line.Port has other addresses than before, or is new
 )

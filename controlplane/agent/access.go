@@ -212,7 +212,7 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 
 func dhcpConfig(c *config.Config) dhcp.Config {
 	machine, _ := os.ReadFile("/etc/machine-id") // without one, all such machines are one
-	made := dhcp.FromConfig(&c.Access.DHCP, &c.Access.RA, string(machine))
+	made := dhcp.FromConfig(&c.Access, string(machine))
 	packet := map[string]bool{}
 	for i := range c.Ports {
 		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet

@@ -19,6 +19,7 @@ type Access struct {
 	Lists      []AccessList    `yaml:"access_lists" maxlen:"1024" doc:"Rules on packets, by name."`
 	Profile    Name            `yaml:"default_profile" doc:"Profile of who is let in without a word about it; absent: the first."`
 	PPPoE      AccessPPPoE     `yaml:"pppoe" doc:"PPPoE server (RFC 2516)."`
+	IPoE       AccessIPoE      `yaml:"ipoe" doc:"Subscribers without PPP."`
 	DHCP       AccessDHCP      `yaml:"dhcp" doc:"DHCP of subscribers."`
 	RA         AccessRA        `yaml:"ra" doc:"Router advertisements to subscribers."`
 	Duplicates string          `yaml:"duplicates" default:"replace" enum:"replace|refuse" doc:"What happens when a user or a line has as many sessions as it may: the oldest ends, or the new one is refused."`
@@ -94,6 +95,16 @@ type AccessPPPoE struct {
 		Interval uint16 `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent."`
 		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones after which the session ends."`
 	} `yaml:"keep_alive" doc:"LCP echo, by the data plane."`
+}
+
+// AccessIPoE is about who is there.
+type AccessIPoE struct {
+	At        `yaml:""`
+	KeepAlive struct {
+		At       `yaml:""`
+		Interval uint16 `yaml:"interval" default:"120" min:"1" max:"3600" doc:"Seconds between questions."`
+		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones that end the session."`
+	} `yaml:"keep_alive" doc:"ARP, neighbour solicitations: of homes without leases (SLAAC, first packet)."`
 }
 
 // AccessLimits bounds sign-ins.

@@ -41,6 +41,7 @@ type Config struct {
 	MTU           uint16  // option 26 and router advertisements; 0: not said
 	DUID          []byte
 	RA            RA
+	Probes        Probes
 	Limits        Limits
 }
 
@@ -59,6 +60,13 @@ type RA struct {
 	Autonomous bool          // addresses out of the prefix (SLAAC)
 	Valid      time.Duration // of the prefix
 	Preferred  time.Duration
+}
+
+// Probes ask homes that no lease ends whether they are there: those with an address by SLAAC, and those that signed in
+// by a packet. Neither is zero.
+type Probes struct {
+	Interval time.Duration // from one to the next
+	Count    uint8         // unanswered ones after which the session ends
 }
 
 // Limits bound what lines can make us hold.
@@ -80,6 +88,7 @@ func DefaultConfig() Config {
 		RapidCommit: true, Authoritative: true, DUID: DUID("isthmus"),
 		RA: RA{Interval: 10 * time.Minute, Lifetime: 30 * time.Minute, Other: true, Autonomous: true,
 			Valid: 2 * time.Hour, Preferred: time.Hour},
+		Probes: Probes{Interval: 2 * time.Minute, Count: 3},
 		Limits: Limits{Subscribers: 65536, PerVLAN: 4096, PerCircuit: 16, Waiting: 8192, Declines: 3,
 			Retry: 10 * time.Second, Penalty: 5 * time.Minute, Offer: time.Minute}}
 }

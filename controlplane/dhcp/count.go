@@ -30,6 +30,7 @@ const (
 	leaseShort
 	leasesMany
 	noAddress
+	silent
 	refusedByDataPlane
 	offers
 	acks
@@ -61,6 +62,7 @@ var words = [whys][2]string{
 	leaseShort:         {"lease_short", "upstream answers with a lease of less than 30 s, dropped"},
 	leasesMany:         {"leases_many", "upstream DHCPv6 answers with more than one address or prefix, dropped"},
 	noAddress:          {"no_address", "requests for which there was no address"},
+	silent:             {"silent", "subscribers without a lease who do not answer any more"},
 	refusedByDataPlane: {"failed", "sessions that could not be changed"},
 	offers:             {"offers", "DHCPOFFERs sent"},
 	acks:               {"acks", "DHCPACKs sent"},

@@ -12,7 +12,8 @@ import (
 
 // FromConfig is what the configuration, which was checked, says, but for PortOf. machine is what makes our DUID, if the
 // configuration has none: it must stay the same (RFC 8415 §11).
-func FromConfig(d *config.AccessDHCP, r *config.AccessRA, machine string) Config {
+func FromConfig(a *config.Access, machine string) Config {
+	d, r := &a.DHCP, &a.RA
 	s := func(v uint32) time.Duration { return time.Duration(v) * time.Second }
 	c := DefaultConfig()
 	c.Address, c.Lease, c.Preferred, c.Valid = d.Address.Addr, s(d.Lease), s(d.Preferred), s(d.Valid)
@@ -28,6 +29,8 @@ func FromConfig(d *config.AccessDHCP, r *config.AccessRA, machine string) Config
 	c.RA = RA{Interval: s(r.Interval), Lifetime: s(r.Lifetime),
 		Managed: r.Managed, Other: r.Other, Autonomous: r.SLAAC,
 		Valid: s(r.Valid), Preferred: s(r.Preferred)}
+	k := &a.IPoE.KeepAlive
+	c.Probes = Probes{s(uint32(k.Interval)), k.Count}
 	l := &d.Limits
 	c.Limits.PerVLAN, c.Limits.PerCircuit, c.Limits.Waiting = int(l.PerVLAN), int(l.PerCircuit), int(l.Waiting)
 	c.Limits.Declines, c.Limits.Retry = int(l.Declines), s(l.Retry)

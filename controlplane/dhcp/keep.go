@@ -5,6 +5,7 @@ package dhcp
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 
 	"isthmus/controlplane/access"
@@ -13,7 +14,8 @@ import (
 const (
 	keptVersion = 1
 	keptLeases  = kinds * 8
-	keptLength  = 1 + 1 + 1 + 8 + keptLeases + 8 + 10
+	keptFormer  = 1 + 1 + 1 + 8 + keptLeases + 8 + 10 // with the interface id alone of a link-local peer
+	keptLength  = keptFormer + 8
 )
 
 // bits of what is kept.
@@ -28,7 +30,7 @@ const (
 
 // keep stores what goes on after a restart, with the families that are about to pass.
 //
-//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer's interface id │ server, its id
+//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer, lower half │ server, its id │ peer, upper
 func (u *subscriber) keep(passing access.Families) {
 	if u.ppp != nil {
 		if u.ppp.relayed {
@@ -54,7 +56,7 @@ func (u *subscriber) keep(passing access.Families) {
 	b = append(b, four(u.four.loan().server.Addr())...)
 	b = binary.BigEndian.AppendUint16(b, u.four.loan().server.Port())
 	b = append(b, four(u.four.loan().id)...)
-	u.session.Keep(b)
+	u.session.Keep(append(b, peer[:8]...))
 }
 
 func (u *subscriber) appendLeases(b []byte) []byte {
@@ -102,9 +104,15 @@ func timeOf(b []byte) (t time.Time) {
 	return t
 }
 
+// restored is over how many parts of an interval their first probes are spread.
+const restored = 1000
+
 // Restore is access.FrontEnd's.
 func (s *Server) Restore(session access.Session, line access.Line, _ uint16, state []byte) access.Client {
 	p, ok := s.c.PortOf(&line)
+	if len(state) == keptFormer {
+		state = append(slices.Clip(state), 0xfe, 0x80, 0, 0, 0, 0, 0, 0)
+	}
 	if !ok || !p.V4 && !p.V6 || len(state) != keptLength || state[0] != keptVersion {
 		return nil
 	}
@@ -124,7 +132,7 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 	u.readLeases(b[8:])
 	b = b[8+keptLeases:]
 	if id := binary.BigEndian.Uint64(b); id != 0 {
-		u.peer = netip.AddrFrom16([16]byte(append([]byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0}, b[:8]...)))
+		u.peer = netip.AddrFrom16([16]byte(append(slices.Clone(state[keptFormer:]), b[:8]...)))
 	}
 	if a := address4(b[8:12]); a.IsValid() {
 		lent.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))
@@ -135,6 +143,8 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 	if f.V6 || f.Delegated {
 		u.ra = now.Add(s.c.RA.Interval)
 	}
+	// Not all at once.
+	u.probe = now.Add(s.c.Probes.Interval * time.Duration(len(s.subscribers)%restored) / restored)
 	s.add(u)
 	u.sleep()
 	return u

@@ -33,12 +33,14 @@ func (u *subscriber) solicited() {
 		return
 	}
 	u.waitingRS = true
-	if !u.ready(access.Families{V6: true, Delegated: true}, false, &access.Request{Kind: access.IPoE6}) ||
-		!u.ready(access.Families{V6: true}, true, &access.Request{Kind: access.IPoE6}) {
+	six, lan := access.Families{V6: true}, access.Families{Delegated: true}
+	none := access.Families{}
+	if !u.ready(six, true, &access.Request{Kind: access.IPoE6}) ||
+		u.have(six) == none && !u.ready(lan, false, &access.Request{Kind: access.IPoE6}) {
 		return
 	}
 	u.waitingRS = false
-	if u.have(access.Families{V6: true, Delegated: true}) == (access.Families{}) {
+	if u.have(six) == none && u.have(lan) == none {
 		u.s.count(noAddress)
 		u.sleep()
 		return

@@ -65,6 +65,10 @@ func (s *Server) Frame(f *access.Frame) {
 		s.frame6(&p, f)
 	case access.FirstPacket:
 		s.first(&p, f)
+	case access.NeighbourAnswer:
+		if s.find(&p, &f.Line, &access.Agent{}, false, false) == nil {
+			s.count(notTheirs)
+		}
 	default:
 		s.count(disabled)
 	}
@@ -93,6 +97,9 @@ func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew b
 		u.end(access.LostCarrier)
 		u = nil
 	}
+	if u != nil {
+		u.alive()
+	}
 	if u != nil || !make {
 		return u
 	}
@@ -108,6 +115,7 @@ func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew b
 	}
 	now := s.host.Now()
 	u = &subscriber{s: s, key: k, line: *l, circuit: circuit, since: now, until: now.Add(s.c.Limits.Offer)}
+	u.alive()
 	s.add(u)
 	u.sleep()
 	return u

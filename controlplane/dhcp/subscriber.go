@@ -42,13 +42,15 @@ type subscriber struct {
 	upstream4 *exchange4 // with upstream servers; nil: none
 	upstream6 *exchange6
 
-	four   lease4
-	peer   netip.Addr // its link-local address; invalid: not known
-	iid    uint8      // of its IA_NA address, less one: rises when it declines one
-	ppp    *PPP       // nil: IPoE
-	slaac  bool       // it asked for router advertisements, and got them
-	ra     time.Time  // next
-	leased [kinds]lease6
+	four       lease4
+	peer       netip.Addr // its IPv6 address on the link; invalid: not known
+	iid        uint8      // of its IA_NA address, less one: rises when it declines one
+	ppp        *PPP       // nil: IPoE
+	slaac      bool       // it asked for router advertisements, and got them
+	ra         time.Time  // next
+	probe      time.Time  // next, where no lease ends it
+	unanswered uint8      // probes
+	leased     [kinds]lease6
 }
 
 func (u *subscriber) port() *Port {
@@ -246,7 +248,9 @@ func (u *subscriber) forgetWaiting() {
 // firstPacket signs somebody in who says nothing but packets.
 func (u *subscriber) firstPacket(from netip.Addr) {
 	u.static = true
-	u.hears(from)
+	if from.Is6() {
+		u.peer = from
+	}
 	f := access.Families{V4: from.Is4(), V6: from.Is6()}
 	if u.ready(f, false, &access.Request{Kind: access.Packet, Source: from}) {
 		u.passStatic()
@@ -316,14 +320,22 @@ func (u *subscriber) end(cause access.Cause) {
 	}
 }
 
-// restart ends the session and keeps the line, to count what it declines.
+// farewell tells the subscriber what can be told.
+func (u *subscriber) farewell() {
+	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
+		u.advertise(u.passing)
+	}
+}
+
+// restart ends the session and keeps the line, to count what it declines. The next one has a prefix again for SLAAC.
 func (u *subscriber) restart(cause access.Cause) {
 	u.s.forget(u)
 	u.s.forget6(u)
+	u.farewell()
 	session, declines := u.session, u.declines
 	now := u.s.host.Now()
 	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
-		declines: declines, until: now.Add(u.s.c.Limits.Offer)}
+		declines: declines, until: now.Add(u.s.c.Limits.Offer), peer: u.peer, waitingRS: u.slaac}
 	u.penalise()
 	if session != nil {
 		session.Down(cause)
@@ -338,14 +350,12 @@ func (u *subscriber) penalise() {
 	}
 }
 
-// leave tells the subscriber what can be told, and forgets it.
+// leave says farewell, and forgets the subscriber.
 func (u *subscriber) leave() {
 	if u.dead {
 		return
 	}
-	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
-		u.advertise(u.passing)
-	}
+	u.farewell()
 	if u.cancel != nil {
 		u.cancel()
 		u.cancel = nil
@@ -372,14 +382,23 @@ func (u *subscriber) Replanned() {
 // Silent is access.Client's.
 func (u *subscriber) Silent() { u.end(access.LostCarrier) }
 
-// unused is what is had for no lease: the message that asked for it was overtaken by another.
+// unused is what is had for no lease: the message that asked for it was overtaken by another, or was the only one. It
+// goes back at unusedAt.
 func (u *subscriber) unused() access.Families {
-	if u.static || u.ppp != nil && !u.ppp.relayed {
+	if u.session == nil || u.static || u.ppp != nil && !u.ppp.relayed {
 		return access.Families{}
 	}
-	return access.Families{V4: u.ppp == nil && u.wants.V4 && u.four.expires.IsZero(),
-		V6:        u.passing.V6 && !u.slaac && !u.bound(address),
-		Delegated: u.passing.Delegated && !u.bound(prefix)}
+	had := union(u.wants, u.passing)
+	return access.Families{V4: u.ppp == nil && had.V4 && u.four.expires.IsZero(),
+		V6:        had.V6 && !u.slaac && !u.bound(address),
+		Delegated: had.Delegated && !u.bound(prefix)}
+}
+
+func (u *subscriber) unusedAt() (none time.Time) {
+	if u.unused() == (access.Families{}) {
+		return none
+	}
+	return u.again.Add(u.s.c.Limits.Offer - u.s.c.Limits.Retry)
 }
 
 // sleep arms the timer for the next thing that time brings, unless it fires before that anyhow.
@@ -402,10 +421,11 @@ func (u *subscriber) sleep() {
 	if u.passing.V6 || u.passing.Delegated {
 		sooner(u.ra)
 	}
-	now := u.s.host.Now()
-	if u.session != nil && u.unused() != (access.Families{}) {
-		sooner(now.Add(u.s.c.Limits.Offer))
+	sooner(u.unusedAt())
+	if u.leaseless() {
+		sooner(u.probe)
 	}
+	now := u.s.host.Now()
 	if next.IsZero() {
 		if u.session == nil || u.passing != (access.Families{}) || u.busy || u.ppp != nil {
 			return
@@ -447,7 +467,6 @@ func (u *subscriber) tick() {
 		return
 	}
 	var gone access.Families
-	lost := u.four.bound && over(u.four.expires)
 	if over(u.four.expires) {
 		u.four, gone.V4 = lease4{}, true
 	}
@@ -457,25 +476,22 @@ func (u *subscriber) tick() {
 			gone = union(gone, u.unleased(i))
 		}
 	}
-	if !now.Before(u.wake) {
+	if over(u.unusedAt()) {
 		gone = union(gone, u.unused())
 	}
-	leases := !u.four.expires.IsZero() || u.bound(0) || u.bound(1)
 	switch {
-	case u.ppp != nil: // its end is pppoe's
-		if gone != (access.Families{}) {
-			u.drop(gone, access.LostCarrier)
-		}
-	case lost && !leases && !u.static: // SLAAC alone is no sign of life
-		u.end(access.LostCarrier)
-		return
 	case gone != access.Families{}:
 		if u.drop(gone, access.LostCarrier); u.dead {
 			return
 		}
-	case u.passing == access.Families{} && !leases && over(u.since.Add(u.s.c.Limits.Offer)):
+	case u.ppp != nil: // its end is pppoe's
+	case u.passing == access.Families{} && !u.leases() && over(u.since.Add(u.s.c.Limits.Offer)):
 		u.end(access.LostCarrier)
 		return
+	case u.leaseless() && over(u.probe):
+		if !u.ask() {
+			return
+		}
 	}
 	if (u.passing.V6 || u.passing.Delegated) && over(u.ra) {
 		u.advertise(access.Families{})

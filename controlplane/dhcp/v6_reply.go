@@ -222,8 +222,10 @@ func (s *Server) leaving6(u *subscriber, r *request6) {
 	case declines && int(u.declines) >= s.c.Limits.Declines && u.ppp == nil:
 		u.restart(access.UserRequest)
 	case !declines && gone != access.Families{}:
-		u.keep(without(u.passing, gone))
 		u.drop(gone, access.UserRequest)
+	default:
+		u.keep(u.passing)
+		u.sleep()
 	}
 }
 

@@ -308,6 +308,8 @@ func TestExpiry(t *testing.T) {
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
 	h.join()
 	w.wait(time.Hour + time.Minute)
+	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
+	w.wait(3 * w.c.Probes.Interval)
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 
@@ -316,6 +318,7 @@ func TestAdvertisement(t *testing.T) {
 	w.c.RA.Managed = true
 	w.configure()
 	h := w.home(1)
+	w.there = map[access.Line]netip.Addr{h.line: h.linkLocal()}
 	h.solicit()
 	all := h.datagrams6()
 	testkit.FatalIf(t, len(all) != 1, "%d answers", len(all))
@@ -370,6 +373,9 @@ func TestRouterOfWhoDoesNotAsk(t *testing.T) {
 		w := newWorld(t)
 		h := w.home(1)
 		signIn(h)
+		for _, u := range w.s.subscribers {
+			w.there = map[access.Line]netip.Addr{h.line: u.peer}
+		}
 		w.run()
 		for _, after := range []time.Duration{0, 10 * time.Minute} {
 			w.wait(after)
@@ -473,6 +479,12 @@ func TestRestore(t *testing.T) {
 	w.s, w.timers = New(w, w.c), nil
 	w.wait(24 * time.Hour)
 	for i := range kept {
+		if i == keptFormer { // of a former version
+			again := New(w, w.c).Restore(s, h.line, 0, kept[:i])
+			testkit.ErrorIf(t, again == nil, "not restored from its state")
+			w.timers = nil
+			continue
+		}
 		testkit.ErrorIf(t, w.s.Restore(s, h.line, 0, kept[:i]) != nil, "restored from %d bytes", i)
 	}
 	s.client = w.s.Restore(s, h.line, 0, kept)

@@ -33,7 +33,8 @@ type world struct {
 	signIns int
 	failUp  bool
 	router  access.PortAddresses
-	free    bool // packets are thrown away: benchmarks
+	there   map[access.Line]netip.Addr // homes that answer when they are asked for this IPv6 address, or by ARP
+	free    bool                       // packets are thrown away: benchmarks
 }
 
 type timer struct {
@@ -104,7 +105,33 @@ func (w *world) Send(f *access.Frame) {
 	}
 	one := *f
 	one.Payload = slices.Clone(f.Payload)
+	if answer := w.answer(&one); answer != nil {
+		w.posted = append(w.posted, func() { w.s.Frame(answer) })
+		return
+	}
 	w.sent = append(w.sent, one)
+}
+
+// answer is what a home that is there says when it is asked for its address.
+func (w *world) answer(f *access.Frame) *access.Frame {
+	a := &access.Frame{Line: f.Line, Reason: access.NeighbourAnswer, EtherType: f.EtherType}
+	switch d, ok := ipv6(f.Payload); {
+	case !w.there[f.Line].IsValid():
+	case f.EtherType == ethernetARP:
+		a.Payload = append([]byte{0, 1, 8, 0, 6, 4, 0, 2}, f.Line.MAC[:]...)
+		a.Payload = append(append(a.Payload, f.Payload[24:28]...), f.Payload[8:18]...)
+		return a
+	case f.EtherType == ethernetIPv6 && ok && d.protocol == protocolICMP && d.body[0] == neighbourSolicitation:
+		testkit.ErrorIf(w.t, d.from != w.router.LinkLocal || d.limit != 255 || len(d.body) != 32, "%+v", d)
+		target := netip.AddrFrom16([16]byte(d.body[8:24]))
+		if target == w.there[f.Line] {
+			back := datagram{from: target, to: d.from, protocol: protocolICMP,
+				body: append([]byte{136, 0, 0, 0, 0x60, 0, 0, 0}, d.body[8:24]...)}
+			a.Payload = back.packet()
+			return a
+		}
+	}
+	return nil
 }
 
 func (w *world) Failed(*access.Request, string) {}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A home with the kernel's IPv6: it hears of its router, and forwards datagrams of a host behind it. The kernel asks for
 # its router after each advertisement (RFC 4861 §7.3), and must hear it: every datagram arrives. The same when the file
-# gives the router another link-local address, and when a gateway with another MAC address takes over.
+# gives the router another link-local address, and when a gateway with another MAC address takes over. The home has no
+# lease: its session is there as long as the kernel answers, and ends when it does not.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -24,7 +25,8 @@ in_home sysctl -qw net.ipv6.conf.home0.disable_ipv6=0 net.ipv6.conf.home0.accept
 	net.ipv6.neigh.home0.delay_first_probe_time=1 net.ipv6.neigh.home0.base_reachable_time_ms=1000 \
 	net.ipv6.neigh.home0.retrans_time_ms=200
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
-	-e '/^access:/a\  ra: {interval: 2}' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+	-e '/^access:/a\  ra: {interval: 2}\n  ipoe: {keep_alive: {interval: 1, count: 3}}' \
+	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
 start_gateway
 
 "$PYTHON" -uc 'import socket
@@ -96,4 +98,11 @@ wait_for 20 arrives || fail "nothing arrives by the other gateway"
 first=$sent # what was sent meanwhile may be lost
 : >"$DIR/neighbours"
 two_periods "another gateway"
+
+one_on_line() { isthmus show subscriber -j | jq -e '[.[] | select(.state == "up")] | length == 1'; }
+one_on_line >/dev/null || fail "who is on line: $(isthmus show subscriber)"
+in_home ip link set home0 down
+ended() { isthmus events --kind subscriber.down | grep -q cause=lost-carrier; }
+wait_for 20 ended || fail "a home that is gone: $(isthmus show subscriber; isthmus events)"
+[[ $(isthmus show pool -j | jq '[.[].used] | add') == 0 ]] || fail "addresses are gone: $(isthmus show pool)"
 echo PASS

@@ -13,7 +13,8 @@ HEADER = struct.Struct("=IHHII")
 HEAD = struct.Struct("=HHI")
 FRAME = struct.Struct("=32sQIHHHH6sB5x")
 PORT = struct.Struct("=32s6s2x16x")
-REASONS = {1: "pppoe-discovery", 2: "ppp-control", 3: "dhcp", 4: "dhcp6", 5: "router-solicitation", 6: "first-packet"}
+REASONS = {1: "pppoe-discovery", 2: "ppp-control", 3: "dhcp", 4: "dhcp6", 5: "router-solicitation", 6: "first-packet",
+           7: "neighbour-answer"}
 
 Up = namedtuple("Up", "port seid ethertype tpid s_tag c_tag mac reason octets")
 

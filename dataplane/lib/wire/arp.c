@@ -25,7 +25,9 @@ enum arp_status arp_parse(const uint8_t *p, uint32_t available, struct arp_info 
 	out->target = p + 24;
 	sender = load32(out->sender);
 	target = load32(out->target);
-	if (!mac_is_host(out->sender_mac) || (sender != 0 && !ip4_is_host(sender)) || !ip4_is_host(target))
+	int to_probe = target == 0 && out->operation == ARP_REPLY; // RFC 5227 §2.1.1
+	if (!mac_is_host(out->sender_mac) || (sender != 0 && !ip4_is_host(sender)) ||
+		(!ip4_is_host(target) && !to_probe))
 		return ARP_ADDRESS;
 	// A reply tells someone's address; 0.0.0.0 is none.
 	return sender == 0 && out->operation == ARP_REPLY ? ARP_ADDRESS : ARP_OK;

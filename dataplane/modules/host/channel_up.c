@@ -49,6 +49,7 @@ static struct kind {
 	[API_FRAME_DHCP6] = {.reason = &punt_dhcp6},
 	[API_FRAME_ROUTER_SOLICITATION] = {.reason = &punt_router_solicitation},
 	[API_FRAME_FIRST_PACKET] = {.reason = &punt_first_packet},
+	[API_FRAME_NEIGHBOUR_ANSWER] = {.reason = &punt_neighbour_answer},
 };
 
 static struct {

@@ -51,6 +51,11 @@ struct reason punt_router_solicitation = {.name = "router-solicitation",
 	.kind = REASON_PUNT,
 	.control = CONTROL_PROTOCOL,
 	.limited = 1};
+struct reason punt_neighbour_answer = {.name = "neighbour-answer",
+	.text = "a subscriber's ARP reply or neighbour advertisement to us",
+	.kind = REASON_PUNT,
+	.control = CONTROL_PROTOCOL,
+	.limited = 1};
 struct reason punt_router_discovery = {.name = "router-discovery",
 	.text = "an IPv6 router solicitation or advertisement on a core link",
 	.kind = REASON_PUNT,
@@ -75,7 +80,7 @@ RTE_INIT(host_reasons)
 {
 	struct reason *const all[] = {&punt_pppoe_discovery, &punt_ppp_control, &punt_dhcp, &punt_dhcp6,
 		&punt_router_solicitation, &punt_routing, &punt_link, &punt_icmp, &punt_host, &punt_router_discovery,
-		&drop_pppoe_discovery};
+		&punt_neighbour_answer, &drop_pppoe_discovery};
 
 	for (unsigned i = 0; i < RTE_DIM(all); i++)
 		reason_register(all[i]);

@@ -8,7 +8,7 @@
 #include "core/node.h"
 
 extern struct reason punt_pppoe_discovery, punt_ppp_control, punt_dhcp, punt_dhcp6, punt_router_solicitation,
-	punt_routing, punt_link, punt_icmp, punt_host;
+	punt_routing, punt_link, punt_icmp, punt_host, punt_neighbour_answer;
 extern struct reason punt_router_discovery; // on core links
 extern struct reason drop_pppoe_discovery; // malformed
 

@@ -3,9 +3,11 @@
 //
 // Only known subscribers are answered, and only about the gateway addresses of their access port, and where its
 // interface says so, about others of its networks (local proxy ARP). The question becomes the answer in place:
-// addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11).
+// addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11). Answers
+// to the control plane, which asks whether a subscriber is there, go up.
 #include "core/control.h"
 #include "core/port.h"
+#include "host/host.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
 #include "rule/endpoint.h"
@@ -59,6 +61,11 @@ static rte_edge_t unknown(struct rte_mbuf *m, const struct port *p, const struct
 					      : packet_leave(m, &drop_unknown, EDGE_DROP);
 }
 
+static int is_to(const struct port *p, const uint8_t *frame)
+{
+	return memcmp(frame, p->mac.addr_bytes, 6) == 0;
+}
+
 // The gateway's address, or that of somebody else of its network: a probe for an address of one's own (RFC 5227, RFC
 // 4862 §5.4) finds it free.
 static int may_answer(
@@ -87,6 +94,8 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 	// 0.0.0.0 asks whether an address is free (RFC 5227): for the gateway's the answer is no.
 	if (memcmp(arp.sender, nobody, 4) != 0 && !session_owns_address(p->index, e, frame + 6, 4, arp.sender))
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
+	if (arp.operation == ARP_REPLY && is_to(p, frame))
+		return packet_leave(m, &punt_neighbour_answer, EDGE_PUNT);
 	if (arp.operation != ARP_REQUEST || memcmp(arp.sender, arp.target, 4) == 0)
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!may_answer(p, e, frame + 6, 4, arp.target))
@@ -139,10 +148,13 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &drop_ppp, EDGE_DROP); // RFC 5072 §5
 	if (!session_endpoint_known(p->index, e, frame + 6))
 		return unknown(m, p, e);
-	if (nd.type != ND_SOLICIT)
+	int answer = nd.type == ND_ADVERT && (nd.flags & ND_SOLICITED) && is_to(p, frame);
+	if (nd.type != ND_SOLICIT && !answer)
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!sender_allowed(p, e, frame + 6, &nd))
 		return packet_leave(m, &drop_spoof, EDGE_DROP);
+	if (answer)
+		return packet_leave(m, &punt_neighbour_answer, EDGE_PUNT);
 	if (!may_answer(p, e, frame + 6, 6, nd.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
 	// RFC 4389 §4.1.3.3: what we answer for others overrides nothing, and says of no router.

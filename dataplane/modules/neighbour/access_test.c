@@ -82,7 +82,7 @@ static void other_arp_is_not_answered(void **state)
 		{home, 7, home, "100.64.0.2", "100.64.0.3", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "10.1.0.1", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "100.64.0.2", ARP_REQUEST, "neighbour-announcement"},
-		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"},
+		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"}, // to nobody
 		{home, 7, home, "127.0.0.1", "100.64.0.1", ARP_REQUEST, "arp-malformed"},
 	};
 
@@ -208,6 +208,49 @@ static const char *text_of(const uint8_t address[16])
 
 	memcpy(a.bytes, address, 16);
 	return address_text(&a, text);
+}
+
+// Answers to the control plane's questions go up, those that nobody asked for do not; row B11.
+static void answers_to_us_go_up(void **state)
+{
+	static const struct {
+		const char *source, *target, *reason; // NULL: up
+		uint8_t flags;
+	} row[] = {
+		{"fe80::99", "fe80::99", NULL, ND_SOLICITED},
+		{"2001:db8:64::5", "2001:db8:64::5", NULL, ND_SOLICITED | ND_OVERRIDE},
+		{"fe80::99", "fe80::99", "neighbour-announcement", ND_OVERRIDE},
+		{"fe80::1", "fe80::1", "neighbour-spoof", ND_SOLICITED},
+		{"2001:db8:65::5", "2001:db8:65::5", "neighbour-spoof", ND_SOLICITED},
+	};
+	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	uint8_t *ours = port_by_name("homes")->mac.addr_bytes;
+	struct router_frame f;
+
+	kit_advance(1000000);
+	kit_channel_open();
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		struct kit_reasons before = kit_reasons();
+		uint32_t frames = kit_channel.frames;
+
+		begin(&f, home, ours, 7, 0x86dd);
+		f.length += nd_put_na(f.bytes + f.length, router_address(row[i].source).bytes,
+			router_address("fe80::1").bytes, router_address(row[i].target).bytes, home, row[i].flags);
+		router_receive("homes", &f);
+		assert_int_equal(kit_channel.frames - frames, row[i].reason == NULL);
+		kit_only_rose(&before, row[i].reason != NULL ? row[i].reason : "neighbour-answer", 1);
+	}
+	assert_int_equal(kit_channel.frame[0].h.reason, API_FRAME_NEIGHBOUR_ANSWER);
+	assert_memory_equal(kit_channel.frame[0].h.mac, home, 6);
+	for (int i = 0; i < 3; i++) { // to a question of 0.0.0.0, too; the third to nobody
+		begin(&f, home, i < 2 ? ours : everyone, 7, 0x0806);
+		arp_put(f.bytes + f.length, ARP_REPLY, home, router_address("100.64.0.2").bytes, ours,
+			i == 0 ? (const uint8_t[4]){0} : router_address("100.64.0.1").bytes);
+		f.length += ARP_LENGTH;
+		router_receive("homes", &f);
+	}
+	assert_int_equal(kit_channel.frames, 4);
+	assert_true(kit_balance());
 }
 
 // What the control plane is told to announce is a router that is there: asked for, an echo's target, nobody else's. The
@@ -336,6 +379,7 @@ int main(void)
 		cmocka_unit_test(other_arp_is_not_answered),
 		cmocka_unit_test(nd_for_the_gateway_is_answered),
 		cmocka_unit_test(other_nd_is_not_answered),
+		cmocka_unit_test(answers_to_us_go_up),
 		cmocka_unit_test(the_router_that_is_told_is_there),
 		cmocka_unit_test(others_are_answered_for),
 		cmocka_unit_test(nd_inside_ppp_is_dropped),
