@@ -202,11 +202,18 @@ func (l *Loop) event(e *api.Event, done func()) {
 		s.usage(&e.Usage, done)
 		return
 	case api.EventTypeInactive:
+		s.acks = append(s.acks, done) // it is told once: the store shall have the end
 		s.end(access.IdleTimeout)
+		return
 	case api.EventTypeLCPDown:
+		s.acks = append(s.acks, done)
 		if s.client != nil {
 			s.client.Silent()
 		}
+		if !s.ending {
+			s.changed()
+		}
+		return
 	}
 	done()
 }

@@ -148,11 +148,17 @@ type home struct {
 	cause   access.Cause
 	plans   int
 	silent  int
+	silence func()
 }
 
 func (h *home) Ended(c access.Cause) { h.cause = c }
 func (h *home) Replanned()           { h.plans++ }
-func (h *home) Silent()              { h.silent++ }
+func (h *home) Silent() {
+	h.silent++
+	if h.silence != nil {
+		h.silence()
+	}
+}
 
 // bench is a loop in virtual time.
 type bench struct {

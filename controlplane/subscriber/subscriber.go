@@ -463,6 +463,8 @@ func (l *Loop) removeRecord(seid uint64) {
 
 // gone is the end of one whose packets never passed.
 func (s *Subscriber) gone(cause access.Cause) {
+	s.stored(s.acks)
+	s.acks = nil
 	s.release()
 	s.loop.by.forget(s)
 	s.loop.stats.ended[cause]++

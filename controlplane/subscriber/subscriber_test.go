@@ -205,6 +205,31 @@ func TestTimeouts(t *testing.T) {
 		two.cause)
 }
 
+// The data plane tells once that a subscriber is silent. It is acknowledged when the store has the end: a control plane
+// that dies before hears it again.
+func TestSilenceIsToldAgain(t *testing.T) {
+	for _, kind := range []uint32{api.EventTypeInactive, api.EventTypeLCPDown} {
+		b := start(t, nil)
+		h := b.up(request("anna", 1))
+		h.silence = func() { h.session.Down(access.LostCarrier) }
+		b.layer.away = true
+		acked := 0
+		silent := func() {
+			e := api.Event{Type: kind, SEID: seidOf(h.session.ID()), BootID: b.boot}
+			b.LineEvent(&e, func() { acked++ })
+			b.turn()
+		}
+		silent()
+		testkit.Equal(t, acked, 0, "acknowledged before the end is kept")
+		b.layer.away = false
+		b.pass(2 * time.Second)
+		testkit.Equal(t, acked, 1, "acknowledged")
+		testkit.Equal(t, b.judge.last().Kind, aaa.Stop, "last record")
+		silent() // of a session that is gone
+		testkit.Equal(t, acked, 2, "acknowledged")
+	}
+}
+
 func TestQuota(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan.Profile = "quota"
