@@ -92,7 +92,7 @@ type AccessPPPoE struct {
 	PerPort   uint32   `yaml:"offers_per_port" default:"50000" max:"1000000" doc:"The same of a port."`
 	KeepAlive struct {
 		At       `yaml:""`
-		Interval uint16 `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent."`
+		Interval uint16 `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent, and profiles have a time-out."`
 		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones after which the session ends."`
 	} `yaml:"keep_alive" doc:"LCP echo, by the data plane."`
 }
@@ -219,6 +219,11 @@ func (k *checker) access() {
 		k.accessProfile(p)
 		refer(k, p.At, "uplink_list", "access list", p.UplinkList, lists)
 		refer(k, p.At, "downlink_list", "access list", p.DownlinkList, lists)
+		if echo := &a.PPPoE.KeepAlive; echo.Interval == 0 && p.SessionTimeout == 0 && p.IdleTimeout == 0 &&
+			slices.ContainsFunc(a.Ports, func(port AccessPort) bool { return port.PPPoE }) {
+			k.fail(echo.At, "interval", "0, and profile %q has neither session_timeout nor idle_timeout: "+
+				"a home that is cut off would stay on line", p.Name)
+		}
 	}
 	if slices.Contains(a.PPPoE.Auth, "none") && len(a.PPPoE.Auth) > 1 {
 		k.fail(a.PPPoE.At, "auth", "none beside others: who is not asked cannot be asked")

@@ -122,3 +122,29 @@ access:
 		testkit.ErrorIf(t, err != nil, "%s: %v", c[1], err)
 	}
 }
+
+// Whatever is up has something that will end it: who is asked for no LCP echo is on line for a time.
+func TestPPPoEEnds(t *testing.T) {
+	const text = `
+ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
+interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+access:
+  ports: [{port: access, SERVED: true}]
+  profiles: [{name: home, instance: internetTIMES}]
+  pppoe: {keep_alive: {interval: SECONDS}}
+`
+	for _, c := range []struct {
+		served, times, seconds string
+		good                   bool
+	}{
+		{"pppoe", "", "30", true}, {"pppoe", "", "0", false}, {"pppoe", ", session_timeout: 86400", "0", true},
+		{"pppoe", ", idle_timeout: 3600", "0", true}, {"ipoe", "", "0", true},
+	} {
+		file := strings.NewReplacer("SERVED", c.served, "TIMES", c.times, "SECONDS", c.seconds).Replace(text)
+		_, err := Parse("x.yaml", []byte(file))
+		const want = "has neither session_timeout nor idle_timeout"
+		wrong := (err == nil) != c.good || err != nil && !strings.Contains(err.Error(), want)
+		testkit.ErrorIf(t, wrong, "%+v: %v", c, err)
+	}
+}

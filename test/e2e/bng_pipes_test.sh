@@ -21,7 +21,7 @@ carl	Cleartext-Password := "example-only"
 	Filter-Id = "scheduler=gold"
 eve	Cleartext-Password := "example-only"
 	Filter-Id = "scheduler=tin"'
-radius_gateway "$FIXED_MACS" 's/interval: 10,/interval: 0,/' <<-EOF
+radius_gateway "$FIXED_MACS" 's/interval: 10,/interval: 3600,/' <<-EOF
 	neighbours: # the tester's port, which asks nobody
 	  - {interface: n6, address: 10.60.0.2, mac: 02:00:00:cc:00:02}
 EOF
