@@ -3,6 +3,7 @@
 #include "wire/wire_kit.h"
 #include "wire/arp.h"
 #include "wire/checksum.h"
+#include "wire/circuit.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"
 #include "wire/icmp.h"
@@ -261,4 +262,17 @@ void check_icmp(const uint8_t *data, size_t size)
 			check_icmp_error(data, size, &p);
 	if (icmp_is_echo(data, &p))
 		check_echo(data, size, &p);
+}
+
+void check_circuit(const uint8_t *data, size_t size)
+{
+	struct circuit (*const of[])(const uint8_t *, uint32_t) = {
+		circuit_of_pppoe, circuit_of_dhcp4, circuit_of_dhcp6};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		const struct circuit c = of[i](data, (uint32_t)size);
+
+		PROMISE(c.length == 0 || (c.id > data && c.id + c.length <= data + size));
+		touch(c.id, c.length);
+	}
 }

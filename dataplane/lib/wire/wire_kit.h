@@ -14,6 +14,7 @@ void check_pppoe(const uint8_t *data, size_t size);
 void check_ip(const uint8_t *data, size_t size);
 void check_gtpu(const uint8_t *data, size_t size);
 void check_neighbour(const uint8_t *data, size_t size);
+void check_circuit(const uint8_t *data, size_t size);
 void check_icmp(const uint8_t *data, size_t size);
 
 #endif

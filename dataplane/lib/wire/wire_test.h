@@ -35,5 +35,6 @@ int checksum_tests(void);
 int icmp_tests(void);
 int neighbour_tests(void);
 int lanes_tests(void);
+int circuit_tests(void);
 
 #endif
