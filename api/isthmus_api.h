@@ -88,6 +88,7 @@ enum api_part {
 	API_PART_NPTV6 = 16,
 	API_PART_CLONE = 17,
 	API_PART_GTSM = 18,
+	API_PART_LINES = 19,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -119,6 +120,7 @@ enum api_part {
 	API_PART_FRAME = 91,
 	API_PART_FRAME_OCTETS = 92,
 	API_PART_FRAME_PORT = 93,
+	API_PART_LINE_RANGE = 94,
 
 	API_PART_PORT_ROW = 129,
 	API_PART_NODE_ROW = 130,
@@ -210,7 +212,8 @@ enum api_kind {
 	API_NPTV6 = 16,
 	API_CLONE = 17,
 	API_GTSM = 18,
-	API_KIND_COUNT = 19,
+	API_LINES = 19,
+	API_KIND_COUNT = 20,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -643,6 +646,23 @@ struct api_clone {
 struct api_gtsm {
 	uint32_t hops; // 1: neighbours on the link
 };
+
+// ---- lines of access ports ------------------------------------------------------------------------------------------
+
+#define API_MAX_LINES 256
+
+// Key: an access port's name. Whose its VLANs are: the first range that a frame is in counts. Where there is none, a
+// VLAN of two tags is one subscriber's.
+struct api_lines {
+	uint32_t count, pad; // the part api_line_range[count] follows
+};
+struct api_line_range {
+	uint16_t s_tag[2], c_tag[2]; // first and last; 0, 0: all, and none
+	uint32_t flags; // API_LINE_*
+	uint32_t pad;
+};
+#define API_LINE_ONE 1u // a VLAN is one subscriber's, whatever its MAC addresses; else each of these is one
+#define API_LINE_TRUSTED 2u // circuit ids are the access node's
 
 // ---- GTP-U paths -----------------------------------------------------------------------------------------------------
 

@@ -111,6 +111,9 @@ static const struct api_layout_step api_clone_steps[] = {
 static const struct api_layout_step api_gtsm_steps[] = {
 	{4, 0x8772f341},
 };
+static const struct api_layout_step api_lines_steps[] = {
+	{4, 0x9adcff10}, {8, 0xa0307641},
+};
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
 	{32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407},
@@ -239,6 +242,9 @@ static const struct api_layout_step api_frame_octets_steps[] = {
 };
 static const struct api_layout_step api_frame_port_steps[] = {
 	{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5}, {56, 0x8fc63381},
+};
+static const struct api_layout_step api_line_range_steps[] = {
+	{4, 0x17af9f8b}, {8, 0x19b568fd}, {12, 0xb41a8f88}, {16, 0x9f39fc36},
 };
 static const struct api_layout_step api_port_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337},
@@ -388,6 +394,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_nptv6", api_nptv6_steps, API_PART_NPTV6, 3},
 	{"api_clone", api_clone_steps, API_PART_CLONE, 2},
 	{"api_gtsm", api_gtsm_steps, API_PART_GTSM, 1},
+	{"api_lines", api_lines_steps, API_PART_LINES, 2},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -418,6 +425,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_frame", api_frame_steps, API_PART_FRAME, 10},
 	{"api_frame_octets", api_frame_octets_steps, API_PART_FRAME_OCTETS, 1},
 	{"api_frame_port", api_frame_port_steps, API_PART_FRAME_PORT, 4},
+	{"api_line_range", api_line_range_steps, API_PART_LINE_RANGE, 4},
 	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},

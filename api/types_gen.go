@@ -38,6 +38,7 @@ const (
 	PartNPTv6                     = 0x10
 	PartClone                     = 0x11
 	PartGTSM                      = 0x12
+	PartLines                     = 0x13
 	PartHello                     = 0x40
 	PartLayout                    = 0x41
 	PartStatus                    = 0x42
@@ -68,6 +69,7 @@ const (
 	PartFrame                     = 0x5b
 	PartFrameOctets               = 0x5c
 	PartFramePort                 = 0x5d
+	PartLineRange                 = 0x5e
 	PartPortRow                   = 0x81
 	PartNodeRow                   = 0x82
 	PartDropRow                   = 0x83
@@ -118,7 +120,8 @@ const (
 	KindNPTv6                     = 0x10
 	KindClone                     = 0x11
 	KindGTSM                      = 0x12
-	KindCount                     = 0x13
+	KindLines                     = 0x13
+	KindCount                     = 0x14
 	RoleAccess                    = 0x1
 	RoleCore                      = 0x2
 	OffloadNone                   = 0x0
@@ -292,6 +295,9 @@ const (
 	MaxCounters                   = 0x40
 	Device                        = 0x10
 	GTSMHops                      = 0xfe
+	MaxLines                      = 0x100
+	LineOne                       = 0x1
+	LineTrusted                   = 0x2
 	MaxPDR                        = 0x20
 	MaxFAR                        = 0x20
 	MaxQER                        = 0x20
@@ -765,6 +771,22 @@ type GTSM struct {
 }
 
 const SizeofGTSM = 0x4
+
+type Lines struct {
+	Count uint32
+	Pad   uint32
+}
+
+const SizeofLines = 0x8
+
+type LineRange struct {
+	STag  [2]uint16
+	CTag  [2]uint16
+	Flags uint32
+	Pad   uint32
+}
+
+const SizeofLineRange = 0x10
 
 type Path struct {
 	Local        Address
@@ -1576,6 +1598,8 @@ func (*Clone) PartNumber() uint16 { return PartClone }
 
 func (*GTSM) PartNumber() uint16 { return PartGTSM }
 
+func (*Lines) PartNumber() uint16 { return PartLines }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1635,6 +1659,8 @@ func (*Frame) PartNumber() uint16 { return PartFrame }
 func (*FrameOctets) PartNumber() uint16 { return PartFrameOctets }
 
 func (*FramePort) PartNumber() uint16 { return PartFramePort }
+
+func (*LineRange) PartNumber() uint16 { return PartLineRange }
 
 func (*PortRow) PartNumber() uint16 { return PartPortRow }
 
@@ -1709,6 +1735,7 @@ var layoutParts = []layoutPart{
 	{"api_nptv6", PartNPTv6, []layoutStep{{4, 0xa710425e}, {324, 0xdef2eba9}, {644, 0x2d424472}}},
 	{"api_clone", PartClone, []layoutStep{{16, 0xf1fc4a8e}, {272, 0x6863d44a}}},
 	{"api_gtsm", PartGTSM, []layoutStep{{4, 0x8772f341}}},
+	{"api_lines", PartLines, []layoutStep{{4, 0x9adcff10}, {8, 0xa0307641}}},
 	{"api_hello", PartHello, []layoutStep{{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01}, {144, 0xbec2d1a7}}},
 	{"api_layout", PartLayout, []layoutStep{{2, 0xe3f449d3}, {4, 0xfbc02988}, {8, 0xdaf6b62d}, {12, 0x3d17e48d}, {16, 0xb863440f}}},
 	{"api_status", PartStatus, []layoutStep{{4, 0xd5de4e10}, {8, 0x60626766}, {40, 0x93d5358e}, {296, 0xcce0478a}, {300, 0xe77d0ab0}, {304, 0x12307aa1}}},
@@ -1739,6 +1766,7 @@ var layoutParts = []layoutPart{
 	{"api_frame", PartFrame, []layoutStep{{32, 0x728b76bb}, {40, 0x10a45e5a}, {44, 0x410476ca}, {46, 0x55e8428a}, {48, 0xcd459cc7}, {50, 0xad060f75}, {52, 0xfa5e771c}, {58, 0x98974b49}, {59, 0x4948df8a}, {64, 0xcab0e15d}}},
 	{"api_frame_octets", PartFrameOctets, []layoutStep{{8, 0x4580fd6b}}},
 	{"api_frame_port", PartFramePort, []layoutStep{{32, 0xfb7a437b}, {38, 0xec2bd50a}, {40, 0xd95087f5}, {56, 0x8fc63381}}},
+	{"api_line_range", PartLineRange, []layoutStep{{4, 0x17af9f8b}, {8, 0x19b568fd}, {12, 0xb41a8f88}, {16, 0x9f39fc36}}},
 	{"api_port_row", PartPortRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x0ae2667d}, {68, 0xa5ffe731}, {72, 0x4796e337}, {76, 0x304fb369}, {80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae}, {296, 0xbe4a2b4a}}},
 	{"api_node_row", PartNodeRow, []layoutStep{{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28}, {96, 0xa0f99e41}}},
 	{"api_drop_row", PartDropRow, []layoutStep{{64, 0x2078a2c6}, {256, 0xccefe8df}, {264, 0xec8e6ba2}}},

@@ -78,7 +78,7 @@ type Rates struct {
 	Echo             uint32 `yaml:"echo" default:"1000" doc:"Answered echo requests, ICMP and GTP-U."`
 	Punt             uint32 `yaml:"punt" default:"10000" doc:"Packets of a kind handed to the host path."`
 	PuntSubscriber   uint32 `yaml:"punt_subscriber" max:"10000000" doc:"Frames of a kind of one subscriber; 0: 40."`
-	PuntLine         uint32 `yaml:"punt_line" max:"10000000" doc:"The same behind two VLAN tags; 0: 100."`
+	PuntLine         uint32 `yaml:"punt_line" max:"10000000" doc:"The same of a line (access.ports[].vlans); 0: 100."`
 	PuntSTag         uint32 `yaml:"punt_s_tag" max:"10000000" doc:"The same of an S-tag; 0: 5000."`
 	PuntPort         uint32 `yaml:"punt_port" max:"10000000" doc:"The same of an access port; 0: 50000."`
 	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`

@@ -389,6 +389,7 @@ var kindNames = [api.KindCount]string{
 	api.KindInstance: "instance", api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
 	api.KindNAT: "nat", api.KindMirror: "mirror", api.KindCounter: "counter",
 	api.KindNPTv6: "nptv6", api.KindClone: "clone", api.KindGTSM: "gtsm",
+	api.KindLines: "lines",
 }
 
 // KindName returns the word for an object kind.

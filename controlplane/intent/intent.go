@@ -92,6 +92,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.nptv6()
 	c.clones()
 	c.gtsm()
+	c.lines()
 	return c.state, c.err
 }
 

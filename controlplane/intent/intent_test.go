@@ -162,6 +162,33 @@ func TestObjects(t *testing.T) {
 	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP, path.QFIDSCP[1], path.QFIDSCP[9]}, []any{"10.0.0.1", "10.0.0.2", 64, 10, 47, 0})
 }
 
+// The data plane knows what the first fitting entry of access.ports says of a VLAN.
+func TestLines(t *testing.T) {
+	s := compile(t, `
+ports:
+  - {name: a, driver: synth, role: access}
+  - {name: b, driver: synth, role: access}
+  - {name: core, driver: synth, role: core}
+interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+access:
+  ports:
+    - {port: a, s_tags: 100-199, c_tags: 7, pppoe: true, vlans: "1:1"}
+    - {port: a, ipoe: true, trusted: true}
+  profiles: [{name: home, instance: internet}]
+`)
+	body := find(t, s, api.KindLines, "a")
+	lines, rest := decoded[api.Lines](t, body)
+	equal(t, lines.Count, 2)
+	list, err := api.ReadRows[api.LineRange](rest)
+	testkit.Must(t, err)
+	equal(t, list, []api.LineRange{{STag: [2]uint16{100, 199}, CTag: [2]uint16{7, 7}, Flags: api.LineOne},
+		{Flags: api.LineTrusted}})
+	for i := range s {
+		testkit.ErrorIf(t, s[i].Kind == api.KindLines && s[i].Name() == "b", "no subscriber signs in there")
+	}
+}
+
 const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}, buffering_time: 3}
 ports:
   - {name: p0, driver: synth, role: core}

@@ -118,6 +118,25 @@ func (c *compiler) gtsm() {
 var discards = map[string]uint32{"blackhole": api.DiscardBlackhole, "unreachable": api.DiscardUnreachable,
 	"prohibit": api.DiscardProhibit}
 
+// lines tells whose the VLANs are where subscribers sign in.
+func (c *compiler) lines() {
+	ranges := map[config.Name][]api.LineRange{}
+	for i := range c.Access.Ports {
+		p := &c.Access.Ports[i]
+		ranges[p.Port] = append(ranges[p.Port], api.LineRange{
+			STag:  [2]uint16{p.STags.First, p.STags.Last},
+			CTag:  [2]uint16{p.CTags.First, p.CTags.Last},
+			Flags: flag(p.VLANs == "1:1", api.LineOne) | flag(p.Trusted, api.LineTrusted),
+		})
+	}
+	for _, p := range c.Ports {
+		if list := ranges[p.Name]; len(list) > 0 {
+			body := api.Body(&api.Lines{Count: uint32(len(list))})
+			c.put(api.KindLines, string(p.Name), api.AppendRows(body, list))
+		}
+	}
+}
+
 func (c *compiler) routes() {
 	resolver := config.NewResolver(c.Config)
 	for i := range c.Routes {

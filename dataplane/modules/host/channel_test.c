@@ -297,6 +297,121 @@ static void many_lines_starve_nobody(void **state)
 	assert_true(kit_reason("punt-s-tag-limit") > limited);
 }
 
+// VLANs of the port as access.ports has them: 100.1 to 100.99 are subscribers', behind the others are many.
+static void put_lines(uint32_t many)
+{
+	struct {
+		struct api_lines head;
+		struct api_line_range range[2];
+	} lines = {.head = {.count = 2},
+		.range = {{.s_tag = {100, 100}, .c_tag = {1, 99}, .flags = API_LINE_ONE}, {.flags = many}}};
+
+	assert_int_equal(kit_change(API_LINES, "access", &lines, sizeof(lines)), 0);
+}
+
+static void put_option82(struct frame *f, const uint8_t *from, uint16_t c, uint8_t circuit)
+{
+	const uint8_t options[] = {99, 130, 83, 99, 53, 1, 1, 82, 6, 1, 4, 'e', '0', '/', circuit, 255};
+
+	frame_payload(f, 236);
+	f->at[0] = 1;
+	frame_append(f, options, sizeof(options));
+	frame_udp(f, 68, 67);
+	frame_ip(f, "0.0.0.0", "255.255.255.255", 17);
+	put_tags(f, broadcast, from, ETH_TYPE_IP4, 100, c);
+}
+
+// A line is one subscriber's, or it has no limit of its own: 500 homes behind one pair of tags that all come at once,
+// and a second later the rest, are served. Where a VLAN is one subscriber's, the line's share comes up.
+static void many_homes_behind_two_tags(void **state)
+{
+	static struct frame f;
+
+	put_lines(0);
+	for (uint16_t c = 7; c <= 207; c += 200) {
+		uint32_t served = 0;
+		static uint8_t done[500];
+
+		memset(done, 0, sizeof(done));
+		kit_advance(2000000);
+		for (uint32_t second = 0; second < 2; second++) {
+			for (uint32_t i = 0; i < RTE_DIM(done); i++) {
+				uint8_t mac[6] = {2, 5, 0, 0, (uint8_t)(i >> 8), (uint8_t)i};
+
+				if (done[i])
+					continue;
+				put_discovery(&f, mac, 100, c);
+				kit_channel.frames = 0;
+				send(&f);
+				done[i] = kit_channel.frames == 1;
+				served += done[i];
+			}
+			kit_advance(1000000);
+		}
+		if (c == 7)
+			assert_in_range(served, 2 * API_PUNT_LINE, 2 * API_PUNT_LINE + 5);
+		else
+			assert_int_equal(served, RTE_DIM(done));
+	}
+}
+
+// Behind one pair of tags of many, a flood of MAC addresses has three quarters of its S-tag's share: other lines have
+// theirs, and where the access node says the circuit, so have its neighbours on the same tags.
+static void floods_among_many(void **state)
+{
+	for (int circuits = 0; circuits < 2; circuits++) {
+		uint32_t flood = 0, quiet = 0, seconds = 3, asked = 0;
+		static struct frame f;
+
+		put_lines(circuits ? API_LINE_TRUSTED : 0);
+		kit_advance(2000000);
+		kit_channel.frames = 0;
+		for (uint32_t ms = 0; ms < seconds * 1000; ms++) {
+			for (uint32_t i = 0; i < 20; i++) {
+				uint8_t random[6] = {2, 7, (uint8_t)i, (uint8_t)(ms >> 8), (uint8_t)ms, 1};
+
+				put_option82(&f, random, 207, 'x');
+				assert_int_equal(kit_send("access", f.at, f.length), 0);
+			}
+			if (ms % 100 == 50) { // on the same tags where circuits are known, else on others
+				uint8_t mac[6] = {2, 6, 0, 0, (uint8_t)(ms >> 8), (uint8_t)ms};
+
+				put_option82(&f, mac, circuits ? 207 : (uint16_t)(1000 + ms / 100), 'q');
+				assert_int_equal(kit_send("access", f.at, f.length), 0);
+				asked++;
+			}
+			kit_run();
+			for (uint32_t i = 0; i < kit_channel.frames; i++) {
+				quiet += kit_channel.frame[i].h.mac[1] == 6;
+				flood += kit_channel.frame[i].h.mac[1] == 7;
+			}
+			kit_channel.frames = 0;
+			kit_advance(1000);
+		}
+		assert_in_range(quiet, asked - 1, asked); // two that share a bucket
+		uint32_t rate = circuits ? API_PUNT_LINE : API_PUNT_S_TAG;
+		assert_in_range(flood, rate * seconds / 2, rate * (seconds + 1));
+	}
+}
+
+static void lines_that_cannot_be(void **state)
+{
+	struct {
+		struct api_lines head;
+		struct api_line_range range;
+	} lines = {.head = {.count = 1}, .range = {.s_tag = {5, 4}}};
+
+	assert_int_equal(kit_change(API_LINES, "access", &lines, sizeof(lines)), EINVAL);
+	lines.range = (struct api_line_range){.c_tag = {1, 4095}};
+	assert_int_equal(kit_change(API_LINES, "access", &lines, sizeof(lines)), EINVAL);
+	lines.range = (struct api_line_range){.flags = 4};
+	assert_int_equal(kit_change(API_LINES, "access", &lines, sizeof(lines)), EINVAL);
+	lines.range.flags = 0;
+	assert_int_equal(kit_change(API_LINES, "core", &lines, sizeof(lines)), ENOENT);
+	put_lines(0);
+	assert_int_equal(kit_change(API_LINES, "access", NULL, 0), 0);
+}
+
 struct flood {
 	const char *what, *reason;
 	uint8_t macs; // that it comes from
@@ -618,6 +733,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),
 		cmocka_unit_test_setup_teardown(one_line_starves_nobody, open_channel, check),
 		cmocka_unit_test_setup_teardown(many_lines_starve_nobody, open_channel, check),
+		cmocka_unit_test_setup_teardown(many_homes_behind_two_tags, open_channel, check),
+		cmocka_unit_test_setup_teardown(floods_among_many, open_channel, check),
+		cmocka_unit_test_setup_teardown(lines_that_cannot_be, open_channel, check),
 		cmocka_unit_test_setup_teardown(each_level_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(a_port_is_limited, open_channel, check),
 		cmocka_unit_test_setup_teardown(sessions_begin_with_pads, open_channel, check),

@@ -6,9 +6,13 @@
 // these say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones
 // to those who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket
 // is asked last, so a flood costs no cold line of memory, and what finds it empty takes nothing. Known subscribers
-// have buckets of their own at each level, which strangers cannot empty. Where no C-tag tells lines apart, the
-// S-tag's bucket is the next wider one, without tags the port's. A level's buckets are a table without keys, and
-// those of one place are shared; a port has its own.
+// have buckets of their own at each level, which strangers cannot empty. A level's buckets are a table without keys,
+// and those of one place are shared; a port has its own.
+//
+// A line is what one subscriber has (lines.c): a VLAN, or a circuit that a trusted access node names. Behind other
+// pairs of tags are many: nothing is over their limit, but who has used more than half of it leaves its part of the
+// S-tag's to others. Where nothing tells lines apart, the S-tag's bucket is the next wider one, without tags the
+// port's.
 #include "host/limit.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -16,9 +20,12 @@
 #include "core/trace.h"
 #include "host/channel.h"
 #include "host/host.h"
+#include "host/lines.h"
 #include "host/ppp_begins.h"
 #include "rule/view.h"
 #include "wire/bytes.h"
+#include "wire/circuit.h"
+#include "wire/eth.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_malloc.h>
@@ -55,7 +62,52 @@ static struct {
 	uint64_t *bucket[API_MAX_WORKERS][LIMIT_LEVELS]; // its worker's
 } limits;
 
-static uint64_t *bucket_of(const struct worker *w, struct rte_mbuf *m, int i, int known)
+struct line {
+	uint64_t circuit; // 0: none is known
+	uint8_t is_there, is_one; // nothing tells lines apart; a subscriber's
+};
+
+static uint64_t circuit_of(struct rte_mbuf *m)
+{
+	const struct packet *pkt = packet_of(m);
+	const struct endpoint_view *e = endpoint_view_of(m);
+	int discovery = pkt->reason == punt_pppoe_discovery.id;
+	uint32_t at = discovery ? ETH_HEADER + e->tags * (uint32_t)ETH_TAG : pkt->l4 + 8u; // UDP's header
+	uint64_t hash = 0xcbf29ce484222325ull; // FNV-1a: who writes circuit ids is trusted
+	struct circuit c;
+
+	if (at > rte_pktmbuf_data_len(m) || (!discovery && e->pppoe_session != 0))
+		return 0;
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
+	uint32_t n = rte_pktmbuf_data_len(m) - at;
+	if (discovery)
+		c = circuit_of_pppoe(p, n);
+	else if (pkt->reason == punt_dhcp.id)
+		c = circuit_of_dhcp4(p, n);
+	else if (pkt->reason == punt_dhcp6.id)
+		c = circuit_of_dhcp6(p, n);
+	else
+		return 0;
+	for (uint32_t i = 0; i < c.length; i++)
+		hash = (hash ^ c.id[i]) * 0x100000001b3ull;
+	return c.length != 0 ? hash | 1 : 0;
+}
+
+static struct line line_of(struct rte_mbuf *m)
+{
+	const struct endpoint_view *e = endpoint_view_of(m);
+	uint32_t flags = host_line(packet_of(m)->port_in, e->s_tag, e->c_tag);
+	struct line l = {.is_one = (flags & API_LINE_ONE) && e->s_tag != 0};
+
+	if (!l.is_one && (flags & API_LINE_TRUSTED)) {
+		l.circuit = circuit_of(m);
+		l.is_one = l.circuit != 0;
+	}
+	l.is_there = l.is_one || e->c_tag != 0;
+	return l;
+}
+
+static uint64_t *bucket_of(const struct worker *w, struct rte_mbuf *m, int i, int known, uint64_t circuit)
 {
 	const struct packet *pkt = packet_of(m);
 	const struct endpoint_view *e = endpoint_view_of(m);
@@ -66,13 +118,14 @@ static uint64_t *bucket_of(const struct worker *w, struct rte_mbuf *m, int i, in
 	if (i == LIMIT_PORT)
 		return &limits.bucket[w->id][i][pkt->port_in * 16u + kind];
 	exact_key_set(&k, pkt->port_in | (uint64_t)e->s_tag << 16 | c_tag << 32 | kind << 48,
-		i == LIMIT_SUBSCRIBER ? (uint64_t)load32(mac) << 16 | load16(mac + 4) : 0, 0, 0, 0, 0);
+		i == LIMIT_SUBSCRIBER ? (uint64_t)load32(mac) << 16 | load16(mac + 4) : 0,
+		i == LIMIT_LINE ? circuit : 0, 0, 0, 0);
 	return &limits.bucket[w->id][i][host_secret_hash(&k) & limits.mask[i]];
 }
 
-static int applies(const struct endpoint_view *e, int i)
+static int applies(const struct endpoint_view *e, const struct line *l, int i)
 {
-	return i == LIMIT_LINE ? e->c_tag != 0 : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
+	return i == LIMIT_LINE ? l->is_there : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
 }
 
 // Adds what a packet takes of each bucket from `first` on, before `end`. NULL: the level does not apply.
@@ -86,15 +139,17 @@ static void take(const struct worker *w, uint64_t *const bucket[LIMIT_LEVELS], i
 // The first level whose bucket has not enough; LIMIT_LEVELS: none.
 static int level_over(const struct worker *w, struct rte_mbuf *m, int known, uint64_t *bucket[LIMIT_LEVELS])
 {
+	const struct line line = line_of(m);
 	int heavy = 0;
 
 	for (int i = 0; i < LIMIT_LEVELS; i++) {
 		bucket[i] = NULL;
-		if (!applies(endpoint_view_of(m), i))
+		if (!applies(endpoint_view_of(m), &line, i))
 			continue;
-		bucket[i] = bucket_of(w, m, i, known);
+		bucket[i] = bucket_of(w, m, i, known, line.circuit);
 		uint64_t depth = limits.depth[i], used = bucket_lack(*bucket[i], w->now, depth);
-		if (used + limits.cost[i] > (heavy && i != LIMIT_SUBSCRIBER ? depth - depth / 4 : depth))
+		int bounds = i != LIMIT_LINE || line.is_one;
+		if (bounds && used + limits.cost[i] > (heavy && i != LIMIT_SUBSCRIBER ? depth - depth / 4 : depth))
 			return i;
 		heavy |= used > depth / 2;
 	}
