@@ -256,6 +256,8 @@ type Session interface {
 	ID() string // Acct-Session-Id
 	Plan() *Plan
 	Addresses() *Addresses
+	// Ends is by the plan's SessionTimeout; zero: there is none. It counts from the first Up, before that from now.
+	Ends() time.Time
 	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's
 	// pools, what is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it
 	// for Request.Wants. given: as of Request, may be nil.

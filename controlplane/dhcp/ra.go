@@ -68,7 +68,8 @@ func (u *subscriber) solicitedRelay() {
 // families takes the prefix back, and the router where nothing of IPv6 remains (RFC 4861 §6.2.5).
 func (u *subscriber) advertise(ends access.Families) {
 	s, a := u.s, &access.Addresses{}
-	lifetime := s.c.RA.Lifetime
+	left := u.left()
+	lifetime := min(s.c.RA.Lifetime, left)
 	if rest := without(u.passing, ends); (ends.V6 || ends.Delegated) && !rest.V6 && !rest.Delegated {
 		lifetime = 0
 	}
@@ -92,7 +93,7 @@ func (u *subscriber) advertise(ends access.Families) {
 		b = binary.BigEndian.AppendUint32(append(b, 5, 1, 0, 0), uint32(s.c.MTU))
 	}
 	if a.IPv6.Bits() == 64 {
-		valid, preferred := s.c.RA.Valid, s.c.RA.Preferred
+		valid, preferred := min(s.c.RA.Valid, left), min(s.c.RA.Preferred, left)
 		if ends.V6 {
 			valid, preferred = 0, 0
 		}

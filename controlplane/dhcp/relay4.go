@@ -229,7 +229,7 @@ func given(m *dhcpv4.DHCPv4) *access.Addresses {
 // nothing but renew.
 const shortest = 30 * time.Second
 
-// lend notes an upstream server's lease, and shortens it for the subscriber (proxy).
+// lend notes an upstream server's lease, and shortens it for the subscriber: to ours (proxy), to its session.
 func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	now := s.host.Now()
 	lease := m.IPAddressLeaseTime(s.c.Lease)
@@ -240,10 +240,12 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	lent.server, lent.id, lent.xid = u.upstream4.from, address4(m.Options[54]), m.TransactionID
 	u.four.lent = &lent
 	held := now.Add(lease)
-	if p := u.port(); p.Proxy {
+	if u.port().Proxy {
 		m.Options[54] = s.c.Address.AsSlice()
 		lease = min(lease, s.c.Lease)
-		times(m, lease)
+	}
+	if left := u.left(); left < lease || u.port().Proxy {
+		times(m, min(lease, left))
 	}
 	if !ack {
 		if !u.four.bound {

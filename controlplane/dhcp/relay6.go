@@ -5,6 +5,7 @@ package dhcp
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -382,10 +383,35 @@ func resolvers6(m *dhcpv6.Message) (all []netip.Addr) {
 	return all
 }
 
-// passOn6 gives the client a server's message as it is, in Relay-Replies for its access node. A Reply is the last word.
+// shorten6 has what a server lends end with the session.
+func (u *subscriber) shorten6(m *dhcpv6.Message) {
+	left := u.left()
+	both := func(one, other *time.Duration, most, others time.Duration) {
+		*one, *other = min(*one, most), min(*other, others)
+	}
+	for _, ia := range m.Options.IANA() {
+		both(&ia.T1, &ia.T2, left/2, left*4/5)
+		for _, a := range ia.Options.Addresses() {
+			both(&a.PreferredLifetime, &a.ValidLifetime, left, left)
+		}
+	}
+	for _, ia := range m.Options.IAPD() {
+		both(&ia.T1, &ia.T2, left/2, left*4/5)
+		for _, p := range ia.Options.Prefixes() {
+			both(&p.PreferredLifetime, &p.ValidLifetime, left, left)
+		}
+	}
+}
+
+// passOn6 gives the client a server's message, in Relay-Replies for its access node: as it is, if the session has no
+// end. A Reply is the last word.
 func (s *Server) passOn6(u *subscriber, r, m *request6, b []byte) {
 	if m.MessageType == dhcpv6.MessageTypeReply {
 		s.forget6(u)
+	}
+	if u.left() != math.MaxInt64 {
+		u.shorten6(m.Message)
+		b = m.ToBytes()
 	}
 	s.count(answered)
 	d := datagram{from: u.local(), to: r.from, source: serverPort6, dest: r.port, protocol: protocolUDP,

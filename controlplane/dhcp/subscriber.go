@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"math"
 	"net/netip"
 	"time"
 
@@ -318,6 +319,17 @@ func (u *subscriber) end(cause access.Cause) {
 	if session != nil {
 		session.Down(cause)
 	}
+}
+
+// left is how long the session lasts: nothing that its subscriber hears of lasts longer. No less than a second, for 0
+// takes things back.
+func (u *subscriber) left() time.Duration {
+	if u.session != nil {
+		if end := u.session.Ends(); !end.IsZero() {
+			return max(end.Sub(u.s.host.Now()).Truncate(time.Second), time.Second)
+		}
+	}
+	return math.MaxInt64
 }
 
 // farewell tells the subscriber what can be told.

@@ -87,7 +87,7 @@ func (s *Server) offer(u *subscriber, r *request4) {
 	m := reply4(r, dhcpv4.MessageTypeOffer, s.id(u))
 	m.YourIPAddr = slice4(a.IPv4)
 	s.configure(m, r, a)
-	times(m, s.c.Lease)
+	times(m, min(s.c.Lease, u.left()))
 	if !u.four.bound {
 		u.four.expires = s.host.Now().Add(s.c.Limits.Offer)
 	}
@@ -106,7 +106,7 @@ func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
 	if held := u.four.loan().held; held.After(s.host.Now()) {
 		lease = min(lease, held.Sub(s.host.Now())).Truncate(time.Second)
 	}
-	times(m, lease)
+	times(m, min(lease, u.left())) // the session's end is no lease's
 	if rapid {
 		m.Options[80] = nil
 	}

@@ -85,7 +85,8 @@ func status(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
 
 // addresses answers each IA, and tells of DNS. Each line has one IA of a kind: the first that asks.
 func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
-	t1, t2 := s.c.Preferred/2, s.c.Preferred*4/5
+	preferred, valid := min(s.c.Preferred, u.left()), min(s.c.Valid, u.left())
+	t1, t2 := preferred/2, preferred*4/5
 	none := func(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
 		if r.MessageType == dhcpv6.MessageTypeRenew || r.MessageType == dhcpv6.MessageTypeRebind {
 			code, text = iana.StatusNoBinding, "not ours"
@@ -97,8 +98,8 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 		out := &dhcpv6.OptIANA{IaId: ia.IaId}
 		if a := u.hostAddress(); i == 0 && a.IsValid() {
 			out.T1, out.T2 = t1, t2
-			out.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: a.AsSlice(), PreferredLifetime: s.c.Preferred,
-				ValidLifetime: s.c.Valid})
+			out.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: a.AsSlice(), PreferredLifetime: preferred,
+				ValidLifetime: valid})
 			for _, old := range ia.Options.Addresses() { // no longer the client's (§18.3.4)
 				if b, _ := netip.AddrFromSlice(old.IPv6Addr); b != a && renews(r) {
 					out.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: old.IPv6Addr})
@@ -114,8 +115,8 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 		out := &dhcpv6.OptIAPD{IaId: ia.IaId}
 		if p := u.session.Addresses().Delegated; i == 0 && p.IsValid() {
 			out.T1, out.T2 = t1, t2
-			out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: network(p), PreferredLifetime: s.c.Preferred,
-				ValidLifetime: s.c.Valid})
+			out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: network(p), PreferredLifetime: preferred,
+				ValidLifetime: valid})
 			for _, old := range ia.Options.Prefixes() {
 				if old.Prefix != nil && old.Prefix.String() != p.String() && renews(r) {
 					out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: old.Prefix})

@@ -176,7 +176,7 @@ func (w *world) SignIn(r *access.Request, c access.Client, done func(access.Sess
 			done(nil, w.verdict)
 			return
 		}
-		s := &session{w: w, client: c, request: request, plan: w.plan}
+		s := &session{w: w, client: c, request: request, plan: w.plan, since: w.now}
 		w.live = append(w.live, s)
 		s.hold(request.Wants, request.Given)
 		done(s, &access.Verdict{Accept: true})
@@ -190,6 +190,7 @@ type session struct {
 	client  access.Client
 	request access.Request
 	plan    access.Plan
+	since   time.Time
 	has     access.Addresses
 	up      access.Families
 	kept    []byte
@@ -200,6 +201,14 @@ func (s *session) ID() string                   { return "1" }
 func (s *session) Plan() *access.Plan           { return &s.plan }
 func (s *session) Addresses() *access.Addresses { return &s.has }
 func (s *session) Keep(b []byte)                { s.kept = slices.Clone(b) }
+
+// Ends is access.Session's: the world ends nothing by itself.
+func (s *session) Ends() (end time.Time) {
+	if s.plan.SessionTimeout > 0 {
+		end = s.since.Add(s.plan.SessionTimeout)
+	}
+	return end
+}
 
 func (s *session) hold(f access.Families, given *access.Addresses) {
 	p, who := s.w.pools, lease.Who{MAC: s.request.Line.MAC}

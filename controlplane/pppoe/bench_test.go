@@ -41,6 +41,7 @@ type member struct{ addresses access.Addresses }
 func (*member) ID() string                     { return "" }
 func (*member) Plan() *access.Plan             { return &onePlan }
 func (m *member) Addresses() *access.Addresses { return &m.addresses }
+func (*member) Ends() (never time.Time)        { return never }
 func (*member) Keep([]byte)                    {}
 func (*member) Down(access.Cause)              {}
 func (*member) Want(access.Families, *access.Addresses, func(error)) {

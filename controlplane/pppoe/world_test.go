@@ -129,6 +129,7 @@ type user struct {
 func (u *user) ID() string                   { return u.id }
 func (u *user) Plan() *access.Plan           { return &u.plan }
 func (u *user) Addresses() *access.Addresses { return &u.addresses }
+func (u *user) Ends() (never time.Time)      { return never }
 func (u *user) Keep(state []byte)            { u.state = bytes.Clone(state) }
 func (u *user) Want(f access.Families, _ *access.Addresses, done func(error)) {
 	u.wants = f

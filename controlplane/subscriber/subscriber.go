@@ -351,10 +351,21 @@ func (s *Subscriber) watch() {
 	l := s.loop
 	s.limit.Stop()
 	s.limit = nil
-	if s.plan.SessionTimeout > 0 {
-		s.limit = l.timers.add(s.up.Add(s.plan.SessionTimeout), func() { s.end(access.SessionTimeout) })
+	if end := s.Ends(); !end.IsZero() {
+		s.limit = l.timers.add(end, func() { s.end(access.SessionTimeout) })
 	}
 	s.expectUsage()
+}
+
+// Ends is access.Session's.
+func (s *Subscriber) Ends() (never time.Time) {
+	switch {
+	case s.plan.SessionTimeout == 0:
+		return never
+	case s.up.IsZero():
+		return s.loop.opt.Now().Add(s.plan.SessionTimeout)
+	}
+	return s.up.Add(s.plan.SessionTimeout)
 }
 
 // Keep is access.Session's.

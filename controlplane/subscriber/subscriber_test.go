@@ -197,7 +197,14 @@ func TestReportsLost(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan.Profile = "timed"
+	waits := b.signIn(request("c", 3))
 	one, two := b.up(request("a", 1)), b.up(request("b", 2))
+	up := b.now
+	b.pass(time.Minute)
+	testkit.Equal(t, one.session.Ends(), up.Add(time.Hour), "the end of who is on line")
+	testkit.Equal(t, waits.session.Ends(), b.now.Add(time.Hour), "the end of who is not yet")
+	waits.session.Down(access.UserRequest)
+	testkit.Equal(t, b.up(request("d", 4)).session.Ends(), b.now.Add(time.Hour), "the end of who came later")
 	testkit.Equal(t, b.object(one).Inactivity, 60, "seconds")
 	b.LineEvent(&api.Event{Type: api.EventTypeInactive, SEID: seidOf(two.session.ID())}, func() {})
 	b.pass(time.Hour + time.Minute)
