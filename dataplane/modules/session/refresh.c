@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What usage tells of a session: that a quota ended or began, so that its rules are made again (quota FAR); and what usage asks:
-// whether the session has traffic.
+// Sessions whose rules are made again, though their objects are the same: a quota ended or began (quota FAR), an
+// instance pins peers or does so no more. And what usage asks: whether a session has traffic.
 #include "core/control.h"
 #include "core/object.h"
+#include "instance/instance.h"
 #include "rule/tables.h"
 #include "usage/usage.h"
 #include <errno.h>
@@ -12,8 +13,7 @@
 
 #define REFRESHES_PER_VISIT 32 // each a transaction with a grace period of its own
 
-// Sessions whose rules are to be made again: thousands when quotas end together, and while a transaction is open that
-// must be over first.
+// Thousands when quotas end together, all of an instance's, and while a transaction is open that must be over first.
 static struct {
 	char (*name)[API_NAME];
 	uint32_t first, count, room; // those before `first` are done
@@ -32,7 +32,7 @@ static void make_again(uint64_t now_ns)
 		control_stir();
 }
 
-static void quota_changed(const char *session)
+static void make_later(const char *session)
 {
 	if (waiting.first > waiting.room / 2) {
 		waiting.count -= waiting.first;
@@ -44,12 +44,42 @@ static void quota_changed(const char *session)
 		void *name = realloc(waiting.name, room * sizeof(*waiting.name));
 
 		if (name == NULL)
-			return; // its packets are dropped until the session changes
+			return; // its rules stay until the session changes
 		waiting.name = name;
 		waiting.room = room;
 	}
 	snprintf(waiting.name[waiting.count++], API_NAME, "%s", session);
 }
+
+// A rule of a tunnel says whether its instance pins peers (row G13).
+static int is_pinned_otherwise(const struct session *s, uint64_t pins)
+{
+	for (uint16_t i = 0; i < s->keys; i++) {
+		const struct session_key *k = &s->key[i];
+
+		if (k->table == TABLE_FTEID && k->instance < MAX_INSTANCES &&
+			(pins >> k->instance & 1) != ((session_pools.rule[k->first].flags & RULE_PIN_PEER) != 0))
+			return 1;
+	}
+	return 0;
+}
+
+static void instances_changed(void)
+{
+	static uint64_t before;
+	uint64_t pins = 0;
+
+	for (uint16_t i = 0; i < MAX_INSTANCES; i++) {
+		const struct instance *n = instance_staged(i);
+
+		pins |= (uint64_t)(n != NULL && (n->flags & API_INSTANCE_PIN_PEER)) << i;
+	}
+	for (uint32_t i = 0; pins != before && i < session_tables.capacity; i++)
+		if (session_tables.session[i] != NULL && is_pinned_otherwise(session_tables.session[i], pins))
+			make_later(session_tables.session[i]->name);
+	before = pins;
+}
+static_assert(MAX_INSTANCES <= 64, "a bit each");
 
 static uint64_t activity(uint32_t session)
 {
@@ -64,7 +94,7 @@ static uint64_t activity(uint32_t session)
 
 static int start(const struct api_engine *e)
 {
-	usage_quota_register(quota_changed);
+	usage_quota_register(make_later);
 	usage_activity_register(activity);
 	return 0;
 }
@@ -72,5 +102,6 @@ static int start(const struct api_engine *e)
 RTE_INIT(session_refresh)
 {
 	module_register("session-refresh", start);
+	instance_watch(instances_changed);
 	timer_register("session-refresh", 1, make_again);
 }
