@@ -111,8 +111,8 @@ void exchange_probe(const struct neighbour *n)
 	const uint8_t *source = ip_source_towards(n->family, n->interface, address);
 	const uint8_t *mac = n->state == STALE ? n->mac.addr_bytes : NULL;
 
-	if (i == NULL || source == NULL)
-		return; // nobody to ask as; the neighbour fails in time
+	if (i == NULL || i->down || source == NULL)
+		return; // nothing leaves, or nobody to ask as; the neighbour fails in time
 	if (n->family == 4)
 		arp_send(i, ARP_REQUEST, mac ? mac : broadcast, source, address);
 	else

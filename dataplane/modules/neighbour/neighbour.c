@@ -443,7 +443,7 @@ static void interfaces_changed(void)
 	for (uint32_t k = 0; k < count; k++) {
 		const struct interface *i = interface_get(k);
 
-		if (i == NULL)
+		if (i == NULL || i->down)
 			continue;
 		now[k] = *i;
 		if (i->role == API_ROLE_CORE)

@@ -511,6 +511,38 @@ static void new_interfaces_announce_themselves(void **state)
 	assert_true(kit_balance());
 }
 
+static void set_north33(uint32_t flags)
+{
+	struct api_interface i = router_interface("north", 33, 0, "10.33.0.1/24", "2001:db8:33::1/64");
+
+	i.flags = flags;
+	kit_clear();
+	assert_int_equal(kit_change(API_INTERFACE, "north.33", &i, sizeof(i)), 0);
+	kit_run();
+}
+
+// Neither announcements nor questions; they are made up for.
+static void nothing_by_what_is_down(void **state)
+{
+	uint64_t before = kit_reason("neighbour-unresolved");
+
+	set_north33(API_INTERFACE_DOWN);
+	assert_int_equal(kit_count("north"), 0);
+	set_north33(0);
+	assert_int_equal(kit_count("north"), 2);
+	packet_to("10.33.0.9");
+	assert_int_equal(kit_count("north"), 3);
+	set_north33(API_INTERFACE_DOWN);
+	router_wait(10);
+	assert_int_equal(kit_count("north"), 0);
+	assert_int_equal(kit_reason("neighbour-unresolved") - before, 1);
+	set_north33(0);
+	assert_int_equal(kit_count("north"), 2);
+	kit_begin();
+	kit_delete(API_INTERFACE, "north.33");
+	assert_int_equal(router_commit(), 0);
+}
+
 // A packet that the gateway made itself (a GTP-U echo request, say).
 static void own_packet(const char *from, const char *to)
 {
@@ -635,6 +667,7 @@ int main(void)
 		cmocka_unit_test_setup(static_neighbours_have_room, clean),
 		cmocka_unit_test_setup(static_neighbours_need_next_hops, clean),
 		cmocka_unit_test_setup(new_interfaces_announce_themselves, clean),
+		cmocka_unit_test_setup(nothing_by_what_is_down, clean),
 		cmocka_unit_test_setup(our_own_packets_wait_too, clean),
 		cmocka_unit_test_setup(scans_cost_others_nothing, clean),
 		cmocka_unit_test_setup(questions_are_bounded, clean),
