@@ -369,7 +369,9 @@ struct api_interface {
 	uint32_t flags; // API_INTERFACE_*
 	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
 };
-#define API_INTERFACE_DOWN 1u // nothing passes; its networks and the routes that leave by it are not there
+// Core ports: nothing passes; its networks and the routes that leave by it are not there. (What passes an access port its
+// sessions say, not its gateway addresses.)
+#define API_INTERFACE_DOWN 1u
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u

@@ -374,6 +374,8 @@ static int check(const char *key, const struct api_interface *want)
 	if ((want->flags & RPF) != 0 && port_by_name(want->port)->role != API_ROLE_CORE)
 		return object_error(
 			EINVAL, "interface %s is on an access port, where sessions say what sources may be", key);
+	if ((want->flags & API_INTERFACE_DOWN) && port_by_name(want->port)->role != API_ROLE_CORE)
+		return object_error(EINVAL, "interface %s is on an access port, whose subscribers do without", key);
 	if ((want->flags & API_INTERFACE_LOCAL_PROXY) && port_by_name(want->port)->role != API_ROLE_ACCESS)
 		return object_error(EINVAL, "interface %s is on a core port, which answers for nobody", key);
 	if (want->vrf[0] != 0 && port_by_name(want->port)->role != API_ROLE_CORE)

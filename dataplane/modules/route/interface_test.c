@@ -10,6 +10,7 @@
 #include "core/engine.h"
 #include "core/port.h"
 #include "testkit/testkit.h"
+#include <errno.h>
 #include <rte_cycles.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,9 +151,24 @@ static void interfaces_come_and_go(void **state)
 		assert_true(found[i] > 1000);
 }
 
+// What subscribers' packets do not ask is refused of access ports.
+static void flags_of_access_ports(void **state)
+{
+	static const uint32_t flags[] = {API_INTERFACE_DOWN, API_INTERFACE_RPF_STRICT, API_INTERFACE_RPF_LOOSE};
+	struct api_interface f = {.outer_vlan = 4000};
+
+	for (int port = 0; port <= ACCESS; port += ACCESS)
+		for (uint32_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+			snprintf(f.port, sizeof(f.port), "p%d", port);
+			f.flags = flags[i];
+			assert_int_equal(kit_change(API_INTERFACE, "x", &f, sizeof(f)), port < ACCESS ? EINVAL : 0);
+		}
+}
+
 int main(void)
 {
-	const struct CMUnitTest list[] = {cmocka_unit_test(interfaces_come_and_go)};
+	const struct CMUnitTest list[] = {
+		cmocka_unit_test(interfaces_come_and_go), cmocka_unit_test(flags_of_access_ports)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }
