@@ -31,7 +31,7 @@ struct subject {
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ NODE_STAGE(homes_node, "output-access", .before = "scheduler")
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ static const uint8_t leaves[4][4] = {
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	return 0;
 }
 

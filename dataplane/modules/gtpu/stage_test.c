@@ -73,7 +73,7 @@ NODE_STAGE(output_node, "output-core")
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #define GTPU_TUNNEL_FIXTURE_H
 
 #include "core/engine.h"
+#include "core/object.h"
 #include "session/mobile_fixture.h"
 
 struct tunnel_case {
@@ -23,6 +24,17 @@ static const struct tunnel_case cases[] = {
 	{"wireline over IPv6", "fd00:3::1", "fd00:3::2", 0x303, 0, 0},
 	{"wireline over IPv6, VLAN", "fd00:4::1", "fd00:4::2", 0x304, 7, 0},
 };
+
+// One that is there, with these flags.
+static inline void set_interface_flags(const char *name, uint32_t flags)
+{
+	uint32_t length;
+	struct api_interface i = *(const struct api_interface *)object_find(API_INTERFACE, name, &length);
+
+	i.flags = flags;
+	if (kit_change(API_INTERFACE, name, &i, sizeof(i)) != 0)
+		fail_msg("interface %s: %s", name, kit_error());
+}
 
 static inline void put_interface(const char *name, const char *port, uint16_t vlan, const char *a, const char *b)
 {
@@ -89,9 +101,9 @@ static inline void put_ues(void)
 	kit_put_mobile("s5", k);
 }
 
-static inline void start_fixture(void)
+static inline void start_fixture(const struct api_engine *engine)
 {
-	fixture_start(NULL);
+	fixture_start(engine);
 	kit_begin();
 	kit_port("homes", API_ROLE_ACCESS);
 	put_loose_port();

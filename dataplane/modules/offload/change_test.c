@@ -6,7 +6,7 @@
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	set_offload(API_OFFLOAD_AUTO);
 	return 0;
 }
@@ -82,6 +82,53 @@ static void destinations(void **state)
 		settle_entries();
 	}
 	gone("u");
+	nothing_left();
+}
+
+static void set_flags(const char *interface, uint32_t flags)
+{
+	set_interface_flags(interface, flags);
+	settle_entries();
+}
+
+// What core-input, ip-input and gtpu-input ask of the interface that a packet comes in by.
+static void interfaces(void **state)
+{
+	static const uint32_t flags[] = {API_INTERFACE_DOWN, API_INTERFACE_RPF_STRICT};
+	static struct frame up, down, home;
+
+	put("u", upf_session(0x21));
+	teach("ran", uplink_of(&up, "10.45.0.33", FAR4, 0x121, 9));
+	teach("internet", downlink_of(&down, FAR4, "10.45.0.33"));
+	gpdu(&home, &cases[2], 4, 9, 1, 40);
+	for (int i = 0; i < 2; i++)
+		teach("ran", &home);
+	for (uint32_t i = 0; i < RTE_DIM(flags); i++) {
+		assert_int_equal(recorder_receive(RAN, up.at, up.length), 1);
+		assert_int_equal(recorder_receive(RAN, home.at, home.length), 1);
+		assert_int_equal(recorder_receive(INTERNET, down.at, down.length), 1);
+		set_flags("n3", flags[i]);
+		assert_int_equal(recorder_receive(RAN, up.at, up.length), -1);
+		assert_int_equal(recorder_receive(RAN, home.at, home.length), -1);
+		set_flags("n3", 0);
+		set_flags("n6", flags[i]);
+		assert_int_equal(recorder_receive(INTERNET, down.at, down.length), -1);
+		set_flags("n6", 0);
+	}
+	assert_int_equal(recorder_receive(RAN, home.at, home.length), 1);
+	kit_begin(); // row G20: the endpoint is another interface's
+	put_interface("n3", "ran", 0, "10.1.0.1/24", NULL);
+	put_interface("n3b", "loose", 0, "10.6.0.1/24", "10.3.0.1/32");
+	commit();
+	settle_entries();
+	assert_int_equal(recorder_receive(RAN, home.at, home.length), -1);
+	assert_int_equal(recorder_receive(RAN, up.at, up.length), 1);
+	kit_begin();
+	put_interface("n3", "ran", 0, "10.1.0.1/24", "10.3.0.1/24");
+	put_interface("n3b", "loose", 0, "10.6.0.1/24", NULL);
+	commit();
+	gone("u");
+	gone("home-1");
 	nothing_left();
 }
 
@@ -307,6 +354,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(changes),
 		cmocka_unit_test(destinations),
+		cmocka_unit_test(interfaces),
 		cmocka_unit_test(lost_and_down),
 		cmocka_unit_test(port_gone),
 		cmocka_unit_test(exact_counts),

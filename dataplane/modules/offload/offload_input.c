@@ -61,9 +61,10 @@ static int restore(struct rte_mbuf *m, const struct offload_request *q, uint32_t
 	return 1;
 }
 
-// As gtpu-input leaves it.
-static void arrived(struct rte_mbuf *m, const struct offload_request *q, const struct ip_info *info)
+// As gtpu-input leaves it. Returns 0 when the interface is down or gone, which core-input says.
+static int arrived(struct rte_mbuf *m, const struct offload_request *q, const struct ip_info *info)
 {
+	const struct interface *i = interface_get(q->interface);
 	struct packet *pkt = packet_of(m);
 	const uint8_t *gtpu = q->header + q->outer_l3 + IP4_HEADER + 8;
 	int container = gtpu[0] == 0x34;
@@ -84,8 +85,9 @@ static void arrived(struct rte_mbuf *m, const struct offload_request *q, const s
 	pkt->fragment = info->fragment;
 	pkt->length = info->length;
 	pkt->interface = q->interface;
-	pkt->vrf = interface_vrf(q->interface);
+	pkt->vrf = i != NULL ? i->vrf : 0;
 	pkt->instance = q->instance;
+	return i != NULL && !i->down;
 }
 
 static rte_edge_t offload_input_packet(struct rte_mbuf *m)
@@ -95,21 +97,23 @@ static rte_edge_t offload_input_packet(struct rte_mbuf *m)
 	if (!(m->ol_flags & RTE_MBUF_F_RX_FDIR_ID))
 		return EDGE_PLAIN;
 	const struct offload_request *q = find(m->hash.fdir.hi);
-	uint32_t length = rte_pktmbuf_data_len(m);
+	uint32_t length = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m) - ETH_HEADER;
 	if (q == NULL)
 		return packet_leave(m, &drop_mark, EDGE_DROP);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, ETH_HEADER);
-	if (length <= ETH_HEADER ||
-		ip_parse(ip, length - ETH_HEADER, rte_pktmbuf_pkt_len(m) - ETH_HEADER, &info) != IP_OK)
+	// Row G6: it fills its tunnel packet.
+	if (length <= ETH_HEADER || ip_parse(ip, length - ETH_HEADER, total, &info) != IP_OK || info.length != total)
 		return packet_leave(m, &drop_inner, EDGE_DROP);
 	int mobile = q->instance != INSTANCE_NONE;
 	if ((ip_martian(info.version, info.source, info.destination) & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0 ||
 		!restore(m, q, info.length))
 		return packet_leave(m, &drop_inner, EDGE_DROP);
-	arrived(m, q, &info);
+	int is_up = arrived(m, q, &info);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (find(m->hash.fdir.hi) != q) // given to another meanwhile
 		return packet_leave(m, &drop_mark, EDGE_DROP);
+	if (unlikely(!is_up))
+		return EDGE_PLAIN;
 	return mobile ? EDGE_TUNNEL : EDGE_DOWNLINK;
 }
 

@@ -109,7 +109,7 @@ static void fault(void)
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	set_offload(API_OFFLOAD_FULL);
 	return 0;
 }

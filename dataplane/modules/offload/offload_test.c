@@ -8,7 +8,7 @@ static uint16_t receive_marked(struct port *p, uint16_t queue, struct rte_mbuf *
 
 static int setup(void **state)
 {
-	start_fixture();
+	start_fixture(NULL);
 	unmarked = port_by_name("ran")->driver;
 	marking = *unmarked;
 	marking.rx = receive_marked;
@@ -367,10 +367,18 @@ static void decapsulated(void **state)
 			same_frame("internet", 0, routed_out(&want, "10.45.0.33", i == 1 ? FAR4 : "198.51.100.77")));
 		assert_int_equal(kit_session_row("u").uplink_bytes, (i + 1) * 108);
 	}
-	// Cut short by the device; a mark of the past.
+	// The interface went down behind the device.
 	struct kit_reasons before = kit_reasons();
+	set_interface_flags("n3", API_INTERFACE_DOWN);
+	send_marked(recorder.frame, recorder.frame_length, recorder.mark);
+	kit_only_rose(&before, "interface-down", 1);
+	assert_int_equal(all_out(), 0);
+	set_interface_flags("n3", 0);
+	// Cut short by the device; longer than its packet (row G6); a mark of the past.
+	before = kit_reasons();
 	send_marked(recorder.frame, 40, recorder.mark);
-	kit_only_rose(&before, "offload-inner", 1);
+	send_marked(recorder.frame, recorder.frame_length + 4, recorder.mark);
+	kit_only_rose(&before, "offload-inner", 2);
 	gone("u");
 	before = kit_reasons();
 	send_marked(recorder.frame, recorder.frame_length, recorder.mark);

@@ -258,6 +258,27 @@ static const char *to_subscriber(struct plan *p, const struct offload_request *q
 	return NULL;
 }
 
+// ---- what comes in --------------------------------------------------------------------------------------------------
+
+// What core-input, ip-input and gtpu-input ask of the interface.
+static const char *arrives(const struct offload_request *q, const struct port *in)
+{
+	struct eth_info eth;
+
+	if (in->role != API_ROLE_CORE)
+		return NULL;
+	const struct interface *i = eth_parse(q->header, q->length, &eth) == ETH_OK
+					    ? interface_find(q->port, eth.vlan[0], eth.vlan[1])
+					    : NULL;
+	if (i == NULL || i->index != q->interface || i->down)
+		return "the interface that packets come in by is down, or another one";
+	if (i->rpf != 0)
+		return "the interface looks at the source of each packet";
+	if (q->tunnel && !ip_is_local_on(4, q->header + q->outer_l3 + 16, i->index))
+		return "the interface does not have the endpoint's address";
+	return NULL;
+}
+
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
 // Rows A11, G9, G10: where subscribers may not send to.
@@ -354,7 +375,9 @@ const char *plan_make(struct plan *p, const struct offload_request *q, uint8_t l
 		p->spec[i] = q->header[i] & p->mask[i];
 	p->decap = (uint8_t)q->l3;
 	p->overhead = q->l3;
-	const char *why = refused(p, q, r);
+	const char *why = arrives(q, in);
+	if (why == NULL)
+		why = refused(p, q, r);
 	if (why != NULL)
 		return why;
 	if (level != API_OFFLOAD_FULL) {
