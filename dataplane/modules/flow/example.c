@@ -133,7 +133,7 @@ static void fill_wide(struct example *e, const struct worker *w, const struct in
 	e->offset = e->in_place ? flow_place_offset(e->key) : flow_offset(e->key);
 }
 
-// As core-input: our MAC address, an interface of ours, IP.
+// As core-input: our MAC address, an interface of ours that is up, IP.
 static const struct interface *interface_of(struct example *e, const uint8_t *frame, uint32_t length)
 {
 	const struct port *p = port_get(e->port_in);
@@ -145,11 +145,11 @@ static const struct interface *interface_of(struct example *e, const uint8_t *fr
 	e->l3 = eth.length;
 	e->version = eth.ethertype == ETH_TYPE_IP4 ? 4 : eth.ethertype == ETH_TYPE_IP6 ? 6 : 0;
 	const struct interface *i = e->version != 0 ? interface_find(e->port_in, eth.vlan[0], eth.vlan[1]) : NULL;
-	if (i != NULL) {
-		e->vrf = i->vrf;
-		e->rpf = i->rpf;
-		e->interface = i->index;
-	}
+	if (i == NULL || i->down)
+		return NULL;
+	e->vrf = i->vrf;
+	e->rpf = i->rpf;
+	e->interface = i->index;
 	return i;
 }
 
