@@ -217,7 +217,7 @@ static bool has_checksum(const struct compiler *c)
 		return !v;
 	if (v)
 		return !v->any && low_word(v) != 0;
-	return l[-1].kind == LAYER_IPV6 && (c->index + 1 == c->s->layers || l[1].kind != LAYER_GTPU);
+	return l[-1].kind == LAYER_IPV6; // RFC 8200 §8.1
 }
 
 // One field of the layer at work.

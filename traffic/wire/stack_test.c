@@ -185,8 +185,8 @@ static void test_presets(void **state)
 	assert_memory_equal(t.bytes + 54, "\x08\x68\x08\x68", 4);
 	assert_memory_equal(t.bytes + t.length - 8, "\xc0\x00\x00\x09", 4);
 	assert_int_equal(t.inner_l3, t.length - 28);
-	// Neither has a checksum; over IPv6 without GTP-U there is one, but where the profile says 0.
-	assert_int_equal(t.sums, 1);
+	// Over IPv6 there is a checksum, but where the profile says 0 (RFC 8200 §8.1).
+	assert_int_equal(t.sums, 2);
 	memset(&s, 0, sizeof(s));
 	kit_ethernet(&s);
 	kit_ip(&s, true, 0);
