@@ -268,6 +268,8 @@ const (
 	Routes                        = 0x140000
 	EngineDropUEGTPU              = 0x1
 	EngineIdleSleep               = 0x2
+	EngineUDPSumZero6             = 0x4
+	EngineUDPSumIgnored           = 0x8
 	MaxMembers                    = 0x8
 	SignInPacket                  = 0x1
 	MaxAddresses                  = 0x8

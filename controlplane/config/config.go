@@ -47,6 +47,7 @@ type Engine struct {
 	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
 	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps: for shared or small machines."`
 	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" default:"true" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
+	UDPSums       string `yaml:"tunnel_checksums" default:"verify" enum:"verify|zero_over_ipv6|ignore" doc:"UDP checksums of tunnel packets that come in. verify: where there is one, and over IPv6 there must be; zero_over_ipv6: there may be none, as both ends agreed (RFC 6936)."`
 	BufferingTime uint32 `yaml:"buffering_time" default:"60" min:"1" max:"86400" doc:"Seconds that a packet waits for its idle UE where the CP function does not say how long (DL Buffering Duration)."`
 	FlowIdle      uint32 `yaml:"flow_idle" default:"60" min:"1" max:"86400" doc:"Seconds: the entry of a flow without packets goes after one to two times that."`
 	FlowLifetime  uint32 `yaml:"flow_lifetime" max:"1296000" doc:"Seconds, at most 15 times flow_idle: so old, a flow's entry is made again; 0: no limit."`

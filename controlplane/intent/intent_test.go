@@ -130,6 +130,18 @@ func TestSessionBytes(t *testing.T) {
 	testkit.Equal(t, hex.EncodeToString(body), want, "body")
 }
 
+func TestTunnelChecksums(t *testing.T) {
+	for word, want := range map[string]uint32{"": 0, "verify": 0, "zero_over_ipv6": api.EngineUDPSumZero6,
+		"ignore": api.EngineUDPSumIgnored} {
+		config := "engine: {drop_ue_gtpu: false}\n"
+		if word != "" {
+			config = "engine: {drop_ue_gtpu: false, tunnel_checksums: " + word + "}\n"
+		}
+		engine, _ := decoded[api.Engine](t, find(t, compile(t, config), api.KindEngine, "engine"))
+		testkit.Equal(t, engine.Flags, want, word)
+	}
+}
+
 func TestObjects(t *testing.T) {
 	s := compile(t, text)
 	for i := 1; i < len(s); i++ {

@@ -41,7 +41,8 @@ func (c *compiler) engine() {
 		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
 		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
 		MaxTraffic: e.Limits.Traffic,
-		Flags:      flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep),
+		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep) |
+			flag(e.UDPSums == "zero_over_ipv6", api.EngineUDPSumZero6) | flag(e.UDPSums == "ignore", api.EngineUDPSumIgnored),
 	}
 	for i := range body.CPU {
 		body.CPU[i] = -1

@@ -65,9 +65,18 @@ static void total_tiny(struct frame *f, uint32_t i, uint32_t variant, int uplink
 }
 EITHER_WAY(total_tiny)
 
+static void wrong_sum(struct frame *f, uint32_t i, uint32_t variant, int uplink)
+{
+	inner_udp(f, variant & ~INNER6, uplink);
+	f->at[10 + i % 2] ^= (uint8_t)(1u << i / 2 % 8);
+}
+EITHER_WAY(wrong_sum)
+
 static void g6_inner_ipv4_header(void **state)
 {
 	BAD_ROWS(((const struct bad[]){{"G6 IHL up", "access", bad_ihl_up, 18, "access-ip-malformed", 1},
+		{"G6 checksum up", "access", wrong_sum_up, 16, "access-ip-checksum", 1},
+		{"G6 checksum down", "core", wrong_sum_down, 16, "gtpu-inner-checksum", 1},
 		{"G6 IHL down", "core", bad_ihl_down, 18, "gtpu-inner-malformed", 1},
 		{"G6 too long up", "access", total_long_up, 20, "access-ip-malformed", 0},
 		{"G6 too long down", "core", total_long_down, 20, "gtpu-inner-malformed", 0},

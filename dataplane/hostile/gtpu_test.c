@@ -114,11 +114,23 @@ static void udp_length(struct frame *f, uint32_t i, uint32_t variant)
 	store16(udp + 4, (uint16_t)(load16(udp + 4) - 1 - i % 20));
 }
 
+static void udp_checksum(struct frame *f, uint32_t i, uint32_t variant)
+{
+	inner_udp(f, variant, 0);
+	frame_gtpu(f, 0x200 + home_of(variant), 9);
+	outer(f, variant);
+	uint8_t *udp = f->at + (variant & PPPOE ? 54 : 34);
+	udp[6 + i % 2] ^= (uint8_t)(1u << i / 2 % 8); // of none over IPv4: one that is not right
+	if (variant & PPPOE && i == 0)
+		memset(udp + 6, 0, 2);
+}
+
 static void g4_lengths_and_versions(void **state)
 {
 	BAD_ROWS(((const struct bad[]){{"G4 length", "core", wrong_length, 20, "gtpu-length", 0},
 		{"G4 version", "core", wrong_version, 18, "gtpu-version", 0},
 		{"G4 short", "core", seven_bytes, 16, "gtpu-short", 0},
+		{"G4 UDP checksum", "core", udp_checksum, 16, "gtpu-udp-checksum", 0},
 		{"G4 UDP length", "core", udp_length, 20, "gtpu-udp-length", 0}}));
 }
 
@@ -160,8 +172,12 @@ static void container(struct frame *f, uint32_t i, uint32_t variant)
 	};
 
 	with_options(f, variant, 0x34, bad[i % 8], 8);
-	if (i % 8 == 7) // "another one": the IP header's first byte as a length in 4-byte units
-		f->at[f->length - (variant & INNER6 ? 108 : 88)] = 0;
+	if (i % 8 != 7)
+		return;
+	// "another one": the IP header's first byte as a length in 4-byte units
+	f->at[f->length - (variant & INNER6 ? 108 : 88)] = 0;
+	if (variant & PPPOE)
+		frame_udp6_sum(f->at + 14);
 }
 
 static void g5_container(void **state)

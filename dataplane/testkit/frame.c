@@ -4,6 +4,7 @@
 #include "testkit/testkit.h"
 #include "wire/bytes.h"
 #include "wire/checksum.h"
+#include "wire/ip.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,17 @@ void frame_ip4_sum(struct frame *f)
 	memcpy(f->at + 10, &sum, 2);
 }
 
+void frame_udp6_sum(uint8_t *ip)
+{
+	uint8_t *udp = ip + IP6_HEADER;
+	uint16_t length = load16(udp + 4), sum;
+
+	memset(udp + 6, 0, 2);
+	sum = checksum_finish(checksum_add(checksum_pseudo(6, ip + 8, ip + 24, IP_PROTOCOL_UDP, length), udp, length));
+	sum = sum == 0 ? UINT16_MAX : sum;
+	memcpy(udp + 6, &sum, 2);
+}
+
 void frame_ip(struct frame *f, const char *source, const char *destination, uint8_t protocol)
 {
 	struct api_address s = kit_address(source), d = kit_address(destination);
@@ -85,6 +97,8 @@ void frame_ip(struct frame *f, const char *source, const char *destination, uint
 		p[7] = 64;
 		memcpy(p + 8, s.bytes, 16);
 		memcpy(p + 24, d.bytes, 16);
+		if (protocol == IP_PROTOCOL_UDP) // RFC 8200 §8.1
+			frame_udp6_sum(p);
 		return;
 	}
 	p[0] = 0x45;

@@ -5,7 +5,7 @@
 #ifndef WIRE_IP_H
 #define WIRE_IP_H
 
-#include "wire/bytes.h"
+#include "wire/checksum.h"
 
 #define IP4_HEADER 20
 #define IP6_HEADER 40
@@ -61,6 +61,7 @@ enum ip_status {
 	IP_LENGTH, // length field past the frame or below the header; IPv6 payload length 0 with a next header
 	IP_EXTENSIONS, // IPv6 extension headers truncated, out of order, or more than IP_MAX_EXTENSIONS
 	IP_TRANSPORT, // transport header truncated, or its own length is impossible
+	IP_SUM, // of the IPv4 header; of ip_check() alone
 };
 
 struct ip_info {
@@ -147,7 +148,7 @@ static inline int ip6_is_extension(uint8_t next)
 }
 
 // Reads the packet at p. `available` bytes may be read (first segment); the frame holds `total` bytes from p on, never
-// fewer than `available`. *out is valid only after IP_OK. Does not check the IPv4 header checksum (ip4_checksum_ok).
+// fewer than `available`. *out is valid only after IP_OK. Does not check the IPv4 header checksum, which ip_check() does.
 static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint32_t total, struct ip_info *out)
 {
 	if (__builtin_expect(available < IP4_HEADER, 0))
@@ -193,6 +194,16 @@ static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint
 	if (__builtin_expect(ip6_is_extension(out->protocol), 0))
 		return ip6_extensions_parse(p, available, out);
 	return ip_transport_parse(p, available, out);
+}
+
+// ip_parse() of a packet that came from another host: its IPv4 header checksum is right, too (RFC 1812 §5.2.2).
+static inline enum ip_status ip_check(const uint8_t *p, uint32_t available, uint32_t total, struct ip_info *out)
+{
+	enum ip_status status = ip_parse(p, available, total, out);
+
+	if (__builtin_expect(status == IP_OK && out->version == 4 && !ip4_checksum_ok(p), 0))
+		return IP_SUM;
+	return status;
 }
 
 // 1 for neighbour discovery (RFC 4861 types 133 to 137). `p` is the packet that ip_parse() read.

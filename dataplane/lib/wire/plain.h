@@ -85,7 +85,7 @@ static inline int plain_is_gpdu(const uint8_t *ip)
 }
 
 // What differs between G-PDUs with the same first bytes and ip-input checks: both lengths are as they must be for
-// `length` bytes at ip, the header's checksum is right, the source may be one. Nobody looks at the checksum of UDP.
+// `length` bytes at ip, the header's checksum is right, the source may be one. The checksum of UDP is the caller's.
 static inline int plain_outer_good(uint8_t version, const uint8_t *ip, uint32_t length)
 {
 	if (version == 6)

@@ -25,6 +25,7 @@ DROP_REASON(drop_padt, "pppoe-padt-unknown", "PADT for a session that this subsc
 DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet, or DHCP in PPP, of no known session")
 DROP_REASON(
 	drop_ip, "access-ip-malformed", "the subscriber's IP header is malformed, or its lengths do not fit the frame")
+DROP_REASON(drop_checksum, "access-ip-checksum", "the subscriber's IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
 DROP_REASON(drop_ip_type, "access-ip-version", "the IP version does not fit the ethertype or PPP protocol")
 DROP_REASON(drop_martian, "access-martian",
 	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
@@ -73,8 +74,9 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 	struct ip_info info;
 
 	pkt->l3 = (uint16_t)l3;
-	if (unlikely(ip_parse(ip, rte_pktmbuf_data_len(m) - l3, total, &info) != IP_OK))
-		return packet_leave(m, &drop_ip, EDGE_DROP);
+	enum ip_status status = ip_check(ip, rte_pktmbuf_data_len(m) - l3, total, &info);
+	if (unlikely(status != IP_OK))
+		return packet_leave(m, status == IP_SUM ? &drop_checksum : &drop_ip, EDGE_DROP);
 	if (unlikely(info.version != version))
 		return packet_leave(m, &drop_ip_type, EDGE_DROP);
 	uint32_t excess = rte_pktmbuf_pkt_len(m) - l3 - info.length;

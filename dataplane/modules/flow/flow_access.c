@@ -73,7 +73,8 @@ static __rte_always_inline void read_one(
 	const uint8_t *ip = frame + l3;
 	if (unlikely(readable != total))
 		return;
-	if (likely(version == 4 && rest >= LANES_BYTES && ip[0] == 0x45 && lanes_ip4_good(ip, rest)))
+	if (likely(version == 4 && rest >= LANES_BYTES && ip[0] == 0x45 && lanes_ip4_good(ip, rest) &&
+		    ip4_checksum_ok20(ip)))
 		l->plain = (uint8_t)read_plain_packet(k, l, t, ip, rest);
 	else
 		l->plain = (uint8_t)read_packet(k, l, t, ip, rest);

@@ -163,10 +163,15 @@ static void try(struct subject *s, const char *what, uint32_t at, const uint8_t 
 	s->fasts += (uint32_t)as_the_full_nodes(s, what, at, bytes, n);
 }
 
+// Of IPv4 headers, and of UDP over IPv6.
 static void sum_right(const struct subject *s, uint8_t *bytes, uint32_t n)
 {
+	if (n >= s->inner + 20 && bytes[s->inner] == 0x45)
+		ip4_checksum_set(bytes + s->inner);
 	if (n >= s->l3 + 20 && !s->six)
 		ip4_checksum_set(bytes + s->l3);
+	if (s->six && s->gtpu < n && s->gtpu - 8 + load16(bytes + s->gtpu - 4) <= n)
+		frame_udp6_sum(bytes + s->l3);
 }
 
 // Makes the lengths of the headers outside fit a frame of n bytes.
@@ -188,15 +193,14 @@ static void inner_lengths_right(const struct subject *s, uint8_t *bytes, uint32_
 		return;
 	store16(bytes + s->inner + (header == 40 ? 4 : 2), (uint16_t)(header == 40 ? length - 40 : length));
 	store16(bytes + s->inner + header + 4, (uint16_t)(length - header));
-	if (header == 20)
-		ip4_checksum_set(bytes + s->inner);
+	sum_right(s, bytes, n);
 }
 
 static void flip_byte(struct subject *s, uint32_t at)
 {
 	uint8_t bytes[512];
 	uint32_t n = s->valid.length;
-	int in_header = at >= s->l3 && at < s->l3 + 20 && !s->six;
+	int in_header = (at >= s->l3 && at < s->l3 + 20) || (at >= s->inner && at < s->inner + 20) || s->six;
 
 	for (int i = 0; i < 10; i++) {
 		memcpy(bytes, s->valid.at, n);

@@ -10,6 +10,7 @@
 #include "flow/template.h"
 #include "flow/tuple.h"
 #include "instance/instance.h"
+#include "path/udp_sum.h"
 #include "route/route.h"
 #include "route/ways.h"
 #include "wire/ecn.h"
@@ -68,6 +69,7 @@ struct walk {
 	uint8_t indexed; // a packet of the block is looked for in the index
 	uint8_t further; // rule_further says which meters a packet of the block has
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
+	uint16_t udp_sum; // udp_sum_mask()
 	uint8_t translating; // some instance has NAT44
 	uint8_t external; // a packet of the block is to an external address
 	uint8_t held; // something is in `full`
@@ -96,6 +98,7 @@ static inline void walk_begin(
 	k->last = NULL;
 	k->further = 0;
 	k->drop_gtpu = drop_gtpu;
+	k->udp_sum = udp_sum_mask();
 	k->resume = resume;
 	k->held = 0;
 	k->translating = (uint8_t)nat_anywhere();
@@ -115,11 +118,11 @@ static inline uint8_t order_of_destination(uint8_t version, const uint8_t *addre
 	return (uint8_t)(ORDERS + order_of(half[0] ^ half[1]));
 }
 
-// ip_parse() and ip_martian() for a packet that is whole and, with IPv4, has no options.
+// ip_check() and ip_martian() for a packet that is whole and, with IPv4, has no options.
 static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, uint32_t rest, int simple)
 {
 	if (!simple)
-		return ip_parse(ip, rest, rest, info) == IP_OK && info->fragment == 0 &&
+		return ip_check(ip, rest, rest, info) == IP_OK && info->fragment == 0 &&
 		       ip_martian(info->version, info->source, info->destination) == IP_MARTIAN_NONE;
 	info->version = 4;
 	info->protocol = ip[9];
@@ -127,7 +130,7 @@ static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, 
 	info->l4 = IP4_HEADER;
 	info->length = load16(ip + 2);
 	return info->length >= IP4_HEADER && info->length <= rest && (load16(ip + 6) & 0x3fff) == 0 &&
-	       ip_martian(4, ip + 12, ip + 16) == IP_MARTIAN_NONE && ip_transport_parse(ip, rest, info) == IP_OK;
+	       ip4_checksum_ok20(ip) && ip_martian(4, ip + 12, ip + 16) == IP_MARTIAN_NONE && ip_transport_parse(ip, rest, info) == IP_OK;
 }
 
 // The user's packet at l->user.at, `rest` bytes to the end of the frame. Outside a tunnel there may be padding, and
@@ -200,29 +203,32 @@ static __rte_always_inline int read_good(const struct walk *k, struct lookup *l,
 
 // What ip-input and gtpu-input check and the example does not say.
 static __rte_always_inline void read_plain(
-	struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+	struct walk *k, struct lookup *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
 {
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	const uint8_t *outer = frame + e->l3, *gtpu = outer + PLAIN_OUTER, *ip = frame + e->user.at;
 	uint32_t length = total - e->l3, rest = total - e->user.at;
 
 	read_teid(k, l, e, load32(gtpu + 4));
 	if (e->user.pdu_type != API_PDU_NONE)
 		l->user.qfi = gtpu[14] & 0x3f;
-	if (likely(e->user.simple && ip_ecn(4, outer) == ECN_NOT_ECT && lanes_gpdu_good(outer, length, ip) &&
-		    ip4_checksum_ok20(outer))) {
+	if (likely(e->user.simple && ip_ecn(4, outer) == ECN_NOT_ECT && (load16(outer + 26) & k->udp_sum) == 0 &&
+		    lanes_gpdu_good(outer, length, ip) && ip4_checksum_ok20(outer) && ip4_checksum_ok20(ip))) {
 		l->plain = (uint8_t)read_good(k, l, ip, rest);
 		return;
 	}
 	if (total < (uint32_t)e->user.at + IP4_HEADER || !plain_outer_good(4, outer, length) ||
-		load16(gtpu + 2) != length - PLAIN_OUTER - GTPU_HEADER)
+		load16(gtpu + 2) != length - PLAIN_OUTER - GTPU_HEADER ||
+		!udp_sum_good(m, 4, e->l3, e->l3 + IP4_HEADER))
 		return;
 	l->plain = read_tunnelled(k, l, ip_ecn(4, outer), ip, rest, e->user.simple);
 }
 
 // The same of another GTP-U header, and of all over IPv6.
 static __rte_noinline void read_tunnel(
-	struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+	struct walk *k, struct lookup *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
 {
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	const uint8_t *outer = frame + e->l3;
 	uint32_t at = e->l3 + (e->version == 4 ? PLAIN_OUTER : PLAIN_OUTER6);
 	struct gtpu_info gtpu;
@@ -230,7 +236,7 @@ static __rte_noinline void read_tunnel(
 	if (unlikely(total < at + GTPU_HEADER || frame[at + 1] != GTPU_GPDU))
 		return;
 	read_teid(k, l, e, load32(frame + at + 4));
-	if (!plain_outer_good(e->version, outer, total - e->l3) ||
+	if (!plain_outer_good(e->version, outer, total - e->l3) || !udp_sum_good(m, e->version, e->l3, at - 8) ||
 		gtpu_parse(frame + at, total - at, total - at, &gtpu) != GTPU_OK)
 		return;
 	at += gtpu.header_length;
@@ -244,7 +250,8 @@ static __rte_noinline void read_tunnel(
 		.pdu_type = (uint8_t)(gtpu.pdu_type + (gtpu.qfi != GTPU_NO_QFI)),
 		.qfi = gtpu.qfi,
 		.by = e->user.by};
-	if (simple && ecn == ECN_NOT_ECT && total - at >= LANES_BYTES && lanes_ip4_good(ip, total - at))
+	if (simple && ecn == ECN_NOT_ECT && total - at >= LANES_BYTES && lanes_ip4_good(ip, total - at) &&
+		ip4_checksum_ok20(ip))
 		l->plain = (uint8_t)read_good(k, l, ip, total - at);
 	else
 		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
@@ -361,13 +368,13 @@ static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, stru
 	l->example = e;
 	l->user = e->user;
 	if (e->kind == EXAMPLE_PLAIN)
-		read_plain(k, l, e, frame, total);
+		read_plain(k, l, e, m, total);
 	else if (e->kind == EXAMPLE_UE)
 		read_ue(k, l, e, frame, total);
 	else if (e->kind == EXAMPLE_ROUTED)
 		read_routed(k, l, e, frame, total);
 	else if (e->kind != EXAMPLE_OTHER)
-		read_tunnel(k, l, e, frame, total);
+		read_tunnel(k, l, e, m, total);
 	if (unlikely(total != rte_pktmbuf_pkt_len(m)))
 		l->plain = 0;
 	if (likely(!(l->user.by & (BY_TUPLE | BY_RPF))))

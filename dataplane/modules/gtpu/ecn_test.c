@@ -35,6 +35,13 @@ static void set_class(uint8_t *ip, uint8_t class)
 	ip[1] = (uint8_t)(class << 4 | (ip[1] & 0x0f));
 }
 
+// After a change behind the outer header.
+static void outer_sum(uint8_t *ip)
+{
+	if (ip[0] >> 4 == 6)
+		frame_udp6_sum(ip);
+}
+
 // ---- out of a tunnel -------------------------------------------------------------------------------------------------------------
 
 static const char *out_of(const struct tunnel_case *c)
@@ -55,6 +62,7 @@ static void one_pair(const struct tunnel_case *c, int family, int padded, uint8_
 	if (padded) // the full parse
 		frame_append(&f, NULL, 4);
 	set_class(user, class);
+	outer_sum(ip);
 	send_frame("ran", &f);
 	assert_int_equal(kit_count(out_of(c)), 1);
 	length = kit_frame(out_of(c), 0)->length;
@@ -63,6 +71,7 @@ static void one_pair(const struct tunnel_case *c, int family, int padded, uint8_
 	at = c->mobile ? 14 : 22;
 	set_class(ip, outer);
 	set_class(user, class | inner);
+	outer_sum(ip);
 	struct kit_reasons before = kit_reasons();
 	send_frame("ran", &f);
 	uint8_t want = leaves[outer][inner];

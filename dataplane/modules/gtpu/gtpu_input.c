@@ -5,6 +5,7 @@
 #include "core/node.h"
 #include "instance/instance.h"
 #include "path/local.h"
+#include "path/udp_sum.h"
 #include "route/deliver.h"
 #include "route/route.h"
 #include "rule/view.h"
@@ -15,12 +16,14 @@
 
 DROP_REASON(drop_endpoint, "gtpu-not-endpoint", "GTP-U to an address or interface that is no tunnel endpoint")
 DROP_REASON(drop_udp, "gtpu-udp-length", "the UDP length does not fit the IP packet")
+DROP_REASON(drop_sum, "gtpu-udp-checksum", "the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
 DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short")
 DROP_REASON(drop_version, "gtpu-version", "GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1)")
 DROP_REASON(drop_length, "gtpu-length", "the GTP-U length does not fit the UDP payload")
 DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed, or one too many")
 DROP_REASON(drop_inner, "gtpu-inner-malformed",
 	"the inner IP header is malformed, or its lengths do not fit the tunnel packet")
+DROP_REASON(drop_inner_sum, "gtpu-inner-checksum", "the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
 DROP_REASON(drop_inner_version, "gtpu-inner-version", "the inner packet is neither IPv4 nor IPv6")
 DROP_REASON(drop_ecn, "gtpu-inner-ecn",
 	"the tunnel packet was marked for congestion, and the packet in it is not of an ECN-capable transport (RFC "
@@ -73,7 +76,14 @@ static inline void gtpu_arrived(struct rte_mbuf *m, const struct gtpu_info *gtpu
 	t->pdu_type = (uint8_t)(gtpu->pdu_type + (gtpu->qfi != GTPU_NO_QFI)); // API_PDU_NONE, _DL, _UL
 }
 
-enum gtpu_inner { GTPU_INNER_OK, GTPU_INNER_VERSION, GTPU_INNER_MALFORMED, GTPU_INNER_MARTIAN, GTPU_INNER_ECN };
+enum gtpu_inner {
+	GTPU_INNER_OK,
+	GTPU_INNER_VERSION,
+	GTPU_INNER_CHECKSUM,
+	GTPU_INNER_MALFORMED,
+	GTPU_INNER_MARTIAN,
+	GTPU_INNER_ECN,
+};
 
 // Checks the inner IP packet at offset `at`, which fills the `total` bytes of the tunnel packet's rest, and moves the metadata to
 // it. `ecn` is the outer header's, of which the inner one keeps a congestion mark (RFC 6040 §4.2). Nothing is written unless it is
@@ -83,11 +93,13 @@ static inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, uint32_t at, 
 	struct packet *pkt = packet_of(m);
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, at);
 	struct ip_info info;
-	enum ip_status status = ip_parse(ip, rte_pktmbuf_data_len(m) - at, total, &info);
+	enum ip_status status = ip_check(ip, rte_pktmbuf_data_len(m) - at, total, &info);
 
 	// Inside a tunnel there is no padding: a packet shorter than its tunnel packet is malformed too (row G6).
 	if (unlikely(status != IP_OK || info.length != total))
-		return status == IP_VERSION ? GTPU_INNER_VERSION : GTPU_INNER_MALFORMED;
+		return status == IP_VERSION    ? GTPU_INNER_VERSION
+		       : status == IP_SUM ? GTPU_INNER_CHECKSUM
+					       : GTPU_INNER_MALFORMED;
 	unsigned martian = ip_martian(info.version, info.source, info.destination);
 	// Router solicitations and the like pass on to a further tunnel, but are not routed (session-tunnel).
 	if (unlikely((martian & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0))
@@ -119,6 +131,7 @@ static rte_edge_t inner(struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t
 {
 	static const struct reason *const reasons[] = {
 		[GTPU_INNER_VERSION] = &drop_inner_version,
+		[GTPU_INNER_CHECKSUM] = &drop_inner_sum,
 		[GTPU_INNER_MALFORMED] = &drop_inner,
 		[GTPU_INNER_MARTIAN] = &drop_martian,
 		[GTPU_INNER_ECN] = &drop_ecn,
@@ -141,6 +154,8 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 
 	if (unlikely(length != room || rte_pktmbuf_data_len(m) < at))
 		return packet_leave(m, &drop_udp, EDGE_DROP);
+	if (unlikely(!udp_sum_good(m, pkt->ip_version, pkt->l3, pkt->l4)))
+		return packet_leave(m, &drop_sum, EDGE_DROP);
 	uint16_t local =
 		find_endpoint(last, pkt->ip_version, pkt->ip_version == 4 ? outer + 16 : outer + 24, pkt->interface);
 	if (unlikely(local == PATH_LOCAL_NONE))

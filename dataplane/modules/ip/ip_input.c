@@ -64,6 +64,7 @@ static rte_edge_t malformed(struct rte_mbuf *m, enum ip_status status)
 		[IP_LENGTH] = &drop_length,
 		[IP_EXTENSIONS] = &drop_extensions,
 		[IP_TRANSPORT] = &drop_transport,
+		[IP_SUM] = &drop_checksum,
 	};
 
 	return packet_leave(m, reason[status], EDGE_DROP);
@@ -152,13 +153,11 @@ static inline rte_edge_t ip_input(struct rte_mbuf *m, struct last *last)
 
 	if (unlikely(pkt->l3 > readable))
 		return malformed(m, IP_SHORT);
-	enum ip_status status = ip_parse(packet, readable - pkt->l3, total - pkt->l3, &ip);
+	enum ip_status status = ip_check(packet, readable - pkt->l3, total - pkt->l3, &ip);
 	if (unlikely(status != IP_OK))
 		return malformed(m, status);
 	if (unlikely(pkt->ip_version != 0 && ip.version != pkt->ip_version))
 		return malformed(m, IP_VERSION);
-	if (unlikely(ip.version == 4 && !ip4_checksum_ok(packet)))
-		return packet_leave(m, &drop_checksum, EDGE_DROP);
 	if (unlikely(pkt->l3 + ip.length < total) && rte_pktmbuf_trim(m, (uint16_t)(total - pkt->l3 - ip.length)) != 0)
 		return malformed(m, IP_LENGTH); // padding of more than a whole segment
 	pkt->ip_version = ip.version;

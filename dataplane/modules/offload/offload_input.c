@@ -102,7 +102,7 @@ static rte_edge_t offload_input_packet(struct rte_mbuf *m)
 		return packet_leave(m, &drop_mark, EDGE_DROP);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, ETH_HEADER);
 	// Row G6: it fills its tunnel packet.
-	if (length <= ETH_HEADER || ip_parse(ip, length - ETH_HEADER, total, &info) != IP_OK || info.length != total)
+	if (length <= ETH_HEADER || ip_check(ip, length - ETH_HEADER, total, &info) != IP_OK || info.length != total)
 		return packet_leave(m, &drop_inner, EDGE_DROP);
 	int mobile = q->instance != INSTANCE_NONE;
 	if ((ip_martian(info.version, info.source, info.destination) & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0 ||

@@ -163,7 +163,7 @@ static inline void settle(uint8_t *got, const struct frame *want)
 
 		assert_int_equal(
 			checksum_finish(checksum_add(checksum_pseudo(6, ip + 8, ip + 24, 17, n), ip + 40, n)), 0);
-		memset(ip + 46, 0, 2);
+		memcpy(ip + 46, want->at + 60, 2);
 		return;
 	}
 	assert_true(ip4_checksum_ok(ip));

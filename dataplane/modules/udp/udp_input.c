@@ -3,12 +3,15 @@
 // network instance that its interface belongs to goes on to session-ue with l3 at its inner header.
 #include "core/node.h"
 #include "instance/instance.h"
+#include "path/udp_sum.h"
 #include "route/deliver.h"
 #include "wire/ecn.h"
 #include "wire/ip.h"
 
 DROP_REASON(drop_port, "udp-not-endpoint", "the UDP port is that of another network instance's tunnels")
 DROP_REASON(drop_udp, "udp-length", "the length of the UDP tunnel packet does not fit its IP packet")
+DROP_REASON(drop_sum, "udp-checksum", "the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
+DROP_REASON(drop_inner_sum, "udp-inner-checksum", "the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
 DROP_REASON(
 	drop_inner, "udp-inner-malformed", "the IP packet in the UDP tunnel is malformed, or its lengths do not fit")
 DROP_REASON(drop_martian, "udp-inner-martian", "an address of the packet in the UDP tunnel may not be used")
@@ -31,8 +34,11 @@ static rte_edge_t udp_input_packet(struct worker *w, struct rte_node *node, stru
 		return packet_leave(m, &drop_port, EDGE_DROP);
 	if (unlikely(length != room || rte_pktmbuf_data_len(m) < at))
 		return packet_leave(m, &drop_udp, EDGE_DROP);
-	if (ip_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &info) != IP_OK || info.length != length - 8)
-		return packet_leave(m, &drop_inner, EDGE_DROP);
+	if (unlikely(!udp_sum_good(m, pkt->ip_version, pkt->l3, pkt->l4)))
+		return packet_leave(m, &drop_sum, EDGE_DROP);
+	enum ip_status status = ip_check(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &info);
+	if (status != IP_OK || info.length != length - 8)
+		return packet_leave(m, status == IP_SUM ? &drop_inner_sum : &drop_inner, EDGE_DROP);
 	if (ip_martian(info.version, info.source, info.destination) != 0)
 		return packet_leave(m, &drop_martian, EDGE_DROP);
 	uint8_t *inner = rte_pktmbuf_mtod_offset(m, uint8_t *, at);
