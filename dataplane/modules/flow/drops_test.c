@@ -39,6 +39,8 @@ static void make_bad(struct frame *f)
 		frame_ip4_sum(f);
 		f->at -= way->at[row->sum];
 	}
+	if (way->at[USER] > way->at[L3] && f->at[way->at[L3]] >> 4 == 6 && row->place != L4)
+		frame_udp6_sum(f->at + way->at[L3]);
 	if (row->end != 0)
 		f->length = (uint32_t)(place + row->end - f->at);
 }
@@ -219,8 +221,8 @@ static const struct {
 		"redirect-silent redirect-strange redirect-no-way duplicate-impossible"},
 	{"copies, of which none is of a learnt flow", "mirror-impossible mirror-no-buffer explained"},
 	{"tunnels of UDP without GTP-U, which are never learnt",
-		"udp-not-endpoint udp-length udp-inner-malformed udp-inner-martian udp-inner-ecn udp-path-gone "
-		"udp-headroom udp-too-long"},
+		"udp-not-endpoint udp-length udp-checksum udp-inner-malformed udp-inner-checksum udp-inner-martian "
+		"udp-inner-ecn udp-path-gone udp-headroom udp-too-long"},
 	{"circles of sessions: what comes back to us, or goes from UE to UE, is never learnt",
 		"forward-hops output-hops output-to-ourselves"},
 	{"a session's ports change hands: table_test.c", "nat-moving"},
