@@ -153,6 +153,7 @@ def bad_input(case):
     put("pppoe-malformed", changed(to_frame(carol, ACCESS, inner(4, carol.ipv4, INTERNET4)), 22, b"\x21"))
     put("access-ip-malformed", changed(to_frame(alice, ACCESS, good), 24, b"\xff\xff"))
     put("access-ip-malformed", changed(to_frame(alice, ACCESS, good), 22, b"\x44"))
+    put("access-ip-checksum", changed(to_frame(alice, ACCESS, good), 32, b"\xde\xad"))
     put("access-ip-version", changed(to_frame(alice, ACCESS, inner(6, alice.ipv6, INTERNET6)), 20, b"\x08\x00"))
     put("access-martian", to_frame(alice, ACCESS, inner(4, "127.0.0.1", INTERNET4)))
     put("access-multicast", to_frame(alice, ACCESS, inner(4, alice.ipv4, "224.0.0.5")))
@@ -170,7 +171,7 @@ def bad_input(case):
 def bad_core(case):
     """Offsets in a core frame: IPv4 at 14, UDP at 34, GTP-U at 42, extension at 54, inner IP at 58."""
     alice = SUBSCRIBER["alice"]
-    good = from_upf(alice, CORE, UPF, inner(4, INTERNET4, alice.ipv4))
+    good = changed(from_upf(alice, CORE, UPF, inner(4, INTERNET4, alice.ipv4)), 40, bytes(2))  # no UDP checksum
     put = lambda reason, frame: case.put("core", frame, reason)
     gtpu = lambda packet, **more: from_upf(alice, CORE, UPF, packet, **more)
     put("ethernet-short", good[:13])
@@ -181,6 +182,7 @@ def bad_core(case):
     put("ip-length", bytes(Ether(src=UPF, dst=CORE) / IP(src=UPF4, dst=GATEWAY4, len=2000) / UDP(dport=2152) / b"12345678"))
     put("ip-protocol-unreachable", core_frame(IP(src=UPF4, dst=GATEWAY4, proto=4) / inner(4, INTERNET4, alice.ipv4)))
     put("gtpu-udp-length", changed(good, 38, b"\x00\x10"))
+    put("gtpu-udp-checksum", changed(good, 40, b"\xde\xad"))
     put("gtpu-not-endpoint", core_frame(IP(src=UPF4, dst="10.60.0.1") / UDP(sport=2152, dport=2152) / bytes(Ether(good))[42:]))
     put("gtpu-short", core_frame(IP(src=UPF4, dst=GATEWAY4) / UDP(sport=2152, dport=2152) / b"\x30\xff\x00"))
     put("gtpu-version", changed(good, 42, b"\x54"))
@@ -191,6 +193,7 @@ def bad_core(case):
     put("gtpu-inner-version", gtpu(b"\x55" + bytes(39)))
     put("gtpu-inner-malformed", gtpu(bytes(inner(4, INTERNET4, alice.ipv4))[:-1]))
     put("gtpu-inner-malformed", gtpu(b"\x45\x00"))
+    put("gtpu-inner-checksum", changed(good, 68, b"\xde\xad"))
     put("gtpu-inner-martian", gtpu(inner(4, "127.0.0.1", alice.ipv4)))
     put("destination-not-ue", gtpu(inner(4, INTERNET4, SUBSCRIBER["bob"].ipv4)))
     put("gtpu-teid-zero", gtpu(inner(4, INTERNET4, alice.ipv4), teid=0))
