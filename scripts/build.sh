@@ -79,7 +79,7 @@ build_asan() {
 	# -fPIC throughout: most of it becomes one shared library, and the precompiled header serves one kind of code.
 	local vectors=''
 	# gcc 12 fills a stack by aligned stores of 64 bytes, and the sanitizer's own frames lie at 32.
-	[[ $(uname -m) != x86_64 ]] || vectors=", '-mprefer-vector-width=256'"
+	[[ $(uname -m) != x86_64 ]] || vectors=", '-mprefer-vector-width=256', '-mstore-max=256', '-mmove-max=256'"
 	build_dir build-asan --buildtype=debug -Doptimization=1 \
 		"-Dc_args=['-g1', '-fPIC', '-Wno-format-truncation', '-Wno-maybe-uninitialized', '$DIRTY_STACK'$vectors]" \
 		"-Dcpu=$(cpu_option)" "$(pch_option)" \

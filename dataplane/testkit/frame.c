@@ -97,8 +97,8 @@ void frame_ip(struct frame *f, const char *source, const char *destination, uint
 		p[7] = 64;
 		memcpy(p + 8, s.bytes, 16);
 		memcpy(p + 24, d.bytes, 16);
-		if (protocol == IP_PROTOCOL_UDP) // RFC 8200 §8.1
-			frame_udp6_sum(p);
+		if (protocol == IP_PROTOCOL_UDP && payload >= 8 && load16(p + IP6_HEADER + 4) <= payload)
+			frame_udp6_sum(p); // RFC 8200 §8.1
 		return;
 	}
 	p[0] = 0x45;

@@ -75,7 +75,17 @@ static inline void ip4_checksum_set(uint8_t *p)
 // 1 when the checksum of an IPv4 header without options is right: its sum is -0, which is a multiple of 65535.
 static inline int ip4_checksum_ok20(const uint8_t *p)
 {
-	return ip4_sum20(p) % 0xffff == 0;
+	uint64_t sum, more;
+	uint32_t last;
+
+	memcpy(&sum, p, sizeof(sum));
+	memcpy(&more, p + 8, sizeof(more));
+	memcpy(&last, p + 16, sizeof(last));
+	sum += more;
+	sum += sum < more; // the carry: 2^64 is a multiple of 65535 and 1
+	sum += last;
+	sum += sum < last;
+	return sum % 0xffff == 0;
 }
 
 // 1 when the checksum of the IPv4 header at p is right. The header's IHL bytes are readable (ip_parse checked them).
