@@ -77,11 +77,8 @@ build_asan() {
 	# -O1 -g1 compiles in two thirds of the time of -O2 -g, and a stack still has its lines. gcc's guesses about values are right
 	# with -O2 only, so they are the release build's.
 	# -fPIC throughout: most of it becomes one shared library, and the precompiled header serves one kind of code.
-	local vectors=''
-	# gcc 12 fills a stack by aligned stores of 64 bytes, and the sanitizer's own frames lie at 32.
-	[[ $(uname -m) != x86_64 ]] || vectors=", '-mprefer-vector-width=256', '-mstore-max=256', '-mmove-max=256'"
 	build_dir build-asan --buildtype=debug -Doptimization=1 \
-		"-Dc_args=['-g1', '-fPIC', '-Wno-format-truncation', '-Wno-maybe-uninitialized', '$DIRTY_STACK'$vectors]" \
+		"-Dc_args=['-g1', '-fPIC', '-Wno-format-truncation', '-Wno-maybe-uninitialized', '$DIRTY_STACK']" \
 		"-Dcpu=$(cpu_option)" "$(pch_option)" \
 		-Db_sanitize=address,undefined -Db_staticpic=true -Db_pie=false
 }

@@ -26,9 +26,12 @@ fuzz_corpus() {
 }
 
 # The environment of everything that runs with sanitizers: stop at the first finding, with a stack.
-# DPDK keeps memory until the process ends, which is no leak of ours.
+# DPDK keeps memory until the process ends, which is no leak of ours. Frames that outlive their function are clang's
+# alone: gcc 12 gives a variable that wants 64 bytes a place at 32 in them. usage: sanitizer_env gcc|clang
 sanitizer_env() {
-	export ASAN_OPTIONS="detect_leaks=${ISTHMUS_LEAKS:-0}:abort_on_error=0:detect_stack_use_after_return=1"
+	local outlive=0
+	[[ $1 == gcc ]] || outlive=1
+	export ASAN_OPTIONS="detect_leaks=${ISTHMUS_LEAKS:-0}:abort_on_error=0:detect_stack_use_after_return=$outlive"
 	export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1"
 }
 
@@ -78,7 +81,7 @@ verb_fuzz() {
 	ensure_setup
 	say "build the fuzz targets"
 	build_fuzz
-	sanitizer_env
+	sanitizer_env clang
 	while read -r target source; do
 		wanted "$(basename "$target")" "$@" || continue
 		ran=$((ran + 1))

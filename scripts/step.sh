@@ -36,7 +36,7 @@ step_unit() {
 	if [[ $dir == build-asan ]]; then
 		name=unit-sanitizers
 		build_asan
-		sanitizer_env
+		sanitizer_env gcc
 		export HQOS_ROUNDS=50 # of the 200 that the release build has run
 	else
 		build_release
