@@ -102,6 +102,8 @@ static void flush(struct client *c)
 		else
 			c->out_sent += (uint32_t)k;
 	}
+	if (c->ends != NULL)
+		return; // client_close() asks what was not sent
 	if (c->unread_ns != 0)
 		c->waited_ns += control_now_ns() - c->unread_ns;
 	if (c->sink.rest == NULL)
