@@ -32,6 +32,7 @@ DROP_REASON(drop_inside, "nat-inside-address",
 // What was done with a first fragment.
 struct first_fragment {
 	uint32_t source, destination; // as it came
+	uint16_t instance; // VRFs may have the same addresses
 	uint16_t identification;
 	uint8_t protocol;
 	uint8_t owner; // worker that translates the packet
@@ -51,33 +52,37 @@ static uint16_t resume; // edge of handover-rx that leads to nat-downlink
 
 // ---- fragments ------------------------------------------------------------------------------------------------------
 
-static struct first_fragment *fragment_place(const struct worker *w, const uint8_t *ip, struct first_fragment *key)
+static struct first_fragment *fragment_place(
+	const struct worker *w, uint16_t instance, const uint8_t *ip, struct first_fragment *key)
 {
+	key->instance = instance;
 	memcpy(&key->source, ip + 12, 4);
 	memcpy(&key->destination, ip + 16, 4);
 	memcpy(&key->identification, ip + 4, 2);
 	key->protocol = ip[9];
 	uint64_t x = ((uint64_t)key->source << 32 | key->destination) * 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 32 ^ (uint64_t)key->identification << 8 ^ key->protocol) * 0x9e3779b97f4a7c15ull;
+	x ^= x >> 32 ^ (uint64_t)instance << 24 ^ (uint64_t)key->identification << 8 ^ key->protocol;
+	x *= 0x9e3779b97f4a7c15ull;
 	return &own[w->id].first[x >> 54];
 }
 static_assert(FRAGMENTS == 1 << 10, "ten bits of the hash");
 
 // Before the packet is translated.
-static void fragment_note(const struct worker *w, const uint8_t *ip, uint32_t owner, uint32_t address)
+static void fragment_note(
+	const struct worker *w, uint16_t instance, const uint8_t *ip, uint32_t owner, uint32_t address)
 {
 	struct first_fragment f = {
 		.owner = (uint8_t)owner, .address = address, .expires = own[w->id].now + FRAGMENT_LIFE};
 
-	*fragment_place(w, ip, &f) = f;
+	*fragment_place(w, instance, ip, &f) = f;
 }
 
-static const struct first_fragment *fragment_find(const struct worker *w, const uint8_t *ip)
+static const struct first_fragment *fragment_find(const struct worker *w, uint16_t instance, const uint8_t *ip)
 {
 	struct first_fragment key;
-	const struct first_fragment *f = fragment_place(w, ip, &key);
+	const struct first_fragment *f = fragment_place(w, instance, ip, &key);
 
-	return f->source == key.source && f->destination == key.destination &&
+	return f->source == key.source && f->destination == key.destination && f->instance == key.instance &&
 			       f->identification == key.identification && f->protocol == key.protocol &&
 			       f->expires - own[w->id].now - 1 < FRAGMENT_LIFE
 		       ? f
@@ -163,7 +168,7 @@ static void translated_out(struct rte_mbuf *m, uint16_t instance)
 static rte_edge_t later_out(
 	const struct worker *w, const struct nat_table *t, struct rte_mbuf *m, uint8_t *ip, uint16_t instance)
 {
-	const struct first_fragment *f = fragment_find(w, ip);
+	const struct first_fragment *f = fragment_find(w, instance, ip);
 
 	if (f == NULL)
 		return packet_leave(m, &drop_fragment, EDGE_DROP);
@@ -200,7 +205,7 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 		return edge;
 	uint32_t address = nat_block_of(t, slot)->outside;
 	if (unlikely(p.more))
-		fragment_note(w, ip, w->id, address);
+		fragment_note(w, instance, ip, w->id, address);
 	nat_write(&p, kind, 1, address, rte_cpu_to_be_16(nat_port_of(t, slot)), inside);
 	translated_out(m, instance);
 	return onward(m, t, ip, instance);
@@ -309,7 +314,7 @@ static rte_edge_t give(struct worker *w, uint32_t owner, struct rte_mbuf *m)
 
 static rte_edge_t later_in(struct worker *w, struct rte_mbuf *m, uint8_t *ip)
 {
-	const struct first_fragment *f = fragment_find(w, ip);
+	const struct first_fragment *f = fragment_find(w, packet_of(m)->instance, ip);
 
 	if (f == NULL)
 		return packet_leave(m, &drop_fragment, EDGE_DROP);
@@ -339,14 +344,14 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
 	if (owner != w->id) {
 		if (unlikely(p.more) && !trace_is_hypothetical(m))
-			fragment_note(w, ip, owner, 0);
+			fragment_note(w, packet_of(m)->instance, ip, owner, 0);
 		return give(w, owner, m);
 	}
 	struct nat_slot *s = nat_enter(t, slot, p.protocol, own[w->id].now);
 	if (unlikely(s == NULL))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
 	if (unlikely(p.more) && !trace_is_hypothetical(m))
-		fragment_note(w, ip, w->id, s->inside);
+		fragment_note(w, packet_of(m)->instance, ip, w->id, s->inside);
 	if (kind == NAT_FLOW && likely(!trace_is_hypothetical(m)))
 		nat_arrived(&n->want, s, own[w->id].now, p.tcp_flags);
 	nat_write(&p, kind, 0, s->inside, s->port, 1);
