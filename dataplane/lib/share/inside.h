@@ -8,6 +8,8 @@
 #include <rte_spinlock.h>
 #include <sys/types.h>
 
+#define SHARE_MAGIC 0x53484152u // the first two words of a hello
+#define SHARE_VERSION 2
 #define SHARE_LINKS 64 // of a process
 #define SHARE_PEERS 255 // sessions that are not over; a number fits share.lent[]
 #define SHARE_GUARD 4096 // readable bytes behind the last buffer: frames are read in whole lines

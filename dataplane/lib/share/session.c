@@ -14,8 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAGIC 0x53484152u
-#define VERSION 2
 #define BYTES_MIN 512
 #define SILENCE_NS 1000000000u // who says nothing for so long is not waited for
 
@@ -47,7 +45,7 @@ void link_drop(struct share_link *l)
 static int send_hello(const struct share_link *l, const int *file)
 {
 	const struct share *s = l->share;
-	struct hello h = {MAGIC, VERSION, s->own.count, s->own.bytes, l->ring};
+	struct hello h = {SHARE_MAGIC, SHARE_VERSION, s->own.count, s->own.bytes, l->ring};
 	union {
 		char bytes[CMSG_SPACE(FILES * sizeof(int))];
 		struct cmsghdr align;
@@ -89,7 +87,7 @@ static void greet(struct share_link *l, int fd)
 
 static bool acceptable(const struct hello *h, ssize_t length)
 {
-	return length == sizeof(*h) && h->magic == MAGIC && h->version == VERSION && h->buffers >= 1 &&
+	return length == sizeof(*h) && h->magic == SHARE_MAGIC && h->version == SHARE_VERSION && h->buffers >= 1 &&
 	       h->buffers <= SHARE_BUFFERS_MAX && h->bytes >= BYTES_MIN && h->bytes <= UINT16_MAX &&
 	       h->bytes % 64 == 0 && h->ring >= SHARE_RING_MIN && h->ring <= SHARE_RING_MAX &&
 	       rte_is_power_of_2(h->ring);

@@ -496,7 +496,7 @@ static void test_twice_at_once(void **state)
 struct words {
 	uint32_t word[5];
 	size_t bytes;
-	int memory, files;
+	int memory, files; // memory -1: as it must be
 };
 
 static void say(int fd, struct words *w, int *file)
@@ -528,49 +528,61 @@ static uint32_t open_files(void)
 	return n;
 }
 
+// Each differs from the last one in one thing, and that one is good.
 static void test_bad_hello(void **state)
 {
 	struct share *other = share_new(&(struct share_want){.name = "o", .buffers = 16, .room = ROOM}, path[0], 0);
 	struct side a = side_open(true);
 	int unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING), pipe_[2];
-	const struct words bad[] = {
-		{{0x53484152, 1, 16, ROOM, RING}, 20, -1, 2}, // too few files
-		{{0x53484152, 1, 16, ROOM, RING}, 20, -1, 0},
-		{{0x53484152, 1, 16, ROOM, RING}, 20, -1, 8},
-		{{0x53484152, 1, 16, ROOM, RING}, 19, -1, 3},
-		{{0x53484153, 1, 16, ROOM, RING}, 20, -1, 3},
-		{{0x53484152, 2, 16, ROOM, RING}, 20, -1, 3},
-		{{0x53484152, 1, 0, ROOM, RING}, 20, -1, 3},
-		{{0x53484152, 1, 1600, ROOM, RING}, 20, -1, 3}, // more than there are
-		{{0x53484152, 1, UINT32_MAX, ROOM, RING}, 20, -1, 3},
-		{{0x53484152, 1, 16, 0, RING}, 20, -1, 3},
-		{{0x53484152, 1, 16, ROOM + 1, RING}, 20, -1, 3},
-		{{0x53484152, 1, 16, 1u << 31, RING}, 20, -1, 3},
-		{{0x53484152, 1, 16, ROOM, 0}, 20, -1, 3},
-		{{0x53484152, 1, 16, ROOM, 96}, 20, -1, 3},
-		{{0x53484152, 1, 16, ROOM, 1u << 30}, 20, -1, 3},
-		{{0x53484152, 1, 16, ROOM, RING}, 20, unsealed, 3},
-		{{0x53484152, 1, 16, ROOM, RING}, 20, STDIN_FILENO, 3},
-	};
 
-	assert_int_equal(ftruncate(unsealed, 1 << 20), 0);
 	assert_int_equal(pipe(pipe_), 0);
-	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
-		struct words w = bad[i];
+	const struct words row[] = {
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 20, -1, 2}, // too few files
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 20, -1, 0},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 20, -1, 8},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 19, -1, 3},
+		{{SHARE_MAGIC + 1, SHARE_VERSION, 16, ROOM, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION + 1, 16, ROOM, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 0, ROOM, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 1600, ROOM, RING}, 20, -1, 3}, // more than there are
+		{{SHARE_MAGIC, SHARE_VERSION, UINT32_MAX, ROOM, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, 0, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM + 1, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, 1u << 31, RING}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, 0}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, 96}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, 1u << 30}, 20, -1, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 20, unsealed, 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 20, pipe_[1], 3},
+		{{SHARE_MAGIC, SHARE_VERSION, 16, ROOM, RING}, 20, -1, 3},
+	};
+	uint8_t *at_outbox;
+	int outbox = memory_make("outbox", sizeof(struct outbox), &at_outbox);
+
+	assert_true(outbox >= 0);
+	assert_int_equal(ftruncate(unsealed, 1 << 20), 0);
+	for (uint32_t i = 0; i < RTE_DIM(row); i++) {
+		struct words w = row[i];
 		struct sockaddr_un at = {.sun_family = AF_UNIX};
 		int memory = w.memory >= 0 ? w.memory : other->fd, before = (int)open_files();
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), file[8] = {memory, memory, pipe_[1], 0, 0, 0, 0, 0};
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), file[8] = {memory, outbox, pipe_[1], 0, 0, 0, 0, 0};
+		bool good = i == RTE_DIM(row) - 1;
 
 		snprintf(at.sun_path, sizeof(at.sun_path), "%s", path[0]);
 		assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 		say(fd, &w, file);
 		share_poll(a.share);
 		share_poll(a.share);
-		assert_false(share_up(a.link[0]));
-		assert_int_equal(a.link[0]->fd, -1);
+		if (share_up(a.link[0]) != good)
+			fail_msg("hello %u", i);
 		close(fd);
-		assert_int_equal(open_files(), before);
+		share_poll(a.share);
+		assert_int_equal(a.link[0]->fd, -1);
+		if (!good)
+			assert_int_equal(open_files(), before);
 	}
+	memory_unmap(at_outbox, sizeof(struct outbox));
+	close(outbox);
 	close(unsealed);
 	close(pipe_[0]);
 	close(pipe_[1]);
