@@ -7,6 +7,7 @@
 #include "core/channel.h"
 #include "core/engine.h"
 #include "core/log.h"
+#include "share/rights.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,7 +178,7 @@ static void client_close(struct client *c)
 		count_closed(c->ends);
 	request_forget(&c->sink, unread(c) == 0);
 	request_client_gone(c->sink.owner);
-	close(c->fd);
+	rights_close_socket(c->fd);
 	free(c->in);
 	free(c->out);
 	*c = (struct client){.fd = -1};
@@ -215,7 +216,7 @@ static void accept_client(void)
 	struct client *c = find_place();
 	if (c == NULL) {
 		count_closed("there is no place for it");
-		close(fd);
+		rights_close_socket(fd);
 		return;
 	}
 	*c = (struct client){.fd = fd,
@@ -294,7 +295,7 @@ static int read_more(struct client *c)
 		c->ends = "there is no memory for its message";
 		return 0;
 	}
-	ssize_t k = recv(c->fd, c->in + c->used, c->room - c->used, 0);
+	ssize_t k = rights_receive(c->fd, c->in + c->used, c->room - c->used);
 	c->drained = k < 0;
 	if (k < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -371,6 +372,7 @@ int socket_open(const char *path)
 	close(probe);
 	unlink(path);
 	control_socket.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	rights_refuse(control_socket.listener);
 	mode_t old = umask(0117);
 	int error = control_socket.listener < 0 ||
 		    bind(control_socket.listener, (struct sockaddr *)&a, sizeof(a)) != 0 ||

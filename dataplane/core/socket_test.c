@@ -413,6 +413,33 @@ static void long_hello(void **state)
 	close(fd);
 }
 
+// A socket whose last close(2) would wait for an hour does not come, or without that. (This one here is not the last.)
+static void lingering_descriptor(void **state)
+{
+	struct linger l = {.l_onoff = 1, .l_linger = 3600};
+	int fd = kit_dial(), file = socket(AF_INET, SOCK_STREAM, 0);
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	struct iovec part = {body, 1};
+	struct msghdr m = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	socklen_t n = sizeof(l);
+
+	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+	assert_int_equal(setsockopt(file, SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	ssize_t k = sendmsg(fd, &m, MSG_NOSIGNAL);
+	assert_true(k == 1 || errno == EPERM); // kernels before 6.16, others
+	visits(2);
+	assert_int_equal(getsockopt(file, SOL_SOCKET, SO_LINGER, &l, &n), 0);
+	assert_true(k != 1 || l.l_onoff == 0);
+	close(file);
+	close(fd);
+}
+
 // ---- reports in a commit's reply ----------------------------------------------------------------
 
 // Until no more come.
@@ -503,6 +530,7 @@ int main(void)
 		SOCKET_TEST(slow_transaction),
 		SOCKET_TEST(strangers),
 		SOCKET_TEST(long_hello),
+		SOCKET_TEST(lingering_descriptor),
 		SOCKET_TEST(reports_that_nobody_reads),
 		SOCKET_TEST(reports_of_a_reader_that_goes),
 	};

@@ -2,6 +2,7 @@
 // Frames and buffers across a link.
 #include "share/burst.h"
 #include "share/inside.h"
+#include "share/rights.h"
 #include <string.h>
 #include <sys/socket.h>
 
@@ -219,7 +220,7 @@ bool share_sleep(struct share_link *l, int *fd)
 	if (likely(l->peer != NULL && !l->broken)) {
 		*fd = l->fd;
 		// They belong to earlier sleeps.
-		for (int i = 0; i < RINGS && recv(l->fd, &byte, 1, MSG_DONTWAIT) >= 0; i++)
+		for (int i = 0; i < RINGS && rights_receive(l->fd, &byte, 1) >= 0; i++)
 			;
 		__atomic_store_n(&l->mine->sleeps, ++l->sleeps, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST); // as in ring()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions with other processes: their buffers, and whose is what when one is over.
 #include "share/inside.h"
+#include "share/rights.h"
 #include <poll.h>
 #include <rte_log.h>
 #include <rte_malloc.h>
@@ -102,7 +103,7 @@ static void forget_theirs(struct peer *p)
 	free(p->borrowed);
 	p->borrowed = NULL;
 	for (uint32_t i = 0; i < p->links; i++)
-		close(p->hold[i]);
+		rights_close(p->hold[i]);
 }
 
 static bool lifelines_ended(struct peer *p)

@@ -2,6 +2,7 @@
 // Opening and closing: the socket of a link, and what the two sides tell each other on it.
 #include "clock/clock.h"
 #include "share/inside.h"
+#include "share/rights.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +33,7 @@ struct hello {
 void link_drop(struct share_link *l)
 {
 	if (l->fd >= 0)
-		close(l->fd);
+		rights_close_socket(l->fd);
 	if (l->watch >= 0)
 		close(l->watch);
 	l->fd = l->watch = -1;
@@ -124,7 +125,7 @@ static int hear_hello(struct share_link *l)
 {
 	struct hello h;
 	union {
-		char bytes[CMSG_SPACE(FILES * sizeof(int))];
+		char bytes[CMSG_SPACE(RIGHTS_MOST * sizeof(int))]; // what has no room, the kernel closes
 		struct cmsghdr align;
 	} control;
 	struct iovec part = {&h, sizeof(h)};
@@ -133,7 +134,7 @@ static int hear_hello(struct share_link *l)
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
 	ssize_t length = recvmsg(l->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	int file[sizeof(control.bytes) / sizeof(int)], up = -1; // CMSG_SPACE has room for more than FILES
+	int file[sizeof(control.bytes) / sizeof(int)], up = -1;
 
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return clock_monotonic_ns() - l->since < SILENCE_NS ? 0 : -1;
@@ -151,7 +152,7 @@ static int hear_hello(struct share_link *l)
 		up = 1;
 	for (size_t i = 0; i < files; i++)
 		if (up != 1 || i != LIFELINE)
-			close(file[i]);
+			rights_close(file[i]);
 	return up;
 }
 

@@ -528,6 +528,16 @@ static uint32_t open_files(void)
 	return n;
 }
 
+static int raw_client(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path[0]);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
 // Each differs from the last one in one thing, and that one is good.
 static void test_bad_hello(void **state)
 {
@@ -563,13 +573,10 @@ static void test_bad_hello(void **state)
 	assert_int_equal(ftruncate(unsealed, 1 << 20), 0);
 	for (uint32_t i = 0; i < RTE_DIM(row); i++) {
 		struct words w = row[i];
-		struct sockaddr_un at = {.sun_family = AF_UNIX};
 		int memory = w.memory >= 0 ? w.memory : other->fd, before = (int)open_files();
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), file[8] = {memory, outbox, pipe_[1], 0, 0, 0, 0, 0};
+		int fd = raw_client(), file[8] = {memory, outbox, pipe_[1], 0, 0, 0, 0, 0};
 		bool good = i == RTE_DIM(row) - 1;
 
-		snprintf(at.sun_path, sizeof(at.sun_path), "%s", path[0]);
-		assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 		say(fd, &w, file);
 		share_poll(a.share);
 		share_poll(a.share);
@@ -594,6 +601,51 @@ static void test_bad_hello(void **state)
 	die(&b);
 	assert_whole(&a);
 	die(&a);
+}
+
+// Sends a socket whose last close(2) would wait for an hour. This one here is not the last.
+static void say_lingering(int fd, int lingering, int times)
+{
+	struct linger hour = {.l_onoff = 1, .l_linger = 3600};
+	struct words w = {.bytes = 1, .files = times};
+	int file[8];
+
+	for (int i = 0; i < times; i++)
+		file[i] = lingering;
+	assert_int_equal(setsockopt(lingering, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)), 0);
+	say(fd, &w, file);
+}
+
+static bool lingers(int fd)
+{
+	struct linger is;
+	socklen_t n = sizeof(is);
+
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_LINGER, &is, &n), 0);
+	return is.l_onoff != 0;
+}
+
+// A thread that closes what came waits for nobody: of a hello, of a link that sleeps, of a socket that goes unread.
+static void test_lingering(void **state)
+{
+	struct side a = side_open(true), b;
+	int s = socket(AF_INET, SOCK_STREAM, 0), fd = raw_client(), any;
+
+	say_lingering(fd, s, 8);
+	share_poll(a.share);
+	share_poll(a.share);
+	assert_false(lingers(s));
+	close(fd);
+	b = side_open(false);
+	connect_both(&a, &b);
+	say_lingering(b.link[0]->fd, s, 1);
+	assert_true(share_sleep(a.link[0], &any));
+	assert_false(lingers(s));
+	say_lingering(b.link[1]->fd, s, 1);
+	die(&a);
+	assert_false(lingers(s));
+	die(&b);
+	close(s);
 }
 
 // The socket of a server that was killed is no obstacle; that of a live one is.
@@ -630,6 +682,7 @@ int main(void)
 		cmocka_unit_test(test_random_words),
 		cmocka_unit_test(test_twice_at_once),
 		cmocka_unit_test(test_bad_hello),
+		cmocka_unit_test(test_lingering),
 		cmocka_unit_test(test_socket),
 	};
 	if (kit_start() != 0)
