@@ -265,6 +265,9 @@ static rte_edge_t end_marker(struct rte_graph *graph, struct rte_node *node, str
 		worker_hand_over(w, first->worker, resume, order, m);
 		return EDGE_GONE;
 	}
+	const struct reason *stranger = session_stranger(m, first);
+	if (stranger != NULL)
+		return packet_leave(m, stranger, EDGE_DROP);
 	const struct path *p = path_of(m);
 	if (p != NULL)
 		path_counters_of(p->index, w->id)->end_markers++;

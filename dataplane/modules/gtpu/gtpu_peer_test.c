@@ -118,6 +118,26 @@ static void end_marker_passed_on(void **state)
 	expect_drop("peers", message(&f, stray, 8, "peers", "10.9.0.2", "10.9.0.1"), "gtpu-end-marker-unknown");
 }
 
+// Row G13: with pin_peer an End Marker comes from the session's peer, too.
+static void end_marker_of_a_stranger(void **state)
+{
+	static const uint8_t in[8] = {0x30, 254, 0, 0, 0, 0, 1, 1};
+	static struct frame f;
+
+	put("s1", upf_session(1));
+	kit_begin();
+	fixture_instances(0, API_INSTANCE_PIN_PEER);
+	commit();
+	settle_events();
+	expect_drop("ran", message(&f, in, sizeof(in), "ran", "10.1.0.77", "10.1.0.1"), "tunnel-peer");
+	uint64_t punted = kit_totals().punted;
+	send_frame("ran", message(&f, in, sizeof(in), "ran", "10.1.0.2", "10.1.0.1"));
+	assert_int_equal(kit_totals().punted - punted, 1);
+	kit_begin();
+	fixture_instances(0, 0);
+	commit();
+}
+
 // ---- Error Indications -------------------------------------------------------------------------------------------------
 
 static void error_indications(void **state)
@@ -368,6 +388,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test_teardown(end_marker_when_asked, clean),
 		cmocka_unit_test_teardown(end_marker_passed_on, clean),
+		cmocka_unit_test_teardown(end_marker_of_a_stranger, clean),
 		cmocka_unit_test_teardown(error_indications, clean),
 		cmocka_unit_test_teardown(extension_headers, clean),
 		cmocka_unit_test_teardown(path_goes_down_and_comes_back, clean),

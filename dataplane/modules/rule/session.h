@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct reason;
+struct rte_mbuf;
 struct rule;
 struct session;
 struct endpoint_view;
@@ -44,6 +46,9 @@ int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address
 uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
+// Row G13: why a tunnel packet of the rule is dropped that does not come from the address to which the session's own
+// packets go, where its policy asks for that; else NULL. Workers, within a walk.
+const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r);
 // 1 when the session has a UE address in the prefix (family 0: any), and sends to the network instance (its index;
 // UINT16_MAX: any) or has a UE address there. Control thread.
 int session_chosen(const struct session *s, const struct api_address *ue, uint16_t instance);

@@ -191,7 +191,6 @@ rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m,
 	return on;
 }
 
-// Row G13: the address that the session's own packets go to, where its policy asks for that.
 static int from_peer(struct rte_mbuf *m, const struct rule *r)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
@@ -204,6 +203,11 @@ static int from_peer(struct rte_mbuf *m, const struct rule *r)
 	return p == NULL ||
 	       (p->version == t->outer_version &&
 		       memcmp(p->want.peer.bytes, outer + (p->version == 4 ? 12 : 8), p->version == 4 ? 4 : 16) == 0);
+}
+
+const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r)
+{
+	return (r->flags & RULE_PIN_PEER) && !from_peer(m, r) ? &drop_peer : NULL;
 }
 
 // No outer header removal: the packet that goes on is the outer one.
@@ -248,8 +252,10 @@ rte_edge_t session_slow_path(
 	int uplink = (r->flags & RULE_UPLINK) != 0;
 	struct packet *pkt = packet_of(m);
 
-	if (tunnel && (r->flags & RULE_PIN_PEER) && !from_peer(m, r))
-		return packet_leave(m, &drop_peer, SESSION_DROP);
+	const struct reason *stranger = tunnel ? session_stranger(m, r) : NULL;
+
+	if (stranger != NULL)
+		return packet_leave(m, stranger, SESSION_DROP);
 	if (r->flags & RULE_GATE_CLOSED) {
 		if ((r->flags & RULE_FURTHER_METERS) && !trace_is_hypothetical(m))
 			usage_before_qos(worker_self(), r, pkt->length);
