@@ -8,11 +8,13 @@
 #include "core/control.h"
 #include "core/port.h"
 #include "host/host.h"
+#include "host/ppp_begins.h"
 #include "neighbour/neighbour.h"
 #include "route/route.h"
 #include "rule/endpoint.h"
 #include "rule/rule.h"
 #include "rule/session.h"
+#include "rule/tables.h"
 #include "rule/view.h"
 #include "wire/arp.h"
 #include "wire/eth.h"
@@ -21,6 +23,8 @@
 #include <string.h>
 
 #define ANSWERS_PER_SECOND 10000 // and worker
+#define ANSWERS_OF_SUBSCRIBER 100u // of these: one who asks without end leaves the others theirs
+#define BUCKETS (1u << 12) // of subscribers, by a hash that nobody can aim at
 
 DROP_REASON(drop_unknown, "neighbour-unknown-subscriber", "ARP or neighbour discovery from no known subscriber")
 DROP_REASON(drop_spoof, "neighbour-spoof",
@@ -38,6 +42,7 @@ enum { EDGE_TX, EDGE_DROP, EDGE_PUNT, EDGE_COUNT };
 // Each entry is used by its own worker only.
 static struct {
 	struct limiter limiter;
+	uint64_t subscriber[BUCKETS]; // token buckets (clock/clock.h)
 } __rte_cache_aligned limits[API_MAX_WORKERS];
 
 static int start(const struct api_engine *engine)
@@ -45,6 +50,19 @@ static int start(const struct api_engine *engine)
 	for (uint32_t i = 0; i < API_MAX_WORKERS; i++)
 		limits[i].limiter = (struct limiter){.rate = ANSWERS_PER_SECOND};
 	return 0;
+}
+
+static int within_limits(struct worker *w, const struct port *p, const struct endpoint_view *e, const uint8_t *mac)
+{
+	uint64_t cost = w->tsc_hz / ANSWERS_OF_SUBSCRIBER;
+	struct exact_key k;
+
+	endpoint_key(&k, p->index, e->s_tag, e->c_tag, e->pppoe_session, mac);
+	uint64_t *bucket = &limits[w->id].subscriber[host_secret_hash(&k) % BUCKETS];
+	if (bucket_lack(*bucket, w->now, w->tsc_hz) + cost > w->tsc_hz || !limiter_take(&limits[w->id].limiter, w))
+		return 0;
+	bucket_take(bucket, w->now, w->tsc_hz, cost);
+	return 1;
 }
 
 static rte_edge_t send_back(struct rte_mbuf *m, const struct port *p)
@@ -100,7 +118,7 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!may_answer(p, e, frame + 6, 4, arp.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
-	if (!limiter_take(&limits[w->id].limiter, w))
+	if (!within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	memcpy(asker, arp.sender, 4);
 	memcpy(gateway, arp.target, 4);
@@ -159,7 +177,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
 	// RFC 4389 §4.1.3.3: what we answer for others overrides nothing, and says of no router.
 	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
-	if (!limiter_take(&limits[w->id].limiter, w))
+	if (!within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	// RFC 4861 §7.2.4: who has no address yet is answered through the group.
 	memcpy(asker, nd.probe ? all_nodes : nd.source, 16);
