@@ -36,8 +36,10 @@ enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 static uint16_t resume; // of packets handed over to this node
 static uint16_t output; // edge of handover-rx that leads to ip-output
 
+// Of peers, and of all others, whose floods take nothing of what peers are answered. Each its worker's.
+enum { STRANGER, PEER, SENDERS };
 static struct {
-	struct limiter error[API_MAX_WORKERS], echo[API_MAX_WORKERS]; // each its worker's
+	struct limiter error[SENDERS][API_MAX_WORKERS], echo[SENDERS][API_MAX_WORKERS];
 } limits;
 
 // Outer addresses of the packet that is being answered: ours and the peer's.
@@ -106,12 +108,17 @@ static int tell_peer(struct rte_graph *graph, struct rte_node *node, struct work
 	return 1;
 }
 
+static int may_tell(struct rte_mbuf *m, const struct worker *w, struct limiter (*of)[API_MAX_WORKERS])
+{
+	return limiter_take(&of[path_of(m) != NULL ? PEER : STRANGER][w->id], w);
+}
+
 static void send_error_indication(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
 {
 	uint8_t message[GTPU_MESSAGE_MAX];
 	struct ends e;
 
-	if (!limiter_take(&limits.error[w->id], w))
+	if (!may_tell(m, w, limits.error))
 		return;
 	read_ends(m, &e);
 	unsigned length = gtpu_put_error_indication(message, tunnel_view_of(m)->teid, e.version, e.local);
@@ -127,7 +134,7 @@ static rte_edge_t unknown_extension(
 	uint8_t message[GTPU_MESSAGE_MAX];
 	struct ends e;
 
-	if (limiter_take(&limits.error[w->id], w)) {
+	if (may_tell(m, w, limits.error)) {
 		read_ends(m, &e);
 		unsigned length = gtpu_put_supported_extensions(message, 0);
 		tell_peer(graph, node, w, m, &e, message, length);
@@ -150,7 +157,7 @@ static rte_edge_t echo_request(struct worker *w, struct rte_mbuf *m)
 	uint16_t sequence = t->sequence, gtpu = t->gtpu;
 	struct ends e;
 
-	if (!limiter_take(&limits.echo[w->id], w))
+	if (!may_tell(m, w, limits.echo))
 		return packet_leave(m, &drop_echo_rate, EDGE_DROP);
 	if (m->nb_segs != 1 || !t->has_sequence || rte_pktmbuf_data_len(m) < gtpu)
 		return packet_leave(m, &drop_echo, EDGE_DROP);
@@ -351,10 +358,11 @@ static void on_error_indication(struct rte_mbuf *m)
 
 static void set_rates(const struct api_engine *e)
 {
-	for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
-		limits.error[w].rate = e->error_indication_rate;
-		limits.echo[w].rate = e->echo_rate;
-	}
+	for (uint32_t i = 0; i < SENDERS; i++)
+		for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
+			limits.error[i][w].rate = e->error_indication_rate;
+			limits.echo[i][w].rate = e->echo_rate;
+		}
 }
 
 static int start(const struct api_engine *e)

@@ -138,6 +138,28 @@ static void end_marker_of_a_stranger(void **state)
 	commit();
 }
 
+// Rows G14, G18: who is no peer of ours takes nothing of what peers are answered.
+static void floods_of_strangers(void **state)
+{
+	static const uint8_t echo[] = {0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0};
+	static struct frame f, unknown;
+
+	ip_packet(&unknown, UE4, FAR4, 80);
+	tunnel(&unknown, "10.1.0.77", "10.1.0.1", 0x909, 0xff, 0);
+	link_layer(&unknown, "ran", 1);
+	kit_advance(1000003);
+	for (int i = 0; i < 200; i++) {
+		send_frame("ran", message(&f, echo, sizeof(echo), "ran", "10.1.0.77", "10.1.0.1"));
+		send_frame("ran", &unknown);
+	}
+	assert_int_not_equal(kit_reason("gtpu-echo-rate-limit"), 0);
+	send_frame("ran", message(&f, echo, sizeof(echo), "ran", "10.1.0.2", "10.1.0.1"));
+	assert_int_equal(kit_count("ran"), 1);
+	send_frame("ran", uplink_of(&f, UE4, FAR4, 0x909, 0xff));
+	assert_int_equal(kit_count("ran"), 1);
+	kit_advance(5000000); // what waits for the stranger's MAC address goes
+}
+
 // ---- Error Indications -------------------------------------------------------------------------------------------------
 
 static void error_indications(void **state)
@@ -394,6 +416,7 @@ int main(void)
 		cmocka_unit_test_teardown(path_goes_down_and_comes_back, clean),
 		cmocka_unit_test_teardown(many_paths, clean),
 		cmocka_unit_test_teardown(every_message, clean),
+		cmocka_unit_test_teardown(floods_of_strangers, clean),
 	};
 
 	return cmocka_run_group_tests(list, setup, NULL);
