@@ -193,6 +193,8 @@ static void finish(
 
 		ip_traffic_class_set(d->key.version, ip, ip_traffic_class(d->key.version, ip) | ECN_CE);
 	}
+	// What a card found of the first fragment is not true of the whole.
+	m->ol_flags &= ~(uint64_t)(RTE_MBUF_F_RX_L4_CKSUM_MASK | RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK);
 	w->merged += d->pieces - 1;
 	datagram_remove(t, d);
 	struct packet *pkt = packet_of(m);
