@@ -308,7 +308,8 @@ struct api_engine {
 #define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work for a millisecond sleeps (shared or small machines)
-// UDP checksums of tunnel packets that come in: 0 over IPv6 is taken, as both ends agreed (RFC 6936 §4); none is verified.
+// UDP checksums of tunnel packets that come in: 0 over IPv6 is taken, as both ends agreed (RFC 6936 §4); none is
+// verified.
 #define API_ENGINE_UDP_SUM_ZERO6 4u
 #define API_ENGINE_UDP_SUM_IGNORED 8u
 

@@ -148,7 +148,7 @@ static inline int ip6_is_extension(uint8_t next)
 }
 
 // Reads the packet at p. `available` bytes may be read (first segment); the frame holds `total` bytes from p on, never
-// fewer than `available`. *out is valid only after IP_OK. Does not check the IPv4 header checksum, which ip_check() does.
+// fewer than `available`. *out is valid only after IP_OK. The IPv4 header checksum is for ip_check().
 static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint32_t total, struct ip_info *out)
 {
 	if (__builtin_expect(available < IP4_HEADER, 0))

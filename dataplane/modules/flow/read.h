@@ -130,7 +130,8 @@ static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, 
 	info->l4 = IP4_HEADER;
 	info->length = load16(ip + 2);
 	return info->length >= IP4_HEADER && info->length <= rest && (load16(ip + 6) & 0x3fff) == 0 &&
-	       ip4_checksum_ok20(ip) && ip_martian(4, ip + 12, ip + 16) == IP_MARTIAN_NONE && ip_transport_parse(ip, rest, info) == IP_OK;
+	       ip4_checksum_ok20(ip) && ip_martian(4, ip + 12, ip + 16) == IP_MARTIAN_NONE &&
+	       ip_transport_parse(ip, rest, info) == IP_OK;
 }
 
 // The user's packet at l->user.at, `rest` bytes to the end of the frame. Outside a tunnel there may be padding, and

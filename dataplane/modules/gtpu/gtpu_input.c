@@ -16,7 +16,8 @@
 
 DROP_REASON(drop_endpoint, "gtpu-not-endpoint", "GTP-U to an address or interface that is no tunnel endpoint")
 DROP_REASON(drop_udp, "gtpu-udp-length", "the UDP length does not fit the IP packet")
-DROP_REASON(drop_sum, "gtpu-udp-checksum", "the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
+DROP_REASON(drop_sum, "gtpu-udp-checksum",
+	"the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
 DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short")
 DROP_REASON(drop_version, "gtpu-version", "GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1)")
 DROP_REASON(drop_length, "gtpu-length", "the GTP-U length does not fit the UDP payload")
@@ -97,9 +98,9 @@ static inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, uint32_t at, 
 
 	// Inside a tunnel there is no padding: a packet shorter than its tunnel packet is malformed too (row G6).
 	if (unlikely(status != IP_OK || info.length != total))
-		return status == IP_VERSION    ? GTPU_INNER_VERSION
-		       : status == IP_SUM ? GTPU_INNER_CHECKSUM
-					       : GTPU_INNER_MALFORMED;
+		return status == IP_VERSION ? GTPU_INNER_VERSION
+		       : status == IP_SUM   ? GTPU_INNER_CHECKSUM
+					    : GTPU_INNER_MALFORMED;
 	unsigned martian = ip_martian(info.version, info.source, info.destination);
 	// Router solicitations and the like pass on to a further tunnel, but are not routed (session-tunnel).
 	if (unlikely((martian & (mobile ? ~(unsigned)IP_MULTICAST : ~0u)) != 0))

@@ -10,7 +10,8 @@
 
 DROP_REASON(drop_port, "udp-not-endpoint", "the UDP port is that of another network instance's tunnels")
 DROP_REASON(drop_udp, "udp-length", "the length of the UDP tunnel packet does not fit its IP packet")
-DROP_REASON(drop_sum, "udp-checksum", "the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
+DROP_REASON(drop_sum, "udp-checksum",
+	"the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
 DROP_REASON(drop_inner_sum, "udp-inner-checksum", "the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
 DROP_REASON(
 	drop_inner, "udp-inner-malformed", "the IP packet in the UDP tunnel is malformed, or its lengths do not fit")

@@ -95,6 +95,47 @@ static void removed(void **state)
 	expect_drop("internet", &f, "udp-inner-martian");
 }
 
+static void only_drops(const struct frame *f, const char *reason)
+{
+	struct kit_reasons before = kit_reasons();
+
+	send_frame("internet", f);
+	kit_only_rose(&before, reason, 1);
+	assert_int_equal(all_out(), 0);
+}
+
+// RFC 1122 §4.1.3.4, RFC 1812 §5.2.2.
+static void checksums(void **state)
+{
+	struct api_instance n = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+	static struct frame f, want;
+
+	put("s1", upf_session(1));
+	n.udp_port = 7000;
+	kit_begin();
+	kit_put(API_INSTANCE, "core", &n, sizeof(n));
+	commit();
+	for (int six = 0; six < 2; six++) {
+		const char *from = six ? "2001:db8:6::2" : "192.0.2.2", *to = six ? "2001:db8:6::1" : "192.0.2.1";
+		uint32_t udp = six ? 54 : 34;
+
+		for (int inner = 0; inner < 2; inner++) {
+			ip_packet(&f, FAR4, "10.45.0.1", 80);
+			f.at[10] ^= (uint8_t)inner;
+			outer_udp(&f, from, to, 5555, 7000);
+			link_layer(&f, "internet", 1);
+			if (inner)
+				only_drops(&f, "udp-inner-checksum");
+			else
+				expect("internet", &f, "ran", tunnelled_out(&want, FAR4, "10.45.0.1", 0x201, 0xff));
+		}
+		f.at[udp + 6] ^= 0x10;
+		only_drops(&f, "udp-checksum");
+	}
+	memset(f.at + 60, 0, 2); // none over IPv6
+	only_drops(&f, "udp-checksum");
+}
+
 // RFC 6040 §4: congestion marks go into the tunnel and come out of it. 9: dropped.
 static void ecn(void **state)
 {
@@ -175,6 +216,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test_teardown(created, clean),
 		cmocka_unit_test_teardown(removed, clean),
+		cmocka_unit_test_teardown(checksums, clean),
 		cmocka_unit_test_teardown(ecn, clean),
 		cmocka_unit_test_teardown(copies, clean),
 	};
