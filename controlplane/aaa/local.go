@@ -4,12 +4,9 @@ package aaa
 
 import (
 	"crypto/subtle"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
@@ -34,29 +31,12 @@ const (
 func newLocal(a *config.AAA) (*local, error) {
 	l := &local{users: map[string]*config.User{}, workers: make(chan struct{}, hashWorkers),
 		waiting: make(chan struct{}, hashQueue)}
-	list := a.Users
-	if a.UsersFile != "" {
-		data, err := os.ReadFile(a.UsersFile)
-		if err != nil {
-			return nil, fmt.Errorf("aaa.users_file: %w", err)
-		}
-		more, err := config.ParseUsers(a.UsersFile, data)
-		if err != nil {
-			return nil, fmt.Errorf("aaa.users_file: %w", err)
-		}
-		list = append(list[:len(list):len(list)], more...)
+	list, err := a.ReadUsers()
+	if err != nil {
+		return nil, fmt.Errorf("aaa.users_file: %w", err)
 	}
 	for i := range list {
-		u := &list[i]
-		if l.users[u.Name] != nil {
-			return nil, fmt.Errorf("aaa.users_file: user %q is in aaa.users, too", u.Name)
-		}
-		if strings.HasPrefix(string(u.Hash), "$argon2id$") {
-			if _, err := parseArgon(string(u.Hash)); err != nil {
-				return nil, fmt.Errorf("user %q: %w", u.Name, err)
-			}
-		}
-		l.users[u.Name] = u
+		l.users[list[i].Name] = &list[i]
 	}
 	return l, nil
 }
@@ -125,9 +105,9 @@ func checkPAP(u *config.User, password []byte) error {
 		want, _ := hex.DecodeString(string(u.NTHash)) // checked with the configuration
 		got := chap.NTHash(string(password))
 		ok = subtle.ConstantTimeCompare(want, got[:]) == 1
-	case strings.HasPrefix(string(u.Hash), "$argon2id$"):
-		h, err := parseArgon(string(u.Hash))
-		ok = err == nil && h.verify(password)
+	case u.Hash.Argon():
+		h, err := config.ParseArgon(u.Hash)
+		ok = err == nil && verifyArgon(h, password)
 	case u.Hash != "":
 		ok = bcrypt.CompareHashAndPassword([]byte(u.Hash), password) == nil
 	default:
@@ -173,37 +153,7 @@ func checkMSCHAP(u *config.User, r *access.Request) (string, error) {
 	return chap.AuthenticatorResponse(hash, &response.NT, &challenge, peer, r.User), nil
 }
 
-// argon is a hash in the form of the reference implementation: $argon2id$v=19$m=65536,t=3,p=1$salt$hash.
-type argon struct {
-	memory, time uint32
-	threads      uint8
-	salt, sum    []byte
-}
-
-func parseArgon(text string) (*argon, error) {
-	part := strings.Split(text, "$")
-	a := &argon{}
-	version := 0
-	if len(part) != 6 {
-		return nil, errors.New("password_hash is not $argon2id$v=19$m=...,t=...,p=...$salt$hash")
-	}
-	_, err1 := fmt.Sscanf(part[2], "v=%d", &version)
-	_, err2 := fmt.Sscanf(part[3], "m=%d,t=%d,p=%d", &a.memory, &a.time, &a.threads)
-	var err3, err4 error
-	a.salt, err3 = base64.RawStdEncoding.DecodeString(part[4])
-	a.sum, err4 = base64.RawStdEncoding.DecodeString(part[5])
-	if err := errors.Join(err1, err2, err3, err4); err != nil || version != argon2.Version {
-		return nil, errors.New("password_hash is not $argon2id$v=19$m=...,t=...,p=...$salt$hash")
-	}
-	// What one sign-in may cost.
-	if a.memory > 256<<10 || a.time == 0 || a.time > 16 || a.threads == 0 || a.threads > 16 || len(a.sum) < 16 ||
-		len(a.sum) > 64 {
-		return nil, errors.New("password_hash: at most m=262144, t=16, p=16, and a hash of 16 to 64 bytes")
-	}
-	return a, nil
-}
-
-func (a *argon) verify(password []byte) bool {
-	sum := argon2.IDKey(password, a.salt, a.time, a.memory, a.threads, uint32(len(a.sum)))
-	return subtle.ConstantTimeCompare(sum, a.sum) == 1
+func verifyArgon(a *config.Argon, password []byte) bool {
+	sum := argon2.IDKey(password, a.Salt, a.Time, a.Memory, a.Threads, uint32(len(a.Sum)))
+	return subtle.ConstantTimeCompare(sum, a.Sum) == 1
 }

@@ -3,9 +3,9 @@
 package aaa
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"isthmus/controlplane/config"
@@ -28,10 +28,7 @@ func servers(r *config.RADIUS, not string) (list []radius.ServerConfig, err erro
 		if s.Use == not {
 			continue
 		}
-		name := string(s.Name)
-		if name == "" {
-			name = s.Address.String()
-		}
+		name := cmp.Or(string(s.Name), s.Address.String())
 		one := radius.ServerConfig{Name: name, Address: netip.AddrPortFrom(s.Address.Addr, port(s, not)),
 			Source:  s.Source.Addr,
 			Timeout: time.Duration(s.TimeoutMS) * time.Millisecond, Tries: int(s.Tries),
@@ -79,21 +76,20 @@ func secretOf(secret config.Secret, file string, tls bool) ([]byte, error) {
 // security reads the certificates of a server. They are compared by what was read, so that a new one on disk takes
 // effect.
 func security(s *config.RADIUSServer) (*radius.Security, error) {
-	ca, err := os.ReadFile(s.TLS.CA)
-	if err != nil {
-		return nil, err
+	made := &radius.Security{Name: cmp.Or(s.TLS.Name, s.Address.String())}
+	for _, one := range []struct {
+		key, file string
+		into      *[]byte
+	}{
+		{"ca", s.TLS.CA, &made.CA},
+		{"certificate", s.TLS.Certificate, &made.Certificate},
+		{"key", s.TLS.Key, &made.Key},
+	} {
+		data, err := config.ReadFile(one.file)
+		if err != nil {
+			return nil, fmt.Errorf("tls.%s: %w", one.key, err)
+		}
+		*one.into = data
 	}
-	certificate, err := os.ReadFile(s.TLS.Certificate)
-	if err != nil {
-		return nil, err
-	}
-	key, err := os.ReadFile(s.TLS.Key)
-	if err != nil {
-		return nil, err
-	}
-	name := s.TLS.Name
-	if name == "" {
-		name = s.Address.String()
-	}
-	return &radius.Security{Name: name, CA: ca, Certificate: certificate, Key: key}, nil
+	return made, nil
 }

@@ -15,6 +15,7 @@ type checker struct {
 	file   string
 	before Placement // of the running configuration; may be nil
 	shown  bool      // of a text without its secrets
+	closed bool      // as of decoder
 	errs   Errors
 
 	ports      map[Name]*Port
@@ -30,7 +31,14 @@ type checker struct {
 }
 
 func (k *checker) fail(at At, key, format string, args ...any) {
-	k.errs.add(Error{k.file, at.Line(key), at.Path(key), fmt.Sprintf(format, args...)})
+	if k.closed {
+		format, args = withoutValues(format), nil
+	}
+	k.say(at, key, fmt.Sprintf(format, args...))
+}
+
+func (k *checker) say(at At, key, reason string) {
+	k.errs.add(Error{k.file, at.Line(key), at.Path(key), reason})
 }
 
 func (k *checker) all() {

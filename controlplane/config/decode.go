@@ -69,9 +69,13 @@ type decoder struct {
 	nodes  int
 	depth  int
 	failed bool // gave up: too many nodes
+	closed bool // the file is not of who reads the errors: they quote nothing of it
 }
 
 func (d *decoder) fail(line int, path, format string, args ...any) {
+	if d.closed {
+		format, args = withoutValues(format), nil
+	}
 	d.errs.add(Error{d.file, line, path, fmt.Sprintf(format, args...)})
 }
 
@@ -153,7 +157,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 		if n.Kind != yaml.ScalarNode || isNull(n) {
 			d.fail(n.Line, path, "needs one value, found %s", kindName(n))
 		} else if err := t.UnmarshalText([]byte(n.Value)); err != nil {
-			d.fail(n.Line, path, "%v", err)
+			d.fail(n.Line, path, "%s", err)
 		}
 		return
 	}
@@ -197,14 +201,18 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && !d.failed; i += 2 {
 		key, val := n.Content[i], n.Content[i+1]
+		unknown := join(path, clip(key.Value))
+		if d.closed {
+			unknown = path
+		}
 		if first, twice := seen[key.Value]; twice {
-			d.fail(key.Line, join(path, clip(key.Value)), "given twice, first in line %d", first)
+			d.fail(key.Line, unknown, "given twice, first in line %d", first)
 			continue
 		}
 		seen[key.Value] = key.Line
 		at, known := index[key.Value]
 		if !known || key.Kind != yaml.ScalarNode {
-			d.fail(key.Line, join(path, clip(key.Value)), "unknown key%s", suggest(key.Value, names))
+			d.fail(key.Line, unknown, "unknown key%s", suggest(key.Value, names))
 			continue
 		}
 		d.value(val, v.Field(at), join(path, key.Value), v.Type().Field(at).Tag)

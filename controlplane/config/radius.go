@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -110,18 +111,40 @@ type User struct {
 	Routes    []Prefix `yaml:"framed_routes" maxlen:"16" doc:"Networks behind it; absent: the profile's."`
 }
 
-// ParseUsers reads a file of users.
-func ParseUsers(file string, data []byte) ([]User, error) {
-	d := &decoder{file: file}
+// ReadUsers are the users of the method local: those of the configuration and those of its file. What is wrong in the
+// file is said without its contents.
+func (a *AAA) ReadUsers() ([]User, error) {
+	if a.UsersFile == "" {
+		return a.Users, nil
+	}
+	data, err := ReadFile(a.UsersFile)
+	if err != nil {
+		return nil, err
+	}
+	return parseUsers(a.UsersFile, data, a.Users)
+}
+
+// parseUsers reads a file of users beside those that are known.
+func parseUsers(file string, data []byte, known []User) ([]User, error) {
+	d := &decoder{file: file, closed: true}
 	var users []User
 	if root := d.tree(data); root != nil {
 		d.value(root, reflect.ValueOf(&users).Elem(), "", `maxlen:"1048576"`)
 	}
-	k := &checker{file: file, errs: d.errs}
+	k := &checker{file: file, errs: d.errs, closed: true}
 	if k.errs.result() == nil {
 		k.users(users, map[string]int{})
+		names := make(map[string]bool, len(known))
+		for i := range known {
+			names[known[i].Name] = true
+		}
+		for i := range users {
+			if names[users[i].Name] {
+				k.fail(users[i].At, "name", "is that of a user in aaa.users")
+			}
+		}
 	}
-	return users, k.errs.result()
+	return slices.Concat(known, users), k.errs.result()
 }
 
 func (k *checker) radius() {
@@ -251,9 +274,10 @@ func (k *checker) users(list []User, seen map[string]int) {
 		k.given(u.At, "password", u.Password)
 		k.given(u.At, "password_hash", u.Hash)
 		k.given(u.At, "nt_password_hash", u.NTHash)
-		if u.Hash != "" && u.Hash != Hidden && !strings.HasPrefix(string(u.Hash), "$argon2id$") &&
-			!strings.HasPrefix(string(u.Hash), "$2") {
-			k.fail(u.At, "password_hash", "is neither argon2id nor bcrypt")
+		if u.Hash != "" && u.Hash != Hidden {
+			if err := checkHash(u.Hash); err != nil {
+				k.say(u.At, "password_hash", err.Error()) // quotes nothing
+			}
 		}
 		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && u.NTHash != Hidden &&
 			(err != nil || len(b) != 16) {

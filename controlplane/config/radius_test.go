@@ -36,6 +36,7 @@ func TestRefusedRADIUS(t *testing.T) {
 	}
 	coa := func(fields string) string { return base + "radius:\n  coa: {" + fields + "}\n" }
 	aaa := func(fields string) string { return base + "aaa: {" + fields + "}\n" }
+	hash := func(text string) string { return aaa("users: [{name: a, password_hash: '" + text + "'}]") }
 	for _, row := range []struct{ text, want string }{
 		{server("port: 1812"), "radius.servers[0].secret: missing"},
 		{server("secret: a, secret_file: b"), "given beside secret"},
@@ -63,6 +64,11 @@ func TestRefusedRADIUS(t *testing.T) {
 		{aaa("users: [{name: a}, {name: a}]"), "is that of the user in line"},
 		{aaa("users: [{name: a, nt_password_hash: 12}]"), "32 hexadecimal digits"},
 		{aaa("users: [{name: a, password_hash: md5}]"), "neither argon2id nor bcrypt"},
+		{hash("$argon2id$x"), "is not $argon2id$v=19"}, {hash("$argon2id$v=19$m=1,t=1$a$b"), "is not $argon2id$v=19"},
+		{hash("$argon2id$v=18$m=64,t=1,p=1$c2l4dGVlbg$c2l4dGVlbg"), "is not $argon2id$v=19"},
+		{hash("$argon2id$v=19$m=9999999,t=1,p=1$c2l4dGVlbmJ5dGVzLi4u$c2l4dGVlbmJ5dGVzLi4uLi4u"), "at most m=262144"},
+		{hash("$2y$10$short"), "no hash of bcrypt"},
+		{hash("$2y$31$abcdefghijklmnopqrstuuJc0z0gWn8vqUj1LBjBGXnuGqBUX8v0e"), "cost may be 15 at most"},
 		{aaa("users: [{name: a, ipv4: \"2001:db8::1\"}]"), "no IPv4 address"},
 		{aaa("users: [{name: a, delegated: 2001:db8::1/56}]"), "no IPv6 network"},
 	} {
@@ -71,16 +77,16 @@ func TestRefusedRADIUS(t *testing.T) {
 	}
 }
 
-func TestParseUsers(t *testing.T) {
-	users, err := ParseUsers("u",
-		[]byte("- {name: a, password: b}\n- {name: c, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}\n"))
+func TestFileOfUsers(t *testing.T) {
+	users, err := parseUsers("u",
+		[]byte("- {name: a, password: b}\n- {name: c, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}\n"), nil)
 	testkit.Must(t, err)
 	testkit.Equal(t, len(users), 2, "users")
 	for _, row := range []struct{ text, want string }{
 		{"- {name: a}\n- {name: a}\n", "u:2: "}, {"- {nam: a}\n", "unknown key"}, {"", "the file is empty"},
 		{"x: y", "needs a list"},
 	} {
-		_, err := ParseUsers("u", []byte(row.text))
+		_, err := parseUsers("u", []byte(row.text), nil)
 		testkit.Refused(t, err, row.want)
 	}
 }

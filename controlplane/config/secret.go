@@ -5,7 +5,6 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 
@@ -37,7 +36,7 @@ func Load(secret Secret, file string) ([]byte, error) {
 	if file == "" {
 		return []byte(secret), nil
 	}
-	b, err := os.ReadFile(file)
+	b, err := ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -48,11 +48,14 @@ type Security struct {
 func (s *Security) config() (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(s.CA) {
-		return nil, errors.New("no certificate of an authority")
+		return nil, errors.New("tls.ca: no certificate of an authority")
 	}
 	own, err := tls.X509KeyPair(s.Certificate, s.Key)
+	if err != nil { // which may quote them
+		return nil, errors.New("tls.certificate and tls.key are no certificate in PEM and the key of it")
+	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.Name, RootCAs: pool,
-		Certificates: []tls.Certificate{own}}, err
+		Certificates: []tls.Certificate{own}}, nil
 }
 
 // Client sends requests to several servers that stand for each other, and matches answers.
