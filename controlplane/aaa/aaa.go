@@ -8,7 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +38,7 @@ type AAA struct {
 	changes *changes
 	counts  counts
 
-	mu sync.Mutex // Replace, Close
+	mu sync.Mutex // Take, Close
 }
 
 // setup is what one configuration made. It does not change.
@@ -58,70 +61,114 @@ func New(c *config.Config, o Options) (*AAA, error) {
 	if o.Notify == nil {
 		o.Notify = func(string, string, ...any) {}
 	}
-	a := &AAA{Options: o, queue: newQueue(o.Store, o.Log)}
-	a.changes = &changes{sessions: o.Sessions}
-	if err := a.Replace(c); err != nil {
-		a.changes.close()
+	a := &AAA{Options: o, queue: newQueue(o.Store, o.Log), changes: newChanges(o.Sessions)}
+	p, err := a.Prepare(c)
+	if err != nil {
 		return nil, err
 	}
+	p.Take()
 	return a, nil
 }
 
-// Replace takes another configuration. On an error the old one stays. Requests under way end with the old servers.
-func (a *AAA) Replace(c *config.Config) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := a.now.Load()
-	s := &setup{config: c, ignored: &tally{}}
-	if old != nil {
-		s.ignored = old.ignored
-	}
-	if err := s.methods(old, a.changed); err != nil {
+// Check tells whether a configuration could be taken, as far as nothing of it has to be opened for long.
+func Check(c *config.Config) error {
+	s, err := newSetup(c, nil, func(string, string, bool) {})
+	if err != nil {
 		return err
 	}
-	if err := a.changes.use(&c.RADIUS); err != nil {
-		s.discard(old)
+	s.discard(nil)
+	if _, err = dynamicConfig(&c.RADIUS.CoA); err != nil {
 		return err
 	}
-	a.now.Store(s)
-	a.queue.use(s.acct, int(c.RADIUS.Accounting.Queue), int(c.RADIUS.Accounting.Drain))
-	if old != nil {
-		old.retire(s)
+	for _, l := range coaAddresses(&c.RADIUS.CoA) { // on any port: its own may be in use by who runs
+		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.Addr(), 0)))
+		if err != nil {
+			return fmt.Errorf("radius.coa.listen: %w", err)
+		}
+		conn.Close()
 	}
 	return nil
 }
 
-// methods makes local users and clients; clients whose servers did not change are taken over.
-func (s *setup) methods(old *setup, changed func(use, name string, alive bool)) (err error) {
-	of := func(use string) func(string, bool) {
-		return func(name string, alive bool) { changed(use, name, alive) }
+// Prepared is a configuration whose files are read and whose addresses are open. It is taken or discarded before the
+// next one is prepared.
+type Prepared struct {
+	a        *AAA
+	old, new *setup
+	changing *changing
+}
+
+// Prepare does all that may fail. Nothing is in effect before Take.
+func (a *AAA) Prepare(c *config.Config) (*Prepared, error) {
+	old := a.now.Load()
+	s, err := newSetup(c, old, a.changed)
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range s.config.AAA.Methods {
-		if m == "local" {
-			if s.local, err = newLocal(&s.config.AAA); err != nil {
-				return err
-			}
+	next, err := a.changes.prepare(&c.RADIUS)
+	if err != nil {
+		s.discard(old)
+		return nil, err
+	}
+	return &Prepared{a, old, s, next}, nil
+}
+
+// Discard gives the configuration up.
+func (p *Prepared) Discard() {
+	p.new.discard(p.old)
+	p.changing.bound.Close()
+}
+
+// Take makes it the one in effect. Requests under way end with the old servers.
+func (p *Prepared) Take() {
+	a, r := p.a, &p.new.config.RADIUS
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now.Store(p.new)
+	a.changes.use(p.changing)
+	a.queue.use(p.new.acct, int(r.Accounting.Queue), int(r.Accounting.Drain))
+	if p.old != nil {
+		p.old.retire(p.new)
+	}
+}
+
+// newSetup makes local users and clients; clients whose servers did not change are taken over.
+func newSetup(c *config.Config, old *setup, changed func(use, name string, alive bool)) (s *setup, err error) {
+	s = &setup{config: c, ignored: &tally{}}
+	if old == nil {
+		old = &setup{}
+	} else {
+		s.ignored = old.ignored
+	}
+	defer func() {
+		if err != nil {
+			s.discard(old)
+		}
+	}()
+	if slices.Contains(c.AAA.Methods, "local") {
+		if s.local, err = newLocal(&c.AAA); err != nil {
+			return s, err
 		}
 	}
-	if s.authOf, err = servers(&s.config.RADIUS, "accounting"); err != nil {
-		return err
+	if s.authOf, err = servers(&c.RADIUS, "accounting"); err != nil {
+		return s, err
 	}
-	if s.acctOf, err = servers(&s.config.RADIUS, "authentication"); err != nil {
-		return err
+	if s.acctOf, err = servers(&c.RADIUS, "authentication"); err != nil {
+		return s, err
 	}
-	if old != nil && reflect.DeepEqual(old.authOf, s.authOf) {
-		s.auth = old.auth
-	} else if len(s.authOf) > 0 {
-		if s.auth, err = radius.NewClient(s.authOf, of("authentication")); err != nil {
-			return err
+	client := func(use string, before *radius.Client, of, is []radius.ServerConfig) (*radius.Client, error) {
+		switch {
+		case reflect.DeepEqual(of, is):
+			return before, nil
+		case len(is) == 0:
+			return nil, nil
 		}
+		return radius.NewClient(is, func(name string, alive bool) { changed(use, name, alive) })
 	}
-	if old != nil && reflect.DeepEqual(old.acctOf, s.acctOf) {
-		s.acct = old.acct
-	} else if len(s.acctOf) > 0 {
-		s.acct, err = radius.NewClient(s.acctOf, of("accounting"))
+	if s.auth, err = client("authentication", old.auth, old.authOf, s.authOf); err == nil {
+		s.acct, err = client("accounting", old.acct, old.acctOf, s.acctOf)
 	}
-	return err
+	return s, err
 }
 
 // changed is told of servers that are given up, and of those that are back.
@@ -162,7 +209,7 @@ func (s *setup) retire(next *setup) {
 func (a *AAA) Close(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.changes.close()
+	a.changes.server.Close()
 	a.queue.close(ctx.Done())
 	a.now.Load().discard(nil)
 }

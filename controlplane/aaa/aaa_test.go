@@ -73,6 +73,13 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+func take(t *testing.T, a *AAA, c *config.Config) {
+	t.Helper()
+	p, err := a.Prepare(c)
+	testkit.Must(t, err)
+	p.Take()
+}
+
 // Another configuration's servers get what waits for the old ones; unchanged servers keep their counters.
 func TestReplaceServers(t *testing.T) {
 	gone, there := newTaker(t, true), newTaker(t, false)
@@ -87,9 +94,9 @@ func TestReplaceServers(t *testing.T) {
 	account(t, a, "s1", Start, Stop)
 	testkit.Until(t, "away", func() bool { return a.State().Queue.Away })
 	before := a.now.Load().acct
-	testkit.Must(t, a.Replace(parse(gone)))
+	take(t, a, parse(gone))
 	testkit.ErrorIf(t, a.now.Load().acct != before, "the same servers have another client")
-	testkit.Must(t, a.Replace(parse(there)))
+	take(t, a, parse(there))
 	testkit.Until(t, "sent", func() bool { return a.State().Queue.Sent == 2 })
 	got := there.list()
 	testkit.ErrorIf(t, len(got) != 2 || got[0] != "s1 start" || got[1] != "s1 stop", "%v", got)

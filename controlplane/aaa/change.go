@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -111,15 +112,56 @@ type changes struct {
 	nas      atomic.Pointer[config.NAS]
 }
 
-// use takes a configuration; the server is made for the first one that listens.
-func (c *changes) use(r *config.RADIUS) error {
-	d := radius.DynamicConfig{Window: time.Duration(r.CoA.ReplayWindow) * time.Second,
-		NeedTimestamp: r.CoA.Timestamp == "required", Rate: int(r.CoA.Rate)}
-	for i := range r.CoA.Clients {
-		one := &r.CoA.Clients[i]
+func newChanges(sessions Sessions) *changes {
+	c := &changes{sessions: sessions}
+	c.server = radius.NewDynamic(c.handle)
+	return c
+}
+
+// changing is what a configuration says of changes, ready to be used.
+type changing struct {
+	config radius.DynamicConfig
+	bound  *radius.Bound
+	nas    *config.NAS
+}
+
+// prepare reads what a configuration needs, and opens its addresses.
+func (c *changes) prepare(r *config.RADIUS) (*changing, error) {
+	made, err := dynamicConfig(&r.CoA)
+	if err != nil {
+		return nil, err
+	}
+	var listen []netip.AddrPort
+	if c.sessions != nil {
+		listen = coaAddresses(&r.CoA)
+	}
+	bound, err := c.server.Bind(listen)
+	if err != nil {
+		return nil, fmt.Errorf("radius.coa.listen: %w", err)
+	}
+	return &changing{made, bound, &r.NAS}, nil
+}
+
+func (c *changes) use(next *changing) {
+	c.nas.Store(next.nas)
+	c.server.Use(next.config, next.bound)
+}
+
+func coaAddresses(c *config.CoA) (list []netip.AddrPort) {
+	for _, l := range c.Listen {
+		list = append(list, l.Or(3799))
+	}
+	return list
+}
+
+func dynamicConfig(c *config.CoA) (radius.DynamicConfig, error) {
+	d := radius.DynamicConfig{Window: time.Duration(c.ReplayWindow) * time.Second,
+		NeedTimestamp: c.Timestamp == "required", Rate: int(c.Rate)}
+	for i := range c.Clients {
+		one := &c.Clients[i]
 		secret, err := secretOf(one.Secret, one.SecretFile, false)
 		if err != nil {
-			return err
+			return d, fmt.Errorf("radius.coa.clients: %w", err)
 		}
 		policy := radius.Optional
 		if one.Policy == "required" {
@@ -128,31 +170,7 @@ func (c *changes) use(r *config.RADIUS) error {
 		d.Clients = append(d.Clients, radius.DynamicClient{Prefix: one.Address.Masked(), Secret: secret,
 			Policy: policy})
 	}
-	var listen []netip.AddrPort
-	for _, l := range r.CoA.Listen {
-		listen = append(listen, l.Or(3799))
-	}
-	if c.sessions == nil {
-		listen = nil
-	}
-	if c.server == nil {
-		c.server = radius.NewDynamic(c.handle)
-	}
-	c.nas.Store(&r.NAS)
-	if len(listen) > 0 && len(c.server.Addresses()) == 0 {
-		c.server.Configure(d) // before the first request
-	}
-	if err := c.server.Listen(listen); err != nil {
-		return err
-	}
-	c.server.Configure(d)
-	return nil
-}
-
-func (c *changes) close() {
-	if c.server != nil {
-		c.server.Close()
-	}
+	return d, nil
 }
 
 func (c *changes) counters() radius.DynamicCounters { return c.server.Counters() }

@@ -140,13 +140,14 @@ func TestReplace(t *testing.T) {
 	broken := *old.config
 	broken.AAA.Methods = []string{"local"}
 	broken.AAA.UsersFile = "/nowhere"
-	testkit.Refused(t, a.Replace(&broken), "aaa.users_file")
+	_, err := a.Prepare(&broken)
+	testkit.Refused(t, err, "aaa.users_file")
 	testkit.ErrorIf(t, a.now.Load() != old, "it was taken")
 	out := radclient(t, to, "disconnect", fmt.Sprintf(`User-Name = "anna", Event-Timestamp = %d`,
 		time.Now().Unix()))
 	testkit.ErrorIf(t, !strings.Contains(out, "Received Disconnect-ACK"), "%s", out)
 	none := *old.config
 	none.RADIUS.CoA.Listen = nil
-	testkit.Must(t, a.Replace(&none))
+	take(t, a, &none)
 	testkit.Equal(t, len(a.changes.server.Addresses()), 0, "addresses")
 }

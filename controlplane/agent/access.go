@@ -145,19 +145,16 @@ func (s *signIns) run(ctx context.Context, m *mobile) {
 	})
 }
 
-// configure takes another configuration over.
-func (a *Agent) configureAccess(plan *Plan) {
-	c := plan.SignIn
-	if a.mobile == nil || a.mobile.access == nil || c == nil {
+// configureAccess takes another configuration over.
+func (a *Agent) configureAccess(plan *Plan, next *aaa.Prepared) {
+	if next == nil {
 		return
 	}
-	s := a.mobile.access
-	if err := s.aaa.Replace(c); err != nil {
-		a.log.Error("authentication goes on as it was", "error", err)
-	}
+	next.Take()
+	s, c := a.mobile.access, plan.SignIn
 	set, dial, leased := subscriber.SettingsOf(c), pppoeConfig(c), dhcpConfig(c)
 	s.loop.Post(func() {
-		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil {
+		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil { // prepareAccess checked them
 			a.log.Error("pools go on as they were", "error", err)
 		}
 		s.pppoe.Configure(dial)

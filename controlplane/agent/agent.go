@@ -299,7 +299,12 @@ func (a *Agent) reconcile(ctx context.Context, all bool) {
 	if before := a.before(); errors.As(err, &refused) && before != nil {
 		a.log.Error("new configuration refused, going back to the one before", "error", err)
 		a.plan = before
-		a.accepted(before)
+		back, missing := a.prepare(before)
+		if missing != nil {
+			a.log.Error("not all goes back to the configuration before", "error", missing)
+			err = fmt.Errorf("%w; and not all went back: %w", err, missing)
+		}
+		a.accepted(before, back)
 		if _, again := a.push(ctx, a.plan, all); again != nil {
 			err = fmt.Errorf("%w; and going back failed: %w", err, again)
 		} else {
@@ -410,80 +415,40 @@ func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
 	return res, err
 }
 
-// apply is Apply in the owner.
+// apply is Apply in the owner. What may fail comes before the data plane's commit.
 func (a *Agent) apply(ctx context.Context, plan *Plan) (Result, error) {
-	if a.client.Load() == nil {
-		note := "data plane is away; sent when it returns"
-		if more := a.needsRestart(plan); more != "" {
-			note += "; " + more
-		}
-		a.plan = plan
-		a.adoptSettings(plan)
-		a.accepted(plan)
-		return Result{Objects: len(plan.Objects), Note: note}, nil
-	}
-	res, err := a.push(ctx, plan, false)
+	ready, err := a.prepare(plan)
 	if err != nil {
+		ready.discard()
 		return Result{}, err
 	}
-	if note := a.needsRestart(plan); note != "" {
-		res.Note = strings.TrimPrefix(res.Note+"; "+note, "; ")
+	res := Result{Objects: len(plan.Objects), Note: "data plane is away; sent when it returns"}
+	away := a.client.Load() == nil
+	if !away {
+		if res, err = a.push(ctx, plan, false); err != nil {
+			ready.discard()
+			return Result{}, err
+		}
 	}
+	note := a.needsRestart(plan)
 	a.plan = plan
-	a.accepted(plan)
-	a.settled(res, nil)
-	a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
+	if away {
+		a.adoptSettings(plan)
+	}
+	for _, more := range []string{note, a.accepted(plan, ready)} {
+		if more != "" {
+			res.Note = strings.TrimPrefix(res.Note+"; "+more, "; ")
+		}
+	}
+	if !away {
+		a.settled(res, nil)
+		a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
+	}
 	return res, nil
 }
 
-// needsRestart tells which changes wait for a restart, and of what; "" when there are none.
-func (a *Agent) needsRestart(plan *Plan) string {
-	was, is := a.plan.Control, plan.Control
-	var keys []string
-	for _, c := range []struct {
-		key   string
-		equal bool
-	}{
-		{"dp_socket", was.DPSocket == is.DPSocket},
-		{"socket", was.Socket == is.Socket},
-		{"state", was.State == is.State},
-		{"metrics", was.Metrics == is.Metrics},
-		{"api", was.API.Static() == is.API.Static()},
-		{"page", was.Page == is.Page},
-		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
-		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
-		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
-		{"restart.max_delay_ms", was.Restart.MaxDelay == is.Restart.MaxDelay},
-		{"restart.program", was.Restart.Program == is.Restart.Program},
-	} {
-		if !c.equal {
-			keys = append(keys, "control."+c.key)
-		}
-	}
-	var notes []string
-	if len(keys) > 0 {
-		notes = append(notes, strings.Join(keys, ", ")+": in effect when the control plane is started again")
-	}
-	if restartsPFCP(a.plan, plan) {
-		notes = append(notes, "pfcp: addresses, peers, roles, timers, rates and store are in effect when the control plane is started again")
-	}
-	if (a.plan.SignIn == nil) != (plan.SignIn == nil) {
-		notes = append(notes, "access: that subscribers sign in is in effect when the control plane is started again")
-	}
-	if was, is := a.plan.SignIn, plan.SignIn; was != nil && is != nil &&
-		(was.Access.DHCP.Address != is.Access.DHCP.Address ||
-			(len(was.Access.DHCP.Servers) > 0) != (len(is.Access.DHCP.Servers) > 0)) {
-		notes = append(notes,
-			"access.dhcp: address, and whether there are servers, are in effect when the control plane is started again")
-	}
-	if a.plan.HugePages != plan.HugePages {
-		notes = append(notes, "engine.huge_pages: in effect when the control plane and then the data plane are started again")
-	}
-	return strings.Join(notes, "; ")
-}
-
-// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours.
-func (a *Agent) accepted(plan *Plan) {
+// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: why not.
+func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
 	if a.life != nil {
@@ -491,11 +456,15 @@ func (a *Agent) accepted(plan *Plan) {
 		a.announceSessions(plan)
 	}
 	a.logBlocks(plan)
-	a.configureAccess(plan)
+	a.configureAccess(plan, ready.access)
 	a.publish()
-	if err := a.files.keep(plan); err != nil {
-		a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
+	if ready.files != nil {
+		if err := ready.files.keep(); err != nil { // written before: their folder went
+			a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
+			note = fmt.Sprintf("not kept for a restart of the control plane: %v", err)
+		}
 	}
+	return note
 }
 
 func (a *Agent) describe(plan *Plan) {

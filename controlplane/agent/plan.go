@@ -8,9 +8,11 @@ import (
 	"os"
 	"slices"
 
+	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/lease"
 	"isthmus/controlplane/rules"
 )
 
@@ -34,6 +36,18 @@ type Plan struct {
 
 // LoadPlan reads and compiles a file.
 func LoadPlan(file string) (*Plan, error) { return makePlan(file, nil, os.Environ(), nil) }
+
+// Check tells whether this machine has what the plan names for subscribers who sign in: files, addresses. Nothing of
+// it is in use afterwards.
+func (p *Plan) Check() error {
+	if p.SignIn == nil {
+		return nil
+	}
+	if err := lease.Check(lease.FromConfig(p.SignIn.Pools)); err != nil {
+		return err
+	}
+	return aaa.Check(p.SignIn)
+}
 
 // MakePlan compiles text as it stands, without the environment; file is only for messages.
 func MakePlan(file string, data []byte) (*Plan, error) { return makePlan(file, data, nil, nil) }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,38 +35,88 @@ func stateIn(folder, socket string) stateFiles {
 
 // writeWhole replaces a file in one step.
 func writeWhole(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	beside, err := writeBeside(path, data)
+	if err != nil {
 		return err
+	}
+	return replace(beside, path)
+}
+
+// writeBeside writes what shall take a file's place.
+func writeBeside(path string, data []byte) (name string, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
 	if err != nil {
 		os.Remove(f.Name())
+	}
+	return f.Name(), err
+}
+
+func replace(beside, path string) error {
+	err := os.Rename(beside, path)
+	if err != nil {
+		os.Remove(beside)
 	}
 	return err
 }
 
-// keep makes the files what the plan needs to come back after a restart.
-func (s stateFiles) keep(plan *Plan) error {
+// staged is what a plan needs to come back after a restart, written beside the files whose place it takes.
+type staged struct {
+	applied string            // goes; "": none does
+	files   map[string]string // by path
+}
+
+// stage writes it: a disk may be full, or not be written to.
+func (s stateFiles) stage(plan *Plan) (*staged, error) {
+	out := &staged{files: map[string]string{}}
 	if s.applied == "" {
-		return nil
+		return out, nil
+	}
+	add := func(path string, data []byte) error {
+		beside, err := writeBeside(path, data)
+		if err == nil {
+			out.files[path] = beside
+		}
+		return err
 	}
 	placement, err := json.Marshal(plan.Placement)
 	if err == nil && len(plan.Placement) > 0 {
-		err = writeWhole(s.placement, placement)
+		err = add(s.placement, placement)
 	}
-	if plan.Applied {
-		return errors.Join(err, writeWhole(s.applied, plan.Text))
+	if !plan.Applied {
+		out.applied = s.applied
+	} else if err == nil {
+		err = add(s.applied, plan.Text)
 	}
-	if gone := os.Remove(s.applied); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if err != nil {
+		out.discard()
+		return nil, fmt.Errorf("the configuration would not be kept for a restart: %w", err)
+	}
+	return out, nil
+}
+
+func (s *staged) discard() {
+	for _, beside := range s.files {
+		os.Remove(beside)
+	}
+}
+
+// keep has the files take their places.
+func (s *staged) keep() (err error) {
+	for path, beside := range s.files {
+		err = errors.Join(err, replace(beside, path))
+	}
+	if s.applied != "" {
+		if gone := os.Remove(s.applied); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
 	return err
 }

@@ -68,7 +68,8 @@ func restart(t *testing.T, opt Options) (*Agent, func()) {
 func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	s := dptest.Start(t)
 	dir := t.TempDir()
-	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
+	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path,
+		Restart: "external"}
 	kept := opt.Socket + ".applied.yaml"
 	testkit.Must(t, os.WriteFile(opt.File, []byte(ranged("a", 1, "early", 100, "home", 1000)), 0o600))
 	apply := func(a *Agent, text string) {
@@ -120,7 +121,8 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock")
 	dir := t.TempDir()
-	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external"}
+	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", DPSocket: s.Path,
+		Restart: "external"}
 	testkit.Must(t, os.WriteFile(opt.File, []byte(small), 0o600))
 	testkit.Must(t, os.WriteFile(opt.Socket+".applied.yaml", []byte(small+route), 0o600))
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })

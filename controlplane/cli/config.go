@@ -28,6 +28,9 @@ func configCommand(e *env) *cobra.Command {
 		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
 		RunE: command.Failed(func(_ *cobra.Command, args []string) error {
 			plan, err := agent.LoadPlan(args[0])
+			if err == nil {
+				err = plan.Check()
+			}
 			if err != nil {
 				return err
 			}

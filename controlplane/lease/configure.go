@@ -11,15 +11,8 @@ import (
 // Configure has the pools be these. What is in use stays so: in the new pool that has it, or as an address of no pool.
 // A pool that is the same as before remembers who had what. An error refuses all.
 func (p *Pools) Configure(pools []Pool) error {
-	seen := map[string]bool{}
-	for i := range pools {
-		if seen[pools[i].Name] {
-			return fmt.Errorf("two pools are called %q", pools[i].Name)
-		}
-		seen[pools[i].Name] = true
-		if err := pools[i].check(pools[:i]); err != nil {
-			return err
-		}
+	if err := Check(pools); err != nil {
+		return err
 	}
 	before, instances := p.pools, p.instances
 	p.pools, p.instances, p.order = map[string]*pool{}, map[string]*instance{}, nil
@@ -48,6 +41,21 @@ func (p *Pools) Configure(pools []Pool) error {
 	}
 	for _, one := range p.order {
 		p.watch(one)
+	}
+	return nil
+}
+
+// Check tells whether Configure would take the pools.
+func Check(pools []Pool) error {
+	seen := map[string]bool{}
+	for i := range pools {
+		if seen[pools[i].Name] {
+			return fmt.Errorf("two pools are called %q", pools[i].Name)
+		}
+		seen[pools[i].Name] = true
+		if err := pools[i].check(pools[:i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,47 +97,52 @@ func NewDynamic(handle func(p *Packet, answer func(Cause))) *Dynamic {
 		counts: DynamicCounters{Causes: map[Cause]uint64{}}}
 }
 
-// Configure changes clients and limits. What was seen is remembered.
-func (d *Dynamic) Configure(c DynamicConfig) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.config = c
-	clear(d.limits)
-}
+// Bound are addresses that a server may listen to from now on.
+type Bound struct{ conns, opened []*net.UDPConn }
 
-// Listen takes the place of the addresses before. On an error they stay.
-func (d *Dynamic) Listen(addresses []netip.AddrPort) error {
+// Bind opens those of the addresses that the server does not listen to yet.
+func (d *Dynamic) Bind(addresses []netip.AddrPort) (*Bound, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var conns []*net.UDPConn
-	kept := map[*net.UDPConn]bool{}
+	b := &Bound{}
 	for _, a := range addresses {
 		conn := d.listening(a)
 		if conn == nil {
 			var err error
 			if conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(a)); err != nil {
-				for _, c := range conns {
-					if !kept[c] {
-						c.Close()
-					}
-				}
-				return err
+				b.Close()
+				return nil, err
 			}
-			go receive(conn, func(from netip.AddrPort, b []byte) {
-				d.request(conn, from, bytes.Clone(b))
-			})
-		} else {
-			kept[conn] = true
+			b.opened = append(b.opened, conn)
 		}
-		conns = append(conns, conn)
+		b.conns = append(b.conns, conn)
 	}
-	for _, c := range d.conns {
-		if !kept[c] {
-			c.Close()
+	return b, nil
+}
+
+// Close gives up what Bind opened.
+func (b *Bound) Close() {
+	for _, c := range b.opened {
+		c.Close()
+	}
+}
+
+// Use changes clients and limits, and listens to what the last Bind returned in the place of the addresses before. What
+// was seen is remembered.
+func (d *Dynamic) Use(c DynamicConfig, b *Bound) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.config = c
+	clear(d.limits)
+	for _, conn := range b.opened {
+		go receive(conn, func(from netip.AddrPort, b []byte) { d.request(conn, from, bytes.Clone(b)) })
+	}
+	for _, conn := range d.conns {
+		if !slices.Contains(b.conns, conn) {
+			conn.Close()
 		}
 	}
-	d.conns = conns
-	return nil
+	d.conns = b.conns
 }
 
 func (d *Dynamic) listening(a netip.AddrPort) *net.UDPConn {
@@ -169,7 +175,7 @@ func (d *Dynamic) Counters() DynamicCounters {
 }
 
 // Close stops listening.
-func (d *Dynamic) Close() { _ = d.Listen(nil) }
+func (d *Dynamic) Close() { d.Use(DynamicConfig{}, &Bound{}) }
 
 // request is a datagram. What is not authentic gets no answer.
 func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {

@@ -36,11 +36,11 @@ func newChanger(t testing.TB, c DynamicConfig, handle func(p *Packet, answer fun
 	if c.Window == 0 {
 		c.Window, c.Rate = 300*time.Second, 1000
 	}
-	d.Configure(c)
-	testkit.Must(t, d.Listen([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}))
+	bound, err := d.Bind([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")})
+	testkit.Must(t, err)
+	d.Use(c, bound)
 	t.Cleanup(d.Close)
 	d.to = d.Addresses()[0]
-	var err error
 	d.conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)
 	t.Cleanup(func() { d.conn.Close() })
@@ -190,8 +190,10 @@ func TestChangeDropped(t *testing.T) {
 		d.send(row.b)
 		testkit.Until(t, row.name, func() bool { return row.of(d.Counters()) == before+1 })
 	}
-	d.Configure(DynamicConfig{Clients: []DynamicClient{{netip.MustParsePrefix("10.0.0.0/8"), []byte(secret),
-		Optional}}})
+	bound, err := d.Bind([]netip.AddrPort{d.to})
+	testkit.Must(t, err)
+	d.Use(DynamicConfig{Clients: []DynamicClient{{netip.MustParsePrefix("10.0.0.0/8"), []byte(secret),
+		Optional}}}, bound)
 	d.send(change(1, time.Now(), secret))
 	testkit.Until(t, "unlisted", func() bool { return d.Counters().Unlisted == 1 })
 	testkit.Equal(t, d.asked.Load(), 0, "carried out")
@@ -216,10 +218,13 @@ func TestChangeClients(t *testing.T) {
 		{netip.MustParsePrefix("127.0.0.1/32"), []byte(secret), Anywhere}}}, obey)
 	b := change(1, time.Now(), secret)
 	d.ask(b)
-	testkit.Must(t, d.Listen([]netip.AddrPort{d.to}))
+	bound, err := d.Bind([]netip.AddrPort{d.to})
+	testkit.Must(t, err)
+	d.Use(d.config, bound)
 	d.ask(b)
 	testkit.Equal(t, d.asked.Load(), 1, "carried out")
 	taken := d.conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	testkit.ErrorIf(t, d.Listen([]netip.AddrPort{taken}) == nil, "an address of somebody else")
+	_, err = d.Bind([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.2:0"), taken})
+	testkit.ErrorIf(t, err == nil, "an address of somebody else")
 	d.ask(change(2, time.Now(), secret))
 }

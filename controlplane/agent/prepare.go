@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"strings"
+
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/lease"
+)
+
+// What comes before a configuration is accepted.
+
+// prepared is what a plan needs of this machine, which may fail; nil parts: they stay as they are.
+type prepared struct {
+	access *aaa.Prepared
+	files  *staged
+}
+
+// prepare makes what can be made, and tells what cannot.
+func (a *Agent) prepare(plan *Plan) (p prepared, err error) {
+	access, noAccess := a.prepareAccess(plan)
+	files, noFiles := a.files.stage(plan)
+	return prepared{access, files}, errors.Join(noAccess, noFiles)
+}
+
+func (p *prepared) discard() {
+	if p.access != nil {
+		p.access.Discard()
+	}
+	if p.files != nil {
+		p.files.discard()
+	}
+}
+
+// prepareAccess does what may fail of taking a plan over; nil: nothing has to be taken.
+func (a *Agent) prepareAccess(plan *Plan) (*aaa.Prepared, error) {
+	if a.mobile == nil || a.mobile.access == nil || plan.SignIn == nil { // of a plan for the next start
+		return nil, plan.Check()
+	}
+	if err := lease.Check(lease.FromConfig(plan.SignIn.Pools)); err != nil {
+		return nil, err
+	}
+	return a.mobile.access.aaa.Prepare(plan.SignIn)
+}
+
+// needsRestart tells which changes wait for a restart, and of what; "" when there are none.
+func (a *Agent) needsRestart(plan *Plan) string {
+	was, is := a.plan.Control, plan.Control
+	var keys []string
+	for _, c := range []struct {
+		key   string
+		equal bool
+	}{
+		{"dp_socket", was.DPSocket == is.DPSocket},
+		{"socket", was.Socket == is.Socket},
+		{"state", was.State == is.State},
+		{"metrics", was.Metrics == is.Metrics},
+		{"api", was.API.Static() == is.API.Static()},
+		{"page", was.Page == is.Page},
+		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
+		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
+		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
+		{"restart.max_delay_ms", was.Restart.MaxDelay == is.Restart.MaxDelay},
+		{"restart.program", was.Restart.Program == is.Restart.Program},
+	} {
+		if !c.equal {
+			keys = append(keys, "control."+c.key)
+		}
+	}
+	again := func(what, of string) string { return what + " in effect when " + of + " started again" }
+	us := "the control plane is"
+	var notes []string
+	if len(keys) > 0 {
+		notes = append(notes, again(strings.Join(keys, ", ")+":", us))
+	}
+	if restartsPFCP(a.plan, plan) {
+		notes = append(notes, again("pfcp: addresses, peers, roles, timers, rates and store are", us))
+	}
+	if (a.plan.SignIn == nil) != (plan.SignIn == nil) {
+		notes = append(notes, again("access: that subscribers sign in is", us))
+	}
+	if was, is := a.plan.SignIn, plan.SignIn; was != nil && is != nil &&
+		(was.Access.DHCP.Address != is.Access.DHCP.Address ||
+			(len(was.Access.DHCP.Servers) > 0) != (len(is.Access.DHCP.Servers) > 0)) {
+		notes = append(notes, again("access.dhcp: address, and whether there are servers, are", us))
+	}
+	if a.plan.HugePages != plan.HugePages {
+		notes = append(notes, again("engine.huge_pages:", "the control plane and then the data plane are"))
+	}
+	return strings.Join(notes, "; ")
+}
