@@ -26,7 +26,7 @@ type Options struct {
 	Sessions Sessions // carries out changes; nil: none are taken
 	Store    Store    // keeps accounting records; nil: they live as long as the process
 	Log      func(format string, args ...any)
-	// Notify publishes an event (package events): radius.down, radius.up of a server.
+	// Notify publishes an event (package events): radius.down, radius.up, radius.doubted of a server.
 	Notify func(kind, about string, fields ...any)
 }
 
@@ -72,7 +72,7 @@ func New(c *config.Config, o Options) (*AAA, error) {
 
 // Check tells whether a configuration could be taken, as far as nothing of it has to be opened for long.
 func Check(c *config.Config) error {
-	s, err := newSetup(c, nil, func(string, string, bool) {})
+	s, err := newSetup(c, nil, func(string, string, bool, *radius.FaultError) {})
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,11 @@ func (p *Prepared) Take() {
 	}
 }
 
+// changedFunc is told of a server, as by radius.NewClient.
+type changedFunc func(use, name string, alive bool, fault *radius.FaultError)
+
 // newSetup makes local users and clients; clients whose servers did not change are taken over.
-func newSetup(c *config.Config, old *setup, changed func(use, name string, alive bool)) (s *setup, err error) {
+func newSetup(c *config.Config, old *setup, changed changedFunc) (s *setup, err error) {
 	s = &setup{config: c, ignored: &tally{}}
 	if old == nil {
 		old = &setup{}
@@ -163,7 +166,9 @@ func newSetup(c *config.Config, old *setup, changed func(use, name string, alive
 		case len(is) == 0:
 			return nil, nil
 		}
-		return radius.NewClient(is, func(name string, alive bool) { changed(use, name, alive) })
+		return radius.NewClient(is, func(name string, alive bool, fault *radius.FaultError) {
+			changed(use, name, alive, fault)
+		})
 	}
 	if s.auth, err = client("authentication", old.auth, old.authOf, s.authOf); err == nil {
 		s.acct, err = client("accounting", old.acct, old.acctOf, s.acctOf)
@@ -171,8 +176,13 @@ func newSetup(c *config.Config, old *setup, changed func(use, name string, alive
 	return s, err
 }
 
-// changed is told of servers that are given up, and of those that are back.
-func (a *AAA) changed(use, name string, alive bool) {
+// changed is told of servers that are given up, of those that are back, and of those that are not believed.
+func (a *AAA) changed(use, name string, alive bool, fault *radius.FaultError) {
+	if fault != nil {
+		a.Log("%v (%s)", fault, use)
+		a.Notify("radius.doubted", name, "use", use, "reason", fault.Word())
+		return
+	}
 	if !alive {
 		a.Log("RADIUS server %s does not answer (%s)", name, use)
 		a.Notify("radius.down", name, "use", use)

@@ -58,6 +58,13 @@ func start(t testing.TB, users string, signs bool, root string) *freeRADIUS {
 		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(root, "usr/lib/freeradius"))
 	}
 	cmd.Args = append(cmd.Args, "-f", "-l", filepath.Join(f.dir, "log"), "-d", f.dir, "-n", "radiusd")
+	f.run(t, cmd)
+	return f
+}
+
+// run starts it, until the test ends.
+func (f *freeRADIUS) run(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
 	testkit.Must(t, cmd.Start())
 	f.process = cmd.Process
 	t.Cleanup(func() {
@@ -73,7 +80,6 @@ func start(t testing.TB, users string, signs bool, root string) *freeRADIUS {
 		testkit.FatalIf(t, strings.Contains(string(log), "Errors"), "%s", log)
 		return strings.Contains(string(log), "Ready to process requests")
 	})
-	return f
 }
 
 func freePort(t testing.TB) int {

@@ -53,6 +53,8 @@ var Kinds = []Kind{
 	{"subscriber.drained", "", "ended error", "An operator had all end."},
 	{"radius.down", "RADIUS server", "use", "It does not answer; others are asked, or local users, or nobody."},
 	{"radius.up", "RADIUS server", "use", "It answers again, or is tried again."},
+	{"radius.doubted", "RADIUS server", "use reason",
+		"It answers, but is not believed; each reason once an hour at most."},
 	{"pool.watermark", "pool", "instance level rising used size", "Its use passed 80, 95 or 100 %, or fell well below."},
 	{"peer.up", "address of a GTP-U peer", "local", "It answers again."},
 	{"peer.down", "address of a GTP-U peer", "local", "It does not answer."},

@@ -66,14 +66,15 @@ type Client struct {
 }
 
 // NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. changed, which may be nil, is
-// called when a server is given up or answers again, from a goroutine of the client.
-func NewClient(configs []ServerConfig, changed func(name string, alive bool)) (*Client, error) {
+// called from a goroutine of the client when a server is given up or answers again, and, with a fault, when it answers
+// but is not believed.
+func NewClient(configs []ServerConfig, changed func(name string, alive bool, fault *FaultError)) (*Client, error) {
 	if len(configs) == 0 || len(configs) > 32 {
 		return nil, fmt.Errorf("%d RADIUS servers: 1 to 32", len(configs))
 	}
 	c := &Client{}
 	if changed == nil {
-		changed = func(string, bool) {}
+		changed = func(string, bool, *FaultError) {}
 	}
 	for _, one := range configs {
 		if !one.Address.IsValid() || one.Timeout <= 0 || one.Tries < 1 || one.Sockets < 1 {
@@ -133,7 +134,7 @@ func (c *Client) next(e *exchange) {
 	case busy:
 		e.finish(nil, ErrBusy)
 	default:
-		e.finish(nil, ErrAway)
+		e.finish(nil, c.away())
 	}
 }
 

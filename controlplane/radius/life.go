@@ -9,6 +9,9 @@ func (s *server) die(last *exchange) {
 	var moved []*exchange
 	var broken []*lane
 	died := false
+	if last == nil || s.faulty.Before(last.first) { // it is silent now
+		s.fault = nil
+	}
 	if s.living.CompareAndSwap(true, false) && !s.shut {
 		died = true
 		s.since = time.Now()
@@ -27,7 +30,7 @@ func (s *server) die(last *exchange) {
 		l.close()
 	}
 	if died {
-		s.changed(s.Name, false)
+		s.changed(s.Name, false, nil)
 	}
 	if last != nil {
 		last.server.Store(nil)
@@ -81,7 +84,7 @@ func (s *server) revive() {
 	}
 	s.mu.Unlock()
 	if changed {
-		s.changed(s.Name, true)
+		s.changed(s.Name, true, nil)
 	}
 }
 

@@ -21,7 +21,7 @@ type server struct {
 	client  *Client
 	index   int         // in client.servers
 	tls     *tls.Config // nil: UDP
-	changed func(name string, alive bool)
+	changed func(name string, alive bool, fault *FaultError)
 	living  atomic.Bool
 
 	mu       sync.Mutex
@@ -30,6 +30,9 @@ type server struct {
 	waiting  []*exchange // for an identifier
 	since    time.Time
 	answered time.Time // last authentic answer
+	fault    error     // of the last answer that was not believed; nil: another one was, or none comes any more
+	faulty   time.Time // when it came
+	told     map[error]time.Time
 	counts   Counters
 	rtt      Histogram
 	revival  *time.Timer // nil: alive
@@ -37,8 +40,9 @@ type server struct {
 	shut     bool
 }
 
-func newServer(c *Client, config ServerConfig, changed func(string, bool)) *server {
-	s := &server{ServerConfig: config, client: c, changed: changed, since: time.Now()}
+func newServer(c *Client, config ServerConfig, changed func(string, bool, *FaultError)) *server {
+	s := &server{ServerConfig: config, client: c, changed: changed, since: time.Now(),
+		told: map[error]time.Time{}}
 	s.living.Store(true)
 	return s
 }
@@ -271,7 +275,11 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 	case e == nil:
 		s.counts.UnknownID++
 	case err != nil:
-		s.counts.failed(err)
+		if news, alive := s.doubt(err), s.living.Load(); news {
+			s.mu.Unlock()
+			s.changed(s.Name, alive, &FaultError{s.Name, err})
+			return
+		}
 	case !code.answers(e.p.Code):
 		s.counts.UnexpectedCode++
 	default:
@@ -291,6 +299,7 @@ func (s *server) settle(e *exchange, b []byte) {
 	if e.p.Code == StatusServer {
 		s.counts.ProbeAnswers++
 	} else {
+		s.fault = nil
 		s.counts.answered(Code(b[0]))
 	}
 	p, err := Parse(append([]byte(nil), b...))

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aaa
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"isthmus/controlplane/testkit"
+)
+
+const packaged = "/etc/freeradius/3.0" // of Debian's package
+
+// debianServer is a FreeRADIUS with the configuration of Debian's package as it is installed, in a folder of its own,
+// at ports of its own, with a user. change may change the folder's files before.
+func debianServer(t *testing.T, change func(folder string)) *freeRADIUS {
+	t.Helper()
+	if _, err := os.ReadFile(packaged + "/radiusd.conf"); err != nil {
+		t.Skipf("no configuration of Debian's freeradius: %v (./dev setup, as root)", err)
+	}
+	f := &freeRADIUS{dir: t.TempDir(), auth: freePort(t), acct: freePort(t)}
+	folder := filepath.Join(f.dir, "3.0")
+	testkit.Must(t, exec.Command("cp", "-r", packaged, folder).Run())
+	testkit.Must(t, os.Mkdir(filepath.Join(f.dir, "radacct"), 0o700))
+	edit := func(name string, fn func(text string) string) {
+		path := filepath.Join(folder, name)
+		text, err := os.ReadFile(path)
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(path, []byte(fn(string(text))), 0o600))
+	}
+	edit("radiusd.conf", func(text string) string { // where it lies, and who it is
+		text = regexp.MustCompile(`(?m)^(raddbdir) = .*$`).ReplaceAllString(text, "$1 = "+folder)
+		text = regexp.MustCompile(`(?m)^(logdir|run_dir) = .*$`).ReplaceAllString(text, "$1 = "+f.dir)
+		return regexp.MustCompile(`(?m)^\s*(user|group) = freerad$`).ReplaceAllString(text, "")
+	})
+	ports, port := []int{f.auth, f.acct}, regexp.MustCompile(`(?m)^(\s*port =) \d+`)
+	number := func(text string) string {
+		return port.ReplaceAllStringFunc(text, func(line string) string {
+			if len(ports) == 0 {
+				ports = append(ports, freePort(t))
+			}
+			line = port.ReplaceAllString(line, fmt.Sprint("$1 ", ports[0]))
+			ports = ports[1:]
+			return line
+		})
+	}
+	edit("sites-available/default", number)
+	edit("sites-available/inner-tunnel", number)
+	edit("mods-config/files/authorize", func(text string) string {
+		return "anna Cleartext-Password := \"pw\"\n\tReply-Message = \"welcome\"\n" + text
+	})
+	if change != nil {
+		change(folder)
+	}
+	f.run(t, exec.Command("freeradius", "-f", "-l", filepath.Join(f.dir, "log"), "-d", folder))
+	return f
+}
+
+// recipe is what the manual says to do in the folder of Debian's FreeRADIUS.
+func recipe(t *testing.T) string {
+	t.Helper()
+	manual, err := os.ReadFile("../../docs/config.md")
+	testkit.Must(t, err)
+	_, after, ok := strings.Cut(string(manual), "### Debian's FreeRADIUS\n")
+	testkit.FatalIf(t, !ok, "no recipe in the manual")
+	_, after, _ = strings.Cut(after, "```\n")
+	commands, _, ok := strings.Cut(after, "```\n")
+	testkit.FatalIf(t, !ok || !strings.Contains(commands, "sed"), "the recipe: %q", commands)
+	return commands
+}
+
+// With the preset, what Debian's package answers is not believed, and the attempt says why: it does not sign, or, where
+// it is told to in post-auth, not with the first attribute. As the manual has it, it is believed.
+func TestDebianFreeRADIUS(t *testing.T) {
+	var mu sync.Mutex
+	told := map[string]int{}
+	o := Options{Notify: func(kind, about string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[fmt.Sprint(kind, " ", about, args)]++
+	}}
+	const brief = ", name: one, timeout_ms: 500, tries: 1"
+	f := debianServer(t, nil)
+	a := aaaOf(t, f.yaml(brief), o)
+	for range 2 { // of the second request it is known at once
+		v := decide(t, a, with(pap("anna", "pw").Credentials))
+		testkit.ErrorIf(t, !v.Silent || !strings.HasPrefix(v.Why, "RADIUS server one answers, but is not signed: "),
+			"as installed: %+v", v)
+	}
+	f = server(t, users, true)
+	a = aaaOf(t, f.yaml(brief), o)
+	v := decide(t, a, with(pap("anna", "pw").Credentials))
+	testkit.Equal(t, v.Why, "RADIUS server one answers, signed, but not first: set message_authenticator: anywhere",
+		"signed in post-auth")
+	for _, what := range []string{"unsigned", "signed-late"} {
+		testkit.Until(t, what, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return told["radius.doubted one[use authentication reason "+what+"]"] == 1
+		})
+	}
+
+	f = debianServer(t, func(folder string) {
+		cmd := exec.Command("sh", "-e", "-c", recipe(t))
+		cmd.Dir = folder
+		out, err := cmd.CombinedOutput()
+		testkit.FatalIf(t, err != nil, "%v: %s", err, out)
+	})
+	a = aaaOf(t, f.yaml(", name: one"), o)
+	for password, accept := range map[string]bool{"pw": true, "no": false} {
+		v := decide(t, a, with(pap("anna", password).Credentials))
+		testkit.ErrorIf(t, v.Silent || v.Accept != accept, "as the manual says: %+v", v)
+	}
+	v = decide(t, a, with(byCHAP("anna", "pw").Credentials))
+	testkit.ErrorIf(t, !v.Accept, "CHAP: %+v", v)
+	testkit.Must(t, a.Account(sample(Start, "s1")))
+	testkit.Until(t, "accounting", func() bool { return a.State().Queue.Sent == 1 })
+}
