@@ -333,11 +333,16 @@ func (a *AAA) Account(r *Record) error {
 func (a *AAA) Restore(id uint64, kept []byte) error {
 	r, err := decode(id, kept)
 	if err != nil {
+		a.queue.refused()
 		return err
 	}
 	a.queue.add(r, true)
 	return nil
 }
+
+// Settled waits until servers have all accounting, or no server takes any, or ctx ends; it returns how many records
+// wait.
+func (a *AAA) Settled(ctx context.Context) (waiting int) { return a.queue.settled(ctx.Done()) }
 
 // State is for show and metrics. It has no secrets.
 type State struct {

@@ -26,7 +26,7 @@ type QueueCounts struct {
 	Queued, Sent, Restored                       uint64
 	Merged                                       uint64 // interims that a later record made needless
 	DroppedInterims, DroppedStarts, DroppedStops uint64 // the queue was full
-	Refused                                      uint64 // records that no server could take
+	Refused                                      uint64 // records that no server could take, or we not read
 }
 
 // queue sends records in the order of their session, several sessions at a time; when servers are away, they wait.
@@ -51,6 +51,7 @@ type queue struct {
 	timer    *time.Timer
 	closed   bool
 	idle     chan struct{} // closed when nothing is under way, once somebody waits
+	news     chan struct{} // closed when a record was taken, or not, once somebody waits
 	counts   QueueCounts
 }
 
@@ -354,6 +355,10 @@ func (q *queue) done(r *record, err error) {
 		close(q.idle)
 		q.idle = nil
 	}
+	if q.news != nil {
+		close(q.news)
+		q.news = nil
+	}
 	q.mu.Unlock()
 	if !away && q.store != nil {
 		q.store.Forget(r.id)
@@ -406,6 +411,35 @@ func (q *queue) tick() {
 	q.after(drainTick, q.tick)
 	q.mu.Unlock()
 	q.pump()
+}
+
+// settled waits until all is sent, no server takes records, or over; it returns how many wait.
+func (q *queue) settled(over <-chan struct{}) (waiting int) {
+	for {
+		q.mu.Lock()
+		waiting = q.counts.Waiting
+		if waiting == 0 || q.counts.Away || q.client == nil || q.closed {
+			q.mu.Unlock()
+			return waiting
+		}
+		if q.news == nil {
+			q.news = make(chan struct{})
+		}
+		news := q.news
+		q.mu.Unlock()
+		select {
+		case <-news:
+		case <-over:
+			return waiting
+		}
+	}
+}
+
+// refused counts a record that the store had and that cannot be read.
+func (q *queue) refused() {
+	q.mu.Lock()
+	q.counts.Refused++
+	q.mu.Unlock()
 }
 
 // close waits for what is on its way until done; nothing more is sent.

@@ -3,6 +3,7 @@
 package aaa
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -366,4 +367,19 @@ func TestOffIsLast(t *testing.T) {
 	testkit.Until(t, "all sent", func() bool { return a.State().Queue.Sent == 5 })
 	got := k.list()
 	testkit.ErrorIf(t, len(got) != 5 || !strings.HasSuffix(got[4], " off"), "%q", got)
+}
+
+// Who waits for accounting to be settled hears when servers have it all, or that none takes it.
+func TestSettled(t *testing.T) {
+	there := newTaker(t, false)
+	a := aaaOf(t, there.yaml(100, 100_000), Options{})
+	account(t, a, "s1", Start, Stop)
+	testkit.Equal(t, a.Settled(t.Context()), 0, "waiting, a server is there")
+	testkit.Equal(t, len(there.list()), 2, "records that it has")
+	a = aaaOf(t, newTaker(t, true).yaml(100, 100_000), Options{})
+	account(t, a, "s1", Start, Stop)
+	testkit.Equal(t, a.Settled(t.Context()), 2, "waiting, none is there")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	testkit.Equal(t, a.Settled(over), 2, "waiting, when nobody waits any more")
 }

@@ -24,6 +24,7 @@ import (
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/pppoe"
 	"isthmus/controlplane/session"
+	"isthmus/controlplane/session/store"
 	"isthmus/controlplane/subscriber"
 )
 
@@ -37,6 +38,7 @@ type signIns struct {
 	dhcp     *dhcp.Server
 	upstream []upstream           // to DHCP servers
 	records  []session.LineRecord // of the store, until the loop has them
+	accounts *store.Accounts
 }
 
 // upstream is a socket to DHCP servers, and who takes what they send.
@@ -67,7 +69,11 @@ func (a *Agent) openAccess() error {
 	}
 	sessions := &lateSessions{}
 	var err error
-	s.aaa, err = aaa.New(c, aaa.Options{Sessions: sessions, Store: a.mobile.manager,
+	if s.accounts, err = store.OpenAccounts(store.AccountsPath(a.mobile.store), a.log); err != nil {
+		return err
+	}
+	a.mobile.access = s
+	s.aaa, err = aaa.New(c, aaa.Options{Sessions: sessions, Store: s.accounts,
 		Notify: func(kind, about string, args ...any) { a.events.Publish(kind, about, args...) },
 		Log:    func(format string, args ...any) { a.log.Info(fmt.Sprintf(format, args...)) }})
 	if err != nil {
@@ -96,13 +102,12 @@ func (a *Agent) openAccess() error {
 		return err
 	}
 	s.records = a.mobile.manager.SetLines(s.loop)
-	for _, r := range a.mobile.manager.AccountRecords() {
-		if err := s.aaa.Restore(r.Number, r.Data); err != nil {
+	for _, r := range s.accounts.Records() {
+		if err := s.aaa.Restore(r.Number, r.Data); err != nil { // it is counted
 			a.log.Error("an accounting record of the store is dropped", "error", err)
-			a.mobile.manager.Forget(r.Number)
+			s.accounts.Forget(r.Number)
 		}
 	}
-	a.mobile.access = s
 	return nil
 }
 
@@ -142,6 +147,7 @@ func (s *signIns) run(ctx context.Context, m *mobile) {
 		late, cancel := context.WithTimeout(context.Background(), accountingEnd)
 		defer cancel()
 		s.aaa.Close(late)
+		s.accounts.Close() // behind the last answer
 	})
 }
 
@@ -317,15 +323,34 @@ func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
 	answer(w, out, err)
 }
 
+// Drained is what a drain ended, and what accounting could not be told yet.
+type Drained struct {
+	Ended      int    `json:"ended"`
+	Accounting int    `json:"accounting"`     // records that wait for a RADIUS server
+	File       string `json:"file,omitempty"` // where they are kept
+}
+
+// drainWait bounds what a drain waits for: the ends of sessions, then servers that take accounting.
+const drainWait = time.Minute
+
 func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
-	s, out := a.signedIn(), Cleared{}
+	s, out := a.signedIn(), Drained{}
 	err := errNobodySignsIn
 	if s != nil {
 		var ended int
 		if err = s.loop.Ask(r.Context(), func() { ended = s.loop.Drain() }); err == nil {
 			out.Ended = ended
+			ctx, cancel := context.WithTimeout(r.Context(), drainWait)
+			defer cancel()
+			select {
+			case <-s.loop.Drained():
+			case <-ctx.Done():
+			}
+			if out.Accounting = s.aaa.Settled(ctx); out.Accounting > 0 {
+				out.File = store.AccountsPath(a.mobile.store)
+			}
 		}
 	}
-	a.by(r.Context(), "subscriber.drained", "", err, "ended", out.Ended)
+	a.by(r.Context(), "subscriber.drained", "", err, "ended", out.Ended, "accounting", out.Accounting)
 	answer(w, out, err)
 }

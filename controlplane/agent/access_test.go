@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/session/store"
 	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/testkit"
 	"isthmus/controlplane/trace"
@@ -20,7 +22,8 @@ import (
 
 const signingIn = `
 pools: [{name: homes, instance: internet, prefix: 10.64.0.0/30}]
-radius: {servers: [{name: one, address: 127.0.0.1, secret: example-only, use: accounting}]}
+radius: {servers: [{name: one, address: 127.0.0.1, secret: example-only, use: accounting,
+  timeout_ms: 10, tries: 1}]}
 access:
   ports: [{port: access, pppoe: true, ipoe: true}]
   profiles: [{name: home, instance: internet, pool_ipv4: homes, max_sessions: 1}]
@@ -81,7 +84,8 @@ func traces(t *testing.T, a *Agent, of, session, why string) {
 
 func TestSubscribersSignIn(t *testing.T) {
 	s := dptest.Start(t)
-	a, _ := launchMobile(t, s, t.TempDir(), upf+instances+signingIn) // without PFCP
+	dir := t.TempDir()
+	a, stop := launchMobile(t, s, dir, upf+instances+signingIn) // without PFCP
 	ask := func(path string) string {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, nil))
@@ -138,11 +142,16 @@ func TestSubscribersSignIn(t *testing.T) {
 		return quota == 5
 	})
 
-	testkit.Equal(t, strings.TrimSpace(ask("/v1/subscriber/drain")), `{"ended":1}`, "drained")
+	var gone Drained // On, two starts, two stops, Off
+	testkit.Must(t, json.Unmarshal([]byte(ask("/v1/subscriber/drain")), &gone))
+	testkit.Equal(t, gone, Drained{1, 6, store.AccountsPath(a.mobile.store)}, "drained")
 	testkit.Equal(t, len(told(t, a, "subscriber.drained")), 1, "events")
 	testkit.Until(t, "the pool empty", func() bool { return control{a}.AddressPools()[0].Used == 0 })
 	_, late := dialIn(t, a, "late", 4)
 	testkit.Equal(t, late, "", "who comes after that")
+	stop()
+	a, _ = launchMobile(t, s, dir, upf+instances+signingIn)
+	testkit.Equal(t, a.signedIn().aaa.State().Queue.Restored, 6, "records that another start finds")
 }
 
 // Sockets to DHCP servers of both families: what is sent comes from where answers are heard.

@@ -72,6 +72,9 @@ func (a *Agent) openMobile() error {
 		err = a.openAccess()
 	}
 	if err != nil {
+		if s := a.mobile.access; s != nil {
+			s.accounts.Close()
+		}
 		manager.Close()
 		return err
 	}

@@ -88,8 +88,9 @@ func (a *Agent) routes(document []byte) []endpoint {
 			text("cause", "of accounting (RFC 2866), such as admin-reset, the default")), auth.Operate,
 			a.handleClear},
 		{op("POST", "/v1/subscriber/drain", "drainSubscribers",
-			"let nobody sign in any more, and end all who did: before the gateway goes out of service",
-			Cleared{}), auth.Operate,
+			"let nobody sign in any more, and end all who did: before the gateway goes out of service; "+
+				"it waits up to a minute for RADIUS servers to take accounting",
+			Drained{}), auth.Operate,
 			a.handleDrain},
 		{follow, auth.Operate, a.handleTrace},
 		{streams, auth.Operate, a.handleStreams},

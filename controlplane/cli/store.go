@@ -38,7 +38,7 @@ func barAround(bar *command.Progress, out io.Writer) io.Writer {
 
 func storeCommand(e *env) *cobra.Command {
 	store := command.Group(&cobra.Command{
-		Use: "store", Short: "look into the store of sessions over PFCP; it may be in use",
+		Use: "store", Short: "look into the store of sessions, or that of accounting; it may be in use",
 		Example: "  isthmus store verify /var/lib/isthmus/sessions.db"})
 	read := func(out io.Writer, path string) (session.Contents, error) {
 		bar := command.NewProgress(e.Err, "reading "+filepath.Base(path))
@@ -63,8 +63,10 @@ func storeCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(e.Out, "%s: good, %d sessions, %d associations, %d applications, usage of %d sessions waits; recovery time stamp %s, boot %s\n",
-				args[0], c.Sessions, c.Associations, c.Applications, c.Usages, c.Recovery.UTC().Format(time.RFC3339), c.Boot)
+			_, err = fmt.Fprintf(e.Out, "%s: good, %d sessions, %d associations, %d applications, usage of %d sessions "+
+				"waits, %d records of accounting wait; recovery time stamp %s, boot %s\n",
+				args[0], c.Sessions, c.Associations, c.Applications, c.Usages, c.Accounts,
+				c.Recovery.UTC().Format(time.RFC3339), c.Boot)
 			return err
 		}),
 	})

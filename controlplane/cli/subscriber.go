@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,12 @@ func clearCommand(e *env) *cobra.Command {
 		Example: "  isthmus clear subscriber anna\n  isthmus clear subscriber access:100.7 --cause lost-service",
 		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
-			return e.ends(cmd, "/v1/subscriber/clear", url.Values{"subscriber": args, "cause": {cause}})
+			var done agent.Cleared
+			err := e.asks(cmd, "/v1/subscriber/clear", url.Values{"subscriber": args, "cause": {cause}}, &done)
+			if err != nil {
+				return err
+			}
+			return e.ended(done.Ended)
 		}),
 	}
 	one.Flags().StringVar(&cause, "cause", "admin-reset", "what accounting is told (RFC 2866)")
@@ -36,27 +42,45 @@ func clearCommand(e *env) *cobra.Command {
 
 func drainCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use: "drain", Short: "let nobody sign in any more and end all who did, before the gateway goes out of service",
+		Use:   "drain",
+		Short: "let nobody sign in any more and end all who did, before the gateway goes out of service",
+		Long: "Let nobody sign in any more and end all who did, before the gateway goes out of service.\n" +
+			"Waits up to a minute for RADIUS servers to take what accounting has to say, and says how many\n" +
+			"records still wait.",
 		Example: "  isthmus drain", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
-			return e.ends(cmd, "/v1/subscriber/drain", nil)
+			var done agent.Drained
+			if err := e.asks(cmd, "/v1/subscriber/drain", nil, &done); err != nil {
+				return err
+			}
+			if err := e.ended(done.Ended); err != nil || done.Accounting == 0 {
+				return err
+			}
+			over := "over a reboot too"
+			if strings.HasPrefix(done.File, "/run/") {
+				over = "until a reboot: control.state names no folder that outlives one"
+			}
+			_, err := fmt.Fprintf(e.Out, "%d records of accounting wait for a RADIUS server; %s keeps them %s\n",
+				done.Accounting, done.File, over)
+			return err
 		}),
 	}
 }
 
-func (e *env) ends(cmd *cobra.Command, path string, query url.Values) error {
+// asks has the control plane do something, and reads its answer.
+func (e *env) asks(cmd *cobra.Command, path string, query url.Values, answer any) error {
 	data, err := e.Ask(cmd.Context(), cmd.CommandPath(), "POST", path, query, nil)
 	if err != nil {
 		return err
 	}
-	var done agent.Cleared
-	if err := json.Unmarshal(data, &done); err != nil {
-		return err
-	}
+	return json.Unmarshal(data, answer)
+}
+
+func (e *env) ended(n int) error {
 	what := "subscribers end"
-	if done.Ended == 1 {
+	if n == 1 {
 		what = "subscriber ends"
 	}
-	_, err = fmt.Fprintln(e.Out, done.Ended, what)
+	_, err := fmt.Fprintln(e.Out, n, what)
 	return err
 }

@@ -50,7 +50,7 @@ var Kinds = []Kind{
 	{"subscriber.down", "user, or MAC", "session cause line seconds uplink_bytes downlink_bytes more", "Its session ended."},
 	{"subscriber.quota", "user, or MAC", "session bytes more", "Its quota is used up."},
 	{"subscriber.cleared", "what was named", "cause ended error", "An operator ended sessions."},
-	{"subscriber.drained", "", "ended error", "An operator had all end."},
+	{"subscriber.drained", "", "ended accounting error", "An operator had all end."},
 	{"radius.down", "RADIUS server", "use", "It does not answer; others are asked, or local users, or nobody."},
 	{"radius.up", "RADIUS server", "use", "It answers again, or is tried again."},
 	{"radius.doubted", "RADIUS server", "use reason",

@@ -4,7 +4,6 @@ package session
 
 import (
 	"errors"
-	"slices"
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
@@ -43,8 +42,6 @@ type lineFront struct {
 	to     Lines        // nil: nobody
 	boot   uint64       // of the data plane that was attached last
 	stored []LineRecord // of the store, until Lines takes them
-	// accounts are the records of accounting that the store had.
-	accounts []store.Record
 }
 
 // SetLines tells who hears of lines, and returns what the store has of them: before Run.
@@ -237,36 +234,4 @@ func (p *Manager) ofLine(e *api.Event) bool {
 	defer p.mu.Unlock()
 	x, there := p.x.at(seid)
 	return seid != 0 && (!there || x.owner.id == LineOwner)
-}
-
-// AccountRecords are those of accounting that the store had, in the order of numbers; to be called once.
-func (p *Manager) AccountRecords() []store.Record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.lines.accounts
-	p.lines.accounts = nil
-	return list
-}
-
-// Keep keeps a record of accounting, which is ours to keep from now on.
-func (p *Manager) Keep(id uint64, record []byte) {
-	p.account(store.Record{Kind: store.Account, Number: id, Data: slices.Clone(record)})
-}
-
-// Forget removes it.
-func (p *Manager) Forget(id uint64) { p.account(store.Record{Kind: store.Account, Number: id}) }
-
-func (p *Manager) account(r store.Record) {
-	p.enqueue(&job{
-		stage: func(t *txn) *pfcp.Error {
-			t.records = append(t.records, r)
-			return nil
-		},
-		finish: func(err *pfcp.Error, _ []api.Usage) func() {
-			if err != nil {
-				p.log.Error("a record of accounting is not kept for a restart", "error", err)
-			}
-			return func() {}
-		},
-	})
 }

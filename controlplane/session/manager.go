@@ -100,7 +100,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 		return nil, err
 	}
 	p := newManager(set, st, log)
-	if err := p.load(); err != nil {
+	if err := p.load(path); err != nil {
 		st.Close()
 		return nil, err
 	}

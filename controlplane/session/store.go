@@ -93,18 +93,25 @@ func (p *Manager) Associations() []n4.StoredAssociation {
 
 // load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the
 // configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
-func (p *Manager) load() error {
-	var dropped []store.Record
+func (p *Manager) load(path string) error {
+	var dropped, accounts []store.Record
 	err := p.store.Load(func(r store.Record) error {
-		if err := p.loadRecord(r); err != nil {
+		if err := p.loadRecord(r, &accounts); err != nil {
 			if dropped = append(dropped, store.Record{Kind: r.Kind, Number: r.Number}); len(dropped) <= 10 {
 				p.log.Error("a record of the session store is dropped", "kind", r.Kind, "number", r.Number, "error", err)
 			}
 		}
 		return nil
 	})
+	if err == nil && len(accounts) > 0 { // of a former version
+		err = store.MoveAccounts(path, accounts, p.log)
+	}
 	if err == nil {
-		if err := p.store.Write(append(p.shape(), dropped...)); err != nil { // a full disk; Compact makes it good
+		gone := append(p.shape(), dropped...)
+		for _, r := range accounts {
+			gone = append(gone, store.Record{Kind: r.Kind, Number: r.Number})
+		}
+		if err := p.store.Write(gone); err != nil { // a full disk; Compact makes it good
 			p.log.Error("the session store is not written", "error", err)
 		}
 	}
@@ -130,7 +137,7 @@ func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
 	return a, err
 }
 
-func (p *Manager) loadRecord(r store.Record) error {
+func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 	switch r.Kind {
 	case store.Association:
 		a, err := decodeAssociation(r.Data)
@@ -157,7 +164,7 @@ func (p *Manager) loadRecord(r store.Record) error {
 	case store.Line:
 		p.loadLine(r)
 	case store.Account:
-		p.lines.accounts = append(p.lines.accounts, store.Record{Kind: r.Kind, Number: r.Number, Data: slices.Clone(r.Data)})
+		*accounts = append(*accounts, store.Record{Kind: r.Kind, Number: r.Number, Data: slices.Clone(r.Data)})
 	case store.Usage:
 		rows, err := api.DecodeAll[api.Usage](r.Data)
 		if err != nil {

@@ -51,6 +51,9 @@ func (l *Loop) Clear(what string, cause access.Cause) int {
 // drainTime bounds Drain: a data plane that is away takes no session out, and its last reports do not come.
 const drainTime = 10 * time.Second
 
+// Drained is closed when accounting was told the last of a Drain.
+func (l *Loop) Drained() <-chan struct{} { return l.drained }
+
 // Drain lets nobody in any more and ends all, then tells accounting that we go: a planned shutdown.
 func (l *Loop) Drain() int {
 	if l.draining {
@@ -81,6 +84,7 @@ func (l *Loop) lastWord(latest time.Time) {
 		}
 	}
 	l.bill(&aaa.Record{Kind: aaa.Off, At: now})
+	close(l.drained)
 }
 
 // Configure takes another configuration over. Who is on line keeps its addresses, and all that it has where the profile

@@ -72,6 +72,7 @@ type Loop struct {
 	history   history
 	stats     stats
 	draining  bool
+	drained   chan struct{}
 
 	boot, former uint64 // of the data plane that sessions are in, and of the one before
 }
@@ -88,7 +89,7 @@ func New(set *Settings, o Options) *Loop {
 		o.Notify = func(string, string, ...any) {}
 	}
 	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), plans: newPlans(),
-		mail: mail{wake: make(chan struct{}, 1)}}
+		mail: mail{wake: make(chan struct{}, 1)}, drained: make(chan struct{})}
 	l.admission.loop, l.window.loop = l, l
 	l.timers.from = o.Now()
 	l.stats = newStats()

@@ -51,12 +51,14 @@ func damaged(err error) bool {
 	return err != nil && !errors.As(err, &path) && !errors.Is(err, errNotOurs)
 }
 
+const badSuffix = ".bad"
+
 // moveAside keeps a damaged file for whoever wants to know why.
 func moveAside(path string, why error, log *slog.Logger) error {
-	log.Error("the session store is damaged and moved aside; sessions are gone, the recovery time stamp is a new one",
-		"store", path, "moved", path+".bad", "error", why)
-	os.Rename(path+formerJournal, path+formerJournal+".bad") // if it is there
-	return os.Rename(path, path+".bad")
+	log.Error("a store is damaged and moved aside; what it had is gone, the recovery time stamp is a new one",
+		"store", path, "moved", path+badSuffix, "error", why)
+	os.Rename(path+formerJournal, path+formerJournal+badSuffix) // if it is there
+	return os.Rename(path, path+badSuffix)
 }
 
 func flock(f *os.File) error {

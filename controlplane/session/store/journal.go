@@ -135,6 +135,7 @@ func (p places) each(f *os.File, size int64, fn func(Record) error) error {
 }
 
 // findRecords goes through frames, from an offset on. Records of the former format have no kind: they are sessions.
+// With an error it returns what it found before.
 func findRecords(all []byte, from, prefix int) (found places, end int64, err error) {
 	found = places{}
 	at := from
@@ -145,10 +146,10 @@ func findRecords(all []byte, from, prefix int) (found places, end int64, err err
 		}
 		b := all[at+frameHead : at+frameHead+n]
 		if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(all[at+4:]) {
-			return nil, 0, fmt.Errorf("%w: the sum of the frame at %d", errEncoding, at)
+			return found, int64(at), fmt.Errorf("%w: the sum of the frame at %d", errEncoding, at)
 		}
 		if err := found.readFrame(b, int64(at+frameHead), prefix); err != nil {
-			return nil, 0, fmt.Errorf("%w: the frame at %d", err, at)
+			return found, int64(at), fmt.Errorf("%w: the frame at %d", err, at)
 		}
 		at += frameHead + n
 	}

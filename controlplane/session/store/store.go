@@ -33,7 +33,7 @@ const (
 	Session
 	Usage
 	Line    // of a subscriber who signed in, beside the session
-	Account // of accounting, until a server has it
+	Account // of accounting, until a server has it (Accounts)
 )
 
 // Record is what is kept under a number, which is a kind's own; without data it is a removal.
@@ -67,7 +67,8 @@ func SplitData(data []byte) (name string, about []byte, ok bool) {
 // Store is used by one goroutine at a time. Without a path it keeps nothing.
 type Store struct {
 	journal
-	head head
+	head  head
+	aside string // where what was here before is, because it was damaged
 }
 
 // errNotOurs is what must not be moved aside: the operator is to decide.
@@ -87,7 +88,9 @@ func Open(path, boot string, log *slog.Logger) (*Store, error) {
 		if err := moveAside(path, err, log); err != nil {
 			return nil, err
 		}
-		s, err = open(path, boot, log)
+		if s, err = open(path, boot, log); err == nil {
+			s.aside = path + badSuffix
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

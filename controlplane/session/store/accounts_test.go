@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+
+	"isthmus/controlplane/testkit"
+)
+
+// accounts opens a file of accounting, and tells what it had.
+func accounts(t *testing.T, path string) (a *Accounts, had string) {
+	t.Helper()
+	a, err := OpenAccounts(path, slog.New(slog.DiscardHandler))
+	testkit.Must(t, err)
+	for _, r := range a.Records() {
+		had += fmt.Sprintf("%d%s ", r.Number, r.Data)
+	}
+	return a, had
+}
+
+func TestAccounts(t *testing.T) {
+	path := t.TempDir() + "/s.accounting.db"
+	a, had := accounts(t, path)
+	testkit.Equal(t, had, "", "of none")
+	for i := range uint64(9) {
+		a.Keep(8-i, []byte("x"))
+	}
+	a.Forget(3)
+	a.Close()
+	a.Keep(50, nil) // by who is late: nothing
+	a, had = accounts(t, path)
+	testkit.Equal(t, had, "0x 1x 2x 4x 5x 6x 7x 8x ", "kept")
+	a.Close()
+
+	// What lies before damage, here of the last removal, is kept; the file goes aside.
+	data, err := os.ReadFile(path)
+	testkit.Must(t, err)
+	data[len(data)-1] ^= 1
+	testkit.Must(t, os.WriteFile(path, data, 0o600))
+	for range 2 {
+		a, had = accounts(t, path)
+		testkit.Equal(t, had, "0x 1x 2x 3x 4x 5x 6x 7x 8x ", "kept of a damaged file")
+		a.Close()
+	}
+	_, err = os.Stat(path + ".bad")
+	testkit.Must(t, err)
+}
+
+// The file is compacted by those who write to it.
+func TestAccountsAreCompacted(t *testing.T) {
+	path := t.TempDir() + "/s.accounting.db"
+	a, _ := accounts(t, path)
+	a.store.least = 1 << 12
+	a.Keep(1, []byte("stays"))
+	for i := range uint64(2000) {
+		a.Keep(i+2, make([]byte, 100))
+		a.Forget(i + 2)
+	}
+	info, err := os.Stat(path)
+	testkit.Must(t, err)
+	testkit.ErrorIf(t, info.Size() > 1<<13, "%d bytes", info.Size())
+	a.Close()
+	_, had := accounts(t, path)
+	testkit.Equal(t, had, "1stays ", "kept")
+}
