@@ -14,13 +14,20 @@ import (
 // Accounts are records of accounting until a server has them. A boot of the machine ends sessions, not bills (RFC 2866
 // §2): they have a file of their own, which no boot empties. It may be used by any goroutine.
 type Accounts struct {
-	log *slog.Logger
+	log        *slog.Logger
+	had        []Record    // when it was opened
+	in         chan Record // a disk that is slow holds up those who bring more than this
+	stop, done chan struct{}
+	once       sync.Once
 
-	mu     sync.Mutex
-	store  *Store
-	had    []Record // when it was opened
-	failed uint64   // times that a record was not written
+	store  *Store // the writer's, while it runs
+	failed uint64 // times that records were not written
 }
+
+const (
+	accountsWait = 4096
+	accountsMost = compactAtOnce / 2 // records of one frame: compacting is faster
+)
 
 // AccountsPath is the file of accounting beside a store.
 func AccountsPath(path string) string {
@@ -37,7 +44,8 @@ func OpenAccounts(path string, log *slog.Logger) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{log: log, store: s}
+	a := &Accounts{log: log, store: s, in: make(chan Record, accountsWait), stop: make(chan struct{}),
+		done: make(chan struct{})}
 	if err = s.Load(a.take); err != nil {
 		s.Close()
 		return nil, err
@@ -46,10 +54,9 @@ func OpenAccounts(path string, log *slog.Logger) (*Accounts, error) {
 		err := salvage(s.aside, a.take)
 		log.Warn("records of accounting before the damage are kept", "file", s.aside, "records", len(a.had),
 			"error", err)
-		for _, r := range a.had {
-			a.write(r)
-		}
+		a.write(a.had)
 	}
+	go a.run()
 	return a, nil
 }
 
@@ -69,18 +76,54 @@ func (a *Accounts) Records() []Record {
 }
 
 // Keep writes a record, which is not changed afterwards.
-func (a *Accounts) Keep(number uint64, data []byte) { a.write(Record{Account, number, data}) }
+func (a *Accounts) Keep(number uint64, data []byte) { a.bring(Record{Account, number, data}) }
 
 // Forget removes it.
-func (a *Accounts) Forget(number uint64) { a.write(Record{Account, number, nil}) }
+func (a *Accounts) Forget(number uint64) { a.bring(Record{Account, number, nil}) }
+
+// bring gives a record to the writer. After Close nothing is written any more.
+func (a *Accounts) bring(r Record) {
+	select {
+	case a.in <- r:
+	case <-a.done:
+	}
+}
+
+// run writes what is brought until Close, several records at a time.
+func (a *Accounts) run() {
+	defer close(a.done)
+	defer a.store.Close()
+	for {
+		select {
+		case r := <-a.in:
+			a.write(a.more([]Record{r}))
+		case <-a.stop:
+			for last := a.more(nil); len(last) > 0; last = a.more(nil) {
+				a.write(last)
+			}
+			return
+		}
+	}
+}
+
+// more adds what was brought meanwhile.
+func (a *Accounts) more(list []Record) []Record {
+	for len(list) < accountsMost {
+		select {
+		case r := <-a.in:
+			list = append(list, r)
+		default:
+			return list
+		}
+	}
+	return list
+}
 
 // write appends to the file, and goes on with compacting it.
-func (a *Accounts) write(r Record) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.store.Write([]Record{r}); err != nil {
+func (a *Accounts) write(list []Record) {
+	if err := a.store.Write(list); err != nil {
 		if a.failed++; a.failed == 1 || a.failed%1000 == 0 {
-			a.log.Error("a record of accounting is not kept for a restart", "error", err, "times", a.failed)
+			a.log.Error("records of accounting are not kept for a restart", "error", err, "times", a.failed)
 		}
 	}
 	if _, err := a.store.Compact(0, func(func(Record) bool) {}); err != nil {
@@ -88,11 +131,10 @@ func (a *Accounts) write(r Record) {
 	}
 }
 
-// Close ends it.
+// Close ends it when all is written that was brought.
 func (a *Accounts) Close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.store.Close()
+	a.once.Do(func() { close(a.stop) })
+	<-a.done
 }
 
 // MoveAccounts writes records that a former version kept among sessions into the file beside their store.
@@ -102,7 +144,7 @@ func MoveAccounts(path string, records []Record, log *slog.Logger) error {
 		return err
 	}
 	defer a.Close()
-	return a.store.Write(records)
+	return a.store.Write(records) // the writer has nothing to do
 }
 
 // salvage gives the records of a damaged file that lie before the damage.
