@@ -300,7 +300,7 @@ func (t *attempt) accept() *access.Verdict {
 	if t.r.Method == access.MSCHAPv2 {
 		return refuse(t.r, "MS-CHAPv2 needs to know the password, and method accept does not")
 	}
-	return &access.Verdict{Accept: true}
+	return &access.Verdict{Accept: true, Plan: access.Plan{Local: true}}
 }
 
 func (a *AAA) decided(v *access.Verdict, done func(*access.Verdict)) {

@@ -85,7 +85,7 @@ func (l *local) check(u *config.User, r *access.Request) *access.Verdict {
 		return refuse(r, err.Error())
 	}
 	v.Accept = true
-	v.Plan = access.Plan{Profile: string(u.Profile), IPv4: u.IPv4.Addr, IPv6: u.IPv6.Prefix,
+	v.Plan = access.Plan{Local: true, Profile: string(u.Profile), IPv4: u.IPv4.Addr, IPv6: u.IPv6.Prefix,
 		Delegated: u.Delegated.Prefix, Routes: config.Prefixes(u.Routes)}
 	return v
 }

@@ -15,6 +15,7 @@ import (
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/ppp/chap"
+	"isthmus/controlplane/radius"
 	"isthmus/controlplane/testkit"
 )
 
@@ -155,4 +156,25 @@ func TestAccept(t *testing.T) {
 	testkit.ErrorIf(t, !decide(t, a, pap("x", "y")).Accept, "PAP was refused")
 	testkit.ErrorIf(t, decide(t, a, exampleMSCHAP(t)).Accept, "MS-CHAPv2 was accepted without its password")
 	testkit.Equal(t, a.State().Accepted, 2, "accepted")
+}
+
+// Acct-Authentic is who let the subscriber in, whatever else the configuration has (RFC 2866 §5.6).
+func TestWhoAuthenticated(t *testing.T) {
+	for _, row := range []struct {
+		methods, user string
+		want          uint32
+	}{{"[local, radius]", "known", 2}, {"[local, radius]", "other", 1}, {"[local, accept]", "other", 2}} {
+		a := aaaOf(t, answering(t, &radius.Packet{Code: radius.AccessAccept}, row.methods), Options{})
+		v := decide(t, a, pap(row.user, "pw"))
+		testkit.ErrorIf(t, !v.Accept, "%s %s: %s", row.methods, row.user, v.Why)
+		r := sample(Start, "s1")
+		r.Local = v.Plan.Local
+		one, err := encode(r, a.now.Load())
+		testkit.Must(t, err)
+		p, err := one.packet()
+		testkit.Must(t, err)
+		got := radius.Attribute{Type: radius.AcctAuthentic, Value: p.Get(radius.AcctAuthentic)}
+		n, _ := got.Uint32()
+		testkit.Equal(t, n, row.want, "%s by %s", row.user, row.methods)
+	}
 }

@@ -44,6 +44,7 @@ type Record struct {
 	Total     Counters // of both families
 	V6        Counters // IPv6's part of Total
 	Cause     access.Cause
+	Local     bool // no RADIUS server let the subscriber in
 }
 
 const authenticLocal, authenticRADIUS = 2, 1 // Acct-Authentic
@@ -60,9 +61,9 @@ func (r *Record) attributes(s *setup) []radius.Attribute {
 	}
 	p.Text(radius.AcctSessionId, r.Session)
 	p.Text(radius.UserName, r.User)
-	authentic := uint32(authenticLocal)
-	if s.auth != nil {
-		authentic = authenticRADIUS
+	authentic := uint32(authenticRADIUS)
+	if r.Local || s.auth == nil {
+		authentic = authenticLocal
 	}
 	p.Integer(radius.AcctAuthentic, authentic)
 	if r.Request != nil {

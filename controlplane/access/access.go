@@ -193,6 +193,7 @@ type Plan struct {
 	MTU             uint16         `json:",omitzero"` // Framed-MTU; 0: the profile's
 	Without         Setting        `json:",omitzero"` // authentication said that there is none
 	User            string         `json:",omitzero"` // name to account by, where authentication changed it
+	Local           bool           `json:",omitzero"` // no RADIUS server was asked
 }
 
 // Setting are those of a Plan whose value for "none" is the one for "the profile's", a bit each.

@@ -301,7 +301,7 @@ func (s *Subscriber) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) 
 	s.loop.bill(&aaa.Record{Kind: kind, Session: s.ID(), At: at, Began: s.up, User: s.user, Request: s.at.request(),
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
 		V6:    s.used[1].record(),
-		Cause: cause})
+		Cause: cause, Local: s.plan.Local})
 }
 
 func (c *counters) record() aaa.Counters {

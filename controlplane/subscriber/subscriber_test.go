@@ -161,6 +161,7 @@ func TestLimitOfALine(t *testing.T) {
 // Reports are counted once, by whichever way they come, and acknowledged when the store has them.
 func TestAccounting(t *testing.T) {
 	b := start(t, nil)
+	b.judge.verdict.Plan.Local = true
 	h := b.up(request("anna", 1))
 	id := h.session.ID()
 	acked := b.reports(h, usage(1, 0, 10, 20, api.UsagePerio))
@@ -168,7 +169,7 @@ func TestAccounting(t *testing.T) {
 	b.reports(h, usage(2, 0, 1, 2, api.UsageLiusa))
 	b.pass(time.Second)
 	r := b.judge.last()
-	testkit.ErrorIf(t, r.Kind != aaa.Interim || r.Total.UpBytes != 10 || r.V6.DownBytes != 2, "%+v", r)
+	testkit.ErrorIf(t, r.Kind != aaa.Interim || !r.Local || r.Total.UpBytes != 10 || r.V6.DownBytes != 2, "%+v", r)
 	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio)) // told again
 	b.pass(599 * time.Second)
 	testkit.Equal(t, len(b.judge.of(id)), 2, "records")
