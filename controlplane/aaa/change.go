@@ -48,6 +48,7 @@ type Selector struct {
 	Delegated      netip.Prefix
 	InterfaceID    uint64
 	CUI            []byte
+	Instance       string // network instance within which the addresses are meant; names nobody by itself
 }
 
 // Matches tells whether a session is meant.
@@ -66,9 +67,24 @@ func (s *Selector) Matches(line *access.Line, session, user string, at *access.A
 
 // none tells that no field is given.
 func (s *Selector) none() bool {
+	return s.OnlyAddresses() && !s.IPv4.IsValid() && !s.IPv6.IsValid() && !s.Delegated.IsValid() && s.InterfaceID == 0
+}
+
+// OnlyAddresses tells that nothing but addresses says who is meant: each network instance has them anew.
+func (s *Selector) OnlyAddresses() bool {
 	return s.Session == "" && s.User == "" && s.PortID == "" && s.CallingStation == "" && s.Port == 0 &&
-		!s.IPv4.IsValid() &&
-		!s.IPv6.IsValid() && !s.Delegated.IsValid() && s.InterfaceID == 0 && len(s.CUI) == 0
+		len(s.CUI) == 0
+}
+
+const instancePair = "subscriber:instance="
+
+// scope reads the network instance that an AVPair names.
+func (s *Selector) scope(a *radius.Attribute) (named bool) {
+	name, named := strings.CutPrefix(string(a.Value), instancePair)
+	if named {
+		s.Instance = name
+	}
+	return named
 }
 
 func hexDigits(mac string) string {
@@ -218,6 +234,8 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 				return nil, nil, radius.UnsupportedService
 			}
 			known = false
+		case radius.CiscoAVPair: // to a change, it is one too
+			known = s.scope(a) && p.Code == radius.DisconnectRequest
 		case radius.NASIdentifier:
 			if string(a.Value) != nas.Identifier {
 				return nil, nil, radius.NASMismatch
@@ -235,6 +253,9 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 		if !known {
 			rest = append(rest, *a)
 		}
+	}
+	if p.Code == radius.CoARequest && !s.OnlyAddresses() {
+		s.Instance = "" // who is known otherwise is refused another one
 	}
 	if s.none() { // an attribute of no length or zero names nobody
 		return nil, nil, radius.MissingAttribute

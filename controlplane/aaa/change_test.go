@@ -28,7 +28,8 @@ var ownerAddresses = access.Addresses{IPv4: netip.MustParseAddr("100.64.0.7"),
 	IPv6: netip.MustParsePrefix("2001:db8:1::/64")}
 
 func (o *owner) matches(s *Selector) bool {
-	return s.Matches(&home().Line, "s1", "anna", &ownerAddresses, []byte("me"))
+	return (s.Instance == "" || s.Instance == "red") &&
+		s.Matches(&home().Line, "s1", "anna", &ownerAddresses, []byte("me"))
 }
 
 func (o *owner) Disconnect(s *Selector, done func(Result)) {
@@ -114,6 +115,15 @@ Filter-Id = "strict.in"`,
 		{"coa", `Session-Timeout = 60`, "Error-Cause = Missing-Attribute"},
 		{"coa", `NAS-Port = 0, Session-Timeout = 60`, "Error-Cause = Missing-Attribute"},
 		{"disconnect", `Acct-Session-Id = "s1", Session-Timeout = 60`, "Error-Cause = Unsupported-Attribute"},
+		{"disconnect", `Cisco-AVPair = "subscriber:instance=red"`, "Error-Cause = Missing-Attribute"},
+		{"disconnect", `Framed-IP-Address = 100.64.0.7, Cisco-AVPair = "subscriber:instance=blue"`,
+			"Error-Cause = Session-Context-Not-Found"},
+		{"disconnect", `Framed-IP-Address = 100.64.0.7, Cisco-AVPair = "subscriber:up=1Mbit"`,
+			"Error-Cause = Unsupported-Attribute"},
+		{"disconnect", `Framed-IP-Address = 100.64.0.7, Cisco-AVPair = "subscriber:instance=red"`,
+			"Received Disconnect-ACK"},
+		{"coa", `Framed-IP-Address = 100.64.0.7, Session-Timeout = 60, Cisco-AVPair = "subscriber:instance=blue"`,
+			"Error-Cause = Session-Context-Not-Found"},
 		{"disconnect", `Acct-Session-Id = "s9"`, "Error-Cause = Session-Context-Not-Found"},
 		{"disconnect", `Acct-Session-Id = "s1", Acct-Terminate-Cause = Admin-Reset`, "Received Disconnect-ACK"},
 	} {

@@ -311,9 +311,10 @@ func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		err = fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
 	default:
-		var ended int // the loop may write it when nobody waits any more
-		if err = s.loop.Ask(r.Context(), func() { ended = s.loop.Clear(who, cause) }); err == nil {
-			out.Ended = ended
+		var ended int // the loop may write these when nobody waits any more
+		var several error
+		if err = s.loop.Ask(r.Context(), func() { ended, several = s.loop.Clear(who, cause) }); err == nil {
+			out.Ended, err = ended, several
 		}
 		if err == nil && out.Ended == 0 {
 			err = fmt.Errorf("no subscriber who signed in is %q", who)

@@ -4,7 +4,9 @@ package subscriber
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,13 +41,26 @@ func CauseOf(text string) (access.Cause, bool) {
 	return 0, false
 }
 
-// Clear ends the subscribers that find finds, and says how many. Loop's goroutine (Ask).
-func (l *Loop) Clear(what string, cause access.Cause) int {
+// Clear ends the subscribers that find finds, and says how many. An address of several network instances' names none of
+// them. Loop's goroutine (Ask).
+func (l *Loop) Clear(what string, cause access.Cause) (int, error) {
 	list := l.find(what)
+	for _, s := range list {
+		if other := list[0]; s.plan.Instance != other.plan.Instance && s.user != what && isAddress(what) {
+			return 0, fmt.Errorf("%s is an address in network instances %q and %q: choose by session id, such as %s",
+				what, other.plan.Instance, s.plan.Instance, other.ID())
+		}
+	}
 	for _, s := range list {
 		s.end(cause)
 	}
-	return len(list)
+	return len(list), nil
+}
+
+func isAddress(word string) bool {
+	_, noAddress := netip.ParseAddr(word)
+	_, noPrefix := netip.ParsePrefix(word)
+	return noAddress == nil || noPrefix == nil
 }
 
 // drainTime bounds Drain: a data plane that is away takes no session out, and its last reports do not come.
@@ -134,8 +149,12 @@ var (
 func (l *Loop) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
 	l.Post(func() {
 		list := l.selected(sel)
-		if len(list) == 0 {
+		switch {
+		case len(list) == 0:
 			done(aaa.NoSession)
+			return
+		case len(list) > 1 && sel.OnlyAddresses(): // of several network instances
+			done(aaa.Several)
 			return
 		}
 		for _, s := range list {

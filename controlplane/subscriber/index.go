@@ -145,7 +145,8 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 // selected are the subscribers that a RADIUS server means.
 func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
 	match := func(s *Subscriber) bool {
-		return sel.Matches(&s.at.line, s.ID(), s.user, &s.addresses, s.plan.CUI)
+		return (sel.Instance == "" || sel.Instance == s.plan.Instance) &&
+			sel.Matches(&s.at.line, s.ID(), s.user, &s.addresses, s.plan.CUI)
 	}
 	if sel.Session != "" {
 		if s := l.by.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"net/netip"
+	"testing"
+
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/testkit"
+)
+
+// An address is one subscriber's within its network instance alone: a request by nothing else must not reach those of
+// others, and is narrowed by the instance's name (RFC 5176 §3.5, Error-Cause 508).
+func TestAddressInSeveralInstances(t *testing.T) {
+	b := start(t, nil)
+	testkit.Must(t, b.pools.Configure([]lease.Pool{
+		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
+		{Name: "others", Instance: "other", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
+		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64},
+		{Name: "more", Instance: "other", Network: netip.MustParsePrefix("2001:db8:200::/48"), Length: 64}}))
+	address := netip.MustParseAddr("10.64.0.9")
+	b.judge.verdict.Plan.IPv4 = address
+	one := b.up(request("anna", 1))
+	b.judge.verdict.Plan.Instance = "other"
+	b.judge.verdict.Plan.Pool4, b.judge.verdict.Plan.Pool6 = "others", "more"
+	two := b.up(request("bob", 2))
+	disconnect := func(s aaa.Selector) (r aaa.Result) {
+		b.Disconnect(&s, func(is aaa.Result) { r = is })
+		b.turn()
+		return r
+	}
+	here := func() int { return len(b.Rows("")) }
+	testkit.Equal(t, disconnect(aaa.Selector{IPv4: address}), aaa.Several, "by an address of two")
+	testkit.Equal(t, here(), 2, "on line")
+	_, err := b.Clear(address.String(), access.AdminReset)
+	testkit.Refused(t, err, `network instances "`)
+	testkit.Equal(t, here(), 2, "on line")
+	testkit.Equal(t, disconnect(aaa.Selector{IPv4: address, Instance: "third"}), aaa.NoSession, "elsewhere")
+	testkit.Equal(t, disconnect(aaa.Selector{IPv4: address, Instance: "other"}), aaa.OK, "by address and instance")
+	testkit.ErrorIf(t, here() != 1 || one.cause != 0 || two.cause != access.AdminReset, "%d on line", here())
+	testkit.Equal(t, disconnect(aaa.Selector{IPv4: address}), aaa.OK, "by an address of one")
+
+	b.judge.verdict.Plan = access.Plan{}
+	b.up(request("carl", 3))
+	b.up(request("carl", 4))
+	testkit.Equal(t, disconnect(aaa.Selector{User: "carl"}), aaa.OK, "all of a user")
+	testkit.Equal(t, here(), 0, "on line")
+}
