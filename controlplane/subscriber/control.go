@@ -192,9 +192,13 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 			}
 			return plan, err
 		}, func(err error) {
-			if err == nil {
+			switch err {
+			case nil:
 				result = aaa.OK
-			} else {
+			case errEnded:
+				result = aaa.NoSession
+			}
+			if err != nil {
 				l.noteAttempt(s.at.request(), s.user, "a change is refused: "+err.Error())
 			}
 			done(result)

@@ -5,10 +5,12 @@ package subscriber
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/lease"
+	"isthmus/controlplane/radius"
 	"isthmus/controlplane/testkit"
 )
 
@@ -48,4 +50,25 @@ func TestAddressInSeveralInstances(t *testing.T) {
 	b.up(request("carl", 4))
 	testkit.Equal(t, disconnect(aaa.Selector{User: "carl"}), aaa.OK, "all of a user")
 	testkit.Equal(t, here(), 0, "on line")
+}
+
+// A change that waits for its turn finds no session when that ended meanwhile: 503, not 506.
+func TestChangeOfWhoEnds(t *testing.T) {
+	b := start(t, nil)
+	h := b.up(request("anna", 1))
+	b.layer.hold = true
+	var results []aaa.Result
+	for _, seconds := range []byte{60, 61} {
+		b.Change(&aaa.Selector{User: "anna"}, &aaa.Change{List: []radius.Attribute{
+			{Type: radius.CiscoAVPair, Value: []byte("subscriber:up=1Mbit")},
+			{Type: radius.SessionTimeout, Value: []byte{0, 0, 0, seconds}}}},
+			func(r aaa.Result) { results = append(results, r) })
+	}
+	b.turn()
+	testkit.Equal(t, len(b.layer.late), 1, "changes under way")
+	h.session.Down(access.UserRequest)
+	b.layer.hold = false
+	b.layer.late[0]()
+	b.pass(time.Second)
+	testkit.ErrorIf(t, len(results) != 2 || results[1] != aaa.NoSession, "%v", results)
 }
