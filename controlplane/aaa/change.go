@@ -67,7 +67,8 @@ func (s *Selector) Matches(line *access.Line, session, user string, at *access.A
 
 // none tells that no field is given.
 func (s *Selector) none() bool {
-	return s.OnlyAddresses() && !s.IPv4.IsValid() && !s.IPv6.IsValid() && !s.Delegated.IsValid() && s.InterfaceID == 0
+	return s.OnlyAddresses() && !s.IPv4.IsValid() && !s.IPv6.IsValid() && !s.Delegated.IsValid() &&
+		s.InterfaceID == 0
 }
 
 // OnlyAddresses tells that nothing but addresses says who is meant: each network instance has them anew.

@@ -101,7 +101,8 @@ func TestPreparedIsGivenUp(t *testing.T) {
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	text := strings.Replace(signingIn, "radius: {", "radius: {coa: {listen: ["+at.String()+
 		"], clients: [{address: 127.0.0.1, secret: s}]}, ", 1)
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+text+"routes: [{prefix: 203.0.113.0/24, via: 10.6.0.2}]\n"))
+	text += "routes: [{prefix: 203.0.113.0/24, via: 10.6.0.2}]\n"
+	plan, err := MakePlan("new.yaml", []byte(upf+instances+text))
 	testkit.Must(t, err)
 	plan.Applied = true
 	_, err = a.Apply(t.Context(), plan)

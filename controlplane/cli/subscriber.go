@@ -26,7 +26,8 @@ func clearCommand(e *env) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			var done agent.Cleared
-			err := e.asks(cmd, "/v1/subscriber/clear", url.Values{"subscriber": args, "cause": {cause}}, &done)
+			query := url.Values{"subscriber": args, "cause": {cause}}
+			err := e.asks(cmd, "/v1/subscriber/clear", query, &done)
 			if err != nil {
 				return err
 			}
@@ -60,8 +61,8 @@ func drainCommand(e *env) *cobra.Command {
 			if strings.HasPrefix(done.File, "/run/") {
 				over = "until a reboot: control.state names no folder that outlives one"
 			}
-			_, err := fmt.Fprintf(e.Out, "%d records of accounting wait for a RADIUS server; %s keeps them %s\n",
-				done.Accounting, done.File, over)
+			_, err := fmt.Fprintf(e.Out,
+				"%d records of accounting wait for a RADIUS server; %s keeps them %s\n", done.Accounting, done.File, over)
 			return err
 		}),
 	}
