@@ -138,7 +138,7 @@ func TestTunnelChecksums(t *testing.T) {
 			config = "engine: {drop_ue_gtpu: false, tunnel_checksums: " + word + "}\n"
 		}
 		engine, _ := decoded[api.Engine](t, find(t, compile(t, config), api.KindEngine, "engine"))
-		testkit.Equal(t, engine.Flags, want, word)
+		testkit.Equal(t, engine.Flags, want, "%s", word)
 	}
 }
 
