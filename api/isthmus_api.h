@@ -760,7 +760,8 @@ struct api_pdr {
 #define API_FAR_DUPLICATE 16u // DUPL: copies go out by the FAR's api_far_more
 
 enum api_outer { API_OUTER_NONE = 0, API_OUTER_GTPU = 1, API_OUTER_ENDPOINT = 2, API_OUTER_UDP = 3 };
-enum api_pdu_type { API_PDU_NONE = 0, API_PDU_DL = 1, API_PDU_UL = 2 }; // TS 38.415: which container goes with a QFI
+// TS 38.415: which container goes with a QFI; NONE: no container at all, neither a QER's nor the one that came
+enum api_pdu_type { API_PDU_NONE = 0, API_PDU_DL = 1, API_PDU_UL = 2 };
 
 struct api_far {
 	uint32_t id;

@@ -134,6 +134,8 @@ var forwardingFields = []field[Forwarding]{
 		}
 	}},
 	optional(ieEndpointID, readUint8, (*writer).uint8, func(f *Forwarding) **uint8 { return &f.LinkedEndpoint }),
+	optional(ieInterfaceType, readInterfaceType, (*writer).uint8,
+		func(f *Forwarding) **uint8 { return &f.InterfaceType }),
 	{ie: ieSMReqFlags, read: func(v []byte, f *Forwarding) *Error {
 		if v[0]&smDefined&^(smDropBuffered|smEndMarker) != 0 { // of the message, not of a FAR
 			return unserved("PFCPSMReq-Flags %#x of a FAR", v[0])

@@ -95,7 +95,7 @@ func richQER(id uint32) CreateQER {
 func richForwarding() *Forwarding {
 	return &Forwarding{Destination: ptr(Access), NetworkInstance: ptr("access"),
 		OuterHeader:      &OuterHeader{Description: OuterGTPUIPv4 | OuterGTPUIPv6, TEID: 9, IPv4: v4b, IPv6: v6a},
-		TransportMarking: ptr(uint8(46)), LinkedEndpoint: ptr(uint8(2)),
+		TransportMarking: ptr(uint8(46)), LinkedEndpoint: ptr(uint8(2)), InterfaceType: ptr(uint8(11)),
 		Redirect: &Redirect{Type: 4, Address: "192.0.2.1", Other: "2001:db8::2"}}
 }
 

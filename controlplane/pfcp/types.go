@@ -440,8 +440,9 @@ type Forwarding struct {
 	Redirect         *Redirect
 	Policy           string
 	LinkedEndpoint   *uint8
-	SendEndMarker    bool // PFCPSMReq-Flags SNDEM
-	DropBuffered     bool // PFCPSMReq-Flags DROBU, of the session wherever it stands
+	InterfaceType    *uint8 // Destination Interface Type (§8.2.118)
+	SendEndMarker    bool   // PFCPSMReq-Flags SNDEM
+	DropBuffered     bool   // PFCPSMReq-Flags DROBU, of the session wherever it stands
 }
 
 // Duplicating is TS 29.244 §7.5.2.3-3.

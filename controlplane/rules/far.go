@@ -32,7 +32,8 @@ func (c *codec) far(f *FAR) {
 
 func (c *codec) forwarding(w *pfcp.Forwarding) {
 	c.text(&w.Policy)
-	c.optional(&w.Destination, &w.NetworkInstance, &w.OuterHeader, &w.TransportMarking, &w.Redirect, &w.LinkedEndpoint)
+	c.optional(&w.Destination, &w.NetworkInstance, &w.OuterHeader, &w.TransportMarking, &w.Redirect,
+		&w.LinkedEndpoint, &w.InterfaceType)
 }
 
 func (c *codec) duplicating(d *pfcp.Duplicating) {
@@ -118,6 +119,9 @@ func (f *FAR) forward(u *pfcp.Forwarding, endMarkers bool) {
 	if f.Forwarding != nil {
 		fresh = *f.Forwarding
 	}
+	if from, to := fresh.Destination, u.Destination; from != nil && to != nil && *from != *to {
+		fresh.InterfaceType = nil // it was of the other interface
+	}
 	merge(&fresh, u)
 	fresh.SendEndMarker, fresh.DropBuffered = false, false // of the message, not of the FAR
 	if u.SendEndMarker || endMarkers && u.OuterHeader != nil {
@@ -182,6 +186,24 @@ func (c *Compiler) bar(f *FAR, out *api.FAR) {
 	}
 }
 
+// 3GPP interface types (TS 29.244 §8.2.118) without PDU Session Containers: S1, S5, S4, S11, S12, Gn, S2a, S2b,
+// eNodeBs' forwarding, SGi, N6, S8, Gp, Iu, Sxa, Sxb, Sxc, N4.
+const withoutContainer = 0x3ff | 1<<16 | 1<<17 | 1<<19 | 1<<20 | 1<<22 | 0xf<<24
+
+// containerType is the PDU Session Container of the packets in a tunnel: on N3 and N9 alone (TS 29.281 §5.2.2.7),
+// towards the radio network DL, else UL (TS 38.415 §5.5.2). Without interface type, access is N3 and core N9.
+func containerType(w *pfcp.Forwarding) byte {
+	switch {
+	case w.InterfaceType != nil && uint64(withoutContainer)>>*w.InterfaceType&1 != 0:
+		return api.PDUTypeNone
+	case *w.Destination == pfcp.Access:
+		return api.PDUTypeDL
+	case *w.Destination == pfcp.Core:
+		return api.PDUTypeUL
+	}
+	return api.PDUTypeNone
+}
+
 func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Error {
 	if w.TransportMarking != nil {
 		if *w.TransportMarking > 63 {
@@ -193,10 +215,7 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 		return nil
 	}
 	out.Destination = byte(*w.Destination)
-	out.PDUType = api.PDUTypeUL // TS 38.415 §5.5.2: towards the radio network DL, else UL
-	if *w.Destination == pfcp.Access {
-		out.PDUType = api.PDUTypeDL
-	}
+	out.PDUType = containerType(w)
 	name := ""
 	if w.NetworkInstance != nil {
 		name = *w.NetworkInstance

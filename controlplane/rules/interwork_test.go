@@ -82,6 +82,43 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 	}
 }
 
+// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7): the data plane is told which container goes into a
+// tunnel, and a 3GPP interface type (TS 29.244 §8.2.118) says what the destination interface leaves open.
+func TestContainersAreForN3AndN9(t *testing.T) {
+	const none = 255
+	const s1u, s5, n3, n9, n6, unknown = 0, 1, 11, 15, 17, 60
+	const access, core, lan, cp = pfcp.Access, pfcp.Core, pfcp.SGiLAN, pfcp.CPSide
+	tunnel := &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77, IPv4: addr("10.1.0.99")}
+	for _, row := range []struct {
+		to         pfcp.Interface
+		kind, want uint8
+	}{
+		{access, none, api.PDUTypeDL}, {access, n3, api.PDUTypeDL}, {access, unknown, api.PDUTypeDL},
+		{access, s1u, api.PDUTypeNone}, {core, none, api.PDUTypeUL}, {core, n9, api.PDUTypeUL},
+		{core, s5, api.PDUTypeNone}, {core, n6, api.PDUTypeNone}, {lan, none, api.PDUTypeNone},
+		{lan, n6, api.PDUTypeNone}, {cp, none, api.PDUTypeNone}, {cp, n3, api.PDUTypeNone},
+	} {
+		req := request(1, "10.45.0.5")
+		w := &pfcp.Forwarding{Destination: ptr(row.to), NetworkInstance: ptr("n9"), OuterHeader: tunnel}
+		if row.kind != none {
+			w.InterfaceType = ptr(row.kind)
+		}
+		req.FAR[1].Forwarding = w
+		_, c := compiledOf(t, testSettings(), req)
+		testkit.ErrorIf(t, c.fars[1].PDUType != row.want, "to %d, %d: %+v", row.to, row.kind, c.fars[1])
+	}
+}
+
+// An update that leads elsewhere and names no interface type takes away the one of before.
+func TestInterfaceTypeGoesWithItsInterface(t *testing.T) {
+	for to, want := range map[pfcp.Interface]bool{pfcp.Access: true, pfcp.Core: false} {
+		s1u := pfcp.Forwarding{Destination: ptr(pfcp.Access), InterfaceType: ptr(uint8(0))}
+		f := newFAR(pfcp.CreateFAR{Forwarding: &s1u})
+		f.update(&pfcp.UpdateFAR{Forwarding: &pfcp.Forwarding{Destination: ptr(to)}}, false)
+		testkit.ErrorIf(t, (f.Forwarding.InterfaceType != nil) != want, "to %d: %+v", to, f.Forwarding)
+	}
+}
+
 // To the CP function there are tunnels only: as IP the UE's packets would go wherever the routes lead.
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")

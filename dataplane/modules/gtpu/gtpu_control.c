@@ -217,7 +217,7 @@ static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
 // TS 23.502 §4.9.1.3.2).
 static int passes_on(const struct rule *r)
 {
-	return r->outer == API_OUTER_GTPU && (r->flags & (RULE_FORWARD | RULE_UPLINK)) == RULE_FORWARD;
+	return r->outer == API_OUTER_GTPU && !r->no_relay && (r->flags & (RULE_FORWARD | RULE_UPLINK)) == RULE_FORWARD;
 }
 
 // 1 when the tunnel behind rule r has had its End Marker: PDRs of one F-TEID mostly share a FAR.

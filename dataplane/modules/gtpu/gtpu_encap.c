@@ -91,7 +91,7 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
 	uint8_t class = (uint8_t)(path_dscp(p, r->dscp, qfi) << 2 |
 				  ip_ecn(pkt->ip_version, rte_pktmbuf_mtod(m, const uint8_t *)));
-	if (unlikely(v->relayed != 0))
+	if (unlikely(v->relayed != 0) && !r->no_relay)
 		return relay(w, m, r, p, class, qfi == GTPU_NO_QFI ? qfi : outer_qfi(type, qfi, r->rqi));
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *) - OUTER_LENGTH_MAX, p->header[container], OUTER_LENGTH_MAX);
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)outer);

@@ -245,10 +245,103 @@ static void not_understood(void **state)
 	gone("s1");
 }
 
+// ---- into tunnels of other interfaces ----------------------------------------------------------------------
+
+// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7). A tunnel to the CP function or to the SGi-LAN is none
+// of radio and core nodes: what they tell each other ends here as well.
+static void other_interfaces(void **state)
+{
+	static const struct {
+		const char *name;
+		enum api_source destination;
+		uint8_t pdu_type, qfi;
+		struct options in, out;
+	} row[] = {
+		{"container, to the CP function", API_FROM_CP, API_PDU_NONE, NO_QFI,
+			{4, 8, {0, 0, 0, 0x85, 1, 0x10, 1, 0}}, {0}},
+		{"container, to the SGi-LAN", API_FROM_SGI_LAN, API_PDU_NONE, NO_QFI,
+			{4, 8, {0, 0, 0, 0x85, 1, 0x10, 1, 0}}, {0}},
+		{"container and a QER's QFI", API_FROM_CP, API_PDU_NONE, 5, {4, 8, {0, 0, 0, 0x85, 1, 0x10, 1, 0}},
+			{0}},
+		{"a QER's QFI", API_FROM_CP, API_PDU_NONE, 5, {0}, {0}},
+		{"container, sequence number, to the CP function", API_FROM_CP, API_PDU_NONE, NO_QFI,
+			{6, 8, {1, 2, 0, 0x85, 1, 0x10, 1, 0}}, {0}},
+		{"numbers, unknown 00, to the SGi-LAN", API_FROM_SGI_LAN, API_PDU_NONE, NO_QFI,
+			{7, 8, {1, 2, 3, 0x32, 1, 7, 8, 0}}, {0}},
+		{"container, to a core interface that is not N9", API_FROM_CORE, API_PDU_NONE, NO_QFI,
+			{4, 8, {0, 0, 0, 0x85, 1, 0x10, 1, 0}}, {0}},
+		{"container and a QER's QFI, likewise", API_FROM_CORE, API_PDU_NONE, 5,
+			{4, 8, {0, 0, 0, 0x85, 1, 0x10, 1, 0}}, {0}},
+		{"container beside others, likewise", API_FROM_CORE, API_PDU_NONE, NO_QFI,
+			{6, 12, {1, 2, 0, 0x85, 1, 0x10, 1, 0x84, 1, 7, 8, 0}}, {6, 8, {1, 2, 0, 0x84, 1, 7, 8, 0}}},
+	};
+	static struct frame f, want;
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		for (int waits = 0; waits < 2; waits++) {
+			struct kit_mobile *k = tunnels("peer", 0, 1, row[i].qfi);
+
+			print_message("  %s, waits: %d\n", row[i].name, waits);
+			k->far[0].destination = (uint8_t)row[i].destination;
+			k->far[0].pdu_type = row[i].pdu_type;
+			k->far[0].action = waits ? API_FAR_BUFFER : API_FAR_FORWARD;
+			put("s", k);
+			gpdu(&f, &row[i].in, "ran", 0x700, 1, 0);
+			gpdu(&want, &row[i].out, "peers", 0x7001, 0, 0);
+			if (waits) {
+				send_frame("ran", &f);
+				assert_int_equal(all_out(), 0);
+				k->far[0].action = API_FAR_FORWARD;
+				put("s", k);
+				kit_run();
+				assert_int_equal(kit_count("peers"), 1);
+				assert_true(same_frame("peers", 0, &want));
+			}
+			expect("ran", &f, "peers", &want);
+			expect("ran", &f, "peers", &want); // plain ones by the fast path
+		}
+	// What an end point must understand.
+	uint64_t before = kit_reason("gtpu-extension-unknown");
+	struct kit_mobile *k = tunnels("peer", 0, 1, NO_QFI);
+
+	k->far[0].destination = API_FROM_CP;
+	k->far[0].pdu_type = API_PDU_NONE;
+	put("s", k);
+	send_frame("ran", gpdu(&f, &(struct options){4, 8, {0, 0, 0, 0x84, 1, 7, 8, 0}}, "ran", 0x700, 1, 0));
+	assert_int_equal(kit_reason("gtpu-extension-unknown") - before, 1);
+	assert_int_equal(kit_frame("ran", 0)->bytes[14 + 20 + 8 + 1], GTPU_SUPPORTED_EXTENSIONS);
+	gone("s");
+}
+
+// End Markers of a downlink tunnel follow its packets to radio nodes, not into the SGi-LAN.
+static void end_markers(void **state)
+{
+	static const struct options none = {0};
+	static struct frame f;
+
+	for (int lan = 0; lan < 2; lan++) {
+		struct kit_mobile *k = tunnels("peer", 0, 1, NO_QFI);
+
+		k->pdr[0].source = API_FROM_CORE;
+		k->far[0].destination = lan ? API_FROM_SGI_LAN : API_FROM_ACCESS;
+		k->far[0].pdu_type = lan ? API_PDU_NONE : API_PDU_DL;
+		put("s", k);
+		gpdu(&f, &none, "ran", 0x700, 1, 0);
+		f.at[14 + 20 + 8 + 1] = GTPU_END_MARKER;
+		send_frame("ran", &f);
+		assert_int_equal(all_out(), !lan);
+		assert_int_equal(kit_count("peers"), !lan);
+		assert_true(kit_balance());
+	}
+	gone("s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(passed_on),
+		cmocka_unit_test(other_interfaces),
+		cmocka_unit_test(end_markers),
 		cmocka_unit_test(long_ones_wait),
 		cmocka_unit_test(not_understood),
 	};

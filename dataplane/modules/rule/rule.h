@@ -66,6 +66,7 @@ struct rule {
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
 	uint8_t pdu_type : 4; // enum api_pdu_type of the container
 	uint8_t without_container : 1; // the one of a removed outer header does not go on (TS 29.244 §8.2.64)
+	uint8_t no_relay : 1; // the tunnel leads to the CP function or SGi-LAN: of that header, nothing goes on
 	uint8_t rqi : 1; // reflective QoS indicator of a downlink container
 	uint8_t chain; // of the first rule of a key, with RULE_SEVERAL_PDRS: CHAIN_*
 	uint16_t port; // UDP port of the peer, API_OUTER_UDP

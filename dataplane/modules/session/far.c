@@ -106,7 +106,8 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 	r->dscp = far->dscp;
 	r->port = far->port;
 	r->pdu_type = far->pdu_type & 15;
-	r->without_container = pdr->outer_header_removal == API_REMOVAL_CONTAINER;
+	r->without_container = pdr->outer_header_removal == API_REMOVAL_CONTAINER || far->pdu_type == API_PDU_NONE;
+	r->no_relay = far->destination > API_FROM_CORE;
 	if (far->action & API_FAR_FORWARD)
 		r->flags |= RULE_FORWARD;
 	if (far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP)

@@ -227,7 +227,8 @@ static __rte_always_inline rte_edge_t session_decide(
 			came.relayed = t->header_length;
 			// TS 29.281 §5.2.1: an end point must know extension headers that a node between two tunnels
 			// passes on.
-			if ((t->more & GTPU_ENDPOINT) && (r->flags & RULE_FORWARD) && r->outer != API_OUTER_GTPU) {
+			if ((t->more & GTPU_ENDPOINT) && (r->flags & RULE_FORWARD) &&
+				(r->outer != API_OUTER_GTPU || r->no_relay)) {
 				t->header_length = 0; // not understood: gtpu-control tells the sender
 				return SESSION_ASIDE;
 			}
