@@ -131,6 +131,18 @@ func (f *fakeSessions) Delete(from []*Association, seid uint64, reply func(*pfcp
 	})
 }
 
+func (f *fakeSessions) Locate(from []*Association, seid uint64, reply func(uint64)) {
+	f.later(func() {
+		f.lock.Lock()
+		var cp uint64
+		if s := f.mine(from, seid); s != nil {
+			cp = s.cp.SEID
+		}
+		f.lock.Unlock()
+		reply(cp)
+	})
+}
+
 func (f *fakeSessions) drop(association string, keep func(*fakeSession) bool) (n int) {
 	for seid, s := range f.sessions {
 		if s.association == association && !keep(s) {

@@ -47,11 +47,14 @@ func (s *Server) nodeMessage(p *packet) {
 
 var errNoAssociation = &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
 
-// turnAway refuses a request without a transaction. The peer's SEID is not known yet, so the header's is 0
+// turnAway refuses a request without a transaction. The header's SEID is what the request says of the peer's, else 0
 // (§7.2.2.4.2).
 func (s *Server) turnAway(p *packet, why reject, e *pfcp.Error) {
 	s.refused(why, p.from, p.h.Type, e)
 	p.h.SEID = 0
+	if p.h.Type == pfcp.SessionEstablishmentRequestType {
+		p.h.SEID = pfcp.CPSEID(p.b)
+	}
 	s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
 }
 

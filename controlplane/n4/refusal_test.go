@@ -60,3 +60,38 @@ func TestRefusalsInWords(t *testing.T) {
 		t.Errorf("the log:\n%s", text)
 	}
 }
+
+// TS 29.244 §7.2.2.4.2: the SEID of an answer is 0 only where the peer's is not known. CP functions look for the
+// session by it: with 0 they never see the cause.
+func TestRefusalsHaveTheSEIDOfTheSession(t *testing.T) {
+	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
+	_ = start(t, quiet(a.peer(), b.peer()), nil, a, b)
+	a.mustSetUp()
+	b.mustSetUp()
+	seid := a.establish(77)
+	noAction := group(10, ie(108, 0, 0, 0, 1), ie(44, 0)) // Update FAR
+	cut := []byte{0, 10, 0, 9}                            // an IE that is longer than the message
+	modify, establish := pfcp.SessionModificationRequestType, pfcp.SessionEstablishmentRequestType
+	node, fseid := nodeIE(a.node), fseidIE(55, a.addr.Addr())
+	for _, row := range []struct {
+		name  string
+		from  *smf
+		b     []byte
+		cause pfcp.Cause
+		seid  uint64
+	}{
+		{"incorrect IE", a, message(modify, seid, a.next(), noAction), pfcp.CauseMandatoryIEIncorrect, 77},
+		{"broken message", a, message(modify, seid, a.next(), cut), pfcp.CauseInvalidLength, 77},
+		{"broken deletion", a, message(pfcp.SessionDeletionRequestType, seid, a.next(), cut), pfcp.CauseInvalidLength, 77},
+		{"no such session", a, message(modify, seid+1, a.next(), noAction), pfcp.CauseMandatoryIEIncorrect, 0},
+		{"another's session", b, message(modify, seid, b.next(), noAction), pfcp.CauseMandatoryIEIncorrect, 0},
+		{"establishment", a, message(establish, 0, a.next(), node, fseid, group(3, ie(108, 0, 0, 0, 1), ie(44, 0))),
+			pfcp.CauseMandatoryIEIncorrect, 55},
+		{"broken establishment", a, message(establish, 0, a.next(), node, fseid, cut), pfcp.CauseInvalidLength, 55},
+		{"establishment without F-SEID", a, message(establish, 0, a.next(), node), pfcp.CauseMandatoryIEMissing, 0},
+	} {
+		r := row.from.ask(row.b)
+		r.wants(row.cause, row.name)
+		testkit.Equal(t, r.seid, row.seid, "SEID: %s", row.name)
+	}
+}

@@ -48,12 +48,12 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 		a.refused.Add(1)
 		s.answers.forget(c.key)
 		e := &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "too many requests are being carried out"}
-		s.turnAway(p, rejectCongestion, e)
+		s.turnAway(p, rejectCongestion, e) // who holds the sessions is what is busy: their SEID is not asked for
 		return
 	}
 	m, err := decode(p.b)
 	if err != nil {
-		c.refuse(0, refusalOf(err))
+		c.misread(src, p.b, refusalOf(err))
 		return
 	}
 	switch req := m.(type) {
@@ -74,8 +74,23 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 			}
 		})
 	default:
-		c.refuse(0, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
+		c.misread(src, p.b, &pfcp.Error{Cause: pfcp.CauseServiceNotSupported})
 	}
+}
+
+// misread refuses a request for what is in it. The answer has the SEID of the session, where there is one
+// (§7.2.2.4.2): CP functions find their request by it.
+func (c *call) misread(src *source, b []byte, e *pfcp.Error) {
+	if c.h.Type == pfcp.SessionEstablishmentRequestType {
+		c.refuseTo(pfcp.CPSEID(b), 0, e)
+		return
+	}
+	c.s.inFlight.Add(1)
+	c.s.sessions.Locate(src.askers, c.h.SEID, func(cp uint64) {
+		if c.first() {
+			c.refuseTo(cp, 0, e)
+		}
+	})
 }
 
 func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
@@ -156,8 +171,6 @@ func whyOf(m pfcp.Message) *pfcp.Error {
 	}
 	return &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: "no answer of the session layer"}
 }
-
-func (c *call) refuse(why reject, e *pfcp.Error) { c.refuseTo(0, why, e) }
 
 // refuseTo ends the transaction before the session layer heard of it; why is 0 when the cause is the reason.
 func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {

@@ -285,7 +285,9 @@ func TestInFlightLimit(t *testing.T) {
 	}
 	testkit.Until(t, "five under way", func() bool { return h.s.Snapshot().InFlight == 5 })
 	req := establishment(m.next(), m.node, 9, m.addr.Addr())
-	m.ask(req).wants(pfcp.CauseCongestion)
+	r := m.ask(req)
+	r.wants(pfcp.CauseCongestion)
+	testkit.Equal(t, r.seid, 9, "SEID of a refusal")
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
 	testkit.Until(t, "done", func() bool { return h.s.Snapshot().InFlight == 0 })

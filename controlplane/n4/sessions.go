@@ -36,14 +36,16 @@ type StoredAssociation struct {
 // The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
 // neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these
 // messages name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas
-// of sessions are its business too: it knows what is there and under way (cause 75, row A6). Establish, Modify and
-// Delete must not wait for other requests to end: the worker that calls them has others behind it.
+// of sessions are its business too: it knows what is there and under way (cause 75, row A6). Establish, Modify, Delete
+// and Locate must not wait for other requests to end: the worker that calls them has others behind it.
 type Sessions interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
 	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
 	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
 		reply func(r *pfcp.SessionModificationResponse, cpSEID uint64))
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
+	// Locate says the CP F-SEID of a session that a request was about which is refused unread, in its turn.
+	Locate(from []*Association, seid uint64, reply func(cpSEID uint64))
 	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong
 	// to one of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is
 	// called once, when the last is gone; not when the same is under way already, which then is of both. Only one

@@ -42,6 +42,24 @@ func Decode(b []byte) (h Header, m Message, err error) {
 	return h, m, nil
 }
 
+// CPSEID is the SEID of the CP F-SEID in a message that is refused, whatever else is wrong in it; 0: none is there
+// before what is broken.
+func CPSEID(b []byte) uint64 {
+	_, rest, err := splitHeader(b)
+	for err == nil && len(rest) > 0 {
+		ie, value, behind, refusal := split(rest)
+		if refusal != nil {
+			return 0
+		}
+		if limits := lengths[ieFSEID]; ie == ieFSEID && len(value) >= int(limits.min) {
+			f, _ := readFSEID(value)
+			return f.SEID
+		}
+		rest = behind
+	}
+	return 0
+}
+
 const messageTypes = 64
 
 // codec is a message's table, in both directions.

@@ -28,6 +28,10 @@ func checkDecode(t *testing.T, b []byte) {
 	h, m, err := Decode(b)
 	testkit.FatalIf(t, Recovered.Load() != before, "%x: %v", b, err)
 	testkit.FatalIf(t, (m == nil) == (err == nil), "%x: message %+v and error %v", b, m, err)
+	seid := CPSEID(b) // of what is refused, too
+	if m, read := m.(*SessionEstablishmentRequest); read {
+		testkit.Equal(t, seid, m.CP.SEID, "%x: CP SEID", b)
+	}
 	var refusal *Error
 	if !errors.As(err, &refusal) {
 		return

@@ -130,6 +130,24 @@ func TestForeignSessions(t *testing.T) {
 	wants(t, pfcp.CauseAccepted, b.delete(in, r.UP.SEID))
 }
 
+// A request that cannot be read is refused with the SEID of its session, in its turn: what was asked before it is done.
+func TestSessionOfAnUnreadRequestIsLocated(t *testing.T) {
+	b := start(t, "", testSettings())
+	r := b.establish(smf1, request(1, "10.45.0.5"))
+	cp := request(1, "10.45.0.5").CP.SEID
+	locate := func(from *n4.Association, seid, want uint64, when string) {
+		t.Helper()
+		ch := make(chan uint64, 2)
+		b.Locate([]*n4.Association{from}, seid, func(cp uint64) { ch <- cp })
+		testkit.Equal(t, testkit.Receive(t, ch), want, "%s", when)
+	}
+	locate(smf1, r.UP.SEID, cp, "its own")
+	locate(&n4.Association{ID: "smf2"}, r.UP.SEID, 0, "another's")
+	locate(smf1, r.UP.SEID+1, 0, "none")
+	b.Delete([]*n4.Association{smf1}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
+	locate(smf1, r.UP.SEID, 0, "after its deletion")
+}
+
 // Row A5.
 func TestLiveAddressIsNotTaken(t *testing.T) {
 	for _, takeover := range []bool{false, true} {

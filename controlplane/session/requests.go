@@ -374,6 +374,23 @@ func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.
 	return nil
 }
 
+// Locate is n4.Sessions'. It is a job that changes nothing: what was asked before it about the session is done.
+func (p *Manager) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
+	var cp uint64
+	p.enqueue(&job{
+		seid: seid,
+		stage: func(*txn) *pfcp.Error {
+			if e, _, err := p.owned(from, seid); err == nil {
+				if s, broken := rules.Decode(e.data); broken == nil {
+					cp = s.CP.SEID
+				}
+			}
+			return nil
+		},
+		finish: func(*pfcp.Error, []api.Usage) func() { return func() { reply(cp) } },
+	})
+}
+
 // Delete is n4.Sessions'.
 func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *rules.Session
