@@ -69,10 +69,14 @@ func TestRefusalsHaveTheSEIDOfTheSession(t *testing.T) {
 	a.mustSetUp()
 	b.mustSetUp()
 	seid := a.establish(77)
-	noAction := group(10, ie(108, 0, 0, 0, 1), ie(44, 0)) // Update FAR
-	cut := []byte{0, 10, 0, 9}                            // an IE that is longer than the message
-	modify, establish := pfcp.SessionModificationRequestType, pfcp.SessionEstablishmentRequestType
-	node, fseid := nodeIE(a.node), fseidIE(55, a.addr.Addr())
+	both := group(10, ie(108, 0, 0, 0, 1), ie(44, 3)) // Update FAR: drop and forward
+	cut := []byte{0, 10, 0, 9}                        // an IE that is longer than the message
+	modify, remove := pfcp.SessionModificationRequestType, pfcp.SessionDeletionRequestType
+	establish := func(more ...[]byte) []byte {
+		ies := append([][]byte{nodeIE(a.node)}, more...)
+		return message(pfcp.SessionEstablishmentRequestType, 0, a.next(), ies...)
+	}
+	fseid := fseidIE(55, a.addr.Addr())
 	for _, row := range []struct {
 		name  string
 		from  *smf
@@ -80,15 +84,15 @@ func TestRefusalsHaveTheSEIDOfTheSession(t *testing.T) {
 		cause pfcp.Cause
 		seid  uint64
 	}{
-		{"incorrect IE", a, message(modify, seid, a.next(), noAction), pfcp.CauseMandatoryIEIncorrect, 77},
+		{"incorrect IE", a, message(modify, seid, a.next(), both), pfcp.CauseMandatoryIEIncorrect, 77},
 		{"broken message", a, message(modify, seid, a.next(), cut), pfcp.CauseInvalidLength, 77},
-		{"broken deletion", a, message(pfcp.SessionDeletionRequestType, seid, a.next(), cut), pfcp.CauseInvalidLength, 77},
-		{"no such session", a, message(modify, seid+1, a.next(), noAction), pfcp.CauseMandatoryIEIncorrect, 0},
-		{"another's session", b, message(modify, seid, b.next(), noAction), pfcp.CauseMandatoryIEIncorrect, 0},
-		{"establishment", a, message(establish, 0, a.next(), node, fseid, group(3, ie(108, 0, 0, 0, 1), ie(44, 0))),
+		{"broken deletion", a, message(remove, seid, a.next(), cut), pfcp.CauseInvalidLength, 77},
+		{"no such session", a, message(modify, seid+1, a.next(), both), pfcp.CauseMandatoryIEIncorrect, 0},
+		{"another's session", b, message(modify, seid, b.next(), both), pfcp.CauseMandatoryIEIncorrect, 0},
+		{"establishment", a, establish(fseid, group(3, ie(108, 0, 0, 0, 1), ie(44, 0))),
 			pfcp.CauseMandatoryIEIncorrect, 55},
-		{"broken establishment", a, message(establish, 0, a.next(), node, fseid, cut), pfcp.CauseInvalidLength, 55},
-		{"establishment without F-SEID", a, message(establish, 0, a.next(), node), pfcp.CauseMandatoryIEMissing, 0},
+		{"broken establishment", a, establish(fseid, cut), pfcp.CauseInvalidLength, 55},
+		{"establishment without F-SEID", a, establish(), pfcp.CauseMandatoryIEMissing, 0},
 	} {
 		r := row.from.ask(row.b)
 		r.wants(row.cause, row.name)

@@ -48,7 +48,7 @@ func (s *Server) sessionRequest(p *packet, busy bool) {
 		a.refused.Add(1)
 		s.answers.forget(c.key)
 		e := &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "too many requests are being carried out"}
-		s.turnAway(p, rejectCongestion, e) // who holds the sessions is what is busy: their SEID is not asked for
+		s.turnAway(p, rejectCongestion, e) // the session layer is busy: it is not asked for a SEID
 		return
 	}
 	m, err := decode(p.b)

@@ -25,6 +25,14 @@ func readAction(v []byte) (ApplyAction, *Error) {
 	return a, nil
 }
 
+// readUpdateAction is readAction of an Update FAR, where the session layer decides about 0.
+func readUpdateAction(v []byte) (ApplyAction, *Error) {
+	if flags(v)&0x1fff == 0 {
+		return 0, nil
+	}
+	return readAction(v)
+}
+
 // readOuterHeader is TS 29.244 §8.2.56; row P19 is a value shorter than its description.
 func readOuterHeader(v []byte) (OuterHeader, *Error) {
 	c := cursor{b: v}
@@ -75,7 +83,7 @@ func (f *Forwarding) unused(a *ApplyAction) *Error {
 		return nil
 	}
 	refusal := f.OuterHeader.where()
-	if refusal != nil && a != nil && *a&ActionForward == 0 {
+	if refusal != nil && a != nil && *a != 0 && *a&ActionForward == 0 {
 		f.OuterHeader, refusal = nil, nil
 	}
 	return refusal
@@ -200,7 +208,8 @@ var createFAR = newGroup([]field[CreateFAR]{
 
 var updateFAR = newGroup([]field[UpdateFAR]{
 	need(always(ieFARID, readUint32, (*writer).uint32, func(f *UpdateFAR) *uint32 { return &f.ID })),
-	optional(ieApplyAction, readAction, (*writer).action, func(f *UpdateFAR) **ApplyAction { return &f.Action }),
+	optional(ieApplyAction, readUpdateAction, (*writer).action,
+		func(f *UpdateFAR) **ApplyAction { return &f.Action }),
 	inner(ieUpdateForwarding, updateForwarding, func(f *UpdateFAR) **Forwarding { return &f.Forwarding }),
 	inner(ieUpdateDuplicating, duplicating, func(f *UpdateFAR) **Duplicating { return &f.Duplicating }),
 	optional(ieBARID, readUint8, (*writer).uint8, func(f *UpdateFAR) **uint8 { return &f.BAR }),

@@ -104,12 +104,26 @@ func newFAR(f pfcp.CreateFAR) FAR {
 }
 
 func (f *FAR) update(u *pfcp.UpdateFAR, endMarkers bool) {
-	set(&f.Action, u.Action)
+	if u.Action != nil && *u.Action != 0 { // emptyActions() let it pass
+		f.Action = *u.Action
+	}
 	replace(&f.Duplicating, u.Duplicating)
 	replace(&f.BAR, u.BAR)
 	if u.Forwarding != nil {
 		f.forward(u.Forwarding, endMarkers)
 	}
+}
+
+// emptyActions refuses Apply Action 0 (TS 29.244 §8.2.26), unless it is to be taken as absent: free5GC's SMF sends it
+// with the tunnel of a path switch.
+func (m *mutation) emptyActions(req *pfcp.SessionModificationRequest) *pfcp.Error {
+	for i := range req.UpdateFAR {
+		if a := req.UpdateFAR[i].Action; a != nil && *a == 0 && !m.set.KeepAction {
+			return Refuse(pfcp.CauseMandatoryIEIncorrect, ieApplyAction,
+				"apply action 0 (pfcp.empty_action: unchanged takes it as absent)")
+		}
+	}
+	return nil
 }
 
 // forward: the end markers may be asked for by the message as a whole, or by a FAR (TS 29.244 §8.2.31, table

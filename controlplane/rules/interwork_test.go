@@ -119,6 +119,30 @@ func TestInterfaceTypeGoesWithItsInterface(t *testing.T) {
 	}
 }
 
+// free5GC's SMF sends Apply Action 0 in the Update FAR of a path switch: refused (TS 29.244 §8.2.26, row P33), or
+// taken as absent where the configuration says so.
+func TestEmptyApplyActionOfAnUpdate(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		set := testSettings()
+		set.KeepAction = keep
+		s, _, refusal := Establish(set, giveNothing{}, request(1, "10.45.0.5"))
+		testkit.FatalIf(t, refusal != nil, "%v", refusal)
+		to := &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77, IPv4: addr("10.1.0.99")}
+		update := pfcp.UpdateFAR{ID: 2, Action: new(pfcp.ApplyAction)}
+		update.Forwarding = &pfcp.Forwarding{OuterHeader: to}
+		req := &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{update}}
+		_, refusal = Modify(set, giveNothing{}, s, req)
+		if !keep {
+			testkit.FatalIf(t, refusal == nil || refusal.Cause != pfcp.CauseMandatoryIEIncorrect ||
+				refusal.Offending != ieApplyAction, "%v", refusal)
+			continue
+		}
+		testkit.FatalIf(t, refusal != nil, "%v", refusal)
+		f := &s.FAR[1]
+		testkit.ErrorIf(t, f.Action != pfcp.ActionForward || f.Forwarding.OuterHeader.TEID != 0x77, "%+v", f)
+	}
+}
+
 // To the CP function there are tunnels only: as IP the UE's packets would go wherever the routes lead.
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")

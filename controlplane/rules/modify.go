@@ -37,7 +37,7 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change,
 	// so an id that is removed may be created anew.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
-		m.remove, m.create, m.update, m.query} {
+		m.emptyActions, m.remove, m.create, m.update, m.query} {
 		if err := step(req); err != nil {
 			return Changed{}, err
 		}
