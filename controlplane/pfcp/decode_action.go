@@ -129,7 +129,17 @@ var forwardingUnserved = []uint16{ieHeaderEnrichment, ieProxying, ieRedundantFor
 // forwardingFields are those of Forwarding Parameters and Update Forwarding Parameters.
 var forwardingFields = []field[Forwarding]{
 	optional(ieDestinationInterface, readInterface, write8[Interface], func(f *Forwarding) **Interface { return &f.Destination }),
-	optional(ieNetworkInstance, name, (*writer).instance, func(f *Forwarding) **string { return &f.NetworkInstance }),
+	{ie: ieNetworkInstance, read: func(v []byte, f *Forwarding) *Error {
+		name, refusal := nameOrNone(v)
+		if name != "" {
+			f.NetworkInstance = &name
+		}
+		return refusal
+	}, write: func(w *writer, f *Forwarding) {
+		if f.NetworkInstance != nil {
+			w.instance(ieNetworkInstance, *f.NetworkInstance)
+		}
+	}},
 	optional(ieRedirectInformation, readRedirect, (*writer).redirect, func(f *Forwarding) **Redirect { return &f.Redirect }),
 	optional(ieOuterHeaderCreation, readOuterHeader, (*writer).outerHeader, func(f *Forwarding) **OuterHeader { return &f.OuterHeader }),
 	optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(f *Forwarding) **uint8 { return &f.TransportMarking }),

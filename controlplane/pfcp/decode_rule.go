@@ -105,7 +105,7 @@ func routeRows[T any](at func(*T) *[]netip.Prefix) []field[T] {
 var pdi = newGroup(append([]field[PDI]{
 	need(always(ieSourceInterface, readInterface, write8[Interface], func(p *PDI) *Interface { return &p.Source })),
 	optional(ieFTEID, readFTEID, (*writer).fteid, func(p *PDI) **FTEID { return &p.LocalFTEID }),
-	value(ieNetworkInstance, name, (*writer).instance, func(p *PDI) *string { return &p.NetworkInstance }),
+	value(ieNetworkInstance, nameOrNone, (*writer).instance, func(p *PDI) *string { return &p.NetworkInstance }),
 	list(ieUEIP, readUEIP, (*writer).ueip, func(p *PDI) *[]UEIP { return &p.UEIP }),
 	{ie: ieEndpointID, many: true, read: func(v []byte, p *PDI) *Error {
 		if p.TrafficEndpoint != nil && *p.TrafficEndpoint != v[0] {
@@ -197,7 +197,8 @@ func ids(ie uint16, at func(*UpdatePDR) **[]uint32) field[UpdatePDR] {
 var createEndpoint = newGroup(append([]field[CreateTrafficEndpoint]{
 	need(always(ieEndpointID, readUint8, (*writer).uint8, func(e *CreateTrafficEndpoint) *uint8 { return &e.ID })),
 	optional(ieFTEID, readFTEID, (*writer).fteid, func(e *CreateTrafficEndpoint) **FTEID { return &e.LocalFTEID }),
-	value(ieNetworkInstance, name, (*writer).instance, func(e *CreateTrafficEndpoint) *string { return &e.NetworkInstance }),
+	value(ieNetworkInstance, nameOrNone, (*writer).instance,
+		func(e *CreateTrafficEndpoint) *string { return &e.NetworkInstance }),
 	list(ieUEIP, readUEIP, (*writer).ueip, func(e *CreateTrafficEndpoint) *[]UEIP { return &e.UEIP }),
 	list(ieQFI, readQFI, (*writer).uint8, func(e *CreateTrafficEndpoint) *[]uint8 { return &e.QFI }),
 }, routeRows(func(e *CreateTrafficEndpoint) *[]netip.Prefix { return &e.FramedRoutes })...), []uint16{ieEthernetSession, ieIPMulticast, ieRedundantTransmission})

@@ -40,7 +40,7 @@ var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
 	list(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionEstablishmentRequest) *[][]byte { return &m.FQCSID }),
 	value(ieInactivityTimer, readSeconds, (*writer).seconds, func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
 	value(ieUserID, readUserID, (*writer).user, func(m *SessionEstablishmentRequest) *string { return &m.UserID }),
-	value(ieAPNDNN, name, (*writer).dnn, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
+	value(ieAPNDNN, nameOrNone, (*writer).dnn, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
 	{ie: ieSEReqFlags, read: func(v []byte, m *SessionEstablishmentRequest) *Error {
 		m.Restoration = v[0]&1 != 0
 		if v[0]&2 != 0 { // SUMPC

@@ -197,7 +197,7 @@ const noMax = 0xffff
 // lengths are the bounds of every IE that some message takes (TS 29.244 §8.2). An IE of numbers alone is never longer
 // than the standard's; a longer one is a mistake in practice, not an extension. {0, 0} marks the grouped IEs.
 var lengths = [ieLimit]bounds{
-	ieCause: {1, 1}, ieSourceInterface: {1, 1}, ieFTEID: {1, 25}, ieNetworkInstance: {1, noMax}, ieSDFFilter: {2,
+	ieCause: {1, 1}, ieSourceInterface: {1, 1}, ieFTEID: {1, 25}, ieNetworkInstance: {0, noMax}, ieSDFFilter: {2,
 		noMax},
 	ieApplicationID: {1, noMax}, ieGateStatus: {1, 1}, ieMBR: {10, 10}, ieGBR: {10, 10}, ieQERCorrelationID: {4, 4},
 	iePrecedence: {4, 4}, ieTransportLevelMarking: {2, 2}, ieVolumeThreshold: {1, 25}, ieTimeThreshold: {4, 4},
@@ -217,7 +217,7 @@ var lengths = [ieLimit]bounds{
 	ieFailedRuleID: {2, 5}, ieInactivityTimer: {4, 4}, ieRQI: {1, 1}, ieQFI: {1, 1}, ieQueryReference: {4, 4},
 	ieAdditionalReports: {2, 2}, ieEndpointID: {1, 1}, ieSuggestedPackets: {1, 1}, ieUserID: {1, noMax},
 	ieEventQuota: {4, 4}, ieEventThreshold: {4, 4}, ieFramedRoute: {1, 512}, ieFramedRouting: {4, 4},
-	ieFramedIPv6Route: {1, 512}, ieEventTimeStamp: {4, 4}, ieAveragingWindow: {4, 4}, ieAPNDNN: {1, 256},
+	ieFramedIPv6Route: {1, 512}, ieEventTimeStamp: {4, 4}, ieAveragingWindow: {4, 4}, ieAPNDNN: {0, 256},
 	ieInterfaceType: {1, 1}, ieActivationTime: {4, 4}, ieDeactivationTime: {4, 4}, ieAlternativeSMF: {5, 21},
 	ieSMFSetID: {2, 257}, ieQuotaValidityTime: {4, 4}, ieASRspFlags: {1, noMax}, ieCPEntityAddress: {5, 21},
 	ieSEReqFlags: {1, noMax}, ieSourceAddress: {5, 22}, ieSNSSAI: {4, 4}, iePoolIdentity: {2, noMax},

@@ -57,3 +57,29 @@ func TestWhatOthersSend(t *testing.T) {
 		}
 	}
 }
+
+// A Network Instance or DNN of no characters names none: in an update, the FAR's stays.
+func TestEmptyNames(t *testing.T) {
+	for _, empty := range [][]byte{{}, {0}} {
+		instance := ie(ieNetworkInstance, empty)
+		_, m, err := Decode(modify(ie(ieUpdateFAR, rawFARID, ie(ieUpdateForwarding, rawCore, instance))))
+		if err != nil || m.(*SessionModificationRequest).UpdateFAR[0].Forwarding.NetworkInstance != nil {
+			t.Errorf("Update FAR, %x: %v", empty, err)
+		}
+		_, m, err = Decode(session(ie(ieCreateFAR, ie(ieFARID, []byte{0, 0, 0, 8}), rawForward,
+			ie(ieForwardingParameters, rawCore, instance))))
+		if err != nil || m.(*SessionEstablishmentRequest).FAR[1].Forwarding.NetworkInstance != nil {
+			t.Errorf("Create FAR, %x: %v", empty, err)
+		}
+		_, m, err = Decode(pdrWith(instance))
+		if err != nil || m.(*SessionEstablishmentRequest).PDR[0].PDI.NetworkInstance != "" {
+			t.Errorf("PDI, %x: %v", empty, err)
+		}
+		if _, _, err = Decode(session(ie(ieCreateEndpoint, ie(ieEndpointID, []byte{1}), instance))); err != nil {
+			t.Errorf("traffic endpoint, %x: %v", empty, err)
+		}
+		if _, _, err = Decode(session(ie(ieAPNDNN, empty))); err != nil {
+			t.Errorf("DNN, %x: %v", empty, err)
+		}
+	}
+}

@@ -54,6 +54,14 @@ func name(v []byte) (string, *Error) {
 	return string(v), nil
 }
 
+// nameOrNone reads a Network Instance or a DNN. One of no characters, which some SMFs send, is as if it were absent.
+func nameOrNone(v []byte) (string, *Error) {
+	if len(v) == 0 || len(v) == 1 && v[0] == 0 {
+		return "", nil
+	}
+	return name(v)
+}
+
 func appendLabels(b []byte, name string) ([]byte, bool) {
 	for label := range strings.SplitSeq(name, ".") {
 		if len(label) == 0 || len(label) > 63 {
