@@ -23,6 +23,7 @@ type Options struct {
 	File     string
 	In, Out  []string
 	Counters string
+	Skip     bool // success although packets were left out
 	DPBinary string
 	Started  func(pid int, bytes uint64) // the data plane reads so many bytes of captures; nil: nobody looks
 }
@@ -102,6 +103,9 @@ func arguments(opt Options, state string) []string {
 	}
 	if opt.Counters != "" {
 		args = append(args, "--counters", opt.Counters)
+	}
+	if opt.Skip {
+		args = append(args, "--skip")
 	}
 	return args
 }

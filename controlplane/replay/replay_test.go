@@ -55,9 +55,9 @@ func TestRun(t *testing.T) {
 	os.WriteFile(file, []byte(small), 0o600)
 	os.WriteFile(program, []byte("#!/bin/sh\ntest -s \"$3\" || exit 9\nshift 3\necho \"$@\"\nexit 4\n"), 0o700)
 	var out bytes.Buffer
-	opt := Options{File: file, In: []string{"access=a.pcap"}, Out: []string{"core=b.pcap"}, Counters: "c.json", DPBinary: program}
+	opt := Options{File: file, In: []string{"access=a.pcap"}, Out: []string{"core=b.pcap"}, Counters: "c.json", Skip: true, DPBinary: program}
 	code, err := Run(t.Context(), opt, &out, &out)
-	want := "--in access=a.pcap --out core=b.pcap --counters c.json\n"
+	want := "--in access=a.pcap --out core=b.pcap --counters c.json --skip\n"
 	testkit.ErrorIf(t, code != 4 || err != nil || out.String() != want,
 		"status %d, %v, output %q", code, err, out.String())
 	for _, test := range []struct {

@@ -37,18 +37,14 @@ static struct {
 	int ins, outs;
 	pcap_t *format; // of output files: Ethernet, nanoseconds
 	uint64_t epoch_ns; // what the captures' clock is ahead of ours; may wrap, when they start near 1970
-	uint64_t skipped;
+	uint64_t cut, unfit, unbuffered; // frames left out
+	uint32_t damaged; // captures of which the rest is left out
 	uint32_t steps; // small ones left to this run
 } replay;
 
 static uint64_t virtual_ns(void)
 {
 	return control_now_ns() + replay.epoch_ns;
-}
-
-uint64_t replay_skipped(void)
-{
-	return replay.skipped;
 }
 
 static int64_t held(void)
@@ -159,8 +155,10 @@ static void next_packet(struct capture *c)
 
 	if (k == 1)
 		return;
-	if (k == PCAP_ERROR)
-		LOG(WARNING, "%s: %s; what follows is not replayed\n", c->file, pcap_geterr(c->in));
+	if (k == PCAP_ERROR) {
+		LOG(ERR, "%s: %s; what follows is left out\n", c->file, pcap_geterr(c->in));
+		replay.damaged++;
+	}
 	c->head = NULL;
 }
 
@@ -255,18 +253,27 @@ int replay_output(const char *port, const char *name, FILE *f)
 	return 0;
 }
 
-void replay_close(void)
+int replay_close(void)
 {
+	int error = 0;
+
 	for (int i = 0; i < replay.ins; i++)
 		pcap_close(replay.in[i].in);
 	for (int i = 0; i < replay.outs; i++) {
-		inject_on_output(port_by_name(replay.out[i].port), NULL, NULL);
-		pcap_dump_close(replay.out[i].out);
+		struct capture *c = &replay.out[i];
+
+		inject_on_output(port_by_name(c->port), NULL, NULL);
+		if (pcap_dump_flush(c->out) != 0 || ferror(pcap_dump_file(c->out))) {
+			LOG(ERR, "%s: %s\n", c->file, strerror(errno));
+			error = -1;
+		}
+		pcap_dump_close(c->out);
 	}
 	if (replay.format != NULL)
 		pcap_close(replay.format);
 	replay.format = NULL;
 	replay.ins = replay.outs = 0;
+	return error;
 }
 
 static struct capture *earliest(void)
@@ -311,18 +318,27 @@ static void wait_until(uint64_t stamp)
 		replay.epoch_ns += (uint64_t)(ahead - MAX_PAUSE_NS);
 }
 
+// The next packet to its port, or to the count of what is left out.
+static void give(const struct capture *c)
+{
+	int error = c->head->caplen < c->head->len ? EMSGSIZE
+						   : inject_packet(port_by_name(c->port), c->data, c->head->caplen);
+
+	replay.cut += error == EMSGSIZE;
+	replay.unfit += error == EINVAL;
+	replay.unbuffered += error == ENOBUFS || error == ENOMEM;
+}
+
 void replay_run(uint32_t steps)
 {
 	struct capture *c = earliest();
 
-	replay.skipped = 0;
+	replay.cut = replay.unfit = replay.unbuffered = 0;
 	replay.steps = steps;
 	replay.epoch_ns = c ? stamp_ns(c) - control_now_ns() : 0;
 	for (; c != NULL; c = earliest()) {
 		wait_until(stamp_ns(c));
-		if (c->head->caplen < c->head->len ||
-			inject_packet(port_by_name(c->port), c->data, c->head->caplen) != 0)
-			replay.skipped++;
+		give(c);
 		engine_run();
 		next_packet(c);
 	}
@@ -345,7 +361,7 @@ static void write_counters(FILE *f)
 	fprintf(f,
 		"{\"in\": %lu, \"originated\": %lu, \"out\": %lu, \"punted\": %lu, \"held\": %ld, \"dropped\": %lu, "
 		"\"merged\": %lu, \"skipped\": %lu,\n \"reasons\": {",
-		in, originated, out, punted, held(), dropped, merged, replay.skipped);
+		in, originated, out, punted, held(), dropped, merged, replay.cut + replay.unfit + replay.unbuffered);
 	for (uint16_t r = 0; r < reason_count(); r++) {
 		total = 0;
 		for (uint32_t i = 0; i < worker_total(); i++)
@@ -378,7 +394,8 @@ static void write_counters(FILE *f)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: isthmus-dp replay --state FILE --in PORT=FILE... --out PORT=FILE... [--counters FILE]\n"
+	fprintf(stderr, "usage: isthmus-dp replay --state FILE --in PORT=FILE... --out PORT=FILE... [--counters FILE] "
+			"[--skip]\n"
 			"`isthmus replay` makes the state file from a configuration and calls this.\n");
 	return 2;
 }
@@ -414,14 +431,48 @@ static int open_files(const struct file_argument *list, int count, const char *h
 	return 0;
 }
 
+static void append_left_out(char *text, size_t room, uint64_t n, const char *what)
+{
+	size_t at = strlen(text);
+
+	if (n != 0)
+		snprintf(text + at, room - at, "%s %lu frames %s", at != 0 ? "," : "", n, what);
+}
+
+// Says which packets were not replayed. Returns 1 when there are any.
+static int left_out(void)
+{
+	char text[256] = "", unfit[64];
+
+	snprintf(unfit, sizeof(unfit), "of no or more than %d bytes", INJECT_FRAME_MAX);
+	append_left_out(text, sizeof(text), replay.cut, "that were cut when they were captured");
+	append_left_out(text, sizeof(text), replay.unfit, unfit);
+	append_left_out(text, sizeof(text), replay.unbuffered, "without a buffer");
+	if (text[0] != 0)
+		LOG(ERR, "left out:%s\n", text);
+	return text[0] != 0 || replay.damaged != 0;
+}
+
+static int write_counters_to(const char *file)
+{
+	FILE *f = fopen(file, "w");
+
+	if (f != NULL)
+		write_counters(f);
+	if (f != NULL && (ferror(f) | fclose(f)) == 0)
+		return 0;
+	LOG(ERR, "%s: %s\n", file, strerror(errno));
+	return -1;
+}
+
 int replay_main(int argc, char **argv)
 {
 	static const struct option options[] = {{"state", 1, NULL, 's'}, {"in", 1, NULL, 'i'}, {"out", 1, NULL, 'o'},
-		{"counters", 1, NULL, 'c'}, {"memory", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
+		{"counters", 1, NULL, 'c'}, {"memory", 1, NULL, 'm'}, {"skip", 0, NULL, 'k'}, {NULL, 0, NULL, 0}};
 	const char *state = NULL, *counters = NULL;
 	static struct file_argument in[MAX_FILES], out[MAX_FILES];
 	uint32_t memory = 1024;
-	int k, ins = 0, outs = 0;
+	int k, ins = 0, outs = 0, skip = 0;
 
 	while ((k = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (k == 's')
@@ -430,6 +481,8 @@ int replay_main(int argc, char **argv)
 			counters = optarg;
 		else if (k == 'm')
 			memory = (uint32_t)strtoul(optarg, NULL, 10);
+		else if (k == 'k')
+			skip = 1;
 		else if (k == 'i' && add_file(in, &ins, optarg) == 0)
 			continue;
 		else if (k == 'o' && add_file(out, &outs, optarg) == 0)
@@ -447,16 +500,8 @@ int replay_main(int argc, char **argv)
 		open_files(out, outs, "wb", replay_output) != 0)
 		return 1;
 	replay_run(REPLAY_STEPS);
-	replay_close();
-	if (counters != NULL) {
-		FILE *f = fopen(counters, "w");
-
-		if (f == NULL) {
-			LOG(ERR, "%s: %s\n", counters, strerror(errno));
-			return 1;
-		}
-		write_counters(f);
-		fclose(f);
-	}
-	return 0;
+	int error = replay_close();
+	if (counters != NULL && write_counters_to(counters) != 0)
+		error = -1;
+	return (left_out() && !skip) || error != 0;
 }

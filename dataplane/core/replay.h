@@ -26,7 +26,6 @@ int replay_output(const char *port, const char *name, FILE *f);
 // the gateway sees an hour, while the stamps of the output go on with those of the input. Small steps of the clock,
 // taken while the gateway holds packets, are limited to `steps` in all and to a minute of each pause.
 void replay_run(uint32_t steps);
-uint64_t replay_skipped(void); // packets of the last run that could not be injected whole
-void replay_close(void); // closes and forgets all captures
+int replay_close(void); // closes and forgets all captures; -1: one of what left could not be written
 
 #endif

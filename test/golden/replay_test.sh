@@ -62,5 +62,43 @@ for folder in */; do
 		cp -r "$DIR/$name" "$ARTIFACTS"
 	fi
 done
+
+# What is left out is said in one line, and only --skip makes that a success. usage: left_out NAME RC LINE [ARGUMENT...]
+left_out() {
+	local name=$1 want=$2 line=$3 rc=0
+	shift 3
+	"$bin/isthmus" replay -c config.yaml --in "access=$DIR/$name.pcap" --out "access=$DIR/out.pcap" \
+		--counters "$DIR/left-out.json" "$@" 2>"$DIR/stderr" >"$DIR/stdout" || rc=$?
+	if ((rc != want)) || ! grep -q "$line" "$DIR/stderr" || (($(wc -l <"$DIR/stderr") != 1)); then
+		echo "$name $*: exit $rc, not $want; no line \"$line\" alone in:"
+		cat "$DIR/stderr"
+		bad=1
+	fi
+}
+"$python" - <<'EOF'
+import os
+import struct
+
+def capture(name, *frames, behind=b""):
+    with open(f"{os.environ['DIR']}/{name}.pcap", "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
+        for n, (caught, length) in enumerate(frames):
+            f.write(struct.pack("<IIII", 1, n, caught, length) + bytes(caught))
+        f.write(behind)
+
+good = (64, 64)
+capture("cut", good, (60, 64), (60, 1500), good)
+capture("long", good, (16385, 16385), (0, 0), good)
+capture("damaged", good, good, behind=b"\1\0\0\0\0\0")
+capture("good", good)
+EOF
+for skip in "" --skip; do
+	rc=$((${#skip} == 0))
+	left_out cut "$rc" "left out: 2 frames that were cut when they were captured" ${skip:+"$skip"}
+	left_out long "$rc" "left out: 2 frames of no or more than 16384 bytes" ${skip:+"$skip"}
+	left_out damaged "$rc" "damaged.pcap: .* what follows is left out" ${skip:+"$skip"}
+done
+left_out good 1 "/dev/full: No space left on device" --skip --out access=/dev/full
+left_out good 1 "/dev/full: No space left on device" --skip --counters /dev/full
 ((!bad)) || exit 1
 echo PASS
