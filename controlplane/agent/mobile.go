@@ -163,7 +163,8 @@ func sessionSettings(c *config.Config) *rules.Settings {
 		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
 	}
 	for _, in := range c.Instances {
-		made := rules.Instance{Name: string(in.Name), Lookup: intent.Lookups[in.Lookup], UDPPort: in.UDPPort, DSCP: in.DSCP,
+		made := rules.Instance{Name: string(in.Name), Names: in.Names, Lookup: intent.Lookups[in.Lookup],
+			UDPPort: in.UDPPort, DSCP: in.DSCP,
 			QFIDSCP: intent.QFIDSCP(in.QFIDSCP), Shaping: shapingOf(c, &in.Shaping)}
 		for _, e := range in.Endpoints {
 			made.Endpoints = append(made.Endpoints, e.Addr)

@@ -33,6 +33,7 @@ func take[T comparable](k *checker, o owners[T], in *Instance, key string, what 
 func (k *checker) allInstances() {
 	k.instances = named(k, k.Instances, "name", func(i *Instance) (Name, At) { return i.Name, i.At })
 	interfaces, endpoints, sources := owners[Name]{}, owners[netip.Addr]{}, owners[string]{}
+	k.furtherNames()
 	for i := range k.Instances {
 		in := &k.Instances[i]
 		if len(in.Interfaces) == 0 {
@@ -75,6 +76,24 @@ func (k *checker) allInstances() {
 		}
 	}
 	k.pools()
+}
+
+// furtherNames are Network Instances (TS 29.244 clause 8.2.4) of one instance each.
+func (k *checker) furtherNames() {
+	taken := owners[string]{}
+	for i := range k.Instances {
+		taken[string(k.Instances[i].Name)] = &k.Instances[i]
+	}
+	for i := range k.Instances {
+		in := &k.Instances[i]
+		for _, name := range in.Names {
+			if name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' }) {
+				k.fail(in.At, "names", "%q is no Network Instance", clip(name))
+				continue
+			}
+			take(k, taken, in, "names", name)
+		}
+	}
 }
 
 func (k *checker) announce(in *Instance) {

@@ -119,6 +119,7 @@ type SessionLimits struct {
 type Instance struct {
 	At         `yaml:""`
 	Name       Name            `yaml:"name" req:"true" doc:"The Network Instance that peers name in their rules."`
+	Names      []string        `yaml:"names" maxlen:"64" max:"255" doc:"Further Network Instances of rules that mean it, such as APNs; \"*\": all that no instance has."`
 	Interfaces []Name          `yaml:"interfaces" req:"true" maxlen:"8" doc:"Its IP interfaces; an interface belongs to one instance."`
 	Endpoints  []Address       `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
 	Lookup     string          `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`

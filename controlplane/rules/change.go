@@ -272,7 +272,7 @@ func (m *mutation) pool(name string, side pfcp.Interface, v4 bool) *Instance {
 	has := func(i *Instance) bool {
 		return i != nil && slices.ContainsFunc(i.Pools, func(p netip.Prefix) bool { return p.Addr().Is4() == v4 })
 	}
-	for _, i := range []*Instance{m.set.byName(name), m.set.find(name, side, needLookup),
+	for _, i := range []*Instance{m.set.named(name), m.set.find(name, side, needLookup),
 		m.set.find(name, pfcp.Core, needLookup), m.set.find("", pfcp.SGiLAN, needLookup)} {
 		if has(i) {
 			return i

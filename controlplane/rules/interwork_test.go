@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"net/netip"
 	"testing"
 
 	"isthmus/api"
@@ -149,4 +150,37 @@ func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req.FAR[0].Forwarding = &pfcp.Forwarding{Destination: ptr(pfcp.CPSide)}
 	_, c := compiledOf(t, testSettings(), req)
 	testkit.ErrorIf(t, c.fars[0].Action != byte(pfcp.ActionDrop), "%+v", c.fars)
+}
+
+// Open5GS' SGW-C names the APN in the rules of both sides: one access point may stand for some of them, or for all.
+func TestOneInstanceForManyNames(t *testing.T) {
+	for _, row := range []struct {
+		names     []string
+		apn, core string
+		known     bool
+	}{
+		{nil, "ims", "", false},
+		{[]string{"ims", "internet"}, "ims", "s5", true},
+		{[]string{"ims"}, "ims.mnc001.mcc001.gprs", "", false},
+		{[]string{"*"}, "ims.mnc001.mcc001.gprs", "s5", true},
+		{[]string{"*"}, "other", "other", true}, // an instance's own name comes first
+		{[]string{"*"}, "s1u", "s5", true},      // which does not serve the interface
+	} {
+		end := []netip.Addr{addr("10.1.0.1")}
+		set := &Settings{Instances: []Instance{
+			{Name: "s1u", Endpoints: end, Sources: []pfcp.Interface{pfcp.Access}},
+			{Name: "s5", Endpoints: end, Sources: []pfcp.Interface{pfcp.Core}, Names: row.names},
+			{Name: "other", Endpoints: end},
+		}}
+		access, core := set.find(row.apn, pfcp.Access, needEndpoint), set.find(row.apn, pfcp.Core, needEndpoint)
+		if !row.known {
+			testkit.ErrorIf(t, access != nil || core != nil, "%v, %s is known", row.names, row.apn)
+			continue
+		}
+		testkit.FatalIf(t, access == nil || core == nil, "%v, %s: unknown", row.names, row.apn)
+		testkit.Equal(t, core.Name, row.core, "%v, %s, core", row.names, row.apn)
+		if row.apn != "other" {
+			testkit.Equal(t, access.Name, "s1u", "%v, %s, access", row.names, row.apn)
+		}
+	}
 }

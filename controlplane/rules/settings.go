@@ -22,6 +22,7 @@ const (
 // Instance is a network instance (TS 29.244 §8.2.4) as sessions see it.
 type Instance struct {
 	Name      string
+	Names     []string // further ones in rules of CP functions; AllNames: all others
 	Endpoints []netip.Addr
 	Lookup    uint32 // api.Lookup*
 	Pools     []netip.Prefix
@@ -41,6 +42,9 @@ func (i *Instance) endpoint(v4 bool) netip.Addr {
 	}
 	return netip.Addr{}
 }
+
+// AllNames among an instance's Names stands for those that no instance has.
+const AllNames = "*"
 
 // Limits bound what one session, or one CP function, may hold; 0 is none.
 type Limits struct {
@@ -113,7 +117,7 @@ func (i *Instance) can(need int) bool {
 func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 	var named *Instance
 	if name != "" {
-		named = s.byName(name)
+		named = s.named(name)
 		if named == nil {
 			return nil
 		}
@@ -131,6 +135,22 @@ func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 	}
 	if side == pfcp.CPSide { // tunnels of the CP function end where the radio's do, unless an instance is for them
 		return s.find(name, pfcp.Access, need)
+	}
+	return nil
+}
+
+// named is the instance that a CP function means by a name, nil when there is none: its own, one of its further names,
+// or the one of all other names.
+func (s *Settings) named(name string) *Instance {
+	if i := s.byName(name); i != nil || name == "" {
+		return i
+	}
+	for _, one := range []string{name, AllNames} {
+		for n := range s.Instances {
+			if slices.Contains(s.Instances[n].Names, one) {
+				return &s.Instances[n]
+			}
+		}
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# An SGW-U under the messages of Open5GS' SGW-C. The APN is the name of the instance towards the PGW.
+# An SGW-U under the messages of Open5GS' SGW-C. No instance is named like the APN.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
@@ -8,7 +8,7 @@
 own_namespaces "$@"
 upf_fixture 's/roles: \[upf\]/roles: [sgwu]/; s/, node_id: smf[12].isthmus.test//
 	s/^  - {name: access, .*/  - {name: s1u, interfaces: [n3], endpoints: [10.30.0.1], sources: [access]}/
-	s/^  - {name: internet, .*/  - {name: internet, interfaces: [n6], endpoints: [10.60.0.1], sources: [core]}/'
+	s/^  - {name: internet, .*/  - {name: s5, names: ["*"], interfaces: [n6], endpoints: [10.60.0.1], sources: [core]}/'
 kernel_address gnb0 10.30.0.3/24
 capture_n4 ""
 start_gateway
