@@ -530,6 +530,7 @@ enum api_lookup {
 };
 
 #define API_INSTANCE_NO_UE_TO_UE 1u // packets from one UE to another are dropped, not turned round (row G21)
+#define API_INSTANCE_UE_OUT 4u // they leave by the route, as packets to others do, and may come in again
 #define API_INSTANCE_PIN_PEER 2u // a G-PDU must come from the address that the session's FAR sends to (row G13)
 
 // Key: the network instance's name. A tunnel endpoint belongs to one instance, and so does an interface. A local address is

@@ -289,6 +289,7 @@ const (
 	InstancePools                 = 0x10
 	InstanceGuarded               = 0x40
 	InstanceNoUEToUE              = 0x1
+	InstanceUEOut                 = 0x4
 	InstancePinPeer               = 0x2
 	NATInside                     = 0x8
 	NATAddresses                  = 0x10

@@ -13,8 +13,9 @@ var Lookups = map[string]uint32{
 func (c *compiler) instances() {
 	for _, in := range c.Instances {
 		body := api.Instance{
-			Lookup:     Lookups[in.Lookup],
-			Flags:      flag(in.UEToUE == "drop", api.InstanceNoUEToUE) | flag(in.PinPeer, api.InstancePinPeer),
+			Lookup: Lookups[in.Lookup],
+			Flags: flag(in.UEToUE == "drop", api.InstanceNoUEToUE) |
+				flag(in.UEToUE == "out", api.InstanceUEOut) | flag(in.PinPeer, api.InstancePinPeer),
 			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
 			UDPPort: in.UDPPort, QFIDSCP: QFIDSCP(in.QFIDSCP),
 		}

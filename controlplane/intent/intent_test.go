@@ -261,6 +261,11 @@ func TestInstances(t *testing.T) {
 	in, _ = decoded[api.Instance](t, find(t, s, api.KindInstance, "internet"))
 	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
 		[]any{api.LookupDestination, api.InstanceNoUEToUE, 0, 2, "10.45.0.0/16", "2001:db8:1::/48"})
+	for word, flags := range map[string]uint32{"inside": 0, "out": api.InstanceUEOut} {
+		other := compile(t, strings.Replace(mobile, "ue_to_ue: drop", "ue_to_ue: "+word, 1))
+		in, _ = decoded[api.Instance](t, find(t, other, api.KindInstance, "internet"))
+		equal(t, in.Flags, flags)
+	}
 	mirror, _ := decoded[api.Mirror](t, find(t, s, api.KindMirror, "tap"))
 	equal(t, []any{mirror.To, mirror.Direction, api.CString(mirror.Target[:]), mirror.TEID, mirror.Sample,
 		api.CString(mirror.Instance[:]),

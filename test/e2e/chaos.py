@@ -70,7 +70,8 @@ def configuration(dice, engine):
     text = swap("  heartbeat:", f"  store: {STORE}/sessions.db\n  takeover: {dice.choice(('true', 'false'))}\n"
                 f"  rates: {{requests: {dice.choice((500, 100000))}, heartbeats: {dice.choice((10, 1000))}}}\n  heartbeat:")
     text = swap('sources: [access, cp]}', f"sources: [access, cp], pin_peer: {dice.choice(('true', 'false'))}}}")
-    text = swap("sources: [core, sgi-lan]}", f"sources: [core, sgi-lan], ue_to_ue: {dice.choice(('allow', 'drop'))}}}")
+    between = dice.choice(("inside", "out", "drop"))
+    text = swap("sources: [core, sgi-lan]}", f"sources: [core, sgi-lan], ue_to_ue: {between}}}")
     extra = "".join(f"  - {{prefix: 10.{99 + i}.0.0/16, via: 10.60.0.{dice.randint(2, 9)}}}\n" for i in range(dice.randint(0, 5)))
     return swap("routes:\n", "routes:\n" + extra)
 

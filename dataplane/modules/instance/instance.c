@@ -179,7 +179,8 @@ static int check(const char *key, const struct api_instance *want)
 	if (engine_get() == NULL)
 		return object_error(EINVAL, "instance %s comes before the engine", key);
 	if (want->lookup > API_LOOKUP_SOURCE ||
-		(want->flags & ~(API_INSTANCE_NO_UE_TO_UE | API_INSTANCE_PIN_PEER)) != 0)
+		(want->flags & ~(API_INSTANCE_NO_UE_TO_UE | API_INSTANCE_UE_OUT | API_INSTANCE_PIN_PEER)) != 0 ||
+		((want->flags & API_INSTANCE_NO_UE_TO_UE) && (want->flags & API_INSTANCE_UE_OUT)))
 		return object_error(EINVAL, "instance %s has a value out of range", key);
 	if (want->interfaces > API_INSTANCE_INTERFACES || want->endpoints > API_INSTANCE_ENDPOINTS ||
 		want->pools > API_INSTANCE_POOLS || want->guarded > API_INSTANCE_GUARDED)

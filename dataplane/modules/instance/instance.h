@@ -108,6 +108,14 @@ static inline const struct instance *instance_get(uint16_t index)
 	return likely(index < MAX_INSTANCES) ? instances_get()->instance[index] : NULL;
 }
 
+// 1 where a UE's packets to another UE leave by the route, and so come in by it. Workers.
+static inline int instance_lets_out(uint16_t index)
+{
+	const struct instance *n = instance_get(index);
+
+	return n != NULL && (n->flags & API_INSTANCE_UE_OUT) != 0;
+}
+
 // The instance whose endpoint has this local id, or INSTANCE_NONE: the local end of a path of wireline sessions.
 static inline uint16_t instance_of_local(uint16_t local)
 {
@@ -179,12 +187,15 @@ static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t fam
 	return instance_by_pool_exactly(s, index, vrf, family, address);
 }
 // 1 when a packet with this source may come in by an interface with `rpf` (RFC 3704). `hop`: of the route to the
-// source, which is none when it discards (RFC 5635 §4). A UE's address comes in by its tunnel alone. Workers.
+// source, which is none when it discards (RFC 5635 §4). A UE's address comes in by its tunnel alone, unless its
+// packets to others are let out. Workers.
 static inline int instance_source_routed(
 	const struct next_hop *hop, uint8_t rpf, uint32_t interface, uint8_t vrf, uint8_t family, const uint8_t *source)
 {
-	return next_hop_leads(hop) && (rpf != API_INTERFACE_RPF_STRICT || next_hop_leaves_by(hop, interface)) &&
-	       instance_by_pool(INSTANCE_NONE, vrf, family, source) == INSTANCE_NONE;
+	if (!next_hop_leads(hop) || (rpf == API_INTERFACE_RPF_STRICT && !next_hop_leaves_by(hop, interface)))
+		return 0;
+	uint16_t ue = instance_by_pool(INSTANCE_NONE, vrf, family, source);
+	return ue == INSTANCE_NONE || instance_lets_out(ue);
 }
 // An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none. Workers.
 const uint8_t *instance_source(uint16_t index, uint8_t family);

@@ -40,12 +40,14 @@ static uint16_t ue_instance(const struct rule *r, uint8_t vrf, uint8_t version, 
 	return found;
 }
 
-// A UE's packet to another UE turns round here (row G21). Bounded, as a FAR may send it back to where it came from.
+// A UE's packet to another UE turns round here, or goes out by the route (row G21). Bounded, as a FAR may send it back
+// to where it came from.
 static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t *destination)
 {
 	struct packet *pkt = packet_of(m);
 
-	pkt->instance = ue_instance(r, pkt->vrf, pkt->ip_version, destination);
+	uint16_t instance = ue_instance(r, pkt->vrf, pkt->ip_version, destination);
+	pkt->instance = likely(instance == INSTANCE_NONE) || instance_lets_out(instance) ? INSTANCE_NONE : instance;
 	if (likely(pkt->instance == INSTANCE_NONE))
 		return EDGE_OUTPUT;
 	if (unlikely(++pkt->hops > PACKET_HOPS))

@@ -110,6 +110,13 @@ static void addresses_of_pools(void **state)
 	assert_int_equal(router_commit(), 0);
 	kit_clear();
 	assert_false(passes("north", "192.0.2.5"));
+	struct api_instance out = kit_instance_body("south", NULL, API_LOOKUP_DESTINATION, "192.0.2.0/24");
+	out.flags = API_INSTANCE_UE_OUT; // UEs' packets come back by the data network
+	kit_begin();
+	kit_put(API_INSTANCE, "core", &out, sizeof(out));
+	assert_int_equal(router_commit(), 0);
+	kit_clear();
+	assert_true(passes("north", "192.0.2.5"));
 	kit_begin();
 	kit_delete(API_INSTANCE, "core");
 	assert_int_equal(router_commit(), 0);

@@ -380,6 +380,37 @@ static void ue_to_ue(void **state)
 	gone("s3");
 }
 
+// Out by N6, where the route leads, and in again as anything else: what filters or counts there sees them.
+static void ue_to_ue_out(void **state)
+{
+	static const char *const from[] = {UE4, UE6}, *const to[] = {"10.45.0.3", "2001:db8:1:3::9"};
+	static struct frame in, out;
+
+	put("s2", upf_session(2));
+	put("s3", upf_session(3));
+	kit_begin();
+	fixture_instances(API_INSTANCE_UE_OUT, 0);
+	commit();
+	for (int six = 0; six < 2; six++) {
+		for (int n = 0; n < 3; n++)
+			expect("ran", uplink_of(&in, from[six], to[six], 0x102, 0xff), "internet",
+				routed_out(&out, from[six], to[six]));
+		expect("ran", uplink_of(&in, from[six], from[six], 0x102, 0xff), "internet",
+			routed_out(&out, from[six], from[six])); // to itself
+		for (int n = 0; n < 3; n++)
+			expect("internet", downlink_of(&in, from[six], to[six]), "ran",
+				tunnelled_out(&out, from[six], to[six], 0x203, 0xff));
+	}
+	kit_begin();
+	fixture_instances(API_INSTANCE_UE_OUT | API_INSTANCE_NO_UE_TO_UE, 0);
+	assert_int_equal(kit_commit(), EINVAL);
+	kit_begin();
+	fixture_instances(0, 0);
+	commit();
+	gone("s2");
+	gone("s3");
+}
+
 // A FAR that sends downlink packets back to the core, where they find the same session: ends after some rounds.
 static void circles_end(void **state)
 {
@@ -754,6 +785,7 @@ int main(void)
 		cmocka_unit_test(pinned_peer),
 		cmocka_unit_test(framed_routes),
 		cmocka_unit_test(ue_to_ue),
+		cmocka_unit_test(ue_to_ue_out),
 		cmocka_unit_test(circles_end),
 		cmocka_unit_test(combined),
 		cmocka_unit_test(classifier),
