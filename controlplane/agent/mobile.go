@@ -151,8 +151,8 @@ func sessionSettings(c *config.Config) *rules.Settings {
 	l := &c.PFCP.Limits
 	set := &rules.Settings{
 		Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID,
-		KeepAction: c.PFCP.EmptyAction == "unchanged",
-		Takeover:   c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
+		KeepAction: c.PFCP.EmptyAction == "unchanged", MonitoringPair: c.PFCP.Monitoring == "pair",
+		Takeover: c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
 		Burst: rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
 		Limits: rules.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
 			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),

@@ -27,6 +27,7 @@ type PFCP struct {
 	AllowUnknown bool          `yaml:"allow_unknown" doc:"Let any peer set up an association. For closed networks and tests only."`
 	FTEID        string        `yaml:"fteid" default:"both" enum:"up|cp|both" doc:"Who allocates F-TEIDs: up takes only CHOOSE, cp only given ones, both either."`
 	EmptyAction  string        `yaml:"empty_action" default:"refuse" enum:"refuse|unchanged" doc:"Apply Action 0 in an Update FAR, which free5GC's SMF sends at a path switch: refuse (TS 29.244 clause 8.2.26), or unchanged: the FAR's action stays."`
+	Monitoring   string        `yaml:"monitoring_time" default:"report" enum:"report|pair" doc:"Usage up to a URR's monitoring time: report (when the time comes; what came after it with the next report), or pair: both with the next report."`
 	Takeover     bool          `yaml:"takeover" doc:"A new session may take a UE address that a live session has; the old one loses it. false: refused."`
 	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
 	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen and peers, and our own on the data plane, are guarded anyhow. 64 in all."`

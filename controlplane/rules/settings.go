@@ -64,15 +64,17 @@ type Burst struct {
 
 // Settings are the configuration as this package needs it. Never changed once in use.
 type Settings struct {
-	Node       pfcp.NodeID // ours
-	Instances  []Instance
-	Lines      map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
-	Workers    int
-	FTEID      string
-	Relay      bool // role sgwu alone: from tunnel to tunnel, never IP
-	KeepAction bool // Apply Action 0 in an Update FAR is absent, else refused (row P33)
-	Takeover   bool // a live UE address may move to a new session (row A5)
-	Limits     Limits
+	Node      pfcp.NodeID // ours
+	Instances []Instance
+	Lines     map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
+	Workers   int
+	FTEID     string
+	Relay     bool // role sgwu alone: from tunnel to tunnel, never IP
+	// MonitoringPair: usage up to a monitoring time is reported beside what came after it, else when it comes.
+	MonitoringPair bool
+	KeepAction     bool // Apply Action 0 in an Update FAR is absent, else refused (row P33)
+	Takeover       bool // a live UE address may move to a new session (row A5)
+	Limits         Limits
 	// Echo is the period of GTP-U Echo Requests to peers that N4 sessions name; 0: none, else at least 60 s.
 	Echo  time.Duration
 	Burst Burst // of the policers that QERs are

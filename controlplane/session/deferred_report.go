@@ -34,9 +34,11 @@ type deferredReports struct {
 }
 
 type deferredUsage struct {
-	rows  []api.Usage // never sent, one for each URR and side of a monitoring time
-	tried []api.Usage // sent without an answer
-	sent  []api.Usage // in a report that has no answer yet
+	before []api.Usage // up to a monitoring time, held for the next report (pair)
+	paired []api.Usage // held until now, in a report that has no answer yet
+	rows   []api.Usage // never sent, one for each URR and side of a monitoring time
+	tried  []api.Usage // sent without an answer
+	sent   []api.Usage // in a report that has no answer yet
 	pause
 }
 
@@ -50,6 +52,17 @@ func (u *deferredUsage) try(rows []api.Usage) {
 
 func newDeferredReports() deferredReports {
 	return deferredReports{by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{}}
+}
+
+// of is what waits of a session.
+func (l *deferredReports) of(seid uint64) *deferredUsage {
+	u := l.by[seid]
+	if u == nil {
+		u = &deferredUsage{}
+		l.by[seid] = u
+		l.line(seid)
+	}
+	return u
 }
 
 // line puts a session into the queue, once.
@@ -101,7 +114,7 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 // holds tells whether a measurement is in one that waits already: the data plane tells events again that were not
 // acknowledged when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
 func (u *deferredUsage) holds(m *api.Usage) bool {
-	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
+	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows, u.paired, u.before} {
 		for i := range list {
 			if r := &list[i]; r.URR == m.URR && r.Sequence >= m.Sequence && r.EndNs >= m.EndNs {
 				return true
@@ -134,12 +147,7 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 		r.count.ReportsLost++
 	} else {
 		r.count.ReportsDeferred++
-		u := l.by[seid]
-		if u == nil {
-			u = &deferredUsage{}
-			l.by[seid] = u
-			l.line(seid)
-		}
+		u := l.of(seid)
 		if sent {
 			u.try(rows)
 		} else {
@@ -152,10 +160,16 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 	r.sessions.rouse()
 }
 
-// restore brings back what the store has. Whether it was sent is not known.
+// restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.
 func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
-	r.deferred.by[seid] = &deferredUsage{tried: rows}
-	r.deferred.line(seid)
+	u := r.deferred.of(seid)
+	for n := len(rows) - 1; r.pairs.Load() && n >= 0 && splits(&rows[n]); n-- {
+		if slices.ContainsFunc(rows[:n], ofURR(rows[n].URR)) || !u.hold(&rows[n]) {
+			break
+		}
+		rows = rows[:n]
+	}
+	u.tried = rows
 	if !there {
 		r.deferred.dirty[seid] = true
 	}
@@ -184,7 +198,7 @@ func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	if u == nil {
 		return mine
 	}
-	var rest, former []api.Usage
+	former, rest := u.release(mine, ends), []api.Usage(nil)
 	for _, row := range u.rows {
 		if ends || slices.ContainsFunc(mine, func(m api.Usage) bool { return m.URR == row.URR }) {
 			former = append(former, row)
@@ -213,14 +227,14 @@ func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, 
 		switch u := l.by[seid]; {
 		case u == nil:
 		case gone(seid):
-			if len(u.rows)+len(u.tried) > 0 {
+			if len(u.rows)+len(u.tried)+len(u.before) > 0 {
 				r.count.ReportsLost++
 			}
 			delete(l.by, seid)
-		case len(u.rows)+len(u.sent)+len(u.tried) == 0:
+		case len(u.rows)+len(u.sent)+len(u.tried)+len(u.paired)+len(u.before) == 0:
 			delete(l.by, seid)
 		default:
-			for _, list := range [][]api.Usage{u.tried, u.sent, u.rows} {
+			for _, list := range [][]api.Usage{u.tried, u.sent, u.rows, u.paired, u.before} {
 				for i := range list {
 					record.Data = append(record.Data, api.Encode(&list[i])...)
 				}

@@ -176,15 +176,21 @@ func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()
 		done()
 		return
 	}
+	if events, done = r.pair(events, done); len(events) == 0 {
+		done()
+		return
+	}
 	s, req := r.sessionReport(events)
 	if req == nil {
 		done()
 		return
 	}
 	to.Report(s.to, req, func(answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
-		switch {
-		case errors.Is(err, n4.ErrStopped):
+		if errors.Is(err, n4.ErrStopped) {
 			return // not acknowledged: who comes after us hears it again
+		}
+		defer r.unpair(s.seid, events)
+		switch {
 		case len(req.Usage) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
 			rows := make([]api.Usage, len(events))
 			for i := range events {

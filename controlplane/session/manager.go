@@ -118,7 +118,14 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 		count:        Counters{Refused: map[uint8]uint64{}}}
 	p.x.reachable = newReachable()
 	p.reports = newReporting(p, set.Node, log)
+	p.use(set)
 	return p
+}
+
+// use takes over settings that say nothing else of sessions than the former ones.
+func (p *Manager) use(set *rules.Settings) {
+	p.set = set
+	p.reports.pairs.Store(set.MonitoringPair)
 }
 
 // SetReporter tells where reports go.

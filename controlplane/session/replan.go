@@ -50,7 +50,7 @@ func (p *Manager) reconfigure(set *rules.Settings) (lost, piped []dp.Change, com
 	if p.set.SameFor(set) {
 		return nil, nil, func([]api.Usage) {
 			p.x.configure(set)
-			p.set = set
+			p.use(set)
 		}
 	}
 	r := p.replan(set)
@@ -195,7 +195,7 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 	x.names, x.locals, x.slots, x.pipes = made.names, made.locals, made.slots, made.pipes
 	x.reachable.everything()
 	x.configure(r.set)
-	p.set = r.set
+	p.use(r.set)
 	p.objects.recount(r.objects, r.users, x.now().UnixNano())
 	for _, s := range p.shares.by {
 		s.worker %= uint16(max(r.set.Workers, 1))

@@ -26,6 +26,7 @@ type reporting struct {
 	to       atomic.Pointer[n4.Reporter]
 	lines    atomic.Pointer[Lines]
 	acks     *acknowledger         // listen's alone
+	pairs    atomic.Bool           // Settings.MonitoringPair
 	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
 
 	lock     sync.Mutex // held for as long as it takes to look at these, never while anybody is called

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"isthmus/api"
+)
+
+// With Settings.MonitoringPair, usage up to a monitoring time is held for the next report of its URR, which has what
+// came after it: the CP function gets both sides in one message (TS 29.244 §5.2.2.2). Held usage is in the store, as
+// usage that could not be reported.
+
+// splits tells whether a measurement ended for a monitoring time, and for nothing that asks for a report.
+func splits(u *api.Usage) bool {
+	return u.Triggers&^api.UsageLiusa == api.UsageMonit && u.Information&api.UsageBefore != 0
+}
+
+func ofURR(urr uint32) func(api.Usage) bool { return func(u api.Usage) bool { return u.URR == urr } }
+
+// hold keeps a row for the next report of its URR. One that waits of that URR, or was not answered, tells that the CP
+// function does not hear us or has given another monitoring time: then nothing is held, so one row of a URR is all.
+func (u *deferredUsage) hold(row *api.Usage) bool {
+	for _, list := range [][]api.Usage{u.before, u.paired, u.rows, u.tried, u.sent} {
+		if slices.ContainsFunc(list, ofURR(row.URR)) {
+			return false
+		}
+	}
+	u.before = append(u.before, *row)
+	return true
+}
+
+// release takes the held rows of URRs; all says of all.
+func (u *deferredUsage) release(rows []api.Usage, all bool) (held []api.Usage) {
+	u.before = slices.DeleteFunc(u.before, func(b api.Usage) bool {
+		if !all && !slices.ContainsFunc(rows, ofURR(b.URR)) {
+			return false
+		}
+		held = append(held, b)
+		return true
+	})
+	return held
+}
+
+// pair takes what is to be held out of the usage events of a session, and puts what was held of the others' URRs before
+// them. done is for the events that are left: what is held is dealt with when it is in the store, too.
+func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) {
+	if !r.pairs.Load() || events[0].Type != api.EventTypeUsage {
+		return events, done
+	}
+	seid := events[0].Usage.SEID
+	there := r.sessions.there(seid)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	var rest []api.Event
+	held := false
+	for i := range events {
+		row := &events[i].Usage
+		if there && splits(row) && r.deferred.of(seid).hold(row) {
+			held = true
+			continue
+		}
+		if u := r.deferred.by[seid]; u != nil {
+			for _, b := range u.release([]api.Usage{*row}, false) {
+				u.paired = append(u.paired, b)
+				rest = append(rest, api.Event{Type: api.EventTypeUsage, SEID: events[i].SEID, Usage: b})
+			}
+		}
+		rest = append(rest, events[i])
+	}
+	if held {
+		done = twice(done)
+		r.deferred.dirty[seid] = true
+		r.deferred.done = append(r.deferred.done, done)
+		r.sessions.rouse()
+	}
+	return rest, done
+}
+
+// unpair forgets what was held and went out beside these events: it is answered, or waits with them.
+func (r *reporting) unpair(seid uint64, events []api.Event) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	u := r.deferred.by[seid]
+	if u == nil || len(u.paired) == 0 {
+		return
+	}
+	u.paired = slices.DeleteFunc(u.paired, func(b api.Usage) bool {
+		return slices.ContainsFunc(events, func(e api.Event) bool {
+			return e.Usage.URR == b.URR && e.Usage.Sequence == b.Sequence
+		})
+	})
+	r.deferred.dirty[seid] = true
+	r.sessions.rouse()
+}
+
+// twice calls done when it was called twice itself.
+func twice(done func()) func() {
+	var calls atomic.Int32
+	return func() {
+		if calls.Add(1) == 2 {
+			done()
+		}
+	}
+}
