@@ -126,7 +126,7 @@ type Instance struct {
 	Lookup     string          `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
 	Pools      []Prefix        `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
 	Announce   string          `yaml:"announce" default:"none" enum:"none|pool|host" doc:"What routing daemons in the namespaces of its interfaces' clones are told: pool (its pools, and framed routes of sessions), host (the addresses and framed routes of sessions)."`
-	UEToUE     string          `yaml:"ue_to_ue" default:"inside" enum:"inside|out|drop" doc:"Packets from one UE to another: inside (they turn round here), out (they leave by the route, N6, and come in by it), drop."`
+	UEToUE     string          `yaml:"ue_to_ue" default:"inside" enum:"inside|allow|out|drop" doc:"Packets from one UE to another: inside (they turn round here; allow is the same), out (they leave by the route, N6, and come in by it), drop."`
 	PinPeer    bool            `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
 	DSCP       uint8           `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
 	QFIDSCP    map[uint8]uint8 `yaml:"qfi_dscp" max:"63" doc:"QFI to the DSCP of the outer headers of its tunnels, and of IP packets that leave by it without a tunnel; where the FAR has no Transport Level Marking."`
