@@ -78,7 +78,7 @@ func TestMobileRefused(t *testing.T) {
 		{"DSCP of 7 bits of a QFI", "[n6],", "[n6], qfi_dscp: {9: 64},", "instances[1].qfi_dscp.9: "},
 		{"QFI of 7 bits", "[n6],", "[n6], qfi_dscp: {64: 9},", "instances[1].qfi_dscp.64: the key must be a number from 0 to 63"},
 		{"udp port of GTP-U", "[n3],", "[n3], udp_port: 2152,", "instances[0].udp_port: 2152 is GTP-U's"},
-		{"ue to ue", "[n6],", "[n6], ue_to_ue: deny,", "is none of inside, out, drop"},
+		{"ue to ue", "[n6],", "[n6], ue_to_ue: deny,", "is none of inside, allow, out, drop"},
 		{"listen", "[10.0.0.1]", "[upf1]", `x.yaml:13: pfcp.listen[0]: "upf1" is neither an IP address nor ADDRESS:PORT`},
 		{"listen port", "[10.0.0.1]", "['10.0.0.1:99999']", "is neither an IP address"},
 		{"listen any", "[10.0.0.1]", "[0.0.0.0]", "x.yaml:13: pfcp.listen: 0.0.0.0 is no address that a peer could send to"},
