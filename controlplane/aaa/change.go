@@ -100,15 +100,16 @@ func hexDigits(mac string) string {
 // Change is what a CoA-Request wants of a session's plan.
 type Change struct{ List []radius.Attribute }
 
-// Apply lays the change over the plan that authentication gave, not the one with the profile. On an error the plan is
-// of no use, and ResultOf says what to answer.
-func (c *Change) Apply(p *access.Plan) error { return apply(p, c.List, unsupported) }
+// Apply lays the change over the plan that authentication gave, not the one with the profile, of who has addresses. On
+// an error the plan is of no use, and ResultOf says what to answer.
+func (c *Change) Apply(p *access.Plan, at *access.Addresses) ([]access.Left, error) {
+	return apply(p, c.List, at)
+}
 
-type unsupportedError struct{ t radius.Type }
+// unsupportedError is of an attribute whose every value is refused.
+type unsupportedError struct{ why string }
 
-func (e unsupportedError) Error() string { return e.t.String() + " cannot be changed" }
-
-func unsupported(t radius.Type) error { return unsupportedError{t} }
+func (e unsupportedError) Error() string { return e.why }
 
 // ResultOf is the answer to an error of Apply.
 func ResultOf(err error) Result {
@@ -207,12 +208,6 @@ func (c *changes) handle(p *radius.Packet, answer func(Result)) {
 	case len(rest) == 0:
 		answer(radius.MissingAttribute)
 	default:
-		for i := range rest {
-			if fields[rest[i].Type] == nil {
-				answer(radius.UnsupportedAttribute)
-				return
-			}
-		}
 		c.sessions.Change(s, &Change{rest}, answer)
 	}
 }

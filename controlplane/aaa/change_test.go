@@ -51,7 +51,7 @@ func (o *owner) Change(s *Selector, c *Change, done func(Result)) {
 		return
 	}
 	plan := o.plan
-	if err := c.Apply(&plan); err != nil {
+	if _, err := c.Apply(&plan, &ownerAddresses); err != nil {
 		o.log = append(o.log, err.Error())
 		done(ResultOf(err))
 		return

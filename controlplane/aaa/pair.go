@@ -14,29 +14,62 @@ import (
 	"isthmus/controlplane/radius"
 )
 
-// pair is a Cisco-AVPair: "subscriber:KEY=VALUE" is ours, "ip:dns-servers=ADDRESS ADDRESS" is known; others are left
-// alone.
+// words are the Cisco-AVPairs that we know, beside subscriber:KEY=VALUE. A word is what is before = (or *, #); of some,
+// its protocol alone counts.
+var words = map[string]rule[string]{
+	"ip:dns-servers":       {use: (*planner).servers, tunes: true},
+	"vpdn":                 {use: refusedWord(noTunnel)},
+	"ip:vrf-id":            {use: refusedWord(noRouter)},
+	"ipv6:vrf-id":          {use: refusedWord(noRouter)},
+	"ip:inacl":             {use: refusedWord(noFilter)},
+	"ip:outacl":            {use: refusedWord(noFilter)},
+	"ipv6:inacl":           {use: refusedWord(noFilter)},
+	"ipv6:outacl":          {use: refusedWord(noFilter)},
+	"ip:l4redirect":        {use: refusedWord("cannot be applied: subscriber:redirect has a URL")},
+	"lcp:interface-config": {use: (*planner).commands},
+}
+
+func refusedWord(why string) func(*planner, string) error {
+	return func(*planner, string) error { return unsupportedError{why} }
+}
+
+// commands are of an interface of Cisco's: those of a filter or a VRF cannot be left out.
+func (p *planner) commands(value string) error {
+	err := fmt.Errorf("%q is no command here", clip(value))
+	if strings.Contains(value, "access-group") || strings.Contains(value, "vrf") {
+		return err
+	}
+	return sideError{err}
+}
+
+// pair is a Cisco-AVPair: "PROTOCOL:WORD=VALUE".
 func (p *planner) pair(a *radius.Attribute) error {
 	text := string(a.Value)
-	if servers, ok := strings.CutPrefix(text, "ip:dns-servers="); ok {
-		return p.servers(servers)
+	if own, ours := strings.CutPrefix(text, "subscriber:"); ours {
+		return p.setting(strings.Cut(own, "="))
 	}
-	own, ok := strings.CutPrefix(text, "subscriber:")
-	if !ok {
-		return p.unknown(a.Type)
+	word, value := text, ""
+	if at := strings.IndexAny(text, "=*"); at >= 0 {
+		word, value = text[:at], text[at+1:]
 	}
-	key, value, ok := strings.Cut(own, "=")
-	if !ok {
-		return fmt.Errorf("Cisco-AVPair %q: needs subscriber:KEY=VALUE", clip(text))
+	word, _, _ = strings.Cut(strings.ToLower(word), "#") // a list's entries have numbers
+	protocol, _, _ := strings.Cut(word, ":")
+	for _, name := range []string{word, protocol} {
+		if r, known := words[name]; known {
+			if err := obey(p, r, value); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		}
 	}
-	return p.setting(key, value)
+	return sideError{unsupportedError{fmt.Sprintf("%q is not known", clip(word))}}
 }
 
 func (p *planner) servers(list string) error {
 	for _, word := range strings.Fields(list) {
 		addr, err := netip.ParseAddr(word)
 		if err != nil || addr.Zone() != "" {
-			return fmt.Errorf("dns-servers: %q is no address", clip(word))
+			return fmt.Errorf("%q is no address", clip(word))
 		}
 		if err := p.addDNS(addr); err != nil {
 			return err
@@ -46,43 +79,51 @@ func (p *planner) servers(list string) error {
 }
 
 // settings are what subscriber:KEY=VALUE may name.
-var settings = map[string]func(p *planner, value string) error{
-	"profile":    word("profile", func(p *access.Plan) *string { return &p.Profile }),
-	"scheduler":  word("scheduler", func(p *access.Plan) *string { return &p.Scheduler }),
-	"acl-up":     word("access list", func(p *access.Plan) *string { return &p.ACLUp }),
-	"acl-down":   word("access list", func(p *access.Plan) *string { return &p.ACLDown }),
-	"instance":   word("instance", func(p *access.Plan) *string { return &p.Instance }),
-	"path":       word("path", func(p *access.Plan) *string { return &p.Path }),
-	"pool":       word("pool", func(p *access.Plan) *string { return &p.Pool4 }),
-	"pool6":      word("IPv6 pool", func(p *access.Plan) *string { return &p.Pool6 }),
-	"pool-pd":    word("pool of prefixes", func(p *access.Plan) *string { return &p.PoolPD }),
-	"up":         rates(up, func(p *access.Plan) *access.Rate { return &p.Up }),
-	"down":       rates(down, func(p *access.Plan) *access.Rate { return &p.Down }),
-	"up-burst":   bursts(func(p *access.Plan) *access.Rate { return &p.Up }),
-	"down-burst": bursts(func(p *access.Plan) *access.Rate { return &p.Down }),
-	"quota":      (*planner).quota,
-	"redirect":   (*planner).redirectTo,
-	"max":        (*planner).limit,
+var settings = map[string]rule[string]{
+	"profile":    {use: word("profile", func(p *access.Plan) *string { return &p.Profile })},
+	"scheduler":  {use: word("scheduler", func(p *access.Plan) *string { return &p.Scheduler }), tunes: true},
+	"acl-up":     {use: word("access list", func(p *access.Plan) *string { return &p.ACLUp })},
+	"acl-down":   {use: word("access list", func(p *access.Plan) *string { return &p.ACLDown })},
+	"instance":   {use: word("instance", func(p *access.Plan) *string { return &p.Instance })},
+	"path":       {use: word("path", func(p *access.Plan) *string { return &p.Path })},
+	"pool":       {use: word("pool", pool4)},
+	"pool6":      {use: word("IPv6 pool", pool6)},
+	"pool-pd":    {use: word("pool of prefixes", poolPD)},
+	"up":         {use: rates(up, rateUp), tunes: true},
+	"down":       {use: rates(down, rateDown), tunes: true},
+	"up-burst":   {use: bursts(rateUp), tunes: true},
+	"down-burst": {use: bursts(rateDown), tunes: true},
+	"quota":      {use: (*planner).quota},
+	"redirect":   {use: (*planner).redirectTo},
+	"max":        {use: (*planner).limit},
 }
 
-func (p *planner) setting(key, value string) error {
-	fn := settings[key]
-	if fn == nil {
-		return fmt.Errorf("subscriber:%s: no such setting", clip(key))
+// setting applies one, if it has a value. Others are Cisco's: a service's, an account's.
+func (p *planner) setting(key, value string, given bool) error {
+	r, known := settings[key]
+	if !known {
+		return sideError{fmt.Errorf("subscriber:%s: no such setting", clip(key))}
 	}
-	if err := p.once("subscriber:" + key); err != nil {
-		return err
+	r.one = "subscriber:" + key
+	if !given {
+		r.use = func(*planner, string) error { return errors.New("needs KEY=VALUE") }
 	}
-	return fn(p, value)
+	if err := obey(p, r, value); err != nil {
+		return fmt.Errorf("%s: %w", r.one, err)
+	}
+	return nil
 }
 
 func word(what string, of func(*access.Plan) *string) func(*planner, string) error {
-	return func(p *planner, value string) (err error) {
+	return func(p *planner, value string) error {
 		if value == "" { // the profile's again
 			*of(p.plan) = ""
 			return nil
 		}
-		*of(p.plan), err = named(what, value)
+		v, err := named(what, value)
+		if err == nil {
+			*of(p.plan) = v
+		}
 		return err
 	}
 }

@@ -28,13 +28,17 @@ anna Cleartext-Password := "pw"
 	Cisco-AVPair = "subscriber:up=5Mbit/10Mbit",
 	Filter-Id = "profile=gold",
 	Port-Limit = 2,
-	Tunnel-Type:1 = L2TP,
+	WISPr-Bandwidth-Min-Up = 64000,
+	Framed-Compression = Van-Jacobson-TCP-IP,
 	Reply-Message = "welcome"
 User Cleartext-Password := "clientPass"
 02:00:00:00:00:09 Cleartext-Password := "02:00:00:00:00:09", NAS-Port-Id == "a1:100.7", Chargeable-User-Identity == 0x00, ADSL-Agent-Circuit-Id == "olt1"
 	Reply-Message = "by line"
 broken Cleartext-Password := "pw"
-	Framed-Route = "10.0.0.0"
+	NAS-Filter-Rule = "deny in ip from any to any"
+vpn Cleartext-Password := "pw"
+	Tunnel-Type:1 = L2TP,
+	Tunnel-Server-Endpoint:1 = 192.0.2.9
 DEFAULT Auth-Type := Reject
 	Reply-Message = "no contract"
 `
@@ -81,7 +85,8 @@ func realServer(t *testing.T, f *freeRADIUS, options string) {
 		Down:  access.Rate{CIR: 50_000}, Up: access.Rate{CIR: 5000, PIR: 10_000}, Profile: "gold", Max: 2}
 	testkit.Equal(t, fmt.Sprintf("%+v", v.Plan), fmt.Sprintf("%+v", want), "plan")
 	testkit.Equal(t, v.Message, "welcome", "message")
-	testkit.Equal(t, a.State().Ignored["Tunnel-Type"], 1, "ignored")
+	testkit.Equal(t, fmt.Sprint(v.Left), "[{WISPr-Bandwidth-Min-Up }]", "left out")
+	testkit.Equal(t, a.State().Ignored["WISPr-Bandwidth-Min-Up"], 1, "ignored")
 
 	for _, row := range []struct {
 		name string
@@ -95,8 +100,8 @@ func realServer(t *testing.T, f *freeRADIUS, options string) {
 		{"MS-CHAPv2", with(exampleMSCHAP(t).Credentials), ""},
 		{"unknown", with(pap("nobody", "pw").Credentials), "refused by RADIUS: no contract"},
 		{"line", home(), ""},
-		{"impossible", with(pap("broken", "pw").Credentials),
-			"RADIUS: Framed-Route \"10.0.0.0\": needs a prefix"},
+		{"impossible", with(pap("broken", "pw").Credentials), "RADIUS: NAS-Filter-Rule: cannot be applied"},
+		{"tunnel", with(pap("vpn", "pw").Credentials), "RADIUS: Tunnel-Type: a tunnel is not served"},
 	} {
 		v := decide(t, a, row.r)
 		testkit.Equal(t, v.Accept, row.why == "", "%s: %s", row.name, v.Why)

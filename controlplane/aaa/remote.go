@@ -4,6 +4,7 @@ package aaa
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 
@@ -56,17 +57,6 @@ func (s *setup) remote(r *access.Request, name, session string, done func(*acces
 	})
 }
 
-// notPlan are attributes of an answer that say nothing about the plan.
-var notPlan = map[radius.Type]bool{
-	radius.MessageAuthenticator: true, radius.ReplyMessage: true, radius.ServiceType: true,
-	radius.FramedProtocol: true,
-	radius.MSCHAP2Success: true, radius.MSCHAPError: true, radius.ProxyState: true, radius.EventTimestamp: true,
-	radius.FramedCompression: true, // none, or what we do not offer
-	// Keys and policy of MPPE (RFC 3079), which PPP over Ethernet has no use for.
-	radius.MSMPPEEncryptionPolicy: true, radius.MSMPPERecvKey: true,
-	radius.MSMPPESendKey: true, radius.MSCHAPDomain: true,
-}
-
 // verdict reads an authentic answer.
 func (s *setup) verdict(r *access.Request, p *radius.Packet) *access.Verdict {
 	v := &access.Verdict{Message: messages(p)}
@@ -90,16 +80,13 @@ func (s *setup) verdict(r *access.Request, p *radius.Packet) *access.Verdict {
 			v.Why = "RADIUS accepted MS-CHAPv2 without MS-CHAP2-Success"
 			break
 		}
-		err := apply(&v.Plan, p.Attributes, func(t radius.Type) error {
-			if !notPlan[t] {
-				s.ignored.count(t)
-			}
-			return nil
-		})
+		var err error
+		v.Left, err = apply(&v.Plan, p.Attributes, nil)
 		if err == nil {
 			v.Accept = true
+			s.ignored.count(v.Left)
 		} else {
-			v.Plan = access.Plan{}
+			v.Plan, v.Left = access.Plan{}, nil
 			v.Why = "RADIUS: " + err.Error()
 		}
 	}
@@ -119,37 +106,30 @@ func messages(p *radius.Packet) string {
 	return strings.Join(lines, "\n")
 }
 
-// tally counts attributes that were ignored, by type.
+// tally counts attributes that were left out, by name.
 type tally struct {
 	mu     sync.Mutex
-	counts map[radius.Type]uint64
-	more   uint64 // of types beyond what is kept
+	counts map[string]uint64
 }
 
 const tallied = 256
 
-func (t *tally) count(which radius.Type) {
+func (t *tally) count(left []access.Left) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.counts[which]; !ok && len(t.counts) >= tallied {
-		t.more++
-		return
-	}
 	if t.counts == nil {
-		t.counts = map[radius.Type]uint64{}
+		t.counts = map[string]uint64{}
 	}
-	t.counts[which]++
+	for _, one := range left {
+		if _, ok := t.counts[one.What]; !ok && len(t.counts) >= tallied {
+			one.What = others
+		}
+		t.counts[one.What]++
+	}
 }
 
 func (t *tally) names() map[string]uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := map[string]uint64{}
-	for which, n := range t.counts {
-		out[which.String()] = n
-	}
-	if t.more > 0 {
-		out["others"] = t.more
-	}
-	return out
+	return maps.Clone(t.counts)
 }

@@ -158,6 +158,13 @@ type Verdict struct {
 	Success string // MSCHAPv2: "S=..." of the Success packet
 	Failure string // MSCHAPv2: "E=... R=..." of the Failure packet
 	Plan    Plan
+	Left    []Left // out of the plan
+}
+
+// Left is a part of what authentication said that was left out: it only tunes, and cannot be used.
+type Left struct {
+	What string // attribute, or setting
+	Why  string // empty: it is not known
 }
 
 // Rate polices one direction: trTCM with a peak, else srTCM. kbit/s and bytes; zero CIR: no limit.
@@ -177,6 +184,7 @@ type Plan struct {
 	Pool4, Pool6    string         `json:",omitzero"`
 	PoolPD          string         `json:",omitzero"` // of delegated prefixes
 	IPv4            netip.Addr     `json:",omitzero"`
+	Mask            int            `json:",omitzero"` // of IPv4's subnet, for IPoE; 0: the pool's
 	IPv6, Delegated netip.Prefix   `json:",omitzero"`
 	InterfaceID     uint64         `json:",omitzero"` // RFC 3162; 0: ours to choose
 	DNS             []netip.Addr   `json:",omitzero"`

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,32 @@ type upstream struct {
 // toldAtOnce are the events of a kind in a second; the next one says how many more there were.
 const toldAtOnce = 20
 
+// gated tells events of which outsiders can make many. Methods may be called from any goroutine.
+type gated struct {
+	log   *events.Log
+	lock  sync.Mutex
+	gates map[string]*events.Gate
+}
+
+// bySubject are kinds of which each subject is told once a minute. Their subjects are few: attributes by name.
+var bySubject = map[string]bool{"subscriber.left-out": true}
+
+func (g *gated) tell(kind, about string, args ...any) {
+	key, gate := kind, events.Gate{Most: toldAtOnce, Window: time.Second}
+	if bySubject[kind] {
+		key, gate = kind+" "+about, events.Gate{Most: 1, Window: time.Minute}
+	}
+	g.lock.Lock()
+	if g.gates[key] == nil {
+		g.gates[key] = &gate
+	}
+	more, ok := g.gates[key].Open(time.Now())
+	g.lock.Unlock()
+	if ok {
+		g.log.Publish(kind, about, append(args, "more", more)...)
+	}
+}
+
 // accountingEnd is how long we wait for accounting when we end; what is left is in the store.
 const accountingEnd = 2 * time.Second
 
@@ -79,18 +106,11 @@ func (a *Agent) openAccess() error {
 	if err != nil {
 		return err
 	}
-	gate := map[string]*events.Gate{}
+	told := &gated{log: a.events, gates: map[string]*events.Gate{}}
 	s.loop = subscriber.New(subscriber.SettingsOf(c), subscriber.Options{Frames: s.frames,
 		Sessions: a.mobile.manager,
 		Auth:     s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
-		Notify: func(kind, about string, args ...any) {
-			if gate[kind] == nil {
-				gate[kind] = &events.Gate{Most: toldAtOnce, Window: time.Second}
-			}
-			if more, ok := gate[kind].Open(time.Now()); ok {
-				a.events.Publish(kind, about, append(args, "more", more)...)
-			}
-		}})
+		Notify: told.tell})
 	sessions.loop.Store(s.loop)
 	s.dhcp = dhcp.New(s.loop, dhcpConfig(c))
 	s.pppoe = pppoe.New(s.loop, pppoeConfig(c), func(of access.Session, line access.Line, b access.Bearer,

@@ -47,6 +47,8 @@ var Kinds = []Kind{
 	{"subscriber.up", "user, or MAC", "session line ipv4 ipv6 profile more",
 		"Its packets pass. Of each kind 20 in a second, then `more`."},
 	{"subscriber.refused", "user, or MAC", "why reason line more", "It was not let in."},
+	{"subscriber.left-out", "attribute, or setting", "subscriber why more",
+		"What only tunes, and was left out of a plan. Of each subject one in a minute, then `more`."},
 	{"subscriber.down", "user, or MAC", "session cause line seconds uplink_bytes downlink_bytes more", "Its session ended."},
 	{"subscriber.quota", "user, or MAC", "session bytes more", "Its quota is used up."},
 	{"subscriber.cleared", "what was named", "cause ended error", "An operator ended sessions."},

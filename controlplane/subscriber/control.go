@@ -116,7 +116,10 @@ func (l *Loop) Configure(set *Settings) {
 			continue
 		}
 		s.replan(again, func(said *access.Plan) (access.Plan, error) {
-			plan, err := l.set.plan(&s.at.line, said)
+			plan, left, err := l.set.plan(&s.at.line, said)
+			if err == nil {
+				l.leftOut(s.about(), left)
+			}
 			if err == nil && plan.Instance != s.plan.Instance {
 				err = errInstance
 			}
@@ -179,11 +182,19 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 		s, result := list[0], aaa.NotPossible
 		always := func(*access.Plan) bool { return true }
 		s.replan(always, func(said *access.Plan) (access.Plan, error) {
-			if err := c.Apply(said); err != nil {
+			left, err := c.Apply(said, &s.addresses)
+			if err != nil {
 				result = aaa.ResultOf(err)
 				return access.Plan{}, err
 			}
-			plan, err := l.set.plan(&s.at.line, said, s.plan.ACLUp, s.plan.ACLDown)
+			plan, more, err := l.set.plan(&s.at.line, said, s.plan.ACLUp, s.plan.ACLDown)
+			if err == nil && said.Scheduler != s.auth.Scheduler && plan.Scheduler != said.Scheduler &&
+				said.Scheduler != "" { // of who is on line nothing is left out, if it is what changes
+				err = errors.New(more[0].Why)
+			}
+			if err == nil {
+				l.leftOut(s.about(), append(left, more...))
+			}
 			if err == nil && !(sameAddresses(s.plan, &plan) && s.keepsPools(said, &plan)) {
 				err = errKept
 			}

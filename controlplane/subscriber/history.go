@@ -28,7 +28,7 @@ type past struct {
 	first time.Time
 	last  time.Time
 	count int
-	why   string // empty: it was let in
+	why   string // empty: it was let in, with all that was said
 }
 
 func (h *history) part(l *access.Line) int {
@@ -41,7 +41,7 @@ func (h *history) part(l *access.Line) int {
 // longestWhy bounds what a RADIUS server's words take.
 const longestWhy = 160
 
-// noteAttempt keeps an attempt; why is empty when it was let in.
+// noteAttempt keeps an attempt; why is empty when it was let in, with all.
 func (l *Loop) noteAttempt(r *access.Request, user, why string) {
 	if len(why) > longestWhy {
 		why = strings.ToValidUTF8(why[:longestWhy], "") + "…"

@@ -14,6 +14,7 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/radius"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session"
 	"isthmus/controlplane/testkit"
 )
 
@@ -50,9 +51,35 @@ func TestPipeProfile(t *testing.T) {
 	b.judge.verdict.Plan.Scheduler = "gold"
 	testkit.Equal(t, b.pipeProfile(b.up(request("bob", 2))), "gold", "authentication's")
 	b.judge.verdict.Plan.Scheduler = "tin"
-	refused := b.signIn(request("carl", 3))
-	testkit.ErrorIf(t, refused.session != nil ||
-		!strings.Contains(refused.verdict.Why, `no scheduler with a profile "tin"`), "%+v", refused.verdict)
+	testkit.Equal(t, b.pipeProfile(b.up(request("carl", 3))), "", "one that is not there is left out")
+	why := b.Attempts("carl", 1)[0].Why
+	testkit.Equal(t, why, `let in without scheduler: port "access" has no scheduler with a profile "tin"`, "words")
+	testkit.Equal(t, b.events[len(b.events)-2], "subscriber.left-out scheduler", "event")
+}
+
+// A file without a pipe's profile that authentication named ends nobody: neither by a reload nor by a restart.
+func TestPipeProfileIsTakenAway(t *testing.T) {
+	without := SettingsOf(parse(t, strings.Replace(pipesFile, ", {name: gold, rate: 100Mbit}", "", 1)))
+	for _, again := range []func(b *bench, records []session.LineRecord){
+		func(b *bench, _ []session.LineRecord) { b.Configure(without) },
+		func(b *bench, records []session.LineRecord) {
+			b.open(func(s *Settings) { *s = *without })
+			b.Restore(records)
+		},
+	} {
+		b := start(t, func(s *Settings) { *s = *SettingsOf(parse(t, pipesFile)) })
+		b.judge.verdict.Plan.Scheduler = "gold"
+		h := b.up(request("anna", 1))
+		seid := seidOf(h.session.ID())
+		b.events = nil
+		record := session.LineRecord{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}
+		again(b, []session.LineRecord{record})
+		b.pass(time.Second)
+		testkit.FatalIf(t, b.layer.sessions[seid] == nil, "she is ended: %v", b.events)
+		testkit.Equal(t, b.pipeProfile(h), "home", "the profile's")
+		testkit.Equal(t, strings.Join(b.events, ", "), "subscriber.left-out scheduler", "events")
+		testkit.Equal(t, b.coa(h, pair("subscriber:max=3")), aaa.OK, "another change")
+	}
 }
 
 // Who finds no pipe free is told why in its history; one that ends leaves its pipe to the next; over a restart each has

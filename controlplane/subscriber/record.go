@@ -125,8 +125,9 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		s.stopped(r.Cause, *r.Ended)
 		return nil
 	}
-	plan, err := l.set.plan(&s.at.line, s.auth)
+	plan, left, err := l.set.plan(&s.at.line, s.auth)
 	if err == nil {
+		l.leftOut(s.about(), left)
 		plan.Redirect = cmp.Or(r.Redirect, plan.Redirect)
 		s.plan = l.plans.shared(plan)
 		l.by.add(s)

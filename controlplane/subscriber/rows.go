@@ -34,7 +34,7 @@ type Attempt struct {
 	User, Kind, Line, MAC string
 	First, Last           time.Time
 	Count                 int
-	Why                   string // empty: it was let in
+	Why                   string // empty: it was let in, with all that was said
 }
 
 // KindText is how somebody signs in, in words.

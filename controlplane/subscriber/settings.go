@@ -68,8 +68,8 @@ func (s *Settings) Port(l *access.Line) *config.AccessPort {
 }
 
 // plan lays what authentication said over the profile that it names, or the line's. kept are access lists that who is
-// on line has and the configuration has no more.
-func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (access.Plan, error) {
+// on line has and the configuration has no more. What only tunes and is not there is left out.
+func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (access.Plan, []access.Left, error) {
 	name := said.Profile
 	if name == "" {
 		name = s.profile
@@ -79,10 +79,10 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 	}
 	p := s.profiles[name]
 	if p == nil {
-		return access.Plan{}, fmt.Errorf("there is no profile %q", name)
+		return access.Plan{}, nil, fmt.Errorf("there is no profile %q", name)
 	}
 	if said.Path != "" {
-		return access.Plan{}, errors.New("a GTP-U path is not served: tunnels of who signs in come with N1/N2")
+		return access.Plan{}, nil, errGTPU
 	}
 	plan := *said
 	plan.Profile, plan.Without = name, 0
@@ -94,16 +94,13 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 	if plan.MTU == 0 {
 		plan.MTU = p.MRU
 	}
-	text(&plan.Scheduler, p.Scheduler)
-	if want := plan.Scheduler; want != "" && !slices.ContainsFunc(s.pipes[l.Port],
-		func(p config.Profile) bool { return string(p.Name) == want }) {
-		return access.Plan{}, fmt.Errorf("port %q has no scheduler with a profile %q", l.Port, want)
-	}
+	var left []access.Left
+	plan.Scheduler, left = s.scheduler(l, said.Scheduler, string(p.Scheduler))
 	text(&plan.ACLUp, p.UplinkList)
 	text(&plan.ACLDown, p.DownlinkList)
 	for _, name := range []string{plan.ACLUp, plan.ACLDown} {
 		if name != "" && s.lists[name] == nil && !slices.Contains(kept, name) {
-			return access.Plan{}, fmt.Errorf("there is no access list %q", name)
+			return access.Plan{}, nil, fmt.Errorf("there is no access list %q", name)
 		}
 	}
 	text(&plan.Instance, p.Instance)
@@ -140,5 +137,23 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 			}
 		})
 	}
-	return plan, nil
+	return plan, left, nil
 }
+
+// scheduler is the first of names that the port's scheduler has a profile of; left are those before it that it has not.
+func (s *Settings) scheduler(l *access.Line, names ...string) (found string, left []access.Left) {
+	for _, name := range names {
+		is := func(p config.Profile) bool { return string(p.Name) == name }
+		switch {
+		case name == "":
+		case slices.ContainsFunc(s.pipes[l.Port], is):
+			return name, left
+		default:
+			left = append(left, access.Left{What: "scheduler",
+				Why: fmt.Sprintf("port %q has no scheduler with a profile %q", l.Port, name)})
+		}
+	}
+	return "", left
+}
+
+var errGTPU = errors.New("a GTP-U path is not served: tunnels of who signs in come with N1/N2")

@@ -130,7 +130,7 @@ func (t *attempt) decided(v *access.Verdict) {
 	no := func(reason string, err error) {
 		t.refuse(reason, &access.Verdict{Why: err.Error(), Message: v.Message, Failure: v.Failure})
 	}
-	plan, err := l.set.plan(&t.request.Line, &v.Plan)
+	plan, left, err := l.set.plan(&t.request.Line, &v.Plan)
 	if err != nil {
 		no("plan", err)
 		return
@@ -154,10 +154,24 @@ func (t *attempt) decided(v *access.Verdict) {
 	t.over = true
 	l.by.add(s)
 	s.limit = l.timers.add(l.opt.Now().Add(untilUp), func() { s.end(access.LostService) })
-	l.noteAttempt(t.request, t.user, "")
+	l.noteAttempt(t.request, t.user, l.leftOut(s.about(), append(v.Left, left...)))
 	answer := *v
 	answer.Plan = plan
 	t.done(s, &answer)
+}
+
+// leftOut tells of what was left out of a plan, an event each. known are words of what we know, for the history.
+func (l *Loop) leftOut(about string, list []access.Left) (known string) {
+	for _, one := range list {
+		l.opt.Notify("subscriber.left-out", one.What, "subscriber", about, "why", cmp.Or(one.Why, "not known"))
+		if one.Why != "" {
+			known += "; " + one.What + ": " + one.Why
+		}
+	}
+	if known != "" {
+		known = "let in without " + known[2:]
+	}
+	return known
 }
 
 // untilUp is how long a subscriber who was let in may take until its packets pass.

@@ -81,7 +81,6 @@ func TestRefused(t *testing.T) {
 		{access.Verdict{Accept: true, Plan: access.Plan{Pool4: "none"}}, "address", false},
 		{access.Verdict{Accept: true, Plan: access.Plan{ACLUp: "x"}}, "plan", false},
 		{access.Verdict{Accept: true, Plan: access.Plan{Path: "upf"}}, "plan", false},
-		{access.Verdict{Accept: true, Plan: access.Plan{Scheduler: "gold"}}, "plan", false},
 	} {
 		b.judge.verdict = c.v
 		h := b.signIn(request("bob", 0xab))
@@ -91,9 +90,9 @@ func TestRefused(t *testing.T) {
 		b.stats.failures = map[string]uint64{}
 	}
 	list := b.Attempts("02:00:00:00:00:ab", 10)
-	testkit.ErrorIf(t, len(list) != 7 || b.pools.Rows()[0].Used != 0, "%+v", list)
+	testkit.ErrorIf(t, len(list) != 6 || b.pools.Rows()[0].Used != 0, "%+v", list)
 	for _, what := range []string{"BOB", strings.ToUpper(list[0].MAC), strings.ToUpper(list[0].Line)} {
-		testkit.Equal(t, len(b.Attempts(what, 10)), 7, "attempts of %s", what)
+		testkit.Equal(t, len(b.Attempts(what, 10)), 6, "attempts of %s", what)
 	}
 }
 
@@ -261,7 +260,7 @@ func TestPlanChanges(t *testing.T) {
 	s := b.by.seid[seidOf(h.session.ID())]
 	said := *s.auth
 	said.Down = access.Rate{CIR: 5000}
-	plan, err := b.set.plan(&s.at.line, &said)
+	plan, _, err := b.set.plan(&s.at.line, &said)
 	testkit.Must(t, err)
 	b.layer.usage = []api.Usage{usage(1, 0, 5, 5, api.UsageImmer)}
 	s.change(everyone, said, plan, func(error) {})

@@ -47,7 +47,7 @@ type Attempt struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Count int       `json:"count"`
-	Why   string    `json:"why"` // empty: it was let in
+	Why   string    `json:"why"` // empty: it was let in, with all that was said
 }
 
 // AddressPool has addresses of subscribers who sign in.

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aaa
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/radius"
+)
+
+// on is the rule of an attribute.
+type on = rule[*radius.Attribute]
+
+// fields are the attributes that we know, each with its row in docs/radius.md.
+var fields = map[radius.Type]on{
+	radius.FramedIPAddress: {use: (*planner).ipv4, one: "an IPv4 address"},
+	radius.FramedIPNetmask: {use: (*planner).netmask, tunes: true, one: "a netmask"},
+	radius.FramedIPv6Prefix: {use: prefix(func(p *access.Plan) *netip.Prefix { return &p.IPv6 }),
+		one: "an IPv6 prefix", first: true},
+	radius.DelegatedIPv6Prefix: {use: prefix(func(p *access.Plan) *netip.Prefix { return &p.Delegated }),
+		one: "a delegated prefix", first: true},
+	radius.FramedIPv6Address:       {use: (*planner).ipv6, one: "an IPv6 prefix", first: true},
+	radius.FramedInterfaceId:       {use: (*planner).interfaceID, one: "an interface identifier"},
+	radius.FramedPool:              {use: name("pool", pool4), one: "pool"},
+	radius.FramedIPv6Pool:          {use: name("IPv6 pool", pool6), one: "IPv6 pool", first: true},
+	radius.StatefulIPv6AddressPool: {use: name("IPv6 pool", pool6), one: "IPv6 pool", first: true},
+	radius.DelegatedIPv6PrefixPool: {use: name("pool of prefixes", poolPD), one: "pool of prefixes"},
+	radius.DNSServerIPv6Address:    {use: (*planner).dns, tunes: true},
+	radius.MSPrimaryDNSServer:      {use: (*planner).dns, tunes: true},
+	radius.MSSecondaryDNSServer:    {use: (*planner).dns, tunes: true},
+	radius.FramedRoute:             {use: (*planner).route, tunes: true},
+	radius.FramedIPv6Route:         {use: (*planner).route, tunes: true},
+	radius.RouteIPv6Information:    {use: (*planner).announced, tunes: true},
+	radius.SessionTimeout: {use: seconds(0, access.SessionTimeoutSetting,
+		func(p *access.Plan) *time.Duration { return &p.SessionTimeout }), one: "Session-Timeout"},
+	radius.IdleTimeout: {use: seconds(0, access.IdleTimeoutSetting,
+		func(p *access.Plan) *time.Duration { return &p.IdleTimeout }), one: "Idle-Timeout"},
+	radius.AcctInterimInterval: {use: seconds(minPeriod, access.InterimSetting,
+		func(p *access.Plan) *time.Duration { return &p.Interim }), tunes: true, one: "Acct-Interim-Interval"},
+	radius.Class:                  {use: (*planner).class, tunes: true},
+	radius.ChargeableUserIdentity: {use: (*planner).identity, one: "Chargeable-User-Identity"},
+	radius.UserName:               {use: (*planner).user, one: "User-Name"},
+	radius.FilterId:               {use: (*planner).filter},
+	radius.PortLimit:              {use: (*planner).portLimit, one: "Port-Limit"},
+	radius.FramedMTU:              {use: (*planner).mtu, tunes: true, one: "Framed-MTU"},
+	radius.WISPrBandwidthMaxUp: {use: bandwidth(up, rateUp),
+		tunes: true, one: "WISPr-Bandwidth-Max-Up"},
+	radius.WISPrBandwidthMaxDown: {use: bandwidth(down, rateDown),
+		tunes: true, one: "WISPr-Bandwidth-Max-Down"},
+	radius.WISPrRedirectionURL: {use: func(p *planner, a *radius.Attribute) error {
+		return p.setting("redirect", string(a.Value), true)
+	}},
+	radius.MikrotikRateLimit: {use: (*planner).rateLimit, tunes: true, one: "Mikrotik-Rate-Limit"},
+	radius.CiscoAVPair:       {use: (*planner).pair},
+
+	// RFC 2865 §5.6: an unsupported service is as a reject. Authorize-Only and the like are none that we give.
+	radius.ServiceType: {use: only("only Framed is served", serviceFramed)},
+	// How long or how much: 0 is no limit.
+	radius.CiscoMaximumTime: {use: only(noTime, 0)}, radius.CiscoIdleLimit: {use: only(noTime, 0)},
+	radius.WISPrSessionTerminateEndOfDay: {use: only(noTime, 0)},
+	radius.MikrotikRecvLimit:             {use: only(noVolume, 0)},
+	radius.MikrotikRecvLimitGigawords:    {use: only(noVolume, 0)},
+	radius.MikrotikXmitLimit:             {use: only(noVolume, 0)},
+	radius.MikrotikXmitLimitGigawords:    {use: only(noVolume, 0)},
+	radius.MikrotikTotalLimit:            {use: only(noVolume, 0)},
+	radius.MikrotikTotalLimitGigawords:   {use: only(noVolume, 0)},
+
+	// Values that ask for nothing; others are left out.
+	radius.FramedProtocol:    {use: only("only PPP is served", protocolPPP), tunes: true},
+	radius.FramedRouting:     {use: only("no routing protocol is spoken", 0), tunes: true},
+	radius.TerminationAction: {use: only("no request is sent at the end", 0), tunes: true},
+
+	// Nothing of the service: what the packet needs, what names the session, keys of MPPE (RFC 3079), which PPPoE
+	// has no use for.
+	radius.MessageAuthenticator: {}, radius.ReplyMessage: {}, radius.State: {}, radius.ProxyState: {},
+	radius.EventTimestamp: {}, radius.CalledStationId: {}, radius.NASPortType: {}, radius.AcctMultiSessionId: {},
+	radius.FramedCompression: {}, radius.MSCHAP2Success: {}, radius.MSCHAPError: {}, radius.MSCHAPDomain: {},
+	radius.MSMPPEEncryptionPolicy: {}, radius.MSMPPERecvKey: {}, radius.MSMPPESendKey: {},
+}
+
+// never are attributes of which no value is served, by what we say of them.
+var never = map[string][]radius.Type{
+	// RFC 2868 §3.1: a tunnel type that we do not support is as a reject.
+	noTunnel: {radius.TunnelType, radius.TunnelMediumType, radius.TunnelClientEndpoint, radius.TunnelServerEndpoint,
+		radius.TunnelPassword, radius.TunnelPrivateGroupId, radius.TunnelAssignmentId, radius.TunnelPreference,
+		radius.TunnelClientAuthId, radius.TunnelServerAuthId, radius.ERXTunnelVirtualRouter,
+		radius.ERXTunnelPassword, radius.ERXTunnelNasPortMethod, radius.ERXTunnelTos,
+		radius.ERXTunnelMaximumSessions, radius.ERXTunnelInterfaceId, radius.ERXTunnelGroup,
+		radius.ERXTunnelSwitchProfile, radius.ERXTunnelTxSpeedMethod},
+	noRouter: {radius.ERXVirtualRouterName, radius.ERXIpV6VirtualRouter, radius.ERXRedirectVRName},
+	// RFC 4849 §2: filters that cannot be applied refuse; those of vendors, too.
+	noFilter: {radius.NASFilterRule, radius.CiscoDataFilter, radius.ERXIngressPolicyName,
+		radius.ERXEgressPolicyName,
+		radius.ERXIPv6IngressPolicyName, radius.ERXIPv6EgressPolicyName, radius.ERXInputInterfaceFilter},
+	noTime: {radius.WISPrSessionTerminateTime},
+}
+
+func init() {
+	for why, list := range never {
+		for _, t := range list {
+			fields[t] = on{use: refused(why)}
+		}
+	}
+}
+
+const (
+	noTunnel = "a tunnel is not served here"
+	noRouter = "a virtual router is not served: name a network instance by subscriber:instance"
+	noFilter = "cannot be applied: name an access list by Filter-Id"
+	noTime   = "is not kept: Session-Timeout and Idle-Timeout are"
+	noVolume = "is not kept: subscriber:quota is"
+)
+
+func pool4(p *access.Plan) *string         { return &p.Pool4 }
+func pool6(p *access.Plan) *string         { return &p.Pool6 }
+func poolPD(p *access.Plan) *string        { return &p.PoolPD }
+func rateUp(p *access.Plan) *access.Rate   { return &p.Up }
+func rateDown(p *access.Plan) *access.Rate { return &p.Down }
+
+// handler lays an attribute over a plan.
+type handler = func(*planner, *radius.Attribute) error
+
+func refused(why string) handler {
+	return func(*planner, *radius.Attribute) error { return unsupportedError{why} }
+}
+
+// only takes one number, which asks for nothing.
+func only(what string, one uint32) handler {
+	return func(_ *planner, a *radius.Attribute) error {
+		if v, err := a.Uint32(); err != nil || v != one {
+			return fmt.Errorf("%d: %s", v, what)
+		}
+		return nil
+	}
+}
+
+func (p *planner) ipv4(a *radius.Attribute) error {
+	addr, err := a.Address()
+	if err != nil {
+		return err
+	}
+	// RFC 2865 §5.8: the user, or we, choose.
+	if addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr == netip.AddrFrom4([4]byte{255, 255, 255,
+		254}) {
+		return nil
+	}
+	if addr.IsUnspecified() || addr.IsMulticast() || addr.IsLoopback() {
+		return fmt.Errorf("%s is no host's address", addr)
+	}
+	p.plan.IPv4 = addr
+	return nil
+}
+
+func (p *planner) ipv6(a *radius.Attribute) error {
+	addr, err := a.Address()
+	if err != nil {
+		return err
+	}
+	if addr.IsUnspecified() || addr.IsMulticast() || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
+		return fmt.Errorf("%s is no host's address", addr)
+	}
+	p.plan.IPv6 = netip.PrefixFrom(addr, 128)
+	return nil
+}
+
+// netmask is of the subnet that a home by IPoE is told (RFC 2865 §5.9).
+func (p *planner) netmask(a *radius.Attribute) error {
+	bits, size := net.IPMask(a.Value).Size()
+	if bits == 0 || size != 32 {
+		return fmt.Errorf("%s is no mask of a subnet", net.IP(a.Value))
+	}
+	p.plan.Mask = bits
+	return nil
+}
+
+func prefix(of func(*access.Plan) *netip.Prefix) handler {
+	return func(p *planner, a *radius.Attribute) error {
+		v, err := a.Prefix()
+		if err != nil {
+			return err
+		}
+		if v.Bits() == 0 || v.Addr().IsMulticast() || v.Addr().IsLinkLocalUnicast() {
+			return fmt.Errorf("%s is no subscriber's", v)
+		}
+		*of(p.plan) = v
+		return nil
+	}
+}
+
+func (p *planner) interfaceID(a *radius.Attribute) error {
+	if len(a.Value) != 8 {
+		return fmt.Errorf("of %d octets", len(a.Value))
+	}
+	p.plan.InterfaceID = binary.BigEndian.Uint64(a.Value)
+	return nil
+}
+
+// named checks the name of something of the configuration.
+func named(what, text string) (string, error) {
+	var n config.Name
+	if n.UnmarshalText([]byte(text)) != nil {
+		if len(text) > 32 {
+			text = text[:32] + "..."
+		}
+		return "", fmt.Errorf("%s %q: no name of ours looks so", what, text)
+	}
+	return text, nil
+}
+
+func name(what string, of func(*access.Plan) *string) handler {
+	return func(p *planner, a *radius.Attribute) (err error) {
+		*of(p.plan), err = named(what, string(a.Value))
+		return err
+	}
+}
+
+func seconds(least time.Duration, one access.Setting, of func(*access.Plan) *time.Duration) handler {
+	return func(p *planner, a *radius.Attribute) error {
+		v, err := a.Uint32()
+		if err != nil {
+			return err
+		}
+		d := time.Duration(v) * time.Second
+		if d > 0 {
+			d = max(d, least)
+		}
+		*of(p.plan) = d
+		p.plan.Without.Say(one, d == 0)
+		return nil
+	}
+}
+
+func (p *planner) dns(a *radius.Attribute) error {
+	addr, err := a.Address()
+	if err != nil {
+		return err
+	}
+	return p.addDNS(addr)
+}
+
+func (p *planner) addDNS(addr netip.Addr) error {
+	if err := grow(p, "DNS servers", &p.plan.DNS); err != nil {
+		return err
+	}
+	p.plan.DNS = append(p.plan.DNS, addr)
+	return nil
+}
+
+// route is RFC 2865 §5.22: network, gateway, metrics. The gateway is the subscriber.
+func (p *planner) route(a *radius.Attribute) error {
+	word := strings.Fields(string(a.Value))
+	if len(word) == 0 {
+		return errors.New("is empty")
+	}
+	v, err := routed(word[0])
+	if err != nil {
+		return err
+	}
+	if v.Addr().Is4() != (a.Type == radius.FramedRoute) || v.Bits() == 0 {
+		return fmt.Errorf("%q is no network behind a subscriber", clip(word[0]))
+	}
+	var via netip.Addr
+	if len(word) > 1 {
+		if via, err = netip.ParseAddr(word[1]); err != nil {
+			return fmt.Errorf("by %q: is no address", clip(word[1]))
+		}
+	}
+	if err := grow(p, "framed routes", &p.plan.Routes); err != nil {
+		return err
+	}
+	p.plan.Routes = append(p.plan.Routes, v)
+	if via.IsValid() && !via.IsUnspecified() {
+		p.routes = append(p.routes, gatewayed{a, v, via})
+	}
+	return nil
+}
+
+// routed is a network. RFC 2865 §5.22: without a length it has that of its class.
+func routed(text string) (netip.Prefix, error) {
+	v, err := netip.ParsePrefix(text)
+	if a, plain := netip.ParseAddr(text); plain == nil && a.Is4() {
+		switch first := a.As4()[0]; {
+		case first < 128:
+			v, err = a.Prefix(8)
+		case first < 192:
+			v, err = a.Prefix(16)
+		default:
+			v, err = a.Prefix(24)
+		}
+		if v.Addr() != a {
+			return v, fmt.Errorf("%q has no length, and is no network of its class", clip(text))
+		}
+	}
+	if err != nil {
+		return v, fmt.Errorf("%q is no network such as 10.0.0.0/24", clip(text))
+	}
+	if v != v.Masked() {
+		return v, fmt.Errorf("%q has bits behind its length", clip(text))
+	}
+	return v, nil
+}
+
+// announced is RFC 6911 §2.3.
+func (p *planner) announced(a *radius.Attribute) error {
+	v, err := a.Prefix()
+	if err != nil {
+		return err
+	}
+	if v.Addr().IsMulticast() || v.Addr().IsLinkLocalUnicast() || v.Masked() != v {
+		return fmt.Errorf("%s is no network", v)
+	}
+	if err := grow(p, "announced routes", &p.plan.Announced); err != nil {
+		return err
+	}
+	p.plan.Announced = append(p.plan.Announced, v)
+	return nil
+}
+
+// class: RFC 2865 §5.25 bounds their number no more than the packet does; we keep what a record has room for.
+func (p *planner) class(a *radius.Attribute) error {
+	if !p.seen["Class"] {
+		p.seen["Class"], p.plan.Class = true, nil
+	}
+	size := len(a.Value)
+	for _, c := range p.plan.Class {
+		size += len(c)
+	}
+	if size > maxClass {
+		return fmt.Errorf("more than %d octets in all", maxClass)
+	}
+	p.plan.Class = append(slices.Clip(p.plan.Class), bytes.Clone(a.Value))
+	return nil
+}
+
+func (p *planner) identity(a *radius.Attribute) error {
+	p.plan.CUI = bytes.Clone(a.Value)
+	return nil
+}
+
+func (p *planner) user(a *radius.Attribute) error {
+	p.plan.User = string(a.Value)
+	return nil
+}
+
+// ratesOnly are values of Filter-Id that some use for rates: "10M/2M", "rate=512k". No access list has such a name.
+var ratesOnly = regexp.MustCompile(`(?i)^([a-z-]+=)?[0-9.]+([kmgt]?(bit|bps)?)(/[0-9.]+([kmgt]?(bit|bps)?))*$`)
+
+// filter is "profile=NAME", "scheduler=NAME", "in=NAME", "out=NAME", "NAME.in", "NAME.out", or an access list for both
+// directions.
+func (p *planner) filter(a *radius.Attribute) error {
+	text := string(a.Value)
+	if key, value, ok := strings.Cut(text, "="); ok {
+		switch key {
+		case "profile", "scheduler":
+			return p.setting(key, value, true)
+		case "in":
+			return p.setting("acl-up", value, true)
+		case "out":
+			return p.setting("acl-down", value, true)
+		}
+	}
+	if ratesOnly.MatchString(text) {
+		return sideError{fmt.Errorf("%q has rates: they come by Mikrotik-Rate-Limit, "+
+			"WISPr-Bandwidth-Max-Up and -Down, or subscriber:up and down", clip(text))}
+	}
+	if key, _, ok := strings.Cut(text, "="); ok {
+		return fmt.Errorf("%q: %q is none of profile, scheduler, in, out", clip(text), clip(key))
+	}
+	if list, ok := strings.CutSuffix(text, ".in"); ok {
+		return p.setting("acl-up", list, true)
+	}
+	if list, ok := strings.CutSuffix(text, ".out"); ok {
+		return p.setting("acl-down", list, true)
+	}
+	return errors.Join(p.setting("acl-up", text, true), p.setting("acl-down", text, true))
+}
+
+func (p *planner) portLimit(a *radius.Attribute) (err error) {
+	p.plan.Max, err = a.Uint32()
+	return err
+}
+
+func (p *planner) mtu(a *radius.Attribute) error {
+	v, err := a.Uint32()
+	if err != nil || v < 576 || v > 9216 {
+		return fmt.Errorf("%d: 576 to 9216", v)
+	}
+	p.plan.MTU = uint16(v)
+	return nil
+}
+
+const (
+	up   = 0
+	down = 1
+)
+
+// bandwidth is in bit/s.
+func bandwidth(direction int, of func(*access.Plan) *access.Rate) handler {
+	return func(p *planner, a *radius.Attribute) error {
+		v, err := a.Uint32()
+		if err != nil {
+			return err
+		}
+		p.rate(direction, 1, of(p.plan), access.Rate{CIR: kilobits(uint64(v))})
+		return nil
+	}
+}
+
+// rate sets a rate, unless an attribute of higher rank did.
+func (p *planner) rate(direction, rank int, to *access.Rate, v access.Rate) {
+	if rank >= p.ranks[direction] {
+		p.ranks[direction] = rank
+		v.CBS, v.PBS = to.CBS, to.PBS
+		*to = v
+	}
+}
+
+// kilobits rounds up: a rate above nothing is no "no limit".
+func kilobits(bits uint64) uint64 { return (bits + 999) / 1000 }
+
+// rateLimit is "rx[/tx] [rx-burst[/tx-burst] …]": rx is what the subscriber sends. A two-rate meter has a rate and a
+// peak; what Mikrotik has behind those, thresholds, times, priority and least rates, is left out.
+func (p *planner) rateLimit(a *radius.Attribute) error {
+	word := strings.Fields(string(a.Value))
+	if len(word) == 0 {
+		return errors.New("is empty")
+	}
+	var pairs [2][2]uint64 // rate and peak, up and down
+	for i, w := range word[:min(len(word), len(pairs))] {
+		one := strings.Split(w, "/")
+		if len(one) > 2 {
+			return fmt.Errorf("%q: needs rx/tx", clip(w))
+		}
+		for direction := range pairs[i] {
+			v, err := mikrotikRate(one[min(direction, len(one)-1)])
+			if err != nil {
+				return err
+			}
+			pairs[i][direction] = v
+		}
+	}
+	for direction, to := range []*access.Rate{&p.plan.Up, &p.plan.Down} {
+		v := access.Rate{CIR: pairs[0][direction], PIR: pairs[1][direction]}
+		if v.PIR != 0 && v.PIR < v.CIR {
+			p.leave(a.Type.String(), fmt.Sprintf("%q: the burst's rate is lower than the rate",
+				clip(word[1])))
+			v.PIR = 0
+		}
+		p.rate(direction, 0, to, v)
+	}
+	if len(word) > 2 {
+		p.leave(a.Type.String(), fmt.Sprintf("%q: only rates and burst rates are used",
+			clip(strings.Join(word[2:], " "))))
+	}
+	return nil
+}
+
+func mikrotikRate(text string) (uint64, error) {
+	factor := uint64(1)
+	digits := strings.TrimRight(text, "kKmMgG")
+	switch strings.ToLower(text[len(digits):]) {
+	case "":
+	case "k":
+		factor = 1e3
+	case "m":
+		factor = 1e6
+	case "g":
+		factor = 1e9
+	default:
+		digits = ""
+	}
+	v, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no rate", clip(text))
+	}
+	return kilobits(v * factor), nil
+}
+
+func validURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("redirect %q is no URL of http or https", clip(text))
+	}
+	return nil
+}
