@@ -26,7 +26,8 @@ type Options struct {
 	Sessions Sessions // carries out changes; nil: none are taken
 	Store    Store    // keeps accounting records; nil: they live as long as the process
 	Log      func(format string, args ...any)
-	// Notify publishes an event (package events): radius.down, radius.up, radius.doubted of a server.
+	// Notify publishes an event (package events): radius.down, radius.up, radius.doubted of a server,
+	// radius.change-refused of a client.
 	Notify func(kind, about string, fields ...any)
 }
 
@@ -61,7 +62,7 @@ func New(c *config.Config, o Options) (*AAA, error) {
 	if o.Notify == nil {
 		o.Notify = func(string, string, ...any) {}
 	}
-	a := &AAA{Options: o, queue: newQueue(o.Store, o.Log), changes: newChanges(o.Sessions)}
+	a := &AAA{Options: o, queue: newQueue(o.Store, o.Log), changes: newChanges(o.Sessions, o.Notify)}
 	p, err := a.Prepare(c)
 	if err != nil {
 		return nil, err

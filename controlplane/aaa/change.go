@@ -20,6 +20,9 @@ import (
 // Result of a change: 0, or why not.
 type Result = radius.Cause
 
+// Answer ends a change. why has more words than the result, or none.
+type Answer = radius.Answer
+
 const (
 	OK          Result = 0
 	BadValue           = radius.InvalidValue
@@ -32,8 +35,8 @@ const (
 // Sessions carries out what a RADIUS server asks for (RFC 5176). It is called from goroutines of this package, must not
 // wait, and answers once, from anywhere.
 type Sessions interface {
-	Disconnect(s *Selector, done func(Result))
-	Change(s *Selector, c *Change, done func(Result))
+	Disconnect(s *Selector, done Answer)
+	Change(s *Selector, c *Change, done Answer)
 }
 
 // Selector names sessions: every field that is given must match, and one at least is.
@@ -126,13 +129,14 @@ func ResultOf(err error) Result {
 // changes is the server of RFC 5176, and what it is configured with.
 type changes struct {
 	sessions Sessions
+	notify   func(kind, about string, fields ...any)
 	server   *radius.Dynamic
 	nas      atomic.Pointer[config.NAS]
 }
 
-func newChanges(sessions Sessions) *changes {
-	c := &changes{sessions: sessions}
-	c.server = radius.NewDynamic(c.handle)
+func newChanges(sessions Sessions, notify func(kind, about string, fields ...any)) *changes {
+	c := &changes{sessions: sessions, notify: notify}
+	c.server = radius.NewDynamic(c.handle, c.refused)
 	return c
 }
 
@@ -194,56 +198,76 @@ func dynamicConfig(c *config.CoA) (radius.DynamicConfig, error) {
 func (c *changes) counters() radius.DynamicCounters { return c.server.Counters() }
 
 // handle is an authentic request.
-func (c *changes) handle(p *radius.Packet, answer func(Result)) {
-	s, rest, cause := c.selector(p)
+func (c *changes) handle(p *radius.Packet, answer Answer) {
+	s, rest, cause, why := c.selector(p)
 	switch {
 	case cause != 0:
-		answer(cause)
+		answer(cause, why)
 	case p.Code == radius.DisconnectRequest:
 		if len(rest) > 0 {
-			answer(radius.UnsupportedAttribute)
+			answer(radius.UnsupportedAttribute, rest[0].Type.String()+" names no session")
 			return
 		}
 		c.sessions.Disconnect(s, answer)
 	case len(rest) == 0:
-		answer(radius.MissingAttribute)
+		answer(radius.MissingAttribute, "nothing that is to be changed")
 	default:
 		c.sessions.Change(s, &Change{rest}, answer)
 	}
 }
 
-const authorizeOnly = 17
+// refused tells of a request that was not carried out.
+func (c *changes) refused(r *radius.Refused) {
+	client, cause, request, user, session := r.Client, "dropped", "", "", ""
+	if client == "" {
+		client = "unlisted"
+	}
+	if r.Cause != 0 {
+		cause = fmt.Sprint(uint32(r.Cause))
+	}
+	if p := r.Packet; p != nil {
+		request, user = p.Code.String(), string(p.Get(radius.UserName))
+		session = string(p.Get(radius.AcctSessionId))
+	}
+	c.notify("radius.change-refused", client, "from", r.From.String(), "request", request, "user", user,
+		"session", session, "cause", cause, "why", r.Why)
+}
+
+// beside are attributes of a session that we neither know it by nor change: they may stand beside what does.
+var beside = map[radius.Type]bool{radius.FramedProtocol: true, radius.FramedIPNetmask: true, radius.ConnectInfo: true}
 
 // selector reads whom a request is about, and that it is for us (RFC 5176 §3). rest is what to change.
-func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribute, cause Result) {
+func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribute, cause Result, why string) {
 	s = &Selector{}
 	nas := c.nas.Load()
 	for i := range p.Attributes {
 		a := &p.Attributes[i]
 		known := true
 		switch a.Type {
-		case radius.MessageAuthenticator, radius.EventTimestamp, radius.ProxyState, radius.ReplyMessage:
-		case radius.AcctTerminateCause:
-			known = p.Code == radius.DisconnectRequest // says why; nothing to be changed
-		case radius.ServiceType:
-			if v, _ := a.Uint32(); v == authorizeOnly {
-				return nil, nil, radius.UnsupportedService
+		case radius.AcctTerminateCause, radius.Class:
+			known = p.Code == radius.DisconnectRequest // says why, or of whom
+		case radius.ServiceType: // Authorize-Only (RFC 5176 §3.2) and the like
+			if v, _ := a.Uint32(); v != serviceFramed {
+				return nil, nil, radius.UnsupportedService, fmt.Sprintf("Service-Type %d", v)
 			}
-			known = false
 		case radius.CiscoAVPair: // to a change, it is one too
 			known = s.scope(a) && p.Code == radius.DisconnectRequest
 		case radius.NASIdentifier:
 			if string(a.Value) != nas.Identifier {
-				return nil, nil, radius.NASMismatch
+				return nil, nil, radius.NASMismatch, fmt.Sprintf("for NAS %q", clip(string(a.Value)))
 			}
 		case radius.NASIPAddress, radius.NASIPv6Address:
 			if v, err := a.Address(); err != nil || v != nas.Address.Addr {
-				return nil, nil, radius.NASMismatch
+				return nil, nil, radius.NASMismatch, fmt.Sprintf("for NAS %s", v)
 			}
 		default:
+			r, listed := fields[a.Type]
+			if listed && r.use == nil || beside[a.Type] {
+				break
+			}
 			var err error
 			if known, err = s.read(a); err != nil {
-				return nil, nil, BadValue
+				return nil, nil, BadValue, err.Error()
 			}
 		}
 		if !known {
@@ -254,9 +278,9 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 		s.Instance = "" // who is known otherwise is refused another one
 	}
 	if s.none() { // an attribute of no length or zero names nobody
-		return nil, nil, radius.MissingAttribute
+		return nil, nil, radius.MissingAttribute, "no session is named"
 	}
-	return s, rest, OK
+	return s, rest, OK, ""
 }
 
 // read takes an attribute that identifies sessions; false: it does not.

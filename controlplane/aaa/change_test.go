@@ -32,41 +32,47 @@ func (o *owner) matches(s *Selector) bool {
 		s.Matches(&home().Line, "s1", "anna", &ownerAddresses, []byte("me"))
 }
 
-func (o *owner) Disconnect(s *Selector, done func(Result)) {
+func (o *owner) Disconnect(s *Selector, done Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.matches(s) {
-		done(NoSession)
+		done(NoSession, "")
 		return
 	}
 	o.gone = true
-	go done(OK)
+	go done(OK, "")
 }
 
-func (o *owner) Change(s *Selector, c *Change, done func(Result)) {
+func (o *owner) Change(s *Selector, c *Change, done Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.matches(s) {
-		done(NoSession)
+		done(NoSession, "")
 		return
 	}
 	plan := o.plan
 	if _, err := c.Apply(&plan, &ownerAddresses); err != nil {
 		o.log = append(o.log, err.Error())
-		done(ResultOf(err))
+		done(ResultOf(err), err.Error())
 		return
 	}
 	o.plan = plan
-	go done(OK)
+	go done(OK, "")
 }
 
 func coa(t testing.TB, o *owner) (*AAA, string) {
 	t.Helper()
+	return coaWith(t, o, "", nil)
+}
+
+// coaWith has more keys of radius.coa.
+func coaWith(t testing.TB, o *owner, keys string, notify func(kind, about string, fields ...any)) (*AAA, string) {
+	t.Helper()
 	port := freePort(t)
 	a := aaaOf(t, fmt.Sprintf(`radius:
   nas: {identifier: bng-1, address: 127.0.0.1}
-  coa: {listen: ["127.0.0.1:%d"], clients: [{address: 127.0.0.0/8, secret: %s}]}
-`, port, sharedSecret), Options{Sessions: o})
+  coa: {listen: ["127.0.0.1:%d"], clients: [{address: 127.0.0.0/8, secret: %s}]%s}
+`, port, sharedSecret, keys), Options{Sessions: o, Notify: notify})
 	return a, fmt.Sprint("127.0.0.1:", port)
 }
 
@@ -100,6 +106,12 @@ Idle-Timeout = 60`,
 		{"coa", `Chargeable-User-Identity = "me", NAS-Identifier = "bng-1", NAS-IP-Address = 127.0.0.1,
 Filter-Id = "strict.in"`,
 			"Received CoA-ACK"},
+		// What policies send beside a good change, and identifies the session, or nothing.
+		{"coa", `Acct-Session-Id = "s1", Called-Station-Id = "isp", NAS-Port-Type = PPPoEoQinQ, Class = 0x61,
+Service-Type = Framed-User, Framed-Protocol = PPP, Framed-IP-Netmask = 255.255.255.255, State = 0x62,
+Acct-Multi-Session-Id = "m", Idle-Timeout = 60`, "Received CoA-ACK"},
+		{"coa", `Acct-Session-Id = "s1", Called-Station-Id = "isp", Framed-Protocol = PPP`,
+			"Error-Cause = Missing-Attribute"},
 		{"coa", `Acct-Session-Id = "s2", Session-Timeout = 60`, "Error-Cause = Session-Context-Not-Found"},
 		{"coa", `Acct-Session-Id = "s1", Calling-Station-Id = "02-00-00-00-00-08", Session-Timeout = 60`,
 			"Error-Cause = Session-Context-Not-Found"},
@@ -125,7 +137,8 @@ Filter-Id = "strict.in"`,
 		{"coa", `Framed-IP-Address = 100.64.0.7, Session-Timeout = 60, Cisco-AVPair = "subscriber:instance=blue"`,
 			"Error-Cause = Session-Context-Not-Found"},
 		{"disconnect", `Acct-Session-Id = "s9"`, "Error-Cause = Session-Context-Not-Found"},
-		{"disconnect", `Acct-Session-Id = "s1", Acct-Terminate-Cause = Admin-Reset`, "Received Disconnect-ACK"},
+		{"disconnect", `Acct-Session-Id = "s1", Acct-Terminate-Cause = Admin-Reset, Called-Station-Id = "isp",
+NAS-Port-Type = PPPoEoQinQ, Class = 0x61, Service-Type = Framed-User`, "Received Disconnect-ACK"},
 	} {
 		out := radclient(t, to, row.kind, row.attributes+now)
 		testkit.ErrorIf(t, !strings.Contains(out, row.want), "%s %s: no %s in %s", row.kind, row.attributes,
@@ -137,9 +150,42 @@ Filter-Id = "strict.in"`,
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	want := access.Plan{Up: access.Rate{CIR: 1000}, Down: access.Rate{CIR: 2000}, SessionTimeout: time.Minute,
-		IdleTimeout: time.Minute, ACLUp: "strict"}
+		IdleTimeout: time.Minute, ACLUp: "strict", Class: [][]byte{[]byte("a")}}
 	testkit.Equal(t, fmt.Sprintf("%+v", o.plan), fmt.Sprintf("%+v", want), "plan")
 	testkit.ErrorIf(t, !o.gone, "it is still there")
+}
+
+// Each request that is not carried out is told, with the reason; the key that the reason names takes it.
+func TestRefusedChangesAreTold(t *testing.T) {
+	var lock sync.Mutex
+	var told []string
+	notify := func(kind, about string, fields ...any) {
+		lock.Lock()
+		defer lock.Unlock()
+		told = append(told, fmt.Sprint(kind, " ", about, " ", fields))
+	}
+	o := &owner{}
+	_, to := coaWith(t, o, "", notify)
+	now := fmt.Sprintf(", Event-Timestamp = %d", time.Now().Unix())
+	for i, row := range []struct{ attributes, want string }{
+		{`User-Name = "anna", Session-Timeout = 60`,
+			"user anna session  cause 402 why without Event-Timestamp: radius.coa.event_timestamp"},
+		{`Acct-Session-Id = "s9", Session-Timeout = 60` + now, "session s9 cause 503 why no such session"},
+		{`Acct-Session-Id = "s1", Cisco-AVPair = "subscriber:up=x"` + now,
+			`session s1 cause 407 why Cisco-AVPair: subscriber:up: "x" is no rate`},
+		{`Acct-Session-Id = "s1", NAS-Identifier = "other"` + now, `cause 403 why for NAS "other"`},
+		{`Acct-Session-Id = "s1", Tunnel-Type = L2TP` + now, "cause 401 why Tunnel-Type: a tunnel"},
+	} {
+		radclient(t, to, "coa", row.attributes)
+		lock.Lock()
+		testkit.FatalIf(t, len(told) != i+1, "%s: %v", row.attributes, told)
+		is := strings.HasPrefix(told[i], "radius.change-refused 127.0.0.0/8 [from 127.0.0.1 request CoA-Req")
+		testkit.ErrorIf(t, !is || !strings.Contains(told[i], row.want), "%s: %s", row.attributes, told[i])
+		lock.Unlock()
+	}
+	_, to = coaWith(t, o, ", event_timestamp: optional", notify)
+	out := radclient(t, to, "coa", `User-Name = "anna", Session-Timeout = 60`)
+	testkit.ErrorIf(t, !strings.Contains(out, "Received CoA-ACK"), "%s", out)
 }
 
 // Another configuration: clients and addresses change, and a wrong one leaves all as it was.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -53,18 +54,24 @@ const toldAtOnce = 20
 
 // gated tells events of which outsiders can make many. Methods may be called from any goroutine.
 type gated struct {
-	log   *events.Log
-	lock  sync.Mutex
-	gates map[string]*events.Gate
+	events *events.Log
+	log    *slog.Logger
+	lock   sync.Mutex
+	gates  map[string]*events.Gate
 }
 
-// bySubject are kinds of which each subject is told once a minute. Their subjects are few: attributes by name.
-var bySubject = map[string]bool{"subscriber.left-out": true}
+// bySubject are kinds of which each subject has a gate of its own. Their subjects are few: attributes by name, clients
+// of the configuration.
+var bySubject = map[string]events.Gate{"subscriber.left-out": {Most: 1, Window: time.Minute},
+	"radius.change-refused": {Most: toldAtOnce, Window: time.Second}}
+
+// logged are kinds that are lines of the log, too.
+var logged = map[string]string{"radius.change-refused": "a request to change or end a session is refused"}
 
 func (g *gated) tell(kind, about string, args ...any) {
 	key, gate := kind, events.Gate{Most: toldAtOnce, Window: time.Second}
-	if bySubject[kind] {
-		key, gate = kind+" "+about, events.Gate{Most: 1, Window: time.Minute}
+	if own, ok := bySubject[kind]; ok {
+		key, gate = kind+" "+about, own
 	}
 	g.lock.Lock()
 	if g.gates[key] == nil {
@@ -72,8 +79,13 @@ func (g *gated) tell(kind, about string, args ...any) {
 	}
 	more, ok := g.gates[key].Open(time.Now())
 	g.lock.Unlock()
-	if ok {
-		g.log.Publish(kind, about, append(args, "more", more)...)
+	if !ok {
+		return
+	}
+	args = append(args, "more", more)
+	g.events.Publish(kind, about, args...)
+	if line := logged[kind]; line != "" {
+		g.log.Warn(line, append([]any{"about", about}, args...)...)
 	}
 }
 
@@ -94,6 +106,7 @@ func (a *Agent) openAccess() error {
 	if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil {
 		return err
 	}
+	told := &gated{events: a.events, log: a.log, gates: map[string]*events.Gate{}}
 	sessions := &lateSessions{}
 	var err error
 	if s.accounts, err = store.OpenAccounts(store.AccountsPath(a.mobile.store), a.log); err != nil {
@@ -101,12 +114,11 @@ func (a *Agent) openAccess() error {
 	}
 	a.mobile.access = s
 	s.aaa, err = aaa.New(c, aaa.Options{Sessions: sessions, Store: s.accounts,
-		Notify: func(kind, about string, args ...any) { a.events.Publish(kind, about, args...) },
+		Notify: told.tell,
 		Log:    func(format string, args ...any) { a.log.Info(fmt.Sprintf(format, args...)) }})
 	if err != nil {
 		return err
 	}
-	told := &gated{log: a.events, gates: map[string]*events.Gate{}}
 	s.loop = subscriber.New(subscriber.SettingsOf(c), subscriber.Options{Frames: s.frames,
 		Sessions: a.mobile.manager,
 		Auth:     s.aaa, Pools: s.pools, Measures: a.measures, Log: a.log,
@@ -136,20 +148,20 @@ type lateSessions struct {
 	loop atomic.Pointer[subscriber.Loop]
 }
 
-func (s *lateSessions) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
+func (s *lateSessions) Disconnect(sel *aaa.Selector, done aaa.Answer) {
 	if loop := s.loop.Load(); loop != nil {
 		loop.Disconnect(sel, done)
 		return
 	}
-	done(aaa.NotPossible)
+	done(aaa.NotPossible, "the gateway is starting")
 }
 
-func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
+func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 	if loop := s.loop.Load(); loop != nil {
 		loop.Change(sel, c, done)
 		return
 	}
-	done(aaa.NotPossible)
+	done(aaa.NotPossible, "the gateway is starting")
 }
 
 // run serves until ctx ends.

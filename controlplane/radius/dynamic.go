@@ -5,6 +5,7 @@ package radius
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -31,6 +32,28 @@ const (
 	ResourcesUnavailable Cause = 506
 	SeveralSessions      Cause = 508
 )
+
+var causeText = map[Cause]string{
+	UnsupportedAttribute: "an attribute is not served", MissingAttribute: "an attribute is missing",
+	NASMismatch: "for another NAS", InvalidRequest: "no such request", InvalidValue: "a value cannot be used",
+	UnsupportedService: "a service is not served", Prohibited: "prohibited", SessionNotFound: "no such session",
+	NotRemovable: "the session cannot be removed", ResourcesUnavailable: "no room",
+	SeveralSessions: "several sessions",
+}
+
+func (c Cause) String() string { return causeText[c] }
+
+// Answer ends a request: 0 is ACK. why has more words than the cause, or none.
+type Answer func(c Cause, why string)
+
+// Refused is a request that was not carried out.
+type Refused struct {
+	From   netip.Addr
+	Client string  // of the configuration; empty: unlisted
+	Packet *Packet // nil: not authentic
+	Cause  Cause   // 0: dropped
+	Why    string
+}
 
 // DynamicClient is who may send requests.
 type DynamicClient struct {
@@ -61,10 +84,12 @@ type DynamicCounters struct {
 
 // Dynamic is the server side of RFC 5176: authentic requests of listed clients, each once, go to its handler.
 type Dynamic struct {
-	// handle carries out a request and calls answer once, from anywhere; 0 is ACK. It must not wait.
-	handle func(p *Packet, answer func(Cause))
-	now    func() time.Time
-	began  time.Time
+	// handle carries out a request and calls answer once, from anywhere. It must not wait.
+	handle  func(p *Packet, answer Answer)
+	refused func(r *Refused)
+	now     func() time.Time
+	// up is for how long we have run. What may be put back, the clock, is only compared with Event-Timestamp.
+	up func() time.Duration
 
 	mu     sync.Mutex
 	config DynamicConfig
@@ -84,15 +109,17 @@ type seenKey struct {
 // seenRequest is remembered while it could be sent again.
 type seenRequest struct {
 	key    seenKey
-	at     time.Time
-	answer []byte // nil: not yet
+	at     time.Duration // of up
+	answer []byte        // nil: not yet
 }
 
 const maxSeen = 1 << 18
 
-// NewDynamic makes a server that listens nowhere yet.
-func NewDynamic(handle func(p *Packet, answer func(Cause))) *Dynamic {
-	return &Dynamic{handle: handle, now: time.Now, began: time.Now(), limits: map[netip.Prefix]*bucket.Bucket{},
+// NewDynamic makes a server that listens nowhere yet. refused is told of each request that is not carried out.
+func NewDynamic(handle func(p *Packet, answer Answer), refused func(r *Refused)) *Dynamic {
+	began := time.Now()
+	return &Dynamic{handle: handle, refused: refused, now: time.Now,
+		up: func() time.Duration { return time.Since(began) }, limits: map[netip.Prefix]*bucket.Bucket{},
 		seen:   map[seenKey]*seenRequest{},
 		counts: DynamicCounters{Causes: map[Cause]uint64{}}}
 }
@@ -180,9 +207,18 @@ func (d *Dynamic) Close() { d.Use(DynamicConfig{}, &Bound{}) }
 // request is a datagram. What is not authentic gets no answer.
 func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 	d.mu.Lock()
-	client := d.admit(from.Addr())
+	client, why := d.admit(from.Addr())
 	d.mu.Unlock()
-	if client == nil {
+	r := &Refused{From: from.Addr().Unmap()}
+	drop := func(why string) {
+		r.Why = why
+		d.refused(r)
+	}
+	if client != nil {
+		r.Client = client.Prefix.String()
+	}
+	if why != "" {
+		drop(why)
 		return
 	}
 	p, err := d.read(b, client)
@@ -190,12 +226,14 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 		d.mu.Lock()
 		d.dropped(err)
 		d.mu.Unlock()
+		drop(err.Error())
 		return
 	}
+	r.Packet = p
 	key := seenKey{p.ID, p.Authenticator}
 	d.mu.Lock()
 	now := d.now()
-	d.expire(now)
+	d.expire()
 	if known := d.seen[key]; known != nil {
 		d.counts.Duplicates++
 		answer := known.answer
@@ -205,18 +243,19 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 		}
 		return
 	}
-	cause, fresh := d.fresh(p, now)
-	if !fresh {
+	cause, why := d.fresh(p, now)
+	if why != "" && cause == 0 {
 		d.counts.Replayed++
 		d.mu.Unlock()
+		drop(why)
 		return
 	}
-	one := &seenRequest{key: key, at: now}
+	one := &seenRequest{key: key, at: d.up()}
 	if len(d.seen) < maxSeen {
 		d.seen[key] = one
 		d.order = append(d.order, one)
 	} else {
-		cause = ResourcesUnavailable
+		cause, why = ResourcesUnavailable, "too many requests are remembered"
 	}
 	if p.Code == CoARequest {
 		d.counts.Changes++
@@ -225,16 +264,27 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 	}
 	d.mu.Unlock()
 	var once sync.Once
-	reply := func(c Cause) { once.Do(func() { d.answer(conn, from, client, p, one, c) }) }
+	reply := func(c Cause, why string) {
+		once.Do(func() {
+			if c != 0 {
+				r.Cause, r.Why = c, why
+				if why == "" {
+					r.Why = c.String()
+				}
+				d.refused(r)
+			}
+			d.answer(conn, from, client, p, one, c)
+		})
+	}
 	if cause != 0 {
-		reply(cause)
+		reply(cause, why)
 		return
 	}
 	d.handle(p, reply)
 }
 
-// admit finds the client of the longest prefix, which has not sent too much. The lock is held.
-func (d *Dynamic) admit(from netip.Addr) *DynamicClient {
+// admit finds the client of the longest prefix. why is given when it is none, or has sent too much. The lock is held.
+func (d *Dynamic) admit(from netip.Addr) (_ *DynamicClient, why string) {
 	var found *DynamicClient
 	for i := range d.config.Clients {
 		c := &d.config.Clients[i]
@@ -244,18 +294,18 @@ func (d *Dynamic) admit(from netip.Addr) *DynamicClient {
 	}
 	if found == nil {
 		d.counts.Unlisted++
-		return nil
+		return nil, "no client of radius.coa.clients"
 	}
 	b := d.limits[found.Prefix]
 	if b == nil {
 		b = &bucket.Bucket{}
 		d.limits[found.Prefix] = b
 	}
-	if _, ok := b.Take(d.now(), d.config.Rate, time.Second); !ok {
+	if _, ok := b.Take(time.Unix(0, 0).Add(d.up()), d.config.Rate, time.Second); !ok {
 		d.counts.RateLimited++
-		return nil
+		return found, fmt.Sprintf("more than radius.coa.rate, %d requests a second", d.config.Rate)
 	}
-	return found
+	return found, ""
 }
 
 var errCode = errors.New("neither CoA-Request nor Disconnect-Request")
@@ -291,32 +341,48 @@ func (d *Dynamic) dropped(err error) {
 	}
 }
 
-// fresh looks at Event-Timestamp (RFC 5176 §6.3). cause: the request is refused with words.
-func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, fresh bool) {
+// fresh looks at Event-Timestamp (RFC 5176 §6.3). why is given when the request is refused, by a cause or by silence.
+func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 	b := p.Get(EventTimestamp)
 	if b == nil {
 		if d.config.NeedTimestamp {
-			return MissingAttribute, true
+			return MissingAttribute, noTimestamp
 		}
-		return 0, true
+		return 0, ""
 	}
 	a := Attribute{EventTimestamp, b}
 	seconds, err := a.Uint32()
 	if err != nil {
-		return InvalidValue, true
+		return InvalidValue, err.Error()
 	}
 	at := time.Unix(int64(seconds), 0)
-	// What was sent before we began may have been carried out by who ran before.
-	return 0, now.Sub(at).Abs() <= d.config.Window+clockSecond && !at.Before(d.began.Add(-clockSecond))
+	// What was sent before we began may have been carried out by who ran before. When that was by the clock as it
+	// is now: it may have been put back since.
+	began := now.Add(-d.up() - clockSecond)
+	late := now.Sub(at)
+	switch {
+	case late.Abs() > d.config.Window+clockSecond:
+		side := "behind"
+		if late < 0 {
+			side = "ahead of"
+		}
+		return 0, fmt.Sprintf("Event-Timestamp is %s %s our clock: radius.coa.replay_window is %s",
+			late.Abs().Truncate(clockSecond), side, d.config.Window)
+	case at.Before(began):
+		return 0, "Event-Timestamp is of before our start"
+	}
+	return 0, ""
 }
+
+const noTimestamp = "without Event-Timestamp: radius.coa.event_timestamp: optional takes such"
 
 // clockSecond: a time stamp of whole seconds may be that much too early.
 const clockSecond = time.Second
 
 // expire forgets what could not be sent again any more: twice the window covers a clock ahead of ours.
-func (d *Dynamic) expire(now time.Time) {
-	n := 0
-	for n < len(d.order) && now.Sub(d.order[n].at) > 2*(d.config.Window+clockSecond) {
+func (d *Dynamic) expire() {
+	n, now := 0, d.up()
+	for n < len(d.order) && now-d.order[n].at > 2*(d.config.Window+clockSecond) {
 		delete(d.seen, d.order[n].key)
 		d.order[n] = nil
 		n++
@@ -324,7 +390,7 @@ func (d *Dynamic) expire(now time.Time) {
 	d.order = d.order[n:]
 }
 
-// answer sends ACK or NAK, with the Proxy-State of the request in its order (RFC 5176 §3.1).
+// answer sends ACK or NAK, with the Proxy-State of the request in its order, and its State (RFC 5176 §3.1, §3.3).
 func (d *Dynamic) answer(conn *net.UDPConn, to netip.AddrPort, client *DynamicClient, p *Packet, one *seenRequest,
 	cause Cause) {
 	out := &Packet{Code: p.Code + 1, ID: p.ID}
@@ -333,7 +399,7 @@ func (d *Dynamic) answer(conn *net.UDPConn, to netip.AddrPort, client *DynamicCl
 		out.Integer(ErrorCause, uint32(cause))
 	}
 	for _, a := range p.Attributes {
-		if a.Type == ProxyState {
+		if a.Type == ProxyState || a.Type == State {
 			out.Attributes = append(out.Attributes, a)
 		}
 	}

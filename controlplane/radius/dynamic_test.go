@@ -5,6 +5,7 @@ package radius
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,17 +20,23 @@ type changer struct {
 	conn  *net.UDPConn
 	to    netip.AddrPort
 	asked atomic.Int32
-	clock atomic.Int64 // seconds that its clock is ahead
+	clock atomic.Int64 // seconds that have passed for it
+	put   atomic.Int64 // seconds that its clock was put forward since
+	why   chan string  // of each refusal
 }
 
-func newChanger(t testing.TB, c DynamicConfig, handle func(p *Packet, answer func(Cause))) *changer {
+func newChanger(t testing.TB, c DynamicConfig, handle func(p *Packet, answer Answer)) *changer {
 	t.Helper()
-	d := &changer{t: t}
-	d.Dynamic = NewDynamic(func(p *Packet, answer func(Cause)) {
+	d := &changer{t: t, why: make(chan string, 64)}
+	d.Dynamic = NewDynamic(func(p *Packet, answer Answer) {
 		d.asked.Add(1)
 		handle(p, answer)
-	})
-	d.now = func() time.Time { return time.Now().Add(time.Duration(d.clock.Load()) * time.Second) }
+	}, func(r *Refused) { d.why <- r.Why })
+	up := d.up
+	d.up = func() time.Duration { return up() + time.Duration(d.clock.Load())*time.Second }
+	d.now = func() time.Time {
+		return time.Now().Add(time.Duration(d.clock.Load()+d.put.Load()) * time.Second)
+	}
 	if c.Clients == nil {
 		c.Clients = []DynamicClient{{netip.MustParsePrefix("127.0.0.1/32"), []byte(secret), Optional}}
 	}
@@ -85,7 +92,7 @@ func causeOf(p *Packet) Cause {
 	return Cause(v)
 }
 
-func obey(_ *Packet, answer func(Cause)) { answer(0) }
+func obey(_ *Packet, answer Answer) { answer(0, "") }
 
 func TestChangeObeyed(t *testing.T) {
 	d := newChanger(t, DynamicConfig{}, obey)
@@ -102,13 +109,14 @@ func TestChangeObeyed(t *testing.T) {
 }
 
 func TestChangeRefused(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, func(_ *Packet, answer func(Cause)) {
-		go answer(SessionNotFound)
+	d := newChanger(t, DynamicConfig{}, func(_ *Packet, answer Answer) {
+		go answer(SessionNotFound, "")
 	})
 	p := d.ask(change(1, time.Now(), secret))
 	testkit.Equal(t, p.Code, CoANAK, "code")
 	testkit.Equal(t, causeOf(p), SessionNotFound, "cause")
 	testkit.Equal(t, d.Counters().Causes[SessionNotFound], 1, "counted")
+	testkit.Equal(t, <-d.why, "no such session", "why")
 }
 
 // The same packet again is answered as before, and nothing is done twice; sent later it is not even answered (row B15).
@@ -157,10 +165,27 @@ func TestChangeFromTheFuture(t *testing.T) {
 	testkit.Equal(t, d.asked.Load(), 1, "carried out")
 }
 
+// A clock that was put back is no reason to take requests for old ones, nor to carry one out twice.
+func TestChangeClockPutBack(t *testing.T) {
+	d := newChanger(t, DynamicConfig{}, obey)
+	d.clock.Store(7200)
+	d.put.Store(-7200 - 3600) // an hour before what was thought to be the start
+	b := change(1, time.Now().Add(-3600*time.Second), secret)
+	testkit.Equal(t, d.ask(b).Code, CoAACK, "a request by the right time")
+	d.ask(b)
+	testkit.Equal(t, d.asked.Load(), 1, "carried out")
+	d.put.Store(-7200 - 7200) // theirs is ahead now
+	d.send(change(2, time.Now().Add(-3600*time.Second), secret))
+	why := <-d.why
+	testkit.ErrorIf(t, !strings.HasSuffix(why, "s ahead of our clock: radius.coa.replay_window is 5m0s"), "%s", why)
+	testkit.Equal(t, d.Counters().Replayed, 1, "dropped")
+}
+
 func TestChangeWithoutTimestamp(t *testing.T) {
 	d := newChanger(t, DynamicConfig{Window: time.Minute, Rate: 10, NeedTimestamp: true}, obey)
 	p := d.ask(change(1, time.Time{}, secret))
 	testkit.Equal(t, causeOf(p), MissingAttribute, "cause")
+	testkit.Equal(t, <-d.why, "without Event-Timestamp: radius.coa.event_timestamp: optional takes such", "why")
 	testkit.Equal(t, d.asked.Load(), 0, "carried out")
 }
 
@@ -189,13 +214,15 @@ func TestChangeDropped(t *testing.T) {
 		before := row.of(d.Counters())
 		d.send(row.b)
 		testkit.Until(t, row.name, func() bool { return row.of(d.Counters()) == before+1 })
+		testkit.ErrorIf(t, <-d.why == "", "%s: dropped in silence", row.name)
 	}
 	bound, err := d.Bind([]netip.AddrPort{d.to})
 	testkit.Must(t, err)
 	d.Use(DynamicConfig{Clients: []DynamicClient{{netip.MustParsePrefix("10.0.0.0/8"), []byte(secret),
 		Optional}}}, bound)
 	d.send(change(1, time.Now(), secret))
-	testkit.Until(t, "unlisted", func() bool { return d.Counters().Unlisted == 1 })
+	testkit.Equal(t, <-d.why, "no client of radius.coa.clients", "why")
+	testkit.Equal(t, d.Counters().Unlisted, 1, "unlisted")
 	testkit.Equal(t, d.asked.Load(), 0, "carried out")
 }
 

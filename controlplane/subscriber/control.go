@@ -149,34 +149,34 @@ var (
 )
 
 // Disconnect is aaa.Sessions'. Any goroutine.
-func (l *Loop) Disconnect(sel *aaa.Selector, done func(aaa.Result)) {
+func (l *Loop) Disconnect(sel *aaa.Selector, done aaa.Answer) {
 	l.Post(func() {
 		list := l.selected(sel)
 		switch {
 		case len(list) == 0:
-			done(aaa.NoSession)
+			done(aaa.NoSession, "")
 			return
 		case len(list) > 1 && sel.OnlyAddresses(): // of several network instances
-			done(aaa.Several)
+			done(aaa.Several, fmt.Sprint(len(list), " sessions"))
 			return
 		}
 		for _, s := range list {
 			s.end(access.AdminReset)
 		}
-		done(aaa.OK)
+		done(aaa.OK, "")
 	})
 }
 
 // Change is aaa.Sessions'. Any goroutine.
-func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
+func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 	l.Post(func() {
 		list := l.selected(sel)
 		switch {
 		case len(list) == 0:
-			done(aaa.NoSession)
+			done(aaa.NoSession, "")
 			return
 		case len(list) > 1:
-			done(aaa.Several)
+			done(aaa.Several, fmt.Sprint(len(list), " sessions"))
 			return
 		}
 		s, result := list[0], aaa.NotPossible
@@ -192,27 +192,25 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done func(aaa.Result)) {
 				said.Scheduler != "" { // of who is on line nothing is left out, if it is what changes
 				err = errors.New(more[0].Why)
 			}
-			if err == nil {
-				l.leftOut(s.about(), append(left, more...))
-			}
 			if err == nil && !(sameAddresses(s.plan, &plan) && s.keepsPools(said, &plan)) {
 				err = errKept
 			}
 			if err != nil {
 				result = aaa.BadValue
+				return plan, err
 			}
-			return plan, err
+			l.leftOut(s.about(), append(left, more...))
+			return plan, nil
 		}, func(err error) {
 			switch err {
 			case nil:
-				result = aaa.OK
+				done(aaa.OK, "")
+				return
 			case errEnded:
 				result = aaa.NoSession
 			}
-			if err != nil {
-				l.noteAttempt(s.at.request(), s.user, "a change is refused: "+err.Error())
-			}
-			done(result)
+			l.noteAttempt(s.at.request(), s.user, "a change is refused: "+err.Error())
+			done(result, err.Error())
 		})
 	})
 }

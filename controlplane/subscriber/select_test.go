@@ -30,7 +30,7 @@ func TestAddressInSeveralInstances(t *testing.T) {
 	b.judge.verdict.Plan.Pool4, b.judge.verdict.Plan.Pool6 = "others", "more"
 	two := b.up(request("bob", 2))
 	disconnect := func(s aaa.Selector) (r aaa.Result) {
-		b.Disconnect(&s, func(is aaa.Result) { r = is })
+		b.Disconnect(&s, func(is aaa.Result, _ string) { r = is })
 		b.turn()
 		return r
 	}
@@ -62,7 +62,7 @@ func TestChangeOfWhoEnds(t *testing.T) {
 		b.Change(&aaa.Selector{User: "anna"}, &aaa.Change{List: []radius.Attribute{
 			{Type: radius.CiscoAVPair, Value: []byte("subscriber:up=1Mbit")},
 			{Type: radius.SessionTimeout, Value: []byte{0, 0, 0, seconds}}}},
-			func(r aaa.Result) { results = append(results, r) })
+			func(r aaa.Result, _ string) { results = append(results, r) })
 	}
 	b.turn()
 	testkit.Equal(t, len(b.layer.late), 1, "changes under way")

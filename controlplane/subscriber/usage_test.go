@@ -140,7 +140,8 @@ func attribute(kind radius.Type, value ...byte) radius.Attribute {
 // change sends a CoA; result is there when it is answered.
 func (b *bench) change(h *home, list ...radius.Attribute) *aaa.Result {
 	result := new(aaa.Result)
-	b.Change(&aaa.Selector{Session: h.session.ID()}, &aaa.Change{List: list}, func(r aaa.Result) { *result = r })
+	b.Change(&aaa.Selector{Session: h.session.ID()}, &aaa.Change{List: list},
+		func(r aaa.Result, _ string) { *result = r })
 	b.turn()
 	return result
 }
