@@ -23,6 +23,7 @@
 #define API_VERSION_OLDEST 3u // lowest that programs made with it speak
 #define API_NAME 32
 #define API_TEXT 256
+#define API_MRU_MIN 576 // of a subscriber: RFC 791 §3.1: every host takes so much; smaller only makes fragments
 #define API_MAX_BODY (16u << 20) // one message
 #define API_MAX_CHANGES (1u << 21) // one transaction
 

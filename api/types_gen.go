@@ -250,6 +250,7 @@ const (
 	VersionOldest                 = 0x3
 	NameSize                      = 0x20
 	TextSize                      = 0x100
+	MRUMin                        = 0x240
 	MaxBody                       = 0x1000000
 	MaxChanges                    = 0x200000
 	FLast                         = 0x1

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/radius"
@@ -395,8 +396,8 @@ func (p *planner) portLimit(a *radius.Attribute) (err error) {
 
 func (p *planner) mtu(a *radius.Attribute) error {
 	v, err := a.Uint32()
-	if err != nil || v < 576 || v > 9216 {
-		return fmt.Errorf("%d: 576 to 9216", v)
+	if err != nil || v < api.MRUMin || v > 9216 {
+		return fmt.Errorf("%d: %d to 9216", v, api.MRUMin)
 	}
 	p.plan.MTU = uint16(v)
 	return nil

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"isthmus/api"
 )
 
 // Access configures subscribers who sign in. They do when Ports is not empty.
@@ -277,8 +279,8 @@ func (k *checker) accessProfile(p *AccessProfile) {
 		k.fail(p.At, "interim", "%d s: at least 10, or 0", p.Interim)
 	}
 	k.framedRoutes(p.At, p.FramedRoutes)
-	if p.MRU != 0 && p.MRU < 576 {
-		k.fail(p.At, "mru", "%d is less than 576", p.MRU)
+	if p.MRU != 0 && p.MRU < api.MRUMin {
+		k.fail(p.At, "mru", "%d is less than %d", p.MRU, api.MRUMin)
 	}
 }
 

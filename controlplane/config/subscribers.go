@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"isthmus/api"
 )
 
 // maxRules of a direction: what the data plane takes, below what one message holds.
@@ -107,8 +109,8 @@ func (k *checker) rangeOf(s *SubscriberRange) (*Path, bool) {
 		k.fail(s.At, "ipv6", "%s has host bits set or is shorter than /16", s.IPv6)
 	}
 	k.qosRules(s)
-	if s.MRU != 0 && s.MRU < 576 {
-		k.fail(s.At, "mru", "%d is less than 576", s.MRU)
+	if s.MRU != 0 && s.MRU < api.MRUMin {
+		k.fail(s.At, "mru", "%d is less than %d", s.MRU, api.MRUMin)
 	}
 	return path, port != nil && path != nil
 }

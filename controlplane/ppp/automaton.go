@@ -109,6 +109,8 @@ type automaton struct {
 	counter uint8 // sendings left (§4.6)
 	naks    uint8 // sent in a row, the last one to nakID
 	nakID   uint8
+	bad     uint8 // requests in a row that could not be acknowledged, the last one badID
+	badID   uint8
 	rounds  uint8 // Configure-Requests since the protocol was last open for a while
 	asks    uint8 // options that go into our Configure-Request: bits of the protocol
 	wasUp   bool

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"isthmus/api"
 	"isthmus/controlplane/access"
 )
 
@@ -24,10 +25,7 @@ const (
 
 const loopedBack = "the line is looped back: our own magic number comes in"
 
-const (
-	defaultMRU = 1500
-	minMRU     = 128
-)
+const defaultMRU = 1500
 
 // Methods in the Authentication-Protocol option: the protocol, of CHAP the algorithm.
 var methodOption = [...][]byte{
@@ -68,7 +66,8 @@ func (l lcp) judge(kind uint8, value, b []byte) (grade, []byte) {
 	switch {
 	case kind == optMRU && len(value) == 2:
 		mru := binary.BigEndian.Uint16(value)
-		if right := min(max(mru, minMRU), l.mru); right != mru { // RFC 2516 §7: no more than the line carries
+		// RFC 2516 §7: no more than the line carries.
+		if right := min(max(mru, api.MRUMin), l.mru); right != mru {
 			return bad, option(b, optMRU, byte(right>>8), byte(right))
 		}
 		return good, b
@@ -113,7 +112,7 @@ func (l lcp) naked(kind uint8, value []byte) {
 	switch kind {
 	case optMRU:
 		if len(value) == 2 {
-			if mru := binary.BigEndian.Uint16(value); mru >= minMRU && mru < l.mru {
+			if mru := binary.BigEndian.Uint16(value); mru >= api.MRUMin && mru < l.mru {
 				l.mru = mru
 			}
 		}

@@ -97,6 +97,7 @@ type Link struct {
 	admitted  bool  // network is known
 	over      bool
 	loops     uint8 // own magic numbers seen
+	rejects   uint8 // Protocol-Rejects that were sent
 	why       string
 	cause     access.Cause
 }
@@ -171,16 +172,20 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 	if l.layers[nLCP].state != opened || !l.admitted || protocol == IPv4 || protocol == IPv6 {
 		return Unexpected // RFC 1661 §3.4, §3.5
 	}
-	l.rejectProtocol(protocol, b)
-	return Taken
+	return l.rejectProtocol(protocol, b)
 }
 
-// rejectProtocol is RFC 1661 §5.7.
-func (l *Link) rejectProtocol(protocol uint16, b []byte) {
+// rejectProtocol is RFC 1661 §5.7. A peer that does not listen is told so often, not for ever.
+func (l *Link) rejectProtocol(protocol uint16, b []byte) Discard {
+	if l.rejects == maxRounds {
+		return Unexpected
+	}
+	l.rejects++
 	a := &l.layers[nLCP]
 	out := l.begin(protocolReject, a.nextID())
 	out = binary.BigEndian.AppendUint16(out, protocol)
 	l.send(LCP, append(out, b[:min(len(b), l.room(len(out)))]...))
+	return Taken
 }
 
 // room is how much of a rejected packet fits into a packet that the peer takes.
@@ -267,14 +272,18 @@ func (l *Link) blame(cause access.Cause, why string) {
 
 // Abort ends it at once: the peer is told, and not waited for; Env.Closed is not called.
 func (l *Link) Abort() {
-	if l.over {
-		return
-	}
-	l.over = true
-	if a := &l.layers[nLCP]; a.state > starting {
+	if a := &l.layers[nLCP]; a.state > starting && !l.over {
 		l.send(LCP, l.begin(terminateRequest, a.id+1))
 	}
-	l.wake()
+	l.Drop()
+}
+
+// Drop is Abort without a word: the layer below is gone.
+func (l *Link) Drop() {
+	if !l.over {
+		l.over = true
+		l.wake()
+	}
 }
 
 // finish is the end of the link.

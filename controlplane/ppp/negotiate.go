@@ -79,8 +79,40 @@ func (l *Link) configureRequest(n int, p packet) Discard {
 		return Taken
 	}
 	e, reply := l.judge(n, p)
+	if e == badReq && l.stubborn(n, p) {
+		return Unexpected
+	}
 	l.run(n, e, p, reply)
 	return Taken
+}
+
+// stubborn counts requests in a row that cannot be acknowledged. After so many the protocol is given up, and nothing is
+// said to more of them.
+func (l *Link) stubborn(n int, p packet) bool {
+	a := &l.layers[n]
+	if a.bad == 0 || a.badID != p.id() { // one that came again counts once
+		a.bad = min(a.bad+1, maxRounds+1)
+		a.badID = p.id()
+	}
+	if a.bad <= maxRounds {
+		return false
+	}
+	if a.state > stopping {
+		l.giveUp(n, "the peer insists on what it cannot have")
+	}
+	return true
+}
+
+// giveUp ends a protocol: the link, if it is LCP or no other is left.
+func (l *Link) giveUp(n int, why string) {
+	if n == nLCP {
+		l.Close(access.UserError, why)
+		return
+	}
+	if other := nIPCP + nIPv6CP - n; l.layers[other].state < closing {
+		l.blame(access.UserError, why)
+	}
+	l.run(n, fatal, nil, nil)
 }
 
 // judge makes the answer to a Configure-Request: Reject before Nak before Ack (RFC 1661 §5.2 to §5.4).
@@ -215,7 +247,7 @@ func (l *Link) run(n int, e event, p packet, reply []byte) {
 		a.counter = l.config.MaxConfigure
 	}
 	if s&scr != 0 {
-		l.sendRequest(a, y, e == timeout)
+		l.sendRequest(n, e == timeout)
 	}
 	if s&str != 0 {
 		l.sendTerminate(a, y)
@@ -233,11 +265,11 @@ func (l *Link) run(n int, e event, p packet, reply []byte) {
 func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
 	switch {
 	case s&sca != 0:
-		a.naks, a.agreed = 0, crc32.ChecksumIEEE(p)
+		a.naks, a.bad, a.agreed = 0, 0, crc32.ChecksumIEEE(p)
 		l.send(y.protocol(), reply)
 		y.accept(options(p.data()))
 	case s&scn != 0:
-		if reply[0] == configureNak && (a.naks == 0 || a.nakID != p.id()) { // one that came again counts once
+		if reply[0] == configureNak && (a.naks == 0 || a.nakID != p.id()) {
 			a.naks++
 			a.nakID = p.id()
 		}
@@ -255,14 +287,14 @@ func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
 }
 
 // sendRequest sends a Configure-Request. One that is sent again keeps its identifier, so that a late answer counts.
-func (l *Link) sendRequest(a *automaton, y layer, again bool) {
-	now := l.env.Now()
+func (l *Link) sendRequest(n int, again bool) {
+	a, y, now := &l.layers[n], l.layer(n), l.env.Now()
 	if !again || !a.waits {
 		if now-a.at > settled { // since it was open, or given up
 			a.rounds = 0
 		}
 		if a.rounds++; a.rounds > maxRounds {
-			l.Close(access.UserError, "negotiation has no end")
+			l.giveUp(n, "negotiation has no end")
 			return
 		}
 		a.id++

@@ -63,7 +63,9 @@ func TestAnswers(t *testing.T) {
 			"01 07 0018 0206000a0000 0702 0802 0506 01020304 1104 05dc",
 			"c021 0407 0012 0206000a0000 0702 0802 110405dc", Taken},
 		{"MRU above the line's", false, LCP, "01 07 0008 0104 05dc", "c021 0307 0008 0104 05d4", Taken},
-		{"MRU of 16", false, LCP, "01 07 0008 0104 0010", "c021 0307 0008 0104 0080", Taken},
+		{"MRU of 16", false, LCP, "01 07 0008 0104 0010", "c021 0307 0008 0104 0240", Taken},
+		{"MRU of 575", false, LCP, "01 07 0008 0104 023f", "c021 0307 0008 0104 0240", Taken},
+		{"MRU of 576", false, LCP, "01 07 0008 0104 0240", "c021 0207 0008 0104 0240", Taken},
 		{"MRU of three octets", false, LCP, "01 07 0009 0105 000010", "c021 0407 0009 0105 000010", Taken},
 		{"a request for us to authenticate", false, LCP, "01 07 0008 0304 c023", "c021 0407 0008 0304 c023",
 			Taken},
@@ -210,6 +212,30 @@ func TestChangePassword(t *testing.T) {
 	testkit.Equal(t, s.cause, access.UserError, "cause: %s", s.ended)
 }
 
+// An address that the peer insists on for ever: IPCP is given up, IPv6 goes on.
+func TestInsists(t *testing.T) {
+	for _, answers := range []bool{false, true} { // our requests of IPCP
+		w := newWorld(1)
+		s := alone(w)
+		s.sends = func(protocol uint16, b []byte) {
+			if b[0] == configureRequest && (protocol != IPCP || answers) {
+				ack := append([]byte{configureAck}, b[1:]...)
+				w.after(time.Millisecond, func() { s.Receive(protocol, ack) })
+			}
+		}
+		openLCP(t, s)
+		s.Receive(IPv6CP, octets(t, "01 01 000e 010a 0000000000000005"))
+		for i := range 600 {
+			s.Receive(IPCP, []byte{1, byte(i), 0, 10, 3, 6, 192, 168, 1, 1})
+			w.run(t, w.now+time.Second)
+		}
+		testkit.Equal(t, s.network, access.Families{V6: true}, "families: %s", s.ended)
+		testkit.Equal(t, s.ended, "", "end")
+		said := s.sent(IPCP, configureNak) + s.sent(IPCP, configureReject) + s.sent(LCP, protocolReject)
+		testkit.ErrorIf(t, said > 2*maxRounds, "%d answers", said)
+	}
+}
+
 // Cheap customers' routers.
 func TestCheapPeers(t *testing.T) {
 	t.Run("IPv6CP is rejected", func(t *testing.T) {
@@ -242,7 +268,7 @@ func TestCheapPeers(t *testing.T) {
 			s.Receive(IPCP, []byte{1, byte(i), 0, 10, 3, 6, 192, 168, 1, 1})
 		}
 		testkit.Equal(t, s.sent(IPCP, configureNak), 5, "naks")
-		testkit.Equal(t, s.sent(IPCP, configureReject), 35, "rejects")
+		testkit.Equal(t, s.sent(IPCP, configureReject), 19, "rejects")
 		w.run(t, 5*time.Minute)
 		testkit.ErrorIf(t, s.ended == "" || s.network.V4, "the link goes on: %v", s.network)
 	})

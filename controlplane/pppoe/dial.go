@@ -184,7 +184,7 @@ func (s *Server) refuse(line *access.Line, t *Tags, tag uint16, why string) {
 	s.send(line, Finish(s.common(b, line, t)))
 }
 
-// padt ends the session of its own line alone (row B4).
+// padt ends the session of its own line alone (row B4). RFC 2516 §5.5: no PPP packet may follow.
 func (s *Server) padt(line *access.Line, id uint16) {
 	who, _ := s.peerOf(line)
 	x := s.sessions[key{who, id}]
@@ -193,7 +193,8 @@ func (s *Server) padt(line *access.Line, id uint16) {
 		return
 	}
 	s.counts[padtReceived]++
-	x.end(access.UserRequest, "PADT")
+	x.link.Drop()
+	x.Closed(access.UserRequest, "PADT")
 }
 
 // makeRoom ends sessions of a MAC that dials again: the half-open one, or the oldest, whose owner lost power.

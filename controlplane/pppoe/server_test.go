@@ -166,6 +166,30 @@ func TestEnded(t *testing.T) {
 	testkit.Equal(t, all, 0, "sessions")
 }
 
+// RFC 2516 §5.5: behind a PADT, not even packets that terminate PPP are sent.
+func TestNothingBehindPADT(t *testing.T) {
+	for _, when := range []time.Duration{time.Second, 5 * time.Second} { // LCP is being negotiated; on line
+		w := newWorld(t, nil)
+		h := w.homeAt(1, 100, homer(access.PAP))
+		w.keep = true
+		w.lost = func(_ bool, f *access.Frame) bool {
+			return when == time.Second && f.EtherType == pppoe.EtherSession
+		}
+		h.Dial()
+		w.run(when)
+		all, _ := w.server.Sessions()
+		testkit.FatalIf(t, all != 1, "%d sessions", all)
+		w.seen, w.lost = nil, nil
+		w.server.Frame(frameOf(h.line, pppoe.PADT, h.ID))
+		w.run(time.Minute)
+		for _, f := range w.seen {
+			testkit.ErrorIf(t, f.EtherType == pppoe.EtherSession, "PPP: %x", f.Payload)
+		}
+		all, _ = w.server.Sessions()
+		testkit.Equal(t, all, 0, "sessions")
+	}
+}
+
 func TestRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	c := homer(access.CHAP)

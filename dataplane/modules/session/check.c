@@ -90,9 +90,8 @@ static int check_access(const struct parts *p)
 		return object_error(EINVAL, "session %s: a PPPoE session id goes with PPPoE, and is not 0", p->name);
 	if (memcmp(s->mac, none, 6) == 0 || (s->mac[0] & 1))
 		return object_error(EINVAL, "session %s has no unicast MAC address", p->name);
-	// RFC 791 §3.1: every host takes 576 bytes; smaller only makes fragments.
-	if (s->mru != 0 && s->mru < 576)
-		return object_error(EINVAL, "session %s has an MRU of %u, at least 576", p->name, s->mru);
+	if (s->mru != 0 && s->mru < API_MRU_MIN)
+		return object_error(EINVAL, "session %s has an MRU of %u, at least %u", p->name, s->mru, API_MRU_MIN);
 	return 0;
 }
 
