@@ -92,7 +92,7 @@ func (u *subscriber) advertise(ends access.Families) {
 	if s.c.MTU != 0 {
 		b = binary.BigEndian.AppendUint32(append(b, 5, 1, 0, 0), uint32(s.c.MTU))
 	}
-	if a.IPv6.Bits() == 64 {
+	if a.IPv6.IsValid() && a.IPv6.Bits() <= 64 { // of a larger one its first /64 (RFC 4862 §5.5.3 d)
 		valid, preferred := min(s.c.RA.Valid, left), min(s.c.RA.Preferred, left)
 		if ends.V6 {
 			valid, preferred = 0, 0

@@ -64,7 +64,7 @@ func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 			routes = append(routes, one.Prefix.Masked().Addr().AsSlice()[:(one.Prefix.Bits()+7)/8]...)
 			routes = append(routes, via.AsSlice()...)
 		}
-		if a.Mask == 32 { // the gateway is in no subnet: it is on the link itself
+		if !netip.PrefixFrom(a.IPv4, a.Mask).Contains(a.Gateway) { // it is on the link itself
 			routes = append(append([]byte{32}, gateway...), append([]byte{0, 0, 0, 0}, routes...)...)
 		}
 		m.Options[121] = routes

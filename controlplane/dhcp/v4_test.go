@@ -94,6 +94,22 @@ func (h *home) join() *dhcpv4.DHCPv4 {
 	return ack
 }
 
+// A mask that authentication names may leave the gateway out of the subnet: it is on the link then.
+func TestGatewayOutOfTheSubnet(t *testing.T) {
+	for _, mask := range []int{24, 32} {
+		w := newWorld(t)
+		h := w.home(1)
+		h.join()
+		s := w.live[0]
+		s.has.Mask, s.has.Gateway = mask, netip.MustParseAddr("100.64.9.1")
+		ack := h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
+		ones, _ := ack.SubnetMask().Size()
+		testkit.Equal(t, ones, mask, "option 1")
+		testkit.Equal(t, fmt.Sprint(ack.ClasslessStaticRoute()),
+			"[route to 100.64.9.1/32 via 0.0.0.0 route to 0.0.0.0/0 via 100.64.9.1]", "option 121")
+	}
+}
+
 func TestFourMessages(t *testing.T) {
 	w := newWorld(t)
 	w.c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}

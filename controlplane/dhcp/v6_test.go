@@ -350,6 +350,30 @@ func TestAdvertisement(t *testing.T) {
 	testkit.Equal(t, len(w.live), 1, "sessions")
 }
 
+// Of a prefix that is shorter than a /64, hosts make addresses in its first /64 (RFC 4862 §5.5.3 d).
+func TestAdvertisementOfLargePrefix(t *testing.T) {
+	for _, row := range []struct{ prefix, want string }{
+		{"2001:db8:aa00:100::/56", "0304404000001c2000000e100000000020010db8aa0001000000000000000000"},
+		{"2001:db8:aa00:100::7/128", ""},
+	} {
+		w := newWorld(t)
+		h := w.home(1)
+		h.solicit()
+		h.datagrams6()
+		w.live[0].has.IPv6 = netip.MustParsePrefix(row.prefix)
+		h.solicit()
+		all := h.datagrams6()
+		testkit.FatalIf(t, len(all) != 1, "%d answers", len(all))
+		got := ""
+		for b := all[0].body[16:]; len(b) > 0; b = b[8*int(b[1]):] {
+			if b[0] == 3 {
+				got += fmt.Sprintf("%x", b[:8*int(b[1])])
+			}
+		}
+		testkit.Equal(t, got, row.want, "prefix of %s", row.prefix)
+	}
+}
+
 // Who signs in by DHCPv6 or a packet asks for no router: at a gateway that took over from another one, it has one,
 // which its lifetime ends.
 func TestRouterOfWhoDoesNotAsk(t *testing.T) {

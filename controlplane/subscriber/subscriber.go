@@ -3,6 +3,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -201,7 +202,7 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 	case !f.V4:
 		a.IPv4, a.Mask, a.Gateway = netip.Addr{}, 0, netip.Addr{}
 	case !had && l.Prefix.IsValid():
-		a.IPv4, a.Mask, a.Gateway = l.Prefix.Addr(), l.Mask, l.Gateway
+		a.IPv4, a.Mask, a.Gateway = l.Prefix.Addr(), cmp.Or(p.Mask, l.Mask), l.Gateway
 		if len(p.DNS) == 0 {
 			addMissing(&a.DNS, l.DNS)
 		}

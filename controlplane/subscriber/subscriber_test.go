@@ -279,6 +279,16 @@ func TestPlanChanges(t *testing.T) {
 	testkit.ErrorIf(t, failed == nil || h.session.Plan().Down.CIR != 5000, "%+v", h.session.Plan())
 }
 
+// Framed-IP-Netmask is told in the place of the pool's.
+func TestNetmask(t *testing.T) {
+	b := start(t, nil)
+	testkit.Equal(t, b.up(request("anna", 1)).session.Addresses().Mask, 16, "the pool's")
+	b.judge.verdict.Plan.Mask = 22
+	testkit.Equal(t, b.up(request("bert", 2)).session.Addresses().Mask, 22, "authentication's")
+	b.judge.verdict.Plan.IPv4 = netip.MustParseAddr("192.0.2.9") // of no pool
+	testkit.Equal(t, b.up(request("carl", 3)).session.Addresses().Mask, 22, "authentication's")
+}
+
 // A profile's framed routes are the session's, until authentication names others.
 func TestFramedRoutes(t *testing.T) {
 	b := start(t, func(set *Settings) {
