@@ -282,7 +282,8 @@ func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
 	case s&ser != 0 && p.code() == echoRequest:
 		out := l.begin(echoReply, p.id())
 		out = append(out, byte(l.magic>>24), byte(l.magic>>16), byte(l.magic>>8), byte(l.magic))
-		l.send(y.protocol(), append(out, p.data()[min(4, len(p.data())):]...))
+		data := p.data()[min(4, len(p.data())):]
+		l.send(y.protocol(), append(out, data[:min(len(data), l.room(len(out)))]...))
 	}
 }
 

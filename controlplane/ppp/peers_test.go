@@ -212,6 +212,21 @@ func TestChangePassword(t *testing.T) {
 	testkit.Equal(t, s.cause, access.UserError, "cause: %s", s.ended)
 }
 
+// RFC 1661 §6.1: a peer takes no more than its MRU, of an Echo-Reply either.
+func TestEchoReplyFitsThePeer(t *testing.T) {
+	w := newWorld(1)
+	s := alone(w)
+	s.Receive(LCP, octets(t, "01 01 0008 0104 0240")) // MRU 576
+	request := octets(t, s.said(LCP)[0])
+	request[0] = configureAck
+	s.Receive(LCP, request)
+	s.Receive(LCP, append(octets(t, "09 05 03e8 00000007"), make([]byte, 1000-8)...))
+	said := s.said(LCP)
+	reply := octets(t, said[len(said)-1])
+	testkit.Equal(t, len(reply), 576, "octets")
+	testkit.Equal(t, hex.EncodeToString(reply[:4]), "0a050240", "head")
+}
+
 // An address that the peer insists on for ever: IPCP is given up, IPv6 goes on.
 func TestInsists(t *testing.T) {
 	for _, answers := range []bool{false, true} { // our requests of IPCP

@@ -73,7 +73,7 @@ func (s *Server) offer(line *access.Line, t *Tags) {
 	b = AppendTag(b, TagName, []byte(s.config.Name))
 	b = AppendTag(b, TagService, t.Service)
 	for _, name := range s.config.Services {
-		if name != string(t.Service) && len(b) < 1200 {
+		if name != string(t.Service) && len(b)+len(name)+len(t.HostUniq)+len(t.Relay) < largestMTU-ownTags {
 			b = AppendTag(b, TagService, []byte(name))
 		}
 	}

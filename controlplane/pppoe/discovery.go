@@ -31,13 +31,16 @@ const (
 )
 
 const (
-	headerSize  = 6 // version and type, code, session id, length
-	versionType = 0x11
-	maxTags     = 32  // in a packet
-	maxEchoed   = 256 // octets of a tag that is sent back: Service-Name, Host-Uniq, Relay-Session-Id
-	plainMTU    = 1492
-	largestMTU  = 1500
-	broadband   = 0x0de9 // the Broadband Forum's enterprise number
+	headerSize   = 6 // version and type, code, session id, length
+	versionType  = 0x11
+	maxTags      = 32                      // in a packet
+	maxEchoed    = 256                     // octets of a tag that is sent back: Service-Name, Relay-Session-Id
+	maxHostUniq  = 1024                    // of Host-Uniq, which some fill
+	maxAllEchoed = maxHostUniq + maxEchoed // so that a PADO fits a frame
+	ownTags      = 120                     // of a PADO: AC-Name, AC-Cookie, PPP-Max-Payload, the heads of all
+	plainMTU     = 1492
+	largestMTU   = 1500
+	broadband    = 0x0de9 // the Broadband Forum's enterprise number
 )
 
 // Header splits a packet of PPPoE (RFC 2516 §4): what is behind the length said is padding.
@@ -68,7 +71,7 @@ func ParseTags(b []byte) (t Tags, ok bool) {
 		}
 		kind, size := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
 		if kind == TagEnd {
-			return t, true
+			break
 		}
 		if size > len(b)-4 {
 			return t, false
@@ -78,13 +81,14 @@ func ParseTags(b []byte) (t Tags, ok bool) {
 		}
 		b = b[4+size:]
 	}
-	return t, true
+	return t, len(t.Service)+len(t.HostUniq)+len(t.Relay) <= maxAllEchoed
 }
 
 func (t *Tags) set(kind uint16, value []byte) bool {
 	to := place(t, kind)
 	switch {
-	case (kind == TagService || kind == TagHostUniq || kind == TagRelay) && len(value) > maxEchoed:
+	case (kind == TagService || kind == TagRelay) && len(value) > maxEchoed,
+		kind == TagHostUniq && len(value) > maxHostUniq:
 		return false
 	case to != nil && *to == nil:
 		*to = value

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,6 +165,34 @@ func TestEnded(t *testing.T) {
 	testkit.Equal(t, w.users[0].cause, 0, "Down")
 	all, _ := w.server.Sessions()
 	testkit.Equal(t, all, 0, "sessions")
+}
+
+// What a subscriber wants to have back may be long, as far as the answer fits a frame.
+func TestLongHostUniq(t *testing.T) {
+	w := newWorld(t, func(c *pppoe.Config) {
+		for i := range 20 {
+			c.Services = append(c.Services, strings.Repeat(string(rune('a'+i)), 60))
+		}
+	})
+	h := w.homeAt(1, 100, homer(access.PAP))
+	for _, size := range []int{300, 1024, 1025} {
+		unique := bytes.Repeat([]byte{7}, size)
+		w.keep, w.seen = true, nil
+		before := w.count("malformed")
+		w.server.Frame(frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), tag(pppoe.TagHostUniq, unique...)))
+		w.run(time.Second)
+		if size > 1024 {
+			testkit.Equal(t, w.count("malformed"), before+1, "%d octets: malformed", size)
+			testkit.Equal(t, len(w.seen), 0, "%d octets: answers", size)
+			continue
+		}
+		testkit.FatalIf(t, len(w.seen) != 1, "%d octets: %d answers", size, len(w.seen))
+		_, _, payload, ok := pppoe.Header(w.seen[0].Payload)
+		tags, sound := pppoe.ParseTags(payload)
+		testkit.ErrorIf(t, !ok || !sound || !bytes.Equal(tags.HostUniq, unique) || tags.Cookie == nil,
+			"%d octets: %x", size, payload)
+		testkit.ErrorIf(t, len(w.seen[0].Payload) > 1500, "a frame of %d octets", len(w.seen[0].Payload))
+	}
 }
 
 // RFC 2516 §5.5: behind a PADT, not even packets that terminate PPP are sent.
@@ -580,7 +609,7 @@ func TestBadDiscovery(t *testing.T) {
 		raw(0x11, 9, 0, 0, 0, 4, 1, 1, 0, 1), raw(0x11, 9, 0, 0, 0, 3, 1, 1, 0), raw(0x11, 9, 0, 0, 0, 4, 1, 1,
 			0xff, 0xff),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), many),
-		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), tag(pppoe.TagHostUniq, make([]byte, 257)...)),
+		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService), tag(pppoe.TagHostUniq, make([]byte, 1025)...)),
 		frameOf(h.line, pppoe.PADI, 0, tag(pppoe.TagService, make([]byte, 257)...)),
 		frameOf(h.line, pppoe.PADI, 7, tag(pppoe.TagService)), frameOf(h.line, pppoe.PADO, 0,
 			tag(pppoe.TagService)),

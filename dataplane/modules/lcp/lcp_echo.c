@@ -49,6 +49,20 @@ static int is_whole(const struct rte_mbuf *m, uint32_t at)
 	return load16(p + 2) >= LCP_ECHO_HEADER && load16(p + 2) <= payload && at + payload <= rte_pktmbuf_pkt_len(m);
 }
 
+// Cuts what is longer than the subscriber's MRU (RFC 1661 §6.1). 0 when that is not in the last segment.
+static int fit(struct rte_mbuf *m, uint32_t at, uint16_t mru)
+{
+	uint8_t *p = rte_pktmbuf_mtod_offset(m, uint8_t *, at);
+	uint32_t excess = rte_pktmbuf_pkt_len(m) - at - mru;
+
+	if (load16(p - 4) - 2 <= mru)
+		return 1;
+	store16(p - 4, (uint16_t)(mru + 2)); // PPPoE's
+	if (load16(p + 2) > mru)
+		store16(p + 2, mru);
+	return excess <= UINT16_MAX && rte_pktmbuf_trim(m, (uint16_t)excess) == 0;
+}
+
 static rte_edge_t lcp_echo(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);
@@ -70,9 +84,12 @@ static rte_edge_t lcp_echo(struct worker *w, struct rte_node *node, struct rte_m
 		return packet_leave(m, &drop_heard, EDGE_DROP);
 	if (!may_answer(l, clock))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
+	const struct rule *down = session_downlink_rule(r);
+	if (down != NULL && !fit(m, e->l2_length, down->mru))
+		return packet_leave(m, &drop_malformed, EDGE_DROP);
 	packet[0] = LCP_ECHO_REPLY;
 	store32(packet + 4, magic);
-	endpoint_turn_back(m, p, session_downlink_rule(r));
+	endpoint_turn_back(m, p, down);
 	return EDGE_TX;
 }
 

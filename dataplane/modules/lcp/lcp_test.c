@@ -69,6 +69,33 @@ static void answered(void **state)
 	}
 }
 
+// A subscriber takes no more than its MRU, of an answer either (RFC 1661 §6.1).
+static void answers_fit(void **state)
+{
+	static struct frame in, out;
+	static struct kit_mobile k;
+	struct bng b;
+
+	for (uint32_t home = 1; home <= HOMES; home++) {
+		home_of(&b, home);
+		bng_session(&k, &b);
+		k.s.lcp_magic = MAGIC + home;
+		k.s.lcp_opened = 1;
+		k.s.mru = 576;
+		bng_commit(gateway_home_name(home), &k);
+		for (uint16_t length = 575; length <= 577; length++) {
+			kit_advance(1000000);
+			lcp(&in, home, LCP_ECHO_REQUEST, 1, length, 77, 1);
+			lcp(&out, home, LCP_ECHO_REPLY, 1, length > 576 ? 576 : length, MAGIC + home, 0);
+			expect("access", &in, "access", &out);
+		}
+		lcp(&in, home, LCP_ECHO_REQUEST, 1, 1400, 77, 1);
+		lcp(&out, home, LCP_ECHO_REPLY, 1, 576, MAGIC + home, 0);
+		expect("access", &in, "access", &out);
+	}
+	assert_true(kit_balance());
+}
+
 static void malformed(void **state)
 {
 	static struct frame f, whole;
@@ -233,6 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(answered),
+		cmocka_unit_test(answers_fit),
 		cmocka_unit_test(malformed),
 		cmocka_unit_test(not_ours),
 		cmocka_unit_test(flood),
