@@ -293,12 +293,12 @@ EVENT  RAISED  ACKNOWLEDGED  WAITING  SUPPRESSED  SUBSCRIBERS
 usage       4             3        1           0            1
 `},
 		{"route",
-			`[{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true,` +
-				`"vrf":"red","discard":""},{"prefix":"10.0.0.0/8","via":"",` +
-				`"interface":"","resolved":true,"vrf":"","discard":"unreachable"}]`, `
+			`[{"prefix":"10.0.0.0/8","via":"",` +
+				`"interface":"","resolved":true,"vrf":"","discard":"unreachable"},` +
+				`{"prefix":"0.0.0.0/0","via":"192.0.2.2","interface":"core0","resolved":true,"vrf":"red","discard":""}]`, `
 PREFIX      VIA          INTERFACE  RESOLVED  VRF
-0.0.0.0/0   192.0.2.2    core0      yes       red
 10.0.0.0/8  unreachable  -          yes       -
+0.0.0.0/0   192.0.2.2    core0      yes       red
 `},
 		{"ignored-route",
 			`[{"prefix":"10.0.0.0/8","vrf":"red","namespace":"/run/netns/red","table":254,"metric":20,` +
