@@ -24,7 +24,7 @@ PART_LAYOUT = 65
 AGES = {
     "more": (
         dict.fromkeys("hello session pdr far acl_rule path stats_request list".split(), 8) | {"engine": 4, "port": 4},
-        {"hello": -4, "route_row": -32, "total_row": -8},
+        {"hello": -4, "route_row": -40, "total_row": -8},
         None,
     ),
     "fewer": (
