@@ -37,7 +37,7 @@ step_unit() {
 		name=unit-sanitizers
 		build_asan
 		sanitizer_env gcc
-		export HQOS_ROUNDS=50 # of the 200 that the release build has run
+		export HQOS_ROUNDS=50 FLOW_FRAMES_STEP=4 # of the 200, of every byte that the release build has run
 	else
 		build_release
 	fi

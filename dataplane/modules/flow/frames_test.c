@@ -252,18 +252,27 @@ static void scramble(struct subject *s, uint64_t seed)
 	}
 }
 
+// Of how many bytes and lengths one is tried, for builds that take their time.
+static uint32_t stride(void)
+{
+	const char *text = getenv("FLOW_FRAMES_STEP");
+	int n = text != NULL ? atoi(text) : 1;
+
+	return n > 1 ? (uint32_t)n : 1;
+}
+
 static void differential(const struct tunnel_case *c)
 {
 	static struct subject s;
 
 	for (int i = 0; i < 4; i++) {
 		make_subject(&s, c, i & 1 ? 6 : 4, i & 2 ? 9 : NO_QFI);
-		for (uint32_t at = 0; at < s.inner + 50 && (i == 0 || i == 3); at++)
+		for (uint32_t at = 0; at < s.inner + 50 && (i == 0 || i == 3); at += stride())
 			flip_byte(&s, at);
-		for (uint32_t n = 1; n < s.valid.length + 70; n++)
+		for (uint32_t n = 1; n < s.valid.length + 70; n += stride())
 			resize(&s, n);
 		scramble(&s, 88172645463325252ull + (uint64_t)i);
-		assert_in_range(s.fasts, 100, UINT32_MAX); // else nothing was compared
+		assert_in_range(s.fasts, 100 / stride(), UINT32_MAX); // else nothing was compared
 	}
 }
 
