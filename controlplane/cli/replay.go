@@ -28,7 +28,8 @@ func replayCommand(e *env) *cobra.Command {
 	f.StringArrayVar(&opt.In, "in", nil, "PORT=FILE: packets that the port receives (may be repeated)")
 	f.StringArrayVar(&opt.Out, "out", nil, "PORT=FILE: where packets that the port sends are written (may be repeated)")
 	f.StringVar(&opt.Counters, "counters", "", "write totals, drops by reason and port counters to this file (JSON)")
-	f.BoolVar(&opt.Skip, "skip", false, "succeed although packets of the captures were left out: cut ones, over-long ones")
+	f.BoolVar(&opt.Skip, "skip", false,
+		"succeed although packets of the captures were left out: cut ones, over-long ones")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	f.StringVar(&capture, "capture", "",
 		"a file of isthmus capture, whose configuration and received packets take the place of -c, --in")
