@@ -28,7 +28,7 @@ in_gateway ip addr add 2001:db8:77::1/64 dev servers nodad
 in_gateway ip link set servers up
 ip addr add 2001:db8:77::2/64 dev kea0 nodad
 ip link set kea0 up
-wait_for 10 eval "ip link show kea0 | grep -q 'state UP'"
+wait_for 10 eval "ip link show kea0 | has 'state UP'"
 cat >"$DIR/kea.json" <<-EOF
 	{"Dhcp6": {"interfaces-config": {"interfaces": ["kea0/2001:db8:77::2"]},
 	"lease-database": {"type": "memfile", "persist": false},

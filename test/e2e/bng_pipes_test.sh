@@ -61,6 +61,6 @@ starts_with() {
 }
 cp "$DIR/isthmus.yaml" "$DIR/plain.yaml"
 starts_with plain '["",""]'
-isthmus events --kind subscriber.left-out | grep -q scheduler || fail "no event of what was left out"
+isthmus events --kind subscriber.left-out | has scheduler || fail "no event of what was left out"
 starts_with piped '["access/0/0","access/0/1"]'
 echo PASS

@@ -33,12 +33,12 @@ start_gateway
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 s.bind(("::", 5000))
 while True: print(s.recv(100).decode().strip())' >"$DIR/arrived" &
-wait_for 10 eval 'ss -Hlun | grep -q :5000'
+wait_for 10 eval 'ss -Hlun | has :5000'
 in_home ip -6 -o monitor neigh dev home0 >>"$DIR/neighbours" &
-wait_for 10 eval 'in_home ss -f netlink | grep -q "rtnl:.*ip"'
+wait_for 10 eval 'in_home ss -f netlink | has "rtnl:.*ip"'
 in_home ip link set home0 up
 default() { in_home ip -6 route show default dev home0; }
-wait_for 20 eval 'default | grep -q via' || fail "the home hears of no router"
+wait_for 20 eval 'default | has via' || fail "the home hears of no router"
 router=$(default | sed 's/.* via \([^ ]*\).*/\1/')
 address=$(in_home ip -6 -o addr show dev home0 scope global | sed 's/.*inet6 \([^/]*\).*/\1/')
 [[ $address == 2001:db8:100:* ]] || fail "address $address"
@@ -77,7 +77,7 @@ in_home ping -n -c 1 -W 3 "$router%home0" >"$DIR/ping" || fail "no echo of the r
 # The file names the router: homes hear of it, and the one that they have stays.
 sed -i 's|\(addresses: \[100.64.0.1/16\)\]|\1, "fe80::1/64"]|' "$DIR/isthmus.yaml"
 isthmus config apply "$DIR/isthmus.yaml" >"$DIR/applied" || fail "$(cat "$DIR/applied")"
-wait_for 20 eval 'default | grep -q "via fe80::1 "' || fail "no advertisement from the file's address"
+wait_for 20 eval 'default | has "via fe80::1 "' || fail "no advertisement from the file's address"
 two_periods "an address of the file"
 in_home ip -6 route del default via "$router" dev home0
 router=fe80::1
@@ -88,7 +88,7 @@ stop_gateway
 rm -f "$DIR"/*.db
 sed -i 's|device: veth-access, role: access|&, mac: "02:00:00:00:77:01", sign_in: {packet: true}|' "$DIR/isthmus.yaml"
 start_gateway
-wait_for 20 eval "datagram; in_home ip -6 neigh show $router | grep -q 'lladdr 02:00:00:00:77:01'" ||
+wait_for 20 eval "datagram; in_home ip -6 neigh show $router | has 'lladdr 02:00:00:00:77:01'" ||
 	fail "the home does not find the other gateway: $(in_home ip -6 neigh show)"
 arrives() {
 	datagram
@@ -102,7 +102,7 @@ two_periods "another gateway"
 one_on_line() { isthmus show subscriber -j | jq -e '[.[] | select(.state == "up")] | length == 1'; }
 one_on_line >/dev/null || fail "who is on line: $(isthmus show subscriber)"
 in_home ip link set home0 down
-ended() { isthmus events --kind subscriber.down | grep -q cause=lost-carrier; }
+ended() { isthmus events --kind subscriber.down | has cause=lost-carrier; }
 wait_for 20 ended || fail "a home that is gone: $(isthmus show subscriber; isthmus events)"
 [[ $(isthmus show pool -j | jq '[.[].used] | add') == 0 ]] || fail "addresses are gone: $(isthmus show pool)"
 echo PASS

@@ -64,10 +64,10 @@ mac=$(isthmus show port core -j | jq -r '.[0].mac')
 fabric grep -qx "$mac" /sys/class/net/core0/address || fail "the MAC address is not the port's, $mac"
 fabric grep -qx 1500 /sys/class/net/core0/mtu || fail "the MTU is not the port's"
 is "the link is up" fabric grep -qx 1 /sys/class/net/core0/carrier
-has_address() { ip -n fabric addr show dev "$1" | grep -q " $2 "; }
+has_address() { ip -n fabric addr show dev "$1" | has " $2 "; }
 is "it has the configured addresses" has_address core0 10.30.0.1/24
 is "it has the configured addresses" has_address core0 fd00:30::1/64
-has_route() { ip -n fabric route show "$1" | grep -q "$2"; }
+has_route() { ip -n fabric route show "$1" | has "$2"; }
 is "it has the configured routes" has_route 203.0.113.0/24 "via 10.30.0.2 dev core0"
 
 # ---- ordinary programs -----------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ cat >"$DIR/tcp.py" <<-'EOF'
 EOF
 fabric "$PYTHON" "$DIR/tcp.py" serve 10.30.0.1 &
 near "$PYTHON" "$DIR/tcp.py" serve 10.30.0.2 &
-listens() { ip netns exec "$1" ss -Hltn | grep -q :7777; }
+listens() { ip netns exec "$1" ss -Hltn | has :7777; }
 is "a server listens here" listens fabric
 is "a server listens there" listens near
 near "$PYTHON" "$DIR/tcp.py" call 10.30.0.1 || fail "no TCP connection to us"
@@ -154,7 +154,7 @@ is "it works again" pings far 192.0.2.1
 pings far -M "do" -s 1400 192.0.2.1 >/dev/null || fail "a packet of 1428 bytes does not pass"
 ip -n fabric link set core0 mtu 1400
 is "the MTU is the interface's" shows clone '.[] | select(.name == "core0") | .mtu == 1400'
-too_big() { { far ping -c 1 -W 1 -M "do" -s 1400 192.0.2.1 2>&1 || true; } | grep -qi 'mtu *= *1400'; }
+too_big() { { far ping -c 1 -W 1 -M "do" -s 1400 192.0.2.1 2>&1 || true; } | has -i 'mtu *= *1400'; }
 is "the sender is told" too_big
 ip -n far route flush cache
 ip -n fabric link set core0 mtu 9000

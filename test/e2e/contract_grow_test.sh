@@ -41,7 +41,7 @@ take_over_and_change() {
 		s/_policer: contract/_policer: other/" "$dir/isthmus.yaml" >"$dir/changed.yaml"
 	isthmus config apply "$dir/changed.yaml" >"$dir/applied"
 	grep -q "1002 sent, 0 deleted" "$dir/applied" || fail "$1: $(cat "$dir/applied")" # route, policer, all sessions
-	isthmus show route | grep -q "^${2%/*}" || fail "$1: the route is not there"
+	isthmus show route | has "^${2%/*}" || fail "$1: the route is not there"
 	(($(isthmus show session -j | field 'len(d)') == 1000)) || fail "$1: not 1000 sessions"
 	kill -HUP "$cp"
 	wait_until "$1: the file is back" file_is_back "${2%/*}"
@@ -49,7 +49,7 @@ take_over_and_change() {
 	echo "$1: takes over, changes and takes back under traffic"
 }
 # The policer goes last, when no session names it any more.
-file_is_back() { ! isthmus show route | grep -q "^$1" && ! isthmus show policer | grep -q '^other '; }
+file_is_back() { ! isthmus show route | has "^$1" && ! isthmus show policer | has '^other '; }
 
 isthmus bench agf-symmetric --link synth --print-config >"$dir/isthmus.yaml"
 start_dp

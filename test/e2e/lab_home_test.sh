@@ -16,14 +16,14 @@ subscriber() { gateway show subscriber -j | jq -er "$1"; }
 
 echo "--- PPPoE"
 start_lab home --pppoe --subscribers 2
-in_lab home ip -4 addr show ppp0 | grep -q 'inet 100\.64\.' || fail "no IPv4 address"
-in_lab home2 ip -6 addr show ppp0 scope global | grep -q 'inet6 2001:db8:64:' || fail "no IPv6 address"
+in_lab home ip -4 addr show ppp0 | has 'inet 100\.64\.' || fail "no IPv4 address"
+in_lab home2 ip -6 addr show ppp0 scope global | has 'inet6 2001:db8:64:' || fail "no IPv6 address"
 for family in -4 -6; do
-	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | grep -q 'the server in ilab-dn' || fail "curl $family"
+	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | has 'the server in ilab-dn' || fail "curl $family"
 done
 subscriber 'length == 2' >/dev/null || fail "$(gateway show subscriber)"
 gateway show radius
-lab show | grep -q "in ilab-bng: isthmus --socket $DIR/lab/bng/isthmus.sock show subscriber" || fail "$(lab show)"
+lab show | has "in ilab-bng: isthmus --socket $DIR/lab/bng/isthmus.sock show subscriber" || fail "$(lab show)"
 grep -q 'Acct-Status-Type = Start' "$DIR/lab/radius/detail" || fail "no accounting"
 
 echo "--- a CoA halves the rate of a live session"
@@ -56,16 +56,16 @@ stop_lab TERM
 
 echo "--- DHCP, router advertisements, a delegated prefix"
 start_lab home --dhcp
-in_lab home ip -4 addr show wan | grep -q 'inet 100\.64\.' || fail "no IPv4 address"
+in_lab home ip -4 addr show wan | has 'inet 100\.64\.' || fail "no IPv4 address"
 for family in -4 -6; do
-	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | grep -q 'the server in ilab-dn' || fail "curl $family"
+	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | has 'the server in ilab-dn' || fail "curl $family"
 done
 wait_for 10 subscriber 'any(.[]; .delegated | startswith("2001:db8:64"))'
 stop_lab TERM
 
 echo "--- IPv6 alone"
 start_lab home --dhcp --ipv6-only
-in_lab home curl -sS -6 --max-time 10 http://www.lab/ | grep -q 'the server in ilab-dn' || fail "curl"
+in_lab home curl -sS -6 --max-time 10 http://www.lab/ | has 'the server in ilab-dn' || fail "curl"
 in_lab home ip -4 addr show wan | grep inet && fail "an IPv4 address"
 stop_lab TERM
 echo PASS

@@ -18,7 +18,7 @@ chmod 755 "$DIR" # FRR's daemons are no root
 # A control plane that never finds a data plane, and what the one before it announced.
 ip netns add alone
 ip -n alone link set lo up
-alone() { ip -n alone route show proto 73 type blackhole | grep -q '^blackhole 10.45.0.0/16 '; }
+alone() { ip -n alone route show proto 73 type blackhole | has '^blackhole 10.45.0.0/16 '; }
 ip -n alone route add blackhole 10.45.0.0/16 proto 73 metric 1
 alone || fail "no blackhole route: $(ip -n alone route)"
 cat >"$DIR/alone.yaml" <<-'EOF'
@@ -41,14 +41,14 @@ cat "$DIR/isthmus.log"
 # usage: gateway NAME COMMAND...
 gateway() { isthmus --socket "$LAB/$1/isthmus.sock" "${@:2}"; }
 # usage: via PREFIX INTERFACE: of router 1
-via() { ip -n ilab-r1 route show "$1" | grep -q "dev $2 "; }
+via() { ip -n ilab-r1 route show "$1" | has "dev $2 "; }
 
 echo "--- routing"
 ! alone || fail "a control plane without a data plane announces: $(cat "$DIR/alone.log")"
 for prefix in 10.45.0.0/16 10.99.0.1; do
 	via "$prefix" gw1 || fail "router 1 reaches $prefix elsewhere: $(ip -n ilab-r1 route)"
 done
-ip -n ilab-r1 -6 route show 2001:db8:45::/48 | grep -q 'dev gw1 ' || fail "$(ip -n ilab-r1 -6 route)"
+ip -n ilab-r1 -6 route show 2001:db8:45::/48 | has 'dev gw1 ' || fail "$(ip -n ilab-r1 -6 route)"
 for gateway in gw1 gw2; do
 	gateway "$gateway" show route -j >"$DIR/routes"
 	has() { jq -e "any(.prefix == \"$1\")" "$DIR/routes" >/dev/null; }
@@ -77,7 +77,7 @@ echo "--- two VRFs with the same addresses"
 # usage: serves NODE WORD: what a server at 198.51.100.1 says there
 serves() {
 	in_lab "$1" socat TCP-LISTEN:8080,fork,reuseaddr "SYSTEM:echo $2" || true & # until the lab ends
-	wait_for 10 eval "in_lab $1 ss -Hltn | grep -q :8080" || fail "socat of $1 does not listen"
+	wait_for 10 eval "in_lab $1 ss -Hltn | has :8080" || fail "socat of $1 does not listen"
 }
 # usage: says NODE WORD
 says() { [[ $(in_lab "$1" socat -T 5 - TCP:198.51.100.1:8080,connect-timeout=5 </dev/null) == "$2" ]]; }
@@ -99,7 +99,7 @@ for gateway in gw1 gw2; do
 	of() { jq -e '[.[] | select(.prefix == "198.51.100.0/24") | .vrf] | unique == ["", "vpn"]' "$DIR/routes"; }
 	of >/dev/null || fail "$gateway has not both VRFs' routes: $(jq -c '.[]' "$DIR/routes")"
 done
-ip -n ilab-r3 route show 10.45.0.0/24 | grep -q 'dev gw1 ' || fail "r3 goes elsewhere: $(ip -n ilab-r3 route)"
+ip -n ilab-r3 route show 10.45.0.0/24 | has 'dev gw1 ' || fail "r3 goes elsewhere: $(ip -n ilab-r3 route)"
 
 echo "--- what was killed"
 # usage: told PATTERN
@@ -120,7 +120,7 @@ lab_show '[.sessions[].hops[-1].node] | unique == ["gw1.lab"]' >/dev/null ||
 	fail "sessions are elsewhere: $(lab_show .)"
 
 echo "--- a data plane's end withdraws, its return announces"
-announced() { ip -n ilab-fab2 route show proto 73 type blackhole | grep -q '^blackhole 10.45.0.0/16 '; }
+announced() { ip -n ilab-fab2 route show proto 73 type blackhole | has '^blackhole 10.45.0.0/16 '; }
 announced || fail "gw2 announces nothing: $(ip -n ilab-fab2 route)"
 ip -n ilab-fab2 monitor route >"$DIR/monitor" 2>&1 &
 monitor=$!

@@ -99,7 +99,8 @@ bgp 65002 10.255.0.2 near-0 connected static | routing near bgpd
 of() { shows "any(.prefix == \"$1\" and .interface == \"core0\" and (.via | startswith(\"fe80::\")))"; }
 is "an IPv4 route has an IPv6 next hop" of 192.0.2.0/24
 is "the default route, too" of 0.0.0.0/0
-ip -n fabric nexthop show | grep -q 'via fe80::.* dev core0' || fail "FRR does not use next hop objects"
+uses_objects() { ip -n fabric nexthop show | has 'via fe80::.* dev core0'; }
+is "FRR uses next hop objects" uses_objects
 is "packets go there and back" pings far 192.0.2.1
 is "by the default route, too" pings far 203.0.112.1
 is "routers' ids reach each other" pings near -I 10.255.0.2 10.255.0.1
@@ -108,7 +109,7 @@ pings far 10.255.0.1 >/dev/null || fail "the address of lo is not ours by anothe
 
 # ---- discard routes --------------------------------------------------------------------------------------------------
 # usage: answers TARGET PATTERN: what ping is told
-answers() { { in_space far ping -c 1 -W 1 "$1" 2>&1 || true; } | grep -q "$2"; }
+answers() { { in_space far ping -c 1 -W 1 "$1" 2>&1 || true; } | has "$2"; }
 # usage: dropped REASON
 dropped() { isthmus show drop -j | jq "[.[] | select(.name == \"$1\") | .packets] | add // 0"; }
 for row in 198.51.100.0/24=blackhole 198.51.101.0/24=unreachable 203.0.113.0/24=prohibit; do
@@ -130,7 +131,7 @@ is "a route that the file has is listed" ignored 203.0.113.0/24 configured
 isthmus status | grep 'not followed' || fail "the status does not say it"
 
 # ---- announcements ---------------------------------------------------------------------------------------------------
-near_has() { ip -n near route show "$1" | grep -q 'dev near-0'; }
+near_has() { ip -n near route show "$1" | has 'dev near-0'; }
 is "the pool is announced" near_has 10.45.0.0/16
 ip netns add elsewhere
 sed 's/namespace: fabric/namespace: elsewhere/' "$DIR/isthmus.yaml" >"$DIR/elsewhere.yaml"
@@ -139,6 +140,6 @@ ours() { ip -n fabric route show table all proto 73; ip -n fabric link show | gr
 nothing() { [[ -z $(ours) ]]; }
 is "nothing of ours is left in the namespace" nothing
 is "no traffic is drawn any more" not near_has 10.45.0.0/16
-announced() { ip -n elsewhere route show 10.45.0.0/16 | grep -q blackhole; }
+announced() { ip -n elsewhere route show 10.45.0.0/16 | has blackhole; }
 is "the namespace that the clone is in has the announcement" announced
 echo PASS

@@ -95,7 +95,7 @@ for name in red blue; do
 		ip netns exec "$name" "$PYTHON" "$DIR/who.py" "$name" "$address" &
 	done
 done
-both_serve() { ip netns exec "$1" ss -Hlun | grep -c :40010 | grep -qx 2; }
+both_serve() { ip netns exec "$1" ss -Hlun | grep -c :40010 | has -x 2; }
 for name in red blue; do
 	wait_for 5 both_serve "$name" || fail "no server in $name"
 done

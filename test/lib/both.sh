@@ -6,6 +6,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=$(realpath "${BUILD:-build}")
+# shellcheck source=test/lib/has.sh
+. test/lib/has.sh
 dir=$(mktemp -d)
 export ISTHMUS_SOCKET=$dir/isthmus.sock
 dp='' cp='' other='' # process ids

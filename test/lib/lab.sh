@@ -89,7 +89,7 @@ ordinary_programs() {
 			((bytes >= 8 << 20)) || fail "iperf3 $how to $server: $bytes bytes"
 		done
 	done
-	in_lab ue curl -sS --max-time 10 http://www.lab/ | grep -q 'this is the server in ilab-' || fail "curl"
+	in_lab ue curl -sS --max-time 10 http://www.lab/ | has 'this is the server in ilab-' || fail "curl"
 	bytes=$(in_lab ue curl -sS --max-time 20 -g 'http://[2001:db8:100::1]/bytes/5000000' | wc -c)
 	((bytes == 5000000)) || fail "curl over IPv6 brought $bytes of 5000000 bytes"
 	[[ $(in_lab ue dig +short +time=5 A www.lab) == 198.51.100.1 ]] || fail "dig A"

@@ -10,6 +10,8 @@ trap 'ends_at "$BASH_COMMAND"' ERR
 
 TEST_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BIN=$(realpath "${BUILD:-$TEST_ROOT/build}")
+# shellcheck source=test/lib/has.sh
+. "$TEST_ROOT/test/lib/has.sh"
 PYTHON=/usr/bin/python3 # Debian's, which has scapy
 export BIN
 export PYTHONPATH=$TEST_ROOT/test/lib PYTHONDONTWRITEBYTECODE=1

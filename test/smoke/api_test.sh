@@ -57,7 +57,7 @@ other=$!
 wait_until "the follower has the first events" followed port.up 1
 
 # Roles, names, certificates.
-remote read show port --where 'name=co*' -j | grep -q '"driver": "synth"' || fail "no port"
+remote read show port --where 'name=co*' -j | has '"driver": "synth"' || fail "no port"
 [[ $(remote read show port --where up=false -j) == '[]' ]] || fail "a port that is down"
 refuses 1 "the role read may not" remote read config apply "$dir/isthmus.yaml"
 refuses 1 "ISTHMUS_TOKEN" isthmus --server "https://127.0.0.1:$port" --ca "$dir/state/api.crt" show port
@@ -65,7 +65,7 @@ refuses 3 "fingerprint" isthmus --server "https://127.0.0.1:$port" show port
 refuses 1 "is not known" env ISTHMUS_TOKEN=isthmus_no "$bin/isthmus" --server "https://127.0.0.1:$port" \
 	--ca "$dir/state/api.crt" show port
 curl -s --cacert "$dir/state/api.crt" -H "Authorization: Bearer $(cat "$dir/read.token")" \
-	"https://localhost:$port/v1/status" | field 'd["data_plane"]' | grep -q ready || fail "no status for curl"
+	"https://localhost:$port/v1/status" | field 'd["data_plane"]' | has ready || fail "no status for curl"
 
 # A change from afar: done, told, and kept with its author.
 {

@@ -10,6 +10,6 @@ free=$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages 2>/dev/null 
 veth_fixture
 use_config 's/huge_pages: "off"/huge_pages: "on"/'
 start_gateway
-isthmus status | grep -q "with huge pages" || fail "not on huge pages: $(isthmus status)"
+isthmus status | has "with huge pages" || fail "not on huge pages: $(isthmus status)"
 all_traffic home0 upf0
 echo PASS

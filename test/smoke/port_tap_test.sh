@@ -11,7 +11,7 @@ sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 use_config 's/driver: net_af_packet, device: veth-/driver: net_tap, offload: auto, device: tap-/'
 start_gateway
 knows_no_gtpu() {
-	isthmus show port core -j | grep -q '"offload_why": "full: .*encapsulation: item not supported"'
+	isthmus show port core -j | has '"offload_why": "full: .*encapsulation: item not supported"'
 }
 wait_for 5 knows_no_gtpu || fail "net_tap has rte_flow, and cannot match GTP-U: $(isthmus show port core -j)"
 ip link set tap-access up

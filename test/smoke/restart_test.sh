@@ -34,7 +34,7 @@ ready_within() {
 dp_pid() { isthmus status -j 2>/dev/null | field 'd["dp_pid"]'; }
 dp_pid_is_not() { [[ $(dp_pid) != "$1" ]]; }
 dp_is_away() { ! isthmus status >/dev/null 2>&1; }
-route_is_there() { isthmus show route | grep -q '^203.0.113.0/24'; }
+route_is_there() { isthmus show route | has '^203.0.113.0/24'; }
 route_is_gone() { ! route_is_there; }
 
 start_streams() {
