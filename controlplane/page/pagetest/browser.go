@@ -28,7 +28,7 @@ type Browser struct {
 	lock    sync.Mutex
 	last    int
 	waiting map[int]chan json.RawMessage
-	console []string // errors and warnings, and whatever scripts wrote
+	console []string // errors and warnings, whatever scripts wrote, and that the tab crashed
 }
 
 type cdpMessage struct {
@@ -54,7 +54,7 @@ func Start(t testing.TB) *Browser {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testkit.Limit)
 	cmd := exec.CommandContext(ctx, program, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--disable-dev-shm-usage",
+		"--disable-dev-shm-usage", "--ignore-certificate-errors",
 		"--js-flags=--expose-gc", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	cmd.ExtraFiles = []*os.File{theirs, mine}
 	testkit.Must(t, cmd.Start())
@@ -76,10 +76,9 @@ func Start(t testing.TB) *Browser {
 	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
 	b.session = target.SessionID
-	for _, domain := range []string{"Page", "Runtime", "Log", "Performance", "HeapProfiler"} {
+	for _, domain := range []string{"Page", "Runtime", "Log", "Performance", "HeapProfiler", "Inspector"} {
 		b.call(domain+".enable", nil, nil)
 	}
-	b.call("Security.setIgnoreCertificateErrors", map[string]any{"ignore": true}, nil)
 	return b
 }
 
@@ -114,8 +113,8 @@ func (b *Browser) read(from *os.File, done chan<- struct{}) {
 				c <- m.Result
 			}
 		case m.Method == "Runtime.consoleAPICalled", m.Method == "Runtime.exceptionThrown",
-			m.Method == "Log.entryAdded":
-			b.console = append(b.console, string(m.Params))
+			m.Method == "Log.entryAdded", m.Method == "Inspector.targetCrashed":
+			b.console = append(b.console, m.Method+string(m.Params))
 		}
 		b.lock.Unlock()
 	}
@@ -165,10 +164,18 @@ func Eval[T any](b *Browser, script string) T {
 	return v
 }
 
-// Until waits until a script's value is true.
+// Until waits until a script's value is true. When it never is, the log has what the browser shows instead.
 func (b *Browser) Until(what, script string) {
 	b.t.Helper()
+	ok := false
+	defer func() {
+		if !ok {
+			b.t.Log(Eval[string](b, "`${location} ${document.readyState}: ${document.body?.innerText}`.slice(0, 800)"))
+			b.Quiet()
+		}
+	}()
 	testkit.Until(b.t, what, func() bool { return Eval[bool](b, "Boolean("+script+")") })
+	ok = true
 }
 
 // Size makes the window so large, light or dark.
