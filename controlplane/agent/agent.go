@@ -109,6 +109,7 @@ type Agent struct {
 	// listeners are those of Serve; set before it serves anything
 	listeners   []*httpd.Listener
 	watchPeriod time.Duration
+	upload      int64       // bounds a body
 	indications events.Gate // of what the data plane tells; one goroutine's
 	ignoring    [kernel.Reasons]events.Gate
 
@@ -162,7 +163,7 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
 		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
 		measures: measure.New(),
-		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod,
+		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod, upload: maxUpload,
 		shows: httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
 		traces:      httpd.NewPlaces(maxTraces),
 		indications: events.Gate{Most: 5, Window: 10 * time.Second}}

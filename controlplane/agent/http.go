@@ -136,7 +136,7 @@ func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 
 // handleApply takes the file's text, so that the caller's file need not be readable by us; `name` is for messages.
 func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpload))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.upload))
 	if err != nil {
 		answer(w, nil, err)
 		return
@@ -162,7 +162,7 @@ type Stream struct {
 
 func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
 	var streams []Stream
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxUpload)).Decode(&streams); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, a.upload)).Decode(&streams); err != nil {
 		answer(w, nil, err)
 		return
 	}
