@@ -406,6 +406,7 @@ enum api_discard {
 	API_DISCARD_BLACKHOLE = 1, // nothing
 	API_DISCARD_UNREACHABLE = 2, // host unreachable (RFC 1812 §5.2.7.1); reject route (RFC 4443 §3.1)
 	API_DISCARD_PROHIBIT = 3, // the same: communication administratively prohibited
+	API_DISCARD_UNASSIGNED = 4, // nothing: no subscriber has the address of ours (RFC 4632 §5.1)
 };
 
 struct api_route_hop {

@@ -132,6 +132,7 @@ const (
 	DiscardBlackhole              = 0x1
 	DiscardUnreachable            = 0x2
 	DiscardProhibit               = 0x3
+	DiscardUnassigned             = 0x4
 	ActionDeny                    = 0x0
 	ActionPermit                  = 0x1
 	MeterSRTCM                    = 0x1

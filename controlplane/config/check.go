@@ -58,6 +58,7 @@ func (k *checker) all() {
 	k.allCounters()
 	k.pfcp()
 	k.addressPools()
+	k.notOwned()
 	k.access()
 	k.radius()
 	k.aaa()

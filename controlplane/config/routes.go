@@ -156,11 +156,7 @@ func (c *Config) reachable(vrf Name, a netip.Addr) (found *Interface) {
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
 func (k *checker) allRoutes() {
-	type id struct {
-		vrf    Name
-		prefix netip.Prefix
-	}
-	seen := map[id]int{}
+	seen := map[vrfPrefix]int{}
 	resolver := NewResolver(k.Config)
 	for i := range k.Routes {
 		r := &k.Routes[i]
@@ -171,7 +167,8 @@ func (k *checker) allRoutes() {
 			k.fail(r.At, "prefix", "link-local destinations are never forwarded")
 		}
 		f := refer(k, r.At, "interface", "interface", r.Interface, k.interfaces)
-		once(k, r.At, "prefix", seen, id{k.RouteVRF(r), r.Prefix.Prefix}, "%s is already in line %d", r.Prefix)
+		to := vrfPrefix{k.RouteVRF(r), r.Prefix.Prefix}
+		once(k, r.At, "prefix", seen, to, "%s is already in line %d", r.Prefix)
 		switch {
 		case r.discards():
 			k.discard(r)

@@ -14,6 +14,12 @@ type vrfAddress struct {
 	addr netip.Addr
 }
 
+// vrfPrefix is a destination.
+type vrfPrefix struct {
+	vrf    Name
+	prefix netip.Prefix
+}
+
 // vrf checks an interface's VRF, and what else core ports alone have. A namespace of the kernel has one main routing
 // table; spaces has an interface of each.
 func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
@@ -60,14 +66,18 @@ func vrfText(vrf Name) string {
 	return fmt.Sprintf("VRF %q", vrf)
 }
 
-// vrfOf is the VRF of an instance: that of its interfaces.
-func (k *checker) vrfOf(in *Instance) Name {
+// vrf is an instance's: that of its interfaces, which find finds.
+func (in *Instance) vrf(find func(Name) *Interface) Name {
 	for _, name := range in.Interfaces {
-		if f := k.interfaces[name]; f != nil {
+		if f := find(name); f != nil {
 			return f.VRF
 		}
 	}
 	return ""
+}
+
+func (k *checker) vrfOf(in *Instance) Name {
+	return in.vrf(func(name Name) *Interface { return k.interfaces[name] })
 }
 
 // ours tells whether an address is an interface's, of whatever VRF.

@@ -490,3 +490,14 @@ func TestQoSRules(t *testing.T) {
 	equal(t, got, []any{"192.0.2.0/24", [2]uint16{5060, 5060}, 17, api.SDFProtocol, 0, 0, 0, 0,
 		none, any16, 0, api.SDFTOS, 46 << 2, 0xfc, 0x40, 0x21, none, any16, 0, api.SDFTOS, 10 << 2, 0xfc, 0x40, 0x21})
 }
+
+// Packets to an address of ours that nobody has end here; a discard route of the file says otherwise how.
+func TestOwnedPrefixes(t *testing.T) {
+	s := compile(t, mobile+"routes:\n  - {prefix: 100.64.0.0/22, discard: unreachable}\n"+
+		"pools:\n  - {name: a, prefix: 100.64.0.0/22}\n  - {name: b, prefix: \"2001:db8:4000::/40\"}\n")
+	for prefix, how := range map[string]uint32{"100.64.0.0/22": api.DiscardUnreachable,
+		"2001:db8:4000::/40": api.DiscardUnassigned} {
+		route, _ := decoded[api.Route](t, find(t, s, api.KindRoute, prefix))
+		equal(t, []any{route.Prefix.Netip(), route.Discard, route.Interface[0]}, []any{prefix, how, 0})
+	}
+}

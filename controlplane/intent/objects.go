@@ -139,12 +139,12 @@ func (c *compiler) lines() {
 }
 
 func (c *compiler) routes() {
-	resolver := config.NewResolver(c.Config)
+	resolver, known := config.NewResolver(c.Config), map[kernel.Destination]bool{}
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		vrf := string(c.RouteVRF(r))
-		body := api.Route{Prefix: api.FromPrefix(r.Prefix.Prefix), Discard: discards[r.Discard]}
-		c.text(body.VRF[:], vrf)
+		d := kernel.Destination{VRF: string(c.RouteVRF(r)), Prefix: r.Prefix.Prefix}
+		known[d] = true
+		body := api.Route{Discard: discards[r.Discard]}
 		var hops []api.RouteHop
 		next, _ := resolver.NextHops(r) // checked
 		for _, h := range next {
@@ -157,9 +157,20 @@ func (c *compiler) routes() {
 			hops = hops[1:]
 		}
 		body.Further = uint32(len(hops))
-		d := kernel.Destination{VRF: vrf, Prefix: r.Prefix.Prefix}
-		c.putShort(api.KindRoute, string(appendRouteName(nil, d)), api.AppendRows(api.Body(&body), hops))
+		c.route(d, body, hops)
 	}
+	for _, o := range c.Owned() {
+		d := kernel.Destination{VRF: string(o.VRF), Prefix: o.Prefix}
+		if !known[d] {
+			c.route(d, api.Route{Discard: api.DiscardUnassigned}, nil)
+		}
+	}
+}
+
+func (c *compiler) route(d kernel.Destination, body api.Route, hops []api.RouteHop) {
+	body.Prefix = api.FromPrefix(d.Prefix)
+	c.text(body.VRF[:], d.VRF)
+	c.putShort(api.KindRoute, string(appendRouteName(nil, d)), api.AppendRows(api.Body(&body), hops))
 }
 
 func (c *compiler) neighbours() {

@@ -40,7 +40,7 @@ var words = map[string]map[uint32]string{
 	"nat":    {api.NATModeBlocks: "blocks", api.NATModeDeterministic: "deterministic"},
 	"discard": {
 		api.DiscardNone: "", api.DiscardBlackhole: "blackhole", api.DiscardUnreachable: "unreachable",
-		api.DiscardProhibit: "prohibit",
+		api.DiscardProhibit: "prohibit", api.DiscardUnassigned: "unassigned",
 	},
 	"event": {
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",

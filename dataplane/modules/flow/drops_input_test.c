@@ -111,6 +111,11 @@ static void prohibited(const struct way *w, int on)
 	discard(API_DISCARD_PROHIBIT, on);
 }
 
+static void unassigned(const struct way *w, int on)
+{
+	discard(API_DISCARD_UNASSIGNED, on);
+}
+
 static void near_bgp(const struct way *w, int on)
 {
 	struct api_gtsm g = {.hops = 1};
@@ -262,6 +267,10 @@ const struct row drops_input_rows[] = {
 		BIT(UP) | BIT(UP_VLAN) | BIT(UP_OUTER6) | BIT(UP_FLOW) | BIT(ROUTED) | BIT(BNG_UP) | BIT(DOWN) |
 			BIT(DOWN6) | BIT(DOWN_FLOW) | BIT(NAT_DOWN) | BIT(AGF_UP) | BIT(PPPOE_UP),
 		.change = blackhole},
+	{"route-unassigned",
+		BIT(UP) | BIT(UP_VLAN) | BIT(UP_OUTER6) | BIT(UP_FLOW) | BIT(ROUTED) | BIT(BNG_UP) | BIT(DOWN) |
+			BIT(DOWN6) | BIT(DOWN_FLOW) | BIT(NAT_DOWN) | BIT(AGF_UP) | BIT(PPPOE_UP),
+		.change = unassigned},
 	{"route-unreachable", BIT(DOWN) | BIT(DOWN6) | BIT(DOWN_FLOW) | BIT(NAT_DOWN) | BIT(AGF_UP) | BIT(PPPOE_UP),
 		.change = unreachable},
 	{"route-prohibit", BIT(DOWN) | BIT(DOWN6) | BIT(DOWN_FLOW) | BIT(NAT_DOWN) | BIT(AGF_UP) | BIT(PPPOE_UP),

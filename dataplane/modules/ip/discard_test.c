@@ -18,6 +18,8 @@ static const struct {
 		"route-unreachable"},
 	{API_DISCARD_PROHIBIT, "198.51.100.128/26", "2001:db8:64:2::/64", "198.51.100.129", "2001:db8:64:2::1", 13, 1,
 		"route-prohibit"},
+	{API_DISCARD_UNASSIGNED, "198.51.102.0/26", "2001:db8:64:3::/64", "198.51.102.1", "2001:db8:64:3::1", 0, 0,
+		"route-unassigned"},
 };
 
 static void put_discard(const char *prefix, uint32_t discard)
@@ -215,7 +217,7 @@ static void what_is_refused(void **state)
 		{"10.50.0.0/16", "10.1.0.9", "", "", API_DISCARD_BLACKHOLE, 0, "leads nowhere"},
 		{"10.50.0.0/16", "", "north", "", API_DISCARD_BLACKHOLE, 0, "leads nowhere"},
 		{"10.50.0.0/16", "", "", "", API_DISCARD_BLACKHOLE, 1, "leads nowhere"},
-		{"10.50.0.0/16", "", "", "", API_DISCARD_PROHIBIT + 1, 0, "unknown kind"},
+		{"10.50.0.0/16", "", "", "", API_DISCARD_UNASSIGNED + 1, 0, "unknown kind"},
 		{"10.50.0.1/16", "", "", "", API_DISCARD_BLACKHOLE, 0, "bits set behind"},
 		{"fe80::/64", "", "", "", API_DISCARD_BLACKHOLE, 0, "link-local"},
 		{"10.1.0.0/24", "", "", "", API_DISCARD_BLACKHOLE, 0, "own network"},

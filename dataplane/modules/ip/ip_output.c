@@ -17,6 +17,7 @@ DROP_REASON(drop_unreachable, "route-unreachable",
 	"an unreachable route leads to the destination of a packet of our own: nobody is to be told")
 DROP_REASON(drop_prohibit, "route-prohibit",
 	"a prohibit route leads to the destination of a packet of our own: nobody is to be told")
+DROP_REASON(drop_unassigned, "route-unassigned", "nobody has the address: its prefix is one of subscribers or NAT44")
 DROP_REASON(drop_own, "output-to-ourselves", "the packet was to be sent to one of our own addresses")
 DROP_REASON(
 	drop_hops, "output-hops", "the packet went from us to ourselves too often: sessions send it round in a circle")
@@ -70,6 +71,7 @@ static rte_edge_t lead_nowhere(struct rte_mbuf *m, const struct next_hop *hop, i
 		[API_DISCARD_BLACKHOLE] = {&drop_blackhole, ICMP_PROBLEM_COUNT},
 		[API_DISCARD_UNREACHABLE] = {&drop_unreachable, ICMP_PROBLEM_REJECTED},
 		[API_DISCARD_PROHIBIT] = {&drop_prohibit, ICMP_PROBLEM_PROHIBITED},
+		[API_DISCARD_UNASSIGNED] = {&drop_unassigned, ICMP_PROBLEM_COUNT},
 	};
 
 	if (own || what[hop->discard].problem == ICMP_PROBLEM_COUNT)

@@ -46,7 +46,8 @@ static void say_hop(struct trace_text *to, const struct next_hop *hop, const uin
 	const struct interface *i = interface_get(hop->interface);
 
 	static const char *const discard[] = {"no route leads there", "a blackhole route leads there",
-		"an unreachable route leads there", "a prohibit route leads there"};
+		"an unreachable route leads there", "a prohibit route leads there",
+		"nobody has the address: its prefix is one of subscribers or NAT44"};
 
 	if (!next_hop_leads(hop)) {
 		trace_say(to, "; %s", discard[hop->discard]);

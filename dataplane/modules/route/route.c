@@ -182,7 +182,7 @@ static int route_form(const char *key, const struct api_route *want)
 		return object_error(EINVAL, "route %s: the VRF's name has no end", key);
 	if (address_is_link_local(want->prefix.family, want->prefix.bytes) && want->prefix.prefix > 9)
 		return object_error(EINVAL, "route %s: link-local destinations are never forwarded", key);
-	if (want->discard > API_DISCARD_PROHIBIT)
+	if (want->discard > API_DISCARD_UNASSIGNED)
 		return object_error(EINVAL, "route %s: unknown kind of discard %u", key, want->discard);
 	if (want->discard != API_DISCARD_NONE)
 		return want->via.family == 0 && want->interface[0] == 0

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Owned is a prefix of ours: subscribers get its addresses, or NAT44 sends by them.
+type Owned struct {
+	VRF    Name
+	Prefix netip.Prefix
+	what   string // empty: the look-up ends packets, too, and the file may lead them on to another role of this process
+	at     At
+	key    string
+}
+
+// Owned lists the prefixes at which packets end unless something more specific leads on (RFC 4632 section 5.1): the
+// routes would send those to an address that nobody has back to where they came from. UEs' packets to each other that
+// leave by the route (ue_to_ue: out) must not end, and the networks of core interfaces end by themselves.
+func (c *Config) Owned() []Owned {
+	instances, seen := map[Name]*Instance{}, map[vrfPrefix]bool{}
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		for _, a := range f.Addresses {
+			seen[vrfPrefix{f.VRF, a.Masked()}] = c.onCore(f)
+		}
+	}
+	var list []Owned
+	add := func(in *Instance, p Prefix, at At, key, what string) {
+		vrf := Name("")
+		if in != nil {
+			vrf = in.vrf(c.interfaceOf)
+		}
+		if p := p.Masked(); p.IsValid() && !seen[vrfPrefix{vrf, p}] {
+			seen[vrfPrefix{vrf, p}] = true
+			list = append(list, Owned{vrf, p, what, at, key})
+		}
+	}
+	for i := range c.Instances {
+		in := &c.Instances[i]
+		instances[in.Name] = in
+		for _, p := range in.NAT.Addresses {
+			add(in, p, in.NAT.At, "addresses", fmt.Sprintf("of NAT44 of network instance %q", in.Name))
+		}
+		for _, p := range in.Pools {
+			if in.Lookup == "destination" && in.UEToUE != "out" {
+				add(in, p, in.At, "pools", "")
+			}
+		}
+	}
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		if in := instances[p.Instance]; in == nil || in.UEToUE != "out" {
+			add(in, p.Prefix, p.At, "prefix", fmt.Sprintf("pool %q", p.Name))
+		}
+	}
+	return list
+}
+
+// onCore tells whether an interface is on a core port: its networks are on the link.
+func (c *Config) onCore(f *Interface) bool {
+	for i := range c.Ports {
+		if c.Ports[i].Name == f.Port {
+			return c.Ports[i].Role == "core"
+		}
+	}
+	return false
+}
+
+// notOwned refuses a route of the file that leads a whole prefix of ours elsewhere.
+func (k *checker) notOwned() {
+	routes := map[vrfPrefix]*Route{}
+	for i := range k.Routes {
+		r := &k.Routes[i]
+		routes[vrfPrefix{k.RouteVRF(r), r.Prefix.Prefix}] = r
+	}
+	for _, o := range k.Owned() {
+		if r := routes[vrfPrefix{o.VRF, o.Prefix}]; r != nil && o.what != "" && !r.discards() {
+			k.fail(r.At, "prefix",
+				"%s is %s, line %d: packets to addresses that nobody has would leave and come back",
+				o.Prefix, o.what, o.at.Line(o.key))
+		}
+	}
+}
