@@ -64,15 +64,15 @@ step_vm() {
 RACED='/(controlplane|lab)/(aaa|agent|auth|bucket|dp|events|httpd|kernel|load|metrics|mmsg|n4|page|radius|session|smf)$'
 
 step_go() {
-	local status=0 json=$LOGS/go.json raced
+	local status=0 json=$LOGS/go.json raced tests=(go test -vet=off -p 2 -timeout 600s -json)
+	[[ -z ${FRESH_RESULTS:-} ]] || tests+=(-count=1)
 	# Where goroutines share memory the race detector looks on, which takes three to five times as long. Both at once, for
 	# some packages wait more than they work.
 	# shellcheck disable=SC2046 # words are wanted
-	go test ${FRESH_RESULTS:+-count=1} -vet=off -race -buildmode=default -p 2 -timeout 600s -json $(go list ./... | grep -E "$RACED") \
-		>"$LOGS/go-raced.json" &
+	"${tests[@]}" -race -buildmode=default $(go list ./... | grep -E "$RACED") >"$LOGS/go-raced.json" &
 	raced=$!
 	# shellcheck disable=SC2046
-	go test ${FRESH_RESULTS:+-count=1} -vet=off -p 2 -timeout 600s -json $(go list ./... | grep -vE "$RACED") >"$json" || status=$?
+	"${tests[@]}" $(go list ./... | grep -vE "$RACED") >"$json" || status=$?
 	wait "$raced" || status=$?
 	cat "$LOGS/go-raced.json" >>"$json"
 	rm "$LOGS/go-raced.json"

@@ -170,7 +170,8 @@ func (b *Browser) Until(what, script string) {
 	ok := false
 	defer func() {
 		if !ok {
-			b.t.Log(Eval[string](b, "`${location} ${document.readyState}: ${document.body?.innerText}`.slice(0, 800)"))
+			b.t.Log(Eval[string](b,
+				"`${location} ${document.readyState}: ${document.body?.innerText}`.slice(0, 800)"))
 			b.Quiet()
 		}
 	}()
