@@ -8,29 +8,48 @@ import (
 	"time"
 
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/session"
 )
 
 // absence is how long after our start a data plane that does not answer counts as one that forwards.
 const absence = 5 * time.Second
 
-// announcing is an instance whose sessions are told to routing daemons.
+// announcing is an instance of whose sessions routing daemons are told.
 type announcing struct {
-	mode       string   // pool, host
-	namespaces []string // of its interfaces' clones
+	sessions   session.Announcing
+	aggregates []netip.Prefix // that the clones announce
+	namespaces []string       // of its interfaces' clones
 }
 
+// announcingOf lists the instances that announce. NAT44's addresses are announced in place of what is behind it.
 func announcingOf(c *config.Config) map[string]announcing {
 	all := map[string]announcing{}
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
-		in := instanceOf(c, f.Name)
-		if f.Clone.Device == "" || in == nil || in.Announce == "none" {
+	for i := range c.Instances {
+		in := &c.Instances[i]
+		if in.Announce == "none" {
 			continue
 		}
-		a := all[string(in.Name)]
-		a.mode = in.Announce
-		if !slices.Contains(a.namespaces, f.Clone.File()) {
-			a.namespaces = append(a.namespaces, f.Clone.File())
+		var a announcing
+		for _, p := range in.NAT.Inside {
+			a.sessions.Inside = append(a.sessions.Inside, p.Prefix)
+		}
+		for _, p := range in.NAT.Addresses {
+			a.aggregates = append(a.aggregates, p.Prefix)
+		}
+		if in.Announce == "pool" {
+			for _, p := range c.PoolsOf(in) {
+				if !slices.Contains(a.sessions.Inside, p) {
+					a.aggregates = append(a.aggregates, p)
+				}
+			}
+			a.sessions.Aggregates = a.aggregates
+		}
+		for j := range c.Interfaces {
+			f := &c.Interfaces[j]
+			if f.Clone.Device != "" && slices.Contains(in.Interfaces, f.Name) &&
+				!slices.Contains(a.namespaces, f.Clone.File()) {
+				a.namespaces = append(a.namespaces, f.Clone.File())
+			}
 		}
 		all[string(in.Name)] = a
 	}
@@ -43,11 +62,11 @@ func (a *Agent) announceSessions(plan *Plan) {
 	if a.mobile == nil {
 		return
 	}
-	modes := map[string]string{}
+	by := map[string]session.Announcing{}
 	for name, of := range plan.Announcing {
-		modes[name] = of.mode
+		by[name] = of.sessions
 	}
-	a.mobile.manager.Announce(modes)
+	a.mobile.manager.Announce(by)
 	a.followSessions()
 }
 

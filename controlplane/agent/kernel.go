@@ -22,7 +22,7 @@ const refusals = 64
 const firstRead = 10 * time.Second
 
 // clonesOf lists the interfaces that the kernel has a device for.
-func clonesOf(c *config.Config) []kernel.Clone {
+func clonesOf(c *config.Config, announced map[string]announcing) []kernel.Clone {
 	mtu := map[config.Name]uint32{}
 	for _, p := range c.Ports {
 		mtu[p.Name] = p.MTU
@@ -42,9 +42,12 @@ func clonesOf(c *config.Config) []kernel.Clone {
 		for _, a := range f.Addresses {
 			clone.Addresses = append(clone.Addresses, a.Prefix)
 		}
-		if in := instanceOf(c, f.Name); in != nil && in.Announce == "pool" {
-			for _, p := range in.Pools {
-				clone.Announced = append(clone.Announced, p.Prefix)
+		if in := instanceOf(c, f.Name); in != nil {
+			clone.Announced = slices.Clone(announced[string(in.Name)].aggregates)
+		}
+		for i := range c.Routes {
+			if r := &c.Routes[i]; r.Announce && c.RouteVRF(r) == f.VRF {
+				clone.Announced = append(clone.Announced, r.Prefix.Prefix)
 			}
 		}
 		list = append(list, clone)

@@ -71,10 +71,11 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	if err := noDynamic(objects); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	announced := announcingOf(c)
 	return &Plan{File: file, PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
 		Objects:   objects,
-		Placement: c.Placement(), Clones: clonesOf(c), Announcing: announcingOf(c)}, nil
+		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced}, nil
 }
 
 // DPArguments are the arguments with which this configuration's data plane is started.

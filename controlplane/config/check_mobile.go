@@ -108,7 +108,7 @@ func (k *checker) announce(in *Instance) {
 	if !slices.ContainsFunc(in.Interfaces, cloned) {
 		k.fail(in.At, "announce", "none of the instance's interfaces has a clone, so there is nobody to tell")
 	}
-	if in.Announce == "pool" && len(in.Pools) == 0 {
+	if in.Announce == "pool" && len(k.PoolsOf(in)) == 0 {
 		k.fail(in.At, "announce", "pool, and there are no pools; host announces each session's addresses")
 	}
 }

@@ -183,6 +183,7 @@ type Route struct {
 	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when via says it."`
 	OnLink    bool      `yaml:"onlink" with:"interface" doc:"via is on the link, though in none of its prefixes."`
 	Discard   string    `yaml:"discard" default:"none" enum:"none|blackhole|unreachable|prohibit" doc:"Packets end here; their senders are told nothing, that the host is unreachable, or that it is prohibited."`
+	Announce  bool      `yaml:"announce" with:"discard" doc:"A summary for routing daemons at the VRF's clones."`
 	VRF       Name      `yaml:"vrf" doc:"VRF that the route is of; absent: that of interface, or the default one."`
 }
 

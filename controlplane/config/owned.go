@@ -59,6 +59,19 @@ func (c *Config) Owned() []Owned {
 	return list
 }
 
+// PoolsOf lists what subscribers of an instance get addresses of: its own pools, then those that name it.
+func (c *Config) PoolsOf(in *Instance) (list []netip.Prefix) {
+	for _, p := range in.Pools {
+		list = append(list, p.Prefix)
+	}
+	for i := range c.Pools {
+		if p := &c.Pools[i]; p.Instance == in.Name {
+			list = append(list, p.Prefix.Prefix)
+		}
+	}
+	return list
+}
+
 // onCore tells whether an interface is on a core port: its networks are on the link.
 func (c *Config) onCore(f *Interface) bool {
 	for i := range c.Ports {

@@ -170,6 +170,8 @@ func (k *checker) allRoutes() {
 		to := vrfPrefix{k.RouteVRF(r), r.Prefix.Prefix}
 		once(k, r.At, "prefix", seen, to, "%s is already in line %d", r.Prefix)
 		switch {
+		case r.Announce && !r.discards():
+			k.fail(r.At, "announce", "only a route that discards is a summary")
 		case r.discards():
 			k.discard(r)
 		case f != nil && r.VRF != "" && r.VRF != f.VRF:

@@ -5,6 +5,7 @@ package session
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"isthmus/controlplane/rules"
 )
@@ -12,9 +13,20 @@ import (
 // maxNews is how many changes are kept one by one for who announces them; beyond that everything is told again.
 const maxNews = 65536
 
+// Announcing is what of an instance's sessions is announced one by one: framed routes, and addresses that no aggregate
+// of it announces. Addresses behind NAT44 never are: from outside nobody reaches them.
+type Announcing struct {
+	Aggregates, Inside []netip.Prefix
+}
+
+func (a *Announcing) holds(p netip.Prefix) bool {
+	in := func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
+	return slices.ContainsFunc(a.Aggregates, in) || slices.ContainsFunc(a.Inside, in)
+}
+
 // reachable notes which prefixes of sessions come and go, for routing daemons. Guarded by Manager.mu.
 type reachable struct {
-	modes   map[string]string // config's instances[].announce, by instance
+	by      map[string]Announcing // instance
 	all     bool
 	changed map[rules.UEAddress]struct{}
 	signal  chan struct{}
@@ -24,15 +36,15 @@ func newReachable() *reachable {
 	return &reachable{changed: map[rules.UEAddress]struct{}{}, signal: make(chan struct{}, 1)}
 }
 
-// announced tells whether a session's prefix is announced by itself: framed routes lie in no pool.
+// announced tells whether a session's prefix is announced by itself.
 func (r *reachable) announced(u rules.UEAddress) bool {
-	mode := r.modes[u.Instance]
-	return mode == "host" || mode == "pool" && u.Framed
+	a, there := r.by[u.Instance]
+	return there && !a.holds(u.Prefix)
 }
 
 // note marks what a session occupies, or does not any more. An index in the making has nobody to tell.
 func (r *reachable) note(list []rules.UEAddress) {
-	if r == nil || len(r.modes) == 0 {
+	if r == nil || len(r.by) == 0 {
 		return
 	}
 	for _, u := range list {
@@ -59,11 +71,11 @@ func (r *reachable) tell() {
 	}
 }
 
-// Announce says of which instances the sessions' prefixes are announced ("pool", "host"); all are told anew.
-func (p *Manager) Announce(modes map[string]string) {
+// Announce says of which instances sessions are announced; all are told again.
+func (p *Manager) Announce(by map[string]Announcing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.x.reachable.modes = modes
+	p.x.reachable.by = by
 	p.x.reachable.everything()
 }
 
@@ -77,7 +89,7 @@ func (p *Manager) Reachable() (all bool, news map[string]map[netip.Prefix]bool) 
 	defer p.mu.Unlock()
 	r := p.x.reachable
 	news = map[string]map[netip.Prefix]bool{}
-	for name := range r.modes {
+	for name := range r.by {
 		news[name] = map[netip.Prefix]bool{}
 	}
 	if all = r.all; all {

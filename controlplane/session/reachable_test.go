@@ -26,6 +26,10 @@ func reach(t *testing.T, p *Manager, all bool, want map[string]bool) {
 
 func TestReachable(t *testing.T) {
 	p := newManager(testSettings(), nil, nil)
+	pool := []netip.Prefix{netip.MustParsePrefix("10.45.0.0/16"), netip.MustParsePrefix("2001:db8:45::/48")}
+	by := func(aggregates, inside []netip.Prefix) map[string]Announcing {
+		return map[string]Announcing{"internet": {aggregates, inside}}
+	}
 	host, other := ueOf(netip.MustParsePrefix("10.45.0.1/32")), ueOf(netip.MustParsePrefix("10.45.0.2/32"))
 	six, framed := ueOf(netip.MustParsePrefix("2001:db8:45:1::/64")), ueOf(netip.MustParsePrefix("192.0.2.0/24"))
 	framed.Framed = true
@@ -36,11 +40,16 @@ func TestReachable(t *testing.T) {
 		t.Error("news, and nobody asked")
 	default:
 	}
-	p.Announce(map[string]string{"internet": "pool"})
+	p.Announce(by(pool, nil))
 	reach(t, p, true, map[string]bool{"192.0.2.0/24": true})
 	p.x.add(2, occupies(other))
 	reach(t, p, false, map[string]bool{}) // lies in a pool
-	p.Announce(map[string]string{"internet": "host"})
+	p.x.add(4, occupies(ueOf(netip.MustParsePrefix("10.46.0.9/32"))))
+	reach(t, p, false, map[string]bool{"10.46.0.9/32": true}) // lies in none
+	p.x.remove(4, occupies(ueOf(netip.MustParsePrefix("10.46.0.9/32"))))
+	p.Announce(by(nil, pool[:1]))
+	reach(t, p, true, map[string]bool{"2001:db8:45:1::/64": true, "192.0.2.0/24": true}) // behind NAT44
+	p.Announce(by(nil, nil))
 	reach(t, p, true, map[string]bool{"10.45.0.1/32": true, "10.45.0.2/32": true, "2001:db8:45:1::/64": true,
 		"192.0.2.0/24": true})
 	<-p.ReachableChanged()
