@@ -16,6 +16,7 @@
 #define TRACED_AWAY 0x40u // followed by none: only kept from the fast path, with others of its session
 #define TRACED_HYPOTHETICAL 0x80u // of `isthmus explain`: it is not sent, and nothing is counted for it
 #define TRACE_ENDS (-1)
+#define TRACE_LOST (-2) // it ends, and what was to be sent on is not
 
 // Words of a stage about one packet; too many are cut.
 struct trace_text {
@@ -33,7 +34,7 @@ struct trace_stage {
 	// Behind the node, of a packet that went on (to `next`, a node's name).
 	void (*after)(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next);
 	// Of a hypothetical packet, which the node does not see: says what the node would do, changes nothing but the
-	// packet and returns the edge that it takes, or TRACE_ENDS.
+	// packet and returns the edge that it takes, TRACE_ENDS or TRACE_LOST.
 	int (*foresee)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	uint8_t single; // what it decides about a packet depends on those before it in the vector (node_each() runs it)
 	uint8_t pure; // it may see hypothetical packets, of which it changes nothing but them (trace_is_hypothetical())

@@ -336,7 +336,9 @@ static void foresee(struct tracer *t, struct worker *w, const struct trace_node 
 	else
 		trace_say(
 			&p->text, "it would be given to %s, which is not asked about hypothetical packets", node->name);
-	if (edge == TRACE_ENDS) {
+	if (edge < 0) {
+		if (edge == TRACE_LOST)
+			p->outcome = API_TRACE_DROPPED;
 		end(t, w, node, p, 0, nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS ? m : NULL);
 		packet_of(m)->traced = 0;
 		worker_drop(w, m, &drop_explained);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came from.
+#include "core/trace.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
 #include "route/route.h"
@@ -169,3 +170,33 @@ static struct rte_node_register icmp_error_node = {
 };
 NODE_REGISTER(icmp_error_node)
 NODE_ARC("error", "icmp-error")
+
+// What becomes of the error itself is not asked: the packet that it is about does not go on in any case.
+static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	static const char *const words[] = {
+		[ICMP_PROBLEM_TTL] = "time exceeded",
+		[ICMP_PROBLEM_TOO_BIG] = "too big",
+		[ICMP_PROBLEM_NO_ROUTE] = "no route",
+		[ICMP_PROBLEM_HOST] = "host unreachable",
+		[ICMP_PROBLEM_REJECTED] = "rejected by a route",
+		[ICMP_PROBLEM_PROHIBITED] = "prohibited",
+		[ICMP_PROBLEM_PORT] = "port unreachable",
+		[ICMP_PROBLEM_PROTOCOL] = "protocol unreachable",
+	};
+	const struct icmp_view *v = icmp_view_of(m);
+	uint8_t version = packet_of(m)->ip_version;
+	const char *what = "error";
+
+	for (enum icmp_problem p = 0; p < ICMP_PROBLEM_COUNT; p++) {
+		struct icmp_type t = icmp_type_of(p, version);
+
+		if (t.type == v->type && t.code == v->code)
+			what = words[p];
+	}
+	trace_say(to, "its sender is sent ICMP%s %s (type %u, code %u)", version == 6 ? "v6" : "", what, v->type,
+		v->code);
+	return TRACE_LOST;
+}
+
+TRACE_STAGE("icmp-error", .foresee = foresee)

@@ -64,6 +64,23 @@ static void test_hypothetical(void **unused)
 	says("drop", API_TRACE_WENT, "ue-unknown: ");
 }
 
+// An ICMP error is due: the packet does not go on, and its sender hears why.
+static void test_hypothetical_errors(void **unused)
+{
+	struct api_route r = {.prefix = kit_address("203.0.113.0/24"), .discard = API_DISCARD_PROHIBIT};
+	struct frame f;
+
+	kit_begin();
+	kit_put(API_ROUTE, "203.0.113.0/24", &r, sizeof(r));
+	commit();
+	ip_packet(&f, UE4, "203.0.113.9", 64);
+	tunnel(&f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(&f, "ran", 1);
+	leaves_nothing(&f, "ran");
+	says("icmp-error", API_TRACE_WENT, "its sender is sent ICMP prohibited (type 3, code 13)");
+	assert_int_equal(row_of("icmp-error", API_TRACE_WENT)->outcome, API_TRACE_DROPPED);
+}
+
 // What it is asked about by a session with several PDRs, an access list, a closed gate.
 static void test_hypothetical_rules(void **unused)
 {
@@ -128,6 +145,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_hypothetical),
 		cmocka_unit_test(test_hypothetical_rules),
+		cmocka_unit_test(test_hypothetical_errors),
 		cmocka_unit_test(test_hypothetical_late),
 	};
 
