@@ -152,7 +152,7 @@ type Interface struct {
 	Port      Name     `yaml:"port" req:"true" doc:"The port it is on."`
 	OuterVLAN uint16   `yaml:"outer_vlan" max:"4094" doc:"Outer or only VLAN; 0: none."`
 	InnerVLAN uint16   `yaml:"inner_vlan" max:"4094" with:"outer_vlan" doc:"Inner VLAN; 0: none."`
-	Addresses []Prefix `yaml:"addresses" maxlen:"8" doc:"Addresses with their prefix length, IPv4 and IPv6."`
+	Addresses []Prefix `yaml:"addresses" maxlen:"8" length:"given" doc:"Each with its prefix length."`
 	VRF       Name     `yaml:"vrf" doc:"VRF of an interface of a core port; absent: the default one."`
 	Reverse   string   `yaml:"reverse_path" default:"off" enum:"off|loose|strict" doc:"Core ports: what a packet's source must have (RFC 3704): a route, or one by this interface."`
 	Proxy     bool     `yaml:"local_proxy" doc:"Access: answer ARP and ND for all of its networks' addresses."`

@@ -158,6 +158,9 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 			d.fail(n.Line, path, "needs one value, found %s", kindName(n))
 		} else if err := t.UnmarshalText([]byte(n.Value)); err != nil {
 			d.fail(n.Line, path, "%s", err)
+		} else if tag.Get("length") == "given" && !strings.Contains(n.Value, "/") {
+			d.fail(n.Line, path, "%s has no prefix length; %s/%d is this address alone", n.Value, n.Value,
+				reflect.Indirect(v).Interface().(Prefix).Bits())
 		}
 		return
 	}

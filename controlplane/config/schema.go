@@ -52,6 +52,9 @@ func structSchema(t reflect.Type) map[string]any {
 func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 	if s, ok := reflect.Zero(t).Interface().(schemer); ok {
 		out := s.schema()
+		if tag.Get("length") == "given" {
+			out = textLike(`^[0-9A-Fa-f:.]+/[0-9]{1,3}$`)
+		}
 		for key, word := range map[string]string{"min": "minimum", "max": "maximum"} {
 			if bound, err := strconv.ParseInt(tag.Get(key), 10, 64); err == nil {
 				out[word] = bound
