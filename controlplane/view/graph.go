@@ -29,7 +29,7 @@ type Node struct {
 	Packets        uint64       `json:"packets"`
 	Ticks          uint64       `json:"ticks"`
 	PacketsPerCall float64      `json:"packets_per_call"`
-	TicksPerPacket float64      `json:"ticks_per_packet"`
+	TicksPerPacket *float64     `json:"ticks_per_packet"` // nil: it is called more often than packets come
 	Workers        []NodeWorker `json:"workers"`
 }
 
@@ -83,7 +83,11 @@ func NewGraph(nodes []api.NodeRow, edges []api.EdgeRow) *Graph {
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		n.PacketsPerCall, n.TicksPerPacket = per(n.Packets, n.Calls), per(n.Ticks, n.Packets)
+		n.PacketsPerCall = per(n.Packets, n.Calls)
+		if !idle(n.Packets, n.Calls) {
+			ticks := per(n.Ticks, n.Packets)
+			n.TicksPerPacket = &ticks
+		}
 	}
 	for i := range edges {
 		r := &edges[i]
@@ -100,9 +104,19 @@ func per(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
+// idle tells that most of a node's ticks are of polls that found nothing: no packet has cost them.
+func idle(packets, calls uint64) bool { return packets < calls }
+
+func ticksPerPacket(packets, calls, ticks uint64) string {
+	if idle(packets, calls) {
+		return "-"
+	}
+	return ratio(ticks, packets)
+}
+
 var nodeColumns = columns[Node]("NODE=Name, PACKETS, CALLS, PACKETS/CALL, TICKS/PACKET",
 	cellNum("PACKETS/CALL", func(n *Node) string { return ratio(n.Packets, n.Calls) }),
-	cellNum("TICKS/PACKET", func(n *Node) string { return ratio(n.Ticks, n.Packets) }))
+	cellNum("TICKS/PACKET", func(n *Node) string { return ticksPerPacket(n.Packets, n.Calls, n.Ticks) }))
 
 // WriteWorkers prints one line for each node and worker.
 func (g *Graph) WriteWorkers(w io.Writer) error {
@@ -122,7 +136,7 @@ func (g *Graph) WriteWorkers(w io.Writer) error {
 		num("PACKETS", func(l *line) uint64 { return l.Packets }),
 		num("CALLS", func(l *line) uint64 { return l.Calls }),
 		cellNum("PACKETS/CALL", func(l *line) string { return ratio(l.Packets, l.Calls) }),
-		cellNum("TICKS/PACKET", func(l *line) string { return ratio(l.Ticks, l.Packets) }),
+		cellNum("TICKS/PACKET", func(l *line) string { return ticksPerPacket(l.Packets, l.Calls, l.Ticks) }),
 	}, lines)
 }
 
@@ -153,7 +167,8 @@ func (g *Graph) WriteDot(w io.Writer) error {
 	for _, n := range g.Nodes {
 		label := n.Name
 		if n.Packets > 0 {
-			label += fmt.Sprintf("\n%d packets\n%.1f ticks", n.Packets, n.TicksPerPacket)
+			ticks := ticksPerPacket(n.Packets, n.Calls, n.Ticks)
+			label += fmt.Sprintf("\n%d packets\n%s ticks", n.Packets, ticks)
 		}
 		style := ""
 		if n.Packets > 0 {

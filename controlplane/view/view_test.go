@@ -420,7 +420,8 @@ func TestRoutesAreSorted(t *testing.T) {
 
 func TestGraphForms(t *testing.T) {
 	g := &Graph{
-		Nodes: []Node{{Name: "port-rx", Packets: 2, TicksPerPacket: 1.5, Workers: []NodeWorker{{Worker: 1, Calls: 1, Packets: 2, Ticks: 3}}}, {Name: "drop"}},
+		Nodes: []Node{{Name: "port-rx", Calls: 1, Packets: 2, Ticks: 3,
+			Workers: []NodeWorker{{1, 1, 2, 3}, {2, 9, 2, 7e9}}}, {Name: "drop"}},
 		Edges: []Edge{{"port-rx", "drop", 0}, {"port-rx", "access-input", 0}, {"drop", "x", 0}},
 	}
 	for _, test := range []struct {
@@ -429,7 +430,8 @@ func TestGraphForms(t *testing.T) {
 		want  string
 	}{
 		{"edges", func(b *bytes.Buffer) error { return g.WriteEdges(b) }, "NODE     NEXT\nport-rx  drop access-input\ndrop     x\n"},
-		{"workers", func(b *bytes.Buffer) error { return g.WriteWorkers(b) }, "NODE     WORKER  PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET\nport-rx       1        2      1           2.0           1.5\n"},
+		{"workers", func(b *bytes.Buffer) error { return g.WriteWorkers(b) }, "NODE     WORKER  PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET\nport-rx       1        2      1           2.0           1.5\n" +
+			"port-rx       2        2      9           0.2             -\n"},
 		{"dot", func(b *bytes.Buffer) error { return g.WriteDot(b) }, "digraph isthmus {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];\n" +
 			"\t\"port-rx\" [label=\"port-rx\\n2 packets\\n1.5 ticks\", style=filled, fillcolor=lightyellow];\n\t\"drop\" [label=\"drop\"];\n" +
 			"\t\"drop\" -> \"x\";\n\t\"port-rx\" -> \"access-input\";\n\t\"port-rx\" -> \"drop\";\n}\n"},
@@ -439,6 +441,19 @@ func TestGraphForms(t *testing.T) {
 			t.Errorf("%s: got\n%swant\n%s(%v)", test.name, b.String(), test.want, err)
 		}
 	}
+}
+
+// Ticks of polls that found nothing are no packet's.
+func TestGraphIdle(t *testing.T) {
+	row := func(packets uint64) float64 {
+		g := NewGraph([]api.NodeRow{{Calls: 4, Packets: packets, Ticks: 80}}, nil)
+		if ticks := g.Nodes[0].TicksPerPacket; ticks != nil {
+			return *ticks
+		}
+		return -1
+	}
+	got := [...]float64{row(0), row(3), row(4), row(8)}
+	testkit.Equal(t, got, [...]float64{-1, -1, 20, 10}, "ticks per packet of 4 calls")
 }
 
 // What the control plane alone knows, without a data plane and without PFCP.
