@@ -81,7 +81,11 @@ func applyCommand(e *env) *cobra.Command {
 			if err := json.Unmarshal(data, &res); err != nil {
 				return err
 			}
-			fmt.Fprintf(e.Out, "applied: %d objects, %d sent, %d deleted\n", res.Objects, res.Put, res.Deleted)
+			change := fmt.Sprintf("%d sent, %d deleted", res.Put, res.Deleted)
+			if res.Put+res.Deleted == 0 {
+				change = "the data plane has them"
+			}
+			fmt.Fprintf(e.Out, "applied: %d objects, %s\n", res.Objects, change)
 			if res.Note != "" {
 				fmt.Fprintln(e.Out, "note:", res.Note)
 			}

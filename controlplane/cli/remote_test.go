@@ -60,7 +60,7 @@ func TestRemote(t *testing.T) {
 		{to("--fingerprint " + strings.TrimSuffix(colons, ":") + " --token-file " + token + " show drop"), 0,
 			"no-route", ""},
 		{to("--ca " + ca + " --token-file " + token + " show drop -j"), 0, `"packets": 3`, ""},
-		{to("--ca " + ca + " --token-file " + token + " config apply"), 0, "applied: 5 objects", ""},
+		{to("--ca " + ca + " --token-file " + token + " config apply"), 0, "applied: 5 objects, the", ""},
 		{to("--ca " + ca + " --token-file " + token + " config show"), command.ExitFailed, "", "302"},
 		{to("--ca " + ca + " --token-file " + wrong + " show drop"), command.ExitFailed, "",
 			"--token-file FILE or ISTHMUS_TOKEN"},

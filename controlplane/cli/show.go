@@ -116,6 +116,13 @@ func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []
 	bar := command.NewProgress(e.Err, "show "+table.Name)
 	data, err := fetch(ctx)
 	bar.Done()
+	if err == nil && len(args) > 0 && len(w.choice.where) == 0 && w.choice.after == "" &&
+		string(bytes.TrimSpace(data)) == "[]" {
+		if w.asJSON {
+			fmt.Fprintln(e.Out, "[]")
+		}
+		return fmt.Errorf("no %s %q", table.Name, args[0])
+	}
 	if err == nil && w.choice.orders() {
 		data, err = w.choice.of(data)
 	}
