@@ -310,10 +310,10 @@ func (a *Agent) resyncSessions(ctx context.Context) {
 		defer a.mobile.comparing.Store(false)
 		out, err := a.mobile.manager.Resynchronise(ctx, c)
 		if err != nil {
-			a.log.Warn("the comparison of mobile sessions ended early", "error", err)
+			a.log.Warn("the comparison of sessions ended early", "error", err)
 		}
 		if out.Put+out.Deleted > 0 {
-			a.log.Info("mobile sessions differed", "sent", out.Put, "deleted", out.Deleted, "refused", out.Refused)
+			a.log.Info("sessions differed", "sent", out.Put, "deleted", out.Deleted, "refused", out.Refused)
 		}
 	}()
 }

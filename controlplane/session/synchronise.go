@@ -113,7 +113,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 		return Outcome{}, err
 	}
 	out.Put, out.Deleted = d.Put, out.Deleted+d.Gone
-	p.log.Info("mobile sessions in step", "sent", out.Put, "deleted", out.Deleted, "refused", out.Refused)
+	p.log.Info("sessions in step", "sent", out.Put, "deleted", out.Deleted, "refused", out.Refused)
 	p.Attach(link)
 	return out, nil
 }

@@ -89,7 +89,7 @@ was=$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')
 kill -KILL "$(isthmus status -j | jq .pid)"
 at_home "sleep 12; online" # there is no event for a session that does not end
 start_gateway
-grep "mobile sessions in step" "$DIR/isthmus.log" | tail -n 1 | grep "sent=0 deleted=0" ||
+grep "sessions in step" "$DIR/isthmus.log" | tail -n 1 | grep "sent=0 deleted=0" ||
 	fail "the session's object is another: $(tail -n 20 "$DIR/isthmus.log")"
 at_home "sleep 12; online"
 [[ $was == "$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')" ]] || fail "another session: $was"
