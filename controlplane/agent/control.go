@@ -29,12 +29,19 @@ type control struct{ *Agent }
 func (c control) Associations() []view.Association {
 	list := []view.Association{}
 	for _, r := range c.N4().Associations {
-		list = append(list, view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State,
-			Since: r.Since, Recovery: r.Recovery,
-			Sessions: r.Sessions, Features: strings.Join(r.Features,
-				" "), Heartbeat: int64(r.RoundTrip * 1000)})
+		list = append(list, associationOf(&r))
 	}
 	return list
+}
+
+func associationOf(r *n4.AssociationRow) view.Association {
+	since := r.Since
+	if r.State == "failed" {
+		since = r.FailedAt
+	}
+	return view.Association{ID: r.ID, Set: r.Set, Address: r.Address, State: r.State, Since: since,
+		Recovery: r.Recovery, Sessions: r.Sessions, Features: strings.Join(r.Features, " "),
+		Heartbeat: int64(r.RoundTrip * 1000)}
 }
 
 // N4 is view.Control's.

@@ -325,8 +325,8 @@ type Association struct {
 	ID        string    `json:"id"` // node id
 	Set       string    `json:"set"`
 	Address   string    `json:"address"`
-	State     string    `json:"state"` // up, failed, releasing
-	Since     time.Time `json:"since"`
+	State     string    `json:"state"`    // up, failed, releasing
+	Since     time.Time `json:"since"`    // it was set up, or failed
 	Recovery  time.Time `json:"recovery"` // recovery time stamp of the peer
 	Sessions  int       `json:"sessions"`
 	Features  string    `json:"features"`

@@ -260,7 +260,13 @@ type Path struct {
 }
 
 var pathColumns = columns[Path](`PATH=Name, LOCAL, PEER, ALIVE, ECHO SENT, ECHO RECEIVED,
-	ERRORS SENT=ErrorIndicationsSent, ERRORS RECEIVED=ErrorIndicationsReceived`)
+	ERRORS SENT=ErrorIndicationsSent, ERRORS RECEIVED=ErrorIndicationsReceived`,
+	str("ALIVE", func(p *Path) string {
+		if p.Alive && p.EchoReceived == 0 { // it counts as alive until echo requests go unanswered
+			return "-"
+		}
+		return yesNo(p.Alive, "yes", "no")
+	}))
 
 // Stream is one synth stream.
 type Stream struct {

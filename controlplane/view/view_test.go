@@ -339,7 +339,7 @@ WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS 
 `},
 		{"path", `[{"name":"upf","local":"192.0.2.1","peer":"","alive":true,"recovery":0,"echo_sent":0,"echo_received":0,"error_indications_sent":0,"error_indications_received":0}]`, `
 PATH  LOCAL      PEER  ALIVE  ECHO SENT  ECHO RECEIVED  ERRORS SENT  ERRORS RECEIVED
-upf   192.0.2.1  -     yes            0              0            0                0
+upf   192.0.2.1  -     -              0              0            0                0
 `},
 		{"subscriber", `[{"user":"anna","state":"up","kind":"pppoe","line":"access:1.2","mac":"","pppoe_session":0,"circuit":"","remote":"","ipv4":"10.0.0.1","ipv6":"","delegated":"","profile":"","instance":"","uplink_list":"","downlink_list":"","scheduler_profile":"","up_kbit":0,"down_kbit":0,"since":"0001-01-01T00:00:00Z","uplink_packets":0,"uplink_bytes":7,"downlink_packets":0,"downlink_bytes":0,"session":"","object":""}]`, `
 SUBSCRIBER  STATE  KIND   LINE        MAC  IPV4      IPV6  DELEGATED  PROFILE  SINCE  UP BYTES  DOWN BYTES

@@ -57,7 +57,7 @@ export const tables = {
 	},
 	path: {
 		title: "GTP-U paths", hint: "name, address", sort: "alive", columns: [{ title: "path", ...text("name") }, { title: "local", ...text("local") },
-			{ title: "peer", ...text("peer") }, { title: "state", ...yes("alive", "alive", "no answer") },
+			{ title: "peer", ...text("peer") }, { title: "state", key: "alive", get: (r) => (!r.alive ? "no answer" : r.echo_received > 0 ? "alive" : "not heard yet") },
 			{ title: "echo sent", ...number("echo_sent") }, { title: "answered", ...number("echo_received") },
 			{ title: "error ind. in", ...number("error_indications_received") }],
 	},
