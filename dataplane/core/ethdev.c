@@ -13,6 +13,7 @@
 #include <rte_ethdev.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -101,6 +102,25 @@ static const char *pmd_of(const char *driver)
 	return strcmp(driver, "net_bond") == 0 ? "net_bonding" : driver;
 }
 
+// DPDK says EPERM (-1) of most failures: what is missing is looked for here.
+static int not_taken(const struct ethdev_source *source, const struct ethdev_handle *h, const char *args, int error,
+	const struct refusal *r)
+{
+	char path[sizeof("/sys/bus/pci/devices/") + sizeof(h->device)], name[IF_NAMESIZE] = "";
+	int packet = strcmp(source->driver, "net_af_packet") == 0 || strcmp(source->driver, "net_af_xdp") == 0;
+	const char *iface = packet ? strstr(args, "iface=") : NULL;
+
+	if (iface != NULL)
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(iface + 6, ","), iface + 6);
+	if (name[0] != 0 && if_nametoindex(name) == 0)
+		return refuse(r, ENODEV, "there is no network device %s here", name);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", h->device);
+	if (strcmp(h->bus, "pci") == 0 && access(path, F_OK) != 0)
+		return refuse(r, ENODEV, "there is no PCI device %s here", h->device);
+	return refuse(r, ENODEV, "%s does not take \"%s\": %s", source->driver, args,
+		abs(error) == EPERM ? "the log may say why" : rte_strerror(abs(error)));
+}
+
 // `number` tells a member from its siblings.
 static int probe(struct ethdev *e, const struct ethdev_source *source, const char *number,
 	const struct ethdev_want *want, const struct refusal *r)
@@ -125,8 +145,7 @@ static int probe(struct ethdev *e, const struct ethdev_source *source, const cha
 		return refuse(r, EBUSY, "device %s serves another port", h->device);
 	error = rte_eal_hotplug_add(h->bus, h->device, args);
 	if (error != 0)
-		return refuse(r, ENODEV, "%s does not take \"%s\": %s", source->driver, args,
-			rte_strerror(error < 0 ? -error : error));
+		return not_taken(source, h, args, error, r);
 	if (rte_eth_dev_get_port_by_name(h->device, &h->id) != 0) {
 		rte_eal_hotplug_remove(h->bus, h->device);
 		return refuse(r, ENODEV, "device %s is not a network port", h->device);

@@ -20,4 +20,13 @@ ip link set tap-core address 02:00:00:00:30:02 up
 ip link set tap-access mtu 1508
 kernel_address tap-core 10.30.0.2/24 fd00:30::2/64
 all_traffic tap-access tap-core
+# usage: refused TEXT PORT: a port whose device is not there
+refused() {
+	sed "s/name: core/name: other/; s/port: core/port: other/
+		s/driver: net_tap, offload: auto, device: tap-core/$2/" "$DIR/isthmus.yaml" >"$DIR/more.yaml"
+	! isthmus config apply "$DIR/more.yaml" >"$DIR/refused" 2>&1 || fail "a port without a device: $2"
+	has "$1" <"$DIR/refused" || fail "$(cat "$DIR/refused")"
+}
+refused "there is no network device eth77 here" "driver: net_af_packet, device: eth77"
+refused "there is no PCI device 0000:7f:00.0 here" "driver: pci, device: '0000:7f:00.0'"
 echo PASS
