@@ -36,7 +36,6 @@ require (
 	github.com/prometheus/procfs v0.16.1
 	github.com/spf13/pflag v1.0.10
 	github.com/wmnsk/go-pfcp v0.0.24
-	go.etcd.io/bbolt v1.4.3
 	golang.org/x/text v0.34.0 // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
 )

@@ -150,7 +150,7 @@ func New(opt Options) (*Agent, error) {
 	}
 	a := newAgent(opt, plan)
 	a.files = files
-	a.kernel.Remember(files.lastGiven(), files.keepGiven)
+	a.kernel.Remember(lastKept[kernel.Given](files.given, a.log), files.keepGiven)
 	if err := a.openMobile(); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -136,23 +137,21 @@ func (s stateFiles) keepGiven(given kernel.Given) error {
 	return writeWhole(s.given, data)
 }
 
-// lastGiven returns what was noted; nil: nothing, or it cannot be read.
-func (s stateFiles) lastGiven() (given kernel.Given) {
-	data, err := os.ReadFile(s.given)
-	if err != nil || json.Unmarshal(data, &given) != nil {
-		return nil
+// lastKept reads JSON that was kept for a restart; nothing when there is none. Damage is logged and moved aside.
+func lastKept[T any](path string, log *slog.Logger) (kept T) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return kept
 	}
-	return given
-}
-
-// lastPlacement returns what was kept, nil when there is none or it cannot be read: names decide then.
-func (s stateFiles) lastPlacement() config.Placement {
-	var placement config.Placement
-	data, err := os.ReadFile(s.placement)
-	if err != nil || json.Unmarshal(data, &placement) != nil {
-		return nil
+	if err == nil {
+		var read T
+		if err = json.Unmarshal(data, &read); err == nil {
+			return read
+		}
+		err = errors.Join(err, os.Rename(path, path+".bad"))
 	}
-	return placement
+	log.Error("a file that was kept for a restart cannot be read", "file", path, "error", err)
+	return kept
 }
 
 // newerThan tells whether an applied configuration is there that was accepted after the file was last written.
@@ -172,7 +171,7 @@ func startPlan(opt Options) (*Plan, stateFiles, error) {
 		return nil, stateFiles{}, err
 	}
 	state := stateIn(cmp.Or(opt.State, own.Control.State), cmp.Or(opt.Socket, own.Control.Socket))
-	placement := state.lastPlacement()
+	placement := lastKept[config.Placement](state.placement, opt.logger()) // none: names decide
 	if state.newerThan(opt.File) {
 		plan, err := makePlan(state.applied, nil, os.Environ(), placement)
 		if err == nil {

@@ -3,7 +3,9 @@
 package agent
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -166,4 +168,23 @@ func digests(s intent.State) []api.Digest {
 		out = append(out, api.Digest{Kind: s[i].Kind, Key: s[i].Key, Digest: s[i].Digest})
 	}
 	return out
+}
+
+// A damaged file of a former process is moved aside and logged: the control plane starts without it.
+func TestDamagedStateIsTold(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", Restart: "external",
+		Log: slog.New(slog.NewTextHandler(&log, nil))}
+	testkit.Must(t, os.WriteFile(opt.File, []byte(small), 0o600))
+	files := stateIn("", opt.Socket)
+	for _, path := range []string{files.placement, files.given} {
+		testkit.Must(t, os.WriteFile(path, []byte(`{"a": `), 0o600))
+	}
+	_, err := New(opt)
+	testkit.Must(t, err)
+	for _, path := range []string{files.placement, files.given} {
+		_, err := os.Stat(path + ".bad")
+		testkit.ErrorIf(t, err != nil || !strings.Contains(log.String(), path), "%v\n%s", err, log.String())
+	}
 }

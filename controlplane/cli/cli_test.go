@@ -176,7 +176,7 @@ func TestStoreCommands(t *testing.T) {
 	if code, out, stderr := run(t, "", "store", "dump", path); code != 0 || !strings.Contains(out, `{"association":{"id":"smf1"`) {
 		t.Errorf("%d %q %q", code, out, stderr)
 	}
-	testkit.Must(t, os.WriteFile(path, []byte("isthmus2 and nothing more"), 0o600))
+	testkit.Must(t, os.WriteFile(path, []byte("isthmus3 and nothing more"), 0o600))
 	for _, verb := range []string{"verify", "dump"} {
 		if code, _, stderr := run(t, "", "store", verb, path); code == 0 || !strings.Contains(stderr, "format") {
 			t.Errorf("%s: %d %q", verb, code, stderr)

@@ -4,12 +4,10 @@ package session
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -98,6 +96,9 @@ func TestStoreDamaged(t *testing.T) {
 		},
 		"head":  func(t *testing.T, path string) { harm(t, path, func(data []byte) { data[20] ^= 1 }) },
 		"frame": func(t *testing.T, path string) { harm(t, path, func(data []byte) { data[80] ^= 1 }) },
+		"length": func(t *testing.T, path string) {
+			harm(t, path, func(data []byte) { data[64+2] ^= 0x10 }) // longer than the file
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, recovery := stored(t)
@@ -166,15 +167,14 @@ func TestStoreDropsRecord(t *testing.T) {
 
 // A store is looked into while it is in use, and what is wrong in it is named.
 func TestInspect(t *testing.T) {
-	path := former(t)
-	if _, err := Inspect(path, nil); err == nil {
-		t.Error("a store of the former format was read")
-	}
-	p := opened(t, path, "former-boot")
+	path, recovery := stored(t)
+	p := opened(t, path, store.Boot())
+	testkit.Must(t, p.storeApplication("web", []pfcp.PFD{}))
+	testkit.Must(t, p.store.Write([]store.Record{{Kind: store.Usage, Number: 1, Data: []byte{}}}))
 	var out bytes.Buffer
 	c, err := Inspect(path, &out)
-	if err != nil || len(c.Faults) != 0 || c.Sessions != 3 || c.Associations != 1 || c.Applications != 1 || c.Usages != 1 ||
-		c.Boot != "former-boot" || !c.Recovery.Equal(p.Recovery()) {
+	if err != nil || len(c.Faults) != 0 || c.Sessions != 2 || c.Associations != 1 || c.Applications != 1 ||
+		c.Usages != 1 || c.Boot != store.Boot() || !c.Recovery.Equal(recovery) {
 		t.Errorf("%+v %v", c, err)
 	}
 	kinds := map[string]int{}
@@ -185,87 +185,16 @@ func TestInspect(t *testing.T) {
 			kinds[kind]++
 		}
 	}
-	if !maps.Equal(kinds, map[string]int{"session": 3, "association": 1, "application": 1, "usage": 1}) || !strings.Contains(out.String(), "10.46.0.2") {
+	if !maps.Equal(kinds, map[string]int{"session": 2, "association": 1, "application": 1, "usage": 1}) ||
+		!strings.Contains(out.String(), "10.46.0.2") {
 		t.Error(out.String())
 	}
 	testkit.Must(t, p.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
-	if c, err = Inspect(path, nil); err != nil || len(c.Faults) != 1 || c.Sessions != 2 {
+	if c, err = Inspect(path, nil); err != nil || len(c.Faults) != 1 || c.Sessions != 1 {
 		t.Errorf("%+v %v", c, err)
 	}
 	harm(t, path, func(data []byte) { data[80] ^= 1 })
 	if _, err = Inspect(path, nil); err == nil {
 		t.Error("a broken frame was read")
-	}
-}
-
-// former lays a store of the former format down, which has 3 sessions in an association, PFDs that they use, and usage
-// that waits.
-func former(t *testing.T) (path string) {
-	t.Helper()
-	path = t.TempDir() + "/sessions.db"
-	for from, to := range map[string]string{"testdata/former.db.gz": path, "testdata/former.db.log.gz": path + ".log"} {
-		packed, err := os.Open(from)
-		testkit.Must(t, err)
-		defer packed.Close()
-		r, err := gzip.NewReader(packed)
-		testkit.Must(t, err)
-		data, err := io.ReadAll(r)
-		testkit.Must(t, err)
-		testkit.Must(t, os.WriteFile(to, data, 0o600))
-	}
-	return path
-}
-
-// A store that the version before wrote is read once, rewritten, and nothing is lost.
-func TestFormerStore(t *testing.T) {
-	path := former(t)
-	const waits = 0xf7dd48fbef2db79e
-	for _, name := range []string{"first", "again"} {
-		t.Run(name, func(t *testing.T) {
-			p := opened(t, path, "former-boot")
-			testkit.ErrorIf(t, p.Count("smf1") != 3 || p.Recovery().Unix() != 1795401805,
-				"%d sessions, %d", p.Count("smf1"), p.Recovery().Unix())
-			list := p.Associations()
-			if len(list) != 1 || list[0].ID != "smf1" || list[0].Set != "set1" || list[0].Features != 5 || list[0].Recovery.Unix() != 1700000001 {
-				t.Errorf("%+v", list)
-			}
-			u := p.reports.deferred.by[waits]
-			if s := p.Session(waits); s == nil || s.PDR[1].PDI.Application != "web" || len(p.pfds["web"]) != 1 || len(p.apps["web"]) != 1 ||
-				u == nil || len(u.tried) != 1 || u.tried[0].Bytes != [3]uint64{3, 1, 2} {
-				t.Errorf("%+v %v %+v", s, p.pfds, u)
-			}
-			p.Close()
-			if _, err := os.Stat(path + ".log"); err == nil {
-				t.Error("the former journal is still there")
-			}
-		})
-	}
-	t.Run("another boot", func(t *testing.T) {
-		if p := opened(t, former(t), "another"); p.Count("") != 0 || p.Recovery().Unix() == 1795401805 {
-			t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
-		}
-	})
-	for name, how := range map[string]func(path string){
-		"without journal": func(path string) { testkit.Must(t, os.Remove(path+".log")) },
-		"another journal": func(path string) { harm(t, path+".log", func(data []byte) { data[9] ^= 1 }) },
-		"broken journal":  func(path string) { harm(t, path+".log", func(data []byte) { data[40] ^= 1 }) },
-		"broken tree": func(path string) { // both meta pages are whole, what they name is not
-			harm(t, path, func(data []byte) {
-				for i := 2 * os.Getpagesize(); i < len(data); i++ {
-					data[i] ^= 0xa5
-				}
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := former(t)
-			how(path)
-			if p := opened(t, path, "former-boot"); p.Count("") != 0 || p.Recovery().Unix() == 1795401805 {
-				t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
-			}
-			if _, err := os.Stat(path + ".bad"); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }

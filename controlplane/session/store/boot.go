@@ -30,8 +30,7 @@ func Boot() string {
 	return strings.TrimSpace(string(b))
 }
 
-// guarded turns what a torn file does to its reader (a panic in bbolt, a fault beyond the end of the mapping) into an
-// error.
+// guarded turns what a torn file does to its reader (a fault beyond the end of the mapping) into an error.
 func guarded(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -42,22 +41,20 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// errInUse: another process has the store.
-var errInUse = fmt.Errorf("%w: another process uses it", errNotOurs)
+var errInUse = errors.New("another process uses it")
 
 // damaged tells a file whose contents are wrong from one that cannot be had now.
 func damaged(err error) bool {
 	var path *fs.PathError
-	return err != nil && !errors.As(err, &path) && !errors.Is(err, errNotOurs)
+	return err != nil && !errors.As(err, &path) && !errors.Is(err, errInUse)
 }
 
 const badSuffix = ".bad"
 
 // moveAside keeps a damaged file for whoever wants to know why.
 func moveAside(path string, why error, log *slog.Logger) error {
-	log.Error("a store is damaged and moved aside; what it had is gone, the recovery time stamp is a new one",
+	log.Error("a store is damaged and moved aside; the recovery time stamp is a new one",
 		"store", path, "moved", path+badSuffix, "error", why)
-	os.Rename(path+formerJournal, path+formerJournal+badSuffix) // if it is there
 	return os.Rename(path, path+badSuffix)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -35,10 +36,12 @@ type journal struct {
 }
 
 const (
-	magic      = "isthmus2"
-	headSize   = 64
-	headSummed = 56
-	frameHead  = 8
+	magic           = "isthmus3"
+	formerMagic     = "isthmus2" // of frames whose head has no sum of its own
+	headSize        = 64
+	headSummed      = 56
+	frameHead       = 12
+	formerFrameHead = 8
 	// Overhead is what a record takes beside its data.
 	Overhead  = 13
 	removed   = 0xffffffff // in place of a length
@@ -53,6 +56,7 @@ var (
 type head struct {
 	recovery time.Time
 	boot     string
+	former   bool // as it was read; what we write is not
 }
 
 func (h head) bytes() []byte {
@@ -65,7 +69,7 @@ func (h head) bytes() []byte {
 }
 
 func readHead(b []byte) (h head, err error) {
-	if len(b) < headSize || string(b[:8]) != magic ||
+	if len(b) < headSize || string(b[:8]) != magic && string(b[:8]) != formerMagic ||
 		crc32.Checksum(b[:headSummed], castagnoli) != binary.LittleEndian.Uint32(b[headSummed:]) {
 		return h, fmt.Errorf("%w: its head", errEncoding)
 	}
@@ -73,7 +77,8 @@ func readHead(b []byte) (h head, err error) {
 	for len(boot) > 0 && boot[len(boot)-1] == 0 {
 		boot = boot[:len(boot)-1]
 	}
-	return head{time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0), string(boot)}, nil
+	recovery := time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0)
+	return head{recovery, string(boot), string(b[:8]) == formerMagic}, nil
 }
 
 type id struct {
@@ -92,8 +97,8 @@ type places map[id]place
 // mapped calls fn with the first bytes of a file.
 func mapped(f *os.File, size int64, fn func(all []byte) error) error {
 	all, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return err
+	if err != nil { // no fault of the contents, see damaged
+		return &fs.PathError{Op: "mmap", Path: f.Name(), Err: err}
 	}
 	defer unix.Munmap(all)
 	return fn(all)
@@ -106,7 +111,7 @@ func scan(f *os.File, size int64) (h head, found places, end int64, err error) {
 	}
 	err = mapped(f, size, func(all []byte) error {
 		if h, err = readHead(all); err == nil {
-			found, end, err = findRecords(all, headSize, Overhead)
+			found, end, err = findRecords(all, headSize, h.former)
 		}
 		return err
 	})
@@ -134,39 +139,58 @@ func (p places) each(f *os.File, size int64, fn func(Record) error) error {
 	})
 }
 
-// findRecords goes through frames, from an offset on. Records of the former format have no kind: they are sessions.
-// With an error it returns what it found before.
-func findRecords(all []byte, from, prefix int) (found places, end int64, err error) {
+// findRecords goes through frames, from an offset on. With an error it returns what it found before.
+func findRecords(all []byte, from int, former bool) (found places, end int64, err error) {
 	found = places{}
+	size := frameHead
+	if former {
+		size = formerFrameHead
+	}
 	at := from
-	for len(all)-at >= frameHead {
-		n := int(binary.LittleEndian.Uint32(all[at:]))
-		if n > len(all)-at-frameHead {
-			break // it was being written
+	for at < len(all) {
+		records, err := readFrame(all[at:], size)
+		if err == nil && records == nil {
+			break
 		}
-		b := all[at+frameHead : at+frameHead+n]
-		if crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(all[at+4:]) {
-			return found, int64(at), fmt.Errorf("%w: the sum of the frame at %d", errEncoding, at)
+		if err == nil {
+			err = found.take(records, int64(at+size))
 		}
-		if err := found.readFrame(b, int64(at+frameHead), prefix); err != nil {
+		if err != nil {
 			return found, int64(at), fmt.Errorf("%w: the frame at %d", err, at)
 		}
-		at += frameHead + n
+		at += size + len(records)
 	}
 	return found, int64(at), nil
 }
 
-func (p places) readFrame(b []byte, at int64, prefix int) error {
+// readFrame returns the records of the first frame, nil of one that was being written. An end within the frame is taken
+// for that when the length can be believed, which the former format does not tell. There is no frame without records.
+func readFrame(b []byte, size int) (records []byte, err error) {
+	if len(b) < size {
+		return nil, nil
+	}
+	n, former := binary.LittleEndian.Uint32(b), size == formerFrameHead
+	if n == 0 || !former && crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) ||
+		former && uint64(n) > uint64(len(b)-size) {
+		return nil, fmt.Errorf("%w: the head", errEncoding)
+	}
+	if uint64(n) > uint64(len(b)-size) {
+		return nil, nil
+	}
+	records = b[size : size+int(n)]
+	if crc32.Checksum(records, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
+		return nil, fmt.Errorf("%w: the sum", errEncoding)
+	}
+	return records, nil
+}
+
+func (p places) take(b []byte, at int64) error {
 	for len(b) > 0 {
-		if len(b) < prefix {
+		if len(b) < Overhead {
 			return errEncoding
 		}
-		i := id{Session, binary.LittleEndian.Uint64(b[prefix-12:])}
-		if prefix == Overhead {
-			i.kind = Kind(b[0])
-		}
-		length := binary.LittleEndian.Uint32(b[prefix-4:])
-		b, at = b[prefix:], at+int64(prefix)
+		i, length := id{Kind(b[0]), binary.LittleEndian.Uint64(b[1:])}, binary.LittleEndian.Uint32(b[9:])
+		b, at = b[Overhead:], at+Overhead
 		if length == removed {
 			delete(p, i)
 			continue
@@ -192,6 +216,7 @@ func appendRecord(b []byte, r Record) []byte {
 func seal(b []byte) {
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHead))
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[frameHead:], castagnoli))
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
 }
 
 // write adds one frame. A failure has the file compacted from memory, as soon as that can be: else sessions that ended

@@ -9,14 +9,13 @@
 //
 //	file:   head (64 bytes), frames
 //	head:   magic (8), recovery time stamp (8), boot of the machine (40), CRC-32C of these (4), zeros (4)
-//	frame:  length (4), CRC-32C of what follows (4), records
+//	frame:  length of the records (4), their CRC-32C (4), CRC-32C of these two (4), records
 //	record: kind (1), number (8), length (4), data
 package store
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -71,26 +70,23 @@ type Store struct {
 	aside string // where what was here before is, because it was damaged
 }
 
-// errNotOurs is what must not be moved aside: the operator is to decide.
-var errNotOurs = errors.New("not a store that this program may replace")
-
-// Open opens a store, or begins one. One of another boot of the machine is emptied, a damaged one moved aside, and one
-// of the former format rewritten.
+// Open opens a store, or begins one. One of another boot of the machine is emptied, a damaged one moved aside, one of
+// the former format rewritten.
 func Open(path, boot string, log *slog.Logger) (*Store, error) {
 	if path == "" {
-		return &Store{head: head{newRecovery(time.Time{}), boot}}, nil
+		return &Store{head: head{recovery: newRecovery(time.Time{}), boot: boot}}, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	s, err := open(path, boot, log)
+	s := &Store{}
+	err := s.open(path, boot, log)
 	if damaged(err) {
 		if err := moveAside(path, err, log); err != nil {
 			return nil, err
 		}
-		if s, err = open(path, boot, log); err == nil {
-			s.aside = path + badSuffix
-		}
+		s.aside = path + badSuffix
+		err = s.open(path, boot, log)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -98,25 +94,19 @@ func Open(path, boot string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-func open(path, boot string, log *slog.Logger) (s *Store, err error) {
-	if former, err := isFormer(path); err != nil {
-		return nil, err
-	} else if former {
-		if err := convert(path, boot, log); err != nil {
-			return nil, err
-		}
-	}
+// open may be called again after an error: the next recovery time stamp is later than what could be read of the last.
+func (s *Store) open(path, boot string, log *slog.Logger) error {
 	f, err := lock(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	os.Remove(path + newSuffix) // nobody else's: we ended while it was being written
-	s = &Store{journal: journal{f: f, path: path, least: compactFrom}}
+	os.Remove(path + newSuffix) // no other process has it: we ended while it was being written
+	s.journal = journal{f: f, path: path, least: compactFrom}
 	if err := guarded(func() error { return s.start(boot, log) }); err != nil {
-		f.Close()
-		return nil, err
+		s.close()
+		return err
 	}
-	return s, nil
+	return nil
 }
 
 // start reads what there is, or makes a file that has nothing.
@@ -129,16 +119,42 @@ func (s *Store) start(boot string, log *slog.Logger) error {
 		if s.head, s.places, s.size, err = scan(s.f, info.Size()); err != nil {
 			return err
 		}
+		if s.head.boot == boot && s.head.former {
+			log.Info("a store is written again in the present format", "store", s.path)
+			return s.rewrite()
+		}
 		if s.head.boot == boot {
-			return s.f.Truncate(s.size) // a frame that was being written
+			return s.cut(info.Size(), log)
 		}
 		log.Warn("the machine was booted: sessions are gone, the recovery time stamp is a new one", "store", s.path)
 	}
 	if err := s.f.Truncate(0); err != nil {
 		return err
 	}
-	s.head, s.places, s.size = head{newRecovery(s.head.recovery), boot}, places{}, headSize
+	s.head, s.places, s.size = head{recovery: newRecovery(s.head.recovery), boot: boot}, places{}, headSize
 	_, err = s.f.WriteAt(s.head.bytes(), 0)
+	return err
+}
+
+// cut removes a frame that was being written, which was not answered.
+func (s *Store) cut(size int64, log *slog.Logger) error {
+	if size == s.size {
+		return nil
+	}
+	log.Warn("the last frame of a store is not whole and is removed: we ended while it was being written",
+		"store", s.path, "bytes", size-s.size)
+	return s.f.Truncate(s.size)
+}
+
+// rewrite makes a file of the present format of one of the former.
+func (s *Store) rewrite() error {
+	err := s.begin(s.head, func(func(Record) bool) {})
+	for done := false; err == nil && !done; {
+		done, err = s.advance()
+	}
+	if err == nil {
+		s.head, s.places, s.size, err = scan(s.f, s.size)
+	}
 	return err
 }
 
@@ -187,9 +203,6 @@ func (s *Store) Load(fn func(Record) error) error {
 
 // Read gives what is in a file, which a control plane may be writing at this moment.
 func Read(path string, fn func(Record) error) (recovery time.Time, boot string, err error) {
-	if former, err := isFormer(path); err != nil || former {
-		return recovery, "", errors.Join(err, fmt.Errorf("%s is not a store of this version", path))
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return recovery, "", err
