@@ -448,7 +448,8 @@ func (a *Agent) apply(ctx context.Context, plan *Plan) (Result, error) {
 	return res, nil
 }
 
-// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: why not.
+// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: what does
+// not succeed.
 func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
@@ -456,13 +457,14 @@ func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
 		a.kernel.Follow(a.life, plan.Clones)
 		a.announceSessions(plan)
 	}
-	a.logBlocks(plan)
+	note = a.logBlocks(plan)
 	a.configureAccess(plan, ready.access)
 	a.publish()
 	if ready.files != nil {
 		if err := ready.files.keep(); err != nil { // written before: their folder went
 			a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
-			note = fmt.Sprintf("not kept for a restart of the control plane: %v", err)
+			kept := fmt.Sprintf("not kept for a restart of the control plane: %v", err)
+			note = strings.TrimPrefix(note+"; "+kept, "; ")
 		}
 	}
 	return note

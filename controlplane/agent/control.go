@@ -64,6 +64,9 @@ func (c control) Owner(seid uint64) (view.Owner, bool) {
 	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
 }
 
+// Collectors is view.Control's.
+func (c control) Collectors() []view.Collector { return c.collectors() }
+
 // IgnoredRoutes is view.Control's: as many as are shown at once.
 func (c control) IgnoredRoutes() []view.IgnoredRoute {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
+	"isthmus/controlplane/view"
 )
 
 // What the configuration does not say of mobile sessions.
@@ -60,7 +62,7 @@ func (a *Agent) openMobile() error {
 		return err
 	}
 	manager.SetMeasures(a.measures)
-	a.mobile = &mobile{manager: manager, store: a.storePath(plan), blocks: natlog.New(a.log)}
+	a.mobile = &mobile{manager: manager, store: a.storePath(plan), blocks: natlog.New(a.log, a.events.Publish)}
 	if pfcp {
 		cfg := serverConfig(plan)
 		cfg.Measures = a.measures
@@ -98,11 +100,11 @@ func (a *Agent) watermark(e *api.Event) bool {
 	return true
 }
 
-// logBlocks sends records of NAT44 where the plan says.
-func (a *Agent) logBlocks(plan *Plan) {
+// logBlocks sends records of NAT44 where the plan says; note: what cannot be reached now.
+func (a *Agent) logBlocks(plan *Plan) (note string) {
 	var syslog, ipfix []netip.AddrPort
 	if a.mobile == nil {
-		return
+		return ""
 	}
 	for _, c := range plan.NATLog.Syslog {
 		syslog = append(syslog, c.Or(514))
@@ -111,8 +113,21 @@ func (a *Agent) logBlocks(plan *Plan) {
 		ipfix = append(ipfix, c.Or(4739))
 	}
 	if err := a.mobile.blocks.Configure(syslog, ipfix); err != nil {
-		a.log.Warn("blocks of NAT44 are not logged everywhere", "error", err)
+		note = "nat_log: " + strings.ReplaceAll(err.Error(), "\n", ", ") +
+			"; it is tried again: isthmus show collector"
 	}
+	return note
+}
+
+// collectors are those of nat_log.
+func (a *Agent) collectors() (list []view.Collector) {
+	if a.mobile == nil {
+		return nil
+	}
+	for _, s := range a.mobile.blocks.States() {
+		list = append(list, view.Collector(s))
+	}
+	return list
 }
 
 // spawn runs fn until stop waits for it.
@@ -125,6 +140,7 @@ func (m *mobile) spawn(fn func()) {
 func (m *mobile) run(ctx context.Context, socket string) {
 	m.spawn(func() { m.manager.Run(ctx) })
 	m.spawn(func() { m.manager.Follow(ctx, socket) })
+	m.spawn(func() { m.blocks.Run(ctx) })
 	if m.server != nil {
 		m.spawn(func() { m.server.Run(ctx) })
 	}

@@ -237,3 +237,26 @@ func TestMobilePlanRefused(t *testing.T) {
 		t.Error("an accepted plan was not adopted")
 	}
 }
+
+// A reload does not say success of a collector that cannot be reached; it is shown, counted and an event.
+func TestCollectorThatCannotBeReached(t *testing.T) {
+	s := dptest.Start(t)
+	text := pfcpConfig(t) + instances
+	a, stop := launchMobile(t, s, t.TempDir(), text)
+	defer stop()
+	const address = "[fe80::9]:514" // a link-local address of no link
+	plan, err := MakePlan("test", []byte(text+"nat_log: {syslog: ['"+address+"']}\n"))
+	testkit.Must(t, err)
+	for range 2 {
+		res, err := a.Apply(t.Context(), plan)
+		testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, address), "%+v %v", res, err)
+	}
+	rows := ask(a, "GET", "/v1/show/collector")
+	for _, want := range []string{`"address":"` + address + `"`, `"state":"down"`} {
+		testkit.ErrorIf(t, !strings.Contains(rows, want), "%s", rows)
+	}
+	told := ask(a, "GET", "/v1/events?kind=collector.down")
+	testkit.Equal(t, strings.Count(told, "collector.down"), 1, "events in %s", told)
+	list := a.Snapshot(t.Context()).Collectors
+	testkit.ErrorIf(t, len(list) != 1 || list[0].State != "down", "%+v", list)
+}

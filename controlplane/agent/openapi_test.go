@@ -140,7 +140,8 @@ func fill(s *dptest.Server) {
 func TestAnswersAreAsDocumented(t *testing.T) {
 	s := dptest.Start(t)
 	fill(s)
-	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances+signingIn)
+	const more = instances + signingIn + "nat_log: {syslog: [127.0.0.1]}\n"
+	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+more)
 	dialIn(t, a, "anna", 1)
 	establish(t, a, 1, "10.1.0.1", "10.45.0.1")
 	kernelHas(t, a, "192.0.2.0/24")
@@ -153,8 +154,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, test := range []struct{ method, path, query, body string }{
 		{"GET", "/v1/status", "", ""}, {"GET", "/v1/events", "", ""}, {"GET", "/v1/whoami", "", ""},
-		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) +
-			instances + signingIn},
+		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) + more},
 		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""},
 		{"POST", "/v1/stream/stop", "?name=t", ""},
 	} {

@@ -52,6 +52,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 		s.IgnoredRoutes = append(s.IgnoredRoutes, n4.Count{Name: reason, Value: uint64(n)})
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
+	s.Collectors = a.collectors()
 	if a.mobile != nil {
 		if info, err := os.Stat(a.mobile.store); err == nil {
 			s.StoreBytes = uint64(info.Size())

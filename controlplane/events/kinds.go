@@ -61,6 +61,10 @@ var Kinds = []Kind{
 	{"radius.change-refused", "client of radius.coa, or unlisted", "from request user session cause why more",
 		"A CoA-Request or Disconnect-Request was not carried out; `cause`: Error-Cause, or dropped. " +
 			"Of each subject 20 in a second."},
+	{"collector.down", "collector of nat_log", "protocol error",
+		"Records of NAT44 cannot be sent there, or its host refuses them; it is tried again."},
+	{"collector.up", "collector of nat_log", "protocol lost",
+		"They can be again; `lost`: records since its start."},
 	{"pool.watermark", "pool", "instance level rising used size", "Its use passed 80, 95 or 100 %, or fell well below."},
 	{"peer.up", "address of a GTP-U peer", "local", "It answers again."},
 	{"peer.down", "address of a GTP-U peer", "local", "It does not answer."},

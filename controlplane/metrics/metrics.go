@@ -41,6 +41,7 @@ type Snapshot struct {
 	StoreBytes uint64             // of the sessions' store; 0: there is none
 	// IgnoredRoutes are the kernel's that are not followed, by reason.
 	IgnoredRoutes []n4.Count
+	Collectors    []view.Collector
 	Refused       []n4.Count // connections that the control plane's own listeners turned away
 	SignIns       *SignIns   // nil: nobody signs in
 	PFCP          *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
@@ -212,6 +213,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if s.PFCP != nil {
 		ch <- prometheus.MustNewConstMetric(storeDesc, prometheus.GaugeValue, float64(s.StoreBytes))
 	}
+	emit(ch, collectors, s.Collectors, func(c *view.Collector) []string { return []string{c.Protocol, c.Address} })
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	emit(ch, ignoredRoutes, s.IgnoredRoutes, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {

@@ -17,6 +17,7 @@ import (
 	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/view"
 )
 
 func named[T any](v T, field func(*T) []byte, name string) T {
@@ -56,9 +57,12 @@ func sample(context.Context) *Snapshot {
 		Traffic: []api.TrafficRow{{Other: 1, QFI: api.NoQFI, UplinkBytes: 5},
 			named(api.TrafficRow{QFI: 9, DownlinkPackets: 4, DownlinkBytes: 600, DNN: [32]byte{'i'}},
 				func(r *api.TrafficRow) []byte { return r.Instance[:] }, "internet")},
-		Events:  []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
-		Refused: []n4.Count{{Name: "metrics", Value: 1}}, IgnoredRoutes: []n4.Count{{Name: "device", Value: 6}},
-		SignIns: signIns(),
+		Events: []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
+		Collectors: []view.Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down", Sent: 3,
+			Lost: 4}},
+		Refused:       []n4.Count{{Name: "metrics", Value: 1}},
+		IgnoredRoutes: []n4.Count{{Name: "device", Value: 6}},
+		SignIns:       signIns(),
 		PFCP: &n4.Stats{Associations: 2, Failed: 1, Sessions: 5, Retransmissions: 3,
 			Received: []n4.Count{{Name: "session-establishment-request", Value: 4}},
 			Sent:     []n4.Count{{Name: "session-establishment-response", Value: 1}},
@@ -186,7 +190,8 @@ func TestNoLabelGrows(t *testing.T) {
 		"dataplane", "holder", "mirror", "counter", "inside", "process", "traffic_class",
 		"listener", "dnn", "qfi", "direction", // DNNs: limits.traffic
 		// Of the configuration, or of a list of ours; attributes: aaa keeps 256.
-		"kind", "state", "served", "pool", "server", "use", "outcome", "what", "protocol", "attribute"}
+		"kind", "state", "served", "pool", "server", "use", "outcome", "what", "protocol", "attribute",
+		"collector"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

@@ -18,8 +18,10 @@ var (
 	byMirror   = []string{"mirror"}
 	byCounter  = []string{"counter"}
 	byEvent    = []string{"event"}
-	byMessage  = []string{"message"}
-	byTraffic  = []string{"instance", "dnn", "qfi", "direction"}
+	// At most four of each protocol, of the configuration.
+	byCollector = []string{"protocol", "collector"}
+	byMessage   = []string{"message"}
+	byTraffic   = []string{"instance", "dnn", "qfi", "direction"}
 )
 
 var instances = []family[api.InstanceRow]{
@@ -46,6 +48,20 @@ var nats = []family[api.NATRow]{
 		func(r *api.NATRow) uint64 { return r.Mappings }),
 	counter("nat_mappings_made_total", "Mappings since start.", byInstance,
 		func(r *api.NATRow) uint64 { return r.Made }),
+}
+
+var collectors = []family[view.Collector]{
+	gauge("nat_log_up", "1 while records of NAT44 can be sent to a collector of nat_log.", byCollector,
+		func(c *view.Collector) (up int) {
+			if c.State == "up" {
+				up = 1
+			}
+			return up
+		}),
+	counter("nat_log_records_total", "Records of NAT44 that were sent to a collector.", byCollector,
+		func(c *view.Collector) uint64 { return c.Sent }),
+	counter("nat_log_lost_records_total", "Records that could not be sent, or that its host refused.", byCollector,
+		func(c *view.Collector) uint64 { return c.Lost }),
 }
 
 var nptv6s = []family[api.NPTv6Row]{

@@ -5,6 +5,7 @@
 package natlog
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,8 +13,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"isthmus/api"
 )
@@ -22,60 +26,167 @@ const (
 	priority      = 16*8 + 6 // local0, informational (RFC 5424 §6.2.1)
 	template      = 256
 	templateEvery = time.Minute // RFC 7011 §8.4: again and again over UDP
-	complainEvery = time.Minute
+
+	firstWait  = time.Second // before a socket is tried again
+	lastWait   = 30 * time.Second
+	writesOwed = 2 // the first one's error comes with the second
 )
 
 // Log sends records. Any goroutine may call it.
 type Log struct {
-	log *slog.Logger
-	mu  sync.Mutex
+	log  *slog.Logger
+	tell func(kind, subject string, args ...any)
+	dial func(network, address string) (net.Conn, error)
+	now  func() time.Time
+	host string
 
-	targets    string // what it is configured for
-	syslog     []net.Conn
-	ipfix      []net.Conn
-	host       string
-	sequence   uint32    // IPFIX data records sent
-	told       time.Time // when the template was sent
-	complained time.Time
+	mu         sync.Mutex
+	collectors []*collector
 }
 
-// New makes a log that sends nowhere yet.
-func New(log *slog.Logger) *Log {
+// State is what there is to know of a collector.
+type State struct {
+	Address  string
+	Protocol string // syslog, ipfix
+	State    string // up, down
+	Since    time.Time
+	Sent     uint64 // records
+	Lost     uint64 // of those that could not be sent, or that its host refused
+	Error    string // the last one
+}
+
+// collector is one that records go to. Over UDP a collector does not answer: it is up until an error says otherwise.
+type collector struct {
+	State
+	conn net.Conn      // nil: there was none yet
+	owes int           // what has to succeed until it is up
+	next time.Time     // when another socket is tried; zero: not
+	wait time.Duration // before that
+
+	sequence uint32    // IPFIX data records of this socket
+	told     time.Time // when the template was sent
+}
+
+// New makes a log that sends nowhere yet. tell takes events.
+func New(log *slog.Logger, tell func(kind, subject string, args ...any)) *Log {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "-" // NILVALUE
 	}
-	return &Log{log: log, host: host}
+	return &Log{log: log, tell: tell, dial: net.Dial, now: time.Now, host: host}
 }
 
-// Configure says where records go from now on.
-func (l *Log) Configure(syslog, ipfix []netip.AddrPort) error {
+// Configure says where records go from now on. Collectors that were there before go on as they are; the error names
+// those that cannot be reached now, which Run tries again.
+func (l *Log) Configure(syslog, ipfix []netip.AddrPort) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	targets := fmt.Sprint(syslog, ipfix)
-	if targets == l.targets {
-		return nil
+	before := l.collectors
+	l.collectors = nil
+	add := func(protocol string, addresses []netip.AddrPort) {
+		for _, a := range addresses {
+			same := func(c *collector) bool { return c.Protocol == protocol && c.Address == a.String() }
+			if i := slices.IndexFunc(before, same); i >= 0 {
+				l.collectors = append(l.collectors, before[i])
+				before = slices.Delete(before, i, i+1)
+				continue
+			}
+			made := State{Address: a.String(), Protocol: protocol, State: "up", Since: l.now()}
+			l.collectors = append(l.collectors, &collector{State: made, wait: firstWait})
+		}
 	}
-	for _, c := range append(l.syslog, l.ipfix...) {
-		c.Close()
+	add("syslog", syslog)
+	add("ipfix", ipfix)
+	for _, c := range before {
+		c.close()
 	}
-	l.targets, l.told = targets, time.Time{}
-	var errSyslog, errIPFIX error
-	l.syslog, errSyslog = dial(syslog)
-	l.ipfix, errIPFIX = dial(ipfix)
-	return errors.Join(errSyslog, errIPFIX)
+	for _, c := range l.collectors {
+		if c.conn == nil {
+			err = errors.Join(err, l.open(c))
+		}
+	}
+	return err
 }
 
-func dial(to []netip.AddrPort) (made []net.Conn, err error) {
-	for _, a := range to {
-		c, e := net.Dial("udp", a.String())
-		if e != nil {
-			err = errors.Join(err, e)
-			continue
+// Run tries again what failed, until ctx ends.
+func (l *Log) Run(ctx context.Context) {
+	ticker := time.NewTicker(firstWait)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			l.retry()
 		}
-		made = append(made, c)
 	}
-	return made, err
+}
+
+// retry makes the sockets whose time has come.
+func (l *Log) retry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.collectors {
+		if !c.next.IsZero() && !l.now().Before(c.next) {
+			l.open(c) // what fails is in its state
+		}
+	}
+}
+
+// States are those of all collectors.
+func (l *Log) States() (list []State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.collectors {
+		list = append(list, c.State)
+	}
+	return list
+}
+
+// open makes a socket, in the place of the one that failed.
+func (l *Log) open(c *collector) error {
+	conn, err := l.dial("udp", c.Address)
+	if err != nil {
+		l.failed(c, err, 1)
+		c.later(l.now())
+		return fmt.Errorf("%s collector: %w", c.Protocol, err)
+	}
+	c.close()
+	c.conn, c.next, c.sequence, c.told = conn, time.Time{}, 0, time.Time{}
+	l.succeeded(c)
+	return nil
+}
+
+func (c *collector) close() {
+	if c.conn != nil {
+		c.conn.Close()
+	}
+}
+
+func (c *collector) later(now time.Time) {
+	c.next, c.wait = now.Add(c.wait), min(2*c.wait, lastWait)
+}
+
+// failed notes an error, and what has to succeed before the collector is taken to be reached.
+func (l *Log) failed(c *collector, err error, owes int) {
+	c.owes, c.Error, c.told = owes, err.Error(), time.Time{} // who hears the next record may have no template
+	if c.State.State == "down" {
+		return
+	}
+	c.State.State, c.Since = "down", l.now()
+	l.log.Warn("records of NAT44 do not reach a collector", "collector", c.Address, "protocol", c.Protocol,
+		"error", err)
+	l.tell("collector.down", c.Address, "protocol", c.Protocol, "error", c.Error)
+}
+
+func (l *Log) succeeded(c *collector) {
+	if c.owes == 0 {
+		return
+	}
+	if c.owes--; c.owes == 0 {
+		c.State.State, c.Since, c.next, c.wait = "up", l.now(), time.Time{}, firstWait
+		l.tell("collector.up", c.Address, "protocol", c.Protocol, "lost", c.Lost)
+	}
 }
 
 // Event records a block, when that is what the event is about.
@@ -85,21 +196,46 @@ func (l *Log) Event(e *api.Event) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.send(l.syslog, []byte(l.message(e)))
-	if len(l.ipfix) > 0 {
-		l.send(l.ipfix, l.record(e, time.Now()))
+	for _, c := range l.collectors {
+		l.send(c, e)
 	}
 	return true
 }
 
-// send loses what cannot be sent, as datagrams may be lost anywhere.
-func (l *Log) send(to []net.Conn, b []byte) {
-	for _, c := range to {
-		if _, err := c.Write(b); err != nil && time.Since(l.complained) > complainEvery {
-			l.complained = time.Now()
-			l.log.Warn("a record of NAT44 was not sent", "to", c.RemoteAddr(), "error", err)
-		}
+// send loses what cannot be sent, as datagrams may be lost anywhere; it is counted.
+func (l *Log) send(c *collector, e *api.Event) {
+	if c.conn == nil {
+		c.Lost++
+		return
 	}
+	err := l.write(c, e)
+	// One before was refused, for nothing listened (RFC 1122 §4.1.3.3); this one was not sent.
+	if errors.Is(err, unix.ECONNREFUSED) {
+		c.Lost++
+		l.failed(c, err, writesOwed)
+		err = l.write(c, e)
+	}
+	if err == nil {
+		c.Sent++
+		l.succeeded(c)
+		return
+	}
+	c.Lost++
+	l.failed(c, err, writesOwed)
+	if c.next.IsZero() { // an address of ours that went takes the socket along, which another one is the way out of
+		c.later(l.now())
+	}
+}
+
+func (l *Log) write(c *collector, e *api.Event) error {
+	b := []byte(nil)
+	if c.Protocol == "syslog" {
+		b = []byte(l.message(e))
+	} else {
+		b = c.record(e, l.now())
+	}
+	_, err := c.conn.Write(b)
+	return err
 }
 
 func at(e *api.Event) time.Time { return time.Unix(0, int64(e.Usage.StartNs)).UTC() }
@@ -131,11 +267,11 @@ const (
 )
 
 // record is an IPFIX message of one record, now and then with the template in front.
-func (l *Log) record(e *api.Event, now time.Time) []byte {
+func (c *collector) record(e *api.Event, now time.Time) []byte {
 	put := binary.BigEndian
 	b := make([]byte, 16, 128)
-	if now.Sub(l.told) >= templateEvery {
-		l.told = now
+	if now.Sub(c.told) >= templateEvery {
+		c.told = now
 		b = put.AppendUint16(b, 2) // set of templates
 		b = put.AppendUint16(b, uint16(8+4*len(fields)))
 		b = put.AppendUint16(b, template)
@@ -160,7 +296,7 @@ func (l *Log) record(e *api.Event, now time.Time) []byte {
 	put.PutUint16(b, 10) // version
 	put.PutUint16(b[2:], uint16(len(b)))
 	put.PutUint32(b[4:], uint32(now.Unix()))
-	put.PutUint32(b[8:], l.sequence)
-	l.sequence++
+	put.PutUint32(b[8:], c.sequence)
+	c.sequence++
 	return b
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 	"time"
 )
 
@@ -131,26 +130,9 @@ var subscriberTable = &Table{
 	}),
 }
 
-var poolTable = &Table{
-	Name: "pool", Short: "pools of addresses for subscribers who sign in", Key: true, Answer: reflect.TypeFor[[]AddressPool](),
-	Own: func(c Control, key string, _ uint32) any {
-		list := []AddressPool{}
-		if c != nil {
-			list = append(list, c.AddressPools()...)
-		}
-		return slices.DeleteFunc(list, func(p AddressPool) bool { return key != "" && p.Name != key })
-	},
-	Print: printer("pool", func(w io.Writer, list []AddressPool) error { return write(w, poolColumns, list) }),
-}
-
-var radiusTable = &Table{
-	Name: "radius", Short: "RADIUS servers", Key: true, Answer: reflect.TypeFor[[]RADIUSServer](),
-	Own: func(c Control, key string, _ uint32) any {
-		list := []RADIUSServer{}
-		if c != nil {
-			list = append(list, c.RADIUS()...)
-		}
-		return slices.DeleteFunc(list, func(s RADIUSServer) bool { return key != "" && s.Name != key })
-	},
-	Print: printer("radius", func(w io.Writer, list []RADIUSServer) error { return write(w, radiusColumns, list) }),
-}
+var (
+	poolTable = ofControl("pool", "pools of addresses for subscribers who sign in", poolColumns,
+		Control.AddressPools, func(p *AddressPool) string { return p.Name })
+	radiusTable = ofControl("radius", "RADIUS servers", radiusColumns,
+		Control.RADIUS, func(s *RADIUSServer) string { return s.Name })
+)

@@ -308,6 +308,8 @@ type Control interface {
 	N4() *n4.Snapshot
 	// Owner tells on whose behalf a session stands; false: on the configuration's.
 	Owner(seid uint64) (Owner, bool)
+	// Collectors are those of nat_log.
+	Collectors() []Collector
 	Access
 	Kernel
 }
@@ -343,24 +345,41 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// associationTable asks the control plane alone.
-var associationTable = &Table{
-	Name: "association", Short: "PFCP associations with CP functions", Key: true,
-	Answer: reflect.TypeFor[[]Association](),
-	Own: func(c Control, key string, limit uint32) any {
-		all := []Association{}
-		if c != nil {
-			all = append(all, c.Associations()...)
-		}
-		if key != "" {
-			all = slices.DeleteFunc(all, func(a Association) bool { return a.ID != key })
-		}
-		if limit > 0 && len(all) > int(limit) {
-			all = all[:limit]
-		}
-		return all
-	},
-	Print: printer("association", func(w io.Writer, list []Association) error {
-		return write(w, associationColumns, list)
-	}),
+// ofControl makes the table of rows that only the control plane knows, which have a name.
+func ofControl[V any](
+	name, short string, columns []column[V], all func(Control) []V, nameOf func(*V) string,
+) *Table {
+	return &Table{
+		Name: name, Short: short, Key: true, Answer: reflect.TypeFor[[]V](),
+		Own: func(c Control, key string, limit uint32) any {
+			list := []V{} // never nil, so that it encodes as []
+			if c != nil {
+				list = append(list, all(c)...)
+			}
+			list = slices.DeleteFunc(list, func(v V) bool { return key != "" && nameOf(&v) != key })
+			if limit > 0 && len(list) > int(limit) {
+				list = list[:limit]
+			}
+			return list
+		},
+		Print: printer(name, func(w io.Writer, list []V) error { return write(w, columns, list) }),
+	}
 }
+
+var associationTable = ofControl("association", "PFCP associations with CP functions", associationColumns,
+	Control.Associations, func(a *Association) string { return a.ID })
+
+// Collector is a host that records of NAT44 go to.
+type Collector struct {
+	Address  string    `json:"address"`
+	Protocol string    `json:"protocol"` // syslog, ipfix
+	State    string    `json:"state"`    // up, down
+	Since    time.Time `json:"since"`
+	Sent     uint64    `json:"sent"`
+	Lost     uint64    `json:"lost"` // not sent, or refused by the host
+	Error    string    `json:"error"`
+}
+
+var collectorTable = ofControl("collector", "collectors of nat_log, and whether records reach them",
+	columns[Collector]("COLLECTOR=Address, PROTOCOL, STATE, SINCE, SENT, LOST, ERROR"),
+	Control.Collectors, func(c *Collector) string { return c.Address })

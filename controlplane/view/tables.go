@@ -59,6 +59,7 @@ var Tables = []*Table{
 	list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT, natColumns),
 	list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock, natBlockColumns,
 		(*NATBlock).finish),
+	collectorTable,
 	list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated", true, api.TableNPTv6, nptv6Columns),
 	list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror, mirrorColumns),
 	list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter, counterColumns),

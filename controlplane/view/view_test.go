@@ -175,6 +175,9 @@ func (owned) Subscribers(key string, _ uint32) []Subscriber {
 	return list
 }
 func (owned) AddressPools() []AddressPool { return []AddressPool{{Name: "homes", Size: 9, Used: 1}} }
+func (owned) Collectors() []Collector {
+	return []Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down", Sent: 3, Lost: 4, Error: "no"}}
+}
 func (owned) RADIUS() []RADIUSServer {
 	return []RADIUSServer{{Name: "one", Use: "accounting", State: "alive", Responses: 3}}
 }
@@ -341,6 +344,11 @@ WORKER  CPU  BUSY %  PACKETS  TICKS/PACKET  SESSIONS  FLOWS  INSERTS  EVICTIONS 
 PATH  LOCAL      PEER  ALIVE  ECHO SENT  ECHO RECEIVED  ERRORS SENT  ERRORS RECEIVED
 upf   192.0.2.1  -     -              0              0            0                0
 `},
+		{"collector", `[{"address":"192.0.2.9:514","protocol":"syslog","state":"down",` +
+			`"since":"0001-01-01T00:00:00Z","sent":3,"lost":4,"error":"no"}]`, `
+COLLECTOR      PROTOCOL  STATE  SINCE  SENT  LOST  ERROR
+192.0.2.9:514  syslog    down   -         3     4  no
+`},
 		{"subscriber", `[{"user":"anna","state":"up","kind":"pppoe","line":"access:1.2","mac":"","pppoe_session":0,"circuit":"","remote":"","ipv4":"10.0.0.1","ipv6":"","delegated":"","profile":"","instance":"","uplink_list":"","downlink_list":"","scheduler_profile":"","up_kbit":0,"down_kbit":0,"since":"0001-01-01T00:00:00Z","uplink_packets":0,"uplink_bytes":7,"downlink_packets":0,"downlink_bytes":0,"session":"","object":""}]`, `
 SUBSCRIBER  STATE  KIND   LINE        MAC  IPV4      IPV6  DELEGATED  PROFILE  SINCE  UP BYTES  DOWN BYTES
 anna        up     pppoe  access:1.2  -    10.0.0.1  -     -          -        -             7           0
@@ -390,7 +398,7 @@ clients of dp.sock               0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 32, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 33, "%d tables: add the new ones here", len(Tables))
 }
 
 // The data plane gives routes in the order of its table.
