@@ -153,6 +153,7 @@ type Families struct {
 type Verdict struct {
 	Accept  bool
 	Why     string // words for log and `show subscriber` when refused
+	Proven  bool   // it is who it says; refused for want of room or addresses, and may try again
 	Silent  bool   // nobody could decide (servers away): the subscriber is not told "no", and may try again
 	Message string // Reply-Message
 	Success string // MSCHAPv2: "S=..." of the Success packet
@@ -232,6 +233,15 @@ type Addresses struct {
 	Delegated   netip.Prefix `json:",omitzero"`
 	InterfaceID uint64       `json:",omitzero"` // of the subscriber's link-local address by PPP
 	DNS         []netip.Addr `json:",omitzero"`
+}
+
+// Prefixes are those of IPv4, IPv6, and what is delegated; invalid: there is none.
+func (a *Addresses) Prefixes() [3]netip.Prefix {
+	four := netip.Prefix{}
+	if a.IPv4.IsValid() {
+		four = netip.PrefixFrom(a.IPv4, a.IPv4.BitLen())
+	}
+	return [3]netip.Prefix{four, a.IPv6, a.Delegated}
 }
 
 // Cause is why a session ended (RFC 2866 §5.10, Acct-Terminate-Cause).

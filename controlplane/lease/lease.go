@@ -193,6 +193,16 @@ func (p *Pools) Release(instance string, v netip.Prefix) {
 	}
 }
 
+// Reserved is what a pool keeps for somebody; invalid: nothing.
+func (p *Pools) Reserved(name string, w Who) (v netip.Prefix) {
+	if one := p.pools[name]; one != nil {
+		if n, ok := one.reservation(w); ok {
+			v = one.ranges[0].At(n)
+		}
+	}
+	return v
+}
+
 // Instance is a pool's network instance.
 func (p *Pools) Instance(pool string) (name string, known bool) {
 	if one := p.pools[pool]; one != nil {

@@ -237,7 +237,13 @@ func TestRefused(t *testing.T) {
 	w.run(10 * time.Second)
 	testkit.Equal(t, h.ended, "the peer ended the link", "the home's end when nobody decides")
 
-	w.silent, w.wait = false, time.Hour
+	w.silent, w.full = false, true
+	h = w.homeAt(4, 100, homer(access.CHAP))
+	h.Dial()
+	w.run(10 * time.Second)
+	testkit.Equal(t, h.ended, "the peer ended the link", "the home's end when there is no address")
+
+	w.full, w.wait = false, time.Hour
 	h = w.homeAt(3, 100, homer(access.CHAP))
 	h.Dial()
 	w.run(5 * time.Second)

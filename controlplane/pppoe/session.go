@@ -198,8 +198,8 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 		return
 	}
 	x.pending.cancel = nil
-	r := ppp.Result{Accept: s != nil, Silent: v.Silent, Why: v.Why, Message: v.Message, Success: v.Success,
-		Failure: v.Failure}
+	r := ppp.Result{Accept: s != nil, Silent: v.Silent || v.Proven, Why: v.Why, Message: v.Message,
+		Success: v.Success, Failure: v.Failure}
 	if s != nil {
 		x.session = s
 		r.Network = x.network()

@@ -40,6 +40,7 @@ type world struct {
 	failed []string
 	wait   time.Duration // for a verdict
 	silent bool
+	full   bool // who they say, but there is no address
 }
 
 type happening struct {
@@ -151,8 +152,8 @@ func (u *user) Down(cause access.Cause) {
 
 func (w *world) SignIn(r *access.Request, c access.Client, done func(access.Session, *access.Verdict)) func() {
 	h := w.After(w.wait, func() {
-		v := &access.Verdict{Accept: w.knows(r), Silent: w.silent}
-		if w.silent || !v.Accept {
+		v := &access.Verdict{Accept: w.knows(r), Silent: w.silent, Proven: w.full}
+		if w.silent || w.full || !v.Accept {
 			v.Accept, v.Why, v.Message = false, "wrong password", "no"
 			done(nil, v)
 			return

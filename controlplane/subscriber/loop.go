@@ -65,6 +65,8 @@ type Loop struct {
 	pppoe, ipoe access.FrontEnd // nil: there is none
 
 	by        index
+	leaving   map[held]*Subscriber     // who end, until their addresses are free
+	waiting   map[*Subscriber][]waiter // for addresses of theirs
 	plans     plans
 	retired   map[string]*accessList // of former configurations
 	admission admission
@@ -89,6 +91,7 @@ func New(set *Settings, o Options) *Loop {
 		o.Notify = func(string, string, ...any) {}
 	}
 	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), plans: newPlans(),
+		leaving: map[held]*Subscriber{}, waiting: map[*Subscriber][]waiter{},
 		mail: mail{wake: make(chan struct{}, 1)}, drained: make(chan struct{})}
 	l.admission.loop, l.window.loop = l, l
 	l.timers.from = o.Now()

@@ -26,6 +26,9 @@ type attempt struct {
 	let       time.Time // when its turn came; zero: not yet
 	over      bool      // answered, or cancelled
 	cancelled bool      // the front end hears no answer
+
+	late    *timer        // it has waited too long for the addresses of
+	holders []*Subscriber // these
 }
 
 // SignIn is access.Host's.
@@ -127,36 +130,30 @@ func (t *attempt) decided(v *access.Verdict) {
 		t.refuse("authentication", v)
 		return
 	}
-	no := func(reason string, err error) {
-		t.refuse(reason, &access.Verdict{Why: err.Error(), Message: v.Message, Failure: v.Failure})
-	}
 	plan, left, err := l.set.plan(&t.request.Line, &v.Plan)
-	if err != nil {
-		no("plan", err)
-		return
-	}
-	if err := l.room(t, &v.Plan, &plan); err != nil {
-		no("limit", err)
+	if err != nil { // as if it had been rejected (RFC 2865 §5.6, RFC 2868 §3.1)
+		t.refuse("plan", &access.Verdict{Why: err.Error(), Message: v.Message, Failure: v.Failure})
 		return
 	}
 	s := &Subscriber{loop: l, seid: t.seid, user: cmp.Or(v.Plan.User, t.user),
 		at:   attachmentOf(t.request),
 		auth: l.plans.shared(v.Plan), plan: l.plans.shared(plan),
-		client: t.client, coming: &comingUp{t.began, l.opt.Now()}, quota: plan.Quota,
+		client: t.client, coming: &comingUp{began: t.began, let: l.opt.Now()}, quota: plan.Quota,
 		boot: l.boot}
-	began := l.opt.Now()
-	if err := s.want(t.request.Wants, t.request.Given); err != nil {
-		s.release()
-		no("address", err)
-		return
-	}
-	l.opt.Measures.SignIn(phaseAddress, l.opt.Now().Sub(began))
+	t.seat(s, v, append(v.Left, left...))
+}
+
+// enter has one on line who has its addresses.
+func (t *attempt) enter(s *Subscriber, v *access.Verdict, left []access.Left) {
+	l := t.loop
+	t.late.Stop()
+	l.opt.Measures.SignIn(phaseAddress, l.opt.Now().Sub(s.coming.let))
 	t.over = true
 	l.by.add(s)
 	s.limit = l.timers.add(l.opt.Now().Add(untilUp), func() { s.end(access.LostService) })
-	l.noteAttempt(t.request, t.user, l.leftOut(s.about(), append(v.Left, left...)))
+	l.noteAttempt(t.request, t.user, l.leftOut(s.about(), left))
 	answer := *v
-	answer.Plan = plan
+	answer.Plan = *s.plan
 	t.done(s, &answer)
 }
 
@@ -176,26 +173,3 @@ func (l *Loop) leftOut(about string, list []access.Left) (known string) {
 
 // untilUp is how long a subscriber who was let in may take until its packets pass.
 const untilUp = time.Minute
-
-// room tells whether a user and a line may have another session; or makes room.
-func (l *Loop) room(t *attempt, said, plan *access.Plan) error {
-	line, name := lineKey(&t.request.Line), cmp.Or(said.User, t.user)
-	err := l.evict("the line", ofLine, max(l.set.Limits.PerLine, 1), func() *Subscriber { return l.by.line[line] })
-	if err == nil && plan.Max > 0 {
-		err = l.evict(fmt.Sprintf("user %q", name), ofUser, int(plan.Max),
-			func() *Subscriber { return l.by.user[name] })
-	}
-	return err
-}
-
-// evict ends the oldest until less than the most are left.
-func (l *Loop) evict(whose string, of, most int, oldest func() *Subscriber) error {
-	for len(ringOf(oldest(), of, most)) == most {
-		if !l.set.Replace {
-			return fmt.Errorf("%s has %d sessions already", whose, most)
-		}
-		l.stats.replaced++
-		oldest().end(access.NASRequest)
-	}
-	return nil
-}

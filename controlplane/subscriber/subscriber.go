@@ -282,7 +282,7 @@ func hostOf(a netip.Addr) netip.Prefix {
 // release gives all addresses back.
 func (s *Subscriber) release() {
 	pools := s.loop.opt.Pools
-	for i, v := range []netip.Prefix{hostOf(s.addresses.IPv4), s.addresses.IPv6, s.addresses.Delegated} {
+	for i, v := range s.addresses.Prefixes() {
 		switch {
 		case !v.IsValid():
 		case i == 0 && s.declined:
@@ -291,6 +291,7 @@ func (s *Subscriber) release() {
 			pools.Release(s.plan.Instance, v)
 		}
 	}
+	s.loop.freed(s)
 }
 
 // Up is access.Session's.
@@ -390,6 +391,7 @@ func (s *Subscriber) end(cause access.Cause) {
 		return
 	}
 	s.ending, s.cause = true, cause
+	s.loop.leaves(s)
 	s.limit.Stop()
 	s.interim.Stop()
 	if c := s.client; c != nil {

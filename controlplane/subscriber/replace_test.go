@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/testkit"
+)
+
+// fixed has authentication say addresses of one session of a user at once.
+func fixed(b *bench, ipv4, ipv6 string) {
+	p := &b.judge.verdict.Plan
+	p.Max = 1
+	if p.IPv4 = netip.MustParseAddr(ipv4); ipv6 != "" {
+		p.IPv6 = netip.MustParsePrefix(ipv6)
+	}
+}
+
+func has(h *home, ipv4 string) bool {
+	return h.session != nil && h.session.Addresses().IPv4 == netip.MustParseAddr(ipv4)
+}
+
+// The session that is replaced gives its fixed address to the one that comes.
+func TestReplacedGivesItsAddress(t *testing.T) {
+	b := start(t, nil)
+	fixed(b, "10.64.0.9", "2001:db8:100:9::/64")
+	old := b.up(request("anna", 1))
+	r := request("anna", 1)
+	r.PPPoE++ // of the same line, dialled again
+	anew := b.up(r)
+	testkit.ErrorIf(t, old.cause != access.NASRequest || !has(anew, "10.64.0.9"), "%+v %+v", old, anew.verdict)
+	other := b.up(request("anna", 2))
+	testkit.ErrorIf(t, anew.cause != access.NASRequest || !has(other, "10.64.0.9"), "%+v %+v", anew, other.verdict)
+	testkit.Equal(t, len(b.layer.sessions), 1, "sessions")
+	testkit.Equal(t, b.pools.Rows()[0].Used, 1, "addresses")
+	testkit.ErrorIf(t, len(b.leaving)+len(b.waiting) != 0, "%v %v stay", b.leaving, b.waiting)
+}
+
+// While it cannot be taken out of the data plane, the one that comes waits, hears nothing, and may try again.
+func TestReplacedCannotEnd(t *testing.T) {
+	b := start(t, nil)
+	fixed(b, "10.64.0.9", "")
+	b.up(request("anna", 1))
+	b.layer.away = true
+	late, gaveUp := b.signIn(request("anna", 2)), &home{t: t}
+	testkit.ErrorIf(t, late.verdict != nil, "answered at once: %+v", late.verdict)
+	cancel := b.SignIn(request("anna", 3), gaveUp, func(access.Session, *access.Verdict) { t.Error("answered") })
+	b.turn()
+	cancel()
+	b.pass(patience)
+	testkit.ErrorIf(t, late.verdict == nil || late.session != nil || !late.verdict.Silent, "%+v", late.verdict)
+	next := b.signIn(request("anna", 4))
+	b.layer.away = false
+	b.pass(time.Second)
+	testkit.ErrorIf(t, !has(next, "10.64.0.9"), "%+v", next.verdict)
+	testkit.ErrorIf(t, len(b.leaving)+len(b.waiting) != 0, "%v %v stay", b.leaving, b.waiting)
+	rows := b.pools.Rows()
+	testkit.ErrorIf(t, rows[0].Used != 1 || rows[1].Used != 1, "%+v", rows)
+}
+
+// A session that ends by itself is waited for, too: a home dials again faster than the data plane answers.
+func TestDialledAgainAtOnce(t *testing.T) {
+	b := start(t, nil)
+	fixed(b, "10.64.0.9", "")
+	old := b.up(request("anna", 1))
+	b.layer.away = true
+	old.session.Down(access.UserRequest)
+	b.turn()
+	anew := b.signIn(request("anna", 1))
+	b.layer.away = false
+	b.pass(time.Second)
+	testkit.ErrorIf(t, !has(anew, "10.64.0.9"), "%+v", anew.verdict)
+}
+
+// Nobody is thrown out for one who cannot come in.
+func TestNotReplacedInVain(t *testing.T) {
+	b := start(t, nil)
+	fixed(b, "10.64.0.8", "2001:db8:100:8::/64")
+	b.up(request("bert", 8))
+	fixed(b, "10.64.0.9", "2001:db8:100:9::/64")
+	old := b.up(request("anna", 1))
+	for _, taken := range [][2]string{{"10.64.0.8", ""}, {"10.64.0.9", "2001:db8:100:8::/64"}, {"10.64.0.1", ""}} {
+		fixed(b, taken[0], taken[1])
+		anew := b.signIn(request("anna", 2))
+		testkit.ErrorIf(t, anew.session != nil || !anew.verdict.Proven || old.cause != 0, "%v: %+v %v", taken,
+			anew.verdict, old.cause)
+	}
+	rows := b.pools.Rows()
+	testkit.ErrorIf(t, rows[0].Used != 2 || rows[1].Used != 2, "%+v", rows)
+}
+
+// What is reserved for a user, or the last address of a pool, goes over as well.
+func TestReplacedGivesWhatIsOfAPool(t *testing.T) {
+	one := netip.MustParseAddr("10.64.0.9")
+	for name, pool := range map[string]lease.Pool{
+		"reserved": {Reservations: []lease.Reservation{{User: "anna", Address: one}}},
+		"last":     {Ranges: []lease.Range{{First: one, Last: one}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, nil)
+			pool.Name, pool.Instance, pool.Length = "homes", "internet", 32
+			pool.Network = netip.MustParsePrefix("10.64.0.0/16")
+			testkit.Must(t, b.pools.Configure([]lease.Pool{pool, {Name: "six", Instance: "internet",
+				Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64}}))
+			b.judge.verdict.Plan.Max = 1
+			old := b.up(request("anna", 1))
+			anew := b.up(request("anna", 2))
+			testkit.ErrorIf(t, old.cause != access.NASRequest || !has(anew, "10.64.0.9"), "%+v %+v", old,
+				anew.verdict)
+		})
+	}
+}
+
+// Of several that come for one session at once, as many are in as may be.
+func TestReplacedBySeveral(t *testing.T) {
+	b := start(t, nil)
+	fixed(b, "10.64.0.9", "")
+	b.up(request("anna", 1))
+	b.layer.away = true
+	b.signIn(request("anna", 2))
+	b.judge.verdict.Plan.IPv4 = netip.Addr{}
+	second := b.signIn(request("anna", 3))
+	b.layer.away = false
+	b.pass(2 * time.Second)
+	testkit.Equal(t, len(ringOf(b.by.user["anna"], ofUser, 9)), 1, "sessions")
+	testkit.ErrorIf(t, second.session == nil || second.cause != access.NASRequest, "%+v", second)
+}
