@@ -73,14 +73,14 @@ type Status struct {
 	DPBootID    uint64    `json:"dp_boot_id"`
 	DPHuge      bool      `json:"dp_huge_pages"`
 	Reconciled  time.Time `json:"reconciled"` // last time that held and intended state were equal
-	LastError   string    `json:"last_error"`
+	LastError   string    `json:"last_error" private:"words"`
 	Connects    uint64    `json:"connects"`
 	Changes     uint64    `json:"changes"` // sent since start
 
-	Kernel        []kernel.Status `json:"kernel"`         // namespaces with clones
-	KernelRefused int             `json:"kernel_refused"` // of its objects, by the data plane
-	KernelWhy     string          `json:"kernel_why"`     // one of them
-	RoutesIgnored map[string]int  `json:"routes_ignored"` // of the kernel's, by reason
+	Kernel        []kernel.Status `json:"kernel"`                     // namespaces with clones
+	KernelRefused int             `json:"kernel_refused"`             // of its objects, by the data plane
+	KernelWhy     string          `json:"kernel_why" private:"words"` // one of them
+	RoutesIgnored map[string]int  `json:"routes_ignored"`             // of the kernel's, by reason
 
 	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
 	Events           uint64 `json:"events"`            // since start

@@ -45,8 +45,9 @@ func supportCommand(e *env) *cobra.Command {
 			"(1,000 rows each), metrics, logs, versions, the machine, what doctor finds.\n" +
 			"What cannot be had is named, and the rest is written all the same: with --server,\n" +
 			"what only the gateway's machine knows (logs, metrics, machine, doctor).\n\n" +
-			"Passwords, keys, tokens and names of users (IMSI, MSISDN, NAI) are removed;\n" +
-			"addresses and names of sessions, ports and peers are not. Look into it before you send it.",
+			"Secrets, comments and words that may hold a name are removed. Names of users (IMSI,\n" +
+			"MSISDN, NAI) and circuit ids are replaced by hashes, the same within an archive.\n" +
+			"Addresses and names of sessions, ports and peers stay. Look into it before you send it.",
 		Example: "  isthmus support\n  isthmus support -o report.tar.gz --log /var/log/isthmus.log",
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "",
@@ -133,29 +134,35 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 	if err == nil {
 		err = json.Unmarshal(data, &status)
 	}
+	names := support.NewNames()
 	text, from := e.configuration(ctx, file)
 	parts := []support.Part{
-		{Name: "status.json", Get: func(context.Context) ([]byte, error) {
-			if err != nil {
-				return nil, err
-			}
-			return support.JSON(data)
-		}},
-		{Name: "version", Get: func(context.Context) ([]byte, error) { return e.versions(&status), nil }},
+		// First, for the names in it are known to what follows.
 		{Name: "configuration.yaml", Get: func(context.Context) ([]byte, error) {
 			if text == nil {
 				return nil, from
 			}
-			return support.Config(text, reflect.TypeFor[config.Config]())
+			out, err := config.Redacted(text, names.Hide)
+			if err != nil {
+				err = fmt.Errorf("left out, for it cannot be read, nor secrets be found in it: %w", err)
+			}
+			return out, err
 		}},
+		{Name: "status.json", Get: func(context.Context) ([]byte, error) {
+			if err != nil {
+				return nil, err
+			}
+			return names.JSON(data, reflect.TypeFor[agent.Status]())
+		}},
+		{Name: "version", Get: func(context.Context) ([]byte, error) { return e.versions(&status), nil }},
 	}
 	machine := []support.Part{
 		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, text) }},
-		support.Journal("isthmus"), support.Journal("isthmus-dp"),
+		names.Journal("isthmus"), names.Journal("isthmus-dp"),
 	}
 	machine = append(machine, support.Process("isthmus", status.PID)...)
 	machine = append(machine, support.Process("isthmus-dp", int(status.DPPID))...)
-	machine = append(append(machine, support.Machine()...), support.Part{Name: "metrics",
+	machine = append(append(machine, names.Machine()...), support.Part{Name: "metrics",
 		Get: func(ctx context.Context) ([]byte, error) { return metricsOf(ctx, text) }})
 	for i := range machine {
 		if e.Server != "" {
@@ -163,27 +170,28 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 		}
 	}
 	for _, path := range logs {
-		parts = append(parts, support.Tail("log/"+strings.TrimLeft(filepath.Clean(path), "./"), path))
+		parts = append(parts, names.Tail("log/"+strings.TrimLeft(filepath.Clean(path), "./"), path))
 	}
 	parts = append(parts, machine...)
 	// Last what a control plane that hangs may keep for long; one that has not said how it is is not asked again.
 	hangs := err != nil && short.Err() != nil
 	for _, table := range view.Tables {
-		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json", Get: e.tablePart(table.Name, hangs)})
+		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json",
+			Get: e.tablePart(names, table, hangs)})
 	}
 	return parts
 }
 
-func (e *env) tablePart(table string, hangs bool) func(context.Context) ([]byte, error) {
+func (e *env) tablePart(names *support.Names, table *view.Table, hangs bool) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		if hangs {
 			return nil, errors.New("the control plane does not answer")
 		}
-		data, err := e.Call(ctx, "GET", "/v1/show/"+table, url.Values{"limit": {supportRows}}, nil)
+		data, err := e.Call(ctx, "GET", "/v1/show/"+table.Name, url.Values{"limit": {supportRows}}, nil)
 		if err != nil {
 			return nil, err
 		}
-		return support.JSON(data)
+		return names.JSON(data, table.Answer)
 	}
 }
 

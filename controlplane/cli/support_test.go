@@ -6,16 +6,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"isthmus/controlplane/agent"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/testkit"
 	"isthmus/controlplane/view"
@@ -37,9 +41,13 @@ func unpack(t *testing.T, args ...string) (text, stderr string) {
 
 func TestSupport(t *testing.T) {
 	socket := control(t, map[string]string{
-		"GET /v1/config":                  "control: {metrics: \"off\", api_token: hush1}\nports: []\n",
-		"GET /v1/status":                  `{"data_plane":"away","version":"0.1","pid":1}`,
+		"GET /v1/config": "control: {metrics: \"off\", api_token: hush1}\nports: [] # hush3\n" +
+			"aaa: {users: [{name: hush4, password: hush5}]}\n",
+		"GET /v1/status": `{"data_plane":"away","version":"0.1","pid":1,
+			"last_error":"of \"hush4\""}`,
 		"GET /v1/show/session?limit=1000": `[{"name":"home-1","user":"hush2"}]`,
+		"GET /v1/show/subscriber?limit=1000": `[{"user":"hush2","circuit":"hush6","remote":"hush7",
+			"attempts":[{"user":"hush8","why":"hush9 said no"}]}]`,
 	})
 	text, stderr := unpack(t, "--socket", socket, "support")
 	for _, word := range []string{"home-1", `"data_plane": "away"`, "here     configuration.yaml",
@@ -113,4 +121,42 @@ func TestSupportOfOneThatHangs(t *testing.T) {
 		}
 	}
 	testkit.Equal(t, tables, len(view.Tables), "tables")
+}
+
+// texts are the keys of a type whose words stay in an archive.
+func texts(t reflect.Type, keys map[string]bool) {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer, reflect.Array:
+		texts(t.Elem(), keys)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			of := f.Type
+			for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer || of.Kind() == reflect.Map {
+				of = of.Elem()
+			}
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Tag.Get("private") == "" && of.Kind() == reflect.String && key != "" {
+				keys[key] = true
+			}
+			texts(of, keys)
+		}
+	}
+}
+
+// Who adds a field of words to what is shown decides whether they may name a user: here, or by the tag private.
+func TestWordsOfAnArchive(t *testing.T) {
+	const harmless = `action address applied_file association collector cp_seid_hex data_plane delegated
+		destination device devices discard dnn downlink_list dp_socket dp_version driver encap
+		error features file from id inside instance interface ipv4 ipv6 kind line listen local
+		lookup mac message mode name namespace network node_id object offload offload_why outside
+		peer port prefix profile protocol reason role rule scheduler_pipe scheduler_profile
+		seid_hex session set source state steering target text to transport ue_ip4 ue_ip6
+		uplink_list use version via vrf why wrong_frame`
+	keys := map[string]bool{}
+	texts(reflect.TypeFor[agent.Status](), keys)
+	for _, table := range view.Tables {
+		texts(table.Answer, keys)
+	}
+	got := strings.Join(slices.Sorted(maps.Keys(keys)), " ")
+	testkit.Equal(t, got, strings.Join(strings.Fields(harmless), " "), "fields without the tag private")
 }

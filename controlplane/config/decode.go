@@ -62,6 +62,7 @@ func (a At) Path(key string) string { return join(a.path, key) }
 //	enum  the words allowed       min, max  bounds of a number
 //	one   "true": a list that may be written as its only element
 //	with  the key without which this one has no use
+//	private  "true": names a user, or a user's line
 //	default  what stands for an absent key, as the file would have it
 type decoder struct {
 	file   string

@@ -28,9 +28,9 @@ type AddressPool struct {
 // Reservation is known by one of user, mac and circuit.
 type Reservation struct {
 	At      `yaml:""`
-	User    string  `yaml:"user" max:"253" doc:"User name."`
+	User    string  `yaml:"user" max:"253" private:"true" doc:"User name."`
 	MAC     MAC     `yaml:"mac" doc:"MAC address."`
-	Circuit string  `yaml:"circuit" max:"253" doc:"Circuit id, where the port is trusted to say it."`
+	Circuit string  `yaml:"circuit" max:"253" private:"true" doc:"Circuit id, where the port is trusted to say it."`
 	Address Address `yaml:"address" req:"true" doc:"The address, or the first of the prefix."`
 }
 

@@ -100,7 +100,7 @@ type AAA struct {
 // User is one of the method local.
 type User struct {
 	At        `yaml:""`
-	Name      string   `yaml:"name" req:"true" max:"253" doc:"User name."`
+	Name      string   `yaml:"name" req:"true" max:"253" private:"true" doc:"User name."`
 	Password  Secret   `yaml:"password" max:"128" doc:"Serves PAP, CHAP and MS-CHAPv2."`
 	Hash      Secret   `yaml:"password_hash" max:"255" doc:"argon2id or bcrypt: serves PAP."`
 	NTHash    Secret   `yaml:"nt_password_hash" max:"32" doc:"Serves PAP and MS-CHAPv2."`

@@ -93,9 +93,10 @@ func TestFileOfUsers(t *testing.T) {
 
 // A text is shown without its secrets, wherever they are, is read by who looks at it, and cannot be applied.
 func TestShown(t *testing.T) {
-	text := base + `radius: # a comment
+	text := base + `radius: # a comment of hush
+  # servers: [{address: 10.0.0.9, secret: hush}]
   servers: [{address: 10.0.0.9, secret: &s hush}, {address: 10.0.0.8, secret: *s, use: accounting}]
-  coa: {clients: [{address: 10.0.0.9, secret: "hush"}]}
+  coa: {clients: [{address: 10.0.0.9, secret: "hush"}]} # secret: hush
 aaa:
   password: hush
   users: [{name: a, nt_password_hash: 8846f7eaee8fb117ad06bdd830b7586c}, {name: b, password: 'hush'}]
@@ -106,7 +107,7 @@ aaa:
 	for _, secret := range []string{"hush", "8846f7"} {
 		testkit.ErrorIf(t, strings.Contains(string(shown), secret), "%s", shown)
 	}
-	testkit.ErrorIf(t, !strings.Contains(string(shown), "# a comment"), "%s", shown)
+	testkit.ErrorIf(t, !strings.Contains(string(shown), "name: b"), "%s", shown)
 	_, err = ParseShown("x", shown)
 	testkit.Must(t, err)
 	_, err = Parse("x", shown)
@@ -115,4 +116,35 @@ aaa:
 	same, err := Shown([]byte(base))
 	testkit.Must(t, err)
 	testkit.Equal(t, string(same), base, "a text without secrets")
+	for _, comment := range []string{"# password: hush\n", "\n\n  # password: hush"} {
+		shown, err = Shown([]byte(base + comment))
+		testkit.Must(t, err)
+		testkit.ErrorIf(t, strings.Contains(string(shown), "hush"), "%s", shown)
+		_, err = Parse("x", shown)
+		testkit.Must(t, err)
+	}
+}
+
+// Nothing is left of secrets, users, comments, and of what is not known to be none, in a good file or a bad one.
+func TestRedacted(t *testing.T) {
+	text := `# password: hush1
+access: # hush2
+  # hush3
+  profiles: [{name: home, redirect: "http://bob:hush4@pay.test/"}]
+  api_token: hush5
+aaa: {password: hush6, users: [{name: hush7, password: [hush8], profile: home}, {name: u, hash: hush9}, hush10]}
+pools: [{name: homes, reservations: {user: hush12, address: 10.0.0.9}}, {reservations: [{circuit: hush13}]}]
+instances: {qfi_dscp: {1: 7}, hush14: {x: y}}
+radius: hush15
+`
+	out, err := Redacted([]byte(text), func(name string) string { return "N" + strings.TrimPrefix(name, "hush") })
+	testkit.Must(t, err)
+	kept := string(out)
+	testkit.ErrorIf(t, strings.Contains(kept, "hush"), "%s", out)
+	for _, want := range []string{"name: N7", "user: N12", "circuit: N13", "http://REMOVED@pay.test/",
+		"name: homes", "profile: home", "1: 7"} {
+		testkit.ErrorIf(t, !strings.Contains(kept, want), "%q is lost in\n%s", want, out)
+	}
+	_, err = Redacted([]byte("a: [secret"), strings.ToUpper)
+	testkit.ErrorIf(t, err == nil, "no YAML is read")
 }

@@ -4,8 +4,10 @@ package config
 
 import (
 	"bytes"
+	"encoding"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -60,15 +62,48 @@ func ParseShown(file string, data []byte) (*Config, error) {
 	return parse(file, data, nil, &checker{shown: true})
 }
 
-// Shown is a good file's text with Hidden in the place of secrets; where it has none, as it is.
-func Shown(text []byte) ([]byte, error) {
+// Shown is a good file's text with Hidden in the place of secrets, and without comments, which may be former ones.
+func Shown(text []byte) ([]byte, error) { return (&hider{}).text(text) }
+
+// Redacted is a text, good or not, without secrets, comments, names of users, whose place name's take, and what is at
+// unknown keys. Passwords are removed from URLs.
+func Redacted(text []byte, name func(string) string) ([]byte, error) {
+	return (&hider{name: name}).text(text)
+}
+
+// removed stands in the place of what nobody can say of whether it is a secret.
+const removed = "REMOVED"
+
+var inURL = regexp.MustCompile(`(://)[^/@\s"']+@`)
+
+// hider hides, and notes whether it did.
+type hider struct {
+	name func(string) string // nil: secrets alone are hidden
+	seen map[hidden]bool
+	some bool
+}
+
+// hidden is a node that was looked at as a value of a type: aliases repeat them.
+type hidden struct {
+	node    *yaml.Node
+	of      reflect.Type
+	private bool
+}
+
+func (h *hider) text(text []byte) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, err
 	}
-	if len(root.Content) == 0 || hide(root.Content[0], reflect.TypeFor[Config]()) == 0 {
+	h.seen = map[hidden]bool{}
+	if len(root.Content) == 0 {
+		return nil, nil
+	}
+	h.hide(root.Content[0], reflect.TypeFor[Config](), false)
+	if h.name == nil && !h.some && !bytes.Contains(text, []byte("#")) { // the parser does not find all comments
 		return text, nil
 	}
+	uncomment(&root)
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
@@ -76,31 +111,73 @@ func Shown(text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// hide replaces the secrets below a node of type t, and counts them.
-func hide(n *yaml.Node, t reflect.Type) (found int) {
+func uncomment(n *yaml.Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	for _, one := range n.Content {
+		uncomment(one)
+	}
+}
+
+func (h *hider) put(n *yaml.Node, value string) {
+	h.some = true
+	*n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Anchor: n.Anchor}
+}
+
+// hide replaces what is to be hidden below a node of type t.
+func (h *hider) hide(n *yaml.Node, t reflect.Type, private bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	at := hidden{n, t, private}
+	if h.seen[at] {
+		return
+	}
+	h.seen[at] = true
+	_, scalar := reflect.New(t).Interface().(encoding.TextUnmarshaler)
+	scalar = scalar || t.Kind() != reflect.Struct && t.Kind() != reflect.Slice && t.Kind() != reflect.Array &&
+		t.Kind() != reflect.Map
 	switch {
+	case isNull(n) || n.Kind == yaml.ScalarNode && n.Value == "":
 	case t == reflect.TypeFor[Secret]():
-		if isNull(n) || n.Value == "" {
-			return 0
-		}
-		*n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: Hidden, Anchor: n.Anchor}
-		return 1
-	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		h.put(n, Hidden)
+	case h.name == nil && n.Kind == yaml.ScalarNode:
+	case n.Kind == yaml.ScalarNode && scalar && private:
+		h.put(n, h.name(n.Value))
+	case n.Kind == yaml.ScalarNode && scalar:
+		n.Value = inURL.ReplaceAllString(n.Value, "${1}"+removed+"@")
+	case n.Kind == yaml.SequenceNode && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
 		for _, one := range n.Content {
-			found += hide(one, t.Elem())
+			h.hide(one, t.Elem(), private)
 		}
 	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Slice: // a list written as its only element
-		return hide(n, t.Elem())
-	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
-		_, index := keys(t)
+		h.hide(n, t.Elem(), private)
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Map:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if at, ok := index[n.Content[i].Value]; ok {
-				found += hide(n.Content[i+1], t.Field(at).Type)
-			}
+			h.hide(n.Content[i+1], t.Elem(), private)
 		}
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct && !scalar:
+		h.keys(n, t)
+	default:
+		h.unknown(n)
 	}
-	return found
+}
+
+func (h *hider) keys(n *yaml.Node, t reflect.Type) {
+	_, index := keys(t)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		at, known := index[n.Content[i].Value]
+		if !known {
+			h.unknown(n.Content[i])
+			h.unknown(n.Content[i+1])
+			continue
+		}
+		f := t.Field(at)
+		h.hide(n.Content[i+1], f.Type, f.Tag.Get("private") == "true")
+	}
+}
+
+func (h *hider) unknown(n *yaml.Node) {
+	if h.name != nil {
+		h.put(n, removed)
+	}
 }

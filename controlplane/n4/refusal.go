@@ -27,7 +27,7 @@ type Refusal struct {
 	Cause   uint8     `json:"cause"`
 	IE      uint16    `json:"offending_ie,omitempty"`
 	Rule    string    `json:"rule,omitempty"`
-	Text    string    `json:"text"`
+	Text    string    `json:"text" private:"words"`
 }
 
 func (r *Refusal) same(o *Refusal) bool {

@@ -141,7 +141,7 @@ func (s *Subscriber) bootIs(id uint64) {
 			s.commit(func(err error) {
 				if err != nil {
 					s.loop.log.Warn("a subscriber's quota began anew with the data plane",
-						"subscriber", s.about(), "session", s.ID(), "error", err)
+						"user", s.about(), "session", s.ID(), "error", err)
 				}
 			})
 		})
@@ -171,7 +171,7 @@ func (l *Loop) LineEnded(seid uint64, usage []api.Usage) {
 		}
 		s.measured(usage)
 		if !s.ending {
-			l.log.Warn("a subscriber's session was ended by the session layer", "subscriber", s.about(),
+			l.log.Warn("a subscriber's session was ended by the session layer", "user", s.about(),
 				"session", s.ID())
 			s.end(access.NASError)
 		}

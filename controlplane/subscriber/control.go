@@ -127,7 +127,7 @@ func (l *Loop) Configure(set *Settings) {
 		}, func(err error) {
 			if err != nil && err != errEnded {
 				l.log.Warn("a subscriber goes on as it was under the former configuration",
-					"subscriber", s.about(), "session", s.ID(), "error", err)
+					"user", s.about(), "session", s.ID(), "error", err)
 			}
 		})
 	}
@@ -282,7 +282,7 @@ func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Pla
 		if err != nil {
 			s.auth, s.plan, s.quota, s.grant, s.base = formerAuth, former, quota, grant, base
 			s.addresses.DNS = servers
-			s.loop.log.Warn("a subscriber's plan is not changed", "subscriber", s.about(),
+			s.loop.log.Warn("a subscriber's plan is not changed", "user", s.about(),
 				"session", s.ID(), "error", err)
 			done(err)
 			return

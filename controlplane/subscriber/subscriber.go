@@ -316,7 +316,7 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 			case err != nil && fresh:
 				s.up = time.Time{}
 				s.loop.stats.failed("session")
-				s.loop.log.Warn("a subscriber's session is refused", "subscriber", s.about(),
+				s.loop.log.Warn("a subscriber's session is refused", "user", s.about(),
 					"session", s.ID(), "error", err)
 				s.loop.noteAttempt(s.at.request(), s.user, "the session is refused: "+err.Error())
 			case err != nil:

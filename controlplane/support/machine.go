@@ -27,8 +27,8 @@ func File(name, path string) Part {
 	}}
 }
 
-// Tail is a part that copies the end of a log file, without secrets.
-func Tail(name, path string) Part {
+// Tail is a part that copies the end of a log file, without secrets and names.
+func (n *Names) Tail(name, path string) Part {
 	return Part{name, func(context.Context) ([]byte, error) {
 		f, err := os.Open(path)
 		if err != nil {
@@ -43,12 +43,12 @@ func Tail(name, path string) Part {
 			return nil, fmt.Errorf("%s is no file", path)
 		}
 		data, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-tailSize), tailSize))
-		return Text(data), err
+		return n.Text(data), err
 	}}
 }
 
-// Command is a part that keeps what a program prints, without secrets.
-func Command(name string, words ...string) Part {
+// Command is a part that keeps what a program prints, without secrets and names.
+func (n *Names) Command(name string, words ...string) Part {
 	return Part{name, func(ctx context.Context) ([]byte, error) {
 		var out, faults bounded
 		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
@@ -60,7 +60,7 @@ func Command(name string, words ...string) Part {
 		if err == nil && out.Len() == 0 {
 			err = errors.New("it printed nothing")
 		}
-		return Text(out.Bytes()), err
+		return n.Text(out.Bytes()), err
 	}}
 }
 
@@ -75,7 +75,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // Machine is the parts that say what this machine is.
-func Machine() []Part {
+func (n *Names) Machine() []Part {
 	var parts []Part
 	for _, path := range []string{"/etc/os-release", "/proc/version", "/proc/cmdline", "/proc/cpuinfo",
 		"/proc/meminfo", "/proc/interrupts", "/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/memory",
@@ -84,11 +84,11 @@ func Machine() []Part {
 		parts = append(parts, File("machine"+strings.ReplaceAll(path, "/proc/", "/"), path))
 	}
 	return append(parts,
-		Command("machine/ip-link", "ip", "-s", "-d", "link"),
-		Command("machine/ip-route", "ip", "route"),
-		Command("machine/lspci", "lspci", "-nn"),
-		Command("machine/df", "df", "-h"),
-		Command("machine/libraries", "dpkg-query", "-W", "libdpdk*", "librte*", "linux-image-*"),
+		n.Command("machine/ip-link", "ip", "-s", "-d", "link"),
+		n.Command("machine/ip-route", "ip", "route"),
+		n.Command("machine/lspci", "lspci", "-nn"),
+		n.Command("machine/df", "df", "-h"),
+		n.Command("machine/libraries", "dpkg-query", "-W", "libdpdk*", "librte*", "linux-image-*"),
 	)
 }
 
@@ -108,7 +108,8 @@ func Process(name string, pid int) []Part {
 }
 
 // Journal is the end of a unit's log.
-func Journal(unit string) Part {
-	return Command("log/"+unit+".journal", "journalctl", "--unit", unit, "--lines", "5000", "--no-pager", "--quiet",
+func (n *Names) Journal(unit string) Part {
+	return n.Command("log/"+unit+".journal", "journalctl", "--unit", unit, "--lines", "5000", "--no-pager",
+		"--quiet",
 		"--output", "short-iso-precise")
 }

@@ -4,101 +4,97 @@ package support
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
+	"sync"
 )
 
 // removed stands in a secret's place.
 const removed = "REMOVED"
 
-// A key is a secret's when one of its words is in the first list, or its last word in the second.
-var (
-	secretWords = []string{"password", "passwd", "passphrase", "secret", "secrets", "token", "tokens", "credential",
-		"credentials", "psk", "authorization", "imsi", "msisdn", "nai"}
-	secretEnds = []string{"key", "keys", "user", "community"}
-
-	wordBreak  = regexp.MustCompile(`[_\-. ]+|([a-z])([A-Z])`)
-	inURL      = regexp.MustCompile(`(://)[^/@\s"']+@`)
-	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{8,}`)
-	assignment = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)"?(\s*[=:]\s*)("(?:[^"\\]|\\.)*"|[^\s",;}]+)`)
-)
-
-// secretKey tells by its name that a key's value is a secret.
-func secretKey(name string) bool {
-	words := strings.Fields(strings.ToLower(wordBreak.ReplaceAllString(name, "$1 $2")))
-	if len(words) == 0 {
-		return false
-	}
-	isSecret := func(w string) bool { return slices.Contains(secretWords, w) }
-	return slices.ContainsFunc(words, isSecret) || slices.Contains(secretEnds, words[len(words)-1])
+// Names has names of users told apart in one archive, and in no other: what stands for one is its hash under a key that
+// nobody keeps.
+type Names struct {
+	key   [32]byte
+	mu    sync.Mutex // a part that does not end in time goes on beside others
+	known map[string]string
+	odd   []string // of these, those that are several words
 }
 
-// Text removes what looks like secrets from lines of a log: the values of keys with a secret's name, tokens,
-// passwords in URLs.
-func Text(text []byte) []byte {
-	text = inURL.ReplaceAll(text, []byte("${1}"+removed+"@"))
-	text = bearer.ReplaceAll(text, []byte("${1} "+removed))
-	return assignment.ReplaceAllFunc(text, func(found []byte) []byte {
-		part := assignment.FindSubmatch(found)
-		if !secretKey(string(part[1])) {
-			return found
+// NewNames is for one archive.
+func NewNames() *Names {
+	n := &Names{known: map[string]string{}}
+	rand.Read(n.key[:]) // never fails (crypto/rand)
+	return n
+}
+
+// Hide is what stands for a name.
+func (n *Names) Hide(name string) string {
+	if name == "" {
+		return ""
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known[name] == "" {
+		if core := strings.TrimRight(name, ".:"); word.FindString(name) != name || core != name {
+			n.odd = append(n.odd, name)
 		}
-		return append(found[:len(found)-len(part[3]):len(found)-len(part[3])], removed...)
-	})
+		sum := hmac.New(sha256.New, n.key[:])
+		sum.Write([]byte(name))
+		n.known[name] = "user-" + hex.EncodeToString(sum.Sum(nil)[:6])
+	}
+	return n.known[name]
 }
 
-// Config removes secrets from a configuration: fields of the struct with the tag `secret:"true"`, keys with a secret's
-// name wherever they are, passwords in URLs, all comments.
-func Config(text []byte, of reflect.Type) ([]byte, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, fmt.Errorf("left out, for it cannot be read, nor secrets be found in it: %w", err)
+// JSON removes by the type of what was encoded: fields with the tag private:"name" are names of users; private:"text"
+// are words of others, which may hold any, and private:"words" ours, which may hold those that the archive has met.
+// What is at unknown keys is removed, and so are passwords in URLs.
+func (n *Names) JSON(data []byte, of reflect.Type) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, fmt.Errorf("left out, for it is no JSON: %w", err)
 	}
-	if len(root.Content) == 0 {
-		return nil, nil
-	}
-	redactNode(root.Content[0], of, false)
-	root.HeadComment, root.FootComment = "", ""
-	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(&root); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return json.MarshalIndent(n.value(v, of, ""), "", " ")
 }
 
-// redactNode removes secrets below a node that stands for a value of type t; nil: of no known type.
-func redactNode(n *yaml.Node, t reflect.Type, secret bool) {
-	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+func (n *Names) value(v any, t reflect.Type, private string) any {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch n.Kind {
-	case yaml.ScalarNode:
-		if secret && n.Tag != "!!null" && n.Value != "" {
-			*n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: removed}
-			return
+	switch v := v.(type) {
+	case map[string]any:
+		for key, child := range v {
+			of, how := field(t, key)
+			v[key] = n.value(child, of, how)
 		}
-		n.Value = inURL.ReplaceAllString(n.Value, "${1}"+removed+"@")
-	case yaml.SequenceNode:
-		for _, child := range n.Content {
-			redactNode(child, elem(t), secret)
+	case []any:
+		for i := range v {
+			v[i] = n.value(v[i], elem(t), private)
 		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			key.HeadComment, key.LineComment, key.FootComment = "", "", ""
-			childType, tagged := field(t, key.Value)
-			redactNode(n.Content[i+1], childType, secret || tagged || secretKey(key.Value))
+	case string:
+		switch {
+		case v == "":
+		case t == nil || private == "text":
+			return removed
+		case private == "name":
+			return n.Hide(v)
+		case private == "words":
+			return string(n.line([]byte(v)))
 		}
+		return inURL.ReplaceAllString(v, "${1}"+removed+"@")
 	}
+	return v
 }
 
 func elem(t reflect.Type) reflect.Type {
@@ -108,46 +104,90 @@ func elem(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// field finds a key's type among a struct's fields, and whether the field has the tag.
-func field(t reflect.Type, key string) (reflect.Type, bool) {
+// field finds a key's type, and whether the value is private; nil: it is not known.
+func field(t reflect.Type, key string) (of reflect.Type, private string) {
 	if t == nil || t.Kind() != reflect.Struct {
-		return elem(t), false
+		return elem(t), ""
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name == key {
-			return f.Type, f.Tag.Get("secret") == "true"
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == key {
+			return f.Type, f.Tag.Get("private")
 		}
 	}
-	return nil, false
+	return nil, ""
 }
 
-// JSON removes values of keys with a secret's name, and passwords in URLs.
-func JSON(data []byte) ([]byte, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return nil, fmt.Errorf("left out, for it is no JSON: %w", err)
+// Keys of a log whose last word is one of these are secrets, whoever wrote it.
+var (
+	secretWords = []string{"password", "passwd", "passphrase", "secret", "secrets", "token", "tokens", "credential",
+		"credentials", "psk", "authorization", "imsi", "msisdn", "nai", "key", "keys", "community"}
+
+	wordBreak  = regexp.MustCompile(`[_\-. ]+|([a-z])([A-Z])`)
+	inURL      = regexp.MustCompile(`(://)[^/@\s"']+@`)
+	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{8,}`)
+	assignment = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)"?(\s*[=:]\s*)("(?:[^"\\]|\\.)*"|[^\s",;}]+)`)
+
+	// Our logs have names of users at the key user. Harmless values are numbers, addresses, times, and no words.
+	ofUser   = regexp.MustCompile(`\buser"?[=:]`)
+	harmless = regexp.MustCompile(`^"?(?:[0-9][0-9A-Za-z.:/+-]*|[0-9a-fA-F:.]+|true|false|\{)"?$`)
+	ofALine  = []string{"time", "level", "msg"}
+	word     = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>\\]+`)
+)
+
+// Text removes from lines of a log: the values of keys with a secret's name, tokens, passwords in URLs; names of users
+// that are logged as such, with the words beside them, and those that the archive has met.
+func (n *Names) Text(text []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(text) {
+		out.Write(n.line(line))
 	}
-	return json.MarshalIndent(redactValue(v, false), "", " ")
+	return out.Bytes()
 }
 
-func redactValue(v any, secret bool) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, child := range v {
-			v[key] = redactValue(child, secret || secretKey(key))
+func (n *Names) line(line []byte) []byte {
+	line = inURL.ReplaceAll(line, []byte("${1}"+removed+"@"))
+	line = bearer.ReplaceAll(line, []byte("${1} "+removed))
+	user := ofUser.Match(line)
+	line = assignment.ReplaceAllFunc(line, func(found []byte) []byte {
+		part := assignment.FindSubmatch(found)
+		key, value := string(part[1]), string(part[3])
+		words := strings.Fields(strings.ToLower(wordBreak.ReplaceAllString(key, "$1 $2")))
+		put := ""
+		switch last := words[len(words)-1]; {
+		case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) }):
+			put = removed
+		case last == "user":
+			put = n.Hide(unquoted(value))
+		case user && !slices.Contains(ofALine, key) && !harmless.MatchString(value):
+			put = removed
+		default:
+			return found
 		}
-	case []any:
-		for i := range v {
-			v[i] = redactValue(v[i], secret)
+		return append(found[:len(found)-len(part[3]):len(found)-len(part[3])], put...)
+	})
+	return n.words(line)
+}
+
+// words replaces names that the archive has met.
+func (n *Names) words(text []byte) []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	text = word.ReplaceAllFunc(text, func(found []byte) []byte {
+		core := bytes.TrimRight(found, ".:")
+		if put, met := n.known[string(core)]; met {
+			return append([]byte(put), found[len(core):]...)
 		}
-	case string:
-		if secret && v != "" {
-			return removed
-		}
-		return inURL.ReplaceAllString(v, "${1}"+removed+"@")
+		return found
+	})
+	for _, name := range n.odd {
+		text = bytes.ReplaceAll(text, []byte(name), []byte(n.known[name]))
 	}
-	return v
+	return text
+}
+
+func unquoted(value string) string {
+	if text, err := strconv.Unquote(value); err == nil {
+		return text
+	}
+	return value
 }

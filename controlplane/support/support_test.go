@@ -19,64 +19,58 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-type server struct {
-	Address string            `yaml:"address"`
-	Shared  string            `yaml:"shared" secret:"true"`
-	Labels  map[string]string `yaml:"labels"`
+type row struct {
+	Name string            `json:"name"`
+	User string            `json:"user" private:"name"`
+	Why  string            `json:"why" private:"text"`
+	Last string            `json:"last" private:"words"`
+	SEID uint64            `json:"seid"`
+	URL  string            `json:"url"`
+	More []*row            `json:"more"`
+	By   map[string]string `json:"by"`
 }
 
-type settings struct {
-	Servers []*server `yaml:"servers"`
-	PIN     []int     `yaml:"pin,omitempty" secret:"true"`
-}
-
-func TestConfigWithoutSecrets(t *testing.T) {
-	text := `# password: comment1
-servers: # comment2
-  - {address: 10.0.0.1, shared: hush1, labels: {colour: red, api_token: hush2}}
-  - address: https://bob:hush3@example.net/
-    # comment3
-    shared: &anchor hush4
-    copy: *anchor
-pin: [12345, 67890]
-unknown:
-  tls: {certificate: /etc/cert.pem, privateKey: hush5, PSK: hush6, monkey: banana, keys: [hush7], password: }
-`
-	out, err := Config([]byte(text), reflect.TypeFor[settings]())
+// What an archive says of users is by the types of what it is made of; a field that is not known says nothing.
+func TestJSONByType(t *testing.T) {
+	n := NewNames()
+	out, err := n.JSON([]byte(`[{"name":"s1","user":"hush1","seid":18446744073709551615,"why":"hush2 is wrong",
+		"url":"http://a:hush3@c/","anew":{"x":["hush4"]},"more":[{"user":"hush1"},{"user":"hush5","last":""}],
+		"by":{"k":"v"}}]`), reflect.TypeFor[[]row]())
 	testkit.Must(t, err)
-	for _, word := range []string{"hush", "comment", "12345", "67890"} {
-		testkit.ErrorIf(t, bytes.Contains(out, []byte(word)), "%s is left in\n%s", word, out)
+	testkit.ErrorIf(t, bytes.Contains(out, []byte("hush")), "%s", out)
+	one, other := n.Hide("hush1"), n.Hide("hush5")
+	testkit.ErrorIf(t, one == other || bytes.Count(out, []byte(one)) != 2 || !bytes.Contains(out, []byte(other)),
+		"%s %s\n%s", one, other, out)
+	for _, kept := range []string{"18446744073709551615", `"s1"`, `"k": "v"`} {
+		testkit.ErrorIf(t, !bytes.Contains(out, []byte(kept)), "%s is lost:\n%s", kept, out)
 	}
-	for _, word := range []string{"10.0.0.1", "red", "https://REMOVED@example.net/", "/etc/cert.pem", "banana"} {
-		testkit.ErrorIf(t, !bytes.Contains(out, []byte(word)), "%s is lost in\n%s", word, out)
-	}
-	_, err = Config([]byte("a: [secret"), reflect.TypeFor[settings]())
-	testkit.Refused(t, err, "left out")
-}
-
-func TestJSONWithoutSecrets(t *testing.T) {
-	out, err := JSON([]byte(`[{"name":"s1","user":"imsi-001","seid":18446744073709551615,
-		"auth":{"token":"t1","n":3},"url":"http://a:b@c/"}]`))
-	testkit.Must(t, err)
-	for _, word := range []string{"imsi-001", `"t1"`, "a:b@"} {
-		testkit.ErrorIf(t, bytes.Contains(out, []byte(word)), "%s is left in\n%s", word, out)
-	}
-	testkit.ErrorIf(t, !bytes.Contains(out, []byte("18446744073709551615")), "a number changed:\n%s", out)
-	_, err = JSON([]byte("<html>"))
+	out, err = n.JSON([]byte(`{"last":"user \"hush1\" of n6"}`), reflect.TypeFor[row]())
+	testkit.ErrorIf(t, err != nil || !bytes.Contains(out, []byte(`user \"`+one+`\" of n6`)), "%s %v", out, err)
+	testkit.ErrorIf(t, NewNames().Hide("hush1") == one, "the same in two archives")
+	_, err = n.JSON([]byte("<html>"), nil)
 	testkit.Refused(t, err, "no JSON")
 }
 
 func TestTextWithoutSecrets(t *testing.T) {
+	n := NewNames()
+	u, odd := n.Hide("anna"), n.Hide("isp\\bert b")
+	const begin = `Nov 29 gw isthmus[7]: time=2026-01-01T00:00:00Z level=WARN msg="it is refused" `
 	for from, want := range map[string]string{
-		`level=INFO password=hunter2 peer=smf1`:   `level=INFO password=REMOVED peer=smf1`,
-		`{"api_key": "a\"b", "port": 3}`:          `{"api_key": REMOVED, "port": 3}`,
-		`Authorization: Bearer abcdefghijkl.mno`:  `Authorization: REMOVED REMOVED`,
-		`sent Bearer abcdefghijkl`:                `sent Bearer REMOVED`,
-		`user="a b" session=n4.1`:                 `user=REMOVED session=n4.1`,
-		`get ftp://me:pw@host/x`:                  `get ftp://REMOVED@host/x`,
-		`time=2026-01-01T00:00:00Z monkey=banana`: `time=2026-01-01T00:00:00Z monkey=banana`,
+		`level=INFO password=hunter2 peer=smf1`:    `level=INFO password=REMOVED peer=smf1`,
+		`{"api_key": "a\"b", "port": 3}`:           `{"api_key": REMOVED, "port": 3}`,
+		`Authorization: Bearer abcdefghijkl.mno`:   `Authorization: REMOVED REMOVED`,
+		`sent Bearer abcdefghijkl`:                 `sent Bearer REMOVED`,
+		`get ftp://me:pw@host/x`:                   `get ftp://REMOVED@host/x`,
+		`time=2026-01-01T00:00:00Z monkey=banana`:  `time=2026-01-01T00:00:00Z monkey=banana`,
+		`error="aaa.users[1]: \"anna\" twice" n=1`: `error="aaa.users[1]: \"` + u + `\" twice" n=1`,
+		`hannah, anna: annas`:                      `hannah, ` + u + `: annas`,
+		`of isp\bert b here`:                       `of ` + odd + ` here`,
+		begin + `user=anna session=00ab cause=503 why="as carl said" seid=0x1f`: begin + `user=` + u +
+			` session=00ab cause=503 why=REMOVED seid=0x1f`,
+		`{"level":"WARN","msg":"no","user":"anna","error":"carl","n":3}`: `{"level":"WARN","msg":"no","user":` +
+			u + `,"error":REMOVED,"n":3}`,
 	} {
-		testkit.Equal(t, string(Text([]byte(from))), want, "%s", from)
+		testkit.Equal(t, string(n.Text([]byte(from))), want, "%s", from)
 	}
 }
 
@@ -145,14 +139,15 @@ func TestArchiveDoesNotWait(t *testing.T) {
 func TestTailAndCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	testkit.Must(t, os.WriteFile(path, []byte(strings.Repeat("x", tailSize)+"\npassword=hunter2\n"), 0o600))
-	data, err := Tail("log", path).Get(context.Background())
+	n := NewNames()
+	data, err := n.Tail("log", path).Get(context.Background())
 	testkit.Must(t, err)
 	good := len(data) <= tailSize && bytes.HasSuffix(data, []byte("password=REMOVED\n"))
 	testkit.ErrorIf(t, !good, "%d bytes", len(data))
-	_, err = Tail("log", "/dev/null").Get(context.Background())
+	_, err = n.Tail("log", "/dev/null").Get(context.Background())
 	testkit.Refused(t, err, "is no file")
-	_, err = Command("x", "sh", "-c", "echo why >&2; exit 3").Get(context.Background())
+	_, err = n.Command("x", "sh", "-c", "echo why >&2; exit 3").Get(context.Background())
 	testkit.Refused(t, err, "exit status 3: why")
-	data, err = Command("x", "sh", "-c", "echo token=abc").Get(context.Background())
+	data, err = n.Command("x", "sh", "-c", "echo token=abc").Get(context.Background())
 	testkit.ErrorIf(t, err != nil || string(data) != "token=REMOVED\n", "%q %v", data, err)
 }

@@ -11,14 +11,14 @@ import (
 
 // Subscriber is one of an access line: of the configuration, signed in, or one whose attempts alone are known.
 type Subscriber struct {
-	User            string    `json:"user"`  // of the configuration: its name
-	State           string    `json:"state"` // static, starting, up, captive, ending, away
-	Kind            string    `json:"kind"`  // static, pppoe, dhcp, dhcpv6, packet
-	Line            string    `json:"line"`  // PORT:STAG.CTAG
+	User            string    `json:"user" private:"name"` // of the configuration: its name
+	State           string    `json:"state"`               // static, starting, up, captive, ending, away
+	Kind            string    `json:"kind"`                // static, pppoe, dhcp, dhcpv6, packet
+	Line            string    `json:"line"`                // PORT:STAG.CTAG
 	MAC             string    `json:"mac"`
 	PPPoESession    uint16    `json:"pppoe_session"`
-	Circuit         string    `json:"circuit"`
-	Remote          string    `json:"remote"`
+	Circuit         string    `json:"circuit" private:"name"`
+	Remote          string    `json:"remote" private:"name"`
 	IPv4            string    `json:"ipv4"`
 	IPv6            string    `json:"ipv6"`
 	Delegated       string    `json:"delegated"`
@@ -41,12 +41,12 @@ type Subscriber struct {
 
 // Attempt is one to sign in, or several alike.
 type Attempt struct {
-	User  string    `json:"user"`
+	User  string    `json:"user" private:"name"`
 	Kind  string    `json:"kind"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Count int       `json:"count"`
-	Why   string    `json:"why"` // empty: it was let in, with all that was said
+	Why   string    `json:"why" private:"text"` // empty: it was let in, with all that was said
 }
 
 // AddressPool has addresses of subscribers who sign in.

@@ -39,7 +39,7 @@ type Session struct {
 	Association     string `json:"association"` // of the CP function; empty: the session is the configuration's
 	CPSEID          uint64 `json:"cp_seid"`
 	DNN             string `json:"dnn"`
-	User            string `json:"user"`
+	User            string `json:"user" private:"name"`
 	SEIDHex         string `json:"seid_hex"` // for who reads numbers as JavaScript does, to 2^53
 	CPSEIDHex       string `json:"cp_seid_hex"`
 }
