@@ -331,6 +331,7 @@ type BearerState struct {
 // FrontEnd is one protocol of subscribers: pppoe, dhcp.
 type FrontEnd interface {
 	Frame(f *Frame) // punted
-	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot.
-	Restore(s Session, line Line, pppoe uint16, state []byte) Client
+	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot. r is of the sign-in:
+	// its kind, line and agent.
+	Restore(s Session, r *Request, state []byte) Client
 }

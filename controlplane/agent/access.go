@@ -238,9 +238,12 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 		}
 	}
 	set := subscriber.SettingsOf(c)
-	made.Relayed = func(l *access.Line) bool {
-		p := set.Port(l)
-		return len(c.Access.DHCP.Servers6) > 0 && p != nil && p.DHCP != "server"
+	made.PortOf = func(l *access.Line) (port pppoe.Port) {
+		if p := set.Port(l); p != nil {
+			port = pppoe.Port{Relayed: len(c.Access.DHCP.Servers6) > 0 && p.DHCP != "server",
+				Trusted: p.Trusted, Moves: p.Moves()}
+		}
+		return port
 	}
 	return made
 }
@@ -260,7 +263,7 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 			return dhcp.Port{}, false
 		}
 		port := dhcp.Port{V4: p.IPoE, V6: p.IPoE, OneToOne: p.VLANs == "1:1", Trusted: p.Trusted,
-			FirstPacket: packet[l.Port], Replace: c.Access.Duplicates == "replace"}
+			Moves: p.Moves(), FirstPacket: packet[l.Port], Replace: c.Access.Duplicates == "replace"}
 		if p.DHCP != "server" {
 			port.Upstream, port.Upstream6, port.Proxy = four, six, p.DHCP == "proxy"
 		}

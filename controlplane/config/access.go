@@ -42,8 +42,12 @@ type AccessPort struct {
 	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
 	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers and servers6 of access.dhcp, a family without them from our pools; a proxy hides DHCPv4's."`
 	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else PPPoE's tag is ignored, and a message with option 82 or a Relay-Forward is dropped."`
+	Circuit string   `yaml:"circuit_change" default:"refuse" enum:"refuse|sign-in" doc:"A message by another trusted circuit than its line's session: refused until that ends, or that ends and the line signs in anew."`
 	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
+
+// Moves tells that a home which moves to another circuit signs in anew.
+func (p *AccessPort) Moves() bool { return p.Circuit == "sign-in" }
 
 // AccessList is rules on packets of one subscriber, in one direction. The session's filters (api.MaxSDF) have room for
 // two of them with their defaults.
@@ -202,6 +206,9 @@ func (k *checker) access() {
 		refer(k, p.At, "profile", "profile", p.Profile, profiles)
 		if !p.PPPoE && !p.IPoE {
 			k.fail(p.At, "", "neither pppoe nor ipoe is served")
+		}
+		if p.Has("circuit_change") && !p.Trusted {
+			k.fail(p.At, "circuit_change", "given without trusted: no circuit id is believed")
 		}
 		k.relays(p)
 		if port != nil && p.IPoE {

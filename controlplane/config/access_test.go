@@ -33,8 +33,8 @@ schedulers:
 	}
 }
 
-// A port that relays has servers of a family to relay to.
-func TestAccessRelays(t *testing.T) {
+// A port that relays has servers of a family to relay to; one that judges circuit ids believes them.
+func TestAccessPorts(t *testing.T) {
 	const text = `
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
@@ -55,6 +55,8 @@ access:
 		{"pppoe: true, ipoe: true, dhcp: relay", six, ""},
 		{"pppoe: true, dhcp: relay", six, ""},
 		{"pppoe: true, dhcp: relay", "", "relay without servers"},
+		{"ipoe: true, circuit_change: sign-in", "", "given without trusted"},
+		{"ipoe: true, trusted: true, circuit_change: sign-in", "", ""},
 		{"ipoe: true", `servers6: ["2001:db8::9"]`, "address6"},
 		{"ipoe: true", `address6: "2001:db8::9", servers6: ["2001:db8::9"]`, "of another host"},
 	} {

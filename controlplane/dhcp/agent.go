@@ -10,6 +10,51 @@ import (
 
 const broadbandForum = 3561
 
+// circuit is what a trusted access node says of where a subscriber is.
+type circuit struct {
+	counted string    // of circuitOf
+	ids     [2]string // by DHCPv4, by DHCPv6, which it may write in another way; empty: not said yet
+}
+
+// circuitOf is what Limits.PerCircuit counts; empty: the access node says nothing.
+func circuitOf(r *access.Request) string {
+	if len(r.Agent.CircuitID) == 0 {
+		return ""
+	}
+	return r.Line.Port + "\x00" + string(r.Agent.CircuitID)
+}
+
+func (c *circuit) of(kind access.Kind) *string {
+	if kind == access.IPoE4 {
+		return &c.ids[0]
+	}
+	return &c.ids[1]
+}
+
+// elsewhere tells that a message came by another circuit than the subscriber's. An access node that says nothing of
+// some messages (unicast ones, router solicitations) does not make them another's.
+func (u *subscriber) elsewhere(r *access.Request) bool {
+	if u.circuit == nil || len(r.Agent.CircuitID) == 0 {
+		return false
+	}
+	id := *u.circuit.of(r.Kind)
+	return id != "" && id != string(r.Agent.CircuitID)
+}
+
+// learn notes the circuit id of the first message that has one.
+func (u *subscriber) learn(r *access.Request) {
+	if len(r.Agent.CircuitID) == 0 {
+		return
+	}
+	if u.circuit == nil {
+		u.circuit = &circuit{counted: circuitOf(r)}
+		u.s.circuits[u.circuit.counted]++
+	}
+	if id := u.circuit.of(r.Kind); *id == "" {
+		*id = string(r.Agent.CircuitID)
+	}
+}
+
 // agent82 reads the relay agent information option: sub-options 1, 2 (RFC 3046) and 9 (RFC 4243) with the line's rates
 // (TR-101 §3.9.3).
 func agent82(b []byte) (a access.Agent, ok bool) {

@@ -19,6 +19,7 @@ type Port struct {
 	OneToOne    bool // one subscriber a VLAN, whatever its MAC; else each MAC is one
 	Replace     bool // on a 1:1 line a new MAC takes the place of the old: else it waits until that has left
 	Trusted     bool // what access nodes put into frames (option 82, relay messages of RFC 6221) is believed
+	Moves       bool // who comes by another circuit signs in anew: else it waits until that of the old has left
 	FirstPacket bool // a packet of nobody signs its sender in
 	Upstream    []netip.AddrPort
 	Upstream6   []netip.AddrPort // DHCPv6 is relayed to them

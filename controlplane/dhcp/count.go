@@ -25,6 +25,7 @@ const (
 	otherServer
 	notTheirs
 	taken
+	circuitChanged
 	unknownUpstream
 	noSocket
 	leaseShort
@@ -57,6 +58,7 @@ var words = [whys][2]string{
 	otherServer:        {"other_server", "messages for another server"},
 	notTheirs:          {"not_theirs", "messages about addresses of somebody else or nobody (rows B7, B10)"},
 	taken:              {"line_taken", "messages of another MAC on a 1:1 line"},
+	circuitChanged:     {"circuit_changed", "messages with another circuit id than that of the line's session"},
 	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
 	noSocket:           {"upstream_closed", "messages to servers that came after the start"},
 	leaseShort:         {"lease_short", "upstream answers with a lease of less than 30 s, dropped"},

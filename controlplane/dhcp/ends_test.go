@@ -140,7 +140,7 @@ func TestWithoutLease(t *testing.T) {
 		testkit.FatalIf(t, len(w.live) != 1, "%s: ended while the data plane was away", name)
 		w.router = was
 		w.s, w.timers = New(w, w.c), nil // after a restart as before
-		one.client = w.s.Restore(one, h.line, 0, one.kept)
+		one.client = w.s.Restore(one, &one.request, one.kept)
 		w.wait(24 * time.Hour)
 		testkit.FatalIf(t, len(w.live) != 1, "%s: ended after a restart", name)
 		w.there, w.sent = nil, nil

@@ -17,7 +17,7 @@ func FuzzFrame(f *testing.F) {
 	w := newWorld(f)
 	h := w.home(1)
 	for _, kind := range []dhcpv4.MessageType{1, 3, 4, 7, 8} {
-		f.Add(byte(0), h.four(kind, circuit("x")), false)
+		f.Add(byte(0), h.four(kind, saying("x")), false)
 	}
 	for kind := dhcpv6.MessageTypeSolicit; kind <= dhcpv6.MessageTypeInformationRequest; kind++ {
 		f.Add(byte(1), h.six(kind, ours, na(held("2001:db8::1")), pd()), false)

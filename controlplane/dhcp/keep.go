@@ -108,7 +108,8 @@ func timeOf(b []byte) (t time.Time) {
 const restored = 1000
 
 // Restore is access.FrontEnd's.
-func (s *Server) Restore(session access.Session, line access.Line, _ uint16, state []byte) access.Client {
+func (s *Server) Restore(session access.Session, r *access.Request, state []byte) access.Client {
+	line := r.Line
 	p, ok := s.c.PortOf(&line)
 	if len(state) == keptFormer {
 		state = append(slices.Clip(state), 0xfe, 0x80, 0, 0, 0, 0, 0, 0)
@@ -146,6 +147,7 @@ func (s *Server) Restore(session access.Session, line access.Line, _ uint16, sta
 	// Not all at once.
 	u.probe = now.Add(s.c.Probes.Interval * time.Duration(len(s.subscribers)%restored) / restored)
 	s.add(u)
+	u.learn(r)
 	u.sleep()
 	return u
 }

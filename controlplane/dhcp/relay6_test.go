@@ -298,7 +298,7 @@ func TestRelay6Restore(t *testing.T) {
 	w.s, w.timers = New(w, w.c), nil
 	w.s.Upstream6 = send
 	w.wait(2 * time.Hour)
-	one.client = w.s.Restore(one, h.line, 0, one.kept)
+	one.client = w.s.Restore(one, &one.request, one.kept)
 	testkit.FatalIf(t, one.client == nil, "not restored")
 	h.exchange6(s, dhcpv6.MessageTypeRenew, dhcpv6.MessageTypeReply, lentBoth, mods{theirs, na(), pd()}, lendBoth)
 	testkit.Equal(t, w.signIns, 1, "sign-ins")

@@ -66,7 +66,7 @@ func (s *Server) Frame(f *access.Frame) {
 	case access.FirstPacket:
 		s.first(&p, f)
 	case access.NeighbourAnswer:
-		if s.find(&p, &f.Line, &access.Agent{}, false, false) == nil {
+		if s.find(&p, &access.Request{Kind: access.Packet, Line: f.Line}, known) == nil {
 			s.count(notTheirs)
 		}
 	default:
@@ -82,41 +82,57 @@ func (s *Server) keyOf(p *Port, l *access.Line) key {
 	return k
 }
 
-// find is the subscriber of a line, made where make is true and the limits allow it; nil: none. anew: the message is
-// one with which a subscriber begins, so another MAC on a 1:1 line is another device.
-func (s *Server) find(p *Port, l *access.Line, agent *access.Agent, make, anew bool) *subscriber {
-	k := s.keyOf(p, l)
+// need is what a message takes of its line.
+type need uint8
+
+const (
+	known need = iota // a subscriber who is there
+	made              // one is made
+	begun             // with it one begins, so another MAC on a 1:1 line is another device
+)
+
+// find is the subscriber of a line, made where it is needed and the limits allow it; nil: none. r has the kind of the
+// message, its line, and what the access node says of that.
+func (s *Server) find(p *Port, r *access.Request, n need) *subscriber {
+	k := s.keyOf(p, &r.Line)
 	u := s.subscribers[k]
-	if u != nil && u.line.MAC != l.MAC {
+	if u != nil {
 		// Two devices must not throw each other out all the time.
 		young := s.host.Now().Sub(u.since) < s.c.Limits.Retry
-		if !p.Replace || !anew || young {
-			s.count(taken)
+		w, replaced := taken, p.Replace && n == begun && !young
+		same := u.line.MAC == r.Line.MAC
+		if same {
+			w, replaced = circuitChanged, n != known && (u.denied || p.Moves && !young)
+			same = !u.elsewhere(r)
+		}
+		switch {
+		case same:
+			u.alive()
+			u.learn(r)
+			return u
+		case !replaced:
+			s.count(w)
+			if w == circuitChanged {
+				s.host.Failed(r, "another circuit id than that of the line's session")
+			}
 			return nil
 		}
 		u.end(access.LostCarrier)
-		u = nil
 	}
-	if u != nil {
-		u.alive()
+	if n == known {
+		return nil
 	}
-	if u != nil || !make {
-		return u
-	}
-	vlan := key{port: l.Port, sTag: l.STag, cTag: l.CTag}
-	circuit := ""
-	if len(agent.CircuitID) > 0 {
-		circuit = l.Port + "\x00" + string(agent.CircuitID)
-	}
-	if s.vlans[vlan] >= s.c.Limits.PerVLAN || circuit != "" && s.circuits[circuit] >= s.c.Limits.PerCircuit ||
+	vlan := key{port: r.Line.Port, sTag: r.Line.STag, cTag: r.Line.CTag}
+	if s.vlans[vlan] >= s.c.Limits.PerVLAN || s.circuits[circuitOf(r)] >= s.c.Limits.PerCircuit ||
 		len(s.subscribers) >= s.c.Limits.Subscribers && !s.makeRoom() {
 		s.count(tooMany)
 		return nil
 	}
 	now := s.host.Now()
-	u = &subscriber{s: s, key: k, line: *l, circuit: circuit, since: now, until: now.Add(s.c.Limits.Offer)}
+	u = &subscriber{s: s, key: k, line: r.Line, since: now, until: now.Add(s.c.Limits.Offer)}
 	u.alive()
 	s.add(u)
+	u.learn(r)
 	u.sleep()
 	return u
 }
@@ -161,9 +177,6 @@ func (s *Server) pardon() {
 func (s *Server) add(u *subscriber) {
 	s.subscribers[u.key] = u
 	s.vlans[key{port: u.key.port, sTag: u.key.sTag, cTag: u.key.cTag}]++
-	if u.circuit != "" {
-		s.circuits[u.circuit]++
-	}
 }
 
 func (s *Server) remove(u *subscriber) {
@@ -175,8 +188,8 @@ func (s *Server) remove(u *subscriber) {
 	}
 	delete(s.subscribers, u.key)
 	less(s.vlans, key{port: u.key.port, sTag: u.key.sTag, cTag: u.key.cTag})
-	if u.circuit != "" {
-		less(s.circuits, u.circuit)
+	if u.circuit != nil {
+		less(s.circuits, u.circuit.counted)
 	}
 }
 
@@ -193,7 +206,7 @@ func (s *Server) first(p *Port, f *access.Frame) {
 		s.count(disabled)
 		return
 	}
-	u := s.find(p, &f.Line, &access.Agent{}, true, false)
+	u := s.find(p, &access.Request{Kind: access.Packet, Line: f.Line}, made)
 	if u == nil || u.session != nil { // known, and the packet is not of its address
 		s.count(notTheirs)
 		return

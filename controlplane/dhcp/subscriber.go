@@ -19,7 +19,7 @@ type subscriber struct {
 	s       *Server
 	key     key
 	line    access.Line
-	circuit string
+	circuit *circuit // nil: its access node has said none
 	since   time.Time
 	session access.Session // nil: none (yet)
 	cancel  func()         // of the sign-in under way

@@ -30,9 +30,9 @@ func TestTshark(t *testing.T) {
 		h.put(h.four(kind, change...))
 		w.run()
 	}
-	say(dhcpv4.MessageTypeDiscover, circuit("eth 0/1"))
+	say(dhcpv4.MessageTypeDiscover, saying("eth 0/1"))
 	mine := w.live[0].has.IPv4
-	say(dhcpv4.MessageTypeRequest, wanted(mine), circuit("eth 0/1"))
+	say(dhcpv4.MessageTypeRequest, wanted(mine), saying("eth 0/1"))
 	say(dhcpv4.MessageTypeRequest, ciaddr(mine))
 	say(dhcpv4.MessageTypeInform, ciaddr(mine))
 	say(dhcpv4.MessageTypeRequest, ciaddr(ourselves))

@@ -136,10 +136,13 @@ func (s *Server) frame4(p *Port, f *access.Frame) {
 		s.count(w)
 		return
 	}
-	anew := r.kind == dhcpv4.MessageTypeDiscover || r.kind == dhcpv4.MessageTypeRequest
-	u := s.find(p, &f.Line, &r.agent, anew, anew)
+	n := known
+	if r.kind == dhcpv4.MessageTypeDiscover || r.kind == dhcpv4.MessageTypeRequest {
+		n = begun
+	}
+	u := s.find(p, &access.Request{Kind: access.IPoE4, Line: f.Line, Agent: r.agent}, n)
 	if u == nil {
-		if !anew {
+		if n == known {
 			s.count(notTheirs)
 		}
 		return

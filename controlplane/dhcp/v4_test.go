@@ -299,13 +299,13 @@ func TestStarvation(t *testing.T) {
 	for i := range 10 {
 		h := w.home(6000 + i)
 		h.line.Port, h.line.CTag = "trusted", uint16(i)
-		h.put(h.four(dhcpv4.MessageTypeDiscover, circuit("eth 0/1")))
+		h.put(h.four(dhcpv4.MessageTypeDiscover, saying("eth 0/1")))
 	}
 	w.run()
 	testkit.Equal(t, len(w.live), 10, "sessions of one circuit")
 }
 
-func circuit(id string) dhcpv4.Modifier {
+func saying(id string) dhcpv4.Modifier {
 	return dhcpv4.WithOption(dhcpv4.OptRelayAgentInfo(dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(1), []byte(id)),
 		dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(9),
 			[]byte("\x00\x00\x0d\xe9\x0c\x81\x04\x00\x00\x27\x10\x82\x04\x00\x01\x86\xa0"))))
@@ -315,12 +315,12 @@ func circuit(id string) dhcpv4.Modifier {
 func TestOption82(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
-	h.ask(0, dhcpv4.MessageTypeDiscover, circuit("eth 0/1"))
+	h.ask(0, dhcpv4.MessageTypeDiscover, saying("eth 0/1"))
 	testkit.Equal(t, w.counted("untrusted"), 1, "untrusted")
 	h.ask(0, dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IP{10, 0, 0, 1}))
 	testkit.Equal(t, w.counted("giaddr"), 1, "giaddr")
 	h.line.Port = "trusted"
-	offer := h.ask(dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeDiscover, circuit("eth 0/1"))
+	offer := h.ask(dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeDiscover, saying("eth 0/1"))
 	a := w.live[0].request.Agent
 	testkit.Equal(t, fmt.Sprintf("%s %x %x", a.CircuitID, a.Of(0x81), a.Of(0x82)),
 		"eth 0/1 00002710 000186a0", "agent")

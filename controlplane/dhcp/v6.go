@@ -194,7 +194,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 	if d.protocol == protocolICMP {
 		if !solicitation(&d) {
 			s.count(malformed)
-		} else if u := s.find(p, &f.Line, &access.Agent{}, true, true); u != nil {
+		} else if u := s.find(p, &access.Request{Kind: access.IPoE6, Line: f.Line}, begun); u != nil {
 			u.hears(d.from)
 			u.solicited()
 		}
@@ -208,14 +208,16 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		s.count(w)
 		return
 	}
-	make := true
+	n := made
 	switch r.MessageType {
 	case dhcpv6.MessageTypeRelease, dhcpv6.MessageTypeDecline, dhcpv6.MessageTypeConfirm:
-		make = false
+		n = known
+	case dhcpv6.MessageTypeSolicit:
+		n = begun
 	}
-	u := s.find(p, &f.Line, &r.agent, make, r.MessageType == dhcpv6.MessageTypeSolicit)
+	u := s.find(p, &access.Request{Kind: access.IPoE6, Line: f.Line, Agent: r.agent}, n)
 	if u == nil {
-		if !make {
+		if n == known {
 			s.count(notTheirs)
 		}
 		return

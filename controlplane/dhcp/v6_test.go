@@ -492,7 +492,7 @@ func TestRestore(t *testing.T) {
 	s := w.live[0]
 	w.s, w.timers = New(w, w.c), nil
 	w.wait(30 * time.Minute)
-	s.client = w.s.Restore(s, h.line, 0, s.kept)
+	s.client = w.s.Restore(s, &s.request, s.kept)
 	testkit.FatalIf(t, s.client == nil, "not restored")
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
 	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRenew, ours, na(), pd()), both, "renewed")
@@ -504,14 +504,14 @@ func TestRestore(t *testing.T) {
 	w.wait(24 * time.Hour)
 	for i := range kept {
 		if i == keptFormer { // of a former version
-			again := New(w, w.c).Restore(s, h.line, 0, kept[:i])
+			again := New(w, w.c).Restore(s, &s.request, kept[:i])
 			testkit.ErrorIf(t, again == nil, "not restored from its state")
 			w.timers = nil
 			continue
 		}
-		testkit.ErrorIf(t, w.s.Restore(s, h.line, 0, kept[:i]) != nil, "restored from %d bytes", i)
+		testkit.ErrorIf(t, w.s.Restore(s, &s.request, kept[:i]) != nil, "restored from %d bytes", i)
 	}
-	s.client = w.s.Restore(s, h.line, 0, kept)
+	s.client = w.s.Restore(s, &s.request, kept)
 	testkit.FatalIf(t, s.client == nil, "not restored")
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
 	w.wait(3 * time.Hour)

@@ -32,6 +32,7 @@ type world struct {
 	links   map[access.Line]*link
 	signIns int
 	failUp  bool
+	failed  []access.Request // that the front end tells of
 	router  access.PortAddresses
 	there   map[access.Line]netip.Addr // homes that answer when they are asked for this IPv6 address, or by ARP
 	free    bool                       // packets are thrown away: benchmarks
@@ -134,7 +135,7 @@ func (w *world) answer(f *access.Frame) *access.Frame {
 	return nil
 }
 
-func (w *world) Failed(*access.Request, string) {}
+func (w *world) Failed(r *access.Request, _ string) { w.failed = append(w.failed, *r) }
 
 // run does what was posted.
 func (w *world) run() {

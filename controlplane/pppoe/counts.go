@@ -22,6 +22,7 @@ const (
 	noService
 	badCookie
 	badAgent
+	circuitChanged
 	tooManyDelayed
 	beginWaits
 	beginAgain
@@ -54,6 +55,7 @@ var countDocs = [counters][2]string{
 	noService:      {"service-name", "PADI and PADR for a service that is not offered"},
 	badCookie:      {"cookie", "PADR without a cookie of ours for this line"},
 	badAgent:       {"agent", "vendor tags of access nodes that are not well formed, and count as absent"},
+	circuitChanged: {"circuit-changed", "PADR and PADT with another circuit id than that of the line's session"},
 	tooManyDelayed: {"delayed", "PADI dropped because too many PADO wait"},
 	beginWaits:     {"begin-waits", "PADI that wait: enough sign-ins are under way"},
 	beginAgain:     {"begin-again", "PADI that came again while the first waits"},

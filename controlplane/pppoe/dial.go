@@ -30,7 +30,7 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 		s.counts[padrReceived]++
 		s.padr(&f.Line, &t, payload)
 	case code == PADT && id != 0:
-		s.padt(&f.Line, id)
+		s.padt(&f.Line, &t, id)
 	default: // row B1: a PADI without tags, too
 		s.counts[malformed]++
 	}
@@ -132,6 +132,11 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		return
 	}
 	who, p := s.peerOf(line)
+	said, circuit := s.agentOf(line, t)
+	if !s.stays(who, line, said, circuit) {
+		s.refuse(line, t, TagSystemError, "there is a session by another circuit")
+		return
+	}
 	hash := maphash.Bytes(s.seed, payload)
 	for x := s.peers[who]; x != nil; x = x.older {
 		if x.padr == hash {
@@ -148,20 +153,11 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		}
 		return
 	}
-	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, padr: hash}
-	if s.config.Relayed != nil {
-		x.relayed = s.config.Relayed(line)
-	}
-	x.pending = &pending{service: string(t.Service), quiet: true}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, padr: hash,
+		circuit: circuit, relayed: s.portOf(line).Relayed}
+	x.pending = &pending{agent: said, service: string(t.Service), quiet: true}
 	if t.Relay != nil {
 		x.relay = append(x.relay, t.Relay...)
-	}
-	if t.Vendor != nil {
-		a, ok := agent(t.Vendor)
-		x.pending.agent = a
-		if !ok {
-			s.counts[badAgent]++
-		}
 	}
 	s.underWay.redeemed()
 	s.add(x, true)
@@ -169,6 +165,44 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 	s.sendPADS(x, line, t)
 	x.pending.mru = s.payload(line.Port, t)
 	x.Wake(s.now() + firstWord)
+}
+
+// agentOf is what the access node says of a line, and its circuit id, if that is believed.
+func (s *Server) agentOf(line *access.Line, t *Tags) (a access.Agent, circuit string) {
+	if t.Vendor == nil {
+		return a, ""
+	}
+	a, ok := agent(t.Vendor)
+	if !ok {
+		s.counts[badAgent]++
+	}
+	if s.portOf(line).Trusted {
+		circuit = string(a.CircuitID)
+	}
+	return a, circuit
+}
+
+// elsewhere tells that a session is on line by another circuit of its access node.
+func (x *session) elsewhere(circuit string) bool {
+	return circuit != "" && x.circuit != "" && x.circuit != circuit && !x.halfOpen
+}
+
+// stays tells whether a subscriber may dial by a circuit: where homes move, its sessions by another one end.
+func (s *Server) stays(who peer, line *access.Line, said access.Agent, circuit string) bool {
+	for x := s.peers[who]; x != nil; x = x.older {
+		switch {
+		case !x.elsewhere(circuit):
+		case !s.portOf(line).Moves:
+			s.counts[circuitChanged]++
+			s.host.Failed(&access.Request{Kind: access.PPPoE, Line: *line, Agent: said},
+				"another circuit id than that of the line's session")
+			return false
+		default:
+			s.counts[replaced]++
+			x.end(access.LostCarrier, "the subscriber dialled by another circuit")
+		}
+	}
+	return true
 }
 
 func (s *Server) sendPADS(x *session, line *access.Line, t *Tags) {
@@ -185,11 +219,15 @@ func (s *Server) refuse(line *access.Line, t *Tags, tag uint16, why string) {
 }
 
 // padt ends the session of its own line alone (row B4). RFC 2516 §5.5: no PPP packet may follow.
-func (s *Server) padt(line *access.Line, id uint16) {
+func (s *Server) padt(line *access.Line, t *Tags, id uint16) {
 	who, _ := s.peerOf(line)
 	x := s.sessions[key{who, id}]
 	if x == nil {
 		s.counts[unknownSession]++
+		return
+	}
+	if _, circuit := s.agentOf(line, t); x.elsewhere(circuit) {
+		s.counts[circuitChanged]++
 		return
 	}
 	s.counts[padtReceived]++

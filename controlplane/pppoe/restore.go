@@ -49,7 +49,8 @@ func (x *session) state() []byte {
 
 // Restore goes on with a session, as if nothing had happened: its subscriber hears nothing of PPP, and the same packets
 // pass without being let pass again.
-func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, state []byte) access.Client {
+func (s *Server) Restore(of access.Session, r *access.Request, state []byte) access.Client {
+	line, pppoe := r.Line, r.PPPoE
 	if len(state) < stateSize || state[0] != stateVersion || pppoe == 0 || pppoe == 0xffff {
 		return nil
 	}
@@ -61,7 +62,7 @@ func (s *Server) Restore(of access.Session, line access.Line, pppoe uint16, stat
 	get := binary.BigEndian
 	open := access.Families{V4: state[1]&stateV4 != 0, V6: state[1]&stateV6 != 0}
 	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: k, session: of,
-		relayed: state[1]&stateRelayed != 0}
+		circuit: string(r.Agent.CircuitID), relayed: state[1]&stateRelayed != 0}
 	relay, kept := state[stateSize:], []byte(nil)
 	if x.relayed {
 		if len(relay) == 0 || len(relay) < 1+int(relay[0]) {

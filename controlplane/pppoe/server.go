@@ -30,8 +30,8 @@ type Config struct {
 	MaxPayload map[string]uint16 // of a port: largest PPP packet where that is not 1492; at most 1500 (RFC 4638)
 	Delay      time.Duration     // before a PADO, so that another concentrator is first
 	Families   access.Families   // that subscribers may have
-	// Relayed tells of which lines IPv6 addresses come from DHCPv6 servers, behind sign-in; nil: of none.
-	Relayed    func(l *access.Line) bool
+	// PortOf is how a line is served; nil: as the zero Port.
+	PortOf     func(l *access.Line) Port
 	KeepAlive  time.Duration // between LCP echoes of the data plane; 0: it sends none
 	Unanswered uint8         // echoes, and the session ends
 
@@ -43,6 +43,13 @@ type Config struct {
 	Strangers                  int           // PADTs a second to frames of sessions that are not known
 	OffersPerPort              int           // PADOs a second
 	OffersPerLine              int           // of a port's pair of tags
+}
+
+// Port is how lines of an access port, or of some of its VLANs, are served.
+type Port struct {
+	Relayed bool // IPv6 addresses come from DHCPv6 servers, behind sign-in
+	Trusted bool // what access nodes say of the line is believed
+	Moves   bool // another circuit id than the session's dials in anew: else it waits until the session has ended
 }
 
 // DefaultConfig has values for a large concentrator.
@@ -163,6 +170,13 @@ func (s *Server) port(name string) *port {
 	if p == nil {
 		p = &port{name: name, index: uint16(len(s.ports))}
 		s.ports[name] = p
+	}
+	return p
+}
+
+func (s *Server) portOf(l *access.Line) (p Port) {
+	if s.config.PortOf != nil {
+		p = s.config.PortOf(l)
 	}
 	return p
 }

@@ -263,9 +263,9 @@ func TestRestore(t *testing.T) {
 	w.queue = nil
 	w.server = pppoe.New(w, w.config, nil)
 	for _, u := range w.users[:2] {
-		u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
+		u.client = w.server.Restore(u, &u.request, u.state)
 		testkit.FatalIf(t, u.client == nil, "not restored from %x", u.state)
-		testkit.ErrorIf(t, w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state) != nil,
+		testkit.ErrorIf(t, w.server.Restore(u, &u.request, u.state) != nil,
 			"restored twice")
 	}
 	w.keep = true
@@ -285,7 +285,9 @@ func TestRestore(t *testing.T) {
 	w.run(time.Second)
 	testkit.Equal(t, w.users[0].cause, access.UserRequest, "cause")
 	for n, bad := range [][]byte{nil, {1}, make([]byte, 22), append([]byte{9}, w.users[2].state[1:]...)} {
-		testkit.ErrorIf(t, w.server.Restore(w.users[2], w.users[2].request.Line, 9, bad) != nil,
+		request := w.users[2].request
+		request.PPPoE = 9
+		testkit.ErrorIf(t, w.server.Restore(w.users[2], &request, bad) != nil,
 			"state %d is taken", n)
 	}
 }
@@ -326,7 +328,7 @@ func TestRestoreIPv6(t *testing.T) {
 	testkit.Equal(t, u.families, all, "passing")
 	w.queue = nil
 	open()
-	u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
+	u.client = w.server.Restore(u, &u.request, u.state)
 	w.run(time.Minute)
 	testkit.ErrorIf(t, u.client == nil || u.ups != ups || len(links) != 2, "let pass %d times, not %d", u.ups, ups)
 	links[1].PassIPv6(access.Families{V6: true}, func(error) {})
@@ -337,7 +339,7 @@ func TestRestoreIPv6(t *testing.T) {
 // is kept over a restart, says who gives them.
 func TestRelayed(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) {
-		c.Relayed = func(l *access.Line) bool { return l.STag == 100 }
+		c.PortOf = func(l *access.Line) pppoe.Port { return pppoe.Port{Relayed: l.STag == 100} }
 	})
 	var links []*restless
 	open := func() {
@@ -365,12 +367,12 @@ func TestRelayed(t *testing.T) {
 	w.queue = nil
 	for n := range len(u.state) - 22 {
 		open()
-		testkit.ErrorIf(t, w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state[:22+n]) != nil,
+		testkit.ErrorIf(t, w.server.Restore(u, &u.request, u.state[:22+n]) != nil,
 			"restored from %d octets", 22+n)
 	}
 	open()
 	ups := u.ups
-	u.client = w.server.Restore(u, u.request.Line, u.request.PPPoE, u.state)
+	u.client = w.server.Restore(u, &u.request, u.state)
 	testkit.FatalIf(t, u.client == nil, "not restored")
 	testkit.Equal(t, string(links[1].Kept), "others", "kept")
 	testkit.Equal(t, links[1].BearerState.Passing, access.Families{V6: true, Delegated: true}, "passing")

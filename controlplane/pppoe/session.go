@@ -23,6 +23,7 @@ type session struct {
 	pending *pending       // until it is let in
 	older   *session       // of the same MAC
 	relay   []byte         // Relay-Session-Id
+	circuit string         // trusted circuit id of its access node; empty: not known
 	waits   waits
 	padr    uint64 // checksum of the PADR
 	peer6   uint64 // interface identifier that v6 knows

@@ -48,7 +48,8 @@ func (l *Loop) Clear(what string, cause access.Cause) (int, error) {
 	for _, s := range list {
 		if other := list[0]; s.plan.Instance != other.plan.Instance && s.user != what && isAddress(what) {
 			return 0, fmt.Errorf("%s is an address in network instances %q and %q: "+
-				"choose by session id, such as %s", what, other.plan.Instance, s.plan.Instance, other.ID())
+				"choose by session id, such as %s", what, other.plan.Instance, s.plan.Instance,
+				other.ID())
 		}
 	}
 	for _, s := range list {

@@ -181,7 +181,7 @@ type front struct {
 }
 
 func (f *front) Frame(*access.Frame) { f.frames++ }
-func (f *front) Restore(s access.Session, _ access.Line, _ uint16, state []byte) access.Client {
+func (f *front) Restore(s access.Session, _ *access.Request, state []byte) access.Client {
 	if len(state) == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -252,4 +253,6 @@ func (l *Loop) Port(name string) access.PortAddresses { return l.opt.Frames.Port
 func (l *Loop) Failed(r *access.Request, why string) {
 	l.stats.failed("protocol")
 	l.noteAttempt(r, "", "failed: "+why)
+	l.opt.Notify("subscriber.refused", cmp.Or(r.User, macText(r.Line.MAC)), "why", why, "reason", "protocol",
+		"line", LineText(&r.Line))
 }

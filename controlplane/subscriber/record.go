@@ -146,7 +146,7 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		err = fmt.Errorf("its protocol is not served any more")
 	}
 	if err == nil {
-		if s.client = front.Restore(s, s.at.line, s.at.pppoe, []byte(s.keep)); s.client == nil {
+		if s.client = front.Restore(s, s.at.request(), []byte(s.keep)); s.client == nil {
 			err = fmt.Errorf("its front end does not know how it was")
 		}
 	}

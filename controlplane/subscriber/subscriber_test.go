@@ -42,7 +42,8 @@ func TestComesAndGoes(t *testing.T) {
 		stop.V6.UpBytes != 30 ||
 		stop.Cause != access.UserRequest, "%+v", stop)
 	b.turn()
-	testkit.ErrorIf(t, len(b.layer.sessions)+len(b.layer.records)+len(b.by.seid)+len(b.by.user)+len(b.by.line) != 0, "something is left")
+	left := len(b.layer.sessions) + len(b.layer.records) + len(b.by.seid) + len(b.by.user) + len(b.by.line)
+	testkit.Equal(t, left, 0, "what is left")
 	testkit.Equal(t, b.pools.Rows()[0].Used, 0, "addresses")
 	testkit.ErrorIf(t, !slices.Equal(b.events, []string{"subscriber.up anna", "subscriber.down anna"}), "%v",
 		b.events)
@@ -549,4 +550,14 @@ func TestUntrustedLine(t *testing.T) {
 	b := start(t, func(s *Settings) { s.ports["access"][0].Trusted = false })
 	h := b.up(request("anna", 1))
 	testkit.Equal(t, len(h.session.(*Subscriber).at.agent.CircuitID), 0, "circuit id")
+}
+
+// What a front end refuses is an attempt and an event, as what authentication refuses.
+func TestFailedIsTold(t *testing.T) {
+	b := start(t, nil)
+	r := request("", 1)
+	b.Failed(r, "another circuit")
+	testkit.Equal(t, fmt.Sprint(b.events), "[subscriber.refused 02:00:00:00:00:01]", "events")
+	list := b.history.attempts(9, func(*past) bool { return true })
+	testkit.Equal(t, len(list) == 1 && list[0].why == "failed: another circuit", true, "attempts")
 }
