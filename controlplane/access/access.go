@@ -137,8 +137,9 @@ type Request struct {
 	ClientID []byte   `json:",omitzero"` // DHCPv4 option 61, DHCPv6 DUID
 	Service  string   `json:",omitzero"` // PPPoE Service-Name
 	Wants    Families `json:",omitzero"`
-	// Source of the first packet (Packet), or what a DHCP client says it has: a hint. The plan gives addresses.
-	Source netip.Addr `json:",omitzero"`
+	// Hint has the addresses that a DHCP client says it had, or the source of the first packet (Packet): of a pool it
+	// is given what is free of them.
+	Hint Addresses `json:",omitzero"`
 	// Given by an upstream DHCP server (relay, proxy): what it has is taken as it is, from no pool; the plan's
 	// counts for nothing.
 	Given *Addresses `json:",omitzero"`
@@ -279,8 +280,8 @@ type Session interface {
 	Ends() time.Time
 	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's
 	// pools, what is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it
-	// for Request.Wants. given: as of Request, may be nil.
-	Want(f Families, given *Addresses, done func(error))
+	// for Request.Wants. Of r, which may be nil, Hint and Given count.
+	Want(f Families, r *Request, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
 	// Keep stores what the front end needs to go on after a restart. It is copied.

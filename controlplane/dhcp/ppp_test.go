@@ -57,7 +57,7 @@ func (b *link) KeepIPv6() {
 func (h *home) dial(relayed bool) *link {
 	b := &link{h: h, s: &session{w: h.w, plan: h.w.plan}, was: access.BearerState{Relayed: relayed}}
 	b.s.request.Line = h.line
-	b.s.hold(access.Families{V4: true, V6: !relayed, Delegated: !relayed}, nil)
+	b.s.hold(access.Families{V4: true, V6: !relayed, Delegated: !relayed}, &access.Request{})
 	b.s.up = access.Families{V4: true}
 	b.open()
 	return b

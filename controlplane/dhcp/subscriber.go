@@ -88,7 +88,7 @@ func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool
 	}
 	if lacks := without(f, u.asked); lacks != (access.Families{}) {
 		u.wants = union(u.held(), f)
-		u.want(r.Given)
+		u.want(r)
 		return false
 	}
 	if f = u.have(f); pass && without(f, u.passing) != (access.Families{}) {
@@ -151,10 +151,10 @@ func (u *subscriber) refused(v *access.Verdict) {
 	u.sleep()
 }
 
-func (u *subscriber) want(given *access.Addresses) {
+func (u *subscriber) want(r *access.Request) {
 	u.busy = true
 	f, session := u.wants, u.session
-	session.Want(f, given, func(err error) {
+	session.Want(f, r, func(err error) {
 		if u.session != session { // ended meanwhile
 			return
 		}
@@ -252,8 +252,13 @@ func (u *subscriber) firstPacket(from netip.Addr) {
 	if from.Is6() {
 		u.peer = from
 	}
-	f := access.Families{V4: from.Is4(), V6: from.Is6()}
-	if u.ready(f, false, &access.Request{Kind: access.Packet, Source: from}) {
+	f, hint := access.Families{V4: from.Is4(), V6: from.Is6()}, access.Addresses{}
+	if f.V4 {
+		hint.IPv4 = from
+	} else {
+		hint.IPv6 = netip.PrefixFrom(from, 128)
+	}
+	if u.ready(f, false, &access.Request{Kind: access.Packet, Hint: hint}) {
 		u.passStatic()
 	}
 }

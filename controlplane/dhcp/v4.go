@@ -159,8 +159,8 @@ func (u *subscriber) request(r *request4) *access.Request {
 	if !hint.IsValid() {
 		hint = r.wanted()
 	}
-	return &access.Request{Kind: access.IPoE4, Agent: r.agent, HostName: r.HostName(), Source: hint,
-		ClientID: r.Options.Get(dhcpv4.OptionClientIdentifier)}
+	return &access.Request{Kind: access.IPoE4, Agent: r.agent, HostName: r.HostName(),
+		Hint: access.Addresses{IPv4: hint}, ClientID: r.Options.Get(dhcpv4.OptionClientIdentifier)}
 }
 
 // serve4 is RFC 2131 §4.3. r is kept while something must be waited for.

@@ -203,7 +203,7 @@ func TestRenewalOfTheForgotten(t *testing.T) {
 	w.live[0].client.Ended(access.AdminReset)
 	w.live[0].Down(access.AdminReset)
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
-	testkit.Equal(t, w.live[0].request.Source, h.ip, "hint")
+	testkit.Equal(t, w.live[0].request.Hint.IPv4, h.ip, "hint")
 	other := w.home(2)
 	other.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, wanted(h.ip))
 	w.verdict = &access.Verdict{Why: "no"}
@@ -362,7 +362,7 @@ func TestFirstPacket(t *testing.T) {
 	w.s.Frame(&f)
 	w.s.Frame(&f)
 	w.run()
-	testkit.Equal(t, w.live[0].request.Source, d.from, "hint")
+	testkit.Equal(t, w.live[0].request.Hint.IPv4, d.from, "hint")
 	testkit.Equal(t, w.live[0].request.Kind, access.Packet, "kind")
 	testkit.Equal(t, w.live[0].up, access.Families{V4: true}, "passing")
 	liar := w.home(2)

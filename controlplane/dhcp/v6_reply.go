@@ -48,7 +48,7 @@ func (s *Server) serve6(u *subscriber, r *request6) {
 		return
 	}
 	u.waiting6 = r
-	request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client}
+	request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client, Hint: r.hint()}
 	if !u.ready(f, pass, request) {
 		return
 	}
@@ -67,6 +67,21 @@ func (s *Server) serve6(u *subscriber, r *request6) {
 	}
 	u.sleep()
 	s.send6(u, r, m)
+}
+
+// hint is what a client says it had (RFC 8415 §18.2.1, §18.2.5), of the first IA of each kind.
+func (r *request6) hint() (a access.Addresses) {
+	if ia := r.Options.IANA(); len(ia) > 0 {
+		if one := ia[0].Options.Addresses(); len(one) > 0 {
+			a.IPv6 = hostPrefix(one[0].IPv6Addr)
+		}
+	}
+	if ia := r.Options.IAPD(); len(ia) > 0 {
+		if one := ia[0].Options.Prefixes(); len(one) > 0 {
+			a.Delegated = prefixOf(one[0].Prefix)
+		}
+	}
+	return a
 }
 
 // reply6 has what all answers have.

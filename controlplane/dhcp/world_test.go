@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"net/netip"
@@ -179,7 +180,7 @@ func (w *world) SignIn(r *access.Request, c access.Client, done func(access.Sess
 		}
 		s := &session{w: w, client: c, request: request, plan: w.plan, since: w.now}
 		w.live = append(w.live, s)
-		s.hold(request.Wants, request.Given)
+		s.hold(request.Wants, &request)
 		done(s, &access.Verdict{Accept: true})
 	})
 	return func() { cancelled = true }
@@ -211,14 +212,15 @@ func (s *session) Ends() (end time.Time) {
 	return end
 }
 
-func (s *session) hold(f access.Families, given *access.Addresses) {
+func (s *session) hold(f access.Families, r *access.Request) {
+	given, hint := cmp.Or(r.Given, &access.Addresses{}), &r.Hint
 	p, who := s.w.pools, lease.Who{MAC: s.request.Line.MAC}
 	s.has.DNS = s.plan.DNS
 	if f.V4 && !s.has.IPv4.IsValid() {
 		var l lease.Lease
 		var err error
 		switch {
-		case given != nil && given.IPv4.IsValid():
+		case given.IPv4.IsValid():
 			if l, err = p.TakeThis("", netip.PrefixFrom(given.IPv4, 32), who); err == nil {
 				s.has.IPv4, s.has.Mask = given.IPv4, given.Mask
 				s.has.Gateway, s.has.DNS = given.Gateway, given.DNS
@@ -226,13 +228,13 @@ func (s *session) hold(f access.Families, given *access.Addresses) {
 		case s.plan.IPv4.IsValid():
 			l, err = p.TakeThis("", netip.PrefixFrom(s.plan.IPv4, 32), who)
 		default:
-			l, err = p.Take(s.plan.Pool4, who)
+			l, err = p.Take(s.plan.Pool4, who, hint.IPv4)
 		}
 		if err == nil && !s.has.IPv4.IsValid() {
 			s.has.IPv4, s.has.Mask, s.has.Gateway = l.Prefix.Addr(), l.Mask, l.Gateway
 		}
 	}
-	six := func(wanted bool, has *netip.Prefix, given netip.Prefix, pool string) {
+	six := func(wanted bool, has *netip.Prefix, given, hint netip.Prefix, pool string) {
 		var l lease.Lease
 		var err error
 		switch {
@@ -241,17 +243,14 @@ func (s *session) hold(f access.Families, given *access.Addresses) {
 		case given.IsValid():
 			l, err = p.TakeThis("", given, who)
 		default:
-			l, err = p.Take(pool, who)
+			l, err = p.Take(pool, who, hint.Addr())
 		}
 		if err == nil {
 			*has = l.Prefix
 		}
 	}
-	if given == nil {
-		given = &access.Addresses{}
-	}
-	six(f.V6, &s.has.IPv6, given.IPv6, s.plan.Pool6)
-	six(f.Delegated, &s.has.Delegated, given.Delegated, s.plan.PoolPD)
+	six(f.V6, &s.has.IPv6, given.IPv6, hint.IPv6, s.plan.Pool6)
+	six(f.Delegated, &s.has.Delegated, given.Delegated, hint.Delegated, s.plan.PoolPD)
 	s.give(access.Families{V4: !f.V4, V6: !f.V6, Delegated: !f.Delegated}, false)
 }
 
@@ -274,10 +273,10 @@ func (s *session) give(f access.Families, declined bool) {
 	}
 }
 
-func (s *session) Want(f access.Families, given *access.Addresses, done func(error)) {
+func (s *session) Want(f access.Families, r *access.Request, done func(error)) {
 	s.w.posted = append(s.w.posted, func() {
 		if s.down == 0 {
-			s.hold(f, given)
+			s.hold(f, cmp.Or(r, &access.Request{}))
 		}
 		done(nil)
 	})

@@ -138,13 +138,14 @@ func (p *Pools) number(w Who) uint64 {
 	return h.Sum64() &^ used
 }
 
-// Take gives out of a pool: what is reserved for somebody, what they had last, or what is free for longest.
-func (p *Pools) Take(name string, w Who) (Lease, error) {
+// Take gives out of a pool: what is reserved for somebody, the hint, what they had last, or what is free for longest.
+// The hint is an address, or one of a prefix, that somebody says they had; invalid: none.
+func (p *Pools) Take(name string, w Who, hint netip.Addr) (Lease, error) {
 	one := p.pools[name]
 	if one == nil {
 		return Lease{}, fmt.Errorf("there is no pool %q", name)
 	}
-	n, ok := one.take(p, w)
+	n, ok := one.take(p, w, hint)
 	if !ok {
 		one.refused++
 		return Lease{}, fmt.Errorf("pool %q has nothing free: %d of %d in use, %d held back", name,

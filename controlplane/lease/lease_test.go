@@ -3,6 +3,7 @@
 package lease
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -40,7 +41,7 @@ var four = Pool{Name: "four", Network: prefix("192.0.2.0/29"), Gateway: addr("19
 
 func (w *world) take(t testing.TB, pool string, who Who) netip.Prefix {
 	t.Helper()
-	l, err := w.Take(pool, who)
+	l, err := w.Take(pool, who, netip.Addr{})
 	testkit.Must(t, err)
 	return l.Prefix
 }
@@ -50,15 +51,15 @@ func TestOrder(t *testing.T) {
 	for i, want := range []string{"192.0.2.2/32", "192.0.2.4/32", "192.0.2.5/32"} {
 		testkit.Equal(t, w.take(t, "four", user(i)), prefix(want), "next")
 	}
-	_, err := w.Take("four", user(9))
+	_, err := w.Take("four", user(9), netip.Addr{})
 	testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "nothing free: 3 of 4 in use"), "full: %v", err)
-	l, err := w.Take("four", Who{User: "boss"})
+	l, err := w.Take("four", Who{User: "boss"}, netip.Addr{})
 	testkit.Must(t, err)
 	testkit.Equal(t, fmt.Sprint(l), "{four 192.0.2.6/32 192.0.2.1 29 []}", "reserved")
 	w.Release("", prefix("192.0.2.4/32"))
 	w.now = w.now.Add(10 * time.Second)
 	w.Release("", prefix("192.0.2.2/32"))
-	if _, err = w.Take("four", user(9)); err == nil {
+	if _, err = w.Take("four", user(9), netip.Addr{}); err == nil {
 		t.Error("given out within its hold time")
 	}
 	w.now = w.now.Add(51 * time.Second)
@@ -99,7 +100,7 @@ func TestThis(t *testing.T) {
 	}
 	w.Release("", prefix("2001:db8:0:200::/60"))
 	testkit.Equal(t, w.take(t, "pd", user(2)), prefix("2001:db8::/56"), "first")
-	testkit.Equal(t, w.take(t, "pd", user(3)), prefix("2001:db8:0:200::/56"), "past what was asked for")
+	testkit.Equal(t, w.take(t, "pd", user(3)), prefix("2001:db8:0:300::/56"), "past what was asked for")
 }
 
 // What somebody has who did not ask here is passed over, and there again when it is free.
@@ -108,7 +109,7 @@ func TestLive(t *testing.T) {
 	theirs := prefix("10.0.0.1/32")
 	w.o.Live = func(_ string, v netip.Prefix) bool { return v == theirs }
 	testkit.Equal(t, w.take(t, "p", user(1)), prefix("10.0.0.2/32"), "the other one")
-	_, err := w.Take("p", user(2))
+	_, err := w.Take("p", user(2), netip.Addr{})
 	testkit.Refused(t, err, "nothing free")
 	_, err = w.TakeThis("", theirs, user(2))
 	testkit.Refused(t, err, "in use")
@@ -214,7 +215,12 @@ func TestModel(t *testing.T) {
 			one := list[r.IntN(2)]
 			switch r.IntN(5) {
 			case 0, 1:
-				if l, err := w.Take(one.Name, user(r.IntN(60))); err == nil {
+				var hint netip.Addr
+				for range r.IntN(70) {
+					v := netip.PrefixFrom(cmp.Or(hint, one.Network.Addr()), one.Length)
+					hint = next(v).Addr()
+				}
+				if l, err := w.Take(one.Name, user(r.IntN(60)), hint); err == nil {
 					wrong := has[l.Prefix] || !one.Network.Contains(l.Prefix.Addr())
 					testkit.ErrorIf(t, wrong, "%v twice", l.Prefix)
 					has[l.Prefix] = true
@@ -247,7 +253,7 @@ func TestModel(t *testing.T) {
 		w.now = w.now.Add(time.Hour)
 		got := 0
 		for i := range 100 {
-			if _, err := w.Take("a", user(1000+i)); err == nil {
+			if _, err := w.Take("a", user(1000+i), netip.Addr{}); err == nil {
 				got++
 			}
 		}
@@ -295,7 +301,55 @@ func BenchmarkTakeRelease(b *testing.B) {
 	w := pools(b, Pool{Name: "p", Network: prefix("10.0.0.0/12"), Length: 32})
 	b.ReportAllocs()
 	for i := range b.N {
-		l, _ := w.Take("p", Who{MAC: [6]byte{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}})
+		l, _ := w.Take("p", Who{MAC: [6]byte{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}}, netip.Addr{})
 		w.Release("", l.Prefix)
 	}
+}
+
+// A hint is given where anybody could get it: of nobody, not ours, not kept for somebody, not released just now.
+func TestHint(t *testing.T) {
+	pool := four
+	pool.Network = prefix("192.0.2.0/28")
+	w := pools(t, pool)
+	ask := func(who Who, hint string) string {
+		l, err := w.Take("four", who, addr(hint))
+		testkit.Must(t, err)
+		return l.Prefix.Addr().String()
+	}
+	testkit.Equal(t, ask(user(1), "192.0.2.9"), "192.0.2.9", "free")
+	for i, hint := range []string{"192.0.2.9", "192.0.2.1", "192.0.2.3", "192.0.2.6", "192.0.2.0", "192.0.2.15",
+		"10.0.0.1", "2001:db8::1"} {
+		got := ask(user(10+i), hint)
+		testkit.ErrorIf(t, got == hint, "%s is given", hint)
+		w.Release("", prefix(got+"/32"))
+	}
+	// Ahead of what was ever given in order: it rests as all do, and comes again when its time is over.
+	w.Release("", prefix("192.0.2.9/32"))
+	testkit.ErrorIf(t, ask(user(2), "192.0.2.9") == "192.0.2.9", "another gets what was just released")
+	testkit.Equal(t, ask(user(1), "192.0.2.9"), "192.0.2.9", "who had it")
+	w.Release("", prefix("192.0.2.9/32"))
+	for i := range 12 {
+		l, err := w.Take("four", user(100+i), netip.Addr{})
+		testkit.ErrorIf(t, err == nil && l.Prefix == prefix("192.0.2.9/32"), "given in order")
+	}
+	w.now = w.now.Add(time.Hour)
+	testkit.Equal(t, ask(user(3), "192.0.2.9"), "192.0.2.9", "free again")
+	testkit.Equal(t, ask(Who{User: "boss"}, "192.0.2.10"), "192.0.2.6", "a reservation comes first")
+}
+
+// Whatever clients ask for, what a large pool remembers is bounded.
+func TestHintsAreBounded(t *testing.T) {
+	w := pools(t, Pool{Name: "p", Network: prefix("2001:db8::/32"), Length: 64})
+	one := w.pools["p"]
+	for _, r := range one.ranges {
+		r.Remembered = 100
+	}
+	for i := range 5000 {
+		hint := netip.AddrFrom16([16]byte{0x20, 1, 0x0d, 0xb8, 0x77, 0, byte(i >> 8), byte(i)})
+		l, err := w.Take("p", user(i), hint)
+		testkit.Must(t, err)
+		w.Release("", l.Prefix)
+	}
+	most := max(len(one.holder), len(one.had))
+	testkit.ErrorIf(t, most > 200, "%d are remembered", most)
 }

@@ -122,7 +122,7 @@ func (o *pool) of(v netip.Prefix) *ranges.Pool {
 	return nil
 }
 
-func (o *pool) take(p *Pools, w Who) (n uint64, ok bool) {
+func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 	now, who := p.o.Now(), p.number(w)
 	o.forgive(now)
 	outside := &p.instance(o.Instance).outside
@@ -132,6 +132,11 @@ func (o *pool) take(p *Pools, w Who) (n uint64, ok bool) {
 			(outside.Size() == 0 || !outside.OverlapsPrefix(v))
 	}
 	if n, ok = o.reservation(w); ok && free(n) {
+		return n, o.hold(n, who)
+	}
+	// A client knows better than we what it had: homes of one name are many, and another gateway may have given it.
+	// (RFC 2131 §4.3.1 asks what we remember first.)
+	if n, ok = o.hinted(hint, who, now); ok && free(n) {
 		return n, o.hold(n, who)
 	}
 	if n, ok = o.had[who]; ok && free(n) && !o.reserved[n] {
@@ -158,6 +163,17 @@ func (o *pool) take(p *Pools, w Who) (n uint64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// hinted is the number of a hint that may be given out to somebody: what another released rests for Hold.
+func (o *pool) hinted(hint netip.Addr, who uint64, now time.Time) (n uint64, ok bool) {
+	v := o.unit(hint)
+	r := o.of(v)
+	if r == nil || o.excludes(v.Addr()) || v.Addr() == o.Gateway || r.Fresh(v) {
+		return 0, false
+	}
+	n, _ = o.number(v)
+	return n, !o.reserved[n] && (o.holder[n] == who || !r.Rests(v, now, o.Hold))
 }
 
 func (o *pool) reservation(w Who) (n uint64, ok bool) {

@@ -44,7 +44,7 @@ func (m *member) Addresses() *access.Addresses { return &m.addresses }
 func (*member) Ends() (never time.Time)        { return never }
 func (*member) Keep([]byte)                    {}
 func (*member) Down(access.Cause)              {}
-func (*member) Want(access.Families, *access.Addresses, func(error)) {
+func (*member) Want(access.Families, *access.Request, func(error)) {
 }
 func (*member) Up(_ access.Families, _ uint16, _ access.KeepAlive, done func(error)) {
 	done(nil)

@@ -132,7 +132,7 @@ func (u *user) Plan() *access.Plan           { return &u.plan }
 func (u *user) Addresses() *access.Addresses { return &u.addresses }
 func (u *user) Ends() (never time.Time)      { return never }
 func (u *user) Keep(state []byte)            { u.state = bytes.Clone(state) }
-func (u *user) Want(f access.Families, _ *access.Addresses, done func(error)) {
+func (u *user) Want(f access.Families, _ *access.Request, done func(error)) {
 	u.wants = f
 	u.w.After(0, func() { done(nil) })
 }

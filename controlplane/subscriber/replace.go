@@ -87,7 +87,7 @@ func (s *Subscriber) takeFree(r *access.Request, out []*Subscriber) (holders []*
 		}
 		more := access.Families{V4: now.V4 || w.family.V4, V6: now.V6 || w.family.V6,
 			Delegated: now.Delegated || w.family.Delegated}
-		if err := s.want(more, r.Given); err != nil {
+		if err := s.want(more, r); err != nil {
 			holder := s.holder(i, &w, out, true)
 			if holder == nil {
 				return nil, err

@@ -163,12 +163,12 @@ func (s *Subscriber) changed() {
 }
 
 // Want is access.Session's.
-func (s *Subscriber) Want(f access.Families, given *access.Addresses, done func(error)) {
+func (s *Subscriber) Want(f access.Families, r *access.Request, done func(error)) {
 	if s.ending {
 		s.loop.Post(func() { done(errEnded) })
 		return
 	}
-	err := s.want(f, given)
+	err := s.want(f, cmp.Or(r, &access.Request{}))
 	if s.put {
 		s.changed()
 	}
@@ -180,11 +180,8 @@ func (s *Subscriber) who() lease.Who {
 }
 
 // want takes addresses of these families and gives others back.
-func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
-	a, p := &s.addresses, s.plan
-	if g == nil {
-		g = &access.Addresses{}
-	}
+func (s *Subscriber) want(f access.Families, r *access.Request) error {
+	a, p, g, hint := &s.addresses, s.plan, cmp.Or(r.Given, &access.Addresses{}), &r.Hint
 	if g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
 		if _, err := s.loop.opt.Pools.TakeThis(p.Instance, netip.PrefixFrom(g.IPv4, 32), s.who()); err != nil {
 			return err
@@ -195,7 +192,7 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 	if p.IPv4.IsValid() {
 		four = netip.PrefixFrom(p.IPv4, 32)
 	}
-	l, had, err := s.take(f.V4, hostOf(a.IPv4), four, p.Pool4)
+	l, had, err := s.take(f.V4, hostOf(a.IPv4), four, p.Pool4, hint.IPv4)
 	switch {
 	case err != nil:
 		return err
@@ -216,11 +213,13 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 		this   netip.Prefix
 		pool   string
 		given  netip.Prefix
-	}{{f.V6, &a.IPv6, p.IPv6, p.Pool6, g.IPv6}, {f.Delegated, &a.Delegated, p.Delegated, p.PoolPD, g.Delegated}} {
+		hint   netip.Prefix
+	}{{f.V6, &a.IPv6, p.IPv6, p.Pool6, g.IPv6, hint.IPv6},
+		{f.Delegated, &a.Delegated, p.Delegated, p.PoolPD, g.Delegated, hint.Delegated}} {
 		if one.given.IsValid() {
 			one.this = one.given
 		}
-		l, had, err := s.take(one.wanted, *one.at, one.this, one.pool)
+		l, had, err := s.take(one.wanted, *one.at, one.this, one.pool, one.hint.Addr())
 		if err != nil {
 			return err
 		}
@@ -241,7 +240,8 @@ func (s *Subscriber) want(f access.Families, g *access.Addresses) error {
 }
 
 // take is one family's part of want. had: nothing changes.
-func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string) (l lease.Lease, had bool, err error) {
+func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string, hint netip.Addr) (l lease.Lease, had bool,
+	err error) {
 	pools := s.loop.opt.Pools
 	switch {
 	case wanted == has.IsValid():
@@ -257,7 +257,7 @@ func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string) (l l
 			return l, false, fmt.Errorf("pool %q is of network instance %q, not of %q", pool, in,
 				s.plan.Instance)
 		}
-		l, err = pools.Take(pool, s.who())
+		l, err = pools.Take(pool, s.who(), hint)
 		return l, false, err
 	}
 	return l, false, nil

@@ -490,7 +490,7 @@ func TestGivenIPv6(t *testing.T) {
 	b.turn()
 	had := len(h.session.Addresses().DNS)
 	all := access.Families{V4: true, V6: true, Delegated: true}
-	h.session.Want(all, given, func(err error) { testkit.Must(t, err) })
+	h.session.Want(all, &access.Request{Given: given}, func(err error) { testkit.Must(t, err) })
 	h.session.Up(all, 1500, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
 	b.pass(time.Second)
 	a := h.session.Addresses()
@@ -503,7 +503,7 @@ func TestGivenIPv6(t *testing.T) {
 	other, denied := b.up(request("bert", 2)), 0
 	for _, g := range []*access.Addresses{given, {Delegated: netip.MustParsePrefix("2001:db8:6:8::/64")}} {
 		f := access.Families{V4: true, V6: g.IPv6.IsValid(), Delegated: true}
-		other.session.Want(f, g, func(err error) {
+		other.session.Want(f, &access.Request{Given: g}, func(err error) {
 			if err != nil {
 				denied++
 			}
@@ -512,7 +512,7 @@ func TestGivenIPv6(t *testing.T) {
 	}
 	testkit.Equal(t, denied, 2, "what another has")
 	h.session.Want(access.Families{V4: true}, nil, func(err error) { testkit.Must(t, err) })
-	other.session.Want(all, given, func(err error) { testkit.Must(t, err) })
+	other.session.Want(all, &access.Request{Given: given}, func(err error) { testkit.Must(t, err) })
 	b.turn()
 	testkit.Equal(t, other.session.Addresses().IPv6, given.IPv6, "address that is free again")
 }
@@ -560,4 +560,27 @@ func TestFailedIsTold(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint(b.events), "[subscriber.refused 02:00:00:00:00:01]", "events")
 	list := b.history.attempts(9, func(*past) bool { return true })
 	testkit.Equal(t, len(list) == 1 && list[0].why == "failed: another circuit", true, "attempts")
+}
+
+// What a client says it had is of the plan's pool, and no more than a hint.
+func TestHint(t *testing.T) {
+	b := start(t, nil)
+	hint := access.Addresses{IPv4: netip.MustParseAddr("10.64.3.3"),
+		IPv6: netip.MustParsePrefix("2001:db8:100:7::9/128")}
+	r := request("anna", 1)
+	r.Hint, r.Wants = hint, access.Families{V4: true}
+	h := b.up(r)
+	testkit.Equal(t, h.session.Addresses().IPv4, hint.IPv4, "address at sign-in")
+	all := access.Families{V4: true, V6: true}
+	h.session.Want(all, &access.Request{Hint: hint}, func(err error) { testkit.Must(t, err) })
+	b.turn()
+	testkit.Equal(t, h.session.Addresses().IPv6, netip.MustParsePrefix("2001:db8:100:7::/64"), "prefix, later")
+
+	r = request("bert", 2)
+	r.Hint = hint
+	testkit.Equal(t, b.up(r).session.Addresses().IPv4, netip.MustParseAddr("10.64.0.2"), "what another has")
+	b.judge.verdict.Plan.IPv4 = netip.MustParseAddr("10.64.0.77")
+	r = request("carl", 3)
+	r.Hint.IPv4 = netip.MustParseAddr("10.64.0.78")
+	testkit.Equal(t, b.up(r).session.Addresses().IPv4, b.judge.verdict.Plan.IPv4, "what authentication gives")
 }

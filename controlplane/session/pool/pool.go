@@ -122,9 +122,12 @@ func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Pre
 		}
 	}
 	for p.next < p.size {
-		v = p.At(p.next)
+		n := p.next
 		p.next++
-		if !live(v) {
+		if _, waits := p.last[n]; waits { // it was named, and released: again has it
+			continue
+		}
+		if v = p.At(n); !live(v) {
 			return v, true
 		}
 	}
@@ -171,9 +174,24 @@ func (p *Pool) Untake(v netip.Prefix) {
 	}
 }
 
-// Release takes back what a session had. What lies ahead of the cursor is reached by it in time.
+// Rests tells whether a prefix was released less than the quarantine ago.
+func (p *Pool) Rests(v netip.Prefix, now time.Time, quarantine time.Duration) bool {
+	n, _ := p.Number(v)
+	at, released := p.last[n]
+	return released && now.UnixNano()-at < int64(quarantine)
+}
+
+// Fresh tells whether a prefix would make the pool remember one more than it may.
+func (p *Pool) Fresh(v netip.Prefix) bool {
+	n, _ := p.Number(v)
+	_, released := p.last[n]
+	return n >= p.next && !released && p.Quarantined() > p.Remembered
+}
+
+// Release takes back what a session had. What lies ahead of the cursor is reached by it in time, where no bound says
+// how many are remembered.
 func (p *Pool) Release(v netip.Prefix, now time.Time) {
-	if n, ok := p.Holds(v); ok && n < p.next {
+	if n, ok := p.Holds(v); ok && (n < p.next || p.Remembered > 0) {
 		at := now.UnixNano()
 		if _, there := p.last[n]; !there {
 			p.free = append(p.free, released{n, at})
