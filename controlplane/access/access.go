@@ -137,8 +137,8 @@ type Request struct {
 	ClientID []byte   `json:",omitzero"` // DHCPv4 option 61, DHCPv6 DUID
 	Service  string   `json:",omitzero"` // PPPoE Service-Name
 	Wants    Families `json:",omitzero"`
-	// Hint has the addresses that a DHCP client says it had, or the source of the first packet (Packet): of a pool it
-	// is given what is free of them.
+	// Hint has the addresses that a DHCP client says it had, or the source of the first packet (Packet): of a pool
+	// it is given what is free of them.
 	Hint Addresses `json:",omitzero"`
 	// Given by an upstream DHCP server (relay, proxy): what it has is taken as it is, from no pool; the plan's
 	// counts for nothing.

@@ -152,7 +152,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 // answer4 lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
 // for this very address before, so what it has now is all that it gets.
 func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
-	m, err := dhcpv4.FromBytes(packet)
+	m, err := decode4(packet)
 	if err != nil || u.upstream4 == nil {
 		s.count(malformed)
 		return

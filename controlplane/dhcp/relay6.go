@@ -213,6 +213,11 @@ func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 			take(address, ia.IaId, hostPrefix(one.IPv6Addr), one.ValidLifetime)
 		}
 	}
+	for _, ia := range m.Options.IATA() {
+		if len(ia.Options.Addresses()) > 0 { // no session has temporary addresses
+			w, ok = leasesMany, false
+		}
+	}
 	for _, ia := range m.Options.IAPD() {
 		for _, one := range ia.Options.Prefixes() {
 			p := prefixOf(one.Prefix)

@@ -335,6 +335,9 @@ func TestRelay6Many(t *testing.T) {
 	}
 	h.exchange6(s, dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeReply, "[]", mods{theirs, na()},
 		mods{na(lent6("fe80::1", 3600))})
+	temporary := dhcpv6.WithIATA([4]byte{9}, dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP(theirAddress)})
+	h.exchange6(s, dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeReply, "[]", mods{theirs, na()}, mods{temporary})
+	testkit.Equal(t, w.counted("leases_many"), 2, "temporary addresses")
 	testkit.Equal(t, w.live[0].up, access.Families{}, "passing")
 	h.put6(h.six(dhcpv6.MessageTypeRequest, theirs, na(), pd()))
 	asked := answer6(s.take(), dhcpv6.MessageTypeReply, lendBoth...)

@@ -74,6 +74,15 @@ func (s *Server) Frame(f *access.Frame) {
 	}
 }
 
+// reject counts a message, and tells of it where its line is attached in another way than the configuration says.
+func (s *Server) reject(kind access.Kind, f *access.Frame, w why) {
+	s.count(w)
+	switch w {
+	case foreignMAC, giaddr, untrusted, tooManyHops:
+		s.host.Failed(&access.Request{Kind: kind, Line: f.Line}, words[w][1])
+	}
+}
+
 func (s *Server) keyOf(p *Port, l *access.Line) key {
 	k := key{l.Port, l.STag, l.CTag, l.MAC}
 	if p.OneToOne {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -92,8 +93,11 @@ func sound(b []byte, op byte) bool {
 		}
 		b = b[2+int(b[1]):]
 	}
-	return false // no end (RFC 2132 §3.2)
+	return typed // without the End option (RFC 2132 §3.2), which some clients forget
 }
+
+// decode4 reads a sound message. Who wrote an End option reads no other.
+func decode4(b []byte) (*dhcpv4.DHCPv4, error) { return dhcpv4.FromBytes(append(slices.Clip(b), 255)) }
 
 // parse4 reads a frame's payload, which the request keeps.
 func (s *Server) parse4(p *Port, b []byte) (r *request4, w why, ok bool) {
@@ -101,7 +105,7 @@ func (s *Server) parse4(p *Port, b []byte) (r *request4, w why, ok bool) {
 	if !ok || d.dest != serverPort4 || !sound(d.body, 1) {
 		return r, malformed, false
 	}
-	m, err := dhcpv4.FromBytes(d.body)
+	m, err := decode4(d.body)
 	if err != nil {
 		return r, malformed, false
 	}
@@ -133,7 +137,7 @@ func (s *Server) frame4(p *Port, f *access.Frame) {
 		w, ok = foreignMAC, false
 	}
 	if !ok {
-		s.count(w)
+		s.reject(access.IPoE4, f, w)
 		return
 	}
 	n := known

@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -319,6 +320,7 @@ func TestOption82(t *testing.T) {
 	testkit.Equal(t, w.counted("untrusted"), 1, "untrusted")
 	h.ask(0, dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IP{10, 0, 0, 1}))
 	testkit.Equal(t, w.counted("giaddr"), 1, "giaddr")
+	testkit.Equal(t, len(w.failed), 2, "refusals that are told")
 	h.line.Port = "trusted"
 	offer := h.ask(dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeDiscover, saying("eth 0/1"))
 	a := w.live[0].request.Agent
@@ -471,7 +473,6 @@ func TestMalformed4(t *testing.T) {
 		"type twice":             options(53, 1, 1, 53, 1, 3, 255),
 		"option without length":  options(53, 1, 1, 12),
 		"option past the end":    options(53, 1, 1, 12, 9, 'a'),
-		"no end":                 options(53, 1, 1),
 		"address of three bytes": options(53, 1, 3, 50, 3, 1, 2, 3, 255),
 		"reply":                  body(func(b []byte) []byte { b[0] = 2; return b }),
 		"nothing":                {},
@@ -491,4 +492,15 @@ func TestMalformed4(t *testing.T) {
 	h.put(good)
 	testkit.Equal(t, w.signIns, 1, "sign-ins")
 	testkit.Equal(t, binary.BigEndian.Uint16(good[2:]), uint16(len(good)), "length")
+}
+
+// Clients and servers that leave the End option out (RFC 2132 §3.2) are understood.
+func TestWithoutEnd(t *testing.T) {
+	w := newWorld(t)
+	h := w.home(1)
+	m, _ := ipv4(h.four(dhcpv4.MessageTypeDiscover))
+	body := bytes.TrimRight(m.body, "\x00")
+	testkit.Equal(t, body[len(body)-1], 255, "the End option")
+	h.put(wrap4(body[:len(body)-1]))
+	testkit.Equal(t, len(h.got()), 1, "answers to a client without it")
 }

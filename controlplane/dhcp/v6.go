@@ -73,10 +73,10 @@ func each16(b []byte, fn func(code uint16, v []byte) bool) bool {
 	return true
 }
 
-// soundIA checks what is in an IA_NA or IA_PD: the head, then options of which addresses and prefixes have one, too.
-func soundIA(v []byte) bool {
+// soundIA checks what is in an IA: the head, then options of which addresses and prefixes have one, too.
+func soundIA(v []byte, head int) bool {
 	inner := func(uint16, []byte) bool { return true }
-	return len(v) >= 12 && each16(v[12:], func(code uint16, v []byte) bool {
+	return len(v) >= head && each16(v[head:], func(code uint16, v []byte) bool {
 		switch code {
 		case 5:
 			return len(v) >= 24 && each16(v[24:], inner)
@@ -169,7 +169,10 @@ func (r *request6) read(b []byte) bool {
 			r.server = v
 		case 3, 25:
 			ias++
-			return ias <= mostIAs && soundIA(v)
+			return ias <= mostIAs && soundIA(v, 12)
+		case 4: // no T1, T2
+			ias++
+			return ias <= mostIAs && soundIA(v, 4)
 		}
 		return true
 	}) {
@@ -205,7 +208,7 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		w, ok = s.valid6(r, len(p.Upstream6) > 0)
 	}
 	if !ok {
-		s.count(w)
+		s.reject(access.IPoE6, f, w)
 		return
 	}
 	n := made
@@ -244,7 +247,7 @@ func (s *Server) valid6(r *request6, relays bool) (w why, ok bool) {
 		}
 		return otherServer, ours
 	case dhcpv6.MessageTypeInformationRequest:
-		ias := len(r.Options.IANA()) + len(r.Options.IAPD())
+		ias := len(r.Options.IANA()) + len(r.Options.IAPD()) + len(r.Options.IATA())
 		if ias > 0 || r.to != relaysAndServers {
 			return malformed, false
 		}

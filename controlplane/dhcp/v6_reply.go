@@ -43,16 +43,19 @@ func (s *Server) serve6(u *subscriber, r *request6) {
 		s.leaving6(u, r)
 		return
 	}
-	if f == (access.Families{}) {
+	something := f != (access.Families{})
+	if !something && len(r.Options.IATA()) == 0 {
 		s.count(malformed)
 		return
 	}
-	u.waiting6 = r
-	request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client, Hint: r.hint()}
-	if !u.ready(f, pass, request) {
-		return
+	if something { // nobody signs in for temporary addresses, which there are none of
+		u.waiting6 = r
+		request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client, Hint: r.hint()}
+		if !u.ready(f, pass, request) {
+			return
+		}
+		u.waiting6 = nil
 	}
-	u.waiting6 = nil
 	kind := dhcpv6.MessageTypeReply
 	if r.MessageType == dhcpv6.MessageTypeSolicit && !rapid {
 		kind = dhcpv6.MessageTypeAdvertise
@@ -62,7 +65,7 @@ func (s *Server) serve6(u *subscriber, r *request6) {
 		m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionRapidCommit})
 	}
 	s.addresses(u, r, m)
-	if kind == dhcpv6.MessageTypeReply && r.MessageType != dhcpv6.MessageTypeInformationRequest {
+	if something && kind == dhcpv6.MessageTypeReply && r.MessageType != dhcpv6.MessageTypeInformationRequest {
 		u.keep(u.passing)
 	}
 	u.sleep()
@@ -143,7 +146,17 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 		}
 		m.AddOption(out)
 	}
+	for _, ia := range r.Options.IATA() {
+		m.AddOption(temporary(ia, none(iana.StatusNoAddrsAvail, "no temporary address")))
+	}
 	s.others(u, r, m)
+}
+
+// temporary answers an IA_TA.
+func temporary(ia *dhcpv6.OptIATA, status dhcpv6.Option) *dhcpv6.OptIATA {
+	out := &dhcpv6.OptIATA{IaId: ia.IaId}
+	out.Options.Add(status)
+	return out
 }
 
 func renews(r *request6) bool {
@@ -174,9 +187,11 @@ func (u *subscriber) hostAddress() netip.Addr {
 
 func (s *Server) others(u *subscriber, r *request6, m *dhcpv6.Message) {
 	var dns []net.IP
-	for _, d := range u.session.Addresses().DNS {
-		if d.Is6() {
-			dns = append(dns, d.AsSlice())
+	if u.session != nil {
+		for _, d := range u.session.Addresses().DNS {
+			if d.Is6() {
+				dns = append(dns, d.AsSlice())
+			}
 		}
 	}
 	if len(dns) > 0 {
@@ -231,6 +246,9 @@ func (s *Server) leaving6(u *subscriber, r *request6) {
 		out := &dhcpv6.OptIAPD{IaId: ia.IaId}
 		out.Options.Add(unbound)
 		m.AddOption(out)
+	}
+	for _, ia := range r.Options.IATA() {
+		m.AddOption(temporary(ia, unbound))
 	}
 	m.AddOption(status(iana.StatusSuccess, ""))
 	s.send6(u, r, m)

@@ -129,6 +129,9 @@ func leases(m *dhcpv6.Message) (text string) {
 		}
 		say(ia.Options.Status())
 	}
+	for _, ia := range m.Options.IATA() {
+		say(ia.Options.Status())
+	}
 	for _, ia := range m.Options.IAPD() {
 		for _, p := range ia.Options.Prefixes() {
 			text += fmt.Sprintf("%v %v ", p.Prefix, p.ValidLifetime)
@@ -516,4 +519,21 @@ func TestRestore(t *testing.T) {
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
 	w.wait(3 * time.Hour)
 	testkit.Equal(t, len(w.live), 0, "sessions of who did not come back")
+}
+
+// RFC 8415 §18.3.2, §18.3.9: there are no temporary addresses here, and who asks for them hears it. What else it asks
+// for it gets.
+func TestTemporaryAddresses(t *testing.T) {
+	w := newWorld(t)
+	h := w.home(1)
+	ta := dhcpv6.WithIATA([4]byte{0, 0, 0, 9})
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeAdvertise, dhcpv6.MessageTypeSolicit, ta), "NoAddrsAvail ", "alone")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRequest, ours, ta), "NoAddrsAvail ", "alone")
+	testkit.Equal(t, w.signIns, 0, "sign-ins for nothing")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRequest, ours, na(), ta),
+		"2001:db8:1::1 2h0m0s NoAddrsAvail ", "beside an IA_NA")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRenew, ours, na(), ta),
+		"2001:db8:1::1 2h0m0s NoBinding ", "renewed")
+	testkit.Equal(t, h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRelease, ours, ta), "NoBinding Success ", "")
+	testkit.Equal(t, w.counted("no_address"), 4, "requests without an address")
 }
