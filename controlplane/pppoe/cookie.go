@@ -55,12 +55,12 @@ func (c *cookies) over(n []byte, line *access.Line, epoch uint64) []byte {
 	return c.mac.Sum(c.sum[:0])[:cookieSize-4]
 }
 
-// good says whether this end made the cookie, for this line, lately (row B3).
-func (c *cookies) good(cookie []byte, line *access.Line, now time.Time) bool {
+// good says whether this end made the cookie, for this line, lately (row B3), and its number.
+func (c *cookies) good(cookie []byte, line *access.Line, now time.Time) (n uint32, ok bool) {
 	if len(cookie) != cookieSize {
-		return false
+		return 0, false
 	}
 	b := epoch(now)
 	made := func(in uint64) bool { return hmac.Equal(cookie[4:], c.over(cookie[:4], line, in)) }
-	return made(b) || made(b-1)
+	return binary.BigEndian.Uint32(cookie), made(b) || made(b-1)
 }

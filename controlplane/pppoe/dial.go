@@ -4,7 +4,6 @@ package pppoe
 
 import (
 	"bytes"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -28,7 +27,7 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 		s.padi(&f.Line, &t, payload)
 	case code == PADR && id == 0 && t.Service != nil:
 		s.counts[padrReceived]++
-		s.padr(&f.Line, &t, payload)
+		s.padr(&f.Line, &t)
 	case code == PADT && id != 0:
 		s.padt(&f.Line, &t, id)
 	default: // row B1: a PADI without tags, too
@@ -121,8 +120,9 @@ func (s *Server) payload(port string, t *Tags) uint16 {
 	return max(plainMTU, min(ours, t.MaxPayload, largestMTU))
 }
 
-func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
-	if !s.cookies.good(t.Cookie, line, s.host.Now()) {
+func (s *Server) padr(line *access.Line, t *Tags) {
+	cookie, ok := s.cookies.good(t.Cookie, line, s.host.Now())
+	if !ok {
 		s.counts[badCookie]++
 		return // row B3
 	}
@@ -137,12 +137,11 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		s.refuse(line, t, TagSystemError, "there is a session by another circuit")
 		return
 	}
-	hash := maphash.Bytes(s.seed, payload)
 	for x := s.peers[who]; x != nil; x = x.older {
-		if x.padr == hash {
+		if x.cookie == cookie {
 			s.counts[again]++
 			s.sendPADS(x, line, t)
-			return // our PADS was lost; a cookie is good for one session
+			return // our PADS was lost; a cookie is good for one session at a time, whatever else the PADR says
 		}
 	}
 	s.makeRoom(who)
@@ -153,7 +152,7 @@ func (s *Server) padr(line *access.Line, t *Tags, payload []byte) {
 		}
 		return
 	}
-	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, padr: hash,
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, cookie: cookie,
 		circuit: circuit, relayed: s.portOf(line).Relayed}
 	x.pending = &pending{agent: said, service: string(t.Service), quiet: true}
 	if t.Relay != nil {

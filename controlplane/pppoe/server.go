@@ -6,7 +6,6 @@ package pppoe
 
 import (
 	crand "crypto/rand"
-	"hash/maphash"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -105,7 +104,6 @@ type Server struct {
 	v6       IPv6
 	began    time.Time
 	random   *rand.ChaCha8
-	seed     maphash.Seed
 	cookies  cookies
 	ports    map[string]*port
 	sessions map[key]*session
@@ -131,7 +129,7 @@ func New(host access.Host, c Config, v6 IPv6) *Server {
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
 	s := &Server{host: host, v6: v6, began: host.Now().Add(-time.Second),
-		random: rand.NewChaCha8(seed), seed: maphash.MakeSeed(), cookies: newCookies(),
+		random: rand.NewChaCha8(seed), cookies: newCookies(),
 		ports: map[string]*port{}, sessions: map[key]*session{}, peers: map[peer]*session{},
 		lines: map[lineKey]lineCount{}, answered: bucket.NewTable[lineKey](offerBuckets)}
 	s.lastID = uint16(s.random.Uint64())

@@ -554,7 +554,7 @@ func (w *world) cookie(line access.Line) []byte {
 
 // Row B3: only a cookie of ours, for this line, not too old, begins a session, and begins one.
 func TestCookies(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, func(c *pppoe.Config) { c.PerMAC = 8 })
 	line := access.Line{Port: "access", TPID: 0x8100, STag: 5, MAC: [6]byte{2, 1, 1, 1, 1, 1}}
 	good := w.cookie(line)
 	service := tag(pppoe.TagService)
@@ -594,6 +594,14 @@ func TestCookies(t *testing.T) {
 		"the same PADR does not get the same PADS")
 	all, _ = w.server.Sessions()
 	testkit.Equal(t, all, 1, "sessions of one cookie")
+	for n := range 8 { // in other words it is the same PADR
+		w.server.Frame(frameOf(line, pppoe.PADR, 0, service, tag(pppoe.TagCookie, good...),
+			tag(pppoe.TagHostUniq, byte(n))))
+		pads := w.seen[len(w.seen)-1].Payload
+		testkit.Equal(t, [2]byte(pads[2:]), [2]byte(first[2:]), "session")
+	}
+	all, _ = w.server.Sessions()
+	testkit.Equal(t, all, 1, "sessions of one cookie, where a MAC may have eight")
 	w.server.Frame(frameOf(line, pppoe.PADT, binary.BigEndian.Uint16(first[2:])))
 	w.now += 61 * time.Second
 	w.server.Frame(padr)

@@ -25,10 +25,10 @@ type session struct {
 	relay   []byte         // Relay-Session-Id
 	circuit string         // trusted circuit id of its access node; empty: not known
 	waits   waits
-	padr    uint64 // checksum of the PADR
 	peer6   uint64 // interface identifier that v6 knows
 	key
-	spoke    int64 // slot of underWay; 0: it is not among them
+	spoke    int64  // slot of underWay; 0: it is not among them
+	cookie   uint32 // its number; 0 after a restart
 	tpid     uint16
 	halfOpen bool
 	removed  bool
