@@ -222,6 +222,9 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 	made.Unanswered = p.KeepAlive.Count
 	made.PerMAC = int(p.PerMAC)
 	made.OffersPerLine, made.OffersPerPort = int(p.PerLine), int(p.PerPort)
+	l := &p.Limits
+	made.Sessions, made.PerPort, made.PerLine = int(l.Sessions), int(l.PerPort), int(l.PerLine)
+	made.HalfOpen, made.HalfOpenPerLine = int(l.HalfOpen), int(l.HalfLine)
 	if len(p.Auth) > 0 {
 		made.PPP.Methods = nil
 		for _, word := range p.Auth {

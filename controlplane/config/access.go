@@ -88,19 +88,32 @@ type AccessProfile struct {
 
 // AccessPPPoE is the PPPoE server.
 type AccessPPPoE struct {
-	At        `yaml:""`
-	ACName    string   `yaml:"ac_name" default:"isthmus" max:"64" doc:"AC-Name."`
-	Services  []string `yaml:"service_names" maxlen:"32" doc:"Service-Names that are offered; absent: any is served."`
-	Auth      []string `yaml:"auth" maxlen:"4" enum:"pap|chap|mschapv2|none" doc:"Authentication protocols, the one that is proposed first at the front. Absent: chap, then pap."`
-	MRU       uint16   `yaml:"mru" default:"1492" min:"1280" max:"9206" doc:"MRU that we propose; above 1492 where the client says PPP-Max-Payload (RFC 4638)."`
-	PerMAC    uint8    `yaml:"per_mac" default:"1" min:"1" doc:"Sessions of one MAC address of a line; one more ends the oldest: its home dialled again."`
-	PerLine   uint32   `yaml:"offers_per_line" default:"5000" max:"1000000" doc:"PADO a second of a pair of tags."`
-	PerPort   uint32   `yaml:"offers_per_port" default:"50000" max:"1000000" doc:"The same of a port."`
+	At       `yaml:""`
+	ACName   string   `yaml:"ac_name" default:"isthmus" max:"64" doc:"AC-Name."`
+	Services []string `yaml:"service_names" maxlen:"32" doc:"Service-Names that are offered; absent: any is served."`
+	Auth     []string `yaml:"auth" maxlen:"4" enum:"pap|chap|mschapv2|none" doc:"Authentication protocols, the one that is proposed first at the front. Absent: chap, then pap."`
+	MRU      uint16   `yaml:"mru" default:"1492" min:"1280" max:"9206" doc:"MRU that we propose; above 1492 where the client says PPP-Max-Payload (RFC 4638)."`
+	PerMAC   uint8    `yaml:"per_mac" default:"1" min:"1" doc:"Sessions of one MAC address of a line; one more ends the oldest: its home dialled again."`
+	PerLine  uint32   `yaml:"offers_per_line" default:"5000" max:"1000000" doc:"PADO a second of a pair of tags."`
+	PerPort  uint32   `yaml:"offers_per_port" default:"50000" max:"1000000" doc:"The same of a port."`
+
+	Limits PPPoELimits `yaml:"limits" doc:"Sessions."`
+
 	KeepAlive struct {
 		At       `yaml:""`
 		Interval uint16 `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent, and profiles have a time-out."`
 		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones after which the session ends."`
 	} `yaml:"keep_alive" doc:"LCP echo, by the data plane."`
+}
+
+// PPPoELimits bound sessions. 0: no limit.
+type PPPoELimits struct {
+	At       `yaml:""`
+	Sessions uint32 `yaml:"sessions" default:"131072" min:"1" max:"1048576" doc:"All."`
+	PerPort  uint32 `yaml:"per_port" max:"1048576" doc:"Of a port; 0: no limit."`
+	PerLine  uint32 `yaml:"per_line" max:"1048576" doc:"Of a pair of tags; 0: no limit."`
+	HalfOpen uint32 `yaml:"half_open" default:"16384" min:"1" max:"1048576" doc:"Without address yet, all."`
+	HalfLine uint32 `yaml:"half_open_per_line" default:"4096" min:"1" max:"1048576" doc:"Those of a pair of tags."`
 }
 
 // AccessIPoE is about who is there.
@@ -216,6 +229,18 @@ func (k *checker) access() {
 		}
 		if p.STags.First == 0 && p.CTags.First != 0 {
 			k.fail(p.At, "c_tags", "given without s_tags")
+		}
+	}
+	for _, one := range []struct {
+		at  At
+		key string
+		n   uint32
+	}{
+		{a.PPPoE.Limits.At, "sessions", a.PPPoE.Limits.Sessions},
+		{a.DHCP.Limits.At, "subscribers", a.DHCP.Limits.Subscribers},
+	} {
+		if most := k.Engine.Limits.Sessions; one.at.Has(one.key) && one.n > most {
+			k.fail(one.at, one.key, "%d is more than engine.limits.sessions (%d)", one.n, most)
 		}
 	}
 	k.accessDHCP(&a.DHCP, &a.RA)

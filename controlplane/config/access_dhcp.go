@@ -42,14 +42,15 @@ type DHCPRoute struct {
 
 // DHCPLimits bound lines.
 type DHCPLimits struct {
-	At         `yaml:""`
-	PerVLAN    uint32 `yaml:"per_vlan" default:"4096" min:"1" max:"1048576" doc:"MAC addresses of a VLAN."`
-	PerCircuit uint32 `yaml:"per_circuit" default:"16" min:"1" max:"65536" doc:"Those of a trusted circuit id."`
-	Waiting    uint32 `yaml:"waiting" default:"8192" min:"1" max:"1048576" doc:"Sign-ins under way."`
-	Declines   uint32 `yaml:"declines" default:"3" min:"1" max:"100" doc:"Declined addresses before the penalty."`
-	Retry      uint32 `yaml:"retry" default:"10" max:"3600" doc:"Seconds from a refusal to the next sign-in."`
-	Penalty    uint32 `yaml:"penalty" default:"300" max:"86400" doc:"Seconds without an address."`
-	Offer      uint32 `yaml:"offer" default:"60" min:"5" max:"3600" doc:"Seconds that an offer is kept."`
+	At          `yaml:""`
+	Subscribers uint32 `yaml:"subscribers" default:"65536" min:"1" max:"1048576" doc:"Lines, all."`
+	PerVLAN     uint32 `yaml:"per_vlan" default:"4096" min:"1" max:"1048576" doc:"MAC addresses of a VLAN."`
+	PerCircuit  uint32 `yaml:"per_circuit" default:"16" min:"1" max:"65536" doc:"Those of a trusted circuit id."`
+	Waiting     uint32 `yaml:"waiting" default:"8192" min:"1" max:"1048576" doc:"Sign-ins under way."`
+	Declines    uint32 `yaml:"declines" default:"3" min:"1" max:"100" doc:"Declined addresses before the penalty."`
+	Retry       uint32 `yaml:"retry" default:"10" max:"3600" doc:"Seconds from a refusal to the next sign-in."`
+	Penalty     uint32 `yaml:"penalty" default:"300" max:"86400" doc:"Seconds without an address."`
+	Offer       uint32 `yaml:"offer" default:"60" min:"5" max:"3600" doc:"Seconds that an offer is kept."`
 }
 
 // AccessRA configures router advertisements to subscribers who sign in.

@@ -67,6 +67,21 @@ access:
 	}
 }
 
+// How many may be on line is a matter of the file, and no more than the data plane has room for.
+func TestAccessLimits(t *testing.T) {
+	for _, one := range []struct{ engine, access, want string }{
+		{"{}", "{}", ""},
+		{"{limits: {sessions: 500000}}", "{pppoe: {limits: {sessions: 400000, per_port: 9, per_line: 8, " +
+			"half_open: 7, half_open_per_line: 6}}, dhcp: {limits: {subscribers: 300000}}}", ""},
+		{"{}", "{pppoe: {limits: {sessions: 70000}}}", "sessions: 70000 is more than engine"},
+		{"{}", "{dhcp: {limits: {subscribers: 70000}}}", "subscribers: 70000 is more than engine"},
+	} {
+		_, err := Parse("x.yaml", []byte("engine: "+one.engine+"\naccess: "+one.access+"\n"))
+		wrong := (err == nil) != (one.want == "") || err != nil && !strings.Contains(err.Error(), one.want)
+		testkit.ErrorIf(t, wrong, "%s: %v, want %q", one.access, err, one.want)
+	}
+}
+
 // A framed route is a network that can be somebody's, with a user as with a profile.
 func TestFramedRoutes(t *testing.T) {
 	const text = `

@@ -62,7 +62,7 @@ var words = [whys][2]string{
 	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
 	noSocket:           {"upstream_closed", "messages to servers that came after the start"},
 	leaseShort:         {"lease_short", "upstream answers with a lease of less than 30 s, dropped"},
-	leasesMany:         {"leases_many", "upstream DHCPv6 answers with two addresses or prefixes, or temporary ones, dropped"},
+	leasesMany:         {"leases_many", "upstream DHCPv6 answers with two addresses or prefixes, or temporary ones"},
 	noAddress:          {"no_address", "requests for which there was no address"},
 	silent:             {"silent", "subscribers without a lease who do not answer any more"},
 	refusedByDataPlane: {"failed", "sessions that could not be changed"},

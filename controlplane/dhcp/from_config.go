@@ -32,6 +32,7 @@ func FromConfig(a *config.Access, machine string) Config {
 	k := &a.IPoE.KeepAlive
 	c.Probes = Probes{s(uint32(k.Interval)), k.Count}
 	l := &d.Limits
+	c.Limits.Subscribers = int(l.Subscribers)
 	c.Limits.PerVLAN, c.Limits.PerCircuit, c.Limits.Waiting = int(l.PerVLAN), int(l.PerCircuit), int(l.Waiting)
 	c.Limits.Declines, c.Limits.Retry = int(l.Declines), s(l.Retry)
 	c.Limits.Penalty, c.Limits.Offer = s(l.Penalty), s(l.Offer)

@@ -141,7 +141,7 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 		if x.cookie == cookie {
 			s.counts[again]++
 			s.sendPADS(x, line, t)
-			return // our PADS was lost; a cookie is good for one session at a time, whatever else the PADR says
+			return // our PADS was lost; a cookie is good for one session at a time
 		}
 	}
 	s.makeRoom(who)
@@ -152,8 +152,8 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 		}
 		return
 	}
-	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)}, cookie: cookie,
-		circuit: circuit, relayed: s.portOf(line).Relayed}
+	x := &session{server: s, config: s.config, port: p, tpid: line.TPID, key: key{who, s.freeID(who)},
+		cookie: cookie, circuit: circuit, relayed: s.portOf(line).Relayed}
 	x.pending = &pending{agent: said, service: string(t.Service), quiet: true}
 	if t.Relay != nil {
 		x.relay = append(x.relay, t.Relay...)
