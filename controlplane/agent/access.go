@@ -8,11 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,15 +35,9 @@ type signIns struct {
 	pools    *lease.Pools
 	pppoe    *pppoe.Server
 	dhcp     *dhcp.Server
-	upstream []upstream           // to DHCP servers
+	upstream upstreams            // to DHCP servers; the agent's goroutine alone
 	records  []session.LineRecord // of the store, until the loop has them
 	accounts *store.Accounts
-}
-
-// upstream is a socket to DHCP servers, and who takes what they send.
-type upstream struct {
-	*net.UDPConn
-	take func(server netip.AddrPort, packet []byte)
 }
 
 // toldAtOnce are the events of a kind in a second; the next one says how many more there were.
@@ -130,9 +121,10 @@ func (a *Agent) openAccess() error {
 		return s.dhcp.OverPPP(of, line, b, was)
 	})
 	s.loop.FrontEnds(s.pppoe, s.dhcp)
-	if err := s.openUpstream(c); err != nil {
+	if s.upstream, err = s.openUpstreams(c); err != nil {
 		return err
 	}
+	s.send(s.upstream)
 	s.records = a.mobile.manager.SetLines(s.loop)
 	for _, r := range s.accounts.Records() {
 		if err := s.aaa.Restore(r.Number, r.Data); err != nil { // it is counted
@@ -168,14 +160,9 @@ func (s *lateSessions) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer)
 func (s *signIns) run(ctx context.Context, m *mobile) {
 	s.loop.Restore(s.records)
 	s.records = nil
-	for _, one := range s.upstream {
-		m.spawn(func() { s.readUpstream(one) })
-	}
+	s.listen(ctx, m, upstreams{})
 	m.spawn(func() {
 		s.loop.Run(ctx)
-		for _, one := range s.upstream {
-			one.Close()
-		}
 		late, cancel := context.WithTimeout(context.Background(), accountingEnd)
 		defer cancel()
 		s.aaa.Close(late)
@@ -184,17 +171,24 @@ func (s *signIns) run(ctx context.Context, m *mobile) {
 }
 
 // configureAccess takes another configuration over.
-func (a *Agent) configureAccess(plan *Plan, next *aaa.Prepared) {
+func (a *Agent) configureAccess(plan *Plan, next *preparedAccess) {
 	if next == nil {
 		return
 	}
-	next.Take()
+	next.aaa.Take()
 	s, c := a.mobile.access, plan.SignIn
+	former := s.upstream
+	s.upstream = next.upstream
+	if a.life != nil {
+		s.listen(a.life, a.mobile, former)
+	}
+	former.closeBut(next.upstream) // what the loop sends by them meanwhile is lost, and comes again
 	set, dial, leased := subscriber.SettingsOf(c), pppoeConfig(c), dhcpConfig(c)
 	s.loop.Post(func() {
 		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil { // prepareAccess checked them
 			a.log.Error("pools go on as they were", "error", err)
 		}
+		s.send(next.upstream)
 		s.pppoe.Configure(dial)
 		s.dhcp.Configure(leased)
 		s.loop.Configure(set)
@@ -273,60 +267,6 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 		return port, true
 	}
 	return made
-}
-
-// openUpstream makes the sockets to DHCP servers, where there are some.
-func (s *signIns) openUpstream(c *config.Config) error {
-	d := &c.Access.DHCP
-	for _, one := range []struct {
-		key, network string
-		servers      []config.Collector
-		address      config.Address
-		port         uint16 // of relays, too (RFC 2131 §4.1, RFC 8415 §7.2)
-		send         *func(server netip.AddrPort, packet []byte)
-		take         func(server netip.AddrPort, packet []byte)
-	}{
-		{"address", "udp4", d.Servers, d.Address, 67, &s.dhcp.Upstream, s.dhcp.FromUpstream},
-		{"address6", "udp6", d.Servers6, d.Address6, 547, &s.dhcp.Upstream6, s.dhcp.FromUpstream6},
-	} {
-		if len(one.servers) == 0 {
-			continue
-		}
-		at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(one.address.Addr, one.port))
-		socket, err := net.ListenUDP(one.network, at)
-		if err != nil {
-			return fmt.Errorf("access.dhcp.%s: %w", one.key, err)
-		}
-		*one.send = func(server netip.AddrPort, packet []byte) {
-			socket.WriteToUDPAddrPort(packet, server) // a packet that is lost is sent again by who asks
-		}
-		s.upstream = append(s.upstream, upstream{socket, one.take})
-	}
-	return nil
-}
-
-// mostUpstream bounds the packets of servers that wait for the loop; more are lost, as on a network.
-const mostUpstream = 1024
-
-// readUpstream gives the loop what servers send, until the socket is closed.
-func (s *signIns) readUpstream(u upstream) {
-	buffer, room := make([]byte, 65536), make(chan struct{}, mostUpstream)
-	for {
-		n, from, err := u.ReadFromUDPAddrPort(buffer)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		select {
-		case room <- struct{}{}:
-		default:
-			continue
-		}
-		packet := slices.Clone(buffer[:n])
-		s.loop.Post(func() {
-			<-room
-			u.take(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
-		})
-	}
 }
 
 // Cleared is how many subscribers were ended.

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
@@ -155,52 +157,77 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Equal(t, a.signedIn().aaa.State().Queue.Restored, 6, "records that another start finds")
 }
 
-// Sockets to DHCP servers of both families: what is sent comes from where answers are heard.
+// Servers that `config apply` brings are asked at once, of both families: what is sent comes from where answers are
+// heard. The sockets go with them.
 func TestUpstreamSockets(t *testing.T) {
 	s := dptest.Start(t)
-	a, _ := launchMobile(t, s, t.TempDir(), upf+instances+signingIn)
-	in := a.signedIn()
-	for _, family := range []struct{ ours, port string }{{"127.0.0.1", "67"}, {"::1", "547"}} {
-		server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(family.ours)})
+	a, stop := launchMobile(t, s, t.TempDir(), upf+instances+signingIn)
+	defer stop()
+	in, dhcp := a.signedIn(), config.AccessDHCP{}
+	apply := func() error {
+		plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn))
+		testkit.Must(t, err)
+		d := &plan.SignIn.Access.DHCP
+		d.Address, d.Servers, d.Address6, d.Servers6 = dhcp.Address, dhcp.Servers, dhcp.Address6, dhcp.Servers6
+		res, err := a.Apply(t.Context(), plan)
+		testkit.Equal(t, res.Note, "", "note")
+		return err
+	}
+	ours := []*net.UDPAddr{{IP: net.IPv4(127, 83, 67, 1), Port: 67}, {IP: net.IPv6loopback, Port: 547}}
+	for i, from := range ours {
+		server, err := net.ListenUDP("udp", &net.UDPAddr{IP: from.IP})
 		testkit.Must(t, err)
 		defer server.Close()
 		at := server.LocalAddr().(*net.UDPAddr).AddrPort()
-		c := &config.Config{}
-		d := &c.Access.DHCP
-		address, servers := &d.Address, &d.Servers
-		if at.Addr().Is6() {
-			address, servers = &d.Address6, &d.Servers6
+		at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+		address, servers := &dhcp.Address, &dhcp.Servers
+		if i == 1 {
+			address, servers = &dhcp.Address6, &dhcp.Servers6
 		}
 		*servers = make([]config.Collector, 1)
-		testkit.Must(t, address.UnmarshalText([]byte(family.ours)))
+		testkit.Must(t, address.UnmarshalText([]byte(from.IP.String())))
 		testkit.Must(t, (*servers)[0].UnmarshalText([]byte(at.String())))
 		testkit.Until(t, "a socket that is another's", func() bool { // a test's that runs beside this one
-			testkit.Must(t, in.loop.Ask(t.Context(), func() { err = in.openUpstream(c) }))
+			err := apply()
 			if errors.Is(err, os.ErrPermission) {
 				t.Skip(err)
 			}
 			return err == nil
 		})
-		socket := in.upstream[len(in.upstream)-1]
-		defer socket.Close()
-		go in.readUpstream(socket)
-		send := in.dhcp.Upstream
-		if at.Addr().Is6() {
-			send = in.dhcp.Upstream6
-		}
-		send(at, []byte("asked"))
+		testkit.Must(t, in.loop.Ask(t.Context(), func() {
+			send := in.dhcp.Upstream
+			if i == 1 {
+				send = in.dhcp.Upstream6
+			}
+			testkit.ErrorIf(t, send == nil, "nothing sends")
+			if send != nil {
+				send(at, []byte("asked"))
+			}
+		}))
+		testkit.Must(t, server.SetReadDeadline(time.Now().Add(testkit.Limit)))
 		b := make([]byte, 16)
-		n, from, err := server.ReadFromUDPAddrPort(b)
+		n, came, err := server.ReadFromUDP(b)
 		testkit.Must(t, err)
 		testkit.Equal(t, string(b[:n]), "asked", "sent")
-		testkit.Equal(t, from.String(), net.JoinHostPort(family.ours, family.port), "from")
-		_, err = server.WriteToUDPAddrPort([]byte("no answer"), from)
+		testkit.Equal(t, came.String(), from.String(), "from")
+		_, err = server.WriteToUDP([]byte("no answer"), came)
 		testkit.Must(t, err)
 	}
 	testkit.Until(t, "both to be counted", func() (both bool) {
 		testkit.Must(t, in.loop.Ask(t.Context(), func() { both = in.dhcp.Counts()[0].Value == 2 })) // malformed
 		return both
 	})
+	dhcp = config.AccessDHCP{}
+	testkit.Must(t, apply())
+	for _, from := range ours {
+		testkit.Until(t, "a socket that is free", func() bool {
+			free, err := net.ListenUDP("udp", from)
+			if err == nil {
+				free.Close()
+			}
+			return err == nil
+		})
+	}
 }
 
 func TestNobodySignsIn(t *testing.T) {

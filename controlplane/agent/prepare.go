@@ -14,8 +14,14 @@ import (
 
 // prepared is what a plan needs of this machine, which may fail; nil parts: they stay as they are.
 type prepared struct {
-	access *aaa.Prepared
+	access *preparedAccess
 	files  *staged
+}
+
+// preparedAccess is what subscribers who sign in take.
+type preparedAccess struct {
+	aaa              *aaa.Prepared
+	upstream, former upstreams
 }
 
 // prepare makes what can be made, and tells what cannot.
@@ -27,7 +33,8 @@ func (a *Agent) prepare(plan *Plan) (p prepared, err error) {
 
 func (p *prepared) discard() {
 	if p.access != nil {
-		p.access.Discard()
+		p.access.aaa.Discard()
+		p.access.upstream.closeBut(p.access.former)
 	}
 	if p.files != nil {
 		p.files.discard()
@@ -35,14 +42,24 @@ func (p *prepared) discard() {
 }
 
 // prepareAccess does what may fail of taking a plan over; nil: nothing has to be taken.
-func (a *Agent) prepareAccess(plan *Plan) (*aaa.Prepared, error) {
+func (a *Agent) prepareAccess(plan *Plan) (*preparedAccess, error) {
 	if a.mobile == nil || a.mobile.access == nil || plan.SignIn == nil { // of a plan for the next start
 		return nil, plan.Check()
 	}
 	if err := lease.Check(lease.FromConfig(plan.SignIn.Pools)); err != nil {
 		return nil, err
 	}
-	return a.mobile.access.aaa.Prepare(plan.SignIn)
+	s := a.mobile.access
+	upstream, err := s.openUpstreams(plan.SignIn)
+	if err != nil {
+		return nil, err
+	}
+	next, err := s.aaa.Prepare(plan.SignIn)
+	if err != nil {
+		upstream.closeBut(s.upstream)
+		return nil, err
+	}
+	return &preparedAccess{next, upstream, s.upstream}, nil
 }
 
 // needsRestart tells which changes wait for a restart, and of what; "" when there are none.
@@ -80,11 +97,6 @@ func (a *Agent) needsRestart(plan *Plan) string {
 	}
 	if (a.plan.SignIn == nil) != (plan.SignIn == nil) {
 		notes = append(notes, again("access: that subscribers sign in is", us))
-	}
-	if was, is := a.plan.SignIn, plan.SignIn; was != nil && is != nil &&
-		(was.Access.DHCP.Address != is.Access.DHCP.Address ||
-			(len(was.Access.DHCP.Servers) > 0) != (len(is.Access.DHCP.Servers) > 0)) {
-		notes = append(notes, again("access.dhcp: address, and whether there are servers, are", us))
 	}
 	if a.plan.HugePages != plan.HugePages {
 		notes = append(notes, again("engine.huge_pages:", "the control plane and then the data plane are"))

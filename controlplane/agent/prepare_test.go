@@ -68,6 +68,8 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 			", certificate: " + good + ", key: " + good + "}"), "tls.ca: no certificate", true},
 		{"no secret of who changes", with(coaClient("127.0.0.1", "secret_file: "+dir+"/none")), "open ", true},
 		{"no address of ours", with(coaClient("192.0.2.77", "secret: s")), "radius.coa.listen: ", true},
+		{"no relay of ours", with("") + "  dhcp: {address6: \"2001:db8::77\", servers6: [\"2001:db8::9\"]}\n",
+			"access.dhcp.address6: ", false},
 		{"somebody else's port", with(coaClient(taken.LocalAddr().String(), "secret: s")), "radius.coa.listen: ",
 			false},
 	} {

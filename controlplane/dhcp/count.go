@@ -27,7 +27,6 @@ const (
 	taken
 	circuitChanged
 	unknownUpstream
-	noSocket
 	leaseShort
 	leasesMany
 	noAddress
@@ -60,7 +59,6 @@ var words = [whys][2]string{
 	taken:              {"line_taken", "messages of another MAC on a 1:1 line"},
 	circuitChanged:     {"circuit_changed", "messages with another circuit id than that of the line's session"},
 	unknownUpstream:    {"upstream_unknown", "answers from servers that were not asked"},
-	noSocket:           {"upstream_closed", "messages to servers that came after the start"},
 	leaseShort:         {"lease_short", "upstream answers with a lease of less than 30 s, dropped"},
 	leasesMany:         {"leases_many", "upstream DHCPv6 answers with two addresses or prefixes, or temporary ones"},
 	noAddress:          {"no_address", "requests for which there was no address"},

@@ -113,10 +113,6 @@ func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
 	if (r.server().IsValid() || r.client().IsValid()) && slices.Contains(to, u.four.loan().server) {
 		to = []netip.AddrPort{u.four.loan().server}
 	}
-	if s.Upstream == nil { // servers came with a new configuration: their socket is made at the next start
-		s.count(noSocket)
-		return
-	}
 	packet := m.ToBytes()
 	for _, server := range to {
 		s.count(relayed)

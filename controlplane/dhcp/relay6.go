@@ -131,10 +131,6 @@ func (s *Server) toUpstream6(u *subscriber, r *request6) {
 		waits6 = u.upstream6.answer
 	}
 	s.forget6(u)
-	if s.Upstream6 == nil { // as with DHCPv4: at the next start
-		s.count(noSocket)
-		return
-	}
 	u.upstream6 = &exchange6{key, r, waits6}
 	s.relays6[key] = u
 	b := make([]byte, 34, 34+4+len(id)+4+8+4+len(r.body))

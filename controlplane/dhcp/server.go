@@ -14,7 +14,7 @@ import (
 type Server struct {
 	host access.Host
 	c    Config
-	// Upstream sends to a server of a port with Upstream; set before the first frame where there is one.
+	// Upstream sends to a server of a port with Upstream; set before the first frame of one.
 	Upstream  func(server netip.AddrPort, packet []byte)
 	Upstream6 func(server netip.AddrPort, packet []byte) // the same for DHCPv6
 

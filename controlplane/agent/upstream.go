@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"isthmus/controlplane/config"
+)
+
+// Sockets to DHCP servers, of ports that relay.
+
+// upstream is that of a family.
+type upstream struct {
+	*net.UDPConn
+	at netip.AddrPort
+}
+
+// upstreams are DHCPv4's and DHCPv6's; nil: no servers.
+type upstreams [2]*upstream
+
+// openUpstreams makes the sockets that a configuration needs and that are not there.
+func (s *signIns) openUpstreams(c *config.Config) (next upstreams, err error) {
+	d := &c.Access.DHCP
+	for i, one := range []struct {
+		key, network string
+		servers      []config.Collector
+		address      config.Address
+		port         uint16 // of relays, too (RFC 2131 §4.1, RFC 8415 §7.2)
+	}{
+		{"address", "udp4", d.Servers, d.Address, 67},
+		{"address6", "udp6", d.Servers6, d.Address6, 547},
+	} {
+		at := netip.AddrPortFrom(one.address.Addr, one.port)
+		switch was := s.upstream[i]; {
+		case len(one.servers) == 0:
+		case was != nil && was.at == at:
+			next[i] = was
+		default:
+			socket, err := net.ListenUDP(one.network, net.UDPAddrFromAddrPort(at))
+			if err != nil {
+				next.closeBut(s.upstream)
+				return next, fmt.Errorf("access.dhcp.%s: %w", one.key, err)
+			}
+			next[i] = &upstream{socket, at}
+		}
+	}
+	return next, nil
+}
+
+// closeBut closes those that others do not have.
+func (u upstreams) closeBut(others upstreams) {
+	for i, one := range u {
+		if one != nil && one != others[i] {
+			one.Close()
+		}
+	}
+}
+
+// send has what is relayed leave by sockets. Loop's goroutine, or before it runs.
+func (s *signIns) send(by upstreams) { s.dhcp.Upstream, s.dhcp.Upstream6 = by[0].send, by[1].send }
+
+// send: a packet that is lost is sent again by who asks.
+func (u *upstream) send(server netip.AddrPort, packet []byte) {
+	if u != nil {
+		u.WriteToUDPAddrPort(packet, server)
+	}
+}
+
+// listen reads the sockets that are not of former ones, until they are closed, or ctx ends.
+func (s *signIns) listen(ctx context.Context, m *mobile, former upstreams) {
+	take := [len(former)]func(server netip.AddrPort, packet []byte){s.dhcp.FromUpstream, s.dhcp.FromUpstream6}
+	for i, one := range s.upstream {
+		if one != nil && one != former[i] {
+			m.spawn(func() {
+				defer context.AfterFunc(ctx, func() { one.Close() })()
+				s.readUpstream(one, take[i])
+			})
+		}
+	}
+}
+
+// mostUpstream bounds the packets of servers that wait for the loop; more are lost, as on a network.
+const mostUpstream = 1024
+
+// readUpstream gives the loop what servers send, until the socket is closed.
+func (s *signIns) readUpstream(u *upstream, take func(server netip.AddrPort, packet []byte)) {
+	buffer, room := make([]byte, 65536), make(chan struct{}, mostUpstream)
+	for {
+		n, from, err := u.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			continue
+		}
+		packet := slices.Clone(buffer[:n])
+		s.loop.Post(func() {
+			<-room
+			take(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
+		})
+	}
+}
