@@ -49,27 +49,27 @@ func control(t *testing.T, answers map[string]string) string {
 	return path
 }
 
+var answersOfCommands = map[string]string{
+	"GET /v1/show/drop":                      `[{"name":"no-route","text":"No route.","packets":3}]`,
+	"GET /v1/show/session?key=h&limit=2":     `[]`,
+	"GET /v1/show/session":                   `[{"name":"home-1"},{"name":"home-2"}]`,
+	"GET /v1/show/session?limit=1":           `[{"name":"home-1","dnn":"ims"}]`,
+	"GET /v1/show/session?limit=200":         `[{"name":"home-1"},{"name":"home-2"}]`,
+	"GET /v1/show/graph":                     `{"nodes":[],"edges":[{"from":"a","to":"b"}]}`,
+	"GET /v1/show/association":               `[{"id":"smf1","state":"up"}]`,
+	"GET /v1/show/association?state=up":      `[{"id":"smf1","state":"up"}]`,
+	"GET /v1/show/session?name=home-2":       `[{"name":"home-2"}]`,
+	"GET /v1/show/association?limit=200":     `[{"id":"smf1"}]`,
+	"GET /v1/show/rule?limit=200":            `[{"session":"n4.1"},{"session":"n4.1"},{"session":"n4.2"}]`,
+	"GET /v1/show/pool?key=homes":            `[]`,
+	"GET /v1/show/pool?instance=x&key=homes": `[]`,
+	"GET /v1/config":                         "ports: []\n",
+	"POST /v1/config/reload":                 `{"objects":5,"put":1,"deleted":2}`,
+	"GET /v1/status":                         `{"data_plane":"ready","version":"0.1"}`,
+}
+
 func TestCommands(t *testing.T) {
-	drops := `[{"name":"no-route","text":"No route.","packets":3}]`
-	graph := `{"nodes":[],"edges":[{"from":"a","to":"b"}]}`
-	socket := control(t, map[string]string{
-		"GET /v1/show/drop":                      drops,
-		"GET /v1/show/session?key=h&limit=2":     `[]`,
-		"GET /v1/show/session":                   `[{"name":"home-1"},{"name":"home-2"}]`,
-		"GET /v1/show/session?limit=1":           `[{"name":"home-1","dnn":"ims"}]`,
-		"GET /v1/show/session?limit=200":         `[{"name":"home-1"},{"name":"home-2"}]`,
-		"GET /v1/show/graph":                     graph,
-		"GET /v1/show/association":               `[{"id":"smf1","state":"up"}]`,
-		"GET /v1/show/association?state=up":      `[{"id":"smf1","state":"up"}]`,
-		"GET /v1/show/session?name=home-2":       `[{"name":"home-2"}]`,
-		"GET /v1/show/association?limit=200":     `[{"id":"smf1"}]`,
-		"GET /v1/show/rule?limit=200":            `[{"session":"n4.1"},{"session":"n4.1"},{"session":"n4.2"}]`,
-		"GET /v1/show/pool?key=homes":            `[]`,
-		"GET /v1/show/pool?instance=x&key=homes": `[]`,
-		"GET /v1/config":                         "ports: []\n",
-		"POST /v1/config/reload":                 `{"objects":5,"put":1,"deleted":2}`,
-		"GET /v1/status":                         `{"data_plane":"ready","version":"0.1"}`,
-	})
+	socket := control(t, answersOfCommands)
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	os.WriteFile(file, []byte("ports:\n  - {nane: x}\n"), 0o600)
 	for _, test := range []struct {
