@@ -43,10 +43,12 @@ func (e *Event) Cursor() string { return cursor(e.Boot, e.ID) }
 
 func cursor(boot string, id uint64) string { return boot + "-" + strconv.FormatUint(id, 10) }
 
-// Sizes of the rings: what sessions do must not push out what is rarer.
+// Sizes of the rings, one of each kind: what happens often must not push out what is rarer. Of a full one nobody has
+// more than a share: a line that is refused all the time makes room for itself.
 const (
-	sessionRing   = 4096
-	otherRing     = 4096
+	sessionRing   = 2048 // of kinds that begin with session.
+	otherRing     = 512
+	shareOfRing   = 8
 	maxFollowers  = 32
 	followerQueue = 256
 	maxText       = 512 // of a field
@@ -59,33 +61,56 @@ type Log struct {
 	audit *Audit // nil: none
 
 	lock      sync.Mutex
-	last      uint64 // id
-	rings     [2]ring
+	last      uint64           // id
+	rings     map[string]*ring // by kind
 	followers map[*Follower]bool
 	places    *httpd.Places // theirs
 	dropped   uint64        // followers that were too slow
 }
 
-// ring keeps the last events, oldest first from `at` once it is full.
+// ring keeps the last events, oldest first.
 type ring struct {
 	list []Event
-	at   int
 	size int
 }
 
 func (r *ring) add(e Event) {
-	if len(r.list) < r.size {
-		r.list = append(r.list, e)
-		return
+	if len(r.list) == r.size {
+		at := r.victim(e.from())
+		r.list = slices.Delete(r.list, at, at+1)
 	}
-	r.list[r.at] = e
-	r.at = (r.at + 1) % r.size
+	r.list = append(r.list, e)
+}
+
+// victim is the event that makes room: the oldest of who has a share already, else the oldest.
+func (r *ring) victim(from string) int {
+	first, n := 0, 0
+	for i := range r.list {
+		if r.list[i].from() != from {
+			continue
+		}
+		if n++; n == 1 {
+			first = i
+		}
+	}
+	if n < r.size/shareOfRing {
+		return 0
+	}
+	return first
+}
+
+// from is who makes events: the access line that they name, since users and MAC addresses change; else the subject.
+func (e *Event) from() string {
+	if line, ok := e.Fields["line"].(string); ok && line != "" {
+		return line
+	}
+	return e.Subject
 }
 
 // after appends the events with a higher id.
 func (r *ring) after(id uint64, to []Event) []Event {
 	for i := range r.list {
-		if e := &r.list[(r.at+i)%len(r.list)]; e.ID > id {
+		if e := &r.list[i]; e.ID > id {
 			to = append(to, *e)
 		}
 	}
@@ -97,8 +122,7 @@ func New(audit *Audit) *Log {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails (crypto/rand)
 	return &Log{boot: hex.EncodeToString(boot[:]), now: time.Now, audit: audit, followers: map[*Follower]bool{},
-		places: httpd.NewPlaces(maxFollowers),
-		rings:  [2]ring{{size: otherRing}, {size: sessionRing}}}
+		places: httpd.NewPlaces(maxFollowers), rings: map[string]*ring{}}
 }
 
 // Publish enters an event. args are names and values in turn, as slog has them. A nil log takes nothing.
@@ -113,11 +137,7 @@ func (l *Log) By(who *Who, kind, subject string, args ...any) {
 	l.lock.Lock()
 	l.last++
 	e.ID, e.Time = l.last, l.now().UTC()
-	at := 0
-	if strings.HasPrefix(kind, "session.") {
-		at = 1
-	}
-	l.rings[at].add(e)
+	l.ring(kind).add(e)
 	for f := range l.followers {
 		l.give(f, e)
 	}
@@ -125,6 +145,19 @@ func (l *Log) By(who *Who, kind, subject string, args ...any) {
 	if who != nil && l.audit != nil {
 		l.audit.write(&e)
 	}
+}
+
+// ring is a kind's. The lock is held.
+func (l *Log) ring(kind string) *ring {
+	r := l.rings[kind]
+	if r == nil {
+		r = &ring{size: otherRing}
+		if strings.HasPrefix(kind, "session.") {
+			r.size = sessionRing
+		}
+		l.rings[kind] = r
+	}
+	return r
 }
 
 func fields(args []any) map[string]any {
@@ -217,8 +250,8 @@ type copied struct {
 func (l *Log) copyAfter(id *uint64) (all copied) {
 	all.boot, all.last = l.boot, l.last
 	*id = min(*id, l.last)
-	for i := range l.rings {
-		all.events = l.rings[i].after(*id, all.events)
+	for _, r := range l.rings {
+		all.events = r.after(*id, all.events)
 	}
 	return all
 }

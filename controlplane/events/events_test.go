@@ -68,6 +68,26 @@ func TestRings(t *testing.T) {
 	testkit.ErrorIf(t, page.Events[0].Kind != "port.down", "the link is forgotten")
 }
 
+// A line that is refused all the time, by ever other names, pushes out neither rare events nor those of others.
+func TestRingsAreShared(t *testing.T) {
+	l := New(nil)
+	l.Publish("config.applied", "a.yaml")
+	l.Publish("subscriber.refused", "anna", "line", "access:1.1")
+	for i := range 3 * otherRing {
+		l.Publish("subscriber.refused", fmt.Sprint("user", i), "line", "access:1.2")
+	}
+	page, err := l.Read("", 0, Filter{})
+	testkit.Must(t, err)
+	testkit.Equal(t, len(page.Events), 1+otherRing, "events in memory")
+	testkit.Equal(t, page.Events[0].Kind+" "+page.Events[1].Subject, "config.applied anna", "the rare ones")
+	for i := range 2 * otherRing {
+		l.Publish("subscriber.refused", "berta", "line", fmt.Sprint("access:2.", i))
+	}
+	page, err = l.Read("", 0, Filter{Kinds: []string{"subscriber"}})
+	testkit.Must(t, err)
+	testkit.Equal(t, page.Events[0].Subject, "berta", "the oldest, of many lines")
+}
+
 // A follower that does not read is left behind; whoever publishes never waits, and nothing between page and follower is
 // lost.
 func TestFollowers(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -65,10 +66,10 @@ func (q *brief) Write(line []byte) (int, error) {
 	return q.to.Write(line)
 }
 
-// Limit bounds the connections of a listener. One too many is closed at once: waiting in the kernel it would keep out
-// those whose address has none yet.
+// Limit bounds the connections of a listener. One too many is closed at once, or another one for it: waiting in the
+// kernel it would keep out those whose address has none yet.
 func (b Bounds) Limit(l net.Listener) *Listener {
-	return &Listener{Listener: l, Bounds: b, by: map[netip.Addr]int{}}
+	return &Listener{Listener: l, Bounds: b, by: map[netip.Addr][]*conn{}}
 }
 
 // Listener is one with a bound. lock guards the rest.
@@ -78,7 +79,7 @@ type Listener struct {
 
 	lock    sync.Mutex
 	open    int
-	by      map[netip.Addr]int
+	by      map[netip.Addr][]*conn // the oldest first
 	refused uint64
 }
 
@@ -90,7 +91,7 @@ func (l *Listener) Serve(s *http.Server) error {
 	return s.Serve(l)
 }
 
-// Refused counts the connections that were closed at once.
+// Refused counts the connections that were closed for want of a place: at once, or to make room.
 func (l *Listener) Refused() uint64 {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -104,9 +105,13 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := addressOf(c)
-		if l.take(from) {
-			return &conn{Conn: c, give: sync.OnceFunc(func() { l.give(from) })}, nil
+		one := &conn{Conn: c, of: l, from: addressOf(c)}
+		place, out := l.take(one)
+		if out != nil {
+			out.Close()
+		}
+		if place {
+			return one, nil
 		}
 		c.Close()
 	}
@@ -125,37 +130,63 @@ func addressOf(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-func (l *Listener) take(from netip.Addr) bool {
+// take finds a place. When all are taken, out gives its own: the oldest of the address that has most, if the newcomer
+// has fewer even then. So no few addresses keep the others out.
+func (l *Listener) take(c *conn) (place bool, out *conn) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if l.open >= l.Bounds.Connections || l.Bounds.Each > 0 && l.by[from] >= l.Bounds.Each {
+	n := len(l.by[c.from])
+	if l.Bounds.Each > 0 && n >= l.Bounds.Each {
 		l.refused++
-		return false
+		return false, nil
+	}
+	if l.open >= l.Bounds.Connections {
+		var most []*conn
+		for _, list := range l.by {
+			if len(list) > len(most) {
+				most = list
+			}
+		}
+		l.refused++
+		if n+1 >= len(most) {
+			return false, nil
+		}
+		out = most[0]
+		l.remove(out)
 	}
 	l.open++
-	l.by[from]++
-	return true
+	l.by[c.from] = append(l.by[c.from], c)
+	return true, out
 }
 
-func (l *Listener) give(from netip.Addr) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.open--
-	if l.by[from]--; l.by[from] == 0 {
-		delete(l.by, from)
+// remove gives a place back, once. The lock is held.
+func (l *Listener) remove(c *conn) {
+	list := l.by[c.from]
+	at := slices.Index(list, c)
+	if at < 0 {
+		return
 	}
+	l.open--
+	if len(list) == 1 {
+		delete(l.by, c.from)
+		return
+	}
+	l.by[c.from] = slices.Delete(list, at, at+1)
 }
 
 // conn gives its place back when it is closed.
 type conn struct {
 	net.Conn
-	give func()
+	of   *Listener
+	from netip.Addr
 }
 
 // NetConn is the connection below.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
 func (c *conn) Close() error {
-	defer c.give()
+	c.of.lock.Lock()
+	c.of.remove(c)
+	c.of.lock.Unlock()
 	return c.Conn.Close()
 }

@@ -132,10 +132,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for _, from := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
 		testkit.FatalIf(t, !ask(client(t, l, from)), "%s is not served beside the greedy one", from)
 	}
-	if ended(t, client(t, l, "127.0.0.5")); l.Refused() != 19 {
-		t.Fatalf("%d refused, want 19: six connections of five", l.Refused())
+	newcomer := client(t, l, "127.0.0.5")
+	testkit.FatalIf(t, !ask(newcomer), "the greedy one keeps a second place, and a newcomer has none")
+	ended(t, greedy[0])
+	if ended(t, client(t, l, "127.0.0.6")); l.Refused() != 20 {
+		t.Fatalf("%d refused, want 20: six addresses of one connection each, and five places", l.Refused())
 	}
-	for _, c := range greedy {
+	for _, c := range append(greedy, newcomer) {
 		c.Close()
 	}
 	waitInUse(t, l, 3, "places are not given back")
