@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +67,7 @@ func newLog(w io.Writer, asJSON, debug bool) *slog.Logger {
 		opt.Level = slog.LevelDebug
 	}
 	if asJSON {
-		return slog.New(slog.NewJSONHandler(w, opt))
+		return slog.New(limited{slog.NewJSONHandler(w, opt), &messages{now: time.Now}})
 	}
-	return slog.New(slog.NewTextHandler(w, opt))
+	return slog.New(limited{slog.NewTextHandler(w, opt), &messages{now: time.Now}})
 }
