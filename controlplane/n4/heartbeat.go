@@ -127,10 +127,8 @@ func (s *Server) pathFailed(a *association, why error) {
 
 func (s *Server) startHeadless(a *association) {
 	id, counts := a.ID, a.associationCounts
-	left := time.Until(time.Unix(a.failedAt.Load(), 0).Add(s.cfg.Headless))
-	if s.cfg.Headless < 0 {
-		left = 0
-	}
+	// Of a path that failed before a restart; a clock that was put back meanwhile makes it no longer.
+	left := min(time.Until(time.Unix(a.failedAt.Load(), 0).Add(s.cfg.Headless)), s.cfg.Headless)
 	a.headless = s.later(max(left, 0), func() {
 		if a := s.current(id, counts); a != nil && a.failed() {
 			s.remove(a, eventHeadlessExpired, true)

@@ -17,6 +17,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/pool"
 	"isthmus/controlplane/session/store"
 )
 
@@ -345,7 +346,7 @@ func (p *Manager) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := newTxn()
-	p.objects.sweep(t, p.x.now().Add(-idleObject).UnixNano())
+	p.objects.sweep(t, pool.Stamp(p.x.now().Add(-idleObject)))
 	if _, err := p.commit(t); err != nil {
 		t.back(mark{})
 		p.log.Warn("unused paths and policers stay", "error", err)

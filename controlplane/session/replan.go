@@ -11,6 +11,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/pool"
 )
 
 // replan is what another configuration makes of the sessions: everything that is derived from both, made anew. Another
@@ -196,7 +197,7 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 	x.reachable.everything()
 	x.configure(r.set)
 	p.use(r.set)
-	p.objects.recount(r.objects, r.users, x.now().UnixNano())
+	p.objects.recount(r.objects, r.users, pool.Stamp(x.now()))
 	for _, s := range p.shares.by {
 		s.worker %= uint16(max(r.set.Workers, 1))
 	}

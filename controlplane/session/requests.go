@@ -12,6 +12,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/pool"
 )
 
 // Establish is n4.Sessions'.
@@ -119,7 +120,7 @@ func (p *Manager) put(t *txn, seid uint64, e entry, c, former *rules.Compiled) {
 	if former != nil {
 		before = former.Objects
 	}
-	p.objects.use(t, p.x.now().UnixNano(), c.Objects, before)
+	p.objects.use(t, pool.Stamp(p.x.now()), c.Objects, before)
 	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid), Body: c.Body})
 	t.records = append(t.records, sessionRecord(e.number, e.data))
 	t.touched[seid] = true
@@ -215,7 +216,7 @@ func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 	seid := s.SEID
 	c := p.holds(s)
 	p.shares.leave(t, shareKeys(s))
-	p.objects.use(t, p.x.now().UnixNano(), nil, c.Objects)
+	p.objects.use(t, pool.Stamp(p.x.now()), nil, c.Objects)
 	delete(p.x.session, seid)
 	p.x.remove(seid, c)
 	e.owner.sessions--

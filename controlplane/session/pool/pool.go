@@ -6,6 +6,7 @@ package pool
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"net/netip"
 	"time"
@@ -32,7 +33,7 @@ type Pool struct {
 
 type released struct {
 	offset uint64
-	at     int64 // nanoseconds
+	at     int64 // Stamp
 }
 
 // New makes a pool that gives out prefixes of a length: 32, or of IPv6.
@@ -136,7 +137,7 @@ func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Pre
 
 // again is the one that was released first, if its quarantine is over.
 func (p *Pool) again(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
-	for p.head < len(p.free) && now.UnixNano()-p.free[p.head].at >= int64(quarantine) {
+	for p.head < len(p.free) && Stamp(now)-p.free[p.head].at >= int64(quarantine) {
 		first := p.free[p.head]
 		p.head++
 		if last := p.last[first.offset]; last != first.at { // it was somebody's once more
@@ -166,19 +167,27 @@ func (p *Pool) Untake(v netip.Prefix) {
 		if _, there := p.last[n]; there {
 			return
 		}
-		p.last[n] = 0
-		p.free = append(p.free, released{offset: n})
+		p.last[n] = longAgo
+		p.free = append(p.free, released{n, longAgo})
 		// It goes before those in quarantine.
 		last := len(p.free) - 1
 		p.free[last], p.free[p.head] = p.free[p.head], p.free[last]
 	}
 }
 
+// epoch is what stamps count from.
+var epoch = time.Now()
+
+const longAgo = math.MinInt64 / 2 // no quarantine
+
+// Stamp is a moment in nanoseconds of a clock that NTP does not put back, if t is of time.Now.
+func Stamp(t time.Time) int64 { return int64(t.Sub(epoch)) }
+
 // Rests tells whether a prefix was released less than the quarantine ago.
 func (p *Pool) Rests(v netip.Prefix, now time.Time, quarantine time.Duration) bool {
 	n, _ := p.Number(v)
 	at, released := p.last[n]
-	return released && now.UnixNano()-at < int64(quarantine)
+	return released && Stamp(now)-at < int64(quarantine)
 }
 
 // Fresh tells whether a prefix would make the pool remember one more than it may.
@@ -192,7 +201,7 @@ func (p *Pool) Fresh(v netip.Prefix) bool {
 // how many are remembered.
 func (p *Pool) Release(v netip.Prefix, now time.Time) {
 	if n, ok := p.Holds(v); ok && (n < p.next || p.Remembered > 0) {
-		at := now.UnixNano()
+		at := Stamp(now)
 		if _, there := p.last[n]; !there {
 			p.free = append(p.free, released{n, at})
 		}

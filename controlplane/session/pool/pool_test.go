@@ -46,3 +46,15 @@ func TestQuarantineAfresh(t *testing.T) {
 	}
 	testkit.ErrorIf(t, len(p.last) != p.Quarantined(), "%d times of %d", len(p.last), p.Quarantined())
 }
+
+// NTP puts the clock back by an hour: the quarantine of a minute is no longer for that.
+func TestClockPutBack(t *testing.T) {
+	p := New(netip.MustParsePrefix("10.0.0.0/30"), 32)
+	now := time.Now()
+	v, _ := p.Take(now, time.Minute, func(netip.Prefix) bool { return false })
+	p.Release(v, now)
+	testkit.ErrorIf(t, !p.Rests(v, now.Add(time.Second), time.Minute), "it does not rest")
+	later := testkit.PutBack(now.Add(time.Minute), 3600)
+	testkit.FatalIf(t, later.Unix() >= now.Unix(), "the clock was not put back")
+	testkit.ErrorIf(t, p.Rests(v, later, time.Minute), "it rests for an hour")
+}
