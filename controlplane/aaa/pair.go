@@ -95,6 +95,7 @@ var settings = map[string]rule[string]{
 	"down-burst": {use: bursts(rateDown), tunes: true},
 	"quota":      {use: (*planner).quota},
 	"redirect":   {use: (*planner).redirectTo},
+	"portal":     {use: (*planner).portal, tunes: true},
 	"max":        {use: (*planner).limit},
 }
 
@@ -194,6 +195,24 @@ func (p *planner) redirectTo(value string) error {
 	}
 	p.plan.Redirect = value
 	p.plan.Without.Say(access.RedirectSetting, value == "")
+	return nil
+}
+
+// portal is one or more prefixes and names; empty: the profile's again.
+func (p *planner) portal(value string) error {
+	const most = 16
+	var list []string
+	for _, word := range strings.Fields(value) {
+		var to config.Reachable
+		if err := to.UnmarshalText([]byte(word)); err != nil {
+			return err
+		}
+		list = append(list, to.String())
+	}
+	if len(list) > most {
+		return fmt.Errorf("more than %d prefixes and names", most)
+	}
+	p.plan.Portal = list
 	return nil
 }
 

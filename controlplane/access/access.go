@@ -197,6 +197,7 @@ type Plan struct {
 	Quota           uint64         `json:",omitzero"` // bytes, both directions; 0: none
 	Interim         time.Duration  `json:",omitzero"`
 	Redirect        string         `json:",omitzero"` // captive: URL for HTTP until a change takes it away
+	Portal          []string       `json:",omitzero"` // prefixes and names that a captive one may reach; empty: the profile's
 	Class           [][]byte       `json:",omitzero"` // RADIUS Class, given back in accounting
 	CUI             []byte         `json:",omitzero"` // Chargeable-User-Identity (RFC 4372)
 	Max             uint32         `json:",omitzero"` // sign-ins of one user name at once; 0: the profile's

@@ -165,3 +165,19 @@ access:
 		testkit.ErrorIf(t, wrong, "%+v: %v", c, err)
 	}
 }
+
+// What a captive subscriber may reach is a prefix, an address or a name.
+func TestReachable(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"192.0.2.9/28", "192.0.2.0/28"}, {"2001:db8::1", "2001:db8::1/128"}, {"pay.example", "pay.example"},
+		{"a-b.c1.example.", "a-b.c1.example."}, {"192.0.2.256", ""}, {"192.0.2.0/33", ""}, {"-a.example", ""},
+		{"a..example", ""}, {"http://pay.example", ""}, {"a b", ""}, {"", ""}, {strings.Repeat("a.", 130), ""},
+	} {
+		var r Reachable
+		got := ""
+		if r.UnmarshalText([]byte(c.text)) == nil {
+			got = r.String()
+		}
+		testkit.Equal(t, got, c.want, "%s", c.text)
+	}
+}

@@ -193,6 +193,41 @@ func (p *Prefix) UnmarshalText(b []byte) error {
 
 func (p Prefix) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`) }
 
+// Reachable is a prefix, an address, or a name of the DNS.
+type Reachable struct {
+	Prefix netip.Prefix
+	Name   string
+}
+
+const dnsLabel = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?`
+
+var dnsName = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*\.?$`)
+
+func (r *Reachable) UnmarshalText(b []byte) error {
+	var p Prefix
+	switch {
+	case p.UnmarshalText(b) == nil:
+		*r = Reachable{Prefix: p.Masked()}
+	case len(b) <= 253 && dnsName.Match(b) && !digits.Match(b):
+		*r = Reachable{Name: string(b)}
+	default:
+		return fmt.Errorf("%q is neither a prefix, an address nor a name", clip(string(b)))
+	}
+	return nil
+}
+
+func (r Reachable) String() string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return r.Prefix.String()
+}
+
+func (r Reachable) schema() map[string]any { return textLike(`^[0-9A-Za-z:./-]+$`) }
+
+// digits: an address with a fault is no name.
+var digits = regexp.MustCompile(`^[0-9.:/]+$`)
+
 // hostBits tells that a prefix which must be a network has bits set behind its length.
 func (p Prefix) hostBits() bool { return p.IsValid() && p.Masked() != p.Prefix }
 

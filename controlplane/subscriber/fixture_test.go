@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -171,6 +173,21 @@ type bench struct {
 	events []string
 	front  *front
 	boot   uint64 // of the data plane
+
+	lock  sync.Mutex
+	names map[string]string // addresses, by server and name
+}
+
+func (b *bench) resolve(_ context.Context, server netip.Addr, name string) (list []netip.Addr, err error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	for _, text := range strings.Fields(b.names[server.String()+" "+name]) {
+		list = append(list, netip.MustParseAddr(text))
+	}
+	if list == nil {
+		return nil, errors.New("no such host")
+	}
+	return list, nil
 }
 
 // front is a front end that restores whatever has state.
@@ -225,8 +242,9 @@ func (b *bench) open(change func(*Settings)) {
 		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64},
 	}))
 	b.Loop = New(set, Options{Frames: &noFrames{}, Sessions: b.layer, Auth: b.judge, Pools: b.pools,
-		Now:    func() time.Time { return b.now },
-		Notify: func(kind, about string, _ ...any) { b.events = append(b.events, kind+" "+about) }})
+		Resolve: b.resolve,
+		Now:     func() time.Time { return b.now },
+		Notify:  func(kind, about string, _ ...any) { b.events = append(b.events, kind+" "+about) }})
 	b.FrontEnds(b.front, b.front)
 	if b.boot != 0 {
 		b.LinesBoot(b.boot)

@@ -51,6 +51,7 @@ type Options struct {
 	// Notify publishes an event (package events).
 	Notify   func(kind, about string, fields ...any)
 	Measures *measure.Set
+	Resolve  Resolver         // nil: by DNS
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger
 }
@@ -70,6 +71,7 @@ type Loop struct {
 	waiting   map[*Subscriber][]waiter // for addresses of theirs
 	plans     plans
 	retired   map[string]*accessList // of former configurations
+	gardens   map[gardenKey]*gardenName
 	admission admission
 	window    window
 	history   history
@@ -85,6 +87,9 @@ func New(set *Settings, o Options) *Loop {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Resolve == nil {
+		o.Resolve = resolve
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -92,6 +97,7 @@ func New(set *Settings, o Options) *Loop {
 		o.Notify = func(string, string, ...any) {}
 	}
 	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), plans: newPlans(),
+		gardens: map[gardenKey]*gardenName{},
 		leaving: map[held]*Subscriber{}, waiting: map[*Subscriber][]waiter{},
 		mail: mail{wake: make(chan struct{}, 1)}, drained: make(chan struct{})}
 	l.admission.loop, l.window.loop = l, l

@@ -17,7 +17,7 @@ import (
 const (
 	uplinkRule   = 1
 	downlinkRule = 2
-	dnsRule      = 3 // the walled garden's, of a captive subscriber
+	gardenRule   = 3 // the walled garden's, of a captive subscriber
 	uplinkDeny   = 4 // what access lists do not let pass
 	downlinkDeny = 5
 
@@ -71,10 +71,10 @@ func (s *Subscriber) object() *rules.Session {
 		redirect = &pfcp.Redirect{Type: 2, Address: s.plan.Redirect}
 	}
 	o.FAR = []rules.FAR{far(uplinkRule, &coreSide, &o.APN, redirect), far(downlinkRule, &accessSide, nil, nil)}
-	if redirect != nil { // names are looked up still
-		garden := pdr(dnsRule, gardenFirst, pfcp.Access)
-		o.PDR, o.FAR = append(o.PDR, garden), append(o.FAR, far(dnsRule, &coreSide, &o.APN, nil))
-		o.LineFilters = map[uint16][]api.SDF{dnsRule: {dns(6), dns(17)}}
+	if redirect != nil {
+		garden := pdr(gardenRule, gardenFirst, pfcp.Access)
+		o.PDR, o.FAR = append(o.PDR, garden), append(o.FAR, far(gardenRule, &coreSide, &o.APN, nil))
+		o.LineFilters = map[uint16][]api.SDF{gardenRule: s.gardenFilters()}
 	}
 	s.filter(o)
 	if len(pdi.UEIP)+len(pdi.FramedRoutes) == 0 { // no address yet (PPP): nothing from the core side matches

@@ -25,7 +25,7 @@ func newPlans() plans { return plans{maphash.MakeSeed(), map[uint64]*access.Plan
 // shared is a plan like p.
 func (x *plans) shared(p access.Plan) *access.Plan {
 	p.DNS, p.Routes, p.Class = slices.Clip(p.DNS), slices.Clip(p.Routes), slices.Clip(p.Class)
-	p.Announced = slices.Clip(p.Announced)
+	p.Announced, p.Portal = slices.Clip(p.Announced), slices.Clip(p.Portal)
 	if p.IPv4.IsValid() || p.IPv6.IsValid() || p.Delegated.IsValid() || p.InterfaceID != 0 || p.User != "" ||
 		len(p.Routes) > 0 || len(p.CUI) > 0 {
 		return &p // nobody else's

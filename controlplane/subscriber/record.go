@@ -132,6 +132,9 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		s.plan = l.plans.shared(plan)
 		l.by.add(s)
 		err = s.holdAgain(r.Instance, from.Session)
+		if plan.Redirect != "" {
+			s.gardenFilters() // names are looked up again
+		}
 	} else {
 		plan = *s.auth
 		plan.Instance = r.Instance

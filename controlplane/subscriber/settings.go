@@ -111,6 +111,11 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 	if p.Captive && !without(access.RedirectSetting) {
 		text(&plan.Redirect, config.Name(p.Redirect))
 	}
+	if len(plan.Portal) == 0 {
+		for _, to := range p.Portal {
+			plan.Portal = append(plan.Portal, to.String())
+		}
+	}
 	seconds := func(to *time.Duration, profile uint32, one access.Setting) {
 		if *to == 0 && !without(one) {
 			*to = time.Duration(profile) * time.Second

@@ -68,8 +68,9 @@ def changed(user):
     return [r for r in of_kind("Interim-Update") if r["User-Name"] == f'"{user}"']
 
 
-def portal(client, way_out):
-    """HTTP is answered with the portal's URL, names are looked up, the rest is dropped; a CoA ends it."""
+def portal(client, way_out, url=PORTAL, garden=()):
+    """HTTP is answered with the portal's URL, names are looked up, the garden is reached, the rest is dropped; a CoA
+    ends it."""
     known = len(changed(client.user))
 
     def say(flags, text=b"", **more):
@@ -87,12 +88,14 @@ def portal(client, way_out):
     equal("acknowledged", syn.ack, 1001)
     say("PA", b"GET / HTTP/1.1\r\nHost: news.test\r\n\r\n", seq=1001, ack=syn.seq + 1)
     answer = bytes(heard(lambda t: bytes(t.payload)).payload)
-    check(answer.startswith(b"HTTP/1.1 302") and b"Location: " + PORTAL.encode() + b"\r\n" in answer, f"HTTP: {answer}")
+    check(answer.startswith(b"HTTP/1.1 302") and b"Location: " + url.encode() + b"\r\n" in answer, f"HTTP: {answer}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
         names.bind((CORE, 53))
         names.settimeout(SECONDS)
         client.send(pppoe.IP4, bytes(IP(src=client.ipv4, dst=CORE) / UDP(sport=4000, dport=53) / Raw(b"name")))
         equal("DNS of a captive home", names.recv(100), b"name")
+    for address in garden:
+        pinged(client, address)
     before = rows("drop").get("redirect-not-http", 0)
     pings(client)
     wait_until(lambda: rows("drop").get("redirect-not-http", 0) == before + 1, "a captive home's ping to be dropped")
@@ -171,7 +174,7 @@ def main():
     pinged(timed)
     ends(timed, "Session-Timeout")
     quota(home(wire, 4, "quota"))
-    portal(home(wire, 5, "portal"), "subscriber:redirect=")
+    portal(home(wire, 5, "portal"), "subscriber:redirect=", "http://192.0.2.81/", ("192.0.2.81", "198.18.0.80"))
     prepaid(home(wire, 9, "prepaid"))
     behind = home(wire, 6, "framed")
     framed(behind)

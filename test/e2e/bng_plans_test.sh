@@ -13,6 +13,8 @@ bng_links
 ip route add 100.64.0.0/15 via 10.60.0.1
 ip route add 10.9.0.0/16 via 10.60.0.1
 ip -6 route add 2001:db8:9::/48 via fd00:60::1
+ip addr add 192.0.2.81/32 dev lo
+ip addr add 198.18.0.80/32 dev lo
 # A data network of its own, with the same addresses.
 ip netns add red
 veth_pair veth-red red0
@@ -29,7 +31,7 @@ start_freeradius "$(
 	user active "Idle-Timeout = 4"
 	user timed "Session-Timeout = 5"
 	user quota 'Cisco-AVPair = "subscriber:quota=1000"'
-	user portal 'WISPr-Redirection-URL = "http://portal.test/"'
+	user portal 'WISPr-Redirection-URL = "http://192.0.2.81/", Cisco-AVPair += "subscriber:portal=198.18.0.0/24"'
 	user framed 'Framed-Route = "10.9.0.0/24 0.0.0.0 1"'
 	user framed6 'Framed-IPv6-Route = "2001:db8:9::/48 :: 1"'
 	user twin 'Framed-Route = "10.9.0.0/24 0.0.0.0 1"'

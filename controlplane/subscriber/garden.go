@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/config"
+)
+
+// The walled garden of captive subscribers: name servers, the host of the redirect's URL, and what the plan's portal
+// lists. Names are looked up at the subscriber's own name server, since another one may have other addresses of them.
+
+const (
+	gardenPeriod = time.Minute
+	gardenKept   = time.Hour // that an address of a name passes when an answer does not have it any more
+	gardenNames  = 256       // that are looked up; plans and the configuration say them
+	gardenMost   = 32        // addresses of a name
+	lookupTime   = 10 * time.Second
+)
+
+// Resolver looks a name up at a server; not valid: the system's.
+type Resolver func(ctx context.Context, server netip.Addr, name string) ([]netip.Addr, error)
+
+func resolve(ctx context.Context, server netip.Addr, name string) ([]netip.Addr, error) {
+	r := net.Resolver{PreferGo: true}
+	if server.IsValid() {
+		r.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, netip.AddrPortFrom(server, 53).String())
+		}
+	}
+	return r.LookupNetIP(ctx, "ip", name)
+}
+
+type gardenKey struct {
+	name   string
+	server netip.Addr
+}
+
+// gardenName is a name that captive subscribers may reach.
+type gardenName struct {
+	key   gardenKey
+	seen  map[netip.Addr]time.Time // when an answer had it last
+	users map[*Subscriber]bool
+	order []netip.Addr // of seen, as filters have them
+}
+
+// gardenFilters are those of the rule by which a captive subscriber's packets pass.
+func (s *Subscriber) gardenFilters() []api.SDF {
+	list := []api.SDF{dns(6), dns(17)}
+	reach := slices.Clone(s.plan.Portal)
+	if u, err := url.Parse(s.plan.Redirect); err == nil && u.Hostname() != "" {
+		reach = append(reach, u.Hostname())
+	}
+	for _, text := range reach {
+		var to config.Reachable
+		if to.UnmarshalText([]byte(text)) != nil { // checked by who said it
+			continue
+		}
+		if to.Name == "" {
+			list = append(list, towards(to.Prefix))
+			continue
+		}
+		for _, a := range s.loop.garden(s, to.Name) {
+			list = append(list, towards(netip.PrefixFrom(a, a.BitLen())))
+		}
+	}
+	return list
+}
+
+func towards(p netip.Prefix) api.SDF {
+	f := everything(0)
+	f.Remote = api.FromPrefix(p)
+	return f
+}
+
+// garden returns the addresses of a name that are known, and sees to it that they stay so while s is captive.
+func (l *Loop) garden(s *Subscriber, name string) []netip.Addr {
+	key := gardenKey{name: name}
+	if len(s.addresses.DNS) > 0 {
+		key.server = s.addresses.DNS[0]
+	}
+	n := l.gardens[key]
+	if n == nil {
+		if len(l.gardens) >= gardenNames {
+			l.opt.Notify("subscriber.left-out", "portal", "subscriber", s.about(), "why",
+				"more names than are looked up: "+name)
+			return nil
+		}
+		n = &gardenName{key: key, seen: map[netip.Addr]time.Time{}, users: map[*Subscriber]bool{}}
+		l.gardens[key] = n
+		l.ask(n)
+	}
+	n.users[s] = true
+	return n.order
+}
+
+// ask looks a name up, for as long as somebody is captive who may reach it.
+func (l *Loop) ask(n *gardenName) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+		defer cancel()
+		list, err := l.opt.Resolve(ctx, n.key.server, n.key.name)
+		l.Post(func() { l.answered(n, list, err) })
+	}()
+}
+
+func (l *Loop) answered(n *gardenName, list []netip.Addr, err error) {
+	for s := range n.users {
+		if s.ending || s.plan.Redirect == "" {
+			delete(n.users, s)
+		}
+	}
+	if len(n.users) == 0 {
+		delete(l.gardens, n.key)
+		return
+	}
+	if err != nil {
+		l.opt.Notify("subscriber.left-out", "portal", "why", err.Error())
+	}
+	if n.take(list, l.opt.Now()) {
+		for s := range n.users {
+			s.do(func() {
+				if s.put && !s.ending {
+					s.commit(func(error) {})
+				}
+			})
+		}
+	}
+	l.After(gardenPeriod, func() { l.ask(n) })
+}
+
+// take adds an answer; true: the addresses are others than before. No answer takes none away before its time.
+func (n *gardenName) take(list []netip.Addr, now time.Time) bool {
+	for _, a := range list {
+		if _, known := n.seen[a.Unmap()]; known || len(n.seen) < gardenMost {
+			n.seen[a.Unmap()] = now
+		}
+	}
+	var order []netip.Addr
+	for a, last := range n.seen {
+		if now.Sub(last) >= gardenKept {
+			delete(n.seen, a)
+			continue
+		}
+		order = append(order, a)
+	}
+	slices.SortFunc(order, netip.Addr.Compare)
+	same := slices.Equal(order, n.order)
+	n.order = order
+	return !same
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscriber
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/testkit"
+)
+
+// passes are what a captive subscriber reaches beside name servers.
+func (b *bench) passes(h *home) string {
+	var list []string
+	for _, f := range b.object(h).LineFilters[gardenRule] {
+		if p := f.Remote.Netip(); p.IsValid() {
+			list = append(list, p.String())
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func (b *bench) says(server, name, addresses string) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if b.names == nil {
+		b.names = map[string]string{}
+	}
+	b.names[server+" "+name] = addresses
+}
+
+func (b *bench) untilPasses(h *home, want string) {
+	b.t.Helper()
+	testkit.Until(b.t, "passes "+want, func() bool { b.turn(); return b.passes(h) == want })
+}
+
+// The URL's host and what the portal is made of pass; names are those of the home's own server, and are followed.
+func TestWalledGarden(t *testing.T) {
+	b := start(t, func(set *Settings) {
+		p := set.profiles["quota"]
+		p.Captive = true
+		p.Portal = []config.Reachable{{Prefix: netip.MustParsePrefix("192.0.2.0/28")}, {Name: "cdn.test"}}
+	})
+	b.says("9.9.9.9", "pay.test", "198.51.100.7 2001:db8:7::7")
+	b.says("invalid IP", "pay.test", "203.0.113.1")
+	b.says("9.9.9.9", "cdn.test", "198.51.100.9")
+	b.judge.verdict.Plan = access.Plan{Profile: "quota", DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}
+	h := b.up(request("anna", 1))
+	b.untilPasses(h, "192.0.2.0/28 198.51.100.9/32 198.51.100.7/32 2001:db8:7::7/128")
+	b.says("9.9.9.9", "cdn.test", "198.51.100.10")
+	b.pass(gardenPeriod)
+	b.untilPasses(h, "192.0.2.0/28 198.51.100.9/32 198.51.100.10/32 198.51.100.7/32 2001:db8:7::7/128")
+	b.says("9.9.9.9", "pay.test", "") // fails now
+	for range int(gardenKept / gardenPeriod) {
+		asked := len(b.events)
+		b.pass(gardenPeriod)
+		testkit.Until(t, "an answer", func() bool { b.turn(); return len(b.events) > asked })
+	}
+	b.untilPasses(h, "192.0.2.0/28 198.51.100.10/32")
+
+	b.judge.verdict.Plan.Portal = []string{"10.9.0.0/24"}
+	other := b.up(request("bob", 2))
+	testkit.Equal(t, b.passes(other), "10.9.0.0/24", "as authentication says")
+}
+
+// Names of who is not captive any more, or has gone, are not looked up, and their number is bounded.
+func TestGardenNames(t *testing.T) {
+	b := start(t, func(set *Settings) { set.profiles["quota"].Captive = true })
+	b.says("invalid IP", "pay.test", "198.51.100.7")
+	b.judge.verdict.Plan.Profile = "quota"
+	h := b.up(request("anna", 1))
+	b.untilPasses(h, "198.51.100.7/32")
+	h.session.Down(access.UserRequest)
+	b.pass(gardenPeriod)
+	testkit.Until(t, "the name is forgotten", func() bool { b.turn(); return len(b.gardens) == 0 })
+	for i := range gardenNames + 1 {
+		b.gardens[gardenKey{name: fmt.Sprint(i)}] = &gardenName{}
+	}
+	more := b.up(request("berta", 2))
+	testkit.Equal(t, b.passes(more), "", "beyond the bound")
+	testkit.ErrorIf(t, !strings.Contains(strings.Join(b.events, ","), "subscriber.left-out portal"), "%v", b.events)
+}
