@@ -240,6 +240,7 @@ func TestHTTP(t *testing.T) {
 		{"GET", "/v1/config", "", 200, "driver: synth"},
 		{"POST", "/v1/config/apply?name=x.yaml", small + route, 200, `"put":1`},
 		{"POST", "/v1/config/apply?name=x.yaml", "ports: 7", 422, "x.yaml:1"},
+		{"POST", "/v1/config/check?name=x.yaml", "ports: 7", 422, "x.yaml:1"},
 		{"POST", "/v1/stream", `[{"name":"t","body":"AQ=="}]`, 200, `"put":1`},
 		{"POST", "/v1/stream/start?name=t", "", 200, ""},
 		{"POST", "/v1/stream/jump", "", 404, "no such request"},

@@ -93,7 +93,7 @@ func memory() int64 {
 func TestBodiesAreBounded(t *testing.T) {
 	a := newAgent(Options{}, &Plan{})
 	a.upload = 1 << 20
-	for _, path := range []string{"/v1/config/apply", "/v1/stream"} {
+	for _, path := range []string{"/v1/config/apply", "/v1/config/check", "/v1/stream"} {
 		body := &counted{fill: ' '}
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(body, 1<<30)))

@@ -73,6 +73,9 @@ func (a *Agent) routes(document []byte) []endpoint {
 			"make a text the running configuration, or change nothing",
 			Result{}, text("name", "of the text, for messages")), "application/yaml", ""), auth.Operate,
 			a.handleApply},
+		{media(op("POST", "/v1/config/check", "checkConfig",
+			"say what a text would be in place of the running configuration", Checked{},
+			text("name", "of the text, for messages")), "application/yaml", ""), auth.Read, a.handleCheck},
 		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", Result{}),
 			auth.Operate,
 			func(w http.ResponseWriter, r *http.Request) {

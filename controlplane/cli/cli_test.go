@@ -35,7 +35,8 @@ func control(t *testing.T, answers map[string]string) string {
 	l, err := net.Listen("unix", path)
 	testkit.Must(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, ok := answers[r.Method+" "+r.URL.RequestURI()]
+		asked, _, _ := strings.Cut(r.URL.RequestURI(), "?name=%2F") // of a temporary folder
+		body, ok := answers[r.Method+" "+asked]
 		if !ok {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			body = `{"error":"asked for ` + r.Method + " " + r.URL.RequestURI() + `"}`
@@ -64,6 +65,7 @@ var answersOfCommands = map[string]string{
 	"GET /v1/show/pool?key=homes":            `[]`,
 	"GET /v1/show/pool?instance=x&key=homes": `[]`,
 	"GET /v1/config":                         "ports: []\n",
+	"POST /v1/config/check":                  `{"objects":2,"fixed":["port a"]}`,
 	"POST /v1/config/reload":                 `{"objects":5,"put":1,"deleted":2}`,
 	"GET /v1/status":                         `{"data_plane":"ready","version":"0.1"}`,
 }
@@ -72,6 +74,8 @@ func TestCommands(t *testing.T) {
 	socket := control(t, answersOfCommands)
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	os.WriteFile(file, []byte("ports:\n  - {nane: x}\n"), 0o600)
+	good := filepath.Join(t.TempDir(), "good.yaml")
+	os.WriteFile(good, []byte("ports: [{name: a, driver: synth, role: core}]\n"), 0o600)
 	for _, test := range []struct {
 		args   string
 		code   int
@@ -113,6 +117,7 @@ func TestCommands(t *testing.T) {
 		{"run", command.ExitUsage, "", `required flag(s) "config" not set`},
 		{"config show", 0, "ports: []\n", ""},
 		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
+		{"config check " + good, 0, "note: refused while the data plane runs: port a", ""},
 		{"config check " + file, command.ExitFailed, "", file + ":2: ports[0].nane: unknown key; did you mean \"name\"?"},
 		{"config check /nonexistent", command.ExitFailed, "", "no such file"},
 		{"status", 0, "data plane     ready", ""},

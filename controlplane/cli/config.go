@@ -25,8 +25,10 @@ func configCommand(e *env) *cobra.Command {
 		Example: "  isthmus config check gateway.yaml\n  isthmus config apply gateway.yaml"})
 	config.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running",
+		Long: "Say whether a file would be accepted. Where a control plane runs, also what its data plane cannot change " +
+			"without a restart.",
 		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
-		RunE: command.Failed(func(_ *cobra.Command, args []string) error {
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			plan, err := agent.LoadPlan(args[0])
 			if err == nil {
 				err = plan.Check()
@@ -34,8 +36,15 @@ func configCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(e.Out, "%s: good, %d objects\n", args[0], len(plan.Objects))
-			return err
+			fmt.Fprintf(e.Out, "%s: good, %d objects\n", args[0], len(plan.Objects))
+			var checked agent.Checked
+			data, err := e.Call(cmd.Context(), "POST", "/v1/config/check", url.Values{"name": args}, plan.Text)
+			if err == nil && json.Unmarshal(data, &checked) == nil { // else none runs, or an older one
+				for _, what := range checked.Fixed {
+					fmt.Fprintln(e.Out, "note: refused while the data plane runs:", what)
+				}
+			}
+			return nil
 		}),
 	}, applyCommand(e), &cobra.Command{
 		Use:     "show",
