@@ -31,7 +31,8 @@ type Plan struct {
 	Clones     []kernel.Clone
 	Announcing map[string]announcing // by instance
 	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
-	Applied    bool                  // brought by `config apply`, not read from the control plane's own file
+	Narrow     []config.Narrow
+	Applied    bool // brought by `config apply`, not read from the control plane's own file
 }
 
 // LoadPlan reads and compiles a file.
@@ -75,7 +76,8 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 	return &Plan{File: file, PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
 		Objects:   objects,
-		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced}, nil
+		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
+		Narrow: c.NarrowPorts()}, nil
 }
 
 // DPArguments are the arguments with which this configuration's data plane is started.

@@ -37,6 +37,10 @@ func configCommand(e *env) *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(e.Out, "%s: good, %d objects\n", args[0], len(plan.Objects))
+			for _, n := range plan.Narrow {
+				fmt.Fprintf(e.Out, "note: %s:%d: port %s: packets of 1,500 bytes in tunnels leave in two fragments: "+
+					"mtu %d needed, %d given\n", args[0], n.Line, n.Port, n.Needs, n.MTU)
+			}
 			var checked agent.Checked
 			data, err := e.Call(cmd.Context(), "POST", "/v1/config/check", url.Values{"name": args}, plan.Text)
 			if err == nil && json.Unmarshal(data, &checked) == nil { // else none runs, or an older one

@@ -44,6 +44,7 @@ type Machine struct {
 	CPUs      []int  // of the workers, -1 for one that is not pinned
 	HugePages string // engine.huge_pages
 	Ports     []config.Port
+	Narrow    []config.Narrow
 }
 
 // checks in the order in which they are shown.
@@ -56,7 +57,7 @@ var checks = []struct {
 	{"steal", steal}, {"c-states", cStates}, {"governor", governor}, {"turbo", turbo}, {"frequency", frequency},
 	{"clock source", clockSource}, {"mitigations", mitigations}, {"watchdog", watchdog}, {"huge pages", hugePages},
 	{"numa", numa}, {"iommu", iommu}, {"driver", drivers}, {"firmware", firmware}, {"pcie", pcie}, {"rings", rings},
-	{"queues", queues}, {"offloads", offloads},
+	{"queues", queues}, {"offloads", offloads}, {"mtu", mtus},
 }
 
 // report collects the findings of one machine.

@@ -144,4 +144,9 @@ func TestEmptyMachine(t *testing.T) {
 	check(t, m,
 		"costs isolation, CPU 0: not isolated",
 		"fault driver, b: no device 0000:00:01.0")
+	m.Narrow = []config.Narrow{{Port: "a", MTU: 1500, Needs: 1544}}
+	check(t, m,
+		"costs isolation, CPU 0: not isolated",
+		"fault driver, b: no device 0000:00:01.0",
+		"costs mtu, a: mtu 1500, and it carries tunnels")
 }

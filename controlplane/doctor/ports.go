@@ -216,6 +216,13 @@ func queues(r *report) {
 	}
 }
 
+func mtus(r *report) {
+	for _, n := range r.Narrow {
+		r.say(Costs, string(n.Port), fmt.Sprintf("mtu %d, and it carries tunnels", n.MTU),
+			"packets of 1,500 bytes leave in two fragments", fmt.Sprintf("ports[].mtu: %d", n.Needs))
+	}
+}
+
 // offloads of the kernel that make one frame of several.
 func offloads(r *report) {
 	for _, d := range r.devices() {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "net/netip"
+
+// Narrow is a core port whose MTU is less than a packet of 1,500 bytes in a tunnel takes: it leaves in two fragments.
+type Narrow struct {
+	Port       Name
+	MTU, Needs uint32 // IP bytes
+	Line       int    // of the file
+}
+
+// In front of a packet in a tunnel: IP, UDP, GTP-U with a PDU Session Container (TS 29.281 §5.1, TS 38.415 §5.5.2).
+const (
+	fullPacket    = 1500
+	tunnelHeaders = 8 + 16
+	ip4Header     = 20
+	ip6Header     = 40
+)
+
+// NarrowPorts lists them, by the addresses of paths and of instances' endpoints.
+func (c *Config) NarrowPorts() (list []Narrow) {
+	needs := map[Name]uint32{}
+	end := func(a netip.Addr) {
+		header := uint32(ip4Header)
+		if a.Is6() {
+			header = ip6Header
+		}
+		for i := range c.Interfaces {
+			if f := &c.Interfaces[i]; f.has(a) {
+				needs[f.Port] = max(needs[f.Port], fullPacket+tunnelHeaders+header)
+			}
+		}
+	}
+	for i := range c.Paths {
+		end(c.Paths[i].Local.Addr)
+	}
+	for i := range c.Instances {
+		for _, a := range c.Instances[i].Endpoints {
+			end(a.Addr)
+		}
+	}
+	for i := range c.Ports {
+		if p := &c.Ports[i]; p.MTU < needs[p.Name] {
+			list = append(list, Narrow{p.Name, p.MTU, needs[p.Name], p.Line("mtu")})
+		}
+	}
+	return list
+}
