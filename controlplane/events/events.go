@@ -5,6 +5,7 @@
 package events
 
 import (
+	"container/list"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -68,35 +69,29 @@ type Log struct {
 	dropped   uint64        // followers that were too slow
 }
 
-// ring keeps the last events, oldest first.
+// ring keeps the last events.
 type ring struct {
-	list []Event
+	all  list.List // of Event, oldest first
+	by   map[string][]*list.Element
 	size int
 }
 
+// add makes room where there is none: the oldest event of who has a share already goes, else the oldest.
 func (r *ring) add(e Event) {
-	if len(r.list) == r.size {
-		at := r.victim(e.from())
-		r.list = slices.Delete(r.list, at, at+1)
-	}
-	r.list = append(r.list, e)
-}
-
-// victim is the event that makes room: the oldest of who has a share already, else the oldest.
-func (r *ring) victim(from string) int {
-	first, n := 0, 0
-	for i := range r.list {
-		if r.list[i].from() != from {
-			continue
+	from := e.from()
+	if r.all.Len() == r.size {
+		out := r.all.Front()
+		if own := r.by[from]; len(own) >= r.size/shareOfRing {
+			out = own[0]
 		}
-		if n++; n == 1 {
-			first = i
+		gone := r.all.Remove(out).(Event)
+		if of := gone.from(); len(r.by[of]) > 1 {
+			r.by[of] = r.by[of][1:] // its oldest
+		} else {
+			delete(r.by, of)
 		}
 	}
-	if n < r.size/shareOfRing {
-		return 0
-	}
-	return first
+	r.by[from] = append(r.by[from], r.all.PushBack(e))
 }
 
 // from is who makes events: the access line that they name, since users and MAC addresses change; else the subject.
@@ -109,9 +104,9 @@ func (e *Event) from() string {
 
 // after appends the events with a higher id.
 func (r *ring) after(id uint64, to []Event) []Event {
-	for i := range r.list {
-		if e := &r.list[i]; e.ID > id {
-			to = append(to, *e)
+	for at := r.all.Front(); at != nil; at = at.Next() {
+		if e := at.Value.(Event); e.ID > id {
+			to = append(to, e)
 		}
 	}
 	return to
@@ -151,7 +146,7 @@ func (l *Log) By(who *Who, kind, subject string, args ...any) {
 func (l *Log) ring(kind string) *ring {
 	r := l.rings[kind]
 	if r == nil {
-		r = &ring{size: otherRing}
+		r = &ring{by: map[string][]*list.Element{}, size: otherRing}
 		if strings.HasPrefix(kind, "session.") {
 			r.size = sessionRing
 		}
