@@ -286,20 +286,6 @@ func (p *Manager) inherit(t *txn, seid uint64) *pfcp.Error {
 	return nil
 }
 
-// Count is n4.Sessions'.
-func (p *Manager) Count(association string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if association == "" {
-		return len(p.x.session)
-	}
-	n := 0
-	for _, o := range p.x.ownersOf(association) {
-		n += o.sessions
-	}
-	return n
-}
-
 // KeepAssociation is n4.Sessions'.
 func (p *Manager) KeepAssociation(a n4.StoredAssociation) error {
 	p.mu.Lock()

@@ -7,7 +7,6 @@ package session
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -58,6 +57,7 @@ type Manager struct {
 	objects holdings
 	shares  shares
 	count   Counters
+	glances glances
 	memory  *memory // Run's alone
 
 	measures *measure.Set
@@ -360,16 +360,6 @@ func (p *Manager) Session(seid uint64) *rules.Session {
 	e, _ := p.x.at(seid)
 	s, _ := rules.Decode(e.data)
 	return s
-}
-
-// Counts returns a copy of the counters.
-func (p *Manager) Counts() Counters {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.count
-	c.ReportCounters = p.reports.counts()
-	c.Refused = maps.Clone(c.Refused)
-	return c
 }
 
 // Close answers what waits, which nobody will carry out. Run ends with it; who never runs calls it.

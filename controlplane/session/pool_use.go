@@ -15,8 +15,15 @@ type PoolUse struct {
 
 // PoolUse tells of all pools, by instance and family.
 func (p *Manager) PoolUse() (list []PoolUse) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	last := p.glances.pools.Load()
+	if !p.glance(last != nil, func() { list = p.poolUse() }) {
+		return *last
+	}
+	p.glances.pools.Store(&list)
+	return list
+}
+
+func (p *Manager) poolUse() (list []PoolUse) {
 	for name, pools := range p.x.pools {
 		sums := [2]PoolUse{{Instance: name, Family: "ipv4"}, {Instance: name, Family: "ipv6"}}
 		for _, one := range pools {

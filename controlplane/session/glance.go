@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Figures for metrics and show. A data plane that does not answer keeps a transaction, and with it mu, for commitTime:
+// just then they are asked for, and they are those of the last time somebody asked.
+
+// glances are what was told last.
+type glances struct {
+	busy     atomic.Bool // somebody waits for mu beyond patience
+	counters atomic.Pointer[Counters]
+	pools    atomic.Pointer[[]PoolUse]
+	sessions sync.Map // association to their number
+}
+
+const patience = 250 * time.Millisecond
+
+// glance calls look under mu; false: not now, which is possible where something is known. look may run later then.
+func (p *Manager) glance(known bool, look func()) bool {
+	if known && p.glances.busy.Load() {
+		return false
+	}
+	done := make(chan struct{})
+	go func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		look()
+		close(done)
+		p.glances.busy.Store(false)
+	}()
+	if !known {
+		<-done
+		return true
+	}
+	select {
+	case <-done:
+		return true
+	case <-time.After(patience):
+	}
+	p.glances.busy.Store(true)
+	select {
+	case <-done: // between the two
+		p.glances.busy.Store(false)
+		return true
+	default:
+		return false
+	}
+}
+
+// Count is n4.Sessions'.
+func (p *Manager) Count(association string) int {
+	last, known := p.glances.sessions.Load(association)
+	n := 0
+	count := func() {
+		if association == "" {
+			n = len(p.x.session)
+			return
+		}
+		for _, o := range p.x.ownersOf(association) {
+			n += o.sessions
+		}
+	}
+	if !p.glance(known, count) {
+		return last.(int)
+	}
+	if n == 0 && association != "" { // it may be gone
+		p.glances.sessions.Delete(association)
+	} else {
+		p.glances.sessions.Store(association, n)
+	}
+	return n
+}
+
+// Counts returns a copy of the counters.
+func (p *Manager) Counts() Counters {
+	last := p.glances.counters.Load()
+	var c Counters
+	if !p.glance(last != nil, func() {
+		c = p.count
+		c.ReportCounters = p.reports.counts()
+		c.Refused = maps.Clone(c.Refused)
+	}) {
+		return *last
+	}
+	p.glances.counters.Store(&c)
+	return c
+}
