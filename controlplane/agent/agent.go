@@ -38,6 +38,7 @@ type Options struct {
 	Metrics       string // "off": none
 	MetricsPublic bool   // allow an address that is not of this machine alone
 	Restart       string // policy, instead of the file's
+	StopBoth      bool   // SIGTERM ends the data plane too
 	State         string // folder of what outlives us, instead of the file's
 	Version       string
 	Log           *slog.Logger
@@ -114,6 +115,7 @@ type Agent struct {
 	ignoring    [kernel.Reasons]events.Gate
 
 	// Owned by Run.
+	spawner   *spawner        // nil: something else starts the data plane
 	life      context.Context // of Run
 	kernel    *kernel.Kernel
 	overlay   *intent.Overlay // what the kernel adds to
@@ -149,6 +151,9 @@ func New(opt Options) (*Agent, error) {
 		return nil, err
 	}
 	a := newAgent(opt, plan)
+	if opt.StopBoth && !a.spawns() {
+		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane", a.opt.Restart)
+	}
 	a.files = files
 	a.kernel.Remember(lastKept[kernel.Given](files.given, a.log), files.keepGiven)
 	if err := a.openMobile(); err != nil {
@@ -200,7 +205,8 @@ func (a *Agent) Status() Status {
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
 func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	up := make(chan *dp.Client)
-	link := newLink(a.opt.DPSocket, a.supervisor(), a.log)
+	a.spawner = a.supervisor()
+	link := newLink(a.opt.DPSocket, a.spawner, a.log)
 	defer link.wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -25,8 +25,8 @@ var (
 )
 
 // Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane
-// that we started running (a restart of the control plane shall not stop traffic); SIGINT, Ctrl-C at a terminal, ends
-// it.
+// that we started running (a restart of the control plane shall not stop traffic), unless the command line says
+// otherwise; SIGINT, Ctrl-C at a terminal, ends it.
 func (a *Agent) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,15 +59,10 @@ func (a *Agent) Serve(ctx context.Context) error {
 	case sig := <-stop:
 		a.log.Info("stopping", "signal", sig.String())
 		a.events.Publish("control.stopping", a.opt.Version, "signal", sig.String())
-		pid := 0
-		if sig == syscall.SIGINT && a.spawns() {
-			pid = int(a.Status().DPPID)
-		}
+		connected := int(a.Status().DPPID)
 		cancel()
 		<-done
-		if pid > 0 {
-			syscall.Kill(pid, syscall.SIGTERM)
-		}
+		a.leave(connected, sig == syscall.SIGINT || a.opt.StopBoth)
 		return nil
 	case err := <-fail:
 		if errors.Is(err, http.ErrServerClosed) {
@@ -116,8 +111,20 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	return servers, nil
 }
 
-// spawns tells that the data plane is ours to start and stop.
-func (a *Agent) spawns() bool { return a.opt.Restart == "always" || a.opt.Restart == "never" }
+// leave ends a data plane that is ours to stop, or says that it goes on. Behind Run.
+func (a *Agent) leave(connected int, both bool) {
+	if a.spawner == nil {
+		return
+	}
+	switch pid := a.spawner.running(connected); {
+	case pid == 0:
+	case both:
+		a.log.Info("stopping the data plane", "pid", pid)
+		syscall.Kill(pid, syscall.SIGTERM)
+	default:
+		a.log.Warn("the data plane forwards on; SIGINT and --stop-both stop both", "pid", pid)
+	}
+}
 
 // notify tells systemd how we are (sd_notify); it does nothing outside of systemd.
 func notify(state string) {

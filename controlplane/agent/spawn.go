@@ -39,7 +39,7 @@ type spawner struct {
 
 // supervisor returns the spawner that the policy asks for, nil for "external".
 func (a *Agent) supervisor() *spawner {
-	if a.opt.Restart != "always" && a.opt.Restart != "never" {
+	if !a.spawns() {
 		return nil
 	}
 	r := a.plan.Control.Restart
@@ -52,6 +52,9 @@ func (a *Agent) supervisor() *spawner {
 		log:     a.log,
 	}
 }
+
+// spawns tells that the data plane is ours to start and stop.
+func (a *Agent) spawns() bool { return a.opt.Restart == "always" || a.opt.Restart == "never" }
 
 // FindDP returns the path of isthmus-dp: as given, beside this program, or in PATH.
 func FindDP(given string) (string, error) {
@@ -88,6 +91,16 @@ func (s *spawner) adopt(pid int) {
 	if s.child == nil || s.child.Pid != pid {
 		s.adopted = pid
 	}
+}
+
+// running returns the process that we started, else the one that was connected last; 0 for none.
+func (s *spawner) running(connected int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.child != nil {
+		return s.child.Pid
+	}
+	return connected
 }
 
 // ensure starts the data plane unless one of ours is alive or it is too early. Called when nobody listens.

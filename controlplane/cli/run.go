@@ -20,8 +20,10 @@ func runCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run -c FILE", Short: "run the control plane", Args: cobra.NoArgs,
 		Long: "Run the control plane: it keeps the data plane in step with FILE, over restarts of either.\n\n" +
-			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it. SIGTERM stops\n" +
-			"the control plane and leaves the data plane forwarding; SIGINT (Ctrl-C) also stops a data plane that the control plane supervises.",
+			"What `isthmus config apply` brings outlives a restart; SIGHUP reads FILE again and forgets it.\n\n" +
+			"SIGTERM stops the control plane alone: a data plane that it started forwards on, until the\n" +
+			"next control plane takes it over; the log names its process. SIGINT (Ctrl-C) stops both, and\n" +
+			"so does SIGTERM with --stop-both.",
 	}
 	cmd.Example = "  isthmus run -c gateway.yaml\n  isthmus run -c gateway.yaml --metrics 127.0.0.1:9465 --log-json"
 	f := cmd.Flags()
@@ -33,10 +35,12 @@ func runCommand(e *env) *cobra.Command {
 	f.BoolVar(&opt.MetricsPublic, "metrics-public", false, "allow a metrics address that other machines can reach")
 	f.BoolVar(&spawn, "spawn", false, "start the data plane, and start it again when it ends (overrides the file)")
 	f.BoolVar(&external, "no-spawn", false, "never start the data plane (overrides the file)")
+	f.BoolVar(&opt.StopBoth, "stop-both", false, "SIGTERM stops a supervised data plane too, as SIGINT does")
 	f.BoolVar(&asJSON, "log-json", false, "log as JSON")
 	f.BoolVar(&debug, "debug", false, "log more")
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagsMutuallyExclusive("spawn", "no-spawn")
+	cmd.MarkFlagsMutuallyExclusive("stop-both", "no-spawn")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("server") {
 			return &command.Exit{Code: command.ExitUsage, Err: errors.New("run takes no --server")}
