@@ -1317,7 +1317,7 @@ struct api_session_row {
 	struct api_address ue_ip4, ue_ip6;
 	uint32_t teid_local, teid_peer; // of the first PDR and FAR
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
-	uint64_t uplink_dropped, downlink_dropped; // by policers
+	uint64_t uplink_dropped, downlink_dropped; // by its own rules, as api_rule_row.dropped
 	uint64_t buffered; // packets that wait now
 	uint32_t subport, pipe; // of the scheduler of `port`
 	char pipe_profile[API_NAME]; // empty: the session has no pipe
@@ -1325,17 +1325,27 @@ struct api_session_row {
 
 #define API_NO_QFI UINT32_MAX // in rows
 
+// Of a rule now.
+#define API_ROW_GATE_CLOSED 1u // nothing passes
+#define API_ROW_QUOTA_USED 2u // the same: a quota of one of its URRs is used up
+#define API_ROW_REDIRECTS 4u // the FAR's action is to redirect
+
 struct api_rule_row {
 	char session[API_NAME];
 	uint32_t pdr, far, precedence, source, destination, action;
 	uint32_t teid_local, teid_peer;
 	struct api_address local, peer;
+	// Each packet that comes to it is in one: forwarded or answered; taken by its own gate, FAR, meters, quotas,
+	// redirection, buffer or limit of flows; waiting.
 	uint64_t packets, bytes, dropped, buffered;
 	uint32_t qers, urrs; // used entries below: ids
 	uint32_t qer[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS];
 	uint32_t qfi; // API_NO_QFI: none
 	uint32_t pad;
+	uint64_t mbr; // bytes a second above which its meters drop; 0: they never do
+	uint32_t flags; // API_ROW_*
+	uint32_t pad2;
 };
 
 // Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).

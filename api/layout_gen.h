@@ -317,7 +317,7 @@ static const struct api_layout_step api_rule_row_steps[] = {
 	{64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d},
 	{120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}, {140, 0x7406e08d},
 	{144, 0x9923d934}, {160, 0x206379ae}, {176, 0x885cb6db}, {180, 0xc8092bb5},
-	{184, 0x0f24fe57},
+	{184, 0x0f24fe57}, {192, 0xc1823a5a}, {196, 0x0573ab89}, {200, 0xf5c2809c},
 };
 static const struct api_layout_step api_urr_row_steps[] = {
 	{32, 0xbd976420}, {36, 0xa3c714e2}, {40, 0x539fe41a}, {64, 0xaab5f51e},
@@ -439,7 +439,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_synth_row", api_synth_row_steps, API_PART_SYNTH_ROW, 12},
 	{"api_total_row", api_total_row_steps, API_PART_TOTAL_ROW, 14},
 	{"api_path_row", api_path_row_steps, API_PART_PATH_ROW, 9},
-	{"api_rule_row", api_rule_row_steps, API_PART_RULE_ROW, 21},
+	{"api_rule_row", api_rule_row_steps, API_PART_RULE_ROW, 24},
 	{"api_urr_row", api_urr_row_steps, API_PART_URR_ROW, 8},
 	{"api_instance_row", api_instance_row_steps, API_PART_INSTANCE_ROW, 7},
 	{"api_event_row", api_event_row_steps, API_PART_EVENT_ROW, 6},

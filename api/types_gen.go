@@ -397,6 +397,9 @@ const (
 	OffloadWhy                    = 0x80
 	CloneWhy                      = 0x80
 	NoQFI                         = 0xffffffff
+	RowGateClosed                 = 0x1
+	RowQuotaUsed                  = 0x2
+	RowRedirects                  = 0x4
 )
 
 type Header struct {
@@ -1324,9 +1327,12 @@ type RuleRow struct {
 	URR         [4]uint32
 	QFI         uint32
 	Pad         uint32
+	MBR         uint64
+	Flags       uint32
+	Pad2        uint32
 }
 
-const SizeofRuleRow = 0xb8
+const SizeofRuleRow = 0xc8
 
 type URRRow struct {
 	Session   [32]byte
@@ -1785,7 +1791,7 @@ var layoutParts = []layoutPart{
 	{"api_synth_row", PartSynthRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x12745e4e}, {48, 0xefa42460}, {56, 0x12c37ff6}, {64, 0xc864c7f9}, {72, 0x57ccac0b}, {80, 0xf36d96a4}, {88, 0x1b270249}, {96, 0x00c8b4c1}, {352, 0xbf1f5373}, {356, 0x80c7d80f}, {360, 0x3aff1a80}}},
 	{"api_total_row", PartTotalRow, []layoutStep{{8, 0x79c4df07}, {16, 0xde02a2f4}, {24, 0xa667f7ce}, {32, 0x79dd16db}, {40, 0x5630ffe0}, {48, 0xf4a90529}, {56, 0x334ef914}, {64, 0xe28c1203}, {72, 0xc4f16fd2}, {80, 0x786a6495}, {88, 0xaf97ab90}, {96, 0xe94f7fc8}, {104, 0x6c0ce322}, {112, 0x07688fdf}}},
 	{"api_path_row", PartPathRow, []layoutStep{{32, 0xfb7a437b}, {52, 0x0b86f53f}, {72, 0x8c79b892}, {80, 0x63ea2926}, {88, 0xf642948a}, {96, 0x9c7fa822}, {104, 0xf5e52fd4}, {108, 0x7b0d8f46}, {112, 0x521b3246}}},
-	{"api_rule_row", PartRuleRow, []layoutStep{{32, 0xbd976420}, {36, 0x3924b39d}, {40, 0xa9aa1205}, {44, 0xa12cd79b}, {48, 0x13fca956}, {52, 0xe7dca63e}, {56, 0x952b4f89}, {60, 0x30ce5b8c}, {64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d}, {120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}, {140, 0x7406e08d}, {144, 0x9923d934}, {160, 0x206379ae}, {176, 0x885cb6db}, {180, 0xc8092bb5}, {184, 0x0f24fe57}}},
+	{"api_rule_row", PartRuleRow, []layoutStep{{32, 0xbd976420}, {36, 0x3924b39d}, {40, 0xa9aa1205}, {44, 0xa12cd79b}, {48, 0x13fca956}, {52, 0xe7dca63e}, {56, 0x952b4f89}, {60, 0x30ce5b8c}, {64, 0x7959e0df}, {84, 0x831e57f8}, {104, 0x3dc7a074}, {112, 0xda1b7b9d}, {120, 0xef605ae1}, {128, 0xc7a52e67}, {136, 0xedc41616}, {140, 0x7406e08d}, {144, 0x9923d934}, {160, 0x206379ae}, {176, 0x885cb6db}, {180, 0xc8092bb5}, {184, 0x0f24fe57}, {192, 0xc1823a5a}, {196, 0x0573ab89}, {200, 0xf5c2809c}}},
 	{"api_urr_row", PartURRRow, []layoutStep{{32, 0xbd976420}, {36, 0xa3c714e2}, {40, 0x539fe41a}, {64, 0xaab5f51e}, {88, 0x17e5fc4e}, {112, 0x0fae283d}, {116, 0x6f4a5941}, {120, 0x179cca20}}},
 	{"api_instance_row", PartInstanceRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x86eefa18}, {40, 0x88e23a62}, {44, 0xfa530361}, {48, 0xb128fc0e}, {56, 0x91f38946}, {64, 0xdb755f47}}},
 	{"api_event_row", PartEventRow, []layoutStep{{4, 0x4a755ded}, {8, 0xead1f698}, {16, 0x4a4b220d}, {24, 0x5a401f8d}, {32, 0xf327f4f4}, {40, 0xf6bf5375}}},

@@ -159,8 +159,8 @@ func (w *watch) take(now time.Time, l look) {
 			{"bps", "downlink", 8 * w.rates.rate("db", s.DownlinkBytes), true},
 			{"pps", "uplink", w.rates.rate("up", s.UplinkPackets), true},
 			{"pps", "downlink", w.rates.rate("dp", s.DownlinkPackets), true},
-			{"drop", "policed uplink", w.rates.rate("ud", s.UplinkDropped), true},
-			{"drop", "policed downlink", w.rates.rate("dd", s.DownlinkDropped), true},
+			{"drop", "dropped uplink", w.rates.rate("ud", s.UplinkDropped), true},
+			{"drop", "dropped downlink", w.rates.rate("dd", s.DownlinkDropped), true},
 		}
 	}
 	w.history.add(now, list)

@@ -48,11 +48,27 @@ type Rule struct {
 	Buffered    uint64   `json:"buffered"`
 	QERs        []uint32 `json:"qers"` // ids
 	URRs        []uint32 `json:"urrs"`
-	QFI         *uint32  `json:"qfi"` // null: none
+	QFI         *uint32  `json:"qfi"`      // null: none
+	Gate        string   `json:"gate"`     // open, closed, quota: one is used up, nothing passes
+	MBR         *uint64  `json:"mbr_kbps"` // above which its meters drop, the lowest of them; null: none
 }
 
 func (v *Rule) finish(r *api.RuleRow) {
 	v.Action = farAction(r.Action)
+	if r.Flags&api.RowRedirects != 0 {
+		v.Action = strings.Replace(v.Action, "forward", "redirect", 1)
+	}
+	v.Gate = "open"
+	switch {
+	case r.Flags&api.RowGateClosed != 0:
+		v.Gate = "closed"
+	case r.Flags&api.RowQuotaUsed != 0:
+		v.Gate = "quota"
+	}
+	if r.MBR != 0 {
+		kbps := r.MBR / 125
+		v.MBR = &kbps
+	}
 	v.QFI = qfi(&r.QFI)
 	v.QERs, v.URRs = ids(r.QER[:], r.QERs), ids(r.URR[:], r.URRs)
 }
@@ -63,6 +79,13 @@ func qfi(v *uint32) *uint32 {
 		return nil
 	}
 	return v
+}
+
+func optional[N uint32 | uint64](v *N) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(*v)
 }
 
 // ids are the used ones, never nil.
@@ -83,9 +106,11 @@ func tunnel(address string, teid uint32) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %#x", address, teid))
 }
 
-var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, QER, URR, ACTION, TO=Destination,
-	PEER, PACKETS, BYTES, DROPPED, BUFFERED`,
+var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, QER, QFI, URR,
+	GATE, MBR KBIT/S, ACTION, TO=Destination, PEER, PACKETS, BYTES, DROPPED, BUFFERED`,
 	cellNum("QER", func(r *Rule) string { return joined(r.QERs) }),
+	cellNum("QFI", func(r *Rule) string { return optional(r.QFI) }),
+	cellNum("MBR KBIT/S", func(r *Rule) string { return optional(r.MBR) }),
 	cellNum("URR", func(r *Rule) string { return joined(r.URRs) }),
 	str("LOCAL", func(r *Rule) string { return tunnel(r.Local, r.TEIDLocal) }),
 	str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) }))
@@ -124,10 +149,7 @@ func (q Quota) String() string {
 			least = v
 		}
 	}
-	if least == nil {
-		return ""
-	}
-	return strconv.FormatUint(*least, 10)
+	return optional(least)
 }
 
 // URR is one usage report rule: what it measured since its last report.

@@ -64,9 +64,9 @@ var (
 	mobileColumns = columns[Session]("ASSOCIATION, SEID UP/CP, DNN, USER",
 		str("SEID UP/CP", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.SEID, s.CPSEID) }))
 	trafficColumns = columns[Session](`WORKER, UE IPV4=UEIP4, UE IPV6=UEIP6, TEID LOCAL/PEER,
-		UP PACKETS=UplinkPackets, DOWN PACKETS=DownlinkPackets, POLICED, BUFFERED`,
+		UP PACKETS=UplinkPackets, DOWN PACKETS=DownlinkPackets, DROPPED, BUFFERED`,
 		str("TEID LOCAL/PEER", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.TEIDLocal, s.TEIDPeer) }),
-		num("POLICED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }))
+		num("DROPPED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }))
 	pipeColumns = columns[Session]("PIPE=SchedulerPipe, PIPE PROFILE")
 )
 

@@ -61,7 +61,7 @@ func TestFieldsAreCopied(t *testing.T) {
 	filled[api.ChannelRow, Channel](t)
 	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User", "SEIDHex",
 		"CPSEIDHex", "SchedulerPipe")
-	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs", "QFI")
+	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs", "QFI", "Gate", "MBR")
 	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
 	filled[api.InstanceRow, Instance](t)
 	filled[api.NATRow, NAT](t)

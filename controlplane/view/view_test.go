@@ -44,7 +44,8 @@ func rows(s *dptest.Server) {
 
 	detection := api.RuleRow{QERs: 2, QER: [4]uint32{7, 1}, URRs: 1, URR: [4]uint32{9},
 		QFI: 9, PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
-		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4}
+		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4,
+		MBR: 2_500_000}
 	put(detection.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableRule, api.Body(&detection))
 	usage := api.URRRow{URR: 1, Sequence: 2, Bytes: [3]uint64{30, 10, 20}, Packets: [3]uint64{3, 1, 2},
@@ -226,13 +227,13 @@ refused   10.0.0.2           03:04:06 session-establishment-request: cause 73 ru
 			`[{"name":"home-00001","seid":1,"worker":0,"pdrs":0,"port":"access","encap":"qinq-pppoe","s_tag":100,"c_tag":7,"pppoe_session":9,"mac":"00:00:00:00:00:00","ue_ip4":"10.64.0.1","ue_ip6":"","teid_local":16,"teid_peer":17,"uplink_packets":5,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":2,"downlink_dropped":0,"buffered":0,"scheduler_pipe":"access/1/5","scheduler_profile":"gold","association":"","cp_seid":0,"dnn":"","user":"","seid_hex":"0x1","cp_seid_hex":""},` +
 				`{"name":"n4.000000000000001f","seid":31,"worker":0,"pdrs":0,"port":"","encap":"none","s_tag":0,"c_tag":0,"pppoe_session":0,"mac":"00:00:00:00:00:00","ue_ip4":"10.45.0.1","ue_ip6":"2001:db8:1::/64","teid_local":3,"teid_peer":4,"uplink_packets":0,"uplink_bytes":0,"downlink_packets":0,"downlink_bytes":0,"uplink_dropped":0,"downlink_dropped":0,"buffered":6,"scheduler_pipe":"","scheduler_profile":"","association":"smf1","cp_seid":7,"dnn":"internet","user":"001010000000001","seid_hex":"0x1f","cp_seid_hex":"0x7"}]`,
 			`
-SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  POLICED  BUFFERED  PIPE        PIPE PROFILE
+SESSION              PORT    ENCAP       TAGS           MAC                ASSOCIATION  SEID UP/CP  DNN       USER             WORKER  UE IPV4    UE IPV6          TEID LOCAL/PEER  UP PACKETS  DOWN PACKETS  DROPPED  BUFFERED  PIPE        PIPE PROFILE
 home-00001           access  qinq-pppoe  100.7 pppoe 9  00:00:00:00:00:00  -            0x1/0x0     -         -                     0  10.64.0.1  -                0x10/0x11                 5             0        2         0  access/1/5  gold
 n4.000000000000001f  -       none        -              -                  smf1         0x1f/0x7    internet  001010000000001       0  10.45.0.1  2001:db8:1::/64  0x3/0x4                   0             0        0         6  -           -
 `},
-		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4,"qers":[7,1],"urrs":[9],"qfi":9}]`, `
-SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  QER  URR  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
-n4.000000000000001f    2         100  core  -        3  7,1    9  buffer notify  access  10.1.0.2 0x11        5    500        1         4
+		{"rule", `[{"session":"n4.000000000000001f","pdr":2,"far":3,"precedence":100,"source":"core","destination":"access","action":"buffer notify","teid_local":0,"teid_peer":17,"local":"","peer":"10.1.0.2","packets":5,"bytes":500,"dropped":1,"buffered":4,"qers":[7,1],"urrs":[9],"qfi":9,"gate":"open","mbr_kbps":20000}]`, `
+SESSION              PDR  PRECEDENCE  FROM  LOCAL  FAR  QER  QFI  URR  GATE  MBR KBIT/S  ACTION         TO      PEER           PACKETS  BYTES  DROPPED  BUFFERED
+n4.000000000000001f    2         100  core  -        3  7,1    9    9  open       20000  buffer notify  access  10.1.0.2 0x11        5    500        1         4
 `},
 		{"urr", `[{"session":"n4.000000000000001f","urr":1,"sequence":2,"bytes":{"total":30,"uplink":10,"downlink":20},"packets":{"total":3,"uplink":1,"downlink":2},"quota_left":{"total":70,"uplink":null,"downlink":80},"duration":9,"exhausted":false}]`, `
 SESSION              URR  REPORTS  UP BYTES  DOWN BYTES  UP PACKETS  DOWN PACKETS  SECONDS  QUOTA LEFT  EXHAUSTED
@@ -477,4 +478,23 @@ func TestAssociations(t *testing.T) {
 		testkit.ErrorIf(t, err != nil || !ok || all == nil || len(all) != test.want, "%+v: %v %v", test, v, err)
 	}
 	testkit.ErrorIf(t, !table.OfControl() || Lookup("session").OfControl(), "who is asked")
+}
+
+// A rule says what becomes of its packets now.
+func TestRuleSaysWhatItDoes(t *testing.T) {
+	for _, test := range []struct {
+		row          api.RuleRow
+		gate, action string
+	}{
+		{api.RuleRow{Action: api.FARForward}, "open", "forward"},
+		{api.RuleRow{Action: api.FARForward, Flags: api.RowQuotaUsed}, "quota", "forward"},
+		{api.RuleRow{Action: api.FARForward, Flags: api.RowGateClosed | api.RowQuotaUsed}, "closed", "forward"},
+		{api.RuleRow{Action: api.FARForward | api.FARDuplicate, Flags: api.RowRedirects}, "open", "redirect duplicate"},
+	} {
+		var v Rule
+		v.finish(&test.row)
+		testkit.Equal(t, v.Gate, test.gate, "gate of %+v", test.row)
+		testkit.Equal(t, v.Action, test.action, "action of %+v", test.row)
+		testkit.ErrorIf(t, v.MBR != nil, "an MBR without a meter: %v", v.MBR)
+	}
 }

@@ -45,9 +45,10 @@ export class Subscriber {
 		this.panels = [
 			new Panel(this.store, { group: "bps", key: "subscriber", title: "Throughput", unit: "b/s", format: bits }),
 			new Panel(this.store, { group: "pps", key: "subscriber", title: "Packets", unit: "p/s", format: packets }),
-			new Panel(this.store, { group: "drop", key: "subscriber", title: "Policed", unit: "p/s", format: packets }),
+			new Panel(this.store, { group: "drop", key: "subscriber", title: "Dropped", unit: "p/s", format: packets }),
 		];
-		const [rules, rows] = table("Rules", [["PDR", 1], ["precedence", 1], ["from", 0], ["FAR", 1], ["QER", 1], ["URR", 1], ["action", 0], ["to", 0], ["peer", 0],
+		const [rules, rows] = table("Rules", [["PDR", 1], ["precedence", 1], ["from", 0], ["FAR", 1], ["QER", 1],
+			["QFI", 1], ["URR", 1], ["gate", 0], ["MBR kbit/s", 1], ["action", 0], ["to", 0], ["peer", 0],
 			["packets", 1], ["bytes", 1], ["dropped", 1], ["buffered", 1]]);
 		const [usage, urrs] = table("Usage", [["URR", 1], ["reports", 1], ["up", 1], ["down", 1], ["quota left", 1], ["state", 0]]);
 		const [others, homes] = table("All of this name", [["session", 0], ["state", 0], ["line", 0], ["MAC", 0], ["IPv4", 0]]);
@@ -160,9 +161,12 @@ export class Subscriber {
 		this.object = data.session?.name ?? (data.homes?.[0]?.object || this.name);
 		this.store.load(data.history);
 		for (const p of this.panels) p.draw();
-		fill(this.rules, data.rules ?? [], (r) => [String(r.pdr), String(r.precedence), r.source, String(r.far), r.qers.join(", "), r.urrs.join(", "), r.action, r.destination,
-			[r.peer, hex(r.teid_peer)].filter((t) => t && !/^(0\.0\.0\.0|::)$/.test(t)).join(" "), count(r.packets), octets(r.bytes), count(r.dropped), count(r.buffered)],
-		(row) => { for (const i of [0, 1, 3, 4, 5, 9, 10, 11, 12]) row.cells[i].className = "num"; });
+		fill(this.rules, data.rules ?? [], (r) => [String(r.pdr), String(r.precedence), r.source, String(r.far),
+			r.qers.join(", "), String(r.qfi ?? ""), r.urrs.join(", "), r.gate, String(r.mbr_kbps ?? ""),
+			r.action, r.destination,
+			[r.peer, hex(r.teid_peer)].filter((t) => t && !/^(0\.0\.0\.0|::)$/.test(t)).join(" "),
+			count(r.packets), octets(r.bytes), count(r.dropped), count(r.buffered)],
+		(row) => { for (const i of [0, 1, 3, 4, 5, 6, 8, 12, 13, 14, 15]) row.cells[i].className = "num"; });
 		this.usage.hidden = !data.urrs?.length;
 		fill(this.urrs, data.urrs ?? [], (u) => [String(u.urr), String(u.sequence), octets(u.bytes.uplink), octets(u.bytes.downlink),
 			u.quota_left.total === null ? "none set" : octets(u.quota_left.total), u.exhausted ? "used up" : "measuring"],

@@ -34,7 +34,7 @@ export const tables = {
 		title: "Sessions", hint: "name, address, TEID, user, DNN", sort: "-bps", columns: [session, where, access,
 			{ title: "user", key: "user", get: (r) => r.user }, { title: "peer", key: "association", get: (r) => r.association },
 			...topColumns.slice(2), { title: "bytes up", ...number("uplink_bytes", octets) }, { title: "bytes down", ...number("downlink_bytes", octets) },
-			{ title: "policed", key: "uplink_dropped", num: true, get: (r) => count(r.uplink_dropped + r.downlink_dropped) },
+			{ title: "dropped", key: "uplink_dropped", num: true, get: (r) => count(r.uplink_dropped + r.downlink_dropped) },
 			{ title: "worker", ...number("worker") }],
 	},
 	subscriber: {

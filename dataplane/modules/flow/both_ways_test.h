@@ -478,7 +478,7 @@ static void compare_counts(
 			memcmp(&a->account[i].forwarded, &b->account[i].forwarded, sizeof(struct rule_counts)) != 0 ||
 			(rule_state_counts6(&b->state[i]) &&
 				memcmp(&a->account[i].six, &b->account[i].six, sizeof(struct rule_counts)) != 0) ||
-			a->account[i].policed != b->account[i].policed)
+			a->account[i].dropped != b->account[i].dropped)
 			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,
 				i, b->account[i].forwarded.bytes, b->state[i].meter.full[0], b->state[i].meter.full[1],
 				a->account[i].forwarded.bytes, a->state[i].meter.full[0], a->state[i].meter.full[1]);

@@ -94,6 +94,23 @@ static void only_rose(const struct kit_reasons *before, uint32_t n)
 	}
 }
 
+// What its session's own gate, FAR, meters, quotas, redirection and limit of flows took.
+static int is_own(void)
+{
+	return strstr(" uplink-gate-closed downlink-gate-closed uplink-far-drop downlink-far-drop buffer-not-kept "
+		      "redirect-not-http policer-uplink policer-downlink usage-quota new-flows-subscriber ",
+		       row->reason) != NULL;
+}
+
+static uint64_t session_dropped(void)
+{
+	struct api_session_row s = {0};
+
+	if (way->session != NULL)
+		s = kit_session_row(way->session);
+	return s.uplink_dropped + s.downlink_dropped;
+}
+
 // `bad` frames, and in front of each a good one with BEFORE, behind each one with BEHIND.
 enum { ALONE, BEFORE, BEHIND };
 
@@ -107,7 +124,7 @@ static void send_bad(uint32_t bad, int mixed)
 	way->make_frame(&good);
 	kit_clear();
 	before = kit_reasons();
-	uint64_t full = full_nodes();
+	uint64_t full = full_nodes(), dropped = session_dropped();
 	for (uint32_t i = 0; i < bad; i++) {
 		if (mixed == BEFORE)
 			assert_int_equal(kit_send(way->in, good.at, good.length), 0);
@@ -122,6 +139,9 @@ static void send_bad(uint32_t bad, int mixed)
 	snprintf(text, sizeof(text), "%u of %u frames left", out, all);
 	check(row->answered ? out == left || strcmp(way->in, way->out) == 0 : out == left && all == left, text);
 	check(kit_balance(), "the sum does not hold");
+	dropped = session_dropped() - dropped;
+	snprintf(text, sizeof(text), "the session counts %lu as dropped, of %u", dropped, bad);
+	check(dropped == (is_own() ? bad : 0), text);
 }
 
 static void forget(void)

@@ -107,7 +107,7 @@ static void add_up(const struct entry *e, const struct device_counts *c)
 
 	m->packets += c->packets;
 	m->bytes += c->bytes;
-	m->policed += c->dropped;
+	m->dropped += c->dropped;
 	if (r->urr != RULE_NONE && c->packets != 0)
 		usage_count_elsewhere(r->urr, c->packets, c->bytes, (r->flags & RULE_UPLINK) != 0);
 }

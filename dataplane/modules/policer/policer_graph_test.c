@@ -113,7 +113,7 @@ static void rate(void **state)
 	kit_only_rose(&before, "policer-uplink", 2000 - passed);
 	assert_int_equal(rule_forwarded(used()).packets, passed);
 	assert_int_equal(rule_forwarded(used()).bytes, passed * IP_BYTES);
-	assert_int_equal(rule_account_of(used())->policed, 2000 - passed);
+	assert_int_equal(rule_account_of(used())->dropped, 2000 - passed);
 }
 
 // The other direction: a burst that the profile's bucket holds in part.

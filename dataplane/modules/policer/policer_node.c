@@ -27,6 +27,12 @@ rte_edge_t policer_leave_quota(struct rte_mbuf *m)
 	return packet_leave(m, usage_quota_reason(), EDGE_DROP);
 }
 
+static rte_edge_t stopped(struct rte_mbuf *m, const struct rule *r)
+{
+	rule_account_of(r)->dropped++;
+	return policer_leave_quota(m);
+}
+
 static void remark(struct rte_mbuf *m, uint8_t dscp)
 {
 	struct packet *pkt = packet_of(m);
@@ -91,13 +97,12 @@ static __rte_noinline rte_edge_t run_more(
 	int pays = usage_may_pay(r, length, uplink);
 
 	if (!pays && usage_rule_blocked(r))
-		return policer_leave_quota(m);
+		return stopped(m, r);
 	if (!pays)
 		usage_rule_add(w, r, length, uplink, 1);
 	if (!police_all(w, m, r)) {
 		if (pays)
 			usage_before_qos(w, r, length);
-		a->policed++;
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
@@ -119,15 +124,13 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 	if (unlikely(r->flags & RULE_FURTHER_METERS))
 		return run_more(w, m, r, reason, uplink);
 	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
-		a->policed++;
-		if (r->urr != RULE_NONE)
-			usage_dropped(r, 1, length);
+		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}
 	if (r->urr != RULE_NONE && usage_is_lent(r->urr) && usage_may_pay(r, length, uplink))
 		return pay(w, m, r);
 	if (r->urr != RULE_NONE && unlikely(!usage_count(w, r->urr, length, uplink)))
-		return policer_leave_quota(m);
+		return stopped(m, r);
 	rule_count(a, packet_of(m)->ip_version, length);
 	return r->outer; // session_exit()
 }

@@ -124,8 +124,11 @@ static uint16_t redirect(struct rte_graph *graph, struct rte_node *node, void **
 	struct worker *w = worker_self();
 
 	for (uint16_t i = 0; i < n; i++) {
+		const struct rule *r = session_view_of(objs[i])->rule;
 		const struct reason *why = redirected(graph, node, w, objs[i]);
 
+		if (why != &drop_answered && why != &drop_silent) // those were served
+			rule_account_of(r)->dropped++;
 		rte_node_enqueue_x1(graph, node, packet_leave(objs[i], why, EDGE_DROP), objs[i]);
 	}
 	return n;

@@ -74,6 +74,7 @@ static void connection(void **state)
 
 	for (int six = 0; six < 2; six++) {
 		struct kit_reasons before = kit_reasons();
+		struct api_session_row was = kit_session_row("s1"), is;
 		segment(&f, six, 1000, 0, SYN, "", 0);
 		send_frame("ran", &f);
 		const uint8_t *tcp = answered(six, &data);
@@ -114,6 +115,9 @@ static void connection(void **state)
 		expect_drop("ran", &f, "redirect-strange");
 		segment(&f, six, 1001, ours + 1, RST, "", 0);
 		expect_drop("ran", &f, "redirect-silent");
+		is = kit_session_row("s1");
+		assert_int_equal(is.uplink_packets - was.uplink_packets, 6); // served
+		assert_int_equal(is.uplink_dropped - was.uplink_dropped, 3);
 	}
 }
 

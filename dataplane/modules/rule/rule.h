@@ -197,7 +197,7 @@ static __rte_always_inline void rule_state_pay(struct rule_state *s, uint64_t no
 struct rule_account {
 	struct rule_counts forwarded;
 	struct rule_counts six; // of what was forwarded, IPv6; behind a tunnel, what the full nodes saw of it alone
-	uint64_t policed; // packets dropped by the policer
+	uint64_t dropped; // packets that its own gate, FAR, meters, quotas, redirection, buffer and limit of flows took
 	uint32_t loan; // bytes lent; 0: none
 	struct lenders of; // while some are lent; none: nothing limits them
 	uint32_t version; // odd: a loan is being settled
@@ -240,7 +240,7 @@ struct rule_match {
 	const uint32_t *id; // of the QERs, then of the URRs, for traces; freed with the session
 	const struct far_more *more; // of the FAR (rule/far_more.h), freed with the session; NULL: none
 	uint64_t packets, bytes,
-		policed; // counted elsewhere by earlier versions; added to what the rule counts by `show`
+		dropped; // counted elsewhere by earlier versions; added to what the rule counts by `show`
 	struct rule_counts told; // how much of them, and of the state's, went into counters (counter/counter.h)
 };
 

@@ -162,6 +162,14 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	return r;
 }
 
+// The limit of flows is the subscriber's own; of a packet that no rule was found for, the key's first one counts.
+static rte_edge_t leave(struct rte_mbuf *m, const struct rule *r, enum session_why why)
+{
+	if (why == WHY_SUBSCRIBER_FLOWS && !trace_is_hypothetical(m))
+		rule_account_of(r)->dropped++;
+	return packet_leave(m, session_reason(why, (r->flags & RULE_UPLINK) != 0), SESSION_DROP);
+}
+
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on)
 {
@@ -186,7 +194,7 @@ rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m,
 	if (!is_new || l->is_new)
 		return on;
 	if (refused != WHY_COUNT)
-		return packet_leave(m, session_reason(refused, (r->flags & RULE_UPLINK) != 0), SESSION_DROP);
+		return leave(m, r, refused);
 	new_flow_count(w, r->session);
 	return on;
 }
@@ -321,7 +329,7 @@ rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_
 		session_strip(m, r, ip, (struct removed_header){0});
 		return SESSION_ASIDE;
 	}
-	return packet_leave(m, session_reason(why, (r->flags & RULE_UPLINK) != 0), SESSION_DROP);
+	return leave(m, r, why);
 }
 
 static int start(const struct api_engine *e)

@@ -104,12 +104,67 @@ static void redirected(void **state)
 	gone("a");
 }
 
+static struct api_rule_row rule_row(uint16_t pdr)
+{
+	uint32_t count;
+	const struct api_rule_row *row = kit_rows(API_TABLE_RULE, "a", sizeof(*row), &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (row[i].pdr == pdr)
+			return row[i];
+	fail_msg("no PDR %u", pdr);
+	return (struct api_rule_row){0};
+}
+
+// `show rule`: a closed gate, the lowest rate of the meters, a redirection, a quota that is used up.
+static void shown(void **state)
+{
+	struct api_policer p = {.type = API_TRTCM, .cir = 1000, .cbs = 1500, .pir = 2000, .pbs = 1500};
+	struct kit_mobile *k = tdf_session(1, UE_A);
+
+	put("a", k);
+	assert_int_equal(rule_row(1).mbr, 0);
+	assert_int_equal(rule_row(1).flags, 0);
+	p.action[2] = API_COLOUR_DROP;
+	kit_begin();
+	kit_put(API_POLICER, "peak", &p, sizeof(p));
+	p.action[1] = API_COLOUR_DROP;
+	kit_put(API_POLICER, "committed", &p, sizeof(p));
+	memset(p.action, API_COLOUR_PASS, sizeof(p.action));
+	p.cir = 500;
+	kit_put(API_POLICER, "colours", &p, sizeof(p));
+	commit();
+	for (uint32_t id = 1; id <= 3; id++) {
+		struct api_qer *q = kit_qer(k, id, 0);
+
+		kit_pdr_qer(&k->pdr[0], id);
+		strcpy(q->uplink_policer, id == 1 ? "peak" : id == 2 ? "colours" : "");
+		q->gate_downlink = id == 3;
+		kit_pdr_qer(&k->pdr[1], id);
+		strcpy(q->downlink_policer, id == 1 ? "peak" : id == 2 ? "committed" : "");
+	}
+	strcpy(kit_far_more(k, &k->far[0])->redirect_to, "http://portal.test/");
+	k->more[0].redirect = API_REDIRECT_URL;
+	put("a", k);
+	assert_int_equal(rule_row(1).mbr, 2000);
+	assert_int_equal(rule_row(1).flags, API_ROW_REDIRECTS);
+	assert_int_equal(rule_row(2).mbr, 1000);
+	assert_int_equal(rule_row(2).flags, API_ROW_GATE_CLOSED);
+	kit_urr(k, 1)->flags = API_URR_HAS_VOLUME_QUOTA;
+	kit_pdr_urr(&k->pdr[0], 1);
+	put("a", k);
+	assert_int_equal(rule_row(1).flags, API_ROW_REDIRECTS | API_ROW_QUOTA_USED);
+	assert_int_equal(rule_row(2).flags, API_ROW_GATE_CLOSED);
+	gone("a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(both_ways),
 		cmocka_unit_test(between_ues),
 		cmocka_unit_test(redirected),
+		cmocka_unit_test(shown),
 	};
 
 	return cmocka_run_group_tests(list, setup, NULL);

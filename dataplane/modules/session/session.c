@@ -372,7 +372,7 @@ static void carry_counters(const struct session *s, const struct session *old)
 				continue;
 			is->packets = was->packets + (moved ? counts.packets : 0);
 			is->bytes = was->bytes + (moved ? counts.bytes : 0);
-			is->policed = was->policed + (moved ? rule_account_of(before)->policed : 0);
+			is->dropped = was->dropped + (moved ? rule_account_of(before)->dropped : 0);
 			is->told = was->told;
 		}
 }

@@ -2,12 +2,14 @@
 // Rows of `show session` and `show rule`.
 #include "core/control.h"
 #include "core/object.h"
+#include "meter/policer.h"
 #include "path/path.h"
 #include "route/address.h"
 #include "rule/engine.h"
 #include "rule/watch.h"
 #include "scheduler/scheduler.h"
 #include "session/compile.h"
+#include "usage/usage.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -21,11 +23,11 @@ static void add_counters(struct api_session_row *row, const struct session *s)
 		if (!(r->flags & RULE_UPLINK)) {
 			row->downlink_packets += before->packets + counts.packets;
 			row->downlink_bytes += before->bytes + counts.bytes;
-			row->downlink_dropped += before->policed + rule_account_of(r)->policed;
+			row->downlink_dropped += before->dropped + rule_account_of(r)->dropped;
 		} else {
 			row->uplink_packets += before->packets + counts.packets;
 			row->uplink_bytes += before->bytes + counts.bytes;
-			row->uplink_dropped += before->policed + rule_account_of(r)->policed;
+			row->uplink_dropped += before->dropped + rule_account_of(r)->dropped;
 		}
 	}
 }
@@ -67,6 +69,29 @@ static void fill(struct api_session_row *row, const struct session *s, const str
 	add_counters(row, s);
 }
 
+// The rate above which the meter drops; 0: none.
+static uint64_t limit_of(const struct api_policer *p)
+{
+	if (p->action[1] == API_COLOUR_DROP)
+		return p->cir;
+	return p->action[2] != API_COLOUR_DROP ? 0 : p->type == API_TRTCM ? p->pir : p->cir;
+}
+
+static uint64_t mbr_of(const struct parts *p, const struct api_pdr *pdr)
+{
+	uint64_t least = 0;
+
+	for (uint8_t i = 0; i < pdr->qers; i++) {
+		const struct api_qer *q = parts_qer(p, pdr->qer[i]);
+		const char *name = pdr->source == API_FROM_ACCESS ? q->uplink_policer : q->downlink_policer;
+		const struct api_policer *body = name[0] == 0 ? NULL : policer_body((uint32_t)policer_index(name));
+		uint64_t limit = body == NULL ? 0 : limit_of(body);
+
+		least = least == 0 || (limit != 0 && limit < least) ? limit : least;
+	}
+	return least;
+}
+
 static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_t i, const struct parts *p)
 {
 	const struct rule *r = &session_pools.rule[s->rule[i]];
@@ -97,8 +122,11 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 		row->peer = path->want.peer;
 	row->packets = m->packets + rule_forwarded(r).packets;
 	row->bytes = m->bytes + rule_forwarded(r).bytes;
-	row->dropped = m->policed + rule_account_of(r)->policed;
+	row->dropped = m->dropped + rule_account_of(r)->dropped;
 	row->buffered = r->flags & (RULE_BUFFER | RULE_DRAINING) ? session_waiting(s->index) : 0;
+	row->mbr = mbr_of(p, &p->pdr[i]);
+	row->flags = (r->flags & RULE_GATE_CLOSED ? API_ROW_GATE_CLOSED : 0) |
+		     (r->flags & RULE_REDIRECT ? API_ROW_REDIRECTS : 0) | (usage_rule_out(r) ? API_ROW_QUOTA_USED : 0);
 }
 
 static void rows_of(struct stats_sink *sink, const struct session *s, int rules)

@@ -4,6 +4,21 @@
 #include "usage/urr.h"
 #include <string.h>
 
+static int is_out(uint32_t index)
+{
+	return index != RULE_NONE && usage_table.urr[index] != NULL && usage_table.urr[index]->out != 0;
+}
+
+int usage_rule_out(const struct rule *r)
+{
+	const struct rule_further *f = rule_further_of(r);
+	int out = is_out(r->urr);
+
+	for (uint8_t i = 0; (r->flags & RULE_FURTHER_METERS) && i < f->urrs; i++)
+		out |= is_out(f->urr[i]);
+	return out;
+}
+
 static void fill(struct api_urr_row *row, const struct urr *u)
 {
 	struct usage_totals t = urr_totals(u, control_now_ns());

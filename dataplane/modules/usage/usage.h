@@ -110,8 +110,8 @@ const struct reason *usage_quota_reason(void); // why a packet is dropped that a
 // Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it
 // all the same. (What policers drop, the policer nodes count so.)
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
-// For the threshold of DROTH: downlink traffic dropped by gate, FAR or buffer. Owner worker, or the control thread for
-// buffers. (What policers drop, the policer nodes tell.)
+// What the rule's gate, FAR, meters or buffer drop: counted for `show`, and downlink traffic for the threshold of
+// DROTH. A worker; another one than the owner, as a buffer's that the session has left, counts for the threshold alone.
 void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
 
 // ---- sessions (control thread) -----------------------------------------------------------------------------------------
@@ -136,6 +136,8 @@ int usage_stage(struct usage_set **to, const struct usage_set *old, const struct
 uint32_t usage_index(const struct usage_set *set, uint32_t urr);
 // 1: before QoS enforcement: such a URR must be among rule_further.urr (RULE_FURTHER_METERS), never rule.urr.
 int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
+// 1: a quota of one of the rule's URRs is used up, so that nothing passes.
+int usage_rule_out(const struct rule *r);
 // 1: of IPv6 alone. It is rule_match.urr6 of its rules, and among no others.
 int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);
 // What the rule's state counted of IPv6 is from now on not of URR `from` (its index, or RULE_NONE) through a rule in

@@ -197,6 +197,8 @@ void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes)
 {
 	struct worker *w = worker_self();
 
+	if (likely(r->worker == w->id))
+		rule_account_of(r)->dropped += packets;
 	if (r->flags & RULE_UPLINK)
 		return;
 	if (r->urr != RULE_NONE)
