@@ -61,7 +61,10 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 	char *args[MAX_ARGS];
 	int n = 0;
 
-	core_program = program;
+	if (log_open(program) != 0) {
+		LOG(ERR, "%s: no memory for the log\n", program);
+		return -1;
+	}
 	if (huge < 0)
 		huge = free_huge_pages() >= HUGE_PAGES_WANTED;
 	lcores(cores, sizeof(cores));
@@ -70,6 +73,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 	args[n++] = cores;
 	args[n++] = "--no-telemetry";
 	args[n++] = huge && uio_cards() ? "--iova-mode=pa" : "--iova-mode=va";
+	args[n++] = "--log-level=*:notice"; // vhost tells of each of its messages
 	args[n++] = "--log-level=lib.eal:4";
 	args[n++] = "--allow=0000:00:00.0"; // an allow-list that no device meets: PCI ports are added by name
 	if (huge) {
@@ -89,6 +93,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 		LOG(ERR, "DPDK does not start: %s\n", rte_strerror(rte_errno));
 		return -1;
 	}
+	log_drivers();
 	// rte_acl and rte_fib choose their widest variant within this limit.
 	rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_512);
 	worker_current = &control_worker;

@@ -14,10 +14,6 @@
 #define MAX_LIMITS 32
 #define MIN_BUFFERS 512
 
-int core_logtype;
-const char *core_program = "isthmus-dp";
-RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
-
 static struct {
 	struct api_engine engine;
 	int started, failed;

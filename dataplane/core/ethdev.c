@@ -254,8 +254,10 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(e, &info, want, &conf);
 	e->steering = steering_of_hash(conf.rx_adv_conf.rss_conf.rss_hf, want->access);
+	log_hush(1); // some virtual devices refuse an MTU at this point, and take it later or never
 	int error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
-	if (error != 0) // some virtual devices refuse an MTU at this point, and take it later or never
+	log_hush(0);
+	if (error != 0)
 		conf.rxmode.mtu = 0, error = rte_eth_dev_configure(e->id, e->rx_queues, e->tx_queues, &conf);
 	if (error == 0)
 		error = rte_eth_dev_adjust_nb_rx_tx_desc(e->id, &rx, &tx);
@@ -312,6 +314,7 @@ static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, cons
 {
 	uint32_t mtu = want->mtu + want->tags;
 
+	log_hush(1); // how to set it is tried
 	for (uint32_t i = 0; i < e->handles; i++) {
 		const struct ethdev_handle *h = &e->handle[i];
 
@@ -319,6 +322,7 @@ static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, cons
 			rte_eth_dev_set_mtu(h->id, (uint16_t)want->mtu) != 0)
 			LOG(INFO, "port %s: %s has no MTU to set\n", r->name, h->device);
 	}
+	log_hush(0);
 }
 
 // Virtio-net has a filter of VLANs, which begins empty and lets no 802.1Q tag pass (VIRTIO 1.1 §5.1.6.5.3), but to who

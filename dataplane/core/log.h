@@ -6,8 +6,15 @@
 #include <rte_log.h>
 
 extern int core_logtype;
-extern const char *core_program; // who speaks; written once, by engine_eal_init()
 
-#define LOG(level, format, ...) rte_log(RTE_LOG_##level, core_logtype, "%s: " format, core_program, ##__VA_ARGS__)
+#define LOG(level, format, ...) rte_log(RTE_LOG_##level, core_logtype, format, ##__VA_ARGS__)
+
+// From here on the log is standard error alone, and `program`, which stays, begins each line. 0, or an errno.
+int log_open(const char *program);
+// The libraries of net_af_xdp, which EAL has loaded where its driver is there, write to the log too.
+void log_drivers(void);
+// DPDK's words about what this thread does are left out, until 0: it tries what may fail, and says itself what came of
+// it.
+void log_hush(int on);
 
 #endif

@@ -145,6 +145,11 @@ start_gateway() {
 		fail "$name does not start: $(cat "$DIR/status" "$DIR/$name.log")"
 }
 
+# Of what both processes, their libraries and drivers have said.
+log_has_form() {
+	! grep -vE '^(time=|isthmus-dp: )' "$DIR"/*.log || fail "lines of another form"
+}
+
 # usage: unit.py UNIT COMMAND...
 UNIT=$TEST_ROOT/test/lib/unit.py
 UNIT_USER=64999 # of nobody else

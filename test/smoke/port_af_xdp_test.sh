@@ -15,4 +15,5 @@ if ! (start_gateway) >"$DIR/said" 2>&1; then
 	fail "the gateway does not start"
 fi
 all_traffic home0 upf0
+log_has_form
 echo PASS

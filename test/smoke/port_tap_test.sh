@@ -14,6 +14,8 @@ knows_no_gtpu() {
 	isthmus show port core -j | has '"offload_why": "full: .*encapsulation: item not supported"'
 }
 wait_for 5 knows_no_gtpu || fail "net_tap has rte_flow, and cannot match GTP-U: $(isthmus show port core -j)"
+log_has_form
+! grep secondary "$DIR"/*.log || fail "secondary processes"
 ip link set tap-access up
 # By default both sides have one MAC address.
 ip link set tap-core address 02:00:00:00:30:02 up

@@ -11,4 +11,5 @@ relay_fixture "driver: net_vhost, device: $DIR/access.sock, promiscuous: true" \
 use_config "s|driver: net_af_packet, device: veth-|driver: net_virtio_user, device: $DIR/|; s|\($DIR/[a-z]*\),|\1.sock,|"
 start_gateway
 all_traffic home0 upf0
+log_has_form
 echo PASS

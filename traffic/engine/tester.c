@@ -9,7 +9,6 @@
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_log.h>
 #include <rte_malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,14 +131,14 @@ static int open_device(struct tester *t, struct tester_port *p, const struct eth
 	const struct timespec pause = {.tv_nsec = 50000000};
 	bool client =
 		strcmp(device->source.driver, "net_memif") == 0 && strstr(device->source.args, "role=client") != NULL;
-	int code, level = rte_log_get_level(rte_log_register("pmd.net.memif"));
+	int code;
 
 	while ((code = ethdev_open(&p->dev, p->want->name, device, error, n)) == EPERM && client &&
 		clock_monotonic_ns() < t->links_until && !*t->stop) {
-		rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT); // it would complain each time
+		log_hush(1); // it would complain each time
 		nanosleep(&pause, NULL);
 	}
-	rte_log_set_level_pattern("pmd.net.memif", (uint32_t)level);
+	log_hush(0);
 	if (code != 0 && *t->stop)
 		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
 	else if (code == EPERM && client)

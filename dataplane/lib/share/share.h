@@ -17,6 +17,8 @@
 #define SHARE_RING_MAX 8192
 #define SHARE_UNKNOWN UINT32_MAX // mbuf.hash.usr of an own buffer that came back without a frame: others wrote to it
 
+extern int share_logtype; // of its log lines
+
 struct share; // what a process lends: buffers that others may read and write
 struct share_link; // one end of a link
 
