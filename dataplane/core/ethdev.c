@@ -373,13 +373,25 @@ static int start(struct ethdev *e, const struct ethdev_want *want, const struct 
 // interrupt's; those of cards are left alone.
 static void find_descriptors(struct ethdev *e, const struct ethdev_want *want)
 {
-	uint32_t rings = ring_sockets(e->rx_fd, ETHDEV_QUEUES);
+	uint32_t rings = ring_sockets(e->socket, RTE_DIM(e->socket));
 
+	e->sockets = RTE_MIN(rings, RTE_DIM(e->socket));
 	for (uint16_t q = 0; q < ETHDEV_QUEUES; q++)
 		if (is_tap(want) && q < e->rx_queues)
 			e->rx_fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(e->id, q);
-		else if (rings != e->rx_queues || e->handles > 1 || q >= rings)
-			e->rx_fd[q] = -1;
+		else
+			e->rx_fd[q] = rings == e->rx_queues && e->handles == 1 && q < rings ? e->socket[q] : -1;
+}
+
+int ethdev_counts(struct ethdev *e, struct rte_eth_stats *s)
+{
+	int error = rte_eth_stats_get(e->id, s);
+
+	for (uint32_t i = 0; i < e->sockets; i++)
+		e->dropped += ring_dropped(e->socket[i]);
+	if (error == 0)
+		s->imissed += e->dropped;
+	return error;
 }
 
 // The last made goes first: a bonding device gives its members back.

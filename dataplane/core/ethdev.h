@@ -4,6 +4,7 @@
 #ifndef CORE_ETHDEV_H
 #define CORE_ETHDEV_H
 
+#include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mempool.h>
 #include <stdbool.h>
@@ -46,6 +47,9 @@ struct ethdev {
 	uint16_t id; // rte_ethdev's port number
 	uint16_t rx_queues, tx_queues; // really made
 	int rx_fd[ETHDEV_QUEUES]; // can be read as long as the queue has frames; -1: the queue must be polled
+	int socket[ETHDEV_MEMBERS * ETHDEV_QUEUES]; // that it and its members receive on; their drivers'
+	uint32_t sockets;
+	uint64_t dropped; // there, by the kernel, as far as ethdev_counts() has looked
 	uint8_t steering; // enum api_steering
 	uint8_t multi_segment; // the device sends chained mbufs
 	struct rte_ether_addr mac;
@@ -68,6 +72,8 @@ static inline bool mac_given(struct rte_ether_addr *mac, const uint8_t given[RTE
 // Opens and starts device DRIVER_NAME. Returns 0; else a positive errno after a sentence in `error`, and nothing
 // stays open.
 int ethdev_open(struct ethdev *e, const char *name, const struct ethdev_want *want, char *error, size_t n);
+// As rte_eth_stats_get(), but imissed has what the kernel dropped at the device's sockets.
+int ethdev_counts(struct ethdev *e, struct rte_eth_stats *s);
 int ethdev_link(const struct ethdev *e); // 1: up
 void ethdev_close(struct ethdev *e);
 

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SOCKETS 64
+#define SOCKETS 128
 
 static __thread struct {
 	uint32_t count;
@@ -30,6 +30,14 @@ uint32_t ring_sockets(int *fd, uint32_t room)
 		fd[i] = rings.fd[i];
 	rings.count = 0;
 	return count;
+}
+
+uint32_t ring_dropped(int fd)
+{
+	struct tpacket_stats stats;
+	socklen_t n = sizeof(stats);
+
+	return getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &n) == 0 ? stats.tp_drops : 0;
 }
 
 static void note(int s, int level, int name)

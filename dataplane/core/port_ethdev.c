@@ -163,11 +163,11 @@ static int ethdev_port_link(struct port *p)
 
 static void ethdev_stats(struct port *p, struct api_port_row *row)
 {
-	const struct ethdev_port *e = p->private;
+	struct ethdev_port *e = p->private;
 	struct rte_eth_stats s;
 	struct rte_eth_link link;
 
-	if (rte_eth_stats_get(e->dev.id, &s) == 0) {
+	if (ethdev_counts(&e->dev, &s) == 0) {
 		row->rx_missed = s.imissed;
 		row->rx_no_buffer = s.rx_nombuf;
 	}

@@ -283,7 +283,7 @@ struct circumstances {
 };
 
 // Frames that the ports have dropped so far because the tester did not fetch them, as far as their drivers count them.
-static uint64_t missed(const struct tester *t)
+static uint64_t missed(struct tester *t)
 {
 	struct share_counters c;
 	struct rte_eth_stats s;
@@ -293,7 +293,7 @@ static uint64_t missed(const struct tester *t)
 		if (t->port[i].link != NULL) {
 			share_count(t->port[i].link, &c);
 			sum += c.no_buffer;
-		} else if (rte_eth_stats_get(t->port[i].dev.id, &s) == 0) {
+		} else if (ethdev_counts(&t->port[i].dev, &s) == 0) {
 			sum += s.imissed + s.rx_nombuf;
 		}
 	}
