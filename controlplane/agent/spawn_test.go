@@ -19,7 +19,7 @@ trap 'echo TERM >>%[1]s/got' TERM
 trap 'echo USR1 >>%[1]s/got' USR1
 tail -f /dev/null &
 echo $$ >%[1]s/pid
-while :; do wait $!; done
+while kill -0 $! 2>/dev/null; do wait $!; done
 `
 
 // SIGTERM leaves the data plane, with --stop-both it ends it; SIGINT ends it, connected or not.
@@ -43,6 +43,7 @@ func TestWhoIsStoppedWithUs(t *testing.T) {
 			n, _ := fmt.Sscanln(string(data), &pid)
 			return n == 1
 		})
+		t.Cleanup(func() { syscall.Kill(-pid, syscall.SIGKILL) })
 		testkit.Must(t, syscall.Kill(os.Getpid(), c.signal))
 		testkit.Must(t, testkit.Receive(t, done))
 		if !strings.HasPrefix(c.want, "TERM") {
@@ -55,7 +56,6 @@ func TestWhoIsStoppedWithUs(t *testing.T) {
 			return got != ""
 		})
 		testkit.Equal(t, got, c.want, "signals to the data plane after %v, both %v", c.signal, c.both)
-		syscall.Kill(-pid, syscall.SIGKILL)
 	}
 }
 
