@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"isthmus/api"
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -19,14 +20,6 @@ import (
 const limitRatio = 1.3
 
 const floorName = "isthmus-dp xconnect"
-
-// own is what a packet costs beyond the floor; 0 where one of the two is not known.
-func own(total, floor float64) float64 {
-	if total == 0 || floor == 0 {
-		return 0
-	}
-	return round1(total - floor)
-}
 
 // relayConfig is a data plane that sends at each port what it has received at the other.
 func relayConfig(opt *Options, s *scene, access, core *wire) []byte {
@@ -72,7 +65,7 @@ func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.Floor = floor
+		p.Floor, p.Own, p.OwnRange = below(p.cost, floor)
 		if block.judge(mpps, p); err != nil {
 			block.Error = firstLine(err) // the measurement stands, marked
 		}
@@ -86,15 +79,20 @@ func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error
 			if one.LinkDirection == nil || err != nil {
 				continue
 			}
-			if _, one.FloorTicksPerPacket, err = m.relayed(ctx, d, pt.name+", one way",
-				one.streams); ctx.Err() != nil {
+			if _, floor, err = m.relayed(ctx, d, pt.name+", one way", one.streams); ctx.Err() != nil {
 				return nil
 			}
-			one.OwnTicksPerPacket = own(one.TicksPerPacket, one.FloorTicksPerPacket)
+			one.FloorTicksPerPacket, one.OwnTicksPerPacket, one.OwnRange = below(one.cost, floor)
 		}
-		p.Own = own(p.TicksPerPacket, p.Floor)
 	}
 	return nil
+}
+
+// below is the floor, and what is above it. The two ran one after the other, so the difference lies anywhere between
+// the extremes of both.
+func below(total, floor Spread) (ticks, own figure.Number, pairs Spread) {
+	pairs = figure.Apart(total, floor).Rounded(round1)
+	return figure.Number(floor.Median), pairs.Difference(), pairs
 }
 
 func firstLine(err error) string {
@@ -104,16 +102,16 @@ func firstLine(err error) string {
 
 // judge compares the tester's rate with the gateway's.
 func (b *TesterBlock) judge(mpps float64, p *Point) {
-	b.Mpps = round6(mpps)
+	b.Mpps = figure.Rounded(mpps, 6)
 	if p.Mpps > 0 {
-		b.Ratio = round3(mpps / p.Mpps)
+		b.Ratio = figure.Rounded(mpps/float64(p.Mpps), 3)
 	}
 	b.Limited = b.Ratio < limitRatio
 }
 
 // relayed measures streams through the relay, from which they come as they went: the rate found, and the relay's
 // ticks for a packet.
-func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps, floor float64,
+func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps float64, floor Spread,
 	err error) {
 	streams := append([]tester.Stream(nil), list...)
 	for i := range streams {
@@ -125,13 +123,11 @@ func (m *outside) relayed(ctx context.Context, d *device, name string, list []te
 	p.Run = m.plan(searchRough)
 	run, err := m.run(ctx, []*device{d}, p, name+", "+floorName)
 	if run == nil {
-		return 0, 0, err
+		return 0, floor, err
 	}
 	best := headline(run.result)
 	if best < 0 {
-		return 0, 0, errors.New("no rate was found")
+		return 0, floor, errors.New("no rate was found")
 	}
-	w := run.window(best)
-	ticks, _ := w.cost()
-	return run.result.Trials[best].OfferedPPS / 1e6, round1(ticks), err
+	return run.result.Trials[best].OfferedPPS / 1e6, run.cost(best), err
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/agent"
+	"isthmus/lab/figure"
 )
 
 // Chains: several data planes one behind the other, with the tester at both ends. What is between them is a fabric:
@@ -280,15 +281,15 @@ func processTime(pid int) time.Duration {
 
 // FunctionLoad is one function's part of a trial.
 type FunctionLoad struct {
-	Name           string  `json:"name"`
-	Relay          bool    `json:"relay,omitempty"` // a switch between functions, none of ours
-	CPUs           []int   `json:"cpus"`
-	Reserved       int     `json:"reserved_cores"` // poll mode: its workers keep them whatever comes
-	Mpps           float64 `json:"mpps"`
-	TicksPerPacket float64 `json:"ticks_per_packet"`
-	BusyCores      float64 `json:"busy_cores"` // of its workers' time, walks that found packets; stolen time counts
-	CPUCores       float64 `json:"cpu_cores"`  // CPU time of the whole process by time passed; polling counts
-	LoadCores      float64 `json:"load_cores"` // the lower of the two: the work is less than either
+	Name           string        `json:"name"`
+	Relay          bool          `json:"relay,omitempty"` // a switch between functions, none of ours
+	CPUs           []int         `json:"cpus"`
+	Reserved       int           `json:"reserved_cores"` // poll mode: its workers keep them whatever comes
+	Mpps           figure.Number `json:"mpps"`
+	TicksPerPacket figure.Number `json:"ticks_per_packet"`
+	BusyCores      figure.Number `json:"busy_cores"` // of its workers' time, walks that found packets; stolen time counts
+	CPUCores       figure.Number `json:"cpu_cores"`  // CPU time of the whole process by time passed; polling counts
+	LoadCores      figure.Number `json:"load_cores"` // the lower of the two: the work is less than either
 }
 
 // functions are the loads between a window's readings.
@@ -303,11 +304,11 @@ func (w *window) functions() []FunctionLoad {
 		if seconds <= 0 {
 			continue
 		}
-		f := FunctionLoad{Name: b.name, Relay: b.relay, CPUs: b.cpus, Reserved: b.reserved, CPUCores: round3((b.cpu - a.cpu).Seconds() / seconds)}
+		f := FunctionLoad{Name: b.name, Relay: b.relay, CPUs: b.cpus, Reserved: b.reserved, CPUCores: figure.Rounded((b.cpu-a.cpu).Seconds()/seconds, 6)}
 		if packets := b.packets - a.packets; packets > 0 && b.tscHz > 0 {
-			f.Mpps = round6(float64(packets) / seconds / 1e6)
-			f.TicksPerPacket = round1(float64(b.busy-a.busy) / float64(packets))
-			f.BusyCores = round3(float64(b.busy-a.busy) / seconds / float64(b.tscHz))
+			f.Mpps = figure.Rounded(float64(packets)/seconds/1e6, 6)
+			f.TicksPerPacket = figure.Rounded(float64(b.busy-a.busy)/float64(packets), 1)
+			f.BusyCores = figure.Rounded(float64(b.busy-a.busy)/seconds/float64(b.tscHz), 6)
 		}
 		if f.LoadCores = f.CPUCores; !f.Relay { // what a relay does is known by its CPU time alone
 			f.LoadCores = min(f.BusyCores, f.CPUCores)

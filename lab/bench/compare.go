@@ -204,9 +204,9 @@ func (a *Arrangement) costs(k, columns int) []string {
 	}
 	p := &a.middle.Points[k]
 	row[0], row[2], row[3] = p.Name, unknown(p.Mpps, f3), unknown(p.GbpsL2, f2)
-	row[4], row[5], row[6] = unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1), unknown(p.Own, f1)
+	row[4], row[5], row[6] = unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1), p.OwnRange.Words(1)
 	if p.Tester != nil {
-		row[7] = f2(p.Tester.Ratio)
+		row[7] = unknown(p.Tester.Ratio, f2)
 	}
 	for j := range p.Latency {
 		if l := &p.Latency[j]; l.Load == 0.5 && l.LatencyUS != nil {
@@ -289,9 +289,8 @@ func (t *VEPC) row(name string) []string {
 			instances = strconv.Itoa(n.Instances) + " (scaled)"
 		}
 	}
-	row := []string{name, strconv.FormatFloat(t.Mpps, 'f', 3, 64), strconv.FormatFloat(t.GbpsL2, 'f', 3, 64),
-		f2(t.LoadCores),
-		f2(t.LoadPerMpps), f2(t.CoresPerInstance), instances, "-", "-", "-"}
+	row := []string{name, unknown(t.Mpps, f3), unknown(t.GbpsL2, f3), unknown(t.LoadCores, f2), unknown(t.LoadPerMpps, f2),
+		unknown(t.CoresPerInstance, f2), instances, "-", "-", "-"}
 	if rtt := t.typical(); rtt != nil {
 		row[7], row[8], row[9] = f1(rtt.P50), f1(rtt.P90), f1(rtt.P99)+" ("+f1(rtt.Max)+")"
 	}

@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"isthmus/lab/figure"
 )
 
 // What only flow profiles have: the phase in which every packet is the first of its flow, and the floor that memory
@@ -20,17 +22,17 @@ import (
 
 // Fill is the phase in which the flow table fills: each flow sends one packet, in turn, and misses.
 type Fill struct {
-	Packets             uint64  `json:"packets"`
-	Lost                uint64  `json:"lost"`
-	Seconds             float64 `json:"seconds"`
-	Mpps                float64 `json:"mpps"`
-	TicksPerPacket      float64 `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64 `json:"floor_ticks_per_packet"` // flows in turn, too
-	OwnTicksPerPacket   float64 `json:"own_ticks_per_packet"`
-	FlowInserts         uint64  `json:"flow_inserts"`
-	InsertsPerSecond    float64 `json:"inserts_per_second"` // of a worker's busy time
-	SteadyInserts       uint64  `json:"steady_inserts"`     // later, while known flows were measured
-	Evictions           uint64  `json:"flow_evictions"`     // of the whole run
+	Packets             uint64        `json:"packets"`
+	Lost                uint64        `json:"lost"`
+	Seconds             float64       `json:"seconds"`
+	Mpps                float64       `json:"mpps"`
+	TicksPerPacket      float64       `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64       `json:"floor_ticks_per_packet"` // flows in turn, too
+	OwnTicksPerPacket   figure.Number `json:"own_ticks_per_packet"`   // of one pair: it has no range
+	FlowInserts         uint64        `json:"flow_inserts"`
+	InsertsPerSecond    float64       `json:"inserts_per_second"` // of a worker's busy time
+	SteadyInserts       uint64        `json:"steady_inserts"`     // later, while known flows were measured
+	Evictions           uint64        `json:"flow_evictions"`     // of the whole run
 }
 
 // MemoryFloor is what one random read-modify-write of a 64-byte line costs, as many of them under way as the CPU takes,
@@ -72,7 +74,7 @@ func (r *runner) fill(ctx context.Context, m *measurement) error {
 	f := &Fill{
 		Packets: b.packets - a.packets, Seconds: round3(b.at.Sub(a.at).Seconds()), Mpps: round3(work.mpps),
 		TicksPerPacket:      round1(work.ticks),
-		FloorTicksPerPacket: round1(floor.ticks), OwnTicksPerPacket: own(work.ticks, floor.ticks),
+		FloorTicksPerPacket: round1(floor.ticks), OwnTicksPerPacket: figure.Pairs([]float64{work.ticks}, []float64{floor.ticks}).Rounded(round1).Difference(),
 		FlowInserts: b.inserts - a.inserts,
 		Lost:        m.load.lost,
 	}
@@ -199,7 +201,7 @@ func touch(lines []line, n int, x uint64) uint64 {
 func (m *memory) result(tscHz uint64) *MemoryFloor {
 	ticks := spread(m.nanos, func(s *slice) float64 { return s.ticks * float64(tscHz) / 1e9 })
 	return &MemoryFloor{Bytes: uint64(len(m.lines)) * uint64(unsafe.Sizeof(line{})), HugePages: m.huge,
-		Ticks: ticks.rounded(round1)}
+		Ticks: ticks.Rounded(round1)}
 }
 
 // printFlows writes what flow profiles have beside the rest.
@@ -212,11 +214,11 @@ func (r *Result) printFlows(w io.Writer) error {
 	fmt.Fprintln(w)
 	cells := [][]string{
 		{"table-fill, every packet a miss", f2(f.Mpps), f1(f.TicksPerPacket), f1(f.FloorTicksPerPacket),
-			f1(f.OwnTicksPerPacket), fmt.Sprint(f.Lost), "",
+			unresolved(f.OwnTicksPerPacket), fmt.Sprint(f.Lost), "",
 			fmt.Sprint(f.FlowInserts)},
-		{"steady, flows known", f2(r.Mpps), f1(known), f1(r.FloorTicksPerPacket), f1(r.OwnTicksPerPacket),
+		{"steady, flows known", f2(r.Mpps), f1(known), f1(r.FloorTicksPerPacket), unresolved(r.OwnTicksPerPacket),
 			fmt.Sprint(r.Offered - min(r.Received, r.Offered) - f.Lost),
-			f2(r.OwnTicksPerPacket / max(m.Ticks.Median, 0.1)), fmt.Sprint(f.SteadyInserts)},
+			unknown(float64(r.OwnTicksPerPacket)/max(m.Ticks.Median, 0.1), f2), fmt.Sprint(f.SteadyInserts)},
 		{"one random 64 B read-modify-write", "", "", f1(m.Ticks.Median), "", "", "", ""},
 	}
 	titles := []string{"PHASE, BOTH WAYS", "MPPS", "TICKS: TOTAL", "FLOOR", "OWN", "LOST", "OWN/MEMORY",

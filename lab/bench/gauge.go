@@ -4,9 +4,11 @@ package bench
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"isthmus/api"
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -66,6 +68,31 @@ func (w *window) cost() (ticks float64, packets uint64) {
 	}
 	packets = w.b.packets - w.a.packets
 	return float64(w.b.busy-w.a.busy) / float64(packets), packets
+}
+
+// near is how far a trial's rate may be from another's for its cost to be compared with it.
+const near = 0.05
+
+// cost are the busy ticks for a packet in the trial that stands for the run, and how far those of trials at nearly its
+// rate lie apart.
+func (r *linkRun) cost(standing int) Spread {
+	w := r.window(standing)
+	ticks, _ := w.cost()
+	if ticks == 0 {
+		return Spread{}
+	}
+	all := figure.Of(ticks)
+	for i := range r.result.Trials {
+		t := &r.result.Trials[i]
+		other := r.window(i)
+		ticks, _ := other.cost()
+		if i != standing && t.Used && ticks > 0 && math.Abs(t.RatePPS/r.result.Trials[standing].RatePPS-1) < near &&
+			(t.Purpose == tester.PurposeSearch || t.Purpose == tester.PurposeConfirm || t.Purpose == tester.PurposeFixed) {
+			all = all.With(ticks)
+		}
+	}
+	all.Median = ticks
+	return all.Rounded(round1)
 }
 
 // nodes is the breakdown of a window.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -20,9 +21,9 @@ type Instances struct {
 	Possible int            `json:"instances_possible"` // with a CPU for each worker and each thread of the tester
 	Reason   string         `json:"reason,omitempty"`   // why it could not be measured
 	Measured bool           `json:"measured"`           // false: only shown to work side by side
-	OneMpps  float64        `json:"one_mpps"`           // one instance alone, in the same run
-	SumMpps  float64        `json:"sum_mpps"`
-	Scaling  float64        `json:"scaling"` // sum / (wanted * one)
+	OneMpps  figure.Number  `json:"one_mpps"`           // one instance alone, in the same run
+	SumMpps  figure.Number  `json:"sum_mpps"`
+	Scaling  figure.Number  `json:"scaling"` // sum / (wanted * one)
 	Each     []InstanceRate `json:"each"`
 
 	failed string
@@ -30,13 +31,13 @@ type Instances struct {
 
 // InstanceRate is one instance's part of the trial that stands for all.
 type InstanceRate struct {
-	Mpps      float64 `json:"mpps"` // received by the tester; 0 when nothing was measured
-	Sent      uint64  `json:"sent"`
-	Received  uint64  `json:"received"`
-	Lost      uint64  `json:"lost"`
-	Wrong     uint64  `json:"wrong"`
-	CPUs      []int   `json:"cpus"`
-	TesterCPU int     `json:"tester_cpu"` // -1: not pinned
+	Mpps      figure.Number `json:"mpps"` // received by the tester; 0 when nothing was measured
+	Sent      uint64        `json:"sent"`
+	Received  uint64        `json:"received"`
+	Lost      uint64        `json:"lost"`
+	Wrong     uint64        `json:"wrong"`
+	CPUs      []int         `json:"cpus"`
+	TesterCPU int           `json:"tester_cpu"` // -1: not pinned
 }
 
 // functionalRate is what each instance gets when nothing can be measured.
@@ -129,10 +130,9 @@ func measureInstances(ctx context.Context, opt Options) (*LinkResult, error) {
 func (m *outside) floorOfOne(ctx context.Context, s *scene, all *Point) error {
 	one := *m
 	one.opt.CPUs, one.opt.TesterCPUs = m.opt.CPUs[:m.opt.Workers], m.opt.TesterCPUs[:1]
-	r := LinkResult{Points: []Point{{}}}
+	r := LinkResult{Points: []Point{{cost: all.cost}}}
 	err := one.capability(ctx, s, &r)
-	all.Floor = r.Points[0].Floor
-	all.Own = own(all.TicksPerPacket, all.Floor)
+	all.Floor, all.Own, all.OwnRange = r.Points[0].Floor, r.Points[0].Own, r.Points[0].OwnRange
 	return err
 }
 
@@ -219,7 +219,7 @@ func (n *Instances) fill(opt *Options, p *Point) {
 			}
 		}
 		if n.Measured {
-			e.Mpps, e.TesterCPU = round6(pps/1e6), opt.TesterCPUs[i]
+			e.Mpps, e.TesterCPU = figure.Rounded(pps/1e6, 6), opt.TesterCPUs[i]
 			e.CPUs = opt.CPUs[i*opt.Workers : (i+1)*opt.Workers]
 		}
 		if e.Received == 0 && n.failed == "" {
@@ -230,12 +230,13 @@ func (n *Instances) fill(opt *Options, p *Point) {
 	if n.Measured {
 		n.SumMpps = p.Mpps
 		if n.OneMpps > 0 {
-			n.Scaling = round3(n.SumMpps / (float64(n.Wanted) * n.OneMpps))
+			n.Scaling = figure.Rounded(n.SumMpps/(figure.Number(n.Wanted)*n.OneMpps), 3)
 		}
 		return
 	}
 	// Shown to work, and no more: no figure may be taken for a speed.
 	p.Mpps, p.GbpsL2, p.GbpsL1, p.TicksPerPacket, p.Nodes, p.Latency = 0, 0, 0, 0, nil, []LoadLatency{}
+	p.LossRatio = nil
 }
 
 func (n *Instances) print(w io.Writer) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"isthmus/controlplane/view"
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -27,8 +28,8 @@ func (r *LinkResult) Verdict() error {
 			return fmt.Errorf("%s: not complete", p.Name)
 		case !p.Complete:
 			continue
-		case r.FixedRate > 0 && p.LossRatio > r.Goal:
-			return fmt.Errorf("%s: loss of %.6f %% is above the target of %g %%: dropped %s", p.Name, 100*p.LossRatio, 100*r.Goal,
+		case r.FixedRate > 0 && p.LossRatio != nil && *p.LossRatio > r.Goal:
+			return fmt.Errorf("%s: loss of %.6f %% is above the target of %g %%: dropped %s", p.Name, 100**p.LossRatio, 100*r.Goal,
 				reasons(p.Dropped))
 		case r.FixedRate == 0 && !p.met():
 			return fmt.Errorf("%s: no rate met the target of %g %% loss: %s; dropped %s", p.Name, 100*r.Goal, p.whyNot(),
@@ -93,14 +94,20 @@ func writeTable(w io.Writer, left int, titles []string, cells [][]string) error 
 	return view.WriteTable(w, titles, right, cells)
 }
 
-func f3(v float64) string { return fmt.Sprintf("%.3f", v) }
-
 // unknown prints a figure, or nothing where there is none.
-func unknown(v float64, format func(float64) string) string {
+func unknown[N ~float64](v N, format func(N) string) string {
 	if v == 0 {
 		return ""
 	}
 	return format(v)
+}
+
+// unresolved prints a difference of which the median alone is kept.
+func unresolved(own figure.Number) string {
+	if own == 0 {
+		return figure.Unresolved
+	}
+	return f1(own)
 }
 
 // Print writes the result for people.
@@ -152,19 +159,21 @@ func (r *LinkResult) printRates(w io.Writer) error {
 		row := []string{p.Name, p.rate(0), unknown(p.Mpps, f3)}
 		limited := ""
 		if p.Tester != nil {
-			limited = fmt.Sprintf("%.2f", p.Tester.Ratio)
+			limited = unknown(p.Tester.Ratio, f2)
 			if p.Tester.Limited {
 				limited += " limited"
 			}
 		}
-		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1), unknown(p.Own, f1), limited, unknown(r.PaperMpps, f2))
+		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1),
+			p.OwnRange.Words(1), p.OwnRange.Range(1), limited, unknown(r.PaperMpps, f2))
 		cells = append(cells, row)
 	}
 	goal := fmt.Sprintf("%g %% LOSS", 100*r.Goal)
 	if r.FixedRate > 0 {
 		goal = "FIXED RATE"
 	}
-	titles := []string{"MPPS AT", "0 LOSS", goal, "GB/S L2", "GB/S L1", "TICKS: TOTAL", "FLOOR", "OWN", "TESTER/GATEWAY", "PAPER/CORE"}
+	titles := []string{"MPPS AT", "0 LOSS", goal, "GB/S L2", "GB/S L1", "TICKS: TOTAL", "FLOOR", "OWN", "OWN, RANGE",
+		"TESTER/GATEWAY", "PAPER/CORE"}
 	return writeTable(w, 1, titles, cells)
 }
 
@@ -211,8 +220,9 @@ func (r *LinkResult) printDirections(w io.Writer) error {
 			*LinkDirection
 		}{{"uplink", p.Uplink}, {"downlink", p.Downlink}} {
 			if d.LinkDirection != nil {
-				cells = append(cells, []string{p.Name, d.name, d.FrameBytes, f3(d.Mpps), unknown(d.TicksPerPacket, f1),
-					unknown(d.FloorTicksPerPacket, f1), unknown(d.OwnTicksPerPacket, f1)})
+				cells = append(cells, []string{p.Name, d.name, d.FrameBytes, unknown(d.Mpps, f3),
+					unknown(d.TicksPerPacket, f1), unknown(d.FloorTicksPerPacket, f1), d.OwnRange.Words(1),
+					d.OwnRange.Range(1)})
 			}
 		}
 	}
@@ -220,7 +230,8 @@ func (r *LinkResult) printDirections(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	titles := []string{"ONE DIRECTION ALONE", "WAY", "FRAMES", "MPPS", "TICKS: TOTAL", "FLOOR", "OWN"}
+	titles := []string{"ONE DIRECTION ALONE", "WAY", "FRAMES", "MPPS", "TICKS: TOTAL", "FLOOR", "OWN",
+		"OWN, RANGE"}
 	return writeTable(w, 2, titles, cells)
 }
 
@@ -279,7 +290,7 @@ func (r *LinkResult) printWords(w io.Writer) error {
 		default:
 			ours = "through a veth pair (" + r.Link + ")"
 		}
-		fmt.Fprintf(&b, "The paper's %.2f Mpps per physical core (%d cycles at 1.7 GHz) include a network card, its driver and PCIe.\n"+
+		fmt.Fprintf(&b, "The paper's %.2f Mpps per physical core (%.0f cycles at 1.7 GHz) include a network card, its driver and PCIe.\n"+
 			"Ours go %s; there is no card. A scale, no race.\n", r.PaperMpps, r.PaperCycles, ours)
 	}
 	if r.Interrupted {

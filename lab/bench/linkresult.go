@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -18,15 +19,15 @@ type LinkResult struct {
 	Link                string            `json:"link"`
 	Workers             int               `json:"workers"`
 	Seconds             float64           `json:"seconds"`
-	Mpps                float64           `json:"mpps"` // highest rate at the loss goal, both directions together
-	GbpsL2              float64           `json:"gbps_l2"`
-	GbpsL1              float64           `json:"gbps_l1"`
-	TicksPerPacket      float64           `json:"ticks_per_packet"` // busy ticks of the gateway's workers at that rate
+	Mpps                figure.Number     `json:"mpps"` // highest rate at the loss goal, both directions together
+	GbpsL2              figure.Number     `json:"gbps_l2"`
+	GbpsL1              figure.Number     `json:"gbps_l1"`
+	TicksPerPacket      figure.Number     `json:"ticks_per_packet"` // busy ticks of the gateway's workers at that rate
 	Uplink              LinkDirection     `json:"uplink"`           // alone
 	Downlink            LinkDirection     `json:"downlink"`
-	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"` // of the same program with its ports cross-connected, at the same link
-	TSCHz               uint64            `json:"tsc_hz"`
-	LossRatio           float64           `json:"loss_ratio"` // of the confirmation trial, as are the next three
+	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"` // of the same program with its ports cross-connected, at the same link
+	TSCHz               figure.Number     `json:"tsc_hz"`
+	LossRatio           *float64          `json:"loss_ratio"` // of the confirmation trial, as are the next three
 	Offered             uint64            `json:"offered"`
 	Received            uint64            `json:"received"`
 	Dropped             map[string]uint64 `json:"dropped"`
@@ -35,41 +36,41 @@ type LinkResult struct {
 	Wrong               uint64            `json:"wrong"`
 	Peers               any               `json:"peers"`
 
-	OwnTicksPerPacket float64 `json:"own_ticks_per_packet"` // what is above the floor; 0: not known
+	OwnTicksPerPacket figure.Number `json:"own_ticks_per_packet"` // what is above the floor; null: not resolved, or not known
 
-	Fill          *LinkFill    `json:"fill,omitempty"` // of a profile whose flows have a table
-	Title         string       `json:"title"`
-	Complete      bool         `json:"complete"`
-	Interrupted   bool         `json:"interrupted"`
-	Error         string       `json:"error"` // why it is not complete
-	Goal          float64      `json:"goal"`
-	FixedRate     float64      `json:"fixed_rate_pps"` // 0: searched
-	Quick         bool         `json:"quick"`
-	TesterLimited bool         `json:"tester_limited"` // the tester was not shown to be fast enough for some point
-	Points        []Point      `json:"points"`
-	Instances     *Instances   `json:"instances,omitempty"`
-	VEPC          *VEPC        `json:"vepc,omitempty"`
-	Subscribers   int          `json:"subscribers"`
-	Flows         int          `json:"flows"`
-	Rules         int          `json:"downlink_rules"`
-	Blocklist     int          `json:"uplink_rules"`
-	Decoded       uint64       `json:"decoded"` // of Checked: also walked through by the independent decoder
-	LoadSeconds   float64      `json:"load_seconds"`
-	CPU           string       `json:"cpu"`
-	CPUs          []int        `json:"cpus"`
-	TesterCPUs    []int        `json:"tester_cpus"`
-	ControlCPUs   []int        `json:"control_cpus"`
-	HugePages     bool         `json:"huge_pages"`
-	StealRatio    float64      `json:"steal_ratio"` // worst used trial
-	Switches      uint64       `json:"switches"`
-	Discarded     int          `json:"discarded_trials"`
-	ClockGHz      [2]float64   `json:"clock_ghz"` // lowest and highest estimate of the core's clock
-	Versions      LinkVersions `json:"versions"`
-	Command       string       `json:"command"`
-	Started       string       `json:"started"`
-	WrongFrame    string       `json:"wrong_frame"`
-	PaperMpps     float64      `json:"paper_mpps_per_core"` // 0: the paper has no such figure
-	PaperCycles   int          `json:"paper_cycles_per_packet"`
+	Fill          *LinkFill        `json:"fill,omitempty"` // of a profile whose flows have a table
+	Title         string           `json:"title"`
+	Complete      bool             `json:"complete"`
+	Interrupted   bool             `json:"interrupted"`
+	Error         string           `json:"error"` // why it is not complete
+	Goal          float64          `json:"goal"`
+	FixedRate     float64          `json:"fixed_rate_pps"` // 0: searched
+	Quick         bool             `json:"quick"`
+	TesterLimited bool             `json:"tester_limited"` // the tester was not shown to be fast enough for some point
+	Points        []Point          `json:"points"`
+	Instances     *Instances       `json:"instances,omitempty"`
+	VEPC          *VEPC            `json:"vepc,omitempty"`
+	Subscribers   int              `json:"subscribers"`
+	Flows         int              `json:"flows"`
+	Rules         int              `json:"downlink_rules"`
+	Blocklist     int              `json:"uplink_rules"`
+	Decoded       uint64           `json:"decoded"` // of Checked: also walked through by the independent decoder
+	LoadSeconds   float64          `json:"load_seconds"`
+	CPU           string           `json:"cpu"`
+	CPUs          []int            `json:"cpus"`
+	TesterCPUs    []int            `json:"tester_cpus"`
+	ControlCPUs   []int            `json:"control_cpus"`
+	HugePages     bool             `json:"huge_pages"`
+	StealRatio    float64          `json:"steal_ratio"` // worst used trial
+	Switches      uint64           `json:"switches"`
+	Discarded     int              `json:"discarded_trials"`
+	ClockGHz      [2]figure.Number `json:"clock_ghz"` // lowest and highest estimate of the core's clock
+	Versions      LinkVersions     `json:"versions"`
+	Command       string           `json:"command"`
+	Started       string           `json:"started"`
+	WrongFrame    string           `json:"wrong_frame"`
+	PaperMpps     figure.Number    `json:"paper_mpps_per_core"` // 0: the paper has no such figure
+	PaperCycles   figure.Number    `json:"paper_cycles_per_packet"`
 }
 
 // LinkVersions of what took part.
@@ -87,16 +88,17 @@ type Point struct {
 	FrameBytes     int               `json:"frame_bytes,omitempty"` // 0: several sizes
 	MeanBytes      float64           `json:"mean_bytes"`
 	Rates          []Rate            `json:"rates"` // a goal each, strictest first
-	Mpps           float64           `json:"mpps"`  // at the run's goal
-	GbpsL2         float64           `json:"gbps_l2"`
-	GbpsL1         float64           `json:"gbps_l1"`
-	TicksPerPacket float64           `json:"ticks_per_packet"`
-	LossRatio      float64           `json:"loss_ratio"`
+	Mpps           figure.Number     `json:"mpps"`  // at the run's goal
+	GbpsL2         figure.Number     `json:"gbps_l2"`
+	GbpsL1         figure.Number     `json:"gbps_l1"`
+	TicksPerPacket figure.Number     `json:"ticks_per_packet"`
+	LossRatio      *float64          `json:"loss_ratio"`
 	Offered        uint64            `json:"offered"`
 	Received       uint64            `json:"received"`
 	Dropped        map[string]uint64 `json:"dropped"`
-	Floor          float64           `json:"floor_ticks_per_packet"`
-	Own            float64           `json:"own_ticks_per_packet"`
+	Floor          figure.Number     `json:"floor_ticks_per_packet"`
+	Own            figure.Number     `json:"own_ticks_per_packet"` // null: not resolved, or one of the two is not known
+	OwnRange       Spread            `json:"own_range"`
 	Uplink         *LinkDirection    `json:"uplink,omitempty"`
 	Downlink       *LinkDirection    `json:"downlink,omitempty"`
 	Latency        []LoadLatency     `json:"latency"`
@@ -104,13 +106,13 @@ type Point struct {
 	Tester         *TesterBlock      `json:"tester,omitempty"`
 	Nodes          []NodeCost        `json:"nodes"`
 	Functions      []FunctionLoad    `json:"functions,omitempty"`     // of a chain
-	TesterTicks    float64           `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
+	TesterTicks    figure.Number     `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
 	Trials         int               `json:"trials"`
 	Discarded      int               `json:"discarded_trials"`
 	Disturbed      map[string]int    `json:"disturbed"` // why trials counted as disturbed
 	Steal          float64           `json:"steal_ratio"`
 	Switches       uint64            `json:"switches"`
-	ClockGHz       [2]float64        `json:"clock_ghz"`
+	ClockGHz       [2]figure.Number  `json:"clock_ghz"`
 	Checked        uint64            `json:"checked"`
 	Decoded        uint64            `json:"decoded"`
 	Wrong          uint64            `json:"wrong"`
@@ -120,42 +122,46 @@ type Point struct {
 	Raw            *tester.Result    `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
 
 	example string
+	cost    Spread // ticks for a packet
 	failed  string // why the tester itself was not satisfied
 }
 
 // Rate is the highest rate at one loss goal.
 type Rate struct {
-	Loss            float64 `json:"loss"`
-	Mpps            float64 `json:"mpps"`
-	UpperMpps       float64 `json:"upper_mpps"` // 0: none met
-	ConditionalMpps float64 `json:"conditional_mpps"`
-	Found           bool    `json:"found"`
-	Confirmed       bool    `json:"confirmed"`
-	AtMaximum       bool    `json:"at_maximum"`
-	TesterLimited   bool    `json:"tester_limited"`
-	GaveUp          bool    `json:"gave_up"`
-	Reason          string  `json:"reason,omitempty"` // why it was not found
+	Loss            float64       `json:"loss"`
+	Mpps            figure.Number `json:"mpps"`
+	UpperMpps       figure.Number `json:"upper_mpps"` // 0: none met
+	ConditionalMpps figure.Number `json:"conditional_mpps"`
+	Found           bool          `json:"found"`
+	Confirmed       bool          `json:"confirmed"`
+	AtMaximum       bool          `json:"at_maximum"`
+	TesterLimited   bool          `json:"tester_limited"`
+	GaveUp          bool          `json:"gave_up"`
+	Reason          string        `json:"reason,omitempty"` // why it was not found
 }
 
 // LinkDirection is one direction alone.
 type LinkDirection struct {
-	Mpps                float64           `json:"mpps"`
-	TicksPerPacket      float64           `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"`
-	OwnTicksPerPacket   float64           `json:"own_ticks_per_packet"`
+	Mpps                figure.Number     `json:"mpps"`
+	TicksPerPacket      figure.Number     `json:"ticks_per_packet"`
+	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"`
+	OwnTicksPerPacket   figure.Number     `json:"own_ticks_per_packet"`
+	OwnRange            Spread            `json:"own_range"`
 	FrameBytes          string            `json:"frame_bytes"`
-	LossRatio           float64           `json:"loss_ratio"`
+	LossRatio           *float64          `json:"loss_ratio"`
 	TesterLimited       bool              `json:"tester_limited"`
 	Dropped             map[string]uint64 `json:"dropped"`
 	Nodes               []NodeCost        `json:"nodes"`
+
+	cost Spread // ticks for a packet
 }
 
 // LoadLatency is what packets waited at one part of the rate found.
 type LoadLatency struct {
 	Load      float64           `json:"load"`
-	Mpps      float64           `json:"mpps"`
+	Mpps      figure.Number     `json:"mpps"`
 	LossRatio float64           `json:"loss_ratio"`
-	Ticks     float64           `json:"ticks_per_packet"`
+	Ticks     figure.Number     `json:"ticks_per_packet"`
 	LatencyUS *tester.Histogram `json:"latency_us"` // both directions
 	Uplink    *tester.Histogram `json:"uplink_us,omitempty"`
 	Downlink  *tester.Histogram `json:"downlink_us,omitempty"`
@@ -166,12 +172,12 @@ type LoadLatency struct {
 
 // TesterBlock shows what the tester can do on the same link with the same packets.
 type TesterBlock struct {
-	Mpps    float64 `json:"mpps"`
-	Ratio   float64 `json:"ratio"`   // to the gateway's rate
-	Limited bool    `json:"limited"` // ratio below 1.3: the result may be the tester's limit
-	Device  string  `json:"device"`
-	Version string  `json:"version"`
-	Error   string  `json:"error,omitempty"` // why it could not be shown
+	Mpps    figure.Number `json:"mpps"`
+	Ratio   figure.Number `json:"ratio"`   // to the gateway's rate
+	Limited bool          `json:"limited"` // ratio below 1.3: the result may be the tester's limit
+	Device  string        `json:"device"`
+	Version string        `json:"version"`
+	Error   string        `json:"error,omitempty"` // why it could not be shown
 }
 
 func newLinkResult(opt *Options, s *scene) *LinkResult {
@@ -179,7 +185,7 @@ func newLinkResult(opt *Options, s *scene) *LinkResult {
 		Profile: opt.Profile, Link: opt.Link, Workers: opt.Workers, Seconds: opt.Seconds, Goal: opt.Goal, FixedRate: opt.Rate,
 		Quick: opt.Quick, Title: s.title, Subscribers: s.subscribers, Flows: s.flows, Rules: s.rules, Blocklist: s.blocklist,
 		CPUs: opt.CPUs, TesterCPUs: opt.TesterCPUs, ControlCPUs: opt.ControlCPUs, Command: opt.Command, Peers: []struct{}{},
-		PaperMpps: s.paper, PaperCycles: s.paperCycles, Started: time.Now().UTC().Format(time.RFC3339), Points: []Point{},
+		PaperMpps: figure.Number(s.paper), PaperCycles: figure.Number(s.paperCycles), Started: time.Now().UTC().Format(time.RFC3339), Points: []Point{},
 		Dropped: map[string]uint64{}, Versions: LinkVersions{Versions: Versions{Isthmus: opt.Version, Kernel: kernel()}},
 	}
 }
@@ -195,7 +201,7 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	clocks := []float64{}
+	clocks := []figure.Number{}
 	if r.Fill != nil {
 		r.Checked, r.Wrong = r.Checked+r.Fill.Checked, r.Wrong+r.Fill.Wrong
 	}
@@ -242,10 +248,10 @@ func (p *Point) limited() bool {
 }
 
 // bounds are the lowest and highest of those that are known (not 0).
-func bounds(list []float64) (b [2]float64) {
-	list = slices.DeleteFunc(slices.Clone(list), func(v float64) bool { return v <= 0 })
+func bounds(list []figure.Number) (b [2]figure.Number) {
+	list = slices.DeleteFunc(slices.Clone(list), func(v figure.Number) bool { return v <= 0 })
 	if len(list) > 0 {
-		b = [2]float64{round3(slices.Min(list)), round3(slices.Max(list))}
+		b = [2]figure.Number{figure.Rounded(slices.Min(list), 3), figure.Rounded(slices.Max(list), 3)}
 	}
 	return b
 }
@@ -266,14 +272,15 @@ func newPoint(pt *point, run *linkRun) Point {
 	}
 	if i := headline(t); i >= 0 {
 		trial, w := &t.Trials[i], run.window(i)
-		p.Mpps, p.GbpsL2, p.GbpsL1 = round6(trial.OfferedPPS/1e6), round3(trial.GbpsL2), round3(trial.GbpsL1)
+		p.Mpps, p.GbpsL2 = figure.Rounded(trial.OfferedPPS/1e6, 6), figure.Rounded(trial.GbpsL2, 3)
+		p.GbpsL1 = figure.Rounded(trial.GbpsL1, 3)
 		if n := len(p.Rates); n > 0 {
 			p.Mpps = p.Rates[n-1].Mpps
 		}
-		p.LossRatio, p.TesterTicks = trial.LossRatio, round1(trial.BusyTicks)
+		p.LossRatio, p.TesterTicks = &trial.LossRatio, figure.Rounded(trial.BusyTicks, 1)
 		p.Offered, p.Received = judged(trial)
-		ticks, _ := w.cost()
-		p.TicksPerPacket, p.Nodes, p.Dropped = round1(ticks), w.nodes(), dropped(w.a, w.b)
+		p.cost = run.cost(i)
+		p.TicksPerPacket, p.Nodes, p.Dropped = figure.Number(p.cost.Median), w.nodes(), dropped(w.a, w.b)
 		p.Functions = w.functions()
 	}
 	p.latency(run)
@@ -298,8 +305,9 @@ func newRate(t *tester.Result, g *tester.GoalResult) Rate {
 		rate = min(rate, t.Trials[i].OfferedPPS)
 	}
 	return Rate{
-		Loss: g.Loss, Mpps: round6(rate / 1e6), UpperMpps: round6(g.UpperPPS / 1e6), ConditionalMpps: round6(g.ConditionalPPS / 1e6),
-		Found: g.Found, Confirmed: g.Confirmed, AtMaximum: g.AtMaximum, TesterLimited: g.TesterLimited, GaveUp: g.GaveUp,
+		Loss: g.Loss, Mpps: figure.Rounded(rate/1e6, 6), UpperMpps: figure.Rounded(g.UpperPPS/1e6, 6),
+		ConditionalMpps: figure.Rounded(g.ConditionalPPS/1e6, 6),
+		Found:           g.Found, Confirmed: g.Confirmed, AtMaximum: g.AtMaximum, TesterLimited: g.TesterLimited, GaveUp: g.GaveUp,
 		Reason: g.Reason,
 	}
 }
@@ -325,7 +333,7 @@ func (p *Point) judge(t *tester.Result) {
 			continue
 		}
 		p.Steal, p.Switches = max(p.Steal, trial.Steal), p.Switches+trial.Switches
-		clocks = append(clocks, trial.ClockGHz)
+		clocks = append(clocks, figure.Number(trial.ClockGHz))
 	}
 	p.ClockGHz = bounds(clocks)
 	if t.Status == 1 && p.failed == "" {
@@ -373,8 +381,9 @@ func newDirection(run *linkRun, size tester.Sizes) *LinkDirection {
 	}
 	if i := headline(run.result); i >= 0 {
 		trial, w := &run.result.Trials[i], run.window(i)
-		ticks, _ := w.cost()
-		d.Mpps, d.LossRatio, d.TicksPerPacket = round6(trial.OfferedPPS/1e6), trial.LossRatio, round1(ticks)
+		d.cost = run.cost(i)
+		d.Mpps, d.LossRatio = figure.Rounded(trial.OfferedPPS/1e6, 6), &trial.LossRatio
+		d.TicksPerPacket = figure.Number(d.cost.Median)
 		d.Nodes, d.Dropped = w.nodes(), dropped(w.a, w.b)
 	}
 	return d
@@ -391,8 +400,8 @@ func (p *Point) latency(run *linkRun) {
 		w := run.window(i)
 		ticks, _ := w.cost()
 		l := LoadLatency{
-			Load: trial.Part, Mpps: round6(trial.OfferedPPS / 1e6), LossRatio: trial.LossRatio,
-			Ticks: round1(ticks),
+			Load: trial.Part, Mpps: figure.Rounded(trial.OfferedPPS/1e6, 6), LossRatio: trial.LossRatio,
+			Ticks: figure.Rounded(ticks, 1),
 		}
 		l.collect(t, trial)
 		p.Latency = append(p.Latency, l)
@@ -463,5 +472,3 @@ func meanBytes(list []tester.Stream) float64 {
 	}
 	return round1(sum / weight)
 }
-
-func round6(v float64) float64 { return math.Round(v*1e6) / 1e6 }

@@ -10,6 +10,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/dp"
+	"isthmus/lab/figure"
 )
 
 // counters is what the data plane has counted at one moment.
@@ -140,27 +141,18 @@ func between(a, b *counters, list []*stream) slice {
 }
 
 // Spread is the median of a figure over the repetitions, and how far they lie apart.
-type Spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
+type Spread = figure.Spread
+
+// each are a figure's repetitions.
+func each(list []slice, value func(*slice) float64) []float64 {
+	v := make([]float64, len(list))
+	for i := range list {
+		v[i] = value(&list[i])
+	}
+	return v
 }
 
-func spread(slices_ []slice, value func(*slice) float64) Spread {
-	if len(slices_) == 0 {
-		return Spread{}
-	}
-	v := make([]float64, len(slices_))
-	for i := range slices_ {
-		v[i] = value(&slices_[i])
-	}
-	slices.Sort(v)
-	middle := v[len(v)/2]
-	if len(v)%2 == 0 {
-		middle = (v[len(v)/2-1] + middle) / 2
-	}
-	return Spread{middle, v[0], v[len(v)-1]}
-}
+func spread(list []slice, value func(*slice) float64) Spread { return figure.Of(each(list, value)...) }
 
 // phase is what one direction, or both together, gave.
 type phase struct {

@@ -300,6 +300,7 @@ func TestHeadlineIsTheConfirmedRate(t *testing.T) {
 }
 
 func TestLinkVerdict(t *testing.T) {
+	tooMuch := 2e-5
 	good := func() *LinkResult {
 		return &LinkResult{Goal: 1e-5, Points: []Point{{Name: "p", Checked: 5, Complete: true, Rates: []Rate{{Found: true, Confirmed: true}}}}}
 	}
@@ -316,7 +317,7 @@ func TestLinkVerdict(t *testing.T) {
 		{"not confirmed", func(r *LinkResult) { r.Points[0].Rates[0].Confirmed = false }, "did not hold"},
 		{"not complete", func(r *LinkResult) { r.Points[0].Complete = false }, "not complete"},
 		{"interrupted", func(r *LinkResult) { r.Points[0].Complete, r.Interrupted = false, true }, "interrupted"},
-		{"fixed, lost", func(r *LinkResult) { r.FixedRate, r.Points[0].LossRatio = 1000, 2e-5 }, "above the target"},
+		{"fixed, lost", func(r *LinkResult) { r.FixedRate, r.Points[0].LossRatio = 1000, &tooMuch }, "above the target"},
 		{"fixed, good", func(r *LinkResult) { r.FixedRate, r.Points[0].Rates = 1000, nil }, ""},
 		{"limited by the tester is a mark, no failure", func(r *LinkResult) { r.TesterLimited = true }, ""},
 	} {
@@ -336,7 +337,7 @@ func TestTheTesterMustBeShownFaster(t *testing.T) {
 	}{{0, true}, {1.29, true}, {1.31, false}} {
 		p, b := Point{Mpps: 1}, TesterBlock{}
 		b.judge(test.mpps, &p)
-		if b.Limited != test.limited || b.Ratio != test.mpps {
+		if b.Limited != test.limited || float64(b.Ratio) != test.mpps {
 			t.Errorf("%g Mpps: %+v", test.mpps, b)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/agent"
 	"isthmus/controlplane/dp"
+	"isthmus/lab/figure"
 )
 
 type hello = api.Hello
@@ -25,13 +26,13 @@ func agentChanges(plan *agent.Plan) []dp.Change { return agent.Changes(plan.Obje
 
 // Direction is the cost of one direction alone.
 type Direction struct {
-	Mpps                float64    `json:"mpps"`
-	TicksPerPacket      float64    `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64    `json:"floor_ticks_per_packet"`
-	OwnTicksPerPacket   float64    `json:"own_ticks_per_packet"` // what is above the floor
-	FrameBytes          int        `json:"frame_bytes"`
-	Spread              Spreads    `json:"spread"`
-	Nodes               []NodeCost `json:"nodes"`
+	Mpps                float64       `json:"mpps"`
+	TicksPerPacket      float64       `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64       `json:"floor_ticks_per_packet"`
+	OwnTicksPerPacket   figure.Number `json:"own_ticks_per_packet"` // what is above the floor; null: not resolved
+	FrameBytes          int           `json:"frame_bytes"`
+	Spread              Spreads       `json:"spread"`
+	Nodes               []NodeCost    `json:"nodes"`
 }
 
 // Spreads of the repetitions of one phase.
@@ -39,6 +40,7 @@ type Spreads struct {
 	Mpps  Spread `json:"mpps"`
 	Ticks Spread `json:"ticks_per_packet"`
 	Floor Spread `json:"floor_ticks_per_packet"`
+	Own   Spread `json:"own_ticks_per_packet"` // of pairs, each measured next to each other
 }
 
 // Result is the JSON of a benchmark. The first block of fields is fixed by the project; what follows is ours.
@@ -64,30 +66,30 @@ type Result struct {
 	Wrong               uint64            `json:"wrong"`
 	Peers               []struct{}        `json:"peers"`
 
-	OwnTicksPerPacket float64 `json:"own_ticks_per_packet"`
+	OwnTicksPerPacket figure.Number `json:"own_ticks_per_packet"`
 
-	Subscribers int          `json:"subscribers"`
-	Sessions    int          `json:"sessions,omitempty"` // of a mobile function
-	Flows       int          `json:"flows"`
-	Rules       int          `json:"downlink_rules"`
-	Blocklist   int          `json:"uplink_rules"`
-	Ratio       string       `json:"ratio"`
-	Spread      Spreads      `json:"spread"`
-	Nodes       []NodeCost   `json:"nodes"`
-	CheckPass   CheckPass    `json:"check_pass"`
-	Alternate   *Alternate   `json:"alternate,omitempty"`
-	Fill        *Fill        `json:"fill,omitempty"` // of a flow profile; what else is here is of known flows
-	MemoryFloor *MemoryFloor `json:"memory_floor,omitempty"`
-	LoadSeconds float64      `json:"load_seconds"` // to bring the whole state into the data plane
-	CPU         string       `json:"cpu"`
-	CPUs        []int        `json:"cpus"` // of the workers; null: not pinned
-	HugePages   bool         `json:"huge_pages"`
-	StealRatio  float64      `json:"steal_ratio"` // of all CPU time of the machine, during the run
-	Versions    Versions     `json:"versions"`
-	Command     string       `json:"command"`
-	WrongFrame  string       `json:"wrong_frame,omitempty"`
-	PaperMpps   float64      `json:"paper_mpps_per_core"`
-	PaperCycles int          `json:"paper_cycles_per_packet"`
+	Subscribers int           `json:"subscribers"`
+	Sessions    int           `json:"sessions,omitempty"` // of a mobile function
+	Flows       int           `json:"flows"`
+	Rules       int           `json:"downlink_rules"`
+	Blocklist   int           `json:"uplink_rules"`
+	Ratio       string        `json:"ratio"`
+	Spread      Spreads       `json:"spread"`
+	Nodes       []NodeCost    `json:"nodes"`
+	CheckPass   CheckPass     `json:"check_pass"`
+	Alternate   *Alternate    `json:"alternate,omitempty"`
+	Fill        *Fill         `json:"fill,omitempty"` // of a flow profile; what else is here is of known flows
+	MemoryFloor *MemoryFloor  `json:"memory_floor,omitempty"`
+	LoadSeconds float64       `json:"load_seconds"` // to bring the whole state into the data plane
+	CPU         string        `json:"cpu"`
+	CPUs        []int         `json:"cpus"` // of the workers; null: not pinned
+	HugePages   bool          `json:"huge_pages"`
+	StealRatio  float64       `json:"steal_ratio"` // of all CPU time of the machine, during the run
+	Versions    Versions      `json:"versions"`
+	Command     string        `json:"command"`
+	WrongFrame  string        `json:"wrong_frame,omitempty"`
+	PaperMpps   figure.Number `json:"paper_mpps_per_core"`
+	PaperCycles figure.Number `json:"paper_cycles_per_packet"`
 }
 
 // CheckPass is the outcome of the pass that compares every packet.
@@ -101,12 +103,13 @@ type CheckPass struct {
 
 // Alternate is the other reading of the paper's ratio.
 type Alternate struct {
-	Ratio               string  `json:"ratio"`
-	Mpps                float64 `json:"mpps"`
-	GbpsL2              float64 `json:"gbps_l2"`
-	TicksPerPacket      float64 `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64 `json:"floor_ticks_per_packet"`
-	OwnTicksPerPacket   float64 `json:"own_ticks_per_packet"`
+	Ratio               string        `json:"ratio"`
+	Mpps                float64       `json:"mpps"`
+	GbpsL2              float64       `json:"gbps_l2"`
+	TicksPerPacket      float64       `json:"ticks_per_packet"`
+	FloorTicksPerPacket float64       `json:"floor_ticks_per_packet"`
+	OwnTicksPerPacket   figure.Number `json:"own_ticks_per_packet"`
+	Spread              Spreads       `json:"spread"`
 }
 
 // Versions of what took part.
@@ -119,22 +122,19 @@ type Versions struct {
 func round1(v float64) float64 { return math.Round(v*10) / 10 }
 func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-func (s Spread) rounded(f func(float64) float64) Spread {
-	return Spread{f(s.Median), f(s.Min), f(s.Max)}
-}
-
 func (p *phase) spreads() Spreads {
 	ticks := func(s *slice) float64 { return s.ticks }
 	return Spreads{
-		Mpps:  spread(p.work, func(s *slice) float64 { return s.mpps }).rounded(round3),
-		Ticks: spread(p.work, ticks).rounded(round1),
-		Floor: spread(p.floor, ticks).rounded(round1),
+		Mpps:  spread(p.work, func(s *slice) float64 { return s.mpps }).Rounded(round3),
+		Ticks: spread(p.work, ticks).Rounded(round1),
+		Floor: spread(p.floor, ticks).Rounded(round1),
+		Own:   figure.Pairs(each(p.work, ticks), each(p.floor, ticks)).Rounded(round1),
 	}
 }
 
 func (p *phase) direction(size int) Direction {
 	s := p.spreads()
-	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, own(s.Ticks.Median, s.Floor.Median), size, s, p.nodes}
+	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, s.Own.Difference(), size, s, p.nodes}
 }
 
 func (m *measurement) result() *Result {
@@ -145,7 +145,7 @@ func (m *measurement) result() *Result {
 		Profile: m.profile.Name, Link: "synth", Workers: m.options.Workers, Seconds: m.options.Seconds,
 		Mpps: s.Mpps.Median, GbpsL2: gbps(m.both, l2), GbpsL1: gbps(m.both, func(s *slice) float64 { return s.wire }),
 		TicksPerPacket: s.Ticks.Median, FloorTicksPerPacket: s.Floor.Median, Spread: s,
-		OwnTicksPerPacket: own(s.Ticks.Median, s.Floor.Median),
+		OwnTicksPerPacket: s.Own.Difference(),
 		Uplink:            m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
 		TSCHz: m.hello.TSCHz, Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
 		Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong, Peers: []struct{}{},
@@ -154,7 +154,8 @@ func (m *measurement) result() *Result {
 		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]),
 		HugePages: m.hello.Flags&api.HelloHuge != 0, StealRatio: m.steal.ratio(),
 		Versions: Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Command: m.options.Command,
-		WrongFrame: m.check.example, PaperMpps: m.profile.Paper, PaperCycles: m.profile.PaperCycles,
+		WrongFrame: m.check.example, PaperMpps: figure.Number(m.profile.Paper),
+		PaperCycles: figure.Number(m.profile.PaperCycles),
 	}
 	r.Fill = m.fill
 	m.layout.describe(r)
@@ -167,7 +168,7 @@ func (m *measurement) result() *Result {
 	if m.more != nil {
 		a := m.more.spreads()
 		r.Alternate = &Alternate{m.profile.Alternate, a.Mpps.Median, gbps(m.more, l2), a.Ticks.Median, a.Floor.Median,
-			own(a.Ticks.Median, a.Floor.Median)}
+			a.Own.Difference(), a}
 	}
 	return r
 }
@@ -219,8 +220,11 @@ func WriteJSON(file string, result any) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
-func f1(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
-func f2(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+func fixed(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
+
+func f1[N ~float64](v N) string { return fixed(float64(v), 1) }
+func f2[N ~float64](v N) string { return fixed(float64(v), 2) }
+func f3[N ~float64](v N) string { return fixed(float64(v), 3) }
 
 // Print writes the result for people.
 func (r *Result) Print(w io.Writer) error {
@@ -236,8 +240,8 @@ func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s, TSC %.0f MHz, steal %.1f %%\n\n", r.CPU, float64(r.TSCHz)/1e6, 100*r.StealRatio)
 	line := func(what string, s Spreads, gbps string) []string {
 		return []string{
-			what, f2(s.Mpps.Median), gbps, f1(s.Ticks.Median), f1(s.Floor.Median), f1(own(s.Ticks.Median, s.Floor.Median)),
-			f1(s.Ticks.Min) + ".." + f1(s.Ticks.Max),
+			what, f2(s.Mpps.Median), gbps, f1(s.Ticks.Median), f1(s.Floor.Median), s.Own.Words(1),
+			s.Own.Range(1), s.Ticks.Range(1),
 		}
 	}
 	cells := [][]string{
@@ -246,11 +250,9 @@ func (r *Result) Print(w io.Writer) error {
 		line("both, "+r.Ratio, r.Spread, f2(r.GbpsL2)),
 	}
 	if a := r.Alternate; a != nil {
-		cells = append(cells, []string{
-			"both, " + a.Ratio, f2(a.Mpps), f2(a.GbpsL2), f1(a.TicksPerPacket), f1(a.FloorTicksPerPacket), f1(a.OwnTicksPerPacket), "",
-		})
+		cells = append(cells, line("both, "+a.Ratio, a.Spread, f2(a.GbpsL2)))
 	}
-	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "TOTAL, MIN..MAX"}
+	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "OF PAIRS", "TOTAL, MIN..MAX"}
 	if err := writeTable(w, 1, titles, cells); err != nil {
 		return err
 	}

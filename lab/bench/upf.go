@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -63,13 +64,13 @@ func Presets(profile string) (sessions int, goal string) {
 
 // LinkFill is the phase in which each flow sends one packet, in turn, and misses. Its packets are no part of any point.
 type LinkFill struct {
-	Flows          int        `json:"flows"`
-	Mpps           float64    `json:"mpps"` // offered
-	TicksPerPacket float64    `json:"ticks_per_packet"`
-	FlowInserts    uint64     `json:"flow_inserts"`
-	Checked        uint64     `json:"checked"`
-	Wrong          uint64     `json:"wrong"`
-	Accounting     Accounting `json:"accounting"`
+	Flows          int           `json:"flows"`
+	Mpps           figure.Number `json:"mpps"` // offered
+	TicksPerPacket figure.Number `json:"ticks_per_packet"`
+	FlowInserts    uint64        `json:"flow_inserts"`
+	Checked        uint64        `json:"checked"`
+	Wrong          uint64        `json:"wrong"`
+	Accounting     Accounting    `json:"accounting"`
 }
 
 // upfScene measures a UPF with one of the six profiles.
@@ -224,7 +225,7 @@ func (m *outside) fillTable(ctx context.Context, d *device, r *LinkResult) error
 	if i := headline(run.result); i >= 0 {
 		w := run.window(i)
 		ticks, _ := w.cost()
-		f.Mpps, f.TicksPerPacket = round6(run.result.Trials[i].OfferedPPS/1e6), round1(ticks)
+		f.Mpps, f.TicksPerPacket = figure.Rounded(run.result.Trials[i].OfferedPPS/1e6, 6), figure.Rounded(ticks, 1)
 	}
 	r.Fill = f
 	return err

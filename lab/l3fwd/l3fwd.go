@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 	"isthmus/lab/peer"
 	"isthmus/lab/tester"
 )
@@ -42,12 +43,12 @@ type Result struct {
 	Link      string            `json:"link"`
 	Workers   int               `json:"workers"`
 	Seconds   float64           `json:"seconds"` // of a trial
-	Mpps      float64           `json:"mpps"`
-	GbpsL2    float64           `json:"gbps_l2"`
-	GbpsL1    float64           `json:"gbps_l1"`
-	Ticks     float64           `json:"ticks_per_packet"`
-	LossRatio float64           `json:"loss_ratio"`
-	Latency   *tester.Histogram `json:"latency_us,omitempty"`
+	Mpps      figure.Number     `json:"mpps"`
+	GbpsL2    figure.Number     `json:"gbps_l2"`
+	GbpsL1    figure.Number     `json:"gbps_l1"`
+	Ticks     figure.Number     `json:"ticks_per_packet"`
+	LossRatio *float64          `json:"loss_ratio"`
+	Latency   *tester.Histogram `json:"latency_us"`
 	Peers     []peer.Row        `json:"peers"`
 
 	Goal        float64 `json:"goal"`
@@ -74,9 +75,9 @@ type Point struct {
 // Row is one program over one link.
 type Row struct {
 	peer.Row
-	LineShare   float64 `json:"line_share"`   // of the paper's ports at this frame size, 1 is all
-	CPUPerMpps  float64 `json:"cpu_per_mpps"` // percent of a CPU: all of it is busy
-	OfLinuxVeth float64 `json:"of_linux"`     // its rate to the best of Linux over veth, with as many CPUs
+	LineShare   figure.Number `json:"line_share"`   // of the paper's ports at this frame size, 1 is all
+	CPUPerMpps  figure.Number `json:"cpu_per_mpps"` // percent of a CPU: all of it is busy
+	OfLinuxVeth figure.Number `json:"of_linux"`     // its rate to the best of Linux over veth, with as many CPUs
 }
 
 // figures of the paper (ADLINK, aTCA-6200A), by the number of ports: what they carry at line rate.
@@ -258,7 +259,7 @@ func (o *Options) ours(link string, list []peer.End) *peer.Peer {
 }
 
 // linuxRate is the best of Linux over veth; 0: not measured.
-func linuxRate(rows []peer.Row) (best float64) {
+func linuxRate(rows []peer.Row) (best figure.Number) {
 	for i := range rows {
 		if rows[i].Name == peer.Linux {
 			best = max(best, rows[i].Mpps)
@@ -269,13 +270,13 @@ func linuxRate(rows []peer.Row) (best float64) {
 
 // add makes a point of rows.
 func (r *Result) add(ports, size int, rows []peer.Row) {
-	figure := figures[ports]
-	p := Point{Ports: ports, Bytes: size, Figure: figure.name, LineGbps: figure.gbps}
+	paper := figures[ports]
+	p := Point{Ports: ports, Bytes: size, Figure: paper.name, LineGbps: paper.gbps}
 	linux := linuxRate(rows)
 	for i := range rows {
 		row := Row{Row: rows[i]}
 		if row.Mpps > 0 {
-			row.LineShare = row.Mpps * float64(size+20) * 8 / 1000 / figure.gbps
+			row.LineShare = row.Mpps * figure.Number(float64(size+20)*8/1000/paper.gbps)
 		}
 		if row.Mpps > 0 && !row.FixedRate { // which is what was offered, not what it can do
 			row.CPUPerMpps = 100 / row.Mpps
@@ -292,7 +293,7 @@ func (r *Result) add(ports, size int, rows []peer.Row) {
 	for i := range rows {
 		if first := &rows[i]; first.Ours && first.Mpps > 0 {
 			r.Link, r.Mpps, r.GbpsL2, r.Ticks = first.Link, first.Mpps, first.GbpsL2, first.TicksPerPacket
-			r.GbpsL1 = first.Mpps * float64(size+20) * 8 / 1000
+			r.GbpsL1 = first.Mpps * figure.Number(size+20) * 8 / 1000
 			r.LossRatio, r.Latency, r.Peers = first.LossRatio, first.Latency, rows
 			return
 		}
@@ -306,8 +307,8 @@ func (r *Result) Verdict() error {
 		for i := range p.Rows {
 			row := &p.Rows[i]
 			why := row.WhyNot
-			if why == "" && row.LossRatio > r.Goal {
-				why = fmt.Sprintf("%g %% lost", 100*row.LossRatio)
+			if why == "" && row.LossRatio != nil && *row.LossRatio > r.Goal {
+				why = fmt.Sprintf("%g %% lost", 100**row.LossRatio)
 			}
 			if row.Ours && why != "" {
 				failed = append(failed, fmt.Errorf("%d ports, %d B, %s: %s", p.Ports, p.Bytes, row.Link, why))

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -34,33 +35,27 @@ type Options struct {
 // Measure has the tester run the profile against what runs. The profile's ports are those of the Running.
 type Measure func(ctx context.Context, name string, r *Running, p *tester.Profile) (*tester.Result, error)
 
-// Spread is the median of a figure over the repetitions, and how far they lie apart.
-type Spread struct {
-	Min    float64 `json:"min"`
-	Median float64 `json:"median"`
-	Max    float64 `json:"max"`
-}
-
 // Row is what one program gave. Rates are sums of both directions, of packets that came out as they must, at the
 // loss goal.
 type Row struct {
-	Name    string  `json:"name"`
-	Version string  `json:"version"`
-	Does    string  `json:"does"`
-	Note    string  `json:"note,omitempty"`
-	Ours    bool    `json:"ours,omitempty"`
-	Floor   bool    `json:"floor,omitempty"`
-	Mpps    float64 `json:"mpps"`    // median
-	GbpsL2  float64 `json:"gbps_l2"` // that came out, in the repetition of the median
+	Name    string        `json:"name"`
+	Version string        `json:"version"`
+	Does    string        `json:"does"`
+	Note    string        `json:"note,omitempty"`
+	Ours    bool          `json:"ours,omitempty"`
+	Floor   bool          `json:"floor,omitempty"`
+	Mpps    figure.Number `json:"mpps"`    // median
+	GbpsL2  figure.Number `json:"gbps_l2"` // that came out, in the repetition of the median
 	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks
 	// per second divided by the median rate. The gateway's is reckoned the same way here.
-	TicksPerPacket float64   `json:"ticks_per_packet"`
-	Ratio          float64   `json:"ratio"`                // its rate to the gateway's on the same link
-	FixedRate      bool      `json:"fixed_rate,omitempty"` // it was offered a fixed rate: neither ticks nor a ratio can be told
-	Spread         Spread    `json:"spread"`               // of the rate in Mpps
-	Repetitions    int       `json:"repetitions"`
-	Runs           []float64 `json:"runs"` // Mpps, in the order of time
-	LossRatio      float64   `json:"loss_ratio"`
+	TicksPerPacket figure.Number `json:"ticks_per_packet"`
+	Ratio          figure.Number `json:"ratio"` // its rate to the gateway's on the same link, of rounds side by side
+	RatioRange     figure.Spread `json:"ratio_range"`
+	FixedRate      bool          `json:"fixed_rate,omitempty"` // it was offered a fixed rate: neither ticks nor a ratio can be told
+	Spread         figure.Spread `json:"spread"`               // of the rate in Mpps
+	Repetitions    int           `json:"repetitions"`
+	Runs           []float64     `json:"runs"` // Mpps, in the order of time
+	LossRatio      *float64      `json:"loss_ratio"`
 	// Latency at the part of the rate that was asked for, in the repetition of the median.
 	Latency       *tester.Histogram `json:"latency_us,omitempty"`
 	Link          string            `json:"link"`
@@ -342,30 +337,33 @@ func (s *subject) result() Row {
 		}
 		return row
 	}
+	loss := 0.0
 	sorted := slices.Clone(s.runs)
 	slices.SortStableFunc(sorted, func(a, b run) int { return cmp.Compare(a.pps, b.pps) })
 	for _, one := range s.runs {
 		row.Runs = append(row.Runs, one.pps/1e6)
 		row.TesterLimited = row.TesterLimited || one.limited
-		row.LossRatio = max(row.LossRatio, one.loss)
+		loss = max(loss, one.loss)
 	}
 	n := len(sorted)
 	middle := sorted[n/2]
 	pps := (sorted[(n-1)/2].pps + middle.pps) / 2
-	row.Mpps, row.GbpsL2, row.Latency = pps/1e6, middle.gbps, middle.latency
+	row.Mpps, row.GbpsL2, row.Latency = figure.Number(pps/1e6), figure.Number(middle.gbps), middle.latency
 	if row.FixedRate = s.profile.Run.Mode == tester.ModeFixed; !row.FixedRate {
-		row.TicksPerPacket = middle.tscHz / pps
+		row.TicksPerPacket = figure.Number(middle.tscHz / pps)
 	}
-	row.Spread = Spread{sorted[0].pps / 1e6, pps / 1e6, sorted[n-1].pps / 1e6}
+	row.Spread, row.LossRatio = figure.Of(row.Runs...), &loss
 	return row
 }
 
-// compare sets the ratios: to the gateway's rate on the same link.
+// compare sets the ratios: to the gateway's rate on the same link, in the same repetition.
 func compare(rows []Row) {
 	for i := range rows {
+		row := &rows[i]
 		for j := range rows {
-			if rows[j].Ours && rows[j].Link == rows[i].Link && rows[j].Mpps > 0 && !rows[i].FixedRate {
-				rows[i].Ratio = rows[i].Mpps / rows[j].Mpps
+			if ours := &rows[j]; ours.Ours && ours.Link == row.Link && !row.FixedRate {
+				row.RatioRange = figure.Ratios(row.Runs, ours.Runs)
+				row.Ratio = figure.Number(row.RatioRange.Median)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ package peer
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -23,7 +24,7 @@ func Print(w io.Writer, rows []Row) error {
 			ticks = fmt.Sprintf("%.0f", r.TicksPerPacket)
 		}
 		if r.Ratio > 0 {
-			ratio = fmt.Sprintf("%.2f", r.Ratio)
+			ratio = strings.TrimSpace(fmt.Sprintf("%.2f %s", r.Ratio, r.RatioRange.Range(2)))
 		}
 		if r.TesterLimited {
 			more = ">="
@@ -45,7 +46,7 @@ func printNotes(w io.Writer, rows []Row) error {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
 		}
 	}
-	say("MPPS: median of both directions together; RATIO: to our gateway's on the same link; TICKS: of the TSC, of one always busy CPU per packet.")
+	say("MPPS: median of both directions together; RATIO: to our gateway's on the same link, of repetitions side by side, lowest..highest; TICKS: of the TSC, of one always busy CPU per packet.")
 	for i := range rows {
 		r := &rows[i]
 		switch {

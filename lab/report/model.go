@@ -12,9 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -74,18 +74,18 @@ type Note struct {
 
 // Machine is where it was measured.
 type Machine struct {
-	Host       string     `json:"host"`
-	CPU        string     `json:"cpu"`
-	CPUs       int        `json:"cpus"` // that the kernel has
-	Hypervisor string     `json:"hypervisor"`
-	Kernel     string     `json:"kernel"`
-	System     string     `json:"system"`
-	MemoryGB   float64    `json:"memory_gb"`
-	HugePages  string     `json:"huge_pages"`
-	TSCHz      float64    `json:"tsc_hz"`
-	ClockGHz   [2]float64 `json:"clock_ghz"`   // lowest and highest estimate, from a chain of dependent additions; 0: not known
-	StealRatio float64    `json:"steal_ratio"` // of the worst trial that counts
-	Placement  string     `json:"placement"`   // which CPU did what
+	Host       string           `json:"host"`
+	CPU        string           `json:"cpu"`
+	CPUs       int              `json:"cpus"` // that the kernel has
+	Hypervisor string           `json:"hypervisor"`
+	Kernel     string           `json:"kernel"`
+	System     string           `json:"system"`
+	MemoryGB   float64          `json:"memory_gb"`
+	HugePages  string           `json:"huge_pages"`
+	TSCHz      figure.Number    `json:"tsc_hz"`
+	ClockGHz   [2]figure.Number `json:"clock_ghz"`   // lowest and highest estimate, from a chain of dependent additions; 0: not known
+	StealRatio float64          `json:"steal_ratio"` // of the worst trial that counts
+	Placement  string           `json:"placement"`   // which CPU did what
 }
 
 // Version of a program or library that took part.
@@ -120,29 +120,7 @@ type Difference struct {
 }
 
 // Spread is the median of repetitions, and how far they lie apart. Runs 0 means not measured.
-type Spread struct {
-	Median float64   `json:"median"`
-	Min    float64   `json:"min"`
-	Max    float64   `json:"max"`
-	Runs   int       `json:"runs"`
-	Each   []float64 `json:"each,omitempty"` // in the order of time, where they are known
-}
-
-// Once is the spread of a single measurement; of 0, nothing was measured.
-func Once(v float64) Spread {
-	if v <= 0 {
-		return Spread{}
-	}
-	return Spread{Median: v, Min: v, Max: v, Runs: 1, Each: []float64{v}}
-}
-
-// With returns the spread of one more measurement. It needs to know each of those before.
-func (s Spread) With(v float64) Spread {
-	each := append(slices.Clone(s.Each), v)
-	sorted := slices.Sorted(slices.Values(each))
-	n := len(sorted)
-	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Runs: n, Each: each}
-}
+type Spread = figure.Spread
 
 // Groups of runs.
 const (
@@ -153,36 +131,37 @@ const (
 
 // Run is one profile measured from outside, over a link.
 type Run struct {
-	Profile     string      `json:"profile"`
-	Title       string      `json:"title"`
-	Group       string      `json:"group"`
-	Ratio       string      `json:"ratio"` // how the shares of the two directions are read
-	Link        string      `json:"link"`
-	Workers     int         `json:"workers"`
-	Subscribers int         `json:"subscribers"`
-	Flows       int         `json:"flows"`
-	FrameBytes  float64     `json:"frame_bytes"`             // mean, as the gateway receives them, with FCS
-	Mix         bool        `json:"mix"`                     // of several sizes
-	Note        string      `json:"note,omitempty"`          // what is special about its packets
-	Ticks       float64     `json:"ticks_per_packet"`        // busy ticks of the gateway's workers at the headline's rate; 0: not known
-	Floor       float64     `json:"floor_ticks_per_packet"`  // of the same ports without a gateway between them; 0: not known
-	TesterTicks float64     `json:"tester_ticks_per_packet"` // to send, receive and check one; 0: not known
-	Directions  []Direction `json:"directions"`
-	Goals       []Goal      `json:"goals"`
-	Tester      *Capability `json:"tester"`
-	Latency     []Load      `json:"latency"`
-	Echo        []Load      `json:"echo"` // round trip of ICMP echo beside the load
-	Steps       []Step      `json:"steps"`
-	Trials      []Trial     `json:"trials"`
-	Checked     uint64      `json:"checked"` // packets compared with what must arrive
-	Decoded     uint64      `json:"decoded"` // of them also by the decoder that the gateway does not share
-	Wrong       uint64      `json:"wrong"`
-	Duplicate   uint64      `json:"duplicate"`
-	Reordered   uint64      `json:"reordered"`
-	WrongFrame  string      `json:"wrong_frame,omitempty"`
-	Account     *Account    `json:"account"`
-	Incomplete  string      `json:"incomplete"` // why it ended early; empty: it did not
-	Seconds     float64     `json:"seconds"`
+	Profile     string        `json:"profile"`
+	Title       string        `json:"title"`
+	Group       string        `json:"group"`
+	Ratio       string        `json:"ratio"` // how the shares of the two directions are read
+	Link        string        `json:"link"`
+	Workers     int           `json:"workers"`
+	Subscribers int           `json:"subscribers"`
+	Flows       int           `json:"flows"`
+	FrameBytes  float64       `json:"frame_bytes"`             // mean, as the gateway receives them, with FCS
+	Mix         bool          `json:"mix"`                     // of several sizes
+	Note        string        `json:"note,omitempty"`          // what is special about its packets
+	Ticks       figure.Number `json:"ticks_per_packet"`        // busy ticks of the gateway's workers at the headline's rate
+	Floor       figure.Number `json:"floor_ticks_per_packet"`  // of the same ports without a gateway between them
+	Own         Spread        `json:"own_ticks_per_packet"`    // the difference, between the extremes of both
+	TesterTicks figure.Number `json:"tester_ticks_per_packet"` // to send, receive and check one
+	Directions  []Direction   `json:"directions"`
+	Goals       []Goal        `json:"goals"`
+	Tester      *Capability   `json:"tester"`
+	Latency     []Load        `json:"latency"`
+	Echo        []Load        `json:"echo"` // round trip of ICMP echo beside the load
+	Steps       []Step        `json:"steps"`
+	Trials      []Trial       `json:"trials"`
+	Checked     uint64        `json:"checked"` // packets compared with what must arrive
+	Decoded     uint64        `json:"decoded"` // of them also by the decoder that the gateway does not share
+	Wrong       uint64        `json:"wrong"`
+	Duplicate   uint64        `json:"duplicate"`
+	Reordered   uint64        `json:"reordered"`
+	WrongFrame  string        `json:"wrong_frame,omitempty"`
+	Account     *Account      `json:"account"`
+	Incomplete  string        `json:"incomplete"` // why it ended early; empty: it did not
+	Seconds     float64       `json:"seconds"`
 }
 
 // Account says where every packet of a run went: sent = received + late + refused + dropped + missing.
@@ -190,30 +169,31 @@ type Account = bench.Accounting
 
 // Direction is one way of a run: its part of the found rate, or on its own.
 type Direction struct {
-	Name       string  `json:"name"`
-	Alone      bool    `json:"alone"`
-	FrameBytes float64 `json:"frame_bytes"`
-	Mpps       float64 `json:"mpps"`
-	GbpsL2     float64 `json:"gbps_l2"`
-	LossRatio  float64 `json:"loss_ratio"`
-	Ticks      float64 `json:"ticks_per_packet"` // of the gateway; 0: not known
-	Floor      float64 `json:"floor_ticks_per_packet"`
+	Name       string        `json:"name"`
+	Alone      bool          `json:"alone"`
+	FrameBytes float64       `json:"frame_bytes"`
+	Mpps       float64       `json:"mpps"`
+	GbpsL2     float64       `json:"gbps_l2"`
+	LossRatio  float64       `json:"loss_ratio"`
+	Ticks      figure.Number `json:"ticks_per_packet"` // of the gateway
+	Floor      figure.Number `json:"floor_ticks_per_packet"`
+	Own        Spread        `json:"own_ticks_per_packet"`
 }
 
 // Goal is the highest rate found at a loss target.
 type Goal struct {
-	LossTarget    float64 `json:"loss_target"`
-	Found         bool    `json:"found"`
-	Mpps          Spread  `json:"mpps"`
-	UpperMpps     float64 `json:"upper_mpps"` // the lowest rate that lost more than the target; 0: none did
-	GbpsL2        float64 `json:"gbps_l2"`
-	GbpsL1        float64 `json:"gbps_l1"`
-	LossRatio     float64 `json:"loss_ratio"` // measured at that rate
-	Confirmed     bool    `json:"confirmed"`
-	AtMaximum     bool    `json:"at_maximum"` // the highest rate that was allowed: the real one may be higher
-	TesterLimited bool    `json:"tester_limited"`
-	GaveUp        bool    `json:"gave_up"`
-	Reason        string  `json:"reason,omitempty"` // why it was not found
+	LossTarget    float64       `json:"loss_target"`
+	Found         bool          `json:"found"`
+	Mpps          Spread        `json:"mpps"`
+	UpperMpps     figure.Number `json:"upper_mpps"` // the lowest rate that lost more than the target
+	GbpsL2        figure.Number `json:"gbps_l2"`
+	GbpsL1        figure.Number `json:"gbps_l1"`
+	LossRatio     *float64      `json:"loss_ratio"` // measured at that rate
+	Confirmed     bool          `json:"confirmed"`
+	AtMaximum     bool          `json:"at_maximum"` // the highest rate that was allowed: the real one may be higher
+	TesterLimited bool          `json:"tester_limited"`
+	GaveUp        bool          `json:"gave_up"`
+	Reason        string        `json:"reason,omitempty"` // why it was not found
 }
 
 // Add joins another search's result; bits follow the median.
@@ -221,17 +201,18 @@ func (g *Goal) Add(mpps float64) {
 	before := g.Mpps.Median
 	g.Mpps = g.Mpps.With(mpps)
 	if before > 0 {
-		g.GbpsL2, g.GbpsL1 = g.GbpsL2*g.Mpps.Median/before, g.GbpsL1*g.Mpps.Median/before
+		factor := figure.Number(g.Mpps.Median / before)
+		g.GbpsL2, g.GbpsL1 = g.GbpsL2*factor, g.GbpsL1*factor
 	}
 }
 
 // Capability is what the tester does on the same link without gateway.
 type Capability struct {
-	How    string  `json:"how"`
-	Error  string  `json:"error,omitempty"` // why it could not be shown
-	Mpps   Spread  `json:"mpps"`
-	Ratio  float64 `json:"ratio"`  // to the rate found through the gateway
-	Needed float64 `json:"needed"` // for the result to be the gateway's
+	How    string        `json:"how"`
+	Error  string        `json:"error,omitempty"` // why it could not be shown
+	Mpps   Spread        `json:"mpps"`
+	Ratio  figure.Number `json:"ratio"`  // to the rate found through the gateway
+	Needed figure.Number `json:"needed"` // for the result to be the gateway's
 }
 
 // Enough says whether the tester was shown to be fast enough.
@@ -250,33 +231,33 @@ type Latency = tester.Histogram
 
 // Step is one rate of a step load.
 type Step struct {
-	Percent      float64 `json:"percent"`
-	OfferedMpps  float64 `json:"offered_mpps"`
-	ReceivedMpps float64 `json:"received_mpps"`
-	LossRatio    float64 `json:"loss_ratio"`
-	P99          float64 `json:"p99_us"`
+	Percent      float64       `json:"percent"`
+	OfferedMpps  float64       `json:"offered_mpps"`
+	ReceivedMpps float64       `json:"received_mpps"`
+	LossRatio    float64       `json:"loss_ratio"`
+	P99          figure.Number `json:"p99_us"`
 }
 
 // Trial is one stretch of sending and counting. Packets are of both directions.
 type Trial struct {
-	Purpose       string   `json:"purpose"`
-	AskedMpps     float64  `json:"asked_mpps"`
-	OfferedMpps   float64  `json:"offered_mpps"`
-	Seconds       float64  `json:"seconds"`
-	Sent          uint64   `json:"sent"`
-	Received      uint64   `json:"received"`
-	Lost          uint64   `json:"lost"`
-	Duplicate     uint64   `json:"duplicate"`
-	Reordered     uint64   `json:"reordered"`
-	Wrong         uint64   `json:"wrong"`
-	LossRatio     float64  `json:"loss_ratio"`
-	Used          bool     `json:"used"`
-	Discarded     []string `json:"discarded"` // why it was not used
-	TesterLimited bool     `json:"tester_limited"`
-	StealRatio    float64  `json:"steal_ratio"`
-	Switches      uint64   `json:"switches"` // involuntary context switches of the tester
-	GapUs         float64  `json:"gap_us"`   // the longest time that the tester was away
-	ClockGHz      float64  `json:"clock_ghz"`
+	Purpose       string        `json:"purpose"`
+	AskedMpps     float64       `json:"asked_mpps"`
+	OfferedMpps   float64       `json:"offered_mpps"`
+	Seconds       float64       `json:"seconds"`
+	Sent          uint64        `json:"sent"`
+	Received      uint64        `json:"received"`
+	Lost          uint64        `json:"lost"`
+	Duplicate     uint64        `json:"duplicate"`
+	Reordered     uint64        `json:"reordered"`
+	Wrong         uint64        `json:"wrong"`
+	LossRatio     float64       `json:"loss_ratio"`
+	Used          bool          `json:"used"`
+	Discarded     []string      `json:"discarded"` // why it was not used
+	TesterLimited bool          `json:"tester_limited"`
+	StealRatio    float64       `json:"steal_ratio"`
+	Switches      uint64        `json:"switches"` // involuntary context switches of the tester
+	GapUs         float64       `json:"gap_us"`   // the longest time that the tester was away
+	ClockGHz      figure.Number `json:"clock_ghz"`
 }
 
 // Floor is what a link carries without a gateway: the simplest program that moves frames from one port to the other.
@@ -298,29 +279,29 @@ type Instances struct {
 
 // InstancePoint is one number of gateways.
 type InstancePoint struct {
-	Instances int     `json:"instances"`
-	CPUs      int     `json:"cpus"` // of gateways and tester together
-	Mpps      Spread  `json:"mpps"` // sum
-	GbpsL2    float64 `json:"gbps_l2"`
-	Scaling   float64 `json:"scaling"` // sum over instances times the rate of one
+	Instances int           `json:"instances"`
+	CPUs      int           `json:"cpus"` // of gateways and tester together
+	Mpps      Spread        `json:"mpps"` // sum
+	GbpsL2    figure.Number `json:"gbps_l2"`
+	Scaling   figure.Number `json:"scaling"` // sum over instances times the rate of one
 }
 
 // Cost is what a packet costs in ticks of the time stamp counter, for one worker.
 type Cost struct {
-	Profile     string    `json:"profile"`
-	Link        string    `json:"link"` // "synth": packets are made and taken inside the graph
-	Title       string    `json:"title"`
-	Ratio       string    `json:"ratio"`
-	Subscribers int       `json:"subscribers"`
-	Flows       int       `json:"flows"`
-	Both        CostLine  `json:"both"`
-	Uplink      CostLine  `json:"uplink"`
-	Downlink    CostLine  `json:"downlink"`
-	Alternate   *CostLine `json:"alternate,omitempty"` // the other reading of the ratio
-	TSCHz       float64   `json:"tsc_hz"`
-	Checked     uint64    `json:"checked"`
-	Wrong       uint64    `json:"wrong"`
-	LossRatio   float64   `json:"loss_ratio"`
+	Profile     string        `json:"profile"`
+	Link        string        `json:"link"` // "synth": packets are made and taken inside the graph
+	Title       string        `json:"title"`
+	Ratio       string        `json:"ratio"`
+	Subscribers int           `json:"subscribers"`
+	Flows       int           `json:"flows"`
+	Both        CostLine      `json:"both"`
+	Uplink      CostLine      `json:"uplink"`
+	Downlink    CostLine      `json:"downlink"`
+	Alternate   *CostLine     `json:"alternate,omitempty"` // the other reading of the ratio
+	TSCHz       figure.Number `json:"tsc_hz"`
+	Checked     uint64        `json:"checked"`
+	Wrong       uint64        `json:"wrong"`
+	LossRatio   *float64      `json:"loss_ratio"`
 }
 
 // CostLine is the cost of one direction, or of both together.
@@ -330,6 +311,7 @@ type CostLine struct {
 	Mpps       Spread  `json:"mpps"`
 	Ticks      Spread  `json:"ticks_per_packet"`
 	Floor      Spread  `json:"floor_ticks_per_packet"` // the ports alone
+	Own        Spread  `json:"own_ticks_per_packet"`   // the difference, of pairs measured next to each other
 	Nodes      []Node  `json:"nodes"`                  // dearest first
 }
 
@@ -349,6 +331,7 @@ type PopulationPoint struct {
 	Flows       int    `json:"flows"`
 	Ticks       Spread `json:"ticks_per_packet"`
 	Floor       Spread `json:"floor_ticks_per_packet"`
+	Own         Spread `json:"own_ticks_per_packet"`
 	Uplink      Spread `json:"uplink_ticks_per_packet"`
 	Downlink    Spread `json:"downlink_ticks_per_packet"`
 	Mpps        Spread `json:"mpps"`
@@ -363,19 +346,21 @@ type FlowCurve struct {
 
 // FlowPoint is one number of flows: known ones in random order, and before that each one's first packet.
 type FlowPoint struct {
-	Flows         int     `json:"flows"`
-	Sessions      int     `json:"sessions"`
-	Ticks         Spread  `json:"ticks_per_packet"`
-	Floor         Spread  `json:"floor_ticks_per_packet"`
-	Memory        Spread  `json:"memory_ticks_per_access"` // one random 64-byte read-modify-write over a line for each flow
-	HugePages     bool    `json:"huge_pages"`
-	Mpps          Spread  `json:"mpps"`
-	FillTicks     float64 `json:"fill_ticks_per_packet"`
-	FillFloor     float64 `json:"fill_floor_ticks_per_packet"`
-	InsertsPerSec float64 `json:"inserts_per_second"`
-	LossRatio     float64 `json:"loss_ratio"`
-	Wrong         uint64  `json:"wrong"`
-	Checked       uint64  `json:"checked"`
+	Flows         int           `json:"flows"`
+	Sessions      int           `json:"sessions"`
+	Ticks         Spread        `json:"ticks_per_packet"`
+	Floor         Spread        `json:"floor_ticks_per_packet"`
+	Own           Spread        `json:"own_ticks_per_packet"`
+	Memory        Spread        `json:"memory_ticks_per_access"` // one random 64-byte read-modify-write over a line for each flow
+	HugePages     bool          `json:"huge_pages"`
+	Mpps          Spread        `json:"mpps"`
+	FillTicks     figure.Number `json:"fill_ticks_per_packet"`
+	FillFloor     figure.Number `json:"fill_floor_ticks_per_packet"`
+	FillOwn       Spread        `json:"fill_own_ticks_per_packet"` // of one pair: it has no range
+	InsertsPerSec figure.Number `json:"inserts_per_second"`
+	LossRatio     float64       `json:"loss_ratio"`
+	Wrong         uint64        `json:"wrong"`
+	Checked       uint64        `json:"checked"`
 }
 
 // PeerGroup is the same traffic through several programs on the same link, in alternating order.
@@ -391,21 +376,22 @@ type PeerGroup struct {
 
 // Peer is one program; Ours is the gateway itself.
 type Peer struct {
-	Name          string  `json:"name"`
-	Does          string  `json:"does"` // what work it does for a packet
-	Note          string  `json:"note,omitempty"`
-	Packets       string  `json:"packets"` // what it was sent: "same" as the gateway, or in words
-	Floor         bool    `json:"floor"`   // moves packets and does nothing else
-	Version       string  `json:"version"`
-	Link          string  `json:"link,omitempty"` // when it is not the group's
-	Ours          bool    `json:"ours"`
-	Mpps          Spread  `json:"mpps"`
-	Ticks         Spread  `json:"ticks_per_packet"`
-	Ratio         float64 `json:"ratio"` // its rate to ours; of ours 1
-	LossRatio     float64 `json:"loss_ratio"`
-	TesterLimited bool    `json:"tester_limited"`
-	Error         string  `json:"error"` // why it was not measured
-	Command       string  `json:"command"`
+	Name          string        `json:"name"`
+	Does          string        `json:"does"` // what work it does for a packet
+	Note          string        `json:"note,omitempty"`
+	Packets       string        `json:"packets"` // what it was sent: "same" as the gateway, or in words
+	Floor         bool          `json:"floor"`   // moves packets and does nothing else
+	Version       string        `json:"version"`
+	Link          string        `json:"link,omitempty"` // when it is not the group's
+	Ours          bool          `json:"ours"`
+	Mpps          Spread        `json:"mpps"`
+	Ticks         Spread        `json:"ticks_per_packet"`
+	Ratio         figure.Number `json:"ratio"`       // its rate to ours; of ours 1
+	RatioRange    Spread        `json:"ratio_range"` // of rounds side by side
+	LossRatio     *float64      `json:"loss_ratio"`
+	TesterLimited bool          `json:"tester_limited"`
+	Error         string        `json:"error"` // why it was not measured
+	Command       string        `json:"command"`
 }
 
 // Partial says whether anything that should be here is not.

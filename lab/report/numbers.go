@@ -6,10 +6,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"isthmus/lab/figure"
 )
 
 // notApplicable stands where there is no figure.
-const notApplicable = "–"
+const notApplicable = figure.None
 
 // fixed prints with so many decimals, and commas between thousands.
 func fixed(v float64, decimals int) string {
@@ -103,31 +105,12 @@ func times(v float64) string {
 	return fixed(v, 2)
 }
 
-// has says whether anything was measured.
-func (s Spread) has() bool { return s.Runs > 0 }
-
-// text prints the median.
-func (s Spread) text(format func(float64) string) string {
-	if !s.has() {
+// lossText prints a loss that may not have been measured.
+func lossText(v *float64) string {
+	if v == nil {
 		return notApplicable
 	}
-	return format(s.Median)
-}
-
-// extent prints how far the repetitions lie apart.
-func (s Spread) extent(format func(float64) string) string {
-	if s.Runs < 2 {
-		return notApplicable
-	}
-	return format(s.Min) + " to " + format(s.Max)
-}
-
-// both prints the median and, where there are repetitions, how far they lie apart.
-func (s Spread) both(format func(float64) string) string {
-	if s.Runs < 2 {
-		return s.text(format)
-	}
-	return s.text(format) + " (" + s.extent(format) + ")"
+	return percent(*v)
 }
 
 func ticks(v float64) string { return fixed(v, 1) }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"isthmus/lab/figure"
 )
 
 func TestNumbers(t *testing.T) {
@@ -33,7 +35,7 @@ func TestSpread(t *testing.T) {
 	if s = s.With(4); s.Median != 2.5 || s.Runs != 4 {
 		t.Errorf("%+v", s)
 	}
-	if Once(0).has() || !Once(1).has() {
+	if figure.Once(0.0).Has() || !figure.Once(1.0).Has() {
 		t.Error("a measurement of 0 is none")
 	}
 }

@@ -148,14 +148,14 @@ func (r *Report) cards() []card {
 		}
 		if g != nil {
 			c.Value = g.atLeast() + mpps(g.Mpps.Median/float64(max(run.Workers, 1)))
-			c.Lines = append(c.Lines, gbps(g.GbpsL2)+" Gb/s over "+run.Link+", loss "+percent(g.LossRatio))
+			c.Lines = append(c.Lines, gbps(float64(g.GbpsL2))+" Gb/s over "+run.Link+", loss "+lossText(g.LossRatio))
 			if g.Mpps.Runs > 1 {
-				c.Lines = append(c.Lines, "lowest to highest of "+whole(g.Mpps.Runs)+": "+g.Mpps.extent(mpps))
+				c.Lines = append(c.Lines, "lowest to highest of "+whole(g.Mpps.Runs)+": "+g.Mpps.Extent(mpps))
 			}
 		}
 		c.Lines = append(c.Lines, "paper: "+mpps(p.MppsPerCore)+" Mpps a physical core, with network card")
 		if v := ratioTo(run, g, p); v > 0 {
-			c.Lines = append(c.Lines, "ratio "+times(v)+", with the differences below")
+			c.Lines = append(c.Lines, "ratio "+times(float64(v))+", with the differences below")
 		}
 		list = append(list, c)
 	}
@@ -193,14 +193,14 @@ func (r *Report) latencyCards() []card {
 func (r *Report) costCards() []card {
 	for i := range r.Costs {
 		c := &r.Costs[i]
-		if !c.Both.Ticks.has() || c.Link != "synth" {
+		if !c.Both.Ticks.Has() || c.Link != "synth" {
 			continue
 		}
 		return []card{{
 			Title: "Cost without a link", Value: fixed(c.Both.Ticks.Median, 0), Unit: "ticks a packet",
 			Lines: []string{
-				c.Profile + ", synth ports, one worker", "uplink " + c.Uplink.Ticks.text(ticks) + ", downlink " + c.Downlink.Ticks.text(ticks),
-				"of it the ports: " + c.Both.Floor.text(ticks),
+				c.Profile + ", synth ports, one worker", "uplink " + c.Uplink.Ticks.Text(ticks) + ", downlink " + c.Downlink.Ticks.Text(ticks),
+				"of it the ports: " + c.Both.Floor.Text(ticks),
 			},
 		}}
 	}

@@ -39,23 +39,20 @@ func (r *Report) cost() *section {
 			}
 		}
 		for _, line := range []*CostLine{&c.Uplink, &c.Downlink, &c.Both, c.Alternate} {
-			if line == nil || !line.Ticks.has() {
+			if line == nil || !line.Ticks.Has() {
 				continue
 			}
 			size := notApplicable
 			if line.FrameBytes > 0 {
 				size = bytesOf(line.FrameBytes)
 			}
-			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size, line.Ticks.text(ticks), line.Floor.both(ticks), line.own(),
-				line.Ticks.extent(ticks), line.Mpps.both(mpps), whole(line.Ticks.Runs)})
+			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size, line.Ticks.Text(ticks), line.Floor.Both(ticks), line.Own.Own(ticks),
+				line.Ticks.Extent(ticks), line.Mpps.Both(mpps), whole(line.Ticks.Runs)})
 		}
 	}
 	s.Tables = append(newTable(total), newTable(nodes)...)
 	return s
 }
-
-// own is the cost without the ports'.
-func (l *CostLine) own() string { return threeTicks(l.Ticks.Median, l.Floor.Median)[2] }
 
 // nodeChart ranks the nodes of one direction.
 func nodeChart(profile string, line *CostLine) *barChart {
@@ -112,13 +109,13 @@ func (r *Report) population() *section {
 		for i, p := range set.Points {
 			c.x.names = append(c.x.names, whole(p.Subscribers))
 			for k, v := range []Spread{p.Ticks, p.Uplink, p.Downlink, p.Floor} {
-				if v.has() {
+				if v.Has() {
 					lines[k].points = append(lines[k].points, point{float64(i), v.Median, v.Min, v.Max,
-						fmt.Sprintf("%s subscribers, %s: %s ticks", whole(p.Subscribers), lines[k].name, v.text(ticks))})
+						fmt.Sprintf("%s subscribers, %s: %s ticks", whole(p.Subscribers), lines[k].name, v.Text(ticks))})
 				}
 			}
-			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows), p.Ticks.text(ticks), p.Floor.both(ticks),
-				threeTicks(p.Ticks.Median, p.Floor.Median)[2], p.Ticks.extent(ticks), p.Uplink.both(ticks), p.Downlink.both(ticks), p.Mpps.both(mpps)})
+			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows), p.Ticks.Text(ticks), p.Floor.Both(ticks),
+				p.Own.Own(ticks), p.Ticks.Extent(ticks), p.Uplink.Both(ticks), p.Downlink.Both(ticks), p.Mpps.Both(mpps)})
 		}
 		for _, l := range lines {
 			if len(l.points) > 0 {

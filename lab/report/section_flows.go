@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"isthmus/lab/figure"
 )
 
 // flows draws the cost against the number of flows, with what memory alone costs.
@@ -31,27 +33,30 @@ func (r *Report) flows() *section {
 			{name: "memory floor", style: 3, dashed: true}}
 		for i, p := range set.Points {
 			c.x.names = append(c.x.names, power(p.Flows))
-			own := p.Ticks.Median - p.Floor.Median
-			for k, v := range []Spread{Once(p.FillTicks), p.Ticks, Once(own), p.Floor, p.Memory} {
-				if v.has() {
+			own := p.Own
+			if !own.Resolved() {
+				own = Spread{}
+			}
+			for k, v := range []Spread{figure.Once(p.FillTicks), p.Ticks, own, p.Floor, p.Memory} {
+				if v.Has() {
 					lines[k].points = append(lines[k].points, point{float64(i), v.Median, v.Min,
 						v.Max,
 						fmt.Sprintf("%s flows, %s: %s ticks", whole(p.Flows), lines[k].name,
-							v.text(ticks))})
+							v.Text(ticks))})
 				}
 			}
 			ratio := notApplicable
-			if p.Memory.Median > 0 {
-				ratio = times(own / p.Memory.Median)
+			if p.Memory.Median > 0 && own.Has() {
+				ratio = times(own.Median / p.Memory.Median)
 			}
 			pages := "4 KiB"
 			if p.HugePages {
 				pages = "huge"
 			}
-			row := []string{set.Profile, whole(p.Flows), whole(p.Sessions), p.Ticks.text(ticks),
-				p.Floor.both(ticks), ticks(own)}
-			row = append(row, p.Ticks.extent(ticks), p.Memory.both(ticks), ratio, p.Mpps.both(mpps))
-			row = append(row, threeTicks(p.FillTicks, p.FillFloor)...)
+			row := []string{set.Profile, whole(p.Flows), whole(p.Sessions), p.Ticks.Text(ticks),
+				p.Floor.Both(ticks), p.Own.Own(ticks)}
+			row = append(row, p.Ticks.Extent(ticks), p.Memory.Both(ticks), ratio, p.Mpps.Both(mpps))
+			row = append(row, threeTicks(p.FillTicks, p.FillFloor, p.FillOwn)...)
 			t.Rows = append(t.Rows, append(row, count(uint64(p.InsertsPerSec)), pages, count(p.Checked),
 				count(p.Wrong), percent(p.LossRatio)))
 		}

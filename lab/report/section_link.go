@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"isthmus/lab/figure"
 )
 
 // These sections show what was measured over a link: frame sizes, latency, step load, instances.
@@ -130,22 +132,22 @@ func (r *Report) sizeTable(runs []*Run) []table {
 		if g == nil {
 			row = append(row, notApplicable, notApplicable, notApplicable, notApplicable)
 		} else {
-			row = append(row, g.atLeast()+g.Mpps.text(mpps), g.Mpps.extent(mpps), zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps))
+			row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps))
 		}
 		none := notApplicable
 		for i := range run.Goals {
 			if z := &run.Goals[i]; z.LossTarget == 0 && z.Found {
-				none = z.Mpps.text(mpps)
+				none = z.Mpps.Text(mpps)
 			}
 		}
 		floor, part := notApplicable, notApplicable
 		if f := r.floorOf(run); f != nil {
-			floor = f.Mpps.both(mpps)
+			floor = f.Mpps.Both(mpps)
 			if g != nil && f.Mpps.Median > 0 {
 				part = percent(g.Mpps.Median / f.Mpps.Median)
 			}
 		}
-		t.Rows = append(t.Rows, append(append(row, none, floor, part), threeTicks(run.Ticks, run.Floor)...))
+		t.Rows = append(t.Rows, append(append(row, none, floor, part), threeTicks(run.Ticks, run.Floor, run.Own)...))
 	}
 	return newTable(t)
 }
@@ -196,7 +198,7 @@ func (r *Report) latency() *section {
 	return s
 }
 
-func latencyFigures(run *Run) []figure {
+func latencyFigures(run *Run) []drawing {
 	name := run.name()
 	list := newFigure(name+": one way", "", latencyChart(name+", latency one way", run.Latency))
 	list = append(list, newFigure(name+": ICMP echo, round trip", "", latencyChart(name+", round trip of ICMP echo", run.Echo))...)
@@ -261,11 +263,11 @@ func (r *Report) stepLoad() *section {
 	return s
 }
 
-func zeroAsNone(v float64, format func(float64) string) string {
+func zeroAsNone(v figure.Number, format func(float64) string) string {
 	if v == 0 {
 		return notApplicable
 	}
-	return format(v)
+	return format(float64(v))
 }
 
 // instances shows the sum over several gateways, as far as it was measured.
@@ -284,11 +286,11 @@ func (r *Report) instances() *section {
 		for _, p := range set.Points {
 			c.bars = append(c.bars, bar{
 				name: numbered(p.Instances, "instance"), value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max,
-				label: words("%s · scaling %s", p.Mpps.text(mpps), times(p.Scaling)),
-				title: words("%s: %s Mpps, %s Gb/s, %d CPUs", numbered(p.Instances, "instance"), p.Mpps.text(mpps), gbps(p.GbpsL2), p.CPUs),
+				label: words("%s · scaling %s", p.Mpps.Text(mpps), zeroAsNone(p.Scaling, times)),
+				title: words("%s: %s Mpps, %s Gb/s, %d CPUs", numbered(p.Instances, "instance"), p.Mpps.Text(mpps), zeroAsNone(p.GbpsL2, gbps), p.CPUs),
 			})
-			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Instances), whole(p.CPUs), p.Mpps.text(mpps), p.Mpps.extent(mpps), gbps(p.GbpsL2),
-				times(p.Scaling)})
+			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Instances), whole(p.CPUs), p.Mpps.Text(mpps), p.Mpps.Extent(mpps), zeroAsNone(p.GbpsL2, gbps),
+				zeroAsNone(p.Scaling, times)})
 		}
 		s.Figures = append(s.Figures, newFigure(set.Title, "", c)...)
 		if set.Cannot != "" {

@@ -33,7 +33,7 @@ func peerSection(s *section, groups []PeerGroup) *section {
 	for _, g := range groups {
 		c := &barChart{text: g.Title + ": rates of other programs", label: "Mpps", key: []string{"this gateway", "peer", "", "", "", "floor"}}
 		t := table{
-			Title: "Rates: " + g.Title, Left: 3, Note: words("Order: %s; %d rounds. Ratio: to this gateway on the same link.", g.Order, g.Rounds),
+			Title: "Rates: " + g.Title, Left: 3, Note: words("Order: %s; %d rounds. Ratio: to this gateway on the same link, of rounds side by side.", g.Order, g.Rounds),
 			Heads: []string{"program", "link", "mark", "Mpps", "lowest to highest", "of", "ticks", "loss", "ratio"},
 		}
 		what := table{Title: "What each does: " + g.Title, Left: 4, Heads: []string{"program", "version", "does", "packets"}}
@@ -44,12 +44,12 @@ func peerSection(s *section, groups []PeerGroup) *section {
 				link = g.Link
 			}
 			loss := notApplicable
-			if p.Mpps.has() {
-				loss = percent(p.LossRatio)
+			if p.Mpps.Has() {
+				loss = lossText(p.LossRatio)
 				c.bars = append(c.bars, p.bar(link, g.Link))
 			}
-			t.Rows = append(t.Rows, []string{p.Name, link, p.mark(), p.Mpps.text(mpps), p.Mpps.extent(mpps), whole(p.Mpps.Runs), p.Ticks.both(ticks), loss,
-				ratioText(p.Ratio)})
+			t.Rows = append(t.Rows, []string{p.Name, link, p.mark(), p.Mpps.Text(mpps), p.Mpps.Extent(mpps), whole(p.Mpps.Runs), p.Ticks.Both(ticks), loss,
+				p.times()})
 			what.Rows = append(what.Rows, []string{p.Name, p.Version, p.does(), p.Packets})
 		}
 		slices.SortStableFunc(c.bars, func(a, b bar) int { return cmp.Compare(b.value, a.value) })
@@ -61,10 +61,18 @@ func peerSection(s *section, groups []PeerGroup) *section {
 	return s
 }
 
+// times is its ratio, and how far those of the rounds lie apart.
+func (p *Peer) times() string {
+	if p.RatioRange.Runs < 2 {
+		return ratioText(p.Ratio)
+	}
+	return ratioText(p.Ratio) + " (" + p.RatioRange.Extent(times) + ")"
+}
+
 // mark is why a figure must not be taken at its face.
 func (p *Peer) mark() string {
 	switch {
-	case p.Error != "" && p.Mpps.has():
+	case p.Error != "" && p.Mpps.Has():
 		return "PARTIAL: " + p.Error
 	case p.Error != "":
 		return "NOT MEASURED: " + p.Error
@@ -85,7 +93,7 @@ func (p *Peer) does() string {
 func (p *Peer) bar(link, usual string) bar {
 	b := bar{
 		name: p.Name, value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max, style: 1, label: mpps(p.Mpps.Median),
-		title: words("%s: %s Mpps (%s), %s of ours. It does: %s", p.Name, p.Mpps.text(mpps), p.Mpps.extent(mpps), ratioText(p.Ratio), p.Does),
+		title: words("%s: %s Mpps (%s), %s of ours. It does: %s", p.Name, p.Mpps.Text(mpps), p.Mpps.Extent(mpps), ratioText(p.Ratio), p.Does),
 	}
 	if p.Ours {
 		b.style = 0

@@ -83,7 +83,7 @@ func (run *Run) ability() []string {
 	if c.Enough() {
 		enough = "yes"
 	}
-	return []string{run.name(), how, c.Mpps.text(mpps), c.Mpps.extent(mpps), ratioText(c.Ratio), ratioText(c.Needed), enough,
+	return []string{run.name(), how, c.Mpps.Text(mpps), c.Mpps.Extent(mpps), ratioText(c.Ratio), ratioText(c.Needed), enough,
 		zeroAsNone(run.TesterTicks, ticks)}
 }
 
@@ -91,7 +91,7 @@ func (run *Run) ability() []string {
 func (r *Report) needed() string {
 	for i := range r.Runs {
 		if c := r.Runs[i].Tester; c != nil {
-			return times(c.Needed)
+			return times(float64(c.Needed))
 		}
 	}
 	return times(TesterNeeded)
@@ -119,16 +119,16 @@ func (r *Report) machine() *section {
 	s := &section{ID: SectionMachine, Title: "Machine, versions, command lines"}
 	where := table{Title: "Machine", Left: 2, Heads: []string{"", ""}}
 	add := func(what, value string) {
-		if value != "" && value != "0" {
+		if value != "" && value != "0" && value != notApplicable {
 			where.Rows = append(where.Rows, []string{what, value})
 		}
 	}
 	add("processor", m.CPU)
 	add("processors", whole(m.CPUs))
 	add("hypervisor", m.Hypervisor)
-	add("time stamp counter, MHz", fixed(m.TSCHz/1e6, 0))
+	add("time stamp counter, MHz", zeroAsNone(m.TSCHz, func(hz float64) string { return fixed(hz/1e6, 0) }))
 	if m.ClockGHz[1] > 0 {
-		add("clock estimated, GHz", fixed(m.ClockGHz[0], 2)+" to "+fixed(m.ClockGHz[1], 2))
+		add("clock estimated, GHz", fixed(float64(m.ClockGHz[0]), 2)+" to "+fixed(float64(m.ClockGHz[1]), 2))
 	}
 	add("who ran where", m.Placement)
 	add("memory, GB", fixed(m.MemoryGB, 0))

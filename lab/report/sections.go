@@ -2,7 +2,11 @@
 
 package report
 
-import "fmt"
+import (
+	"fmt"
+
+	"isthmus/lab/figure"
+)
 
 // Sections of the page, in its order. Missing and Note name them.
 const (
@@ -23,14 +27,14 @@ const (
 // section is one part of the page and of the text.
 type section struct {
 	ID, Title, Intro string
-	Figures          []figure
+	Figures          []drawing
 	Tables           []table
 	Notes            []string
 	Missing          []Missing
 }
 
-// figure is a picture in two sizes.
-type figure struct {
+// drawing is a picture in two sizes.
+type drawing struct {
 	Title, Note string
 	Wide, Slim  string // SVG
 }
@@ -48,12 +52,12 @@ type table struct {
 // picture is anything that can be drawn in two sizes.
 type picture interface{ draw(slim bool) string }
 
-func newFigure(title, note string, p picture) []figure {
+func newFigure(title, note string, p picture) []drawing {
 	wide := p.draw(false)
 	if wide == "" {
 		return nil
 	}
-	return []figure{{title, note, wide, p.draw(true)}}
+	return []drawing{{Title: title, Note: note, Wide: wide, Slim: p.draw(true)}}
 }
 
 func newTable(t table) []table {
@@ -186,7 +190,7 @@ func (r *Report) headline() *section {
 		compare.Rows = append(compare.Rows, r.compareRow(run, g))
 		for _, d := range run.Directions {
 			both.Rows = append(both.Rows, append([]string{run.name(), d.name(), bytesOf(d.FrameBytes), mpps(d.Mpps), gbps(d.GbpsL2), percent(d.LossRatio)},
-				threeTicks(d.Ticks, d.Floor)...))
+				threeTicks(d.Ticks, d.Floor, d.Own)...))
 		}
 	}
 	s.Figures = newFigure("Mpps for each core", "Paper: physical cores with network card and PCIe. Ours: one worker; read the differences below.", r.compareBars())
@@ -209,7 +213,7 @@ func (r *Report) compareBars() *barChart {
 		ours := part(g.Mpps.Median)
 		c.bars = append(c.bars, bar{
 			name: run.name(), value: ours, low: part(g.Mpps.Min), high: part(g.Mpps.Max), label: g.atLeast() + mpps(ours) + " over " + run.Link,
-			title: words("%s: %s Mpps for each worker over %s (%s)", run.name(), mpps(ours), run.Link, g.Mpps.extent(mpps)),
+			title: words("%s: %s Mpps for each worker over %s (%s)", run.name(), mpps(ours), run.Link, g.Mpps.Extent(mpps)),
 		}, bar{name: "paper", value: p.MppsPerCore, label: mpps(p.MppsPerCore), style: 1, title: p.What + "; " + p.Source})
 	}
 	return c
@@ -221,9 +225,9 @@ func (r *Report) compareRow(run *Run, g *Goal) []string {
 	if g == nil {
 		row = append(row, notApplicable, notApplicable, notApplicable, notApplicable, notApplicable)
 	} else {
-		row = append(row, g.atLeast()+g.Mpps.text(mpps), g.Mpps.extent(mpps), gbps(g.GbpsL2), gbps(g.GbpsL1), percent(g.LossRatio))
+		row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps), lossText(g.LossRatio))
 	}
-	row = append(row, threeTicks(run.Ticks, run.Floor)...)
+	row = append(row, threeTicks(run.Ticks, run.Floor, run.Own)...)
 	if p == nil {
 		return append(row, notApplicable, notApplicable, notApplicable, notApplicable)
 	}
@@ -232,15 +236,12 @@ func (r *Report) compareRow(run *Run, g *Goal) []string {
 
 // ticksNote explains what threeTicks gives.
 const ticksNote = "Ticks: busy time of the worker for each packet, in ticks of the time stamp counter. Floor: the same packets over the same " +
-	"ports, cross-connected; own: what is above it."
+	"ports, cross-connected; own: the difference, between the extremes of both, or of pairs measured next to each " +
+	"other; \"not resolved\": smaller than its range is wide, or below 0."
 
 // threeTicks are the total, the floor and what the gateway itself costs, as far as they are known.
-func threeTicks(total, floor float64) []string {
-	own := notApplicable
-	if total != 0 && floor != 0 {
-		own = ticks(total - floor)
-	}
-	return []string{zeroAsNone(total, ticks), zeroAsNone(floor, ticks), own}
+func threeTicks(total, floor figure.Number, own Spread) []string {
+	return []string{zeroAsNone(total, ticks), zeroAsNone(floor, ticks), own.Own(ticks)}
 }
 
 func (d *Direction) name() string {
@@ -251,18 +252,18 @@ func (d *Direction) name() string {
 }
 
 // ratioTo is our rate for each worker to the paper's for each physical core, 0 when unknown.
-func ratioTo(run *Run, g *Goal, p *Paper) float64 {
+func ratioTo(run *Run, g *Goal, p *Paper) figure.Number {
 	if g == nil || p == nil || p.MppsPerCore == 0 {
 		return 0
 	}
-	return g.Mpps.Median / float64(max(run.Workers, 1)) / p.MppsPerCore
+	return figure.Number(g.Mpps.Median / float64(max(run.Workers, 1)) / p.MppsPerCore)
 }
 
-func ratioText(v float64) string {
+func ratioText(v figure.Number) string {
 	if v == 0 {
 		return notApplicable
 	}
-	return times(v) + " ×"
+	return times(float64(v)) + " ×"
 }
 
 // differences lists what differs in the set-ups; papers that share a source share a table.
@@ -301,8 +302,8 @@ func goals(title string, runs []*Run) []table {
 					notApplicable))
 				continue
 			}
-			t.Rows = append(t.Rows, append(row, g.atLeast()+g.Mpps.text(mpps), g.Mpps.extent(mpps), whole(g.Mpps.Runs), zeroAsNone(g.UpperMpps, mpps),
-				zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps), percent(g.LossRatio)))
+			t.Rows = append(t.Rows, append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), whole(g.Mpps.Runs), zeroAsNone(g.UpperMpps, mpps),
+				zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps), lossText(g.LossRatio)))
 		}
 	}
 	return newTable(t)

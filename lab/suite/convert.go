@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 	"isthmus/lab/report"
 	"isthmus/lab/tester"
 )
@@ -20,7 +21,7 @@ func (s *suite) keep(r *bench.LinkResult, profile, group string) {
 		run := newRun(r, p, profile, group)
 		s.r.Runs = append(s.r.Runs, run)
 		if t := p.Tester; t != nil && t.Mpps > 0 && group != report.GroupAccess {
-			s.r.Floors = append(s.r.Floors, report.Floor{Name: t.Device, Link: r.Link, FrameBytes: run.FrameBytes, Mix: run.Mix, Mpps: report.Once(t.Mpps)})
+			s.r.Floors = append(s.r.Floors, report.Floor{Name: t.Device, Link: r.Link, FrameBytes: run.FrameBytes, Mix: run.Mix, Mpps: figure.Once(t.Mpps)})
 			s.version(t.Device, t.Version)
 		}
 		if p.Raw != nil && len(p.Raw.Command) > 0 {
@@ -39,7 +40,7 @@ func (s *suite) keep(r *bench.LinkResult, profile, group string) {
 // where notes what a result says of the machine.
 func (s *suite) where(r *bench.LinkResult) {
 	m := &s.r.Machine
-	m.TSCHz, m.StealRatio = float64(r.TSCHz), max(m.StealRatio, r.StealRatio)
+	m.TSCHz, m.StealRatio = r.TSCHz, max(m.StealRatio, r.StealRatio)
 	if r.CPU != "" {
 		m.CPU = r.CPU
 	}
@@ -63,7 +64,8 @@ func placed(cpus []int) string {
 func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.Run {
 	run := report.Run{
 		Profile: profile, Title: r.Title, Group: group, Ratio: p.Reading, Link: r.Link, Workers: r.Workers, Subscribers: r.Subscribers, Flows: r.Flows,
-		FrameBytes: p.MeanBytes, Note: p.Note, Ticks: p.TicksPerPacket, Floor: p.Floor, TesterTicks: p.TesterTicks, Checked: p.Checked, Decoded: p.Decoded, Wrong: p.Wrong,
+		FrameBytes: p.MeanBytes, Note: p.Note, Ticks: p.TicksPerPacket, Floor: p.Floor, Own: p.OwnRange,
+		TesterTicks: p.TesterTicks, Checked: p.Checked, Decoded: p.Decoded, Wrong: p.Wrong,
 		Duplicate: p.Duplicate, Reordered: p.Reordered,
 		Directions: []report.Direction{}, Goals: []report.Goal{}, Latency: []report.Load{}, Echo: []report.Load{}, Steps: []report.Step{},
 		Trials: []report.Trial{}, Account: &p.Accounting,
@@ -92,16 +94,16 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 		run.Goals = append(run.Goals, goal(p, i, i == len(p.Rates)-1))
 	}
 	if t := p.Tester; t != nil {
-		run.Tester = &report.Capability{How: t.Device, Error: t.Error, Mpps: report.Once(t.Mpps), Ratio: t.Ratio, Needed: report.TesterNeeded}
+		run.Tester = &report.Capability{How: t.Device, Error: t.Error, Mpps: figure.Once(t.Mpps), Ratio: t.Ratio, Needed: report.TesterNeeded}
 	}
 	for i := range p.Latency {
 		l := &p.Latency[i]
 		percent := math.Round(l.Load*1000) / 10
 		if l.LatencyUS != nil {
-			run.Latency = append(run.Latency, report.Load{Percent: percent, Mpps: l.Mpps, Latency: latency(l.LatencyUS, group == report.GroupAccess)})
+			run.Latency = append(run.Latency, report.Load{Percent: percent, Mpps: float64(l.Mpps), Latency: latency(l.LatencyUS, group == report.GroupAccess)})
 		}
 		if l.Echo != nil && l.Echo.Count > 0 {
-			run.Echo = append(run.Echo, report.Load{Percent: percent, Mpps: l.Mpps, Lost: l.EchoLost, Latency: latency(l.Echo, true)})
+			run.Echo = append(run.Echo, report.Load{Percent: percent, Mpps: float64(l.Mpps), Lost: l.EchoLost, Latency: latency(l.Echo, true)})
 		}
 	}
 	if group == report.GroupAccess {
@@ -121,7 +123,7 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 func goal(p *bench.Point, i int, headline bool) report.Goal {
 	rate := &p.Rates[i]
 	g := report.Goal{
-		LossTarget: rate.Loss, Found: rate.Found, Mpps: report.Once(rate.Mpps), UpperMpps: rate.UpperMpps, Confirmed: rate.Confirmed,
+		LossTarget: rate.Loss, Found: rate.Found, Mpps: figure.Once(rate.Mpps), UpperMpps: rate.UpperMpps, Confirmed: rate.Confirmed,
 		Reason: rate.Reason, AtMaximum: rate.AtMaximum, TesterLimited: rate.TesterLimited, GaveUp: rate.GaveUp,
 	}
 	if p.Mpps > 0 {
@@ -173,8 +175,8 @@ func directions(p *bench.Point) []report.Direction {
 		if d == nil || d.Mpps == 0 {
 			continue
 		}
-		one := report.Direction{Name: []string{"uplink", "downlink"}[i], Alone: true, Mpps: d.Mpps, LossRatio: d.LossRatio, Ticks: d.TicksPerPacket,
-			Floor: d.FloorTicksPerPacket}
+		one := report.Direction{Name: []string{"uplink", "downlink"}[i], Alone: true, Mpps: float64(d.Mpps), LossRatio: *d.LossRatio, Ticks: d.TicksPerPacket,
+			Floor: d.FloorTicksPerPacket, Own: d.OwnRange}
 		fmt.Sscanf(d.FrameBytes, "%g B", &one.FrameBytes)
 		one.GbpsL2 = one.Mpps * one.FrameBytes * 8 / 1000
 		list = append(list, one)
@@ -200,7 +202,7 @@ func standing(p *bench.Point) *tester.Trial {
 	for _, purpose := range []string{tester.PurposeConfirm, tester.PurposeSearch, tester.PurposeFixed} {
 		for i := len(p.Raw.Trials) - 1; i >= 0; i-- {
 			t := &p.Raw.Trials[i]
-			if t.Used && t.Purpose == purpose && math.Abs(t.OfferedPPS/1e6/p.Mpps-1) < 1e-4 {
+			if t.Used && t.Purpose == purpose && math.Abs(t.OfferedPPS/1e6/float64(p.Mpps)-1) < 1e-4 {
 				return t
 			}
 		}
@@ -222,7 +224,7 @@ func trial(t *tester.Trial) report.Trial {
 	x := report.Trial{
 		Purpose: t.Purpose, AskedMpps: t.RatePPS / 1e6, OfferedMpps: t.OfferedPPS / 1e6, Seconds: t.Seconds, Sent: t.Sent, Received: t.Received,
 		Lost: t.Lost, Duplicate: t.Duplicate, Reordered: t.Reordered, Wrong: t.Wrong, LossRatio: t.LossRatio, Used: t.Used,
-		TesterLimited: t.TesterLimited, StealRatio: t.Steal, Switches: t.Switches, GapUs: t.GapUS, ClockGHz: t.ClockGHz,
+		TesterLimited: t.TesterLimited, StealRatio: t.Steal, Switches: t.Switches, GapUs: t.GapUS, ClockGHz: figure.Number(t.ClockGHz),
 	}
 	if !t.Used {
 		x.Discarded = slices.Clone(t.Disturbed)
@@ -249,7 +251,7 @@ func stepsOf(r *tester.Result, full float64) []report.Step {
 			ReceivedMpps: t.OfferedPPS / 1e6 * (1 - t.LossRatio), LossRatio: t.LossRatio,
 		}
 		if t.Latency != nil {
-			step.P99 = t.Latency.P99
+			step.P99 = figure.Number(t.Latency.P99)
 		}
 		list = append(list, step)
 	}
@@ -281,12 +283,12 @@ func (s *suite) join(r *bench.LinkResult) {
 		for _, rate := range p.Rates {
 			for g := range run.Goals {
 				if to := &run.Goals[g]; rate.Found && to.Found && to.LossTarget == rate.Loss {
-					to.Add(rate.Mpps)
+					to.Add(float64(rate.Mpps))
 				}
 			}
 		}
 		if t := p.Tester; t != nil && t.Mpps > 0 && run.Tester != nil {
-			run.Tester.Mpps = run.Tester.Mpps.With(t.Mpps)
+			run.Tester.Mpps = run.Tester.Mpps.With(float64(t.Mpps))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
 )
@@ -14,47 +15,38 @@ import (
 func synthCost(r *bench.Result) report.Cost {
 	line := func(name string, bytes int, s bench.Spreads, list []bench.NodeCost) report.CostLine {
 		return report.CostLine{
-			Name: name, FrameBytes: float64(bytes), Mpps: spread(r, s.Mpps), Ticks: spread(r, s.Ticks), Floor: spread(r, s.Floor), Nodes: list,
+			Name: name, FrameBytes: float64(bytes), Mpps: s.Mpps, Ticks: s.Ticks,
+			Floor: s.Floor, Own: s.Own, Nodes: list,
 		}
 	}
 	c := report.Cost{
-		Profile: r.Profile, Link: bench.LinkSynth, Title: r.Profile, Ratio: r.Ratio, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: float64(r.TSCHz),
-		Checked: r.Checked, Wrong: r.Wrong, LossRatio: r.LossRatio,
+		Profile: r.Profile, Link: bench.LinkSynth, Title: r.Profile, Ratio: r.Ratio, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
+		Checked: r.Checked, Wrong: r.Wrong, LossRatio: &r.LossRatio,
 		Both:     line("both, "+r.Ratio, 0, r.Spread, r.Nodes),
 		Uplink:   line("uplink", r.Uplink.FrameBytes, r.Uplink.Spread, r.Uplink.Nodes),
 		Downlink: line("downlink", r.Downlink.FrameBytes, r.Downlink.Spread, r.Downlink.Nodes),
 	}
 	if a := r.Alternate; a != nil {
-		c.Alternate = &report.CostLine{
-			Name: "both, " + a.Ratio, Mpps: report.Once(a.Mpps), Ticks: report.Once(a.TicksPerPacket), Floor: report.Once(a.FloorTicksPerPacket),
-			Nodes: []report.Node{},
-		}
+		other := line("both, "+a.Ratio, 0, a.Spread, []report.Node{})
+		c.Alternate = &other
 	}
 	return c
-}
-
-// spread of a benchmark on synth ports: bench repeats 5 times from 3 seconds on, else 3 times.
-func spread(r *bench.Result, s bench.Spread) report.Spread {
-	runs := 3
-	if r.Seconds >= 3 {
-		runs = 5
-	}
-	return report.Spread{Median: s.Median, Min: s.Min, Max: s.Max, Runs: runs}
 }
 
 // linkCost is the cost over a link, at the rate found: of both directions, and of each alone.
 func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 	line := func(name string, d *bench.LinkDirection) report.CostLine {
-		out := report.CostLine{Name: name, Mpps: report.Once(d.Mpps), Ticks: report.Once(d.TicksPerPacket), Floor: report.Once(d.FloorTicksPerPacket),
-			Nodes: d.Nodes}
+		out := report.CostLine{Name: name, Mpps: figure.Once(d.Mpps), Ticks: figure.Once(d.TicksPerPacket),
+			Floor: figure.Once(d.FloorTicksPerPacket), Own: d.OwnRange, Nodes: d.Nodes}
 		fmt.Sscanf(d.FrameBytes, "%g B", &out.FrameBytes)
 		return out
 	}
 	return report.Cost{
-		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: float64(r.TSCHz),
+		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
 		Checked: p.Checked, Wrong: p.Wrong, LossRatio: p.LossRatio,
 		Both: report.CostLine{
-			Name: "both, " + p.Reading, Mpps: report.Once(p.Mpps), Ticks: report.Once(p.TicksPerPacket), Floor: report.Once(p.Floor), Nodes: p.Nodes,
+			Name: "both, " + p.Reading, Mpps: figure.Once(p.Mpps), Ticks: figure.Once(p.TicksPerPacket),
+			Floor: figure.Once(p.Floor), Own: p.OwnRange, Nodes: p.Nodes,
 		},
 		Uplink: line("uplink", p.Uplink), Downlink: line("downlink", p.Downlink),
 	}
@@ -62,20 +54,19 @@ func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 
 func populationPoint(r *bench.Result) report.PopulationPoint {
 	return report.PopulationPoint{
-		Subscribers: r.Subscribers, Flows: r.Flows, Ticks: spread(r, r.Spread.Ticks), Floor: spread(r, r.Spread.Floor),
-		Uplink: spread(r, r.Uplink.Spread.Ticks), Downlink: spread(r, r.Downlink.Spread.Ticks), Mpps: spread(r, r.Spread.Mpps),
+		Subscribers: r.Subscribers, Flows: r.Flows, Ticks: r.Spread.Ticks, Floor: r.Spread.Floor, Own: r.Spread.Own,
+		Uplink: r.Uplink.Spread.Ticks, Downlink: r.Downlink.Spread.Ticks, Mpps: r.Spread.Mpps,
 	}
 }
 
 func flowPoint(r *bench.Result) report.FlowPoint {
 	return report.FlowPoint{
-		Flows: r.Flows, Sessions: r.Sessions, Ticks: spread(r, r.Spread.Ticks), Floor: spread(r,
-			r.Spread.Floor), Mpps: spread(r, r.Spread.Mpps),
-		Memory: report.Spread{Median: r.MemoryFloor.Ticks.Median, Min: r.MemoryFloor.Ticks.Min,
-			Max: r.MemoryFloor.Ticks.Max, Runs: 6},
-		HugePages: r.MemoryFloor.HugePages, FillTicks: r.Fill.TicksPerPacket,
-		FillFloor:     r.Fill.FloorTicksPerPacket,
-		InsertsPerSec: r.Fill.InsertsPerSecond, LossRatio: r.LossRatio, Wrong: r.Wrong, Checked: r.Checked,
+		Flows: r.Flows, Sessions: r.Sessions, Ticks: r.Spread.Ticks, Floor: r.Spread.Floor, Mpps: r.Spread.Mpps,
+		Memory: r.MemoryFloor.Ticks, Own: r.Spread.Own,
+		HugePages: r.MemoryFloor.HugePages, FillTicks: figure.Number(r.Fill.TicksPerPacket),
+		FillFloor:     figure.Number(r.Fill.FloorTicksPerPacket),
+		FillOwn:       figure.Pairs([]float64{r.Fill.TicksPerPacket}, []float64{r.Fill.FloorTicksPerPacket}),
+		InsertsPerSec: figure.Number(r.Fill.InsertsPerSecond), LossRatio: r.LossRatio, Wrong: r.Wrong, Checked: r.Checked,
 	}
 }
 
@@ -89,17 +80,12 @@ func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.
 		row := &rows[i]
 		p := report.Peer{
 			Name: row.Name, Does: row.Does, Note: row.Note, Version: row.Version, Packets: row.Packets, Ours: row.Ours, Floor: row.Floor,
-			Ratio: row.Ratio, LossRatio: row.LossRatio, TesterLimited: row.TesterLimited, Error: row.WhyNot, Command: row.Command,
+			Ratio: row.Ratio, RatioRange: row.RatioRange, LossRatio: row.LossRatio, TesterLimited: row.TesterLimited, Error: row.WhyNot, Command: row.Command,
 		}
 		if row.Link != link {
 			p.Link = row.Link
 		}
-		for _, v := range row.Runs {
-			p.Mpps = p.Mpps.With(v)
-		}
-		if row.Mpps > 0 {
-			p.Ticks = report.Once(row.TicksPerPacket)
-		}
+		p.Mpps, p.Ticks = figure.Of(row.Runs...), figure.Once(row.TicksPerPacket)
 		g.Peers = append(g.Peers, p)
 	}
 	return g
@@ -107,7 +93,7 @@ func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.
 
 func instancePoint(r *bench.LinkResult) report.InstancePoint {
 	n := r.Instances
-	p := report.InstancePoint{Instances: n.Wanted, CPUs: n.Wanted * (r.Workers + 1), Mpps: report.Once(n.SumMpps), Scaling: n.Scaling}
+	p := report.InstancePoint{Instances: n.Wanted, CPUs: n.Wanted * (r.Workers + 1), Mpps: figure.Once(n.SumMpps), Scaling: n.Scaling}
 	if k := len(r.Points); k > 0 {
 		p.GbpsL2 = r.Points[k-1].GbpsL2
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
@@ -208,7 +209,7 @@ func (s *suite) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 	if err == nil {
 		s.version("isthmus-dp", r.Versions.DataPlane)
 		if s.r.Machine.TSCHz == 0 {
-			s.r.Machine.TSCHz = float64(r.TSCHz)
+			s.r.Machine.TSCHz = figure.Number(r.TSCHz)
 		}
 	}
 	return r, err

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
@@ -51,16 +52,16 @@ func histogram() *tester.Histogram {
 }
 
 // linkPoint is a point whose rate at the goal is so many Mpps.
-func linkPoint(name, reading string, mpps float64) bench.Point {
-	pps := mpps * 1e6
+func linkPoint(name, reading string, rate float64) bench.Point {
+	pps, mpps, loss := rate*1e6, figure.Number(rate), 4e-6
 	return bench.Point{
-		Name: name, Reading: reading, MeanBytes: 650, Mpps: mpps, GbpsL2: mpps * 5.2, GbpsL1: mpps * 5.36, LossRatio: 4e-6, Checked: 1000,
+		Name: name, Reading: reading, MeanBytes: 650, Mpps: mpps, GbpsL2: mpps * 5.2, GbpsL1: mpps * 5.36, LossRatio: &loss, Checked: 1000,
 		Complete: true, TicksPerPacket: 380, Floor: 150,
 		Rates: []bench.Rate{
 			{Loss: 0, Mpps: mpps * 0.9, Found: true, Confirmed: true}, {Loss: goalLoss, Mpps: mpps, UpperMpps: mpps * 1.01, Found: true, Confirmed: true},
 		},
-		Uplink:   &bench.LinkDirection{Mpps: 5, TicksPerPacket: 300, FrameBytes: "650 B"},
-		Downlink: &bench.LinkDirection{Mpps: 4, TicksPerPacket: 400, FrameBytes: "650 B"},
+		Uplink:   &bench.LinkDirection{Mpps: 5, LossRatio: &loss, TicksPerPacket: 300, FrameBytes: "650 B"},
+		Downlink: &bench.LinkDirection{Mpps: 4, LossRatio: &loss, TicksPerPacket: 400, FrameBytes: "650 B"},
 		Latency:  []bench.LoadLatency{{Load: 0.5, Mpps: mpps / 2, LatencyUS: histogram(), Echo: histogram(), EchoLost: 2}},
 		Tester:   &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "isthmus-dp xconnect", Version: "dp 1"},
 		Accounting: bench.Accounting{
@@ -74,8 +75,8 @@ func linkPoint(name, reading string, mpps float64) bench.Point {
 				{
 					Purpose: tester.PurposeConfirm, Used: true, RatePPS: pps, OfferedPPS: pps, Sent: 1000, Received: 990, Lost: 10,
 					Streams: []tester.StreamTrial{
-						{Name: "a-up", Sent: 500, Lost: 10, ReceivedPPS: pps / 2, GbpsL2: mpps / 2 * 5.2},
-						{Name: "a-down", Sent: 500, ReceivedPPS: pps / 2, GbpsL2: mpps / 2 * 5.2},
+						{Name: "a-up", Sent: 500, Lost: 10, ReceivedPPS: pps / 2, GbpsL2: rate / 2 * 5.2},
+						{Name: "a-down", Sent: 500, ReceivedPPS: pps / 2, GbpsL2: rate / 2 * 5.2},
 						{Name: "ping", Sent: 9, ReceivedPPS: 1e9, Expectation: "held"},
 					},
 				},
@@ -95,7 +96,7 @@ func (w *world) link(ctx context.Context, opt bench.Options) (*bench.LinkResult,
 	err := w.call(name)
 	r := &bench.LinkResult{
 		Profile: opt.Profile, Title: "650 B both ways, 1:1", Link: opt.Link, Workers: 1, Complete: true, Goal: opt.Goal, TSCHz: 2600000000, HugePages: true,
-		CPUs: []int{1}, TesterCPUs: []int{0}, ClockGHz: [2]float64{3.6, 3.7}, FixedRate: opt.Rate,
+		CPUs: []int{1}, TesterCPUs: []int{0}, ClockGHz: [2]figure.Number{3.6, 3.7}, FixedRate: opt.Rate,
 	}
 	r.Versions.DataPlane, r.Versions.Tester = "dp 1", "traffic 1"
 	switch {
@@ -150,7 +151,7 @@ func (w *world) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 	if err := errors.Join(w.call(name), ctx.Err()); err != nil {
 		return nil, err
 	}
-	some := bench.Spreads{Ticks: bench.Spread{Median: 200, Min: 199, Max: 210}, Mpps: bench.Spread{Median: 13, Min: 12, Max: 14}}
+	some := bench.Spreads{Ticks: figure.Of(199, 200, 210), Mpps: figure.Of(12, 13, 14)}
 	r := &bench.Result{
 		Profile: opt.Profile, Subscribers: opt.Subscribers, Seconds: opt.Seconds, Ratio: "1:1", Spread: some, Checked: 1, TSCHz: 2600000000,
 		Uplink:   bench.Direction{FrameBytes: 650, Spread: some, Nodes: []bench.NodeCost{{Name: "gtpu-encap", Share: 30, TicksPerPacket: 30}}},
@@ -160,7 +161,7 @@ func (w *world) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 	if strings.HasSuffix(opt.Profile, "-flows") {
 		r.Sessions, r.Flows = opt.Sessions, opt.Sessions*bench.SessionFlows
 		r.Fill = &bench.Fill{TicksPerPacket: 900, FloorTicksPerPacket: 60, InsertsPerSecond: 2.5e6}
-		r.MemoryFloor = &bench.MemoryFloor{Ticks: bench.Spread{Median: 25, Min: 24, Max: 27}}
+		r.MemoryFloor = &bench.MemoryFloor{Ticks: figure.Of(24, 25, 27)}
 	}
 	return r, nil
 }
@@ -219,7 +220,7 @@ func TestWholeSuite(t *testing.T) {
 	if g == nil || g.Mpps.Runs != 3 || g.Mpps.Min != 6 || g.Mpps.Median < 6.59 || g.Mpps.Median > 6.61 || g.Mpps.Max < 7.25 {
 		t.Fatalf("headline: %+v", g)
 	}
-	if bits := g.Mpps.Median * 5.2; g.GbpsL2 < bits-0.01 || g.GbpsL2 > bits+0.01 {
+	if bits := g.Mpps.Median * 5.2; float64(g.GbpsL2) < bits-0.01 || float64(g.GbpsL2) > bits+0.01 {
 		t.Errorf("bits do not follow the median: %v, want %v", g.GbpsL2, bits)
 	}
 	if run.Title != "650 B both ways" {

@@ -23,7 +23,9 @@ assert r["wrong"] == 0 and r["checked"] > 1000 and r["received"] > 1000, r
 assert r["loss_ratio"] <= 1e-5, (r["loss_ratio"], r["dropped"])
 assert r["check_pass"]["lost"] == 0 and r["check_pass"]["offered"] == r["check_pass"]["checked"]
 for one in (r, r["uplink"], r["downlink"]):
-    assert abs(one["own_ticks_per_packet"] - (one["ticks_per_packet"] - one["floor_ticks_per_packet"])) < 0.11, one
+    pairs = one["spread"]["own_ticks_per_packet"]
+    assert pairs["min"] <= pairs["median"] <= pairs["max"] and pairs["runs"] == one["spread"]["mpps"]["runs"], one
+    assert one["own_ticks_per_packet"] in (None, pairs["median"]), one
 for direction in ("uplink", "downlink"):
     assert r[direction]["mpps"] > 0 and r[direction]["ticks_per_packet"] > 0 and r[direction]["nodes"]
 PY
