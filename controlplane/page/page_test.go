@@ -475,6 +475,9 @@ func TestReport(t *testing.T) {
 		testkit.ErrorIf(t, !strings.Contains(body, want), "the report does not have %q", want)
 	}
 	testkit.Equal(t, strings.Count(body, `class="plot wide"`), len(reportGroups), "plots")
+	testkit.Equal(t, strings.Count(body, `.svg" href="data:image/svg`), len(reportGroups), "pictures to save")
+	testkit.Equal(t, strings.Count(body, `.csv" href="data:text/csv`), len(reportGroups), "tables to save")
+	body = strings.ReplaceAll(body, `href="data:`, "") // held in the page itself
 	for _, not := range []string{"<script", "src=", "href=", "http://g", "NaN", "%!"} {
 		testkit.ErrorIf(t, strings.Contains(body, not), "the report has %q", not)
 	}

@@ -69,6 +69,7 @@ type reportRow struct{ Name, Last, Mean, Peak string }
 type reportFigure struct {
 	Title, Wide, Slim string
 	Rows              []reportRow
+	Picture, Table    sheet.Saved
 }
 
 type reportCard struct{ Title, Number, Unit string }
@@ -78,6 +79,16 @@ type reportData struct {
 	Cards                          []reportCard
 	Figures                        []reportFigure
 	Nodes                          []reportRow
+	NodeTable                      sheet.Saved
+}
+
+// cells are the first n columns of a table.
+func cells(rows []reportRow, n int) [][]string {
+	var list [][]string
+	for _, r := range rows {
+		list = append(list, []string{r.Name, r.Last, r.Mean, r.Peak}[:n])
+	}
+	return list
 }
 
 // report sends the last ten minutes as one file that needs nothing else.
@@ -123,6 +134,7 @@ func (k *kept) data(s Status, raw string) reportData {
 		number, unit := si(k.sum(c.group, c.ending), c.unit)
 		d.Cards = append(d.Cards, reportCard{c.title, number, unit})
 	}
+	files := sheet.Namer{}
 	for _, g := range reportGroups {
 		lines := k.groups[g.group]
 		if len(lines) == 0 {
@@ -137,9 +149,12 @@ func (k *kept) data(s Status, raw string) reportData {
 		}
 		plot := plot{k.times, lines, g.unit, g.most}
 		f.Wide, f.Slim = plot.draw(g.title, 560, "plot wide"), plot.draw(g.title, 350, "plot slim")
+		f.Picture = files.Picture(g.title, f.Wide)
+		f.Table = files.Table(g.title, []string{"line", "end", "mean", "peak"}, cells(f.Rows, 4))
 		d.Figures = append(d.Figures, f)
 	}
 	d.Nodes = k.nodes()
+	d.NodeTable = files.Table("nodes", []string{"node", "packets", "ticks per packet"}, cells(d.Nodes, 3))
 	return d
 }
 

@@ -11,8 +11,11 @@ import _ "embed" // the style sheets
 //go:embed palette.css
 var Palette string
 
+//go:embed plot.css
+var plotStyle string
+
 //go:embed sheet.css
 var style string
 
 // Style is the style sheet of a page that somebody keeps. Pictures are of class plot.
-func Style() string { return Palette + style }
+func Style() string { return Palette + plotStyle + style }

@@ -4,8 +4,11 @@ package report
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/csv"
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"math"
 	"os"
@@ -381,10 +384,6 @@ func TestAnythingMayBeMissing(t *testing.T) {
 			readPicture(t, svg)
 		}
 	}
-	empty := &Report{}
-	if n := strings.Count(render(t, empty), "Not measured in this run."); n < 8 {
-		t.Errorf("an empty report has %d empty sections", n)
-	}
 	// One of everything, and nothing in it.
 	hollow := &Report{
 		Paper: make([]Paper, 1), Runs: []Run{{Group: GroupAccess}, {Group: GroupRFC2544}, {Group: GroupJumbo, Mix: true}}, Floors: make([]Floor, 1),
@@ -398,5 +397,84 @@ func TestAnythingMayBeMissing(t *testing.T) {
 	}
 	for _, svg := range pictures(render(t, hollow)) {
 		readPicture(t, svg)
+	}
+}
+
+// What was not measured has neither a heading nor a link.
+func TestUnmeasuredSectionsAreLeftOut(t *testing.T) {
+	r := fixture(t)
+	*r = Report{Costs: r.Costs, Machine: r.Machine, Complete: true, Missing: []Missing{{SectionPeers, "peers", "no room"}}}
+	page := render(t, r)
+	for _, id := range []string{SectionCost, SectionMachine, SectionPeers} {
+		if !strings.Contains(page, `<section id="`+id+`">`) || !strings.Contains(page, `<a href="#`+id+`">`) {
+			t.Errorf("no %s", id)
+		}
+	}
+	for _, id := range []string{SectionHeadline, SectionSizes, SectionLatency, SectionSteps, SectionInstances, SectionFlows,
+		SectionSubscribers, SectionRouters, SectionTrials} {
+		if strings.Contains(page, `"`+id+`"`) || strings.Contains(page, `"#`+id+`"`) {
+			t.Errorf("%s is shown and was not measured", id)
+		}
+	}
+	if strings.Contains(page, "Not measured in this run") {
+		t.Error("a section says of itself that it was not measured")
+	}
+}
+
+// saved is what the page's links to files hold, by the files' names.
+func saved(t *testing.T, page string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	link := regexp.MustCompile(`<a class="save" download="([^"]+)" href="data:[^"]+?;base64,([^"]*)">`)
+	for _, m := range link.FindAllStringSubmatch(page, -1) {
+		data, err := base64.StdEncoding.DecodeString(html.UnescapeString(m[2]))
+		if err != nil || files[m[1]] != "" {
+			t.Fatalf("%s: %v, or twice", m[1], err)
+		}
+		files[m[1]] = string(data)
+	}
+	return files
+}
+
+// Each figure can be saved as a picture that needs no page, each table as lines of values.
+func TestFiguresAndTablesAreSaved(t *testing.T) {
+	r := fixture(t)
+	page := render(t, r)
+	files := saved(t, page)
+	figures, tables := 0, 0
+	for _, s := range r.sections() {
+		figures, tables = figures+len(s.Figures), tables+len(s.Tables)
+	}
+	for name, data := range files {
+		switch filepath.Ext(name) {
+		case ".svg":
+			figures--
+			if readPicture(t, data); !strings.Contains(data, "--s0:") || !strings.Contains(data, "<style>") {
+				t.Errorf("%s has no colours of its own", name)
+			}
+		case ".csv":
+			tables--
+			if rows, err := csv.NewReader(strings.NewReader(data)).ReadAll(); err != nil || len(rows) < 2 {
+				t.Errorf("%s: %d rows, %v", name, len(rows), err)
+			}
+		}
+	}
+	if figures != 0 || tables != 0 || len(files) < 40 {
+		t.Errorf("%d files; %d figures and %d tables are not among them", len(files), figures, tables)
+	}
+	if csv := files["headline-rate-of-one-worker-beside-the-paper-s-physical-core.csv"]; !strings.Contains(csv,
+		"profile,link,result,Mpps,") || !strings.Contains(csv, "agf-symmetric,memif,good,6.78,") {
+		t.Errorf("the headline: %s", csv)
+	}
+}
+
+// A spreadsheet runs a cell that begins like a formula: what a profile or a peer is called is text.
+func TestSavedTablesHoldNoFormula(t *testing.T) {
+	r := fixture(t)
+	r.Runs[0].Profile = `=HYPERLINK("http://x")`
+	for name, data := range saved(t, render(t, r)) {
+		if strings.Contains(data, "\n=") || strings.Contains(data, ",=") || strings.Contains(data, `"=`) {
+			t.Errorf("%s has a formula", name)
+		}
 	}
 }

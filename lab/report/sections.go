@@ -4,7 +4,9 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
+	"isthmus/controlplane/sheet"
 	"isthmus/lab/figure"
 )
 
@@ -37,6 +39,7 @@ type section struct {
 type drawing struct {
 	Title, Note string
 	Wide, Slim  string // SVG
+	Save        sheet.Saved
 }
 
 // table of words. Fold hides it behind its title until asked for.
@@ -47,6 +50,7 @@ type table struct {
 	Rows        [][]string
 	Fold        bool
 	Code        bool // the last column is what was typed
+	Save        sheet.Saved
 }
 
 // picture is anything that can be drawn in two sizes.
@@ -70,7 +74,7 @@ func newTable(t table) []table {
 // Empty says that a section has nothing to show.
 func (s *section) Empty() bool { return len(s.Figures) == 0 && len(s.Tables) == 0 }
 
-// sections makes all of them.
+// sections makes those that have something to show.
 func (r *Report) sections() []*section {
 	list := []*section{
 		r.headline(), r.sizes(), r.latency(), r.stepLoad(), r.instances(), r.cost(), r.population(), r.flows(),
@@ -86,6 +90,16 @@ func (r *Report) sections() []*section {
 			if m.Section == s.ID {
 				s.Missing = append(s.Missing, m)
 			}
+		}
+	}
+	list = slices.DeleteFunc(list, func(s *section) bool { return s.Empty() && len(s.Missing)+len(s.Notes) == 0 })
+	files := sheet.Namer{}
+	for _, s := range list {
+		for i := range s.Figures {
+			s.Figures[i].Save = files.Picture(s.ID+" "+s.Figures[i].Title, s.Figures[i].Wide)
+		}
+		for i := range s.Tables {
+			s.Tables[i].Save = files.Table(s.ID+" "+s.Tables[i].Title, s.Tables[i].Heads, s.Tables[i].Rows)
 		}
 	}
 	return list

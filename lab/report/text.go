@@ -28,9 +28,6 @@ func (r *Report) Text(w io.Writer) error {
 		}
 	}
 	for _, s := range r.sections() {
-		if s.Empty() && len(s.Missing) == 0 && len(s.Notes) == 0 {
-			continue
-		}
 		fmt.Fprintf(&b, "\n%s\n", s.Title)
 		for _, m := range s.Missing {
 			fmt.Fprintf(&b, "PARTIAL. %s: %s\n", m.Part, m.Why)
