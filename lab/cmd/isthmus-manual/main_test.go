@@ -3,6 +3,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,4 +128,52 @@ func TestEscape(t *testing.T) {
 	} {
 		testkit.Equal(t, escape(from), want, "%s", from)
 	}
+}
+
+// What the schema says of a key's values stands at the key: those that it names, of a list's members too, and its bounds.
+func TestSchemaPageHasEachValue(t *testing.T) {
+	schema, err := os.ReadFile("../../../docs/config.schema.json")
+	testkit.Must(t, err)
+	items := strings.Split(string(schemaPage(edition{}, schema)), "\n.It Cm ")
+	at := map[string]string{}
+	for _, item := range items[1:] {
+		name, text, _ := strings.Cut(item, "\n")
+		at[strings.ReplaceAll(name, `\-`, "-")] = strings.ReplaceAll(text, `\-`, "-")
+	}
+	seen := 0
+	var walk func(path string, node map[string]any)
+	walk = func(path string, node map[string]any) {
+		for _, word := range []string{"enum", "minimum", "maximum", "minItems", "maxItems", "default"} {
+			values, many := node[word].([]any)
+			if one := node[word]; one != nil && !many {
+				values = []any{one}
+			}
+			for _, v := range values {
+				seen++
+				testkit.ErrorIf(t, !strings.Contains(at[path], fmt.Sprint(v)), "%s: %s %v is not on the page", path, word, v)
+			}
+		}
+		for name, child := range node {
+			switch next, _ := child.(map[string]any); name {
+			case "properties":
+				for key, one := range next {
+					walk(strings.TrimPrefix(path+"."+key, "."), one.(map[string]any))
+				}
+			case "items", "additionalProperties":
+				if next != nil {
+					if _, object := next["properties"]; object {
+						walk(path+"[]", next)
+					} else {
+						walk(path, next)
+					}
+				}
+			}
+		}
+	}
+	var root map[string]any
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.UseNumber()
+	testkit.Must(t, d.Decode(&root))
+	walk("", root)
+	testkit.ErrorIf(t, seen < 500, "%d values were looked for", seen)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,15 +20,19 @@ type key struct {
 	Required             []string       `json:"required"`
 	Enum                 []any          `json:"enum"`
 	Default              any            `json:"default"`
-	Minimum              *float64       `json:"minimum"`
-	Maximum              *float64       `json:"maximum"`
+	Minimum              json.Number    `json:"minimum"`
+	Maximum              json.Number    `json:"maximum"`
+	MinItems             json.Number    `json:"minItems"`
+	MaxItems             json.Number    `json:"maxItems"`
 	MaxLength            *int           `json:"maxLength"`
 }
 
 // schemaPage is isthmus.yaml(5): each key of the configuration with what it means, its values and its preset.
 func schemaPage(e edition, schema []byte) []byte {
 	var root key
-	if err := json.Unmarshal(schema, &root); err != nil {
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.UseNumber()
+	if err := d.Decode(&root); err != nil {
 		panic(err) // the schema is our own
 	}
 	p := newPage(e, "isthmus.yaml", "5", "configuration of Isthmus")
@@ -67,17 +72,16 @@ func (p *page) keys(path string, k key) {
 	p.line(".El")
 }
 
-// limits is what values a key takes.
+// limits is what values a key takes; of a list also how many, and what each of them is.
 func limits(k key, required bool) string {
 	var words []string
 	if required {
 		words = append(words, "required")
 	}
-	if len(k.Enum) > 0 {
-		words = append(words, "one of "+strings.ReplaceAll(strings.Trim(fmt.Sprint(k.Enum), "[]"), " ", ", "))
-	}
-	if k.Minimum != nil && k.Maximum != nil {
-		words = append(words, fmt.Sprintf("%.0f to %.0f", *k.Minimum, *k.Maximum))
+	words = append(words, between(k.MinItems, k.MaxItems, " of them")...)
+	words = append(words, k.values()...)
+	if k.Items != nil {
+		words = append(words, k.Items.values()...)
 	}
 	if k.Default != nil {
 		words = append(words, fmt.Sprintf("default %v", k.Default))
@@ -86,4 +90,27 @@ func limits(k key, required bool) string {
 		return ""
 	}
 	return "(" + strings.Join(words, "; ") + ")"
+}
+
+// values are those of a key, or of each member of its list.
+func (k *key) values() []string {
+	var words []string
+	if len(k.Enum) > 0 {
+		words = append(words, "one of "+strings.ReplaceAll(strings.Trim(fmt.Sprint(k.Enum), "[]"), " ", ", "))
+	}
+	return append(words, between(k.Minimum, k.Maximum, "")...)
+}
+
+func between(least, most json.Number, what string) []string {
+	switch {
+	case least != "" && most != "" && least == most:
+		return []string{string(most) + what}
+	case least != "" && most != "":
+		return []string{fmt.Sprintf("%s to %s%s", least, most, what)}
+	case most != "":
+		return []string{fmt.Sprintf("at most %s%s", most, what)}
+	case least != "":
+		return []string{fmt.Sprintf("at least %s%s", least, what)}
+	}
+	return nil
 }
