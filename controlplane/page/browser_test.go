@@ -57,6 +57,33 @@ func TestBrowserShowsEverything(t *testing.T) {
 	b.Quiet()
 }
 
+// The graph of an access gateway beside a UPF is there as a whole, in a type that can be read, and a legend that is
+// longer than its panel says so.
+func TestBrowserCutsNothing(t *testing.T) {
+	l, b := open(t, &gateway{sessions: 300, homes: 20, mobile: true, both: true, drops: 9}, Options{})
+	for _, width := range []int{1100, 1440, 1920} {
+		b.Size(width, 1000, "light")
+		l.seconds(1)
+		b.Until("the graph is drawn", `document.querySelectorAll("#graph .node").length === 32`)
+		b.Until("legends are there", `document.querySelectorAll(".lines tbody tr").length > 20`)
+		b.Shot(fmt.Sprintf("page-both-%d", width))
+		b.Until("the graph fits", `((g, s) => s.width < g.clientWidth + 1 && s.height < g.clientHeight + 1)(
+			document.getElementById("graph"), document.querySelector("#graph svg").getBoundingClientRect())`)
+		size := pagetest.Eval[float64](b, `11 * document.querySelector("#graph svg").getBoundingClientRect().width /
+			document.querySelector("#graph svg").viewBox.baseVal.width`)
+		testkit.ErrorIf(t, size < 8, "%d columns: names are %.1f px high", width, size)
+		cut := pagetest.Eval[[]string](b, `[...document.querySelectorAll(".panel:not([hidden]) .lines")].filter((e) =>
+			e.scrollHeight > e.clientHeight + 1 && e.nextElementSibling?.matches(".more:not([hidden])") !== true).map((e) =>
+			e.getAttribute("aria-labelledby"))`)
+		testkit.ErrorIf(t, len(cut) > 0, "%d columns: cut without a sign: %q", width, cut)
+	}
+	more := `[...document.querySelectorAll(".panel")].find((p) => p.textContent.includes("reason-00"))`
+	b.Until("how many are below", `/^\d+ more below$/.test(`+more+`.querySelector(".more").textContent)`)
+	pagetest.Eval[string](b, `((e) => { e.scrollTop = e.scrollHeight; return ""; })(`+more+`.querySelector(".lines"))`)
+	b.Until("the end", more+`.querySelector(".more").textContent === "end of the list"`)
+	b.Quiet()
+}
+
 // What subscribers call themselves is text, wherever it is shown.
 func TestBrowserEscapesNames(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 20, mobile: true}, Options{})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +29,8 @@ type gateway struct {
 	dnns     int // beside "internet"
 	homes    int // who signed in
 	mobile   bool
+	both     bool           // the graph of an access gateway beside a UPF
+	drops    int            // reasons more
 	asked    map[string]int // by table
 }
 
@@ -96,8 +99,12 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		}
 		return list, nil
 	case "drop":
-		return []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
-			Packets: g.at(900)}, {Name: "no-route"}}, nil
+		list := []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
+			Packets: g.at(900)}, {Name: "no-route"}}
+		for i := range g.drops {
+			list = append(list, view.Reason{Name: fmt.Sprintf("reason-%02d", i), Packets: g.at(float64(10 + i))})
+		}
+		return list, nil
 	case "worker":
 		return []view.Worker{{Worker: 0, BusyTicks: g.at(1.1e9), IdleTicks: g.at(1e9)}, {Worker: 1,
 			BusyTicks: g.at(1.6e9), IdleTicks: g.at(5e8)}}, nil
@@ -151,6 +158,9 @@ func (g *gateway) n4() *n4.Snapshot {
 
 func (g *gateway) graph() *view.Graph {
 	graph := &view.Graph{}
+	if g.both {
+		return g.wideGraph()
+	}
 	node := func(name string, rate, ticks float64) {
 		graph.Nodes = append(graph.Nodes, view.Node{Name: name, Packets: g.at(rate), Ticks: g.at(rate * ticks)})
 	}
@@ -174,6 +184,38 @@ func (g *gateway) graph() *view.Graph {
 			"port-tx"}, {"icmp-echo", "ip-output"},
 	} {
 		graph.Edges = append(graph.Edges, view.Edge{From: e[0], To: e[1]})
+	}
+	return graph
+}
+
+// ways are the full nodes' of the front page, as far as packets of homes and UEs walk through them.
+var ways = []string{
+	"port-rx access-input firewall-uplink session-uplink policer-uplink gtpu-encap ip-output fragment-core port-tx",
+	"port-rx core-input ip-input gtpu-input firewall-downlink session-downlink policer-downlink access-encap " +
+		"fragment-access scheduler scheduler-tx port-tx",
+	"port-rx core-input ip-input gtpu-input firewall-tunnel session-tunnel buffer redirect policer-uplink ip-forward " +
+		"icmp-error ip-output port-tx",
+	"port-rx core-input ip-input firewall-ue session-ue policer-downlink gtpu-encap",
+	"access-input access-punt punt", "core-input reassembly ip-input", "session-tunnel duplicate ip-output",
+	"access-input drop", "firewall-uplink drop", "firewall-downlink drop", "policer-downlink drop", "ip-output drop",
+}
+
+func (g *gateway) wideGraph() *view.Graph {
+	graph := &view.Graph{}
+	nodes, edges := map[string]bool{}, map[view.Edge]bool{}
+	for i, way := range ways {
+		names := strings.Fields(way)
+		for k, name := range names {
+			if !nodes[name] {
+				nodes[name] = true
+				graph.Nodes = append(graph.Nodes, view.Node{Name: name, Packets: g.at(1e5 + float64(7*i+k)), Ticks: g.at(3e6)})
+			}
+			if k > 0 && !edges[view.Edge{From: names[k-1], To: name}] {
+				edge := view.Edge{From: names[k-1], To: name}
+				edges[edge] = true
+				graph.Edges = append(graph.Edges, edge)
+			}
+		}
 	}
 	return graph
 }

@@ -4,7 +4,8 @@ import { svg, say, byId, fill, el } from "./dom.js";
 import { si, ticks, join } from "./format.js";
 import { place } from "./layout.js";
 
-const WIDE = 122, HIGH = 34, ALONG = 44, ACROSS = 12, THIN = 14;
+const WIDE = 122, HIGH = 34, ALONG = 44, TIGHT = 20, ACROSS = 12, THIN = 14;
+const SMALL = 0.75, LEAST = 0.6; // scales: what is still read with ease, and at all
 const flow = (v) => (v === null ? "?" : join(si(v, "")).replace(" ", "\u2009"));
 
 export class Graph {
@@ -44,35 +45,51 @@ export class Graph {
 		const ways = edges.filter((e) => there.has(e.from) && there.has(e.to) &&
 			(this.seen.has(e.key) || this.all.checked && e.to !== "drop"));
 		this.table(nodes);
-		const across = this.box.clientWidth >= 700;
-		const key = JSON.stringify([across, shown, ways.map((e) => e.key)]);
+		const key = JSON.stringify([this.box.clientWidth, shown, ways.map((e) => e.key)]);
 		if (key !== this.key) {
 			this.key = key;
-			this.build(shown, ways, across);
+			this.build(shown, ways);
 		}
 		this.update();
 	}
 
-	/** Draws anew: nodes or edges came, or the box turned narrow. */
-	build(shown, ways, across) {
+	/** Layers from left to right, or from top to bottom, and how large that can be drawn in the box. */
+	plan(shown, ways, across) {
+		const thin = ways.length > 60 ? THIN / 3 : THIN;
+		const [size, long] = across ? [HIGH + ACROSS, WIDE] : [WIDE + ACROSS, HIGH];
+		const plan = place(shown, ways, size, thin);
+		let gap = ALONG;
+		if (across) {
+			const room = (this.box.clientWidth / SMALL - 8 - plan.layers * WIDE) / Math.max(1, plan.layers - 1);
+			gap = Math.max(TIGHT, Math.min(ALONG, Math.floor(room)));
+		}
+		const step = long + gap;
+		const at = ({ layer, y }) => (across ? [4 + layer * step + WIDE / 2, 4 + y] : [4 + y, 4 + layer * step + HIGH / 2]);
+		const along = 8 + plan.layers * step - gap, breadth = 8 + plan.breadth;
+		const [w, h] = across ? [along, breadth] : [breadth, along];
+		return { ...plan, across, at, w, h, scale: Math.min(1, this.box.clientWidth / w) };
+	}
+
+	/** Draws anew: nodes or edges came, or the box has another width. */
+	build(shown, ways) {
 		this.nodes = [];
 		this.lines = [];
 		if (!shown.length) {
 			this.box.replaceChildren(el("p", { class: "empty" }, "No packets flow."));
 			return;
 		}
-		const thin = ways.length > 60 ? THIN / 3 : THIN;
-		const [size, step] = across ? [HIGH + ACROSS, WIDE + ALONG] : [WIDE + ACROSS, HIGH + ALONG];
-		const plan = place(shown, ways, size, thin);
-		const at = ({ layer, y }) => (across ? [4 + layer * step + WIDE / 2, 4 + y] : [4 + y, 4 + layer * step + HIGH / 2]);
-		const along = 8 + plan.layers * step - ALONG, breadth = 8 + plan.breadth;
-		const [w, h] = across ? [along, breadth] : [breadth, along];
-		const scale = Math.min(1, Math.max(0.6, this.box.clientWidth / w));
+		let plan = this.plan(shown, ways, true);
+		if (plan.scale < SMALL) {
+			const down = this.plan(shown, ways, false);
+			if (down.scale > plan.scale) plan = down;
+		}
+		const { at, across, w, h } = plan, scale = Math.max(LEAST, plan.scale);
 		const picture = svg("svg", { viewBox: `0 0 ${w} ${h}`, width: w * scale, height: h * scale, "aria-hidden": "true" });
 		for (const e of ways) picture.append(this.line(e, plan.edges.get(e).map(at), across));
 		for (const e of this.lines) picture.append(e.label);
 		for (const name of shown) picture.append(this.node(name, at(plan.nodes.get(name))));
 		this.box.replaceChildren(picture);
+		byId("graph-more").hidden = plan.scale >= LEAST;
 	}
 
 	line(e, points, across) {

@@ -34,16 +34,21 @@ export class Panel {
 		this.now = head.cells[1];
 		this.body = el("tbody");
 		const id = `panel-${options.group}-${options.key ?? ""}`;
+		this.list = el("div", { class: "lines", tabindex: "0", role: "group", "aria-labelledby": id },
+			el("table", { "aria-labelledby": id }, el("thead", {}, head), this.body));
+		this.more = el("p", { class: "more", hidden: "" });
+		this.list.addEventListener("scroll", () => this.below());
 		this.element = el("section", { class: "panel", "aria-labelledby": id },
 			el("div", { class: "head" }, el("h2", { id }, options.title), this.unit),
-			this.plot,
-			el("div", { class: "lines", tabindex: "0", role: "group", "aria-labelledby": id },
-				el("table", { "aria-labelledby": id }, el("thead", {}, head), this.body)));
+			this.plot, this.list, this.more);
 	}
 
 	// The plot follows the size of its panel, whatever made it another.
 	follow() {
-		this.watch ??= new ResizeObserver(() => this.graph?.resize());
+		this.watch ??= new ResizeObserver(() => {
+			this.graph?.resize();
+			this.below();
+		});
 		this.watch.disconnect();
 		this.watch.observe(this.plot);
 	}
@@ -98,6 +103,15 @@ export class Panel {
 			for (let i = 1; i < 4; i++) row.cells[i].className = "num";
 			row.cells[0].title = s.name;
 		});
+		this.below();
+	}
+
+	/** Says how many lines the list has below what is seen of it. */
+	below() {
+		const end = this.list.getBoundingClientRect().bottom + 2;
+		const rows = [...this.body.rows].filter((r) => r.getBoundingClientRect().bottom > end).length;
+		this.more.hidden = this.list.scrollHeight <= this.list.clientHeight + 1;
+		say(this.more, rows ? `${rows} more below` : "end of the list");
 	}
 
 	label(names, s, n) {
