@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ func showCommand(e *env) *cobra.Command {
 // showWords are the options of a table.
 type showWords struct {
 	asJSON, edges, dot, perWorker bool
+	wide                          bool
 	ignored                       bool
 	limit                         uint32
 	choice                        choice
@@ -63,6 +65,7 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	cmd.ValidArgsFunction = e.completeNames(table)
 	f := cmd.Flags()
 	f.BoolVarP(&w.asJSON, "json", "j", false, "print JSON")
+	f.BoolVar(&w.wide, "wide", false, "all columns; a terminal gets none in which no row has anything")
 	f.Uint32Var(&w.limit, "limit", 0, "show at most so many rows (0: all)")
 	f.DurationVar(&w.watch, "watch", 0, "show it again each `interval`, counters as rates per second")
 	f.IntVar(&w.count, "count", 0, "with --watch: end after so many times (0: Ctrl-C)")
@@ -138,7 +141,15 @@ func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []
 	case w.edges || w.dot || w.perWorker:
 		return e.printGraph(data, w.dot, w.perWorker)
 	}
-	return table.Print(e.Out, data)
+	return table.Print(e.narrow(e.Out, w), data)
+}
+
+// narrow is where a table goes on its way to a terminal.
+func (e *env) narrow(to io.Writer, w *showWords) io.Writer {
+	if _, _, terminal := terminalSize(e.Out); !terminal || w.wide {
+		return to
+	}
+	return view.Narrow{Writer: to}
 }
 
 func (e *env) printGraph(data []byte, dot, perWorker bool) error {

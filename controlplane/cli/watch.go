@@ -186,7 +186,7 @@ func (e *env) watchPlain(table *view.Table, w *showWords, data []byte) error {
 		return err
 	}
 	var text strings.Builder
-	if err := table.Print(&text, data); err != nil {
+	if err := table.Print(e.narrow(&text, w), data); err != nil {
 		return err
 	}
 	return e.page(text.String())
@@ -202,7 +202,7 @@ func (e *env) watchRates(table *view.Table, w *showWords, before, after []watch.
 	}
 	titles, right, cells := watch.Table(table.Name, rates)
 	var text strings.Builder
-	if err := view.WriteTable(&text, titles, right, cells); err != nil {
+	if err := view.WriteTable(e.narrow(&text, w), titles, right, cells); err != nil {
 		return err
 	}
 	return e.page(text.String())

@@ -65,7 +65,9 @@ var (
 		str("SEID UP/CP", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.SEID, s.CPSEID) }))
 	trafficColumns = columns[Session](`WORKER, UE IPV4=UEIP4, UE IPV6=UEIP6, TEID LOCAL/PEER,
 		UP PACKETS=UplinkPackets, DOWN PACKETS=DownlinkPackets, DROPPED, BUFFERED`,
-		str("TEID LOCAL/PEER", func(s *Session) string { return fmt.Sprintf("%#x/%#x", s.TEIDLocal, s.TEIDPeer) }),
+		str("TEID LOCAL/PEER", func(s *Session) string {
+			return yesNo(s.TEIDLocal|s.TEIDPeer != 0, fmt.Sprintf("%#x/%#x", s.TEIDLocal, s.TEIDPeer), "")
+		}),
 		num("DROPPED", func(s *Session) uint64 { return s.UplinkDropped + s.DownlinkDropped }))
 	pipeColumns = columns[Session]("PIPE=SchedulerPipe, PIPE PROFILE")
 )

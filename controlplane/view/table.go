@@ -139,8 +139,30 @@ func write[V any](w io.Writer, columns []column[V], rows []V) error {
 	return WriteTable(w, titles, right, cells)
 }
 
+// Narrow is where a table has no column in which no row has anything.
+type Narrow struct{ io.Writer }
+
+func withoutEmpty(titles []string, right []bool, cells [][]string) ([]string, []bool, [][]string) {
+	var names []string
+	var sides []bool
+	rows := make([][]string, len(cells))
+	for i := range titles {
+		if !slices.ContainsFunc(cells, func(row []string) bool { return row[i] != "" }) {
+			continue
+		}
+		names, sides = append(names, titles[i]), append(sides, right[i])
+		for r := range cells {
+			rows[r] = append(rows[r], cells[r][i])
+		}
+	}
+	return names, sides, rows
+}
+
 // WriteTable prints cells under their titles, two spaces between columns; right[i] aligns column i to the right.
 func WriteTable(w io.Writer, titles []string, right []bool, cells [][]string) error {
+	if _, narrow := w.(Narrow); narrow && len(cells) > 0 {
+		titles, right, cells = withoutEmpty(titles, right, cells)
+	}
 	width := make([]int, len(titles))
 	lines := append([][]string{titles}, cells...)
 	for _, line := range lines {
