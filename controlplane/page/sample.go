@@ -157,12 +157,19 @@ func (s *sampler) dnns(ctx context.Context) error {
 // drops leaves out the reasons that never happened.
 func (s *sampler) drops(ctx context.Context) error {
 	rows, err := fetch[[]view.Reason](ctx, s.src, "drop", "", 0)
+	served := uint64(0)
 	for i := range rows {
+		if view.Served(rows[i].Name) {
+			served += rows[i].Packets
+		}
 		if r := &rows[i]; r.Packets > 0 {
 			s.put(true, "drop", r.Name, s.rates.rate("d "+r.Name, r.Packets))
 		} else {
 			s.rates.delta("d "+r.Name, 0)
 		}
+	}
+	if err == nil {
+		s.put(false, "total", "served", s.rates.rate("d served", served))
 	}
 	return err
 }

@@ -5,28 +5,37 @@ package top
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"isthmus/controlplane/watch"
 )
 
-// look is one of the views: a table, and the fields by which it can be sorted.
+// look is one of the views: tables, and the fields by which the first can be sorted.
 type look struct {
-	title, table string
-	sorts        []string
+	title  string
+	tables []string
+	sorts  []string
 }
 
-// looks in the order of their keys, 1 to 7. The first is the overview.
+// looks in the order of their keys, 1 to 9. The first is the overview.
 var looks = []look{
 	{title: "overview"},
-	{"ports", "port", []string{"", "rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "tx_dropped", "name"}},
-	{"drops", "drop", []string{"packets", "name"}},
-	{"sessions", "session", []string{"downlink_bytes", "uplink_bytes", "downlink_packets", "uplink_packets",
+	{"ports", []string{"port"}, []string{"", "rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "tx_dropped", "name"}},
+	{"drops", []string{"drop"}, []string{"packets", "name"}},
+	{"sessions", []string{"session"}, []string{"downlink_bytes", "uplink_bytes", "downlink_packets", "uplink_packets",
 		"downlink_dropped", "uplink_dropped", "name"}},
-	{"workers", "worker", []string{"worker", watch.Busy, "packets"}},
-	{"peers", "association", []string{"", "sessions", "state", "id"}},
-	{"nodes", "graph", []string{"ticks", "packets", "calls", "name"}},
+	{"workers", []string{"worker"}, []string{"worker", watch.Busy, "packets"}},
+	{"peers", []string{"association", "path"}, []string{"", "sessions", "state", "id"}},
+	{"nodes", []string{"graph"}, []string{"ticks", "packets", "calls", "name"}},
+	{"homes", []string{"subscriber"}, []string{"downlink_bytes", "uplink_bytes", "downlink_packets", "uplink_packets",
+		"-since", "state", "user"}},
+	{"aaa", []string{"radius", "pool", "subscriber"}, []string{"", "requests", "rejects", "timeouts", "name"}},
 }
+
+// called are the tables where they stand with others.
+var called = map[string]string{"association": "PFCP peers", "path": "GTP-U peers", "radius": "RADIUS servers",
+	"pool": "pools", "subscriber": "sign-ins"}
 
 // overviewTables are asked for in every view: the head is made of them.
 var overviewTables = []string{"total", "port", "drop", "worker", "association", "path"}
@@ -54,9 +63,11 @@ func NewModel(period time.Duration) *Model {
 
 // Tables are those to ask for next.
 func (m *Model) Tables() []string {
-	tables := overviewTables
-	if t := looks[m.look].table; t != "" && !slices.Contains(tables, t) {
-		tables = append(slices.Clone(tables), t)
+	tables := slices.Clone(overviewTables)
+	for _, t := range looks[m.look].tables {
+		if !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
 	}
 	return tables
 }
@@ -138,7 +149,7 @@ func (m *Model) turn(to int) bool {
 // sorted are a table's rates in the order of its view.
 func (m *Model) sorted(i int) []watch.Rate {
 	l := looks[i]
-	rates := m.rates(l.table)
+	rates := m.rates(l.tables[0])
 	field := l.sorts[m.sort[i]]
 	if field == "" {
 		if m.reversed {
@@ -147,8 +158,11 @@ func (m *Model) sorted(i int) []watch.Rate {
 		return rates
 	}
 	if m.reversed {
-		field = "-" + field
+		name, turned := strings.CutPrefix(field, "-")
+		if field = "-" + name; turned {
+			field = name
+		}
 	}
-	_ = watch.SortRates(l.table, rates, field) // a field that no row has leaves them as they are
+	_ = watch.SortRates(l.tables[0], rates, field) // a field that no row has leaves them as they are
 	return rates
 }

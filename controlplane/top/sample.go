@@ -14,8 +14,11 @@ import (
 	"isthmus/controlplane/watch"
 )
 
-// mostSessions bounds what one look at sessions costs, here and in the gateway.
+// mostSessions bounds what one look at sessions or subscribers costs, here and in the gateway.
 const mostSessions = 20000
+
+// bounded tables have a row for each subscriber.
+func bounded(table string) bool { return table == "session" || table == "subscriber" }
 
 // Get asks the control plane for a path of its API.
 type Get func(ctx context.Context, path string, query url.Values) ([]byte, error)
@@ -49,7 +52,7 @@ func Take(ctx context.Context, get Get, tables []string) *Sample {
 	}
 	for _, table := range tables {
 		query := url.Values{}
-		if table == "session" {
+		if bounded(table) {
 			query.Set("limit", strconv.Itoa(mostSessions))
 		}
 		data, err := get(ctx, "/v1/show/"+table, query)

@@ -4,8 +4,10 @@ package top
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -110,7 +112,16 @@ func (m *Model) head(width int) []line {
 		bits("rx_bytes"),
 		rate(t.PerSecond["out"]), bits("tx_bytes"), rate(t.PerSecond["punted"])), bold})
 	dropped := line{fmt.Sprintf("dropped %s/s", rate(t.PerSecond["dropped"])), plain}
-	if t.PerSecond["dropped"] > 0 {
+	served := 0.0
+	for _, r := range m.rates("drop") {
+		if v := r.PerSecond["packets"]; v > 0 && view.Served(r.Row.Text("name")) {
+			served += v
+		}
+	}
+	if served > 0 {
+		dropped.text += fmt.Sprintf(", %s/s of them served", rate(served))
+	}
+	if t.PerSecond["dropped"]-served > 0.001 { // what division leaves of equal counts
 		dropped.style = alarm
 	}
 	label := "  in "
@@ -166,12 +177,17 @@ func (m *Model) foot(width int) []line {
 		}
 		names = append(names, name)
 	}
-	return []line{{spread(strings.Join(names, " "), "h help q quit", width), bar}}
+	left, right := strings.Join(names, " "), "h help q quit"
+	if len(left)+1+len(right) > width {
+		right = "h"
+	}
+	return []line{{spread(left, right, width), bar}}
 }
 
 var helpText = []line{
 	{"Keys", bold},
-	{"  1 to 7, Tab     view: overview, ports, drops, sessions, workers, peers, nodes", plain},
+	{"  1 to 9, Tab     view: overview, ports, drops, sessions, workers, peers, nodes,", plain},
+	{"                  homes who sign in, aaa: RADIUS servers, pools, sign-ins", plain},
 	{"  s, r            sort by the next column; turn the order round", plain},
 	{"  p, Space        pause, go on", plain},
 	{"  +, -            look twice, half as often", plain},
@@ -190,21 +206,26 @@ func (m *Model) body(width, room int) []line {
 		return m.overview(width, room)
 	}
 	l := looks[m.look]
-	lines := m.table(l.table, m.sorted(m.look), width)
+	field := strings.TrimPrefix(l.sorts[m.sort[m.look]], "-")
+	rates := m.sorted(m.look)
+	lines, hidden := m.table(l.tables[0], rates, width, field)
 	order := "in their order"
-	if field := l.sorts[m.sort[m.look]]; field != "" {
+	if field != "" {
 		order = "by " + field
 	}
 	if m.reversed {
 		order += ", turned round"
 	}
-	title := fmt.Sprintf("%s, %d, %s, every %s", l.title, max(0, len(lines)-1), order, m.period)
-	if l.table == "session" && len(lines) > mostSessions {
+	title := fmt.Sprintf("%s, %d, %s, every %s%s", l.title, max(0, len(lines)-1), order, m.period, columnsMore(hidden))
+	if bounded(l.tables[0]) && len(rates) >= mostSessions {
 		title += fmt.Sprintf(" (the first %d)", mostSessions)
 	}
-	if l.table == "association" {
-		lines = append(lines, line{})
-		lines = append(lines, m.table("path", m.rates("path"), width)...)
+	for _, table := range l.tables[1:] {
+		further, hidden := m.below(table, width)
+		if len(further) > 0 {
+			lines = append(lines, line{}, line{called[table] + columnsMore(hidden), faint})
+			lines = append(lines, further...)
+		}
 	}
 	if len(lines) > 1 { // titles stay
 		m.scroll = min(m.scroll, max(0, len(lines)-max(1, room-1)))
@@ -213,62 +234,137 @@ func (m *Model) body(width, room int) []line {
 	return append([]line{{title, faint}}, lines...)
 }
 
-// overview is the head of several tables.
+func columnsMore(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (1 column more)"
+	}
+	return fmt.Sprintf(" (%d columns more)", n)
+}
+
+// below is a table below another one; of subscribers how many are in which state, and since when the last of them.
+func (m *Model) below(table string, width int) (lines []line, hidden int) {
+	rates := m.rates(table)
+	if table != "subscriber" {
+		return m.table(table, rates, width, "")
+	}
+	type group struct {
+		all, minute int
+		newest      string
+	}
+	groups := map[string]*group{}
+	for i := range rates {
+		row := &rates[i].Row
+		g := groups[row.Text("state")]
+		if g == nil {
+			g = &group{}
+			groups[row.Text("state")] = g
+		}
+		g.all++
+		if since, err := time.Parse(time.RFC3339, row.Text("since")); err == nil && m.is.Time.Sub(since) < time.Minute {
+			g.minute++
+		}
+		g.newest = max(g.newest, row.Text("since"))
+	}
+	var cells [][]string
+	for _, state := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[state]
+		cells = append(cells, []string{state, strconv.Itoa(g.all), strconv.Itoa(g.minute), g.newest})
+	}
+	titles := []string{"STATE", "SUBSCRIBERS", "IN THE LAST MINUTE", "NEWEST SINCE"}
+	return fit(titles, []bool{false, true, true, false}, cells, width, "")
+}
+
+// overview is the head of several tables; those that the height has no room for are named.
 func (m *Model) overview(width, room int) []line {
 	each := max(2, min(room, 100)/5)
+	room-- // for the names
 	var all []line
-	add := func(title string, lines []line) {
-		if len(lines) < 2 || len(all)+4 > room {
+	var left []string
+	add := func(title, table string, rates []watch.Rate, style string) {
+		lines, hidden := m.table(table, rates, width, "")
+		if len(lines) < 2 {
 			return
 		}
-		shown := lines[:min(len(lines), each+1)]
-		if left := len(lines) - len(shown); left > 0 {
-			title = fmt.Sprintf("%s (%d more)", title, left)
+		if len(all)+4 > room {
+			left = append(left, fmt.Sprintf("%s (%d)", title, len(lines)-1))
+			return
 		}
-		all = append(append(all, line{}, line{title, faint}), shown...)
+		shown := slices.Clone(lines[:min(len(lines), each+1, room-len(all)-2)])
+		for i := 1; i < len(shown) && style != plain; i++ {
+			shown[i].style = style
+		}
+		if more := len(lines) - len(shown); more > 0 {
+			title = fmt.Sprintf("%s (%d more)", title, more)
+		}
+		all = append(append(all, line{}, line{title + columnsMore(hidden), faint}), shown...)
 	}
-	rising := slices.DeleteFunc(m.rates("drop"), func(r watch.Rate) bool { return !(r.PerSecond["packets"] > 0) })
+	rising := slices.DeleteFunc(m.rates("drop"), func(r watch.Rate) bool {
+		return !(r.PerSecond["packets"] > 0) || view.Served(r.Row.Text("name"))
+	})
 	_ = watch.SortRates("drop", rising, "packets")
-	drops := m.table("drop", rising, width)
-	for i := 1; i < len(drops); i++ {
-		drops[i].style = alarm
+	add("ports", "port", m.rates("port"), plain)
+	add("drops that rise", "drop", rising, alarm)
+	add("workers", "worker", m.rates("worker"), plain)
+	add(called["association"], "association", m.rates("association"), plain)
+	add(called["path"], "path", m.rates("path"), plain)
+	if len(left) > 0 {
+		all = append(all, line{"no room for " + strings.Join(left, ", "), bold})
 	}
-	add("ports", m.table("port", m.rates("port"), width))
-	add("drops that rise", drops)
-	add("workers", m.table("worker", m.rates("worker"), width))
-	add("PFCP peers", m.table("association", m.rates("association"), width))
-	add("GTP-U peers", m.table("path", m.rates("path"), width))
 	return all
 }
 
-// table prints rows in lines, titles first; columns that the width has no room for are left out, the last ones first.
-func (m *Model) table(table string, rates []watch.Rate, width int) []line {
+// table prints rows in lines, titles first.
+func (m *Model) table(table string, rates []watch.Rate, width int, keep string) (lines []line, hidden int) {
 	titles, right, cells := watch.Table(table, rates)
-	if len(titles) == 0 || len(cells) == 0 {
-		return nil
+	if keep != "" {
+		keep = watch.Title(table, keep)
 	}
-	for n := len(titles); ; n-- {
-		part := make([][]string, len(cells))
-		for i := range cells {
-			part[i] = slices.Clone(cells[i][:n])
+	return fit(titles, right, cells, width, keep)
+}
+
+// fit leaves out columns that the width has no room for, the last ones first; never the first one, nor the one to keep.
+func fit(titles []string, right []bool, cells [][]string, width int, keep string) (lines []line, hidden int) {
+	if len(titles) == 0 || len(cells) == 0 {
+		return nil, 0
+	}
+	places := make([]int, len(titles))
+	for i := range places {
+		places[i] = i
+	}
+	for {
+		part := make([][]string, len(cells)+1)
+		sides := make([]bool, len(places))
+		for k, i := range places {
+			part[0], sides[k] = append(part[0], titles[i]), right[i]
+			for r := range cells {
+				part[r+1] = append(part[r+1], cells[r][i])
+			}
 		}
 		var text strings.Builder
-		if view.WriteTable(&text, slices.Clone(titles[:n]), right[:n], part) != nil {
-			return nil
+		if view.WriteTable(&text, part[0], sides, part[1:]) != nil {
+			return nil, 0
 		}
 		list := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 		widest := 0
 		for _, s := range list {
 			widest = max(widest, utf8.RuneCountInString(s))
 		}
-		if widest > width && n > 1 {
+		last := len(places) - 1
+		if last > 0 && titles[places[last]] == keep {
+			last--
+		}
+		if widest > width && last > 0 {
+			places = slices.Delete(places, last, last+1)
 			continue
 		}
-		lines := make([]line, len(list))
+		lines = make([]line, len(list))
 		for i, s := range list {
 			lines[i].text = s
 		}
 		lines[0].style = bold
-		return lines
+		return lines, len(titles) - len(places)
 	}
 }

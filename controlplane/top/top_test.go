@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,9 @@ func TestScreens(t *testing.T) {
 		{"nodes-80x12", 80, 12, []string{"7", "r", "j"}},
 		{"help-80x24", 80, 24, []string{"?"}},
 		{"tiny-20x5", 20, 5, nil},
+		{"homes-80x24", 80, 24, []string{"8"}},
+		{"homes-by-packets-60x24", 60, 24, []string{"8", "s", "s", "s"}},
+		{"aaa-80x24", 80, 24, []string{"9"}},
 	} {
 		lines := model(t, test.keys...).Screen(test.width, test.height, false)
 		for i, line := range lines {
@@ -94,6 +98,57 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// A column by which rows are sorted is seen, whatever the width has no room for.
+func TestSortedColumnIsSeen(t *testing.T) {
+	for i := range looks {
+		for k := range max(1, len(looks[i].sorts)) {
+			m := model(t, strconv.Itoa(i+1))
+			for range k {
+				m.Key("s")
+			}
+			all := strings.Join(m.Screen(60, 40, false), "\n")
+			if i == 0 || looks[i].sorts[k] == "" {
+				continue
+			}
+			title := watch.Title(looks[i].tables[0], strings.TrimPrefix(looks[i].sorts[k], "-"))
+			testkit.ErrorIf(t, !strings.Contains(all, title), "%s by %s: no %q in\n%s", looks[i].title, looks[i].sorts[k], title, all)
+		}
+	}
+}
+
+// What a screen has no room for is named on it.
+func TestNothingIsHiddenInSilence(t *testing.T) {
+	all := strings.Join(model(t).Screen(80, 24, false), "\n")
+	testkit.ErrorIf(t, !strings.Contains(all, "no room for GTP-U peers (1)"), "nothing of the GTP-U peers:\n%s", all)
+	testkit.ErrorIf(t, !strings.Contains(all, "ports (2 columns more)"), "columns are missing in silence:\n%s", all)
+	all = strings.Join(model(t).Screen(200, 60, false), "\n")
+	testkit.ErrorIf(t, strings.Contains(all, "no room") || strings.Contains(all, "columns more"), "%s", all)
+}
+
+// A packet that has done its work, such as the answer to an echo of ours, is no loss and no alarm.
+func TestServedPacketsAreNoDrops(t *testing.T) {
+	m := model(t)
+	all := strings.Join(m.Screen(80, 24, true), "\n")
+	testkit.ErrorIf(t, strings.Contains(all, "lcp-echo-heard"), "an answer is a drop that rises:\n%s", all)
+	m = NewModel(time.Second)
+	for _, n := range []string{"10", "60"} {
+		rows := map[string]string{"total": `{"in":1,"dropped":` + n + `}`, "drop": `[{"name":"lcp-echo-heard","packets":` + n + `}]`}
+		s := &Sample{Tables: map[string][]watch.Row{}, Status: Status{DataPlane: "ready"}}
+		s.Time = time.Unix(map[string]int64{"10": 0, "60": 1}[n], 0)
+		for table, text := range rows {
+			list, err := watch.Rows([]byte(text))
+			testkit.Must(t, err)
+			s.Tables[table] = list
+		}
+		m.Update(s)
+	}
+	all = strings.Join(m.Screen(80, 24, true), "\n")
+	testkit.ErrorIf(t, strings.Contains(all, alarm), "an answer is an alarm:\n%q", all)
+	m.Key("3")
+	all = strings.Join(m.Screen(80, 24, false), "\n")
+	testkit.ErrorIf(t, !strings.Contains(all, "lcp-echo-heard"), "it is not in the list of all:\n%s", all)
+}
+
 func TestColours(t *testing.T) {
 	all := strings.Join(model(t).Screen(80, 24, true), "\n")
 	testkit.ErrorIf(t, !strings.Contains(all, alarm+"dropped 40/s"), "a drop is no alarm:\n%q", all)
@@ -108,7 +163,7 @@ func TestAway(t *testing.T) {
 	m.Update(&Sample{Status: Status{DataPlane: "away", LastError: "why"}, Tables: map[string][]watch.Row{}})
 	all = strings.Join(m.Screen(80, 24, false), "\n")
 	testkit.ErrorIf(t, !strings.Contains(all, "data plane away  why"), "%s", all)
-	for _, key := range []string{"1", "2", "3", "4", "5", "6", "7"} {
+	for _, key := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"} {
 		m.Key(key)
 		m.Screen(80, 24, false)
 	}

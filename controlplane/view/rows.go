@@ -203,6 +203,12 @@ type Reason struct {
 	Packets uint64 `json:"packets"`
 }
 
+// served are the reasons of packets that are gone because they have done their work.
+var served = []string{"lcp-echo-heard", "redirect-answered", "redirect-silent"}
+
+// Served says that a packet that ended for this reason is no loss.
+func Served(reason string) bool { return slices.Contains(served, reason) }
+
 var reasonColumns = columns[Reason]("REASON=Name, PACKETS, MEANING=Text")
 
 // reasons makes a table that, printed, leaves out the reasons that never happened; its JSON has them all.

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -496,5 +498,26 @@ func TestRuleSaysWhatItDoes(t *testing.T) {
 		testkit.Equal(t, v.Gate, test.gate, "gate of %+v", test.row)
 		testkit.Equal(t, v.Action, test.action, "action of %+v", test.row)
 		testkit.ErrorIf(t, v.MBR != nil, "an MBR without a meter: %v", v.MBR)
+	}
+}
+
+// Reasons of packets that have done their work are of the data plane, and no alert counts them.
+func TestServedReasons(t *testing.T) {
+	rules, err := os.ReadFile("../../deploy/prometheus/isthmus.rules.yaml")
+	testkit.Must(t, err)
+	want := `{reason!~"` + strings.Join(served, "|") + `"}`
+	testkit.Equal(t, strings.Count(string(rules), "isthmus_dropped_packets_total"+want), 2, "rules with %s", want)
+	var sources strings.Builder
+	for _, module := range []string{"lcp", "redirect"} {
+		files, err := filepath.Glob("../../dataplane/modules/" + module + "/*.c")
+		testkit.Must(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			testkit.Must(t, err)
+			sources.Write(text)
+		}
+	}
+	for _, reason := range served {
+		testkit.ErrorIf(t, !strings.Contains(sources.String(), `"`+reason+`"`), "the data plane has no reason %s", reason)
 	}
 }

@@ -48,7 +48,11 @@ var tables = map[string]watched{
 		"error_indications_received"),
 	"stream":      fields("name", "", "offered received offered_bytes received_bytes lost wrong"),
 	"association": fields("id", "state sessions address heartbeat_us since", ""),
-	"total":       fields("", "sessions held buffers_free", "in originated out punted dropped commits"),
+	"subscriber": fields("user line", "state kind ipv4 since", "downlink_bytes uplink_bytes downlink_packets "+
+		"uplink_packets"),
+	"radius": fields("name use", "state waiting", "requests accepts rejects responses timeouts repeated bad"),
+	"pool":   fields("name", "size used reserved held declined", "given again refused"),
+	"total":  fields("", "sessions held buffers_free", "in originated out punted dropped commits"),
 }
 
 // HasRates tells whether a table has counters.
@@ -174,6 +178,14 @@ func hasNumber(rates []Rate, name string) bool {
 
 func title(name string) string {
 	return strings.ToUpper(strings.NewReplacer("_", " ", ".", " ").Replace(name))
+}
+
+// Title is what Table calls a field's column.
+func Title(table, name string) string {
+	if slices.Contains(tables[table].counters, name) || name == Busy {
+		return rateTitle(name)
+	}
+	return title(name)
 }
 
 func rateTitle(name string) string {
