@@ -48,7 +48,8 @@ func TestShowWithoutEmptyColumns(t *testing.T) {
 		t.Helper()
 		out, read := terminal(t)
 		var failed bytes.Buffer
-		code := Main(append([]string{"--socket", socket, "show", "session"}, args...), strings.NewReader(""), out, &failed)
+		code := Main(append([]string{"--socket", socket, "show", "session"}, args...),
+			strings.NewReader(""), out, &failed)
 		testkit.Equal(t, code, 0, "status: %s", failed.String())
 		fmt.Fprint(out, "\x04")
 		return read()
@@ -56,7 +57,8 @@ func TestShowWithoutEmptyColumns(t *testing.T) {
 	narrow, wide := show(), show("--wide")
 	testkit.Equal(t, strings.Join(strings.Fields(strings.Split(narrow, "\n")[0]), " "),
 		"SESSION PORT ENCAP TAGS MAC WORKER UE IPV4 UP PACKETS DOWN PACKETS POLICED BUFFERED", "columns")
-	testkit.ErrorIf(t, !strings.Contains(wide, "UE IPV6") || !strings.Contains(wide, "TEID LOCAL/PEER"), "--wide: %s", wide)
+	testkit.ErrorIf(t, !strings.Contains(wide, "UE IPV6") || !strings.Contains(wide, "TEID LOCAL/PEER"),
+		"--wide: %s", wide)
 	code, piped, _ := run(t, "", "--socket", socket, "show", "session")
 	testkit.ErrorIf(t, code != 0 || piped != wide, "a pipe gets %s", piped)
 }

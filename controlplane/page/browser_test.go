@@ -79,7 +79,8 @@ func TestBrowserCutsNothing(t *testing.T) {
 	}
 	more := `[...document.querySelectorAll(".panel")].find((p) => p.textContent.includes("reason-00"))`
 	b.Until("how many are below", `/^\d+ more below$/.test(`+more+`.querySelector(".more").textContent)`)
-	pagetest.Eval[string](b, `((e) => { e.scrollTop = e.scrollHeight; return ""; })(`+more+`.querySelector(".lines"))`)
+	pagetest.Eval[string](b,
+		`((e) => { e.scrollTop = e.scrollHeight; return ""; })(`+more+`.querySelector(".lines"))`)
 	b.Until("the end", more+`.querySelector(".more").textContent === "end of the list"`)
 	b.Quiet()
 }

@@ -99,12 +99,7 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		}
 		return list, nil
 	case "drop":
-		list := []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
-			Packets: g.at(900)}, {Name: "no-route"}}
-		for i := range g.drops {
-			list = append(list, view.Reason{Name: fmt.Sprintf("reason-%02d", i), Packets: g.at(float64(10 + i))})
-		}
-		return list, nil
+		return g.reasons(), nil
 	case "worker":
 		return []view.Worker{{Worker: 0, BusyTicks: g.at(1.1e9), IdleTicks: g.at(1e9)}, {Worker: 1,
 			BusyTicks: g.at(1.6e9), IdleTicks: g.at(5e8)}}, nil
@@ -188,6 +183,16 @@ func (g *gateway) graph() *view.Graph {
 	return graph
 }
 
+func (g *gateway) reasons() []view.Reason {
+	list := []view.Reason{{Name: "policer-red", Packets: g.at(8e3)}, {Name: "ue-spoofed",
+		Packets: g.at(900)}, {Name: "no-route"}}
+	for i := range g.drops {
+		list = append(list, view.Reason{Name: fmt.Sprintf("reason-%02d", i),
+			Packets: g.at(float64(10 + i))})
+	}
+	return list
+}
+
 // ways are the full nodes' of the front page, as far as packets of homes and UEs walk through them.
 var ways = []string{
 	"port-rx access-input firewall-uplink session-uplink policer-uplink gtpu-encap ip-output fragment-core port-tx",
@@ -197,7 +202,8 @@ var ways = []string{
 		"icmp-error ip-output port-tx",
 	"port-rx core-input ip-input firewall-ue session-ue policer-downlink gtpu-encap",
 	"access-input access-punt punt", "core-input reassembly ip-input", "session-tunnel duplicate ip-output",
-	"access-input drop", "firewall-uplink drop", "firewall-downlink drop", "policer-downlink drop", "ip-output drop",
+	"access-input drop", "firewall-uplink drop", "firewall-downlink drop", "policer-downlink drop",
+	"ip-output drop",
 }
 
 func (g *gateway) wideGraph() *view.Graph {
@@ -208,7 +214,8 @@ func (g *gateway) wideGraph() *view.Graph {
 		for k, name := range names {
 			if !nodes[name] {
 				nodes[name] = true
-				graph.Nodes = append(graph.Nodes, view.Node{Name: name, Packets: g.at(1e5 + float64(7*i+k)), Ticks: g.at(3e6)})
+				graph.Nodes = append(graph.Nodes, view.Node{Name: name, Packets: g.at(1e5 +
+					float64(7*i+k)), Ticks: g.at(3e6)})
 			}
 			if k > 0 && !edges[view.Edge{From: names[k-1], To: name}] {
 				edge := view.Edge{From: names[k-1], To: name}

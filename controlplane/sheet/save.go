@@ -31,7 +31,8 @@ func (n Namer) name(title, ending string) string {
 }
 
 func held(name, kind, content string) Saved {
-	return Saved{name, template.URL("data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(content)))}
+	return Saved{name, template.URL("data:" + kind + ";base64," +
+		base64.StdEncoding.EncodeToString([]byte(content)))}
 }
 
 // ownStyle is what a picture has from its page otherwise.

@@ -21,14 +21,17 @@ type look struct {
 // looks in the order of their keys, 1 to 9. The first is the overview.
 var looks = []look{
 	{title: "overview"},
-	{"ports", []string{"port"}, []string{"", "rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "tx_dropped", "name"}},
+	{"ports", []string{"port"}, []string{"", "rx_bytes", "tx_bytes", "rx_packets", "tx_packets",
+		"tx_dropped", "name"}},
 	{"drops", []string{"drop"}, []string{"packets", "name"}},
-	{"sessions", []string{"session"}, []string{"downlink_bytes", "uplink_bytes", "downlink_packets", "uplink_packets",
+	{"sessions", []string{"session"}, []string{"downlink_bytes", "uplink_bytes", "downlink_packets",
+		"uplink_packets",
 		"downlink_dropped", "uplink_dropped", "name"}},
 	{"workers", []string{"worker"}, []string{"worker", watch.Busy, "packets"}},
 	{"peers", []string{"association", "path"}, []string{"", "sessions", "state", "id"}},
 	{"nodes", []string{"graph"}, []string{"ticks", "packets", "calls", "name"}},
-	{"homes", []string{"subscriber"}, []string{"downlink_bytes", "uplink_bytes", "downlink_packets", "uplink_packets",
+	{"homes", []string{"subscriber"}, []string{"downlink_bytes", "uplink_bytes", "downlink_packets",
+		"uplink_packets",
 		"-since", "state", "user"}},
 	{"aaa", []string{"radius", "pool", "subscriber"}, []string{"", "requests", "rejects", "timeouts", "name"}},
 }

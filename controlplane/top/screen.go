@@ -216,7 +216,8 @@ func (m *Model) body(width, room int) []line {
 	if m.reversed {
 		order += ", turned round"
 	}
-	title := fmt.Sprintf("%s, %d, %s, every %s%s", l.title, max(0, len(lines)-1), order, m.period, columnsMore(hidden))
+	title := fmt.Sprintf("%s, %d, %s, every %s%s", l.title, max(0, len(lines)-1), order, m.period,
+		columnsMore(hidden))
 	if bounded(l.tables[0]) && len(rates) >= mostSessions {
 		title += fmt.Sprintf(" (the first %d)", mostSessions)
 	}
@@ -263,7 +264,8 @@ func (m *Model) below(table string, width int) (lines []line, hidden int) {
 			groups[row.Text("state")] = g
 		}
 		g.all++
-		if since, err := time.Parse(time.RFC3339, row.Text("since")); err == nil && m.is.Time.Sub(since) < time.Minute {
+		if since, err := time.Parse(time.RFC3339,
+			row.Text("since")); err == nil && m.is.Time.Sub(since) < time.Minute {
 			g.minute++
 		}
 		g.newest = max(g.newest, row.Text("since"))

@@ -111,7 +111,8 @@ func TestSortedColumnIsSeen(t *testing.T) {
 				continue
 			}
 			title := watch.Title(looks[i].tables[0], strings.TrimPrefix(looks[i].sorts[k], "-"))
-			testkit.ErrorIf(t, !strings.Contains(all, title), "%s by %s: no %q in\n%s", looks[i].title, looks[i].sorts[k], title, all)
+			testkit.ErrorIf(t, !strings.Contains(all, title), "%s by %s: no %q in\n%s",
+				looks[i].title, looks[i].sorts[k], title, all)
 		}
 	}
 }
@@ -119,7 +120,8 @@ func TestSortedColumnIsSeen(t *testing.T) {
 // What a screen has no room for is named on it.
 func TestNothingIsHiddenInSilence(t *testing.T) {
 	all := strings.Join(model(t).Screen(80, 24, false), "\n")
-	testkit.ErrorIf(t, !strings.Contains(all, "no room for GTP-U peers (1)"), "nothing of the GTP-U peers:\n%s", all)
+	testkit.ErrorIf(t, !strings.Contains(all, "no room for GTP-U peers (1)"),
+		"nothing of the GTP-U peers:\n%s", all)
 	testkit.ErrorIf(t, !strings.Contains(all, "ports (2 columns more)"), "columns are missing in silence:\n%s", all)
 	all = strings.Join(model(t).Screen(200, 60, false), "\n")
 	testkit.ErrorIf(t, strings.Contains(all, "no room") || strings.Contains(all, "columns more"), "%s", all)
@@ -132,7 +134,8 @@ func TestServedPacketsAreNoDrops(t *testing.T) {
 	testkit.ErrorIf(t, strings.Contains(all, "lcp-echo-heard"), "an answer is a drop that rises:\n%s", all)
 	m = NewModel(time.Second)
 	for _, n := range []string{"10", "60"} {
-		rows := map[string]string{"total": `{"in":1,"dropped":` + n + `}`, "drop": `[{"name":"lcp-echo-heard","packets":` + n + `}]`}
+		rows := map[string]string{"total": `{"in":1,"dropped":` + n + `}`,
+			"drop": `[{"name":"lcp-echo-heard","packets":` + n + `}]`}
 		s := &Sample{Tables: map[string][]watch.Row{}, Status: Status{DataPlane: "ready"}}
 		s.Time = time.Unix(map[string]int64{"10": 0, "60": 1}[n], 0)
 		for table, text := range rows {

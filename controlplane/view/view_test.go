@@ -518,6 +518,7 @@ func TestServedReasons(t *testing.T) {
 		}
 	}
 	for _, reason := range served {
-		testkit.ErrorIf(t, !strings.Contains(sources.String(), `"`+reason+`"`), "the data plane has no reason %s", reason)
+		testkit.ErrorIf(t, !strings.Contains(sources.String(), `"`+reason+`"`),
+			"the data plane has no reason %s", reason)
 	}
 }

@@ -111,7 +111,8 @@ func (b *TesterBlock) judge(mpps float64, p *Point) {
 
 // relayed measures streams through the relay, from which they come as they went: the rate found, and the relay's
 // ticks for a packet.
-func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps float64, floor Spread,
+func (m *outside) relayed(ctx context.Context, d *device, name string, list []tester.Stream) (mpps float64,
+	floor Spread,
 	err error) {
 	streams := append([]tester.Stream(nil), list...)
 	for i := range streams {

@@ -287,9 +287,10 @@ type FunctionLoad struct {
 	Reserved       int           `json:"reserved_cores"` // poll mode: its workers keep them whatever comes
 	Mpps           figure.Number `json:"mpps"`
 	TicksPerPacket figure.Number `json:"ticks_per_packet"`
-	BusyCores      figure.Number `json:"busy_cores"` // of its workers' time, walks that found packets; stolen time counts
-	CPUCores       figure.Number `json:"cpu_cores"`  // CPU time of the whole process by time passed; polling counts
-	LoadCores      figure.Number `json:"load_cores"` // the lower of the two: the work is less than either
+	// of its workers' time, walks that found packets; stolen time counts
+	BusyCores figure.Number `json:"busy_cores"`
+	CPUCores  figure.Number `json:"cpu_cores"`  // CPU time of the whole process by time passed; polling counts
+	LoadCores figure.Number `json:"load_cores"` // the lower of the two: the work is less than either
 }
 
 // functions are the loads between a window's readings.
@@ -304,7 +305,8 @@ func (w *window) functions() []FunctionLoad {
 		if seconds <= 0 {
 			continue
 		}
-		f := FunctionLoad{Name: b.name, Relay: b.relay, CPUs: b.cpus, Reserved: b.reserved, CPUCores: figure.Rounded((b.cpu-a.cpu).Seconds()/seconds, 6)}
+		f := FunctionLoad{Name: b.name, Relay: b.relay, CPUs: b.cpus, Reserved: b.reserved,
+			CPUCores: figure.Rounded((b.cpu-a.cpu).Seconds()/seconds, 6)}
 		if packets := b.packets - a.packets; packets > 0 && b.tscHz > 0 {
 			f.Mpps = figure.Rounded(float64(packets)/seconds/1e6, 6)
 			f.TicksPerPacket = figure.Rounded(float64(b.busy-a.busy)/float64(packets), 1)

@@ -289,7 +289,8 @@ func (t *VEPC) row(name string) []string {
 			instances = strconv.Itoa(n.Instances) + " (scaled)"
 		}
 	}
-	row := []string{name, unknown(t.Mpps, f3), unknown(t.GbpsL2, f3), unknown(t.LoadCores, f2), unknown(t.LoadPerMpps, f2),
+	row := []string{name, unknown(t.Mpps, f3), unknown(t.GbpsL2, f3), unknown(t.LoadCores, f2),
+		unknown(t.LoadPerMpps, f2),
 		unknown(t.CoresPerInstance, f2), instances, "-", "-", "-"}
 	if rtt := t.typical(); rtt != nil {
 		row[7], row[8], row[9] = f1(rtt.P50), f1(rtt.P90), f1(rtt.P99)+" ("+f1(rtt.Max)+")"

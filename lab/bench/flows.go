@@ -74,7 +74,8 @@ func (r *runner) fill(ctx context.Context, m *measurement) error {
 	f := &Fill{
 		Packets: b.packets - a.packets, Seconds: round3(b.at.Sub(a.at).Seconds()), Mpps: round3(work.mpps),
 		TicksPerPacket:      round1(work.ticks),
-		FloorTicksPerPacket: round1(floor.ticks), OwnTicksPerPacket: figure.Pairs([]float64{work.ticks}, []float64{floor.ticks}).Rounded(round1).Difference(),
+		FloorTicksPerPacket: round1(floor.ticks), OwnTicksPerPacket: figure.Pairs([]float64{work.ticks},
+			[]float64{floor.ticks}).Rounded(round1).Difference(),
 		FlowInserts: b.inserts - a.inserts,
 		Lost:        m.load.lost,
 	}
@@ -216,9 +217,11 @@ func (r *Result) printFlows(w io.Writer) error {
 		{"table-fill, every packet a miss", f2(f.Mpps), f1(f.TicksPerPacket), f1(f.FloorTicksPerPacket),
 			unresolved(f.OwnTicksPerPacket), fmt.Sprint(f.Lost), "",
 			fmt.Sprint(f.FlowInserts)},
-		{"steady, flows known", f2(r.Mpps), f1(known), f1(r.FloorTicksPerPacket), unresolved(r.OwnTicksPerPacket),
+		{"steady, flows known", f2(r.Mpps), f1(known), f1(r.FloorTicksPerPacket),
+			unresolved(r.OwnTicksPerPacket),
 			fmt.Sprint(r.Offered - min(r.Received, r.Offered) - f.Lost),
-			unknown(float64(r.OwnTicksPerPacket)/max(m.Ticks.Median, 0.1), f2), fmt.Sprint(f.SteadyInserts)},
+			unknown(float64(r.OwnTicksPerPacket)/max(m.Ticks.Median, 0.1),
+				f2), fmt.Sprint(f.SteadyInserts)},
 		{"one random 64 B read-modify-write", "", "", f1(m.Ticks.Median), "", "", "", ""},
 	}
 	titles := []string{"PHASE, BOTH WAYS", "MPPS", "TICKS: TOTAL", "FLOOR", "OWN", "LOST", "OWN/MEMORY",

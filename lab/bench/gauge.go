@@ -86,8 +86,10 @@ func (r *linkRun) cost(standing int) Spread {
 		t := &r.result.Trials[i]
 		other := r.window(i)
 		ticks, _ := other.cost()
-		if i != standing && t.Used && ticks > 0 && math.Abs(t.RatePPS/r.result.Trials[standing].RatePPS-1) < near &&
-			(t.Purpose == tester.PurposeSearch || t.Purpose == tester.PurposeConfirm || t.Purpose == tester.PurposeFixed) {
+		if i != standing && t.Used && ticks > 0 &&
+			math.Abs(t.RatePPS/r.result.Trials[standing].RatePPS-1) < near &&
+			(t.Purpose == tester.PurposeSearch || t.Purpose == tester.PurposeConfirm ||
+				t.Purpose == tester.PurposeFixed) {
 			all = all.With(ticks)
 		}
 	}

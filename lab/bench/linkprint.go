@@ -29,7 +29,8 @@ func (r *LinkResult) Verdict() error {
 		case !p.Complete:
 			continue
 		case r.FixedRate > 0 && p.LossRatio != nil && *p.LossRatio > r.Goal:
-			return fmt.Errorf("%s: loss of %.6f %% is above the target of %g %%: dropped %s", p.Name, 100**p.LossRatio, 100*r.Goal,
+			return fmt.Errorf("%s: loss of %.6f %% is above the target of %g %%: dropped %s",
+				p.Name, 100**p.LossRatio, 100*r.Goal,
 				reasons(p.Dropped))
 		case r.FixedRate == 0 && !p.met():
 			return fmt.Errorf("%s: no rate met the target of %g %% loss: %s; dropped %s", p.Name, 100*r.Goal, p.whyNot(),
@@ -164,7 +165,8 @@ func (r *LinkResult) printRates(w io.Writer) error {
 				limited += " limited"
 			}
 		}
-		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1),
+		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1),
+			unknown(p.Floor, f1),
 			p.OwnRange.Words(1), p.OwnRange.Range(1), limited, unknown(r.PaperMpps, f2))
 		cells = append(cells, row)
 	}
@@ -172,7 +174,8 @@ func (r *LinkResult) printRates(w io.Writer) error {
 	if r.FixedRate > 0 {
 		goal = "FIXED RATE"
 	}
-	titles := []string{"MPPS AT", "0 LOSS", goal, "GB/S L2", "GB/S L1", "TICKS: TOTAL", "FLOOR", "OWN", "OWN, RANGE",
+	titles := []string{"MPPS AT", "0 LOSS", goal, "GB/S L2", "GB/S L1", "TICKS: TOTAL", "FLOOR", "OWN",
+		"OWN, RANGE",
 		"TESTER/GATEWAY", "PAPER/CORE"}
 	return writeTable(w, 1, titles, cells)
 }
@@ -221,7 +224,8 @@ func (r *LinkResult) printDirections(w io.Writer) error {
 		}{{"uplink", p.Uplink}, {"downlink", p.Downlink}} {
 			if d.LinkDirection != nil {
 				cells = append(cells, []string{p.Name, d.name, d.FrameBytes, unknown(d.Mpps, f3),
-					unknown(d.TicksPerPacket, f1), unknown(d.FloorTicksPerPacket, f1), d.OwnRange.Words(1),
+					unknown(d.TicksPerPacket, f1), unknown(d.FloorTicksPerPacket,
+						f1), d.OwnRange.Words(1),
 					d.OwnRange.Range(1)})
 			}
 		}

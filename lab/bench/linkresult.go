@@ -15,17 +15,19 @@ import (
 // LinkResult is the JSON of a benchmark that the tester measured. The first block of fields is fixed by the project and
 // tells of the first point; what follows is ours.
 type LinkResult struct {
-	Profile             string            `json:"profile"`
-	Link                string            `json:"link"`
-	Workers             int               `json:"workers"`
-	Seconds             float64           `json:"seconds"`
-	Mpps                figure.Number     `json:"mpps"` // highest rate at the loss goal, both directions together
-	GbpsL2              figure.Number     `json:"gbps_l2"`
-	GbpsL1              figure.Number     `json:"gbps_l1"`
-	TicksPerPacket      figure.Number     `json:"ticks_per_packet"` // busy ticks of the gateway's workers at that rate
-	Uplink              LinkDirection     `json:"uplink"`           // alone
-	Downlink            LinkDirection     `json:"downlink"`
-	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"` // of the same program with its ports cross-connected, at the same link
+	Profile string        `json:"profile"`
+	Link    string        `json:"link"`
+	Workers int           `json:"workers"`
+	Seconds float64       `json:"seconds"`
+	Mpps    figure.Number `json:"mpps"` // highest rate at the loss goal, both directions together
+	GbpsL2  figure.Number `json:"gbps_l2"`
+	GbpsL1  figure.Number `json:"gbps_l1"`
+	// busy ticks of the gateway's workers at that rate
+	TicksPerPacket figure.Number `json:"ticks_per_packet"`
+	Uplink         LinkDirection `json:"uplink"` // alone
+	Downlink       LinkDirection `json:"downlink"`
+	// of the same program with its ports cross-connected, at the same link
+	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"`
 	TSCHz               figure.Number     `json:"tsc_hz"`
 	LossRatio           *float64          `json:"loss_ratio"` // of the confirmation trial, as are the next three
 	Offered             uint64            `json:"offered"`
@@ -36,17 +38,19 @@ type LinkResult struct {
 	Wrong               uint64            `json:"wrong"`
 	Peers               any               `json:"peers"`
 
-	OwnTicksPerPacket figure.Number `json:"own_ticks_per_packet"` // what is above the floor; null: not resolved, or not known
+	// what is above the floor; null: not resolved, or not known
+	OwnTicksPerPacket figure.Number `json:"own_ticks_per_packet"`
 
-	Fill          *LinkFill        `json:"fill,omitempty"` // of a profile whose flows have a table
-	Title         string           `json:"title"`
-	Complete      bool             `json:"complete"`
-	Interrupted   bool             `json:"interrupted"`
-	Error         string           `json:"error"` // why it is not complete
-	Goal          float64          `json:"goal"`
-	FixedRate     float64          `json:"fixed_rate_pps"` // 0: searched
-	Quick         bool             `json:"quick"`
-	TesterLimited bool             `json:"tester_limited"` // the tester was not shown to be fast enough for some point
+	Fill        *LinkFill `json:"fill,omitempty"` // of a profile whose flows have a table
+	Title       string    `json:"title"`
+	Complete    bool      `json:"complete"`
+	Interrupted bool      `json:"interrupted"`
+	Error       string    `json:"error"` // why it is not complete
+	Goal        float64   `json:"goal"`
+	FixedRate   float64   `json:"fixed_rate_pps"` // 0: searched
+	Quick       bool      `json:"quick"`
+	// the tester was not shown to be fast enough for some point
+	TesterLimited bool             `json:"tester_limited"`
 	Points        []Point          `json:"points"`
 	Instances     *Instances       `json:"instances,omitempty"`
 	VEPC          *VEPC            `json:"vepc,omitempty"`
@@ -97,29 +101,30 @@ type Point struct {
 	Received       uint64            `json:"received"`
 	Dropped        map[string]uint64 `json:"dropped"`
 	Floor          figure.Number     `json:"floor_ticks_per_packet"`
-	Own            figure.Number     `json:"own_ticks_per_packet"` // null: not resolved, or one of the two is not known
-	OwnRange       Spread            `json:"own_range"`
-	Uplink         *LinkDirection    `json:"uplink,omitempty"`
-	Downlink       *LinkDirection    `json:"downlink,omitempty"`
-	Latency        []LoadLatency     `json:"latency"`
-	Accounting     Accounting        `json:"accounting"`
-	Tester         *TesterBlock      `json:"tester,omitempty"`
-	Nodes          []NodeCost        `json:"nodes"`
-	Functions      []FunctionLoad    `json:"functions,omitempty"`     // of a chain
-	TesterTicks    figure.Number     `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
-	Trials         int               `json:"trials"`
-	Discarded      int               `json:"discarded_trials"`
-	Disturbed      map[string]int    `json:"disturbed"` // why trials counted as disturbed
-	Steal          float64           `json:"steal_ratio"`
-	Switches       uint64            `json:"switches"`
-	ClockGHz       [2]figure.Number  `json:"clock_ghz"`
-	Checked        uint64            `json:"checked"`
-	Decoded        uint64            `json:"decoded"`
-	Wrong          uint64            `json:"wrong"`
-	Duplicate      uint64            `json:"duplicate"`
-	Reordered      uint64            `json:"reordered"`
-	Complete       bool              `json:"complete"`
-	Raw            *tester.Result    `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
+	// null: not resolved, or one of the two is not known
+	Own         figure.Number    `json:"own_ticks_per_packet"`
+	OwnRange    Spread           `json:"own_range"`
+	Uplink      *LinkDirection   `json:"uplink,omitempty"`
+	Downlink    *LinkDirection   `json:"downlink,omitempty"`
+	Latency     []LoadLatency    `json:"latency"`
+	Accounting  Accounting       `json:"accounting"`
+	Tester      *TesterBlock     `json:"tester,omitempty"`
+	Nodes       []NodeCost       `json:"nodes"`
+	Functions   []FunctionLoad   `json:"functions,omitempty"`     // of a chain
+	TesterTicks figure.Number    `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
+	Trials      int              `json:"trials"`
+	Discarded   int              `json:"discarded_trials"`
+	Disturbed   map[string]int   `json:"disturbed"` // why trials counted as disturbed
+	Steal       float64          `json:"steal_ratio"`
+	Switches    uint64           `json:"switches"`
+	ClockGHz    [2]figure.Number `json:"clock_ghz"`
+	Checked     uint64           `json:"checked"`
+	Decoded     uint64           `json:"decoded"`
+	Wrong       uint64           `json:"wrong"`
+	Duplicate   uint64           `json:"duplicate"`
+	Reordered   uint64           `json:"reordered"`
+	Complete    bool             `json:"complete"`
+	Raw         *tester.Result   `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
 
 	example string
 	cost    Spread // ticks for a packet
@@ -185,7 +190,8 @@ func newLinkResult(opt *Options, s *scene) *LinkResult {
 		Profile: opt.Profile, Link: opt.Link, Workers: opt.Workers, Seconds: opt.Seconds, Goal: opt.Goal, FixedRate: opt.Rate,
 		Quick: opt.Quick, Title: s.title, Subscribers: s.subscribers, Flows: s.flows, Rules: s.rules, Blocklist: s.blocklist,
 		CPUs: opt.CPUs, TesterCPUs: opt.TesterCPUs, ControlCPUs: opt.ControlCPUs, Command: opt.Command, Peers: []struct{}{},
-		PaperMpps: figure.Number(s.paper), PaperCycles: figure.Number(s.paperCycles), Started: time.Now().UTC().Format(time.RFC3339), Points: []Point{},
+		PaperMpps: figure.Number(s.paper), PaperCycles: figure.Number(s.paperCycles),
+		Started: time.Now().UTC().Format(time.RFC3339), Points: []Point{},
 		Dropped: map[string]uint64{}, Versions: LinkVersions{Versions: Versions{Isthmus: opt.Version, Kernel: kernel()}},
 	}
 }
@@ -307,7 +313,8 @@ func newRate(t *tester.Result, g *tester.GoalResult) Rate {
 	return Rate{
 		Loss: g.Loss, Mpps: figure.Rounded(rate/1e6, 6), UpperMpps: figure.Rounded(g.UpperPPS/1e6, 6),
 		ConditionalMpps: figure.Rounded(g.ConditionalPPS/1e6, 6),
-		Found:           g.Found, Confirmed: g.Confirmed, AtMaximum: g.AtMaximum, TesterLimited: g.TesterLimited, GaveUp: g.GaveUp,
+		Found:           g.Found, Confirmed: g.Confirmed, AtMaximum: g.AtMaximum,
+		TesterLimited: g.TesterLimited, GaveUp: g.GaveUp,
 		Reason: g.Reason,
 	}
 }

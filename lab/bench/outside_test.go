@@ -317,7 +317,8 @@ func TestLinkVerdict(t *testing.T) {
 		{"not confirmed", func(r *LinkResult) { r.Points[0].Rates[0].Confirmed = false }, "did not hold"},
 		{"not complete", func(r *LinkResult) { r.Points[0].Complete = false }, "not complete"},
 		{"interrupted", func(r *LinkResult) { r.Points[0].Complete, r.Interrupted = false, true }, "interrupted"},
-		{"fixed, lost", func(r *LinkResult) { r.FixedRate, r.Points[0].LossRatio = 1000, &tooMuch }, "above the target"},
+		{"fixed, lost", func(r *LinkResult) { r.FixedRate, r.Points[0].LossRatio = 1000, &tooMuch },
+			"above the target"},
 		{"fixed, good", func(r *LinkResult) { r.FixedRate, r.Points[0].Rates = 1000, nil }, ""},
 		{"limited by the tester is a mark, no failure", func(r *LinkResult) { r.TesterLimited = true }, ""},
 	} {

@@ -252,7 +252,8 @@ func (r *Result) Print(w io.Writer) error {
 	if a := r.Alternate; a != nil {
 		cells = append(cells, line("both, "+a.Ratio, a.Spread, f2(a.GbpsL2)))
 	}
-	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "OF PAIRS", "TOTAL, MIN..MAX"}
+	titles := []string{"DIRECTION", "MPPS", "GB/S L2", "TICKS: TOTAL", "FLOOR", "OWN", "OF PAIRS",
+		"TOTAL, MIN..MAX"}
 	if err := writeTable(w, 1, titles, cells); err != nil {
 		return err
 	}

@@ -225,7 +225,8 @@ func (m *outside) fillTable(ctx context.Context, d *device, r *LinkResult) error
 	if i := headline(run.result); i >= 0 {
 		w := run.window(i)
 		ticks, _ := w.cost()
-		f.Mpps, f.TicksPerPacket = figure.Rounded(run.result.Trials[i].OfferedPPS/1e6, 6), figure.Rounded(ticks, 1)
+		f.Mpps, f.TicksPerPacket = figure.Rounded(run.result.Trials[i].OfferedPPS/1e6,
+			6), figure.Rounded(ticks, 1)
 	}
 	r.Fill = f
 	return err

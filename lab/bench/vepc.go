@@ -19,22 +19,23 @@ import (
 
 // VEPC is what the paper's table tells of a chain.
 type VEPC struct {
-	Arrangement      string         `json:"arrangement"` // separate or combined
-	Switch           string         `json:"switch"`
-	Sessions         int            `json:"sessions"`
-	Functions        []FunctionLoad `json:"functions"` // at the rate found
-	Mpps             figure.Number  `json:"mpps"`      // through the whole chain, both ways together
-	GbpsL2           figure.Number  `json:"gbps_l2"`
-	BusyCores        figure.Number  `json:"busy_cores"`
-	CPUCores         figure.Number  `json:"cpu_cores"`
-	LoadCores        figure.Number  `json:"load_cores"` // of each function the lower of the two
-	CoresPerMpps     figure.Number  `json:"load_cores_per_mpps"`
-	LoadPerMpps      figure.Number  `json:"load_percent_per_mpps_of_24_cores"` // as the paper has it
-	MppsPerCore      figure.Number  `json:"mpps_per_load_core"`
-	CoresPerInstance figure.Number  `json:"cores_per_instance"` // reserved: workers, and a switch's cores shared by the functions
-	InstancesBy      []InstancesBy  `json:"instances_by_cores"`
-	RTT              []RoundTrip    `json:"rtt_us"` // ICMP echo UE - PDN - UE in parallel with the load
-	Paper            VEPCPaper      `json:"paper"`
+	Arrangement  string         `json:"arrangement"` // separate or combined
+	Switch       string         `json:"switch"`
+	Sessions     int            `json:"sessions"`
+	Functions    []FunctionLoad `json:"functions"` // at the rate found
+	Mpps         figure.Number  `json:"mpps"`      // through the whole chain, both ways together
+	GbpsL2       figure.Number  `json:"gbps_l2"`
+	BusyCores    figure.Number  `json:"busy_cores"`
+	CPUCores     figure.Number  `json:"cpu_cores"`
+	LoadCores    figure.Number  `json:"load_cores"` // of each function the lower of the two
+	CoresPerMpps figure.Number  `json:"load_cores_per_mpps"`
+	LoadPerMpps  figure.Number  `json:"load_percent_per_mpps_of_24_cores"` // as the paper has it
+	MppsPerCore  figure.Number  `json:"mpps_per_load_core"`
+	// reserved: workers, and a switch's cores shared by the functions
+	CoresPerInstance figure.Number `json:"cores_per_instance"`
+	InstancesBy      []InstancesBy `json:"instances_by_cores"`
+	RTT              []RoundTrip   `json:"rtt_us"` // ICMP echo UE - PDN - UE in parallel with the load
+	Paper            VEPCPaper     `json:"paper"`
 }
 
 // InstancesBy is how many function instances a server has room for.
@@ -418,13 +419,15 @@ func (v *vepc) finish(r *LinkResult) {
 		reserved += f.Reserved
 	}
 	if t.Mpps > 0 && t.LoadCores > 0 {
-		t.CoresPerMpps, t.MppsPerCore = figure.Rounded(t.LoadCores/t.Mpps, 3), figure.Rounded(t.Mpps/t.LoadCores, 3)
+		t.CoresPerMpps, t.MppsPerCore = figure.Rounded(t.LoadCores/t.Mpps,
+			3), figure.Rounded(t.Mpps/t.LoadCores, 3)
 		t.LoadPerMpps = figure.Rounded(100*t.LoadCores/t.Mpps/paperServer, 3)
 	}
 	if functions > 0 && reserved > 0 {
 		t.CoresPerInstance = figure.Rounded(float64(reserved)/float64(functions), 3)
 		for _, cores := range []int{1, 2, 4, 8, 16, paperServer} {
-			t.InstancesBy = append(t.InstancesBy, InstancesBy{cores, int(figure.Number(cores) / t.CoresPerInstance)})
+			t.InstancesBy = append(t.InstancesBy, InstancesBy{cores,
+				int(figure.Number(cores) / t.CoresPerInstance)})
 		}
 	}
 	for i := range p.Latency {
@@ -441,7 +444,8 @@ func (t *VEPC) print(w io.Writer) error {
 	var cells [][]string
 	for i := range t.Functions {
 		f := &t.Functions[i]
-		cells = append(cells, []string{f.Name, joinInts(f.CPUs), unknown(f.Mpps, f3), unknown(f.TicksPerPacket, f1),
+		cells = append(cells, []string{f.Name, joinInts(f.CPUs), unknown(f.Mpps, f3),
+			unknown(f.TicksPerPacket, f1),
 			unknown(f.BusyCores, f2), unknown(f.CPUCores, f2), unknown(f.LoadCores, f2)})
 	}
 	err := writeTable(w, 2, []string{"FUNCTION", "CPUS", "MPPS", "TICKS/PACKET", "BUSY CORES", "CPU CORES", "LOAD CORES"}, cells)
@@ -451,7 +455,8 @@ func (t *VEPC) print(w io.Writer) error {
 	p := &t.Paper
 	cells = [][]string{
 		{"Mpps through the chain", unknown(t.Mpps, f3), f1(p.Mpps), f1(p.SwitchMpps)},
-		{"Mpps per loaded core", unknown(t.MppsPerCore, f3), f2(p.MppsPerCore), f2(p.SwitchMpps / (float64(p.Cores) * 0.45))},
+		{"Mpps per loaded core", unknown(t.MppsPerCore, f3), f2(p.MppsPerCore),
+			f2(p.SwitchMpps / (float64(p.Cores) * 0.45))},
 		{"load per Mpps, % of 24 cores", unknown(t.LoadPerMpps, f2), f1(p.LoadPerMpps), f1(p.SwitchLoad)},
 		{"cores per instance", unknown(t.CoresPerInstance, f2), f1(p.CoresPerInstance), f1(p.SwitchCores)},
 	}

@@ -23,6 +23,7 @@ import (
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/view"
+	"isthmus/lab/figure"
 	"isthmus/lab/load"
 )
 
@@ -156,4 +157,10 @@ func printWrong(w io.Writer, wrong map[string]uint64) {
 	}
 }
 
-func micro(us float64) string { return strconv.FormatFloat(us, 'f', 0, 64) }
+// micro prints nothing where nothing was timed.
+func micro(us figure.Number) string {
+	if us == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(us), 'f', 0, 64)
+}

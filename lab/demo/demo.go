@@ -72,12 +72,14 @@ func table(w io.Writer, results []*bench.Result) error {
 	for _, r := range results {
 		cells = append(cells, []string{
 			r.Profile, num(r.Uplink.TicksPerPacket, 0), num(r.Downlink.TicksPerPacket, 0), num(r.TicksPerPacket, 0),
-			num(r.FloorTicksPerPacket, 0), r.Spread.Own.Words(0), r.Spread.Own.Range(0), num(r.Mpps, 2), num(r.GbpsL2, 1),
+			num(r.FloorTicksPerPacket, 0), r.Spread.Own.Words(0), r.Spread.Own.Range(0), num(r.Mpps,
+				2), num(r.GbpsL2, 1),
 			num(float64(r.PaperMpps), 2), num(float64(r.PaperCycles), 0),
 		})
 	}
 	titles := []string{
-		"PROFILE", "UP TICKS", "DOWN TICKS", "BOTH TICKS", "FLOOR", "OWN", "OF PAIRS", "MPPS", "GB/S", "PAPER MPPS", "PAPER CYCLES",
+		"PROFILE", "UP TICKS", "DOWN TICKS", "BOTH TICKS", "FLOOR", "OWN", "OF PAIRS", "MPPS", "GB/S",
+		"PAPER MPPS", "PAPER CYCLES",
 	}
 	right := []bool{false, true, true, true, true, true, true, true, true, true, true}
 	if err := view.WriteTable(w, titles, right, cells); err != nil {

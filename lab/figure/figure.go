@@ -47,7 +47,8 @@ func Of(each ...float64) Spread {
 		return Spread{}
 	}
 	sorted := slices.Sorted(slices.Values(each))
-	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Runs: n, Each: each}
+	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Runs: n,
+		Each: each}
 }
 
 // Once is the spread of a single measurement; of 0, nothing was measured.

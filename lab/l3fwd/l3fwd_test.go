@@ -81,7 +81,8 @@ func TestPoint(t *testing.T) {
 	r := Result{Goal: 1e-5, Rounds: 1, Complete: true}
 	r.add(6, 64, rows)
 	first := &r.Points[0].Rows[0]
-	if math.Abs(float64(first.OfLinuxVeth)-15) > 1e-9 || math.Abs(float64(first.LineShare)-6*84*8/1000./24) > 1e-9 || r.Mpps != 6 ||
+	if math.Abs(float64(first.OfLinuxVeth)-15) > 1e-9 ||
+		math.Abs(float64(first.LineShare)-6*84*8/1000./24) > 1e-9 || r.Mpps != 6 ||
 		!slices.Equal([]int{r.Points[0].Ports, r.Points[0].Bytes}, []int{6, 64}) {
 		t.Errorf("%+v of %+v", first, r)
 	}

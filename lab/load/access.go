@@ -19,6 +19,7 @@ import (
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/mmsg"
 	"isthmus/lab/dialer"
+	"isthmus/lab/figure"
 	"isthmus/lab/frames"
 )
 
@@ -53,7 +54,7 @@ type AccessResult struct {
 	SignIns     uint64             `json:"sign_ins"`
 	Flaps       uint64             `json:"flaps"`
 	Ended       uint64             `json:"ended"` // by the gateway
-	PowerCut    float64            `json:"power_cut_seconds"`
+	PowerCut    figure.Number      `json:"power_cut_seconds"`
 	Latency     map[string]Latency `json:"latency"` // sign_in: first frame to addresses; ping; keep_alive
 	Answered    uint64             `json:"answered"`
 	Unanswered  uint64             `json:"unanswered"`
@@ -245,7 +246,7 @@ func (c *crowd) phases(ctx context.Context) error {
 	}
 	began := c.Now()
 	err := c.signInAll(ctx, "power is back")
-	c.result.PowerCut = (c.Now() - began).Seconds()
+	c.result.PowerCut = figure.Number((c.Now() - began).Seconds())
 	if n := len(c.homes) - c.online; err == nil && n > 0 {
 		c.result.Wrong[notBack] = uint64(n)
 	}

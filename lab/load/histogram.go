@@ -5,6 +5,8 @@ package load
 import (
 	"math/bits"
 	"time"
+
+	"isthmus/lab/figure"
 )
 
 // histogram counts durations in buckets that are 1/64 wide, or a microsecond where that is more.
@@ -41,23 +43,23 @@ func (h *histogram) add(d time.Duration) {
 
 // Latency are percentiles in microseconds, each the upper end of its bucket.
 type Latency struct {
-	Count uint64  `json:"count"`
-	P50   float64 `json:"p50_us"`
-	P90   float64 `json:"p90_us"`
-	P99   float64 `json:"p99_us"`
-	Max   float64 `json:"max_us"`
+	Count uint64        `json:"count"`
+	P50   figure.Number `json:"p50_us"`
+	P90   figure.Number `json:"p90_us"`
+	P99   figure.Number `json:"p99_us"`
+	Max   figure.Number `json:"max_us"`
 }
 
 func (h *histogram) latency() Latency {
-	l := Latency{Count: h.count, Max: float64(h.max) / float64(time.Microsecond)}
+	l := Latency{Count: h.count, Max: figure.Number(h.max) / figure.Number(time.Microsecond)}
 	for _, q := range []struct {
 		part float64
-		to   *float64
+		to   *figure.Number
 	}{{0.5, &l.P50}, {0.9, &l.P90}, {0.99, &l.P99}} {
 		var seen uint64
 		for i := range h.counts {
 			if seen += h.counts[i]; h.counts[i] > 0 && float64(seen) >= q.part*float64(h.count) {
-				*q.to = min(float64(upper(i)), l.Max)
+				*q.to = min(figure.Number(upper(i)), l.Max)
 				break
 			}
 		}

@@ -5,6 +5,7 @@ package load
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"net/netip"
 	"strings"
 	"testing"
@@ -202,8 +203,12 @@ func TestHistogram(t *testing.T) {
 	h.add(time.Hour)
 	l := h.latency()
 	near := func(have, want float64) bool { return have >= want && have <= want*1.03 }
-	if !near(l.P50, 501) || !near(l.P90, 901) || !near(l.P99, 991) || l.Max != 3.6e9 {
+	if !near(float64(l.P50), 501) || !near(float64(l.P90), 901) || !near(float64(l.P99), 991) || l.Max != 3.6e9 {
 		t.Fatalf("%+v", l)
+	}
+	none, err := json.Marshal((&histogram{}).latency())
+	if want := `{"count":0,"p50_us":null,"p90_us":null,"p99_us":null,"max_us":null}`; err != nil || string(none) != want {
+		t.Errorf("of nothing: %s, %v", none, err)
 	}
 }
 

@@ -49,13 +49,15 @@ type Row struct {
 	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks
 	// per second divided by the median rate. The gateway's is reckoned the same way here.
 	TicksPerPacket figure.Number `json:"ticks_per_packet"`
-	Ratio          figure.Number `json:"ratio"` // its rate to the gateway's on the same link, of rounds side by side
-	RatioRange     figure.Spread `json:"ratio_range"`
-	FixedRate      bool          `json:"fixed_rate,omitempty"` // it was offered a fixed rate: neither ticks nor a ratio can be told
-	Spread         figure.Spread `json:"spread"`               // of the rate in Mpps
-	Repetitions    int           `json:"repetitions"`
-	Runs           []float64     `json:"runs"` // Mpps, in the order of time
-	LossRatio      *float64      `json:"loss_ratio"`
+	// its rate to the gateway's on the same link, of rounds side by side
+	Ratio      figure.Number `json:"ratio"`
+	RatioRange figure.Spread `json:"ratio_range"`
+	// it was offered a fixed rate: neither ticks nor a ratio can be told
+	FixedRate   bool          `json:"fixed_rate,omitempty"`
+	Spread      figure.Spread `json:"spread"` // of the rate in Mpps
+	Repetitions int           `json:"repetitions"`
+	Runs        []float64     `json:"runs"` // Mpps, in the order of time
+	LossRatio   *float64      `json:"loss_ratio"`
 	// Latency at the part of the rate that was asked for, in the repetition of the median.
 	Latency       *tester.Histogram `json:"latency_us,omitempty"`
 	Link          string            `json:"link"`

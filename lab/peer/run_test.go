@@ -78,13 +78,15 @@ func TestMediansAndRatios(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := row(t, rows, "isthmus")
-	if r.Mpps != 3 || r.Spread.Min != 1 || r.Spread.Max != 9 || r.Repetitions != 5 || r.Ratio != 1 || r.GbpsL2 != 15 || *r.LossRatio != 1e-6 {
+	if r.Mpps != 3 || r.Spread.Min != 1 || r.Spread.Max != 9 || r.Repetitions != 5 || r.Ratio != 1 ||
+		r.GbpsL2 != 15 || *r.LossRatio != 1e-6 {
 		t.Errorf("%+v", r)
 	}
 	if want := figure.Number(2e9 / 3e6); r.TicksPerPacket != want {
 		t.Errorf("%g ticks, want %g", r.TicksPerPacket, want)
 	}
-	if r = row(t, rows, "slow"); r.Ratio != 0.5 || r.RatioRange.Min != 1.5/9 || r.RatioRange.Max != 1.5 || r.Command != "slow --fast" {
+	if r = row(t, rows, "slow"); r.Ratio != 0.5 || r.RatioRange.Min != 1.5/9 || r.RatioRange.Max != 1.5 ||
+		r.Command != "slow --fast" {
 		t.Errorf("%+v", r)
 	}
 	if r = row(t, rows, "linux"); r.Ratio != 0 {
@@ -240,7 +242,8 @@ func TestFixedRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := row(t, rows, "isthmus"); r.Mpps != 0.0018 || *r.LossRatio != 0.1 || r.Ratio != 0 || r.TicksPerPacket != 0 || !r.FixedRate {
+	if r := row(t, rows, "isthmus"); r.Mpps != 0.0018 || *r.LossRatio != 0.1 || r.Ratio != 0 ||
+		r.TicksPerPacket != 0 || !r.FixedRate {
 		t.Errorf("%+v", r)
 	}
 	if r := row(t, rows, "mute"); !strings.Contains(r.WhyNot, "none of 1000 packets") {

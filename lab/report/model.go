@@ -74,16 +74,17 @@ type Note struct {
 
 // Machine is where it was measured.
 type Machine struct {
-	Host       string           `json:"host"`
-	CPU        string           `json:"cpu"`
-	CPUs       int              `json:"cpus"` // that the kernel has
-	Hypervisor string           `json:"hypervisor"`
-	Kernel     string           `json:"kernel"`
-	System     string           `json:"system"`
-	MemoryGB   float64          `json:"memory_gb"`
-	HugePages  string           `json:"huge_pages"`
-	TSCHz      figure.Number    `json:"tsc_hz"`
-	ClockGHz   [2]figure.Number `json:"clock_ghz"`   // lowest and highest estimate, from a chain of dependent additions; 0: not known
+	Host       string        `json:"host"`
+	CPU        string        `json:"cpu"`
+	CPUs       int           `json:"cpus"` // that the kernel has
+	Hypervisor string        `json:"hypervisor"`
+	Kernel     string        `json:"kernel"`
+	System     string        `json:"system"`
+	MemoryGB   float64       `json:"memory_gb"`
+	HugePages  string        `json:"huge_pages"`
+	TSCHz      figure.Number `json:"tsc_hz"`
+	// lowest and highest estimate, from a chain of dependent additions; 0: not known
+	ClockGHz   [2]figure.Number `json:"clock_ghz"`
 	StealRatio float64          `json:"steal_ratio"` // of the worst trial that counts
 	Placement  string           `json:"placement"`   // which CPU did what
 }
@@ -131,18 +132,19 @@ const (
 
 // Run is one profile measured from outside, over a link.
 type Run struct {
-	Profile     string        `json:"profile"`
-	Title       string        `json:"title"`
-	Group       string        `json:"group"`
-	Ratio       string        `json:"ratio"` // how the shares of the two directions are read
-	Link        string        `json:"link"`
-	Workers     int           `json:"workers"`
-	Subscribers int           `json:"subscribers"`
-	Flows       int           `json:"flows"`
-	FrameBytes  float64       `json:"frame_bytes"`             // mean, as the gateway receives them, with FCS
-	Mix         bool          `json:"mix"`                     // of several sizes
-	Note        string        `json:"note,omitempty"`          // what is special about its packets
-	Ticks       figure.Number `json:"ticks_per_packet"`        // busy ticks of the gateway's workers at the headline's rate
+	Profile     string  `json:"profile"`
+	Title       string  `json:"title"`
+	Group       string  `json:"group"`
+	Ratio       string  `json:"ratio"` // how the shares of the two directions are read
+	Link        string  `json:"link"`
+	Workers     int     `json:"workers"`
+	Subscribers int     `json:"subscribers"`
+	Flows       int     `json:"flows"`
+	FrameBytes  float64 `json:"frame_bytes"`    // mean, as the gateway receives them, with FCS
+	Mix         bool    `json:"mix"`            // of several sizes
+	Note        string  `json:"note,omitempty"` // what is special about its packets
+	// busy ticks of the gateway's workers at the headline's rate
+	Ticks       figure.Number `json:"ticks_per_packet"`
 	Floor       figure.Number `json:"floor_ticks_per_packet"`  // of the same ports without a gateway between them
 	Own         Spread        `json:"own_ticks_per_packet"`    // the difference, between the extremes of both
 	TesterTicks figure.Number `json:"tester_ticks_per_packet"` // to send, receive and check one
@@ -346,12 +348,13 @@ type FlowCurve struct {
 
 // FlowPoint is one number of flows: known ones in random order, and before that each one's first packet.
 type FlowPoint struct {
-	Flows         int           `json:"flows"`
-	Sessions      int           `json:"sessions"`
-	Ticks         Spread        `json:"ticks_per_packet"`
-	Floor         Spread        `json:"floor_ticks_per_packet"`
-	Own           Spread        `json:"own_ticks_per_packet"`
-	Memory        Spread        `json:"memory_ticks_per_access"` // one random 64-byte read-modify-write over a line for each flow
+	Flows    int    `json:"flows"`
+	Sessions int    `json:"sessions"`
+	Ticks    Spread `json:"ticks_per_packet"`
+	Floor    Spread `json:"floor_ticks_per_packet"`
+	Own      Spread `json:"own_ticks_per_packet"`
+	// one random 64-byte read-modify-write over a line for each flow
+	Memory        Spread        `json:"memory_ticks_per_access"`
 	HugePages     bool          `json:"huge_pages"`
 	Mpps          Spread        `json:"mpps"`
 	FillTicks     figure.Number `json:"fill_ticks_per_packet"`

@@ -148,9 +148,11 @@ func (r *Report) cards() []card {
 		}
 		if g != nil {
 			c.Value = g.atLeast() + mpps(g.Mpps.Median/float64(max(run.Workers, 1)))
-			c.Lines = append(c.Lines, gbps(float64(g.GbpsL2))+" Gb/s over "+run.Link+", loss "+lossText(g.LossRatio))
+			c.Lines = append(c.Lines,
+				gbps(float64(g.GbpsL2))+" Gb/s over "+run.Link+", loss "+lossText(g.LossRatio))
 			if g.Mpps.Runs > 1 {
-				c.Lines = append(c.Lines, "lowest to highest of "+whole(g.Mpps.Runs)+": "+g.Mpps.Extent(mpps))
+				c.Lines = append(c.Lines,
+					"lowest to highest of "+whole(g.Mpps.Runs)+": "+g.Mpps.Extent(mpps))
 			}
 		}
 		c.Lines = append(c.Lines, "paper: "+mpps(p.MppsPerCore)+" Mpps a physical core, with network card")
@@ -199,7 +201,8 @@ func (r *Report) costCards() []card {
 		return []card{{
 			Title: "Cost without a link", Value: fixed(c.Both.Ticks.Median, 0), Unit: "ticks a packet",
 			Lines: []string{
-				c.Profile + ", synth ports, one worker", "uplink " + c.Uplink.Ticks.Text(ticks) + ", downlink " + c.Downlink.Ticks.Text(ticks),
+				c.Profile + ", synth ports, one worker", "uplink " +
+					c.Uplink.Ticks.Text(ticks) + ", downlink " + c.Downlink.Ticks.Text(ticks),
 				"of it the ports: " + c.Both.Floor.Text(ticks),
 			},
 		}}

@@ -403,14 +403,16 @@ func TestAnythingMayBeMissing(t *testing.T) {
 // What was not measured has neither a heading nor a link.
 func TestUnmeasuredSectionsAreLeftOut(t *testing.T) {
 	r := fixture(t)
-	*r = Report{Costs: r.Costs, Machine: r.Machine, Complete: true, Missing: []Missing{{SectionPeers, "peers", "no room"}}}
+	*r = Report{Costs: r.Costs, Machine: r.Machine, Complete: true, Missing: []Missing{{SectionPeers,
+		"peers", "no room"}}}
 	page := render(t, r)
 	for _, id := range []string{SectionCost, SectionMachine, SectionPeers} {
 		if !strings.Contains(page, `<section id="`+id+`">`) || !strings.Contains(page, `<a href="#`+id+`">`) {
 			t.Errorf("no %s", id)
 		}
 	}
-	for _, id := range []string{SectionHeadline, SectionSizes, SectionLatency, SectionSteps, SectionInstances, SectionFlows,
+	for _, id := range []string{SectionHeadline, SectionSizes, SectionLatency, SectionSteps,
+		SectionInstances, SectionFlows,
 		SectionSubscribers, SectionRouters, SectionTrials} {
 		if strings.Contains(page, `"`+id+`"`) || strings.Contains(page, `"#`+id+`"`) {
 			t.Errorf("%s is shown and was not measured", id)
@@ -449,7 +451,8 @@ func TestFiguresAndTablesAreSaved(t *testing.T) {
 		switch filepath.Ext(name) {
 		case ".svg":
 			figures--
-			if readPicture(t, data); !strings.Contains(data, "--s0:") || !strings.Contains(data, "<style>") {
+			if readPicture(t, data); !strings.Contains(data, "--s0:") || !strings.Contains(data,
+				"<style>") {
 				t.Errorf("%s has no colours of its own", name)
 			}
 		case ".csv":

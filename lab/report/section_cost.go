@@ -46,7 +46,8 @@ func (r *Report) cost() *section {
 			if line.FrameBytes > 0 {
 				size = bytesOf(line.FrameBytes)
 			}
-			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size, line.Ticks.Text(ticks), line.Floor.Both(ticks), line.Own.Own(ticks),
+			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size,
+				line.Ticks.Text(ticks), line.Floor.Both(ticks), line.Own.Own(ticks),
 				line.Ticks.Extent(ticks), line.Mpps.Both(mpps), whole(line.Ticks.Runs)})
 		}
 	}
@@ -111,11 +112,14 @@ func (r *Report) population() *section {
 			for k, v := range []Spread{p.Ticks, p.Uplink, p.Downlink, p.Floor} {
 				if v.Has() {
 					lines[k].points = append(lines[k].points, point{float64(i), v.Median, v.Min, v.Max,
-						fmt.Sprintf("%s subscribers, %s: %s ticks", whole(p.Subscribers), lines[k].name, v.Text(ticks))})
+						fmt.Sprintf("%s subscribers, %s: %s ticks",
+							whole(p.Subscribers), lines[k].name, v.Text(ticks))})
 				}
 			}
-			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows), p.Ticks.Text(ticks), p.Floor.Both(ticks),
-				p.Own.Own(ticks), p.Ticks.Extent(ticks), p.Uplink.Both(ticks), p.Downlink.Both(ticks), p.Mpps.Both(mpps)})
+			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows),
+				p.Ticks.Text(ticks), p.Floor.Both(ticks),
+				p.Own.Own(ticks), p.Ticks.Extent(ticks), p.Uplink.Both(ticks),
+				p.Downlink.Both(ticks), p.Mpps.Both(mpps)})
 		}
 		for _, l := range lines {
 			if len(l.points) > 0 {

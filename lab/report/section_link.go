@@ -132,7 +132,8 @@ func (r *Report) sizeTable(runs []*Run) []table {
 		if g == nil {
 			row = append(row, notApplicable, notApplicable, notApplicable, notApplicable)
 		} else {
-			row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps))
+			row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps),
+				zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps))
 		}
 		none := notApplicable
 		for i := range run.Goals {
@@ -147,7 +148,8 @@ func (r *Report) sizeTable(runs []*Run) []table {
 				part = percent(g.Mpps.Median / f.Mpps.Median)
 			}
 		}
-		t.Rows = append(t.Rows, append(append(row, none, floor, part), threeTicks(run.Ticks, run.Floor, run.Own)...))
+		t.Rows = append(t.Rows, append(append(row, none, floor, part), threeTicks(run.Ticks, run.Floor,
+			run.Own)...))
 	}
 	return newTable(t)
 }
@@ -287,9 +289,11 @@ func (r *Report) instances() *section {
 			c.bars = append(c.bars, bar{
 				name: numbered(p.Instances, "instance"), value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max,
 				label: words("%s · scaling %s", p.Mpps.Text(mpps), zeroAsNone(p.Scaling, times)),
-				title: words("%s: %s Mpps, %s Gb/s, %d CPUs", numbered(p.Instances, "instance"), p.Mpps.Text(mpps), zeroAsNone(p.GbpsL2, gbps), p.CPUs),
+				title: words("%s: %s Mpps, %s Gb/s, %d CPUs", numbered(p.Instances, "instance"),
+					p.Mpps.Text(mpps), zeroAsNone(p.GbpsL2, gbps), p.CPUs),
 			})
-			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Instances), whole(p.CPUs), p.Mpps.Text(mpps), p.Mpps.Extent(mpps), zeroAsNone(p.GbpsL2, gbps),
+			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Instances), whole(p.CPUs),
+				p.Mpps.Text(mpps), p.Mpps.Extent(mpps), zeroAsNone(p.GbpsL2, gbps),
 				zeroAsNone(p.Scaling, times)})
 		}
 		s.Figures = append(s.Figures, newFigure(set.Title, "", c)...)

@@ -33,7 +33,8 @@ func peerSection(s *section, groups []PeerGroup) *section {
 	for _, g := range groups {
 		c := &barChart{text: g.Title + ": rates of other programs", label: "Mpps", key: []string{"this gateway", "peer", "", "", "", "floor"}}
 		t := table{
-			Title: "Rates: " + g.Title, Left: 3, Note: words("Order: %s; %d rounds. Ratio: to this gateway on the same link, of rounds side by side.", g.Order, g.Rounds),
+			Title: "Rates: " +
+				g.Title, Left: 3, Note: words("Order: %s; %d rounds. Ratio: to this gateway on the same link, of rounds side by side.", g.Order, g.Rounds),
 			Heads: []string{"program", "link", "mark", "Mpps", "lowest to highest", "of", "ticks", "loss", "ratio"},
 		}
 		what := table{Title: "What each does: " + g.Title, Left: 4, Heads: []string{"program", "version", "does", "packets"}}
@@ -48,7 +49,8 @@ func peerSection(s *section, groups []PeerGroup) *section {
 				loss = lossText(p.LossRatio)
 				c.bars = append(c.bars, p.bar(link, g.Link))
 			}
-			t.Rows = append(t.Rows, []string{p.Name, link, p.mark(), p.Mpps.Text(mpps), p.Mpps.Extent(mpps), whole(p.Mpps.Runs), p.Ticks.Both(ticks), loss,
+			t.Rows = append(t.Rows, []string{p.Name, link, p.mark(), p.Mpps.Text(mpps),
+				p.Mpps.Extent(mpps), whole(p.Mpps.Runs), p.Ticks.Both(ticks), loss,
 				p.times()})
 			what.Rows = append(what.Rows, []string{p.Name, p.Version, p.does(), p.Packets})
 		}
@@ -93,7 +95,8 @@ func (p *Peer) does() string {
 func (p *Peer) bar(link, usual string) bar {
 	b := bar{
 		name: p.Name, value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max, style: 1, label: mpps(p.Mpps.Median),
-		title: words("%s: %s Mpps (%s), %s of ours. It does: %s", p.Name, p.Mpps.Text(mpps), p.Mpps.Extent(mpps), ratioText(p.Ratio), p.Does),
+		title: words("%s: %s Mpps (%s), %s of ours. It does: %s", p.Name, p.Mpps.Text(mpps),
+			p.Mpps.Extent(mpps), ratioText(p.Ratio), p.Does),
 	}
 	if p.Ours {
 		b.style = 0

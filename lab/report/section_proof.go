@@ -83,7 +83,8 @@ func (run *Run) ability() []string {
 	if c.Enough() {
 		enough = "yes"
 	}
-	return []string{run.name(), how, c.Mpps.Text(mpps), c.Mpps.Extent(mpps), ratioText(c.Ratio), ratioText(c.Needed), enough,
+	return []string{run.name(), how, c.Mpps.Text(mpps), c.Mpps.Extent(mpps), ratioText(c.Ratio),
+		ratioText(c.Needed), enough,
 		zeroAsNone(run.TesterTicks, ticks)}
 }
 

@@ -227,7 +227,8 @@ func (r *Report) compareBars() *barChart {
 		ours := part(g.Mpps.Median)
 		c.bars = append(c.bars, bar{
 			name: run.name(), value: ours, low: part(g.Mpps.Min), high: part(g.Mpps.Max), label: g.atLeast() + mpps(ours) + " over " + run.Link,
-			title: words("%s: %s Mpps for each worker over %s (%s)", run.name(), mpps(ours), run.Link, g.Mpps.Extent(mpps)),
+			title: words("%s: %s Mpps for each worker over %s (%s)", run.name(), mpps(ours),
+				run.Link, g.Mpps.Extent(mpps)),
 		}, bar{name: "paper", value: p.MppsPerCore, label: mpps(p.MppsPerCore), style: 1, title: p.What + "; " + p.Source})
 	}
 	return c
@@ -239,7 +240,8 @@ func (r *Report) compareRow(run *Run, g *Goal) []string {
 	if g == nil {
 		row = append(row, notApplicable, notApplicable, notApplicable, notApplicable, notApplicable)
 	} else {
-		row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps), lossText(g.LossRatio))
+		row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), zeroAsNone(g.GbpsL2,
+			gbps), zeroAsNone(g.GbpsL1, gbps), lossText(g.LossRatio))
 	}
 	row = append(row, threeTicks(run.Ticks, run.Floor, run.Own)...)
 	if p == nil {
@@ -316,7 +318,8 @@ func goals(title string, runs []*Run) []table {
 					notApplicable))
 				continue
 			}
-			t.Rows = append(t.Rows, append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), whole(g.Mpps.Runs), zeroAsNone(g.UpperMpps, mpps),
+			t.Rows = append(t.Rows, append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps),
+				whole(g.Mpps.Runs), zeroAsNone(g.UpperMpps, mpps),
 				zeroAsNone(g.GbpsL2, gbps), zeroAsNone(g.GbpsL1, gbps), lossText(g.LossRatio)))
 		}
 	}

@@ -21,7 +21,8 @@ func (s *suite) keep(r *bench.LinkResult, profile, group string) {
 		run := newRun(r, p, profile, group)
 		s.r.Runs = append(s.r.Runs, run)
 		if t := p.Tester; t != nil && t.Mpps > 0 && group != report.GroupAccess {
-			s.r.Floors = append(s.r.Floors, report.Floor{Name: t.Device, Link: r.Link, FrameBytes: run.FrameBytes, Mix: run.Mix, Mpps: figure.Once(t.Mpps)})
+			s.r.Floors = append(s.r.Floors, report.Floor{Name: t.Device, Link: r.Link,
+				FrameBytes: run.FrameBytes, Mix: run.Mix, Mpps: figure.Once(t.Mpps)})
 			s.version(t.Device, t.Version)
 		}
 		if p.Raw != nil && len(p.Raw.Command) > 0 {
@@ -94,16 +95,19 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 		run.Goals = append(run.Goals, goal(p, i, i == len(p.Rates)-1))
 	}
 	if t := p.Tester; t != nil {
-		run.Tester = &report.Capability{How: t.Device, Error: t.Error, Mpps: figure.Once(t.Mpps), Ratio: t.Ratio, Needed: report.TesterNeeded}
+		run.Tester = &report.Capability{How: t.Device, Error: t.Error, Mpps: figure.Once(t.Mpps),
+			Ratio: t.Ratio, Needed: report.TesterNeeded}
 	}
 	for i := range p.Latency {
 		l := &p.Latency[i]
 		percent := math.Round(l.Load*1000) / 10
 		if l.LatencyUS != nil {
-			run.Latency = append(run.Latency, report.Load{Percent: percent, Mpps: float64(l.Mpps), Latency: latency(l.LatencyUS, group == report.GroupAccess)})
+			run.Latency = append(run.Latency, report.Load{Percent: percent, Mpps: float64(l.Mpps),
+				Latency: latency(l.LatencyUS, group == report.GroupAccess)})
 		}
 		if l.Echo != nil && l.Echo.Count > 0 {
-			run.Echo = append(run.Echo, report.Load{Percent: percent, Mpps: float64(l.Mpps), Lost: l.EchoLost, Latency: latency(l.Echo, true)})
+			run.Echo = append(run.Echo, report.Load{Percent: percent, Mpps: float64(l.Mpps),
+				Lost: l.EchoLost, Latency: latency(l.Echo, true)})
 		}
 	}
 	if group == report.GroupAccess {
@@ -123,7 +127,8 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 func goal(p *bench.Point, i int, headline bool) report.Goal {
 	rate := &p.Rates[i]
 	g := report.Goal{
-		LossTarget: rate.Loss, Found: rate.Found, Mpps: figure.Once(rate.Mpps), UpperMpps: rate.UpperMpps, Confirmed: rate.Confirmed,
+		LossTarget: rate.Loss, Found: rate.Found, Mpps: figure.Once(rate.Mpps),
+		UpperMpps: rate.UpperMpps, Confirmed: rate.Confirmed,
 		Reason: rate.Reason, AtMaximum: rate.AtMaximum, TesterLimited: rate.TesterLimited, GaveUp: rate.GaveUp,
 	}
 	if p.Mpps > 0 {
@@ -175,7 +180,8 @@ func directions(p *bench.Point) []report.Direction {
 		if d == nil || d.Mpps == 0 {
 			continue
 		}
-		one := report.Direction{Name: []string{"uplink", "downlink"}[i], Alone: true, Mpps: float64(d.Mpps), LossRatio: *d.LossRatio, Ticks: d.TicksPerPacket,
+		one := report.Direction{Name: []string{"uplink", "downlink"}[i], Alone: true,
+			Mpps: float64(d.Mpps), LossRatio: *d.LossRatio, Ticks: d.TicksPerPacket,
 			Floor: d.FloorTicksPerPacket, Own: d.OwnRange}
 		fmt.Sscanf(d.FrameBytes, "%g B", &one.FrameBytes)
 		one.GbpsL2 = one.Mpps * one.FrameBytes * 8 / 1000
@@ -224,7 +230,8 @@ func trial(t *tester.Trial) report.Trial {
 	x := report.Trial{
 		Purpose: t.Purpose, AskedMpps: t.RatePPS / 1e6, OfferedMpps: t.OfferedPPS / 1e6, Seconds: t.Seconds, Sent: t.Sent, Received: t.Received,
 		Lost: t.Lost, Duplicate: t.Duplicate, Reordered: t.Reordered, Wrong: t.Wrong, LossRatio: t.LossRatio, Used: t.Used,
-		TesterLimited: t.TesterLimited, StealRatio: t.Steal, Switches: t.Switches, GapUs: t.GapUS, ClockGHz: figure.Number(t.ClockGHz),
+		TesterLimited: t.TesterLimited, StealRatio: t.Steal, Switches: t.Switches, GapUs: t.GapUS,
+		ClockGHz: figure.Number(t.ClockGHz),
 	}
 	if !t.Used {
 		x.Discarded = slices.Clone(t.Disturbed)

@@ -20,7 +20,8 @@ func synthCost(r *bench.Result) report.Cost {
 		}
 	}
 	c := report.Cost{
-		Profile: r.Profile, Link: bench.LinkSynth, Title: r.Profile, Ratio: r.Ratio, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
+		Profile: r.Profile, Link: bench.LinkSynth, Title: r.Profile, Ratio: r.Ratio,
+		Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
 		Checked: r.Checked, Wrong: r.Wrong, LossRatio: &r.LossRatio,
 		Both:     line("both, "+r.Ratio, 0, r.Spread, r.Nodes),
 		Uplink:   line("uplink", r.Uplink.FrameBytes, r.Uplink.Spread, r.Uplink.Nodes),
@@ -42,7 +43,8 @@ func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 		return out
 	}
 	return report.Cost{
-		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
+		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers,
+		Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
 		Checked: p.Checked, Wrong: p.Wrong, LossRatio: p.LossRatio,
 		Both: report.CostLine{
 			Name: "both, " + p.Reading, Mpps: figure.Once(p.Mpps), Ticks: figure.Once(p.TicksPerPacket),
@@ -54,7 +56,8 @@ func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 
 func populationPoint(r *bench.Result) report.PopulationPoint {
 	return report.PopulationPoint{
-		Subscribers: r.Subscribers, Flows: r.Flows, Ticks: r.Spread.Ticks, Floor: r.Spread.Floor, Own: r.Spread.Own,
+		Subscribers: r.Subscribers, Flows: r.Flows, Ticks: r.Spread.Ticks, Floor: r.Spread.Floor,
+		Own:    r.Spread.Own,
 		Uplink: r.Uplink.Spread.Ticks, Downlink: r.Downlink.Spread.Ticks, Mpps: r.Spread.Mpps,
 	}
 }
@@ -66,7 +69,8 @@ func flowPoint(r *bench.Result) report.FlowPoint {
 		HugePages: r.MemoryFloor.HugePages, FillTicks: figure.Number(r.Fill.TicksPerPacket),
 		FillFloor:     figure.Number(r.Fill.FloorTicksPerPacket),
 		FillOwn:       figure.Pairs([]float64{r.Fill.TicksPerPacket}, []float64{r.Fill.FloorTicksPerPacket}),
-		InsertsPerSec: figure.Number(r.Fill.InsertsPerSecond), LossRatio: r.LossRatio, Wrong: r.Wrong, Checked: r.Checked,
+		InsertsPerSec: figure.Number(r.Fill.InsertsPerSecond), LossRatio: r.LossRatio, Wrong: r.Wrong,
+		Checked: r.Checked,
 	}
 }
 
@@ -80,7 +84,8 @@ func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.
 		row := &rows[i]
 		p := report.Peer{
 			Name: row.Name, Does: row.Does, Note: row.Note, Version: row.Version, Packets: row.Packets, Ours: row.Ours, Floor: row.Floor,
-			Ratio: row.Ratio, RatioRange: row.RatioRange, LossRatio: row.LossRatio, TesterLimited: row.TesterLimited, Error: row.WhyNot, Command: row.Command,
+			Ratio: row.Ratio, RatioRange: row.RatioRange, LossRatio: row.LossRatio,
+			TesterLimited: row.TesterLimited, Error: row.WhyNot, Command: row.Command,
 		}
 		if row.Link != link {
 			p.Link = row.Link
@@ -93,7 +98,8 @@ func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.
 
 func instancePoint(r *bench.LinkResult) report.InstancePoint {
 	n := r.Instances
-	p := report.InstancePoint{Instances: n.Wanted, CPUs: n.Wanted * (r.Workers + 1), Mpps: figure.Once(n.SumMpps), Scaling: n.Scaling}
+	p := report.InstancePoint{Instances: n.Wanted, CPUs: n.Wanted * (r.Workers + 1),
+		Mpps: figure.Once(n.SumMpps), Scaling: n.Scaling}
 	if k := len(r.Points); k > 0 {
 		p.GbpsL2 = r.Points[k-1].GbpsL2
 	}

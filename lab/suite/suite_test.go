@@ -55,7 +55,8 @@ func histogram() *tester.Histogram {
 func linkPoint(name, reading string, rate float64) bench.Point {
 	pps, mpps, loss := rate*1e6, figure.Number(rate), 4e-6
 	return bench.Point{
-		Name: name, Reading: reading, MeanBytes: 650, Mpps: mpps, GbpsL2: mpps * 5.2, GbpsL1: mpps * 5.36, LossRatio: &loss, Checked: 1000,
+		Name: name, Reading: reading, MeanBytes: 650, Mpps: mpps, GbpsL2: mpps * 5.2,
+		GbpsL1: mpps * 5.36, LossRatio: &loss, Checked: 1000,
 		Complete: true, TicksPerPacket: 380, Floor: 150,
 		Rates: []bench.Rate{
 			{Loss: 0, Mpps: mpps * 0.9, Found: true, Confirmed: true}, {Loss: goalLoss, Mpps: mpps, UpperMpps: mpps * 1.01, Found: true, Confirmed: true},
@@ -75,8 +76,10 @@ func linkPoint(name, reading string, rate float64) bench.Point {
 				{
 					Purpose: tester.PurposeConfirm, Used: true, RatePPS: pps, OfferedPPS: pps, Sent: 1000, Received: 990, Lost: 10,
 					Streams: []tester.StreamTrial{
-						{Name: "a-up", Sent: 500, Lost: 10, ReceivedPPS: pps / 2, GbpsL2: rate / 2 * 5.2},
-						{Name: "a-down", Sent: 500, ReceivedPPS: pps / 2, GbpsL2: rate / 2 * 5.2},
+						{Name: "a-up", Sent: 500, Lost: 10, ReceivedPPS: pps / 2,
+							GbpsL2: rate / 2 * 5.2},
+						{Name: "a-down", Sent: 500, ReceivedPPS: pps / 2,
+							GbpsL2: rate / 2 * 5.2},
 						{Name: "ping", Sent: 9, ReceivedPPS: 1e9, Expectation: "held"},
 					},
 				},

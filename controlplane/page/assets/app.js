@@ -34,7 +34,7 @@ const tiles = [
 	["Out", () => format.si(store.sum("bps", " out"), "b/s")],
 	["Packets in", () => format.si(store.last("total", "in"), "p/s")],
 	["Packets out", () => format.si(store.last("total", "out"), "p/s")],
-	["Dropped", () => format.si(store.last("total", "dropped"), "p/s"), 
+	["Dropped", () => format.si(store.last("total", "dropped"), "p/s"),
 		() => store.last("total", "dropped") - store.last("total", "served") > 0.01 * store.last("total", "in")],
 	["Sessions", () => [format.count(store.last("sessions", "sessions")), ""]],
 	["Busiest worker", () => [loads().length ? Math.max(...loads()).toFixed(1) : "–", "%"], () => Math.max(0, ...loads()) > 95],

@@ -150,7 +150,8 @@ func TestSchemaPageHasEachValue(t *testing.T) {
 			}
 			for _, v := range values {
 				seen++
-				testkit.ErrorIf(t, !strings.Contains(at[path], fmt.Sprint(v)), "%s: %s %v is not on the page", path, word, v)
+				testkit.ErrorIf(t, !strings.Contains(at[path], fmt.Sprint(v)),
+					"%s: %s %v is not on the page", path, word, v)
 			}
 		}
 		for name, child := range node {
