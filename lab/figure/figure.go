@@ -166,11 +166,3 @@ func (s Spread) Both(format func(float64) string) string {
 	}
 	return s.Text(format) + " (" + s.Extent(format) + ")"
 }
-
-// Own prints a difference with its range.
-func (s Spread) Own(format func(float64) string) string {
-	if s.Has() && !s.Resolved() {
-		return Unresolved
-	}
-	return s.Both(format)
-}

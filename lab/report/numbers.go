@@ -113,6 +113,17 @@ func lossText(v *float64) string {
 	return percent(*v)
 }
 
+// ownTicks prints a difference with its range, which is rough.
+func ownTicks(s Spread) string {
+	switch {
+	case s.Has() && !s.Resolved():
+		return figure.Unresolved
+	case s.Runs < 2:
+		return s.Text(ticks)
+	}
+	return s.Text(ticks) + " (" + fixed(s.Min, 0) + ".." + fixed(s.Max, 0) + ")"
+}
+
 func ticks(v float64) string { return fixed(v, 1) }
 
 // duration prints seconds as people say them.

@@ -47,7 +47,7 @@ func (r *Report) cost() *section {
 				size = bytesOf(line.FrameBytes)
 			}
 			total.Rows = append(total.Rows, []string{name, c.Link, line.Name, size,
-				line.Ticks.Text(ticks), line.Floor.Both(ticks), line.Own.Own(ticks),
+				line.Ticks.Text(ticks), line.Floor.Both(ticks), ownTicks(line.Own),
 				line.Ticks.Extent(ticks), line.Mpps.Both(mpps), whole(line.Ticks.Runs)})
 		}
 	}
@@ -118,7 +118,7 @@ func (r *Report) population() *section {
 			}
 			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows),
 				p.Ticks.Text(ticks), p.Floor.Both(ticks),
-				p.Own.Own(ticks), p.Ticks.Extent(ticks), p.Uplink.Both(ticks),
+				ownTicks(p.Own), p.Ticks.Extent(ticks), p.Uplink.Both(ticks),
 				p.Downlink.Both(ticks), p.Mpps.Both(mpps)})
 		}
 		for _, l := range lines {

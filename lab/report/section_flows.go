@@ -54,7 +54,7 @@ func (r *Report) flows() *section {
 				pages = "huge"
 			}
 			row := []string{set.Profile, whole(p.Flows), whole(p.Sessions), p.Ticks.Text(ticks),
-				p.Floor.Both(ticks), p.Own.Own(ticks)}
+				p.Floor.Both(ticks), ownTicks(p.Own)}
 			row = append(row, p.Ticks.Extent(ticks), p.Memory.Both(ticks), ratio, p.Mpps.Both(mpps))
 			row = append(row, threeTicks(p.FillTicks, p.FillFloor, p.FillOwn)...)
 			t.Rows = append(t.Rows, append(row, count(uint64(p.InsertsPerSec)), pages, count(p.Checked),

@@ -191,7 +191,7 @@ func (r *Report) headline() *section {
 	}
 	compare := table{
 		Title: "Rate of one worker beside the paper's physical core", Left: 3,
-		Heads: []string{"profile", "link", "result", "Mpps", "lowest to highest", "Gb/s L2", "Gb/s L1", "loss", "ticks: total", "floor", "own", "paper Mpps",
+		Heads: []string{"profile", "link", "result", "Mpps", "lowest to highest", "Gb/s L2", "loss", "ticks: total", "floor", "own", "paper Mpps",
 			"paper Gb/s", "paper cycles", "ratio"},
 		Note: "Mpps and Gb/s: both directions together, as the tester received them, so with the tunnel header uplink and without it downlink. " + ticksNote + " The paper's cycles are of its 1.7 GHz core. Ratio: our Mpps for each worker to the paper's for each physical core.",
 	}
@@ -238,10 +238,10 @@ func (r *Report) compareRow(run *Run, g *Goal) []string {
 	row := []string{run.name(), run.Link, run.marks(g)}
 	p := r.paper(run)
 	if g == nil {
-		row = append(row, notApplicable, notApplicable, notApplicable, notApplicable, notApplicable)
+		row = append(row, notApplicable, notApplicable, notApplicable, notApplicable)
 	} else {
 		row = append(row, g.atLeast()+g.Mpps.Text(mpps), g.Mpps.Extent(mpps), zeroAsNone(g.GbpsL2,
-			gbps), zeroAsNone(g.GbpsL1, gbps), lossText(g.LossRatio))
+			gbps), lossText(g.LossRatio))
 	}
 	row = append(row, threeTicks(run.Ticks, run.Floor, run.Own)...)
 	if p == nil {
@@ -257,7 +257,7 @@ const ticksNote = "Ticks: busy time of the worker for each packet, in ticks of t
 
 // threeTicks are the total, the floor and what the gateway itself costs, as far as they are known.
 func threeTicks(total, floor figure.Number, own Spread) []string {
-	return []string{zeroAsNone(total, ticks), zeroAsNone(floor, ticks), own.Own(ticks)}
+	return []string{zeroAsNone(total, ticks), zeroAsNone(floor, ticks), ownTicks(own)}
 }
 
 func (d *Direction) name() string {
