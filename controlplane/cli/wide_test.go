@@ -56,7 +56,7 @@ func TestShowWithoutEmptyColumns(t *testing.T) {
 	}
 	narrow, wide := show(), show("--wide")
 	testkit.Equal(t, strings.Join(strings.Fields(strings.Split(narrow, "\n")[0]), " "),
-		"SESSION PORT ENCAP TAGS MAC WORKER UE IPV4 UP PACKETS DOWN PACKETS POLICED BUFFERED", "columns")
+		"SESSION PORT ENCAP TAGS MAC WORKER UE IPV4 UP PACKETS DOWN PACKETS DROPPED BUFFERED", "columns")
 	testkit.ErrorIf(t, !strings.Contains(wide, "UE IPV6") || !strings.Contains(wide, "TEID LOCAL/PEER"),
 		"--wide: %s", wide)
 	code, piped, _ := run(t, "", "--socket", socket, "show", "session")
