@@ -10,6 +10,7 @@
 #include "wire/ip.h"
 #include "wire/nd.h"
 #include "wire/pppoe.h"
+#include "wire/tcp.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -275,4 +276,28 @@ void check_circuit(const uint8_t *data, size_t size)
 		PROMISE(c.length == 0 || (c.id > data && c.id + c.length <= data + size));
 		touch(c.id, c.length);
 	}
+}
+
+// A TCP header, and what follows it: the sum over both stays, no value rises, a second look finds nothing to do.
+void check_tcp(const uint8_t *data, size_t size)
+{
+	const uint16_t most = 1400;
+
+	if (size < TCP_HEADER)
+		return;
+	uint8_t *tcp = malloc(size);
+	PROMISE(tcp != NULL);
+	memcpy(tcp, data, size);
+	unsigned done = tcp_clamp_mss(tcp, (uint32_t)size, most);
+	uint32_t changed = 0;
+	for (size_t i = 0; i < size; i++) {
+		PROMISE(tcp[i] == data[i] || i / 2 == 8 || (i >= TCP_HEADER && i < 60));
+		changed += tcp[i] != data[i];
+	}
+	PROMISE(changed == 0 || (done & TCP_MSS_LOWERED));
+	uint16_t was = checksum_fold(checksum_add(0, data, (uint32_t)size)),
+		 is = checksum_fold(checksum_add(0, tcp, (uint32_t)size));
+	PROMISE(was % 0xffff == is % 0xffff); // 0 and -0
+	PROMISE(tcp_clamp_mss(tcp, (uint32_t)size, most) == (done & TCP_MSS_MALFORMED));
+	free(tcp);
 }

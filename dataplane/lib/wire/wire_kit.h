@@ -16,5 +16,6 @@ void check_gtpu(const uint8_t *data, size_t size);
 void check_neighbour(const uint8_t *data, size_t size);
 void check_circuit(const uint8_t *data, size_t size);
 void check_icmp(const uint8_t *data, size_t size);
+void check_tcp(const uint8_t *data, size_t size);
 
 #endif

@@ -39,5 +39,5 @@ void mutate(wire_check_fn check, const uint8_t *seed, size_t size)
 int main(void)
 {
 	return eth_tests() + pppoe_tests() + ip_tests() + gtpu_tests() + checksum_tests() + icmp_tests() +
-	       neighbour_tests() + lanes_tests() + circuit_tests();
+	       neighbour_tests() + lanes_tests() + circuit_tests() + tcp_tests();
 }

@@ -35,6 +35,7 @@ int checksum_tests(void);
 int icmp_tests(void);
 int neighbour_tests(void);
 int lanes_tests(void);
+int tcp_tests(void);
 int circuit_tests(void);
 
 #endif
