@@ -150,6 +150,7 @@ enum api_part {
 	API_PART_GTSM_ROW = 154,
 	API_PART_CHANNEL_ROW = 155,
 	API_PART_TRAFFIC_ROW = 156,
+	API_PART_MSS_ROW = 157,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -551,6 +552,8 @@ struct api_instance {
 		guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
 	// By QFI: 1 + DSCP of IP packets that leave by the instance without a tunnel, where the FAR has none; 0: as it is.
 	uint8_t qfi_dscp[64];
+	uint16_t mss; // as in api_session, of sessions whose packets come or leave by the instance
+	uint16_t pad2;
 };
 
 // ---- NAT44 ----------------------------------------------------------------------------------------------------------
@@ -927,7 +930,13 @@ struct api_session {
 	uint8_t lcp_count; // 0 with an interval: 3
 	uint8_t lcp_opened; // 1: LCP is open, the data plane answers; 0: its echoes go to the control plane
 	char dnn[API_NAME]; // under which they count in API_TABLE_TRAFFIC; cut, where it is longer
+	// The most that a SYN's Maximum Segment Size says over IPv4; 20 less over IPv6. 0: it is left alone;
+	// API_MSS_PATH: what the MTU lets through both ways. Of several limits the smallest counts.
+	uint16_t mss;
+	uint8_t pad3[6];
 };
+#define API_MSS_PATH UINT16_MAX
+#define API_MSS_MIN 536u // RFC 9293 §3.7.1: what a host takes that says nothing
 
 // ---- events ----------------------------------------------------------------------------------------------------------
 
@@ -1074,7 +1083,8 @@ enum api_table {
 	API_TABLE_GTSM = 26,
 	API_TABLE_CHANNEL = 27, // of frames between subscribers and the control plane
 	API_TABLE_TRAFFIC = 28,
-	API_TABLE_COUNT = 29,
+	API_TABLE_MSS = 29,
+	API_TABLE_COUNT = 30,
 };
 
 struct api_stats_request {
@@ -1445,6 +1455,13 @@ struct api_traffic_row {
 	uint32_t qfi; // of the rule; API_NO_QFI: none
 	uint32_t other; // 1: what found no row of its own; the names are empty
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
+};
+
+// SYNs whose MSS was lowered, by the network instance that they leave by (uplink) or came by (downlink); empty: none.
+struct api_mss_row {
+	char name[API_NAME];
+	uint64_t uplink, downlink;
+	uint64_t malformed; // left alone: their options cannot be read
 };
 
 struct api_route_row {

@@ -63,7 +63,7 @@ static const struct api_layout_step api_instance_steps[] = {
 	{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099},
 	{20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1},
 	{284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6},
-	{2028, 0xf0027820},
+	{2028, 0xf0027820}, {2030, 0x6f4d1b77}, {2032, 0x2f4eff55},
 };
 static const struct api_layout_step api_path_steps[] = {
 	{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59},
@@ -78,7 +78,8 @@ static const struct api_layout_step api_session_steps[] = {
 	{278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a},
 	{286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b},
 	{328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc},
-	{367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361},
+	{367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361}, {402, 0xd981015a},
+	{408, 0xa3a75ca3},
 };
 static const struct api_layout_step api_synth_steps[] = {
 	{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2},
@@ -374,6 +375,9 @@ static const struct api_layout_step api_traffic_row_steps[] = {
 	{32, 0x5e6a843f}, {64, 0xfad41f2d}, {68, 0x31838495}, {72, 0x96e67a51},
 	{80, 0xf206fe96}, {88, 0xce223922}, {96, 0xad9033c3}, {104, 0xdbe3f407},
 };
+static const struct api_layout_step api_mss_row_steps[] = {
+	{32, 0xfb7a437b}, {40, 0x61369226}, {48, 0x7c5cc3c9}, {56, 0x605a21ed},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 38},
@@ -384,9 +388,9 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_acl", api_acl_steps, API_PART_ACL, 2},
 	{"api_policer", api_policer_steps, API_PART_POLICER, 10},
 	{"api_scheduler", api_scheduler_steps, API_PART_SCHEDULER, 12},
-	{"api_instance", api_instance_steps, API_PART_INSTANCE, 13},
+	{"api_instance", api_instance_steps, API_PART_INSTANCE, 15},
 	{"api_path", api_path_steps, API_PART_PATH, 7},
-	{"api_session", api_session_steps, API_PART_SESSION, 35},
+	{"api_session", api_session_steps, API_PART_SESSION, 37},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
 	{"api_nat", api_nat_steps, API_PART_NAT, 14},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
@@ -453,6 +457,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_gtsm_row", api_gtsm_row_steps, API_PART_GTSM_ROW, 5},
 	{"api_channel_row", api_channel_row_steps, API_PART_CHANNEL_ROW, 8},
 	{"api_traffic_row", api_traffic_row_steps, API_PART_TRAFFIC_ROW, 8},
+	{"api_mss_row", api_mss_row_steps, API_PART_MSS_ROW, 4},
 };
 
 #endif

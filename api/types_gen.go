@@ -97,6 +97,7 @@ const (
 	PartGTSMRow                   = 0x9a
 	PartChannelRow                = 0x9b
 	PartTrafficRow                = 0x9c
+	PartMSSRow                    = 0x9d
 	RuleNone                      = 0x0
 	RulePDR                       = 0x1
 	RuleFAR                       = 0x2
@@ -217,7 +218,8 @@ const (
 	TableGTSM                     = 0x1a
 	TableChannel                  = 0x1b
 	TableTraffic                  = 0x1c
-	TableCount                    = 0x1d
+	TableMSS                      = 0x1d
+	TableCount                    = 0x1e
 	TraceByAddress                = 0x1
 	TraceByTEID                   = 0x2
 	TraceByEndpoint               = 0x3
@@ -375,6 +377,8 @@ const (
 	URRBeforeQos                  = 0x20
 	URRStartOfTraffic             = 0x40
 	URRIP6                        = 0x80
+	MSSPath                       = 0xffff
+	MSSMin                        = 0x218
 	SynthTemplateSize             = 0xc0
 	SynthFields                   = 0xc
 	MaxTraces                     = 0x4
@@ -703,9 +707,11 @@ type Instance struct {
 	Pool       [16]Address
 	Guard      [64]Address
 	QFIDSCP    [64]byte
+	MSS        uint16
+	Pad2       uint16
 }
 
-const SizeofInstance = 0x7ec
+const SizeofInstance = 0x7f0
 
 type NAT struct {
 	Mode          uint32
@@ -959,9 +965,11 @@ type Session struct {
 	LCPCount     byte
 	LCPOpened    byte
 	DNN          [32]byte
+	MSS          uint16
+	Pad3         [6]byte
 }
 
-const SizeofSession = 0x190
+const SizeofSession = 0x198
 
 type Usage struct {
 	SEID        uint64
@@ -1492,6 +1500,15 @@ type TrafficRow struct {
 
 const SizeofTrafficRow = 0x68
 
+type MSSRow struct {
+	Name      [32]byte
+	Uplink    uint64
+	Downlink  uint64
+	Malformed uint64
+}
+
+const SizeofMSSRow = 0x38
+
 type RouteRow struct {
 	Prefix    Address
 	Via       Address
@@ -1727,6 +1744,8 @@ func (*ChannelRow) PartNumber() uint16 { return PartChannelRow }
 
 func (*TrafficRow) PartNumber() uint16 { return PartTrafficRow }
 
+func (*MSSRow) PartNumber() uint16 { return PartMSSRow }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1}, {84, 0xb8cca75f}, {88, 0x7411dd3f}, {92, 0x293f45ce}, {96, 0x73dbe1b3}, {100, 0xee40b5ba}, {104, 0x5be3e303}, {108, 0x1187437b}, {112, 0xbf7b993a}, {116, 0x13a28308}, {120, 0xd5cf5c3f}, {124, 0x1a0af552}, {128, 0xda2dd565}, {132, 0x34df58c2}, {136, 0x9dbc2f06}, {140, 0x54943137}, {144, 0x7ff72e45}, {148, 0xa3647c24}, {152, 0xb85fea86}, {156, 0x8a9e976c}, {160, 0x036a1edf}, {164, 0x28db7a60}, {168, 0xb4f4b778}, {172, 0x0427cdd1}, {176, 0x6a794bfa}, {180, 0xeeeb22ca}, {184, 0xd5f121a2}, {188, 0x3cdf8a0d}, {192, 0x2b83b837}, {196, 0x586a8cf0}, {200, 0x2d653e87}, {204, 0x6b390c71}, {208, 0x34668d41}, {212, 0xe782d45e}}},
 	{"api_port", PartPort, []layoutStep{{32, 0x77a01df8}, {288, 0xea277088}, {292, 0xadb4b23e}, {296, 0x01847835}, {300, 0x1b647cae}, {304, 0x924cc0a0}, {310, 0x7c54ea6f}, {311, 0xe07f7f18}, {312, 0xc73a5390}, {344, 0x9262f4c5}, {348, 0x4d46ee6b}, {2652, 0x97065ad9}, {2656, 0xf21b9ee7}, {2660, 0x9ebf8323}, {2664, 0x93788ce2}, {2668, 0xbd78898e}}},
@@ -1736,9 +1755,9 @@ var layoutParts = []layoutPart{
 	{"api_acl", PartACL, []layoutStep{{4, 0x5df141c1}, {8, 0x2c890ad8}}},
 	{"api_policer", PartPolicer, []layoutStep{{4, 0x4a755ded}, {8, 0xe8384296}, {16, 0x17248b11}, {24, 0x20f9162d}, {32, 0x8a82a625}, {40, 0x7f1c4cd8}, {43, 0xfbe3f53c}, {46, 0x64154cab}, {47, 0x14637010}, {48, 0x4ec2e042}}},
 	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd}}},
-	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}}},
+	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}, {2030, 0x6f4d1b77}, {2032, 0x2f4eff55}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
-	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361}}},
+	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361}, {402, 0xd981015a}, {408, 0xa3a75ca3}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
 	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
@@ -1805,4 +1824,5 @@ var layoutParts = []layoutPart{
 	{"api_gtsm_row", PartGTSMRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xefca2f02}, {40, 0x07193742}, {48, 0x0ba7499d}, {56, 0xc66d6cbc}}},
 	{"api_channel_row", PartChannelRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x04d54d3f}, {48, 0xbd08a5df}, {56, 0xbe77d373}, {64, 0x1bc879ce}, {72, 0x7e489853}, {80, 0x140fdac2}, {88, 0xa59882f1}}},
 	{"api_traffic_row", PartTrafficRow, []layoutStep{{32, 0x5e6a843f}, {64, 0xfad41f2d}, {68, 0x31838495}, {72, 0x96e67a51}, {80, 0xf206fe96}, {88, 0xce223922}, {96, 0xad9033c3}, {104, 0xdbe3f407}}},
+	{"api_mss_row", PartMSSRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x61369226}, {48, 0x7c5cc3c9}, {56, 0x605a21ed}}},
 }

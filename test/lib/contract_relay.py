@@ -28,7 +28,7 @@ AGES = {
         None,
     ),
     "fewer": (
-        {"session": -32, "qer": -4},
+        {"session": -40, "qer": -4},
         dict.fromkeys("hello session_row total_row digest event status route_row".split(), 8),
         None,
     ),

@@ -26,7 +26,7 @@ static __rte_noinline int read_packet(
 	struct ip_info info;
 
 	if (unlikely(rest < IP4_HEADER || !read_ip(&info, ip, rest, ip[0] == 0x45) || info.version != l->user.version ||
-		     endpoint_may_be_control(ip, &info)))
+		     endpoint_may_be_control(ip, &info) || is_limited(k, l, ip, &info)))
 		return 0;
 	l->length = (uint16_t)info.length;
 	l->l4 = (uint16_t)info.l4;

@@ -10,6 +10,7 @@
 #include "flow/template.h"
 #include "flow/tuple.h"
 #include "instance/instance.h"
+#include "mss/mss.h"
 #include "path/udp_sum.h"
 #include "route/route.h"
 #include "route/ways.h"
@@ -71,6 +72,7 @@ struct walk {
 	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 	uint16_t udp_sum; // udp_sum_mask()
 	uint8_t translating; // some instance has NAT44
+	uint8_t limited; // some session's MSS is: SYNs take the full nodes
 	uint8_t external; // a packet of the block is to an external address
 	uint8_t held; // something is in `full`
 	uint32_t nat_now; // nat_time(), when translating
@@ -102,6 +104,7 @@ static inline void walk_begin(
 	k->resume = resume;
 	k->held = 0;
 	k->translating = (uint8_t)nat_anywhere();
+	k->limited = (uint8_t)mss_anywhere(k->instances);
 	k->nat_now = k->translating ? nat_time(w) : 0;
 	memset(k->full, 0, sizeof(k->full));
 	k->tuples = &flow_tuples[w->id];
@@ -134,6 +137,14 @@ static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, 
 	       ip_transport_parse(ip, rest, info) == IP_OK;
 }
 
+// A SYN whose MSS may have to be lowered. Lanes leave it to who looks closer.
+static inline int is_limited(
+	const struct walk *k, const struct lookup *l, const uint8_t *ip, const struct ip_info *info)
+{
+	return k->limited && info->protocol == IP_PROTOCOL_TCP && tcp_is_syn(ip + info->l4) &&
+	       (l->user.by & ~BY_RPF) != BY_ROUTE;
+}
+
 // The user's packet at l->user.at, `rest` bytes to the end of the frame. Outside a tunnel there may be padding, and
 // neighbour discovery is for us.
 static __rte_always_inline int read_user(
@@ -149,7 +160,7 @@ static __rte_always_inline int read_user(
 		       load16(ip + IP6_HEADER + 2) != GTPU_PORT;
 	}
 	if (unlikely(!read_ip(&info, ip, rest, simple) || info.version != l->user.version ||
-		     (tunnelled ? info.length != rest : ip_is_discovery(ip, &info))))
+		     is_limited(k, l, ip, &info) || (tunnelled ? info.length != rest : ip_is_discovery(ip, &info))))
 		return 0;
 	l->length = (uint16_t)info.length;
 	l->l4 = (uint16_t)info.l4;

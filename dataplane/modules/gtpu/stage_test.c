@@ -98,25 +98,26 @@ static void all_packets_pass(void **state)
 // The graph that `show` tells is the one that was assembled.
 static void edges_lead_by_the_stages(void **state)
 {
-	static const char *const way[] = {"test-before", "policer-uplink", "test-b", "test-a"};
+	static const char *const way[] = {"test-before", "policer-uplink", "mss-uplink", "test-b", "test-a"};
 	static const char *const exits[] = {"ip-forward", "gtpu-encap", "access-encap", "udp-encap"};
 	const struct api_edge_row *r;
-	uint32_t rows, to_arc = 0, on[4] = {0}, off[4] = {0};
+	uint32_t rows, to_arc = 0, on[RTE_DIM(way)] = {0}, off[RTE_DIM(exits)] = {0};
 
 	r = kit_rows(API_TABLE_EDGE, "", sizeof(*r), &rows);
 	for (uint32_t i = 0; i < rows; i++) {
 		to_arc += strcmp(r[i].to, way[0]) == 0;
-		for (int k = 0; k < 4; k++) {
-			on[k] += k > 0 && strcmp(r[i].from, way[k - 1]) == 0 && strcmp(r[i].to, way[k]) == 0;
-			off[k] += strcmp(r[i].from, way[3]) == 0 && strcmp(r[i].to, exits[k]) == 0;
-			assert_false(k > 0 && strcmp(r[i].to, way[k]) == 0 && strcmp(r[i].from, way[k - 1]) != 0);
+		for (uint32_t k = 0; k < RTE_DIM(exits); k++)
+			off[k] += strcmp(r[i].from, way[RTE_DIM(way) - 1]) == 0 && strcmp(r[i].to, exits[k]) == 0;
+		for (uint32_t k = 1; k < RTE_DIM(way); k++) {
+			on[k] += strcmp(r[i].from, way[k - 1]) == 0 && strcmp(r[i].to, way[k]) == 0;
+			assert_false(strcmp(r[i].to, way[k]) == 0 && strcmp(r[i].from, way[k - 1]) != 0);
 		}
 	}
 	assert_true(to_arc > 2);
-	for (int k = 0; k < 4; k++) {
-		assert_int_equal(on[k], k > 0 ? 4 : 0);
+	for (uint32_t k = 1; k < RTE_DIM(way); k++)
+		assert_int_equal(on[k], 4);
+	for (uint32_t k = 0; k < RTE_DIM(exits); k++)
 		assert_int_equal(off[k], 1);
-	}
 }
 
 static void fast_paths_are_asked(void **state)

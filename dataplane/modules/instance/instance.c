@@ -202,6 +202,8 @@ static int check(const char *key, const struct api_instance *want)
 		if (want->qfi_dscp[q] > 64)
 			error = object_error(EINVAL, "instance %s has DSCP %u for QFI %u, at most 63", key,
 				want->qfi_dscp[q] - 1, q);
+	if (error == 0 && want->mss != 0 && want->mss < API_MSS_MIN)
+		error = object_error(EINVAL, "instance %s has an MSS of %u, at least %u", key, want->mss, API_MSS_MIN);
 	// GTP-U has its port to itself (TS 29.281 §4.4.2).
 	if (error == 0 && want->udp_port == 2152)
 		error = object_error(EINVAL, "instance %s: UDP port 2152 is GTP-U's", key);
@@ -243,6 +245,7 @@ static int fill(struct instance *n, const char *key, const struct api_instance *
 	n->pools = (uint8_t)want->pools;
 	memcpy(n->pool, want->pool, sizeof(n->pool));
 	memcpy(n->qfi_dscp, want->qfi_dscp, sizeof(n->qfi_dscp));
+	n->mss = want->mss;
 	n->udp_port = want->udp_port;
 	if (n->udp_port != 0)
 		take_port(n->udp_port);
@@ -411,6 +414,7 @@ static void finish_commit(void)
 			continue;
 		map_interfaces(s, n);
 		add_guards(s, n);
+		s->clamping |= n->mss != 0;
 		for (uint32_t q = 0; q < RTE_DIM(n->qfi_dscp); q++)
 			s->marking |= n->qfi_dscp[q] != 0;
 		for (uint8_t e = 0; e < n->endpoints; e++)

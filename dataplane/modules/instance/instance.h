@@ -25,6 +25,7 @@ struct instance {
 	char name[API_NAME];
 	uint16_t index;
 	uint16_t udp_port; // 0: none
+	uint16_t mss; // as in api_instance
 	uint8_t lookup; // enum api_lookup
 	uint8_t flags; // API_INSTANCE_*
 	uint8_t endpoints, pools;
@@ -66,6 +67,7 @@ struct instances {
 	uint8_t lookers; // instances without pools that look destinations up
 	uint8_t looker[MAX_INSTANCES];
 	uint8_t marking; // some instance has a DSCP for a QFI
+	uint8_t clamping; // some instance has an MSS
 	struct ip_filter guard_filter; // of all guarded hosts: nearly every packet goes elsewhere
 	uint32_t guarded;
 	struct api_address guard[MAX_INSTANCES * API_INSTANCE_GUARDED];

@@ -85,6 +85,43 @@ static void destinations(void **state)
 	nothing_left();
 }
 
+// SYNs are the software's, of an instance and of a session.
+static void limited(void **state)
+{
+	static struct frame up, down;
+	struct kit_mobile *k = upf_session(0x21);
+
+	put("u", k);
+	teach("ran", uplink_of(&up, "10.45.0.33", FAR4, 0x121, 9));
+	teach("internet", downlink_of(&down, FAR4, "10.45.0.33"));
+	for (int i = 0; i < 2; i++) {
+		struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+
+		assert_int_equal(recorder_receive(RAN, up.at, up.length), 1);
+		assert_int_equal(recorder_receive(INTERNET, down.at, down.length), 1);
+		core.pool[core.pools++] = kit_address("2001:db8:1::/48");
+		core.mss = i == 0 ? API_MSS_PATH : 0;
+		k->s.mss = i == 1 ? 1300 : 0;
+		kit_begin();
+		kit_put(API_INSTANCE, "core", &core, sizeof(core));
+		kit_put_mobile("u", k);
+		commit();
+		teach("ran", &up);
+		teach("internet", &down);
+		assert_int_equal(recorder_receive(RAN, up.at, up.length), -2);
+		assert_int_equal(recorder_receive(INTERNET, down.at, down.length), -1);
+		kit_begin();
+		fixture_instances(0, 0);
+		k->s.mss = 0;
+		kit_put_mobile("u", k);
+		commit();
+		teach("ran", &up);
+		teach("internet", &down);
+	}
+	gone("u");
+	nothing_left();
+}
+
 static void set_flags(const char *interface, uint32_t flags)
 {
 	set_interface_flags(interface, flags);
@@ -354,6 +391,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(changes),
 		cmocka_unit_test(destinations),
+		cmocka_unit_test(limited),
 		cmocka_unit_test(interfaces),
 		cmocka_unit_test(lost_and_down),
 		cmocka_unit_test(port_gone),

@@ -7,6 +7,7 @@
 #include "firewall/firewall.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
+#include "mss/mss.h"
 #include "nat/nat.h"
 #include "nptv6/nptv6.h"
 #include "path/outer.h"
@@ -306,6 +307,8 @@ static const char *refused(const struct plan *p, const struct offload_request *q
 		     : firewall_instance_list(q->instance) != NULL || nat_of(q->instance) != NULL ||
 				nptv6_of(q->instance) != NULL)
 		return "an access list or address translation looks at the packets";
+	if (mss_is_limited(r, q->instance))
+		return "the MSS of its SYNs is limited";
 	if ((r->flags & RULE_UPLINK) && guarded(q))
 		return "subscribers may not send to the destination";
 	if (!q->tunnel && (r->flags & RULE_UPLINK) && port_get(q->port)->role == API_ROLE_CORE)

@@ -101,11 +101,16 @@ int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address
 
 // ---- by what is kept of a session -----------------------------------------------------------------------------------
 
+static const struct session *in_force(uint32_t session)
+{
+	return session < session_tables.capacity ? __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE)
+						 : NULL;
+}
+
 struct rule *session_rule(uint32_t session, uint16_t pdr)
 {
-	if (session >= session_tables.capacity)
-		return NULL;
-	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
+	const struct session *s = in_force(session);
+
 	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
 		if (session_pools.match[s->rule[i]].pdr == pdr)
 			return &session_pools.rule[s->rule[i]];
@@ -114,26 +119,30 @@ struct rule *session_rule(uint32_t session, uint16_t pdr)
 
 struct rule *session_rule_at(uint32_t session, uint16_t i)
 {
-	if (session >= session_tables.capacity)
-		return NULL;
-	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
+	const struct session *s = in_force(session);
+
 	return s != NULL && i < s->rules ? &session_pools.rule[s->rule[i]] : NULL;
 }
 
 uint16_t session_discard(uint32_t session)
 {
-	if (session >= session_tables.capacity)
-		return 0;
-	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
+	const struct session *s = in_force(session);
+
 	return s != NULL ? s->discard : 0;
 }
 
 uint32_t session_association(uint32_t session)
 {
-	if (session >= session_tables.capacity)
-		return 0;
-	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
+	const struct session *s = in_force(session);
+
 	return s != NULL ? s->association : 0;
+}
+
+uint16_t session_mss(uint32_t session)
+{
+	const struct session *s = in_force(session);
+
+	return s != NULL ? s->mss : 0;
 }
 
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local)

@@ -44,6 +44,7 @@ static inline int session_ue_known(uint16_t instance, uint8_t family, const uint
 // The same of a wireline subscriber's address. Quick where the instance has none of them.
 int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address);
 uint32_t session_association(uint32_t session); // api_session.association. Workers, within a walk.
+uint16_t session_mss(uint32_t session); // api_session.mss. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
 // Row G13: why a tunnel packet of the rule is dropped that does not come from the address to which the session's own

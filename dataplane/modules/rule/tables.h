@@ -39,6 +39,7 @@ struct session {
 	uint8_t has_ue4;
 	uint8_t notifies; // some rule has RULE_BUFFER, RULE_DRAINING or RULE_NOTIFY
 	uint32_t association;
+	uint16_t mss; // as in api_session; workers read it
 	uint16_t discard; // api_session.discard: what waited under another number is dropped
 	uint8_t ue4[4];
 	uint8_t ue6[16];
@@ -67,6 +68,7 @@ struct session_tables {
 	uint32_t home_era; // entries of 5-tuples to wireline subscribers are of one (flow/tuple.h); workers read it
 	// By instance: keys of UE addresses whose packets go to a traffic endpoint; workers read it.
 	uint32_t homes[256];
+	uint32_t clamping; // sessions with an MSS; workers read it
 	uint32_t capacity, count;
 	struct index_pool indices, rules, states;
 };

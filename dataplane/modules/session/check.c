@@ -99,6 +99,8 @@ static int check_head(const struct parts *p)
 {
 	const struct api_session *s = p->s;
 
+	if (s->mss != 0 && s->mss < API_MSS_MIN)
+		return object_error(EINVAL, "session %s has an MSS of %u, at least %u", p->name, s->mss, API_MSS_MIN);
 	if (memchr(s->port, 0, API_NAME) == NULL || memchr(s->pipe_profile, 0, API_NAME) == NULL ||
 		memchr(s->mirror, 0, API_NAME) == NULL || memchr(s->counter, 0, API_NAME) == NULL ||
 		memchr(s->dnn, 0, API_NAME) == NULL)

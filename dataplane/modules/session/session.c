@@ -168,6 +168,7 @@ static void fill_head(struct session *s, const struct api_session *want)
 	memcpy(s->ue4, want->ue_ip4.bytes, 4);
 	s->discard = want->discard;
 	s->association = want->association;
+	s->mss = want->mss;
 	s->ue6_prefix = want->ue_ip6.family == 6 ? want->ue_ip6.prefix : 0xff;
 	memcpy(s->ue6, want->ue_ip6.bytes, 16);
 	s->rules = want->pdrs;
@@ -322,6 +323,13 @@ static void return_counts6(const struct session *s, const struct session *old)
 	}
 }
 
+static void count_clamping(const struct session *s, const struct session *old)
+{
+	int difference = (s != NULL && s->mss != 0) - (old != NULL && old->mss != 0);
+
+	__atomic_store_n(&session_tables.clamping, session_tables.clamping + (uint32_t)difference, __ATOMIC_RELEASE);
+}
+
 static void commit(struct object_change *c)
 {
 	struct session *s = c->staged, *old = c->replaced;
@@ -335,6 +343,7 @@ static void commit(struct object_change *c)
 		move_counts6(s, old);
 	if (old != NULL)
 		retire(old);
+	count_clamping(s, old); // first: its packets are looked at as soon as they find it
 	if (s != NULL) {
 		session_lengths_add(s, 1);
 		__atomic_store_n(&session_tables.session[s->index], s, __ATOMIC_RELEASE);
