@@ -202,6 +202,7 @@ type Plan struct {
 	CUI             []byte         `json:",omitzero"` // Chargeable-User-Identity (RFC 4372)
 	Max             uint32         `json:",omitzero"` // sign-ins of one user name at once; 0: the profile's
 	MTU             uint16         `json:",omitzero"` // Framed-MTU; 0: the profile's
+	MSS             uint16         `json:",omitzero"` // of the profile, as in api.Session
 	Without         Setting        `json:",omitzero"` // authentication said that there is none
 	User            string         `json:",omitzero"` // name to account by, where authentication changed it
 	Local           bool           `json:",omitzero"` // no RADIUS server was asked

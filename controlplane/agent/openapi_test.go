@@ -132,6 +132,7 @@ func fill(s *dptest.Server) {
 	rowOf[api.NPTv6Row](s, api.TableNPTv6)
 	rowOf[api.CloneRow](s, api.TableClone)
 	rowOf[api.GTSMRow](s, api.TableGTSM)
+	rowOf[api.MSSRow](s, api.TableMSS)
 	rowOf[api.ChannelRow](s, api.TableChannel)
 	rowOf[api.TrafficRow](s, api.TableTraffic)
 }

@@ -76,6 +76,7 @@ type AccessProfile struct {
 	Mirror          Name        `yaml:"mirror" doc:"Mirror of its packets."`
 	Counter         Name        `yaml:"counter" doc:"Counter of its packets."`
 	MRU             uint16      `yaml:"mru" max:"9216" doc:"Largest IP packet to the subscriber; 0: what its protocol says."`
+	MSS             MSS         `yaml:"mss" default:"path" doc:"TCP's MSS in SYNs: path, none, 536 and up."`
 	SessionTimeout  uint32      `yaml:"session_timeout" max:"31536000" doc:"Seconds after which the session ends; 0: never."`
 	IdleTimeout     uint32      `yaml:"idle_timeout" max:"2592000" doc:"Seconds without a packet after which the session ends; 0: never."`
 	Quota           uint64      `yaml:"quota" doc:"Bytes, both directions; 0: no limit."`

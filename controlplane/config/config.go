@@ -330,6 +330,7 @@ type SubscriberRange struct {
 	UplinkGate      string    `yaml:"uplink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes uplink."`
 	DownlinkGate    string    `yaml:"downlink_gate" default:"open" enum:"open|closed" doc:"closed: nothing of the subscriber passes downlink."`
 	MRU             uint16    `yaml:"mru" max:"9216" doc:"Largest IP packet that the subscriber takes, at least 576; 0: the port's MTU (minus 8 for PPPoE)."`
+	MSS             MSS       `yaml:"mss" default:"path" doc:"TCP's MSS in SYNs: path, none, 536 and up."`
 }
 
 // QoSRule is a QoS rule of TS 23.501 clause 5.7.1.4, with the packet filters of clauses 5.7.6.2 and 5.7.6.3.

@@ -129,6 +129,7 @@ type Instance struct {
 	UEToUE     string          `yaml:"ue_to_ue" default:"inside" enum:"inside|allow|out|drop" doc:"Packets from one UE to another: inside (they turn round here; allow is the same), out (they leave by the route, N6, and come in by it), drop."`
 	PinPeer    bool            `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
 	DSCP       uint8           `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
+	MSS        MSS             `yaml:"mss" default:"none" doc:"TCP's MSS in SYNs: path, none, 536 and up."`
 	QFIDSCP    map[uint8]uint8 `yaml:"qfi_dscp" max:"63" doc:"QFI to the DSCP of the outer headers of its tunnels, and of IP packets that leave by it without a tunnel; where the FAR has no Transport Level Marking."`
 	UDPPort    uint16          `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
 	AccessList RuleSet         `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`

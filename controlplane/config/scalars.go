@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"isthmus/api"
 )
 
 // Scalars with a syntax of their own. Each implements encoding.TextUnmarshaler for the decoder, fmt.Stringer for
@@ -383,6 +385,42 @@ func (w *Where) UnmarshalText(b []byte) error {
 func (w Where) String() string { return string(w) }
 func (w Where) schema() map[string]any {
 	return map[string]any{"type": []string{"string", "integer"}, "pattern": namePattern, "minimum": 0, "maximum": 63}
+}
+
+// MSS is the most that SYNs say over IPv4, as the contract has it: a number, path (what the MTU lets through), or none.
+type MSS uint16
+
+const mostMSS = 9216 - 40 // of the longest packet
+
+func (m *MSS) UnmarshalText(b []byte) error {
+	switch text := string(b); text {
+	case "none":
+		*m = 0
+	case "path":
+		*m = api.MSSPath
+	default:
+		v, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || v < api.MSSMin || v > mostMSS {
+			return fmt.Errorf("%q is no MSS: path, none, or %d to %d", clip(text), api.MSSMin, mostMSS)
+		}
+		*m = MSS(v)
+	}
+	return nil
+}
+
+func (m MSS) String() string {
+	switch m {
+	case 0:
+		return "none"
+	case api.MSSPath:
+		return "path"
+	}
+	return strconv.Itoa(int(m))
+}
+
+func (m MSS) schema() map[string]any {
+	return map[string]any{"type": []string{"string", "integer"}, "pattern": `^(path|none|[0-9]+)$`,
+		"minimum": api.MSSMin, "maximum": mostMSS}
 }
 
 // textLike is the schema of what is written as text.

@@ -17,7 +17,7 @@ func (c *compiler) instances() {
 			Flags: flag(in.UEToUE == "drop", api.InstanceNoUEToUE) |
 				flag(in.UEToUE == "out", api.InstanceUEOut) | flag(in.PinPeer, api.InstancePinPeer),
 			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
-			UDPPort: in.UDPPort, QFIDSCP: QFIDSCP(in.QFIDSCP),
+			UDPPort: in.UDPPort, MSS: uint16(in.MSS), QFIDSCP: QFIDSCP(in.QFIDSCP),
 		}
 		for _, a := range c.PFCP.Infrastructure() {
 			body.Guard[body.Guarded] = api.FromAddr(a)

@@ -113,6 +113,7 @@ func TestSessionBytes(t *testing.T) {
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
 		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
 		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4), zero(64), zero(8), zero(32), /* mirror, counter, LCP echo, DNN */
+		"ffff", zero(6), // MSS
 		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR,
 		// QFIs, QERs, URRs
 		part(75, api.SizeofPDR, 2), "64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
@@ -261,6 +262,11 @@ func TestInstances(t *testing.T) {
 	in, _ = decoded[api.Instance](t, find(t, s, api.KindInstance, "internet"))
 	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
 		[]any{api.LookupDestination, api.InstanceNoUEToUE, 0, 2, "10.45.0.0/16", "2001:db8:1::/48"})
+	for word, mss := range map[string]uint16{"none": in.MSS, "path": api.MSSPath, "1360": 1360} {
+		other := compile(t, strings.Replace(mobile, "ue_to_ue: drop", "ue_to_ue: drop, mss: "+word, 1))
+		in, _ := decoded[api.Instance](t, find(t, other, api.KindInstance, "internet"))
+		equal(t, in.MSS, mss)
+	}
 	for word, flags := range map[string]uint32{"inside": 0, "out": api.InstanceUEOut} {
 		other := compile(t, strings.Replace(mobile, "ue_to_ue: drop", "ue_to_ue: "+word, 1))
 		in, _ = decoded[api.Instance](t, find(t, other, api.KindInstance, "internet"))

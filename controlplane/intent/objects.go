@@ -406,7 +406,7 @@ func (c *compiler) subscriber(from *config.SubscriberRange, local netip.Addr) *s
 		fteid.IPv4, fteid.IPv6 = local, netip.Addr{}
 	}
 	s := &subscriber{from: from, ue: make([]pfcp.UEIP, 1), teid: &fteid.TEID, outer: &pfcp.OuterHeader{}}
-	s.line = api.Session{Encap: api.EncapQinQ, OuterTPID: from.TPID, MRU: from.MRU}
+	s.line = api.Session{Encap: api.EncapQinQ, OuterTPID: from.TPID, MRU: from.MRU, MSS: uint16(from.MSS)}
 	c.text(s.line.Port[:], string(from.Port))
 	c.text(s.line.Mirror[:], string(from.Mirror))
 	c.text(s.line.Counter[:], string(from.Counter))

@@ -111,7 +111,7 @@ func clean(s *Session) {
 			PipeProfile: l.PipeProfile,
 			Mirror:      l.Mirror, Counter: l.Counter, LCPMagic: l.LCPMagic, LCPInterval: l.LCPInterval,
 			LCPCount:  l.LCPCount,
-			LCPOpened: l.LCPOpened}
+			LCPOpened: l.LCPOpened, MSS: l.MSS}
 	}
 	for i := range s.FAR {
 		if w := s.FAR[i].Forwarding; w != nil {

@@ -46,7 +46,7 @@ func signedIn() *Session {
 	six := pfcp.CreateURR{ID: urrIPv6, Method: &volume, Triggers: &linked, Linked: []uint32{urrAll}}
 	s := &Session{SEID: 7,
 		Line: &api.Session{Encap: api.EncapQinQPPPoE, OuterTPID: 0x88a8, STag: 100, CTag: 7, PPPoESession: 7,
-			MAC: [6]byte{2, 0, 0, 0, 0, 7}, MRU: 1492,
+			MAC: [6]byte{2, 0, 0, 0, 0, 7}, MRU: 1492, MSS: 1400,
 			LCPMagic: 0x01020304, LCPInterval: 10, LCPCount: 3, LCPOpened: 1},
 		PDR: []pfcp.CreatePDR{pdr(1, pfcp.Access, up), pdr(2, pfcp.Core, down)},
 		FAR: []FAR{far(up, &pfcp.Forwarding{Destination: &core, NetworkInstance: &instance}),
@@ -84,6 +84,7 @@ func TestSubscriberWithIPOnTheCoreSide(t *testing.T) {
 	testkit.Equal(t, c.urrs[0].Flags&api.URRIP6, 0, "all packets")
 	testkit.Equal(t, c.urrs[1].Flags&api.URRIP6, api.URRIP6, "IPv6 alone")
 	testkit.Equal(t, c.head.LCPMagic, 0x01020304, "magic number")
+	testkit.Equal(t, c.head.MSS, 1400, "MSS")
 }
 
 // A captive subscriber: one rule for what may pass, one that redirects HTTP and drops the rest.

@@ -136,7 +136,7 @@ func policer(r access.Rate) *api.Policer {
 func (s *Subscriber) lineObject() *api.Session {
 	l := &s.at.line
 	o := &api.Session{Encap: api.EncapQinQ, OuterTPID: l.TPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC,
-		PPPoESession: s.at.pppoe, MRU: s.mtu}
+		PPPoESession: s.at.pppoe, MRU: s.mtu, MSS: s.plan.MSS}
 	if o.OuterTPID == 0 {
 		o.OuterTPID = 0x8100
 	}

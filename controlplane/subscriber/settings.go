@@ -85,7 +85,7 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 		return access.Plan{}, nil, errGTPU
 	}
 	plan := *said
-	plan.Profile, plan.Without = name, 0
+	plan.Profile, plan.Without, plan.MSS = name, 0, uint16(p.MSS)
 	text := func(to *string, profile config.Name) {
 		if *to == "" {
 			*to = string(profile)

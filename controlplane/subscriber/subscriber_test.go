@@ -20,6 +20,14 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
+// What the profile says, not its RADIUS answer.
+func TestMSSOfTheProfile(t *testing.T) {
+	for _, want := range []config.MSS{0, 1360, api.MSSPath} {
+		b := start(t, func(s *Settings) { s.profiles["home"].MSS = want })
+		testkit.Equal(t, b.object(b.up(request("anna", 1))).Line.MSS, uint16(want), "%s", want)
+	}
+}
+
 func TestComesAndGoes(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -29,7 +37,7 @@ func TestComesAndGoes(t *testing.T) {
 	o := b.object(h)
 	l := o.Line
 	testkit.ErrorIf(t, l.STag != 100 || l.CTag != 2 || l.PPPoESession != 2 || l.LCPMagic != 7 ||
-		l.LCPInterval != 10 || l.MRU != 1492 ||
+		l.LCPInterval != 10 || l.MRU != 1492 || l.MSS != api.MSSPath ||
 		l.Encap != api.EncapQinQPPPoE, "%+v", l)
 	testkit.ErrorIf(t, len(o.PDR) != 2 || o.PDR[0].PDI.UEIP[0].IPv4 != a.IPv4 || o.QER[0].UplinkPolicer != "slow",
 		"%+v", o)

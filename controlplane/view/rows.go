@@ -79,6 +79,16 @@ type GTSM struct {
 
 var gtsmColumns = columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")
 
+// MSS is how many SYNs of an instance's sessions asked for longer segments than they may.
+type MSS struct {
+	Name      string `json:"name"` // of the network instance; empty: none
+	Uplink    uint64 `json:"uplink"`
+	Downlink  uint64 `json:"downlink"`
+	Malformed uint64 `json:"malformed"` // left alone
+}
+
+var mssColumns = columns[MSS]("INSTANCE=Name, UPLINK, DOWNLINK, MALFORMED")
+
 // Channel is what went between subscribers and the control plane for one reason, or down.
 type Channel struct {
 	Name           string `json:"name"`

@@ -58,6 +58,7 @@ func filled[R, V any](t *testing.T, made ...string) {
 func TestFieldsAreCopied(t *testing.T) {
 	filled[api.PortRow, Port](t)
 	filled[api.GTSMRow, GTSM](t)
+	filled[api.MSSRow, MSS](t)
 	filled[api.ChannelRow, Channel](t)
 	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User", "SEIDHex",
 		"CPSEIDHex", "SchedulerPipe")

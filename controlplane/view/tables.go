@@ -56,6 +56,7 @@ var Tables = []*Table{
 	list("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
 	list("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),
 	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),
+	list[api.MSSRow]("mss", "SYNs whose MSS was lowered", true, api.TableMSS, mssColumns),
 	list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT, natColumns),
 	list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock, natBlockColumns,
 		(*NATBlock).finish),

@@ -86,6 +86,9 @@ func rows(s *dptest.Server) {
 	guard := api.GTSMRow{Hops: 1, Passed: 40, Dropped: 2}
 	put(guard.Name[:], "n6")
 	s.SetTable(api.TableGTSM, api.Body(&guard))
+	nameless, mss := api.MSSRow{Uplink: 7}, api.MSSRow{Uplink: 12, Downlink: 9, Malformed: 1}
+	put(mss.Name[:], "internet")
+	s.SetTable(api.TableMSS, api.AppendRow(api.Body(&nameless), &mss))
 	ppp := api.ChannelRow{Frames: 900, OverSubscriber: 1, OverLine: 20, OverSTag: 3, OverPort: 4, Full: 5}
 	put(ppp.Name[:], "ppp-control")
 	s.SetTable(api.TableChannel, api.Body(&ppp))
@@ -269,6 +272,12 @@ n6         n6      /run/netns/fabric  yes       yes   1500         12           
 INTERFACE  HOPS  PASSED  DROPPED
 n6            1      40        2
 `},
+		{"mss", `[{"name":"","uplink":7,"downlink":0,"malformed":0},` +
+			`{"name":"internet","uplink":12,"downlink":9,"malformed":1}]`, `
+INSTANCE  UPLINK  DOWNLINK  MALFORMED
+-              7         0          0
+internet      12         9          1
+`},
 		{"channel", `[{"name":"ppp-control","frames":900,"over_subscriber":1,"over_line":20,"over_s_tag":3,` +
 			`"over_port":4,"full":5,"refused":0}]`, `
 REASON       FRAMES  OVER SUBSCRIBER  OVER LINE  OVER S-TAG  OVER PORT  FULL  REFUSED
@@ -401,7 +410,7 @@ clients of dp.sock               0
 			}
 		})
 	}
-	testkit.ErrorIf(t, len(Tables) != 33, "%d tables: add the new ones here", len(Tables))
+	testkit.ErrorIf(t, len(Tables) != 34, "%d tables: add the new ones here", len(Tables))
 }
 
 // The data plane gives routes in the order of its table.

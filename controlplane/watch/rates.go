@@ -31,6 +31,7 @@ var tables = map[string]watched{
 		"uplink_dropped downlink_dropped"),
 	"rule":      fields("session pdr", "source destination", "packets bytes dropped"),
 	"instance":  fields("name", "tunnels ue_addresses", "unknown_ue unknown_teid"),
+	"mss":       fields("name", "", "uplink downlink malformed"),
 	"nat":       fields("name", "used mappings", "made"),
 	"nptv6":     fields("name inside", "outside", "packets_out packets_in"),
 	"mirror":    fields("name", "target", "packets bytes limited no_buffer failed"),
