@@ -48,17 +48,31 @@ func (a *Audit) append(line []byte) error {
 	if err := a.rotate(int64(len(line))); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(a.path), 0o755); err == nil {
-			f, err = os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+			f, err = os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 		}
 	}
 	if err != nil {
 		return err
 	}
+	if torn(f) {
+		line = append([]byte{'\n'}, line...)
+	}
 	_, err = f.Write(line)
 	return errors.Join(err, f.Close())
+}
+
+// torn tells whether the last line has no end: the disk was full, or the machine died.
+func torn(f *os.File) bool {
+	var last [1]byte
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 // rotate makes room for n bytes: the oldest file goes.

@@ -224,6 +224,23 @@ func TestAuditFileIsBounded(t *testing.T) {
 	testkit.ErrorIf(t, err == nil, "a fifth file")
 }
 
+// A line that was torn off, by a full disk or a power cut, is not what the next one is glued to.
+func TestAuditAfterATornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	testkit.Must(t, os.WriteFile(path, []byte("{\"id\":1}\n{\"id\":2,\"ki"), 0o600))
+	l := New(NewAudit(path, slog.New(slog.DiscardHandler)))
+	for range 2 {
+		l.By(&Who{Via: "unix"}, "config.applied", "f")
+	}
+	text, err := os.ReadFile(path)
+	testkit.Must(t, err)
+	lines := strings.Split(string(text), "\n")
+	testkit.Equal(t, len(lines), 5, "lines of %q", text)
+	for _, i := range []int{0, 2, 3} {
+		testkit.ErrorIf(t, !json.Valid([]byte(lines[i])), "line %d: %s", i, lines[i])
+	}
+}
+
 // A disk that takes nothing costs a line of the log, not the change.
 func TestAuditFileFails(t *testing.T) {
 	var said strings.Builder
