@@ -4,11 +4,8 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 
 	"isthmus/api"
 	"isthmus/controlplane/intent"
@@ -66,17 +63,10 @@ func fixedPart(o *intent.Object) []byte {
 
 // handleCheck is handleApply that changes nothing.
 func (a *Agent) handleCheck(w http.ResponseWriter, r *http.Request) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.upload))
+	_, plan, err := a.planOf(w, r)
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
-	running := a.current.Load()
-	name := cmp.Or(r.URL.Query().Get("name"), "configuration")
-	plan, err := makePlan(name, text, os.Environ(), running.Placement)
-	if err != nil {
-		answer(w, nil, err)
-		return
-	}
-	answer(w, Checked{len(plan.Objects), append([]string{}, plan.fixedBy(running)...)}, nil)
+	answer(w, Checked{len(plan.Objects), append([]string{}, plan.fixedBy(a.current.Load())...)}, nil)
 }

@@ -134,17 +134,23 @@ func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-// handleApply takes the file's text, so that the caller's file need not be readable by us; `name` is for messages.
-func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
+// planOf compiles a request's text, so that the caller's file need not be readable by us; `name` is for messages.
+func (a *Agent) planOf(w http.ResponseWriter, r *http.Request) (name string, plan *Plan, err error) {
+	name = cmp.Or(r.URL.Query().Get("name"), "configuration")
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.upload))
 	if err != nil {
-		answer(w, nil, err)
-		return
+		return "", nil, err
 	}
-	name := cmp.Or(r.URL.Query().Get("name"), "configuration")
-	plan, err := makePlan(name, text, os.Environ(), a.current.Load().Placement)
+	plan, err = makePlan(name, text, os.Environ(), a.current.Load().Placement)
+	return name, plan, err
+}
+
+func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
+	name, plan, err := a.planOf(w, r)
 	if err != nil {
-		a.by(r.Context(), "config.refused", name, err)
+		if name != "" { // a configuration was asked for
+			a.by(r.Context(), "config.refused", name, err)
+		}
 		answer(w, nil, err)
 		return
 	}
