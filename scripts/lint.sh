@@ -104,8 +104,23 @@ lint_executable() {
 	return $bad
 }
 
+# Whether one of the files named on standard input is newer than the stamp.
+newer_than() {
+	local file newer=1
+	while IFS= read -r file; do
+		[[ ! $file -nt $1 ]] || newer=0
+	done
+	return $newer
+}
+
+# Scripts source each other: after a change of one of them, of all.
 lint_shellcheck() {
-	shell_files | over_files -P "$(jobs_count)" -n 12 shellcheck --external-sources --source-path=SCRIPTDIR --source-path="$ROOT"
+	local passed=build/lint/shellcheck.ok
+	shell_files | newer_than "$passed" || return 0
+	shell_files | over_files -P "$(jobs_count)" -n 12 shellcheck --external-sources --source-path=SCRIPTDIR --source-path="$ROOT" ||
+		return 1
+	mkdir -p build/lint
+	touch "$passed"
 }
 
 lint_gofmt() {

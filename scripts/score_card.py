@@ -10,6 +10,7 @@ import re
 import sys
 
 ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 9, "R": 16}
+REPOSITORY = sys.stdin.read().splitlines()
 faults = []
 
 
@@ -18,9 +19,9 @@ def read(path):
         return f.read()
 
 
-def functions(pattern, definition):
+def functions(paths, definition):
     """Names that files define: {name}."""
-    return {name for path in glob.glob(pattern, recursive=True) for name in re.findall(definition, read(path), re.M)}
+    return {name for path in paths for name in re.findall(definition, read(path), re.M)}
 
 
 def table_rows(path):
@@ -32,13 +33,13 @@ def table_rows(path):
                 yield number, cells
 
 
-def check_listed(where, path, definition, words):
+def check_listed(where, paths, definition, words):
     """The functions named behind a file's name, as in "`upf` usage, idle"."""
     listed = re.match(r" ([a-z_0-9, ]+?)(?= \(|[;:,]? *$|[;:]|, TS)", words)
-    known = functions(path, definition)
+    known = functions(paths, definition)
     for word in listed.group(1).split(", ") if listed else []:
         if word not in known:
-            faults.append(f"{where}: {path} has no function {word}")
+            faults.append(f"{where}: {paths[0]} has no function {word}")
 
 
 def check_tests(where, text):
@@ -47,19 +48,19 @@ def check_tests(where, text):
     for name, words in re.findall(r"`([^`]+)`([^`]*)", text):
         script = glob.glob(f"test/*/{name}_test.sh")
         if name.endswith((".c", ".go", ".sh", ".py")):
-            files = glob.glob(f"**/{name}", recursive=True)
+            files = [path for path in REPOSITORY if f"/{path}".endswith(f"/{name}")]
             if not files:
                 faults.append(f"{where}: no file {name}")
             elif name.endswith(".c"):
-                check_listed(where, files[0], r"^\w[\w *]*\b(\w+)\(", words)
+                check_listed(where, files, r"^\w[\w *]*\b(\w+)\(", words)
             found += 1
         elif script:
             part = script[0].replace("_test.sh", ".py")
             if os.path.exists(part):
-                check_listed(where, part, r"^def (\w+)", words)
+                check_listed(where, [part], r"^def (\w+)", words)
             found += 1
         elif glob.glob(f"controlplane/{name}/") or glob.glob(f"lab/{name}/"):
-            known = functions(f"controlplane/{name}/*_test.go", r"^func (\w+)") | functions(f"lab/{name}/*_test.go", r"^func (\w+)")
+            known = functions(glob.glob(f"controlplane/{name}/*_test.go") + glob.glob(f"lab/{name}/*_test.go"), r"^func (\w+)")
             named = re.findall(r"\b(?:Test|Fuzz|Benchmark)\w+", words)
             faults.extend(f"{where}: package {name} has no {word}" for word in named if word not in known)
             found += len(named)
@@ -92,7 +93,7 @@ def check_card():
 
 def check_names():
     """Every id behind the word row or rows, anywhere."""
-    for path in sys.stdin.read().splitlines():
+    for path in REPOSITORY:
         if not re.search(r"\.(c|h|go|py|sh|md|yaml)$", path) or path == "docs/robustness.md":
             continue
         for number, line in enumerate(read(path).splitlines(), 1):

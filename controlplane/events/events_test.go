@@ -11,7 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,7 +286,8 @@ func TestEveryKindIsTested(t *testing.T) {
 		return err
 	}))
 	for _, k := range Kinds {
-		named := regexp.MustCompile(`["` + "`" + `]` + regexp.QuoteMeta(k.Name) + `["` + "` " + `]`)
-		testkit.ErrorIf(t, !named.MatchString(text.String()), "no test names %s", k.Name)
+		named := slices.ContainsFunc([]string{`"` + k.Name + `"`, "`" + k.Name + "`", `"` + k.Name + ` `},
+			func(name string) bool { return strings.Contains(text.String(), name) })
+		testkit.ErrorIf(t, !named, "no test names %s", k.Name)
 	}
 }
