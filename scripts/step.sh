@@ -30,18 +30,20 @@ step_lint() {
 	return "$status"
 }
 
-# The C unit tests in the build folder DIR: build, or build-asan, where each fuzz target replays its corpus too.
+# The C unit tests in the build folder DIR: build-asan, where each fuzz target replays its corpus too, or build, as
+# users run it: the models alone, with all of their rounds, and with --long everything.
 step_unit() {
-	local dir=$1 name=unit status=0
+	local dir=$1 name=unit status=0 suite=()
 	if [[ $dir == build-asan ]]; then
 		name=unit-sanitizers
 		build_asan
 		sanitizer_env gcc
-		export HQOS_ROUNDS=20 FLOW_FRAMES_STEP=12 # of the 200, of every byte that the release build has run
-	else
-		build_release
+		export HQOS_ROUNDS=20 FLOW_FRAMES_STEP=12 FLOW_MODEL_ROUNDS=2000 # of 200, 1, 6000
+	elif [[ ${LONG:-0} == 0 ]]; then
+		suite=(--suite model)
+		export FLOW_FRAMES_STEP=4
 	fi
-	meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes 2 || status=$?
+	flock "$dir/.dev-options" meson test -C "$dir" --print-errorlogs --num-processes 2 "${suite[@]}" || status=$?
 	[[ -f $dir/meson-logs/testlog.json ]] || return "$status"
 	# shellcheck disable=SC2046 # three words are wanted
 	counts "$name" $(jq -rs 'map(.result)
@@ -61,18 +63,20 @@ step_vm() {
 
 # All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a busy
 # machine one that is well may take minutes.
-RACED='/(controlplane|lab)/(aaa|agent|auth|bucket|dp|events|httpd|kernel|load|metrics|mmsg|n4|page|radius|session|smf)$'
+RACED='/controlplane/(aaa|agent|dp|events|httpd|metrics|n4|page|radius|session)$'
+RACED_LONG='/(controlplane|lab)/(auth|bucket|kernel|load|mmsg|smf)$'
 
 step_go() {
-	local status=0 json=$LOGS/go.json raced tests=(go test -vet=off -p 2 -timeout 600s -json)
+	local status=0 json=$LOGS/go.json raced look=$RACED tests=(go test -vet=off -p 2 -timeout 600s -json)
+	[[ ${LONG:-0} == 0 ]] || look="$RACED|$RACED_LONG"
 	[[ -z ${FRESH_RESULTS:-} ]] || tests+=(-count=1)
 	# Where goroutines share memory the race detector looks on, which takes three to five times as long. Both at once, for
 	# some packages wait more than they work.
 	# shellcheck disable=SC2046 # words are wanted
-	"${tests[@]}" -race -buildmode=default $(go list ./... | grep -E "$RACED") >"$LOGS/go-raced.json" &
+	"${tests[@]}" -race -buildmode=default $(go list ./... | grep -E "$look") >"$LOGS/go-raced.json" &
 	raced=$!
 	# shellcheck disable=SC2046
-	"${tests[@]}" $(go list ./... | grep -vE "$RACED") >"$json" || status=$?
+	"${tests[@]}" $(go list ./... | grep -vE "$look") >"$json" || status=$?
 	wait "$raced" || status=$?
 	cat "$LOGS/go-raced.json" >>"$json"
 	rm "$LOGS/go-raced.json"

@@ -15,7 +15,7 @@ func TestMemoryOfASession(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")
 	}
-	const count = 60000
+	const count = 20000
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

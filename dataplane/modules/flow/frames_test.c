@@ -232,10 +232,19 @@ static uint32_t draw(uint64_t *seed)
 	return (uint32_t)(*seed >> 16);
 }
 
+// Of how many bytes, lengths and rounds one is tried.
+static uint32_t stride(void)
+{
+	const char *text = getenv("FLOW_FRAMES_STEP");
+	int n = text != NULL ? atoi(text) : 1;
+
+	return n > 1 ? (uint32_t)n : 1;
+}
+
 // Several bytes at a time, checksums and lengths often right again.
 static void scramble(struct subject *s, uint64_t seed)
 {
-	for (uint32_t round = 0; round < 300; round++) {
+	for (uint32_t round = 0; round < 300 / stride(); round++) {
 		uint8_t bytes[512] = {0};
 		uint32_t n = draw(&seed) % 4 ? s->valid.length : s->inner + 10 + draw(&seed) % 120, what = draw(&seed);
 
@@ -250,15 +259,6 @@ static void scramble(struct subject *s, uint64_t seed)
 			sum_right(s, bytes, n);
 		try(s, "round", round, bytes, n);
 	}
-}
-
-// Of how many bytes and lengths one is tried, for builds that take their time.
-static uint32_t stride(void)
-{
-	const char *text = getenv("FLOW_FRAMES_STEP");
-	int n = text != NULL ? atoi(text) : 1;
-
-	return n > 1 ? (uint32_t)n : 1;
 }
 
 static void differential(const struct tunnel_case *c)
