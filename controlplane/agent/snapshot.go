@@ -70,6 +70,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableWorker, &s.Workers)
 	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
+	err = orRead(err, ctx, c, api.TableMSS, &s.MSS)
 	err = orRead(err, ctx, c, api.TableMirror, &s.Mirrors)
 	err = orRead(err, ctx, c, api.TableCounter, &s.Counters)
 	err = orRead(err, ctx, c, api.TableTraffic, &s.Traffic)

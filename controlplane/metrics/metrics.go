@@ -32,6 +32,7 @@ type Snapshot struct {
 	Instances  []api.InstanceRow
 	NATs       []api.NATRow
 	NPTv6s     []api.NPTv6Row
+	MSS        []api.MSSRow
 	Mirrors    []api.MirrorRow
 	Counters   []api.CounterRow
 	Traffic    []api.TrafficRow
@@ -202,6 +203,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	emit(ch, traffic, directions(s.Traffic), func(d *direction) []string { return d.labels })
 	emit(ch, mirrors, s.Mirrors, func(r *api.MirrorRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, nats, s.NATs, func(r *api.NATRow) []string { return []string{api.CString(r.Name[:])} })
+	emit(ch, clamped, s.MSS, func(r *api.MSSRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, nptv6s, s.NPTv6s, func(r *api.NPTv6Row) []string {
 		return []string{api.CString(r.Name[:]), r.Inside.String()}
 	})

@@ -43,6 +43,8 @@ func sample(context.Context) *Snapshot {
 		NPTv6s: []api.NPTv6Row{named(api.NPTv6Row{PacketsOut: 13, PacketsIn: 14,
 			Inside: api.FromPrefix(netip.MustParsePrefix("fd00::/48"))},
 			func(r *api.NPTv6Row) []byte { return r.Name[:] }, "internet")},
+		MSS: []api.MSSRow{named(api.MSSRow{Uplink: 21, Downlink: 22, Malformed: 23},
+			func(r *api.MSSRow) []byte { return r.Name[:] }, "internet")},
 		Schedulers: []api.SchedulerRow{
 			named(api.SchedulerRow{Subport: 0, Pipe: 0xffffffff, TrafficClass: 3, Queued: 5,
 				DroppedPackets: 7},
@@ -114,6 +116,9 @@ func TestScrape(t *testing.T) {
 			`isthmus_ignored_routes{reason="device"} 6`,
 			`isthmus_dropped_packets_total{reason="no-route"} 3`, `isthmus_punted_packets_total{reason="dhcp"} 4`,
 			`isthmus_mirror_packets_total{mirror="tap"} 11`, `isthmus_mirror_limited_packets_total{mirror="tap"} 2`,
+			`isthmus_mss_uplink_packets_total{instance="internet"} 21`,
+			`isthmus_mss_downlink_packets_total{instance="internet"} 22`,
+			`isthmus_mss_malformed_packets_total{instance="internet"} 23`,
 			`isthmus_nptv6_out_packets_total{inside="fd00::/48",instance="internet"} 13`,
 			`isthmus_nptv6_in_packets_total{inside="fd00::/48",instance="internet"} 14`,
 			`isthmus_traffic_bytes_total{direction="uplink",dnn="other",instance="other",qfi="other"} 5`,

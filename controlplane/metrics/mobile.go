@@ -71,6 +71,15 @@ var nptv6s = []family[api.NPTv6Row]{
 		func(r *api.NPTv6Row) uint64 { return r.PacketsIn }),
 }
 
+var clamped = []family[api.MSSRow]{
+	counter("mss_uplink_packets_total", "SYNs from subscribers whose MSS was lowered.", byInstance,
+		func(r *api.MSSRow) uint64 { return r.Uplink }),
+	counter("mss_downlink_packets_total", "SYNs to subscribers whose MSS was lowered.", byInstance,
+		func(r *api.MSSRow) uint64 { return r.Downlink }),
+	counter("mss_malformed_packets_total", "SYNs whose options could not be read.", byInstance,
+		func(r *api.MSSRow) uint64 { return r.Malformed }),
+}
+
 var mirrors = []family[api.MirrorRow]{
 	counter("mirror_packets_total", "Copies of packets.", byMirror,
 		func(r *api.MirrorRow) uint64 { return r.Packets }),
