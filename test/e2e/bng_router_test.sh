@@ -3,7 +3,7 @@
 # A home with the kernel's IPv6: it hears of its router, and forwards datagrams of a host behind it. The kernel asks for
 # its router after each advertisement (RFC 4861 §7.3), and must hear it: every datagram arrives. The same when the file
 # gives the router another link-local address, and when a gateway with another MAC address takes over. The home has no
-# lease: its session is there as long as the kernel answers, and ends when it does not.
+# lease: its session is there as long as the kernel answers, and ends when it does not. TCP keeps to the MSS of the file.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -25,6 +25,7 @@ in_home sysctl -qw net.ipv6.conf.home0.disable_ipv6=0 net.ipv6.conf.home0.accept
 	net.ipv6.neigh.home0.delay_first_probe_time=1 net.ipv6.neigh.home0.base_reachable_time_ms=1000 \
 	net.ipv6.neigh.home0.retrans_time_ms=200
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
+	-e 's/lookup: destination/&, mss: 1200/' \
 	-e '/^access:/a\  ra: {interval: 2}\n  ipoe: {keep_alive: {interval: 1, count: 3}}' \
 	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
 start_gateway
@@ -73,6 +74,28 @@ two_periods() {
 }
 two_periods "a new home"
 in_home ping -n -c 1 -W 3 "$router%home0" >"$DIR/ping" || fail "no echo of the router: $(cat "$DIR/ping")"
+
+# A TCP connection of two kernels keeps to the MSS (20 less over IPv6; the option of time stamps takes 12 of it), and a
+# megabyte arrives each way.
+"$PYTHON" -uc 'import socket
+with socket.create_server(("fd00:60::2", 5001), family=socket.AF_INET6) as server:
+    print("ready")
+    s, _ = server.accept()
+    got = sum(iter(lambda: len(s.recv(65536)), 0))
+    s.sendall(bytes(1 << 20))
+    s.close()
+    print(got)' >"$DIR/server" &
+wait_for 10 grep -q ready "$DIR/server"
+in_lan timeout 60 "$PYTHON" -c 'import socket
+s = socket.create_connection(("fd00:60::2", 5001))
+s.sendall(bytes(1 << 20))
+s.shutdown(socket.SHUT_WR)
+print(sum(iter(lambda: len(s.recv(65536)), 0)), s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG))' >"$DIR/client" ||
+	fail "TCP through the gateway: $(cat "$DIR/client" "$DIR/server")"
+[[ $(cat "$DIR/client") == "$((1 << 20)) 1168" ]] || fail "the octets and the MSS of the host: $(cat "$DIR/client")"
+wait_for 10 grep -qx $((1 << 20)) "$DIR/server" || fail "the octets at the server: $(cat "$DIR/server")"
+isthmus show mss -j | jq -e '.[] | select(.name == "internet") | .uplink == 1 and .downlink == 1' >/dev/null ||
+	fail "show mss: $(isthmus show mss)"
 
 # The file names the router: homes hear of it, and the one that they have stays.
 sed -i 's|\(addresses: \[100.64.0.1/16\)\]|\1, "fe80::1/64"]|' "$DIR/isthmus.yaml"
