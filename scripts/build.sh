@@ -54,20 +54,17 @@ release_options() {
 	printf '%s\n' --buildtype=release "-Dcpu=$(cpu_option)" "$(pch_option)"
 }
 
+# Targets of the release build. usage: build_release TARGET...
 build_release() {
 	local options
 	mapfile -t options < <(release_options)
-	build_dir build "${options[@]}"
+	configure build "${options[@]}" && flock build/.dev-options ninja -C build -j "$(jobs_count)" "$@"
 }
 
-# Only some targets of the release build. clang-tidy needs build.ninja: build/compile_commands.json of this meson.build.
-# usage: build_targets TARGET...
+# The same without a word. clang-tidy needs build.ninja: build/compile_commands.json of this meson.build.
 build_targets() {
-	local options
-	mapfile -t options < <(release_options)
-	configure build "${options[@]}" &&
-		quietly "build/$BASHPID.log" flock build/.dev-options ninja -C build -j "$(jobs_count)" "$@" &&
-		rm "build/$BASHPID.log"
+	mkdir -p build
+	quietly "build/$BASHPID.log" build_release "$@" && rm "build/$BASHPID.log"
 }
 
 # Of the test builds: what is read before it was written is never what happened to lie there, such as 0.
@@ -121,7 +118,7 @@ build_all() {
 	local program
 	say "build"
 	check_api
-	build_release
+	build_release programs
 	link_program isthmus-dp dataplane
 	link_program isthmus-traffic traffic
 	build_go
