@@ -58,7 +58,7 @@ type Limits struct {
 	Sessions         uint32 `yaml:"sessions" default:"65536" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
 	Flows            uint32 `yaml:"flows" default:"262144" min:"64" max:"16777216" doc:"Cached flows per worker."`
 	HeldPackets      uint32 `yaml:"held_packets" max:"1048576" doc:"Packet buffers that hold packets waiting for a neighbour; 0: a share of packet_buffers."`
-	Fragments        uint32 `yaml:"fragments" max:"1048576" doc:"Packet buffers that hold fragments under reassembly; 0: a share of packet_buffers."`
+	Fragments        uint32 `yaml:"fragments" max:"1048576" doc:"Packet buffers that hold fragments, which wait for others of their packets; 0: a share of packet_buffers."`
 	Rules            uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
 	URRs             uint32 `yaml:"urrs" max:"16777216" doc:"URRs of all sessions; 0: one a session, two where subscribers sign in."`
 	SharedMeters     uint32 `yaml:"shared_meters" max:"33554432" doc:"Meters that several rules or sessions share; 0: two a session."`

@@ -45,6 +45,8 @@ uint16_t resume_register(const char *node);
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
 // The same of a frame that no node of the full ones has seen yet (packet.handed).
 void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
+// Worker: counts and frees a packet of its own where no edge leads to `drop`.
+void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r);
 
 // ---- time ------------------------------------------------------------------------------------------------------------
 // fn runs on the control thread about every `interval_ms`; while neither workers nor the control thread have done

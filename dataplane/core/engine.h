@@ -61,7 +61,6 @@ void port_assign_queues(void); // after ports or workers changed
 uint64_t trace_edge_packets(uint32_t node, uint16_t edge);
 
 // Host path (host_path.c)
-void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r); // a packet of this worker
 int host_path_start(const struct api_engine *e);
 int nodes_io_start(void); // makes handover-rx, once all modules have asked for resume edges
 void host_path_poll(void);

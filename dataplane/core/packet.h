@@ -74,6 +74,14 @@ static inline bool packet_own_buffers(const struct rte_mbuf *m)
 	return true;
 }
 
+// Cuts off what follows byte `end` (Ethernet padding). 0 when it is more than the last segment holds.
+static inline int packet_trim(struct rte_mbuf *m, uint32_t end)
+{
+	uint32_t excess = rte_pktmbuf_pkt_len(m) - end;
+
+	return excess == 0 || (excess <= UINT16_MAX && rte_pktmbuf_trim(m, (uint16_t)excess) == 0);
+}
+
 // Declares `static inline struct NAME *NAME_of(struct rte_mbuf *)` over the view area.
 #define PACKET_VIEW(name)                                                                                              \
 	static_assert(sizeof(struct name) <= PACKET_VIEW_SIZE, #name " fits the view area");                           \

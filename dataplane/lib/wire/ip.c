@@ -45,6 +45,19 @@ enum ip_status ip6_extensions_parse(const uint8_t *p, uint32_t available, struct
 	return ip_transport_parse(p, available, out);
 }
 
+const uint8_t *ip6_fragment_header(const uint8_t *p)
+{
+	const uint8_t *at = p + IP6_HEADER;
+
+	for (uint8_t next = p[6]; next != IP_PROTOCOL_FRAGMENT && ip6_is_extension(next);) {
+		uint32_t size = extension_length(next, at);
+
+		next = at[0];
+		at += size;
+	}
+	return at;
+}
+
 static int is_zero(const uint8_t *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

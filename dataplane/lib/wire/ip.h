@@ -41,6 +41,7 @@ static inline int ip_has_ports(uint8_t protocol)
 
 #define IP_FRAGMENT_LATER 1u // not the first fragment: no transport header
 #define IP_FRAGMENT_MORE 2u // more fragments follow
+#define IP_FRAGMENT_FOLLOWS 4u // of packet.fragment alone: see reassembly/follow.h
 
 // Of the flags and offset in an IPv4 header, and in an IPv6 fragment header.
 static inline uint8_t ip4_fragment(uint16_t field)
@@ -137,6 +138,9 @@ static inline enum ip_status ip_transport_parse(const uint8_t *p, uint32_t avail
 
 // IPv6 with extension headers: walks them and then checks the transport. Part of ip_parse, rare.
 enum ip_status ip6_extensions_parse(const uint8_t *p, uint32_t available, struct ip_info *out);
+
+// The fragment header of an IPv6 packet that ip_parse() read and found to be a fragment.
+const uint8_t *ip6_fragment_header(const uint8_t *p);
 
 static inline int ip6_is_extension(uint8_t next)
 {

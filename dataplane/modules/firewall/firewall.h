@@ -24,12 +24,14 @@ enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 #define ACL_SLOT_BITS 17
 static_assert(ACL_MAX_RULES < 1u << ACL_SLOT_BITS, "a slot fits beside the generation in acl_permission()");
 #define ACL_TOO_SHORT UINT32_MAX // first fragment without its ports, or a fragment that would overwrite them (RFC 1858)
+#define ACL_FRAGMENT (UINT32_MAX - 1) // a fragment that the list asks for ports, without IP_FRAGMENT_FOLLOWS
 
 struct acl {
 	struct rte_acl_ctx *trie[2]; // IPv4, IPv6; NULL when no rule can match that version
 	uint32_t default_verdict;
 	uint32_t generation; // of no list before; not 0
 	uint32_t rules;
+	uint8_t asks; // some rule looks at ports
 	uint32_t workers;
 	uint32_t stride; // of hits, in counters
 	uint64_t *hits; // [worker * stride + slot]

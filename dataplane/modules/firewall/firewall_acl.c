@@ -7,6 +7,7 @@
 #include "core/object.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
+#include "reassembly/follow.h"
 #include "wire/ip.h"
 #include <errno.h>
 #include <rte_byteorder.h>
@@ -242,6 +243,12 @@ static int build_trie(
 	return 0;
 }
 
+static uint8_t looks_at_ports(const struct api_acl_rule *r)
+{
+	return r->source_port[0] != 0 || r->source_port[1] != UINT16_MAX || r->destination_port[0] != 0 ||
+	       r->destination_port[1] != UINT16_MAX;
+}
+
 static int fill_list(struct acl *a, const struct api_acl *body)
 {
 	const struct api_acl_rule *rule = (const struct api_acl_rule *)(body + 1);
@@ -250,8 +257,10 @@ static int fill_list(struct acl *a, const struct api_acl *body)
 
 	if (a->hits == NULL || a->permits == NULL || (body->count && rank == NULL))
 		error = object_error(ENOMEM, "no memory for %u rules", body->count);
-	for (uint32_t i = 0; i < body->count && error == 0; i++)
+	for (uint32_t i = 0; i < body->count && error == 0; i++) {
 		a->permits[i] = rule[i].action == API_PERMIT;
+		a->asks |= looks_at_ports(&rule[i]);
+	}
 	for (uint32_t i = 0; i < RTE_DIM(layouts) && error == 0; i++)
 		error = build_trie(&a->trie[i], &layouts[i], body, rank);
 	free(rank);
@@ -301,40 +310,51 @@ static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, c
 	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;
 }
 
-// Makes the key of a packet that is not its own key. NULL when the packet must not pass:
+// A later fragment of IPv6 may hide its protocol behind further extension headers.
+static int asks(const struct acl *a, const struct packet *p)
+{
+	return p->fragment != 0 && a->asks && !(p->fragment & IP_FRAGMENT_FOLLOWS) &&
+	       (ip_has_ports(p->protocol) || ip6_is_extension(p->protocol));
+}
+
+// Makes the key of a packet that is not its own key. NULL and *verdict when it has none yet, or must not pass:
 // a first fragment that ends before the ports, or a TCP fragment at offset 1, which writes over the flags, can get
 // ports past a filter (RFC 1858 §3, §4, RFC 3128).
-static const uint8_t *copy_key(const struct rte_mbuf *m, const struct packet *p, const struct layout *l, uint8_t *key)
+static const uint8_t *copy_key(const struct acl *a, const struct rte_mbuf *m, const struct packet *p,
+	const struct layout *l, uint8_t *key, uint32_t *verdict)
 {
 	uint32_t have = rte_pktmbuf_data_len(m);
 	const uint8_t *header = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3);
 	const uint8_t *l4 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l4);
 
+	*verdict = ACL_TOO_SHORT;
 	if (have < (uint32_t)p->l3 + l->header || have < p->l4)
 		return NULL;
 	have = RTE_MIN(have, p->l3 + p->length); // what follows the IP packet is padding
 	memcpy(key, header, l->header);
 	memset(key + l->header, 0, PORT_BYTES);
 	key[l->protocol] = p->protocol;
-	if (p->fragment & IP_FRAGMENT_LATER)
-		return p->protocol == IP_PROTOCOL_TCP && fragment_offset(l, header, l4) == 1 ? NULL : key;
-	if (!ip_has_ports(p->protocol))
-		return key;
-	if (have < (uint32_t)p->l4 + PORT_BYTES)
+	int later = p->fragment & IP_FRAGMENT_LATER, has_ports = ip_has_ports(p->protocol);
+	if (later ? p->protocol == IP_PROTOCOL_TCP && fragment_offset(l, header, l4) == 1
+		  : has_ports && have < (uint32_t)p->l4 + PORT_BYTES)
 		return NULL;
-	memcpy(key + l->header, l4, PORT_BYTES);
+	*verdict = ACL_FRAGMENT;
+	if (asks(a, p))
+		return NULL;
+	if (has_ports && (!later || p->fragment & IP_FRAGMENT_FOLLOWS))
+		memcpy(key + l->header, later ? follow_head(m) : l4, PORT_BYTES);
 	return key;
 }
 
-// The packet itself when it is a plain header with ports behind it, else a copy in `key`.
-static inline const uint8_t *find_key(
-	const struct rte_mbuf *m, const struct packet *p, const struct layout *l, uint8_t *key)
+// The packet itself when it is a plain header with ports behind it, else a copy in `key`, or NULL and *verdict.
+static inline const uint8_t *find_key(const struct acl *a, const struct rte_mbuf *m, const struct packet *p,
+	const struct layout *l, uint8_t *key, uint32_t *verdict)
 {
-	if (likely((uint32_t)p->l4 == (uint32_t)p->l3 + l->header && !(p->fragment & IP_FRAGMENT_LATER) &&
-		    ip_has_ports(p->protocol) && p->length >= (uint32_t)l->header + PORT_BYTES &&
+	if (likely((uint32_t)p->l4 == (uint32_t)p->l3 + l->header && p->fragment == 0 && ip_has_ports(p->protocol) &&
+		    p->length >= (uint32_t)l->header + PORT_BYTES &&
 		    rte_pktmbuf_data_len(m) >= (uint32_t)p->l4 + PORT_BYTES))
 		return rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3);
-	return copy_key(m, p, l, key);
+	return copy_key(a, m, p, l, key, verdict);
 }
 
 // Packets of one IP version, gathered for one call of rte_acl.
@@ -366,11 +386,9 @@ void acl_classify(const struct acl *a, struct rte_mbuf **pkts, uint32_t n, uint3
 		verdict[i] = a->default_verdict;
 		if (unlikely(p->ip_version == 0) || a->trie[version] == NULL)
 			continue;
-		const uint8_t *key = find_key(pkts[i], p, &layouts[version], copy[i]);
-		if (unlikely(key == NULL)) {
-			verdict[i] = ACL_TOO_SHORT;
+		const uint8_t *key = find_key(a, pkts[i], p, &layouts[version], copy[i], &verdict[i]);
+		if (unlikely(key == NULL))
 			continue;
-		}
 		b->key[b->count] = key;
 		b->packet[b->count++] = (uint8_t)i;
 	}

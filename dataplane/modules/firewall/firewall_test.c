@@ -4,7 +4,9 @@
 // come through the nodes in front of the lists, by four ways: a stage in front of each list asks for the verdicts.
 #include "core/node.h"
 #include "firewall/firewall.h"
+#include "reassembly/follow.h"
 #include "session/mobile_fixture.h"
+#include "wire/ip.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <rte_vect.h>
@@ -33,6 +35,7 @@ static uint32_t pick(uint32_t n)
 
 static struct {
 	const struct acl *list;
+	const struct flow *flow; // of the packets, whose ports are known of fragments, too; NULL: they are not
 	uint32_t verdict[ACL_VECTOR], count;
 } asked;
 
@@ -40,9 +43,22 @@ DROP_REASON(drop_asked, "test-asked", "the test has its verdict")
 
 enum { EDGE_ON, EDGE_DROP, EDGE_COUNT }; // a stage leads on
 
+static void know(struct rte_mbuf *m, const struct flow *f)
+{
+	struct packet *pkt = packet_of(m);
+
+	if (pkt->fragment == 0)
+		return;
+	pkt->fragment |= IP_FRAGMENT_FOLLOWS;
+	store16(follow_head(m), f->source_port);
+	store16(follow_head(m) + 2, f->destination_port);
+}
+
 static uint16_t ask(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	assert_true(asked.count + n <= ACL_VECTOR);
+	for (uint16_t i = 0; i < n && asked.flow != NULL; i++)
+		know(objs[i], &asked.flow[asked.count + i]);
 	acl_classify(asked.list, (struct rte_mbuf **)objs, n, &asked.verdict[asked.count]);
 	asked.count += n;
 	for (uint16_t i = 0; i < n; i++)
@@ -101,9 +117,10 @@ static void send_by(enum way way, struct frame *f)
 }
 
 // Verdicts on what was sent since the last call.
-static const uint32_t *verdicts(const struct acl *a, uint32_t count)
+static const uint32_t *verdicts(const struct acl *a, uint32_t count, const struct flow *flow)
 {
 	asked.list = a;
+	asked.flow = flow;
 	asked.count = 0;
 	kit_run();
 	assert_int_equal(asked.count, count);
@@ -259,7 +276,7 @@ static void random_packet(struct frame *f, struct flow *flow)
 	random_address(flow->destination, flow->family);
 	if (piece != LATER && flow->protocol == IPPROTO_DCCP && pick(4) == 0)
 		cut = 1 + pick(3);
-	if (with_ports(flow->protocol) && piece != LATER) {
+	if (with_ports(flow->protocol)) {
 		flow->source_port = (uint16_t)pick(60);
 		flow->destination_port = (uint16_t)pick(60);
 	}
@@ -287,7 +304,7 @@ static void compare_list(uint32_t rules, uint32_t packets)
 			random_packet(&f, &flow[i]);
 			send_by(way, &f);
 		}
-		const uint32_t *verdict = verdicts(a, n);
+		const uint32_t *verdict = verdicts(a, n, flow);
 		for (uint32_t i = 0; i < n; i++)
 			assert_int_equal(verdict[i], expected_verdict(list, &flow[i]));
 		done += n;
@@ -347,7 +364,7 @@ static void test_allowlist(void **unused)
 			.destination_port = 4000};
 		make_packet(&frame, &f, 0, WHOLE, 0, 0);
 		send_by(TO_UE, &frame);
-		assert_int_equal(*verdicts(a, 1), i < RULES ? (i + 1) << 1 | 1 : 0);
+		assert_int_equal(*verdicts(a, 1, NULL), i < RULES ? (i + 1) << 1 | 1 : 0);
 	}
 	acl_free(a);
 	free(list);
@@ -373,7 +390,8 @@ static void test_fragments(void **unused)
 		uint32_t options, verdict;
 	} row[] = {{WHOLE, 0, 25, 0, 2 | API_DENY}, {WHOLE, 0, 25, 8, 2 | API_DENY}, {WHOLE, 0, 26, 0, API_PERMIT},
 		{FIRST, 0, 25, 0, 2 | API_DENY}, {FIRST, 0, 25, 8, 2 | API_DENY}, {FIRST, 0, 26, 0, API_PERMIT},
-		{LATER, 1, 0, 0, ACL_TOO_SHORT}, {LATER, 1, 0, 8, ACL_TOO_SHORT}, {LATER, 100, 0, 0, API_PERMIT}};
+		{LATER, 1, 26, 0, ACL_TOO_SHORT}, {LATER, 1, 26, 8, ACL_TOO_SHORT}, {LATER, 100, 25, 0, 2 | API_DENY},
+		{LATER, 100, 25, 8, 2 | API_DENY}, {LATER, 100, 26, 0, API_PERMIT}};
 	int error;
 	struct acl *a = acl_build(&list.head, 1, &error);
 
@@ -386,9 +404,14 @@ static void test_fragments(void **unused)
 
 				random_address(flow.source, family);
 				random_address(flow.destination, family);
-				make_packet(&f, &flow, row[i].options, row[i].piece, row[i].offset, 0);
-				send_by(way, &f);
-				assert_int_equal(*verdicts(a, 1), row[i].verdict);
+				for (int known = 0; known < 2; known++) {
+					int asks = row[i].piece != WHOLE && row[i].verdict != ACL_TOO_SHORT && !known;
+
+					make_packet(&f, &flow, row[i].options, row[i].piece, row[i].offset, 0);
+					send_by(way, &f);
+					assert_int_equal(*verdicts(a, 1, known ? &flow : NULL),
+						asks ? ACL_FRAGMENT : row[i].verdict);
+				}
 			}
 	acl_free(a);
 }

@@ -134,6 +134,21 @@ static void set_flow_rates(uint32_t subscriber, uint32_t worker)
 	assert_int_equal(kit_change(API_ENGINE, "engine", &e, sizeof(e)), 0);
 }
 
+// Its ports are known.
+static void first_came(const struct way *w, int on)
+{
+	static struct frame f;
+
+	if (!on)
+		return;
+	w->make_frame(&f);
+	f.at[w->at[USER] + 6] |= 0x20;
+	struct frame ip = {.at = f.at + w->at[USER]};
+	frame_ip4_sum(&ip);
+	assert_int_equal(kit_send(w->in, f.at, f.length), 0);
+	kit_run();
+}
+
 // New flows until no more may begin.
 static void begin_flows(const struct way *w)
 {
@@ -208,6 +223,13 @@ static void empty_error(struct frame *f, const struct way *w)
 	f->at[w->at[USER_L4] + 8] = 0;
 }
 
+// A first fragment with other ports than the one that came before it.
+static void first_again(struct frame *f, const struct way *w)
+{
+	f->at[w->at[USER] + 6] |= 0x20;
+	store16(f->at + w->at[USER_L4], 0x7777);
+}
+
 #define OTHER_HOST "\x63"
 #define NEW_PORT "\x77\x77"
 #define TCP_AT_8 "\x00\x01\x40\x06" // a fragment that overwrites the flags of TCP (RFC 3128)
@@ -256,6 +278,8 @@ const struct row drops_session_rows[] = {
 		.change = deny_all},
 	{"firewall-instance-tiny-fragment", MOBILE_UP | BIT(SGW) | BIT(DOWN) | BIT(DOWN_FLOW) | BIT(BNG_DOWN),
 		PUT(USER, 6, TCP_AT_8), .sum = USER, .change = deny},
+	// fragments of what is told apart by ports
+	{"fragment-two-firsts", BIT(UP_FLOW) | BIT(DOWN_FLOW), .make = first_again, .sum = USER, .change = first_came},
 	// policers and URRs
 	{"policer-uplink", ALL_UP, .alter = policed},
 	{"policer-downlink", ALL_DOWN, .alter = policed},

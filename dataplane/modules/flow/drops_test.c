@@ -236,6 +236,7 @@ static const struct {
 	{"fragments to us, and packets that are too long for the way out",
 		"reassembly-timeout reassembly-full reassembly-source reassembly-overlap reassembly-ecn "
 		"reassembly-malformed fragment-malformed fragment-impossible fragment-no-buffer fragment-limit"},
+	{"later fragments whose time is over: follow_test.c", "fragment-no-first"},
 	{"behind FARs that do not just forward: buffer-not-kept and redirect-not-http have rows",
 		"buffer-full buffer-crowded-out buffer-precedence buffer-timeout buffer-discarded redirect-answered "
 		"redirect-silent redirect-strange redirect-no-way duplicate-impossible"},

@@ -34,7 +34,6 @@
 #define TUPLE_UE 0x20u
 #define TUPLE_HOME 0x30u
 #define TUPLE_RULE 0x40u
-#define TUPLE_FRAGMENT 0x08u // beside it: a fragment's, which only the full nodes look for
 #define TUPLE_IP4 0x01u
 #define TUPLE_IP6 0x02u
 
@@ -152,11 +151,6 @@ static inline void tuple_of_rule(struct tuple *t, uint64_t value)
 {
 	t->first.word = (uint64_t)(TUPLE_RULE | TUPLE_WIDE) << 56;
 	t->more[0] = value;
-}
-
-static inline void tuple_of_fragment(struct tuple *t)
-{
-	t->first.word |= (uint64_t)TUPLE_FRAGMENT << 56;
 }
 
 static __rte_always_inline int tuple_is_wide(const struct tuple_slot *s)

@@ -3,7 +3,6 @@
 //
 // The pieces are made by rte_ip_frag: a fresh header, and references into the old packet's buffers behind it. So a
 // fragment has several segments, and the old buffers live until the last fragment was sent.
-#include "fragment/fragment.h"
 #include "icmp/icmp.h"
 #include "route/route.h"
 #include "rule/rule.h"
@@ -40,7 +39,7 @@ static int strip(struct rte_mbuf *m, struct ip_info *info)
 	pkt->l3 = 0;
 	if (ip_parse(rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_data_len(m), rte_pktmbuf_pkt_len(m), info) != IP_OK)
 		return 0;
-	return fragment_trim(m, info->length);
+	return packet_trim(m, info->length);
 }
 
 // What rte_ip_frag leaves to its caller: checksum, identification, and the head of each piece.

@@ -43,6 +43,9 @@
 	1u // some filter looks at what a flow's key does not hold (ToS, SPI, flow label, VLAN priority): no flows
 #define CHAIN_ALONE 2u // one PDR without filters: no flows either, its addresses are compared
 
+#define MATCH_PORTS 0x8000u // rule_match.match of a key's first rule: some filter of its chain looks at ports or an SPI
+static_assert(API_PDR_FRAMED < MATCH_PORTS, "rule_match.match has room beside the PDR's");
+
 struct far_more;
 
 // What a rule forwarded: packets, and bytes of IP packets.
@@ -224,7 +227,7 @@ struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
 	uint32_t precedence; // lower wins (TS 29.244 §8.2.11)
-	uint16_t match; // API_PDR_*
+	uint16_t match; // API_PDR_*, MATCH_PORTS
 	uint16_t pdr; // id
 	uint32_t far; // id
 	uint32_t urr6; // usage_state of the URR of IPv6 alone, which reads rule_account.six; RULE_NONE: none

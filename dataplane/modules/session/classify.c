@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of a key's PDRs a packet belongs to (TS 29.244 §5.2.1): UE address, QFI, SDF filters, by precedence.
+#include "reassembly/follow.h"
 #include "route/address.h"
 #include "session/match.h"
 #include "wire/bytes.h"
@@ -21,13 +22,24 @@ static int read_fields(struct fields *f, const struct packet *pkt, const uint8_t
 
 	if (ip_parse(ip, readable, pkt->length, &f->ip) != IP_OK)
 		return 0;
+	const uint8_t *l4 = ip + header;
+	uint32_t room = readable - header; // ip_parse() has read as far
+	if (unlikely(pkt->fragment & IP_FRAGMENT_LATER)) {
+		l4 = follow_head(packet_mbuf(pkt));
+		room = pkt->fragment & IP_FRAGMENT_FOLLOWS ? FOLLOW_HEAD : 0;
+		f->ip.protocol = pkt->protocol;
+		if (room != 0 && ip_has_ports(pkt->protocol)) {
+			f->ip.source_port = load16(l4);
+			f->ip.destination_port = load16(l4 + 2);
+		}
+	}
 	f->tos = ip[0] >> 4 == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
 	f->flow_label = ip[0] >> 4 == 4 ? 0 : load32(ip) & 0xfffff;
 	f->has_spi = 0;
 	// RFC 4303 §2.1, RFC 4302 §2.4. An authentication header of IPv6 is walked over as an extension header.
 	uint32_t at = f->ip.protocol == IP_PROTOCOL_ESP ? 0 : f->ip.protocol == IP_PROTOCOL_AH ? 4 : UINT32_MAX;
-	if (at != UINT32_MAX && !(pkt->fragment & IP_FRAGMENT_LATER) && header + at + 4 <= readable) {
-		f->spi = load32(ip + header + at);
+	if (at != UINT32_MAX && at + 4 <= room) {
+		f->spi = load32(l4 + at);
 		f->has_spi = 1;
 	}
 	return 1;

@@ -115,22 +115,37 @@ static int looks_beyond_flow(const struct rule_match *m)
 	return 0;
 }
 
+static int looks_at_ports(const struct rule_match *m)
+{
+	for (uint16_t i = 0; i < m->sdfs; i++) {
+		const struct api_sdf *f = &m->sdf[i];
+
+		if ((f->flags & API_SDF_SPI) || f->remote_port[0] != 0 || f->local_port[0] != 0 ||
+			(f->remote_port[1] & f->local_port[1]) != UINT16_MAX)
+			return 1;
+	}
+	return 0;
+}
+
 // Marks the rules of a chain in which the key alone does not say which PDR it is, if any.
 static void mark(uint32_t first)
 {
 	struct rule *head = &session_pools.rule[first];
-	int filters = session_pools.match[first].next != RULE_NONE, addresses = 0, each = 0;
+	int filters = session_pools.match[first].next != RULE_NONE, addresses = 0, each = 0, ports = 0;
 
 	for (uint32_t i = first; i != RULE_NONE; i = session_pools.match[i].next) {
 		const struct rule_match *m = &session_pools.match[i];
 
 		filters |= (m->match & (API_PDR_SDF | API_PDR_QFI)) != 0;
 		each |= looks_beyond_flow(m);
+		ports |= looks_at_ports(m);
 		// A rule with an access header has no place for the UE's addresses.
 		addresses |= session_pools.rule[i].outer == API_OUTER_ENDPOINT && (m->match & API_PDR_UE_IP);
 	}
 	for (uint32_t i = first; (filters | addresses) && i != RULE_NONE; i = session_pools.match[i].next)
 		session_pools.rule[i].flags |= RULE_SEVERAL_PDRS;
+	session_pools.match[first].match &= (uint16_t)~MATCH_PORTS;
+	session_pools.match[first].match |= ports ? MATCH_PORTS : 0;
 	head->chain = each ? CHAIN_PER_PACKET : filters ? 0 : CHAIN_ALONE;
 }
 

@@ -2,6 +2,7 @@
 // What few packets need; see lookup.h.
 #include "session/lookup.h"
 #include "core/trace.h"
+#include "reassembly/follow.h"
 #include "session/new_flows.h"
 #include "wire/bytes.h"
 #include "wire/checksum.h"
@@ -13,12 +14,22 @@ DROP_REASON(drop_multicast, "tunnel-multicast", "a UE's packet to a multicast or
 
 int session_drop_gtpu;
 
+// Of a fragment: its ports decide, and are not known.
+static int asks(const struct lookup *l, const struct packet *pkt)
+{
+	return !(pkt->fragment & IP_FRAGMENT_FOLLOWS) &&
+	       (session_pools.match[rule_index(l->first)].match & MATCH_PORTS);
+}
+
 int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
 {
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint32_t l4 = pkt->fragment & IP_FRAGMENT_LATER ? 0 : pkt->l4 - pkt->l3;
+	int later = pkt->fragment & IP_FRAGMENT_LATER;
+	uint32_t l4 = later ? 0 : pkt->l4 - pkt->l3;
 
+	if (unlikely(pkt->fragment != 0) && asks(l, pkt))
+		return 0;
 	if (way->tunnel) {
 		const struct tunnel_view *t = tunnel_view_of(m);
 
@@ -34,11 +45,11 @@ int session_ask_tuple(struct worker *w, struct lookup *l, struct rte_mbuf *m, co
 	} else {
 		tuple_of_rule(&l->tuple, rule_value(rule_index(l->first)));
 	}
-	if (pkt->fragment != 0)
-		tuple_of_fragment(&l->tuple);
 	if (pkt->l3 + l4 + 4u > rte_pktmbuf_data_len(m) ||
 		!tuple_of_packet(&l->tuple, frame + pkt->l3, pkt->ip_version, pkt->protocol, l4, pkt->length))
 		return 0;
+	if (unlikely(later) && (pkt->fragment & IP_FRAGMENT_FOLLOWS) && ip_has_ports(pkt->protocol))
+		memcpy(&l->tuple.first.ports, follow_head(m), sizeof(l->tuple.first.ports));
 	l->tuple_hash = tuple_hash(&l->tuple);
 	rte_prefetch0(tuple_place(&flow_tuples[w->id], l->tuple_hash, 0));
 	return 1;
@@ -89,6 +100,20 @@ void session_give(
 			correct(packet_of(m)->by, w->id, l, m, way);
 	}
 	worker_hand_over(w, l->first->worker, resume, order, m);
+}
+
+rte_edge_t session_follow(
+	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume)
+{
+	const struct follow_scope scope = follow_session(l->first->session);
+
+	if (!asks(l, packet_of(m)))
+		return SESSION_UPLINK;
+	enum follow answer = fragment_follow(w, m, &scope, resume);
+	if (answer != FOLLOW_ON)
+		return answer == FOLLOW_GONE ? SESSION_GONE : SESSION_DROP;
+	l->has_flow = l->first->chain == 0 && session_ask_tuple(w, l, m, way);
+	return SESSION_UPLINK;
 }
 
 // An entry that leads nowhere: the flow is known, and each of its packets is classified until one is not traced.

@@ -144,6 +144,10 @@ rte_edge_t session_slow_path(
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
+// Of a fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they say nothing.
+rte_edge_t session_follow(
+	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
+
 // Offers a packet's rule to the fast path. SESSION_DROP: it would begin one flow too many; else `on`.
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
@@ -196,7 +200,7 @@ int session_route_home(struct rte_mbuf *m);
 
 // Of a packet whose key is known and whose session lives on this worker.
 static __rte_always_inline rte_edge_t session_decide(
-	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way)
+	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume)
 {
 	struct packet *pkt = packet_of(m);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
@@ -204,8 +208,13 @@ static __rte_always_inline rte_edge_t session_decide(
 	struct rule *r = l->first;
 
 	if (unlikely(r->flags & RULE_SEVERAL_PDRS)) {
+		rte_edge_t known = SESSION_UPLINK;
 		enum session_why why;
 
+		if (unlikely(pkt->fragment != 0))
+			known = session_follow(w, l, m, way, resume);
+		if (unlikely(known != SESSION_UPLINK))
+			return known;
 		r = session_classify(w, l, m, way, ip, qfi, &why);
 		if (unlikely(r == NULL))
 			return session_refuse(m, l->first, ip, way, why);
@@ -272,7 +281,7 @@ static __rte_always_inline void session_batch(struct worker *w, struct rte_mbuf 
 			next[i] = SESSION_GONE;
 			continue;
 		}
-		next[i] = session_decide(w, &lookup[i], pkts[i], way);
+		next[i] = session_decide(w, &lookup[i], pkts[i], way, resume);
 	}
 }
 

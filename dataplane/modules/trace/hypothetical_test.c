@@ -115,6 +115,55 @@ static void test_hypothetical_rules(void **unused)
 	commit();
 }
 
+static void fragment(struct frame *f, uint16_t offset, int more)
+{
+	ip_packet(f, UE4, FAR4, 64);
+	frame_fragment(f, offset, more);
+	tunnel(f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(f, "ran", 1);
+}
+
+// A fragment where ports decide takes what is known of its first one, does not wait, and leaves nothing known.
+static void test_hypothetical_fragments(void **unused)
+{
+	struct {
+		struct api_acl head;
+		struct api_acl_rule rule;
+	} list = {{API_DENY, 1}, {.protocol = 17, .protocol_mask = 0xff, .action = API_PERMIT}};
+	static struct frame first, later;
+
+	list.rule.source_port[1] = UINT16_MAX;
+	list.rule.destination_port[0] = list.rule.destination_port[1] = 5000;
+	assert_int_equal(kit_change(API_ACL, "in/access", &list, sizeof(list)), 0);
+	fragment(&first, 0, 1);
+	fragment(&later, 9, 0);
+	leaves_nothing(&later, "ran");
+	says("drop", API_TRACE_WENT, "fragment-no-first: ");
+	leaves_nothing(&first, "ran");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	leaves_nothing(&later, "ran");
+	says("drop", API_TRACE_WENT, "fragment-no-first: ");
+	send_frame("ran", &first);
+	leaves_nothing(&later, "ran");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	send_frame("ran", &later);
+	assert_int_equal(all_out(), 1);
+	kit_begin();
+	kit_delete(API_ACL, "in/access");
+	commit();
+	// The same by a session with several PDRs.
+	kit_advance(1100000);
+	put_session_of(0, 1);
+	leaves_nothing(&later, "ran");
+	says("drop", API_TRACE_WENT, "fragment-no-first: ");
+	leaves_nothing(&first, "ran");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	send_frame("ran", &first);
+	leaves_nothing(&later, "ran");
+	says("port-tx", API_TRACE_WENT, "bytes on internet");
+	put_session(0);
+}
+
 // Its trace ends while the packet still waits in an inbox: it is not sent all the same.
 static void test_hypothetical_late(void **unused)
 {
@@ -146,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_hypothetical),
 		cmocka_unit_test(test_hypothetical_rules),
 		cmocka_unit_test(test_hypothetical_errors),
+		cmocka_unit_test(test_hypothetical_fragments),
 		cmocka_unit_test(test_hypothetical_late),
 	};
 

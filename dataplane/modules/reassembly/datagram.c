@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams whose fragments wait: table by key, lists by age, and the joining of the pieces.
-#include "fragment/datagram.h"
+// Datagrams of which not all fragments have come: table by key, lists by age, and the joining of the pieces.
+#include "reassembly/datagram.h"
 #include "core/control.h"
 #include "wire/checksum.h"
 #include <rte_common.h>
@@ -9,9 +9,21 @@
 #include <rte_random.h>
 #include <string.h>
 
-#define MIN_OF_SOURCE 16 // buffers: two datagrams of most pieces
+DROP_REASON(full, "reassembly-full",
+	"fragments held all buffers that engine max_fragments gives them: those of the oldest packet made room")
+DROP_REASON(source_full, "reassembly-source",
+	"fragments of one source held a quarter of those buffers: those of its oldest packet made room")
 
-struct datagrams *datagrams_create(uint32_t share)
+const struct reason *const fragments_full = &full, *const fragments_source_full = &source_full;
+
+HOLDER(fragments_holder, "reassembly", max_fragments)
+
+#define MIN_OF_SOURCE 16 // buffers: two datagrams of most pieces
+// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two nodes
+// of rte_graph holds 65535 packets, and one more ends the process.
+#define EXPIRE_VISIT 512
+
+struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
 {
 	uint32_t count = RTE_MAX(share, 1u), buckets = rte_align32pow2(count);
 	struct datagrams *t = rte_zmalloc("reassembly", sizeof(*t), RTE_CACHE_LINE_SIZE);
@@ -24,7 +36,9 @@ struct datagrams *datagrams_create(uint32_t share)
 		return NULL; // the engine does not start, and the process ends
 	t->mask = buckets - 1;
 	t->seed = engine_without_threads() ? 0 : (uint32_t)rte_rand(); // a replay gives the same result every time
-	t->source_share = RTE_MIN(RTE_MAX(share / 4, (uint32_t)MIN_OF_SOURCE), share);
+	t->share = count;
+	t->source_share = RTE_MIN(RTE_MAX(share / 4, (uint32_t)MIN_OF_SOURCE), count);
+	t->late = late;
 	memset(t->bucket, 0xff, buckets * sizeof(*t->bucket));
 	for (uint32_t i = 0; i < count; i++)
 		t->list[i].next = i + 1 < count ? i + 1 : DATAGRAM_NONE;
@@ -62,9 +76,34 @@ static void age_remove(struct datagrams *t, struct age_list *list, uint32_t at, 
 
 // ---- the table -------------------------------------------------------------------------------------------------------
 
+void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope, uint8_t version, const uint8_t *ip)
+{
+	int six = version == 6;
+
+	memset(key, 0, sizeof(*key));
+	memcpy(key->source, ip + (six ? 8 : 12), six ? 16 : 4);
+	memcpy(key->destination, ip + (six ? 24 : 16), six ? 16 : 4);
+	key->scope = *scope;
+	key->version = version;
+	key->protocol = six ? 0 : ip[9];
+	key->id = six ? load32(ip6_fragment_header(ip) + 4) : load16(ip + 4);
+}
+
+uint32_t datagram_owner(const struct datagram_key *key)
+{
+	uint64_t sum = checksum_add(key->id, key->source, sizeof(key->source));
+
+	sum = checksum_add(sum, key->destination, sizeof(key->destination));
+	return (uint32_t)(sum * 0x9e3779b97f4a7c15ull >> 32) % worker_count();
+}
+
+// A subscriber has one share, whatever addresses it puts into its packets.
 uint32_t datagram_source(const struct datagrams *t, const struct datagram_key *key)
 {
-	return rte_jhash(key->source, sizeof(key->source), t->seed) % DATAGRAM_SOURCES;
+	uint32_t hash = follow_is_subscriber(&key->scope) ? rte_jhash(&key->scope, sizeof(key->scope), t->seed)
+							  : rte_jhash(key->source, sizeof(key->source), t->seed);
+
+	return hash % DATAGRAM_SOURCES;
 }
 
 static uint32_t *bucket_of(const struct datagrams *t, const struct datagram_key *key)
@@ -80,7 +119,7 @@ struct datagram *datagram_find(const struct datagrams *t, const struct datagram_
 	return NULL;
 }
 
-struct datagram *datagram_new(struct datagrams *t, const struct datagram_key *key, uint64_t now)
+static struct datagram *add(struct datagrams *t, const struct datagram_key *key, uint64_t now)
 {
 	uint32_t at = t->free, *bucket = bucket_of(t, key);
 	struct datagram *d = &t->list[at];
@@ -95,6 +134,24 @@ struct datagram *datagram_new(struct datagrams *t, const struct datagram_key *ke
 	return d;
 }
 
+void datagram_touch(struct datagrams *t, struct datagram *d, uint64_t now)
+{
+	uint32_t at = (uint32_t)(d - t->list);
+
+	d->since = now;
+	age_remove(t, &t->all, at, AGE_ALL);
+	age_remove(t, &t->source[d->source].age, at, AGE_SOURCE);
+	age_add(t, &t->all, at, AGE_ALL);
+	age_add(t, &t->source[d->source].age, at, AGE_SOURCE);
+}
+
+void datagram_count(struct datagrams *t, struct datagram *d, uint32_t units)
+{
+	t->units += units - d->units;
+	t->source[d->source].units += units - d->units;
+	d->units = units;
+}
+
 void datagram_remove(struct datagrams *t, struct datagram *d)
 {
 	uint32_t at = (uint32_t)(d - t->list), *from = bucket_of(t, &d->key);
@@ -102,10 +159,82 @@ void datagram_remove(struct datagrams *t, struct datagram *d)
 	while (*from != at)
 		from = &t->list[*from].next;
 	*from = d->next;
+	datagram_count(t, d, 0);
 	age_remove(t, &t->all, at, AGE_ALL);
 	age_remove(t, &t->source[d->source].age, at, AGE_SOURCE);
 	d->next = t->free;
 	t->free = at;
+}
+
+// ---- what waits ------------------------------------------------------------------------------------------------------
+
+void datagram_hold(struct worker *w, struct datagrams *t, struct datagram *d, const struct rte_mbuf *m)
+{
+	hold_add(w, &fragments_holder, m->nb_segs);
+	datagram_count(t, d, d->units + m->nb_segs);
+	w->held++;
+}
+
+void datagram_let_go(struct worker *w, const struct rte_mbuf *m)
+{
+	hold_give(w, &fragments_holder, m->nb_segs);
+	w->held--;
+}
+
+static void drop(const struct visit *v, struct rte_mbuf *m, const struct reason *why)
+{
+	datagram_let_go(v->w, m);
+	if (v->node != NULL)
+		rte_node_enqueue_x1(v->graph, v->node, packet_leave(m, why, DATAGRAM_DROP), m);
+	else
+		worker_drop(v->w, m, why);
+}
+
+void datagram_give_up(const struct visit *v, struct datagram *d, const struct reason *why)
+{
+	for (uint8_t i = 0; i < d->pieces; i++)
+		drop(v, d->piece[i].m, why);
+	for (struct rte_mbuf *m = d->waiting, *next; m != NULL; m = next) {
+		next = follow_next(m);
+		drop(v, m, why);
+	}
+	datagram_remove(v->t, d);
+}
+
+int datagrams_expire(const struct visit *v)
+{
+	uint64_t longest = v->w->tsc_hz * DATAGRAM_LIFE_MS / 1000;
+	struct datagram *d;
+
+	for (int i = 0; (d = datagram_oldest(v->t)) != NULL && v->w->now - d->since > longest; i++) {
+		if (i == EXPIRE_VISIT)
+			return 1;
+		datagram_give_up(v, d, v->t->late);
+	}
+	return 0;
+}
+
+static int make_room(const struct visit *v, uint32_t source, uint32_t units, uint32_t buffers)
+{
+	struct datagrams *t = v->t;
+	struct datagram *d;
+
+	if (units > RTE_MIN(t->source_share, (uint32_t)HOLD_RING_CHAIN))
+		return 0;
+	while (t->source[source].units + units > t->source_share && (d = datagram_oldest_of(t, source)) != NULL)
+		datagram_give_up(v, d, &source_full);
+	while ((t->units + units > t->share || hold_room(v->w, &fragments_holder) < buffers) &&
+		(d = datagram_oldest(t)) != NULL)
+		datagram_give_up(v, d, &full);
+	return hold_room(v->w, &fragments_holder) >= buffers;
+}
+
+struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units, uint32_t buffers)
+{
+	if (!make_room(v, datagram_source(v->t, key), units, buffers))
+		return NULL;
+	struct datagram *d = datagram_find(v->t, key);
+	return d != NULL ? d : add(v->t, key, v->w->now);
 }
 
 // ---- pieces ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of first fragments, and later ones that wait for theirs (follow.h).
+//
+// Each worker has a table (datagram.h). A packet is known for a second behind its last fragment, until all of its bytes
+// have passed; a fragment waits for a second. Of two first ones that differ in their ports neither says what later ones
+// are: whoever puts them together could take the other (RFC 1858 §4, RFC 5722 §4). Each was judged by its own.
+#include "reassembly/follow.h"
+#include "core/control.h"
+#include "core/object.h"
+#include "core/trace.h"
+#include "reassembly/datagram.h"
+#include <errno.h>
+#include <rte_mbuf_dyn.h>
+
+DROP_REASON(no_first, "fragment-no-first",
+	"a later fragment whose first one did not come within a second: rules on ports, or NAT44, ask what it is of")
+DROP_REASON(two_firsts, "fragment-two-firsts",
+	"a fragment of a packet that has two first ones with different ports (RFC 5722)")
+
+int follow_offset;
+
+static struct datagrams *tables[API_MAX_WORKERS]; // one worker's each
+
+// Half of what fragments may hold, so that those of packets for us have the rest.
+int follow_start(uint32_t worker, uint32_t share)
+{
+	static const struct rte_mbuf_dynfield field = {
+		.name = "isthmus_follow_head", .size = FOLLOW_HEAD, .align = FOLLOW_HEAD};
+
+	follow_offset = rte_mbuf_dynfield_register(&field);
+	if (follow_offset < 0)
+		return ENOMEM;
+	tables[worker] = datagrams_create(share / 2, &no_first);
+	return tables[worker] == NULL ? ENOMEM : 0;
+}
+
+struct datagrams *follow_table(uint32_t worker)
+{
+	return tables[worker];
+}
+
+static enum follow drop(struct rte_mbuf *m, const struct reason *why)
+{
+	packet_leave(m, why, 0);
+	return FOLLOW_DROP;
+}
+
+// ---- what a fragment says --------------------------------------------------------------------------------------------
+
+// Its place in the packet, bytes.
+struct part {
+	uint32_t offset, size;
+};
+
+static struct part part_of(const struct packet *pkt, const uint8_t *ip)
+{
+	if (pkt->ip_version == 4)
+		return (struct part){(load16(ip + 6) & 0x1fffu) * 8, pkt->length - (ip[0] & 15) * 4u};
+	const uint8_t *header = ip6_fragment_header(ip);
+
+	return (struct part){load16(header + 2) & 0xfff8u, pkt->length - (uint32_t)(header + 8 - ip)};
+}
+
+// What tells packets apart, of the transport header at l4, of which eight bytes can be read.
+static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t *l4)
+{
+	memset(head, 0, FOLLOW_HEAD);
+	if (ip_has_ports(protocol) || protocol == IP_PROTOCOL_ESP) {
+		memcpy(head, l4, 4);
+	} else if (protocol == IP_PROTOCOL_AH) { // RFC 4302 §2.4
+		memcpy(head + 4, l4 + 4, 4);
+	} else if (protocol == IP_PROTOCOL_ICMP) {
+		head[0] = l4[0];
+		memcpy(head + 4, l4 + 4, 2);
+	}
+}
+
+// 1 when all bytes of the packet have passed.
+static int passed(struct datagram *d, const struct part *p, int more)
+{
+	d->got += p->size;
+	if (!more)
+		d->total = p->offset + p->size;
+	return d->total != 0 && d->got >= d->total;
+}
+
+// ---- fragments -------------------------------------------------------------------------------------------------------
+
+static void know(struct rte_mbuf *m, const struct datagram *d)
+{
+	struct packet *pkt = packet_of(m);
+
+	memcpy(follow_head(m), d->head, FOLLOW_HEAD);
+	pkt->protocol = d->first_protocol; // of IPv6, the first fragment may have further headers in front of it
+	pkt->fragment |= IP_FRAGMENT_FOLLOWS;
+}
+
+// They come out of the inbox in the next walk, behind the first one.
+static void release(struct worker *w, struct datagram *d)
+{
+	for (struct rte_mbuf *m = d->waiting, *next; m != NULL; m = next) {
+		next = follow_next(m);
+		know(m, d);
+		datagram_let_go(w, m);
+		worker_hand_over(w, w->id, packet_of(m)->resume, 0, m);
+	}
+	d->waiting = d->last = NULL;
+}
+
+static enum follow first_fragment(
+	const struct visit *v, struct rte_mbuf *m, const struct datagram_key *key, const struct part *part)
+{
+	struct packet *pkt = packet_of(m);
+	uint32_t end = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), pkt->l3 + pkt->length);
+	uint8_t head[FOLLOW_HEAD];
+
+	if ((uint32_t)pkt->l4 + FOLLOW_HEAD > end)
+		return FOLLOW_ON;
+	pkt->fragment |= IP_FRAGMENT_FOLLOWS;
+	if (trace_is_hypothetical(m))
+		return FOLLOW_ON;
+	read_head(head, pkt->protocol, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l4));
+	struct datagram *d = datagram_find(v->t, key);
+	if (d == NULL)
+		d = datagram_enter(v, key, 1, 0);
+	if (d == NULL)
+		return drop(m, fragments_full);
+	if (d->first == FIRST_TWICE || (d->first == FIRST_KNOWN && (d->first_protocol != pkt->protocol ||
+									   memcmp(d->head, head, FOLLOW_HEAD) != 0))) {
+		d->first = FIRST_TWICE;
+		return drop(m, &two_firsts);
+	}
+	d->first = FIRST_KNOWN;
+	d->first_protocol = pkt->protocol;
+	memcpy(d->head, head, FOLLOW_HEAD);
+	release(v->w, d);
+	datagram_count(v->t, d, 1);
+	datagram_touch(v->t, d, v->w->now);
+	if (passed(d, part, 1))
+		datagram_remove(v->t, d);
+	return FOLLOW_ON;
+}
+
+static enum follow wait(
+	const struct visit *v, struct rte_mbuf *m, const struct datagram_key *key, const struct part *part)
+{
+	struct datagram *d = datagram_enter(v, key, m->nb_segs, m->nb_segs);
+	struct rte_mbuf *none = NULL;
+
+	if (d == NULL)
+		return drop(m, fragments_source_full);
+	memcpy(follow_head(m), &none, sizeof(none));
+	if (d->last != NULL)
+		memcpy(follow_head(d->last), &m, sizeof(m));
+	else
+		d->waiting = m;
+	d->last = m;
+	datagram_hold(v->w, v->t, d, m);
+	passed(d, part, packet_of(m)->fragment & IP_FRAGMENT_MORE);
+	return FOLLOW_GONE;
+}
+
+static enum follow later_fragment(
+	const struct visit *v, struct rte_mbuf *m, const struct datagram_key *key, const struct part *part)
+{
+	struct datagram *d = datagram_find(v->t, key);
+
+	if (d != NULL && d->first == FIRST_TWICE)
+		return drop(m, &two_firsts);
+	if (d == NULL || d->first == FIRST_MISSING)
+		return trace_is_hypothetical(m) ? drop(m, &no_first) : wait(v, m, key, part);
+	know(m, d);
+	if (trace_is_hypothetical(m))
+		return FOLLOW_ON;
+	if (passed(d, part, packet_of(m)->fragment & IP_FRAGMENT_MORE))
+		datagram_remove(v->t, d);
+	else
+		datagram_touch(v->t, d, v->w->now);
+	return FOLLOW_ON;
+}
+
+enum follow fragment_follow(struct worker *w, struct rte_mbuf *m, const struct follow_scope *scope, uint16_t resume)
+{
+	const struct visit v = {.w = w, .t = tables[w->id]};
+	struct packet *pkt = packet_of(m);
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	struct datagram_key key;
+
+	if (v.t == NULL)
+		return drop(m, fragments_full);
+	datagram_key_of(&key, scope, pkt->ip_version, ip);
+	uint32_t owner = scope->kind == FOLLOW_SESSION ? w->id : datagram_owner(&key);
+	if (owner != w->id && !trace_is_hypothetical(m)) {
+		worker_hand_over(w, owner, resume, 0, m);
+		return FOLLOW_GONE;
+	}
+	pkt->resume = (uint8_t)resume;
+	const struct part part = part_of(pkt, ip);
+	return pkt->fragment & IP_FRAGMENT_LATER ? later_fragment(&v, m, &key, &part)
+						 : first_fragment(&v, m, &key, &part);
+}

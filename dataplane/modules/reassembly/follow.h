@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Later fragments follow their first one: who decides by ports asks here what they are (RFC 8900 §3.2 to §3.4).
+//
+// A packet stays in fragments; of the first one it is kept how its transport header begins, for those that follow. Those
+// that overtook it wait for it, and go on behind it. Whoever decides by addresses alone does not ask, and keeps nothing.
+#ifndef REASSEMBLY_FOLLOW_H
+#define REASSEMBLY_FOLLOW_H
+
+#include "core/packet.h"
+#include "core/worker.h"
+#include <string.h>
+
+#define FOLLOW_HEAD 8
+
+extern int follow_offset; // of the dynamic field of struct rte_mbuf
+
+// Of a later fragment with IP_FRAGMENT_FOLLOWS: where in the first one's transport header the ports, an SPI, or an ICMP
+// type and identifier stand, they stand here; all else is 0. Who translates the header translates this.
+static inline uint8_t *follow_head(const struct rte_mbuf *m)
+{
+	return (uint8_t *)(uintptr_t)m + follow_offset;
+}
+
+// Inside of the module: while the fragment waits.
+static inline struct rte_mbuf *follow_next(const struct rte_mbuf *m)
+{
+	struct rte_mbuf *next;
+
+	static_assert(sizeof(next) <= FOLLOW_HEAD, "a pointer fits");
+	memcpy(&next, follow_head(m), sizeof(next));
+	return next;
+}
+
+// Within which a packet's addresses and identification are its own, so that no fragment follows another's packet.
+enum follow_kind { FOLLOW_VRF, FOLLOW_INSTANCE, FOLLOW_ENDPOINT, FOLLOW_TUNNEL, FOLLOW_SESSION };
+struct follow_scope {
+	uint8_t kind;
+	uint8_t of[15];
+};
+
+static inline int follow_is_subscriber(const struct follow_scope *s)
+{
+	return s->kind >= FOLLOW_ENDPOINT;
+}
+
+static inline struct follow_scope follow_session(uint32_t session)
+{
+	struct follow_scope s = {.kind = FOLLOW_SESSION};
+
+	memcpy(s.of, &session, sizeof(session));
+	return s;
+}
+
+static inline struct follow_scope follow_instance(uint16_t instance)
+{
+	struct follow_scope s = {.kind = FOLLOW_INSTANCE};
+
+	memcpy(s.of, &instance, sizeof(instance));
+	return s;
+}
+
+enum follow {
+	FOLLOW_ON, // the packet has IP_FRAGMENT_FOLLOWS, or is a first fragment too short for a port
+	FOLLOW_GONE, // it waits, or went to another worker, and comes back by the edge `resume` of handover-rx
+	FOLLOW_DROP, // packet.reason says why
+};
+
+// Of a fragment without IP_FRAGMENT_FOLLOWS. Worker, within a walk; FOLLOW_SESSION: the session's. A hypothetical packet
+// stays, and is kept nowhere. packet.resume is `resume` from then on.
+enum follow fragment_follow(struct worker *w, struct rte_mbuf *m, const struct follow_scope *scope, uint16_t resume);
+
+#endif
