@@ -279,7 +279,8 @@ const struct row drops_session_rows[] = {
 	{"firewall-instance-tiny-fragment", MOBILE_UP | BIT(SGW) | BIT(DOWN) | BIT(DOWN_FLOW) | BIT(BNG_DOWN),
 		PUT(USER, 6, TCP_AT_8), .sum = USER, .change = deny},
 	// fragments of what is told apart by ports
-	{"fragment-two-firsts", BIT(UP_FLOW) | BIT(DOWN_FLOW), .make = first_again, .sum = USER, .change = first_came},
+	{"fragment-two-firsts", BIT(UP_FLOW) | BIT(DOWN_FLOW) | BIT(NAT_UP) | BIT(NAT_DOWN), .make = first_again,
+		.sum = USER, .change = first_came},
 	// policers and URRs
 	{"policer-uplink", ALL_UP, .alter = policed},
 	{"policer-downlink", ALL_DOWN, .alter = policed},
@@ -287,7 +288,6 @@ const struct row drops_session_rows[] = {
 	// translations
 	{"nat-protocol", BIT(NAT_UP) | BIT(NAT_DOWN), PUT(USER, 9, "\x2f"), .sum = USER},
 	{"nat-malformed", BIT(NAT_UP) | BIT(NAT_DOWN), .make = empty_error, .sum = USER},
-	{"nat-fragment", BIT(NAT_UP) | BIT(NAT_DOWN), PUT(USER, 6, "\x00\x08"), .sum = USER},
 	{"nat-no-mapping", BIT(NAT_DOWN), PUT(USER_L4, 2, "\xff\xf0")},
 	{"nat-inside-address", BIT(NAT_DOWN), PUT(USER, 16, "\x0a\x2e\x00\x01"), .sum = USER},
 	{"nat-subscriber-limit", BIT(NAT_UP), PUT(USER_L4, 0, NEW_PORT), .change = all_ports_used},

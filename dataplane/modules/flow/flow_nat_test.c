@@ -361,8 +361,7 @@ static void make_six(struct sent *s, uint32_t number, uint32_t n, int is_up)
 }
 
 // The payload begins with MAGIC, flow and number. All of a vector go one way, those of subscribers by one port, for
-// those of one mapping that go different ways have no order. Later fragments are of a first one in an earlier vector,
-// for that one is remembered.
+// those of one mapping that go different ways have no order. Later fragments follow a first one of their vector.
 static void make_packet(struct sent *s, uint32_t number)
 {
 	static struct end first;
@@ -371,6 +370,7 @@ static void make_packet(struct sent *s, uint32_t number)
 	direction = number == 0 ? draw(2) : direction;
 	mends = number == 0 ? draw(4) == 0 : mends;
 	of_homes = number == 0 ? draw(2) : of_homes;
+	first.port = number == 0 ? 0 : first.port;
 	uint32_t n = 1 + draw(SESSIONS - 1), is_up = direction, size = 20 + draw(draw(20) ? 200 : 1460);
 	while (is_up && is_home(n) != (int)of_homes)
 		n = 1 + draw(SESSIONS - 1);
@@ -413,7 +413,7 @@ static void make_packet(struct sent *s, uint32_t number)
 		s->f.at[6] |= 0x40;
 	disturb(&s->f, 0);
 	if (mends)
-		store16(s->f.at + 6, 0);
+		store16(s->f.at + 6, draw(8) == 0 ? 0x2000 : 0);
 	if (later) {
 		store16(s->f.at + 4, identification);
 		s->f.at[7] = 100;

@@ -9,7 +9,7 @@
 static __rte_always_inline int read_flow(const struct lookup *l, struct nat_packet *p, uint8_t *ip, int out)
 {
 	if (unlikely(l->protocol != IP_PROTOCOL_UDP && l->protocol != IP_PROTOCOL_TCP))
-		return nat_read(p, ip, l->length, out) == NAT_FLOW;
+		return nat_read(p, ip, l->length, out, NULL) == NAT_FLOW;
 	p->ip = ip;
 	p->l4 = ip + l->l4;
 	p->protocol = l->protocol;
@@ -30,7 +30,7 @@ void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t re
 		l->plain &= !nat_is_inside(t, load32(ip + 16));
 		return;
 	}
-	enum nat_kind kind = l->plain && read_flow(l, &p, ip, 0) ? NAT_FLOW : nat_read(&p, ip, rest, 0);
+	enum nat_kind kind = l->plain && read_flow(l, &p, ip, 0) ? NAT_FLOW : nat_read(&p, ip, rest, 0, NULL);
 	uint32_t slot = NAT_NONE;
 
 	if (kind == NAT_LATER)

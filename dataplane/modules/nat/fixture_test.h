@@ -168,4 +168,63 @@ static inline void split(struct frame *f, uint32_t payload, uint16_t offset, int
 	frame_ip4_sum(f);
 }
 
+// Both fragments of a packet from `port` or to it pass, the later one first or last. *want: of what leaves.
+static inline void both_pass(
+	const char *port, const struct frame *in, const char *to, const struct frame *want, int later_first)
+{
+	kit_clear();
+	for (int i = 0; i < 2; i++) {
+		const struct frame *f = &in[i ^ later_first];
+
+		assert_int_equal(kit_send(port, f->at, f->length), 0);
+		kit_run();
+	}
+	if (all_out() != 2)
+		kit_print();
+	assert_int_equal(kit_count(to), 2);
+	assert_true(same_frame(to, 0, &want[0]));
+	assert_true(same_frame(to, 1, &want[1]));
+	assert_int_equal(kit_totals().held, 0);
+	assert_true(kit_balance());
+}
+
+static inline void in_two(struct frame f[2], const struct frame *whole)
+{
+	split(&f[0], 24, 0, 1, whole);
+	split(&f[1], load16(whole->at + 2) - 44u, 3, 0, whole);
+}
+
+static inline void fragments_out(uint32_t n, uint8_t protocol, uint16_t port, const struct external *e, int later_first)
+{
+	static struct frame f[2], want[2], whole;
+
+	make(&whole, protocol, ue(n), port, FAR4, 53);
+	in_two(f, &whole);
+	make(&whole, protocol, e->address, e->port, FAR4, 53);
+	in_two(want, &whole);
+	for (int i = 0; i < 2; i++) {
+		up(&f[i], n);
+		hop(&want[i]);
+		link_layer(&want[i], "internet", 0);
+	}
+	both_pass("ran", f, "internet", want, later_first);
+}
+
+static inline void fragments_in(uint32_t n, uint8_t protocol, const struct external *e, uint16_t port, int later_first)
+{
+	static struct frame f[2], want[2], whole;
+	uint16_t far = protocol == 1 ? 0 : 53;
+
+	make(&whole, protocol, FAR4, far, e->address, e->port);
+	in_two(f, &whole);
+	make(&whole, protocol, FAR4, far, ue(n), port);
+	in_two(want, &whole);
+	for (int i = 0; i < 2; i++) {
+		link_layer(&f[i], "internet", 1);
+		tunnel(&want[i], "10.1.0.1", "10.1.0.2", 0x200 + n, 0xff, API_PDU_DL);
+		link_layer(&want[i], "ran", 0);
+	}
+	both_pass("internet", f, "ran", want, later_first);
+}
+
 #endif

@@ -80,7 +80,7 @@ static void measure(uint32_t subscribers)
 			narrow_prefetch(map, narrow_hash(map, nat_key(user[k].inside, user[k].port, user[k].protocol)));
 		}
 		struct nat_user u = user[i % VECTOR];
-		enum nat_kind kind = nat_read(&p, f.at, f.length, 1);
+		enum nat_kind kind = nat_read(&p, f.at, f.length, 1, NULL);
 		failed += nat_map(t, &u, &at) != NAT_OK;
 		nat_refresh(&want, &t->slot[at], NOW, 0, 0);
 		nat_write(&p, kind, 1, nat_block_of(t, at)->outside, nat_port_of(t, at), 1);
@@ -90,7 +90,7 @@ static void measure(uint32_t subscribers)
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
 		uint32_t at = slot[(uint32_t)(random >> 16) % mappings];
-		enum nat_kind kind = nat_read(&p, f.at, f.length, 0);
+		enum nat_kind kind = nat_read(&p, f.at, f.length, 0, NULL);
 		struct nat_slot *s = nat_enter(t, at, IP_PROTOCOL_UDP, NOW);
 		failed += s == NULL;
 		nat_write(&p, kind, 0, s->inside, s->port, 1);

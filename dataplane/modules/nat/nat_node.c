@@ -8,12 +8,12 @@
 #include "nat/nat.h"
 #include "nat/table.h"
 #include "nat/translate.h"
+#include "reassembly/follow.h"
 #include "route/ways.h"
 #include "rule/view.h"
 
 DROP_REASON(drop_protocol, "nat-protocol", "NAT44 translates TCP, UDP, ICMP queries and ICMP errors, nothing else")
 DROP_REASON(drop_malformed, "nat-malformed", "the packet ends before what NAT44 has to translate")
-DROP_REASON(drop_fragment, "nat-fragment", "a later fragment came without, or before, its first one")
 DROP_REASON(drop_limit, "nat-subscriber-limit",
 	"the subscriber uses all ports of all blocks that it may have (RFC 6888 REQ-4)")
 DROP_REASON(drop_exhausted, "nat-pool-exhausted",
@@ -25,22 +25,9 @@ DROP_REASON(drop_no_mapping, "nat-no-mapping", "no subscriber has this external 
 DROP_REASON(drop_inside, "nat-inside-address",
 	"from the data network to a subscriber's inside address, which is known there by its external one")
 
-#define FRAGMENTS 1024 // first fragments that a worker remembers
-#define FRAGMENT_LIFE (5 * NAT_SECOND)
 #define AGE_MOST 4096u // mappings that nat-age looks at in a visit, of one instance
 
-// What was done with a first fragment.
-struct first_fragment {
-	uint32_t source, destination; // as it came
-	uint16_t instance; // VRFs may have the same addresses
-	uint16_t identification;
-	uint8_t protocol;
-	uint8_t owner; // worker that translates the packet
-	uint32_t address; // put in
-	uint32_t expires;
-};
 static struct {
-	struct first_fragment first[FRAGMENTS];
 	uint32_t now; // of this walk, as soon as a node of ours has packets
 	uint32_t aged; // time that nat-age has reached
 	uint32_t owed[MAX_INSTANCES]; // mappings that it has to look at yet
@@ -48,50 +35,11 @@ static struct {
 	uint8_t more; // something of `owed` is due
 } __rte_cache_aligned own[API_MAX_WORKERS];
 
-static uint16_t resume; // edge of handover-rx that leads to nat-downlink
-
-// ---- fragments ------------------------------------------------------------------------------------------------------
-
-static struct first_fragment *fragment_place(
-	const struct worker *w, uint16_t instance, const uint8_t *ip, struct first_fragment *key)
-{
-	key->instance = instance;
-	memcpy(&key->source, ip + 12, 4);
-	memcpy(&key->destination, ip + 16, 4);
-	memcpy(&key->identification, ip + 4, 2);
-	key->protocol = ip[9];
-	uint64_t x = ((uint64_t)key->source << 32 | key->destination) * 0x9e3779b97f4a7c15ull;
-	x ^= x >> 32 ^ (uint64_t)instance << 24 ^ (uint64_t)key->identification << 8 ^ key->protocol;
-	x *= 0x9e3779b97f4a7c15ull;
-	return &own[w->id].first[x >> 54];
-}
-static_assert(FRAGMENTS == 1 << 10, "ten bits of the hash");
-
-// Before the packet is translated.
-static void fragment_note(
-	const struct worker *w, uint16_t instance, const uint8_t *ip, uint32_t owner, uint32_t address)
-{
-	struct first_fragment f = {
-		.owner = (uint8_t)owner, .address = address, .expires = own[w->id].now + FRAGMENT_LIFE};
-
-	*fragment_place(w, instance, ip, &f) = f;
-}
-
-static const struct first_fragment *fragment_find(const struct worker *w, uint16_t instance, const uint8_t *ip)
-{
-	struct first_fragment key;
-	const struct first_fragment *f = fragment_place(w, instance, ip, &key);
-
-	return f->source == key.source && f->destination == key.destination && f->instance == key.instance &&
-			       f->identification == key.identification && f->protocol == key.protocol &&
-			       f->expires - own[w->id].now - 1 < FRAGMENT_LIFE
-		       ? f
-		       : NULL;
-}
+static uint16_t resume_uplink, resume_downlink; // edges of handover-rx that lead to the nodes
 
 // ---- nat-uplink -----------------------------------------------------------------------------------------------------
 
-enum { EDGE_NEXT, EDGE_DROP, EDGE_HAIRPIN, EDGE_GONE = EDGE_HAIRPIN };
+enum { EDGE_NEXT, EDGE_DROP, EDGE_HAIRPIN, EDGE_GONE };
 
 static rte_edge_t refuse(struct rte_mbuf *m, enum nat_verdict v)
 {
@@ -165,16 +113,26 @@ static void translated_out(struct rte_mbuf *m, uint16_t instance)
 	packet_of(m)->instance = instance;
 }
 
-static rte_edge_t later_out(
-	const struct worker *w, const struct nat_table *t, struct rte_mbuf *m, uint8_t *ip, uint16_t instance)
+static rte_edge_t ask(struct worker *w, struct rte_mbuf *m, struct follow_scope scope, uint16_t resume)
 {
-	const struct first_fragment *f = fragment_find(w, instance, ip);
+	static const rte_edge_t edge[] = {
+		[FOLLOW_ON] = EDGE_NEXT, [FOLLOW_GONE] = EDGE_GONE, [FOLLOW_DROP] = EDGE_DROP};
 
-	if (f == NULL)
-		return packet_leave(m, &drop_fragment, EDGE_DROP);
-	nat_write_address(ip, 1, f->address);
-	translated_out(m, instance);
-	return onward(m, t, ip, instance);
+	return edge[fragment_follow(w, m, &scope, resume)];
+}
+
+// Of a fragment: EDGE_NEXT when its ports are known. While it waits, which the session does not see, the rule may become
+// another session's: its generation stands where ip-output writes later.
+static __rte_noinline rte_edge_t fragment_out(struct worker *w, struct rte_mbuf *m)
+{
+	struct session_view *v = session_view_of(m);
+	uint32_t generation = __atomic_load_n(&v->rule->generation, __ATOMIC_RELAXED);
+
+	if (!(packet_of(m)->fragment & IP_FRAGMENT_FOLLOWS)) {
+		v->next_hop = generation;
+		return ask(w, m, follow_session(v->rule->session), resume_uplink);
+	}
+	return packet_of(m)->resume == resume_uplink && v->next_hop != generation ? refuse(m, NAT_MOVING) : EDGE_NEXT;
 }
 
 static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint16_t instance)
@@ -190,22 +148,20 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 	// An error of ours tells its receiver of a packet as that one knows it (nat-error).
 	if (ip[9] == IP_PROTOCOL_ICMP && ip_is_local(packet_of(m)->vrf, 4, ip + 12))
 		return onward(m, t, ip, instance);
-	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1);
+	if (unlikely(packet_of(m)->fragment != 0) && (edge = fragment_out(w, m)) != EDGE_NEXT)
+		return edge;
+	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1, follow_head(m));
 	// From another address of the subscriber's, an error about a packet to an inside one.
 	if (!inside && (kind != NAT_ERROR || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return EDGE_NEXT;
-	if (unlikely(kind == NAT_BROKEN || kind == NAT_OTHER))
+	if (unlikely(kind >= NAT_OTHER))
 		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
-	if (unlikely(kind == NAT_LATER))
-		return later_out(w, t, m, ip, instance);
 	if (unlikely(!nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP); // an error about nothing of the subscriber's
 	uint32_t slot = mapping_of(w, n, m, &p, kind, &edge);
 	if (unlikely(slot == NAT_NONE))
 		return edge;
 	uint32_t address = nat_block_of(t, slot)->outside;
-	if (unlikely(p.more))
-		fragment_note(w, instance, ip, w->id, address);
 	nat_write(&p, kind, 1, address, rte_cpu_to_be_16(nat_port_of(t, slot)), inside);
 	translated_out(m, instance);
 	return onward(m, t, ip, instance);
@@ -277,7 +233,7 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 		for (uint16_t i = 0; i < count; i++)
 			next[i] = way[i].nat == NULL ? EDGE_NEXT
 						     : translate_out(w, way[i].nat, objs[base + i], way[i].instance);
-		node_dispatch(graph, node, objs + base, next, count);
+		node_dispatch_except(graph, node, objs + base, next, count, EDGE_GONE);
 	}
 	return n;
 }
@@ -306,36 +262,19 @@ NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1)
 
 // ---- nat-downlink ---------------------------------------------------------------------------------------------------
 
-static rte_edge_t give(struct worker *w, uint32_t owner, struct rte_mbuf *m)
-{
-	worker_hand_over(w, owner, resume, 0, m);
-	return EDGE_GONE;
-}
-
-static rte_edge_t later_in(struct worker *w, struct rte_mbuf *m, uint8_t *ip)
-{
-	const struct first_fragment *f = fragment_find(w, packet_of(m)->instance, ip);
-
-	if (f == NULL)
-		return packet_leave(m, &drop_fragment, EDGE_DROP);
-	if (f->owner != w->id)
-		return give(w, f->owner, m);
-	nat_write_address(ip, 0, f->address);
-	packet_of(m)->translated |= PACKET_DESTINATION_TRANSLATED;
-	return EDGE_NEXT;
-}
-
 // RFC 4787 REQ-8: whoever sends to the external port reaches the subscriber.
 static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint32_t address)
 {
 	struct nat_table *t = n->table;
 	struct nat_packet p;
-	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 0);
+	rte_edge_t edge;
 
-	if (unlikely(kind == NAT_BROKEN || kind == NAT_OTHER))
+	if (unlikely(packet_of(m)->fragment != 0) && !(packet_of(m)->fragment & IP_FRAGMENT_FOLLOWS) &&
+		(edge = ask(w, m, follow_instance(packet_of(m)->instance), resume_downlink)) != EDGE_NEXT)
+		return edge;
+	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 0, follow_head(m));
+	if (unlikely(kind >= NAT_OTHER))
 		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
-	if (unlikely(kind == NAT_LATER))
-		return later_in(w, m, ip);
 	// RFC 5508 REQ-3: an error is about a packet from the address that it comes to.
 	uint32_t slot =
 		memcmp(&p.address, ip + 16, 4) == 0 ? nat_place(t, address, rte_be_to_cpu_16(p.port)) : NAT_NONE;
@@ -343,15 +282,12 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 	if (unlikely(owner >= t->workers))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
 	if (owner != w->id) {
-		if (unlikely(p.more) && !trace_is_hypothetical(m))
-			fragment_note(w, packet_of(m)->instance, ip, owner, 0);
-		return give(w, owner, m);
+		worker_hand_over(w, owner, resume_downlink, 0, m);
+		return EDGE_GONE;
 	}
 	struct nat_slot *s = nat_enter(t, slot, p.protocol, own[w->id].now);
 	if (unlikely(s == NULL))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
-	if (unlikely(p.more) && !trace_is_hypothetical(m))
-		fragment_note(w, packet_of(m)->instance, ip, w->id, s->inside);
 	if (kind == NAT_FLOW && likely(!trace_is_hypothetical(m)))
 		nat_arrived(&n->want, s, own[w->id].now, p.tcp_flags);
 	nat_write(&p, kind, 0, s->inside, s->port, 1);
@@ -406,9 +342,10 @@ static struct rte_node_register nat_downlink_node = {
 };
 NODE_STAGE(nat_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
 
-RTE_INIT(nat_downlink_resume)
+RTE_INIT(nat_resume)
 {
-	resume = resume_register("nat-downlink");
+	resume_uplink = resume_register("nat-uplink");
+	resume_downlink = resume_register("nat-downlink");
 }
 
 // ---- nat-error ------------------------------------------------------------------------------------------------------
@@ -425,7 +362,8 @@ static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rt
 
 	if (pkt->translated == 0 || pkt->ip_version != 4)
 		return EDGE_NEXT;
-	enum nat_kind kind = nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out);
+	enum nat_kind kind =
+		nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out, NULL);
 	if (kind == NAT_ERROR || kind == NAT_LATER)
 		return EDGE_NEXT; // which no error may be about
 	if (kind != NAT_FLOW || n == NULL)

@@ -237,40 +237,87 @@ static void errors(void **state)
 	assert_int_equal(row().made, made);
 }
 
+// RFC 4787 REQ-14: in any order, both ways. UDP, TCP, ICMP.
 static void fragments(void **state)
 {
-	static struct frame f, whole, want;
+	static const uint8_t protocol[] = {17, 6, 1};
+
+	for (int i = 0; i < 6; i++) {
+		struct external e = out(1, protocol[i / 2], 4000, FAR4, 53);
+
+		fragments_out(1, protocol[i / 2], 4000, &e, i % 2);
+		fragments_in(1, protocol[i / 2], &e, 4000, i % 2);
+	}
+}
+
+// A later one alone waits for a second, and is translated by nothing that it does not belong to.
+static void fragments_alone(void **state)
+{
+	static struct frame f, whole;
 	struct external e = out(1, 17, 4000, FAR4, 53);
 
-	for (int later = 0; later < 2; later++) {
-		make(&whole, 17, ue(1), 4000, FAR4, 53);
-		split(&f, later ? 25 : 24, later ? 3 : 0, !later, &whole);
-		up(&f, 1);
-		make(&whole, 17, e.address, e.port, FAR4, 53);
-		split(&want, later ? 25 : 24, later ? 3 : 0, !later, &whole);
-		hop(&want);
-		link_layer(&want, "internet", 0);
-		expect("ran", &f, "internet", &want);
+	for (int k = 0; k < 2; k++) {
+		struct kit_reasons before = kit_reasons();
+
+		if (k == 0)
+			make(&whole, 17, FAR4, 53, e.address, e.port);
+		else
+			make(&whole, 17, ue(1), 4000, FAR4, 53);
+		split(&f, 25, 3, 0, &whole);
+		if (k == 0)
+			link_layer(&f, "internet", 1);
+		else
+			up(&f, 1);
+		send_frame(k == 0 ? "internet" : "ran", &f);
+		kit_advance(900000);
+		assert_int_equal(kit_totals().held, 1);
+		kit_advance(200000);
+		assert_int_equal(kit_totals().held, 0);
+		kit_only_rose(&before, "fragment-no-first", 1);
+		assert_int_equal(all_out(), 0);
+		fragments_in(1, 17, &e, 4000, 1);
 	}
-	for (int later = 0; later < 2; later++) {
-		make(&whole, 17, FAR4, 53, e.address, e.port);
-		split(&f, later ? 25 : 24, later ? 3 : 0, !later, &whole);
-		link_layer(&f, "internet", 1);
-		make(&whole, 17, FAR4, 53, ue(1), 4000);
-		split(&want, later ? 25 : 24, later ? 3 : 0, !later, &whole);
-		tunnel(&want, "10.1.0.1", "10.1.0.2", 0x201, 0xff, API_PDU_DL);
-		link_layer(&want, "ran", 0);
-		expect("internet", &f, "ran", &want);
-	}
-	kit_advance(6000000);
-	make(&whole, 17, FAR4, 53, e.address, e.port);
-	split(&f, 25, 3, 0, &whole);
-	link_layer(&f, "internet", 1);
-	expect_drop("internet", &f, "nat-fragment");
+}
+
+// The session gets another version while one of its fragments waits: what NAT44 knew of the old one does not count.
+static void fragments_of_another_version(void **state)
+{
+	static struct frame f, whole;
+
+	out(1, 17, 4000, FAR4, 53);
+	struct kit_reasons before = kit_reasons();
 	make(&whole, 17, ue(1), 4000, FAR4, 53);
 	split(&f, 25, 3, 0, &whole);
 	up(&f, 1);
-	expect_drop("ran", &f, "nat-fragment");
+	send_frame("ran", &f);
+	assert_int_equal(kit_totals().held, 1);
+	put("s1", upf_session(1));
+	split(&f, 24, 0, 1, &whole);
+	up(&f, 1);
+	send_frame("ran", &f);
+	assert_int_equal(kit_totals().held, 0);
+	assert_int_equal(kit_count("internet"), 1);
+	kit_only_rose(&before, "nat-moving", 1);
+}
+
+// A list behind NAT44 sees the subscriber's port of all fragments.
+static void fragments_before_a_list(void **state)
+{
+	struct {
+		struct api_acl head;
+		struct api_acl_rule rule;
+	} l = {{API_DENY, 1}, {.protocol = 17, .protocol_mask = 0xff, .action = API_PERMIT}};
+	struct external e = out(1, 17, 4000, FAR4, 53);
+
+	l.rule.source_port[1] = UINT16_MAX;
+	l.rule.destination_port[0] = l.rule.destination_port[1] = 4000;
+	assert_int_equal(kit_change(API_ACL, "in/core", &l, sizeof(l)), 0);
+	assert_int_not_equal(e.port, 4000);
+	fragments_in(1, 17, &e, 4000, 0);
+	fragments_in(1, 17, &e, 4000, 1);
+	kit_begin();
+	kit_delete(API_ACL, "in/core");
+	commit();
 }
 
 // RFC 6888 REQ-4, and what one subscriber uses up is its own (row A14). When all is used up, mappings work on, and what
@@ -540,6 +587,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hairpin, fresh, clean),
 		cmocka_unit_test_setup_teardown(errors, fresh, clean),
 		cmocka_unit_test_setup_teardown(fragments, fresh, clean),
+		cmocka_unit_test_setup_teardown(fragments_alone, fresh, clean),
+		cmocka_unit_test_setup_teardown(fragments_of_another_version, fresh, clean),
+		cmocka_unit_test_setup_teardown(fragments_before_a_list, fresh, clean),
 		cmocka_unit_test_setup_teardown(limits, fresh, clean),
 		cmocka_unit_test_setup_teardown(ageing, fresh, clean),
 		cmocka_unit_test_setup_teardown(hypothetical, fresh, clean),

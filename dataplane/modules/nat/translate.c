@@ -51,14 +51,27 @@ static enum nat_kind read_flow(struct nat_packet *p, uint32_t room, uint32_t len
 	return NAT_FLOW;
 }
 
-enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out)
+// Of an ICMP error only the first fragment says what it is about.
+static enum nat_kind read_later(struct nat_packet *p, uint8_t *head, int out)
+{
+	if (p->protocol == IP_PROTOCOL_ICMP ? !is_query(head[0], out)
+					    : p->protocol != IP_PROTOCOL_TCP && p->protocol != IP_PROTOCOL_UDP)
+		return NAT_OTHER;
+	p->l4 = head;
+	p->later = 1;
+	memcpy(&p->address, nat_address_at(p->ip, out), 4);
+	memcpy(&p->port, nat_port_at(p->protocol, head, out), 2);
+	return NAT_FLOW;
+}
+
+enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out, uint8_t *head)
 {
 	uint32_t header = header_of(ip), length = load16(ip + 2);
 	uint16_t fragment = load16(ip + 6);
 
-	*p = (struct nat_packet){.ip = ip, .l4 = ip + header, .protocol = ip[9], .more = (fragment & 0x2000) != 0};
+	*p = (struct nat_packet){.ip = ip, .l4 = ip + header, .protocol = ip[9]};
 	if (fragment & 0x1fff)
-		return NAT_LATER;
+		return head == NULL ? NAT_LATER : read_later(p, head, out);
 	room = room < length ? room : length;
 	if (room < header)
 		return NAT_BROKEN;
@@ -88,15 +101,11 @@ static void put_error(const struct nat_packet *p, int out, uint32_t address, uin
 void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t address, uint16_t port, int whole)
 {
 	if (kind == NAT_FLOW) {
-		nat_put(p->ip, p->l4, UINT32_MAX, p->protocol, out, address, port);
+		// The checksum is in the first fragment, and covers all of them.
+		nat_put(p->ip, p->l4, p->later ? 0 : UINT32_MAX, p->protocol, out, address, port);
 		return;
 	}
 	put_error(p, out, address, port);
 	if (whole)
 		nat_put_address(p->ip, out, address, NULL);
-}
-
-void nat_write_address(uint8_t *ip, int out, uint32_t address)
-{
-	nat_put_address(ip, out, address, NULL);
 }

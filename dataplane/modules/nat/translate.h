@@ -11,9 +11,9 @@
 enum nat_kind {
 	NAT_FLOW, // TCP, UDP, an ICMP query or its answer: has a port
 	NAT_ERROR, // ICMP error about such a packet
-	NAT_LATER, // a later fragment, without ports
 	NAT_OTHER, // another protocol or ICMP message
 	NAT_BROKEN, // ends too soon
+	NAT_LATER, // a later fragment, without ports
 };
 
 struct nat_packet {
@@ -25,16 +25,15 @@ struct nat_packet {
 	uint8_t protocol; // of the mapping
 	uint8_t tcp_flags;
 	uint8_t data; // a TCP segment with payload
-	uint8_t more; // a first fragment
+	uint8_t later; // a later fragment: l4 is what is known of its first one
 };
 
 // `out`: from a subscriber, whose source is translated; else the destination is. `room`: bytes that can be read and
-// written. Headers up to the transport header's ports were checked.
-enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out);
+// written. Headers up to the transport header's ports were checked. `head`: of a later fragment, follow_head(), whose port
+// is translated; NULL: not known.
+enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out, uint8_t *head);
 // Puts an address and a port in the place of those that were read. A NAT_ERROR's own address: only with `whole`.
 void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t address, uint16_t port, int whole);
-// The address alone: of a later fragment.
-void nat_write_address(uint8_t *ip, int out, uint32_t address);
 
 // ---- packets that were checked (what the functions above are made of) ------------------------------------------------
 

@@ -24,13 +24,14 @@ static void translate(uint8_t *p, uint32_t readable, const struct ip_info *info,
 {
 	int whole = info->length <= readable, right = ip4_checksum_ok(p), sum = whole && icmp_good(p, info);
 	struct nat_packet was, is;
-	enum nat_kind kind = nat_read(&was, p, readable, out);
+	uint8_t head[8] = {(uint8_t)(out ? 8 : 0), 0, 0x43, 0x21, 0x43, 0x21}; // of later fragments
+	enum nat_kind kind = nat_read(&was, p, readable, out, head);
 
 	if (kind != NAT_FLOW && kind != NAT_ERROR)
 		return;
 	nat_write(&was, kind, out, 0x05060708, 0x1234, 1);
-	must(nat_read(&is, p, readable, out) == kind && is.address == 0x05060708 && is.port == 0x1234);
-	must(is.protocol == was.protocol && is.l4 == was.l4 && is.more == was.more);
+	must(nat_read(&is, p, readable, out, head) == kind && is.address == 0x05060708 && is.port == 0x1234);
+	must(is.protocol == was.protocol && is.l4 == was.l4 && is.later == was.later);
 	must(!right || ip4_checksum_ok(p));
 	must(kind != NAT_ERROR || !sum || icmp_good(p, info));
 }
