@@ -225,16 +225,29 @@ func (c *Client) next(ctx context.Context) (frame, error) {
 
 // collect reads replies to requests first..last until the last one is answered and returns the bodies joined. An error
 // reply to an earlier request of the same transaction (a PUT) is remembered and returned.
-func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([]byte, uint16, error) {
-	var body []byte
+func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) (body []byte, flags uint16, err error) {
+	flags, err = c.answers(ctx, typ, first, last, func(part []byte) error {
+		if len(body)+len(part) > maxReplyBytes {
+			return fmt.Errorf("%w: more than %d bytes in answer to one request", ErrProtocol, maxReplyBytes)
+		}
+		body = append(body, part...)
+		return nil
+	})
+	return body, flags, err
+}
+
+// answers is collect that gives each body to take, whose error ends the connection: more answers are on their way.
+func (c *Client) answers(ctx context.Context, typ uint16, first, last uint32, take func(body []byte) error) (uint16,
+	error) {
 	var refused error
 	for {
 		f, err := c.next(ctx)
 		if err != nil {
-			return nil, 0, err
+			return 0, err
 		}
 		if f.Sequence-first > last-first {
-			return nil, 0, c.broken(fmt.Errorf("%w: reply to request %d, expected %d", ErrProtocol, f.Sequence, last))
+			return 0, c.broken(fmt.Errorf("%w: reply to request %d, expected %d", ErrProtocol, f.Sequence,
+				last))
 		}
 		if f.Flags&api.FError != 0 {
 			if err := refusal(f.body); err != nil && refused == nil {
@@ -242,15 +255,15 @@ func (c *Client) collect(ctx context.Context, typ uint16, first, last uint32) ([
 			}
 		} else if f.Sequence == last {
 			if f.Type != typ {
-				return nil, 0, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d", ErrProtocol, f.Type, typ))
+				return 0, c.broken(fmt.Errorf("%w: reply of type %d to a request of type %d", ErrProtocol,
+					f.Type, typ))
 			}
-			if len(body)+len(f.body) > maxReplyBytes {
-				return nil, 0, c.broken(fmt.Errorf("%w: more than %d bytes in answer to one request", ErrProtocol, maxReplyBytes))
+			if err := take(f.body); err != nil {
+				return 0, c.broken(err)
 			}
-			body = append(body, f.body...)
 		}
 		if f.Sequence == last && f.last() {
-			return body, f.Flags, refused
+			return f.Flags, refused
 		}
 	}
 }
@@ -298,20 +311,30 @@ func (c *Client) turn(ctx context.Context, limit time.Duration) (own context.Con
 }
 
 // exchange is request that returns the flags of the last reply, too.
-func (c *Client) exchange(ctx context.Context, typ uint16, body []byte) ([]byte, uint16, error) {
-	ctx, done, err := c.turn(ctx, requestTimeout)
+func (c *Client) exchange(ctx context.Context, typ uint16, body []byte) (answer []byte, flags uint16, err error) {
+	err = c.ask(ctx, typ, body, func(own context.Context, sequence uint32) error {
+		answer, flags, err = c.collect(own, typ, sequence, sequence)
+		return err
+	})
+	return answer, flags, err
+}
+
+// ask sends one message and has its replies read while the connection is ours.
+func (c *Client) ask(ctx context.Context, typ uint16, body []byte,
+	read func(own context.Context, sequence uint32) error) error {
+	own, done, err := c.turn(ctx, requestTimeout)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer done()
 	sequence, err := c.send(typ, body)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	if err := c.w.Flush(); err != nil {
-		return nil, 0, c.broken(err)
+		return c.broken(err)
 	}
-	return c.collect(ctx, typ, sequence, sequence)
+	return read(own, sequence)
 }
 
 // Apply carries out all changes as one transaction, or none of them.

@@ -121,6 +121,39 @@ func TestTables(t *testing.T) {
 }
 
 // 64 K sessions travel in one transaction. BenchmarkManyChanges says how fast.
+// The rows of a long table come a message at a time. Who stops in between ends the connection: the rest is on its way.
+func TestRowsInMessages(t *testing.T) {
+	s := dptest.Start(t)
+	c := dial(t, s)
+	rows := func(names ...string) []byte {
+		list := make([]api.URRRow, len(names))
+		for i := range names {
+			copy(list[i].Session[:], names[i])
+		}
+		return api.AppendRows(nil, list)
+	}
+	s.SetTable(api.TableURR, rows("a", "b"), rows("c"))
+	var read []string
+	take := func(some []api.URRRow) error {
+		for i := range some {
+			read = append(read, api.CString(some[i].Session[:]))
+		}
+		read = append(read, ".")
+		return nil
+	}
+	testkit.Must(t, dp.EachRows(t.Context(), c, api.TableURR, take))
+	testkit.Equal(t, strings.Join(read, ""), "ab.c.", "rows")
+	s.SetTable(api.TableURR)
+	testkit.Must(t, dp.EachRows(t.Context(), c, api.TableURR, take))
+	s.SetTable(api.TableURR, rows("a"), rows("b"), rows("c"))
+	enough := errors.New("enough")
+	err := dp.EachRows(t.Context(), c, api.TableURR, func([]api.URRRow) error { return enough })
+	testkit.ErrorIf(t, !errors.Is(err, enough), "%v", err)
+	testkit.Receive(t, c.Done())
+	err = dp.EachRows(t.Context(), c, api.TableURR, take)
+	testkit.ErrorIf(t, err == nil, "rows of a connection that has ended")
+}
+
 func TestManyChanges(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)

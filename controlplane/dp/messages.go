@@ -83,6 +83,22 @@ func Table[T any, P api.Row[T]](ctx context.Context, c *Client, table uint32, ke
 	return rows[T, P](body)
 }
 
+// EachRows gives the rows of a table to fn, those of a message at a time: neither end holds more of them. The data
+// plane goes on as fn does, so the connection is one that no other request waits for.
+func EachRows[T any, P api.Row[T]](ctx context.Context, c *Client, table uint32, fn func(some []T) error) error {
+	request := api.StatsRequest{Table: table}
+	return c.ask(ctx, api.TypeStats, api.Body(&request), func(own context.Context, sequence uint32) error {
+		_, err := c.answers(own, api.TypeStats, sequence, sequence, func(body []byte) error {
+			some, err := rows[T, P](body)
+			if err != nil || len(some) == 0 {
+				return err
+			}
+			return fn(some)
+		})
+		return err
+	})
+}
+
 // Stream starts or stops a synth stream; an empty name means all of them.
 func (c *Client) Stream(ctx context.Context, stream string, start bool) error {
 	var command api.StreamCommand

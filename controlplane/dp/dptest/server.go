@@ -34,7 +34,7 @@ type Server struct {
 	listener   net.Listener
 	conns      map[net.Conn]bool
 	held       map[ID][]byte
-	tables     map[uint32][]byte
+	tables     map[uint32][][]byte
 	refused    func(id ID, body []byte) bool
 	refusal    string
 	ruleKind   uint32 // that refusals name
@@ -59,7 +59,7 @@ type Server struct {
 // New makes a server that is not listening yet.
 func New(path string) *Server {
 	return &Server{
-		Path: path, conns: map[net.Conn]bool{}, held: map[ID][]byte{}, tables: map[uint32][]byte{},
+		Path: path, conns: map[net.Conn]bool{}, held: map[ID][]byte{}, tables: map[uint32][][]byte{},
 		streams: map[string]bool{}, version: api.Version, layouts: api.Layouts(), page: 100, bootID: 1,
 	}
 }
@@ -114,6 +114,20 @@ func (s *Server) Kill() {
 	clear(s.conns)
 }
 
+// Crash is Kill, and Listen of a process that has nothing of what the former had.
+func (s *Server) Crash(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	s.mu.Lock()
+	s.events = nil
+	clear(s.held)
+	clear(s.tables)
+	s.mu.Unlock()
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Held returns a copy of what is held; SetHeld replaces it.
 func (s *Server) Held() map[ID][]byte {
 	s.mu.Lock()
@@ -129,8 +143,8 @@ func (s *Server) SetHeld(held map[ID][]byte) {
 	maps.Copy(s.held, held)
 }
 
-// SetTable sets the rows that answer a stats request.
-func (s *Server) SetTable(table uint32, rows []byte) {
+// SetTable sets the rows that answer a stats request, each of these in a message.
+func (s *Server) SetTable(table uint32, rows ...[]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tables[table] = rows
@@ -374,7 +388,14 @@ func (c *session) handle(h api.Header, body []byte) bool {
 		if _, err := api.ReadRow(body, &req); err != nil {
 			return false
 		}
-		return c.reply(h, api.FLast, c.s.tables[req.Table])
+		for rows := c.s.tables[req.Table]; ; rows = rows[1:] {
+			if len(rows) < 2 {
+				return c.reply(h, api.FLast, slices.Concat(rows...))
+			}
+			if !c.reply(h, 0, rows[0]) {
+				return false
+			}
+		}
 	case api.TypeStream:
 		var cmd api.StreamCommand
 		if _, err := api.ReadRow(body, &cmd); err != nil {
