@@ -17,8 +17,8 @@ import (
 // optional fields behind a bit map of what is there. A typical mobile session takes about 150 bytes. Version 2 has what
 // DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited, version 5 its
 // pipe, version 6 the lines of subscribers who signed in, version 7 the interface types of FARs, version 8 the lines'
-// MSS; what earlier versions wrote is read.
-const encodingVersion = 8
+// MSS, version 9 what URRs carry over from another data plane; what earlier versions wrote is read.
+const encodingVersion = 9
 
 var ErrEncoding = errors.New("a stored session does not follow its encoding")
 

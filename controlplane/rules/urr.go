@@ -17,6 +17,7 @@ type URR struct {
 	Query uint32
 	Grant uint32
 	IPv6  bool
+	Carried
 }
 
 func (c *codec) urr(u *URR) {
@@ -29,6 +30,19 @@ func (c *codec) urr(u *URR) {
 		&u.SubsequentVolumeThreshold, &u.SubsequentTimeThreshold, &u.Information, &u.QuotaFAR, &u.DroppedPackets, &u.DroppedBytes)
 	if c.version >= 6 {
 		c.flag(&u.IPv6)
+	}
+	if c.version >= 9 {
+		c.carried(&u.Carried)
+	}
+}
+
+// carried takes a byte where there is nothing.
+func (c *codec) carried(v *Carried) {
+	there := *v != Carried{}
+	if c.flag(&there); there {
+		number(c, &v.Uplink)
+		number(c, &v.Downlink)
+		number(c, &v.Seconds)
 	}
 }
 
@@ -63,6 +77,7 @@ func (r *URR) update(u *pfcp.UpdateURR) {
 		u.EventThreshold != nil || u.EventQuota != nil ||
 		u.ValidityTime != nil && r.VolumeQuota == nil && r.TimeQuota == nil && r.EventQuota == nil {
 		r.Grant++
+		r.Carried = Carried{} // thresholds begin anew; the next report has it all the same
 	}
 	merge(&r.CreateURR, u)
 }
@@ -93,6 +108,7 @@ func (c *Compiler) allURRs() {
 		}
 		set(&out.DroppedBytes, u.DroppedBytes)
 		out.Flags = urrFlags(u)
+		u.Carried.lessen(&out)
 		c.urrs = append(c.urrs, out)
 	}
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"math"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+)
+
+// Carried is what a URR measured in data planes that are gone, since its last report. Its thresholds take it into
+// account: the next report has it.
+type Carried struct {
+	Uplink, Downlink uint64 // bytes
+	Seconds          uint32
+}
+
+// Used is what is known of a URR in a data plane that is gone.
+type Used struct {
+	Bytes     [2]uint64 // since the last report: uplink, downlink
+	Seconds   uint32    // the same
+	Spent     uint32    // seconds since the quotas were granted
+	Left      [3]uint64 // of the volume quota: total, uplink, downlink; NoQuota: none
+	Exhausted bool      // nothing passes, and the CP function knows
+}
+
+// NoQuota is in the place of what is left of one.
+const NoQuota = math.MaxUint64
+
+// Resume has a URR go on in another data plane: thresholds count what was measured, quotas are what is left of them.
+// false: the data plane gets what it had.
+func (u *URR) Resume(m *Used) (changed bool) {
+	if *u.Triggers&api.URRVolth != 0 && u.VolumeThreshold != nil && m.Bytes != [2]uint64{} {
+		u.Carried.Uplink, u.Carried.Downlink = u.Carried.Uplink+m.Bytes[0], u.Carried.Downlink+m.Bytes[1]
+		changed = true
+	}
+	if *u.Triggers&api.URRTimth != 0 && u.TimeThreshold != nil && m.Seconds != 0 {
+		u.Carried.Seconds += m.Seconds
+		changed = true
+	}
+	if q := u.VolumeQuota; q != nil {
+		v := pfcp.Volumes{Total: m.left(q.Total, 0), Uplink: m.left(q.Uplink, 1),
+			Downlink: m.left(q.Downlink, 2)}
+		changed = changed || volumes(&v) != volumes(q)
+		u.VolumeQuota = &v
+	}
+	if q := u.TimeQuota; q != nil && *q > 0 {
+		left := max(*q-time.Duration(m.Spent)*time.Second, time.Second)
+		if m.Exhausted {
+			left = 0 // TS 29.244 §8.2.51: nothing passes
+		}
+		changed = changed || left != *q
+		u.TimeQuota = &left
+	}
+	if q := u.EventQuota; q != nil && *q > 0 && m.Exhausted {
+		u.EventQuota, changed = new(uint32), true
+	}
+	return changed
+}
+
+// left is what is left of one part of a volume quota. 0 is said of one that is used up and known to be (TS 29.244
+// §8.2.50); else a packet passes, and is reported.
+func (m *Used) left(of *uint64, part int) *uint64 {
+	switch {
+	case of == nil || *of == 0:
+		return of
+	case m.Exhausted:
+		return new(uint64)
+	case m.Left[part] == NoQuota:
+		return of
+	}
+	left := min(*of, max(m.Left[part], 1))
+	return &left
+}
+
+// lessen takes what was carried over off the thresholds. 0 would be none.
+func (c *Carried) lessen(out *api.URR) {
+	for i, v := range [3]uint64{c.Uplink + c.Downlink, c.Uplink, c.Downlink} {
+		if t := &out.VolumeThreshold[i]; *t != 0 {
+			*t = max(*t, v+1) - v
+		}
+	}
+	if t := &out.TimeThreshold; *t != 0 {
+		*t = max(*t, c.Seconds+1) - c.Seconds
+	}
+}
+
+// CarriedOver tells whether some URR of a session has something carried over.
+func (s *Session) CarriedOver() bool {
+	for i := range s.URR {
+		if s.URR[i].Carried != (Carried{}) {
+			return true
+		}
+	}
+	return false
+}
