@@ -27,8 +27,8 @@ type compaction struct {
 	err  error // of reading the former file
 }
 
-// Compact keeps the file from growing without end: a part at a time. live is what the sessions' records take in it, and
-// all gives them; sessions may come and go while it does. more tells that there is more to do.
+// Compact keeps the file from growing without end: a part at a time. live is what the records take in it that are in
+// memory, and all gives them; they may come and go while it does. more tells that there is more to do.
 func (s *Store) Compact(live uint64, all iter.Seq[Record]) (more bool, err error) {
 	j := &s.journal
 	if j.f == nil {
@@ -54,7 +54,7 @@ func (j *journal) outdated(live uint64) bool {
 	return uint64(j.size) > max(j.least, j.again)+2*(live+j.kept)
 }
 
-func (j *journal) begin(h head, sessions iter.Seq[Record]) error {
+func (j *journal) begin(h head, inMemory iter.Seq[Record]) error {
 	j.retry = time.Now().Add(compactAgain)
 	f, err := create(j.path+newSuffix, h)
 	if err != nil {
@@ -68,7 +68,7 @@ func (j *journal) begin(h head, sessions iter.Seq[Record]) error {
 				return
 			}
 		}
-		sessions(yield)
+		inMemory(yield)
 	})
 	return nil
 }
@@ -89,7 +89,7 @@ func create(path string, h head) (*os.File, error) {
 	return f, nil
 }
 
-// others are the records of all but sessions, as they are when their turn comes.
+// others are the records that are not in memory, as they are when their turn comes.
 func (j *journal) others() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for i := range j.places {

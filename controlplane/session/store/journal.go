@@ -23,7 +23,7 @@ type journal struct {
 	f         *os.File
 	path      string
 	size      int64
-	places    places        // of what memory need not have: all but sessions
+	places    places        // of what memory need not have (Kind.inMemory)
 	kept      uint64        // what that takes
 	unwritten map[id][]byte // what a frame that failed said of these
 	torn      bool          // bytes of a frame that failed lie behind size
@@ -231,7 +231,7 @@ func (j *journal) write(records []Record) error {
 		j.abandon()
 	}
 	for _, r := range records {
-		if r.Kind != Session {
+		if !r.Kind.inMemory() {
 			if j.unwritten == nil {
 				j.unwritten = map[id][]byte{}
 			}
@@ -287,7 +287,7 @@ func (j *journal) placed(records []Record) {
 	}
 	for _, r := range records {
 		end += Overhead
-		if i := (id{r.Kind, r.Number}); r.Kind != Session {
+		if i := (id{r.Kind, r.Number}); !r.Kind.inMemory() {
 			delete(j.unwritten, i)
 			j.put(i, r.Data != nil, place{end, uint32(len(r.Data))})
 		}

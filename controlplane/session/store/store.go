@@ -33,7 +33,11 @@ const (
 	Usage
 	Line    // of a subscriber who signed in, beside the session
 	Account // of accounting, until a server has it (Accounts)
+	Reading // of what the data plane has measured of a session
 )
+
+// inMemory tells of which kinds who writes them has the records, too (Compact).
+func (k Kind) inMemory() bool { return k == Session || k == Reading }
 
 // Record is what is kept under a number, which is a kind's own; without data it is a removal.
 type Record struct {
@@ -192,7 +196,7 @@ func (s *Store) Load(fn func(Record) error) error {
 	err := guarded(func() error { return s.places.each(s.f, s.size, fn) })
 	s.kept = 0
 	for i, at := range s.places {
-		if i.kind == Session { // in memory from now on, see Compact
+		if i.kind.inMemory() { // in memory from now on, see Compact
 			delete(s.places, i)
 		} else {
 			s.kept += Overhead + uint64(at.length)
