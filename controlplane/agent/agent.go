@@ -211,7 +211,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if a.mobile != nil {
-		a.mobile.run(ctx, a.opt.DPSocket)
+		a.mobile.run(ctx, a.opt.DPSocket, time.Duration(a.plan.Control.UsagePeriod)*time.Second)
 		defer a.mobile.group.Wait()
 	}
 	a.life = ctx

@@ -136,10 +136,13 @@ func (m *mobile) spawn(fn func()) {
 	go func() { defer m.group.Done(); fn() }()
 }
 
-// run serves until ctx ends.
-func (m *mobile) run(ctx context.Context, socket string) {
+// run serves until ctx ends. snapshots: how often usage is read; 0: never.
+func (m *mobile) run(ctx context.Context, socket string, snapshots time.Duration) {
 	m.spawn(func() { m.manager.Run(ctx) })
 	m.spawn(func() { m.manager.Follow(ctx, socket) })
+	if snapshots > 0 {
+		m.spawn(func() { m.manager.Snapshots(ctx, socket, snapshots) })
+	}
 	m.spawn(func() { m.blocks.Run(ctx) })
 	if m.server != nil {
 		m.spawn(func() { m.server.Run(ctx) })

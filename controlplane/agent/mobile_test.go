@@ -18,6 +18,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session"
 	"isthmus/controlplane/testkit"
 )
 
@@ -78,6 +79,31 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
 	a.mobile.manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
 	return testkit.Receive(t, ch)
+}
+
+// What sessions have used is read each period, and is in the store when both processes end.
+func TestUsageIsRead(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	a, stop := launchMobile(t, s, dir, pfcpConfig(t)+instances+"control: {usage_period: 1}\n")
+	up := establish(t, a, 1, "10.1.0.1", "10.45.0.1")
+	testkit.FatalIf(t, up.Cause != pfcp.CauseAccepted, "%+v", up)
+	row := api.URRRow{URR: 1, Bytes: [3]uint64{3, 1, 2}, QuotaLeft: [3]uint64{1 << 63, 1 << 63, 1 << 63}}
+	copy(row.Session[:], rules.Key(up.UP.SEID))
+	stored := func() (readings, carried int) {
+		c, err := session.Inspect(dir+"/sessions.db", nil)
+		testkit.Must(t, err)
+		return c.Readings, c.Usages
+	}
+	s.SetTable(api.TableURR, api.Body(&row))
+	testkit.Until(t, "what was used is in the store", func() bool { n, _ := stored(); return n == 1 })
+	s.Crash(t)
+	testkit.Until(t, "it is carried over", func() bool { n, carried := stored(); return n == 0 && carried == 1 })
+	s.SetTable(api.TableURR, api.Body(&row))
+	testkit.Until(t, "the next data plane is read", func() bool { n, _ := stored(); return n == 1 })
+	s.Kill()
+	stop()
+	readings, carried := stored()
+	testkit.ErrorIf(t, readings != 1 || carried != 1, "%d read, %d carried over", readings, carried)
 }
 
 func heldSession(seid uint64) dptest.ID {

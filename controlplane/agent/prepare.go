@@ -77,6 +77,7 @@ func (a *Agent) needsRestart(plan *Plan) string {
 		{"api", was.API.Static() == is.API.Static()},
 		{"page", was.Page == is.Page},
 		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
+		{"usage_period", was.UsagePeriod == is.UsagePeriod},
 		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
 		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
 		{"restart.max_delay_ms", was.Restart.MaxDelay == is.Restart.MaxDelay},

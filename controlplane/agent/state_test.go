@@ -149,6 +149,7 @@ func TestRestartsAreNamed(t *testing.T) {
 		"control: {restart: {delay_ms: 7, max_delay_ms: 8}}\n":      "control.restart.delay_ms, control.restart.max_delay_ms: in effect when the control plane is started again",
 		"control: {restart: {policy: never, program: /x}}\n":        "control.restart.policy, control.restart.program: in effect",
 		"control: {state: /x, metrics: '', resync_period: 7}\n":     "control.state, control.metrics, control.resync_period: in effect",
+		"control: {usage_period: 0}\n":                              "control.usage_period: in effect",
 		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n":       "control.socket: in effect when the control plane is started again; engine.huge_pages: in effect",
 		"control: {dp_socket: /x, restart: {policy: external}}\n":   "control.dp_socket, control.restart.policy: in effect",
 		"control: {restart: {policy: always}, resync_period: 30}\n": "",

@@ -64,8 +64,9 @@ func storeCommand(e *env) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintf(e.Out, "%s: good, %d sessions, %d associations, %d applications, usage of %d sessions "+
-				"waits, %d records of accounting wait; recovery time stamp %s, boot %s\n",
-				args[0], c.Sessions, c.Associations, c.Applications, c.Usages, c.Accounts,
+				"waits, of %d is read, %d records of accounting wait; recovery time stamp %s, "+
+				"boot %s\n",
+				args[0], c.Sessions, c.Associations, c.Applications, c.Usages, c.Readings, c.Accounts,
 				c.Recovery.UTC().Format(time.RFC3339), c.Boot)
 			return err
 		}),

@@ -98,6 +98,7 @@ type Control struct {
 	Page         bool    `yaml:"page" doc:"Serve the live page on the addresses of api.listen."`
 	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
 	ResyncPeriod uint32  `yaml:"resync_period" default:"30" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
+	UsagePeriod  uint32  `yaml:"usage_period" default:"5" max:"86400" doc:"Seconds between snapshots of what sessions have used: so much of their usage, about, is lost with a data plane that ends; 0: all since the last reports."`
 }
 
 type Restart struct {

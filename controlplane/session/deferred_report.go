@@ -30,16 +30,30 @@ type deferredReports struct {
 	queue []uint64        // whom to try next; each once, some of them gone
 	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
-	done  []func() // told when all that is dirty is in the store: the data plane may forget the events
+	// settle are sessions that carry less over than before (Manager.settle)
+	settle map[uint64]bool
+	done   []func() // told when all that is dirty is in the store: the data plane may forget the events
 }
 
 type deferredUsage struct {
-	before []api.Usage // up to a monitoring time, held for the next report (pair)
-	paired []api.Usage // held until now, in a report that has no answer yet
-	rows   []api.Usage // never sent, one for each URR and side of a monitoring time
-	tried  []api.Usage // sent without an answer
-	sent   []api.Usage // in a report that has no answer yet
+	carried []api.Usage // measured in data planes that are gone, held for the next report of its URR
+	before  []api.Usage // up to a monitoring time, held for the next report (pair)
+	paired  []api.Usage // held or read until now, in a report that has no answer yet
+	rows    []api.Usage // never sent, one for each URR and side of a monitoring time
+	tried   []api.Usage // sent without an answer
+	sent    []api.Usage // in a report that has no answer yet
 	pause
+}
+
+// record is what the store has: what was carried over first, what is held last.
+func (u *deferredUsage) record(seid uint64) store.Record {
+	record := store.Record{Kind: store.Usage, Number: seid}
+	for _, list := range [][]api.Usage{u.carried, u.tried, u.sent, u.rows, u.paired, u.before} {
+		for i := range list {
+			record.Data = append(record.Data, api.Encode(&list[i])...)
+		}
+	}
+	return record
 }
 
 const mostTried = 256 // of a session; more are added up
@@ -51,18 +65,24 @@ func (u *deferredUsage) try(rows []api.Usage) {
 }
 
 func newDeferredReports() deferredReports {
-	return deferredReports{by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{}}
+	return deferredReports{by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{},
+		settle: map[uint64]bool{}}
 }
 
-// of is what waits of a session.
-func (l *deferredReports) of(seid uint64) *deferredUsage {
+// at is what waits of a session.
+func (l *deferredReports) at(seid uint64) *deferredUsage {
 	u := l.by[seid]
 	if u == nil {
 		u = &deferredUsage{}
 		l.by[seid] = u
-		l.line(seid)
 	}
 	return u
+}
+
+// of is at for what is to be tried.
+func (l *deferredReports) of(seid uint64) *deferredUsage {
+	l.line(seid)
+	return l.at(seid)
 }
 
 // line puts a session into the queue, once.
@@ -148,6 +168,7 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 	} else {
 		r.count.ReportsDeferred++
 		u := l.of(seid)
+		u.answered(rows)
 		if sent {
 			u.try(rows)
 		} else {
@@ -163,6 +184,9 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 // restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.
 func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
 	u := r.deferred.of(seid)
+	for len(rows) > 0 && rows[0].Triggers == 0 {
+		u.carried, rows = append(u.carried, rows[0]), rows[1:]
+	}
 	for n := len(rows) - 1; r.pairs.Load() && n >= 0 && splits(&rows[n]); n-- {
 		if slices.ContainsFunc(rows[:n], ofURR(rows[n].URR)) || !u.hold(&rows[n]) {
 			break
@@ -208,6 +232,11 @@ func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	}
 	mine = mergeUsage(former, mine)
 	u.rows = rest
+	into := make([]*api.Usage, len(mine))
+	for i := range mine {
+		into[i] = &mine[i]
+	}
+	mine = append(mine, r.carryInto(u, seid, into, ends)...)
 	if ends {
 		mine = slices.Concat(u.tried, u.sent, mine)
 		u.tried = nil
@@ -227,17 +256,13 @@ func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, 
 		switch u := l.by[seid]; {
 		case u == nil:
 		case gone(seid):
-			if len(u.rows)+len(u.tried)+len(u.before) > 0 {
+			if len(u.rows)+len(u.tried)+len(u.before)+len(u.carried) > 0 {
 				r.count.ReportsLost++
 			}
 			delete(l.by, seid)
-		case len(u.rows)+len(u.sent)+len(u.tried)+len(u.paired)+len(u.before) == 0:
-			delete(l.by, seid)
 		default:
-			for _, list := range [][]api.Usage{u.tried, u.sent, u.rows, u.paired, u.before} {
-				for i := range list {
-					record.Data = append(record.Data, api.Encode(&list[i])...)
-				}
+			if record = u.record(seid); len(record.Data) == 0 {
+				delete(l.by, seid)
 			}
 		}
 		records = append(records, record)

@@ -161,10 +161,11 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		sequence := events[i].Sequence
-		to.LineEvent(&events[i], func() {
+		e := events[i]
+		to.LineEvent(&e, func() {
+			r.sessions.counted(&e)
 			<-a.room
-			a.end(sequence)
+			a.end(e.Sequence)
 		})
 	}
 	return nil
@@ -172,7 +173,10 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 
 // reportEvents reports events of one session; done is called when they are dealt with.
 func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()) {
-	if events = r.notDeferred(events); len(events) == 0 {
+	if events = r.notDeferred(events); len(events) > 0 {
+		events = r.sessions.received(events)
+	}
+	if len(events) == 0 {
 		done()
 		return
 	}

@@ -16,10 +16,10 @@ import (
 
 // Contents counts what is in a store, and what of it cannot be read.
 type Contents struct {
-	Boot                                                          string
-	Recovery                                                      time.Time
-	Associations, Applications, Sessions, Usages, Lines, Accounts int
-	Faults                                                        []error
+	Boot                                                                    string
+	Recovery                                                                time.Time
+	Associations, Applications, Sessions, Usages, Lines, Accounts, Readings int
+	Faults                                                                  []error
 }
 
 // Inspect reads a store, which may be in use, and writes each record as one line of JSON; out may be nil.
@@ -44,6 +44,8 @@ func Inspect(path string, out io.Writer) (c Contents, err error) {
 			c.Lines++
 		case store.Account:
 			c.Accounts++
+		case store.Reading:
+			c.Readings++
 		}
 		if out != nil && failed == nil {
 			failed = json.NewEncoder(out).Encode(map[string]any{what: value})
@@ -68,6 +70,10 @@ func inspect(r store.Record) (what string, value any, err error) {
 	case store.Application:
 		value, err = decodeApplication(r.Data)
 		return "application", value, err
+	case store.Reading:
+		var list readings
+		err = list.read(r.Data)
+		return "reading", list.usage(r.Number), err
 	case store.Account:
 		return "accounting", r.Data, nil
 	case store.Line:

@@ -25,6 +25,10 @@ type Lines interface {
 	// LineEnded tells that a session was ended, with what its URRs measured since their last reports: by DropLine,
 	// another configuration, or because the data plane refuses it.
 	LineEnded(seid uint64, usage []api.Usage)
+	// LineLost tells what the data plane of a boot had measured of a session since its last reports, by the numbers
+	// of the reports that it did not make, before LinesBoot tells of the next one. done as for LineEvent; until
+	// then it is told again after a restart of ours.
+	LineLost(seid, boot uint64, usage []api.Usage, done func())
 	// LinesBoot tells of which boot the data plane is that the sessions are in now: another one numbers reports
 	// anew, and grants quotas anew. What an earlier one answered was told before.
 	LinesBoot(id uint64)
@@ -226,10 +230,7 @@ func (p *Manager) gone(t *txn, o *owner, seid uint64) {
 
 // ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
 func (p *Manager) ofLine(e *api.Event) bool {
-	seid := e.SEID
-	if e.Type == api.EventTypeUsage && e.Usage.SEID != 0 {
-		seid = e.Usage.SEID
-	}
+	seid := sessionOf(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x, there := p.x.at(seid)

@@ -42,10 +42,17 @@ type heard struct {
 	ended  chan uint64
 	usage  []api.Usage // of the last that ended, before ended tells
 	boot   atomic.Uint64
+	lost   []api.Usage // of data planes that are gone; each is counted at once, but for hold
+	hold   bool
 }
 
 func (h *heard) LineEvent(e *api.Event, done func()) { h.events <- *e; h.done <- done }
 func (h *heard) LinesBoot(id uint64)                 { h.boot.Store(id) }
+func (h *heard) LineLost(_, _ uint64, usage []api.Usage, done func()) {
+	if h.lost = append(h.lost, usage...); !h.hold {
+		done()
+	}
+}
 func (h *heard) LineEnded(seid uint64, usage []api.Usage) {
 	h.usage = usage
 	h.ended <- seid

@@ -53,6 +53,7 @@ type Manager struct {
 	storing
 	applications
 	preparation
+	snaps   snapshots
 	lines   lineFront
 	objects holdings
 	shares  shares
@@ -114,6 +115,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 		committing:   committing{seen: map[uint64]bool{}},
 		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
 		applications: applications{pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}},
+		snaps:        newSnapshots(),
 		objects:      holdings{},
 		shares:       shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1},
 		count:        Counters{Refused: map[uint8]uint64{}}}
@@ -276,6 +278,7 @@ func (p *Manager) work(batch []*job) {
 	rows, err := p.commit(t)
 	switch {
 	case err == nil:
+		p.answered(t, rows)
 		p.keep(t)
 		t.usage = rows
 		t.finish()
@@ -325,10 +328,17 @@ func (p *Manager) keep(t *txn) {
 	begin := time.Now()
 	err := p.store.Write(t.records)
 	p.measures.Write(time.Since(begin))
-	if err != nil {
-		if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
-			p.log.Error("sessions are not kept for a restart of the control plane", "error", err, "times", p.count.StoreErrors)
-		}
+	p.notKept(err, "sessions are")
+}
+
+// notKept counts what the store did not take.
+func (p *Manager) notKept(err error, what string) {
+	if err == nil {
+		return
+	}
+	if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
+		p.log.Error(what+" not kept for a restart of the control plane", "error", err,
+			"times", p.count.StoreErrors)
 	}
 }
 

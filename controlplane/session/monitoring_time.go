@@ -59,6 +59,7 @@ func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) 
 	for i := range events {
 		row := &events[i].Usage
 		if there && splits(row) && r.deferred.of(seid).hold(row) {
+			r.deferred.of(seid).answered([]api.Usage{*row})
 			held = true
 			continue
 		}
@@ -79,7 +80,7 @@ func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) 
 	return rest, done
 }
 
-// unpair forgets what was held and went out beside these events: it is answered, or waits with them.
+// unpair forgets what the store had of a report: it is answered, or waits with other usage.
 func (r *reporting) unpair(seid uint64, events []api.Event) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -87,13 +88,22 @@ func (r *reporting) unpair(seid uint64, events []api.Event) {
 	if u == nil || len(u.paired) == 0 {
 		return
 	}
-	u.paired = slices.DeleteFunc(u.paired, func(b api.Usage) bool {
-		return slices.ContainsFunc(events, func(e api.Event) bool {
-			return e.Usage.URR == b.URR && e.Usage.Sequence == b.Sequence
-		})
-	})
+	rows := make([]api.Usage, len(events))
+	for i := range events {
+		rows[i] = events[i].Usage
+	}
+	u.answered(rows)
 	r.deferred.dirty[seid] = true
 	r.sessions.rouse()
+}
+
+// answered takes rows out of paired.
+func (u *deferredUsage) answered(rows []api.Usage) {
+	u.paired = slices.DeleteFunc(u.paired, func(b api.Usage) bool {
+		return slices.ContainsFunc(rows, func(r api.Usage) bool {
+			return r.URR == b.URR && r.Sequence == b.Sequence
+		})
+	})
 }
 
 // twice calls done when it was called twice itself.

@@ -48,6 +48,8 @@ type sessions interface {
 	about(e *api.Event) (s subject, pdr uint16)
 	ofLine(e *api.Event) bool
 	there(seid uint64) bool
+	received(events []api.Event) []api.Event
+	counted(e *api.Event)
 	instanceOf(local netip.Addr) string
 	forget(seid uint64)
 	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)

@@ -13,6 +13,7 @@ import (
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/pool"
+	"isthmus/controlplane/session/store"
 )
 
 // Establish is n4.Sessions'.
@@ -230,7 +231,11 @@ func (p *Manager) dropThis(t *txn, e entry, s *rules.Session) *pfcp.Error {
 	t.touched[seid] = true
 	t.changes = append(t.changes, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	t.records = append(t.records, sessionRecord(e.number, nil))
+	if p.snaps.at[seid] != 0 {
+		t.records = append(t.records, store.Record{Kind: store.Reading, Number: seid})
+	}
 	t.onDone(func() {
+		p.snaps.forget(nil, seid)
 		p.looksDifferent(e.number, s, nil)
 		p.x.records.Drop(e.at)
 		p.x.released(c)
@@ -367,6 +372,7 @@ func (p *Manager) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.
 	})
 	p.put(t, seid, changed, c, former)
 	t.onDone(func() {
+		p.granted(old, s)
 		p.looksDifferent(e.number, old, s)
 		p.x.records.Drop(e.at)
 		p.x.released(former)
@@ -395,6 +401,7 @@ func (p *Manager) Locate(from []*n4.Association, seid uint64, reply func(cpSEID 
 // Delete is n4.Sessions'.
 func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *rules.Session
+	var known []api.Usage
 	p.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
@@ -406,7 +413,7 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 			if broken != nil {
 				return rules.Refuse(pfcp.CauseSystemFailure, 0, broken.Error())
 			}
-			old = s
+			old, known = s, p.lastKnown(seid)
 			return p.dropThis(t, e, s)
 		},
 		finish: func(err *pfcp.Error, rows []api.Usage) func() {
@@ -419,7 +426,7 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = rules.Reports(old, p.reports.join(seid, rows, true))
+				r.Usage = rules.Reports(old, p.reports.join(seid, append(rows, known...), true))
 			}
 			return func() { reply(r, cp) }
 		},

@@ -35,16 +35,22 @@ func (s *storing) number() uint64 {
 
 // compact goes on with compacting the store, when it is worth it.
 func (p *Manager) compact() {
-	r := &p.x.records
-	sessions := func(yield func(store.Record) bool) {
+	r, readings := &p.x.records, &p.snaps.records
+	inMemory := func(yield func(store.Record) bool) {
 		for number, data := range r.All() {
 			if !yield(sessionRecord(number, data)) {
 				return
 			}
 		}
+		for seid, data := range readings.All() {
+			if !yield(store.Record{Kind: store.Reading, Number: seid, Data: data}) {
+				return
+			}
+		}
 	}
 	var err error
-	p.untidy, err = p.store.Compact(r.Bytes+uint64(r.Count)*store.Overhead, sessions)
+	live := r.Bytes + readings.Bytes + uint64(r.Count+readings.Count)*store.Overhead
+	p.untidy, err = p.store.Compact(live, inMemory)
 	if err != nil {
 		p.log.Error("the session store is not compacted", "error", err)
 	}
@@ -52,14 +58,13 @@ func (p *Manager) compact() {
 
 // storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
 func (p *Manager) storeUsage() {
+	p.snaps.listen()
 	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
 	if len(records) > 0 {
-		if err := p.store.Write(records); err != nil {
-			p.count.StoreErrors++
-			p.log.Error("usage that waits for a CP function is not kept for a restart", "error", err)
-		}
+		p.notKept(p.store.Write(records), "usage that waits for a CP function is")
 	}
 	p.answers = append(p.answers, done...)
+	p.settleLater(p.reports.toSettle())
 }
 
 // storeAssociation keeps an association for a restart, or removes it.
@@ -171,6 +176,8 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 			return err
 		}
 		p.reports.restore(r.Number, rows, p.x.session[r.Number] != 0)
+	case store.Reading:
+		return p.snaps.load(r.Number, r.Data)
 	default:
 		return errors.New("of an unknown kind")
 	}
@@ -192,6 +199,9 @@ func (p *Manager) restore(s *rules.Session, number uint64) error {
 	}
 	if p.x.conflict(s.SEID, c) != (conflict{}) {
 		return errors.New("its F-TEID or UE address is another session's")
+	}
+	if s.CarriedOver() { // the report that had it may be behind us
+		p.reports.deferred.settle[s.SEID] = true
 	}
 	o := p.x.owner(s.Owner)
 	o.sessions++

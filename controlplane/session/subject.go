@@ -34,14 +34,19 @@ func (p *Manager) subjects(seids []uint64) []subject {
 	return list
 }
 
+// sessionOf is the SEID of an event.
+func sessionOf(e *api.Event) uint64 {
+	if e.Type == api.EventTypeUsage && e.Usage.SEID != 0 {
+		return e.Usage.SEID
+	}
+	return e.SEID
+}
+
 // about finds the session that an event concerns, and the CP function's id of the PDR.
 func (p *Manager) about(e *api.Event) (s subject, pdr uint16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	seid := e.SEID
-	if e.Type == api.EventTypeUsage && e.Usage.SEID != 0 {
-		seid = e.Usage.SEID
-	}
+	seid := sessionOf(e)
 	if e.Type == api.EventTypeErrorIndication {
 		t := rules.Tunnel{Addr: e.Peer.Netip().Addr(), TEID: e.TEID}
 		if t.Addr.IsValid() {

@@ -73,6 +73,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	if all {
+		p.resume(hello.BootID)
 		if held, err = dp.Held(ctx, link, rules.DynamicKind); err != nil {
 			return Outcome{}, err
 		}

@@ -106,6 +106,21 @@ func (l *Loop) LineEvent(e *api.Event, done func()) {
 	l.Post(func() { l.event(&event, done) })
 }
 
+// LineLost is session.Lines'. Any goroutine. A record of another boot has it already.
+func (l *Loop) LineLost(seid, boot uint64, usage []api.Usage, done func()) {
+	l.Post(func() {
+		s := l.by.seid[seid]
+		if s == nil || s.boot != boot {
+			done()
+			return
+		}
+		s.acks = append(s.acks, done)
+		if s.measured(usage); !s.ending {
+			s.changed()
+		}
+	})
+}
+
 // LinesBoot is session.Lines'. Any goroutine.
 func (l *Loop) LinesBoot(id uint64) {
 	l.Post(func() {

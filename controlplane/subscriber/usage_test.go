@@ -60,6 +60,50 @@ func TestDataPlaneRestarts(t *testing.T) {
 	testkit.Equal(t, b.judge.last().Total.UpBytes, 1137, "uplink bytes")
 }
 
+// What a data plane that is gone had counted is told before its successor: it is counted once, for accounting and for
+// the quota.
+func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan = access.Plan{Profile: "quota"}
+	h := b.up(request("anna", 1))
+	seid := seidOf(h.session.ID())
+	b.reports(h, usage(1, 0, 100, 200, api.UsagePerio))
+	told := 0
+	lost := func(boot uint64) {
+		list := []api.Usage{usage(1, 0, 90, 190, 0), usage(1, 1, 50, 0, 0), usage(2, 1, 30, 0, 0)}
+		b.LineLost(seid, boot, list, func() { told++ })
+	}
+	lost(5)
+	b.boot = 6
+	b.LinesBoot(6)
+	b.turn()
+	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 650, "quota")
+	var r stored
+	testkit.Must(t, json.Unmarshal(b.layer.records[seid], &r))
+	testkit.ErrorIf(t, told != 1 || r.Boot != 6 || r.Used[0].Bytes != [2]uint64{150, 200} ||
+		r.Used[1].Bytes[0] != 30, "%d %+v", told, r)
+	// The session layer ended before it knew that it was told.
+	records := []session.LineRecord{{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}}
+	b.boot = 0
+	b.open(nil)
+	b.Restore(records)
+	lost(5)
+	b.LineLost(99, 5, nil, func() { told++ })
+	b.LinesBoot(6)
+	b.turn()
+	testkit.Equal(t, told, 3, "told")
+	testkit.Equal(t, b.subscriber(h).used[0].volume(), 350, "bytes")
+	// Who is about to end has it in the last record; a record that cannot be written keeps it waiting.
+	b.layer.keepFail = errors.New("full")
+	b.LineLost(seid, 6, []api.Usage{usage(1, 0, 7, 0, 0)}, func() { told++ })
+	b.turn()
+	testkit.Equal(t, told, 3, "told, without a record")
+	b.layer.keepFail = nil
+	b.pass(2 * time.Second)
+	testkit.Equal(t, told, 4, "told")
+	testkit.Equal(t, b.subscriber(h).used[0].volume(), 357, "bytes")
+}
+
 // The data plane restarts while the control plane is away.
 func TestBothRestart(t *testing.T) {
 	b := start(t, nil)

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"isthmus/api"
+	"isthmus/controlplane/session/store"
+)
+
+// Usage that is carried over from a data plane that is gone waits for the next report of its URR, as usage without a
+// trigger. What such a report has is in the store until it is answered.
+
+// carry keeps usage for the next reports, and returns what the store is to have of the session.
+func (r *reporting) carry(seid uint64, rows []api.Usage) store.Record {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	u := r.deferred.at(seid)
+	for i := range rows {
+		if at := slices.IndexFunc(u.carried, ofURR(rows[i].URR)); at >= 0 {
+			addUsage(&u.carried[at], &rows[i])
+			u.carried[at].Sequence = rows[i].Sequence
+		} else {
+			u.carried = append(u.carried, rows[i])
+		}
+	}
+	return u.record(seid)
+}
+
+// carryInto adds to reports what was carried over of their URRs; all: the session ends, and so does the rest.
+func (r *reporting) carryInto(u *deferredUsage, seid uint64, rows []*api.Usage, all bool) (rest []api.Usage) {
+	if len(u.carried) == 0 {
+		return nil
+	}
+	for _, row := range rows {
+		at := slices.IndexFunc(u.carried, ofURR(row.URR))
+		if at < 0 {
+			continue
+		}
+		sum := u.carried[at]
+		sum.Sequence = 0 // in that data plane
+		addUsage(&sum, row)
+		*row, u.carried = sum, slices.Delete(u.carried, at, at+1)
+		r.deferred.settle[seid] = true
+	}
+	if all {
+		rest, u.carried = ending(u.carried), nil
+	}
+	return rest
+}
+
+// ending makes last reports of usage of which the data plane makes none any more.
+func ending(rows []api.Usage) []api.Usage {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Triggers, rows[i].EndNs = api.UsageTermr, uint64(time.Now().UnixNano())
+	}
+	return rows
+}
+
+// onTheWay adds what was carried over to events that are about to be reported, and has the store know them, for it has
+// the readings no longer. known: there were some. waits: the store is to have the record.
+func (r *reporting) onTheWay(seid uint64, events []api.Event, known bool) (record store.Record, waits bool) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	u := r.deferred.by[seid]
+	if !known && (u == nil || len(u.carried) == 0) {
+		return record, false
+	}
+	u = r.deferred.at(seid)
+	rows := make([]*api.Usage, len(events))
+	for i := range events {
+		rows[i] = &events[i].Usage
+	}
+	r.carryInto(u, seid, rows, false)
+	for _, row := range rows {
+		u.paired = append(u.paired, *row)
+	}
+	return u.record(seid), true
+}
+
+// carried tells of which URRs something waits.
+func (r *reporting) carried(seid uint64) func(urr uint32) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	var list []api.Usage
+	if u := r.deferred.by[seid]; u != nil {
+		list = slices.Clone(u.carried)
+	}
+	return func(urr uint32) bool { return slices.ContainsFunc(list, ofURR(urr)) }
+}
+
+// toSettle are the sessions of which something carried over went into a report, since it was asked last.
+func (r *reporting) toSettle() []uint64 {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	seids := slices.Collect(maps.Keys(r.deferred.settle))
+	clear(r.deferred.settle)
+	return seids
+}

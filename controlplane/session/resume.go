@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"maps"
+	"slices"
+
+	"isthmus/api"
+	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/store"
+)
+
+// When the data plane is another one, what the former had measured and not reported is carried over: into the next
+// report of each URR, into its thresholds and quotas, or to Lines. The readings name the boot that they are of, so a
+// data plane that went on while we were away counts on, and nothing is counted twice.
+
+// resume has the sessions go on in a data plane of another boot. The caller holds changing, and not mu: no session
+// changes, and the data plane has none of them yet.
+func (p *Manager) resume(boot uint64) {
+	p.mu.Lock()
+	seids := slices.Collect(maps.Keys(p.snaps.at))
+	if p.lines.boot != boot && len(seids) > 0 {
+		p.snaps.former = p.lines.boot
+	}
+	p.mu.Unlock()
+	sessions := 0
+	for some := range slices.Chunk(seids, someSessions) {
+		lost, n := p.resumeSome(boot, some)
+		sessions += n
+		for i := range lost {
+			l := &lost[i]
+			l.to.LineLost(l.seid, l.boot, l.usage, func() {
+				p.hear(func() { p.takenOver(l.seid, l.boot) })
+			})
+		}
+	}
+	if sessions > 0 {
+		p.log.Info("usage of a data plane that is gone is carried over", "sessions", sessions)
+	}
+}
+
+// lostUsage is for Lines.
+type lostUsage struct {
+	to         Lines
+	seid, boot uint64
+	usage      []api.Usage
+}
+
+// resumeSome is one transaction of the store: whatever becomes of us, usage is here or there.
+func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var records []store.Record
+	for _, seid := range seids {
+		r := p.snaps.of(seid)
+		if r == nil || r.boot == boot {
+			continue
+		}
+		sessions++
+		e, _ := p.x.at(seid)
+		s, err := rules.Decode(e.data)
+		switch {
+		case err == nil && s.Line == nil:
+			records = p.resumeSession(records, e, s, r)
+		case err == nil && p.lines.to != nil && len(r.usage(seid)) > 0:
+			lost = append(lost, lostUsage{p.lines.to, seid, r.boot, r.usage(seid)})
+		default:
+			records = p.snaps.forget(records, seid)
+		}
+	}
+	p.notKept(p.store.Write(records), "usage that was carried over is")
+	return lost, sessions
+}
+
+// resumeSession carries over what was measured of a PFCP session.
+func (p *Manager) resumeSession(records []store.Record, e entry, s *rules.Session, r *readings) []store.Record {
+	changed := false
+	for i := range s.URR {
+		if m, known := r.used(s.URR[i].ID); known && s.URR[i].Resume(&m) {
+			changed = true
+		}
+	}
+	if usage := r.usage(s.SEID); len(usage) > 0 {
+		records = append(records, p.reports.carry(s.SEID, usage))
+	}
+	records = p.snaps.forget(records, s.SEID)
+	if !changed {
+		return records
+	}
+	old := s // but for what is prepared it says no more than the SEID
+	if p.prepared != nil {
+		old, _ = rules.Decode(e.data) // as s was
+	}
+	is := p.x.enter(s, e.number, e.owner)
+	p.looksDifferent(e.number, old, s)
+	p.x.records.Drop(e.at)
+	return append(records, sessionRecord(e.number, is.data))
+}
+
+// hear has fn called soon, with mu held: who tells us what it counted does not wait for that.
+func (p *Manager) hear(fn func()) {
+	p.snaps.lock.Lock()
+	p.snaps.heard = append(p.snaps.heard, fn)
+	p.snaps.lock.Unlock()
+	p.rouse()
+}
+
+// listen calls what was to be called; the caller holds mu.
+func (s *snapshots) listen() {
+	s.lock.Lock()
+	heard := s.heard
+	s.heard = nil
+	s.lock.Unlock()
+	for _, fn := range heard {
+		fn()
+	}
+}
+
+// takenOver ends the readings of a line's session in a data plane that is gone.
+func (p *Manager) takenOver(seid, boot uint64) {
+	if r := p.snaps.of(seid); r != nil && r.boot == boot {
+		p.notKept(p.store.Write(p.snaps.forget(nil, seid)), "that usage was taken over is")
+	}
+}
+
+// received takes note of usage events of one session, before they are reported, and returns those that are to be. What
+// was read of them is read no longer; what was carried over is in them, and is in the store until the CP function has
+// it. Usage that a data plane told before its end and that comes now was carried over.
+func (p *Manager) received(events []api.Event) []api.Event {
+	if events[0].Type != api.EventTypeUsage {
+		return events
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	events = slices.DeleteFunc(events, func(e api.Event) bool {
+		return e.BootID != 0 && e.BootID == p.snaps.former
+	})
+	if len(events) == 0 {
+		return events
+	}
+	seid := sessionOf(&events[0])
+	records, known := p.reported(nil, seid, events)
+	if record, waits := p.reports.onTheWay(seid, events, known); waits {
+		records = append(records, record)
+		p.rouse() // settle
+	}
+	p.notKept(p.store.Write(records), "usage in a report is")
+	return events
+}
+
+// reported ends the readings that reports have.
+func (p *Manager) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
+	p.snaps.touch(seid)
+	r := p.snaps.of(seid)
+	if r == nil {
+		return records, false
+	}
+	for i := range events {
+		if of := events[i].BootID; of == 0 || of == r.boot {
+			known = r.report(&events[i].Usage) || known
+		}
+	}
+	return p.snaps.keep(records, seid, r), known
+}
+
+// counted is called when Lines have counted a report. They know each by its number, so the store need not hear of it
+// now.
+func (p *Manager) counted(e *api.Event) {
+	if e.Type == api.EventTypeUsage {
+		p.hear(func() { p.reported(nil, sessionOf(e), []api.Event{*e}) })
+	}
+}
+
+// answered takes note of what a transaction reports.
+func (p *Manager) answered(t *txn, rows []api.Usage) {
+	for i := range rows {
+		if seid := rows[i].SEID; p.x.session[seid] != 0 {
+			t.records, _ = p.reported(t.records, seid, []api.Event{{BootID: p.lines.boot, Usage: rows[i]}})
+		}
+	}
+}
+
+// granted takes note of quotas that begin anew. What a URR that went has measured is in its last report.
+func (p *Manager) granted(old, s *rules.Session) {
+	p.snaps.touch(s.SEID)
+	r := p.snaps.of(s.SEID)
+	if r == nil {
+		return
+	}
+	for i := range old.URR {
+		was := &old.URR[i]
+		at := slices.IndexFunc(s.URR, func(u rules.URR) bool { return u.ID == was.ID })
+		switch {
+		case at < 0:
+			r.gone(was.ID)
+		case s.URR[at].Grant != was.Grant:
+			r.granted(was.ID)
+		}
+	}
+	p.notKept(p.store.Write(p.snaps.keep(nil, s.SEID, r)), "that a quota was granted is")
+}
+
+// lastKnown is what was read of a session that is deleted while the data plane is away.
+func (p *Manager) lastKnown(seid uint64) []api.Usage {
+	r := p.snaps.of(seid)
+	if r == nil || p.client != nil {
+		return nil
+	}
+	return ending(r.usage(seid))
+}
+
+// settle is a deferred job's: thresholds of URRs whose next report was there are as the CP function gave them.
+func (p *Manager) settle(t *txn, seid uint64) *pfcp.Error {
+	e, _ := p.x.at(seid)
+	old, err := rules.Decode(e.data)
+	s, again := rules.Decode(e.data)
+	if err != nil || again != nil || !s.CarriedOver() {
+		return nil
+	}
+	waits := p.reports.carried(seid)
+	changed := false
+	for i := range s.URR {
+		u := &s.URR[i]
+		if u.Carried != (rules.Carried{}) && !waits(u.ID) {
+			u.Carried, changed = rules.Carried{}, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return p.replace(t, seid, e, e.owner, old, s)
+}
+
+// settleLater has settle called for sessions.
+func (p *Manager) settleLater(seids []uint64) {
+	if len(seids) > 0 {
+		p.begin(&deferredJob{seids: slices.Values(seids), stage: p.settle})
+	}
+}
