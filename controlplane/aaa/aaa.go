@@ -73,7 +73,7 @@ func New(c *config.Config, o Options) (*AAA, error) {
 
 // Check tells whether a configuration could be taken, as far as nothing of it has to be opened for long.
 func Check(c *config.Config) error {
-	s, err := newSetup(c, nil, func(string, string, bool, *radius.FaultError) {})
+	s, err := newSetup(c, nil, func(string, string, radius.News) {})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (p *Prepared) Take() {
 }
 
 // changedFunc is told of a server, as by radius.NewClient.
-type changedFunc func(use, name string, alive bool, fault *radius.FaultError)
+type changedFunc func(use, name string, is radius.News)
 
 // newSetup makes local users and clients; clients whose servers did not change are taken over.
 func newSetup(c *config.Config, old *setup, changed changedFunc) (s *setup, err error) {
@@ -167,9 +167,7 @@ func newSetup(c *config.Config, old *setup, changed changedFunc) (s *setup, err 
 		case len(is) == 0:
 			return nil, nil
 		}
-		return radius.NewClient(is, func(name string, alive bool, fault *radius.FaultError) {
-			changed(use, name, alive, fault)
-		})
+		return radius.NewClient(is, func(name string, is radius.News) { changed(use, name, is) })
 	}
 	if s.auth, err = client("authentication", old.auth, old.authOf, s.authOf); err == nil {
 		s.acct, err = client("accounting", old.acct, old.acctOf, s.acctOf)
@@ -178,15 +176,19 @@ func newSetup(c *config.Config, old *setup, changed changedFunc) (s *setup, err 
 }
 
 // changed is told of servers that are given up, of those that are back, and of those that are not believed.
-func (a *AAA) changed(use, name string, alive bool, fault *radius.FaultError) {
-	if fault != nil {
-		a.Log("%v (%s)", fault, use)
-		a.Notify("radius.doubted", name, "use", use, "reason", fault.Word())
+func (a *AAA) changed(use, name string, is radius.News) {
+	if !is.Turned {
+		a.Log("%v (%s)", is.Fault, use)
+		a.Notify("radius.doubted", name, "use", use, "reason", is.Fault.Word(), "why", is.Fault.Error())
 		return
 	}
-	if !alive {
-		a.Log("RADIUS server %s does not answer (%s)", name, use)
-		a.Notify("radius.down", name, "use", use)
+	if !is.Alive {
+		reason, why := "silent", "RADIUS server "+name+" does not answer"
+		if is.Fault != nil {
+			reason, why = is.Fault.Word(), is.Fault.Error()
+		}
+		a.Log("%s; it is given up for a while (%s)", why, use)
+		a.Notify("radius.down", name, "use", use, "reason", reason, "why", why)
 		return
 	}
 	a.Log("RADIUS server %s answers again, or is tried again (%s)", name, use)

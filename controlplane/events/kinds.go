@@ -53,10 +53,11 @@ var Kinds = []Kind{
 	{"subscriber.quota", "user, or MAC", "session bytes more", "Its quota is used up."},
 	{"subscriber.cleared", "what was named", "cause ended error", "An operator ended sessions."},
 	{"subscriber.drained", "", "ended accounting error", "An operator had all end."},
-	{"radius.down", "RADIUS server", "use more",
-		"It does not answer; others are asked, or local users, or nobody."},
+	{"radius.down", "RADIUS server", "use reason why more",
+		"It is given up for a while; others are asked, or local users, or nobody. " +
+			"`reason`: `silent`, `unreachable`, or that of radius.doubted."},
 	{"radius.up", "RADIUS server", "use more", "It answers again, or is tried again."},
-	{"radius.doubted", "RADIUS server", "use reason more",
+	{"radius.doubted", "RADIUS server", "use reason why more",
 		"It answers, but is not believed; each reason once an hour at most."},
 	{"radius.change-refused", "client of radius.coa, or unlisted", "from request user session cause why more",
 		"A CoA-Request or Disconnect-Request was not carried out; `cause`: Error-Cause, or dropped. " +

@@ -66,15 +66,15 @@ type Client struct {
 }
 
 // NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. changed, which may be nil, is
-// called from a goroutine of the client when a server is given up or answers again, and, with a fault, when it answers
-// but is not believed.
-func NewClient(configs []ServerConfig, changed func(name string, alive bool, fault *FaultError)) (*Client, error) {
+// called from a goroutine of the client when a server is given up or answers again, and when it answers but is not
+// believed, or cannot be asked.
+func NewClient(configs []ServerConfig, changed func(name string, is News)) (*Client, error) {
 	if len(configs) == 0 || len(configs) > 32 {
 		return nil, fmt.Errorf("%d RADIUS servers: 1 to 32", len(configs))
 	}
 	c := &Client{}
 	if changed == nil {
-		changed = func(string, bool, *FaultError) {}
+		changed = func(string, News) {}
 	}
 	for _, one := range configs {
 		if !one.Address.IsValid() || one.Timeout <= 0 || one.Tries < 1 || one.Sockets < 1 {

@@ -220,7 +220,7 @@ func TestAllSilentAndBack(t *testing.T) {
 	c, err := NewClient([]ServerConfig{{Name: "a", Address: r.address, Secret: []byte(secret),
 		Timeout: 3 * time.Second,
 		Tries:   1, DeadTime: time.Hour, Probe: 5 * time.Millisecond, Sockets: 1, Queue: 10}},
-		func(_ string, alive bool, _ *FaultError) { back <- alive })
+		func(_ string, is News) { back <- is.Alive })
 	testkit.Must(t, err)
 	defer c.Close()
 	results := make(chan error, 300)

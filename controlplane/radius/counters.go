@@ -12,7 +12,8 @@ type Counters struct {
 	Timeouts                       uint64 // requests that this server never answered
 	Probes, ProbeAnswers           uint64 // Status-Server
 	Deaths                         uint64 // times that it was given up
-	ConnectFailures, Disconnects   uint64 // TLS
+	ConnectFailures                uint64 // connections, sockets and packets that the system refused
+	Disconnects                    uint64 // TLS
 	QueueFull                      uint64 // requests refused: all identifiers and the queue are taken
 	WrongAddress                   uint64 // answers dropped: from somebody else's address
 	UnknownID, Late                uint64 // nobody waits for it; somebody did
@@ -57,9 +58,15 @@ type ServerState struct {
 	RTT                      Histogram
 }
 
-// failed counts an answer that Verify refused.
+// failed counts an answer that is not believed.
 func (c *Counters) failed(err error) {
 	switch err {
+	case errAddress:
+		c.WrongAddress++
+	case errOther:
+		c.UnexpectedCode++
+	case errGarbled:
+		c.Malformed++
 	case ErrAuthenticator:
 		c.WrongAuthenticator++
 	case ErrUnsigned:

@@ -2,7 +2,19 @@
 
 package radius
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+var (
+	errAddress = errors.New("an answer from another address")
+	errOther   = errors.New("an answer of another kind")
+	errGarbled = errors.New("an answer that is none")
+)
+
+// unreachableError is why a server cannot be asked.
+type unreachableError struct{ error }
 
 // faults are why an answer is not believed: a word, and what to say of the server.
 var faults = map[error]struct{ word, text string }{
@@ -11,18 +23,38 @@ var faults = map[error]struct{ word, text string }{
 	ErrSignatureLate: {"signed-late", "answers, signed, but not first: set message_authenticator: anywhere"},
 	ErrSignature:     {"signature", "answers, but its Message-Authenticator is wrong"},
 	ErrAuthenticator: {"authenticator", "answers, but with a wrong authenticator: is the secret another one?"},
+	errAddress:       {"address", "answers, but from another address than it is asked at"},
+	errOther:         {"code", "answers, but not to what is asked: is the port that of another service?"},
+	errGarbled:       {"malformed", "answers, but not in the form of RADIUS: is the port that of another service?"},
 }
 
-// FaultError is ErrAway of a server that does answer, but is not believed.
+// FaultError is ErrAway of a server that does answer, but is not believed, or that cannot be asked.
 type FaultError struct {
 	Server string
-	Err    error // of Verify
+	Err    error // of Verify, one of faults, or what the system said
 }
 
-func (e *FaultError) Error() string { return "RADIUS server " + e.Server + " " + faults[e.Err].text }
+func (e *FaultError) Error() string {
+	if u, ok := e.Err.(*unreachableError); ok {
+		return "RADIUS server " + e.Server + " cannot be asked: " + u.Error()
+	}
+	return "RADIUS server " + e.Server + " " + faults[e.Err].text
+}
 
 // Word is the reason as one word.
-func (e *FaultError) Word() string { return faults[e.Err].word }
+func (e *FaultError) Word() string {
+	if _, ok := e.Err.(*unreachableError); ok {
+		return "unreachable"
+	}
+	return faults[e.Err].word
+}
+
+// News is of a server.
+type News struct {
+	Alive  bool
+	Turned bool        // it is given up now, or asked again; else only Fault is news
+	Fault  *FaultError // nil: it is silent, or well
+}
 
 // Unwrap has it be both.
 func (e *FaultError) Unwrap() []error { return []error{ErrAway, e.Err} }
@@ -30,27 +62,39 @@ func (e *FaultError) Unwrap() []error { return []error{ErrAway, e.Err} }
 // toldAgain is how long one and the same fault, which comes and goes, is not told again.
 const toldAgain = time.Hour
 
-// doubt notes that an answer to a request is not believed, and tells whether that is news. The lock is held.
-func (s *server) doubt(err error) (news bool) {
+// unreachable notes that the server cannot be asked: it is told when the server is given up for it. The lock is held.
+func (s *server) unreachable(err error) {
+	s.counts.ConnectFailures++
+	s.fault, s.faulty = &FaultError{s.Name, &unreachableError{err}}, time.Now()
+}
+
+// doubt notes that an answer to a request is not believed, and tells if that is news. It is called with the lock,
+// and returns without.
+func (s *server) doubt(err error) {
 	s.counts.failed(err)
-	now := time.Now()
-	before, told := s.told[err]
-	news = s.fault != err && (!told || now.Sub(before) > toldAgain)
-	s.fault, s.faulty = err, now
+	now, f := time.Now(), &FaultError{s.Name, err}
+	word := f.Word()
+	before, told := s.told[word]
+	news := (s.fault == nil || s.fault.Word() != word) && (!told || now.Sub(before) > toldAgain)
+	s.fault, s.faulty = f, now
 	if news {
-		s.told[err] = now
+		s.told[word] = now
 	}
-	return news
+	alive := s.living.Load()
+	s.mu.Unlock()
+	if news {
+		s.changed(s.Name, News{Alive: alive, Fault: f})
+	}
 }
 
 // away is ErrAway, or of a server that answers, why it is not believed.
 func (c *Client) away() error {
 	for _, s := range c.servers {
 		s.mu.Lock()
-		err := s.fault
+		f := s.fault
 		s.mu.Unlock()
-		if err != nil {
-			return &FaultError{s.Name, err}
+		if f != nil {
+			return f
 		}
 	}
 	return ErrAway

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,31 +30,44 @@ func TestFaults(t *testing.T) {
 			return b
 		}
 	}
-	var answer atomic.Pointer[func(p *Packet) []byte]
+	good := of(secret)
+	other := func(p *Packet) []byte {
+		b, _ := (&Packet{Code: AccountingResponse, ID: p.ID}).Encode(nil, []byte(secret), &p.Authenticator)
+		return b
+	}
+	garbled := func(*Packet) []byte { return []byte("HTTP/1.1 400 Bad Request") }
+	elsewhere, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
+	testkit.Must(t, err)
+	defer elsewhere.Close()
+	type answering struct {
+		answer func(p *Packet) []byte
+		word   string
+	}
+	var now atomic.Pointer[answering]
 	r := respondRaw(t, func(p *Packet, from netip.AddrPort, conn *net.UDPConn) {
-		if f := answer.Load(); f != nil {
-			conn.WriteToUDPAddrPort((*f)(p), from)
+		how := now.Load()
+		if how.word == "address" {
+			conn = elsewhere
+		}
+		if how.answer != nil {
+			conn.WriteToUDPAddrPort(how.answer(p), from)
 		}
 	})
 	told := make(chan *FaultError, 64)
 	c, err := NewClient([]ServerConfig{{Name: "one", Address: r.address, Secret: []byte(secret), Policy: First,
 		Timeout: 200 * time.Millisecond, Tries: 1, DeadTime: time.Millisecond, Sockets: 1}},
-		func(_ string, _ bool, fault *FaultError) {
-			if fault != nil {
-				told <- fault
+		func(_ string, is News) {
+			if !is.Turned {
+				told <- is.Fault
 			}
 		})
 	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	for range 3 {
-		for _, row := range []struct {
-			answer func(p *Packet) []byte
-			word   string
-		}{{unsigned, "unsigned"}, {signedLate, "signed-late"}, {of("other"), "authenticator"}, {nil, ""}} {
+		for _, row := range []answering{{unsigned, "unsigned"}, {signedLate, "signed-late"},
+			{of("other"), "authenticator"}, {good, "address"}, {other, "code"}, {garbled, "malformed"}, {nil, ""}} {
 			testkit.Until(t, "asked again", c.Alive)
-			if answer.Store(&row.answer); row.answer == nil {
-				answer.Store(nil)
-			}
+			now.Store(&row)
 			err := ask(t, c, request()).err
 			var fault *FaultError
 			found := errors.As(err, &fault)
@@ -61,9 +75,48 @@ func TestFaults(t *testing.T) {
 				(fault.Word() != row.word || fault.Server != "one"), "%q: %v", row.word, err)
 		}
 		testkit.Until(t, "asked again", c.Alive)
-		good := of(secret)
-		answer.Store(&good)
+		now.Store(&answering{answer: good})
 		testkit.Must(t, ask(t, c, request()).err)
 	}
-	testkit.Equal(t, len(told), 3, "told")
+	testkit.Equal(t, len(told), 6, "told")
+}
+
+// Why a server cannot be asked is what is said, of the attempt and of the server that is given up.
+func TestUnreachable(t *testing.T) {
+	s := respondTLS(t, welcome)
+	s.listener.Close()
+	for _, row := range []struct {
+		name, text string
+		change     func(c *ServerConfig)
+	}{
+		{"no listener", "connection refused", func(*ServerConfig) {}},
+		{"a source that is not ours, TLS", "cannot assign requested address",
+			func(c *ServerConfig) { c.Source = netip.MustParseAddr("192.0.2.1") }},
+		{"a source that is not ours, UDP", "cannot assign requested address",
+			func(c *ServerConfig) { c.Source, c.Security = netip.MustParseAddr("192.0.2.1"), nil }},
+		{"not reached from its source", "write udp", func(c *ServerConfig) {
+			c.Source, c.Security = netip.MustParseAddr("127.0.0.1"), nil
+			c.Address = netip.MustParseAddrPort("192.0.2.1:1812")
+		}},
+	} {
+		one := ServerConfig{Name: "one", Address: s.listener.Addr().(*net.TCPAddr).AddrPort(), Secret: []byte(secret),
+			Security: s.security, Timeout: 50 * time.Millisecond, Tries: 1, DeadTime: time.Hour, Sockets: 1, Queue: 9}
+		row.change(&one)
+		down := make(chan *FaultError, 9)
+		c, err := NewClient([]ServerConfig{one}, func(_ string, is News) {
+			if is.Turned {
+				down <- is.Fault
+			}
+		})
+		testkit.Must(t, err)
+		defer c.Close()
+		for i := range 2 {
+			err = ask(t, c, request()).err
+			var fault *FaultError
+			testkit.ErrorIf(t, !errors.Is(err, ErrAway) || !errors.As(err, &fault) || fault.Word() != "unreachable" ||
+				!strings.Contains(err.Error(), row.text), "%s, request %d: %v", row.name, i, err)
+		}
+		fault := testkit.Receive(t, down)
+		testkit.ErrorIf(t, fault == nil || !strings.Contains(fault.Error(), row.text), "%s: given up: %v", row.name, fault)
+	}
 }

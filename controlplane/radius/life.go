@@ -9,7 +9,7 @@ func (s *server) die(last *exchange) {
 	var moved []*exchange
 	var broken []*lane
 	died := false
-	if last == nil || s.faulty.Before(last.first) { // it is silent now
+	if last != nil && s.faulty.Before(last.first) { // it is silent now
 		s.fault = nil
 	}
 	if s.living.CompareAndSwap(true, false) && !s.shut {
@@ -25,12 +25,13 @@ func (s *server) die(last *exchange) {
 			broken, s.lanes = s.lanes, nil
 		}
 	}
+	fault := s.fault
 	s.mu.Unlock()
 	for _, l := range broken {
 		l.close()
 	}
 	if died {
-		s.changed(s.Name, false, nil)
+		s.changed(s.Name, News{Turned: true, Fault: fault})
 	}
 	if last != nil {
 		last.server.Store(nil)
@@ -84,7 +85,7 @@ func (s *server) revive() {
 	}
 	s.mu.Unlock()
 	if changed {
-		s.changed(s.Name, true, nil)
+		s.changed(s.Name, News{Alive: true, Turned: true})
 	}
 }
 

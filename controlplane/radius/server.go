@@ -21,7 +21,7 @@ type server struct {
 	client  *Client
 	index   int         // in client.servers
 	tls     *tls.Config // nil: UDP
-	changed func(name string, alive bool, fault *FaultError)
+	changed func(name string, is News)
 	living  atomic.Bool
 
 	mu       sync.Mutex
@@ -29,10 +29,10 @@ type server struct {
 	dialling bool        // TLS: a connection is being made
 	waiting  []*exchange // for an identifier
 	since    time.Time
-	answered time.Time // last authentic answer
-	fault    error     // of the last answer that was not believed; nil: another one was, or none comes any more
-	faulty   time.Time // when it came
-	told     map[error]time.Time
+	answered time.Time            // last authentic answer
+	fault    *FaultError          // of the last request or answer; nil: an answer was believed, or none comes any more
+	faulty   time.Time            // when it came
+	told     map[string]time.Time // by the fault's word
 	counts   Counters
 	rtt      Histogram
 	revival  *time.Timer // nil: alive
@@ -40,9 +40,9 @@ type server struct {
 	shut     bool
 }
 
-func newServer(c *Client, config ServerConfig, changed func(string, bool, *FaultError)) *server {
+func newServer(c *Client, config ServerConfig, changed func(string, News)) *server {
 	s := &server{ServerConfig: config, client: c, changed: changed, since: time.Now(),
-		told: map[error]time.Time{}}
+		told: map[string]time.Time{}}
 	s.living.Store(true)
 	return s
 }
@@ -147,7 +147,7 @@ func (s *server) lane() *lane {
 	}
 	l, err := s.open()
 	if err != nil {
-		s.counts.ConnectFailures++
+		s.unreachable(err)
 		return nil
 	}
 	s.lanes = append(s.lanes, l)
@@ -244,15 +244,14 @@ func (s *server) again(e *exchange) {
 
 // answer is a packet that came by a lane from an address. b is not kept.
 func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
-	s.mu.Lock()
-	if from != s.Address {
-		s.counts.WrongAddress++
-		s.mu.Unlock()
-		return
-	}
 	b, err := Trim(b)
+	s.mu.Lock()
 	if err != nil {
-		s.counts.Malformed++
+		if from == s.Address {
+			s.doubt(errGarbled) // unlocks
+			return
+		}
+		s.counts.WrongAddress++
 		s.mu.Unlock()
 		return
 	}
@@ -262,26 +261,29 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 
 	// Hashing needs no lock.
 	code, policy := Code(b[0]), s.Policy
-	if code == AccountingResponse || e != nil && e.p.Code == StatusServer {
+	if code == AccountingResponse || e != nil && e.p.Code == StatusServer || from != s.Address {
 		policy = Optional // nobody gains by a forged one
 	}
 	err = Verify(b, s.Secret, &auth, policy)
 
 	s.mu.Lock()
 	switch {
+	case from != s.Address && e != nil && err == nil: // whoever sent it has seen the request
+		s.doubt(errAddress) // unlocks
+		return
+	case from != s.Address:
+		s.counts.WrongAddress++
 	case e == nil && ever && err == nil, e != nil && err == nil && (at.e != e || at.lastAuth != auth):
 		s.counts.Late++
 		s.answered = time.Now()
 	case e == nil:
 		s.counts.UnknownID++
 	case err != nil:
-		if news, alive := s.doubt(err), s.living.Load(); news {
-			s.mu.Unlock()
-			s.changed(s.Name, alive, &FaultError{s.Name, err})
-			return
-		}
+		s.doubt(err) // unlocks
+		return
 	case !code.answers(e.p.Code):
-		s.counts.UnexpectedCode++
+		s.doubt(errOther) // unlocks
+		return
 	default:
 		s.settle(e, b) // unlocks
 		return

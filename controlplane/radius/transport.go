@@ -31,6 +31,11 @@ func (s *server) open() (*lane, error) {
 	_ = conn.SetReadBuffer(1 << 20) // as far as the kernel lets us
 	send := func(b []byte) error {
 		_, err := conn.WriteToUDPAddrPort(b, s.Address)
+		if err != nil && !errors.Is(err, net.ErrClosed) {
+			s.mu.Lock()
+			s.unreachable(err)
+			s.mu.Unlock()
+		}
 		return err
 	}
 	l := newLane(send, func() { conn.Close() })
@@ -67,7 +72,7 @@ func (s *server) dial() {
 	s.mu.Lock()
 	s.dialling = false
 	if err != nil {
-		s.counts.ConnectFailures++
+		s.unreachable(err)
 		if len(s.lanes) > 0 { // the others go on
 			s.mu.Unlock()
 			return
@@ -127,8 +132,7 @@ func (s *server) read(conn net.Conn, l *lane, over chan<- struct{}) {
 		n := int(binary.BigEndian.Uint16(buffer[2:]))
 		if n < headerLen || n > maxPacket { // where the next one begins is not known (RFC 6613 §2.6.4)
 			s.mu.Lock()
-			s.counts.Malformed++
-			s.mu.Unlock()
+			s.doubt(errGarbled) // unlocks
 			break
 		}
 		if _, err := io.ReadFull(in, buffer[4:n]); err != nil {
