@@ -57,7 +57,8 @@ var bySubject = map[string]events.Gate{"subscriber.left-out": {Most: 1, Window: 
 	"radius.change-refused": {Most: toldAtOnce, Window: time.Second}}
 
 // logged are kinds that are lines of the log, too.
-var logged = map[string]string{"radius.change-refused": "a request to change or end a session is refused"}
+var logged = map[string]string{"radius.change-refused": "a request to change or end a session is refused",
+	"subscriber.refused": "a subscriber is refused"}
 
 func (g *gated) tell(kind, about string, args ...any) {
 	key, gate := kind, events.Gate{Most: toldAtOnce, Window: time.Second}

@@ -52,7 +52,7 @@ var words = [whys][2]string{
 	tooManyHops:        {"hops", "messages relayed too often (row B9)"},
 	tooMany:            {"limit", "new subscribers above a limit of their VLAN, circuit or in all (row B8)"},
 	waits:              {"merged", "messages that wait for an answer to an earlier one"},
-	penalised:          {"penalised", "messages of lines that decline every address (row B10)"},
+	penalised:          {"penalised", "lines that declined every address, and wait (row B10)"},
 	refusedBefore:      {"refused", "messages of subscribers who were refused a moment ago"},
 	otherServer:        {"other_server", "messages for another server"},
 	notTheirs:          {"not_theirs", "messages about addresses of somebody else or nobody (rows B7, B10)"},

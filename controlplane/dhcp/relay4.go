@@ -133,7 +133,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		i = slices.IndexFunc(u.port().Upstream, same)
 	}
 	if i < 0 {
-		s.count(unknownUpstream)
+		s.stranger(access.IPoE4, u, server)
 		return
 	}
 	from := u.port().Upstream[i]
@@ -143,6 +143,16 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 	}
 	u.upstream4.from = from
 	s.answer4(u, append([]byte(nil), packet...), false)
+}
+
+// stranger has answered a subscriber's message; nil: nobody's.
+func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort) {
+	if u == nil {
+		s.count(unknownUpstream)
+		return
+	}
+	u.refuse(kind, unknownUpstream, "an answer of "+server.Addr().String()+", which is no upstream server of the port, "+
+		"or not to our message")
 }
 
 // answer4 lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
@@ -172,7 +182,7 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 		s.count(malformed)
 		return
 	case m.IPAddressLeaseTime(s.c.Lease) < shortest:
-		s.count(leaseShort)
+		u.refuse(access.IPoE4, leaseShort, words[leaseShort][1])
 		return
 	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
 		if again {

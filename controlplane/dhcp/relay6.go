@@ -169,7 +169,7 @@ func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 		len(outer.relays) != len(u.upstream6.request.relays)+1 ||
 		!bytes.Equal(m.client, u.upstream6.request.client) ||
 		!slices.ContainsFunc(u.port().Upstream6, same) {
-		s.count(unknownUpstream)
+		s.stranger(access.IPoE6, u, server)
 		return
 	}
 	if u.busy || u.cancel != nil { // the first answer wins
@@ -244,7 +244,7 @@ func (s *Server) answer6(u *subscriber, b []byte, again bool) {
 	}
 	all, w, ok := lends(m.Message)
 	if !ok {
-		s.count(w)
+		u.refuse(access.IPoE6, w, words[w][1])
 		return
 	}
 	switch {
@@ -364,7 +364,7 @@ func (s *Server) left6(u *subscriber, r *request6) {
 		u.declines++
 		switch {
 		case u.ppp != nil:
-			u.penalise()
+			u.penalise(access.IPoE6)
 		case int(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}):
 			u.restart(access.UserRequest) // which remembers how often
 			return

@@ -76,11 +76,22 @@ func (s *Server) Frame(f *access.Frame) {
 
 // reject counts a message, and tells of it where its line is attached in another way than the configuration says.
 func (s *Server) reject(kind access.Kind, f *access.Frame, w why) {
-	s.count(w)
-	switch w {
-	case foreignMAC, giaddr, untrusted, tooManyHops:
-		s.host.Failed(&access.Request{Kind: kind, Line: f.Line}, words[w][1])
+	if w == otherServer { // nothing is wrong with it
+		s.count(w)
+		return
 	}
+	s.refuse(&access.Request{Kind: kind, Line: f.Line}, w, words[w][1])
+}
+
+// refuse counts a message that gets nothing, and tells of its line's owner, and why.
+func (s *Server) refuse(r *access.Request, w why, why string) {
+	s.count(w)
+	s.host.Failed(r, why)
+}
+
+// refuse is the server's for a subscriber that it knows.
+func (u *subscriber) refuse(kind access.Kind, w why, why string) {
+	u.s.refuse(&access.Request{Kind: kind, Line: u.line}, w, why)
 }
 
 func (s *Server) keyOf(p *Port, l *access.Line) key {
@@ -120,10 +131,11 @@ func (s *Server) find(p *Port, r *access.Request, n need) *subscriber {
 			u.learn(r)
 			return u
 		case !replaced:
-			s.count(w)
+			why := "another MAC address is on the 1:1 line"
 			if w == circuitChanged {
-				s.host.Failed(r, "another circuit id than that of the line's session")
+				why = "another circuit id than that of the line's session"
 			}
+			s.refuse(r, w, why)
 			return nil
 		}
 		u.end(access.LostCarrier)
@@ -132,9 +144,8 @@ func (s *Server) find(p *Port, r *access.Request, n need) *subscriber {
 		return nil
 	}
 	vlan := key{port: r.Line.Port, sTag: r.Line.STag, cTag: r.Line.CTag}
-	if s.vlans[vlan] >= s.c.Limits.PerVLAN || s.circuits[circuitOf(r)] >= s.c.Limits.PerCircuit ||
-		len(s.subscribers) >= s.c.Limits.Subscribers && !s.makeRoom() {
-		s.count(tooMany)
+	if key := s.full(vlan, r); key != "" {
+		s.refuse(r, tooMany, "as many subscribers as dhcp.limits."+key+" lets in")
 		return nil
 	}
 	now := s.host.Now()
@@ -144,6 +155,19 @@ func (s *Server) find(p *Port, r *access.Request, n need) *subscriber {
 	u.learn(r)
 	u.sleep()
 	return u
+}
+
+// full is the key of the limit that a new subscriber would be above; empty: none.
+func (s *Server) full(vlan key, r *access.Request) string {
+	switch limits := &s.c.Limits; {
+	case s.vlans[vlan] >= limits.PerVLAN:
+		return "per_vlan"
+	case s.circuits[circuitOf(r)] >= limits.PerCircuit:
+		return "per_circuit"
+	case len(s.subscribers) >= limits.Subscribers && !s.makeRoom():
+		return "subscribers"
+	}
+	return ""
 }
 
 // refusal is a line that was refused.

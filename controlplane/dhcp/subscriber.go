@@ -115,7 +115,7 @@ func (u *subscriber) held() access.Families {
 
 func (u *subscriber) signIn(f access.Families, r *access.Request) {
 	if u.s.waiting >= u.s.c.Limits.Waiting {
-		u.s.count(tooMany)
+		u.refuse(r.Kind, tooMany, "as many sign-ins wait as dhcp.limits.waiting lets")
 		u.forgetWaiting()
 		u.s.remove(u)
 		return
@@ -161,7 +161,7 @@ func (u *subscriber) want(r *access.Request) {
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
 		if err != nil { // what waits is told that there is nothing
-			u.s.count(noAddress)
+			u.refuse(r.Kind, noAddress, err.Error())
 		}
 		u.resume()
 	})
@@ -349,11 +349,14 @@ func (u *subscriber) restart(cause access.Cause) {
 	u.s.forget(u)
 	u.s.forget6(u)
 	u.farewell()
-	session, declines := u.session, u.declines
+	session, declines, kind := u.session, u.declines, access.IPoE6
+	if u.wants.V4 {
+		kind = access.IPoE4
+	}
 	now := u.s.host.Now()
 	*u = subscriber{s: u.s, key: u.key, line: u.line, circuit: u.circuit, since: now, timer: u.timer, wake: u.wake,
 		declines: declines, until: now.Add(u.s.c.Limits.Offer), peer: u.peer, waitingRS: u.slaac}
-	u.penalise()
+	u.penalise(kind)
 	if session != nil {
 		session.Down(cause)
 	}
@@ -361,9 +364,10 @@ func (u *subscriber) restart(cause access.Cause) {
 }
 
 // penalise has who declines every address wait (row B10).
-func (u *subscriber) penalise() {
+func (u *subscriber) penalise(kind access.Kind) {
 	if int(u.declines) >= u.s.c.Limits.Declines {
 		u.denied, u.declines, u.until = true, 0, u.s.host.Now().Add(u.s.c.Limits.Penalty)
+		u.refuse(kind, penalised, "it declines every address, and waits dhcp.limits.penalty: "+u.s.c.Limits.Penalty.String())
 	}
 }
 

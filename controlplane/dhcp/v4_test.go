@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -280,6 +281,69 @@ func TestRefusedMakeRoom(t *testing.T) {
 	w.wait(time.Minute)
 	testkit.Equal(t, len(w.live), 20, "sessions")
 	testkit.Equal(t, len(w.s.refusals), 0, "refusals that are remembered")
+}
+
+// Whoever gets nothing is told of, with the reason, wherever it is counted: once for each message.
+func TestWhyNothing(t *testing.T) {
+	discover := func(h *home) { h.ask(0, dhcpv4.MessageTypeDiscover) }
+	for _, row := range []struct {
+		count, why string
+		do         func(w *world, h *home)
+	}{
+		{"malformed", "wrong lengths", func(_ *world, h *home) { h.put([]byte{0x45}) }},
+		{"malformed", "wrong lengths", func(_ *world, h *home) { h.put6([]byte{0x60}) }},
+		{"foreign_mac", "another chaddr", func(w *world, h *home) { h.put(w.home(9).four(dhcpv4.MessageTypeDiscover)) }},
+		{"limit", "dhcp.limits.per_vlan", func(w *world, h *home) { w.c.Limits.PerVLAN = 0; w.configure(); discover(h) }},
+		{"limit", "dhcp.limits.per_circuit", func(w *world, h *home) {
+			w.c.Limits.PerCircuit = 0
+			w.configure()
+			discover(h)
+		}},
+		{"limit", "dhcp.limits.subscribers", func(w *world, h *home) {
+			w.c.Limits.Subscribers = 0
+			w.configure()
+			discover(h)
+		}},
+		{"limit", "dhcp.limits.waiting", func(w *world, h *home) { w.c.Limits.Waiting = 0; w.configure(); discover(h) }},
+		{"line_taken", "1:1", func(w *world, h *home) {
+			h.line.Port = "one"
+			h.join()
+			other := w.home(2)
+			other.line = h.line
+			other.line.MAC[5] ^= 1
+			discover(other)
+		}},
+		{"penalised", "dhcp.limits.penalty", func(w *world, h *home) {
+			w.c.Limits.Declines = 1
+			w.configure()
+			h.join()
+			h.ask(0, dhcpv4.MessageTypeDecline, wanted(h.ip))
+		}},
+	} {
+		w := newWorld(t)
+		row.do(w, w.home(1))
+		w.run()
+		testkit.Equal(t, w.counted(row.count), 1, "%s", row.count)
+		testkit.ErrorIf(t, len(w.whys) != 1 || !strings.Contains(w.whys[0], row.why), "%s: %q", row.why, w.whys)
+	}
+}
+
+// What upstream servers say, and is not taken, is told of the home that waits for it.
+func TestWhyNothingOfUpstream(t *testing.T) {
+	for _, row := range []struct {
+		count, why string
+		from       netip.AddrPort
+		lease      uint32
+	}{
+		{"lease_short", "less than 30 s", upstreamA, 29},
+		{"upstream_unknown", "192.0.2.66", netip.MustParseAddrPort("192.0.2.66:67"), 3600},
+	} {
+		w, s, h := newRelay(t, false)
+		h.put(h.four(dhcpv4.MessageTypeDiscover))
+		s.lends(row.from, s.take(upstreamA), dhcpv4.MessageTypeOffer, "172.16.0.7", row.lease)
+		testkit.Equal(t, w.counted(row.count), 1, "%s", row.count)
+		testkit.ErrorIf(t, len(w.whys) != 1 || !strings.Contains(w.whys[0], row.why), "%s: %q", row.why, w.whys)
+	}
 }
 
 // Row B8: random MACs on a line, and chaddr that is not the frame's source.

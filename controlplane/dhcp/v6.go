@@ -191,12 +191,12 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 	}
 	d, ok := ipv6(bytes.Clone(f.Payload))
 	if !ok {
-		s.count(malformed)
+		s.reject(access.IPoE6, f, malformed)
 		return
 	}
 	if d.protocol == protocolICMP {
 		if !solicitation(&d) {
-			s.count(malformed)
+			s.reject(access.IPoE6, f, malformed)
 		} else if u := s.find(p, &access.Request{Kind: access.IPoE6, Line: f.Line}, begun); u != nil {
 			u.hears(d.from)
 			u.solicited()

@@ -34,6 +34,7 @@ type world struct {
 	signIns int
 	failUp  bool
 	failed  []access.Request // that the front end tells of
+	whys    []string         // of these
 	router  access.PortAddresses
 	there   map[access.Line]netip.Addr // homes that answer when they are asked for this IPv6 address, or by ARP
 	free    bool                       // packets are thrown away: benchmarks
@@ -136,7 +137,9 @@ func (w *world) answer(f *access.Frame) *access.Frame {
 	return nil
 }
 
-func (w *world) Failed(r *access.Request, _ string) { w.failed = append(w.failed, *r) }
+func (w *world) Failed(r *access.Request, why string) {
+	w.failed, w.whys = append(w.failed, *r), append(w.whys, why)
+}
 
 // run does what was posted.
 func (w *world) run() {

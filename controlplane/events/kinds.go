@@ -40,6 +40,8 @@ var Kinds = []Kind{
 	{"association.set-refused", "node id", "from claimed", "It claimed an SMF set that it is no member of."},
 	{"association.restart-unconfirmed", "node id", "", "A newer time stamp that the peer did not confirm."},
 	{"association.store-failed", "node id", "error", "The store does not take it."},
+	{"n4.refused", "address of a PFCP peer", "message reason cause ie rule why more",
+		"A request was refused, or a message dropped: no `message`. Of each reason one in a second."},
 	{"session.established", "name", "association", "A session over PFCP, while few are made."},
 	{"session.deleted", "name", "association", "A session over PFCP went, while few go."},
 	{"session.count", "", "established modified deleted",

@@ -192,11 +192,12 @@ func (g *logGate) open(now time.Time) (held uint64, ok bool) {
 	return g.held.Swap(0), true
 }
 
-// reject counts a message that is dropped without an answer, and logs it unless too many are logged.
+// reject counts a message that is dropped without an answer; logs and tells it unless too many are.
 func (s *Server) reject(why reject, from netip.AddrPort, text string) {
 	s.count.rejected[why].Add(1)
 	if held, ok := s.count.logged[why].open(time.Now()); ok {
 		s.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
+		s.tellRefused(from, "reason", why.String(), "why", text, "more", held)
 	}
 }
 

@@ -70,6 +70,13 @@ func (x *refusals) newestFirst() []Refusal {
 	return list
 }
 
+// tellRefused tells of one that was logged, which is one in a second of each reason.
+func (s *Server) tellRefused(from netip.AddrPort, args ...any) {
+	if s.tell != nil {
+		s.tell("n4.refused", from.Addr().String(), args...)
+	}
+}
+
 // refused counts a request that is answered with a refusal, remembers why, and logs it unless too many are logged. why
 // is 0 when the cause is the reason.
 func (s *Server) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e *pfcp.Error) reject {
@@ -84,6 +91,8 @@ func (s *Server) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e 
 	if held, ok := s.count.logged[why].open(now); ok {
 		s.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause", r.Cause,
 			"ie", r.IE, "rule", r.Rule, "detail", r.Text, "not_logged", held)
+		s.tellRefused(from, "message", r.Message, "reason", r.Reason, "cause", r.Cause, "ie", r.IE, "rule", r.Rule,
+			"why", r.Text, "more", held)
 	}
 	return why
 }

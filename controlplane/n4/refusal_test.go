@@ -31,6 +31,8 @@ func (l *lines) Write(b []byte) (int, error) {
 func TestRefusalsInWords(t *testing.T) {
 	var log lines
 	s := &Server{log: slog.New(slog.NewTextHandler(&log, nil))}
+	var told []string
+	s.SetTell(func(kind, about string, args ...any) { told = append(told, fmt.Sprint(kind, " ", about, args)) })
 	s.index.Store(&index{byAddr: map[netip.Addr]*source{netip.MustParseAddr("10.0.0.2"): {}}})
 	peer := netip.MustParseAddrPort("10.0.0.2:8805")
 	e := whyOf(&pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseRuleFailure, Offending: 21,
@@ -59,6 +61,12 @@ func TestRefusalsInWords(t *testing.T) {
 		strings.Count(text, "\n") > 6 {
 		t.Errorf("the log:\n%s", text)
 	}
+	s.reject(rejectVersion, peer, "")
+	all := strings.Join(told, "\n")
+	testkit.ErrorIf(t, !strings.Contains(all, "n4.refused 10.0.0.2[message session-establishment-request reason rule-failure "+
+		"cause 73 ie 21 rule PDR 7 why the F-TEID is another session's") ||
+		!strings.Contains(all, "n4.refused 10.0.0.2[reason version why ") ||
+		len(told) != strings.Count(log.text.String(), "\n"), "told:\n%s", all)
 }
 
 // TS 29.244 §7.2.2.4.2: the SEID of an answer is 0 only where the peer's is not known. CP functions look for the

@@ -21,7 +21,7 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 	t, ok := ParseTags(payload)
 	switch {
 	case !ok:
-		s.counts[malformed]++
+		s.turnAway(&f.Line, malformed, "tags that do not fit")
 	case code == PADI && id == 0 && t.Service != nil:
 		s.counts[padiReceived]++
 		s.padi(&f.Line, &t, payload)
@@ -31,8 +31,14 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 	case code == PADT && id != 0:
 		s.padt(&f.Line, &t, id)
 	default: // row B1: a PADI without tags, too
-		s.counts[malformed]++
+		s.turnAway(&f.Line, malformed, "neither PADI, PADR nor PADT")
 	}
+}
+
+// turnAway counts a frame that gets nothing, and tells of its line's owner, and why.
+func (s *Server) turnAway(line *access.Line, reason int, why string) {
+	s.counts[reason]++
+	s.host.Failed(&access.Request{Kind: access.PPPoE, Line: *line}, why)
 }
 
 func (s *Server) offers(service []byte) bool {
@@ -123,11 +129,11 @@ func (s *Server) payload(port string, t *Tags) uint16 {
 func (s *Server) padr(line *access.Line, t *Tags) {
 	cookie, ok := s.cookies.good(t.Cookie, line, s.host.Now())
 	if !ok {
-		s.counts[badCookie]++
+		s.turnAway(line, badCookie, "a PADR without a cookie of ours for this line, of the last seconds")
 		return // row B3
 	}
 	if !s.offers(t.Service) {
-		s.counts[noService]++
+		s.turnAway(line, noService, "access.pppoe.service_names has no such Service-Name")
 		s.refuse(line, t, TagServiceError, "no such service")
 		return
 	}
@@ -146,7 +152,7 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 	}
 	s.makeRoom(who)
 	if reason, why := s.full(who, p); reason != 0 {
-		s.counts[reason]++
+		s.turnAway(line, reason, why)
 		if reason != limitHalfOpen { // who is dropped comes again; others have to know
 			s.refuse(line, t, TagSystemError, why)
 		}
@@ -255,7 +261,7 @@ func (s *Server) full(who peer, p *port) (reason int, why string) {
 	over := func(n, limit int) bool { return limit > 0 && n >= limit }
 	switch {
 	case over(s.halfOpen, c.HalfOpen) || over(int(at.halfOpen), c.HalfOpenPerLine):
-		return limitHalfOpen, ""
+		return limitHalfOpen, "too many sessions are being set up"
 	case over(len(s.sessions), c.Sessions):
 		return limitSessions, "too many sessions"
 	case over(p.sessions, c.PerPort):

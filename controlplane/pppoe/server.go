@@ -153,7 +153,7 @@ func (s *Server) Frame(f *access.Frame) {
 	code, id, payload, ok := Header(f.Payload)
 	switch {
 	case !ok:
-		s.counts[malformed]++
+		s.turnAway(&f.Line, malformed, "a header of PPPoE that does not fit")
 	case f.EtherType == EtherSession && code == 0:
 		s.session(f, id, payload)
 	case f.EtherType == EtherDiscovery:

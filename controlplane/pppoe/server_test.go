@@ -404,6 +404,7 @@ func TestLimits(t *testing.T) {
 		all, _ := w.server.Sessions()
 		testkit.Equal(t, all, r.want, "%s: sessions", r.name)
 		testkit.Equal(t, w.count(r.name), uint64(10-r.want), "%s", r.name)
+		testkit.Equal(t, len(w.failed), 10-r.want, "%s: attempts that are told: %q", r.name, w.failed)
 		other := w.homeAt(100, 200, homer(access.PAP))
 		other.Dial()
 		w.run(5 * time.Second)

@@ -24,7 +24,7 @@ func flooded(r *rand.Rand, kind access.Reason) *access.Frame {
 		MAC: mac}, Reason: kind, EtherType: 0x0800}
 	if kind == access.PPPoEDiscovery {
 		f.EtherType = pppoe.EtherDiscovery
-		f.Payload = pppoe.Finish(pppoe.AppendTag(pppoe.AppendHeader(nil, pppoe.PADI, 0), pppoe.TagService, nil))
+		f.Payload = pppoe.Finish(pppoe.AppendTag(pppoe.AppendHeader(nil, pppoe.PADI, 0), pppoe.TagService, []byte{}))
 		return f
 	}
 	m, _ := dhcpv4.NewDiscovery(mac[:])
@@ -40,14 +40,16 @@ func flooded(r *rand.Rand, kind access.Reason) *access.Frame {
 	return f
 }
 
-// What floods of made-up MAC addresses leave: a PADI nothing, a DISCOVER that was refused a line of the front end, for
+// What floods of made-up MAC addresses leave: a PADI its place in a queue while others sign in, a DISCOVER that was refused a line of the front end, for
 // Limits.Retry, at most Limits.Subscribers of them. Twice as many frames take no more, and all of it is given back.
 func TestMemoryOfFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	const frames, lines, line, rest = 100_000, 65536, 800, 1 << 20
-	for kind, bound := range map[access.Reason]int{access.PPPoEDiscovery: rest, access.DHCP: lines*line + rest} {
+	const waiting, newcomer = 32768, 200
+	for kind, bound := range map[access.Reason]int{access.PPPoEDiscovery: waiting*newcomer + rest,
+		access.DHCP: lines*line + rest} {
 		w := newTown(t)
 		w.verdict = access.Verdict{Why: "no such user"}
 		r := rand.New(rand.NewPCG(1, 2))
