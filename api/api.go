@@ -112,6 +112,20 @@ func PutCString(field []byte, s string) error {
 	return nil
 }
 
+// PutURL fills a text field with a URL, in the characters that the data plane sends in a header of HTTP.
+func PutURL(field []byte, s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%q: empty, or with a character that no URL has", s)
+	}
+	return PutCString(field, s)
+}
+
+// What a policer takes: bytes per second, and bytes. As in dataplane/modules/meter/meter.c.
+const (
+	MostRate  = 1e12
+	MostBurst = 1 << 40
+)
+
 // FromAddr makes a host address; the zero netip.Addr gives family 0.
 func FromAddr(a netip.Addr) Address {
 	if !a.IsValid() {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -253,7 +252,7 @@ func (p *planner) dns(a *radius.Attribute) error {
 }
 
 func (p *planner) addDNS(addr netip.Addr) error {
-	if err := grow(p, "DNS servers", &p.plan.DNS); err != nil {
+	if err := grow(p, "DNS servers", &p.plan.DNS, maxLists); err != nil {
 		return err
 	}
 	p.plan.DNS = append(p.plan.DNS, addr)
@@ -270,7 +269,7 @@ func (p *planner) route(a *radius.Attribute) error {
 	if err != nil {
 		return err
 	}
-	if v.Addr().Is4() != (a.Type == radius.FramedRoute) || v.Bits() == 0 {
+	if v.Addr().Is4() != (a.Type == radius.FramedRoute) || !config.IsBehind(v) {
 		return fmt.Errorf("%q is no network behind a subscriber", clip(word[0]))
 	}
 	var via netip.Addr
@@ -279,7 +278,7 @@ func (p *planner) route(a *radius.Attribute) error {
 			return fmt.Errorf("by %q: is no address", clip(word[1]))
 		}
 	}
-	if err := grow(p, "framed routes", &p.plan.Routes); err != nil {
+	if err := grow(p, "framed routes", &p.plan.Routes, maxRoutes); err != nil {
 		return err
 	}
 	p.plan.Routes = append(p.plan.Routes, v)
@@ -323,7 +322,7 @@ func (p *planner) announced(a *radius.Attribute) error {
 	if v.Addr().IsMulticast() || v.Addr().IsLinkLocalUnicast() || v.Masked() != v {
 		return fmt.Errorf("%s is no network", v)
 	}
-	if err := grow(p, "announced routes", &p.plan.Announced); err != nil {
+	if err := grow(p, "announced routes", &p.plan.Announced, maxLists); err != nil {
 		return err
 	}
 	p.plan.Announced = append(p.plan.Announced, v)
@@ -487,13 +486,8 @@ func mikrotikRate(text string) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is no rate", clip(text))
 	}
-	return kilobits(v * factor), nil
-}
-
-func validURL(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("redirect %q is no URL of http or https", clip(text))
+	if v*factor > 8*api.MostRate {
+		return 0, fmt.Errorf("%q is more than 8 Tbit/s", clip(text))
 	}
-	return nil
+	return kilobits(v * factor), nil
 }

@@ -189,7 +189,7 @@ func (p *planner) quota(value string) error {
 
 func (p *planner) redirectTo(value string) error {
 	if value != "" { // none: over
-		if err := validURL(value); err != nil {
+		if err := config.CheckRedirect(value); err != nil {
 			return err
 		}
 	}

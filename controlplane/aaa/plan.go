@@ -10,14 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/radius"
 )
 
 const (
-	maxLists  = 16   // values of one attribute that may come several times
-	maxClass  = 2048 // octets of Class: a record of accounting has room for them
-	maxLeft   = 64   // of one packet that are told one by one
+	maxLists  = 16                // values of one attribute that may come several times
+	maxRoutes = api.MaxRoutes - 1 // a delegated prefix is one more
+	maxClass  = 2048              // octets of Class: a record of accounting has room for them
+	maxLeft   = 64                // of one packet that are told one by one
 	minPeriod = time.Minute
 	others    = "others" // in the place of names beyond what is kept
 )
@@ -151,13 +153,13 @@ func (p *planner) isSubscriber(a netip.Addr) bool {
 }
 
 // grow makes room in a list: what one packet says takes the place of what was there before.
-func grow[T any](p *planner, what string, list *[]T) error {
+func grow[T any](p *planner, what string, list *[]T, most int) error {
 	if !p.seen[what] {
 		p.seen[what] = true
 		*list = nil
 	}
-	if len(*list) >= maxLists {
-		return fmt.Errorf("more than %d of %s", maxLists, what)
+	if len(*list) >= most {
+		return fmt.Errorf("more than %d of %s", most, what)
 	}
 	*list = slices.Clip(*list) // a copy of the plan keeps its own
 	return nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/radius"
 	"isthmus/controlplane/testkit"
@@ -169,6 +170,8 @@ func TestPlanRefused(t *testing.T) {
 		{attrs{pair("profile")}, "KEY=VALUE"},
 		{attrs{pair("redirect")}, "KEY=VALUE"},
 		{attrs{pair("redirect=javascript:alert(1)")}, "no URL"},
+		{attrs{pair("redirect=http://pay.test/a b")}, "no URL has"},
+		{attrs{text(radius.WISPrRedirectionURL, "http://pay.test/"+strings.Repeat("x", 112))}, "longer than 127"},
 		{attrs{pair("quota=-1")}, "no volume"},
 		{attrs{number(radius.ServiceType, 1)}, "Service-Type: 1: only Framed is served"},
 		{attrs{number(radius.TunnelType, 3)}, "Tunnel-Type: a tunnel is not served"},
@@ -188,6 +191,48 @@ func TestPlanRefused(t *testing.T) {
 	}
 }
 
+type leftRow struct {
+	list attrs
+	want access.Plan
+	left string // of the first
+}
+
+// leavesOut compares, and what is left out.
+func leavesOut(t *testing.T, rows []leftRow) {
+	t.Helper()
+	for _, row := range rows {
+		var got access.Plan
+		left, err := apply(&got, row.list, nil)
+		testkit.Must(t, err)
+		if testkit.ErrorIf(t, len(left) == 0, "%v: nothing is left out", row.list); len(left) > 0 {
+			words := left[0].What + ": " + left[0].Why
+			testkit.ErrorIf(t, !strings.HasPrefix(words, row.left), "%q, not %q", words, row.left)
+		}
+		testkit.ErrorIf(t, len(left) > maxLeft+1, "%d are told", len(left))
+		testkit.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", row.want), "%v", row.list)
+		_, err = apply(&access.Plan{}, row.list, &access.Addresses{})
+		testkit.ErrorIf(t, err == nil, "%v changes somebody on line", row.list)
+	}
+}
+
+// A plan holds no more than a session can have.
+func TestPlanBounds(t *testing.T) {
+	var fullOfRoutes attrs
+	var fifteen []netip.Prefix
+	for i := range api.MaxRoutes {
+		r := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(i)}), 24)
+		if fullOfRoutes = append(fullOfRoutes, text(radius.FramedRoute, r.String())); i < api.MaxRoutes-1 {
+			fifteen = append(fifteen, r)
+		}
+	}
+	leavesOut(t, []leftRow{
+		{attrs{pair("up=9Tbit")}, access.Plan{}, `Cisco-AVPair: subscriber:up: "9Tbit" is more than 8 Tbit/s`},
+		{attrs{text(radius.MikrotikRateLimit, "8001G")}, access.Plan{},
+			`Mikrotik-Rate-Limit: "8001G" is more than 8 Tbit/s`},
+		{fullOfRoutes, access.Plan{Routes: fifteen}, "Framed-Route: more than 15 of framed routes"},
+	})
+}
+
 // What only tunes is left out, with words, and the rest of the plan is as it was said; of who is on line such a change
 // is refused.
 func TestPlanLeavesOut(t *testing.T) {
@@ -196,11 +241,7 @@ func TestPlanLeavesOut(t *testing.T) {
 	for range maxLeft + 5 {
 		many = append(many, radius.Attribute{Type: radius.VendorSpecific, Value: make([]byte, 5)})
 	}
-	for _, row := range []struct {
-		list attrs
-		want access.Plan
-		left string // of the first
-	}{
+	leavesOut(t, []leftRow{
 		{attrs{text(radius.MikrotikRateLimit, "fast")}, access.Plan{},
 			`Mikrotik-Rate-Limit: "fast" is no rate`},
 		{attrs{number(radius.FramedMTU, 60)}, access.Plan{}, "Framed-MTU: 60: 576 to 9216"},
@@ -211,6 +252,8 @@ func TestPlanLeavesOut(t *testing.T) {
 			`Framed-Route: "10.0.0.1/8" has bits behind its length`},
 		{attrs{text(radius.FramedRoute, "2001:db8::/32")}, access.Plan{},
 			`Framed-Route: "2001:db8::/32" is no network behind a subscriber`},
+		{attrs{text(radius.FramedRoute, "224.0.0.0/8")}, access.Plan{},
+			`Framed-Route: "224.0.0.0/8" is no network behind a subscriber`},
 		{attrs{text(radius.FramedRoute, "0.0.0.0/0")}, access.Plan{},
 			`Framed-Route: "0.0.0.0/0" is no network behind a subscriber`},
 		{attrs{text(radius.FramedRoute, "10.0.0.0/8 192.0.2.1")}, access.Plan{},
@@ -240,19 +283,7 @@ func TestPlanLeavesOut(t *testing.T) {
 			access.Plan{IPv6: p("2001:db8:1::/64"), Delegated: p("2001:db8:a000::/56")},
 			"Framed-IPv6-Prefix: an IPv6 prefix was given twice"},
 		{many, access.Plan{}, "Vendor-Specific: "},
-	} {
-		var got access.Plan
-		left, err := apply(&got, row.list, nil)
-		testkit.Must(t, err)
-		if testkit.ErrorIf(t, len(left) == 0, "%v: nothing is left out", row.list); len(left) > 0 {
-			words := left[0].What + ": " + left[0].Why
-			testkit.ErrorIf(t, !strings.HasPrefix(words, row.left), "%q, not %q", words, row.left)
-		}
-		testkit.ErrorIf(t, len(left) > maxLeft+1, "%d are told", len(left))
-		testkit.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", row.want), "%v", row.list)
-		_, err = apply(&access.Plan{}, row.list, &access.Addresses{})
-		testkit.ErrorIf(t, err == nil, "%v changes somebody on line", row.list)
-	}
+	})
 	// Parts of what is used otherwise, on line too.
 	for _, row := range []struct{ limit, left string }{
 		{"2M/10M 4M/20M 1M/1M 8/8 8 1M/1M", `"1M/1M 8/8 8 1M/1M": only rates`},

@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -67,7 +68,7 @@ type AccessProfile struct {
 	PoolIPv6        Name        `yaml:"pool_ipv6" doc:"Pool of its IPv6 prefix; absent: none."`
 	PoolPD          Name        `yaml:"pool_delegated" doc:"Pool of its delegated IPv6 prefix; absent: none."`
 	DNS             []Address   `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
-	FramedRoutes    []Prefix    `yaml:"framed_routes" maxlen:"16" doc:"Networks behind the subscriber; what authentication says takes their place."`
+	FramedRoutes    []Prefix    `yaml:"framed_routes" maxlen:"15" doc:"Networks behind the subscriber; what authentication says takes their place."`
 	UplinkPolicer   Name        `yaml:"uplink_policer" doc:"Policer profile."`
 	DownlinkPolicer Name        `yaml:"downlink_policer" doc:"Policer profile."`
 	Scheduler       Name        `yaml:"scheduler" doc:"Pipe profile of the port's scheduler; absent: the scheduler's first."`
@@ -81,7 +82,7 @@ type AccessProfile struct {
 	IdleTimeout     uint32      `yaml:"idle_timeout" max:"2592000" doc:"Seconds without a packet after which the session ends; 0: never."`
 	Quota           uint64      `yaml:"quota" doc:"Bytes, both directions; 0: no limit."`
 	Exhausted       string      `yaml:"exhausted" default:"end" enum:"end|redirect" doc:"When the quota is used up: the session ends, or goes on to redirect."`
-	Redirect        string      `yaml:"redirect" max:"255" doc:"URL that HTTP requests are answered with, with exhausted: redirect; and from the start with captive."`
+	Redirect        string      `yaml:"redirect" max:"127" doc:"URL that HTTP requests are answered with, with exhausted: redirect; and from the start with captive."`
 	Portal          []Reachable `yaml:"portal" maxlen:"16" with:"redirect" doc:"Prefixes and names that pass meanwhile."`
 	Captive         bool        `yaml:"captive" with:"redirect" doc:"Redirect from the start, until authentication changes the plan."`
 	Interim         uint32      `yaml:"interim" default:"600" max:"86400" doc:"Seconds between accounting records of a session; 0: none but its first and last."`
@@ -303,8 +304,10 @@ func (k *checker) accessProfile(p *AccessProfile) {
 	if p.Exhausted == "redirect" && p.Redirect == "" {
 		k.fail(p.At, "exhausted", "redirect without the URL of redirect")
 	}
-	if u, err := url.Parse(p.Redirect); p.Redirect != "" && (err != nil || u.Host == "") {
-		k.fail(p.At, "redirect", "%q is no URL", clip(p.Redirect))
+	if p.Redirect != "" {
+		if err := CheckRedirect(p.Redirect); err != nil {
+			k.fail(p.At, "redirect", "%v", err)
+		}
 	}
 	if p.Redirect != "" && p.Exhausted != "redirect" && !p.Captive {
 		k.fail(p.At, "redirect", "without captive, and without exhausted: redirect")
@@ -318,10 +321,24 @@ func (k *checker) accessProfile(p *AccessProfile) {
 	}
 }
 
-// framedRoutes: as aaa takes them from RADIUS.
+// CheckRedirect is of a URL that HTTP requests are answered with.
+func CheckRedirect(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%q is no URL of http or https", clip(text))
+	}
+	return api.PutURL(make([]byte, api.Redirect), text)
+}
+
+// IsBehind tells whether a prefix can be a network behind a subscriber.
+func IsBehind(r netip.Prefix) bool {
+	return r.Bits() > 0 && r == r.Masked() && !r.Addr().IsMulticast() && !r.Addr().IsLinkLocalUnicast() &&
+		!r.Addr().IsLoopback()
+}
+
 func (k *checker) framedRoutes(at At, list []Prefix) {
 	for _, r := range list {
-		if r.Bits() == 0 || r.hostBits() || r.Addr().IsMulticast() || r.Addr().IsLinkLocalUnicast() {
+		if !IsBehind(r.Prefix) {
 			k.fail(at, "framed_routes", "%s is no network behind a subscriber", r)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/api"
 	"isthmus/controlplane/testkit"
 )
 
@@ -98,10 +99,35 @@ access:
 		return err
 	}
 	testkit.Must(t, with(`10.9.0.0/24, 192.0.2.1, "2001:db8:9::/48"`))
-	for _, wrong := range []string{"10.9.0.1/24", "0.0.0.0/0", `"fe80::/64"`, "224.0.0.0/8"} {
+	testkit.Must(t, with(strings.Repeat("10.9.0.0/24, ", api.MaxRoutes-1)))
+	testkit.ErrorIf(t, with(strings.Repeat("10.9.0.0/24, ", api.MaxRoutes)) == nil, "no room for a delegated prefix")
+	for _, wrong := range []string{"10.9.0.1/24", "0.0.0.0/0", `"fe80::/64"`, "224.0.0.0/8", "127.0.0.0/8"} {
 		err := with(wrong)
 		testkit.ErrorIf(t, err == nil || strings.Count(err.Error(), "is no network behind a subscriber") != 2,
 			"%s: %v", wrong, err)
+	}
+}
+
+// A redirect is a URL as the data plane can answer with it.
+func TestRedirectURL(t *testing.T) {
+	const text = `
+ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
+interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+access:
+  ports: [{port: access, pppoe: true}]
+  profiles: [{name: home, instance: internet, captive: true, redirect: "URL"}]
+`
+	with := func(url string) error {
+		_, err := Parse("x.yaml", []byte(strings.Replace(text, "URL", url, 1)))
+		return err
+	}
+	const good = "http://pay.test/"
+	longest := good + strings.Repeat("x", api.Redirect-1-len(good))
+	testkit.Must(t, with(good))
+	testkit.Must(t, with(longest))
+	for _, wrong := range []string{longest + "x", good + "a b", good + "ü", "ftp://pay.test/", "/pay", "http://"} {
+		testkit.ErrorIf(t, with(wrong) == nil, "%s is taken", wrong)
 	}
 }
 

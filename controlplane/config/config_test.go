@@ -372,7 +372,7 @@ func TestScalars(t *testing.T) {
 			t.Errorf("%s: %d, %v", text, b.Bytes(100e6), err)
 		}
 	}
-	for _, text := range []string{"", ".", "1..2", "-1", "1e9", "Mbit", "99999Tbit", "1 2"} {
+	for _, text := range []string{"", ".", "1..2", "-1", "1e9", "Mbit", "99999Tbit", "9Tbit", "1 2"} {
 		testkit.ErrorIf(t, (new(Rate)).UnmarshalText([]byte(text)) == nil, "rate %q was accepted", text)
 		testkit.ErrorIf(t, text != "1e9" && (new(Burst)).UnmarshalText([]byte(text)) == nil,
 			"burst %q was accepted", text)

@@ -108,7 +108,7 @@ type User struct {
 	IPv4      Address  `yaml:"ipv4" doc:"Absent: of the pool."`
 	IPv6      Prefix   `yaml:"ipv6" doc:"Absent: of the pool."`
 	Delegated Prefix   `yaml:"delegated" doc:"Absent: of the pool."`
-	Routes    []Prefix `yaml:"framed_routes" maxlen:"16" doc:"Networks behind it; absent: the profile's."`
+	Routes    []Prefix `yaml:"framed_routes" maxlen:"15" doc:"Networks behind it; absent: the profile's."`
 }
 
 // ReadUsers are the users of the method local: those of the configuration and those of its file. What is wrong in the

@@ -45,8 +45,8 @@ func (r *Rate) UnmarshalText(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%q is no rate: give bit/s as in 64kbit, 100Mbit, 2.5Gbit", clip(string(b)))
 	}
-	if v > 1e13 {
-		return fmt.Errorf("%q is more than 10 Tbit/s", clip(string(b)))
+	if v > 8*api.MostRate {
+		return fmt.Errorf("%q is more than 8 Tbit/s", clip(string(b)))
 	}
 	*r = Rate(v)
 	return nil
@@ -111,7 +111,7 @@ func (s Burst) schema() map[string]any {
 // Bytes at a rate. A burst given as time is never less than two full Ethernet frames: a smaller bucket passes nothing.
 func (s Burst) Bytes(rate Rate) uint64 {
 	if s.Milli > 0 {
-		return max(uint64(float64(rate.Bytes())*s.Milli/1000), 2*1522)
+		return min(max(uint64(float64(rate.Bytes())*s.Milli/1000), 2*1522), api.MostBurst)
 	}
 	return s.Size
 }

@@ -353,8 +353,8 @@ func redirect(f *FAR, r *pfcp.Redirect, more *api.FARMore) *pfcp.Error {
 		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, 38, fmt.Sprintf("redirect address type %d", r.Type))
 	}
 	more.Redirect = api.RedirectURL
-	if api.PutCString(more.RedirectTo[:], r.Address) != nil || r.Address == "" {
-		return Fault(pfcp.RuleFAR, f.ID, 38, fmt.Sprintf("a URL of %d bytes", len(r.Address)))
+	if err := api.PutURL(more.RedirectTo[:], r.Address); err != nil {
+		return Fault(pfcp.RuleFAR, f.ID, 38, "URL "+err.Error())
 	}
 	return nil
 }

@@ -19,12 +19,6 @@ type QER struct {
 	Uplink, Downlink               *api.Policer
 }
 
-// What the data plane takes of a policer.
-const (
-	mostBurst = 1 << 40
-	mostRate  = 1e12 // bytes per second; no limit of a UE
-)
-
 func (c *codec) qer(q *QER) {
 	number(c, &q.ID)
 	number(c, &q.Share)
@@ -101,12 +95,12 @@ func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
 	}
 	const bytesPerKilobit = 125
 	peak := *mbr * bytesPerKilobit // MBR has 40 bits
-	if peak > mostRate {
+	if peak > api.MostRate {       // no limit of a UE
 		return ""
 	}
 	burst := func(rate uint64) uint64 {
 		ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
-		return min(max(rate*ms/1000, c.Set.Burst.Least), mostBurst)
+		return min(max(rate*ms/1000, c.Set.Burst.Least), api.MostBurst)
 	}
 	body := api.Policer{Type: api.MeterSRTCM, CIR: peak, CBS: burst(peak),
 		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}

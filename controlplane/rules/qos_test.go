@@ -32,7 +32,7 @@ func TestPolicerOfAQER(t *testing.T) {
 		{"the QER's window counts", ptr(uint64(8000)), nil, ptr(uint32(10)), Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 10000}},
 		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), Burst{}, &api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit,
 			CBS: 12500000, PIR: 100000 * kilobit, PBS: 25000000}},
-		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: mostBurst}},
+		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: api.MostBurst}},
 	} {
 		set := testSettings()
 		if c.burst != (Burst{}) {

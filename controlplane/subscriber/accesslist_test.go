@@ -3,6 +3,7 @@
 package subscriber
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -102,7 +103,8 @@ func TestAccessListsOverARestart(t *testing.T) {
 		len(b.front.restored), b.layer.puts-puts)
 }
 
-// The longest lists of both directions, of a captive subscriber: they fit a session.
+// The longest lists of both directions, of a captive subscriber whose portal has many addresses, with as many routes and
+// as long a URL as may be given: they fit a session.
 func TestLongestAccessLists(t *testing.T) {
 	lists := func(count int) string {
 		return file + "  access_lists: [{name: long, rules: [" +
@@ -112,10 +114,35 @@ func TestLongestAccessLists(t *testing.T) {
 	testkit.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "at most 120"), "%v", err)
 	b := start(t, nil)
 	b.Configure(SettingsOf(parse(t, lists(120))))
-	b.judge.verdict.Plan = access.Plan{ACLUp: "long", ACLDown: "long", Redirect: "http://pay.test/"}
+	p := access.Plan{ACLUp: "long", ACLDown: "long", Redirect: "http://pay.test/" + strings.Repeat("x", 111),
+		Delegated: netip.MustParsePrefix("2001:db8:f000::/56")}
+	for i := range api.MaxRoutes - 1 {
+		p.Routes = append(p.Routes, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(i)}), 24))
+	}
+	var many []string
+	for i := range 20 {
+		many = append(many, fmt.Sprint("198.51.100.", i+1))
+	}
+	b.says("invalid IP", "pay.test", strings.Join(many, " "))
+	b.judge.verdict.Plan = p
+	r := request("anna", 1)
+	r.Wants = access.Families{V4: true, Delegated: true}
+	h := b.up(r)
+	b.untilPasses(h, "198.51.100.1/32 198.51.100.2/32 198.51.100.3/32 198.51.100.4/32 198.51.100.5/32 198.51.100.6/32 "+
+		"198.51.100.7/32 198.51.100.8/32 198.51.100.9/32 198.51.100.10/32 198.51.100.11/32 198.51.100.12/32")
 	total := 0
-	for _, filters := range b.object(b.up(request("anna", 1))).LineFilters {
+	for _, filters := range b.object(h).LineFilters {
 		total += len(filters)
 	}
-	testkit.ErrorIf(t, total != 2*121+2 || total > api.MaxSDF, "%d filters", total)
+	testkit.Equal(t, total, api.MaxSDF, "filters")
+	left := 0
+	for _, e := range b.events {
+		if strings.Contains(e, "subscriber.left-out portal") {
+			left++
+		}
+	}
+	testkit.ErrorIf(t, left == 0, "nothing says what does not fit: %v", b.events)
+	h.session.Up(access.Families{V4: true, Delegated: true}, 1492, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
+	b.turn()
+	testkit.Equal(t, len(b.object(h).PDR[0].PDI.FramedRoutes), api.MaxRoutes, "framed routes")
 }

@@ -4,6 +4,7 @@ package subscriber
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/rules"
 )
 
 // The walled garden of captive subscribers: name servers, the host of the redirect's URL, and what the plan's portal
@@ -49,6 +51,23 @@ type gardenName struct {
 	seen  map[netip.Addr]time.Time // when an answer had it last
 	users map[*Subscriber]bool
 	order []netip.Addr // of seen, as filters have them
+}
+
+// admit has packets pass by the garden's rule, as far as the session has room for filters beside the access lists'.
+func (s *Subscriber) admit(o *rules.Session) {
+	room, list := api.MaxSDF, s.gardenFilters()
+	for _, others := range o.LineFilters {
+		room -= len(others)
+	}
+	if len(list) > room {
+		s.loop.opt.Notify("subscriber.left-out", "portal", "subscriber", s.about(), "why",
+			fmt.Sprintf("%d addresses, and room for %d beside the access lists", len(list), room))
+		list = list[:room]
+	}
+	if o.LineFilters == nil {
+		o.LineFilters = map[uint16][]api.SDF{}
+	}
+	o.LineFilters[gardenRule] = list
 }
 
 // gardenFilters are those of the rule by which a captive subscriber's packets pass.

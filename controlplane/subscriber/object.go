@@ -74,9 +74,11 @@ func (s *Subscriber) object() *rules.Session {
 	if redirect != nil {
 		garden := pdr(gardenRule, gardenFirst, pfcp.Access)
 		o.PDR, o.FAR = append(o.PDR, garden), append(o.FAR, far(gardenRule, &coreSide, &o.APN, nil))
-		o.LineFilters = map[uint16][]api.SDF{gardenRule: s.gardenFilters()}
 	}
 	s.filter(o)
+	if redirect != nil {
+		s.admit(o)
+	}
 	if len(pdi.UEIP)+len(pdi.FramedRoutes) == 0 { // no address yet (PPP): nothing from the core side matches
 		o.PDR = slices.DeleteFunc(o.PDR, func(p pfcp.CreatePDR) bool { return p.PDI.Source == pfcp.Core })
 	}
