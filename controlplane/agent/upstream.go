@@ -66,10 +66,12 @@ func (u upstreams) closeBut(others upstreams) {
 func (s *signIns) send(by upstreams) { s.dhcp.Upstream, s.dhcp.Upstream6 = by[0].send, by[1].send }
 
 // send: a packet that is lost is sent again by who asks.
-func (u *upstream) send(server netip.AddrPort, packet []byte) {
-	if u != nil {
-		u.WriteToUDPAddrPort(packet, server)
+func (u *upstream) send(server netip.AddrPort, packet []byte) error {
+	if u == nil {
+		return net.ErrClosed
 	}
+	_, err := u.WriteToUDPAddrPort(packet, server)
+	return err
 }
 
 // listen reads the sockets that are not of former ones, until they are closed, or ctx ends.

@@ -105,6 +105,10 @@ func TestRoles(t *testing.T) {
 	g.Configure(s)
 	testkit.Equal(t, ask(h, "GET /read", "", "").Code, 200, "from this machine without a token")
 	testkit.Equal(t, ask(h, "GET /read", far, "").Code, 401, "from another without a token")
+	for head, why := range map[string]string{"Basic eDp5": "is not Bearer", "Bearer none": unknownToken} {
+		body := ask(h, "GET /read", far, "", "Authorization: "+head).Body.String()
+		testkit.ErrorIf(t, !strings.Contains(body, why), "%s: %s", head, body)
+	}
 	testkit.Equal(t, ask(h, "POST /change", "", "", json).Code, 403, "a change from this machine without a token")
 }
 

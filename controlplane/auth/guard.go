@@ -61,9 +61,9 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 			g.turnAway(w, r, http.StatusForbidden, why)
 			return
 		}
-		id, ok := g.identify(r)
-		if !ok {
-			g.turnAway(w, r, http.StatusUnauthorized, unknownToken)
+		id, why := g.identify(r)
+		if why != "" {
+			g.turnAway(w, r, http.StatusUnauthorized, why)
 			return
 		}
 		ctx := With(r.Context(), id)
@@ -166,30 +166,33 @@ func (g *Guard) isUs(host string, local netip.Addr) bool {
 	return false
 }
 
-// identify finds the client; false: it showed a token or cookie that is not one.
-func (g *Guard) identify(r *http.Request) (Identity, bool) {
+// identify finds the client; why is given when what it showed lets nobody in.
+func (g *Guard) identify(r *http.Request) (_ Identity, why string) {
 	s := g.settings.Load()
 	who := &events.Who{Via: "tcp", Address: short(r.RemoteAddr)}
 	if head := r.Header.Get("Authorization"); head != "" {
 		scheme, token, _ := strings.Cut(head, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return Identity{}, "Authorization is not Bearer and a token"
+		}
 		t := find(s.Tokens, strings.TrimSpace(token))
-		if t == nil || !strings.EqualFold(scheme, "Bearer") {
-			return Identity{}, false
+		if t == nil {
+			return Identity{}, unknownToken
 		}
 		who.Token = t.Name
-		return Identity{t.Role, who, t}, true
+		return Identity{t.Role, who, t}, ""
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
 		if l := g.logins.find(c.Value); l != nil && slices.Contains(s.Tokens, l.token) {
 			who.Token = l.token.Name
-			return Identity{l.token.Role, who, &l.token}, true
+			return Identity{l.token.Role, who, &l.token}, ""
 		}
 		// A cookie of before a restart is no guess: who has it logs in again.
 	}
 	if _, loopback := localAddr(r); loopback {
-		return Identity{Role: s.Anonymous, Who: who}, true
+		return Identity{Role: s.Anonymous, Who: who}, ""
 	}
-	return Identity{Role: None, Who: who}, true
+	return Identity{Role: None, Who: who}, ""
 }
 
 func short(s string) string { return s[:min(len(s), 64)] }

@@ -30,15 +30,17 @@ func TestChaos(t *testing.T) {
 		w.c.Address6 = ourselves6
 		w.configure()
 		s := &upstream{w, nil}
-		w.s.Upstream = func(server netip.AddrPort, packet []byte) {
+		w.s.Upstream = func(server netip.AddrPort, packet []byte) error {
 			asked := must(dhcpv4.FromBytes(packet))
 			kind := []dhcpv4.MessageType{2, 5, 6}[r.IntN(3)] // OFFER, ACK, NAK
 			ip := netip.AddrFrom4([4]byte{172, 16, 0, byte(2 + r.IntN(30))}).String()
 			w.posted = append(w.posted, func() { s.answer(server, asked, kind, ip) })
+			return nil
 		}
-		w.s.Upstream6 = func(server netip.AddrPort, packet []byte) {
+		w.s.Upstream6 = func(server netip.AddrPort, packet []byte) error {
 			b := randomReply(r, packet)
 			w.posted = append(w.posted, func() { w.s.FromUpstream6(server, b) })
+			return nil
 		}
 		for range 4000 {
 			w.chaos(r)

@@ -39,6 +39,8 @@ const (
 	replies
 	advertisements
 	relayed
+	notRelayed
+	unanswered
 	answered
 	whys
 )
@@ -71,6 +73,8 @@ var words = [whys][2]string{
 	replies:            {"replies", "DHCPv6 Replies sent"},
 	advertisements:     {"advertisements", "router advertisements sent"},
 	relayed:            {"relayed", "messages relayed to upstream servers"},
+	notRelayed:         {"relay_failed", "messages that could not be sent to an upstream server"},
+	unanswered:         {"upstream_silent", "DHCPv4 clients whom no upstream server gave an address in time"},
 	answered:           {"upstream_answers", "answers of upstream servers passed on"},
 }
 

@@ -45,11 +45,14 @@ func FuzzFrame(f *testing.F) {
 			p.Upstream, p.Upstream6 = append(p.Upstream, upstreamA), append(p.Upstream6, sixA)
 			w.ports["trusted"], w.c.Address, w.c.Address6 = p, ourselves, ourselves6
 			w.configure()
-			w.s.Upstream = func(_ netip.AddrPort, packet []byte) {}
+			w.s.Upstream = func(netip.AddrPort, []byte) error { return nil }
 			h.put(h.four(dhcpv4.MessageTypeDiscover))
 			w.s.FromUpstream(upstreamA, b)
 			var asked []byte
-			w.s.Upstream6 = func(_ netip.AddrPort, packet []byte) { asked = packet }
+			w.s.Upstream6 = func(_ netip.AddrPort, packet []byte) error {
+				asked = packet
+				return nil
+			}
 			h.put6(h.six(dhcpv6.MessageTypeRequest, theirs, na(), pd()))
 			w.run()
 			w.s.FromUpstream6(sixA, b)

@@ -88,7 +88,10 @@ func upstreamKea(t *testing.T, w *wire, proxy bool) {
 	w.c.Address = netip.MustParseAddr("198.18.77.1")
 	w.ports["access"] = Port{V4: true, Proxy: proxy, Upstream: []netip.AddrPort{server}}
 	w.configure()
-	w.s.Upstream = func(server netip.AddrPort, packet []byte) { socket.WriteToUDPAddrPort(packet, server) }
+	w.s.Upstream = func(server netip.AddrPort, packet []byte) error {
+		_, err := socket.WriteToUDPAddrPort(packet, server)
+		return err
+	}
 }
 
 // Kea gives a real client an address and a prefix by us, and hears of their release.
@@ -100,7 +103,10 @@ func TestKea6(t *testing.T) {
 	w.c.Address6 = ours.Addr()
 	w.ports["access"] = Port{V6: true, Upstream6: []netip.AddrPort{server}}
 	w.configure()
-	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) { socket.WriteToUDPAddrPort(packet, server) }
+	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) error {
+		_, err := socket.WriteToUDPAddrPort(packet, server)
+		return err
+	}
 	w.until("link-local address", w.shows("-6 addr show dev eth0 scope link -tentative", "fe80"))
 	files := " -lf " + w.dir + "/leases -pf " + w.dir + "/pid -sf " + w.script() + " -cf /dev/null eth0"
 	w.start("dhclient -6 -P -N -d" + files)

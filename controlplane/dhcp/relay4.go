@@ -115,9 +115,17 @@ func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
 	}
 	packet := m.ToBytes()
 	for _, server := range to {
-		s.count(relayed)
-		s.Upstream(server, packet)
+		u.relayed(access.IPoE4, s.Upstream(server, packet))
 	}
+}
+
+// relayed counts a message to an upstream server, which comes again when it is lost.
+func (u *subscriber) relayed(kind access.Kind, err error) {
+	if err != nil {
+		u.refuse(kind, notRelayed, "an upstream server cannot be asked: "+err.Error())
+		return
+	}
+	u.s.count(relayed)
 }
 
 // FromUpstream takes what came to Config.Address from a DHCPv4 server. Only servers of the subscriber's port count.

@@ -32,9 +32,10 @@ func newRelay(t *testing.T, proxy bool) (*world, *upstream, *home) {
 	w.ports["relay"] = Port{V4: true, Upstream: []netip.AddrPort{upstreamA, upstreamB}, Proxy: proxy}
 	w.configure()
 	s := &upstream{w, map[netip.AddrPort][]*dhcpv4.DHCPv4{}}
-	w.s.Upstream = func(server netip.AddrPort, packet []byte) {
+	w.s.Upstream = func(server netip.AddrPort, packet []byte) error {
 		testkit.FatalIf(t, !sound(packet, 1), "malformed % x", packet)
 		s.asked[server] = append(s.asked[server], must(dhcpv4.FromBytes(packet)))
+		return nil
 	}
 	h := w.home(1)
 	h.line.Port = "relay"

@@ -144,8 +144,7 @@ func (s *Server) toUpstream6(u *subscriber, r *request6) {
 	b = option16(b, 79, append([]byte{0, 1}, u.line.MAC[:]...)) // RFC 6939
 	b = option16(b, 9, r.body)
 	for _, server := range u.port().Upstream6 {
-		s.count(relayed)
-		s.Upstream6(server, b)
+		u.relayed(access.IPoE6, s.Upstream6(server, b))
 	}
 }
 

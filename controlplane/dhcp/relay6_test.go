@@ -42,7 +42,10 @@ func newRelay6(t *testing.T) (*world, *upstream6, *home) {
 	w.ports["ldra"] = p
 	w.configure()
 	s := &upstream6{w, map[netip.AddrPort][][]byte{}}
-	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) { s.asked[server] = append(s.asked[server], packet) }
+	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) error {
+		s.asked[server] = append(s.asked[server], packet)
+		return nil
+	}
 	h := w.home(1)
 	h.line.Port = "relay"
 	return w, s, h

@@ -15,8 +15,8 @@ type Server struct {
 	host access.Host
 	c    Config
 	// Upstream sends to a server of a port with Upstream; set before the first frame of one.
-	Upstream  func(server netip.AddrPort, packet []byte)
-	Upstream6 func(server netip.AddrPort, packet []byte) // the same for DHCPv6
+	Upstream  func(server netip.AddrPort, packet []byte) error
+	Upstream6 func(server netip.AddrPort, packet []byte) error // the same for DHCPv6
 
 	subscribers map[key]*subscriber
 	vlans       map[key]int    // MACs of a VLAN; mac is zero

@@ -476,6 +476,9 @@ func (u *subscriber) tick() {
 	over := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	if u.session == nil {
 		if u.cancel == nil && !now.Before(u.until) {
+			if u.upstream4 != nil && !u.denied {
+				u.refuse(access.IPoE4, unanswered, "no upstream server has answered with an address")
+			}
 			u.leave()
 		} else {
 			u.sleep()

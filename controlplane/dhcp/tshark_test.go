@@ -66,15 +66,15 @@ func (w *world) takeSent(to *[][]byte) {
 	w.sent = nil
 }
 
-type toServer = func(server netip.AddrPort, packet []byte)
+type toServer = func(server netip.AddrPort, packet []byte) error
 
 // asUDP keeps what goes to servers, as the kernel would send it.
 func asUDP(sent *[][]byte, from netip.Addr, port uint16, next toServer) toServer {
-	return func(server netip.AddrPort, packet []byte) {
-		next(server, packet)
+	return func(server netip.AddrPort, packet []byte) error {
 		d := datagram{from: from, to: server.Addr(), source: port, dest: server.Port(), protocol: protocolUDP,
 			body: packet}
 		*sent = append(*sent, d.packet())
+		return next(server, packet)
 	}
 }
 

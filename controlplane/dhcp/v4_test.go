@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -344,6 +345,24 @@ func TestWhyNothingOfUpstream(t *testing.T) {
 		testkit.Equal(t, w.counted(row.count), 1, "%s", row.count)
 		testkit.ErrorIf(t, len(w.whys) != 1 || !strings.Contains(w.whys[0], row.why), "%s: %q", row.why, w.whys)
 	}
+}
+
+// An upstream server that cannot be asked, or says nothing, is why a home has no address.
+func TestWhyNoUpstream(t *testing.T) {
+	w, s, h := newRelay(t, false)
+	h.put(h.four(dhcpv4.MessageTypeDiscover))
+	testkit.Equal(t, w.counted("relayed"), 2, "asked")
+	w.wait(2 * time.Minute)
+	testkit.Equal(t, strings.Join(w.whys, ", "), "no upstream server has answered with an address", "silence")
+	testkit.Equal(t, w.counted("upstream_silent"), 1, "silence")
+	s.take(upstreamA)
+	w.whys = nil
+	w.s.Upstream = func(netip.AddrPort, []byte) error { return syscall.ENETUNREACH }
+	h.put(h.four(dhcpv4.MessageTypeDiscover))
+	testkit.Equal(t, w.counted("relayed"), 2, "asked")
+	testkit.Equal(t, w.counted("relay_failed"), 2, "not asked")
+	why := "an upstream server cannot be asked: network is unreachable"
+	testkit.Equal(t, fmt.Sprint(w.whys), fmt.Sprint([]string{why, why}), "unreachable")
 }
 
 // Row B8: random MACs on a line, and chaddr that is not the frame's source.

@@ -3,7 +3,12 @@
 package n4
 
 import (
+	"encoding/binary"
+	"errors"
+	"net"
 	"net/netip"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +129,43 @@ func TestRestartSeenByHeartbeat(t *testing.T) {
 	m.set(func() { m.recovery = m.recovery.Add(time.Hour) })
 	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("smf1") == 0 && h.s.Find("smf1") == nil })
 	testkit.ErrorIf(t, h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil, "another association suffered")
+}
+
+// Why a request has no answer is what is said: silence, an answer that cannot be read, or a network that does not take it.
+func TestWhyNoAnswer(t *testing.T) {
+	peer, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	testkit.Must(t, err)
+	defer peer.Close()
+	var answers atomic.Bool
+	go func() {
+		b := make([]byte, 2048)
+		for {
+			_, from, err := peer.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			if answers.Load() { // without its Recovery Time Stamp
+				peer.WriteToUDPAddrPort(message(pfcp.HeartbeatResponseType, 0, binary.BigEndian.Uint32(b[4:])>>8), from)
+			}
+		}
+	}()
+	here := peer.LocalAddr().(*net.UDPAddr).AddrPort()
+	s := start(t, fast(), nil)
+	for _, row := range []struct {
+		peer    netip.AddrPort
+		answers bool
+		why     string
+	}{
+		{here, false, "no answer from the peer"},
+		{here, true, "the peer's answer cannot be read: "},
+		{netip.MustParseAddrPort("192.0.2.1:8805"), false, "the request cannot be sent: "}, // not from 127.0.0.1
+	} {
+		answers.Store(row.answers)
+		got := make(chan error, 1)
+		s.s.request(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{}, func(_ pfcp.Message, err error) { got <- err })
+		err := testkit.Receive(t, got)
+		testkit.ErrorIf(t, !errors.Is(err, ErrTimeout) || !strings.HasPrefix(err.Error(), row.why), "%v, not %q", err, row.why)
+	}
 }
 
 func TestPathFailure(t *testing.T) {

@@ -66,7 +66,7 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 		s.post(func() {
 			switch answer, ok := m.(*pfcp.NodeReportResponse); {
 			case errors.Is(err, ErrTimeout):
-				s.log.Warn("PFCP node report not answered", "association", id)
+				s.log.Warn("PFCP node report not answered", "association", id, "error", err)
 				again()
 				return
 			case err != nil:

@@ -3,6 +3,7 @@
 package n4
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"net/netip"
@@ -23,6 +24,15 @@ var (
 	ErrVersion       = errors.New("the peer does not support our version of PFCP")
 )
 
+// noAnswerError is ErrTimeout of a request that cannot be sent, or whose answers cannot be read.
+type noAnswerError struct {
+	what string
+	why  error
+}
+
+func (e *noAnswerError) Error() string   { return e.what + ": " + e.why.Error() }
+func (e *noAnswerError) Unwrap() []error { return []error{ErrTimeout, e.why} }
+
 type requestKey struct {
 	peer     netip.AddrPort
 	sequence uint32
@@ -37,6 +47,7 @@ type request struct {
 	left  int // retransmissions
 	timer *time.Timer
 	at    time.Time // when it was sent first
+	fault error     // of the last time; nil: it was sent, and nothing came
 	done  func(pfcp.Message, error)
 }
 
@@ -91,10 +102,11 @@ func (s *Server) again(r *request) {
 		delete(q.open, r.key)
 		q.lock.Unlock()
 		s.event(eventTimedOut)
-		r.done(nil, ErrTimeout)
+		r.done(nil, cmp.Or(r.fault, ErrTimeout))
 		return
 	}
 	r.left--
+	r.fault = nil
 	r.timer.Reset(s.cfg.Timeout)
 	q.lock.Unlock()
 	s.event(eventRetransmitted)
@@ -126,6 +138,15 @@ func (q *requests) take(from netip.AddrPort, h pfcp.Header) *request {
 	return r
 }
 
+// blame says why a request to a peer will have no answer; it may be repeated yet.
+func (q *requests) blame(peer netip.AddrPort, sequence uint32, what string, why error) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if r := q.open[requestKey{peer, sequence}]; r != nil {
+		r.fault = &noAnswerError{what, why}
+	}
+}
+
 // stop ends all.
 func (q *requests) stop() {
 	q.lock.Lock()
@@ -151,6 +172,7 @@ func (s *Server) response(p *packet) {
 	if err != nil {
 		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been
 		// lost.
+		s.requests.blame(p.from, p.h.Sequence, "the peer's answer cannot be read", err)
 		s.reject(rejectResponse, p.from, err.Error())
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"isthmus/controlplane/mmsg"
+	"isthmus/controlplane/pfcp"
 )
 
 const (
@@ -124,6 +125,13 @@ func (s *Server) write(ctx context.Context, k *socket) {
 	}
 }
 
+// unsent says of a request of ours why it has no answer.
+func (s *Server) unsent(d *datagram, err error) {
+	if h, e := pfcp.DecodeHeader(d.b); e == nil && err != nil {
+		s.requests.blame(d.to, h.Sequence, "the request cannot be sent", err)
+	}
+}
+
 func (s *Server) flush(k *socket, b *mmsg.Batch, held []datagram) {
 	for len(held) > 0 {
 		for i, d := range held {
@@ -137,6 +145,7 @@ func (s *Server) flush(k *socket, b *mmsg.Batch, held []datagram) {
 		if err != nil || n < 1 {
 			// sendmmsg fails for the first message alone: without it the others may go.
 			s.event(eventSendFailed)
+			s.unsent(&held[0], err)
 			n = 1
 		}
 		for i := range n {
