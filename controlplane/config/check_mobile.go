@@ -64,6 +64,7 @@ func (k *checker) allInstances() {
 		k.nat(in)
 		k.nptv6(in)
 		k.announce(in)
+		k.ends(in)
 		k.rules(in.AccessList.Rules)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
@@ -93,6 +94,12 @@ func (k *checker) furtherNames() {
 			}
 			take(k, taken, in, "names", name)
 		}
+	}
+}
+
+func (k *checker) ends(in *Instance) {
+	if n := len(k.Ends(in)); n > api.InstancePools {
+		k.fail(in.At, "ue_to_ue", "out, and %d pools, those of the section pools among them: at most %d", n, api.InstancePools)
 	}
 }
 

@@ -18,7 +18,7 @@ type Owned struct {
 
 // Owned lists the prefixes at which packets end unless something more specific leads on (RFC 4632 section 5.1): the
 // routes would send those to an address that nobody has back to where they came from. UEs' packets to each other that
-// leave by the route (ue_to_ue: out) must not end, and the networks of core interfaces end by themselves.
+// leave by the route (ue_to_ue: out) must not end (Ends), and the networks of core interfaces end by themselves.
 func (c *Config) Owned() []Owned {
 	instances, seen := map[Name]*Instance{}, map[vrfPrefix]bool{}
 	for i := range c.Interfaces {
@@ -59,6 +59,15 @@ func (c *Config) Owned() []Owned {
 	return list
 }
 
+// Ends lists the pools of which the look-up of UEs drops what no session has. Where UEs' packets to each other leave by
+// the route, no route can do it, which would take those, too: these are all that subscribers have addresses of.
+func (c *Config) Ends(in *Instance) []netip.Prefix {
+	if in.Lookup == "destination" && in.UEToUE == "out" {
+		return c.PoolsOf(in)
+	}
+	return Prefixes(in.Pools)
+}
+
 // PoolsOf lists what subscribers of an instance get addresses of: its own pools, then those that name it.
 func (c *Config) PoolsOf(in *Instance) (list []netip.Prefix) {
 	for _, p := range in.Pools {
@@ -66,7 +75,7 @@ func (c *Config) PoolsOf(in *Instance) (list []netip.Prefix) {
 	}
 	for i := range c.Pools {
 		if p := &c.Pools[i]; p.Instance == in.Name {
-			list = append(list, p.Prefix.Prefix)
+			list = append(list, p.Prefix.Masked())
 		}
 	}
 	return list

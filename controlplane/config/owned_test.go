@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/api"
 	"isthmus/controlplane/testkit"
 )
 
@@ -34,6 +35,12 @@ func TestOwned(t *testing.T) {
 	testkit.Equal(t, list(text), ofInternet+"|100.64.0.0/22 |2001:db8:4000::/40", "")
 	out := strings.Replace(text, "lookup: destination", "ue_to_ue: out, lookup: destination", 1)
 	testkit.Equal(t, list(out), "|192.0.2.0/28 |100.64.0.0/22", "what leaves by the route")
+	many := "pools:\n"
+	for i := range api.InstancePools {
+		many += fmt.Sprintf("  - {name: p%d, instance: internet, prefix: 100.65.%d.0/24}\n", i, i)
+	}
+	_, err := Parse("x.yaml", []byte(strings.Replace(out, "pools:\n", many, 1)))
+	testkit.Refused(t, err, "19 pools")
 	vrf := strings.Replace(text, "{name: n6,", "{name: n6, vrf: red,", 1)
 	testkit.Equal(t, list(vrf), strings.ReplaceAll(ofInternet, "|", "red|")+
 		"|100.64.0.0/22 red|2001:db8:4000::/40 |10.2.0.0/24", "in a VRF")

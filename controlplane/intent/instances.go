@@ -11,12 +11,14 @@ var Lookups = map[string]uint32{
 
 // instances: the network instances of TS 29.244 clause 8.2.4. Sessions in them come over PFCP.
 func (c *compiler) instances() {
-	for _, in := range c.Instances {
+	for i := range c.Instances {
+		in := &c.Instances[i]
+		pools := c.Ends(in)
 		body := api.Instance{
 			Lookup: Lookups[in.Lookup],
 			Flags: flag(in.UEToUE == "drop", api.InstanceNoUEToUE) |
 				flag(in.UEToUE == "out", api.InstanceUEOut) | flag(in.PinPeer, api.InstancePinPeer),
-			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(in.Pools)),
+			Interfaces: uint32(len(in.Interfaces)), Endpoints: uint32(len(in.Endpoints)), Pools: uint32(len(pools)),
 			UDPPort: in.UDPPort, MSS: uint16(in.MSS), QFIDSCP: QFIDSCP(in.QFIDSCP),
 		}
 		for _, a := range c.PFCP.Infrastructure() {
@@ -29,8 +31,8 @@ func (c *compiler) instances() {
 		for n, a := range in.Endpoints {
 			body.Endpoint[n] = api.FromAddr(a.Addr)
 		}
-		for n, p := range in.Pools {
-			body.Pool[n] = api.FromPrefix(p.Prefix)
+		for n, p := range pools {
+			body.Pool[n] = api.FromPrefix(p)
 		}
 		c.put(api.KindInstance, string(in.Name), api.Body(&body))
 	}

@@ -267,6 +267,17 @@ func TestInstances(t *testing.T) {
 		in, _ := decoded[api.Instance](t, find(t, other, api.KindInstance, "internet"))
 		equal(t, in.MSS, mss)
 	}
+	homes := "pools:\n  - {name: homes, instance: internet, prefix: 100.64.0.0/16}\n"
+	for word, want := range map[string]string{
+		"inside": "10.45.0.0/16 2001:db8:1::/48", "out": "10.45.0.0/16 2001:db8:1::/48 100.64.0.0/16"} {
+		other := compile(t, homes+strings.Replace(mobile, "ue_to_ue: drop", "ue_to_ue: "+word, 1))
+		in, _ := decoded[api.Instance](t, find(t, other, api.KindInstance, "internet"))
+		var list []string
+		for _, p := range in.Pool[:in.Pools] {
+			list = append(list, p.Netip().String())
+		}
+		equal(t, strings.Join(list, " "), want)
+	}
 	for word, flags := range map[string]uint32{"inside": 0, "out": api.InstanceUEOut} {
 		other := compile(t, strings.Replace(mobile, "ue_to_ue: drop", "ue_to_ue: "+word, 1))
 		in, _ = decoded[api.Instance](t, find(t, other, api.KindInstance, "internet"))
