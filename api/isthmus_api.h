@@ -473,8 +473,6 @@ struct api_policer {
 #define API_BE_QUEUES 4
 #define API_MAX_SCHEDULER_CLASSES 64
 
-enum api_scheduler_engine { API_SCHED_RTE = 1 /* rte_sched */, API_SCHED_HQOS = 2 /* lib/hqos */ };
-
 struct api_pipe_profile {
 	char name[API_NAME];
 	uint64_t rate; // bytes per second, all classes
@@ -502,19 +500,18 @@ struct api_red {
 
 // Key: the port's name. Four levels: port, subport (service group), pipe (subscriber), traffic class with its queues.
 struct api_scheduler {
-	uint32_t engine; // enum api_scheduler_engine
-	uint32_t subports;
+	uint32_t subports, profiles; // used entries below
 	uint64_t rate; // bytes per second
 	uint32_t frame_overhead; // bytes on the wire per frame beside the frame itself (preamble, gap, FCS)
 	uint32_t queue_size[API_TRAFFIC_CLASSES]; // packets, power of two
-	uint32_t profiles;
+	uint32_t pad;
 	uint8_t dscp_class[64]; // DSCP -> class << 2 | queue, where the QFI has no class of its own
 	uint8_t qfi_class[64]; // QFI -> the same; 0xff: use the DSCP
-	struct api_red red[API_TRAFFIC_CLASSES]; // API_SCHED_HQOS only
+	struct api_red red[API_TRAFFIC_CLASSES];
 	struct api_subport subport[API_MAX_SUBPORTS];
 	struct api_pipe_profile profile[API_MAX_PIPE_PROFILES];
 	// Length of a queue from which on packets of a drop precedence (RFC 2597 §6: DSCPs AFx2, AFx3; yellow and red) are dropped, packets;
-	// 0: queue_size. API_SCHED_HQOS only.
+	// 0: queue_size.
 	uint32_t precedence_size[2][API_TRAFFIC_CLASSES];
 };
 

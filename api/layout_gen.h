@@ -55,9 +55,9 @@ static const struct api_layout_step api_policer_steps[] = {
 	{47, 0x14637010}, {48, 0x4ec2e042},
 };
 static const struct api_layout_step api_scheduler_steps[] = {
-	{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5},
-	{36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f},
-	{200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd},
+	{4, 0xa37f2293}, {8, 0xf1d65f29}, {16, 0xba4e5f2a}, {20, 0xa1f6cce5},
+	{36, 0x3156f51f}, {40, 0x1bfeda47}, {104, 0x2d2b0e37}, {168, 0xaca367cc},
+	{200, 0x7c024c17}, {3784, 0x2b22de6e}, {6600, 0x4376260d}, {6632, 0x6eb73d38},
 };
 static const struct api_layout_step api_instance_steps[] = {
 	{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099},

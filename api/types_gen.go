@@ -141,8 +141,6 @@ const (
 	ColourActionPass              = 0x0
 	ColourActionDrop              = 0x1
 	ColourActionRemark            = 0x2
-	SchedulerEngineRTE            = 0x1
-	SchedulerEngineHQOS           = 0x2
 	LookupNone                    = 0x0
 	LookupDestination             = 0x1
 	LookupSource                  = 0x2
@@ -677,12 +675,12 @@ type Red struct {
 const SizeofRed = 0x8
 
 type Scheduler struct {
-	Engine         uint32
 	Subports       uint32
+	Profiles       uint32
 	Rate           uint64
 	FrameOverhead  uint32
 	QueueSize      [4]uint32
-	Profiles       uint32
+	Pad            uint32
 	DSCPClass      [64]byte
 	QFIClass       [64]byte
 	Red            [4]Red
@@ -1754,7 +1752,7 @@ var layoutParts = []layoutPart{
 	{"api_neighbour", PartNeighbour, []layoutStep{{32, 0xa57e047d}, {52, 0x41427c40}, {58, 0xfa379285}, {60, 0x91a19a8a}}},
 	{"api_acl", PartACL, []layoutStep{{4, 0x5df141c1}, {8, 0x2c890ad8}}},
 	{"api_policer", PartPolicer, []layoutStep{{4, 0x4a755ded}, {8, 0xe8384296}, {16, 0x17248b11}, {24, 0x20f9162d}, {32, 0x8a82a625}, {40, 0x7f1c4cd8}, {43, 0xfbe3f53c}, {46, 0x64154cab}, {47, 0x14637010}, {48, 0x4ec2e042}}},
-	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xcd11f79f}, {8, 0xccb1c9b9}, {16, 0x75a6581a}, {20, 0x6e1e89f5}, {36, 0x33f3374f}, {40, 0xa49cc408}, {104, 0x1df53796}, {168, 0xa8bf408f}, {200, 0x58a2b77c}, {3784, 0x33ed0845}, {6600, 0xe17f8b82}, {6632, 0x772867cd}}},
+	{"api_scheduler", PartScheduler, []layoutStep{{4, 0xa37f2293}, {8, 0xf1d65f29}, {16, 0xba4e5f2a}, {20, 0xa1f6cce5}, {36, 0x3156f51f}, {40, 0x1bfeda47}, {104, 0x2d2b0e37}, {168, 0xaca367cc}, {200, 0x7c024c17}, {3784, 0x2b22de6e}, {6600, 0x4376260d}, {6632, 0x6eb73d38}}},
 	{"api_instance", PartInstance, []layoutStep{{4, 0x6013638f}, {8, 0x1755a572}, {12, 0x4d5e8cee}, {16, 0x06e71099}, {20, 0x9df6c4f1}, {24, 0x908e3c87}, {26, 0xf3e2f1c2}, {28, 0x8a2fc1b1}, {284, 0x561b5c2f}, {364, 0xc7e72926}, {684, 0x51408282}, {1964, 0xb44bafb6}, {2028, 0xf0027820}, {2030, 0x6f4d1b77}, {2032, 0x2f4eff55}}},
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
 	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361}, {402, 0xd981015a}, {408, 0xa3a75ca3}}},

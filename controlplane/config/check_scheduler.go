@@ -48,11 +48,7 @@ func (k *checker) allSchedulers() {
 
 func (k *checker) precedence(s *Scheduler, key string, sizes [4]uint32) {
 	for class, size := range sizes {
-		switch {
-		case size == 0:
-		case s.Engine != "hqos":
-			k.fail(s.At, key, "the engine %s has none", s.Engine)
-		case size > s.QueueSize[class]:
+		if size > s.QueueSize[class] {
 			k.fail(s.At, key, "%d is more than the %d packets of a queue of class %d", size,
 				s.QueueSize[class], class)
 		}
@@ -60,9 +56,6 @@ func (k *checker) precedence(s *Scheduler, key string, sizes [4]uint32) {
 }
 
 func (k *checker) red(s *Scheduler) {
-	if len(s.RED) > 0 && s.Engine != "hqos" {
-		k.fail(s.At, "red", "the engine %s has none", s.Engine)
-	}
 	lines := map[uint8]int{}
 	for _, r := range s.RED {
 		once(k, r.At, "class", lines, r.Class, "%d is already in line %d", r.Class)

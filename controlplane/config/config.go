@@ -239,13 +239,12 @@ type Policer struct {
 type Scheduler struct {
 	At            `yaml:""`
 	Port          Name      `yaml:"port" req:"true" doc:"The access port that it feeds."`
-	Engine        string    `yaml:"engine" default:"hqos" enum:"rte|hqos" doc:"hqos: Isthmus' own scheduler; rte: DPDK's rte_sched, about fifteen times as dear (dataplane/lib/hqos)."`
 	Rate          Rate      `yaml:"rate" req:"true" min:"8000" max:"800000000000" doc:"Rate of the port, on the wire; every rate of a scheduler is between 8kbit and 800Gbit."`
 	FrameOverhead uint32    `yaml:"frame_overhead" default:"24" max:"64" doc:"Bytes that each frame takes on the wire beside itself: preamble, gap, FCS."`
 	QueueSize     [4]uint32 `yaml:"queue_size" default:"[64, 64, 64, 64]" min:"2" max:"8192" doc:"Packets per queue of each traffic class; powers of two."`
-	YellowSize    [4]uint32 `yaml:"yellow_size" max:"8192" doc:"Length from which on a queue takes no yellow packets (DSCP AFx2, RFC 2597); 0: queue_size. Engine hqos only."`
+	YellowSize    [4]uint32 `yaml:"yellow_size" max:"8192" doc:"Length from which on a queue takes no yellow packets (DSCP AFx2, RFC 2597); 0: queue_size."`
 	RedSize       [4]uint32 `yaml:"red_size" max:"8192" doc:"The same of red packets (DSCP AFx3); 0: yellow_size."`
-	RED           []RED     `yaml:"red" maxlen:"4" doc:"Random early detection, for the traffic classes named; engine hqos only."`
+	RED           []RED     `yaml:"red" maxlen:"4" doc:"Random early detection, for the traffic classes named."`
 	Subports      []Subport `yaml:"subports" req:"true" one:"true" maxlen:"64" doc:"Service groups; one entry may stand for several alike."`
 	Profiles      []Profile `yaml:"profiles" req:"true" maxlen:"32" doc:"What a pipe (subscriber) may be given. The first is the default."`
 	Classes       Classes   `yaml:"classes" doc:"How packets are put into traffic classes."`

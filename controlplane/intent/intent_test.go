@@ -333,8 +333,8 @@ func TestACLs(t *testing.T) {
 
 func TestScheduler(t *testing.T) {
 	s, _ := decoded[api.Scheduler](t, find(t, compile(t, text), api.KindScheduler, "access"))
-	equal(t, []any{s.Engine, s.Subports, s.Profiles, s.Rate, s.FrameOverhead, s.QueueSize},
-		[]any{api.SchedulerEngineHQOS, 2, 1, 125000000, 24, [4]uint32{64, 64, 64, 64}})
+	equal(t, []any{s.Subports, s.Profiles, s.Rate, s.FrameOverhead, s.QueueSize},
+		[]any{2, 1, 125000000, 24, [4]uint32{64, 64, 64, 64}})
 	equal(t, s.PrecedenceSize, [2][4]uint32{{0, 0, 32, 48}, {0, 0, 32, 16}})
 	equal(t, s.Red, [4]api.Red{1: {Min: 5, Max: 64, Probability: 50, Weight: 4}, 3: {Min: 16, Max: 48, Probability: 10, Weight: 9}})
 	equal(t, s.Subport[1], api.Subport{Rate: 62500000, Burst: 625000,

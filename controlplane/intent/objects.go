@@ -313,11 +313,8 @@ func defaultClass(dscp int) config.Class {
 func (c *compiler) schedulers() {
 	for _, s := range c.Schedulers {
 		body := api.Scheduler{
-			Engine: api.SchedulerEngineRTE, Rate: s.Rate.Bytes(), FrameOverhead: s.FrameOverhead,
+			Rate: s.Rate.Bytes(), FrameOverhead: s.FrameOverhead,
 			QueueSize: s.QueueSize, Subports: uint32(len(s.Groups)), Profiles: uint32(len(s.Profiles)),
-		}
-		if s.Engine == "hqos" {
-			body.Engine = api.SchedulerEngineHQOS
 		}
 		body.PrecedenceSize = [2][api.TrafficClasses]uint32{s.YellowSize, s.RedSize}
 		for class, size := range s.RedSize {

@@ -153,7 +153,7 @@ static void open_transaction_is_invisible(void **state)
 // A session that stays must fit what replaces the objects that it refers to.
 static void narrowing_is_refused(void **state)
 {
-	static struct api_scheduler s = {.engine = API_SCHED_HQOS, .subports = 1, .rate = 1000000000, .profiles = 1};
+	static struct api_scheduler s = {.subports = 1, .rate = 1000000000, .profiles = 1};
 
 	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)
 		s.queue_size[i] = 64;

@@ -51,7 +51,6 @@ static void scheduler(void)
 {
 	static struct api_scheduler s;
 
-	s.engine = API_SCHED_HQOS;
 	s.subports = 2;
 	s.rate = 12500000;
 	s.frame_overhead = 24;

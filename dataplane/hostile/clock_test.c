@@ -56,7 +56,6 @@ static void put_scheduler(void)
 {
 	static struct api_scheduler s;
 
-	s.engine = API_SCHED_HQOS;
 	s.subports = 2;
 	s.rate = 12500000;
 	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)

@@ -28,7 +28,6 @@ type Options struct {
 	NoHuge      bool
 	DPBinary    string
 	Version     string
-	Scheduler   string    // engine: rte or hqos; empty: the configuration's default
 	Command     string    // for the report
 	Progress    io.Writer // where the bar goes
 

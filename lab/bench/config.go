@@ -65,9 +65,6 @@ func (l *layout) yaml() []byte {
 	p("  - {name: contract, type: trtcm, cir: 20Gbit, pir: 40Gbit}")
 	p("schedulers:")
 	p("  - port: access")
-	if l.engine != "" {
-		p("    engine: %s", l.engine)
-	}
 	p("    rate: 400Gbit")
 	p("    subports:")
 	p("      - {count: %d, rate: 400Gbit}", l.subports)

@@ -93,7 +93,6 @@ type layout struct {
 	flows       int // downlink and uplink flows of one subscriber
 	rules       []rule
 	huge        string
-	engine      string   // of the scheduler
 	first       int      // number of the first subscriber, so that gateways side by side have subscribers of their own
 	ports       []string // of the configuration, a line each; nil: synth ports
 	echo        bool     // let ICMP through to the subscribers
@@ -135,7 +134,7 @@ func newLayout(opt Options, huge string) (*layout, error) {
 	if len(cpus) > 0 && len(cpus) != workers {
 		return nil, fmt.Errorf("%d CPUs for %d workers", len(cpus), workers)
 	}
-	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge, engine: opt.Scheduler}
+	l := &layout{subscribers: subscribers, workers: workers, cpus: cpus, huge: huge}
 	l.steered = opt.steered()
 	// Service groups of about 256 subscribers, the same number for each worker.
 	groups := min(max((subscribers+255)/256, workers), 64)

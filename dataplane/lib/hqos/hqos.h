@@ -3,16 +3,13 @@
 // four traffic classes. TC0..TC2 are strict priority with one queue each; TC3 is best effort with four queues that
 // share by weight, in bytes. Seven queues for each pipe. README.md has the picture and the exact semantics.
 //
-// Two engines stand behind this interface: DPDK's rte_sched (API_SCHED_RTE) and our own (API_SCHED_HQOS).
-//
 // Thread: an instance belongs to one worker. hqos_create, hqos_pipe_config and hqos_free may be called by the control
 // thread before the hand-over to the worker (or after it gave the instance back); while the worker runs, all calls but
 // the hqos_*_stats reads are the worker's. No call after hqos_create allocates, locks or blocks.
 //
 // Units: rates in bytes per second, bursts in bytes, lengths in bytes (pkt_len + frame_overhead for all rates and
 // shares; pkt_len alone in the counters), queue sizes in packets. `now` is in ticks of params.hz, from any origin; time
-// never runs backwards (an earlier `now` counts as the latest one seen). API_SCHED_RTE reads the TSC itself and ignores
-// `now`.
+// never runs backwards (an earlier `now` counts as the latest one seen).
 #ifndef HQOS_H
 #define HQOS_H
 
@@ -52,8 +49,8 @@ struct hqos_params {
 struct hqos_stats {
 	uint64_t packets, bytes; // accepted
 	uint64_t dropped_packets, dropped_bytes; // handed back, because the queue was full or by random early detection
-	uint64_t dropped_by[2]; // of dropped_packets, those of drop precedence 1, 2; of a subport of API_SCHED_HQOS
-	uint32_t queued; // held now; API_SCHED_RTE does not know it for a subport and says 0
+	uint64_t dropped_by[2]; // of dropped_packets, those of drop precedence 1, 2; of a subport
+	uint32_t queued; // held now
 };
 
 // ---- place ----------------------------------------------------------------------------------------------------------
@@ -140,15 +137,15 @@ int hqos_pipe_config(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t p
 uint32_t hqos_enqueue(struct hqos *h, struct rte_mbuf **packets, uint32_t n, uint64_t now, struct rte_mbuf **rejected);
 
 // Of a packet that hqos_enqueue just handed back: random early detection chose it.
-static inline bool hqos_early(const struct api_scheduler *s, const struct rte_mbuf *m)
+static inline bool hqos_early(const struct rte_mbuf *m)
 {
-	return s->engine == API_SCHED_HQOS && m->hash.sched.queue_id == HQOS_PLACE_EARLY;
+	return m->hash.sched.queue_id == HQOS_PLACE_EARLY;
 }
 
 // The same of one that was dropped for its precedence.
-static inline bool hqos_preceded(const struct api_scheduler *s, const struct rte_mbuf *m)
+static inline bool hqos_preceded(const struct rte_mbuf *m)
 {
-	return s->engine == API_SCHED_HQOS && m->hash.sched.queue_id == HQOS_PLACE_PRECEDENCE;
+	return m->hash.sched.queue_id == HQOS_PLACE_PRECEDENCE;
 }
 
 // Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, also when nothing
@@ -157,8 +154,7 @@ uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_
 
 // Room for others: takes up to `n` packets, the oldest of the longest queues first, and gives them to the caller, who
 // drops them; they count as accepted and as dropped. Queues are compared by powers of two, those of about one length
-// take turns, and none loses its last packet. Returns how many; 0: nothing is longer than one packet, or
-// (API_SCHED_RTE) the engine cannot.
+// take turns, and none loses its last packet. Returns how many; 0: nothing is longer than one packet.
 uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n);
 
 // The longest queue has had less than 2 to the power of this many packets; below 2: hqos_push_out() finds none.
@@ -168,13 +164,12 @@ uint32_t hqos_longest(const struct hqos *h);
 uint32_t hqos_queued(const struct hqos *h);
 
 // ---- counters -------------------------------------------------------------------------------------------------------
-// API_SCHED_HQOS: any thread may read at any time; each counter is one aligned 64-bit word that only the owner writes,
-// so two of them may be a packet apart. API_SCHED_RTE: hqos_pipe_stats must be called by the owner, since rte_sched
-// clears its counters when read; the others as above. Return 0, or -EINVAL when there is no such subport here, pipe or
-// class.
+// Any thread may read at any time; each counter is one aligned 64-bit word that only the owner writes, so two of them
+// may be a packet apart. Return 0, or -EINVAL when there is no such subport here, pipe or class.
 
-int hqos_subport_stats(struct hqos *h, uint32_t subport, uint32_t traffic_class, struct hqos_stats *stats);
-int hqos_pipe_stats(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t traffic_class, struct hqos_stats *stats);
+int hqos_subport_stats(const struct hqos *h, uint32_t subport, uint32_t traffic_class, struct hqos_stats *stats);
+int hqos_pipe_stats(
+	const struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t traffic_class, struct hqos_stats *stats);
 
 // Packets handed back because their place does not exist here.
 uint64_t hqos_misplaced(const struct hqos *h);
@@ -182,7 +177,7 @@ uint64_t hqos_misplaced(const struct hqos *h);
 // Pipes of a subport here (a power of two); 0: the subport does not exist or is another worker's.
 uint32_t hqos_pipes(const struct hqos *h, uint32_t subport);
 
-// Bytes of memory that the instance takes; for API_SCHED_RTE as seen in the heap at creation.
+// Bytes of memory that the instance takes.
 size_t hqos_memory(const struct hqos *h);
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of lib/hqos: parameters, places, packet accounting of both engines, and odd clocks.
+// Tests of lib/hqos: parameters, places, packet accounting, and odd clocks.
 #include "hqos/hqos_test.h"
 
 #include <errno.h>
-#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <string.h>
 
@@ -24,13 +23,12 @@ static uint64_t total(struct hqos *h, uint64_t *dropped)
 	return packets;
 }
 
-static void overflow_of(uint32_t engine)
+void test_overflow(void **state)
 {
 	struct api_scheduler *s = test_scheduler(1, 4);
 	struct rte_mbuf *in[400], *rejected[400];
 	struct hqos_stats stats;
 	uint64_t dropped;
-	s->engine = engine;
 	s->profile[0].rate = s->profile[1].rate = 10000; // nothing of note leaves while the test runs
 	s->profile[0].burst = 0;
 	s->queue_size[0] = 16;
@@ -47,8 +45,8 @@ static void overflow_of(uint32_t engine)
 	rte_mbuf_refcnt_update(in[398], 1);
 	rte_mbuf_refcnt_update(in[1], 1);
 	uint32_t refused = hqos_enqueue(h, in, 400, TEST_START, rejected);
-	// 16 of TC0, 64 each of two best-effort queues, and our engine sends one straight through; 8 have no place.
-	uint32_t held = 16 + 64 + 64 + (engine == API_SCHED_HQOS ? 1 : 0);
+	// 16 of TC0, 64 each of two best-effort queues, and one passes straight through; 8 have no place.
+	uint32_t held = 16 + 64 + 64 + 1;
 	assert_int_equal(refused, 400 - held);
 	assert_int_equal(hqos_queued(h), held);
 	assert_int_equal(hqos_misplaced(h), 8);
@@ -83,8 +81,6 @@ static void overflow_of(uint32_t engine)
 		uint32_t n = hqos_dequeue(h, out, 7, TEST_START + i * TEST_STEP);
 		rte_pktmbuf_free_bulk(out, n);
 		left += n;
-		if (engine == API_SCHED_RTE)
-			rte_delay_us(5);
 	}
 	assert_int_equal(left, held);
 	assert_int_equal(hqos_queued(h), 0);
@@ -117,76 +113,25 @@ void test_pipe_counters(void **state)
 	test_free(s);
 }
 
-void test_overflow(void **state)
-{
-	overflow_of(API_SCHED_HQOS);
-}
-
-void test_overflow_rte(void **state)
-{
-	overflow_of(API_SCHED_RTE);
-}
-
-// rte_sched on the real clock: a pipe's rate, a class rate of a pipe and the rate of an oversubscribed subport are not
-// exceeded, but for a burst at either end (5 %). They are missed by what the machine takes from this process for longer
-// than a burst lasts, so there is no tight lower limit.
-void test_rte_rates(void **state)
-{
-	struct api_scheduler *s = test_scheduler(4, 8);
-	uint64_t bytes[4] = {0}, expected[4] = {0, 100 * MBIT, 30 * MBIT, 200 * MBIT};
-	s->engine = API_SCHED_RTE;
-	s->profile[1].class_rate[0] = 30 * MBIT;
-	s->profile[1].class_rate[3] = 1 * MBIT;
-	s->subport[3].rate = 200 * MBIT;
-	struct hqos *h = test_make(s);
-	assert_int_equal(hqos_pipe_config(h, 2, 1, 1), 0);
-	uint64_t hz = rte_get_tsc_hz(), begin = rte_get_tsc_cycles() + hz / 20, end = begin + hz / 4;
-	for (uint64_t now = 0; now < end; now = rte_get_tsc_cycles()) {
-		struct rte_mbuf *out[ROOM];
-		for (uint32_t i = 0; i < 10; i++) {
-			uint32_t subport = i < 8 ? 3 : i - 7;
-			struct rte_mbuf *m = test_packet(hqos_place(subport, i < 8 ? i : 1, 0, 0), 700);
-			if (hqos_enqueue(h, &m, 1, 0, &m))
-				rte_pktmbuf_free(m);
-			else
-				m->packet_type = subport;
-		}
-		uint32_t n = hqos_dequeue(h, out, ROOM, 0);
-		for (uint32_t i = 0; i < n; i++)
-			if (now >= begin)
-				bytes[out[i]->packet_type] += out[i]->pkt_len + 24;
-		rte_pktmbuf_free_bulk(out, n);
-		rte_delay_us_block(5);
-	}
-	hqos_free(h);
-	test_free(s);
-	for (uint32_t i = 1; i < 4; i++)
-		assert_in_range(bytes[i], expected[i] / 4 / 10, expected[i] / 4 * 105 / 100);
-	assert_int_equal(rte_mempool_in_use_count(test_pool), 0);
-}
-
 void test_free_with_packets(void **state)
 {
-	for (uint32_t engine = API_SCHED_RTE; engine <= API_SCHED_HQOS; engine++) {
-		struct api_scheduler *s = test_scheduler(1, 4);
-		s->engine = engine;
-		s->profile[0].rate = 1000;
-		s->profile[0].burst = 0;
-		s->queue_size[1] = 8;
-		struct hqos *h = test_make(s);
-		uint32_t taken = 0;
-		for (uint32_t i = 0; i < 200; i++) {
-			struct rte_mbuf *m = test_packet(hqos_place(0, i % 4, i % 3, 0), 500);
-			if (hqos_enqueue(h, &m, 1, TEST_START, &m))
-				rte_pktmbuf_free(m);
-			else
-				taken++;
-		}
-		assert_in_range(taken, 150, 180); // the queues of TC1 are full
-		assert_int_equal(hqos_free(h), taken);
-		test_free(s);
-		assert_int_equal(rte_mempool_in_use_count(test_pool), 0);
+	struct api_scheduler *s = test_scheduler(1, 4);
+	s->profile[0].rate = 1000;
+	s->profile[0].burst = 0;
+	s->queue_size[1] = 8;
+	struct hqos *h = test_make(s);
+	uint32_t taken = 0;
+	for (uint32_t i = 0; i < 200; i++) {
+		struct rte_mbuf *m = test_packet(hqos_place(0, i % 4, i % 3, 0), 500);
+		if (hqos_enqueue(h, &m, 1, TEST_START, &m))
+			rte_pktmbuf_free(m);
+		else
+			taken++;
 	}
+	assert_in_range(taken, 150, 180); // the queues of TC1 are full
+	assert_int_equal(hqos_free(h), taken);
+	test_free(s);
+	assert_int_equal(rte_mempool_in_use_count(test_pool), 0);
 }
 
 void test_places(void **state)
@@ -211,44 +156,39 @@ void test_workers(void **state)
 	char error[HQOS_ERROR];
 	for (uint32_t i = 0; i < 4; i++)
 		s->subport[i].worker = i % 2;
-	for (uint32_t engine = API_SCHED_RTE; engine <= API_SCHED_HQOS; engine++) {
-		struct hqos_params params = {.scheduler = s, .worker = 1, .socket = SOCKET_ID_ANY, .hz = TEST_HZ};
-		struct hqos_stats stats;
-		s->engine = engine;
-		struct hqos *h = hqos_create(&params, error);
-		assert_non_null(h);
-		assert_int_equal(hqos_pipes(h, 0), 0);
-		assert_int_equal(hqos_pipes(h, 1), 16);
-		assert_int_equal(hqos_pipes(h, 99), 0);
-		assert_int_equal(hqos_pipe_config(h, 0, 1, 0), -EINVAL);
-		assert_int_equal(hqos_pipe_config(h, 3, 15, 3), 0);
-		assert_int_equal(hqos_pipe_config(h, 3, 16, 3), -EINVAL);
-		assert_int_equal(hqos_pipe_config(h, 3, 15, 4), -EINVAL);
-		assert_int_equal(hqos_subport_stats(h, 2, 0, &stats), -EINVAL);
-		assert_int_equal(hqos_pipe_stats(h, 3, 15, 4, &stats), -EINVAL);
-		struct rte_mbuf *m = test_packet(hqos_place(2, 0, 0, 0), 100), *out[4];
-		assert_int_equal(hqos_enqueue(h, &m, 1, 0, &m), 1);
-		hqos_set_place(m, HQOS_PLACE_NONE);
-		assert_int_equal(hqos_enqueue(h, &m, 1, 0, &m), 1);
-		hqos_set_place(m, hqos_place(3, 15, 1, 0));
-		assert_int_equal(hqos_enqueue(h, &m, 1, 0, &m), 0);
-		uint32_t n = 0;
-		for (int i = 0; i < 10000 && !n; i++, rte_delay_us(1))
-			n = hqos_dequeue(h, out, 4, 0);
-		assert_int_equal(n, 1);
-		assert_ptr_equal(out[0], m);
-		rte_pktmbuf_free(m);
-		assert_int_equal(hqos_free(h), 0);
-		params.worker = 2;
-		assert_null(hqos_create(&params, error));
-	}
+	struct hqos_params params = {.scheduler = s, .worker = 1, .socket = SOCKET_ID_ANY, .hz = TEST_HZ};
+	struct hqos_stats stats;
+	struct hqos *h = hqos_create(&params, error);
+	assert_non_null(h);
+	assert_int_equal(hqos_pipes(h, 0), 0);
+	assert_int_equal(hqos_pipes(h, 1), 16);
+	assert_int_equal(hqos_pipes(h, 99), 0);
+	assert_int_equal(hqos_pipe_config(h, 0, 1, 0), -EINVAL);
+	assert_int_equal(hqos_pipe_config(h, 3, 15, 3), 0);
+	assert_int_equal(hqos_pipe_config(h, 3, 16, 3), -EINVAL);
+	assert_int_equal(hqos_pipe_config(h, 3, 15, 4), -EINVAL);
+	assert_int_equal(hqos_subport_stats(h, 2, 0, &stats), -EINVAL);
+	assert_int_equal(hqos_pipe_stats(h, 3, 15, 4, &stats), -EINVAL);
+	struct rte_mbuf *m = test_packet(hqos_place(2, 0, 0, 0), 100), *out[4];
+	assert_int_equal(hqos_enqueue(h, &m, 1, 0, &m), 1);
+	hqos_set_place(m, HQOS_PLACE_NONE);
+	assert_int_equal(hqos_enqueue(h, &m, 1, 0, &m), 1);
+	hqos_set_place(m, hqos_place(3, 15, 1, 0));
+	assert_int_equal(hqos_enqueue(h, &m, 1, 0, &m), 0);
+	uint32_t n = hqos_dequeue(h, out, 4, 0);
+	assert_int_equal(n, 1);
+	assert_ptr_equal(out[0], m);
+	rte_pktmbuf_free(m);
+	assert_int_equal(hqos_free(h), 0);
+	params.worker = 2;
+	assert_null(hqos_create(&params, error));
 	test_free(s);
 }
 
 void test_refused_parameters(void **state)
 {
 	char error[HQOS_ERROR];
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < 9; i++) {
 		struct api_scheduler *s = test_scheduler(2, 4);
 		struct hqos_params params = {
 			.scheduler = s, .worker = HQOS_ALL_WORKERS, .socket = SOCKET_ID_ANY, .hz = TEST_HZ};
@@ -279,9 +219,6 @@ void test_refused_parameters(void **state)
 			s->subport[0].class_rate[1] = 999;
 			break;
 		case 8:
-			s->engine = 3;
-			break;
-		case 9:
 			params.hz = 0;
 			break;
 		}

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler costs: TSC ticks per packet for enqueue and dequeue together, both engines side by side,
-// everything conforming ("configured to allow all traffic to pass"), pipes in random order. Engines take turns in short
-// runs, so that a noisy machine troubles both alike; printed are the median run and the spread. A last table has our
-// engine alone under 25 % more traffic than the subports may send, on a virtual clock: nearly every packet queues.
-// README.md has figures.
+// What the scheduler costs: TSC ticks per packet for enqueue and dequeue together, beside DPDK's rte_sched, everything
+// conforming ("configured to allow all traffic to pass"), pipes in random order. Both take turns in short runs, so that
+// a noisy machine troubles both alike; printed are the median run and the spread. A last table has ours alone under
+// 25 % more traffic than the subports may send, on a virtual clock: nearly every packet queues. README.md has figures.
 //
 //   hqos-bench [EAL options] [-- RUNS]
 #include "hqos/hqos.h"
@@ -13,6 +12,7 @@
 #include <rte_eal.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,6 +24,9 @@
 
 struct setup {
 	struct hqos *h;
+	struct rte_sched_port *peer; // where h is NULL
+	size_t memory;
+	uint32_t held; // the peer's
 	const char *name;
 	double ticks[MAX_RUNS];
 	uint64_t lost;
@@ -31,12 +34,11 @@ struct setup {
 };
 
 // rate: of each subport; the port and the pipes have room for all.
-static struct hqos *make(uint32_t engine, uint32_t pipes, uint64_t rate, uint32_t queue_size)
+static struct hqos *make(uint32_t pipes, uint64_t rate, uint32_t queue_size)
 {
 	static struct api_scheduler s;
 	char error[HQOS_ERROR] = "";
-	s = (struct api_scheduler){
-		.engine = engine, .subports = SUBPORTS, .rate = HQOS_MAX_RATE, .frame_overhead = 24, .profiles = 1};
+	s = (struct api_scheduler){.subports = SUBPORTS, .rate = HQOS_MAX_RATE, .frame_overhead = 24, .profiles = 1};
 	for (int c = 0; c < API_TRAFFIC_CLASSES; c++)
 		s.queue_size[c] = queue_size;
 	for (int i = 0; i < SUBPORTS; i++)
@@ -49,8 +51,94 @@ static struct hqos *make(uint32_t engine, uint32_t pipes, uint64_t rate, uint32_
 		.start = 0};
 	struct hqos *h = hqos_create(&params, error);
 	if (!h)
-		fprintf(stderr, "engine %u, %u pipes: %s\n", engine, pipes, error);
+		fprintf(stderr, "%u pipes: %s\n", pipes, error);
 	return h;
+}
+
+static size_t heap_used(void)
+{
+	struct rte_malloc_socket_stats stats;
+	return rte_malloc_get_socket_stats(0, &stats) == 0 ? stats.heap_allocsz_bytes : 0;
+}
+
+// Our classes are its traffic classes 0, 1, 2 and its best-effort class; the other nine have no queues.
+static uint32_t peer_class(uint32_t c)
+{
+	return c == HQOS_BEST_EFFORT ? RTE_SCHED_TRAFFIC_CLASS_BE : c;
+}
+
+// The same levels as make().
+static struct rte_sched_port *make_peer(uint32_t pipes)
+{
+	struct rte_sched_subport_profile_params level = {
+		.tb_rate = HQOS_MAX_RATE, .tb_size = HQOS_MAX_RATE / 10000, .tc_period = 10};
+	struct rte_sched_pipe_params pipe = {.tb_rate = 1250000000ull,
+		.tb_size = 1000000,
+		.tc_period = 10,
+		.tc_ov_weight = 1,
+		.wrr_weights = {1, 1, 1, 1}};
+	for (int c = 0; c < RTE_SCHED_TRAFFIC_CLASSES_PER_PIPE; c++)
+		level.tc_rate[c] = level.tb_rate;
+	for (uint32_t c = 0; c < API_TRAFFIC_CLASSES; c++)
+		pipe.tc_rate[peer_class(c)] = pipe.tb_rate;
+	struct rte_sched_port_params port = {.name = "peer",
+		.rate = HQOS_MAX_RATE,
+		.mtu = 9018,
+		.frame_overhead = 24,
+		.n_subports_per_port = SUBPORTS,
+		.subport_profiles = &level,
+		.n_subport_profiles = 1,
+		.n_max_subport_profiles = 1,
+		.n_pipes_per_subport = pipes / SUBPORTS};
+	struct rte_sched_subport_params subport = {.n_pipes_per_subport_enabled = pipes / SUBPORTS,
+		.pipe_profiles = &pipe,
+		.n_pipe_profiles = 1,
+		.n_max_pipe_profiles = 1};
+	for (uint32_t c = 0; c < API_TRAFFIC_CLASSES; c++)
+		subport.qsize[peer_class(c)] = 64;
+	struct rte_sched_port *peer = rte_sched_port_config(&port);
+	int status = peer == NULL;
+	for (uint32_t i = 0; status == 0 && i < SUBPORTS; i++) {
+		status = rte_sched_subport_config(peer, i, &subport, 0);
+		for (uint32_t p = 0; status == 0 && p < pipes / SUBPORTS; p++)
+			status = rte_sched_pipe_config(peer, i, p, 0);
+	}
+	if (status != 0)
+		fprintf(stderr, "rte_sched, %u pipes: %d\n", pipes, status);
+	return status == 0 ? peer : NULL;
+}
+
+// Returns how many it refused; those are free.
+static uint32_t peer_enqueue(struct setup *setup, struct rte_mbuf **in)
+{
+	for (uint32_t k = 0; k < BURST; k++) {
+		uint32_t place = in[k]->hash.sched.queue_id, queue = hqos_place_queue(place),
+			 c = hqos_queue_class(queue);
+		rte_sched_port_pkt_write(setup->peer, in[k], hqos_place_subport(place), hqos_place_pipe(place),
+			peer_class(c), queue - c, RTE_COLOR_GREEN);
+	}
+	uint32_t taken = (uint32_t)rte_sched_port_enqueue(setup->peer, in, BURST);
+	setup->held += taken;
+	return BURST - taken;
+}
+
+static uint32_t enqueue(struct setup *setup, struct rte_mbuf **in, uint64_t now, struct rte_mbuf **rejected)
+{
+	return setup->h ? hqos_enqueue(setup->h, in, BURST, now, rejected) : peer_enqueue(setup, in);
+}
+
+static uint32_t dequeue(struct setup *setup, struct rte_mbuf **out, uint64_t now)
+{
+	if (setup->h)
+		return hqos_dequeue(setup->h, out, BURST, now);
+	uint32_t n = (uint32_t)rte_sched_port_dequeue(setup->peer, out, BURST);
+	setup->held -= n;
+	return n;
+}
+
+static uint32_t queued(const struct setup *setup)
+{
+	return setup->h ? hqos_queued(setup->h) : setup->held;
 }
 
 static uint64_t clock_of(struct setup *setup, uint64_t tsc)
@@ -73,12 +161,12 @@ static double run(struct setup *setup, struct rte_mbuf **stack, uint32_t *top, c
 		}
 		uint64_t start = rte_rdtsc();
 		uint64_t now = clock_of(setup, start);
-		uint32_t refused = hqos_enqueue(setup->h, in, BURST, now, rejected);
-		uint32_t n = hqos_dequeue(setup->h, out, BURST, now);
+		uint32_t refused = enqueue(setup, in, now, rejected);
+		uint32_t n = dequeue(setup, out, now);
 		spent += rte_rdtsc() - start;
 		count += BURST;
 		setup->lost += refused;
-		for (uint32_t k = 0; k < refused; k++)
+		for (uint32_t k = 0; setup->h && k < refused; k++)
 			stack[(*top)++] = rejected[k];
 		for (uint32_t k = 0; k < n; k++)
 			stack[(*top)++] = out[k];
@@ -89,8 +177,8 @@ static double run(struct setup *setup, struct rte_mbuf **stack, uint32_t *top, c
 static void empty(struct setup *setup, struct rte_mbuf **stack, uint32_t *top)
 {
 	struct rte_mbuf *out[BURST];
-	for (uint32_t i = 0; i < 10000000 && hqos_queued(setup->h); i++) {
-		uint32_t n = hqos_dequeue(setup->h, out, BURST, clock_of(setup, rte_rdtsc()));
+	for (uint32_t i = 0; i < 10000000 && queued(setup); i++) {
+		uint32_t n = dequeue(setup, out, clock_of(setup, rte_rdtsc()));
 		for (uint32_t k = 0; k < n; k++)
 			stack[(*top)++] = out[k];
 	}
@@ -101,7 +189,7 @@ static void report(struct setup *setup, uint32_t pipes, uint32_t length, int run
 	double median = kit_median(setup->ticks, (uint32_t)runs);
 	printf("%-10s %6u pipes %4u B  median %6.1f  (%.1f .. %.1f)  refused %.0f a run  memory %.1f MB\n", setup->name,
 		pipes, length, median, setup->ticks[0], setup->ticks[runs - 1], (double)setup->lost / runs,
-		hqos_memory(setup->h) / 1e6);
+		(double)setup->memory / 1e6);
 }
 
 static void draw(uint32_t *place, uint32_t pipes)
@@ -118,13 +206,16 @@ static void compare(struct rte_mbuf **stack, uint32_t *top, uint32_t *place, uin
 {
 	static const uint32_t lengths[] = {504, 650};
 	static struct setup setups[2];
-	setups[0] = (struct setup){.h = make(API_SCHED_HQOS, pipes, HQOS_MAX_RATE, 64), .name = "hqos"};
-	setups[1] = (struct setup){.h = make(API_SCHED_RTE, pipes, HQOS_MAX_RATE, 64), .name = "rte_sched"};
+	setups[0] = (struct setup){.h = make(pipes, HQOS_MAX_RATE, 64), .name = "hqos"};
+	setups[0].memory = setups[0].h ? hqos_memory(setups[0].h) : 0;
+	size_t before = heap_used();
+	setups[1] = (struct setup){.peer = make_peer(pipes), .name = "rte_sched"};
+	setups[1].memory = heap_used() - before;
 	draw(place, pipes);
 	for (uint32_t l = 0; l < RTE_DIM(lengths); l++) {
 		for (int r = -1; r < runs; r++)
 			for (int e = 0; e < 2; e++) {
-				if (!setups[e].h)
+				if (!setups[e].h && !setups[e].peer)
 					continue;
 				double ticks = run(&setups[e], stack, top, place, lengths[l]);
 				if (r < 0)
@@ -134,11 +225,12 @@ static void compare(struct rte_mbuf **stack, uint32_t *top, uint32_t *place, uin
 				empty(&setups[e], stack, top);
 			}
 		for (int e = 0; e < 2; e++)
-			if (setups[e].h)
+			if (setups[e].h || setups[e].peer)
 				report(&setups[e], pipes, lengths[l], runs);
 	}
-	for (int e = 0; e < 2; e++)
-		hqos_free(setups[e].h);
+	hqos_free(setups[0].h);
+	if (setups[1].peer)
+		rte_sched_port_free(setups[1].peer);
 }
 
 static void congest(struct rte_mbuf **stack, uint32_t *top, uint32_t *place, uint32_t pipes, int runs)
@@ -146,9 +238,10 @@ static void congest(struct rte_mbuf **stack, uint32_t *top, uint32_t *place, uin
 	static struct setup setup;
 	const uint64_t rate = 625000000; // of each of the subports
 	const uint32_t length = 650;
-	setup = (struct setup){.h = make(API_SCHED_HQOS, pipes, rate, 4), .name = "congested"};
+	setup = (struct setup){.h = make(pipes, rate, 4), .name = "congested"};
 	if (!setup.h)
 		return;
+	setup.memory = hqos_memory(setup.h);
 	draw(place, pipes);
 	setup.step = BURST * (length + 24) / (1.25 * SUBPORTS * rate) * rte_get_tsc_hz();
 	for (int r = -1; r < runs; r++) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own scheduling engine: which queues are the longest, for a worker whose share of the packet buffers is used up.
+// Which queues are the longest, for a worker whose share of the packet buffers is used up.
 //
 // Level L: no queue of the pipe has reached 2^L packets since the pipe came into the list of that level. A pipe rises
 // when a queue grows beyond its level, at powers of two only, and sinks when it is looked at here, so that a packet
 // that leaves costs nothing.
-#include "hqos/hqos_own.h"
+#include "hqos/hqos_private.h"
 
 #include <rte_common.h>
 
@@ -15,51 +15,50 @@ static uint32_t level_of(uint32_t length)
 	return length ? 32 - (uint32_t)__builtin_clz(length) : 0;
 }
 
-static void level_leave(struct own *o, uint32_t index)
+static void level_leave(struct hqos *h, uint32_t index)
 {
-	struct pipe *p = &o->pipe[index];
-	struct list *list = &o->longest[p->level];
-	struct long_link link = o->long_link[index];
+	struct pipe *p = &h->pipe[index];
+	struct list *list = &h->longest[p->level];
+	struct long_link link = h->long_link[index];
 	if (!p->level)
 		return;
 	if (link.prev == NIL)
 		list->head = link.next;
 	else
-		o->long_link[link.prev].next = link.next;
+		h->long_link[link.prev].next = link.next;
 	if (link.next == NIL)
 		list->tail = link.prev;
 	else
-		o->long_link[link.next].prev = link.prev;
+		h->long_link[link.next].prev = link.prev;
 	if (list->head == NIL)
-		o->levels &= ~(1u << p->level);
+		h->levels &= ~(1u << p->level);
 	p->level = 0;
 }
 
-static void level_enter(struct own *o, uint32_t index, uint32_t level)
+static void level_enter(struct hqos *h, uint32_t index, uint32_t level)
 {
-	struct list *list = &o->longest[level];
-	o->pipe[index].level = level;
+	struct list *list = &h->longest[level];
+	h->pipe[index].level = level;
 	if (!level)
 		return;
-	o->long_link[index] = (struct long_link){.next = NIL, .prev = list->tail};
+	h->long_link[index] = (struct long_link){.next = NIL, .prev = list->tail};
 	if (list->tail == NIL)
 		list->head = index;
 	else
-		o->long_link[list->tail].next = index;
+		h->long_link[list->tail].next = index;
 	list->tail = index;
-	o->levels |= 1u << level;
+	h->levels |= 1u << level;
 }
 
-void own_level_raise(struct own *o, uint32_t index, uint32_t length)
+void level_raise(struct hqos *h, uint32_t index, uint32_t length)
 {
-	level_leave(o, index);
-	level_enter(o, index, level_of(length));
+	level_leave(h, index);
+	level_enter(h, index, level_of(length));
 }
 
-uint32_t own_longest(const struct hqos *h)
+uint32_t hqos_longest(const struct hqos *h)
 {
-	const struct own *o = (const struct own *)h;
-	return level_of(o->levels) ? level_of(o->levels) - 1 : 0;
+	return level_of(h->levels) ? level_of(h->levels) - 1 : 0;
 }
 
 static uint32_t longest_queue(const struct pipe_queues *w)
@@ -71,26 +70,25 @@ static uint32_t longest_queue(const struct pipe_queues *w)
 	return longest;
 }
 
-uint32_t own_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n)
+uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n)
 {
-	struct own *o = (struct own *)h;
 	uint32_t count = 0;
-	for (uint32_t looked = 0; count < n && looked < n + LOOK_AT && own_longest(h) >= 2; looked++) {
-		uint32_t top = own_longest(h), index = o->longest[top].head;
-		struct pipe *p = &o->pipe[index];
-		struct subport *sp = &o->subport[p->subport];
-		const struct pipe_queues *w = &o->queues[index];
+	for (uint32_t looked = 0; count < n && looked < n + LOOK_AT && hqos_longest(h) >= 2; looked++) {
+		uint32_t top = hqos_longest(h), index = h->longest[top].head;
+		struct pipe *p = &h->pipe[index];
+		struct subport *sp = &h->subport[p->subport];
+		const struct pipe_queues *w = &h->queues[index];
 		uint32_t q = longest_queue(w), c = hqos_queue_class(q), length = w->queued[q];
 		// To the end of its list, or of a lower one.
-		level_leave(o, index);
-		level_enter(o, index, level_of(length));
+		level_leave(h, index);
+		level_enter(h, index, level_of(length));
 		if (level_of(length) < top)
 			continue;
-		struct rte_mbuf *m = own_queue_pop(o, sp, p, q);
+		struct rte_mbuf *m = pop_queue(h, sp, p, q);
 		sp->dropped[c].packets++;
 		sp->dropped[c].bytes += m->pkt_len;
-		o->dropped[index][c].packets++;
-		o->dropped[index][c].bytes += m->pkt_len;
+		h->dropped[index][c].packets++;
+		h->dropped[index][c].bytes += m->pkt_len;
 		out[count++] = m;
 	}
 	return count;

@@ -70,8 +70,8 @@ static bool put(struct red_bench *b, uint32_t place)
 	struct rte_mbuf *m = test_packet(place, LENGTH);
 	if (!hqos_enqueue(b->h, &m, 1, b->now, &m))
 		return true;
-	b->early += hqos_early(b->s, m);
-	b->full += !hqos_early(b->s, m);
+	b->early += hqos_early(m);
+	b->full += !hqos_early(m);
 	rte_pktmbuf_free(m);
 	return false;
 }
@@ -221,11 +221,7 @@ void test_red_refused(void **state)
 	s->red[2] = (struct api_red){.min = 4, .max = 1024, .probability = 1, .weight = 1};
 	assert_null(create(s, NULL, error));
 	s->red[2].max = 1023;
-	s->engine = API_SCHED_RTE;
-	assert_null(create(s, NULL, error));
-	assert_non_null(strstr(error, "needs the engine hqos"));
 	// It takes memory for the queues of its classes only.
-	s->engine = API_SCHED_HQOS;
 	struct hqos *with = create(s, NULL, error);
 	assert_non_null(with);
 	s->red[2] = (struct api_red){0};

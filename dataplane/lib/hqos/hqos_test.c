@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of lib/hqos: rates, priorities, weights and isolation, one simulated second each. Our own engine runs on a
-// virtual clock, so results are the same every time; rte_sched reads the TSC and is tested for its packet accounting
-// only.
+// Tests of lib/hqos: rates, priorities, weights and isolation, one simulated second each, on a virtual clock.
 #include "hqos/hqos_test.h"
 
 #include <rte_cycles.h>
@@ -19,7 +17,6 @@ struct rte_mempool *test_pool;
 struct api_scheduler *test_scheduler(uint32_t subports, uint32_t pipes)
 {
 	struct api_scheduler *s = test_calloc(1, sizeof(*s));
-	s->engine = API_SCHED_HQOS;
 	s->subports = subports;
 	s->rate = 10000 * MBIT;
 	s->frame_overhead = 24;
@@ -39,7 +36,7 @@ struct hqos *test_make(const struct api_scheduler *s)
 	struct hqos_params params = {.scheduler = s,
 		.worker = HQOS_ALL_WORKERS,
 		.socket = SOCKET_ID_ANY,
-		.hz = s->engine == API_SCHED_RTE ? rte_get_tsc_hz() : TEST_HZ,
+		.hz = TEST_HZ,
 		.start = TEST_START};
 	struct hqos *h = hqos_create(&params, error);
 	if (!h)
@@ -403,8 +400,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(isolation_of_subports),
 		cmocka_unit_test(test_pipe_counters),
 		cmocka_unit_test(test_overflow),
-		cmocka_unit_test(test_overflow_rte),
-		cmocka_unit_test(test_rte_rates),
 		cmocka_unit_test(test_free_with_packets),
 		cmocka_unit_test(test_clock_oddities),
 		cmocka_unit_test(reconfigure),

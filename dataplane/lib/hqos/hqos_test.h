@@ -31,8 +31,6 @@ void test_refused_parameters(void **state);
 void test_workers(void **state);
 void test_pipe_counters(void **state);
 void test_overflow(void **state);
-void test_overflow_rte(void **state);
-void test_rte_rates(void **state);
 void test_free_with_packets(void **state);
 void test_clock_oddities(void **state);
 void test_red_average(void **state);

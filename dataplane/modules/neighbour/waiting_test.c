@@ -25,7 +25,7 @@ static struct kit_mobile *session(uint32_t n, const char *path)
 
 static void put_scheduler(void)
 {
-	static struct api_scheduler s = {.engine = API_SCHED_HQOS, .subports = 2, .profiles = 1, .rate = 125000000};
+	static struct api_scheduler s = {.subports = 2, .profiles = 1, .rate = 125000000};
 
 	for (uint32_t i = 0; i < 2; i++) {
 		s.subport[i].rate = s.rate / 2;

@@ -331,14 +331,13 @@ static void subport_rows(struct stats_sink *sink, struct scheduler *s, uint32_t 
 	}
 }
 
-// One subscriber's queues, by a key of PORT/SUBPORT/PIPE. rte_sched clears a pipe's counters when they are read, which
-// only its worker may do: no rows there.
+// One subscriber's queues, by a key of PORT/SUBPORT/PIPE.
 static void pipe_rows(struct stats_sink *sink, const char *port, uint32_t subport, uint32_t pipe)
 {
 	const struct port *p = port_by_name(port);
 	struct scheduler *s = p != NULL ? schedulers.live[p->index] : NULL;
 
-	if (s == NULL || subport >= s->want.subports || s->want.engine != API_SCHED_HQOS)
+	if (s == NULL || subport >= s->want.subports)
 		return;
 	struct hqos *h = s->instance[s->want.subport[subport].worker];
 	for (uint32_t tc = 0; h != NULL && tc < API_TRAFFIC_CLASSES; tc++) {

@@ -17,7 +17,7 @@ DROP_REASON(drop_longest, "scheduler-longest",
 	"schedulers' queues held all buffers that engine max_scheduled gives them: the oldest packet of the longest "
 	"made room")
 DROP_REASON(drop_no_room, "scheduler-no-room",
-	"schedulers' queues held all those buffers, and none of them was longer than one packet (or the engine is rte)")
+	"schedulers' queues held all those buffers, and none of them was longer than one packet")
 
 enum { EDGE_ACCESS, EDGE_CORE, EDGE_DROP, EDGE_COUNT };
 
@@ -100,16 +100,16 @@ static __rte_noinline int make_room(struct rte_graph *graph, struct rte_node *no
 	return 1;
 }
 
-// For `why`, those that random early detection or their drop precedence chose for reasons of their own (s NULL: none).
-static void reject(struct rte_graph *graph, struct rte_node *node, const struct scheduler *s, struct rte_mbuf **pkts,
-	uint32_t n, const struct reason *why)
+// For `why`; of packets that came back from their queues, random early detection or their drop precedence chose some.
+static void reject(struct rte_graph *graph, struct rte_node *node, bool came_back, struct rte_mbuf **pkts, uint32_t n,
+	const struct reason *why)
 {
 	for (uint32_t i = 0; i < n; i++)
 		packet_leave(pkts[i],
-			s == NULL                          ? why
-			: hqos_early(&s->want, pkts[i])    ? &drop_red
-			: hqos_preceded(&s->want, pkts[i]) ? &drop_precedence
-							   : why,
+			!came_back               ? why
+			: hqos_early(pkts[i])    ? &drop_red
+			: hqos_preceded(pkts[i]) ? &drop_precedence
+						 : why,
 			EDGE_DROP);
 	if (n > 0)
 		rte_node_enqueue(graph, node, EDGE_DROP, (void **)pkts, (uint16_t)n);
@@ -126,7 +126,7 @@ static uint16_t admit(struct rte_graph *graph, struct rte_node *node, struct wor
 
 	while (stay > 0 && *buffers > hold_room(w, &scheduler_holder))
 		*buffers -= pkts[--stay]->nb_segs;
-	reject(graph, node, NULL, pkts + stay, n - stay, &drop_no_room);
+	reject(graph, node, false, pkts + stay, n - stay, &drop_no_room);
 	return stay;
 }
 
@@ -156,7 +156,7 @@ static void enqueue_run(
 		buffers -= buffers_of(rejected, full);
 	hold_add(w, &scheduler_holder, buffers);
 	s->held[w->id].buffers += buffers;
-	reject(graph, node, s, rejected, full, &drop_full);
+	reject(graph, node, true, rejected, full, &drop_full);
 }
 
 static uint16_t scheduler(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

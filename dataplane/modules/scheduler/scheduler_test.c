@@ -7,6 +7,7 @@
 #include <cmocka.h>
 // clang-format on
 #include "core/engine.h"
+#include "hqos/hqos.h"
 #include "testkit/gateway.h"
 #include "testkit/reasons.h"
 #include "wire/bytes.h"
@@ -18,16 +19,17 @@
 
 #define HOMES 200u
 #define BURST 64u
-#define ROOM 2048u
+#define ROOM 1024u
+#define RATE 125000000u // bytes per second
+#define QUEUE_DSCP(queue) (1 + (queue)) // the others are best effort's first queue's
 
-static void put_scheduler(uint32_t engine, const struct api_red *red)
+static void put_scheduler(const struct api_red *red, uint64_t rate)
 {
 	static struct api_scheduler s;
 
 	memset(&s, 0, sizeof(s));
-	s.engine = engine;
 	s.subports = s.profiles = 1;
-	s.rate = s.subport[0].rate = 125000000;
+	s.rate = s.subport[0].rate = rate;
 	s.subport[0].pipes = 256;
 	s.frame_overhead = 24;
 	for (int i = 0; i < API_TRAFFIC_CLASSES; i++)
@@ -36,6 +38,9 @@ static void put_scheduler(uint32_t engine, const struct api_red *red)
 		s.red[3] = *red;
 	memset(s.qfi_class, 0xff, sizeof(s.qfi_class));
 	memset(s.dscp_class, 3 << 2, sizeof(s.dscp_class));
+	for (uint32_t queue = 0; queue < HQOS_QUEUES; queue++)
+		s.dscp_class[QUEUE_DSCP(queue)] =
+			(uint8_t)(hqos_queue_class(queue) << 2 | (queue - hqos_queue_class(queue)));
 	strcpy(s.profile[0].name, "home");
 	s.profile[0].rate = 250000; // 2 Mbit/s
 	s.profile[0].burst = 2000;
@@ -43,10 +48,10 @@ static void put_scheduler(uint32_t engine, const struct api_red *red)
 	kit_put(API_SCHEDULER, "access", &s, sizeof(s));
 }
 
-static void scheduled(uint32_t engine, const struct api_red *red)
+static void scheduled(const struct api_red *red, uint64_t rate)
 {
 	kit_begin();
-	put_scheduler(engine, red);
+	put_scheduler(red, rate);
 	assert_int_equal(kit_commit(), 0);
 	kit_run();
 }
@@ -75,14 +80,14 @@ static uint64_t queued(uint32_t home)
 	return sum;
 }
 
-static void downlink_ecn(uint32_t home, uint32_t packets, int family, enum ecn ecn)
+static void downlink_tos(uint32_t home, uint32_t packets, int family, uint8_t tos)
 {
 	static struct frame f;
 
 	frame_payload(&f, 1340 - 28);
 	frame_udp(&f, 4000, 5000);
 	frame_ip(&f, family == 4 ? "198.51.100.9" : "2001:db8:ffff::9", gateway_ue(home, family), 17);
-	f.at[1] |= (uint8_t)(family == 4 ? ecn : ecn << 4);
+	f.at[1] |= (uint8_t)(family == 4 ? tos : tos << 4);
 	if (family == 4)
 		frame_ip4_sum(&f);
 	gateway_from_upf(&f, home);
@@ -108,7 +113,7 @@ static void uplink_passes(void)
 
 static void downlink(uint32_t home, uint32_t packets)
 {
-	downlink_ecn(home, packets, 4, ECN_NOT_ECT);
+	downlink_tos(home, packets, 4, ECN_NOT_ECT);
 }
 
 // Frames that left towards the home, since kit_clear.
@@ -139,7 +144,7 @@ static void greedy_queues_pay(void **state)
 {
 	struct kit_reasons before = kit_reasons();
 
-	scheduled(API_SCHED_HQOS, NULL);
+	scheduled(NULL, RATE);
 	kit_clear();
 	for (uint32_t home = 1; home <= HOMES; home++) {
 		downlink(home, BURST);
@@ -168,14 +173,14 @@ static void greedy_queues_pay(void **state)
 // What is queued in a scheduler that is replaced is given back to the worker's share.
 static void replaced(void **state)
 {
-	scheduled(API_SCHED_HQOS, NULL);
+	scheduled(NULL, RATE);
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t home = 1; home <= HOMES; home++)
 			downlink(home, BURST);
 		assert_true(holder().held > ROOM - 64);
 		struct kit_reasons before = kit_reasons();
 		uint64_t held = (uint64_t)kit_totals().held;
-		scheduled(API_SCHED_HQOS, NULL);
+		scheduled(NULL, RATE);
 		kit_only_rose(&before, "scheduler-replaced", held);
 		assert_int_equal(holder().held, 0);
 		kit_clear();
@@ -183,22 +188,19 @@ static void replaced(void **state)
 	drained();
 }
 
-// rte_sched cannot give up what it holds: the packet that finds no room is dropped, under a reason of its own.
-static void engine_rte(void **state)
+// A packet in each queue of each home: none is longer than one, and the packet that finds no room is dropped.
+static void no_room(void **state)
 {
-	uint64_t before = kit_reason("scheduler-no-room");
-
-	scheduled(API_SCHED_RTE, NULL);
-	struct kit_reasons reasons = kit_reasons();
-	for (uint32_t home = 1; home <= HOMES; home++) {
-		downlink(home, BURST);
-		assert_true(holder().held <= ROOM);
-	}
-	assert_true(kit_reason("scheduler-no-room") > before);
-	kit_only_rose(&reasons, "scheduler-no-room", kit_reason("scheduler-no-room") - before);
+	static_assert(HOMES * HQOS_QUEUES > ROOM, "more queues than buffers");
+	scheduled(NULL, HQOS_MIN_RATE); // next to nothing leaves
+	struct kit_reasons before = kit_reasons();
+	for (uint32_t queue = 0; queue < HQOS_QUEUES; queue++)
+		for (uint32_t home = 1; home <= HOMES; home++)
+			downlink_tos(home, 1, 4, (uint8_t)(QUEUE_DSCP(queue) << 2));
+	assert_int_equal(holder().held, ROOM);
+	kit_only_rose(&before, "scheduler-no-room", HOMES * HQOS_QUEUES - ROOM - kit_count("access"));
 	uplink_passes();
-	scheduled(API_SCHED_HQOS, NULL);
-	assert_int_equal(holder().held, 0);
+	scheduled(NULL, RATE);
 	kit_clear();
 	drained();
 }
@@ -225,7 +227,7 @@ static void early_detection(void **state)
 	const struct api_red red = {.min = 4, .max = 64, .probability = 1, .weight = 1};
 
 	for (int with = 0; with < 2; with++) {
-		scheduled(API_SCHED_HQOS, with ? &red : NULL);
+		scheduled(with ? &red : NULL, RATE);
 		for (uint32_t i = 0; i < 16; i++) {
 			uint32_t home = 1 + i % 2;
 			int family = i & 2 ? 6 : 4;
@@ -236,7 +238,7 @@ static void early_detection(void **state)
 			rte_red_rand_seed = i; // the same every time
 			rte_red_rand_val = rte_fast_rand();
 			kit_clear();
-			downlink_ecn(home, 40, family, ecn);
+			downlink_tos(home, 40, family, ecn);
 			for (int step = 0; step < 2000 && kit_totals().held > 0; step++)
 				kit_advance(1000);
 			uint32_t lost = (uint32_t)(kit_reason("scheduler-red") - before);
@@ -257,18 +259,15 @@ static void early_detection(void **state)
 	drained();
 }
 
-// The engine's words reach the operator, and the scheduler before stays.
+// Its words reach the operator, and the scheduler before stays.
 static void early_detection_refused(void **state)
 {
-	const struct api_red good = {.min = 4, .max = 8, .probability = 2, .weight = 1}, bad = {.min = 8, .max = 8};
+	const struct api_red bad = {.min = 8, .max = 8};
 
-	for (int i = 0; i < 2; i++) {
-		kit_begin();
-		put_scheduler(i ? API_SCHED_HQOS : API_SCHED_RTE, i ? &bad : &good);
-		assert_int_equal(kit_commit(), EINVAL);
-		assert_non_null(
-			strstr(kit_error(), i ? "0 < min < max" : "random early detection needs the engine hqos"));
-	}
+	kit_begin();
+	put_scheduler(&bad, RATE);
+	assert_int_equal(kit_commit(), EINVAL);
+	assert_non_null(strstr(kit_error(), "0 < min < max"));
 	downlink(1, 10);
 	drained();
 }
@@ -282,7 +281,7 @@ static int setup(void **state)
 	e.max_handed_over = e.max_punted = e.max_held = e.max_fragments = 64;
 	gateway_start(&e);
 	kit_begin();
-	put_scheduler(API_SCHED_HQOS, NULL);
+	put_scheduler(NULL, RATE);
 	for (uint32_t home = 1; home <= HOMES + 1; home++) {
 		struct kit_session k = gateway_home(home);
 		char name[API_NAME];
@@ -303,7 +302,7 @@ int main(void)
 	const struct CMUnitTest list[] = {
 		cmocka_unit_test(greedy_queues_pay),
 		cmocka_unit_test(replaced),
-		cmocka_unit_test(engine_rte),
+		cmocka_unit_test(no_room),
 		cmocka_unit_test(early_detection),
 		cmocka_unit_test(early_detection_refused),
 	};

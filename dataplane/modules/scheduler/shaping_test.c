@@ -14,7 +14,7 @@
 
 static void put_scheduler(void)
 {
-	static struct api_scheduler s = {.engine = API_SCHED_HQOS, .subports = 1, .profiles = 2};
+	static struct api_scheduler s = {.subports = 1, .profiles = 2};
 
 	s.rate = s.subport[0].rate = 125000000;
 	s.subport[0].pipes = 16;
