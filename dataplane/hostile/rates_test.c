@@ -31,7 +31,6 @@ static void put_scheduler(void)
 {
 	static struct api_scheduler s;
 
-	s.engine = API_SCHED_HQOS;
 	s.subports = 1;
 	s.rate = 125000000;
 	s.frame_overhead = OVERHEAD;
