@@ -13,7 +13,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = os.path.join(HERE, "isthmus_api.h")
 INITIALISMS = set(
-    "acl api be cbs cir cpu dscp far fteid erspan gtpu hqos icmp id ip ip4 ip6 mac mru mss mtu nat pbs tcp pdr pid pir qer qfi "
+    "acl api be cbs cir cpu dscp esp far fteid erspan gre gtpu hqos icmp id ip ip4 ip6 mac mru mss mtu nat pbs tcp pdr pid pir qer qfi "
     "lcp rpf rss rte sdf seid srtcm teid tos tpid trtcm tsc ttl ue ul dl pdu udp cp urr vlan vrf spi sgi lan url mbr".split()
 )
 SPECIAL = {

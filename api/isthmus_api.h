@@ -561,6 +561,10 @@ enum api_nat_mode {
 };
 #define API_NAT_INSIDE 8
 #define API_NAT_ADDRESSES 16
+// Protocols without ports, translated by pairs of addresses.
+#define API_NAT_GRE 1u
+#define API_NAT_ESP 2u
+#define API_NAT_6IN4 4u
 
 // Key: the network instance by whose interfaces the packets leave (of destination look-up).
 struct api_nat {
@@ -575,6 +579,10 @@ struct api_nat {
 	uint32_t hold; // seconds that a block rests between two subscribers
 	struct api_address inside_prefix[API_NAT_INSIDE]; // IPv4: subscribers that are translated
 	struct api_address address[API_NAT_ADDRESSES]; // IPv4 prefixes: external addresses
+	uint32_t pairs; // most at a time, evenly among the workers; 0: none, and the next three are 0
+	uint32_t pair_protocols; // API_NAT_GRE, ...
+	uint32_t pairs_of_subscriber; // most at a time
+	uint32_t pair_timeout; // seconds without a packet from the subscriber
 };
 
 // ---- NPTv6 ----------------------------------------------------------------------------------------------------------
@@ -1381,6 +1389,7 @@ struct api_nat_row {
 	uint32_t used, resting, subscribers, pad; // blocks; subscribers that have one
 	uint64_t mappings, made; // now; since start
 	uint64_t unreported; // block events that wait for room in the queue of events
+	uint64_t pairs, pairs_made, pairs_refused; // now; since start; packets that would have made one
 };
 
 struct api_nat_block_row {

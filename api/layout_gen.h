@@ -91,7 +91,8 @@ static const struct api_layout_step api_nat_steps[] = {
 	{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95},
 	{14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03},
 	{28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd},
-	{200, 0xcaff2ddb}, {520, 0x26a1257a},
+	{200, 0xcaff2ddb}, {520, 0x26a1257a}, {524, 0x49824dd8}, {528, 0xe9def691},
+	{532, 0x801cb3ae}, {536, 0x095e6bc0},
 };
 static const struct api_layout_step api_mirror_steps[] = {
 	{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d},
@@ -339,6 +340,7 @@ static const struct api_layout_step api_nat_row_steps[] = {
 	{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef},
 	{48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85},
 	{64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212},
+	{96, 0x27026562}, {104, 0x6d9f6131}, {112, 0xfa2ff455},
 };
 static const struct api_layout_step api_nat_block_row_steps[] = {
 	{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12},
@@ -392,7 +394,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_path", api_path_steps, API_PART_PATH, 7},
 	{"api_session", api_session_steps, API_PART_SESSION, 37},
 	{"api_synth", api_synth_steps, API_PART_SYNTH, 15},
-	{"api_nat", api_nat_steps, API_PART_NAT, 14},
+	{"api_nat", api_nat_steps, API_PART_NAT, 18},
 	{"api_mirror", api_mirror_steps, API_PART_MIRROR, 16},
 	{"api_counter", api_counter_steps, API_PART_COUNTER, 7},
 	{"api_nptv6", api_nptv6_steps, API_PART_NPTV6, 3},
@@ -448,7 +450,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_instance_row", api_instance_row_steps, API_PART_INSTANCE_ROW, 7},
 	{"api_event_row", api_event_row_steps, API_PART_EVENT_ROW, 6},
 	{"api_holder_row", api_holder_row_steps, API_PART_HOLDER_ROW, 3},
-	{"api_nat_row", api_nat_row_steps, API_PART_NAT_ROW, 12},
+	{"api_nat_row", api_nat_row_steps, API_PART_NAT_ROW, 15},
 	{"api_nat_block_row", api_nat_block_row_steps, API_PART_NAT_BLOCK_ROW, 8},
 	{"api_mirror_row", api_mirror_row_steps, API_PART_MIRROR_ROW, 9},
 	{"api_counter_row", api_counter_row_steps, API_PART_COUNTER_ROW, 10},

@@ -295,6 +295,9 @@ const (
 	InstancePinPeer               = 0x2
 	NATInside                     = 0x8
 	NATAddresses                  = 0x10
+	NATGRE                        = 0x1
+	NATESP                        = 0x2
+	NAT6in4                       = 0x4
 	NPTv6Pairs                    = 0x10
 	MaxMirrors                    = 0x40
 	MaxCounters                   = 0x40
@@ -712,23 +715,27 @@ type Instance struct {
 const SizeofInstance = 0x7f0
 
 type NAT struct {
-	Mode          uint32
-	Inside        uint16
-	Addresses     uint16
-	Port          [2]uint16
-	Block         uint16
-	Blocks        uint16
-	Mappings      uint32
-	UDP           uint32
-	TCP           uint32
-	TCPTransitory uint32
-	ICMP          uint32
-	Hold          uint32
-	InsidePrefix  [8]Address
-	Address       [16]Address
+	Mode              uint32
+	Inside            uint16
+	Addresses         uint16
+	Port              [2]uint16
+	Block             uint16
+	Blocks            uint16
+	Mappings          uint32
+	UDP               uint32
+	TCP               uint32
+	TCPTransitory     uint32
+	ICMP              uint32
+	Hold              uint32
+	InsidePrefix      [8]Address
+	Address           [16]Address
+	Pairs             uint32
+	PairProtocols     uint32
+	PairsOfSubscriber uint32
+	PairTimeout       uint32
 }
 
-const SizeofNAT = 0x208
+const SizeofNAT = 0x218
 
 type NPTv6 struct {
 	Pairs   uint32
@@ -1377,21 +1384,24 @@ type EventRow struct {
 const SizeofEventRow = 0x28
 
 type NATRow struct {
-	Name        [32]byte
-	Mode        uint32
-	Addresses   uint32
-	Block       uint32
-	Blocks      uint32
-	Used        uint32
-	Resting     uint32
-	Subscribers uint32
-	Pad         uint32
-	Mappings    uint64
-	Made        uint64
-	Unreported  uint64
+	Name         [32]byte
+	Mode         uint32
+	Addresses    uint32
+	Block        uint32
+	Blocks       uint32
+	Used         uint32
+	Resting      uint32
+	Subscribers  uint32
+	Pad          uint32
+	Mappings     uint64
+	Made         uint64
+	Unreported   uint64
+	Pairs        uint64
+	PairsMade    uint64
+	PairsRefused uint64
 }
 
-const SizeofNATRow = 0x58
+const SizeofNATRow = 0x70
 
 type NATBlockRow struct {
 	Name     [32]byte
@@ -1757,7 +1767,7 @@ var layoutParts = []layoutPart{
 	{"api_path", PartPath, []layoutStep{{20, 0xdca782e4}, {40, 0x656491ae}, {42, 0xc5a161cd}, {43, 0x11093a59}, {44, 0x4f236278}, {48, 0x75661d99}, {112, 0xfc009d95}}},
 	{"api_session", PartSession, []layoutStep{{8, 0x00cffca9}, {10, 0x25226db7}, {11, 0x0717ff0b}, {12, 0xbc42d6fa}, {14, 0x92cbabc4}, {16, 0x64ba9cc1}, {18, 0x48fca4aa}, {20, 0x73eb46cc}, {26, 0xb263479e}, {28, 0x20a070d4}, {60, 0x42f2a3f8}, {80, 0xe3852d00}, {100, 0xd5612b70}, {104, 0x4ecfaa60}, {108, 0xdbb3aa19}, {140, 0xd57521bb}, {268, 0xd00a9fe0}, {272, 0x90d25716}, {274, 0x4c413b64}, {276, 0xeff33849}, {278, 0x82c8c08d}, {280, 0x179677aa}, {282, 0xd880d828}, {284, 0x85f5062a}, {286, 0x3dd7f92e}, {288, 0x361e0b04}, {292, 0xfaea7565}, {296, 0xc67d654b}, {328, 0x702644d0}, {360, 0xf01a2b1a}, {364, 0x43302834}, {366, 0xc108bbfc}, {367, 0x0af6f1a8}, {368, 0x1259da77}, {400, 0xec959361}, {402, 0xd981015a}, {408, 0xa3a75ca3}}},
 	{"api_synth", PartSynth, []layoutStep{{32, 0x728b76bb}, {64, 0xae14099c}, {68, 0x9e63c81d}, {72, 0xc5d3efb2}, {76, 0x7bb51aa1}, {78, 0xa3e56c10}, {80, 0x01ad7321}, {96, 0x6abc7543}, {104, 0x6d48d0c4}, {112, 0xb75f6d96}, {120, 0xdeb1b604}, {124, 0x77ca301a}, {128, 0x1dab1043}, {712, 0x1722ff62}, {1296, 0x346a0f59}}},
-	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}}},
+	{"api_nat", PartNAT, []layoutStep{{4, 0x147d181a}, {6, 0x94b97fde}, {8, 0x3fd11ea4}, {12, 0x7e20cc95}, {14, 0x8df64013}, {16, 0x55c7bf94}, {20, 0x71e307d4}, {24, 0xaefbac03}, {28, 0xd289edc4}, {32, 0x1a248281}, {36, 0xdc72ae67}, {40, 0x46f610dd}, {200, 0xcaff2ddb}, {520, 0x26a1257a}, {524, 0x49824dd8}, {528, 0xe9def691}, {532, 0x801cb3ae}, {536, 0x095e6bc0}}},
 	{"api_mirror", PartMirror, []layoutStep{{1, 0xe3136dda}, {2, 0xf11ad4e6}, {3, 0x3fdbe86e}, {4, 0x2fb3e21d}, {8, 0x653d93af}, {40, 0xb5d75af7}, {60, 0x09c911d2}, {62, 0x013852ac}, {64, 0x7d719240}, {68, 0x18dcab3c}, {72, 0x0163cb24}, {92, 0x51fa49a3}, {112, 0xe9d9315c}, {144, 0x23bc30dc}, {148, 0xab0b2bfb}, {152, 0x092587c2}}},
 	{"api_counter", PartCounter, []layoutStep{{8, 0xe9b8f185}, {16, 0x5feeff47}, {20, 0x7ee8082f}, {24, 0x410565d8}, {44, 0x14e5e8e4}, {76, 0x2040341e}, {80, 0x68be69d2}}},
 	{"api_nptv6", PartNPTv6, []layoutStep{{4, 0xa710425e}, {324, 0xdef2eba9}, {644, 0x2d424472}}},
@@ -1813,7 +1823,7 @@ var layoutParts = []layoutPart{
 	{"api_instance_row", PartInstanceRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x86eefa18}, {40, 0x88e23a62}, {44, 0xfa530361}, {48, 0xb128fc0e}, {56, 0x91f38946}, {64, 0xdb755f47}}},
 	{"api_event_row", PartEventRow, []layoutStep{{4, 0x4a755ded}, {8, 0xead1f698}, {16, 0x4a4b220d}, {24, 0x5a401f8d}, {32, 0xf327f4f4}, {40, 0xf6bf5375}}},
 	{"api_holder_row", PartHolderRow, []layoutStep{{32, 0xfb7a437b}, {40, 0x93b4f180}, {48, 0xb04ac486}}},
-	{"api_nat_row", PartNATRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef}, {48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85}, {64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212}}},
+	{"api_nat_row", PartNATRow, []layoutStep{{32, 0xfb7a437b}, {36, 0xc1bee33f}, {40, 0xe5dd7990}, {44, 0x2a1e46ef}, {48, 0x87651c33}, {52, 0x4b8b44d6}, {56, 0x37512b39}, {60, 0x51a84e85}, {64, 0x782feeb8}, {72, 0x54926438}, {80, 0x0d85936f}, {88, 0xbc5bd212}, {96, 0x27026562}, {104, 0x6d9f6131}, {112, 0xfa2ff455}}},
 	{"api_nat_block_row", PartNATBlockRow, []layoutStep{{32, 0xfb7a437b}, {64, 0xefa06009}, {84, 0x4388955e}, {104, 0xd936dc12}, {108, 0xf1c340ba}, {112, 0xc2db631d}, {116, 0x72d2a22e}, {120, 0xb1153b57}}},
 	{"api_mirror_row", PartMirrorRow, []layoutStep{{32, 0xfb7a437b}, {64, 0x54d36cb2}, {84, 0xd462f659}, {88, 0x2b388d4c}, {96, 0x9a0d5cb0}, {104, 0x96fa1363}, {112, 0x4b1aadbf}, {120, 0xa0b2acea}, {128, 0xbeb4f6f5}}},
 	{"api_counter_row", PartCounterRow, []layoutStep{{32, 0xfb7a437b}, {36, 0x87f102bd}, {40, 0x1414f39b}, {48, 0x80dfd073}, {56, 0xe985db31}, {64, 0x7b592c80}, {72, 0xa219eb52}, {80, 0x1f8e2958}, {88, 0xdc665002}, {96, 0x2b633dbe}}},

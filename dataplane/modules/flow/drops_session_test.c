@@ -212,6 +212,40 @@ static void one_mapping(const struct way *w, int on)
 		assert_true(drops_exhaust_nat(2));
 }
 
+static void pairs_on(const struct way *w, int on)
+{
+	drops_put_pairs(on * 64, on * 16, 0, 0);
+}
+
+// External addresses are announced by a discard route.
+static void pairs_announced(const struct way *w, int on)
+{
+	struct api_route r = {.prefix = kit_address("203.0.113.4"), .discard = API_DISCARD_BLACKHOLE};
+
+	pairs_on(w, on);
+	kit_begin();
+	if (on)
+		kit_put(API_ROUTE, "outside", &r, sizeof(r));
+	else
+		kit_delete(API_ROUTE, "outside");
+	commit();
+}
+
+static void pair_taken(const struct way *w, int on)
+{
+	drops_put_pairs(on * 64, on * 16, on * 2, 200);
+}
+
+static void pairs_of_one(const struct way *w, int on)
+{
+	drops_put_pairs(on * 64, on, on, 201);
+}
+
+static void one_pair(const struct way *w, int on)
+{
+	drops_put_pairs(on, on * 16, on * 2, 201);
+}
+
 // ---- frames ---------------------------------------------------------------------------------------------------------
 
 // An ICMP error that quotes nothing.
@@ -228,6 +262,12 @@ static void first_again(struct frame *f, const struct way *w)
 {
 	f->at[w->at[USER] + 6] |= 0x20;
 	store16(f->at + w->at[USER_L4], 0x7777);
+}
+
+static void pair_to_us(struct frame *f, const struct way *w)
+{
+	f->at[w->at[USER] + 9] = 41;
+	f->at[w->at[USER] + 19] = 4;
 }
 
 #define OTHER_HOST "\x63"
@@ -293,6 +333,12 @@ const struct row drops_session_rows[] = {
 	{"nat-subscriber-limit", BIT(NAT_UP), PUT(USER_L4, 0, NEW_PORT), .change = all_ports_used},
 	{"nat-pool-exhausted", BIT(NAT_UP), .change = one_block},
 	{"nat-table-full", BIT(NAT_UP), .change = one_mapping},
+	{"nat-protocol", BIT(NAT_UP) | BIT(NAT_DOWN), PUT(USER, 9, "\x33"), .sum = USER, .change = pairs_on},
+	{"nat-pair-unknown", BIT(NAT_DOWN), PUT(USER, 9, "\x29"), .sum = USER, .change = pairs_on},
+	{"nat-pair-taken", BIT(NAT_UP), PUT(USER, 9, "\x29"), .sum = USER, .change = pair_taken},
+	{"nat-pair-limit", BIT(NAT_UP), PUT(USER, 9, "\x29"), .sum = USER, .change = pairs_of_one},
+	{"nat-pair-full", BIT(NAT_UP), PUT(USER, 9, "\x29"), .sum = USER, .change = one_pair},
+	{"nat-pair-hairpin", BIT(NAT_UP), .make = pair_to_us, .sum = USER, .change = pairs_announced},
 	{"nptv6-unmapped", BIT(UP_INNER6), PUT(USER, 16, "\xff\xff\xff\xff\xff\xff\xff\xff"), .change = nptv6},
 	{"nptv6-inside-address", BIT(DOWN6), .change = nptv6},
 };

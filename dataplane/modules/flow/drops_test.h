@@ -59,6 +59,8 @@ void drops_start(void);
 void drops_put_session(const struct way *w, void (*alter)(struct kit_mobile *k));
 int drops_exhaust_nat(uint32_t subscriber); // 1: so that the next mapping is refused
 void drops_put_nat(uint16_t ports, uint32_t mappings); // of the external address; most
+// Protocols without ports: most pairs, of a subscriber. One then sends 6in4 to the host `to` of the ways; 0: none does.
+void drops_put_pairs(uint32_t most, uint32_t of_subscriber, uint32_t subscriber, uint8_t to);
 
 // A row: the frame is made and changed as it says, the session or the configuration altered meanwhile.
 struct row {

@@ -352,7 +352,7 @@ static void put_vrf(const char *name, uint16_t vlan, const char *address)
 	kit_put(API_INTERFACE, name, &i, sizeof(i));
 }
 
-void drops_put_nat(uint16_t ports, uint32_t mappings)
+static void put_nat(uint16_t ports, uint32_t mappings, uint32_t pairs, uint32_t of_subscriber)
 {
 	struct api_nat n = kit_nat("10.46.0.0/16", "203.0.113.4");
 
@@ -360,7 +360,33 @@ void drops_put_nat(uint16_t ports, uint32_t mappings)
 	n.block = 16;
 	n.blocks = 1;
 	n.mappings = mappings;
+	n.pairs = pairs;
+	n.pairs_of_subscriber = of_subscriber;
+	n.pair_protocols = pairs != 0 ? API_NAT_GRE | API_NAT_ESP | API_NAT_6IN4 : 0;
+	n.pair_timeout = pairs != 0 ? 300 : 0;
 	assert_int_equal(kit_change(API_NAT, "nat", &n, sizeof(n)), 0);
+}
+
+void drops_put_nat(uint16_t ports, uint32_t mappings)
+{
+	put_nat(ports, mappings, 0, 0);
+}
+
+void drops_put_pairs(uint32_t most, uint32_t of_subscriber, uint32_t subscriber, uint8_t to)
+{
+	static struct frame f;
+
+	put_nat(16 * 16, 0, most, of_subscriber);
+	if (subscriber == 0)
+		return;
+	nat_up(&f, subscriber, 4000);
+	uint8_t *ip = f.at + drops_ways[NAT_UP].at[USER];
+	ip[9] = 41;
+	ip[19] = to;
+	frame_ip4_sum(&(struct frame){.at = ip});
+	send_frame("ran", &f);
+	assert_int_equal(kit_count("internet"), 1);
+	kit_clear();
 }
 
 int drops_exhaust_nat(uint32_t subscriber)

@@ -5,6 +5,7 @@
 #include "core/event.h"
 #include "core/object.h"
 #include "nat/nat.h"
+#include "nat/pairs.h"
 #include "nat/table.h"
 #include "route/route.h"
 #include "rule/session.h"
@@ -184,6 +185,20 @@ static int check_size(const char *key, const struct api_nat *want)
 	return 0;
 }
 
+static int check_pairs(const char *key, const struct api_nat *want)
+{
+	const uint32_t all = API_NAT_GRE | API_NAT_ESP | API_NAT_6IN4;
+
+	if (want->pairs == 0 && (want->pair_protocols | want->pairs_of_subscriber | want->pair_timeout) == 0)
+		return 0;
+	if (want->pairs == 0 || want->pairs > PAIRS_MOST || want->pair_protocols == 0 ||
+		(want->pair_protocols & ~all) != 0 || want->pairs_of_subscriber == 0 ||
+		want->pairs_of_subscriber > PAIRS_OF_SUBSCRIBER_MOST || want->pair_timeout == 0 ||
+		want->pair_timeout > MAX_TIME)
+		return object_error(EINVAL, "nat of %s: pairs have a value out of range", key);
+	return 0;
+}
+
 static int check(const char *key, const struct api_nat *want)
 {
 	const uint32_t times[] = {want->udp, want->tcp, want->tcp_transitory, want->icmp};
@@ -203,7 +218,8 @@ static int check(const char *key, const struct api_nat *want)
 			return object_error(
 				EINVAL, "nat of %s: a time-out is %u s, must be 1..%u", key, times[i], MAX_TIME);
 	if ((error = check_prefixes(key, "inside prefix", want->inside_prefix, want->inside)) != 0 ||
-		(error = check_prefixes(key, "address", want->address, want->addresses)) != 0)
+		(error = check_prefixes(key, "address", want->address, want->addresses)) != 0 ||
+		(error = check_pairs(key, want)) != 0)
 		return error;
 	return check_size(key, want);
 }
@@ -214,6 +230,8 @@ static int same_table(struct api_nat a, struct api_nat b)
 	a.blocks = b.blocks = 0;
 	a.udp = a.tcp = a.tcp_transitory = a.icmp = a.hold = 0;
 	b.udp = b.tcp = b.tcp_transitory = b.icmp = b.hold = 0;
+	a.pair_protocols = a.pairs_of_subscriber = a.pair_timeout = 0;
+	b.pair_protocols = b.pairs_of_subscriber = b.pair_timeout = 0;
 	return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
@@ -233,6 +251,10 @@ static struct nat_table *make_table(const struct api_nat *want)
 	t->lives = nat_session_lives;
 	t->told = nat_block_told;
 	t->id = ++own.tables;
+	if (t->pairs != NULL) {
+		t->pairs->epoch = t->epoch;
+		t->pairs->lives = t->lives;
+	}
 	return t;
 }
 
@@ -370,6 +392,11 @@ static void nat_row(struct stats_sink *sink, const struct nat *n, const struct b
 		row.subscribers += t->part[w].subscribers;
 		row.mappings += t->part[w].mappings;
 		row.made += t->part[w].made;
+	}
+	for (uint32_t w = 0; t->pairs != NULL && w < t->workers; w++) {
+		row.pairs += t->pairs->part[w].pairs;
+		row.pairs_made += t->pairs->part[w].made;
+		row.pairs_refused += t->pairs->part[w].refused;
 	}
 	stats_row(sink, &row, sizeof(row));
 }

@@ -6,13 +6,15 @@
 #include "core/node.h"
 #include "core/trace.h"
 #include "nat/nat.h"
+#include "nat/pairs_node.h"
 #include "nat/table.h"
 #include "nat/translate.h"
 #include "reassembly/follow.h"
 #include "route/ways.h"
 #include "rule/view.h"
 
-DROP_REASON(drop_protocol, "nat-protocol", "NAT44 translates TCP, UDP, ICMP queries and ICMP errors, nothing else")
+DROP_REASON(drop_protocol, "nat-protocol",
+	"NAT44 translates TCP, UDP, ICMP queries and ICMP errors, and what nat.pairs names, nothing else")
 DROP_REASON(drop_malformed, "nat-malformed", "the packet ends before what NAT44 has to translate")
 DROP_REASON(drop_limit, "nat-subscriber-limit",
 	"the subscriber uses all ports of all blocks that it may have (RFC 6888 REQ-4)")
@@ -24,6 +26,7 @@ DROP_REASON(drop_moving, "nat-moving",
 DROP_REASON(drop_no_mapping, "nat-no-mapping", "no subscriber has this external port")
 DROP_REASON(drop_inside, "nat-inside-address",
 	"from the data network to a subscriber's inside address, which is known there by its external one")
+DROP_REASON(drop_pair_hairpin, "nat-pair-hairpin", "a protocol without ports, to an external address of ours")
 
 #define AGE_MOST 4096u // mappings that nat-age looks at in a visit, of one instance
 
@@ -135,6 +138,30 @@ static __rte_noinline rte_edge_t fragment_out(struct worker *w, struct rte_mbuf 
 	return packet_of(m)->resume == resume_uplink && v->next_hop != generation ? refuse(m, NAT_MOVING) : EDGE_NEXT;
 }
 
+static rte_edge_t no_pair(struct rte_mbuf *m, enum pair_kind kind)
+{
+	return packet_leave(m, kind == PAIR_NONE ? &drop_protocol : &drop_malformed, EDGE_DROP);
+}
+
+// A protocol without ports. What the subscriber has of it shares one mapping, so that it has an external address, and
+// keeps it; a port stands for that.
+static rte_edge_t other_out(
+	struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p, uint16_t instance)
+{
+	static const rte_edge_t edges[] = {
+		[PAIR_GOES_ON] = EDGE_NEXT, [PAIR_GOES_AWAY] = EDGE_GONE, [PAIR_REFUSED] = EDGE_DROP};
+	struct pair_packet q;
+	rte_edge_t edge;
+	enum pair_kind kind = pair_read(&q, n, m, p, 1);
+
+	if (kind <= PAIR_SHORT)
+		return no_pair(m, kind);
+	if (nat_outside(n->table, address_of(p->ip + 16)) != NAT_NONE)
+		return packet_leave(m, &drop_pair_hairpin, EDGE_DROP);
+	uint32_t slot = mapping_of(w, n, m, p, p->inner != NULL ? NAT_ERROR : NAT_FLOW, &edge);
+	return slot == NAT_NONE ? edge : edges[pair_out(w, n, m, p, &q, slot, instance)];
+}
+
 static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint16_t instance)
 {
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3);
@@ -152,12 +179,14 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 		return edge;
 	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1, follow_head(m));
 	// From another address of the subscriber's, an error about a packet to an inside one.
-	if (!inside && (kind != NAT_ERROR || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
+	if (!inside && (p.inner == NULL || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return EDGE_NEXT;
-	if (unlikely(kind >= NAT_OTHER))
-		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
+	if (unlikely(kind > NAT_OTHER))
+		return packet_leave(m, &drop_malformed, EDGE_DROP);
 	if (unlikely(!nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP); // an error about nothing of the subscriber's
+	if (unlikely(kind == NAT_OTHER))
+		return other_out(w, n, m, &p, instance);
 	uint32_t slot = mapping_of(w, n, m, &p, kind, &edge);
 	if (unlikely(slot == NAT_NONE))
 		return edge;
@@ -255,12 +284,27 @@ TRACE_STAGE("nat-downlink", .pure = 1)
 static struct rte_node_register nat_uplink_node = {
 	.name = "nat-uplink",
 	.process = nat_uplink,
-	.nb_edges = EDGE_HAIRPIN + 1,
+	.nb_edges = EDGE_GONE,
 	.next_nodes = {[EDGE_NEXT] = "@output-ip", [EDGE_HAIRPIN] = "nat-downlink", [EDGE_DROP] = "drop"},
 };
 NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1)
 
 // ---- nat-downlink ---------------------------------------------------------------------------------------------------
+
+static rte_edge_t other_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p)
+{
+	struct pair_packet q;
+	enum pair_kind kind = pair_read(&q, n, m, p, 0);
+
+	if (kind <= PAIR_SHORT)
+		return no_pair(m, kind);
+	uint32_t owner = nat_pair_worker(n->table->pairs, &q.key);
+	if (owner != w->id) {
+		worker_hand_over(w, owner, resume_downlink, 0, m);
+		return EDGE_GONE;
+	}
+	return pair_in(w, n, m, p, &q) == PAIR_GOES_ON ? EDGE_NEXT : EDGE_DROP;
+}
 
 // RFC 4787 REQ-8: whoever sends to the external port reaches the subscriber.
 static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint32_t address)
@@ -273,8 +317,10 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 		(edge = ask(w, m, follow_instance(packet_of(m)->instance), resume_downlink)) != EDGE_NEXT)
 		return edge;
 	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 0, follow_head(m));
-	if (unlikely(kind >= NAT_OTHER))
-		return packet_leave(m, kind == NAT_OTHER ? &drop_protocol : &drop_malformed, EDGE_DROP);
+	if (unlikely(kind > NAT_OTHER))
+		return packet_leave(m, &drop_malformed, EDGE_DROP);
+	if (unlikely(kind == NAT_OTHER))
+		return other_in(w, n, m, &p);
 	// RFC 5508 REQ-3: an error is about a packet from the address that it comes to.
 	uint32_t slot =
 		memcmp(&p.address, ip + 16, 4) == 0 ? nat_place(t, address, rte_be_to_cpu_16(p.port)) : NAT_NONE;
@@ -366,8 +412,14 @@ static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rt
 		nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out, NULL);
 	if (kind == NAT_ERROR || kind == NAT_LATER)
 		return EDGE_NEXT; // which no error may be about
-	if (kind != NAT_FLOW || n == NULL)
+	// Of a protocol without ports the session's worker knows the external address by the mapping that stands for it.
+	int pair = kind == NAT_OTHER && p.inner == NULL && p.protocol != IP_PROTOCOL_ICMP;
+	if ((kind != NAT_FLOW && !pair) || n == NULL)
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
+	if (pair && out && session_view_of(m)->inside != 0) {
+		nat_write(&p, kind, 1, session_view_of(m)->inside, 0, 1);
+		return EDGE_NEXT;
+	}
 	if (!out)
 		slot = nat_find_any(n->table, w->id, p.address, p.port, p.protocol);
 	else if ((address = nat_outside(n->table, rte_be_to_cpu_32(p.address))) != NAT_NONE)
@@ -409,6 +461,9 @@ static int age(const struct worker *w, const struct nat *n, uint32_t *owed, uint
 	*owed = (uint32_t)RTE_MIN(*owed + all * passed / NAT_SECOND + (passed != 0), all);
 	uint32_t looked = nat_age(n->table, w->id, now, RTE_MIN(*owed, AGE_MOST));
 	*owed -= RTE_MIN(looked, *owed);
+	struct nat_pairs *pairs = n->table->pairs;
+	if (pairs != NULL && passed != 0) // of PAIRS_MOST so many in a visit
+		nat_pairs_age(pairs, w->id, now, (uint32_t)(pairs->part[w->id].pairs * passed / NAT_SECOND) + 1);
 	return *owed != 0;
 }
 

@@ -20,7 +20,7 @@ static const char *far_of(int family)
 	return family == 4 ? FAR4 : FAR6;
 }
 
-// With a right checksum. ICMP: an echo reply to the port.
+// With a right checksum. ICMP: an echo reply to the port. ESP: the port is an SPI.
 static void make(struct frame *f, uint8_t protocol, const char *from, const char *to, uint16_t port, uint32_t payload)
 {
 	uint16_t sum;
@@ -30,9 +30,13 @@ static void make(struct frame *f, uint8_t protocol, const char *from, const char
 		frame_udp(f, 5000, port);
 	else if (protocol == 6)
 		frame_tcp(f, 5000, port);
+	else if (protocol == 50)
+		store32(frame_push(f, 8), port);
 	else
 		store16(frame_push(f, 8) + 4, port);
 	frame_ip(f, from, to, protocol);
+	if (protocol == 50)
+		return;
 	uint8_t *l4 = f->at + (f->at[0] >> 4 == 4 ? 20 : 40);
 
 	if (f->at[0] >> 4 == 6)
@@ -81,6 +85,8 @@ static void learn(int home, int family, uint8_t protocol)
 		frame_udp(&f, 4000, 5000);
 	else if (protocol == 6)
 		frame_tcp(&f, 4000, 5000);
+	else if (protocol == 50)
+		store32(frame_push(&f, 8), 4000u + (uint32_t)home);
 	else {
 		uint8_t *icmp = frame_push(&f, 8);
 
@@ -95,7 +101,8 @@ static void learn(int home, int family, uint8_t protocol)
 
 	address_text(outside[home].address[six], family, ip + (six ? 8 : 12));
 	assert_string_not_equal(outside[home].address[six], gateway_ue(homes[home].home, family));
-	outside[home].port[six] = load16(ip + (six ? 40 : 20) + (protocol == 1 ? 4 : 0));
+	outside[home].port[six] =
+		protocol == 50 ? (uint16_t)(5000 + home) : load16(ip + (six ? 40 : 20) + (protocol == 1 ? 4 : 0));
 }
 
 // The IP packet at f->at as an error quotes it.
@@ -160,6 +167,9 @@ static int start(void **state)
 	struct api_nat nat = kit_nat("100.64.0.0/16", "192.0.2.77/32");
 	struct api_nptv6 six = {.pairs = 1};
 
+	nat.pairs = nat.pair_timeout = 64;
+	nat.pairs_of_subscriber = 16;
+	nat.pair_protocols = API_NAT_ESP;
 	bng_start(NULL);
 	for (int i = 0; i < 2; i++)
 		bng_put(&homes[i]);
@@ -194,7 +204,7 @@ static void hop_limit(void **state)
 		uint8_t protocol;
 		const char *port;
 	} rows[] = {{FAR4, 17, "internet"}, {FAR4, 6, "internet"}, {FAR4, 1, "internet"}, {FAR6, 17, "internet"},
-		{FAR6, 6, "internet"}, {ELSEWHERE4, 17, "core"}, {ELSEWHERE6, 17, "core"}};
+		{FAR6, 6, "internet"}, {ELSEWHERE4, 17, "core"}, {ELSEWHERE6, 17, "core"}, {FAR4, 50, "internet"}};
 	static struct frame f;
 
 	for (uint32_t i = 0; i < RTE_DIM(rows) * 2; i++) {
@@ -222,6 +232,12 @@ static void too_big(void **state)
 		send_frame("internet", &f);
 		tells("internet", 14, sent, ours(family), ICMP_PROBLEM_TOO_BIG);
 	}
+	comes_in(&f, 1, 50, FAR4, 1493 - 8 - 20);
+	dont_fragment(&f);
+	const struct frame *sent = quoted(&f, 63);
+	bng_internet(&f, 0);
+	send_frame("internet", &f);
+	tells("internet", 14, sent, ours(4), ICMP_PROBLEM_TOO_BIG);
 }
 
 // ---- packets that leave ---------------------------------------------------------------------------------------------
@@ -259,6 +275,8 @@ static void too_big_for_the_link(void)
 		make(&f, 17, gateway_ue(1, family), far_of(family), 5000, 1401 - 8 - (family == 4 ? 20 : 40));
 		home_hears(&f);
 	}
+	make(&f, 50, gateway_ue(1, 4), FAR4, 5000, 1401 - 8 - 20);
+	home_hears(&f);
 }
 
 // ip-output sees the MTU when the source is an outside one already; and of several next hops of equal cost, which one

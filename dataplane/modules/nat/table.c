@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mappings, blocks and subscribers of one network instance.
 #include "nat/table.h"
+#include "nat/pairs.h"
 #include <rte_byteorder.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
@@ -122,7 +123,10 @@ struct nat_table *nat_table_create(const struct api_nat *want, uint32_t workers,
 	t->block = rte_zmalloc("nat", t->blocks * sizeof(*t->block), RTE_CACHE_LINE_SIZE);
 	t->bits = rte_zmalloc("nat", (size_t)t->blocks * t->words * 8, RTE_CACHE_LINE_SIZE);
 	t->subscriber = rte_zmalloc("nat", t->sessions * sizeof(*t->subscriber), RTE_CACHE_LINE_SIZE);
-	int good = t->slot != NULL && t->block != NULL && t->bits != NULL && t->subscriber != NULL;
+	if (want->pairs != 0)
+		t->pairs = nat_pairs_create(want->pairs, workers, sessions);
+	int good = (want->pairs == 0) == (t->pairs == NULL) && t->slot != NULL && t->block != NULL && t->bits != NULL &&
+		   t->subscriber != NULL;
 	for (uint32_t w = 0; w < workers && good; w++)
 		good = create_part(t, &t->part[w]);
 	if (!good) {
@@ -143,6 +147,7 @@ void nat_table_free(struct nat_table *t)
 	}
 	if (t == NULL)
 		return;
+	nat_pairs_free(t->pairs);
 	rte_free(t->slot);
 	rte_free(t->block);
 	rte_free(t->bits);
@@ -401,6 +406,8 @@ static uint32_t timeout(const struct api_nat *times, const struct nat_slot *s)
 		return times->udp;
 	if (s->protocol == IP_PROTOCOL_ICMP)
 		return times->icmp;
+	if (s->protocol != IP_PROTOCOL_TCP)
+		return times->pair_timeout;
 	return (s->tcp & NAT_TCP_OUT) && (s->tcp & NAT_TCP_IN) && !is_closing(s) ? times->tcp : times->tcp_transitory;
 }
 

@@ -13,6 +13,8 @@
 #include "wire/unguarded.h"
 #include <stdint.h>
 
+struct nat_pairs;
+
 #define NAT_NONE UINT32_MAX
 #define NAT_SECOND 16u // units of time in a second
 #define NAT_MAX_PORTS (1u << 26) // of all addresses of an instance
@@ -82,6 +84,7 @@ struct nat_table {
 	void (*told)(const struct nat_table *t, uint32_t worker, uint32_t block); // it was given, or taken back
 	struct nat_report *report; // the control thread's, by block
 	uint32_t id; // of notices
+	struct nat_pairs *pairs; // of protocols without ports (pairs.h), or NULL
 };
 
 // What asks for a mapping. Times: seconds, of the configuration in force.

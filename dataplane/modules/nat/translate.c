@@ -14,6 +14,12 @@ static int is_error(uint8_t type)
 	return type == 3 || type == 11 || type == 12;
 }
 
+// As far as nat_put() goes.
+static int has_port(uint8_t protocol)
+{
+	return protocol == IP_PROTOCOL_TCP || protocol == IP_PROTOCOL_UDP || protocol == IP_PROTOCOL_ICMP;
+}
+
 static uint32_t header_of(const uint8_t *ip)
 {
 	return (ip[0] & 15) * 4u;
@@ -35,10 +41,10 @@ static enum nat_kind read_error(struct nat_packet *p, uint32_t room, int out)
 	p->inner_l4 = inner + header;
 	p->inner_room = room;
 	p->protocol = inner[9];
+	memcpy(&p->address, nat_address_at(inner, !out), 4);
 	if (p->protocol == IP_PROTOCOL_ICMP ? !is_query(p->inner_l4[0], !out)
 					    : p->protocol != IP_PROTOCOL_TCP && p->protocol != IP_PROTOCOL_UDP)
 		return NAT_OTHER;
-	memcpy(&p->address, nat_address_at(inner, !out), 4);
 	memcpy(&p->port, nat_port_at(p->protocol, p->inner_l4, !out), 2);
 	return NAT_ERROR;
 }
@@ -54,12 +60,12 @@ static enum nat_kind read_flow(struct nat_packet *p, uint32_t room, uint32_t len
 // Of an ICMP error only the first fragment says what it is about.
 static enum nat_kind read_later(struct nat_packet *p, uint8_t *head, int out)
 {
-	if (p->protocol == IP_PROTOCOL_ICMP ? !is_query(head[0], out)
-					    : p->protocol != IP_PROTOCOL_TCP && p->protocol != IP_PROTOCOL_UDP)
-		return NAT_OTHER;
 	p->l4 = head;
 	p->later = 1;
 	memcpy(&p->address, nat_address_at(p->ip, out), 4);
+	if (p->protocol == IP_PROTOCOL_ICMP ? !is_query(head[0], out)
+					    : p->protocol != IP_PROTOCOL_TCP && p->protocol != IP_PROTOCOL_UDP)
+		return NAT_OTHER;
 	memcpy(&p->port, nat_port_at(p->protocol, head, out), 2);
 	return NAT_FLOW;
 }
@@ -72,6 +78,7 @@ enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out
 	*p = (struct nat_packet){.ip = ip, .l4 = ip + header, .protocol = ip[9]};
 	if (fragment & 0x1fff)
 		return head == NULL ? NAT_LATER : read_later(p, head, out);
+	memcpy(&p->address, nat_address_at(ip, out), 4);
 	room = room < length ? room : length;
 	if (room < header)
 		return NAT_BROKEN;
@@ -94,7 +101,10 @@ static void put_error(const struct nat_packet *p, int out, uint32_t address, uin
 
 	n = (n < p->inner_room ? n : p->inner_room) & ~1u;
 	uint16_t before = checksum_fold(checksum_add(0, p->inner, n));
-	nat_put(p->inner, p->inner_l4, p->inner_room - header, p->protocol, !out, address, port);
+	if (has_port(p->protocol))
+		nat_put(p->inner, p->inner_l4, p->inner_room - header, p->protocol, !out, address, port);
+	else
+		nat_put_address(p->inner, !out, address, NULL);
 	checksum_update16(p->l4 + 2, before, checksum_fold(checksum_add(0, p->inner, n)));
 }
 
@@ -105,7 +115,8 @@ void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t
 		nat_put(p->ip, p->l4, p->later ? 0 : UINT32_MAX, p->protocol, out, address, port);
 		return;
 	}
-	put_error(p, out, address, port);
+	if (p->inner != NULL)
+		put_error(p, out, address, port);
 	if (whole)
 		nat_put_address(p->ip, out, address, NULL);
 }

@@ -11,16 +11,16 @@
 enum nat_kind {
 	NAT_FLOW, // TCP, UDP, an ICMP query or its answer: has a port
 	NAT_ERROR, // ICMP error about such a packet
-	NAT_OTHER, // another protocol or ICMP message
+	NAT_OTHER, // another protocol or ICMP message, or an error about such: has an address only
 	NAT_BROKEN, // ends too soon
 	NAT_LATER, // a later fragment, without ports
 };
 
 struct nat_packet {
 	uint8_t *ip, *l4; // IPv4; transport header
-	uint8_t *inner, *inner_l4; // NAT_ERROR: the packet that it is about
+	uint8_t *inner, *inner_l4; // of an ICMP error, else NULL: the packet that it is about
 	uint32_t inner_room; // bytes from inner on
-	uint32_t address; // to be translated, as on the wire, as the port; NAT_ERROR: of the inner packet
+	uint32_t address; // to be translated, as on the wire, as the port; of the inner packet, if there is one
 	uint16_t port;
 	uint8_t protocol; // of the mapping
 	uint8_t tcp_flags;
@@ -32,7 +32,8 @@ struct nat_packet {
 // written. Headers up to the transport header's ports were checked. `head`: of a later fragment, follow_head(), whose port
 // is translated; NULL: not known.
 enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out, uint8_t *head);
-// Puts an address and a port in the place of those that were read. A NAT_ERROR's own address: only with `whole`.
+// Puts an address, and a port where one was read, in the place of those that were read. An error's own address: only
+// with `whole`.
 void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t address, uint16_t port, int whole);
 
 // ---- packets that were checked (what the functions above are made of) ------------------------------------------------

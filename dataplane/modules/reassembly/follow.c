@@ -72,6 +72,11 @@ static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t
 	} else if (protocol == IP_PROTOCOL_ICMP) {
 		head[0] = l4[0];
 		memcpy(head + 4, l4 + 4, 2);
+	} else if (protocol == IP_PROTOCOL_GRE) { // RFC 2784 §2.1; RFC 2637 §4.1
+		head[1] = l4[1] & 7;
+		memcpy(head + 2, l4 + 2, 2);
+		if (head[1] == 1)
+			memcpy(head + 6, l4 + 6, 2);
 	}
 }
 

@@ -43,7 +43,10 @@ struct session_view {
 	struct rule
 		*rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
 	uint32_t next_hop; // written by ip-output
-	uint32_t pipe; // scheduler place, lib/hqos
+	union {
+		uint32_t pipe; // scheduler place, lib/hqos
+		uint32_t inside; // of a packet whose source NAT44 has translated without a port: what it was
+	};
 	uint8_t qfi;
 	uint8_t uplink;
 	uint8_t dscp; // of the IP header at l3
