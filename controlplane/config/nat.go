@@ -19,6 +19,16 @@ type NAT struct {
 	Blocks    uint16      `yaml:"blocks" max:"64" doc:"Most blocks of a subscriber; 0: four, deterministic one."`
 	Mappings  uint32      `yaml:"mappings" doc:"Most mappings, evenly among the workers; 0: one a port."`
 	Timeouts  NATTimeouts `yaml:"timeouts" doc:"Seconds that a mapping lives without use."`
+	Pairs     NATPairs    `yaml:"pairs" doc:"Protocols without ports, by pairs of addresses. Absent: dropped."`
+}
+
+// NATPairs: what has no ports is translated by its external and its remote address.
+type NATPairs struct {
+	At           `yaml:""`
+	Protocols    []string `yaml:"protocols" req:"true" maxlen:"3" enum:"gre|esp|6in4" doc:"Which. GRE of PPTP by its call ids, ESP by its SPIs."`
+	Most         uint32   `yaml:"most" default:"4096" min:"1" max:"65536" doc:"Most pairs, evenly among the workers."`
+	OfSubscriber uint32   `yaml:"of_subscriber" default:"16" min:"1" max:"1024" doc:"Most pairs of a subscriber."`
+	Timeout      uint32   `yaml:"timeout" default:"300" min:"60" max:"604800" doc:"Seconds that one lives without use."`
 }
 
 // NATTimeouts: no shorter ones than the RFCs allow.

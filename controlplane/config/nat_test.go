@@ -27,6 +27,17 @@ func TestNATDefaults(t *testing.T) {
 	if len(n.Inside) != 1 || n.Inside[0].String() != "10.45.0.0/16" { // the IPv4 pool
 		t.Errorf("inside %v", n.Inside)
 	}
+	if len(n.Pairs.Protocols) != 0 {
+		t.Errorf("pairs of %v without being asked", n.Pairs.Protocols)
+	}
+	c, err = Parse("x.yaml", []byte(natFile(t, "{addresses: [203.0.113.0/30], pairs: {protocols: [esp, 6in4]}}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Instances[1].NAT.Pairs; len(p.Protocols) != 2 || p.Most != 4096 || p.OfSubscriber != 16 ||
+		p.Timeout != 300 {
+		t.Errorf("%+v", p)
+	}
 	if c.Instances[0].NAT.Enabled() {
 		t.Error("an instance without the section has NAT44")
 	}
@@ -70,6 +81,11 @@ func TestNATRefused(t *testing.T) {
 			"a subscriber has one block"},
 		{"{addresses: [203.0.113.4], timeouts: {udp: 119}}", "nat.timeouts.udp"}, // RFC 4787 REQ-5
 		{"{addresses: [203.0.113.4], timeouts: {tcp: 3600}}", "nat.timeouts.tcp"},
+		{"{addresses: [203.0.113.4], pairs: {most: 9}}", "nat.pairs.protocols"},
+		{"{addresses: [203.0.113.4], pairs: {protocols: [ah]}}", "nat.pairs.protocols"},
+		{"{addresses: [203.0.113.4], pairs: {protocols: [gre], most: 65537}}", "nat.pairs.most"},
+		{"{addresses: [203.0.113.4], pairs: {protocols: [gre], of_subscriber: 0}}", "nat.pairs.of_subscriber"},
+		{"{addresses: [203.0.113.4], pairs: {protocols: [gre], timeout: 59}}", "nat.pairs.timeout"},
 	} {
 		_, err := Parse("x.yaml", []byte(natFile(t, r.nat)))
 		if err == nil || !strings.Contains(err.Error(), r.want) {

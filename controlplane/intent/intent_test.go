@@ -298,6 +298,12 @@ func TestInstances(t *testing.T) {
 		Block: 64, Blocks: 4, Mappings: 99, UDP: 300, TCP: 7440, TCPTransitory: 240, ICMP: 60, Hold: 120,
 		InsidePrefix: [api.NATInside]api.Address{api.FromPrefix(netip.MustParsePrefix("10.45.0.0/16"))},
 		Address:      [api.NATAddresses]api.Address{api.FromPrefix(netip.MustParsePrefix("203.0.113.0/30"))}})
+	for words, bits := range map[string]uint32{"gre": api.NATGRE, "esp, 6in4": api.NATESP | api.NAT6in4} {
+		other := compile(t, strings.Replace(mobile, "mappings: 99",
+			"mappings: 99, pairs: {protocols: ["+words+"], most: 7, of_subscriber: 5, timeout: 61}", 1))
+		n, _ := decoded[api.NAT](t, find(t, other, api.KindNAT, "internet"))
+		equal(t, []any{n.PairProtocols, n.Pairs, n.PairsOfSubscriber, n.PairTimeout}, []any{bits, 7, 5, 61})
+	}
 	nptv6, _ := decoded[api.NPTv6](t, find(t, s, api.KindNPTv6, "internet"))
 	equal(t, []any{nptv6.Pairs, nptv6.Inside[0].Netip(), nptv6.Outside[0].Netip(), nptv6.Inside[1].Netip(),
 		nptv6.Outside[1].Netip(), nptv6.Inside[2].Family},

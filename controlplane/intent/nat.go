@@ -20,6 +20,8 @@ func (c *compiler) nptv6() {
 	}
 }
 
+var pairProtocols = map[string]uint32{"gre": api.NATGRE, "esp": api.NATESP, "6in4": api.NAT6in4}
+
 // nats: NAT44 of network instances.
 func (c *compiler) nats() {
 	for i := range c.Instances {
@@ -32,6 +34,12 @@ func (c *compiler) nats() {
 			Port: [2]uint16{n.Ports.Low, n.Ports.High}, Block: n.Block, Blocks: n.Blocks,
 			Mappings: n.Mappings, UDP: n.Timeouts.UDP, TCP: n.Timeouts.TCP,
 			TCPTransitory: n.Timeouts.TCPTransitory, ICMP: n.Timeouts.ICMP, Hold: n.Timeouts.Hold,
+		}
+		if p := &n.Pairs; len(p.Protocols) > 0 {
+			body.Pairs, body.PairsOfSubscriber, body.PairTimeout = p.Most, p.OfSubscriber, p.Timeout
+		}
+		for _, name := range n.Pairs.Protocols {
+			body.PairProtocols |= pairProtocols[name]
 		}
 		if n.Mode == "deterministic" {
 			body.Mode = api.NATModeDeterministic

@@ -48,6 +48,12 @@ var nats = []family[api.NATRow]{
 		func(r *api.NATRow) uint64 { return r.Mappings }),
 	counter("nat_mappings_made_total", "Mappings since start.", byInstance,
 		func(r *api.NATRow) uint64 { return r.Made }),
+	gauge("nat_pairs", "Pairs of addresses of protocols without ports.", byInstance,
+		func(r *api.NATRow) uint64 { return r.Pairs }),
+	counter("nat_pairs_made_total", "Pairs since start.", byInstance,
+		func(r *api.NATRow) uint64 { return r.PairsMade }),
+	counter("nat_pairs_refused_packets_total", "Packets that would have made a pair, and were dropped.", byInstance,
+		func(r *api.NATRow) uint64 { return r.PairsRefused }),
 }
 
 var collectors = []family[view.Collector]{

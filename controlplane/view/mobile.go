@@ -201,10 +201,14 @@ type NAT struct {
 	Mappings    uint64 `json:"mappings"`
 	Made        uint64 `json:"made"`       // mappings, since start
 	Unreported  uint64 `json:"unreported"` // blocks of which the control plane is not told yet
+	// Pairs of addresses of protocols without ports: now, since start, and packets that would have made one.
+	Pairs        uint64 `json:"pairs"`
+	PairsMade    uint64 `json:"pairs_made"`
+	PairsRefused uint64 `json:"pairs_refused"`
 }
 
 var natColumns = columns[NAT](`INSTANCE=Name, MODE, ADDRESSES, BLOCKS, USED, RESTING, SUBSCRIBERS,
-	PORTS A BLOCK=Block, MAPPINGS, MADE, UNREPORTED`)
+	PORTS A BLOCK=Block, MAPPINGS, MADE, UNREPORTED, PAIRS, PAIRS REFUSED`)
 
 // NPTv6 is a pair of prefixes of a network instance.
 type NPTv6 struct {

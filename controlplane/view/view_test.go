@@ -58,7 +58,7 @@ func rows(s *dptest.Server) {
 	put(instance.Name[:], "internet")
 	s.SetTable(api.TableInstance, api.Body(&instance))
 	nat := api.NATRow{Mode: api.NATModeBlocks, Addresses: 2, Block: 512, Blocks: 252,
-		Used: 1, Subscribers: 1, Mappings: 9, Made: 12}
+		Used: 1, Subscribers: 1, Mappings: 9, Made: 12, Pairs: 3, PairsMade: 5, PairsRefused: 2}
 	put(nat.Name[:], "internet")
 	s.SetTable(api.TableNAT, api.Body(&nat))
 	block := api.NATBlockRow{Port: [2]uint16{1024, 1535}, Mappings: 9,
@@ -245,9 +245,10 @@ SESSION              URR  REPORTS  UP BYTES  DOWN BYTES  UP PACKETS  DOWN PACKET
 n4.000000000000001f    1        2        10          20           1             2        9          70  no
 `},
 		{"nat", `[{"name":"internet","mode":"blocks","addresses":2,"block":512,` +
-			`"blocks":252,"used":1,"resting":0,"subscribers":1,"mappings":9,"made":12,"unreported":0}]`, `
-INSTANCE  MODE    ADDRESSES  BLOCKS  USED  RESTING  SUBSCRIBERS  PORTS A BLOCK  MAPPINGS  MADE  UNREPORTED
-internet  blocks          2     252     1        0            1            512         9    12           0
+			`"blocks":252,"used":1,"resting":0,"subscribers":1,"mappings":9,"made":12,"unreported":0,` +
+			`"pairs":3,"pairs_made":5,"pairs_refused":2}]`, `
+INSTANCE  MODE    ADDRESSES  BLOCKS  USED  RESTING  SUBSCRIBERS  PORTS A BLOCK  MAPPINGS  MADE  UNREPORTED  PAIRS  PAIRS REFUSED
+internet  blocks          2     252     1        0            1            512         9    12           0      3              2
 `},
 		{"nat-block", `[{"name":"internet","session":"n4.000000000000001f",` +
 			`"outside":"203.0.113.4","inside":"10.45.0.1",` +

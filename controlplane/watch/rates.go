@@ -32,7 +32,7 @@ var tables = map[string]watched{
 	"rule":      fields("session pdr", "source destination", "packets bytes dropped"),
 	"instance":  fields("name", "tunnels ue_addresses", "unknown_ue unknown_teid"),
 	"mss":       fields("name", "", "uplink downlink malformed"),
-	"nat":       fields("name", "used mappings", "made"),
+	"nat":       fields("name", "used mappings pairs", "made pairs_made pairs_refused"),
 	"nptv6":     fields("name inside", "outside", "packets_out packets_in"),
 	"mirror":    fields("name", "target", "packets bytes limited no_buffer failed"),
 	"counter":   fields("name", "sessions", "packets bytes"),
