@@ -227,7 +227,10 @@ static __rte_always_inline struct uplink ask_uplink(struct worker *w, struct upl
 	struct packet *pkt = packet_of(m);
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 
-	if (r == NULL || !(r->flags & RULE_UPLINK) || pkt->ip_version != 4)
+	// A fragment that waited here: its rule may be another session's downlink rule by now (fragment_out).
+	if (r == NULL || pkt->ip_version != 4 ||
+		!((r->flags & RULE_UPLINK) ||
+			unlikely((pkt->fragment & IP_FRAGMENT_FOLLOWS) && pkt->resume == resume_uplink)))
 		return (struct uplink){.nat = NULL};
 	const struct next_hop *hop =
 		next_hop_get(ways_find(k->ways, k->generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index);

@@ -292,12 +292,16 @@ static void fragments_of_another_version(void **state)
 	send_frame("ran", &f);
 	assert_int_equal(kit_totals().held, 1);
 	put("s1", upf_session(1));
+	put("s9", upf_session(9)); // the old version's rules are its rules now, the other way round
 	split(&f, 24, 0, 1, &whole);
 	up(&f, 1);
 	send_frame("ran", &f);
 	assert_int_equal(kit_totals().held, 0);
 	assert_int_equal(kit_count("internet"), 1);
 	kit_only_rose(&before, "nat-moving", 1);
+	kit_begin();
+	kit_delete(API_SESSION, "s9");
+	commit();
 }
 
 // A list behind NAT44 sees the subscriber's port of all fragments.
