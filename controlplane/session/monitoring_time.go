@@ -23,8 +23,10 @@ func ofURR(urr uint32) func(api.Usage) bool { return func(u api.Usage) bool { re
 // hold keeps a row for the next report of its URR. One that waits of that URR, or was not answered, tells that the CP
 // function does not hear us or has given another monitoring time: then nothing is held, so one row of a URR is all.
 func (u *deferredUsage) hold(row *api.Usage) bool {
+	// The row itself may be there, to be in the store.
+	another := func(o api.Usage) bool { return o.URR == row.URR && o.Sequence != row.Sequence }
 	for _, list := range [][]api.Usage{u.before, u.paired, u.rows, u.tried, u.sent} {
-		if slices.ContainsFunc(list, ofURR(row.URR)) {
+		if slices.ContainsFunc(list, another) {
 			return false
 		}
 	}

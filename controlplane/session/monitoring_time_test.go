@@ -63,6 +63,7 @@ func TestMonitoringTimePair(t *testing.T) {
 		seid = b.establish(smf1, twoURRs(1, "10.45.0.5")).UP.SEID
 		deleted = b.establish(smf1, request(2, "10.45.0.6")).UP.SEID
 		before, after := sides(seid, 1, 1)
+		b.counts(urr(seid, 1, before.Usage.Sequence, 1, 2)) // it was read meanwhile
 		other := usageEvent(seid, 7, [3]uint64{9, 4, 5})
 		other.Usage.URR = 2
 		s.Raise(before)
