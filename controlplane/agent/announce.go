@@ -38,7 +38,8 @@ func announcingOf(c *config.Config) map[string]announcing {
 		}
 		if in.Announce == "pool" {
 			for _, p := range c.PoolsOf(in) {
-				if !slices.Contains(a.sessions.Inside, p) {
+				// Of a pool of which NAT44 hides a part, the rest is announced session by session.
+				if !slices.ContainsFunc(a.sessions.Inside, p.Overlaps) {
 					a.aggregates = append(a.aggregates, p)
 				}
 			}

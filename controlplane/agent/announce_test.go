@@ -19,7 +19,8 @@ interfaces:
   - {name: red, port: core, outer_vlan: 4, vrf: red, clone: {device: red0, namespace: red}}
 instances:
   - {name: internet, interfaces: [n6], lookup: destination, pools: [10.45.0.0/16, "2001:db8:45::/48"],
-     nat: {addresses: [203.0.113.0/28]}, announce: pool}
+     nat: {addresses: [203.0.113.0/28], inside: [10.45.0.0/16, 100.66.0.0/15, 100.68.0.0/24]},
+     announce: pool}
 routes:
   - {prefix: 10.0.0.0/8, discard: blackhole}
   - {prefix: 100.64.0.0/10, discard: unreachable, announce: true}
@@ -28,6 +29,8 @@ pools:
   - {name: homes, prefix: 100.64.0.0/22, instance: internet}
   - {name: lan, prefix: "2001:db8:4000::/40", length: 56, instance: internet}
   - {name: other, prefix: 100.65.0.0/22}
+  - {name: hidden, prefix: 100.66.0.0/22, instance: internet}
+  - {name: half, prefix: 100.68.0.0/22, instance: internet}
 `
 	for _, test := range []struct{ mode, of, n6, aggregates string }{
 		{"pool", "announce: pool",
@@ -43,7 +46,7 @@ pools:
 		testkit.Equal(t, list(plan.Clones[1].Announced), "172.16.0.0/12", "%s, in the VRF", test.mode)
 		a := plan.Announcing["internet"]
 		testkit.Equal(t, list(a.sessions.Aggregates), test.aggregates, "%s", test.mode)
-		inside := map[bool]string{true: "10.45.0.0/16"}[test.mode != "none"]
+		inside := map[bool]string{true: "10.45.0.0/16 100.66.0.0/15 100.68.0.0/24"}[test.mode != "none"]
 		testkit.Equal(t, list(a.sessions.Inside), inside, "%s", test.mode)
 	}
 }
