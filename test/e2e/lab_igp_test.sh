@@ -20,7 +20,7 @@ for igp; do
 	# shellcheck disable=SC2016 # the lab's shell expands
 	lab isp --ues 1 --homes 1 --igp "$igp" --exec '
 		for target in 10.45.0.1 2001:db8:45:1::1 100.64.0.1 2001:db8:64:1::1; do
-			ping -q -c 5 -i 0.2 $target | has " [1-5] received" ||
+			ping -q -c 5 -i 0.2 $target | grep -q " [1-5] received" ||
 				{ echo "$target does not answer"; exit 1; }
 		done' >"$DIR/$igp.log" 2>&1 || fail "$(cat "$DIR/$igp.log")"
 	grep convergence "$DIR/$igp.log"
