@@ -60,12 +60,14 @@ static struct follow_scope scope_of(const struct front *f, struct rte_mbuf *m)
 	struct follow_scope s = follow_instance(packet_of(m)->instance);
 	const struct endpoint_view *e = endpoint_view_of(m);
 	const struct tunnel_view *t = tunnel_view_of(m);
-	const uint16_t line[] = {packet_of(m)->port_in, e->s_tag, e->c_tag, e->pppoe_session};
+	const uint16_t line[] = {packet_of(m)->port_in, e->s_tag, e->c_tag}, pppoe = e->pppoe_session;
 
 	s.kind = f->scope;
 	if (f->scope == FOLLOW_ENDPOINT) {
+		static_assert(offsetof(struct follow_scope, of) + sizeof(line) == FOLLOW_LINE, "their share");
 		memcpy(s.of, line, sizeof(line));
-		memcpy(s.of + sizeof(line), rte_pktmbuf_mtod(m, const uint8_t *) + 6, 6);
+		memcpy(s.of + sizeof(line), &pppoe, sizeof(pppoe));
+		memcpy(s.of + sizeof(line) + sizeof(pppoe), rte_pktmbuf_mtod(m, const uint8_t *) + 6, 6);
 	} else if (f->scope == FOLLOW_TUNNEL) {
 		memcpy(s.of, &t->teid, sizeof(t->teid));
 		memcpy(s.of + sizeof(t->teid), &t->local, sizeof(t->local));

@@ -97,11 +97,13 @@ uint32_t datagram_owner(const struct datagram_key *key)
 	return (uint32_t)(sum * 0x9e3779b97f4a7c15ull >> 32) % worker_count();
 }
 
-// A subscriber has one share, whatever addresses it puts into its packets.
+// A subscriber has one share, whatever addresses it puts into its packets and frames.
 uint32_t datagram_source(const struct datagrams *t, const struct datagram_key *key)
 {
-	uint32_t hash = follow_is_subscriber(&key->scope) ? rte_jhash(&key->scope, sizeof(key->scope), t->seed)
-							  : rte_jhash(key->source, sizeof(key->source), t->seed);
+	const struct follow_scope *s = &key->scope;
+	uint32_t size = s->kind == FOLLOW_ENDPOINT ? FOLLOW_LINE : sizeof(*s);
+	uint32_t hash = follow_is_subscriber(s) ? rte_jhash(s, size, t->seed)
+						: rte_jhash(key->source, sizeof(key->source), t->seed);
 
 	return hash % DATAGRAM_SOURCES;
 }

@@ -8,6 +8,7 @@
 
 #include "core/packet.h"
 #include "core/worker.h"
+#include <stddef.h>
 #include <string.h>
 
 #define FOLLOW_HEAD 8
@@ -35,8 +36,9 @@ static inline struct rte_mbuf *follow_next(const struct rte_mbuf *m)
 enum follow_kind { FOLLOW_VRF, FOLLOW_INSTANCE, FOLLOW_ENDPOINT, FOLLOW_TUNNEL, FOLLOW_SESSION };
 struct follow_scope {
 	uint8_t kind;
-	uint8_t of[15];
+	uint8_t of[15]; // FOLLOW_ENDPOINT: the line, that is port and tags, then what those behind it choose
 };
+#define FOLLOW_LINE offsetof(struct follow_scope, of[6])
 
 static inline int follow_is_subscriber(const struct follow_scope *s)
 {

@@ -59,7 +59,7 @@ static int setup(void **state)
 {
 	struct api_engine e = kit_engine();
 
-	e.max_fragments = 256;
+	e.max_fragments = 256; // 128 of packets that pass through, of a line 32
 	gateway_start(&e);
 	put_home(HOME_QINQ);
 	put_home(HOME_PPPOE);
@@ -175,6 +175,14 @@ static void permit(const char *key, int up)
 	assert_int_equal(kit_change(API_ACL, key, &l, sizeof(l)), 0);
 }
 
+static void delete_lists(void)
+{
+	kit_begin();
+	kit_delete(API_ACL, "uplink");
+	kit_delete(API_ACL, "downlink");
+	assert_int_equal(kit_commit(), 0);
+}
+
 static void by_list(struct flow *x, const int *order)
 {
 	uint64_t dns = counted(x->home, 2);
@@ -194,10 +202,36 @@ static void by_the_list(void **state)
 	permit("uplink", 1);
 	permit("downlink", 0);
 	each(by_list);
-	kit_begin();
-	kit_delete(API_ACL, "uplink");
-	kit_delete(API_ACL, "downlink");
-	assert_int_equal(kit_commit(), 0);
+	delete_lists();
+}
+
+// A line has one share, whatever MAC addresses and PPPoE sessions come by it; those of another line wait on.
+static void a_line_keeps_to_its_share(void **state)
+{
+	const struct flow good = {HOME_PPPOE_OTHER, 4, 1, DNS};
+	static struct frame f;
+
+	permit("uplink", 1);
+	for (uint32_t home = HOME_QINQ; home <= HOME_PPPOE; home++) {
+		const struct flow flood = {home, 4, 1, DNS};
+		struct kit_reasons before = kit_reasons();
+
+		make_piece(&f, &good, 1, 0);
+		assert_int_equal(kit_send("access", f.at, f.length), 0);
+		for (uint32_t i = 0; i < 500; i++, next_id++) {
+			make_piece(&f, &flood, 1, 0);
+			f.at[11] = (uint8_t)(i & 127); // of the source address
+			if (home == HOME_PPPOE)
+				store16(f.at + 24,
+					(uint16_t)(1 + i)); // session, behind the tags' type, version and code
+			assert_int_equal(kit_send("access", f.at, f.length), 0);
+			kit_run();
+		}
+		assert_int_equal(kit_totals().held, 32 + 1);
+		kit_only_rose(&before, "reassembly-source", 500 - 32);
+		kit_advance(1200000);
+	}
+	delete_lists();
 }
 
 static int clean(void **state)
@@ -213,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(by_the_rule_of_the_ports, clean),
 		cmocka_unit_test_teardown(by_the_list, clean),
+		cmocka_unit_test_teardown(a_line_keeps_to_its_share, clean),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
