@@ -39,7 +39,7 @@ struct api_engine kit_engine(void)
 		.max_sessions = 256,
 		.max_flows = 1024,
 		.max_held = 64,
-		.max_fragments = 64,
+		.max_fragments = 128, // half of them of packets to us
 		.max_handed_over = 512,
 		.max_punted = 512,
 		.max_scheduled = 512,

@@ -326,7 +326,7 @@ static void time_out(void **state)
 	fixture_balance();
 }
 
-// Row G22: a flood of first fragments from two sources takes each source's part of the 64 buffers and no more;
+// Row G22: a flood of first fragments from two sources takes each source's part of our 64 buffers and no more;
 // everything else goes on.
 static void flood(void **state)
 {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 DROP_REASON(full, "reassembly-full",
-	"fragments held all buffers that engine max_fragments gives them: those of the oldest packet made room")
+	"fragments to us, or those that pass through, held their half of max_fragments: the oldest packet's made room")
 DROP_REASON(source_full, "reassembly-source",
-	"fragments of one source held a quarter of those buffers: those of its oldest packet made room")
+	"fragments of one source held a quarter of that half: those of its oldest packet made room")
 
 const struct reason *const fragments_full = &full, *const fragments_source_full = &source_full;
 
@@ -36,8 +36,8 @@ struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
 		return NULL; // the engine does not start, and the process ends
 	t->mask = buckets - 1;
 	t->seed = engine_without_threads() ? 0 : (uint32_t)rte_rand(); // a replay gives the same result every time
-	t->share = count;
-	t->source_share = RTE_MIN(RTE_MAX(share / 4, (uint32_t)MIN_OF_SOURCE), count);
+	t->share = share;
+	t->source_share = RTE_MIN(RTE_MAX(share / 4, (uint32_t)MIN_OF_SOURCE), share);
 	t->late = late;
 	memset(t->bucket, 0xff, buckets * sizeof(*t->bucket));
 	for (uint32_t i = 0; i < count; i++)
@@ -216,7 +216,7 @@ int datagrams_expire(const struct visit *v)
 	return 0;
 }
 
-static int make_room(const struct visit *v, uint32_t source, uint32_t units, uint32_t buffers)
+static int make_room(const struct visit *v, uint32_t source, uint32_t units)
 {
 	struct datagrams *t = v->t;
 	struct datagram *d;
@@ -225,15 +225,14 @@ static int make_room(const struct visit *v, uint32_t source, uint32_t units, uin
 		return 0;
 	while (t->source[source].units + units > t->source_share && (d = datagram_oldest_of(t, source)) != NULL)
 		datagram_give_up(v, d, &source_full);
-	while ((t->units + units > t->share || hold_room(v->w, &fragments_holder) < buffers) &&
-		(d = datagram_oldest(t)) != NULL)
+	while (t->units + units > t->share && (d = datagram_oldest(t)) != NULL)
 		datagram_give_up(v, d, &full);
-	return hold_room(v->w, &fragments_holder) >= buffers;
+	return 1;
 }
 
-struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units, uint32_t buffers)
+struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units)
 {
-	if (!make_room(v, datagram_source(v->t, key), units, buffers))
+	if (!make_room(v, datagram_source(v->t, key), units))
 		return NULL;
 	struct datagram *d = datagram_find(v->t, key);
 	return d != NULL ? d : add(v->t, key, v->w->now);

@@ -85,9 +85,10 @@ extern const struct reason *const fragments_full, *const fragments_source_full;
 
 #define DATAGRAM_LIFE_MS 1000
 
-// Control thread: room for `share` units. NULL: no memory.
+// Control thread: room for `share` units. The shares of a worker's tables are together what the holder gives it: no
+// buffer is a unit of none, so that one table's packets never make room in the other one. NULL: no memory.
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late);
-// Of follow.c: its table of a worker, of which fragments may hold `share` buffers; 0, or a positive errno.
+// Of follow.c: its table of a worker. 0, or a positive errno.
 int follow_start(uint32_t worker, uint32_t share);
 struct datagrams *follow_table(uint32_t worker);
 
@@ -135,10 +136,9 @@ enum { DATAGRAM_TO_INPUT, DATAGRAM_DROP, DATAGRAM_EDGES };
 void datagram_give_up(const struct visit *v, struct datagram *d, const struct reason *why);
 // Gives up those whose time is over, so many in a visit. 1: more are due.
 int datagrams_expire(const struct visit *v);
-// The datagram, or a new one, with room for `units` more, of which so many are buffers: the oldest goes, of the source
-// where its own share is used, else of all. NULL when there can be none. Others and itself may have gone.
-struct datagram *datagram_enter(
-	const struct visit *v, const struct datagram_key *key, uint32_t units, uint32_t buffers);
+// The datagram, or a new one, with room for `units` more: the oldest goes, of the source where its own share is used,
+// else of all. NULL when there can be none. Others and itself may have gone.
+struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units);
 
 // Adds a piece in the order of offsets. 0 when it contradicts the others: overlap, a second end, data behind the end,
 // or one more than DATAGRAM_PIECES (RFC 5722, RFC 1858: then no packet is made of any of them).

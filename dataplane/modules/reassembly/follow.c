@@ -21,7 +21,6 @@ int follow_offset;
 
 static struct datagrams *tables[API_MAX_WORKERS]; // one worker's each
 
-// Half of what fragments may hold, so that those of packets for us have the rest.
 int follow_start(uint32_t worker, uint32_t share)
 {
 	static const struct rte_mbuf_dynfield field = {
@@ -30,7 +29,7 @@ int follow_start(uint32_t worker, uint32_t share)
 	follow_offset = rte_mbuf_dynfield_register(&field);
 	if (follow_offset < 0)
 		return ENOMEM;
-	tables[worker] = datagrams_create(share / 2, &no_first);
+	tables[worker] = datagrams_create(share, &no_first);
 	return tables[worker] == NULL ? ENOMEM : 0;
 }
 
@@ -127,7 +126,7 @@ static enum follow first_fragment(
 	read_head(head, pkt->protocol, rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l4));
 	struct datagram *d = datagram_find(v->t, key);
 	if (d == NULL)
-		d = datagram_enter(v, key, 1, 0);
+		d = datagram_enter(v, key, 1);
 	if (d == NULL)
 		return drop(m, fragments_full);
 	if (d->first == FIRST_TWICE || (d->first == FIRST_KNOWN && (d->first_protocol != pkt->protocol ||
@@ -149,7 +148,7 @@ static enum follow first_fragment(
 static enum follow wait(
 	const struct visit *v, struct rte_mbuf *m, const struct datagram_key *key, const struct part *part)
 {
-	struct datagram *d = datagram_enter(v, key, m->nb_segs, m->nb_segs);
+	struct datagram *d = datagram_enter(v, key, m->nb_segs);
 	struct rte_mbuf *none = NULL;
 
 	if (d == NULL)

@@ -480,6 +480,39 @@ static void a_flood_of_many(void **state)
 	gone("s2");
 }
 
+// Fragments to us, which wait for all others of their packets, have a half of their own: of packets that pass through,
+// what is known stays, and fragments wait.
+static void a_flood_to_us(void **state)
+{
+	struct flow flood = {"192.0.2.1", NULL, 0, DNS, 0, 0xff, 0, 0};
+	const struct flow *good = &flows[0];
+	char from[32];
+
+	put_second("s2", upf_session(2));
+	permit("in/access", 1, DNS, DNS);
+	kit_clear();
+	flood.far = from;
+	for (uint32_t id = 500; id < 508; id++) // of either worker
+		send_piece(good, 0, id);
+	for (uint32_t i = 0; i < 1000; i++) {
+		snprintf(from, sizeof(from), "198.51.%u.%u", 101 + i / 200, 1 + i % 200);
+		send_piece(&flood, 1, i);
+	}
+	for (uint32_t id = 600; id < 608; id++)
+		send_piece(good, 2, id);
+	assert_int_equal(all_out(), 8);
+	assert_int_equal(kit_totals().held, 2 * 128 + 8);
+	for (uint32_t id = 500; id < 508; id++) {
+		send_piece(good, 1, id);
+		send_piece(good, 2, id);
+		send_piece(good, 0, 100 + id);
+		send_piece(good, 1, 100 + id);
+	}
+	assert_int_equal(all_out(), 8 * 2 * PIECES);
+	delete_lists();
+	gone("s2");
+}
+
 // ---- what does not meet ----------------------------------------------------------------------------------------------
 
 // Subscribers of two VRFs with the same addresses, whose packets have the same identification.
@@ -543,6 +576,7 @@ int main(void)
 		cmocka_unit_test_teardown(identification_again, clean),
 		cmocka_unit_test_teardown(a_flood_keeps_to_its_share, clean),
 		cmocka_unit_test_teardown(a_flood_of_many, clean),
+		cmocka_unit_test_teardown(a_flood_to_us, clean),
 		cmocka_unit_test_teardown(two_vrfs, clean),
 	};
 

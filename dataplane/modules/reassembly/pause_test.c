@@ -82,8 +82,8 @@ int main(void)
 	struct api_engine e = kit_engine();
 
 	e.buffer_size = 512;
-	e.max_fragments = 80000;
-	e.packet_buffers = 90000;
+	e.max_fragments = 2 * PACKETS * PIECES; // half of them of packets to us
+	e.packet_buffers = e.max_fragments + 10000;
 	fixture_start_with(&e);
 	return cmocka_run_group_tests_name("pause", tests, NULL, NULL);
 }

@@ -32,8 +32,10 @@ static int start(const struct api_engine *engine)
 	for (uint32_t i = 0; i < engine->workers && i < API_MAX_WORKERS; i++) {
 		if (fragments_holder.share == 0 || tables[i].table != NULL)
 			continue;
-		tables[i].table = datagrams_create(fragments_holder.share, &timed_out);
-		if (tables[i].table == NULL || follow_start(i, fragments_holder.share) != 0)
+		// Each has a half, so that neither takes what the other one needs.
+		uint32_t share = fragments_holder.share, through = share / 2;
+		tables[i].table = datagrams_create(share - through, &timed_out);
+		if (tables[i].table == NULL || follow_start(i, through) != 0)
 			return object_error(ENOMEM, "no memory for %u buffers of fragments", engine->max_fragments);
 	}
 	return 0;
@@ -114,7 +116,7 @@ static void drop(const struct visit *v, struct rte_mbuf *m, const struct reason 
 
 static void wait(const struct visit *v, const struct datagram_key *key, const struct piece *piece, int more)
 {
-	struct datagram *d = datagram_enter(v, key, piece->m->nb_segs, piece->m->nb_segs);
+	struct datagram *d = datagram_enter(v, key, piece->m->nb_segs);
 
 	if (d == NULL) {
 		drop(v, piece->m, fragments_source_full);
