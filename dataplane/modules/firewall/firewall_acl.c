@@ -310,11 +310,13 @@ static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, c
 	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;
 }
 
-// A later fragment of IPv6 may hide its protocol behind further extension headers.
-static int asks(const struct acl *a, const struct packet *p)
+// A later fragment of IPv6 may hide its protocol behind further extension headers: then the first one asks, too, whatever
+// its protocol, so that it is known (RFC 8200 §4.5: all of them have the same next header).
+static int asks(const struct acl *a, const struct packet *p, const uint8_t *header)
 {
 	return p->fragment != 0 && a->asks && !(p->fragment & IP_FRAGMENT_FOLLOWS) &&
-	       (ip_has_ports(p->protocol) || ip6_is_extension(p->protocol));
+	       (ip_has_ports(p->protocol) || ip6_is_extension(p->protocol) ||
+		       (p->ip_version == 6 && ip6_is_extension(*ip6_fragment_header(header))));
 }
 
 // Makes the key of a packet that is not its own key. NULL and *verdict when it has none yet, or must not pass:
@@ -339,7 +341,7 @@ static const uint8_t *copy_key(const struct acl *a, const struct rte_mbuf *m, co
 		  : has_ports && have < (uint32_t)p->l4 + PORT_BYTES)
 		return NULL;
 	*verdict = ACL_FRAGMENT;
-	if (asks(a, p))
+	if (asks(a, p, header))
 		return NULL;
 	if (has_ports && (!later || p->fragment & IP_FRAGMENT_FOLLOWS))
 		memcpy(key + l->header, later ? follow_head(m) : l4, PORT_BYTES);

@@ -41,7 +41,7 @@ static void put_second(const char *name, struct kit_mobile *k)
 struct flow {
 	const char *ue, *far;
 	uint32_t teid; // of the UE's packets; to it: 0x100 more
-	uint16_t port; // of the far side
+	uint16_t port; // of the far side; 0: ICMPv6 behind destination options
 	int up;
 	uint8_t qfi; // to the UE; 0xff: none
 	uint16_t vlan; // of the data network; 0: none
@@ -50,12 +50,20 @@ struct flow {
 
 static void whole(struct frame *f, const struct flow *x)
 {
+	uint8_t protocol = IP_PROTOCOL_UDP;
+
 	frame_payload(f, 90);
-	if (x->spi != 0)
+	if (x->spi != 0) {
 		store32(f->at, x->spi);
-	else
+		protocol = IP_PROTOCOL_ESP;
+	} else if (x->port == 0) {
+		f->at[0] = 128; // RFC 4443 §4.1: echo request
+		memcpy(frame_push(f, 8), (const uint8_t[]){IP_PROTOCOL_ICMP6, 0, 1, 4}, 4); // RFC 8200 §4.2: PadN
+		protocol = IP_PROTOCOL_DESTINATION;
+	} else {
 		frame_udp(f, x->up ? 4000 : x->port, x->up ? x->port : 4000);
-	frame_ip(f, x->up ? x->ue : x->far, x->up ? x->far : x->ue, x->spi != 0 ? IP_PROTOCOL_ESP : IP_PROTOCOL_UDP);
+	}
+	frame_ip(f, x->up ? x->ue : x->far, x->up ? x->far : x->ue, protocol);
 }
 
 static void carry(struct frame *f, const struct flow *x, int out)
@@ -350,6 +358,31 @@ static void by_the_list(void **state)
 	gone("s2");
 }
 
+// RFC 8200 §4.5: behind the Fragment header, later ones name the extension header, the first one what has no ports.
+static void no_ports_behind_extensions(void **state)
+{
+	const struct flow x = {UE6, FAR6, 0x102, 0, 1, 0xff, 0, 0};
+	struct list l = {.head = {API_DENY, 2}};
+
+	for (int i = 0; i < 2; i++)
+		l.rule[i] = (struct api_acl_rule){.source_port = {0, UINT16_MAX},
+			.destination_port = {0, UINT16_MAX},
+			.protocol = i == 0 ? IP_PROTOCOL_ICMP6 : IP_PROTOCOL_UDP,
+			.protocol_mask = 0xff,
+			.action = API_PERMIT};
+	l.rule[1].destination_port[0] = DNS;
+	put_second("s2", upf_session(2));
+	assert_int_equal(kit_change(API_ACL, "in/access", &l, sizeof(l)), 0);
+	for (int k = 0; k < ORDERS_OF_PIECES; k++)
+		all_pass(&x, orders[k]);
+	l.rule[0].action = API_DENY;
+	assert_int_equal(kit_change(API_ACL, "in/access", &l, sizeof(l)), 0);
+	for (int k = 0; k < ORDERS_OF_PIECES; k++)
+		none_passes(&x, orders[k], "firewall-instance-deny");
+	delete_lists();
+	gone("s2");
+}
+
 static void without_a_first_one(void **state)
 {
 	struct kit_reasons before = kit_reasons();
@@ -571,6 +604,7 @@ int main(void)
 		cmocka_unit_test_teardown(by_the_spi, clean),
 		cmocka_unit_test_teardown(without_ports_none_waits, clean),
 		cmocka_unit_test_teardown(by_the_list, clean),
+		cmocka_unit_test_teardown(no_ports_behind_extensions, clean),
 		cmocka_unit_test_teardown(without_a_first_one, clean),
 		cmocka_unit_test_teardown(two_first_ones, clean),
 		cmocka_unit_test_teardown(identification_again, clean),
