@@ -54,6 +54,7 @@ struct datagram {
 	uint8_t pieces;
 	uint8_t ecn; // bit n: there is a piece with codepoint n
 	// Of follow.c.
+	uint64_t squares; // of bytes of data: where they end less where they begin
 	uint8_t first; // FIRST_*
 	uint8_t first_protocol;
 	uint8_t head[FOLLOW_HEAD]; // FIRST_KNOWN: follow_head() of its later fragments

@@ -79,13 +79,19 @@ static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t
 	}
 }
 
-// 1 when all bytes of the packet have passed.
+// 1 when all bytes of the packet have passed. The first and the last fragment count once. A copy of another one makes
+// the sums too large: then a second ends the packet. The sum of end² - offset² is total² of parts that fill it.
 static int passed(struct datagram *d, const struct part *p, int more)
 {
+	uint32_t end = p->offset + p->size;
+
+	if (p->offset == 0 ? d->first != FIRST_MISSING : !more && d->total != 0)
+		return 0;
 	d->got += p->size;
+	d->squares += (uint64_t)end * end - (uint64_t)p->offset * p->offset;
 	if (!more)
-		d->total = p->offset + p->size;
-	return d->total != 0 && d->got >= d->total;
+		d->total = end;
+	return d->total != 0 && d->got == d->total && d->squares == (uint64_t)d->total * d->total;
 }
 
 // ---- fragments -------------------------------------------------------------------------------------------------------
@@ -134,13 +140,14 @@ static enum follow first_fragment(
 		d->first = FIRST_TWICE;
 		return drop(m, &two_firsts);
 	}
+	int all = passed(d, part, 1);
 	d->first = FIRST_KNOWN;
 	d->first_protocol = pkt->protocol;
 	memcpy(d->head, head, FOLLOW_HEAD);
 	release(v->w, d);
 	datagram_count(v->t, d, 1);
 	datagram_touch(v->t, d, v->w->now);
-	if (passed(d, part, 1))
+	if (all)
 		datagram_remove(v->t, d);
 	return FOLLOW_ON;
 }

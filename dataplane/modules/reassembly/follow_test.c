@@ -101,6 +101,17 @@ static void send_piece(const struct flow *x, int i, uint32_t id)
 	kit_run();
 }
 
+static void send_cut(const struct flow *x, uint32_t from, uint32_t size, uint32_t id)
+{
+	static struct frame f, all;
+
+	whole(&all, x);
+	cut(&f, all.at, from, size, id);
+	carry(&f, x, 0);
+	assert_int_equal(kit_send(port_of(x, 0), f.at, f.length), 0);
+	kit_run();
+}
+
 static void send_whole(const struct flow *x)
 {
 	static struct frame f;
@@ -452,6 +463,26 @@ static void identification_again(void **state)
 	gone("s2");
 }
 
+// A packet that has copies of fragments is known until its last one has passed (RFC 791 §3.2: copies may come).
+static void copies_count_once(void **state)
+{
+	static const uint8_t order[][5] = {
+		{0, 0, 3, 2, 1}, {0, 3, 3, 2, 1}, {0, 1, 1, 3, 2}, {3, 3, 0, 1, 2}, {1, 1, 3, 0, 2}, {0, 2, 2, 3, 1}};
+
+	put_second("s2", upf_session(2));
+	permit("in/access", 1, DNS, DNS);
+	for (uint32_t i = 0; i < RTE_DIM(order); i++)
+		for (int f = 0; f < 4; f += 2) {
+			kit_clear();
+			for (uint32_t n = 0; n < RTE_DIM(order[i]); n++) // of 24, 24, 24 and 26 bytes
+				send_cut(&flows[f], order[i][n] * 24u, order[i][n] == 3 ? UINT16_MAX : 24, 400 + i);
+			assert_int_equal(all_out(), RTE_DIM(order[i]));
+			assert_int_equal(kit_totals().held, 0);
+		}
+	delete_lists();
+	gone("s2");
+}
+
 // ---- bounds ----------------------------------------------------------------------------------------------------------
 
 // Later fragments alone: a subscriber holds its share, whatever source addresses it makes up, and others have theirs.
@@ -608,6 +639,7 @@ int main(void)
 		cmocka_unit_test_teardown(without_a_first_one, clean),
 		cmocka_unit_test_teardown(two_first_ones, clean),
 		cmocka_unit_test_teardown(identification_again, clean),
+		cmocka_unit_test_teardown(copies_count_once, clean),
 		cmocka_unit_test_teardown(a_flood_keeps_to_its_share, clean),
 		cmocka_unit_test_teardown(a_flood_of_many, clean),
 		cmocka_unit_test_teardown(a_flood_to_us, clean),

@@ -23,13 +23,14 @@ static inline int leaves(const int *order, int n)
 	return n > first ? order[n] : n == 0 ? 0 : order[n - 1];
 }
 
-// Piece i of the packet `ip` of UDP, without headers in front.
-static inline void piece(struct frame *f, const uint8_t *ip, int i, uint32_t id)
+// Of the packet `ip`, without headers in front: `size` bytes of data, or all that are left.
+static inline void cut(struct frame *f, const uint8_t *ip, uint32_t from, uint32_t size, uint32_t id)
 {
 	int six = ip[0] >> 4 == 6;
-	uint32_t header = six ? 40 : 20, data = (six ? load16(ip + 4) : load16(ip + 2) - 20u);
-	uint32_t from = (uint32_t)i * 24, size = i == PIECES - 1 ? data - from : 24, more = i != PIECES - 1;
+	uint32_t header = six ? 40 : 20, left = (six ? load16(ip + 4) : load16(ip + 2) - 20u) - from,
+		 more = size < left;
 
+	size = more ? size : left;
 	frame_payload(f, size);
 	memcpy(f->at, ip + header + from, size);
 	if (six) {
@@ -50,6 +51,11 @@ static inline void piece(struct frame *f, const uint8_t *ip, int i, uint32_t id)
 	store16(f->at + 4, (uint16_t)id);
 	store16(f->at + 6, (uint16_t)(from / 8 | more << 13));
 	frame_ip4_sum(f);
+}
+
+static inline void piece(struct frame *f, const uint8_t *ip, int i, uint32_t id)
+{
+	cut(f, ip, (uint32_t)i * 24, i == PIECES - 1 ? UINT16_MAX : 24, id);
 }
 
 #endif
