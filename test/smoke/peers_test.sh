@@ -24,11 +24,11 @@ check() { # JSON WORD... : its rows; a program that was left out has one of the 
 		for p in peers:
 		    if p.get("why_not"):
 		        assert any(word in p["why_not"] for word in sys.argv[2:]), (p["name"], p["why_not"])
-		        assert p["mpps"] == 0 and p["repetitions"] == 0, p
+		        assert not p["mpps"] and not p["repetitions"], p
 		        continue
 		    assert p["repetitions"] == 1 and p["mpps"] > 0 and p["spread"]["median"] == p["mpps"] and p["runs"], p
 		    assert p["version"] and p["command"] and p["packets"] and p["does"] and p["link"] in ("memif", "veth"), p
-		    assert p["fixed_rate"] and p["ratio"] == 0 and p["ticks_per_packet"] == 0, p
+		    assert p["fixed_rate"] and p["ratio"] is None and p["ticks_per_packet"] is None, p
 		print(sum(not p.get("why_not") for p in peers), "of", len(peers), "programs forwarded")
 	PY
 }
