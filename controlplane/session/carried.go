@@ -41,7 +41,6 @@ func (r *reporting) carryInto(u *deferredUsage, seid uint64, rows []*api.Usage, 
 			continue
 		}
 		sum := u.carried[at]
-		sum.Sequence = 0 // in that data plane
 		addUsage(&sum, row)
 		*row, u.carried = sum, slices.Delete(u.carried, at, at+1)
 		r.deferred.settle[seid] = true

@@ -148,10 +148,7 @@ func (u *deferredUsage) holds(m *api.Usage) bool {
 func (r *reporting) notDeferred(events []api.Event) []api.Event {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return slices.DeleteFunc(slices.Clone(events), func(e api.Event) bool {
-		if e.Type != api.EventTypeUsage {
-			return false
-		}
+	return slices.DeleteFunc(events, func(e api.Event) bool {
 		u := r.deferred.by[e.Usage.SEID]
 		return u != nil && u.holds(&e.Usage)
 	})

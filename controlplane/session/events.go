@@ -173,9 +173,7 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 
 // reportEvents reports events of one session; done is called when they are dealt with.
 func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()) {
-	if events = r.notDeferred(events); len(events) > 0 {
-		events = r.sessions.received(events)
-	}
+	events = r.sessions.received(events)
 	if len(events) == 0 {
 		done()
 		return

@@ -11,9 +11,13 @@ import (
 )
 
 // reading is what a data plane had measured by a URR since its last report, as it said last. Each report begins another
-// measurement, with the next sequence number: a measurement is read until its report is there.
+// measurement, with the next sequence number: a measurement is read until its report is there. A data plane counts
+// reports from 0. UR-SEQN goes on behind those of former data planes (base), so that the CP function takes no report
+// for the repetition of another (TS 29.244 §8.2.71): a reading stays for its number, too.
 type reading struct {
-	urr, sequence  uint32
+	urr            uint32
+	sequence       uint32 // as the CP function knows it
+	base           uint32 // of that, from former data planes
 	began          uint32 // second of CLOCK_REALTIME in which it was read first
 	bytes, packets [2]uint64
 	seconds        uint32
@@ -42,6 +46,9 @@ func (r *reading) quota() bool {
 
 func (r *reading) forgetQuota() { r.spent, r.exhausted, r.left = 0, 0, noQuota }
 
+// needed: it has more to say than that nothing was measured or reported.
+func (r *reading) needed() bool { return r.sequence != 0 || r.counts() || r.quota() }
+
 var noQuota = [3]uint64{rules.NoQuota, rules.NoQuota, rules.NoQuota}
 
 // last is where the reading of a URR stands that goes on, -1 without one.
@@ -54,24 +61,45 @@ func (s *readings) last(urr uint32) int {
 	return -1
 }
 
+// base is what UR-SEQN of a URR are more than numbers of the data plane.
+func (s *readings) base(urr uint32) uint32 {
+	if i := s.last(urr); i >= 0 {
+		return s.list[i].base
+	}
+	return 0
+}
+
+// goOnIn keeps, for another data plane, where the numbers of reports go on.
+func (s *readings) goOnIn(boot uint64) {
+	s.boot = boot
+	for i := len(s.list) - 1; i >= 0; i-- {
+		r := &s.list[i]
+		if r.sequence == 0 || s.last(r.urr) != i {
+			s.list = slices.Delete(s.list, i, i+1)
+			continue
+		}
+		*r = reading{urr: r.urr, sequence: r.sequence, base: r.sequence, began: r.began, left: noQuota}
+	}
+}
+
 // take notes a row. One that is older than a report was read before it.
 func (s *readings) take(row *api.URRRow, now uint32) {
-	i := s.last(row.URR)
-	r := reading{urr: row.URR, sequence: row.Sequence, began: now, seconds: row.Duration,
+	i, base := s.last(row.URR), s.base(row.URR)
+	r := reading{urr: row.URR, sequence: base + row.Sequence, base: base, began: now, seconds: row.Duration,
 		bytes: [2]uint64(row.Bytes[1:]), packets: [2]uint64(row.Packets[1:]),
 		exhausted: row.Exhausted, left: row.QuotaLeft}
 	switch {
 	case i < 0:
-	case row.Sequence < s.list[i].sequence:
+	case r.sequence < s.list[i].sequence:
 		return
-	case row.Sequence == s.list[i].sequence:
+	case r.sequence == s.list[i].sequence:
 		r.began, r.spent = s.list[i].began, s.list[i].spent
 		s.list[i] = r
 		return
 	default:
 		r.spent = s.goOn(i)
 	}
-	if r.counts() || r.quota() {
+	if r.needed() {
 		s.list = append(s.list, r)
 	}
 }
@@ -110,15 +138,20 @@ func (s *readings) report(u *api.Usage) bool {
 	i := slices.IndexFunc(s.list, func(r reading) bool {
 		return r.urr == u.URR && r.sequence == u.Sequence
 	})
-	if i < 0 {
+	last := s.last(u.URR)
+	switch {
+	case i < 0 && last >= 0 && s.list[last].sequence > u.Sequence:
 		return false
-	}
-	if last := s.last(u.URR); last != i {
+	case i < 0:
+		s.unread(u, last)
+		return false
+	case i != last:
 		s.list[last].spent += int32(u.Duration)
 		s.list = slices.Delete(s.list, i, i+1)
 		return true
 	}
 	r := &s.list[i]
+	known := r.counts()
 	for part, used := range [3]uint64{u.Bytes[1] + u.Bytes[2], u.Bytes[1], u.Bytes[2]} {
 		before := [3]uint64{r.bytes[0] + r.bytes[1], r.bytes[0], r.bytes[1]}[part]
 		if left := &r.left[part]; *left != rules.NoQuota {
@@ -132,10 +165,17 @@ func (s *readings) report(u *api.Usage) bool {
 	}
 	r.sequence, r.began, r.spent = r.sequence+1, uint32(u.EndNs/1e9), r.spent+int32(u.Duration)
 	r.bytes, r.packets, r.seconds = [2]uint64{}, [2]uint64{}, 0
-	if !r.quota() {
-		s.list = slices.Delete(s.list, i, i+1)
+	return known
+}
+
+// unread takes note of the number of a report of which nothing was read.
+func (s *readings) unread(u *api.Usage, last int) {
+	r := reading{urr: u.URR, sequence: u.Sequence + 1, base: s.base(u.URR), began: uint32(u.EndNs / 1e9),
+		left: noQuota}
+	if last >= 0 {
+		r.spent = s.goOn(last)
 	}
-	return true
+	s.list = append(s.list, r)
 }
 
 // granted forgets what was used of a URR's quotas.
@@ -146,7 +186,7 @@ func (s *readings) granted(urr uint32) {
 	}
 	r := &s.list[i]
 	r.forgetQuota()
-	if r.spent = -int32(r.seconds); !r.counts() {
+	if r.spent = -int32(r.seconds); !r.needed() {
 		s.list = slices.Delete(s.list, i, i+1)
 	}
 }
@@ -196,9 +236,12 @@ func (s *readings) used(urr uint32) (m rules.Used, known bool) {
 
 // ---- encoding -------------------------------------------------------------------------------------------------------
 
-// In memory and in the store: the boot, then readings, integers as varints; what of a quota is seldom there, behind a
-// bit.
-const readingOfQuota = 1
+// In memory and in the store: the boot, then readings, integers as varints; what of a quota and of former data planes
+// is seldom there, each behind a bit: below the URR's number and above it.
+const (
+	readingOfQuota = 1
+	readingOfBase  = 1 << 33
+)
 
 func (s *readings) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, s.boot)
@@ -209,6 +252,9 @@ func (s *readings) append(b []byte) []byte {
 		if quota {
 			urr |= readingOfQuota
 		}
+		if r.base != 0 {
+			urr |= readingOfBase
+		}
 		for _, v := range [...]uint64{urr, uint64(r.sequence), uint64(r.began), r.bytes[0], r.bytes[1],
 			r.packets[0], r.packets[1], uint64(r.seconds)} {
 			b = binary.AppendUvarint(b, v)
@@ -218,6 +264,9 @@ func (s *readings) append(b []byte) []byte {
 				r.left[1] + 1, r.left[2] + 1} { // none is 0
 				b = binary.AppendUvarint(b, v)
 			}
+		}
+		if r.base != 0 {
+			b = binary.AppendUvarint(b, uint64(r.base))
 		}
 	}
 	return b
@@ -247,6 +296,9 @@ func (s *readings) read(b []byte) error {
 		if urr&readingOfQuota != 0 {
 			r.spent, r.exhausted = int32(uint32(number())), uint32(number())
 			r.left = [3]uint64{number() - 1, number() - 1, number() - 1}
+		}
+		if urr&readingOfBase != 0 {
+			r.base = uint32(number())
 		}
 		s.list = append(s.list, r)
 	}

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -58,12 +59,14 @@ func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, ses
 		if r == nil || r.boot == boot {
 			continue
 		}
-		sessions++
+		if len(r.usage(seid)) > 0 {
+			sessions++
+		}
 		e, _ := p.x.at(seid)
 		s, err := rules.Decode(e.data)
 		switch {
 		case err == nil && s.Line == nil:
-			records = p.resumeSession(records, e, s, r)
+			records = p.resumeSession(records, boot, e, s, r)
 		case err == nil && p.lines.to != nil && len(r.usage(seid)) > 0:
 			lost = append(lost, lostUsage{p.lines.to, seid, r.boot, r.usage(seid)})
 		default:
@@ -74,8 +77,9 @@ func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, ses
 	return lost, sessions
 }
 
-// resumeSession carries over what was measured of a PFCP session.
-func (p *Manager) resumeSession(records []store.Record, e entry, s *rules.Session, r *readings) []store.Record {
+// resumeSession carries over what was measured of a PFCP session, and the numbers of its reports.
+func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s *rules.Session,
+	r *readings) []store.Record {
 	changed := false
 	for i := range s.URR {
 		if m, known := r.used(s.URR[i].ID); known && s.URR[i].Resume(&m) {
@@ -85,8 +89,9 @@ func (p *Manager) resumeSession(records []store.Record, e entry, s *rules.Sessio
 	if usage := r.usage(s.SEID); len(usage) > 0 {
 		records = append(records, p.reports.carry(s.SEID, usage))
 	}
-	records = p.snaps.forget(records, s.SEID)
-	if !changed {
+	r.goOnIn(boot)
+	p.snaps.touch(s.SEID)
+	if records = p.snaps.keep(records, s.SEID, r); !changed {
 		return records
 	}
 	old := s // but for what is prepared it says no more than the SEID
@@ -125,22 +130,33 @@ func (p *Manager) takenOver(seid, boot uint64) {
 	}
 }
 
-// received takes note of usage events of one session, before they are reported, and returns those that are to be. What
-// was read of them is read no longer; what was carried over is in them, and is in the store until the CP function has
-// it. Usage that a data plane told before its end and that comes now was carried over.
+// received takes note of usage events of one session, before they are reported, and returns those that are to be. They
+// have the number that the CP function is to know. What was read of them is read no longer; what was carried over is in
+// them, and is in the store until the CP function has it. Usage that a data plane told before its end and that comes
+// now was carried over.
 func (p *Manager) received(events []api.Event) []api.Event {
 	if events[0].Type != api.EventTypeUsage {
 		return events
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	events = slices.DeleteFunc(events, func(e api.Event) bool {
+	events = slices.DeleteFunc(slices.Clone(events), func(e api.Event) bool {
 		return e.BootID != 0 && e.BootID == p.snaps.former
 	})
 	if len(events) == 0 {
 		return events
 	}
 	seid := sessionOf(&events[0])
+	if r := p.snaps.of(seid); r != nil {
+		for i := range events {
+			if r.told(&events[i]) {
+				events[i].Usage.Sequence += r.base(events[i].Usage.URR)
+			}
+		}
+	}
+	if events = p.reports.notDeferred(events); len(events) == 0 {
+		return events
+	}
 	records, known := p.reported(nil, seid, events)
 	if record, waits := p.reports.onTheWay(seid, events, known); waits {
 		records = append(records, record)
@@ -150,15 +166,22 @@ func (p *Manager) received(events []api.Event) []api.Event {
 	return events
 }
 
-// reported ends the readings that reports have.
+// told tells whether an event is of the data plane that is read.
+func (s *readings) told(e *api.Event) bool { return e.BootID == 0 || e.BootID == s.boot }
+
+// reported ends the readings that reports have, and keeps where their numbers go on.
 func (p *Manager) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
 	p.snaps.touch(seid)
 	r := p.snaps.of(seid)
-	if r == nil {
+	if r == nil && p.x.session[seid] == 0 {
 		return records, false
 	}
+	if r == nil {
+		r = &p.snaps.scratch
+		r.boot, r.list = cmp.Or(p.lines.boot, events[0].BootID), r.list[:0]
+	}
 	for i := range events {
-		if of := events[i].BootID; of == 0 || of == r.boot {
+		if r.told(&events[i]) {
 			known = r.report(&events[i].Usage) || known
 		}
 	}
@@ -173,9 +196,12 @@ func (p *Manager) counted(e *api.Event) {
 	}
 }
 
-// answered takes note of what a transaction reports.
+// answered takes note of what a transaction reports, and numbers it as received does.
 func (p *Manager) answered(t *txn, rows []api.Usage) {
 	for i := range rows {
+		if r := p.snaps.of(rows[i].SEID); r != nil && r.boot == p.lines.boot {
+			rows[i].Sequence += r.base(rows[i].URR)
+		}
 		if seid := rows[i].SEID; p.x.session[seid] != 0 {
 			t.records, _ = p.reported(t.records, seid, []api.Event{{BootID: p.lines.boot, Usage: rows[i]}})
 		}

@@ -97,11 +97,16 @@ func volumeOf(t *testing.T, r reported) [3]uint64 {
 	return *r.req.Usage[0].Volume
 }
 
-// records counts those of a kind in the store.
-func (b *bench) readings() int {
+// readings counts the sessions of which usage is read that no report has.
+func (b *bench) readings() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.snaps.at)
+	for seid := range b.snaps.at {
+		if len(b.snaps.of(seid).usage(seid)) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // The data plane ends between two reports: the next one has what was read of it, at the threshold that the CP function
@@ -121,13 +126,97 @@ func TestUsageSurvivesTheDataPlane(t *testing.T) {
 	s.Raise(event)
 	one := testkit.Receive(t, to.reports)
 	testkit.Equal(t, volumeOf(t, one), [3]uint64{1 << 20, 124 << 10, 900 << 10}, "volume")
-	testkit.Equal(t, one.req.Usage[0].Sequence, 0, "sequence")
+	testkit.Equal(t, one.req.Usage[0].Sequence, 3, "sequence")
 	accept(one)
 	testkit.Until(t, "the threshold is what it was, and nothing waits", func() bool {
 		return b.urrs(seid)[0].VolumeThreshold[0] == 1<<20 && b.waiting() == 0 && s.Unacknowledged() == 0
 	})
 	s.Raise(usageEvent(seid, 1, [3]uint64{9, 4, 5}))
-	testkit.Equal(t, volumeOf(t, testkit.Receive(t, to.reports)), [3]uint64{9, 4, 5}, "volume of the next")
+	one = testkit.Receive(t, to.reports)
+	testkit.Equal(t, volumeOf(t, one), [3]uint64{9, 4, 5}, "volume of the next")
+	testkit.Equal(t, one.req.Usage[0].Sequence, 4, "sequence of the next")
+}
+
+// A CP function knows a repetition by UR-SEQN: in each data plane reports go on behind the last number that went out,
+// read or not, in requests of the data plane and in answers to the CP function.
+func TestNumbersGoOn(t *testing.T) {
+	s, path := dptest.Start(t), t.TempDir()+"/s.db"
+	var seid, never uint64
+	next := uint32(0)
+	raised := func(b *bench, to *reporter, of uint32) {
+		t.Helper()
+		s.Raise(usageEvent(seid, of, [3]uint64{9, 4, 5}))
+		one := testkit.Receive(t, to.reports)
+		testkit.Equal(t, one.req.Usage[0].Sequence, next, "sequence")
+		next++
+		accept(one)
+		testkit.Until(t, "nothing waits", func() bool { return b.waiting() == 0 && s.Unacknowledged() == 0 })
+	}
+	t.Run("first", func(t *testing.T) {
+		b := synchronised(t, s, path, nil)
+		to := b.reporting(t, true, "")
+		seid = b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+		never = b.establish(smf1, request(2, "10.45.0.6")).UP.SEID
+		raised(b, to, 0)
+		raised(b, to, 1)
+		s.Crash(t)
+		b.join()
+		raised(b, to, 0)
+		b.counts(urr(seid, 1, 1, 0, 0))
+	})
+	s.Crash(t)
+	t.Run("second", func(t *testing.T) {
+		b := synchronised(t, s, path, nil)
+		to := b.reporting(t, true, "")
+		raised(b, to, 0)
+		s.Usage(func(id dptest.ID, was, is []byte) []api.Usage {
+			return []api.Usage{{SEID: seid, URR: 1, Sequence: 1, Triggers: api.UsageImmer}}
+		})
+		r := b.modify(smf1, seid, &pfcp.SessionModificationRequest{QueryURR: []uint32{1}})
+		testkit.ErrorIf(t, len(r.Usage) != 1 || r.Usage[0].Sequence != next, "%+v", r.Usage)
+		s.Usage(nil)
+		next++
+		raised(b, to, 2)
+		s.Usage(func(id dptest.ID, was, is []byte) []api.Usage {
+			return []api.Usage{{SEID: seid, URR: 1, Sequence: 3, Triggers: api.UsageTermr}}
+		})
+		d := b.delete(smf1, seid)
+		testkit.ErrorIf(t, len(d.Usage) != 1 || d.Usage[0].Sequence != next, "%+v", d.Usage)
+		s.Usage(nil)
+		s.Raise(usageEvent(never, 0, [3]uint64{9, 4, 5}))
+		one := testkit.Receive(t, to.reports)
+		testkit.Equal(t, one.req.Usage[0].Sequence, 0, "sequence of one that had no report")
+	})
+}
+
+// A report of the former data plane is made again while one of the next is on its way. The answer to one leaves the
+// other in the store.
+func TestReportsOfTwoDataPlanesWait(t *testing.T) {
+	s, path := dptest.Start(t), t.TempDir()+"/s.db"
+	var seid uint64
+	t.Run("first", func(t *testing.T) {
+		b := synchronised(t, s, path, nil)
+		to := b.reporting(t, true, "")
+		seid = b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
+		b.counts(urr(seid, 1, 0, 10, 20))
+		s.Raise(usageEvent(seid, 0, [3]uint64{33, 11, 22}))
+		testkit.Receive(t, to.reports)
+		b.counts(urr(seid, 1, 1, 100, 200))
+		s.Crash(t)
+		b.join()
+		s.Raise(usageEvent(seid, 0, [3]uint64{3, 1, 2}))
+		one := testkit.Receive(t, to.reports)
+		testkit.Equal(t, one.req.Usage[0].Sequence, 1, "sequence")
+		accept(one)
+		testkit.Until(t, "it is acknowledged", func() bool { return s.Unacknowledged() == 0 })
+	})
+	s.Crash(t)
+	t.Run("second", func(t *testing.T) {
+		b := synchronised(t, s, path, nil)
+		one := testkit.Receive(t, b.reporting(t, true, "").reports)
+		testkit.ErrorIf(t, one.req.Usage[0].Sequence != 0 || volumeOf(t, one) != [3]uint64{33, 11, 22}, "%+v",
+			one.req.Usage)
+	})
 }
 
 // It may end again before the next report. A CP function that asks hears all.
@@ -182,7 +271,9 @@ func TestQuotaIsNotGrantedTwice(t *testing.T) {
 	event := usageEvent(plain, 0, [3]uint64{350, 100, 250})
 	event.Usage.Duration = 22
 	s.Raise(event)
-	s.Raise(usageEvent(spent, 4, [3]uint64{310, 100, 210}))
+	event = usageEvent(spent, 4, [3]uint64{310, 100, 210})
+	event.Usage.Triggers = api.UsageVolqu
+	s.Raise(event)
 	testkit.Until(t, "both are told", func() bool { return b.Counts().Reports == 2 })
 	b.counts(row(plain, 1, 5, 400), out, row(fresh, 0, 21, 600))
 	b.modify(smf1, fresh, &pfcp.SessionModificationRequest{UpdateURR: []pfcp.UpdateURR{{ID: 1,
