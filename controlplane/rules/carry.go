@@ -23,7 +23,32 @@ type Used struct {
 	Seconds   uint32    // the same
 	Spent     uint32    // seconds since the quotas were granted
 	Left      [3]uint64 // of the volume quota: total, uplink, downlink; NoQuota: none
-	Exhausted bool      // nothing passes, and the CP function knows
+	Exhausted uint32    // which quotas are used up, as in api_urr_row
+	Heard     uint32    // of these, of which the report was there
+}
+
+// Exhausts are the quotas that can be used up, in the words of api_urr_row, and the triggers of reports of that.
+var Exhausts = [...]struct{ Report, Trigger, Quota uint32 }{{api.UsageVolqu, api.URRVolqu, 1},
+	{api.UsageTimqu, api.URRTimqu, 2}, {api.UsageEvequ, api.URREvequ, 4}, {api.UsageQuhti, api.URRQuhti, 8}}
+
+// Exhausting is which quotas a report says are used up.
+func Exhausting(u *api.Usage) (quotas uint32) {
+	for _, e := range Exhausts {
+		if u.Triggers&e.Report != 0 {
+			quotas |= e.Quota
+		}
+	}
+	return quotas
+}
+
+// silent tells whether nothing passes, and the CP function knows or does not want to.
+func (m *Used) silent(triggers uint32) bool {
+	for _, e := range Exhausts {
+		if m.Exhausted&e.Quota != 0 && (m.Heard&e.Quota != 0 || triggers&e.Trigger == 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // NoQuota is in the place of what is left of one.
@@ -40,21 +65,22 @@ func (u *URR) Resume(m *Used) (changed bool) {
 		u.Carried.Seconds += m.Seconds
 		changed = true
 	}
+	silent := m.silent(*u.Triggers)
 	if q := u.VolumeQuota; q != nil {
-		v := pfcp.Volumes{Total: m.left(q.Total, 0), Uplink: m.left(q.Uplink, 1),
-			Downlink: m.left(q.Downlink, 2)}
+		v := pfcp.Volumes{Total: m.left(q.Total, 0, silent), Uplink: m.left(q.Uplink, 1, silent),
+			Downlink: m.left(q.Downlink, 2, silent)}
 		changed = changed || volumes(&v) != volumes(q)
 		u.VolumeQuota = &v
 	}
 	if q := u.TimeQuota; q != nil && *q > 0 {
 		left := max(*q-time.Duration(m.Spent)*time.Second, time.Second)
-		if m.Exhausted {
+		if silent {
 			left = 0 // TS 29.244 §8.2.51: nothing passes
 		}
 		changed = changed || left != *q
 		u.TimeQuota = &left
 	}
-	if q := u.EventQuota; q != nil && *q > 0 && m.Exhausted {
+	if q := u.EventQuota; q != nil && *q > 0 && silent {
 		u.EventQuota, changed = new(uint32), true
 	}
 	return changed
@@ -62,11 +88,11 @@ func (u *URR) Resume(m *Used) (changed bool) {
 
 // left is what is left of one part of a volume quota. 0 is said of one that is used up and known to be (TS 29.244
 // §8.2.50); else a packet passes, and is reported.
-func (m *Used) left(of *uint64, part int) *uint64 {
+func (m *Used) left(of *uint64, part int, silent bool) *uint64 {
 	switch {
 	case of == nil || *of == 0:
 		return of
-	case m.Exhausted:
+	case silent:
 		return new(uint64)
 	case m.Left[part] == NoQuota:
 		return of

@@ -47,7 +47,8 @@ func TestURRGoesOn(t *testing.T) {
 	check("more than there is", true,
 		Used{Bytes: [2]uint64{30, 1000}, Seconds: 50, Spent: 500, Left: total(0)},
 		[3]uint64{1, 1}, [3]uint64{1}, 1, 1, 7)
-	check("all of it", true, Used{Exhausted: true, Left: total(0)}, [3]uint64{1, 1}, [3]uint64{}, 1, 0, 0)
+	check("all of it, unheard", false, Used{Exhausted: 1, Left: total(0)}, [3]uint64{1, 1}, [3]uint64{1}, 1, 1, 7)
+	check("all of it", true, Used{Exhausted: 1, Heard: 1, Left: total(0)}, [3]uint64{1, 1}, [3]uint64{}, 1, 0, 0)
 	u.update(&pfcp.UpdateURR{VolumeThreshold: &pfcp.Volumes{Total: ptr(uint64(500))}})
 	check("given again", false, Used{Left: none}, [3]uint64{500}, [3]uint64{}, 20, 0, 0)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 )
 
@@ -61,12 +62,13 @@ func ending(rows []api.Usage) []api.Usage {
 }
 
 // onTheWay adds what was carried over to events that are about to be reported, and has the store know them, for it has
-// the readings no longer. known: there were some. waits: the store is to have the record.
+// the readings no longer. known: there were some. So it does where a quota is used up: what lets nothing pass is not
+// reported again. waits: the store is to have the record.
 func (r *reporting) onTheWay(seid uint64, events []api.Event, known bool) (record store.Record, waits bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	u := r.deferred.by[seid]
-	if !known && (u == nil || len(u.carried) == 0) {
+	if !known && !slices.ContainsFunc(events, exhausting) && (u == nil || len(u.carried) == 0) {
 		return record, false
 	}
 	u = r.deferred.at(seid)
@@ -80,6 +82,8 @@ func (r *reporting) onTheWay(seid uint64, events []api.Event, known bool) (recor
 	}
 	return u.record(seid), true
 }
+
+func exhausting(e api.Event) bool { return rules.Exhausting(&e.Usage) != 0 }
 
 // carried tells of which URRs something waits.
 func (r *reporting) carried(seid uint64) func(urr uint32) bool {

@@ -23,6 +23,7 @@ type reading struct {
 	seconds        uint32
 	spent          int32  // seconds of the time quota, beside those; less than 0: it was granted meanwhile
 	exhausted      uint32 // as in api_urr_row
+	heard          uint32 // of these, of which the report was there
 	left           [3]uint64
 }
 
@@ -44,7 +45,7 @@ func (r *reading) quota() bool {
 	return r.left != noQuota || r.spent != 0 || r.exhausted != 0
 }
 
-func (r *reading) forgetQuota() { r.spent, r.exhausted, r.left = 0, 0, noQuota }
+func (r *reading) forgetQuota() { r.spent, r.exhausted, r.heard, r.left = 0, 0, 0, noQuota }
 
 // needed: it has more to say than that nothing was measured or reported.
 func (r *reading) needed() bool { return r.sequence != 0 || r.counts() || r.quota() }
@@ -88,6 +89,9 @@ func (s *readings) take(row *api.URRRow, now uint32) {
 	r := reading{urr: row.URR, sequence: base + row.Sequence, base: base, began: now, seconds: row.Duration,
 		bytes: [2]uint64(row.Bytes[1:]), packets: [2]uint64(row.Packets[1:]),
 		exhausted: row.Exhausted, left: row.QuotaLeft}
+	if i >= 0 {
+		r.heard = s.list[i].heard & r.exhausted // a quota that passes again was granted
+	}
 	switch {
 	case i < 0:
 	case r.sequence < s.list[i].sequence:
@@ -129,24 +133,21 @@ func (s *readings) goOn(i int) (spent int32) {
 
 func ofReading(urr uint32) func(reading) bool { return func(r reading) bool { return r.urr == urr } }
 
-// exhausts tells which quota a report says is used up, in the words of api_urr_row.
-var exhausts = []struct{ trigger, quota uint32 }{{api.UsageVolqu, 1}, {api.UsageTimqu, 2}, {api.UsageEvequ, 4},
-	{api.UsageQuhti, 8}}
-
 // report takes note of a report: what it has is read no longer. false: none of it was.
 func (s *readings) report(u *api.Usage) bool {
 	i := slices.IndexFunc(s.list, func(r reading) bool {
 		return r.urr == u.URR && r.sequence == u.Sequence
 	})
-	last := s.last(u.URR)
+	last, heard := s.last(u.URR), rules.Exhausting(u)
 	switch {
 	case i < 0 && last >= 0 && s.list[last].sequence > u.Sequence:
+		s.list[last].heard |= heard
 		return false
 	case i < 0:
 		s.unread(u, last)
 		return false
 	case i != last:
-		s.list[last].spent += int32(u.Duration)
+		s.list[last].spent, s.list[last].heard = s.list[last].spent+int32(u.Duration), s.list[last].heard|heard
 		s.list = slices.Delete(s.list, i, i+1)
 		return true
 	}
@@ -158,11 +159,7 @@ func (s *readings) report(u *api.Usage) bool {
 			*left -= min(*left, max(used, before)-before)
 		}
 	}
-	for _, e := range exhausts {
-		if u.Triggers&e.trigger != 0 {
-			r.exhausted |= e.quota
-		}
-	}
+	r.exhausted, r.heard = r.exhausted|heard, r.heard|heard
 	r.sequence, r.began, r.spent = r.sequence+1, uint32(u.EndNs/1e9), r.spent+int32(u.Duration)
 	r.bytes, r.packets, r.seconds = [2]uint64{}, [2]uint64{}, 0
 	return known
@@ -171,7 +168,7 @@ func (s *readings) report(u *api.Usage) bool {
 // unread takes note of the number of a report of which nothing was read.
 func (s *readings) unread(u *api.Usage, last int) {
 	r := reading{urr: u.URR, sequence: u.Sequence + 1, base: s.base(u.URR), began: uint32(u.EndNs / 1e9),
-		left: noQuota}
+		exhausted: rules.Exhausting(u), heard: rules.Exhausting(u), left: noQuota}
 	if last >= 0 {
 		r.spent = s.goOn(last)
 	}
@@ -225,8 +222,7 @@ func (s *readings) used(urr uint32) (m rules.Used, known bool) {
 		m.Bytes[0], m.Bytes[1] = m.Bytes[0]+r.bytes[0], m.Bytes[1]+r.bytes[1]
 		m.Seconds, spent = m.Seconds+r.seconds, spent+int64(r.spent)+int64(r.seconds)
 		if i == last {
-			m.Left = r.left
-			m.Exhausted = r.exhausted != 0 && !known // all its reports were there
+			m.Left, m.Exhausted, m.Heard = r.left, r.exhausted, r.heard
 		}
 		known = true
 	}
@@ -260,8 +256,9 @@ func (s *readings) append(b []byte) []byte {
 			b = binary.AppendUvarint(b, v)
 		}
 		if quota {
-			for _, v := range [...]uint64{uint64(uint32(r.spent)), uint64(r.exhausted), r.left[0] + 1,
-				r.left[1] + 1, r.left[2] + 1} { // none is 0
+			used := uint64(r.heard)<<32 | uint64(r.exhausted)
+			for _, v := range [...]uint64{uint64(uint32(r.spent)), used,
+				r.left[0] + 1, r.left[1] + 1, r.left[2] + 1} { // none is 0
 				b = binary.AppendUvarint(b, v)
 			}
 		}
@@ -294,7 +291,9 @@ func (s *readings) read(b []byte) error {
 			bytes: [2]uint64{number(), number()}, packets: [2]uint64{number(), number()},
 			seconds: uint32(number()), left: noQuota}
 		if urr&readingOfQuota != 0 {
-			r.spent, r.exhausted = int32(uint32(number())), uint32(number())
+			r.spent = int32(uint32(number()))
+			used := number()
+			r.exhausted, r.heard = uint32(used), uint32(used>>32)
 			r.left = [3]uint64{number() - 1, number() - 1, number() - 1}
 		}
 		if urr&readingOfBase != 0 {

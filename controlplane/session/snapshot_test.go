@@ -294,6 +294,44 @@ func TestQuotaIsNotGrantedTwice(t *testing.T) {
 	}
 }
 
+// A quota that is used up lets nothing pass, so the CP function must hear of it: a report of that is in the store
+// until it is answered, though nothing of its measurement was read. A quota of which the report did not come lets a
+// packet pass, and is reported again; one that the CP function does not want to hear of is used up.
+func TestQuotaDoesNotEndInSilence(t *testing.T) {
+	s, path := dptest.Start(t), t.TempDir()+"/s.db"
+	var told, untold, unwanted uint64
+	t.Run("first", func(t *testing.T) {
+		b := synchronised(t, s, path, nil)
+		to := b.reporting(t, true, "")
+		quota := func(n uint32, triggers uint32) uint64 {
+			req := request(n, fmt.Sprintf("10.45.0.%d", n))
+			u := &req.URR[0]
+			*u.Triggers, u.VolumeQuota = triggers, &pfcp.Volumes{Total: ptr(uint64(1000))}
+			return b.establish(smf1, req).UP.SEID
+		}
+		told, untold, unwanted = quota(1, api.URRVolqu), quota(2, api.URRVolqu), quota(3, api.URRPerio)
+		event := usageEvent(told, 0, [3]uint64{1000, 400, 600})
+		event.Usage.Triggers = api.UsageVolqu
+		s.Raise(event)
+		testkit.Receive(t, to.reports) // and not answered
+		var rows []api.URRRow
+		for _, seid := range []uint64{told, untold, unwanted} {
+			r := urr(seid, 1, 1, 0, 0)
+			r.Packets, r.QuotaLeft, r.Exhausted = [3]uint64{}, [3]uint64{0, rules.NoQuota, rules.NoQuota}, 1
+			rows = append(rows, r)
+		}
+		b.counts(rows...)
+	})
+	s.Crash(t)
+	b := synchronised(t, s, path, nil)
+	one := testkit.Receive(t, b.reporting(t, true, "").reports)
+	testkit.ErrorIf(t, one.req.Usage[0].Trigger != api.UsageVolqu || one.req.Usage[0].Sequence != 0 ||
+		volumeOf(t, one) != [3]uint64{1000, 400, 600}, "%+v", one.req.Usage)
+	for seid, left := range map[uint64]uint64{told: 0, untold: 1, unwanted: 0} {
+		testkit.Equal(t, b.urrs(seid)[0].VolumeQuota[0], left, "quota of %d", seid)
+	}
+}
+
 // Both processes end: what was read is in the store. A report that was on its way is made again, whole.
 func TestUsageSurvivesBoth(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
