@@ -54,6 +54,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
 	s.Collectors = a.collectors()
 	if a.mobile != nil {
+		s.SnapshotsFailed = []uint64{a.mobile.manager.Counts().SnapshotsFailed}
 		if info, err := os.Stat(a.mobile.store); err == nil {
 			s.StoreBytes = uint64(info.Size())
 		}

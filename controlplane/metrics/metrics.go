@@ -40,6 +40,8 @@ type Snapshot struct {
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
 	StoreBytes uint64             // of the sessions' store; 0: there is none
+	// SnapshotsFailed are those of what sessions have used: one count, none without sessions.
+	SnapshotsFailed []uint64
 	// IgnoredRoutes are the kernel's that are not followed, by reason.
 	IgnoredRoutes []n4.Count
 	Collectors    []view.Collector
@@ -159,6 +161,9 @@ var ignoredRoutes = []family[n4.Count]{gauge("ignored_routes",
 	"Routes of the kernel's that are not followed, or only by some of their next hops.", []string{"reason"},
 	func(c *n4.Count) uint64 { return c.Value })}
 
+var snapshotsFailed = []family[uint64]{counter("usage_snapshots_failed_total",
+	"Snapshots of what sessions have used that could not be made.", nil, func(n *uint64) uint64 { return *n })}
+
 var refused = counted("refused_connections_total",
 	"Connections to the control plane that were closed at once: too many were open.", []string{"listener"})
 
@@ -216,6 +221,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(storeDesc, prometheus.GaugeValue, float64(s.StoreBytes))
 	}
 	emit(ch, collectors, s.Collectors, func(c *view.Collector) []string { return []string{c.Protocol, c.Address} })
+	emit(ch, snapshotsFailed, s.SnapshotsFailed, func(*uint64) []string { return nil })
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	emit(ch, ignoredRoutes, s.IgnoredRoutes, func(c *n4.Count) []string { return []string{c.Name} })
 	if s.PFCP != nil {

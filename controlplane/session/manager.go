@@ -85,7 +85,8 @@ type Counters struct {
 	Unknown                        uint64           // requests for sessions that are not the asker's (row A13)
 	StoreErrors                    uint64
 	ReportCounters
-	FiltersKept uint64 // sessions whose new PFDs the data plane refused
+	SnapshotsFailed uint64 // of what sessions have used
+	FiltersKept     uint64 // sessions whose new PFDs the data plane refused
 }
 
 // Open brings back what the store has. An empty path keeps nothing.

@@ -125,13 +125,23 @@ func (p *Manager) Snapshots(ctx context.Context, path string, period time.Durati
 		if c, err = connected(ctx, c, path); err == nil {
 			err = p.Snapshot(ctx, c)
 		}
-		if err != nil && !failed && !errors.Is(err, errOtherBoot) && ctx.Err() == nil {
-			p.log.Warn("no snapshot of what sessions have used", "error", err)
+		if err != nil && !errors.Is(err, errOtherBoot) && ctx.Err() == nil {
+			p.snapshotFailed(err, !failed)
 			failed = true
 		}
 		failed = failed && err != nil
 		took := time.Since(start)
 		pause = max(period-took, (snapshotShare-1)*took)
+	}
+}
+
+// snapshotFailed counts one; the log has the first of some.
+func (p *Manager) snapshotFailed(err error, first bool) {
+	p.mu.Lock()
+	p.count.SnapshotsFailed++
+	p.mu.Unlock()
+	if first {
+		p.log.Warn("no snapshot of what sessions have used", "error", err)
 	}
 }
 

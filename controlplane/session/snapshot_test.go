@@ -3,6 +3,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -529,6 +530,21 @@ func TestLinesHearWhatWasLost(t *testing.T) {
 		b.join()
 		testkit.Equal(t, len(h.lost), 2, "rows, of the same data plane")
 	})
+}
+
+// A snapshot that fails is counted, each; the log says so once.
+func TestSnapshotFails(t *testing.T) {
+	var log strings.Builder
+	p, err := Open("", testSettings(), slog.New(slog.NewTextHandler(&log, nil)))
+	testkit.Must(t, err)
+	defer p.Close()
+	end := testkit.Run(t, func(ctx context.Context) error {
+		p.Snapshots(ctx, t.TempDir()+"/none", time.Millisecond)
+		return nil
+	})
+	testkit.Until(t, "some failed", func() bool { return p.Counts().SnapshotsFailed > 1 })
+	end()
+	testkit.Equal(t, strings.Count(log.String(), "no snapshot"), 1, "lines of the log")
 }
 
 // A store without room: the session lives, the log says so, and the data plane's end costs nothing.
