@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"reflect"
 	"slices"
 	"sync"
@@ -78,17 +76,8 @@ func Check(c *config.Config) error {
 		return err
 	}
 	s.discard(nil)
-	if _, err = dynamicConfig(&c.RADIUS.CoA); err != nil {
-		return err
-	}
-	for _, l := range coaAddresses(&c.RADIUS.CoA) { // on any port: its own may be in use by who runs
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.Addr(), 0)))
-		if err != nil {
-			return fmt.Errorf("radius.coa.listen: %w", err)
-		}
-		conn.Close()
-	}
-	return nil
+	_, err = dynamicConfig(&c.RADIUS.CoA)
+	return err
 }
 
 // Prepared is a configuration whose files are read and whose addresses are open. It is taken or discarded before the

@@ -47,7 +47,10 @@ func (p *Plan) Check() error {
 	if err := lease.Check(lease.FromConfig(p.SignIn.Pools)); err != nil {
 		return err
 	}
-	return aaa.Check(p.SignIn)
+	if err := aaa.Check(p.SignIn); err != nil {
+		return err
+	}
+	return areHere(p.SignIn)
 }
 
 // MakePlan compiles text as it stands, without the environment; file is only for messages.

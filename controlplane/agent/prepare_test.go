@@ -69,7 +69,9 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 		{"no secret of who changes", with(coaClient("127.0.0.1", "secret_file: "+dir+"/none")), "open ", true},
 		{"no address of ours", with(coaClient("192.0.2.77", "secret: s")), "radius.coa.listen: ", true},
 		{"no relay of ours", with("") + "  dhcp: {address6: \"2001:db8::77\", servers6: [\"2001:db8::9\"]}\n",
-			"access.dhcp.address6: ", false},
+			"access.dhcp.address6: ", true},
+		{"no relay of ours for IPv4", with("") + "  dhcp: {address: 192.0.2.77, servers: [192.0.2.9]}\n",
+			"access.dhcp.address: ", true},
 		{"somebody else's port", with(coaClient(taken.LocalAddr().String(), "secret: s")), "radius.coa.listen: ",
 			false},
 	} {
@@ -89,6 +91,19 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 		testkit.ErrorIf(t, string(a.current.Load().Text) != users(good), "%s: runs", row.name)
 	}
 	stop()
+}
+
+// The first configuration with subscribers who sign in is for the next start, which must not fail either.
+func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	a, stop := launchMobile(t, s, dir, upf+instances)
+	defer stop()
+	plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn+
+		"  dhcp: {address: 192.0.2.77, servers: [192.0.2.9]}\n"))
+	testkit.Must(t, err)
+	_, err = a.Apply(t.Context(), plan)
+	testkit.Refused(t, err, "access.dhcp.address: ")
+	testkit.ErrorIf(t, string(a.current.Load().Text) != upf+instances, "it runs")
 }
 
 // What was prepared is given up when the data plane refuses: addresses, files.

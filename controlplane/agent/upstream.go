@@ -24,30 +24,68 @@ type upstream struct {
 // upstreams are DHCPv4's and DHCPv6's; nil: no servers.
 type upstreams [2]*upstream
 
+// local is an address of ours that a configuration names.
+type local struct {
+	key string
+	at  netip.AddrPort
+}
+
+func (l *local) listen() (*net.UDPConn, error) {
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(l.at))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", l.key, err)
+	}
+	return socket, err
+}
+
+// relays are our addresses to DHCP servers of each family; not valid: it has none.
+func relays(c *config.Config) (list [2]local) {
+	d := &c.Access.DHCP
+	if len(d.Servers) > 0 { // ports of relays, too: RFC 2131 §4.1, RFC 8415 §7.2
+		list[0] = local{"access.dhcp.address", netip.AddrPortFrom(d.Address.Addr, 67)}
+	}
+	if len(d.Servers6) > 0 {
+		list[1] = local{"access.dhcp.address6", netip.AddrPortFrom(d.Address6.Addr, 547)}
+	}
+	return list
+}
+
+// areHere tells whether sockets of a configuration's addresses can be had: on any port, for its own may be in use by
+// the gateway that runs.
+func areHere(c *config.Config) error {
+	ours := relays(c)
+	all := ours[:]
+	for _, l := range c.RADIUS.CoA.Listen {
+		all = append(all, local{"radius.coa.listen", l.AddrPort})
+	}
+	for _, l := range all {
+		if !l.at.IsValid() {
+			continue
+		}
+		l.at = netip.AddrPortFrom(l.at.Addr(), 0)
+		socket, err := l.listen()
+		if err != nil {
+			return err
+		}
+		socket.Close()
+	}
+	return nil
+}
+
 // openUpstreams makes the sockets that a configuration needs and that are not there.
 func (s *signIns) openUpstreams(c *config.Config) (next upstreams, err error) {
-	d := &c.Access.DHCP
-	for i, one := range []struct {
-		key, network string
-		servers      []config.Collector
-		address      config.Address
-		port         uint16 // of relays, too (RFC 2131 §4.1, RFC 8415 §7.2)
-	}{
-		{"address", "udp4", d.Servers, d.Address, 67},
-		{"address6", "udp6", d.Servers6, d.Address6, 547},
-	} {
-		at := netip.AddrPortFrom(one.address.Addr, one.port)
+	for i, one := range relays(c) {
 		switch was := s.upstream[i]; {
-		case len(one.servers) == 0:
-		case was != nil && was.at == at:
+		case !one.at.IsValid():
+		case was != nil && was.at == one.at:
 			next[i] = was
 		default:
-			socket, err := net.ListenUDP(one.network, net.UDPAddrFromAddrPort(at))
+			socket, err := one.listen()
 			if err != nil {
 				next.closeBut(s.upstream)
-				return next, fmt.Errorf("access.dhcp.%s: %w", one.key, err)
+				return next, err
 			}
-			next[i] = &upstream{socket, at}
+			next[i] = &upstream{socket, one.at}
 		}
 	}
 	return next, nil

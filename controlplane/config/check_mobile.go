@@ -36,9 +36,6 @@ func (k *checker) allInstances() {
 	k.furtherNames()
 	for i := range k.Instances {
 		in := &k.Instances[i]
-		if len(in.Interfaces) == 0 {
-			k.fail(in.At, "interfaces", "an instance needs at least one")
-		}
 		for _, name := range in.Interfaces {
 			f := refer(k, in.At, "interfaces", "interface", name, k.interfaces)
 			if f == nil {

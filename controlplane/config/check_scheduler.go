@@ -74,9 +74,6 @@ func (s *Scheduler) has(profile Name) bool {
 }
 
 func (k *checker) profiles(s *Scheduler) {
-	if len(s.Profiles) == 0 {
-		k.fail(s.At, "profiles", "needs at least one")
-	}
 	named(k, s.Profiles, "name", func(p *Profile) (Name, At) { return p.Name, p.At })
 	for i := range s.Profiles {
 		p := &s.Profiles[i]
@@ -109,8 +106,8 @@ func (k *checker) groups(s *Scheduler) {
 	for i := range s.Subports {
 		total += max(s.Subports[i].Count, 1)
 	}
-	if total == 0 || total > api.MaxSubports {
-		k.fail(s.At, "subports", "%d subports; 1 to %d are possible", total, api.MaxSubports)
+	if total > api.MaxSubports {
+		k.fail(s.At, "subports", "%d subports, at most %d", total, api.MaxSubports)
 		return
 	}
 	names := map[Name]int{}

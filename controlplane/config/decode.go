@@ -58,7 +58,7 @@ func (a At) Path(key string) string { return join(a.path, key) }
 
 // decoder turns the YAML tree into the structs of config.go by their tags:
 //
-//	yaml  the key                 req   "true": must be given
+//	yaml  the key                 req   "true": must be given; a list, with an element
 //	enum  the words allowed       min, max  bounds of a number
 //	one   "true": a list that may be written as its only element
 //	with  the key without which this one has no use
@@ -285,6 +285,9 @@ func join(path, key string) string {
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	content := n.Content
 	switch {
+	case tag.Get("req") == "true" && (isNull(n) || n.Kind == yaml.SequenceNode && len(content) == 0):
+		d.fail(n.Line, path, "missing: the list is empty")
+		return
 	case isNull(n):
 		return
 	case n.Kind == yaml.MappingNode && tag.Get("one") == "true":

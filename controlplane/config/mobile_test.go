@@ -40,7 +40,7 @@ func TestMobileRefused(t *testing.T) {
 	for _, r := range []struct{ name, old, new, want string }{
 		{"interface", "[n6]", "[n7]", `x.yaml:11: instances[1].interfaces: there is no interface "n7"; did you mean "n3"?`},
 		{"interface taken", "[n6]", "[n3]", `instances[1].interfaces: n3 is already of instance "access", line 10`},
-		{"no interface", "[n6]", "[]", "instances[1].interfaces: an instance needs at least one"},
+		{"no interface", "[n6]", "[]", "instances[1].interfaces: missing: the list is empty"},
 		{"access port", "[n6]", "[homes]", `instances[1].interfaces: interface "homes" is on an access port`},
 		{"endpoint", "[10.1.0.1,", "[10.1.0.9,", "x.yaml:10: instances[0].endpoints: 10.1.0.9 is no address of the instance's interfaces"},
 		{"endpoint of another", "[n6],", "[n6], endpoints: [10.1.0.1],", "instances[1].endpoints: 10.1.0.1 is already of"},

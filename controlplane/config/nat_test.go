@@ -82,10 +82,14 @@ func TestNATRefused(t *testing.T) {
 		{"{addresses: [203.0.113.4], timeouts: {udp: 119}}", "nat.timeouts.udp"}, // RFC 4787 REQ-5
 		{"{addresses: [203.0.113.4], timeouts: {tcp: 3600}}", "nat.timeouts.tcp"},
 		{"{addresses: [203.0.113.4], pairs: {most: 9}}", "nat.pairs.protocols"},
+		{"{addresses: [203.0.113.4], pairs: {protocols: [], most: 5}}", "nat.pairs.protocols: missing"},
+		{"{addresses: [203.0.113.4], pairs: {protocols: null}}", "nat.pairs.protocols: missing"},
 		{"{addresses: [203.0.113.4], pairs: {protocols: [ah]}}", "nat.pairs.protocols"},
 		{"{addresses: [203.0.113.4], pairs: {protocols: [gre], most: 65537}}", "nat.pairs.most"},
 		{"{addresses: [203.0.113.4], pairs: {protocols: [gre], of_subscriber: 0}}", "nat.pairs.of_subscriber"},
 		{"{addresses: [203.0.113.4], pairs: {protocols: [gre], timeout: 59}}", "nat.pairs.timeout"},
+		{"{addresses: []}", "nat.addresses: missing"},
+		{"{addresses: null, mode: deterministic}", "nat.addresses: missing"},
 	} {
 		_, err := Parse("x.yaml", []byte(natFile(t, r.nat)))
 		if err == nil || !strings.Contains(err.Error(), r.want) {

@@ -95,6 +95,9 @@ func listSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 	if limit, err := strconv.Atoi(tag.Get("maxlen")); err == nil {
 		list["maxItems"] = limit
 	}
+	if tag.Get("req") == "true" {
+		list["type"], list["minItems"] = "array", 1
+	}
 	if tag.Get("one") == "true" {
 		list["type"] = "array"
 		return map[string]any{"oneOf": []any{list, items}}

@@ -21,8 +21,10 @@ func circuitOf(r *access.Request) string {
 	if len(r.Agent.CircuitID) == 0 {
 		return ""
 	}
-	return r.Line.Port + "\x00" + string(r.Agent.CircuitID)
+	return countedCircuit(r.Line.Port, string(r.Agent.CircuitID))
 }
+
+func countedCircuit(port, id string) string { return port + "\x00" + id }
 
 func (c *circuit) of(kind access.Kind) *string {
 	if kind == access.IPoE4 {
@@ -52,6 +54,9 @@ func (u *subscriber) learn(r *access.Request) {
 	}
 	if id := u.circuit.of(r.Kind); *id == "" {
 		*id = string(r.Agent.CircuitID)
+		if u.kept != (access.Families{}) {
+			u.keep(u.kept)
+		}
 	}
 }
 

@@ -82,7 +82,9 @@ func TestAnotherCircuitIsRefused(t *testing.T) {
 	w.s = New(w, w.c)
 	victim.client = w.s.Restore(victim, &victim.request, kept)
 	there(0, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
-	refused(1)
+	testkit.Equal(t, solicit("port 2"), 0, "answers by another DHCPv6 circuit after a restart")
+	refused(2)
+	testkit.Equal(t, solicit("port 1"), 1, "answers by the same DHCPv6 circuit after a restart")
 	testkit.Equal(t, len(w.s.circuits), 1, "circuits with subscribers")
 	here(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
 
@@ -91,6 +93,29 @@ func TestAnotherCircuitIsRefused(t *testing.T) {
 	there(dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeDiscover)
 	testkit.Equal(t, len(w.live), 1, "sessions")
 	testkit.Equal(t, len(w.s.circuits), 1, "circuits with subscribers")
+}
+
+// A restart forgets no circuit of a home that began with a message without one.
+func TestRestoredCircuit(t *testing.T) {
+	w := newWorld(t)
+	w.ports["trusted"] = Port{V4: true, V6: true, Trusted: true}
+	h := w.home(1)
+	h.line.Port = "trusted"
+	h.solicit()
+	h.datagrams6()
+	h.put6(h.through("port 1", dhcpv6.MessageTypeSolicit, na()))
+	testkit.Equal(t, len(h.datagrams6()), 1, "answers by the first circuit")
+	one := w.live[0]
+	w.s = New(w, w.c)
+	one.client = w.s.Restore(one, &one.request, one.kept)
+	h.put6(h.through("port 2", dhcpv6.MessageTypeSolicit, na()))
+	testkit.Equal(t, len(h.datagrams6()), 0, "answers by another circuit")
+	testkit.Equal(t, w.counted("circuit_changed"), 1, "messages refused")
+	testkit.Equal(t, w.s.circuits["trusted\x00port 1"], 1, "subscribers of the circuit")
+	h.put6(h.through("port 1", dhcpv6.MessageTypeSolicit, na()))
+	testkit.Equal(t, len(h.datagrams6()), 1, "answers by the same circuit")
+	one.client.Ended(access.AdminReset)
+	testkit.Equal(t, len(w.s.circuits), 0, "circuits with subscribers")
 }
 
 // A home that moved signs in by its new circuit, where the port lets homes move.

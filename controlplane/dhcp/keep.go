@@ -15,7 +15,8 @@ const (
 	keptVersion = 1
 	keptLeases  = kinds * 8
 	keptFormer  = 1 + 1 + 1 + 8 + keptLeases + 8 + 10 // with the interface id alone of a link-local peer
-	keptLength  = keptFormer + 8
+	keptSecond  = keptFormer + 8                      // without time and circuits
+	keptLength  = keptSecond + 4 + 2 + 2              // at least
 )
 
 // bits of what is kept.
@@ -26,11 +27,13 @@ const (
 	keptSLAAC
 	keptStatic
 	keptBound
+	keptBySix // DHCPv6's circuit id is what Limits.PerCircuit counts
 )
 
 // keep stores what goes on after a restart, with the families that are about to pass.
 //
-//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer, lower half │ server, its id │ peer, upper
+//	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer, lower half │ server, its id │ peer, upper │
+//	now │ (length, circuit id) by DHCPv4, by DHCPv6
 func (u *subscriber) keep(passing access.Families) {
 	if u.ppp != nil {
 		if u.ppp.relayed {
@@ -38,6 +41,8 @@ func (u *subscriber) keep(passing access.Families) {
 		}
 		return
 	}
+	u.kept = passing
+	now := u.s.host.Now()
 	b := make([]byte, 0, keptLength)
 	flags := byte(0)
 	for i, one := range []bool{passing.V4, passing.V6, passing.Delegated, u.slaac, u.static, u.four.bound} {
@@ -45,9 +50,15 @@ func (u *subscriber) keep(passing access.Families) {
 			flags |= 1 << i
 		}
 	}
+	var ids [2]string
+	if c := u.circuit; c != nil {
+		if ids = c.ids; c.counted == countedCircuit(u.line.Port, ids[1]) {
+			flags |= keptBySix
+		}
+	}
 	b = append(b, keptVersion, flags, u.iid)
-	b = at(at(b, u.four.expires), u.four.loan().held)
-	b = u.appendLeases(b)
+	b = at(at(b, now, u.four.expires), now, u.four.loan().held)
+	b = u.appendLeases(b, now)
 	peer := netip.IPv6Unspecified().As16()
 	if u.peer.IsValid() {
 		peer = u.peer.As16()
@@ -56,21 +67,25 @@ func (u *subscriber) keep(passing access.Families) {
 	b = append(b, four(u.four.loan().server.Addr())...)
 	b = binary.BigEndian.AppendUint16(b, u.four.loan().server.Port())
 	b = append(b, four(u.four.loan().id)...)
-	u.session.Keep(append(b, peer[:8]...))
+	b = at(append(b, peer[:8]...), now, now)
+	for _, id := range ids {
+		b = append(binary.BigEndian.AppendUint16(b, uint16(len(id))), id...)
+	}
+	u.session.Keep(b)
 }
 
-func (u *subscriber) appendLeases(b []byte) []byte {
+func (u *subscriber) appendLeases(b []byte, now time.Time) []byte {
 	for _, l := range u.leased {
-		b = at(append(b, l.iaid[:]...), l.expires)
+		b = at(append(b, l.iaid[:]...), now, l.expires)
 	}
 	return b
 }
 
 // readLeases is its inverse. Leases that ended meanwhile get the time that an offer has: their owners may be there, and
 // unable to renew.
-func (u *subscriber) readLeases(b []byte) {
+func (u *subscriber) readLeases(b []byte, kept time.Time) {
 	for i := range u.leased {
-		u.leased[i] = lease6{[4]byte(b), u.soon(timeOf(b[4:]))}
+		u.leased[i] = lease6{[4]byte(b), u.soon(u.notLonger(timeOf(b[4:]), kept))}
 		b = b[8:]
 	}
 }
@@ -82,6 +97,35 @@ func (u *subscriber) soon(t time.Time) time.Time {
 	return t
 }
 
+// notLonger is a stored time, from now no further away than when it was kept: the clock may have been put back.
+func (u *subscriber) notLonger(t, kept time.Time) time.Time {
+	if now := u.s.host.Now(); !t.IsZero() && !kept.IsZero() && now.Before(kept) {
+		return now.Add(t.Sub(kept))
+	}
+	return t
+}
+
+// readCircuits is the inverse of what keep appends of circuits.
+func (u *subscriber) readCircuits(b []byte, bySix bool) (ok bool) {
+	var c circuit
+	for i := range c.ids {
+		if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+			return false
+		}
+		n := 2 + int(binary.BigEndian.Uint16(b))
+		c.ids[i], b = string(b[2:n]), b[n:]
+	}
+	first := c.ids[0]
+	if bySix {
+		first = c.ids[1]
+	}
+	if first != "" {
+		c.counted = countedCircuit(u.line.Port, first)
+		u.circuit = &c
+	}
+	return len(b) == 0
+}
+
 func four(a netip.Addr) []byte {
 	if !a.Is4() {
 		return make([]byte, 4)
@@ -89,11 +133,12 @@ func four(a netip.Addr) []byte {
 	return a.AsSlice()
 }
 
-func at(b []byte, t time.Time) []byte {
+// at appends a time by the wall clock of now: that of t may have been put back since.
+func at(b []byte, now, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.BigEndian.AppendUint32(b, 0)
 	}
-	return binary.BigEndian.AppendUint32(b, uint32(t.Unix()))
+	return binary.BigEndian.AppendUint32(b, uint32(now.Round(0).Add(t.Sub(now)).Unix()))
 }
 
 // timeOf is at's inverse.
@@ -114,26 +159,29 @@ func (s *Server) Restore(session access.Session, r *access.Request, state []byte
 	if len(state) == keptFormer {
 		state = append(slices.Clip(state), 0xfe, 0x80, 0, 0, 0, 0, 0, 0)
 	}
-	if !ok || !p.V4 && !p.V6 || len(state) != keptLength || state[0] != keptVersion {
+	if len(state) == keptSecond {
+		state = append(slices.Clip(state), make([]byte, keptLength-keptSecond)...)
+	}
+	if !ok || !p.V4 && !p.V6 || len(state) < keptLength || state[0] != keptVersion {
 		return nil
 	}
 	now := s.host.Now()
 	u := &subscriber{s: s, key: s.keyOf(&p, &line), line: line, since: now, session: session}
-	if s.subscribers[u.key] != nil {
+	flags, kept := state[1], timeOf(state[keptSecond:])
+	if s.subscribers[u.key] != nil || !u.readCircuits(state[keptSecond+4:], flags&keptBySix != 0) {
 		return nil
 	}
-	flags := state[1]
 	f := access.Families{V4: flags&keptV4 != 0, V6: flags&keptV6 != 0, Delegated: flags&keptDelegated != 0}
 	u.passing, u.wants, u.asked, u.again = f, f, f, now
 	u.slaac, u.static, u.four.bound = flags&keptSLAAC != 0, flags&keptStatic != 0, flags&keptBound != 0
 	u.iid = state[2]
 	b := state[3:]
-	u.four.expires = u.soon(timeOf(b))
-	lent := loan4{held: timeOf(b[4:])} // a proxy asks upstream at the next renewal: renew stays zero
-	u.readLeases(b[8:])
+	u.four.expires = u.soon(u.notLonger(timeOf(b), kept))
+	lent := loan4{held: u.notLonger(timeOf(b[4:]), kept)} // a proxy asks upstream at the next renewal: renew stays zero
+	u.readLeases(b[8:], kept)
 	b = b[8+keptLeases:]
 	if id := binary.BigEndian.Uint64(b); id != 0 {
-		u.peer = netip.AddrFrom16([16]byte(append(slices.Clone(state[keptFormer:]), b[:8]...)))
+		u.peer = netip.AddrFrom16([16]byte(append(slices.Clone(state[keptFormer:keptSecond]), b[:8]...)))
 	}
 	if a := address4(b[8:12]); a.IsValid() {
 		lent.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))

@@ -123,3 +123,27 @@ func TestNothingLentOutlivesItsSession(t *testing.T) {
 	w.wait(time.Minute)
 	testkit.Equal(t, len(w.live), 1, "sessions that a lease has ended")
 }
+
+// A restart after the clock was put back makes no lease longer.
+func TestLeasesOfAClockThatWasPutBack(t *testing.T) {
+	w := newWorld(t)
+	h := w.home(1)
+	h.join()
+	h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRequest, ours, na(), pd())
+	one := w.live[0]
+	w.now, w.s, w.timers = w.now.Add(-24*time.Hour), New(w, w.c), nil
+	one.client = w.s.Restore(one, &one.request, one.kept)
+	w.wait(59 * time.Minute)
+	testkit.Equal(t, one.up.V4, true, "IPv4 before the lease's end")
+	w.wait(2 * time.Minute)
+	testkit.Equal(t, one.up.V4, false, "IPv4 after it")
+	w.wait(time.Hour)
+	testkit.Equal(t, len(w.live), 0, "sessions after the end of all leases")
+
+	w, s, h, b := newRelayPPP(t)
+	h.join6(s)
+	w.now, w.s, w.timers = w.now.Add(-24*time.Hour), New(w, w.c), nil
+	b.open()
+	w.wait(8*time.Hour + time.Minute)
+	b.nothingLeft()
+}

@@ -5,6 +5,7 @@ package dhcp
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 
 	"isthmus/controlplane/access"
 )
@@ -26,9 +27,9 @@ func (s *Server) OverPPP(session access.Session, line access.Line, b access.Bear
 		passing: was.Passing}
 	l.u, u.again = u, u.since.AddDate(100, 0, 0)
 	if l.relayed {
-		if len(was.Kept) == keptPPP {
-			u.slaac = was.Kept[0] != 0
-			u.readLeases(was.Kept[1:])
+		if kept := was.Kept; len(kept) == keptPPP || len(kept) == keptPPPFormer {
+			u.slaac = kept[0] != 0
+			u.readLeases(kept[1:], timeOf(append(slices.Clip(kept), 0, 0, 0, 0)[keptPPPFormer:]))
 		}
 		held := access.Families{V4: true, V6: u.slaac || u.bound(address), Delegated: u.bound(prefix)}
 		u.wants, u.asked = held, held
@@ -37,7 +38,10 @@ func (s *Server) OverPPP(session access.Session, line access.Line, b access.Bear
 	return l
 }
 
-const keptPPP = 1 + keptLeases
+const (
+	keptPPPFormer = 1 + keptLeases // without the time
+	keptPPP       = keptPPPFormer + 4
+)
 
 // State is what BearerState.Kept gives back.
 func (l *PPP) State() []byte {
@@ -45,7 +49,8 @@ func (l *PPP) State() []byte {
 	if l.u.slaac {
 		b[0] = 1
 	}
-	return l.u.appendLeases(b)
+	now := l.u.s.host.Now()
+	return at(l.u.appendLeases(b, now), now, now)
 }
 
 // Opened tells that IPv6CP is open, with these link-local addresses.

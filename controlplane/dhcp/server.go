@@ -210,6 +210,9 @@ func (s *Server) pardon() {
 func (s *Server) add(u *subscriber) {
 	s.subscribers[u.key] = u
 	s.vlans[key{port: u.key.port, sTag: u.key.sTag, cTag: u.key.cTag}]++
+	if u.circuit != nil {
+		s.circuits[u.circuit.counted]++
+	}
 }
 
 func (s *Server) remove(u *subscriber) {

@@ -35,6 +35,7 @@ type subscriber struct {
 	declines uint8
 
 	wants, asked, passing access.Families // asked: Want came back
+	kept                  access.Families // that pass after a restart
 	again                 time.Time       // when what was asked in vain may be asked again
 
 	waiting4  *request4

@@ -3,8 +3,10 @@
 package subscriber
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -23,7 +25,7 @@ const (
 	gardenPeriod = time.Minute
 	gardenKept   = time.Hour // that an address of a name passes when an answer does not have it any more
 	gardenNames  = 256       // that are looked up; plans and the configuration say them
-	gardenMost   = 32        // addresses of a name
+	gardenMost   = 32        // addresses of a name; newer ones take the place of older ones
 	lookupTime   = 10 * time.Second
 )
 
@@ -143,7 +145,12 @@ func (l *Loop) answered(n *gardenName, list []netip.Addr, err error) {
 	if err != nil {
 		l.opt.Notify("subscriber.left-out", "portal", "why", err.Error())
 	}
-	if n.take(list, l.opt.Now()) {
+	changed, out := n.take(list, l.opt.Now())
+	if out > 0 {
+		l.opt.Notify("subscriber.left-out", "portal", "why",
+			fmt.Sprintf("%s: %d addresses beside the %d newest", n.key.name, out, gardenMost))
+	}
+	if changed {
 		for s := range n.users {
 			s.do(func() {
 				if s.put && !s.ending {
@@ -155,23 +162,24 @@ func (l *Loop) answered(n *gardenName, list []netip.Addr, err error) {
 	l.After(gardenPeriod, func() { l.ask(n) })
 }
 
-// take adds an answer; true: the addresses are others than before. No answer takes none away before its time.
-func (n *gardenName) take(list []netip.Addr, now time.Time) bool {
+// take adds an answer; changed: the addresses are others than before. No answer takes one away before its time, but for
+// those that were unseen for longest where they are more than may pass: out of them.
+func (n *gardenName) take(list []netip.Addr, now time.Time) (changed bool, out int) {
 	for _, a := range list {
-		if _, known := n.seen[a.Unmap()]; known || len(n.seen) < gardenMost {
-			n.seen[a.Unmap()] = now
-		}
+		n.seen[a.Unmap()] = now
 	}
-	var order []netip.Addr
-	for a, last := range n.seen {
-		if now.Sub(last) >= gardenKept {
+	maps.DeleteFunc(n.seen, func(_ netip.Addr, last time.Time) bool { return now.Sub(last) >= gardenKept })
+	order := slices.SortedFunc(maps.Keys(n.seen), func(a, b netip.Addr) int {
+		return cmp.Or(n.seen[b].Compare(n.seen[a]), a.Compare(b)) // the newest first
+	})
+	if out = max(len(order)-gardenMost, 0); out > 0 {
+		for _, a := range order[gardenMost:] {
 			delete(n.seen, a)
-			continue
 		}
-		order = append(order, a)
+		order = order[:gardenMost]
 	}
 	slices.SortFunc(order, netip.Addr.Compare)
-	same := slices.Equal(order, n.order)
+	changed = !slices.Equal(order, n.order)
 	n.order = order
-	return !same
+	return changed, out
 }

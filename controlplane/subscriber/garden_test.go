@@ -67,6 +67,44 @@ func TestWalledGarden(t *testing.T) {
 	testkit.Equal(t, b.passes(other), "10.9.0.0/24", "as authentication says")
 }
 
+// Of a name whose addresses change with every answer, the newest ones pass: those of its last answer above all.
+func TestGardenOfManyAddresses(t *testing.T) {
+	b := start(t, func(set *Settings) { set.profiles["quota"].Captive = true })
+	addresses := func(from, to int) string {
+		var list []string
+		for i := from; i < to; i++ {
+			list = append(list, fmt.Sprintf("198.51.100.%d", i))
+		}
+		return strings.Join(list, " ")
+	}
+	leftOut := func() (n int) {
+		for _, e := range b.events {
+			if e == "subscriber.left-out portal" {
+				n++
+			}
+		}
+		return n
+	}
+	want := func(from, to int) string {
+		return strings.ReplaceAll(addresses(from, to), " ", "/32 ") + "/32"
+	}
+	b.says("invalid IP", "pay.test", addresses(110, 110+gardenMost))
+	b.judge.verdict.Plan.Profile = "quota"
+	h := b.up(request("anna", 1))
+	b.untilPasses(h, want(110, 110+gardenMost))
+	testkit.Equal(t, leftOut(), 0, "events of a name with room")
+
+	b.says("invalid IP", "pay.test", addresses(120, 130+gardenMost)) // ten more than may be, 22 of them known
+	b.pass(gardenPeriod)
+	b.untilPasses(h, want(120, 120+gardenMost))
+	testkit.Equal(t, leftOut(), 1, "events after an answer with too many")
+
+	b.says("invalid IP", "pay.test", "203.0.113.1")
+	b.pass(gardenPeriod)
+	b.untilPasses(h, want(120, 119+gardenMost)+" 203.0.113.1/32")
+	testkit.Equal(t, leftOut(), 2, "events after one more address")
+}
+
 // Names of who is not captive any more, or has gone, are not looked up, and their number is bounded.
 func TestGardenNames(t *testing.T) {
 	b := start(t, func(set *Settings) { set.profiles["quota"].Captive = true })

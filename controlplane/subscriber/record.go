@@ -125,6 +125,9 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		s.stopped(r.Cause, *r.Ended)
 		return nil
 	}
+	if now := l.opt.Now(); s.up.After(now) { // the clock was put back: its time-out is no longer for that
+		s.up = now
+	}
 	plan, left, err := l.set.plan(&s.at.line, s.auth)
 	if err == nil {
 		l.leftOut(s.about(), left)

@@ -349,6 +349,24 @@ func TestRestart(t *testing.T) {
 		"%+v", stop)
 }
 
+// A restart after the clock was put back makes no session longer than its time-out from then.
+func TestTimeoutOfAClockThatWasPutBack(t *testing.T) {
+	b := start(t, nil)
+	b.judge.verdict.Plan.Profile = "timed"
+	seid := seidOf(b.up(request("a", 1)).session.ID())
+	records := []session.LineRecord{{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}}
+	b.now = b.now.Add(-24 * time.Hour)
+	b.open(nil)
+	b.Restore(records)
+	b.turn()
+	one := b.front.restored[0]
+	testkit.Equal(t, one.session.Ends(), b.now.Add(time.Hour), "the end")
+	b.pass(time.Hour + time.Minute)
+	testkit.Equal(t, one.cause, access.SessionTimeout, "cause")
+	last := b.judge.last()
+	testkit.ErrorIf(t, last.Kind != aaa.Stop || last.At.Before(last.Began), "%+v", last)
+}
+
 func TestFindsAndDrains(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
