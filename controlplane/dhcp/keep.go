@@ -177,7 +177,7 @@ func (s *Server) Restore(session access.Session, r *access.Request, state []byte
 	u.iid = state[2]
 	b := state[3:]
 	u.four.expires = u.soon(u.notLonger(timeOf(b), kept))
-	lent := loan4{held: u.notLonger(timeOf(b[4:]), kept)} // a proxy asks upstream at the next renewal: renew stays zero
+	lent := loan4{held: u.notLonger(timeOf(b[4:]), kept)} // renew stays zero: a proxy asks at the next renewal
 	u.readLeases(b[8:], kept)
 	b = b[8+keptLeases:]
 	if id := binary.BigEndian.Uint64(b); id != 0 {
