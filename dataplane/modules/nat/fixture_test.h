@@ -40,6 +40,50 @@ static inline struct api_nat_row row(void)
 	return *r;
 }
 
+// Two workers, walked in turn.
+static inline int start_two_workers(void **state)
+{
+	struct api_engine e = kit_engine();
+
+	e.workers = 2;
+	for (int i = 0; i < 2; i++)
+		e.cpu[i] = -1;
+	fixture_start(&e);
+	return 0;
+}
+
+static inline void put_on(uint32_t n, uint32_t worker)
+{
+	struct kit_mobile *k = upf_session(n);
+	char name[8];
+
+	k->s.worker = worker;
+	snprintf(name, sizeof(name), "s%u", n);
+	put(name, k);
+}
+
+// Sessions 1 to 3 and NAT44 go, and leave nothing.
+static inline int all_gone(void **state)
+{
+	kit_begin();
+	kit_delete(API_SESSION, "s1");
+	kit_delete(API_SESSION, "s2");
+	kit_delete(API_SESSION, "s3");
+	commit();
+	kit_advance(2500000);
+	assert_int_equal(row().used, 0); // what sessions had goes with them
+	assert_int_equal(row().mappings, 0);
+	assert_int_equal(row().subscribers, 0);
+	assert_int_equal(row().pairs, 0);
+	kit_begin();
+	kit_delete(API_NAT, "core");
+	commit();
+	kit_run();
+	assert_true(kit_balance());
+	assert_int_equal(kit_buffers_in_use(), 0);
+	return 0;
+}
+
 // ---- packets --------------------------------------------------------------------------------------------------------
 
 static inline uint32_t l4_sum_at(uint8_t protocol)

@@ -7,17 +7,6 @@
 #define REMOTES 8 // so many, that both workers have some
 enum { PPTP, ESP, SIX, GRE, KINDS };
 
-static int setup(void **state)
-{
-	struct api_engine e = kit_engine();
-
-	e.workers = 2;
-	for (int i = 0; i < 2; i++)
-		e.cpu[i] = -1;
-	fixture_start(&e);
-	return 0;
-}
-
 static struct api_nat pairs_body(void)
 {
 	struct api_nat n = nat_body();
@@ -30,16 +19,6 @@ static struct api_nat pairs_body(void)
 	return n;
 }
 
-static void put_on(uint32_t n, uint32_t worker)
-{
-	struct kit_mobile *k = upf_session(n);
-	char name[8];
-
-	k->s.worker = worker;
-	snprintf(name, sizeof(name), "s%u", n);
-	put(name, k);
-}
-
 static int fresh(void **state)
 {
 	struct api_nat n = pairs_body();
@@ -47,26 +26,6 @@ static int fresh(void **state)
 	put_nat(&n);
 	for (uint32_t i = 1; i <= 3; i++)
 		put_on(i, i % 2);
-	return 0;
-}
-
-static int clean(void **state)
-{
-	kit_begin();
-	kit_delete(API_SESSION, "s1");
-	kit_delete(API_SESSION, "s2");
-	kit_delete(API_SESSION, "s3");
-	commit();
-	kit_advance(2500000);
-	assert_int_equal(row().pairs, 0); // what sessions had goes with them
-	assert_int_equal(row().mappings, 0);
-	assert_int_equal(row().used, 0);
-	kit_begin();
-	kit_delete(API_NAT, "core");
-	commit();
-	kit_run();
-	assert_true(kit_balance());
-	assert_int_equal(kit_buffers_in_use(), 0);
 	return 0;
 }
 
@@ -530,19 +489,19 @@ static void refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(off, fresh, clean),
-		cmocka_unit_test_setup_teardown(there_and_back, fresh, clean),
-		cmocka_unit_test_setup_teardown(pptp, fresh, clean),
-		cmocka_unit_test_setup_teardown(esp_rekeys, fresh, clean),
-		cmocka_unit_test_setup_teardown(one_at_a_remote, fresh, clean),
-		cmocka_unit_test_setup_teardown(limits, fresh, clean),
-		cmocka_unit_test_setup_teardown(sessions_end, fresh, clean),
-		cmocka_unit_test_setup_teardown(errors, fresh, clean),
-		cmocka_unit_test_setup_teardown(too_big, fresh, clean),
-		cmocka_unit_test_setup_teardown(not_translated, fresh, clean),
-		cmocka_unit_test_setup_teardown(fragments, fresh, clean),
-		cmocka_unit_test_setup_teardown(hypothetical, fresh, clean),
-		cmocka_unit_test_setup_teardown(refusals, fresh, clean),
+		cmocka_unit_test_setup_teardown(off, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(there_and_back, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(pptp, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(esp_rekeys, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(one_at_a_remote, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(limits, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(sessions_end, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(errors, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(too_big, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(not_translated, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(fragments, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(hypothetical, fresh, all_gone),
+		cmocka_unit_test_setup_teardown(refusals, fresh, all_gone),
 	};
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, start_two_workers, NULL);
 }

@@ -2,51 +2,11 @@
 // NAT44 of two workers, walked in turn; packets enter by the first.
 #include "nat/fixture_test.h"
 
-static int setup(void **state)
-{
-	struct api_engine e = kit_engine();
-
-	e.workers = 2;
-	for (int i = 0; i < 2; i++)
-		e.cpu[i] = -1;
-	fixture_start(&e);
-	return 0;
-}
-
-static void put_on(uint32_t n, uint32_t worker)
-{
-	struct kit_mobile *k = upf_session(n);
-	char name[8];
-
-	k->s.worker = worker;
-	snprintf(name, sizeof(name), "s%u", n);
-	put(name, k);
-}
-
 static void prepare(const struct api_nat *n)
 {
 	put_nat(n);
 	for (uint32_t i = 1; i <= 3; i++)
 		put_on(i, i % 2);
-}
-
-static int clean(void **state)
-{
-	kit_begin();
-	kit_delete(API_SESSION, "s1");
-	kit_delete(API_SESSION, "s2");
-	kit_delete(API_SESSION, "s3");
-	commit();
-	kit_advance(2500000);
-	assert_int_equal(row().used, 0);
-	assert_int_equal(row().mappings, 0);
-	kit_begin();
-	kit_delete(API_NAT, "core");
-	commit();
-	kit_run();
-	assert_true(kit_balance());
-	assert_int_equal(kit_buffers_in_use(), 0);
-	return 0;
 }
 
 static void each(void)
@@ -145,11 +105,11 @@ static void moved(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(both, clean),
-		cmocka_unit_test_teardown(both_deterministic, clean),
-		cmocka_unit_test_teardown(hairpin, clean),
-		cmocka_unit_test_teardown(fragments, clean),
-		cmocka_unit_test_teardown(moved, clean),
+		cmocka_unit_test_teardown(both, all_gone),
+		cmocka_unit_test_teardown(both_deterministic, all_gone),
+		cmocka_unit_test_teardown(hairpin, all_gone),
+		cmocka_unit_test_teardown(fragments, all_gone),
+		cmocka_unit_test_teardown(moved, all_gone),
 	};
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, start_two_workers, NULL);
 }
