@@ -166,7 +166,7 @@ func (g *Guard) isUs(host string, local netip.Addr) bool {
 	return false
 }
 
-// identify finds the client; why is given when what it showed lets nobody in.
+// identify finds the client; why is given when what it showed does not let it in.
 func (g *Guard) identify(r *http.Request) (_ Identity, why string) {
 	s := g.settings.Load()
 	who := &events.Who{Via: "tcp", Address: short(r.RemoteAddr)}

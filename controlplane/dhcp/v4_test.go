@@ -284,7 +284,7 @@ func TestRefusedMakeRoom(t *testing.T) {
 	testkit.Equal(t, len(w.s.refusals), 0, "refusals that are remembered")
 }
 
-// Whoever gets nothing is told of, with the reason, wherever it is counted: once for each message.
+// Each refusal that is counted is reported once for its message, with the reason.
 func TestWhyNothing(t *testing.T) {
 	discover := func(h *home) { h.ask(0, dhcpv4.MessageTypeDiscover) }
 	for _, row := range []struct {

@@ -56,7 +56,7 @@ var Kinds = []Kind{
 	{"subscriber.cleared", "what was named", "cause ended error", "An operator ended sessions."},
 	{"subscriber.drained", "", "ended accounting error", "An operator had all end."},
 	{"radius.down", "RADIUS server", "use reason why more",
-		"It is given up for a while; others are asked, or local users, or nobody. " +
+		"It is given up for a while; others are asked, or local users, where there are any. " +
 			"`reason`: `silent`, `unreachable`, or that of radius.doubted."},
 	{"radius.up", "RADIUS server", "use more", "It answers again, or is tried again."},
 	{"radius.doubted", "RADIUS server", "use reason why more",

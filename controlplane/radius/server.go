@@ -268,7 +268,7 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 
 	s.mu.Lock()
 	switch {
-	case from != s.Address && e != nil && err == nil: // whoever sent it has seen the request
+	case from != s.Address && e != nil && err == nil: // its sender has seen the request
 		s.doubt(errAddress) // unlocks
 		return
 	case from != s.Address:

@@ -77,7 +77,7 @@ func (r *URR) update(u *pfcp.UpdateURR) {
 		u.EventThreshold != nil || u.EventQuota != nil ||
 		u.ValidityTime != nil && r.VolumeQuota == nil && r.TimeQuota == nil && r.EventQuota == nil {
 		r.Grant++
-		r.Carried = Carried{} // thresholds begin anew; the next report has it all the same
+		r.Carried = Carried{} // thresholds begin again; the next report has it all the same
 	}
 	merge(&r.CreateURR, u)
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // Figures for metrics and show. A data plane that does not answer keeps a transaction, and with it mu, for commitTime:
-// just then they are asked for, and they are those of the last time somebody asked.
+// just then they are asked for, and they are those of the last request.
 
 // glances are what was told last.
 type glances struct {
-	busy     atomic.Bool // somebody waits for mu beyond patience
+	busy     atomic.Bool // a request waits for mu beyond patience
 	counters atomic.Pointer[Counters]
 	pools    atomic.Pointer[[]PoolUse]
 	sessions sync.Map // association to their number

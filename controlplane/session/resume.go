@@ -208,7 +208,7 @@ func (p *Manager) answered(t *txn, rows []api.Usage) {
 	}
 }
 
-// granted takes note of quotas that begin anew. What a URR that went has measured is in its last report.
+// granted takes note of quotas that begin again. What a URR that went has measured is in its last report.
 func (p *Manager) granted(old, s *rules.Session) {
 	p.snaps.touch(s.SEID)
 	r := p.snaps.of(s.SEID)

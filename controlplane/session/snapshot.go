@@ -109,7 +109,7 @@ func (s *snapshots) load(seid uint64, data []byte) error {
 
 // Snapshots reads what the data plane at path has counted, once a period, until ctx ends.
 func (p *Manager) Snapshots(ctx context.Context, path string, period time.Duration) {
-	var c *dp.Client // of its own: nobody waits for it
+	var c *dp.Client // of its own: no request waits for it
 	failed := false
 	for pause := period; ; {
 		select {

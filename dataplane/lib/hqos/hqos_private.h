@@ -235,7 +235,7 @@ struct rte_mbuf *pop_queue(struct hqos *h, struct subport *sp, struct pipe *p, u
 
 // Puts a pipe that holds packets and is neither active nor parked where it belongs: active, parked or waiting.
 void settle_pipe(struct hqos *h, struct subport *sp, uint32_t pipe);
-// Decides anew for a parked or waiting pipe.
+// Decides again for a parked or waiting pipe.
 void resettle_pipe(struct hqos *h, struct subport *sp, uint32_t pipe);
 // Finds blocked subports whose time has come.
 void wake_subports(struct hqos *h);

@@ -139,7 +139,7 @@ enum pair_step pair_in(struct worker *w, const struct nat *n, struct rte_mbuf *m
 
 // ---- nat-pairs ------------------------------------------------------------------------------------------------------
 
-// What was a session's is nobody's from now on, and can have no answer, as in neighbour.c.
+// The packet belongs to no session from now on, and gets no answer, as in neighbour.c.
 static void forget_rule(struct rte_mbuf *m, const uint8_t *ip)
 {
 	*session_view_of(m) = (struct session_view){.qfi = 0xff, .dscp = ip[1] >> 2};

@@ -69,7 +69,7 @@ struct datagrams {
 	uint32_t *bucket; // first datagram of a hash
 	uint32_t mask; // of buckets
 	uint32_t free;
-	uint32_t seed; // of hashes, so that nobody outside knows which keys meet in a bucket
+	uint32_t seed; // of hashes, so that no sender knows which keys meet in a bucket
 	uint32_t share, source_share; // units of all, of one source
 	uint32_t units;
 	const struct reason *late; // why those go whose time is over

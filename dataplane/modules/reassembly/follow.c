@@ -3,7 +3,7 @@
 //
 // Each worker has a table (datagram.h). A packet is known for a second behind its last fragment, until all of its bytes
 // have passed; a fragment waits for a second. Of two first ones that differ in their ports neither says what later ones
-// are: whoever puts them together could take the other (RFC 1858 §4, RFC 5722 §4). Each was judged by its own.
+// are: a receiver that puts them together could take the other (RFC 1858 §4, RFC 5722 §4). Each was judged by its own.
 #include "reassembly/follow.h"
 #include "core/control.h"
 #include "core/object.h"

@@ -2,7 +2,7 @@
 // Later fragments follow their first one: who decides by ports asks here what they are (RFC 8900 §3.2 to §3.4).
 //
 // A packet stays in fragments; of the first one it is kept how its transport header begins, for those that follow. Those
-// that overtook it wait for it, and go on behind it. Whoever decides by addresses alone does not ask, and keeps nothing.
+// that overtook it wait for it, and go on behind it. Who decides by addresses alone does not ask, and keeps nothing.
 #ifndef REASSEMBLY_FOLLOW_H
 #define REASSEMBLY_FOLLOW_H
 
