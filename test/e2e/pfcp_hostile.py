@@ -23,7 +23,7 @@ import sys
 import time
 
 import n4
-from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
+from frames import DIR, Wire, check, check_sum, done, drops, equal, show, wait_pass, wait_until
 from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, HEARTBEAT, MODIFY, Node, choose_fteid, far_down, far_up, fseid, fteid, group, ie,
                 instance, message, node_id, outer_header, pdr_down, pdr_up, recovery, rules_of, sdf, u8, u16, u32, ue_ip)
 from scapy.all import IP, UDP, Ether, Raw
@@ -166,9 +166,9 @@ def establish_rows(w):
 
 def after_refusal(w, what):
     """GTP-U for the session that was refused: one counted drop of an unknown TEID a packet, nothing passes (P13, P21)."""
-    before = rows("drop")
+    before = drops()
     mark = w.uplink(0x2001, "10.45.0.77", count=5)
-    rose = lambda: risen(rows("drop"), before)
+    rose = lambda: risen(drops(), before)
     wait_until(lambda: sum(rose().values()) >= 5, f"{what}: its packets to be dropped")
     equal(f"{what}: packets dropped", rose(), {"gtpu-teid-unknown": 5})
     w.traffic(what)
@@ -375,8 +375,8 @@ def floods(w, unknown, other, made):
 
 def from_the_ue(w, sessions):
     """A11: packets of a UE to our own addresses: N4, N3 and N6."""
-    before = rows("drop")
-    rose = lambda: risen(rows("drop"), before)
+    before = drops()
+    rose = lambda: risen(drops(), before)
     for destination in (n4.UPF_N4, n4.N3, "10.60.0.1"):
         w.uplink(destination=destination)
     wait_until(lambda: sum(rose().values()) >= 3, "A11: three packets to be dropped", 2)
@@ -386,8 +386,8 @@ def from_the_ue(w, sessions):
 
 def guessing(w, sessions):
     """A13: SEIDs and TEIDs in a row hit nothing, are counted, and raise the alarm."""
-    drops, events = rows("drop"), show("n4")["events"]
-    rose = lambda: risen(rows("drop"), drops)
+    before, events = drops(), show("n4")["events"]
+    rose = lambda: risen(drops(), before)
     with w.row("A13", REASON[65], 2000, sessions):
         for i in range(2000):
             w.smf.send(message(MODIFY, b"", 200000 + i, i + 1))

@@ -10,7 +10,7 @@ import struct
 import sys
 
 import n4
-from frames import DIR, check, check_sum, done, equal, read_records, rows, show, wait_until
+from frames import DIR, check, check_sum, done, drops, equal, read_records, show, wait_until
 from n4 import far_down, far_up, fteid, group, pdr_down, pdr_up, u8, u32
 from upf import World, split_groups
 
@@ -44,11 +44,6 @@ def arrived(n):
 def rate(frames):
     """Bytes per second between the first and the last, the first one's apart."""
     return sum(size for _, size, _ in frames[1:]) / max(frames[-1][0] - frames[0][0], 1e-6)
-
-
-def drops():
-    """By reason; what the hosts' kernels send to multicast groups is theirs."""
-    return {name: packets for name, packets in rows("drop").items() if name != "ip-multicast"}
 
 
 def queued():

@@ -54,6 +54,11 @@ def rows(table):
     return {r["name"]: r["packets"] for r in show(table) if r["packets"]}
 
 
+def drops():
+    """Of `show drop`, what a test caused: without groups that hosts' kernels talk to, also from :: (RFC 3590 §4)."""
+    return {name: n for name, n in rows("drop").items() if name not in ("ip-multicast", "ip-martian-source")}
+
+
 def wait_until(test, what, seconds=SECONDS):
     """Polls test() until it is true. The limit is an idle machine's, here and below: a busy one gets ten times as much."""
     for _ in range(int(seconds * 200)):

@@ -44,7 +44,7 @@ cable() {
 }
 # Announcements of our own addresses before there is a link; those of the kernel when its links change, and its LACPDUs
 # before our bond is there.
-export MAY_DROP="port-tx-full nd-unsolicited nd-not-for-us ip-martian-source ethertype-unknown"
+export MAY_DROP="port-tx-full nd-unsolicited nd-not-for-us ethertype-unknown"
 pings() { ping -q -c 1 -W 1 10.30.0.1; }
 large_pings() { ping -q -c 1 -W 1 -M "do" -s 8972 10.30.0.1; }
 # What the kernel's bond says of its links. usage: bond_says TEXT

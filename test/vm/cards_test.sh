@@ -30,7 +30,6 @@ on_cards() {
 }
 # usage: port_is PORT JQ_EXPRESSION
 port_is() { isthmus show port "$1" -j | jq -e ".[0] | $2" >/dev/null; }
-export MAY_DROP=ip-martian-source # of the kernel's group reports, when its interface gets another MTU
 pings() { ping -q -c 1 -W 1 10.30.0.1; }
 large_pings() { ping -q -c 1 -W 1 -M "do" -s 8972 10.30.0.1; }
 

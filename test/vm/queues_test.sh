@@ -24,7 +24,6 @@ done
 vm_start
 vm_bind vfio-pci "${!VM_ADDRESS[@]}"
 
-export MAY_DROP=ip-martian-source # of the kernel's group reports
 cat >"$DIR/many.py" <<-'EOF'
 	import socket
 	for port in range(20000, 20064):
