@@ -75,33 +75,36 @@ func (a *answers) check(t *testing.T, method, path, status string, body []byte) 
 	}
 }
 
-// rowOf gives a table of a data plane a row of zeros and one of ones, whose texts are "a"; totals are one row.
+// rowOf gives a table of a data plane a row of zeros and a numbered one, whose texts are "a"; totals are one row.
 func rowOf[T any, P api.Row[T]](s *dptest.Server, table uint32) {
-	var zero, one T
-	ones(reflect.ValueOf(&one).Elem())
+	var zero, numbers T
+	number(reflect.ValueOf(&numbers).Elem(), new(uint64))
 	if table == api.TableTotal {
-		s.SetTable(table, api.Body[T, P](&one))
+		s.SetTable(table, api.Body[T, P](&numbers))
 		return
 	}
-	s.SetTable(table, api.AppendRow[T, P](api.Body[T, P](&zero), &one))
+	s.SetTable(table, api.AppendRow[T, P](api.Body[T, P](&zero), &numbers))
 }
 
-func ones(v reflect.Value) {
+// number gives each field of a row the next number.
+func number(v reflect.Value, last *uint64) {
 	switch {
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			ones(v.Field(i))
+			number(v.Field(i), last)
 		}
 	case v.Kind() == reflect.Array && v.Type().Elem().Kind() == reflect.Uint8:
 		v.Index(0).SetUint('a')
 	case v.Kind() == reflect.Array:
 		for i := range v.Len() {
-			ones(v.Index(i))
+			number(v.Index(i), last)
 		}
 	case v.CanUint():
-		v.SetUint(1)
+		*last++
+		v.SetUint(*last)
 	case v.CanInt():
-		v.SetInt(1)
+		*last++
+		v.SetInt(int64(*last))
 	}
 }
 
