@@ -48,7 +48,7 @@ type Edge struct {
 	Packets uint64 `json:"packets"` // counted while somebody watches (isthmus trace --edges)
 }
 
-var graphTable = &Table{
+var graphTable = (&Table{
 	Name: "graph", Short: "nodes of the packet graph with their cost (--edges, --dot)",
 	Answer: reflect.TypeFor[Graph](),
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
@@ -63,7 +63,7 @@ var graphTable = &Table{
 		return NewGraph(nodes, edges), nil
 	},
 	Print: printer("graph", func(w io.Writer, g Graph) error { return write(w, nodeColumns, g.Nodes) }),
-}
+}).rates("name", "", "packets calls ticks")
 
 // NewGraph sums the nodes of all workers; order is that of the rows.
 func NewGraph(nodes []api.NodeRow, edges []api.EdgeRow) *Graph {

@@ -29,6 +29,10 @@ type Table struct {
 	Own func(c Control, key string, limit uint32) any
 	// Print writes that JSON as a table.
 	Print func(w io.Writer, data []byte) error
+
+	Watched Watched
+	Figures []Figure
+	labels  []int // fields: values of the figures' labels
 }
 
 // OfControl tells that the table needs no data plane.
@@ -48,41 +52,10 @@ func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key stri
 
 // Tables in the order of the help.
 var Tables = []*Table{
-	list[api.PortRow]("port", "ports and their counters", true, api.TablePort, portColumns),
-	list[api.CloneRow]("clone", "interfaces' devices in the kernel", true, api.TableClone, cloneColumns),
-	list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM, gtsmColumns),
-	sessionTable(),
-	subscriberTable, poolTable, radiusTable,
-	list("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
-	list("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),
-	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),
-	list[api.MSSRow]("mss", "SYNs whose MSS was lowered", true, api.TableMSS, mssColumns),
-	list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT, natColumns),
-	list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock, natBlockColumns,
-		(*NATBlock).finish),
-	collectorTable,
-	list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated", true, api.TableNPTv6, nptv6Columns),
-	list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror, mirrorColumns),
-	list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter, counterColumns),
-	list("traffic", "what went through, by network instance, DNN and QFI", true, api.TableTraffic, classColumns,
-		(*Traffic).finish),
-	associationTable,
-	n4Table,
-	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),
-	inOrder("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, byPrefix, (*Route).finish),
-	ignoredRouteTable,
-	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
-	list("acl", "firewall rules and their hits", true, api.TableACL, aclColumns, (*ACL).finish),
-	list("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns, (*Scheduler).finish),
-	graphTable,
-	reasons("drop", "dropped packets by reason", api.TableDrop),
-	reasons("punt", "packets given to the host path, by reason", api.TablePunt),
-	list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false, api.TableChannel,
-		channelColumns),
-	list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker, workerColumns),
-	list[api.PathRow]("path", "GTP-U paths", true, api.TablePath, pathColumns),
-	list("stream", "synth streams", true, api.TableSynth, streamColumns, (*Stream).finish),
-	totalTable,
+	portTable, cloneTable, gtsmTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable, urrTable,
+	instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
+	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
+	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
 }
 
 // Lookup returns a table by its name, nil when there is none.
