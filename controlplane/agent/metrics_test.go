@@ -4,7 +4,6 @@ package agent
 
 import (
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,10 +13,9 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-const metricsFile = "testdata/metrics.txt"
-
 // Metrics whose values are of the machine or of the control plane's own history.
-var notOfTables = regexp.MustCompile(`^(# \w+ )?(isthmus_(build|dataplane_up|ignored|pfcp|process|refused_conn|store|usage)|fivegs|pfcp_)`)
+var notOfTables = regexp.MustCompile(
+	`^(# \w+ )?(isthmus_(build|dataplane_up|ignored|pfcp|process|refused_conn|store|usage)|fivegs|pfcp_)`)
 
 // Names, texts and labels of the metrics of tables are promises: every field of a row has a number of its own.
 func TestMetricsFile(t *testing.T) {
@@ -32,11 +30,5 @@ func TestMetricsFile(t *testing.T) {
 			got.WriteString(line)
 		}
 	}
-	if *update {
-		testkit.Must(t, os.WriteFile(metricsFile, []byte(got.String()), 0o644))
-	}
-	want, err := os.ReadFile(metricsFile)
-	testkit.Must(t, err)
-	testkit.ErrorIf(t, got.String() != string(want),
-		"%s is old: go test ./controlplane/agent -run MetricsFile -update; it would be\n%s", metricsFile, got.String())
+	testkit.Golden(t, "testdata/metrics.txt", got.String())
 }

@@ -51,6 +51,8 @@ type Edge struct {
 var graphTable = (&Table{
 	Name: "graph", Short: "nodes of the packet graph with their cost (--edges, --dot)",
 	Answer: reflect.TypeFor[Graph](),
+	Rows: map[uint32]reflect.Type{api.TableNode: reflect.TypeFor[api.NodeRow](),
+		api.TableEdge: reflect.TypeFor[api.EdgeRow]()},
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		nodes, err := dp.Table[api.NodeRow](ctx, c, api.TableNode, "", 0)
 		if err != nil {

@@ -12,6 +12,14 @@ import (
 	"isthmus/api"
 )
 
+// Tables in the order of the help.
+var Tables = []*Table{
+	portTable, cloneTable, gtsmTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable, urrTable,
+	instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
+	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
+	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
+}
+
 // word names a number of an enum; numbers without a name stay numbers.
 func word(names map[uint32]string, v uint32) string {
 	if s, ok := names[v]; ok {

@@ -21,6 +21,8 @@ type Table struct {
 	Key   bool   // takes the name of one object
 	// Answer is the type of what Fetch or Own returns, without pointers: a slice of rows in most tables.
 	Answer reflect.Type
+	// Rows are the tables of the contract that Fetch reads, with the types of their rows.
+	Rows map[uint32]reflect.Type
 	// Fetch asks the data plane and returns what is encoded as JSON.
 	Fetch func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error)
 	// Join adds what only the control plane knows to what Fetch returned; nil: nothing.
@@ -36,7 +38,7 @@ type Table struct {
 }
 
 // OfControl tells that the table needs no data plane.
-func (n *Table) OfControl() bool { return n.Own != nil }
+func (n *Table) OfControl() bool { return len(n.Rows) == 0 }
 
 // Get returns what is encoded as JSON. control is nil when there is no PFCP; c may be nil where OfControl is true.
 func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key string, limit uint32) (any, error) {
@@ -48,14 +50,6 @@ func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key stri
 		n.Join(control, v)
 	}
 	return v, err
-}
-
-// Tables in the order of the help.
-var Tables = []*Table{
-	portTable, cloneTable, gtsmTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable, urrTable,
-	instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
-	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
-	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
 }
 
 // Lookup returns a table by its name, nil when there is none.
@@ -81,6 +75,7 @@ func inOrder[R, V any, P api.Row[R]](
 	fill := filler[R, V]()
 	return &Table{
 		Name: name, Short: short, Key: key, Answer: reflect.TypeFor[[]V](),
+		Rows: map[uint32]reflect.Type{table: reflect.TypeFor[R]()},
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
 			if err != nil {

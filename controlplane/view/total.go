@@ -57,6 +57,8 @@ func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
 var totalTable = (&Table{
 	Name: "total", Short: "balance of all packets, buffers and commits",
 	Answer: reflect.TypeFor[Total](),
+	Rows: map[uint32]reflect.Type{api.TableTotal: reflect.TypeFor[api.TotalRow](),
+		api.TableHolder: reflect.TypeFor[api.HolderRow]()},
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		rows, err := dp.Table[api.TotalRow](ctx, c, api.TableTotal, "", 0)
 		if err != nil {
