@@ -67,8 +67,6 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	alone := *s
 	err := a.show(ctx, c, s)
 	err = orRead(err, ctx, c, api.TableNode, &s.Nodes)
-	err = orRead(err, ctx, c, api.TableDrop, &s.Drops)
-	err = orRead(err, ctx, c, api.TablePunt, &s.Punts)
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
 	err = orRead(err, ctx, c, api.TableTraffic, &s.Traffic)
 	err = orRead(err, ctx, c, api.TableScheduler, &s.Schedulers)

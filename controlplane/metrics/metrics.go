@@ -25,8 +25,6 @@ type Snapshot struct {
 	Build      string  // version of the data plane
 	Shown      []Shown // what has figures of its own
 	Nodes      []api.NodeRow
-	Drops      []api.DropRow
-	Punts      []api.DropRow
 	Holders    []api.HolderRow
 	Traffic    []api.TrafficRow
 	Schedulers []api.SchedulerRow // of whole subports
@@ -93,14 +91,6 @@ var nodes = []family[api.NodeRow]{
 	counter("node_ticks_total", "TSC ticks spent in the node.", byNode, func(r *api.NodeRow) uint64 { return r.Ticks }),
 }
 
-var drops = []family[api.DropRow]{
-	counter("dropped_packets_total", "Dropped packets.", byReason, func(r *api.DropRow) uint64 { return r.Packets }),
-}
-
-var punts = []family[api.DropRow]{
-	counter("punted_packets_total", "Packets given to the host path.", byReason, func(r *api.DropRow) uint64 { return r.Packets }),
-}
-
 var ignoredRoutes = []family[n4.Count]{gauge("ignored_routes",
 	"Routes of the kernel's that are not followed, or only by some of their next hops.", []string{"reason"},
 	func(c *n4.Count) uint64 { return c.Value })}
@@ -159,15 +149,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up)
 	ch <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, c.version, s.Build)
-	reason := func(r *api.DropRow) []string { return []string{api.CString(r.Name[:])} }
 	for i := range s.Shown {
 		emitShown(ch, &s.Shown[i])
 	}
 	emit(ch, nodes, s.Nodes, func(r *api.NodeRow) []string {
 		return []string{api.CString(r.Name[:]), text(r.Worker)}
 	})
-	emit(ch, drops, s.Drops, reason)
-	emit(ch, punts, s.Punts, reason)
 	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, traffic, directions(s.Traffic), func(d *direction) []string { return d.labels })
 	emit(ch, schedulers, ByClass(s.Schedulers), func(q *SchedulerClass) []string {

@@ -44,6 +44,8 @@ func sample(context.Context) *Snapshot {
 	some := []Shown{shown("port", []view.Port{{Name: "access", RxPackets: 7, Up: true}}),
 		shown("worker", []view.Worker{{Worker: 1, BusyTicks: 5}}),
 		shown("total", view.Total{In: 10, Sessions: 2}),
+		shown("drop", []view.Reason{{Name: "no-route", Packets: 3}}),
+		shown("punt", []view.Reason{{Name: "dhcp", Packets: 4}}),
 		shown("nptv6", []view.NPTv6{{Name: "internet", Inside: "fd00::/48", PacketsOut: 13, PacketsIn: 14}}),
 		shown("collector", []view.Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down",
 			Sent: 3}, {Protocol: "ipfix", State: "up"}})}
@@ -52,8 +54,6 @@ func sample(context.Context) *Snapshot {
 		Shown: append(some, others(some)...),
 		Nodes: []api.NodeRow{named(api.NodeRow{Packets: 9, Ticks: 90, Worker: 1}, func(r *api.NodeRow) []byte { return r.Name[:] }, "port-rx"),
 			named(api.NodeRow{Packets: 12}, func(r *api.NodeRow) []byte { return r.Name[:] }, "session-tunnel")},
-		Drops:   []api.DropRow{named(api.DropRow{Packets: 3}, func(r *api.DropRow) []byte { return r.Name[:] }, "no-route")},
-		Punts:   []api.DropRow{named(api.DropRow{Packets: 4}, func(r *api.DropRow) []byte { return r.Name[:] }, "dhcp")},
 		Holders: []api.HolderRow{named(api.HolderRow{Held: 3, Limit: 9}, func(r *api.HolderRow) []byte { return r.Name[:] }, "paging")},
 		Schedulers: []api.SchedulerRow{
 			named(api.SchedulerRow{Subport: 0, Pipe: 0xffffffff, TrafficClass: 3, Queued: 5,

@@ -256,8 +256,10 @@ func Served(reason string) bool { return slices.Contains(served, reason) }
 var reasonColumns = columns[Reason]("REASON=Name, PACKETS, MEANING=Text")
 
 var (
-	dropTable = reasons("drop", "dropped packets by reason", api.TableDrop)
-	puntTable = reasons("punt", "packets given to the host path, by reason", api.TablePunt)
+	dropTable = reasons("drop", "dropped packets by reason", api.TableDrop).
+			metrics("reason=Name", "dropped_packets_total=Packets: Dropped packets.")
+	puntTable = reasons("punt", "packets given to the host path, by reason", api.TablePunt).
+			metrics("reason=Name", "punted_packets_total=Packets: Packets given to the host path.")
 )
 
 // reasons makes a table that, printed, leaves out the reasons that never happened; its JSON has them all.
