@@ -25,7 +25,8 @@ func layoutOf(part uint16) *layoutPart {
 	return nil
 }
 
-func partName(part uint16) string {
+// PartName is the name of the struct that is a part.
+func PartName(part uint16) string {
 	if p := layoutOf(part); p != nil {
 		return p.name
 	}

@@ -69,11 +69,11 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 	bytes := uint64(p.Size) * uint64(count)
 	padded := (bytes + 7) &^ 7
 	if p.Size == 0 || padded > uint64(len(b)) {
-		return p, nil, fmt.Errorf("a part of %d structs of %d bytes (%s) does not fit into its message", count, p.Size, partName(p.Number))
+		return p, nil, fmt.Errorf("a part of %d structs of %d bytes (%s) does not fit into its message", count, p.Size, PartName(p.Number))
 	}
 	for _, c := range b[bytes:padded] {
 		if c != 0 {
-			return p, nil, fmt.Errorf("the padding of a part (%s) is not zero", partName(p.Number))
+			return p, nil, fmt.Errorf("the padding of a part (%s) is not zero", PartName(p.Number))
 		}
 	}
 	p.Rows = b[:bytes]
@@ -90,7 +90,7 @@ func rowsOf[T any](p Part) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if p.Count > 0 && p.Size*maxGrowth < size {
 		return nil, fmt.Errorf("%s of %d bytes, which has %d here: there never was one so short",
-			partName(p.Number), p.Size, size)
+			PartName(p.Number), p.Size, size)
 	}
 	list := make([]T, p.Count)
 	for i := range list {
@@ -118,7 +118,7 @@ func ReadRows[T any, P Row[T]](b []byte) ([]T, error) {
 	for len(b) > 0 {
 		p, rest, err := NextPart(b)
 		if err == nil && p.Number != number[T, P]() {
-			err = fmt.Errorf("%s where %s is expected", partName(p.Number), partName(number[T, P]()))
+			err = fmt.Errorf("%s where %s is expected", PartName(p.Number), PartName(number[T, P]()))
 		}
 		var more []T
 		if err == nil {
@@ -140,7 +140,7 @@ func ReadRows[T any, P Row[T]](b []byte) ([]T, error) {
 func ReadRow[T any, P Row[T]](b []byte, v *T) (rest []byte, err error) {
 	list, rest, err := TakeRows[T, P](b)
 	if err == nil && len(list) != 1 {
-		err = fmt.Errorf("no message of one %s", partName(number[T, P]()))
+		err = fmt.Errorf("no message of one %s", PartName(number[T, P]()))
 	}
 	if err == nil {
 		*v = list[0]

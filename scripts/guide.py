@@ -64,12 +64,12 @@ def known_go(words):
     if words[0] != "test" or not all(os.path.isdir(package) for package in packages):
         return False
     code = "".join(read(path) for package in packages for path in glob.glob(f"{package}/*_test.go"))
-    return "-update" not in words or 'flag.Bool("update"' in code
+    return "-update" not in words or "testkit.Golden(" in code
 
 
 def known_isthmus(tree, words):
     if words[0] == "show":
-        return tree.has_word(words[1], ("view/tables.go", "view/graph.go"), r'"{}"')
+        return tree.has_word(words[1], ("view/rows.go", "view/graph.go"), r'"{}"')
     return tree.has_word(words[0], ("cli/run.go", "cli/config.go"), r'Use: +"{}\b')
 
 

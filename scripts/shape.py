@@ -13,7 +13,6 @@ WIDE_LINES = 2986  # as many as there are; lower it when there are fewer
 EXCEPTIONS = {
     ("config_test.go", "TestRefused"): "a table: file, line and reason of each refusal",
     ("view_test.go", "rows"): "a table: one row of each kind",
-    ("view_test.go", "TestTables"): "a table: what each command prints",
     ("prepare_test.go", "TestReplanPreparedAmongRequests"): "one history, whose steps need the ones before",
 }
 HEADS = {

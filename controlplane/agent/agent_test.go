@@ -266,6 +266,7 @@ func TestHTTP(t *testing.T) {
 
 func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	s := dptest.Start(t)
+	s.SetTable(api.TableTotal, api.Body(&api.TotalRow{}))
 	a := launch(t, s, &Plan{})
 	testkit.Until(t, "ready", ready(a))
 	first := a.Snapshot(t.Context())

@@ -283,6 +283,6 @@ func TestCollectorThatCannotBeReached(t *testing.T) {
 	}
 	told := ask(a, "GET", "/v1/events?kind=collector.down")
 	testkit.Equal(t, strings.Count(told, "collector.down"), 1, "events in %s", told)
-	list := a.Snapshot(t.Context()).Collectors
+	list := a.collectors()
 	testkit.ErrorIf(t, len(list) != 1 || list[0].State != "down", "%+v", list)
 }

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/metrics"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/view"
 )
 
 // snapshotAge bounds how often scrapes reach the data plane.
@@ -52,7 +54,6 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 		s.IgnoredRoutes = append(s.IgnoredRoutes, n4.Count{Name: reason, Value: uint64(n)})
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
-	s.Collectors = a.collectors()
 	if a.mobile != nil {
 		s.SnapshotsFailed = []uint64{a.mobile.manager.Counts().SnapshotsFailed}
 		if info, err := os.Stat(a.mobile.store); err == nil {
@@ -60,28 +61,15 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 		}
 	}
 	c := a.client.Load()
-	if c == nil {
+	if err := a.show(ctx, nil, s); err != nil || c == nil {
 		return s
 	}
 	alone := *s
-	err := read(ctx, c, api.TablePort, &s.Ports)
+	err := a.show(ctx, c, s)
 	err = orRead(err, ctx, c, api.TableNode, &s.Nodes)
-	err = orRead(err, ctx, c, api.TableDrop, &s.Drops)
-	err = orRead(err, ctx, c, api.TablePunt, &s.Punts)
-	err = orRead(err, ctx, c, api.TableWorker, &s.Workers)
-	err = orRead(err, ctx, c, api.TableTotal, &s.Totals)
 	err = orRead(err, ctx, c, api.TableHolder, &s.Holders)
-	err = orRead(err, ctx, c, api.TableMSS, &s.MSS)
-	err = orRead(err, ctx, c, api.TableMirror, &s.Mirrors)
-	err = orRead(err, ctx, c, api.TableCounter, &s.Counters)
 	err = orRead(err, ctx, c, api.TableTraffic, &s.Traffic)
 	err = orRead(err, ctx, c, api.TableScheduler, &s.Schedulers)
-	if a.mobile != nil {
-		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
-		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)
-		err = orRead(err, ctx, c, api.TableNPTv6, &s.NPTv6s)
-		err = orRead(err, ctx, c, api.TableEvent, &s.Events)
-	}
 	if err != nil {
 		a.log.Warn("no figures for the metrics", "error", err)
 		return &alone
@@ -91,6 +79,25 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus-dp", int(hello.PID)))
 	s.Build = api.CString(hello.Build[:])
 	return s
+}
+
+// ofSessions are tables that have figures only where there is PFCP, or subscribers sign in.
+var ofSessions = []string{"instance", "nat", "nptv6", "event"}
+
+// show adds the tables that have figures: those of the data plane, without one those of the control plane.
+func (a *Agent) show(ctx context.Context, c *dp.Client, s *metrics.Snapshot) error {
+	for _, t := range view.Tables {
+		if len(t.Figures) == 0 || t.OfControl() != (c == nil) ||
+			a.mobile == nil && slices.Contains(ofSessions, t.Name) {
+			continue
+		}
+		rows, err := t.Get(ctx, c, a.control, "", 0)
+		if err != nil {
+			return err
+		}
+		s.Shown = append(s.Shown, metrics.Shown{Table: t, Rows: rows})
+	}
+	return nil
 }
 
 func read[T any, P api.Row[T]](ctx context.Context, c *dp.Client, table uint32, to *[]T) error {

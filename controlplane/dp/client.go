@@ -405,20 +405,13 @@ func (c *Client) sendChange(ch *Change) error {
 	return err
 }
 
-// Names of the object kinds, as the CLI and the messages use them.
-var kindNames = [api.KindCount]string{
-	api.KindEngine: "engine", api.KindPort: "port", api.KindInterface: "interface", api.KindRoute: "route",
-	api.KindNeighbour: "neighbour", api.KindACL: "acl", api.KindPolicer: "policer", api.KindScheduler: "scheduler",
-	api.KindInstance: "instance", api.KindPath: "path", api.KindSession: "session", api.KindSynth: "stream",
-	api.KindNAT: "nat", api.KindMirror: "mirror", api.KindCounter: "counter",
-	api.KindNPTv6: "nptv6", api.KindClone: "clone", api.KindGTSM: "gtsm",
-	api.KindLines: "lines",
-}
-
-// KindName returns the word for an object kind.
+// KindName returns the word for an object kind: the name of its part.
 func KindName(kind uint32) string {
-	if kind < uint32(len(kindNames)) && kindNames[kind] != "" {
-		return kindNames[kind]
+	switch {
+	case kind == api.KindSynth:
+		return "stream"
+	case kind == 0 || kind >= api.KindCount:
+		return fmt.Sprintf("kind %d", kind)
 	}
-	return fmt.Sprintf("kind %d", kind)
+	return strings.TrimPrefix(api.PartName(uint16(kind)), "api_")
 }

@@ -383,3 +383,14 @@ func TestLateAcknowledgement(t *testing.T) {
 	testkit.Must(t, sub.Acknowledge(events[0].Sequence))
 	testkit.Until(t, "acknowledged", func() bool { return s.Unacknowledged() == 0 })
 }
+
+// Every kind of the contract has a word.
+func TestKindNames(t *testing.T) {
+	for kind := uint32(1); kind < api.KindCount; kind++ {
+		testkit.ErrorIf(t, strings.Contains(dp.KindName(kind), " "), "%s", dp.KindName(kind))
+	}
+	for kind, want := range map[uint32]string{0: "kind 0", api.KindGTSM: "gtsm", api.KindSynth: "stream",
+		api.KindCount: fmt.Sprintf("kind %d", api.KindCount)} {
+		testkit.Equal(t, dp.KindName(kind), want, "of %d", kind)
+	}
+}

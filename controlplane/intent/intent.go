@@ -96,6 +96,14 @@ func Compile(cfg *config.Config) (State, error) {
 	return c.state, c.err
 }
 
+func (c *compiler) gtsm() {
+	for _, f := range c.Interfaces {
+		if f.GTSM != 0 {
+			c.put(api.KindGTSM, string(f.Name), api.Body(&api.GTSM{Hops: uint32(f.GTSM)}))
+		}
+	}
+}
+
 type objectID struct {
 	kind uint32
 	key  api.Key

@@ -107,14 +107,6 @@ func (c *compiler) clones() {
 	}
 }
 
-func (c *compiler) gtsm() {
-	for _, f := range c.Interfaces {
-		if f.GTSM != 0 {
-			c.put(api.KindGTSM, string(f.Name), api.Body(&api.GTSM{Hops: uint32(f.GTSM)}))
-		}
-	}
-}
-
 // discards are the kinds of discard routes, by the configuration's words.
 var discards = map[string]uint32{"blackhole": api.DiscardBlackhole, "unreachable": api.DiscardUnreachable,
 	"prohibit": api.DiscardProhibit}

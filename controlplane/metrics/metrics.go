@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,22 +22,11 @@ import (
 // Snapshot is the figures of one moment. Up is false, and the rest empty, while the data plane is away.
 type Snapshot struct {
 	Up         bool
-	Build      string // version of the data plane
-	Ports      []api.PortRow
+	Build      string  // version of the data plane
+	Shown      []Shown // what has figures of its own
 	Nodes      []api.NodeRow
-	Drops      []api.DropRow
-	Punts      []api.DropRow
-	Workers    []api.WorkerRow
-	Totals     []api.TotalRow
 	Holders    []api.HolderRow
-	Instances  []api.InstanceRow
-	NATs       []api.NATRow
-	NPTv6s     []api.NPTv6Row
-	MSS        []api.MSSRow
-	Mirrors    []api.MirrorRow
-	Counters   []api.CounterRow
 	Traffic    []api.TrafficRow
-	Events     []api.EventRow
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
 	StoreBytes uint64             // of the sessions' store; 0: there is none
@@ -44,10 +34,15 @@ type Snapshot struct {
 	SnapshotsFailed []uint64
 	// IgnoredRoutes are the kernel's that are not followed, by reason.
 	IgnoredRoutes []n4.Count
-	Collectors    []view.Collector
 	Refused       []n4.Count // connections that the control plane's own listeners turned away
 	SignIns       *SignIns   // nil: nobody signs in
 	PFCP          *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
+}
+
+// Shown is a table of show and what its Get returned.
+type Shown struct {
+	Table *view.Table
+	Rows  any
 }
 
 // Source returns a recent snapshot; it is expected to bound how often it asks the data plane.
@@ -85,76 +80,15 @@ func emit[R any](ch chan<- prometheus.Metric, families []family[R], rows []R, la
 }
 
 var (
-	byPort   = []string{"port"}
 	byReason = []string{"reason"}
 	byNode   = []string{"node", "worker"}
-	byWorker = []string{"worker"}
 	byHolder = []string{"holder"}
 )
-
-var ports = []family[api.PortRow]{
-	counter("port_receive_packets_total", "Packets received by the port.", byPort,
-		func(r *api.PortRow) uint64 { return r.RxPackets }),
-	counter("port_receive_bytes_total", "Bytes received by the port.", byPort,
-		func(r *api.PortRow) uint64 { return r.RxBytes }),
-	counter("port_transmit_packets_total", "Packets sent by the port.", byPort,
-		func(r *api.PortRow) uint64 { return r.TxPackets }),
-	counter("port_transmit_bytes_total", "Bytes sent by the port.", byPort,
-		func(r *api.PortRow) uint64 { return r.TxBytes }),
-	counter("port_receive_missed_total", "Packets that the device lost because its queue was full.", byPort,
-		func(r *api.PortRow) uint64 { return r.RxMissed }),
-	counter("port_receive_no_buffer_total", "Packets that the device lost because no buffer was free.", byPort,
-		func(r *api.PortRow) uint64 { return r.RxNoBuffer }),
-	counter("port_transmit_dropped_total", "Packets that the device did not take.", byPort,
-		func(r *api.PortRow) uint64 { return r.TxDropped }),
-	gauge("port_offload_entries", "Flows that the device forwards by itself.", byPort,
-		func(r *api.PortRow) uint32 { return r.OffloadEntries }),
-	counter("port_offload_refused_total", "Flows that the device, or what they need, left to the software.", byPort, func(r *api.PortRow) uint64 { return r.OffloadRefused }),
-	gauge("port_up", "1 when the link is up.", byPort, func(r *api.PortRow) uint32 { return r.Up }),
-}
 
 var nodes = []family[api.NodeRow]{
 	counter("node_packets_total", "Packets that went through the node.", byNode, func(r *api.NodeRow) uint64 { return r.Packets }),
 	counter("node_calls_total", "Times that the node ran.", byNode, func(r *api.NodeRow) uint64 { return r.Calls }),
 	counter("node_ticks_total", "TSC ticks spent in the node.", byNode, func(r *api.NodeRow) uint64 { return r.Ticks }),
-}
-
-var drops = []family[api.DropRow]{
-	counter("dropped_packets_total", "Dropped packets.", byReason, func(r *api.DropRow) uint64 { return r.Packets }),
-}
-
-var punts = []family[api.DropRow]{
-	counter("punted_packets_total", "Packets given to the host path.", byReason, func(r *api.DropRow) uint64 { return r.Packets }),
-}
-
-var workers = []family[api.WorkerRow]{
-	counter("worker_walks_total", "Walks of the graph.", byWorker, func(r *api.WorkerRow) uint64 { return r.Walks }),
-	counter("worker_busy_ticks_total", "TSC ticks of walks that found packets.", byWorker, func(r *api.WorkerRow) uint64 { return r.BusyTicks }),
-	counter("worker_idle_ticks_total", "TSC ticks of walks that found none.", byWorker, func(r *api.WorkerRow) uint64 { return r.IdleTicks }),
-	counter("worker_packets_total", "Packets that the worker received.", byWorker, func(r *api.WorkerRow) uint64 { return r.Packets }),
-	counter("worker_handed_over_total", "Packets handed to another worker.", byWorker, func(r *api.WorkerRow) uint64 { return r.HandedOver }),
-	counter("worker_flow_inserts_total", "Flows inserted.", byWorker, func(r *api.WorkerRow) uint64 { return r.FlowInserts }),
-	counter("worker_flow_evictions_total", "Flows evicted.", byWorker, func(r *api.WorkerRow) uint64 { return r.FlowEvictions }),
-	counter("worker_stalls_total", "Walks of more than 10 ms, pauses of the machine among them.", byWorker, func(r *api.WorkerRow) uint64 { return r.Stalls }),
-	gauge("worker_flows", "Flows held.", byWorker, func(r *api.WorkerRow) uint64 { return r.Flows }),
-	gauge("worker_sessions", "Sessions that the worker owns.", byWorker, func(r *api.WorkerRow) uint64 { return r.Sessions }),
-}
-
-var totals = []family[api.TotalRow]{
-	counter("packets_in_total", "Packets received.", nil, func(r *api.TotalRow) uint64 { return r.In }),
-	counter("packets_out_total", "Packets sent.", nil, func(r *api.TotalRow) uint64 { return r.Out }),
-	counter("packets_originated_total", "Packets made here.", nil, func(r *api.TotalRow) uint64 { return r.Originated }),
-	counter("packets_merged_total", "Fragments merged into others by reassembly.", nil, func(r *api.TotalRow) uint64 { return r.Merged }),
-	gauge("packets_held", "Packets held now: scheduler, reassembly, waiting for a neighbour.", nil, func(r *api.TotalRow) uint64 { return r.Held }),
-	gauge("buffers", "Packet buffers.", nil, func(r *api.TotalRow) uint64 { return r.Buffers }),
-	gauge("buffers_free", "Packet buffers that are free.", nil, func(r *api.TotalRow) uint64 { return r.BuffersFree }),
-	gauge("sessions", "Sessions, wireline and mobile.", nil, func(r *api.TotalRow) uint64 { return r.Sessions }),
-	counter("commits_total", "Transactions carried out.", nil, func(r *api.TotalRow) uint64 { return r.Commits }),
-	counter("refused_commits_total", "Transactions refused.", nil, func(r *api.TotalRow) uint64 { return r.RefusedCommits }),
-	gauge("dataplane_clients", "Clients of the data plane's socket.", nil,
-		func(r *api.TotalRow) uint64 { return r.Clients }),
-	counter("dataplane_clients_closed_total", "Those that it closed: they kept it waiting, or were too many.", nil,
-		func(r *api.TotalRow) uint64 { return r.ClientsClosed }),
 }
 
 var ignoredRoutes = []family[n4.Count]{gauge("ignored_routes",
@@ -170,6 +104,28 @@ var refused = counted("refused_connections_total",
 var holders = []family[api.HolderRow]{
 	gauge("buffers_held", "Packet buffers that one kind of queue holds now.", byHolder, func(r *api.HolderRow) uint64 { return r.Held }),
 	gauge("buffers_held_limit", "Packet buffers that it may hold.", byHolder, func(r *api.HolderRow) uint64 { return r.Limit }),
+}
+
+// descs are those of the figures of tables.
+var descs = map[*view.Figure]*prometheus.Desc{}
+
+func init() {
+	for _, t := range view.Tables {
+		for i := range t.Figures {
+			f := &t.Figures[i]
+			descs[f] = prometheus.NewDesc("isthmus_"+f.Name, f.Help, f.Labels, nil)
+		}
+	}
+}
+
+func emitShown(ch chan<- prometheus.Metric, s *Shown) {
+	s.Table.Samples(s.Rows, func(f *view.Figure, value float64, labels []string) {
+		kind := prometheus.GaugeValue
+		if strings.HasSuffix(f.Name, "_total") {
+			kind = prometheus.CounterValue
+		}
+		ch <- prometheus.MustNewConstMetric(descs[f], kind, value, labels...)
+	})
 }
 
 var (
@@ -193,26 +149,14 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up)
 	ch <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, c.version, s.Build)
-	reason := func(r *api.DropRow) []string { return []string{api.CString(r.Name[:])} }
-	emit(ch, ports, s.Ports, func(r *api.PortRow) []string { return []string{api.CString(r.Name[:])} })
+	for i := range s.Shown {
+		emitShown(ch, &s.Shown[i])
+	}
 	emit(ch, nodes, s.Nodes, func(r *api.NodeRow) []string {
 		return []string{api.CString(r.Name[:]), text(r.Worker)}
 	})
-	emit(ch, drops, s.Drops, reason)
-	emit(ch, punts, s.Punts, reason)
-	emit(ch, workers, s.Workers, func(r *api.WorkerRow) []string { return []string{text(r.Worker)} })
-	emit(ch, totals, s.Totals, func(*api.TotalRow) []string { return nil })
 	emit(ch, holders, s.Holders, func(r *api.HolderRow) []string { return []string{api.CString(r.Name[:])} })
-	emit(ch, instances, s.Instances, func(r *api.InstanceRow) []string { return []string{api.CString(r.Name[:])} })
-	emit(ch, counters, s.Counters, func(r *api.CounterRow) []string { return []string{api.CString(r.Name[:])} })
 	emit(ch, traffic, directions(s.Traffic), func(d *direction) []string { return d.labels })
-	emit(ch, mirrors, s.Mirrors, func(r *api.MirrorRow) []string { return []string{api.CString(r.Name[:])} })
-	emit(ch, nats, s.NATs, func(r *api.NATRow) []string { return []string{api.CString(r.Name[:])} })
-	emit(ch, clamped, s.MSS, func(r *api.MSSRow) []string { return []string{api.CString(r.Name[:])} })
-	emit(ch, nptv6s, s.NPTv6s, func(r *api.NPTv6Row) []string {
-		return []string{api.CString(r.Name[:]), r.Inside.String()}
-	})
-	emit(ch, events, s.Events, func(r *api.EventRow) []string { return []string{view.EventName(r.Type)} })
 	emit(ch, schedulers, ByClass(s.Schedulers), func(q *SchedulerClass) []string {
 		return []string{q.Port, q.Class}
 	})
@@ -220,7 +164,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if s.PFCP != nil {
 		ch <- prometheus.MustNewConstMetric(storeDesc, prometheus.GaugeValue, float64(s.StoreBytes))
 	}
-	emit(ch, collectors, s.Collectors, func(c *view.Collector) []string { return []string{c.Protocol, c.Address} })
 	emit(ch, snapshotsFailed, s.SnapshotsFailed, func(*uint64) []string { return nil })
 	emit(ch, refused, s.Refused, func(c *n4.Count) []string { return []string{c.Name} })
 	emit(ch, ignoredRoutes, s.IgnoredRoutes, func(c *n4.Count) []string { return []string{c.Name} })

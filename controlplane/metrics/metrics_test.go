@@ -6,7 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http/httptest"
-	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -25,27 +25,36 @@ func named[T any](v T, field func(*T) []byte, name string) T {
 	return v
 }
 
+func shown(table string, rows any) Shown { return Shown{view.Lookup(table), rows} }
+
+// others are the tables with figures that are not there, each with a row of zeros.
+func others(there []Shown) (list []Shown) {
+	for _, table := range view.Tables {
+		is := func(s Shown) bool { return s.Table == table }
+		if len(table.Figures) == 0 || slices.ContainsFunc(there, is) {
+			continue
+		}
+		rows := reflect.MakeSlice(reflect.SliceOf(table.Answer.Elem()), 1, 1)
+		list = append(list, Shown{table, rows.Interface()})
+	}
+	return list
+}
+
 func sample(context.Context) *Snapshot {
+	some := []Shown{shown("port", []view.Port{{Name: "access", RxPackets: 7, Up: true}}),
+		shown("worker", []view.Worker{{Worker: 1, BusyTicks: 5}}),
+		shown("total", view.Total{In: 10, Sessions: 2}),
+		shown("drop", []view.Reason{{Name: "no-route", Packets: 3}}),
+		shown("punt", []view.Reason{{Name: "dhcp", Packets: 4}}),
+		shown("nptv6", []view.NPTv6{{Name: "internet", Inside: "fd00::/48", PacketsOut: 13, PacketsIn: 14}}),
+		shown("collector", []view.Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down",
+			Sent: 3}, {Protocol: "ipfix", State: "up"}})}
 	return &Snapshot{
 		Up: true, Build: "0.1",
-		Ports: []api.PortRow{named(api.PortRow{RxPackets: 7, Up: 1}, func(r *api.PortRow) []byte { return r.Name[:] }, "access")},
+		Shown: append(some, others(some)...),
 		Nodes: []api.NodeRow{named(api.NodeRow{Packets: 9, Ticks: 90, Worker: 1}, func(r *api.NodeRow) []byte { return r.Name[:] }, "port-rx"),
 			named(api.NodeRow{Packets: 12}, func(r *api.NodeRow) []byte { return r.Name[:] }, "session-tunnel")},
-		Drops:   []api.DropRow{named(api.DropRow{Packets: 3}, func(r *api.DropRow) []byte { return r.Name[:] }, "no-route")},
-		Punts:   []api.DropRow{named(api.DropRow{Packets: 4}, func(r *api.DropRow) []byte { return r.Name[:] }, "dhcp")},
-		Workers: []api.WorkerRow{{Worker: 1, BusyTicks: 5}},
-		Totals:  []api.TotalRow{{In: 10, Sessions: 2}},
 		Holders: []api.HolderRow{named(api.HolderRow{Held: 3, Limit: 9}, func(r *api.HolderRow) []byte { return r.Name[:] }, "paging")},
-		Instances: []api.InstanceRow{named(api.InstanceRow{Tunnels: 6, UnknownTEID: 1},
-			func(r *api.InstanceRow) []byte { return r.Name[:] }, "access")},
-		NATs: []api.NATRow{named(api.NATRow{Blocks: 252, Used: 3, Mappings: 40, Made: 50,
-			Pairs: 3, PairsMade: 4, PairsRefused: 5},
-			func(r *api.NATRow) []byte { return r.Name[:] }, "internet")},
-		NPTv6s: []api.NPTv6Row{named(api.NPTv6Row{PacketsOut: 13, PacketsIn: 14,
-			Inside: api.FromPrefix(netip.MustParsePrefix("fd00::/48"))},
-			func(r *api.NPTv6Row) []byte { return r.Name[:] }, "internet")},
-		MSS: []api.MSSRow{named(api.MSSRow{Uplink: 21, Downlink: 22, Malformed: 23},
-			func(r *api.MSSRow) []byte { return r.Name[:] }, "internet")},
 		Schedulers: []api.SchedulerRow{
 			named(api.SchedulerRow{Subport: 0, Pipe: 0xffffffff, TrafficClass: 3, Queued: 5,
 				DroppedPackets: 7},
@@ -54,16 +63,9 @@ func sample(context.Context) *Snapshot {
 				func(r *api.SchedulerRow) []byte { return r.Port[:] }, "access")},
 		Processes: []Process{{Name: "isthmus", Resident: 4096, CPU: 1.5, Files: 9}}, StoreBytes: 64,
 		SnapshotsFailed: []uint64{6},
-		Mirrors: []api.MirrorRow{named(api.MirrorRow{Packets: 11, Limited: 2},
-			func(r *api.MirrorRow) []byte { return r.Name[:] }, "tap")},
-		Counters: []api.CounterRow{named(api.CounterRow{Packets: 12, Reached: 3},
-			func(r *api.CounterRow) []byte { return r.Name[:] }, "slice")},
 		Traffic: []api.TrafficRow{{Other: 1, QFI: api.NoQFI, UplinkBytes: 5},
 			named(api.TrafficRow{QFI: 9, DownlinkPackets: 4, DownlinkBytes: 600, DNN: [32]byte{'i'}},
 				func(r *api.TrafficRow) []byte { return r.Instance[:] }, "internet")},
-		Events: []api.EventRow{{Type: api.EventTypeUsage, Raised: 8, Waiting: 2}},
-		Collectors: []view.Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down", Sent: 3,
-			Lost: 4}},
 		Refused:       []n4.Count{{Name: "metrics", Value: 1}},
 		IgnoredRoutes: []n4.Count{{Name: "device", Value: 6}},
 		SignIns:       signIns(),
@@ -115,30 +117,26 @@ func TestScrape(t *testing.T) {
 	}{
 		{sample, []string{
 			`isthmus_dataplane_up 1`, `isthmus_port_receive_packets_total{port="access"} 7`,
+			`isthmus_port_up{port="access"} 1`,
+			`isthmus_nat_log_up{collector="192.0.2.9:514",protocol="syslog"} 0`,
+			`isthmus_nat_log_up{collector="",protocol="ipfix"} 1`,
 			`isthmus_ignored_routes{reason="device"} 6`,
 			`isthmus_dropped_packets_total{reason="no-route"} 3`, `isthmus_punted_packets_total{reason="dhcp"} 4`,
-			`isthmus_mirror_packets_total{mirror="tap"} 11`, `isthmus_mirror_limited_packets_total{mirror="tap"} 2`,
-			`isthmus_mss_uplink_packets_total{instance="internet"} 21`,
-			`isthmus_mss_downlink_packets_total{instance="internet"} 22`,
-			`isthmus_mss_malformed_packets_total{instance="internet"} 23`,
 			`isthmus_nptv6_out_packets_total{inside="fd00::/48",instance="internet"} 13`,
 			`isthmus_nptv6_in_packets_total{inside="fd00::/48",instance="internet"} 14`,
 			`isthmus_traffic_bytes_total{direction="uplink",dnn="other",instance="other",qfi="other"} 5`,
 			`isthmus_traffic_bytes_total{direction="downlink",dnn="i",instance="internet",qfi="9"} 600`,
 			`isthmus_traffic_packets_total{direction="downlink",dnn="i",instance="internet",qfi="9"} 4`,
-			`isthmus_aggregate_packets_total{counter="slice"} 12`,
 			`isthmus_scheduler_queued_packets{port="access",traffic_class="3"} 11`,
 			`isthmus_scheduler_dropped_packets_total{port="access",traffic_class="3"} 7`,
 			`isthmus_process_resident_bytes{process="isthmus"} 4096`,
 			`isthmus_process_open_files{process="isthmus"} 9`,
 			`isthmus_process_busy_seconds_total{process="isthmus"} 1.5`, `isthmus_store_bytes 64`,
 			`isthmus_usage_snapshots_failed_total 6`,
-			`isthmus_aggregate_watermarks_reached_total{counter="slice"} 3`,
 			`isthmus_node_ticks_total{node="port-rx",worker="1"} 90`, `isthmus_sessions 2`, `isthmus_packets_in_total 10`,
 			`isthmus_build_info{dataplane="0.1",version="0.1"} 1`, `isthmus_worker_busy_ticks_total{worker="1"} 5`,
-			`isthmus_instance_tunnels{instance="access"} 6`, `isthmus_instance_unknown_teid_packets_total{instance="access"} 1`,
 			`isthmus_buffers_held{holder="paging"} 3`, `isthmus_buffers_held_limit{holder="paging"} 9`,
-			`isthmus_events_raised_total{event="usage"} 8`, `isthmus_pfcp_associations 2`, `isthmus_pfcp_sessions 5`,
+			`isthmus_pfcp_associations 2`, `isthmus_pfcp_sessions 5`,
 			`isthmus_pfcp_received_messages_total{message="session-establishment-request"} 4`, `isthmus_pfcp_retransmissions_total 3`,
 			`isthmus_pfcp_answers_total{cause="64",message="session-establishment-request"} 1`,
 			`isthmus_pfcp_dropped_messages_total{reason="rate"} 1`, `fivegs_upffunction_upf_sessionnbr 5`,

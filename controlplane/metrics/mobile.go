@@ -13,102 +13,10 @@ import (
 type stats = n4.Stats
 
 var (
-	byInstance = []string{"instance"}
-	byPrefix   = []string{"instance", "inside"} // a row of the configuration
-	byMirror   = []string{"mirror"}
-	byCounter  = []string{"counter"}
-	byEvent    = []string{"event"}
-	// At most four of each protocol, of the configuration.
-	byCollector = []string{"protocol", "collector"}
-	byMessage   = []string{"message"}
-	byTraffic   = []string{"instance", "dnn", "qfi", "direction"}
+	byEvent   = []string{"event"}
+	byMessage = []string{"message"}
+	byTraffic = []string{"instance", "dnn", "qfi", "direction"}
 )
-
-var instances = []family[api.InstanceRow]{
-	gauge("instance_tunnels", "F-TEIDs of sessions on the instance's endpoints.", byInstance,
-		func(r *api.InstanceRow) uint32 { return r.Tunnels }),
-	gauge("instance_ue_addresses", "UE addresses of sessions in the instance.", byInstance,
-		func(r *api.InstanceRow) uint32 { return r.UEAddresses }),
-	counter("instance_unknown_ue_packets_total", "Packets to a UE address of the instance's pools that no session has.", byInstance, func(r *api.InstanceRow) uint64 { return r.UnknownUE }),
-	counter("instance_unknown_teid_packets_total", "G-PDUs to the instance's endpoints with a TEID that no session has.", byInstance, func(r *api.InstanceRow) uint64 { return r.UnknownTEID }),
-}
-
-var nats = []family[api.NATRow]{
-	gauge("nat_blocks", "Blocks of ports of the instance's NAT44.", byInstance,
-		func(r *api.NATRow) uint32 { return r.Blocks }),
-	gauge("nat_blocks_used", "Blocks that subscribers have.", byInstance,
-		func(r *api.NATRow) uint32 { return r.Used }),
-	gauge("nat_blocks_resting", "Blocks that rest between two subscribers.", byInstance,
-		func(r *api.NATRow) uint32 { return r.Resting }),
-	gauge("nat_blocks_unreported", "Blocks of which the log is not told yet.", byInstance,
-		func(r *api.NATRow) uint64 { return r.Unreported }),
-	gauge("nat_subscribers", "Subscribers that have a block.", byInstance,
-		func(r *api.NATRow) uint32 { return r.Subscribers }),
-	gauge("nat_mappings", "Mappings.", byInstance,
-		func(r *api.NATRow) uint64 { return r.Mappings }),
-	counter("nat_mappings_made_total", "Mappings since start.", byInstance,
-		func(r *api.NATRow) uint64 { return r.Made }),
-	gauge("nat_pairs", "Pairs of addresses of protocols without ports.", byInstance,
-		func(r *api.NATRow) uint64 { return r.Pairs }),
-	counter("nat_pairs_made_total", "Pairs since start.", byInstance,
-		func(r *api.NATRow) uint64 { return r.PairsMade }),
-	counter("nat_pairs_refused_packets_total", "Packets that would have made a pair, and were dropped.", byInstance,
-		func(r *api.NATRow) uint64 { return r.PairsRefused }),
-}
-
-var collectors = []family[view.Collector]{
-	gauge("nat_log_up", "1 while records of NAT44 can be sent to a collector of nat_log.", byCollector,
-		func(c *view.Collector) (up int) {
-			if c.State == "up" {
-				up = 1
-			}
-			return up
-		}),
-	counter("nat_log_records_total", "Records of NAT44 that were sent to a collector.", byCollector,
-		func(c *view.Collector) uint64 { return c.Sent }),
-	counter("nat_log_lost_records_total", "Records that could not be sent, or that its host refused.", byCollector,
-		func(c *view.Collector) uint64 { return c.Lost }),
-}
-
-var nptv6s = []family[api.NPTv6Row]{
-	counter("nptv6_out_packets_total", "Packets whose source was translated to the outside.", byPrefix,
-		func(r *api.NPTv6Row) uint64 { return r.PacketsOut }),
-	counter("nptv6_in_packets_total", "Packets whose destination was translated to the inside.", byPrefix,
-		func(r *api.NPTv6Row) uint64 { return r.PacketsIn }),
-}
-
-var clamped = []family[api.MSSRow]{
-	counter("mss_uplink_packets_total", "SYNs from subscribers whose MSS was lowered.", byInstance,
-		func(r *api.MSSRow) uint64 { return r.Uplink }),
-	counter("mss_downlink_packets_total", "SYNs to subscribers whose MSS was lowered.", byInstance,
-		func(r *api.MSSRow) uint64 { return r.Downlink }),
-	counter("mss_malformed_packets_total", "SYNs whose options could not be read.", byInstance,
-		func(r *api.MSSRow) uint64 { return r.Malformed }),
-}
-
-var mirrors = []family[api.MirrorRow]{
-	counter("mirror_packets_total", "Copies of packets.", byMirror,
-		func(r *api.MirrorRow) uint64 { return r.Packets }),
-	counter("mirror_bytes_total", "Bytes of copies, without what was put in front.", byMirror,
-		func(r *api.MirrorRow) uint64 { return r.Bytes }),
-	counter("mirror_limited_packets_total", "Packets that were not copied: beyond the mirror's rate.", byMirror,
-		func(r *api.MirrorRow) uint64 { return r.Limited }),
-	counter("mirror_no_buffer_packets_total", "Packets that were not copied for want of a packet buffer.", byMirror,
-		func(r *api.MirrorRow) uint64 { return r.NoBuffer }),
-	counter("mirror_failed_packets_total", "Copies that could not be sent.", byMirror,
-		func(r *api.MirrorRow) uint64 { return r.Failed }),
-}
-
-var counters = []family[api.CounterRow]{
-	counter("aggregate_packets_total", "Packets that the counter's sessions forwarded.", byCounter,
-		func(r *api.CounterRow) uint64 { return r.Packets }),
-	counter("aggregate_bytes_total", "Bytes of them.", byCounter,
-		func(r *api.CounterRow) uint64 { return r.Bytes }),
-	counter("aggregate_watermarks_reached_total", "Watermarks that were reached.", byCounter,
-		func(r *api.CounterRow) uint64 { return r.Reached }),
-	gauge("aggregate_sessions", "Sessions that count.", byCounter,
-		func(r *api.CounterRow) uint32 { return r.Sessions }),
-}
 
 // direction is one direction of a row of traffic.
 type direction struct {
@@ -133,12 +41,6 @@ func directions(rows []api.TrafficRow) []direction {
 			direction{[]string{instance, dnn, qfi, "downlink"}, t.DownlinkPackets, t.DownlinkBytes})
 	}
 	return list
-}
-
-var events = []family[api.EventRow]{
-	counter("events_raised_total", "Reports of the data plane.", byEvent, func(r *api.EventRow) uint64 { return r.Raised }),
-	counter("events_suppressed_total", "Reports that the limits suppressed.", byEvent, func(r *api.EventRow) uint64 { return r.Suppressed }),
-	gauge("events_waiting", "Reports that the control plane has not acknowledged.", byEvent, func(r *api.EventRow) uint64 { return r.Waiting }),
 }
 
 var pfcp = []family[stats]{

@@ -5,7 +5,10 @@ package testkit
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +53,27 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: %v, not %v", fmt.Sprintf(format, args...), got, want)
+	}
+}
+
+var update = flag.Bool("update", false, "write the files anew that tests compare with")
+
+// Golden compares a file with what it should be. -update writes it.
+func Golden(t testing.TB, file, want string) {
+	t.Helper()
+	if *update {
+		Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		Must(t, os.WriteFile(file, []byte(want), 0o644))
+	}
+	text, err := os.ReadFile(file)
+	Must(t, err)
+	is, wants := strings.SplitAfter(string(text), "\n"), strings.SplitAfter(want, "\n")
+	for i := range max(len(is), len(wants)) {
+		if i >= len(is) || i >= len(wants) || is[i] != wants[i] {
+			t.Errorf("%s, line %d is old: go test -update this package.\n is %.300q\nnot %.300q", file, i+1,
+				is[min(i, len(is)):min(i+1, len(is))], wants[min(i, len(wants)):min(i+1, len(wants))])
+			return
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,8 +19,6 @@ import (
 	"isthmus/controlplane/testkit"
 	"isthmus/controlplane/watch"
 )
-
-var update = flag.Bool("update", false, "write the screens anew")
 
 // recorded is a sample in testdata.
 func recorded(t testing.TB, name string) *Sample {
@@ -89,12 +86,7 @@ func TestScreens(t *testing.T) {
 			text.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		path := filepath.Join("testdata", test.name+".txt")
-		if *update {
-			testkit.Must(t, os.WriteFile(path, []byte(text.String()), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		testkit.Must(t, err)
-		testkit.Equal(t, text.String(), string(want), "%s", test.name)
+		testkit.Golden(t, path, text.String())
 	}
 }
 

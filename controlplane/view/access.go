@@ -103,7 +103,7 @@ var (
 		RESPONSES, TIMEOUTS, BAD, WAITING`)
 )
 
-var subscriberTable = &Table{
+var subscriberTable = (&Table{
 	Name: "subscriber", Key: true,
 	Short:  "wireline subscribers; of one by name, MAC, address, circuit id or line also the last attempts to sign in",
 	Answer: reflect.TypeFor[[]Subscriber](),
@@ -128,11 +128,13 @@ var subscriberTable = &Table{
 		}
 		return nil
 	}),
-}
+}).rates("user line", "state kind ipv4 since", "downlink_bytes uplink_bytes downlink_packets uplink_packets")
 
 var (
 	poolTable = ofControl("pool", "pools of addresses for subscribers who sign in", poolColumns,
-		Control.AddressPools, func(p *AddressPool) string { return p.Name })
+		Control.AddressPools, func(p *AddressPool) string { return p.Name }).
+		rates("name", "size used reserved held declined", "given again refused")
 	radiusTable = ofControl("radius", "RADIUS servers", radiusColumns,
-		Control.RADIUS, func(s *RADIUSServer) string { return s.Name })
+		Control.RADIUS, func(s *RADIUSServer) string { return s.Name }).
+		rates("name use", "state waiting", "requests accepts rejects responses timeouts repeated bad")
 )

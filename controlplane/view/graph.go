@@ -48,9 +48,11 @@ type Edge struct {
 	Packets uint64 `json:"packets"` // counted while somebody watches (isthmus trace --edges)
 }
 
-var graphTable = &Table{
+var graphTable = (&Table{
 	Name: "graph", Short: "nodes of the packet graph with their cost (--edges, --dot)",
 	Answer: reflect.TypeFor[Graph](),
+	Rows: map[uint32]reflect.Type{api.TableNode: reflect.TypeFor[api.NodeRow](),
+		api.TableEdge: reflect.TypeFor[api.EdgeRow]()},
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		nodes, err := dp.Table[api.NodeRow](ctx, c, api.TableNode, "", 0)
 		if err != nil {
@@ -63,7 +65,7 @@ var graphTable = &Table{
 		return NewGraph(nodes, edges), nil
 	},
 	Print: printer("graph", func(w io.Writer, g Graph) error { return write(w, nodeColumns, g.Nodes) }),
-}
+}).rates("name", "", "packets calls ticks")
 
 // NewGraph sums the nodes of all workers; order is that of the rows.
 func NewGraph(nodes []api.NodeRow, edges []api.EdgeRow) *Graph {

@@ -106,14 +106,17 @@ func tunnel(address string, teid uint32) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %#x", address, teid))
 }
 
-var ruleColumns = columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, QER, QFI, URR,
-	GATE, MBR KBIT/S, ACTION, TO=Destination, PEER, PACKETS, BYTES, DROPPED, BUFFERED`,
-	cellNum("QER", func(r *Rule) string { return joined(r.QERs) }),
-	cellNum("QFI", func(r *Rule) string { return optional(r.QFI) }),
-	cellNum("MBR KBIT/S", func(r *Rule) string { return optional(r.MBR) }),
-	cellNum("URR", func(r *Rule) string { return joined(r.URRs) }),
-	str("LOCAL", func(r *Rule) string { return tunnel(r.Local, r.TEIDLocal) }),
-	str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) }))
+var ruleTable = list("rule", "packet detection rules of sessions", true, api.TableRule,
+	columns[Rule](`SESSION, PDR, PRECEDENCE, FROM=Source, LOCAL, FAR, QER, QFI, URR,
+		GATE, MBR KBIT/S, ACTION, TO=Destination, PEER, PACKETS, BYTES, DROPPED, BUFFERED`,
+		cellNum("QER", func(r *Rule) string { return joined(r.QERs) }),
+		cellNum("QFI", func(r *Rule) string { return optional(r.QFI) }),
+		cellNum("MBR KBIT/S", func(r *Rule) string { return optional(r.MBR) }),
+		cellNum("URR", func(r *Rule) string { return joined(r.URRs) }),
+		str("LOCAL", func(r *Rule) string { return tunnel(r.Local, r.TEIDLocal) }),
+		str("PEER", func(r *Rule) string { return tunnel(r.Peer, r.TEIDPeer) })),
+	(*Rule).finish).
+	rates("session pdr", "source destination", "packets bytes dropped")
 
 // Volume is bytes or packets of a URR.
 type Volume struct {
@@ -168,13 +171,15 @@ func (v *URR) finish(r *api.URRRow) {
 	v.Bytes, v.Packets, v.QuotaLeft = newVolume(r.Bytes), newVolume(r.Packets), newQuota(r.QuotaLeft)
 }
 
-var urrColumns = columns[URR](`SESSION, URR, REPORTS=Sequence, UP BYTES, DOWN BYTES, UP PACKETS, DOWN PACKETS,
-	SECONDS=Duration, QUOTA LEFT, EXHAUSTED`,
-	num("UP BYTES", func(u *URR) uint64 { return u.Bytes.Uplink }),
-	num("DOWN BYTES", func(u *URR) uint64 { return u.Bytes.Downlink }),
-	num("UP PACKETS", func(u *URR) uint64 { return u.Packets.Uplink }),
-	num("DOWN PACKETS", func(u *URR) uint64 { return u.Packets.Downlink }),
-	cellNum("QUOTA LEFT", func(u *URR) string { return u.QuotaLeft.String() }))
+var urrTable = list("urr", "usage report rules: measured since the last report", true, api.TableURR,
+	columns[URR](`SESSION, URR, REPORTS=Sequence, UP BYTES, DOWN BYTES, UP PACKETS, DOWN PACKETS,
+		SECONDS=Duration, QUOTA LEFT, EXHAUSTED`,
+		num("UP BYTES", func(u *URR) uint64 { return u.Bytes.Uplink }),
+		num("DOWN BYTES", func(u *URR) uint64 { return u.Bytes.Downlink }),
+		num("UP PACKETS", func(u *URR) uint64 { return u.Packets.Uplink }),
+		num("DOWN PACKETS", func(u *URR) uint64 { return u.Packets.Downlink }),
+		cellNum("QUOTA LEFT", func(u *URR) string { return u.QuotaLeft.String() })),
+	(*URR).finish)
 
 // Instance is one network instance.
 type Instance struct {
@@ -186,7 +191,14 @@ type Instance struct {
 	UnknownTEID uint64 `json:"unknown_teid"` // G-PDUs to its endpoints that no session has
 }
 
-var instanceColumns = columns[Instance]("INSTANCE=Name, LOOKUP, TUNNELS, UE ADDRESSES, UNKNOWN UE, UNKNOWN TEID")
+var instanceTable = list[api.InstanceRow]("instance", "network instances", true, api.TableInstance,
+	columns[Instance]("INSTANCE=Name, LOOKUP, TUNNELS, UE ADDRESSES, UNKNOWN UE, UNKNOWN TEID")).
+	rates("name", "tunnels ue_addresses", "unknown_ue unknown_teid").
+	metrics("instance=Name", `
+	instance_tunnels=Tunnels: F-TEIDs of sessions on the instance's endpoints.
+	instance_ue_addresses=UEAddresses: UE addresses of sessions in the instance.
+	instance_unknown_teid_packets_total=UnknownTEID: G-PDUs to the instance's endpoints with a TEID that no session has.
+	instance_unknown_ue_packets_total=UnknownUE: Packets to a UE address of the instance's pools that no session has.`)
 
 // NAT is the NAT44 of one network instance.
 type NAT struct {
@@ -207,8 +219,21 @@ type NAT struct {
 	PairsRefused uint64 `json:"pairs_refused"`
 }
 
-var natColumns = columns[NAT](`INSTANCE=Name, MODE, ADDRESSES, BLOCKS, USED, RESTING, SUBSCRIBERS,
-	PORTS A BLOCK=Block, MAPPINGS, MADE, UNREPORTED, PAIRS, PAIRS REFUSED`)
+var natTable = list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT,
+	columns[NAT](`INSTANCE=Name, MODE, ADDRESSES, BLOCKS, USED, RESTING, SUBSCRIBERS,
+		PORTS A BLOCK=Block, MAPPINGS, MADE, UNREPORTED, PAIRS, PAIRS REFUSED`)).
+	rates("name", "used mappings pairs", "made pairs_made pairs_refused").
+	metrics("instance=Name", `
+	nat_blocks=Blocks: Blocks of ports of the instance's NAT44.
+	nat_blocks_used=Used: Blocks that subscribers have.
+	nat_blocks_resting=Resting: Blocks that rest between two subscribers.
+	nat_blocks_unreported=Unreported: Blocks of which the log is not told yet.
+	nat_subscribers=Subscribers: Subscribers that have a block.
+	nat_mappings=Mappings: Mappings.
+	nat_mappings_made_total=Made: Mappings since start.
+	nat_pairs=Pairs: Pairs of addresses of protocols without ports.
+	nat_pairs_made_total=PairsMade: Pairs since start.
+	nat_pairs_refused_packets_total=PairsRefused: Packets that would have made a pair, and were dropped.`)
 
 // NPTv6 is a pair of prefixes of a network instance.
 type NPTv6 struct {
@@ -219,7 +244,12 @@ type NPTv6 struct {
 	PacketsIn  uint64 `json:"packets_in"`
 }
 
-var nptv6Columns = columns[NPTv6]("INSTANCE=Name, INSIDE, OUTSIDE, PACKETS OUT, PACKETS IN")
+var nptv6Table = list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated", true, api.TableNPTv6,
+	columns[NPTv6]("INSTANCE=Name, INSIDE, OUTSIDE, PACKETS OUT, PACKETS IN")).
+	rates("name inside", "outside", "packets_out packets_in").
+	metrics("instance=Name inside=Inside", `
+	nptv6_out_packets_total=PacketsOut: Packets whose source was translated to the outside.
+	nptv6_in_packets_total=PacketsIn: Packets whose destination was translated to the inside.`)
 
 // NATBlock is a block of ports that a subscriber has.
 type NATBlock struct {
@@ -235,7 +265,8 @@ type NATBlock struct {
 
 func (v *NATBlock) finish(r *api.NATBlockRow) { v.First, v.Last = r.Port[0], r.Port[1] }
 
-var natBlockColumns = columns[NATBlock]("INSTANCE=Name, SESSION, INSIDE, OUTSIDE, FIRST, LAST, MAPPINGS, WORKER")
+var natBlockTable = list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock,
+	columns[NATBlock]("INSTANCE=Name, SESSION, INSIDE, OUTSIDE, FIRST, LAST, MAPPINGS, WORKER"), (*NATBlock).finish)
 
 // Mirror is a mirror and what it copied.
 type Mirror struct {
@@ -250,7 +281,15 @@ type Mirror struct {
 	Failed    uint64 `json:"failed"`    // copies that could not be sent
 }
 
-var mirrorColumns = columns[Mirror]("MIRROR=Name, TO, TARGET, COLLECTOR, PACKETS, BYTES, LIMITED, NO BUFFER, FAILED")
+var mirrorTable = list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror,
+	columns[Mirror]("MIRROR=Name, TO, TARGET, COLLECTOR, PACKETS, BYTES, LIMITED, NO BUFFER, FAILED")).
+	rates("name", "target", "packets bytes limited no_buffer failed").
+	metrics("mirror=Name", `
+	mirror_packets_total=Packets: Copies of packets.
+	mirror_bytes_total=Bytes: Bytes of copies, without what was put in front.
+	mirror_limited_packets_total=Limited: Packets that were not copied: beyond the mirror's rate.
+	mirror_no_buffer_packets_total=NoBuffer: Packets that were not copied for want of a packet buffer.
+	mirror_failed_packets_total=Failed: Copies that could not be sent.`)
 
 // Counter is what sessions forwarded together.
 type Counter struct {
@@ -266,8 +305,15 @@ type Counter struct {
 	Reached       uint64 `json:"reached"`
 }
 
-var counterColumns = columns[Counter](`COUNTER=Name, EACH, SESSIONS, PACKETS, BYTES, PERIOD PACKETS, PERIOD BYTES,
-	MARK PACKETS, MARK BYTES, REACHED`)
+var counterTable = list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter,
+	columns[Counter](`COUNTER=Name, EACH, SESSIONS, PACKETS, BYTES, PERIOD PACKETS, PERIOD BYTES,
+		MARK PACKETS, MARK BYTES, REACHED`)).
+	rates("name", "sessions", "packets bytes").
+	metrics("counter=Name", `
+	aggregate_packets_total=Packets: Packets that the counter's sessions forwarded.
+	aggregate_bytes_total=Bytes: Bytes of them.
+	aggregate_watermarks_reached_total=Reached: Watermarks that were reached.
+	aggregate_sessions=Sessions: Sessions that count.`)
 
 // Traffic is what rules forwarded whose packets came by one network instance, of sessions with one DNN, with one QFI.
 type Traffic struct {
@@ -305,11 +351,14 @@ func (v *Traffic) Words() (instance, dnn, qfi string) {
 	return v.Instance, v.DNN, strconv.FormatUint(uint64(*v.QFI), 10)
 }
 
-var classColumns = columns[Traffic](`INSTANCE, DNN, QFI, UP PACKETS=UplinkPackets, UP BYTES=UplinkBytes,
-	DOWN PACKETS=DownlinkPackets, DOWN BYTES=DownlinkBytes`,
-	str("INSTANCE", func(t *Traffic) string { instance, _, _ := t.Words(); return instance }),
-	str("DNN", func(t *Traffic) string { _, dnn, _ := t.Words(); return dnn }),
-	cellNum("QFI", func(t *Traffic) string { _, _, qfi := t.Words(); return qfi }))
+var trafficTable = list("traffic", "what went through, by network instance, DNN and QFI", true, api.TableTraffic,
+	columns[Traffic](`INSTANCE, DNN, QFI, UP PACKETS=UplinkPackets, UP BYTES=UplinkBytes,
+		DOWN PACKETS=DownlinkPackets, DOWN BYTES=DownlinkBytes`,
+		str("INSTANCE", func(t *Traffic) string { instance, _, _ := t.Words(); return instance }),
+		str("DNN", func(t *Traffic) string { _, dnn, _ := t.Words(); return dnn }),
+		cellNum("QFI", func(t *Traffic) string { _, _, qfi := t.Words(); return qfi })),
+	(*Traffic).finish).
+	rates("instance dnn qfi other", "", "uplink_packets uplink_bytes downlink_packets downlink_bytes")
 
 // Event is one kind of report to the control plane.
 type Event struct {
@@ -321,12 +370,15 @@ type Event struct {
 	Waiting      uint64 `json:"waiting"`
 }
 
-// EventName is the word for a type of event.
-func EventName(t uint32) string { return word(words["event"], t) }
+func (v *Event) finish(r *api.EventRow) { v.Name = word(words["event"], r.Type) }
 
-func (v *Event) finish(r *api.EventRow) { v.Name = EventName(r.Type) }
-
-var eventColumns = columns[Event]("EVENT=Name, RAISED, ACKNOWLEDGED, WAITING, SUPPRESSED, SUBSCRIBERS")
+var eventTable = list("event", "reports to the control plane", false, api.TableEvent,
+	columns[Event]("EVENT=Name, RAISED, ACKNOWLEDGED, WAITING, SUPPRESSED, SUBSCRIBERS"), (*Event).finish).
+	rates("name", "waiting", "raised acknowledged suppressed").
+	metrics("event=Name", `
+	events_raised_total=Raised: Reports of the data plane.
+	events_suppressed_total=Suppressed: Reports that the limits suppressed.
+	events_waiting=Waiting: Reports that the control plane has not acknowledged.`)
 
 // Control is what the control plane knows beside the data plane's tables. Calls come from any goroutine.
 type Control interface {
@@ -393,7 +445,8 @@ func ofControl[V any](
 }
 
 var associationTable = ofControl("association", "PFCP associations with CP functions", associationColumns,
-	Control.Associations, func(a *Association) string { return a.ID })
+	Control.Associations, func(a *Association) string { return a.ID }).
+	rates("id", "state sessions address heartbeat_us since", "")
 
 // Collector is a host that records of NAT44 go to.
 type Collector struct {
@@ -408,4 +461,8 @@ type Collector struct {
 
 var collectorTable = ofControl("collector", "collectors of nat_log, and whether records reach them",
 	columns[Collector]("COLLECTOR=Address, PROTOCOL, STATE, SINCE, SENT, LOST, ERROR"),
-	Control.Collectors, func(c *Collector) string { return c.Address })
+	Control.Collectors, func(c *Collector) string { return c.Address }).
+	metrics("protocol=Protocol collector=Address", `
+	nat_log_up=State:up: 1 while records of NAT44 can be sent to a collector of nat_log.
+	nat_log_records_total=Sent: Records of NAT44 that were sent to a collector.
+	nat_log_lost_records_total=Lost: Records that could not be sent, or that its host refused.`)

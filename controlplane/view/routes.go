@@ -35,8 +35,10 @@ func byPrefix(a, b api.RouteRow) int {
 		bytes.Compare(a.Prefix.Bytes[:], b.Prefix.Bytes[:]), cmp.Compare(a.Prefix.Prefix, b.Prefix.Prefix))
 }
 
-var routeColumns = columns("PREFIX, VIA, INTERFACE, RESOLVED, VRF",
-	str("VIA", func(v *Route) string { return cmp.Or(v.Via, v.Discard) }))
+var routeTable = inOrder("route", "routes, longest prefix wins", true, api.TableRoute,
+	columns("PREFIX, VIA, INTERFACE, RESOLVED, VRF",
+		str("VIA", func(v *Route) string { return cmp.Or(v.Via, v.Discard) })),
+	byPrefix, (*Route).finish)
 
 // IgnoredRoute is one of the kernel's that the data plane does not have, or some of whose next hops it has not.
 type IgnoredRoute struct {

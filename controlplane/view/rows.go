@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,14 @@ import (
 
 	"isthmus/api"
 )
+
+// Tables in the order of the help.
+var Tables = []*Table{
+	portTable, cloneTable, gtsmTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable, urrTable,
+	instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
+	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
+	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
+}
 
 // word names a number of an enum; numbers without a name stay numbers.
 func word(names map[uint32]string, v uint32) string {
@@ -66,8 +75,10 @@ type Clone struct {
 	Why        string `json:"why"`
 }
 
-var cloneColumns = columns[Clone](`INTERFACE=Name, DEVICE, NAMESPACE=Netns, ATTACHED, LINK, MTU,
-	TO KERNEL, FROM KERNEL, REFUSED, DROPPED, WHY`)
+var cloneTable = list[api.CloneRow]("clone", "interfaces' devices in the kernel", true, api.TableClone,
+	columns[Clone](`INTERFACE=Name, DEVICE, NAMESPACE=Netns, ATTACHED, LINK, MTU,
+		TO KERNEL, FROM KERNEL, REFUSED, DROPPED, WHY`)).
+	rates("name", "device", "to_kernel from_kernel refused dropped")
 
 // GTSM is how far away BGP on an interface may come from.
 type GTSM struct {
@@ -77,7 +88,9 @@ type GTSM struct {
 	Dropped uint64 `json:"dropped"`
 }
 
-var gtsmColumns = columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")
+var gtsmTable = list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM,
+	columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")).
+	rates("name", "", "passed dropped")
 
 // MSS is how many SYNs of an instance's sessions asked for longer segments than they may.
 type MSS struct {
@@ -87,7 +100,13 @@ type MSS struct {
 	Malformed uint64 `json:"malformed"` // left alone
 }
 
-var mssColumns = columns[MSS]("INSTANCE=Name, UPLINK, DOWNLINK, MALFORMED")
+var mssTable = list[api.MSSRow]("mss", "SYNs whose MSS was lowered", true, api.TableMSS,
+	columns[MSS]("INSTANCE=Name, UPLINK, DOWNLINK, MALFORMED")).
+	rates("name", "", "uplink downlink malformed").
+	metrics("instance=Name", `
+	mss_uplink_packets_total=Uplink: SYNs from subscribers whose MSS was lowered.
+	mss_downlink_packets_total=Downlink: SYNs to subscribers whose MSS was lowered.
+	mss_malformed_packets_total=Malformed: SYNs whose options could not be read.`)
 
 // Channel is what went between subscribers and the control plane for one reason, or down.
 type Channel struct {
@@ -101,8 +120,9 @@ type Channel struct {
 	Refused        uint64 `json:"refused"` // nobody reads the channel; down: malformed, or no such access port
 }
 
-var channelColumns = columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag, OVER PORT,
-	FULL, REFUSED`)
+var channelTable = list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false,
+	api.TableChannel, columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag,
+		OVER PORT, FULL, REFUSED`))
 
 // Port is one port of the data plane.
 type Port struct {
@@ -140,10 +160,23 @@ func (p *Port) state() string {
 	return "down"
 }
 
-var portColumns = columns[Port](`PORT=Name, DRIVER, ROLE, STATE, MTU, MAC, RX PACKETS, RX BYTES,
-	TX PACKETS, TX BYTES, RX MISSED, TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`,
-	num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }),
-	str("STATE", (*Port).state))
+var portTable = list[api.PortRow]("port", "ports and their counters", true, api.TablePort,
+	columns[Port](`PORT=Name, DRIVER, ROLE, STATE, MTU, MAC, RX PACKETS, RX BYTES, TX PACKETS, TX BYTES, RX MISSED,
+		TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`,
+		num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }),
+		str("STATE", (*Port).state))).
+	rates("name", "", "rx_packets rx_bytes tx_packets tx_bytes rx_missed rx_no_buffer tx_dropped").
+	metrics("port=Name", `
+	port_receive_packets_total=RxPackets: Packets received by the port.
+	port_receive_bytes_total=RxBytes: Bytes received by the port.
+	port_transmit_packets_total=TxPackets: Packets sent by the port.
+	port_transmit_bytes_total=TxBytes: Bytes sent by the port.
+	port_receive_missed_total=RxMissed: Packets that the device lost because its queue was full.
+	port_receive_no_buffer_total=RxNoBuffer: Packets that the device lost because no buffer was free.
+	port_transmit_dropped_total=TxDropped: Packets that the device did not take.
+	port_offload_entries=OffloadEntries: Flows that the device forwards by itself.
+	port_offload_refused_total=OffloadRefused: Flows that the device, or what they need, left to the software.
+	port_up=Up: 1 when the link is up.`)
 
 // Neighbour is one entry of the neighbour table.
 type Neighbour struct {
@@ -155,7 +188,8 @@ type Neighbour struct {
 	Held      uint32 `json:"held"`
 }
 
-var neighbourColumns = columns[Neighbour]("INTERFACE, ADDRESS, MAC, STATE, AGE S, HELD")
+var neighbourTable = list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour,
+	columns[Neighbour]("INTERFACE, ADDRESS, MAC, STATE, AGE S, HELD"))
 
 // ACL is one firewall rule, or the default action when Default is set.
 type ACL struct {
@@ -172,8 +206,11 @@ func (v *ACL) finish(r *api.ACLRow) {
 	}
 }
 
-var aclColumns = columns[ACL]("ACL=Name, RULE, ACTION, PACKETS",
-	cellNum("RULE", func(a *ACL) string { return yesNo(a.Default, "default", fmt.Sprint(a.Rule)) }))
+var aclTable = list("acl", "firewall rules and their hits", true, api.TableACL,
+	columns[ACL]("ACL=Name, RULE, ACTION, PACKETS",
+		cellNum("RULE", func(a *ACL) string { return yesNo(a.Default, "default", fmt.Sprint(a.Rule)) })),
+	(*ACL).finish).
+	rates("name rule default", "action", "packets")
 
 // Scheduler is one queue group: a traffic class of a pipe, or of a whole subport when Pipe is absent.
 type Scheduler struct {
@@ -196,15 +233,12 @@ func (v *Scheduler) finish(r *api.SchedulerRow) {
 	}
 }
 
-var schedulerColumns = columns[Scheduler](
-	"PORT, SUBPORT, PIPE, CLASS=TrafficClass, QUEUED, PACKETS, BYTES, DROPPED=DroppedPackets, "+
-		"YELLOW=DroppedYellow, RED=DroppedRed",
-	cellNum("PIPE", func(s *Scheduler) string {
-		if s.Pipe == nil {
-			return "all"
-		}
-		return fmt.Sprint(*s.Pipe)
-	}))
+var schedulerTable = list("scheduler", "scheduler queues", true, api.TableScheduler,
+	columns[Scheduler](`PORT, SUBPORT, PIPE, CLASS=TrafficClass, QUEUED, PACKETS, BYTES, DROPPED=DroppedPackets,
+		YELLOW=DroppedYellow, RED=DroppedRed`,
+		cellNum("PIPE", func(s *Scheduler) string { return cmp.Or(optional(s.Pipe), "all") })),
+	(*Scheduler).finish).
+	rates("port subport pipe traffic_class", "queued", "packets bytes dropped_packets dropped_bytes")
 
 // Reason is a named reason for which packets were dropped or punted.
 type Reason struct {
@@ -221,9 +255,16 @@ func Served(reason string) bool { return slices.Contains(served, reason) }
 
 var reasonColumns = columns[Reason]("REASON=Name, PACKETS, MEANING=Text")
 
+var (
+	dropTable = reasons("drop", "dropped packets by reason", api.TableDrop).
+			metrics("reason=Name", "dropped_packets_total=Packets: Dropped packets.")
+	puntTable = reasons("punt", "packets given to the host path, by reason", api.TablePunt).
+			metrics("reason=Name", "punted_packets_total=Packets: Packets given to the host path.")
+)
+
 // reasons makes a table that, printed, leaves out the reasons that never happened; its JSON has them all.
 func reasons(name, short string, table uint32) *Table {
-	n := list[api.DropRow](name, short, false, table, reasonColumns)
+	n := list[api.DropRow](name, short, false, table, reasonColumns).rates("name", "", "packets")
 	n.Print = printer(name, func(w io.Writer, all []Reason) error {
 		some := slices.DeleteFunc(slices.Clone(all), func(r Reason) bool { return r.Packets == 0 })
 		if err := write(w, reasonColumns, some); err != nil {
@@ -256,11 +297,24 @@ type Worker struct {
 	StalledUS     uint64 `json:"stalled_us"`
 }
 
-var workerColumns = columns[Worker](`WORKER, CPU, BUSY %, PACKETS, TICKS/PACKET, SESSIONS, FLOWS, INSERTS=FlowInserts,
-	EVICTIONS=FlowEvictions, HANDED OVER, LONGEST us, STALLS`,
-	cellNum("CPU", func(w *Worker) string { return yesNo(w.CPU < 0, "any", strconv.Itoa(int(w.CPU))) }),
-	cellNum("BUSY %", func(w *Worker) string { return ratio(100*w.BusyTicks, w.BusyTicks+w.IdleTicks) }),
-	cellNum("TICKS/PACKET", func(w *Worker) string { return ratio(w.BusyTicks, w.Packets) }))
+var workerTable = list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker,
+	columns[Worker](`WORKER, CPU, BUSY %, PACKETS, TICKS/PACKET, SESSIONS, FLOWS, INSERTS=FlowInserts,
+		EVICTIONS=FlowEvictions, HANDED OVER, LONGEST us, STALLS`,
+		cellNum("CPU", func(w *Worker) string { return yesNo(w.CPU < 0, "any", strconv.Itoa(int(w.CPU))) }),
+		cellNum("BUSY %", func(w *Worker) string { return ratio(100*w.BusyTicks, w.BusyTicks+w.IdleTicks) }),
+		cellNum("TICKS/PACKET", func(w *Worker) string { return ratio(w.BusyTicks, w.Packets) }))).
+	rates("worker", "cpu sessions flows", "packets busy_ticks idle_ticks handed_over flow_inserts stalls").
+	metrics("worker=Worker", `
+	worker_walks_total=Walks: Walks of the graph.
+	worker_busy_ticks_total=BusyTicks: TSC ticks of walks that found packets.
+	worker_idle_ticks_total=IdleTicks: TSC ticks of walks that found none.
+	worker_packets_total=Packets: Packets that the worker received.
+	worker_handed_over_total=HandedOver: Packets handed to another worker.
+	worker_flow_inserts_total=FlowInserts: Flows inserted.
+	worker_flow_evictions_total=FlowEvictions: Flows evicted.
+	worker_stalls_total=Stalls: Walks of more than 10 ms, pauses of the machine among them.
+	worker_flows=Flows: Flows held.
+	worker_sessions=Sessions: Sessions that the worker owns.`)
 
 // Path is one GTP-U peer.
 type Path struct {
@@ -275,14 +329,16 @@ type Path struct {
 	ErrorIndicationsReceived uint64 `json:"error_indications_received"`
 }
 
-var pathColumns = columns[Path](`PATH=Name, LOCAL, PEER, ALIVE, ECHO SENT, ECHO RECEIVED,
-	ERRORS SENT=ErrorIndicationsSent, ERRORS RECEIVED=ErrorIndicationsReceived`,
-	str("ALIVE", func(p *Path) string {
-		if p.Alive && p.EchoReceived == 0 { // it counts as alive until echo requests go unanswered
-			return "-"
-		}
-		return yesNo(p.Alive, "yes", "no")
-	}))
+var pathTable = list[api.PathRow]("path", "GTP-U paths", true, api.TablePath,
+	columns[Path](`PATH=Name, LOCAL, PEER, ALIVE, ECHO SENT, ECHO RECEIVED,
+		ERRORS SENT=ErrorIndicationsSent, ERRORS RECEIVED=ErrorIndicationsReceived`,
+		str("ALIVE", func(p *Path) string {
+			if p.Alive && p.EchoReceived == 0 { // it counts as alive until echo requests go unanswered
+				return "-"
+			}
+			return yesNo(p.Alive, "yes", "no")
+		}))).
+	rates("name", "alive local peer", "echo_sent echo_received error_indications_sent error_indications_received")
 
 // Stream is one synth stream.
 type Stream struct {
@@ -306,4 +362,6 @@ func (v *Stream) finish(r *api.SynthRow) {
 	}
 }
 
-var streamColumns = columns[Stream]("STREAM=Name, OFFERED, RECEIVED, CHECKED, WRONG, LOST, STRAY")
+var streamTable = list("stream", "synth streams", true, api.TableSynth,
+	columns[Stream]("STREAM=Name, OFFERED, RECEIVED, CHECKED, WRONG, LOST, STRAY"), (*Stream).finish).
+	rates("name", "", "offered received offered_bytes received_bytes lost wrong")

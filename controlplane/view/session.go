@@ -72,10 +72,14 @@ var (
 	pipeColumns = columns[Session]("PIPE=SchedulerPipe, PIPE PROFILE")
 )
 
-// sessionTable has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
-func sessionTable() *Table {
+var sessionTable = newSessionTable()
+
+// newSessionTable has the columns of wireline sessions, of mobile ones, or both, by what there is to show.
+func newSessionTable() *Table {
 	n := list("session", "sessions, wireline and mobile", true, api.TableSession, sessionColumns,
-		(*Session).finish)
+		(*Session).finish).
+		rates("name", "ue_ip4 dnn user", `uplink_packets uplink_bytes downlink_packets downlink_bytes
+			uplink_dropped downlink_dropped`)
 	n.Join = func(c Control, v any) {
 		sessions, _ := v.([]Session)
 		for i := range sessions {

@@ -3,79 +3,87 @@
 package view
 
 import (
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
-	"isthmus/api"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
 )
 
-// ones sets every number in a row of the data plane to 1, and every byte of text to "1".
-func ones(v reflect.Value) {
-	if a, ok := v.Addr().Interface().(*api.Address); ok {
-		*a = api.Address{Family: 4, Prefix: 24, Bytes: [16]byte{192, 0, 2}}
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			ones(v.Field(i))
-		}
-	case reflect.Array:
-		for i := range v.Len() {
-			ones(v.Index(i))
-		}
-		if v.Type().Elem().Kind() == reflect.Uint8 && v.Len() > 0 {
-			for i := range v.Len() {
-				v.Index(i).SetUint('1')
-			}
-		}
-	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		v.SetInt(1)
-	default:
-		v.SetUint(1)
-	}
-}
-
-// filled fills a V from a row in which nothing is zero, and fails for each field that stays zero but those that
-// `finish` or the control plane makes.
-func filled[R, V any](t *testing.T, made ...string) {
-	t.Helper()
-	var r R
-	var v V
-	ones(reflect.ValueOf(&r).Elem())
-	filler[R, V]()(&r, &v)
-	fields := reflect.ValueOf(v)
-	for i := range fields.NumField() {
-		name := fields.Type().Field(i).Name
-		testkit.ErrorIf(t, fields.Field(i).IsZero() != slices.Contains(made, name),
-			"%T.%s: %v, made elsewhere: %v", v, name, fields.Field(i), slices.Contains(made, name))
-	}
-}
-
-// Every field has its namesake in the row of the data plane.
+// Every field of a row comes from the row of the data plane, where nothing is zero, or from the control plane.
 func TestFieldsAreCopied(t *testing.T) {
-	filled[api.PortRow, Port](t)
-	filled[api.GTSMRow, GTSM](t)
-	filled[api.MSSRow, MSS](t)
-	filled[api.ChannelRow, Channel](t)
-	filled[api.SessionRow, Session](t, "Association", "CPSEID", "DNN", "User", "SEIDHex",
-		"CPSEIDHex", "SchedulerPipe")
-	filled[api.RuleRow, Rule](t, "Action", "QERs", "URRs", "QFI", "Gate", "MBR")
-	filled[api.URRRow, URR](t, "Bytes", "Packets", "QuotaLeft")
-	filled[api.InstanceRow, Instance](t)
-	filled[api.NATRow, NAT](t)
-	filled[api.NPTv6Row, NPTv6](t)
-	filled[api.NATBlockRow, NATBlock](t, "First", "Last")
-	filled[api.TrafficRow, Traffic](t, "QFI")
-	filled[api.EventRow, Event](t, "Name")
-	filled[api.RouteRow, Route](t)
-	filled[api.NeighbourRow, Neighbour](t)
-	filled[api.ACLRow, ACL](t, "Default")
-	filled[api.SchedulerRow, Scheduler](t, "Pipe")
-	filled[api.DropRow, Reason](t)
-	filled[api.WorkerRow, Worker](t)
-	filled[api.PathRow, Path](t)
-	filled[api.SynthRow, Stream](t)
+	s := dptest.Start(t)
+	c, err := dp.Dial(t.Context(), s.Path)
+	testkit.Must(t, err)
+	defer c.Close()
+	elsewhere := map[string]string{"session": "Association CPSEID DNN User CPSEIDHex", "acl": "Default"}
+	for _, table := range Tables {
+		if table.OfControl() || table.Answer.Kind() != reflect.Slice {
+			continue
+		}
+		s.Fill(table.Rows)
+		v, err := table.Fetch(t.Context(), c, "", 0)
+		testkit.Must(t, err)
+		list, made := reflect.ValueOf(v), strings.Fields(elsewhere[table.Name])
+		testkit.FatalIf(t, list.Len() != 2, "%s has %d rows", table.Name, list.Len())
+		row := list.Index(1)
+		for i := range row.NumField() {
+			name := row.Type().Field(i).Name
+			testkit.ErrorIf(t, row.Field(i).IsZero() != slices.Contains(made, name),
+				"%s %s: %v, made elsewhere: %v", table.Name, name, row.Field(i), made)
+		}
+	}
+}
+
+// names are a table's fields in JSON, in their order.
+func names(table *Table) (list []string) {
+	row := map[string]reflect.Type{"graph": reflect.TypeFor[Node]()}[table.Name]
+	if row == nil {
+		if row = table.Answer; row.Kind() == reflect.Slice {
+			row = row.Elem()
+		}
+	}
+	for i := range row.NumField() {
+		if name, options, _ := strings.Cut(row.Field(i).Tag.Get("json"), ","); options == "" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func TestWatchedFieldsExist(t *testing.T) {
+	for _, table := range Tables {
+		for _, field := range slices.Concat(table.Watched.Key, table.Watched.Beside, table.Watched.Counters) {
+			testkit.ErrorIf(t, !slices.Contains(names(table), field), "%s has no %s", table.Name, field)
+		}
+	}
+}
+
+// The manual names the fields of every table of rows.
+func TestManual(t *testing.T) {
+	const manual, end = "../../docs/cli.md", "| `total` |"
+	data, err := os.ReadFile(manual)
+	testkit.Must(t, err)
+	text := string(data)
+	for _, table := range Tables {
+		if table.Answer.Kind() != reflect.Slice || table.Name == "punt" { // which is the same as drop
+			continue
+		}
+		title, takes := strings.Replace(table.Name, "ignored-route", "route --ignored", 1), ""
+		if table.Key {
+			takes = " [NAME]"
+		}
+		row := regexp.MustCompile("(?m)^(\\| `" + title + "(?: \\[[^`]*)?` \\| [^|]*?array of `)[^`]*`")
+		fields := strings.Join(names(table), " ") + "`"
+		if !row.MatchString(text) {
+			text = strings.Replace(text, end, "| `"+title+takes+"` | array of `"+fields+" |\n"+end, 1)
+		}
+		text = row.ReplaceAllString(text, "${1}"+fields)
+	}
+	testkit.Golden(t, manual, text)
 }

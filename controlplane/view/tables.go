@@ -21,6 +21,8 @@ type Table struct {
 	Key   bool   // takes the name of one object
 	// Answer is the type of what Fetch or Own returns, without pointers: a slice of rows in most tables.
 	Answer reflect.Type
+	// Rows are the tables of the contract that Fetch reads, with the types of their rows.
+	Rows map[uint32]reflect.Type
 	// Fetch asks the data plane and returns what is encoded as JSON.
 	Fetch func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error)
 	// Join adds what only the control plane knows to what Fetch returned; nil: nothing.
@@ -29,10 +31,14 @@ type Table struct {
 	Own func(c Control, key string, limit uint32) any
 	// Print writes that JSON as a table.
 	Print func(w io.Writer, data []byte) error
+
+	Watched Watched
+	Figures []Figure
+	labels  []int // fields: values of the figures' labels
 }
 
 // OfControl tells that the table needs no data plane.
-func (n *Table) OfControl() bool { return n.Own != nil }
+func (n *Table) OfControl() bool { return len(n.Rows) == 0 }
 
 // Get returns what is encoded as JSON. control is nil when there is no PFCP; c may be nil where OfControl is true.
 func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key string, limit uint32) (any, error) {
@@ -44,45 +50,6 @@ func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key stri
 		n.Join(control, v)
 	}
 	return v, err
-}
-
-// Tables in the order of the help.
-var Tables = []*Table{
-	list[api.PortRow]("port", "ports and their counters", true, api.TablePort, portColumns),
-	list[api.CloneRow]("clone", "interfaces' devices in the kernel", true, api.TableClone, cloneColumns),
-	list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM, gtsmColumns),
-	sessionTable(),
-	subscriberTable, poolTable, radiusTable,
-	list("rule", "packet detection rules of sessions", true, api.TableRule, ruleColumns, (*Rule).finish),
-	list("urr", "usage report rules: measured since the last report", true, api.TableURR, urrColumns, (*URR).finish),
-	list[api.InstanceRow]("instance", "network instances", true, api.TableInstance, instanceColumns),
-	list[api.MSSRow]("mss", "SYNs whose MSS was lowered", true, api.TableMSS, mssColumns),
-	list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT, natColumns),
-	list("nat-block", "blocks of ports that subscribers have", true, api.TableNATBlock, natBlockColumns,
-		(*NATBlock).finish),
-	collectorTable,
-	list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated", true, api.TableNPTv6, nptv6Columns),
-	list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror, mirrorColumns),
-	list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter, counterColumns),
-	list("traffic", "what went through, by network instance, DNN and QFI", true, api.TableTraffic, classColumns,
-		(*Traffic).finish),
-	associationTable,
-	n4Table,
-	list("event", "reports to the control plane", false, api.TableEvent, eventColumns, (*Event).finish),
-	inOrder("route", "routes, longest prefix wins", true, api.TableRoute, routeColumns, byPrefix, (*Route).finish),
-	ignoredRouteTable,
-	list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour, neighbourColumns),
-	list("acl", "firewall rules and their hits", true, api.TableACL, aclColumns, (*ACL).finish),
-	list("scheduler", "scheduler queues", true, api.TableScheduler, schedulerColumns, (*Scheduler).finish),
-	graphTable,
-	reasons("drop", "dropped packets by reason", api.TableDrop),
-	reasons("punt", "packets given to the host path, by reason", api.TablePunt),
-	list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false, api.TableChannel,
-		channelColumns),
-	list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker, workerColumns),
-	list[api.PathRow]("path", "GTP-U paths", true, api.TablePath, pathColumns),
-	list("stream", "synth streams", true, api.TableSynth, streamColumns, (*Stream).finish),
-	totalTable,
 }
 
 // Lookup returns a table by its name, nil when there is none.
@@ -108,6 +75,7 @@ func inOrder[R, V any, P api.Row[R]](
 	fill := filler[R, V]()
 	return &Table{
 		Name: name, Short: short, Key: key, Answer: reflect.TypeFor[[]V](),
+		Rows: map[uint32]reflect.Type{table: reflect.TypeFor[R]()},
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)
 			if err != nil {

@@ -54,9 +54,11 @@ func NewTotal(r *api.TotalRow, holders []api.HolderRow) Total {
 	return t
 }
 
-var totalTable = &Table{
+var totalTable = (&Table{
 	Name: "total", Short: "balance of all packets, buffers and commits",
 	Answer: reflect.TypeFor[Total](),
+	Rows: map[uint32]reflect.Type{api.TableTotal: reflect.TypeFor[api.TotalRow](),
+		api.TableHolder: reflect.TypeFor[api.HolderRow]()},
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {
 		rows, err := dp.Table[api.TotalRow](ctx, c, api.TableTotal, "", 0)
 		if err != nil {
@@ -87,4 +89,18 @@ var totalTable = &Table{
 			{"clients of dp.sock", u(t.Clients)}, {"  closed: slow, or too many", u(t.ClientsClosed)},
 		}...))
 	}),
-}
+}).
+	rates("", "sessions held buffers_free", "in originated out punted dropped commits").
+	metrics("", `
+	packets_in_total=In: Packets received.
+	packets_out_total=Out: Packets sent.
+	packets_originated_total=Originated: Packets made here.
+	packets_merged_total=Merged: Fragments merged into others by reassembly.
+	packets_held=Held: Packets held now: scheduler, reassembly, waiting for a neighbour.
+	buffers=Buffers: Packet buffers.
+	buffers_free=BuffersFree: Packet buffers that are free.
+	sessions=Sessions: Sessions, wireline and mobile.
+	commits_total=Commits: Transactions carried out.
+	refused_commits_total=RefusedCommits: Transactions refused.
+	dataplane_clients=Clients: Clients of the data plane's socket.
+	dataplane_clients_closed_total=ClientsClosed: Those that it closed: they kept it waiting, or were too many.`)

@@ -10,54 +10,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"isthmus/controlplane/view"
 )
-
-// what of a table is watched: the fields that say which row it is, those shown beside, and the counters.
-type watched struct{ key, beside, counters []string }
-
-func fields(key, beside, counters string) watched {
-	return watched{strings.Fields(key), strings.Fields(beside), strings.Fields(counters)}
-}
 
 // Busy is the share of its time, in percent, in which a worker's walks found packets.
 const Busy = "busy_percent"
 
-// tables that have rates. The others are watched as they are.
-var tables = map[string]watched{
-	"port":  fields("name", "", "rx_packets rx_bytes tx_packets tx_bytes rx_missed rx_no_buffer tx_dropped"),
-	"clone": fields("name", "device", "to_kernel from_kernel refused dropped"),
-	"gtsm":  fields("name", "", "passed dropped"),
-	"session": fields("name", "ue_ip4 dnn user", "uplink_packets uplink_bytes downlink_packets downlink_bytes "+
-		"uplink_dropped downlink_dropped"),
-	"rule":      fields("session pdr", "source destination", "packets bytes dropped"),
-	"instance":  fields("name", "tunnels ue_addresses", "unknown_ue unknown_teid"),
-	"mss":       fields("name", "", "uplink downlink malformed"),
-	"nat":       fields("name", "used mappings pairs", "made pairs_made pairs_refused"),
-	"nptv6":     fields("name inside", "outside", "packets_out packets_in"),
-	"mirror":    fields("name", "target", "packets bytes limited no_buffer failed"),
-	"counter":   fields("name", "sessions", "packets bytes"),
-	"traffic":   fields("instance dnn qfi other", "", "uplink_packets uplink_bytes downlink_packets downlink_bytes"),
-	"event":     fields("name", "waiting", "raised acknowledged suppressed"),
-	"acl":       fields("name rule default", "action", "packets"),
-	"scheduler": fields("port subport pipe traffic_class", "queued", "packets bytes dropped_packets dropped_bytes"),
-	"graph":     fields("name", "", "packets calls ticks"),
-	"drop":      fields("name", "", "packets"),
-	"punt":      fields("name", "", "packets"),
-	"worker": fields("worker", "cpu sessions flows", "packets busy_ticks idle_ticks handed_over "+
-		"flow_inserts stalls"),
-	"path": fields("name", "alive local peer", "echo_sent echo_received error_indications_sent "+
-		"error_indications_received"),
-	"stream":      fields("name", "", "offered received offered_bytes received_bytes lost wrong"),
-	"association": fields("id", "state sessions address heartbeat_us since", ""),
-	"subscriber": fields("user line", "state kind ipv4 since", "downlink_bytes uplink_bytes downlink_packets "+
-		"uplink_packets"),
-	"radius": fields("name use", "state waiting", "requests accepts rejects responses timeouts repeated bad"),
-	"pool":   fields("name", "size used reserved held declined", "given again refused"),
-	"total":  fields("", "sessions held buffers_free", "in originated out punted dropped commits"),
+// watched is what a table says of itself; the tables that say nothing are watched as they are.
+func watched(table string) view.Watched {
+	if t := view.Lookup(table); t != nil {
+		return t.Watched
+	}
+	return view.Watched{}
 }
 
 // HasRates tells whether a table has counters.
-func HasRates(table string) bool { return len(tables[table].counters) > 0 }
+func HasRates(table string) bool { return len(watched(table).Counters) > 0 }
 
 // Rate is one row's counters per second; NaN where there is none yet: a new row, a counter that began anew.
 type Rate struct {
@@ -67,16 +36,16 @@ type Rate struct {
 
 // Rates are those of the rows of a table, in their order, between two moments.
 func Rates(table string, before, after []Row, elapsed time.Duration) []Rate {
-	w := tables[table]
+	w := watched(table)
 	old := make(map[string]Row, len(before))
 	for _, r := range before {
-		old[r.identity(w.key)] = r
+		old[r.identity(w.Key)] = r
 	}
 	rates := make([]Rate, len(after))
 	for i, r := range after {
-		rates[i] = Rate{r, make(map[string]float64, len(w.counters)+1)}
-		was, known := old[r.identity(w.key)]
-		for _, name := range w.counters {
+		rates[i] = Rate{r, make(map[string]float64, len(w.Counters)+1)}
+		was, known := old[r.identity(w.Key)]
+		for _, name := range w.Counters {
 			rates[i].PerSecond[name] = math.NaN()
 			from, okFrom := was.Number(name)
 			to, okTo := r.Number(name)
@@ -103,7 +72,7 @@ func (r Row) identity(key []string) string {
 // SortRates orders rows by a counter's rate, the highest first, or by another field as Sort does.
 func SortRates(table string, rates []Rate, field string) error {
 	name, reversed := strings.CutPrefix(field, "-")
-	counter := slices.Contains(tables[table].counters, name) || name == Busy
+	counter := slices.Contains(watched(table).Counters, name) || name == Busy
 	rows := make([]Row, len(rates))
 	for i := range rates {
 		rows[i] = rates[i].Row
@@ -134,13 +103,13 @@ func orNone(v float64) float64 {
 // Table is the printed form: titles, which columns are numbers, cells. Counters that no row has are left out, and
 // reasons that never happened.
 func Table(table string, rates []Rate) (titles []string, right []bool, cells [][]string) {
-	w := tables[table]
+	w := watched(table)
 	if table == "drop" || table == "punt" {
 		rates = slices.DeleteFunc(slices.Clone(rates), func(r Rate) bool {
 			return r.Row.Text("packets") == "0"
 		})
 	}
-	counters := slices.DeleteFunc(slices.Clone(w.counters), func(name string) bool {
+	counters := slices.DeleteFunc(slices.Clone(w.Counters), func(name string) bool {
 		return len(rates) > 0 && !hasNumber(rates, name)
 	})
 	if table == "worker" { // one share in place of two counts of ticks
@@ -149,7 +118,7 @@ func Table(table string, rates []Rate) (titles []string, right []bool, cells [][
 		})
 		counters = append([]string{Busy}, counters...)
 	}
-	words := append(slices.Clone(w.key), w.beside...)
+	words := append(slices.Clone(w.Key), w.Beside...)
 	for i, name := range words {
 		titles = append(titles, title(name))
 		right = append(right, i > 0 && hasNumber(rates, name))
@@ -183,7 +152,7 @@ func title(name string) string {
 
 // Title is what Table calls a field's column.
 func Title(table, name string) string {
-	if slices.Contains(tables[table].counters, name) || name == Busy {
+	if slices.Contains(watched(table).Counters, name) || name == Busy {
 		return rateTitle(name)
 	}
 	return title(name)

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,21 +107,4 @@ func FuzzRows(f *testing.F) {
 			t.Error("no JSON")
 		}
 	})
-}
-
-// What is watched are tables and fields that the manual tells of.
-func TestFieldsExist(t *testing.T) {
-	manual, err := os.ReadFile("../../docs/cli.md")
-	testkit.Must(t, err)
-	for name, w := range tables {
-		row := regexp.MustCompile("(?m)^\\| `" + name + "(| \\[.*?\\])` \\| (.*)$").FindSubmatch(manual)
-		testkit.FatalIf(t, row == nil, "no row for %s", name)
-		text := string(row[2])
-		if strings.HasPrefix(text, "the same") { // as the row of drop
-			text = "name text packets"
-		}
-		for _, field := range slices.Concat(w.key, w.beside, w.counters) {
-			testkit.ErrorIf(t, !regexp.MustCompile(`\b`+field+`\b`).MatchString(text), "%s has no %s", name, field)
-		}
-	}
 }
