@@ -227,12 +227,3 @@ func (p *Manager) gone(t *txn, o *owner, seid uint64) {
 		p.answers = append(p.answers, func() { to.LineEnded(seid, usage) })
 	}
 }
-
-// ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
-func (p *Manager) ofLine(e *api.Event) bool {
-	seid := sessionOf(e)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x, there := p.x.at(seid)
-	return seid != 0 && (!there || x.owner.id == LineOwner)
-}

@@ -7,7 +7,6 @@ package session
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"isthmus/api"
@@ -35,29 +34,20 @@ type Committer interface {
 }
 
 // Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that
-// wait as one transaction. mu guards everything below it; others (show, reports that need a session) take mu in turn.
-// Admission and reporting have locks of their own.
+// wait as one transaction. The table's mu guards what has no lock of its own; others (show, reports that need a
+// session) take it in turn.
 type Manager struct {
-	log  *slog.Logger
+	*table
 	node pfcp.NodeID // ours
 	admission
 	reports *reporting
 
-	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken
-	// before mu, which reconciliation does not hold while it waits for the data plane.
-	changing sync.Mutex
-	mu       sync.Mutex
-	set      *rules.Settings
-	x        *index // finds
 	committing
 	storing
 	applications
 	preparation
 	snaps   snapshots
 	lines   lineFront
-	objects holdings
-	shares  shares
-	count   Counters
 	glances glances
 	memory  *memory // Run's alone
 
@@ -69,9 +59,7 @@ type Manager struct {
 type committing struct {
 	client       Committer // nil: away
 	deferredJobs []*deferredJob
-	postponed    *job           // waits for the next transaction, because its session is in this one
-	compile      rules.Compiler // its memory is used again and again
-	bodies       rules.Arena    // of the transaction
+	postponed    *job // waits for the next transaction, because its session is in this one
 	spare        *txn
 	seen         map[uint64]bool // of gather
 	answers      []func()
@@ -111,19 +99,43 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{log: log, set: set, observer: unobserved{}, node: set.Node, admission: newAdmission(),
-		x:            newIndex(set),
+	p := &Manager{table: newTable(set, log), observer: unobserved{}, node: set.Node, admission: newAdmission(),
 		committing:   committing{seen: map[uint64]bool{}},
 		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
-		applications: applications{pfds: rules.PFDs{}, apps: map[string][]pfcp.PFD{}},
-		snaps:        newSnapshots(),
-		objects:      holdings{},
-		shares:       shares{by: map[shareKey]*share{}, used: map[uint32]bool{}, next: 1},
-		count:        Counters{Refused: map[uint8]uint64{}}}
-	p.x.reachable = newReachable()
+		applications: applications{apps: map[string][]pfcp.PFD{}},
+		snaps:        newSnapshots()}
+	p.audience = p
 	p.reports = newReporting(p, set.Node, log)
 	p.use(set)
 	return p
+}
+
+// made is audience's.
+func (p *Manager) made(s *rules.Session) {
+	if len(p.trials) > 0 {
+		p.trials[0].watch(p.table, s)
+	}
+}
+
+// ends is audience's.
+func (p *Manager) ends(t *txn, seid uint64) {
+	if p.snaps.at[seid] != 0 {
+		t.records = append(t.records, store.Record{Kind: store.Reading, Number: seid})
+	}
+}
+
+// ended is audience's.
+func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
+	p.snaps.forget(nil, s.SEID)
+	p.looksDifferent(e.number, s, nil)
+	p.gone(t, e.owner, s.SEID)
+	p.reports.ended(s.SEID)
+}
+
+// changed is audience's.
+func (p *Manager) changed(e entry, old, s *rules.Session) {
+	p.granted(old, s)
+	p.looksDifferent(e.number, old, s)
 }
 
 // use takes over settings that say nothing else of sessions than the former ones.
@@ -362,15 +374,6 @@ func (p *Manager) sweep() {
 		t.back(mark{})
 		p.log.Warn("unused paths and policers stay", "error", err)
 	}
-}
-
-// Session returns a copy of a session, nil when there is none.
-func (p *Manager) Session(seid uint64) *rules.Session {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, _ := p.x.at(seid)
-	s, _ := rules.Decode(e.data)
-	return s
 }
 
 // Close answers what waits, which nobody will carry out. Run ends with it; who never runs calls it.

@@ -17,7 +17,6 @@ const maxTrials = 16 // PFD requests that wait
 
 // applications are the PFDs in use, and the requests that are to change them.
 type applications struct {
-	pfds   rules.PFDs
 	apps   map[string][]pfcp.PFD
 	trials []*trial // the first one is under way
 }
@@ -82,7 +81,7 @@ func (p *Manager) try() {
 		if over = !more; seid != 0 {
 			e, _ := p.x.at(seid)
 			if s, broken := rules.Decode(e.data); broken == nil {
-				t.look(p, s)
+				t.look(p.table, s)
 			}
 		}
 		over = over || t.err != nil
@@ -117,14 +116,14 @@ func (t *trial) begin(p *Manager) {
 }
 
 // watch looks at a session that a request makes, or changes, while the others are looked at.
-func (t *trial) watch(p *Manager, s *rules.Session) {
+func (t *trial) watch(p *table, s *rules.Session) {
 	uses := func(r pfcp.CreatePDR) bool { return t.more[r.PDI.Application] }
 	if t.begun && t.err == nil && slices.ContainsFunc(s.PDR, uses) {
 		t.look(p, s)
 	}
 }
 
-func (t *trial) look(p *Manager, s *rules.Session) {
+func (t *trial) look(p *table, s *rules.Session) {
 	if p.set.FiltersOf(p.pfds, s) != nil {
 		return // it lacks PFDs already: it does not say what it will have
 	}
@@ -197,16 +196,4 @@ func (p *Manager) forgetApplication(name string) {
 	if err := p.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
 		p.log.Error("PFDs are not removed from the store", "error", err)
 	}
-}
-
-// recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
-func (p *Manager) recompile(t *txn, seid uint64) *pfcp.Error {
-	e, _ := p.x.at(seid)
-	s, err := rules.Decode(e.data)
-	if err != nil {
-		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
-	}
-	c := p.occupied(s)
-	p.put(t, seid, e, c, c)
-	return nil
 }

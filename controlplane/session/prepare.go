@@ -38,7 +38,7 @@ func (p *Manager) prepare(set *rules.Settings) {
 		if p.prepared != r {
 			return false // something came in between that it cannot cope with: reconfigure does it all
 		}
-		r.take(p, seid, e)
+		r.take(p.table, seid, e)
 		return true
 	})
 }
@@ -66,7 +66,7 @@ func (p *Manager) prepareCompare() {
 
 // bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock;
 // false ends it.
-func (p *Manager) bySome(fn func(seid uint64, e entry) bool) {
+func (p *table) bySome(fn func(seid uint64, e entry) bool) {
 	p.mu.Lock()
 	list := p.after(0)
 	p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Manager) bySome(fn func(seid uint64, e entry) bool) {
 	}
 }
 
-func (p *Manager) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
+func (p *table) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range some {
@@ -95,7 +95,7 @@ type numbered struct{ number, seid uint64 }
 func byNumber(a, b numbered) int { return cmp.Compare(a.number, b.number) }
 
 // after are the sessions that came after a number, in no order.
-func (p *Manager) after(number uint64) []numbered {
+func (p *table) after(number uint64) []numbered {
 	list := make([]numbered, 0, len(p.x.session))
 	for seid, at := range p.x.session {
 		if e := p.x.open(at); e.number > number {
@@ -114,7 +114,18 @@ func (p *Manager) looksDifferent(number uint64, was, is *rules.Session) {
 	}
 	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom,
 	// so that is not worth more than to begin anew.
-	if len(r.lost) > 0 || !r.forget(p, was) || is != nil && !r.enter(p, is) {
+	if len(r.lost) > 0 || !r.forget(p.table, was) || is != nil && !r.enter(p.table, is) {
 		p.prepared = nil
 	}
+}
+
+// inOrder are all sessions, the oldest first.
+func (p *table) inOrder() []uint64 {
+	list := p.after(0)
+	slices.SortFunc(list, byNumber)
+	seids := make([]uint64, len(list))
+	for i := range list {
+		seids[i] = list[i].seid
+	}
+	return seids
 }

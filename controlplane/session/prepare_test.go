@@ -85,7 +85,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 			if p.prepared != first {
 				return false
 			}
-			first.take(p, seid, e)
+			first.take(p.table, seid, e)
 			if begun++; begun%3 == 0 {
 				p.mu.Unlock() // as between two portions
 				request1()

@@ -124,10 +124,3 @@ func (p *Manager) giveUp(key string) {
 		t.finish()
 	}
 }
-
-// Settings are the ones in use.
-func (p *Manager) Settings() *rules.Settings {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.set
-}

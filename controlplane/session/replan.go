@@ -73,13 +73,13 @@ func (p *Manager) replan(set *rules.Settings) *replan {
 	slices.SortFunc(rest, byNumber)
 	for _, s := range rest { // of two that want the same address now, the older one has it
 		e, _ := p.x.at(s.seid)
-		r.take(p, s.seid, e)
+		r.take(p.table, s.seid, e)
 	}
 	return r
 }
 
 // take looks at the next session.
-func (r *replan) take(p *Manager, seid uint64, e entry) {
+func (r *replan) take(p *table, seid uint64, e entry) {
 	r.upTo = e.number
 	s, err := rules.Decode(e.data)
 	if err != nil || !r.enter(p, s) {
@@ -88,7 +88,7 @@ func (r *replan) take(p *Manager, seid uint64, e entry) {
 }
 
 // enter finds out what a session is under the configuration; false: it cannot be.
-func (r *replan) enter(p *Manager, s *rules.Session) bool {
+func (r *replan) enter(p *table, s *rules.Session) bool {
 	old := p.occupied(s)
 	had := place{s.Worker, s.Pipe}
 	r.set.Fit(s)
@@ -123,7 +123,7 @@ func (r *replan) enter(p *Manager, s *rules.Session) bool {
 }
 
 // forget takes out what enter put in.
-func (r *replan) forget(p *Manager, s *rules.Session) bool {
+func (r *replan) forget(p *table, s *rules.Session) bool {
 	if at, moved := r.place[s.SEID]; moved {
 		s.Worker, s.Pipe = at.worker, at.pipe
 		delete(r.place, s.SEID)
@@ -140,19 +140,8 @@ func (r *replan) forget(p *Manager, s *rules.Session) bool {
 	return true
 }
 
-func (r *replan) compile(p *Manager, s *rules.Session) (*rules.Compiled, *pfcp.Error) {
+func (r *replan) compile(p *table, s *rules.Session) (*rules.Compiled, *pfcp.Error) {
 	return rules.Compile(rules.Context{Set: r.set, PFDs: p.pfds, Known: p.objects, Lenient: true}, s)
-}
-
-// inOrder are all sessions, the oldest first.
-func (p *Manager) inOrder() []uint64 {
-	list := p.after(0)
-	slices.SortFunc(list, byNumber)
-	seids := make([]uint64, len(list))
-	for i := range list {
-		seids[i] = list[i].seid
-	}
-	return seids
 }
 
 // adopt takes another configuration over.

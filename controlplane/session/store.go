@@ -22,15 +22,8 @@ func sessionRecord(number uint64, data []byte) store.Record {
 // storing is the file, and what of it is not in the sessions themselves.
 type storing struct {
 	store        *store.Store
-	last         uint64 // number of the session that came last
 	associations map[string]n4.StoredAssociation
 	untidy       bool // the store is being compacted
-}
-
-// number is a session's place in the order in which they come, and its number in the store.
-func (s *storing) number() uint64 {
-	s.last++
-	return s.last
 }
 
 // compact goes on with compacting the store, when it is worth it.
@@ -165,7 +158,12 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 		if err != nil {
 			return err
 		}
-		return p.restore(s, r.Number)
+		if err := p.restore(s, r.Number); err != nil {
+			return err
+		}
+		if s.CarriedOver() { // the report that had it may be behind us
+			p.reports.deferred.settle[s.SEID] = true
+		}
 	case store.Line:
 		p.loadLine(r)
 	case store.Account:
@@ -185,7 +183,7 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 }
 
 // restore enters a stored session.
-func (p *Manager) restore(s *rules.Session, number uint64) error {
+func (p *table) restore(s *rules.Session, number uint64) error {
 	if err := p.set.Check(s); err != nil {
 		return err
 	}
@@ -199,9 +197,6 @@ func (p *Manager) restore(s *rules.Session, number uint64) error {
 	}
 	if p.x.conflict(s.SEID, c) != (conflict{}) {
 		return errors.New("its F-TEID or UE address is another session's")
-	}
-	if s.CarriedOver() { // the report that had it may be behind us
-		p.reports.deferred.settle[s.SEID] = true
 	}
 	o := p.x.owner(s.Owner)
 	o.sessions++

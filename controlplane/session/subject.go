@@ -14,7 +14,7 @@ import (
 
 // What reporting asks of the sessions, and has done to them (interface sessions).
 
-func (p *Manager) subjectOf(seid uint64) subject {
+func (p *table) subjectOf(seid uint64) subject {
 	e, _ := p.x.at(seid)
 	s, err := rules.Decode(e.data)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *Manager) subjectOf(seid uint64) subject {
 }
 
 // subjects are sessions, in this order, as they are at one moment.
-func (p *Manager) subjects(seids []uint64) []subject {
+func (p *table) subjects(seids []uint64) []subject {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := make([]subject, len(seids))
@@ -43,7 +43,7 @@ func sessionOf(e *api.Event) uint64 {
 }
 
 // about finds the session that an event concerns, and the CP function's id of the PDR.
-func (p *Manager) about(e *api.Event) (s subject, pdr uint16) {
+func (p *table) about(e *api.Event) (s subject, pdr uint16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seid := sessionOf(e)
@@ -61,14 +61,14 @@ func (p *Manager) about(e *api.Event) (s subject, pdr uint16) {
 	return s, pdr
 }
 
-func (p *Manager) there(seid uint64) bool {
+func (p *table) there(seid uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.x.session[seid] != 0
 }
 
 // instanceOf is the network instance of an address of ours, "" for none.
-func (p *Manager) instanceOf(local netip.Addr) string {
+func (p *table) instanceOf(local netip.Addr) string {
 	if i := p.Settings().Owner(local); i != nil {
 		return i.Name
 	}
@@ -100,4 +100,13 @@ func (p *Manager) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionMod
 				"session", rules.Key(seid), "cause", m.Cause)
 		}
 	})
+}
+
+// ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
+func (p *table) ofLine(e *api.Event) bool {
+	seid := sessionOf(e)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x, there := p.x.at(seid)
+	return seid != 0 && (!there || x.owner.id == LineOwner)
 }
