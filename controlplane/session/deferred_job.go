@@ -309,4 +309,4 @@ func (p *Manager) ForgetAssociation(id string) error {
 }
 
 // Recovery is n4.Sessions'.
-func (p *Manager) Recovery() time.Time { return p.store.Recovery() }
+func (p *Manager) Recovery() time.Time { return p.file.store.Recovery() }

@@ -85,6 +85,7 @@ func (p *Manager) Counts() Counters {
 	if !p.glance(last != nil, func() {
 		c = p.count
 		c.ReportCounters = p.reports.counts()
+		c.StoreErrors = p.file.errors
 		c.Refused = maps.Clone(c.Refused)
 	}) {
 		return *last

@@ -43,8 +43,9 @@ type Manager struct {
 	reports *reporting
 
 	committing
-	storing
+	file *storing
 	applications
+	associations map[string]n4.StoredAssociation
 	preparation
 	snaps   snapshots
 	lines   lineFront
@@ -101,7 +102,8 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
 	p := &Manager{table: newTable(set, log), observer: unobserved{}, node: set.Node, admission: newAdmission(),
 		committing:   committing{seen: map[uint64]bool{}},
-		storing:      storing{store: st, associations: map[string]n4.StoredAssociation{}},
+		file:         &storing{log: log, store: st},
+		associations: map[string]n4.StoredAssociation{},
 		applications: applications{apps: map[string][]pfcp.PFD{}},
 		snaps:        newSnapshots()}
 	p.audience = p
@@ -148,7 +150,7 @@ func (p *Manager) use(set *rules.Settings) {
 func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
 // SetMeasures tells where it counts how long things take: before Run.
-func (p *Manager) SetMeasures(m *measure.Set) { p.measures = m }
+func (p *Manager) SetMeasures(m *measure.Set) { p.measures, p.file.measures = m, m }
 
 // Observer hears of sessions. Calls come with the manager's lock held: they must not wait.
 type Observer interface {
@@ -199,7 +201,7 @@ func (p *Manager) runBatch(first *job) {
 	}
 	p.try()
 	p.storeUsage()
-	p.compact()
+	p.file.compact(&p.x.records, &p.snaps.records)
 	answers := p.answers
 	p.answers = nil
 	p.mu.Unlock()
@@ -222,7 +224,7 @@ func (p *Manager) next(ctx context.Context, tick <-chan time.Time) (*job, bool) 
 		return nil, false
 	}
 	p.mu.Lock()
-	busy := p.postponed != nil || len(p.deferredJobs) > 0 || len(p.trials) > 0 || p.untidy
+	busy := p.postponed != nil || len(p.deferredJobs) > 0 || len(p.trials) > 0 || p.file.untidy
 	p.mu.Unlock()
 	j, ticked := p.take(ctx, tick, busy)
 	if ticked {
@@ -292,7 +294,7 @@ func (p *Manager) work(batch []*job) {
 	switch {
 	case err == nil:
 		p.answered(t, rows)
-		p.keep(t)
+		p.file.keep(t)
 		t.usage = rows
 		t.finish()
 		for _, j := range staged {
@@ -335,26 +337,6 @@ func (p *Manager) commit(t *txn) ([]api.Usage, error) {
 	return usage, err
 }
 
-// keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and
-// are lost with the process.
-func (p *Manager) keep(t *txn) {
-	begin := time.Now()
-	err := p.store.Write(t.records)
-	p.measures.Write(time.Since(begin))
-	p.notKept(err, "sessions are")
-}
-
-// notKept counts what the store did not take.
-func (p *Manager) notKept(err error, what string) {
-	if err == nil {
-		return
-	}
-	if p.count.StoreErrors++; p.count.StoreErrors == 1 || p.count.StoreErrors%1000 == 0 {
-		p.log.Error(what+" not kept for a restart of the control plane", "error", err,
-			"times", p.count.StoreErrors)
-	}
-}
-
 // housekeeping: what waits is reported, unused objects go.
 func (p *Manager) housekeeping() {
 	p.reports.retry()
@@ -389,7 +371,7 @@ func (p *Manager) Close() {
 	for _, r := range p.deferredJobs {
 		r.end()
 	}
-	p.store.Close()
+	p.file.store.Close()
 	p.mu.Unlock()
 	for _, t := range trials {
 		t.end()

@@ -193,7 +193,7 @@ func (a *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRe
 func (p *Manager) forgetApplication(name string) {
 	delete(p.apps, name)
 	delete(p.pfds, name)
-	if err := p.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
+	if err := p.file.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
 		p.log.Error("PFDs are not removed from the store", "error", err)
 	}
 }

@@ -171,7 +171,7 @@ func (p *Manager) endLines(ends []dp.Change, usage []api.Usage) {
 			p.log.Error("a session cannot be read", "session", ends[i].Key, "error", err)
 		}
 	}
-	p.keep(t)
+	p.file.keep(t)
 	t.finish()
 	if len(ends) > 0 {
 		p.log.Warn("subscribers ended: the scheduler of their port has no pipe for them, or not their profile",

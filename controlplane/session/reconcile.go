@@ -120,7 +120,7 @@ func (p *Manager) giveUp(key string) {
 	}
 	t := newTxn()
 	if p.drop(t, seid) == nil {
-		p.keep(t)
+		p.file.keep(t)
 		t.finish()
 	}
 }

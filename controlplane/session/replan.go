@@ -171,7 +171,7 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
 		t.onDone(func() { p.x.records.Drop(e.at) })
 	}
-	p.keep(t)
+	p.file.keep(t)
 	t.finish()
 	if r.unshaped > 0 {
 		p.log.Warn(tooFewPipes, "sessions", r.unshaped)

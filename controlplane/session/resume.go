@@ -73,7 +73,7 @@ func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, ses
 			records = p.snaps.forget(records, seid)
 		}
 	}
-	p.notKept(p.store.Write(records), "usage that was carried over is")
+	p.file.write(records, "usage that was carried over is")
 	return lost, sessions
 }
 
@@ -126,7 +126,7 @@ func (s *snapshots) listen() {
 // takenOver ends the readings of a line's session in a data plane that is gone.
 func (p *Manager) takenOver(seid, boot uint64) {
 	if r := p.snaps.of(seid); r != nil && r.boot == boot {
-		p.notKept(p.store.Write(p.snaps.forget(nil, seid)), "that usage was taken over is")
+		p.file.write(p.snaps.forget(nil, seid), "that usage was taken over is")
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *Manager) received(events []api.Event) []api.Event {
 		records = append(records, record)
 		p.rouse() // settle
 	}
-	p.notKept(p.store.Write(records), "usage in a report is")
+	p.file.write(records, "usage in a report is")
 	return events
 }
 
@@ -225,7 +225,7 @@ func (p *Manager) granted(old, s *rules.Session) {
 			r.granted(was.ID)
 		}
 	}
-	p.notKept(p.store.Write(p.snaps.keep(nil, s.SEID, r)), "that a quota was granted is")
+	p.file.write(p.snaps.keep(nil, s.SEID, r), "that a quota was granted is")
 }
 
 // lastKnown is what was read of a session that is deleted while the data plane is away.

@@ -211,7 +211,7 @@ func (p *Manager) takeRows(boot uint64, rows []api.URRRow) bool {
 		records = p.takeSession(records, boot, rows[:n], now)
 		rows = rows[n:]
 	}
-	p.notKept(p.store.Write(records), "usage is")
+	p.file.write(records, "usage is")
 	return true
 }
 

@@ -5,13 +5,17 @@ package session
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/slab"
 	"isthmus/controlplane/session/store"
 )
 
@@ -19,18 +23,19 @@ func sessionRecord(number uint64, data []byte) store.Record {
 	return store.Record{Kind: store.Session, Number: number, Data: data}
 }
 
-// storing is the file, and what of it is not in the sessions themselves.
+// storing is the file. mu of the table guards it.
 type storing struct {
-	store        *store.Store
-	associations map[string]n4.StoredAssociation
-	untidy       bool // the store is being compacted
+	log      *slog.Logger
+	store    *store.Store
+	measures *measure.Set
+	untidy   bool   // the store is being compacted
+	errors   uint64 // writes that failed
 }
 
-// compact goes on with compacting the store, when it is worth it.
-func (p *Manager) compact() {
-	r, readings := &p.x.records, &p.snaps.records
+// compact goes on with compacting the store, when it is worth it. sessions and readings are what is in memory.
+func (s *storing) compact(sessions, readings *slab.Slab) {
 	inMemory := func(yield func(store.Record) bool) {
-		for number, data := range r.All() {
+		for number, data := range sessions.All() {
 			if !yield(sessionRecord(number, data)) {
 				return
 			}
@@ -42,10 +47,10 @@ func (p *Manager) compact() {
 		}
 	}
 	var err error
-	live := r.Bytes + readings.Bytes + uint64(r.Count+readings.Count)*store.Overhead
-	p.untidy, err = p.store.Compact(live, inMemory)
+	live := sessions.Bytes + readings.Bytes + uint64(sessions.Count+readings.Count)*store.Overhead
+	s.untidy, err = s.store.Compact(live, inMemory)
 	if err != nil {
-		p.log.Error("the session store is not compacted", "error", err)
+		s.log.Error("the session store is not compacted", "error", err)
 	}
 }
 
@@ -54,30 +59,30 @@ func (p *Manager) storeUsage() {
 	p.snaps.listen()
 	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
 	if len(records) > 0 {
-		p.notKept(p.store.Write(records), "usage that waits for a CP function is")
+		p.file.write(records, "usage that waits for a CP function is")
 	}
 	p.answers = append(p.answers, done...)
 	p.settleLater(p.reports.toSettle())
 }
 
 // storeAssociation keeps an association for a restart, or removes it.
-func (s *storing) storeAssociation(id string, a *n4.StoredAssociation) error {
+func (p *Manager) storeAssociation(id string, a *n4.StoredAssociation) error {
 	if a == nil {
-		delete(s.associations, id)
-		return s.store.Write([]store.Record{store.Named(store.Association, id, nil)})
+		delete(p.associations, id)
+		return p.file.store.Write([]store.Record{store.Named(store.Association, id, nil)})
 	}
-	s.associations[id] = *a
+	p.associations[id] = *a
 	data, err := json.Marshal(a)
 	if err == nil {
-		err = s.store.Write([]store.Record{store.Named(store.Association, id, data)})
+		err = p.file.store.Write([]store.Record{store.Named(store.Association, id, data)})
 	}
 	return err
 }
 
-func (s *storing) storeApplication(name string, list []pfcp.PFD) error {
+func (p *Manager) storeApplication(name string, list []pfcp.PFD) error {
 	data, err := json.Marshal(list)
 	if err == nil {
-		err = s.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
+		err = p.file.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
 	}
 	return err
 }
@@ -93,7 +98,7 @@ func (p *Manager) Associations() []n4.StoredAssociation {
 // configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
 func (p *Manager) load(path string) error {
 	var dropped, accounts []store.Record
-	err := p.store.Load(func(r store.Record) error {
+	err := p.file.store.Load(func(r store.Record) error {
 		if err := p.loadRecord(r, &accounts); err != nil {
 			if dropped = append(dropped, store.Record{Kind: r.Kind, Number: r.Number}); len(dropped) <= 10 {
 				p.log.Error("a record of the session store is dropped", "kind", r.Kind, "number", r.Number, "error", err)
@@ -109,13 +114,13 @@ func (p *Manager) load(path string) error {
 		for _, r := range accounts {
 			gone = append(gone, store.Record{Kind: r.Kind, Number: r.Number})
 		}
-		if err := p.store.Write(gone); err != nil { // a full disk; Compact makes it good
+		if err := p.file.store.Write(gone); err != nil { // a full disk; Compact makes it good
 			p.log.Error("the session store is not written", "error", err)
 		}
 	}
 	if err == nil && len(dropped) > 0 {
 		p.log.Error("what was stored is dropped; the recovery time stamp is a new one", "records", len(dropped))
-		err = p.store.Renew()
+		err = p.file.store.Renew()
 	}
 	return err
 }
@@ -221,4 +226,28 @@ func (p *table) restore(s *rules.Session, number uint64) error {
 		p.objects[o.Name].users++
 	}
 	return nil
+}
+
+// keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and
+// are lost with the process.
+func (s *storing) keep(t *txn) {
+	begin := time.Now()
+	err := s.store.Write(t.records)
+	s.measures.Write(time.Since(begin))
+	s.notKept(err, "sessions are")
+}
+
+// write puts records into the store; what says what is lost with us when it fails.
+func (s *storing) write(records []store.Record, what string) {
+	s.notKept(s.store.Write(records), what)
+}
+
+// notKept counts what the store did not take.
+func (s *storing) notKept(err error, what string) {
+	if err == nil {
+		return
+	}
+	if s.errors++; s.errors == 1 || s.errors%1000 == 0 {
+		s.log.Error(what+" not kept for a restart of the control plane", "error", err, "times", s.errors)
+	}
 }
