@@ -46,7 +46,7 @@ func idle(t *testing.T, path string) *Manager {
 func (p *Manager) step(t *testing.T, batches int) {
 	t.Helper()
 	for range batches {
-		p.rouse()
+		p.commits.rouse()
 		j, _ := p.next(t.Context(), nil)
 		p.runBatch(j)
 	}

@@ -37,7 +37,7 @@ type deferredJob struct {
 }
 
 // begin queues a release; the caller holds mu.
-func (p *Manager) begin(r *deferredJob) {
+func (p *committer) begin(r *deferredJob) {
 	r.upTo = p.x.came
 	n := slices.IndexFunc(p.deferredJobs, func(q *deferredJob) bool { return r.key != "" && q.key == r.key })
 	if n < 0 {
@@ -74,7 +74,7 @@ func (r *deferredJob) end() {
 
 // someDeferred makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they
 // have it to themselves, and never longer than one transaction takes (row A12). Deferred jobs alternate.
-func (p *Manager) someDeferred(seen map[uint64]bool) []*job {
+func (p *committer) someDeferred(seen map[uint64]bool) []*job {
 	var jobs []*job
 	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.deferredJobs) > 0; looked++ {
 		r := p.deferredJobs[0]
@@ -101,13 +101,13 @@ func (p *Manager) someDeferred(seen map[uint64]bool) []*job {
 }
 
 // concluded tells who waits for a release that is over.
-func (p *Manager) concluded(r *deferredJob) {
+func (p *committer) concluded(r *deferredJob) {
 	if r.over && r.left == 0 && r.done != nil {
-		p.answers = append(p.answers, func() { r.done(r.count) })
+		p.later(func() { r.done(r.count) })
 	}
 }
 
-func (p *Manager) jobOf(r *deferredJob, seid uint64) *job {
+func (p *committer) jobOf(r *deferredJob, seid uint64) *job {
 	r.left++
 	return &job{
 		seid: seid,
@@ -128,14 +128,6 @@ func (p *Manager) jobOf(r *deferredJob, seid uint64) *job {
 			return func() {}
 		},
 	}
-}
-
-func (p *Manager) deletion(t *txn, seid uint64) *pfcp.Error {
-	err := p.drop(t, seid)
-	if err == nil {
-		t.onDone(func() { p.count.Deleted++ })
-	}
-	return err
 }
 
 const maxSetDeletions = 64 // deferredJobs by FQ-CSID that are under way
@@ -164,7 +156,7 @@ func (p *Manager) Release(association string, fqcsid [][]byte, done func(deleted
 		r.key = fmt.Sprintf("set %q", keys)
 		r.seids = p.x.among(&r.upTo, keys...)
 		waiting := 0
-		for _, q := range p.deferredJobs {
+		for _, q := range p.commits.deferredJobs {
 			if q.key != r.key && strings.HasPrefix(q.key, "set ") {
 				waiting++
 			}
@@ -173,7 +165,7 @@ func (p *Manager) Release(association string, fqcsid [][]byte, done func(deleted
 			return rules.Refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
 		}
 	}
-	p.begin(r)
+	p.commits.begin(r)
 	return nil
 }
 
@@ -198,7 +190,7 @@ func (p *Manager) ReleaseOrphans() {
 		o.gone = true
 		r := &deferredJob{stage: p.deletion}
 		r.seids = p.x.among(&r.upTo, groupKey{owner: o.number})
-		p.begin(r)
+		p.commits.begin(r)
 	}
 }
 
@@ -221,7 +213,7 @@ func (p *Manager) Retain(association string, keep []netip.Addr, done func(delete
 			}
 		}
 	}
-	p.begin(r)
+	p.commits.begin(r)
 }
 
 // Adopt is n4.Sessions'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
@@ -249,7 +241,7 @@ func (p *Manager) Adopt(from, to string) int {
 		}
 	}}
 	r.seids = p.x.among(&r.upTo, groupKey{owner: old.number})
-	p.begin(r)
+	p.commits.begin(r)
 	return old.sessions
 }
 

@@ -175,7 +175,7 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 	}
 	l.done = append(l.done, done)
 	r.lock.Unlock()
-	r.sessions.rouse()
+	r.rouse()
 }
 
 // restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.

@@ -44,7 +44,6 @@ type LineRecord struct {
 // lineFront is what the manager knows of lines beside their sessions.
 type lineFront struct {
 	to     Lines        // nil: nobody
-	boot   uint64       // of the data plane that was attached last
 	stored []LineRecord // of the store, until Lines takes them
 }
 
@@ -79,15 +78,15 @@ func (p *Manager) SetLines(to Lines) []LineRecord {
 			}
 		}
 	}
-	p.begin(d)
+	p.commits.begin(d)
 	return records
 }
 
 // tellBoot has Lines hear of the boot, after the answers that were made before.
 func (p *Manager) tellBoot() {
-	if to, id := p.lines.to, p.lines.boot; to != nil && id != 0 {
-		p.answers = append(p.answers, func() { to.LinesBoot(id) })
-		p.rouse()
+	if to, id := p.lines.to, p.commits.boot; to != nil && id != 0 {
+		p.commits.later(func() { to.LinesBoot(id) })
+		p.commits.rouse()
 	}
 }
 
@@ -105,7 +104,7 @@ func (p *Manager) loadLine(r store.Record) {
 // plane is away a new session is refused; one that is there is changed, and Synchronise brings it.
 func (p *Manager) PutLine(s *rules.Session, record []byte, done func(usage []api.Usage, err error)) {
 	var fresh bool
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: s.SEID,
 		stage: func(t *txn) *pfcp.Error {
 			e, there := p.x.at(s.SEID)
@@ -142,7 +141,7 @@ func measured(seid uint64, rows []api.Usage) (list []api.Usage) {
 
 func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Error {
 	switch {
-	case p.client == nil && !there:
+	case p.commits.client == nil && !there:
 		return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case s.Line == nil || s.SEID == 0:
 		return rules.Refuse(pfcp.CauseSystemFailure, 0, "no session of a line")
@@ -172,12 +171,12 @@ func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.E
 // measured since their last reports, also when there was no session. While the data plane is away it is refused: only
 // the data plane knows what was measured.
 func (p *Manager) DropLine(seid uint64, record []byte, done func(usage []api.Usage, err error)) {
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
 			e, there := p.x.at(seid)
 			there = there && e.owner.id == LineOwner
-			if there && p.client == nil {
+			if there && p.commits.client == nil {
 				return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 			}
 			t.records = append(t.records, lineRecord(seid, record))
@@ -199,7 +198,7 @@ func (p *Manager) DropLine(seid uint64, record []byte, done func(usage []api.Usa
 
 // KeepLine replaces the record beside a line's session; nil removes it.
 func (p *Manager) KeepLine(seid uint64, record []byte, done func(err error)) {
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
 			t.records = append(t.records, lineRecord(seid, record))
@@ -224,6 +223,6 @@ func (p *Manager) gone(t *txn, o *owner, seid uint64) {
 		p.observer.Deleted(seid, o.id)
 	case to != nil:
 		usage := measured(seid, t.usage)
-		p.answers = append(p.answers, func() { to.LineEnded(seid, usage) })
+		p.commits.later(func() { to.LineEnded(seid, usage) })
 	}
 }

@@ -77,7 +77,7 @@ func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) 
 		done = twice(done)
 		r.deferred.dirty[seid] = true
 		r.deferred.done = append(r.deferred.done, done)
-		r.sessions.rouse()
+		r.rouse()
 	}
 	return rest, done
 }
@@ -96,7 +96,7 @@ func (r *reporting) unpair(seid uint64, events []api.Event) {
 	}
 	u.answered(rows)
 	r.deferred.dirty[seid] = true
-	r.sessions.rouse()
+	r.rouse()
 }
 
 // answered takes rows out of paired.

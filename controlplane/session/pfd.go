@@ -50,7 +50,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 		t.fresh[a.Application] = filters
 	}
 	refused := errStopped
-	p.whileOpen(func() {
+	p.commits.whileOpen(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.trials) >= maxTrials {
@@ -59,7 +59,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 		}
 		refused = nil
 		p.trials = append(p.trials, t)
-		p.rouse()
+		p.commits.rouse()
 	})
 	if refused != nil {
 		reply(refused)
@@ -94,7 +94,7 @@ func (p *Manager) try() {
 	if t.err == nil {
 		p.takePFDs(t)
 	}
-	p.answers = append(p.answers, func() { t.reply(t.err) })
+	p.commits.later(func() { t.reply(t.err) })
 }
 
 func (t *trial) begin(p *Manager) {
@@ -158,7 +158,7 @@ func (p *Manager) takePFDs(t *trial) {
 		r := &deferredJob{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
 		r.seids = p.x.among(&r.upTo, groupKey{0, name})
 		if p.x.groups[groupKey{0, name}] != nil {
-			p.begin(r)
+			p.commits.begin(r)
 		}
 	}
 }

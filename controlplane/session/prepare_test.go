@@ -172,8 +172,8 @@ func TestReplanOfLimits(t *testing.T) {
 	b.prepare(set)
 	changes := b.reconfigured(set)
 	b.mu.Lock()
-	testkit.ErrorIf(t, len(changes) != 0 || len(b.deferredJobs) != 0 || b.set != set,
-		"%v %d", changes, len(b.deferredJobs))
+	testkit.ErrorIf(t, len(changes) != 0 || len(b.commits.deferredJobs) != 0 || b.set != set,
+		"%v %d", changes, len(b.commits.deferredJobs))
 	b.mu.Unlock()
 	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(2, "10.46.0.2")))
 }

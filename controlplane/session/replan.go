@@ -191,7 +191,7 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 		s.worker %= uint16(max(r.set.Workers, 1))
 	}
 	if len(r.changed) > 0 {
-		p.begin(&deferredJob{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
+		p.commits.begin(&deferredJob{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
 	}
 }
 

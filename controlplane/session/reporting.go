@@ -21,6 +21,7 @@ import (
 // lock.
 type reporting struct {
 	sessions sessions
+	rouse    func()      // has flush called soon
 	node     pfcp.NodeID // ours
 	log      *slog.Logger
 	to       atomic.Pointer[n4.Reporter]
@@ -53,7 +54,6 @@ type sessions interface {
 	instanceOf(local netip.Addr) string
 	forget(seid uint64)
 	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)
-	rouse()
 }
 
 // subject is a session that a report is about.
@@ -63,8 +63,8 @@ type subject struct {
 	to      n4.Recipient
 }
 
-func newReporting(s sessions, node pfcp.NodeID, log *slog.Logger) *reporting {
-	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(),
+func newReporting(s sessions, rouse func(), node pfcp.NodeID, log *slog.Logger) *reporting {
+	return &reporting{sessions: s, rouse: rouse, node: node, log: log, deferred: newDeferredReports(),
 		pending: map[uint64]*pendingNotification{}}
 }
 

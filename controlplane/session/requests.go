@@ -16,7 +16,7 @@ import (
 func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
 	var made *rules.Session
 	var out rules.Changed
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		stage: func(t *txn) (err *pfcp.Error) {
 			made, out, err = p.establish(t, from, req)
 			return err
@@ -47,7 +47,7 @@ func (p *Manager) identify(r *pfcp.SessionEstablishmentResponse) {
 func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*rules.Session, rules.Changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
-	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
+	case p.commits.client == nil: // nobody who could forward: better another UP function than a session without traffic
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case limits.Sessions > 0 && len(p.x.session) >= limits.Sessions, // row A6
 		limits.SessionsPerAssociation > 0 && o.sessions >= limits.SessionsPerAssociation:
@@ -90,7 +90,7 @@ func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionM
 	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
 	var out rules.Changed
 	var old *rules.Session
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) (err *pfcp.Error) {
 			old, out, err = p.modify(t, from, seid, req)
@@ -129,7 +129,7 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 	if broken != nil || again != nil {
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseSystemFailure, 0, rules.ErrEncoding.Error())
 	}
-	if p.client == nil {
+	if p.commits.client == nil {
 		return old, rules.Changed{}, rules.Refuse(pfcp.CauseSystemFailure, 0, "the data plane is away")
 	}
 	if out, err = rules.Modify(p.set, p.x, s, req); err != nil {
@@ -161,7 +161,7 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 // Locate is n4.Sessions'. It is a job that changes nothing: what was asked before it about the session is done.
 func (p *Manager) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
 	var cp uint64
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(*txn) *pfcp.Error {
 			if e, _, err := p.owned(from, seid); err == nil {
@@ -179,7 +179,7 @@ func (p *Manager) Locate(from []*n4.Association, seid uint64, reply func(cpSEID 
 func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *rules.Session
 	var known []api.Usage
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
 			e, _, err := p.owned(from, seid)

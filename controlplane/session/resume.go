@@ -22,8 +22,8 @@ import (
 func (p *Manager) resume(boot uint64) {
 	p.mu.Lock()
 	seids := slices.Collect(maps.Keys(p.snaps.at))
-	if p.lines.boot != boot && len(seids) > 0 {
-		p.snaps.former = p.lines.boot
+	if p.commits.boot != boot && len(seids) > 0 {
+		p.snaps.former = p.commits.boot
 	}
 	p.mu.Unlock()
 	sessions := 0
@@ -109,7 +109,7 @@ func (p *Manager) hear(fn func()) {
 	p.snaps.lock.Lock()
 	p.snaps.heard = append(p.snaps.heard, fn)
 	p.snaps.lock.Unlock()
-	p.rouse()
+	p.commits.rouse()
 }
 
 // listen calls what was to be called; the caller holds mu.
@@ -160,7 +160,7 @@ func (p *Manager) received(events []api.Event) []api.Event {
 	records, known := p.reported(nil, seid, events)
 	if record, waits := p.reports.onTheWay(seid, events, known); waits {
 		records = append(records, record)
-		p.rouse() // settle
+		p.commits.rouse() // settle
 	}
 	p.file.write(records, "usage in a report is")
 	return events
@@ -178,7 +178,7 @@ func (p *Manager) reported(records []store.Record, seid uint64, events []api.Eve
 	}
 	if r == nil {
 		r = &p.snaps.scratch
-		r.boot, r.list = cmp.Or(p.lines.boot, events[0].BootID), r.list[:0]
+		r.boot, r.list = cmp.Or(p.commits.boot, events[0].BootID), r.list[:0]
 	}
 	for i := range events {
 		if r.told(&events[i]) {
@@ -196,14 +196,14 @@ func (p *Manager) counted(e *api.Event) {
 	}
 }
 
-// answered takes note of what a transaction reports, and numbers it as received does.
-func (p *Manager) answered(t *txn, rows []api.Usage) {
+// used is audience's: it takes note of what a transaction reports, and numbers it as received does.
+func (p *Manager) used(t *txn, boot uint64, rows []api.Usage) {
 	for i := range rows {
-		if r := p.snaps.of(rows[i].SEID); r != nil && r.boot == p.lines.boot {
+		if r := p.snaps.of(rows[i].SEID); r != nil && r.boot == boot {
 			rows[i].Sequence += r.base(rows[i].URR)
 		}
 		if seid := rows[i].SEID; p.x.session[seid] != 0 {
-			t.records, _ = p.reported(t.records, seid, []api.Event{{BootID: p.lines.boot, Usage: rows[i]}})
+			t.records, _ = p.reported(t.records, seid, []api.Event{{BootID: boot, Usage: rows[i]}})
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (p *Manager) granted(old, s *rules.Session) {
 // lastKnown is what was read of a session that is deleted while the data plane is away.
 func (p *Manager) lastKnown(seid uint64) []api.Usage {
 	r := p.snaps.of(seid)
-	if r == nil || p.client != nil {
+	if r == nil || p.commits.client != nil {
 		return nil
 	}
 	return ending(r.usage(seid))
@@ -262,6 +262,6 @@ func (p *Manager) settle(t *txn, seid uint64) *pfcp.Error {
 // settleLater has settle called for sessions.
 func (p *Manager) settleLater(seids []uint64) {
 	if len(seids) > 0 {
-		p.begin(&deferredJob{seids: slices.Values(seids), stage: p.settle})
+		p.commits.begin(&deferredJob{seids: slices.Values(seids), stage: p.settle})
 	}
 }

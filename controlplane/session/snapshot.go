@@ -184,7 +184,7 @@ func (p *Manager) Snapshot(ctx context.Context, c *dp.Client) error {
 }
 
 // inStep tells whether the sessions are in a data plane; the caller holds mu.
-func (p *Manager) inStep(boot uint64) bool { return p.client != nil && p.lines.boot == boot }
+func (p *Manager) inStep(boot uint64) bool { return p.commits.client != nil && p.commits.boot == boot }
 
 func (p *Manager) beginSnapshot(boot uint64) bool {
 	p.mu.Lock()

@@ -61,7 +61,7 @@ func (p *Manager) storeUsage() {
 	if len(records) > 0 {
 		p.file.write(records, "usage that waits for a CP function is")
 	}
-	p.answers = append(p.answers, done...)
+	p.commits.answers = append(p.commits.answers, done...)
 	p.settleLater(p.reports.toSettle())
 }
 

@@ -160,7 +160,7 @@ func TestReplanSurvivors(t *testing.T) {
 	settled := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return len(b.deferredJobs) == 0 && b.postponed == nil
+		return len(b.commits.deferredJobs) == 0 && b.commits.postponed == nil
 	}
 	testkit.Until(t, "sent again", settled)
 	b.checkConsistent()

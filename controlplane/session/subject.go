@@ -80,7 +80,7 @@ func (p *Manager) forget(seid uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.log.Info("a session that its CP function does not know is deleted", "session", rules.Key(seid))
-	p.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
+	p.commits.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
 }
 
 // carryOut does what the answer to a report asks for. by is who answered; nil: the session's owner.

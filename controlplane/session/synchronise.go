@@ -27,9 +27,9 @@ type Outcome struct{ Put, Deleted, Refused, Ended int }
 func (p *Manager) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.client, p.digests = c, nil
+	p.commits.client, p.digests = c, nil
 	if d, ok := c.(interface{ Hello() api.Hello }); ok {
-		p.lines.boot = d.Hello().BootID
+		p.commits.boot = d.Hello().BootID
 		p.tellBoot()
 	}
 }

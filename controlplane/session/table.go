@@ -46,6 +46,8 @@ type audience interface {
 	// ended and changed are called when the data plane has done it.
 	ended(t *txn, e entry, s *rules.Session)
 	changed(e entry, old, s *rules.Session)
+	// used is called with the usage that a transaction reports, before the store gets it.
+	used(t *txn, boot uint64, rows []api.Usage)
 }
 
 func newTable(set *rules.Settings, log *slog.Logger) *table {
@@ -301,4 +303,12 @@ func (p *table) Session(seid uint64) *rules.Session {
 	e, _ := p.x.at(seid)
 	s, _ := rules.Decode(e.data)
 	return s
+}
+
+func (p *table) deletion(t *txn, seid uint64) *pfcp.Error {
+	err := p.drop(t, seid)
+	if err == nil {
+		t.onDone(func() { p.count.Deleted++ })
+	}
+	return err
 }
