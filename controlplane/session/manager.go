@@ -24,6 +24,7 @@ const tick = time.Second // sweeping
 // session) take it in turn.
 type Manager struct {
 	*table
+	*lines
 	node    pfcp.NodeID // ours
 	commits *committer
 	file    *storing
@@ -33,7 +34,6 @@ type Manager struct {
 	associations map[string]n4.StoredAssociation
 	preparation
 	snaps   snapshots
-	lines   lineFront
 	glances glances
 	memory  *memory // Run's alone
 
@@ -82,6 +82,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p.commits = newCommitter(p.table, p.file)
 	p.audience = p
 	p.reports = newReporting(p, p.commits.rouse, set.Node, log)
+	p.lines = &lines{table: p.table, commits: p.commits, reports: p.reports}
 	p.use(set)
 	return p
 }
@@ -104,7 +105,11 @@ func (p *Manager) ends(t *txn, seid uint64) {
 func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
 	p.snaps.forget(nil, s.SEID)
 	p.looksDifferent(e.number, s, nil)
-	p.gone(t, e.owner, s.SEID)
+	if e.owner.id == LineOwner {
+		p.lines.ended(t, s.SEID)
+	} else {
+		p.observer.Deleted(s.SEID, e.owner.id)
+	}
 	p.reports.ended(s.SEID)
 }
 

@@ -170,7 +170,7 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 			p.reports.deferred.settle[s.SEID] = true
 		}
 	case store.Line:
-		p.loadLine(r)
+		p.lines.load(r)
 	case store.Account:
 		*accounts = append(*accounts, store.Record{Kind: r.Kind, Number: r.Number, Data: slices.Clone(r.Data)})
 	case store.Usage:

@@ -30,7 +30,7 @@ func (p *Manager) Attach(c Committer) {
 	p.commits.client, p.digests = c, nil
 	if d, ok := c.(interface{ Hello() api.Hello }); ok {
 		p.commits.boot = d.Hello().BootID
-		p.tellBoot()
+		p.lines.tellBoot()
 	}
 }
 
