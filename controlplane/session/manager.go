@@ -29,13 +29,13 @@ type Manager struct {
 	commits *committer
 	file    *storing
 	reports *reporting
+	plans   *planner
 
 	applications
 	associations map[string]n4.StoredAssociation
-	preparation
-	snaps   snapshots
-	glances glances
-	memory  *memory // Run's alone
+	snaps        snapshots
+	glances      glances
+	memory       *memory // Run's alone
 
 	observer Observer
 }
@@ -83,7 +83,8 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p.audience = p
 	p.reports = newReporting(p, p.commits.rouse, set.Node, log)
 	p.lines = &lines{table: p.table, commits: p.commits, reports: p.reports}
-	p.use(set)
+	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, reports: p.reports}
+	p.plans.use(set)
 	return p
 }
 
@@ -104,7 +105,7 @@ func (p *Manager) ends(t *txn, seid uint64) {
 // ended is audience's.
 func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
 	p.snaps.forget(nil, s.SEID)
-	p.looksDifferent(e.number, s, nil)
+	p.plans.looksDifferent(e.number, s, nil)
 	if e.owner.id == LineOwner {
 		p.lines.ended(t, s.SEID)
 	} else {
@@ -116,13 +117,7 @@ func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
 // changed is audience's.
 func (p *Manager) changed(e entry, old, s *rules.Session) {
 	p.granted(old, s)
-	p.looksDifferent(e.number, old, s)
-}
-
-// use takes over settings that say nothing else of sessions than the former ones.
-func (p *Manager) use(set *rules.Settings) {
-	p.set = set
-	p.reports.pairs.Store(set.MonitoringPair)
+	p.plans.looksDifferent(e.number, old, s)
 }
 
 // SetReporter tells where reports go.

@@ -135,7 +135,7 @@ func (t *trial) look(p *table, s *rules.Session) {
 // takePFDs makes the PFDs of a request the ones in use.
 func (p *Manager) takePFDs(t *trial) {
 	r := t.req
-	p.digests = nil
+	p.plans.allDiffer()
 	var changed []string
 	if len(r.Applications) == 0 { // TS 29.244 §6.2.5.2: without contents, all are removed
 		for name := range p.pfds {

@@ -96,7 +96,7 @@ func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 }
 
 // shape gives pipes to sessions of the store that the configuration wants shaped and that have none of its pipes.
-func (p *Manager) shape() []store.Record {
+func (p *table) shape() []store.Record {
 	if len(p.set.Lines) == 0 &&
 		!slices.ContainsFunc(p.set.Instances, func(i rules.Instance) bool { return i.Shaping != nil }) {
 		return nil

@@ -15,8 +15,14 @@ import (
 // are a million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a
 // request changes behind our back is put right as it happens. Under the lock only the rest is left.
 
-// preparation is what is ready before its time.
-type preparation struct {
+// planner makes out what another configuration makes of the sessions, and has it ready before its time. mu of the table
+// guards it.
+type planner struct {
+	*table
+	commits *committer
+	file    *storing
+	reports *reporting
+
 	prepared *replan           // nil: nothing
 	digests  map[uint64]uint64 // of sessions' bodies; nil: everything looks different now
 }
@@ -24,7 +30,7 @@ type preparation struct {
 const someSessions = 128 // looked at without a request in between: about a millisecond
 
 // prepare makes reconfigure short.
-func (p *Manager) prepare(set *rules.Settings) {
+func (p *planner) prepare(set *rules.Settings) {
 	p.mu.Lock()
 	if reflect.DeepEqual(p.set, set) || p.set.SameFor(set) {
 		p.prepared = nil // of a configuration that was refused
@@ -44,7 +50,7 @@ func (p *Manager) prepare(set *rules.Settings) {
 }
 
 // prepareCompare makes compare short.
-func (p *Manager) prepareCompare() {
+func (p *planner) prepareCompare() {
 	p.mu.Lock()
 	digests := map[uint64]uint64{}
 	p.digests = digests
@@ -105,8 +111,11 @@ func (p *table) after(number uint64) []numbered {
 	return list
 }
 
+// allDiffer tells that everything looks different now.
+func (p *planner) allDiffer() { p.digests = nil }
+
 // looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
-func (p *Manager) looksDifferent(number uint64, was, is *rules.Session) {
+func (p *planner) looksDifferent(number uint64, was, is *rules.Session) {
 	delete(p.digests, was.SEID)
 	r := p.prepared
 	if r == nil || number > r.upTo {

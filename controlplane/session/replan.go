@@ -47,7 +47,7 @@ func newReplan(set *rules.Settings) *replan {
 // lines that a scheduler of it must find in their pipes, to go in one transaction before and behind the configuration's
 // own changes. commit is to be called when that was accepted; until then nothing has changed. It takes what that
 // transaction had URRs report. Sessions that look different under it are sent again, paced.
-func (p *Manager) reconfigure(set *rules.Settings) (lost, piped []dp.Change, commit func(usage []api.Usage)) {
+func (p *planner) reconfigure(set *rules.Settings) (lost, piped []dp.Change, commit func(usage []api.Usage)) {
 	if p.set.SameFor(set) {
 		return nil, nil, func([]api.Usage) {
 			p.x.configure(set)
@@ -64,7 +64,7 @@ func (p *Manager) reconfigure(set *rules.Settings) (lost, piped []dp.Change, com
 	return lost, piped, func(usage []api.Usage) { p.adopt(r, usage) }
 }
 
-func (p *Manager) replan(set *rules.Settings) *replan {
+func (p *planner) replan(set *rules.Settings) *replan {
 	r := p.prepared
 	if p.prepared = nil; r == nil || !reflect.DeepEqual(r.set, set) {
 		r = newReplan(set)
@@ -145,7 +145,7 @@ func (r *replan) compile(p *table, s *rules.Session) (*rules.Compiled, *pfcp.Err
 }
 
 // adopt takes another configuration over.
-func (p *Manager) adopt(r *replan, usage []api.Usage) {
+func (p *planner) adopt(r *replan, usage []api.Usage) {
 	p.digests = nil
 	t := newTxn()
 	t.usage = usage
@@ -197,8 +197,14 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 
 // behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison
 // with the data plane tries again.
-func (p *Manager) behind(seid uint64, err *pfcp.Error) {
+func (p *planner) behind(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] != 0 {
 		p.log.Error("a session goes on as it was under the former configuration", "session", rules.Key(seid), "error", err)
 	}
+}
+
+// use takes over settings that say nothing else of sessions than the former ones.
+func (p *planner) use(set *rules.Settings) {
+	p.set = set
+	p.reports.pairs.Store(set.MonitoringPair)
 }

@@ -95,11 +95,11 @@ func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s 
 		return records
 	}
 	old := s // but for what is prepared it says no more than the SEID
-	if p.prepared != nil {
+	if p.plans.prepared != nil {
 		old, _ = rules.Decode(e.data) // as s was
 	}
 	is := p.x.enter(s, e.number, e.owner)
-	p.looksDifferent(e.number, old, s)
+	p.plans.looksDifferent(e.number, old, s)
 	p.x.records.Drop(e.at)
 	return append(records, sessionRecord(e.number, is.data))
 }

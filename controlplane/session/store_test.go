@@ -128,7 +128,7 @@ func TestReplan(t *testing.T) {
 	set := testSettings()
 	set.Instances = set.Instances[:2]
 	b.mu.Lock()
-	changes, _, accept := b.reconfigure(set)
+	changes, _, accept := b.plans.reconfigure(set)
 	if len(changes) != 1 || changes[0].Key != rules.Key(out) || changes[0].Body != nil || len(b.x.session) != 2 {
 		t.Errorf("%+v", changes)
 	}
@@ -197,7 +197,7 @@ func TestReplanConflict(t *testing.T) {
 	without := testSettings()
 	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.mu.Lock()
-	changes, _, accept := b.reconfigure(without)
+	changes, _, accept := b.plans.reconfigure(without)
 	testkit.ErrorIf(t, len(changes) != 1 || changes[0].Key != rules.Key(younger), "%+v", changes)
 	testkit.Must(t, b.c.Apply(t.Context(), changes))
 	accept(nil)

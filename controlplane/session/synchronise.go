@@ -27,7 +27,8 @@ type Outcome struct{ Put, Deleted, Refused, Ended int }
 func (p *Manager) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.commits.client, p.digests = c, nil
+	p.commits.client = c
+	p.plans.allDiffer()
 	if d, ok := c.(interface{ Hello() api.Hello }); ok {
 		p.commits.boot = d.Hello().BootID
 		p.lines.tellBoot()
@@ -43,7 +44,7 @@ func (p *Manager) Configure(set *rules.Settings) {
 	defer p.changing.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _, accept := p.reconfigure(set)
+	_, _, accept := p.plans.reconfigure(set)
 	accept(nil)
 }
 
@@ -53,10 +54,10 @@ func (p *Manager) Configure(set *rules.Settings) {
 // different, do so only then. Requests wait meanwhile, reports and associations do not.
 func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.
-	p.prepare(set)
+	p.plans.prepare(set)
 	hello := link.Hello()
 	if all && int(hello.Objects) >= p.Count("") { // else most is to be sent, whatever it is compared with
-		p.prepareCompare()
+		p.plans.prepareCompare()
 	}
 	var held []api.Digest
 	var static []api.Digest // of the configuration, which changes in this call alone
@@ -128,7 +129,7 @@ func (p *Manager) ending(set *rules.Settings) (same bool, lost, piped []dp.Chang
 	if reflect.DeepEqual(set, p.set) {
 		return true, nil, nil, func([]api.Usage) {}
 	}
-	lost, piped, accept = p.reconfigure(set)
+	lost, piped, accept = p.plans.reconfigure(set)
 	return false, lost, piped, accept
 }
 
