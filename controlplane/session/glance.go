@@ -85,7 +85,7 @@ func (p *Manager) Counts() Counters {
 	if !p.glance(last != nil, func() {
 		c = p.count
 		c.ReportCounters = p.reports.counts()
-		c.StoreErrors = p.file.errors
+		c.StoreErrors, c.SnapshotsFailed = p.file.errors, p.reader.failed
 		c.Refused = maps.Clone(c.Refused)
 	}) {
 		return *last

@@ -25,6 +25,7 @@ const tick = time.Second // sweeping
 type Manager struct {
 	*table
 	*lines
+	*reader
 	node    pfcp.NodeID // ours
 	commits *committer
 	file    *storing
@@ -33,7 +34,6 @@ type Manager struct {
 
 	applications
 	associations map[string]n4.StoredAssociation
-	snaps        snapshots
 	glances      glances
 	memory       *memory // Run's alone
 
@@ -77,13 +77,14 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p := &Manager{table: newTable(set, log), observer: unobserved{}, node: set.Node,
 		file:         &storing{log: log, store: st},
 		associations: map[string]n4.StoredAssociation{},
-		applications: applications{apps: map[string][]pfcp.PFD{}},
-		snaps:        newSnapshots()}
+		applications: applications{apps: map[string][]pfcp.PFD{}}}
 	p.commits = newCommitter(p.table, p.file)
 	p.audience = p
 	p.reports = newReporting(p, p.commits.rouse, set.Node, log)
 	p.lines = &lines{table: p.table, commits: p.commits, reports: p.reports}
 	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, reports: p.reports}
+	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, reports: p.reports, plans: p.plans, lines: p.lines,
+		snaps: newSnapshots()}
 	p.plans.use(set)
 	return p
 }
@@ -95,16 +96,9 @@ func (p *Manager) made(s *rules.Session) {
 	}
 }
 
-// ends is audience's.
-func (p *Manager) ends(t *txn, seid uint64) {
-	if p.snaps.at[seid] != 0 {
-		t.records = append(t.records, store.Record{Kind: store.Reading, Number: seid})
-	}
-}
-
 // ended is audience's.
 func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
-	p.snaps.forget(nil, s.SEID)
+	p.reader.ended(s.SEID)
 	p.plans.looksDifferent(e.number, s, nil)
 	if e.owner.id == LineOwner {
 		p.lines.ended(t, s.SEID)
@@ -116,7 +110,7 @@ func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
 
 // changed is audience's.
 func (p *Manager) changed(e entry, old, s *rules.Session) {
-	p.granted(old, s)
+	p.reader.granted(old, s)
 	p.plans.looksDifferent(e.number, old, s)
 }
 
@@ -171,8 +165,8 @@ func (p *Manager) runBatch(first *job) {
 	p.mu.Lock()
 	p.commits.transact(first)
 	p.try()
-	p.storeUsage()
-	p.file.compact(&p.x.records, &p.snaps.records)
+	p.reader.storeUsage()
+	p.file.compact(&p.x.records, &p.reader.snaps.records)
 	answers := p.commits.answers
 	p.commits.answers = nil
 	p.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 // resume has the sessions go on in a data plane of another boot. The caller holds changing, and not mu: no session
 // changes, and the data plane has none of them yet.
-func (p *Manager) resume(boot uint64) {
+func (p *reader) resume(boot uint64) {
 	p.mu.Lock()
 	seids := slices.Collect(maps.Keys(p.snaps.at))
 	if p.commits.boot != boot && len(seids) > 0 {
@@ -50,7 +50,7 @@ type lostUsage struct {
 }
 
 // resumeSome is one transaction of the store: whatever becomes of us, usage is here or there.
-func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
+func (p *reader) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var records []store.Record
@@ -78,7 +78,7 @@ func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, ses
 }
 
 // resumeSession carries over what was measured of a PFCP session, and the numbers of its reports.
-func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s *rules.Session,
+func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *rules.Session,
 	r *readings) []store.Record {
 	changed := false
 	for i := range s.URR {
@@ -105,26 +105,26 @@ func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s 
 }
 
 // hear has fn called soon, with mu held: who tells us what it counted does not wait for that.
-func (p *Manager) hear(fn func()) {
-	p.snaps.lock.Lock()
-	p.snaps.heard = append(p.snaps.heard, fn)
-	p.snaps.lock.Unlock()
+func (p *reader) hear(fn func()) {
+	p.lock.Lock()
+	p.heard = append(p.heard, fn)
+	p.lock.Unlock()
 	p.commits.rouse()
 }
 
-// listen calls what was to be called; the caller holds mu.
-func (s *snapshots) listen() {
-	s.lock.Lock()
-	heard := s.heard
-	s.heard = nil
-	s.lock.Unlock()
+// listen calls what was to be called.
+func (p *reader) listen() {
+	p.lock.Lock()
+	heard := p.heard
+	p.heard = nil
+	p.lock.Unlock()
 	for _, fn := range heard {
 		fn()
 	}
 }
 
 // takenOver ends the readings of a line's session in a data plane that is gone.
-func (p *Manager) takenOver(seid, boot uint64) {
+func (p *reader) takenOver(seid, boot uint64) {
 	if r := p.snaps.of(seid); r != nil && r.boot == boot {
 		p.file.write(p.snaps.forget(nil, seid), "that usage was taken over is")
 	}
@@ -134,7 +134,7 @@ func (p *Manager) takenOver(seid, boot uint64) {
 // have the number that the CP function is to know. What was read of them is read no longer; what was carried over is in
 // them, and is in the store until the CP function has it. Usage that a data plane told before its end and that comes
 // now was carried over.
-func (p *Manager) received(events []api.Event) []api.Event {
+func (p *reader) received(events []api.Event) []api.Event {
 	if events[0].Type != api.EventTypeUsage {
 		return events
 	}
@@ -170,7 +170,7 @@ func (p *Manager) received(events []api.Event) []api.Event {
 func (s *readings) told(e *api.Event) bool { return e.BootID == 0 || e.BootID == s.boot }
 
 // reported ends the readings that reports have, and keeps where their numbers go on.
-func (p *Manager) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
+func (p *reader) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
 	p.snaps.touch(seid)
 	r := p.snaps.of(seid)
 	if r == nil && p.x.session[seid] == 0 {
@@ -190,14 +190,14 @@ func (p *Manager) reported(records []store.Record, seid uint64, events []api.Eve
 
 // counted is called when Lines have counted a report. They know each by its number, so the store need not hear of it
 // now.
-func (p *Manager) counted(e *api.Event) {
+func (p *reader) counted(e *api.Event) {
 	if e.Type == api.EventTypeUsage {
 		p.hear(func() { p.reported(nil, sessionOf(e), []api.Event{*e}) })
 	}
 }
 
 // used is audience's: it takes note of what a transaction reports, and numbers it as received does.
-func (p *Manager) used(t *txn, boot uint64, rows []api.Usage) {
+func (p *reader) used(t *txn, boot uint64, rows []api.Usage) {
 	for i := range rows {
 		if r := p.snaps.of(rows[i].SEID); r != nil && r.boot == boot {
 			rows[i].Sequence += r.base(rows[i].URR)
@@ -209,7 +209,7 @@ func (p *Manager) used(t *txn, boot uint64, rows []api.Usage) {
 }
 
 // granted takes note of quotas that begin again. What a URR that went has measured is in its last report.
-func (p *Manager) granted(old, s *rules.Session) {
+func (p *reader) granted(old, s *rules.Session) {
 	p.snaps.touch(s.SEID)
 	r := p.snaps.of(s.SEID)
 	if r == nil {
@@ -229,7 +229,7 @@ func (p *Manager) granted(old, s *rules.Session) {
 }
 
 // lastKnown is what was read of a session that is deleted while the data plane is away.
-func (p *Manager) lastKnown(seid uint64) []api.Usage {
+func (p *reader) lastKnown(seid uint64) []api.Usage {
 	r := p.snaps.of(seid)
 	if r == nil || p.commits.client != nil {
 		return nil
@@ -238,7 +238,7 @@ func (p *Manager) lastKnown(seid uint64) []api.Usage {
 }
 
 // settle is a deferred job's: thresholds of URRs whose next report was there are as the CP function gave them.
-func (p *Manager) settle(t *txn, seid uint64) *pfcp.Error {
+func (p *reader) settle(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
 	old, err := rules.Decode(e.data)
 	s, again := rules.Decode(e.data)
@@ -260,8 +260,19 @@ func (p *Manager) settle(t *txn, seid uint64) *pfcp.Error {
 }
 
 // settleLater has settle called for sessions.
-func (p *Manager) settleLater(seids []uint64) {
+func (p *reader) settleLater(seids []uint64) {
 	if len(seids) > 0 {
 		p.commits.begin(&deferredJob{seids: slices.Values(seids), stage: p.settle})
 	}
+}
+
+// storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
+func (p *reader) storeUsage() {
+	p.listen()
+	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
+	if len(records) > 0 {
+		p.file.write(records, "usage that waits for a CP function is")
+	}
+	p.commits.answers = append(p.commits.answers, done...)
+	p.settleLater(p.reports.toSettle())
 }

@@ -54,17 +54,6 @@ func (s *storing) compact(sessions, readings *slab.Slab) {
 	}
 }
 
-// storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
-func (p *Manager) storeUsage() {
-	p.snaps.listen()
-	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
-	if len(records) > 0 {
-		p.file.write(records, "usage that waits for a CP function is")
-	}
-	p.commits.answers = append(p.commits.answers, done...)
-	p.settleLater(p.reports.toSettle())
-}
-
 // storeAssociation keeps an association for a restart, or removes it.
 func (p *Manager) storeAssociation(id string, a *n4.StoredAssociation) error {
 	if a == nil {
