@@ -24,9 +24,9 @@ const tick = time.Second // sweeping
 // session) take it in turn.
 type Manager struct {
 	*table
+	*requests
 	*lines
 	*reader
-	node    pfcp.NodeID // ours
 	commits *committer
 	file    *storing
 	reports *reporting
@@ -36,8 +36,6 @@ type Manager struct {
 	associations map[string]n4.StoredAssociation
 	glances      glances
 	memory       *memory // Run's alone
-
-	observer Observer
 }
 
 // Counters are for show and metrics.
@@ -74,7 +72,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{table: newTable(set, log), observer: unobserved{}, node: set.Node,
+	p := &Manager{table: newTable(set, log),
 		file:         &storing{log: log, store: st},
 		associations: map[string]n4.StoredAssociation{},
 		applications: applications{apps: map[string][]pfcp.PFD{}}}
@@ -85,6 +83,8 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, reports: p.reports}
 	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, reports: p.reports, plans: p.plans, lines: p.lines,
 		snaps: newSnapshots()}
+	p.requests = &requests{table: p.table, commits: p.commits, reports: p.reports, reader: p.reader, node: set.Node,
+		observer: unobserved{}}
 	p.plans.use(set)
 	return p
 }

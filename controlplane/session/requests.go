@@ -12,8 +12,18 @@ import (
 	"isthmus/controlplane/rules"
 )
 
+// requests makes jobs of what CP functions ask of a session, and answers of what comes of them.
+type requests struct {
+	*table
+	commits  *committer
+	reports  *reporting
+	reader   *reader
+	node     pfcp.NodeID // ours
+	observer Observer
+}
+
 // Establish is n4.Sessions'.
-func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
+func (p *requests) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
 	var made *rules.Session
 	var out rules.Changed
 	p.commits.enqueue(&job{
@@ -37,14 +47,14 @@ func (p *Manager) Establish(from *n4.Association, req *pfcp.SessionEstablishment
 }
 
 // identify fills in who we are.
-func (p *Manager) identify(r *pfcp.SessionEstablishmentResponse) {
+func (p *requests) identify(r *pfcp.SessionEstablishmentResponse) {
 	r.Node = p.node
 	if reporter := p.reports.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
 		r.UP.IPv4, r.UP.IPv6 = reporter.Address()
 	}
 }
 
-func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*rules.Session, rules.Changed, *pfcp.Error) {
+func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*rules.Session, rules.Changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
 	case p.commits.client == nil: // nobody who could forward: better another UP function than a session without traffic
@@ -67,7 +77,7 @@ func (p *Manager) establish(t *txn, from *n4.Association, req *pfcp.SessionEstab
 
 // owned finds a session for the associations that a message can be from (rows A4, P31), and which of them it is: the
 // session's own, else one of its SMF set.
-func (p *Manager) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
+func (p *requests) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
 	e, there := p.x.at(seid)
 	who := -1
 	if there {
@@ -86,7 +96,7 @@ func (p *Manager) owned(from []*n4.Association, seid uint64) (entry, *n4.Associa
 }
 
 // Modify is n4.Sessions'.
-func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
+func (p *requests) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
 	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
 	var out rules.Changed
 	var old *rules.Session
@@ -119,7 +129,7 @@ func (p *Manager) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionM
 	})
 }
 
-func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *rules.Session, out rules.Changed, err *pfcp.Error) {
+func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *rules.Session, out rules.Changed, err *pfcp.Error) {
 	e, from, err := p.owned(askers, seid)
 	if err != nil {
 		return nil, rules.Changed{}, err
@@ -159,7 +169,7 @@ func (p *Manager) modify(t *txn, askers []*n4.Association, seid uint64, req *pfc
 }
 
 // Locate is n4.Sessions'. It is a job that changes nothing: what was asked before it about the session is done.
-func (p *Manager) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
+func (p *requests) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
 	var cp uint64
 	p.commits.enqueue(&job{
 		seid: seid,
@@ -176,7 +186,7 @@ func (p *Manager) Locate(from []*n4.Association, seid uint64, reply func(cpSEID 
 }
 
 // Delete is n4.Sessions'.
-func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
+func (p *requests) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *rules.Session
 	var known []api.Usage
 	p.commits.enqueue(&job{
@@ -190,7 +200,7 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 			if broken != nil {
 				return rules.Refuse(pfcp.CauseSystemFailure, 0, broken.Error())
 			}
-			old, known = s, p.lastKnown(seid)
+			old, known = s, p.reader.lastKnown(seid)
 			return p.dropThis(t, e, s)
 		},
 		finish: func(err *pfcp.Error, rows []api.Usage) func() {
@@ -207,5 +217,32 @@ func (p *Manager) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp
 			}
 			return func() { reply(r, cp) }
 		},
+	})
+}
+
+// forget deletes a session that its CP function does not know any more: nobody else ever would (TS 23.527 §4.3).
+func (p *requests) forget(seid uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log.Info("a session that its CP function does not know is deleted", "session", rules.Key(seid))
+	p.commits.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
+}
+
+// carryOut does what the answer to a report asks for. by is who answered; nil: the session's owner.
+func (p *requests) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest) {
+	p.mu.Lock()
+	e, there := p.x.at(seid)
+	if there && by == nil {
+		by = &n4.Association{ID: e.owner.id, Set: e.owner.set}
+	}
+	p.mu.Unlock()
+	if !there {
+		return
+	}
+	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
+		if m.Cause != pfcp.CauseAccepted {
+			p.log.Warn("what the answer to a report asked for is refused",
+				"session", rules.Key(seid), "cause", m.Cause)
+		}
 	})
 }

@@ -4,11 +4,8 @@ package session
 
 import (
 	"net/netip"
-	"slices"
 
 	"isthmus/api"
-	"isthmus/controlplane/n4"
-	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 )
 
@@ -73,33 +70,6 @@ func (p *table) instanceOf(local netip.Addr) string {
 		return i.Name
 	}
 	return ""
-}
-
-// forget deletes a session that its CP function does not know any more: nobody else ever would (TS 23.527 §4.3).
-func (p *Manager) forget(seid uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.log.Info("a session that its CP function does not know is deleted", "session", rules.Key(seid))
-	p.commits.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
-}
-
-// carryOut does what the answer to a report asks for. by is who answered; nil: the session's owner.
-func (p *Manager) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest) {
-	p.mu.Lock()
-	e, there := p.x.at(seid)
-	if there && by == nil {
-		by = &n4.Association{ID: e.owner.id, Set: e.owner.set}
-	}
-	p.mu.Unlock()
-	if !there {
-		return
-	}
-	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
-		if m.Cause != pfcp.CauseAccepted {
-			p.log.Warn("what the answer to a report asked for is refused",
-				"session", rules.Key(seid), "cause", m.Cause)
-		}
-	})
 }
 
 // ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
