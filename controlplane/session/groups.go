@@ -3,9 +3,10 @@
 package session
 
 import (
-	"isthmus/controlplane/rules"
 	"iter"
 	"slices"
+
+	"isthmus/controlplane/rules"
 )
 
 // groups finds sessions by what many have in common: their association, an FQ-CSID of it, an application. What concerns
@@ -106,4 +107,12 @@ func (x *index) among(upTo *uint64, keys ...groupKey) iter.Seq[uint64] {
 			}
 		}
 	}
+}
+
+// all are the groups of an association's sessions.
+func (x *index) all(association string) (keys []groupKey) {
+	for _, o := range x.ownersOf(association) {
+		keys = append(keys, groupKey{owner: o.number})
+	}
+	return keys
 }

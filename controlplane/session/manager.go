@@ -25,17 +25,17 @@ const tick = time.Second // sweeping
 type Manager struct {
 	*table
 	*requests
+	*associations
+	*applications
 	*lines
 	*reader
+	*glances
 	commits *committer
 	file    *storing
 	reports *reporting
 	plans   *planner
 
-	applications
-	associations map[string]n4.StoredAssociation
-	glances      glances
-	memory       *memory // Run's alone
+	memory *memory // Run's alone
 }
 
 // Counters are for show and metrics.
@@ -72,10 +72,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
-	p := &Manager{table: newTable(set, log),
-		file:         &storing{log: log, store: st},
-		associations: map[string]n4.StoredAssociation{},
-		applications: applications{apps: map[string][]pfcp.PFD{}}}
+	p := &Manager{table: newTable(set, log), file: &storing{log: log, store: st}}
 	p.commits = newCommitter(p.table, p.file)
 	p.audience = p
 	p.reports = newReporting(p, p.commits.rouse, set.Node, log)
@@ -85,15 +82,13 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 		snaps: newSnapshots()}
 	p.requests = &requests{table: p.table, commits: p.commits, reports: p.reports, reader: p.reader, node: set.Node,
 		observer: unobserved{}}
+	p.associations = &associations{table: p.table, commits: p.commits, file: p.file, lines: p.lines,
+		known: map[string]n4.StoredAssociation{}}
+	p.applications = &applications{table: p.table, commits: p.commits, file: p.file, plans: p.plans,
+		apps: map[string][]pfcp.PFD{}}
+	p.glances = &glances{table: p.table, file: p.file, reports: p.reports, reader: p.reader}
 	p.plans.use(set)
 	return p
-}
-
-// made is audience's.
-func (p *Manager) made(s *rules.Session) {
-	if len(p.trials) > 0 {
-		p.trials[0].watch(p.table, s)
-	}
 }
 
 // ended is audience's.
@@ -164,7 +159,7 @@ func (p *Manager) runBatch(first *job) {
 	p.changing.Lock()
 	p.mu.Lock()
 	p.commits.transact(first)
-	p.try()
+	p.applications.try()
 	p.reader.storeUsage()
 	p.file.compact(&p.x.records, &p.reader.snaps.records)
 	answers := p.commits.answers
@@ -204,13 +199,9 @@ func (p *Manager) Close() {
 	p.commits.close()
 	p.mu.Lock()
 	rest := p.commits.stop()
-	trials := p.trials
-	p.trials = nil
+	refuse := p.applications.stop()
 	p.file.store.Close()
 	p.mu.Unlock()
-	for _, t := range trials {
-		t.end()
-		t.reply(errStopped)
-	}
+	refuse()
 	rest()
 }

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,8 +16,13 @@ import (
 
 const maxTrials = 16 // PFD requests that wait
 
-// applications are the PFDs in use, and the requests that are to change them.
+// applications are the PFDs in use, and the requests that are to change them. mu of the table guards it.
 type applications struct {
+	*table
+	commits *committer
+	file    *storing
+	plans   *planner
+
 	apps   map[string][]pfcp.PFD
 	trials []*trial // the first one is under way
 }
@@ -39,7 +45,7 @@ type trial struct {
 
 // SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
 // then goes on with the filters that it has.
-func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
+func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}
 	for _, a := range r.Applications {
 		filters, err := rules.ExpandPFDs(a.PFDs)
@@ -67,7 +73,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 }
 
 // try goes on with the first trial. Run's, under mu.
-func (p *Manager) try() {
+func (p *applications) try() {
 	if len(p.trials) == 0 {
 		return
 	}
@@ -97,7 +103,7 @@ func (p *Manager) try() {
 	p.commits.later(func() { t.reply(t.err) })
 }
 
-func (t *trial) begin(p *Manager) {
+func (t *trial) begin(p *applications) {
 	t.begun = true
 	t.next, t.more, t.upTo = maps.Clone(p.pfds), map[string]bool{}, p.x.came
 	var keys []groupKey
@@ -133,7 +139,7 @@ func (t *trial) look(p *table, s *rules.Session) {
 }
 
 // takePFDs makes the PFDs of a request the ones in use.
-func (p *Manager) takePFDs(t *trial) {
+func (p *applications) takePFDs(t *trial) {
 	r := t.req
 	p.plans.allDiffer()
 	var changed []string
@@ -164,7 +170,7 @@ func (p *Manager) takePFDs(t *trial) {
 }
 
 // keepsFilters tells of a session that the data plane refused with new PFDs.
-func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
+func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] == 0 {
 		return
 	}
@@ -190,10 +196,54 @@ func (a *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRe
 	return nil
 }
 
-func (p *Manager) forgetApplication(name string) {
+func (p *applications) forgetApplication(name string) {
 	delete(p.apps, name)
 	delete(p.pfds, name)
 	if err := p.file.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
 		p.log.Error("PFDs are not removed from the store", "error", err)
+	}
+}
+
+func (p *applications) storeApplication(name string, list []pfcp.PFD) error {
+	data, err := json.Marshal(list)
+	if err == nil {
+		err = p.file.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
+	}
+	return err
+}
+
+// load is one of the store's.
+func (p *applications) load(a *pfcp.ApplicationPFDs) {
+	if filters, bad := rules.ExpandPFDs(a.PFDs); bad == nil {
+		p.apps[a.Application], p.pfds[a.Application] = a.PFDs, filters
+	}
+}
+
+func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
+	name, list, ok := store.SplitData(data)
+	if !ok {
+		return a, rules.ErrEncoding
+	}
+	a.Application = name
+	err = json.Unmarshal(list, &a.PFDs)
+	return a, err
+}
+
+// made is audience's.
+func (p *applications) made(s *rules.Session) {
+	if len(p.trials) > 0 {
+		p.trials[0].watch(p.table, s)
+	}
+}
+
+// stop is for when nothing comes in any more. refuse, called without mu, answers what waits.
+func (p *applications) stop() (refuse func()) {
+	trials := p.trials
+	p.trials = nil
+	return func() {
+		for _, t := range trials {
+			t.end()
+			t.reply(errStopped)
+		}
 	}
 }

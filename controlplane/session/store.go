@@ -3,17 +3,13 @@
 package session
 
 import (
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/measure"
-	"isthmus/controlplane/n4"
-	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/slab"
 	"isthmus/controlplane/session/store"
@@ -54,35 +50,6 @@ func (s *storing) compact(sessions, readings *slab.Slab) {
 	}
 }
 
-// storeAssociation keeps an association for a restart, or removes it.
-func (p *Manager) storeAssociation(id string, a *n4.StoredAssociation) error {
-	if a == nil {
-		delete(p.associations, id)
-		return p.file.store.Write([]store.Record{store.Named(store.Association, id, nil)})
-	}
-	p.associations[id] = *a
-	data, err := json.Marshal(a)
-	if err == nil {
-		err = p.file.store.Write([]store.Record{store.Named(store.Association, id, data)})
-	}
-	return err
-}
-
-func (p *Manager) storeApplication(name string, list []pfcp.PFD) error {
-	data, err := json.Marshal(list)
-	if err == nil {
-		err = p.file.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
-	}
-	return err
-}
-
-// Associations is n4.Sessions'.
-func (p *Manager) Associations() []n4.StoredAssociation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.associations))
-}
-
 // load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the
 // configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
 func (p *Manager) load(path string) error {
@@ -114,21 +81,6 @@ func (p *Manager) load(path string) error {
 	return err
 }
 
-func decodeAssociation(data []byte) (a n4.StoredAssociation, err error) {
-	err = json.Unmarshal(data, &a)
-	return a, err
-}
-
-func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
-	name, list, ok := store.SplitData(data)
-	if !ok {
-		return a, rules.ErrEncoding
-	}
-	a.Application = name
-	err = json.Unmarshal(list, &a.PFDs)
-	return a, err
-}
-
 func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 	switch r.Kind {
 	case store.Association:
@@ -136,16 +88,13 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 		if err != nil {
 			return err
 		}
-		p.associations[a.ID] = a
-		p.x.associate(a.ID, a.Set)
+		p.associations.load(a)
 	case store.Application:
 		a, err := decodeApplication(r.Data)
 		if err != nil {
 			return err
 		}
-		if filters, bad := rules.ExpandPFDs(a.PFDs); bad == nil {
-			p.apps[a.Application], p.pfds[a.Application] = a.PFDs, filters
-		}
+		p.applications.load(&a)
 	case store.Session:
 		p.last = max(p.last, r.Number)
 		s, err := rules.Decode(r.Data)
