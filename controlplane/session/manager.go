@@ -29,6 +29,7 @@ type Manager struct {
 	*applications
 	*lines
 	*reader
+	*stepper
 	*glances
 	commits *committer
 	file    *storing
@@ -87,6 +88,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p.applications = &applications{table: p.table, commits: p.commits, file: p.file, plans: p.plans,
 		apps: map[string][]pfcp.PFD{}}
 	p.glances = &glances{table: p.table, file: p.file, reports: p.reports, reader: p.reader}
+	p.stepper = &stepper{p.table, p.commits, p.file, p.plans, p.lines, p.reader, p.glances}
 	p.plans.use(set)
 	return p
 }

@@ -133,7 +133,7 @@ func (p *table) shape() []store.Record {
 
 // forScheduler are the lines that a data plane holds from before a start with another file, which it must find in their
 // pipes when it gets a scheduler: those without one, or with a profile that is no more, end; others change with it.
-func (p *Manager) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
+func (p *stepper) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range held {
@@ -162,7 +162,7 @@ func (p *Manager) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
 }
 
 // endLines is behind the transaction in which they went.
-func (p *Manager) endLines(ends []dp.Change, usage []api.Usage) {
+func (p *stepper) endLines(ends []dp.Change, usage []api.Usage) {
 	t := newTxn()
 	t.usage = usage
 	for i := range ends {
