@@ -163,7 +163,7 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 		}
 		e := events[i]
 		to.LineEvent(&e, func() {
-			r.sessions.counted(&e)
+			r.readings.counted(&e)
 			<-a.room
 			a.end(e.Sequence)
 		})
@@ -173,7 +173,7 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 
 // reportEvents reports events of one session; done is called when they are dealt with.
 func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()) {
-	events = r.sessions.received(events)
+	events = r.readings.received(events)
 	if len(events) == 0 {
 		done()
 		return
@@ -271,7 +271,7 @@ func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by
 		return
 	}
 	if answer.Cause == pfcp.CauseContextNotFound {
-		r.sessions.forget(seid)
+		r.answers.forget(seid)
 		return
 	}
 	req := &pfcp.SessionModificationRequest{DropBuffered: answer.DropBuffered}
@@ -282,7 +282,7 @@ func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by
 		req.UpdateBAR = []pfcp.UpdateBAR{*answer.UpdateBAR}
 	}
 	if len(req.UpdateBAR) > 0 || req.DropBuffered || req.CP != nil {
-		r.sessions.carryOut(seid, by, req)
+		r.answers.carryOut(seid, by, req)
 	}
 }
 

@@ -76,7 +76,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p := &Manager{table: newTable(set, log), file: &storing{log: log, store: st}}
 	p.commits = newCommitter(p.table, p.file)
 	p.audience = p
-	p.reports = newReporting(p, p.commits.rouse, set.Node, log)
+	p.reports = newReporting(p.table, p.commits.rouse, set.Node, log)
 	p.lines = &lines{table: p.table, commits: p.commits, reports: p.reports}
 	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, reports: p.reports}
 	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, reports: p.reports, plans: p.plans, lines: p.lines,
@@ -89,6 +89,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 		apps: map[string][]pfcp.PFD{}}
 	p.glances = &glances{table: p.table, file: p.file, reports: p.reports, reader: p.reader}
 	p.stepper = &stepper{p.table, p.commits, p.file, p.plans, p.lines, p.reader, p.glances}
+	p.reports.readings, p.reports.answers = p.reader, p.requests
 	p.plans.use(set)
 	return p
 }

@@ -17,10 +17,12 @@ import (
 )
 
 // reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that
-// and guards it with a lock of its own. Manager calls it with mu held; it calls Manager, through sessions, without
+// and guards it with a lock of its own. It is called with mu held, too; it calls others, through interfaces, without a
 // lock.
 type reporting struct {
 	sessions sessions
+	readings measurements
+	answers  consequences
 	rouse    func()      // has flush called soon
 	node     pfcp.NodeID // ours
 	log      *slog.Logger
@@ -42,16 +44,23 @@ type ReportCounters struct {
 	ReportsDeferred      uint64 // usage that is kept until its CP function can be reached
 }
 
-// sessions is what reporting needs of the sessions: finding them, and what answers to reports ask for. Calls come from
-// any goroutine, without a lock.
+// sessions is what reporting asks of them (table). Calls come from any goroutine, without a lock.
 type sessions interface {
 	subjects(seids []uint64) []subject
 	about(e *api.Event) (s subject, pdr uint16)
 	ofLine(e *api.Event) bool
 	there(seid uint64) bool
+	instanceOf(local netip.Addr) string
+}
+
+// measurements takes note of what reports have (reader). Calls come as those of sessions do.
+type measurements interface {
 	received(events []api.Event) []api.Event
 	counted(e *api.Event)
-	instanceOf(local netip.Addr) string
+}
+
+// consequences is what answers to reports ask for (requests). Calls come as those of sessions do.
+type consequences interface {
 	forget(seid uint64)
 	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)
 }

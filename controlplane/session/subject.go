@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// What reporting asks of the sessions, and has done to them (interface sessions).
+// What reporting asks of the sessions (interface sessions).
 
 func (p *table) subjectOf(seid uint64) subject {
 	e, _ := p.x.at(seid)
