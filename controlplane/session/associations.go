@@ -30,7 +30,7 @@ type associations struct {
 	known map[string]n4.StoredAssociation
 }
 
-// Release is n4.Sessions'.
+// Release is n4.Groups'.
 func (p *associations) Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *associations) ReleaseOrphans() {
 	}
 }
 
-// Retain is n4.Sessions'.
+// Retain is n4.Groups'.
 func (p *associations) Retain(association string, keep []netip.Addr, done func(deleted int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *associations) Retain(association string, keep []netip.Addr, done func(d
 	p.commits.begin(r)
 }
 
-// Adopt is n4.Sessions'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
+// Adopt is n4.Groups'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
 // job. Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and
 // fails again.
 func (p *associations) Adopt(from, to string) int {
@@ -168,7 +168,7 @@ func (p *associations) inherit(t *txn, seid uint64) *pfcp.Error {
 	return nil
 }
 
-// KeepAssociation is n4.Sessions'.
+// KeepAssociation is n4.Store'.
 func (p *associations) KeepAssociation(a n4.StoredAssociation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +176,7 @@ func (p *associations) KeepAssociation(a n4.StoredAssociation) error {
 	return p.storeAssociation(a.ID, &a)
 }
 
-// ForgetAssociation is n4.Sessions'.
+// ForgetAssociation is n4.Store'.
 func (p *associations) ForgetAssociation(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *associations) ForgetAssociation(id string) error {
 	return p.storeAssociation(id, nil)
 }
 
-// Associations is n4.Sessions'.
+// Associations is n4.Store'.
 func (p *associations) Associations() []n4.StoredAssociation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +211,7 @@ func (p *associations) storeAssociation(id string, a *n4.StoredAssociation) erro
 	return err
 }
 
-// Recovery is n4.Sessions'.
+// Recovery is n4.Store'.
 func (p *associations) Recovery() time.Time { return p.file.store.Recovery() }
 
 // load is one of the store's.

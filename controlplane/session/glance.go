@@ -59,7 +59,7 @@ func (p *glances) glance(known bool, look func()) bool {
 	}
 }
 
-// Count is n4.Sessions'.
+// Count is n4.Groups'.
 func (p *glances) Count(association string) int {
 	last, known := p.sessions.Load(association)
 	n := 0

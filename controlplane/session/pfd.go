@@ -43,7 +43,7 @@ type trial struct {
 	err   *pfcp.Error
 }
 
-// SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
+// SetPFDs is n4.Groups'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
 // then goes on with the filters that it has.
 func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}

@@ -22,7 +22,7 @@ type requests struct {
 	observer Observer
 }
 
-// Establish is n4.Sessions'.
+// Establish is n4.Requests'.
 func (p *requests) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
 	var made *rules.Session
 	var out rules.Changed
@@ -95,7 +95,7 @@ func (p *requests) owned(from []*n4.Association, seid uint64) (entry, *n4.Associ
 	return e, from[who], nil
 }
 
-// Modify is n4.Sessions'.
+// Modify is n4.Requests'.
 func (p *requests) Modify(from []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest,
 	reply func(r *pfcp.SessionModificationResponse, cpSEID uint64)) {
 	var out rules.Changed
@@ -168,7 +168,7 @@ func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pf
 	return old, out, nil
 }
 
-// Locate is n4.Sessions'. It is a job that changes nothing: what was asked before it about the session is done.
+// Locate is n4.Requests'. It is a job that changes nothing: what was asked before it about the session is done.
 func (p *requests) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
 	var cp uint64
 	p.commits.enqueue(&job{
@@ -185,7 +185,7 @@ func (p *requests) Locate(from []*n4.Association, seid uint64, reply func(cpSEID
 	})
 }
 
-// Delete is n4.Sessions'.
+// Delete is n4.Requests'.
 func (p *requests) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *rules.Session
 	var known []api.Usage
