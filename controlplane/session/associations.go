@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"isthmus/controlplane/n4"
@@ -23,7 +22,7 @@ const maxSetDeletions = 64 // deferredJobs by FQ-CSID that are under way
 // table guards it.
 type associations struct {
 	*table
-	commits *committer
+	commits queue
 	file    *storing
 	lines   *lines
 
@@ -53,17 +52,11 @@ func (p *associations) Release(association string, fqcsid [][]byte, done func(de
 		}
 		r.key = fmt.Sprintf("set %q", keys)
 		r.seids = p.x.among(&r.upTo, keys...)
-		waiting := 0
-		for _, q := range p.commits.deferredJobs {
-			if q.key != r.key && strings.HasPrefix(q.key, "set ") {
-				waiting++
-			}
-		}
-		if waiting >= maxSetDeletions {
-			return rules.Refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
-		}
+		r.limit = maxSetDeletions
 	}
-	p.commits.begin(r)
+	if !p.commits.begin(r) {
+		return rules.Refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
+	}
 	return nil
 }
 

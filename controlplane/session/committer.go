@@ -34,13 +34,24 @@ type committer struct {
 	file     *storing
 	measures *measure.Set
 
-	client       Committer // nil: away
-	boot         uint64    // of the data plane that was attached last
 	deferredJobs []*deferredJob
 	postponed    *job // waits for the next transaction, because its session is in this one
 	spare        *txn
 	seen         map[uint64]bool // of gather
 	answers      []func()
+}
+
+// queue is the committer as other owners see it. mu is held when begin and later are called.
+type queue interface {
+	enqueue(j *job)
+	// whileOpen does something, unless requests are no longer taken.
+	whileOpen(fn func())
+	// rouse has a batch made soon, of whatever waits.
+	rouse()
+	// begin has a deferred job done; false: too many of its kind are under way.
+	begin(r *deferredJob) bool
+	// later has fn called when mu is free again.
+	later(fn func())
 }
 
 func newCommitter(sessions *table, file *storing) *committer {
@@ -50,7 +61,6 @@ func newCommitter(sessions *table, file *storing) *committer {
 // busy tells whether something waits that is in no queue.
 func (p *committer) busy() bool { return p.postponed != nil || len(p.deferredJobs) > 0 }
 
-// later has fn called when mu is free again.
 func (p *committer) later(fn func()) { p.answers = append(p.answers, fn) }
 
 // transact carries out what waits; first, which may be nil, is of it.

@@ -4,7 +4,6 @@ package session
 
 import (
 	"iter"
-	"slices"
 
 	"isthmus/api"
 	"isthmus/controlplane/pfcp"
@@ -19,6 +18,7 @@ type deferredJob struct {
 	upTo  uint64           // what came into the group later is not meant
 	again bool             // upTo has moved since the walk began
 	stage func(t *txn, seid uint64) *pfcp.Error
+	limit int // of deferred jobs with a limit; 0: there is none
 	over  bool
 	left  int // taken from seids, and not done with
 	count int
@@ -31,16 +31,26 @@ type deferredJob struct {
 	held uint64 // in this transaction already: for the next one
 }
 
-// begin queues a release; the caller holds mu.
-func (p *committer) begin(r *deferredJob) {
+// begin queues a release.
+func (p *committer) begin(r *deferredJob) bool {
 	r.upTo = p.x.came
-	n := slices.IndexFunc(p.deferredJobs, func(q *deferredJob) bool { return r.key != "" && q.key == r.key })
-	if n < 0 {
-		p.deferredJobs = append(p.deferredJobs, r)
-	} else {
-		p.deferredJobs[n].upTo, p.deferredJobs[n].again = r.upTo, p.deferredJobs[n].next != nil
+	limited := 0
+	for _, q := range p.deferredJobs {
+		switch {
+		case r.key != "" && q.key == r.key:
+			q.upTo, q.again = r.upTo, q.next != nil
+			p.rouse()
+			return true
+		case q.limit > 0:
+			limited++
+		}
 	}
+	if r.limit > 0 && limited >= r.limit {
+		return false
+	}
+	p.deferredJobs = append(p.deferredJobs, r)
 	p.rouse()
+	return true
 }
 
 // take returns the next session, 0 for one that is not meant; false: there are no more.

@@ -125,7 +125,7 @@ func FuzzManager(f *testing.F) {
 		testkit.Must(t, err)
 		p.x.random = mrand.NewChaCha8([32]byte{1})
 		d := &strict{t: t}
-		p.commits.client = d
+		p.client = d
 		b := &bench{Manager: p, s: dptest.New(""), t: t}
 		for n := 0; len(data) >= 2 && n < 16; n++ {
 			length := binary.BigEndian.Uint16(data)

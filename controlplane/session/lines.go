@@ -44,7 +44,7 @@ type LineRecord struct {
 // lines is the front for these sessions. mu of the table guards it.
 type lines struct {
 	*table
-	commits *committer
+	commits queue
 	reports *reporting
 
 	to     Lines        // nil: nobody
@@ -88,7 +88,7 @@ func (p *lines) SetLines(to Lines) []LineRecord {
 
 // tellBoot has Lines hear of the boot, after the answers that were made before.
 func (p *lines) tellBoot() {
-	if to, id := p.to, p.commits.boot; to != nil && id != 0 {
+	if to, id := p.to, p.boot; to != nil && id != 0 {
 		p.commits.later(func() { to.LinesBoot(id) })
 		p.commits.rouse()
 	}
@@ -145,7 +145,7 @@ func measured(seid uint64, rows []api.Usage) (list []api.Usage) {
 
 func (p *lines) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Error {
 	switch {
-	case p.commits.client == nil && !there:
+	case p.client == nil && !there:
 		return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case s.Line == nil || s.SEID == 0:
 		return rules.Refuse(pfcp.CauseSystemFailure, 0, "no session of a line")
@@ -180,7 +180,7 @@ func (p *lines) DropLine(seid uint64, record []byte, done func(usage []api.Usage
 		stage: func(t *txn) *pfcp.Error {
 			e, there := p.x.at(seid)
 			there = there && e.owner.id == LineOwner
-			if there && p.commits.client == nil {
+			if there && p.client == nil {
 				return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 			}
 			t.records = append(t.records, lineRecord(seid, record))

@@ -19,7 +19,7 @@ const maxTrials = 16 // PFD requests that wait
 // applications are the PFDs in use, and the requests that are to change them. mu of the table guards it.
 type applications struct {
 	*table
-	commits *committer
+	commits queue
 	file    *storing
 	plans   *planner
 

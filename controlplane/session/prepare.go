@@ -19,7 +19,7 @@ import (
 // guards it.
 type planner struct {
 	*table
-	commits *committer
+	commits queue
 	file    *storing
 	reports *reporting
 
@@ -109,6 +109,12 @@ func (p *table) after(number uint64) []numbered {
 		}
 	}
 	return list
+}
+
+// same tells whether a session is known to have a body of this digest.
+func (p *planner) same(seid, digest uint64) bool {
+	known, there := p.digests[seid]
+	return there && known == digest
 }
 
 // allDiffer tells that everything looks different now.

@@ -49,7 +49,7 @@ func (p *stepper) compare(held []api.Digest) difference {
 	for seid, at := range p.x.session {
 		h, ok := has[seid]
 		delete(has, seid)
-		if known, there := p.plans.digests[seid]; ok && there && known == h {
+		if ok && p.plans.same(seid, h) {
 			continue
 		}
 		s, err := rules.Decode(p.x.open(at).data)

@@ -15,7 +15,7 @@ import (
 // requests makes jobs of what CP functions ask of a session, and answers of what comes of them.
 type requests struct {
 	*table
-	commits  *committer
+	commits  queue
 	reports  *reporting
 	reader   *reader
 	node     pfcp.NodeID // ours
@@ -57,7 +57,7 @@ func (p *requests) identify(r *pfcp.SessionEstablishmentResponse) {
 func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*rules.Session, rules.Changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
-	case p.commits.client == nil: // nobody who could forward: better another UP function than a session without traffic
+	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case limits.Sessions > 0 && len(p.x.session) >= limits.Sessions, // row A6
 		limits.SessionsPerAssociation > 0 && o.sessions >= limits.SessionsPerAssociation:
@@ -139,7 +139,7 @@ func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pf
 	if broken != nil || again != nil {
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseSystemFailure, 0, rules.ErrEncoding.Error())
 	}
-	if p.commits.client == nil {
+	if p.client == nil {
 		return old, rules.Changed{}, rules.Refuse(pfcp.CauseSystemFailure, 0, "the data plane is away")
 	}
 	if out, err = rules.Modify(p.set, p.x, s, req); err != nil {

@@ -22,8 +22,8 @@ import (
 func (p *reader) resume(boot uint64) {
 	p.mu.Lock()
 	seids := slices.Collect(maps.Keys(p.snaps.at))
-	if p.commits.boot != boot && len(seids) > 0 {
-		p.snaps.former = p.commits.boot
+	if p.boot != boot && len(seids) > 0 {
+		p.snaps.former = p.boot
 	}
 	p.mu.Unlock()
 	sessions := 0
@@ -178,7 +178,7 @@ func (p *reader) reported(records []store.Record, seid uint64, events []api.Even
 	}
 	if r == nil {
 		r = &p.snaps.scratch
-		r.boot, r.list = cmp.Or(p.commits.boot, events[0].BootID), r.list[:0]
+		r.boot, r.list = cmp.Or(p.boot, events[0].BootID), r.list[:0]
 	}
 	for i := range events {
 		if r.told(&events[i]) {
@@ -231,7 +231,7 @@ func (p *reader) granted(old, s *rules.Session) {
 // lastKnown is what was read of a session that is deleted while the data plane is away.
 func (p *reader) lastKnown(seid uint64) []api.Usage {
 	r := p.snaps.of(seid)
-	if r == nil || p.commits.client != nil {
+	if r == nil || p.client != nil {
 		return nil
 	}
 	return ending(r.usage(seid))
@@ -273,6 +273,8 @@ func (p *reader) storeUsage() {
 	if len(records) > 0 {
 		p.file.write(records, "usage that waits for a CP function is")
 	}
-	p.commits.answers = append(p.commits.answers, done...)
+	for _, fn := range done {
+		p.commits.later(fn)
+	}
 	p.settleLater(p.reports.toSettle())
 }

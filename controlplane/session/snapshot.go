@@ -42,7 +42,7 @@ type snapshots struct {
 // of the table guards it, but for what Lines tell.
 type reader struct {
 	*table
-	commits *committer
+	commits queue
 	file    *storing
 	reports *reporting
 	plans   *planner
@@ -208,7 +208,7 @@ func (p *reader) ends(t *txn, seid uint64) {
 func (p *reader) ended(seid uint64) { p.snaps.forget(nil, seid) }
 
 // inStep tells whether the sessions are in a data plane; the caller holds mu.
-func (p *reader) inStep(boot uint64) bool { return p.commits.client != nil && p.commits.boot == boot }
+func (p *reader) inStep(boot uint64) bool { return p.client != nil && p.boot == boot }
 
 func (p *reader) beginSnapshot(boot uint64) bool {
 	p.mu.Lock()

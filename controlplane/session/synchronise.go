@@ -38,10 +38,10 @@ type stepper struct {
 func (p *stepper) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.commits.client = c
+	p.client = c
 	p.plans.allDiffer()
 	if d, ok := c.(interface{ Hello() api.Hello }); ok {
-		p.commits.boot = d.Hello().BootID
+		p.boot = d.Hello().BootID
 		p.lines.tellBoot()
 	}
 }

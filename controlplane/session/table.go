@@ -34,6 +34,8 @@ type table struct {
 	compile  rules.Compiler // its memory is used again and again
 	bodies   rules.Arena    // of the transaction
 	count    Counters
+	client   Committer // of the data plane that the sessions are in; nil: away
+	boot     uint64    // of the data plane that was attached last
 	audience audience
 }
 
