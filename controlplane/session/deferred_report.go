@@ -5,6 +5,8 @@ package session
 import (
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"isthmus/api"
@@ -26,6 +28,12 @@ const (
 // too. What a URR measures meanwhile is added up, so that there is at most one row for each; only what was sent without
 // an answer stays as it is, for the CP function may have it already and knows it again by its sequence number.
 type deferredReports struct {
+	sessions sessions
+	rouse    func()      // has flush called soon
+	pairs    atomic.Bool // Settings.MonitoringPair
+
+	lock  sync.Mutex // held for as long as it takes to look at these, never while anybody is called
+	count ReportCounters
 	by    map[uint64]*deferredUsage
 	queue []uint64        // whom to try next; each once, some of them gone
 	there map[uint64]bool // who stands in queue
@@ -64,8 +72,8 @@ func (u *deferredUsage) try(rows []api.Usage) {
 	}
 }
 
-func newDeferredReports() deferredReports {
-	return deferredReports{by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{},
+func newDeferredReports(s sessions, rouse func()) *deferredReports {
+	return &deferredReports{sessions: s, rouse: rouse, by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{},
 		settle: map[uint64]bool{}}
 }
 
@@ -145,21 +153,21 @@ func (u *deferredUsage) holds(m *api.Usage) bool {
 }
 
 // notDeferred leaves out usage that waits already.
-func (r *reporting) notDeferred(events []api.Event) []api.Event {
+func (r *deferredReports) notDeferred(events []api.Event) []api.Event {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return slices.DeleteFunc(events, func(e api.Event) bool {
-		u := r.deferred.by[e.Usage.SEID]
+		u := r.by[e.Usage.SEID]
 		return u != nil && u.holds(&e.Usage)
 	})
 }
 
 // deferUsage puts usage by that could not be reported. sent: the CP function may have it. done is called when it is in
 // the store.
-func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
+func (r *deferredReports) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
 	there := r.sessions.there(seid) // when it ends now, ended or flush finds what was put by
 	r.lock.Lock()
-	l := &r.deferred
+	l := r
 	if !there {
 		r.count.ReportsLost++
 	} else {
@@ -179,8 +187,8 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 }
 
 // restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.
-func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
-	u := r.deferred.of(seid)
+func (r *deferredReports) restore(seid uint64, rows []api.Usage, there bool) {
+	u := r.of(seid)
 	for len(rows) > 0 && rows[0].Triggers == 0 {
 		u.carried, rows = append(u.carried, rows[0]), rows[1:]
 	}
@@ -192,21 +200,21 @@ func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
 	}
 	u.tried = rows
 	if !there {
-		r.deferred.dirty[seid] = true
+		r.dirty[seid] = true
 	}
 }
 
 // ended is called when a session has gone: nothing of it waits any more.
-func (r *reporting) ended(seid uint64) {
+func (r *deferredReports) ended(seid uint64) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if r.deferred.by[seid] != nil {
-		r.deferred.dirty[seid] = true
+	if r.by[seid] != nil {
+		r.dirty[seid] = true
 	}
 }
 
 // join adds to the rows of a commit what waits of the same URRs; all of it when the session ends.
-func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
+func (r *deferredReports) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	var mine []api.Usage
 	for i := range rows {
 		if rows[i].SEID == seid {
@@ -215,7 +223,7 @@ func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	u := r.deferred.by[seid]
+	u := r.by[seid]
 	if u == nil {
 		return mine
 	}
@@ -238,16 +246,16 @@ func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 		mine = slices.Concat(u.tried, u.sent, mine)
 		u.tried = nil
 	}
-	r.deferred.dirty[seid] = true
+	r.dirty[seid] = true
 	return mine
 }
 
 // flush returns what has changed, as records, and who waits for them to be in the store. gone tells which sessions are
 // no more: what is left of theirs is lost.
-func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
+func (r *deferredReports) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	l := &r.deferred
+	l := r
 	for seid := range l.dirty {
 		record := store.Record{Kind: store.Usage, Number: seid}
 		switch u := l.by[seid]; {
@@ -270,10 +278,10 @@ func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, 
 }
 
 // due takes sessions from the queue that have something to be tried now; the others go to its end.
-func (r *reporting) due(now time.Time) (seids []uint64) {
+func (r *deferredReports) due(now time.Time) (seids []uint64) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	l := &r.deferred
+	l := r
 	for range min(len(l.queue), attemptsAtOnce) {
 		seid := l.queue[0]
 		l.queue = l.queue[1:]
@@ -291,15 +299,15 @@ func (r *reporting) due(now time.Time) (seids []uint64) {
 
 // attempt takes the next report of a session that due has returned, and puts the session back into the queue; nil:
 // there is none any more.
-func (r *reporting) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
+func (r *deferredReports) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	u := r.deferred.by[s.seid]
+	u := r.by[s.seid]
 	if u == nil || s.session == nil {
-		delete(r.deferred.there, s.seid)
+		delete(r.there, s.seid)
 		return nil
 	}
-	r.deferred.queue = append(r.deferred.queue, s.seid)
+	r.queue = append(r.queue, s.seid)
 	if !reachable || len(u.rows)+len(u.tried) == 0 {
 		return nil
 	}
@@ -315,13 +323,13 @@ func (r *reporting) attempt(s subject, reachable bool) *pfcp.SessionReportReques
 // sendDeferred tries again what waits, where the CP function can be reached now.
 func (r *reporting) sendDeferred(to n4.Reporter) {
 	reachable := map[string]bool{}
-	for s := range r.eachOf(r.due(time.Now())) {
+	for s := range r.eachOf(r.deferred.due(time.Now())) {
 		ok, known := reachable[s.to.Association]
 		if !known && s.session != nil {
 			ok = to.Reachable(s.to.Association)
 			reachable[s.to.Association] = ok
 		}
-		req := r.attempt(s, ok)
+		req := r.deferred.attempt(s, ok)
 		if req == nil {
 			continue
 		}
@@ -329,7 +337,7 @@ func (r *reporting) sendDeferred(to n4.Reporter) {
 			if errors.Is(err, n4.ErrStopped) {
 				return // the store has it
 			}
-			r.attempted(s.seid, err)
+			r.deferred.attempted(s.seid, err)
 			if err == nil {
 				r.reported(s.seid, answer, by, nil)
 			}
@@ -338,10 +346,10 @@ func (r *reporting) sendDeferred(to n4.Reporter) {
 }
 
 // attempted ends a try.
-func (r *reporting) attempted(seid uint64, err error) {
+func (r *deferredReports) attempted(seid uint64, err error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	u := r.deferred.by[seid]
+	u := r.by[seid]
 	if u == nil {
 		return
 	}
@@ -354,7 +362,7 @@ func (r *reporting) attempted(seid uint64, err error) {
 	}
 	r.count.Reports++
 	u.wait = 0
-	r.deferred.dirty[seid] = true
+	r.dirty[seid] = true
 }
 
 // pause is how long to wait after a try without an answer.

@@ -178,7 +178,7 @@ func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()
 		done()
 		return
 	}
-	if events, done = r.pair(events, done); len(events) == 0 {
+	if events, done = r.deferred.pair(events, done); len(events) == 0 {
 		done()
 		return
 	}
@@ -191,14 +191,14 @@ func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()
 		if errors.Is(err, n4.ErrStopped) {
 			return // not acknowledged: who comes after us hears it again
 		}
-		defer r.unpair(s.seid, events)
+		defer r.deferred.unpair(s.seid, events)
 		switch {
 		case len(req.Usage) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
 			rows := make([]api.Usage, len(events))
 			for i := range events {
 				rows[i] = events[i].Usage
 			}
-			r.deferUsage(s.seid, rows, errors.Is(err, n4.ErrTimeout), done)
+			r.deferred.deferUsage(s.seid, rows, errors.Is(err, n4.ErrTimeout), done)
 			return
 		case len(req.DownlinkPDR) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
 			r.notifyLater(s.seid, req)

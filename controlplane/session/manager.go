@@ -76,11 +76,11 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p := &Manager{table: newTable(set, log), file: &storing{log: log, store: st}}
 	p.commits = newCommitter(p.table, p.file)
 	p.audience = p
-	p.reports = newReporting(p.table, p.commits.rouse, set.Node, log)
+	p.reports = newReporting(finder{p.table}, p.commits.rouse, set.Node, log)
 	p.lines = &lines{table: p.table, commits: p.commits, reports: p.reports}
-	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, reports: p.reports}
-	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, reports: p.reports, plans: p.plans, lines: p.lines,
-		snaps: newSnapshots()}
+	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, deferred: p.reports.deferred}
+	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, deferred: p.reports.deferred, plans: p.plans,
+		lines: p.lines, snaps: newSnapshots()}
 	p.requests = &requests{table: p.table, commits: p.commits, reports: p.reports, reader: p.reader, node: set.Node,
 		observer: unobserved{}}
 	p.associations = &associations{table: p.table, commits: p.commits, file: p.file, lines: p.lines,
@@ -103,7 +103,7 @@ func (p *Manager) ended(t *txn, e entry, s *rules.Session) {
 	} else {
 		p.observer.Deleted(s.SEID, e.owner.id)
 	}
-	p.reports.ended(s.SEID)
+	p.reports.deferred.ended(s.SEID)
 }
 
 // changed is audience's.

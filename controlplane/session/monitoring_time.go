@@ -48,7 +48,7 @@ func (u *deferredUsage) release(rows []api.Usage, all bool) (held []api.Usage) {
 
 // pair takes what is to be held out of the usage events of a session, and puts what was held of the others' URRs before
 // them. done is for the events that are left: what is held is dealt with when it is in the store, too.
-func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) {
+func (r *deferredReports) pair(events []api.Event, done func()) ([]api.Event, func()) {
 	if !r.pairs.Load() || events[0].Type != api.EventTypeUsage {
 		return events, done
 	}
@@ -60,12 +60,12 @@ func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) 
 	held := false
 	for i := range events {
 		row := &events[i].Usage
-		if there && splits(row) && r.deferred.of(seid).hold(row) {
-			r.deferred.of(seid).answered([]api.Usage{*row})
+		if there && splits(row) && r.of(seid).hold(row) {
+			r.of(seid).answered([]api.Usage{*row})
 			held = true
 			continue
 		}
-		if u := r.deferred.by[seid]; u != nil {
+		if u := r.by[seid]; u != nil {
 			for _, b := range u.release([]api.Usage{*row}, false) {
 				u.paired = append(u.paired, b)
 				rest = append(rest, api.Event{Type: api.EventTypeUsage, SEID: events[i].SEID, Usage: b})
@@ -75,18 +75,18 @@ func (r *reporting) pair(events []api.Event, done func()) ([]api.Event, func()) 
 	}
 	if held {
 		done = twice(done)
-		r.deferred.dirty[seid] = true
-		r.deferred.done = append(r.deferred.done, done)
+		r.dirty[seid] = true
+		r.done = append(r.done, done)
 		r.rouse()
 	}
 	return rest, done
 }
 
 // unpair forgets what the store had of a report: it is answered, or waits with other usage.
-func (r *reporting) unpair(seid uint64, events []api.Event) {
+func (r *deferredReports) unpair(seid uint64, events []api.Event) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	u := r.deferred.by[seid]
+	u := r.by[seid]
 	if u == nil || len(u.paired) == 0 {
 		return
 	}
@@ -95,7 +95,7 @@ func (r *reporting) unpair(seid uint64, events []api.Event) {
 		rows[i] = events[i].Usage
 	}
 	u.answered(rows)
-	r.deferred.dirty[seid] = true
+	r.dirty[seid] = true
 	r.rouse()
 }
 

@@ -19,9 +19,9 @@ import (
 // guards it.
 type planner struct {
 	*table
-	commits queue
-	file    *storing
-	reports *reporting
+	commits  queue
+	file     *storing
+	deferred *deferredReports
 
 	prepared *replan           // nil: nothing
 	digests  map[uint64]uint64 // of sessions' bodies; nil: everything looks different now

@@ -23,19 +23,17 @@ type reporting struct {
 	sessions sessions
 	readings measurements
 	answers  consequences
-	rouse    func()      // has flush called soon
+	deferred *deferredReports
 	node     pfcp.NodeID // ours
 	log      *slog.Logger
 	to       atomic.Pointer[n4.Reporter]
 	lines    atomic.Pointer[Lines]
 	acks     *acknowledger         // listen's alone
-	pairs    atomic.Bool           // Settings.MonitoringPair
 	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
 
-	lock     sync.Mutex // held for as long as it takes to look at these, never while anybody is called
-	deferred deferredReports
-	pending  map[uint64]*pendingNotification // by SEID
-	count    ReportCounters
+	lock    sync.Mutex                      // held for as long as it takes to look at these, never while anybody is called
+	pending map[uint64]*pendingNotification // by SEID
+	count   ReportCounters
 }
 
 // ReportCounters are for show and metrics.
@@ -44,7 +42,7 @@ type ReportCounters struct {
 	ReportsDeferred      uint64 // usage that is kept until its CP function can be reached
 }
 
-// sessions is what reporting asks of them (table). Calls come from any goroutine, without a lock.
+// sessions is what reporting asks of them (finder). Calls come from any goroutine, without a lock.
 type sessions interface {
 	subjects(seids []uint64) []subject
 	about(e *api.Event) (s subject, pdr uint16)
@@ -73,7 +71,7 @@ type subject struct {
 }
 
 func newReporting(s sessions, rouse func(), node pfcp.NodeID, log *slog.Logger) *reporting {
-	return &reporting{sessions: s, rouse: rouse, node: node, log: log, deferred: newDeferredReports(),
+	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(s, rouse),
 		pending: map[uint64]*pendingNotification{}}
 }
 
@@ -85,18 +83,26 @@ func (r *reporting) reporter() n4.Reporter {
 }
 
 func (r *reporting) counts() ReportCounters {
+	r.deferred.lock.Lock()
+	c := r.deferred.count
+	r.deferred.lock.Unlock()
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return r.count
+	c.add(r.count)
+	return c
+}
+
+func (c *ReportCounters) add(more ReportCounters) {
+	c.Reports += more.Reports
+	c.ReportsLost += more.ReportsLost
+	c.ReportsDeferred += more.ReportsDeferred
 }
 
 // counted adds to the counters.
 func (r *reporting) counted(c ReportCounters) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.count.Reports += c.Reports
-	r.count.ReportsLost += c.ReportsLost
-	r.count.ReportsDeferred += c.ReportsDeferred
+	r.count.add(c)
 }
 
 // retry sends what could not be sent before.

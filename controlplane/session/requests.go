@@ -121,7 +121,7 @@ func (p *requests) Modify(from []*n4.Association, seid uint64, req *pfcp.Session
 				p.count.Modified++
 				p.observer.Modified()
 				r.Created, r.Endpoints = out.PDRs, out.Endpoints
-				r.Usage = rules.Reports(old, p.reports.join(seid, rows, false))
+				r.Usage = rules.Reports(old, p.reports.deferred.join(seid, rows, false))
 				rules.AnswerQuery(r.Usage, req.QueryReference)
 			}
 			return func() { reply(r, cp) }
@@ -213,7 +213,7 @@ func (p *requests) Delete(from []*n4.Association, seid uint64, reply func(r *pfc
 				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = rules.Reports(old, p.reports.join(seid, append(rows, known...), true))
+				r.Usage = rules.Reports(old, p.reports.deferred.join(seid, append(rows, known...), true))
 			}
 			return func() { reply(r, cp) }
 		},

@@ -87,7 +87,7 @@ func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *
 		}
 	}
 	if usage := r.usage(s.SEID); len(usage) > 0 {
-		records = append(records, p.reports.carry(s.SEID, usage))
+		records = append(records, p.deferred.carry(s.SEID, usage))
 	}
 	r.goOnIn(boot)
 	p.snaps.touch(s.SEID)
@@ -154,11 +154,11 @@ func (p *reader) received(events []api.Event) []api.Event {
 			}
 		}
 	}
-	if events = p.reports.notDeferred(events); len(events) == 0 {
+	if events = p.deferred.notDeferred(events); len(events) == 0 {
 		return events
 	}
 	records, known := p.reported(nil, seid, events)
-	if record, waits := p.reports.onTheWay(seid, events, known); waits {
+	if record, waits := p.deferred.onTheWay(seid, events, known); waits {
 		records = append(records, record)
 		p.commits.rouse() // settle
 	}
@@ -245,7 +245,7 @@ func (p *reader) settle(t *txn, seid uint64) *pfcp.Error {
 	if err != nil || again != nil || !s.CarriedOver() {
 		return nil
 	}
-	waits := p.reports.carried(seid)
+	waits := p.deferred.carried(seid)
 	changed := false
 	for i := range s.URR {
 		u := &s.URR[i]
@@ -269,12 +269,12 @@ func (p *reader) settleLater(seids []uint64) {
 // storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
 func (p *reader) storeUsage() {
 	p.listen()
-	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
+	records, done := p.deferred.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
 	if len(records) > 0 {
 		p.file.write(records, "usage that waits for a CP function is")
 	}
 	for _, fn := range done {
 		p.commits.later(fn)
 	}
-	p.settleLater(p.reports.toSettle())
+	p.settleLater(p.deferred.toSettle())
 }

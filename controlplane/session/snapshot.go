@@ -42,11 +42,11 @@ type snapshots struct {
 // of the table guards it, but for what Lines tell.
 type reader struct {
 	*table
-	commits queue
-	file    *storing
-	reports *reporting
-	plans   *planner
-	lines   *lines
+	commits  queue
+	file     *storing
+	deferred *deferredReports
+	plans    *planner
+	lines    *lines
 
 	snaps  snapshots
 	failed uint64 // snapshots

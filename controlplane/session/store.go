@@ -116,7 +116,7 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 		if err != nil {
 			return err
 		}
-		p.reports.restore(r.Number, rows, p.x.session[r.Number] != 0)
+		p.reports.deferred.restore(r.Number, rows, p.x.session[r.Number] != 0)
 	case store.Reading:
 		return p.snaps.load(r.Number, r.Data)
 	default:

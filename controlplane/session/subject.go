@@ -9,9 +9,10 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// What reporting asks of the sessions (interface sessions).
+// finder finds sessions for reporting (interface sessions).
+type finder struct{ *table }
 
-func (p *table) subjectOf(seid uint64) subject {
+func (p finder) subjectOf(seid uint64) subject {
 	e, _ := p.x.at(seid)
 	s, err := rules.Decode(e.data)
 	if err != nil {
@@ -21,7 +22,7 @@ func (p *table) subjectOf(seid uint64) subject {
 }
 
 // subjects are sessions, in this order, as they are at one moment.
-func (p *table) subjects(seids []uint64) []subject {
+func (p finder) subjects(seids []uint64) []subject {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := make([]subject, len(seids))
@@ -40,7 +41,7 @@ func sessionOf(e *api.Event) uint64 {
 }
 
 // about finds the session that an event concerns, and the CP function's id of the PDR.
-func (p *table) about(e *api.Event) (s subject, pdr uint16) {
+func (p finder) about(e *api.Event) (s subject, pdr uint16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seid := sessionOf(e)
@@ -58,14 +59,14 @@ func (p *table) about(e *api.Event) (s subject, pdr uint16) {
 	return s, pdr
 }
 
-func (p *table) there(seid uint64) bool {
+func (p finder) there(seid uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.x.session[seid] != 0
 }
 
 // instanceOf is the network instance of an address of ours, "" for none.
-func (p *table) instanceOf(local netip.Addr) string {
+func (p finder) instanceOf(local netip.Addr) string {
 	if i := p.Settings().Owner(local); i != nil {
 		return i.Name
 	}
@@ -73,7 +74,7 @@ func (p *table) instanceOf(local netip.Addr) string {
 }
 
 // ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
-func (p *table) ofLine(e *api.Event) bool {
+func (p finder) ofLine(e *api.Event) bool {
 	seid := sessionOf(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
