@@ -65,7 +65,7 @@ func (p *associations) Release(association string, fqcsid [][]byte, done func(de
 func (p *associations) ReleaseOrphans() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, o := range p.x.owners {
+	for id, o := range p.x.known {
 		if _, known := p.known[id]; known || o.sessions == 0 || id == LineOwner && p.lines.to != nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func (p *associations) Retain(association string, keep []netip.Addr, done func(d
 func (p *associations) Adopt(from, to string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.x.owners[from]
+	old := p.x.known[from]
 	if old == nil || from == to || len(p.x.groups[groupKey{owner: old.number}]) == 0 {
 		return 0
 	}
@@ -113,11 +113,12 @@ func (p *associations) Adopt(from, to string) int {
 	if successor.set == "" {
 		successor.set = old.set
 	}
-	p.x.bequeath(old, successor)
+	p.x.came++
+	p.x.bequeath(old, successor, p.x.came)
 	r := &deferredJob{stage: p.inherit, done: func(int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if o := p.x.owners[from]; o == nil || o.gone {
+		if o := p.x.known[from]; o == nil || o.gone {
 			if err := p.storeAssociation(from, nil); err != nil {
 				p.log.Error("an association that failed is not removed from the store", "association", from, "error", err)
 			}
@@ -173,7 +174,7 @@ func (p *associations) KeepAssociation(a n4.StoredAssociation) error {
 func (p *associations) ForgetAssociation(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o := p.x.owners[id]; o != nil {
+	if o := p.x.known[id]; o != nil {
 		o.gone = true
 		p.x.part(o)
 	}

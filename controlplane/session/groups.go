@@ -108,11 +108,3 @@ func (x *index) among(upTo *uint64, keys ...groupKey) iter.Seq[uint64] {
 		}
 	}
 }
-
-// all are the groups of an association's sessions.
-func (x *index) all(association string) (keys []groupKey) {
-	for _, o := range x.ownersOf(association) {
-		keys = append(keys, groupKey{owner: o.number})
-	}
-	return keys
-}

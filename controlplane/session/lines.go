@@ -67,7 +67,7 @@ func (p *lines) SetLines(to Lines) []LineRecord {
 			r.Session, _ = rules.Decode(e.data)
 		}
 	}
-	o := p.x.owners[LineOwner]
+	o := p.x.known[LineOwner]
 	if o == nil {
 		return records
 	}

@@ -181,8 +181,8 @@ func TestReplanSurvivors(t *testing.T) {
 		wants(t, pfcp.CauseAccepted, b.delete(smf1, seid))
 	}
 	b.checkConsistent()
-	testkit.ErrorIf(t, len(b.x.owners) > 1 || len(b.shares.by) != 0,
-		"%d owners, %d shares are left", len(b.x.owners), len(b.shares.by))
+	testkit.ErrorIf(t, len(b.x.known) > 1 || len(b.shares.by) != 0,
+		"%d owners, %d shares are left", len(b.x.known), len(b.shares.by))
 }
 
 // Two sessions that a configuration gives the same address cannot both stay.

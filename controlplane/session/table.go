@@ -68,7 +68,7 @@ func (p *table) number() uint64 {
 
 // ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
 func (p *table) ownerFor(t *txn, from *n4.Association) *owner {
-	known := p.x.owners[from.ID] != nil
+	known := p.x.known[from.ID] != nil
 	o := p.x.owner(from.ID)
 	if !known {
 		t.onUndo(func() { p.x.part(o) })
