@@ -180,17 +180,17 @@ func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 	}
 }
 
-func (a *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRequest) *pfcp.Error {
+func (p *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRequest) *pfcp.Error {
 	more := 0
 	for _, given := range r.Applications {
 		if limits.PFDs > 0 && len(given.PFDs) > limits.PFDs {
 			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(given.PFDs), limits.PFDs))
 		}
-		if _, known := a.apps[given.Application]; !known && len(given.PFDs) > 0 {
+		if _, known := p.apps[given.Application]; !known && len(given.PFDs) > 0 {
 			more++
 		}
 	}
-	if limits.Applications > 0 && len(a.apps)+more > limits.Applications {
+	if limits.Applications > 0 && len(p.apps)+more > limits.Applications {
 		return rules.Refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
 	}
 	return nil
