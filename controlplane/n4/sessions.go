@@ -43,8 +43,8 @@ type Sessions struct {
 // The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
 // neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these
 // messages name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas
-// of sessions are its business too: it knows what is there and under way (cause 75, row A6). None of these must wait for
-// other requests to end: the worker that calls them has others behind it.
+// of sessions are its business too: it knows what is there and under way (cause 75, row A6). None of these must wait
+// for other requests to end: the worker that calls them has others behind it.
 type Requests interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
 	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.

@@ -27,7 +27,8 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 	testkit.ErrorIf(t, served < 10, "%d requests were answered meanwhile", served)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o := p.x.known["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n || p.x.known["smf1"] != nil {
+	if o := p.x.known["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n ||
+		p.x.known["smf1"] != nil {
 		t.Errorf("%+v", o)
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 const maxSetDeletions = 64 // deferredJobs by FQ-CSID that are under way
 
-// associations are CP functions that the store knows; what concerns all sessions of one becomes a deferred job. mu of the
-// table guards it.
+// associations are CP functions that the store knows; what concerns all sessions of one becomes a deferred job. mu of
+// the table guards it.
 type associations struct {
 	*table
 	commits queue

@@ -26,8 +26,8 @@ type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
 
-// committer makes one transaction of what waits, and has it carried out: by the data plane, then by the store. mu of the
-// table guards it, but for admission.
+// committer makes one transaction of what waits, and has it carried out: by the data plane, then by the store. mu of
+// the table guards it, but for admission.
 type committer struct {
 	*table
 	admission

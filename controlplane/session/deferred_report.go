@@ -38,7 +38,7 @@ type deferredReports struct {
 	queue []uint64        // whom to try next; each once, some of them gone
 	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
-	// settle are sessions that carry less over than before (Manager.settle)
+	// settle are sessions that carry less over than before (reader.settle)
 	settle map[uint64]bool
 	done   []func() // told when all that is dirty is in the store: the data plane may forget the events
 }

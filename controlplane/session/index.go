@@ -66,7 +66,7 @@ func (a *addresses) key(t rules.Tunnel, make bool) (uint64, bool) {
 	return n<<32 | uint64(t.TEID), true
 }
 
-// index finds sessions by what packets and events name. Owned by Manager's goroutine.
+// index finds sessions by what packets and events name. mu of the table guards it.
 type index struct {
 	session map[uint64]slab.Handle
 	records slab.Slab

@@ -79,8 +79,8 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p.reports = newReporting(finder{p.table}, p.commits.rouse, set.Node, log)
 	p.lines = &lines{table: p.table, commits: p.commits, reports: p.reports}
 	p.plans = &planner{table: p.table, commits: p.commits, file: p.file, deferred: p.reports.deferred}
-	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, deferred: p.reports.deferred, plans: p.plans,
-		lines: p.lines, snaps: newSnapshots()}
+	p.reader = &reader{table: p.table, commits: p.commits, file: p.file, deferred: p.reports.deferred,
+		plans: p.plans, lines: p.lines, snaps: newSnapshots()}
 	p.requests = &requests{table: p.table, commits: p.commits, reports: p.reports, reader: p.reader, node: set.Node,
 		observer: unobserved{}}
 	p.associations = &associations{table: p.table, commits: p.commits, file: p.file, lines: p.lines,

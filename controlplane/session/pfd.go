@@ -207,7 +207,8 @@ func (p *applications) forgetApplication(name string) {
 func (p *applications) storeApplication(name string, list []pfcp.PFD) error {
 	data, err := json.Marshal(list)
 	if err == nil {
-		err = p.file.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
+		r := store.Named(store.Application, name, store.NamedData(name, data))
+		err = p.file.store.Write([]store.Record{r})
 	}
 	return err
 }

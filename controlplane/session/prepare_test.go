@@ -127,7 +127,8 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.plans.prepare(without)
 	b.mu.Lock()
-	testkit.ErrorIf(t, b.plans.prepared == nil || len(b.plans.prepared.lost) != 1, "nobody would be lost: a poor test")
+	r := b.plans.prepared
+	testkit.ErrorIf(t, r == nil || len(r.lost) != 1, "nobody would be lost: a poor test")
 	b.mu.Unlock()
 	b.delete(smf1, older)
 	b.mu.Lock()

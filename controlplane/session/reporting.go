@@ -31,7 +31,7 @@ type reporting struct {
 	acks     *acknowledger         // listen's alone
 	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
 
-	lock    sync.Mutex                      // held for as long as it takes to look at these, never while anybody is called
+	lock    sync.Mutex                      // as deferredReports.lock
 	pending map[uint64]*pendingNotification // by SEID
 	count   ReportCounters
 }

@@ -23,7 +23,8 @@ type requests struct {
 }
 
 // Establish is n4.Requests'.
-func (p *requests) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse)) {
+func (p *requests) Establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest,
+	reply func(*pfcp.SessionEstablishmentResponse)) {
 	var made *rules.Session
 	var out rules.Changed
 	p.commits.enqueue(&job{
@@ -54,7 +55,8 @@ func (p *requests) identify(r *pfcp.SessionEstablishmentResponse) {
 	}
 }
 
-func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (*rules.Session, rules.Changed, *pfcp.Error) {
+func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEstablishmentRequest) (
+	*rules.Session, rules.Changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
 	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
@@ -129,7 +131,8 @@ func (p *requests) Modify(from []*n4.Association, seid uint64, req *pfcp.Session
 	})
 }
 
-func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (old *rules.Session, out rules.Changed, err *pfcp.Error) {
+func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pfcp.SessionModificationRequest) (
+	old *rules.Session, out rules.Changed, err *pfcp.Error) {
 	e, from, err := p.owned(askers, seid)
 	if err != nil {
 		return nil, rules.Changed{}, err
@@ -186,7 +189,8 @@ func (p *requests) Locate(from []*n4.Association, seid uint64, reply func(cpSEID
 }
 
 // Delete is n4.Requests'.
-func (p *requests) Delete(from []*n4.Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
+func (p *requests) Delete(from []*n4.Association, seid uint64,
+	reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64)) {
 	var old *rules.Session
 	var known []api.Usage
 	p.commits.enqueue(&job{
@@ -213,7 +217,8 @@ func (p *requests) Delete(from []*n4.Association, seid uint64, reply func(r *pfc
 				r.Cause, r.Offending, r.Text = err.Cause, err.Offending, err.Text
 			} else {
 				p.count.Deleted++
-				r.Usage = rules.Reports(old, p.reports.deferred.join(seid, append(rows, known...), true))
+				rows = p.reports.deferred.join(seid, append(rows, known...), true)
+				r.Usage = rules.Reports(old, rows)
 			}
 			return func() { reply(r, cp) }
 		},
