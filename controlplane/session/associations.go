@@ -85,11 +85,9 @@ func (p *associations) Retain(association string, keep []netip.Addr, done func(d
 	r := &deferredJob{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
 	r.seids = func(yield func(uint64) bool) {
 		for seid := range p.x.among(&r.upTo, all...) {
-			if e, there := p.x.at(seid); there {
-				s, err := rules.Decode(e.data)
-				if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
-					seid = 0
-				}
+			_, s, err := p.decoded(seid)
+			if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
+				seid = 0
 			}
 			if !yield(seid) {
 				return
@@ -131,10 +129,9 @@ func (p *associations) Adopt(from, to string) int {
 
 // inherit moves a session to its association's successor. The data plane knows of neither.
 func (p *associations) inherit(t *txn, seid uint64) *pfcp.Error {
-	e, _ := p.x.at(seid)
-	s, err := rules.Decode(e.data)
+	e, s, err := p.decoded(seid)
 	if err != nil {
-		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
+		return err
 	}
 	old, successor := e.owner, e.owner.current()
 	if old == successor {

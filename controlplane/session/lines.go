@@ -63,9 +63,7 @@ func (p *lines) SetLines(to Lines) []LineRecord {
 	for i := range records {
 		r := &records[i]
 		known[r.SEID] = true
-		if e, there := p.x.at(r.SEID); there {
-			r.Session, _ = rules.Decode(e.data)
-		}
+		_, r.Session, _ = p.decoded(r.SEID)
 	}
 	o := p.x.known[LineOwner]
 	if o == nil {

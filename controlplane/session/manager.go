@@ -88,7 +88,7 @@ func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager
 	p.applications = &applications{table: p.table, commits: p.commits, file: p.file, plans: p.plans,
 		apps: map[string][]pfcp.PFD{}}
 	p.glances = &glances{table: p.table, file: p.file, reports: p.reports, reader: p.reader}
-	p.stepper = &stepper{p.table, p.commits, p.file, p.plans, p.lines, p.reader, p.glances}
+	p.stepper = &stepper{p.table, p.file, p.plans, p.lines, p.reader, p.glances}
 	p.reports.readings, p.reports.answers = p.reader, p.requests
 	p.plans.use(set)
 	return p

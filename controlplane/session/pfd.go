@@ -85,8 +85,7 @@ func (p *applications) try() {
 	for looked := 0; looked < someSessions && !over; looked++ {
 		seid, more := t.seid()
 		if over = !more; seid != 0 {
-			e, _ := p.x.at(seid)
-			if s, broken := rules.Decode(e.data); broken == nil {
+			if _, s, broken := p.decoded(seid); broken == nil {
 				t.look(p.table, s)
 			}
 		}

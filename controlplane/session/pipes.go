@@ -104,8 +104,7 @@ func (p *table) shape() []store.Record {
 	var changed []store.Record
 	unshaped := 0
 	for _, seid := range p.inOrder() {
-		e, _ := p.x.at(seid)
-		s, err := rules.Decode(e.data)
+		e, s, err := p.decoded(seid)
 		if err != nil {
 			continue
 		}
@@ -139,12 +138,8 @@ func (p *stepper) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
 	for i := range held {
 		key := api.CString(held[i].Key[:])
 		seid, ours := rules.SEIDOf(key)
-		e, there := p.x.at(seid)
-		if !ours || held[i].Kind != api.KindSession || !there {
-			continue
-		}
-		s, err := rules.Decode(e.data)
-		if err != nil || s.Line == nil {
+		_, s, err := p.decoded(seid)
+		if !ours || held[i].Kind != api.KindSession || err != nil || s.Line == nil {
 			continue
 		}
 		h := p.set.Shaping(s)

@@ -161,10 +161,9 @@ func (p *planner) adopt(r *replan, usage []api.Usage) {
 		}
 	}
 	for _, seid := range r.moved {
-		e, there := p.x.at(seid)
-		s, err := rules.Decode(e.data)
+		e, s, err := p.decoded(seid)
 		to, moved := r.place[seid]
-		if !there || err != nil || !moved || to == (place{s.Worker, s.Pipe}) { // it ended, or is another, since
+		if err != nil || !moved || to == (place{s.Worker, s.Pipe}) { // it ended, or is another, since
 			continue
 		}
 		s.Worker, s.Pipe = to.worker, to.pipe

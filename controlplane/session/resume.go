@@ -62,8 +62,7 @@ func (p *reader) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sess
 		if len(r.usage(seid)) > 0 {
 			sessions++
 		}
-		e, _ := p.x.at(seid)
-		s, err := rules.Decode(e.data)
+		e, s, err := p.decoded(seid)
 		switch {
 		case err == nil && s.Line == nil:
 			records = p.resumeSession(records, boot, e, s, r)

@@ -13,8 +13,7 @@ import (
 type finder struct{ *table }
 
 func (p finder) subjectOf(seid uint64) subject {
-	e, _ := p.x.at(seid)
-	s, err := rules.Decode(e.data)
+	e, s, err := p.decoded(seid)
 	if err != nil {
 		return subject{seid: seid}
 	}

@@ -25,7 +25,6 @@ type Outcome struct{ Put, Deleted, Refused, Ended int }
 // stepper brings a data plane into step with the sessions and the configuration.
 type stepper struct {
 	*table
-	commits *committer
 	file    *storing
 	plans   *planner
 	lines   *lines

@@ -162,10 +162,8 @@ func (p *table) others(at *conflict) *pfcp.Error {
 		prefix = at.ue.Prefix.Addr().String()
 	}
 	name := rules.Key(at.other)
-	if e, there := p.x.at(at.other); there {
-		if s, err := rules.Decode(e.data); err == nil {
-			name = cmp.Or(s.UserID, name)
-		}
+	if _, s, err := p.decoded(at.other); err == nil {
+		name = cmp.Or(s.UserID, name)
 	}
 	return rules.Refuse(pfcp.CauseRuleFailure, 0, fmt.Sprintf("%s %s is %s's", what, prefix, name))
 }
@@ -199,12 +197,21 @@ func (p *table) occupied(s *rules.Session) *rules.Compiled {
 	return rules.Occupied(p.set, p.pfds, s)
 }
 
-// drop takes a session out.
-func (p *table) drop(t *txn, seid uint64) *pfcp.Error {
+// decoded is a session as it is: a copy, nil when there is none, or none that can be read.
+func (p *table) decoded(seid uint64) (entry, *rules.Session, *pfcp.Error) {
 	e, _ := p.x.at(seid)
 	s, err := rules.Decode(e.data)
 	if err != nil {
-		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
+		return e, nil, rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
+	}
+	return e, s, nil
+}
+
+// drop takes a session out.
+func (p *table) drop(t *txn, seid uint64) *pfcp.Error {
+	e, s, err := p.decoded(seid)
+	if err != nil {
+		return err
 	}
 	return p.dropThis(t, e, s)
 }
@@ -281,10 +288,9 @@ func (p *table) replace(t *txn, seid uint64, e entry, o *owner, old, s *rules.Se
 
 // recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
 func (p *table) recompile(t *txn, seid uint64) *pfcp.Error {
-	e, _ := p.x.at(seid)
-	s, err := rules.Decode(e.data)
+	e, s, err := p.decoded(seid)
 	if err != nil {
-		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
+		return err
 	}
 	c := p.occupied(s)
 	p.put(t, seid, e, c, c)
@@ -302,8 +308,7 @@ func (p *table) Settings() *rules.Settings {
 func (p *table) Session(seid uint64) *rules.Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, _ := p.x.at(seid)
-	s, _ := rules.Decode(e.data)
+	_, s, _ := p.decoded(seid)
 	return s
 }
 
