@@ -34,25 +34,23 @@ func (p *associations) Release(association string, fqcsid [][]byte, done func(de
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.x.all(association)
-	r := &deferredJob{key: fmt.Sprint("all ", all), stage: p.deletion, done: done}
-	r.seids = p.x.among(&r.upTo, all...)
+	r := &deferredJob{key: fmt.Sprint("all ", all), of: all, stage: p.deletion, done: done}
 	if len(fqcsid) > 0 {
 		names := make([]string, len(fqcsid))
 		for i := range fqcsid {
 			names[i] = string(fqcsid[i])
 		}
 		slices.Sort(names)
-		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" }) // that would be all sessions
-		var keys []groupKey
+		// An empty name stands for all sessions.
+		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+		r.of, r.limit = nil, maxSetDeletions
 		for _, k := range all {
 			for _, name := range names {
 				k.name = name // there need not be one yet: sessions may be on their way to this owner
-				keys = append(keys, k)
+				r.of = append(r.of, k)
 			}
 		}
-		r.key = fmt.Sprintf("set %q", keys)
-		r.seids = p.x.among(&r.upTo, keys...)
-		r.limit = maxSetDeletions
+		r.key = fmt.Sprintf("set %q", r.of)
 	}
 	if !p.commits.begin(r) {
 		return rules.Refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")
@@ -71,9 +69,7 @@ func (p *associations) ReleaseOrphans() {
 		}
 		p.log.Warn("sessions without association are deleted", "association", id, "sessions", o.sessions)
 		o.gone = true
-		r := &deferredJob{stage: p.deletion}
-		r.seids = p.x.among(&r.upTo, groupKey{owner: o.number})
-		p.commits.begin(r)
+		p.commits.begin(&deferredJob{of: []groupKey{{owner: o.number}}, stage: p.deletion})
 	}
 }
 
@@ -82,19 +78,11 @@ func (p *associations) Retain(association string, keep []netip.Addr, done func(d
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.x.all(association)
-	r := &deferredJob{key: fmt.Sprint("all but ", all, keep), stage: p.deletion, done: done}
-	r.seids = func(yield func(uint64) bool) {
-		for seid := range p.x.among(&r.upTo, all...) {
-			_, s, err := p.decoded(seid)
-			if err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6) {
-				seid = 0
-			}
-			if !yield(seid) {
-				return
-			}
-		}
+	kept := func(seid uint64) bool {
+		_, s, err := p.decoded(seid)
+		return err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6)
 	}
-	p.commits.begin(r)
+	p.commits.begin(&deferredJob{key: fmt.Sprint("all but ", all, keep), of: all, but: kept, stage: p.deletion, done: done})
 }
 
 // Adopt is n4.Groups'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
@@ -113,7 +101,7 @@ func (p *associations) Adopt(from, to string) int {
 	}
 	p.x.came++
 	p.x.bequeath(old, successor, p.x.came)
-	r := &deferredJob{stage: p.inherit, done: func(int) {
+	p.commits.begin(&deferredJob{of: []groupKey{{owner: old.number}}, stage: p.inherit, done: func(int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if o := p.x.known[from]; o == nil || o.gone {
@@ -121,9 +109,7 @@ func (p *associations) Adopt(from, to string) int {
 				p.log.Error("an association that failed is not removed from the store", "association", from, "error", err)
 			}
 		}
-	}}
-	r.seids = p.x.among(&r.upTo, groupKey{owner: old.number})
-	p.commits.begin(r)
+	}})
 	return old.sessions
 }
 

@@ -14,9 +14,11 @@ import (
 type deferredJob struct {
 	// key says what it is of. A second one of the same while the first is under way is one with it.
 	key   string
-	seids iter.Seq[uint64] // 0: one that was looked at and passed over
-	upTo  uint64           // what came into the group later is not meant
-	again bool             // upTo has moved since the walk began
+	of    []groupKey             // whose sessions they are, unless seids says it
+	seids iter.Seq[uint64]       // 0: one that was looked at and passed over
+	upTo  uint64                 // what came into the group later is not meant
+	but   func(seid uint64) bool // these are not meant; nil: all are
+	again bool                   // upTo has moved since the walk began
 	stage func(t *txn, seid uint64) *pfcp.Error
 	limit int // of deferred jobs with a limit; 0: there is none
 	over  bool
@@ -47,6 +49,9 @@ func (p *committer) begin(r *deferredJob) bool {
 	}
 	if r.limit > 0 && limited >= r.limit {
 		return false
+	}
+	if r.seids == nil {
+		r.seids = p.x.among(&r.upTo, r.of...)
 	}
 	p.deferredJobs = append(p.deferredJobs, r)
 	p.rouse()
@@ -90,7 +95,7 @@ func (p *committer) someDeferred(seen map[uint64]bool) []*job {
 			r.over = true
 			p.deferredJobs = p.deferredJobs[1:]
 			p.concluded(r)
-		case seid == 0 || p.x.session[seid] == 0:
+		case seid == 0 || p.x.session[seid] == 0 || r.but != nil && r.but(seid):
 		case seen[seid]:
 			r.held = seid
 			looked = someSessions

@@ -65,22 +65,10 @@ func (p *lines) SetLines(to Lines) []LineRecord {
 		known[r.SEID] = true
 		_, r.Session, _ = p.decoded(r.SEID)
 	}
-	o := p.x.known[LineOwner]
-	if o == nil {
-		return records
+	if o := p.x.known[LineOwner]; o != nil { // sessions whose record was lost
+		p.commits.begin(&deferredJob{of: []groupKey{{owner: o.number}}, stage: p.deletion,
+			but: func(seid uint64) bool { return known[seid] }})
 	}
-	d := &deferredJob{stage: p.deletion}
-	d.seids = func(yield func(uint64) bool) { // sessions whose record was lost
-		for seid := range p.x.among(&d.upTo, groupKey{owner: o.number}) {
-			if known[seid] {
-				seid = 0
-			}
-			if !yield(seid) {
-				return
-			}
-		}
-	}
-	p.commits.begin(d)
 	return records
 }
 

@@ -160,10 +160,9 @@ func (p *applications) takePFDs(t *trial) {
 		}
 	}
 	for _, name := range changed {
-		r := &deferredJob{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
-		r.seids = p.x.among(&r.upTo, groupKey{0, name})
-		if p.x.groups[groupKey{0, name}] != nil {
-			p.commits.begin(r)
+		if of := (groupKey{0, name}); p.x.groups[of] != nil {
+			p.commits.begin(&deferredJob{key: "application " + name, of: []groupKey{of}, stage: p.recompile,
+				refused: p.keepsFilters})
 		}
 	}
 }
