@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of more than 120
-columns (tabs of 8) are counted: formatters leave comments and Go alone, so what is there stays, but their number must not grow."""
+columns (tabs of 8) are counted: formatters leave comments and Go alone, so what is there stays, but their number must not grow.
+A type of Go has at most 45 methods, an interface 5; what has more stands in a list, with its number, which must not grow."""
 
+import collections
 import os
 import re
 import sys
@@ -14,6 +16,28 @@ EXCEPTIONS = {
     ("config_test.go", "TestRefused"): "a table: file, line and reason of each refusal",
     ("view_test.go", "rows"): "a table: one row of each kind",
     ("prepare_test.go", "TestReplanPreparedAmongRequests"): "one history, whose steps need the ones before",
+}
+METHODS = {"type": 45, "interface": 5}
+# (folder, type): methods that it may have, and why it has so many. Lower the number when there are fewer.
+MANY = {
+    ("controlplane/access", "Host"): (6, "all that a front end asks of the loop; each front end asks all of it"),
+    ("controlplane/access", "Session"): (8, "one subscriber as its front end sees it; each front end asks all of it"),
+    ("controlplane/agent", "Agent"): (83, "to be cut: plan, reconcile, serve"),
+    ("controlplane/config", "checker"): (87, "one check a method; they share the faults, and what was looked up"),
+    ("controlplane/dhcp", "Server"): (58, "DHCPv4, DHCPv6 and their relays share one table of subscribers; to be cut by family"),
+    ("controlplane/dhcp", "subscriber"): (60, "one state for both families, which are signed in together; to be cut by family"),
+    ("controlplane/n4", "Server"): (82, "to be cut: associations, requests, reports"),
+    ("controlplane/pfcp", "writer"): (56, "one IE, or group of them, a method"),
+    ("controlplane/ppp", "Env"): (8, "an owner of a link has all of it to do"),
+    ("controlplane/ppp", "Link"): (59, "one link with the automata of its protocols, of which each may end it"),
+    ("controlplane/ppp", "layer"): (10, "the automaton's events and actions of RFC 1661 §4"),
+    ("controlplane/subscriber", "Loop"): (49, "what its one goroutine does for each kind of front end, and for who asks"),
+    ("controlplane/subscriber", "Subscriber"): (57, "to be cut: session, accounting, addresses"),
+    ("controlplane/view", "Control"): (8, "what tables show of the control plane; agent answers all of it"),
+    ("lab/bench", "fixture"): (6, "what a profile measures with; the benchmark asks all of it"),
+    ("lab/dialer", "Env"): (7, "an owner of clients has all of it to do"),
+    ("lab/load", "protocol"): (6, "one subscriber's end, dialled, woken and ended by the load"),
+    ("lab/network", "Lab"): (80, "to be cut: build, services, demonstrations"),
 }
 HEADS = {
     ".c": re.compile(r"^\{$"),
@@ -50,11 +74,51 @@ def name_of(lines, at, kind):
     return names[0] if names else head
 
 
+class Types:
+    """Methods of Go's types, of which tests are none."""
+
+    METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)(?:\[.*?\])?\) \w", re.M)
+    INTERFACE = re.compile(r"^type (\w+)(?:\[.*\])? interface \{\n(.*?)^\}", re.M | re.S)
+
+    def __init__(self):
+        self.methods = collections.Counter()
+        self.interfaces = {}  # to (methods, interfaces within)
+
+    def add(self, path, text):
+        folder = os.path.dirname(path)
+        self.methods.update((folder, name) for name in self.METHOD.findall(text))
+        for name, body in self.INTERFACE.findall(text):
+            named = re.findall(r"^\t(\w+)\(", body, re.M)
+            self.interfaces[folder, name] = len(named), re.findall(r"^\t([\w.]+)(?: *//.*)?$", body, re.M)
+
+    def of_interface(self, key):
+        """With those of the interfaces within; one of another package counts as one method."""
+        own, within = self.interfaces.get(key, (1, []))
+        return own + sum(self.of_interface((key[0], name)) for name in within)
+
+    def faults(self):
+        """What has too many methods. What has fewer than the list says is noted."""
+        have = {key: (n, "type") for key, n in self.methods.items()}
+        have.update((key, (self.of_interface(key), "interface")) for key in self.interfaces)
+        large = {key for key, (n, kind) in have.items() if n > METHODS[kind]}
+        for key in sorted(large | MANY.keys()):
+            n, kind = have.get(key, (0, "type"))
+            most = MANY[key][0] if key in MANY else METHODS[kind]
+            if n > most:
+                yield f"{key[0]}: {kind} {key[1]} has {n} methods; {most} may be"
+            elif n < most:
+                print(f"note: {kind} {key[1]} of {key[0]} has {n} methods, and MANY in scripts/shape.py says {most}")
+
+
 def main():
     bad = wide = 0
+    types = Types()
     for path in sys.stdin.read().splitlines():
         with open(path, encoding="utf-8", errors="replace") as f:
-            lines = f.read().splitlines()
+            text = f.read()
+        lines = text.splitlines()
+        if path.endswith(".go") and not path.endswith("_test.go"):
+            types.add(path, text)
         wide += sum(len(line.expandtabs(8)) > WIDE for line in lines)
         kind = path[path.rfind(".") :]
         for at, line in enumerate(lines):
@@ -64,6 +128,9 @@ def main():
             if length > LONGEST and (os.path.basename(path), name_of(lines, at, kind)) not in EXCEPTIONS:
                 print(f"{path}:{at + 1}: {name_of(lines, at, kind)} has {length} lines; {LONGEST} are enough for one function")
                 bad = 1
+    for fault in types.faults():
+        print(fault)
+        bad = 1
     print(f"note: {wide} lines are wider than {WIDE} columns; {WIDE_LINES} may be")
     return int(bad or wide > WIDE_LINES)
 

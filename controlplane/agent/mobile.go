@@ -66,7 +66,8 @@ func (a *Agent) openMobile() error {
 	if pfcp {
 		cfg := serverConfig(plan)
 		cfg.Measures = a.measures
-		if a.mobile.server, err = n4.New(cfg, manager, a.log); err == nil {
+		sessions := n4.Sessions{Requests: manager, Groups: manager, Store: manager}
+		if a.mobile.server, err = n4.New(cfg, sessions, a.log); err == nil {
 			manager.SetReporter(a.mobile.server)
 		}
 	}

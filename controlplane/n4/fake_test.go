@@ -52,6 +52,8 @@ func newFake() *fakeSessions {
 		recovery: time.Unix(1_800_000_000, 0), modifyAnswer: pfcp.CauseAccepted}
 }
 
+func (f *fakeSessions) all() Sessions { return Sessions{f, f, f} }
+
 func (f *fakeSessions) later(reply func()) {
 	f.lock.Lock()
 	hold := f.hold
@@ -559,7 +561,7 @@ func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness 
 	if fake == nil {
 		fake = newFake()
 	}
-	s, err := New(cfg, fake, slog.New(slog.DiscardHandler))
+	s, err := New(cfg, fake.all(), slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	for _, m := range smfs {
 		m.server = s.Listening()[0]

@@ -330,7 +330,7 @@ func TestConfigRefused(t *testing.T) {
 		"family":      {Listen: []netip.AddrPort{local}, Peers: []Peer{{Addr: netip.MustParseAddrPort("[::1]:8805"), Connect: true}}},
 		"not ours":    {Listen: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:8805")}},
 	} {
-		_, err := New(cfg, newFake(), nil)
+		_, err := New(cfg, newFake().all(), nil)
 		testkit.ErrorIf(t, err == nil, "%s: accepted", name)
 	}
 }

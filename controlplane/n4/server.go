@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats,
-// associations and the limits on what peers may do; sessions are another package's, behind the interface Sessions. The
-// README has a picture of the goroutines.
+// associations and the limits on what peers may do; sessions are another package's, behind the interfaces of Sessions.
+// The README has a picture of the goroutines.
 package n4
 
 import (

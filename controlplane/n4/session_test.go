@@ -139,7 +139,7 @@ func TestKernelLoss(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := quiet(m.peer())
 	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
-	s, err := New(cfg, newFake(), nil)
+	s, err := New(cfg, newFake().all(), nil)
 	testkit.Must(t, err)
 	m.server = s.Listening()[0]
 	testkit.Must(t, s.sockets[0].conn.SetReadBuffer(64<<10))

@@ -30,15 +30,22 @@ type StoredAssociation struct {
 	FailedAt time.Time      `json:"failed_at,omitzero"`
 }
 
-// Sessions is the session layer as the server sees it. Calls come from any goroutine of the server. reply is called
-// exactly once, from any goroutine, possibly before the call returns.
+// Sessions is the session layer as the server sees it. Calls come from any goroutine of the server.
+type Sessions struct {
+	Requests
+	Groups
+	Store
+}
+
+// Requests are those for one session. reply is called exactly once, from any goroutine, possibly before the call
+// returns.
 //
 // The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
 // neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these
 // messages name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas
-// of sessions are its business too: it knows what is there and under way (cause 75, row A6). Establish, Modify, Delete
-// and Locate must not wait for other requests to end: the worker that calls them has others behind it.
-type Sessions interface {
+// of sessions are its business too: it knows what is there and under way (cause 75, row A6). None of these must wait
+// for other requests to end: the worker that calls them has others behind it.
+type Requests interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
 	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
 	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
@@ -46,6 +53,10 @@ type Sessions interface {
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
 	// Locate says the CP F-SEID of a session that a request was about which is refused unread, in its turn.
 	Locate(from []*Association, seid uint64, reply func(cpSEID uint64))
+}
+
+// Groups are sessions of one association, or of an application.
+type Groups interface {
 	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong
 	// to one of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is
 	// called once, when the last is gone; not when the same is under way already, which then is of both. Only one
@@ -54,22 +65,25 @@ type Sessions interface {
 	// Retain is Release of the sessions whose CP F-SEID has none of the addresses (TS 29.244 §5.22, Session
 	// Retention).
 	Retain(association string, keep []netip.Addr, done func(deleted int))
+	// Adopt gives the sessions of one member of an SMF set to another (TS 29.244 §5.22), paced; to reports and
+	// deletions they are the other's at once. It returns how many.
+	Adopt(from, to string) int
 	// SetPFDs replies once, after having looked at all sessions that use the applications.
 	SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 	// Count says how many sessions an association has; "" asks for all.
 	Count(association string) int
+}
 
+// Store is what outlives a restart of the control plane.
+type Store interface {
 	// Associations returns what the store knew when we started. Sessions of associations that are not in it are
 	// deleted by the session layer: their association ended while we went away.
 	Associations() []StoredAssociation
 	KeepAssociation(a StoredAssociation) error
 	ForgetAssociation(id string) error
 	// Recovery is our recovery time stamp (TS 23.527 §4.2): the moment since when no session was lost. It is kept
-	// in the store with the sessions, so that a restart of the control plane alone does not move it.
+	// with the sessions, so that a restart of the control plane alone does not move it.
 	Recovery() time.Time
-	// Adopt gives the sessions of one member of an SMF set to another (TS 29.244 §5.22), paced; to reports and
-	// deletions they are the other's at once. It returns how many.
-	Adopt(from, to string) int
 }
 
 // Recipient is the CP function that the reports of a session are for.

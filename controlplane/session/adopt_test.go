@@ -27,7 +27,8 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 	testkit.ErrorIf(t, served < 10, "%d requests were answered meanwhile", served)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o := p.x.owners["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n || p.x.owners["smf1"] != nil {
+	if o := p.x.known["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n ||
+		p.x.known["smf1"] != nil {
 		t.Errorf("%+v", o)
 	}
 }
@@ -46,7 +47,7 @@ func idle(t *testing.T, path string) *Manager {
 func (p *Manager) step(t *testing.T, batches int) {
 	t.Helper()
 	for range batches {
-		p.rouse()
+		p.commits.rouse()
 		j, _ := p.next(t.Context(), nil)
 		p.runBatch(j)
 	}
@@ -115,8 +116,8 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	p.step(t, 20)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.x.session) != 1 || p.x.session[own] == 0 || len(p.x.owners) != 1 || len(p.x.owned) != 1 {
-		t.Errorf("%d sessions, %v", len(p.x.session), p.x.owners)
+	if len(p.x.session) != 1 || p.x.session[own] == 0 || len(p.x.known) != 1 || len(p.x.owned) != 1 {
+		t.Errorf("%d sessions, %v", len(p.x.session), p.x.known)
 	}
 }
 
@@ -130,7 +131,7 @@ func TestSuccessorGoesBeforeItInherits(t *testing.T) {
 	deleted := make(chan int, 1)
 	p.Release("smf2", nil, func(n int) { deleted <- n })
 	p.step(t, 10)
-	if p.Count("") != 0 || testkit.Receive(t, deleted) == 0 || p.x.owners["smf2"] != nil || len(p.x.owned) != 1 {
+	if p.Count("") != 0 || testkit.Receive(t, deleted) == 0 || p.x.known["smf2"] != nil || len(p.x.owned) != 1 {
 		t.Errorf("%d sessions, %v", p.Count(""), p.x.owned)
 	}
 }

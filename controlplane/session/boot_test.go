@@ -170,7 +170,7 @@ func TestInspect(t *testing.T) {
 	path, recovery := stored(t)
 	p := opened(t, path, store.Boot())
 	testkit.Must(t, p.storeApplication("web", []pfcp.PFD{}))
-	testkit.Must(t, p.store.Write([]store.Record{{Kind: store.Usage, Number: 1, Data: []byte{}}}))
+	testkit.Must(t, p.file.store.Write([]store.Record{{Kind: store.Usage, Number: 1, Data: []byte{}}}))
 	var out bytes.Buffer
 	c, err := Inspect(path, &out)
 	if err != nil || len(c.Faults) != 0 || c.Sessions != 2 || c.Associations != 1 || c.Applications != 1 ||
@@ -189,7 +189,7 @@ func TestInspect(t *testing.T) {
 		!strings.Contains(out.String(), "10.46.0.2") {
 		t.Error(out.String())
 	}
-	testkit.Must(t, p.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	testkit.Must(t, p.file.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
 	if c, err = Inspect(path, nil); err != nil || len(c.Faults) != 1 || c.Sessions != 1 {
 		t.Errorf("%+v %v", c, err)
 	}

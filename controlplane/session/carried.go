@@ -16,10 +16,10 @@ import (
 // trigger. What such a report has is in the store until it is answered.
 
 // carry keeps usage for the next reports, and returns what the store is to have of the session.
-func (r *reporting) carry(seid uint64, rows []api.Usage) store.Record {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	u := r.deferred.at(seid)
+func (l *deferredReports) carry(seid uint64, rows []api.Usage) store.Record {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	u := l.at(seid)
 	for i := range rows {
 		if at := slices.IndexFunc(u.carried, ofURR(rows[i].URR)); at >= 0 {
 			addUsage(&u.carried[at], &rows[i])
@@ -32,7 +32,7 @@ func (r *reporting) carry(seid uint64, rows []api.Usage) store.Record {
 }
 
 // carryInto adds to reports what was carried over of their URRs; all: the session ends, and so does the rest.
-func (r *reporting) carryInto(u *deferredUsage, seid uint64, rows []*api.Usage, all bool) (rest []api.Usage) {
+func (l *deferredReports) carryInto(u *deferredUsage, seid uint64, rows []*api.Usage, all bool) (rest []api.Usage) {
 	if len(u.carried) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (r *reporting) carryInto(u *deferredUsage, seid uint64, rows []*api.Usage, 
 		sum := u.carried[at]
 		addUsage(&sum, row)
 		*row, u.carried = sum, slices.Delete(u.carried, at, at+1)
-		r.deferred.settle[seid] = true
+		l.settle[seid] = true
 	}
 	if all {
 		rest, u.carried = ending(u.carried), nil
@@ -64,19 +64,19 @@ func ending(rows []api.Usage) []api.Usage {
 // onTheWay adds what was carried over to events that are about to be reported, and has the store know them, for it has
 // the readings no longer. known: there were some. So it does where a quota is used up: what lets nothing pass is not
 // reported again. waits: the store is to have the record.
-func (r *reporting) onTheWay(seid uint64, events []api.Event, known bool) (record store.Record, waits bool) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	u := r.deferred.by[seid]
+func (l *deferredReports) onTheWay(seid uint64, events []api.Event, known bool) (record store.Record, waits bool) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	u := l.by[seid]
 	if !known && !slices.ContainsFunc(events, exhausting) && (u == nil || len(u.carried) == 0) {
 		return record, false
 	}
-	u = r.deferred.at(seid)
+	u = l.at(seid)
 	rows := make([]*api.Usage, len(events))
 	for i := range events {
 		rows[i] = &events[i].Usage
 	}
-	r.carryInto(u, seid, rows, false)
+	l.carryInto(u, seid, rows, false)
 	for _, row := range rows {
 		u.paired = append(u.paired, *row)
 	}
@@ -86,21 +86,21 @@ func (r *reporting) onTheWay(seid uint64, events []api.Event, known bool) (recor
 func exhausting(e api.Event) bool { return rules.Exhausting(&e.Usage) != 0 }
 
 // carried tells of which URRs something waits.
-func (r *reporting) carried(seid uint64) func(urr uint32) bool {
-	r.lock.Lock()
-	defer r.lock.Unlock()
+func (l *deferredReports) carried(seid uint64) func(urr uint32) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	var list []api.Usage
-	if u := r.deferred.by[seid]; u != nil {
+	if u := l.by[seid]; u != nil {
 		list = slices.Clone(u.carried)
 	}
 	return func(urr uint32) bool { return slices.ContainsFunc(list, ofURR(urr)) }
 }
 
 // toSettle are the sessions of which something carried over went into a report, since it was asked last.
-func (r *reporting) toSettle() []uint64 {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	seids := slices.Collect(maps.Keys(r.deferred.settle))
-	clear(r.deferred.settle)
+func (l *deferredReports) toSettle() []uint64 {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	seids := slices.Collect(maps.Keys(l.settle))
+	clear(l.settle)
 	return seids
 }

@@ -5,6 +5,8 @@ package session
 import (
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"isthmus/api"
@@ -26,11 +28,17 @@ const (
 // too. What a URR measures meanwhile is added up, so that there is at most one row for each; only what was sent without
 // an answer stays as it is, for the CP function may have it already and knows it again by its sequence number.
 type deferredReports struct {
+	sessions sessions
+	rouse    func()      // has flush called soon
+	pairs    atomic.Bool // Settings.MonitoringPair
+
+	lock  sync.Mutex // held for as long as it takes to look at these, never while anybody is called
+	count ReportCounters
 	by    map[uint64]*deferredUsage
 	queue []uint64        // whom to try next; each once, some of them gone
 	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
-	// settle are sessions that carry less over than before (Manager.settle)
+	// settle are sessions that carry less over than before (reader.settle)
 	settle map[uint64]bool
 	done   []func() // told when all that is dirty is in the store: the data plane may forget the events
 }
@@ -64,9 +72,9 @@ func (u *deferredUsage) try(rows []api.Usage) {
 	}
 }
 
-func newDeferredReports() deferredReports {
-	return deferredReports{by: map[uint64]*deferredUsage{}, there: map[uint64]bool{}, dirty: map[uint64]bool{},
-		settle: map[uint64]bool{}}
+func newDeferredReports(s sessions, rouse func()) *deferredReports {
+	return &deferredReports{sessions: s, rouse: rouse, by: map[uint64]*deferredUsage{}, there: map[uint64]bool{},
+		dirty: map[uint64]bool{}, settle: map[uint64]bool{}}
 }
 
 // at is what waits of a session.
@@ -145,25 +153,24 @@ func (u *deferredUsage) holds(m *api.Usage) bool {
 }
 
 // notDeferred leaves out usage that waits already.
-func (r *reporting) notDeferred(events []api.Event) []api.Event {
-	r.lock.Lock()
-	defer r.lock.Unlock()
+func (l *deferredReports) notDeferred(events []api.Event) []api.Event {
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	return slices.DeleteFunc(events, func(e api.Event) bool {
-		u := r.deferred.by[e.Usage.SEID]
+		u := l.by[e.Usage.SEID]
 		return u != nil && u.holds(&e.Usage)
 	})
 }
 
 // deferUsage puts usage by that could not be reported. sent: the CP function may have it. done is called when it is in
 // the store.
-func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
-	there := r.sessions.there(seid) // when it ends now, ended or flush finds what was put by
-	r.lock.Lock()
-	l := &r.deferred
+func (l *deferredReports) deferUsage(seid uint64, rows []api.Usage, sent bool, done func()) {
+	there := l.sessions.there(seid) // when it ends now, ended or flush finds what was put by
+	l.lock.Lock()
 	if !there {
-		r.count.ReportsLost++
+		l.count.ReportsLost++
 	} else {
-		r.count.ReportsDeferred++
+		l.count.ReportsDeferred++
 		u := l.of(seid)
 		u.answered(rows)
 		if sent {
@@ -174,17 +181,17 @@ func (r *reporting) deferUsage(seid uint64, rows []api.Usage, sent bool, done fu
 		l.dirty[seid] = true
 	}
 	l.done = append(l.done, done)
-	r.lock.Unlock()
-	r.sessions.rouse()
+	l.lock.Unlock()
+	l.rouse()
 }
 
 // restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.
-func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
-	u := r.deferred.of(seid)
+func (l *deferredReports) restore(seid uint64, rows []api.Usage, there bool) {
+	u := l.of(seid)
 	for len(rows) > 0 && rows[0].Triggers == 0 {
 		u.carried, rows = append(u.carried, rows[0]), rows[1:]
 	}
-	for n := len(rows) - 1; r.pairs.Load() && n >= 0 && splits(&rows[n]); n-- {
+	for n := len(rows) - 1; l.pairs.Load() && n >= 0 && splits(&rows[n]); n-- {
 		if slices.ContainsFunc(rows[:n], ofURR(rows[n].URR)) || !u.hold(&rows[n]) {
 			break
 		}
@@ -192,30 +199,30 @@ func (r *reporting) restore(seid uint64, rows []api.Usage, there bool) {
 	}
 	u.tried = rows
 	if !there {
-		r.deferred.dirty[seid] = true
+		l.dirty[seid] = true
 	}
 }
 
 // ended is called when a session has gone: nothing of it waits any more.
-func (r *reporting) ended(seid uint64) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	if r.deferred.by[seid] != nil {
-		r.deferred.dirty[seid] = true
+func (l *deferredReports) ended(seid uint64) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.by[seid] != nil {
+		l.dirty[seid] = true
 	}
 }
 
 // join adds to the rows of a commit what waits of the same URRs; all of it when the session ends.
-func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
+func (l *deferredReports) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	var mine []api.Usage
 	for i := range rows {
 		if rows[i].SEID == seid {
 			mine = append(mine, rows[i])
 		}
 	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	u := r.deferred.by[seid]
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	u := l.by[seid]
 	if u == nil {
 		return mine
 	}
@@ -233,28 +240,27 @@ func (r *reporting) join(seid uint64, rows []api.Usage, ends bool) []api.Usage {
 	for i := range mine {
 		into[i] = &mine[i]
 	}
-	mine = append(mine, r.carryInto(u, seid, into, ends)...)
+	mine = append(mine, l.carryInto(u, seid, into, ends)...)
 	if ends {
 		mine = slices.Concat(u.tried, u.sent, mine)
 		u.tried = nil
 	}
-	r.deferred.dirty[seid] = true
+	l.dirty[seid] = true
 	return mine
 }
 
 // flush returns what has changed, as records, and who waits for them to be in the store. gone tells which sessions are
 // no more: what is left of theirs is lost.
-func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	l := &r.deferred
+func (l *deferredReports) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	for seid := range l.dirty {
 		record := store.Record{Kind: store.Usage, Number: seid}
 		switch u := l.by[seid]; {
 		case u == nil:
 		case gone(seid):
 			if len(u.rows)+len(u.tried)+len(u.before)+len(u.carried) > 0 {
-				r.count.ReportsLost++
+				l.count.ReportsLost++
 			}
 			delete(l.by, seid)
 		default:
@@ -270,10 +276,9 @@ func (r *reporting) flush(gone func(seid uint64) bool) (records []store.Record, 
 }
 
 // due takes sessions from the queue that have something to be tried now; the others go to its end.
-func (r *reporting) due(now time.Time) (seids []uint64) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	l := &r.deferred
+func (l *deferredReports) due(now time.Time) (seids []uint64) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	for range min(len(l.queue), attemptsAtOnce) {
 		seid := l.queue[0]
 		l.queue = l.queue[1:]
@@ -291,15 +296,15 @@ func (r *reporting) due(now time.Time) (seids []uint64) {
 
 // attempt takes the next report of a session that due has returned, and puts the session back into the queue; nil:
 // there is none any more.
-func (r *reporting) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	u := r.deferred.by[s.seid]
+func (l *deferredReports) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	u := l.by[s.seid]
 	if u == nil || s.session == nil {
-		delete(r.deferred.there, s.seid)
+		delete(l.there, s.seid)
 		return nil
 	}
-	r.deferred.queue = append(r.deferred.queue, s.seid)
+	l.queue = append(l.queue, s.seid)
 	if !reachable || len(u.rows)+len(u.tried) == 0 {
 		return nil
 	}
@@ -315,13 +320,13 @@ func (r *reporting) attempt(s subject, reachable bool) *pfcp.SessionReportReques
 // sendDeferred tries again what waits, where the CP function can be reached now.
 func (r *reporting) sendDeferred(to n4.Reporter) {
 	reachable := map[string]bool{}
-	for s := range r.eachOf(r.due(time.Now())) {
+	for s := range r.eachOf(r.deferred.due(time.Now())) {
 		ok, known := reachable[s.to.Association]
 		if !known && s.session != nil {
 			ok = to.Reachable(s.to.Association)
 			reachable[s.to.Association] = ok
 		}
-		req := r.attempt(s, ok)
+		req := r.deferred.attempt(s, ok)
 		if req == nil {
 			continue
 		}
@@ -329,7 +334,7 @@ func (r *reporting) sendDeferred(to n4.Reporter) {
 			if errors.Is(err, n4.ErrStopped) {
 				return // the store has it
 			}
-			r.attempted(s.seid, err)
+			r.deferred.attempted(s.seid, err)
 			if err == nil {
 				r.reported(s.seid, answer, by, nil)
 			}
@@ -338,10 +343,10 @@ func (r *reporting) sendDeferred(to n4.Reporter) {
 }
 
 // attempted ends a try.
-func (r *reporting) attempted(seid uint64, err error) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	u := r.deferred.by[seid]
+func (l *deferredReports) attempted(seid uint64, err error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	u := l.by[seid]
 	if u == nil {
 		return
 	}
@@ -352,9 +357,9 @@ func (r *reporting) attempted(seid uint64, err error) {
 		u.after(err)
 		return
 	}
-	r.count.Reports++
+	l.count.Reports++
 	u.wait = 0
-	r.deferred.dirty[seid] = true
+	l.dirty[seid] = true
 }
 
 // pause is how long to wait after a try without an answer.

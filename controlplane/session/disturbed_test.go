@@ -40,7 +40,8 @@ func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Assoc
 	}
 	server, err := n4.New(n4.Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, HeartbeatInterval: -1,
 		Features: n4.Features(n4.Capabilities{UserPlane: true, PDN: true, Applications: true}),
-		Peers:    []n4.Peer{peer("smf1", "127.0.0.2"), peer("smf2", "127.0.0.3")}}, p, nil)
+		Peers:    []n4.Peer{peer("smf1", "127.0.0.2"), peer("smf2", "127.0.0.3")}},
+		n4.Sessions{Requests: p, Groups: p, Store: p}, nil)
 	testkit.Must(b, err)
 	p.SetReporter(server)
 	testkit.Run(b, p.Run)

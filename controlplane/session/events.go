@@ -163,7 +163,7 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 		}
 		e := events[i]
 		to.LineEvent(&e, func() {
-			r.sessions.counted(&e)
+			r.readings.counted(&e)
 			<-a.room
 			a.end(e.Sequence)
 		})
@@ -173,12 +173,12 @@ func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, even
 
 // reportEvents reports events of one session; done is called when they are dealt with.
 func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()) {
-	events = r.sessions.received(events)
+	events = r.readings.received(events)
 	if len(events) == 0 {
 		done()
 		return
 	}
-	if events, done = r.pair(events, done); len(events) == 0 {
+	if events, done = r.deferred.pair(events, done); len(events) == 0 {
 		done()
 		return
 	}
@@ -191,14 +191,14 @@ func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()
 		if errors.Is(err, n4.ErrStopped) {
 			return // not acknowledged: who comes after us hears it again
 		}
-		defer r.unpair(s.seid, events)
+		defer r.deferred.unpair(s.seid, events)
 		switch {
 		case len(req.Usage) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
 			rows := make([]api.Usage, len(events))
 			for i := range events {
 				rows[i] = events[i].Usage
 			}
-			r.deferUsage(s.seid, rows, errors.Is(err, n4.ErrTimeout), done)
+			r.deferred.deferUsage(s.seid, rows, errors.Is(err, n4.ErrTimeout), done)
 			return
 		case len(req.DownlinkPDR) > 0 && err != nil && !errors.Is(err, n4.ErrNoAssociation):
 			r.notifyLater(s.seid, req)
@@ -271,7 +271,7 @@ func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by
 		return
 	}
 	if answer.Cause == pfcp.CauseContextNotFound {
-		r.sessions.forget(seid)
+		r.answers.forget(seid)
 		return
 	}
 	req := &pfcp.SessionModificationRequest{DropBuffered: answer.DropBuffered}
@@ -282,7 +282,7 @@ func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by
 		req.UpdateBAR = []pfcp.UpdateBAR{*answer.UpdateBAR}
 	}
 	if len(req.UpdateBAR) > 0 || req.DropBuffered || req.CP != nil {
-		r.sessions.carryOut(seid, by, req)
+		r.answers.carryOut(seid, by, req)
 	}
 }
 

@@ -12,8 +12,13 @@ import (
 // Figures for metrics and show. A data plane that does not answer keeps a transaction, and with it mu, for commitTime:
 // just then they are asked for, and they are those of the last request.
 
-// glances are what was told last.
+// glances are figures, and what was told last.
 type glances struct {
+	*table
+	file    *storing
+	reports *reporting
+	reader  *reader
+
 	busy     atomic.Bool // a request waits for mu beyond patience
 	counters atomic.Pointer[Counters]
 	pools    atomic.Pointer[[]PoolUse]
@@ -23,8 +28,8 @@ type glances struct {
 const patience = 250 * time.Millisecond
 
 // glance calls look under mu; false: not now, which is possible where something is known. look may run later then.
-func (p *Manager) glance(known bool, look func()) bool {
-	if known && p.glances.busy.Load() {
+func (p *glances) glance(known bool, look func()) bool {
+	if known && p.busy.Load() {
 		return false
 	}
 	done := make(chan struct{})
@@ -33,7 +38,7 @@ func (p *Manager) glance(known bool, look func()) bool {
 		defer p.mu.Unlock()
 		look()
 		close(done)
-		p.glances.busy.Store(false)
+		p.busy.Store(false)
 	}()
 	if !known {
 		<-done
@@ -44,19 +49,19 @@ func (p *Manager) glance(known bool, look func()) bool {
 		return true
 	case <-time.After(patience):
 	}
-	p.glances.busy.Store(true)
+	p.busy.Store(true)
 	select {
 	case <-done: // between the two
-		p.glances.busy.Store(false)
+		p.busy.Store(false)
 		return true
 	default:
 		return false
 	}
 }
 
-// Count is n4.Sessions'.
-func (p *Manager) Count(association string) int {
-	last, known := p.glances.sessions.Load(association)
+// Count is n4.Groups'.
+func (p *glances) Count(association string) int {
+	last, known := p.sessions.Load(association)
 	n := 0
 	count := func() {
 		if association == "" {
@@ -71,24 +76,25 @@ func (p *Manager) Count(association string) int {
 		return last.(int)
 	}
 	if n == 0 && association != "" { // it may be gone
-		p.glances.sessions.Delete(association)
+		p.sessions.Delete(association)
 	} else {
-		p.glances.sessions.Store(association, n)
+		p.sessions.Store(association, n)
 	}
 	return n
 }
 
 // Counts returns a copy of the counters.
-func (p *Manager) Counts() Counters {
-	last := p.glances.counters.Load()
+func (p *glances) Counts() Counters {
+	last := p.counters.Load()
 	var c Counters
 	if !p.glance(last != nil, func() {
 		c = p.count
 		c.ReportCounters = p.reports.counts()
+		c.StoreErrors, c.SnapshotsFailed = p.file.errors, p.reader.failed
 		c.Refused = maps.Clone(c.Refused)
 	}) {
 		return *last
 	}
-	p.glances.counters.Store(&c)
+	p.counters.Store(&c)
 	return c
 }

@@ -3,9 +3,10 @@
 package session
 
 import (
-	"isthmus/controlplane/rules"
 	"iter"
 	"slices"
+
+	"isthmus/controlplane/rules"
 )
 
 // groups finds sessions by what many have in common: their association, an FQ-CSID of it, an application. What concerns

@@ -137,12 +137,12 @@ func TestReleasesAreBounded(t *testing.T) {
 			refused++
 		}
 	}
-	testkit.ErrorIf(t, len(p.deferredJobs) != maxSetDeletions || refused == 0 || refused == 1000,
-		"%d deferredJobs wait, %d were refused", len(p.deferredJobs), refused)
+	testkit.ErrorIf(t, len(p.commits.deferredJobs) != maxSetDeletions || refused == 0 || refused == 1000,
+		"%d deferredJobs wait, %d were refused", len(p.commits.deferredJobs), refused)
 	later := request(2, "10.46.0.2")
 	later.FQCSID = [][]byte{{5}}
 	second := p.establishNow(t, smf1, later) // in the batch that carries the deletion out
-	for len(p.deferredJobs) > 0 {
+	for len(p.commits.deferredJobs) > 0 {
 		p.runBatch(nil)
 	}
 	testkit.ErrorIf(t, p.Session(first) != nil || p.Session(second) == nil,

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	mrand "math/rand/v2"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"isthmus/controlplane/n4"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/pool"
 	"isthmus/controlplane/session/slab"
@@ -24,36 +22,6 @@ type entry struct {
 	data   []byte
 	number uint64 // key in the store
 	owner  *owner
-}
-
-// owner is an association as the sessions see it. It lives as long as sessions name it.
-type owner struct {
-	id       string
-	number   uint32 // what records call it
-	set      string
-	sessions int
-	gone     bool // the association is, or is not known yet; the last session takes this with it
-	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new
-	// one's.
-	successor *owner
-	inherited uint64 // moment at which that was decided, as of index.came
-	before    int    // owners whose successor this is
-}
-
-// current is who has the sessions of an owner.
-func (o *owner) current() *owner {
-	for o.successor != nil {
-		o = o.successor
-	}
-	return o
-}
-
-// recipient is whom the reports of a session are for.
-func (e entry) recipient(s *rules.Session) n4.Recipient {
-	if e.owner.successor != nil {
-		return n4.Recipient{Association: e.owner.current().id, CP: s.CP, Moved: true}
-	}
-	return n4.Recipient{Association: s.Owner, CP: s.CP, Moved: s.Moved}
 }
 
 // peerKey is a peer's F-TEID. Peers are as many as CP functions name, so they are not numbered.
@@ -98,7 +66,7 @@ func (a *addresses) key(t rules.Tunnel, make bool) (uint64, bool) {
 	return n<<32 | uint64(t.TEID), true
 }
 
-// index finds sessions by what packets and events name. Owned by Manager's goroutine.
+// index finds sessions by what packets and events name. mu of the table guards it.
 type index struct {
 	session map[uint64]slab.Handle
 	records slab.Slab
@@ -110,11 +78,9 @@ type index struct {
 	names   map[string]uint16  // instances
 	locals  addresses
 	slots   slots // of F-TEIDs of ours
-	owners  map[string]*owner
-	owned   map[uint32]*owner // by number
+	owners
 	groups  groups
 	came    uint64 // rises with each that comes into a group
-	last    uint32 // number that was given to an owner
 	random  *mrand.ChaCha8
 	pools   map[string][]*pool.Pool // by instance
 	pipes   pipes
@@ -135,8 +101,8 @@ func newIndex(set *rules.Settings) *index {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
-		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: map[string]*owner{},
-		owned: map[uint32]*owner{}, groups: groups{}, random: mrand.NewChaCha8(seed),
+		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: newOwners(),
+		groups: groups{}, random: mrand.NewChaCha8(seed),
 		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(set.Limits.Sessions), pipes: newPipes(set),
 		now: time.Now}
 	x.configure(set)
@@ -370,71 +336,4 @@ func (x *index) released(c *rules.Compiled) {
 			p.Release(u.Prefix, x.now())
 		}
 	}
-}
-
-// owner returns an association. A request may come to be carried out after its association has ended: then it is made
-// anew, for as long as there are sessions of it.
-func (x *index) owner(id string) *owner {
-	o := x.owners[id]
-	if o == nil {
-		x.last++
-		o = &owner{id: id, number: x.last, gone: true}
-		x.owners[id], x.owned[o.number] = o, o
-	}
-	return o
-}
-
-// associate is owner for an association that is there.
-func (x *index) associate(id, set string) {
-	o := x.owner(id)
-	o.set, o.gone = set, false
-}
-
-// part forgets an association that is gone and has no sessions.
-func (x *index) part(o *owner) {
-	if !o.gone || o.sessions > 0 || o.before > 0 || x.owned[o.number] != o {
-		return
-	}
-	delete(x.owned, o.number)
-	if x.owners[o.id] == o {
-		delete(x.owners, o.id)
-	}
-	if o.successor != nil {
-		o.successor.before--
-		x.part(o.successor)
-	}
-}
-
-// ownersOf are an association, last, and those before it whose sessions it inherits: what moves on meanwhile is met
-// later.
-func (x *index) ownersOf(association string) (list []*owner) {
-	is := x.owners[association]
-	if is == nil {
-		return nil
-	}
-	for _, o := range x.owned {
-		if o != is && o.current() == is {
-			list = append(list, o)
-		}
-	}
-	slices.SortFunc(list, func(a, b *owner) int { return cmp.Compare(a.inherited, b.inherited) })
-	return append(list, is)
-}
-
-// bequeathed tells whether sessions of an association that failed are still on their way to another.
-func (x *index) bequeathed(id string) bool {
-	for _, o := range x.owned {
-		if o.id == id && o.successor != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// bequeath has another association inherit what an owner has. From now on its id is free for an association to come.
-func (x *index) bequeath(o, successor *owner) {
-	x.came++
-	o.successor, o.inherited, o.gone = successor, x.came, true
-	successor.before++
-	delete(x.owners, o.id)
 }

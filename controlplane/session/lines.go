@@ -41,53 +41,42 @@ type LineRecord struct {
 	Session *rules.Session // nil: there is none (any more)
 }
 
-// lineFront is what the manager knows of lines beside their sessions.
-type lineFront struct {
+// lines is the front for these sessions. mu of the table guards it.
+type lines struct {
+	*table
+	commits queue
+	reports *reporting
+
 	to     Lines        // nil: nobody
-	boot   uint64       // of the data plane that was attached last
 	stored []LineRecord // of the store, until Lines takes them
 }
 
 // SetLines tells who hears of lines, and returns what the store has of them: before Run.
-func (p *Manager) SetLines(to Lines) []LineRecord {
+func (p *lines) SetLines(to Lines) []LineRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	records := p.lines.stored
-	p.lines.to, p.lines.stored = to, nil
+	records := p.stored
+	p.to, p.stored = to, nil
 	p.reports.lines.Store(&to)
 	p.tellBoot()
 	known := make(map[uint64]bool, len(records))
 	for i := range records {
 		r := &records[i]
 		known[r.SEID] = true
-		if e, there := p.x.at(r.SEID); there {
-			r.Session, _ = rules.Decode(e.data)
-		}
+		_, r.Session, _ = p.decoded(r.SEID)
 	}
-	o := p.x.owners[LineOwner]
-	if o == nil {
-		return records
+	if o := p.x.known[LineOwner]; o != nil { // sessions whose record was lost
+		p.commits.begin(&deferredJob{of: []groupKey{{owner: o.number}}, stage: p.deletion,
+			but: func(seid uint64) bool { return known[seid] }})
 	}
-	d := &deferredJob{stage: p.deletion}
-	d.seids = func(yield func(uint64) bool) { // sessions whose record was lost
-		for seid := range p.x.among(&d.upTo, groupKey{owner: o.number}) {
-			if known[seid] {
-				seid = 0
-			}
-			if !yield(seid) {
-				return
-			}
-		}
-	}
-	p.begin(d)
 	return records
 }
 
 // tellBoot has Lines hear of the boot, after the answers that were made before.
-func (p *Manager) tellBoot() {
-	if to, id := p.lines.to, p.lines.boot; to != nil && id != 0 {
-		p.answers = append(p.answers, func() { to.LinesBoot(id) })
-		p.rouse()
+func (p *lines) tellBoot() {
+	if to, id := p.to, p.boot; to != nil && id != 0 {
+		p.commits.later(func() { to.LinesBoot(id) })
+		p.commits.rouse()
 	}
 }
 
@@ -95,17 +84,17 @@ func lineRecord(seid uint64, data []byte) store.Record {
 	return store.Record{Kind: store.Line, Number: seid, Data: data}
 }
 
-// loadLine is one of the store's.
-func (p *Manager) loadLine(r store.Record) {
-	p.lines.stored = append(p.lines.stored, LineRecord{SEID: r.Number, Data: append([]byte(nil), r.Data...)})
+// load is one of the store's.
+func (p *lines) load(r store.Record) {
+	p.stored = append(p.stored, LineRecord{SEID: r.Number, Data: append([]byte(nil), r.Data...)})
 }
 
 // PutLine makes a line's session, or puts it in the place of its former self, and keeps record beside it. s.SEID is the
 // caller's choice. done is called on the manager's goroutine, with what the change had URRs report. While the data
 // plane is away a new session is refused; one that is there is changed, and Synchronise brings it.
-func (p *Manager) PutLine(s *rules.Session, record []byte, done func(usage []api.Usage, err error)) {
+func (p *lines) PutLine(s *rules.Session, record []byte, done func(usage []api.Usage, err error)) {
 	var fresh bool
-	p.enqueue(&job{
+	p.commits.enqueue(&job{
 		seid: s.SEID,
 		stage: func(t *txn) *pfcp.Error {
 			e, there := p.x.at(s.SEID)
@@ -140,7 +129,7 @@ func measured(seid uint64, rows []api.Usage) (list []api.Usage) {
 	return list
 }
 
-func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Error {
+func (p *lines) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Error {
 	switch {
 	case p.client == nil && !there:
 		return rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
@@ -171,8 +160,8 @@ func (p *Manager) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.E
 // DropLine ends a line's session. record replaces the one beside it; nil: it goes, too. done is called with what URRs
 // measured since their last reports, also when there was no session. While the data plane is away it is refused: only
 // the data plane knows what was measured.
-func (p *Manager) DropLine(seid uint64, record []byte, done func(usage []api.Usage, err error)) {
-	p.enqueue(&job{
+func (p *lines) DropLine(seid uint64, record []byte, done func(usage []api.Usage, err error)) {
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
 			e, there := p.x.at(seid)
@@ -198,8 +187,8 @@ func (p *Manager) DropLine(seid uint64, record []byte, done func(usage []api.Usa
 }
 
 // KeepLine replaces the record beside a line's session; nil removes it.
-func (p *Manager) KeepLine(seid uint64, record []byte, done func(err error)) {
-	p.enqueue(&job{
+func (p *lines) KeepLine(seid uint64, record []byte, done func(err error)) {
+	p.commits.enqueue(&job{
 		seid: seid,
 		stage: func(t *txn) *pfcp.Error {
 			t.records = append(t.records, lineRecord(seid, record))
@@ -217,22 +206,10 @@ func (p *Manager) KeepLine(seid uint64, record []byte, done func(err error)) {
 	})
 }
 
-// gone tells who hears of it that a session ended.
-func (p *Manager) gone(t *txn, o *owner, seid uint64) {
-	switch to := p.lines.to; {
-	case o.id != LineOwner:
-		p.observer.Deleted(seid, o.id)
-	case to != nil:
+// ended tells who hears of it that a session ended.
+func (p *lines) ended(t *txn, seid uint64) {
+	if to := p.to; to != nil {
 		usage := measured(seid, t.usage)
-		p.answers = append(p.answers, func() { to.LineEnded(seid, usage) })
+		p.commits.later(func() { to.LineEnded(seid, usage) })
 	}
-}
-
-// ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
-func (p *Manager) ofLine(e *api.Event) bool {
-	seid := sessionOf(e)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x, there := p.x.at(seid)
-	return seid != 0 && (!there || x.owner.id == LineOwner)
 }

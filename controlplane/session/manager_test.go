@@ -122,7 +122,7 @@ func (b *bench) adopt(from, to string) int {
 func (b *bench) reconfigured(set *rules.Settings) []dp.Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	changes, _, accept := b.reconfigure(set)
+	changes, _, accept := b.plans.reconfigure(set)
 	accept(nil)
 	return changes
 }

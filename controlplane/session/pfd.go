@@ -3,6 +3,7 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,9 +16,13 @@ import (
 
 const maxTrials = 16 // PFD requests that wait
 
-// applications are the PFDs in use, and the requests that are to change them.
+// applications are the PFDs in use, and the requests that are to change them. mu of the table guards it.
 type applications struct {
-	pfds   rules.PFDs
+	*table
+	commits queue
+	file    *storing
+	plans   *planner
+
 	apps   map[string][]pfcp.PFD
 	trials []*trial // the first one is under way
 }
@@ -38,9 +43,9 @@ type trial struct {
 	err   *pfcp.Error
 }
 
-// SetPFDs is n4.Sessions'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
+// SetPFDs is n4.Groups'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
 // then goes on with the filters that it has.
-func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
+func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}
 	for _, a := range r.Applications {
 		filters, err := rules.ExpandPFDs(a.PFDs)
@@ -51,7 +56,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 		t.fresh[a.Application] = filters
 	}
 	refused := errStopped
-	p.whileOpen(func() {
+	p.commits.whileOpen(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.trials) >= maxTrials {
@@ -60,7 +65,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 		}
 		refused = nil
 		p.trials = append(p.trials, t)
-		p.rouse()
+		p.commits.rouse()
 	})
 	if refused != nil {
 		reply(refused)
@@ -68,7 +73,7 @@ func (p *Manager) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
 }
 
 // try goes on with the first trial. Run's, under mu.
-func (p *Manager) try() {
+func (p *applications) try() {
 	if len(p.trials) == 0 {
 		return
 	}
@@ -80,9 +85,8 @@ func (p *Manager) try() {
 	for looked := 0; looked < someSessions && !over; looked++ {
 		seid, more := t.seid()
 		if over = !more; seid != 0 {
-			e, _ := p.x.at(seid)
-			if s, broken := rules.Decode(e.data); broken == nil {
-				t.look(p, s)
+			if _, s, broken := p.decoded(seid); broken == nil {
+				t.look(p.table, s)
 			}
 		}
 		over = over || t.err != nil
@@ -95,10 +99,10 @@ func (p *Manager) try() {
 	if t.err == nil {
 		p.takePFDs(t)
 	}
-	p.answers = append(p.answers, func() { t.reply(t.err) })
+	p.commits.later(func() { t.reply(t.err) })
 }
 
-func (t *trial) begin(p *Manager) {
+func (t *trial) begin(p *applications) {
 	t.begun = true
 	t.next, t.more, t.upTo = maps.Clone(p.pfds), map[string]bool{}, p.x.came
 	var keys []groupKey
@@ -117,14 +121,14 @@ func (t *trial) begin(p *Manager) {
 }
 
 // watch looks at a session that a request makes, or changes, while the others are looked at.
-func (t *trial) watch(p *Manager, s *rules.Session) {
+func (t *trial) watch(p *table, s *rules.Session) {
 	uses := func(r pfcp.CreatePDR) bool { return t.more[r.PDI.Application] }
 	if t.begun && t.err == nil && slices.ContainsFunc(s.PDR, uses) {
 		t.look(p, s)
 	}
 }
 
-func (t *trial) look(p *Manager, s *rules.Session) {
+func (t *trial) look(p *table, s *rules.Session) {
 	if p.set.FiltersOf(p.pfds, s) != nil {
 		return // it lacks PFDs already: it does not say what it will have
 	}
@@ -134,9 +138,9 @@ func (t *trial) look(p *Manager, s *rules.Session) {
 }
 
 // takePFDs makes the PFDs of a request the ones in use.
-func (p *Manager) takePFDs(t *trial) {
+func (p *applications) takePFDs(t *trial) {
 	r := t.req
-	p.digests = nil
+	p.plans.allDiffer()
 	var changed []string
 	if len(r.Applications) == 0 { // TS 29.244 §6.2.5.2: without contents, all are removed
 		for name := range p.pfds {
@@ -156,16 +160,15 @@ func (p *Manager) takePFDs(t *trial) {
 		}
 	}
 	for _, name := range changed {
-		r := &deferredJob{key: "application " + name, stage: p.recompile, refused: p.keepsFilters}
-		r.seids = p.x.among(&r.upTo, groupKey{0, name})
-		if p.x.groups[groupKey{0, name}] != nil {
-			p.begin(r)
+		if of := (groupKey{0, name}); p.x.groups[of] != nil {
+			p.commits.begin(&deferredJob{key: "application " + name, of: []groupKey{of}, stage: p.recompile,
+				refused: p.keepsFilters})
 		}
 	}
 }
 
 // keepsFilters tells of a session that the data plane refused with new PFDs.
-func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
+func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] == 0 {
 		return
 	}
@@ -175,38 +178,71 @@ func (p *Manager) keepsFilters(seid uint64, err *pfcp.Error) {
 	}
 }
 
-func (a *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRequest) *pfcp.Error {
+func (p *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRequest) *pfcp.Error {
 	more := 0
 	for _, given := range r.Applications {
 		if limits.PFDs > 0 && len(given.PFDs) > limits.PFDs {
 			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(given.PFDs), limits.PFDs))
 		}
-		if _, known := a.apps[given.Application]; !known && len(given.PFDs) > 0 {
+		if _, known := p.apps[given.Application]; !known && len(given.PFDs) > 0 {
 			more++
 		}
 	}
-	if limits.Applications > 0 && len(a.apps)+more > limits.Applications {
+	if limits.Applications > 0 && len(p.apps)+more > limits.Applications {
 		return rules.Refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
 	}
 	return nil
 }
 
-func (p *Manager) forgetApplication(name string) {
+func (p *applications) forgetApplication(name string) {
 	delete(p.apps, name)
 	delete(p.pfds, name)
-	if err := p.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
+	if err := p.file.store.Write([]store.Record{store.Named(store.Application, name, nil)}); err != nil {
 		p.log.Error("PFDs are not removed from the store", "error", err)
 	}
 }
 
-// recompile sends a session again, as it is now. Rules of an application without PFDs match nothing.
-func (p *Manager) recompile(t *txn, seid uint64) *pfcp.Error {
-	e, _ := p.x.at(seid)
-	s, err := rules.Decode(e.data)
-	if err != nil {
-		return rules.Refuse(pfcp.CauseSystemFailure, 0, err.Error())
+func (p *applications) storeApplication(name string, list []pfcp.PFD) error {
+	data, err := json.Marshal(list)
+	if err == nil {
+		r := store.Named(store.Application, name, store.NamedData(name, data))
+		err = p.file.store.Write([]store.Record{r})
 	}
-	c := p.occupied(s)
-	p.put(t, seid, e, c, c)
-	return nil
+	return err
+}
+
+// load is one of the store's.
+func (p *applications) load(a *pfcp.ApplicationPFDs) {
+	if filters, bad := rules.ExpandPFDs(a.PFDs); bad == nil {
+		p.apps[a.Application], p.pfds[a.Application] = a.PFDs, filters
+	}
+}
+
+func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
+	name, list, ok := store.SplitData(data)
+	if !ok {
+		return a, rules.ErrEncoding
+	}
+	a.Application = name
+	err = json.Unmarshal(list, &a.PFDs)
+	return a, err
+}
+
+// made is audience's.
+func (p *applications) made(s *rules.Session) {
+	if len(p.trials) > 0 {
+		p.trials[0].watch(p.table, s)
+	}
+}
+
+// stop is for when nothing comes in any more. refuse, called without mu, answers what waits.
+func (p *applications) stop() (refuse func()) {
+	trials := p.trials
+	p.trials = nil
+	return func() {
+		for _, t := range trials {
+			t.end()
+			t.reply(errStopped)
+		}
+	}
 }

@@ -96,7 +96,7 @@ func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 }
 
 // shape gives pipes to sessions of the store that the configuration wants shaped and that have none of its pipes.
-func (p *Manager) shape() []store.Record {
+func (p *table) shape() []store.Record {
 	if len(p.set.Lines) == 0 &&
 		!slices.ContainsFunc(p.set.Instances, func(i rules.Instance) bool { return i.Shaping != nil }) {
 		return nil
@@ -104,8 +104,7 @@ func (p *Manager) shape() []store.Record {
 	var changed []store.Record
 	unshaped := 0
 	for _, seid := range p.inOrder() {
-		e, _ := p.x.at(seid)
-		s, err := rules.Decode(e.data)
+		e, s, err := p.decoded(seid)
 		if err != nil {
 			continue
 		}
@@ -133,18 +132,14 @@ func (p *Manager) shape() []store.Record {
 
 // forScheduler are the lines that a data plane holds from before a start with another file, which it must find in their
 // pipes when it gets a scheduler: those without one, or with a profile that is no more, end; others change with it.
-func (p *Manager) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
+func (p *stepper) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range held {
 		key := api.CString(held[i].Key[:])
 		seid, ours := rules.SEIDOf(key)
-		e, there := p.x.at(seid)
-		if !ours || held[i].Kind != api.KindSession || !there {
-			continue
-		}
-		s, err := rules.Decode(e.data)
-		if err != nil || s.Line == nil {
+		_, s, err := p.decoded(seid)
+		if !ours || held[i].Kind != api.KindSession || err != nil || s.Line == nil {
 			continue
 		}
 		h := p.set.Shaping(s)
@@ -162,7 +157,7 @@ func (p *Manager) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
 }
 
 // endLines is behind the transaction in which they went.
-func (p *Manager) endLines(ends []dp.Change, usage []api.Usage) {
+func (p *stepper) endLines(ends []dp.Change, usage []api.Usage) {
 	t := newTxn()
 	t.usage = usage
 	for i := range ends {
@@ -171,7 +166,7 @@ func (p *Manager) endLines(ends []dp.Change, usage []api.Usage) {
 			p.log.Error("a session cannot be read", "session", ends[i].Key, "error", err)
 		}
 	}
-	p.keep(t)
+	p.file.keep(t)
 	t.finish()
 	if len(ends) > 0 {
 		p.log.Warn("subscribers ended: the scheduler of their port has no pipe for them, or not their profile",

@@ -254,7 +254,7 @@ func TestReplanPipesOfLines(t *testing.T) {
 		b.checkConsistent()
 	}
 	b.mu.Lock()
-	_, piped, _ := b.reconfigure(linePipes())
+	_, piped, _ := b.plans.reconfigure(linePipes())
 	b.mu.Unlock()
 	testkit.Equal(t, len(piped), 3, "lines that go with the scheduler")
 	reload(linePipes(), 0)

@@ -14,16 +14,16 @@ type PoolUse struct {
 }
 
 // PoolUse tells of all pools, by instance and family.
-func (p *Manager) PoolUse() (list []PoolUse) {
-	last := p.glances.pools.Load()
+func (p *glances) PoolUse() (list []PoolUse) {
+	last := p.pools.Load()
 	if !p.glance(last != nil, func() { list = p.poolUse() }) {
 		return *last
 	}
-	p.glances.pools.Store(&list)
+	p.pools.Store(&list)
 	return list
 }
 
-func (p *Manager) poolUse() (list []PoolUse) {
+func (p *glances) poolUse() (list []PoolUse) {
 	for name, pools := range p.x.pools {
 		sums := [2]PoolUse{{Instance: name, Family: "ipv4"}, {Instance: name, Family: "ipv6"}}
 		for _, one := range pools {

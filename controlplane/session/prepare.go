@@ -15,8 +15,14 @@ import (
 // are a million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a
 // request changes behind our back is put right as it happens. Under the lock only the rest is left.
 
-// preparation is what is ready before its time.
-type preparation struct {
+// planner makes out what another configuration makes of the sessions, and has it ready before its time. mu of the table
+// guards it.
+type planner struct {
+	*table
+	commits  queue
+	file     *storing
+	deferred *deferredReports
+
 	prepared *replan           // nil: nothing
 	digests  map[uint64]uint64 // of sessions' bodies; nil: everything looks different now
 }
@@ -24,7 +30,7 @@ type preparation struct {
 const someSessions = 128 // looked at without a request in between: about a millisecond
 
 // prepare makes reconfigure short.
-func (p *Manager) prepare(set *rules.Settings) {
+func (p *planner) prepare(set *rules.Settings) {
 	p.mu.Lock()
 	if reflect.DeepEqual(p.set, set) || p.set.SameFor(set) {
 		p.prepared = nil // of a configuration that was refused
@@ -38,13 +44,13 @@ func (p *Manager) prepare(set *rules.Settings) {
 		if p.prepared != r {
 			return false // something came in between that it cannot cope with: reconfigure does it all
 		}
-		r.take(p, seid, e)
+		r.take(p.table, seid, e)
 		return true
 	})
 }
 
 // prepareCompare makes compare short.
-func (p *Manager) prepareCompare() {
+func (p *planner) prepareCompare() {
 	p.mu.Lock()
 	digests := map[uint64]uint64{}
 	p.digests = digests
@@ -66,7 +72,7 @@ func (p *Manager) prepareCompare() {
 
 // bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock;
 // false ends it.
-func (p *Manager) bySome(fn func(seid uint64, e entry) bool) {
+func (p *table) bySome(fn func(seid uint64, e entry) bool) {
 	p.mu.Lock()
 	list := p.after(0)
 	p.mu.Unlock()
@@ -78,7 +84,7 @@ func (p *Manager) bySome(fn func(seid uint64, e entry) bool) {
 	}
 }
 
-func (p *Manager) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
+func (p *table) theseSome(some []numbered, fn func(seid uint64, e entry) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range some {
@@ -95,7 +101,7 @@ type numbered struct{ number, seid uint64 }
 func byNumber(a, b numbered) int { return cmp.Compare(a.number, b.number) }
 
 // after are the sessions that came after a number, in no order.
-func (p *Manager) after(number uint64) []numbered {
+func (p *table) after(number uint64) []numbered {
 	list := make([]numbered, 0, len(p.x.session))
 	for seid, at := range p.x.session {
 		if e := p.x.open(at); e.number > number {
@@ -105,8 +111,17 @@ func (p *Manager) after(number uint64) []numbered {
 	return list
 }
 
+// same tells whether a session is known to have a body of this digest.
+func (p *planner) same(seid, digest uint64) bool {
+	known, there := p.digests[seid]
+	return there && known == digest
+}
+
+// allDiffer tells that everything looks different now.
+func (p *planner) allDiffer() { p.digests = nil }
+
 // looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
-func (p *Manager) looksDifferent(number uint64, was, is *rules.Session) {
+func (p *planner) looksDifferent(number uint64, was, is *rules.Session) {
 	delete(p.digests, was.SEID)
 	r := p.prepared
 	if r == nil || number > r.upTo {
@@ -114,7 +129,18 @@ func (p *Manager) looksDifferent(number uint64, was, is *rules.Session) {
 	}
 	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom,
 	// so that is not worth more than to begin anew.
-	if len(r.lost) > 0 || !r.forget(p, was) || is != nil && !r.enter(p, is) {
+	if len(r.lost) > 0 || !r.forget(p.table, was) || is != nil && !r.enter(p.table, is) {
 		p.prepared = nil
 	}
+}
+
+// inOrder are all sessions, the oldest first.
+func (p *table) inOrder() []uint64 {
+	list := p.after(0)
+	slices.SortFunc(list, byNumber)
+	seids := make([]uint64, len(list))
+	for i := range list {
+		seids[i] = list[i].seid
+	}
+	return seids
 }

@@ -78,14 +78,14 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 			request1()
 		}
 		first := newReplan(set)
-		p.prepared = first
-		p.prepareCompare()
+		p.plans.prepared = first
+		p.plans.prepareCompare()
 		begun := 0
 		p.bySome(func(seid uint64, e entry) bool {
-			if p.prepared != first {
+			if p.plans.prepared != first {
 				return false
 			}
-			first.take(p, seid, e)
+			first.take(p.table, seid, e)
 			if begun++; begun%3 == 0 {
 				p.mu.Unlock() // as between two portions
 				request1()
@@ -93,16 +93,16 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 			}
 			return true
 		})
-		testkit.FatalIf(t, seed%5 != 4 && p.prepared != first, "begun anew without a reason")
+		testkit.FatalIf(t, seed%5 != 4 && p.plans.prepared != first, "begun anew without a reason")
 		p.mu.Lock()
-		for seid, d := range p.digests {
+		for seid, d := range p.plans.digests {
 			e, there := p.x.at(seid)
 			if s, err := rules.Decode(e.data); !there || err != nil || api.BodyDigest(p.occupied(s).Body) != d {
 				t.Fatalf("seed %d: the digest of %#x is out of date", seed, seid)
 			}
 		}
-		ahead := p.replan(set)
-		atOnce := p.replan(set)
+		ahead := p.plans.replan(set)
+		atOnce := p.plans.replan(set)
 		got, want := ahead.shown(p), atOnce.shown(p)
 		testkit.FatalIf(t, got != want, "seed %d: prepared\n%s\nat once\n%s", seed, got, want)
 		for _, seid := range atOnce.changed {
@@ -125,13 +125,14 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	b.establish(smf1, req)
 	without := testSettings()
 	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
-	b.prepare(without)
+	b.plans.prepare(without)
 	b.mu.Lock()
-	testkit.ErrorIf(t, b.prepared == nil || len(b.prepared.lost) != 1, "nobody would be lost: a poor test")
+	r := b.plans.prepared
+	testkit.ErrorIf(t, r == nil || len(r.lost) != 1, "nobody would be lost: a poor test")
 	b.mu.Unlock()
 	b.delete(smf1, older)
 	b.mu.Lock()
-	changes, _, _ := b.reconfigure(without)
+	changes, _, _ := b.plans.reconfigure(without)
 	testkit.ErrorIf(t, len(changes) != 0, "%+v", changes)
 	b.mu.Unlock()
 }
@@ -145,12 +146,12 @@ func TestComparePrepared(t *testing.T) {
 	}
 	held, err := dp.Held(t.Context(), b.c, nil)
 	testkit.Must(t, err)
-	b.prepareCompare()
+	b.plans.prepareCompare()
 	wants(t, pfcp.CauseAccepted, b.modify(smf1, seids[3], precedence(7)))
 	b.delete(smf1, seids[4])
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	testkit.Equal(t, len(b.digests), 298, "known digests")
+	testkit.Equal(t, len(b.plans.digests), 298, "known digests")
 	d := b.compare(held)
 	testkit.ErrorIf(t, len(d.After) != 1 || len(d.After[0]) != 1 || d.After[0][0].Key != rules.Key(seids[3]),
 		"%+v", d)
@@ -169,11 +170,11 @@ func TestReplanOfLimits(t *testing.T) {
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
 	set.Limits.Sessions, set.Takeover = 1, true
-	b.prepare(set)
+	b.plans.prepare(set)
 	changes := b.reconfigured(set)
 	b.mu.Lock()
-	testkit.ErrorIf(t, len(changes) != 0 || len(b.deferredJobs) != 0 || b.set != set,
-		"%v %d", changes, len(b.deferredJobs))
+	testkit.ErrorIf(t, len(changes) != 0 || len(b.commits.deferredJobs) != 0 || b.set != set,
+		"%v %d", changes, len(b.commits.deferredJobs))
 	b.mu.Unlock()
 	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(2, "10.46.0.2")))
 }
@@ -206,7 +207,7 @@ func TestReplanOfRoles(t *testing.T) {
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
 	set.Relay = true
-	b.prepare(set)
+	b.plans.prepare(set)
 	changes := b.reconfigured(set)
 	testkit.ErrorIf(t, len(changes) != 1, "%v", changes)
 	b.checkConsistent()
@@ -219,7 +220,7 @@ func TestReplanOfBursts(t *testing.T) {
 	before := string(b.s.Held()[heldID(seid)])
 	set := testSettings()
 	set.Burst.Least = 64 << 10
-	b.prepare(set)
+	b.plans.prepare(set)
 	b.reconfigured(set)
 	testkit.Until(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
 	b.checkConsistent()
@@ -231,7 +232,7 @@ func TestPreparedForNothing(t *testing.T) {
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
 	set.Instances[2].Name = "n9b"
-	b.prepare(set)
-	b.prepare(testSettings())
-	testkit.ErrorIf(t, b.prepared != nil, "kept")
+	b.plans.prepare(set)
+	b.plans.prepare(testSettings())
+	testkit.ErrorIf(t, b.plans.prepared != nil, "kept")
 }

@@ -24,7 +24,7 @@ func (a *Announcing) holds(p netip.Prefix) bool {
 	return slices.ContainsFunc(a.Aggregates, in) || slices.ContainsFunc(a.Inside, in)
 }
 
-// reachable notes which prefixes of sessions come and go, for routing daemons. Guarded by Manager.mu.
+// reachable notes which prefixes of sessions come and go, for routing daemons. mu of the table guards it.
 type reachable struct {
 	by      map[string]Announcing // instance
 	all     bool

@@ -23,7 +23,7 @@ type difference struct {
 // compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so
 // that packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP
 // function).
-func (p *Manager) compare(held []api.Digest) difference {
+func (p *stepper) compare(held []api.Digest) difference {
 	var d difference
 	shared, has := make(map[string]api.Digest), make(map[uint64]uint64, len(held))
 	for _, h := range held {
@@ -49,7 +49,7 @@ func (p *Manager) compare(held []api.Digest) difference {
 	for seid, at := range p.x.session {
 		h, ok := has[seid]
 		delete(has, seid)
-		if known, there := p.digests[seid]; ok && there && known == h {
+		if ok && p.plans.same(seid, h) {
 			continue
 		}
 		s, err := rules.Decode(p.x.open(at).data)
@@ -85,7 +85,7 @@ func chunks(list []dp.Change) [][]dp.Change {
 
 // send carries out one part of a difference. A session that is refused, now that the data plane or the configuration is
 // another, is given up; the rest is not. The caller holds changing, and not mu.
-func (p *Manager) send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
+func (p *stepper) send(ctx context.Context, c Committer, parts [][]dp.Change) (lost int, err error) {
 	for _, part := range parts {
 		if _, err := c.Commit(ctx, part); err == nil {
 			continue
@@ -113,21 +113,14 @@ func (p *Manager) send(ctx context.Context, c Committer, parts [][]dp.Change) (l
 }
 
 // giveUp forgets a session that the data plane does not hold.
-func (p *Manager) giveUp(key string) {
+func (p *stepper) giveUp(key string) {
 	seid, _ := rules.SEIDOf(key)
 	if p.x.session[seid] == 0 {
 		return
 	}
 	t := newTxn()
 	if p.drop(t, seid) == nil {
-		p.keep(t)
+		p.file.keep(t)
 		t.finish()
 	}
-}
-
-// Settings are the ones in use.
-func (p *Manager) Settings() *rules.Settings {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.set
 }

@@ -47,7 +47,7 @@ func newReplan(set *rules.Settings) *replan {
 // lines that a scheduler of it must find in their pipes, to go in one transaction before and behind the configuration's
 // own changes. commit is to be called when that was accepted; until then nothing has changed. It takes what that
 // transaction had URRs report. Sessions that look different under it are sent again, paced.
-func (p *Manager) reconfigure(set *rules.Settings) (lost, piped []dp.Change, commit func(usage []api.Usage)) {
+func (p *planner) reconfigure(set *rules.Settings) (lost, piped []dp.Change, commit func(usage []api.Usage)) {
 	if p.set.SameFor(set) {
 		return nil, nil, func([]api.Usage) {
 			p.x.configure(set)
@@ -64,7 +64,7 @@ func (p *Manager) reconfigure(set *rules.Settings) (lost, piped []dp.Change, com
 	return lost, piped, func(usage []api.Usage) { p.adopt(r, usage) }
 }
 
-func (p *Manager) replan(set *rules.Settings) *replan {
+func (p *planner) replan(set *rules.Settings) *replan {
 	r := p.prepared
 	if p.prepared = nil; r == nil || !reflect.DeepEqual(r.set, set) {
 		r = newReplan(set)
@@ -73,13 +73,13 @@ func (p *Manager) replan(set *rules.Settings) *replan {
 	slices.SortFunc(rest, byNumber)
 	for _, s := range rest { // of two that want the same address now, the older one has it
 		e, _ := p.x.at(s.seid)
-		r.take(p, s.seid, e)
+		r.take(p.table, s.seid, e)
 	}
 	return r
 }
 
 // take looks at the next session.
-func (r *replan) take(p *Manager, seid uint64, e entry) {
+func (r *replan) take(p *table, seid uint64, e entry) {
 	r.upTo = e.number
 	s, err := rules.Decode(e.data)
 	if err != nil || !r.enter(p, s) {
@@ -88,7 +88,7 @@ func (r *replan) take(p *Manager, seid uint64, e entry) {
 }
 
 // enter finds out what a session is under the configuration; false: it cannot be.
-func (r *replan) enter(p *Manager, s *rules.Session) bool {
+func (r *replan) enter(p *table, s *rules.Session) bool {
 	old := p.occupied(s)
 	had := place{s.Worker, s.Pipe}
 	r.set.Fit(s)
@@ -123,7 +123,7 @@ func (r *replan) enter(p *Manager, s *rules.Session) bool {
 }
 
 // forget takes out what enter put in.
-func (r *replan) forget(p *Manager, s *rules.Session) bool {
+func (r *replan) forget(p *table, s *rules.Session) bool {
 	if at, moved := r.place[s.SEID]; moved {
 		s.Worker, s.Pipe = at.worker, at.pipe
 		delete(r.place, s.SEID)
@@ -140,23 +140,12 @@ func (r *replan) forget(p *Manager, s *rules.Session) bool {
 	return true
 }
 
-func (r *replan) compile(p *Manager, s *rules.Session) (*rules.Compiled, *pfcp.Error) {
+func (r *replan) compile(p *table, s *rules.Session) (*rules.Compiled, *pfcp.Error) {
 	return rules.Compile(rules.Context{Set: r.set, PFDs: p.pfds, Known: p.objects, Lenient: true}, s)
 }
 
-// inOrder are all sessions, the oldest first.
-func (p *Manager) inOrder() []uint64 {
-	list := p.after(0)
-	slices.SortFunc(list, byNumber)
-	seids := make([]uint64, len(list))
-	for i := range list {
-		seids[i] = list[i].seid
-	}
-	return seids
-}
-
 // adopt takes another configuration over.
-func (p *Manager) adopt(r *replan, usage []api.Usage) {
+func (p *planner) adopt(r *replan, usage []api.Usage) {
 	p.digests = nil
 	t := newTxn()
 	t.usage = usage
@@ -172,17 +161,16 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 		}
 	}
 	for _, seid := range r.moved {
-		e, there := p.x.at(seid)
-		s, err := rules.Decode(e.data)
+		e, s, err := p.decoded(seid)
 		to, moved := r.place[seid]
-		if !there || err != nil || !moved || to == (place{s.Worker, s.Pipe}) { // it ended, or is another, since
+		if err != nil || !moved || to == (place{s.Worker, s.Pipe}) { // it ended, or is another, since
 			continue
 		}
 		s.Worker, s.Pipe = to.worker, to.pipe
 		t.records = append(t.records, sessionRecord(e.number, p.x.enter(s, e.number, e.owner).data))
 		t.onDone(func() { p.x.records.Drop(e.at) })
 	}
-	p.keep(t)
+	p.file.keep(t)
 	t.finish()
 	if r.unshaped > 0 {
 		p.log.Warn(tooFewPipes, "sessions", r.unshaped)
@@ -202,14 +190,20 @@ func (p *Manager) adopt(r *replan, usage []api.Usage) {
 		s.worker %= uint16(max(r.set.Workers, 1))
 	}
 	if len(r.changed) > 0 {
-		p.begin(&deferredJob{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
+		p.commits.begin(&deferredJob{seids: slices.Values(r.changed), stage: p.recompile, refused: p.behind})
 	}
 }
 
 // behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison
 // with the data plane tries again.
-func (p *Manager) behind(seid uint64, err *pfcp.Error) {
+func (p *planner) behind(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] != 0 {
 		p.log.Error("a session goes on as it was under the former configuration", "session", rules.Key(seid), "error", err)
 	}
+}
+
+// use takes over settings that say nothing else of sessions than the former ones.
+func (p *planner) use(set *rules.Settings) {
+	p.set = set
+	p.deferred.pairs.Store(set.MonitoringPair)
 }

@@ -17,22 +17,23 @@ import (
 )
 
 // reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that
-// and guards it with a lock of its own. Manager calls it with mu held; it calls Manager, through sessions, without
+// and guards it with a lock of its own. It is called with mu held, too; it calls others, through interfaces, without a
 // lock.
 type reporting struct {
 	sessions sessions
+	readings measurements
+	answers  consequences
+	deferred *deferredReports
 	node     pfcp.NodeID // ours
 	log      *slog.Logger
 	to       atomic.Pointer[n4.Reporter]
 	lines    atomic.Pointer[Lines]
 	acks     *acknowledger         // listen's alone
-	pairs    atomic.Bool           // Settings.MonitoringPair
 	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
 
-	lock     sync.Mutex // held for as long as it takes to look at these, never while anybody is called
-	deferred deferredReports
-	pending  map[uint64]*pendingNotification // by SEID
-	count    ReportCounters
+	lock    sync.Mutex                      // as deferredReports.lock
+	pending map[uint64]*pendingNotification // by SEID
+	count   ReportCounters
 }
 
 // ReportCounters are for show and metrics.
@@ -41,19 +42,25 @@ type ReportCounters struct {
 	ReportsDeferred      uint64 // usage that is kept until its CP function can be reached
 }
 
-// sessions is what reporting needs of the sessions: finding them, and what answers to reports ask for. Calls come from
-// any goroutine, without a lock.
+// sessions is what reporting asks of them (finder). Calls come from any goroutine, without a lock.
 type sessions interface {
 	subjects(seids []uint64) []subject
 	about(e *api.Event) (s subject, pdr uint16)
 	ofLine(e *api.Event) bool
 	there(seid uint64) bool
+	instanceOf(local netip.Addr) string
+}
+
+// measurements takes note of what reports have (reader). Calls come as those of sessions do.
+type measurements interface {
 	received(events []api.Event) []api.Event
 	counted(e *api.Event)
-	instanceOf(local netip.Addr) string
+}
+
+// consequences is what answers to reports ask for (requests). Calls come as those of sessions do.
+type consequences interface {
 	forget(seid uint64)
 	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)
-	rouse()
 }
 
 // subject is a session that a report is about.
@@ -63,8 +70,8 @@ type subject struct {
 	to      n4.Recipient
 }
 
-func newReporting(s sessions, node pfcp.NodeID, log *slog.Logger) *reporting {
-	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(),
+func newReporting(s sessions, rouse func(), node pfcp.NodeID, log *slog.Logger) *reporting {
+	return &reporting{sessions: s, node: node, log: log, deferred: newDeferredReports(s, rouse),
 		pending: map[uint64]*pendingNotification{}}
 }
 
@@ -76,18 +83,26 @@ func (r *reporting) reporter() n4.Reporter {
 }
 
 func (r *reporting) counts() ReportCounters {
+	r.deferred.lock.Lock()
+	c := r.deferred.count
+	r.deferred.lock.Unlock()
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return r.count
+	c.add(r.count)
+	return c
+}
+
+func (c *ReportCounters) add(more ReportCounters) {
+	c.Reports += more.Reports
+	c.ReportsLost += more.ReportsLost
+	c.ReportsDeferred += more.ReportsDeferred
 }
 
 // counted adds to the counters.
 func (r *reporting) counted(c ReportCounters) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.count.Reports += c.Reports
-	r.count.ReportsLost += c.ReportsLost
-	r.count.ReportsDeferred += c.ReportsDeferred
+	r.count.add(c)
 }
 
 // retry sends what could not be sent before.

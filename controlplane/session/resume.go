@@ -19,11 +19,11 @@ import (
 
 // resume has the sessions go on in a data plane of another boot. The caller holds changing, and not mu: no session
 // changes, and the data plane has none of them yet.
-func (p *Manager) resume(boot uint64) {
+func (p *reader) resume(boot uint64) {
 	p.mu.Lock()
 	seids := slices.Collect(maps.Keys(p.snaps.at))
-	if p.lines.boot != boot && len(seids) > 0 {
-		p.snaps.former = p.lines.boot
+	if p.boot != boot && len(seids) > 0 {
+		p.snaps.former = p.boot
 	}
 	p.mu.Unlock()
 	sessions := 0
@@ -50,7 +50,7 @@ type lostUsage struct {
 }
 
 // resumeSome is one transaction of the store: whatever becomes of us, usage is here or there.
-func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
+func (p *reader) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var records []store.Record
@@ -62,8 +62,7 @@ func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, ses
 		if len(r.usage(seid)) > 0 {
 			sessions++
 		}
-		e, _ := p.x.at(seid)
-		s, err := rules.Decode(e.data)
+		e, s, err := p.decoded(seid)
 		switch {
 		case err == nil && s.Line == nil:
 			records = p.resumeSession(records, boot, e, s, r)
@@ -73,12 +72,12 @@ func (p *Manager) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, ses
 			records = p.snaps.forget(records, seid)
 		}
 	}
-	p.notKept(p.store.Write(records), "usage that was carried over is")
+	p.file.write(records, "usage that was carried over is")
 	return lost, sessions
 }
 
 // resumeSession carries over what was measured of a PFCP session, and the numbers of its reports.
-func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s *rules.Session,
+func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *rules.Session,
 	r *readings) []store.Record {
 	changed := false
 	for i := range s.URR {
@@ -87,7 +86,7 @@ func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s 
 		}
 	}
 	if usage := r.usage(s.SEID); len(usage) > 0 {
-		records = append(records, p.reports.carry(s.SEID, usage))
+		records = append(records, p.deferred.carry(s.SEID, usage))
 	}
 	r.goOnIn(boot)
 	p.snaps.touch(s.SEID)
@@ -95,38 +94,38 @@ func (p *Manager) resumeSession(records []store.Record, boot uint64, e entry, s 
 		return records
 	}
 	old := s // but for what is prepared it says no more than the SEID
-	if p.prepared != nil {
+	if p.plans.prepared != nil {
 		old, _ = rules.Decode(e.data) // as s was
 	}
 	is := p.x.enter(s, e.number, e.owner)
-	p.looksDifferent(e.number, old, s)
+	p.plans.looksDifferent(e.number, old, s)
 	p.x.records.Drop(e.at)
 	return append(records, sessionRecord(e.number, is.data))
 }
 
 // hear has fn called soon, with mu held: who tells us what it counted does not wait for that.
-func (p *Manager) hear(fn func()) {
-	p.snaps.lock.Lock()
-	p.snaps.heard = append(p.snaps.heard, fn)
-	p.snaps.lock.Unlock()
-	p.rouse()
+func (p *reader) hear(fn func()) {
+	p.lock.Lock()
+	p.heard = append(p.heard, fn)
+	p.lock.Unlock()
+	p.commits.rouse()
 }
 
-// listen calls what was to be called; the caller holds mu.
-func (s *snapshots) listen() {
-	s.lock.Lock()
-	heard := s.heard
-	s.heard = nil
-	s.lock.Unlock()
+// listen calls what was to be called.
+func (p *reader) listen() {
+	p.lock.Lock()
+	heard := p.heard
+	p.heard = nil
+	p.lock.Unlock()
 	for _, fn := range heard {
 		fn()
 	}
 }
 
 // takenOver ends the readings of a line's session in a data plane that is gone.
-func (p *Manager) takenOver(seid, boot uint64) {
+func (p *reader) takenOver(seid, boot uint64) {
 	if r := p.snaps.of(seid); r != nil && r.boot == boot {
-		p.notKept(p.store.Write(p.snaps.forget(nil, seid)), "that usage was taken over is")
+		p.file.write(p.snaps.forget(nil, seid), "that usage was taken over is")
 	}
 }
 
@@ -134,7 +133,7 @@ func (p *Manager) takenOver(seid, boot uint64) {
 // have the number that the CP function is to know. What was read of them is read no longer; what was carried over is in
 // them, and is in the store until the CP function has it. Usage that a data plane told before its end and that comes
 // now was carried over.
-func (p *Manager) received(events []api.Event) []api.Event {
+func (p *reader) received(events []api.Event) []api.Event {
 	if events[0].Type != api.EventTypeUsage {
 		return events
 	}
@@ -154,15 +153,15 @@ func (p *Manager) received(events []api.Event) []api.Event {
 			}
 		}
 	}
-	if events = p.reports.notDeferred(events); len(events) == 0 {
+	if events = p.deferred.notDeferred(events); len(events) == 0 {
 		return events
 	}
 	records, known := p.reported(nil, seid, events)
-	if record, waits := p.reports.onTheWay(seid, events, known); waits {
+	if record, waits := p.deferred.onTheWay(seid, events, known); waits {
 		records = append(records, record)
-		p.rouse() // settle
+		p.commits.rouse() // settle
 	}
-	p.notKept(p.store.Write(records), "usage in a report is")
+	p.file.write(records, "usage in a report is")
 	return events
 }
 
@@ -170,7 +169,7 @@ func (p *Manager) received(events []api.Event) []api.Event {
 func (s *readings) told(e *api.Event) bool { return e.BootID == 0 || e.BootID == s.boot }
 
 // reported ends the readings that reports have, and keeps where their numbers go on.
-func (p *Manager) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
+func (p *reader) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
 	p.snaps.touch(seid)
 	r := p.snaps.of(seid)
 	if r == nil && p.x.session[seid] == 0 {
@@ -178,7 +177,7 @@ func (p *Manager) reported(records []store.Record, seid uint64, events []api.Eve
 	}
 	if r == nil {
 		r = &p.snaps.scratch
-		r.boot, r.list = cmp.Or(p.lines.boot, events[0].BootID), r.list[:0]
+		r.boot, r.list = cmp.Or(p.boot, events[0].BootID), r.list[:0]
 	}
 	for i := range events {
 		if r.told(&events[i]) {
@@ -190,26 +189,26 @@ func (p *Manager) reported(records []store.Record, seid uint64, events []api.Eve
 
 // counted is called when Lines have counted a report. They know each by its number, so the store need not hear of it
 // now.
-func (p *Manager) counted(e *api.Event) {
+func (p *reader) counted(e *api.Event) {
 	if e.Type == api.EventTypeUsage {
 		p.hear(func() { p.reported(nil, sessionOf(e), []api.Event{*e}) })
 	}
 }
 
-// answered takes note of what a transaction reports, and numbers it as received does.
-func (p *Manager) answered(t *txn, rows []api.Usage) {
+// used is audience's: it takes note of what a transaction reports, and numbers it as received does.
+func (p *reader) used(t *txn, boot uint64, rows []api.Usage) {
 	for i := range rows {
-		if r := p.snaps.of(rows[i].SEID); r != nil && r.boot == p.lines.boot {
+		if r := p.snaps.of(rows[i].SEID); r != nil && r.boot == boot {
 			rows[i].Sequence += r.base(rows[i].URR)
 		}
 		if seid := rows[i].SEID; p.x.session[seid] != 0 {
-			t.records, _ = p.reported(t.records, seid, []api.Event{{BootID: p.lines.boot, Usage: rows[i]}})
+			t.records, _ = p.reported(t.records, seid, []api.Event{{BootID: boot, Usage: rows[i]}})
 		}
 	}
 }
 
 // granted takes note of quotas that begin again. What a URR that went has measured is in its last report.
-func (p *Manager) granted(old, s *rules.Session) {
+func (p *reader) granted(old, s *rules.Session) {
 	p.snaps.touch(s.SEID)
 	r := p.snaps.of(s.SEID)
 	if r == nil {
@@ -225,11 +224,11 @@ func (p *Manager) granted(old, s *rules.Session) {
 			r.granted(was.ID)
 		}
 	}
-	p.notKept(p.store.Write(p.snaps.keep(nil, s.SEID, r)), "that a quota was granted is")
+	p.file.write(p.snaps.keep(nil, s.SEID, r), "that a quota was granted is")
 }
 
 // lastKnown is what was read of a session that is deleted while the data plane is away.
-func (p *Manager) lastKnown(seid uint64) []api.Usage {
+func (p *reader) lastKnown(seid uint64) []api.Usage {
 	r := p.snaps.of(seid)
 	if r == nil || p.client != nil {
 		return nil
@@ -238,14 +237,14 @@ func (p *Manager) lastKnown(seid uint64) []api.Usage {
 }
 
 // settle is a deferred job's: thresholds of URRs whose next report was there are as the CP function gave them.
-func (p *Manager) settle(t *txn, seid uint64) *pfcp.Error {
+func (p *reader) settle(t *txn, seid uint64) *pfcp.Error {
 	e, _ := p.x.at(seid)
 	old, err := rules.Decode(e.data)
 	s, again := rules.Decode(e.data)
 	if err != nil || again != nil || !s.CarriedOver() {
 		return nil
 	}
-	waits := p.reports.carried(seid)
+	waits := p.deferred.carried(seid)
 	changed := false
 	for i := range s.URR {
 		u := &s.URR[i]
@@ -260,8 +259,21 @@ func (p *Manager) settle(t *txn, seid uint64) *pfcp.Error {
 }
 
 // settleLater has settle called for sessions.
-func (p *Manager) settleLater(seids []uint64) {
+func (p *reader) settleLater(seids []uint64) {
 	if len(seids) > 0 {
-		p.begin(&deferredJob{seids: slices.Values(seids), stage: p.settle})
+		p.commits.begin(&deferredJob{seids: slices.Values(seids), stage: p.settle})
 	}
+}
+
+// storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
+func (p *reader) storeUsage() {
+	p.listen()
+	records, done := p.deferred.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
+	if len(records) > 0 {
+		p.file.write(records, "usage that waits for a CP function is")
+	}
+	for _, fn := range done {
+		p.commits.later(fn)
+	}
+	p.settleLater(p.deferred.toSettle())
 }

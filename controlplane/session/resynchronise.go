@@ -30,12 +30,12 @@ type ordered struct{ order, seid uint64 }
 
 // Resynchronise compares what the data plane holds for sessions with what it should, and sends what differs. It ends
 // early when the data plane is away.
-func (m *Manager) Resynchronise(ctx context.Context, link Link) (Outcome, error) {
+func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error) {
 	var out Outcome
-	if err := m.mendObjects(ctx, link, &out); err != nil {
+	if err := p.mendObjects(ctx, link, &out); err != nil {
 		return out, err
 	}
-	mine := m.byKey()
+	mine := p.byKey()
 	for first, more := uint64(0), true; more; {
 		var held []api.Digest
 		var err error
@@ -52,9 +52,9 @@ func (m *Manager) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 			return out, fmt.Errorf("LIST from %#x has more and comes no further: %d", first, len(held))
 		}
 		end, _ := slices.BinarySearchFunc(mine, last, func(s ordered, last uint64) int { return cmp.Or(cmp.Compare(s.order, last), -1) })
-		wrong, err := m.wrong(ctx, mine[:end], held)
+		wrong, err := p.wrong(ctx, mine[:end], held)
 		if err == nil {
-			err = m.mend(ctx, link, wrong, &out)
+			err = p.mend(ctx, link, wrong, &out)
 		}
 		if err != nil {
 			return out, err
@@ -65,13 +65,13 @@ func (m *Manager) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 }
 
 // byKey are the sessions that are there now.
-func (m *Manager) byKey() []ordered {
-	m.mu.Lock()
-	list := make([]ordered, 0, len(m.x.session))
-	for seid := range m.x.session {
+func (p *stepper) byKey() []ordered {
+	p.mu.Lock()
+	list := make([]ordered, 0, len(p.x.session))
+	for seid := range p.x.session {
 		list = append(list, ordered{seid: seid})
 	}
-	m.mu.Unlock()
+	p.mu.Unlock()
 	for i := range list {
 		list[i].order = api.KeyOrder(rules.Key(list[i].seid))
 	}
@@ -80,7 +80,7 @@ func (m *Manager) byKey() []ordered {
 }
 
 // wrong are the sessions of a range that are not held as they should be, held though nobody wants them, or not held.
-func (m *Manager) wrong(ctx context.Context, mine []ordered, held []api.Digest) ([]uint64, error) {
+func (p *stepper) wrong(ctx context.Context, mine []ordered, held []api.Digest) ([]uint64, error) {
 	var wrong []uint64
 	has := make(map[uint64]uint64, len(held))
 	for i := range held {
@@ -90,15 +90,15 @@ func (m *Manager) wrong(ctx context.Context, mine []ordered, held []api.Digest) 
 	}
 	for some := range slices.Chunk(mine, someSessions) {
 		start := time.Now()
-		wrong = append(wrong, m.wrongOf(some, has)...)
+		wrong = append(wrong, p.wrongOf(some, has)...)
 		if err := rest(ctx, resyncShare*time.Since(start)); err != nil {
 			return nil, err
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for seid := range has { // those that came since the order was made belong there
-		if m.x.session[seid] == 0 {
+		if p.x.session[seid] == 0 {
 			wrong = append(wrong, seid)
 		}
 	}
@@ -106,17 +106,17 @@ func (m *Manager) wrong(ctx context.Context, mine []ordered, held []api.Digest) 
 }
 
 // wrongOf compares some sessions, and takes them out of has.
-func (m *Manager) wrongOf(some []ordered, has map[uint64]uint64) (wrong []uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (p *stepper) wrongOf(some []ordered, has map[uint64]uint64) (wrong []uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, o := range some {
 		h, ok := has[o.seid]
-		e, there := m.x.at(o.seid)
+		e, there := p.x.at(o.seid)
 		if !there {
 			continue
 		}
 		delete(has, o.seid)
-		if s, err := rules.Decode(e.data); err == nil && (!ok || api.BodyDigest(m.occupied(s).Body) != h) {
+		if s, err := rules.Decode(e.data); err == nil && (!ok || api.BodyDigest(p.occupied(s).Body) != h) {
 			wrong = append(wrong, o.seid)
 		}
 	}
@@ -134,39 +134,39 @@ func rest(ctx context.Context, d time.Duration) error {
 }
 
 // mend sends sessions as they are now. No session changes meanwhile.
-func (m *Manager) mend(ctx context.Context, link Link, seids []uint64, out *Outcome) error {
+func (p *stepper) mend(ctx context.Context, link Link, seids []uint64, out *Outcome) error {
 	if len(seids) == 0 {
 		return nil
 	}
-	m.changing.Lock()
-	defer m.changing.Unlock()
+	p.changing.Lock()
+	defer p.changing.Unlock()
 	var changes []dp.Change
-	m.mu.Lock()
+	p.mu.Lock()
 	for _, seid := range seids {
 		c := dp.Change{Kind: api.KindSession, Key: rules.Key(seid)}
-		if e, there := m.x.at(seid); there {
+		if e, there := p.x.at(seid); there {
 			s, err := rules.Decode(e.data)
 			if err != nil {
 				continue
 			}
-			c.Body = m.occupied(s).Body
+			c.Body = p.occupied(s).Body
 			out.Put++
 		} else {
 			out.Deleted++
 		}
 		changes = append(changes, c)
 	}
-	m.mu.Unlock()
-	refused, err := m.send(ctx, link, chunks(changes))
+	p.mu.Unlock()
+	refused, err := p.send(ctx, link, chunks(changes))
 	out.Refused += refused
 	return err
 }
 
 // mendObjects sends the paths and policers of sessions that are not held as they should be. Those that nobody uses go
 // at the next connection.
-func (m *Manager) mendObjects(ctx context.Context, link Link, out *Outcome) error {
-	m.changing.Lock()
-	defer m.changing.Unlock()
+func (p *stepper) mendObjects(ctx context.Context, link Link, out *Outcome) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
 	held, err := dp.Held(ctx, link, func(kind uint32) bool { return kind == api.KindPath || kind == api.KindPolicer })
 	if err != nil {
 		return err
@@ -176,15 +176,15 @@ func (m *Manager) mendObjects(ctx context.Context, link Link, out *Outcome) erro
 		has[string(rune('0'+held[i].Kind))+api.CString(held[i].Key[:])] = held[i].Digest
 	}
 	var need []dp.Change
-	m.mu.Lock()
-	for id, x := range m.objects {
+	p.mu.Lock()
+	for id, x := range p.objects {
 		if h, ok := has[id]; x.users > 0 && (!ok || h != api.BodyDigest(x.Body)) {
 			need = append(need, dp.Change{Kind: x.Kind, Key: x.Key, Body: x.Body})
 		}
 	}
-	m.mu.Unlock()
+	p.mu.Unlock()
 	slices.SortFunc(need, func(a, b dp.Change) int { return cmp.Compare(a.Kind, b.Kind) })
 	out.Put += len(need)
-	_, err = m.send(ctx, link, chunks(need))
+	_, err = p.send(ctx, link, chunks(need))
 	return err
 }

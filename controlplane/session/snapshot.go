@@ -36,6 +36,20 @@ type snapshots struct {
 
 	scratch readings
 	encoded []byte
+}
+
+// reader reads what the data plane has counted, numbers its reports, and carries usage over to the next data plane. mu
+// of the table guards it, but for what Lines tell.
+type reader struct {
+	*table
+	commits  queue
+	file     *storing
+	deferred *deferredReports
+	plans    *planner
+	lines    *lines
+
+	snaps  snapshots
+	failed uint64 // snapshots
 
 	lock  sync.Mutex
 	heard []func() // of Lines, each of an event or a session
@@ -108,7 +122,7 @@ func (s *snapshots) load(seid uint64, data []byte) error {
 }
 
 // Snapshots reads what the data plane at path has counted, once a period, until ctx ends.
-func (p *Manager) Snapshots(ctx context.Context, path string, period time.Duration) {
+func (p *reader) Snapshots(ctx context.Context, path string, period time.Duration) {
 	var c *dp.Client // of its own: no request waits for it
 	failed := false
 	for pause := period; ; {
@@ -136,9 +150,9 @@ func (p *Manager) Snapshots(ctx context.Context, path string, period time.Durati
 }
 
 // snapshotFailed counts one; the log has the first of some.
-func (p *Manager) snapshotFailed(err error, first bool) {
+func (p *reader) snapshotFailed(err error, first bool) {
 	p.mu.Lock()
-	p.count.SnapshotsFailed++
+	p.failed++
 	p.mu.Unlock()
 	if first {
 		p.log.Warn("no snapshot of what sessions have used", "error", err)
@@ -158,7 +172,7 @@ func connected(ctx context.Context, c *dp.Client, path string) (*dp.Client, erro
 }
 
 // Snapshot reads once.
-func (p *Manager) Snapshot(ctx context.Context, c *dp.Client) error {
+func (p *reader) Snapshot(ctx context.Context, c *dp.Client) error {
 	boot := c.Hello().BootID
 	if !p.beginSnapshot(boot) {
 		return errOtherBoot
@@ -183,10 +197,20 @@ func (p *Manager) Snapshot(ctx context.Context, c *dp.Client) error {
 	})
 }
 
-// inStep tells whether the sessions are in a data plane; the caller holds mu.
-func (p *Manager) inStep(boot uint64) bool { return p.client != nil && p.lines.boot == boot }
+// ends is audience's.
+func (p *reader) ends(t *txn, seid uint64) {
+	if p.snaps.at[seid] != 0 {
+		t.records = append(t.records, store.Record{Kind: store.Reading, Number: seid})
+	}
+}
 
-func (p *Manager) beginSnapshot(boot uint64) bool {
+// ended forgets a session; the store has, by ends.
+func (p *reader) ended(seid uint64) { p.snaps.forget(nil, seid) }
+
+// inStep tells whether the sessions are in a data plane; the caller holds mu.
+func (p *reader) inStep(boot uint64) bool { return p.client != nil && p.boot == boot }
+
+func (p *reader) beginSnapshot(boot uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.snaps.touched)
@@ -195,7 +219,7 @@ func (p *Manager) beginSnapshot(boot uint64) bool {
 }
 
 // takeRows keeps some rows; those of a session stand together. It holds mu for less than a millisecond.
-func (p *Manager) takeRows(boot uint64, rows []api.URRRow) bool {
+func (p *reader) takeRows(boot uint64, rows []api.URRRow) bool {
 	now := uint32(time.Now().Unix())
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,11 +235,11 @@ func (p *Manager) takeRows(boot uint64, rows []api.URRRow) bool {
 		records = p.takeSession(records, boot, rows[:n], now)
 		rows = rows[n:]
 	}
-	p.notKept(p.store.Write(records), "usage is")
+	p.file.write(records, "usage is")
 	return true
 }
 
-func (p *Manager) takeSession(records []store.Record, boot uint64, rows []api.URRRow, now uint32) []store.Record {
+func (p *reader) takeSession(records []store.Record, boot uint64, rows []api.URRRow, now uint32) []store.Record {
 	seid, ok := rules.SEIDOf(api.CString(rows[0].Session[:]))
 	if !ok || p.x.session[seid] == 0 || p.snaps.touched[seid] {
 		return records

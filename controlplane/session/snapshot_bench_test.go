@@ -101,7 +101,7 @@ func BenchmarkResume(b *testing.B) {
 	used := time.Duration(0)
 	for boot := range uint64(b.N) {
 		b.StopTimer()
-		p.lines.boot = boot + 1
+		p.boot = boot + 1
 		testkit.FatalIf(b, !p.takeRows(boot+1, rows), "not in step")
 		b.StartTimer()
 		before := processorTime(b)

@@ -3,15 +3,15 @@
 package session
 
 import (
-	"encoding/json"
 	"errors"
-	"maps"
+	"log/slog"
 	"slices"
+	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/n4"
-	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/slab"
 	"isthmus/controlplane/session/store"
 )
 
@@ -19,25 +19,19 @@ func sessionRecord(number uint64, data []byte) store.Record {
 	return store.Record{Kind: store.Session, Number: number, Data: data}
 }
 
-// storing is the file, and what of it is not in the sessions themselves.
+// storing is the file. mu of the table guards it.
 type storing struct {
-	store        *store.Store
-	last         uint64 // number of the session that came last
-	associations map[string]n4.StoredAssociation
-	untidy       bool // the store is being compacted
+	log      *slog.Logger
+	store    *store.Store
+	measures *measure.Set
+	untidy   bool   // the store is being compacted
+	errors   uint64 // writes that failed
 }
 
-// number is a session's place in the order in which they come, and its number in the store.
-func (s *storing) number() uint64 {
-	s.last++
-	return s.last
-}
-
-// compact goes on with compacting the store, when it is worth it.
-func (p *Manager) compact() {
-	r, readings := &p.x.records, &p.snaps.records
+// compact goes on with compacting the store, when it is worth it. sessions and readings are what is in memory.
+func (s *storing) compact(sessions, readings *slab.Slab) {
 	inMemory := func(yield func(store.Record) bool) {
-		for number, data := range r.All() {
+		for number, data := range sessions.All() {
 			if !yield(sessionRecord(number, data)) {
 				return
 			}
@@ -49,58 +43,18 @@ func (p *Manager) compact() {
 		}
 	}
 	var err error
-	live := r.Bytes + readings.Bytes + uint64(r.Count+readings.Count)*store.Overhead
-	p.untidy, err = p.store.Compact(live, inMemory)
+	live := sessions.Bytes + readings.Bytes + uint64(sessions.Count+readings.Count)*store.Overhead
+	s.untidy, err = s.store.Compact(live, inMemory)
 	if err != nil {
-		p.log.Error("the session store is not compacted", "error", err)
+		s.log.Error("the session store is not compacted", "error", err)
 	}
-}
-
-// storeUsage writes what changed of the usage that waits to be reported. Then the data plane may forget its events.
-func (p *Manager) storeUsage() {
-	p.snaps.listen()
-	records, done := p.reports.flush(func(seid uint64) bool { return p.x.session[seid] == 0 })
-	if len(records) > 0 {
-		p.notKept(p.store.Write(records), "usage that waits for a CP function is")
-	}
-	p.answers = append(p.answers, done...)
-	p.settleLater(p.reports.toSettle())
-}
-
-// storeAssociation keeps an association for a restart, or removes it.
-func (s *storing) storeAssociation(id string, a *n4.StoredAssociation) error {
-	if a == nil {
-		delete(s.associations, id)
-		return s.store.Write([]store.Record{store.Named(store.Association, id, nil)})
-	}
-	s.associations[id] = *a
-	data, err := json.Marshal(a)
-	if err == nil {
-		err = s.store.Write([]store.Record{store.Named(store.Association, id, data)})
-	}
-	return err
-}
-
-func (s *storing) storeApplication(name string, list []pfcp.PFD) error {
-	data, err := json.Marshal(list)
-	if err == nil {
-		err = s.store.Write([]store.Record{store.Named(store.Application, name, store.NamedData(name, data))})
-	}
-	return err
-}
-
-// Associations is n4.Sessions'.
-func (p *Manager) Associations() []n4.StoredAssociation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.associations))
 }
 
 // load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the
 // configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
 func (p *Manager) load(path string) error {
 	var dropped, accounts []store.Record
-	err := p.store.Load(func(r store.Record) error {
+	err := p.file.store.Load(func(r store.Record) error {
 		if err := p.loadRecord(r, &accounts); err != nil {
 			if dropped = append(dropped, store.Record{Kind: r.Kind, Number: r.Number}); len(dropped) <= 10 {
 				p.log.Error("a record of the session store is dropped", "kind", r.Kind, "number", r.Number, "error", err)
@@ -116,30 +70,15 @@ func (p *Manager) load(path string) error {
 		for _, r := range accounts {
 			gone = append(gone, store.Record{Kind: r.Kind, Number: r.Number})
 		}
-		if err := p.store.Write(gone); err != nil { // a full disk; Compact makes it good
+		if err := p.file.store.Write(gone); err != nil { // a full disk; Compact makes it good
 			p.log.Error("the session store is not written", "error", err)
 		}
 	}
 	if err == nil && len(dropped) > 0 {
 		p.log.Error("what was stored is dropped; the recovery time stamp is a new one", "records", len(dropped))
-		err = p.store.Renew()
+		err = p.file.store.Renew()
 	}
 	return err
-}
-
-func decodeAssociation(data []byte) (a n4.StoredAssociation, err error) {
-	err = json.Unmarshal(data, &a)
-	return a, err
-}
-
-func decodeApplication(data []byte) (a pfcp.ApplicationPFDs, err error) {
-	name, list, ok := store.SplitData(data)
-	if !ok {
-		return a, rules.ErrEncoding
-	}
-	a.Application = name
-	err = json.Unmarshal(list, &a.PFDs)
-	return a, err
 }
 
 func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
@@ -149,25 +88,27 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 		if err != nil {
 			return err
 		}
-		p.associations[a.ID] = a
-		p.x.associate(a.ID, a.Set)
+		p.associations.load(a)
 	case store.Application:
 		a, err := decodeApplication(r.Data)
 		if err != nil {
 			return err
 		}
-		if filters, bad := rules.ExpandPFDs(a.PFDs); bad == nil {
-			p.apps[a.Application], p.pfds[a.Application] = a.PFDs, filters
-		}
+		p.applications.load(&a)
 	case store.Session:
 		p.last = max(p.last, r.Number)
 		s, err := rules.Decode(r.Data)
 		if err != nil {
 			return err
 		}
-		return p.restore(s, r.Number)
+		if err := p.restore(s, r.Number); err != nil {
+			return err
+		}
+		if s.CarriedOver() { // the report that had it may be behind us
+			p.reports.deferred.settle[s.SEID] = true
+		}
 	case store.Line:
-		p.loadLine(r)
+		p.lines.load(r)
 	case store.Account:
 		*accounts = append(*accounts, store.Record{Kind: r.Kind, Number: r.Number, Data: slices.Clone(r.Data)})
 	case store.Usage:
@@ -175,7 +116,7 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 		if err != nil {
 			return err
 		}
-		p.reports.restore(r.Number, rows, p.x.session[r.Number] != 0)
+		p.reports.deferred.restore(r.Number, rows, p.x.session[r.Number] != 0)
 	case store.Reading:
 		return p.snaps.load(r.Number, r.Data)
 	default:
@@ -185,7 +126,7 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 }
 
 // restore enters a stored session.
-func (p *Manager) restore(s *rules.Session, number uint64) error {
+func (p *table) restore(s *rules.Session, number uint64) error {
 	if err := p.set.Check(s); err != nil {
 		return err
 	}
@@ -199,9 +140,6 @@ func (p *Manager) restore(s *rules.Session, number uint64) error {
 	}
 	if p.x.conflict(s.SEID, c) != (conflict{}) {
 		return errors.New("its F-TEID or UE address is another session's")
-	}
-	if s.CarriedOver() { // the report that had it may be behind us
-		p.reports.deferred.settle[s.SEID] = true
 	}
 	o := p.x.owner(s.Owner)
 	o.sessions++
@@ -226,4 +164,28 @@ func (p *Manager) restore(s *rules.Session, number uint64) error {
 		p.objects[o.Name].users++
 	}
 	return nil
+}
+
+// keep writes a transaction to the store. The data plane has it already: when the store fails, sessions live on, and
+// are lost with the process.
+func (s *storing) keep(t *txn) {
+	begin := time.Now()
+	err := s.store.Write(t.records)
+	s.measures.Write(time.Since(begin))
+	s.notKept(err, "sessions are")
+}
+
+// write puts records into the store; what says what is lost with us when it fails.
+func (s *storing) write(records []store.Record, what string) {
+	s.notKept(s.store.Write(records), what)
+}
+
+// notKept counts what the store did not take.
+func (s *storing) notKept(err error, what string) {
+	if err == nil {
+		return
+	}
+	if s.errors++; s.errors == 1 || s.errors%1000 == 0 {
+		s.log.Error(what+" not kept for a restart of the control plane", "error", err, "times", s.errors)
+	}
 }

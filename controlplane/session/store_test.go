@@ -128,7 +128,7 @@ func TestReplan(t *testing.T) {
 	set := testSettings()
 	set.Instances = set.Instances[:2]
 	b.mu.Lock()
-	changes, _, accept := b.reconfigure(set)
+	changes, _, accept := b.plans.reconfigure(set)
 	if len(changes) != 1 || changes[0].Key != rules.Key(out) || changes[0].Body != nil || len(b.x.session) != 2 {
 		t.Errorf("%+v", changes)
 	}
@@ -160,7 +160,7 @@ func TestReplanSurvivors(t *testing.T) {
 	settled := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return len(b.deferredJobs) == 0 && b.postponed == nil
+		return len(b.commits.deferredJobs) == 0 && b.commits.postponed == nil
 	}
 	testkit.Until(t, "sent again", settled)
 	b.checkConsistent()
@@ -181,8 +181,8 @@ func TestReplanSurvivors(t *testing.T) {
 		wants(t, pfcp.CauseAccepted, b.delete(smf1, seid))
 	}
 	b.checkConsistent()
-	testkit.ErrorIf(t, len(b.x.owners) > 1 || len(b.shares.by) != 0,
-		"%d owners, %d shares are left", len(b.x.owners), len(b.shares.by))
+	testkit.ErrorIf(t, len(b.x.known) > 1 || len(b.shares.by) != 0,
+		"%d owners, %d shares are left", len(b.x.known), len(b.shares.by))
 }
 
 // Two sessions that a configuration gives the same address cannot both stay.
@@ -197,7 +197,7 @@ func TestReplanConflict(t *testing.T) {
 	without := testSettings()
 	without.Instances = append(without.Instances, rules.Instance{Name: "ims", Sources: []pfcp.Interface{pfcp.Core}})
 	b.mu.Lock()
-	changes, _, accept := b.reconfigure(without)
+	changes, _, accept := b.plans.reconfigure(without)
 	testkit.ErrorIf(t, len(changes) != 1 || changes[0].Key != rules.Key(younger), "%+v", changes)
 	testkit.Must(t, b.c.Apply(t.Context(), changes))
 	accept(nil)

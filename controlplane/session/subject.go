@@ -4,19 +4,16 @@ package session
 
 import (
 	"net/netip"
-	"slices"
 
 	"isthmus/api"
-	"isthmus/controlplane/n4"
-	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 )
 
-// What reporting asks of the sessions, and has done to them (interface sessions).
+// finder finds sessions for reporting (interface sessions).
+type finder struct{ *table }
 
-func (p *Manager) subjectOf(seid uint64) subject {
-	e, _ := p.x.at(seid)
-	s, err := rules.Decode(e.data)
+func (p finder) subjectOf(seid uint64) subject {
+	e, s, err := p.decoded(seid)
 	if err != nil {
 		return subject{seid: seid}
 	}
@@ -24,7 +21,7 @@ func (p *Manager) subjectOf(seid uint64) subject {
 }
 
 // subjects are sessions, in this order, as they are at one moment.
-func (p *Manager) subjects(seids []uint64) []subject {
+func (p finder) subjects(seids []uint64) []subject {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := make([]subject, len(seids))
@@ -43,7 +40,7 @@ func sessionOf(e *api.Event) uint64 {
 }
 
 // about finds the session that an event concerns, and the CP function's id of the PDR.
-func (p *Manager) about(e *api.Event) (s subject, pdr uint16) {
+func (p finder) about(e *api.Event) (s subject, pdr uint16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seid := sessionOf(e)
@@ -61,43 +58,25 @@ func (p *Manager) about(e *api.Event) (s subject, pdr uint16) {
 	return s, pdr
 }
 
-func (p *Manager) there(seid uint64) bool {
+func (p finder) there(seid uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.x.session[seid] != 0
 }
 
 // instanceOf is the network instance of an address of ours, "" for none.
-func (p *Manager) instanceOf(local netip.Addr) string {
+func (p finder) instanceOf(local netip.Addr) string {
 	if i := p.Settings().Owner(local); i != nil {
 		return i.Name
 	}
 	return ""
 }
 
-// forget deletes a session that its CP function does not know any more: nobody else ever would (TS 23.527 §4.3).
-func (p *Manager) forget(seid uint64) {
+// ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
+func (p finder) ofLine(e *api.Event) bool {
+	seid := sessionOf(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.log.Info("a session that its CP function does not know is deleted", "session", rules.Key(seid))
-	p.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
-}
-
-// carryOut does what the answer to a report asks for. by is who answered; nil: the session's owner.
-func (p *Manager) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest) {
-	p.mu.Lock()
-	e, there := p.x.at(seid)
-	if there && by == nil {
-		by = &n4.Association{ID: e.owner.id, Set: e.owner.set}
-	}
-	p.mu.Unlock()
-	if !there {
-		return
-	}
-	p.Modify([]*n4.Association{by}, seid, req, func(m *pfcp.SessionModificationResponse, _ uint64) {
-		if m.Cause != pfcp.CauseAccepted {
-			p.log.Warn("what the answer to a report asked for is refused",
-				"session", rules.Key(seid), "cause", m.Cause)
-		}
-	})
+	x, there := p.x.at(seid)
+	return seid != 0 && (!there || x.owner.id == LineOwner)
 }

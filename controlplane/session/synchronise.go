@@ -22,20 +22,31 @@ type Link interface {
 // Outcome is what it took. Ended are sessions that the configuration has no network instance for.
 type Outcome struct{ Put, Deleted, Refused, Ended int }
 
+// stepper brings a data plane into step with the sessions and the configuration.
+type stepper struct {
+	*table
+	file    *storing
+	plans   *planner
+	lines   *lines
+	reader  *reader
+	glances *glances
+}
+
 // Attach gives the connection to a data plane that is in step, nil when it is lost: then sessions stay, and new ones
 // are refused.
-func (p *Manager) Attach(c Committer) {
+func (p *stepper) Attach(c Committer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.client, p.digests = c, nil
+	p.client = c
+	p.plans.allDiffer()
 	if d, ok := c.(interface{ Hello() api.Hello }); ok {
-		p.lines.boot = d.Hello().BootID
-		p.tellBoot()
+		p.boot = d.Hello().BootID
+		p.lines.tellBoot()
 	}
 }
 
 // Configure takes a configuration over while the data plane is away.
-func (p *Manager) Configure(set *rules.Settings) {
+func (p *stepper) Configure(set *rules.Settings) {
 	if reflect.DeepEqual(set, p.Settings()) {
 		return
 	}
@@ -43,7 +54,7 @@ func (p *Manager) Configure(set *rules.Settings) {
 	defer p.changing.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _, accept := p.reconfigure(set)
+	_, _, accept := p.plans.reconfigure(set)
 	accept(nil)
 }
 
@@ -51,12 +62,13 @@ func (p *Manager) Configure(set *rules.Settings) {
 // held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared
 // too. Settings are taken over once the data plane has accepted the configuration: sessions that end with it, or look
 // different, do so only then. Requests wait meanwhile, reports and associations do not.
-func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Settings, all bool, changes func(held []api.Digest) []dp.Change) (Outcome, error) {
+func (p *stepper) Synchronise(ctx context.Context, link Link, set *rules.Settings, all bool,
+	changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.
-	p.prepare(set)
+	p.plans.prepare(set)
 	hello := link.Hello()
-	if all && int(hello.Objects) >= p.Count("") { // else most is to be sent, whatever it is compared with
-		p.prepareCompare()
+	if all && int(hello.Objects) >= p.glances.Count("") { // else most is to be sent, whatever it is compared with
+		p.plans.prepareCompare()
 	}
 	var held []api.Digest
 	var static []api.Digest // of the configuration, which changes in this call alone
@@ -73,7 +85,7 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	if all {
-		p.resume(hello.BootID)
+		p.reader.resume(hello.BootID)
 		if held, err = dp.Held(ctx, link, rules.DynamicKind); err != nil {
 			return Outcome{}, err
 		}
@@ -122,17 +134,17 @@ func (p *Manager) Synchronise(ctx context.Context, link Link, set *rules.Setting
 func ofScheduler(c dp.Change) bool { return c.Kind == api.KindScheduler }
 
 // ending is reconfigure for a configuration that may be the one in use.
-func (p *Manager) ending(set *rules.Settings) (same bool, lost, piped []dp.Change, accept func(usage []api.Usage)) {
+func (p *stepper) ending(set *rules.Settings) (same bool, lost, piped []dp.Change, accept func(usage []api.Usage)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reflect.DeepEqual(set, p.set) {
 		return true, nil, nil, func([]api.Usage) {}
 	}
-	lost, piped, accept = p.reconfigure(set)
+	lost, piped, accept = p.plans.reconfigure(set)
 	return false, lost, piped, accept
 }
 
-func (p *Manager) differences(held []api.Digest) difference {
+func (p *stepper) differences(held []api.Digest) difference {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.compare(held)

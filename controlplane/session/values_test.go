@@ -98,13 +98,13 @@ func TestNothingGrows(t *testing.T) {
 			testkit.ErrorIf(t, p.Quarantined() > 6, "%v: %d in quarantine", p.Prefix, p.Quarantined())
 		}
 	}
-	testkit.ErrorIf(t, len(b.x.owners) != 1 || b.x.owners["smf1"] == nil, "%d associations", len(b.x.owners))
+	testkit.ErrorIf(t, len(b.x.known) != 1 || b.x.known["smf1"] == nil, "%d associations", len(b.x.known))
 	b.mu.Unlock()
 	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	for range 50 { // put by, fetched by a request, put by again, without a turn of the queue in between
-		b.reports.deferUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
+		b.reports.deferred.deferUsage(seid, []api.Usage{{SEID: seid, URR: 1}}, false, func() {})
 		b.mu.Lock()
-		b.reports.join(seid, nil, true)
+		b.reports.deferred.join(seid, nil, true)
 		b.storeUsage()
 		b.mu.Unlock()
 	}
