@@ -45,6 +45,10 @@ type associationCounts struct {
 	pending    map[gtpuPeer]*pfcp.NodeReportRequest // what the peer has not acknowledged; the owner's alone
 }
 
+func newCounts(q *requests) *associationCounts {
+	return &associationCounts{window: window{requests: q}}
+}
+
 func (a *association) failed() bool { return a.failedAt.Load() != 0 }
 
 // owns tells whether a message from this address can be the association's (row A7, A2).
@@ -68,6 +72,15 @@ type index struct {
 	byID   map[string]*association
 	byAddr map[netip.Addr]*source
 }
+
+// peers has the index of the moment.
+type peers struct{ index atomic.Pointer[index] }
+
+// source returns what we know of an address, nil when that is nothing.
+func (p *peers) source(addr netip.Addr) *source { return p.index.Load().byAddr[addr] }
+
+// association returns that of a node id, nil when there is none.
+func (p *peers) association(id string) *association { return p.index.Load().byID[id] }
 
 // source is an address that we know: of an association, or of a configured peer.
 type source struct {

@@ -35,7 +35,7 @@ func (s *Server) dialNow(d *dial) {
 	m := &pfcp.AssociationSetupRequest{
 		Node: s.cfg.Node, Recovery: s.recovery, FromUP: true, Features: s.cfg.Features, UEPools: s.cfg.UEPools,
 	}
-	s.request(k, d.peer.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
+	s.requests.send(k, d.peer.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
 		s.post(func() {
 			d.open = false
 			if r, ok := m.(*pfcp.AssociationSetupResponse); ok && err == nil {
@@ -80,7 +80,7 @@ func (s *Server) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) e
 	a := &association{
 		Association: Association{ID: id, Set: s.setOf(id, d.peer, from, r.SetID), Addr: d.peer.Addr, Features: r.Features},
 		node:        r.Node, k: k, others: otherAddresses(r.Addresses), configured: d.peer, since: time.Now(),
-		associationCounts: new(associationCounts),
+		associationCounts: newCounts(&s.requests),
 	}
 	a.recovery.Store(r.Recovery.Unix())
 	if err := s.sessions.KeepAssociation(a.stored()); err != nil {

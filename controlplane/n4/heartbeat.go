@@ -53,7 +53,7 @@ func (s *Server) confirm(id string, counts *associationCounts) {
 // askHeartbeat sends a Heartbeat Request; ended runs in the owner while the association is the current one.
 func (s *Server) askHeartbeat(a *association, ended func(a *association, took time.Duration, recovery int64, err error)) {
 	id, counts, sent := a.ID, a.associationCounts, time.Now()
-	s.request(a.k, a.Addr, pfcp.Header{}, &pfcp.HeartbeatRequest{Recovery: s.recovery}, func(m pfcp.Message, err error) {
+	s.requests.send(a.k, a.Addr, pfcp.Header{}, &pfcp.HeartbeatRequest{Recovery: s.recovery}, func(m pfcp.Message, err error) {
 		took := time.Since(sent)
 		s.post(func() {
 			a := s.current(id, counts)
@@ -120,7 +120,7 @@ func (s *Server) sendBeat(id string, counts *associationCounts) {
 func (s *Server) pathFailed(a *association, why error) {
 	a.failedAt.Store(time.Now().Unix())
 	s.keep(a)
-	s.failWaiting(&a.window, ErrPathFailed)
+	a.window.fail(ErrPathFailed)
 	s.record(eventPathFailed, slog.LevelWarn, a.ID, "error", why, "headless", s.cfg.Headless)
 	s.startHeadless(a)
 }

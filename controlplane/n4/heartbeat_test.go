@@ -162,7 +162,7 @@ func TestWhyNoAnswer(t *testing.T) {
 	} {
 		answers.Store(row.answers)
 		got := make(chan error, 1)
-		s.s.request(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{}, func(_ pfcp.Message, err error) { got <- err })
+		s.s.requests.send(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{}, func(_ pfcp.Message, err error) { got <- err })
 		err := testkit.Receive(t, got)
 		testkit.ErrorIf(t, !errors.Is(err, ErrTimeout) || !strings.HasPrefix(err.Error(), row.why), "%v, not %q", err, row.why)
 	}

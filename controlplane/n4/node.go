@@ -14,10 +14,10 @@ import (
 // nodeMessage carries out a node message; the owner runs it.
 func (s *Server) nodeMessage(p *packet) {
 	if directions[p.h.Type] == response {
-		s.response(p)
+		s.requests.answer(p)
 		return
 	}
-	src := s.index.Load().byAddr[p.from.Addr()]
+	src := s.source(p.from.Addr())
 	if p.h.Type == pfcp.AssociationSetupRequestType {
 		// Row A1. The answers of refused peers are not kept: they would be memory that unknown peers fill.
 		if _, known := s.cfg.configuredPeer(p.from.Addr(), ""); !known && !s.cfg.AllowUnknown {
@@ -67,7 +67,7 @@ func (s *Server) begin(p *packet, key transactionKey) bool {
 		s.event(eventInProgress)
 	case answered:
 		s.event(eventCached)
-		s.send(p.k, p.from, answer)
+		p.k.send(p.from, answer)
 	case full:
 		s.reject(rejectAnswersFull, p.from, "")
 	}
@@ -132,7 +132,7 @@ func (s *Server) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
 		if e != nil {
 			s.refused(0, from, h.Type, e)
 			m = s.refusal(h.Type, e)
-			if a := s.index.Load().byAddr[from.Addr()].find(from); a != nil {
+			if a := s.source(from.Addr()).find(from); a != nil {
 				a.refused.Add(1)
 			}
 		}
@@ -166,7 +166,7 @@ func (s *Server) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messa
 			ID: id, Set: s.setOf(id, peer, p.from.Addr(), req.SetID), Addr: netip.AddrPortFrom(p.from.Addr(), pfcp.Port), Features: req.Features,
 		},
 		node: req.Node, k: p.k, others: otherAddresses(req.Addresses), configured: peer, since: time.Now(),
-		associationCounts: new(associationCounts),
+		associationCounts: newCounts(&s.requests),
 	}
 	a.recovery.Store(req.Recovery.Unix())
 	if peer != nil {
@@ -205,7 +205,7 @@ func otherAddresses(in []netip.Addr) (out []netip.Addr) {
 func (s *Server) reassociated(old *association, keep *pfcp.Retention) (retained bool) {
 	stopTimer(old.beat)
 	stopTimer(old.headless)
-	s.failWaiting(&old.window, ErrNoAssociation)
+	old.window.fail(ErrNoAssociation)
 	switch {
 	case keep == nil:
 		s.release(old.ID)
@@ -242,13 +242,13 @@ func (s *Server) update(p *packet, a *association, req *pfcp.AssociationUpdateRe
 // RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3); it moves its
 // sessions away within the period. done gets the outcome of the request, not of the release.
 func (s *Server) RequestRelease(id string, period time.Duration, done func(error)) {
-	a := s.index.Load().byID[nodeName(id)]
+	a := s.association(nodeName(id))
 	if a == nil {
 		done(ErrNoAssociation)
 		return
 	}
 	m := &pfcp.AssociationUpdateRequest{Node: s.cfg.Node, FromUP: true, ReleaseRequest: true, GracefulPeriod: period}
-	s.request(a.k, a.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
+	s.requests.send(a.k, a.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
 		if r, ok := m.(*pfcp.AssociationUpdateResponse); ok && err == nil && r.Cause != pfcp.CauseAccepted {
 			err = &pfcp.Error{Cause: r.Cause, Text: "the CP function refused"}
 		}

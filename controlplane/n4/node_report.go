@@ -4,7 +4,6 @@ package n4
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 
 	"isthmus/controlplane/pfcp"
@@ -62,7 +61,7 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 		again()
 		return
 	}
-	s.request(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
+	s.requests.send(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
 		s.post(func() {
 			switch answer, ok := m.(*pfcp.NodeReportResponse); {
 			case errors.Is(err, ErrTimeout):
@@ -72,7 +71,7 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 			case err != nil:
 				s.log.Warn("PFCP node report not answered", "association", id, "error", err)
 			case ok && answer.Cause != pfcp.CauseAccepted:
-				s.log.Log(s.ctx, slog.LevelWarn, "PFCP node report refused", "association", id, "cause", answer.Cause)
+				s.log.Warn("PFCP node report refused", "association", id, "cause", answer.Cause)
 			}
 			if a := s.current(id, counts); a != nil {
 				for p, of := range a.pending {

@@ -37,7 +37,7 @@ func (s *Server) own(ctx context.Context) {
 			}
 		case p := <-s.nodes:
 			s.nodeMessage(p)
-			s.free(p)
+			p.free()
 		case <-sweep.C:
 			s.answers.sweep()
 		}
@@ -53,7 +53,7 @@ func (s *Server) disown() {
 	for _, a := range s.table.associations {
 		stopTimer(a.beat)
 		stopTimer(a.headless)
-		s.failWaiting(&a.window, ErrStopped)
+		a.window.fail(ErrStopped)
 	}
 	for _, d := range s.dials {
 		stopTimer(d.timer)
@@ -102,7 +102,7 @@ func (s *Server) restore() {
 			Association: Association{ID: st.ID, Set: set, Addr: st.Addr, Features: st.Features},
 			node:        pfcp.ParseNodeID(st.ID),
 			k:           k, others: st.Others, configured: peer, since: st.Since,
-			associationCounts: new(associationCounts),
+			associationCounts: newCounts(&s.requests),
 		}
 		a.recovery.Store(st.Recovery.Unix())
 		if !st.FailedAt.IsZero() {
@@ -162,7 +162,7 @@ func (s *Server) remove(a *association, e event, inherit bool, args ...any) {
 	if successor == nil || !inherit {
 		s.release(a.ID)
 	}
-	s.failWaiting(&a.window, ErrNoAssociation)
+	a.window.fail(ErrNoAssociation)
 	s.record(e, slog.LevelWarn, a.ID, args...)
 	for _, d := range s.dials {
 		if d.peer == a.configured {

@@ -20,25 +20,22 @@ import (
 
 // Server is one PFCP entity in the UP function.
 type Server struct {
+	*journal
+	*peers
+	reports
 	cfg      Config
 	sessions Sessions
-	log      *slog.Logger
-	ctx      context.Context // of Run
 	sockets  []*socket
-	recovery time.Time // ours
-	count    counters
+	recovery time.Time     // ours
 	unknown  bucket.Bucket // of all peers that we do not know
 	answers  *answers
 	requests requests
-	index    atomic.Pointer[index]
 	inFlight atomic.Int64
 	stopping atomic.Bool
 
 	workers []chan *packet
-	nodes   chan *packet                                // node messages, for the owner
-	tell    func(kind, association string, args ...any) // of events; nil: nobody
+	nodes   chan *packet // node messages, for the owner
 	jobs    jobs
-	packets sync.Pool
 
 	// The owner's alone (see owner.go).
 	table table
@@ -55,6 +52,8 @@ type packet struct {
 	memory [2048]byte
 }
 
+var packets = sync.Pool{New: func() any { return new(packet) }}
+
 // New opens the sockets. Nothing is read before Run.
 func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	cfg = cfg.withDefaults()
@@ -64,26 +63,27 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	known := &peers{}
 	s := &Server{
-		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
+		journal: &journal{log: log, peers: known}, peers: known, cfg: cfg, sessions: sessions, recovery: sessions.Recovery(),
 		answers: newAnswers(cfg.answerBounds()),
 		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
 		table: table{associations: make(map[string]*association)},
 	}
-	s.answers.known = func(peer netip.Addr) bool { return s.index.Load().byAddr[peer] != nil }
-	s.requests.open = make(map[requestKey]*request)
-	s.packets.New = func() any { return new(packet) }
+	s.answers.known = func(peer netip.Addr) bool { return s.source(peer) != nil }
+	s.requests = requests{journal: s.journal, cfg: &s.cfg, open: make(map[requestKey]*request)}
 	for range cfg.Workers {
 		s.workers = append(s.workers, make(chan *packet, cfg.Queue))
 	}
 	for i, local := range cfg.Listen {
-		k, err := openSocket(i, local)
+		k, err := openSocket(i, local, &s.requests)
 		if err != nil {
 			s.close()
 			return nil, err
 		}
 		s.sockets = append(s.sockets, k)
 	}
+	s.reports = reports{known, &s.cfg, s.sockets}
 	s.restore()
 	return s, nil
 }
@@ -95,21 +95,19 @@ func (s *Server) close() {
 }
 
 // SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must
-// not
-// wait; args are names and values in turn.
+// not wait; args are names and values in turn.
 func (s *Server) SetTell(tell func(kind, association string, args ...any)) { s.tell = tell }
 
 // Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
 func (s *Server) Run(ctx context.Context) error {
-	s.ctx = ctx
 	var all sync.WaitGroup
 	run := func(fn func()) { // sync.WaitGroup.Go is younger than the Go we ask for
 		all.Add(1)
 		go func() { defer all.Done(); fn() }()
 	}
 	for _, k := range s.sockets {
-		run(func() { s.read(ctx, k, s.sort) })
-		run(func() { s.write(ctx, k) })
+		run(func() { k.read(ctx, s.sort) })
+		run(func() { k.write(ctx) })
 	}
 	for _, w := range s.workers {
 		run(func() { s.work(ctx, w) })
@@ -151,7 +149,7 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 // messages go to the owner, session messages to a worker (row A9).
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
-	src := s.index.Load().byAddr[from.Addr()]
+	src := s.source(from.Addr())
 	rate, most, limited := &s.unknown, s.cfg.UnknownRate, rejectUnknownRate
 	if src != nil {
 		rate, most, limited = src.rate, s.cfg.RequestRate, rejectPeerRate
@@ -180,14 +178,14 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	case h.Type == pfcp.HeartbeatRequestType:
 		s.heartbeatRequest(k, from, src, b)
 	case directions[h.Type] == nodeRequest:
-		s.queue(s.nodes, s.packet(k, from, h, b))
+		s.queue(s.nodes, newPacket(k, from, h, b))
 	default:
 		// One session's messages go to one worker, so that they are carried out in the order of their arrival.
 		n := h.SEID
 		if h.Type == pfcp.SessionEstablishmentRequestType {
 			n = uint64(h.Sequence)
 		}
-		s.queue(s.workers[n%uint64(len(s.workers))], s.packet(k, from, h, b))
+		s.queue(s.workers[n%uint64(len(s.workers))], newPacket(k, from, h, b))
 	}
 }
 
@@ -197,18 +195,18 @@ func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b [
 	case !s.requests.awaited(from, h):
 		s.reject(rejectUnmatched, from, "response to nothing")
 	case h.Type == pfcp.SessionReportResponseType:
-		s.queue(s.workers[uint64(h.Sequence)%uint64(len(s.workers))], s.packet(k, from, h, b))
+		s.queue(s.workers[uint64(h.Sequence)%uint64(len(s.workers))], newPacket(k, from, h, b))
 	case h.Type == pfcp.HeartbeatResponseType:
 		p := packet{k: k, from: from, h: h, b: b}
-		s.response(&p)
+		s.requests.answer(&p)
 	default:
-		s.queue(s.nodes, s.packet(k, from, h, b))
+		s.queue(s.nodes, newPacket(k, from, h, b))
 	}
 }
 
-// packet copies a message out of the reader's memory.
-func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
-	p := s.packets.Get().(*packet)
+// newPacket copies a message out of the reader's memory.
+func newPacket(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
+	p := packets.Get().(*packet)
 	p.k, p.from, p.h, p.at = k, from, h, time.Now()
 	if len(b) <= len(p.memory) {
 		p.b = p.memory[:copy(p.memory[:], b)]
@@ -218,9 +216,9 @@ func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte)
 	return p
 }
 
-func (s *Server) free(p *packet) {
+func (p *packet) free() {
 	p.b, p.k = nil, nil
-	s.packets.Put(p)
+	packets.Put(p)
 }
 
 func (s *Server) queue(q chan *packet, p *packet) {
@@ -228,7 +226,7 @@ func (s *Server) queue(q chan *packet, p *packet) {
 	case q <- p:
 	default:
 		s.reject(rejectQueue, p.from, "")
-		s.free(p)
+		p.free()
 	}
 }
 
@@ -240,11 +238,11 @@ func (s *Server) work(ctx context.Context, q chan *packet) {
 			return
 		case p := <-q:
 			if p.h.Type == pfcp.SessionReportResponseType {
-				s.response(p)
+				s.requests.answer(p)
 			} else {
 				s.sessionRequest(p, len(q) > cap(q)/2)
 			}
-			s.free(p)
+			p.free()
 		}
 	}
 }
@@ -253,7 +251,7 @@ func (s *Server) work(ctx context.Context, q chan *packet) {
 func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
 	if out := s.encoded(h, m); out != nil {
 		s.count.answered(m)
-		s.put(k, datagram{to, out.b, out})
+		k.put(datagram{to, out.b, out})
 	}
 }
 
@@ -271,7 +269,7 @@ func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key trans
 	}
 	s.count.answered(m)
 	s.count.events[eventEvicted].Add(uint64(s.answers.finish(key, out.b))) // a copy: what is sent is the writer's
-	s.put(k, datagram{to, out.b, out})
+	k.put(datagram{to, out.b, out})
 }
 
 // encoded is nil for an answer that cannot be said.

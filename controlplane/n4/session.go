@@ -27,7 +27,7 @@ type call struct {
 
 // sessionRequest carries out a session message; a worker runs it. busy: many wait behind it.
 func (s *Server) sessionRequest(p *packet, busy bool) {
-	src := s.index.Load().byAddr[p.from.Addr()]
+	src := s.source(p.from.Addr())
 	a := src.find(p.from)
 	if a == nil {
 		s.turnAway(p, rejectNoAssociation, errNoAssociation)
@@ -111,7 +111,7 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 		if !c.first() {
 			return
 		}
-		if now := s.index.Load().byID[a.ID]; r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
+		if now := s.association(a.ID); r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
 			// The association ended meanwhile, and this session was not there yet when its sessions were
 			// released.
 			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
