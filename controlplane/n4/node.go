@@ -45,35 +45,6 @@ func (s *Server) nodeMessage(p *packet) {
 	}
 }
 
-var errNoAssociation = &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
-
-// turnAway refuses a request without a transaction. The header's SEID is what the request says of the peer's, else 0
-// (§7.2.2.4.2).
-func (s *Server) turnAway(p *packet, why reject, e *pfcp.Error) {
-	s.refused(why, p.from, p.h.Type, e)
-	p.h.SEID = 0
-	if p.h.Type == pfcp.SessionEstablishmentRequestType {
-		p.h.SEID = pfcp.CPSEID(p.b)
-	}
-	s.respond(p.k, p.from, p.h, s.refusal(p.h.Type, e))
-}
-
-// begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
-func (s *Server) begin(p *packet, key transactionKey) bool {
-	state, answer, evicted := s.answers.begin(key, p.b)
-	s.count.events[eventEvicted].Add(uint64(evicted))
-	switch state {
-	case inProgress:
-		s.event(eventInProgress)
-	case answered:
-		s.event(eventCached)
-		p.k.send(p.from, answer)
-	case full:
-		s.reject(rejectAnswersFull, p.from, "")
-	}
-	return state == fresh
-}
-
 // nodeRequest returns the answer, nil when it comes later, and what was counted when it is a refusal.
 func (s *Server) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 	m, err := decode(p.b)
@@ -138,12 +109,6 @@ func (s *Server) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
 		}
 		s.conclude(k, from, h, key, m)
 	})
-}
-
-// refuse counts and returns a refusal; why is 0 when the cause is the reason.
-func (s *Server) refuse(p *packet, why reject, e *pfcp.Error) (pfcp.Message, reject) {
-	why = s.refused(why, p.from, p.h.Type, e)
-	return s.refusal(p.h.Type, e), why
 }
 
 // setUp is TS 29.244 §6.2.6.2.2.

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"isthmus/controlplane/bucket"
@@ -20,18 +19,15 @@ import (
 
 // Server is one PFCP entity in the UP function.
 type Server struct {
-	*journal
+	*transactions
 	*peers
 	reports
 	cfg      Config
 	sessions Sessions
 	sockets  []*socket
-	recovery time.Time     // ours
 	unknown  bucket.Bucket // of all peers that we do not know
-	answers  *answers
 	requests requests
-	inFlight atomic.Int64
-	stopping atomic.Bool
+	calls    calls
 
 	workers []chan *packet
 	nodes   chan *packet // node messages, for the owner
@@ -63,14 +59,13 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	known := &peers{}
 	s := &Server{
-		journal: &journal{log: log, peers: known}, peers: known, cfg: cfg, sessions: sessions, recovery: sessions.Recovery(),
-		answers: newAnswers(cfg.answerBounds()),
-		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
+		peers: &peers{}, cfg: cfg, sessions: sessions, nodes: make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
 		table: table{associations: make(map[string]*association)},
 	}
+	s.transactions = &transactions{&journal{log: log, peers: s.peers}, &s.cfg, sessions.Recovery(), newAnswers(cfg.answerBounds())}
 	s.answers.known = func(peer netip.Addr) bool { return s.source(peer) != nil }
+	s.calls = calls{transactions: s.transactions, peers: s.peers, sessions: sessions}
 	s.requests = requests{journal: s.journal, cfg: &s.cfg, open: make(map[requestKey]*request)}
 	for range cfg.Workers {
 		s.workers = append(s.workers, make(chan *packet, cfg.Queue))
@@ -83,7 +78,7 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 		}
 		s.sockets = append(s.sockets, k)
 	}
-	s.reports = reports{known, &s.cfg, s.sockets}
+	s.reports = reports{s.peers, &s.cfg, s.sockets}
 	s.restore()
 	return s, nil
 }
@@ -115,7 +110,7 @@ func (s *Server) Run(ctx context.Context) error {
 	run(func() { s.own(ctx) })
 	s.log.Info("PFCP ready", "listen", s.cfg.Listen, "node_id", s.cfg.Node.String(), "recovery", s.recovery)
 	<-ctx.Done()
-	s.stopping.Store(true)
+	s.calls.stopping.Store(true)
 	s.close()
 	s.requests.stop()
 	all.Wait()
@@ -240,52 +235,11 @@ func (s *Server) work(ctx context.Context, q chan *packet) {
 			if p.h.Type == pfcp.SessionReportResponseType {
 				s.requests.answer(p)
 			} else {
-				s.sessionRequest(p, len(q) > cap(q)/2)
+				s.calls.carryOut(p, len(q) > cap(q)/2)
 			}
 			p.free()
 		}
 	}
-}
-
-// respond encodes and sends an answer that nobody will repeat.
-func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
-	if out := s.encoded(h, m); out != nil {
-		s.count.answered(m)
-		k.put(datagram{to, out.b, out})
-	}
-}
-
-// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never
-// asked.
-func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
-	out := s.encoded(h, m)
-	if out == nil && m != nil {
-		m = s.refusal(key.typ, &pfcp.Error{Cause: pfcp.CauseSystemFailure})
-		out = s.encoded(h, m)
-	}
-	if out == nil {
-		s.answers.forget(key)
-		return
-	}
-	s.count.answered(m)
-	s.count.events[eventEvicted].Add(uint64(s.answers.finish(key, out.b))) // a copy: what is sent is the writer's
-	k.put(datagram{to, out.b, out})
-}
-
-// encoded is nil for an answer that cannot be said.
-func (s *Server) encoded(h pfcp.Header, m pfcp.Message) *outgoing {
-	if m == nil {
-		return nil
-	}
-	h.Type = m.MessageType()
-	out := outgoings.Get().(*outgoing)
-	var err error
-	if out.b, err = pfcp.Append(out.b[:0], h, m); err != nil {
-		outgoings.Put(out)
-		s.log.Error("PFCP message of ours cannot be encoded", "type", h.Type, "error", err)
-		return nil
-	}
-	return out
 }
 
 var errStopped = errors.New("stopped")

@@ -13,9 +13,18 @@ import (
 
 const ieFSEID = 57
 
-// call is a session request that the session layer works on.
+// calls are the session requests that the session layer works on.
+type calls struct {
+	*transactions
+	*peers
+	sessions Sessions
+	inFlight atomic.Int64
+	stopping atomic.Bool
+}
+
+// call is one of them.
 type call struct {
-	s     *Server
+	s     *calls
 	a     *association
 	k     *socket
 	from  netip.AddrPort
@@ -25,8 +34,8 @@ type call struct {
 	ended atomic.Bool
 }
 
-// sessionRequest carries out a session message; a worker runs it. busy: many wait behind it.
-func (s *Server) sessionRequest(p *packet, busy bool) {
+// carryOut does it with a session message; a worker runs it. busy: many wait behind it.
+func (s *calls) carryOut(p *packet, busy bool) {
 	src := s.source(p.from.Addr())
 	a := src.find(p.from)
 	if a == nil {
@@ -183,7 +192,7 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 
 // missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that
 // somebody guesses (row A13).
-func (s *Server) missed(a *association) {
+func (s *calls) missed(a *association) {
 	now := time.Now().Unix()
 	if last := a.missSecond.Load(); last != now && a.missSecond.CompareAndSwap(last, now) {
 		a.misses.Store(0)
