@@ -222,7 +222,7 @@ func TestSetTakeover(t *testing.T) {
 	testkit.Must(t, <-got)
 	h.own(func() { // the hour is over
 		h.s.cfg.Headless = -1
-		h.s.startHeadless(h.s.table.associations["smf1"])
+		h.s.paths.headless(h.s.table.associations["smf1"])
 	})
 	testkit.Until(t, "adopted", func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 })
 	testkit.ErrorIf(t, len(h.fake.seen().released) != 0, "sessions were released")

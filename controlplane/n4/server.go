@@ -7,7 +7,6 @@ package n4
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -21,6 +20,7 @@ import (
 type Server struct {
 	*transactions
 	*peers
+	owner
 	reports
 	cfg      Config
 	sessions Sessions
@@ -28,14 +28,7 @@ type Server struct {
 	unknown  bucket.Bucket // of all peers that we do not know
 	requests requests
 	calls    calls
-
-	workers []chan *packet
-	nodes   chan *packet // node messages, for the owner
-	jobs    jobs
-
-	// The owner's alone (see owner.go).
-	table table
-	dials []*dial
+	workers  []chan *packet
 }
 
 // packet is a message on its way from a reader to a worker or the owner.
@@ -59,11 +52,9 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{
-		peers: &peers{}, cfg: cfg, sessions: sessions, nodes: make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
-		table: table{associations: make(map[string]*association)},
-	}
-	s.transactions = &transactions{&journal{log: log, peers: s.peers}, &s.cfg, sessions.Recovery(), newAnswers(cfg.answerBounds())}
+	s := &Server{peers: &peers{}, cfg: cfg, sessions: sessions}
+	s.transactions = &transactions{
+		&journal{log: log, peers: s.peers}, &s.cfg, sessions.Recovery(), newAnswers(cfg.answerBounds())}
 	s.answers.known = func(peer netip.Addr) bool { return s.source(peer) != nil }
 	s.calls = calls{transactions: s.transactions, peers: s.peers, sessions: sessions}
 	s.requests = requests{journal: s.journal, cfg: &s.cfg, open: make(map[requestKey]*request)}
@@ -79,6 +70,12 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 		s.sockets = append(s.sockets, k)
 	}
 	s.reports = reports{s.peers, &s.cfg, s.sockets}
+	s.owner = owner{
+		transactions: s.transactions, peers: s.peers, jobs: jobs{ready: make(chan struct{}, 1)},
+		sessions: sessions, sockets: s.sockets, requests: &s.requests, nodes: make(chan *packet, cfg.Queue),
+		table: table{s.journal, &s.cfg, make(map[string]*association), nil},
+	}
+	s.paths.owner, s.dialler.owner = &s.owner, &s.owner
 	s.restore()
 	return s, nil
 }
@@ -171,7 +168,7 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	}
 	switch {
 	case h.Type == pfcp.HeartbeatRequestType:
-		s.heartbeatRequest(k, from, src, b)
+		s.paths.asked(k, from, src, b)
 	case directions[h.Type] == nodeRequest:
 		s.queue(s.nodes, newPacket(k, from, h, b))
 	default:
@@ -240,31 +237,6 @@ func (s *Server) work(ctx context.Context, q chan *packet) {
 			p.free()
 		}
 	}
-}
-
-var errStopped = errors.New("stopped")
-
-// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
-// configured peers and callers, each of which has at most a few jobs under way.
-type jobs struct {
-	lock    sync.Mutex
-	list    []func()
-	stopped bool
-	ready   chan struct{} // one token: the list is not empty
-}
-
-func (s *Server) post(job func()) error {
-	s.jobs.lock.Lock()
-	defer s.jobs.lock.Unlock()
-	if s.jobs.stopped {
-		return errStopped
-	}
-	s.jobs.list = append(s.jobs.list, job)
-	select {
-	case s.jobs.ready <- struct{}{}:
-	default:
-	}
-	return nil
 }
 
 var _ Reporter = (*Server)(nil)

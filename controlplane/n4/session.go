@@ -120,7 +120,8 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 		if !c.first() {
 			return
 		}
-		if now := s.association(a.ID); r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
+		now := s.association(a.ID)
+		if r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
 			// The association ended meanwhile, and this session was not there yet when its sessions were
 			// released.
 			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})

@@ -71,7 +71,8 @@ func openSocket(index int, local netip.AddrPort, q *requests) (*socket, error) {
 	})
 	addr := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	return &socket{
-		journal: q.journal, requests: q, index: uint8(index), local: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), conn: conn, raw: raw,
+		journal: q.journal, requests: q, index: uint8(index),
+		local: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), conn: conn, raw: raw,
 		out: make(chan datagram, sendQueue),
 	}, nil
 }

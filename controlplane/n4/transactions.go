@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// transactions are the requests of peers (TS 29.244 §6.4): each is carried out once and answered, in one way or another.
+// transactions are the requests of peers (TS 29.244 §6.4): each is carried out once, and answered.
 type transactions struct {
 	*journal
 	cfg      *Config
