@@ -273,9 +273,9 @@ type KeepAlive struct {
 	Interval time.Duration `json:",omitzero"` // 0: none are sent
 }
 
-// Session is one subscriber who was let in, as its front end sees it.
+// Session is one subscriber who was let in, as its front end sees it. It has seven methods, which are of one thing: three
+// say what the subscriber was given, four ask for something.
 type Session interface {
-	ID() string // Acct-Session-Id
 	Plan() *Plan
 	Addresses() *Addresses
 	// Ends is by the plan's SessionTimeout; zero: there is none. It counts from the first Up, before that from now.
@@ -308,7 +308,6 @@ type Host interface {
 	Now() time.Time
 	After(d time.Duration, fn func()) Timer
 	Send(f *Frame) // copied; dropped and counted when the channel is full
-	Port(name string) PortAddresses
 	// SignIn authenticates, and gives addresses. done is called once, later: with a session, or with why not.
 	// cancel: the subscriber is gone; done is not called any more.
 	SignIn(r *Request, c Client, done func(Session, *Verdict)) (cancel func())

@@ -60,7 +60,7 @@ func agree(t *testing.T, a *Agent, s access.Session) (id string) {
 	a.signedIn().loop.Post(func() {
 		s.Up(access.Families{V4: true}, 1492, access.KeepAlive{}, func(error) {
 			s.Keep([]byte("x"))
-			answer <- s.ID()
+			answer <- s.(*subscriber.Subscriber).ID()
 		})
 	})
 	return testkit.Receive(t, answer)

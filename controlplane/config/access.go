@@ -166,7 +166,7 @@ func (r TagRange) schema() map[string]any {
 func (r TagRange) Has(tag uint16) bool { return !r.set || r.First <= tag && tag <= r.Last }
 
 // relays checks the upstream servers of a port.
-func (k *checker) relays(p *AccessPort) {
+func (p *AccessPort) relays(k *checker) {
 	four, six := len(k.Access.DHCP.Servers) > 0, len(k.Access.DHCP.Servers6) > 0
 	switch {
 	case p.DHCP == "server":
@@ -176,7 +176,7 @@ func (k *checker) relays(p *AccessPort) {
 }
 
 // told checks what homes hear by DHCP of a port: the data plane answers for addresses of its interfaces.
-func (k *checker) told(p *AccessPort, port *Port, profiles map[Name]*AccessProfile) {
+func (p *AccessPort) told(k *checker, port *Port, profiles map[Name]*AccessProfile) {
 	a := &k.Access
 	if uint32(a.DHCP.MTU) > port.MTU {
 		k.fail(a.DHCP.At, "mtu", "%d is more than the MTU of port %q, %d", a.DHCP.MTU, port.Name, port.MTU)
@@ -205,9 +205,7 @@ func (k *checker) told(p *AccessPort, port *Port, profiles map[Name]*AccessProfi
 		p.Port, pool.Gateway, pool.Name)
 }
 
-// access checks who may sign in.
-func (k *checker) access() {
-	a := &k.Access
+func (a *Access) check(k *checker) {
 	profiles := named(k, a.Profiles, "name", func(p *AccessProfile) (Name, At) { return p.Name, p.At })
 	refer(k, a.At, "default_profile", "profile", a.Profile, profiles)
 	if a.Enabled() && len(a.Profiles) == 0 {
@@ -226,9 +224,9 @@ func (k *checker) access() {
 		if p.Has("circuit_change") && !p.Trusted {
 			k.fail(p.At, "circuit_change", "given without trusted: no circuit id is believed")
 		}
-		k.relays(p)
+		p.relays(k)
 		if port != nil && p.IPoE {
-			k.told(p, port, profiles)
+			p.told(k, port, profiles)
 		}
 		if p.STags.First == 0 && p.CTags.First != 0 {
 			k.fail(p.At, "c_tags", "given without s_tags")
@@ -246,14 +244,14 @@ func (k *checker) access() {
 			k.fail(one.at, one.key, "%d is more than engine.limits.sessions (%d)", one.n, most)
 		}
 	}
-	k.accessDHCP(&a.DHCP, &a.RA)
+	a.DHCP.check(k, &a.RA)
 	lists := named(k, a.Lists, "name", func(l *AccessList) (Name, At) { return l.Name, l.At })
 	for i := range a.Lists {
-		k.rules(a.Lists[i].Rules)
+		each(k, a.Lists[i].Rules, (*Rule).check)
 	}
 	for i := range a.Profiles {
 		p := &a.Profiles[i]
-		k.accessProfile(p)
+		p.check(k)
 		refer(k, p.At, "uplink_list", "access list", p.UplinkList, lists)
 		refer(k, p.At, "downlink_list", "access list", p.DownlinkList, lists)
 		if echo := &a.PPPoE.KeepAlive; echo.Interval == 0 && p.SessionTimeout == 0 && p.IdleTimeout == 0 &&
@@ -274,8 +272,8 @@ func (k *checker) access() {
 	}
 }
 
-// profilePool: addresses are given back to the profile's instance, so the pool is of that.
-func (k *checker) profilePool(p *AccessProfile, key string, name Name, shortest, longest uint8) {
+// pool checks a reference: addresses are given back to the profile's instance, so the pool is of that.
+func (p *AccessProfile) pool(k *checker, key string, name Name, shortest, longest uint8) {
 	switch pool := refer(k, p.At, key, "pool", name, k.leases); {
 	case pool == nil:
 	case pool.Instance != p.Instance:
@@ -285,14 +283,14 @@ func (k *checker) profilePool(p *AccessProfile, key string, name Name, shortest,
 	}
 }
 
-func (k *checker) accessProfile(p *AccessProfile) {
+func (p *AccessProfile) check(k *checker) {
 	in := refer(k, p.At, "instance", "instance", p.Instance, k.instances)
 	if in != nil && in.Lookup != "destination" {
 		k.fail(p.At, "instance", "%q has lookup %s: what comes back needs destination", p.Instance, in.Lookup)
 	}
-	k.profilePool(p, "pool_ipv4", p.PoolIPv4, 32, 32)
-	k.profilePool(p, "pool_ipv6", p.PoolIPv6, 64, 64)
-	k.profilePool(p, "pool_delegated", p.PoolPD, 48, 64)
+	p.pool(k, "pool_ipv4", p.PoolIPv4, 32, 32)
+	p.pool(k, "pool_ipv6", p.PoolIPv6, 64, 64)
+	p.pool(k, "pool_delegated", p.PoolPD, 48, 64)
 	refer(k, p.At, "uplink_policer", "policer", p.UplinkPolicer, k.policers)
 	refer(k, p.At, "downlink_policer", "policer", p.DownlinkPolicer, k.policers)
 	has := func(a AccessPort) bool { return k.schedulers[a.Port].has(p.Scheduler) }

@@ -67,19 +67,20 @@ type AccessRA struct {
 }
 
 // upstream checks DHCP servers of a family.
-func (k *checker) upstream(at At, key, family string, all []Collector, ours Address, fits func(netip.Addr) bool) {
+func (d *AccessDHCP) upstream(k *checker, key, family string, all []Collector, ours Address,
+	fits func(netip.Addr) bool) {
 	for i, s := range all {
 		if !fits(s.Addr()) || s.Addr() == ours.Addr {
-			k.fail(at, key, "%s is no %s address of another host", s.Addr(), family)
+			k.fail(d.At, key, "%s is no %s address of another host", s.Addr(), family)
 		}
 		if slices.Contains(all[:i], s) {
-			k.fail(at, key, "%s given twice", s.Addr())
+			k.fail(d.At, key, "%s given twice", s.Addr())
 		}
 	}
 }
 
-// accessDHCP checks both.
-func (k *checker) accessDHCP(d *AccessDHCP, r *AccessRA) {
+// check is of router advertisements, too.
+func (d *AccessDHCP) check(k *checker, r *AccessRA) {
 	if d.Preferred > d.Valid {
 		k.fail(d.At, "preferred", "%d is more than valid, %d", d.Preferred, d.Valid)
 	}
@@ -99,8 +100,8 @@ func (k *checker) accessDHCP(d *AccessDHCP, r *AccessRA) {
 	if a := d.Address6; a.IsValid() && (!a.Is6() || a.IsLinkLocalUnicast()) {
 		k.fail(d.At, "address6", "%s is no IPv6 address that servers can answer", a)
 	}
-	k.upstream(d.At, "servers", "IPv4", d.Servers, d.Address, func(a netip.Addr) bool { return a.Is4() })
-	k.upstream(d.At, "servers6", "IPv6", d.Servers6, d.Address6,
+	d.upstream(k, "servers", "IPv4", d.Servers, d.Address, func(a netip.Addr) bool { return a.Is4() })
+	d.upstream(k, "servers6", "IPv6", d.Servers6, d.Address6,
 		func(a netip.Addr) bool { return a.Is6() && !a.IsLinkLocalUnicast() })
 	if b, err := hex.DecodeString(d.DUID); d.DUID != "" && (err != nil || len(b) < 3 || len(b) > 130) {
 		k.fail(d.At, "duid", "%q is not 3 to 130 bytes in hexadecimal digits", clip(d.DUID))

@@ -42,8 +42,7 @@ func (p *API) Addresses() (list []netip.AddrPort) {
 // Static is what is in effect when the control plane is started again; the rest is so at once.
 func (p *API) Static() string { return fmt.Sprint(p.Addresses(), p.TLS, p.Certificate, p.Key) }
 
-func (k *checker) api() {
-	p := &k.Control.API
+func (p *API) check(k *checker) {
 	seen := map[netip.AddrPort]int{}
 	for _, a := range p.Addresses() {
 		once(k, p.At, "listen", seen, a, "%s is there twice, line %d", a)
@@ -63,7 +62,11 @@ func (k *checker) api() {
 	if len(p.Listen) > 0 && len(p.Tokens) == 0 && p.Anonymous == "none" {
 		k.fail(p.At, "tokens", "missing: nobody could use listen; isthmus token make NAME --role read")
 	}
-	if k.Control.Page && len(p.Listen) == 0 {
-		k.fail(k.Control.At, "page", "needs an address in control.api.listen")
+}
+
+func (c *Control) check(k *checker) {
+	c.API.check(k)
+	if c.Page && len(c.API.Listen) == 0 {
+		k.fail(c.At, "page", "needs an address in control.api.listen")
 	}
 }

@@ -81,8 +81,8 @@ func fill(list []holder, base uint64) (sum uint64) {
 // buffers divides engine.packet_buffers. Where the file says nothing the shares are of all buffers, or of a half, a
 // quarter, an eighth of them: coarse steps, since another limit needs a restart of the data plane, and another port
 // should not.
-func (k *checker) buffers() {
-	all, list := uint64(k.Engine.PacketBuffers), k.holders()
+func (e *Engine) buffers(k *checker) {
+	all, list := uint64(e.PacketBuffers), k.holders()
 	ports, workers := k.receiving()
 	for base := all; base >= all/8; base /= 2 {
 		if fill(list, base)+ports+workers <= all {
@@ -94,6 +94,6 @@ func (k *checker) buffers() {
 	for _, h := range list {
 		rows = append(rows, fmt.Sprintf("%s %d", h.name, *h.to))
 	}
-	k.fail(k.Engine.At, "packet_buffers", "%d are too few: receiving needs %d (%d for the ports' descriptors, %d for %d workers), and %d may be held (%s): %d together",
-		all, ports+workers, ports, workers, k.Engine.Workers, sum, strings.Join(rows, ", "), ports+workers+sum)
+	k.fail(e.At, "packet_buffers", "%d are too few: receiving needs %d (%d for the ports' descriptors, %d for %d workers), and %d may be held (%s): %d together",
+		all, ports+workers, ports, workers, e.Workers, sum, strings.Join(rows, ", "), ports+workers+sum)
 }

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// checker finds what no single value shows: names given twice, references to what is not there, contradictions.
+// checker is what the sections share that check themselves: where errors go, and what they refer to by name. A check
+// finds what no single value shows: names given twice, references to what is not there, contradictions.
 type checker struct {
 	*Config
 	file   string
@@ -42,27 +43,43 @@ func (k *checker) say(at At, key, reason string) {
 }
 
 func (k *checker) all() {
-	k.engine()
-	k.api()
-	k.allPorts()
-	k.allInterfaces()
-	k.allRoutes()
-	k.allNeighbours()
-	k.rules(k.Firewall.Uplink.Rules)
-	k.rules(k.Firewall.Downlink.Rules)
-	k.allPolicers()
-	k.allSchedulers()
-	k.allPaths()
-	k.allInstances()
-	k.allMirrors()
-	k.allCounters()
-	k.pfcp()
-	k.addressPools()
-	k.notOwned()
-	k.access()
-	k.radius()
-	k.aaa()
-	k.subscribers()
+	k.Engine.check(k)
+	k.Control.check(k)
+	k.ports = named(k, k.Ports, "name", func(p *Port) (Name, At) { return p.Name, p.At })
+	each(k, k.Ports, (*Port).check)
+	k.interfaces = named(k, k.Interfaces, "name", func(i *Interface) (Name, At) { return i.Name, i.At })
+	checkInterfaces(k)
+	checkRoutes(k)
+	checkNeighbours(k)
+	each(k, k.Firewall.Uplink.Rules, (*Rule).check)
+	each(k, k.Firewall.Downlink.Rules, (*Rule).check)
+	k.policers = named(k, k.Policers, "name", func(p *Policer) (Name, At) { return p.Name, p.At })
+	each(k, k.Policers, (*Policer).check)
+	k.schedulers = named(k, k.Schedulers, "port", func(s *Scheduler) (Name, At) { return s.Port, s.At })
+	each(k, k.Schedulers, (*Scheduler).check)
+	k.paths = named(k, k.Paths, "name", func(p *Path) (Name, At) { return p.Name, p.At })
+	checkPaths(k)
+	k.instances = named(k, k.Instances, "name", func(i *Instance) (Name, At) { return i.Name, i.At })
+	checkInstances(k)
+	k.mirrors = named(k, k.Mirrors, "name", func(m *Mirror) (Name, At) { return m.Name, m.At })
+	each(k, k.Mirrors, (*Mirror).check)
+	k.counters = named(k, k.Counters, "name", func(c *Counter) (Name, At) { return c.Name, c.At })
+	each(k, k.Counters, (*Counter).check)
+	k.PFCP.check(k)
+	k.leases = named(k, k.Pools, "name", func(p *AddressPool) (Name, At) { return p.Name, p.At })
+	each(k, k.Pools, (*AddressPool).check)
+	notOwned(k)
+	k.Access.check(k)
+	k.RADIUS.check(k)
+	k.AAA.check(k)
+	checkSubscribers(k)
+}
+
+// each has the entries of a section check themselves, in the file's order.
+func each[T any](k *checker, list []T, check func(*T, *checker)) {
+	for i := range list {
+		check(&list[i], k)
+	}
 }
 
 // named indexes a section's entries by name and refuses a name given twice.
@@ -108,8 +125,16 @@ func refer[T any](k *checker, at At, key, what string, name Name, index map[Name
 	return nil
 }
 
-func (k *checker) engine() {
-	e := &k.Engine
+// network refuses a prefix that is no network: it has bits set behind its length.
+func (k *checker) network(at At, key string, p Prefix) bool {
+	if p.hostBits() {
+		k.fail(at, key, "%s has host bits set; the network is %s", p, p.Masked())
+		return false
+	}
+	return true
+}
+
+func (e *Engine) check(k *checker) {
 	if len(e.CPUs) > 0 && len(e.CPUs) != int(e.Workers) {
 		k.fail(e.At, "cpus", "%d given for %d workers", len(e.CPUs), e.Workers)
 	}
@@ -129,46 +154,44 @@ func (k *checker) engine() {
 	if e.FlowLifetime > 15*e.FlowIdle {
 		k.fail(e.At, "flow_lifetime", "%d is more than 15 times flow_idle, %d", e.FlowLifetime, e.FlowIdle)
 	}
-	k.buffers()
+	e.buffers(k)
 }
 
-func (k *checker) allPorts() {
-	k.ports = named(k, k.Ports, "name", func(p *Port) (Name, At) { return p.Name, p.At })
-	for _, p := range k.Ports {
-		refer(k, p.At, "xconnect", "port", p.Xconnect, k.ports)
-		switch p.Driver {
-		case "synth", "inject":
-			if p.Device != "" || p.Args != "" {
-				k.fail(p.At, "driver", "%s takes neither device nor args", p.Driver)
-			}
-		case "net_bond":
-			k.bond(&p)
-		default:
-			k.device(p.At, p.Driver, p.Device, p.Args)
+func (p *Port) check(k *checker) {
+	refer(k, p.At, "xconnect", "port", p.Xconnect, k.ports)
+	switch p.Driver {
+	case "synth", "inject":
+		if p.Device != "" || p.Args != "" {
+			k.fail(p.At, "driver", "%s takes neither device nor args", p.Driver)
 		}
-		if p.Driver != "net_bond" && (p.Bond.Mode != "" || len(p.Bond.Members) > 0) {
-			k.fail(p.At, "bond", "%s is one device; net_bond takes several", p.Driver)
-		}
-		if len(p.DevArgs()) > 255 {
-			k.fail(p.At, "args", "device and args together are longer than 255 bytes")
-		}
-		if p.SignIn.Packet && p.Role != "access" {
-			k.fail(p.SignIn.At, "packet", "port %q is a core port", p.Name)
-		}
-		if p.Promiscuous && p.Role == "access" && p.Xconnect == "" && p.MAC == (MAC{}) {
-			k.fail(p.At, "promiscuous", "does nothing on an access port: it takes frames to its own and to group addresses only")
-		}
-		if p.Offload != "none" && p.Xconnect != "" {
-			k.fail(p.At, "offload", "of a port that sends everything to %s", p.Xconnect)
-		}
-		if q := p.QueueSize; q != 0 && (q < 64 || q&(q-1) != 0) {
-			k.fail(p.At, "queue_size", "%d is no power of two from 64 up", q)
-		}
+	case "net_bond":
+		p.bond(k)
+	default:
+		checkDevice(k, p.At, p.Driver, p.Device, p.Args)
+	}
+	if p.Driver != "net_bond" && (p.Bond.Mode != "" || len(p.Bond.Members) > 0) {
+		k.fail(p.At, "bond", "%s is one device; net_bond takes several", p.Driver)
+	}
+	if len(p.DevArgs()) > 255 {
+		k.fail(p.At, "args", "device and args together are longer than 255 bytes")
+	}
+	if p.SignIn.Packet && p.Role != "access" {
+		k.fail(p.SignIn.At, "packet", "port %q is a core port", p.Name)
+	}
+	if p.Promiscuous && p.Role == "access" && p.Xconnect == "" && p.MAC == (MAC{}) {
+		k.fail(p.At, "promiscuous",
+			"does nothing on an access port: it takes frames to its own and to group addresses only")
+	}
+	if p.Offload != "none" && p.Xconnect != "" {
+		k.fail(p.At, "offload", "of a port that sends everything to %s", p.Xconnect)
+	}
+	if q := p.QueueSize; q != 0 && (q < 64 || q&(q-1) != 0) {
+		k.fail(p.At, "queue_size", "%d is no power of two from 64 up", q)
 	}
 }
 
-// device checks what opens a device.
-func (k *checker) device(at At, driver, device, args string) {
+// checkDevice looks at what opens a device.
+func checkDevice(k *checker, at At, driver, device, args string) {
 	if device == "" && args == "" {
 		k.fail(at, "device", "missing: %s needs to know what to open", driver)
 	}
@@ -177,7 +200,7 @@ func (k *checker) device(at At, driver, device, args string) {
 	}
 }
 
-func (k *checker) bond(p *Port) {
+func (p *Port) bond(k *checker) {
 	b := &p.Bond
 	if p.Device != "" {
 		k.fail(p.At, "device", "net_bond has none of its own; its devices are bond.members")
@@ -191,7 +214,7 @@ func (k *checker) bond(p *Port) {
 		}
 	}
 	for _, m := range b.Members {
-		k.device(m.At, m.Driver, m.Device, m.Args)
+		checkDevice(k, m.At, m.Driver, m.Device, m.Args)
 		if len(DevArgs(m.Driver, m.Device, m.Args)) > 255 {
 			k.fail(m.At, "args", "device and args together are longer than 255 bytes")
 		}
@@ -235,8 +258,7 @@ func DevArgs(driver, device, args string) string {
 	return device + "," + args
 }
 
-func (k *checker) allInterfaces() {
-	k.interfaces = named(k, k.Interfaces, "name", func(i *Interface) (Name, At) { return i.Name, i.At })
+func checkInterfaces(k *checker) {
 	k.addresses = map[vrfAddress]int{}
 	type place struct {
 		port         Name
@@ -246,7 +268,7 @@ func (k *checker) allInterfaces() {
 	devices := map[[2]string]int{}
 	spaces := map[string]*Interface{}
 	for i := range k.Interfaces {
-		f := k.Interfaces[i]
+		f := &k.Interfaces[i]
 		port := refer(k, f.At, "port", "port", f.Port, k.ports)
 		p := place{f.Port, f.OuterVLAN, f.InnerVLAN}
 		if line, twice := places[p]; twice {
@@ -254,11 +276,11 @@ func (k *checker) allInterfaces() {
 		} else {
 			places[p] = f.Line("")
 		}
-		k.clone(&f, port, devices)
+		f.clone(k, port, devices)
 		if f.GTSM != 0 && port != nil && port.Role != "core" {
 			k.fail(f.At, "gtsm", "interface %q is on an access port", f.Name)
 		}
-		k.vrf(&k.Interfaces[i], port, spaces)
+		f.vrf(k, port, spaces)
 		for _, a := range f.Addresses {
 			addr := a.Addr()
 			if addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback() {
@@ -274,7 +296,7 @@ func (k *checker) allInterfaces() {
 	}
 }
 
-func (k *checker) clone(f *Interface, port *Port, devices map[[2]string]int) {
+func (f *Interface) clone(k *checker, port *Port, devices map[[2]string]int) {
 	c := &f.Clone
 	if c.Device == "" {
 		return
@@ -297,7 +319,7 @@ func (f *Interface) has(a netip.Addr) bool {
 	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Addr() == a })
 }
 
-func (k *checker) allNeighbours() {
+func checkNeighbours(k *checker) {
 	type id struct {
 		interface_ Name
 		address    netip.Addr
@@ -307,7 +329,7 @@ func (k *checker) allNeighbours() {
 	for _, n := range k.Neighbours {
 		f := refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
 		if a := n.Address.Addr; f != nil && !f.reaches(a) && !(a.Is6() && a.IsLinkLocalUnicast()) &&
-			!k.isGateway(resolver, f, a) {
+			!resolver.isGateway(f, a) {
 			k.fail(n.At, "address", "%s is in no network of interface %q", n.Address, n.Interface)
 		}
 		key := id{n.Interface, n.Address.Addr}
@@ -315,10 +337,8 @@ func (k *checker) allNeighbours() {
 	}
 }
 
-func (k *checker) rules(list []Rule) {
-	for _, r := range list {
-		k.tuple(r.At, r.Source, r.Destination, r.SourcePort.Any() && r.DestinationPort.Any(), r.Protocol)
-	}
+func (r *Rule) check(k *checker) {
+	k.tuple(r.At, r.Source, r.Destination, r.SourcePort.Any() && r.DestinationPort.Any(), r.Protocol)
 }
 
 // tuple checks what a rule says of addresses, ports and protocol.
@@ -326,43 +346,35 @@ func (k *checker) tuple(at At, source, destination Prefix, anyPort bool, p Proto
 	if source.IsValid() && destination.IsValid() && source.Addr().Is4() != destination.Addr().Is4() {
 		k.fail(at, "destination", "source and destination are not of one family")
 	}
-	if source.hostBits() {
-		k.fail(at, "source", "%s has host bits set; the network is %s", source, source.Masked())
-	}
-	if destination.hostBits() {
-		k.fail(at, "destination", "%s has host bits set; the network is %s", destination, destination.Masked())
-	}
+	k.network(at, "source", source)
+	k.network(at, "destination", destination)
 	if !anyPort && (p.Any() || p.Number != 6 && p.Number != 17 && p.Number != 132) {
 		k.fail(at, "protocol", "a rule with ports needs protocol tcp, udp or sctp")
 	}
 }
 
-func (k *checker) allPolicers() {
-	k.policers = named(k, k.Policers, "name", func(p *Policer) (Name, At) { return p.Name, p.At })
-	for _, p := range k.Policers {
-		k.notDynamic(p.At, p.Name)
-		if p.CIR.Bytes() == 0 {
-			k.fail(p.At, "cir", "must be at least 8 bit/s")
-		}
-		if p.Type == "srtcm" {
-			for _, key := range []string{"pir", "pbs"} {
-				if p.Has(key) {
-					k.fail(p.At, key, "belongs to trtcm; srtcm has cir, cbs and ebs (RFC 2697)")
-				}
+func (p *Policer) check(k *checker) {
+	k.notDynamic(p.At, p.Name)
+	if p.CIR.Bytes() == 0 {
+		k.fail(p.At, "cir", "must be at least 8 bit/s")
+	}
+	if p.Type == "srtcm" {
+		for _, key := range []string{"pir", "pbs"} {
+			if p.Has(key) {
+				k.fail(p.At, key, "belongs to trtcm; srtcm has cir, cbs and ebs (RFC 2697)")
 			}
-			continue
 		}
-		if p.Has("ebs") {
-			k.fail(p.At, "ebs", "belongs to srtcm; trtcm has cir, cbs, pir and pbs (RFC 2698)")
-		}
-		if p.PIR < p.CIR {
-			k.fail(p.At, "pir", "trtcm needs a peak rate not below the committed rate")
-		}
+		return
+	}
+	if p.Has("ebs") {
+		k.fail(p.At, "ebs", "belongs to srtcm; trtcm has cir, cbs, pir and pbs (RFC 2698)")
+	}
+	if p.PIR < p.CIR {
+		k.fail(p.At, "pir", "trtcm needs a peak rate not below the committed rate")
 	}
 }
 
-func (k *checker) allPaths() {
-	k.paths = named(k, k.Paths, "name", func(p *Path) (Name, At) { return p.Name, p.At })
+func checkPaths(k *checker) {
 	type id struct {
 		local, peer netip.Addr
 		port        uint16

@@ -30,10 +30,9 @@ func take[T comparable](k *checker, o owners[T], in *Instance, key string, what 
 	o[what] = in
 }
 
-func (k *checker) allInstances() {
-	k.instances = named(k, k.Instances, "name", func(i *Instance) (Name, At) { return i.Name, i.At })
+func checkInstances(k *checker) {
 	interfaces, endpoints, sources := owners[Name]{}, owners[netip.Addr]{}, owners[string]{}
-	k.furtherNames()
+	furtherNames(k)
 	for i := range k.Instances {
 		in := &k.Instances[i]
 		for _, name := range in.Interfaces {
@@ -52,17 +51,17 @@ func (k *checker) allInstances() {
 		}
 		for _, e := range in.Endpoints {
 			take(k, endpoints, in, "endpoints", e.Addr)
-			k.endpoint(in, e.Addr)
+			in.endpoint(k, e.Addr)
 		}
 		for _, s := range in.Sources {
 			take(k, sources, in, "sources", s)
 		}
-		k.shaping(&in.Shaping)
-		k.nat(in)
-		k.nptv6(in)
-		k.announce(in)
-		k.ends(in)
-		k.rules(in.AccessList.Rules)
+		in.Shaping.check(k)
+		in.NAT.check(k, in)
+		in.nptv6(k)
+		in.announce(k)
+		in.ends(k)
+		each(k, in.AccessList.Rules, (*Rule).check)
 		if in.AccessList.PerSubscriber {
 			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
 		}
@@ -73,11 +72,11 @@ func (k *checker) allInstances() {
 			k.fail(in.At, "udp_port", "2152 is GTP-U's (TS 29.281 clause 4.4.2)")
 		}
 	}
-	k.pools()
+	instancePools(k)
 }
 
 // furtherNames are Network Instances (TS 29.244 clause 8.2.4) of one instance each.
-func (k *checker) furtherNames() {
+func furtherNames(k *checker) {
 	taken := owners[string]{}
 	for i := range k.Instances {
 		taken[string(k.Instances[i].Name)] = &k.Instances[i]
@@ -94,13 +93,13 @@ func (k *checker) furtherNames() {
 	}
 }
 
-func (k *checker) ends(in *Instance) {
+func (in *Instance) ends(k *checker) {
 	if n := len(k.Ends(in)); n > api.InstancePools {
 		k.fail(in.At, "ue_to_ue", "out, and %d pools, those of the section pools among them: at most %d", n, api.InstancePools)
 	}
 }
 
-func (k *checker) announce(in *Instance) {
+func (in *Instance) announce(k *checker) {
 	if in.Announce == "none" {
 		return
 	}
@@ -117,7 +116,7 @@ func (k *checker) announce(in *Instance) {
 	}
 }
 
-func (k *checker) shaping(h *Shaping) {
+func (h *Shaping) check(k *checker) {
 	if h.Port == "" {
 		return
 	}
@@ -137,7 +136,7 @@ func (k *checker) shaping(h *Shaping) {
 }
 
 // endpoint checks one GTP-U address of an instance.
-func (k *checker) endpoint(in *Instance, a netip.Addr) {
+func (in *Instance) endpoint(k *checker, a netip.Addr) {
 	ours := slices.ContainsFunc(in.Interfaces, func(n Name) bool { return k.interfaces[n] != nil && k.interfaces[n].has(a) })
 	if !ours {
 		k.fail(in.At, "endpoints", "%s is no address of the instance's interfaces", a)
@@ -150,8 +149,8 @@ func (k *checker) endpoint(in *Instance, a netip.Addr) {
 	}
 }
 
-// pools of all instances: networks, apart from others of the VRF and from our own addresses in it.
-func (k *checker) pools() {
+// instancePools: those of all instances are networks, apart from others of the VRF and from our own addresses in it.
+func instancePools(k *checker) {
 	type pool struct {
 		in *Instance
 		netip.Prefix
@@ -165,8 +164,7 @@ func (k *checker) pools() {
 		for _, p := range in.Pools {
 			addr := p.Addr()
 			switch {
-			case p.hostBits():
-				k.fail(in.At, "pools", "%s has host bits set; the network is %s", p, p.Masked())
+			case !k.network(in.At, "pools", p):
 			case addr.Is6() && p.Bits() > 64:
 				k.fail(in.At, "pools", "%s is longer than /64, which one UE has", p)
 			case addr.IsMulticast() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || p.Bits() == 0:
@@ -179,40 +177,34 @@ func (k *checker) pools() {
 				}
 			}
 			all = append(all, pool{in, p.Prefix})
-			for own, line := range k.addresses {
-				if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
-					k.fail(in.At, "pools", "%s holds %s, which is an interface's, line %d",
-						p, own.addr, line)
-				}
-			}
+			k.notOurs(in.At, "pools", in, p)
 		}
 	}
 }
 
-func (k *checker) pfcp() {
-	p := &k.PFCP
+func (p *PFCP) check(k *checker) {
 	if !p.Enabled() {
 		if len(p.Roles) > 0 || len(p.Peers) > 0 {
 			k.fail(p.At, "listen", "missing: without it roles and peers have no use")
 		}
 		return
 	}
-	k.listen(p)
-	k.roles(p)
-	k.peers(p)
-	k.nodeID(p.At, p.NodeID)
+	p.listen(k)
+	p.roles(k)
+	p.peers(k)
+	checkNodeID(k, p.At, p.NodeID)
 	if p.Limits.Sessions > k.Engine.Limits.Sessions {
 		k.fail(p.Limits.At, "sessions", "%d is more than engine.limits.sessions (%d)", p.Limits.Sessions, k.Engine.Limits.Sessions)
 	}
 }
 
-func (k *checker) nodeID(at At, id string) {
+func checkNodeID(k *checker, at At, id string) {
 	if reason := nodeIDReason(id); id != "" && reason != "" {
 		k.fail(at, "node_id", "%q %s", clip(id), reason)
 	}
 }
 
-func (k *checker) listen(p *PFCP) {
+func (p *PFCP) listen(k *checker) {
 	seen := map[netip.AddrPort]bool{}
 	for _, s := range p.Listen {
 		a := s.Addr()
@@ -226,7 +218,7 @@ func (k *checker) listen(p *PFCP) {
 	}
 }
 
-func (k *checker) roles(p *PFCP) {
+func (p *PFCP) roles(k *checker) {
 	if len(p.Roles) == 0 {
 		k.fail(p.At, "roles", "missing: upf, sgwu, pgwu, gnb or enb")
 		return
@@ -254,7 +246,7 @@ func (k *checker) roles(p *PFCP) {
 	}
 }
 
-func (k *checker) peers(p *PFCP) {
+func (p *PFCP) peers(k *checker) {
 	if len(p.Peers) == 0 && !p.AllowUnknown {
 		k.fail(p.At, "peers", "missing: nobody could set up an association (or set allow_unknown)")
 	}
@@ -278,7 +270,7 @@ func (k *checker) peers(p *PFCP) {
 		if slices.ContainsFunc(p.Listen, func(s Socket) bool { return s.AddrPort == one.Address.AddrPort }) {
 			k.fail(one.At, "address", "%s is our own", one.Address)
 		}
-		k.nodeID(one.At, one.NodeID)
+		checkNodeID(k, one.At, one.NodeID)
 		key := id{a, strings.ToLower(strings.TrimSuffix(one.NodeID, "."))}
 		once(k, one.At, "address", seen, key,
 			"the peer in line %d has the same address and node_id, so messages could be of both")

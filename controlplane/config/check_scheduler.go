@@ -18,35 +18,31 @@ const (
 
 func schedulable(r Rate) bool { return r.Bytes() >= minRate.Bytes() && r <= maxRate }
 
-func (k *checker) allSchedulers() {
-	k.schedulers = named(k, k.Schedulers, "port", func(s *Scheduler) (Name, At) { return s.Port, s.At })
-	for i := range k.Schedulers {
-		s := &k.Schedulers[i]
-		p := refer(k, s.At, "port", "port", s.Port, k.ports)
-		if !schedulable(s.Rate) {
-			k.fail(s.At, "rate", "%s is not between %s and %s", s.Rate, minRate, maxRate)
+func (s *Scheduler) check(k *checker) {
+	p := refer(k, s.At, "port", "port", s.Port, k.ports)
+	if !schedulable(s.Rate) {
+		k.fail(s.At, "rate", "%s is not between %s and %s", s.Rate, minRate, maxRate)
+	}
+	for _, q := range s.QueueSize {
+		if q&(q-1) != 0 {
+			k.fail(s.At, "queue_size", "%d is no power of two", q)
 		}
-		for _, q := range s.QueueSize {
-			if q&(q-1) != 0 {
-				k.fail(s.At, "queue_size", "%d is no power of two", q)
-			}
-		}
-		k.precedence(s, "yellow_size", s.YellowSize)
-		k.precedence(s, "red_size", s.RedSize)
-		k.red(s)
-		k.profiles(s)
-		k.groups(s)
-		signIn := slices.ContainsFunc(k.Access.Ports, func(a AccessPort) bool { return a.Port == s.Port })
-		for n := range s.Groups { // sessions come later; of the file's subscribers it is known how many there are
-			if p != nil && (p.Role == "core" || signIn) && s.Groups[n].Pipes == 0 {
-				k.fail(s.Groups[n].At, "pipes",
-					"a core port's subport, and one where subscribers sign in, says for how many sessions it has room")
-			}
+	}
+	s.precedence(k, "yellow_size", s.YellowSize)
+	s.precedence(k, "red_size", s.RedSize)
+	s.red(k)
+	s.profiles(k)
+	s.groups(k)
+	signIn := slices.ContainsFunc(k.Access.Ports, func(a AccessPort) bool { return a.Port == s.Port })
+	for n := range s.Groups { // sessions come later; of the file's subscribers it is known how many there are
+		if p != nil && (p.Role == "core" || signIn) && s.Groups[n].Pipes == 0 {
+			k.fail(s.Groups[n].At, "pipes",
+				"a core port's subport, and one where subscribers sign in, says for how many sessions it has room")
 		}
 	}
 }
 
-func (k *checker) precedence(s *Scheduler, key string, sizes [4]uint32) {
+func (s *Scheduler) precedence(k *checker, key string, sizes [4]uint32) {
 	for class, size := range sizes {
 		if size > s.QueueSize[class] {
 			k.fail(s.At, key, "%d is more than the %d packets of a queue of class %d", size,
@@ -55,7 +51,7 @@ func (k *checker) precedence(s *Scheduler, key string, sizes [4]uint32) {
 	}
 }
 
-func (k *checker) red(s *Scheduler) {
+func (s *Scheduler) red(k *checker) {
 	lines := map[uint8]int{}
 	for _, r := range s.RED {
 		once(k, r.At, "class", lines, r.Class, "%d is already in line %d", r.Class)
@@ -73,16 +69,16 @@ func (s *Scheduler) has(profile Name) bool {
 	return s != nil && slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == profile })
 }
 
-func (k *checker) profiles(s *Scheduler) {
+func (s *Scheduler) profiles(k *checker) {
 	named(k, s.Profiles, "name", func(p *Profile) (Name, At) { return p.Name, p.At })
 	for i := range s.Profiles {
 		p := &s.Profiles[i]
-		k.rates(p.At, p.Rate, s.Rate, &p.ClassRates)
+		checkRates(k, p.At, p.Rate, s.Rate, &p.ClassRates)
 	}
 }
 
-// rates checks a level's rate against the one above, and its class rates (filled in when absent) against itself.
-func (k *checker) rates(at At, rate, above Rate, classes *[4]Rate) {
+// checkRates compares a level's rate with the one above, and its class rates (filled in when absent) with itself.
+func checkRates(k *checker, at At, rate, above Rate, classes *[4]Rate) {
 	if !schedulable(rate) {
 		k.fail(at, "rate", "%s is not between %s and %s", rate, minRate, maxRate)
 		return
@@ -101,7 +97,7 @@ func (k *checker) rates(at At, rate, above Rate, classes *[4]Rate) {
 }
 
 // groups expands the subports' counts and settles rate and worker of each.
-func (k *checker) groups(s *Scheduler) {
+func (s *Scheduler) groups(k *checker) {
 	total := uint32(0)
 	for i := range s.Subports {
 		total += max(s.Subports[i].Count, 1)
@@ -121,7 +117,7 @@ func (k *checker) groups(s *Scheduler) {
 		if sub.Rate == 0 && !sub.Has("rate") {
 			sub.Rate = s.Rate / Rate(total)
 		}
-		k.rates(sub.At, sub.Rate, s.Rate, &sub.ClassRates)
+		checkRates(k, sub.At, sub.Rate, s.Rate, &sub.ClassRates)
 		if sub.Pipes&(sub.Pipes-1) != 0 {
 			sub.Pipes = 1 << bits.Len32(sub.Pipes)
 		}

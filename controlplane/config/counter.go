@@ -26,18 +26,11 @@ type CounterMatch struct {
 	Instance Name   `yaml:"instance" doc:"Sessions that send to this network instance, or have UE addresses there."`
 }
 
-func (k *checker) allCounters() {
-	k.counters = named(k, k.Counters, "name", func(c *Counter) (Name, At) { return c.Name, c.At })
-	for i := range k.Counters {
-		c := &k.Counters[i]
-		k.notDynamic(c.At, c.Name)
-		if marked := c.Watermark.Bytes != 0 || c.Watermark.Packets != 0; !marked && (c.Each || c.Period != 0) {
-			k.fail(c.At, "watermark", "missing: each and period are of a watermark")
-		}
-		if c.Match.UE.hostBits() {
-			k.fail(c.Match.At, "ue", "%s has host bits set; the network is %s", c.Match.UE,
-				c.Match.UE.Masked())
-		}
-		refer(k, c.Match.At, "instance", "network instance", c.Match.Instance, k.instances)
+func (c *Counter) check(k *checker) {
+	k.notDynamic(c.At, c.Name)
+	if marked := c.Watermark.Bytes != 0 || c.Watermark.Packets != 0; !marked && (c.Each || c.Period != 0) {
+		k.fail(c.At, "watermark", "missing: each and period are of a watermark")
 	}
+	k.network(c.Match.At, "ue", c.Match.UE)
+	refer(k, c.Match.At, "instance", "network instance", c.Match.Instance, k.instances)
 }

@@ -36,25 +36,19 @@ type MirrorMatch struct {
 	Protocol   Protocol  `yaml:"protocol" doc:"IP protocol, by name or number."`
 }
 
-func (k *checker) allMirrors() {
-	k.mirrors = named(k, k.Mirrors, "name", func(m *Mirror) (Name, At) { return m.Name, m.At })
-	for i := range k.Mirrors {
-		m := &k.Mirrors[i]
-		k.notDynamic(m.At, m.Name)
-		k.mirrorTarget(&m.To)
-		if m.Snap != 0 && m.Snap < 64 {
-			k.fail(m.At, "snap", "%d is less than 64", m.Snap)
-		}
-		x := &m.Match
-		k.tuple(x.At, Prefix{}, x.Remote, x.RemotePort.Any() && x.UEPort.Any(), x.Protocol)
-		if x.UE.hostBits() {
-			k.fail(x.At, "ue", "%s has host bits set; the network is %s", x.UE, x.UE.Masked())
-		}
-		refer(k, x.At, "instance", "network instance", x.Instance, k.instances)
+func (m *Mirror) check(k *checker) {
+	k.notDynamic(m.At, m.Name)
+	m.To.check(k)
+	if m.Snap != 0 && m.Snap < 64 {
+		k.fail(m.At, "snap", "%d is less than 64", m.Snap)
 	}
+	x := &m.Match
+	k.tuple(x.At, Prefix{}, x.Remote, x.RemotePort.Any() && x.UEPort.Any(), x.Protocol)
+	k.network(x.At, "ue", x.UE)
+	refer(k, x.At, "instance", "network instance", x.Instance, k.instances)
 }
 
-func (k *checker) mirrorTarget(t *MirrorTarget) {
+func (t *MirrorTarget) check(k *checker) {
 	given := 0
 	for _, there := range []bool{t.Port != "", t.Path != "", t.ERSPAN.IsValid()} {
 		if there {

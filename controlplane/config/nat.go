@@ -83,9 +83,8 @@ func size(all []Prefix) uint64 {
 	return n
 }
 
-// nat checks an instance's NAT44, and fills in what the file leaves out.
-func (k *checker) nat(in *Instance) {
-	n := &in.NAT
+// check fills in what the file leaves out, too.
+func (n *NAT) check(k *checker, in *Instance) {
 	if !n.Enabled() {
 		return
 	}
@@ -102,33 +101,27 @@ func (k *checker) nat(in *Instance) {
 	if len(n.Inside) == 0 {
 		k.fail(n.At, "inside", "missing: the instance has no IPv4 pool")
 	}
-	if !k.natPrefixes(n, "inside", n.Inside) || !k.natPrefixes(n, "addresses", n.Addresses) {
+	if !n.prefixes(k, "inside", n.Inside) || !n.prefixes(k, "addresses", n.Addresses) {
 		return
 	}
 	for _, p := range n.Addresses {
-		for own, line := range k.addresses {
-			if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
-				k.fail(n.At, "addresses", "%s holds %s, which is an interface's, line %d", p, own.addr,
-					line)
-			}
-		}
+		k.notOurs(n.At, "addresses", in, p)
 		for _, other := range n.Inside {
 			if other.Overlaps(p.Prefix) {
 				k.fail(n.At, "addresses", "%s overlaps %s, where subscribers are", p, other)
 			}
 		}
 	}
-	k.natBlocks(n)
+	n.blocks(k)
 }
 
-func (k *checker) natPrefixes(n *NAT, key string, all []Prefix) bool {
+func (n *NAT) prefixes(k *checker, key string, all []Prefix) bool {
 	good := true
 	for i, p := range all {
 		switch {
 		case !p.Addr().Is4() || p.Bits() < 8:
 			k.fail(n.At, key, "%s is no IPv4 prefix of 8 bits or more", p)
-		case p.hostBits():
-			k.fail(n.At, key, "%s has host bits set; the network is %s", p, p.Masked())
+		case !k.network(n.At, key, p):
 		default:
 			for _, other := range all[:i] {
 				if other.Overlaps(p.Prefix) {
@@ -143,7 +136,7 @@ func (k *checker) natPrefixes(n *NAT, key string, all []Prefix) bool {
 	return good
 }
 
-func (k *checker) natBlocks(n *NAT) {
+func (n *NAT) blocks(k *checker) {
 	ports := uint64(n.Ports.High) - uint64(n.Ports.Low) + 1
 	switch {
 	case n.Block&(n.Block-1) != 0:

@@ -10,7 +10,7 @@ type NPTv6 struct {
 }
 
 // nptv6 checks an instance's pairs. No prefix overlaps another one: an address has one translation, in one direction.
-func (k *checker) nptv6(in *Instance) {
+func (in *Instance) nptv6(k *checker) {
 	if len(in.NPTv6) > 0 && in.Lookup != "destination" {
 		k.fail(in.At, "nptv6", "given with lookup %s: the way back needs destination", in.Lookup)
 	}
@@ -21,7 +21,7 @@ func (k *checker) nptv6(in *Instance) {
 			key string
 			Prefix
 		}{{"inside", n.Inside}, {"outside", n.Outside}} {
-			if !k.nptv6Prefix(n, one.key, one.Prefix) {
+			if !n.prefix(k, one.key, one.Prefix) {
 				continue
 			}
 			for _, other := range all {
@@ -36,18 +36,17 @@ func (k *checker) nptv6(in *Instance) {
 			k.fail(n.At, "outside", "%s and %s differ in length: write both as /%d", n.Inside, n.Outside,
 				max(a, b))
 		}
-		k.nptv6Outside(in, n)
+		n.outside(k, in)
 	}
 }
 
-func (k *checker) nptv6Prefix(n *NPTv6, key string, p Prefix) bool {
+func (n *NPTv6) prefix(k *checker, key string, p Prefix) bool {
 	a := p.Addr()
 	switch {
 	case !p.IsValid(): // said already
 	case !a.Is6() || p.Bits() < 16 || p.Bits() > 64:
 		k.fail(n.At, key, "%s is no IPv6 prefix of 16 to 64 bits", p)
-	case p.hostBits():
-		k.fail(n.At, key, "%s has host bits set; the network is %s", p, p.Masked())
+	case !k.network(n.At, key, p):
 	case a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsUnspecified():
 		k.fail(n.At, key, "%s holds more than unicast addresses that are routed", p)
 	default:
@@ -56,14 +55,9 @@ func (k *checker) nptv6Prefix(n *NPTv6, key string, p Prefix) bool {
 	return false
 }
 
-// nptv6Outside: outside addresses are nobody's, neither ours nor a UE's.
-func (k *checker) nptv6Outside(in *Instance, n *NPTv6) {
-	for own, line := range k.addresses {
-		if own.vrf == k.vrfOf(in) && n.Outside.Contains(own.addr) {
-			k.fail(n.At, "outside", "%s holds %s, which is an interface's, line %d", n.Outside,
-				own.addr, line)
-		}
-	}
+// outside: its addresses are nobody's, neither ours nor a UE's.
+func (n *NPTv6) outside(k *checker, in *Instance) {
+	k.notOurs(n.At, "outside", in, n.Outside)
 	for i := range k.Instances {
 		for _, p := range k.Instances[i].Pools {
 			if n.Outside.Overlaps(p.Prefix) && k.vrfOf(&k.Instances[i]) == k.vrfOf(in) {

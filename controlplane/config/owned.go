@@ -92,7 +92,7 @@ func (c *Config) onCore(f *Interface) bool {
 }
 
 // notOwned refuses a route of the file that leads a whole prefix of ours elsewhere.
-func (k *checker) notOwned() {
+func notOwned(k *checker) {
 	routes := map[vrfPrefix]*Route{}
 	for i := range k.Routes {
 		r := &k.Routes[i]

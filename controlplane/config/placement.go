@@ -62,7 +62,7 @@ type placed struct {
 }
 
 // placePipes gives every subscriber of a port with a scheduler its subport, pipe and worker, and subports their sizes.
-func (k *checker) placePipes() {
+func placePipes(k *checker) {
 	lists := make(map[Name][]placed, len(k.Schedulers))
 	for i := range k.Subscribers {
 		h := &k.Subscribers[i]
@@ -80,7 +80,7 @@ func (k *checker) placePipes() {
 			return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.Name, b.Name))
 		})
 		used := s.chooseSubports(list)
-		if len(used) > 0 && k.settlePipes(s, used) {
+		if len(used) > 0 && s.settlePipes(k, used) {
 			s.choosePipes(list)
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Scheduler) chooseSubports(list []placed) []uint32 {
 
 // settlePipes gives each subport that did not ask for a size room for its subscribers. The power of two keeps a
 // scheduler as it is when a few come or go, and it does not shrink before three quarters are empty.
-func (k *checker) settlePipes(s *Scheduler, used []uint32) bool {
+func (s *Scheduler) settlePipes(k *checker, used []uint32) bool {
 	ok := true
 	before := k.before[s.Port].Pipes
 	for g := range s.Groups {

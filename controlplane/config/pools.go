@@ -60,53 +60,52 @@ func (r AddressRange) overlaps(o AddressRange) bool {
 	return !o.Last.Less(r.First) && !r.Last.Less(o.First)
 }
 
-// addressPools checks the pools, and fills in their lengths.
-func (k *checker) addressPools() {
-	k.leases = named(k, k.Pools, "name", func(p *AddressPool) (Name, At) { return p.Name, p.At })
+// check fills in the length, too.
+func (p *AddressPool) check(k *checker) {
+	in := refer(k, p.At, "instance", "instance", p.Instance, k.instances)
+	v4 := p.Prefix.Addr().Is4()
+	if p.Length == 0 {
+		p.Length = 64
+		if v4 {
+			p.Length = 32
+		}
+	}
+	switch {
+	case !k.network(p.At, "prefix", p.Prefix):
+	case v4 && p.Length != 32:
+		k.fail(p.At, "length", "%d: an IPv4 pool gives out single addresses", p.Length)
+	case v4 && p.Prefix.Bits() < 8, p.Prefix.Bits() == 0:
+		k.fail(p.At, "prefix", "%s is too large", p.Prefix)
+	case !v4 && (p.Length < 48 || int(p.Length) < p.Prefix.Bits()):
+		k.fail(p.At, "length", "no /%d can be given out of %s; at least 48", p.Length, p.Prefix)
+	}
+	if a := p.Gateway; a.IsValid() && (!v4 || !p.Prefix.Contains(a.Addr)) {
+		k.fail(p.At, "gateway", "%s is no IPv4 address of %s", a, p.Prefix)
+	}
+	p.ranges(k)
+	p.reservations(k)
 	for i := range k.Pools {
-		p := &k.Pools[i]
-		in := refer(k, p.At, "instance", "instance", p.Instance, k.instances)
-		v4 := p.Prefix.Addr().Is4()
-		if p.Length == 0 {
-			p.Length = 64
-			if v4 {
-				p.Length = 32
-			}
+		o := &k.Pools[i]
+		if o == p {
+			break
 		}
-		switch {
-		case p.Prefix.hostBits():
-			k.fail(p.At, "prefix", "%s has host bits set; the network is %s", p.Prefix, p.Prefix.Masked())
-		case v4 && p.Length != 32:
-			k.fail(p.At, "length", "%d: an IPv4 pool gives out single addresses", p.Length)
-		case v4 && p.Prefix.Bits() < 8, p.Prefix.Bits() == 0:
-			k.fail(p.At, "prefix", "%s is too large", p.Prefix)
-		case !v4 && (p.Length < 48 || int(p.Length) < p.Prefix.Bits()):
-			k.fail(p.At, "length", "no /%d can be given out of %s; at least 48", p.Length, p.Prefix)
+		if o.Instance == p.Instance && o.Prefix.Overlaps(p.Prefix.Prefix) {
+			k.fail(p.At, "prefix", "%s overlaps %s of pool %q, line %d", p.Prefix, o.Prefix, o.Name,
+				o.Line("prefix"))
 		}
-		if a := p.Gateway; a.IsValid() && (!v4 || !p.Prefix.Contains(a.Addr)) {
-			k.fail(p.At, "gateway", "%s is no IPv4 address of %s", a, p.Prefix)
-		}
-		k.poolRanges(p)
-		k.reservations(p)
-		for j := range k.Pools[:i] {
-			if o := &k.Pools[j]; o.Instance == p.Instance && o.Prefix.Overlaps(p.Prefix.Prefix) {
-				k.fail(p.At, "prefix", "%s overlaps %s of pool %q, line %d", p.Prefix, o.Prefix, o.Name,
-					o.Line("prefix"))
-			}
-		}
-		k.besideUEs(p)
-		for own, line := range k.addresses {
-			ours := in == nil && own.vrf == "" || in != nil && own.vrf == k.vrfOf(in)
-			if ours && p.Prefix.Contains(own.addr) && own.addr != p.Gateway.Addr && !p.excludes(own.addr) {
-				k.fail(p.At, "prefix", "%s, an interface's, line %d, is neither gateway nor excluded",
-					own.addr, line)
-			}
+	}
+	p.besideUEs(k)
+	for own, line := range k.addresses {
+		ours := in == nil && own.vrf == "" || in != nil && own.vrf == k.vrfOf(in)
+		if ours && p.Prefix.Contains(own.addr) && own.addr != p.Gateway.Addr && !p.excludes(own.addr) {
+			k.fail(p.At, "prefix", "%s, an interface's, line %d, is neither gateway nor excluded",
+				own.addr, line)
 		}
 	}
 }
 
 // besideUEs refuses a pool that shares addresses with UEs of the same VRF: both would be given to two.
-func (k *checker) besideUEs(p *AddressPool) {
+func (p *AddressPool) besideUEs(k *checker) {
 	vrf := Name("")
 	if in := k.instances[p.Instance]; in != nil {
 		vrf = k.vrfOf(in)
@@ -134,7 +133,7 @@ func (p *AddressPool) excludes(a netip.Addr) bool {
 	return false
 }
 
-func (k *checker) poolRanges(p *AddressPool) {
+func (p *AddressPool) ranges(k *checker) {
 	check := func(key string, list []AddressRange) {
 		for i, r := range list {
 			if !p.Prefix.Contains(r.First) || !p.Prefix.Contains(r.Last) {
@@ -151,7 +150,7 @@ func (k *checker) poolRanges(p *AddressPool) {
 	check("excluded", p.Excluded)
 }
 
-func (k *checker) reservations(p *AddressPool) {
+func (p *AddressPool) reservations(k *checker) {
 	seen, owners := map[netip.Addr]int{}, map[string]int{}
 	for i := range p.Reservations {
 		r := &p.Reservations[i]
@@ -177,7 +176,7 @@ func (k *checker) reservations(p *AddressPool) {
 }
 
 // givenByPools refuses subscribers of the file whose addresses a pool of the same VRF may give to somebody else.
-func (k *checker) givenByPools() {
+func givenByPools(k *checker) {
 	for i := range k.Pools {
 		p := &k.Pools[i]
 		if in := k.instances[p.Instance]; in != nil && k.vrfOf(in) != "" {

@@ -88,7 +88,7 @@ func TestAccessDHCP(t *testing.T) {
 		k := &checker{Config: &Config{}}
 		d, r := good()
 		change(d, r)
-		k.accessDHCP(d, r)
+		d.check(k, r)
 		have := ""
 		if err := k.errs.result(); err != nil {
 			have = err.Error()

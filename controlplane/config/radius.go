@@ -133,7 +133,7 @@ func parseUsers(file string, data []byte, known []User) ([]User, error) {
 	}
 	k := &checker{file: file, errs: d.errs, closed: true}
 	if k.errs.result() == nil {
-		k.users(users, map[string]int{})
+		checkUsers(k, users)
 		names := make(map[string]bool, len(known))
 		for i := range known {
 			names[known[i].Name] = true
@@ -147,13 +147,12 @@ func parseUsers(file string, data []byte, known []User) ([]User, error) {
 	return slices.Concat(known, users), k.errs.result()
 }
 
-func (k *checker) radius() {
-	r := &k.RADIUS
+func (r *RADIUS) check(k *checker) {
 	seen := map[string]int{}
 	names := map[Name]int{}
 	for i := range r.Servers {
 		s := &r.Servers[i]
-		k.radiusServer(s)
+		s.check(k)
 		once(k, s.At, "address", seen, fmt.Sprint(s.Address, s.Port, s.AcctPort, s.Use),
 			"is that of the server in line %d")
 		if s.Name != "" {
@@ -164,10 +163,10 @@ func (k *checker) radius() {
 		k.fail(r.NAS.At, "identifier",
 			"missing, and so is address: RADIUS needs one of them (RFC 2865 section 4.1)")
 	}
-	k.coa(&r.CoA)
+	r.CoA.check(k)
 }
 
-func (k *checker) radiusServer(s *RADIUSServer) {
+func (s *RADIUSServer) check(k *checker) {
 	k.given(s.At, "secret", s.Secret)
 	switch {
 	case s.Secret != "" && s.SecretFile != "":
@@ -186,7 +185,7 @@ func (k *checker) radiusServer(s *RADIUSServer) {
 	}
 }
 
-func (k *checker) coa(c *CoA) {
+func (c *CoA) check(k *checker) {
 	if len(c.Listen) > 0 && len(c.Clients) == 0 {
 		k.fail(c.At, "clients", "missing: nobody could use listen")
 	}
@@ -215,8 +214,7 @@ func (k *checker) coa(c *CoA) {
 // nameFields are what a template of user names may have.
 const nameFields = "{port} {svlan} {cvlan} {mac} {circuit} {remote} {host}"
 
-func (k *checker) aaa() {
-	a := &k.AAA
+func (a *AAA) check(k *checker) {
 	k.given(a.At, "password", a.Password)
 	methods := map[string]int{}
 	for i, m := range a.Methods {
@@ -246,7 +244,7 @@ func (k *checker) aaa() {
 	if a.Name == "" {
 		k.fail(a.At, "name", "empty: RADIUS has no user without a name")
 	}
-	k.users(a.Users, map[string]int{})
+	checkUsers(k, a.Users)
 }
 
 // Authenticates tells whether a server is asked to.
@@ -264,7 +262,8 @@ func (r *RADIUS) uses(not string) bool {
 	return false
 }
 
-func (k *checker) users(list []User, seen map[string]int) {
+func checkUsers(k *checker, list []User) {
+	seen := map[string]int{}
 	for i := range list {
 		u := &list[i]
 		once(k, u.At, "name", seen, u.Name, "is that of the user in line %d")

@@ -155,14 +155,12 @@ func (c *Config) reachable(vrf Name, a netip.Addr) (found *Interface) {
 
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
-func (k *checker) allRoutes() {
+func checkRoutes(k *checker) {
 	seen := map[vrfPrefix]int{}
 	resolver := NewResolver(k.Config)
 	for i := range k.Routes {
 		r := &k.Routes[i]
-		if r.Prefix.hostBits() {
-			k.fail(r.At, "prefix", "%s has host bits set; the network is %s", r.Prefix, r.Prefix.Masked())
-		}
+		k.network(r.At, "prefix", r.Prefix)
 		if r.Prefix.Addr().IsLinkLocalUnicast() && r.Prefix.Addr().Is6() && r.Prefix.Bits() > 9 {
 			k.fail(r.At, "prefix", "link-local destinations are never forwarded")
 		}
@@ -173,19 +171,19 @@ func (k *checker) allRoutes() {
 		case r.Announce && !r.discards():
 			k.fail(r.At, "announce", "only a route that discards is a summary")
 		case r.discards():
-			k.discard(r)
+			r.checkDiscard(k)
 		case f != nil && r.VRF != "" && r.VRF != f.VRF:
 			k.fail(r.At, "vrf", "interface %q is in %s", f.Name, vrfText(f.VRF))
 		case !r.Via.IsValid() && r.Interface == "":
 			k.fail(r.At, "via", "a route needs via, interface, both, or discard")
 		case f != nil || r.Interface == "":
-			k.gateways(resolver, r, f)
+			r.checkGateways(k, resolver, f)
 		}
 	}
 }
 
-// discard checks a route that leads nowhere.
-func (k *checker) discard(r *Route) {
+// checkDiscard is of a route that leads nowhere.
+func (r *Route) checkDiscard(k *checker) {
 	if r.Via.IsValid() || r.Interface != "" || r.OnLink {
 		k.fail(r.At, "discard", "packets end here: neither via, interface nor onlink are possible")
 	}
@@ -194,8 +192,8 @@ func (k *checker) discard(r *Route) {
 	}
 }
 
-// gateways checks the next hops; f is the interface that the route names, if any.
-func (k *checker) gateways(resolver *Resolver, r *Route, f *Interface) {
+// checkGateways looks at the next hops; f is the interface that the route names, if any.
+func (r *Route) checkGateways(k *checker, resolver *Resolver, f *Interface) {
 	seen, good := map[netip.Addr]bool{}, true
 	fail := func(key, format string, args ...any) {
 		good = false
@@ -215,7 +213,7 @@ func (k *checker) gateways(resolver *Resolver, r *Route, f *Interface) {
 			fail(key, "%s and %s are not of one family; IPv6 alone leads to both (RFC 8950)", a, r.Prefix)
 		default:
 			say := func(format string, args ...any) { fail(key, format, args...) }
-			k.gateway(resolver, r, a.Addr, f, say)
+			r.checkGateway(k, resolver, a.Addr, f, say)
 		}
 		seen[a.Addr] = true
 	}
@@ -224,7 +222,7 @@ func (k *checker) gateways(resolver *Resolver, r *Route, f *Interface) {
 	}
 }
 
-func (k *checker) gateway(resolver *Resolver, r *Route, via netip.Addr, f *Interface, fail func(string, ...any)) {
+func (r *Route) checkGateway(k *checker, resolver *Resolver, via netip.Addr, f *Interface, fail func(string, ...any)) {
 	hops, problem := resolver.gateway(k.RouteVRF(r), via, f)
 	if problem != "" {
 		fail("%s", problem)
@@ -244,9 +242,9 @@ func (k *checker) gateway(resolver *Resolver, r *Route, via netip.Addr, f *Inter
 }
 
 // isGateway tells whether a route has the address as a next hop by the interface.
-func (k *checker) isGateway(resolver *Resolver, f *Interface, a netip.Addr) bool {
-	return slices.ContainsFunc(k.Routes, func(r Route) bool {
-		hops, _ := resolver.NextHops(&r)
+func (s *Resolver) isGateway(f *Interface, a netip.Addr) bool {
+	return slices.ContainsFunc(s.c.Routes, func(r Route) bool {
+		hops, _ := s.NextHops(&r)
 		return slices.ContainsFunc(hops, func(h NextHop) bool { return h.Interface == f && h.Via == a })
 	})
 }

@@ -34,8 +34,8 @@ type Subscriber struct {
 	local        netip.Addr
 }
 
-// subscribers expands every range, then looks for what two subscribers must not share.
-func (k *checker) subscribers() {
+// checkSubscribers expands every range, then looks for what two subscribers must not share.
+func checkSubscribers(k *checker) {
 	total := uint64(0)
 	for i := range k.Ranges {
 		total += uint64(max(k.Ranges[i].Count, 1))
@@ -48,38 +48,38 @@ func (k *checker) subscribers() {
 	k.Subscribers = make([]Subscriber, 0, total)
 	for i := range k.Ranges {
 		s := &k.Ranges[i]
-		if path, ok := k.rangeOf(s); ok {
-			k.expand(s, path)
+		if path, ok := s.check(k); ok {
+			s.expand(k, path)
 		}
 	}
-	k.placePipes()
-	k.ownRules(&k.Firewall.Uplink)
-	k.ownRules(&k.Firewall.Downlink)
-	k.uniqueNames()
-	k.uniqueEndpoints()
-	k.uniqueTEIDs()
-	k.uniqueAddresses()
-	k.givenByPools()
+	placePipes(k)
+	k.Firewall.Uplink.own(k)
+	k.Firewall.Downlink.own(k)
+	uniqueNames(k)
+	uniqueEndpoints(k)
+	uniqueTEIDs(k)
+	uniqueAddresses(k)
+	givenByPools(k)
 }
 
-// ownRules: each direction has its bound.
-func (k *checker) ownRules(set *RuleSet) {
-	count := len(set.Rules)
+// own bounds the rules with those per subscriber: each direction has its bound.
+func (r *RuleSet) own(k *checker) {
+	count := len(r.Rules)
 	for i := range k.Subscribers {
-		if set.PerSubscriber && k.Subscribers[i].IPv4.IsValid() {
+		if r.PerSubscriber && k.Subscribers[i].IPv4.IsValid() {
 			count++
 		}
-		if set.PerSubscriber && k.Subscribers[i].IPv6.IsValid() {
+		if r.PerSubscriber && k.Subscribers[i].IPv6.IsValid() {
 			count++
 		}
 	}
 	if count > maxRules {
-		k.fail(set.At, "", "%d rules with those per subscriber; at most %d", count, maxRules)
+		k.fail(r.At, "", "%d rules with those per subscriber; at most %d", count, maxRules)
 	}
 }
 
-// rangeOf checks what the range shares; false: not worth expanding.
-func (k *checker) rangeOf(s *SubscriberRange) (*Path, bool) {
+// check is of what the range shares; false: not worth expanding.
+func (s *SubscriberRange) check(k *checker) (*Path, bool) {
 	k.notDynamic(s.At, s.Name)
 	port := refer(k, s.At, "port", "port", s.Port, k.ports)
 	path := refer(k, s.At, "path", "path", s.Path, k.paths)
@@ -108,14 +108,14 @@ func (k *checker) rangeOf(s *SubscriberRange) (*Path, bool) {
 	if s.IPv6.hostBits() || s.IPv6.IsValid() && s.IPv6.Bits() < 16 {
 		k.fail(s.At, "ipv6", "%s has host bits set or is shorter than /16", s.IPv6)
 	}
-	k.qosRules(s)
+	s.qosRules(k)
 	if s.MRU != 0 && s.MRU < api.MRUMin {
 		k.fail(s.At, "mru", "%d is less than %d", s.MRU, api.MRUMin)
 	}
 	return path, port != nil && path != nil
 }
 
-func (k *checker) qosRules(s *SubscriberRange) {
+func (s *SubscriberRange) qosRules(k *checker) {
 	const mostFilters = 256 // of a session
 	filters, seen := 0, map[uint8]bool{}
 	for i := range s.QoSRules {
@@ -133,8 +133,8 @@ func (k *checker) qosRules(s *SubscriberRange) {
 	}
 }
 
-func (k *checker) expand(s *SubscriberRange, path *Path) {
-	placer := k.placer(s)
+func (s *SubscriberRange) expand(k *checker, path *Path) {
+	placer := s.placer(k)
 	if placer == nil {
 		return
 	}
@@ -259,7 +259,7 @@ func numbered(name string, n uint32) string {
 }
 
 // where returns what chooses the subport of each subscriber of a range, and their profile; nil when that was refused.
-func (k *checker) where(s *SubscriberRange, sched *Scheduler) (func(i uint32) uint32, Name) {
+func (s *SubscriberRange) where(k *checker, sched *Scheduler) (func(i uint32) uint32, Name) {
 	if len(sched.Groups) == 0 || len(sched.Profiles) == 0 {
 		return nil, "" // already refused
 	}
@@ -296,7 +296,7 @@ func (k *checker) where(s *SubscriberRange, sched *Scheduler) (func(i uint32) ui
 
 // placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (placePipes does
 // the rest). The name decides, not the place in the file: the worker of a subscriber is nobody else's business.
-func (k *checker) placer(s *SubscriberRange) func(h *Subscriber, i uint32) {
+func (s *SubscriberRange) placer(k *checker) func(h *Subscriber, i uint32) {
 	workers := uint64(max(k.Engine.Workers, 1))
 	sched := k.schedulers[s.Port]
 	if sched == nil {
@@ -306,7 +306,7 @@ func (k *checker) placer(s *SubscriberRange) func(h *Subscriber, i uint32) {
 		}
 		return func(h *Subscriber, _ uint32) { h.Worker = uint16(spread(h.Name) % workers) }
 	}
-	choose, profile := k.where(s, sched)
+	choose, profile := s.where(k, sched)
 	if choose == nil {
 		return nil
 	}
@@ -314,7 +314,7 @@ func (k *checker) placer(s *SubscriberRange) func(h *Subscriber, i uint32) {
 }
 
 // clash reports two subscribers that share what they must not. One report per entry and kind is enough.
-func (k *checker) clash(h, first *Subscriber, reported map[*SubscriberRange]bool, key, what string) {
+func (h *Subscriber) clash(k *checker, first *Subscriber, reported map[*SubscriberRange]bool, key, what string) {
 	if reported[h.From] {
 		return
 	}
@@ -333,18 +333,18 @@ func unique[K comparable](k *checker, key string, of func(*Subscriber) (K, strin
 			if what == "" {
 				what = fmt.Sprint(key, " ", id)
 			}
-			k.clash(h, &k.Subscribers[first], reported, key, what)
+			h.clash(k, &k.Subscribers[first], reported, key, what)
 			continue
 		}
 		seen[id] = int32(i)
 	}
 }
 
-func (k *checker) uniqueNames() {
+func uniqueNames(k *checker) {
 	unique(k, "name", func(h *Subscriber) (string, string) { return h.Name, "the name" })
 }
 
-func (k *checker) uniqueEndpoints() {
+func uniqueEndpoints(k *checker) {
 	type endpoint struct {
 		port         Name
 		sTag, cTag   uint16
@@ -356,7 +356,7 @@ func (k *checker) uniqueEndpoints() {
 	})
 }
 
-func (k *checker) uniqueTEIDs() {
+func uniqueTEIDs(k *checker) {
 	type fteid struct {
 		teid  uint32
 		local netip.Addr
@@ -367,7 +367,7 @@ func (k *checker) uniqueTEIDs() {
 }
 
 // uniqueAddresses finds UE addresses and prefixes that are equal or contain one another, and those of the gateway.
-func (k *checker) uniqueAddresses() {
+func uniqueAddresses(k *checker) {
 	type owned struct {
 		prefix netip.Prefix
 		by     *Subscriber
@@ -403,9 +403,9 @@ func (k *checker) uniqueAddresses() {
 		}
 		what := fmt.Sprintf("address %s", b.prefix)
 		if later := b.by; later.From.Line("") >= a.by.From.Line("") {
-			k.clash(later, a.by, reported, key, what)
+			later.clash(k, a.by, reported, key, what)
 		} else {
-			k.clash(a.by, later, reported, key, what)
+			a.by.clash(k, later, reported, key, what)
 		}
 		list[i] = *a // the wider one may contain the next as well
 	}

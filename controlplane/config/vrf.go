@@ -22,7 +22,7 @@ type vrfPrefix struct {
 
 // vrf checks an interface's VRF, and what else core ports alone have. A namespace of the kernel has one main routing
 // table; spaces has an interface of each.
-func (k *checker) vrf(f *Interface, port *Port, spaces map[string]*Interface) {
+func (f *Interface) vrf(k *checker, port *Port, spaces map[string]*Interface) {
 	if f.VRF != "" && port != nil && port.Role != "core" {
 		k.fail(f.At, "vrf", "interface %q is on an access port, whose addresses are of the default VRF", f.Name)
 	}
@@ -78,6 +78,15 @@ func (in *Instance) vrf(find func(Name) *Interface) Name {
 
 func (k *checker) vrfOf(in *Instance) Name {
 	return in.vrf(func(name Name) *Interface { return k.interfaces[name] })
+}
+
+// notOurs refuses a prefix of an instance that has an address of an interface in the same VRF.
+func (k *checker) notOurs(at At, key string, in *Instance, p Prefix) {
+	for own, line := range k.addresses {
+		if own.vrf == k.vrfOf(in) && p.Contains(own.addr) {
+			k.fail(at, key, "%s holds %s, which is an interface's, line %d", p, own.addr, line)
+		}
+	}
 }
 
 // ours tells whether an address is an interface's, of whatever VRF.

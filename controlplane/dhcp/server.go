@@ -10,9 +10,15 @@ import (
 	"isthmus/controlplane/access"
 )
 
+// Host is access.Host that knows the addresses of ports.
+type Host interface {
+	access.Host
+	Port(name string) access.PortAddresses
+}
+
 // Server is the front end.
 type Server struct {
-	host access.Host
+	host Host
 	c    Config
 	// Upstream sends to a server of a port with Upstream; set before the first frame of one.
 	Upstream  func(server netip.AddrPort, packet []byte) error
@@ -36,7 +42,7 @@ type key struct {
 }
 
 // New makes a front end without subscribers.
-func New(host access.Host, c Config) *Server {
+func New(host Host, c Config) *Server {
 	return &Server{host: host, c: c, subscribers: map[key]*subscriber{}, vlans: map[key]int{},
 		circuits: map[string]int{}, relays: map[relayKey]*subscriber{}, relays6: map[relayKey6]*subscriber{}}
 }

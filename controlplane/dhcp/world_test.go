@@ -202,7 +202,6 @@ type session struct {
 	down    access.Cause
 }
 
-func (s *session) ID() string                   { return "1" }
 func (s *session) Plan() *access.Plan           { return &s.plan }
 func (s *session) Addresses() *access.Addresses { return &s.has }
 func (s *session) Keep(b []byte)                { s.kept = slices.Clone(b) }

@@ -69,44 +69,44 @@ func (c *Config) givesSet(peer *Peer, claim string) (set string, claimable bool)
 // it is its association's, and the sessions with it, whether the path works or not: only the association's own
 // addresses take it over. The failed association of an unknown peer is anybody's who may associate: where all may,
 // addresses change.
-func (s *Server) mayHave(from netip.Addr, id string, old *association) bool {
-	here, elsewhere := s.cfg.givesNode(from, id)
+func (t *table) mayHave(from netip.Addr, id string, old *association) bool {
+	here, elsewhere := t.cfg.givesNode(from, id)
 	return here || old != nil && old.owns(from) || !elsewhere && (old == nil || old.configured == nil && old.failed())
 }
 
 // mayAssociate decides whether this node id may associate from this address.
-func (s *Server) mayAssociate(from netip.Addr, id string, peer *Peer, old *association) reject {
+func (t *table) mayAssociate(from netip.Addr, id string, peer *Peer, old *association) reject {
 	switch {
-	case peer == nil && !s.cfg.AllowUnknown:
+	case peer == nil && !t.cfg.AllowUnknown:
 		return rejectNotAllowed // the address is in the list, but with another node id
-	case !s.mayHave(from, id, old):
+	case !t.mayHave(from, id, old):
 		return rejectNodeTaken
 	case old != nil:
 		return accepted
 	}
 	// Row A3: who is not configured cannot take the slot of who is, nor all others.
 	reserved, ofAddress := 0, 0
-	for i := range s.cfg.Peers {
-		if q := &s.cfg.Peers[i]; q != peer && !s.associated(q) {
+	for i := range t.cfg.Peers {
+		if q := &t.cfg.Peers[i]; q != peer && !t.associated(q) {
 			reserved++
 		}
 	}
-	for _, a := range s.table.associations {
+	for _, a := range t.associations {
 		if a.Addr.Addr() == from {
 			ofAddress++
 		}
 	}
-	if len(s.table.associations)+reserved >= s.cfg.Associations {
+	if len(t.associations)+reserved >= t.cfg.Associations {
 		return rejectAssociations
 	}
-	if (peer == nil || peer.Node == "") && ofAddress >= s.cfg.AssociationsPerAddress {
+	if (peer == nil || peer.Node == "") && ofAddress >= t.cfg.AssociationsPerAddress {
 		return rejectAssociations
 	}
 	return accepted
 }
 
-func (s *Server) associated(p *Peer) bool {
-	for _, a := range s.table.associations {
+func (t *table) associated(p *Peer) bool {
+	for _, a := range t.associations {
 		if a.configured == p {
 			return true
 		}
@@ -117,11 +117,11 @@ func (s *Server) associated(p *Peer) bool {
 // setOf decides which SMF set a CP function belongs to. Members share sessions, so claiming a set is not enough (row
 // A4): a set of the configuration has the members that it names; another one is its first claimant's, and of those
 // whose address a member named as its other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
-func (s *Server) setOf(id string, peer *Peer, from netip.Addr, claim string) string {
+func (t *table) setOf(id string, peer *Peer, from netip.Addr, claim string) string {
 	claim = nodeName(claim)
-	set, claimable := s.cfg.givesSet(peer, claim)
+	set, claimable := t.cfg.givesSet(peer, claim)
 	taken := false
-	for _, a := range s.table.associations {
+	for _, a := range t.associations {
 		if claimable && a.Set == claim {
 			if a.ID == id || a.owns(from) {
 				return claim
@@ -133,7 +133,7 @@ func (s *Server) setOf(id string, peer *Peer, from netip.Addr, claim string) str
 		return claim
 	}
 	if claim != "" && set == "" {
-		s.record(eventSetRefused, slog.LevelWarn, id, "from", from, "claimed", claim)
+		t.record(eventSetRefused, slog.LevelWarn, id, "from", from, "claimed", claim)
 	}
 	return set
 }

@@ -45,6 +45,10 @@ type associationCounts struct {
 	pending    map[gtpuPeer]*pfcp.NodeReportRequest // what the peer has not acknowledged; the owner's alone
 }
 
+func newCounts(q *requests) *associationCounts {
+	return &associationCounts{window: window{requests: q}}
+}
+
 func (a *association) failed() bool { return a.failedAt.Load() != 0 }
 
 // owns tells whether a message from this address can be the association's (row A7, A2).
@@ -68,6 +72,15 @@ type index struct {
 	byID   map[string]*association
 	byAddr map[netip.Addr]*source
 }
+
+// peers has the index of the moment.
+type peers struct{ index atomic.Pointer[index] }
+
+// source returns what we know of an address, nil when that is nothing.
+func (p *peers) source(addr netip.Addr) *source { return p.index.Load().byAddr[addr] }
+
+// association returns that of a node id, nil when there is none.
+func (p *peers) association(id string) *association { return p.index.Load().byID[id] }
 
 // source is an address that we know: of an association, or of a configured peer.
 type source struct {
@@ -109,17 +122,19 @@ func (s *source) named(id string) *association {
 
 // table is the owner's.
 type table struct {
+	*journal
+	cfg          *Config
 	associations map[string]*association
 	rates        map[netip.Addr]*bucket.Bucket // of the addresses in the index
 }
 
-// publish makes the owner's table what readers and workers see.
-func (s *Server) publish() {
-	x := &index{byID: make(map[string]*association, len(s.table.associations)), byAddr: make(map[netip.Addr]*source)}
+// index is the table as readers and workers see it.
+func (t *table) index() *index {
+	x := &index{byID: make(map[string]*association, len(t.associations)), byAddr: make(map[netip.Addr]*source)}
 	at := func(addr netip.Addr) *source {
 		src := x.byAddr[addr]
 		if src == nil {
-			rate := s.table.rates[addr]
+			rate := t.rates[addr]
 			if rate == nil {
 				rate = &bucket.Bucket{}
 			}
@@ -128,11 +143,11 @@ func (s *Server) publish() {
 		}
 		return src
 	}
-	for i := range s.cfg.Peers {
-		at(s.cfg.Peers[i].Addr.Addr())
+	for i := range t.cfg.Peers {
+		at(t.cfg.Peers[i].Addr.Addr())
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.table.associations)) {
-		a := s.table.associations[id]
+	for _, id := range slices.Sorted(maps.Keys(t.associations)) {
+		a := t.associations[id]
 		x.byID[id] = a
 		src := at(a.Addr.Addr())
 		src.associations = append(src.associations, a)
@@ -150,8 +165,8 @@ func (s *Server) publish() {
 			src.askers = append(src.askers, &a.Association)
 		}
 	}
-	s.table.rates = rates
-	s.index.Store(x)
+	t.rates = rates
+	return x
 }
 
 // members are the living members of an association's SMF set (TS 29.244 §5.22), itself first when it lives.

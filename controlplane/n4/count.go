@@ -3,6 +3,7 @@
 package n4
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -140,7 +141,15 @@ var toldAs = map[event]string{
 	eventHeartbeatUnconfirmed: "association.restart-unconfirmed",
 }
 
-// counters is what the whole server counts; any goroutine adds.
+// journal counts what happens, logs it and tells it. Any goroutine adds.
+type journal struct {
+	log   *slog.Logger
+	tell  func(kind, association string, args ...any) // of events; nil: nobody
+	peers *peers
+	count counters
+}
+
+// counters is what the whole server counts.
 type counters struct {
 	received [256]atomic.Uint64 // by message type, header good
 	sent     [256]atomic.Uint64
@@ -193,32 +202,32 @@ func (g *logGate) open(now time.Time) (held uint64, ok bool) {
 }
 
 // reject counts a message that is dropped without an answer; logs and tells it unless too many are.
-func (s *Server) reject(why reject, from netip.AddrPort, text string) {
-	s.count.rejected[why].Add(1)
-	if held, ok := s.count.logged[why].open(time.Now()); ok {
-		s.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
-		s.tellRefused(from, "reason", why.String(), "why", text, "more", held)
+func (j *journal) reject(why reject, from netip.AddrPort, text string) {
+	j.count.rejected[why].Add(1)
+	if held, ok := j.count.logged[why].open(time.Now()); ok {
+		j.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
+		j.tellRefused(from, "reason", why.String(), "why", text, "more", held)
 	}
 }
 
-func (s *Server) event(e event) { s.count.events[e].Add(1) }
+func (j *journal) event(e event) { j.count.events[e].Add(1) }
 
 // unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and
 // returns them.
-func (s *Server) unreadable(m pfcp.Message) (ies []uint16) {
+func (j *journal) unreadable(m pfcp.Message) (ies []uint16) {
 	if l, ok := m.(interface{ Unreadable() []uint16 }); ok {
 		if ies = l.Unreadable(); len(ies) > 0 {
-			s.event(eventUnreadable)
+			j.event(eventUnreadable)
 		}
 	}
 	return ies
 }
 
 // record counts and logs an event of an association.
-func (s *Server) record(e event, level slog.Level, id string, args ...any) {
-	s.event(e)
-	if told, ok := toldAs[e]; ok && s.tell != nil {
-		s.tell(told, id, args...)
+func (j *journal) record(e event, level slog.Level, id string, args ...any) {
+	j.event(e)
+	if told, ok := toldAs[e]; ok && j.tell != nil {
+		j.tell(told, id, args...)
 	}
-	s.log.Log(s.ctx, level, "PFCP "+eventNames[e], append([]any{"association", id}, args...)...)
+	j.log.Log(context.Background(), level, "PFCP "+eventNames[e], append([]any{"association", id}, args...)...)
 }

@@ -16,7 +16,13 @@ const (
 	lastBackoff  = time.Minute
 )
 
-// dial is a configured peer to which we set the association up (TS 29.244 §6.2.6.3). The owner's alone.
+// dialler sets associations up to configured peers (TS 29.244 §6.2.6.3). The owner's alone.
+type dialler struct {
+	*owner
+	dials []*dial
+}
+
+// dial is one of these peers.
 type dial struct {
 	peer    *Peer
 	backoff time.Duration
@@ -24,39 +30,64 @@ type dial struct {
 	open    bool // a request is under way
 }
 
-// dialNow sends the request, unless the peer is associated already.
-func (s *Server) dialNow(d *dial) {
-	if d.open || s.associated(d.peer) {
+func (l *dialler) start() {
+	for i := range l.cfg.Peers {
+		if l.cfg.Peers[i].Connect {
+			d := &dial{peer: &l.cfg.Peers[i]}
+			l.dials = append(l.dials, d)
+			l.dial(d)
+		}
+	}
+}
+
+func (l *dialler) stop() {
+	for _, d := range l.dials {
+		stopTimer(d.timer)
+	}
+}
+
+// lost begins again with a peer whose association ended.
+func (l *dialler) lost(p *Peer) {
+	for _, d := range l.dials {
+		if d.peer == p {
+			l.again(d)
+		}
+	}
+}
+
+// dial sends the request, unless the peer is associated already.
+func (l *dialler) dial(d *dial) {
+	if d.open || l.table.associated(d.peer) {
 		d.backoff = 0
 		return
 	}
 	d.open = true
-	k := s.sockets[s.cfg.listenerOf(d.peer.Addr.Addr())]
+	k := l.sockets[l.cfg.listenerOf(d.peer.Addr.Addr())]
 	m := &pfcp.AssociationSetupRequest{
-		Node: s.cfg.Node, Recovery: s.recovery, FromUP: true, Features: s.cfg.Features, UEPools: s.cfg.UEPools,
+		Node: l.cfg.Node, Recovery: l.recovery, FromUP: true, Features: l.cfg.Features, UEPools: l.cfg.UEPools,
 	}
-	s.request(k, d.peer.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
-		s.post(func() {
+	l.requests.send(k, d.peer.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
+		l.post(func() {
 			d.open = false
 			if r, ok := m.(*pfcp.AssociationSetupResponse); ok && err == nil {
-				err = s.dialled(d, k, r)
+				err = l.dialled(d, k, r)
 			}
 			if err != nil {
-				s.log.Warn("PFCP association could not be set up", "peer", d.peer.Addr, "error", err)
-				s.redial(d)
+				l.log.Warn("PFCP association could not be set up", "peer", d.peer.Addr, "error", err)
+				l.again(d)
 			}
 		})
 	})
 }
 
-func (s *Server) redial(d *dial) {
+func (l *dialler) again(d *dial) {
 	stopTimer(d.timer)
 	d.backoff = min(max(d.backoff*2, firstBackoff), lastBackoff)
-	d.timer = s.later(d.backoff/2+time.Duration(rand.Int64N(int64(d.backoff/2))), func() { s.dialNow(d) })
+	d.timer = l.later(d.backoff/2+time.Duration(rand.Int64N(int64(d.backoff/2))), func() { l.dial(d) })
 }
 
 // dialled takes the peer's answer.
-func (s *Server) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) error {
+func (l *dialler) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) error {
 	if r.Cause != pfcp.CauseAccepted {
 		return &pfcp.Error{Cause: r.Cause, Offending: r.Offend, Text: "refused by the peer"}
 	}
@@ -64,35 +95,37 @@ func (s *Server) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) e
 	if d.peer.Node != "" && d.peer.Node != id {
 		return fmt.Errorf("the peer's node id is %q, not %q", id, d.peer.Node)
 	}
-	from, old := d.peer.Addr.Addr(), s.table.associations[id]
+	from, old := d.peer.Addr.Addr(), l.table.associations[id]
 	switch {
-	case !s.mayHave(from, id, old):
+	case !l.table.mayHave(from, id, old):
 		return fmt.Errorf("node id %q is another peer's", id)
 	case old != nil && old.owns(from):
 		// Both sides asked at the same time; the association of the other request is as good.
 		d.backoff = 0
-		s.heard(old, r.Recovery.Unix(), nil)
+		l.paths.heard(old, r.Recovery.Unix(), nil)
 		return nil
-	case old == nil && len(s.table.associations) >= s.cfg.Associations:
-		return fmt.Errorf("there are %d associations already", len(s.table.associations))
+	case old == nil && len(l.table.associations) >= l.cfg.Associations:
+		return fmt.Errorf("there are %d associations already", len(l.table.associations))
 	}
 	d.backoff = 0
 	a := &association{
-		Association: Association{ID: id, Set: s.setOf(id, d.peer, from, r.SetID), Addr: d.peer.Addr, Features: r.Features},
-		node:        r.Node, k: k, others: otherAddresses(r.Addresses), configured: d.peer, since: time.Now(),
-		associationCounts: new(associationCounts),
+		Association: Association{
+			ID: id, Set: l.table.setOf(id, d.peer, from, r.SetID), Addr: d.peer.Addr, Features: r.Features,
+		},
+		node: r.Node, k: k, others: otherAddresses(r.Addresses), configured: d.peer, since: time.Now(),
+		associationCounts: newCounts(l.requests),
 	}
 	a.recovery.Store(r.Recovery.Unix())
-	if err := s.sessions.KeepAssociation(a.stored()); err != nil {
-		s.event(eventStoreFailed)
+	if err := l.sessions.KeepAssociation(a.stored()); err != nil {
+		l.event(eventStoreFailed)
 		return err
 	}
 	if old != nil {
-		s.reassociated(old, nil)
+		l.reassociated(old, nil)
 	}
-	s.answers.forgetPeer(a.Addr.Addr())
-	s.install(a)
-	s.scheduleBeat(a, s.cfg.HeartbeatInterval)
-	s.record(eventAssociated, slog.LevelInfo, a.ID, "address", a.Addr, "set", a.Set, "dialled", true)
+	l.answers.forgetPeer(a.Addr.Addr())
+	l.install(a)
+	l.paths.schedule(a, l.cfg.HeartbeatInterval)
+	l.record(eventAssociated, slog.LevelInfo, a.ID, "address", a.Addr, "set", a.Set, "dialled", true)
 	return nil
 }

@@ -25,12 +25,3 @@ func refusalOf(err error) *pfcp.Error {
 	}
 	return &pfcp.Error{Cause: pfcp.CauseRejected, Text: err.Error()}
 }
-
-// refusal is the answer to a request that is refused; nil when there is no such answer.
-func (s *Server) refusal(t pfcp.MessageType, e *pfcp.Error) pfcp.Message {
-	m := pfcp.Respond(t, e, s.cfg.Node)
-	if r, ok := m.(*pfcp.AssociationSetupResponse); ok {
-		r.Recovery, r.FromUP, r.Features = s.recovery, true, s.cfg.Features
-	}
-	return m
-}

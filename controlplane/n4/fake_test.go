@@ -616,7 +616,7 @@ func (h *harness) own(do func()) {
 
 // failPath has the server find that nothing answers its heartbeats.
 func (h *harness) failPath(id string) {
-	h.own(func() { h.s.pathFailed(h.s.table.associations[id], ErrTimeout) })
+	h.own(func() { h.s.paths.failed(h.s.table.associations[id], ErrTimeout) })
 }
 
 // report sends the CP function's session one; what comes of it comes from the channel.

@@ -12,51 +12,56 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// heartbeatRequest is answered to anybody (TS 29.244 §6.2.2.2); a reader runs it. A newer time stamp in it is only a
-// reason to ask: everybody can send a datagram with the peer's address (row A7).
-func (s *Server) heartbeatRequest(k *socket, from netip.AddrPort, src *source, b []byte) {
+// paths finds out whether peers are there, and ends the associations of those that are not. Its timers and counts are
+// the associations'.
+type paths struct{ *owner }
+
+// asked answers a Heartbeat Request of anybody (TS 29.244 §6.2.2.2); a reader runs it. A newer time stamp in it is no
+// more than a reason to ask: everybody can send a datagram with the peer's address (row A7).
+func (p *paths) asked(k *socket, from netip.AddrPort, src *source, b []byte) {
 	h, _ := pfcp.DecodeHeader(b)
 	m, err := decode(b)
 	req, ok := m.(*pfcp.HeartbeatRequest)
 	if err != nil || !ok {
 		// §7.6: its answer has no Cause to say so with; rows P3, P4.
-		s.reject(rejectHeartbeat, from, "")
+		p.reject(rejectHeartbeat, from, "")
 		return
 	}
-	s.unreadable(m)
-	s.respond(k, from, h, &pfcp.HeartbeatResponse{Recovery: s.recovery})
+	p.unreadable(m)
+	p.respond(k, from, h, &pfcp.HeartbeatResponse{Recovery: p.recovery})
 	if src == nil {
 		return
 	}
 	for _, a := range src.associations {
 		if req.Recovery.Unix() > a.recovery.Load() && a.confirming.CompareAndSwap(false, true) {
-			s.post(func() { s.confirm(a.ID, a.associationCounts) })
+			p.post(func() { p.confirm(a.ID, a.associationCounts) })
 		}
 	}
 }
 
 // confirm asks the peer itself whether it restarted.
-func (s *Server) confirm(id string, counts *associationCounts) {
-	a := s.current(id, counts)
+func (p *paths) confirm(id string, counts *associationCounts) {
+	a := p.current(id, counts)
 	if a == nil {
 		return
 	}
-	s.askHeartbeat(a, func(a *association, _ time.Duration, recovery int64, err error) {
+	p.ask(a, func(a *association, _ time.Duration, recovery int64, err error) {
 		counts.confirming.Store(false)
 		if err == nil && recovery <= counts.recovery.Load() {
-			s.record(eventHeartbeatUnconfirmed, slog.LevelWarn, id)
+			p.record(eventHeartbeatUnconfirmed, slog.LevelWarn, id)
 		}
-		s.heard(a, recovery, err)
+		p.heard(a, recovery, err)
 	})
 }
 
-// askHeartbeat sends a Heartbeat Request; ended runs in the owner while the association is the current one.
-func (s *Server) askHeartbeat(a *association, ended func(a *association, took time.Duration, recovery int64, err error)) {
+// ask sends a Heartbeat Request; ended runs in the owner while the association is the current one.
+func (p *paths) ask(a *association, ended func(a *association, took time.Duration, recovery int64, err error)) {
 	id, counts, sent := a.ID, a.associationCounts, time.Now()
-	s.request(a.k, a.Addr, pfcp.Header{}, &pfcp.HeartbeatRequest{Recovery: s.recovery}, func(m pfcp.Message, err error) {
+	req := &pfcp.HeartbeatRequest{Recovery: p.recovery}
+	p.requests.send(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
 		took := time.Since(sent)
-		s.post(func() {
-			a := s.current(id, counts)
+		p.post(func() {
+			a := p.current(id, counts)
 			if a == nil || errors.Is(err, ErrStopped) {
 				return
 			}
@@ -70,68 +75,68 @@ func (s *Server) askHeartbeat(a *association, ended func(a *association, took ti
 }
 
 // heard draws the conclusions from an answer, or from none.
-func (s *Server) heard(a *association, recovery int64, err error) {
+func (p *paths) heard(a *association, recovery int64, err error) {
 	switch {
 	case err != nil:
 		a.lost.Add(1)
 		if !a.failed() {
-			s.pathFailed(a, err)
+			p.failed(a, err)
 		}
 	case recovery > a.recovery.Load():
 		// TS 23.527 §4.2: the peer has lost its sessions, so ours of it are deleted. Members of an SMF set keep
 		// their time stamp; where one did not, the others of the set go on with its sessions.
-		s.remove(a, eventRestarted, true, "recovery", time.Unix(recovery, 0).UTC())
+		p.remove(a, eventRestarted, true, "recovery", time.Unix(recovery, 0).UTC())
 	case a.failed():
 		a.failedAt.Store(0)
 		stopTimer(a.headless)
-		s.keep(a)
-		s.record(eventPathRestored, slog.LevelInfo, a.ID)
+		p.keep(a)
+		p.record(eventPathRestored, slog.LevelInfo, a.ID)
 	}
 }
 
-func (s *Server) scheduleBeat(a *association, after time.Duration) {
-	if s.cfg.HeartbeatInterval < 0 {
+func (p *paths) schedule(a *association, after time.Duration) {
+	if p.cfg.HeartbeatInterval < 0 {
 		return
 	}
 	id, counts := a.ID, a.associationCounts
 	// A tenth of the interval apart at random, so that peers that associated together are not asked together.
-	after += time.Duration(rand.Int64N(int64(s.cfg.HeartbeatInterval)/10 + 1))
-	a.beat = s.later(after, func() { s.sendBeat(id, counts) })
+	after += time.Duration(rand.Int64N(int64(p.cfg.HeartbeatInterval)/10 + 1))
+	a.beat = p.later(after, func() { p.beat(id, counts) })
 }
 
-func (s *Server) sendBeat(id string, counts *associationCounts) {
-	a := s.current(id, counts)
+func (p *paths) beat(id string, counts *associationCounts) {
+	a := p.current(id, counts)
 	if a == nil {
 		return
 	}
-	s.askHeartbeat(a, func(a *association, took time.Duration, recovery int64, err error) {
+	p.ask(a, func(a *association, took time.Duration, recovery int64, err error) {
 		if err == nil {
 			a.heartbeats.Add(1)
 			a.roundTrip.Store(int64(took))
 		}
-		s.heard(a, recovery, err)
-		if a := s.current(id, counts); a != nil {
-			s.scheduleBeat(a, s.cfg.HeartbeatInterval)
+		p.heard(a, recovery, err)
+		if a := p.current(id, counts); a != nil {
+			p.schedule(a, p.cfg.HeartbeatInterval)
 		}
 	})
 }
 
-// pathFailed begins the headless time: sessions go on without their CP function.
-func (s *Server) pathFailed(a *association, why error) {
+// failed begins the headless time: sessions go on without their CP function.
+func (p *paths) failed(a *association, why error) {
 	a.failedAt.Store(time.Now().Unix())
-	s.keep(a)
-	s.failWaiting(&a.window, ErrPathFailed)
-	s.record(eventPathFailed, slog.LevelWarn, a.ID, "error", why, "headless", s.cfg.Headless)
-	s.startHeadless(a)
+	p.keep(a)
+	a.window.fail(ErrPathFailed)
+	p.record(eventPathFailed, slog.LevelWarn, a.ID, "error", why, "headless", p.cfg.Headless)
+	p.headless(a)
 }
 
-func (s *Server) startHeadless(a *association) {
+func (p *paths) headless(a *association) {
 	id, counts := a.ID, a.associationCounts
 	// Of a path that failed before a restart; a clock that was put back meanwhile makes it no longer.
-	left := min(time.Until(time.Unix(a.failedAt.Load(), 0).Add(s.cfg.Headless)), s.cfg.Headless)
-	a.headless = s.later(max(left, 0), func() {
-		if a := s.current(id, counts); a != nil && a.failed() {
-			s.remove(a, eventHeadlessExpired, true)
+	left := min(time.Until(time.Unix(a.failedAt.Load(), 0).Add(p.cfg.Headless)), p.cfg.Headless)
+	a.headless = p.later(max(left, 0), func() {
+		if a := p.current(id, counts); a != nil && a.failed() {
+			p.remove(a, eventHeadlessExpired, true)
 		}
 	})
 }

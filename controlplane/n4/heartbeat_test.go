@@ -162,7 +162,7 @@ func TestWhyNoAnswer(t *testing.T) {
 	} {
 		answers.Store(row.answers)
 		got := make(chan error, 1)
-		s.s.request(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{}, func(_ pfcp.Message, err error) { got <- err })
+		s.s.requests.send(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{}, func(_ pfcp.Message, err error) { got <- err })
 		err := testkit.Receive(t, got)
 		testkit.ErrorIf(t, !errors.Is(err, ErrTimeout) || !strings.HasPrefix(err.Error(), row.why), "%v, not %q", err, row.why)
 	}
@@ -222,7 +222,7 @@ func TestSetTakeover(t *testing.T) {
 	testkit.Must(t, <-got)
 	h.own(func() { // the hour is over
 		h.s.cfg.Headless = -1
-		h.s.startHeadless(h.s.table.associations["smf1"])
+		h.s.paths.headless(h.s.table.associations["smf1"])
 	})
 	testkit.Until(t, "adopted", func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 })
 	testkit.ErrorIf(t, len(h.fake.seen().released) != 0, "sessions were released")

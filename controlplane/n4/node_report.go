@@ -4,7 +4,6 @@ package n4
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 
 	"isthmus/controlplane/pfcp"
@@ -20,18 +19,18 @@ func peerOf(p pfcp.RemotePeer) gtpuPeer { return gtpuPeer{p.Addr, p.NetworkInsta
 
 // NodeReport notifies all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does
 // not answer is notified again, as long as its association lives and nothing newer is known of that GTP-U peer.
-func (s *Server) NodeReport(req *pfcp.NodeReportRequest) {
-	req.Node = s.cfg.Node
-	s.post(func() {
-		for _, a := range s.table.associations {
-			s.notifyNode(a, req)
+func (o *owner) NodeReport(req *pfcp.NodeReportRequest) {
+	req.Node = o.cfg.Node
+	o.post(func() {
+		for _, a := range o.table.associations {
+			o.notifyNode(a, req)
 		}
 	})
 }
 
 // notifyNode notes what the association is to be notified of, in the place of what it has not answered, and notifies
 // it.
-func (s *Server) notifyNode(a *association, req *pfcp.NodeReportRequest) {
+func (o *owner) notifyNode(a *association, req *pfcp.NodeReportRequest) {
 	if a.pending == nil {
 		a.pending = make(map[gtpuPeer]*pfcp.NodeReportRequest)
 	}
@@ -40,16 +39,16 @@ func (s *Server) notifyNode(a *association, req *pfcp.NodeReportRequest) {
 			a.pending[peerOf(p)] = req
 		}
 	}
-	s.sendNodeReport(a, req)
+	o.sendNodeReport(a, req)
 }
 
 // sendNodeReport sends what is still true of a report. While the association's own path is down it waits.
-func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
+func (o *owner) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 	id, counts := a.ID, a.associationCounts
 	again := func() {
-		s.later(max(s.cfg.HeartbeatInterval, s.cfg.Timeout), func() {
-			if a := s.current(id, counts); a != nil {
-				s.sendNodeReport(a, r)
+		o.later(max(o.cfg.HeartbeatInterval, o.cfg.Timeout), func() {
+			if a := o.current(id, counts); a != nil {
+				o.sendNodeReport(a, r)
 			}
 		})
 	}
@@ -62,19 +61,19 @@ func (s *Server) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 		again()
 		return
 	}
-	s.request(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
-		s.post(func() {
+	o.requests.send(a.k, a.Addr, pfcp.Header{}, req, func(m pfcp.Message, err error) {
+		o.post(func() {
 			switch answer, ok := m.(*pfcp.NodeReportResponse); {
 			case errors.Is(err, ErrTimeout):
-				s.log.Warn("PFCP node report not answered", "association", id, "error", err)
+				o.log.Warn("PFCP node report not answered", "association", id, "error", err)
 				again()
 				return
 			case err != nil:
-				s.log.Warn("PFCP node report not answered", "association", id, "error", err)
+				o.log.Warn("PFCP node report not answered", "association", id, "error", err)
 			case ok && answer.Cause != pfcp.CauseAccepted:
-				s.log.Log(s.ctx, slog.LevelWarn, "PFCP node report refused", "association", id, "cause", answer.Cause)
+				o.log.Warn("PFCP node report refused", "association", id, "cause", answer.Cause)
 			}
-			if a := s.current(id, counts); a != nil {
+			if a := o.current(id, counts); a != nil {
 				for p, of := range a.pending {
 					if of == r {
 						delete(a.pending, p)

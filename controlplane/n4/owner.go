@@ -5,59 +5,59 @@ package n4
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"isthmus/controlplane/pfcp"
 )
 
+// owner has the associations of peers, and no lock but that of its jobs.
+type owner struct {
+	*transactions
+	*peers
+	jobs
+	sessions Sessions
+	sockets  []*socket
+	requests *requests
+	nodes    chan *packet // node messages of peers
+	table    table
+	paths    paths
+	dialler  dialler
+}
+
 // own is the goroutine that owns associations: their table, timers and fate. Timers, answers to our requests and
 // callers come as jobs, node messages of peers as packets.
-func (s *Server) own(ctx context.Context) {
+func (o *owner) own(ctx context.Context) {
 	sweep := time.NewTicker(time.Second)
 	defer sweep.Stop()
-	defer s.disown()
-	for i := range s.cfg.Peers {
-		if s.cfg.Peers[i].Connect {
-			d := &dial{peer: &s.cfg.Peers[i]}
-			s.dials = append(s.dials, d)
-			s.dialNow(d)
-		}
-	}
+	defer o.disown()
+	o.dialler.start()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.jobs.ready:
-			s.jobs.lock.Lock()
-			list := s.jobs.list
-			s.jobs.list = nil
-			s.jobs.lock.Unlock()
-			for _, job := range list {
+		case <-o.jobs.ready:
+			for _, job := range o.jobs.take(false) {
 				job()
 			}
-		case p := <-s.nodes:
-			s.nodeMessage(p)
-			s.free(p)
+		case p := <-o.nodes:
+			o.nodeMessage(p)
+			p.free()
 		case <-sweep.C:
-			s.answers.sweep()
+			o.answers.sweep()
 		}
 	}
 }
 
 // disown stops the timers when the server ends. Nothing is forgotten in the store.
-func (s *Server) disown() {
-	s.jobs.lock.Lock()
-	s.jobs.stopped = true
-	s.jobs.list = nil
-	s.jobs.lock.Unlock()
-	for _, a := range s.table.associations {
+func (o *owner) disown() {
+	o.jobs.take(true)
+	for _, a := range o.table.associations {
 		stopTimer(a.beat)
 		stopTimer(a.headless)
-		s.failWaiting(&a.window, ErrStopped)
+		a.window.fail(ErrStopped)
 	}
-	for _, d := range s.dials {
-		stopTimer(d.timer)
-	}
+	o.dialler.stop()
 }
 
 func stopTimer(t *time.Timer) {
@@ -66,35 +66,66 @@ func stopTimer(t *time.Timer) {
 	}
 }
 
-// later runs a job of the owner after a while.
-func (s *Server) later(d time.Duration, job func()) *time.Timer {
-	return time.AfterFunc(d, func() { s.post(job) })
+// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
+// configured peers and callers, each of which has at most a few jobs under way.
+type jobs struct {
+	lock    sync.Mutex
+	list    []func()
+	stopped bool
+	ready   chan struct{} // one token: the list is not empty
+}
+
+func (j *jobs) post(job func()) {
+	j.lock.Lock()
+	defer j.lock.Unlock()
+	if j.stopped {
+		return
+	}
+	j.list = append(j.list, job)
+	select {
+	case j.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take empties the list; after the last time nothing comes into it.
+func (j *jobs) take(last bool) []func() {
+	j.lock.Lock()
+	defer j.lock.Unlock()
+	list := j.list
+	j.list, j.stopped = nil, j.stopped || last
+	return list
+}
+
+// later posts a job after a while.
+func (j *jobs) later(d time.Duration, job func()) *time.Timer {
+	return time.AfterFunc(d, func() { j.post(job) })
 }
 
 // restore takes over what the store knew: the peers do not notice that we were away.
-func (s *Server) restore() {
-	for _, st := range s.sessions.Associations() {
-		peer := s.cfg.peerOf(st)
-		if peer == nil && !s.cfg.AllowUnknown {
-			s.log.Warn("PFCP association ends: its peer is not in the configuration any more", "association", st.ID, "address", st.Addr)
-			if err := s.sessions.ForgetAssociation(st.ID); err != nil {
-				s.record(eventStoreFailed, slog.LevelError, st.ID, "error", err)
+func (o *owner) restore() {
+	for _, st := range o.sessions.Associations() {
+		peer := o.cfg.peerOf(st)
+		if peer == nil && !o.cfg.AllowUnknown {
+			o.log.Warn("PFCP association ends: its peer is not in the configuration any more", "association", st.ID, "address", st.Addr)
+			if err := o.sessions.ForgetAssociation(st.ID); err != nil {
+				o.record(eventStoreFailed, slog.LevelError, st.ID, "error", err)
 			}
 			continue
 		}
-		i := s.cfg.listenerOf(st.Addr.Addr())
+		i := o.cfg.listenerOf(st.Addr.Addr())
 		if i < 0 {
-			s.log.Warn("PFCP association cannot be taken up again: no listen address of its family", "association", st.ID,
+			o.log.Warn("PFCP association cannot be taken up again: no listen address of its family", "association", st.ID,
 				"address", st.Addr)
 			continue
 		}
-		k := s.sockets[i]
-		for _, other := range s.sockets {
+		k := o.sockets[i]
+		for _, other := range o.sockets {
 			if other.local == st.Local {
 				k = other
 			}
 		}
-		set, claimable := s.cfg.givesSet(peer, nodeName(st.Set))
+		set, claimable := o.cfg.givesSet(peer, nodeName(st.Set))
 		if claimable {
 			set = nodeName(st.Set) // it was admitted to it
 		}
@@ -102,39 +133,42 @@ func (s *Server) restore() {
 			Association: Association{ID: st.ID, Set: set, Addr: st.Addr, Features: st.Features},
 			node:        pfcp.ParseNodeID(st.ID),
 			k:           k, others: st.Others, configured: peer, since: st.Since,
-			associationCounts: new(associationCounts),
+			associationCounts: newCounts(o.requests),
 		}
 		a.recovery.Store(st.Recovery.Unix())
 		if !st.FailedAt.IsZero() {
 			a.failedAt.Store(st.FailedAt.Unix())
-			s.startHeadless(a)
+			o.paths.headless(a)
 		}
-		s.table.associations[a.ID] = a
+		o.table.associations[a.ID] = a
 		if set != st.Set { // the configuration changed
-			s.keep(a)
+			o.keep(a)
 		}
-		s.scheduleBeat(a, 0)
+		o.paths.schedule(a, 0)
 	}
-	s.publish()
+	o.publish()
 }
 
+// publish makes the table what readers and workers see.
+func (o *owner) publish() { o.index.Store(o.table.index()) }
+
 // install makes an association, or a changed one, the current one of its node id. It is in the store already.
-func (s *Server) install(a *association) {
-	s.table.associations[a.ID] = a
-	s.publish()
+func (o *owner) install(a *association) {
+	o.table.associations[a.ID] = a
+	o.publish()
 }
 
 // keep stores what changed in an association. A store that fails costs what it was for, not the association.
-func (s *Server) keep(a *association) {
-	if err := s.sessions.KeepAssociation(a.stored()); err != nil {
-		s.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+func (o *owner) keep(a *association) {
+	if err := o.sessions.KeepAssociation(a.stored()); err != nil {
+		o.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 	}
 }
 
 // current tells whether a job's association is still the one that it was about. An update makes a new value with the
 // same counts; a new association has new ones.
-func (s *Server) current(id string, counts *associationCounts) *association {
-	if a := s.table.associations[id]; a != nil && a.associationCounts == counts {
+func (o *owner) current(id string, counts *associationCounts) *association {
+	if a := o.table.associations[id]; a != nil && a.associationCounts == counts {
 		return a
 	}
 	return nil
@@ -143,36 +177,32 @@ func (s *Server) current(id string, counts *associationCounts) *association {
 // remove ends an association. Its sessions go to a living member of its SMF set when `inherit` allows, else they are
 // deleted, paced by the session layer (row A12). The store forgets the association first: sessions of one that it does
 // not know are deleted at the next start.
-func (s *Server) remove(a *association, e event, inherit bool, args ...any) {
+func (o *owner) remove(a *association, e event, inherit bool, args ...any) {
 	stopTimer(a.beat)
 	stopTimer(a.headless)
-	delete(s.table.associations, a.ID)
-	s.publish()
+	delete(o.table.associations, a.ID)
+	o.publish()
 	var successor *association
-	if members := s.index.Load().members(a); len(members) > 0 {
+	if members := o.index.Load().members(a); len(members) > 0 {
 		successor = members[0]
 	}
 	if successor != nil && inherit {
-		args = append(args, "successor", successor.ID, "sessions", s.sessions.Adopt(a.ID, successor.ID))
-		s.event(eventAdopted)
+		args = append(args, "successor", successor.ID, "sessions", o.sessions.Adopt(a.ID, successor.ID))
+		o.event(eventAdopted)
 	}
-	if err := s.sessions.ForgetAssociation(a.ID); err != nil {
-		s.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
+	if err := o.sessions.ForgetAssociation(a.ID); err != nil {
+		o.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 	}
 	if successor == nil || !inherit {
-		s.release(a.ID)
+		o.release(a.ID)
 	}
-	s.failWaiting(&a.window, ErrNoAssociation)
-	s.record(e, slog.LevelWarn, a.ID, args...)
-	for _, d := range s.dials {
-		if d.peer == a.configured {
-			s.redial(d)
-		}
-	}
+	a.window.fail(ErrNoAssociation)
+	o.record(e, slog.LevelWarn, a.ID, args...)
+	o.dialler.lost(a.configured)
 }
 
-func (s *Server) release(id string) {
-	s.sessions.Release(id, nil, func(deleted int) {
-		s.log.Info("PFCP sessions deleted", "association", id, "sessions", deleted)
+func (o *owner) release(id string) {
+	o.sessions.Release(id, nil, func(deleted int) {
+		o.log.Info("PFCP sessions deleted", "association", id, "sessions", deleted)
 	})
 }

@@ -71,27 +71,27 @@ func (x *refusals) newestFirst() []Refusal {
 }
 
 // tellRefused tells of one that was logged, which is one in a second of each reason.
-func (s *Server) tellRefused(from netip.AddrPort, args ...any) {
-	if s.tell != nil {
-		s.tell("n4.refused", from.Addr().String(), args...)
+func (j *journal) tellRefused(from netip.AddrPort, args ...any) {
+	if j.tell != nil {
+		j.tell("n4.refused", from.Addr().String(), args...)
 	}
 }
 
 // refused counts a request that is answered with a refusal, remembers why, and logs it unless too many are logged. why
 // is 0 when the cause is the reason.
-func (s *Server) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e *pfcp.Error) reject {
+func (j *journal) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e *pfcp.Error) reject {
 	if why == 0 {
 		why = causeReject(e.Cause)
 	}
-	s.count.rejected[why].Add(1)
+	j.count.rejected[why].Add(1)
 	now := time.Now()
 	r := Refusal{Time: now.UTC(), Count: 1, Peer: from.Addr().String(), Message: messageName(int(t)), Reason: why.String(),
 		Cause: uint8(e.Cause), IE: e.Offending, Rule: e.Rule.String(), Text: e.Text}
-	s.count.refusals.add(r, s.index.Load().byAddr[from.Addr()] == nil)
-	if held, ok := s.count.logged[why].open(now); ok {
-		s.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause", r.Cause,
+	j.count.refusals.add(r, j.peers.source(from.Addr()) == nil)
+	if held, ok := j.count.logged[why].open(now); ok {
+		j.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause", r.Cause,
 			"ie", r.IE, "rule", r.Rule, "detail", r.Text, "not_logged", held)
-		s.tellRefused(from, "message", r.Message, "reason", r.Reason, "cause", r.Cause, "ie", r.IE, "rule", r.Rule,
+		j.tellRefused(from, "message", r.Message, "reason", r.Reason, "cause", r.Cause, "ie", r.IE, "rule", r.Rule,
 			"why", r.Text, "more", held)
 	}
 	return why

@@ -30,10 +30,10 @@ func (l *lines) Write(b []byte) (int, error) {
 // flood of unknown peers does not push out what peers were told.
 func TestRefusalsInWords(t *testing.T) {
 	var log lines
-	s := &Server{log: slog.New(slog.NewTextHandler(&log, nil))}
+	s := &journal{log: slog.New(slog.NewTextHandler(&log, nil)), peers: &peers{}}
 	var told []string
-	s.SetTell(func(kind, about string, args ...any) { told = append(told, fmt.Sprint(kind, " ", about, args)) })
-	s.index.Store(&index{byAddr: map[netip.Addr]*source{netip.MustParseAddr("10.0.0.2"): {}}})
+	s.tell = func(kind, about string, args ...any) { told = append(told, fmt.Sprint(kind, " ", about, args)) }
+	s.peers.index.Store(&index{byAddr: map[netip.Addr]*source{netip.MustParseAddr("10.0.0.2"): {}}})
 	peer := netip.MustParseAddrPort("10.0.0.2:8805")
 	e := whyOf(&pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseRuleFailure, Offending: 21,
 		Failed: &pfcp.FailedRule{Type: pfcp.RulePDR, ID: 7}, Text: "the F-TEID is another session's"})

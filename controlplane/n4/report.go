@@ -21,35 +21,43 @@ type report struct {
 	done func(*pfcp.SessionReportResponse, error)
 }
 
+// reports finds whom a report of a session is for. It has no state of its own.
+type reports struct {
+	*peers
+	cfg     *Config
+	sockets []*socket
+}
+
 // window bounds how many reports to one CP function are unanswered: ten thousand at once would drown it, and its
 // answers us. Lock guards the rest.
 type window struct {
-	lock    sync.Mutex
-	open    int
-	waiting []report
-	head    int
+	requests *requests
+	lock     sync.Mutex
+	open     int
+	waiting  []report
+	head     int
 }
 
 // waitingPerSlot bounds the queue behind the window.
 const waitingPerSlot = 64
 
 // Find returns an association, nil when there is none.
-func (s *Server) Find(id string) *Association {
-	if a := s.index.Load().byID[id]; a != nil {
+func (s *reports) Find(id string) *Association {
+	if a := s.association(id); a != nil {
 		return &a.Association
 	}
 	return nil
 }
 
 // Reachable is Reporter's.
-func (s *Server) Reachable(id string) bool {
+func (s *reports) Reachable(id string) bool {
 	x := s.index.Load()
 	a := x.byID[id]
 	return a != nil && len(x.members(a)) > 0
 }
 
 // Report is Reporter's.
-func (s *Server) Report(to Recipient, req *pfcp.SessionReportRequest, done func(*pfcp.SessionReportResponse, *Association, error)) {
+func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest, done func(*pfcp.SessionReportResponse, *Association, error)) {
 	x := s.index.Load()
 	a := x.byID[to.Association]
 	if a == nil {
@@ -58,7 +66,7 @@ func (s *Server) Report(to Recipient, req *pfcp.SessionReportRequest, done func(
 	}
 	if !a.failed() && !to.Moved {
 		k, addr := s.placeOf(x, a, to.CP)
-		s.reportTo(a, report{k: k, to: addr, seid: to.CP.SEID, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
+		a.window.report(report{k: k, to: addr, seid: to.CP.SEID, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
 			done(r, nil, err)
 		}})
 		return
@@ -77,10 +85,10 @@ func (s *Server) Report(to Recipient, req *pfcp.SessionReportRequest, done func(
 
 // askMembers reports to one member of an SMF set after the other until one takes the session. That a member does not
 // know it says nothing of the one who does.
-func (s *Server) askMembers(members []*association, req *pfcp.SessionReportRequest,
+func (s *reports) askMembers(members []*association, req *pfcp.SessionReportRequest,
 	done func(*pfcp.SessionReportResponse, *Association, error)) {
 	a, rest := members[0], members[1:]
-	s.reportTo(a, report{k: a.k, to: a.Addr, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
+	a.window.report(report{k: a.k, to: a.Addr, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
 		if err != nil || r.Cause != pfcp.CauseContextNotFound && r.Cause != pfcp.CauseRedirectionRequested {
 			done(r, &a.Association, err)
 			return
@@ -107,7 +115,7 @@ func named(r *pfcp.SessionReportResponse, a *association) int {
 
 // placeOf is where the reports of a session go whose CP F-SEID is the association's: to its address (TS 29.244 §6.3),
 // unless that is another peer's, who had the session before.
-func (s *Server) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, netip.AddrPort) {
+func (s *reports) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, netip.AddrPort) {
 	to := cp.IPv4
 	if !to.IsValid() {
 		to = cp.IPv6
@@ -123,16 +131,16 @@ func (s *Server) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, neti
 	return k, netip.AddrPortFrom(to, a.Addr.Port())
 }
 
-// reportTo sends a report, or has it wait for its turn.
-func (s *Server) reportTo(a *association, r report) {
-	w := &a.window
+// report sends one, or has it wait for its turn.
+func (w *window) report(r report) {
+	most := w.requests.cfg.Window
 	w.lock.Lock()
 	switch {
-	case w.open < s.cfg.Window:
+	case w.open < most:
 		w.open++
 		w.lock.Unlock()
-		s.sendReport(w, r)
-	case len(w.waiting)-w.head < s.cfg.Window*waitingPerSlot:
+		w.send(r)
+	case len(w.waiting)-w.head < most*waitingPerSlot:
 		w.waiting = append(w.waiting, r)
 		w.lock.Unlock()
 	default:
@@ -141,14 +149,14 @@ func (s *Server) reportTo(a *association, r report) {
 	}
 }
 
-func (s *Server) sendReport(w *window, r report) {
-	s.request(r.k, r.to, pfcp.Header{HasSEID: true, SEID: r.seid}, r.req, func(m pfcp.Message, err error) {
+func (w *window) send(r report) {
+	w.requests.send(r.k, r.to, pfcp.Header{HasSEID: true, SEID: r.seid}, r.req, func(m pfcp.Message, err error) {
 		answer, ok := m.(*pfcp.SessionReportResponse)
 		if err == nil && !ok {
 			err = errors.New("not a session report response")
 		}
 		if next, more := w.next(); more {
-			s.sendReport(w, next)
+			w.send(next)
 		}
 		r.done(answer, err)
 	})
@@ -171,8 +179,8 @@ func (w *window) next() (r report, more bool) {
 	return r, true
 }
 
-// failWaiting ends the reports that have not been sent yet; those that were end by themselves.
-func (s *Server) failWaiting(w *window, why error) {
+// fail ends the reports that have not been sent yet; those that were end by themselves.
+func (w *window) fail(why error) {
 	w.lock.Lock()
 	waiting := w.waiting[w.head:]
 	w.waiting, w.head = nil, 0

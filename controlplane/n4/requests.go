@@ -51,18 +51,19 @@ type request struct {
 	done  func(pfcp.Message, error)
 }
 
-// requests are those without an answer. lock guards the map and the timers.
+// requests are those of ours without an answer. lock guards the map and the timers.
 type requests struct {
+	*journal
+	cfg     *Config
 	lock    sync.Mutex
 	open    map[requestKey]*request
 	stopped bool
 }
 
-// request sends a message and repeats it N1 times, T1 apart (TS 29.244 §6.4).
-func (s *Server) request(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message, done func(pfcp.Message, error)) {
+// send sends a message and repeats it N1 times, T1 apart (TS 29.244 §6.4).
+func (q *requests) send(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message, done func(pfcp.Message, error)) {
 	h.Type = m.MessageType()
-	r := &request{k: k, typ: h.Type, left: s.cfg.Retries, done: done, at: time.Now()}
-	q := &s.requests
+	r := &request{k: k, typ: h.Type, left: q.cfg.Retries, done: done, at: time.Now()}
 	q.lock.Lock()
 	if q.stopped {
 		q.lock.Unlock()
@@ -85,14 +86,13 @@ func (s *Server) request(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Mes
 	}
 	r.b = b
 	q.open[r.key] = r
-	r.timer = time.AfterFunc(s.cfg.Timeout, func() { s.again(r) })
+	r.timer = time.AfterFunc(q.cfg.Timeout, func() { q.again(r) })
 	q.lock.Unlock()
-	s.send(k, to, b)
+	k.send(to, b)
 }
 
 // again is a timer's: retransmit, or give up.
-func (s *Server) again(r *request) {
-	q := &s.requests
+func (q *requests) again(r *request) {
 	q.lock.Lock()
 	if q.open[r.key] != r {
 		q.lock.Unlock()
@@ -101,16 +101,16 @@ func (s *Server) again(r *request) {
 	if r.left == 0 {
 		delete(q.open, r.key)
 		q.lock.Unlock()
-		s.event(eventTimedOut)
+		q.event(eventTimedOut)
 		r.done(nil, cmp.Or(r.fault, ErrTimeout))
 		return
 	}
 	r.left--
 	r.fault = nil
-	r.timer.Reset(s.cfg.Timeout)
+	r.timer.Reset(q.cfg.Timeout)
 	q.lock.Unlock()
-	s.event(eventRetransmitted)
-	s.send(r.k, r.key.peer, r.b)
+	q.event(eventRetransmitted)
+	r.k.send(r.key.peer, r.b)
 }
 
 // awaited tells whether a response is one that somebody waits for: peer, sequence and type fit.
@@ -166,26 +166,26 @@ func (q *requests) size() int {
 	return len(q.open)
 }
 
-// response handles a decoded or undecodable response. It runs in a worker, the owner or, for heartbeats, the reader.
-func (s *Server) response(p *packet) {
+// answer handles a response, readable or not. It runs in a worker, the owner or, for heartbeats, the reader.
+func (q *requests) answer(p *packet) {
 	m, err := decode(p.b)
 	if err != nil {
 		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been
 		// lost.
-		s.requests.blame(p.from, p.h.Sequence, "the peer's answer cannot be read", err)
-		s.reject(rejectResponse, p.from, err.Error())
+		q.blame(p.from, p.h.Sequence, "the peer's answer cannot be read", err)
+		q.reject(rejectResponse, p.from, err.Error())
 		return
 	}
-	r := s.requests.take(p.from, p.h)
+	r := q.take(p.from, p.h)
 	if r == nil {
-		s.reject(rejectUnmatched, p.from, "response to nothing")
+		q.reject(rejectUnmatched, p.from, "response to nothing")
 		return
 	}
 	if p.h.Type == pfcp.VersionNotSupportedResponseType {
 		r.done(nil, ErrVersion)
 		return
 	}
-	s.cfg.Measures.OwnRequest(messageNames[r.typ], time.Since(r.at))
-	s.unreadable(m)
+	q.cfg.Measures.OwnRequest(messageNames[r.typ], time.Since(r.at))
+	q.unreadable(m)
 	r.done(m, nil)
 }

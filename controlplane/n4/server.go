@@ -7,11 +7,9 @@ package n4
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"isthmus/controlplane/bucket"
@@ -20,29 +18,17 @@ import (
 
 // Server is one PFCP entity in the UP function.
 type Server struct {
+	*transactions
+	*peers
+	owner
+	reports
 	cfg      Config
 	sessions Sessions
-	log      *slog.Logger
-	ctx      context.Context // of Run
 	sockets  []*socket
-	recovery time.Time // ours
-	count    counters
 	unknown  bucket.Bucket // of all peers that we do not know
-	answers  *answers
 	requests requests
-	index    atomic.Pointer[index]
-	inFlight atomic.Int64
-	stopping atomic.Bool
-
-	workers []chan *packet
-	nodes   chan *packet                                // node messages, for the owner
-	tell    func(kind, association string, args ...any) // of events; nil: nobody
-	jobs    jobs
-	packets sync.Pool
-
-	// The owner's alone (see owner.go).
-	table table
-	dials []*dial
+	calls    calls
+	workers  []chan *packet
 }
 
 // packet is a message on its way from a reader to a worker or the owner.
@@ -55,6 +41,8 @@ type packet struct {
 	memory [2048]byte
 }
 
+var packets = sync.Pool{New: func() any { return new(packet) }}
+
 // New opens the sockets. Nothing is read before Run.
 func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	cfg = cfg.withDefaults()
@@ -64,26 +52,30 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{
-		cfg: cfg, sessions: sessions, log: log, ctx: context.Background(), recovery: sessions.Recovery(),
-		answers: newAnswers(cfg.answerBounds()),
-		nodes:   make(chan *packet, cfg.Queue), jobs: jobs{ready: make(chan struct{}, 1)},
-		table: table{associations: make(map[string]*association)},
-	}
-	s.answers.known = func(peer netip.Addr) bool { return s.index.Load().byAddr[peer] != nil }
-	s.requests.open = make(map[requestKey]*request)
-	s.packets.New = func() any { return new(packet) }
+	s := &Server{peers: &peers{}, cfg: cfg, sessions: sessions}
+	s.transactions = &transactions{
+		&journal{log: log, peers: s.peers}, &s.cfg, sessions.Recovery(), newAnswers(cfg.answerBounds())}
+	s.answers.known = func(peer netip.Addr) bool { return s.source(peer) != nil }
+	s.calls = calls{transactions: s.transactions, peers: s.peers, sessions: sessions}
+	s.requests = requests{journal: s.journal, cfg: &s.cfg, open: make(map[requestKey]*request)}
 	for range cfg.Workers {
 		s.workers = append(s.workers, make(chan *packet, cfg.Queue))
 	}
 	for i, local := range cfg.Listen {
-		k, err := openSocket(i, local)
+		k, err := openSocket(i, local, &s.requests)
 		if err != nil {
 			s.close()
 			return nil, err
 		}
 		s.sockets = append(s.sockets, k)
 	}
+	s.reports = reports{s.peers, &s.cfg, s.sockets}
+	s.owner = owner{
+		transactions: s.transactions, peers: s.peers, jobs: jobs{ready: make(chan struct{}, 1)},
+		sessions: sessions, sockets: s.sockets, requests: &s.requests, nodes: make(chan *packet, cfg.Queue),
+		table: table{s.journal, &s.cfg, make(map[string]*association), nil},
+	}
+	s.paths.owner, s.dialler.owner = &s.owner, &s.owner
 	s.restore()
 	return s, nil
 }
@@ -95,21 +87,19 @@ func (s *Server) close() {
 }
 
 // SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must
-// not
-// wait; args are names and values in turn.
+// not wait; args are names and values in turn.
 func (s *Server) SetTell(tell func(kind, association string, args ...any)) { s.tell = tell }
 
 // Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
 func (s *Server) Run(ctx context.Context) error {
-	s.ctx = ctx
 	var all sync.WaitGroup
 	run := func(fn func()) { // sync.WaitGroup.Go is younger than the Go we ask for
 		all.Add(1)
 		go func() { defer all.Done(); fn() }()
 	}
 	for _, k := range s.sockets {
-		run(func() { s.read(ctx, k, s.sort) })
-		run(func() { s.write(ctx, k) })
+		run(func() { k.read(ctx, s.sort) })
+		run(func() { k.write(ctx) })
 	}
 	for _, w := range s.workers {
 		run(func() { s.work(ctx, w) })
@@ -117,7 +107,7 @@ func (s *Server) Run(ctx context.Context) error {
 	run(func() { s.own(ctx) })
 	s.log.Info("PFCP ready", "listen", s.cfg.Listen, "node_id", s.cfg.Node.String(), "recovery", s.recovery)
 	<-ctx.Done()
-	s.stopping.Store(true)
+	s.calls.stopping.Store(true)
 	s.close()
 	s.requests.stop()
 	all.Wait()
@@ -151,7 +141,7 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 // messages go to the owner, session messages to a worker (row A9).
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
-	src := s.index.Load().byAddr[from.Addr()]
+	src := s.source(from.Addr())
 	rate, most, limited := &s.unknown, s.cfg.UnknownRate, rejectUnknownRate
 	if src != nil {
 		rate, most, limited = src.rate, s.cfg.RequestRate, rejectPeerRate
@@ -178,16 +168,16 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	}
 	switch {
 	case h.Type == pfcp.HeartbeatRequestType:
-		s.heartbeatRequest(k, from, src, b)
+		s.paths.asked(k, from, src, b)
 	case directions[h.Type] == nodeRequest:
-		s.queue(s.nodes, s.packet(k, from, h, b))
+		s.queue(s.nodes, newPacket(k, from, h, b))
 	default:
 		// One session's messages go to one worker, so that they are carried out in the order of their arrival.
 		n := h.SEID
 		if h.Type == pfcp.SessionEstablishmentRequestType {
 			n = uint64(h.Sequence)
 		}
-		s.queue(s.workers[n%uint64(len(s.workers))], s.packet(k, from, h, b))
+		s.queue(s.workers[n%uint64(len(s.workers))], newPacket(k, from, h, b))
 	}
 }
 
@@ -197,18 +187,18 @@ func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b [
 	case !s.requests.awaited(from, h):
 		s.reject(rejectUnmatched, from, "response to nothing")
 	case h.Type == pfcp.SessionReportResponseType:
-		s.queue(s.workers[uint64(h.Sequence)%uint64(len(s.workers))], s.packet(k, from, h, b))
+		s.queue(s.workers[uint64(h.Sequence)%uint64(len(s.workers))], newPacket(k, from, h, b))
 	case h.Type == pfcp.HeartbeatResponseType:
 		p := packet{k: k, from: from, h: h, b: b}
-		s.response(&p)
+		s.requests.answer(&p)
 	default:
-		s.queue(s.nodes, s.packet(k, from, h, b))
+		s.queue(s.nodes, newPacket(k, from, h, b))
 	}
 }
 
-// packet copies a message out of the reader's memory.
-func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
-	p := s.packets.Get().(*packet)
+// newPacket copies a message out of the reader's memory.
+func newPacket(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) *packet {
+	p := packets.Get().(*packet)
 	p.k, p.from, p.h, p.at = k, from, h, time.Now()
 	if len(b) <= len(p.memory) {
 		p.b = p.memory[:copy(p.memory[:], b)]
@@ -218,9 +208,9 @@ func (s *Server) packet(k *socket, from netip.AddrPort, h pfcp.Header, b []byte)
 	return p
 }
 
-func (s *Server) free(p *packet) {
+func (p *packet) free() {
 	p.b, p.k = nil, nil
-	s.packets.Put(p)
+	packets.Put(p)
 }
 
 func (s *Server) queue(q chan *packet, p *packet) {
@@ -228,7 +218,7 @@ func (s *Server) queue(q chan *packet, p *packet) {
 	case q <- p:
 	default:
 		s.reject(rejectQueue, p.from, "")
-		s.free(p)
+		p.free()
 	}
 }
 
@@ -240,79 +230,13 @@ func (s *Server) work(ctx context.Context, q chan *packet) {
 			return
 		case p := <-q:
 			if p.h.Type == pfcp.SessionReportResponseType {
-				s.response(p)
+				s.requests.answer(p)
 			} else {
-				s.sessionRequest(p, len(q) > cap(q)/2)
+				s.calls.carryOut(p, len(q) > cap(q)/2)
 			}
-			s.free(p)
+			p.free()
 		}
 	}
-}
-
-// respond encodes and sends an answer that nobody will repeat.
-func (s *Server) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
-	if out := s.encoded(h, m); out != nil {
-		s.count.answered(m)
-		s.put(k, datagram{to, out.b, out})
-	}
-}
-
-// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never
-// asked.
-func (s *Server) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
-	out := s.encoded(h, m)
-	if out == nil && m != nil {
-		m = s.refusal(key.typ, &pfcp.Error{Cause: pfcp.CauseSystemFailure})
-		out = s.encoded(h, m)
-	}
-	if out == nil {
-		s.answers.forget(key)
-		return
-	}
-	s.count.answered(m)
-	s.count.events[eventEvicted].Add(uint64(s.answers.finish(key, out.b))) // a copy: what is sent is the writer's
-	s.put(k, datagram{to, out.b, out})
-}
-
-// encoded is nil for an answer that cannot be said.
-func (s *Server) encoded(h pfcp.Header, m pfcp.Message) *outgoing {
-	if m == nil {
-		return nil
-	}
-	h.Type = m.MessageType()
-	out := outgoings.Get().(*outgoing)
-	var err error
-	if out.b, err = pfcp.Append(out.b[:0], h, m); err != nil {
-		outgoings.Put(out)
-		s.log.Error("PFCP message of ours cannot be encoded", "type", h.Type, "error", err)
-		return nil
-	}
-	return out
-}
-
-var errStopped = errors.New("stopped")
-
-// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
-// configured peers and callers, each of which has at most a few jobs under way.
-type jobs struct {
-	lock    sync.Mutex
-	list    []func()
-	stopped bool
-	ready   chan struct{} // one token: the list is not empty
-}
-
-func (s *Server) post(job func()) error {
-	s.jobs.lock.Lock()
-	defer s.jobs.lock.Unlock()
-	if s.jobs.stopped {
-		return errStopped
-	}
-	s.jobs.list = append(s.jobs.list, job)
-	select {
-	case s.jobs.ready <- struct{}{}:
-	default:
-	}
-	return nil
 }
 
 var _ Reporter = (*Server)(nil)

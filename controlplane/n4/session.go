@@ -13,9 +13,18 @@ import (
 
 const ieFSEID = 57
 
-// call is a session request that the session layer works on.
+// calls are the session requests that the session layer works on.
+type calls struct {
+	*transactions
+	*peers
+	sessions Sessions
+	inFlight atomic.Int64
+	stopping atomic.Bool
+}
+
+// call is one of them.
 type call struct {
-	s     *Server
+	s     *calls
 	a     *association
 	k     *socket
 	from  netip.AddrPort
@@ -25,9 +34,9 @@ type call struct {
 	ended atomic.Bool
 }
 
-// sessionRequest carries out a session message; a worker runs it. busy: many wait behind it.
-func (s *Server) sessionRequest(p *packet, busy bool) {
-	src := s.index.Load().byAddr[p.from.Addr()]
+// carryOut does it with a session message; a worker runs it. busy: many wait behind it.
+func (s *calls) carryOut(p *packet, busy bool) {
+	src := s.source(p.from.Addr())
 	a := src.find(p.from)
 	if a == nil {
 		s.turnAway(p, rejectNoAssociation, errNoAssociation)
@@ -111,7 +120,8 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 		if !c.first() {
 			return
 		}
-		if now := s.index.Load().byID[a.ID]; r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
+		now := s.association(a.ID)
+		if r.Cause == pfcp.CauseAccepted && (now == nil || now.associationCounts != a.associationCounts) {
 			// The association ended meanwhile, and this session was not there yet when its sessions were
 			// released.
 			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
@@ -183,7 +193,7 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 
 // missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that
 // somebody guesses (row A13).
-func (s *Server) missed(a *association) {
+func (s *calls) missed(a *association) {
 	now := time.Now().Unix()
 	if last := a.missSecond.Load(); last != now && a.missSecond.CompareAndSwap(last, now) {
 		a.misses.Store(0)

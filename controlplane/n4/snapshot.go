@@ -59,7 +59,7 @@ type AssociationRow struct {
 func (s *Server) Snapshot() *Snapshot {
 	out := &Snapshot{
 		NodeID: s.cfg.Node.String(), Recovery: s.recovery.UTC(), Features: nameBits(s.cfg.Features, featureNames),
-		Sessions: s.sessions.Count(""), InFlight: s.inFlight.Load(), Queued: len(s.nodes), Requests: s.requests.size(),
+		Sessions: s.sessions.Count(""), InFlight: s.calls.inFlight.Load(), Queued: len(s.nodes), Requests: s.requests.size(),
 		Answers: s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{}, Events: map[string]uint64{},
 		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
@@ -178,7 +178,7 @@ func (s *Server) Stats() *Stats {
 	c := &s.count
 	happened := func(e event) uint64 { return c.events[e].Load() }
 	out := &Stats{
-		Sessions: s.sessions.Count(""), InFlight: int(s.inFlight.Load()), Queued: len(s.nodes),
+		Sessions: s.sessions.Count(""), InFlight: int(s.calls.inFlight.Load()), Queued: len(s.nodes),
 		Retransmissions: happened(eventRetransmitted), Timeouts: happened(eventTimedOut),
 		Repeats: happened(eventCached) + happened(eventInProgress),
 	}

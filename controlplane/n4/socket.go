@@ -29,11 +29,13 @@ const (
 
 // socket is one listen address. One goroutine reads it, one writes it; everybody else puts into out.
 type socket struct {
-	index uint8
-	local netip.AddrPort
-	conn  *net.UDPConn
-	raw   syscall.RawConn
-	out   chan datagram
+	*journal
+	requests *requests // of ours, that are sent by it
+	index    uint8
+	local    netip.AddrPort
+	conn     *net.UDPConn
+	raw      syscall.RawConn
+	out      chan datagram
 }
 
 type datagram struct {
@@ -49,7 +51,7 @@ var outgoings = sync.Pool{New: func() any { return &outgoing{make([]byte, 0, 512
 
 const longOutgoing = 4096 // longer ones are not kept
 
-func openSocket(index int, local netip.AddrPort) (*socket, error) {
+func openSocket(index int, local netip.AddrPort, q *requests) (*socket, error) {
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(local))
 	if err != nil {
 		return nil, fmt.Errorf("PFCP: %w", err)
@@ -69,13 +71,14 @@ func openSocket(index int, local netip.AddrPort) (*socket, error) {
 	})
 	addr := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	return &socket{
-		index: uint8(index), local: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), conn: conn, raw: raw,
+		journal: q.journal, requests: q, index: uint8(index),
+		local: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), conn: conn, raw: raw,
 		out: make(chan datagram, sendQueue),
 	}, nil
 }
 
 // read gives every datagram to take until the socket is closed. The bytes are take's only until it returns.
-func (s *Server) read(ctx context.Context, k *socket, take func(k *socket, from netip.AddrPort, b []byte)) {
+func (k *socket) read(ctx context.Context, take func(k *socket, from netip.AddrPort, b []byte)) {
 	memory := make([]byte, receiveBatch*maxDatagram)
 	b := mmsg.New(receiveBatch)
 	for i := range receiveBatch {
@@ -87,7 +90,7 @@ func (s *Server) read(ctx context.Context, k *socket, take func(k *socket, from 
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.event(eventReceiveFailed)
+			k.event(eventReceiveFailed)
 			select {
 			case <-ctx.Done():
 			case <-time.After(10 * time.Millisecond):
@@ -101,7 +104,7 @@ func (s *Server) read(ctx context.Context, k *socket, take func(k *socket, from 
 }
 
 // write sends what is in out until ctx ends, as many at once as wait.
-func (s *Server) write(ctx context.Context, k *socket) {
+func (k *socket) write(ctx context.Context) {
 	b := mmsg.New(sendBatch)
 	held := make([]datagram, 0, sendBatch)
 	for {
@@ -121,18 +124,18 @@ func (s *Server) write(ctx context.Context, k *socket) {
 				break more
 			}
 		}
-		s.flush(k, b, held)
+		k.flush(b, held)
 	}
 }
 
 // unsent says of a request of ours why it has no answer.
-func (s *Server) unsent(d *datagram, err error) {
+func (k *socket) unsent(d *datagram, err error) {
 	if h, e := pfcp.DecodeHeader(d.b); e == nil && err != nil {
-		s.requests.blame(d.to, h.Sequence, "the request cannot be sent", err)
+		k.requests.blame(d.to, h.Sequence, "the request cannot be sent", err)
 	}
 }
 
-func (s *Server) flush(k *socket, b *mmsg.Batch, held []datagram) {
+func (k *socket) flush(b *mmsg.Batch, held []datagram) {
 	for len(held) > 0 {
 		for i, d := range held {
 			b.SetBuffer(i, d.b)
@@ -144,8 +147,8 @@ func (s *Server) flush(k *socket, b *mmsg.Batch, held []datagram) {
 		}
 		if err != nil || n < 1 {
 			// sendmmsg fails for the first message alone: without it the others may go.
-			s.event(eventSendFailed)
-			s.unsent(&held[0], err)
+			k.event(eventSendFailed)
+			k.unsent(&held[0], err)
 			n = 1
 		}
 		for i := range n {
@@ -160,14 +163,14 @@ func (s *Server) flush(k *socket, b *mmsg.Batch, held []datagram) {
 
 // send puts a message out. A full queue loses it, like the network would: the peer's retransmission gets the kept
 // answer.
-func (s *Server) send(k *socket, to netip.AddrPort, b []byte) { s.put(k, datagram{to: to, b: b}) }
+func (k *socket) send(to netip.AddrPort, b []byte) { k.put(datagram{to: to, b: b}) }
 
-func (s *Server) put(k *socket, d datagram) {
-	s.count.sent[d.b[1]].Add(1)
+func (k *socket) put(d datagram) {
+	k.count.sent[d.b[1]].Add(1)
 	select {
 	case k.out <- d:
 	default:
-		s.event(eventSendQueueFull)
+		k.event(eventSendQueueFull)
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *auth) keeps(n int, b []byte) bool {
 
 // beginAuth follows LCP.
 func (l *Link) beginAuth() {
-	now := l.env.Now()
+	now := l.config.Now()
 	if l.role == Client {
 		l.clientAuth(now)
 		return
@@ -66,7 +66,7 @@ func (l *Link) beginAuth() {
 	if l.auth != nil {
 		return // the line was the proof, and is being looked at
 	}
-	a := &auth{deadline: now + l.config.AuthTimeout, identifier: uint8(l.env.Random())}
+	a := &auth{deadline: now + l.config.AuthTimeout, identifier: uint8(l.config.Random())}
 	l.auth = a
 	if l.layers[nLCP].asks&askAuth == 0 {
 		a.judged = true
@@ -82,12 +82,12 @@ func (l *Link) beginAuth() {
 }
 
 func (l *Link) newChallenge(a *auth) {
-	binary.BigEndian.PutUint64(a.challenge[:], l.env.Random())
-	binary.BigEndian.PutUint64(a.challenge[8:], l.env.Random())
+	binary.BigEndian.PutUint64(a.challenge[:], l.config.Random())
+	binary.BigEndian.PutUint64(a.challenge[8:], l.config.Random())
 }
 
 func (l *Link) sendChallenge(a *auth) {
-	a.at = min(l.env.Now()+l.config.Restart, a.deadline)
+	a.at = min(l.config.Now()+l.config.Restart, a.deadline)
 	out := append(l.begin(chapChallenge, a.identifier), chap.ChallengeSize)
 	out = append(out, a.challenge[:]...)
 	l.send(CHAP, append(out, l.config.Name...))
@@ -96,7 +96,7 @@ func (l *Link) sendChallenge(a *auth) {
 // authExpired: a challenge or a response is sent again, or it is enough.
 func (l *Link) authExpired() {
 	a := l.auth
-	switch now := l.env.Now(); {
+	switch now := l.config.Now(); {
 	case now >= a.deadline:
 		l.Close(access.UserError, "no authentication within "+l.config.AuthTimeout.String())
 		a.at = 0
@@ -158,7 +158,7 @@ func prefixed(b []byte) (value, rest []byte, ok bool) {
 // repeated answers who asks again as before (RFC 1334 §2.2.1, RFC 1994 §4.1), and nobody while it is being decided.
 func (l *Link) repeated(a *auth, protocol uint16, p packet) bool {
 	if a.done {
-		out := append(l.env.Buffer(), a.outcome...)
+		out := append(l.config.Buffer, a.outcome...)
 		out[1] = p.id()
 		l.send(protocol, out)
 	}

@@ -42,7 +42,7 @@ func (l *Link) sendProof(a *auth) {
 	if a.method == access.PAP {
 		protocol = PAP
 	}
-	l.send(protocol, append(l.env.Buffer(), a.outcome...))
+	l.send(protocol, append(l.config.Buffer, a.outcome...))
 }
 
 // admit opens the network control protocols that the client wants.
@@ -109,8 +109,8 @@ func (l *Link) challenged(a *auth, p packet) Discard {
 	} else {
 		challenge := [chap.ChallengeSize]byte(value)
 		var r chap.Response
-		binary.BigEndian.PutUint64(r.PeerChallenge[:], l.env.Random())
-		binary.BigEndian.PutUint64(r.PeerChallenge[8:], l.env.Random())
+		binary.BigEndian.PutUint64(r.PeerChallenge[:], l.config.Random())
+		binary.BigEndian.PutUint64(r.PeerChallenge[8:], l.config.Random())
 		hash := chap.NTHash(l.config.Password)
 		r.NT = chap.NTResponse(&challenge, &r.PeerChallenge, l.config.User, hash)
 		a.expected = chap.AuthenticatorResponse(hash, &r.NT, &challenge, &r.PeerChallenge, l.config.User)
@@ -119,7 +119,7 @@ func (l *Link) challenged(a *auth, p packet) Discard {
 	out = append(out, l.config.User...)
 	binary.BigEndian.PutUint16(out[2:], uint16(len(out)))
 	a.outcome = append(a.outcome[:0], out...)
-	a.at = min(l.env.Now()+l.config.Restart, a.deadline)
+	a.at = min(l.config.Now()+l.config.Restart, a.deadline)
 	l.sendProof(a)
 	return Taken
 }

@@ -78,7 +78,7 @@ func (l lcp) judge(kind uint8, value, b []byte) (grade, []byte) {
 		return good, b
 	case kind == optMagic && len(value) == 4:
 		if m := binary.BigEndian.Uint32(value); m == 0 || m == l.magic {
-			other := uint32(l.env.Random()) | 1
+			other := uint32(l.config.Random()) | 1
 			return bad, binary.BigEndian.AppendUint32(append(b, optMagic, 6), other)
 		}
 		return good, b

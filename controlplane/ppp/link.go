@@ -33,6 +33,10 @@ type Config struct {
 	User         string        // client
 	Password     string        // client
 	Families     access.Families
+
+	Now    func() time.Duration // monotonic, of any origin; not zero
+	Random func() uint64
+	Buffer []byte // empty, with room for one packet of 1,500 octets and 300 more: links write there what they send
 }
 
 // DefaultConfig has RFC 1661's values.
@@ -44,11 +48,8 @@ func DefaultConfig() Config {
 
 // Env is a link's owner. Calls come from within the link's methods.
 type Env interface {
-	Now() time.Duration                  // monotonic, of any origin; not zero
-	Buffer() []byte                      // empty, with room for one packet of 1,500 octets and 300 more
-	Send(protocol uint16, packet []byte) // what was written there; packet is not used behind it
+	Send(protocol uint16, packet []byte) // packet is in Config.Buffer, and not used behind it
 	Wake(at time.Duration)               // calls Expire then, in place of what was asked before; 0: not at all
-	Random() uint64
 	// Authenticate is for servers: the answer comes by Link.Authenticated, perhaps at once. c is valid until then.
 	Authenticate(c *access.Credentials)
 	Network(f access.Families)             // the families that are open; again when they, or Possible, change
@@ -121,7 +122,7 @@ func (l *Link) Start(env Env, c *Config, role Role, mru uint16) {
 func (l *Link) newMagic() {
 	l.magic = 0
 	for l.magic == 0 || l.magic == l.peerMagic {
-		l.magic = uint32(l.env.Random())
+		l.magic = uint32(l.config.Random())
 	}
 }
 
@@ -200,7 +201,7 @@ func (a *automaton) nextID() uint8 {
 }
 
 // begin writes a packet's head, send its length.
-func (l *Link) begin(code, id uint8) []byte { return append(l.env.Buffer(), code, id, 0, 0) }
+func (l *Link) begin(code, id uint8) []byte { return append(l.config.Buffer, code, id, 0, 0) }
 
 func (l *Link) send(protocol uint16, b []byte) {
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
@@ -212,7 +213,7 @@ func (l *Link) Expire() {
 	if l.over {
 		return
 	}
-	now := l.env.Now()
+	now := l.config.Now()
 	for n := range l.layers {
 		a := &l.layers[n]
 		if !a.running() || a.at > now {
@@ -400,7 +401,7 @@ func (l *Link) State() State {
 func (l *Link) Resume(env Env, c *Config, s State, n Network) {
 	*l = Link{env: env, config: c, role: Server, mru: s.MRU, peerMRU: s.PeerMRU, magic: s.Magic,
 		peerMagic: s.PeerMagic, network: n, proven: true, admitted: true}
-	l.layers[nLCP] = automaton{state: opened, at: env.Now(), asks: askMRU | askMagic}
+	l.layers[nLCP] = automaton{state: opened, at: c.Now(), asks: askMRU | askMagic}
 	for i, on := range [3]bool{nIPCP: s.Open.V4, nIPv6CP: s.Open.V6} {
 		if i == nLCP || i == nIPCP && !n.V4 || i == nIPv6CP && !n.V6 {
 			continue
@@ -408,7 +409,7 @@ func (l *Link) Resume(env Env, c *Config, s State, n Network) {
 		l.layers[i].state = stopped
 		l.layers[i].asks = askAddress
 		if on {
-			l.layers[i].state, l.layers[i].at, l.layers[i].wasUp = opened, env.Now(), true
+			l.layers[i].state, l.layers[i].at, l.layers[i].wasUp = opened, c.Now(), true
 		}
 	}
 	l.network.LocalID = c.ID

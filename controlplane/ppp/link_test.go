@@ -198,7 +198,7 @@ func TestResume(t *testing.T) {
 	heir := newEnd(w, "heir")
 	heir.peer, c.peer = c, heir
 	said := len(w.log)
-	heir.Resume(heir, &config, s.State(), given())
+	heir.Resume(heir, heir.with(config), s.State(), given())
 	w.run(t, w.now+time.Minute)
 	testkit.Equal(t, len(w.log), said, "packets after the restart")
 	c.Echo()

@@ -18,7 +18,7 @@ const (
 	never
 )
 
-// layer is what is particular to LCP, IPCP or IPv6CP.
+// layer is what is particular to LCP, IPCP or IPv6CP: ten methods, since RFC 1661 leaves as much to each of them.
 type layer interface {
 	protocol() uint16
 	request(b []byte) []byte // appends the options of our Configure-Request
@@ -170,7 +170,7 @@ func (l *Link) configureAnswer(n int, p packet) Discard {
 		if !a.waits || p.id() != a.id {
 			return Stale
 		}
-		ours := options(y.request(l.env.Buffer()))
+		ours := options(y.request(l.config.Buffer))
 		if p.code() == configureAck && !bytes.Equal(in, ours) {
 			return Stale // RFC 1661 §5.2: must be what was asked
 		}
@@ -240,7 +240,7 @@ func (l *Link) run(n int, e event, p packet, reply []byte) {
 	switch {
 	case s&zrc != 0:
 		a.counter = 0
-		a.at = l.env.Now() + l.config.Restart
+		a.at = l.config.Now() + l.config.Restart
 	case s&irc != 0 && s&str != 0:
 		a.counter = l.config.MaxTerminate
 	case s&irc != 0:
@@ -256,7 +256,7 @@ func (l *Link) run(n int, e event, p packet, reply []byte) {
 		y.finished()
 	}
 	if s&tlu != 0 && a.state == opened {
-		a.at = l.env.Now()
+		a.at = l.config.Now()
 		y.up()
 	}
 }
@@ -289,7 +289,7 @@ func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
 
 // sendRequest sends a Configure-Request. One that is sent again keeps its identifier, so that a late answer counts.
 func (l *Link) sendRequest(n int, again bool) {
-	a, y, now := &l.layers[n], l.layer(n), l.env.Now()
+	a, y, now := &l.layers[n], l.layer(n), l.config.Now()
 	if !again || !a.waits {
 		if now-a.at > settled { // since it was open, or given up
 			a.rounds = 0
@@ -310,6 +310,6 @@ func (l *Link) sendTerminate(a *automaton, y layer) {
 	a.id++
 	a.waits = false
 	a.counter -= min(a.counter, 1)
-	a.at = l.env.Now() + l.config.Restart
+	a.at = l.config.Now() + l.config.Restart
 	l.send(y.protocol(), l.begin(terminateRequest, a.id))
 }

@@ -35,7 +35,7 @@ func alone(w *world, methods ...access.Method) *end {
 	s.sends = func(uint16, []byte) {}
 	s.verdict = Result{Accept: true, Network: given()}
 	c := serverConfig(methods...)
-	s.Start(s, &c, Server, 1492)
+	s.Start(s, s.with(c), Server, 1492)
 	return s
 }
 
@@ -307,7 +307,7 @@ func TestCheapPeers(t *testing.T) {
 		s := newEnd(w, "server")
 		s.peer = s
 		c := serverConfig(access.PAP)
-		s.Start(s, &c, Server, 1492)
+		s.Start(s, s.with(c), Server, 1492)
 		w.run(t, time.Minute)
 		testkit.ErrorIf(t, !strings.Contains(s.ended, "looped"), "ended by %q", s.ended)
 		testkit.ErrorIf(t, len(w.log) > 100, "%d packets", len(w.log))

@@ -82,9 +82,11 @@ type end struct {
 	discards [4]int
 }
 
-func (e *end) Now() time.Duration { return e.w.now }
-func (e *end) Buffer() []byte     { return e.buffer[:0:1700] }
-func (e *end) Random() uint64     { return e.w.random.Uint64() }
+// with is a configuration in the end's world.
+func (e *end) with(c Config) *Config {
+	c.Now, c.Random, c.Buffer = func() time.Duration { return e.w.now }, e.w.random.Uint64, e.buffer[:0:1700]
+	return &c
+}
 
 func (e *end) Send(protocol uint16, packet []byte) {
 	e.w.log = append(e.w.log, fmt.Sprintf("%v %s %04x %x", e.w.now, e.name, protocol, packet))
@@ -161,8 +163,8 @@ func pair(w *world, server, client Config) (*end, *end) {
 	s, c := newEnd(w, "server"), newEnd(w, "client")
 	s.peer, c.peer = c, s
 	s.verdict = Result{Accept: true, Message: "welcome", Network: given()}
-	s.Start(s, &server, Server, 1492)
-	c.Start(c, &client, Client, 1492)
+	s.Start(s, s.with(server), Server, 1492)
+	c.Start(c, c.with(client), Client, 1492)
 	return s, c
 }
 

@@ -38,7 +38,6 @@ type work struct {
 
 type member struct{ addresses access.Addresses }
 
-func (*member) ID() string                     { return "" }
 func (*member) Plan() *access.Plan             { return &onePlan }
 func (m *member) Addresses() *access.Addresses { return &m.addresses }
 func (*member) Ends() (never time.Time)        { return never }
@@ -54,7 +53,6 @@ var onePlan access.Plan
 
 func (p *plain) Now() time.Time                           { return time.Unix(1000, 0).Add(p.clock) }
 func (p *plain) After(time.Duration, func()) access.Timer { return nil }
-func (p *plain) Port(string) (none access.PortAddresses)  { return none }
 func (p *plain) Failed(*access.Request, string)           {}
 func (p *plain) Send(f *access.Frame)                     { p.put(f.Line, f.EtherType, f.Payload, false) }
 func (p *plain) put(l access.Line, etherType uint16, payload []byte, up bool) {
@@ -78,8 +76,6 @@ type one struct {
 	line access.Line
 }
 
-func (o *one) Now() time.Duration                         { return 1 + o.clock }
-func (o *one) Random() uint64                             { return o.random.Uint64() }
 func (o *one) Wake(*dialer.Client, time.Duration)         {}
 func (o *one) Packet(*dialer.Client, []byte)              {}
 func (o *one) Ended(*dialer.Client, access.Cause, string) {}
@@ -106,6 +102,7 @@ func newPlain() *plain {
 func (p *plain) dial(n int, c *dialer.Config) {
 	line := access.Line{Port: "access", TPID: 0x88a8, STag: uint16(n>>12) & 0xfff, CTag: uint16(n & 0xfff),
 		MAC: [6]byte{2, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)}}
+	c.PPP.Now, c.PPP.Random = func() time.Duration { return 1 + p.clock }, p.random.Uint64
 	client := dialer.New(&one{p, line}, c)
 	p.clients[line.MAC] = client
 	client.Dial()

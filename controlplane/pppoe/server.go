@@ -139,10 +139,13 @@ func New(host access.Host, c Config, v6 IPv6) *Server {
 
 // Configure takes other values for sessions to come; those that are there keep theirs.
 func (s *Server) Configure(c Config) {
+	const front = headerSize + 2 // PPPoE's header and the PPP protocol, in front of a link's packet
+	c.PPP.Now, c.PPP.Random, c.PPP.Buffer = s.now, s.random.Uint64, s.buffer[front:front]
 	s.config = &c
 	s.underWay.setShare(c.Begin / lineShare)
 }
 
+// now is time since shortly before the server was made.
 func (s *Server) now() time.Duration { return s.host.Now().Sub(s.began) }
 
 // Sessions counts them, and those of them that have no network protocol yet.

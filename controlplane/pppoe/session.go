@@ -139,15 +139,6 @@ func (x *session) end(cause access.Cause, why string) {
 
 // ---- ppp.Env --------------------------------------------------------------------------------------------------------
 
-// Now is time since shortly before the server was made.
-func (x *session) Now() time.Duration { return x.server.now() }
-
-// Buffer has room in front for PPPoE's header and the PPP protocol.
-func (x *session) Buffer() []byte {
-	const front = headerSize + 2
-	return x.server.buffer[front:front]
-}
-
 // Send puts the header there.
 func (x *session) Send(protocol uint16, packet []byte) {
 	s := x.server
@@ -169,8 +160,6 @@ func (x *session) Wake(at time.Duration) {
 	x.server.wheel.put(x, at)
 	x.server.ticks()
 }
-
-func (x *session) Random() uint64 { return x.server.random.Uint64() }
 
 // Authenticate signs in.
 func (x *session) Authenticate(c *access.Credentials) {
@@ -237,7 +226,7 @@ func (x *session) network() (n ppp.Network) {
 	}
 	n.RemoteID = a.InterfaceID
 	for n.RemoteID == 0 || n.RemoteID == x.config.PPP.ID {
-		n.RemoteID = x.Random()
+		n.RemoteID = x.server.random.Uint64()
 	}
 	n.Fixed = x.session.Plan().InterfaceID != 0
 	return n
@@ -319,7 +308,7 @@ func linkLocal(id uint64) netip.Addr {
 // SendIPv6 drops what is longer than the link's MTU.
 func (x *session) SendIPv6(packet []byte) {
 	if !x.removed && len(packet) <= int(x.link.MTU()) {
-		x.Send(ppp.IPv6, append(x.Buffer(), packet...))
+		x.Send(ppp.IPv6, append(x.config.PPP.Buffer, packet...))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"container/heap"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -88,10 +87,6 @@ func (w *world) After(d time.Duration, fn func()) access.Timer {
 	return h
 }
 
-func (w *world) Port(string) access.PortAddresses {
-	return access.PortAddresses{MAC: [6]byte{2, 0, 0, 0, 0, 1}}
-}
-
 func (w *world) Send(f *access.Frame) {
 	w.write(f, false)
 	if w.keep {
@@ -112,7 +107,6 @@ func (w *world) Failed(_ *access.Request, why string) { w.failed = append(w.fail
 // user is an access.Session.
 type user struct {
 	w         *world
-	id        string
 	request   access.Request
 	client    access.Client
 	addresses access.Addresses
@@ -127,7 +121,6 @@ type user struct {
 	ups       int
 }
 
-func (u *user) ID() string                   { return u.id }
 func (u *user) Plan() *access.Plan           { return &u.plan }
 func (u *user) Addresses() *access.Addresses { return &u.addresses }
 func (u *user) Ends() (never time.Time)      { return never }
@@ -165,7 +158,7 @@ func (w *world) SignIn(r *access.Request, c access.Client, done func(access.Sess
 				&response.PeerChallenge, r.User)
 		}
 		n := uint32(len(w.users) + 2)
-		u := &user{w: w, id: fmt.Sprint(n), request: *r, client: c, addresses: access.Addresses{
+		u := &user{w: w, request: *r, client: c, addresses: access.Addresses{
 			IPv4:    netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}),
 			Gateway: netip.MustParseAddr("10.0.0.1"),
 			DNS:     []netip.Addr{netip.MustParseAddr("9.9.9.9"), netip.MustParseAddr("2620:fe::fe")}}}
@@ -215,13 +208,11 @@ type home struct {
 func (w *world) homeAt(n int, sTag uint16, c *dialer.Config) *home {
 	h := &home{w: w, line: access.Line{Port: "access", TPID: 0x88a8, STag: sTag, CTag: 7,
 		MAC: [6]byte{2, 1, 0, byte(n >> 16), byte(n >> 8), byte(n)}}}
+	c.PPP.Now, c.PPP.Random = func() time.Duration { return w.now }, w.random.Uint64
 	h.Client = dialer.New(h, c)
 	w.homes[h.line.MAC] = h
 	return h
 }
-
-func (h *home) Now() time.Duration { return h.w.now }
-func (h *home) Random() uint64     { return h.w.random.Uint64() }
 
 func (h *home) Send(_ *dialer.Client, etherType uint16, payload []byte) {
 	h.w.up(&access.Frame{Line: h.line, EtherType: etherType, Payload: bytes.Clone(payload)})
@@ -288,7 +279,7 @@ func (w *world) write(f *access.Frame, up bool) {
 	if w.pcap == nil {
 		return
 	}
-	ours := w.Port("").MAC
+	ours := [6]byte{2, 0, 0, 0, 0, 1}
 	from, to := ours[:], f.Line.MAC[:]
 	if up {
 		from, to = f.Line.MAC[:], ours[:]

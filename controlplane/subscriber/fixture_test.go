@@ -145,12 +145,17 @@ func (f *noFrames) Port(string) (p access.PortAddresses) {
 // home is a subscriber's side and its front end.
 type home struct {
 	t       testing.TB
-	session access.Session
+	session *Subscriber
 	verdict *access.Verdict
 	cause   access.Cause
 	plans   int
 	silent  int
 	silence func()
+}
+
+func (h *home) signed(s access.Session, v *access.Verdict) {
+	h.session, _ = s.(*Subscriber)
+	h.verdict = v
 }
 
 func (h *home) Ended(c access.Cause) { h.cause = c }
@@ -202,7 +207,7 @@ func (f *front) Restore(s access.Session, _ *access.Request, state []byte) acces
 	if len(state) == 0 {
 		return nil
 	}
-	h := &home{session: s}
+	h := &home{session: s.(*Subscriber)}
 	f.restored = append(f.restored, h)
 	if f.up {
 		s.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{}, func(err error) {
@@ -283,7 +288,7 @@ func request(user string, n byte) *access.Request {
 
 func (b *bench) signIn(r *access.Request) *home {
 	h := &home{t: b.t}
-	b.SignIn(r, h, func(s access.Session, v *access.Verdict) { h.session, h.verdict = s, v })
+	b.SignIn(r, h, h.signed)
 	b.turn()
 	return h
 }

@@ -70,7 +70,7 @@ func (g *gateway) signInUp(r *access.Request) *home {
 	h := &home{t: g.t}
 	up := false
 	g.SignIn(r, h, func(s access.Session, v *access.Verdict) {
-		if h.session, h.verdict = s, v; s != nil {
+		if h.signed(s, v); s != nil {
 			s.Up(access.Families{V4: true, V6: true}, 1492, access.KeepAlive{},
 				func(err error) { up = err == nil })
 			s.Keep([]byte("state"))

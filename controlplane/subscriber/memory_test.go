@@ -59,8 +59,6 @@ func (w *town) Authenticate(_ *access.Request, _ string, done func(*access.Verdi
 // end is the end of a line: dialer.Env.
 type end struct{ *town }
 
-func (e end) Now() time.Duration                         { return time.Second }
-func (e end) Random() uint64                             { return 7 }
 func (e end) Wake(*dialer.Client, time.Duration)         {}
 func (e end) Packet(*dialer.Client, []byte)              {}
 func (e end) Ended(*dialer.Client, access.Cause, string) {}
@@ -100,7 +98,9 @@ func (w *town) dial(n int) {
 	var mac [6]byte
 	binary.BigEndian.PutUint32(mac[2:], uint32(n))
 	w.line = access.Line{Port: "access", TPID: 0x88a8, STag: uint16(1 + n>>12), CTag: uint16(n & 0xfff), MAC: mac}
-	w.at = dialer.New(end{w}, dialer.NewConfig(fmt.Sprintf("home-%d@example.net", n), "secret", access.PAP))
+	c := dialer.NewConfig(fmt.Sprintf("home-%d@example.net", n), "secret", access.PAP)
+	c.PPP.Now, c.PPP.Random = func() time.Duration { return time.Second }, func() uint64 { return 7 }
+	w.at = dialer.New(end{w}, c)
 	w.at.Dial()
 	for range 40 {
 		up := w.up

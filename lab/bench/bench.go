@@ -125,7 +125,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	return result, nil
 }
 
-// fixture is what a profile measures with synth ports.
+// fixture is what a profile measures with synth ports: six methods, one for each step of a run.
 type fixture interface {
 	yaml() []byte
 	plan() (*agent.Plan, error)

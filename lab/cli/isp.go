@@ -47,17 +47,18 @@ func labISP(e *env, dir *string) *cobra.Command {
 		opt.Dir, opt.Out = *dir, e.Out
 		stay := keep || script == "" && !takeover && !restarts && opt.Routes == 0 && opt.Flood == 0
 		perform := func(ctx context.Context, l *network.Lab) (status int, err error) {
+			d := network.Demonstration{Lab: l}
 			if opt.Routes != 0 {
-				err = l.DemonstrateRoutes(ctx)
+				err = d.Routes(ctx)
 			}
 			if err == nil && opt.Flood != 0 {
-				err = l.DemonstrateFlood(ctx)
+				err = d.Flood(ctx)
 			}
 			if err == nil && restarts {
-				err = l.DemonstrateRestarts(ctx)
+				err = d.Restarts(ctx)
 			}
 			if err == nil && takeover {
-				err = l.DemonstrateTakeover(ctx)
+				err = d.Takeover(ctx)
 			}
 			if err == nil && script != "" {
 				shell := []string{"sh", "-c", script}

@@ -115,12 +115,12 @@ func labLife(
 // labPerform does what flags ask for, one after the other.
 func labPerform(ctx context.Context, l *network.Lab, handover, idle bool, script string) (int, error) {
 	if handover {
-		if err := l.DemonstrateHandover(ctx); err != nil {
+		if err := (network.Demonstration{Lab: l}).Handover(ctx); err != nil {
 			return 0, err
 		}
 	}
 	if idle {
-		if err := l.DemonstrateIdle(ctx); err != nil {
+		if err := (network.Demonstration{Lab: l}).Idle(ctx); err != nil {
 			return 0, err
 		}
 	}

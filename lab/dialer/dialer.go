@@ -16,7 +16,7 @@ import (
 
 // Config is what clients of one Env have in common; clients of one goroutine may share it.
 type Config struct {
-	PPP        ppp.Config
+	PPP        ppp.Config // with Now and Random
 	Service    string
 	Vendor     []byte        // behind the Broadband Forum's number in the tag of access nodes (TR-101); nil: no tag
 	MaxPayload uint16        // RFC 4638; 0: 1492
@@ -29,14 +29,12 @@ type Config struct {
 func NewConfig(user, password string, methods ...access.Method) *Config {
 	c := &Config{PPP: ppp.DefaultConfig(), Repeat: 3 * time.Second, Attempts: 5}
 	c.PPP.Methods, c.PPP.User, c.PPP.Password, c.PPP.ID = methods, user, password, 0
-	c.PPP.Families = access.Families{V4: true, V6: true}
+	c.PPP.Families, c.PPP.Buffer = access.Families{V4: true, V6: true}, c.buffer[8:8]
 	return c
 }
 
 // Env has clients.
 type Env interface {
-	Now() time.Duration // monotonic, not zero
-	Random() uint64
 	Send(c *Client, etherType uint16, payload []byte) // behind EtherType; copied
 	Wake(c *Client, at time.Duration)                 // as of ppp.Env
 	Up(c *Client, f access.Families)                  // open now
@@ -71,7 +69,7 @@ func New(env Env, c *Config) *Client { return &Client{env: env, config: c} }
 // Dial begins.
 func (c *Client) Dial() {
 	c.phase, c.attempts, c.ID = soliciting, 0, 0
-	c.uniq = c.env.Random()
+	c.uniq = c.config.PPP.Random()
 	c.again()
 }
 
@@ -90,7 +88,7 @@ func (c *Client) again() {
 	}
 	c.env.Send(c, pppoe.EtherDiscovery, pppoe.Finish(b))
 	if c.phase == soliciting || c.phase == requesting { // the answer may be there already
-		c.env.Wake(c, c.env.Now()+c.config.Repeat<<(c.attempts-1))
+		c.env.Wake(c, c.config.PPP.Now()+c.config.Repeat<<(c.attempts-1))
 	}
 }
 
@@ -210,10 +208,7 @@ func (c *Client) end(cause access.Cause, why string) {
 // link is the client as the owner of its ppp.Link.
 type link struct{ *Client }
 
-func (l link) Now() time.Duration               { return l.env.Now() }
-func (l link) Random() uint64                   { return l.env.Random() }
 func (l link) Wake(at time.Duration)            { l.env.Wake(l.Client, at) }
-func (l link) Buffer() []byte                   { return l.config.buffer[8:8] }
 func (l link) Authenticate(*access.Credentials) {}
 
 func (l link) Send(protocol uint16, packet []byte) {

@@ -83,7 +83,7 @@ func (r *AccessResult) Verdict() error {
 	return errors.Join(errs...)
 }
 
-// protocol is one subscriber's end.
+// protocol is one subscriber's end; six methods are what a crowd does with a modem and a DHCP client alike.
 type protocol interface {
 	Dial()
 	Idle() bool // it was not dialled, or has ended
@@ -214,6 +214,7 @@ func (c *crowd) newProtocol(i int) protocol {
 	}
 	config := dialer.NewConfig(name, password, c.opt.Methods...)
 	config.PPP.Families = access.Families{V4: c.opt.IPv4, V6: c.opt.IPv6}
+	config.PPP.Now, config.PPP.Random = c.Now, c.random.Uint64
 	config.Repeat = time.Second
 	return dialer.New(c, config)
 }

@@ -48,7 +48,7 @@ func (d *dhcpClient) mac() net.HardwareAddr {
 func (d *dhcpClient) Dial() {
 	d.alive, d.attempts, d.offer, d.lease, d.granted, d.address = true, 0, nil, nil, nil, nil
 	d.renews4, d.renews6 = false, false
-	d.xid = uint32(d.crowd.Random())
+	d.xid = uint32(d.crowd.random.Uint64())
 	d.duid = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: d.mac()}
 	d.ask()
 }

@@ -34,9 +34,6 @@ func (a *alarms) Pop() any {
 // Now is monotonic and not zero.
 func (c *crowd) Now() time.Duration { return time.Since(c.began) + 1 }
 
-// Random is for clients.
-func (c *crowd) Random() uint64 { return c.random.Uint64() }
-
 func (c *crowd) wake(i uint32, at time.Duration) {
 	h := &c.homes[i]
 	if h.wakes = at; at != 0 {

@@ -76,12 +76,13 @@ type ShowHop struct {
 
 // show gathers it. Usage is asked for anew at the anchors of the UEs shown.
 func (l *Lab) show(ctx context.Context, limit int) *Show {
+	problems := l.noted()
 	l.mu.Lock()
 	s := &Show{
 		Generation: l.opt.Generation, Seconds: time.Since(l.started).Seconds(), Folder: l.opt.Dir, UEs: len(l.bearers),
 		Notified: l.network.Notified.Load(), Pages: l.network.Pages.Load(),
 		Handovers: l.network.Handovers.Load(), Repairs: l.network.Repairs.Load(),
-		Problems: append([]string{}, l.problems...), Sessions: []ShowUE{},
+		Problems: problems, Sessions: []ShowUE{},
 	}
 	bearers := l.bearers[:min(limit, len(l.bearers))]
 	for _, f := range l.top.functions {

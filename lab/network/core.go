@@ -10,110 +10,114 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"isthmus/controlplane/pfcp"
 	"isthmus/lab/smf"
 )
 
+// controllers are the control functions, and the sessions of their UEs.
+type controllers struct {
+	*journal
+	opt     *Options
+	top     *topology
+	clients []*smf.Client
+	network *smf.Network
+	standby smf.Function // isp: takes over from the network's anchor
+	closing atomic.Bool
+	mu      sync.Mutex // of what follows, and of associations that take the place of others
+	bearers []*smf.Bearer
+	assocs  map[string]*smf.Association // by function
+}
+
 // associate starts the control functions and sets their associations up.
-func (l *Lab) associate(ctx context.Context) error {
-	l.network = &smf.Network{
-		IPv6:       l.opt.IPv6,
+func (c *controllers) associate(ctx context.Context) error {
+	c.network = &smf.Network{
+		IPv6:       c.opt.IPv6,
 		Measure:    smf.Measure{CountsForCharging: true},
 		Classifier: smf.Classifier{To: edgeRange},
 	}
-	if l.opt.Generation == "5g" {
-		l.network.Measure.QFI = 9
+	if c.opt.Generation == "5g" {
+		c.network.Measure.QFI = 9
 	}
-	clients := make([]*smf.Client, len(l.top.cores))
-	for i := range l.top.cores {
-		c, err := l.client(&l.top.cores[i])
+	clients := make([]*smf.Client, len(c.top.cores))
+	for i := range c.top.cores {
+		one, err := c.client(&c.top.cores[i])
 		if err != nil {
 			return err
 		}
-		clients[i] = c
-		l.clients = append(l.clients, c)
+		clients[i] = one
+		c.clients = append(c.clients, one)
 	}
-	for _, f := range l.top.functions {
+	for _, f := range c.top.functions {
 		a, err := clients[f.core].Associate(ctx, netip.AddrPortFrom(f.n4, pfcp.Port))
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		l.mu.Lock()
-		l.assocs[f.name] = a
-		l.mu.Unlock()
+		c.mu.Lock()
+		c.assocs[f.name] = a
+		c.mu.Unlock()
 		part := smf.Function{Name: f.name, Association: a, Access: f.access, Core: f.coreSide, LocalCore: f.local}
 		switch {
 		case f.standby:
-			l.standby = part
+			c.standby = part
 		case f.access == "radio":
-			l.network.Radios = append(l.network.Radios, part)
-		case f == l.top.functions[len(l.top.functions)-1]:
-			l.network.Anchor = part
+			c.network.Radios = append(c.network.Radios, part)
+		case f == c.top.functions[len(c.top.functions)-1]:
+			c.network.Anchor = part
 		default:
-			l.network.Relays = append(l.network.Relays, part)
+			c.network.Relays = append(c.network.Relays, part)
 		}
 	}
 	return nil
 }
 
 // client starts one control function on its address.
-func (l *Lab) client(c *core) (*smf.Client, error) {
+func (c *controllers) client(of *core) (*smf.Client, error) {
 	var conn *net.UDPConn
 	err := inside("cp", func() error {
 		var err error
-		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.addr, pfcp.Port)))
+		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(of.addr, pfcp.Port)))
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.title, err)
+		return nil, fmt.Errorf("%s: %w", of.title, err)
 	}
 	conn.SetReadBuffer(4 << 20)
-	heartbeat, t1 := l.timers()
+	heartbeat, t1 := c.timers()
 	return smf.New(smf.Options{
-		Node: pfcp.NodeID{FQDN: c.name + ".lab"}, Conn: conn, Heartbeat: heartbeat, T1: t1,
+		Node: pfcp.NodeID{FQDN: of.name + ".lab"}, Conn: conn, Heartbeat: heartbeat, T1: t1,
 		Handlers: smf.Handlers{
-			Downlink:        l.network.Downlink,
-			ErrorIndication: l.network.ErrorIndication,
+			Downlink:        c.network.Downlink,
+			ErrorIndication: c.network.ErrorIndication,
 			Lost: func(a *smf.Association, reason error) {
-				l.problem("%s lost the association with %s: %v", c.title, a.ID, reason)
-				l.gatewayLost(a)
+				c.problem("%s lost the association with %s: %v", of.title, a.ID, reason)
+				c.gatewayLost(a)
 			},
 			Node: func(a *smf.Association, r *pfcp.NodeReportRequest) {
 				for _, p := range r.Failed {
-					l.problem("%s: the path to %s failed", a.ID, p.Addr)
+					c.problem("%s: the path to %s failed", a.ID, p.Addr)
 				}
 			},
 		},
 	}), nil
 }
 
-// problem notes what `isthmus lab show` tells and prints it.
-func (l *Lab) problem(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	l.mu.Lock()
-	if len(l.problems) < 100 {
-		l.problems = append(l.problems, text)
-	}
-	l.mu.Unlock()
-	l.say("%s", text)
-}
-
 // attachers is how many UEs attach at a time.
 const attachers = 32
 
 // attach attaches all UEs, in the order of their numbers.
-func (l *Lab) attach(ctx context.Context) error {
-	bearers := make([]*smf.Bearer, l.opt.UEs)
+func (c *controllers) attach(ctx context.Context) error {
+	bearers := make([]*smf.Bearer, c.opt.UEs)
 	numbers := make(chan int)
 	failed := make(chan error, attachers)
 	var wg sync.WaitGroup
-	for range min(attachers, l.opt.UEs) {
+	for range min(attachers, c.opt.UEs) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
 			for i := range numbers {
-				b, err := l.network.Attach(ctx, ueAddresses(i+1))
+				b, err := c.network.Attach(ctx, ueAddresses(i+1))
 				if err != nil {
 					failed <- fmt.Errorf("UE %d: %w", i+1, err)
 					return
@@ -141,41 +145,41 @@ feed:
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	l.bearers = bearers
-	l.mu.Unlock()
+	c.mu.Lock()
+	c.bearers = bearers
+	c.mu.Unlock()
 	return nil
 }
 
 // bearer of a UE, by its number from 1.
-func (l *Lab) bearer(ue int) (*smf.Bearer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ue < 1 || ue > len(l.bearers) {
-		return nil, fmt.Errorf("no UE %d; there are 1 to %d", ue, len(l.bearers))
+func (c *controllers) bearer(ue int) (*smf.Bearer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ue < 1 || ue > len(c.bearers) {
+		return nil, fmt.Errorf("no UE %d; there are 1 to %d", ue, len(c.bearers))
 	}
-	return l.bearers[ue-1], nil
+	return c.bearers[ue-1], nil
 }
 
 // Handover moves a UE to the other radio node. UE 1 takes the namespace's routes with it.
-func (l *Lab) Handover(ctx context.Context, ue int) (string, error) {
-	if len(l.network.Radios) < 2 {
+func (c *controllers) Handover(ctx context.Context, ue int) (string, error) {
+	if len(c.network.Radios) < 2 {
 		return "", errors.New("there is one radio node; start the lab with --handover for a second")
 	}
-	b, err := l.bearer(ue)
+	b, err := c.bearer(ue)
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(l.network.Radios, func(f smf.Function) bool { return f.Name == b.State().Radio })
+	at := slices.IndexFunc(c.network.Radios, func(f smf.Function) bool { return f.Name == b.State().Radio })
 	if at < 0 {
 		return "", fmt.Errorf("UE %d is idle", ue)
 	}
-	target := (at + 1) % len(l.network.Radios)
+	target := (at + 1) % len(c.network.Radios)
 	err = b.Handover(ctx, target, func() error {
 		if ue != 1 {
 			return nil
 		}
-		for _, line := range l.camp(target) {
+		for _, line := range camp(target) {
 			if err := command(ctx, "ip", append([]string{"-n", Prefix + "ue"}, fields(line)...)...); err != nil {
 				return err
 			}
@@ -185,24 +189,24 @@ func (l *Lab) Handover(ctx context.Context, ue int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("UE %d moved from %s to %s", ue, l.network.Radios[at].Name, l.network.Radios[target].Name), nil
+	return fmt.Sprintf("UE %d moved from %s to %s", ue, c.network.Radios[at].Name, c.network.Radios[target].Name), nil
 }
 
 // Idle releases a UE's radio side.
-func (l *Lab) Idle(ctx context.Context, ue int) (string, error) {
-	b, err := l.bearer(ue)
+func (c *controllers) Idle(ctx context.Context, ue int) (string, error) {
+	b, err := c.bearer(ue)
 	if err != nil {
 		return "", err
 	}
 	if err := b.Idle(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("UE %d is idle; a packet from %s%s to it will page it", ue, Prefix, generations[l.opt.Generation].pdn), nil
+	return fmt.Sprintf("UE %d is idle; a packet from %s%s to it will page it", ue, Prefix, generations[c.opt.Generation].pdn), nil
 }
 
 // Wake brings a UE back by itself.
-func (l *Lab) Wake(ctx context.Context, ue int) (string, error) {
-	b, err := l.bearer(ue)
+func (c *controllers) Wake(ctx context.Context, ue int) (string, error) {
+	b, err := c.bearer(ue)
 	if err != nil {
 		return "", err
 	}

@@ -53,12 +53,15 @@ var (
 	pingTime    = regexp.MustCompile(`icmp_seq=1 .*time=([\d.]+) ms`)
 )
 
-// DemonstrateHandover moves UE 1 there and back while it pings, and tells how many packets were lost.
-func (l *Lab) DemonstrateHandover(ctx context.Context) error {
+// Demonstration shows what a running lab can do.
+type Demonstration struct{ *Lab }
+
+// Handover moves UE 1 there and back while it pings, and tells how many packets were lost.
+func (d Demonstration) Handover(ctx context.Context) error {
 	const count, interval = 200, 20 * time.Millisecond
 	// Each radio node knows its neighbours before it counts: a packet to an unknown one waits, and few may.
 	for range 2 {
-		if _, err := l.Handover(ctx, 1); err != nil {
+		if _, err := d.Lab.Handover(ctx, 1); err != nil {
 			return err
 		}
 		for _, target := range []string{serverIPv4.String(), serverIPv6.String()} {
@@ -82,7 +85,7 @@ func (l *Lab) DemonstrateHandover(ctx context.Context) error {
 			if err := pause(ctx, count*interval/3); err != nil {
 				return err
 			}
-			text, err := l.Handover(ctx, 1)
+			text, err := d.Lab.Handover(ctx, 1)
 			if err != nil {
 				return err
 			}
@@ -92,21 +95,21 @@ func (l *Lab) DemonstrateHandover(ctx context.Context) error {
 		if r.err != nil {
 			return r.err
 		}
-		l.say("handover: %s; %s; ping %s every %s: %d sent, %d lost", moves[0], moves[1], target, interval, r.sent,
+		d.say("handover: %s; %s; ping %s every %s: %d sent, %d lost", moves[0], moves[1], target, interval, r.sent,
 			r.sent-r.received)
 	}
 	return nil
 }
 
-// DemonstrateIdle lets UE 1 become idle and pings it: the first packet waits until the UE was paged.
-func (l *Lab) DemonstrateIdle(ctx context.Context) error {
+// Idle lets UE 1 become idle and pings it: the first packet waits until the UE was paged.
+func (d Demonstration) Idle(ctx context.Context) error {
 	for _, v6 := range []bool{false, true} {
-		if _, err := l.Idle(ctx, 1); err != nil {
+		if _, err := d.Lab.Idle(ctx, 1); err != nil {
 			return err
 		}
-		before := l.network.Pages.Load()
+		before := d.network.Pages.Load()
 		target := ueTarget(v6).String()
-		sent, received, words, err := pings(ctx, generations[l.opt.Generation].pdn, target, 5, 200*time.Millisecond)
+		sent, received, words, err := pings(ctx, generations[d.opt.Generation].pdn, target, 5, 200*time.Millisecond)
 		if err != nil {
 			return err
 		}
@@ -114,8 +117,8 @@ func (l *Lab) DemonstrateIdle(ctx context.Context) error {
 		if m := pingTime.FindStringSubmatch(words); m != nil {
 			first = m[1] + " ms"
 		}
-		l.say("idle: UE 1 released; ping %s from the network: paged %d times, %d sent, %d lost, the first took %s", target,
-			l.network.Pages.Load()-before, sent, sent-received, first)
+		d.say("idle: UE 1 released; ping %s from the network: paged %d times, %d sent, %d lost, the first took %s", target,
+			d.network.Pages.Load()-before, sent, sent-received, first)
 	}
 	return nil
 }

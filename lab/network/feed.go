@@ -28,8 +28,8 @@ func fed(i int) netip.Prefix {
 }
 
 // feed has the first router's kernel learn routes, or forget them; its BGP tells the gateways.
-func (l *Lab) feed(ctx context.Context, verb string, count int) error {
-	r := l.top.routers[0]
+func (d Demonstration) feed(ctx context.Context, verb string, count int) error {
+	r := d.top.routers[0]
 	cmd := inNode(ctx, r.name, "ip", "-batch", "-")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -51,9 +51,9 @@ func (l *Lab) feed(ctx context.Context, verb string, count int) error {
 }
 
 // held are the routes that the first gateway's data plane has of its kernel, and what was sent to it.
-func (l *Lab) held(ctx context.Context) (routes int, sent uint64, err error) {
+func (d Demonstration) held(ctx context.Context) (routes int, sent uint64, err error) {
 	var st agent.Status
-	b, err := get(ctx, filepath.Join(l.opt.Dir, gatewayName(0), "isthmus.sock"), http.MethodGet, "/v1/status")
+	b, err := get(ctx, filepath.Join(d.opt.Dir, gatewayName(0), "isthmus.sock"), http.MethodGet, "/v1/status")
 	if err == nil {
 		err = json.Unmarshal(b, &st)
 	}
@@ -67,9 +67,9 @@ func (l *Lab) held(ctx context.Context) (routes int, sent uint64, err error) {
 }
 
 // until waits for a number of routes, when as many changes were sent as that takes.
-func (l *Lab) until(ctx context.Context, sent uint64, there func(routes int) bool) error {
+func (d Demonstration) until(ctx context.Context, sent uint64, there func(routes int) bool) error {
 	for {
-		routes, now, err := l.held(ctx)
+		routes, now, err := d.held(ctx)
 		if err != nil {
 			return err
 		}
@@ -82,13 +82,13 @@ func (l *Lab) until(ctx context.Context, sent uint64, there func(routes int) boo
 	}
 }
 
-// DemonstrateRoutes tells how long routes take from the first router's kernel, by BGP, into the first gateway's data
+// Routes tells how long routes take from the first router's kernel, by BGP, into the first gateway's data
 // plane, and out of it.
-func (l *Lab) DemonstrateRoutes(ctx context.Context) error {
-	count := l.opt.Routes
+func (d Demonstration) Routes(ctx context.Context) error {
+	count := d.opt.Routes
 	ctx, cancel := context.WithTimeout(ctx, feedTime)
 	defer cancel()
-	before, sent, err := l.held(ctx)
+	before, sent, err := d.held(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,19 +103,19 @@ func (l *Lab) DemonstrateRoutes(ctx context.Context) error {
 		fedOne := make(chan error, 1)
 		var kernel time.Duration
 		go func() {
-			err := l.feed(ctx, step.verb, count)
+			err := d.feed(ctx, step.verb, count)
 			kernel = time.Since(began)
 			fedOne <- err
 		}()
-		err := l.until(ctx, sent0+uint64(count), step.there)
+		err := d.until(ctx, sent0+uint64(count), step.there)
 		took := time.Since(began)
 		if err = errors.Join(err, <-fedOne); err != nil {
 			return err
 		}
-		l.say("%d routes %s: %d ms into %s's data plane; %d ms of it %s's kernel takes", count, step.words,
+		d.say("%d routes %s: %d ms into %s's data plane; %d ms of it %s's kernel takes", count, step.words,
 			took.Milliseconds(),
-			gatewayName(0), kernel.Milliseconds(), l.top.routers[0].name)
-		if _, sent, err = l.held(ctx); err != nil {
+			gatewayName(0), kernel.Milliseconds(), d.top.routers[0].name)
+		if _, sent, err = d.held(ctx); err != nil {
 			return err
 		}
 	}

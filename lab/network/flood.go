@@ -66,14 +66,14 @@ func floodStreams() []agent.Stream {
 }
 
 // flooded asks the first gateway.
-func (l *Lab) flooded(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	return call(ctx, filepath.Join(l.opt.Dir, gatewayName(0), "isthmus.sock"), method, path, body)
+func (d Demonstration) flooded(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	return call(ctx, filepath.Join(d.opt.Dir, gatewayName(0), "isthmus.sock"), method, path, body)
 }
 
 // offered is how many packets the flood has brought.
-func (l *Lab) offered(ctx context.Context) (n uint64, err error) {
+func (d Demonstration) offered(ctx context.Context) (n uint64, err error) {
 	var rows []view.Stream
-	b, err := l.flooded(ctx, http.MethodGet, "/v1/show/stream", nil)
+	b, err := d.flooded(ctx, http.MethodGet, "/v1/show/stream", nil)
 	if err == nil {
 		err = json.Unmarshal(b, &rows)
 	}
@@ -103,8 +103,8 @@ func sumOf(v any, field string) (n uint64) {
 }
 
 // sessionsLost is how many BFD and BGP sessions have ended so far, as both ends of the first gateway's saw it.
-func (l *Lab) sessionsLost(ctx context.Context) (bfd, bgp uint64, err error) {
-	for _, node := range []string{l.top.routers[0].name, fabric(0)} {
+func (d Demonstration) sessionsLost(ctx context.Context) (bfd, bgp uint64, err error) {
+	for _, node := range []string{d.top.routers[0].name, fabric(0)} {
 		for _, q := range []struct {
 			command, field string
 			to             *uint64
@@ -112,7 +112,7 @@ func (l *Lab) sessionsLost(ctx context.Context) (bfd, bgp uint64, err error) {
 			{"show bfd peers counters json", "session-down", &bfd},
 			{"show bgp neighbors json", "connectionsDropped", &bgp},
 		} {
-			shell := []string{"vtysh", "--vty_socket", l.frrFolder(node), "-c", q.command}
+			shell := []string{"vtysh", "--vty_socket", d.frrFolder(node), "-c", q.command}
 			out, failed := inNode(ctx, node, shell...).Output()
 			var v any
 			if failed = errors.Join(failed, json.Unmarshal(out, &v)); failed != nil {
@@ -126,10 +126,10 @@ func (l *Lab) sessionsLost(ctx context.Context) (bfd, bgp uint64, err error) {
 }
 
 // watchRoutes counts routes that leave the kernels of the first gateway's clones and of the first router, until end.
-func (l *Lab) watchRoutes(ctx context.Context) (end func() int, err error) {
+func (d Demonstration) watchRoutes(ctx context.Context) (end func() int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait []func() int
-	for _, node := range []string{l.top.routers[0].name, fabric(0)} {
+	for _, node := range []string{d.top.routers[0].name, fabric(0)} {
 		var out bytes.Buffer
 		cmd := inNode(ctx, node, "ip", "monitor", "route")
 		cmd.Stdout = &out
@@ -151,21 +151,21 @@ func (l *Lab) watchRoutes(ctx context.Context) (end func() int, err error) {
 	}, nil
 }
 
-// DemonstrateFlood floods the first gateway, and tells what routing had of it.
-func (l *Lab) DemonstrateFlood(ctx context.Context) error {
-	probes, err := l.startProbes()
+// Flood floods the first gateway, and tells what routing had of it.
+func (d Demonstration) Flood(ctx context.Context) error {
+	probes, err := d.startProbes()
 	if err != nil {
 		return err
 	}
 	defer stopProbes(probes)
-	if err := l.settled(ctx, probes); err != nil {
+	if err := d.settled(ctx, probes); err != nil {
 		return err
 	}
-	bfd, bgp, err := l.sessionsLost(ctx)
+	bfd, bgp, err := d.sessionsLost(ctx)
 	if err != nil {
 		return err
 	}
-	withdrawn, err := l.watchRoutes(ctx)
+	withdrawn, err := d.watchRoutes(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,36 +173,36 @@ func (l *Lab) DemonstrateFlood(ctx context.Context) error {
 	streams := floodStreams()
 	body, err := json.Marshal(streams)
 	if err == nil {
-		_, err = l.flooded(ctx, http.MethodPost, "/v1/stream", body)
+		_, err = d.flooded(ctx, http.MethodPost, "/v1/stream", body)
 	}
 	if err != nil {
 		return err
 	}
 	reset(probes)
 	began := time.Now()
-	if _, err = l.flooded(ctx, http.MethodPost, "/v1/stream/start", nil); err != nil {
+	if _, err = d.flooded(ctx, http.MethodPost, "/v1/stream/start", nil); err != nil {
 		return err
 	}
-	err = pause(ctx, time.Duration(l.opt.Flood)*time.Second)
-	rate, failed := l.offered(ctx)
+	err = pause(ctx, time.Duration(d.opt.Flood)*time.Second)
+	rate, failed := d.offered(ctx)
 	seconds := time.Since(began).Seconds()
-	_, stopped := l.flooded(ctx, http.MethodPost, "/v1/stream/stop", nil)
+	_, stopped := d.flooded(ctx, http.MethodPost, "/v1/stream/stop", nil)
 	if err = errors.Join(err, failed, stopped); err != nil {
 		return err
 	}
-	bfdNow, bgpNow, err := l.sessionsLost(ctx)
+	bfdNow, bgpNow, err := d.sessionsLost(ctx)
 	if err != nil {
 		return err
 	}
-	l.say("%s flooded for %.0f s with %.2f million packets a second for its control plane: "+
+	d.say("%s flooded for %.0f s with %.2f million packets a second for its control plane: "+
 		"%d BFD and %d BGP sessions lost, %d routes withdrawn", gatewayName(0), seconds,
 		float64(rate)/seconds/1e6, bfdNow-bfd, bgpNow-bgp, withdrawn())
-	l.report(gatewayName(0)+" flooded", probes)
+	d.report(gatewayName(0)+" flooded", probes)
 	for i := range streams {
 		streams[i].Body = nil
 	}
 	if body, err = json.Marshal(streams); err == nil {
-		_, err = l.flooded(ctx, http.MethodPost, "/v1/stream", body)
+		_, err = d.flooded(ctx, http.MethodPost, "/v1/stream", body)
 	}
 	return err
 }

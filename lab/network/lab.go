@@ -21,8 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"isthmus/controlplane/agent"
@@ -49,8 +47,8 @@ type Options struct {
 	IGP        string // isp: "ospf", "isis"; empty: BGP
 	Announce   string // isp: pool, host
 	Graceful   bool   // isp: no static defaults in gateways
-	Routes     int    // isp: of DemonstrateRoutes
-	Flood      int    // isp: seconds of DemonstrateFlood, for which the first gateway has a port
+	Routes     int    // isp: of Demonstration.Routes
+	Flood      int    // isp: seconds of Demonstration.Flood, for which the first gateway has a port
 	DPBinary   string
 	Out        io.Writer                        // what the user reads
 	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks
@@ -61,25 +59,16 @@ const MaxUEs = 60000
 
 // Lab is a running network.
 type Lab struct {
-	opt      Options
-	top      *topology
-	program  string // isthmus
-	dp       string // isthmus-dp
-	lock     *os.File
-	starter  starter
-	procs    []*process
-	closers  []io.Closer
-	clients  []*smf.Client
-	network  *smf.Network
-	standby  smf.Function  // isp: takes over from the network's anchor
-	ended    chan *process // the first process that ended for good, and not by us
-	closing  atomic.Bool
-	running  atomic.Bool // all functions have been ready: who ends now is started again
-	started  time.Time
-	mu       sync.Mutex
-	bearers  []*smf.Bearer
-	assocs   map[string]*smf.Association // by function
-	problems []string
+	journal
+	processes
+	controllers
+	opt     Options
+	top     *topology
+	program string // isthmus
+	dp      string // isthmus-dp
+	lock    *os.File
+	closers []io.Closer
+	started time.Time
 }
 
 func (opt *Options) check() error {
@@ -135,10 +124,11 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	l := &Lab{
-		opt: opt, top: newTopology(&opt), ended: make(chan *process, 1), started: time.Now(),
-		network: &smf.Network{}, assocs: map[string]*smf.Association{}, starter: newStarter(),
-	}
+	l := &Lab{opt: opt, top: newTopology(&opt), started: time.Now()}
+	l.out = opt.Out
+	l.processes.journal, l.starter, l.ended = &l.journal, newStarter(), make(chan *process, 1)
+	l.controllers.journal, l.controllers.opt, l.controllers.top = &l.journal, &l.opt, l.top
+	l.network, l.assocs = &smf.Network{}, map[string]*smf.Association{}
 	var err error
 	if l.program, err = agent.FindProgram("isthmus"); err != nil {
 		return nil, err
@@ -241,29 +231,6 @@ func (l *Lab) summary(step string) string {
 		return fmt.Sprintf("%d attached", len(l.bearers))
 	}
 	return "isthmus lab show"
-}
-
-// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the
-// reason.
-func (l *Lab) refusals() string {
-	text := ""
-	for _, p := range l.procs {
-		b, _ := os.ReadFile(p.log)
-		last := ""
-		for line := range strings.Lines(string(b)) {
-			if strings.Contains(line, "PFCP request refused") {
-				last = "\n" + p.name + ": " + strings.TrimSpace(line)
-			}
-		}
-		text += last
-	}
-	return text
-}
-
-func (l *Lab) say(format string, args ...any) {
-	if l.opt.Out != nil {
-		fmt.Fprintf(l.opt.Out, format+"\n", args...)
-	}
 }
 
 // Wait returns when ctx ends (nil) or a function did for good (an error with its last words).

@@ -198,7 +198,7 @@ func (l *Lab) makeHosts(ctx context.Context) error {
 		ue("addr add %s/32 dev ue0", a.IPv4)
 		ue("addr add %s/128 dev ue0 nodad", host(a.IPv6))
 	}
-	for _, line := range l.camp(0) {
+	for _, line := range camp(0) {
 		ue("%s", line)
 	}
 	if l.opt.Generation == "isp" {
@@ -231,7 +231,7 @@ func (l *Lab) configureHosts(ctx context.Context, lines []string) error {
 }
 
 // camp are the routes of the UE at a radio node, its own addresses as source.
-func (l *Lab) camp(radio int) []string {
+func camp(radio int) []string {
 	a := ueAddresses(1)
 	return []string{
 		fmt.Sprintf("route replace default via %s dev ue%d src %s", net4(netRadio+radio, 1).Addr(), radio, a.IPv4),

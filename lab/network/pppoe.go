@@ -66,7 +66,7 @@ func (l *Lab) startPPPoE(ctx context.Context, i int) error {
 		return err
 	}
 	config := dialer.NewConfig(user, HomePassword(user), access.CHAP, access.MSCHAPv2, access.PAP)
-	config.Repeat = time.Second
+	config.PPP.Now, config.PPP.Random, config.Repeat = m.now, rand.Uint64, time.Second
 	m.client = dialer.New(m, config)
 	m.timer = time.AfterFunc(time.Hour, m.expire)
 	go m.fromWire()
@@ -156,10 +156,9 @@ func (m *modem) expire() {
 	m.client.Expire()
 }
 
-// dialer.Env
+func (m *modem) now() time.Duration { return time.Since(m.began) + 1 }
 
-func (m *modem) Now() time.Duration { return time.Since(m.began) + 1 }
-func (m *modem) Random() uint64     { return rand.Uint64() }
+// dialer.Env
 
 func (m *modem) Send(_ *dialer.Client, etherType uint16, payload []byte) {
 	to := m.peer
@@ -177,7 +176,7 @@ func (m *modem) Wake(_ *dialer.Client, at time.Duration) {
 		m.timer.Stop()
 		return
 	}
-	m.timer.Reset(max(at-m.Now(), time.Millisecond))
+	m.timer.Reset(max(at-m.now(), time.Millisecond))
 }
 
 func (m *modem) Up(c *dialer.Client, f access.Families) {

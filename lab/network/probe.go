@@ -56,14 +56,14 @@ func (l *Lab) serveEcho(node string) error {
 }
 
 // startProbes sends from the data network to a home and to a UE.
-func (l *Lab) startProbes() ([]*probe, error) {
+func (d Demonstration) startProbes() ([]*probe, error) {
 	var list []*probe
 	for _, of := range []struct {
 		name   string
 		target netip.Addr
 	}{{"wireline", homeOf(0).IPv4}, {"mobile", ueAddresses(1).IPv4}} {
 		p := &probe{name: of.name, done: make(chan struct{}), last: time.Now()}
-		err := inside(generations[l.opt.Generation].pdn, func() error {
+		err := inside(generations[d.opt.Generation].pdn, func() error {
 			var err error
 			to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(of.target, echoPort))
 			p.conn, err = net.DialUDP("udp", nil, to)
@@ -168,12 +168,12 @@ func (p *probe) end() (sent, lost uint64, longest time.Duration) {
 }
 
 // report ends a measurement and tells it.
-func (l *Lab) report(what string, list []*probe) {
+func (d Demonstration) report(what string, list []*probe) {
 	var words []string
 	for _, p := range list {
 		sent, lost, longest := p.end()
 		words = append(words, fmt.Sprintf("%s without traffic for %d ms, %d of %d lost", p.name,
 			longest.Milliseconds(), lost, sent))
 	}
-	l.say("%s: %s", what, strings.Join(words, "; "))
+	d.say("%s: %s", what, strings.Join(words, "; "))
 }

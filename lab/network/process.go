@@ -36,6 +36,15 @@ type process struct {
 	held    atomic.Bool // not to be started again for now
 }
 
+// processes are the programs of the lab; it starts them one after the other.
+type processes struct {
+	*journal
+	starter starter
+	procs   []*process
+	ended   chan *process // the first process that ended for good, and not by us
+	running atomic.Bool   // all functions have been ready: who ends now is started again
+}
+
 const (
 	restartDelay = 100 * time.Millisecond
 	earlyEnd     = 10 * time.Second // an end within it says that the next start may help no more than this one
@@ -43,22 +52,22 @@ const (
 )
 
 // spawn starts a program in a namespace, with its output in a log file.
-func (l *Lab) spawn(node, name, log string, restart bool, argv ...string) error {
+func (s *processes) spawn(node, name, log string, restart bool, argv ...string) error {
 	p := &process{
 		name: name, log: log, restart: restart, quit: make(chan struct{}), done: make(chan struct{}),
 		argv: append([]string{"nsenter", "--net=" + filepath.Join(netnsDir, Prefix+node), "--"}, argv...),
 	}
-	cmd, err := l.start(p)
+	cmd, err := s.start(p)
 	if err != nil {
 		return err
 	}
-	l.procs = append(l.procs, p)
-	go l.supervise(p, cmd)
+	s.procs = append(s.procs, p)
+	go s.supervise(p, cmd)
 	return nil
 }
 
 // start runs the program once.
-func (l *Lab) start(p *process) (*exec.Cmd, error) {
+func (s *processes) start(p *process) (*exec.Cmd, error) {
 	file, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -68,7 +77,7 @@ func (l *Lab) start(p *process) (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr = file, file
 	// A group of its own: Ctrl-C reaches us alone, and we end it. When we are killed, the kernel ends it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := l.starter.do(cmd.Start); err != nil {
+	if err := s.starter.do(cmd.Start); err != nil {
 		return nil, err
 	}
 	p.pid.Store(int64(cmd.Process.Pid))
@@ -76,7 +85,7 @@ func (l *Lab) start(p *process) (*exec.Cmd, error) {
 }
 
 // supervise keeps a program running until stop. What ends again and again is told to Wait.
-func (l *Lab) supervise(p *process, cmd *exec.Cmd) {
+func (s *processes) supervise(p *process, cmd *exec.Cmd) {
 	defer close(p.done)
 	for early := 0; ; {
 		began, exited := time.Now(), make(chan struct{})
@@ -94,12 +103,12 @@ func (l *Lab) supervise(p *process, cmd *exec.Cmd) {
 		if early++; time.Since(began) >= earlyEnd {
 			early = 1
 		}
-		if !p.restart || !l.running.Load() || early == earlyEnds {
-			l.tell(p)
+		if !p.restart || !s.running.Load() || early == earlyEnds {
+			s.tell(p)
 			return
 		}
 		if !p.held.Load() {
-			l.problem("%s ended (%s) and is started again", p.name, p.state)
+			s.problem("%s ended (%s) and is started again", p.name, p.state)
 		}
 		for wait := true; wait; wait = p.held.Load() {
 			select {
@@ -109,20 +118,49 @@ func (l *Lab) supervise(p *process, cmd *exec.Cmd) {
 			}
 		}
 		var err error
-		if cmd, err = l.start(p); err != nil {
-			l.problem("%s: %v", p.name, err)
-			l.tell(p)
+		if cmd, err = s.start(p); err != nil {
+			s.problem("%s: %v", p.name, err)
+			s.tell(p)
 			return
 		}
 	}
 }
 
 // tell says that a process is gone for good; the first one ends the lab.
-func (l *Lab) tell(p *process) {
+func (s *processes) tell(p *process) {
 	select {
-	case l.ended <- p:
+	case s.ended <- p:
 	default:
 	}
+}
+
+// named are the processes with a name, or of a node ("* of gw1").
+func (s *processes) named(name string) []*process {
+	var list []*process
+	node, all := strings.CutPrefix(name, "* ")
+	for _, p := range s.procs {
+		if p.name == name || all && strings.HasSuffix(p.name, " "+node) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the
+// reason.
+func (s *processes) refusals() string {
+	text := ""
+	for _, p := range s.procs {
+		b, _ := os.ReadFile(p.log)
+		last := ""
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, "PFCP request refused") {
+				last = "\n" + p.name + ": " + strings.TrimSpace(line)
+			}
+		}
+		text += last
+	}
+	return text
 }
 
 // starter is the thread that starts processes. The kernel sends Pdeathsig when the thread ends that started the

@@ -19,8 +19,8 @@ import (
 
 // timers are how often control functions ask, and how long they wait for each of the four answers: gateways that stand
 // in for each other are missed sooner.
-func (l *Lab) timers() (heartbeat, t1 time.Duration) {
-	if l.opt.Generation == "isp" {
+func (c *controllers) timers() (heartbeat, t1 time.Duration) {
+	if c.opt.Generation == "isp" {
 		return time.Second, 500 * time.Millisecond
 	}
 	return 10 * time.Second, time.Second
@@ -29,41 +29,41 @@ func (l *Lab) timers() (heartbeat, t1 time.Duration) {
 // ---- mobile sessions ------------------------------------------------------------------------------------------------
 
 // gateway is the part with an association, and the one that stands in for it; nil: it is none of two gateways.
-func (l *Lab) gateway(a *smf.Association) (lost, other *smf.Function) {
-	if l.opt.Generation != "isp" {
+func (c *controllers) gateway(a *smf.Association) (lost, other *smf.Function) {
+	if c.opt.Generation != "isp" {
 		return nil, nil
 	}
 	switch a {
-	case l.network.Anchor.Association:
-		return &l.network.Anchor, &l.standby
-	case l.standby.Association:
-		return &l.standby, &l.network.Anchor
+	case c.network.Anchor.Association:
+		return &c.network.Anchor, &c.standby
+	case c.standby.Association:
+		return &c.standby, &c.network.Anchor
 	}
 	return nil, nil
 }
 
 // gatewayLost restores the sessions of a gateway at the other one, and has them back when it is there again.
-func (l *Lab) gatewayLost(a *smf.Association) {
-	l.mu.Lock()
-	lost, other := l.gateway(a)
-	l.mu.Unlock()
-	if lost == nil || l.closing.Load() {
+func (c *controllers) gatewayLost(a *smf.Association) {
+	c.mu.Lock()
+	lost, other := c.gateway(a)
+	c.mu.Unlock()
+	if lost == nil || c.closing.Load() {
 		return
 	}
-	l.restore(lost, other, nil)
-	for !l.closing.Load() {
-		again, err := l.smf().Associate(context.Background(), a.Peer)
+	c.restore(lost, other, nil)
+	for !c.closing.Load() {
+		again, err := c.smf().Associate(context.Background(), a.Peer)
 		if err != nil {
 			pause(context.Background(), restartDelay)
 			continue
 		}
-		l.mu.Lock()
-		lost.Association, l.assocs[lost.Name] = again, again
-		l.mu.Unlock()
-		l.say("%s is associated again", lost.Name)
-		if lost == &l.network.Anchor {
+		c.mu.Lock()
+		lost.Association, c.assocs[lost.Name] = again, again
+		c.mu.Unlock()
+		c.say("%s is associated again", lost.Name)
+		if lost == &c.network.Anchor {
 			ctx, cancel := context.WithTimeout(context.Background(), convergence)
-			l.restore(other, lost, func() error { return l.waitRouted(ctx) })
+			c.restore(other, lost, func() error { return waitRouted(ctx, c.top.routers[0].name) })
 			cancel()
 		}
 		return
@@ -71,15 +71,15 @@ func (l *Lab) gatewayLost(a *smf.Association) {
 }
 
 // smf is the client that has the gateways.
-func (l *Lab) smf() *smf.Client { return l.clients[len(l.clients)-1] }
+func (c *controllers) smf() *smf.Client { return c.clients[len(c.clients)-1] }
 
 // restore moves all sessions from one gateway to another. ready, where given, waits until routing leads there; until
 // then both have them.
-func (l *Lab) restore(from, to *smf.Function, ready func() error) {
+func (c *controllers) restore(from, to *smf.Function, ready func() error) {
 	began := time.Now()
-	l.mu.Lock()
-	bearers := l.bearers
-	l.mu.Unlock()
+	c.mu.Lock()
+	bearers := c.bearers
+	c.mu.Unlock()
 	work := make(chan *smf.Bearer)
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -108,9 +108,9 @@ func (l *Lab) restore(from, to *smf.Function, ready func() error) {
 	close(work)
 	group.Wait()
 	if failed != nil {
-		l.problem("sessions of %s are not restored at %s: %v", from.Name, to.Name, failed)
+		c.problem("sessions of %s are not restored at %s: %v", from.Name, to.Name, failed)
 	}
-	l.say("%d sessions restored at %s in %d ms", moved, to.Name, time.Since(began).Milliseconds())
+	c.say("%d sessions restored at %s in %d ms", moved, to.Name, time.Since(began).Milliseconds())
 }
 
 // restoreOne repeats what a gateway refuses that has just been started: its data plane is away (TS 29.244 §8.2.1,
@@ -128,18 +128,6 @@ func restoreOne(b *smf.Bearer, to *smf.Function, ready func() error) error {
 
 // ---- what is killed -------------------------------------------------------------------------------------------------
 
-// named are the processes with a name, or of a node ("* of gw1").
-func (l *Lab) named(name string) []*process {
-	var list []*process
-	node, all := strings.CutPrefix(name, "* ")
-	for _, p := range l.procs {
-		if p.name == name || all && strings.HasSuffix(p.name, " "+node) {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
 func kill(list []*process) {
 	for _, p := range list {
 		syscall.Kill(int(p.pid.Load()), syscall.SIGKILL)
@@ -153,12 +141,12 @@ func hold(list []*process, on bool) {
 }
 
 // settled waits until the first gateway has all traffic and sessions, and everybody answers.
-func (l *Lab) settled(ctx context.Context, probes []*probe) error {
+func (d Demonstration) settled(ctx context.Context, probes []*probe) error {
 	ctx, cancel := context.WithTimeout(ctx, convergence)
 	defer cancel()
 	for {
-		err := l.preferred(ctx)
-		if err == nil && l.answered(ctx, probes, settledAnswers) {
+		err := d.preferred(ctx)
+		if err == nil && d.answered(ctx, probes, settledAnswers) {
 			return nil
 		}
 		if e := pause(ctx, 100*time.Millisecond); e != nil {
@@ -170,9 +158,9 @@ func (l *Lab) settled(ctx context.Context, probes []*probe) error {
 const settledAnswers = 300 // in a row, of each probe, within ten times as many milliseconds
 
 // waitRouted waits until routing leads to the first gateway, and that has a way back.
-func (l *Lab) waitRouted(ctx context.Context) error {
+func waitRouted(ctx context.Context, router string) error {
 	for {
-		err := l.routed(ctx)
+		err := routed(ctx, router)
 		if err == nil {
 			return nil
 		}
@@ -182,10 +170,10 @@ func (l *Lab) waitRouted(ctx context.Context) error {
 	}
 }
 
-// routed tells whether routing leads to the first gateway.
-func (l *Lab) routed(ctx context.Context) error {
+// routed tells whether routing at the first router leads to the first gateway.
+func routed(ctx context.Context, router string) error {
 	for _, target := range []netip.Addr{serviceIPv4, ueAddresses(1).IPv4, host(ueAddresses(1).IPv6)} {
-		out, err := inNode(ctx, l.top.routers[0].name, "ip", "route", "get", target.String()).CombinedOutput()
+		out, err := inNode(ctx, router, "ip", "route", "get", target.String()).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), " dev "+gatewayName(0)+" ") {
 			return fmt.Errorf("%s goes elsewhere: %s", target, out)
 		}
@@ -194,13 +182,13 @@ func (l *Lab) routed(ctx context.Context) error {
 }
 
 // preferred tells whether routing and sessions are at the first gateway.
-func (l *Lab) preferred(ctx context.Context) error {
-	if err := l.routed(ctx); err != nil {
+func (c *controllers) preferred(ctx context.Context) error {
+	if err := routed(ctx, c.top.routers[0].name); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	bearers := l.bearers
-	l.mu.Unlock()
+	c.mu.Lock()
+	bearers := c.bearers
+	c.mu.Unlock()
 	for _, b := range bearers {
 		if at := b.AnchoredAt(); at != gatewayName(0) {
 			return fmt.Errorf("UE %s is at %s", b.UE.IPv4, at)
@@ -210,7 +198,7 @@ func (l *Lab) preferred(ctx context.Context) error {
 }
 
 // answered waits until all probes have so many more answers.
-func (l *Lab) answered(ctx context.Context, probes []*probe, count uint64) bool {
+func (d Demonstration) answered(ctx context.Context, probes []*probe, count uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(10*count)*time.Millisecond)
 	defer cancel()
 	for _, p := range probes {
@@ -223,31 +211,31 @@ func (l *Lab) answered(ctx context.Context, probes []*probe, count uint64) bool 
 	return true
 }
 
-// DemonstrateTakeover kills everything of the first gateway under traffic, and brings it back.
-func (l *Lab) DemonstrateTakeover(ctx context.Context) error {
-	probes, err := l.startProbes()
+// Takeover kills everything of the first gateway under traffic, and brings it back.
+func (d Demonstration) Takeover(ctx context.Context) error {
+	probes, err := d.startProbes()
 	if err != nil {
 		return err
 	}
 	defer stopProbes(probes)
-	if err := l.settled(ctx, probes); err != nil {
+	if err := d.settled(ctx, probes); err != nil {
 		return err
 	}
-	all := l.named("* of " + gatewayName(0))
+	all := d.named("* of " + gatewayName(0))
 	reset(probes)
 	hold(all, true)
 	kill(all)
-	again := l.answered(ctx, probes, 3*settledAnswers) || l.answered(ctx, probes, settledAnswers)
-	l.report(fmt.Sprintf("%s killed", gatewayName(0)), probes)
+	again := d.answered(ctx, probes, 3*settledAnswers) || d.answered(ctx, probes, settledAnswers)
+	d.report(fmt.Sprintf("%s killed", gatewayName(0)), probes)
 	if !again {
 		return errors.New("nobody took over")
 	}
 	reset(probes)
 	hold(all, false)
-	if err := l.settled(ctx, probes); err != nil {
+	if err := d.settled(ctx, probes); err != nil {
 		return err
 	}
-	l.report(gatewayName(0)+" back", probes)
+	d.report(gatewayName(0)+" back", probes)
 	return nil
 }
 
@@ -256,28 +244,28 @@ func (l *Lab) DemonstrateTakeover(ctx context.Context) error {
 // its own.
 const startupTime = 125 * time.Second
 
-// DemonstrateRestarts kills the first gateway's processes one by one; each is started again.
-func (l *Lab) DemonstrateRestarts(ctx context.Context) error {
-	probes, err := l.startProbes()
+// Restarts kills the first gateway's processes one by one; each is started again.
+func (d Demonstration) Restarts(ctx context.Context) error {
+	probes, err := d.startProbes()
 	if err != nil {
 		return err
 	}
 	defer stopProbes(probes)
-	if l.opt.Graceful {
-		l.say("waiting until the routers' bgpd have been up for %s", startupTime)
+	if d.opt.Graceful {
+		d.say("waiting until the routers' bgpd have been up for %s", startupTime)
 		if err := pause(ctx, startupTime); err != nil {
 			return err
 		}
 	}
-	programs := append(l.daemons(), "isthmus-dp", "isthmus")
+	programs := append(d.daemons(), "isthmus-dp", "isthmus")
 	slices.Reverse(programs)
 	for _, program := range programs {
-		if err := l.settled(ctx, probes); err != nil {
+		if err := d.settled(ctx, probes); err != nil {
 			return err
 		}
 		reset(probes)
 		name := program + " of " + gatewayName(0)
-		list := l.named(name)
+		list := d.named(name)
 		before := list[0].pid.Load()
 		kill(list)
 		for list[0].pid.Load() == before {
@@ -285,11 +273,11 @@ func (l *Lab) DemonstrateRestarts(ctx context.Context) error {
 				return err
 			}
 		}
-		l.answered(ctx, probes, 2*settledAnswers)
-		if err := l.settled(ctx, probes); err != nil {
+		d.answered(ctx, probes, 2*settledAnswers)
+		if err := d.settled(ctx, probes); err != nil {
 			return fmt.Errorf("%s was killed: %w", name, err)
 		}
-		l.report(name+" killed", probes)
+		d.report(name+" killed", probes)
 	}
 	return nil
 }
