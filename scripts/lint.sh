@@ -144,8 +144,8 @@ lint_staticcheck() {
 	! has_go || GOGC=800 "$(staticcheck_path)" ./...
 }
 
-# docs/structure.md draws who includes whom: no circle, no arrow upward, no protocol in core, nothing of the laboratory in the
-# product.
+# docs/structure.md draws who includes whom: no circle, no arrow upward, no protocol in core, nothing of the laboratory
+# in the product.
 lint_circles() {
 	! has_go || scripts/circles.py
 }
@@ -156,7 +156,8 @@ lint_tidy() {
 	scripts/tidy.py "$(jobs_count)"
 }
 
-# Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name exists.
+# Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name
+# exists.
 lint_score_card() {
 	repo_files | scripts/score_card.py
 }

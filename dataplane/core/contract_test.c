@@ -33,8 +33,6 @@ static int start(void **state)
 	return kit_commit();
 }
 
-// ---- messages --------------------------------------------------------------------------------------------------------
-
 static struct {
 	uint8_t bytes[1 << 17];
 	uint32_t used;
@@ -153,8 +151,6 @@ static uint32_t commit(uint16_t type)
 	clear();
 	return request(API_COMMIT);
 }
-
-// ---- sessions in other sizes -----------------------------------------------------------------------------------------
 
 static uint8_t body[8192];
 static uint32_t body_length;
@@ -335,8 +331,6 @@ static void sizes_that_lie(void **state)
 	refused_with(EINVAL, "object kind 77 is not known");
 }
 
-// ---- LIST ------------------------------------------------------------------------------------------------------------
-
 #define PATHS 300
 
 static uint32_t list(uint32_t kind, uint64_t first, uint64_t last, uint32_t limit)
@@ -404,8 +398,6 @@ static void lists(void **state)
 	}
 	assert_int_equal(kit_commit(), 0);
 }
-
-// ---- HELLO -----------------------------------------------------------------------------------------------------------
 
 static void versions(void **state)
 {
@@ -486,8 +478,6 @@ static void prefixes(void **state)
 			assert_int_equal(contract_compare(&shorter, 1, API_VERSION), EPROTO);
 		}
 }
-
-// ---- the socket ------------------------------------------------------------------------------------------------------
 
 static void write_message(int fd, uint16_t type, uint32_t bytes)
 {

@@ -51,9 +51,6 @@ const struct trace_stage *trace_stage_of(const char *node)
 	return s != NULL ? s : &none;
 }
 
-// ---- the workers' part
-// -----------------------------------------------------------------------------------------------
-
 static int make_tracer(struct tracer *t, uint32_t i)
 {
 	char name[RTE_RING_NAMESIZE];
@@ -176,9 +173,6 @@ static void tell_workers(uint32_t k, const struct trace *tr)
 		__atomic_store_n(&t->edges, (uint8_t)edges, __ATOMIC_RELAXED);
 	}
 }
-
-// ---- life
-// ------------------------------------------------------------------------------------------------------------
 
 // Hypothetical packets may outlive their trace, in an inbox: tick() asks again.
 static void disarm(void)
@@ -420,9 +414,6 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 		forget(k);
 	return error;
 }
-
-// ---- poll
-// ------------------------------------------------------------------------------------------------------------
 
 static uint32_t place_of(uint32_t number)
 {

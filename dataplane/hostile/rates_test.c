@@ -109,8 +109,6 @@ static void near(uint64_t got, uint64_t want)
 		fail_msg("%lu bytes in a second, expected %lu within 1 %%", got, want);
 }
 
-// ---- policers --------------------------------------------------------------------------------------------------------
-
 // IP bytes that leave in a second when three times the rate is offered. 300-byte IP packets.
 static uint64_t policed(uint32_t home, int uplink)
 {
@@ -143,8 +141,6 @@ static void policed_rates(void **state)
 	near(policed(5, 1), 500000 + 2000); // green and yellow: the peak rate and burst
 	near(policed(6, 0), 500000 + 2000);
 }
-
-// ---- scheduler -------------------------------------------------------------------------------------------------------
 
 struct offer {
 	uint32_t home, every; // one packet each so many steps

@@ -33,8 +33,6 @@ enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDG
 		[EDGE_REDIRECT] = "redirect", [EDGE_DROP] = "drop"                                                     \
 	}
 
-// ---- telling the control plane -----------------------------------------------------------------------------------------
-
 static int tell(struct worker *w, uint16_t number, uint32_t session, uint16_t pdr, uint16_t low)
 {
 	uint64_t generation = __atomic_load_n(&buffer_tables.place[session].generation, __ATOMIC_ACQUIRE);
@@ -129,7 +127,7 @@ void queue_give_up(struct worker *w, struct queue *q)
 	queue_free(w, q);
 }
 
-// ---- what becomes of a packet ------------------------------------------------------------------------------------------
+// What becomes of a packet.
 
 void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
 {
@@ -289,7 +287,7 @@ static struct rte_node_register buffer_node = {
 };
 NODE_REGISTER(buffer_node)
 
-// ---- time, and changes of sessions -------------------------------------------------------------------------------------
+// Time, and changes of sessions.
 
 static struct session_view view_of_waiting(const struct waiting *was)
 {

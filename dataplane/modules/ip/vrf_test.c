@@ -106,8 +106,6 @@ static const uint8_t *left_by(int blue)
 	return packet;
 }
 
-// ---- packets --------------------------------------------------------------------------------------------------------
-
 static void each_by_its_own_table(void **state)
 {
 	// Twice: the second time a worker knows the destination.
@@ -255,8 +253,6 @@ static void an_interface_moves(void **state)
 	send_udp(0, "10.50.0.9", "198.51.100.7", 64);
 	left_by(0);
 }
-
-// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static void put_interface(const char *name, const char *port, uint16_t vlan, const char *address, const char *vrf)
 {

@@ -51,8 +51,6 @@ void nat_block_told(const struct nat_table *t, uint32_t worker, uint32_t block)
 	event_notify(worker_get(worker), own.notice, block, t->id); // when that fails, lost() looks at all blocks
 }
 
-// ---- reports of blocks ----------------------------------------------------------------------------------------------
-
 static int raise(const struct nat_table *t, uint32_t id, uint32_t type, uint32_t since)
 {
 	const struct nat_block *b = &t->block[id];
@@ -149,8 +147,6 @@ static void settle(uint64_t now_ns)
 		free(n);
 	}
 }
-
-// ---- the object -----------------------------------------------------------------------------------------------------
 
 static int check_prefixes(const char *key, const char *what, const struct api_address *a, uint32_t count)
 {
@@ -358,8 +354,6 @@ static const struct object_ops nat_ops = {
 };
 OBJECT_REGISTER(nat_ops)
 
-// ---- show -----------------------------------------------------------------------------------------------------------
-
 struct block_counts {
 	uint64_t resting, unreported;
 };
@@ -467,8 +461,6 @@ static uint64_t block_rows(struct stats_sink *sink, const char *key, uint64_t pl
 		block_row(sink, n, id);
 	return n != NULL ? place + 1 : 0;
 }
-
-// ---- set-up ---------------------------------------------------------------------------------------------------------
 
 // The session's index is another's soon.
 static void session_is_gone(uint32_t session)

@@ -80,8 +80,6 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
 
 HOLDER(neighbour_holder, "neighbour", max_held, .control = 1)
 
-// ---- waiting packets ------------------------------------------------------------------------------------------------
-
 static struct rte_mbuf *unhold_oldest(struct neighbour *n)
 {
 	struct rte_mbuf *m = n->queue[0];
@@ -133,8 +131,6 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 	control_hold(m);
 	n->queue[n->held++] = m;
 }
-
-// ---- entries --------------------------------------------------------------------------------------------------------
 
 static int is_unresolved(const struct neighbour *n)
 {
@@ -264,8 +260,6 @@ void neighbour_learn(struct neighbour *n, const uint8_t mac[6])
 		send_on(unhold_oldest(n));
 }
 
-// ---- timers ---------------------------------------------------------------------------------------------------------
-
 static void give_up(struct neighbour *n, uint64_t now_ns)
 {
 	drop_held(n, &drop_unresolved);
@@ -336,7 +330,7 @@ static void tick(uint64_t now_ns)
 	neighbour_each(tick_one, &now_ns);
 }
 
-// ---- a packet without a next hop's MAC ------------------------------------------------------------------------------
+// A packet without a next hop's MAC.
 
 // Network and broadcast addresses of an interface's networks are nobody's (RFC 1812 §4.2.3.1, §5.3.5.2).
 static int is_host(const struct interface *i, uint8_t family, const uint8_t *address)
@@ -405,8 +399,6 @@ static void resolve(struct rte_mbuf *m)
 	}
 }
 
-// ---- interfaces come and go -----------------------------------------------------------------------------------------
-
 static void check_interface(struct neighbour *n, void *arg)
 {
 	const struct interface *i = interface_get(n->interface);
@@ -453,8 +445,6 @@ static void interfaces_changed(void)
 	announced = now;
 	announced_count = count;
 }
-
-// ---- start, show ----------------------------------------------------------------------------------------------------
 
 ENGINE_LIMIT(max_neighbours, 1, MAX_NEIGHBOURS)
 ENGINE_LIMIT(max_unresolved, 1, MAX_NEIGHBOURS)

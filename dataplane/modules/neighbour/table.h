@@ -64,7 +64,7 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);
 void neighbour_learn(struct neighbour *n, const uint8_t mac[6]);
 const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 
-// ---- messages (exchange.c) ------------------------------------------------------------------------------------------
+// Messages (exchange.c).
 
 // Asks for the neighbour's MAC: a broadcast or group when it is not known, else the neighbour itself.
 void exchange_probe(const struct neighbour *n);

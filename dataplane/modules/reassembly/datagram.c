@@ -19,8 +19,8 @@ const struct reason *const fragments_full = &full, *const fragments_source_full 
 HOLDER(fragments_holder, "reassembly", max_fragments)
 
 #define MIN_OF_SOURCE 16 // buffers: two datagrams of most pieces
-// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two nodes
-// of rte_graph holds 65535 packets, and one more ends the process.
+// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two
+// nodes of rte_graph holds 65535 packets, and one more ends the process.
 #define EXPIRE_VISIT 512
 
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
@@ -48,8 +48,6 @@ struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
 	return t;
 }
 
-// ---- lists by age ----------------------------------------------------------------------------------------------------
-
 static void age_add(struct datagrams *t, struct age_list *list, uint32_t at, int of)
 {
 	t->list[at].link[of] = (struct age_link){.older = list->newest, .newer = DATAGRAM_NONE};
@@ -73,8 +71,6 @@ static void age_remove(struct datagrams *t, struct age_list *list, uint32_t at, 
 	else
 		list->newest = link.older;
 }
-
-// ---- the table -------------------------------------------------------------------------------------------------------
 
 void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope, uint8_t version, const uint8_t *ip)
 {
@@ -168,8 +164,6 @@ void datagram_remove(struct datagrams *t, struct datagram *d)
 	t->free = at;
 }
 
-// ---- what waits ------------------------------------------------------------------------------------------------------
-
 void datagram_hold(struct worker *w, struct datagrams *t, struct datagram *d, const struct rte_mbuf *m)
 {
 	hold_add(w, &fragments_holder, m->nb_segs);
@@ -237,8 +231,6 @@ struct datagram *datagram_enter(const struct visit *v, const struct datagram_key
 	struct datagram *d = datagram_find(v->t, key);
 	return d != NULL ? d : add(v->t, key, v->w->now);
 }
-
-// ---- pieces ----------------------------------------------------------------------------------------------------------
 
 int datagram_add(struct datagram *d, const struct piece *p, int more)
 {

@@ -9,7 +9,7 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-// ---- by what a packet says -------------------------------------------------------------------------------------------
+// By what a packet says.
 
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
 {
@@ -99,7 +99,7 @@ int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address
 	return first != NULL && first->outer == API_OUTER_ENDPOINT;
 }
 
-// ---- by what is kept of a session -----------------------------------------------------------------------------------
+// By what is kept of a session.
 
 static const struct session *in_force(uint32_t session)
 {

@@ -57,7 +57,7 @@ struct session_view {
 };
 PACKET_VIEW(session_view)
 
-// ---- the arcs "uplink" and "downlink", between session and encapsulation --------------------------------------------
+// The arcs "uplink" and "downlink", between session and encapsulation.
 
 // Their stages have a session_view. They lead on by the edges 0 to 3, SESSION_EXITS(arc), of which session_exit() is
 // the packet's.
