@@ -88,7 +88,8 @@ lint_forbidden() {
 		over_files awk -v words="$words" -f scripts/forbidden.awk
 }
 
-# Tests wait for events: a sleep stands between two looks at a condition, in a loop with a limit.
+# Tests wait for events: a sleep stands between two looks at a condition, in a loop with a limit. scripts/sleeps.py
+# names the others.
 lint_sleeps() {
 	repo_files 'test/*.sh' 'test/*.py' 'bench/*.sh' 'bench/*.py' '*_test.go' | scripts/sleeps.py
 }
