@@ -440,7 +440,12 @@ static void hellos(void **state)
 	assert_int_equal(hello(API_VERSION + 1, API_VERSION + 7, peer, count), EPROTO);
 	assert_int_equal(client.sink.version, 0);
 	assert_non_null(
-		strstr(client.status.text, "data plane speaks contract versions 3 to 3 and the control plane 4 to 10"));
+		strstr(client.status.text, "data plane speaks contract versions 1 to 1 and the control plane 2 to 8"));
+	// A control plane of before the first release.
+	assert_int_equal(hello(3, 3, peer, count), EPROTO);
+	assert_int_equal(client.sink.version, 0);
+	assert_non_null(
+		strstr(client.status.text, "data plane speaks contract versions 1 to 1 and the control plane 3 to 3"));
 	// A layout that differs in the same version; one of another version is not looked at.
 	peer[10].digest ^= 1;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
@@ -459,7 +464,7 @@ static void hellos(void **state)
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
 	clear();
 	assert_int_equal(request(API_HELLO), EPROTO);
-	assert_non_null(strstr(client.status.text, "this HELLO is not of contract version 3 or later"));
+	assert_non_null(strstr(client.status.text, "this HELLO is not of contract version 1 or later"));
 }
 
 // A struct that ends earlier on the other side is known by the digest of the fields that both have.
