@@ -41,7 +41,7 @@ void trace_entry_register(enum api_role role, const char *node)
 	resume_register(node);
 }
 
-const struct trace_stage *trace_stage_of(const char *node)
+static const struct trace_stage *stage_of(const char *node)
 {
 	static const struct trace_stage none = {.node = ""};
 	const struct trace_stage *s = control.stages;
@@ -87,7 +87,7 @@ static void learn_nodes(struct tracer *t, struct rte_graph *graph)
 		struct trace_node *nt = &t->node[list[i]->id];
 
 		nt->process = node->process;
-		nt->stage = trace_stage_of(list[i]->name);
+		nt->stage = stage_of(list[i]->name);
 		nt->source = (list[i]->flags & RTE_NODE_SOURCE_F) != 0;
 		nt->entry = strcmp(list[i]->name, "port-rx") == 0;
 		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)

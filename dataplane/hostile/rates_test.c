@@ -18,7 +18,6 @@
 #define STEP_US 100
 #define STEPS 10000 // one second
 #define OVERHEAD 24
-#define HEADERS 22 // Ethernet and two tags
 #define PIPE_RATE 1250000u
 
 static void commit(void)

@@ -13,8 +13,6 @@
 #include "core/port.h"
 #include "isthmus_api.h"
 
-#define KIT_FRAME 16384
-
 struct kit_frame {
 	uint32_t length;
 	uint8_t *bytes;

@@ -27,7 +27,7 @@ static void read_rate(struct yaml_file *f, const yaml_node_t *n, struct rate *to
 		*to = r;
 }
 
-void read_rate_plain(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
+static void read_rate_plain(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
 	read_rate(f, n, to, false, false);
 }
@@ -42,7 +42,7 @@ void read_rate_own(struct yaml_file *f, const yaml_node_t *n, const struct yaml_
 	read_rate(f, n, to, false, true);
 }
 
-void read_rate_step(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
+static void read_rate_step(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
 	read_rate(f, n, to, true, true);
 }

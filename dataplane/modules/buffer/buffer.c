@@ -184,8 +184,9 @@ static void yield(struct worker *w, struct rte_graph *graph, struct rte_node *no
 	rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_precedence, EDGE_DROP), m);
 }
 
-// No room for all: who holds most gives way, with the packet that is oldest.
-void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
+// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share.
+// `keep` stays though it may be empty then.
+static void make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
 {
 	struct queue *q;
 
@@ -234,7 +235,7 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 		edge = full(w, q, r, m);
 	} else {
 		queue_append(w, q, m, as);
-		queue_make_room(w, graph, node, q);
+		make_room(w, graph, node, q);
 	}
 	// Only where something is due earlier: filing looks at all that waits.
 	if (q != NULL && (RTE_MIN(waiting_ends(&as), first_notice(q)) < q->due || q->packets == 0))

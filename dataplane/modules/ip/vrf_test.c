@@ -156,7 +156,7 @@ static void ours_in_one_is_not_ours_in_another(void **state)
 	send(0, &f);
 	assert_int_equal(left_by(0)[20], 8); // the request, routed on
 	assert_true(ip_is_local(0, 4, router_address("10.1.0.1").bytes));
-	uint8_t red = interface_vrf(interfaces_by_name(interfaces_now(), "red")->index);
+	uint8_t red = interfaces_by_name(interfaces_now(), "red")->vrf;
 	assert_int_not_equal(red, 0);
 	assert_false(ip_is_local(red, 4, router_address("10.1.0.1").bytes));
 	assert_true(ip_is_local(VRF_ANY, 4, router_address("10.1.0.1").bytes));

@@ -39,14 +39,14 @@ static struct {
 	int owed;
 } own;
 
-int nat_session_lives(uint32_t session, uint32_t worker)
+static int session_lives(uint32_t session, uint32_t worker)
 {
 	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
 
 	return s != NULL && s->worker == worker;
 }
 
-void nat_block_told(const struct nat_table *t, uint32_t worker, uint32_t block)
+static void block_told(const struct nat_table *t, uint32_t worker, uint32_t block)
 {
 	event_notify(worker_get(worker), own.notice, block, t->id); // when that fails, lost() looks at all blocks
 }
@@ -244,8 +244,8 @@ static struct nat_table *make_table(const struct api_nat *want)
 		return NULL;
 	}
 	t->epoch = own.epoch;
-	t->lives = nat_session_lives;
-	t->told = nat_block_told;
+	t->lives = session_lives;
+	t->told = block_told;
 	t->id = ++own.tables;
 	if (t->pairs != NULL) {
 		t->pairs->epoch = t->epoch;

@@ -52,7 +52,8 @@ static struct {
 	uint32_t by_hop[1u << 16]; // next hop -> index in list + 1
 } table;
 
-struct neighbour *neighbour_of(uint32_t next_hop)
+// The neighbour of a next hop, or NULL.
+static struct neighbour *neighbour_of(uint32_t next_hop)
 {
 	uint32_t at = next_hop < RTE_DIM(table.by_hop) ? table.by_hop[next_hop] : 0;
 

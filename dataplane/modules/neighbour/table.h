@@ -41,9 +41,7 @@ struct neighbour {
 	struct rte_mbuf *queue[NEIGHBOUR_HELD]; // oldest first
 };
 
-// The neighbour of a next hop, or NULL.
-struct neighbour *neighbour_of(uint32_t next_hop);
-// The same by address; NULL when it is not known.
+// A neighbour by its address; NULL when it is not known.
 struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8_t *address);
 // For what a neighbour is needed.
 enum neighbour_purpose {

@@ -94,7 +94,7 @@ uint32_t datagram_owner(const struct datagram_key *key)
 }
 
 // A subscriber has one share, whatever addresses it puts into its packets and frames.
-uint32_t datagram_source(const struct datagrams *t, const struct datagram_key *key)
+static uint32_t source_of(const struct datagrams *t, const struct datagram_key *key)
 {
 	const struct follow_scope *s = &key->scope;
 	uint32_t size = s->kind == FOLLOW_ENDPOINT ? FOLLOW_LINE : sizeof(*s);
@@ -125,7 +125,7 @@ static struct datagram *add(struct datagrams *t, const struct datagram_key *key,
 	if (at == DATAGRAM_NONE)
 		return NULL;
 	t->free = d->next;
-	*d = (struct datagram){.key = *key, .since = now, .source = datagram_source(t, key), .next = *bucket};
+	*d = (struct datagram){.key = *key, .since = now, .source = source_of(t, key), .next = *bucket};
 	*bucket = at;
 	age_add(t, &t->all, at, AGE_ALL);
 	age_add(t, &t->source[d->source].age, at, AGE_SOURCE);
@@ -226,7 +226,7 @@ static int make_room(const struct visit *v, uint32_t source, uint32_t units)
 
 struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units)
 {
-	if (!make_room(v, datagram_source(v->t, key), units))
+	if (!make_room(v, source_of(v->t, key), units))
 		return NULL;
 	struct datagram *d = datagram_find(v->t, key);
 	return d != NULL ? d : add(v->t, key, v->w->now);

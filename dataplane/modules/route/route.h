@@ -79,12 +79,6 @@ const char *vrf_name(uint8_t vrf);
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
-static inline uint8_t interface_vrf(uint32_t index)
-{
-	const struct interface *i = interface_get(index);
-
-	return i != NULL ? i->vrf : 0;
-}
 // Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
 uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
 // 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an

@@ -45,11 +45,6 @@ int session_owns_address(
 	return 0;
 }
 
-int session_teid_known(uint32_t teid, uint16_t local)
-{
-	return session_fteid_rule(teid, local) != NULL;
-}
-
 static const struct rule *other_direction(const struct rule *r)
 {
 	uint32_t other = session_pools.match[rule_index(r)].other;
