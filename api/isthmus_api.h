@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #define API_MAGIC 0x48545349u // "ISTH", little endian
-#define API_VERSION 3u // highest that this header describes
-#define API_VERSION_OLDEST 3u // lowest that programs made with it speak
+#define API_VERSION 1u // highest that this header describes
+#define API_VERSION_OLDEST 1u // lowest that programs made with it speak
 #define API_NAME 32
 #define API_TEXT 256
 #define API_MRU_MIN 576 // of a subscriber: RFC 791 §3.1: every host takes so much; smaller only makes fragments

@@ -247,8 +247,8 @@ const (
 	SteeringRSSInner              = 0x3
 	SteeringFlowRules             = 0x4
 	Magic                         = 0x48545349
-	Version                       = 0x3
-	VersionOldest                 = 0x3
+	Version                       = 0x1
+	VersionOldest                 = 0x1
 	NameSize                      = 0x20
 	TextSize                      = 0x100
 	MRUMin                        = 0x240

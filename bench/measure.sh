@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures what bench/README.md quotes: `bench/measure.sh OUT [SECONDS]` writes one JSON file and one text per run to OUT.
-# Use a machine that does nothing else; figures of a busy one are of the neighbours, too.
+# Measures what bench/README.md quotes: `bench/measure.sh OUT [SECONDS]` writes one JSON file and one text per run to
+# OUT. Use a machine that does nothing else; figures of a busy one are of the neighbours, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: bench/measure.sh OUT [SECONDS]}

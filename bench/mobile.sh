@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures what bench/README.md quotes of the mobile user plane: `bench/mobile.sh [OUT]` writes a text, summary.txt, and what it was
-# made from to OUT. 5 to 6 minutes. Needs root, two CPUs and 3 GB of huge pages, and a machine that does nothing else.
+# Measures what bench/README.md quotes of the mobile user plane: `bench/mobile.sh [OUT]` writes a text, summary.txt, and
+# what it was made from to OUT. 5 to 6 minutes. Needs root, two CPUs and 3 GB of huge pages, and a machine that does
+# nothing else.
 #
 # CPU 0 is the control plane's alone, while sessions come and go; data plane and load generator have the others.
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Routes from the kernel into the data plane, by netlink: bench/netlink.sh [ROUTES] (default 200,000; root; two CPUs).
-# A writer (test/lib/routes.py) puts them into the namespace of a clone and takes them away; both processes of the product
-# run. It says how many a second the kernel took, how many came into the data plane, from the first to the last, and
-# what one cost the processes' CPUs, however loaded the machine is (the data plane's worker sleeps where it can).
+# A writer (test/lib/routes.py) puts them into the namespace of a clone and takes them away; both processes of the
+# product run. It says how many a second the kernel took, how many came into the data plane, from the first to the last,
+# and what one cost the processes' CPUs, however loaded the machine is (the data plane's worker sleeps where it can).
 # BUILD names another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"

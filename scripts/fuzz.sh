@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev fuzz. (./dev test replays the corpora in build-asan.)
 #
-# A C target is an executable of build-fuzz/ made from a source X_fuzz.c; its corpus is the folder corpus/X, corpus/X_fuzz
-# or corpus/TARGET, anywhere in the repository. A Go target is a function FuzzX(*testing.F).
+# A C target is an executable of build-fuzz/ made from a source X_fuzz.c; its corpus is the folder corpus/X,
+# corpus/X_fuzz or corpus/TARGET, anywhere in the repository. A Go target is a function FuzzX(*testing.F).
 
 # Prints "EXECUTABLE SOURCE" of each C target that was built.
 fuzz_targets() {

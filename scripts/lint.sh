@@ -88,7 +88,8 @@ lint_forbidden() {
 		over_files awk -v words="$words" -f scripts/forbidden.awk
 }
 
-# Tests wait for events: a sleep stands between two looks at a condition, in a loop with a limit.
+# Tests wait for events: a sleep stands between two looks at a condition, in a loop with a limit. scripts/sleeps.py
+# names the others.
 lint_sleeps() {
 	repo_files 'test/*.sh' 'test/*.py' 'bench/*.sh' 'bench/*.py' '*_test.go' | scripts/sleeps.py
 }
@@ -144,8 +145,8 @@ lint_staticcheck() {
 	! has_go || GOGC=800 "$(staticcheck_path)" ./...
 }
 
-# docs/structure.md draws who includes whom: no circle, no arrow upward, no protocol in core, nothing of the laboratory in the
-# product.
+# docs/structure.md draws who includes whom: no circle, no arrow upward, no protocol in core, nothing of the laboratory
+# in the product.
 lint_circles() {
 	! has_go || scripts/circles.py
 }
@@ -156,7 +157,8 @@ lint_tidy() {
 	scripts/tidy.py "$(jobs_count)"
 }
 
-# Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name exists.
+# Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name
+# exists.
 lint_score_card() {
 	repo_files | scripts/score_card.py
 }

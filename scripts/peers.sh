@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Gets and builds programs that the gateway is compared with, or tested against. Does nothing when they are there already.
-# Nothing of that code is kept in git.
+# Gets and builds programs that the gateway is compared with, or tested against. Does nothing when they are there
+# already. Nothing of that code is kept in git.
 # usage: scripts/peers.sh [--force] [dpdk|smf]      (default: dpdk)
 #
-# dpdk: the sources of the installed DPDK's examples from Debian, verified by apt, into .tools/peers/bin. Each program NAME
-# that could not be built leaves NAME.failed with the reason; bin/VERSION says what was built from what. The system's package
-# sources and lists are read, and not changed: apt works in folders of its own.
-# smf: control planes that speak PFCP (test/peers), from the Go proxy, verified by test/peers/go.sum, into .tools/peers/smf.
+# dpdk: the sources of the installed DPDK's examples from Debian, verified by apt, into .tools/peers/bin. Each program
+# NAME that could not be built leaves NAME.failed with the reason; bin/VERSION says what was built from what. The
+# system's package sources and lists are read, and not changed: apt works in folders of its own.
+# smf: control planes that speak PFCP (test/peers), from the Go proxy, verified by test/peers/go.sum, into
+# .tools/peers/smf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -54,8 +55,8 @@ download() {
 	(cd "$to" && own_apt "$apt" source --download-only "dpdk=$version")
 }
 
-# Unpacks the examples, and what they share, from the archive of folder $1 to $1/examples. Debian's patches touch none of
-# them. Python knows the format without further packages.
+# Unpacks the examples, and what they share, from the archive of folder $1 to $1/examples. Debian's patches touch none
+# of them. Python knows the format without further packages.
 unpack() {
 	python3 - "$1" "${PEERS[@]}" <<-'PY'
 		import glob, os, sys, tarfile
@@ -92,8 +93,8 @@ change_l3fwd() {
 	change main.c 's/\.offloads = RTE_ETH_RX_OFFLOAD_CHECKSUM,//'
 }
 
-# The main thread of l3fwd-graph spins between two prints of its statistics. It does not forward, and where CPUs are few it
-# would take the tester's.
+# The main thread of l3fwd-graph spins between two prints of its statistics. It does not forward, and where CPUs are few
+# it would take the tester's.
 change_l3fwd-graph() {
 	change main.c 's/rte_delay_ms\(1E3\)/rte_delay_us_sleep(1E6)/'
 }
@@ -105,8 +106,8 @@ change_ip_pipeline() {
 		change main.c 's/^#include <getopt.h>/&\n#include <unistd.h>/'
 }
 
-# qos_sched wants a core for reception and another for scheduling. To stand beside programs of one core its two loops become
-# single passes, which one core calls in turn.
+# qos_sched wants a core for reception and another for scheduling. To stand beside programs of one core its two loops
+# become single passes, which one core calls in turn.
 change_qos_sched() {
 	change args.c 's/if \(pconf->rx_core == pconf->wt_core\)/if (0)/' &&
 		change app_thread.c '/if \(confs\[conf_idx\] == NULL\)/,+1d' &&
@@ -177,9 +178,9 @@ build_dpdk() {
 
 SMFS=(github.com/omec-project/pfcpsim/cmd/pfcpsim github.com/omec-project/pfcpsim/cmd/pfcpctl ./free5gc)
 
-# pfcpsim 1.3.1 reads the next datagram into the octets of an answer that it has not looked at yet: where a Session Report
-# follows within a millisecond, it takes that answer's cause for another. With a buffer for each datagram it does not.
-# Puts test/peers and the changed pfcpsim into $1/from.
+# pfcpsim 1.3.1 reads the next datagram into the octets of an answer that it has not looked at yet: where a Session
+# Report follows within a millisecond, it takes that answer's cause for another. With a buffer for each datagram it does
+# not. Puts test/peers and the changed pfcpsim into $1/from.
 change_pfcpsim() {
 	local module=github.com/omec-project/pfcpsim from file=$1/from/pfcpsim/pkg/pfcpsim/pfcpsim.go
 	from=$(cd test/peers && go mod download $module && go list -m -f '{{.Dir}}' $module) || return 1

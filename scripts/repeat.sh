@@ -3,8 +3,8 @@
 # ./dev test --repeat: shows that ./dev test is green every time, with a table of runs.
 # usage: scripts/repeat.sh RUNS [--beside PROCESSES] [WORD...]
 #
-# --beside: so many processes of the same priority are busy all the time. Nothing is repeated until it passes: a run that
-# failed counts, and its logs stay in build/repeat/RUN.
+# --beside: so many processes of the same priority are busy all the time. Nothing is repeated until it passes: a run
+# that failed counts, and its logs stay in build/repeat/RUN.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 

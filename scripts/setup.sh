@@ -212,7 +212,20 @@ page_vendor() {
 	done
 }
 
+# Has git check the messages of commits. Worktrees have the hooks of their repository. A hook of another's making stays.
+install_hook() {
+	local hooks
+	hooks=$(git_here rev-parse --git-path hooks 2>/dev/null) || return 0 # no git checkout
+	if [[ -e $hooks/commit-msg ]] && ! grep -q 'hook commit-msg of Isthmus' "$hooks/commit-msg"; then
+		warn "$hooks/commit-msg is not ours and stays; ours is scripts/commit-msg"
+		return 0
+	fi
+	mkdir -p "$hooks"
+	install -m 755 "$ROOT/scripts/commit-msg" "$hooks/commit-msg"
+}
+
 verb_setup() {
 	ensure_setup
+	install_hook
 	say "ready: $(go version), DPDK $(pkg-config --modversion libdpdk), $(gcc --version | head -1)"
 }

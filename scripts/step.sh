@@ -63,8 +63,8 @@ step_vm() {
 	vm_build
 }
 
-# All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a busy
-# machine one that is well may take minutes.
+# All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a
+# busy machine one that is well may take minutes.
 RACED='/controlplane/(aaa|agent|dp|events|httpd|metrics|n4|page|radius|session)$'
 RACED_LONG='/(controlplane|lab)/(auth|bucket|kernel|load|mmsg|smf)$'
 
@@ -72,8 +72,8 @@ step_go() {
 	local status=0 json=$LOGS/go.json raced look=$RACED tests=(go test -vet=off -p 2 -timeout 600s -json -exec "$ROOT/scripts/own_net.sh")
 	[[ ${LONG:-0} == 0 ]] || look="$RACED|$RACED_LONG"
 	[[ -z ${FRESH_RESULTS:-} ]] || tests+=(-count=1)
-	# Where goroutines share memory the race detector looks on, which takes three to five times as long. Both at once, for
-	# some packages wait more than they work.
+	# Where goroutines share memory the race detector looks on, which takes three to five times as long. Both at
+	# once, for some packages wait more than they work.
 	# shellcheck disable=SC2046 # words are wanted
 	"${tests[@]}" -race -buildmode=default $(go list ./... | grep -E "$look") >"$LOGS/go-raced.json" &
 	raced=$!

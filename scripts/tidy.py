@@ -18,9 +18,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 WORK = "build/lint"
-# The analyzer follows 225,000 steps of a function unless told otherwise, most of them in DPDK's inline functions again and
-# again. With 10,000 it reaches 94 % of the functions' blocks as before, and more of them: what was looked at only inlined in
-# another function is then looked at by itself (debug.Stats over the units: 6,080 blocks with 30,000 steps, 6,415 with 10,000).
+# The analyzer follows 225,000 steps of a function unless told otherwise, most of them in DPDK's inline functions again
+# and again. With 10,000 it reaches 94 % of the functions' blocks as before, and more of them: what was looked at only
+# inlined in another function is then looked at by itself (debug.Stats over the units: 6,080 blocks with 30,000 steps,
+# 6,415 with 10,000).
 DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 # The flags are gcc's; clang need not know every one of them. main() gets other names here.
 OPTIONS = ["--quiet", "-p", WORK, *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
@@ -202,7 +203,8 @@ def main():
             for (_, places), said in zip(looked, pool.map(look, looked)):
                 files = [file for _, file in places]
                 if len(files) > 1 and "[clang-diagnostic-error]" in said:
-                    # Names that got past pack(): the files with the errors are looked at by themselves, the others once more.
+                    # Names that got past pack(): the files with the errors are looked at by themselves, the others once
+                    # more.
                     unfit = [f for f in files if re.search(rf"^{re.escape(f)}:.*error\]$", said, re.M)] or files
                     groups += [[f] for f in unfit] + [rest for rest in [[f for f in files if f not in unfit]] if rest]
                 elif said:

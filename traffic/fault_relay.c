@@ -280,8 +280,6 @@ static void print_counts(const struct relay *r)
 	printf("}\n");
 }
 
-// ---- start ----------------------------------------------------------------------------------------------------------
-
 static void usage(FILE *to)
 {
 	fputs("usage: fault-relay [OPTIONS] -- --vdev PORT --vdev PORT [EAL OPTIONS]\n"

@@ -61,8 +61,6 @@ static int usage(void)
 	return 0;
 }
 
-// ---- options --------------------------------------------------------------------------------------------------------
-
 static int parse_mode(const char *word, struct options *o)
 {
 	static const char *const modes[] = {[RUN_FIXED] = "fixed", [RUN_SEARCH] = "search", [RUN_STEPS] = "steps"};
@@ -181,8 +179,6 @@ static int apply(const struct options *o, struct profile *p)
 	fprintf(stderr, "%s, with the options given: run.%s: %s\n", p->file, key, error);
 	return -1;
 }
-
-// ---- a run ----------------------------------------------------------------------------------------------------------
 
 struct session {
 	const struct options *o;

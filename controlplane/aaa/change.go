@@ -29,7 +29,6 @@ const (
 	NotPossible        = radius.ResourcesUnavailable
 	NoSession          = radius.SessionNotFound
 	Several            = radius.SeveralSessions
-	Forbidden          = radius.Prohibited
 )
 
 // Sessions carries out what a RADIUS server asks for (RFC 5176). It is called from goroutines of this package, must not

@@ -105,6 +105,7 @@ func (a *Agent) openAccess() error {
 		return err
 	}
 	a.mobile.access = s
+	a.tellMoved(s.accounts.Moved)
 	s.aaa, err = aaa.New(c, aaa.Options{Sessions: sessions, Store: s.accounts,
 		Notify: told.tell,
 		Log:    func(format string, args ...any) { a.log.Info(fmt.Sprintf(format, args...)) }})

@@ -155,7 +155,9 @@ func New(opt Options) (*Agent, error) {
 		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane", a.opt.Restart)
 	}
 	a.files = files
-	a.kernel.Remember(lastKept[kernel.Given](files.given, a.log), files.keepGiven)
+	given, moved := lastKept[kernel.Given](files.given, a.log)
+	a.kernel.Remember(given, files.keepGiven)
+	a.tellMoved(files.moved, moved)
 	if err := a.openMobile(); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ func (a *Agent) openMobile() error {
 	if err != nil {
 		return err
 	}
+	a.tellMoved(manager.Moved())
 	manager.SetMeasures(a.measures)
 	a.mobile = &mobile{manager: manager, store: a.storePath(plan), blocks: natlog.New(a.log, a.events.Publish)}
 	if pfcp {

@@ -14,6 +14,7 @@ import (
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/session/store"
 )
 
 // stateFiles is what outlives the control plane: the text that `config apply` brought, while it runs instead of the
@@ -23,15 +24,17 @@ type stateFiles struct {
 	applied   string
 	placement string
 	given     string
+	moved     store.Moved // the placement that was there, if it could not be read
 }
 
 // stateIn returns the files in a folder, or beside the control socket when none is given.
 func stateIn(folder, socket string) stateFiles {
 	if folder == "" {
-		return stateFiles{socket + ".applied.yaml", socket + ".seating.json", socket + ".kernel.json"}
+		return stateFiles{applied: socket + ".applied.yaml", placement: socket + ".placement.json",
+			given: socket + ".kernel.json"}
 	}
-	return stateFiles{filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "seating.json"),
-		filepath.Join(folder, "kernel.json")}
+	return stateFiles{applied: filepath.Join(folder, "applied.yaml"),
+		placement: filepath.Join(folder, "placement.json"), given: filepath.Join(folder, "kernel.json")}
 }
 
 // writeWhole replaces a file in one step.
@@ -137,21 +140,32 @@ func (s stateFiles) keepGiven(given kernel.Given) error {
 	return writeWhole(s.given, data)
 }
 
-// lastKept reads JSON that was kept for a restart; nothing when there is none. Damage is logged and moved aside.
-func lastKept[T any](path string, log *slog.Logger) (kept T) {
+// lastKept reads JSON that was kept for a restart; nothing when there is none. What is damaged is moved aside.
+func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return kept
+		return kept, moved
 	}
 	if err == nil {
 		var read T
 		if err = json.Unmarshal(data, &read); err == nil {
-			return read
+			return read, moved
 		}
-		err = errors.Join(err, os.Rename(path, path+".bad"))
+		if moved, err = store.MoveAside(path, err, log); err == nil {
+			return kept, moved
+		}
 	}
 	log.Error("a file that was kept for a restart cannot be read", "file", path, "error", err)
-	return kept
+	return kept, moved
+}
+
+// tellMoved tells of files that could not be read.
+func (a *Agent) tellMoved(list ...store.Moved) {
+	for _, m := range list {
+		if m.Why != nil {
+			a.events.Publish("state.moved-aside", m.File, "to", m.To, "error", m.Why)
+		}
+	}
 }
 
 // newerThan tells whether an applied configuration is there that was accepted after the file was last written.
@@ -171,7 +185,8 @@ func startPlan(opt Options) (*Plan, stateFiles, error) {
 		return nil, stateFiles{}, err
 	}
 	state := stateIn(cmp.Or(opt.State, own.Control.State), cmp.Or(opt.Socket, own.Control.Socket))
-	placement := lastKept[config.Placement](state.placement, opt.logger()) // none: names decide
+	placement, moved := lastKept[config.Placement](state.placement, opt.logger()) // none: names decide
+	state.moved = moved
 	if state.newerThan(opt.File) {
 		plan, err := makePlan(state.applied, nil, os.Environ(), placement)
 		if err == nil {

@@ -3,9 +3,7 @@
 package agent
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/intent"
+	"isthmus/controlplane/session/store"
 	"isthmus/controlplane/testkit"
 )
 
@@ -113,7 +112,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	stop()
 	testkit.Must(t, os.WriteFile(kept, []byte("ports: 7\n"), 0o600))
 	os.Chtimes(kept, later.Add(time.Second), later.Add(time.Second))
-	os.WriteFile(opt.Socket+".seating.json", []byte("{"), 0o600)
+	os.WriteFile(opt.Socket+".placement.json", []byte("{"), 0o600)
 	a, stop = restart(t, opt)
 	defer stop()
 	testkit.ErrorIf(t, a.Status().AppliedFile != "", "%+v", a.Status())
@@ -171,21 +170,20 @@ func digests(s intent.State) []api.Digest {
 	return out
 }
 
-// A damaged file of a former process is moved aside and logged: the control plane starts without it.
+// Each damaged file of a process before us is moved aside and told of: the control plane starts without it.
 func TestDamagedStateIsTold(t *testing.T) {
-	dir := t.TempDir()
-	var log bytes.Buffer
-	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", Restart: "external",
-		Log: slog.New(slog.NewTextHandler(&log, nil))}
-	testkit.Must(t, os.WriteFile(opt.File, []byte(small), 0o600))
-	files := stateIn("", opt.Socket)
-	for _, path := range []string{files.placement, files.given} {
+	s, dir := dptest.Start(t), t.TempDir()
+	files, sessions := stateIn(dir, ""), dir+"/sessions.db"
+	damaged := []string{files.placement, files.given, sessions, store.AccountsPath(sessions)}
+	for _, path := range damaged {
 		testkit.Must(t, os.WriteFile(path, []byte(`{"a": `), 0o600))
 	}
-	_, err := New(opt)
-	testkit.Must(t, err)
-	for _, path := range []string{files.placement, files.given} {
+	a, stop := launchMobile(t, s, dir, upf+instances+signingIn)
+	defer stop()
+	list := told(t, a, "state.moved-aside")
+	testkit.FatalIf(t, len(list) != len(damaged), "%+v", list)
+	for i, path := range damaged {
 		_, err := os.Stat(path + ".bad")
-		testkit.ErrorIf(t, err != nil || !strings.Contains(log.String(), path), "%v\n%s", err, log.String())
+		testkit.ErrorIf(t, err != nil || list[i].Subject != path, "%s: %v, %+v", path, err, list[i])
 	}
 }

@@ -25,7 +25,7 @@ type Placement map[Name]PortPlacement
 // PortPlacement is one scheduler's part: the pipes of each subport, and each subscriber's subport and pipe.
 type PortPlacement struct {
 	Pipes  []uint32             `json:"pipes"`
-	Places map[string][2]uint32 `json:"seats"` // as it stands in the state folder, which a later version reads
+	Places map[string][2]uint32 `json:"places"`
 }
 
 // Placement of this configuration, for the next one.

@@ -14,9 +14,9 @@ import (
 const (
 	keptVersion = 1
 	keptLeases  = kinds * 8
-	keptFormer  = 1 + 1 + 1 + 8 + keptLeases + 8 + 10 // with the interface id alone of a link-local peer
-	keptSecond  = keptFormer + 8                      // without time and circuits
-	keptLength  = keptSecond + 4 + 2 + 2              // at least
+	keptUpper   = 1 + 1 + 1 + 8 + keptLeases + 8 + 10 // where the upper half of the peer is
+	keptTime    = keptUpper + 8
+	keptLength  = keptTime + 4 + 2 + 2 // at least
 )
 
 // bits of what is kept.
@@ -156,19 +156,13 @@ const restored = 1000
 func (s *Server) Restore(session access.Session, r *access.Request, state []byte) access.Client {
 	line := r.Line
 	p, ok := s.c.PortOf(&line)
-	if len(state) == keptFormer {
-		state = append(slices.Clip(state), 0xfe, 0x80, 0, 0, 0, 0, 0, 0)
-	}
-	if len(state) == keptSecond {
-		state = append(slices.Clip(state), make([]byte, keptLength-keptSecond)...)
-	}
 	if !ok || !p.V4 && !p.V6 || len(state) < keptLength || state[0] != keptVersion {
 		return nil
 	}
 	now := s.host.Now()
 	u := &subscriber{s: s, key: s.keyOf(&p, &line), line: line, since: now, session: session}
-	flags, kept := state[1], timeOf(state[keptSecond:])
-	if s.subscribers[u.key] != nil || !u.readCircuits(state[keptSecond+4:], flags&keptBySix != 0) {
+	flags, kept := state[1], timeOf(state[keptTime:])
+	if s.subscribers[u.key] != nil || !u.readCircuits(state[keptTime+4:], flags&keptBySix != 0) {
 		return nil
 	}
 	f := access.Families{V4: flags&keptV4 != 0, V6: flags&keptV6 != 0, Delegated: flags&keptDelegated != 0}
@@ -181,7 +175,7 @@ func (s *Server) Restore(session access.Session, r *access.Request, state []byte
 	u.readLeases(b[8:], kept)
 	b = b[8+keptLeases:]
 	if id := binary.BigEndian.Uint64(b); id != 0 {
-		u.peer = netip.AddrFrom16([16]byte(append(slices.Clone(state[keptFormer:keptSecond]), b[:8]...)))
+		u.peer = netip.AddrFrom16([16]byte(append(slices.Clone(state[keptUpper:keptTime]), b[:8]...)))
 	}
 	if a := address4(b[8:12]); a.IsValid() {
 		lent.server = netip.AddrPortFrom(a, binary.BigEndian.Uint16(b[12:]))

@@ -5,7 +5,6 @@ package dhcp
 import (
 	"bytes"
 	"net/netip"
-	"slices"
 
 	"isthmus/controlplane/access"
 )
@@ -27,9 +26,9 @@ func (s *Server) OverPPP(session access.Session, line access.Line, b access.Bear
 		passing: was.Passing}
 	l.u, u.again = u, u.since.AddDate(100, 0, 0)
 	if l.relayed {
-		if kept := was.Kept; len(kept) == keptPPP || len(kept) == keptPPPFormer {
+		if kept := was.Kept; len(kept) == keptPPP {
 			u.slaac = kept[0] != 0
-			u.readLeases(kept[1:], timeOf(append(slices.Clip(kept), 0, 0, 0, 0)[keptPPPFormer:]))
+			u.readLeases(kept[1:], timeOf(kept[1+keptLeases:]))
 		}
 		held := access.Families{V4: true, V6: u.slaac || u.bound(address), Delegated: u.bound(prefix)}
 		u.wants, u.asked = held, held
@@ -38,10 +37,7 @@ func (s *Server) OverPPP(session access.Session, line access.Line, b access.Bear
 	return l
 }
 
-const (
-	keptPPPFormer = 1 + keptLeases // without the time
-	keptPPP       = keptPPPFormer + 4
-)
+const keptPPP = 1 + keptLeases + 4
 
 // State is what BearerState.Kept gives back.
 func (l *PPP) State() []byte {

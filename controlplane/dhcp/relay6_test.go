@@ -68,7 +68,7 @@ func replyTo(forward, inner []byte) []byte {
 	return r.wrap(inner)
 }
 
-// answer is a server's message, with what change says.
+// answer6 is a server's message, with what change says.
 func answer6(forward []byte, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) []byte {
 	r := &request6{}
 	b, _, ok := r.unwrap(dhcpv6.MessageTypeRelayForward, mostRelays+1, forward)

@@ -10,7 +10,7 @@ import (
 
 const enoughPages = 128 // of 2 MB: what engine.huge_pages auto asks for (docs/running.md)
 
-// field is a number of /proc/meminfo.
+// meminfo is a number of /proc/meminfo.
 func (r *report) meminfo(key string) (int, bool) {
 	for line := range strings.Lines(r.text("proc/meminfo")) {
 		name, value, _ := strings.Cut(line, ":")

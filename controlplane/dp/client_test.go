@@ -77,16 +77,18 @@ func TestBadNamesNeverReachTheSocket(t *testing.T) {
 
 func TestVersionMismatchIsExplained(t *testing.T) {
 	s := dptest.Start(t)
-	s.SetVersion(77)
-	_, err := dp.Dial(t.Context(), s.Path)
-	if err == nil || !strings.Contains(err.Error(), "data plane speaks contract versions 77 to 77 and the control plane 3 to 3") {
-		t.Fatalf("got %v", err)
+	for _, version := range []uint32{3, 77} { // 3: of before the first release
+		s.SetVersion(version)
+		_, err := dp.Dial(t.Context(), s.Path)
+		words := fmt.Sprintf("data plane speaks contract versions %d to %d and the control plane 1 to 1", version, version)
+		testkit.FatalIf(t, err == nil || !strings.Contains(err.Error(), words), "got %v", err)
 	}
 	s.SetVersion(api.Version)
 	l := api.Layouts()
 	l[5].Digest++
 	s.SetLayouts(l)
-	if _, err = dp.Dial(t.Context(), s.Path); err == nil || !strings.Contains(err.Error(), "struct api_acl is laid out otherwise") {
+	_, err := dp.Dial(t.Context(), s.Path)
+	if err == nil || !strings.Contains(err.Error(), "struct api_acl is laid out otherwise") {
 		t.Fatalf("got %v", err)
 	}
 	l[5].Size += 8 // it knows more of it, so it is the one who compares

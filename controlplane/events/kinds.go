@@ -22,6 +22,8 @@ var Kinds = []Kind{
 	{"dataplane.up", "its version", "pid boot objects", "A connection to the data plane."},
 	{"dataplane.down", "its version", "pid", "The connection was lost."},
 	{"dataplane.refused", "its version", "error", "The data plane does not take the configuration."},
+	{"state.moved-aside", "the file", "to error",
+		"A file that was kept for a restart is damaged, or of another version: the start went on without it."},
 	{"config.applied", "the file", "objects put deleted changes more note",
 		"Another configuration runs. `changes`: up to 64, `add`, `change`, `delete` with kind and name."},
 	{"config.refused", "the file", "error", "A configuration was asked for and refused."},

@@ -13,8 +13,8 @@ import (
 	"isthmus/api"
 )
 
-// A routing daemon changes 100,000 routes a second and more: messages of routes have a decoder of their own, which
-// allocates nothing. All others are the library's.
+// A routing daemon changes 100,000 routes a second and more: messages of routes have a decoder of our own, which
+// allocates nothing. So have next hop objects (nexthop.go); links, addresses and neighbours are the library's.
 
 // message is what counts of RTM_NEWROUTE and RTM_DELROUTE (linux/rtnetlink.h). Slices are the buffer's.
 type message struct {

@@ -131,7 +131,8 @@ func TestRestartSeenByHeartbeat(t *testing.T) {
 	testkit.ErrorIf(t, h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil, "another association suffered")
 }
 
-// Why a request has no answer is what is said: silence, an answer that cannot be read, or a network that does not take it.
+// Why a request has no answer is what is said: silence, an answer that cannot be read, or a network that does not take
+// it.
 func TestWhyNoAnswer(t *testing.T) {
 	peer, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)

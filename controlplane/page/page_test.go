@@ -24,7 +24,7 @@ import (
 
 func listenAt(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 
-// answer reads a whole answer.
+// get reads a whole answer.
 func get(t testing.TB, l *live, path string) (int, string) {
 	t.Helper()
 	r, err := l.server.Client().Get(l.server.URL + path)

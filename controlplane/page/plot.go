@@ -24,7 +24,7 @@ const (
 	plotLines  = 8
 )
 
-// classes of the colours of sheet.Style that lines have.
+// plotClasses are those of the colours of sheet.Style that lines have.
 var plotClasses = []string{"s0", "s1", "s2", "s3", "s5"}
 
 // draw returns a picture of so many units in width. Its legend stands above it.

@@ -26,9 +26,7 @@ func (c *codec) line(l *api.Session) {
 	number(c, &l.LCPInterval)
 	number(c, &l.LCPCount)
 	number(c, &l.LCPOpened)
-	if c.version >= 8 {
-		number(c, &l.MSS)
-	}
+	number(c, &l.MSS)
 	number(c, &l.Subport)
 	number(c, &l.Pipe)
 	for _, name := range [][]byte{l.Port[:], l.PipeProfile[:], l.Mirror[:], l.Counter[:]} {

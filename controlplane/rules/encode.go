@@ -5,6 +5,7 @@ package rules
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"time"
@@ -14,36 +15,37 @@ import (
 )
 
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
-// optional fields behind a bit map of what is there. A typical mobile session takes about 150 bytes. Version 2 has what
-// DROBU asked for, version 3 the CHOOSE IDs of F-TEIDs, version 4 whether the session was inherited, version 5 its
-// pipe, version 6 the lines of subscribers who signed in, version 7 the interface types of FARs, version 8 the lines'
-// MSS, version 9 what URRs carry over from another data plane; what earlier versions wrote is read.
+// optional fields behind a bit map of what is there (its size: TestSizeOfASession). A store of another version is not
+// read.
 const encodingVersion = 9
 
-var ErrEncoding = errors.New("a stored session does not follow its encoding")
+var (
+	ErrEncoding = errors.New("a stored session does not follow its encoding")
+	ErrVersion  = errors.New("a stored session has another encoding")
+)
 
 // codec writes a session, or reads it: one description of the layout serves both directions.
 type codec struct {
 	b       []byte
-	version uint8
 	reading bool
 	failed  bool
 }
 
-func encode(s *Session) []byte { return AppendSession(make([]byte, 0, 320), s) }
-
 func AppendSession(b []byte, s *Session) []byte {
-	c := codec{b: append(b, encodingVersion), version: encodingVersion}
+	c := codec{b: append(b, encodingVersion)}
 	c.session(s)
 	return c.b
 }
 
 func Decode(b []byte) (*Session, error) {
-	if len(b) == 0 || b[0] == 0 || b[0] > encodingVersion {
+	if len(b) == 0 {
 		return nil, ErrEncoding
 	}
+	if b[0] != encodingVersion {
+		return nil, fmt.Errorf("%w: version %d, not %d", ErrVersion, b[0], encodingVersion)
+	}
 	s := &Session{}
-	c := codec{b: b[1:], version: b[0], reading: true}
+	c := codec{b: b[1:], reading: true}
 	c.session(s)
 	if c.failed || len(c.b) != 0 {
 		return nil, ErrEncoding
@@ -51,8 +53,8 @@ func Decode(b []byte) (*Session, error) {
 	return s, nil
 }
 
-// session is the layout of an encoded session; those of its rules stand beside them (pdr.go, far.go, qer.go, urr.go). A
-// field that is added raises encodingVersion, and is there from that version on.
+// session is the layout of an encoded session; those of its rules stand beside them (pdr.go, far.go, qer.go, urr.go).
+// Another layout has another encodingVersion.
 func (c *codec) session(s *Session) {
 	c.fixed64(&s.SEID)
 	c.fixed64(&s.CP.SEID)
@@ -61,30 +63,22 @@ func (c *codec) session(s *Session) {
 	c.text(&s.Owner)
 	number(c, &s.Worker)
 	number(c, &s.Inactivity)
-	if c.version >= 2 {
-		number(c, &s.Discards)
-		c.fixed32(&s.Association)
-	}
+	number(c, &s.Discards)
+	c.fixed32(&s.Association)
 	c.text(&s.UserID)
 	c.text(&s.APN)
 	c.text(&s.SNSSAI)
 	list(c, &s.FQCSID, c.bytes)
-	if c.version >= 4 {
-		c.flag(&s.Moved)
-	}
-	if c.version >= 5 {
-		number(c, &s.Pipe)
-	}
+	c.flag(&s.Moved)
+	number(c, &s.Pipe)
 	list(c, &s.PDR, c.pdr)
 	list(c, &s.FAR, c.far)
 	list(c, &s.QER, c.qer)
 	list(c, &s.URR, c.urr)
 	list(c, &s.BAR, c.bar)
 	list(c, &s.Endpoint, c.endpoint)
-	if c.version >= 6 {
-		some(c, &s.Line)
-		c.filters(&s.LineFilters)
-	}
+	some(c, &s.Line)
+	c.filters(&s.LineFilters)
 }
 
 func (c *codec) fail() {

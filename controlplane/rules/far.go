@@ -25,9 +25,7 @@ func (c *codec) far(f *FAR) {
 	number(c, &f.Action)
 	number(c, &f.Marker)
 	c.optional(&f.Forwarding, &f.Duplicating, &f.BAR)
-	if c.version >= 6 {
-		c.text(&f.Path)
-	}
+	c.text(&f.Path)
 }
 
 func (c *codec) forwarding(w *pfcp.Forwarding) {

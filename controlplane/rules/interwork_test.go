@@ -16,7 +16,7 @@ func compiledOf(t *testing.T, set *Settings, req *pfcp.SessionEstablishmentReque
 	t.Helper()
 	s, out, refusal := Establish(set, giveNothing{}, req)
 	testkit.FatalIf(t, refusal != nil, "%v", refusal)
-	s, err := Decode(encode(s)) // as it is when it is compiled
+	s, err := Decode(AppendSession(nil, s)) // as it is when it is compiled
 	testkit.Must(t, err)
 	c := new(Compiler)
 	if _, refusal = c.Compile(Context{Set: set}, s); refusal != nil {

@@ -64,9 +64,6 @@ func (c *codec) fteid(f *pfcp.FTEID) {
 	c.fixed32(&f.TEID)
 	c.addr(&f.IPv4)
 	c.addr(&f.IPv6)
-	if c.version < 3 {
-		return
-	}
 	if c.flag(&f.HasChooseID); f.HasChooseID {
 		number(c, &f.ChooseID)
 	}

@@ -24,11 +24,9 @@ func (c *codec) qer(q *QER) {
 	number(c, &q.Share)
 	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink, &q.GBRDownlink,
 		&q.QFI, &q.AveragingWindow, &q.RQI)
-	if c.version >= 6 {
-		c.text(&q.UplinkPolicer)
-		c.text(&q.DownlinkPolicer)
-		c.optional(&q.Uplink, &q.Downlink)
-	}
+	c.text(&q.UplinkPolicer)
+	c.text(&q.DownlinkPolicer)
+	c.optional(&q.Uplink, &q.Downlink)
 }
 
 func checkQER(q *QER) *pfcp.Error {

@@ -28,12 +28,8 @@ func (c *codec) urr(u *URR) {
 	c.optional(&u.Method, &u.Triggers, &u.Period, &u.VolumeThreshold, &u.VolumeQuota, &u.TimeThreshold, &u.TimeQuota,
 		&u.EventThreshold, &u.EventQuota, &u.HoldingTime, &u.ValidityTime, &u.InactivityTime, &u.MonitoringTime,
 		&u.SubsequentVolumeThreshold, &u.SubsequentTimeThreshold, &u.Information, &u.QuotaFAR, &u.DroppedPackets, &u.DroppedBytes)
-	if c.version >= 6 {
-		c.flag(&u.IPv6)
-	}
-	if c.version >= 9 {
-		c.carried(&u.Carried)
-	}
+	c.flag(&u.IPv6)
+	c.carried(&u.Carried)
 }
 
 // carried takes a byte where there is nothing.

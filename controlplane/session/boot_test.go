@@ -35,11 +35,16 @@ func stored(t *testing.T) (path string, recovery time.Time) {
 		testkit.Must(t, b.KeepAssociation(n4.StoredAssociation{ID: "smf1"}))
 	})
 	recovery = time.Unix(1700000000, 0)
-	harm(t, path, func(head []byte) {
-		binary.LittleEndian.PutUint64(head[8:], uint64(recovery.Unix()))
-		binary.LittleEndian.PutUint32(head[56:], crc32.Checksum(head[:56], crc32.MakeTable(crc32.Castagnoli)))
+	harm(t, path, func(data []byte) {
+		sealed(data, func(head []byte) { binary.LittleEndian.PutUint64(head[8:], uint64(recovery.Unix())) })
 	})
 	return path, recovery
+}
+
+// sealed changes the head of a file, whose sum is right then.
+func sealed(data []byte, fn func(head []byte)) {
+	fn(data)
+	binary.LittleEndian.PutUint32(data[56:], crc32.Checksum(data[:56], crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // harm changes a file.
@@ -108,6 +113,41 @@ func TestStoreDamaged(t *testing.T) {
 				"%d sessions, %v", p.Count(""), p.Recovery())
 			_, err := os.Stat(path + ".bad")
 			testkit.ErrorIf(t, err != nil, "%v", err)
+		})
+	}
+}
+
+// A store of another version is moved aside whole, and the log says which: of an earlier file, or of an earlier session in
+// a file of today.
+func TestStoreOfAnotherVersion(t *testing.T) {
+	for name, one := range map[string]struct {
+		how  func(t *testing.T, path string)
+		says string
+	}{
+		"file": {func(t *testing.T, path string) {
+			harm(t, path, func(data []byte) { sealed(data, func(head []byte) { copy(head, "isthmus2") }) })
+		}, `\"isthmus2\", not \"isthmus3\"`},
+		"session": {func(t *testing.T, path string) {
+			s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
+			testkit.Must(t, err)
+			testkit.Must(t, s.Write([]store.Record{sessionRecord(9, []byte{8})}))
+			s.Close()
+		}, "version 8, not 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, recovery := stored(t)
+			one.how(t, path)
+			before, err := os.ReadFile(path)
+			testkit.Must(t, err)
+			var log bytes.Buffer
+			p, err := open(path, store.Boot(), testSettings(), slog.New(slog.NewTextHandler(&log, nil)))
+			testkit.Must(t, err)
+			defer p.Close()
+			good := p.Count("") == 0 && len(p.Associations()) == 0 && p.Recovery().After(recovery)
+			testkit.ErrorIf(t, !good || p.Moved().To != path+".bad" || !strings.Contains(log.String(), one.says),
+				"%d sessions, %v, %+v\n%s", p.Count(""), p.Recovery(), p.Moved(), log.String())
+			aside, err := os.ReadFile(path + ".bad")
+			testkit.ErrorIf(t, err != nil || !bytes.Equal(aside, before), "%d of %d bytes, %v", len(aside), len(before), err)
 		})
 	}
 }

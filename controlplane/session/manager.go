@@ -6,6 +6,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -65,12 +66,19 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 		return nil, err
 	}
 	p := newManager(set, st, log)
-	if err := p.load(path); err != nil {
+	if err = p.load(); errors.Is(err, rules.ErrVersion) {
+		p = newManager(set, st, log)
+		err = st.Begin(err, log)
+	}
+	if err != nil {
 		st.Close()
 		return nil, err
 	}
 	return p, nil
 }
+
+// Moved tells of a store that Open moved aside.
+func (p *Manager) Moved() store.Moved { return p.store.Moved() }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
 	p := &Manager{table: newTable(set, log), file: &storing{log: log, store: st}}

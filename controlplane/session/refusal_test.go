@@ -290,7 +290,6 @@ func (b *bench) dump() string {
 	return fmt.Sprint(b.x.local, b.x.peer, b.x.peer6, b.x.host, b.x.prefix, users, sharing, b.shares.used)
 }
 
-// checkConsistent compares the indices with what the sessions say, found the slow way.
 func (x *index) groupedSessions() (n int) {
 	for _, m := range x.groups {
 		n += len(m)
@@ -298,6 +297,7 @@ func (x *index) groupedSessions() (n int) {
 	return n
 }
 
+// checkConsistent compares the indices with what the sessions say, found the slow way.
 func (b *bench) checkConsistent() {
 	b.t.Helper()
 	b.mu.Lock()

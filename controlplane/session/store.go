@@ -5,7 +5,6 @@ package session
 import (
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"isthmus/api"
@@ -51,26 +50,24 @@ func (s *storing) compact(sessions, readings *slab.Slab) {
 }
 
 // load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the
-// configuration any more, is dropped and said, also to CP functions: by another recovery time stamp.
-func (p *Manager) load(path string) error {
-	var dropped, accounts []store.Record
+// configuration any more, is dropped and said, also to CP functions: by another recovery time stamp. It ends at a
+// session of another version.
+func (p *Manager) load() error {
+	var dropped []store.Record
 	err := p.file.store.Load(func(r store.Record) error {
-		if err := p.loadRecord(r, &accounts); err != nil {
+		err := p.loadRecord(r)
+		if errors.Is(err, rules.ErrVersion) {
+			return err
+		}
+		if err != nil {
 			if dropped = append(dropped, store.Record{Kind: r.Kind, Number: r.Number}); len(dropped) <= 10 {
 				p.log.Error("a record of the session store is dropped", "kind", r.Kind, "number", r.Number, "error", err)
 			}
 		}
 		return nil
 	})
-	if err == nil && len(accounts) > 0 { // of a former version
-		err = store.MoveAccounts(path, accounts, p.log)
-	}
 	if err == nil {
-		gone := append(p.shape(), dropped...)
-		for _, r := range accounts {
-			gone = append(gone, store.Record{Kind: r.Kind, Number: r.Number})
-		}
-		if err := p.file.store.Write(gone); err != nil { // a full disk; Compact makes it good
+		if err := p.file.store.Write(append(p.shape(), dropped...)); err != nil { // a full disk; Compact makes it good
 			p.log.Error("the session store is not written", "error", err)
 		}
 	}
@@ -81,7 +78,7 @@ func (p *Manager) load(path string) error {
 	return err
 }
 
-func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
+func (p *Manager) loadRecord(r store.Record) error {
 	switch r.Kind {
 	case store.Association:
 		a, err := decodeAssociation(r.Data)
@@ -109,8 +106,6 @@ func (p *Manager) loadRecord(r store.Record, accounts *[]store.Record) error {
 		}
 	case store.Line:
 		p.lines.load(r)
-	case store.Account:
-		*accounts = append(*accounts, store.Record{Kind: r.Kind, Number: r.Number, Data: slices.Clone(r.Data)})
 	case store.Usage:
 		rows, err := api.DecodeAll[api.Usage](r.Data)
 		if err != nil {

@@ -103,8 +103,8 @@ func TestAccessListsOverARestart(t *testing.T) {
 		len(b.front.restored), b.layer.puts-puts)
 }
 
-// The longest lists of both directions, of a captive subscriber whose portal has many addresses, with as many routes and
-// as long a URL as may be given: they fit a session.
+// The longest lists of both directions, of a captive subscriber whose portal has many addresses, with as many routes
+// and as long a URL as may be given: they fit a session.
 func TestLongestAccessLists(t *testing.T) {
 	lists := func(count int) string {
 		return file + "  access_lists: [{name: long, rules: [" +

@@ -40,8 +40,9 @@ func flooded(r *rand.Rand, kind access.Reason) *access.Frame {
 	return f
 }
 
-// What floods of made-up MAC addresses leave: a PADI its place in a queue while others sign in, a DISCOVER that was refused a line of the front end, for
-// Limits.Retry, at most Limits.Subscribers of them. Twice as many frames take no more, and all of it is given back.
+// What floods of made-up MAC addresses leave: a PADI its place in a queue while others sign in, a DISCOVER that was
+// refused a line of the front end, for Limits.Retry, at most Limits.Subscribers of them. Twice as many frames take no
+// more, and all of it is given back.
 func TestMemoryOfFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -51,8 +51,6 @@ int arc_is_standard(const char *name)
 	return a != NULL;
 }
 
-// ---- order ---------------------------------------------------------------------------------------------------------
-
 static int is(const struct node_stage *s, const char *name)
 {
 	return name != NULL && strcmp(s->node->name, name) == 0;
@@ -119,8 +117,6 @@ static int put_in_order(void)
 	LOG(ERR, "stage %s of arc %s stands before itself\n", arcs.waiting->node->name, arcs.waiting->arc);
 	return -1;
 }
-
-// ---- edges ---------------------------------------------------------------------------------------------------------
 
 static unsigned exits_of(const struct node_arc *a)
 {

@@ -27,8 +27,6 @@ static struct {
 	void (*describe)(const struct port *p, struct api_frame_port *row);
 } channel;
 
-// ---- up -------------------------------------------------------------------------------------------------------------
-
 static uint8_t *batch(uint32_t i)
 {
 	return channel.room + (size_t)i * API_CHANNEL_MOST;
@@ -160,8 +158,6 @@ static void visit(uint64_t now_ns)
 		control_stir();
 }
 
-// ---- the reader -----------------------------------------------------------------------------------------------------
-
 void channel_open(struct reply_sink *sink, const struct api_header *h)
 {
 	if (channel.reader != NULL && channel.reader != sink) {
@@ -184,8 +180,6 @@ void channel_client_gone(uint32_t owner)
 	channel.reader = NULL;
 	channel.used = 0; // the next one would answer questions that nobody asks any more
 }
-
-// ---- down -----------------------------------------------------------------------------------------------------------
 
 static int read_frame(struct part_reader *r, const struct part *p, struct api_frame *h, const uint8_t **octets)
 {
@@ -240,8 +234,6 @@ int channel_send(const struct reply_sink *sink, const struct api_header *h, cons
 	}
 	return more;
 }
-
-// ---- set-up ---------------------------------------------------------------------------------------------------------
 
 void channel_port_register(void (*fn)(const struct port *p, struct api_frame_port *row))
 {

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- reading ---------------------------------------------------------------------------------------------------------
-
 int part_next(struct part_reader *r, struct part *p)
 {
 	struct api_part_head h;
@@ -77,8 +75,6 @@ int part_only(const void *body, uint32_t length, uint16_t number, void *to, uint
 		return object_error(EPROTO, "%s is not made of one %s", what, part_name(number));
 	return part_fit(&p, size, to, what);
 }
-
-// ---- objects ---------------------------------------------------------------------------------------------------------
 
 static const struct object_array no_arrays[] = {{0}};
 
@@ -203,8 +199,6 @@ uint64_t object_digest(const struct object_ops *ops, const void *body, uint32_t 
 	}
 	return h;
 }
-
-// ---- versions and layouts --------------------------------------------------------------------------------------------
 
 static const struct api_layout_part *layout_of(uint32_t part)
 {

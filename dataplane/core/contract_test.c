@@ -33,8 +33,6 @@ static int start(void **state)
 	return kit_commit();
 }
 
-// ---- messages --------------------------------------------------------------------------------------------------------
-
 static struct {
 	uint8_t bytes[1 << 17];
 	uint32_t used;
@@ -153,8 +151,6 @@ static uint32_t commit(uint16_t type)
 	clear();
 	return request(API_COMMIT);
 }
-
-// ---- sessions in other sizes -----------------------------------------------------------------------------------------
 
 static uint8_t body[8192];
 static uint32_t body_length;
@@ -335,8 +331,6 @@ static void sizes_that_lie(void **state)
 	refused_with(EINVAL, "object kind 77 is not known");
 }
 
-// ---- LIST ------------------------------------------------------------------------------------------------------------
-
 #define PATHS 300
 
 static uint32_t list(uint32_t kind, uint64_t first, uint64_t last, uint32_t limit)
@@ -405,8 +399,6 @@ static void lists(void **state)
 	assert_int_equal(kit_commit(), 0);
 }
 
-// ---- HELLO -----------------------------------------------------------------------------------------------------------
-
 static void versions(void **state)
 {
 	static const struct {
@@ -448,7 +440,12 @@ static void hellos(void **state)
 	assert_int_equal(hello(API_VERSION + 1, API_VERSION + 7, peer, count), EPROTO);
 	assert_int_equal(client.sink.version, 0);
 	assert_non_null(
-		strstr(client.status.text, "data plane speaks contract versions 3 to 3 and the control plane 4 to 10"));
+		strstr(client.status.text, "data plane speaks contract versions 1 to 1 and the control plane 2 to 8"));
+	// A control plane of before the first release.
+	assert_int_equal(hello(3, 3, peer, count), EPROTO);
+	assert_int_equal(client.sink.version, 0);
+	assert_non_null(
+		strstr(client.status.text, "data plane speaks contract versions 1 to 1 and the control plane 3 to 3"));
 	// A layout that differs in the same version; one of another version is not looked at.
 	peer[10].digest ^= 1;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
@@ -467,7 +464,7 @@ static void hellos(void **state)
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
 	clear();
 	assert_int_equal(request(API_HELLO), EPROTO);
-	assert_non_null(strstr(client.status.text, "this HELLO is not of contract version 3 or later"));
+	assert_non_null(strstr(client.status.text, "this HELLO is not of contract version 1 or later"));
 }
 
 // A struct that ends earlier on the other side is known by the digest of the fields that both have.
@@ -486,8 +483,6 @@ static void prefixes(void **state)
 			assert_int_equal(contract_compare(&shorter, 1, API_VERSION), EPROTO);
 		}
 }
-
-// ---- the socket ------------------------------------------------------------------------------------------------------
 
 static void write_message(int fd, uint16_t type, uint32_t bytes)
 {

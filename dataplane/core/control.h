@@ -6,11 +6,9 @@
 #include "core/node.h"
 #include "isthmus_api.h"
 
-// ---- RCU -------------------------------------------------------------------------------------------------------------
 // Waits until every worker finished the walk that it is in. Control thread only. Returns at once when none runs.
 void control_synchronize(void);
 
-// ---- host path -------------------------------------------------------------------------------------------------------
 // A packet that took the edge to `punt` with this reason is given to fn on the control thread, which then owns it:
 // it frees it, or gives it back to the graph with control_inject. Without a handler it is counted and freed. One
 // handler a reason.
@@ -48,7 +46,6 @@ void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume,
 // Worker: counts and frees a packet of its own where no edge leads to `drop`.
 void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r);
 
-// ---- time ------------------------------------------------------------------------------------------------------------
 // fn runs on the control thread about every `interval_ms`; while neither workers nor the control thread have done
 // anything for a while, every 20 ms if that is more. From constructors only. now_ns is CLOCK_MONOTONIC, or the
 // replay's clock.
@@ -57,11 +54,9 @@ void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t 
 void control_stir(void);
 uint64_t control_now_ns(void);
 
-// ---- descriptors -------------------------------------------------------------------------------------------------
 // fn runs on the control thread when fd can be read; one descriptor (epoll(7) makes one of many). Negative: none.
 void control_listen(int fd, void (*fn)(void));
 
-// ---- modules ---------------------------------------------------------------------------------------------------------
 // Called on the control thread after the ENGINE object was applied, before the first walk: allocate tables here.
 // Returns 0, or a positive errno after object_error(). From constructors only.
 void module_register(const char *name, int (*start)(const struct api_engine *engine));
@@ -85,7 +80,6 @@ void engine_limit_register(const struct engine_limit *l);
 		engine_limit_register(&l);                                                                             \
 	}
 
-// ---- show ------------------------------------------------------------------------------------------------------------
 // Writes rows of one table from a place on, at first 0, each with stats_row; returns the next place, 0: that was all.
 // A call is a bounded step: between two of them packets, timers and other clients have their turn, and the table may
 // change. What is there throughout is given once. `key` may be empty.

@@ -54,9 +54,6 @@ int graph_register_nodes(void);
 struct rte_graph *graph_create(uint32_t worker);
 uint32_t graph_nodes(struct rte_node_register *const **list);
 
-// Ports (port.c)
-void port_assign_queues(void); // after ports or workers changed
-
 // Traces (trace_control.c); edges: packets from node to node while somebody watches
 uint64_t trace_edge_packets(uint32_t node, uint16_t edge);
 

@@ -64,8 +64,6 @@ static struct {
 	} commit, backlog;
 } events = {.first = 1, .next = 1, .end = 1};
 
-// ---- time ------------------------------------------------------------------------------------------------------------
-
 uint64_t event_realtime_ns(void)
 {
 	struct timespec t;
@@ -88,8 +86,6 @@ uint64_t event_realtime_of(uint64_t ticks)
 {
 	return event_realtime_ns() - event_age_ns(ticks);
 }
-
-// ---- the queue -------------------------------------------------------------------------------------------------------
 
 static struct api_event *slot(uint64_t sequence)
 {
@@ -161,8 +157,6 @@ static void tell_missed(uint64_t now_ns)
 	events.missed_due_ns = now_ns + MISSED_INTERVAL_NS;
 }
 
-// ---- the subscriber --------------------------------------------------------------------------------------------------
-
 static int offer(uint16_t flags, const struct api_part_head *part, const void *rows)
 {
 	struct api_header h = {
@@ -226,7 +220,7 @@ void event_client_gone(uint32_t owner)
 		events.subscriber = NULL;
 }
 
-// ---- reports in the reply of a commit --------------------------------------------------------------------------------
+// Reports in the reply of a commit.
 
 static int keep(struct usage_rows *to, const struct api_usage *u)
 {
@@ -304,8 +298,6 @@ static void raise_backlog(void)
 	}
 }
 
-// ---- from workers ----------------------------------------------------------------------------------------------------
-
 uint16_t event_notice_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void))
 {
 	if (events.numbers == MAX_NUMBERS) // before main()
@@ -359,8 +351,6 @@ static void visit(uint64_t now_ns)
 	tell_missed(now_ns);
 	deliver();
 }
-
-// ---- set-up ----------------------------------------------------------------------------------------------------------
 
 ENGINE_LIMIT(max_events, 4, 1u << 22)
 ENGINE_LIMIT(event_rate, 1, 1000000)

@@ -12,7 +12,7 @@
 
 struct worker;
 
-// ---- to the control plane (control thread) -----------------------------------------------------------------------------
+// To the control plane (control thread).
 
 // Takes a copy; fills sequence and boot_id. Returns 0, ENOSPC when a usage report finds the queue full (keep the
 // counts and come again), or EAGAIN when an event of another kind was suppressed by the queue's limit or by
@@ -24,7 +24,7 @@ int event_try(const struct api_event *e);
 // before the commit's status. Returns 0, or ENOMEM.
 int event_commit_usage(const struct api_usage *u);
 
-// ---- from workers to the control thread ----------------------------------------------------------------------------------
+// From workers to the control thread.
 
 // fn is called on the control thread, within about a millisecond, for what a worker tells under the returned number.
 // The ring of a worker holds EVENT_RING; what finds it full is counted and lost, and `lost` (may be NULL) is called
@@ -33,8 +33,6 @@ int event_commit_usage(const struct api_usage *u);
 uint16_t event_notice_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void));
 // Worker, inside a node. Returns 0, or -1 when the ring is full.
 int event_notify(struct worker *w, uint16_t number, uint32_t index, uint64_t argument);
-
-// ---- time ----------------------------------------------------------------------------------------------------------------
 
 // CLOCK_REALTIME in ns. Replay and tests: their own clock, from 2024-01-01T00:00:00Z on.
 uint64_t event_realtime_ns(void);

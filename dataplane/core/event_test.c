@@ -293,8 +293,6 @@ static void refused_requests(void **state)
 	acknowledge(&c, 5); // of nobody
 }
 
-// ---- a real socket ---------------------------------------------------------------------------------------------------
-
 // The client reads nothing while the queue fills, then everything, across messages that went out in pieces.
 static void slow_socket(void **state)
 {
@@ -339,7 +337,7 @@ static void slow_socket(void **state)
 	drain_all();
 }
 
-// ---- reports in a commit's reply -------------------------------------------------------------------------------------
+// Reports in a commit's reply.
 
 static void commit_rows(void **state)
 {
@@ -379,8 +377,6 @@ static void commit_rows(void **state)
 	assert_int_equal(got, 600);
 	request_client_gone(1);
 }
-
-// ---- news from workers -----------------------------------------------------------------------------------------------
 
 static void ring(void **state)
 {

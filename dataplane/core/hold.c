@@ -50,8 +50,6 @@ int hold_start(const struct api_engine *e)
 	return 0;
 }
 
-// ---- rings -----------------------------------------------------------------------------------------------------------
-
 struct rte_ring *hold_ring_create(const char *name, uint32_t buffers)
 {
 	return rte_ring_create(name, RTE_MAX(buffers, 1u), SOCKET_ID_ANY, RING_F_SC_DEQ | RING_F_EXACT_SZ);
@@ -94,8 +92,6 @@ uint32_t hold_ring_take(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n)
 			pkts[packets++] = pkts[i];
 	return packets;
 }
-
-// ---- show ------------------------------------------------------------------------------------------------------------
 
 static uint64_t holder_rows(struct stats_sink *s, const char *key, uint64_t place)
 {

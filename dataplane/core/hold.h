@@ -70,7 +70,7 @@ static inline void hold_give(struct worker *w, const struct holder *h, uint32_t 
 	w->hold[h->id] -= buffers;
 }
 
-// ---- rings of packets: many producers, one consumer ------------------------------------------------------------------
+// Rings of packets: many producers, one consumer.
 // A packet takes as many places of a ring as it has buffers, so that the ring's size is its limit.
 
 #define HOLD_RING_CHAIN 256 // buffers of the longest chain that a ring takes

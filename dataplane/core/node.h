@@ -13,8 +13,6 @@
 #include <rte_graph_worker.h>
 #include <rte_prefetch.h>
 
-// ---- registration ----------------------------------------------------------------------------------------------------
-
 // Adds the node to every worker's graph. `next_nodes` are nodes, or arcs (core/arc.h); they must exist when the graph
 // is built, or start-up fails with the missing name. Called from constructors only.
 void node_register(struct rte_node_register *node);
@@ -58,8 +56,6 @@ static inline rte_edge_t packet_leave(struct rte_mbuf *m, const struct reason *r
 	packet_of(m)->reason = r->id;
 	return edge;
 }
-
-// ---- running a node --------------------------------------------------------------------------------------------------
 
 // Sends objs[i] to edge next[i]. A vector that all goes one way moves without a copy; else runs of equal edges are
 // copied together. This is the only place that enqueues vectors.
@@ -126,8 +122,6 @@ static __rte_always_inline uint16_t node_each(
 	}
 	return n;
 }
-
-// ---- making packets --------------------------------------------------------------------------------------------------
 
 // A new packet of this worker, counted as originated, metadata cleared, port_in = PORT_NONE. NULL when the pool is
 // empty.

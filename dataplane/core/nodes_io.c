@@ -18,8 +18,6 @@ DROP_REASON(drop_control_full, "punt-control-full", "the host path had no room f
 DROP_REASON(drop_urgent_full, "punt-urgent-full", "the host path had no room for packets with an urgent DSCP")
 DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room for all other packets")
 
-// ---- port-rx ---------------------------------------------------------------------------------------------------------
-
 enum { RX_ACCESS, RX_CORE, RX_MARKED, RX_XCONNECT, RX_EDGES };
 
 static void receive(struct rte_graph *graph, struct rte_node *node, struct worker *w, uint16_t port, uint16_t queue)
@@ -97,8 +95,6 @@ void port_marks_register(const char *node)
 	port_rx_node.next_nodes[RX_MARKED] = node;
 }
 
-// ---- drop ------------------------------------------------------------------------------------------------------------
-
 static void drop_packets(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++)
@@ -129,8 +125,6 @@ void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r)
 {
 	drop_for(w, &m, 1, r);
 }
-
-// ---- port-tx ---------------------------------------------------------------------------------------------------------
 
 static void transmit(struct worker *w, uint16_t port, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -174,8 +168,6 @@ static uint16_t port_tx(struct rte_graph *graph, struct rte_node *node, void **o
 
 static struct rte_node_register port_tx_node = {.name = "port-tx", .process = port_tx};
 NODE_REGISTER(port_tx_node)
-
-// ---- punt ------------------------------------------------------------------------------------------------------------
 
 // CS5 to CS7, EF, VOICE-ADMIT (RFC 5865), AF41 to AF43 (RFC 4594 §2.3).
 #define URGENT_DSCPS                                                                                                   \
@@ -241,8 +233,6 @@ RTE_INIT(punt_rates)
 
 static struct rte_node_register punt_node = {.name = "punt", .process = punt_process};
 NODE_REGISTER(punt_node)
-
-// ---- handover-rx -----------------------------------------------------------------------------------------------------
 
 static uint32_t inboxes_held(void)
 {
@@ -423,8 +413,6 @@ int nodes_io_start(void)
 	node_register(handover_node);
 	return 0;
 }
-
-// ---- making packets --------------------------------------------------------------------------------------------------
 
 struct rte_mbuf *packet_originate(struct worker *w)
 {

@@ -43,8 +43,6 @@ static struct {
 
 struct object_totals object_totals;
 
-// ---- table -----------------------------------------------------------------------------------------------------------
-
 static uint64_t fnv1a(uint64_t h, const void *data, size_t n)
 {
 	const uint8_t *p = data;
@@ -146,8 +144,6 @@ static void erase(struct object *o)
 	body_hold(&o->body, NULL, 0, 0);
 	free(o);
 }
-
-// ---- for modules -----------------------------------------------------------------------------------------------------
 
 void object_ops_register(const struct object_ops *ops)
 {
@@ -278,8 +274,6 @@ uint64_t object_list(const struct api_list *l, uint64_t from, uint32_t *room, in
 	}
 	return i < bucket_of(t, l->last) ? (uint64_t)(i + 1) << (64 - t->bits) : 0;
 }
-
-// ---- collecting a transaction ----------------------------------------------------------------------------------------
 
 int object_begin(void)
 {
@@ -424,8 +418,6 @@ int object_delete(const struct api_object_head *head)
 			EEXIST, "%s %s stands twice in the transaction", store.ops[head->kind]->name, head->key);
 	return add_change(o, NULL, 0) == 0 ? 0 : object_error(ENOMEM, "no memory");
 }
-
-// ---- commit ----------------------------------------------------------------------------------------------------------
 
 // Deletions first, highest kind first; then the rest, lowest kind first.
 static int order(const struct object_change *c)

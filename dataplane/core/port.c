@@ -225,31 +225,8 @@ static void commit(struct object_change *c)
 	}
 }
 
-static void finish_commit(void)
-{
-	for (int i = 0; i < MAX_PORTS; i++)
-		if (port_table[i] != NULL)
-			port_table[i]->xconnect = xconnect_of(port_table[i]);
-	port_assign_queues();
-}
-
-static void release(struct object_change *c)
-{
-	struct port *p = c->staged, *old = c->replaced;
-
-	if (old != NULL && old != p) {
-		port_closing(old);
-		old->driver->close(old);
-		rte_free(old);
-	}
-	for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
-		free(ports.old_queues[w]);
-		ports.old_queues[w] = NULL;
-	}
-}
-
 // Queue q of port p belongs to worker (p + q) mod workers: ports with one queue spread over the workers.
-void port_assign_queues(void)
+static void assign_queues(void)
 {
 	uint32_t n = worker_count();
 
@@ -272,6 +249,29 @@ void port_assign_queues(void)
 		ports.queues[w] = q;
 		__atomic_store_n(&worker_get(w)->queues, q, __ATOMIC_RELEASE);
 		worker_wake(w); // it may sleep on other descriptors
+	}
+}
+
+static void finish_commit(void)
+{
+	for (int i = 0; i < MAX_PORTS; i++)
+		if (port_table[i] != NULL)
+			port_table[i]->xconnect = xconnect_of(port_table[i]);
+	assign_queues();
+}
+
+static void release(struct object_change *c)
+{
+	struct port *p = c->staged, *old = c->replaced;
+
+	if (old != NULL && old != p) {
+		port_closing(old);
+		old->driver->close(old);
+		rte_free(old);
+	}
+	for (uint32_t w = 0; w < API_MAX_WORKERS; w++) {
+		free(ports.old_queues[w]);
+		ports.old_queues[w] = NULL;
 	}
 }
 

@@ -185,7 +185,7 @@ static uint64_t ethdev_no_buffer(struct port *p)
 	return rte_eth_stats_get(e->dev.id, &s) == 0 ? s.rx_nombuf : p->no_buffer_seen;
 }
 
-// ---- a device that is taken away --------------------------------------------------------------------------------
+// A device that is taken away.
 
 static uint8_t taken[RTE_MAX_ETHPORTS]; // by device; written by EAL's interrupt thread, cleared by the control thread
 

@@ -69,8 +69,6 @@ static struct {
 	uint64_t rearm; // first fields of a fresh mbuf
 } streams;
 
-// ---- making packets --------------------------------------------------------------------------------------------------
-
 // A counter and a mix (wyrand): unlike a shift register, the next number does not wait for the last one's.
 static inline uint32_t next_random(struct stream_worker *l)
 {
@@ -210,8 +208,6 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 	return count;
 }
 
-// ---- checking packets ------------------------------------------------------------------------------------------------
-
 static void keep_wrong(struct stream *s, const uint8_t *frame, uint32_t length, uint32_t offset)
 {
 	uint32_t expected = 0;
@@ -300,8 +296,6 @@ static uint16_t synth_tx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 	return n;
 }
 
-// ---- port ------------------------------------------------------------------------------------------------------------
-
 static int synth_open(struct port *p, const struct api_port *want)
 {
 	static const struct rte_mbuf_dynflag flag = {.name = "isthmus_synth_check"};
@@ -338,8 +332,6 @@ static const struct port_driver synth_driver = {
 	.rx = synth_rx,
 	.tx = synth_tx,
 };
-
-// ---- streams ---------------------------------------------------------------------------------------------------------
 
 static int stream_check(const char *key, const struct api_synth *w)
 {

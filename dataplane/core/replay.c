@@ -69,8 +69,6 @@ static int add_file(struct file_argument *list, int *count, const char *arg)
 	return 0;
 }
 
-// ---- state file ------------------------------------------------------------------------------------------------------
-
 struct state_client {
 	struct reply_sink sink; // first
 	uint32_t refused;
@@ -146,8 +144,6 @@ int replay_load_state(FILE *f, const char *name)
 		LOG(ERR, "%s holds no engine\n", name);
 	return more < 0 || client.refused != 0 || !engine_started() ? -1 : 0;
 }
-
-// ---- captures --------------------------------------------------------------------------------------------------------
 
 static void next_packet(struct capture *c)
 {

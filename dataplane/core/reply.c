@@ -45,8 +45,6 @@ void reply_refusal(struct reply_sink *to, const struct api_header *request, int 
 	reply_error(to, request, (uint32_t)code, text);
 }
 
-// ---- many rows ----------------------------------------------------------------------------------
-
 struct stats_sink *rows_open(struct reply_sink *to, const struct api_header *h, uint16_t part, uint32_t row_length)
 {
 	struct stats_sink *s = calloc(1, sizeof(*s));

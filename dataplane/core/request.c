@@ -34,9 +34,6 @@ void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 	requests.stream = fn;
 }
 
-// ---- requests
-// --------------------------------------------------------------------------------------------------------
-
 static uint64_t start_ns(void)
 {
 	static uint64_t at;

@@ -61,8 +61,6 @@ void control_listen(int fd, void (*fn)(void))
 	control_socket.other_ready = fn;
 }
 
-// ---- out ----------------------------------------------------------------------------------------
-
 static uint32_t unread(const struct client *c)
 {
 	return c->out_used - c->out_sent;
@@ -147,8 +145,6 @@ static int client_offer(
 	return error;
 }
 
-// ---- clients ------------------------------------------------------------------------------------
-
 uint32_t socket_clients(uint64_t *closed)
 {
 	uint32_t n = 0;
@@ -223,8 +219,6 @@ static void accept_client(void)
 		.awaited_ns = control_now_ns(),
 		.sink = {.send = client_send, .offer = client_offer, .paced = 1, .owner = ++control_socket.next_owner}};
 }
-
-// ---- in -----------------------------------------------------------------------------------------
 
 static int may_ask(const struct client *c)
 {

@@ -189,8 +189,6 @@ static uint32_t commit(int fd)
 	return kit_status_of(fd).code;
 }
 
-// ---- who does not read --------------------------------------------------------------------------
-
 // Three replies wait for their readers; others are served, with no time gone by, and then the three get all of it.
 static void others_go_on(void **state)
 {
@@ -311,7 +309,7 @@ static void requests_without_reading(void **state)
 	kit_hang_up(fd);
 }
 
-// ---- who does not end a transaction -------------------------------------------------------------
+// Who does not end a transaction.
 
 static void silent_transaction(void **state)
 {
@@ -368,8 +366,6 @@ static void slow_transaction(void **state)
 	assert_false(kit_is_closed(fd));
 	kit_hang_up(fd);
 }
-
-// ---- too many -----------------------------------------------------------------------------------
 
 static void strangers(void **state)
 {
@@ -440,7 +436,7 @@ static void lingering_descriptor(void **state)
 	close(fd);
 }
 
-// ---- reports in a commit's reply ----------------------------------------------------------------
+// Reports in a commit's reply.
 
 // Until no more come.
 static uint32_t count_events(int fd)

@@ -12,8 +12,6 @@
 #define ITEMS 5
 #define RULES 2
 
-// ---- the device's own hash ------------------------------------------------------------------------------------------
-
 uint64_t steering_hash(uint64_t offered, int access)
 {
 	uint64_t level = offered & RTE_ETH_RSS_LEVEL_MASK;
@@ -29,8 +27,6 @@ uint8_t steering_of_hash(uint64_t hash, int access)
 
 	return hash & inner ? API_STEERING_RSS_INNER : hash != 0 ? API_STEERING_RSS : API_STEERING_SOFTWARE;
 }
-
-// ---- rules ----------------------------------------------------------------------------------------------------------
 
 struct rule {
 	enum rte_flow_item_type item[ITEMS]; // up to END, which is 0

@@ -78,8 +78,8 @@ struct trace_chooser {
 	uint64_t (*sieve)(const struct trace_filter *f, void *const *mbufs, uint32_t n);
 	// TRACE_KEYS, and TRACE_ALL when a frame as it was received is to be followed. Workers.
 	uint32_t (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
-	// Of a vector whose marked packets leave the fast path: notes the flow of one (`first`: forgets those before), and
-	// tells whether a packet may be of one that was noted. Workers.
+	// Of a vector whose marked packets leave the fast path: notes the flow of one (`first`: forgets those before),
+	// and tells whether a packet may be of one that was noted. Workers.
 	void (*note_flow)(const struct worker *w, const struct rte_mbuf *m, int first);
 	int (*may_be_noted)(const struct worker *w, const struct rte_mbuf *m);
 	// Takes the sessions that have the keys from the fast path. Returns 1 when each key is a session's, so that

@@ -41,7 +41,7 @@ void trace_entry_register(enum api_role role, const char *node)
 	resume_register(node);
 }
 
-const struct trace_stage *trace_stage_of(const char *node)
+static const struct trace_stage *stage_of(const char *node)
 {
 	static const struct trace_stage none = {.node = ""};
 	const struct trace_stage *s = control.stages;
@@ -50,9 +50,6 @@ const struct trace_stage *trace_stage_of(const char *node)
 		s = s->next;
 	return s != NULL ? s : &none;
 }
-
-// ---- the workers' part
-// -----------------------------------------------------------------------------------------------
 
 static int make_tracer(struct tracer *t, uint32_t i)
 {
@@ -90,7 +87,7 @@ static void learn_nodes(struct tracer *t, struct rte_graph *graph)
 		struct trace_node *nt = &t->node[list[i]->id];
 
 		nt->process = node->process;
-		nt->stage = trace_stage_of(list[i]->name);
+		nt->stage = stage_of(list[i]->name);
 		nt->source = (list[i]->flags & RTE_NODE_SOURCE_F) != 0;
 		nt->entry = strcmp(list[i]->name, "port-rx") == 0;
 		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)
@@ -176,9 +173,6 @@ static void tell_workers(uint32_t k, const struct trace *tr)
 		__atomic_store_n(&t->edges, (uint8_t)edges, __ATOMIC_RELAXED);
 	}
 }
-
-// ---- life
-// ------------------------------------------------------------------------------------------------------------
 
 // Hypothetical packets may outlive their trace, in an inbox: tick() asks again.
 static void disarm(void)
@@ -420,9 +414,6 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 		forget(k);
 	return error;
 }
-
-// ---- poll
-// ------------------------------------------------------------------------------------------------------------
 
 static uint32_t place_of(uint32_t number)
 {

@@ -15,9 +15,6 @@ struct trace *traces_now[API_MAX_TRACES];
 const struct trace_chooser *trace_chooser;
 uint32_t trace_hypothetical;
 
-// ---- choosing
-// --------------------------------------------------------------------------------------------------------
-
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces)
 {
 	uint32_t number = t->sequence++ * API_MAX_WORKERS + (w->id & (API_MAX_WORKERS - 1));
@@ -128,8 +125,6 @@ static void enter_all(
 			enter(t, w, mbufs[from + (uint32_t)__builtin_ctzll(may)], t->early, at);
 }
 
-// ---- where packets went ---------------------------------------------------------------------------------------------
-
 static inline uint16_t edges_of(const struct rte_node *node)
 {
 	return RTE_MIN(node->nb_edges, (rte_edge_t)TRACE_EDGES);
@@ -199,9 +194,6 @@ static void look_behind(struct tracer *t, struct worker *w, const struct trace_n
 		}
 	}
 }
-
-// ---- nodes
-// -----------------------------------------------------------------------------------------------------------
 
 static uint16_t run_source(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)

@@ -102,7 +102,6 @@ int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state
 
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces);
 uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
-const struct trace_stage *trace_stage_of(const char *node);
 
 // One row, and up to `snap` bytes of a frame behind it where a trace wants it; what has no room is counted as lost.
 struct trace_row {

@@ -132,7 +132,7 @@ static inline void worker_due(struct worker *w, uint64_t ticks)
 // Any thread, behind what it published for worker `id`: it looks at once.
 void worker_wake(uint32_t id);
 
-// All workers; index below engine_workers(). Valid after the ENGINE object was applied.
+// All workers; index below worker_count(). Valid after the ENGINE object was applied.
 struct worker *worker_get(uint32_t id);
 uint32_t worker_count(void);
 

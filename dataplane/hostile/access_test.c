@@ -107,8 +107,6 @@ static void g6_padding_is_removed(void **state)
 	snapshot_compare(&b, NULL, 0);
 }
 
-// ---- G7 --------------------------------------------------------------------------------------------------------------
-
 static void ip6(struct frame *f, uint32_t variant, int uplink, uint8_t next)
 {
 	frame_ip(f, uplink ? gateway_ue(home_of(variant), 6) : FAR6, uplink ? FAR6 : gateway_ue(home_of(variant), 6),
@@ -200,7 +198,7 @@ static void g25_tcp_data_offset(void **state)
 		{"G25 down", "core", tcp_offset_down, 40, "gtpu-inner-malformed", 0}}));
 }
 
-// ---- G8, G9, G10 on the access side ----------------------------------------------------------------------------------
+// G8, G9, G10 on the access side.
 
 static void wrong_ethertype(struct frame *f, uint32_t i, uint32_t variant)
 {
@@ -311,8 +309,6 @@ static void g21_ue_to_ue(void **state)
 	snapshot_compare(&b, NULL, 0);
 }
 
-// ---- G24 -------------------------------------------------------------------------------------------------------------
-
 static const char *const martian4[] = {
 	"0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.0.9", "240.0.0.1", "255.255.255.254"};
 static const char *const martian6[] = {"::", "::1", "::ffff:10.0.0.1"};
@@ -357,8 +353,6 @@ static void g24_addresses_that_nobody_has(void **state)
 		{"G24 group down", "core", group_down, 6, "gtpu-inner-martian", 0}}));
 }
 
-// ---- G27 -------------------------------------------------------------------------------------------------------------
-
 static const uint8_t tunnels[] = {4, 41, 47, 50, 94, 97, 115, 137};
 
 static void tunnel_from_core(struct frame *f, uint32_t i, uint32_t variant)
@@ -386,8 +380,6 @@ static void g27_tunnels_to_the_router(void **state)
 	BAD_ROWS(((const struct bad[]){{"G27 core", "core", tunnel_from_core, 16, "ip-protocol-unreachable", 0},
 		{"G27 access", "access", tunnel_from_home, 16, "subscriber-to-gateway", 0}}));
 }
-
-// ---- B1, B4 ----------------------------------------------------------------------------------------------------------
 
 static void discovery(struct frame *f, uint8_t code, uint16_t session, uint16_t length)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gateway of testkit/gateway.h with everything switched on: access lists, policers, a scheduler, routes, two
-// workers, a home that is routed instead of tunnelled, and mobile sessions (busy_mobile.h). State of the fuzz targets; small, so
-// that it starts fast.
+// workers, a home that is routed instead of tunnelled, and mobile sessions (busy_mobile.h). State of the fuzz targets;
+// small, so that it starts fast.
 #ifndef HOSTILE_BUSY_GATEWAY_H
 #define HOSTILE_BUSY_GATEWAY_H
 

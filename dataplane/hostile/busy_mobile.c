@@ -38,8 +38,6 @@ static void instances(void)
 	kit_instance("radio", "radio", NULL, API_LOOKUP_SOURCE, NULL);
 }
 
-// ---- sessions --------------------------------------------------------------------------------------------------------
-
 static void urrs(struct kit_mobile *k)
 {
 	struct api_urr *u = kit_urr(k, 1);
@@ -230,8 +228,6 @@ void busy_mobile_restore(void)
 		if (is_now[n] != PLAIN)
 			busy_mobile_change((uint8_t)(n - 1), PLAIN);
 }
-
-// ---- packets ---------------------------------------------------------------------------------------------------------
 
 // The IP header takes what the bytes do not say: addresses of the session, the length.
 static void inner(struct frame *f, uint32_t n, int six, int up, uint8_t protocol)

@@ -5,7 +5,8 @@
 //   n6, internet port     instance core: UEs by their destination, pool 10.45.0.0/16, 2001:db8:45::/48, UDP tunnels on 5555
 //   radio, core port VLAN 7   10.7.0.1/24, instance radio: UEs by their source
 //
-// Session n (1 to BUSY_MOBILE): UE 10.45.0.n and 2001:db8:45:n::/64, local TEIDs 0x1000 + n (access) and 0x2000 + n (peers).
+// Session n (1 to BUSY_MOBILE): UE 10.45.0.n and 2001:db8:45:n::/64, local TEIDs 0x1000 + n (access) and 0x2000 + n
+// (peers).
 #ifndef HOSTILE_BUSY_MOBILE_H
 #define HOSTILE_BUSY_MOBILE_H
 
@@ -14,7 +15,8 @@
 #define BUSY_MOBILE 12
 
 void busy_mobile_objects(void); // into the open transaction
-// A whole packet for session n out of bytes: what they say and addresses, lengths and checksums that fit. Returns its port.
+// A whole packet for session n out of bytes: what they say and addresses, lengths and checksums that fit. Returns its
+// port.
 const char *busy_mobile_frame(struct frame *f, uint8_t kind, const uint8_t *bytes, uint32_t length);
 // One of the sessions changes, goes or comes back, as the two numbers say.
 void busy_mobile_change(uint8_t session, uint8_t how);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that run as threads, and transactions beside them: sessions come and go by the thousand, FARs buffer and forward, URRs
-// are taken away under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes it longer.
+// Workers that run as threads, and transactions beside them: sessions come and go by the thousand, FARs buffer and
+// forward, URRs are taken away under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes
+// it longer.
 //
 //   group      sessions   streams                  what happens to it
 //   bystander  64         uplink, downlink         nothing
@@ -27,8 +28,6 @@ enum group { BYSTANDER, CHURN, HELD, CHANGED };
 
 static const uint8_t gnb[6] = {2, 0, 0, 0, 0xee, 1}, router[6] = {2, 0, 0, 0, 0xee, 2};
 static const uint8_t ours[2][6] = {{2, 0, 0, 0, 0x5e, 0}, {2, 0, 0, 0, 0x5e, 1}};
-
-// ---- sessions --------------------------------------------------------------------------------------------------------
 
 static const char *name_of(enum group g, uint32_t i)
 {
@@ -82,8 +81,6 @@ static void take(enum group g, uint32_t i)
 	kit_delete(API_SESSION, name_of(g, i));
 }
 
-// ---- streams ---------------------------------------------------------------------------------------------------------
-
 static void field(struct api_synth_template *t, uint16_t offset, uint8_t width)
 {
 	t->field[t->fields++] = (struct api_synth_field){
@@ -102,7 +99,8 @@ static void keep(struct api_synth_template *t, const struct frame *f)
 	memset(t->mask, 0xff, sizeof(t->mask));
 }
 
-// The UE's packet as it is beyond the gateway (IP), or in its tunnel. The last two bytes of the UE's address count the flows.
+// The UE's packet as it is beyond the gateway (IP), or in its tunnel. The last two bytes of the UE's address count the
+// flows.
 static void plain(struct api_synth_template *t, const char *from, const char *to, int up, int in)
 {
 	static struct frame f;
@@ -180,8 +178,6 @@ static struct api_synth_row row_of(const char *stream)
 	assert_int_equal(count, 1);
 	return *row;
 }
-
-// ---- the control thread's loop ---------------------------------------------------------------------------------------
 
 static uint64_t now_ns(void)
 {

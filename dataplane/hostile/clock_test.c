@@ -26,8 +26,6 @@ static const struct step {
 	int64_t us;
 } steps[] = {{"back by an hour", -HOUR}, {"back by a millisecond", -1000}, {"forward by an hour", HOUR}};
 
-// ---- the gateway --------------------------------------------------------------------------------
-
 static struct api_engine engine(void)
 {
 	struct api_engine e = kit_engine();
@@ -155,8 +153,6 @@ static int setup(void **state)
 	return 0;
 }
 
-// ---- packets ------------------------------------------------------------------------------------
-
 static struct frame f;
 
 // How many frames leave by `port` because of the frame f.
@@ -198,8 +194,6 @@ static void from_internet(const char *to, uint16_t port)
 	frame_ip(&f, "198.51.100.9", to, 17);
 	frame_ethernet(&f, gateway_mac[2], gateway_router, 0x0800);
 }
-
-// ---- rates --------------------------------------------------------------------------------------
 
 static uint16_t next_port = 10000;
 
@@ -414,7 +408,7 @@ static void rates_hold(void **state)
 	assert_true(kit_balance());
 }
 
-// ---- what ends after a time ---------------------------------------------------------------------
+// What ends after a time.
 
 static uint16_t datagram;
 

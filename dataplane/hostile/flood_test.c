@@ -12,8 +12,6 @@
 
 static struct frame f;
 
-// ---- subscribers ----------------------------------------------------------------------------------------------------
-
 static void from_access(void)
 {
 	assert_int_equal(kit_send("access", f.at, f.length), 0);
@@ -94,8 +92,6 @@ static void flood(uint32_t i)
 		return udp_of_home(gateway_ue(HOME_QINQ, 4), "100.64.0.1", 179);
 	}
 }
-
-// ---- routers --------------------------------------------------------------------------------------------------------
 
 static void from_core(const char *from, const char *to, uint8_t protocol, uint16_t port)
 {

@@ -143,7 +143,8 @@ static void g4_every_flag(void **state)
 	snapshot_take(&b);
 	for (uint32_t variant = 0; variant < VARIANTS; variant++)
 		for (uint8_t flags = 1; flags < 8; flags++) {
-			// The next-type byte counts only with E; here it is set to something that would have to be understood.
+			// The next-type byte counts only with E; here it is set to something that would have to be
+			// understood.
 			uint8_t options[12] = {0x12, 0x34, 7, 0x85, 1, 0, 9, 0};
 			int extension = flags & 4;
 
@@ -298,7 +299,7 @@ static void g9_inner_length_zero(void **state)
 	BAD_ROWS(((const struct bad[]){{"G9", "core", empty_inner, 20, "gtpu-inner-malformed", 0}}));
 }
 
-// ---- tunnels that are not there --------------------------------------------------------------------------------------
+// Tunnels that are not there.
 
 static void unknown_teid(struct frame *f, uint32_t teid, uint32_t variant)
 {
@@ -384,8 +385,6 @@ static void g16_no_pdr_matches(void **state)
 {
 	BAD_ROWS(((const struct bad[]){{"G16", "core", no_pdr, 20, "destination-not-ue", 0}}));
 }
-
-// ---- forged messages -------------------------------------------------------------------------------------------------
 
 static void indication(struct frame *f, uint32_t header_teid, uint32_t length, int family, const char *from)
 {
@@ -511,7 +510,7 @@ static void g18_end_markers_and_others(void **state)
 		{"G18 echo", "core", echo_not_answerable, 10, "gtpu-echo-malformed", 1}}));
 }
 
-// ---- user data that looks like a tunnel, tunnels in the wrong place --------------------------------------------------
+// User data that looks like a tunnel, tunnels in the wrong place.
 
 static void g19_user_data_to_port_2152(void **state)
 {

@@ -36,8 +36,8 @@ static void fragment(struct frame *f, int family, uint32_t id, uint32_t offset, 
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 6 ? 0x86dd : 0x0800);
 }
 
-// 10^5 packets of one source of which only the first fragment comes: at most its part of max_fragments wait, and a second later
-// none.
+// 10^5 packets of one source of which only the first fragment comes: at most its part of max_fragments wait, and a
+// second later none.
 static void never_completed(int family, uint32_t offset, uint32_t length)
 {
 	static struct frame f;
@@ -180,8 +180,6 @@ static void g22_inner_fragments_pass(void **state)
 	snapshot_compare(&b, NULL, 0);
 }
 
-// ---- G23 -------------------------------------------------------------------------------------------------------------
-
 // From the UPF's network to the Internet: a packet that is routed.
 static void routed(struct frame *f, int family, uint8_t ttl, uint32_t payload, int df)
 {
@@ -196,7 +194,8 @@ static void routed(struct frame *f, int family, uint8_t ttl, uint32_t payload, i
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 4 ? 0x0800 : 0x86dd);
 }
 
-// `count` packets, of which the limit lets `burst` be answered; no answer is longer than what it answers, or than it may be.
+// `count` packets, of which the limit lets `burst` be answered; no answer is longer than what it answers, or than it
+// may be.
 static void rate_limited(int family, uint8_t ttl, uint32_t payload, int df, uint8_t type)
 {
 	static struct frame f;
@@ -292,8 +291,6 @@ static void g23_jumbo_uplink(void **state)
 	snapshot_compare(&b, NULL, 0);
 }
 
-// ---- other core packets ----------------------------------------------------------------------------------------------
-
 static void core_martian(struct frame *f, uint32_t i, uint32_t variant)
 {
 	static const char *const bad4[] = {"0.0.0.0", "127.0.0.1", "224.0.0.9", "240.1.1.1", "255.255.255.255"};
@@ -333,7 +330,8 @@ static void core_other_mac(struct frame *f, uint32_t i, uint32_t variant)
 	frame_ethernet(f, gateway_router, gateway_upf, variant & INNER6 ? 0x86dd : 0x0800);
 }
 
-// RFC 1122 §3.3.6, RFC 1812 §5.3.4: to a broadcast or multicast MAC address, and to one IP address. Plain IP, and a tunnel's packet.
+// RFC 1122 §3.3.6, RFC 1812 §5.3.4: to a broadcast or multicast MAC address, and to one IP address. Plain IP, and a
+// tunnel's packet.
 static void to_group(struct frame *f, uint32_t i)
 {
 	static const uint8_t group[3][6] = {

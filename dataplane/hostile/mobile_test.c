@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile input for mobile sessions: rows G1 to G25 and G27, through a UPF (GTP-U to IP, IP to GTP-U) and an SGW-U (GTP-U to GTP-U),
-// over IPv4 and IPv6, inside and outside. Meanwhile the packets of two other sessions pass byte by byte.
+// Hostile input for mobile sessions: rows G1 to G25 and G27, through a UPF (GTP-U to IP, IP to GTP-U) and an SGW-U
+// (GTP-U to GTP-U), over IPv4 and IPv6, inside and outside. Meanwhile the packets of two other sessions pass byte by
+// byte.
 #include "hostile/snapshot.h"
 #include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
@@ -50,8 +51,6 @@ static const char *far_of(uint32_t v)
 	return v & INNER6 ? FAR6 : FAR4;
 }
 
-// ---- packets ---------------------------------------------------------------------------------------------------------
-
 static void addressed(struct frame *f, uint32_t v, uint8_t protocol)
 {
 	frame_ip(f, is_up(v) ? ue_of(v) : far_of(v), is_up(v) ? far_of(v) : ue_of(v), protocol);
@@ -85,8 +84,6 @@ static void carried(struct frame *f, uint32_t v)
 	frame_gtpu(f, way_of(v)->teid, 0xff);
 	outer(f, v);
 }
-
-// ---- sessions --------------------------------------------------------------------------------------------------------
 
 static void bearer(const char *name, uint32_t teid)
 {
@@ -129,8 +126,6 @@ static int setup(void **state)
 	return 0;
 }
 
-// ---- nobody else notices ---------------------------------------------------------------------------------------------
-
 static int passes(const char *from, const struct frame *in, const char *to, const struct frame *out)
 {
 	kit_clear();
@@ -160,8 +155,6 @@ static int undisturbed(void)
 	kit_clear();
 	return good;
 }
-
-// ---- rows ------------------------------------------------------------------------------------------------------------
 
 struct bad {
 	const char *row;
@@ -205,7 +198,7 @@ static void bad_rows(const struct bad *list, uint32_t rows)
 #define BAD_ROWS(...)                                                                                                  \
 	bad_rows((const struct bad[]){__VA_ARGS__}, sizeof((const struct bad[]){__VA_ARGS__}) / sizeof(struct bad))
 
-// ---- G1 to G5: the tunnel header -------------------------------------------------------------------------------------
+// G1 to G5: the tunnel header.
 
 static void with_options(struct frame *f, uint32_t v, uint8_t flags, const void *options, uint32_t length)
 {
@@ -335,7 +328,7 @@ static void g5_g16_no_pdr(void **state)
 	put("s2", upf(2));
 }
 
-// ---- G6 to G9, G24, G25: the inner packet ----------------------------------------------------------------------------
+// G6 to G9, G24, G25: the inner packet.
 
 static void g6_ihl(struct frame *f, uint32_t i, uint32_t v)
 {
@@ -520,7 +513,7 @@ static void g9_to_g12_g24_addresses(void **state)
 		{"G24 multicast", multicast, 9, UPF_DOWN, "ip-multicast", 0});
 }
 
-// ---- G13 to G20: tunnels and messages --------------------------------------------------------------------------------
+// G13 to G20: tunnels and messages.
 
 static void unknown_peer(struct frame *f, uint32_t i, uint32_t v)
 {
@@ -570,7 +563,8 @@ static void g14_storm(void **state)
 		}
 }
 
-// Extension headers that every receiver must understand and that are not (TS 29.281 §5.2.1): told within the limit of such messages.
+// Extension headers that every receiver must understand and that are not (TS 29.281 §5.2.1): told within the limit of
+// such messages.
 static void g5_storm_of_unknown_extensions(void **state)
 {
 	static struct frame f;
@@ -738,8 +732,6 @@ static void g20_on_the_wrong_side(void **state)
 		{"G20 N3, N9", wrong_tunnel_side, 18, SGW_UP | SGW_DOWN, "gtpu-not-endpoint", 0});
 }
 
-// ---- G21 to G23, G27 -------------------------------------------------------------------------------------------------
-
 static void to_other_ue(struct frame *f, uint32_t i, uint32_t v)
 {
 	const char *other = v & INNER6 ? "2001:db8:1:3::1" : "10.45.0.3";
@@ -845,7 +837,8 @@ static void g22_inner_fragments_pass(void **state)
 		}
 }
 
-// TTL 1 from the UE: its ICMP errors come back in the tunnel, within their limit, and are no larger than what provoked them.
+// TTL 1 from the UE: its ICMP errors come back in the tunnel, within their limit, and are no larger than what provoked
+// them.
 static void g23_ttl(void **state)
 {
 	static struct frame f;
@@ -873,8 +866,8 @@ static void g23_ttl(void **state)
 	}
 }
 
-// IP of 1500 bytes does not fit the way to the gNB with a tunnel header: what we send ourselves we fragment (TS 29.281 §4.2.2), twice
-// at most; a jumbo frame is never more than its own bytes and headers.
+// IP of 1500 bytes does not fit the way to the gNB with a tunnel header: what we send ourselves we fragment (TS 29.281
+// §4.2.2), twice at most; a jumbo frame is never more than its own bytes and headers.
 static void g23_size(void **state)
 {
 	static struct frame f;

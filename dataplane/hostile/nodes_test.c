@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node refuses at its own input. The nodes before it let no such packet through today, so a source node of this
-// test gives it to them; and what needs small queues, for which this program's engine has the limits.
+// What each node refuses at its own input. The nodes before it let no such packet through today, so a source node of
+// this test gives it to them; and what needs small queues, for which this program's engine has the limits.
 #include "core/control.h"
 #include "core/engine.h"
 #include "core/node.h"
@@ -18,7 +18,7 @@
 
 #define ROOM 32 // packets handed over to a worker, and punted, that may wait
 
-// ---- a source of packets with any metadata ---------------------------------------------------------------------------
+// A source of packets with any metadata.
 
 enum {
 	ACCESS_ENCAP,
@@ -118,8 +118,6 @@ static void fresh_rule(void)
 		.instance = UINT16_MAX,
 		.down = {.s_tag = 100, .c_tag = 1, .tpid = 0x88a8, .port = port_index("access")}};
 }
-
-// ---- one packet, one counter -----------------------------------------------------------------------------------------
 
 static struct frame f;
 
@@ -350,8 +348,6 @@ static void one_packet_one_counter(void **state)
 	assert_true(gateway_undisturbed());
 }
 
-// ---- the same with company -------------------------------------------------------------------------------------------
-
 // 204 packets of 40 pieces each: a visit of the node makes 8,192 pieces at most, and keeps room for a packet of 64.
 static void fragments_of_one_visit_are_bounded(void **state)
 {
@@ -432,8 +428,6 @@ static void sessions_without_downlink_get_no_answer(void **state)
 	assert_int_equal(kit_commit(), 0);
 	assert_true(gateway_undisturbed());
 }
-
-// ---- queues ----------------------------------------------------------------------------------------------------------
 
 // The home's session is the other worker's, whose inbox takes ROOM packets before that worker looks into it.
 static void full_inbox(void **state)
@@ -647,8 +641,8 @@ static void arrive(struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-// Behind floods of the other two queues, in the same walk: control protocols lose nothing and come first, the urgent ones
-// second. By rate, too: what one DSCP uses up is no other's.
+// Behind floods of the other two queues, in the same walk: control protocols lose nothing and come first, the urgent
+// ones second. By rate, too: what one DSCP uses up is no other's.
 static void control_protocols_first(void **state)
 {
 	static const uint8_t urgent[] = {34, 36, 38, 40, 46, 48, 56};

@@ -18,7 +18,6 @@
 #define STEP_US 100
 #define STEPS 10000 // one second
 #define OVERHEAD 24
-#define HEADERS 22 // Ethernet and two tags
 #define PIPE_RATE 1250000u
 
 static void commit(void)
@@ -109,8 +108,6 @@ static void near(uint64_t got, uint64_t want)
 		fail_msg("%lu bytes in a second, expected %lu within 1 %%", got, want);
 }
 
-// ---- policers --------------------------------------------------------------------------------------------------------
-
 // IP bytes that leave in a second when three times the rate is offered. 300-byte IP packets.
 static uint64_t policed(uint32_t home, int uplink)
 {
@@ -143,8 +140,6 @@ static void policed_rates(void **state)
 	near(policed(5, 1), 500000 + 2000); // green and yellow: the peak rate and burst
 	near(policed(6, 0), 500000 + 2000);
 }
-
-// ---- scheduler -------------------------------------------------------------------------------------------------------
 
 struct offer {
 	uint32_t home, every; // one packet each so many steps

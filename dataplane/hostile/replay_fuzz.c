@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anything at all as the files of `isthmus-dp replay`: a state file and a capture, against a gateway that runs.
 //
-// An input is the length of the state file (2 bytes, big endian), the state file, the capture. The state only adds objects
-// under names of its own ("~..."), which are deleted afterwards, so that every input finds the same gateway. The capture is
-// replayed into the access and the core port at once. After each input the counters must add up, and when time has passed
-// nothing may be held and no buffer may still be in use.
+// An input is the length of the state file (2 bytes, big endian), the state file, the capture. The state only adds
+// objects under names of its own ("~..."), which are deleted afterwards, so that every input finds the same gateway.
+// The capture is replayed into the access and the core port at once. After each input the counters must add up, and
+// when time has passed nothing may be held and no buffer may still be in use.
 #include "core/engine.h"
 #include "core/replay.h"
 #include "hostile/busy_gateway.h"

@@ -2,8 +2,8 @@
 // Anything at all as requests of the control plane, against a gateway that runs. The engine object is there already, so
 // limits and workers stay as they are; everything else may come, change and go.
 //
-// An input is a sequence of messages: type (1 byte), kind (1 byte), key (1 byte), length (2 bytes, big endian), parts. A PUT's
-// object head is made from kind and key, or taken from the input when the kind says 0xff.
+// An input is a sequence of messages: type (1 byte), kind (1 byte), key (1 byte), length (2 bytes, big endian), parts.
+// A PUT's object head is made from kind and key, or taken from the input when the kind says 0xff.
 #include "core/engine.h"
 #include "core/object.h"
 #include "hostile/busy_gateway.h"

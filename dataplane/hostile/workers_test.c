@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two workers, walked in turn: packets reach the subscriber's own worker, in order, and none is lost on the way. The engine
-// of this program also drops GTP-U from subscribers (row G10).
+// Two workers, walked in turn: packets reach the subscriber's own worker, in order, and none is lost on the way. The
+// engine of this program also drops GTP-U from subscribers (row G10).
 #include "hostile/hostile.h"
 
 #define HOMES 40

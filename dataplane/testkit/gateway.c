@@ -94,8 +94,6 @@ void gateway_start(const struct api_engine *engine)
 	kit_clear();
 }
 
-// ---- headers ---------------------------------------------------------------------------------------------------------
-
 static void access_header(struct frame *f, uint32_t home, const uint8_t *to, const uint8_t *from)
 {
 	uint16_t type = f->at[0] >> 4 == 6 ? 0x86dd : 0x0800;
@@ -141,8 +139,6 @@ void gateway_to_upf(struct frame *f, uint32_t home)
 	f->at[13] = 1 << 4; // PDU type: uplink
 	gateway_outer(f, is_pppoe(home) ? 6 : 4, 1);
 }
-
-// ---- comparison ------------------------------------------------------------------------------------------------------
 
 // What the gateway may choose in an outer header of its own, made as in `want` after a check.
 static int settle_outer(uint8_t *got, const struct frame *want)

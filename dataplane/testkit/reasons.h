@@ -44,7 +44,8 @@ static inline void kit_reasons_check(
 		fail_msg("only %s should have risen, by %lu (it stands at %lu)", reason, count, own);
 }
 
-// `reason` rose by `count` since `before`, and no other drop or punt reason did. Fails the test with the names of those that did.
+// `reason` rose by `count` since `before`, and no other drop or punt reason did. Fails the test with the names of those
+// that did.
 static inline void kit_only_rose(const struct kit_reasons *before, const char *reason, uint64_t count)
 {
 	kit_reasons_check(before, reason, count, 1);

@@ -80,8 +80,6 @@ void kit_start(const struct api_engine *engine)
 	rte_mempool_obj_iter(engine_pool(), dirty_each, NULL);
 }
 
-// ---- transactions ----------------------------------------------------------------------------------------------------
-
 void kit_begin(void)
 {
 	object_begin();
@@ -172,8 +170,6 @@ void kit_request(struct reply_sink *sink, uint16_t type, uint16_t part, const vo
 	request_handle(sink, &h, bytes);
 	free(bytes);
 }
-
-// ---- objects ---------------------------------------------------------------------------------------------------------
 
 struct api_address kit_address(const char *text)
 {
@@ -323,8 +319,6 @@ void kit_put_session(const char *name, const struct kit_session *k)
 	kit_put(API_SESSION, name, k, sizeof(*k));
 }
 
-// ---- packets ---------------------------------------------------------------------------------------------------------
-
 int kit_send(const char *port, const void *frame, uint32_t length)
 {
 	struct port *p = port_by_name(port);
@@ -379,8 +373,6 @@ void kit_clear(void)
 		kit.count[p] = 0;
 	}
 }
-
-// ---- counters --------------------------------------------------------------------------------------------------------
 
 uint64_t kit_reason_of(uint16_t reason)
 {

@@ -69,7 +69,6 @@ const (
 	ruleUplink   = 1
 	ruleDownlink = 2
 	ruleUsage    = 1
-	noInstance   = 0xff
 	ruleBearer   = 2 // usage of the second bearer
 	ruleSession  = 3
 	ruleSlice    = 4

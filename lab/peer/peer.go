@@ -51,11 +51,9 @@ const (
 
 // Links between tester and peer.
 const (
-	LinkMemif  = "memif"
-	LinkShare  = "share"
-	LinkVirtio = "virtio"
-	LinkVeth   = "veth"   // the tester's end, and of a program of DPDK the other one too, is a net_af_packet port
-	LinkAFXDP  = "af_xdp" // the same with net_af_xdp
+	LinkMemif = "memif"
+	LinkVeth  = "veth"   // the tester's end, and of a program of DPDK the other one too, is a net_af_packet port
+	LinkAFXDP = "af_xdp" // the same with net_af_xdp
 )
 
 // End is one port of a program, and the tester's at the other end of its link.
@@ -135,12 +133,6 @@ func Forwarders(link string) []*Peer {
 	}
 	return list
 }
-
-// ports are the tester's two ends, and the streams' names for them.
-const (
-	access = "access"
-	core   = "core"
-)
 
 // connect returns the profile with its ports at what runs, and everything else of the tester's ports as it was.
 func (r *Running) connect(p *tester.Profile) (*tester.Profile, error) {

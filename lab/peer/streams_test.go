@@ -15,6 +15,12 @@ import (
 	"isthmus/lab/tester"
 )
 
+// The tester's two ends.
+const (
+	access = "access"
+	core   = "core"
+)
+
 func testSetup() Setup {
 	return Setup{
 		CPU: 1, Descriptors: 1024, Ends: []End{

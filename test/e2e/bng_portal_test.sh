@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A home with dhclient and the kernel's IPv6 is captive by RADIUS. It looks names up, and `curl -L` ends at the portal's
-# page over IPv4 and IPv6; HTTPS to the portal passes, to others it is dropped. A CoA adds a server to the portal, another
-# one lets the home out.
+# page over IPv4 and IPv6; HTTPS to the portal passes, to others it is dropped. A CoA adds a server to the portal,
+# another one lets the home out.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh

@@ -3,7 +3,8 @@
 # A home with the kernel's IPv6: it hears of its router, and forwards datagrams of a host behind it. The kernel asks for
 # its router after each advertisement (RFC 4861 §7.3), and must hear it: every datagram arrives. The same when the file
 # gives the router another link-local address, and when a gateway with another MAC address takes over. The home has no
-# lease: its session is there as long as the kernel answers, and ends when it does not. TCP keeps to the MSS of the file.
+# lease: its session is there as long as the kernel answers, and ends when it does not. TCP keeps to the MSS of the
+# file.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

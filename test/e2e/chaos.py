@@ -448,7 +448,8 @@ class Chaos:
         self.reasons |= set(rows("drop")) | {"n4 " + reason for reason, count in show("n4")["rejected"].items() if count}
         lost = lambda t: t["buffers"] - t["buffers_free"] - t["held"]
         wait_until(lambda: lost(show("total")) <= 0, f"{what}: buffers to be given back")
-        # The control plane's heap comes and goes by the room that its collector has; in ten minutes it was 25 to 97 MB, to and fro.
+        # The control plane's heap comes and goes by the room that its collector has; in ten minutes it was 25 to 97 MB,
+        # to and fro.
         for pid, room in zip(pids, (98304, 16384)):
             kib = n4.rss_kib(pid)
             grown = kib - self.memory.setdefault(pid, kib)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# `isthmus control-load` against a UPF: sessions come, change and go at a rate; every answer is right, and in the end none is
-# left. What is wrong with the user plane is found and changes the exit status.
+# `isthmus control-load` against a UPF: sessions come, change and go at a rate; every answer is right, and in the end
+# none is left. What is wrong with the user plane is found and changes the exit status.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

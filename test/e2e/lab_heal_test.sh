@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: outages by the clock
-# `isthmus lab` heals as the product does: each process of each function is killed while a UE pings and iperf3 runs, and both go on. The
-# longest gap is printed, not judged. What ends again and again ends the lab.
+# `isthmus lab` heals as the product does: each process of each function is killed while a UE pings and iperf3 runs, and
+# both go on. The longest gap is printed, not judged. What ends again and again ends the lab.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: timers of minutes
-# Restoration (TS 23.527): outages of N4, restarts of both sides, SMF sets, retention, releases, GTP-U paths that fail and return.
+# Restoration (TS 23.527): outages of N4, restarts of both sides, SMF sets, retention, releases, GTP-U paths that fail
+# and return.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh

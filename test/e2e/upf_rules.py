@@ -378,7 +378,8 @@ def qos(w):
     equal("packets at closed gates", (drops.get("uplink-gate-closed"), drops.get("downlink-gate-closed")), (1, 1))
     w.delete(answer.seid, "deletion of gates")
     rate = lambda kbit: struct.pack(">Q", kbit)[3:]
-    # 8 kbit/s, burst 16 KiB (the least): of 40 packets of 1000 bytes about 16 pass, whether one session sends them or two.
+    # 8 kbit/s, burst 16 KiB (the least): of 40 packets of 1000 bytes about 16 pass, whether one session sends them or
+    # two.
     def passed(sessions, links):
         seids = []
         for n in range(sessions):
@@ -417,7 +418,8 @@ def triggers(w):
     monitoring = int(time.time()) + EPOCH + 4
     urr = lambda id_, method, trigger, *more: group(6, u32(81, id_), u8(62, method), ie(37, trigger.to_bytes(3, "little")), *more)
     limit = lambda kind, *v: ie(kind, bytes([(1 << len(v)) - 1]) + struct.pack(f">{len(v)}Q", *v))
-    # Reporting Triggers (clause 8.2.19) are not all the same bits as the report's: LIUSA, VOLQU and EVETH stand elsewhere.
+    # Reporting Triggers (clause 8.2.19) are not all the same bits as the report's: LIUSA, VOLQU and EVETH stand
+    # elsewhere.
     sessions = {
         36: urr(1, 1, TIMTH, u32(32, 2), u8(100, 8)) + urr(2, 2, PERIO, u32(64, 2), u8(100, 16)) +
             urr(3, 2, START | STOPT, u32(36, 2)) + urr(4, 2, 1 << 7, u32(82, 2)),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every UP function feature that the UPF announces, by its effect on packets; an SMF, a gNB and a data network made of scapy.
+# Every UP function feature that the UPF announces, by its effect on packets; an SMF, a gNB and a data network made of
+# scapy.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh

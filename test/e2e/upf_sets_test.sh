@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# SMF sets (TS 29.244 clause 5.22) and node ids: who is a member, who may have an association, and who goes on when a member fails.
+# SMF sets (TS 29.244 clause 5.22) and node ids: who is a member, who may have an association, and who goes on when a
+# member fails.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh

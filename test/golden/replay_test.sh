@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Captures in, captures and counters out, through `isthmus replay`, as a user without rights and without huge pages. Each
-# case is a folder with in-PORT.pcap (made by gen.py), expected-PORT.pcap and expected-counters.json, and config.yaml where
-# it is not the common one. check.py compares, and has tshark read the result.
+# Captures in, captures and counters out, through `isthmus replay`, as a user without rights and without huge pages.
+# Each case is a folder with in-PORT.pcap (made by gen.py), expected-PORT.pcap and expected-counters.json, and
+# config.yaml where it is not the common one. check.py compares, and has tshark read the result.
 # usage: replay_test.sh [-r] [CASE...]     -r: make the inputs and the expectations anew; look at the difference!
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

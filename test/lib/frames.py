@@ -263,7 +263,8 @@ def decode(packets, file):
     if not packets:
         return []
     write_pcap(file, packets)
-    # The subscribers' ports of subscribers.py carry plain data; heuristic dissectors would find protocols in random bytes.
+    # The subscribers' ports of subscribers.py carry plain data; heuristic dissectors would find protocols in random
+    # bytes.
     command = ["tshark", "-n", "-r", file, "-T", "pdml", "-d", "udp.port==40001,data", "-d", "tcp.port==40001,data"]
     for preference in PREFERENCES:
         command += ["-o", preference]

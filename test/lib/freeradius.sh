@@ -122,8 +122,8 @@ certificates() {
 	done
 }
 
-# Writes $DIR/isthmus.yaml: deploy/examples/bng.yaml with FreeRADIUS for authentication, accounting and CoA, changed by sed
-# scripts. usage: radius_gateway [SED_SCRIPT...] <MORE_OF_ACCESS_AND_BEHIND_IT
+# Writes $DIR/isthmus.yaml: deploy/examples/bng.yaml with FreeRADIUS for authentication, accounting and CoA, changed by
+# sed scripts. usage: radius_gateway [SED_SCRIPT...] <MORE_OF_ACCESS_AND_BEHIND_IT
 radius_gateway() {
 	local script scripts=() server='secret: example-only'
 	[[ ! -f $DIR/raddb/ca.pem ]] || server="port: 2083, accounting_port: 2083, tls: {ca: $DIR/raddb/ca.pem,

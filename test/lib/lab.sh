@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the lab share: a lab in namespaces of its own, programs in its namespaces, and the proof that nothing is
-# left. Sourced after net.sh and own_namespaces.
+# What the tests of the lab share: a lab in namespaces of its own, programs in its namespaces, and the proof that
+# nothing is left. Sourced after net.sh and own_namespaces.
 
 LAB=$DIR/lab
 
@@ -65,7 +65,8 @@ no_loss() {
 	grep -q ' 0% packet loss' "$DIR/ping" || fail "ping $* $target in $node: $(cat "$DIR/ping")"
 }
 
-# usage: transfer OPTION... ; prints the bytes that iperf3 sent; the receiver may stop counting while the last are under way
+# usage: transfer OPTION... ; prints the bytes that iperf3 sent; the receiver may stop counting while the last are under
+# way
 transfer() {
 	in_lab ue iperf3 --json --connect-timeout 5000 "$@" >"$DIR/iperf.json" || fail "iperf3 $*: $(jq -r .error "$DIR/iperf.json")"
 	jq -e '.end.sum_received.bytes > 0' "$DIR/iperf.json" >/dev/null || fail "iperf3 $*: nothing was received"

@@ -28,8 +28,8 @@ skip() {
 	exit 77
 }
 
-# Mounts made here are nobody else's. In a chroot whose root is no mount point that cannot be said of the root: it becomes one
-# below a memory file system on /proc, which is a mount point, and the script starts again in there.
+# Mounts made here are nobody else's. In a chroot whose root is no mount point that cannot be said of the root: it
+# becomes one below a memory file system on /proc, which is a mount point, and the script starts again in there.
 own_mounts() {
 	mount --make-rprivate / 2>/dev/null && return
 	mount --make-rprivate /proc || fail "a chroot needs a /proc: mount -t proc proc /proc"

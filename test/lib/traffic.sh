@@ -27,7 +27,8 @@ run_tester() {
 	}
 }
 
-# Like it, for a profile that promises rates: when a busy machine kept the tester from sending what it should, once more.
+# Like it, for a profile that promises rates: when a busy machine kept the tester from sending what it should, once
+# more.
 # usage: run_tester_at_rate STATUS NAME [OPTION...]
 run_tester_at_rate() {
 	local try

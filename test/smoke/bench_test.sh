@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# The benchmark profiles on synth ports, access gateway and mobile functions, and the demonstration: every packet right, none lost, every promised field in the JSON. Speeds
-# are not judged here. Needs no root; BUILD names another build folder.
+# The benchmark profiles on synth ports, access gateway and mobile functions, and the demonstration: every packet right,
+# none lost, every promised field in the JSON. Speeds are not judged here. Needs no root; BUILD names another build
+# folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=$(realpath "${BUILD:-build}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Mirrors: one subscriber's frames into a pcap file, another's to an ERSPAN collector. tshark reads the copies; what is in them is
-# what came in, byte for byte.
+# Mirrors: one subscriber's frames into a pcap file, another's to an ERSPAN collector. tshark reads the copies; what is
+# in them is what came in, byte for byte.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

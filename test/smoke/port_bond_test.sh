@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: LACP's clock
-# net_bond in each mode: the core port has two links, whose other ends the kernel joins. All traffic; with LACP the other side also
-# takes a link out.
+# net_bond in each mode: the core port has two links, whose other ends the kernel joins. All traffic; with LACP the
+# other side also takes a link out.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

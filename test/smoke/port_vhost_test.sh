@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# net_vhost and net_virtio_user, the two ends of a vhost-user socket: a second data plane relays between two veth pairs and the
-# gateway's ports.
+# net_vhost and net_virtio_user, the two ends of a vhost-user socket: a second data plane relays between two veth pairs
+# and the gateway's ports.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

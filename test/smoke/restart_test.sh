@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Either process is killed with SIGKILL and comes back with no help; while the control plane is dead, no packet is lost.
-# A refused file changes nothing, and a changed one disturbs nothing else. Needs no root; BUILD names another build folder.
+# A refused file changes nothing, and a changed one disturbs nothing else. Needs no root; BUILD names another build
+# folder.
 # shellcheck source=test/lib/both.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
@@ -21,8 +22,8 @@ work_done() {
 		awk -v hz="$(getconf CLK_TCK)" '{ ticks += $12 + $13 } END { print int(ticks * 1000 / hz) }'
 }
 
-# Waits for both to be ready, and fails when that was more work than the goal (milliseconds of CPU time): how long it took
-# says more of what else the machine does.
+# Waits for both to be ready, and fails when that was more work than the goal (milliseconds of CPU time): how long it
+# took says more of what else the machine does.
 ready_within() {
 	local limit=$1 since=$2 what=$3 work
 	isthmus status --wait 60s >"$dir/status" || fail "$what: $(cat "$dir/status")"

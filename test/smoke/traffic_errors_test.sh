@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tester with bad input and bad links: a sentence that names the cause, exit status 2 and no result that looks whole,
-# within seconds; and what an interrupted run keeps.
+# The tester with bad input and bad links: a sentence that names the cause, exit status 2 and no result that looks
+# whole, within seconds; and what an interrupted run keeps.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

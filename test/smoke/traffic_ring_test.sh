@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tester over a ring of its own: streams that answer others, several streams without a limit beside one with a rate, and
-# more tags than a port's MTU counts.
+# The tester over a ring of its own: streams that answer others, several streams without a limit beside one with a rate,
+# and more tags than a port's MTU counts.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -69,6 +69,8 @@ vm_write /mnt/home.sh <<-'EOF'
 EOF
 # usage: at_home SCRIPT
 at_home() { in_vm bash -c ". /mnt/home.sh; $1" || fail "$(in_vm bash -c 'tail -n 60 /mnt/pppd.log; ip addr')"; }
+# pppd gives up after four echoes without an answer, in 8 s.
+still_online() { at_home "sleep 12; online"; }
 # usage: subscriber_is JQ_EXPRESSION
 subscriber_is() { isthmus show subscriber anna -j | jq -e ".[0] | $1" >/dev/null; }
 # usage: subscriber_gets JQ_EXPRESSION
@@ -87,11 +89,11 @@ done
 echo "--- the control plane is killed and starts again; pppd gives up after four echoes in 8 s"
 was=$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')
 kill -KILL "$(isthmus status -j | jq .pid)"
-at_home "sleep 12; online" # there is no event for a session that does not end
+still_online
 start_gateway
 grep "sessions in step" "$DIR/isthmus.log" | tail -n 1 | grep "sent=0 deleted=0" ||
 	fail "the session's object is another: $(tail -n 20 "$DIR/isthmus.log")"
-at_home "sleep 12; online"
+still_online
 [[ $was == "$(isthmus show subscriber anna -j | jq -r '.[0] | .session, .ipv4')" ]] || fail "another session: $was"
 isthmus clear subscriber anna
 at_home gone

@@ -116,7 +116,8 @@ static inline uint16_t port_send(struct tester_port *p, uint16_t queue, struct r
 	return p->link != NULL ? share_tx(p->link, m, n) : rte_eth_tx_burst(p->dev.id, queue, m, n);
 }
 
-// ---- send.c: the sending thread -------------------------------------------------------------------------------------
+// send.c: the sending thread
+
 // Fills a buffer with the pattern, before it is used for the first time (mempool callback).
 void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index);
 // A received mbuf may be one of egress_prepare_buffer()'s that came home over a link: whether its pattern is as it was
@@ -136,7 +137,8 @@ bool pacer_fell_behind(const struct pacer *p, uint64_t end, double part);
 // How many packets are due, at most BURST.
 uint32_t pacer_due(struct pacer *p, uint64_t now);
 
-// ---- worker.c -------------------------------------------------------------------------------------------------------
+// worker.c
+
 int threads_start(struct tester *t, char *error, size_t n);
 void threads_command(struct tester *t, enum command c); // returns when all have seen it
 void threads_stop(struct tester *t);

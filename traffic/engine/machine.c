@@ -96,8 +96,6 @@ static void chain(uint32_t sixteens)
 		__asm__ volatile(".rept 16\n\tadd %1, %0\n\t.endr" : "+r"(sum) : "r"(one));
 }
 
-// ---- distance between CPUs -------------------------------------------------------------------------------------------
-
 #define ROUNDS 64 // there and back, in one reading
 #define READINGS 200
 #define DISTANCE_SECONDS 0.03

@@ -20,8 +20,6 @@ const char *const wrong_name[WRONG_KINDS] = {
 	[WRONG_STRUCTURE] = "structure",
 };
 
-// ---- sequence --------------------------------------------------------------------------------------------------------
-
 // Notes the arrival of a packet of a flow. Returns whether it is the first time.
 static inline bool note_sequence(struct receiver *r, struct flow_state *f, uint32_t sequence)
 {
@@ -51,8 +49,6 @@ static inline bool note_sequence(struct receiver *r, struct flow_state *f, uint3
 	r->count.reordered++;
 	return true;
 }
-
-// ---- contents --------------------------------------------------------------------------------------------------------
 
 typedef uint64_t line __attribute__((vector_size(64), aligned(1)));
 
@@ -248,8 +244,6 @@ static void count_wrong(struct receiver *r, const struct suspect *p, int kind)
 	else
 		template_name(r->headers.t, p->at, w->where, sizeof(w->where));
 }
-
-// ---- a frame ---------------------------------------------------------------------------------------------------------
 
 // A frame whose last bytes are no tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or
 // nobody's.

@@ -5,8 +5,6 @@
 
 #define LINE 64
 
-// ---- one packet ------------------------------------------------------------------------------------------------------
-
 uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t size, uint32_t time, uint32_t nonce)
 {
 	const struct headers *h = &s->headers;
@@ -34,8 +32,6 @@ uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t s
 	}
 	return length;
 }
-
-// ---- buffers ---------------------------------------------------------------------------------------------------------
 
 // Buffers hold the pattern from their making on; only the lines of the header and the tag's place are written per
 // packet. The tag's place is remembered in mbuf.hash.usr, which drivers leave alone on transmit.
@@ -83,8 +79,6 @@ static inline void make(struct egress *l, struct sender *s, struct rte_mbuf *m, 
 	m->pkt_len = length;
 }
 
-// ---- pacing ----------------------------------------------------------------------------------------------------------
-
 uint64_t pacer_target(const struct pacer *p, uint64_t now)
 {
 	if (p->step == 0 || p->step == PACER_UNLIMITED || now <= p->begun)
@@ -114,8 +108,6 @@ uint32_t pacer_due(struct pacer *p, uint64_t now)
 	}
 	return (uint32_t)RTE_MIN(due, (uint64_t)BURST);
 }
-
-// ---- bursts ----------------------------------------------------------------------------------------------------------
 
 // The flow that the order chose, moved to one of those that belong to the queue at work: blocks of flows take the
 // queues in turn, as RSS would spread them.

@@ -34,8 +34,6 @@ void pattern_fill(struct pattern *p)
 	}
 }
 
-// ---- headers ---------------------------------------------------------------------------------------------------------
-
 uint32_t headers_stride(const struct template *t)
 {
 	return RTE_ALIGN_CEIL((uint32_t)t->length, (uint32_t)LINE);
@@ -215,8 +213,6 @@ void payload_sum_init(struct payload_sum *p, const struct headers *h)
 		p->odd[i] = (h->frame[i] - TAG_BYTES - sum->start) & 1;
 }
 
-// ---- sender ----------------------------------------------------------------------------------------------------------
-
 static uint32_t common_divisor(uint32_t a, uint32_t b)
 {
 	return b == 0 ? a : common_divisor(b, a % b);
@@ -272,8 +268,6 @@ void sender_free(struct sender *s)
 	s->sequence = NULL;
 	s->mix = NULL;
 }
-
-// ---- receiver --------------------------------------------------------------------------------------------------------
 
 // Checksums over a field that may be anything are summed up packet by packet.
 static void find_open_sums(struct receiver *r, const struct template *t)

@@ -165,7 +165,7 @@ void receiver_free(struct receiver *r);
 // Bytes that a sender's rows take up, for a common stride of all senders of a buffer pool.
 uint32_t headers_stride(const struct template *t);
 
-// ---- receive.c ------------------------------------------------------------------------------------------------------
+// receive.c
 
 // The number of the trial that is `trials` after the one with this number; every number comes once before one comes
 // again.
@@ -211,7 +211,7 @@ static inline void check_prefetch(const struct check *c, const uint8_t *frame, u
 // nobody's; *wrong says whether it should be kept in the capture.
 struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t length, uint64_t now, bool *wrong);
 
-// ---- send.c ---------------------------------------------------------------------------------------------------------
+// send.c
 
 // Writes header, tag and checksums of the next packet of a flow into a buffer whose payload already is the pattern.
 // Returns the frame's length.

@@ -14,7 +14,7 @@
 #define ROOM (FRAME_MAX + TEMPLATE_BYTES)
 #define NONCE 77
 
-// ---- a bench of one stream -------------------------------------------------------------------------------------------
+// A bench of one stream.
 
 struct bench {
 	struct profile *profile;
@@ -121,7 +121,7 @@ static bool arrive(struct bench *b, const uint8_t *frame, uint16_t length)
 	return wrong;
 }
 
-// ---- the streams that are tried --------------------------------------------------------------------------------------
+// The streams that are tried.
 
 #define ETHERNET "      - ethernet: {destination: 02:00:00:aa:00:01, source: {base: 02:01:00:00:00:00, each: 4}}\n"
 static const char *const streams[] = {
@@ -361,8 +361,6 @@ static void padding_is_no_fault(void **state)
 	bench_close(b);
 }
 
-// ---- sequence numbers ------------------------------------------------------------------------------------------------
-
 // The obvious model: which numbers came, and the highest of them.
 struct model {
 	uint8_t came[4096];
@@ -435,8 +433,6 @@ static void sequences_wrap(void **state)
 	assert_int_equal(b->receiver.count.duplicate + b->receiver.count.reordered + b->receiver.count.stale, 0);
 	bench_close(b);
 }
-
-// ---- small parts -----------------------------------------------------------------------------------------------------
 
 static void tag_sums_add_up(void **state)
 {

@@ -21,8 +21,6 @@
 #define DECODE_EVERY 1021 // a prime: streams that take turns are all looked at
 #define XDP_RINGS 8192 // buffers that net_af_xdp takes for its fill and completion rings, whatever was asked for
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
-
 static uint16_t descriptors(const struct profile_port *p)
 {
 	return (uint16_t)(p->descriptors ? p->descriptors : ETHDEV_DESCRIPTORS);
@@ -95,8 +93,6 @@ static int allocate(struct tester *t)
 	t->thread = rte_zmalloc("threads", t->threads * sizeof(*t->thread), RTE_CACHE_LINE_SIZE);
 	return t->port && t->egress && t->sender && t->receiver && t->thread ? 0 : -1;
 }
-
-// ---- ports -----------------------------------------------------------------------------------------------------------
 
 // What DPDK wants to be told, from the words of the profile, as in the gateway's configuration.
 static void device_args(const struct profile_port *p, char *args, size_t n)
@@ -224,8 +220,6 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 		.decode_every = DECODE_EVERY};
 	return p->neighbour_answers != NULL ? 0 : -1;
 }
-
-// ---- streams and egresses -----------------------------------------------------------------------------------------------
 
 static int make_streams(struct tester *t, char *error, size_t n)
 {
@@ -363,8 +357,6 @@ static void deal_out(struct tester *t)
 		sends->egress[sends->egresses++] = &t->egress[i];
 	}
 }
-
-// ---- all of it -------------------------------------------------------------------------------------------------------
 
 static int open_all(struct tester *t, char *error, size_t n)
 {

@@ -34,8 +34,6 @@ static void nap(const struct tester *t)
 	nanosleep(&pause, NULL);
 }
 
-// ---- links -----------------------------------------------------------------------------------------------------------
-
 static bool is_up(const struct tester_port *p)
 {
 	struct rte_eth_link link;
@@ -83,8 +81,6 @@ int tester_wait_links(struct tester *t, char *error, size_t n)
 	}
 	return 0;
 }
-
-// ---- rates -----------------------------------------------------------------------------------------------------------
 
 static uint64_t step_of(const struct tester *t, double pps)
 {
@@ -149,8 +145,6 @@ static double gap_allowed(const struct tester *t, double highest)
 	return isinf(highest) || highest == 0 ? 1e-3 : RTE_MAX(ring / 2.0 / highest, GAP_MIN);
 }
 
-// ---- waiting ---------------------------------------------------------------------------------------------------------
-
 static uint64_t after(double seconds)
 {
 	return clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
@@ -204,8 +198,6 @@ static void drain(struct tester *t)
 		look(t);
 	look(t); // what comes twice comes behind the last that was waited for
 }
-
-// ---- reconciling -----------------------------------------------------------------------------------------------------
 
 // Packets of earlier trials that no result has told of yet.
 static uint64_t new_strays(struct tester *t)

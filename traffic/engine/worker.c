@@ -14,8 +14,6 @@
 #define IDLE_LOOPS 64 // without work, before a thread that is not pinned sleeps
 #define IDLE_SLEEP_NS 50000
 
-// ---- receiving -------------------------------------------------------------------------------------------------------
-
 // Frames in one piece; chained ones are copied together.
 static const uint8_t *in_one_piece(struct rte_mbuf *m, uint8_t *linear)
 {
@@ -104,8 +102,6 @@ static uint32_t receive(struct tester_thread *th, struct tester_port *p, uint64_
 	return all;
 }
 
-// ---- commands --------------------------------------------------------------------------------------------------------
-
 static void clear_receivers(struct tester_port *p, const struct tester *t)
 {
 	struct check *c = &p->check;
@@ -151,8 +147,6 @@ static void obey(struct tester_thread *th, uint32_t command)
 	}
 	__atomic_store_n(&th->seen, command, __ATOMIC_RELEASE);
 }
-
-// ---- the loop --------------------------------------------------------------------------------------------------------
 
 static void rest(const struct tester_thread *th, uint32_t idle)
 {

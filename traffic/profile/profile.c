@@ -13,8 +13,6 @@
 #define MEMIF_RING 16384
 #define MTU_MIN 256
 
-// ---- ports ----------------------------------------------------------------------------------------------------------
-
 static void read_driver(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
 	static const char *const known[] = {"share", "pci", "net_memif", "net_af_packet", "net_af_xdp", "net_tap",
@@ -143,7 +141,7 @@ static void read_ports(struct yaml_file *f, const yaml_node_t *n, const struct y
 	}
 }
 
-// ---- the rest of the top --------------------------------------------------------------------------------------------
+// The rest of the top.
 
 static void read_cpus(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {

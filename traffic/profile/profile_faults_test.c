@@ -40,7 +40,7 @@ static void faults_are(const char *text, size_t n, const char *want)
 	free(printed);
 }
 
-// ---- edits of a good file -------------------------------------------------------------------------------------------
+// Edits of a good file.
 
 static char *base_text(void)
 {
@@ -126,7 +126,7 @@ static void test_edits(void **state)
 	fclose(cases);
 }
 
-// ---- the file as a whole --------------------------------------------------------------------------------------------
+// The file as a whole.
 
 static void test_texts(void **state)
 {

@@ -7,8 +7,6 @@
 #define EXTENSION_PDU_SESSION 0x85 // TS 29.281 §5.2.2.7
 #define EXTENSION_BYTES 30
 
-// ---- values ---------------------------------------------------------------------------------------------------------
-
 static void put_be(uint8_t bytes[16], uint64_t value)
 {
 	for (int i = 0; i < 8; i++)
@@ -128,8 +126,6 @@ static void read_value(struct yaml_file *f, const yaml_node_t *n, const struct y
 	}
 }
 
-// ---- GTP-U extension headers ----------------------------------------------------------------------------------------
-
 struct pdu_session {
 	int type; // as in TS 38.415 §5.5.2: 0 downlink, 1 uplink
 	uint32_t qfi;
@@ -231,8 +227,6 @@ const struct profile_form layer_forms[] = {
 	{"extensions", extension_keys, KEYS(extension_keys)},
 	{NULL, NULL, 0},
 };
-
-// ---- layers ---------------------------------------------------------------------------------------------------------
 
 static void read_fields(struct yaml_file *f, const yaml_node_t *n, struct layer *l)
 {

@@ -17,11 +17,9 @@ extern const struct profile_form profile_forms[], run_forms[], stream_forms[], l
 
 #define KEYS(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 
-// Readers for tables of keys: a rate in packets or bits per second; that or a part; that or `max`; all of them.
-void read_rate_plain(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to);
+// Readers for tables of keys: a rate in packets or bits per second, or a part; that or `max`.
 void read_rate_expected(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to);
 void read_rate_own(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to);
-void read_rate_step(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to);
 
 // Each reads a part of the file to *p; faults are kept in *f. Streams need the ports, the run needs the streams.
 void profile_read_run(struct yaml_file *f, const yaml_node_t *run, struct profile *p);

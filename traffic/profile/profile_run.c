@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-// ---- rates ----------------------------------------------------------------------------------------------------------
-
 static void read_rate(struct yaml_file *f, const yaml_node_t *n, struct rate *to, bool part, bool max)
 {
 	const char *text = yaml_single(f, n);
@@ -29,7 +27,7 @@ static void read_rate(struct yaml_file *f, const yaml_node_t *n, struct rate *to
 		*to = r;
 }
 
-void read_rate_plain(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
+static void read_rate_plain(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
 	read_rate(f, n, to, false, false);
 }
@@ -44,7 +42,7 @@ void read_rate_own(struct yaml_file *f, const yaml_node_t *n, const struct yaml_
 	read_rate(f, n, to, false, true);
 }
 
-void read_rate_step(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
+static void read_rate_step(struct yaml_file *f, const yaml_node_t *n, const struct yaml_key *k, void *to)
 {
 	read_rate(f, n, to, true, true);
 }
@@ -106,8 +104,6 @@ double profile_pps(const struct profile *p, const struct rate *r)
 		return 0;
 	}
 }
-
-// ---- keys -----------------------------------------------------------------------------------------------------------
 
 #define AT(member) offsetof(struct search_goal, member)
 static const struct yaml_key goal_keys[] = {
@@ -260,8 +256,6 @@ const struct profile_form run_forms[] = {
 	{"disturbed", disturbed_keys, KEYS(disturbed_keys)},
 	{NULL, NULL, 0},
 };
-
-// ---- what goes together ---------------------------------------------------------------------------------------------
 
 // Whether a step is above the one before. What `max` is will be known once the tester has tried, so steps in packets
 // and parts of `max` cannot be compared here.

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- keys -----------------------------------------------------------------------------------------------------------
-
 static void add_size(struct yaml_file *f, const yaml_node_t *bytes, const yaml_node_t *weight, struct profile_stream *s)
 {
 	static const struct yaml_key size_key = {.low = FRAME_MIN, .high = FRAME_MAX};
@@ -101,7 +99,7 @@ const struct profile_form stream_forms[] = {
 	{NULL, NULL, 0},
 };
 
-// ---- what a stream refers to ----------------------------------------------------------------------------------------
+// What a stream refers to.
 
 // The index of the port or stream that the key `key` names, or -1 after a fault.
 static int32_t named(struct yaml_file *f, const yaml_node_t *map, const char *key, const char *kind, const void *first,
@@ -164,8 +162,6 @@ static void check_chains(struct yaml_file *f, const yaml_node_t *map, struct pro
 			yaml_fault(f, at, "stream \"%s\" answers it already", o->name);
 }
 
-// ---- whether packets fit --------------------------------------------------------------------------------------------
-
 // Bytes in front of what an MTU limits: Ethernet and VLAN tags. PPPoE is inside (RFC 2516 §7).
 static uint32_t l2_bytes(const struct template *t)
 {
@@ -218,8 +214,6 @@ static void check_sizes(
 	else
 		check_mtu(f, at, &p->port[s->sink], &s->receive, arriving, "received");
 }
-
-// ---- streams --------------------------------------------------------------------------------------------------------
 
 static bool read_template(struct yaml_file *f, const yaml_node_t *list, struct stack *stack, bool received,
 	uint32_t flows, struct template *t)

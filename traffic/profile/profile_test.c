@@ -15,8 +15,6 @@
 
 #define DOCUMENT "docs/traffic.md"
 
-// ---- numbers with units ---------------------------------------------------------------------------------------------
-
 static bool near(double a, double b)
 {
 	return fabs(a - b) <= 1e-12 * fabs(b);
@@ -88,8 +86,6 @@ static void test_units(void **state)
 	assert_memory_equal(a.bytes, "\xc0\x00\x02\x01\x00", 5);
 	assert_int_equal(address_parse("fd00::1%eth0", &a), -1);
 }
-
-// ---- what a profile becomes -----------------------------------------------------------------------------------------
 
 static struct profile *good(const char *text)
 {
@@ -224,8 +220,6 @@ static void test_check_run(void **state)
 	assert_string_equal(key, "rate");
 	profile_free(p);
 }
-
-// ---- examples and document ------------------------------------------------------------------------------------------
 
 static void test_examples(void **state)
 {

@@ -10,8 +10,6 @@
 #define PATH_TEXT 160
 #define ANCHORS 256 // libyaml compares each with all before it
 
-// ---- places ---------------------------------------------------------------------------------------------------------
-
 int yaml_line(const yaml_node_t *n)
 {
 	return n != NULL ? (int)n->start_mark.line + 1 : 1;
@@ -78,8 +76,6 @@ const yaml_node_t *yaml_get(struct yaml_file *f, const yaml_node_t *map, const c
 	}
 	return NULL;
 }
-
-// ---- faults ---------------------------------------------------------------------------------------------------------
 
 const char *yaml_quote(const char *text, char to[YAML_QUOTE])
 {
@@ -231,8 +227,6 @@ const char *yaml_suggest(const char *word, const char *const *words, char *to, s
 		snprintf(to, n, "; did you mean \"%s\"?", best);
 	return to;
 }
-
-// ---- the file -------------------------------------------------------------------------------------------------------
 
 char *yaml_file_text(const char *name, size_t *n, FILE *errors)
 {

@@ -122,8 +122,6 @@ static bool options_good(const uint8_t *p, uint32_t n)
 	return true;
 }
 
-// ---- link -----------------------------------------------------------------------------------------------------------
-
 // What an EtherType announces; `at` stands behind it.
 static enum next ethertype(struct walk *w, uint32_t type)
 {
@@ -204,8 +202,6 @@ static enum next pppoe(struct walk *w)
 	w->at += 8;
 	return protocol == 0x0021 ? IPV4 : IPV6;
 }
-
-// ---- network --------------------------------------------------------------------------------------------------------
 
 static enum next ipv4_protocol(struct walk *w, uint32_t protocol)
 {
@@ -326,8 +322,6 @@ static enum next ipv6(struct walk *w)
 		return DONE;
 	return next == 6 ? TCP : next == 17 ? UDP : next == 58 ? ICMPV6 : DONE;
 }
-
-// ---- transport ------------------------------------------------------------------------------------------------------
 
 static enum next udp(struct walk *w)
 {
@@ -462,8 +456,6 @@ static enum next gtpu(struct walk *w)
 		return fault(w, "gtpu: no IP packet in a G-PDU");
 	return w->frame[w->at] >> 4 == 4 ? IPV4 : IPV6;
 }
-
-// ---- the whole ------------------------------------------------------------------------------------------------------
 
 static void walk(struct walk *w)
 {

@@ -108,8 +108,6 @@ uint16_t layer_bytes(const struct layer *l);
 // What tells a layer from others of its kind further out: "", "inner ", "third ", …
 const char *layer_rank(const struct stack *s, uint32_t index);
 
-// ---- compiled -------------------------------------------------------------------------------------------------------
-
 // A big-endian number of `width` bytes (1, 2, 4) at `offset` that changes with the flow: step * ((flow / each) % count)
 // is added to what stands there. It never carries into neighbours in the same bytes (VLAN priority and id):
 // stack_compile() has looked at all flows. Two fields may share bytes.

@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-// ---- counted fields -------------------------------------------------------------------------------------------------
-
 // The value of a field of a layer, as the flow has it, from the bytes that were written.
 static uint64_t read_bits(const uint8_t *frame, uint32_t bit, uint32_t bits)
 {
@@ -61,8 +59,6 @@ static void test_counting(void **state)
 		}
 	}
 }
-
-// ---- masks ----------------------------------------------------------------------------------------------------------
 
 // What a receiver looks at: bytes under the mask, then the decoder.
 static bool noticed(const struct template *t, const uint8_t *want, const uint8_t *got, uint32_t length)
@@ -155,8 +151,6 @@ static void test_any_port(void **state)
 	assert_int_equal(t.mask[11] & t.mask[14], 0xff);
 }
 
-// ---- presets --------------------------------------------------------------------------------------------------------
-
 static void test_presets(void **state)
 {
 	struct stack s = {0};
@@ -236,8 +230,6 @@ static void test_given(void **state)
 		assert_string_equal(d.fault, wrong[i].fault);
 	}
 }
-
-// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static void refused(const struct stack *s, uint32_t flows, bool received, int line, const char *sentence)
 {

@@ -11,8 +11,6 @@
 
 #define FRAME_ROOM 9216
 
-// ---- against scapy --------------------------------------------------------------------------------------------------
-
 // Packets built by scapy 2.5 (Ether()/Dot1AD()/…/Raw(), GTP_U_Header of scapy.contrib.gtp, checksums and lengths left
 // to scapy but for chksum=0 of UDP; the PPP protocol as Raw(), because scapy compresses it to one byte), payload 0, 1,
 // 2, … and 16 zeros.
@@ -208,8 +206,6 @@ static void test_scapy(void **state)
 	}
 }
 
-// ---- against the decoder --------------------------------------------------------------------------------------------
-
 // A user's UDP over IPv6 without a checksum, which the profile can ask for and RFC 8200 §8.1 forbids.
 static bool zero6(const struct stack *s)
 {
@@ -259,8 +255,6 @@ static void test_combinations(void **state)
 		pcap_dump_close(dump);
 	free(frame);
 }
-
-// ---- checksums ------------------------------------------------------------------------------------------------------
 
 // Outer checksums are the same for every payload, which template_payload_sum() promises; the innermost is not.
 static void test_payload_sum(void **state)

@@ -14,6 +14,7 @@ import (
 // Accounts are records of accounting until a server has them. A boot of the machine ends sessions, not bills (RFC 2866
 // §2): they have a file of their own, which no boot empties. It may be used by any goroutine.
 type Accounts struct {
+	Moved      Moved // aside, when it was opened
 	log        *slog.Logger
 	had        []Record    // when it was opened
 	in         chan Record // a disk that is slow holds up those who bring more than this
@@ -50,9 +51,9 @@ func OpenAccounts(path string, log *slog.Logger) (*Accounts, error) {
 		s.Close()
 		return nil, err
 	}
-	if s.aside != "" {
-		err := salvage(s.aside, a.take)
-		log.Warn("records of accounting before the damage are kept", "file", s.aside, "records", len(a.had),
+	if a.Moved = s.moved; a.Moved.Why != nil {
+		err := salvage(a.Moved.To, a.take)
+		log.Warn("records of accounting before the damage are kept", "file", a.Moved.To, "records", len(a.had),
 			"error", err)
 		a.write(a.had)
 	}
@@ -135,16 +136,6 @@ func (a *Accounts) write(list []Record) {
 func (a *Accounts) Close() {
 	a.once.Do(func() { close(a.stop) })
 	<-a.done
-}
-
-// MoveAccounts writes records that a former version kept among sessions into the file beside their store.
-func MoveAccounts(path string, records []Record, log *slog.Logger) error {
-	a, err := OpenAccounts(AccountsPath(path), log)
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	return a.store.Write(records) // the writer has nothing to do
 }
 
 // salvage gives the records of a damaged file that lie before the damage.

@@ -51,11 +51,21 @@ func damaged(err error) bool {
 
 const badSuffix = ".bad"
 
-// moveAside keeps a damaged file for whoever wants to know why.
-func moveAside(path string, why error, log *slog.Logger) error {
-	log.Error("a store is damaged and moved aside; the recovery time stamp is a new one",
-		"store", path, "moved", path+badSuffix, "error", why)
-	return os.Rename(path, path+badSuffix)
+// Moved is a file that cannot be read: where it was, where it is, and why.
+type Moved struct {
+	File, To string
+	Why      error // nil: none was moved
+}
+
+// MoveAside keeps a file that is damaged, or of another version, for those who want to know why.
+func MoveAside(path string, why error, log *slog.Logger) (Moved, error) {
+	m := Moved{path, path + badSuffix, why}
+	if err := os.Rename(m.File, m.To); err != nil {
+		return Moved{}, fmt.Errorf("%w; it cannot be moved aside: %w", why, err)
+	}
+	log.Error("a file that was kept for a restart cannot be read and is moved aside",
+		"file", m.File, "to", m.To, "error", why)
+	return m, nil
 }
 
 func flock(f *os.File) error {

@@ -24,7 +24,7 @@ type compaction struct {
 	journal
 	rest func() (Record, bool)
 	end  func()
-	err  error // of reading the former file
+	err  error // of reading the file
 }
 
 // Compact keeps the file from growing without end: a part at a time. live is what the records take in it that are in
@@ -38,7 +38,7 @@ func (s *Store) Compact(live uint64, all iter.Seq[Record]) (more bool, err error
 		if !j.outdated(live) {
 			return false, nil
 		}
-		if err := j.begin(s.head, all); err != nil {
+		if err := j.rewrite(s.head, all); err != nil {
 			return false, err
 		}
 	}
@@ -54,7 +54,7 @@ func (j *journal) outdated(live uint64) bool {
 	return uint64(j.size) > max(j.least, j.again)+2*(live+j.kept)
 }
 
-func (j *journal) begin(h head, inMemory iter.Seq[Record]) error {
+func (j *journal) rewrite(h head, inMemory iter.Seq[Record]) error {
 	j.retry = time.Now().Add(compactAgain)
 	f, err := create(j.path+newSuffix, h)
 	if err != nil {

@@ -36,12 +36,10 @@ type journal struct {
 }
 
 const (
-	magic           = "isthmus3"
-	formerMagic     = "isthmus2" // of frames whose head has no sum of its own
-	headSize        = 64
-	headSummed      = 56
-	frameHead       = 12
-	formerFrameHead = 8
+	magic      = "isthmus3"
+	headSize   = 64
+	headSummed = 56
+	frameHead  = 12
 	// Overhead is what a record takes beside its data.
 	Overhead  = 13
 	removed   = 0xffffffff // in place of a length
@@ -56,7 +54,6 @@ var (
 type head struct {
 	recovery time.Time
 	boot     string
-	former   bool // as it was read; what we write is not
 }
 
 func (h head) bytes() []byte {
@@ -69,16 +66,18 @@ func (h head) bytes() []byte {
 }
 
 func readHead(b []byte) (h head, err error) {
-	if len(b) < headSize || string(b[:8]) != magic && string(b[:8]) != formerMagic ||
-		crc32.Checksum(b[:headSummed], castagnoli) != binary.LittleEndian.Uint32(b[headSummed:]) {
+	if len(b) < headSize || crc32.Checksum(b[:headSummed], castagnoli) != binary.LittleEndian.Uint32(b[headSummed:]) {
 		return h, fmt.Errorf("%w: its head", errEncoding)
+	}
+	if string(b[:8]) != magic {
+		return h, fmt.Errorf("%w: %q, not %q", errEncoding, b[:8], magic)
 	}
 	boot := b[16:headSummed]
 	for len(boot) > 0 && boot[len(boot)-1] == 0 {
 		boot = boot[:len(boot)-1]
 	}
 	recovery := time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0)
-	return head{recovery, string(boot), string(b[:8]) == formerMagic}, nil
+	return head{recovery, string(boot)}, nil
 }
 
 type id struct {
@@ -111,7 +110,7 @@ func scan(f *os.File, size int64) (h head, found places, end int64, err error) {
 	}
 	err = mapped(f, size, func(all []byte) error {
 		if h, err = readHead(all); err == nil {
-			found, end, err = findRecords(all, headSize, h.former)
+			found, end, err = findRecords(all, headSize)
 		}
 		return err
 	})
@@ -140,44 +139,39 @@ func (p places) each(f *os.File, size int64, fn func(Record) error) error {
 }
 
 // findRecords goes through frames, from an offset on. With an error it returns what it found before.
-func findRecords(all []byte, from int, former bool) (found places, end int64, err error) {
+func findRecords(all []byte, from int) (found places, end int64, err error) {
 	found = places{}
-	size := frameHead
-	if former {
-		size = formerFrameHead
-	}
 	at := from
 	for at < len(all) {
-		records, err := readFrame(all[at:], size)
+		records, err := readFrame(all[at:])
 		if err == nil && records == nil {
 			break
 		}
 		if err == nil {
-			err = found.take(records, int64(at+size))
+			err = found.take(records, int64(at+frameHead))
 		}
 		if err != nil {
 			return found, int64(at), fmt.Errorf("%w: the frame at %d", err, at)
 		}
-		at += size + len(records)
+		at += frameHead + len(records)
 	}
 	return found, int64(at), nil
 }
 
-// readFrame returns the records of the first frame, nil of one that was being written. An end within the frame is taken
-// for that when the length can be believed, which the former format does not tell. There is no frame without records.
-func readFrame(b []byte, size int) (records []byte, err error) {
-	if len(b) < size {
+// readFrame returns the records of the first frame, nil of one that was being written: the file ends within it, and its
+// length can be believed. There is no frame without records.
+func readFrame(b []byte) (records []byte, err error) {
+	if len(b) < frameHead {
 		return nil, nil
 	}
-	n, former := binary.LittleEndian.Uint32(b), size == formerFrameHead
-	if n == 0 || !former && crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) ||
-		former && uint64(n) > uint64(len(b)-size) {
+	n := binary.LittleEndian.Uint32(b)
+	if n == 0 || crc32.Checksum(b[:8], castagnoli) != binary.LittleEndian.Uint32(b[8:]) {
 		return nil, fmt.Errorf("%w: the head", errEncoding)
 	}
-	if uint64(n) > uint64(len(b)-size) {
+	if uint64(n) > uint64(len(b)-frameHead) {
 		return nil, nil
 	}
-	records = b[size : size+int(n)]
+	records = b[frameHead : frameHead+int(n)]
 	if crc32.Checksum(records, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 		return nil, fmt.Errorf("%w: the sum", errEncoding)
 	}

@@ -71,11 +71,11 @@ func SplitData(data []byte) (name string, about []byte, ok bool) {
 type Store struct {
 	journal
 	head  head
-	aside string // where what was here before is, because it was damaged
+	moved Moved
 }
 
-// Open opens a store, or begins one. One of another boot of the machine is emptied, a damaged one moved aside, one of
-// the former format rewritten.
+// Open opens a store, or begins one. One of another boot of the machine is emptied; one that is damaged, or of another
+// version, is moved aside.
 func Open(path, boot string, log *slog.Logger) (*Store, error) {
 	if path == "" {
 		return &Store{head: head{recovery: newRecovery(time.Time{}), boot: boot}}, nil
@@ -86,17 +86,30 @@ func Open(path, boot string, log *slog.Logger) (*Store, error) {
 	s := &Store{}
 	err := s.open(path, boot, log)
 	if damaged(err) {
-		if err := moveAside(path, err, log); err != nil {
-			return nil, err
-		}
-		s.aside = path + badSuffix
-		err = s.open(path, boot, log)
+		err = s.begin(path, boot, err, log)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
+
+// Begin moves a store aside, whose records cannot be read, and begins another.
+func (s *Store) Begin(why error, log *slog.Logger) error {
+	path := s.path
+	s.Close()
+	return s.begin(path, s.head.boot, why, log)
+}
+
+func (s *Store) begin(path, boot string, why error, log *slog.Logger) (err error) {
+	if s.moved, err = MoveAside(path, why, log); err != nil {
+		return err
+	}
+	return s.open(path, boot, log)
+}
+
+// Moved tells of a file that Open or Begin moved aside.
+func (s *Store) Moved() Moved { return s.moved }
 
 // open may be called again after an error: the next recovery time stamp is later than what could be read of the last.
 func (s *Store) open(path, boot string, log *slog.Logger) error {
@@ -123,10 +136,6 @@ func (s *Store) start(boot string, log *slog.Logger) error {
 		if s.head, s.places, s.size, err = scan(s.f, info.Size()); err != nil {
 			return err
 		}
-		if s.head.boot == boot && s.head.former {
-			log.Info("a store is written again in the present format", "store", s.path)
-			return s.rewrite()
-		}
 		if s.head.boot == boot {
 			return s.cut(info.Size(), log)
 		}
@@ -148,18 +157,6 @@ func (s *Store) cut(size int64, log *slog.Logger) error {
 	log.Warn("the last frame of a store is not whole and is removed: we ended while it was being written",
 		"store", s.path, "bytes", size-s.size)
 	return s.f.Truncate(s.size)
-}
-
-// rewrite makes a file of the present format of one of the former.
-func (s *Store) rewrite() error {
-	err := s.begin(s.head, func(func(Record) bool) {})
-	for done := false; err == nil && !done; {
-		done, err = s.advance()
-	}
-	if err == nil {
-		s.head, s.places, s.size, err = scan(s.f, s.size)
-	}
-	return err
 }
 
 // Recovery is our Recovery Time Stamp.

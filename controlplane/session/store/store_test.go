@@ -4,10 +4,8 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"iter"
 	"log/slog"
 	"maps"
@@ -362,85 +360,26 @@ func FuzzStore(f *testing.F) {
 		seal(b)
 		return b
 	}
-	f.Add(append(make([]byte, 16), frame(session(1, "one"), gone(2))...), true, 16, false)
-	old := former(frame(session(1, "one"), Record{Usage, 1, []byte("two")}))
-	f.Add(append(make([]byte, 16), old...), false, 16, true)
-	f.Add(append(make([]byte, 16), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0), false, 16, true)
-	f.Fuzz(func(t *testing.T, data []byte, sealed bool, from int, old bool) {
+	f.Add(append(make([]byte, 16), frame(session(1, "one"), gone(2))...), true, 16)
+	f.Add(append(make([]byte, 16), frame(session(1, "one"), Record{Usage, 1, []byte("two")})...), false, 16)
+	f.Fuzz(func(t *testing.T, data []byte, sealed bool, from int) {
 		if from < 0 || from > len(data) {
 			return
 		}
-		size := frameHead
-		if old {
-			size = formerFrameHead
-		}
-		if sealed && !old && len(data) >= from+frameHead { // so that sums do not keep it from what follows
+		if sealed && len(data) >= from+frameHead { // so that sums do not keep it from what follows
 			seal(data[from:])
 		}
-		found, end, err := findRecords(data, from, old)
+		found, end, err := findRecords(data, from)
 		if err != nil {
 			return
 		}
 		testkit.FatalIf(t, end < int64(from) || end > int64(len(data)),
 			"frames end at %d of %d", end, len(data))
 		for i, at := range found {
-			testkit.FatalIf(t, at.at < int64(from+size+Overhead) || at.at+int64(at.length) > end,
+			testkit.FatalIf(t, at.at < int64(from+frameHead+Overhead) || at.at+int64(at.length) > end,
 				"record %v at %d, %d long, of %d", i, at.at, at.length, end)
 		}
 	})
-}
-
-// former is a frame of the format before, whose head has one sum.
-func former(frame []byte) []byte {
-	return append(bytes.Clone(frame[:formerFrameHead]), frame[frameHead:]...)
-}
-
-// layFormer writes a file of the format before, a frame a record.
-func layFormer(t *testing.T, path string, h head, records ...Record) {
-	t.Helper()
-	b := h.bytes()
-	copy(b, formerMagic)
-	binary.LittleEndian.PutUint32(b[headSummed:], crc32.Checksum(b[:headSummed], castagnoli))
-	for _, r := range records {
-		frame := appendRecord(make([]byte, frameHead), r)
-		seal(frame)
-		b = append(b, former(frame)...)
-	}
-	testkit.Must(t, os.WriteFile(path, b, 0o600))
-}
-
-// A store that the version before wrote is read once, rewritten, and nothing is lost; what it cannot tell from damage
-// is damage.
-func TestFormerFormat(t *testing.T) {
-	path := t.TempDir() + "/s"
-	h := head{recovery: time.Unix(1800000000, 0), boot: boot}
-	var records []Record
-	model := mapModel{}
-	for i := range uint64(3 * compactAtOnce) {
-		records = append(records, session(i, fmt.Sprint("session ", i)), Record{Usage, i, []byte("u")},
-			gone(i/2))
-	}
-	model.take(records)
-	layFormer(t, path, h, records...)
-	found, err := contents(path)
-	testkit.FatalIf(t, err != nil || !maps.Equal(found, model), "%d of %d records, %v", len(found), len(model), err)
-	for range 2 {
-		s := opened(t, path)
-		testkit.ErrorIf(t, s.head != head{h.recovery, boot, false}, "%+v", s.head)
-		loaded := mapModel{}
-		testkit.Must(t, s.Load(func(r Record) error { loaded.take([]Record{r}); return nil }))
-		testkit.ErrorIf(t, !maps.Equal(loaded, model), "%d of %d records", len(loaded), len(model))
-		r := session(1<<40, "more")
-		model.take([]Record{r})
-		testkit.Must(t, s.Write([]Record{r}))
-		s.Close()
-	}
-	layFormer(t, path, h, records...)
-	data, err := os.ReadFile(path)
-	testkit.Must(t, err)
-	testkit.Must(t, os.WriteFile(path, data[:len(data)-1], 0o600))
-	s := opened(t, path)
-	testkit.ErrorIf(t, len(s.places) != 0 || !s.Recovery().After(h.recovery), "%d, %s", len(s.places), s.Recovery())
 }
 
 // A second control plane, which is refused, leaves the compaction of the first alone.

@@ -66,8 +66,6 @@ int exact_lookup_displaced(const struct exact *t, uint32_t home, const struct ex
 	return 0;
 }
 
-// ---- writer ----------------------------------------------------------------------------------------------------------
-
 static int is_used(const struct exact_entry *e)
 {
 	return (e->sequence & EXACT_USED) != 0;

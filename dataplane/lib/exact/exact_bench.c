@@ -65,8 +65,6 @@ static void draw_keys(struct bench *b, uint32_t offset)
 	}
 }
 
-// ---- look-ups --------------------------------------------------------------------------------------------------------
-
 static __rte_always_inline void run_exact(struct bench *b, uint32_t window)
 {
 	uint32_t hash[16];
@@ -176,8 +174,6 @@ static double run(struct bench *b, enum measure m)
 	}
 	return (double)(rte_rdtsc_precise() - start) / LOOKUPS;
 }
-
-// ---- tables ----------------------------------------------------------------------------------------------------------
 
 static struct rte_hash *make_rte_hash(const char *name, uint32_t entries, uint8_t flags)
 {

@@ -32,8 +32,6 @@ static uint64_t random_next(uint64_t *state)
 	return *state;
 }
 
-// ---- against a model -------------------------------------------------------------------------------------------------
-
 struct model {
 	uint64_t *value; // 0: absent
 	uint32_t count, capacity;
@@ -87,8 +85,6 @@ static void test_model(void **unused)
 	run_model(32, 100, 300000);
 	run_model(1, 3, 10000);
 }
-
-// ---- full ------------------------------------------------------------------------------------------------------------
 
 static void test_full(void **unused)
 {
@@ -163,8 +159,6 @@ static void test_replace(void **unused)
 	exact_free(t);
 }
 
-// ---- hash ------------------------------------------------------------------------------------------------------------
-
 // Homes of similar keys are spread as dice would: the sum of squared deviations per cell is about 1.
 static void test_hash_spread(void **unused)
 {
@@ -203,8 +197,6 @@ static void test_hash_secret(void **unused)
 	exact_free(a);
 	exact_free(b);
 }
-
-// ---- two threads -----------------------------------------------------------------------------------------------------
 
 enum { STABLE = 200, MOVING = 2000 };
 

@@ -7,8 +7,6 @@
 #include <rte_malloc.h>
 #include <stdio.h>
 
-// ---- parameters -----------------------------------------------------------------------------------------------------
-
 static bool rate_ok(uint64_t rate)
 {
 	return rate >= HQOS_MIN_RATE && rate <= HQOS_MAX_RATE;
@@ -99,8 +97,6 @@ static bool check(const struct hqos_params *params, char *error)
 	}
 	return check_levels(s, error);
 }
-
-// ---- creation -------------------------------------------------------------------------------------------------------
 
 #define MIN_BURST (SECOND >> 14) // 61 us
 #define MAX_BURST (EPOCH / 2)
@@ -271,8 +267,6 @@ int hqos_pipe_config(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t p
 		resettle_pipe(h, &h->subport[subport], index);
 	return 0;
 }
-
-// ---- counters -------------------------------------------------------------------------------------------------------
 
 int hqos_subport_stats(const struct hqos *h, uint32_t subport, uint32_t c, struct hqos_stats *stats)
 {

@@ -53,7 +53,6 @@ struct hqos_stats {
 	uint32_t queued; // held now
 };
 
-// ---- place ----------------------------------------------------------------------------------------------------------
 // A packet's place travels in mbuf->hash.sched.queue_id, which lies in the mbuf's first cache line: hot, because the
 // node before the scheduler has just written the packet's header fields, and no second array has to be carried along.
 // It does not depend on the instance, so a session works it out once and a rule holds its class and queue already.
@@ -115,8 +114,6 @@ static inline void hqos_set_place_of(struct rte_mbuf *m, uint32_t place, uint8_t
 	m->hash.sched.color = precedence;
 }
 
-// ---- life -----------------------------------------------------------------------------------------------------------
-
 // Checks the parameters and builds an instance, all pipes on profile 0. NULL on refusal, with one sentence in `error`
 // (HQOS_ERROR bytes). Memory comes from rte_malloc.
 struct hqos *hqos_create(const struct hqos_params *params, char error[HQOS_ERROR]);
@@ -128,8 +125,6 @@ uint32_t hqos_free(struct hqos *h);
 // buckets start afresh (full). Called by the owner thread. Returns 0, or -EINVAL when there is no such subport here,
 // pipe or profile.
 int hqos_pipe_config(struct hqos *h, uint32_t subport, uint32_t pipe, uint32_t profile);
-
-// ---- packets --------------------------------------------------------------------------------------------------------
 
 // Takes `n` packets, each at the place set by hqos_set_place. Those not taken (queue full, early detection, no such
 // place here) are written to `rejected` in their order and stay the caller's; returns how many. `rejected` has room for
@@ -163,7 +158,6 @@ uint32_t hqos_longest(const struct hqos *h);
 // Packets held.
 uint32_t hqos_queued(const struct hqos *h);
 
-// ---- counters -------------------------------------------------------------------------------------------------------
 // Any thread may read at any time; each counter is one aligned 64-bit word that only the owner writes, so two of them
 // may be a packet apart. Return 0, or -EINVAL when there is no such subport here, pipe or class.
 

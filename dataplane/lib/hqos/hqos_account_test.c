@@ -8,8 +8,6 @@
 
 #define ROOM 128
 
-// ---- accounting -----------------------------------------------------------------------------------------------------
-
 static uint64_t total(struct hqos *h, uint64_t *dropped)
 {
 	uint64_t packets = 0;
@@ -228,8 +226,6 @@ void test_refused_parameters(void **state)
 		test_free(s);
 	}
 }
-
-// ---- time -----------------------------------------------------------------------------------------------------------
 
 static uint32_t drain(struct hqos *h, uint64_t now)
 {

@@ -5,8 +5,6 @@
 
 #include <rte_common.h>
 
-// ---- lists ----------------------------------------------------------------------------------------------------------
-
 static void list_push(struct hqos *h, struct list *list, uint32_t index)
 {
 	struct pipe *p = &h->pipe[index];
@@ -32,8 +30,6 @@ static void list_remove(struct hqos *h, struct list *list, uint32_t index)
 	else
 		h->queues[p->next].prev = w->prev;
 }
-
-// ---- where a pipe belongs -------------------------------------------------------------------------------------------
 
 static uint64_t subport_bit(const struct hqos *h, const struct subport *sp)
 {
@@ -163,8 +159,6 @@ void resettle_pipe(struct hqos *h, struct subport *sp, uint32_t index)
 	settle_pipe(h, sp, index);
 }
 
-// ---- timing wheel ---------------------------------------------------------------------------------------------------
-
 // First slot with pipes in it after `tick`, as a tick; at most `last` + 1.
 static uint64_t wheel_next(const struct hqos *h, uint64_t tick, uint64_t last)
 {
@@ -203,8 +197,6 @@ static void wheel_advance(struct hqos *h)
 	}
 	h->wheel_tick = last;
 }
-
-// ---- service --------------------------------------------------------------------------------------------------------
 
 // The class whose packet a pipe sends next, API_TRAFFIC_CLASSES when none may.
 static inline uint32_t pick_class(const struct hqos *h, const struct subport *sp, const struct pipe *p)

@@ -12,8 +12,6 @@
 
 struct rte_mempool *test_pool;
 
-// ---- set-up ---------------------------------------------------------------------------------------------------------
-
 struct api_scheduler *test_scheduler(uint32_t subports, uint32_t pipes)
 {
 	struct api_scheduler *s = test_calloc(1, sizeof(*s));
@@ -52,8 +50,6 @@ struct rte_mbuf *test_packet(uint32_t place, uint32_t length)
 	hqos_set_place(m, place);
 	return m;
 }
-
-// ---- constant-rate flows --------------------------------------------------------------------------------------------
 
 struct flow {
 	uint32_t place, length;

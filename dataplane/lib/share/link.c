@@ -51,8 +51,6 @@ static inline void give_up(uint8_t *whose, uint8_t to)
 	__atomic_store_n(whose, to, __ATOMIC_RELEASE);
 }
 
-// ---- giving back ----------------------------------------------------------------------------------------------------
-
 // Freed mbufs of a session's pool, in any thread. An honest peer's give[] has room: it is as long as it can have
 // buffers.
 int give_back(struct rte_mempool *pool, void *const *mbufs, unsigned n)
@@ -122,8 +120,6 @@ uint32_t lent_sweep(struct share *s, uint8_t number)
 		}
 	return swept;
 }
-
-// ---- receiving ------------------------------------------------------------------------------------------------------
 
 // One descriptor, read once. Returns NULL, and takes nothing, when it breaks a rule.
 static inline struct rte_mbuf *accept_frame(struct share_link *l, struct peer *p, uint64_t descriptor)
@@ -230,8 +226,6 @@ bool share_sleep(struct share_link *l, int *fd)
 	rte_spinlock_unlock(&l->rx_lock);
 	return nothing;
 }
-
-// ---- sending --------------------------------------------------------------------------------------------------------
 
 static inline bool ours_alone(const struct rte_mbuf *m)
 {

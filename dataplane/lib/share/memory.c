@@ -52,8 +52,6 @@ size_t buffers_bytes(const struct buffers *b)
 	return RTE_ALIGN_CEIL((size_t)b->count * b->bytes, (size_t)4096);
 }
 
-// ---- pools ----------------------------------------------------------------------------------------------------------
-
 // A session's pool: nothing is taken from it (share_rx() takes the mbuf of the buffer that came), what is freed goes
 // back.
 static int nothing(struct rte_mempool *pool)

@@ -28,8 +28,6 @@ struct hello {
 	uint32_t ring;
 };
 
-// ---- saying hello ---------------------------------------------------------------------------------------------------
-
 void link_drop(struct share_link *l)
 {
 	if (l->fd >= 0)
@@ -156,8 +154,6 @@ static int hear_hello(struct share_link *l)
 	return up;
 }
 
-// ---- connecting -----------------------------------------------------------------------------------------------------
-
 static int socket_at(const char *path, struct sockaddr_un *at)
 {
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -242,8 +238,6 @@ void share_poll(struct share *s)
 		if (s->peer[i] != NULL && !s->peer[i]->up)
 			peer_reap(s->peer[i]);
 }
-
-// ---- opening and closing --------------------------------------------------------------------------------------------
 
 struct share_link *share_open(struct share *s, const struct share_link_want *want, char *error, size_t n)
 {

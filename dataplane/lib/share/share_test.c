@@ -17,8 +17,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-// ---- both alive -----------------------------------------------------------------------------------------------------
-
 // There without a copy, on through another link without one, and home as the mbuf that was sent.
 static void test_in_place(void **state)
 {
@@ -184,8 +182,6 @@ static void test_hoarder(void **state)
 	die(&b);
 }
 
-// ---- death ----------------------------------------------------------------------------------------------------------
-
 static const char *const steps[] = {"connects", "says hello", "lends", "borrows", "sends home", "receives home",
 	"keeps one", "gives back", "is given back", "fills the ring"};
 
@@ -285,8 +281,6 @@ static void test_close_alive(void **state)
 	die(&a);
 	die(&b);
 }
-
-// ---- hostile --------------------------------------------------------------------------------------------------------
 
 #define DESCRIPTOR(buffer, offset, length) ((uint64_t)(buffer) | (uint64_t)(offset) << 32 | (uint64_t)(length) << 48)
 
@@ -490,8 +484,6 @@ static void test_twice_at_once(void **state)
 	sigaction(SIGSEGV, &before, NULL);
 	die(&a);
 }
-
-// ---- hello ----------------------------------------------------------------------------------------------------------
 
 struct words {
 	uint32_t word[5];

@@ -208,8 +208,6 @@ static void no_frame_is_missed(void **state)
 	pthread_join(sender, NULL);
 }
 
-// ---- hostile --------------------------------------------------------------------------------------------------------
-
 // It rings until no more rings fit, with messages of any size and with files: frames come through, and each sleep takes
 // some of them away.
 static void rings_without_reason(void **state)

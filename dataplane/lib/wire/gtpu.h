@@ -20,7 +20,6 @@
 #define GTPU_GPDU 255
 
 // Extension header types (TS 29.281 figure 5.2.1-3).
-#define GTPU_EXT_SERVICE_CLASS 0x20
 #define GTPU_EXT_UDP_PORT 0x40
 #define GTPU_EXT_PDU_SESSION 0x85
 #define GTPU_EXT_PDCP_NUMBER 0xc0

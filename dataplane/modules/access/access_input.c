@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// access-input: what a home gateway sends. Reads Ethernet, up to two VLAN tags and PPPoE, checks the IP header, and sorts
-// control packets out. Nothing is stripped here: the firewall comes before classification, as in the vAGF paper.
+// access-input: what a home gateway sends. Reads Ethernet, up to two VLAN tags and PPPoE, checks the IP header, and
+// sorts control packets out. Nothing is stripped here: the firewall comes before classification, as in the vAGF paper.
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
@@ -80,7 +80,8 @@ static inline rte_edge_t ip_packet(struct rte_mbuf *m, uint32_t l3, uint32_t tot
 	if (unlikely(info.version != version))
 		return packet_leave(m, &drop_ip_type, EDGE_DROP);
 	uint32_t excess = rte_pktmbuf_pkt_len(m) - l3 - info.length;
-	// Ethernet padding must not become payload. Padding that spans mbufs does not occur: frames are padded to 60 bytes.
+	// Ethernet padding must not become payload. Padding that spans mbufs does not occur: frames are padded to 60
+	// bytes.
 	if (unlikely(excess != 0) && rte_pktmbuf_trim(m, (uint16_t)RTE_MIN(excess, 65535u)) != 0)
 		return packet_leave(m, &drop_ip, EDGE_DROP);
 	pkt->ip_version = info.version;

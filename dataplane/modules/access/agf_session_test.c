@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transactions do to the sessions of the access gateway: changes in place, moves, refusals that change nothing, and
-// random changes against a model; forwarding is checked after each.
+// What transactions do to the sessions of the access gateway: changes in place, moves, refusals that change nothing,
+// and random changes against a model; forwarding is checked after each.
 #include "access/agf_test.h"
 #include "core/engine.h"
 
@@ -277,7 +277,7 @@ static void what_is_in_use_stays(void **state)
 	commit();
 }
 
-// ---- random transactions against an obvious model --------------------------------------------------------------------
+// Random transactions against an obvious model.
 
 #define SLOTS 6 // sessions, endpoints and TEIDs
 #define ROUNDS 1000

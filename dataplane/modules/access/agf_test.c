@@ -4,8 +4,6 @@
 #include "access/agf_test.h"
 #include "wire/checksum.h"
 
-// ---- the matrix ------------------------------------------------------------------------------------------------------
-
 struct fixture {
 	int pppoe, inner, outer; // IP versions
 	uint16_t tpid, priority; // of the tags
@@ -97,7 +95,7 @@ static void matrix(void **state)
 	commit();
 }
 
-// ---- what a session does to a packet ---------------------------------------------------------------------------------
+// What a session does to a packet.
 
 static void uplink_from(struct frame *f, uint32_t home, const char *source)
 {
@@ -170,7 +168,8 @@ static void qfi_and_dscp(void **state)
 		}
 }
 
-// RFC 6040 §4.1: a home's ECN, out of QinQ and of PPPoE, stands in the outer header too. Down, a mark on the way to us reaches the home.
+// RFC 6040 §4.1: a home's ECN, out of QinQ and of PPPoE, stands in the outer header too. Down, a mark on the way to us
+// reaches the home.
 static void ecn(void **state)
 {
 	static struct frame f, want;

@@ -33,8 +33,6 @@ enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDG
 		[EDGE_REDIRECT] = "redirect", [EDGE_DROP] = "drop"                                                     \
 	}
 
-// ---- telling the control plane -----------------------------------------------------------------------------------------
-
 static int tell(struct worker *w, uint16_t number, uint32_t session, uint16_t pdr, uint16_t low)
 {
 	uint64_t generation = __atomic_load_n(&buffer_tables.place[session].generation, __ATOMIC_ACQUIRE);
@@ -129,7 +127,7 @@ void queue_give_up(struct worker *w, struct queue *q)
 	queue_free(w, q);
 }
 
-// ---- what becomes of a packet ------------------------------------------------------------------------------------------
+// What becomes of a packet.
 
 void queue_discard(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
 {
@@ -186,8 +184,9 @@ static void yield(struct worker *w, struct rte_graph *graph, struct rte_node *no
 	rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_precedence, EDGE_DROP), m);
 }
 
-// No room for all: who holds most gives way, with the packet that is oldest.
-void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
+// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share.
+// `keep` stays though it may be empty then.
+static void make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
 {
 	struct queue *q;
 
@@ -236,7 +235,7 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 		edge = full(w, q, r, m);
 	} else {
 		queue_append(w, q, m, as);
-		queue_make_room(w, graph, node, q);
+		make_room(w, graph, node, q);
 	}
 	// Only where something is due earlier: filing looks at all that waits.
 	if (q != NULL && (RTE_MIN(waiting_ends(&as), first_notice(q)) < q->due || q->packets == 0))
@@ -289,7 +288,7 @@ static struct rte_node_register buffer_node = {
 };
 NODE_REGISTER(buffer_node)
 
-// ---- time, and changes of sessions -------------------------------------------------------------------------------------
+// Time, and changes of sessions.
 
 static struct session_view view_of_waiting(const struct waiting *was)
 {

@@ -491,8 +491,6 @@ static void dropped_and_notified(void **state)
 	assert_true(kit_balance());
 }
 
-// ---- random changes --------------------------------------------------------------------------------------------------
-
 #define SESSIONS 8
 #define ROUNDS 4000
 

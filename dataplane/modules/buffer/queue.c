@@ -14,8 +14,6 @@
 struct buffer_tables buffer_tables;
 HOLDER(buffer_holder, "paging", max_buffered)
 
-// ---- queues, of their worker -------------------------------------------------------------------------------------------
-
 static void wheel_remove(struct buffer_worker *b, struct queue *q)
 {
 	if (q->slot == QUEUE_NONE)
@@ -172,8 +170,6 @@ struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t preceden
 		}
 	return found == NULL ? NULL : take(w, q, before);
 }
-
-// ---- the control thread ------------------------------------------------------------------------------------------------
 
 // Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what
 // it finds, and a worker that finds another one's queue passes it on (queue_owner_notify).

@@ -133,9 +133,6 @@ struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
 void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
-// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share.
-// `keep` stays though it may be empty then.
-void queue_make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep);
 // Tells of its notices, though their time has not come, and frees it: one without packets.
 void queue_give_up(struct worker *w, struct queue *q);
 // fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or

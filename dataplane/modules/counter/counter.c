@@ -24,8 +24,6 @@ static uint64_t in_force; // bit n: counters[n]
 static uint32_t next; // session
 static uint64_t looked_ns; // when the tick before was
 
-// ---- adding ---------------------------------------------------------------------------------------------------------
-
 static struct rule_counts total_of(uint32_t rule)
 {
 	struct rule_counts now = rule_forwarded(&session_pools.rule[rule]);
@@ -118,8 +116,6 @@ static void visit(const struct session *s)
 	if (m->set != 0)
 		count(m, s, more);
 }
-
-// ---- who counts where -----------------------------------------------------------------------------------------------
 
 static int is_of(const struct session *s, const struct counter *x)
 {
@@ -237,8 +233,6 @@ void counter_remove(struct counter *x)
 	}
 	memset(x, 0, sizeof(*x));
 }
-
-// ---- time -----------------------------------------------------------------------------------------------------------
 
 static void look(struct counter *x, uint64_t now_ns)
 {

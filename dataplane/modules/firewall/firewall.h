@@ -17,7 +17,8 @@
 #define ACL_MAX_RULES 65536
 #define ACL_KEY_SIZE 48 // of the largest key: an IPv6 header and two ports, rounded up
 
-// The lists of wireline subscribers, and those of network instances: packets that come into one on their way to a mobile session.
+// The lists of wireline subscribers, and those of network instances: packets that come into one on their way to a
+// mobile session.
 enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 
 // The verdict on a packet: slot << 1 | permit. Slot 0 is the default action, slot i + 1 is rule i.
@@ -50,8 +51,8 @@ static inline uint32_t acl_permission(const struct acl *a, uint32_t slot)
 	return a != NULL ? a->generation << ACL_SLOT_BITS | slot : 0;
 }
 
-// Compiles `body` (count and lengths already checked by acl_check). NULL after object_error(), with the errno in *error.
-// `workers` columns of hit counters. Control thread.
+// Compiles `body` (count and lengths already checked by acl_check). NULL after object_error(), with the errno in
+// *error. `workers` columns of hit counters. Control thread.
 struct acl *acl_build(const struct api_acl *body, uint32_t workers, int *error);
 void acl_free(struct acl *a);
 

@@ -67,8 +67,6 @@ static void define_fields(const struct layout *l, struct rte_acl_config *config)
 			.offset = l->header + 2u * i};
 }
 
-// ---- checking --------------------------------------------------------------------------------------------------------
-
 static int any_port(const uint16_t range[2])
 {
 	return range[0] == 0 && range[1] == UINT16_MAX;
@@ -115,8 +113,6 @@ int acl_check(const void *body, uint32_t length)
 	}
 	return 0;
 }
-
-// ---- building --------------------------------------------------------------------------------------------------------
 
 static int matches_family(const struct api_acl_rule *r, uint8_t family)
 {
@@ -302,16 +298,14 @@ void acl_free(struct acl *a)
 	rte_free(a);
 }
 
-// ---- classifying -----------------------------------------------------------------------------------------------------
-
 // In units of 8 bytes, of a later fragment. The fragment header of IPv6 is what was read last (ip6_extensions_parse()).
 static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, const uint8_t *l4)
 {
 	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;
 }
 
-// A later fragment of IPv6 may hide its protocol behind further extension headers: then the first one asks, too, whatever
-// its protocol, so that it is known (RFC 8200 §4.5: all of them have the same next header).
+// A later fragment of IPv6 may hide its protocol behind further extension headers: then the first one asks, too,
+// whatever its protocol, so that it is known (RFC 8200 §4.5: all of them have the same next header).
 static int asks(const struct acl *a, const struct packet *p, const uint8_t *header)
 {
 	return p->fragment != 0 && a->asks && !(p->fragment & IP_FRAGMENT_FOLLOWS) &&

@@ -141,8 +141,6 @@ static const struct object_ops acl_ops = {
 };
 OBJECT_REGISTER(acl_ops)
 
-// ---- show ------------------------------------------------------------------------------------------------------------
-
 // A place is a slot and a rule of its list, from the default action on.
 #define PLACES_OF_LIST (1ull << 32)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subscriber's IP header (packet.l3: inside the access encapsulation, inside GTP-U) against an access list, before its session is
-// looked up: firewall-uplink and firewall-downlink with wireline's list of the direction, firewall-tunnel and firewall-ue with the list of
-// the network instance that the packet comes into.
+// The subscriber's IP header (packet.l3: inside the access encapsulation, inside GTP-U) against an access list, before
+// its session is looked up: firewall-uplink and firewall-downlink with wireline's list of the direction,
+// firewall-tunnel and firewall-ue with the list of the network instance that the packet comes into.
 #include "core/control.h"
 #include "core/trace.h"
 #include "firewall/firewall.h"
@@ -233,8 +233,6 @@ static struct rte_node_register firewall_ue = {
 	.next_nodes = {[EDGE_SESSION] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
 NODE_STAGE(firewall_ue, "lookup-ue", .standard = 1)
-
-// ---- words of traced packets ----------------------------------------------------------------------------------------
 
 static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
 {

@@ -31,8 +31,6 @@ static uint32_t pick(uint32_t n)
 	return (uint32_t)(random_state >> 20) % n;
 }
 
-// ---- the graph -----------------------------------------------------------------------------------------------------
-
 static struct {
 	const struct acl *list;
 	const struct flow *flow; // of the packets, whose ports are known of fragments, too; NULL: they are not
@@ -127,8 +125,6 @@ static const uint32_t *verdicts(const struct acl *a, uint32_t count, const struc
 	return asked.verdict;
 }
 
-// ---- the matcher -----------------------------------------------------------------------------------------------------
-
 static int prefix_matches(const struct api_address *a, const struct flow *f, const uint8_t *address)
 {
 	if (a->family == 0)
@@ -164,8 +160,6 @@ static uint32_t expected_verdict(const struct api_acl *list, const struct flow *
 	}
 	return best ? ((uint32_t)(best - rule) + 1) << 1 | best->action : list->default_action;
 }
-
-// ---- random rules and packets ----------------------------------------------------------------------------------------
 
 static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP, IPPROTO_SCTP, IPPROTO_DCCP, 47};
 
@@ -284,8 +278,6 @@ static void random_packet(struct frame *f, struct flow *flow)
 	make_packet(f, flow, pick(4) ? 0 : 8 * (1 + pick(4)), piece, offset, cut);
 }
 
-// ---- against the matcher ---------------------------------------------------------------------------------------------
-
 static void compare_list(uint32_t rules, uint32_t packets)
 {
 	struct api_acl *list = random_list(rules);
@@ -333,7 +325,7 @@ static void test_model_wide(void **unused)
 	rte_vect_set_max_simd_bitwidth(before);
 }
 
-// ---- the size of the vAGF paper: 4 K rules ----------------------------------------------------------------------------
+// The size of the vAGF paper: 4 K rules.
 
 // Allowlist of 4,096 flows with wildcards for what the subscriber does not fix, each one found.
 static void test_allowlist(void **unused)
@@ -369,8 +361,6 @@ static void test_allowlist(void **unused)
 	acl_free(a);
 	free(list);
 }
-
-// ---- fragments -----------------------------------------------------------------------------------------------------
 
 // RFC 1858, RFC 3128: a list on ports has its say where a fragment has them; one that would keep them from the list, or
 // write over what was looked at, does not pass.
@@ -415,8 +405,6 @@ static void test_fragments(void **unused)
 			}
 	acl_free(a);
 }
-
-// ---- refused lists ---------------------------------------------------------------------------------------------------
 
 static void test_check(void **unused)
 {

@@ -44,7 +44,7 @@ struct both_ways {
 	uint32_t outer; // bit p: IPv4 packets without tags that leave by port p have an outer header of ours
 	const char *node[2]; // first ones of the full nodes; NULL: none
 	void (*change)(void); // something
-	void (*make)(struct sent *s, uint32_t number); // a packet, the payload by payload_of()
+	void (*make)(struct sent *s, uint32_t number); // a packet, its payload as flow_of() reads it
 	// What else workers write: BEFORE both runs, by the FULL nodes, by the FAST path. NULL: nothing.
 	void (*save)(int which);
 	void (*restore)(void); // what was saved BEFORE

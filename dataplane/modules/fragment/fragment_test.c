@@ -5,8 +5,6 @@
 #include "wire/ecn.h"
 #include <stdlib.h>
 
-// ---- a simple model --------------------------------------------------------------------------------------------------
-
 struct whole {
 	uint8_t p[4096]; // IP packet without fragment header
 	uint8_t seen[4096];
@@ -96,8 +94,6 @@ static int cut(struct fixture_frame *out, const struct fixture_frame *f, const u
 	}
 	return n;
 }
-
-// ---- fragmentation ---------------------------------------------------------------------------------------------------
 
 static void forwarded_without_df(void **state)
 {
@@ -209,8 +205,6 @@ static uint64_t merged(void)
 {
 	return kit_totals().merged;
 }
-
-// ---- reassembly ------------------------------------------------------------------------------------------------------
 
 static struct fixture_frame piece[64];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explicit congestion notification where tunnels begin and end (RFC 6040, normal mode): mobile and wireline, each way, the short one
-// of plain G-PDUs and the long one.
+// Explicit congestion notification where tunnels begin and end (RFC 6040, normal mode): mobile and wireline, each way,
+// the short one of plain G-PDUs and the long one.
 #include "gtpu/tunnel_fixture.h"
 
 enum { NOT_ECT, ECT1, ECT0, CE, DROPPED };
@@ -41,8 +41,6 @@ static void outer_sum(uint8_t *ip)
 	if (ip[0] >> 4 == 6)
 		frame_udp6_sum(ip);
 }
-
-// ---- out of a tunnel -------------------------------------------------------------------------------------------------------------
 
 static const char *out_of(const struct tunnel_case *c)
 {
@@ -115,8 +113,6 @@ static void marks_in_a_vector(void **state)
 	for (uint32_t i = 0; i < 64; i++)
 		assert_int_equal(class_of(kit_frame("internet", i)->bytes + 14), i % 3 == 0 ? CE : ECT0);
 }
-
-// ---- into a tunnel ---------------------------------------------------------------------------------------------------------------
 
 // The outer header gets the inner one's ECN, beside the DSCP of the path or of the FAR (transport level marking).
 static void into_tunnels(void **state)

@@ -90,8 +90,8 @@ static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint1
 	return 0;
 }
 
-// What is wrong with a packet is told to its sender in a packet of ours, within the limit of such messages (rows G14, G17). The
-// destination port is 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
+// What is wrong with a packet is told to its sender in a packet of ours, within the limit of such messages (rows G14,
+// G17). The destination port is 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
 static int tell_peer(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
 	const struct ends *e, const uint8_t *message, unsigned length)
 {
@@ -196,8 +196,8 @@ static int error_ies(struct rte_mbuf *m, struct gtpu_ies *ies)
 	       ies->has_teid && ies->family != 0;
 }
 
-// TS 29.281 §7.3.1: the header's TEID is 0; the tunnel's and the address that it was sent to are in IEs. Both the sender and that
-// address are peers of ours (row G17); whose tunnel it is, the control plane knows.
+// TS 29.281 §7.3.1: the header's TEID is 0; the tunnel's and the address that it was sent to are in IEs. Both the
+// sender and that address are peers of ours (row G17); whose tunnel it is, the control plane knows.
 static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
 {
 	struct gtpu_ies ies;
@@ -213,8 +213,8 @@ static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
 	return packet_leave(m, &punt_error, EDGE_PUNT);
 }
 
-// A tunnel of a downlink FAR that is in use: End Markers follow the user's packets through SGW-U and N9 UPF (TS 23.401 §5.5.1.1.2,
-// TS 23.502 §4.9.1.3.2).
+// A tunnel of a downlink FAR that is in use: End Markers follow the user's packets through SGW-U and N9 UPF (TS 23.401
+// §5.5.1.1.2, TS 23.502 §4.9.1.3.2).
 static int passes_on(const struct rule *r)
 {
 	return r->outer == API_OUTER_GTPU && !r->no_relay && (r->flags & (RULE_FORWARD | RULE_UPLINK)) == RULE_FORWARD;
@@ -229,8 +229,8 @@ static int ended_already(const struct rule *first, const struct rule *r)
 	return 0;
 }
 
-// One End Marker for each tunnel behind the F-TEID: the received packet becomes the first, the others are originated. Returns 1
-// when m was used.
+// One End Marker for each tunnel behind the F-TEID: the received packet becomes the first, the others are originated.
+// Returns 1 when m was used.
 static int pass_end_marker(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
 	struct rule *first, uint8_t order)
 {
@@ -251,7 +251,8 @@ static int pass_end_marker(struct rte_graph *graph, struct rte_node *node, struc
 			rte_pktmbuf_reset(m);
 		used = 1;
 		packet_of(out)->hops = hops; // as the first's: sessions may send them round in a circle
-		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes before it.
+		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes
+		// before it.
 		if (gtpu_put_end_marker_packet(out, p, r) == 0)
 			worker_hand_over(w, w->id, output, order, out);
 		else

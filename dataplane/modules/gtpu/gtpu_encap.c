@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gtpu-encap: IP/UDP/GTP-U (TS 29.281) with the PDU Session Container (TS 38.415) in front of a subscriber's packet: the path's
-// template in one 64-byte store, then lengths, TEID, QFI and checksum.
+// gtpu-encap: IP/UDP/GTP-U (TS 29.281) with the PDU Session Container (TS 38.415) in front of a subscriber's packet:
+// the path's template in one 64-byte store, then lengths, TEID, QFI and checksum.
 #include "core/node.h"
 #include "path/outer.h"
 #include "rule/rule.h"
@@ -22,7 +22,8 @@ static void finish_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t
 	memcpy(ip + IP6_HEADER + 6, &sum, 2);
 }
 
-// What is not in the path's template, of the outer headers at `ip`, and the metadata that ip-output needs. `length` of the whole.
+// What is not in the path's template, of the outer headers at `ip`, and the metadata that ip-output needs. `length` of
+// the whole.
 static __rte_always_inline rte_edge_t finish(
 	struct worker *w, struct rte_mbuf *m, const struct path *p, uint8_t *ip, uint32_t length, uint8_t class)
 {
@@ -44,7 +45,8 @@ static __rte_always_inline rte_edge_t finish(
 	return EDGE_OUTPUT;
 }
 
-// From tunnel to tunnel, with more in the header that came than a QFI (SGW-U, UPF on N9, indirect forwarding at a handover): TS 29.244
+// From tunnel to tunnel, with more in the header that came than a QFI (SGW-U, UPF on N9, indirect forwarding at a
+// handover): TS 29.244
 // §8.2.64 and §8.2.56, notes 1. That header still lies in front of the packet.
 static __rte_noinline rte_edge_t relay(
 	struct worker *w, struct rte_mbuf *m, const struct rule *r, const struct path *p, uint8_t class, uint8_t octet)
@@ -71,7 +73,8 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	const struct path *p = path_get(r->path);
 	uint8_t qfi = r->qfi, type = r->pdu_type;
 
-	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came in, if any did.
+	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came in, if
+	// any did.
 	if (likely(!r->without_container)) {
 		qfi = qfi != GTPU_NO_QFI ? qfi : v->qfi;
 		type = v->pdu_type != API_PDU_NONE ? v->pdu_type : type;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gtpu-input: UDP port 2152 of one of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner IP
-// header; a G-PDU goes on with l3 at its inner header: to session-tunnel when the endpoint is a network instance's, else to
-// the firewall of wireline sessions. Other messages go to gtpu-control.
+// gtpu-input: UDP port 2152 of one of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner
+// IP header; a G-PDU goes on with l3 at its inner header: to session-tunnel when the endpoint is a network instance's,
+// else to the firewall of wireline sessions. Other messages go to gtpu-control.
 #include "core/node.h"
 #include "instance/instance.h"
 #include "path/local.h"
@@ -56,7 +56,8 @@ static uint16_t find_endpoint(struct last *last, uint8_t version, const uint8_t 
 	return last->local;
 }
 
-// Leaves what the header said for the nodes behind. `at`: offset of the GTP-U header; the packet's l3 is still the outer one.
+// Leaves what the header said for the nodes behind. `at`: offset of the GTP-U header; the packet's l3 is still the
+// outer one.
 static inline void gtpu_arrived(struct rte_mbuf *m, const struct gtpu_info *gtpu, uint8_t outer_version,
 	uint16_t outer_l3, uint16_t at, uint16_t local)
 {
@@ -86,9 +87,9 @@ enum gtpu_inner {
 	GTPU_INNER_ECN,
 };
 
-// Checks the inner IP packet at offset `at`, which fills the `total` bytes of the tunnel packet's rest, and moves the metadata to
-// it. `ecn` is the outer header's, of which the inner one keeps a congestion mark (RFC 6040 §4.2). Nothing is written unless it is
-// GTPU_INNER_OK.
+// Checks the inner IP packet at offset `at`, which fills the `total` bytes of the tunnel packet's rest, and moves the
+// metadata to it. `ecn` is the outer header's, of which the inner one keeps a congestion mark (RFC 6040 §4.2). Nothing
+// is written unless it is GTPU_INNER_OK.
 static inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t ecn, int mobile)
 {
 	struct packet *pkt = packet_of(m);
@@ -164,8 +165,8 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
 	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))
 		return malformed(m, status);
-	// An extension header is unknown that must be understood, by an end point at least; whether the packet of a network instance goes on
-	// into another tunnel, its session says.
+	// An extension header is unknown that must be understood, by an end point at least; whether the packet of a
+	// network instance goes on into another tunnel, its session says.
 	int mobile = last->instance != INSTANCE_NONE;
 	if (unlikely(
 		    status == GTPU_REQUIRED || ((gtpu.more & GTPU_ENDPOINT) && (gtpu.message != GTPU_GPDU || !mobile))))

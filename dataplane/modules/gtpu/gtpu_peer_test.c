@@ -53,8 +53,6 @@ static const uint8_t *sent_message(const char *port, uint32_t i, uint32_t *lengt
 	return k->bytes + header;
 }
 
-// ---- End Markers -----------------------------------------------------------------------------------------------------
-
 static void end_marker_when_asked(void **state)
 {
 	struct kit_mobile *k = upf_session(1);
@@ -160,8 +158,6 @@ static void floods_of_strangers(void **state)
 	kit_advance(5000000); // what waits for the stranger's MAC address goes
 }
 
-// ---- Error Indications -------------------------------------------------------------------------------------------------
-
 static void error_indications(void **state)
 {
 	uint8_t m[GTPU_MESSAGE_MAX];
@@ -206,8 +202,6 @@ static void extension_headers(void **state)
 	assert_int_equal(kit_reason("gtpu-extension-unknown") - before, 101);
 	assert_true(kit_balance());
 }
-
-// ---- supervision -----------------------------------------------------------------------------------------------------
 
 static void supervise(const char *name, uint32_t interval)
 {
@@ -283,8 +277,6 @@ static void path_goes_down_and_comes_back(void **state)
 	assert_int_equal(all_out(), 0);
 }
 
-// ---- many paths ------------------------------------------------------------------------------------------------------
-
 static void many_paths(void **state)
 {
 	static struct frame f;
@@ -320,7 +312,7 @@ static void many_paths(void **state)
 	expect_drop("ran", &f, "gtpu-error-indication-stranger");
 }
 
-// ---- every message, for an independent decoder -------------------------------------------------------------------------
+// Every message, for an independent decoder.
 
 // Appends what left by the port to the capture that GTPU_PEER_PCAP names (test/golden/gtpu_messages_test.sh).
 static uint32_t record(FILE *file, const char *port)

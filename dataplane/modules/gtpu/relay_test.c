@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extension headers from tunnel to tunnel and where tunnels end (TS 29.281 §5.2.1, TS 29.244 §8.2.64): SGW-U, UPF on N9, indirect
-// forwarding at a handover.
+// Extension headers from tunnel to tunnel and where tunnels end (TS 29.281 §5.2.1, TS 29.244 §8.2.64): SGW-U, UPF on
+// N9, indirect forwarding at a handover.
 #include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
 
@@ -15,8 +15,6 @@ static int setup(void **state)
 	fixture_start(&e);
 	return 0;
 }
-
-// ---- packets -------------------------------------------------------------------------------------------------------------------------
 
 // What stands between the first 8 bytes of a GTP-U header and the packet.
 struct options {
@@ -60,8 +58,6 @@ static struct kit_mobile *tunnels(const char *path, int back, uint8_t removal, u
 	}
 	return &k;
 }
-
-// ---- between two tunnels -------------------------------------------------------------------------------------------------------------
 
 static const struct {
 	const char *name;
@@ -198,9 +194,8 @@ static void long_ones_wait(void **state)
 	gone("s");
 }
 
-// ---- where it ends -------------------------------------------------------------------------------------------------------------------
-
-// Nobody passes on what every receiver must understand; an end point understands none of what radio nodes tell each other.
+// Nobody passes on what every receiver must understand; an end point understands none of what radio nodes tell each
+// other.
 static void not_understood(void **state)
 {
 	static const uint8_t every[] = {0xc1, 0xc2, 0xff}, end_points[] = {0x81, 0x82, 0x83, 0x84, 0xa0, 0xc0, 0xc1},
@@ -245,7 +240,7 @@ static void not_understood(void **state)
 	gone("s1");
 }
 
-// ---- into tunnels of other interfaces ----------------------------------------------------------------------
+// Into tunnels of other interfaces.
 
 // PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7). A tunnel to the CP function or to the SGi-LAN is none
 // of radio and core nodes: what they tell each other ends here as well.

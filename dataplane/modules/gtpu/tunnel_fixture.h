@@ -133,8 +133,6 @@ static inline void start_fixture(const struct api_engine *engine)
 	kit_clear();
 }
 
-// ---- packets ---------------------------------------------------------------------------------------------------------------------
-
 #define NO_QFI 0xff
 
 // A G-PDU of the case with `payload` bytes of user data. `own` 0: the inner packet is of an address that

@@ -35,8 +35,6 @@ static struct guard *first; // control thread
 static struct guard *guard_of[INTERFACES]; // by interface; NULL: none
 static uint32_t guards; // 0: nothing to look at; workers
 
-// ---- the node -------------------------------------------------------------------------------------------------------
-
 enum { EDGE_NEXT, EDGE_DROP };
 
 // What cannot be read here, ip-input drops by its own name. A fragment comes again when it is whole.
@@ -84,8 +82,6 @@ static struct rte_node_register gtsm_node = {
 };
 // Standard: the fast path takes no TCP to us, so it may leave this stage out.
 NODE_STAGE(gtsm_node, "input-ip", .standard = 1)
-
-// ---- the object -----------------------------------------------------------------------------------------------------
 
 static int check(const char *key, const void *body, uint32_t length)
 {
@@ -182,8 +178,6 @@ static const struct object_ops gtsm_ops = {
 	.verify = check,
 };
 OBJECT_REGISTER(gtsm_ops)
-
-// ---- show -----------------------------------------------------------------------------------------------------------
 
 static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {

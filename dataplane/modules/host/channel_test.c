@@ -63,8 +63,6 @@ static const struct api_frame *came(uint32_t i)
 	return &kit_channel.frame[i].h;
 }
 
-// ---- up -------------------------------------------------------------------------------------------------------------
-
 static void discovery_comes_up(void **state)
 {
 	static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {100, 200}};
@@ -204,8 +202,6 @@ static void another_takes_over(void **state)
 	assert_int_equal(kit_channel.frames, 1);
 }
 
-// ---- limits ---------------------------------------------------------------------------------------------------------
-
 static void put_discovery(struct frame *f, const uint8_t *from, uint16_t s, uint16_t c)
 {
 	frame_payload(f, 0);
@@ -263,8 +259,8 @@ static void one_line_starves_nobody(void **state)
 
 #define QUIET 4u
 
-// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs, unless it
-// has the bucket of one of them: one in forty has.
+// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs, unless
+// it has the bucket of one of them: one in forty has.
 static void many_lines_starve_nobody(void **state)
 {
 	uint64_t limited = kit_reason("punt-s-tag-limit");
@@ -467,8 +463,6 @@ static void a_port_is_limited(void **state)
 	kit_only_dropped(&before, "punt-port-limit", 500);
 }
 
-// ---- PPPoE sessions that begin --------------------------------------------------------------------------------------
-
 static void send_ppp(const uint8_t *mac, uint16_t c, uint16_t id)
 {
 	static struct frame f;
@@ -558,8 +552,6 @@ static void sessions_that_go_nowhere_are_forgotten(void **state)
 	assert_int_equal(kit_channel.frames, 1);
 }
 
-// ---- first sign of life ---------------------------------------------------------------------------------------------
-
 static int try_port(const char *name, uint32_t sign_in)
 {
 	uint32_t length;
@@ -630,8 +622,6 @@ static void first_packets_come_up(void **state)
 	send_signs_of_life(100, 200);
 	assert_int_equal(kit_channel.frames, 9);
 }
-
-// ---- down -----------------------------------------------------------------------------------------------------------
 
 static const struct api_frame answer = {.port = "access",
 	.length = sizeof(padi),

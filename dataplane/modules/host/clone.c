@@ -33,8 +33,6 @@ struct clone *clone_of(uint32_t interface)
 	return interface < CLONE_INTERFACES ? table.of[interface] : NULL;
 }
 
-// ---- devices --------------------------------------------------------------------------------------------------------
-
 static void ready(void)
 {
 	struct epoll_event event[DEVICES_PER_VISIT];
@@ -109,8 +107,6 @@ static void tick(uint64_t now)
 		if (table.clone[k].interface[0] != 0)
 			look_after(&table.clone[k], check_alive, now);
 }
-
-// ---- objects --------------------------------------------------------------------------------------------------------
 
 static int check(const char *key, const void *body, uint32_t length)
 {
@@ -248,8 +244,6 @@ static const struct object_ops clone_ops = {
 	.verify = check,
 };
 OBJECT_REGISTER(clone_ops)
-
-// ---- show -----------------------------------------------------------------------------------------------------------
 
 static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {

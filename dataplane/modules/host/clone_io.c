@@ -20,8 +20,6 @@ DROP_REASON(drop_too_long, "clone-too-long", "the kernel sent a frame that is lo
 DROP_REASON(drop_buffers, "clone-no-buffer", "there was no packet buffer for a frame that the kernel sent")
 DROP_REASON(drop_interface_down, "clone-interface-down", "the kernel sent a frame by an interface that is down")
 
-// ---- up -------------------------------------------------------------------------------------------------------------
-
 // The Ethernet header that the kernel's device shows: without the tags, which are the interface's.
 static void header_of(uint8_t header[ETH_HEADER], const struct rte_mbuf *m, const struct packet *pkt)
 {
@@ -72,8 +70,6 @@ static void up(struct rte_mbuf *m)
 	else
 		rte_pktmbuf_free(m); // taken, or nobody's: it counts as punted
 }
-
-// ---- down -----------------------------------------------------------------------------------------------------------
 
 struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length)
 {

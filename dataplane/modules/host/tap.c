@@ -26,8 +26,6 @@ static struct ifreq request_of(const struct tap *t)
 	return r;
 }
 
-// ---- namespaces -----------------------------------------------------------------------------------------------------
-
 // Goes into the namespace; the descriptor to come back by, -1 when there is none to go to, -2 on error.
 static int enter(struct tap *t, char *why, size_t n)
 {
@@ -63,8 +61,6 @@ static int leave(int home, char *why, size_t n)
 	close(home);
 	return error;
 }
-
-// ---- opening --------------------------------------------------------------------------------------------------------
 
 // 0, or -1 with errno.
 static int set_up(const struct tap *t, uint32_t mtu, int new)
@@ -147,8 +143,6 @@ void tap_delete(struct tap *t)
 		ioctl(t->fd, TUNSETPERSIST, 0);
 	tap_close(t);
 }
-
-// ---- while it is open -----------------------------------------------------------------------------------------------
 
 int tap_alive(const struct tap *t, const struct rte_ether_addr *mac, char *why, size_t n)
 {

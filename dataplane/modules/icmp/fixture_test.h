@@ -106,8 +106,6 @@ static inline uint32_t fixture_outs(void)
 	return kit_count("north") + kit_count("south") + kit_count("homes");
 }
 
-// ---- frames ----------------------------------------------------------------------------------------------------------
-
 struct fixture_frame {
 	uint8_t bytes[2048];
 	uint32_t length;
@@ -259,8 +257,6 @@ static inline void fixture_echo(struct fixture_frame *f, const uint8_t *ip, uint
 	uint16_t check = checksum_finish(checksum_add(sum, p + header, length - header));
 	memcpy(p + header + 2, &check, 2);
 }
-
-// ---- what came out ---------------------------------------------------------------------------------------------------
 
 struct fixture_packet {
 	struct eth_info eth;

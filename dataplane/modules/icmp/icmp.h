@@ -11,7 +11,8 @@
 #include "wire/icmp.h"
 #include <stddef.h>
 
-// Written by icmp_error_request(); valid until icmp-error. It begins with the session view, which says where the answer goes:
+// Written by icmp_error_request(); valid until icmp-error. It begins with the session view, which says where the answer
+// goes:
 //   session.rule == NULL          plain routed packet: back through the routing table
 //   session.uplink                from a subscriber: back in that subscriber's access encapsulation
 //   otherwise                     to a subscriber, so it came through a tunnel: back into that tunnel

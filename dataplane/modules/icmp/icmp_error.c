@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came from.
+// Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came
+// from.
 #include "core/trace.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
@@ -71,7 +72,8 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	back = v->uplink ? session_downlink_rule(v->rule) : session_uplink_rule(v->rule);
 	if (back == NULL)
 		return packet_leave(m, &no_session, DROP);
-	// Without a tunnel, or while the UE is idle, there is no way: as IP the error would follow the routes to anywhere.
+	// Without a tunnel, or while the UE is idle, there is no way: as IP the error would follow the routes to
+	// anywhere.
 	if ((back->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD)
 		return packet_leave(m, &no_way, DROP);
 	*source = speaker(m, back, version, to);
@@ -87,7 +89,8 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 	return back->outer == API_OUTER_NONE ? by_address(m, back, version, to) : back->outer;
 }
 
-// Cuts the packet to the bytes that the error quotes, at the front of the first segment. 0 when that cannot be done here.
+// Cuts the packet to the bytes that the error quotes, at the front of the first segment. 0 when that cannot be done
+// here.
 static int cut_to_quote(struct rte_mbuf *m, uint16_t l3, uint32_t quote, uint32_t header)
 {
 	if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)

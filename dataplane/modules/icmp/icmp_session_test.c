@@ -46,7 +46,8 @@ static struct frame *from_ue(struct frame *f, const char *ue, const char *far, u
 	return f;
 }
 
-// One frame left towards the gNB: behind `outer` bytes of headers an error to this address. Returns what follows its outer UDP header.
+// One frame left towards the gNB: behind `outer` bytes of headers an error to this address. Returns what follows its
+// outer UDP header.
 static const uint8_t *error_left(uint32_t outer, int six, const char *to)
 {
 	struct api_address a = kit_address(to);
@@ -88,7 +89,8 @@ static void by_udp(void **state)
 	assert_int_equal(load16(error_left(28, 0, UE4) - 6), 6000);
 }
 
-// The UE is idle, its downlink is closed, or the gNB's tunnel is not known yet. As IP the error would go by the default route.
+// The UE is idle, its downlink is closed, or the gNB's tunnel is not known yet. As IP the error would go by the default
+// route.
 static void no_way_back(void **state)
 {
 	static const uint8_t action[] = {

@@ -23,8 +23,6 @@ static struct {
 const struct instances *instances_now = &snapshot[0];
 struct instance_counters instance_counters[API_MAX_WORKERS];
 
-// ---- for the nodes ---------------------------------------------------------------------------------------------------
-
 uint64_t instance_udp_open[65536 / 64];
 static uint16_t udp_users[65536]; // instances, staged ones included
 
@@ -88,8 +86,6 @@ const uint8_t *instance_source(uint16_t index, uint8_t family)
 	return NULL;
 }
 
-// ---- for the control thread ------------------------------------------------------------------------------------------
-
 void instance_watch(void (*changed)(void))
 {
 	if (own.watchers < RTE_DIM(own.watcher))
@@ -125,8 +121,6 @@ void instance_count(uint16_t index, int tunnels, int ue_addresses)
 	own.use[index].tunnels += (uint32_t)tunnels;
 	own.use[index].ue_addresses += (uint32_t)ue_addresses;
 }
-
-// ---- the object ------------------------------------------------------------------------------------------------------
 
 static int check_interfaces(const char *key, const struct api_instance *want)
 {
@@ -286,7 +280,8 @@ static int stage(struct object_change *c)
 		instance_free(n);
 		return error;
 	}
-	// Sessions say whether they can live with it: F-TEIDs on an endpoint that goes, or wireline ones on one that comes.
+	// Sessions say whether they can live with it: F-TEIDs on an endpoint that goes, or wireline ones on one that
+	// comes.
 	c->narrows = old == NULL ? n->endpoints != 0
 				 : old->endpoints != n->endpoints || old->lookup != n->lookup ||
 					   memcmp(old->local, n->local, sizeof(n->local)) != 0;
@@ -490,8 +485,6 @@ static const struct object_ops instance_ops = {
 	.verify = verify,
 };
 OBJECT_REGISTER(instance_ops)
-
-// ---- show ------------------------------------------------------------------------------------------------------------
 
 static uint64_t instance_rows(struct stats_sink *sink, const char *key, uint64_t place)
 {

@@ -148,8 +148,8 @@ static inline uint16_t instance_of_lookup(uint32_t interface)
 	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
 }
 
-// The DSCP of an IP packet with this QFI that leaves by the instance without a tunnel: the Transport Level Marking of the
-// FAR (up to 63) comes first (TS 29.244 §8.2.12). 0xff: it keeps its own.
+// The DSCP of an IP packet with this QFI that leaves by the instance without a tunnel: the Transport Level Marking of
+// the FAR (up to 63) comes first (TS 29.244 §8.2.12). 0xff: it keeps its own.
 static inline uint8_t instance_dscp(const struct instances *s, uint16_t index, uint8_t marking, uint8_t qfi)
 {
 	if (marking < 64)
@@ -199,12 +199,14 @@ static inline int instance_source_routed(
 	uint16_t ue = instance_by_pool(INSTANCE_NONE, vrf, family, source);
 	return ue == INSTANCE_NONE || instance_lets_out(ue);
 }
-// An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none. Workers.
+// An address of ours to speak to UEs from: of an interface of the instance (INSTANCE_NONE: of any). NULL: none.
+// Workers.
 const uint8_t *instance_source(uint16_t index, uint8_t family);
 
-// ---- control thread: as after the open transaction -------------------------------------------------------------------
+// Control thread: as after the open transaction.
 
-// From a constructor: calls `changed` after each transaction with changes of instances, when instance_staged() and workers agree. At most 4.
+// From a constructor: calls `changed` after each transaction with changes of instances, when instance_staged() and
+// workers agree. At most 4.
 void instance_watch(void (*changed)(void));
 int instance_index(const char *name); // -1: there is none
 const struct instance *instance_staged(uint16_t index);

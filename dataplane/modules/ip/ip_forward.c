@@ -23,9 +23,9 @@ static int is_instance(const struct instances *s, const struct rule *r, uint8_t 
 	return r->instance == INSTANCE_NONE ? instance_vrf(s, index) == vrf : r->instance == index;
 }
 
-// The instance in which a packet to this address is a UE's. Where pools do not say whose addresses are UEs', the sessions do: a packet must
-// not pass a UE's downlink rules by because a route leads to an access side of plain IP. Networks behind a wireline
-// subscriber are in no pool.
+// The instance in which a packet to this address is a UE's. Where pools do not say whose addresses are UEs', the
+// sessions do: a packet must not pass a UE's downlink rules by because a route leads to an access side of plain IP.
+// Networks behind a wireline subscriber are in no pool.
 static uint16_t ue_instance(const struct rule *r, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
 	const struct instances *s = instances_get();

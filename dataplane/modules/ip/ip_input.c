@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip-input: is it a proper IP packet, and is it for us? Local packets go to the node that registered for them; others are forwarded,
-// on interfaces of network instances after a look for the UE that they are from or to.
+// ip-input: is it a proper IP packet, and is it for us? Local packets go to the node that registered for them; others
+// are forwarded, on interfaces of network instances after a look for the UE that they are from or to.
 //
 // Checks are in memory-safety order (wire/ip.h), which covers RFC 1812 §5.2.2 and RFC 8200 §3.
 #include "core/node.h"
@@ -52,8 +52,6 @@ RTE_INIT(ip_input_deliver)
 {
 	ip_deliver_from(&ip_input_node);
 }
-
-// ---- the node -------------------------------------------------------------------------------------------------------
 
 static rte_edge_t malformed(struct rte_mbuf *m, enum ip_status status)
 {

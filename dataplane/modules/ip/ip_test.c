@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// ---- transactions ---------------------------------------------------------------------------------------------------
-
 static void interfaces_that_are_refused(void **state)
 {
 	static const struct {
@@ -205,8 +203,6 @@ static void addresses_are_ours_where_they_are(void **state)
 		ip_source_towards(6, south, router_address("fe80::77").bytes), router_address("fe80::2").bytes, 16);
 	assert_null(ip_source_on_interface(6, interfaces_by_name(interfaces_now(), "north.7")->index));
 }
-
-// ---- nodes ----------------------------------------------------------------------------------------------------------
 
 static void static_neighbours(void)
 {

@@ -15,8 +15,6 @@
 #include "wire/checksum.h"
 #include <string.h>
 
-// ---- what left ------------------------------------------------------------------------------------------------------
-
 static inline uint32_t router_count(void)
 {
 	return kit_count("north") + kit_count("south") + kit_count("homes");
@@ -35,8 +33,6 @@ static inline const struct kit_frame *router_out(uint32_t n)
 	}
 	return kit_frame("homes", n);
 }
-
-// ---- objects --------------------------------------------------------------------------------------------------------
 
 static inline int router_commit(void)
 {
@@ -109,8 +105,6 @@ static inline void router_wait(double seconds)
 		kit_advance(100001);
 	}
 }
-
-// ---- packets --------------------------------------------------------------------------------------------------------
 
 static const uint8_t peer_north[6] = {0x02, 0x11, 0, 0, 0, 1};
 static const uint8_t peer_south[6] = {0x02, 0x22, 0, 0, 0, 2};

@@ -106,8 +106,6 @@ static const uint8_t *left_by(int blue)
 	return packet;
 }
 
-// ---- packets --------------------------------------------------------------------------------------------------------
-
 static void each_by_its_own_table(void **state)
 {
 	// Twice: the second time a worker knows the destination.
@@ -158,7 +156,7 @@ static void ours_in_one_is_not_ours_in_another(void **state)
 	send(0, &f);
 	assert_int_equal(left_by(0)[20], 8); // the request, routed on
 	assert_true(ip_is_local(0, 4, router_address("10.1.0.1").bytes));
-	uint8_t red = interface_vrf(interfaces_by_name(interfaces_now(), "red")->index);
+	uint8_t red = interfaces_by_name(interfaces_now(), "red")->vrf;
 	assert_int_not_equal(red, 0);
 	assert_false(ip_is_local(red, 4, router_address("10.1.0.1").bytes));
 	assert_true(ip_is_local(VRF_ANY, 4, router_address("10.1.0.1").bytes));
@@ -255,8 +253,6 @@ static void an_interface_moves(void **state)
 	send_udp(0, "10.50.0.9", "198.51.100.7", 64);
 	left_by(0);
 }
-
-// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static void put_interface(const char *name, const char *port, uint16_t vlan, const char *address, const char *vrf)
 {

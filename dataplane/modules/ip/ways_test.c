@@ -16,8 +16,6 @@ static void commit(void)
 	kit_clear();
 }
 
-// ---- packets ---------------------------------------------------------------------------------------------------------
-
 static void packet_to(struct router_frame *f, const char *destination)
 {
 	int six = strchr(destination, ':') != NULL;
@@ -99,8 +97,6 @@ static void answers(const char *port, const char *us, const char *neighbour, con
 	router_receive(port, &f);
 }
 
-// ---- objects ---------------------------------------------------------------------------------------------------------
-
 static int setup(void **state)
 {
 	if (router_start(state) != 0)
@@ -135,8 +131,6 @@ static void neighbour_goes(const char *interface, const char *address)
 	kit_delete(API_NEIGHBOUR, key);
 	commit();
 }
-
-// ---- routes ----------------------------------------------------------------------------------------------------------
 
 struct place {
 	const char *prefix, *half, *near, *far; // far is in the half
@@ -189,8 +183,6 @@ static void refused_routes(void **state)
 	route("r", NULL, NULL);
 	leads_nowhere("203.0.113.1");
 }
-
-// ---- neighbours ------------------------------------------------------------------------------------------------------
 
 static void neighbours_learnt(const char *neighbour, const char *us)
 {
@@ -272,8 +264,6 @@ static void slots_are_reused(void **state)
 	router_wait(10);
 }
 
-// ---- interfaces ------------------------------------------------------------------------------------------------------
-
 static void interfaces_go(void **state)
 {
 	struct api_interface i = router_interface("south", 77, 0, "10.77.0.1/24", NULL);
@@ -309,8 +299,6 @@ static void interfaces_go(void **state)
 	commit();
 	leads_nowhere("10.77.0.2");
 }
-
-// ---- destinations ----------------------------------------------------------------------------------------------------
 
 #define MANY 600 // more than are remembered
 
@@ -384,7 +372,8 @@ static void many(void **state)
 	leads_nowhere("198.18.0.1");
 }
 
-// Addresses whose words have one sum, hence one hash: an IPv4 address, and its bytes as the low word of an IPv6 address, among them.
+// Addresses whose words have one sum, hence one hash: an IPv4 address, and its bytes as the low word of an IPv6
+// address, among them.
 static void equal_words(void **state)
 {
 	static const char *const sixes[] = {"::cb00:7105:0:0", "2001:db8:0:0:eb01:7cbd:0:0"};

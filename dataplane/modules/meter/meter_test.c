@@ -18,8 +18,6 @@
 
 static const uint64_t clocks[] = {1000000000u, 1700000000u, 2300000123u, 4999999999u};
 
-// ---- the model -------------------------------------------------------------------------------------------------------
-
 struct model {
 	double c, e; // bytes in the committed bucket; in the excess or peak bucket
 	double last; // seconds
@@ -62,8 +60,6 @@ static enum rte_color model_trtcm(
 	m->c -= length;
 	return RTE_COLOR_GREEN;
 }
-
-// ---- a second of traffic ---------------------------------------------------------------------------------------------
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -205,8 +201,6 @@ static void test_type_change(void **unused)
 	assert_int_equal(s.credit + s.taken, 15);
 }
 
-// ---- refused profiles ------------------------------------------------------------------------------------------------
-
 // The meter passes what rte_meter passes: bytes of each colour agree within a few packets. (Which
 // packets they are may differ after one that found the bucket at the very edge.)
 static void same_as_rte(const struct api_policer *want)
@@ -273,8 +267,6 @@ static void test_check(void **unused)
 	bad = (struct api_policer){.type = API_SRTCM, .cbs = 100};
 	assert_int_equal(meter_compile(&p, &bad, hz), EINVAL);
 }
-
-// ---- remarking -------------------------------------------------------------------------------------------------------
 
 static void test_remark(void **unused)
 {

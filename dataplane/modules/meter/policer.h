@@ -20,7 +20,6 @@
 int policer_index(const char *name);
 // What was asked for, or NULL. Control thread.
 const struct api_policer *policer_body(uint32_t index);
-// ---- meters in common -----------------------------------------------------------------------------------------------
 // Written by the owner worker (meter), the control thread before the first worker sees it. rule_further.meter[] names
 // them; the policer nodes take tokens of all meters of a packet (the rule's own and these) only when none of them drops
 // it.

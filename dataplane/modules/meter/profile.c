@@ -102,8 +102,6 @@ const struct api_policer *policer_body(uint32_t index)
 	return index < policers.slots ? object_find(API_POLICER, policers.name[index], &length) : NULL;
 }
 
-// ---- object ---------------------------------------------------------------------------------------------------------
-
 static int stage_put(struct object_change *c)
 {
 	struct policer_profile *p = take_line();

@@ -64,8 +64,8 @@ static int may_copy(struct mirror *x, uint32_t rate, const struct worker *w)
 	return 0; // others take what there is
 }
 
-// What came in front of the IP header is still there: session_strip() moved the data's start only. A packet that we sent to
-// ourselves has no Ethernet header (packet.hops).
+// What came in front of the IP header is still there: session_strip() moved the data's start only. A packet that we
+// sent to ourselves has no Ethernet header (packet.hops).
 static struct rte_mbuf *copy_frame(struct worker *w, struct rte_mbuf *m, uint32_t snap)
 {
 	uint16_t front = session_view_of(m)->front;

@@ -33,17 +33,17 @@ extern struct mirror mirrors[API_MAX_MIRRORS];
 // Which way a copy goes on.
 enum mirror_way { MIRROR_NONE, MIRROR_PORT, MIRROR_IP, MIRROR_FAILED };
 
-// The copy of a packet of this session, and its way on; MIRROR_NONE: there is none. MIRROR_FAILED: `copy` has a drop reason.
-// `m`: IP header at l3 = 0, session_view, in front of it what its `front` says. It is as before. Owner worker.
+// The copy of a packet of this session, and its way on; MIRROR_NONE: there is none. MIRROR_FAILED: `copy` has a drop
+// reason. `m`: IP header at l3 = 0, session_view, in front of it what its `front` says. It is as before. Owner worker.
 enum mirror_way mirror_copy(struct worker *w, struct rte_mbuf *m, struct rte_mbuf **copy);
 
-// erspan.c: puts GRE and ERSPAN headers in front of the frame at the data start of m, and an IP header from an address of
-// ours to the collector. Returns 0; -1 when there is no such address, or no room.
+// erspan.c: puts GRE and ERSPAN headers in front of the frame at the data start of m, and an IP header from an address
+// of ours to the collector. Returns 0; -1 when there is no such address, or no room.
 int mirror_erspan(struct worker *w, struct rte_mbuf *m, struct mirror *x, const struct api_mirror *want, int uplink,
 	int truncated);
 
-// Sets the mirrors in force of a session and RULE_DUPLICATE of its rules. Control thread; the rules are in force already
-// or not yet.
+// Sets the mirrors in force of a session and RULE_DUPLICATE of its rules. Control thread; the rules are in force
+// already or not yet.
 void mirror_session(struct session *s);
 
 #endif

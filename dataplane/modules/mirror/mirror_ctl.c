@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MIRROR object, and which sessions have mirrors.
 //
-// A session's rules get RULE_DUPLICATE when a mirror comes, and lose it when it goes: in place, so that neither is another
-// version of the session. A mirror that a session names need not be there.
+// A session's rules get RULE_DUPLICATE when a mirror comes, and lose it when it goes: in place, so that neither is
+// another version of the session. A mirror that a session names need not be there.
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -25,8 +25,6 @@ static uint64_t in_force; // bit n: mirrors[n] has a target
 
 // The sessions' rules have their flags, entries of before that are still to be taken away.
 static int to_sweep;
-
-// ---- which sessions -------------------------------------------------------------------------------------------------
 
 static int is_of(const struct session *s, const struct mirror *x)
 {
@@ -90,8 +88,6 @@ static void sweep(void)
 				engines_take(&session_pools.rule[s->rule[k]]);
 	}
 }
-
-// ---- object ---------------------------------------------------------------------------------------------------------
 
 static int check_target(const char *key, const struct api_mirror *want, struct mirror_target *t)
 {
@@ -253,8 +249,6 @@ static const struct object_ops mirror_ops = {
 	.counts = counts_use,
 };
 OBJECT_REGISTER(mirror_ops)
-
-// ---- show -----------------------------------------------------------------------------------------------------------
 
 static uint64_t rows(struct stats_sink *sink, const char *key, uint64_t place)
 {

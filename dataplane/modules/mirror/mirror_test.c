@@ -80,8 +80,6 @@ static int tapped(const struct frame *f)
 	       memcmp(kit_frame("tap", 0)->bytes, f->at, f->length) == 0;
 }
 
-// ---- where to -------------------------------------------------------------------------------------------------------
-
 // Frames as they came, tunnel headers and all; the original goes on as ever.
 static void frames(void **state)
 {
@@ -213,8 +211,6 @@ static void made_headers(void **state)
 	assert_int_equal(kit_count("ran"), 1);
 	assert_true(tapped(&f));
 }
-
-// ---- which and how many ---------------------------------------------------------------------------------------------
 
 static void flows(void **state)
 {
@@ -349,8 +345,6 @@ static void without_way(void **state)
 	commit();
 }
 
-// ---- the fast path --------------------------------------------------------------------------------------------------
-
 static uint64_t full_nodes(uint32_t packets)
 {
 	uint64_t before = kit_node_packets("core-input");
@@ -388,8 +382,6 @@ static void fast_path(void **state)
 	full_nodes(4);
 	assert_int_equal(full_nodes(10), 0);
 }
-
-// ---- changes --------------------------------------------------------------------------------------------------------
 
 static void expect_refused(const struct api_mirror *x, const char *text)
 {

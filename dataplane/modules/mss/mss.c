@@ -21,8 +21,6 @@ static struct {
 	struct mss_counts of[MAX_INSTANCES + 1]; // the last one: of none
 } __rte_cache_aligned counts[API_MAX_WORKERS];
 
-// ---- the limits -----------------------------------------------------------------------------------------------------
-
 enum { OF_SESSION, OF_ORIGIN, OF_EXIT, LIMITS };
 
 static uint16_t limit_in(uint16_t instance)
@@ -56,7 +54,7 @@ int mss_is_limited(const struct rule *r, uint16_t came)
 	return (limit[OF_SESSION] | limit[OF_ORIGIN] | limit[OF_EXIT]) != 0;
 }
 
-// ---- what the way lets through --------------------------------------------------------------------------------------
+// What the way lets through.
 
 // Of equal cost, the first way's.
 static uint32_t route_mtu(uint8_t vrf, uint8_t version, const uint8_t *destination)
@@ -108,8 +106,6 @@ static uint16_t limit_of(const struct rule *r, const struct packet *pkt, const u
 	}
 	return (uint16_t)least;
 }
-
-// ---- the nodes ------------------------------------------------------------------------------------------------------
 
 // Fragments are left alone: a later one does not say whether it has options.
 static __rte_always_inline int is_syn(const struct packet *pkt, const uint8_t *data)
@@ -186,8 +182,6 @@ static struct rte_node_register mss_downlink = {
 	.next_nodes = {SESSION_EXITS("downlink")},
 };
 NODE_STAGE(mss_downlink, "downlink", .after = "policer-downlink", .standard = 1)
-
-// ---- traces, show ---------------------------------------------------------------------------------------------------
 
 static void before(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {

@@ -84,8 +84,6 @@ static inline int all_gone(void **state)
 	return 0;
 }
 
-// ---- packets --------------------------------------------------------------------------------------------------------
-
 static inline uint32_t l4_sum_at(uint8_t protocol)
 {
 	return protocol == 17 ? 6 : protocol == 6 ? 16 : 2;

@@ -48,9 +48,4 @@ static inline uint32_t nat_time(const struct worker *w)
 	return (uint32_t)(w->now / (w->tsc_hz / NAT_SECOND));
 }
 
-// ---- between the nodes and the control thread -----------------------------------------------------------------------
-
-int nat_session_lives(uint32_t session, uint32_t worker);
-void nat_block_told(const struct nat_table *t, uint32_t worker, uint32_t block);
-
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nanoseconds of CPU time of a packet's translation, both ways, by the number of mappings, in random order; of a new mapping; of ageing.
+// Nanoseconds of CPU time of a packet's translation, both ways, by the number of mappings, in random order; of a new
+// mapping; of ageing.
 #include "nat/table.h"
 #include "nat/translate.h"
 #include "testkit/frame.h"

@@ -39,19 +39,17 @@ static struct {
 	int owed;
 } own;
 
-int nat_session_lives(uint32_t session, uint32_t worker)
+static int session_lives(uint32_t session, uint32_t worker)
 {
 	const struct session *s = __atomic_load_n(&session_tables.session[session], __ATOMIC_ACQUIRE);
 
 	return s != NULL && s->worker == worker;
 }
 
-void nat_block_told(const struct nat_table *t, uint32_t worker, uint32_t block)
+static void block_told(const struct nat_table *t, uint32_t worker, uint32_t block)
 {
 	event_notify(worker_get(worker), own.notice, block, t->id); // when that fails, lost() looks at all blocks
 }
-
-// ---- reports of blocks ----------------------------------------------------------------------------------------------
 
 static int raise(const struct nat_table *t, uint32_t id, uint32_t type, uint32_t since)
 {
@@ -150,8 +148,6 @@ static void settle(uint64_t now_ns)
 	}
 }
 
-// ---- the object -----------------------------------------------------------------------------------------------------
-
 static int check_prefixes(const char *key, const char *what, const struct api_address *a, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -248,8 +244,8 @@ static struct nat_table *make_table(const struct api_nat *want)
 		return NULL;
 	}
 	t->epoch = own.epoch;
-	t->lives = nat_session_lives;
-	t->told = nat_block_told;
+	t->lives = session_lives;
+	t->told = block_told;
 	t->id = ++own.tables;
 	if (t->pairs != NULL) {
 		t->pairs->epoch = t->epoch;
@@ -358,8 +354,6 @@ static const struct object_ops nat_ops = {
 };
 OBJECT_REGISTER(nat_ops)
 
-// ---- show -----------------------------------------------------------------------------------------------------------
-
 struct block_counts {
 	uint64_t resting, unreported;
 };
@@ -467,8 +461,6 @@ static uint64_t block_rows(struct stats_sink *sink, const char *key, uint64_t pl
 		block_row(sink, n, id);
 	return n != NULL ? place + 1 : 0;
 }
-
-// ---- set-up ---------------------------------------------------------------------------------------------------------
 
 // The session's index is another's soon.
 static void session_is_gone(uint32_t session)

@@ -40,8 +40,6 @@ static struct {
 
 static uint16_t resume_uplink, resume_downlink; // edges of handover-rx that lead to the nodes
 
-// ---- nat-uplink -----------------------------------------------------------------------------------------------------
-
 enum { EDGE_NEXT, EDGE_DROP, EDGE_HAIRPIN, EDGE_GONE };
 
 static rte_edge_t refuse(struct rte_mbuf *m, enum nat_verdict v)
@@ -124,8 +122,8 @@ static rte_edge_t ask(struct worker *w, struct rte_mbuf *m, struct follow_scope 
 	return edge[fragment_follow(w, m, &scope, resume)];
 }
 
-// Of a fragment: EDGE_NEXT when its ports are known. While it waits, which the session does not see, the rule may become
-// another session's: its generation stands where ip-output writes later.
+// Of a fragment: EDGE_NEXT when its ports are known. While it waits, which the session does not see, the rule may
+// become another session's: its generation stands where ip-output writes later.
 static __rte_noinline rte_edge_t fragment_out(struct worker *w, struct rte_mbuf *m)
 {
 	struct session_view *v = session_view_of(m);
@@ -292,8 +290,6 @@ static struct rte_node_register nat_uplink_node = {
 };
 NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1)
 
-// ---- nat-downlink ---------------------------------------------------------------------------------------------------
-
 static rte_edge_t other_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p)
 {
 	struct pair_packet q;
@@ -397,8 +393,6 @@ RTE_INIT(nat_resume)
 	resume_downlink = resume_register("nat-downlink");
 }
 
-// ---- nat-error ------------------------------------------------------------------------------------------------------
-
 // RFC 5508 REQ-4: a packet that an error of ours is about becomes what its sender sent. Of one that turned round the
 // destination alone: the error turns round in its turn.
 static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
@@ -415,7 +409,8 @@ static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rt
 		nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out, NULL);
 	if (kind == NAT_ERROR || kind == NAT_LATER)
 		return EDGE_NEXT; // which no error may be about
-	// Of a protocol without ports the session's worker knows the external address by the mapping that stands for it.
+	// Of a protocol without ports the session's worker knows the external address by the mapping that stands for
+	// it.
 	int pair = kind == NAT_OTHER && p.inner == NULL && p.protocol != IP_PROTOCOL_ICMP;
 	if ((kind != NAT_FLOW && !pair) || n == NULL)
 		return packet_leave(m, &drop_no_mapping, EDGE_DROP);
@@ -451,8 +446,6 @@ static struct rte_node_register nat_error_node = {
 };
 NODE_STAGE(nat_error_node, "error", .standard = 1)
 TRACE_STAGE("nat-error", .pure = 1)
-
-// ---- nat-age --------------------------------------------------------------------------------------------------------
 
 // All of them in a second, a part in each visit. 1 when more is due.
 static int age(const struct worker *w, const struct nat *n, uint32_t *owed, uint32_t now)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAT44 of protocols without ports in the graph: what leaves and comes back, byte by byte; two subscribers at one remote,
-// limits, ends, ICMP errors. Two workers: a pair is its session's worker's, or the other one's.
+// NAT44 of protocols without ports in the graph: what leaves and comes back, byte by byte; two subscribers at one
+// remote, limits, ends, ICMP errors. Two workers: a pair is its session's worker's, or the other one's.
 #include "core/trace_inside.h"
 #include "nat/fixture_test.h"
 
@@ -28,8 +28,6 @@ static int fresh(void **state)
 		put_on(i, i % 2);
 	return 0;
 }
-
-// ---- packets --------------------------------------------------------------------------------------------------------
 
 static const char *remote(uint32_t i)
 {
@@ -104,8 +102,6 @@ static void comes_to_nobody(int kind, uint32_t id, const char *from, const char 
 	link_layer(&f, "internet", 1);
 	expect_drop("internet", &f, reason);
 }
-
-// ---- tests ----------------------------------------------------------------------------------------------------------
 
 static void off(void **state)
 {

@@ -36,8 +36,6 @@ static int clean(void **state)
 	return 0;
 }
 
-// ---- tests ----------------------------------------------------------------------------------------------------------
-
 // RFC 4787 REQ-1, REQ-2, REQ-8; RFC 5382 REQ-1, REQ-3; RFC 5508 REQ-1.
 static void there_and_back(void **state)
 {

@@ -184,8 +184,6 @@ static int start(void **state)
 	return 0;
 }
 
-// ---- packets that came in -------------------------------------------------------------------------------------------
-
 // To a home's port as it is known outside.
 static void comes_in(struct frame *f, int home, uint8_t protocol, const char *from, uint32_t payload)
 {
@@ -239,8 +237,6 @@ static void too_big(void **state)
 	send_frame("internet", &f);
 	tells("internet", 14, sent, ours(4), ICMP_PROBLEM_TOO_BIG);
 }
-
-// ---- packets that leave ---------------------------------------------------------------------------------------------
 
 static void home_hears(struct frame *f)
 {

@@ -3,8 +3,6 @@
 #include <rte_malloc.h>
 #include <string.h>
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
-
 static int create_part(struct pair_part *p, uint32_t capacity)
 {
 	p->capacity = capacity;
@@ -44,8 +42,6 @@ void nat_pairs_free(struct nat_pairs *p)
 		rte_free(p->of_session);
 	rte_free(p);
 }
-
-// ---- what a packet says ---------------------------------------------------------------------------------------------
 
 static uint32_t bytes_of(const uint8_t *from, uint32_t n)
 {
@@ -88,8 +84,6 @@ static int has_ids(const struct pair_key *k)
 {
 	return k->kind == PAIR_PPTP || k->kind == PAIR_ESP;
 }
-
-// ---- pairs ----------------------------------------------------------------------------------------------------------
 
 static struct exact_key exact_of(const struct pair_key *k)
 {

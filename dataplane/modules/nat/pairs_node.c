@@ -137,8 +137,6 @@ enum pair_step pair_in(struct worker *w, const struct nat *n, struct rte_mbuf *m
 	return PAIR_GOES_ON;
 }
 
-// ---- nat-pairs ------------------------------------------------------------------------------------------------------
-
 // The packet belongs to no session from now on, and gets no answer, as in neighbour.c.
 static void forget_rule(struct rte_mbuf *m, const uint8_t *ip)
 {

@@ -109,8 +109,6 @@ static uint32_t quoted(struct pair_key key, uint32_t id, int out)
 	return q != NULL ? q->session : SESSIONS;
 }
 
-// ---- the list -------------------------------------------------------------------------------------------------------
-
 static int alive(const struct listed *q)
 {
 	return q->used && q->expires > m.now && q->epoch == m.epoch[q->session];
@@ -282,8 +280,6 @@ static void as_the_list(void **state)
 		assert_int_equal(m.p->of_session[s], 0);
 	nat_pairs_free(m.p);
 }
-
-// ---- limits ---------------------------------------------------------------------------------------------------------
 
 // A subscriber's, whichever workers have them; those of all, and of a worker.
 static void limits(void **state)

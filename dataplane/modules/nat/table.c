@@ -7,8 +7,6 @@
 #include <rte_random.h>
 #include <string.h>
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
-
 uint32_t nat_ranges(struct nat_range *to, const struct api_address *from, uint32_t count)
 {
 	uint64_t all = 0;
@@ -155,8 +153,6 @@ void nat_table_free(struct nat_table *t)
 	rte_free(t);
 }
 
-// ---- blocks ---------------------------------------------------------------------------------------------------------
-
 static uint64_t *bits_of(const struct nat_table *t, uint32_t block)
 {
 	return &t->bits[(size_t)block * t->words];
@@ -266,8 +262,6 @@ static uint32_t take_block(struct nat_table *t, const struct nat_user *u, uint32
 	t->told(t, u->worker, id);
 	return id;
 }
-
-// ---- mappings -------------------------------------------------------------------------------------------------------
 
 // A free port of the block, from a random one on (RFC 6888 REQ-15).
 static uint32_t take_port(struct nat_table *t, uint32_t block)
@@ -385,8 +379,6 @@ struct nat_slot *nat_enter(struct nat_table *t, uint32_t slot, uint8_t protocol,
 	const struct nat_subscriber *who = &t->subscriber[nat_block_of(t, slot)->subscriber];
 	return who->epoch == t->epoch[who->session] ? s : NULL;
 }
-
-// ---- time -----------------------------------------------------------------------------------------------------------
 
 #define TCP_FIN 1u
 #define TCP_SYN 2u

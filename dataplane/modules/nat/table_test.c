@@ -55,8 +55,6 @@ static void told(const struct nat_table *t, uint32_t worker, uint32_t block)
 	m.block[block].told = t->block[block].subscriber != NAT_NONE;
 }
 
-// ---- the list -------------------------------------------------------------------------------------------------------
-
 static uint32_t used_of(uint32_t block)
 {
 	uint32_t n = 0;
@@ -132,8 +130,6 @@ static enum nat_verdict expected(uint32_t session, uint32_t worker, int *fresh, 
 	uint32_t list = *address == NAT_NONE ? ADDRESSES : *address;
 	return any[list] && !oldest_rests[list] ? NAT_OK : NAT_EXHAUSTED;
 }
-
-// ---- operations -----------------------------------------------------------------------------------------------------
 
 static uint32_t find(uint32_t session, uint16_t port, uint8_t protocol, uint32_t worker)
 {
@@ -356,8 +352,6 @@ static void deterministic(void **state)
 {
 	run(API_NAT_DETERMINISTIC, 0);
 }
-
-// ---- work in one visit ----------------------------------------------------------------------------------------------
 
 #define LARGE 4096u // ports of a block, and blocks of the subscriber's
 #define MANY 64u

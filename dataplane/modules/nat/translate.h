@@ -29,14 +29,14 @@ struct nat_packet {
 };
 
 // `out`: from a subscriber, whose source is translated; else the destination is. `room`: bytes that can be read and
-// written. Headers up to the transport header's ports were checked. `head`: of a later fragment, follow_head(), whose port
-// is translated; NULL: not known.
+// written. Headers up to the transport header's ports were checked. `head`: of a later fragment, follow_head(), whose
+// port is translated; NULL: not known.
 enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out, uint8_t *head);
 // Puts an address, and a port where one was read, in the place of those that were read. An error's own address: only
 // with `whole`.
 void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t address, uint16_t port, int whole);
 
-// ---- packets that were checked (what the functions above are made of) ------------------------------------------------
+// Packets that were checked (what the functions above are made of).
 
 // Where the port is that is translated: of a packet's source or destination.
 static inline uint8_t *nat_port_at(uint8_t protocol, uint8_t *l4, int source)

@@ -38,8 +38,6 @@ static int may_answer(void)
 	return limit.answers++ < ANSWERS_PER_SECOND;
 }
 
-// ---- making messages ------------------------------------------------------------------------------------------------
-
 // A frame of ours on an interface; its payload goes to the returned place. NULL when there are no buffers.
 static uint8_t *frame_begin(struct rte_mbuf **m, const struct interface *i, const uint8_t *destination,
 	uint16_t ethertype, uint16_t payload)
@@ -131,8 +129,6 @@ void exchange_announce(const struct interface *i, const struct api_address *a)
 	else
 		na_send(i, mac, all_nodes, a->bytes, ND_ROUTER | ND_OVERRIDE);
 }
-
-// ---- what arrives ---------------------------------------------------------------------------------------------------
 
 static int asked(const struct neighbour *n)
 {

@@ -52,7 +52,8 @@ static struct {
 	uint32_t by_hop[1u << 16]; // next hop -> index in list + 1
 } table;
 
-struct neighbour *neighbour_of(uint32_t next_hop)
+// The neighbour of a next hop, or NULL.
+static struct neighbour *neighbour_of(uint32_t next_hop)
 {
 	uint32_t at = next_hop < RTE_DIM(table.by_hop) ? table.by_hop[next_hop] : 0;
 
@@ -79,8 +80,6 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg)
 }
 
 HOLDER(neighbour_holder, "neighbour", max_held, .control = 1)
-
-// ---- waiting packets ------------------------------------------------------------------------------------------------
 
 static struct rte_mbuf *unhold_oldest(struct neighbour *n)
 {
@@ -133,8 +132,6 @@ static void hold(struct neighbour *n, struct rte_mbuf *m)
 	control_hold(m);
 	n->queue[n->held++] = m;
 }
-
-// ---- entries --------------------------------------------------------------------------------------------------------
 
 static int is_unresolved(const struct neighbour *n)
 {
@@ -264,8 +261,6 @@ void neighbour_learn(struct neighbour *n, const uint8_t mac[6])
 		send_on(unhold_oldest(n));
 }
 
-// ---- timers ---------------------------------------------------------------------------------------------------------
-
 static void give_up(struct neighbour *n, uint64_t now_ns)
 {
 	drop_held(n, &drop_unresolved);
@@ -336,7 +331,7 @@ static void tick(uint64_t now_ns)
 	neighbour_each(tick_one, &now_ns);
 }
 
-// ---- a packet without a next hop's MAC ------------------------------------------------------------------------------
+// A packet without a next hop's MAC.
 
 // Network and broadcast addresses of an interface's networks are nobody's (RFC 1812 §4.2.3.1, §5.3.5.2).
 static int is_host(const struct interface *i, uint8_t family, const uint8_t *address)
@@ -405,8 +400,6 @@ static void resolve(struct rte_mbuf *m)
 	}
 }
 
-// ---- interfaces come and go -----------------------------------------------------------------------------------------
-
 static void check_interface(struct neighbour *n, void *arg)
 {
 	const struct interface *i = interface_get(n->interface);
@@ -453,8 +446,6 @@ static void interfaces_changed(void)
 	announced = now;
 	announced_count = count;
 }
-
-// ---- start, show ----------------------------------------------------------------------------------------------------
 
 ENGINE_LIMIT(max_neighbours, 1, MAX_NEIGHBOURS)
 ENGINE_LIMIT(max_unresolved, 1, MAX_NEIGHBOURS)

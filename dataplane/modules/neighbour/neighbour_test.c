@@ -6,7 +6,7 @@
 #include "wire/arp.h"
 #include "wire/nd.h"
 
-// ---- messages of the other side -------------------------------------------------------------------------------------
+// Messages of the other side.
 
 static void arp_frame(
 	struct router_frame *f, uint16_t operation, const uint8_t *mac, const char *sender, const char *target)
@@ -54,8 +54,6 @@ static void packet_to(const char *destination)
 	router_udp(&f, six ? "2001:db8:2::5" : "10.2.0.5", destination, 64, 30);
 	router_receive("south", &f);
 }
-
-// ---- what left ------------------------------------------------------------------------------------------------------
 
 static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -107,8 +105,6 @@ static int clean(void **state)
 	kit_clear();
 	return 0;
 }
-
-// ---- tests ----------------------------------------------------------------------------------------------------------
 
 static void we_answer_for_our_addresses(void **state)
 {

@@ -41,9 +41,7 @@ struct neighbour {
 	struct rte_mbuf *queue[NEIGHBOUR_HELD]; // oldest first
 };
 
-// The neighbour of a next hop, or NULL.
-struct neighbour *neighbour_of(uint32_t next_hop);
-// The same by address; NULL when it is not known.
+// A neighbour by its address; NULL when it is not known.
 struct neighbour *neighbour_find(uint32_t interface, uint8_t family, const uint8_t *address);
 // For what a neighbour is needed.
 enum neighbour_purpose {
@@ -64,7 +62,7 @@ void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);
 void neighbour_learn(struct neighbour *n, const uint8_t mac[6]);
 const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 
-// ---- messages (exchange.c) ------------------------------------------------------------------------------------------
+// Messages (exchange.c).
 
 // Asks for the neighbour's MAC: a broadcast or group when it is not known, else the neighbour itself.
 void exchange_probe(const struct neighbour *n);

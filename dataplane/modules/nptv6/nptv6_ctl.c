@@ -13,8 +13,6 @@ struct nptv6_now nptv6_now;
 
 static struct nptv6 *first; // in force
 
-// ---- the object -----------------------------------------------------------------------------------------------------
-
 // A prefix, and the `n` before it.
 static int check_prefix(
 	const char *key, const struct api_address *a, const struct api_address *const *before, uint32_t n)
@@ -164,8 +162,6 @@ static const struct object_ops nptv6_ops = {
 	.verify = verify,
 };
 OBJECT_REGISTER(nptv6_ops)
-
-// ---- show -----------------------------------------------------------------------------------------------------------
 
 static uint64_t rows(struct stats_sink *sink, const char *key, uint64_t place)
 {

@@ -42,8 +42,6 @@ static int translate(
 	return 1;
 }
 
-// ---- nptv6-uplink -----------------------------------------------------------------------------------------------
-
 // What the data network sent with an inside source, and is routed back there, is nobody's of the inside. Nor are errors
 // of ours.
 static int comes_from_inside(struct rte_mbuf *m, uint16_t instance, const uint8_t *source)
@@ -126,8 +124,6 @@ static struct rte_node_register nptv6_uplink_node = {
 };
 NODE_STAGE(nptv6_uplink_node, "output-ip", .standard = 1)
 
-// ---- nptv6-downlink ---------------------------------------------------------------------------------------------
-
 static inline rte_edge_t downlink(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
@@ -165,8 +161,6 @@ static struct rte_node_register nptv6_downlink_node = {
 	.next_nodes = {[EDGE_NEXT] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
 NODE_STAGE(nptv6_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
-
-// ---- nptv6-error ------------------------------------------------------------------------------------------------
 
 // A packet that an error of ours is about becomes what its sender sent. Of one that turned round the destination alone:
 // the error turns round in its turn.

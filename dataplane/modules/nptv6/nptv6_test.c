@@ -86,8 +86,6 @@ static int clean(void **state)
 	return 0;
 }
 
-// ---- packets --------------------------------------------------------------------------------------------------------
-
 static void set_sum(struct frame *f, uint32_t at)
 {
 	uint8_t protocol = f->at[6];
@@ -145,8 +143,6 @@ static struct frame *leaves(struct frame *f, const char *port)
 }
 
 static struct frame f, want;
-
-// ---- tests ----------------------------------------------------------------------------------------------------------
 
 static void there_and_back(void **state)
 {

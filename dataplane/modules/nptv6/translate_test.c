@@ -98,8 +98,6 @@ static void prefixes_are_told_apart(void **state)
 	assert_int_equal(nptv6_find(p, 1, NPTV6_IN, a), -1);
 }
 
-// ---- random pairs and addresses ---------------------------------------------------------------------------------
-
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 
 static uint32_t draw(uint32_t below)

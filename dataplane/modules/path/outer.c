@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outer headers off the fast path: copies, tunnels without GTP-U, and messages of our own.
+// Outer headers: of copies, UDP tunnels and our own messages, by the full nodes; the mark also by offload.
 #include "core/packet.h"
 #include "path/path.h"
 #include "wire/ecn.h"

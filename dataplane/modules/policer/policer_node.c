@@ -58,8 +58,6 @@ static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, cons
 	return 1;
 }
 
-// ---- several meters, several URRs ------------------------------------------------------------------------------------
-
 // Returns 0 when the packet is to be dropped.
 static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r)
 {
@@ -112,8 +110,6 @@ static __rte_noinline rte_edge_t run_more(
 	rule_count(a, packet_of(m)->ip_version, length);
 	return r->outer; // session_exit()
 }
-
-// ---- nodes -----------------------------------------------------------------------------------------------------------
 
 static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, const struct reason *reason, int uplink)
 {

@@ -19,8 +19,8 @@ const struct reason *const fragments_full = &full, *const fragments_source_full 
 HOLDER(fragments_holder, "reassembly", max_fragments)
 
 #define MIN_OF_SOURCE 16 // buffers: two datagrams of most pieces
-// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two nodes
-// of rte_graph holds 65535 packets, and one more ends the process.
+// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two
+// nodes of rte_graph holds 65535 packets, and one more ends the process.
 #define EXPIRE_VISIT 512
 
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
@@ -48,8 +48,6 @@ struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
 	return t;
 }
 
-// ---- lists by age ----------------------------------------------------------------------------------------------------
-
 static void age_add(struct datagrams *t, struct age_list *list, uint32_t at, int of)
 {
 	t->list[at].link[of] = (struct age_link){.older = list->newest, .newer = DATAGRAM_NONE};
@@ -74,8 +72,6 @@ static void age_remove(struct datagrams *t, struct age_list *list, uint32_t at, 
 		list->newest = link.older;
 }
 
-// ---- the table -------------------------------------------------------------------------------------------------------
-
 void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope, uint8_t version, const uint8_t *ip)
 {
 	int six = version == 6;
@@ -98,7 +94,7 @@ uint32_t datagram_owner(const struct datagram_key *key)
 }
 
 // A subscriber has one share, whatever addresses it puts into its packets and frames.
-uint32_t datagram_source(const struct datagrams *t, const struct datagram_key *key)
+static uint32_t source_of(const struct datagrams *t, const struct datagram_key *key)
 {
 	const struct follow_scope *s = &key->scope;
 	uint32_t size = s->kind == FOLLOW_ENDPOINT ? FOLLOW_LINE : sizeof(*s);
@@ -129,7 +125,7 @@ static struct datagram *add(struct datagrams *t, const struct datagram_key *key,
 	if (at == DATAGRAM_NONE)
 		return NULL;
 	t->free = d->next;
-	*d = (struct datagram){.key = *key, .since = now, .source = datagram_source(t, key), .next = *bucket};
+	*d = (struct datagram){.key = *key, .since = now, .source = source_of(t, key), .next = *bucket};
 	*bucket = at;
 	age_add(t, &t->all, at, AGE_ALL);
 	age_add(t, &t->source[d->source].age, at, AGE_SOURCE);
@@ -167,8 +163,6 @@ void datagram_remove(struct datagrams *t, struct datagram *d)
 	d->next = t->free;
 	t->free = at;
 }
-
-// ---- what waits ------------------------------------------------------------------------------------------------------
 
 void datagram_hold(struct worker *w, struct datagrams *t, struct datagram *d, const struct rte_mbuf *m)
 {
@@ -232,13 +226,11 @@ static int make_room(const struct visit *v, uint32_t source, uint32_t units)
 
 struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units)
 {
-	if (!make_room(v, datagram_source(v->t, key), units))
+	if (!make_room(v, source_of(v->t, key), units))
 		return NULL;
 	struct datagram *d = datagram_find(v->t, key);
 	return d != NULL ? d : add(v->t, key, v->w->now);
 }
-
-// ---- pieces ----------------------------------------------------------------------------------------------------------
 
 int datagram_add(struct datagram *d, const struct piece *p, int more)
 {

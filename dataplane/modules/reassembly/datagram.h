@@ -110,7 +110,6 @@ void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope,
 // Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the
 // one that addresses and identification choose.
 uint32_t datagram_owner(const struct datagram_key *key);
-uint32_t datagram_source(const struct datagrams *t, const struct datagram_key *key);
 struct datagram *datagram_find(const struct datagrams *t, const struct datagram_key *key);
 // It is the newest from now on.
 void datagram_touch(struct datagrams *t, struct datagram *d, uint64_t now);

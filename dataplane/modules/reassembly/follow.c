@@ -44,8 +44,6 @@ static enum follow drop(struct rte_mbuf *m, const struct reason *why)
 	return FOLLOW_DROP;
 }
 
-// ---- what a fragment says --------------------------------------------------------------------------------------------
-
 // Its place in the packet, bytes.
 struct part {
 	uint32_t offset, size;
@@ -93,8 +91,6 @@ static int passed(struct datagram *d, const struct part *p, int more)
 		d->total = end;
 	return d->total != 0 && d->got == d->total && d->squares == (uint64_t)d->total * d->total;
 }
-
-// ---- fragments -------------------------------------------------------------------------------------------------------
 
 static void know(struct rte_mbuf *m, const struct datagram *d)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Later fragments follow their first one: who decides by ports asks here what they are (RFC 8900 §3.2 to §3.4).
 //
-// A packet stays in fragments; of the first one it is kept how its transport header begins, for those that follow. Those
-// that overtook it wait for it, and go on behind it. Who decides by addresses alone does not ask, and keeps nothing.
+// A packet stays in fragments; of the first one it is kept how its transport header begins, for those that follow.
+// Those that overtook it wait for it, and go on behind it. Who decides by addresses alone does not ask, and keeps
+// nothing.
 #ifndef REASSEMBLY_FOLLOW_H
 #define REASSEMBLY_FOLLOW_H
 
@@ -15,8 +16,9 @@
 
 extern int follow_offset; // of the dynamic field of struct rte_mbuf
 
-// Of a later fragment with IP_FRAGMENT_FOLLOWS: where in the first one's transport header the ports, an SPI, an ICMP type
-// and identifier, or GRE's version, protocol and call id stand, they stand here; all else is 0. Who translates the header translates this.
+// Of a later fragment with IP_FRAGMENT_FOLLOWS: where in the first one's transport header the ports, an SPI, an ICMP
+// type and identifier, or GRE's version, protocol and call id stand, they stand here; all else is 0. Who translates the
+// header translates this.
 static inline uint8_t *follow_head(const struct rte_mbuf *m)
 {
 	return (uint8_t *)(uintptr_t)m + follow_offset;
@@ -67,8 +69,8 @@ enum follow {
 	FOLLOW_DROP, // packet.reason says why
 };
 
-// Of a fragment without IP_FRAGMENT_FOLLOWS. Worker, within a walk; FOLLOW_SESSION: the session's. A hypothetical packet
-// stays, and is kept nowhere. packet.resume is `resume` from then on.
+// Of a fragment without IP_FRAGMENT_FOLLOWS. Worker, within a walk; FOLLOW_SESSION: the session's. A hypothetical
+// packet stays, and is kept nowhere. packet.resume is `resume` from then on.
 enum follow fragment_follow(struct worker *w, struct rte_mbuf *m, const struct follow_scope *scope, uint16_t resume);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Later fragments follow their first one: PDRs with ports, access lists, bounds, and what does not meet. Packets enter by
-// the first of two workers; sessions are the second one's.
+// Later fragments follow their first one: PDRs with ports, access lists, bounds, and what does not meet. Packets enter
+// by the first of two workers; sessions are the second one's.
 #include "reassembly/split_test.h"
 #include "session/mobile_fixture.h"
 
@@ -35,8 +35,6 @@ static void put_second(const char *name, struct kit_mobile *k)
 	k->s.worker = 1;
 	put(name, k);
 }
-
-// ---- packets ---------------------------------------------------------------------------------------------------------
 
 struct flow {
 	const char *ue, *far;
@@ -164,8 +162,6 @@ static const struct flow flows[4] = {
 	{UE6, FAR6, 0x102, DNS, 1, 5, 0, 0},
 	{UE6, FAR6, 0x102, DNS, 0, 5, 0, 0},
 };
-
-// ---- PDRs ------------------------------------------------------------------------------------------------------------
 
 static void only_dns(struct kit_mobile *k, struct api_pdr *p)
 {
@@ -316,8 +312,6 @@ static void without_ports_none_waits(void **state)
 	}
 	gone("s2");
 }
-
-// ---- access lists ----------------------------------------------------------------------------------------------------
 
 struct list {
 	struct api_acl head;
@@ -483,8 +477,6 @@ static void copies_count_once(void **state)
 	gone("s2");
 }
 
-// ---- bounds ----------------------------------------------------------------------------------------------------------
-
 // Later fragments alone: a subscriber holds its share, whatever source addresses it makes up, and others have theirs.
 static void a_flood_keeps_to_its_share(void **state)
 {
@@ -576,8 +568,6 @@ static void a_flood_to_us(void **state)
 	delete_lists();
 	gone("s2");
 }
-
-// ---- what does not meet ----------------------------------------------------------------------------------------------
 
 // Subscribers of two VRFs with the same addresses, whose packets have the same identification.
 static void two_vrfs(void **state)

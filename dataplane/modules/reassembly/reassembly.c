@@ -47,8 +47,6 @@ RTE_INIT(reassembly_module)
 	resume = resume_register("reassembly");
 }
 
-// ---- reassembly ------------------------------------------------------------------------------------------------------
-
 // Checks the fragment and finds its place: l2_len and l3_len are the bytes before its data. 0 when it is broken.
 static int prepare(struct rte_mbuf *m, struct ip_info *info, struct piece *piece)
 {
@@ -183,7 +181,7 @@ static struct rte_node_register reassembly_node = {
 };
 NODE_REGISTER(reassembly_node)
 
-// ---- time-outs when no fragment comes --------------------------------------------------------------------------------
+// Time-outs when no fragment comes.
 
 static uint16_t age(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {

@@ -10,7 +10,7 @@
 #define MSS 1220u // of what we take: fits a tunnel over any link (RFC 8200 §5)
 #define WINDOW 16384u
 
-// ---- SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF") ---------------------------------------------------
+// SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF").
 
 static uint64_t rotate(uint64_t x, unsigned n)
 {
@@ -58,8 +58,6 @@ uint64_t siphash(const struct http_key *key, const uint8_t *p, uint32_t n)
 		sip_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
-
-// ---- TCP (RFC 9293) ----------------------------------------------------------------------------------------------------------
 
 struct segment {
 	uint32_t sequence, acknowledged;

@@ -153,8 +153,6 @@ static void behind_extension_headers(void **state)
 	}
 }
 
-// ---- usage -----------------------------------------------------------------------------------------------------------
-
 static void session_with(uint64_t quota, uint16_t flags)
 {
 	struct kit_mobile *k = upf_session(1);

@@ -55,8 +55,6 @@ int fib_open(uint8_t table)
 	return 0;
 }
 
-// ---- slots ----------------------------------------------------------------------------------------------------------
-
 static inline uint32_t kind_of(uint32_t slot)
 {
 	return slot >> SLOT_KIND;
@@ -182,8 +180,6 @@ void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, 
 		way->index = (uint16_t)ip_route_lookup(way_vrf(way->table), version, destination);
 }
 
-// ---- groups ---------------------------------------------------------------------------------------------------------
-
 uint32_t fib_groups(const struct rib_entry *r)
 {
 	return r->length <= ROOT_BITS ? 0 : (r->length - ROOT_BITS + GROUP_BITS - 1u) / GROUP_BITS;
@@ -225,8 +221,6 @@ void fib_settle(void)
 		own.used--;
 	}
 }
-
-// ---- changes --------------------------------------------------------------------------------------------------------
 
 // Which of the slots below a place get a new value: those with a prefix of the least to the greatest length.
 struct paint {

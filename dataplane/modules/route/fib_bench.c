@@ -163,7 +163,7 @@ static void all(const char *what, uint32_t batch, void (*fn)(uint32_t i, uint32_
 		(FOUR + SIX) / spent / 1e3, longest * 1e3, resident(), fib_groups_used());
 }
 
-// ---- the tables alone, beside the library's -------------------------------------------------------------------------
+// The tables alone, beside the library's.
 
 static struct rte_fib *four;
 static struct rte_fib6 *six;

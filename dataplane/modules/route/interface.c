@@ -43,8 +43,6 @@ const struct interfaces *interfaces_next(void)
 	return table.next != NULL ? table.next : table.now;
 }
 
-// ---- look-ups -------------------------------------------------------------------------------------------------------
-
 static uint64_t vlan_key(uint16_t port, uint16_t outer, uint16_t inner)
 {
 	return (uint64_t)port << 32 | (uint32_t)outer << 16 | inner;
@@ -331,8 +329,6 @@ const struct interface *interfaces_by_prefix(const struct interfaces *s, uint8_t
 	return NULL;
 }
 
-// ---- building a snapshot --------------------------------------------------------------------------------------------
-
 static int check_addresses(const char *key, const struct api_interface *want)
 {
 	char text[64];
@@ -599,8 +595,6 @@ static int snapshot_build(struct interfaces **out)
 	free(b.list);
 	return error;
 }
-
-// ---- transactions ---------------------------------------------------------------------------------------------------
 
 static void snapshot_free(const struct interfaces *s)
 {

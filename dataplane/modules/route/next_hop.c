@@ -241,8 +241,6 @@ static void rewrite(struct next_hop *h, const struct interface *i, const struct 
 	__atomic_store_n(&h->resolved, rte_is_zero_ether_addr(mac) ? 0 : 1, __ATOMIC_RELEASE);
 }
 
-// ---- several of equal cost ------------------------------------------------------------------------------------------
-
 static void settle(struct hop_buckets *b, const struct interfaces *s)
 {
 	uint32_t lost = 0;
@@ -430,6 +428,6 @@ void next_hops_refresh(const struct interfaces *s)
 	settle_all(s);
 }
 
-// ---- what workers know of destinations -------------------------------------------------------------------------------
+// What workers know of destinations.
 
 struct ways ways_known[API_MAX_WORKERS];

@@ -63,8 +63,6 @@ uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, ui
 	return neighbour != NEXT_HOP_NONE ? neighbour : next_hop_find(interface, family, NULL);
 }
 
-// ---- planning -------------------------------------------------------------------------------------------------------
-
 static struct plan *plan_open(void)
 {
 	if (table.plan == NULL)
@@ -444,8 +442,6 @@ int routes_plan(void)
 	return error;
 }
 
-// ---- the object -----------------------------------------------------------------------------------------------------
-
 static int stage(struct object_change *c)
 {
 	const struct api_route *was = c->old_body;
@@ -480,8 +476,6 @@ static int finish_stage(void)
 static void commit(struct object_change *c)
 {
 }
-
-// ---- making it true -------------------------------------------------------------------------------------------------
 
 static void lead_to(struct change *c)
 {
@@ -561,8 +555,6 @@ static const struct object_ops route_ops = {
 	.finish_commit = routes_apply,
 };
 OBJECT_REGISTER(route_ops)
-
-// ---- start ----------------------------------------------------------------------------------------------------------
 
 ENGINE_LIMIT(max_routes, 1, MAX_ROUTES)
 

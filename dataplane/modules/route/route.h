@@ -79,12 +79,6 @@ const char *vrf_name(uint8_t vrf);
 // Interface of a frame on a port, or NULL. Workers; valid until the end of the walk.
 const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint16_t inner_vlan);
 const struct interface *interface_get(uint32_t index); // NULL when there is none
-static inline uint8_t interface_vrf(uint32_t index)
-{
-	const struct interface *i = interface_get(index);
-
-	return i != NULL ? i->vrf : 0;
-}
 // Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
 uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
 // 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an
@@ -141,11 +135,12 @@ int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
 extern uint32_t ip_ways_generation;
 void ip_ways_changed(void); // control thread
 
-// ---- next hops of neighbours (control thread) -----------------------------------------------------------------------
+// Next hops of neighbours (control thread).
 // Index of the next hop of a neighbour on an interface; made when it does not exist yet, and held until
 // next_hop_release. NEXT_HOP_NONE when full.
 uint32_t next_hop_ensure(uint32_t interface, const struct ip_address *address);
-// The same while a transaction is staged, on an interface of interfaces_next(). address NULL: the attached prefix itself.
+// The same while a transaction is staged, on an interface of interfaces_next(). address NULL: the attached prefix
+// itself.
 uint32_t next_hop_hold(const struct interface *i, const struct ip_address *address);
 // The next hop of a neighbour on an interface, or of the attached prefix itself (destination NULL); NEXT_HOP_NONE when
 // there is none. Workers too.
@@ -162,7 +157,7 @@ int next_hop_is_one_of_several(uint32_t index);
 // Fills in the neighbour's MAC (or takes it away when mac is NULL) for all workers.
 void next_hop_resolve(uint32_t index, const struct rte_ether_addr *mac);
 
-// ---- all interfaces (control thread) --------------------------------------------------------------------------------
+// All interfaces (control thread).
 
 struct interfaces;
 const struct interfaces *interfaces_now(void);

@@ -12,7 +12,7 @@
 #define MAX_INTERFACES 1024
 #define MAX_ROUTES (8u << 20) // most that it may name
 
-// ---- interfaces (interface.c) ---------------------------------------------------------------------------------------
+// Interfaces (interface.c).
 
 struct vlan_slot {
 	uint64_t key; // port, outer, inner; VLAN_EMPTY
@@ -40,13 +40,13 @@ struct interfaces {
 	struct interface interface[];
 };
 
-// ---- next hops (next_hop.c) -----------------------------------------------------------------------------------------
+// Next hops (next_hop.c).
 
 int next_hops_start(void); // makes the tables when they are not there yet; 0 or ENOMEM
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
-// ---- next hops of equal cost (several.c) ----------------------------------------------------------------------------
+// Next hops of equal cost (several.c).
 
 #define HOPS_MAX (1 + API_ROUTE_FURTHER)
 #define HOP_BUCKETS 127 // a prime (several.c)
@@ -63,7 +63,7 @@ void hop_buckets_share(struct hop_buckets *b); // fills in owner, of member and 
 void hop_buckets_settle(struct hop_buckets *b, uint32_t lost); // lost: a bit for each member
 uint32_t flow_hash(const uint8_t *ip, uint32_t available, uint32_t total);
 
-// ---- all prefixes (rib.c) -------------------------------------------------------------------------------------------
+// All prefixes (rib.c).
 
 #define MAX_TABLES (2 * MAX_VRFS) // IPv4, IPv6
 static inline uint8_t table_of(uint8_t vrf, uint8_t family)
@@ -108,7 +108,7 @@ void rib_present(uint32_t number, int present);
 // The longest prefix in the forwarding table that holds this one and is shorter; 0: none.
 uint32_t rib_cover(uint32_t number);
 
-// ---- forwarding tables (fib.c) --------------------------------------------------------------------------------------
+// Forwarding tables (fib.c).
 
 int fib_start(uint32_t routes); // 0 or ENOMEM
 // Makes the root of a table that gets its first prefix, while a transaction is staged. 0 or ENOMEM.
@@ -124,7 +124,7 @@ void fib_delete(uint32_t number);
 void fib_settle(void);
 uint32_t fib_lookup(uint8_t table, const uint8_t *destination); // NEXT_HOP_NONE: no route. Workers
 
-// ---- routes (route.c) -----------------------------------------------------------------------------------------------
+// Routes (route.c).
 
 // Works out all routes as they will be after the open transaction, which changes interfaces. 0, or errno after
 // object_error().

@@ -15,8 +15,8 @@
 
 #define ENDPOINT_HEADER_MAX 32u // 14 + 2 * 4 + 8 = 30
 
-// Two tags and IP, with or without PPPoE: what nearly every packet is. *l3 is where IP begins, *total what PPPoE or the frame
-// leaves for it. 0: not that simple. (Masks in place of the choices cost 3 ticks more: bench/README.md.)
+// Two tags and IP, with or without PPPoE: what nearly every packet is. *l3 is where IP begins, *total what PPPoE or the
+// frame leaves for it. 0: not that simple. (Masks in place of the choices cost 3 ticks more: bench/README.md.)
 static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t readable, uint32_t length,
 	struct endpoint_view *e, uint32_t *l3, uint32_t *total)
 {
@@ -75,9 +75,9 @@ static __rte_always_inline int endpoint_may_be_control(const uint8_t *ip, const 
 	       ip_is_discovery(ip, info);
 }
 
-// With both tags, whether PPPoE or not, in an order of stores that needs no branch: homes of both kinds come mixed, and a
-// branch on the encapsulation is mispredicted every other time. The PPPoE header is written first and overwritten by the
-// tags when there is none.
+// With both tags, whether PPPoE or not, in an order of stores that needs no branch: homes of both kinds come mixed, and
+// a branch on the encapsulation is mispredicted every other time. The PPPoE header is written first and overwritten by
+// the tags when there is none.
 static __rte_always_inline uint32_t endpoint_put_double_tagged(
 	uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length)
 {

@@ -9,7 +9,7 @@
 struct session_pools session_pools;
 struct session_tables session_tables;
 
-// ---- by what a packet says -------------------------------------------------------------------------------------------
+// By what a packet says.
 
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6])
 {
@@ -43,11 +43,6 @@ int session_owns_address(
 		if (s->route[i].family == family && ip_prefix_equal(s->route[i].bytes, address, s->route[i].prefix))
 			return 1;
 	return 0;
-}
-
-int session_teid_known(uint32_t teid, uint16_t local)
-{
-	return session_fteid_rule(teid, local) != NULL;
 }
 
 static const struct rule *other_direction(const struct rule *r)
@@ -99,7 +94,7 @@ int session_home_known(uint16_t instance, uint8_t family, const uint8_t *address
 	return first != NULL && first->outer == API_OUTER_ENDPOINT;
 }
 
-// ---- by what is kept of a session -----------------------------------------------------------------------------------
+// By what is kept of a session.
 
 static const struct session *in_force(uint32_t session)
 {

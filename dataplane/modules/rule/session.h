@@ -21,8 +21,6 @@ int session_owns_address(
 	uint16_t port, const struct endpoint_view *e, const uint8_t mac[6], uint8_t family, const uint8_t *address);
 // The uplink rule of an endpoint, or NULL.
 struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// 1 when a session has the F-TEID (host order; `local` is what path_local_id gave).
-int session_teid_known(uint32_t teid, uint16_t local);
 
 // The rule in force of a session's PDR (its id), or NULL. Workers, within a walk; the control thread.
 struct rule *session_rule(uint32_t session, uint16_t pdr);

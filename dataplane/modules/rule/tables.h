@@ -18,7 +18,8 @@
 
 enum session_table { TABLE_ENDPOINT, TABLE_FTEID, TABLE_UE };
 
-// A key under which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, which share a table.
+// A key under which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, which share a
+// table.
 struct session_key {
 	uint64_t word[2];
 	uint32_t first; // first rule of its chain
@@ -27,7 +28,8 @@ struct session_key {
 	uint8_t instance; // index; 0xff: none, or any
 };
 
-// A session as the control thread keeps it; workers read the addresses. Rules with one key are chained (rule_match.next).
+// A session as the control thread keeps it; workers read the addresses. Rules with one key are chained
+// (rule_match.next).
 struct session {
 	const char *name; // the object's key
 	uint64_t seid;
@@ -52,8 +54,8 @@ struct session {
 	uint32_t rule[]; // of each PDR, in the object's order; behind them ids of their QERs and URRs (rule_match.id)
 };
 
-// Lengths of UE prefixes that some session has, longest first: where a UE's address is looked for. Two copies, as a grace
-// period ends every transaction.
+// Lengths of UE prefixes that some session has, longest first: where a UE's address is looked for. Two copies, as a
+// grace period ends every transaction.
 struct ue_lengths {
 	uint8_t count[2]; // IPv4, IPv6
 	uint8_t prefix[2][129];
@@ -88,8 +90,8 @@ static inline uint32_t rules_of(const struct api_engine *e)
 	return (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
 }
 
-// Places of states that keys name, of the pool of states: twice as many as sessions of two PDRs have keys, so that those
-// of one endpoint or instance lie side by side, and apart from others'.
+// Places of states that keys name, of the pool of states: twice as many as sessions of two PDRs have keys, so that
+// those of one endpoint or instance lie side by side, and apart from others'.
 static inline uint32_t places_of(const struct api_engine *e)
 {
 	return rte_align32pow2(RTE_MAX(e->max_sessions, 256u) * RULES_PER_SESSION);
@@ -158,9 +160,9 @@ static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_
 
 // `side` 0: the address is a destination, 1: a source. `instance`: index, 0xff: any.
 //
-// An IPv4 prefix is its key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret of this process.
-// That two prefixes have one key happens to a million of them about once in four million starts, and the second is then refused
-// as taken; another address that has a session's key is found out by rule_ue_matches().
+// An IPv4 prefix is its key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret of
+// this process. That two prefixes have one key happens to a million of them about once in four million starts, and the
+// second is then refused as taken; another address that has a session's key is found out by rule_ue_matches().
 static inline uint64_t ue_key(uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
 {
 	const uint64_t *secret = session_tables.secret;

@@ -6,7 +6,7 @@
 #include "core/packet.h"
 #include "rule/rule.h"
 
-// Written by access-input; valid until session-uplink (or punt, arp, pppoe nodes).
+// Written by access-input; valid until session-uplink (or access-punt, arp-access, nd-access).
 struct endpoint_view {
 	uint16_t l2_length; // bytes before the IP header (or before the control payload)
 	uint16_t ethertype; // innermost, host order
@@ -57,10 +57,8 @@ struct session_view {
 };
 PACKET_VIEW(session_view)
 
-// ---- the arcs "uplink" and "downlink", between session and encapsulation --------------------------------------------
-
-// Their stages have a session_view. They lead on by the edges 0 to 3, SESSION_EXITS(arc), of which session_exit() is
-// the packet's.
+// The arcs "uplink" and "downlink", between session and encapsulation: their stages have a session_view. They lead on
+// by the edges 0 to 3, SESSION_EXITS(arc), of which session_exit() is the packet's.
 #define SESSION_EXIT_COUNT 4
 #define SESSION_EXITS(arc) "@" arc, "@" arc, "@" arc, "@" arc
 static inline uint16_t session_exit(struct rte_mbuf *m)

@@ -37,8 +37,6 @@ uint64_t scheduler_ports(void)
 	return __atomic_load_n(&schedulers.ports, __ATOMIC_ACQUIRE);
 }
 
-// ---- changes for workers ----------------------------------------------------------------------------------------------------
-
 static void *pack(uint16_t port, uint32_t subport, uint32_t pipe, uint32_t profile)
 {
 	return (void *)(uintptr_t)(1ull << 63 | (uint64_t)port << 48 | (uint64_t)subport << 40 | (uint64_t)pipe << 8 |
@@ -136,8 +134,6 @@ void scheduler_pipe_profile(const char *port, uint32_t subport, uint32_t pipe, c
 		return;
 	tell(worker, pack(p->index, subport, pipe, (uint32_t)index));
 }
-
-// ---- the object ------------------------------------------------------------------------------------------------------
 
 static void scheduler_free(struct scheduler *s)
 {
@@ -301,8 +297,6 @@ static int start(const struct api_engine *e)
 	}
 	return 0;
 }
-
-// ---- show ------------------------------------------------------------------------------------------------------------
 
 static void put_row(struct stats_sink *sink, const struct scheduler *s, struct api_scheduler_row *row,
 	const struct hqos_stats *stats)

@@ -54,8 +54,6 @@ uint16_t parts_instance(const struct parts *p, uint8_t place)
 	return index < 0 ? INSTANCE_NONE : (uint16_t)index;
 }
 
-// ---- the head --------------------------------------------------------------------------------------------------------
-
 static int check_counts(const struct parts *p, uint32_t length)
 {
 	const struct api_session *s = p->s;
@@ -126,8 +124,6 @@ static int check_head(const struct parts *p)
 	int error = lcp_check(s, p->name);
 	return error != 0 || s->encap == API_ENCAP_NONE ? error : check_access(p);
 }
-
-// ---- rules -----------------------------------------------------------------------------------------------------------
 
 // Wireline rules with a tunnel have no network instance, and leave the octet alone.
 static int instance_named(const struct parts *p, uint8_t index)

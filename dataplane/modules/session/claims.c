@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that the open transaction makes or changes, to find two that claim one key (row A5), and places for their keys: each new key
-// is put into its table while the transaction is staged, without a value, so that a commit cannot fail.
+// Sessions that the open transaction makes or changes, to find two that claim one key (row A5), and places for their
+// keys: each new key is put into its table while the transaction is staged, without a value, so that a commit cannot
+// fail.
 #include "core/control.h"
 #include "core/object.h"
 #include "session/compile.h"
@@ -161,8 +162,6 @@ static int check_claims(void)
 		free(claims);
 	return error;
 }
-
-// ---- places ----------------------------------------------------------------------------------------------------------
 
 // A reader of a table may be about to look at a key that goes: none comes back before it has finished (exact/narrow.h).
 void session_reservations_undo(void)

@@ -15,8 +15,6 @@
 #include <errno.h>
 #include <string.h>
 
-// ---- where packets come from -----------------------------------------------------------------------------------------
-
 // Anti-spoofing (rows G11, G12): an address that the UE does not have never matches.
 static void set_ue(const struct session *s, const struct api_pdr *pdr, struct rule *r)
 {
@@ -143,8 +141,6 @@ static int set_mobile(const struct session *s, const struct parts *p, const stru
 	return pdr->match & API_PDR_FTEID ? set_tunnel(p, pdr, r) : 0;
 }
 
-// ---- URRs ------------------------------------------------------------------------------------------------------------
-
 static int has_urr(const struct rule *r, const struct rule_further *f, uint32_t index)
 {
 	int has = r->urr == index;
@@ -200,8 +196,6 @@ static uint32_t far_now(const struct session *s, const struct parts *p, const st
 				return p->urr[k].quota_far;
 	return pdr->far;
 }
-
-// ---- rules -----------------------------------------------------------------------------------------------------------
 
 // Ids of the PDR's QERs and URRs, behind those of the PDRs before.
 static void set_ids(struct session *s, const struct parts *p, const struct api_pdr *pdr, struct rule_match *m)

@@ -32,20 +32,20 @@ int session_compile(struct session *s, const struct parts *p, const struct sessi
 int session_set_far(
 	const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m, uint32_t id);
 int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct rule *r);
-// far_more.c: The compiled form of a FAR's rare parts, to be put into rule_match.more; *out is NULL when the FAR has none. `more` is the
-// FAR's api_far_more, or NULL. Returns 0, or an errno after object_error().
+// far_more.c: The compiled form of a FAR's rare parts, to be put into rule_match.more; *out is NULL when the FAR has
+// none. `more` is the FAR's api_far_more, or NULL. Returns 0, or an errno after object_error().
 int far_more_compile(
 	const char *session, const struct api_far *far, const struct api_far_more *more, const struct far_more **out);
 void far_more_free(const struct far_more *m); // NULL is fine
 // keys.c: chains and keys of a compiled session. 0, or errno after object_error().
 int session_keys(struct session *s, const struct parts *p);
-// claims.c: a session that the open transaction makes or changes; its keys are compared with all others' when the transaction ends. 0, or
-// errno after object_error().
+// claims.c: a session that the open transaction makes or changes; its keys are compared with all others' when the
+// transaction ends. 0, or errno after object_error().
 int session_claim(struct session *s);
 int session_claims_check(void); // and takes places for the keys
 void session_claims_forget(void);
-// The version `old` gives its keys up when the transaction is committed, but those that another session, or the next version, has then.
-// 0, or ENOMEM after object_error().
+// The version `old` gives its keys up when the transaction is committed, but those that another session, or the next
+// version, has then. 0, or ENOMEM after object_error().
 int session_leaves(const struct session *old);
 void session_leave_all(void); // commit: after every new key was published
 void session_reservations_undo(void);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End Markers in a circle.
+// Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End
+// Markers in a circle.
 #include "core/control.h"
 #include "core/engine.h"
 #include "path/local.h"
@@ -155,8 +156,6 @@ static void exact_counts(void **state)
 	assert_int_equal(session_tables.rules.count, session_tables.rules.capacity);
 }
 
-// ---- room --------------------------------------------------------------------------------------------------------------
-
 static int put_all(uint16_t worker, uint32_t pdrs)
 {
 	char name[16];
@@ -207,8 +206,6 @@ static void four_each(void **state)
 		fail_msg("%s", kit_error());
 	all_go();
 }
-
-// ---- End Markers -------------------------------------------------------------------------------------------------------
 
 // A tunnel that two PDRs send on, into tunnels that lead back to it.
 static void marker_circle_ends(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys under which packets find a session: its traffic endpoint, its F-TEIDs, its UE addresses and framed routes. PDRs with the
-// same key are chained by precedence (TS 29.244 §8.2.11).
+// Keys under which packets find a session: its traffic endpoint, its F-TEIDs, its UE addresses and framed routes. PDRs
+// with the same key are chained by precedence (TS 29.244 §8.2.11).
 #include "core/object.h"
 #include "core/port.h"
 #include "instance/instance.h"
@@ -69,8 +69,6 @@ void session_key_delete(const struct session_key *k)
 	session_key_set(&e, k->word);
 	exact_delete(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e);
 }
-
-// ---- chains ----------------------------------------------------------------------------------------------------------
 
 // What the PDRs of one chain have in common. Of a UE chain: without the address.
 static void chain_key(const struct parts *p, const struct api_pdr *pdr, struct session_key *k)
@@ -174,8 +172,6 @@ static void chain(const struct session *s, const struct parts *p, uint32_t *firs
 		if (first[i] == s->rule[i])
 			mark(first[i]);
 }
-
-// ---- keys ------------------------------------------------------------------------------------------------------------
 
 static void add_key(uint16_t *n, const struct session_key *k)
 {
@@ -283,8 +279,6 @@ void session_homes_renew(const struct session *s, const struct session *old)
 	if (inside)
 		__atomic_add_fetch(&session_tables.home_era, 1, __ATOMIC_RELEASE);
 }
-
-// ---- lengths of UE prefixes ------------------------------------------------------------------------------------------
 
 void session_lengths_add(const struct session *s, int difference)
 {

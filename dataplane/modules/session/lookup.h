@@ -67,8 +67,6 @@ struct session_way {
 	uint8_t echo; // packets to the gateway address of their port are answered (SESSION_ASIDE)
 };
 
-// ---- stages 1 and 2 --------------------------------------------------------------------------------------------------------
-
 // ask_key() of an F-TEID; ask_rule() of it and of UE addresses.
 static __rte_always_inline void session_ask_fteid(struct lookup *l, struct rte_mbuf *m, void *own)
 {
@@ -123,8 +121,6 @@ static __rte_always_inline void session_ask_flow(
 		l->has_flow = (uint8_t)session_ask_tuple(w, l, m, way);
 }
 
-// ---- stage 3 ---------------------------------------------------------------------------------------------------------------
-
 // What is left of a removed outer header.
 struct removed_header {
 	uint16_t relayed;
@@ -144,7 +140,8 @@ rte_edge_t session_slow_path(
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
-// Of a fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they say nothing.
+// Of a fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they say
+// nothing.
 rte_edge_t session_follow(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
@@ -256,8 +253,6 @@ static __rte_always_inline rte_edge_t session_decide(
 	session_strip(m, r, ip, came);
 	return on;
 }
-
-// ---- the node --------------------------------------------------------------------------------------------------------------
 
 static __rte_always_inline void session_batch(struct worker *w, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next,
 	const struct session_way *way, void *own, uint16_t resume)

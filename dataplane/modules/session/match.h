@@ -33,8 +33,8 @@ struct front {
 	uint8_t s_pcp, c_pcp; // bit p: the VLAN tag's priority code point is p; 0: no tag
 };
 
-// The first rule of the chain that the packet matches, or NULL; *spoofed is then 1 when only the UE's address was wrong. `ip` is
-// its IP header (l3 and l4 of pkt are valid).
+// The first rule of the chain that the packet matches, or NULL; *spoofed is then 1 when only the UE's address was
+// wrong. `ip` is its IP header (l3 and l4 of pkt are valid).
 struct rule *rule_classify(
 	struct rule *first, const struct packet *pkt, const uint8_t *ip, struct front front, int *spoofed);
 

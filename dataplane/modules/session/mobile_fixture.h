@@ -89,8 +89,6 @@ static inline void fixture_start(const struct api_engine *engine)
 	kit_clear();
 }
 
-// ---- packets ---------------------------------------------------------------------------------------------------------
-
 static inline void ip_packet(struct frame *f, const char *from, const char *to, uint32_t payload)
 {
 	frame_payload(f, payload);
@@ -213,8 +211,6 @@ static inline void expect_drop(const char *from, const struct frame *f, const ch
 	assert_int_equal(all_out(), 0);
 	assert_true(kit_balance());
 }
-
-// ---- sessions --------------------------------------------------------------------------------------------------------
 
 // A UPF's session: TEID 0x100 + n from the gNB, 0x200 + n to it; UE 10.45.0.n and 2001:db8:1:n::/64.
 static inline struct kit_mobile *upf_session(uint32_t n)

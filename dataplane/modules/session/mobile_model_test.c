@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PDR selection against a slow and obvious model: random rules, random packets, flows that live through changes; and sessions that
-// come and go by the thousand.
+// PDR selection against a slow and obvious model: random rules, random packets, flows that live through changes; and
+// sessions that come and go by the thousand.
 #include "session/mobile_fixture.h"
 
 #define SESSIONS 6
@@ -27,8 +27,6 @@ static int setup(void **s)
 	fixture_start(&e);
 	return 0;
 }
-
-// ---- random rules ----------------------------------------------------------------------------------------------------
 
 static void random_filter(struct api_sdf *f)
 {
@@ -85,8 +83,6 @@ static void random_session(uint32_t n)
 		kit_far_gtpu(k, f, API_FROM_CORE, "peer", (n << 8 | f) + 0x10000);
 }
 
-// ---- random packets --------------------------------------------------------------------------------------------------
-
 struct test_packet {
 	uint32_t teid; // 0: not in a tunnel, to the UE
 	uint8_t qfi; // 0xff: none
@@ -135,8 +131,6 @@ static void build(struct frame *f, const struct test_packet *p)
 		tunnel(f, "10.1.0.2", "10.1.0.1", p->teid, p->qfi, API_PDU_UL);
 	link_layer(f, p->teid != 0 ? "ran" : "internet", 1);
 }
-
-// ---- the model -------------------------------------------------------------------------------------------------------
 
 static int in_prefix4(const struct api_address *a, uint32_t address)
 {
@@ -237,7 +231,7 @@ static void selection(void **s)
 		gone(text_of(n));
 }
 
-// ---- fields that only some packets have -----------------------------------------------------------------------------
+// Fields that only some packets have.
 
 static uint32_t with_filter(const struct api_sdf *f, struct frame *in)
 {
@@ -280,8 +274,6 @@ static void esp_and_flow_label(void **s)
 	gone("s2");
 	assert_true(kit_balance());
 }
-
-// ---- churn -----------------------------------------------------------------------------------------------------------
 
 static void name_of(char *name, uint32_t n)
 {

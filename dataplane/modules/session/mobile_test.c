@@ -64,7 +64,8 @@ static void between(struct frame *f, const char *ports, uint32_t teid, uint8_t q
 	link_layer(f, ports, in);
 }
 
-// I-UPF between N3 and N9: without a QER the QFI that came in goes on, with one that of the QER; buffered packets keep it too.
+// I-UPF between N3 and N9: without a QER the QFI that came in goes on, with one that of the QER; buffered packets keep
+// it too.
 static void iupf(void **state)
 {
 	static struct frame in, out;
@@ -113,8 +114,6 @@ static void iupf(void **state)
 	gone("n9");
 }
 
-// ---- what a PDR matches ----------------------------------------------------------------------------------------------
-
 // QFI, and the PDU Session Container of the direction (TS 38.415).
 static void qfi(void **state)
 {
@@ -137,7 +136,8 @@ static void qfi(void **state)
 	gone("s2");
 }
 
-// The reflective QoS indicator of a QER stands in downlink containers (TS 38.415 §5.5.2.1), the one that came in goes on.
+// The reflective QoS indicator of a QER stands in downlink containers (TS 38.415 §5.5.2.1), the one that came in goes
+// on.
 static void reflective_qos(void **state)
 {
 	enum { RQI = 0x40 };
@@ -239,7 +239,8 @@ static void infrastructure(void **state)
 	gone("s2");
 }
 
-// Rows G14, G15, G16, G20: unknown TEIDs are answered, TEID 0 and known ones without a PDR are not; other interfaces are no endpoint.
+// Rows G14, G15, G16, G20: unknown TEIDs are answered, TEID 0 and known ones without a PDR are not; other interfaces
+// are no endpoint.
 static void unknown(void **state)
 {
 	static struct frame in, out;
@@ -266,8 +267,8 @@ static void unknown(void **state)
 	expect_drop("internet", downlink_of(&in, FAR4, UE4), "ue-unknown");
 }
 
-// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 has no PDR that must stay): meanwhile packets find no
-// session, and what its URR counted stays.
+// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 has no PDR that must stay): meanwhile
+// packets find no session, and what its URR counted stays.
 static void no_rules(void **state)
 {
 	static struct frame in, out;
@@ -347,8 +348,6 @@ static void framed_routes(void **state)
 		tunnelled_out(&out, FAR4, "172.16.8.70", 0x202, 0xff));
 	gone("s2");
 }
-
-// ---- roles -----------------------------------------------------------------------------------------------------------
 
 // Row G21.
 static void ue_to_ue(void **state)
@@ -459,7 +458,8 @@ static void combined(void **state)
 	gone("pgw");
 }
 
-// Uplink classifier (TS 23.501 §5.6.4.2): some traffic breaks out here, the rest goes on over N9; both come back into one tunnel.
+// Uplink classifier (TS 23.501 §5.6.4.2): some traffic breaks out here, the rest goes on over N9; both come back into
+// one tunnel.
 static void classifier(void **state)
 {
 	static struct frame in, out;
@@ -527,7 +527,8 @@ static void emulated_radio(void **state)
 	commit();
 }
 
-// Outer header removal 0: the tunnel packet as a whole goes into the next tunnel; to IP it would lead back to us and is refused.
+// Outer header removal 0: the tunnel packet as a whole goes into the next tunnel; to IP it would lead back to us and is
+// refused.
 static void outer_header_kept(void **state)
 {
 	static struct frame in, out;
@@ -547,8 +548,6 @@ static void outer_header_kept(void **state)
 	expect("ran", &in, "peers", &out);
 	gone("s2");
 }
-
-// ---- transactions ----------------------------------------------------------------------------------------------------
 
 // Rows A5: F-TEIDs and UE addresses of live sessions; and that a refused transaction leaves everything as it was.
 static void claims(void **state)
@@ -584,8 +583,8 @@ static void claims(void **state)
 	gone("s3");
 }
 
-// A key for which the table has no place, though it has room: the commit is refused, and nothing has changed. A key that passes from
-// one session to another has its place.
+// A key for which the table has no place, though it has room: the commit is refused, and nothing has changed. A key
+// that passes from one session to another has its place.
 static void no_place(void **state)
 {
 	static struct frame in, out;
@@ -718,8 +717,6 @@ static void users(void **state)
 	kit_path("gnb6", "fd00:1::1", "fd00:1::2");
 	commit();
 }
-
-// ---- usage -----------------------------------------------------------------------------------------------------------
 
 static uint64_t reported[2];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floods of first packets, of one subscriber and of all: known flows lose nothing, control protocols pass, urgent packets
-// come before the others, and the reason counts. The buckets against a slow model.
+// Floods of first packets, of one subscriber and of all: known flows lose nothing, control protocols pass, urgent
+// packets come before the others, and the reason counts. The buckets against a slow model.
 #include "access/agf_test.h"
 #include "core/worker.h"
 #include "session/new_flows.h"
@@ -215,8 +215,6 @@ static void known_flows_that_changed(void **state)
 	known_and_control_pass();
 	known_and_control_pass();
 }
-
-// ---- against a model ------------------------------------------------------------------------------------------------
 
 #define SESSIONS 8
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An access side of plain IP (a TDF): UEs are found by source and by destination, there is no tunnel, no endpoint and no pool.
+// An access side of plain IP (a TDF): UEs are found by source and by destination, there is no tunnel, no endpoint and
+// no pool.
 #include "session/mobile_fixture.h"
 
 #define UE_A "10.45.0.2"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one, then
-// its keys replace the old ones; create and delete are the same steps with one side empty.
+// The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one,
+// then its keys replace the old ones; create and delete are the same steps with one side empty.
 #include "core/control.h"
 #include "core/lazy.h"
 #include "core/log.h"
@@ -62,8 +62,6 @@ RTE_INIT(session_module)
 	module_register("session", start);
 }
 
-// ---- the object ------------------------------------------------------------------------------------------------------
-
 static void forget_further(struct rule *r)
 {
 	struct rule_further *f = rule_further_of(r);
@@ -75,7 +73,8 @@ static void forget_further(struct rule *r)
 	memset(f, 0, sizeof(*f));
 }
 
-// Rules and states go back to their pools; `successor`, the version that takes this one's place, keeps the states that it has.
+// Rules and states go back to their pools; `successor`, the version that takes this one's place, keeps the states that
+// it has.
 static void give_back(struct session *s, const struct session *successor)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
@@ -270,8 +269,6 @@ static void discard(struct object_change *c)
 	undo(c->staged, c->replaced);
 }
 
-// ---- commit ----------------------------------------------------------------------------------------------------------
-
 static void publish(const struct session *s)
 {
 	for (uint16_t i = 0; i < s->keys; i++)
@@ -402,7 +399,8 @@ static void return_loans(const struct session *s, const struct session *old)
 	}
 }
 
-// TS 29.244 §5.2.3.2: the control plane asks for End Markers where it moves a tunnel; one for each FAR, on the old tunnel.
+// TS 29.244 §5.2.3.2: the control plane asks for End Markers where it moves a tunnel; one for each FAR, on the old
+// tunnel.
 static void end_markers(const struct object_change *c, const struct session *old)
 {
 	struct parts now, before;

@@ -62,8 +62,6 @@ void conditions_add(struct conditions *to, struct condition c)
 	to->of[to->n++] = c;
 }
 
-// ---- values ---------------------------------------------------------------------------------------------------------
-
 static struct value number(uint32_t n)
 {
 	return (struct value){.kind = NUMBER, .number = n};
@@ -136,8 +134,6 @@ static int learn(struct known *k, const struct value *v, uint32_t mask, uint32_t
 	return 1;
 }
 
-// ---- comparisons ----------------------------------------------------------------------------------------------------
-
 static int compare(uint16_t op, uint32_t a, uint32_t b)
 {
 	return op == BPF_JEQ ? a == b : op == BPF_JGT ? a > b : op == BPF_JGE ? a >= b : (a & b) != 0;
@@ -173,8 +169,6 @@ static int learn_comparison(struct way *w, uint16_t op, const struct value *with
 		return learn(&w->known, &a, mask, with->number ^ mask);
 	return 1;
 }
-
-// ---- ways -----------------------------------------------------------------------------------------------------------
 
 // The word of the most bits, those behind what is common first.
 static void taken(struct walk *walk, const struct way *w)

@@ -39,8 +39,6 @@ static const uint8_t protocol[] = {1, 6, 17, 17, 17, 47, 58, 132};
 static const uint8_t mac[][6] = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, {2, 0, 0, 0, 1, 1}};
 static const uint16_t tpid[] = {0x8100, 0x88a8, 0x9100};
 
-// ---- frames ---------------------------------------------------------------------------------------------------------
-
 static void put_ip(struct frame *f, uint8_t by)
 {
 	if (draw(3) == 0)
@@ -128,8 +126,6 @@ static void random_frame(struct frame *f)
 	for (uint32_t i = draw(4) == 0 ? 1 + draw(3) : 0; i > 0; i--)
 		f->at[draw(f->length)] = (uint8_t)draw(256);
 }
-
-// ---- filters --------------------------------------------------------------------------------------------------------
 
 static void random_word(char *to, size_t room)
 {
@@ -253,8 +249,6 @@ static struct trace_filter *random_filter(char text[512], uint32_t *keys)
 		return NULL;
 	return f;
 }
-
-// ---- both -----------------------------------------------------------------------------------------------------------
 
 static struct rte_mbuf *mbuf_of(struct frame *f)
 {

@@ -130,7 +130,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// What the schema says of a key's values stands at the key: those that it names, of a list's members too, and its bounds.
+// What the schema says of a key's values stands at the key: those that it names, of a list's members too, and its
+// bounds.
 func TestSchemaPageHasEachValue(t *testing.T) {
 	schema, err := os.ReadFile("../../../docs/config.schema.json")
 	testkit.Must(t, err)
