@@ -78,7 +78,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 }
 
 // Moved tells of a store that Open moved aside.
-func (p *Manager) Moved() store.Moved { return p.store.Moved() }
+func (p *Manager) Moved() store.Moved { return p.file.store.Moved() }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
 	p := &Manager{table: newTable(set, log), file: &storing{log: log, store: st}}
