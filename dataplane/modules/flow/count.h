@@ -24,7 +24,7 @@ static __rte_noinline int police_closely(
 static __rte_always_inline int police(
 	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
 {
-	const struct policer_profile *p = policer_profile(s->policer);
+	const struct policer_profile *p = policer_profile(s->action.policer);
 	uint64_t time = w->now << METER_TIME_SHIFT;
 
 	if (unlikely(p == NULL))
@@ -66,7 +66,8 @@ static __rte_always_inline int all_green(
 
 	if (m->index[1] != STATE_METER_NONE)
 		second = &meter_states[m->index[1]];
-	if (unlikely(((s->flags & FLOW_POLICED) && !is_green(s->policer, &s->meter, time, length, &own)) ||
+	if (unlikely(((s->action.flags & ACTION_POLICED) &&
+			     !is_green(s->action.policer, &s->meter, time, length, &own)) ||
 		     !is_green(first->policer, &first->meter, time, length, &after[0]) ||
 		     (second != NULL && !is_green(second->policer, &second->meter, time, length, &after[1]))))
 		return 0;
@@ -80,8 +81,8 @@ static __rte_always_inline int all_green(
 // The same where rule_further says which meters there are.
 static __rte_noinline int all_green_of_rule(struct rule_state *s, uint64_t time, uint32_t length)
 {
-	uint8_t own = (s->flags & FLOW_POLICED) != 0;
-	struct metered meter[METERS_MAX] = {{.meter = &s->meter, .policer = s->policer}};
+	uint8_t own = (s->action.flags & ACTION_POLICED) != 0;
+	struct metered meter[METERS_MAX] = {{.meter = &s->meter, .policer = s->action.policer}};
 
 	return meters_green(meter, meters_of_rule(&session_pools.further[s->rule], own, meter), time, length);
 }
@@ -103,7 +104,7 @@ static __rte_noinline int police_several(
 static __rte_noinline int borrow(struct rule_state *s, uint32_t length)
 {
 	if (s->rule != RULE_NONE)
-		return usage_borrow(&session_pools.rule[s->rule], length, (s->flags & FLOW_UPLINK) != 0);
+		return usage_borrow(&session_pools.rule[s->rule], length, (s->action.flags & ACTION_UPLINK) != 0);
 	s->credit = UINT32_MAX;
 	return 1;
 }
@@ -118,7 +119,7 @@ static __rte_always_inline int flow_count(
 	if (unlikely(s->bits & RULE_STATE_FURTHER)) {
 		if (!police_several(w, s, length, version, ip))
 			return 0;
-	} else if ((s->flags & FLOW_POLICED) && unlikely(!police(w, s, length, version, ip))) {
+	} else if ((s->action.flags & ACTION_POLICED) && unlikely(!police(w, s, length, version, ip))) {
 		return 0;
 	}
 	rule_state_pay(s, w->now, length, version);

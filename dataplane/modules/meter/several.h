@@ -35,7 +35,7 @@ static inline uint8_t meters_look(
 	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
 {
 	uint8_t own = (r->flags & RULE_POLICED) != 0;
-	struct metered meter[METERS_MAX] = {{.meter = &rule_state_of(r)->meter, .policer = r->policer}};
+	struct metered meter[METERS_MAX] = {{.meter = &rule_state_of(r)->meter, .policer = r->action.policer}};
 	uint8_t n = meters_of_rule(rule_further_of(r), own, meter);
 
 	for (uint8_t i = 0; i < n; i++) {

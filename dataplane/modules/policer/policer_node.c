@@ -44,7 +44,7 @@ static void remark(struct rte_mbuf *m, uint8_t dscp)
 // Returns 0 when the packet is to be dropped.
 static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, const struct rule *r, struct rule_state *s)
 {
-	const struct policer_profile *p = policer_profile(r->policer);
+	const struct policer_profile *p = policer_profile(r->action.policer);
 
 	if (unlikely(p == NULL))
 		return 1; // deleted together with its sessions, under our feet

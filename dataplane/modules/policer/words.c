@@ -39,7 +39,7 @@ static int say_meters(struct trace_text *to, struct worker *w, struct rte_mbuf *
 	int drops = 0;
 
 	if (!(r->flags & RULE_FURTHER_METERS)) {
-		const struct policer_profile *p = policer_profile(r->policer);
+		const struct policer_profile *p = policer_profile(r->action.policer);
 
 		return (r->flags & RULE_POLICED) && p != NULL && say_meter(to, p, &rule_state_of(r)->meter, w, m);
 	}
