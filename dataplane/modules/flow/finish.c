@@ -3,7 +3,7 @@
 // packets whose entry was found.
 #include "flow/finish.h"
 #include "core/control.h"
-#include "flow/count.h"
+#include "forward/account.h"
 #include "forward/tunnel.h"
 #include "instance/instance.h"
 #include "nptv6/nptv6.h"
@@ -185,7 +185,7 @@ static __rte_noinline void change_first(const struct walk *k, const struct looku
 // Meters, URRs and counters, and behind them the first change of the packet.
 static __rte_always_inline int count(const struct walk *k, const struct lookup *l, uint8_t *ip)
 {
-	if (unlikely(!flow_count(k->w, l->state, l->length, l->user.version, ip)))
+	if (unlikely(!account_quick(k->w, l->state, l->length, l->user.version, ip)))
 		return 0;
 	if (unlikely(l->user.mark != 0))
 		change_first(k, l, ip);

@@ -17,8 +17,7 @@
 
 // What a rule may have: all else takes the full nodes.
 #define FLOW_RULE_FLAGS                                                                                                \
-	(RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS |         \
-		RULE_SEVERAL_PDRS)
+	(RULE_FORWARD | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS | RULE_SEVERAL_PDRS)
 
 // In the index, in place of a state: the key has several PDRs, and the packet's 5-tuple says which it is of;
 // flow_elsewhere(): the key's session lives on another worker.

@@ -326,9 +326,9 @@ static const char *refused(const struct plan *p, const struct offload_request *q
 
 static const char *policed(struct plan *p, const struct rule *r)
 {
-	const struct api_policer *want = r->flags & RULE_POLICED ? policer_body(r->action.policer) : NULL;
+	const struct api_policer *want = r->action.flags & ACTION_POLICED ? policer_body(r->action.policer) : NULL;
 
-	if (!(r->flags & RULE_POLICED))
+	if (!(r->action.flags & ACTION_POLICED))
 		return NULL;
 	if (want == NULL)
 		return "the policer is gone";

@@ -145,10 +145,9 @@ static int add_policer(const struct parts *p, const struct api_pdr *pdr, const s
 	for (uint16_t i = 0; i < p->s->pdrs; i++)
 		for (uint8_t k = 0; k < p->pdr[i].qers; k++)
 			users += p->pdr[i].qer[k] == q->id && (p->pdr[i].source == API_FROM_ACCESS) == uplink;
-	if (q->share == 0 && users < 2 && !(r->flags & RULE_POLICED)) {
+	if (q->share == 0 && users < 2 && !(r->action.flags & ACTION_POLICED)) {
 		r->action.policer = index & (POLICER_MAX_PROFILES - 1);
 		r->action.flags |= ACTION_POLICED;
-		r->flags |= RULE_POLICED;
 		return 0;
 	}
 	struct rule_further *f = rule_further_of(r);
