@@ -113,8 +113,7 @@ static void fresh_rule(void)
 		.urr = RULE_NONE,
 		.state = RULE_NONE,
 		.mru = 1500,
-		.qfi = 9,
-		.dscp = 0xff,
+		.action = {.dscp = ACTION_NO_DSCP, .qfi = 9, .flags = ACTION_TUNNEL},
 		.instance = UINT16_MAX,
 		.down = {.s_tag = 100, .c_tag = 1, .tpid = 0x88a8, .port = port_index("access")}};
 }
@@ -142,7 +141,7 @@ static void access_no_headroom(void)
 static void gtpu_path_gone(void)
 {
 	user_packet();
-	rule.path = UINT16_MAX;
+	rule.action.path = UINT16_MAX;
 	give(GTPU_ENCAP, &f, 128);
 }
 
@@ -161,7 +160,7 @@ static void gtpu_too_long(void)
 static void udp_path_gone(void)
 {
 	user_packet();
-	rule.path = UINT16_MAX;
+	rule.action.path = UINT16_MAX;
 	give(UDP_ENCAP, &f, 128);
 }
 
@@ -373,12 +372,12 @@ static void fragments_of_one_visit_are_bounded(void **state)
 static void copies_without_path_are_dropped(void **state)
 {
 	static const struct far_more gone = {
-		.duplicate = 1, .duplicate_outer = API_OUTER_GTPU, .duplicate_path = UINT16_MAX};
+		.duplicate = 1, .duplicate_outer = API_OUTER_GTPU, .copy = {.path = UINT16_MAX}};
 	uint32_t i = 0;
 	struct snapshot b;
 
 	kit_clear();
-	while (session_pools.rule[i].teid != 0x10200 + HOME_QINQ)
+	while (session_pools.rule[i].action.teid != 0x10200 + HOME_QINQ)
 		assert_true(++i < session_pools.rules);
 	session_pools.match[i].more = &gone;
 	snapshot_take(&b);

@@ -2,8 +2,8 @@
 // duplicate: copies of a rule's packets go out by its duplicating parameters (TS 29.244 §5.2.3, DUPL), by GTP-U or as
 // they are; and by mirrors. The original goes on to the policer.
 #include "core/node.h"
+#include "forward/tunnel.h"
 #include "mirror/mirror.h"
-#include "path/path.h"
 #include "rule/far_more.h"
 #include "rule/view.h"
 
@@ -19,10 +19,7 @@ static rte_edge_t send_copy(struct worker *w, struct rte_mbuf *copy, const struc
 	session_view_of(copy)->rule = NULL;
 	if (more->duplicate_outer == API_OUTER_NONE)
 		return EDGE_FORWARD;
-	const struct path *p = path_get(more->duplicate_path);
-	if (p == NULL || path_wrap(w, copy, p, more->duplicate_teid, more->duplicate_dscp) != 0)
-		return packet_leave(copy, &drop_copy, EDGE_DROP);
-	return EDGE_OUTPUT;
+	return tunnel_copy(w, copy, &more->copy) ? EDGE_OUTPUT : packet_leave(copy, &drop_copy, EDGE_DROP);
 }
 
 static uint16_t duplicate(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

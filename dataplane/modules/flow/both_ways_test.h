@@ -465,8 +465,8 @@ static void settle_loans(struct written *w)
 		}
 		a->forwarded.packets += used.packets;
 		a->forwarded.bytes += used.bytes;
-		a->six.packets += rule_state_counts6(s) ? s->packets6 : 0;
-		a->six.bytes += rule_state_counts6(s) ? s->bytes6 : 0;
+		a->six.packets += action_counts6(&s->action) ? s->packets6 : 0;
+		a->six.bytes += action_counts6(&s->action) ? s->bytes6 : 0;
 	}
 }
 
@@ -489,7 +489,7 @@ static void compare_counts(
 	for (uint32_t i = 0; i < states; i++)
 		if (memcmp(&a->state[i].meter, &b->state[i].meter, sizeof(struct meter)) != 0 ||
 			memcmp(&a->account[i].forwarded, &b->account[i].forwarded, sizeof(struct rule_counts)) != 0 ||
-			(rule_state_counts6(&b->state[i]) &&
+			(action_counts6(&b->state[i].action) &&
 				memcmp(&a->account[i].six, &b->account[i].six, sizeof(struct rule_counts)) != 0) ||
 			a->account[i].dropped != b->account[i].dropped)
 			fail_msg("round %u: state %u has %lu B, meter %lu %lu; by the full nodes %lu B, %lu %lu", round,

@@ -3,15 +3,14 @@
 // packets whose entry was found.
 #include "flow/finish.h"
 #include "core/control.h"
-#include "flow/count.h"
+#include "forward/account.h"
+#include "forward/tunnel.h"
 #include "instance/instance.h"
 #include "nptv6/nptv6.h"
-#include "path/outer.h"
 #include "route/ways.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
-#include <rte_ip.h>
 
 // ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
 
@@ -90,7 +89,7 @@ uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lo
 			continue;
 		struct tuple_slot *t = tuple[i].found;
 		struct rule_state *s = tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
-		l->plain = s != NULL && !s->full;
+		l->plain = s != NULL && !(s->bits & RULE_STATE_FULL);
 		if (unlikely(!l->plain)) {
 			without++;
 			continue;
@@ -100,9 +99,9 @@ uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lo
 		if (l->user.by == BY_FLOW)
 			l->order = order_of_state(&session_pools.state[t->permitted]);
 		l->list_slot = t->permitted & ((1u << ACL_SLOT_BITS) - 1);
-		if ((s->flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
+		if (action_to_subscriber(&s->action))
 			rte_prefetch0(&session_pools.rule[s->rule]);
-		if (unlikely(s->further))
+		if (unlikely(s->bits & RULE_STATE_FURTHER))
 			flow_ask_further(k, s);
 	}
 	return without;
@@ -119,12 +118,12 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 		uint32_t ue;
 
 		memcpy(&ue, ip + (uplink ? 12 : 16), 4);
-		return !(s->flags & FLOW_UE4) || ue == s->ue4;
+		return !(s->action.flags & ACTION_UE4) || ue == s->ue4;
 	}
 	const struct rule *r = &session_pools.rule[s->rule];
 	if (FLOW_KIND(l->key) == KEY_UE6 && r->up.ue6_prefix != l->example->prefix)
 		return 0;
-	return !(s->flags & FLOW_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
+	return !(s->action.flags & ACTION_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
 // The address may be a UE's: ip-forward looks closer.
@@ -186,7 +185,7 @@ static __rte_noinline void change_first(const struct walk *k, const struct looku
 // Meters, URRs and counters, and behind them the first change of the packet.
 static __rte_always_inline int count(const struct walk *k, const struct lookup *l, uint8_t *ip)
 {
-	if (unlikely(!flow_count(k->w, l->state, l->length, l->user.version, ip)))
+	if (unlikely(!account_quick(k->w, l->state, l->length, l->user.version, ip)))
 		return 0;
 	if (unlikely(l->user.mark != 0))
 		change_first(k, l, ip);
@@ -196,9 +195,9 @@ static __rte_always_inline int count(const struct walk *k, const struct lookup *
 // As ip-forward.
 static __rte_noinline void mark_routed(const struct walk *k, const struct lookup *l, uint8_t *ip)
 {
-	const struct rule_state *s = l->state;
-	uint8_t version = l->user.version, qfi = s->qfi != GTPU_NO_QFI ? s->qfi : l->user.qfi;
-	uint8_t dscp = instance_dscp(k->instances, s->path, s->dscp, qfi);
+	const struct action *a = &l->state->action;
+	uint8_t version = l->user.version, qfi = a->qfi != GTPU_NO_QFI ? a->qfi : l->user.qfi;
+	uint8_t dscp = instance_dscp(k->instances, a->instance, a->dscp, qfi);
 
 	if (dscp < 64)
 		ip_dscp_set(version, ip, dscp);
@@ -216,7 +215,7 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 	if (unlikely(l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
 	decrement_hops(ip, version);
-	if (unlikely((l->state->flags | k->marking) & FLOW_MARKED))
+	if (unlikely(l->state->action.dscp != ACTION_NO_DSCP || k->marking))
 		mark_routed(k, l, ip);
 	if (translated)
 		flow_translate(k, l, ip, 1);
@@ -247,7 +246,7 @@ static __rte_always_inline int send_routed(
 	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
 		     room < NEXT_HOP_HEADER))
 		return 0;
-	uint8_t table = instance_table(k->instances, l->state->path);
+	uint8_t table = instance_table(k->instances, l->state->action.instance);
 	struct way *way;
 	if (unlikely(!ways_known_to(k->ways, k->ways_generation, table, version, destination, 0, &way) ||
 		     way->note != NOTE_ROUTED))
@@ -255,50 +254,28 @@ static __rte_always_inline int send_routed(
 	return send_by(k, l, m, room, ip, version, way, 0);
 }
 
-static __rte_noinline void finish_ip6(uint8_t *ip, uint32_t length, uint8_t class)
-{
-	outer_finish_ip6(ip, length, class);
-	uint16_t sum = rte_ipv6_udptcp_cksum((const struct rte_ipv6_hdr *)ip, ip + IP6_HEADER);
-	memcpy(ip + IP6_HEADER + 6, &sum, 2);
-}
-
 // As gtpu-encap.
 static __rte_always_inline int send_tunnelled(
 	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
-	const struct rule_state *s = l->state;
-	uint8_t qfi = s->qfi, type = s->flags >> FLOW_PDU_SHIFT;
+	const struct action *a = &l->state->action;
+	const struct container came = {.qfi = l->user.qfi, .pdu_type = l->user.pdu_type};
+	struct container c;
 
-	if (unlikely(room < TEMPLATE_BYTES ||
-		     ((s->flags & FLOW_UPLINK) && !may_send(k, VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
+	if (unlikely(room < OUTER_BYTES ||
+		     ((a->flags & ACTION_UPLINK) && !may_send(k, VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
 		return 0;
-	if (likely(!(s->flags & FLOW_WITHOUT_CONTAINER))) {
-		qfi = qfi != GTPU_NO_QFI ? qfi : l->user.qfi;
-		type = l->user.pdu_type != API_PDU_NONE ? l->user.pdu_type : type;
-	}
-	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
-	const struct template *t = template_of(k->templates, k->w, k->ways_generation, s->path);
+	int container = tunnel_container(a, came, &c);
+	const struct template *t = template_of(k->templates, k->w, k->ways_generation, a->path);
 	if (unlikely(t == NULL) && l->user.mark != USER_EXTERNAL)
-		t = template_of_flow(k->templates, k->w, k->ways_generation, s->path, ip, l->length);
+		t = template_of_flow(k->templates, k->w, k->ways_generation, a->path, ip, l->length);
 	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip)))
 		return 0;
-	uint32_t header = t->outer[container], length = l->length + header;
-	uint8_t class = likely(s->dscp == FLOW_DSCP_OF_PATH && !t->by_qfi)
-				? t->class
-				: (uint8_t)(path_dscp(t->path, s->dscp, qfi) << 2);
-	uint8_t *outer = ip - header;
+	uint32_t header = t->outer.length[container];
+	uint8_t class = tunnel_class(a, &t->outer, t->path, c.qfi) | ip_ecn(version, ip);
 
-	class |= ip_ecn(version, ip);
-
-	template_put(ip, t->header[container]);
-	outer_container(ip - GTPU_HEADER_CONTAINER, type, qfi, s->rqi); // without one, the TEID is written over it
-	if (likely(t->version == 4)) {
-		outer_finish(outer, IP4_HEADER, length, s->teid);
-		outer_finish_ip4(k->w, outer, s->path, t->ip4_sum, length, class);
-	} else {
-		outer_finish(outer, IP6_HEADER, length, s->teid);
-		finish_ip6(outer, length, class);
-	}
+	tunnel_put(ip, &t->outer, OUTER_BYTES, a, container, c);
+	tunnel_finish(k->w, m, ip - header, &t->outer, a, l->length + header, class);
 	leave(m, room, header + t->l2, l->length, t->port);
 	return 1;
 }
@@ -353,17 +330,17 @@ static __rte_always_inline rte_edge_t finish(
 	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint8_t version)
 {
 	uint32_t room = m->data_off + l->user.at;
-	uint8_t *ip = (uint8_t *)m->buf_addr + room, flags = l->state->flags;
+	uint8_t *ip = (uint8_t *)m->buf_addr + room, flags = l->state->action.flags;
 
 	if (unlikely(k->full[l->order]))
 		return FLOW_FULL;
-	if (likely(l->user.by == BY_KEY) && unlikely(!is_ues(l, ip, version, flags & FLOW_UPLINK)))
+	if (likely(l->user.by == BY_KEY) && unlikely(!is_ues(l, ip, version, flags & ACTION_UPLINK)))
 		return FLOW_FULL;
 	if (unlikely(l->user.by == BY_OWNER))
 		return hand_over(k, l, m);
-	if (flags & FLOW_TUNNEL)
+	if (flags & ACTION_TUNNEL)
 		return likely(send_tunnelled(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
-	if ((flags & FLOW_SUBSCRIBER) == FLOW_SUBSCRIBER)
+	if (flags & ACTION_SUBSCRIBER)
 		return likely(send_to_subscriber(k, l, m, room, ip, version)) ? FLOW_ACCESS : FLOW_FULL;
 	return likely(send_routed(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
 }
@@ -379,7 +356,8 @@ static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 	for (uint16_t i = 0; i < n; i++) {
 		const struct lookup *l = &lookup[i];
 
-		if (!l->plain || !l->state->further || rule_state_meters(l->state).index[0] != STATE_METER_NONE)
+		if (!l->plain || !(l->state->bits & RULE_STATE_FURTHER) ||
+			rule_state_meters(l->state).index[0] != STATE_METER_NONE)
 			continue;
 		const struct rule_further *m = &session_pools.further[l->state->rule];
 		for (uint8_t j = 0; j < m->meters && j < API_PDR_QERS; j++)

@@ -3,8 +3,8 @@
 #include "flow/flow.h"
 #include "core/control.h"
 #include "core/object.h"
-#include "flow/template.h"
 #include "flow/tuple.h"
+#include "forward/template.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
 #include "rule/engine.h"
@@ -16,24 +16,6 @@
 
 struct flow_index flow_index;
 struct flow_routes flow_routed[API_MAX_WORKERS];
-
-static uint8_t flags_of(const struct rule *r)
-{
-	uint8_t flags = r->outer == API_OUTER_GTPU ? (uint8_t)((r->pdu_type & 3) << FLOW_PDU_SHIFT) : 0;
-
-	if (r->outer == API_OUTER_ENDPOINT)
-		flags |= FLOW_SUBSCRIBER;
-	if (r->outer == API_OUTER_NONE && (session_pools.match[rule_index(r)].match & API_PDR_ENDPOINT))
-		flags |= FLOW_HOME;
-	flags |= r->outer == API_OUTER_GTPU ? FLOW_TUNNEL : 0;
-	flags |= r->flags & RULE_UPLINK ? FLOW_UPLINK : 0;
-	flags |= r->flags & RULE_POLICED ? FLOW_POLICED : 0;
-	flags |= r->flags & RULE_UE4 ? FLOW_UE4 : 0;
-	flags |= r->flags & RULE_UE6 ? FLOW_UE6 : 0;
-	if (r->outer == API_OUTER_NONE ? r->dscp < 64 : r->without_container)
-		flags |= r->outer == API_OUTER_NONE ? FLOW_MARKED : FLOW_WITHOUT_CONTAINER;
-	return flags;
-}
 
 // A UE of both families has two keys and one state, which keeps the IPv4 key: the prefix is compared packet by packet.
 static uint64_t key_to_keep(const struct rule_state *s, uint64_t key, uint32_t rule)
@@ -83,24 +65,19 @@ static struct state_meters meters_of(const struct rule *r)
 
 static void fill(struct rule_state *s, const struct rule *r)
 {
-	s->rule = rule_index(r);
-	s->policer = r->policer & (POLICER_MAX_PROFILES - 1);
-	s->dscp = r->dscp & FLOW_DSCP_OF_PATH;
-	s->rqi = r->rqi;
-	s->further = (r->flags & RULE_FURTHER_METERS) && rule_further_of(r)->meters != 0;
-	if (s->further)
-		rule_state_set_meters(s, meters_of(r));
-	s->full = 0;
-	uint8_t flags = flags_of(r);
-	int counts6 = (flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
-	if (!counts6 || !rule_state_counts6(s)) { // else what it counted stays
-		s->ue4 = counts6 ? 0 : r->up.ue4;
-		s->teid = counts6 ? 0 : r->teid;
+	struct action a = r->action;
+	uint32_t ue4 = r->up.ue4;
+
+	if (action_counts6(&a)) { // what it counted stays
+		ue4 = action_counts6(&s->action) ? s->packets6 : 0;
+		a.teid = action_counts6(&s->action) ? s->bytes6 : 0;
 	}
-	s->look = 1; // last: the control thread may have written the word
-	s->path = r->outer == API_OUTER_NONE ? r->instance : r->path;
-	s->qfi = r->qfi;
-	s->flags = flags;
+	s->rule = rule_index(r);
+	if (a.further)
+		rule_state_set_meters(s, meters_of(r));
+	s->ue4 = ue4;
+	s->action = a;
+	s->bits |= RULE_STATE_LOOK; // last: the control thread may have written the word
 }
 
 // Of an endpoint or instance, whose key leads to another worker with `elsewhere`, which the index says.
@@ -174,11 +151,13 @@ static uint32_t number_of(struct worker *w, struct tuples *t, const struct rule 
 	struct rule_state *s = rule_state_of(r);
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_RELAXED);
 
-	if (s->rule == rule_index(r) && s->full == !plain && key != 0 && key == tuple_key_of(w, (uint32_t)key))
+	int is_full = (s->bits & RULE_STATE_FULL) != 0;
+
+	if (s->rule == rule_index(r) && is_full == !plain && key != 0 && key == tuple_key_of(w, (uint32_t)key))
 		return (uint32_t)key;
 	uint32_t number = tuples_number(t);
 	fill(s, r);
-	s->full = !plain;
+	s->bits |= plain ? 0 : RULE_STATE_FULL;
 	publish(r, tuple_key_of(w, number));
 	return number;
 }
@@ -282,9 +261,9 @@ static int start(const struct api_engine *e)
 	for (uint32_t w = 0; w < e->workers; w++) {
 		for (uint32_t v = 0; v < MAX_VRFS; v++)
 			flow_routed[w].of_vrf[v] = (struct rule_state){.rule = RULE_NONE,
-				.dscp = FLOW_DSCP_OF_PATH,
-				.path = (uint16_t)instance_of_vrf(v),
-				.qfi = GTPU_NO_QFI};
+				.action = {.dscp = ACTION_NO_DSCP,
+					.instance = (uint16_t)instance_of_vrf(v),
+					.qfi = GTPU_NO_QFI}};
 		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), RTE_CACHE_LINE_SIZE);
 		if (flow_index.state[w] == NULL)
 			return object_error(ENOMEM, "no memory for the index of flows");
@@ -304,4 +283,4 @@ RTE_INIT(flow_module)
 	flow_engine_register(&software);
 }
 
-static_assert(POLICER_MAX_PROFILES == 1 << 21, "rule_state.policer has as many bits");
+static_assert(POLICER_MAX_PROFILES == 1 << 21, "action.policer has as many bits");

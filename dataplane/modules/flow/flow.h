@@ -15,23 +15,9 @@
 #include "route/route.h"
 #include "rule/tables.h"
 
-#define FLOW_TUNNEL 1u // a GTP-U header on `path` goes in front; else the packet is routed
-#define FLOW_UPLINK 2u
-#define FLOW_POLICED 4u
-#define FLOW_UE4 8u // the UE's address is ue4
-#define FLOW_UE6 16u // the UE's prefix is the rule's
-#define FLOW_WITHOUT_CONTAINER 32u // with FLOW_TUNNEL: the one that came does not go on
-#define FLOW_MARKED 32u // routed: the FAR has a Transport Level Marking
-#define FLOW_DSCP_OF_PATH 0x7fu // rule_state.dscp
-#define FLOW_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
-#define FLOW_HOME RULE_STATE_HOME // without a tunnel: of a wireline subscriber, IPv6 is counted apart
-static_assert(RULE_STATE_HOME_BITS == (FLOW_HOME | FLOW_TUNNEL), "rule_state_counts6()");
-#define FLOW_SUBSCRIBER (3u << FLOW_PDU_SHIFT) // no such type: the rule's access header goes in front
-
 // What a rule may have: all else takes the full nodes.
 #define FLOW_RULE_FLAGS                                                                                                \
-	(RULE_FORWARD | RULE_POLICED | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS |         \
-		RULE_SEVERAL_PDRS)
+	(RULE_FORWARD | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS | RULE_SEVERAL_PDRS)
 
 // In the index, in place of a state: the key has several PDRs, and the packet's 5-tuple says which it is of;
 // flow_elsewhere(): the key's session lives on another worker.

@@ -22,7 +22,7 @@ static uint16_t resume; // edge of handover-rx that leads here
 static __rte_noinline int is_prefix_of(
 	const struct worker *w, const struct rule_state *s, const struct lookup *l, uint64_t key)
 {
-	return FLOW_KIND(l->key) == KEY_UE6 && FLOW_KIND(key) == KEY_UE4 && (s->flags & FLOW_UE6) &&
+	return FLOW_KIND(l->key) == KEY_UE6 && FLOW_KIND(key) == KEY_UE4 && (s->action.flags & ACTION_UE6) &&
 	       (uint8_t)(key >> 48) == l->example->instance && (key >> 56 & 63) == w->id;
 }
 
@@ -116,7 +116,7 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 		return;
 	if (unlikely(l->user.version == 6))
 		rte_prefetch0(&session_pools.rule[s->rule]);
-	if (unlikely(s->further))
+	if (unlikely(s->bits & RULE_STATE_FURTHER))
 		flow_ask_further(k, s);
 }
 

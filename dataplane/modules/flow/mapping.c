@@ -94,9 +94,10 @@ void flow_entered(struct lookup *lookup, uint16_t n)
 			continue;
 		// What is routed on, or to another UE, would be by the address that it has.
 		const struct rule_state *s = l->state;
-		int to_home = (s->flags & (FLOW_SUBSCRIBER | FLOW_UPLINK)) == FLOW_SUBSCRIBER;
-		l->plain = (to_home || (s->flags & (FLOW_TUNNEL | FLOW_UPLINK)) == FLOW_TUNNEL) &&
-			   (!(s->flags & FLOW_UE4) || s->ue4 == l->nat->table->slot[l->mapping].inside);
+		const struct action *a = &s->action;
+		int leaves = (a->flags & ACTION_TUNNEL) || action_to_subscriber(a);
+		l->plain = leaves && !(a->flags & ACTION_UPLINK) &&
+			   (!(a->flags & ACTION_UE4) || s->ue4 == l->nat->table->slot[l->mapping].inside);
 		l->user.by |= BY_MAPPING;
 	}
 }
@@ -106,9 +107,10 @@ void flow_entered(struct lookup *lookup, uint16_t n)
 // What translates the packet, or NULL.
 static const struct nat *nat_for(const struct walk *k, const struct lookup *l, const uint8_t *ip)
 {
-	if (!l->plain || l->user.version != 4 || (l->state->flags & (FLOW_TUNNEL | FLOW_UPLINK)) != FLOW_UPLINK)
+	if (!l->plain || l->user.version != 4 ||
+		(l->state->action.flags & (ACTION_TUNNEL | ACTION_UPLINK)) != ACTION_UPLINK)
 		return NULL;
-	uint8_t table = instance_table(k->instances, l->state->path);
+	uint8_t table = instance_table(k->instances, l->state->action.instance);
 	const struct nat *n = nat_of_hop(ways_find(k->ways, k->ways_generation, table, 4, ip + 16, UINT32_MAX)->index);
 	// ICMP errors of others are translated by what they quote.
 	return n != NULL && (nat_is_inside(n->table, load32(ip + 12)) || l->protocol == IP_PROTOCOL_ICMP) ? n : NULL;

@@ -7,8 +7,8 @@
 #include "flow/example.h"
 #include "flow/flow.h"
 #include "flow/mapping.h"
-#include "flow/template.h"
 #include "flow/tuple.h"
+#include "forward/template.h"
 #include "instance/instance.h"
 #include "mss/mss.h"
 #include "path/udp_sum.h"
@@ -65,7 +65,7 @@ struct walk {
 	const struct example *last;
 	uint32_t ways_generation;
 	uint16_t resume; // edge of handover-rx that leads to the node
-	uint8_t marking; // FLOW_MARKED: some instance has a DSCP for a QFI
+	uint8_t marking; // some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t indexed; // a packet of the block is looked for in the index
 	uint8_t further; // rule_further says which meters a packet of the block has
@@ -92,11 +92,11 @@ static inline void walk_begin(
 	k->w = w;
 	k->index = flow_index.state[w->id];
 	k->ways = ways_of(w);
-	k->templates = flow_templates[w->id];
+	k->templates = templates[w->id];
 	k->ways_generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k->instances = instances_get();
 	k->local = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
-	k->marking = k->instances->marking ? FLOW_MARKED : 0;
+	k->marking = k->instances->marking;
 	k->last = NULL;
 	k->further = 0;
 	k->drop_gtpu = drop_gtpu;

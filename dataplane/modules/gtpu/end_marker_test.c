@@ -13,9 +13,7 @@ static void more_than_may_wait(void **state)
 {
 	const struct rule old = {.outer = API_OUTER_GTPU,
 		.flags = RULE_FORWARD,
-		.teid = 0x200,
-		.dscp = 0xff,
-		.qfi = 0xff,
+		.action = action_tunnel(0, 0x200, 0xff),
 		.urr = RULE_NONE};
 	struct kit_reasons before = kit_reasons();
 	uint32_t markers = INBOX / 2 + WAITING + 7, left = 0;

@@ -3,6 +3,7 @@
 #ifndef GTPU_GTPU_H
 #define GTPU_GTPU_H
 
+struct action;
 struct path;
 struct rte_mbuf;
 struct rule;
@@ -11,7 +12,7 @@ struct rule;
 // Container if the tunnel used one. From release(), so that it comes after the last packet of the old rule. Nothing for
 // other than GTP-U tunnels.
 void gtpu_end_marker(const struct rule *old);
-// Makes an empty mbuf an End Marker of the rule's tunnel, with IP and UDP headers. Returns 0; -1: no room.
-int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r);
+// Makes an empty mbuf an End Marker of the tunnel, with IP and UDP headers. Returns 0; -1: no room.
+int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct action *a);
 
 #endif

@@ -224,7 +224,7 @@ static int passes_on(const struct rule *r)
 static int ended_already(const struct rule *first, const struct rule *r)
 {
 	for (const struct rule *o = first; o != r; o = &session_pools.rule[session_pools.match[rule_index(o)].next])
-		if (passes_on(o) && o->path == r->path && o->teid == r->teid)
+		if (passes_on(o) && o->action.path == r->action.path && o->action.teid == r->action.teid)
 			return 1;
 	return 0;
 }
@@ -239,7 +239,7 @@ static int pass_end_marker(struct rte_graph *graph, struct rte_node *node, struc
 
 	for (uint32_t i = rule_index(first), n = 0; i != RULE_NONE && n < API_MAX_PDR; i = next, n++) {
 		const struct rule *r = &session_pools.rule[i];
-		const struct path *p = passes_on(r) ? path_get(r->path) : NULL;
+		const struct path *p = passes_on(r) ? path_get(r->action.path) : NULL;
 
 		next = session_pools.match[i].next;
 		if (p == NULL || ended_already(first, r))
@@ -251,9 +251,8 @@ static int pass_end_marker(struct rte_graph *graph, struct rte_node *node, struc
 			rte_pktmbuf_reset(m);
 		used = 1;
 		packet_of(out)->hops = hops; // as the first's: sessions may send them round in a circle
-		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes
-		// before it.
-		if (gtpu_put_end_marker_packet(out, p, r) == 0)
+		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes before it.
+		if (gtpu_put_end_marker_packet(out, p, &r->action) == 0)
 			worker_hand_over(w, w->id, output, order, out);
 		else
 			rte_node_enqueue_x1(graph, node, packet_leave(out, &drop_echo, EDGE_DROP), out);

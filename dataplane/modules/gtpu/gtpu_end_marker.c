@@ -5,8 +5,8 @@
 // leave on the worker of the session, whose last packets on the old tunnel went out before the grace period ended.
 #include "core/control.h"
 #include "core/node.h"
+#include "forward/tunnel.h"
 #include "gtpu/gtpu.h"
-#include "path/path.h"
 #include "rule/rule.h"
 #include "rule/view.h"
 #include "rule/watch.h"
@@ -66,7 +66,7 @@ static void tick(uint64_t now_ns)
 	}
 }
 
-int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct rule *r)
+int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const struct action *a)
 {
 	uint32_t ip_length = path_ip_length(p), most = ip_length + 8 + GTPU_MESSAGE_MAX;
 	uint8_t *ip = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)most);
@@ -74,24 +74,23 @@ int gtpu_put_end_marker_packet(struct rte_mbuf *m, const struct path *p, const s
 	if (ip == NULL)
 		return -1;
 	memcpy(ip, path_header(p, 0), ip_length + 8);
-	path_mark(ip, p, r->dscp, ECN_NOT_ECT);
-	uint8_t type = r->pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
-	uint8_t qfi = r->pdu_type == API_PDU_NONE ? GTPU_NO_QFI : r->qfi; // as gtpu-encap
-	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, r->teid, qfi, type);
+	path_mark(ip, p, a->dscp, ECN_NOT_ECT);
+	uint8_t type = a->flags >> ACTION_PDU_SHIFT, qfi = type == API_PDU_NONE ? GTPU_NO_QFI : a->qfi;
+	unsigned length = gtpu_put_end_marker(ip + ip_length + 8, a->teid, qfi, tunnel_wire_type(type));
 	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - length));
-	path_finish_outer(m, path_vrf(p), p->version, ip_length + 8 + length);
+	path_finish_outer(m, path_vrf(p), p->outer.version, ip_length + 8 + length);
 	memset(session_view_of(m), 0, sizeof(struct session_view));
 	return 0;
 }
 
 void gtpu_end_marker(const struct rule *old)
 {
-	const struct path *p = old->outer == API_OUTER_GTPU ? path_before(old->path) : NULL;
+	const struct path *p = old->outer == API_OUTER_GTPU ? path_before(old->action.path) : NULL;
 	struct rte_mbuf *m = p != NULL && old->worker < worker_count() ? control_originate() : NULL;
 
 	if (m == NULL)
 		return;
-	if (gtpu_put_end_marker_packet(m, p, old) != 0) {
+	if (gtpu_put_end_marker_packet(m, p, &old->action) != 0) {
 		control_drop(m, &drop_lost);
 		return;
 	}

@@ -13,17 +13,17 @@ static void after_input(struct trace_text *to, struct worker *w, struct rte_mbuf
 static void before_encap(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {
 	const struct rule *r = session_view_of(m)->rule;
-	const struct path *p = path_get(r->path);
+	const struct path *p = path_get(r->action.path);
 
 	if (p == NULL) {
 		trace_say(to, "the path is gone");
 		return;
 	}
 	trace_say(to, "to ");
-	trace_say_address(to, p->version, p->want.peer.bytes);
-	trace_say(to, ", TEID 0x%08x", r->teid);
-	if (r->qfi != GTPU_NO_QFI)
-		trace_say(to, ", QFI %u", r->qfi);
+	trace_say_address(to, p->outer.version, p->want.peer.bytes);
+	trace_say(to, ", TEID 0x%08x", r->action.teid);
+	if (r->action.qfi != GTPU_NO_QFI)
+		trace_say(to, ", QFI %u", r->action.qfi);
 }
 
 TRACE_STAGE("gtpu-input", .after = after_input, .pure = 1)

@@ -59,8 +59,8 @@ static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t 
 // that came, as in gtpu-encap.
 static void mark(struct rte_mbuf *m, const struct rule *r, const struct instances *s, uint8_t *packet)
 {
-	uint8_t qfi = r->qfi != 0xff ? r->qfi : session_view_of(m)->qfi;
-	uint8_t version = packet_of(m)->ip_version, dscp = instance_dscp(s, r->instance, r->dscp, qfi);
+	uint8_t qfi = r->action.qfi != 0xff ? r->action.qfi : session_view_of(m)->qfi;
+	uint8_t version = packet_of(m)->ip_version, dscp = instance_dscp(s, r->instance, r->action.dscp, qfi);
 
 	if (dscp < 64)
 		ip_dscp_set(version, packet, dscp);
@@ -98,7 +98,7 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 	rte_edge_t edge = EDGE_OUTPUT;
 	if (unlikely(s->owners + s->lookers != 0))
 		edge = to_ue(m, r, packet + (version == 4 ? 16 : 24));
-	if (unlikely((s->marking || r->dscp < 64) && edge == EDGE_OUTPUT && r->outer == API_OUTER_NONE))
+	if (unlikely((s->marking || r->action.dscp < 64) && edge == EDGE_OUTPUT && r->outer == API_OUTER_NONE))
 		mark(m, r, s, packet);
 	return edge;
 }

@@ -14,6 +14,12 @@ struct metering {
 };
 #define METERS_MAX (1 + API_PDR_QERS)
 
+// enum api_colour_action. A profile that is gone lets all pass.
+static inline uint8_t meter_says(const struct metering *m)
+{
+	return m->profile != NULL ? m->profile->action[m->colour] : API_COLOUR_PASS;
+}
+
 // As little as the fast path needs: with struct metering a packet of three meters took 29 ticks more.
 struct metered {
 	struct meter *meter;
@@ -34,8 +40,8 @@ static inline uint8_t meters_of_rule(const struct rule_further *m, uint8_t n, st
 static inline uint8_t meters_look(
 	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
 {
-	uint8_t own = (r->flags & RULE_POLICED) != 0;
-	struct metered meter[METERS_MAX] = {{.meter = &rule_state_of(r)->meter, .policer = r->policer}};
+	uint8_t own = (r->action.flags & ACTION_POLICED) != 0;
+	struct metered meter[METERS_MAX] = {{.meter = &rule_state_of(r)->meter, .policer = r->action.policer}};
 	uint8_t n = meters_of_rule(rule_further_of(r), own, meter);
 
 	for (uint8_t i = 0; i < n; i++) {

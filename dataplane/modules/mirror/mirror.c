@@ -2,7 +2,7 @@
 // Which packets are copied, and what of them.
 #include "mirror/mirror.h"
 #include "core/node.h"
-#include "path/path.h"
+#include "forward/tunnel.h"
 #include "route/address.h"
 #include "rule/view.h"
 #include "wire/eth.h"
@@ -90,7 +90,6 @@ static enum mirror_way finish(
 	struct worker *w, struct rte_mbuf *copy, struct mirror *x, const struct mirror_target *t, int truncated)
 {
 	struct session_view *v = session_view_of(copy);
-	const struct path *p;
 
 	v->rule = NULL; // nobody's packet from here on
 	switch (t->want.to) {
@@ -98,9 +97,8 @@ static enum mirror_way finish(
 		packet_of(copy)->port_out = t->port;
 		return MIRROR_PORT;
 	case API_MIRROR_GTPU:
-		p = path_get(t->path);
 		packet_of(copy)->length = rte_pktmbuf_pkt_len(copy);
-		if (p != NULL && path_wrap(w, copy, p, t->want.teid, t->want.dscp) == 0)
+		if (tunnel_copy(w, copy, &t->action))
 			return MIRROR_IP;
 		break;
 	default:

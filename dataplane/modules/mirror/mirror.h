@@ -18,7 +18,8 @@ struct mirror_line { // a worker's
 
 struct mirror_target {
 	struct api_mirror want;
-	uint16_t port, path, instance; // indices, of what `want` names
+	uint16_t port, instance; // indices, of what `want` names
+	struct action action; // of a GTP-U tunnel
 };
 
 struct mirror {

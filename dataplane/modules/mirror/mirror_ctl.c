@@ -105,7 +105,7 @@ static int check_target(const char *key, const struct api_mirror *want, struct m
 		path = path_index(want->target);
 		if (path < 0)
 			return object_error(ENOENT, "mirror %s: there is no path %s", key, want->target);
-		t->path = (uint16_t)path;
+		t->action = action_tunnel((uint16_t)path, want->teid, want->dscp);
 		return 0;
 	case API_MIRROR_ERSPAN:
 		if (!address_valid(&want->collector) || !address_assignable(&want->collector) || want->session > 1023)

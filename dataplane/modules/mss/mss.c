@@ -33,7 +33,7 @@ static uint16_t limit_in(uint16_t instance)
 // By which a packet leaves: the FAR's, else that of the tunnel's endpoint.
 static uint16_t exit_of(const struct rule *r)
 {
-	const struct path *p = r->outer == API_OUTER_GTPU ? path_get(r->path) : NULL;
+	const struct path *p = r->outer == API_OUTER_GTPU ? path_get(r->action.path) : NULL;
 
 	return r->instance == INSTANCE_NONE && p != NULL ? instance_of_local(p->local_id) : r->instance;
 }
@@ -72,11 +72,11 @@ static uint32_t rule_mtu(const struct rule *r, uint8_t version, const uint8_t *r
 		return r->mru;
 	if (r->outer == API_OUTER_NONE)
 		return route_mtu(instance_vrf(instances_get(), r->instance), version, remote);
-	const struct path *p = path_get(r->path);
+	const struct path *p = path_get(r->action.path);
 	if (p == NULL)
 		return UINT32_MAX;
-	uint32_t header = r->outer == API_OUTER_UDP ? path_ip_length(p) + 8 : p->length[1],
-		 mtu = route_mtu(path_vrf(p), p->version, p->want.peer.bytes);
+	uint32_t header = r->outer == API_OUTER_UDP ? path_ip_length(p) + 8 : p->outer.length[1],
+		 mtu = route_mtu(path_vrf(p), p->outer.version, p->want.peer.bytes);
 	return mtu > header ? mtu - header : 0;
 }
 

@@ -5,12 +5,12 @@
 #include "core/arc.h"
 #include "core/control.h"
 #include "firewall/firewall.h"
+#include "forward/tunnel.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
 #include "mss/mss.h"
 #include "nat/nat.h"
 #include "nptv6/nptv6.h"
-#include "path/outer.h"
 #include "route/ways.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
@@ -188,33 +188,37 @@ static const char *next_hop(struct plan *p, uint8_t vrf, uint8_t version, const 
 	return NULL;
 }
 
+// The container of the GTP-U header at `gtpu`; NULL: there is none.
+static struct container came_with(const uint8_t *gtpu)
+{
+	if (gtpu == NULL || gtpu[0] != 0x34)
+		return (struct container){.qfi = GTPU_NO_QFI, .pdu_type = API_PDU_NONE};
+	return (struct container){.qfi = gtpu[14] & 0x3f, .pdu_type = (uint8_t)((gtpu[13] >> 4) + 1)};
+}
+
 // As gtpu-encap; lengths, identification and checksum are the device's, which get what an empty packet has.
 static const char *into_tunnel(struct plan *p, const struct offload_request *q, const struct rule *r, uint32_t most)
 {
-	const struct path *path = path_get(r->path);
+	const struct action *a = &r->action;
+	const struct path *path = path_get(a->path);
 	const uint8_t *gtpu = q->tunnel ? q->header + q->outer_l3 + IP4_HEADER + 8 : NULL, *ip = q->header + q->l3;
-	uint8_t qfi = r->qfi, type = r->pdu_type;
+	uint8_t room[OUTER_LENGTH_MAX];
+	struct container c;
 
-	if (path == NULL || path->version != 4)
+	if (path == NULL || path->outer.version != 4)
 		return "over IPv6 the outer header has a checksum of the whole packet";
-	if (!r->without_container && gtpu != NULL && gtpu[0] == 0x34) {
-		qfi = qfi != GTPU_NO_QFI ? qfi : gtpu[14] & 0x3f;
-		type = (uint8_t)((gtpu[13] >> 4) + 1);
-	}
-	int container = qfi != GTPU_NO_QFI && type != API_PDU_NONE;
-	uint32_t length = path->length[container];
+	int container = tunnel_container(a, came_with(gtpu), &c);
+	uint32_t length = path->outer.length[container];
 	const char *why = next_hop(p, path_vrf(path), 4, path->want.peer.bytes, most + length);
 
 	if (why != NULL)
 		return why;
-	uint8_t *at = p->bytes + p->encap;
-	memcpy(at, path_header(path, container), length);
-	outer_finish(at, IP4_HEADER, length, r->teid);
-	if (container)
-		outer_container(at + IP4_HEADER + 8, type, qfi, r->rqi);
-	path_mark(at, path, path_dscp(path, r->dscp, qfi), ip[0] >> 4 == 4 ? ip[1] & 3 : ip[1] >> 4 & 3);
-	store16(at + 2, (uint16_t)length);
-	ip4_checksum_set(at);
+	uint8_t *end = room + sizeof(room), *at = end - length;
+	uint8_t class = tunnel_class(a, &path->outer, path, c.qfi) | ip_ecn(ip[0] >> 4, ip);
+	tunnel_put(end, &path->outer, sizeof(room), a, container, c);
+	tunnel_lengths(at, IP4_HEADER, length, a->teid);
+	tunnel_ip4(at, path->outer.ip4_sum, 0, length, class);
+	memcpy(p->bytes + p->encap, at, length);
 	p->encap = (uint8_t)(p->encap + length);
 	return NULL;
 }
@@ -233,7 +237,7 @@ static const char *routed(struct plan *p, const struct offload_request *q, const
 		ue |= instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination);
 	if (ue || address_is_link_local(version, source) || address_is_link_local(version, destination))
 		return "the destination may be a UE";
-	if (n->marking || r->dscp < 64)
+	if (n->marking || r->action.dscp != ACTION_NO_DSCP)
 		return "packets get another DSCP";
 	p->counts_hops = 1;
 	p->guard_at = (uint8_t)(q->l3 + hops);
@@ -322,9 +326,9 @@ static const char *refused(const struct plan *p, const struct offload_request *q
 
 static const char *policed(struct plan *p, const struct rule *r)
 {
-	const struct api_policer *want = r->flags & RULE_POLICED ? policer_body(r->policer) : NULL;
+	const struct api_policer *want = r->action.flags & ACTION_POLICED ? policer_body(r->action.policer) : NULL;
 
-	if (!(r->flags & RULE_POLICED))
+	if (!(r->action.flags & ACTION_POLICED))
 		return NULL;
 	if (want == NULL)
 		return "the policer is gone";
@@ -369,7 +373,8 @@ const char *plan_make(struct plan *p, const struct offload_request *q, uint8_t l
 	p->in = (uint16_t)in->device;
 	int to_tunnel = r->outer == API_OUTER_GTPU && level == API_OFFLOAD_FULL;
 	uint32_t at = link_layer(p, q, in), outer = q->tunnel ? q->l3 - q->outer_l3 : 0;
-	int qfi = q->by_tuple || level != API_OFFLOAD_FULL || (to_tunnel && !r->without_container);
+	int qfi = q->by_tuple || level != API_OFFLOAD_FULL ||
+		  (to_tunnel && !(r->action.flags & ACTION_WITHOUT_CONTAINER));
 	if (at != 0 && q->tunnel)
 		at = tunnel(p, q, at, qfi);
 	if (at == 0 || at != q->l3 || outer >= in->mtu || !user(p, q, r, to_tunnel))

@@ -74,7 +74,7 @@ static uint32_t pair_bucket(uint8_t family, const uint8_t *local, const uint8_t 
 
 static uint32_t pair_bucket_of(const struct path *p)
 {
-	return pair_bucket(p->version, p->want.local.bytes, p->want.peer.bytes);
+	return pair_bucket(p->outer.version, p->want.local.bytes, p->want.peer.bytes);
 }
 
 static void chain_add(struct chains *c, uint32_t bucket, uint16_t index)
@@ -122,7 +122,7 @@ const struct path *path_between(uint8_t family, const uint8_t *local, const uint
 	for (uint32_t hops = 0; i != 0 && hops < GTPU_MAX_PATHS; hops++) {
 		const struct path *p = path_get(i - 1u);
 
-		if (p != NULL && p->version == family && memcmp(p->want.local.bytes, local, n) == 0 &&
+		if (p != NULL && p->outer.version == family && memcmp(p->want.local.bytes, local, n) == 0 &&
 			memcmp(p->want.peer.bytes, peer, n) == 0)
 			return p;
 		i = __atomic_load_n(&paths.pair.next[i - 1], __ATOMIC_ACQUIRE);
@@ -166,11 +166,11 @@ static void fill_header(struct path *p)
 
 	for (int container = 0; container < 2; container++) {
 		uint32_t gtpu = container ? GTPU_HEADER_CONTAINER : GTPU_HEADER;
-		uint8_t *h = p->header[container] + OUTER_LENGTH_MAX - ip - 8 - gtpu;
+		uint8_t *h = p->outer.header[container] + OUTER_BYTES - ip - 8 - gtpu;
 
-		p->length[container] = (uint8_t)(ip + 8 + gtpu);
-		if (p->version == 4)
-			p->ip4_sum = checksum_fold(put_ip4(p, h));
+		p->outer.length[container] = (uint8_t)(ip + 8 + gtpu);
+		if (p->outer.version == 4)
+			p->outer.ip4_sum = checksum_fold(put_ip4(p, h));
 		else
 			put_ip6(p, h);
 		// TS 29.281 §4.4.2.1: a free source port, destination port 2152.
@@ -253,10 +253,11 @@ static struct path *path_new(const char *key, const struct api_path *want, uint3
 	}
 	snprintf(p->name, sizeof(p->name), "%s", key);
 	p->index = (uint16_t)index;
-	p->version = want->local.family;
+	p->outer.version = want->local.family;
 	p->want = *want;
+	p->outer.class = (uint8_t)(want->dscp << 2);
 	for (uint32_t q = 0; q < RTE_DIM(want->qfi_dscp); q++)
-		p->by_qfi |= want->qfi_dscp[q] != 0;
+		p->outer.by_qfi |= want->qfi_dscp[q] != 0;
 	p->vrf = vrf_of(p);
 	fill_header(p);
 	return p;
@@ -326,7 +327,8 @@ static void discard(struct object_change *c)
 
 static int same_ends(const struct path *a, const struct path *b)
 {
-	return a->version == b->version && memcmp(&a->want.local, &b->want.local, sizeof(a->want.local)) == 0 &&
+	return a->outer.version == b->outer.version &&
+	       memcmp(&a->want.local, &b->want.local, sizeof(a->want.local)) == 0 &&
 	       memcmp(&a->want.peer, &b->want.peer, sizeof(a->want.peer)) == 0;
 }
 

@@ -3,28 +3,37 @@
 #ifndef PATH_PATH_H
 #define PATH_PATH_H
 
+#include "core/packet.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
 #include "path/local.h"
+#include "route/route.h"
 #include "wire/gtpu.h"
 
 #define GTPU_MAX_PATHS 16384
 #define OUTER_LENGTH_MAX 64 // IPv6 40 + UDP 8 + GTP-U 16
+#define OUTER_BYTES 96u // three stores of 32: room for a next hop's header as well
+static_assert(OUTER_BYTES >= NEXT_HOP_HEADER + OUTER_LENGTH_MAX, "both headers fit");
 
-// A path as workers read it: the outer header with everything but lengths, TEID, QFI and IPv4 identification.
+// The outer header of G-PDUs, [1] with a PDU Session Container, [0] without: everything but lengths, TEID, QFI and IPv4
+// identification.
+struct outer {
+	uint8_t header[2][OUTER_BYTES]; // each ends where the user's packet begins
+	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0; 16 bits
+	uint8_t length[2]; // from IP to GTP-U
+	uint8_t version; // 4 or 6
+	uint8_t class; // the path's DSCP << 2
+	uint8_t by_qfi; // the path has other ones for some QFIs
+};
+
+// A path as workers read it.
 struct path {
 	char name[API_NAME];
 	uint16_t index;
-	uint8_t version; // of the outer header: 4 or 6
-	uint8_t length[2]; // of the outer header: [1] with a PDU Session Container, [0] without
 	uint16_t local_id;
-	uint8_t by_qfi; // want.qfi_dscp has some
 	uint8_t vrf; // of the interface that has the local address; written by the control thread alone, atomic
-	uint32_t ip4_sum; // of the IPv4 header with lengths, identification and DSCP 0; 16 bits
 	struct api_path want;
-	// Each lies at the end of its 64 bytes, so that one store of 64 that ends where the payload begins puts it in
-	// place.
-	uint8_t header[2][OUTER_LENGTH_MAX] __rte_cache_aligned;
+	struct outer outer __rte_cache_aligned;
 } __rte_cache_aligned;
 
 // Written by the owner worker, or by the control thread in its own slot; added up for `show path`.
@@ -44,8 +53,9 @@ static __rte_always_inline uint8_t path_dscp(const struct path *p, uint8_t marki
 {
 	if (marking < 64)
 		return marking;
-	return unlikely(p->by_qfi) && qfi < 64 && p->want.qfi_dscp[qfi] != 0 ? (uint8_t)(p->want.qfi_dscp[qfi] - 1)
-									     : p->want.dscp;
+	return unlikely(p->outer.by_qfi) && qfi < 64 && p->want.qfi_dscp[qfi] != 0
+		       ? (uint8_t)(p->want.qfi_dscp[qfi] - 1)
+		       : p->want.dscp;
 }
 
 // `index` is of a path that path_get() gave. Workers; API_MAX_WORKERS: the control thread's.
@@ -73,13 +83,13 @@ uint32_t path_recovery(uint32_t index);
 
 static inline uint32_t path_ip_length(const struct path *p)
 {
-	return p->version == 4 ? 20 : 40;
+	return p->outer.version == 4 ? 20 : 40;
 }
 
 // The outer header's template, IP first; with a PDU Session Container or without.
 static inline const uint8_t *path_header(const struct path *p, int container)
 {
-	return p->header[container] + OUTER_LENGTH_MAX - p->length[container];
+	return p->outer.header[container] + OUTER_BYTES - p->outer.length[container];
 }
 
 static inline uint8_t path_vrf(const struct path *p)
@@ -87,16 +97,25 @@ static inline uint8_t path_vrf(const struct path *p)
 	return __atomic_load_n(&p->vrf, __ATOMIC_RELAXED);
 }
 
+// The metadata that ip-output needs of a packet of `length` bytes of IP and UDP of ours, at the data start.
+static inline void path_describe(struct packet *pkt, uint8_t vrf, uint8_t version, uint32_t length)
+{
+	pkt->l3 = 0;
+	pkt->l4 = version == 4 ? 20 : 40;
+	pkt->ip_version = version;
+	pkt->vrf = vrf;
+	pkt->protocol = 17;
+	pkt->fragment = 0;
+	pkt->translated = 0;
+	pkt->length = length;
+}
+
 // Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front
-// of a GTP-U message that we made, and the packet metadata that ip-output needs. `length` of the whole IP packet.
+// of a GTP-U message that we made, and path_describe(). `length` of the whole IP packet.
 void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length);
-// Sets the DSCP (0xff: the path's) and ECN of an outer header.
+// Sets the DSCP (above 63: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
 // worker_identify() in an IPv4 header; nothing in an IPv6 one. `of`: the path's index, or what else says to whom.
 void path_identify(uint8_t *ip, struct worker *w, uint32_t of);
-// Puts the outer headers of a G-PDU without container in front of the IP packet at the data start of m, and the
-// metadata that ip-output needs. Returns 0; -1 when there is no room or the packet becomes too long, then m is as
-// before.
-int path_wrap(struct worker *w, struct rte_mbuf *m, const struct path *p, uint32_t teid, uint8_t dscp);
 
 #endif

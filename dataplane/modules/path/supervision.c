@@ -60,7 +60,7 @@ static void send_echo(const struct path *p, uint16_t sequence)
 	unsigned n = gtpu_put_echo_request(h + ip + 8, sequence);
 	rte_pktmbuf_trim(m, (uint16_t)(GTPU_MESSAGE_MAX - n));
 	memcpy(h, path_header(p, 0), ip + 8);
-	path_finish_outer(m, path_vrf(p), p->version, ip + 8 + n);
+	path_finish_outer(m, path_vrf(p), p->outer.version, ip + 8 + n);
 	path_counters_of(p->index, API_MAX_WORKERS)->echo_sent++;
 	control_inject(0, "ip-output", m);
 }

@@ -7,8 +7,8 @@
 // (RULE_FURTHER_METERS).
 #include "policer/policer_node.h"
 #include "core/node.h"
+#include "forward/account.h"
 #include "meter/policer.h"
-#include "meter/several.h"
 #include "rule/view.h"
 #include "usage/usage.h"
 
@@ -44,7 +44,7 @@ static void remark(struct rte_mbuf *m, uint8_t dscp)
 // Returns 0 when the packet is to be dropped.
 static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, const struct rule *r, struct rule_state *s)
 {
-	const struct policer_profile *p = policer_profile(r->policer);
+	const struct policer_profile *p = policer_profile(r->action.policer);
 
 	if (unlikely(p == NULL))
 		return 1; // deleted together with its sessions, under our feet
@@ -61,22 +61,12 @@ static __rte_always_inline int police(struct worker *w, struct rte_mbuf *m, cons
 // Returns 0 when the packet is to be dropped.
 static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r)
 {
-	struct metering meter[METERS_MAX];
-	uint32_t length = packet_of(m)->length;
-	uint64_t time = w->now << METER_TIME_SHIFT;
-	uint8_t n = meters_look(r, time, length, meter_came(session_view_of(m)->dscp), meter);
+	uint8_t dscp = session_view_of(m)->dscp, mark = dscp;
 
-	for (uint8_t i = 0; i < n; i++) {
-		if (meter[i].profile == NULL || meter[i].profile->action[meter[i].colour] != API_COLOUR_DROP)
-			continue;
-		if (meter[i].policed != NULL)
-			++*meter[i].policed;
+	if (!account_meters(r, w->now << METER_TIME_SHIFT, packet_of(m)->length, dscp, &mark))
 		return 0;
-	}
-	meters_pass(meter, n, time, length);
-	for (uint8_t i = 0; i < n; i++)
-		if (meter[i].profile != NULL && meter[i].profile->action[meter[i].colour] == API_COLOUR_REMARK)
-			remark(m, meter[i].profile->dscp[meter[i].colour]);
+	if (mark != dscp)
+		remark(m, mark);
 	return 1;
 }
 
@@ -119,7 +109,7 @@ static __rte_always_inline rte_edge_t run(struct worker *w, struct rte_mbuf *m, 
 
 	if (unlikely(r->flags & RULE_FURTHER_METERS))
 		return run_more(w, m, r, reason, uplink);
-	if ((r->flags & RULE_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
+	if ((r->action.flags & ACTION_POLICED) && unlikely(!police(w, m, r, rule_state_of(r)))) {
 		usage_dropped(r, 1, length);
 		return packet_leave(m, reason, EDGE_DROP);
 	}

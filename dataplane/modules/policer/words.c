@@ -39,9 +39,10 @@ static int say_meters(struct trace_text *to, struct worker *w, struct rte_mbuf *
 	int drops = 0;
 
 	if (!(r->flags & RULE_FURTHER_METERS)) {
-		const struct policer_profile *p = policer_profile(r->policer);
+		const struct policer_profile *p = policer_profile(r->action.policer);
 
-		return (r->flags & RULE_POLICED) && p != NULL && say_meter(to, p, &rule_state_of(r)->meter, w, m);
+		return (r->action.flags & ACTION_POLICED) && p != NULL &&
+		       say_meter(to, p, &rule_state_of(r)->meter, w, m);
 	}
 	uint8_t n = meters_look(
 		r, w->now << METER_TIME_SHIFT, packet_of(m)->length, meter_came(session_view_of(m)->dscp), meter);
@@ -69,7 +70,7 @@ static void before(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 	const struct rule *r = session_view_of(m)->rule;
 
 	trace_say(to, "PDR %u", session_pools.match[rule_index(r)].pdr);
-	if (!(r->flags & (RULE_POLICED | RULE_FURTHER_METERS)))
+	if (!(r->action.flags & ACTION_POLICED) && !(r->flags & RULE_FURTHER_METERS))
 		trace_say(to, "; no meter");
 	say_meters(to, w, m, r);
 	say_quota(to, r);

@@ -43,7 +43,7 @@ static void prepare(struct rte_mbuf *reply, const struct ip_info *info, const st
 	pkt->ip_version = info->version;
 	pkt->protocol = IP_PROTOCOL_TCP;
 	pkt->length = length;
-	*session_view_of(reply) = (struct session_view){.rule = (struct rule *)(uintptr_t)r, .qfi = r->qfi};
+	*session_view_of(reply) = (struct session_view){.rule = (struct rule *)(uintptr_t)r, .qfi = r->action.qfi};
 }
 
 // The rule that answers go by: the FAR that redirects, where it leads to the UE itself, else the session's downlink

@@ -14,9 +14,7 @@ struct far_more {
 	uint16_t notify_delay; // milliseconds
 	uint8_t duplicate; // the FAR has DUPL
 	uint8_t duplicate_outer; // enum api_outer: GTPU, or NONE
-	uint8_t duplicate_dscp; // 0xff: the path's
-	uint16_t duplicate_path;
-	uint32_t duplicate_teid;
+	struct action copy; // with GTPU
 	uint8_t redirect; // enum api_redirect
 	uint8_t leads_back; // the FAR itself leads to the access side: answers of a redirection go by it
 	uint16_t location_length; // of a URL

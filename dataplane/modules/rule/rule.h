@@ -11,6 +11,7 @@
 #define RULE_RULE_H
 
 #include "isthmus_api.h"
+#include "rule/action.h"
 #include <assert.h>
 #include <rte_common.h>
 #include <sched.h>
@@ -20,7 +21,6 @@
 
 #define RULE_FORWARD 1u // FAR: forward (else drop or buffer)
 #define RULE_GATE_CLOSED 2u // QER gate of this direction
-#define RULE_POLICED 4u // rule_state has the meter of `policer`
 #define RULE_SEVERAL_PDRS 8u // the endpoint, F-TEID or UE address has several PDRs: classify by flow
 #define RULE_UE4 16u // ue4 is to be checked (uplink) / was matched (downlink)
 #define RULE_UE6 32u
@@ -61,16 +61,9 @@ struct rule {
 	uint16_t flags; // RULE_*
 	uint8_t worker; // owner
 	uint8_t outer; // enum api_outer
-	uint32_t teid; // of the outer header that we make, host order
-	uint32_t policer; // index of the profile
-	uint16_t path; // index of the GTP-U path
-	uint8_t qfi; // put into the PDU Session Container; scheduler class; 0xff: no container
-	uint8_t dscp; // of the outer header, else of the packet; 0xff: the path's or the instance's
+	struct action action;
 	uint16_t mru; // downlink: largest IP packet the subscriber takes
-	uint8_t pdu_type : 4; // enum api_pdu_type of the container
-	uint8_t without_container : 1; // the one of a removed outer header does not go on (TS 29.244 §8.2.64)
-	uint8_t no_relay : 1; // the tunnel leads to the CP function or SGi-LAN: of that header, nothing goes on
-	uint8_t rqi : 1; // reflective QoS indicator of a downlink container
+	uint8_t no_relay; // the tunnel leads to the CP function or SGi-LAN: nothing goes on of a removed outer header
 	uint8_t chain; // of the first rule of a key, with RULE_SEVERAL_PDRS: CHAIN_*
 	uint16_t port; // UDP port of the peer, API_OUTER_UDP
 	uint16_t instance; // index of the instance that it leaves by; UINT16_MAX: any
@@ -115,32 +108,21 @@ struct rule_state {
 	uint32_t rule; // the rule's index
 	uint32_t meters_low; // the first meter of `further`, and the low bits of the second (rule_state_meters())
 	union {
-		struct {
-			uint32_t ue4, teid; // its fields
-		};
-		struct {
-			uint32_t packets6, bytes6; // RULE_STATE_HOME: of IPv6 on that loan
-		};
+		uint32_t ue4; // the rule's
+		uint32_t packets6; // action_counts6(): of IPv6 on that loan
 	};
 	union {
+		struct action action; // the rule's
 		struct {
-			uint32_t policer : 21, dscp : 7, rqi : 1; // dscp 0x7f: rule.dscp is 0xff
-			uint32_t further : 1; // meters beside its own
-			uint32_t full : 1; // packets take the full nodes: an entry of theirs says the rule alone
-			uint32_t look : 1; // before the next packet, at the loan; set by the control thread
+			uint32_t bytes6; // as packets6
+			uint32_t bits; // RULE_STATE_*
 		};
-		uint32_t bits;
 	};
-	uint16_t path; // without an outer header: rule.instance
-	uint8_t qfi;
-	uint8_t flags; // FLOW_*
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
-#define RULE_STATE_FURTHER (1u << 29) // rule_state.further, .look in .bits
-#define RULE_STATE_LOOK (1u << 31)
-// .flags of a wireline subscriber's packets that leave no tunnel behind, of these bits.
-#define RULE_STATE_HOME 0x80u
-#define RULE_STATE_HOME_BITS 0x81u
+#define RULE_STATE_FURTHER (1u << 29) // action.further
+#define RULE_STATE_FULL (1u << 30) // packets take the full nodes: an entry of theirs says the rule alone
+#define RULE_STATE_LOOK (1u << 31) // before the next packet, at the loan; set by the control thread
 
 // Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last one. The first is
 // STATE_METER_NONE where a state has no room for them: rule_further says which.
@@ -173,11 +155,6 @@ static __rte_always_inline void rule_state_touch(struct rule_state *s, uint64_t 
 	s->last = (now & ~(uint64_t)UINT16_MAX) | s->meters_high;
 }
 
-static inline int rule_state_counts6(const struct rule_state *s)
-{
-	return (s->flags & RULE_STATE_HOME_BITS) == RULE_STATE_HOME;
-}
-
 // Whom a loan is of: all URRs of a rule (indices of usage_state), RULE_NONE behind the last one.
 struct lenders {
 	uint32_t urr[API_PDR_URRS];
@@ -188,7 +165,7 @@ static __rte_always_inline void rule_state_pay(struct rule_state *s, uint64_t no
 {
 	s->credit -= length;
 	s->taken++;
-	if (version == 6 && rule_state_counts6(s)) {
+	if (version == 6 && action_counts6(&s->action)) {
 		s->packets6++;
 		s->bytes6 += length;
 	}
@@ -289,7 +266,7 @@ static inline struct rule_counts rule_counted(const struct rule *r, int six)
 			sched_yield(); // the worker may wait for this CPU
 		version = __atomic_load_n(&a->version, __ATOMIC_ACQUIRE);
 		if (six) {
-			uint32_t counts = rule_state_counts6(s) ? UINT32_MAX : 0;
+			uint32_t counts = action_counts6(&s->action) ? UINT32_MAX : 0;
 
 			sum.packets = __atomic_load_n(&a->six.packets, __ATOMIC_RELAXED) +
 				      (__atomic_load_n(&s->packets6, __ATOMIC_RELAXED) & counts);

@@ -219,7 +219,7 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 	int error;
 
 	r->worker = s->worker;
-	r->qfi = 0xff;
+	r->action.qfi = ACTION_NO_QFI;
 	r->instance = INSTANCE_NONE;
 	if (pdr->source == API_FROM_ACCESS)
 		r->flags |= RULE_UPLINK;

@@ -67,6 +67,31 @@ static int set_mobile(const struct parts *p, const struct api_pdr *pdr, const st
 	return 0;
 }
 
+// But for what QERs say.
+static void set_action(const struct api_far *far, const struct api_pdr *pdr, struct rule *r)
+{
+	struct action *a = &r->action;
+
+	a->teid = far->teid;
+	a->dscp = far->dscp & ACTION_NO_DSCP;
+	a->flags = r->flags & RULE_UPLINK ? ACTION_UPLINK : 0;
+	a->flags |= r->flags & RULE_UE4 ? ACTION_UE4 : 0;
+	a->flags |= r->flags & RULE_UE6 ? ACTION_UE6 : 0;
+	if (far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP)
+		a->path = (uint16_t)path_index(far->path); // checked by session_check()
+	else
+		a->instance = r->instance;
+	if (far->outer == API_OUTER_ENDPOINT)
+		a->flags |= ACTION_SUBSCRIBER | ACTION_HOME;
+	if (far->outer == API_OUTER_NONE && (pdr->match & API_PDR_ENDPOINT))
+		a->flags |= ACTION_HOME;
+	if (far->outer != API_OUTER_GTPU)
+		return;
+	a->flags |= (uint8_t)(ACTION_TUNNEL | far->pdu_type << ACTION_PDU_SHIFT);
+	if (pdr->outer_header_removal == API_REMOVAL_CONTAINER || far->pdu_type == API_PDU_NONE)
+		a->flags |= ACTION_WITHOUT_CONTAINER;
+}
+
 static int set_special(const struct parts *p, const struct api_far *far, struct rule *r, struct rule_match *m)
 {
 	const struct api_far_more *more = far->more ? &p->more[far->more - 1] : NULL;
@@ -102,16 +127,11 @@ int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rul
 		return object_blame(error, API_RULE_FAR, far->id);
 	m->far = far->id;
 	r->outer = far->outer;
-	r->teid = far->teid;
-	r->dscp = far->dscp;
 	r->port = far->port;
-	r->pdu_type = far->pdu_type & 15;
-	r->without_container = pdr->outer_header_removal == API_REMOVAL_CONTAINER || far->pdu_type == API_PDU_NONE;
 	r->no_relay = far->destination > API_FROM_CORE;
 	if (far->action & API_FAR_FORWARD)
 		r->flags |= RULE_FORWARD;
-	if (far->outer == API_OUTER_GTPU || far->outer == API_OUTER_UDP)
-		r->path = (uint16_t)path_index(far->path); // checked by session_check()
+	set_action(far, pdr, r);
 	return 0;
 }
 
@@ -125,9 +145,9 @@ static int add_policer(const struct parts *p, const struct api_pdr *pdr, const s
 	for (uint16_t i = 0; i < p->s->pdrs; i++)
 		for (uint8_t k = 0; k < p->pdr[i].qers; k++)
 			users += p->pdr[i].qer[k] == q->id && (p->pdr[i].source == API_FROM_ACCESS) == uplink;
-	if (q->share == 0 && users < 2 && !(r->flags & RULE_POLICED)) {
-		r->policer = index;
-		r->flags |= RULE_POLICED;
+	if (q->share == 0 && users < 2 && !(r->action.flags & ACTION_POLICED)) {
+		r->action.policer = index & (POLICER_MAX_PROFILES - 1);
+		r->action.flags |= ACTION_POLICED;
 		return 0;
 	}
 	struct rule_further *f = rule_further_of(r);
@@ -143,6 +163,7 @@ static int add_policer(const struct parts *p, const struct api_pdr *pdr, const s
 	f->meter[f->meters].policer = index;
 	f->meter[f->meters++].state = state;
 	r->flags |= RULE_FURTHER_METERS;
+	r->action.further = 1;
 	return 0;
 }
 
@@ -159,8 +180,8 @@ int session_set_qers(const struct parts *p, const struct api_pdr *pdr, struct ru
 		if (uplink ? q->gate_uplink : q->gate_downlink)
 			r->flags |= RULE_GATE_CLOSED;
 		if (q->qfi != 0) // 0: no QoS flow (TS 24.501 §9.11.4.12), so no PDU Session Container
-			r->qfi = q->qfi;
-		r->rqi |= q->flags & API_QER_RQI;
+			r->action.qfi = q->qfi;
+		r->action.rqi |= q->flags & API_QER_RQI;
 		if ((uplink ? q->uplink_policer : q->downlink_policer)[0] != 0)
 			error = add_policer(p, pdr, q, r);
 	}

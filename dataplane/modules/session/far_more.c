@@ -76,11 +76,10 @@ int far_more_compile(
 	if (duplicate) {
 		m->duplicate = 1;
 		m->duplicate_outer = more->duplicate_outer;
-		m->duplicate_dscp = more->duplicate_dscp;
-		m->duplicate_teid = more->duplicate_teid;
-		m->duplicate_path =
-			more->duplicate_outer == API_OUTER_GTPU ? (uint16_t)path_index(more->duplicate_path) : 0;
 	}
+	if (m->duplicate_outer == API_OUTER_GTPU)
+		m->copy = action_tunnel(
+			(uint16_t)path_index(more->duplicate_path), more->duplicate_teid, more->duplicate_dscp);
 	if (redirect) {
 		m->redirect = more->redirect;
 		m->leads_back = far->destination == API_FROM_ACCESS && far->outer != API_OUTER_NONE;

@@ -232,10 +232,10 @@ static int from_peer(struct rte_mbuf *m, const struct rule *r)
 
 	if (other == RULE_NONE || session_pools.rule[other].outer != API_OUTER_GTPU)
 		return 1;
-	const struct path *p = path_get(session_pools.rule[other].path);
-	return p == NULL ||
-	       (p->version == t->outer_version &&
-		       memcmp(p->want.peer.bytes, outer + (p->version == 4 ? 12 : 8), p->version == 4 ? 4 : 16) == 0);
+	const struct path *p = path_get(session_pools.rule[other].action.path);
+	return p == NULL || (p->outer.version == t->outer_version &&
+				    memcmp(p->want.peer.bytes, outer + (t->outer_version == 4 ? 12 : 8),
+					    t->outer_version == 4 ? 4 : 16) == 0);
 }
 
 const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r)
@@ -301,7 +301,7 @@ rte_edge_t session_slow_path(
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {
 		keep_outer(m);
-		came = (struct removed_header){.qfi = r->qfi}; // what came in stays in the header that is kept
+		came = (struct removed_header){.qfi = r->action.qfi}; // what came in stays in the header that is kept
 	}
 	uint16_t front = pkt->l3;
 	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, front), came);

@@ -224,7 +224,7 @@ static __rte_always_inline rte_edge_t session_decide(
 	rte_edge_t on = uplink ? session_guard(m, r, ip, way) : SESSION_DOWNLINK;
 	if (unlikely(on == SESSION_DROP))
 		return on;
-	struct removed_header came = {.qfi = r->qfi};
+	struct removed_header came = {.qfi = r->action.qfi};
 	if (way->tunnel) {
 		struct tunnel_view *t = tunnel_view_of(m);
 

@@ -97,13 +97,14 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 	const struct rule *r = &session_pools.rule[s->rule[i]];
 	const struct rule_match *m = &session_pools.match[s->rule[i]];
 	const struct api_far *far = parts_far(p, m->far);
-	const struct path *path = r->outer == API_OUTER_GTPU || r->outer == API_OUTER_UDP ? path_get(r->path) : NULL;
+	const struct path *path =
+		r->outer == API_OUTER_GTPU || r->outer == API_OUTER_UDP ? path_get(r->action.path) : NULL;
 
 	snprintf(row->session, sizeof(row->session), "%s", s->name);
 	row->pdr = m->pdr;
 	row->far = m->far;
 	row->precedence = m->precedence;
-	row->qfi = r->qfi == 0xff ? API_NO_QFI : r->qfi;
+	row->qfi = r->action.qfi == 0xff ? API_NO_QFI : r->action.qfi;
 	row->qers = p->pdr[i].qers;
 	row->urrs = p->pdr[i].urrs;
 	memcpy(row->qer, p->pdr[i].qer, row->qers * sizeof(row->qer[0]));
@@ -117,7 +118,7 @@ static void fill_rule(struct api_rule_row *row, const struct session *s, uint16_
 		row->teid_local = p->pdr[i].teid;
 		row->local = p->pdr[i].local;
 	}
-	row->teid_peer = r->outer == API_OUTER_GTPU ? r->teid : 0;
+	row->teid_peer = r->outer == API_OUTER_GTPU ? r->action.teid : 0;
 	if (path != NULL)
 		row->peer = path->want.peer;
 	row->packets = m->packets + rule_forwarded(r).packets;

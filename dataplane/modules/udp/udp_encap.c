@@ -16,7 +16,7 @@ enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const struct rule *r = session_view_of(m)->rule;
-	const struct path *p = path_get(r->path);
+	const struct path *p = path_get(r->action.path);
 
 	if (unlikely(p == NULL))
 		return packet_leave(m, &drop_no_path, EDGE_DROP);
@@ -28,12 +28,12 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 	if (unlikely(ip == NULL))
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	memcpy(ip, path_header(p, 0), header);
-	path_mark(ip, p, r->dscp, ecn);
+	path_mark(ip, p, r->action.dscp, ecn);
 	// A source port of the path's; else the one that the peer listens to serves both ways.
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);
 	path_identify(ip, w, p->index);
-	path_finish_outer(m, path_vrf(p), p->version, length);
+	path_finish_outer(m, path_vrf(p), p->outer.version, length);
 	return EDGE_OUTPUT;
 }
 

@@ -89,7 +89,7 @@ static void settle(struct rule_account *a, struct rule_state *s)
 		u->last = used.packets != 0 ? RTE_MAX(u->last, rule_state_last(s)) : u->last;
 		usage_table.limits[a->of.urr[i]].lent -= used.bytes;
 	}
-	if (rule_state_counts6(s)) {
+	if (action_counts6(&s->action)) {
 		__atomic_store_n(&a->six.packets, a->six.packets + s->packets6, __ATOMIC_RELAXED);
 		__atomic_store_n(&a->six.bytes, a->six.bytes + s->bytes6, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->packets6, 0, __ATOMIC_RELAXED);
@@ -236,7 +236,7 @@ void usage_pay(struct worker *w, const struct rule *r, uint32_t length, uint8_t 
 	struct rule_state *s = rule_state_of(r);
 
 	rule_state_pay(s, w->now, length, version);
-	if (version == 6 && !rule_state_counts6(s)) {
+	if (version == 6 && !action_counts6(&s->action)) {
 		a->six.packets++;
 		a->six.bytes += length;
 	}
