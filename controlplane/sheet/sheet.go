@@ -11,6 +11,14 @@ import _ "embed" // the style sheets
 //go:embed palette.css
 var Palette string
 
+// Library is dygraphs, and LibraryStyle its style sheet, as they are published.
+var (
+	//go:embed dygraphs/dygraph.min.js
+	Library string
+	//go:embed dygraphs/dygraph.min.css
+	LibraryStyle string
+)
+
 //go:embed plot.css
 var plotStyle string
 
