@@ -34,9 +34,9 @@ func (r *Report) flows() *section {
 			c.X.Names = append(c.X.Names, power(p.Flows))
 			own := p.Own
 			if !own.Resolved() {
-				own = Spread{}
+				own = figure.Difference{}
 			}
-			addSpreads(lines, i, figure.Once(p.FillTicks), p.Ticks, own, p.Floor, p.Memory)
+			addSpreads(lines, i, figure.Once(p.FillTicks), p.Ticks, own.Spread, p.Floor, p.Memory)
 			ratio := notApplicable
 			if p.Memory.Median > 0 && own.Has() {
 				ratio = times(own.Median / p.Memory.Median)

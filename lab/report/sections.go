@@ -257,7 +257,7 @@ const ticksNote = "Ticks: busy time of the worker for each packet, in ticks of t
 	"other; \"not resolved\": smaller than its range is wide, or below 0."
 
 // threeTicks are the total, the floor and what the gateway itself costs, as far as they are known.
-func threeTicks(total, floor figure.Number, own Spread) []string {
+func threeTicks(total, floor figure.Number, own figure.Difference) []string {
 	return []string{zeroAsNone(total, ticks), zeroAsNone(floor, ticks), ownTicks(own)}
 }
 
