@@ -42,7 +42,8 @@ a_packet() {
 	local few many
 	few=$(count "$2" "$out/$1/dataplane/$3" "$4" 20)
 	many=$(count "$2" "$out/$1/dataplane/$3" "$4" 120)
-	awk -v few="$few" -v many="$many" 'BEGIN { printf " %9.1f", (many - few) / 6400 }'
+	awk -v few="$few" -v many="$many" \
+		'BEGIN { printf((many > few ? " %9.1f" : " not resolved"), (many - few) / 6400) }'
 }
 
 PROFILES=("flow_input flow-bench "{upf-up,upf-down,sgwu-up,upf-up6,router,upf-up-more,nat-up,nat-down}

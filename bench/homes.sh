@@ -9,6 +9,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 # shellcheck source=test/lib/homes.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/homes.sh"
+# shellcheck source=bench/difference.sh
+. "$(dirname "${BASH_SOURCE[0]}")/difference.sh"
 own_namespaces "$@"
 homes=${1:-20000} rate=${2:-4000}
 few=$((homes < 8000 ? homes : 8000))
@@ -55,8 +57,8 @@ cpu() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 on_line() { (($(isthmus show total -j | jq .sessions) >= $1)); }
 read -r control_half data_half _ < <(memory "$((homes / 2))")
 read -r control_all data_all spent < <(memory "$homes")
-each() { echo "$((($2 - $1) / (homes - homes / 2)))"; }
-echo "memory of a home by PPPoE, both families: control plane $(each "$control_half" "$control_all") bytes," \
+each() { difference "$1" "$2" "$((homes - homes / 2))" bytes; }
+echo "memory of a home by PPPoE, both families: control plane $(each "$control_half" "$control_all")," \
 	"data plane $(each "$data_half" "$data_all")"
 echo "CPU of the control plane with $homes homes at rest: $spent of 1000 hundredths of a second"
 load "power cut" --subscribers "$homes" --power-cut

@@ -7,6 +7,8 @@
 # CPU 0 is the control plane's alone, while sessions come and go; data plane and load generator have the others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=bench/difference.sh
+. bench/difference.sh
 mkdir -p "${1:=$(mktemp -d)}"
 out=$(cd "$1" && pwd)
 build=${BUILD:-$PWD/build}
@@ -229,8 +231,11 @@ control=$(memory "$control_plane") data=$(memory "$data_plane")
 echo "$(sessions) there: control plane $control KiB, data plane $data KiB"
 wait "$holder" || wrong "memory: $(head -c 300 "$out/load-memory.err")"
 holder=''
-echo "a session: control plane $(((control - empty_control) * 1024 / idle)) bytes, data plane $(((data - empty_data) * 1024 / idle)) bytes;" \
-	"with the tables that the data plane makes for so many at the start, both: $(((control + data - small) * 1024 / idle)) bytes"
+a_session() { difference $(($1 * 1024)) $(($2 * 1024)) "$idle" bytes; }
+echo "a session: control plane $(a_session "$empty_control" "$control")," \
+	"data plane $(a_session "$empty_data" "$data");" \
+	"with the tables that the data plane makes for so many at the start, both:" \
+	"$(a_session "$small" $((control + data)))"
 stop
 
 for size in 128 1024; do

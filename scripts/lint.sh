@@ -41,7 +41,8 @@ lint_format() {
 # No blanks at the end of a line, no carriage returns, a newline at the end of the file. Test data may hold anything.
 lint_whitespace() {
 	local files bad=0
-	files=$(repo_files ':!*.patch' ':!*/corpus/*' ':!*/testdata/*' ':!*.pcap' ':!*.png' ':!LICENSE')
+	files=$(repo_files ':!*.patch' ':!*/corpus/*' ':!*/testdata/*' ':!*/dygraphs/*' ':!*.pcap' ':!*.png' \
+		':!LICENSE')
 	if over_files grep -nIE '[[:blank:]]+$|'$'\r' <<<"$files"; then
 		bad=1
 	fi

@@ -13,7 +13,6 @@ PACKAGES=(
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
 	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # peers of the lab and the DHCP tests
 	kea-dhcp4-server kea-dhcp6-server              # peers of the DHCP tests
-	libjs-dygraphs                             # part of the live page
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
 GO_MINOR=24 # Go 1.24 or later
@@ -193,7 +192,6 @@ ensure_setup() {
 	fi
 	get_promtool
 	get_freeradius
-	page_vendor
 	staticcheck=$(staticcheck_path)
 	if [[ ! -x $staticcheck ]]; then
 		say "building staticcheck"
@@ -201,15 +199,6 @@ ensure_setup() {
 		(cd scripts/tools && go build -o "$ROOT/$staticcheck" honnef.co/go/tools/cmd/staticcheck 2>&1 |
 			{ grep -v '^go: downloading' || true; })
 	fi
-}
-
-# Copies what the live page embeds of Debian's packages to where Go's compiler takes it from.
-page_vendor() {
-	local from=/usr/share/javascript/dygraphs to=controlplane/page/assets/vendor file
-	mkdir -p "$to"
-	for file in dygraph.min.js dygraph.min.css; do
-		cmp -s "$from/$file" "$to/$file" || install -m 644 "$from/$file" "$to/$file"
-	done
 }
 
 # Has git check the messages of commits. Worktrees have the hooks of their repository. A hook of another's making stays.

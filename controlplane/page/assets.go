@@ -7,59 +7,59 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"isthmus/controlplane/sheet"
 )
 
-// The folder vendor is filled by ./dev, from Debian's packages; it is not in the repository.
-//
-//go:embed assets
+//go:embed assets/*.html assets/*.js assets/*.css
 var files embed.FS
 
 // assets serves the files that the page is made of. They are the same as long as the process runs.
 type assets struct {
-	root fs.FS
-	tag  string // of all of them
+	files map[string]string
+	tag   string // of all of them
 }
 
 func loadAssets() *assets {
-	root, err := fs.Sub(files, "assets")
+	a := &assets{files: map[string]string{
+		// The pages that people keep have these, too.
+		"palette.css":            sheet.Palette,
+		"vendor/dygraph.min.js":  sheet.Library,
+		"vendor/dygraph.min.css": sheet.LibraryStyle,
+	}}
+	list, err := files.ReadDir("assets")
 	if err != nil {
 		panic(err) // the folder is part of the program
 	}
+	for _, entry := range list {
+		data, _ := fs.ReadFile(files, "assets/"+entry.Name()) // so is the file
+		a.files[entry.Name()] = string(data)
+	}
 	sum := sha256.New()
-	sum.Write([]byte(sheet.Palette))
-	fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			data, _ := fs.ReadFile(root, name)
-			sum.Write(data)
-		}
-		return err
-	})
-	return &assets{root, `"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`}
+	for _, name := range slices.Sorted(maps.Keys(a.files)) {
+		sum.Write([]byte(a.files[name]))
+	}
+	a.tag = `"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`
+	return a
 }
 
 func (a *assets) file(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		content, known := a.files[name]
+		if !known { // nothing is listed
+			http.NotFound(w, r)
+			return
+		}
 		w.Header().Set("ETag", a.tag)
-		http.ServeFileFS(w, r, a.root, name)
+		http.ServeContent(w, r, name, time.Time{}, strings.NewReader(content))
 	}
-}
-
-// palette is that of the pages that people keep, too.
-func (a *assets) palette(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("ETag", a.tag)
-	http.ServeContent(w, r, "palette.css", time.Time{}, strings.NewReader(sheet.Palette))
 }
 
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/assets/")
-	if info, err := fs.Stat(a.root, name); err != nil || info.IsDir() {
-		http.NotFound(w, r) // no listing, and no name that no file can have
-		return
-	}
-	a.file(name)(w, r)
+	a.file(strings.TrimPrefix(r.URL.Path, "/assets/"))(w, r)
 }

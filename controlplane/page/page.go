@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -81,9 +80,6 @@ func New(src Source, opt Options) *Page {
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
-	if _, err := fs.Stat(p.assets.root, "vendor/dygraph.min.js"); err != nil {
-		p.log.Warn("the page has tables but no plots: the program was built without ./dev, which brings the charting library")
-	}
 	p.hub.places = httpd.NewPlaces(opt.Streams)
 	p.status = src.Status()
 	return p
@@ -144,7 +140,6 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", p.assets.file("page.html"))
 	mux.HandleFunc("GET /login", p.assets.file("login.html"))
 	mux.HandleFunc("GET /assets/", p.assets.serve)
-	mux.HandleFunc("GET /assets/palette.css", p.assets.palette)
 	mux.HandleFunc("GET /page/stream", p.stream)
 	mux.HandleFunc("GET /page/table/{name}", p.table)
 	mux.HandleFunc("GET /page/subscriber", p.subscriber)

@@ -6,124 +6,31 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"isthmus/controlplane/sheet"
 )
 
+// plotLines are so many lines of a figure as are drawn; the table has them all.
+const plotLines = 8
+
+// plotStyles are the colours that lines have, in order. Behind the last they begin again, dashed.
+var plotStyles = []int{0, 1, 2, 3, 5}
+
 // plot is the lines of one figure of a report over the time of day.
-type plot struct {
-	times []int64 // milliseconds since 1970
-	lines []line
-	unit  string
-	most  float64 // the least end of the axis
-}
-
-const (
-	plotHeight = 220.0
-	plotLines  = 8
-)
-
-// plotClasses are those of the colours of sheet.Style that lines have.
-var plotClasses = []string{"s0", "s1", "s2", "s3", "s5"}
-
-// draw returns a picture of so many units in width. Its legend stands above it.
-func (p *plot) draw(title string, width float64, class string) string {
-	lines := p.lines[:min(len(p.lines), plotLines)]
-	peak := p.most
-	for i := range lines {
-		if _, most := lines[i].summary(); !isUnknown(most) {
-			peak = max(peak, float64(most))
+func plot(title string, times []int64, lines []line, unit string, most float64) *sheet.Plot {
+	p := &sheet.Plot{
+		Text: title + ", ten minutes; its figures are in the table", Gaps: true,
+		X: sheet.Axis{Clock: true}, Y: sheet.Axis{Unit: unit, Zero: true, Most: most},
+	}
+	for i := range lines[:min(len(lines), plotLines)] {
+		l := sheet.Line{Name: lines[i].name, Bare: true,
+			Style: plotStyles[i%len(plotStyles)], Dashed: i >= len(plotStyles)}
+		for k, v := range lines[i].values {
+			l.Points = append(l.Points, sheet.At(float64(times[k]), float64(v)))
 		}
+		p.Lines = append(p.Lines, l)
 	}
-	ticks := sheet.LinearTicks(0, peak, 5)
-	rows := p.legend(lines, width)
-	left, right, top := 12.0, width-12, 14+18*float64(len(rows))
-	for _, t := range ticks {
-		left = max(left, 14+sheet.TextWidth(word(float32(t), p.unit), 12))
-	}
-	height := plotHeight + top
-	bottom := height - 26
-	c := sheet.NewCanvas(width, height, class, title+", ten minutes; its figures are in the table")
-	y := func(v float64) float64 { return bottom - v/ticks[len(ticks)-1]*(bottom-top) }
-	for _, t := range ticks {
-		c.Line("grid", left, y(t), right, y(t))
-		c.Text("tick", "end", left-6, y(t)+4, word(float32(t), p.unit))
-	}
-	c.Line("axis", left, bottom, right, bottom)
-	if len(p.times) > 1 {
-		first, last := p.times[0], p.times[len(p.times)-1]
-		x := func(ms int64) float64 { return left + float64(ms-first)/float64(last-first)*(right-left) }
-		p.clock(c, x, bottom)
-		for i := range lines {
-			for _, part := range p.parts(&lines[i], x, y) {
-				c.Path("curve "+lineClass(i), part, false)
-			}
-		}
-	}
-	for row, list := range rows {
-		at := left
-		for _, i := range list {
-			c.Line("curve "+lineClass(i), at, 12+18*float64(row), at+16, 12+18*float64(row))
-			c.Text("name", "start", at+21, 16+18*float64(row), lines[i].name)
-			at += legendWidth(lines[i].name)
-		}
-	}
-	return c.String()
-}
-
-func lineClass(i int) string {
-	class := plotClasses[i%len(plotClasses)]
-	if i >= len(plotClasses) {
-		class += " dashed"
-	}
-	return class
-}
-
-func legendWidth(name string) float64 { return 34 + sheet.TextWidth(name, 12) }
-
-// legend shares the lines out to rows that are not wider than the picture.
-func (p *plot) legend(lines []line, width float64) (rows [][]int) {
-	used := width
-	for i := range lines {
-		w := legendWidth(lines[i].name)
-		if used+w > width-70 {
-			rows, used = append(rows, nil), 0
-		}
-		rows[len(rows)-1] = append(rows[len(rows)-1], i)
-		used += w
-	}
-	return rows
-}
-
-// clock writes the full minutes, every other where they are many.
-func (p *plot) clock(c *sheet.Canvas, x func(int64) float64, bottom float64) {
-	const minute = 60_000
-	first, last := p.times[0], p.times[len(p.times)-1]
-	step := int64(minute)
-	for float64(last-first)/float64(step)*48 > x(last)-x(first) {
-		step *= 2
-	}
-	for t := (first + step - 1) / step * step; t <= last; t += step {
-		c.Line("stub", x(t), bottom, x(t), bottom+4)
-		c.Text("tick", "middle", x(t), bottom+17, time.UnixMilli(t).UTC().Format("15:04"))
-	}
-}
-
-// parts are the places of a line between its gaps.
-func (p *plot) parts(l *line, x func(int64) float64, y func(float64) float64) (parts [][]sheet.Place) {
-	gap := true
-	for i, v := range l.values {
-		if isUnknown(v) {
-			gap = true
-			continue
-		}
-		if gap {
-			parts, gap = append(parts, nil), false
-		}
-		parts[len(parts)-1] = append(parts[len(parts)-1], sheet.Place{X: x(p.times[i]), Y: y(float64(v))})
-	}
-	return parts
+	return p
 }
 
 // si is a value with three digits that count, and its unit with the prefix.

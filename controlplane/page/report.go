@@ -18,11 +18,8 @@ import (
 //go:embed report.html
 var reportSource string
 
-// reportTemplate escapes everything but the pictures, which escape for themselves, and the style sheet.
-var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"svg":   func(s string) template.HTML { return template.HTML(s) },
-	"style": func() template.CSS { return template.CSS(sheet.Style()) },
-}).Parse(reportSource))
+var reportTemplate = template.Must(template.New("report").
+	Funcs(template.FuncMap{"head": sheet.Head}).Parse(reportSource))
 
 // reportGroups are the plots of a report, in order.
 var reportGroups = []struct {
@@ -67,9 +64,10 @@ func (h *history) keep() kept {
 type reportRow struct{ Name, Last, Mean, Peak string }
 
 type reportFigure struct {
-	Title, Wide, Slim string
-	Rows              []reportRow
-	Picture, Table    sheet.Saved
+	Title string
+	Plot  *sheet.Plot
+	Rows  []reportRow
+	Table sheet.Saved
 }
 
 type reportCard struct{ Title, Number, Unit string }
@@ -147,9 +145,7 @@ func (k *kept) data(s Status, raw string) reportData {
 			f.Rows = append(f.Rows, reportRow{lines[i].name, word(lines[i].last, g.unit), word(mean,
 				g.unit), word(peak, g.unit)})
 		}
-		plot := plot{k.times, lines, g.unit, g.most}
-		f.Wide, f.Slim = plot.draw(g.title, 560, "plot wide"), plot.draw(g.title, 350, "plot slim")
-		f.Picture = files.Picture(g.title, f.Wide)
+		f.Plot = plot(g.title, k.times, lines, g.unit, g.most)
 		f.Table = files.Table(g.title, []string{"line", "end", "mean", "peak"}, cells(f.Rows, 4))
 		d.Figures = append(d.Figures, f)
 	}

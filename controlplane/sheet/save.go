@@ -35,16 +35,6 @@ func held(name, kind, content string) Saved {
 		base64.StdEncoding.EncodeToString([]byte(content)))}
 }
 
-// ownStyle is what a picture has from its page otherwise.
-const ownStyle = ".plot { background: var(--paper); font: 12px system-ui, \"Liberation Sans\", Arial, sans-serif; }\n"
-
-// Picture is an SVG that needs no page: it has its colours with it.
-func (n Namer) Picture(title, svg string) Saved {
-	open, rest, _ := strings.Cut(svg, ">")
-	whole := open + "><style>" + Palette + plotStyle + ownStyle + "</style>" + rest
-	return held(n.name(title, ".svg"), "image/svg+xml", whole)
-}
-
 var grouped = regexp.MustCompile(`^[−-]?\d{1,3}(,\d{3})+(\.\d+)?$`)
 
 // Table is a table as lines of values: numbers without commas, nothing where the page has a dash.

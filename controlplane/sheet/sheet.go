@@ -1,21 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sheet is what pages that people keep have in common: colours, a style sheet, pictures of lines and bars with
-// nice numbers beside them. Pages are one file each and need nothing else.
+// Package sheet is what pages that people keep have in common: colours, a style sheet, plots, tables to save. Each page
+// is one file that needs nothing else; the charting library is in it.
 package sheet
 
-import _ "embed" // the style sheets
+import (
+	"crypto/sha256"
+	_ "embed" // the style sheets and scripts
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strings"
+)
 
 // Palette is the colours, light and dark, as a style sheet: of pages that people keep, and of the live page.
 //
 //go:embed palette.css
 var Palette string
 
-//go:embed plot.css
-var plotStyle string
+// Library is dygraphs, and LibraryStyle its style sheet, as they are published.
+var (
+	//go:embed dygraphs/dygraph.min.js
+	Library string
+	//go:embed dygraphs/dygraph.min.css
+	LibraryStyle string
+	//go:embed dygraphs/LICENSE.txt
+	libraryLicence string
+)
 
 //go:embed sheet.css
 var style string
 
-// Style is the style sheet of a page that somebody keeps. Pictures are of class plot.
-func Style() string { return Palette + plotStyle + style }
+//go:embed plots.js
+var plots string
+
+// script is the library with its licence in the place of the addresses in its comments, and what draws with it.
+func script() string {
+	code := []string{"/*\n" + libraryLicence + "*/"}
+	for _, line := range strings.Split(Library, "\n") {
+		if !strings.HasPrefix(line, "/*! @license ") && !strings.HasPrefix(line, "//# sourceMappingURL=") {
+			code = append(code, line)
+		}
+	}
+	return strings.Join(code, "\n") + "\n" + plots
+}
+
+// Head is what stands in a page's head. A browser loads nothing from anywhere for such a page, and runs no script but
+// ours.
+func Head() template.HTML {
+	s := script()
+	sum := sha256.Sum256([]byte(s))
+	return template.HTML(fmt.Sprintf("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "+
+		"style-src 'unsafe-inline'; script-src 'sha256-%s'\">\n<style>%s</style>\n<script>%s</script>\n"+
+		"<noscript><style>.plot { display: none; }</style></noscript>",
+		base64.StdEncoding.EncodeToString(sum[:]), LibraryStyle+Palette+style, s))
+}

@@ -75,7 +75,7 @@ func (r *runner) fill(ctx context.Context, m *measurement) error {
 		Packets: b.packets - a.packets, Seconds: round3(b.at.Sub(a.at).Seconds()), Mpps: round3(work.mpps),
 		TicksPerPacket:      round1(work.ticks),
 		FloorTicksPerPacket: round1(floor.ticks), OwnTicksPerPacket: figure.Pairs([]float64{work.ticks},
-			[]float64{floor.ticks}).Rounded(round1).Difference(),
+			[]float64{floor.ticks}).Rounded(round1).Number(),
 		FlowInserts: b.inserts - a.inserts,
 		Lost:        m.load.lost,
 	}

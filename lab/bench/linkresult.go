@@ -102,29 +102,29 @@ type Point struct {
 	Dropped        map[string]uint64 `json:"dropped"`
 	Floor          figure.Number     `json:"floor_ticks_per_packet"`
 	// null: not resolved, or one of the two is not known
-	Own         figure.Number    `json:"own_ticks_per_packet"`
-	OwnRange    Spread           `json:"own_range"`
-	Uplink      *LinkDirection   `json:"uplink,omitempty"`
-	Downlink    *LinkDirection   `json:"downlink,omitempty"`
-	Latency     []LoadLatency    `json:"latency"`
-	Accounting  Accounting       `json:"accounting"`
-	Tester      *TesterBlock     `json:"tester,omitempty"`
-	Nodes       []NodeCost       `json:"nodes"`
-	Functions   []FunctionLoad   `json:"functions,omitempty"`     // of a chain
-	TesterTicks figure.Number    `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
-	Trials      int              `json:"trials"`
-	Discarded   int              `json:"discarded_trials"`
-	Disturbed   map[string]int   `json:"disturbed"` // why trials counted as disturbed
-	Steal       float64          `json:"steal_ratio"`
-	Switches    uint64           `json:"switches"`
-	ClockGHz    [2]figure.Number `json:"clock_ghz"`
-	Checked     uint64           `json:"checked"`
-	Decoded     uint64           `json:"decoded"`
-	Wrong       uint64           `json:"wrong"`
-	Duplicate   uint64           `json:"duplicate"`
-	Reordered   uint64           `json:"reordered"`
-	Complete    bool             `json:"complete"`
-	Raw         *tester.Result   `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
+	Own         figure.Number     `json:"own_ticks_per_packet"`
+	OwnRange    figure.Difference `json:"own_range"`
+	Uplink      *LinkDirection    `json:"uplink,omitempty"`
+	Downlink    *LinkDirection    `json:"downlink,omitempty"`
+	Latency     []LoadLatency     `json:"latency"`
+	Accounting  Accounting        `json:"accounting"`
+	Tester      *TesterBlock      `json:"tester,omitempty"`
+	Nodes       []NodeCost        `json:"nodes"`
+	Functions   []FunctionLoad    `json:"functions,omitempty"`     // of a chain
+	TesterTicks figure.Number     `json:"tester_ticks_per_packet"` // sending, receiving and checking one packet
+	Trials      int               `json:"trials"`
+	Discarded   int               `json:"discarded_trials"`
+	Disturbed   map[string]int    `json:"disturbed"` // why trials counted as disturbed
+	Steal       float64           `json:"steal_ratio"`
+	Switches    uint64            `json:"switches"`
+	ClockGHz    [2]figure.Number  `json:"clock_ghz"`
+	Checked     uint64            `json:"checked"`
+	Decoded     uint64            `json:"decoded"`
+	Wrong       uint64            `json:"wrong"`
+	Duplicate   uint64            `json:"duplicate"`
+	Reordered   uint64            `json:"reordered"`
+	Complete    bool              `json:"complete"`
+	Raw         *tester.Result    `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
 
 	example string
 	cost    Spread // ticks for a packet
@@ -151,7 +151,7 @@ type LinkDirection struct {
 	TicksPerPacket      figure.Number     `json:"ticks_per_packet"`
 	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"`
 	OwnTicksPerPacket   figure.Number     `json:"own_ticks_per_packet"`
-	OwnRange            Spread            `json:"own_range"`
+	OwnRange            figure.Difference `json:"own_range"`
 	FrameBytes          string            `json:"frame_bytes"`
 	LossRatio           *float64          `json:"loss_ratio"`
 	TesterLimited       bool              `json:"tester_limited"`

@@ -37,10 +37,10 @@ type Direction struct {
 
 // Spreads of the repetitions of one phase.
 type Spreads struct {
-	Mpps  Spread `json:"mpps"`
-	Ticks Spread `json:"ticks_per_packet"`
-	Floor Spread `json:"floor_ticks_per_packet"`
-	Own   Spread `json:"own_ticks_per_packet"` // of pairs, each measured next to each other
+	Mpps  Spread            `json:"mpps"`
+	Ticks Spread            `json:"ticks_per_packet"`
+	Floor Spread            `json:"floor_ticks_per_packet"`
+	Own   figure.Difference `json:"own_ticks_per_packet"` // of pairs, each measured next to each other
 }
 
 // Result is the JSON of a benchmark. The first block of fields is fixed by the project; what follows is ours.
@@ -134,7 +134,7 @@ func (p *phase) spreads() Spreads {
 
 func (p *phase) direction(size int) Direction {
 	s := p.spreads()
-	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, s.Own.Difference(), size, s, p.nodes}
+	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, s.Own.Number(), size, s, p.nodes}
 }
 
 func (m *measurement) result() *Result {
@@ -145,7 +145,7 @@ func (m *measurement) result() *Result {
 		Profile: m.profile.Name, Link: "synth", Workers: m.options.Workers, Seconds: m.options.Seconds,
 		Mpps: s.Mpps.Median, GbpsL2: gbps(m.both, l2), GbpsL1: gbps(m.both, func(s *slice) float64 { return s.wire }),
 		TicksPerPacket: s.Ticks.Median, FloorTicksPerPacket: s.Floor.Median, Spread: s,
-		OwnTicksPerPacket: s.Own.Difference(),
+		OwnTicksPerPacket: s.Own.Number(),
 		Uplink:            m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
 		TSCHz: m.hello.TSCHz, Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
 		Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong, Peers: []struct{}{},
@@ -168,7 +168,7 @@ func (m *measurement) result() *Result {
 	if m.more != nil {
 		a := m.more.spreads()
 		r.Alternate = &Alternate{m.profile.Alternate, a.Mpps.Median, gbps(m.more, l2), a.Ticks.Median, a.Floor.Median,
-			a.Own.Difference(), a}
+			a.Own.Number(), a}
 	}
 	return r
 }

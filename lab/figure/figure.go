@@ -31,12 +31,14 @@ type Spread struct {
 	Each   []float64 `json:"each,omitempty"` // in the order of time, where they are known
 }
 
+// plain has no method, so that it is encoded as it is.
+type plain Spread
+
 // MarshalJSON is of json.Marshaler.
 func (s Spread) MarshalJSON() ([]byte, error) {
 	if !s.Has() {
 		return []byte("null"), nil
 	}
-	type plain Spread
 	return json.Marshal(plain(s))
 }
 
@@ -74,13 +76,32 @@ func (s Spread) Rounded(f func(float64) float64) Spread {
 	return Spread{f(s.Median), f(s.Min), f(s.Max), s.Runs, each}
 }
 
+// Difference is what one thing costs more than another, of two measurements that scatter.
+type Difference struct{ Spread }
+
+// MarshalJSON has null in the place of the median of a difference that is not resolved.
+func (d Difference) MarshalJSON() ([]byte, error) {
+	if !d.Has() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(struct {
+		Median Number `json:"median"` // in the place of the embedded one
+		plain
+	}{d.Number(), plain(d.Spread)})
+}
+
+// Rounded has every figure rounded.
+func (d Difference) Rounded(f func(float64) float64) Difference {
+	return Difference{d.Spread.Rounded(f)}
+}
+
 // Pairs is the difference of pairs that were measured next to each other: whatever slows both down falls out.
-func Pairs(total, part []float64) Spread {
+func Pairs(total, part []float64) Difference {
 	each := make([]float64, min(len(total), len(part)))
 	for i := range each {
 		each[i] = total[i] - part[i]
 	}
-	return Of(each...)
+	return Difference{Of(each...)}
 }
 
 // Ratios are of pairs that were measured next to each other.
@@ -93,37 +114,37 @@ func Ratios(list, to []float64) Spread {
 }
 
 // Apart is the difference of what was measured at different times: it may lie anywhere between the extremes.
-func Apart(total, part Spread) Spread {
+func Apart(total, part Spread) Difference {
 	if !total.Has() || !part.Has() {
-		return Spread{}
+		return Difference{}
 	}
-	return Spread{Median: total.Median - part.Median, Min: total.Min - part.Max, Max: total.Max - part.Min,
-		Runs: min(total.Runs, part.Runs)}
+	return Difference{Spread{Median: total.Median - part.Median, Min: total.Min - part.Max,
+		Max: total.Max - part.Min, Runs: min(total.Runs, part.Runs)}}
 }
 
 // Unresolved stands in the place of a difference that is none.
 const Unresolved = "not resolved"
 
 // Resolved says whether a difference is one: larger than its range is wide, and never negative.
-func (s Spread) Resolved() bool { return s.Has() && s.Min > 0 && s.Median > s.Max-s.Min }
+func (d Difference) Resolved() bool { return d.Has() && d.Min > 0 && d.Median > d.Max-d.Min }
 
-// Difference is the median of a difference that is resolved.
-func (s Spread) Difference() Number {
-	if !s.Resolved() {
+// Number is the median of a difference that is resolved.
+func (d Difference) Number() Number {
+	if !d.Resolved() {
 		return 0
 	}
-	return Number(s.Median)
+	return Number(d.Median)
 }
 
 // Words prints a difference, and nothing where none was measured.
-func (s Spread) Words(decimals int) string {
+func (d Difference) Words(decimals int) string {
 	switch {
-	case !s.Has():
+	case !d.Has():
 		return ""
-	case !s.Resolved():
+	case !d.Resolved():
 		return Unresolved
 	}
-	return strconv.FormatFloat(s.Median, 'f', decimals, 64)
+	return strconv.FormatFloat(d.Median, 'f', decimals, 64)
 }
 
 // Range prints how far the repetitions lie apart, and nothing where there is one alone.

@@ -10,7 +10,7 @@ import (
 func TestDifferences(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		s    Spread
+		s    Difference
 		want string
 	}{
 		{"pairs", Pairs([]float64{10, 30, 21}, []float64{4, 23, 15}), "6.0"},
@@ -25,8 +25,8 @@ func TestDifferences(t *testing.T) {
 		if got := test.s.Words(1); got != test.want {
 			t.Errorf("%s: %q, not %q", test.name, got, test.want)
 		}
-		if resolved := test.want == "6.0" || test.want == "60.0"; resolved != (test.s.Difference() != 0) {
-			t.Errorf("%s: %v", test.name, test.s.Difference())
+		if resolved := test.want == "6.0" || test.want == "60.0"; resolved != (test.s.Number() != 0) {
+			t.Errorf("%s: %v", test.name, test.s.Number())
 		}
 	}
 	if s := Apart(Of(100, 102), Of(40, 44)); s.Min != 56 || s.Max != 62 {
@@ -39,6 +39,18 @@ func TestJSON(t *testing.T) {
 	type all struct {
 		N Number
 		S Spread
+	}
+	for want, d := range map[string]Difference{
+		"null": {},
+		`{"median":6,"min":6,"max":6,"runs":1,"each":[6]}`:       Pairs([]float64{10}, []float64{4}),
+		`{"median":null,"min":-6,"max":-6,"runs":1,"each":[-6]}`: Pairs([]float64{4}, []float64{10}),
+	} {
+		text, err := json.Marshal(d)
+		var back Difference
+		if err != nil || string(text) != want || json.Unmarshal(text, &back) != nil ||
+			back.Words(1) != d.Words(1) {
+			t.Errorf("%s, %v; back %+v", text, err, back)
+		}
 	}
 	for want, v := range map[string]all{`{"N":null,"S":null}`: {}, `{"N":1.5,"S":{"median":2,"min":1,"max":3,"runs":2,` +
 		`"each":[3,1]}}`: {1.5, Of(3, 1)}} {

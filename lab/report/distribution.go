@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"isthmus/controlplane/sheet"
 )
 
 // binsPerDecade is how finely a distribution is drawn.
@@ -40,18 +42,19 @@ func bins(histogram [][3]float64) (map[int]float64, float64) {
 }
 
 // histogramChart draws the distributions at several loads over each other.
-func histogramChart(name string, loads []Load) *chart {
-	c := &chart{
-		text: name + ": distribution of latency", x: axis{label: "latency, µs", log: true}, y: axis{label: "% of the packets", zero: true},
+func histogramChart(name string, loads []Load) *sheet.Plot {
+	c := &sheet.Plot{
+		Text: name + ": distribution of latency", Steps: true,
+		X: sheet.Axis{Label: "latency, µs", Log: true}, Y: sheet.Axis{Label: "% of the packets", Zero: true},
 	}
 	for style, l := range loads {
 		list, total := bins(l.Latency.Buckets)
 		if total == 0 {
 			continue
 		}
-		s := series{name: words("%s %% load", fixed(l.Percent, 0)), style: style % 4, bare: true, area: true}
+		s := sheet.Line{Name: fmt.Sprintf("%s %% load", fixed(l.Percent, 0)), Style: style % 4, Bare: true}
 		at := func(i int, y float64) {
-			s.points = append(s.points, point{math.Pow(10, float64(i)/binsPerDecade), y, y, y, ""})
+			s.Points = append(s.Points, sheet.At(math.Pow(10, float64(i)/binsPerDecade), y))
 		}
 		numbers := slices.Sorted(maps.Keys(list))
 		first, last := numbers[0], numbers[len(numbers)-1]
@@ -62,23 +65,20 @@ func histogramChart(name string, loads []Load) *chart {
 		for list[first] < total*drawn && first < last {
 			first++
 		}
-		at(first, 0)
 		for i := first; i <= last; i++ {
-			y := 100 * list[i] / total
-			at(i, y)
-			at(i+1, y)
+			at(i, 100*list[i]/total)
 		}
 		at(last+1, 0)
-		c.series = append(c.series, s)
+		c.Lines = append(c.Lines, s)
 	}
 	return c
 }
 
 // tailChart draws which share of the packets took longer.
-func tailChart(name string, loads []Load) *chart {
-	c := &chart{
-		text: name + ": share of the packets that took longer", x: axis{label: "latency, µs", log: true},
-		y: axis{label: "% of the packets took longer", log: true, format: plain},
+func tailChart(name string, loads []Load) *sheet.Plot {
+	c := &sheet.Plot{
+		Text: name + ": share of the packets that took longer", X: sheet.Axis{Label: "latency, µs", Log: true},
+		Y: sheet.Axis{Label: "% of the packets took longer", Log: true},
 	}
 	for style, l := range loads {
 		total := 0.0
@@ -88,16 +88,15 @@ func tailChart(name string, loads []Load) *chart {
 		if total == 0 {
 			continue
 		}
-		s := series{name: words("%s %% load", fixed(l.Percent, 0)), style: style % 4, bare: true}
+		s := sheet.Line{Name: fmt.Sprintf("%s %% load", fixed(l.Percent, 0)), Style: style % 4, Bare: true}
 		left := total
 		for _, b := range l.Latency.Buckets {
 			if b[0] > 0 && left > 0 {
-				y := 100 * left / total
-				s.points = append(s.points, point{b[0], y, y, y, ""})
+				s.Points = append(s.Points, sheet.At(b[0], 100*left/total))
 			}
 			left -= b[2]
 		}
-		c.series = append(c.series, s)
+		c.Lines = append(c.Lines, s)
 	}
 	return c
 }

@@ -144,26 +144,26 @@ type Run struct {
 	Mix         bool    `json:"mix"`            // of several sizes
 	Note        string  `json:"note,omitempty"` // what is special about its packets
 	// busy ticks of the gateway's workers at the headline's rate
-	Ticks       figure.Number `json:"ticks_per_packet"`
-	Floor       figure.Number `json:"floor_ticks_per_packet"`  // of the same ports without a gateway between them
-	Own         Spread        `json:"own_ticks_per_packet"`    // the difference, between the extremes of both
-	TesterTicks figure.Number `json:"tester_ticks_per_packet"` // to send, receive and check one
-	Directions  []Direction   `json:"directions"`
-	Goals       []Goal        `json:"goals"`
-	Tester      *Capability   `json:"tester"`
-	Latency     []Load        `json:"latency"`
-	Echo        []Load        `json:"echo"` // round trip of ICMP echo beside the load
-	Steps       []Step        `json:"steps"`
-	Trials      []Trial       `json:"trials"`
-	Checked     uint64        `json:"checked"` // packets compared with what must arrive
-	Decoded     uint64        `json:"decoded"` // of them also by the decoder that the gateway does not share
-	Wrong       uint64        `json:"wrong"`
-	Duplicate   uint64        `json:"duplicate"`
-	Reordered   uint64        `json:"reordered"`
-	WrongFrame  string        `json:"wrong_frame,omitempty"`
-	Account     *Account      `json:"account"`
-	Incomplete  string        `json:"incomplete"` // why it ended early; empty: it did not
-	Seconds     float64       `json:"seconds"`
+	Ticks       figure.Number     `json:"ticks_per_packet"`
+	Floor       figure.Number     `json:"floor_ticks_per_packet"`  // of the same ports without a gateway between them
+	Own         figure.Difference `json:"own_ticks_per_packet"`    // the difference, between the extremes of both
+	TesterTicks figure.Number     `json:"tester_ticks_per_packet"` // to send, receive and check one
+	Directions  []Direction       `json:"directions"`
+	Goals       []Goal            `json:"goals"`
+	Tester      *Capability       `json:"tester"`
+	Latency     []Load            `json:"latency"`
+	Echo        []Load            `json:"echo"` // round trip of ICMP echo beside the load
+	Steps       []Step            `json:"steps"`
+	Trials      []Trial           `json:"trials"`
+	Checked     uint64            `json:"checked"` // packets compared with what must arrive
+	Decoded     uint64            `json:"decoded"` // of them also by the decoder that the gateway does not share
+	Wrong       uint64            `json:"wrong"`
+	Duplicate   uint64            `json:"duplicate"`
+	Reordered   uint64            `json:"reordered"`
+	WrongFrame  string            `json:"wrong_frame,omitempty"`
+	Account     *Account          `json:"account"`
+	Incomplete  string            `json:"incomplete"` // why it ended early; empty: it did not
+	Seconds     float64           `json:"seconds"`
 }
 
 // Account says where every packet of a run went: sent = received + late + refused + dropped + missing.
@@ -171,15 +171,15 @@ type Account = bench.Accounting
 
 // Direction is one way of a run: its part of the found rate, or on its own.
 type Direction struct {
-	Name       string        `json:"name"`
-	Alone      bool          `json:"alone"`
-	FrameBytes float64       `json:"frame_bytes"`
-	Mpps       float64       `json:"mpps"`
-	GbpsL2     float64       `json:"gbps_l2"`
-	LossRatio  float64       `json:"loss_ratio"`
-	Ticks      figure.Number `json:"ticks_per_packet"` // of the gateway
-	Floor      figure.Number `json:"floor_ticks_per_packet"`
-	Own        Spread        `json:"own_ticks_per_packet"`
+	Name       string            `json:"name"`
+	Alone      bool              `json:"alone"`
+	FrameBytes float64           `json:"frame_bytes"`
+	Mpps       float64           `json:"mpps"`
+	GbpsL2     float64           `json:"gbps_l2"`
+	LossRatio  float64           `json:"loss_ratio"`
+	Ticks      figure.Number     `json:"ticks_per_packet"` // of the gateway
+	Floor      figure.Number     `json:"floor_ticks_per_packet"`
+	Own        figure.Difference `json:"own_ticks_per_packet"`
 }
 
 // Goal is the highest rate found at a loss target.
@@ -308,13 +308,13 @@ type Cost struct {
 
 // CostLine is the cost of one direction, or of both together.
 type CostLine struct {
-	Name       string  `json:"name"`
-	FrameBytes float64 `json:"frame_bytes"`
-	Mpps       Spread  `json:"mpps"`
-	Ticks      Spread  `json:"ticks_per_packet"`
-	Floor      Spread  `json:"floor_ticks_per_packet"` // the ports alone
-	Own        Spread  `json:"own_ticks_per_packet"`   // the difference, of pairs measured next to each other
-	Nodes      []Node  `json:"nodes"`                  // dearest first
+	Name       string            `json:"name"`
+	FrameBytes float64           `json:"frame_bytes"`
+	Mpps       Spread            `json:"mpps"`
+	Ticks      Spread            `json:"ticks_per_packet"`
+	Floor      Spread            `json:"floor_ticks_per_packet"` // the ports alone
+	Own        figure.Difference `json:"own_ticks_per_packet"`   // the difference, of pairs measured next to each other
+	Nodes      []Node            `json:"nodes"`                  // dearest first
 }
 
 // Node is one stage of the graph.
@@ -329,14 +329,14 @@ type Population struct {
 
 // PopulationPoint is one number of subscribers.
 type PopulationPoint struct {
-	Subscribers int    `json:"subscribers"`
-	Flows       int    `json:"flows"`
-	Ticks       Spread `json:"ticks_per_packet"`
-	Floor       Spread `json:"floor_ticks_per_packet"`
-	Own         Spread `json:"own_ticks_per_packet"`
-	Uplink      Spread `json:"uplink_ticks_per_packet"`
-	Downlink    Spread `json:"downlink_ticks_per_packet"`
-	Mpps        Spread `json:"mpps"`
+	Subscribers int               `json:"subscribers"`
+	Flows       int               `json:"flows"`
+	Ticks       Spread            `json:"ticks_per_packet"`
+	Floor       Spread            `json:"floor_ticks_per_packet"`
+	Own         figure.Difference `json:"own_ticks_per_packet"`
+	Uplink      Spread            `json:"uplink_ticks_per_packet"`
+	Downlink    Spread            `json:"downlink_ticks_per_packet"`
+	Mpps        Spread            `json:"mpps"`
 }
 
 // FlowCurve is the cost of a flow profile with more and more flows, on synth ports, one worker.
@@ -348,22 +348,22 @@ type FlowCurve struct {
 
 // FlowPoint is one number of flows: known ones in random order, and before that each one's first packet.
 type FlowPoint struct {
-	Flows    int    `json:"flows"`
-	Sessions int    `json:"sessions"`
-	Ticks    Spread `json:"ticks_per_packet"`
-	Floor    Spread `json:"floor_ticks_per_packet"`
-	Own      Spread `json:"own_ticks_per_packet"`
+	Flows    int               `json:"flows"`
+	Sessions int               `json:"sessions"`
+	Ticks    Spread            `json:"ticks_per_packet"`
+	Floor    Spread            `json:"floor_ticks_per_packet"`
+	Own      figure.Difference `json:"own_ticks_per_packet"`
 	// one random 64-byte read-modify-write over a line for each flow
-	Memory        Spread        `json:"memory_ticks_per_access"`
-	HugePages     bool          `json:"huge_pages"`
-	Mpps          Spread        `json:"mpps"`
-	FillTicks     figure.Number `json:"fill_ticks_per_packet"`
-	FillFloor     figure.Number `json:"fill_floor_ticks_per_packet"`
-	FillOwn       Spread        `json:"fill_own_ticks_per_packet"` // of one pair: it has no range
-	InsertsPerSec figure.Number `json:"inserts_per_second"`
-	LossRatio     float64       `json:"loss_ratio"`
-	Wrong         uint64        `json:"wrong"`
-	Checked       uint64        `json:"checked"`
+	Memory        Spread            `json:"memory_ticks_per_access"`
+	HugePages     bool              `json:"huge_pages"`
+	Mpps          Spread            `json:"mpps"`
+	FillTicks     figure.Number     `json:"fill_ticks_per_packet"`
+	FillFloor     figure.Number     `json:"fill_floor_ticks_per_packet"`
+	FillOwn       figure.Difference `json:"fill_own_ticks_per_packet"` // of one pair: it has no range
+	InsertsPerSec figure.Number     `json:"inserts_per_second"`
+	LossRatio     float64           `json:"loss_ratio"`
+	Wrong         uint64            `json:"wrong"`
+	Checked       uint64            `json:"checked"`
 }
 
 // PeerGroup is the same traffic through several programs on the same link, in alternating order.

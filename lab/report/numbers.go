@@ -114,7 +114,7 @@ func lossText(v *float64) string {
 }
 
 // ownTicks prints a difference with its range, which is rough.
-func ownTicks(s Spread) string {
+func ownTicks(s figure.Difference) string {
 	switch {
 	case s.Has() && !s.Resolved():
 		return figure.Unresolved

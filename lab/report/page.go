@@ -15,11 +15,8 @@ import (
 //go:embed page.html
 var pageSource string
 
-// pageTemplate escapes everything but the pictures, which escape for themselves, and the style sheet.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"svg":   func(s string) template.HTML { return template.HTML(s) },
-	"style": func() template.CSS { return template.CSS(sheet.Style()) },
-	"class": cellClass,
+	"head": sheet.Head, "class": cellClass,
 }).Parse(pageSource))
 
 // alarming are words in a cell that must not be passed over.

@@ -6,11 +6,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/csv"
-	"encoding/xml"
-	"errors"
+	"encoding/json"
 	"html"
-	"io"
-	"math"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -87,7 +85,8 @@ var unseen = regexp.MustCompile(`^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Lat
 
 // forms are the ways in which a figure may stand on the page.
 func forms(v float64) []string {
-	list := []string{mpps(v), gbps(v), micro(v), percent(v), times(v), ticks(v), duration(v), plain(v), bytesOf(v), fixed(v, 2)}
+	list := []string{mpps(v), gbps(v), micro(v), percent(v), times(v), ticks(v), duration(v), bytesOf(v),
+		fixed(v, 2)}
 	return append(list, count(uint64(v)), sizeName(v, false), fixed(v, 0)+" %")
 }
 
@@ -136,102 +135,65 @@ func TestTheWordsAreOnThePage(t *testing.T) {
 	}
 }
 
-// pictures returns every SVG of a page.
-func pictures(page string) []string {
-	return regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
-}
-
-// box is where a piece of text is, as far as its width can be told.
-type box struct {
-	left, right, base float64
-	text              string
-}
-
-// readPicture decodes a picture strictly and returns its size and its level text.
-func readPicture(t *testing.T, svg string) (width, height float64, list []box) {
+// plots decodes the data of every plot of a page.
+func plots(t *testing.T, page string) (list []map[string]any) {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(svg))
-	var last *box
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return width, height, list
+	for _, m := range regexp.MustCompile(`data-plot="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		var p map[string]any
+		if err := json.Unmarshal([]byte(html.UnescapeString(m[1])), &p); err != nil {
+			t.Errorf("%v in %.200s", err, m[1])
 		}
-		if err != nil {
-			t.Fatalf("%v in %s", err, svg)
+		list = append(list, p)
+	}
+	return list
+}
+
+// Each plot has at least one value of each of its lines, and in each of its rows a value or nothing for each.
+func TestPlotsAreWhole(t *testing.T) {
+	r := fixture(t)
+	list, figures := plots(t, render(t, r)), 0
+	for _, s := range r.sections() {
+		figures += len(s.Figures)
+	}
+	if len(list) < 15 || len(list) != figures {
+		t.Fatalf("%d plots of %d figures", len(list), figures)
+	}
+	for _, p := range list {
+		lines, _ := p["lines"].([]any)
+		bars, _ := p["bars"].([]any)
+		rows, _ := p["rows"].([]any)
+		seen := map[int]bool{}
+		for _, row := range rows {
+			for i, v := range row.([]any)[1:] {
+				seen[i] = seen[i] || v != nil
+			}
+			if len(row.([]any)) != len(lines)+1 {
+				t.Errorf("a row of %d cells for %d lines", len(row.([]any)), len(lines))
+			}
 		}
-		switch x := token.(type) {
-		case xml.StartElement:
-			last = nil
-			number := func(name string) float64 {
-				for _, a := range x.Attr {
-					if a.Name.Local == name {
-						v, err := strconv.ParseFloat(a.Value, 64)
-						if err != nil {
-							t.Errorf("%s=%q: %v", name, a.Value, err)
-						}
-						return v
-					}
-				}
-				return math.NaN()
-			}
-			if x.Name.Local == "svg" {
-				width, height = number("width"), number("height")
-			}
-			if x.Name.Local == "text" && !math.IsNaN(number("x")) {
-				list = append(list, box{left: number("x"), base: number("y")})
-				last = &list[len(list)-1]
-				for _, a := range x.Attr {
-					if a.Name.Local == "text-anchor" {
-						last.text = a.Value
-					}
-				}
-			}
-		case xml.CharData:
-			if last == nil {
-				continue
-			}
-			w, anchor := sheet.TextWidth(string(x), typeSize), last.text
-			last.text = string(x)
-			switch anchor {
-			case "end":
-				last.left -= w
-			case "middle":
-				last.left -= w / 2
-			}
-			last.right = last.left + w
-			last = nil
+		if len(seen) != len(lines) || slices.Contains(slices.Collect(maps.Values(seen)), false) ||
+			len(lines)+len(bars) == 0 {
+			t.Errorf("%d lines and %d bars, values of %v", len(lines), len(bars), seen)
 		}
 	}
 }
 
-func TestPicturesAreWellFormedAndTextHasRoom(t *testing.T) {
-	list := pictures(render(t, fixture(t)))
-	if len(list) < 30 || len(list)%2 != 0 {
-		t.Fatalf("%d pictures", len(list))
-	}
-	for n, svg := range list {
-		width, height, text := readPicture(t, svg)
-		for i, a := range text {
-			if a.left < -1 || a.right > width+1 || a.base < 8 || a.base > height {
-				t.Errorf("picture %d: %q is cut off: %.0f to %.0f of %.0f at %.0f of %.0f", n, a.text, a.left, a.right, width, a.base, height)
-			}
-			for _, b := range text[i+1:] {
-				if math.Abs(a.base-b.base) < 10 && a.left < b.right-1 && b.left < a.right-1 {
-					t.Errorf("picture %d: %q lies over %q", n, a.text, b.text)
-				}
-			}
-		}
-	}
-}
-
+// The page is one file: it has the library in it, names no address, and its policy lets a browser load nothing.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	page := render(t, fixture(t))
-	page = strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
-	for _, outside := range []string{"http:", "https:", "src=", "@import", "url(", "<link", "<script", "<iframe", "href=\"/"} {
+	if strings.Count(page, "<script") != 1 || !strings.Contains(page, "Dygraph") ||
+		!strings.Contains(page, `"Content-Security-Policy" content="default-src 'none'; `+
+			`style-src 'unsafe-inline'; script-src 'sha256-`) {
+		t.Error("the charting library or the policy is not in the page")
+	}
+	for _, outside := range []string{"http:", "https:", "@import", "url(", "<link", "<iframe", "<img", `href="/`,
+		"sourceMappingURL=dygraph.min.js"} {
 		if strings.Contains(page, outside) {
 			t.Errorf("the page has %q", outside)
 		}
+	}
+	if tags := regexp.MustCompile(`<[a-z]+[^<>]* src=`).FindAllString(page, -1); tags != nil {
+		t.Errorf("the page has %q", tags)
 	}
 }
 
@@ -280,15 +242,13 @@ func TestHostileStrings(t *testing.T) {
 	for _, bad := range []string{`<script>alert(1)</script>`, `"><img onerror=x>`, `</title></svg></pre><b>&`, "\x00\x1b]\xff\n"} {
 		r := fixture(t)
 		hostile(r, bad)
-		page := render(t, r)
+		page := strings.Replace(render(t, r), string(sheet.Head()), "", 1)
 		for _, token := range []string{"<script", "<img", "<b>&", "</pre><b"} {
 			if strings.Contains(page, token) {
 				t.Errorf("%q came through as %q", bad, token)
 			}
 		}
-		for _, svg := range pictures(page) {
-			readPicture(t, svg)
-		}
+		plots(t, page)
 	}
 }
 
@@ -379,10 +339,7 @@ func TestAnythingMayBeMissing(t *testing.T) {
 		r := fixture(t)
 		field := reflect.ValueOf(r).Elem().Field(i)
 		field.SetZero()
-		page := render(t, r)
-		for _, svg := range pictures(page) {
-			readPicture(t, svg)
-		}
+		plots(t, render(t, r))
 	}
 	// One of everything, and nothing in it.
 	hollow := &Report{
@@ -395,9 +352,7 @@ func TestAnythingMayBeMissing(t *testing.T) {
 		run.Goals, run.Latency, run.Steps = make([]Goal, 2), []Load{{Latency: Latency{Buckets: [][3]float64{{}}}}}, make([]Step, 1)
 		run.Trials, run.Tester, run.Account = make([]Trial, 1), &Capability{}, &Account{}
 	}
-	for _, svg := range pictures(render(t, hollow)) {
-		readPicture(t, svg)
-	}
+	plots(t, render(t, hollow))
 }
 
 // What was not measured has neither a heading nor a link.
@@ -438,32 +393,26 @@ func saved(t *testing.T, page string) map[string]string {
 	return files
 }
 
-// Each figure can be saved as a picture that needs no page, each table as lines of values.
+// Each figure and each table can be saved as lines of values.
 func TestFiguresAndTablesAreSaved(t *testing.T) {
 	r := fixture(t)
 	page := render(t, r)
 	files := saved(t, page)
-	figures, tables := 0, 0
+	want := 0
 	for _, s := range r.sections() {
-		figures, tables = figures+len(s.Figures), tables+len(s.Tables)
+		want += len(s.Figures) + len(s.Tables)
 	}
 	for name, data := range files {
-		switch filepath.Ext(name) {
-		case ".svg":
-			figures--
-			if readPicture(t, data); !strings.Contains(data, "--s0:") || !strings.Contains(data,
-				"<style>") {
-				t.Errorf("%s has no colours of its own", name)
-			}
-		case ".csv":
-			tables--
-			if rows, err := csv.NewReader(strings.NewReader(data)).ReadAll(); err != nil || len(rows) < 2 {
-				t.Errorf("%s: %d rows, %v", name, len(rows), err)
-			}
+		if rows, err := csv.NewReader(strings.NewReader(data)).ReadAll(); err != nil || len(rows) < 2 {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
 		}
 	}
-	if figures != 0 || tables != 0 || len(files) < 40 {
-		t.Errorf("%d files; %d figures and %d tables are not among them", len(files), figures, tables)
+	if len(files) != want || want < 40 {
+		t.Errorf("%d files of %d figures and tables", len(files), want)
+	}
+	if csv := files["sizes-figure-packets-a-second.csv"]; !strings.Contains(csv, ", lowest") ||
+		!strings.Contains(csv, "\nIMIX,") {
+		t.Errorf("a figure: %s", csv)
 	}
 	if csv := files["headline-rate-of-one-worker-beside-the-paper-s-physical-core.csv"]; !strings.Contains(csv,
 		"profile,link,result,Mpps,") || !strings.Contains(csv, "agf-symmetric,memif,good,6.78,") {

@@ -5,6 +5,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"isthmus/controlplane/sheet"
 )
 
 // These sections show costs inside the gateway.
@@ -56,10 +58,11 @@ func (r *Report) cost() *section {
 }
 
 // nodeChart ranks the nodes of one direction.
-func nodeChart(profile string, line *CostLine) *barChart {
-	c := &barChart{
-		text: words("%s, %s: ticks of each node", profile, line.Name), label: "ticks for each received packet",
-		key: []string{"gateway", "", "", "", "", "port"},
+func nodeChart(profile string, line *CostLine) *sheet.Plot {
+	c := &sheet.Plot{
+		Text: fmt.Sprintf("%s, %s: ticks of each node", profile, line.Name),
+		X:    sheet.Axis{Label: "ticks for each received packet"},
+		Key:  []string{"gateway", "", "", "", "", "port"},
 	}
 	sum := 0.0
 	for _, n := range line.Nodes {
@@ -76,13 +79,14 @@ func nodeChart(profile string, line *CostLine) *barChart {
 		if isPort(n.Name) {
 			style = 5
 		}
-		c.bars = append(c.bars, bar{
-			name: n.Name, value: n.Share, style: style, label: words("%s · %s", ticks(n.Share), percentOf(n.Share, sum)),
-			title: words("%s: %s ticks for each received packet, %s packets a call", n.Name, ticks(n.Share), ticks(n.PacketsPerCall)),
+		c.Bars = append(c.Bars, sheet.Bar{
+			Name: n.Name, Value: n.Share, Style: style,
+			Label: fmt.Sprintf("%s · %s", ticks(n.Share), percentOf(n.Share, sum)),
 		})
 	}
 	if small > 0 {
-		c.bars = append(c.bars, bar{name: numbered(small, "other"), value: rest, label: ticks(rest), style: 5})
+		c.Bars = append(c.Bars,
+			sheet.Bar{Name: numbered(small, "other"), Value: rest, Label: ticks(rest), Style: 5})
 	}
 	return c
 }
@@ -105,27 +109,19 @@ func (r *Report) population() *section {
 		Heads: []string{"profile", "subscribers", "flows", "ticks: total", "floor", "own", "total, lowest to highest", "uplink", "downlink", "Mpps"},
 	}
 	for _, set := range r.Subscribers {
-		c := &chart{text: set.Title + ": ticks a packet against subscribers", x: axis{label: "subscribers"}, y: axis{label: "ticks a packet", zero: true}}
-		lines := []series{{name: "both", style: 0}, {name: "uplink", style: 1}, {name: "downlink", style: 2}, {name: "floor", style: 5, dashed: true}}
+		c := &sheet.Plot{Text: set.Title + ": ticks a packet against subscribers",
+			X: sheet.Axis{Label: "subscribers"}, Y: sheet.Axis{Label: "ticks a packet", Zero: true}}
+		lines := []sheet.Line{{Name: "both", Style: 0}, {Name: "uplink", Style: 1},
+			{Name: "downlink", Style: 2}, {Name: "floor", Style: 5, Dashed: true}}
 		for i, p := range set.Points {
-			c.x.names = append(c.x.names, whole(p.Subscribers))
-			for k, v := range []Spread{p.Ticks, p.Uplink, p.Downlink, p.Floor} {
-				if v.Has() {
-					lines[k].points = append(lines[k].points, point{float64(i), v.Median, v.Min, v.Max,
-						fmt.Sprintf("%s subscribers, %s: %s ticks",
-							whole(p.Subscribers), lines[k].name, v.Text(ticks))})
-				}
-			}
+			c.X.Names = append(c.X.Names, whole(p.Subscribers))
+			addSpreads(lines, i, p.Ticks, p.Uplink, p.Downlink, p.Floor)
 			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Subscribers), whole(p.Flows),
 				p.Ticks.Text(ticks), p.Floor.Both(ticks),
 				ownTicks(p.Own), p.Ticks.Extent(ticks), p.Uplink.Both(ticks),
 				p.Downlink.Both(ticks), p.Mpps.Both(mpps)})
 		}
-		for _, l := range lines {
-			if len(l.points) > 0 {
-				c.series = append(c.series, l)
-			}
-		}
+		c.Lines = measured(lines...)
 		s.Figures = append(s.Figures, newFigure(set.Title, "", c)...)
 	}
 	s.Tables = newTable(t)

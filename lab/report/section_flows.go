@@ -3,11 +3,11 @@
 package report
 
 import (
-	"fmt"
 	"math/bits"
 	"strconv"
 	"strings"
 
+	"isthmus/controlplane/sheet"
 	"isthmus/lab/figure"
 )
 
@@ -26,25 +26,17 @@ func (r *Report) flows() *section {
 			"fill: total", "floor", "own", "flows inserted a second", "pages", "compared", "wrong", "loss"},
 	}
 	for _, set := range r.Flows {
-		c := &chart{text: set.Title + ": ticks a packet against flows", x: axis{label: "flows"},
-			y: axis{label: "ticks a packet", log: true}}
-		lines := []series{{name: "table-fill", style: 2}, {name: "total", style: 1}, {name: "own", style: 0},
-			{name: "port floor", style: 5, dashed: true},
-			{name: "memory floor", style: 3, dashed: true}}
+		c := &sheet.Plot{Text: set.Title + ": ticks a packet against flows", X: sheet.Axis{Label: "flows"},
+			Y: sheet.Axis{Label: "ticks a packet", Log: true}}
+		lines := []sheet.Line{{Name: "table-fill", Style: 2}, {Name: "total", Style: 1},
+			{Name: "own", Style: 0}, {Name: "port floor", Style: 5, Dashed: true}, {Name: "memory floor", Style: 3, Dashed: true}}
 		for i, p := range set.Points {
-			c.x.names = append(c.x.names, power(p.Flows))
+			c.X.Names = append(c.X.Names, power(p.Flows))
 			own := p.Own
 			if !own.Resolved() {
-				own = Spread{}
+				own = figure.Difference{}
 			}
-			for k, v := range []Spread{figure.Once(p.FillTicks), p.Ticks, own, p.Floor, p.Memory} {
-				if v.Has() {
-					lines[k].points = append(lines[k].points, point{float64(i), v.Median, v.Min,
-						v.Max,
-						fmt.Sprintf("%s flows, %s: %s ticks", whole(p.Flows), lines[k].name,
-							v.Text(ticks))})
-				}
-			}
+			addSpreads(lines, i, figure.Once(p.FillTicks), p.Ticks, own.Spread, p.Floor, p.Memory)
 			ratio := notApplicable
 			if p.Memory.Median > 0 && own.Has() {
 				ratio = times(own.Median / p.Memory.Median)
@@ -60,11 +52,7 @@ func (r *Report) flows() *section {
 			t.Rows = append(t.Rows, append(row, count(uint64(p.InsertsPerSec)), pages, count(p.Checked),
 				count(p.Wrong), percent(p.LossRatio)))
 		}
-		for _, l := range lines {
-			if len(l.points) > 0 {
-				c.series = append(c.series, l)
-			}
-		}
+		c.Lines = measured(lines...)
 		s.Figures = append(s.Figures, newFigure(set.Title, "", c)...)
 	}
 	s.Tables = newTable(t)

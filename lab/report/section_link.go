@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"isthmus/controlplane/sheet"
 	"isthmus/lab/figure"
 )
 
@@ -69,51 +70,56 @@ func (r *Report) sizes() *section {
 }
 
 // sizeChart draws runs and floors over the sizes; convert makes a rate in Mpps into what is shown.
-func (r *Report) sizeChart(runs []*Run, names []string, place map[string]float64, unit string, convert func(bytes, v float64) float64) *chart {
-	c := &chart{
-		text: "Rate against frame size in " + unit, x: axis{label: "frame size, bytes (places, not to scale)", names: names},
-		y: axis{label: unit, zero: true},
-	}
-	ours := series{name: "gateway, " + percent(r.LossTarget) + " loss", style: 0}
-	zero := series{name: "gateway, no loss", style: 1, dashed: true}
-	mixed := series{style: 0, alone: true}
-	add := func(to *series, bytes float64, mix bool, m Spread, what string) {
-		name := sizeName(bytes, mix)
-		y := convert(bytes, m.Median)
-		to.points = append(to.points, point{place[name], y, convert(bytes, m.Min), convert(bytes, m.Max),
-			fmt.Sprintf("%s: %s B, %s Mpps, %s Gb/s", what, name, mpps(m.Median), gbps(m.Median*bytes*8/1000))})
+func (r *Report) sizeChart(runs []*Run, names []string, place map[string]float64, unit string,
+	convert func(bytes, v float64) float64) *sheet.Plot {
+	ours := sheet.Line{Name: "gateway, " + percent(r.LossTarget) + " loss", Style: 0}
+	zero := sheet.Line{Name: "gateway, no loss", Style: 1, Dashed: true}
+	mixed := sheet.Line{Name: "gateway, IMIX", Style: 2, Alone: true}
+	add := func(to *sheet.Line, bytes float64, mix bool, m Spread) {
+		to.Points = append(to.Points, sheet.Point{X: place[sizeName(bytes, mix)], Y: convert(bytes, m.Median),
+			Low: convert(bytes, m.Min), High: convert(bytes, m.Max)})
 	}
 	for _, run := range runs {
 		if g := r.Headline(run); g != nil {
 			if run.Mix {
-				add(&mixed, run.FrameBytes, true, g.Mpps, run.Profile)
+				add(&mixed, run.FrameBytes, true, g.Mpps)
 			} else {
-				add(&ours, run.FrameBytes, false, g.Mpps, run.Profile)
+				add(&ours, run.FrameBytes, false, g.Mpps)
 			}
 		}
 		for i := range run.Goals {
 			if g := &run.Goals[i]; g.LossTarget == 0 && g.Found && !run.Mix {
-				add(&zero, run.FrameBytes, false, g.Mpps, run.Profile+", no loss")
+				add(&zero, run.FrameBytes, false, g.Mpps)
 			}
 		}
 	}
-	floor := series{name: "the link's floor", style: 5, dashed: true}
+	floor := sheet.Line{Style: 5, Dashed: true}
 	for _, f := range r.Floors {
 		if _, shown := place[sizeName(f.FrameBytes, f.Mix)]; shown && !f.Mix {
-			add(&floor, f.FrameBytes, false, f.Mpps, f.Name)
+			add(&floor, f.FrameBytes, false, f.Mpps)
+			floor.Name = "floor: " + r.Floors[0].Name
 		}
 	}
-	if len(floor.points) > 0 {
-		floor.name = "floor: " + r.Floors[0].Name
+	return &sheet.Plot{
+		Text: "Rate against frame size in " + unit, Y: sheet.Axis{Label: unit, Zero: true},
+		X:     sheet.Axis{Label: "frame size, bytes (places, not to scale)", Names: names},
+		Lines: measured(floor, ours, zero, mixed),
 	}
-	slices.SortStableFunc(floor.points, func(a, b point) int { return int(a.x - b.x) })
-	mixed.name = "gateway, IMIX"
-	for _, one := range []series{floor, ours, zero, mixed} {
-		if len(one.points) > 0 {
-			c.series = append(c.series, one)
+}
+
+// measured are the lines that have points.
+func measured(lines ...sheet.Line) []sheet.Line {
+	return slices.DeleteFunc(lines, func(l sheet.Line) bool { return len(l.Points) == 0 })
+}
+
+// addSpreads adds to each line what was measured of it at a place.
+func addSpreads(lines []sheet.Line, place int, each ...Spread) {
+	for i, v := range each {
+		if v.Has() {
+			lines[i].Points = append(lines[i].Points,
+				sheet.Point{X: float64(place), Y: v.Median, Low: v.Min, High: v.Max})
 		}
 	}
-	return c
 }
 
 func (r *Report) sizeTable(runs []*Run) []table {
@@ -208,10 +214,10 @@ func latencyFigures(run *Run) []drawing {
 	return append(list, newFigure(name+": the tail", "", tailChart(name, run.Latency))...)
 }
 
-func latencyChart(what string, list []Load) *chart {
-	c := &chart{
-		text: what + " against load, in microseconds", x: axis{label: "load, % of the found rate"},
-		y: axis{label: "µs", log: true},
+func latencyChart(what string, list []Load) *sheet.Plot {
+	c := &sheet.Plot{
+		Text: what + " against load, in microseconds", X: sheet.Axis{Label: "load, % of the found rate"},
+		Y: sheet.Axis{Label: "µs", Log: true},
 	}
 	for style, q := range []struct {
 		name  string
@@ -220,16 +226,11 @@ func latencyChart(what string, list []Load) *chart {
 		{"p50", func(l *Latency) float64 { return l.P50 }}, {"p90", func(l *Latency) float64 { return l.P90 }},
 		{"p99", func(l *Latency) float64 { return l.P99 }}, {"p99.9", func(l *Latency) float64 { return l.P999 }},
 	} {
-		one := series{name: q.name, style: style}
+		one := sheet.Line{Name: q.name, Style: style}
 		for i := range list {
-			l := &list[i]
-			v := q.value(&l.Latency)
-			one.points = append(one.points, point{l.Percent, v, v, v, fmt.Sprintf("%s at %s %% (%s Mpps): %s µs", q.name, fixed(l.Percent, 0),
-				mpps(l.Mpps), micro(v))})
+			one.Points = append(one.Points, sheet.At(list[i].Percent, q.value(&list[i].Latency)))
 		}
-		if len(one.points) > 0 {
-			c.series = append(c.series, one)
-		}
+		c.Lines = append(c.Lines, one)
 	}
 	return c
 }
@@ -243,22 +244,21 @@ func (r *Report) stepLoad() *section {
 	t := table{Title: "Step load", Left: 1, Heads: []string{"profile", "load", "offered Mpps", "received Mpps", "loss", "p99 µs"}}
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		c := &chart{
-			text: run.name() + ": received against offered rate", x: axis{label: "offered, Mpps", zero: true}, y: axis{label: "received, Mpps", zero: true},
-		}
-		came := series{name: "received", style: 0}
-		all := series{name: "all that was offered", style: 5, dashed: true, bare: true, points: []point{{}}}
+		came := sheet.Line{Name: "received", Style: 0}
+		all := sheet.Line{Name: "all that was offered", Style: 5, Dashed: true, Bare: true,
+			Points: []sheet.Point{{}}}
 		for _, step := range run.Steps {
-			came.points = append(came.points, point{step.OfferedMpps, step.ReceivedMpps, step.ReceivedMpps, step.ReceivedMpps,
-				fmt.Sprintf("%s %%: %s Mpps offered, %s received, %s lost", fixed(step.Percent, 0), mpps(step.OfferedMpps), mpps(step.ReceivedMpps),
-					percent(step.LossRatio))})
-			all.points = append(all.points, point{step.OfferedMpps, step.OfferedMpps, step.OfferedMpps, step.OfferedMpps, ""})
+			came.Points = append(came.Points, sheet.At(step.OfferedMpps, step.ReceivedMpps))
+			all.Points = append(all.Points, sheet.At(step.OfferedMpps, step.OfferedMpps))
 			t.Rows = append(t.Rows, []string{run.name(), fixed(step.Percent, 0) + " %", mpps(step.OfferedMpps), mpps(step.ReceivedMpps),
 				percent(step.LossRatio), zeroAsNone(step.P99, micro)})
 		}
-		if len(came.points) > 0 {
-			c.series = []series{all, came}
-			s.Figures = append(s.Figures, newFigure(run.name(), "", c)...)
+		if len(came.Points) > 0 {
+			s.Figures = append(s.Figures, newFigure(run.name(), "", &sheet.Plot{
+				Text: run.name() + ": received against offered rate", Lines: []sheet.Line{all, came},
+				X: sheet.Axis{Label: "offered, Mpps", Zero: true},
+				Y: sheet.Axis{Label: "received, Mpps", Zero: true},
+			})...)
 		}
 	}
 	s.Tables = newTable(t)
@@ -284,13 +284,12 @@ func (r *Report) instances() *section {
 		Note:  "Scaling: the sum, divided by the number of instances and the rate of one alone.",
 	}
 	for _, set := range r.Instances {
-		c := &barChart{text: set.Title + ": rate against instances", label: "Mpps, sum"}
+		c := &sheet.Plot{Text: set.Title + ": rate against instances", X: sheet.Axis{Label: "Mpps, sum"}}
 		for _, p := range set.Points {
-			c.bars = append(c.bars, bar{
-				name: numbered(p.Instances, "instance"), value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max,
-				label: words("%s · scaling %s", p.Mpps.Text(mpps), zeroAsNone(p.Scaling, times)),
-				title: words("%s: %s Mpps, %s Gb/s, %d CPUs", numbered(p.Instances, "instance"),
-					p.Mpps.Text(mpps), zeroAsNone(p.GbpsL2, gbps), p.CPUs),
+			c.Bars = append(c.Bars, sheet.Bar{
+				Name:  numbered(p.Instances, "instance"),
+				Value: p.Mpps.Median, Low: p.Mpps.Min, High: p.Mpps.Max,
+				Label: fmt.Sprintf("%s · scaling %s", p.Mpps.Text(mpps), zeroAsNone(p.Scaling, times)),
 			})
 			t.Rows = append(t.Rows, []string{set.Profile, whole(p.Instances), whole(p.CPUs),
 				p.Mpps.Text(mpps), p.Mpps.Extent(mpps), zeroAsNone(p.GbpsL2, gbps),

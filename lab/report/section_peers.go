@@ -4,9 +4,12 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"isthmus/controlplane/sheet"
 )
 
 // peers draws other programs beside ours.
@@ -31,10 +34,12 @@ func (r *Report) routers() *section {
 // peerSection adds groups to a section.
 func peerSection(s *section, groups []PeerGroup) *section {
 	for _, g := range groups {
-		c := &barChart{text: g.Title + ": rates of other programs", label: "Mpps", key: []string{"this gateway", "peer", "", "", "", "floor"}}
+		c := &sheet.Plot{Text: g.Title + ": rates of other programs", X: sheet.Axis{Label: "Mpps"},
+			Key: []string{"this gateway", "peer", "", "", "", "floor"}}
 		t := table{
 			Title: "Rates: " +
-				g.Title, Left: 3, Note: words("Order: %s; %d rounds. Ratio: to this gateway on the same link, of rounds side by side.", g.Order, g.Rounds),
+				g.Title, Left: 3, Note: fmt.Sprintf("Order: %s; %d rounds. Ratio: to this gateway on the "+
+				"same link, of rounds side by side.", g.Order, g.Rounds),
 			Heads: []string{"program", "link", "mark", "Mpps", "lowest to highest", "of", "ticks", "loss", "ratio"},
 		}
 		what := table{Title: "What each does: " + g.Title, Left: 4, Heads: []string{"program", "version", "does", "packets"}}
@@ -47,14 +52,14 @@ func peerSection(s *section, groups []PeerGroup) *section {
 			loss := notApplicable
 			if p.Mpps.Has() {
 				loss = lossText(p.LossRatio)
-				c.bars = append(c.bars, p.bar(link, g.Link))
+				c.Bars = append(c.Bars, p.bar(link, g.Link))
 			}
 			t.Rows = append(t.Rows, []string{p.Name, link, p.mark(), p.Mpps.Text(mpps),
 				p.Mpps.Extent(mpps), whole(p.Mpps.Runs), p.Ticks.Both(ticks), loss,
 				p.times()})
 			what.Rows = append(what.Rows, []string{p.Name, p.Version, p.does(), p.Packets})
 		}
-		slices.SortStableFunc(c.bars, func(a, b bar) int { return cmp.Compare(b.value, a.value) })
+		slices.SortStableFunc(c.Bars, func(a, b sheet.Bar) int { return cmp.Compare(b.Value, a.Value) })
 		s.Figures = append(s.Figures, newFigure(g.Title,
 			"Bars: medians; the lines across show the lowest and the highest. Floor: programs that move packets and do nothing else.", c)...)
 		s.Tables = append(s.Tables, newTable(t)...)
@@ -92,25 +97,22 @@ func (p *Peer) does() string {
 	return p.Does + ". " + string(unicode.ToUpper(first)) + p.Note[size:]
 }
 
-func (p *Peer) bar(link, usual string) bar {
-	b := bar{
-		name: p.Name, value: p.Mpps.Median, low: p.Mpps.Min, high: p.Mpps.Max, style: 1, label: mpps(p.Mpps.Median),
-		title: words("%s: %s Mpps (%s), %s of ours. It does: %s", p.Name, p.Mpps.Text(mpps),
-			p.Mpps.Extent(mpps), ratioText(p.Ratio), p.Does),
-	}
+func (p *Peer) bar(link, usual string) sheet.Bar {
+	b := sheet.Bar{Name: p.Name, Value: p.Mpps.Median, Low: p.Mpps.Min, High: p.Mpps.Max, Style: 1,
+		Label: mpps(p.Mpps.Median)}
 	if p.Ours {
-		b.style = 0
+		b.Style = 0
 	} else if p.Ratio > 0 {
-		b.label += " · " + ratioText(p.Ratio) + " ours"
+		b.Label += " · " + ratioText(p.Ratio) + " ours"
 	}
 	if p.Floor {
-		b.style = 5
+		b.Style = 5
 	}
 	if p.TesterLimited {
-		b.label = "≥ " + b.label
+		b.Label = "≥ " + b.Label
 	}
 	if link != usual {
-		b.name += " (" + link + ")"
+		b.Name += " (" + link + ")"
 	}
 	return b
 }

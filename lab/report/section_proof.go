@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -11,7 +12,7 @@ import (
 func (r *Report) trials() *section {
 	s := &section{
 		ID: SectionTrials, Title: "What the figures rest on",
-		Intro: words("Every packet carries its flow, its number and a time stamp; what arrives is decoded by code that the gateway does not share. "+
+		Intro: fmt.Sprintf("Every packet carries its flow, its number and a time stamp; what arrives is decoded by code that the gateway does not share. "+
 			"A rate counts as the gateway's only when the tester was shown to do at least %s times as much on the same link.", r.needed()),
 	}
 	proof := table{

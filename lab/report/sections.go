@@ -35,10 +35,10 @@ type section struct {
 	Missing          []Missing
 }
 
-// drawing is a picture in two sizes.
+// drawing is a plot under its title.
 type drawing struct {
 	Title, Note string
-	Wide, Slim  string // SVG
+	Plot        *sheet.Plot
 	Save        sheet.Saved
 }
 
@@ -53,15 +53,11 @@ type table struct {
 	Save        sheet.Saved
 }
 
-// picture is anything that can be drawn in two sizes.
-type picture interface{ draw(slim bool) string }
-
-func newFigure(title, note string, p picture) []drawing {
-	wide := p.draw(false)
-	if wide == "" {
+func newFigure(title, note string, p *sheet.Plot) []drawing {
+	if p.Empty() {
 		return nil
 	}
-	return []drawing{{Title: title, Note: note, Wide: wide, Slim: p.draw(true)}}
+	return []drawing{{Title: title, Note: note, Plot: p}}
 }
 
 func newTable(t table) []table {
@@ -96,7 +92,7 @@ func (r *Report) sections() []*section {
 	files := sheet.Namer{}
 	for _, s := range list {
 		for i := range s.Figures {
-			s.Figures[i].Save = files.Picture(s.ID+" "+s.Figures[i].Title, s.Figures[i].Wide)
+			s.Figures[i].Save = files.Plot(s.ID+" figure "+s.Figures[i].Title, s.Figures[i].Plot)
 		}
 		for i := range s.Tables {
 			s.Tables[i].Save = files.Table(s.ID+" "+s.Tables[i].Title, s.Tables[i].Heads, s.Tables[i].Rows)
@@ -207,6 +203,11 @@ func (r *Report) headline() *section {
 				threeTicks(d.Ticks, d.Floor, d.Own)...))
 		}
 	}
+	for i := range r.Paper {
+		p := &r.Paper[i]
+		run := Run{Profile: p.Profile, Ratio: p.Ratio}
+		compare.Note += fmt.Sprintf(" The paper's %s: %s.", run.name(), p.What)
+	}
 	s.Figures = newFigure("Mpps for each core", "Paper: physical cores with network card and PCIe. Ours: one worker; read the differences below.", r.compareBars())
 	s.Tables = append(s.Tables, newTable(compare)...)
 	s.Tables = append(s.Tables, r.differences()...)
@@ -216,8 +217,9 @@ func (r *Report) headline() *section {
 }
 
 // compareBars sets our rates for a worker beside the paper's for a core.
-func (r *Report) compareBars() *barChart {
-	c := &barChart{text: "our rate for each worker beside the paper's for each physical core", label: "Mpps", key: []string{"this gateway", "paper"}}
+func (r *Report) compareBars() *sheet.Plot {
+	c := &sheet.Plot{Text: "our rate for each worker beside the paper's for each physical core",
+		X: sheet.Axis{Label: "Mpps"}, Key: []string{"this gateway", "paper"}}
 	for _, run := range r.ofGroup(GroupAccess) {
 		g, p := r.Headline(run), r.paper(run)
 		if g == nil || p == nil {
@@ -225,11 +227,10 @@ func (r *Report) compareBars() *barChart {
 		}
 		part := func(v float64) float64 { return v / float64(max(run.Workers, 1)) }
 		ours := part(g.Mpps.Median)
-		c.bars = append(c.bars, bar{
-			name: run.name(), value: ours, low: part(g.Mpps.Min), high: part(g.Mpps.Max), label: g.atLeast() + mpps(ours) + " over " + run.Link,
-			title: words("%s: %s Mpps for each worker over %s (%s)", run.name(), mpps(ours),
-				run.Link, g.Mpps.Extent(mpps)),
-		}, bar{name: "paper", value: p.MppsPerCore, label: mpps(p.MppsPerCore), style: 1, title: p.What + "; " + p.Source})
+		c.Bars = append(c.Bars, sheet.Bar{
+			Name: run.name(), Value: ours, Low: part(g.Mpps.Min), High: part(g.Mpps.Max),
+			Label: g.atLeast() + mpps(ours) + " over " + run.Link,
+		}, sheet.Bar{Name: "paper", Value: p.MppsPerCore, Label: mpps(p.MppsPerCore), Style: 1})
 	}
 	return c
 }
@@ -256,7 +257,7 @@ const ticksNote = "Ticks: busy time of the worker for each packet, in ticks of t
 	"other; \"not resolved\": smaller than its range is wide, or below 0."
 
 // threeTicks are the total, the floor and what the gateway itself costs, as far as they are known.
-func threeTicks(total, floor figure.Number, own Spread) []string {
+func threeTicks(total, floor figure.Number, own figure.Difference) []string {
 	return []string{zeroAsNone(total, ticks), zeroAsNone(floor, ticks), ownTicks(own)}
 }
 

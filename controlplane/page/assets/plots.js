@@ -4,7 +4,7 @@ import { el, say, fill, colour } from "./dom.js";
 import { si, clock, count } from "./format.js";
 
 // Its legend writes inline style, which the page's policy forbids; the table is the legend.
-if (typeof Dygraph !== "undefined") Dygraph.PLUGINS = Dygraph.PLUGINS.filter((p) => p !== Dygraph.Plugins.Legend);
+Dygraph.PLUGINS = Dygraph.PLUGINS.filter((p) => p !== Dygraph.Plugins.Legend);
 
 const WINDOW = 600_000;
 const order = new Intl.Collator("en", { numeric: true });
@@ -87,7 +87,7 @@ export class Panel {
 		this.table(lines);
 		say(this.unit, lines.length ? "" : this.options.none ?? "");
 		this.plot.classList.toggle("none", lines.length === 0);
-		if (typeof Dygraph !== "undefined") this.curves(lines.slice(0, DRAWN));
+		this.curves(lines.slice(0, DRAWN));
 	}
 
 	table(lines) {
