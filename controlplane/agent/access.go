@@ -17,6 +17,7 @@ import (
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dhcp"
 	"isthmus/controlplane/events"
@@ -270,17 +271,12 @@ func dhcpConfig(c *config.Config) dhcp.Config {
 	return made
 }
 
-// Cleared is how many subscribers were ended.
-type Cleared struct {
-	Ended int `json:"ended"`
-}
-
 var errNobodySignsIn = errors.New("nobody signs in here: the configuration has no access.ports")
 
 func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
 	who, word := r.URL.Query().Get("subscriber"), cmp.Or(r.URL.Query().Get("cause"), "admin-reset")
 	cause, known := subscriber.CauseOf(word)
-	s, out := a.signedIn(), Cleared{}
+	s, out := a.signedIn(), v1.Cleared{}
 	var err error
 	switch {
 	case s == nil:
@@ -303,18 +299,11 @@ func (a *Agent) handleClear(w http.ResponseWriter, r *http.Request) {
 	answer(w, out, err)
 }
 
-// Drained is what a drain ended, and what accounting could not be told yet.
-type Drained struct {
-	Ended      int    `json:"ended"`
-	Accounting int    `json:"accounting"`     // records that wait for a RADIUS server
-	File       string `json:"file,omitempty"` // where they are kept
-}
-
 // drainWait bounds what a drain waits for: the ends of sessions, then servers that take accounting.
 const drainWait = time.Minute
 
 func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
-	s, out := a.signedIn(), Drained{}
+	s, out := a.signedIn(), v1.Drained{}
 	err := errNobodySignsIn
 	if s != nil {
 		var ended int

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/session/store"
@@ -145,9 +146,10 @@ func TestSubscribersSignIn(t *testing.T) {
 		return quota == 5
 	})
 
-	var gone Drained // On, two starts, two stops, Off
+	var gone v1.Drained // On, two starts, two stops, Off
 	testkit.Must(t, json.Unmarshal([]byte(ask("/v1/subscriber/drain")), &gone))
-	testkit.Equal(t, gone, Drained{1, 6, store.AccountsPath(a.mobile.store)}, "drained")
+	testkit.Equal(t, gone, v1.Drained{Ended: 1, Accounting: 6,
+		File: store.AccountsPath(a.mobile.store)}, "drained")
 	testkit.Equal(t, len(told(t, a, "subscriber.drained")), 1, "events")
 	testkit.Until(t, "the pool empty", func() bool { return control{a}.AddressPools()[0].Used == 0 })
 	_, late := dialIn(t, a, "late", 4)

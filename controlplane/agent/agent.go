@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/events"
@@ -51,44 +52,6 @@ func (o *Options) logger() *slog.Logger {
 	return o.Log
 }
 
-// State of the data plane as the agent sees it.
-const (
-	StateAway    = "away"    // no connection
-	StateReady   = "ready"   // holds the intent
-	StateRefused = "refused" // connected, but refused the intent
-)
-
-// Status is the agent's own state, published by the owner.
-type Status struct {
-	Version     string    `json:"version"`
-	PID         int       `json:"pid"`
-	File        string    `json:"file"`
-	AppliedFile string    `json:"applied_file"` // where the text is kept that `config apply` brought; empty: File runs
-	Started     time.Time `json:"started"`
-	Applied     time.Time `json:"applied"` // when the running configuration was accepted
-	Objects     int       `json:"objects"`
-	DataPlane   string    `json:"data_plane"`
-	DPSocket    string    `json:"dp_socket"`
-	DPPID       uint32    `json:"dp_pid"`
-	DPVersion   string    `json:"dp_version"`
-	DPBootID    uint64    `json:"dp_boot_id"`
-	DPHuge      bool      `json:"dp_huge_pages"`
-	Reconciled  time.Time `json:"reconciled"` // last time that held and intended state were equal
-	LastError   string    `json:"last_error" private:"words"`
-	Connects    uint64    `json:"connects"`
-	Changes     uint64    `json:"changes"` // sent since start
-
-	Kernel        []kernel.Status `json:"kernel"`                     // namespaces with clones
-	KernelRefused int             `json:"kernel_refused"`             // of its objects, by the data plane
-	KernelWhy     string          `json:"kernel_why" private:"words"` // one of them
-	RoutesIgnored map[string]int  `json:"routes_ignored"`             // of the kernel's, by reason
-
-	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
-	Events           uint64 `json:"events"`            // since start
-	Followers        int    `json:"followers"`         // of events
-	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
-}
-
 // Agent is one control plane.
 type Agent struct {
 	opt      Options
@@ -96,7 +59,7 @@ type Agent struct {
 	requests chan request
 	measures *measure.Set
 	client   atomic.Pointer[dp.Client] // nil while the data plane is away
-	status   atomic.Pointer[Status]
+	status   atomic.Pointer[v1.Status]
 	current  atomic.Pointer[Plan] // the running one, as the owner published it
 	files    stateFiles           // without names: nothing is kept
 	cache    snapshots
@@ -122,26 +85,18 @@ type Agent struct {
 	overlayOf *Plan
 	plan      *Plan // what shall be
 	confirmed *Plan // the last plan that the data plane held whole
-	state     Status
+	state     v1.Status
 }
 
 // request asks the owner to do something; it answers exactly once.
 type request struct {
-	do    func(ctx context.Context) (Result, error)
+	do    func(ctx context.Context) (v1.Result, error)
 	reply chan outcome
 }
 
 type outcome struct {
-	Result
+	v1.Result
 	err error
-}
-
-// Result tells what applying a configuration did.
-type Result struct {
-	Objects int    `json:"objects"`
-	Put     int    `json:"put"`
-	Deleted int    `json:"deleted"`
-	Note    string `json:"note,omitempty"`
 }
 
 // New loads the file; a refused file is the error of a control plane that has nothing to run with.
@@ -179,9 +134,9 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a.guard = auth.NewGuard(a.events)
 	a.control = control{a}
 	now := time.Now()
-	a.state = Status{
+	a.state = v1.Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
-		DataPlane: StateAway, DPSocket: a.opt.DPSocket,
+		DataPlane: v1.StateAway, DPSocket: a.opt.DPSocket,
 	}
 	a.describe(plan)
 	a.publish()
@@ -195,7 +150,7 @@ func (a *Agent) publish() {
 }
 
 // Status returns the last published status.
-func (a *Agent) Status() Status {
+func (a *Agent) Status() v1.Status {
 	s, e := *a.status.Load(), a.events.Stats()
 	s.RefusedRequests, s.Events = a.guard.Refused(), e.Published
 	s.Followers, s.DroppedFollowers = e.Followers, e.Dropped
@@ -290,7 +245,7 @@ func (a *Agent) disconnected() {
 	a.client.Store(nil)
 	a.kernel.Announce(false) // nobody forwards
 	a.detachMobile()
-	a.state.DataPlane = StateAway
+	a.state.DataPlane = v1.StateAway
 	a.publish()
 	a.events.Publish("dataplane.down", a.state.DPVersion, "pid", a.state.DPPID)
 	a.log.Warn("data plane connection lost, connecting again")
@@ -349,70 +304,70 @@ func (a *Agent) before() *Plan {
 }
 
 // settled records the outcome of a push.
-func (a *Agent) settled(res Result, err error) {
+func (a *Agent) settled(res v1.Result, err error) {
 	if err == nil {
 		a.confirmed = a.plan
 		a.kernel.Announce(true)
-		a.state.DataPlane, a.state.LastError, a.state.Reconciled = StateReady, "", time.Now()
+		a.state.DataPlane, a.state.LastError, a.state.Reconciled = v1.StateReady, "", time.Now()
 		a.state.Changes += uint64(res.Put + res.Deleted)
 	} else {
 		a.state.LastError = err.Error()
 		if a.client.Load() != nil {
-			if a.state.DataPlane != StateRefused {
+			if a.state.DataPlane != v1.StateRefused {
 				a.events.Publish("dataplane.refused", a.state.DPVersion, "error", err)
 			}
-			a.state.DataPlane = StateRefused
+			a.state.DataPlane = v1.StateRefused
 		}
 	}
 	a.publish()
 }
 
 // pushObjects sends the difference between what is held and what is wanted.
-func (a *Agent) pushObjects(ctx context.Context, plan *Plan, want intent.State, all bool) (Result, error) {
+func (a *Agent) pushObjects(ctx context.Context, plan *Plan, want intent.State, all bool) (v1.Result, error) {
 	c := a.client.Load()
 	if a.mobile != nil {
 		return a.pushMobile(ctx, c, plan, want, all)
 	}
 	held, err := dp.Held(ctx, c, nil)
 	if err != nil {
-		return Result{}, err
+		return v1.Result{}, err
 	}
 	changes := Diff(held, want)
-	res := Result{Objects: len(want)}
+	res := v1.Result{Objects: len(want)}
 	count(&res, changes)
 	return res, c.Apply(ctx, changes)
 }
 
 // ask runs fn on the owner's goroutine.
-func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, error)) (Result, error) {
+func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (v1.Result, error)) (v1.Result, error) {
 	r := request{do: fn, reply: make(chan outcome, 1)}
 	select {
 	case a.requests <- r:
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		return v1.Result{}, ctx.Err()
 	}
 	select {
 	case o := <-r.reply:
 		return o.Result, o.err
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		return v1.Result{}, ctx.Err()
 	}
 }
 
 // Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
-func (a *Agent) Reload(ctx context.Context) (Result, error) {
+func (a *Agent) Reload(ctx context.Context) (v1.Result, error) {
 	plan, err := makePlan(a.opt.File, nil, os.Environ(), a.current.Load().Placement)
 	if err != nil {
 		a.by(ctx, "config.refused", a.opt.File, err)
-		return Result{}, err
+		return v1.Result{}, err
 	}
 	return a.Apply(ctx, plan)
 }
 
 // Apply makes a plan the running one. When it is refused, nothing has changed.
-func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
+func (a *Agent) Apply(ctx context.Context, plan *Plan) (v1.Result, error) {
 	var was atomic.Pointer[Plan] // the owner may come to it after we gave up
-	res, err := a.ask(ctx, func(ctx context.Context) (Result, error) {
+	res, err := a.ask(ctx, func(ctx context.Context) (v1.Result, error) {
 		was.Store(a.plan)
 		return a.apply(ctx, plan)
 	})
@@ -423,18 +378,18 @@ func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
 }
 
 // apply is Apply in the owner. What may fail comes before the data plane's commit.
-func (a *Agent) apply(ctx context.Context, plan *Plan) (Result, error) {
+func (a *Agent) apply(ctx context.Context, plan *Plan) (v1.Result, error) {
 	ready, err := a.prepare(plan)
 	if err != nil {
 		ready.discard()
-		return Result{}, err
+		return v1.Result{}, err
 	}
-	res := Result{Objects: len(plan.Objects), Note: "data plane is away; sent when it returns"}
+	res := v1.Result{Objects: len(plan.Objects), Note: "data plane is away; sent when it returns"}
 	away := a.client.Load() == nil
 	if !away {
 		if res, err = a.push(ctx, plan, false); err != nil {
 			ready.discard()
-			return Result{}, err
+			return v1.Result{}, err
 		}
 	}
 	note := a.needsRestart(plan)
@@ -488,9 +443,9 @@ func (a *Agent) describe(plan *Plan) {
 // running returns the plan that runs.
 func (a *Agent) running(ctx context.Context) (*Plan, error) {
 	var plan *Plan
-	_, err := a.ask(ctx, func(context.Context) (Result, error) {
+	_, err := a.ask(ctx, func(context.Context) (v1.Result, error) {
 		plan = a.plan
-		return Result{}, nil
+		return v1.Result{}, nil
 	})
 	return plan, err
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
@@ -77,7 +78,7 @@ func holds(s *dptest.Server, want intent.State) bool {
 	return len(held) == 0
 }
 
-func ready(a *Agent) func() bool { return func() bool { return a.Status().DataPlane == StateReady } }
+func ready(a *Agent) func() bool { return func() bool { return a.Status().DataPlane == v1.StateReady } }
 
 // Whatever is held and whatever is wanted: one reconciliation makes them equal, and a second one sends nothing.
 func TestReconcileReachesAnyIntent(t *testing.T) {
@@ -132,7 +133,7 @@ func TestDataPlaneRestartsWithNothing(t *testing.T) {
 	testkit.Until(t, "ready", ready(a))
 	for range 3 {
 		s.Kill()
-		testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+		testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == v1.StateAway })
 		s.SetHeld(nil)
 		testkit.Must(t, s.Listen())
 		testkit.Until(t, "ready again", ready(a))
@@ -181,14 +182,14 @@ func TestLateRefusalGoesBack(t *testing.T) {
 	a := launch(t, s, &Plan{Objects: old})
 	testkit.Until(t, "ready", ready(a))
 	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == v1.StateAway })
 	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})})
 	testkit.Must(t, err)
 	s.SetHeld(nil)
 	s.Refuse("no", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
 	s.Listen()
 	testkit.Until(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
-	testkit.Equal(t, a.Status().DataPlane, StateReady, "state")
+	testkit.Equal(t, a.Status().DataPlane, v1.StateReady, "state")
 }
 
 func TestFilesAndSignals(t *testing.T) {
@@ -258,7 +259,7 @@ func TestHTTP(t *testing.T) {
 	}
 	testkit.ErrorIf(t, !s.Running("t"), "stream not started")
 	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == v1.StateAway })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/show/port", nil))
 	testkit.ErrorIf(t, w.Code != 503, "show without a data plane: %d", w.Code)

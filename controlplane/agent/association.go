@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"isthmus/controlplane/agent/v1"
 )
 
 // maxGraceful is the longest period that the Graceful Release Period (TS 29.244 §8.2.78) can say.
@@ -25,7 +27,7 @@ func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
 		err = a.requestRelease(r.Context(), r.URL.Query().Get("id"), time.Duration(seconds)*time.Second)
 	}
 	a.by(r.Context(), "association.release-requested", r.URL.Query().Get("id"), err, "graceful", seconds)
-	answer(w, Result{}, err)
+	answer(w, v1.Result{}, err)
 }
 
 func (a *Agent) requestRelease(ctx context.Context, id string, period time.Duration) error {

@@ -12,6 +12,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/lease"
@@ -72,9 +73,9 @@ func (c control) IgnoredRoutes() []view.IgnoredRoute {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
 	var list []kernel.Ignored
-	_, err := c.ask(ctx, func(context.Context) (Result, error) {
+	_, err := c.ask(ctx, func(context.Context) (v1.Result, error) {
 		list = append(c.kernel.Ignored(mostIgnored), c.overlay.IgnoredRoutes(mostIgnored)...)
-		return Result{}, nil
+		return v1.Result{}, nil
 	})
 	if err != nil { // the owner may still write the list
 		return nil

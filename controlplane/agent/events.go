@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/events"
@@ -43,7 +44,7 @@ func (a *Agent) by(ctx context.Context, kind, subject string, err error, args ..
 }
 
 // toldApply publishes that a configuration was applied, or not.
-func (a *Agent) toldApply(ctx context.Context, was, is *Plan, res Result, err error) {
+func (a *Agent) toldApply(ctx context.Context, was, is *Plan, res v1.Result, err error) {
 	if err != nil {
 		a.by(ctx, "config.refused", is.File, err)
 		return

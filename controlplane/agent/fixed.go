@@ -8,14 +8,9 @@ import (
 	"net/http"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/intent"
 )
-
-// Checked is what a file would be in place of the running configuration.
-type Checked struct {
-	Objects int      `json:"objects"`
-	Fixed   []string `json:"fixed"` // what the running data plane cannot change
-}
 
 // fixedBy lists what a data plane that runs another plan cannot change (dataplane/core/engine.c, port.c).
 func (p *Plan) fixedBy(running *Plan) (list []string) {
@@ -68,5 +63,6 @@ func (a *Agent) handleCheck(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	answer(w, Checked{len(plan.Objects), append([]string{}, plan.fixedBy(a.current.Load())...)}, nil)
+	answer(w, v1.Checked{Objects: len(plan.Objects),
+		Fixed: append([]string{}, plan.fixedBy(a.current.Load())...)}, nil)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
@@ -27,11 +28,6 @@ const maxUpload = 64 << 20
 
 // ErrAway answers requests that need the data plane while it is away.
 var ErrAway = errors.New("the data plane is away; the control plane is connecting to it")
-
-// Failure is the body of every answer that is not 200.
-type Failure struct {
-	Error string `json:"error"`
-}
 
 func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
@@ -45,7 +41,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 		default:
 			w.WriteHeader(http.StatusUnprocessableEntity)
 		}
-		v = Failure{err.Error()}
+		v = v1.Failure{Error: err.Error()}
 	}
 	json.NewEncoder(w).Encode(v) // the client is gone when this fails
 }
@@ -81,7 +77,7 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	v, next, err := table.Select(r.Context(), c, a.control, query)
 	if next != (view.Cursor{}) {
-		w.Header().Set(NextAfter, next.String())
+		w.Header().Set(v1.NextAfter, next.String())
 	}
 	answer(w, v, err)
 }
@@ -159,23 +155,16 @@ func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 	answer(w, res, err)
 }
 
-// Stream is one synth stream to add, or to remove when Body is empty. Streams are test traffic, not intent: they are
-// sent as they come, and not again after the data plane restarted.
-type Stream struct {
-	Name string `json:"name"`
-	Body []byte `json:"body"` // struct api_synth
-}
-
 func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
-	var streams []Stream
+	var streams []v1.Stream
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, a.upload)).Decode(&streams); err != nil {
 		answer(w, nil, err)
 		return
 	}
-	res, err := a.ask(r.Context(), func(ctx context.Context) (Result, error) {
+	res, err := a.ask(r.Context(), func(ctx context.Context) (v1.Result, error) {
 		c, err := a.dataPlane()
 		if err != nil {
-			return Result{}, err
+			return v1.Result{}, err
 		}
 		var list []dp.Change
 		for _, s := range streams {
@@ -185,7 +174,7 @@ func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
 			}
 			list = append(list, ch)
 		}
-		return Result{Put: len(list)}, c.Apply(ctx, list)
+		return v1.Result{Put: len(list)}, c.Apply(ctx, list)
 	})
 	a.by(r.Context(), "stream.changed", "", err, "verb", "load", "count", len(streams))
 	answer(w, res, err)
@@ -198,7 +187,7 @@ func (a *Agent) handleStream(w http.ResponseWriter, r *http.Request, verb string
 		err = c.Stream(r.Context(), name, verb == "start")
 	}
 	a.by(r.Context(), "stream.changed", name, err, "verb", verb)
-	answer(w, Result{}, err)
+	answer(w, v1.Result{}, err)
 }
 
 // listen opens the agent's own socket. One that a dead agent left behind is replaced, a living one is not.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/intent"
@@ -138,7 +139,7 @@ func (a *Agent) leaveOut(err error) bool {
 
 // push sends the difference between what is held and the plan with what the kernel adds, without what of that is
 // refused.
-func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (Result, error) {
+func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (v1.Result, error) {
 	overlay, of := a.overlay, a.overlayOf
 	if plan != of {
 		a.overlay, a.overlayOf = intent.NewOverlay(plan.Objects, overlay), plan

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/testkit"
@@ -36,14 +37,14 @@ func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 		d := kernel.Destination{Prefix: netip.MustParsePrefix(p)}
 		st.Routes[d] = kernel.RouteBy(kernel.Hop{Via: via, Interface: "core0"})
 	}
-	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
+	_, err := a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
 		a.overlay.Update(kernel.Changes{All: &st})
 		if c := a.client.Load(); c != nil && !a.sendOverlay(ctx, c) {
 			a.reconcile(ctx, false)
 		}
 		a.describeKernel()
 		a.publish()
-		return Result{}, nil
+		return v1.Result{}, nil
 	})
 	testkit.Must(t, err)
 }
@@ -80,9 +81,9 @@ func TestKernelRoutes(t *testing.T) {
 		}
 	}
 	s.SetHeld(held)
-	_, err = a.ask(t.Context(), func(ctx context.Context) (Result, error) {
+	_, err = a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
 		a.reconcile(ctx, false)
-		return Result{}, nil
+		return v1.Result{}, nil
 	})
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes after a reconciliation")
@@ -92,7 +93,7 @@ func TestKernelRoutes(t *testing.T) {
 	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
 	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
 	st := a.Status()
-	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != StateReady, "%+v", st)
+	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != v1.StateReady, "%+v", st)
 
 	// Another configuration keeps the kernel's routes, and is not refused for their sake.
 	next, err := MakePlan("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
@@ -114,7 +115,7 @@ func TestKernelRoutes(t *testing.T) {
 	for range 70 { // more than are left out one by one
 		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")
 	}
-	testkit.Equal(t, a.Status().DataPlane, StateReady, "the data plane is")
+	testkit.Equal(t, a.Status().DataPlane, v1.StateReady, "the data plane is")
 }
 
 // What of the kernel's routes is not followed is in a table, a figure and an event.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/events"
@@ -285,15 +286,15 @@ func restartsPFCP(was, is *Plan) bool {
 // -----------------------------------------------------------------------------------------------------
 
 // pushMobile is push where there are mobile sessions.
-func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, want intent.State, all bool) (Result, error) {
-	res := Result{Objects: len(want)}
+func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, want intent.State, all bool) (v1.Result, error) {
+	res := v1.Result{Objects: len(want)}
 	out, err := a.mobile.manager.Synchronise(ctx, c, plan.Settings, all, func(held []api.Digest) []dp.Change {
 		changes := Diff(held, want)
 		count(&res, changes)
 		return changes
 	})
 	if err != nil {
-		return Result{}, err
+		return v1.Result{}, err
 	}
 	if out.Ended > 0 {
 		res.Note = fmt.Sprintf("%d mobile sessions ended: no network instance is left for them", out.Ended)
@@ -302,7 +303,7 @@ func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, want i
 	return res, nil
 }
 
-func count(res *Result, changes []dp.Change) {
+func count(res *v1.Result, changes []dp.Change) {
 	for i := range changes {
 		if changes[i].Body == nil {
 			res.Deleted++

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
@@ -124,7 +125,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	if stays.Cause != pfcp.CauseAccepted || goes.Cause != pfcp.CauseAccepted || stays.UP.IPv4.String() != "127.0.0.1" || stays.Node.FQDN != "upf1" {
 		t.Fatalf("%+v %+v", stays, goes)
 	}
-	apply := func(more string) (Result, error) {
+	apply := func(more string) (v1.Result, error) {
 		plan, err := MakePlan("test", []byte(text+more))
 		testkit.Must(t, err)
 		return a.Apply(t.Context(), plan)
@@ -155,7 +156,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	// The data plane restarts with nothing.
 	held := s.Held()
 	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == v1.StateAway })
 	if r := establish(t, a, 4, "10.1.0.1", "10.45.0.4"); r.Cause != pfcp.CauseNoResources {
 		t.Errorf("%+v", r)
 	}
@@ -244,7 +245,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	held[orphan] = []byte{1}
 	s.SetHeld(held)
 	push := func() error {
-		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
+		_, err := a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
 			return a.pushMobile(ctx, a.client.Load(), plan, plan.Objects, true)
 		})
 		return err

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/openapi"
@@ -38,14 +39,14 @@ func (a *Agent) routes(document []byte) []endpoint {
 		o.BodyMedia, o.Media = body, answer
 		return o
 	}
-	streams := op("POST", "/v1/stream", "loadStreams", "add or remove test traffic on synth ports", Result{})
-	streams.Body = []Stream{}
+	streams := op("POST", "/v1/stream", "loadStreams", "add or remove test traffic on synth ports", v1.Result{})
+	streams.Body = []v1.Stream{}
 	follow := op("POST", "/v1/trace", "trace",
 		"follow packets: lines of JSON until the trace or the connection ends",
 		trace.Update{})
 	follow.Body, follow.Media = trace.Query{}, "application/jsonl"
 	verb := func(verb string) endpoint {
-		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", Result{},
+		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", v1.Result{},
 			text("name", "of one stream; absent: all"))
 		return endpoint{o, auth.Operate, func(w http.ResponseWriter,
 			r *http.Request) {
@@ -53,7 +54,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 		}}
 	}
 	return []endpoint{
-		{op("GET", "/v1/status", "status", "the state of control plane and data plane", Status{}), auth.Read,
+		{op("GET", "/v1/status", "status", "the state of control plane and data plane", v1.Status{}), auth.Read,
 			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Status(), nil) }},
 		{op("GET", "/v1/events", "events",
 			"what happened, oldest first; with Accept: text/event-stream a stream of server-sent events",
@@ -71,12 +72,12 @@ func (a *Agent) routes(document []byte) []endpoint {
 			auth.Read, a.handleConfig},
 		{media(op("POST", "/v1/config/apply", "applyConfig",
 			"make a text the running configuration, or change nothing",
-			Result{}, text("name", "of the text, for messages")), "application/yaml", ""), auth.Operate,
+			v1.Result{}, text("name", "of the text, for messages")), "application/yaml", ""), auth.Operate,
 			a.handleApply},
 		{media(op("POST", "/v1/config/check", "checkConfig",
-			"say what a text would be in place of the running configuration", Checked{},
+			"say what a text would be in place of the running configuration", v1.Checked{},
 			text("name", "of the text, for messages")), "application/yaml", ""), auth.Read, a.handleCheck},
-		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", Result{}),
+		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", v1.Result{}),
 			auth.Operate,
 			func(w http.ResponseWriter, r *http.Request) {
 				res, err := a.Reload(r.Context())
@@ -84,17 +85,17 @@ func (a *Agent) routes(document []byte) []endpoint {
 			}},
 		{op("POST", "/v1/association/release", "releaseAssociation",
 			"ask a CP function to release its association",
-			Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,
+			v1.Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,
 			a.handleRelease},
 		{op("POST", "/v1/subscriber/clear", "clearSubscriber",
-			"end the sessions of subscribers who signed in", Cleared{},
+			"end the sessions of subscribers who signed in", v1.Cleared{},
 			text("subscriber", "name, MAC, IP address, circuit id, line or Acct-Session-Id"),
 			text("cause", "of accounting (RFC 2866), such as admin-reset, the default")), auth.Operate,
 			a.handleClear},
 		{op("POST", "/v1/subscriber/drain", "drainSubscribers",
 			"let nobody sign in any more, and end all who did: before the gateway goes out of service; "+
 				"it waits up to a minute for RADIUS servers to take accounting",
-			Drained{}), auth.Operate,
+			v1.Drained{}), auth.Operate,
 			a.handleDrain},
 		{follow, auth.Operate, a.handleTrace},
 		{streams, auth.Operate, a.handleStreams},
@@ -108,9 +109,6 @@ func (a *Agent) routes(document []byte) []endpoint {
 			}},
 	}
 }
-
-// NextAfter is the header of answers that are a part: `after` of the next part.
-const NextAfter = "Next-After"
 
 // showOperation is the operation of a table; they share one handler.
 func showOperation(t *view.Table) openapi.Operation {
@@ -127,9 +125,9 @@ func showOperation(t *view.Table) openapi.Operation {
 	if len(fields) == 0 {
 		return o
 	}
-	o.Headers = map[string]string{NextAfter: "There are more rows: `after` for the next request."}
+	o.Headers = map[string]string{v1.NextAfter: "There are more rows: `after` for the next request."}
 	o.Query = append(o.Query, whole("limit", "rows at most; 0: all"),
-		text("after", "rows to pass over, from "+NextAfter))
+		text("after", "rows to pass over, from "+v1.NextAfter))
 	o.Query = append(o.Query, openapi.Parameter{Name: "where", Names: fields,
 		Text: "FIELD=VALUE, with VALUE, TEXT*, *TEXT, *TEXT*, !VALUE, <NUMBER or >NUMBER; all conditions hold"})
 	return o
@@ -150,7 +148,7 @@ func OpenAPI() ([]byte, error) {
 	for _, t := range view.Tables {
 		operations = append(operations, showOperation(t))
 	}
-	return openapi.Document("Isthmus", "1", operations, Failure{})
+	return openapi.Document("Isthmus", "1", operations, v1.Failure{})
 }
 
 // api serves the operations to clients whose identity is known (auth.From).

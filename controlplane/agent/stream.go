@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/events"
 )
@@ -115,7 +116,7 @@ func (a *Agent) streamEvents(w http.ResponseWriter, r *http.Request, after strin
 		err = a.streamNext(r.Context(), s, follower)
 	}
 	if errors.Is(err, events.ErrBehind) {
-		data, _ := json.Marshal(Failure{err.Error()})
+		data, _ := json.Marshal(v1.Failure{Error: err.Error()})
 		s.write("event: end\ndata: %s\n\n", data) // it may take this
 	}
 }

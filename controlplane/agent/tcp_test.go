@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/events"
@@ -203,7 +204,7 @@ func TestThousandConnections(t *testing.T) {
 	}
 	// Those that do not speak TLS give their places to others at once.
 	testkit.Until(t, "most are refused", func() bool { return api.Refused() >= uint64(len(open)/2) })
-	testkit.Equal(t, s.Status().DataPlane, StateReady, "state")
+	testkit.Equal(t, s.Status().DataPlane, v1.StateReady, "state")
 	grown := memory() - before
 	testkit.ErrorIf(t, grown > 8<<20, "%d KiB more in use", grown>>10)
 	for _, c := range open {

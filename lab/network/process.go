@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 )
 
 // process is a program that runs in a namespace of the lab and ends, at the latest, with us. When it ends by itself
@@ -217,13 +218,13 @@ const startTime = 30 * time.Second
 func (l *Lab) ready(ctx context.Context, f *function) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	var status agent.Status
+	var status v1.Status
 	for {
 		b, err := get(ctx, filepath.Join(l.folder(f), "isthmus.sock"), http.MethodGet, "/v1/status")
-		if err == nil && json.Unmarshal(b, &status) == nil && status.DataPlane == agent.StateReady {
+		if err == nil && json.Unmarshal(b, &status) == nil && status.DataPlane == v1.StateReady {
 			return nil
 		}
-		if status.DataPlane == agent.StateRefused {
+		if status.DataPlane == v1.StateRefused {
 			return fmt.Errorf("%s: %s", f.name, status.LastError)
 		}
 		select {
