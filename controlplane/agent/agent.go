@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
@@ -78,7 +79,7 @@ type Agent struct {
 	ignoring    [kernel.Reasons]events.Gate
 
 	// Owned by Run.
-	spawner   *spawner        // nil: something else starts the data plane
+	spawner   *spawn.Spawner  // nil: something else starts the data plane
 	life      context.Context // of Run
 	kernel    *kernel.Kernel
 	overlay   *intent.Overlay // what the kernel adds to
@@ -142,6 +143,25 @@ func newAgent(opt Options, plan *Plan) *Agent {
 	a.publish()
 	return a
 }
+
+// supervisor starts the data plane as the policy asks for; nil: something else does.
+func (a *Agent) supervisor() *spawn.Spawner {
+	if !a.spawns() {
+		return nil
+	}
+	r := a.plan.Control.Restart
+	return &spawn.Spawner{
+		Program:   cmp.Or(a.opt.DPBinary, r.Program),
+		Arguments: spawn.Arguments(a.opt.DPSocket, a.plan.HugePages),
+		Once:      a.opt.Restart == "never",
+		Delay:     time.Duration(r.DelayMS) * time.Millisecond,
+		Most:      time.Duration(r.MaxDelay) * time.Millisecond,
+		Log:       a.log,
+	}
+}
+
+// spawns tells that the data plane is ours to start and stop.
+func (a *Agent) spawns() bool { return a.opt.Restart == "always" || a.opt.Restart == "never" }
 
 // publish makes a copy of the owner's status visible to all.
 func (a *Agent) publish() {

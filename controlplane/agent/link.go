@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/dp"
 )
 
@@ -22,12 +23,12 @@ const (
 // link makes connections to the data plane, and has it started when nobody listens.
 type link struct {
 	path    string
-	spawner *spawner // nil: something else starts the data plane
+	spawner *spawn.Spawner // nil: something else starts the data plane
 	log     *slog.Logger
 	group   sync.WaitGroup
 }
 
-func newLink(path string, s *spawner, log *slog.Logger) *link {
+func newLink(path string, s *spawn.Spawner, log *slog.Logger) *link {
 	return &link{path: path, spawner: s, log: log}
 }
 
@@ -57,7 +58,7 @@ func (l *link) try(ctx context.Context) *dp.Client {
 		c, err := dp.Dial(ctx, l.path)
 		if err == nil {
 			if l.spawner != nil {
-				l.spawner.adopt(int(c.Hello().PID))
+				l.spawner.Adopt(int(c.Hello().PID))
 			}
 			return c
 		}
@@ -67,7 +68,7 @@ func (l *link) try(ctx context.Context) *dp.Client {
 		absent := errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED)
 		most := dialMost
 		if absent && l.spawner != nil {
-			l.spawner.ensure()
+			l.spawner.Ensure()
 			most = 2 * dialFirst // it is coming up: do not sleep past it
 		}
 		if text := err.Error(); text != logged {

@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -81,10 +80,4 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
 		Narrow: c.NarrowPorts()}, nil
-}
-
-// DPArguments are the arguments with which this configuration's data plane is started.
-func DPArguments(socket string, plan *Plan) []string {
-	huge := map[string]string{"on": "yes", "off": "no"}[plan.HugePages]
-	return []string{"--socket", socket, "--huge", cmp.Or(huge, "auto")}
 }

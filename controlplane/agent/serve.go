@@ -116,7 +116,7 @@ func (a *Agent) leave(connected int, both bool) {
 	if a.spawner == nil {
 		return
 	}
-	switch pid := a.spawner.running(connected); {
+	switch pid := a.spawner.Running(connected); {
 	case pid == 0:
 	case both:
 		a.log.Info("stopping the data plane", "pid", pid)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/rules"
@@ -75,7 +76,7 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	program := ""
 	if q.Filter != "" {
 		var err error
-		if program, err = FindDP(a.opt.DPBinary); err != nil {
+		if program, err = spawn.FindDP(a.opt.DPBinary); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/dp"
 )
 
@@ -51,7 +52,7 @@ func Run(ctx context.Context, opt Options, stdout, stderr io.Writer) (int, error
 			return 0, fmt.Errorf("%q is not PORT=FILE", pair)
 		}
 	}
-	program, err := agent.FindDP(opt.DPBinary)
+	program, err := spawn.FindDP(opt.DPBinary)
 	if err != nil {
 		return 0, err
 	}

@@ -25,7 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/lab/smf"
 )
 
@@ -140,10 +140,10 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 		network: &smf.Network{}, assocs: map[string]*smf.Association{}, starter: newStarter(),
 	}
 	var err error
-	if l.program, err = agent.FindProgram("isthmus"); err != nil {
+	if l.program, err = spawn.FindProgram("isthmus"); err != nil {
 		return nil, err
 	}
-	if l.dp, err = agent.FindDP(opt.DPBinary); err != nil {
+	if l.dp, err = spawn.FindDP(opt.DPBinary); err != nil {
 		return nil, err
 	}
 	if l.dp, err = exec.LookPath(l.dp); err != nil { // before anything is made

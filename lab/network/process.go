@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
 )
 
@@ -190,7 +191,7 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		args := agent.DPArguments(filepath.Join(dir, "dp.sock"), plan)
+		args := spawn.Arguments(filepath.Join(dir, "dp.sock"), plan.HugePages)
 		log := filepath.Join(dir, "isthmus-dp.log")
 		err = l.spawn(f.name, "isthmus-dp of "+f.name, log, true, append([]string{l.dp}, args...)...)
 		if err != nil {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package spawn finds the project's programs, and starts the data plane.
+package spawn
 
 import (
 	"cmp"
@@ -17,15 +18,16 @@ import (
 // steady is how long a data plane must have run for its end not to count as another failure to start.
 const steady = 10 * time.Second
 
-// spawner starts the data plane as a process that outlives us: in its own session, with our standard error and no pipe
-// that would break. After our own restart it adopts the data plane that still runs.
-type spawner struct {
-	program string
-	args    []string
-	once    bool // start it once only
-	delay   time.Duration
-	most    time.Duration
-	log     *slog.Logger
+// Spawner starts the data plane as a process that outlives us: in its own session, with our standard error and no pipe
+// that would break. After our own restart it adopts the data plane that still runs. Methods may be called from any
+// goroutine.
+type Spawner struct {
+	Program   string // empty: as FindDP says
+	Arguments []string
+	Once      bool          // start it once only
+	Delay     time.Duration // the first pause between two starts
+	Most      time.Duration // the longest one
+	Log       *slog.Logger
 
 	mu      sync.Mutex
 	child   *os.Process // ours and alive
@@ -37,24 +39,11 @@ type spawner struct {
 	pause   time.Duration
 }
 
-// supervisor returns the spawner that the policy asks for, nil for "external".
-func (a *Agent) supervisor() *spawner {
-	if !a.spawns() {
-		return nil
-	}
-	r := a.plan.Control.Restart
-	return &spawner{
-		program: cmp.Or(a.opt.DPBinary, r.Program),
-		args:    DPArguments(a.opt.DPSocket, a.plan),
-		once:    a.opt.Restart == "never",
-		delay:   time.Duration(r.DelayMS) * time.Millisecond,
-		most:    time.Duration(r.MaxDelay) * time.Millisecond,
-		log:     a.log,
-	}
+// Arguments are those with which a data plane is started; hugePages is the configuration's word.
+func Arguments(socket, hugePages string) []string {
+	huge := map[string]string{"on": "yes", "off": "no"}[hugePages]
+	return []string{"--socket", socket, "--huge", cmp.Or(huge, "auto")}
 }
-
-// spawns tells that the data plane is ours to start and stop.
-func (a *Agent) spawns() bool { return a.opt.Restart == "always" || a.opt.Restart == "never" }
 
 // FindDP returns the path of isthmus-dp: as given, beside this program, or in PATH.
 func FindDP(given string) (string, error) {
@@ -83,8 +72,8 @@ func FindProgram(name string) (string, error) {
 	return path, nil
 }
 
-// adopt notes that a data plane answers.
-func (s *spawner) adopt(pid int) {
+// Adopt notes that a data plane answers.
+func (s *Spawner) Adopt(pid int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = time.Time{}
@@ -93,8 +82,8 @@ func (s *spawner) adopt(pid int) {
 	}
 }
 
-// running returns the process that we started, else the one that was connected last; 0 for none.
-func (s *spawner) running(connected int) int {
+// Running returns the process that we started, else the one that was connected last; 0 for none.
+func (s *Spawner) Running(connected int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.child != nil {
@@ -103,12 +92,12 @@ func (s *spawner) running(connected int) int {
 	return connected
 }
 
-// ensure starts the data plane unless one of ours is alive or it is too early. Called when nobody listens.
-func (s *spawner) ensure() {
+// Ensure starts the data plane unless one of ours is alive or it is too early. Called when nobody listens.
+func (s *Spawner) Ensure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if s.child != nil || now.Before(s.next) || (s.once && s.starts > 0) {
+	if s.child != nil || now.Before(s.next) || (s.Once && s.starts > 0) {
 		return
 	}
 	if s.adopted != 0 && syscall.Kill(s.adopted, 0) == nil {
@@ -122,18 +111,18 @@ func (s *spawner) ensure() {
 	}
 	s.adopted = 0
 	if err := s.start(now); err != nil {
-		s.log.Error("cannot start the data plane", "error", err)
+		s.Log.Error("cannot start the data plane", "error", err)
 	}
 }
 
-func (s *spawner) start(now time.Time) error {
-	s.pause = max(s.delay, min(2*s.pause, s.most))
+func (s *Spawner) start(now time.Time) error {
+	s.pause = max(s.Delay, min(2*s.pause, s.Most))
 	s.next = now.Add(s.pause)
-	program, err := FindDP(s.program)
+	program, err := FindDP(s.Program)
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(program, s.args...)
+	cmd := exec.Command(program, s.Arguments...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // files, not pipes: they stay valid when we die
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -141,7 +130,7 @@ func (s *spawner) start(now time.Time) error {
 	}
 	s.child, s.started = cmd.Process, now
 	s.starts++
-	s.log.Info("data plane started", "pid", cmd.Process.Pid, "program", program)
+	s.Log.Info("data plane started", "pid", cmd.Process.Pid, "program", program)
 	go func() {
 		err := cmd.Wait()
 		s.mu.Lock()
@@ -150,7 +139,7 @@ func (s *spawner) start(now time.Time) error {
 		if time.Since(s.started) > steady {
 			s.pause, s.next = 0, time.Time{}
 		}
-		s.log.Warn("data plane ended", "pid", cmd.Process.Pid, "status", fmt.Sprint(cmd.ProcessState), "error", err)
+		s.Log.Warn("data plane ended", "pid", cmd.Process.Pid, "status", cmd.ProcessState.String(), "error", err)
 	}()
 	return nil
 }
