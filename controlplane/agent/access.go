@@ -17,6 +17,7 @@ import (
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dhcp"
@@ -173,7 +174,7 @@ func (s *signIns) run(ctx context.Context, m *mobile) {
 }
 
 // configureAccess takes another configuration over.
-func (a *Agent) configureAccess(plan *Plan, next *preparedAccess) {
+func (a *Agent) configureAccess(plan *plan.Plan, next *preparedAccess) {
 	if next == nil {
 		return
 	}
@@ -195,16 +196,6 @@ func (a *Agent) configureAccess(plan *Plan, next *preparedAccess) {
 		s.dhcp.Configure(leased)
 		s.loop.Configure(set)
 	})
-}
-
-// signInOf is the part of a configuration that signing in needs; nil: nobody does.
-func signInOf(c *config.Config) *config.Config {
-	if !c.Access.Enabled() {
-		return nil
-	}
-	part := *c
-	part.Subscribers, part.Ranges = nil, nil
-	return &part
 }
 
 var methods = map[string]access.Method{"none": access.None, "pap": access.PAP, "chap": access.CHAP,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
@@ -135,7 +136,7 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Until(t, "anna's end", func() bool { return len(told(t, a, "subscriber.down")) == 1 })
 	testkit.Equal(t, len(told(t, a, "subscriber.cleared")), 3, "clearings")
 
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
+	plan, err := plan.Make("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
 		"quota: 5", 1)))
 	testkit.Must(t, err)
 	_, err = a.Apply(t.Context(), plan)
@@ -167,7 +168,7 @@ func TestUpstreamSockets(t *testing.T) {
 	defer stop()
 	in, dhcp := a.signedIn(), config.AccessDHCP{}
 	apply := func() error {
-		plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn))
+		plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 		testkit.Must(t, err)
 		d := &plan.SignIn.Access.DHCP
 		d.Address, d.Servers, d.Address6, d.Servers6 = dhcp.Address, dhcp.Servers, dhcp.Address6, dhcp.Servers6
@@ -238,7 +239,7 @@ func TestNobodySignsIn(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
 	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "access.ports"), "%s", w.Body)
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn))
+	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 	testkit.Must(t, err)
 	res, err := a.Apply(t.Context(), plan)
 	testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, "access:"), "%+v %v", res, err)

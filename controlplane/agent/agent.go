@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
@@ -61,8 +62,8 @@ type Agent struct {
 	measures *measure.Set
 	client   atomic.Pointer[dp.Client] // nil while the data plane is away
 	status   atomic.Pointer[v1.Status]
-	current  atomic.Pointer[Plan] // the running one, as the owner published it
-	files    stateFiles           // without names: nothing is kept
+	current  atomic.Pointer[plan.Plan] // the running one, as the owner published it
+	files    plan.Files                // without names: nothing is kept
 	cache    snapshots
 	events   *events.Log
 	guard    *auth.Guard // of the API by TCP
@@ -83,9 +84,9 @@ type Agent struct {
 	life      context.Context // of Run
 	kernel    *kernel.Kernel
 	overlay   *intent.Overlay // what the kernel adds to
-	overlayOf *Plan
-	plan      *Plan // what shall be
-	confirmed *Plan // the last plan that the data plane held whole
+	overlayOf *plan.Plan
+	plan      *plan.Plan // what shall be
+	confirmed *plan.Plan // the last plan that the data plane held whole
 	state     v1.Status
 }
 
@@ -102,25 +103,25 @@ type outcome struct {
 
 // New loads the file; a refused file is the error of a control plane that has nothing to run with.
 func New(opt Options) (*Agent, error) {
-	plan, files, err := startPlan(opt)
+	start, files, err := plan.Start(opt.File, opt.State, opt.Socket, opt.logger())
 	if err != nil {
 		return nil, err
 	}
-	a := newAgent(opt, plan)
+	a := newAgent(opt, start)
 	if opt.StopBoth && !a.spawns() {
 		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane", a.opt.Restart)
 	}
 	a.files = files
-	a.kernel.Remember(lastKept[kernel.Given](files.given, a.log), files.keepGiven)
+	a.kernel.Remember(files.LastGiven(a.log), files.KeepGiven)
 	if err := a.openMobile(); err != nil {
 		return nil, err
 	}
-	a.describe(plan)
+	a.describe(start)
 	a.publish()
 	return a, nil
 }
 
-func newAgent(opt Options, plan *Plan) *Agent {
+func newAgent(opt Options, plan *plan.Plan) *Agent {
 	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
 		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
 		measures: measure.New(),
@@ -308,12 +309,12 @@ func (a *Agent) reconcile(ctx context.Context, all bool) {
 
 // before returns what to go back to when the plan is refused, nil when there is nothing: the last one that was held, or
 // the control plane's own file when we started with what `config apply` had brought.
-func (a *Agent) before() *Plan {
+func (a *Agent) before() *plan.Plan {
 	switch {
 	case a.confirmed != nil && a.confirmed != a.plan:
 		return a.confirmed
 	case a.confirmed == nil && a.plan.Applied && a.opt.File != "":
-		own, err := makePlan(a.opt.File, nil, os.Environ(), a.plan.Placement)
+		own, err := plan.MakeWith(a.opt.File, nil, os.Environ(), a.plan.Placement)
 		if err != nil {
 			a.log.Error("cannot go back to the file", "error", err)
 			return nil
@@ -343,16 +344,16 @@ func (a *Agent) settled(res v1.Result, err error) {
 }
 
 // pushObjects sends the difference between what is held and what is wanted.
-func (a *Agent) pushObjects(ctx context.Context, plan *Plan, want intent.State, all bool) (v1.Result, error) {
+func (a *Agent) pushObjects(ctx context.Context, p *plan.Plan, want intent.State, all bool) (v1.Result, error) {
 	c := a.client.Load()
 	if a.mobile != nil {
-		return a.pushMobile(ctx, c, plan, want, all)
+		return a.pushMobile(ctx, c, p, want, all)
 	}
 	held, err := dp.Held(ctx, c, nil)
 	if err != nil {
 		return v1.Result{}, err
 	}
-	changes := Diff(held, want)
+	changes := plan.Diff(held, want)
 	res := v1.Result{Objects: len(want)}
 	count(&res, changes)
 	return res, c.Apply(ctx, changes)
@@ -376,29 +377,29 @@ func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (v1.Result
 
 // Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
 func (a *Agent) Reload(ctx context.Context) (v1.Result, error) {
-	plan, err := makePlan(a.opt.File, nil, os.Environ(), a.current.Load().Placement)
+	next, err := plan.MakeWith(a.opt.File, nil, os.Environ(), a.current.Load().Placement)
 	if err != nil {
 		a.by(ctx, "config.refused", a.opt.File, err)
 		return v1.Result{}, err
 	}
-	return a.Apply(ctx, plan)
+	return a.Apply(ctx, next)
 }
 
 // Apply makes a plan the running one. When it is refused, nothing has changed.
-func (a *Agent) Apply(ctx context.Context, plan *Plan) (v1.Result, error) {
-	var was atomic.Pointer[Plan] // the owner may come to it after we gave up
+func (a *Agent) Apply(ctx context.Context, next *plan.Plan) (v1.Result, error) {
+	var was atomic.Pointer[plan.Plan] // the owner may come to it after we gave up
 	res, err := a.ask(ctx, func(ctx context.Context) (v1.Result, error) {
 		was.Store(a.plan)
-		return a.apply(ctx, plan)
+		return a.apply(ctx, next)
 	})
 	if before := was.Load(); before != nil {
-		a.toldApply(ctx, before, plan, res, err)
+		a.toldApply(ctx, before, next, res, err)
 	}
 	return res, err
 }
 
 // apply is Apply in the owner. What may fail comes before the data plane's commit.
-func (a *Agent) apply(ctx context.Context, plan *Plan) (v1.Result, error) {
+func (a *Agent) apply(ctx context.Context, plan *plan.Plan) (v1.Result, error) {
 	ready, err := a.prepare(plan)
 	if err != nil {
 		ready.discard()
@@ -412,7 +413,7 @@ func (a *Agent) apply(ctx context.Context, plan *Plan) (v1.Result, error) {
 			return v1.Result{}, err
 		}
 	}
-	note := a.needsRestart(plan)
+	note := plan.NeedsRestart(a.plan)
 	a.plan = plan
 	if away {
 		a.adoptSettings(plan)
@@ -431,7 +432,7 @@ func (a *Agent) apply(ctx context.Context, plan *Plan) (v1.Result, error) {
 
 // accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: what does
 // not succeed.
-func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
+func (a *Agent) accepted(plan *plan.Plan, ready prepared) (note string) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
 	if a.life != nil {
@@ -442,7 +443,7 @@ func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
 	a.configureAccess(plan, ready.access)
 	a.publish()
 	if ready.files != nil {
-		if err := ready.files.keep(); err != nil { // written before: their folder went
+		if err := ready.files.Keep(); err != nil { // written before: their folder went
 			a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
 			kept := fmt.Sprintf("not kept for a restart of the control plane: %v", err)
 			note = strings.TrimPrefix(note+"; "+kept, "; ")
@@ -451,18 +452,18 @@ func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
 	return note
 }
 
-func (a *Agent) describe(plan *Plan) {
+func (a *Agent) describe(plan *plan.Plan) {
 	a.current.Store(plan)
 	a.guard.Configure(guardSettings(&plan.Control.API))
 	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
 	if plan.Applied {
-		a.state.AppliedFile = a.files.applied
+		a.state.AppliedFile = a.files.Applied
 	}
 }
 
 // running returns the plan that runs.
-func (a *Agent) running(ctx context.Context) (*Plan, error) {
-	var plan *Plan
+func (a *Agent) running(ctx context.Context) (*plan.Plan, error) {
+	var plan *plan.Plan
 	_, err := a.ask(ctx, func(context.Context) (v1.Result, error) {
 		plan = a.plan
 		return v1.Result{}, nil

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
@@ -59,7 +60,7 @@ func outside(s *dptest.Server, dir string) Options {
 }
 
 // launch runs an agent on a fake data plane until the test ends.
-func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
+func launch(t *testing.T, s *dptest.Server, plan *plan.Plan) *Agent {
 	t.Helper()
 	a := newAgent(outside(s, t.TempDir()), plan)
 	running(t, a)
@@ -100,7 +101,7 @@ func TestReconcileReachesAnyIntent(t *testing.T) {
 		want := state(t, random())
 		c, err := dp.Dial(t.Context(), s.Path)
 		testkit.Must(t, err)
-		a := newAgent(Options{}, &Plan{Objects: want})
+		a := newAgent(Options{}, &plan.Plan{Objects: want})
 		a.client.Store(c)
 		if _, err := a.push(t.Context(), a.plan, true); err != nil {
 			t.Fatal(err)
@@ -121,7 +122,7 @@ func TestStreamsAreNoIntent(t *testing.T) {
 	s := dptest.Start(t)
 	id := dptest.ID{Kind: api.KindSynth, Key: "test"}
 	s.SetHeld(map[dptest.ID][]byte{id: {1}})
-	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
+	a := launch(t, s, &plan.Plan{Objects: state(t, map[string]int{"a": 1})})
 	testkit.Until(t, "ready", ready(a))
 	testkit.ErrorIf(t, s.Held()[id] == nil, "a test stream was deleted")
 }
@@ -129,7 +130,7 @@ func TestStreamsAreNoIntent(t *testing.T) {
 func TestDataPlaneRestartsWithNothing(t *testing.T) {
 	s := dptest.Start(t)
 	want := state(t, map[string]int{"a": 1, "bb": 2, "ccc": 3})
-	a := launch(t, s, &Plan{Objects: want})
+	a := launch(t, s, &plan.Plan{Objects: want})
 	testkit.Until(t, "ready", ready(a))
 	for range 3 {
 		s.Kill()
@@ -145,9 +146,9 @@ func TestDataPlaneRestartsWithNothing(t *testing.T) {
 
 func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock")
-	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
+	a := launch(t, s, &plan.Plan{Objects: state(t, map[string]int{"a": 1})})
 	want := state(t, map[string]int{"b": 1})
-	res, err := a.Apply(t.Context(), &Plan{Objects: want})
+	res, err := a.Apply(t.Context(), &plan.Plan{Objects: want})
 	testkit.FatalIf(t, err != nil || res.Note == "", "%+v, %v", res, err)
 	testkit.Must(t, s.Listen())
 	t.Cleanup(s.Kill)
@@ -160,10 +161,10 @@ func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
 func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1, "bb": 1})
-	a := launch(t, s, &Plan{Objects: old})
+	a := launch(t, s, &plan.Plan{Objects: old})
 	testkit.Until(t, "ready", ready(a))
 	s.Refuse("too much", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
-	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2, "ccc": 1})})
+	_, err := a.Apply(t.Context(), &plan.Plan{Objects: state(t, map[string]int{"a": 2, "ccc": 1})})
 	testkit.Refused(t, err, `"a": too much`)
 	if !holds(s, old) {
 		t.Errorf("held %v", s.Held())
@@ -179,11 +180,11 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 func TestLateRefusalGoesBack(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1})
-	a := launch(t, s, &Plan{Objects: old})
+	a := launch(t, s, &plan.Plan{Objects: old})
 	testkit.Until(t, "ready", ready(a))
 	s.Kill()
 	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == v1.StateAway })
-	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})})
+	_, err := a.Apply(t.Context(), &plan.Plan{Objects: state(t, map[string]int{"a": 2})})
 	testkit.Must(t, err)
 	s.SetHeld(nil)
 	s.Refuse("no", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
@@ -224,7 +225,7 @@ func TestHTTP(t *testing.T) {
 	s := dptest.Start(t)
 	row := api.TotalRow{In: 3, Out: 2, Dropped: 1}
 	s.SetTable(api.TableTotal, api.Body(&row))
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	h := a.Handler()
@@ -267,7 +268,7 @@ func TestHTTP(t *testing.T) {
 
 func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	s := dptest.Start(t)
-	a := launch(t, s, &Plan{})
+	a := launch(t, s, &plan.Plan{})
 	testkit.Until(t, "ready", ready(a))
 	first := a.Snapshot(t.Context())
 	testkit.ErrorIf(t, !first.Up || a.Snapshot(t.Context()) != first,
@@ -280,7 +281,7 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	program := filepath.Join(dir, "dp")
 	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec tail -f /dev/null\n"
 	testkit.Must(t, os.WriteFile(program, []byte(script), 0o700))
-	plan := &Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
+	plan := &plan.Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
 	a := newAgent(Options{DPSocket: dir + "/none.sock", DPBinary: program, Restart: "always"}, plan)
 	running(t, a)
 	var pids []int

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
@@ -110,7 +111,7 @@ func TestMobileLife(t *testing.T) {
 
 func TestReleaseWithoutPFCP(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("x", []byte(small))
+	plan, err := plan.Make("x", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	for _, query := range []string{"id=x", "id=x&graceful=no", "id=x&graceful=4000000000"} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
@@ -22,7 +23,7 @@ import (
 const maxNamed = 64
 
 // newEvents makes the log of events; what somebody changed is in a file, too, where control.state names a folder.
-func newEvents(opt *Options, plan *Plan, log *slog.Logger) *events.Log {
+func newEvents(opt *Options, plan *plan.Plan, log *slog.Logger) *events.Log {
 	folder := cmp.Or(opt.State, plan.Control.State)
 	if folder == "" {
 		return events.New(nil)
@@ -44,7 +45,7 @@ func (a *Agent) by(ctx context.Context, kind, subject string, err error, args ..
 }
 
 // toldApply publishes that a configuration was applied, or not.
-func (a *Agent) toldApply(ctx context.Context, was, is *Plan, res v1.Result, err error) {
+func (a *Agent) toldApply(ctx context.Context, was, is *plan.Plan, res v1.Result, err error) {
 	if err != nil {
 		a.by(ctx, "config.refused", is.File, err)
 		return

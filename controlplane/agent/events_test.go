@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/dp/dptest"
@@ -62,7 +63,7 @@ func until(t *testing.T, a *Agent, kinds ...string) {
 func named(b []byte, name string) { copy(b, name) }
 
 // watched runs an agent that looks for events all the time.
-func watched(t *testing.T, s *dptest.Server, plan *Plan, opt Options) *Agent {
+func watched(t *testing.T, s *dptest.Server, plan *plan.Plan, opt Options) *Agent {
 	a := newAgent(opt, plan)
 	a.watchPeriod = 5 * time.Millisecond
 	running(t, a)
@@ -85,7 +86,7 @@ func TestEventsOfTheDataPlane(t *testing.T) {
 		s.SetTable(api.TableTotal, api.Body(&total))
 	}
 	set()
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := watched(t, s, plan, outside(s, t.TempDir()))
 	until(t, a, "control.started", "dataplane.up", "port.up", "limit.near")
@@ -111,7 +112,7 @@ func TestEventsOfTheDataPlane(t *testing.T) {
 // Who changes something is known, and stands in the file before the answer.
 func TestEventsOfChanges(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	opt := outside(s, dir)
 	opt.State = dir
@@ -199,7 +200,7 @@ func TestEventOfADeletedSession(t *testing.T) {
 
 func TestEventOfTheEnd(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := newAgent(outside(s, t.TempDir()), plan)
 	ended := make(chan error, 1)
@@ -237,7 +238,7 @@ func line(t *testing.T, s *bufio.Scanner, begin string) string {
 }
 
 func TestEventStream(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
+	a := newAgent(Options{}, &plan.Plan{})
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
 	a.events.Publish("port.up", "core", "driver", "synth")
@@ -265,7 +266,7 @@ func TestEventStream(t *testing.T) {
 
 // A client that does not read is cut off with a reason, while whoever publishes goes on.
 func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
+	a := newAgent(Options{}, &plan.Plan{})
 	blocked := &stuck{header: http.Header{}, began: make(chan bool), go1: make(chan bool)}
 	ended := make(chan bool)
 	go func() {
@@ -312,7 +313,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 // More streams and traces than there are places for a client are refused; others have theirs.
 func TestPlacesOfClients(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
+	a := newAgent(Options{}, &plan.Plan{})
 	var client auth.Identity
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.Handler().ServeHTTP(w, r.WithContext(auth.With(r.Context(), client)))
@@ -342,7 +343,7 @@ func TestPlacesOfClients(t *testing.T) {
 
 // A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.
 func TestEventStreamOutlivesTimeouts(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
+	a := newAgent(Options{}, &plan.Plan{})
 	const limit = 2 * time.Second // for the handshake, too, on a machine that has other things to do
 	var streams []*bufio.Scanner
 	for _, two := range []bool{false, true} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
 )
@@ -33,7 +34,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // configuration stays, and memory comes back.
 func TestHostileRequests(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	testkit.Until(t, "ready", ready(a))
@@ -91,7 +92,7 @@ func memory() int64 {
 
 // What is read of a body is bounded, whatever its length says.
 func TestBodiesAreBounded(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
+	a := newAgent(Options{}, &plan.Plan{})
 	a.upload = 1 << 20
 	for _, path := range []string{"/v1/config/apply", "/v1/config/check", "/v1/stream"} {
 		body := &counted{fill: ' '}

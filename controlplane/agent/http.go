@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/config"
@@ -131,14 +132,25 @@ func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 }
 
 // planOf compiles a request's text, so that the caller's file need not be readable by us; `name` is for messages.
-func (a *Agent) planOf(w http.ResponseWriter, r *http.Request) (name string, plan *Plan, err error) {
+func (a *Agent) planOf(w http.ResponseWriter, r *http.Request) (name string, next *plan.Plan, err error) {
 	name = cmp.Or(r.URL.Query().Get("name"), "configuration")
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.upload))
 	if err != nil {
 		return "", nil, err
 	}
-	plan, err = makePlan(name, text, os.Environ(), a.current.Load().Placement)
-	return name, plan, err
+	next, err = plan.MakeWith(name, text, os.Environ(), a.current.Load().Placement)
+	return name, next, err
+}
+
+// handleCheck is handleApply that changes nothing.
+func (a *Agent) handleCheck(w http.ResponseWriter, r *http.Request) {
+	_, plan, err := a.planOf(w, r)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	answer(w, v1.Checked{Objects: len(plan.Objects),
+		Fixed: append([]string{}, plan.FixedBy(a.current.Load())...)}, nil)
 }
 
 func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {

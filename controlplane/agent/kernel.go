@@ -5,12 +5,10 @@ package agent
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"slices"
 	"time"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
-	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
@@ -21,72 +19,6 @@ const refusals = 64
 
 // firstRead bounds how long the start waits for what the kernel has: a million routes take two seconds.
 const firstRead = 10 * time.Second
-
-// clonesOf lists the interfaces that the kernel has a device for.
-func clonesOf(c *config.Config, announced map[string]announcing) []kernel.Clone {
-	mtu := map[config.Name]uint32{}
-	for _, p := range c.Ports {
-		mtu[p.Name] = p.MTU
-	}
-	routes := kernelRoutes(c)
-	var list []kernel.Clone
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
-		if f.Clone.Device == "" {
-			continue
-		}
-		name := string(f.Name)
-		clone := kernel.Clone{
-			Interface: name, Device: f.Clone.Device, Namespace: f.Clone.File(), VRF: string(f.VRF),
-			MTU: mtu[f.Port], Routes: routes[f.Name],
-		}
-		for _, a := range f.Addresses {
-			clone.Addresses = append(clone.Addresses, a.Prefix)
-		}
-		if in := instanceOf(c, f.Name); in != nil {
-			clone.Announced = slices.Clone(announced[string(in.Name)].aggregates)
-		}
-		for i := range c.Routes {
-			if r := &c.Routes[i]; r.Announce && c.RouteVRF(r) == f.VRF {
-				clone.Announced = append(clone.Announced, r.Prefix.Prefix)
-			}
-		}
-		list = append(list, clone)
-	}
-	return list
-}
-
-// kernelRoutes are the file's, as the kernel is given them, by the interfaces of their next hops. Not those that
-// discard: routing daemons would announce them as they do subscribers' prefixes.
-func kernelRoutes(c *config.Config) map[config.Name]map[netip.Prefix]kernel.Route {
-	by := map[config.Name]map[netip.Prefix]kernel.Route{}
-	resolver := config.NewResolver(c)
-	for i := range c.Routes {
-		var hops []kernel.Hop
-		next, _ := resolver.NextHops(&c.Routes[i]) // checked
-		for _, h := range next {
-			name := string(h.Interface.Name)
-			hops = append(hops, kernel.Hop{Via: h.Via, Interface: name, OnLink: h.OnLink})
-		}
-		for _, h := range next {
-			if by[h.Interface.Name] == nil {
-				by[h.Interface.Name] = map[netip.Prefix]kernel.Route{}
-			}
-			by[h.Interface.Name][c.Routes[i].Prefix.Prefix] = kernel.RouteBy(hops...)
-		}
-	}
-	return by
-}
-
-// instanceOf is the network instance that has an interface.
-func instanceOf(c *config.Config, name config.Name) *config.Instance {
-	for i := range c.Instances {
-		if slices.Contains(c.Instances[i].Interfaces, name) {
-			return &c.Instances[i]
-		}
-	}
-	return nil
-}
 
 // startKernel reads what the kernel has before anything is sent: a data plane that has it keeps it.
 func (a *Agent) startKernel(ctx context.Context) {
@@ -113,7 +45,7 @@ func (a *Agent) followKernel(ctx context.Context) {
 func (a *Agent) sendOverlay(ctx context.Context, c *dp.Client) bool {
 	for range refusals {
 		deletes, puts := a.overlay.Pending()
-		err := c.Apply(ctx, append(Changes(deletes), Changes(puts)...))
+		err := c.Apply(ctx, append(plan.Changes(deletes), plan.Changes(puts)...))
 		if err == nil {
 			a.overlay.Settled()
 			a.state.Changes += uint64(len(deletes) + len(puts))
@@ -139,7 +71,7 @@ func (a *Agent) leaveOut(err error) bool {
 
 // push sends the difference between what is held and the plan with what the kernel adds, without what of that is
 // refused.
-func (a *Agent) push(ctx context.Context, plan *Plan, all bool) (v1.Result, error) {
+func (a *Agent) push(ctx context.Context, plan *plan.Plan, all bool) (v1.Result, error) {
 	overlay, of := a.overlay, a.overlayOf
 	if plan != of {
 		a.overlay, a.overlayOf = intent.NewOverlay(plan.Objects, overlay), plan

@@ -4,13 +4,12 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/kernel"
@@ -60,10 +59,10 @@ func routesOf(s *dptest.Server) (n int) {
 
 func TestKernelRoutes(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("x.yaml", []byte(withClone))
+	first, err := plan.Make("x.yaml", []byte(withClone))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), plan)
-	if c := plan.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
+	a := newAgent(outside(s, t.TempDir()), first)
+	if c := first.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
 		t.Errorf("clones %+v", c)
 	}
 	// Nobody follows the kernel: it would say that there is no such namespace.
@@ -96,7 +95,7 @@ func TestKernelRoutes(t *testing.T) {
 	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != v1.StateReady, "%+v", st)
 
 	// Another configuration keeps the kernel's routes, and is not refused for their sake.
-	next, err := MakePlan("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
+	next, err := plan.Make("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
 	testkit.Must(t, err)
 	next.Clones = nil
 	_, err = a.Apply(t.Context(), next)
@@ -121,7 +120,7 @@ func TestKernelRoutes(t *testing.T) {
 // What of the kernel's routes is not followed is in a table, a figure and an event.
 func TestIgnoredRoutes(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("x.yaml", []byte(withClone))
+	plan, err := plan.Make("x.yaml", []byte(withClone))
 	testkit.Must(t, err)
 	a := newAgent(outside(s, t.TempDir()), plan)
 	a.plan.Clones = nil
@@ -145,34 +144,4 @@ func TestIgnoredRoutes(t *testing.T) {
 	testkit.Equal(t, len(heard), 2, "events")
 	kernelHas(t, a)
 	testkit.Equal(t, len(a.Status().RoutesIgnored)+len((control{a}).IgnoredRoutes()), 0, "ignored")
-}
-
-// The kernel is given the file's routes by the interfaces of their next hops, and none that discards.
-func TestClonesOfRoutes(t *testing.T) {
-	plan, err := MakePlan("x.yaml", []byte(`
-ports: [{name: core, driver: synth, role: core}]
-interfaces:
-  - {name: a, port: core, addresses: [192.0.2.1/24], clone: {device: a0, namespace: one}}
-  - {name: b, port: core, outer_vlan: 2, addresses: [198.51.100.1/24], clone: {device: b0, namespace: one}}
-  - {name: c, port: core, outer_vlan: 3, clone: {device: c0, namespace: two}}
-  - {name: red, port: core, outer_vlan: 4, vrf: red, clone: {device: red0, namespace: red}}
-routes:
-  - {prefix: 10.0.0.0/8, discard: blackhole}
-  - {prefix: 10.0.0.0/8, discard: prohibit, vrf: red}
-  - {prefix: 10.1.0.0/16, via: 192.0.2.9, also_via: [198.51.100.9]}
-  - {prefix: 10.2.0.0/16, via: 10.99.0.1, interface: c, onlink: true}
-`))
-	testkit.Must(t, err)
-	words := func(c *kernel.Clone) string {
-		var list []string
-		for p, r := range c.Routes {
-			list = append(list, fmt.Sprint(p, " ", r.Hops()))
-		}
-		slices.Sort(list)
-		return strings.Join(list, ", ")
-	}
-	several := "10.1.0.0/16 [{192.0.2.9 a false} {198.51.100.9 b false}]"
-	for i, want := range []string{several, several, "10.2.0.0/16 [{10.99.0.1 c true}]", ""} {
-		testkit.Equal(t, words(&plan.Clones[i]), want, "clone %s", plan.Clones[i].Interface)
-	}
 }

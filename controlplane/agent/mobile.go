@@ -5,36 +5,24 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
-	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/natlog"
-	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session"
 	"isthmus/controlplane/view"
-)
-
-// What the configuration does not say of mobile sessions.
-const (
-	echoPeriod   = time.Minute // GTP-U Echo Requests (TS 29.281 §7.2.1: not more often)
-	uePause      = time.Minute // a released UE address is not given out again before
-	noSuchTimeIs = -1          // n4.Config: switched off, where 0 would be the default
 )
 
 // mobile is the sessions that are no configuration's, and the PFCP server before them.
@@ -65,7 +53,7 @@ func (a *Agent) openMobile() error {
 	manager.SetMeasures(a.measures)
 	a.mobile = &mobile{manager: manager, store: a.storePath(plan), blocks: natlog.New(a.log, a.events.Publish)}
 	if pfcp {
-		cfg := serverConfig(plan)
+		cfg := plan.Server()
 		cfg.Measures = a.measures
 		if a.mobile.server, err = n4.New(cfg, manager, a.log); err == nil {
 			manager.SetReporter(a.mobile.server)
@@ -102,7 +90,7 @@ func (a *Agent) watermark(e *api.Event) bool {
 }
 
 // logBlocks sends records of NAT44 where the plan says; note: what cannot be reached now.
-func (a *Agent) logBlocks(plan *Plan) (note string) {
+func (a *Agent) logBlocks(plan *plan.Plan) (note string) {
 	var syslog, ipfix []netip.AddrPort
 	if a.mobile == nil {
 		return ""
@@ -154,7 +142,7 @@ func (m *mobile) run(ctx context.Context, socket string, snapshots time.Duration
 }
 
 // storePath is pfcp.store, or its default: beside what else outlives us.
-func (a *Agent) storePath(plan *Plan) string {
+func (a *Agent) storePath(plan *plan.Plan) string {
 	switch folder := cmp.Or(a.opt.State, plan.Control.State); {
 	case plan.PFCP.Store != "":
 		return plan.PFCP.Store
@@ -164,132 +152,14 @@ func (a *Agent) storePath(plan *Plan) string {
 	return a.opt.Socket + ".sessions.db"
 }
 
-var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN, "cp": pfcp.CPSide}
-
-// sessionSettings is the configuration as the session layer needs it.
-func sessionSettings(c *config.Config) *rules.Settings {
-	l := &c.PFCP.Limits
-	set := &rules.Settings{
-		Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID,
-		KeepAction: c.PFCP.EmptyAction == "unchanged", MonitoringPair: c.PFCP.Monitoring == "pair",
-		Takeover: c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
-		Burst: rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
-		Limits: rules.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
-			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
-			Applications: int(l.Applications), PFDs: int(l.PFDs)},
-	}
-	set.Relay = len(c.PFCP.Roles) == 1 && c.PFCP.Is("sgwu")
-	if set.Limits.Sessions == 0 {
-		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
-	}
-	for _, in := range c.Instances {
-		made := rules.Instance{Name: string(in.Name), Names: in.Names, Lookup: intent.Lookups[in.Lookup],
-			UDPPort: in.UDPPort, DSCP: in.DSCP,
-			QFIDSCP: intent.QFIDSCP(in.QFIDSCP), Shaping: shapingOf(c, &in.Shaping)}
-		for _, e := range in.Endpoints {
-			made.Endpoints = append(made.Endpoints, e.Addr)
-		}
-		for _, p := range in.Pools {
-			made.Pools = append(made.Pools, p.Prefix)
-		}
-		for _, s := range in.Sources {
-			made.Sources = append(made.Sources, sources[s])
-		}
-		set.Instances = append(set.Instances, made)
-	}
-	set.Lines = lineShaping(c)
-	return set
-}
-
-// lineShaping are the schedulers of ports where subscribers sign in, beside those of the file.
-func lineShaping(c *config.Config) map[string]*rules.Shaping {
-	by := map[string]*rules.Shaping{}
-	for i := range c.Access.Ports {
-		port := c.Access.Ports[i].Port
-		if h := shapingOf(c, &config.Shaping{Port: port}); h != nil {
-			by[string(port)] = h
-		}
-	}
-	for i := range c.Subscribers {
-		s := &c.Subscribers[i]
-		if h := by[string(s.From.Port)]; h != nil {
-			h.Taken = append(h.Taken, rules.PipeAt(int(s.Subport), s.Pipe))
-		}
-	}
-	return by
-}
-
-func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
-	at := slices.IndexFunc(c.Schedulers, func(s config.Scheduler) bool { return s.Port == h.Port })
-	if h.Port == "" || at < 0 {
-		return nil
-	}
-	s := &c.Schedulers[at]
-	made := &rules.Shaping{Port: string(h.Port), Profile: string(cmp.Or(h.Profile, s.Profiles[0].Name))}
-	for i := range s.Profiles {
-		made.Profiles = append(made.Profiles, string(s.Profiles[i].Name))
-	}
-	for _, g := range s.Groups {
-		made.Subports = append(made.Subports, rules.ShapingSubport{Worker: uint16(g.Worker), Pipes: g.Pipes})
-	}
-	return made
-}
-
-func orOff[T int | time.Duration](v T) T {
-	if v == 0 {
-		return noSuchTimeIs
-	}
-	return v
-}
-
-func serverConfig(plan *Plan) n4.Config {
-	p := plan.PFCP
-	gateway := p.Is("upf") || p.Is("sgwu") || p.Is("pgwu") || len(p.Roles) == 0
-	pools := []pfcp.UEPool{}
-	for _, in := range plan.Settings.Instances {
-		for _, u := range in.Pools {
-			pools = append(pools, pfcp.UEPool{NetworkInstance: in.Name, Pool: u.String()})
-		}
-	}
-	cfg := n4.Config{
-		Node: plan.Settings.Node, AllowUnknown: p.AllowUnknown, UEPools: pools,
-		Features: n4.Features(n4.Capabilities{
-			UserPlane: gateway, PDN: p.Is("upf") || p.Is("pgwu") || len(p.Roles) == 0, ChooseFTEID: p.FTEID != rules.FTEIDCp,
-			Pools: len(pools) > 0, Applications: p.Limits.Applications > 0,
-		}),
-		HeartbeatInterval: orOff(time.Duration(p.Heartbeat.Interval) * time.Second),
-		Timeout:           time.Duration(p.Heartbeat.Timeout) * time.Second, Retries: orOff(int(p.Heartbeat.Retries)),
-		Headless:    orOff(time.Duration(p.Headless) * time.Second),
-		RequestRate: int(p.Rates.Requests), UnknownRate: int(p.Rates.Heartbeats),
-		Associations: int(p.Limits.Associations),
-	}
-	for _, l := range p.Listen {
-		cfg.Listen = append(cfg.Listen, l.AddrPort)
-	}
-	for _, q := range p.Peers {
-		cfg.Peers = append(cfg.Peers, n4.Peer{Addr: q.Address.AddrPort, Node: q.NodeID, Set: q.Set, Connect: q.Connect})
-	}
-	return cfg
-}
-
-// restartsPFCP tells whether the PFCP server would have to be another one. Limits, F-TEID allocation, takeover and
-// instances are taken over while it runs.
-func restartsPFCP(was, is *Plan) bool {
-	on := func(p *Plan) bool { return p.PFCP != nil && p.PFCP.Enabled() }
-	if !on(was) || !on(is) {
-		return on(was) != on(is)
-	}
-	return was.PFCP.Store != is.PFCP.Store || !reflect.DeepEqual(serverConfig(was), serverConfig(is))
-}
-
 // ---- reconciling
 // -----------------------------------------------------------------------------------------------------
 
 // pushMobile is push where there are mobile sessions.
-func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, plan *Plan, want intent.State, all bool) (v1.Result, error) {
+func (a *Agent) pushMobile(ctx context.Context, c *dp.Client, p *plan.Plan, want intent.State, all bool) (v1.Result, error) {
 	res := v1.Result{Objects: len(want)}
-	out, err := a.mobile.manager.Synchronise(ctx, c, plan.Settings, all, func(held []api.Digest) []dp.Change {
-		changes := Diff(held, want)
+	out, err := a.mobile.manager.Synchronise(ctx, c, p.Settings, all, func(held []api.Digest) []dp.Change {
+		changes := plan.Diff(held, want)
 		count(&res, changes)
 		return changes
 	})
@@ -339,18 +209,8 @@ func (a *Agent) resyncSessions(ctx context.Context) {
 }
 
 // adoptSettings takes a plan's instances and limits over while the data plane is away.
-func (a *Agent) adoptSettings(plan *Plan) {
+func (a *Agent) adoptSettings(plan *plan.Plan) {
 	if a.mobile != nil {
 		a.mobile.manager.Configure(plan.Settings)
 	}
-}
-
-// noDynamic refuses names that sessions over PFCP use.
-func noDynamic(objects intent.State) error {
-	for i := range objects {
-		if name := objects[i].Name(); rules.Dynamic(objects[i].Kind, name) {
-			return errors.New(name + ": names that begin with " + rules.Prefix + " are kept for sessions over PFCP")
-		}
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
@@ -126,7 +127,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 		t.Fatalf("%+v %+v", stays, goes)
 	}
 	apply := func(more string) (v1.Result, error) {
-		plan, err := MakePlan("test", []byte(text+more))
+		plan, err := plan.Make("test", []byte(text+more))
 		testkit.Must(t, err)
 		return a.Apply(t.Context(), plan)
 	}
@@ -198,7 +199,7 @@ func TestMobileShow(t *testing.T) {
 	testkit.ErrorIf(t, !strings.Contains(w.Body.String(), `"association":"smf1"`), "%s", w.Body)
 	m := a.Snapshot(t.Context()).PFCP
 	testkit.ErrorIf(t, m == nil || m.Sessions != 1, "%+v", m)
-	if _, err := MakePlan("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
+	if _, err := plan.Make("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
 		t.Error("a name of ours was accepted")
 	}
 }
@@ -224,7 +225,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 		return [2]uint8{path.DSCP, path.QFIDSCP[9]}
 	}
 	testkit.Equal(t, dscp(), [2]uint8{}, "DSCP")
-	plan, err := MakePlan("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26, qfi_dscp: {9: 0}", 1)))
+	plan, err := plan.Make("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26, qfi_dscp: {9: 0}", 1)))
 	if err == nil {
 		_, err = a.Apply(t.Context(), plan)
 	}
@@ -238,7 +239,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	text := pfcpConfig(t) + instances
 	a, _ := launchMobile(t, s, dir, text+n9)
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
-	plan, err := MakePlan("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
+	plan, err := plan.Make("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
 	testkit.Must(t, err)
 	orphan := heldSession(77)
 	held := s.Held()
@@ -272,7 +273,7 @@ func TestCollectorThatCannotBeReached(t *testing.T) {
 	a, stop := launchMobile(t, s, t.TempDir(), text)
 	defer stop()
 	const address = "[fe80::9]:514" // a link-local address of no link
-	plan, err := MakePlan("test", []byte(text+"nat_log: {syslog: ['"+address+"']}\n"))
+	plan, err := plan.Make("test", []byte(text+"nat_log: {syslog: ['"+address+"']}\n"))
 	testkit.Must(t, err)
 	for range 2 {
 		res, err := a.Apply(t.Context(), plan)

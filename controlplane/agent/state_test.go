@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/testkit"
@@ -34,7 +35,7 @@ func ranged(ranges ...any) string {
 
 // Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
 func TestOnlyWhatLeftIsSent(t *testing.T) {
-	all, err := MakePlan("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
+	all, err := plan.Make("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
 	testkit.Must(t, err)
 	for _, r := range []struct {
 		ranges       []any
@@ -47,7 +48,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 		{[]any{"new", 3, "a", 1, "early", 100, "home", 1000}, 1 + 3, 0},
 		{[]any{"home", 1000, "early", 100, "a", 1}, 1, 0}, // another order of the addresses
 	} {
-		plan, err := makePlan("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
+		plan, err := plan.MakeWith("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
 		testkit.Must(t, err)
 		puts, deletes := intent.Diff(digests(all.Objects), plan.Objects)
 		if len(puts) != r.put || len(deletes) != r.deleted {
@@ -132,34 +133,9 @@ func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	t.Cleanup(s.Kill)
 	a, stop := restart(t, opt)
 	defer stop()
-	own, _ := MakePlan("own", []byte(small))
+	own, _ := plan.Make("own", []byte(small))
 	if st := a.Status(); !holds(s, own.Objects) || st.AppliedFile != "" || !strings.Contains(st.LastError, "no") {
 		t.Errorf("%+v", st)
-	}
-}
-
-func TestRestartsAreNamed(t *testing.T) {
-	base, err := MakePlan("x", []byte(small))
-	testkit.Must(t, err)
-	a := newAgent(Options{}, base)
-	for text, want := range map[string]string{
-		"":                              "",
-		"engine: {rates: {echo: 7}}\n":  "",
-		"engine: {huge_pages: 'off'}\n": "engine.huge_pages: in effect when the control plane and then the data plane are started again",
-		"control: {restart: {delay_ms: 7, max_delay_ms: 8}}\n":      "control.restart.delay_ms, control.restart.max_delay_ms: in effect when the control plane is started again",
-		"control: {restart: {policy: never, program: /x}}\n":        "control.restart.policy, control.restart.program: in effect",
-		"control: {state: /x, metrics: '', resync_period: 7}\n":     "control.state, control.metrics, control.resync_period: in effect",
-		"control: {usage_period: 0}\n":                              "control.usage_period: in effect",
-		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n":       "control.socket: in effect when the control plane is started again; engine.huge_pages: in effect",
-		"control: {dp_socket: /x, restart: {policy: external}}\n":   "control.dp_socket, control.restart.policy: in effect",
-		"control: {restart: {policy: always}, resync_period: 30}\n": "",
-		"control: {api: {listen: [127.0.0.1], anonymous: read}}\n":  "control.api: in effect",
-		"control: {api: {anonymous: read, hosts: [gw.lab]}}\n":      "",
-	} {
-		plan, err := MakePlan("x", []byte(text+small))
-		testkit.Must(t, err)
-		got := a.needsRestart(plan)
-		testkit.ErrorIf(t, !strings.HasPrefix(got, want) || want == "" && got != "", "%s: %q", text, got)
 	}
 }
 
@@ -178,13 +154,13 @@ func TestDamagedStateIsTold(t *testing.T) {
 	opt := Options{File: filepath.Join(dir, "isthmus.yaml"), Socket: dir + "/isthmus.sock", Restart: "external",
 		Log: slog.New(slog.NewTextHandler(&log, nil))}
 	testkit.Must(t, os.WriteFile(opt.File, []byte(small), 0o600))
-	files := stateIn("", opt.Socket)
-	for _, path := range []string{files.placement, files.given} {
+	files := []string{opt.Socket + ".seating.json", opt.Socket + ".kernel.json"}
+	for _, path := range files {
 		testkit.Must(t, os.WriteFile(path, []byte(`{"a": `), 0o600))
 	}
 	_, err := New(opt)
 	testkit.Must(t, err)
-	for _, path := range []string{files.placement, files.given} {
+	for _, path := range files {
 		_, err := os.Stat(path + ".bad")
 		testkit.ErrorIf(t, err != nil || !strings.Contains(log.String(), path), "%v\n%s", err, log.String())
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/httpd"
@@ -71,7 +72,7 @@ func openFiles(page http.Handler) http.Handler {
 }
 
 // tlsConfig is nil where the configuration wants plain HTTP. A certificate of our own is made once, and stays.
-func (a *Agent) tlsConfig(plan *Plan) (*tls.Config, error) {
+func (a *Agent) tlsConfig(plan *plan.Plan) (*tls.Config, error) {
 	c := &plan.Control.API
 	if c.TLS == "off" {
 		return nil, nil

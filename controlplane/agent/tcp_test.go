@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp/dptest"
@@ -72,7 +73,7 @@ func serveAPI(t *testing.T, more string, page bool) *served {
 	text := small + fmt.Sprintf("control:\n  page: %v\n  api:\n    listen: ['%s']\n    tokens:\n"+
 		"      - {name: noc, role: read, sha256: %s}\n      - {name: admin, role: operate, sha256: %s}\n%s",
 		page, out.address, hex.EncodeToString(one[:]), hex.EncodeToString(two[:]), more)
-	plan, err := MakePlan("small.yaml", []byte(text))
+	plan, err := plan.Make("small.yaml", []byte(text))
 	testkit.Must(t, err)
 	opt := outside(s, dir)
 	opt.State, opt.Log = dir, slog.New(slog.NewTextHandler(out.log, nil))
@@ -161,7 +162,7 @@ func TestTokensFollowTheConfiguration(t *testing.T) {
 		_, err := io.Copy(io.Discard, followed.Body)
 		ended <- err
 	}()
-	plan, err := MakePlan("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read",
+	plan, err := plan.Make("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read",
 		"name: noc, role: operate", 1)))
 	testkit.Must(t, err)
 	_, err = s.Apply(t.Context(), plan)
@@ -217,7 +218,7 @@ func TestThousandConnections(t *testing.T) {
 
 // Clients that ask for tables and do not take them keep out neither each other nor those of the Unix socket.
 func TestSlowReadersOfTables(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
+	a := newAgent(Options{}, &plan.Plan{})
 	began, release, ended := make(chan bool), make(chan bool), make(chan bool, maxRemoteShows)
 	show := func(ctx context.Context, token string, w http.ResponseWriter) {
 		r := httptest.NewRequest("GET", "/v1/show/association", nil)

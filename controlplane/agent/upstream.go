@@ -5,11 +5,11 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/config"
 )
 
@@ -24,68 +24,20 @@ type upstream struct {
 // upstreams are DHCPv4's and DHCPv6's; nil: no servers.
 type upstreams [2]*upstream
 
-// local is an address of ours that a configuration names.
-type local struct {
-	key string
-	at  netip.AddrPort
-}
-
-func (l *local) listen() (*net.UDPConn, error) {
-	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(l.at))
-	if err != nil {
-		err = fmt.Errorf("%s: %w", l.key, err)
-	}
-	return socket, err
-}
-
-// relays are our addresses to DHCP servers of each family; not valid: it has none.
-func relays(c *config.Config) (list [2]local) {
-	d := &c.Access.DHCP
-	if len(d.Servers) > 0 { // ports of relays, too: RFC 2131 §4.1, RFC 8415 §7.2
-		list[0] = local{"access.dhcp.address", netip.AddrPortFrom(d.Address.Addr, 67)}
-	}
-	if len(d.Servers6) > 0 {
-		list[1] = local{"access.dhcp.address6", netip.AddrPortFrom(d.Address6.Addr, 547)}
-	}
-	return list
-}
-
-// areHere tells whether sockets of a configuration's addresses can be had: on any port, for its own may be in use by
-// the gateway that runs.
-func areHere(c *config.Config) error {
-	ours := relays(c)
-	all := ours[:]
-	for _, l := range c.RADIUS.CoA.Listen {
-		all = append(all, local{"radius.coa.listen", l.AddrPort})
-	}
-	for _, l := range all {
-		if !l.at.IsValid() {
-			continue
-		}
-		l.at = netip.AddrPortFrom(l.at.Addr(), 0)
-		socket, err := l.listen()
-		if err != nil {
-			return err
-		}
-		socket.Close()
-	}
-	return nil
-}
-
 // openUpstreams makes the sockets that a configuration needs and that are not there.
 func (s *signIns) openUpstreams(c *config.Config) (next upstreams, err error) {
-	for i, one := range relays(c) {
+	for i, one := range plan.Relays(c) {
 		switch was := s.upstream[i]; {
-		case !one.at.IsValid():
-		case was != nil && was.at == one.at:
+		case !one.At.IsValid():
+		case was != nil && was.at == one.At:
 			next[i] = was
 		default:
-			socket, err := one.listen()
+			socket, err := one.Listen()
 			if err != nil {
 				next.closeBut(s.upstream)
 				return next, err
 			}
-			next[i] = &upstream{socket, one.at}
+			next[i] = &upstream{socket, one.At}
 		}
 	}
 	return next, nil

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 )
@@ -30,7 +30,7 @@ func configCommand(e *env) *cobra.Command {
 			"without a restart.",
 		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
-			plan, err := agent.LoadPlan(args[0])
+			plan, err := plan.Load(args[0])
 			if err == nil {
 				err = plan.Check()
 			}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/dp"
 )
@@ -35,7 +35,7 @@ type dataPlane struct {
 const startTime = time.Minute
 
 // start runs isthmus-dp and waits until it answers. memoryMB is what it may have without huge pages; 0: its preset.
-func start(ctx context.Context, binary string, plan *agent.Plan, memoryMB int) (*dataPlane, error) {
+func start(ctx context.Context, binary string, plan *plan.Plan, memoryMB int) (*dataPlane, error) {
 	program, err := spawn.FindDP(binary)
 	if err != nil {
 		return nil, err

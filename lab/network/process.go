@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
 )
@@ -187,7 +187,7 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return err
 		}
-		plan, err := agent.MakePlan(file, text)
+		plan, err := plan.Make(file, text)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package plan
 
 import (
 	"cmp"
@@ -16,21 +16,21 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// stateFiles is what outlives the control plane: the text that `config apply` brought, while it runs instead of the
+// Files are what outlives the control plane: the text that `config apply` brought, while it runs instead of the
 // control plane's own file; the placement, so that nobody moves after our restart either; what the kernel was given, so
 // that it is taken back. They are written beside and renamed, so a reader finds a whole file, the old or the new one.
-type stateFiles struct {
-	applied   string
+type Files struct {
+	Applied   string
 	placement string
 	given     string
 }
 
-// stateIn returns the files in a folder, or beside the control socket when none is given.
-func stateIn(folder, socket string) stateFiles {
+// filesIn are those in a folder, or beside the control socket when none is given.
+func filesIn(folder, socket string) Files {
 	if folder == "" {
-		return stateFiles{socket + ".applied.yaml", socket + ".seating.json", socket + ".kernel.json"}
+		return Files{socket + ".applied.yaml", socket + ".seating.json", socket + ".kernel.json"}
 	}
-	return stateFiles{filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "seating.json"),
+	return Files{filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "seating.json"),
 		filepath.Join(folder, "kernel.json")}
 }
 
@@ -68,16 +68,16 @@ func replace(beside, path string) error {
 	return err
 }
 
-// staged is what a plan needs to come back after a restart, written beside the files whose place it takes.
-type staged struct {
+// Staged is what a plan needs to come back after a restart, written beside the files whose place it takes.
+type Staged struct {
 	applied string            // goes; "": none does
 	files   map[string]string // by path
 }
 
-// stage writes it: a disk may be full, or not be written to.
-func (s stateFiles) stage(plan *Plan) (*staged, error) {
-	out := &staged{files: map[string]string{}}
-	if s.applied == "" {
+// Stage writes it: a disk may be full, or not be written to.
+func (s Files) Stage(plan *Plan) (*Staged, error) {
+	out := &Staged{files: map[string]string{}}
+	if s.Applied == "" {
 		return out, nil
 	}
 	add := func(path string, data []byte) error {
@@ -92,25 +92,26 @@ func (s stateFiles) stage(plan *Plan) (*staged, error) {
 		err = add(s.placement, placement)
 	}
 	if !plan.Applied {
-		out.applied = s.applied
+		out.applied = s.Applied
 	} else if err == nil {
-		err = add(s.applied, plan.Text)
+		err = add(s.Applied, plan.Text)
 	}
 	if err != nil {
-		out.discard()
+		out.Discard()
 		return nil, fmt.Errorf("the configuration would not be kept for a restart: %w", err)
 	}
 	return out, nil
 }
 
-func (s *staged) discard() {
+// Discard removes what was written beside.
+func (s *Staged) Discard() {
 	for _, beside := range s.files {
 		os.Remove(beside)
 	}
 }
 
-// keep has the files take their places.
-func (s *staged) keep() (err error) {
+// Keep has the files take their places.
+func (s *Staged) Keep() (err error) {
 	for path, beside := range s.files {
 		err = errors.Join(err, replace(beside, path))
 	}
@@ -122,8 +123,8 @@ func (s *staged) keep() (err error) {
 	return err
 }
 
-// keepGiven notes what the kernel is given; nothing is no file.
-func (s stateFiles) keepGiven(given kernel.Given) error {
+// KeepGiven notes what the kernel is given; nothing is no file.
+func (s Files) KeepGiven(given kernel.Given) error {
 	if len(given) == 0 {
 		if err := os.Remove(s.given); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -155,8 +156,8 @@ func lastKept[T any](path string, log *slog.Logger) (kept T) {
 }
 
 // newerThan tells whether an applied configuration is there that was accepted after the file was last written.
-func (s stateFiles) newerThan(file string) bool {
-	applied, err := os.Stat(s.applied)
+func (s Files) newerThan(file string) bool {
+	applied, err := os.Stat(s.Applied)
 	if err != nil {
 		return false
 	}
@@ -164,28 +165,32 @@ func (s stateFiles) newerThan(file string) bool {
 	return err != nil || !applied.ModTime().Before(own.ModTime())
 }
 
-// startPlan chooses what to start with: the file, or what was applied after it was written.
-func startPlan(opt Options) (*Plan, stateFiles, error) {
-	own, err := makePlan(opt.File, nil, os.Environ(), nil)
+// LastGiven is what a former process gave the kernel.
+func (s Files) LastGiven(log *slog.Logger) kernel.Given { return lastKept[kernel.Given](s.given, log) }
+
+// Start chooses what to start with: the file, or what was applied after it was written. folder and socket: instead of
+// the file's.
+func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) {
+	own, err := MakeWith(file, nil, os.Environ(), nil)
 	if err != nil {
-		return nil, stateFiles{}, err
+		return nil, Files{}, err
 	}
-	state := stateIn(cmp.Or(opt.State, own.Control.State), cmp.Or(opt.Socket, own.Control.Socket))
-	placement := lastKept[config.Placement](state.placement, opt.logger()) // none: names decide
-	if state.newerThan(opt.File) {
-		plan, err := makePlan(state.applied, nil, os.Environ(), placement)
+	state := filesIn(cmp.Or(folder, own.Control.State), cmp.Or(socket, own.Control.Socket))
+	placement := lastKept[config.Placement](state.placement, log) // none: names decide
+	if state.newerThan(file) {
+		plan, err := MakeWith(state.Applied, nil, os.Environ(), placement)
 		if err == nil {
 			plan.Applied = true
-			opt.logger().Warn("starting with what `config apply` brought, not with the file; SIGHUP returns to the file",
-				"applied", state.applied, "file", opt.File)
+			log.Warn("starting with what `config apply` brought, not with the file; SIGHUP returns to the file",
+				"applied", state.Applied, "file", file)
 			return plan, state, nil
 		}
-		opt.logger().Error("applied configuration is not accepted any more, starting with the file", "error", err)
-	} else if os.Remove(state.applied) == nil {
-		opt.logger().Warn("the file is newer than what `config apply` brought, which is forgotten", "file", opt.File)
+		log.Error("applied configuration is not accepted any more, starting with the file", "error", err)
+	} else if os.Remove(state.Applied) == nil {
+		log.Warn("the file is newer than what `config apply` brought, which is forgotten", "file", file)
 	}
 	if len(placement) > 0 && len(own.Placement) > 0 {
-		own, err = makePlan(opt.File, own.Text, os.Environ(), placement)
+		own, err = MakeWith(file, own.Text, os.Environ(), placement)
 	}
 	return own, state, err
 }

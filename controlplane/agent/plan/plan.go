@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package plan is what shall run: one accepted configuration, compiled. Plans are made and compared here, and kept for
+// a restart of the control plane. Nothing here is in effect.
+package plan
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -28,14 +31,14 @@ type Plan struct {
 	Settings   *rules.Settings  // of mobile sessions
 	NATLog     config.NATLog
 	Clones     []kernel.Clone
-	Announcing map[string]announcing // by instance
+	Announcing map[string]Announcing // by instance
 	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
 	Narrow     []config.Narrow
 	Applied    bool // brought by `config apply`, not read from the control plane's own file
 }
 
-// LoadPlan reads and compiles a file.
-func LoadPlan(file string) (*Plan, error) { return makePlan(file, nil, os.Environ(), nil) }
+// Load reads and compiles a file.
+func Load(file string) (*Plan, error) { return MakeWith(file, nil, os.Environ(), nil) }
 
 // Check tells whether this machine has what the plan names for subscribers who sign in: files, addresses. Nothing of
 // it is in use afterwards.
@@ -52,11 +55,11 @@ func (p *Plan) Check() error {
 	return areHere(p.SignIn)
 }
 
-// MakePlan compiles text as it stands, without the environment; file is only for messages.
-func MakePlan(file string, data []byte) (*Plan, error) { return makePlan(file, data, nil, nil) }
+// Make compiles text as it stands, without the environment; file is only for messages.
+func Make(file string, data []byte) (*Plan, error) { return MakeWith(file, data, nil, nil) }
 
-// makePlan compiles text, or the file's when there is none, so that those who stay keep their pipes.
-func makePlan(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
+// MakeWith compiles text, or the file's when there is none, so that those who stay keep their pipes.
+func MakeWith(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
 	if data == nil {
 		var err error
 		if data, err = os.ReadFile(file); err != nil {
@@ -80,4 +83,14 @@ func makePlan(file string, data []byte, environ []string, before config.Placemen
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
 		Narrow: c.NarrowPorts()}, nil
+}
+
+// noDynamic refuses names that sessions over PFCP use.
+func noDynamic(objects intent.State) error {
+	for i := range objects {
+		if name := objects[i].Name(); rules.Dynamic(objects[i].Kind, name) {
+			return errors.New(name + ": names that begin with " + rules.Prefix + " are kept for sessions over PFCP")
+		}
+	}
+	return nil
 }
