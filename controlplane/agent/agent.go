@@ -12,12 +12,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/dynamic"
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
@@ -69,19 +71,17 @@ type Agent struct {
 	guard    *auth.Guard // of the API by TCP
 	// of what reads tables for clients of the Unix socket, of TCP; of traces
 	shows, remoteShows, traces *httpd.Places
-	control                    view.Control // what we know and the data plane does not
-	mobile                     *mobile      // the same, for us; set before Run serves anything
-	page                       *page.Page   // nil: there is none; set with the listeners
+	control                    view.Control      // what we know and the data plane does not
+	sessions                   *dynamic.Sessions // nil: the configuration has none
+	page                       *page.Page        // nil: there is none; set with the listeners
 	// listeners are those of Serve; set before it serves anything
 	listeners   []*httpd.Listener
 	watchPeriod time.Duration
-	upload      int64       // bounds a body
-	indications events.Gate // of what the data plane tells; one goroutine's
+	upload      int64 // bounds a body
 	ignoring    [kernel.Reasons]events.Gate
 
 	// Owned by Run.
-	spawner   *spawn.Spawner  // nil: something else starts the data plane
-	life      context.Context // of Run
+	spawner   *spawn.Spawner // nil: something else starts the data plane
 	kernel    *kernel.Kernel
 	overlay   *intent.Overlay // what the kernel adds to
 	overlayOf *plan.Plan
@@ -113,9 +113,12 @@ func New(opt Options) (*Agent, error) {
 	}
 	a.files = files
 	a.kernel.Remember(files.LastGiven(a.log), files.KeepGiven)
-	if err := a.openMobile(); err != nil {
+	a.sessions, err = dynamic.Open(start, dynamic.Options{Store: a.opt.beside("sessions.db"), DPSocket: a.opt.DPSocket,
+		Events: a.events, Measures: a.measures, Log: a.log})
+	if err != nil {
 		return nil, err
 	}
+	a.control = newControl(a)
 	a.describe(start)
 	a.publish()
 	return a, nil
@@ -127,14 +130,14 @@ func newAgent(opt Options, plan *plan.Plan) *Agent {
 		measures: measure.New(),
 		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod, upload: maxUpload,
 		shows: httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
-		traces:      httpd.NewPlaces(maxTraces),
-		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
+		traces: httpd.NewPlaces(maxTraces)}
+	a.opt.State = cmp.Or(opt.State, plan.Control.State)
 	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
 	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
 	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
 	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
 	a.guard = auth.NewGuard(a.events)
-	a.control = control{a}
+	a.control = newControl(a)
 	now := time.Now()
 	a.state = v1.Status{
 		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
@@ -164,6 +167,14 @@ func (a *Agent) supervisor() *spawn.Spawner {
 // spawns tells that the data plane is ours to start and stop.
 func (a *Agent) spawns() bool { return a.opt.Restart == "always" || a.opt.Restart == "never" }
 
+// beside is the name of a file in the folder of what outlives us, or beside the socket where there is none.
+func (o *Options) beside(name string) string {
+	if o.State == "" {
+		return o.Socket + "." + name
+	}
+	return filepath.Join(o.State, name)
+}
+
 // publish makes a copy of the owner's status visible to all.
 func (a *Agent) publish() {
 	s := a.state
@@ -178,6 +189,9 @@ func (a *Agent) Status() v1.Status {
 	return s
 }
 
+// absence is how long after our start a data plane that does not answer counts as one that forwards.
+const absence = 5 * time.Second
+
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
 func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	up := make(chan *dp.Client)
@@ -186,11 +200,8 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	defer link.wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if a.mobile != nil {
-		a.mobile.run(ctx, a.opt.DPSocket, time.Duration(a.plan.Control.UsagePeriod)*time.Second)
-		defer a.mobile.group.Wait()
-	}
-	a.life = ctx
+	a.sessions.Start(ctx, time.Duration(a.plan.Control.UsagePeriod)*time.Second)
+	defer a.sessions.Wait()
 	a.events.Publish("control.started", a.opt.Version, "pid", a.state.PID, "file", a.opt.File)
 	watched := make(chan struct{})
 	go func() { defer close(watched); a.watch(ctx) }()
@@ -198,7 +209,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	var reloads sync.WaitGroup // each is audited before the end
 	defer func() { cancel(); reloads.Wait() }()
 	a.startKernel(ctx)
-	reachable, absent := a.reachableChanged(), time.After(absence)
+	reachable, absent := a.sessions.ReachableChanged(), time.After(absence)
 	defer a.kernel.Wait()
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period
@@ -209,7 +220,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 	for {
 		select {
 		case <-ctx.Done():
-			a.detachMobile()
+			a.sessions.Detach()
 			if c := a.client.Swap(nil); c != nil {
 				c.Close()
 			}
@@ -236,16 +247,16 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
 		case <-a.kernel.Changed():
 			a.followKernel(ctx)
 		case <-reachable:
-			a.followSessions()
+			a.sessions.Reachable(a.plan, a.kernel.Sessions)
 		case <-absent:
 			if a.client.Load() == nil {
 				a.kernel.Announce(false)
 			}
 		case <-resync:
 			a.retryKernel()
-			if a.client.Load() != nil {
+			if c := a.client.Load(); c != nil {
 				a.reconcile(ctx, false)
-				a.resyncSessions(ctx)
+				a.sessions.Resync(ctx, c)
 			}
 		}
 	}
@@ -265,7 +276,7 @@ func (a *Agent) connected(ctx context.Context, c *dp.Client) {
 func (a *Agent) disconnected() {
 	a.client.Store(nil)
 	a.kernel.Announce(false) // nobody forwards
-	a.detachMobile()
+	a.sessions.Detach()
 	a.state.DataPlane = v1.StateAway
 	a.publish()
 	a.events.Publish("dataplane.down", a.state.DPVersion, "pid", a.state.DPPID)
@@ -287,7 +298,7 @@ func (a *Agent) reconcile(ctx context.Context, all bool) {
 			a.log.Error("not all goes back to the configuration before", "error", missing)
 			err = fmt.Errorf("%w; and not all went back: %w", err, missing)
 		}
-		a.accepted(before, back)
+		a.accepted(ctx, before, back)
 		if _, again := a.push(ctx, a.plan, all); again != nil {
 			err = fmt.Errorf("%w; and going back failed: %w", err, again)
 		} else {
@@ -345,18 +356,23 @@ func (a *Agent) settled(res v1.Result, err error) {
 
 // pushObjects sends the difference between what is held and what is wanted.
 func (a *Agent) pushObjects(ctx context.Context, p *plan.Plan, want intent.State, all bool) (v1.Result, error) {
-	c := a.client.Load()
-	if a.mobile != nil {
-		return a.pushMobile(ctx, c, p, want, all)
-	}
-	held, err := dp.Held(ctx, c, nil)
+	res := v1.Result{Objects: len(want)}
+	of, err := a.sessions.Push(ctx, a.client.Load(), p, all, func(held []api.Digest) []dp.Change {
+		changes := plan.Diff(held, want)
+		for i := range changes {
+			if changes[i].Body == nil {
+				res.Deleted++
+			} else {
+				res.Put++
+			}
+		}
+		return changes
+	})
 	if err != nil {
 		return v1.Result{}, err
 	}
-	changes := plan.Diff(held, want)
-	res := v1.Result{Objects: len(want)}
-	count(&res, changes)
-	return res, c.Apply(ctx, changes)
+	res.Put, res.Deleted, res.Note = res.Put+of.Put, res.Deleted+of.Deleted, of.Note
+	return res, nil
 }
 
 // ask runs fn on the owner's goroutine.
@@ -416,9 +432,9 @@ func (a *Agent) apply(ctx context.Context, plan *plan.Plan) (v1.Result, error) {
 	note := plan.NeedsRestart(a.plan)
 	a.plan = plan
 	if away {
-		a.adoptSettings(plan)
+		a.sessions.Adopt(plan)
 	}
-	for _, more := range []string{note, a.accepted(plan, ready)} {
+	for _, more := range []string{note, a.accepted(ctx, plan, ready)} {
 		if more != "" {
 			res.Note = strings.TrimPrefix(res.Note+"; "+more, "; ")
 		}
@@ -432,15 +448,12 @@ func (a *Agent) apply(ctx context.Context, plan *plan.Plan) (v1.Result, error) {
 
 // accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: what does
 // not succeed.
-func (a *Agent) accepted(plan *plan.Plan, ready prepared) (note string) {
+func (a *Agent) accepted(ctx context.Context, plan *plan.Plan, ready prepared) (note string) {
 	a.state.Applied = time.Now()
 	a.describe(plan)
-	if a.life != nil {
-		a.kernel.Follow(a.life, plan.Clones)
-		a.announceSessions(plan)
-	}
-	note = a.logBlocks(plan)
-	a.configureAccess(plan, ready.access)
+	a.kernel.Follow(ctx, plan.Clones)
+	a.sessions.Announce(plan, a.kernel.Sessions)
+	note = ready.sessions.Take(ctx)
 	a.publish()
 	if ready.files != nil {
 		if err := ready.files.Keep(); err != nil { // written before: their folder went

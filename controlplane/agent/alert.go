@@ -4,10 +4,7 @@ package agent
 
 import (
 	"context"
-	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"isthmus/api"
 	"isthmus/controlplane/alert"
@@ -34,8 +31,8 @@ func (a *Agent) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if a.mobile != nil && n%slowPeriod == 0 {
-			a.mobile.tally.Flush()
+		if n%slowPeriod == 0 {
+			a.sessions.Flush()
 		}
 		c := a.client.Load()
 		if c == nil {
@@ -65,7 +62,7 @@ func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Fi
 	err = orRead(err, ctx, c, api.TableHolder, &holders)
 	err = orRead(err, ctx, c, api.TableNAT, &nats)
 	// Where there is PFCP the data plane's events tell of paths.
-	if err == nil && slow && a.mobile == nil {
+	if err == nil && slow && a.sessions == nil {
 		f.Paths, err = dp.Table[api.PathRow](ctx, c, api.TablePath, "", maxPaths)
 	}
 	if err != nil {
@@ -98,17 +95,5 @@ func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []ap
 		list = append(list, alert.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used),
 			Of: uint64(n.Blocks)})
 	}
-	if a.mobile == nil {
-		return list
-	}
-	for _, u := range a.mobile.manager.PoolUse() {
-		list = append(list, alert.Limit{Name: "pool/" + u.Instance + "/" + u.Family, Used: u.Used, Of: u.Size})
-	}
-	var disk unix.Statfs_t
-	if unix.Statfs(filepath.Dir(a.storePath(plan)), &disk) == nil {
-		// What root alone may fill does not count as free.
-		list = append(list, alert.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
-			Of: disk.Blocks})
-	}
-	return list
+	return append(list, a.sessions.Limits()...)
 }

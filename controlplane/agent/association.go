@@ -4,8 +4,6 @@ package agent
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -24,22 +22,8 @@ func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("graceful: %d seconds are more than %d", seconds, int(maxGraceful.Seconds()))
 	}
 	if err == nil {
-		err = a.requestRelease(r.Context(), r.URL.Query().Get("id"), time.Duration(seconds)*time.Second)
+		err = a.sessions.Release(r.Context(), r.URL.Query().Get("id"), time.Duration(seconds)*time.Second)
 	}
 	a.by(r.Context(), "association.release-requested", r.URL.Query().Get("id"), err, "graceful", seconds)
 	answer(w, v1.Result{}, err)
-}
-
-func (a *Agent) requestRelease(ctx context.Context, id string, period time.Duration) error {
-	if a.mobile == nil || a.mobile.server == nil {
-		return errors.New("there is no PFCP: the configuration has no pfcp.listen")
-	}
-	done := make(chan error, 1)
-	a.mobile.server.RequestRelease(id, period, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

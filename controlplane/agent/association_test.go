@@ -106,7 +106,7 @@ func TestMobileLife(t *testing.T) {
 		t.Errorf("release: %s", got)
 	}
 	testkit.Until(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
-	testkit.Until(t, "session gone", func() bool { return a.mobile.manager.Count("") == 0 })
+	testkit.Until(t, "session gone", func() bool { return a.sessions.Manager.Count("") == 0 })
 }
 
 func TestReleaseWithoutPFCP(t *testing.T) {

@@ -12,19 +12,25 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/dynamic"
+	"isthmus/controlplane/agent/signin"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/kernel"
-	"isthmus/controlplane/lease"
 	"isthmus/controlplane/n4"
-	"isthmus/controlplane/radius"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/view"
 )
 
 // control is view.Control: what of the tables we know and the data plane does not.
-type control struct{ *Agent }
+type control struct {
+	*dynamic.Sessions
+	*signin.SignIns
+	agent *Agent
+}
+
+func newControl(a *Agent) control { return control{a.sessions, a.sessions.SignedIn(), a} }
 
 // Associations is view.Control's.
 func (c control) Associations() []view.Association {
@@ -45,36 +51,13 @@ func associationOf(r *n4.AssociationRow) view.Association {
 		Heartbeat: int64(r.RoundTrip * 1000)}
 }
 
-// N4 is view.Control's.
-func (c control) N4() *n4.Snapshot {
-	if c.mobile == nil || c.mobile.server == nil {
-		return new(n4.Snapshot)
-	}
-	return c.mobile.server.Snapshot()
-}
-
-// Owner is view.Control's.
-func (c control) Owner(seid uint64) (view.Owner, bool) {
-	if c.mobile == nil {
-		return view.Owner{}, false
-	}
-	s := c.mobile.manager.Session(seid)
-	if s == nil {
-		return view.Owner{}, false
-	}
-	return view.Owner{Association: s.Owner, CPSEID: s.CP.SEID, DNN: s.APN, User: s.UserID}, true
-}
-
-// Collectors is view.Control's.
-func (c control) Collectors() []view.Collector { return c.collectors() }
-
 // IgnoredRoutes is view.Control's: as many as are shown at once.
 func (c control) IgnoredRoutes() []view.IgnoredRoute {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
 	var list []kernel.Ignored
-	_, err := c.ask(ctx, func(context.Context) (v1.Result, error) {
-		list = append(c.kernel.Ignored(mostIgnored), c.overlay.IgnoredRoutes(mostIgnored)...)
+	_, err := c.agent.ask(ctx, func(context.Context) (v1.Result, error) {
+		list = append(c.agent.kernel.Ignored(mostIgnored), c.agent.overlay.IgnoredRoutes(mostIgnored)...)
 		return v1.Result{}, nil
 	})
 	if err != nil { // the owner may still write the list
@@ -98,36 +81,16 @@ func (c control) IgnoredRoutes() []view.IgnoredRoute {
 // mostIgnored of each kind are shown; the metric counts all.
 const mostIgnored = 16384
 
-// signedIn is the loop of subscribers; nil: nobody signs in.
-func (a *Agent) signedIn() *signIns {
-	if a.mobile == nil {
-		return nil
-	}
-	return a.mobile.access
-}
-
 // showTime bounds what a table waits for.
 const showTime = 5 * time.Second
-
-// attemptsShown of those whom a key names.
-const attemptsShown = 16
 
 // Subscribers is view.Access's. Counters are the data plane's at this moment.
 func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	var rows []subscriber.Row
-	var attempts []subscriber.Attempt
-	if s := c.signedIn(); s != nil {
-		err := s.loop.Ask(ctx, func() {
-			rows = s.loop.Rows(key)
-			if key != "" {
-				attempts = s.loop.Attempts(key, attemptsShown)
-			}
-		})
-		if err != nil { // Ask may still write both
-			return nil
-		}
+	rows, attempts, err := c.Rows(ctx, key)
+	if err != nil {
+		return nil
 	}
 	object := ""
 	if _, ours := rules.SEIDOf(key); ours { // all of a large table for one row would be dear
@@ -168,7 +131,7 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 
 // lines are the data plane's sessions of access lines, or one alone, by name; none while it is away.
 func (c control) lines(ctx context.Context, name string) map[string]*api.SessionRow {
-	client := c.client.Load()
+	client := c.agent.client.Load()
 	if client == nil {
 		return nil
 	}
@@ -217,51 +180,4 @@ func lineOf(r *api.SessionRow) string {
 func countLine(v *view.Subscriber, r *api.SessionRow) {
 	v.UplinkPackets, v.UplinkBytes = r.UplinkPackets, r.UplinkBytes
 	v.DownlinkPackets, v.DownlinkBytes = r.DownlinkPackets, r.DownlinkBytes
-}
-
-// AddressPools is view.Access's.
-func (c control) AddressPools() (list []view.AddressPool) {
-	s := c.signedIn()
-	if s == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), showTime)
-	defer cancel()
-	var rows []lease.Row
-	if s.loop.Ask(ctx, func() { rows = s.pools.Rows() }) != nil {
-		return nil
-	}
-	for _, r := range rows {
-		list = append(list, view.AddressPool(r))
-	}
-	return list
-}
-
-// RADIUS is view.Access's.
-func (c control) RADIUS() (list []view.RADIUSServer) {
-	s := c.signedIn()
-	if s == nil {
-		return nil
-	}
-	state := s.aaa.State()
-	add := func(use string, servers []radius.ServerState) {
-		for i := range servers {
-			r := &servers[i]
-			n := &r.Counters
-			v := view.RADIUSServer{Name: r.Name, Use: use, Address: r.Address, Transport: r.Transport,
-				State: "dead", Since: r.Since,
-				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted,
-				Accepts: n.Accepts, Rejects: n.Rejects,
-				Responses: n.Responses, Timeouts: n.Timeouts, Waiting: n.Outstanding + n.Queued,
-				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature + n.SignatureLate +
-					n.Malformed + n.UnexpectedCode}
-			if r.Alive {
-				v.State = "alive"
-			}
-			list = append(list, v)
-		}
-	}
-	add("authentication", state.Authentication)
-	add("accounting", state.Accounting)
-	return list
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
-	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
@@ -16,7 +15,6 @@ import (
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/intent"
-	"isthmus/controlplane/rules"
 )
 
 // maxNamed is how many changed objects an event names.
@@ -92,37 +90,4 @@ func difference(was, is intent.State) (changes []string, more int) {
 		name(verb, &puts[i])
 	}
 	return changes, more
-}
-
-// observe has the mobile side tell of what happens there.
-func (m *mobile) observe(log *events.Log) {
-	m.tally = events.NewSessions(log, rules.Key)
-	m.manager.SetObserver(m.tally)
-	if m.server == nil {
-		return
-	}
-	m.server.SetTell(func(kind, id string, args ...any) { log.Publish(kind, id, args...) })
-}
-
-// heard publishes what the data plane tells of peers and watermarks. It is called by one goroutine.
-func (a *Agent) heard(e *api.Event) {
-	peer, local := e.Peer.String(), e.Local.String()
-	switch e.Type {
-	case api.EventTypePathDown:
-		a.events.Publish("peer.down", peer, "local", local)
-	case api.EventTypePathUp:
-		kind := "peer.up"
-		if e.Rule == 1 { // its recovery counter changed (TS 29.281 §7.2.2)
-			kind = "peer.restarted"
-		}
-		a.events.Publish(kind, peer, "local", local)
-	case api.EventTypeErrorIndication:
-		if more, ok := a.indications.Open(time.Now()); ok {
-			a.events.Publish("peer.error-indication", peer, "teid", e.TEID, "session",
-				api.CString(e.Session[:]), "more", more)
-		}
-	case api.EventTypeWatermark:
-		a.events.Publish("counter.watermark", api.CString(e.Counter[:]), "session", api.CString(e.Session[:]),
-			"seid", e.SEID, "packets", e.Usage.Packets[0], "bytes", e.Usage.Bytes[0])
-	}
 }

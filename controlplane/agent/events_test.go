@@ -159,10 +159,10 @@ func TestEventsOfSessions(t *testing.T) {
 		last = establish(t, a, i+1, "10.1.0.1", fmt.Sprintf("10.45.0.%d", i+1)).UP.SEID
 	}
 	gone := make(chan *pfcp.SessionDeletionResponse, 1)
-	a.mobile.manager.Delete([]*n4.Association{smf}, last,
+	a.sessions.Manager.Delete([]*n4.Association{smf}, last,
 		func(r *pfcp.SessionDeletionResponse, _ uint64) { gone <- r })
 	testkit.Receive(t, gone)
-	a.mobile.tally.Flush()
+	a.sessions.Tally.Flush()
 	told1, counted := told(t, a, "session.established"), told(t, a, "session.count")
 	testkit.FatalIf(t, len(told1) == 0 || told1[0].Fields["association"] != "smf1", "%+v", told1)
 	sum := uint64(len(told1))
@@ -191,7 +191,7 @@ func TestEventOfADeletedSession(t *testing.T) {
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)
 	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
 	gone := make(chan uint64, 1)
-	a.mobile.manager.Delete([]*n4.Association{{ID: "smf1"}}, seid,
+	a.sessions.Manager.Delete([]*n4.Association{{ID: "smf1"}}, seid,
 		func(*pfcp.SessionDeletionResponse, uint64) { gone <- 1 })
 	testkit.Receive(t, gone)
 	e := told(t, a, "session.deleted")

@@ -23,7 +23,7 @@ const firstRead = 10 * time.Second
 // startKernel reads what the kernel has before anything is sent: a data plane that has it keeps it.
 func (a *Agent) startKernel(ctx context.Context) {
 	a.kernel.Follow(ctx, a.plan.Clones)
-	a.announceSessions(a.plan)
+	a.sessions.Announce(a.plan, a.kernel.Sessions)
 	wait, cancel := context.WithTimeout(ctx, firstRead)
 	defer cancel()
 	a.kernel.Known(wait)

@@ -133,7 +133,7 @@ func TestIgnoredRoutes(t *testing.T) {
 			Text: "the configuration has a route there"},
 		{Prefix: "203.0.113.0/25", Via: "192.0.2.3", Device: "core0", Reason: "refused", Text: "no room"},
 	}
-	if list := (control{a}).IgnoredRoutes(); !slices.Equal(list, want) {
+	if list := a.control.IgnoredRoutes(); !slices.Equal(list, want) {
 		t.Errorf("ignored: %+v", list)
 	}
 	figures := a.Status().RoutesIgnored
@@ -143,5 +143,5 @@ func TestIgnoredRoutes(t *testing.T) {
 	heard := told(t, a, "route.ignored")
 	testkit.Equal(t, len(heard), 2, "events")
 	kernelHas(t, a)
-	testkit.Equal(t, len(a.Status().RoutesIgnored)+len((control{a}).IgnoredRoutes()), 0, "ignored")
+	testkit.Equal(t, len(a.Status().RoutesIgnored)+len(a.control.IgnoredRoutes()), 0, "ignored")
 }

@@ -79,7 +79,7 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 		},
 	}
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
-	a.mobile.manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	a.sessions.Manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
 	return testkit.Receive(t, ch)
 }
 
@@ -118,7 +118,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
 	a, stop := launchMobile(t, s, dir, text+n9)
-	if err := a.mobile.manager.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
+	if err := a.sessions.Manager.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
 		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 		t.Error("not refused")
 	}
 	s.Refuse("", nil)
-	testkit.ErrorIf(t, s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.manager.Count("") != 2,
+	testkit.ErrorIf(t, s.Held()[heldSession(goes.UP.SEID)] == nil || a.sessions.Manager.Count("") != 2,
 		"a refused configuration ended a session")
 	if res, err := apply(""); err != nil || !strings.Contains(res.Note, "1 mobile sessions ended") {
 		t.Errorf("%+v %v", res, err)
@@ -174,8 +174,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	stop()
 	_, sent := s.Counts()
 	a, _ = launchMobile(t, s, dir, text)
-	if _, again := s.Counts(); again != sent || a.mobile.manager.Count("smf1") != 1 {
-		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.mobile.manager.Count("smf1"))
+	if _, again := s.Counts(); again != sent || a.sessions.Manager.Count("smf1") != 1 {
+		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.sessions.Manager.Count("smf1"))
 	}
 	if r := establish(t, a, 5, "10.1.0.1", "10.45.0.5"); r.Cause != pfcp.CauseAccepted {
 		t.Errorf("%+v", r)
@@ -186,10 +186,10 @@ func TestMobileShow(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, _ := launchMobile(t, s, dir, pfcpConfig(t)+instances)
 	r := establish(t, a, 1, "10.1.0.1", "10.45.0.1")
-	if o, ok := a.control.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" || o.DNN != "internet" || o.CPSEID != 1 {
+	if o, ok := a.sessions.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" || o.DNN != "internet" || o.CPSEID != 1 {
 		t.Errorf("%+v", o)
 	}
-	if _, ok := a.control.Owner(1); ok {
+	if _, ok := a.sessions.Owner(1); ok {
 		t.Error("of nobody")
 	}
 	row := api.SessionRow{SEID: r.UP.SEID}
@@ -239,7 +239,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	text := pfcpConfig(t) + instances
 	a, _ := launchMobile(t, s, dir, text+n9)
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
-	plan, err := plan.Make("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
+	next, err := plan.Make("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
 	testkit.Must(t, err)
 	orphan := heldSession(77)
 	held := s.Held()
@@ -247,20 +247,20 @@ func TestMobilePlanRefused(t *testing.T) {
 	s.SetHeld(held)
 	push := func() error {
 		_, err := a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
-			return a.pushMobile(ctx, a.client.Load(), plan, plan.Objects, true)
+			return a.pushObjects(ctx, next, next.Objects, true)
 		})
 		return err
 	}
-	was := a.mobile.manager.Settings()
+	was := a.sessions.Manager.Settings()
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	testkit.ErrorIf(t, push() == nil, "not refused")
-	if a.mobile.manager.Settings() != was || a.mobile.manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
+	if a.sessions.Manager.Settings() != was || a.sessions.Manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
 		t.Error("a refused plan was adopted")
 	}
 	s.Refuse("", nil)
 	testkit.Must(t, push())
 	now := s.Held()
-	if a.mobile.manager.Settings() == was || a.mobile.manager.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
+	if a.sessions.Manager.Settings() == was || a.sessions.Manager.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
 		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {
 		t.Error("an accepted plan was not adopted")
 	}

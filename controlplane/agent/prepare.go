@@ -5,59 +5,27 @@ package agent
 import (
 	"errors"
 
-	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/agent/plan"
-	"isthmus/controlplane/lease"
 )
 
 // What comes before a configuration is accepted.
 
-// prepared is what a plan needs of this machine, which may fail; nil parts: they stay as they are.
+// prepared is what a plan needs of this machine, which may fail.
 type prepared struct {
-	access *preparedAccess
-	files  *plan.Staged
-}
-
-// preparedAccess is what subscribers who sign in take.
-type preparedAccess struct {
-	aaa              *aaa.Prepared
-	upstream, former upstreams
+	sessions plan.Prepared
+	files    *plan.Staged // nil: they could not be written
 }
 
 // prepare makes what can be made, and tells what cannot.
-func (a *Agent) prepare(plan *plan.Plan) (p prepared, err error) {
-	access, noAccess := a.prepareAccess(plan)
-	files, noFiles := a.files.Stage(plan)
-	return prepared{access, files}, errors.Join(noAccess, noFiles)
+func (a *Agent) prepare(p *plan.Plan) (prepared, error) {
+	sessions, noSessions := a.sessions.Prepare(p)
+	files, noFiles := a.files.Stage(p)
+	return prepared{sessions, files}, errors.Join(noSessions, noFiles)
 }
 
 func (p *prepared) discard() {
-	if p.access != nil {
-		p.access.aaa.Discard()
-		p.access.upstream.closeBut(p.access.former)
-	}
+	p.sessions.Discard()
 	if p.files != nil {
 		p.files.Discard()
 	}
-}
-
-// prepareAccess does what may fail of taking a plan over; nil: nothing has to be taken.
-func (a *Agent) prepareAccess(plan *plan.Plan) (*preparedAccess, error) {
-	if a.mobile == nil || a.mobile.access == nil || plan.SignIn == nil { // of a plan for the next start
-		return nil, plan.Check()
-	}
-	if err := lease.Check(lease.FromConfig(plan.SignIn.Pools)); err != nil {
-		return nil, err
-	}
-	s := a.mobile.access
-	upstream, err := s.openUpstreams(plan.SignIn)
-	if err != nil {
-		return nil, err
-	}
-	next, err := s.aaa.Prepare(plan.SignIn)
-	if err != nil {
-		upstream.closeBut(s.upstream)
-		return nil, err
-	}
-	return &preparedAccess{next, upstream, s.upstream}, nil
 }

@@ -42,23 +42,11 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	for _, l := range a.listeners {
 		s.Refused = append(s.Refused, n4.Count{Name: l.Name, Value: l.Refused()})
 	}
-	if a.mobile != nil && a.mobile.server != nil {
-		s.PFCP = a.mobile.server.Stats()
-	}
-	if a.signedIn() != nil {
-		s.SignIns = a.signInFigures(ctx)
-	}
+	sessions := a.sessions.Figures(ctx, s)
 	for reason, n := range a.Status().RoutesIgnored {
 		s.IgnoredRoutes = append(s.IgnoredRoutes, n4.Count{Name: reason, Value: uint64(n)})
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
-	s.Collectors = a.collectors()
-	if a.mobile != nil {
-		s.SnapshotsFailed = []uint64{a.mobile.manager.Counts().SnapshotsFailed}
-		if info, err := os.Stat(a.mobile.store); err == nil {
-			s.StoreBytes = uint64(info.Size())
-		}
-	}
 	c := a.client.Load()
 	if c == nil {
 		return s
@@ -76,7 +64,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 	err = orRead(err, ctx, c, api.TableCounter, &s.Counters)
 	err = orRead(err, ctx, c, api.TableTraffic, &s.Traffic)
 	err = orRead(err, ctx, c, api.TableScheduler, &s.Schedulers)
-	if a.mobile != nil {
+	if sessions {
 		err = orRead(err, ctx, c, api.TableInstance, &s.Instances)
 		err = orRead(err, ctx, c, api.TableNAT, &s.NATs)
 		err = orRead(err, ctx, c, api.TableNPTv6, &s.NPTv6s)

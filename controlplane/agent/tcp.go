@@ -3,14 +3,12 @@
 package agent
 
 import (
-	"cmp"
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -79,11 +77,7 @@ func (a *Agent) tlsConfig(plan *plan.Plan) (*tls.Config, error) {
 	}
 	certFile, keyFile, own := c.Certificate, c.Key, c.Certificate == ""
 	if own {
-		base := a.opt.Socket + "."
-		if folder := cmp.Or(a.opt.State, plan.Control.State); folder != "" {
-			base = folder + string(filepath.Separator)
-		}
-		certFile, keyFile = base+"api.crt", base+"api.key"
+		certFile, keyFile = a.opt.beside("api.crt"), a.opt.beside("api.key")
 	}
 	names := append([]string{"localhost"}, c.Hosts...)
 	if host, err := os.Hostname(); err == nil {

@@ -16,7 +16,6 @@ import (
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/rules"
-	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/trace"
 )
 
@@ -115,7 +114,7 @@ func (a *Agent) sessionOf(q *trace.Query) error {
 	if q.Subscriber == "" {
 		return a.starting(q.Session)
 	}
-	list := control{a}.Subscribers(q.Subscriber, 0)
+	list := a.control.Subscribers(q.Subscriber, 0)
 	switch {
 	case len(list) == 0:
 		return fmt.Errorf("there is no subscriber %q; isthmus show subscriber has all", q.Subscriber)
@@ -135,14 +134,12 @@ func (a *Agent) sessionOf(q *trace.Query) error {
 
 // starting is the error of a session whose subscriber is let in, and which the data plane does not have yet.
 func (a *Agent) starting(session string) error {
-	s := a.signedIn()
-	if _, ours := rules.SEIDOf(session); !ours || s == nil {
+	if _, ours := rules.SEIDOf(session); !ours {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	var rows []subscriber.Row // the loop may write it when nobody waits any more
-	err := s.loop.Ask(ctx, func() { rows = s.loop.Rows(session) })
+	rows, _, err := a.sessions.SignedIn().Rows(ctx, session)
 	if err != nil || len(rows) != 1 || rows[0].State != "starting" {
 		return err
 	}

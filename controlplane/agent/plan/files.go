@@ -19,6 +19,7 @@ import (
 // Files are what outlives the control plane: the text that `config apply` brought, while it runs instead of the
 // control plane's own file; the placement, so that nobody moves after our restart either; what the kernel was given, so
 // that it is taken back. They are written beside and renamed, so a reader finds a whole file, the old or the new one.
+// Without names nothing is kept.
 type Files struct {
 	Applied   string
 	placement string
@@ -125,6 +126,9 @@ func (s *Staged) Keep() (err error) {
 
 // KeepGiven notes what the kernel is given; nothing is no file.
 func (s Files) KeepGiven(given kernel.Given) error {
+	if s.given == "" {
+		return nil
+	}
 	if len(given) == 0 {
 		if err := os.Remove(s.given); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -181,8 +185,8 @@ func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) 
 		plan, err := MakeWith(state.Applied, nil, os.Environ(), placement)
 		if err == nil {
 			plan.Applied = true
-			log.Warn("starting with what `config apply` brought, not with the file; SIGHUP returns to the file",
-				"applied", state.Applied, "file", file)
+			log.Warn("starting with what `config apply` brought, not with the file; "+
+				"SIGHUP returns to the file", "applied", state.Applied, "file", file)
 			return plan, state, nil
 		}
 		log.Error("applied configuration is not accepted any more, starting with the file", "error", err)

@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,12 @@ type Plan struct {
 	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
 	Narrow     []config.Narrow
 	Applied    bool // brought by `config apply`, not read from the control plane's own file
+}
+
+// Prepared is what a plan needs of this machine and may fail, done. It is taken, or given up.
+type Prepared interface {
+	Take(ctx context.Context) (note string) // what does not succeed
+	Discard()
 }
 
 // Load reads and compiles a file.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package signin
 
 import (
 	"context"
@@ -10,13 +10,16 @@ import (
 	"isthmus/controlplane/subscriber"
 )
 
-// signInFigures asks the loop, and RADIUS.
-func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
-	s, m := a.signedIn(), &metrics.SignIns{}
+// Figures asks the loop, and RADIUS.
+func (s *SignIns) Figures(ctx context.Context) *metrics.SignIns {
+	if s == nil {
+		return nil
+	}
+	m := &metrics.SignIns{}
 	var c subscriber.Counts
 	one := func(v uint64, labels ...string) metrics.Labelled { return metrics.Labelled{Labels: labels, Value: v} }
-	err := s.loop.Ask(ctx, func() {
-		c = s.loop.Counts()
+	err := s.Loop.Ask(ctx, func() {
+		c = s.Loop.Counts()
 		for _, r := range s.pools.Rows() {
 			m.PoolUsed = append(m.PoolUsed, one(r.Used, r.Name))
 			m.PoolSize = append(m.PoolSize, one(r.Size, r.Name))
@@ -24,7 +27,7 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 		for _, n := range s.pppoe.Counts() {
 			m.Protocol = append(m.Protocol, one(n.Value, "pppoe", n.Name))
 		}
-		for _, n := range s.dhcp.Counts() {
+		for _, n := range s.DHCP.Counts() {
 			m.Protocol = append(m.Protocol, one(n.Value, "dhcp", n.Name))
 		}
 	})
@@ -47,7 +50,7 @@ func (a *Agent) signInFigures(ctx context.Context) *metrics.SignIns {
 	m.Running = append(m.Running, one(uint64(c.Running)))
 	m.Frames = append(m.Frames, one(c.PPPoE, "pppoe"), one(c.IPoE, "ipoe"), one(c.NobodyThere, "no-port"),
 		one(c.NotServed, "not-served"))
-	state := s.aaa.State()
+	state := s.AAA.State()
 	m.AccountingWaiting = append(m.AccountingWaiting, one(uint64(state.Queue.Waiting)))
 	q, d := &state.Queue, &state.Changes
 	m.AccountingDropped = append(m.AccountingDropped, one(q.DroppedStarts, "start"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package signin
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type upstream struct {
 type upstreams [2]*upstream
 
 // openUpstreams makes the sockets that a configuration needs and that are not there.
-func (s *signIns) openUpstreams(c *config.Config) (next upstreams, err error) {
+func (s *SignIns) openUpstreams(c *config.Config) (next upstreams, err error) {
 	for i, one := range plan.Relays(c) {
 		switch was := s.upstream[i]; {
 		case !one.At.IsValid():
@@ -53,7 +53,7 @@ func (u upstreams) closeBut(others upstreams) {
 }
 
 // send has what is relayed leave by sockets. Loop's goroutine, or before it runs.
-func (s *signIns) send(by upstreams) { s.dhcp.Upstream, s.dhcp.Upstream6 = by[0].send, by[1].send }
+func (s *SignIns) send(by upstreams) { s.DHCP.Upstream, s.DHCP.Upstream6 = by[0].send, by[1].send }
 
 // send: a packet that is lost is sent again by who asks.
 func (u *upstream) send(server netip.AddrPort, packet []byte) error {
@@ -65,11 +65,11 @@ func (u *upstream) send(server netip.AddrPort, packet []byte) error {
 }
 
 // listen reads the sockets that are not of former ones, until they are closed, or ctx ends.
-func (s *signIns) listen(ctx context.Context, m *mobile, former upstreams) {
-	take := [len(former)]func(server netip.AddrPort, packet []byte){s.dhcp.FromUpstream, s.dhcp.FromUpstream6}
+func (s *SignIns) listen(ctx context.Context, former upstreams) {
+	take := [len(former)]func(server netip.AddrPort, packet []byte){s.DHCP.FromUpstream, s.DHCP.FromUpstream6}
 	for i, one := range s.upstream {
 		if one != nil && one != former[i] {
-			m.spawn(func() {
+			s.spawn(func() {
 				defer context.AfterFunc(ctx, func() { one.Close() })()
 				s.readUpstream(one, take[i])
 			})
@@ -81,7 +81,7 @@ func (s *signIns) listen(ctx context.Context, m *mobile, former upstreams) {
 const mostUpstream = 1024
 
 // readUpstream gives the loop what servers send, until the socket is closed.
-func (s *signIns) readUpstream(u *upstream, take func(server netip.AddrPort, packet []byte)) {
+func (s *SignIns) readUpstream(u *upstream, take func(server netip.AddrPort, packet []byte)) {
 	buffer, room := make([]byte, 65536), make(chan struct{}, mostUpstream)
 	for {
 		n, from, err := u.ReadFromUDPAddrPort(buffer)
@@ -94,7 +94,7 @@ func (s *signIns) readUpstream(u *upstream, take func(server netip.AddrPort, pac
 			continue
 		}
 		packet := slices.Clone(buffer[:n])
-		s.loop.Post(func() {
+		s.Loop.Post(func() {
 			<-room
 			take(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), packet)
 		})
