@@ -138,7 +138,7 @@ func TestSubscribersSignIn(t *testing.T) {
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
 		"quota: 5", 1)))
 	testkit.Must(t, err)
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Must(t, err)
 	testkit.Until(t, "the quota of a new profile", func() bool {
 		var quota uint64
@@ -171,7 +171,7 @@ func TestUpstreamSockets(t *testing.T) {
 		testkit.Must(t, err)
 		d := &plan.SignIn.Access.DHCP
 		d.Address, d.Servers, d.Address6, d.Servers6 = dhcp.Address, dhcp.Servers, dhcp.Address6, dhcp.Servers6
-		res, err := a.Apply(t.Context(), plan)
+		res, err := a.owner.Apply(t.Context(), plan)
 		testkit.Equal(t, res.Note, "", "note")
 		return err
 	}
@@ -240,7 +240,7 @@ func TestNobodySignsIn(t *testing.T) {
 	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "access.ports"), "%s", w.Body)
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 	testkit.Must(t, err)
-	res, err := a.Apply(t.Context(), plan)
+	res, err := a.owner.Apply(t.Context(), plan)
 	testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, "access:"), "%+v %v", res, err)
 }
 

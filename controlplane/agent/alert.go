@@ -34,14 +34,14 @@ func (a *Agent) watch(ctx context.Context) {
 		if n%slowPeriod == 0 {
 			a.sessions.Flush()
 		}
-		c := a.client.Load()
+		c := a.owner.Client()
 		if c == nil {
 			continue
 		}
 		f, err := a.figures(ctx, c, looks%slowPeriod == 0)
 		if err != nil {
 			if ctx.Err() == nil {
-				a.log.Debug("no figures to find events in", "error", err)
+				a.opt.Log.Debug("no figures to find events in", "error", err)
 			}
 			continue
 		}
@@ -80,7 +80,7 @@ func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Fi
 }
 
 func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []api.NATRow) (list []alert.Limit) {
-	plan := a.current.Load()
+	plan := a.owner.Plan()
 	for i := range totals {
 		t := &totals[i]
 		list = append(list, alert.Limit{Name: "sessions", Used: t.Sessions, Of: uint64(plan.Limits.Sessions)},

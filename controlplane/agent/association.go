@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/agent/v1"
+	"isthmus/controlplane/auth"
 )
 
 // maxGraceful is the longest period that the Graceful Release Period (TS 29.244 §8.2.78) can say.
@@ -24,6 +25,6 @@ func (a *Agent) handleRelease(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = a.sessions.Release(r.Context(), r.URL.Query().Get("id"), time.Duration(seconds)*time.Second)
 	}
-	a.by(r.Context(), "association.release-requested", r.URL.Query().Get("id"), err, "graceful", seconds)
+	auth.Did(r.Context(), a.events, "association.release-requested", r.URL.Query().Get("id"), err, "graceful", seconds)
 	answer(w, v1.Result{}, err)
 }

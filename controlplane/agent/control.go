@@ -14,9 +14,7 @@ import (
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/agent/dynamic"
 	"isthmus/controlplane/agent/signin"
-	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp"
-	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/subscriber"
@@ -55,15 +53,10 @@ func associationOf(r *n4.AssociationRow) view.Association {
 func (c control) IgnoredRoutes() []view.IgnoredRoute {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	var list []kernel.Ignored
-	_, err := c.agent.ask(ctx, func(context.Context) (v1.Result, error) {
-		list = append(c.agent.kernel.Ignored(mostIgnored), c.agent.overlay.IgnoredRoutes(mostIgnored)...)
-		return v1.Result{}, nil
-	})
-	if err != nil { // the owner may still write the list
+	list, err := c.agent.owner.Ignored(ctx, mostIgnored)
+	if err != nil {
 		return nil
 	}
-	kernel.SortIgnored(list)
 	rows := make([]view.IgnoredRoute, 0, len(list))
 	for i := range list {
 		r := &list[i]
@@ -131,7 +124,7 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 
 // lines are the data plane's sessions of access lines, or one alone, by name; none while it is away.
 func (c control) lines(ctx context.Context, name string) map[string]*api.SessionRow {
-	client := c.agent.client.Load()
+	client := c.agent.owner.Client()
 	if client == nil {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/reconcile"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/dp/dptest"
@@ -64,7 +65,7 @@ func named(b []byte, name string) { copy(b, name) }
 
 // watched runs an agent that looks for events all the time.
 func watched(t *testing.T, s *dptest.Server, plan *plan.Plan, opt Options) *Agent {
-	a := newAgent(opt, plan)
+	a := made(t, opt, plan)
 	a.watchPeriod = 5 * time.Millisecond
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
@@ -131,7 +132,9 @@ func TestEventsOfChanges(t *testing.T) {
 	ask("bob", "/v1/config/apply?name=bad.yaml", "nonsense: 1")
 	ask("carol", "/v1/stream", `[{"name":"t","body":"AQ=="}]`)
 	ask("dave", "/v1/association/release?id=smf1", "")
-	_, err = a.Reload(bySignal(t.Context(), "SIGHUP")) // there is no file
+	hangup := auth.With(t.Context(), auth.Identity{Role: auth.Operate,
+		Who: &events.Who{Via: "signal", Program: "SIGHUP"}})
+	_, err = a.owner.Reload(hangup) // there is no file
 	testkit.ErrorIf(t, err == nil, "nothing was read and applied")
 	text, err := os.ReadFile(dir + "/audit.log")
 	testkit.Must(t, err)
@@ -202,7 +205,7 @@ func TestEventOfTheEnd(t *testing.T) {
 	s := dptest.Start(t)
 	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), plan)
+	a := made(t, outside(s, t.TempDir()), plan)
 	ended := make(chan error, 1)
 	go func() { ended <- a.Serve(t.Context()) }()
 	testkit.Until(t, "ready", ready(a)) // signals are caught before Run begins
@@ -238,7 +241,7 @@ func line(t *testing.T, s *bufio.Scanner, begin string) string {
 }
 
 func TestEventStream(t *testing.T) {
-	a := newAgent(Options{}, &plan.Plan{})
+	a := made(t, Options{}, &plan.Plan{})
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
 	a.events.Publish("port.up", "core", "driver", "synth")
@@ -266,7 +269,7 @@ func TestEventStream(t *testing.T) {
 
 // A client that does not read is cut off with a reason, while whoever publishes goes on.
 func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
-	a := newAgent(Options{}, &plan.Plan{})
+	a := made(t, Options{}, &plan.Plan{})
 	blocked := &stuck{header: http.Header{}, began: make(chan bool), go1: make(chan bool)}
 	ended := make(chan bool)
 	go func() {
@@ -313,7 +316,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 // More streams and traces than there are places for a client are refused; others have theirs.
 func TestPlacesOfClients(t *testing.T) {
-	a := newAgent(Options{}, &plan.Plan{})
+	a := made(t, Options{}, &plan.Plan{})
 	var client auth.Identity
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.Handler().ServeHTTP(w, r.WithContext(auth.With(r.Context(), client)))
@@ -338,12 +341,12 @@ func TestPlacesOfClients(t *testing.T) {
 	testkit.ErrorIf(t, !errors.As(trace(), new(busyError)), "a trace of the greedy: %v", trace())
 	as("modest")
 	stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	testkit.ErrorIf(t, !errors.Is(trace(), ErrAway), "a trace of the modest: %v", trace())
+	testkit.ErrorIf(t, !errors.Is(trace(), reconcile.ErrAway), "a trace of the modest: %v", trace())
 }
 
 // A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.
 func TestEventStreamOutlivesTimeouts(t *testing.T) {
-	a := newAgent(Options{}, &plan.Plan{})
+	a := made(t, Options{}, &plan.Plan{})
 	const limit = 2 * time.Second // for the handshake, too, on a machine that has other things to do
 	var streams []*bufio.Scanner
 	for _, two := range []bool{false, true} {

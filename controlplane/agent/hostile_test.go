@@ -92,7 +92,7 @@ func memory() int64 {
 
 // What is read of a body is bounded, whatever its length says.
 func TestBodiesAreBounded(t *testing.T) {
-	a := newAgent(Options{}, &plan.Plan{})
+	a := made(t, Options{}, &plan.Plan{})
 	a.upload = 1 << 20
 	for _, path := range []string{"/v1/config/apply", "/v1/config/check", "/v1/stream"} {
 		body := &counted{fill: ' '}

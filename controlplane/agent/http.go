@@ -17,6 +17,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/reconcile"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/config"
@@ -27,15 +28,12 @@ import (
 // maxUpload bounds a configuration that is sent to us.
 const maxUpload = 64 << 20
 
-// ErrAway answers requests that need the data plane while it is away.
-var ErrAway = errors.New("the data plane is away; the control plane is connecting to it")
-
 func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		var refused *dp.RefusedError
 		switch {
-		case errors.Is(err, ErrAway), errors.Is(err, dp.ErrClosed), errors.As(err, new(busyError)):
+		case errors.Is(err, reconcile.ErrAway), errors.Is(err, dp.ErrClosed), errors.As(err, new(busyError)):
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case errors.As(err, &refused):
 			w.WriteHeader(http.StatusConflict)
@@ -45,14 +43,6 @@ func answer(w http.ResponseWriter, v any, err error) {
 		v = v1.Failure{Error: err.Error()}
 	}
 	json.NewEncoder(w).Encode(v) // the client is gone when this fails
-}
-
-// dataPlane returns the connection or ErrAway.
-func (a *Agent) dataPlane() (*dp.Client, error) {
-	if c := a.client.Load(); c != nil {
-		return c, nil
-	}
-	return nil, ErrAway
 }
 
 func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +56,7 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	c, err := a.dataPlane()
+	c, err := a.owner.DataPlane()
 	if err != nil && !table.OfControl() {
 		answer(w, nil, err)
 		return
@@ -117,12 +107,7 @@ func (a *Agent) placeToRead(w http.ResponseWriter, r *http.Request) (leave func(
 type busyError struct{ error }
 
 func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
-	plan, err := a.running(r.Context())
-	if err != nil {
-		answer(w, nil, err)
-		return
-	}
-	text, err := config.Shown(plan.Text)
+	text, err := config.Shown(a.owner.Plan().Text)
 	if err != nil {
 		answer(w, nil, err)
 		return
@@ -138,7 +123,7 @@ func (a *Agent) planOf(w http.ResponseWriter, r *http.Request) (name string, nex
 	if err != nil {
 		return "", nil, err
 	}
-	next, err = plan.MakeWith(name, text, os.Environ(), a.current.Load().Placement)
+	next, err = plan.MakeWith(name, text, os.Environ(), a.owner.Plan().Placement)
 	return name, next, err
 }
 
@@ -150,20 +135,20 @@ func (a *Agent) handleCheck(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, v1.Checked{Objects: len(plan.Objects),
-		Fixed: append([]string{}, plan.FixedBy(a.current.Load())...)}, nil)
+		Fixed: append([]string{}, plan.FixedBy(a.owner.Plan())...)}, nil)
 }
 
 func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
 	name, plan, err := a.planOf(w, r)
 	if err != nil {
 		if name != "" { // a configuration was asked for
-			a.by(r.Context(), "config.refused", name, err)
+			auth.Did(r.Context(), a.events, "config.refused", name, err)
 		}
 		answer(w, nil, err)
 		return
 	}
 	plan.Applied = true
-	res, err := a.Apply(r.Context(), plan)
+	res, err := a.owner.Apply(r.Context(), plan)
 	answer(w, res, err)
 }
 
@@ -173,8 +158,8 @@ func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	res, err := a.ask(r.Context(), func(ctx context.Context) (v1.Result, error) {
-		c, err := a.dataPlane()
+	res, err := a.owner.Do(r.Context(), func(ctx context.Context) (v1.Result, error) {
+		c, err := a.owner.DataPlane()
 		if err != nil {
 			return v1.Result{}, err
 		}
@@ -188,17 +173,17 @@ func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
 		}
 		return v1.Result{Put: len(list)}, c.Apply(ctx, list)
 	})
-	a.by(r.Context(), "stream.changed", "", err, "verb", "load", "count", len(streams))
+	auth.Did(r.Context(), a.events, "stream.changed", "", err, "verb", "load", "count", len(streams))
 	answer(w, res, err)
 }
 
 func (a *Agent) handleStream(w http.ResponseWriter, r *http.Request, verb string) {
-	c, err := a.dataPlane()
+	c, err := a.owner.DataPlane()
 	name := r.URL.Query().Get("name")
 	if err == nil {
 		err = c.Stream(r.Context(), name, verb == "start")
 	}
-	a.by(r.Context(), "stream.changed", name, err, "verb", verb)
+	auth.Did(r.Context(), a.events, "stream.changed", name, err, "verb", verb)
 	answer(w, v1.Result{}, err)
 }
 

@@ -36,13 +36,8 @@ func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 		d := kernel.Destination{Prefix: netip.MustParsePrefix(p)}
 		st.Routes[d] = kernel.RouteBy(kernel.Hop{Via: via, Interface: "core0"})
 	}
-	_, err := a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
-		a.overlay.Update(kernel.Changes{All: &st})
-		if c := a.client.Load(); c != nil && !a.sendOverlay(ctx, c) {
-			a.reconcile(ctx, false)
-		}
-		a.describeKernel()
-		a.publish()
+	_, err := a.owner.Do(t.Context(), func(ctx context.Context) (v1.Result, error) {
+		a.owner.FollowKernel(ctx, kernel.Changes{All: &st})
 		return v1.Result{}, nil
 	})
 	testkit.Must(t, err)
@@ -61,12 +56,12 @@ func TestKernelRoutes(t *testing.T) {
 	s := dptest.Start(t)
 	first, err := plan.Make("x.yaml", []byte(withClone))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), first)
+	a := made(t, outside(s, t.TempDir()), first)
 	if c := first.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
 		t.Errorf("clones %+v", c)
 	}
 	// Nobody follows the kernel: it would say that there is no such namespace.
-	a.plan.Clones = nil
+	first.Clones = nil
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
 	kernelHas(t, a, "203.0.113.0/24", "100.64.0.0/10")
@@ -80,10 +75,7 @@ func TestKernelRoutes(t *testing.T) {
 		}
 	}
 	s.SetHeld(held)
-	_, err = a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
-		a.reconcile(ctx, false)
-		return v1.Result{}, nil
-	})
+	_, err = a.owner.Apply(t.Context(), first)
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes after a reconciliation")
 
@@ -91,18 +83,18 @@ func TestKernelRoutes(t *testing.T) {
 	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
 	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
 	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
-	st := a.Status()
+	st := a.owner.Status()
 	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != v1.StateReady, "%+v", st)
 
 	// Another configuration keeps the kernel's routes, and is not refused for their sake.
 	next, err := plan.Make("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
 	testkit.Must(t, err)
 	next.Clones = nil
-	_, err = a.Apply(t.Context(), next)
+	_, err = a.owner.Apply(t.Context(), next)
 	testkit.Refused(t, err, "no room")
 	testkit.Equal(t, routesOf(s), 2, "routes after a refused configuration")
 	s.Refuse("", nil)
-	_, err = a.Apply(t.Context(), next)
+	_, err = a.owner.Apply(t.Context(), next)
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes of the new configuration")
 	kernelHas(t, a)
@@ -114,7 +106,7 @@ func TestKernelRoutes(t *testing.T) {
 	for range 70 { // more than are left out one by one
 		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")
 	}
-	testkit.Equal(t, a.Status().DataPlane, v1.StateReady, "the data plane is")
+	testkit.Equal(t, a.owner.Status().DataPlane, v1.StateReady, "the data plane is")
 }
 
 // What of the kernel's routes is not followed is in a table, a figure and an event.
@@ -122,8 +114,8 @@ func TestIgnoredRoutes(t *testing.T) {
 	s := dptest.Start(t)
 	plan, err := plan.Make("x.yaml", []byte(withClone))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), plan)
-	a.plan.Clones = nil
+	a := made(t, outside(s, t.TempDir()), plan)
+	plan.Clones = nil
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
 	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
@@ -136,12 +128,12 @@ func TestIgnoredRoutes(t *testing.T) {
 	if list := a.control.IgnoredRoutes(); !slices.Equal(list, want) {
 		t.Errorf("ignored: %+v", list)
 	}
-	figures := a.Status().RoutesIgnored
+	figures := a.owner.Status().RoutesIgnored
 	testkit.ErrorIf(t, figures["configured"] != 1 || figures["refused"] != 1 || len(figures) != 2, "%v", figures)
-	testkit.Equal(t, len(a.fetch(t.Context()).IgnoredRoutes), 2, "figures of the metric")
+	testkit.Equal(t, len(a.Snapshot(t.Context()).IgnoredRoutes), 2, "figures of the metric")
 	kernelHas(t, a, "198.51.100.0/24", "203.0.113.0/25") // no more than before
 	heard := told(t, a, "route.ignored")
 	testkit.Equal(t, len(heard), 2, "events")
 	kernelHas(t, a)
-	testkit.Equal(t, len(a.Status().RoutesIgnored)+len(a.control.IgnoredRoutes()), 0, "ignored")
+	testkit.Equal(t, len(a.owner.Status().RoutesIgnored)+len(a.control.IgnoredRoutes()), 0, "ignored")
 }

@@ -16,6 +16,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
+	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
@@ -129,7 +130,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	apply := func(more string) (v1.Result, error) {
 		plan, err := plan.Make("test", []byte(text+more))
 		testkit.Must(t, err)
-		return a.Apply(t.Context(), plan)
+		return a.owner.Apply(t.Context(), plan)
 	}
 	before, _ := s.Counts()
 	if res, err := apply(n9); err != nil || res.Put+res.Deleted != 0 || res.Note != "" {
@@ -157,7 +158,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	// The data plane restarts with nothing.
 	held := s.Held()
 	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == v1.StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.owner.Status().DataPlane == v1.StateAway })
 	if r := establish(t, a, 4, "10.1.0.1", "10.45.0.4"); r.Cause != pfcp.CauseNoResources {
 		t.Errorf("%+v", r)
 	}
@@ -227,7 +228,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	testkit.Equal(t, dscp(), [2]uint8{}, "DSCP")
 	plan, err := plan.Make("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26, qfi_dscp: {9: 0}", 1)))
 	if err == nil {
-		_, err = a.Apply(t.Context(), plan)
+		_, err = a.owner.Apply(t.Context(), plan)
 	}
 	testkit.Must(t, err)
 	testkit.Until(t, "DSCP 26", func() bool { return dscp() == [2]uint8{26, 1 + 0} })
@@ -246,8 +247,10 @@ func TestMobilePlanRefused(t *testing.T) {
 	held[orphan] = []byte{1}
 	s.SetHeld(held)
 	push := func() error {
-		_, err := a.ask(t.Context(), func(ctx context.Context) (v1.Result, error) {
-			return a.pushObjects(ctx, next, next.Objects, true)
+		_, err := a.owner.Do(t.Context(), func(ctx context.Context) (v1.Result, error) {
+			return a.sessions.Push(ctx, a.owner.Client(), next, true, func(held []api.Digest) []dp.Change {
+				return plan.Diff(held, next.Objects)
+			})
 		})
 		return err
 	}
@@ -276,7 +279,7 @@ func TestCollectorThatCannotBeReached(t *testing.T) {
 	plan, err := plan.Make("test", []byte(text+"nat_log: {syslog: ['"+address+"']}\n"))
 	testkit.Must(t, err)
 	for range 2 {
-		res, err := a.Apply(t.Context(), plan)
+		res, err := a.owner.Apply(t.Context(), plan)
 		testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, address), "%+v %v", res, err)
 	}
 	rows := ask(a, "GET", "/v1/show/collector")

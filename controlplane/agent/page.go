@@ -19,7 +19,7 @@ func (s source) Table(ctx context.Context, name, key string, limit uint32) (any,
 	if table == nil {
 		return nil, fmt.Errorf("nothing called %q to show", name)
 	}
-	c, err := s.dataPlane()
+	c, err := s.owner.DataPlane()
 	if err != nil && !table.OfControl() {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (s source) Table(ctx context.Context, name, key string, limit uint32) (any,
 }
 
 func (s source) Status() page.Status {
-	now := s.Agent.Status()
+	now := s.owner.Status()
 	host, _ := os.Hostname()
 	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane,
 		Error:   now.LastError,

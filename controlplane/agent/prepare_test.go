@@ -82,14 +82,14 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 				t.Errorf("%s: checked: %v", row.name, bad)
 			}
 			plan.Applied = true
-			_, err = a.Apply(t.Context(), plan)
+			_, err = a.owner.Apply(t.Context(), plan)
 		}
 		if err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), quoted) {
 			t.Errorf("%s: %v", row.name, err)
 		}
-		_, there := os.Stat(a.files.Applied)
+		_, there := os.Stat(dir + "/applied.yaml")
 		testkit.ErrorIf(t, !errors.Is(there, os.ErrNotExist), "%s: is kept for a restart", row.name)
-		testkit.ErrorIf(t, string(a.current.Load().Text) != users(good), "%s: runs", row.name)
+		testkit.ErrorIf(t, string(a.owner.Plan().Text) != users(good), "%s: runs", row.name)
 	}
 	stop()
 }
@@ -102,9 +102,9 @@ func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn+
 		"  dhcp: {address: 192.0.2.77, servers: [192.0.2.9]}\n"))
 	testkit.Must(t, err)
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Refused(t, err, "access.dhcp.address: ")
-	testkit.ErrorIf(t, string(a.current.Load().Text) != upf+instances, "it runs")
+	testkit.ErrorIf(t, string(a.owner.Plan().Text) != upf+instances, "it runs")
 }
 
 // What was prepared is given up when the data plane refuses: addresses, files.
@@ -123,12 +123,12 @@ func TestPreparedIsGivenUp(t *testing.T) {
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+text))
 	testkit.Must(t, err)
 	plan.Applied = true
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Refused(t, err, "no")
 	free, err = net.ListenUDP("udp4", at)
 	testkit.Must(t, err)
 	testkit.Must(t, free.Close())
-	left, _ := filepath.Glob(a.files.Applied + "*")
+	left, _ := filepath.Glob(dir + "/applied.yaml*")
 	testkit.ErrorIf(t, len(left) > 0, "left: %v", left)
 }
 
@@ -145,7 +145,7 @@ func TestConfigurationIsKeptOrRefused(t *testing.T) {
 	plan, err := plan.Make("new.yaml", []byte(small+route))
 	testkit.Must(t, err)
 	plan.Applied = true
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Refused(t, err, "would not be kept for a restart")
-	testkit.ErrorIf(t, string(a.current.Load().Text) != small, "it runs")
+	testkit.ErrorIf(t, string(a.owner.Plan().Text) != small, "it runs")
 }

@@ -55,7 +55,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 	}
 	return []endpoint{
 		{op("GET", "/v1/status", "status", "the state of control plane and data plane", v1.Status{}), auth.Read,
-			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Status(), nil) }},
+			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.owner.Status(), nil) }},
 		{op("GET", "/v1/events", "events",
 			"what happened, oldest first; with Accept: text/event-stream a stream of server-sent events",
 			events.Page{},
@@ -80,7 +80,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", v1.Result{}),
 			auth.Operate,
 			func(w http.ResponseWriter, r *http.Request) {
-				res, err := a.Reload(r.Context())
+				res, err := a.owner.Reload(r.Context())
 				answer(w, res, err)
 			}},
 		{op("POST", "/v1/association/release", "releaseAssociation",
@@ -155,7 +155,7 @@ func OpenAPI() ([]byte, error) {
 func (a *Agent) api() *http.ServeMux {
 	document, err := OpenAPI()
 	if err != nil {
-		a.log.Error("no document of the API", "error", err)
+		a.opt.Log.Error("no document of the API", "error", err)
 	}
 	mux := http.NewServeMux()
 	for _, r := range a.routes(document) {

@@ -50,16 +50,16 @@ func (a *Agent) Serve(ctx context.Context) error {
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(stop)
 
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, hangup) }()
-	a.log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File, "objects", a.Status().Objects)
+	done := make(chan struct{})
+	go func() { defer close(done); a.Run(ctx, hangup) }()
+	a.opt.Log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File, "objects", a.owner.Status().Objects)
 	notify("READY=1")
 	defer notify("STOPPING=1")
 	select {
 	case sig := <-stop:
-		a.log.Info("stopping", "signal", sig.String())
+		a.opt.Log.Info("stopping", "signal", sig.String())
 		a.events.Publish("control.stopping", a.opt.Version, "signal", sig.String())
-		connected := int(a.Status().DPPID)
+		connected := int(a.owner.Status().DPPID)
 		cancel()
 		<-done
 		a.leave(connected, sig == syscall.SIGINT || a.opt.StopBoth)
@@ -71,8 +71,8 @@ func (a *Agent) Serve(ctx context.Context) error {
 		cancel()
 		<-done
 		return err
-	case err := <-done:
-		return err
+	case <-done:
+		return nil
 	}
 }
 
@@ -106,7 +106,7 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 			return nil, err
 		}
 		open(metricsBounds, m, metricsBounds.New(metrics.Handler(a.Snapshot, a.opt.Version, a.measures)))
-		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
+		a.opt.Log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
 	}
 	return servers, nil
 }
@@ -119,10 +119,10 @@ func (a *Agent) leave(connected int, both bool) {
 	switch pid := a.spawner.Running(connected); {
 	case pid == 0:
 	case both:
-		a.log.Info("stopping the data plane", "pid", pid)
+		a.opt.Log.Info("stopping the data plane", "pid", pid)
 		syscall.Kill(pid, syscall.SIGTERM)
 	default:
-		a.log.Warn("the data plane forwards on; SIGINT and --stop-both stop both", "pid", pid)
+		a.opt.Log.Warn("the data plane forwards on; SIGINT and --stop-both stop both", "pid", pid)
 	}
 }
 

@@ -43,11 +43,11 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 		s.Refused = append(s.Refused, n4.Count{Name: l.Name, Value: l.Refused()})
 	}
 	sessions := a.sessions.Figures(ctx, s)
-	for reason, n := range a.Status().RoutesIgnored {
+	for reason, n := range a.owner.Status().RoutesIgnored {
 		s.IgnoredRoutes = append(s.IgnoredRoutes, n4.Count{Name: reason, Value: uint64(n)})
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))
-	c := a.client.Load()
+	c := a.owner.Client()
 	if c == nil {
 		return s
 	}
@@ -71,7 +71,7 @@ func (a *Agent) fetch(ctx context.Context) *metrics.Snapshot {
 		err = orRead(err, ctx, c, api.TableEvent, &s.Events)
 	}
 	if err != nil {
-		a.log.Warn("no figures for the metrics", "error", err)
+		a.opt.Log.Warn("no figures for the metrics", "error", err)
 		return &alone
 	}
 	s.Up = true

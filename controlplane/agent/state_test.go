@@ -83,22 +83,22 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	}
 	a, stop := restart(t, opt)
 	apply(a, ranged("home", 1000))
-	testkit.ErrorIf(t, a.Status().AppliedFile != kept || a.Status().Objects == 0, "%+v", a.Status())
+	testkit.ErrorIf(t, a.owner.Status().AppliedFile != kept || a.owner.Status().Objects == 0, "%+v", a.owner.Status())
 	before := len(s.Held())
 	stop()
 
 	// Its successor starts with it and sends nothing, since those who stayed keep their pipes.
 	a, stop = restart(t, opt)
-	if st := a.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
+	if st := a.owner.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
 		t.Errorf("%+v, held %d of %d", st, len(s.Held()), before)
 	}
 	// The file again: back to it, for good, and still nobody moves.
-	res, err := a.Reload(t.Context())
-	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.Status().AppliedFile != "",
-		"%+v, %v, %+v", res, err, a.Status())
+	res, err := a.owner.Reload(t.Context())
+	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.owner.Status().AppliedFile != "",
+		"%+v, %v, %+v", res, err, a.owner.Status())
 	stop()
 	a, stop = restart(t, opt)
-	if st := a.Status(); st.AppliedFile != "" || st.Changes != 0 {
+	if st := a.owner.Status(); st.AppliedFile != "" || st.Changes != 0 {
 		t.Errorf("%+v", st)
 	}
 	// A file that is written later wins.
@@ -107,8 +107,8 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	later := time.Now().Add(time.Second)
 	testkit.Must(t, os.Chtimes(opt.File, later, later))
 	a, stop = restart(t, opt)
-	if _, err := os.Stat(kept); err == nil || a.Status().AppliedFile != "" {
-		t.Errorf("%v, %+v", err, a.Status())
+	if _, err := os.Stat(kept); err == nil || a.owner.Status().AppliedFile != "" {
+		t.Errorf("%v, %+v", err, a.owner.Status())
 	}
 	// One that is damaged does not stop us.
 	stop()
@@ -117,7 +117,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	os.WriteFile(opt.Socket+".seating.json", []byte("{"), 0o600)
 	a, stop = restart(t, opt)
 	defer stop()
-	testkit.ErrorIf(t, a.Status().AppliedFile != "", "%+v", a.Status())
+	testkit.ErrorIf(t, a.owner.Status().AppliedFile != "", "%+v", a.owner.Status())
 }
 
 // What was applied while the data plane was away, and is refused after a restart of ours, gives way to the file.
@@ -134,7 +134,7 @@ func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	a, stop := restart(t, opt)
 	defer stop()
 	own, _ := plan.Make("own", []byte(small))
-	if st := a.Status(); !holds(s, own.Objects) || st.AppliedFile != "" || !strings.Contains(st.LastError, "no") {
+	if st := a.owner.Status(); !s.Holds(own.Changes()) || st.AppliedFile != "" || !strings.Contains(st.LastError, "no") {
 		t.Errorf("%+v", st)
 	}
 }

@@ -4,7 +4,6 @@ package agent
 
 import (
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,29 +13,12 @@ import (
 
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/auth"
-	"isthmus/controlplane/config"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/page"
 )
 
 // apiBounds: a browser keeps six connections to a host open, or one of HTTP/2.
 var apiBounds = httpd.Bounds{Name: "api", Connections: 128, Each: 32, Read: time.Minute, Write: 2 * time.Minute}
-
-// guardSettings is the configuration as the guard needs it; it was checked.
-func guardSettings(c *config.API) auth.Settings {
-	s := auth.Settings{Hosts: c.Hosts}
-	if c.Anonymous == "read" {
-		s.Anonymous = auth.Read
-	}
-	for i := range c.Tokens {
-		t := auth.Token{Name: string(c.Tokens[i].Name)}
-		t.Role, _ = auth.ParseRole(c.Tokens[i].Role)
-		hash, _ := hex.DecodeString(c.Tokens[i].SHA256)
-		copy(t.Hash[:], hash)
-		s.Tokens = append(s.Tokens, t)
-	}
-	return s
-}
 
 // tcpHandler serves the API, and the page where there is one, to clients that show who they are.
 func (a *Agent) tcpHandler(page http.Handler) http.Handler {
@@ -90,17 +72,17 @@ func (a *Agent) tlsConfig(plan *plan.Plan) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control.api: %w", err)
 	}
-	a.log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
+	a.opt.Log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
 		cert.Leaf.NotAfter)
 	if time.Now().After(cert.Leaf.NotAfter) { // its clients say no; all else goes on
-		a.log.Error("the certificate of control.api has ended", "file", certFile)
+		a.opt.Log.Error("the certificate of control.api has ended", "file", certFile)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // listenTCP opens the addresses of control.api.
 func (a *Agent) listenTCP(open func(net.Listener, *http.Server)) error {
-	plan := a.plan
+	plan := a.owner.Plan()
 	addresses := plan.Control.API.Addresses()
 	if len(addresses) == 0 {
 		return nil
@@ -111,7 +93,7 @@ func (a *Agent) listenTCP(open func(net.Listener, *http.Server)) error {
 	}
 	var live http.Handler
 	if plan.Control.Page {
-		a.page = page.New(source{a}, page.Options{Log: a.log, Trace: a.traceText, SignIns: a.measures.SignIns})
+		a.page = page.New(source{a}, page.Options{Log: a.opt.Log, Trace: a.traceText, SignIns: a.measures.SignIns})
 		live = a.page.Handler()
 	}
 	handler := a.tcpHandler(live)
@@ -129,7 +111,7 @@ func (a *Agent) listenTCP(open func(net.Listener, *http.Server)) error {
 			server.TLSConfig = secure.Clone()
 		}
 		open(l, server)
-		a.log.Info("API", "address", scheme+l.Addr().String())
+		a.opt.Log.Info("API", "address", scheme+l.Addr().String())
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func serveAPI(t *testing.T, more string, page bool) *served {
 	testkit.Must(t, err)
 	opt := outside(s, dir)
 	opt.State, opt.Log = dir, slog.New(slog.NewTextHandler(out.log, nil))
-	out.Agent = newAgent(opt, plan)
+	out.Agent = made(t, opt, plan)
 	testkit.Run(t, func(ctx context.Context) error { return out.Serve(ctx) })
 	testkit.Until(t, "ready", ready(out.Agent))
 	return out
@@ -162,10 +162,10 @@ func TestTokensFollowTheConfiguration(t *testing.T) {
 		_, err := io.Copy(io.Discard, followed.Body)
 		ended <- err
 	}()
-	plan, err := plan.Make("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read",
+	plan, err := plan.Make("x", []byte(strings.Replace(string(s.owner.Plan().Text), "name: noc, role: read",
 		"name: noc, role: operate", 1)))
 	testkit.Must(t, err)
-	_, err = s.Apply(t.Context(), plan)
+	_, err = s.owner.Apply(t.Context(), plan)
 	testkit.Must(t, err)
 	code, said := s.ask(t, client(), "POST", "/v1/config/apply?name=a.yaml", s.read, "x: y")
 	testkit.ErrorIf(t, code != 422, "%d %s", code, said)
@@ -205,7 +205,7 @@ func TestThousandConnections(t *testing.T) {
 	}
 	// Those that do not speak TLS give their places to others at once.
 	testkit.Until(t, "most are refused", func() bool { return api.Refused() >= uint64(len(open)/2) })
-	testkit.Equal(t, s.Status().DataPlane, v1.StateReady, "state")
+	testkit.Equal(t, s.owner.Status().DataPlane, v1.StateReady, "state")
 	grown := memory() - before
 	testkit.ErrorIf(t, grown > 8<<20, "%d KiB more in use", grown>>10)
 	for _, c := range open {
@@ -218,7 +218,7 @@ func TestThousandConnections(t *testing.T) {
 
 // Clients that ask for tables and do not take them keep out neither each other nor those of the Unix socket.
 func TestSlowReadersOfTables(t *testing.T) {
-	a := newAgent(Options{}, &plan.Plan{})
+	a := made(t, Options{}, &plan.Plan{})
 	began, release, ended := make(chan bool), make(chan bool), make(chan bool, maxRemoteShows)
 	show := func(ctx context.Context, token string, w http.ResponseWriter) {
 		r := httptest.NewRequest("GET", "/v1/show/association", nil)

@@ -79,7 +79,7 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 			return err
 		}
 	}
-	if _, err := a.dataPlane(); err != nil {
+	if _, err := a.owner.DataPlane(); err != nil {
 		return err
 	}
 	c, err := dp.Dial(ctx, a.opt.DPSocket)
@@ -93,7 +93,7 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	}
 	if !q.Edges && q.Hypothetical == nil { // somebody reads subscribers' packets
 		asked, _ := json.Marshal(q) // of plain fields
-		a.by(ctx, "trace.begun", q.Session, nil, "query", string(asked))
+		auth.Did(ctx, a.events, "trace.begun", q.Session, nil, "query", string(asked))
 	}
 	err = trace.Run(ctx, c, order, q, give)
 	select {

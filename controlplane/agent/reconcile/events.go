@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package reconcile
 
 import (
-	"cmp"
 	"context"
-	"log/slog"
-	"path/filepath"
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
@@ -20,32 +17,15 @@ import (
 // maxNamed is how many changed objects an event names.
 const maxNamed = 64
 
-// newEvents makes the log of events; what somebody changed is in a file, too, where control.state names a folder.
-func newEvents(opt *Options, plan *plan.Plan, log *slog.Logger) *events.Log {
-	folder := cmp.Or(opt.State, plan.Control.State)
-	if folder == "" {
-		return events.New(nil)
-	}
-	return events.New(events.NewAudit(filepath.Join(folder, "audit.log"), log))
-}
-
 // bySignal is a context in which a signal asks.
 func bySignal(ctx context.Context, name string) context.Context {
 	return auth.With(ctx, auth.Identity{Role: auth.Operate, Who: &events.Who{Via: "signal", Program: name}})
 }
 
-// by publishes what the client of a request did. err nil: it was done.
-func (a *Agent) by(ctx context.Context, kind, subject string, err error, args ...any) {
-	if err != nil {
-		args = append(args, "error", err)
-	}
-	a.events.By(auth.From(ctx).Who, kind, subject, args...)
-}
-
 // toldApply publishes that a configuration was applied, or not.
-func (a *Agent) toldApply(ctx context.Context, was, is *plan.Plan, res v1.Result, err error) {
+func (r *Reconciler) toldApply(ctx context.Context, was, is *plan.Plan, res v1.Result, err error) {
 	if err != nil {
-		a.by(ctx, "config.refused", is.File, err)
+		auth.Did(ctx, r.events, "config.refused", is.File, err)
 		return
 	}
 	changes, more := difference(was.Objects, is.Objects)
@@ -53,7 +33,7 @@ func (a *Agent) toldApply(ctx context.Context, was, is *plan.Plan, res v1.Result
 	if res.Note != "" {
 		args = append(args, "note", res.Note)
 	}
-	a.by(ctx, "config.applied", is.File, nil, args...)
+	auth.Did(ctx, r.events, "config.applied", is.File, nil, args...)
 }
 
 type objectID struct {
