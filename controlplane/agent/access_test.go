@@ -81,7 +81,7 @@ func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id stri
 func traces(t *testing.T, a *Agent, of, session, why string) {
 	t.Helper()
 	q := trace.Query{Subscriber: of}
-	err := a.sessionOf(&q)
+	err := a.api.Tracer.SessionOf(&q)
 	testkit.ErrorIf(t, q.Session != session || (why == "") != (err == nil), "%s: %+v, %v", of, q, err)
 	testkit.ErrorIf(t, err != nil && !strings.Contains(err.Error(), why), "%s: %v", of, err)
 }
@@ -92,7 +92,7 @@ func TestSubscribersSignIn(t *testing.T) {
 	a, stop := launchMobile(t, s, dir, upf+instances+signingIn) // without PFCP
 	ask := func(path string) string {
 		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, nil))
+		a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, nil))
 		return w.Body.String()
 	}
 	anna, id := dialIn(t, a, "anna", 1)
@@ -100,30 +100,30 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.ErrorIf(t, id == "" || len(up) != 1 || up[0].Subject != "anna" || up[0].Fields["ipv4"] != "10.64.0.1",
 		"%q %+v", id, up)
 	_, bob := dial(t, a, "bob", 2)
-	q := trace.Query{Session: a.control.Subscribers("bob", 0)[0].Object}
-	testkit.Refused(t, a.sessionOf(&q), `subscriber "bob" is starting: `)
+	q := trace.Query{Session: a.api.Tables.Subscribers("bob", 0)[0].Object}
+	testkit.Refused(t, a.api.Tracer.SessionOf(&q), `subscriber "bob" is starting: `)
 	traces(t, a, "bob", q.Session, `subscriber "bob" is starting: `)
 	agree(t, a, bob)
-	rows := a.control.Subscribers(q.Session, 0)
+	rows := a.api.Tables.Subscribers(q.Session, 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].User != "bob", "by session object: %+v", rows)
 	testkit.ErrorIf(t, len(told(t, a, "pool.watermark")) == 0, "the pool is full, and nobody says so")
 	_, id = dialIn(t, a, "carl", 3)
 	refused := told(t, a, "subscriber.refused")
 	testkit.ErrorIf(t, id != "" || len(refused) != 1 || refused[0].Fields["reason"] != "address", "%+v", refused)
-	rows = a.control.Subscribers("anna", 0)
+	rows = a.api.Tables.Subscribers("anna", 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].IPv4 != "10.64.0.1" || len(rows[0].Attempts) != 1, "%+v", rows)
-	rows = a.control.Subscribers("carl", 0)
+	rows = a.api.Tables.Subscribers("carl", 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].State != "away" || rows[0].Attempts[0].Why == "", "%+v", rows)
-	object, line := a.control.Subscribers("anna", 0)[0].Object, a.control.Subscribers("anna", 0)[0].Line
+	object, line := a.api.Tables.Subscribers("anna", 0)[0].Object, a.api.Tables.Subscribers("anna", 0)[0].Line
 	for _, of := range []string{"anna", "02:00:00:00:00:01", "10.64.0.1"} {
 		traces(t, a, of, object, "")
 	}
 	traces(t, a, line, "", " names 2 sessions; choose one by --session, such as "+object)
 	traces(t, a, "carl", "", "is away and has no session; the last attempt to sign in: pool ")
 	traces(t, a, "dora", "", `there is no subscriber "dora"`)
-	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
-		a.Snapshot(t.Context()).SignIns)
-	f := a.Snapshot(t.Context()).SignIns
+	testkit.ErrorIf(t, a.scraper.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
+		a.scraper.Snapshot(t.Context()).SignIns)
+	f := a.scraper.Snapshot(t.Context()).SignIns
 	testkit.ErrorIf(t, len(f.Protocol) == 0 || len(f.Changes) == 0 || len(f.AccountingDropped) == 0, "%+v", f)
 
 	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=nobody"), "no subscriber"),
@@ -142,7 +142,8 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Until(t, "the quota of a new profile", func() bool {
 		var quota uint64
-		a.sessions.SignIns.Loop.Ask(t.Context(), func() { quota = a.sessions.SignIns.Loop.Rows("bob")[0].Quota })
+		loop := a.sessions.SignIns.Loop
+		loop.Ask(t.Context(), func() { quota = loop.Rows("bob")[0].Quota })
 		return quota == 5
 	})
 
@@ -151,7 +152,7 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Equal(t, gone, v1.Drained{Ended: 1, Accounting: 6,
 		File: store.AccountsPath(dir + "/sessions.db")}, "drained")
 	testkit.Equal(t, len(told(t, a, "subscriber.drained")), 1, "events")
-	testkit.Until(t, "the pool empty", func() bool { return a.control.AddressPools()[0].Used == 0 })
+	testkit.Until(t, "the pool empty", func() bool { return a.api.Tables.AddressPools()[0].Used == 0 })
 	_, late := dialIn(t, a, "late", 4)
 	testkit.Equal(t, late, "", "who comes after that")
 	stop()
@@ -236,7 +237,7 @@ func TestNobodySignsIn(t *testing.T) {
 	s := dptest.Start(t)
 	a, _ := launchMobile(t, s, t.TempDir(), upf)
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
 	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "access.ports"), "%s", w.Body)
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 	testkit.Must(t, err)

@@ -16,13 +16,13 @@ import (
 	"isthmus/controlplane/agent/dynamic"
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/reconcile"
+	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/measure"
 	"isthmus/controlplane/page"
-	"isthmus/controlplane/view"
 )
 
 // Options are what the command line decides; empty values leave it to the file.
@@ -49,13 +49,10 @@ type Agent struct {
 	sessions *dynamic.Sessions // nil: the configuration has none
 	spawner  *spawn.Spawner    // nil: something else starts the data plane
 	owner    *reconcile.Reconciler
-	control  view.Control // what we know and the data plane does not
-	cache    snapshots
+	watcher  watcher
+	api      *serve.API
+	scraper  *serve.Scraper
 	page     *page.Page // nil: there is none; set with the listeners
-	upload   int64      // bounds a body
-	// of what reads tables for clients of the Unix socket, of TCP; of traces
-	shows, remoteShows, traces *httpd.Places
-	watchPeriod                time.Duration
 	// listeners are those of Serve; set before it serves anything
 	listeners []*httpd.Listener
 }
@@ -77,11 +74,10 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	opt.Socket, opt.DPSocket = cmp.Or(opt.Socket, c.Socket), cmp.Or(opt.DPSocket, c.DPSocket)
 	opt.Metrics, opt.Restart = cmp.Or(opt.Metrics, c.Metrics), cmp.Or(opt.Restart, c.Restart.Policy)
 	opt.State = cmp.Or(opt.State, c.State)
-	a := &Agent{opt: opt, measures: measure.New(), spawner: supervisor(&opt, start), watchPeriod: watchPeriod,
-		upload: maxUpload, shows: httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
-		traces: httpd.NewPlaces(maxTraces)}
+	a := &Agent{opt: opt, measures: measure.New(), spawner: supervisor(&opt, start)}
 	if opt.StopBoth && a.spawner == nil {
-		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane", opt.Restart)
+		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane",
+			opt.Restart)
 	}
 	a.events = newEvents(&opt)
 	a.guard = auth.NewGuard(a.events)
@@ -94,7 +90,14 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	a.owner = reconcile.New(reconcile.Options{File: opt.File, DPSocket: opt.DPSocket, Version: opt.Version,
 		Files: files, Spawner: a.spawner, Sessions: a.sessions, Announcer: a.sessions, Events: a.events,
 		Guard: a.guard, Log: opt.Log}, start)
-	a.control = newControl(a)
+	state := &a.owner.Published
+	a.watcher = watcher{state: state, sessions: a.sessions, measures: a.measures, events: a.events, log: opt.Log,
+		period: watchPeriod}
+	a.api = serve.New(serve.Options{State: state, Owner: a.owner, Sessions: a.sessions,
+		SignIns: a.sessions.SignedIn(), Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket,
+		DPBinary: opt.DPBinary, Log: opt.Log})
+	a.scraper = &serve.Scraper{State: state, Sessions: a.sessions, Log: opt.Log,
+		Listeners: func() []*httpd.Listener { return a.listeners }}
 	return a, nil
 }
 
@@ -137,7 +140,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
 	defer a.sessions.Wait()
 	a.events.Publish("control.started", a.opt.Version, "pid", os.Getpid(), "file", a.opt.File)
 	watched := make(chan struct{})
-	go func() { defer close(watched); a.watch(ctx) }()
+	go func() { defer close(watched); a.watcher.run(ctx) }()
 	defer func() { <-watched }()
 	a.owner.Run(ctx, hangup)
 }

@@ -101,7 +101,7 @@ func TestHTTP(t *testing.T) {
 	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
-	h := a.Handler()
+	h := a.api.Handler()
 	testkit.Until(t, "ready", ready(a))
 	for _, test := range []struct {
 		method, path, body string
@@ -143,8 +143,8 @@ func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	s := dptest.Start(t)
 	a := launch(t, s, &plan.Plan{})
 	testkit.Until(t, "ready", ready(a))
-	first := a.Snapshot(t.Context())
-	testkit.ErrorIf(t, !first.Up || a.Snapshot(t.Context()) != first,
+	first := a.scraper.Snapshot(t.Context())
+	testkit.ErrorIf(t, !first.Up || a.scraper.Snapshot(t.Context()) != first,
 		"a second scrape within a second was not served from the cache")
 }
 

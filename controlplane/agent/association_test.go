@@ -47,7 +47,7 @@ func freePort(t *testing.T) netip.AddrPort {
 
 func ask(a *Agent, method, path string) string {
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w.Body.String()
 }
 
@@ -85,7 +85,7 @@ func TestMobileLife(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	p := a.Snapshot(t.Context()).PFCP
+	p := a.scraper.Snapshot(t.Context()).PFCP
 	testkit.ErrorIf(t, p == nil || p.Associations != 1 || p.Sessions != 1 || len(p.Answers) != 2, "metrics: %+v", p)
 	recovery := association.Recovery()
 	stop()

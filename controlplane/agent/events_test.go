@@ -4,9 +4,7 @@ package agent
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,15 +18,12 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
-	"isthmus/controlplane/agent/reconcile"
 	"isthmus/controlplane/auth"
-	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
-	"isthmus/controlplane/trace"
 )
 
 // told returns the events of a kind that an agent knows.
@@ -66,7 +61,7 @@ func named(b []byte, name string) { copy(b, name) }
 // watched runs an agent that looks for events all the time.
 func watched(t *testing.T, s *dptest.Server, plan *plan.Plan, opt Options) *Agent {
 	a := made(t, opt, plan)
-	a.watchPeriod = 5 * time.Millisecond
+	a.watcher.period = 5 * time.Millisecond
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
 	return a
@@ -121,7 +116,7 @@ func TestEventsOfChanges(t *testing.T) {
 	as := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := &events.Who{Via: "tcp", Token: name}
-			a.Handler().ServeHTTP(w,
+			a.api.Handler().ServeHTTP(w,
 				r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Operate, Who: who})))
 		})
 	}
@@ -212,158 +207,4 @@ func TestEventOfTheEnd(t *testing.T) {
 	testkit.Must(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	testkit.Must(t, testkit.Receive(t, ended))
 	testkit.Equal(t, len(told(t, a, "control.stopping")), 1, "events of the end")
-}
-
-// stream opens a stream of server-sent events.
-func stream(t *testing.T, c *http.Client, url string, head http.Header) *bufio.Scanner {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	testkit.Must(t, err)
-	r.Header = head.Clone()
-	r.Header.Set("Accept", "text/event-stream")
-	res, err := c.Do(r)
-	testkit.Must(t, err)
-	t.Cleanup(func() { res.Body.Close() })
-	testkit.Equal(t, res.StatusCode, 200, "status")
-	return bufio.NewScanner(res.Body)
-}
-
-// line reads until a line that begins with something, and returns what follows.
-func line(t *testing.T, s *bufio.Scanner, begin string) string {
-	t.Helper()
-	for s.Scan() {
-		if rest, ok := strings.CutPrefix(s.Text(), begin); ok {
-			return rest
-		}
-	}
-	t.Fatalf("no %q before the end: %v", begin, s.Err())
-	return ""
-}
-
-func TestEventStream(t *testing.T) {
-	a := made(t, Options{}, &plan.Plan{})
-	server := httptest.NewServer(a.Handler())
-	t.Cleanup(server.Close)
-	a.events.Publish("port.up", "core", "driver", "synth")
-	s := stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	testkit.Equal(t, line(t, s, "data: "), `{"lost":0}`, "lost")
-	first := line(t, s, "id: ")
-	a.events.Publish("port.down", "core")
-	a.events.Publish("session.count", "")
-	second := line(t, s, "id: ")
-	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: "), `"kind":"port.down"`), "another event")
-	s = stream(t, http.DefaultClient, server.URL+"/v1/events?kind=port", http.Header{"Last-Event-Id": {first}})
-	testkit.Equal(t, line(t, s, "id: "), second, "resumed")
-	s = stream(t, http.DefaultClient, server.URL+"/v1/events?live=true&kind=port", http.Header{})
-	line(t, s, "event: lost")
-	a.events.Publish("session.count", "")
-	a.events.Publish("port.gone", "core")
-	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), `port.gone`), "not live, or not of the kind")
-	for _, bad := range []string{"after=x", "kind=nonsense", "kind=" + strings.Repeat("port,", 17) + "port",
-		"limit=x"} {
-		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/events?"+bad, nil))
-		testkit.Equal(t, w.Code, 422, "%s", bad)
-	}
-}
-
-// A client that does not read is cut off with a reason, while whoever publishes goes on.
-func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
-	a := made(t, Options{}, &plan.Plan{})
-	blocked := &stuck{header: http.Header{}, began: make(chan bool), go1: make(chan bool)}
-	ended := make(chan bool)
-	go func() {
-		r := httptest.NewRequest("GET", "/v1/events", nil)
-		r.Header.Set("Accept", "text/event-stream")
-		a.Handler().ServeHTTP(blocked, r)
-		close(ended)
-	}()
-	<-blocked.began
-	cputest.Bound(t, 5*time.Second, "publishing", func() {
-		for i := range 100_000 {
-			a.events.Publish("session.count", fmt.Sprint(i))
-		}
-	})
-	testkit.Equal(t, a.events.Stats().Dropped, 1, "followers that were dropped")
-	close(blocked.go1)
-	<-ended
-	text := blocked.text.String()
-	testkit.ErrorIf(t, !strings.Contains(text, "event: end\ndata: {\"error\":\"the reader is too slow"),
-		"it ends with %.200q",
-		text[max(0, len(text)-200):])
-	testkit.ErrorIf(t, strings.Count(text, "id: ") > 300, "%d events were kept for it", strings.Count(text, "id: "))
-}
-
-// stuck is a client that takes nothing until go1 is closed.
-type stuck struct {
-	header     http.Header
-	text       strings.Builder
-	began, go1 chan bool
-	once       bool
-}
-
-func (s *stuck) Header() http.Header { return s.header }
-func (s *stuck) WriteHeader(int)     {}
-func (s *stuck) Flush()              {}
-func (s *stuck) Write(b []byte) (int, error) {
-	if !s.once {
-		s.once = true
-		close(s.began)
-	}
-	<-s.go1
-	return s.text.Write(b)
-}
-
-// More streams and traces than there are places for a client are refused; others have theirs.
-func TestPlacesOfClients(t *testing.T) {
-	a := made(t, Options{}, &plan.Plan{})
-	var client auth.Identity
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.Handler().ServeHTTP(w, r.WithContext(auth.With(r.Context(), client)))
-	}))
-	t.Cleanup(server.Close)
-	as := func(token string) {
-		client = auth.Identity{Role: auth.Operate, Who: &events.Who{Via: "tcp", Token: token}}
-	}
-	as("greedy")
-	for range 16 {
-		stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	}
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/events", nil)
-	r.Header.Set("Accept", "text/event-stream")
-	res, err := http.DefaultClient.Do(r)
-	testkit.Must(t, err)
-	defer res.Body.Close()
-	testkit.Equal(t, res.StatusCode, http.StatusServiceUnavailable, "status")
-	for a.traces.Take(client.Holder()) != nil {
-	}
-	trace := func() error { return a.trace(auth.With(t.Context(), client), &trace.Query{}, nil) }
-	testkit.ErrorIf(t, !errors.As(trace(), new(busyError)), "a trace of the greedy: %v", trace())
-	as("modest")
-	stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	testkit.ErrorIf(t, !errors.Is(trace(), reconcile.ErrAway), "a trace of the modest: %v", trace())
-}
-
-// A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.
-func TestEventStreamOutlivesTimeouts(t *testing.T) {
-	a := made(t, Options{}, &plan.Plan{})
-	const limit = 2 * time.Second // for the handshake, too, on a machine that has other things to do
-	var streams []*bufio.Scanner
-	for _, two := range []bool{false, true} {
-		server := httptest.NewUnstartedServer(a.Handler())
-		server.Config.ReadTimeout, server.Config.WriteTimeout = limit, limit
-		server.EnableHTTP2 = two
-		server.StartTLS()
-		t.Cleanup(server.Close)
-		s := stream(t, server.Client(), server.URL+"/v1/events", http.Header{})
-		line(t, s, "event: lost")
-		streams = append(streams, s)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit+limit/4)
-	defer cancel()
-	<-ctx.Done()
-	a.events.Publish("port.up", "late")
-	for _, s := range streams {
-		testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), "late"), "another event")
-	}
 }

@@ -84,7 +84,8 @@ func TestKernelRoutes(t *testing.T) {
 	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
 	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
 	st := a.owner.Status()
-	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != v1.StateReady, "%+v", st)
+	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != v1.StateReady,
+		"%+v", st)
 
 	// Another configuration keeps the kernel's routes, and is not refused for their sake.
 	next, err := plan.Make("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
@@ -125,15 +126,15 @@ func TestIgnoredRoutes(t *testing.T) {
 			Text: "the configuration has a route there"},
 		{Prefix: "203.0.113.0/25", Via: "192.0.2.3", Device: "core0", Reason: "refused", Text: "no room"},
 	}
-	if list := a.control.IgnoredRoutes(); !slices.Equal(list, want) {
+	if list := a.api.Tables.IgnoredRoutes(); !slices.Equal(list, want) {
 		t.Errorf("ignored: %+v", list)
 	}
 	figures := a.owner.Status().RoutesIgnored
 	testkit.ErrorIf(t, figures["configured"] != 1 || figures["refused"] != 1 || len(figures) != 2, "%v", figures)
-	testkit.Equal(t, len(a.Snapshot(t.Context()).IgnoredRoutes), 2, "figures of the metric")
+	testkit.Equal(t, len(a.scraper.Snapshot(t.Context()).IgnoredRoutes), 2, "figures of the metric")
 	kernelHas(t, a, "198.51.100.0/24", "203.0.113.0/25") // no more than before
 	heard := told(t, a, "route.ignored")
 	testkit.Equal(t, len(heard), 2, "events")
 	kernelHas(t, a)
-	testkit.Equal(t, len(a.owner.Status().RoutesIgnored)+len(a.control.IgnoredRoutes()), 0, "ignored")
+	testkit.Equal(t, len(a.owner.Status().RoutesIgnored)+len(a.api.Tables.IgnoredRoutes()), 0, "ignored")
 }

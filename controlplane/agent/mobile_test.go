@@ -80,7 +80,8 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 		},
 	}
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
-	a.sessions.Manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	a.sessions.Manager.Establish(&n4.Association{ID: "smf1"}, req,
+		func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
 	return testkit.Receive(t, ch)
 }
 
@@ -119,8 +120,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
 	a, stop := launchMobile(t, s, dir, text+n9)
-	if err := a.sessions.Manager.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
-		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
+	if err := a.sessions.Manager.KeepAssociation(n4.StoredAssociation{ID: "smf1",
+		Addr: netip.MustParseAddrPort("127.0.0.2:8805"), Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
 		t.Fatal(err)
 	}
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
@@ -187,7 +188,8 @@ func TestMobileShow(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, _ := launchMobile(t, s, dir, pfcpConfig(t)+instances)
 	r := establish(t, a, 1, "10.1.0.1", "10.45.0.1")
-	if o, ok := a.sessions.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" || o.DNN != "internet" || o.CPSEID != 1 {
+	if o, ok := a.sessions.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" ||
+		o.DNN != "internet" || o.CPSEID != 1 {
 		t.Errorf("%+v", o)
 	}
 	if _, ok := a.sessions.Owner(1); ok {
@@ -196,11 +198,12 @@ func TestMobileShow(t *testing.T) {
 	row := api.SessionRow{SEID: r.UP.SEID}
 	s.SetTable(api.TableSession, api.Body(&row))
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
 	testkit.ErrorIf(t, !strings.Contains(w.Body.String(), `"association":"smf1"`), "%s", w.Body)
-	m := a.Snapshot(t.Context()).PFCP
+	m := a.scraper.Snapshot(t.Context()).PFCP
 	testkit.ErrorIf(t, m == nil || m.Sessions != 1, "%+v", m)
-	if _, err := plan.Make("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
+	const ours = "policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n"
+	if _, err := plan.Make("test", []byte(upf+ours)); err == nil {
 		t.Error("a name of ours was accepted")
 	}
 }
@@ -226,7 +229,8 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 		return [2]uint8{path.DSCP, path.QFIDSCP[9]}
 	}
 	testkit.Equal(t, dscp(), [2]uint8{}, "DSCP")
-	plan, err := plan.Make("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26, qfi_dscp: {9: 0}", 1)))
+	const endpoints = "endpoints: [10.1.0.1]"
+	plan, err := plan.Make("test", []byte(strings.Replace(text, endpoints, endpoints+", dscp: 26, qfi_dscp: {9: 0}", 1)))
 	if err == nil {
 		_, err = a.owner.Apply(t.Context(), plan)
 	}
@@ -254,16 +258,17 @@ func TestMobilePlanRefused(t *testing.T) {
 		})
 		return err
 	}
-	was := a.sessions.Manager.Settings()
+	m := a.sessions.Manager
+	was := m.Settings()
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	testkit.ErrorIf(t, push() == nil, "not refused")
-	if a.sessions.Manager.Settings() != was || a.sessions.Manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
+	if m.Settings() != was || m.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
 		t.Error("a refused plan was adopted")
 	}
 	s.Refuse("", nil)
 	testkit.Must(t, push())
 	now := s.Held()
-	if a.sessions.Manager.Settings() == was || a.sessions.Manager.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
+	if m.Settings() == was || m.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
 		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {
 		t.Error("an accepted plan was not adopted")
 	}
@@ -288,6 +293,6 @@ func TestCollectorThatCannotBeReached(t *testing.T) {
 	}
 	told := ask(a, "GET", "/v1/events?kind=collector.down")
 	testkit.Equal(t, strings.Count(told, "collector.down"), 1, "events in %s", told)
-	list := a.Snapshot(t.Context()).Collectors
+	list := a.scraper.Snapshot(t.Context()).Collectors
 	testkit.ErrorIf(t, len(list) != 1 || list[0].State != "down", "%+v", list)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
 	"isthmus/controlplane/view"
@@ -26,7 +27,7 @@ const documentFile = "../../docs/openapi.json"
 
 // docs/openapi.json is what the types say.
 func TestOpenAPIFile(t *testing.T) {
-	doc, err := OpenAPI()
+	doc, err := serve.OpenAPI()
 	testkit.Must(t, err)
 	if *update {
 		testkit.Must(t, os.WriteFile(documentFile, doc, 0o644))
@@ -45,7 +46,7 @@ type answers struct {
 
 func newAnswers(t *testing.T) *answers {
 	t.Helper()
-	text, err := OpenAPI()
+	text, err := serve.OpenAPI()
 	testkit.Must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	testkit.Must(t, err)
@@ -146,7 +147,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	dialIn(t, a, "anna", 1)
 	establish(t, a, 1, "10.1.0.1", "10.45.0.1")
 	kernelHas(t, a, "192.0.2.0/24")
-	h, doc := a.Handler(), newAnswers(t)
+	h, doc := a.api.Handler(), newAnswers(t)
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))

@@ -5,10 +5,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -52,7 +54,8 @@ func (a *Agent) Serve(ctx context.Context) error {
 
 	done := make(chan struct{})
 	go func() { defer close(done); a.Run(ctx, hangup) }()
-	a.opt.Log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File, "objects", a.owner.Status().Objects)
+	a.opt.Log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File,
+		"objects", a.owner.Status().Objects)
 	notify("READY=1")
 	defer notify("STOPPING=1")
 	select {
@@ -94,7 +97,7 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	local := controlBounds.New(a.Handler())
+	local := controlBounds.New(a.api.Handler())
 	local.ConnContext = auth.Peer
 	open(controlBounds, listener, local)
 	if err := a.listenTCP(func(l net.Listener, s *http.Server) { open(apiBounds, l, s) }); err != nil {
@@ -105,7 +108,8 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 		if err != nil {
 			return nil, err
 		}
-		open(metricsBounds, m, metricsBounds.New(metrics.Handler(a.Snapshot, a.opt.Version, a.measures)))
+		figures := metrics.Handler(a.scraper.Snapshot, a.opt.Version, a.measures)
+		open(metricsBounds, m, metricsBounds.New(figures))
 		a.opt.Log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
 	}
 	return servers, nil
@@ -141,4 +145,27 @@ func notify(state string) {
 	}
 	defer conn.Close()
 	conn.Write([]byte(state))
+}
+
+// listen opens the agent's own socket. One that a dead agent left behind is replaced, a living one is not.
+func listen(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: another control plane is running there", path)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		os.Remove(path)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
 }

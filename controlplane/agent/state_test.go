@@ -78,12 +78,14 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	apply := func(a *Agent, text string) {
 		t.Helper()
 		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/config/apply?name=other.yaml", strings.NewReader(text)))
+		a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/config/apply?name=other.yaml",
+			strings.NewReader(text)))
 		testkit.FatalIf(t, w.Code != 200, "%v", w.Body)
 	}
 	a, stop := restart(t, opt)
 	apply(a, ranged("home", 1000))
-	testkit.ErrorIf(t, a.owner.Status().AppliedFile != kept || a.owner.Status().Objects == 0, "%+v", a.owner.Status())
+	st := a.owner.Status()
+	testkit.ErrorIf(t, st.AppliedFile != kept || st.Objects == 0, "%+v", st)
 	before := len(s.Held())
 	stop()
 
@@ -134,7 +136,8 @@ func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	a, stop := restart(t, opt)
 	defer stop()
 	own, _ := plan.Make("own", []byte(small))
-	if st := a.owner.Status(); !s.Holds(own.Changes()) || st.AppliedFile != "" || !strings.Contains(st.LastError, "no") {
+	if st := a.owner.Status(); !s.Holds(own.Changes()) || st.AppliedFile != "" ||
+		!strings.Contains(st.LastError, "no") {
 		t.Errorf("%+v", st)
 	}
 }

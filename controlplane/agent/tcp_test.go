@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -24,7 +23,6 @@ import (
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp/dptest"
-	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/testkit"
 )
@@ -214,41 +212,6 @@ func TestThousandConnections(t *testing.T) {
 	testkit.Until(t, "all given back", func() bool { return runtime.NumGoroutine() <= started+5 })
 	code, _ := s.ask(t, client(), "GET", "/v1/status", s.read, "")
 	testkit.Equal(t, code, 200, "status afterwards")
-}
-
-// Clients that ask for tables and do not take them keep out neither each other nor those of the Unix socket.
-func TestSlowReadersOfTables(t *testing.T) {
-	a := made(t, Options{}, &plan.Plan{})
-	began, release, ended := make(chan bool), make(chan bool), make(chan bool, maxRemoteShows)
-	show := func(ctx context.Context, token string, w http.ResponseWriter) {
-		r := httptest.NewRequest("GET", "/v1/show/association", nil)
-		a.Handler().ServeHTTP(w, r.WithContext(auth.With(ctx, auth.Identity{Role: auth.Read,
-			Who: &events.Who{Via: "tcp", Token: token}})))
-	}
-	for range maxRemoteShows / 2 {
-		go func() {
-			show(t.Context(), "slow", &stuck{header: http.Header{}, began: began, go1: release})
-			ended <- true
-		}()
-		<-began
-		began = make(chan bool)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	w := httptest.NewRecorder()
-	show(gone, "slow", w) // which waited for a place
-	testkit.ErrorIf(t, w.Code != 503 || w.Header().Get("Retry-After") == "", "one more of the slow one: %d %s",
-		w.Code, w.Body)
-	w = httptest.NewRecorder()
-	show(t.Context(), "other", w)
-	testkit.ErrorIf(t, w.Body.String() != "[]\n", "another client is kept out: %d %s", w.Code, w.Body)
-	testkit.ErrorIf(t, ask(a, "GET", "/v1/show/association") != "[]\n", "the Unix socket's client is kept out")
-	testkit.Equal(t, a.remoteShows.Held(), maxRemoteShows/2, "places taken")
-	close(release)
-	for range maxRemoteShows / 2 {
-		<-ended
-	}
-	testkit.Equal(t, a.remoteShows.Held(), 0, "places taken afterwards")
 }
 
 // Enormous heads, queries and bodies are refused with a reason.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package serve
 
 import (
 	"cmp"
@@ -9,10 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"strconv"
 	"time"
 
 	"isthmus/api"
@@ -45,7 +44,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 	json.NewEncoder(w).Encode(v) // the client is gone when this fails
 }
 
-func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleShow(w http.ResponseWriter, r *http.Request) {
 	table := view.Lookup(r.PathValue("table"))
 	if table == nil {
 		answer(w, nil, fmt.Errorf("nothing called %q to show", r.PathValue("table")))
@@ -56,7 +55,7 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	c, err := a.owner.DataPlane()
+	c, err := a.State.DataPlane()
 	if err != nil && !table.OfControl() {
 		answer(w, nil, err)
 		return
@@ -66,7 +65,7 @@ func (a *Agent) handleShow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	v, next, err := table.Select(r.Context(), c, a.control, query)
+	v, next, err := table.Select(r.Context(), c, a.Tables, query)
 	if next != (view.Cursor{}) {
 		w.Header().Set(v1.NextAfter, next.String())
 	}
@@ -85,7 +84,7 @@ const (
 const patience = 5 * time.Second
 
 // placeToRead is the client's among those who read tables. nil: there is none, and the client was told.
-func (a *Agent) placeToRead(w http.ResponseWriter, r *http.Request) (leave func()) {
+func (a *API) placeToRead(w http.ResponseWriter, r *http.Request) (leave func()) {
 	places, client := a.shows, auth.From(r.Context())
 	if client.Who != nil && client.Who.Via == "tcp" {
 		places = a.remoteShows
@@ -106,8 +105,8 @@ func (a *Agent) placeToRead(w http.ResponseWriter, r *http.Request) (leave func(
 // busyError says that one may ask again later.
 type busyError struct{ error }
 
-func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
-	text, err := config.Shown(a.owner.Plan().Text)
+func (a *API) handleConfig(w http.ResponseWriter, r *http.Request) {
+	text, err := config.Shown(a.State.Plan().Text)
 	if err != nil {
 		answer(w, nil, err)
 		return
@@ -117,49 +116,49 @@ func (a *Agent) handleConfig(w http.ResponseWriter, r *http.Request) {
 }
 
 // planOf compiles a request's text, so that the caller's file need not be readable by us; `name` is for messages.
-func (a *Agent) planOf(w http.ResponseWriter, r *http.Request) (name string, next *plan.Plan, err error) {
+func (a *API) planOf(w http.ResponseWriter, r *http.Request) (name string, next *plan.Plan, err error) {
 	name = cmp.Or(r.URL.Query().Get("name"), "configuration")
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.upload))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.Upload))
 	if err != nil {
 		return "", nil, err
 	}
-	next, err = plan.MakeWith(name, text, os.Environ(), a.owner.Plan().Placement)
+	next, err = plan.MakeWith(name, text, os.Environ(), a.State.Plan().Placement)
 	return name, next, err
 }
 
 // handleCheck is handleApply that changes nothing.
-func (a *Agent) handleCheck(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleCheck(w http.ResponseWriter, r *http.Request) {
 	_, plan, err := a.planOf(w, r)
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
 	answer(w, v1.Checked{Objects: len(plan.Objects),
-		Fixed: append([]string{}, plan.FixedBy(a.owner.Plan())...)}, nil)
+		Fixed: append([]string{}, plan.FixedBy(a.State.Plan())...)}, nil)
 }
 
-func (a *Agent) handleApply(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleApply(w http.ResponseWriter, r *http.Request) {
 	name, plan, err := a.planOf(w, r)
 	if err != nil {
 		if name != "" { // a configuration was asked for
-			auth.Did(r.Context(), a.events, "config.refused", name, err)
+			auth.Did(r.Context(), a.Events, "config.refused", name, err)
 		}
 		answer(w, nil, err)
 		return
 	}
 	plan.Applied = true
-	res, err := a.owner.Apply(r.Context(), plan)
+	res, err := a.Owner.Apply(r.Context(), plan)
 	answer(w, res, err)
 }
 
-func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleStreams(w http.ResponseWriter, r *http.Request) {
 	var streams []v1.Stream
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, a.upload)).Decode(&streams); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, a.Upload)).Decode(&streams); err != nil {
 		answer(w, nil, err)
 		return
 	}
-	res, err := a.owner.Do(r.Context(), func(ctx context.Context) (v1.Result, error) {
-		c, err := a.owner.DataPlane()
+	res, err := a.Owner.Do(r.Context(), func(ctx context.Context) (v1.Result, error) {
+		c, err := a.State.DataPlane()
 		if err != nil {
 			return v1.Result{}, err
 		}
@@ -173,39 +172,46 @@ func (a *Agent) handleStreams(w http.ResponseWriter, r *http.Request) {
 		}
 		return v1.Result{Put: len(list)}, c.Apply(ctx, list)
 	})
-	auth.Did(r.Context(), a.events, "stream.changed", "", err, "verb", "load", "count", len(streams))
+	auth.Did(r.Context(), a.Events, "stream.changed", "", err, "verb", "load", "count", len(streams))
 	answer(w, res, err)
 }
 
-func (a *Agent) handleStream(w http.ResponseWriter, r *http.Request, verb string) {
-	c, err := a.owner.DataPlane()
+func (a *API) handleStream(w http.ResponseWriter, r *http.Request, verb string) {
+	c, err := a.State.DataPlane()
 	name := r.URL.Query().Get("name")
 	if err == nil {
 		err = c.Stream(r.Context(), name, verb == "start")
 	}
-	auth.Did(r.Context(), a.events, "stream.changed", name, err, "verb", verb)
+	auth.Did(r.Context(), a.Events, "stream.changed", name, err, "verb", verb)
 	answer(w, v1.Result{}, err)
 }
 
-// listen opens the agent's own socket. One that a dead agent left behind is replaced, a living one is not.
-func listen(path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
+// maxGraceful is the longest period that the Graceful Release Period (TS 29.244 §8.2.78) can say.
+const maxGraceful = 310 * time.Hour
+
+// handleRelease asks a CP function to release its association: before this user plane goes out of service.
+func (a *API) handleRelease(w http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get("id")
+	seconds, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("graceful"), "0"), 10, 32)
+	if err == nil && time.Duration(seconds)*time.Second > maxGraceful {
+		err = fmt.Errorf("graceful: %d seconds are more than %d", seconds, int(maxGraceful.Seconds()))
 	}
-	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		conn.Close()
-		return nil, fmt.Errorf("%s: another control plane is running there", path)
+	if err == nil {
+		err = a.Sessions.Release(r.Context(), id, time.Duration(seconds)*time.Second)
 	}
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
-		os.Remove(path)
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o660); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	auth.Did(r.Context(), a.Events, "association.release-requested", id, err, "graceful", seconds)
+	answer(w, v1.Result{}, err)
+}
+
+func (a *API) handleClear(w http.ResponseWriter, r *http.Request) {
+	who, cause := r.URL.Query().Get("subscriber"), cmp.Or(r.URL.Query().Get("cause"), "admin-reset")
+	out, err := a.SignIns.Clear(r.Context(), who, cause)
+	auth.Did(r.Context(), a.Events, "subscriber.cleared", who, err, "cause", cause, "ended", out.Ended)
+	answer(w, out, err)
+}
+
+func (a *API) handleDrain(w http.ResponseWriter, r *http.Request) {
+	out, err := a.SignIns.Drain(r.Context())
+	auth.Did(r.Context(), a.Events, "subscriber.drained", "", err, "ended", out.Ended, "accounting", out.Accounting)
+	answer(w, out, err)
 }

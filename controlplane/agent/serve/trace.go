@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package serve
 
 import (
 	"cmp"
@@ -12,9 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"isthmus/controlplane/agent/reconcile"
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
+	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/trace"
 )
@@ -28,8 +31,17 @@ const maxTraces = 4
 // traceWrite is how long a client may leave an update unread.
 const traceWrite = 5 * time.Second
 
+// Tracer follows packets.
+type Tracer struct {
+	state          *reconcile.Published
+	events         *events.Log
+	tables         tables // which know subscribers
+	places         *httpd.Places
+	socket, binary string // of the data plane
+}
+
 // handleTrace follows packets for as long as the client reads: lines of JSON, each a trace.Update.
-func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleTrace(w http.ResponseWriter, r *http.Request) {
 	var q trace.Query
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTraceQuery))
 	body.DisallowUnknownFields() // a selector that is not known would choose everybody
@@ -41,7 +53,7 @@ func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 	client := http.NewResponseController(w)
 	client.SetReadDeadline(time.Time{}) // the end of the connection, and not a silent client, ends it
 	lines := json.NewEncoder(w)
-	err := a.trace(r.Context(), &q, func(u trace.Update) error {
+	err := a.Tracer.Follow(r.Context(), &q, func(u trace.Update) error {
 		if !begun {
 			w.Header().Set("Content-Type", "application/jsonl")
 			begun = true
@@ -60,29 +72,29 @@ func (a *Agent) handleTrace(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// trace follows packets until ctx ends or give fails. It has a connection to the data plane of its own, so that no
+// Follow follows packets until ctx ends or give fails. It has a connection to the data plane of its own, so that no
 // transaction holds it up.
-func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Update) error) error {
-	leave := a.traces.Take(auth.From(ctx).Holder())
+func (t *Tracer) Follow(ctx context.Context, q *trace.Query, give func(trace.Update) error) error {
+	leave := t.places.Take(auth.From(ctx).Holder())
 	if leave == nil {
 		return busyError{fmt.Errorf("no place for one more trace: %d in all, "+
 			"and no client may hold more than are free", maxTraces)}
 	}
 	defer leave()
-	if err := a.sessionOf(q); err != nil {
+	if err := t.SessionOf(q); err != nil {
 		return err
 	}
 	program := ""
 	if q.Filter != "" {
 		var err error
-		if program, err = spawn.FindDP(a.opt.DPBinary); err != nil {
+		if program, err = spawn.FindDP(t.binary); err != nil {
 			return err
 		}
 	}
-	if _, err := a.owner.DataPlane(); err != nil {
+	if _, err := t.state.DataPlane(); err != nil {
 		return err
 	}
-	c, err := dp.Dial(ctx, a.opt.DPSocket)
+	c, err := dp.Dial(ctx, t.socket)
 	if err != nil {
 		return err
 	}
@@ -93,7 +105,7 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	}
 	if !q.Edges && q.Hypothetical == nil { // somebody reads subscribers' packets
 		asked, _ := json.Marshal(q) // of plain fields
-		auth.Did(ctx, a.events, "trace.begun", q.Session, nil, "query", string(asked))
+		auth.Did(ctx, t.events, "trace.begun", q.Session, nil, "query", string(asked))
 	}
 	err = trace.Run(ctx, c, order, q, give)
 	select {
@@ -106,15 +118,15 @@ func (a *Agent) trace(ctx context.Context, q *trace.Query, give func(trace.Updat
 	return err
 }
 
-// sessionOf turns the subscriber of a query into its session, or says why it has none.
-func (a *Agent) sessionOf(q *trace.Query) error {
+// SessionOf turns the subscriber of a query into its session, or says why it has none.
+func (t *Tracer) SessionOf(q *trace.Query) error {
 	if q.Session != "" && q.Subscriber != "" {
 		return errors.New("a session or a subscriber, not both")
 	}
 	if q.Subscriber == "" {
-		return a.starting(q.Session)
+		return t.starting(q.Session)
 	}
-	list := a.control.Subscribers(q.Subscriber, 0)
+	list := t.tables.Subscribers(q.Subscriber, 0)
 	switch {
 	case len(list) == 0:
 		return fmt.Errorf("there is no subscriber %q; isthmus show subscriber has all", q.Subscriber)
@@ -129,17 +141,17 @@ func (a *Agent) sessionOf(q *trace.Query) error {
 		return fmt.Errorf("subscriber %q is %s and has no session; %s", q.Subscriber, list[0].State, why)
 	}
 	q.Session, q.Subscriber = list[0].Object, ""
-	return a.starting(q.Session)
+	return t.starting(q.Session)
 }
 
 // starting is the error of a session whose subscriber is let in, and which the data plane does not have yet.
-func (a *Agent) starting(session string) error {
+func (t *Tracer) starting(session string) error {
 	if _, ours := rules.SEIDOf(session); !ours {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	rows, _, err := a.sessions.SignedIn().Rows(ctx, session)
+	rows, _, err := t.tables.Rows(ctx, session)
 	if err != nil || len(rows) != 1 || rows[0].State != "starting" {
 		return err
 	}
@@ -153,11 +165,11 @@ const (
 	pageTraceRate    = 20 // packets a second and worker
 )
 
-// traceText gives a session's packets as text, for the live page.
-func (a *Agent) traceText(ctx context.Context, session string, give func(text string) error) error {
+// Text gives a session's packets as text, for the live page.
+func (t *Tracer) Text(ctx context.Context, session string, give func(text string) error) error {
 	q := trace.Query{Session: session, Seconds: pageTraceSeconds, Rate: pageTraceRate}
 	missed := uint64(0)
-	return a.trace(ctx, &q, func(u trace.Update) error {
+	return t.Follow(ctx, &q, func(u trace.Update) error {
 		var b strings.Builder
 		for i := range u.Packets {
 			u.Packets[i].WriteText(&b, false) // a strings.Builder takes all

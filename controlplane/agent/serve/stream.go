@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package serve
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const (
 )
 
 // handleEvents answers with what is in memory, or with a stream of server-sent events that goes on.
-func (a *Agent) handleEvents(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	after := cmp.Or(q.Get("after"), r.Header.Get("Last-Event-ID"))
 	filter, err := kindsOf(q["kind"])
@@ -52,7 +52,7 @@ func (a *Agent) handleEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	page, err := a.events.Read(after, int(limit), filter)
+	page, err := a.Events.Read(after, int(limit), filter)
 	answer(w, page, err)
 }
 
@@ -93,8 +93,8 @@ func (s *sse) event(e *events.Event) error {
 	return s.write("id: %s\ndata: %s\n\n", e.Cursor(), data)
 }
 
-func (a *Agent) streamEvents(w http.ResponseWriter, r *http.Request, after string, live bool, f events.Filter) {
-	follower, page, err := a.events.Follow(auth.From(r.Context()).Holder(), after, live, f)
+func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, after string, live bool, f events.Filter) {
+	follower, page, err := a.Events.Follow(auth.From(r.Context()).Holder(), after, live, f)
 	if errors.Is(err, events.ErrTooMany) {
 		w.Header().Set("Retry-After", "10")
 		err = busyError{err}
@@ -122,7 +122,7 @@ func (a *Agent) streamEvents(w http.ResponseWriter, r *http.Request, after strin
 }
 
 // streamNext writes one event, or a comment when there was none for a while.
-func (a *Agent) streamNext(ctx context.Context, s *sse, follower *events.Follower) error {
+func (a *API) streamNext(ctx context.Context, s *sse, follower *events.Follower) error {
 	quiet, cancel := context.WithTimeout(ctx, streamQuiet)
 	defer cancel()
 	e, err := follower.Next(quiet)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package serve
 
 import (
 	"cmp"
@@ -12,8 +12,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/access"
-	"isthmus/controlplane/agent/dynamic"
-	"isthmus/controlplane/agent/signin"
+	"isthmus/controlplane/agent/reconcile"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/rules"
@@ -21,19 +20,18 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// control is view.Control: what of the tables we know and the data plane does not.
-type control struct {
-	*dynamic.Sessions
-	*signin.SignIns
-	agent *Agent
+// tables is view.Control: what of the tables we know and the data plane does not.
+type tables struct {
+	Sessions
+	SignIns
+	state *reconcile.Published
+	owner Owner
 }
 
-func newControl(a *Agent) control { return control{a.sessions, a.sessions.SignedIn(), a} }
-
 // Associations is view.Control's.
-func (c control) Associations() []view.Association {
+func (t tables) Associations() []view.Association {
 	list := []view.Association{}
-	for _, r := range c.N4().Associations {
+	for _, r := range t.N4().Associations {
 		list = append(list, associationOf(&r))
 	}
 	return list
@@ -50,10 +48,10 @@ func associationOf(r *n4.AssociationRow) view.Association {
 }
 
 // IgnoredRoutes is view.Control's: as many as are shown at once.
-func (c control) IgnoredRoutes() []view.IgnoredRoute {
+func (t tables) IgnoredRoutes() []view.IgnoredRoute {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	list, err := c.agent.owner.Ignored(ctx, mostIgnored)
+	list, err := t.owner.Ignored(ctx, mostIgnored)
 	if err != nil {
 		return nil
 	}
@@ -78,10 +76,10 @@ const mostIgnored = 16384
 const showTime = 5 * time.Second
 
 // Subscribers is view.Access's. Counters are the data plane's at this moment.
-func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
+func (t tables) Subscribers(key string, limit uint32) []view.Subscriber {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	rows, attempts, err := c.Rows(ctx, key)
+	rows, attempts, err := t.Rows(ctx, key)
 	if err != nil {
 		return nil
 	}
@@ -89,7 +87,7 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 	if _, ours := rules.SEIDOf(key); ours { // all of a large table for one row would be dear
 		object = key
 	}
-	live := c.lines(ctx, object)
+	live := t.lines(ctx, object)
 	list := make([]view.Subscriber, 0, len(rows))
 	for i := range rows {
 		list = append(list, subscriberOf(&rows[i], live))
@@ -114,17 +112,17 @@ func (c control) Subscribers(key string, limit uint32) []view.Subscriber {
 		list = append(list, view.Subscriber{User: one.User, State: "away", Kind: one.Kind, Line: one.Line,
 			MAC: one.MAC})
 	}
-	for _, t := range attempts {
-		list[0].Attempts = append(list[0].Attempts, view.Attempt{User: t.User, Kind: t.Kind, First: t.First,
-			Last: t.Last, Count: t.Count,
-			Why: t.Why})
+	for _, n := range attempts {
+		list[0].Attempts = append(list[0].Attempts, view.Attempt{User: n.User, Kind: n.Kind, First: n.First,
+			Last: n.Last, Count: n.Count,
+			Why: n.Why})
 	}
 	return list
 }
 
 // lines are the data plane's sessions of access lines, or one alone, by name; none while it is away.
-func (c control) lines(ctx context.Context, name string) map[string]*api.SessionRow {
-	client := c.agent.owner.Client()
+func (t tables) lines(ctx context.Context, name string) map[string]*api.SessionRow {
+	client := t.state.Client()
 	if client == nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package serve
 
 import (
 	"net/http"
@@ -30,7 +30,7 @@ func whole(name, says string) openapi.Parameter {
 }
 
 // routes are all but those of tables. document is what /v1/openapi.json answers.
-func (a *Agent) routes(document []byte) []endpoint {
+func (a *API) routes(document []byte) []endpoint {
 	op := func(method, path, id, summary string, answer any, query ...openapi.Parameter) openapi.Operation {
 		return openapi.Operation{Method: method, Path: path, ID: id, Summary: summary, Answer: answer,
 			Query: query}
@@ -55,7 +55,7 @@ func (a *Agent) routes(document []byte) []endpoint {
 	}
 	return []endpoint{
 		{op("GET", "/v1/status", "status", "the state of control plane and data plane", v1.Status{}), auth.Read,
-			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.owner.Status(), nil) }},
+			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.State.Status(), nil) }},
 		{op("GET", "/v1/events", "events",
 			"what happened, oldest first; with Accept: text/event-stream a stream of server-sent events",
 			events.Page{},
@@ -77,10 +77,10 @@ func (a *Agent) routes(document []byte) []endpoint {
 		{media(op("POST", "/v1/config/check", "checkConfig",
 			"say what a text would be in place of the running configuration", v1.Checked{},
 			text("name", "of the text, for messages")), "application/yaml", ""), auth.Read, a.handleCheck},
-		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again", v1.Result{}),
-			auth.Operate,
+		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again",
+			v1.Result{}), auth.Operate,
 			func(w http.ResponseWriter, r *http.Request) {
-				res, err := a.owner.Reload(r.Context())
+				res, err := a.Owner.Reload(r.Context())
 				answer(w, res, err)
 			}},
 		{op("POST", "/v1/association/release", "releaseAssociation",
@@ -139,7 +139,7 @@ func OpenAPI() ([]byte, error) {
 		Summary: "exchange a token for a cookie, by TCP; also as a form", Body: auth.Given{}},
 		{Method: "POST", Path: auth.LogoutPath, ID: "logout", Answer: auth.Self{},
 			Summary: "end the cookie's life"}}
-	for _, r := range new(Agent).routes(nil) {
+	for _, r := range new(API).routes(nil) {
 		if r.role != auth.None {
 			r.Role = r.role.String()
 		}
@@ -151,11 +151,11 @@ func OpenAPI() ([]byte, error) {
 	return openapi.Document("Isthmus", "1", operations, v1.Failure{})
 }
 
-// api serves the operations to clients whose identity is known (auth.From).
-func (a *Agent) api() *http.ServeMux {
+// mux serves the operations to clients whose identity is known (auth.From).
+func (a *API) mux() *http.ServeMux {
 	document, err := OpenAPI()
 	if err != nil {
-		a.opt.Log.Error("no document of the API", "error", err)
+		a.Log.Error("no document of the API", "error", err)
 	}
 	mux := http.NewServeMux()
 	for _, r := range a.routes(document) {
@@ -167,6 +167,3 @@ func (a *Agent) api() *http.ServeMux {
 	})
 	return mux
 }
-
-// Handler serves the API to clients of the Unix socket, who may do everything (docs/cli.md lists the paths).
-func (a *Agent) Handler() http.Handler { return auth.Local(a.api()) }

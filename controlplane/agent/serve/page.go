@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package serve
 
 import (
 	"context"
@@ -11,23 +11,25 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// source is the agent as the live page sees it.
-type source struct{ *Agent }
+// Source is the gateway as the live page sees it.
+type Source struct{ *API }
 
-func (s source) Table(ctx context.Context, name, key string, limit uint32) (any, error) {
+// Table is page.Source's.
+func (s Source) Table(ctx context.Context, name, key string, limit uint32) (any, error) {
 	table := view.Lookup(name)
 	if table == nil {
 		return nil, fmt.Errorf("nothing called %q to show", name)
 	}
-	c, err := s.owner.DataPlane()
+	c, err := s.State.DataPlane()
 	if err != nil && !table.OfControl() {
 		return nil, err
 	}
-	return table.Get(ctx, c, s.control, key, limit)
+	return table.Get(ctx, c, s.Tables, key, limit)
 }
 
-func (s source) Status() page.Status {
-	now := s.owner.Status()
+// Status is page.Source's.
+func (s Source) Status() page.Status {
+	now := s.State.Status()
 	host, _ := os.Hostname()
 	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane,
 		Error:   now.LastError,
