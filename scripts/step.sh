@@ -65,7 +65,7 @@ step_vm() {
 
 # All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a
 # busy machine one that is well may take minutes.
-RACED='/controlplane/(aaa|agent|dp|events|httpd|metrics|n4|page|radius|session)$'
+RACED='/controlplane/(aaa|agent(/reconcile|/serve)?|dp|events|httpd|metrics|n4|page|radius|session)$'
 RACED_LONG='/(controlplane|lab)/(auth|bucket|kernel|load|mmsg|smf)$'
 
 step_go() {

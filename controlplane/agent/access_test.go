@@ -5,7 +5,6 @@ package agent
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http/httptest"
 	"net/netip"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/session/store"
@@ -42,7 +43,7 @@ func (c *homeClient) Silent()                  {}
 func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Session) {
 	t.Helper()
 	c, answer := &homeClient{make(chan access.Cause, 4)}, make(chan access.Session, 1)
-	loop := a.signedIn().loop
+	loop := a.sessions.SignIns.Loop
 	loop.Post(func() {
 		r := &access.Request{Kind: access.PPPoE, PPPoE: uint16(n), Line: access.Line{Port: "access",
 			MAC: [6]byte{2, 5: n}},
@@ -57,7 +58,7 @@ func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Sess
 func agree(t *testing.T, a *Agent, s access.Session) (id string) {
 	t.Helper()
 	answer := make(chan string, 1)
-	a.signedIn().loop.Post(func() {
+	a.sessions.SignIns.Loop.Post(func() {
 		s.Up(access.Families{V4: true}, 1492, access.KeepAlive{}, func(error) {
 			s.Keep([]byte("x"))
 			answer <- s.(*subscriber.Subscriber).ID()
@@ -80,7 +81,7 @@ func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id stri
 func traces(t *testing.T, a *Agent, of, session, why string) {
 	t.Helper()
 	q := trace.Query{Subscriber: of}
-	err := a.sessionOf(&q)
+	err := a.api.Tracer.SessionOf(&q)
 	testkit.ErrorIf(t, q.Session != session || (why == "") != (err == nil), "%s: %+v, %v", of, q, err)
 	testkit.ErrorIf(t, err != nil && !strings.Contains(err.Error(), why), "%s: %v", of, err)
 }
@@ -91,7 +92,7 @@ func TestSubscribersSignIn(t *testing.T) {
 	a, stop := launchMobile(t, s, dir, upf+instances+signingIn) // without PFCP
 	ask := func(path string) string {
 		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, nil))
+		a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, nil))
 		return w.Body.String()
 	}
 	anna, id := dialIn(t, a, "anna", 1)
@@ -99,30 +100,30 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.ErrorIf(t, id == "" || len(up) != 1 || up[0].Subject != "anna" || up[0].Fields["ipv4"] != "10.64.0.1",
 		"%q %+v", id, up)
 	_, bob := dial(t, a, "bob", 2)
-	q := trace.Query{Session: control{a}.Subscribers("bob", 0)[0].Object}
-	testkit.Refused(t, a.sessionOf(&q), `subscriber "bob" is starting: `)
+	q := trace.Query{Session: a.api.Tables.Subscribers("bob", 0)[0].Object}
+	testkit.Refused(t, a.api.Tracer.SessionOf(&q), `subscriber "bob" is starting: `)
 	traces(t, a, "bob", q.Session, `subscriber "bob" is starting: `)
 	agree(t, a, bob)
-	rows := control{a}.Subscribers(q.Session, 0)
+	rows := a.api.Tables.Subscribers(q.Session, 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].User != "bob", "by session object: %+v", rows)
 	testkit.ErrorIf(t, len(told(t, a, "pool.watermark")) == 0, "the pool is full, and nobody says so")
 	_, id = dialIn(t, a, "carl", 3)
 	refused := told(t, a, "subscriber.refused")
 	testkit.ErrorIf(t, id != "" || len(refused) != 1 || refused[0].Fields["reason"] != "address", "%+v", refused)
-	rows = control{a}.Subscribers("anna", 0)
+	rows = a.api.Tables.Subscribers("anna", 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].IPv4 != "10.64.0.1" || len(rows[0].Attempts) != 1, "%+v", rows)
-	rows = control{a}.Subscribers("carl", 0)
+	rows = a.api.Tables.Subscribers("carl", 0)
 	testkit.ErrorIf(t, len(rows) != 1 || rows[0].State != "away" || rows[0].Attempts[0].Why == "", "%+v", rows)
-	object, line := control{a}.Subscribers("anna", 0)[0].Object, control{a}.Subscribers("anna", 0)[0].Line
+	object, line := a.api.Tables.Subscribers("anna", 0)[0].Object, a.api.Tables.Subscribers("anna", 0)[0].Line
 	for _, of := range []string{"anna", "02:00:00:00:00:01", "10.64.0.1"} {
 		traces(t, a, of, object, "")
 	}
 	traces(t, a, line, "", " names 2 sessions; choose one by --session, such as "+object)
 	traces(t, a, "carl", "", "is away and has no session; the last attempt to sign in: pool ")
 	traces(t, a, "dora", "", `there is no subscriber "dora"`)
-	testkit.ErrorIf(t, a.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
-		a.Snapshot(t.Context()).SignIns)
-	f := a.Snapshot(t.Context()).SignIns
+	testkit.ErrorIf(t, a.scraper.Snapshot(t.Context()).SignIns.SignedIn[0].Value != 2, "%+v",
+		a.scraper.Snapshot(t.Context()).SignIns)
+	f := a.scraper.Snapshot(t.Context()).SignIns
 	testkit.ErrorIf(t, len(f.Protocol) == 0 || len(f.Changes) == 0 || len(f.AccountingDropped) == 0, "%+v", f)
 
 	testkit.ErrorIf(t, !strings.Contains(ask("/v1/subscriber/clear?subscriber=nobody"), "no subscriber"),
@@ -134,27 +135,29 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Until(t, "anna's end", func() bool { return len(told(t, a, "subscriber.down")) == 1 })
 	testkit.Equal(t, len(told(t, a, "subscriber.cleared")), 3, "clearings")
 
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
+	plan, err := plan.Make("new.yaml", []byte(upf+instances+strings.Replace(signingIn, "max_sessions: 1",
 		"quota: 5", 1)))
 	testkit.Must(t, err)
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Must(t, err)
 	testkit.Until(t, "the quota of a new profile", func() bool {
 		var quota uint64
-		a.signedIn().loop.Ask(t.Context(), func() { quota = a.signedIn().loop.Rows("bob")[0].Quota })
+		loop := a.sessions.SignIns.Loop
+		loop.Ask(t.Context(), func() { quota = loop.Rows("bob")[0].Quota })
 		return quota == 5
 	})
 
-	var gone Drained // On, two starts, two stops, Off
+	var gone v1.Drained // On, two starts, two stops, Off
 	testkit.Must(t, json.Unmarshal([]byte(ask("/v1/subscriber/drain")), &gone))
-	testkit.Equal(t, gone, Drained{1, 6, store.AccountsPath(a.mobile.store)}, "drained")
+	testkit.Equal(t, gone, v1.Drained{Ended: 1, Accounting: 6,
+		File: store.AccountsPath(dir + "/sessions.db")}, "drained")
 	testkit.Equal(t, len(told(t, a, "subscriber.drained")), 1, "events")
-	testkit.Until(t, "the pool empty", func() bool { return control{a}.AddressPools()[0].Used == 0 })
+	testkit.Until(t, "the pool empty", func() bool { return a.api.Tables.AddressPools()[0].Used == 0 })
 	_, late := dialIn(t, a, "late", 4)
 	testkit.Equal(t, late, "", "who comes after that")
 	stop()
 	a, _ = launchMobile(t, s, dir, upf+instances+signingIn)
-	testkit.Equal(t, a.signedIn().aaa.State().Queue.Restored, 6, "records that another start finds")
+	testkit.Equal(t, a.sessions.SignIns.AAA.State().Queue.Restored, 6, "records that another start finds")
 }
 
 // Servers that `config apply` brings are asked at once, of both families: what is sent comes from where answers are
@@ -163,13 +166,13 @@ func TestUpstreamSockets(t *testing.T) {
 	s := dptest.Start(t)
 	a, stop := launchMobile(t, s, t.TempDir(), upf+instances+signingIn)
 	defer stop()
-	in, dhcp := a.signedIn(), config.AccessDHCP{}
+	in, dhcp := a.sessions.SignIns, config.AccessDHCP{}
 	apply := func() error {
-		plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn))
+		plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 		testkit.Must(t, err)
 		d := &plan.SignIn.Access.DHCP
 		d.Address, d.Servers, d.Address6, d.Servers6 = dhcp.Address, dhcp.Servers, dhcp.Address6, dhcp.Servers6
-		res, err := a.Apply(t.Context(), plan)
+		res, err := a.owner.Apply(t.Context(), plan)
 		testkit.Equal(t, res.Note, "", "note")
 		return err
 	}
@@ -194,10 +197,10 @@ func TestUpstreamSockets(t *testing.T) {
 			}
 			return err == nil
 		})
-		testkit.Must(t, in.loop.Ask(t.Context(), func() {
-			send := in.dhcp.Upstream
+		testkit.Must(t, in.Loop.Ask(t.Context(), func() {
+			send := in.DHCP.Upstream
 			if i == 1 {
-				send = in.dhcp.Upstream6
+				send = in.DHCP.Upstream6
 			}
 			testkit.ErrorIf(t, send == nil, "nothing sends")
 			if send != nil {
@@ -214,7 +217,7 @@ func TestUpstreamSockets(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	testkit.Until(t, "both to be counted", func() (both bool) {
-		testkit.Must(t, in.loop.Ask(t.Context(), func() { both = in.dhcp.Counts()[0].Value == 2 })) // malformed
+		testkit.Must(t, in.Loop.Ask(t.Context(), func() { both = in.DHCP.Counts()[0].Value == 2 })) // malformed
 		return both
 	})
 	dhcp = config.AccessDHCP{}
@@ -234,11 +237,11 @@ func TestNobodySignsIn(t *testing.T) {
 	s := dptest.Start(t)
 	a, _ := launchMobile(t, s, t.TempDir(), upf)
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
 	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "access.ports"), "%s", w.Body)
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn))
+	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 	testkit.Must(t, err)
-	res, err := a.Apply(t.Context(), plan)
+	res, err := a.owner.Apply(t.Context(), plan)
 	testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, "access:"), "%+v %v", res, err)
 }
 
@@ -247,18 +250,4 @@ func TestCauses(t *testing.T) {
 		c, ok := subscriber.CauseOf(word)
 		testkit.ErrorIf(t, !ok || subscriber.CauseText(c) != word, "%s", word)
 	}
-}
-
-// The file's limits are those of the front ends.
-func TestLimitsOfSignIns(t *testing.T) {
-	c, err := config.Parse("x.yaml", []byte(`
-engine: {limits: {sessions: 500000}}
-access:
-  pppoe: {limits: {sessions: 400000, per_port: 9, per_line: 8, half_open: 7, half_open_per_line: 6}}
-  dhcp: {limits: {subscribers: 300000}}
-`))
-	testkit.Must(t, err)
-	p := pppoeConfig(c)
-	of := []int{p.Sessions, p.PerPort, p.PerLine, p.HalfOpen, p.HalfOpenPerLine, dhcpConfig(c).Limits.Subscribers}
-	testkit.Equal(t, fmt.Sprint(of), "[400000 9 8 7 6 300000]", "limits")
 }

@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the control plane as a process: it owns the intent, keeps the data plane in step with it over
-// restarts of either side, and answers the command line. One goroutine (Run) owns plan, confirmed and the connection's
-// life; everything else asks it through a channel, or reads what it publishes atomically.
+// Package agent is the control plane as a process: it puts its parts together, runs them until a signal, and says
+// which goes on. README.md has who owns what.
 package agent
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"path/filepath"
 	"time"
 
-	"isthmus/api"
+	"isthmus/controlplane/agent/dynamic"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/reconcile"
+	"isthmus/controlplane/agent/serve"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/auth"
-	"isthmus/controlplane/dp"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
-	"isthmus/controlplane/intent"
-	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/measure"
 	"isthmus/controlplane/page"
-	"isthmus/controlplane/view"
 )
 
 // Options are what the command line decides; empty values leave it to the file.
@@ -44,455 +40,107 @@ type Options struct {
 	Log           *slog.Logger
 }
 
-func (o *Options) logger() *slog.Logger {
-	if o.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Log
-}
-
-// State of the data plane as the agent sees it.
-const (
-	StateAway    = "away"    // no connection
-	StateReady   = "ready"   // holds the intent
-	StateRefused = "refused" // connected, but refused the intent
-)
-
-// Status is the agent's own state, published by the owner.
-type Status struct {
-	Version     string    `json:"version"`
-	PID         int       `json:"pid"`
-	File        string    `json:"file"`
-	AppliedFile string    `json:"applied_file"` // where the text is kept that `config apply` brought; empty: File runs
-	Started     time.Time `json:"started"`
-	Applied     time.Time `json:"applied"` // when the running configuration was accepted
-	Objects     int       `json:"objects"`
-	DataPlane   string    `json:"data_plane"`
-	DPSocket    string    `json:"dp_socket"`
-	DPPID       uint32    `json:"dp_pid"`
-	DPVersion   string    `json:"dp_version"`
-	DPBootID    uint64    `json:"dp_boot_id"`
-	DPHuge      bool      `json:"dp_huge_pages"`
-	Reconciled  time.Time `json:"reconciled"` // last time that held and intended state were equal
-	LastError   string    `json:"last_error" private:"words"`
-	Connects    uint64    `json:"connects"`
-	Changes     uint64    `json:"changes"` // sent since start
-
-	Kernel        []kernel.Status `json:"kernel"`                     // namespaces with clones
-	KernelRefused int             `json:"kernel_refused"`             // of its objects, by the data plane
-	KernelWhy     string          `json:"kernel_why" private:"words"` // one of them
-	RoutesIgnored map[string]int  `json:"routes_ignored"`             // of the kernel's, by reason
-
-	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
-	Events           uint64 `json:"events"`            // since start
-	Followers        int    `json:"followers"`         // of events
-	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
-}
-
 // Agent is one control plane.
 type Agent struct {
-	opt      Options
-	log      *slog.Logger
-	requests chan request
+	opt      Options // with the file's where the command line says nothing
 	measures *measure.Set
-	client   atomic.Pointer[dp.Client] // nil while the data plane is away
-	status   atomic.Pointer[Status]
-	current  atomic.Pointer[Plan] // the running one, as the owner published it
-	files    stateFiles           // without names: nothing is kept
-	cache    snapshots
 	events   *events.Log
-	guard    *auth.Guard // of the API by TCP
-	// of what reads tables for clients of the Unix socket, of TCP; of traces
-	shows, remoteShows, traces *httpd.Places
-	control                    view.Control // what we know and the data plane does not
-	mobile                     *mobile      // the same, for us; set before Run serves anything
-	page                       *page.Page   // nil: there is none; set with the listeners
+	guard    *auth.Guard       // of the API by TCP
+	sessions *dynamic.Sessions // nil: the configuration has none
+	spawner  *spawn.Spawner    // nil: something else starts the data plane
+	owner    *reconcile.Reconciler
+	watcher  watcher
+	api      *serve.API
+	scraper  *serve.Scraper
+	page     *page.Page // nil: there is none; set with the listeners
 	// listeners are those of Serve; set before it serves anything
-	listeners   []*httpd.Listener
-	watchPeriod time.Duration
-	upload      int64       // bounds a body
-	indications events.Gate // of what the data plane tells; one goroutine's
-	ignoring    [kernel.Reasons]events.Gate
-
-	// Owned by Run.
-	spawner   *spawner        // nil: something else starts the data plane
-	life      context.Context // of Run
-	kernel    *kernel.Kernel
-	overlay   *intent.Overlay // what the kernel adds to
-	overlayOf *Plan
-	plan      *Plan // what shall be
-	confirmed *Plan // the last plan that the data plane held whole
-	state     Status
-}
-
-// request asks the owner to do something; it answers exactly once.
-type request struct {
-	do    func(ctx context.Context) (Result, error)
-	reply chan outcome
-}
-
-type outcome struct {
-	Result
-	err error
-}
-
-// Result tells what applying a configuration did.
-type Result struct {
-	Objects int    `json:"objects"`
-	Put     int    `json:"put"`
-	Deleted int    `json:"deleted"`
-	Note    string `json:"note,omitempty"`
+	listeners []*httpd.Listener
 }
 
 // New loads the file; a refused file is the error of a control plane that has nothing to run with.
 func New(opt Options) (*Agent, error) {
-	plan, files, err := startPlan(opt)
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	start, files, err := plan.Start(opt.File, opt.State, opt.Socket, opt.Log)
 	if err != nil {
 		return nil, err
 	}
-	a := newAgent(opt, plan)
-	if opt.StopBoth && !a.spawns() {
-		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane", a.opt.Restart)
+	return newAgent(opt, start, files)
+}
+
+func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
+	c := &start.Control
+	opt.Socket, opt.DPSocket = cmp.Or(opt.Socket, c.Socket), cmp.Or(opt.DPSocket, c.DPSocket)
+	opt.Metrics, opt.Restart = cmp.Or(opt.Metrics, c.Metrics), cmp.Or(opt.Restart, c.Restart.Policy)
+	opt.State = cmp.Or(opt.State, c.State)
+	a := &Agent{opt: opt, measures: measure.New(), spawner: supervisor(&opt, start)}
+	if opt.StopBoth && a.spawner == nil {
+		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane",
+			opt.Restart)
 	}
-	a.files = files
-	given, moved := lastKept[kernel.Given](files.given, a.log)
-	a.kernel.Remember(given, files.keepGiven)
-	a.tellMoved(files.moved, moved)
-	if err := a.openMobile(); err != nil {
+	a.events = newEvents(&opt)
+	a.guard = auth.NewGuard(a.events)
+	var err error
+	a.sessions, err = dynamic.Open(start, dynamic.Options{Store: opt.beside("sessions.db"), DPSocket: opt.DPSocket,
+		Events: a.events, Measures: a.measures, Log: opt.Log})
+	if err != nil {
 		return nil, err
 	}
-	a.describe(plan)
-	a.publish()
+	a.owner = reconcile.New(reconcile.Options{File: opt.File, DPSocket: opt.DPSocket, Version: opt.Version,
+		Files: files, Spawner: a.spawner, Sessions: a.sessions, Announcer: a.sessions, Events: a.events,
+		Guard: a.guard, Log: opt.Log}, start)
+	state := &a.owner.Published
+	a.watcher = watcher{state: state, sessions: a.sessions, measures: a.measures, events: a.events, log: opt.Log,
+		period: watchPeriod}
+	a.api = serve.New(serve.Options{State: state, Owner: a.owner, Sessions: a.sessions,
+		SignIns: a.sessions.SignedIn(), Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket,
+		DPBinary: opt.DPBinary, Log: opt.Log})
+	a.scraper = &serve.Scraper{State: state, Sessions: a.sessions, Tables: a.api.Tables, Log: opt.Log,
+		Listeners: func() []*httpd.Listener { return a.listeners }}
 	return a, nil
 }
 
-func newAgent(opt Options, plan *Plan) *Agent {
-	a := &Agent{opt: opt, log: opt.logger(), requests: make(chan request), plan: plan,
-		kernel: kernel.New(opt.logger()), overlay: intent.NewOverlay(plan.Objects, nil), overlayOf: plan,
-		measures: measure.New(),
-		events:   newEvents(&opt, plan, opt.logger()), watchPeriod: watchPeriod, upload: maxUpload,
-		shows: httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
-		traces:      httpd.NewPlaces(maxTraces),
-		indications: events.Gate{Most: 5, Window: 10 * time.Second}}
-	a.opt.Socket = cmp.Or(opt.Socket, plan.Control.Socket)
-	a.opt.DPSocket = cmp.Or(opt.DPSocket, plan.Control.DPSocket)
-	a.opt.Metrics = cmp.Or(opt.Metrics, plan.Control.Metrics)
-	a.opt.Restart = cmp.Or(opt.Restart, plan.Control.Restart.Policy)
-	a.guard = auth.NewGuard(a.events)
-	a.control = control{a}
-	now := time.Now()
-	a.state = Status{
-		Version: opt.Version, PID: os.Getpid(), File: opt.File, Started: now, Applied: now, Objects: len(plan.Objects),
-		DataPlane: StateAway, DPSocket: a.opt.DPSocket,
+// beside is the name of a file in the folder of what outlives us, or beside the socket where there is none.
+func (o *Options) beside(name string) string {
+	if o.State == "" {
+		return o.Socket + "." + name
 	}
-	a.describe(plan)
-	a.publish()
-	return a
+	return filepath.Join(o.State, name)
 }
 
-// publish makes a copy of the owner's status visible to all.
-func (a *Agent) publish() {
-	s := a.state
-	a.status.Store(&s)
+// newEvents makes the log of events; what somebody changed is in a file, too, where control.state names a folder.
+func newEvents(opt *Options) *events.Log {
+	if opt.State == "" {
+		return events.New(nil)
+	}
+	return events.New(events.NewAudit(opt.beside("audit.log"), opt.Log))
 }
 
-// Status returns the last published status.
-func (a *Agent) Status() Status {
-	s, e := *a.status.Load(), a.events.Stats()
-	s.RefusedRequests, s.Events = a.guard.Refused(), e.Published
-	s.Followers, s.DroppedFollowers = e.Followers, e.Dropped
-	return s
+// supervisor starts the data plane as the policy asks for; nil: something else does.
+func supervisor(opt *Options, start *plan.Plan) *spawn.Spawner {
+	if opt.Restart != "always" && opt.Restart != "never" {
+		return nil
+	}
+	r := start.Control.Restart
+	return &spawn.Spawner{
+		Program:   cmp.Or(opt.DPBinary, r.Program),
+		Arguments: spawn.Arguments(opt.DPSocket, start.HugePages),
+		Once:      opt.Restart == "never",
+		Delay:     time.Duration(r.DelayMS) * time.Millisecond,
+		Most:      time.Duration(r.MaxDelay) * time.Millisecond,
+		Log:       opt.Log,
+	}
 }
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
-func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) error {
-	up := make(chan *dp.Client)
-	a.spawner = a.supervisor()
-	link := newLink(a.opt.DPSocket, a.spawner, a.log)
-	defer link.wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if a.mobile != nil {
-		a.mobile.run(ctx, a.opt.DPSocket, time.Duration(a.plan.Control.UsagePeriod)*time.Second)
-		defer a.mobile.group.Wait()
-	}
-	a.life = ctx
-	a.events.Publish("control.started", a.opt.Version, "pid", a.state.PID, "file", a.opt.File)
+func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
+	control := &a.owner.Plan().Control
+	a.sessions.Start(ctx, time.Duration(control.UsagePeriod)*time.Second)
+	defer a.sessions.Wait()
+	a.events.Publish("control.started", a.opt.Version, "pid", os.Getpid(), "file", a.opt.File)
 	watched := make(chan struct{})
-	go func() { defer close(watched); a.watch(ctx) }()
-	defer func() { cancel(); <-watched }()
-	var reloads sync.WaitGroup // each is audited before the end
-	defer func() { cancel(); reloads.Wait() }()
-	a.startKernel(ctx)
-	reachable, absent := a.reachableChanged(), time.After(absence)
-	defer a.kernel.Wait()
-	link.dial(ctx, up)
-	var resync <-chan time.Time // nil, which never comes, without a period
-	if period := time.Duration(a.plan.Control.ResyncPeriod) * time.Second; period > 0 {
-		resync = time.Tick(period)
-	}
-	var lost <-chan struct{}
-	for {
-		select {
-		case <-ctx.Done():
-			a.detachMobile()
-			if c := a.client.Swap(nil); c != nil {
-				c.Close()
-			}
-			return nil
-		case c := <-up:
-			lost = c.Done()
-			a.connected(ctx, c)
-		case <-lost:
-			lost = nil
-			a.disconnected()
-			link.dial(ctx, up)
-		case r := <-a.requests:
-			res, err := r.do(ctx)
-			r.reply <- outcome{res, err}
-		case <-hangup:
-			// A goroutine, because it asks the owner in turn.
-			reloads.Add(1)
-			go func() {
-				defer reloads.Done()
-				if _, err := a.Reload(bySignal(ctx, "SIGHUP")); err != nil {
-					a.log.Error("configuration refused, running state unchanged", "error", err)
-				}
-			}()
-		case <-a.kernel.Changed():
-			a.followKernel(ctx)
-		case <-reachable:
-			a.followSessions()
-		case <-absent:
-			if a.client.Load() == nil {
-				a.kernel.Announce(false)
-			}
-		case <-resync:
-			a.retryKernel()
-			if a.client.Load() != nil {
-				a.reconcile(ctx, false)
-				a.resyncSessions(ctx)
-			}
-		}
-	}
-}
-
-func (a *Agent) connected(ctx context.Context, c *dp.Client) {
-	h := c.Hello()
-	a.state.Connects++
-	a.state.DPPID, a.state.DPBootID, a.state.DPVersion = h.PID, h.BootID, api.CString(h.Build[:])
-	a.state.DPHuge = h.Flags&api.HelloHuge != 0
-	a.client.Store(c)
-	a.events.Publish("dataplane.up", a.state.DPVersion, "pid", h.PID, "boot", h.BootID, "objects", h.Objects)
-	a.log.Info("data plane connected", "pid", h.PID, "objects", h.Objects, "version", a.state.DPVersion)
-	a.reconcile(ctx, true)
-}
-
-func (a *Agent) disconnected() {
-	a.client.Store(nil)
-	a.kernel.Announce(false) // nobody forwards
-	a.detachMobile()
-	a.state.DataPlane = StateAway
-	a.publish()
-	a.events.Publish("dataplane.down", a.state.DPVersion, "pid", a.state.DPPID)
-	a.log.Warn("data plane connection lost, connecting again")
-}
-
-// reconcile brings the data plane to the plan: what differs by digest goes out as one transaction. A plan that was
-// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all:
-// what mobile sessions made is compared too.
-func (a *Agent) reconcile(ctx context.Context, all bool) {
-	start := time.Now()
-	res, err := a.push(ctx, a.plan, all)
-	var refused *dp.RefusedError
-	if before := a.before(); errors.As(err, &refused) && before != nil {
-		a.log.Error("new configuration refused, going back to the one before", "error", err)
-		a.plan = before
-		back, missing := a.prepare(before)
-		if missing != nil {
-			a.log.Error("not all goes back to the configuration before", "error", missing)
-			err = fmt.Errorf("%w; and not all went back: %w", err, missing)
-		}
-		a.accepted(before, back)
-		if _, again := a.push(ctx, a.plan, all); again != nil {
-			err = fmt.Errorf("%w; and going back failed: %w", err, again)
-		} else {
-			a.settled(res, nil)
-			a.state.LastError = err.Error()
-			a.publish()
-			return
-		}
-	}
-	a.settled(res, err)
-	switch {
-	case err != nil:
-		a.log.Error("data plane not in step", "error", err)
-	case res.Put+res.Deleted > 0:
-		a.log.Info("data plane in step", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects,
-			"took", time.Since(start).Round(time.Millisecond))
-	}
-}
-
-// before returns what to go back to when the plan is refused, nil when there is nothing: the last one that was held, or
-// the control plane's own file when we started with what `config apply` had brought.
-func (a *Agent) before() *Plan {
-	switch {
-	case a.confirmed != nil && a.confirmed != a.plan:
-		return a.confirmed
-	case a.confirmed == nil && a.plan.Applied && a.opt.File != "":
-		own, err := makePlan(a.opt.File, nil, os.Environ(), a.plan.Placement)
-		if err != nil {
-			a.log.Error("cannot go back to the file", "error", err)
-			return nil
-		}
-		return own
-	}
-	return nil
-}
-
-// settled records the outcome of a push.
-func (a *Agent) settled(res Result, err error) {
-	if err == nil {
-		a.confirmed = a.plan
-		a.kernel.Announce(true)
-		a.state.DataPlane, a.state.LastError, a.state.Reconciled = StateReady, "", time.Now()
-		a.state.Changes += uint64(res.Put + res.Deleted)
-	} else {
-		a.state.LastError = err.Error()
-		if a.client.Load() != nil {
-			if a.state.DataPlane != StateRefused {
-				a.events.Publish("dataplane.refused", a.state.DPVersion, "error", err)
-			}
-			a.state.DataPlane = StateRefused
-		}
-	}
-	a.publish()
-}
-
-// pushObjects sends the difference between what is held and what is wanted.
-func (a *Agent) pushObjects(ctx context.Context, plan *Plan, want intent.State, all bool) (Result, error) {
-	c := a.client.Load()
-	if a.mobile != nil {
-		return a.pushMobile(ctx, c, plan, want, all)
-	}
-	held, err := dp.Held(ctx, c, nil)
-	if err != nil {
-		return Result{}, err
-	}
-	changes := Diff(held, want)
-	res := Result{Objects: len(want)}
-	count(&res, changes)
-	return res, c.Apply(ctx, changes)
-}
-
-// ask runs fn on the owner's goroutine.
-func (a *Agent) ask(ctx context.Context, fn func(ctx context.Context) (Result, error)) (Result, error) {
-	r := request{do: fn, reply: make(chan outcome, 1)}
-	select {
-	case a.requests <- r:
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
-	select {
-	case o := <-r.reply:
-		return o.Result, o.err
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
-}
-
-// Reload reads the agent's own file again and applies it; what `config apply` brought is forgotten.
-func (a *Agent) Reload(ctx context.Context) (Result, error) {
-	plan, err := makePlan(a.opt.File, nil, os.Environ(), a.current.Load().Placement)
-	if err != nil {
-		a.by(ctx, "config.refused", a.opt.File, err)
-		return Result{}, err
-	}
-	return a.Apply(ctx, plan)
-}
-
-// Apply makes a plan the running one. When it is refused, nothing has changed.
-func (a *Agent) Apply(ctx context.Context, plan *Plan) (Result, error) {
-	var was atomic.Pointer[Plan] // the owner may come to it after we gave up
-	res, err := a.ask(ctx, func(ctx context.Context) (Result, error) {
-		was.Store(a.plan)
-		return a.apply(ctx, plan)
-	})
-	if before := was.Load(); before != nil {
-		a.toldApply(ctx, before, plan, res, err)
-	}
-	return res, err
-}
-
-// apply is Apply in the owner. What may fail comes before the data plane's commit.
-func (a *Agent) apply(ctx context.Context, plan *Plan) (Result, error) {
-	ready, err := a.prepare(plan)
-	if err != nil {
-		ready.discard()
-		return Result{}, err
-	}
-	res := Result{Objects: len(plan.Objects), Note: "data plane is away; sent when it returns"}
-	away := a.client.Load() == nil
-	if !away {
-		if res, err = a.push(ctx, plan, false); err != nil {
-			ready.discard()
-			return Result{}, err
-		}
-	}
-	note := a.needsRestart(plan)
-	a.plan = plan
-	if away {
-		a.adoptSettings(plan)
-	}
-	for _, more := range []string{note, a.accepted(plan, ready)} {
-		if more != "" {
-			res.Note = strings.TrimPrefix(res.Note+"; "+more, "; ")
-		}
-	}
-	if !away {
-		a.settled(res, nil)
-		a.log.Info("configuration applied", "put", res.Put, "deleted", res.Deleted, "objects", res.Objects)
-	}
-	return res, nil
-}
-
-// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: what does
-// not succeed.
-func (a *Agent) accepted(plan *Plan, ready prepared) (note string) {
-	a.state.Applied = time.Now()
-	a.describe(plan)
-	if a.life != nil {
-		a.kernel.Follow(a.life, plan.Clones)
-		a.announceSessions(plan)
-	}
-	note = a.logBlocks(plan)
-	a.configureAccess(plan, ready.access)
-	a.publish()
-	if ready.files != nil {
-		if err := ready.files.keep(); err != nil { // written before: their folder went
-			a.log.Error("the configuration is not kept for a restart of the control plane", "error", err)
-			kept := fmt.Sprintf("not kept for a restart of the control plane: %v", err)
-			note = strings.TrimPrefix(note+"; "+kept, "; ")
-		}
-	}
-	return note
-}
-
-func (a *Agent) describe(plan *Plan) {
-	a.current.Store(plan)
-	a.guard.Configure(guardSettings(&plan.Control.API))
-	a.state.Objects, a.state.AppliedFile = len(plan.Objects), ""
-	if plan.Applied {
-		a.state.AppliedFile = a.files.applied
-	}
-}
-
-// running returns the plan that runs.
-func (a *Agent) running(ctx context.Context) (*Plan, error) {
-	var plan *Plan
-	_, err := a.ask(ctx, func(context.Context) (Result, error) {
-		plan = a.plan
-		return Result{}, nil
-	})
-	return plan, err
+	go func() { defer close(watched); a.watcher.run(ctx) }()
+	defer func() { <-watched }()
+	a.owner.Run(ctx, hangup)
 }

@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -16,10 +16,10 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
-	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
-	"isthmus/controlplane/intent"
 	"isthmus/controlplane/testkit"
 )
 
@@ -33,23 +33,9 @@ interfaces:
 
 const route = "routes:\n  - {prefix: 198.51.100.0/24, via: 192.0.2.2}\n"
 
-// state makes objects of which `version` decides the bodies.
-func state(t testing.TB, keys map[string]int) intent.State {
-	t.Helper()
-	var s intent.State
-	for kind := uint32(api.KindPort); kind < api.KindSynth; kind++ {
-		for key, version := range keys {
-			if int(kind) == 2+len(key)%9 {
-				testkit.Must(t, s.Add(kind, key, []byte(fmt.Sprint(key, version))))
-			}
-		}
-	}
-	return s
-}
-
 // running has an agent run until the test ends, or stop is called.
 func running(t *testing.T, a *Agent) (stop func()) {
-	return testkit.Run(t, func(ctx context.Context) error { return a.Run(ctx, nil) })
+	return testkit.Run(t, func(ctx context.Context) error { a.Run(ctx, nil); return nil })
 }
 
 // outside has a data plane that somebody else starts.
@@ -57,138 +43,27 @@ func outside(s *dptest.Server, dir string) Options {
 	return Options{Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external", Metrics: "off"}
 }
 
-// launch runs an agent on a fake data plane until the test ends.
-func launch(t *testing.T, s *dptest.Server, plan *Plan) *Agent {
+// made is an agent that does not run yet, and keeps nothing for a restart.
+func made(t *testing.T, opt Options, start *plan.Plan) *Agent {
 	t.Helper()
-	a := newAgent(outside(s, t.TempDir()), plan)
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	a, err := newAgent(opt, start, plan.Files{})
+	testkit.Must(t, err)
+	return a
+}
+
+// launch runs an agent on a fake data plane until the test ends.
+func launch(t *testing.T, s *dptest.Server, plan *plan.Plan) *Agent {
+	t.Helper()
+	a := made(t, outside(s, t.TempDir()), plan)
 	running(t, a)
 	return a
 }
 
-func holds(s *dptest.Server, want intent.State) bool {
-	held := s.Held()
-	for i := range want {
-		id := dptest.ID{Kind: want[i].Kind, Key: want[i].Name()}
-		if string(held[id]) != string(want[i].Body) {
-			return false
-		}
-		delete(held, id)
-	}
-	return len(held) == 0
-}
-
-func ready(a *Agent) func() bool { return func() bool { return a.Status().DataPlane == StateReady } }
-
-// Whatever is held and whatever is wanted: one reconciliation makes them equal, and a second one sends nothing.
-func TestReconcileReachesAnyIntent(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
-	random := func() map[string]int {
-		m := map[string]int{}
-		for range r.IntN(40) {
-			m[strings.Repeat("k", 1+r.IntN(9))+fmt.Sprint(r.IntN(12))] = r.IntN(3)
-		}
-		return m
-	}
-	s := dptest.Start(t)
-	for range 100 {
-		held := map[dptest.ID][]byte{}
-		for _, o := range state(t, random()) {
-			held[dptest.ID{Kind: o.Kind, Key: o.Name()}] = o.Body
-		}
-		s.SetHeld(held)
-		want := state(t, random())
-		c, err := dp.Dial(t.Context(), s.Path)
-		testkit.Must(t, err)
-		a := newAgent(Options{}, &Plan{Objects: want})
-		a.client.Store(c)
-		if _, err := a.push(t.Context(), a.plan, true); err != nil {
-			t.Fatal(err)
-		}
-		if !holds(s, want) {
-			t.Fatalf("held %v after reconciling from %v", maps.Keys(s.Held()), held)
-		}
-		before, _ := s.Counts()
-		res, err := a.push(t.Context(), a.plan, true)
-		after, _ := s.Counts()
-		testkit.FatalIf(t, err != nil || res.Put+res.Deleted != 0 || before != after,
-			"second reconciliation sent %+v, %v", res, err)
-		c.Close()
-	}
-}
-
-func TestStreamsAreNoIntent(t *testing.T) {
-	s := dptest.Start(t)
-	id := dptest.ID{Kind: api.KindSynth, Key: "test"}
-	s.SetHeld(map[dptest.ID][]byte{id: {1}})
-	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
-	testkit.Until(t, "ready", ready(a))
-	testkit.ErrorIf(t, s.Held()[id] == nil, "a test stream was deleted")
-}
-
-func TestDataPlaneRestartsWithNothing(t *testing.T) {
-	s := dptest.Start(t)
-	want := state(t, map[string]int{"a": 1, "bb": 2, "ccc": 3})
-	a := launch(t, s, &Plan{Objects: want})
-	testkit.Until(t, "ready", ready(a))
-	for range 3 {
-		s.Kill()
-		testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
-		s.SetHeld(nil)
-		testkit.Must(t, s.Listen())
-		testkit.Until(t, "ready again", ready(a))
-		if !holds(s, want) {
-			t.Fatalf("held %v", s.Held())
-		}
-	}
-}
-
-func TestRunsWhileTheDataPlaneIsAway(t *testing.T) {
-	s := dptest.New(t.TempDir() + "/dp.sock")
-	a := launch(t, s, &Plan{Objects: state(t, map[string]int{"a": 1})})
-	want := state(t, map[string]int{"b": 1})
-	res, err := a.Apply(t.Context(), &Plan{Objects: want})
-	testkit.FatalIf(t, err != nil || res.Note == "", "%+v, %v", res, err)
-	testkit.Must(t, s.Listen())
-	t.Cleanup(s.Kill)
-	testkit.Until(t, "ready", ready(a))
-	if !holds(s, want) {
-		t.Errorf("held %v", s.Held())
-	}
-}
-
-func TestRefusalKeepsTheOldIntent(t *testing.T) {
-	s := dptest.Start(t)
-	old := state(t, map[string]int{"a": 1, "bb": 1})
-	a := launch(t, s, &Plan{Objects: old})
-	testkit.Until(t, "ready", ready(a))
-	s.Refuse("too much", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
-	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2, "ccc": 1})})
-	testkit.Refused(t, err, `"a": too much`)
-	if !holds(s, old) {
-		t.Errorf("held %v", s.Held())
-	}
-	s.Kill()
-	s.SetHeld(nil)
-	s.Refuse("", nil)
-	s.Listen()
-	testkit.Until(t, "old intent is back", func() bool { return holds(s, old) })
-}
-
-// A file that was accepted while the data plane was away and is refused on its return gives way to the one before.
-func TestLateRefusalGoesBack(t *testing.T) {
-	s := dptest.Start(t)
-	old := state(t, map[string]int{"a": 1})
-	a := launch(t, s, &Plan{Objects: old})
-	testkit.Until(t, "ready", ready(a))
-	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
-	_, err := a.Apply(t.Context(), &Plan{Objects: state(t, map[string]int{"a": 2})})
-	testkit.Must(t, err)
-	s.SetHeld(nil)
-	s.Refuse("no", func(_ dptest.ID, body []byte) bool { return string(body) == "a2" })
-	s.Listen()
-	testkit.Until(t, "the old intent is held", func() bool { return holds(s, old) && a.Status().LastError != "" })
-	testkit.Equal(t, a.Status().DataPlane, StateReady, "state")
+func ready(a *Agent) func() bool {
+	return func() bool { return a.owner.Status().DataPlane == v1.StateReady }
 }
 
 func TestFilesAndSignals(t *testing.T) {
@@ -201,12 +76,12 @@ func TestFilesAndSignals(t *testing.T) {
 	a, err := New(Options{File: file, DPSocket: s.Path, Restart: "external", State: t.TempDir()})
 	testkit.Must(t, err)
 	hangup := make(chan os.Signal, 1)
-	testkit.Run(t, func(ctx context.Context) error { return a.Run(ctx, hangup) })
+	testkit.Run(t, func(ctx context.Context) error { a.Run(ctx, hangup); return nil })
 	testkit.Until(t, "ready", ready(a))
 	before := s.Held()
 
 	write(small + "nonsense: 1\n")
-	_, err = a.Reload(t.Context())
+	_, err = a.owner.Reload(t.Context())
 	testkit.Refused(t, err, file+":7")
 	testkit.ErrorIf(t, !maps.EqualFunc(before, s.Held(), func(x, y []byte) bool { return string(x) == string(y) }),
 		"a refused file changed the data plane")
@@ -223,10 +98,10 @@ func TestHTTP(t *testing.T) {
 	s := dptest.Start(t)
 	row := api.TotalRow{In: 3, Out: 2, Dropped: 1}
 	s.SetTable(api.TableTotal, api.Body(&row))
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
-	h := a.Handler()
+	h := a.api.Handler()
 	testkit.Until(t, "ready", ready(a))
 	for _, test := range []struct {
 		method, path, body string
@@ -258,7 +133,7 @@ func TestHTTP(t *testing.T) {
 	}
 	testkit.ErrorIf(t, !s.Running("t"), "stream not started")
 	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.owner.Status().DataPlane == v1.StateAway })
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/show/port", nil))
 	testkit.ErrorIf(t, w.Code != 503, "show without a data plane: %d", w.Code)
@@ -267,10 +142,10 @@ func TestHTTP(t *testing.T) {
 func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 	s := dptest.Start(t)
 	s.SetTable(api.TableTotal, api.Body(&api.TotalRow{}))
-	a := launch(t, s, &Plan{})
+	a := launch(t, s, &plan.Plan{})
 	testkit.Until(t, "ready", ready(a))
-	first := a.Snapshot(t.Context())
-	testkit.ErrorIf(t, !first.Up || a.Snapshot(t.Context()) != first,
+	first := a.scraper.Snapshot(t.Context())
+	testkit.ErrorIf(t, !first.Up || a.scraper.Snapshot(t.Context()) != first,
 		"a second scrape within a second was not served from the cache")
 }
 
@@ -280,8 +155,8 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	program := filepath.Join(dir, "dp")
 	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec tail -f /dev/null\n"
 	testkit.Must(t, os.WriteFile(program, []byte(script), 0o700))
-	plan := &Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
-	a := newAgent(Options{DPSocket: dir + "/none.sock", DPBinary: program, Restart: "always"}, plan)
+	plan := &plan.Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
+	a := made(t, Options{DPSocket: dir + "/none.sock", DPBinary: program, Restart: "always"}, plan)
 	running(t, a)
 	var pids []int
 	read := func(n int) func() bool {

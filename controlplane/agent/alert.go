@@ -4,14 +4,17 @@ package agent
 
 import (
 	"context"
-	"path/filepath"
+	"log/slog"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"isthmus/api"
+	"isthmus/controlplane/agent/dynamic"
+	"isthmus/controlplane/agent/reconcile"
+	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/alert"
 	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
+	"isthmus/controlplane/measure"
 	"isthmus/controlplane/metrics"
 )
 
@@ -22,10 +25,20 @@ const (
 	maxPaths    = 1024
 )
 
-// watch looks for events until ctx ends, beside everything else.
-func (a *Agent) watch(ctx context.Context) {
-	w := alert.New()
-	ticker := time.NewTicker(a.watchPeriod)
+// watcher looks for events in what the data plane and the sessions count.
+type watcher struct {
+	state    *reconcile.Published
+	sessions *dynamic.Sessions
+	measures *measure.Set
+	events   *events.Log
+	log      *slog.Logger
+	period   time.Duration
+}
+
+// run looks for events until ctx ends, beside everything else.
+func (w *watcher) run(ctx context.Context) {
+	find := alert.New()
+	ticker := time.NewTicker(w.period)
 	defer ticker.Stop()
 	looks := 0 // at a data plane
 	for n := 0; ; n++ {
@@ -34,59 +47,59 @@ func (a *Agent) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if a.mobile != nil && n%slowPeriod == 0 {
-			a.mobile.tally.Flush()
+		if n%slowPeriod == 0 {
+			w.sessions.Flush()
 		}
-		c := a.client.Load()
+		c := w.state.Client()
 		if c == nil {
 			continue
 		}
-		f, err := a.figures(ctx, c, looks%slowPeriod == 0)
+		f, err := w.figures(ctx, c, looks%slowPeriod == 0)
 		if err != nil {
 			if ctx.Err() == nil {
-				a.log.Debug("no figures to find events in", "error", err)
+				w.log.Debug("no figures to find events in", "error", err)
 			}
 			continue
 		}
 		looks++
-		w.Look(time.Now(), f, a.events.Publish)
+		find.Look(time.Now(), f, w.events.Publish)
 	}
 }
 
 // figures reads what events are found in. slow: the tables too that may be longer.
-func (a *Agent) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Figures, error) {
+func (w *watcher) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.Figures, error) {
 	f := &alert.Figures{Boot: c.Hello().BootID}
 	var totals []api.TotalRow
 	var holders []api.HolderRow
 	var nats []api.NATRow
-	err := read(ctx, c, api.TablePort, &f.Ports)
-	err = orRead(err, ctx, c, api.TableDrop, &f.Drops)
-	err = orRead(err, ctx, c, api.TableTotal, &totals)
-	err = orRead(err, ctx, c, api.TableHolder, &holders)
-	err = orRead(err, ctx, c, api.TableNAT, &nats)
+	err := serve.Into(nil, ctx, c, api.TablePort, &f.Ports)
+	err = serve.Into(err, ctx, c, api.TableDrop, &f.Drops)
+	err = serve.Into(err, ctx, c, api.TableTotal, &totals)
+	err = serve.Into(err, ctx, c, api.TableHolder, &holders)
+	err = serve.Into(err, ctx, c, api.TableNAT, &nats)
 	// Where there is PFCP the data plane's events tell of paths.
-	if err == nil && slow && a.mobile == nil {
+	if err == nil && slow && w.sessions == nil {
 		f.Paths, err = dp.Table[api.PathRow](ctx, c, api.TablePath, "", maxPaths)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var queues []api.SchedulerRow
-	if err := read(ctx, c, api.TableScheduler, &queues); err != nil {
+	if err := serve.Into(nil, ctx, c, api.TableScheduler, &queues); err != nil {
 		return nil, err
 	}
 	for _, q := range metrics.ByClass(queues) {
-		a.measures.Depth(q.Port, q.Class, uint64(q.Queued))
+		w.measures.Depth(q.Port, q.Class, uint64(q.Queued))
 	}
-	f.Limits = a.limits(totals, holders, nats)
+	f.Limits = w.limits(totals, holders, nats)
 	return f, nil
 }
 
-func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []api.NATRow) (list []alert.Limit) {
-	plan := a.current.Load()
+func (w *watcher) limits(totals []api.TotalRow, holders []api.HolderRow, nats []api.NATRow) (list []alert.Limit) {
+	of := &w.state.Plan().Limits
 	for i := range totals {
 		t := &totals[i]
-		list = append(list, alert.Limit{Name: "sessions", Used: t.Sessions, Of: uint64(plan.Limits.Sessions)},
+		list = append(list, alert.Limit{Name: "sessions", Used: t.Sessions, Of: uint64(of.Sessions)},
 			alert.Limit{Name: "buffers", Used: t.Buffers - min(t.Buffers, t.BuffersFree), Of: t.Buffers})
 	}
 	for i := range holders {
@@ -98,17 +111,5 @@ func (a *Agent) limits(totals []api.TotalRow, holders []api.HolderRow, nats []ap
 		list = append(list, alert.Limit{Name: "nat-blocks/" + api.CString(n.Name[:]), Used: uint64(n.Used),
 			Of: uint64(n.Blocks)})
 	}
-	if a.mobile == nil {
-		return list
-	}
-	for _, u := range a.mobile.manager.PoolUse() {
-		list = append(list, alert.Limit{Name: "pool/" + u.Instance + "/" + u.Family, Used: u.Used, Of: u.Size})
-	}
-	var disk unix.Statfs_t
-	if unix.Statfs(filepath.Dir(a.storePath(plan)), &disk) == nil {
-		// What root alone may fill does not count as free.
-		list = append(list, alert.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
-			Of: disk.Blocks})
-	}
-	return list
+	return append(list, w.sessions.Limits()...)
 }

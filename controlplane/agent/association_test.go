@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
@@ -46,7 +47,7 @@ func freePort(t *testing.T) netip.AddrPort {
 
 func ask(a *Agent, method, path string) string {
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w.Body.String()
 }
 
@@ -84,7 +85,7 @@ func TestMobileLife(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	p := a.Snapshot(t.Context()).PFCP
+	p := a.scraper.Snapshot(t.Context()).PFCP
 	testkit.ErrorIf(t, p == nil || p.Associations != 1 || p.Sessions != 1 || len(p.Answers) != 2, "metrics: %+v", p)
 	recovery := association.Recovery()
 	stop()
@@ -105,12 +106,12 @@ func TestMobileLife(t *testing.T) {
 		t.Errorf("release: %s", got)
 	}
 	testkit.Until(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
-	testkit.Until(t, "session gone", func() bool { return a.mobile.manager.Count("") == 0 })
+	testkit.Until(t, "session gone", func() bool { return a.sessions.Manager.Count("") == 0 })
 }
 
 func TestReleaseWithoutPFCP(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("x", []byte(small))
+	plan, err := plan.Make("x", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	for _, query := range []string{"id=x", "id=x&graceful=no", "id=x&graceful=4000000000"} {

@@ -4,9 +4,7 @@ package agent
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,14 +17,13 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/auth"
-	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
-	"isthmus/controlplane/trace"
 )
 
 // told returns the events of a kind that an agent knows.
@@ -62,9 +59,9 @@ func until(t *testing.T, a *Agent, kinds ...string) {
 func named(b []byte, name string) { copy(b, name) }
 
 // watched runs an agent that looks for events all the time.
-func watched(t *testing.T, s *dptest.Server, plan *Plan, opt Options) *Agent {
-	a := newAgent(opt, plan)
-	a.watchPeriod = 5 * time.Millisecond
+func watched(t *testing.T, s *dptest.Server, plan *plan.Plan, opt Options) *Agent {
+	a := made(t, opt, plan)
+	a.watcher.period = 5 * time.Millisecond
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
 	return a
@@ -85,7 +82,7 @@ func TestEventsOfTheDataPlane(t *testing.T) {
 		s.SetTable(api.TableTotal, api.Body(&total))
 	}
 	set()
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := watched(t, s, plan, outside(s, t.TempDir()))
 	until(t, a, "control.started", "dataplane.up", "port.up", "limit.near")
@@ -111,7 +108,7 @@ func TestEventsOfTheDataPlane(t *testing.T) {
 // Who changes something is known, and stands in the file before the answer.
 func TestEventsOfChanges(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	opt := outside(s, dir)
 	opt.State = dir
@@ -119,7 +116,7 @@ func TestEventsOfChanges(t *testing.T) {
 	as := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := &events.Who{Via: "tcp", Token: name}
-			a.Handler().ServeHTTP(w,
+			a.api.Handler().ServeHTTP(w,
 				r.WithContext(auth.With(r.Context(), auth.Identity{Role: auth.Operate, Who: who})))
 		})
 	}
@@ -130,7 +127,9 @@ func TestEventsOfChanges(t *testing.T) {
 	ask("bob", "/v1/config/apply?name=bad.yaml", "nonsense: 1")
 	ask("carol", "/v1/stream", `[{"name":"t","body":"AQ=="}]`)
 	ask("dave", "/v1/association/release?id=smf1", "")
-	_, err = a.Reload(bySignal(t.Context(), "SIGHUP")) // there is no file
+	hangup := auth.With(t.Context(), auth.Identity{Role: auth.Operate,
+		Who: &events.Who{Via: "signal", Program: "SIGHUP"}})
+	_, err = a.owner.Reload(hangup) // there is no file
 	testkit.ErrorIf(t, err == nil, "nothing was read and applied")
 	text, err := os.ReadFile(dir + "/audit.log")
 	testkit.Must(t, err)
@@ -158,10 +157,10 @@ func TestEventsOfSessions(t *testing.T) {
 		last = establish(t, a, i+1, "10.1.0.1", fmt.Sprintf("10.45.0.%d", i+1)).UP.SEID
 	}
 	gone := make(chan *pfcp.SessionDeletionResponse, 1)
-	a.mobile.manager.Delete([]*n4.Association{smf}, last,
+	a.sessions.Manager.Delete([]*n4.Association{smf}, last,
 		func(r *pfcp.SessionDeletionResponse, _ uint64) { gone <- r })
 	testkit.Receive(t, gone)
-	a.mobile.tally.Flush()
+	a.sessions.Tally.Flush()
 	told1, counted := told(t, a, "session.established"), told(t, a, "session.count")
 	testkit.FatalIf(t, len(told1) == 0 || told1[0].Fields["association"] != "smf1", "%+v", told1)
 	sum := uint64(len(told1))
@@ -190,7 +189,7 @@ func TestEventOfADeletedSession(t *testing.T) {
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)
 	seid := establish(t, a, 1, "10.1.0.1", "10.45.0.1").UP.SEID
 	gone := make(chan uint64, 1)
-	a.mobile.manager.Delete([]*n4.Association{{ID: "smf1"}}, seid,
+	a.sessions.Manager.Delete([]*n4.Association{{ID: "smf1"}}, seid,
 		func(*pfcp.SessionDeletionResponse, uint64) { gone <- 1 })
 	testkit.Receive(t, gone)
 	e := told(t, a, "session.deleted")
@@ -199,167 +198,13 @@ func TestEventOfADeletedSession(t *testing.T) {
 
 func TestEventOfTheEnd(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), plan)
+	a := made(t, outside(s, t.TempDir()), plan)
 	ended := make(chan error, 1)
 	go func() { ended <- a.Serve(t.Context()) }()
 	testkit.Until(t, "ready", ready(a)) // signals are caught before Run begins
 	testkit.Must(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	testkit.Must(t, testkit.Receive(t, ended))
 	testkit.Equal(t, len(told(t, a, "control.stopping")), 1, "events of the end")
-}
-
-// stream opens a stream of server-sent events.
-func stream(t *testing.T, c *http.Client, url string, head http.Header) *bufio.Scanner {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	testkit.Must(t, err)
-	r.Header = head.Clone()
-	r.Header.Set("Accept", "text/event-stream")
-	res, err := c.Do(r)
-	testkit.Must(t, err)
-	t.Cleanup(func() { res.Body.Close() })
-	testkit.Equal(t, res.StatusCode, 200, "status")
-	return bufio.NewScanner(res.Body)
-}
-
-// line reads until a line that begins with something, and returns what follows.
-func line(t *testing.T, s *bufio.Scanner, begin string) string {
-	t.Helper()
-	for s.Scan() {
-		if rest, ok := strings.CutPrefix(s.Text(), begin); ok {
-			return rest
-		}
-	}
-	t.Fatalf("no %q before the end: %v", begin, s.Err())
-	return ""
-}
-
-func TestEventStream(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	server := httptest.NewServer(a.Handler())
-	t.Cleanup(server.Close)
-	a.events.Publish("port.up", "core", "driver", "synth")
-	s := stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	testkit.Equal(t, line(t, s, "data: "), `{"lost":0}`, "lost")
-	first := line(t, s, "id: ")
-	a.events.Publish("port.down", "core")
-	a.events.Publish("session.count", "")
-	second := line(t, s, "id: ")
-	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: "), `"kind":"port.down"`), "another event")
-	s = stream(t, http.DefaultClient, server.URL+"/v1/events?kind=port", http.Header{"Last-Event-Id": {first}})
-	testkit.Equal(t, line(t, s, "id: "), second, "resumed")
-	s = stream(t, http.DefaultClient, server.URL+"/v1/events?live=true&kind=port", http.Header{})
-	line(t, s, "event: lost")
-	a.events.Publish("session.count", "")
-	a.events.Publish("port.gone", "core")
-	testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), `port.gone`), "not live, or not of the kind")
-	for _, bad := range []string{"after=x", "kind=nonsense", "kind=" + strings.Repeat("port,", 17) + "port",
-		"limit=x"} {
-		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/events?"+bad, nil))
-		testkit.Equal(t, w.Code, 422, "%s", bad)
-	}
-}
-
-// A client that does not read is cut off with a reason, while whoever publishes goes on.
-func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	blocked := &stuck{header: http.Header{}, began: make(chan bool), go1: make(chan bool)}
-	ended := make(chan bool)
-	go func() {
-		r := httptest.NewRequest("GET", "/v1/events", nil)
-		r.Header.Set("Accept", "text/event-stream")
-		a.Handler().ServeHTTP(blocked, r)
-		close(ended)
-	}()
-	<-blocked.began
-	cputest.Bound(t, 5*time.Second, "publishing", func() {
-		for i := range 100_000 {
-			a.events.Publish("session.count", fmt.Sprint(i))
-		}
-	})
-	testkit.Equal(t, a.events.Stats().Dropped, 1, "followers that were dropped")
-	close(blocked.go1)
-	<-ended
-	text := blocked.text.String()
-	testkit.ErrorIf(t, !strings.Contains(text, "event: end\ndata: {\"error\":\"the reader is too slow"),
-		"it ends with %.200q",
-		text[max(0, len(text)-200):])
-	testkit.ErrorIf(t, strings.Count(text, "id: ") > 300, "%d events were kept for it", strings.Count(text, "id: "))
-}
-
-// stuck is a client that takes nothing until go1 is closed.
-type stuck struct {
-	header     http.Header
-	text       strings.Builder
-	began, go1 chan bool
-	once       bool
-}
-
-func (s *stuck) Header() http.Header { return s.header }
-func (s *stuck) WriteHeader(int)     {}
-func (s *stuck) Flush()              {}
-func (s *stuck) Write(b []byte) (int, error) {
-	if !s.once {
-		s.once = true
-		close(s.began)
-	}
-	<-s.go1
-	return s.text.Write(b)
-}
-
-// More streams and traces than there are places for a client are refused; others have theirs.
-func TestPlacesOfClients(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	var client auth.Identity
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.Handler().ServeHTTP(w, r.WithContext(auth.With(r.Context(), client)))
-	}))
-	t.Cleanup(server.Close)
-	as := func(token string) {
-		client = auth.Identity{Role: auth.Operate, Who: &events.Who{Via: "tcp", Token: token}}
-	}
-	as("greedy")
-	for range 16 {
-		stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	}
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/events", nil)
-	r.Header.Set("Accept", "text/event-stream")
-	res, err := http.DefaultClient.Do(r)
-	testkit.Must(t, err)
-	defer res.Body.Close()
-	testkit.Equal(t, res.StatusCode, http.StatusServiceUnavailable, "status")
-	for a.traces.Take(client.Holder()) != nil {
-	}
-	trace := func() error { return a.trace(auth.With(t.Context(), client), &trace.Query{}, nil) }
-	testkit.ErrorIf(t, !errors.As(trace(), new(busyError)), "a trace of the greedy: %v", trace())
-	as("modest")
-	stream(t, http.DefaultClient, server.URL+"/v1/events", http.Header{})
-	testkit.ErrorIf(t, !errors.Is(trace(), ErrAway), "a trace of the modest: %v", trace())
-}
-
-// A stream lasts longer than the time that a request may take to be read or answered, by either version of HTTP.
-func TestEventStreamOutlivesTimeouts(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	const limit = 2 * time.Second // for the handshake, too, on a machine that has other things to do
-	var streams []*bufio.Scanner
-	for _, two := range []bool{false, true} {
-		server := httptest.NewUnstartedServer(a.Handler())
-		server.Config.ReadTimeout, server.Config.WriteTimeout = limit, limit
-		server.EnableHTTP2 = two
-		server.StartTLS()
-		t.Cleanup(server.Close)
-		s := stream(t, server.Client(), server.URL+"/v1/events", http.Header{})
-		line(t, s, "event: lost")
-		streams = append(streams, s)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit+limit/4)
-	defer cancel()
-	<-ctx.Done()
-	a.events.Publish("port.up", "late")
-	for _, s := range streams {
-		testkit.ErrorIf(t, !strings.Contains(line(t, s, "data: {\"id\""), "late"), "another event")
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
 )
@@ -33,12 +34,12 @@ func (c *counted) Read(p []byte) (int, error) {
 // configuration stays, and memory comes back.
 func TestHostileRequests(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	a := launch(t, s, plan)
 	testkit.Until(t, "ready", ready(a))
-	a.upload = 8 << 20 // as good as 64, and much cheaper with the race detector
-	server := httptest.NewServer(a.Handler())
+	a.api.Upload = 8 << 20 // as good as 64, and much cheaper with the race detector
+	server := httptest.NewServer(a.api.Handler())
 	defer server.Close()
 	var bomb strings.Builder
 	bomb.WriteString("engine:\n  cpus: &a0 [1]\n")
@@ -77,7 +78,7 @@ func TestHostileRequests(t *testing.T) {
 	grown := memory() - before
 	testkit.ErrorIf(t, grown > 4<<20, "%d KiB more in use afterwards", grown>>10)
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/config", nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/config", nil))
 	testkit.ErrorIf(t, w.Body.String() != small, "the running configuration is now %q", w.Body)
 }
 
@@ -87,17 +88,4 @@ func memory() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// What is read of a body is bounded, whatever its length says.
-func TestBodiesAreBounded(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	a.upload = 1 << 20
-	for _, path := range []string{"/v1/config/apply", "/v1/config/check", "/v1/stream"} {
-		body := &counted{fill: ' '}
-		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(body, 1<<30)))
-		testkit.ErrorIf(t, w.Code < 400 || w.Code >= 500 || body.read < a.upload || body.read > 2*a.upload,
-			"%s: %d after %d octets", path, w.Code, body.read)
-	}
 }

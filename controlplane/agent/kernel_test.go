@@ -4,13 +4,13 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/kernel"
 	"isthmus/controlplane/testkit"
@@ -36,14 +36,9 @@ func kernelHas(t *testing.T, a *Agent, prefixes ...string) {
 		d := kernel.Destination{Prefix: netip.MustParsePrefix(p)}
 		st.Routes[d] = kernel.RouteBy(kernel.Hop{Via: via, Interface: "core0"})
 	}
-	_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
-		a.overlay.Update(kernel.Changes{All: &st})
-		if c := a.client.Load(); c != nil && !a.sendOverlay(ctx, c) {
-			a.reconcile(ctx, false)
-		}
-		a.describeKernel()
-		a.publish()
-		return Result{}, nil
+	_, err := a.owner.Do(t.Context(), func(ctx context.Context) (v1.Result, error) {
+		a.owner.FollowKernel(ctx, kernel.Changes{All: &st})
+		return v1.Result{}, nil
 	})
 	testkit.Must(t, err)
 }
@@ -59,14 +54,14 @@ func routesOf(s *dptest.Server) (n int) {
 
 func TestKernelRoutes(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("x.yaml", []byte(withClone))
+	first, err := plan.Make("x.yaml", []byte(withClone))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), plan)
-	if c := plan.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
+	a := made(t, outside(s, t.TempDir()), first)
+	if c := first.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
 		t.Errorf("clones %+v", c)
 	}
 	// Nobody follows the kernel: it would say that there is no such namespace.
-	a.plan.Clones = nil
+	first.Clones = nil
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
 	kernelHas(t, a, "203.0.113.0/24", "100.64.0.0/10")
@@ -80,10 +75,7 @@ func TestKernelRoutes(t *testing.T) {
 		}
 	}
 	s.SetHeld(held)
-	_, err = a.ask(t.Context(), func(ctx context.Context) (Result, error) {
-		a.reconcile(ctx, false)
-		return Result{}, nil
-	})
+	_, err = a.owner.Apply(t.Context(), first)
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes after a reconciliation")
 
@@ -91,18 +83,19 @@ func TestKernelRoutes(t *testing.T) {
 	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
 	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
 	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
-	st := a.Status()
-	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != StateReady, "%+v", st)
+	st := a.owner.Status()
+	testkit.ErrorIf(t, st.KernelRefused != 1 || st.KernelWhy != "no room" || st.DataPlane != v1.StateReady,
+		"%+v", st)
 
 	// Another configuration keeps the kernel's routes, and is not refused for their sake.
-	next, err := MakePlan("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
+	next, err := plan.Make("y.yaml", []byte(withClone+"  - {prefix: 203.0.113.0/25, via: 192.0.2.9}\n"))
 	testkit.Must(t, err)
 	next.Clones = nil
-	_, err = a.Apply(t.Context(), next)
+	_, err = a.owner.Apply(t.Context(), next)
 	testkit.Refused(t, err, "no room")
 	testkit.Equal(t, routesOf(s), 2, "routes after a refused configuration")
 	s.Refuse("", nil)
-	_, err = a.Apply(t.Context(), next)
+	_, err = a.owner.Apply(t.Context(), next)
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes of the new configuration")
 	kernelHas(t, a)
@@ -114,16 +107,16 @@ func TestKernelRoutes(t *testing.T) {
 	for range 70 { // more than are left out one by one
 		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")
 	}
-	testkit.Equal(t, a.Status().DataPlane, StateReady, "the data plane is")
+	testkit.Equal(t, a.owner.Status().DataPlane, v1.StateReady, "the data plane is")
 }
 
 // What of the kernel's routes is not followed is in a table, a figure and an event.
 func TestIgnoredRoutes(t *testing.T) {
 	s := dptest.Start(t)
-	plan, err := MakePlan("x.yaml", []byte(withClone))
+	plan, err := plan.Make("x.yaml", []byte(withClone))
 	testkit.Must(t, err)
-	a := newAgent(outside(s, t.TempDir()), plan)
-	a.plan.Clones = nil
+	a := made(t, outside(s, t.TempDir()), plan)
+	plan.Clones = nil
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
 	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
@@ -133,45 +126,15 @@ func TestIgnoredRoutes(t *testing.T) {
 			Text: "the configuration has a route there"},
 		{Prefix: "203.0.113.0/25", Via: "192.0.2.3", Device: "core0", Reason: "refused", Text: "no room"},
 	}
-	if list := (control{a}).IgnoredRoutes(); !slices.Equal(list, want) {
+	if list := a.api.Tables.IgnoredRoutes(); !slices.Equal(list, want) {
 		t.Errorf("ignored: %+v", list)
 	}
-	figures := a.Status().RoutesIgnored
+	figures := a.owner.Status().RoutesIgnored
 	testkit.ErrorIf(t, figures["configured"] != 1 || figures["refused"] != 1 || len(figures) != 2, "%v", figures)
-	testkit.Equal(t, len(a.fetch(t.Context()).IgnoredRoutes), 2, "figures of the metric")
+	testkit.Equal(t, len(a.scraper.Snapshot(t.Context()).IgnoredRoutes), 2, "figures of the metric")
 	kernelHas(t, a, "198.51.100.0/24", "203.0.113.0/25") // no more than before
 	heard := told(t, a, "route.ignored")
 	testkit.Equal(t, len(heard), 2, "events")
 	kernelHas(t, a)
-	testkit.Equal(t, len(a.Status().RoutesIgnored)+len((control{a}).IgnoredRoutes()), 0, "ignored")
-}
-
-// The kernel is given the file's routes by the interfaces of their next hops, and none that discards.
-func TestClonesOfRoutes(t *testing.T) {
-	plan, err := MakePlan("x.yaml", []byte(`
-ports: [{name: core, driver: synth, role: core}]
-interfaces:
-  - {name: a, port: core, addresses: [192.0.2.1/24], clone: {device: a0, namespace: one}}
-  - {name: b, port: core, outer_vlan: 2, addresses: [198.51.100.1/24], clone: {device: b0, namespace: one}}
-  - {name: c, port: core, outer_vlan: 3, clone: {device: c0, namespace: two}}
-  - {name: red, port: core, outer_vlan: 4, vrf: red, clone: {device: red0, namespace: red}}
-routes:
-  - {prefix: 10.0.0.0/8, discard: blackhole}
-  - {prefix: 10.0.0.0/8, discard: prohibit, vrf: red}
-  - {prefix: 10.1.0.0/16, via: 192.0.2.9, also_via: [198.51.100.9]}
-  - {prefix: 10.2.0.0/16, via: 10.99.0.1, interface: c, onlink: true}
-`))
-	testkit.Must(t, err)
-	words := func(c *kernel.Clone) string {
-		var list []string
-		for p, r := range c.Routes {
-			list = append(list, fmt.Sprint(p, " ", r.Hops()))
-		}
-		slices.Sort(list)
-		return strings.Join(list, ", ")
-	}
-	several := "10.1.0.0/16 [{192.0.2.9 a false} {198.51.100.9 b false}]"
-	for i, want := range []string{several, several, "10.2.0.0/16 [{10.99.0.1 c true}]", ""} {
-		testkit.Equal(t, words(&plan.Clones[i]), want, "clone %s", plan.Clones[i].Interface)
-	}
+	testkit.Equal(t, len(a.owner.Status().RoutesIgnored)+len(a.api.Tables.IgnoredRoutes()), 0, "ignored")
 }

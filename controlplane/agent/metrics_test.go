@@ -23,7 +23,7 @@ func TestMetricsFile(t *testing.T) {
 	fill(s)
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances+"nat_log: {syslog: [127.0.0.1]}\n")
 	w := httptest.NewRecorder()
-	metrics.Handler(a.Snapshot, "x").ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	metrics.Handler(a.scraper.Snapshot, "x").ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	var got strings.Builder
 	for line := range strings.Lines(w.Body.String()) {
 		if !notOfTables.MatchString(line) {

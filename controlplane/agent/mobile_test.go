@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
+	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
@@ -77,7 +80,8 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 		},
 	}
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
-	a.mobile.manager.Establish(&n4.Association{ID: "smf1"}, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
+	a.sessions.Manager.Establish(&n4.Association{ID: "smf1"}, req,
+		func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
 	return testkit.Receive(t, ch)
 }
 
@@ -116,18 +120,18 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
 	a, stop := launchMobile(t, s, dir, text+n9)
-	if err := a.mobile.manager.KeepAssociation(n4.StoredAssociation{ID: "smf1", Addr: netip.MustParseAddrPort("127.0.0.2:8805"),
-		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
+	if err := a.sessions.Manager.KeepAssociation(n4.StoredAssociation{ID: "smf1",
+		Addr: netip.MustParseAddrPort("127.0.0.2:8805"), Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
 		t.Fatal(err)
 	}
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
 	if stays.Cause != pfcp.CauseAccepted || goes.Cause != pfcp.CauseAccepted || stays.UP.IPv4.String() != "127.0.0.1" || stays.Node.FQDN != "upf1" {
 		t.Fatalf("%+v %+v", stays, goes)
 	}
-	apply := func(more string) (Result, error) {
-		plan, err := MakePlan("test", []byte(text+more))
+	apply := func(more string) (v1.Result, error) {
+		plan, err := plan.Make("test", []byte(text+more))
 		testkit.Must(t, err)
-		return a.Apply(t.Context(), plan)
+		return a.owner.Apply(t.Context(), plan)
 	}
 	before, _ := s.Counts()
 	if res, err := apply(n9); err != nil || res.Put+res.Deleted != 0 || res.Note != "" {
@@ -140,7 +144,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 		t.Error("not refused")
 	}
 	s.Refuse("", nil)
-	testkit.ErrorIf(t, s.Held()[heldSession(goes.UP.SEID)] == nil || a.mobile.manager.Count("") != 2,
+	testkit.ErrorIf(t, s.Held()[heldSession(goes.UP.SEID)] == nil || a.sessions.Manager.Count("") != 2,
 		"a refused configuration ended a session")
 	if res, err := apply(""); err != nil || !strings.Contains(res.Note, "1 mobile sessions ended") {
 		t.Errorf("%+v %v", res, err)
@@ -155,7 +159,7 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	// The data plane restarts with nothing.
 	held := s.Held()
 	s.Kill()
-	testkit.Until(t, "loss noticed", func() bool { return a.Status().DataPlane == StateAway })
+	testkit.Until(t, "loss noticed", func() bool { return a.owner.Status().DataPlane == v1.StateAway })
 	if r := establish(t, a, 4, "10.1.0.1", "10.45.0.4"); r.Cause != pfcp.CauseNoResources {
 		t.Errorf("%+v", r)
 	}
@@ -172,8 +176,8 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	stop()
 	_, sent := s.Counts()
 	a, _ = launchMobile(t, s, dir, text)
-	if _, again := s.Counts(); again != sent || a.mobile.manager.Count("smf1") != 1 {
-		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.mobile.manager.Count("smf1"))
+	if _, again := s.Counts(); again != sent || a.sessions.Manager.Count("smf1") != 1 {
+		t.Errorf("%d changes sent after a restart, %d sessions", again-sent, a.sessions.Manager.Count("smf1"))
 	}
 	if r := establish(t, a, 5, "10.1.0.1", "10.45.0.5"); r.Cause != pfcp.CauseAccepted {
 		t.Errorf("%+v", r)
@@ -184,20 +188,22 @@ func TestMobileShow(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, _ := launchMobile(t, s, dir, pfcpConfig(t)+instances)
 	r := establish(t, a, 1, "10.1.0.1", "10.45.0.1")
-	if o, ok := a.control.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" || o.DNN != "internet" || o.CPSEID != 1 {
+	if o, ok := a.sessions.Owner(r.UP.SEID); !ok || o.Association != "smf1" || o.User != "imsi-1" ||
+		o.DNN != "internet" || o.CPSEID != 1 {
 		t.Errorf("%+v", o)
 	}
-	if _, ok := a.control.Owner(1); ok {
+	if _, ok := a.sessions.Owner(1); ok {
 		t.Error("of nobody")
 	}
 	row := api.SessionRow{SEID: r.UP.SEID}
 	s.SetTable(api.TableSession, api.Body(&row))
 	w := httptest.NewRecorder()
-	a.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/show/session", nil))
 	testkit.ErrorIf(t, !strings.Contains(w.Body.String(), `"association":"smf1"`), "%s", w.Body)
-	m := a.Snapshot(t.Context()).PFCP
+	m := a.scraper.Snapshot(t.Context()).PFCP
 	testkit.ErrorIf(t, m == nil || m.Sessions != 1, "%+v", m)
-	if _, err := MakePlan("test", []byte(upf+"policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n")); err == nil {
+	const ours = "policers:\n  - {name: n4.x, type: srtcm, cir: 1M, cbs: 10000, ebs: 0}\n"
+	if _, err := plan.Make("test", []byte(upf+ours)); err == nil {
 		t.Error("a name of ours was accepted")
 	}
 }
@@ -223,9 +229,10 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 		return [2]uint8{path.DSCP, path.QFIDSCP[9]}
 	}
 	testkit.Equal(t, dscp(), [2]uint8{}, "DSCP")
-	plan, err := MakePlan("test", []byte(strings.Replace(text, "endpoints: [10.1.0.1]", "endpoints: [10.1.0.1], dscp: 26, qfi_dscp: {9: 0}", 1)))
+	const endpoints = "endpoints: [10.1.0.1]"
+	plan, err := plan.Make("test", []byte(strings.Replace(text, endpoints, endpoints+", dscp: 26, qfi_dscp: {9: 0}", 1)))
 	if err == nil {
-		_, err = a.Apply(t.Context(), plan)
+		_, err = a.owner.Apply(t.Context(), plan)
 	}
 	testkit.Must(t, err)
 	testkit.Until(t, "DSCP 26", func() bool { return dscp() == [2]uint8{26, 1 + 0} })
@@ -237,28 +244,31 @@ func TestMobilePlanRefused(t *testing.T) {
 	text := pfcpConfig(t) + instances
 	a, _ := launchMobile(t, s, dir, text+n9)
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
-	plan, err := MakePlan("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
+	next, err := plan.Make("test", []byte(text+strings.ReplaceAll(route, "192.0.2.2", "10.6.0.2")))
 	testkit.Must(t, err)
 	orphan := heldSession(77)
 	held := s.Held()
 	held[orphan] = []byte{1}
 	s.SetHeld(held)
 	push := func() error {
-		_, err := a.ask(t.Context(), func(ctx context.Context) (Result, error) {
-			return a.pushMobile(ctx, a.client.Load(), plan, plan.Objects, true)
+		_, err := a.owner.Do(t.Context(), func(ctx context.Context) (v1.Result, error) {
+			return a.sessions.Push(ctx, a.owner.Client(), next, true, func(held []api.Digest) []dp.Change {
+				return plan.Diff(held, next.Objects)
+			})
 		})
 		return err
 	}
-	was := a.mobile.manager.Settings()
+	m := a.sessions.Manager
+	was := m.Settings()
 	s.Refuse("no", func(id dptest.ID, _ []byte) bool { return id.Kind == api.KindRoute })
 	testkit.ErrorIf(t, push() == nil, "not refused")
-	if a.mobile.manager.Settings() != was || a.mobile.manager.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
+	if m.Settings() != was || m.Count("") != 2 || s.Held()[heldSession(goes.UP.SEID)] == nil {
 		t.Error("a refused plan was adopted")
 	}
 	s.Refuse("", nil)
 	testkit.Must(t, push())
 	now := s.Held()
-	if a.mobile.manager.Settings() == was || a.mobile.manager.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
+	if m.Settings() == was || m.Count("") != 1 || now[heldSession(goes.UP.SEID)] != nil ||
 		now[heldSession(stays.UP.SEID)] == nil || now[orphan] != nil {
 		t.Error("an accepted plan was not adopted")
 	}
@@ -271,10 +281,10 @@ func TestCollectorThatCannotBeReached(t *testing.T) {
 	a, stop := launchMobile(t, s, t.TempDir(), text)
 	defer stop()
 	const address = "[fe80::9]:514" // a link-local address of no link
-	plan, err := MakePlan("test", []byte(text+"nat_log: {syslog: ['"+address+"']}\n"))
+	plan, err := plan.Make("test", []byte(text+"nat_log: {syslog: ['"+address+"']}\n"))
 	testkit.Must(t, err)
 	for range 2 {
-		res, err := a.Apply(t.Context(), plan)
+		res, err := a.owner.Apply(t.Context(), plan)
 		testkit.ErrorIf(t, err != nil || !strings.Contains(res.Note, address), "%+v %v", res, err)
 	}
 	rows := ask(a, "GET", "/v1/show/collector")
@@ -283,6 +293,6 @@ func TestCollectorThatCannotBeReached(t *testing.T) {
 	}
 	told := ask(a, "GET", "/v1/events?kind=collector.down")
 	testkit.Equal(t, strings.Count(told, "collector.down"), 1, "events in %s", told)
-	list := a.collectors()
+	list := a.sessions.Collectors()
 	testkit.ErrorIf(t, len(list) != 1 || list[0].State != "down", "%+v", list)
 }

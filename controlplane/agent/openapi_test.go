@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
 	"isthmus/controlplane/view"
@@ -18,7 +19,7 @@ import (
 
 // docs/openapi.json is what the types say.
 func TestOpenAPIFile(t *testing.T) {
-	doc, err := OpenAPI()
+	doc, err := serve.OpenAPI()
 	testkit.Must(t, err)
 	testkit.Golden(t, "../../docs/openapi.json", string(doc))
 }
@@ -31,7 +32,7 @@ type answers struct {
 
 func newAnswers(t *testing.T) *answers {
 	t.Helper()
-	text, err := OpenAPI()
+	text, err := serve.OpenAPI()
 	testkit.Must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	testkit.Must(t, err)
@@ -77,7 +78,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	dialIn(t, a, "anna", 1)
 	establish(t, a, 1, "10.1.0.1", "10.45.0.1")
 	kernelHas(t, a, "192.0.2.0/24")
-	h, doc := a.Handler(), newAnswers(t)
+	h, doc := a.api.Handler(), newAnswers(t)
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
 )
@@ -75,20 +76,20 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 		{"somebody else's port", with(coaClient(taken.LocalAddr().String(), "secret: s")), "radius.coa.listen: ",
 			false},
 	} {
-		plan, err := MakePlan("new.yaml", []byte(row.text))
+		plan, err := plan.Make("new.yaml", []byte(row.text))
 		if err == nil {
 			if bad := plan.Check(); row.check != (bad != nil) {
 				t.Errorf("%s: checked: %v", row.name, bad)
 			}
 			plan.Applied = true
-			_, err = a.Apply(t.Context(), plan)
+			_, err = a.owner.Apply(t.Context(), plan)
 		}
 		if err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), quoted) {
 			t.Errorf("%s: %v", row.name, err)
 		}
-		_, there := os.Stat(a.files.applied)
+		_, there := os.Stat(dir + "/applied.yaml")
 		testkit.ErrorIf(t, !errors.Is(there, os.ErrNotExist), "%s: is kept for a restart", row.name)
-		testkit.ErrorIf(t, string(a.current.Load().Text) != users(good), "%s: runs", row.name)
+		testkit.ErrorIf(t, string(a.owner.Plan().Text) != users(good), "%s: runs", row.name)
 	}
 	stop()
 }
@@ -98,12 +99,12 @@ func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, upf+instances)
 	defer stop()
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+signingIn+
+	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn+
 		"  dhcp: {address: 192.0.2.77, servers: [192.0.2.9]}\n"))
 	testkit.Must(t, err)
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Refused(t, err, "access.dhcp.address: ")
-	testkit.ErrorIf(t, string(a.current.Load().Text) != upf+instances, "it runs")
+	testkit.ErrorIf(t, string(a.owner.Plan().Text) != upf+instances, "it runs")
 }
 
 // What was prepared is given up when the data plane refuses: addresses, files.
@@ -119,15 +120,15 @@ func TestPreparedIsGivenUp(t *testing.T) {
 	text := strings.Replace(signingIn, "radius: {", "radius: {coa: {listen: ["+at.String()+
 		"], clients: [{address: 127.0.0.1, secret: s}]}, ", 1)
 	text += "routes: [{prefix: 203.0.113.0/24, via: 10.6.0.2}]\n"
-	plan, err := MakePlan("new.yaml", []byte(upf+instances+text))
+	plan, err := plan.Make("new.yaml", []byte(upf+instances+text))
 	testkit.Must(t, err)
 	plan.Applied = true
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Refused(t, err, "no")
 	free, err = net.ListenUDP("udp4", at)
 	testkit.Must(t, err)
 	testkit.Must(t, free.Close())
-	left, _ := filepath.Glob(a.files.applied + "*")
+	left, _ := filepath.Glob(dir + "/applied.yaml*")
 	testkit.ErrorIf(t, len(left) > 0, "left: %v", left)
 }
 
@@ -141,10 +142,10 @@ func TestConfigurationIsKeptOrRefused(t *testing.T) {
 	defer stop()
 	testkit.Must(t, os.RemoveAll(opt.State))
 	testkit.Must(t, os.WriteFile(opt.State, nil, 0o600)) // no folder, as when a disk cannot be written to
-	plan, err := MakePlan("new.yaml", []byte(small+route))
+	plan, err := plan.Make("new.yaml", []byte(small+route))
 	testkit.Must(t, err)
 	plan.Applied = true
-	_, err = a.Apply(t.Context(), plan)
+	_, err = a.owner.Apply(t.Context(), plan)
 	testkit.Refused(t, err, "would not be kept for a restart")
-	testkit.ErrorIf(t, string(a.current.Load().Text) != small, "it runs")
+	testkit.ErrorIf(t, string(a.owner.Plan().Text) != small, "it runs")
 }

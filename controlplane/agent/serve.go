@@ -5,10 +5,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -50,16 +52,17 @@ func (a *Agent) Serve(ctx context.Context) error {
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(stop)
 
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, hangup) }()
-	a.log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File, "objects", a.Status().Objects)
+	done := make(chan struct{})
+	go func() { defer close(done); a.Run(ctx, hangup) }()
+	a.opt.Log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File,
+		"objects", a.owner.Status().Objects)
 	notify("READY=1")
 	defer notify("STOPPING=1")
 	select {
 	case sig := <-stop:
-		a.log.Info("stopping", "signal", sig.String())
+		a.opt.Log.Info("stopping", "signal", sig.String())
 		a.events.Publish("control.stopping", a.opt.Version, "signal", sig.String())
-		connected := int(a.Status().DPPID)
+		connected := int(a.owner.Status().DPPID)
 		cancel()
 		<-done
 		a.leave(connected, sig == syscall.SIGINT || a.opt.StopBoth)
@@ -71,8 +74,8 @@ func (a *Agent) Serve(ctx context.Context) error {
 		cancel()
 		<-done
 		return err
-	case err := <-done:
-		return err
+	case <-done:
+		return nil
 	}
 }
 
@@ -94,7 +97,7 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	local := controlBounds.New(a.Handler())
+	local := controlBounds.New(a.api.Handler())
 	local.ConnContext = auth.Peer
 	open(controlBounds, listener, local)
 	if err := a.listenTCP(func(l net.Listener, s *http.Server) { open(apiBounds, l, s) }); err != nil {
@@ -105,8 +108,9 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 		if err != nil {
 			return nil, err
 		}
-		open(metricsBounds, m, metricsBounds.New(metrics.Handler(a.Snapshot, a.opt.Version, a.measures)))
-		a.log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
+		figures := metrics.Handler(a.scraper.Snapshot, a.opt.Version, a.measures)
+		open(metricsBounds, m, metricsBounds.New(figures))
+		a.opt.Log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
 	}
 	return servers, nil
 }
@@ -116,13 +120,13 @@ func (a *Agent) leave(connected int, both bool) {
 	if a.spawner == nil {
 		return
 	}
-	switch pid := a.spawner.running(connected); {
+	switch pid := a.spawner.Running(connected); {
 	case pid == 0:
 	case both:
-		a.log.Info("stopping the data plane", "pid", pid)
+		a.opt.Log.Info("stopping the data plane", "pid", pid)
 		syscall.Kill(pid, syscall.SIGTERM)
 	default:
-		a.log.Warn("the data plane forwards on; SIGINT and --stop-both stop both", "pid", pid)
+		a.opt.Log.Warn("the data plane forwards on; SIGINT and --stop-both stop both", "pid", pid)
 	}
 }
 
@@ -141,4 +145,27 @@ func notify(state string) {
 	}
 	defer conn.Close()
 	conn.Write([]byte(state))
+}
+
+// listen opens the agent's own socket. One that a dead agent left behind is replaced, a living one is not.
+func listen(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: another control plane is running there", path)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		os.Remove(path)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
@@ -32,8 +33,8 @@ func TestWhoIsStoppedWithUs(t *testing.T) {
 		dir := t.TempDir()
 		program := dir + "/dp"
 		testkit.Must(t, os.WriteFile(program, fmt.Appendf(nil, deaf, dir), 0o700))
-		plan := &Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
-		a := newAgent(Options{Socket: dir + "/isthmus.sock", DPSocket: dir + "/none.sock", DPBinary: program,
+		plan := &plan.Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
+		a := made(t, Options{Socket: dir + "/isthmus.sock", DPSocket: dir + "/none.sock", DPBinary: program,
 			Metrics: "off", Restart: "always", StopBoth: c.both}, plan)
 		done := make(chan error, 1)
 		go func() { done <- a.Serve(t.Context()) }()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/session/store"
@@ -33,7 +34,7 @@ func ranged(ranges ...any) string {
 
 // Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
 func TestOnlyWhatLeftIsSent(t *testing.T) {
-	all, err := MakePlan("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
+	all, err := plan.Make("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
 	testkit.Must(t, err)
 	for _, r := range []struct {
 		ranges       []any
@@ -46,7 +47,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 		{[]any{"new", 3, "a", 1, "early", 100, "home", 1000}, 1 + 3, 0},
 		{[]any{"home", 1000, "early", 100, "a", 1}, 1, 0}, // another order of the addresses
 	} {
-		plan, err := makePlan("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
+		plan, err := plan.MakeWith("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
 		testkit.Must(t, err)
 		puts, deletes := intent.Diff(digests(all.Objects), plan.Objects)
 		if len(puts) != r.put || len(deletes) != r.deleted {
@@ -76,27 +77,29 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	apply := func(a *Agent, text string) {
 		t.Helper()
 		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/config/apply?name=other.yaml", strings.NewReader(text)))
+		a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/config/apply?name=other.yaml",
+			strings.NewReader(text)))
 		testkit.FatalIf(t, w.Code != 200, "%v", w.Body)
 	}
 	a, stop := restart(t, opt)
 	apply(a, ranged("home", 1000))
-	testkit.ErrorIf(t, a.Status().AppliedFile != kept || a.Status().Objects == 0, "%+v", a.Status())
+	st := a.owner.Status()
+	testkit.ErrorIf(t, st.AppliedFile != kept || st.Objects == 0, "%+v", st)
 	before := len(s.Held())
 	stop()
 
 	// Its successor starts with it and sends nothing, since those who stayed keep their pipes.
 	a, stop = restart(t, opt)
-	if st := a.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
+	if st := a.owner.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
 		t.Errorf("%+v, held %d of %d", st, len(s.Held()), before)
 	}
 	// The file again: back to it, for good, and still nobody moves.
-	res, err := a.Reload(t.Context())
-	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.Status().AppliedFile != "",
-		"%+v, %v, %+v", res, err, a.Status())
+	res, err := a.owner.Reload(t.Context())
+	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.owner.Status().AppliedFile != "",
+		"%+v, %v, %+v", res, err, a.owner.Status())
 	stop()
 	a, stop = restart(t, opt)
-	if st := a.Status(); st.AppliedFile != "" || st.Changes != 0 {
+	if st := a.owner.Status(); st.AppliedFile != "" || st.Changes != 0 {
 		t.Errorf("%+v", st)
 	}
 	// A file that is written later wins.
@@ -105,8 +108,8 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	later := time.Now().Add(time.Second)
 	testkit.Must(t, os.Chtimes(opt.File, later, later))
 	a, stop = restart(t, opt)
-	if _, err := os.Stat(kept); err == nil || a.Status().AppliedFile != "" {
-		t.Errorf("%v, %+v", err, a.Status())
+	if _, err := os.Stat(kept); err == nil || a.owner.Status().AppliedFile != "" {
+		t.Errorf("%v, %+v", err, a.owner.Status())
 	}
 	// One that is damaged does not stop us.
 	stop()
@@ -115,7 +118,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	os.WriteFile(opt.Socket+".placement.json", []byte("{"), 0o600)
 	a, stop = restart(t, opt)
 	defer stop()
-	testkit.ErrorIf(t, a.Status().AppliedFile != "", "%+v", a.Status())
+	testkit.ErrorIf(t, a.owner.Status().AppliedFile != "", "%+v", a.owner.Status())
 }
 
 // What was applied while the data plane was away, and is refused after a restart of ours, gives way to the file.
@@ -131,34 +134,10 @@ func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	t.Cleanup(s.Kill)
 	a, stop := restart(t, opt)
 	defer stop()
-	own, _ := MakePlan("own", []byte(small))
-	if st := a.Status(); !holds(s, own.Objects) || st.AppliedFile != "" || !strings.Contains(st.LastError, "no") {
+	own, _ := plan.Make("own", []byte(small))
+	if st := a.owner.Status(); !s.Holds(own.Changes()) || st.AppliedFile != "" ||
+		!strings.Contains(st.LastError, "no") {
 		t.Errorf("%+v", st)
-	}
-}
-
-func TestRestartsAreNamed(t *testing.T) {
-	base, err := MakePlan("x", []byte(small))
-	testkit.Must(t, err)
-	a := newAgent(Options{}, base)
-	for text, want := range map[string]string{
-		"":                              "",
-		"engine: {rates: {echo: 7}}\n":  "",
-		"engine: {huge_pages: 'off'}\n": "engine.huge_pages: in effect when the control plane and then the data plane are started again",
-		"control: {restart: {delay_ms: 7, max_delay_ms: 8}}\n":      "control.restart.delay_ms, control.restart.max_delay_ms: in effect when the control plane is started again",
-		"control: {restart: {policy: never, program: /x}}\n":        "control.restart.policy, control.restart.program: in effect",
-		"control: {state: /x, metrics: '', resync_period: 7}\n":     "control.state, control.metrics, control.resync_period: in effect",
-		"control: {usage_period: 0}\n":                              "control.usage_period: in effect",
-		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n":       "control.socket: in effect when the control plane is started again; engine.huge_pages: in effect",
-		"control: {dp_socket: /x, restart: {policy: external}}\n":   "control.dp_socket, control.restart.policy: in effect",
-		"control: {restart: {policy: always}, resync_period: 30}\n": "",
-		"control: {api: {listen: [127.0.0.1], anonymous: read}}\n":  "control.api: in effect",
-		"control: {api: {anonymous: read, hosts: [gw.lab]}}\n":      "",
-	} {
-		plan, err := MakePlan("x", []byte(text+small))
-		testkit.Must(t, err)
-		got := a.needsRestart(plan)
-		testkit.ErrorIf(t, !strings.HasPrefix(got, want) || want == "" && got != "", "%s: %q", text, got)
 	}
 }
 
@@ -173,8 +152,8 @@ func digests(s intent.State) []api.Digest {
 // Each damaged file of a process before us is moved aside and told of: the control plane starts without it.
 func TestDamagedStateIsTold(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	files, sessions := stateIn(dir, ""), dir+"/sessions.db"
-	damaged := []string{files.placement, files.given, sessions, store.AccountsPath(sessions)}
+	sessions := dir + "/sessions.db"
+	damaged := []string{sessions, store.AccountsPath(sessions), dir + "/placement.json", dir + "/kernel.json"}
 	for _, path := range damaged {
 		testkit.Must(t, os.WriteFile(path, []byte(`{"a": `), 0o600))
 	}

@@ -3,17 +3,14 @@
 package agent
 
 import (
-	"cmp"
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
+	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/httpd"
@@ -23,66 +20,14 @@ import (
 // apiBounds: a browser keeps six connections to a host open, or one of HTTP/2.
 var apiBounds = httpd.Bounds{Name: "api", Connections: 128, Each: 32, Read: time.Minute, Write: 2 * time.Minute}
 
-// guardSettings is the configuration as the guard needs it; it was checked.
-func guardSettings(c *config.API) auth.Settings {
-	s := auth.Settings{Hosts: c.Hosts}
-	if c.Anonymous == "read" {
-		s.Anonymous = auth.Read
-	}
-	for i := range c.Tokens {
-		t := auth.Token{Name: string(c.Tokens[i].Name)}
-		t.Role, _ = auth.ParseRole(c.Tokens[i].Role)
-		hash, _ := hex.DecodeString(c.Tokens[i].SHA256)
-		copy(t.Hash[:], hash)
-		s.Tokens = append(s.Tokens, t)
-	}
-	return s
-}
-
-// tcpHandler serves the API, and the page where there is one, to clients that show who they are.
-func (a *Agent) tcpHandler(page http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/v1/", a.api())
-	mux.HandleFunc("POST "+auth.LoginPath, a.guard.Login)
-	mux.HandleFunc("POST "+auth.LogoutPath, a.guard.Logout)
-	if page == nil {
-		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-			auth.Refuse(w, http.StatusNotFound,
-				"there is no page here; the API is below /v1/, described in /v1/openapi.json")
-		})
-	} else {
-		mux.Handle("/", openFiles(page))
-	}
-	return a.guard.Handler(mux)
-}
-
-// openFiles lets everybody have the page's files, which the binary holds and which say nothing of this gateway; what
-// else is below the page needs the role read.
-func openFiles(page http.Handler) http.Handler {
-	closed := auth.Require(auth.Read, page)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		file := r.URL.Path == "/" || r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/assets/")
-		if file && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-			page.ServeHTTP(w, r)
-			return
-		}
-		closed.ServeHTTP(w, r)
-	})
-}
-
 // tlsConfig is nil where the configuration wants plain HTTP. A certificate of our own is made once, and stays.
-func (a *Agent) tlsConfig(plan *Plan) (*tls.Config, error) {
-	c := &plan.Control.API
+func (a *Agent) tlsConfig(c *config.API) (*tls.Config, error) {
 	if c.TLS == "off" {
 		return nil, nil
 	}
 	certFile, keyFile, own := c.Certificate, c.Key, c.Certificate == ""
 	if own {
-		base := a.opt.Socket + "."
-		if folder := cmp.Or(a.opt.State, plan.Control.State); folder != "" {
-			base = folder + string(filepath.Separator)
-		}
-		certFile, keyFile = base+"api.crt", base+"api.key"
+		certFile, keyFile = a.opt.beside("api.crt"), a.opt.beside("api.key")
 	}
 	names := append([]string{"localhost"}, c.Hosts...)
 	if host, err := os.Hostname(); err == nil {
@@ -95,31 +40,32 @@ func (a *Agent) tlsConfig(plan *Plan) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control.api: %w", err)
 	}
-	a.log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
+	a.opt.Log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
 		cert.Leaf.NotAfter)
 	if time.Now().After(cert.Leaf.NotAfter) { // its clients say no; all else goes on
-		a.log.Error("the certificate of control.api has ended", "file", certFile)
+		a.opt.Log.Error("the certificate of control.api has ended", "file", certFile)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // listenTCP opens the addresses of control.api.
 func (a *Agent) listenTCP(open func(net.Listener, *http.Server)) error {
-	plan := a.plan
-	addresses := plan.Control.API.Addresses()
+	c := &a.owner.Plan().Control
+	addresses := c.API.Addresses()
 	if len(addresses) == 0 {
 		return nil
 	}
-	secure, err := a.tlsConfig(plan)
+	secure, err := a.tlsConfig(&c.API)
 	if err != nil {
 		return err
 	}
 	var live http.Handler
-	if plan.Control.Page {
-		a.page = page.New(source{a}, page.Options{Log: a.log, Trace: a.traceText, SignIns: a.measures.SignIns})
+	if c.Page {
+		a.page = page.New(serve.Source{API: a.api}, page.Options{Log: a.opt.Log, Trace: a.api.Tracer.Text,
+			SignIns: a.measures.SignIns})
 		live = a.page.Handler()
 	}
-	handler := a.tcpHandler(live)
+	handler := a.api.TCP(live)
 	scheme := "https://"
 	if secure == nil {
 		scheme = "http://"
@@ -134,7 +80,7 @@ func (a *Agent) listenTCP(open func(net.Listener, *http.Server)) error {
 			server.TLSConfig = secure.Clone()
 		}
 		open(l, server)
-		a.log.Info("API", "address", scheme+l.Addr().String())
+		a.opt.Log.Info("API", "address", scheme+l.Addr().String())
 	}
 	return nil
 }

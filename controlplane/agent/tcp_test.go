@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -20,9 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp/dptest"
-	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/testkit"
 )
@@ -71,11 +71,11 @@ func serveAPI(t *testing.T, more string, page bool) *served {
 	text := small + fmt.Sprintf("control:\n  page: %v\n  api:\n    listen: ['%s']\n    tokens:\n"+
 		"      - {name: noc, role: read, sha256: %s}\n      - {name: admin, role: operate, sha256: %s}\n%s",
 		page, out.address, hex.EncodeToString(one[:]), hex.EncodeToString(two[:]), more)
-	plan, err := MakePlan("small.yaml", []byte(text))
+	plan, err := plan.Make("small.yaml", []byte(text))
 	testkit.Must(t, err)
 	opt := outside(s, dir)
 	opt.State, opt.Log = dir, slog.New(slog.NewTextHandler(out.log, nil))
-	out.Agent = newAgent(opt, plan)
+	out.Agent = made(t, opt, plan)
 	testkit.Run(t, func(ctx context.Context) error { return out.Serve(ctx) })
 	testkit.Until(t, "ready", ready(out.Agent))
 	return out
@@ -160,10 +160,10 @@ func TestTokensFollowTheConfiguration(t *testing.T) {
 		_, err := io.Copy(io.Discard, followed.Body)
 		ended <- err
 	}()
-	plan, err := MakePlan("x", []byte(strings.Replace(string(s.current.Load().Text), "name: noc, role: read",
+	plan, err := plan.Make("x", []byte(strings.Replace(string(s.owner.Plan().Text), "name: noc, role: read",
 		"name: noc, role: operate", 1)))
 	testkit.Must(t, err)
-	_, err = s.Apply(t.Context(), plan)
+	_, err = s.owner.Apply(t.Context(), plan)
 	testkit.Must(t, err)
 	code, said := s.ask(t, client(), "POST", "/v1/config/apply?name=a.yaml", s.read, "x: y")
 	testkit.ErrorIf(t, code != 422, "%d %s", code, said)
@@ -203,7 +203,7 @@ func TestThousandConnections(t *testing.T) {
 	}
 	// Those that do not speak TLS give their places to others at once.
 	testkit.Until(t, "most are refused", func() bool { return api.Refused() >= uint64(len(open)/2) })
-	testkit.Equal(t, s.Status().DataPlane, StateReady, "state")
+	testkit.Equal(t, s.owner.Status().DataPlane, v1.StateReady, "state")
 	grown := memory() - before
 	testkit.ErrorIf(t, grown > 8<<20, "%d KiB more in use", grown>>10)
 	for _, c := range open {
@@ -212,41 +212,6 @@ func TestThousandConnections(t *testing.T) {
 	testkit.Until(t, "all given back", func() bool { return runtime.NumGoroutine() <= started+5 })
 	code, _ := s.ask(t, client(), "GET", "/v1/status", s.read, "")
 	testkit.Equal(t, code, 200, "status afterwards")
-}
-
-// Clients that ask for tables and do not take them keep out neither each other nor those of the Unix socket.
-func TestSlowReadersOfTables(t *testing.T) {
-	a := newAgent(Options{}, &Plan{})
-	began, release, ended := make(chan bool), make(chan bool), make(chan bool, maxRemoteShows)
-	show := func(ctx context.Context, token string, w http.ResponseWriter) {
-		r := httptest.NewRequest("GET", "/v1/show/association", nil)
-		a.Handler().ServeHTTP(w, r.WithContext(auth.With(ctx, auth.Identity{Role: auth.Read,
-			Who: &events.Who{Via: "tcp", Token: token}})))
-	}
-	for range maxRemoteShows / 2 {
-		go func() {
-			show(t.Context(), "slow", &stuck{header: http.Header{}, began: began, go1: release})
-			ended <- true
-		}()
-		<-began
-		began = make(chan bool)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	w := httptest.NewRecorder()
-	show(gone, "slow", w) // which waited for a place
-	testkit.ErrorIf(t, w.Code != 503 || w.Header().Get("Retry-After") == "", "one more of the slow one: %d %s",
-		w.Code, w.Body)
-	w = httptest.NewRecorder()
-	show(t.Context(), "other", w)
-	testkit.ErrorIf(t, w.Body.String() != "[]\n", "another client is kept out: %d %s", w.Code, w.Body)
-	testkit.ErrorIf(t, ask(a, "GET", "/v1/show/association") != "[]\n", "the Unix socket's client is kept out")
-	testkit.Equal(t, a.remoteShows.Held(), maxRemoteShows/2, "places taken")
-	close(release)
-	for range maxRemoteShows / 2 {
-		<-ended
-	}
-	testkit.Equal(t, a.remoteShows.Held(), 0, "places taken afterwards")
 }
 
 // Enormous heads, queries and bodies are refused with a reason.

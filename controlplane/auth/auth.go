@@ -83,6 +83,14 @@ func From(ctx context.Context) Identity {
 	return id
 }
 
+// Did publishes what the client of a request did. err nil: it was done.
+func Did(ctx context.Context, log *events.Log, kind, subject string, err error, args ...any) {
+	if err != nil {
+		args = append(args, "error", err)
+	}
+	log.By(From(ctx).Who, kind, subject, args...)
+}
+
 // With gives a context a client.
 func With(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/command"
 )
@@ -21,7 +21,7 @@ func apiCommand(e *env) *cobra.Command {
 		Use: "describe", Short: "print its OpenAPI 3.1 document",
 		Example: "  isthmus api describe >openapi.json", Args: cobra.NoArgs,
 		RunE: command.Failed(func(*cobra.Command, []string) error {
-			doc, err := agent.OpenAPI()
+			doc, err := serve.OpenAPI()
 			if err == nil {
 				_, err = e.Out.Write(doc)
 			}

@@ -16,7 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 )
 
@@ -29,7 +30,7 @@ func configCommand(e *env) *cobra.Command {
 			"without a restart.",
 		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
-			plan, err := agent.LoadPlan(args[0])
+			plan, err := plan.Load(args[0])
 			if err == nil {
 				err = plan.Check()
 			}
@@ -41,7 +42,7 @@ func configCommand(e *env) *cobra.Command {
 				fmt.Fprintf(e.Out, "note: %s:%d: port %s: packets of 1,500 bytes in tunnels leave in two fragments: "+
 					"mtu %d needed, %d given\n", args[0], n.Line, n.Port, n.Needs, n.MTU)
 			}
-			var checked agent.Checked
+			var checked v1.Checked
 			data, err := e.Call(cmd.Context(), "POST", "/v1/config/check", url.Values{"name": args}, plan.Text)
 			if err == nil && json.Unmarshal(data, &checked) == nil { // else none runs, or an older one
 				for _, what := range checked.Fixed {
@@ -90,7 +91,7 @@ func applyCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var res agent.Result
+			var res v1.Result
 			if err := json.Unmarshal(data, &res); err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ func statusCommand(e *env) *cobra.Command {
 		} else {
 			err = e.printStatus(&s)
 		}
-		if err == nil && s.DataPlane != agent.StateReady {
+		if err == nil && s.DataPlane != v1.StateReady {
 			err = &command.Exit{Code: command.ExitFailed, Err: fmt.Errorf("data plane is %s", s.DataPlane)}
 		}
 		return err
@@ -136,29 +137,29 @@ func statusCommand(e *env) *cobra.Command {
 }
 
 // waitReady reads the status until both are ready, or the time is over.
-func (e *env) waitReady(ctx context.Context, wait time.Duration) (data []byte, s agent.Status, err error) {
+func (e *env) waitReady(ctx context.Context, wait time.Duration) (data []byte, s v1.Status, err error) {
 	bar := command.NewProgress(e.Err, "status")
 	bar.During(wait)
 	defer bar.Done()
 	for end := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
 		data, err = e.Call(ctx, "GET", "/v1/status", nil, nil)
-		s = agent.Status{}
+		s = v1.Status{}
 		if err == nil {
 			err = json.Unmarshal(data, &s)
 		}
-		if err == nil && s.DataPlane == agent.StateReady || time.Now().After(end) {
+		if err == nil && s.DataPlane == v1.StateReady || time.Now().After(end) {
 			return data, s, err
 		}
 	}
 }
 
-func (e *env) printStatus(s *agent.Status) error {
+func (e *env) printStatus(s *v1.Status) error {
 	fmt.Fprintf(e.Out, "control plane  %s, pid %d, file %s, %d objects, since %s\n",
 		s.Version, s.PID, s.File, s.Objects, s.Started.Format(time.RFC3339))
 	if s.AppliedFile != "" {
 		fmt.Fprintf(e.Out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
 	}
-	if s.DataPlane == agent.StateAway {
+	if s.DataPlane == v1.StateAway {
 		fmt.Fprintf(e.Out, "data plane     away (%s)\n", s.DPSocket)
 	} else {
 		huge := "without huge pages"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/command"
 )
 
@@ -46,7 +46,7 @@ func labCommands(e *env) []*cobra.Command {
 // handOver makes this process the laboratory's program; inside the shell, which lives on, it starts a child. Flags are
 // not parsed here: --socket, wherever it stands, is among args.
 func handOver(e *env, args []string) error {
-	path, err := agent.FindProgram(labProgram)
+	path, err := spawn.FindProgram(labProgram)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func handOver(e *env, args []string) error {
 
 // completeInLab asks the laboratory's program what may follow. Its answer is cobra's: a word a line, then ":directive".
 func completeInLab(args []string) ([]string, cobra.ShellCompDirective) {
-	path, err := agent.FindProgram(labProgram)
+	path, err := spawn.FindProgram(labProgram)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

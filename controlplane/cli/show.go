@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/view"
 	"isthmus/controlplane/watch"
@@ -109,7 +109,7 @@ func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []
 	fetch := func(ctx context.Context) ([]byte, error) {
 		data, head, err := e.CallHead(ctx, "GET", "/v1/show/"+table.Name, query, nil)
 		if err == nil {
-			more = head.Get(agent.NextAfter)
+			more = head.Get(v1.NextAfter)
 		}
 		return data, err
 	}

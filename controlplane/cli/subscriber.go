@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/subscriber"
 )
@@ -25,7 +25,7 @@ func clearCommand(e *env) *cobra.Command {
 		Example: "  isthmus clear subscriber anna\n  isthmus clear subscriber access:100.7 --cause lost-service",
 		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
-			var done agent.Cleared
+			var done v1.Cleared
 			query := url.Values{"subscriber": args, "cause": {cause}}
 			err := e.asks(cmd, "/v1/subscriber/clear", query, &done)
 			if err != nil {
@@ -50,7 +50,7 @@ func drainCommand(e *env) *cobra.Command {
 			"records still wait.",
 		Example: "  isthmus drain", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
-			var done agent.Drained
+			var done v1.Drained
 			if err := e.asks(cmd, "/v1/subscriber/drain", nil, &done); err != nil {
 				return err
 			}

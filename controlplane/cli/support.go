@@ -21,7 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/doctor"
@@ -127,7 +127,7 @@ var errElsewhere = errors.New("only its own machine knows: run `isthmus support`
 
 // supportParts is what the archive is made of.
 func (e *env) supportParts(ctx context.Context, file string, logs []string) []support.Part {
-	var status agent.Status
+	var status v1.Status
 	short, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	data, err := e.Call(short, "GET", "/v1/status", nil, nil)
@@ -152,7 +152,7 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 			if err != nil {
 				return nil, err
 			}
-			return names.JSON(data, reflect.TypeFor[agent.Status]())
+			return names.JSON(data, reflect.TypeFor[v1.Status]())
 		}},
 		{Name: "version", Get: func(context.Context) ([]byte, error) { return e.versions(&status), nil }},
 	}
@@ -210,7 +210,7 @@ func (e *env) configuration(ctx context.Context, file string) ([]byte, error) {
 	return text, errors.Join(err, fault)
 }
 
-func (e *env) versions(s *agent.Status) []byte {
+func (e *env) versions(s *v1.Status) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "isthmus %s\n", command.Version)
 	fmt.Fprintf(&b, "running control plane %s\nrunning data plane %s\n", s.Version, s.DPVersion)

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/testkit"
 	"isthmus/controlplane/view"
@@ -153,7 +153,7 @@ func TestWordsOfAnArchive(t *testing.T) {
 		seid_hex session set source state steering target text to transport ue_ip4 ue_ip6
 		uplink_list use version via vrf why wrong_frame`
 	keys := map[string]bool{}
-	texts(reflect.TypeFor[agent.Status](), keys)
+	texts(reflect.TypeFor[v1.Status](), keys)
 	for _, table := range view.Tables {
 		texts(table.Answer, keys)
 	}

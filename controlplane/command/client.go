@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 )
 
@@ -92,7 +92,7 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 	}
 	defer res.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	var failure agent.Failure
+	var failure v1.Failure
 	if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
 		failure.Error = res.Status
 	}

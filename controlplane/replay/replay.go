@@ -14,7 +14,8 @@ import (
 	"os/exec"
 	"strings"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/dp"
 )
 
@@ -29,9 +30,9 @@ type Options struct {
 }
 
 // WriteState compiles a configuration and writes it as one transaction.
-func WriteState(w io.Writer, plan *agent.Plan) error {
+func WriteState(w io.Writer, plan *plan.Plan) error {
 	b := bufio.NewWriter(w)
-	if err := dp.WriteState(b, agent.Changes(plan.Objects)); err != nil {
+	if err := dp.WriteState(b, plan.Changes()); err != nil {
 		return err
 	}
 	return b.Flush()
@@ -39,7 +40,7 @@ func WriteState(w io.Writer, plan *agent.Plan) error {
 
 // Run returns the exit status of the data plane, or why it could not run.
 func Run(ctx context.Context, opt Options, stdout, stderr io.Writer) (int, error) {
-	plan, err := agent.LoadPlan(opt.File)
+	plan, err := plan.Load(opt.File)
 	if err != nil {
 		return 0, err
 	}
@@ -51,7 +52,7 @@ func Run(ctx context.Context, opt Options, stdout, stderr io.Writer) (int, error
 			return 0, fmt.Errorf("%q is not PORT=FILE", pair)
 		}
 	}
-	program, err := agent.FindDP(opt.DPBinary)
+	program, err := spawn.FindDP(opt.DPBinary)
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/testkit"
 )
 
@@ -18,7 +18,7 @@ const small = "ports:\n  - {name: access, driver: inject, role: access}\n  - {na
 
 // The state file is exactly what goes over the socket: BEGIN, a PUT for each object, COMMIT.
 func TestStateFile(t *testing.T) {
-	plan, err := agent.MakePlan("small.yaml", []byte(small))
+	plan, err := plan.Make("small.yaml", []byte(small))
 	testkit.Must(t, err)
 	var b bytes.Buffer
 	testkit.Must(t, WriteState(&b, plan))

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/dp"
 )
@@ -95,7 +95,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	stop := sync.OnceFunc(d.Stop)
 	defer stop()
 	began := time.Now()
-	if err := d.Apply(ctx, agentChanges(plan)); err != nil {
+	if err := d.Apply(ctx, plan.Changes()); err != nil {
 		return nil, d.explain(err)
 	}
 	if err := l.load(ctx, d); err != nil {
@@ -128,7 +128,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 // fixture is what a profile measures with synth ports: six methods, one for each step of a run.
 type fixture interface {
 	yaml() []byte
-	plan() (*agent.Plan, error)
+	plan() (*plan.Plan, error)
 	load(ctx context.Context, d *dataPlane) error // what is not in the configuration
 	streams(p Profile, share, checkEvery int) ([]*stream, error)
 	describe(r *Result)

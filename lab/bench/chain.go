@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/lab/figure"
 )
 
@@ -135,7 +135,7 @@ func (m *outside) startChain(ctx context.Context, s *scene, prefix string) (runn
 // startStage runs one function and brings its state into it.
 func (m *outside) startStage(ctx context.Context, d *device, f *chainFunction, left, right *wire) error {
 	text := f.config(left, right)
-	plan, err := agent.MakePlan(f.name, text)
+	plan, err := plan.Make(f.name, text)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (m *outside) startStage(ctx context.Context, d *device, f *chainFunction, l
 	} else {
 		d.rest = append(d.rest, one)
 	}
-	if err = one.Apply(ctx, agentChanges(plan)); err == nil {
+	if err = one.Apply(ctx, plan.Changes()); err == nil {
 		err = f.load(ctx, one)
 	}
 	if err != nil {

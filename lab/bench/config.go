@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 )
 
 // Addresses of the benchmark.
@@ -126,6 +126,6 @@ func (l *layout) yamlFirewall(p func(string, ...any)) {
 }
 
 // plan compiles the configuration.
-func (l *layout) plan() (*agent.Plan, error) {
-	return agent.MakePlan("benchmark", l.yaml())
+func (l *layout) plan() (*plan.Plan, error) {
+	return plan.Make("benchmark", l.yaml())
 }

@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/dp"
 )
 
@@ -34,8 +35,8 @@ type dataPlane struct {
 const startTime = time.Minute
 
 // start runs isthmus-dp and waits until it answers. memoryMB is what it may have without huge pages; 0: its preset.
-func start(ctx context.Context, binary string, plan *agent.Plan, memoryMB int) (*dataPlane, error) {
-	program, err := agent.FindDP(binary)
+func start(ctx context.Context, binary string, plan *plan.Plan, memoryMB int) (*dataPlane, error) {
+	program, err := spawn.FindDP(binary)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func start(ctx context.Context, binary string, plan *agent.Plan, memoryMB int) (
 	}
 	d := &dataPlane{dir: dir, exited: make(chan struct{})}
 	socket := filepath.Join(dir, "dp.sock")
-	args := agent.DPArguments(socket, plan)
+	args := spawn.Arguments(socket, plan.HugePages)
 	if memoryMB > 0 {
 		args = append(args, "--memory", strconv.Itoa(memoryMB))
 	}

@@ -51,7 +51,7 @@ func StartRouter(ctx context.Context, opt Options, ends []RouterEnd) (*Router, e
 		r.Stop()
 		return nil, err
 	}
-	if err := r.d.Apply(ctx, agentChanges(plan)); err != nil {
+	if err := r.d.Apply(ctx, plan.Changes()); err != nil {
 		err = r.d.explain(err)
 		r.Stop()
 		return nil, err

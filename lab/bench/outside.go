@@ -135,7 +135,7 @@ func (m *outside) start(ctx context.Context, s *scene, prefix string) (*device, 
 	}
 	d.unlink = []func(){unwire}
 	began := time.Now()
-	if err = d.Apply(ctx, agentChanges(plan)); err == nil && s.load != nil {
+	if err = d.Apply(ctx, plan.Changes()); err == nil && s.load != nil {
 		err = s.load(ctx, d.dataPlane)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/lab/tester"
 )
 
@@ -132,7 +132,7 @@ func TestRelayConfigurationsAreAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := relayConfig(&opt, s, access, core)
-		if _, err := agent.MakePlan("relay", text); err != nil {
+		if _, err := plan.Make("relay", text); err != nil {
 			t.Errorf("%s: %v\n%s", opt.Profile, err, text)
 		}
 		if large := strings.Contains(string(text), "buffer_size"); large != (s.mtu > usualMTU) {

@@ -15,14 +15,10 @@ import (
 	"strings"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
-	"isthmus/controlplane/dp"
 	"isthmus/lab/figure"
 )
 
 type hello = api.Hello
-
-func agentChanges(plan *agent.Plan) []dp.Change { return agent.Changes(plan.Objects) }
 
 // Direction is the cost of one direction alone.
 type Direction struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp"
 )
 
@@ -67,7 +67,7 @@ func (l *routing) yaml() []byte {
 	return []byte(b.String())
 }
 
-func (l *routing) plan() (*agent.Plan, error) { return agent.MakePlan("benchmark", l.yaml()) }
+func (l *routing) plan() (*plan.Plan, error) { return plan.Make("benchmark", l.yaml()) }
 
 // network is the number-th network behind a side: a /24 from 16.0.0.0 or 48.0.0.0 on, a /48 from 2400:: or 2800:: on.
 func (l *routing) network(side, number int) netip.Prefix {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/lab/tester"
 )
 
@@ -143,9 +143,9 @@ func subscriberScene(opt Options, p Profile, first int) (*scene, error) {
 }
 
 // plan compiles a gateway's configuration.
-func (s *scene) plan(access, core *wire) (*agent.Plan, []byte, error) {
+func (s *scene) plan(access, core *wire) (*plan.Plan, []byte, error) {
 	text := s.config(access, core)
-	plan, err := agent.MakePlan("benchmark", text)
+	plan, err := plan.Make("benchmark", text)
 	return plan, text, err
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/lab/tester"
 )
 
@@ -29,7 +29,7 @@ func TestVEPCConfigurations(t *testing.T) {
 			t.Fatalf("%d documents", len(documents))
 		}
 		for _, one := range documents {
-			if _, err := agent.MakePlan("vepc", []byte(one)); err != nil {
+			if _, err := plan.Make("vepc", []byte(one)); err != nil {
 				t.Errorf("combined %v: %v\n%s", combined, err, one)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
 	"isthmus/lab/bench"
 )
@@ -36,9 +36,9 @@ func streamCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var list []agent.Stream
+		var list []v1.Stream
 		for _, ch := range changes {
-			list = append(list, agent.Stream{Name: ch.Key, Body: ch.Body})
+			list = append(list, v1.Stream{Name: ch.Key, Body: ch.Body})
 		}
 		return e.sendStreams(cmd, list)
 	})
@@ -49,7 +49,7 @@ func streamCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var list []agent.Stream
+			var list []v1.Stream
 			if err := json.Unmarshal(data, &list); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func streamCommand(e *env) *cobra.Command {
 	return stream
 }
 
-func (e *env) sendStreams(cmd *cobra.Command, list []agent.Stream) error {
+func (e *env) sendStreams(cmd *cobra.Command, list []v1.Stream) error {
 	body, err := json.Marshal(list)
 	if err != nil {
 		return err

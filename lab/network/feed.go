@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 )
 
 // MaxRoutes is how many a feed may have: a full Internet table.
@@ -52,7 +52,7 @@ func (d Demonstration) feed(ctx context.Context, verb string, count int) error {
 
 // held are the routes that the first gateway's data plane has of its kernel, and what was sent to it.
 func (d Demonstration) held(ctx context.Context) (routes int, sent uint64, err error) {
-	var st agent.Status
+	var st v1.Status
 	b, err := get(ctx, filepath.Join(d.opt.Dir, gatewayName(0), "isthmus.sock"), http.MethodGet, "/v1/status")
 	if err == nil {
 		err = json.Unmarshal(b, &st)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/view"
 )
 
@@ -40,7 +40,7 @@ func floodHeader(rest ...byte) []byte {
 }
 
 // floodStreams: PPPoE discovery (PADI, RFC 2516 section 5.1) and DHCP of clients without address (RFC 2131).
-func floodStreams() []agent.Stream {
+func floodStreams() []v1.Stream {
 	padi := floodHeader(0x88, 0x63, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0)
 	ip := []byte{0x45, 0, 0, 20 + 8 + 16, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255}
 	sum := uint32(0)
@@ -49,7 +49,7 @@ func floodStreams() []agent.Stream {
 	}
 	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
 	dhcp := append(floodHeader(8, 0), append(ip, 0, 68, 0, 67, 0, 8+16, 0, 0)...)
-	var list []agent.Stream
+	var list []v1.Stream
 	for name, header := range map[string][]byte{"flood-pppoe": padi, "flood-dhcp": dhcp} {
 		s := api.Synth{Flows: floodLines, Share: 1, Sizes: 1}
 		s.Size[0] = floodFrame
@@ -60,7 +60,7 @@ func floodStreams() []agent.Stream {
 		s.In.Field[0] = api.SynthField{Offset: 18, Width: 2, Type: api.FieldAdd, Divide: 1,
 			Modulo: floodLines - 2, Step: 1}
 		s.Out = s.In // of what never comes
-		list = append(list, agent.Stream{Name: name, Body: api.Body(&s)})
+		list = append(list, v1.Stream{Name: name, Body: api.Body(&s)})
 	}
 	return list
 }

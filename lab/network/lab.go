@@ -23,7 +23,7 @@ import (
 	"strings"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/lab/smf"
 )
 
@@ -130,10 +130,10 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 	l.controllers.journal, l.controllers.opt, l.controllers.top = &l.journal, &l.opt, l.top
 	l.network, l.assocs = &smf.Network{}, map[string]*smf.Association{}
 	var err error
-	if l.program, err = agent.FindProgram("isthmus"); err != nil {
+	if l.program, err = spawn.FindProgram("isthmus"); err != nil {
 		return nil, err
 	}
-	if l.dp, err = agent.FindDP(opt.DPBinary); err != nil {
+	if l.dp, err = spawn.FindDP(opt.DPBinary); err != nil {
 		return nil, err
 	}
 	if l.dp, err = exec.LookPath(l.dp); err != nil { // before anything is made

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/testkit"
 )
 
@@ -34,7 +34,7 @@ func TestTopology(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := agent.MakePlan(f.name+".yaml", text)
+			plan, err := plan.Make(f.name+".yaml", text)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}

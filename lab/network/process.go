@@ -19,7 +19,9 @@ import (
 	"syscall"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/spawn"
+	"isthmus/controlplane/agent/v1"
 )
 
 // process is a program that runs in a namespace of the lab and ends, at the latest, with us. When it ends by itself
@@ -223,11 +225,11 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return err
 		}
-		plan, err := agent.MakePlan(file, text)
+		plan, err := plan.Make(file, text)
 		if err != nil {
 			return err
 		}
-		args := agent.DPArguments(filepath.Join(dir, "dp.sock"), plan)
+		args := spawn.Arguments(filepath.Join(dir, "dp.sock"), plan.HugePages)
 		log := filepath.Join(dir, "isthmus-dp.log")
 		err = l.spawn(f.name, "isthmus-dp of "+f.name, log, true, append([]string{l.dp}, args...)...)
 		if err != nil {
@@ -255,13 +257,13 @@ const startTime = 30 * time.Second
 func (l *Lab) ready(ctx context.Context, f *function) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	var status agent.Status
+	var status v1.Status
 	for {
 		b, err := get(ctx, filepath.Join(l.folder(f), "isthmus.sock"), http.MethodGet, "/v1/status")
-		if err == nil && json.Unmarshal(b, &status) == nil && status.DataPlane == agent.StateReady {
+		if err == nil && json.Unmarshal(b, &status) == nil && status.DataPlane == v1.StateReady {
 			return nil
 		}
-		if status.DataPlane == agent.StateRefused {
+		if status.DataPlane == v1.StateRefused {
 			return fmt.Errorf("%s: %s", f.name, status.LastError)
 		}
 		select {

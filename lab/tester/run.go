@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"isthmus/controlplane/agent"
+	"isthmus/controlplane/agent/spawn"
 )
 
 // Kinds of Event.
@@ -63,7 +63,7 @@ func Find(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	path, err := agent.FindProgram("isthmus-traffic")
+	path, err := spawn.FindProgram("isthmus-traffic")
 	if err != nil {
 		return "", fmt.Errorf("%w; name it with --traffic-binary", err)
 	}

@@ -135,6 +135,19 @@ func (s *Server) Held() map[ID][]byte {
 	return maps.Clone(s.held)
 }
 
+// Holds tells whether exactly these objects are held.
+func (s *Server) Holds(want []dp.Change) bool {
+	held := s.Held()
+	for i := range want {
+		id := ID{Kind: want[i].Kind, Key: want[i].Key}
+		if string(held[id]) != string(want[i].Body) {
+			return false
+		}
+		delete(held, id)
+	}
+	return len(held) == 0
+}
+
 // SetHeld replaces what is held.
 func (s *Server) SetHeld(held map[ID][]byte) {
 	s.mu.Lock()

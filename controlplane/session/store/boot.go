@@ -57,6 +57,13 @@ type Moved struct {
 	Why      error // nil: none was moved
 }
 
+// Tell publishes the event of a file that was moved aside.
+func (m Moved) Tell(publish func(kind, subject string, args ...any)) {
+	if m.Why != nil {
+		publish("state.moved-aside", m.File, "to", m.To, "error", m.Why)
+	}
+}
+
 // MoveAside keeps a file that is damaged, or of another version, for those who want to know why.
 func MoveAside(path string, why error, log *slog.Logger) (Moved, error) {
 	m := Moved{path, path + badSuffix, why}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/session/store"
+)
+
+// Files are what outlives the control plane: the text that `config apply` brought, while it runs instead of the
+// control plane's own file; the placement, so that nobody moves after our restart either; what the kernel was given, so
+// that it is taken back. They are written beside and renamed, so a reader finds a whole file, the old or the new one.
+// Without names nothing is kept.
+type Files struct {
+	Applied   string
+	placement string
+	given     string
+	Moved     store.Moved // the placement that was there, if it could not be read
+}
+
+// filesIn are those in a folder, or beside the control socket when none is given.
+func filesIn(folder, socket string) Files {
+	if folder == "" {
+		return Files{Applied: socket + ".applied.yaml", placement: socket + ".placement.json",
+			given: socket + ".kernel.json"}
+	}
+	return Files{Applied: filepath.Join(folder, "applied.yaml"), placement: filepath.Join(folder, "placement.json"),
+		given: filepath.Join(folder, "kernel.json")}
+}
+
+// writeWhole replaces a file in one step.
+func writeWhole(path string, data []byte) error {
+	beside, err := writeBeside(path, data)
+	if err != nil {
+		return err
+	}
+	return replace(beside, path)
+}
+
+// writeBeside writes what shall take a file's place.
+func writeBeside(path string, data []byte) (name string, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return f.Name(), err
+}
+
+func replace(beside, path string) error {
+	err := os.Rename(beside, path)
+	if err != nil {
+		os.Remove(beside)
+	}
+	return err
+}
+
+// Staged is what a plan needs to come back after a restart, written beside the files whose place it takes.
+type Staged struct {
+	applied string            // goes; "": none does
+	files   map[string]string // by path
+}
+
+// Stage writes it: a disk may be full, or not be written to.
+func (s Files) Stage(plan *Plan) (*Staged, error) {
+	out := &Staged{files: map[string]string{}}
+	if s.Applied == "" {
+		return out, nil
+	}
+	add := func(path string, data []byte) error {
+		beside, err := writeBeside(path, data)
+		if err == nil {
+			out.files[path] = beside
+		}
+		return err
+	}
+	placement, err := json.Marshal(plan.Placement)
+	if err == nil && len(plan.Placement) > 0 {
+		err = add(s.placement, placement)
+	}
+	if !plan.Applied {
+		out.applied = s.Applied
+	} else if err == nil {
+		err = add(s.Applied, plan.Text)
+	}
+	if err != nil {
+		out.Discard()
+		return nil, fmt.Errorf("the configuration would not be kept for a restart: %w", err)
+	}
+	return out, nil
+}
+
+// Discard removes what was written beside.
+func (s *Staged) Discard() {
+	for _, beside := range s.files {
+		os.Remove(beside)
+	}
+}
+
+// Keep has the files take their places.
+func (s *Staged) Keep() (err error) {
+	for path, beside := range s.files {
+		err = errors.Join(err, replace(beside, path))
+	}
+	if s.applied != "" {
+		if gone := os.Remove(s.applied); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// KeepGiven notes what the kernel is given; nothing is no file.
+func (s Files) KeepGiven(given kernel.Given) error {
+	if s.given == "" {
+		return nil
+	}
+	if len(given) == 0 {
+		if err := os.Remove(s.given); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	data, err := json.Marshal(given)
+	if err != nil {
+		return err
+	}
+	return writeWhole(s.given, data)
+}
+
+// lastKept reads JSON that was kept for a restart; nothing when there is none. What is damaged is moved aside.
+func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return kept, moved
+	}
+	if err == nil {
+		var read T
+		if err = json.Unmarshal(data, &read); err == nil {
+			return read, moved
+		}
+		if moved, err = store.MoveAside(path, err, log); err == nil {
+			return kept, moved
+		}
+	}
+	log.Error("a file that was kept for a restart cannot be read", "file", path, "error", err)
+	return kept, moved
+}
+
+// newerThan tells whether an applied configuration is there that was accepted after the file was last written.
+func (s Files) newerThan(file string) bool {
+	applied, err := os.Stat(s.Applied)
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat(file)
+	return err != nil || !applied.ModTime().Before(own.ModTime())
+}
+
+// LastGiven is what a former process gave the kernel.
+func (s Files) LastGiven(log *slog.Logger) (kernel.Given, store.Moved) {
+	return lastKept[kernel.Given](s.given, log)
+}
+
+// Start chooses what to start with: the file, or what was applied after it was written. folder and socket: instead of
+// the file's.
+func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) {
+	own, err := MakeWith(file, nil, os.Environ(), nil)
+	if err != nil {
+		return nil, Files{}, err
+	}
+	state := filesIn(cmp.Or(folder, own.Control.State), cmp.Or(socket, own.Control.Socket))
+	placement, moved := lastKept[config.Placement](state.placement, log) // none: names decide
+	state.Moved = moved
+	if state.newerThan(file) {
+		plan, err := MakeWith(state.Applied, nil, os.Environ(), placement)
+		if err == nil {
+			plan.Applied = true
+			log.Warn("starting with what `config apply` brought, not with the file; "+
+				"SIGHUP returns to the file", "applied", state.Applied, "file", file)
+			return plan, state, nil
+		}
+		log.Error("applied configuration is not accepted any more, starting with the file", "error", err)
+	} else if os.Remove(state.Applied) == nil {
+		log.Warn("the file is newer than what `config apply` brought, which is forgotten", "file", file)
+	}
+	if len(placement) > 0 && len(own.Placement) > 0 {
+		own, err = MakeWith(file, own.Text, os.Environ(), placement)
+	}
+	return own, state, err
+}

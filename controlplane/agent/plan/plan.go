@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan is what shall run: one accepted configuration, compiled. Plans are made and compared here, and kept for
+// a restart of the control plane. Nothing here is in effect.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"isthmus/controlplane/aaa"
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/intent"
+	"isthmus/controlplane/kernel"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/rules"
+)
+
+// Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
+type Plan struct {
+	File       string
+	Text       []byte
+	Control    config.Control
+	HugePages  string // auto, on, off
+	Limits     config.Limits
+	Objects    intent.State
+	Placement  config.Placement // for the plan after this one
+	PFCP       *config.PFCP     // nil: none (tests)
+	Settings   *rules.Settings  // of mobile sessions
+	NATLog     config.NATLog
+	Clones     []kernel.Clone
+	Announcing map[string]Announcing // by instance
+	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
+	Narrow     []config.Narrow
+	Applied    bool // brought by `config apply`, not read from the control plane's own file
+}
+
+// Prepared is what a plan needs of this machine and may fail, done. It is taken, or given up.
+type Prepared interface {
+	Take(ctx context.Context) (note string) // what does not succeed
+	Discard()
+}
+
+// Load reads and compiles a file.
+func Load(file string) (*Plan, error) { return MakeWith(file, nil, os.Environ(), nil) }
+
+// Check tells whether this machine has what the plan names for subscribers who sign in: files, addresses. Nothing of
+// it is in use afterwards.
+func (p *Plan) Check() error {
+	if p.SignIn == nil {
+		return nil
+	}
+	if err := lease.Check(lease.FromConfig(p.SignIn.Pools)); err != nil {
+		return err
+	}
+	if err := aaa.Check(p.SignIn); err != nil {
+		return err
+	}
+	return areHere(p.SignIn)
+}
+
+// Make compiles text as it stands, without the environment; file is only for messages.
+func Make(file string, data []byte) (*Plan, error) { return MakeWith(file, data, nil, nil) }
+
+// MakeWith compiles text, or the file's when there is none, so that those who stay keep their pipes.
+func MakeWith(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
+	if data == nil {
+		var err error
+		if data, err = os.ReadFile(file); err != nil {
+			return nil, err
+		}
+	}
+	c, err := config.ParseWith(file, data, environ, before)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := intent.Compile(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := noDynamic(objects); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	announced := announcingOf(c)
+	return &Plan{File: file, PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
+		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
+		Objects:   objects,
+		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
+		Narrow: c.NarrowPorts()}, nil
+}
+
+// noDynamic refuses names that sessions over PFCP use.
+func noDynamic(objects intent.State) error {
+	for i := range objects {
+		if name := objects[i].Name(); rules.Dynamic(objects[i].Kind, name) {
+			return errors.New(name + ": names that begin with " + rules.Prefix + " are kept for sessions over PFCP")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+
+	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/v1"
+	"isthmus/controlplane/auth"
+	"isthmus/controlplane/dp"
+	"isthmus/controlplane/events"
+	"isthmus/controlplane/intent"
+)
+
+// maxNamed is how many changed objects an event names.
+const maxNamed = 64
+
+// bySignal is a context in which a signal asks.
+func bySignal(ctx context.Context, name string) context.Context {
+	return auth.With(ctx, auth.Identity{Role: auth.Operate, Who: &events.Who{Via: "signal", Program: name}})
+}
+
+// toldApply publishes that a configuration was applied, or not.
+func (r *Reconciler) toldApply(ctx context.Context, was, is *plan.Plan, res v1.Result, err error) {
+	if err != nil {
+		auth.Did(ctx, r.events, "config.refused", is.File, err)
+		return
+	}
+	changes, more := difference(was.Objects, is.Objects)
+	args := []any{"objects", res.Objects, "put", res.Put, "deleted", res.Deleted, "changes", changes, "more", more}
+	if res.Note != "" {
+		args = append(args, "note", res.Note)
+	}
+	auth.Did(ctx, r.events, "config.applied", is.File, nil, args...)
+}
+
+type objectID struct {
+	kind uint32
+	key  api.Key
+}
+
+// difference names what differs between two states, and says how many it does not name.
+func difference(was, is intent.State) (changes []string, more int) {
+	held := make([]api.Digest, len(was))
+	before := make(map[objectID]bool, len(was))
+	for i := range was {
+		o := &was[i]
+		held[i] = api.Digest{Kind: o.Kind, Key: o.Key, Digest: o.Digest}
+		before[objectID{o.Kind, o.Key}] = true
+	}
+	puts, deletes := intent.Diff(held, is)
+	changes = []string{}
+	name := func(verb string, o *intent.Object) {
+		if len(changes) == maxNamed {
+			more++
+			return
+		}
+		changes = append(changes, verb+" "+dp.KindName(o.Kind)+" "+o.Name())
+	}
+	for i := range deletes {
+		name("delete", &deletes[i])
+	}
+	for i := range puts {
+		verb := "add"
+		if before[objectID{puts[i].Kind, puts[i].Key}] {
+			verb = "change"
+		}
+		name(verb, &puts[i])
+	}
+	return changes, more
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"isthmus/controlplane/page"
+	"isthmus/controlplane/view"
+)
+
+// Source is the gateway as the live page sees it.
+type Source struct{ *API }
+
+// Table is page.Source's.
+func (s Source) Table(ctx context.Context, name, key string, limit uint32) (any, error) {
+	table := view.Lookup(name)
+	if table == nil {
+		return nil, fmt.Errorf("nothing called %q to show", name)
+	}
+	c, err := s.State.DataPlane()
+	if err != nil && !table.OfControl() {
+		return nil, err
+	}
+	return table.Get(ctx, c, s.Tables, key, limit)
+}
+
+// Status is page.Source's.
+func (s Source) Status() page.Status {
+	now := s.State.Status()
+	host, _ := os.Hostname()
+	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane,
+		Error:   now.LastError,
+		Started: now.Started, Objects: now.Objects}
+}

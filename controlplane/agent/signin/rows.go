@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"isthmus/controlplane/agent/v1"
+	"isthmus/controlplane/lease"
+	"isthmus/controlplane/radius"
+	"isthmus/controlplane/session/store"
+	"isthmus/controlplane/subscriber"
+	"isthmus/controlplane/view"
+)
+
+// poolTime bounds what the table of pools waits for.
+const poolTime = 5 * time.Second
+
+// attemptsShown of those whom a key names.
+const attemptsShown = 16
+
+// Rows are those who signed in, or whom key names, with their attempts.
+func (s *SignIns) Rows(ctx context.Context, key string) ([]subscriber.Row, []subscriber.Attempt, error) {
+	if s == nil {
+		return nil, nil, nil
+	}
+	var found struct { // the loop may write it when nobody waits any more
+		rows     []subscriber.Row
+		attempts []subscriber.Attempt
+	}
+	err := s.Loop.Ask(ctx, func() {
+		found.rows = s.Loop.Rows(key)
+		if key != "" {
+			found.attempts = s.Loop.Attempts(key, attemptsShown)
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return found.rows, found.attempts, nil
+}
+
+// AddressPools is view.Access's.
+func (s *SignIns) AddressPools() (list []view.AddressPool) {
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), poolTime)
+	defer cancel()
+	var rows []lease.Row
+	if s.Loop.Ask(ctx, func() { rows = s.pools.Rows() }) != nil {
+		return nil
+	}
+	for _, r := range rows {
+		list = append(list, view.AddressPool(r))
+	}
+	return list
+}
+
+// RADIUS is view.Access's.
+func (s *SignIns) RADIUS() (list []view.RADIUSServer) {
+	if s == nil {
+		return nil
+	}
+	state := s.AAA.State()
+	add := func(use string, servers []radius.ServerState) {
+		for i := range servers {
+			r := &servers[i]
+			n := &r.Counters
+			v := view.RADIUSServer{Name: r.Name, Use: use, Address: r.Address, Transport: r.Transport,
+				State: "dead", Since: r.Since,
+				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted,
+				Accepts: n.Accepts, Rejects: n.Rejects,
+				Responses: n.Responses, Timeouts: n.Timeouts, Waiting: n.Outstanding + n.Queued,
+				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature + n.SignatureLate +
+					n.Malformed + n.UnexpectedCode}
+			if r.Alive {
+				v.State = "alive"
+			}
+			list = append(list, v)
+		}
+	}
+	add("authentication", state.Authentication)
+	add("accounting", state.Accounting)
+	return list
+}
+
+var errNobody = errors.New("nobody signs in here: the configuration has no access.ports")
+
+// Clear ends the sessions of who is named, for a cause by its word.
+func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, err error) {
+	cause, known := subscriber.CauseOf(word)
+	switch {
+	case s == nil:
+		return out, errNobody
+	case who == "":
+		return out, errors.New("subscriber: which one?")
+	case !known:
+		return out, fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
+	}
+	var ended int // the loop may write these when nobody waits any more
+	var several error
+	if err = s.Loop.Ask(ctx, func() { ended, several = s.Loop.Clear(who, cause) }); err == nil {
+		out.Ended, err = ended, several
+	}
+	if err == nil && out.Ended == 0 {
+		err = fmt.Errorf("no subscriber who signed in is %q", who)
+	}
+	return out, err
+}
+
+// drainWait bounds what a drain waits for: the ends of sessions, then servers that take accounting.
+const drainWait = time.Minute
+
+// Drain lets nobody sign in any more, and ends all who did.
+func (s *SignIns) Drain(ctx context.Context) (out v1.Drained, err error) {
+	if s == nil {
+		return out, errNobody
+	}
+	var ended int
+	if err = s.Loop.Ask(ctx, func() { ended = s.Loop.Drain() }); err == nil {
+		out.Ended = ended
+		ctx, cancel := context.WithTimeout(ctx, drainWait)
+		defer cancel()
+		select {
+		case <-s.Loop.Drained():
+		case <-ctx.Done():
+		}
+		if out.Accounting = s.AAA.Settled(ctx); out.Accounting > 0 {
+			out.File = store.AccountsPath(s.opt.Store)
+		}
+	}
+	return out, err
+}
