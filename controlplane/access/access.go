@@ -273,8 +273,8 @@ type KeepAlive struct {
 	Interval time.Duration `json:",omitzero"` // 0: none are sent
 }
 
-// Session is one subscriber who was let in, as its front end sees it. It has seven methods, which are of one thing: three
-// say what the subscriber was given, four ask for something.
+// Session is one subscriber who was let in, as its front end sees it. Its seven methods are of one thing: three say
+// what the subscriber was given, four ask for something.
 type Session interface {
 	Plan() *Plan
 	Addresses() *Addresses

@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"isthmus/controlplane/agent/spawn"
@@ -60,7 +59,7 @@ const MaxUEs = 60000
 // Lab is a running network.
 type Lab struct {
 	journal
-	processes
+	programs
 	controllers
 	opt     Options
 	top     *topology
@@ -126,7 +125,7 @@ func Start(ctx context.Context, opt Options) (*Lab, error) {
 	}
 	l := &Lab{opt: opt, top: newTopology(&opt), started: time.Now()}
 	l.out = opt.Out
-	l.processes.journal, l.starter, l.ended = &l.journal, newStarter(), make(chan *process, 1)
+	l.programs.journal, l.starter, l.ended = &l.journal, newStarter(), make(chan *process, 1)
 	l.controllers.journal, l.controllers.opt, l.controllers.top = &l.journal, &l.opt, l.top
 	l.network, l.assocs = &smf.Network{}, map[string]*smf.Association{}
 	var err error

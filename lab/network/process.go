@@ -38,8 +38,8 @@ type process struct {
 	held    atomic.Bool // not to be started again for now
 }
 
-// processes are the programs of the lab; it starts them one after the other.
-type processes struct {
+// programs are what the lab keeps running.
+type programs struct {
 	*journal
 	starter starter
 	procs   []*process
@@ -54,7 +54,7 @@ const (
 )
 
 // spawn starts a program in a namespace, with its output in a log file.
-func (s *processes) spawn(node, name, log string, restart bool, argv ...string) error {
+func (s *programs) spawn(node, name, log string, restart bool, argv ...string) error {
 	p := &process{
 		name: name, log: log, restart: restart, quit: make(chan struct{}), done: make(chan struct{}),
 		argv: append([]string{"nsenter", "--net=" + filepath.Join(netnsDir, Prefix+node), "--"}, argv...),
@@ -69,7 +69,7 @@ func (s *processes) spawn(node, name, log string, restart bool, argv ...string) 
 }
 
 // start runs the program once.
-func (s *processes) start(p *process) (*exec.Cmd, error) {
+func (s *programs) start(p *process) (*exec.Cmd, error) {
 	file, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *processes) start(p *process) (*exec.Cmd, error) {
 }
 
 // supervise keeps a program running until stop. What ends again and again is told to Wait.
-func (s *processes) supervise(p *process, cmd *exec.Cmd) {
+func (s *programs) supervise(p *process, cmd *exec.Cmd) {
 	defer close(p.done)
 	for early := 0; ; {
 		began, exited := time.Now(), make(chan struct{})
@@ -129,7 +129,7 @@ func (s *processes) supervise(p *process, cmd *exec.Cmd) {
 }
 
 // tell says that a process is gone for good; the first one ends the lab.
-func (s *processes) tell(p *process) {
+func (s *programs) tell(p *process) {
 	select {
 	case s.ended <- p:
 	default:
@@ -137,7 +137,7 @@ func (s *processes) tell(p *process) {
 }
 
 // named are the processes with a name, or of a node ("* of gw1").
-func (s *processes) named(name string) []*process {
+func (s *programs) named(name string) []*process {
 	var list []*process
 	node, all := strings.CutPrefix(name, "* ")
 	for _, p := range s.procs {
@@ -150,7 +150,7 @@ func (s *processes) named(name string) []*process {
 
 // refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the
 // reason.
-func (s *processes) refusals() string {
+func (s *programs) refusals() string {
 	text := ""
 	for _, p := range s.procs {
 		b, _ := os.ReadFile(p.log)
