@@ -32,7 +32,7 @@ static rte_edge_t way_back(struct rte_mbuf *m)
 		return packet_leave(m, &no_session, DROP);
 	v->rule = (struct rule *)(uintptr_t)back;
 	v->uplink = 0;
-	v->qfi = back->qfi;
+	v->qfi = back->action.qfi;
 	v->pipe = back->down.pipe;
 	return TO_ACCESS;
 }

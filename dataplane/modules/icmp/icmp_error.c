@@ -81,7 +81,7 @@ static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *t
 		return packet_leave(m, &no_source, DROP);
 	v->uplink = !v->uplink;
 	v->rule = (struct rule *)(uintptr_t)back;
-	v->qfi = back->qfi;
+	v->qfi = back->action.qfi;
 	v->pdu_type = API_PDU_NONE;
 	v->relayed = 0;
 	if (back->outer == API_OUTER_ENDPOINT)

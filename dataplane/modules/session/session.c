@@ -428,7 +428,7 @@ static void give_traffic(const struct session *s, const struct api_session *body
 	for (uint16_t i = 0; i < s->rules; i++)
 		session_pools.match[s->rule[i]].traffic =
 			traffic_row(p.pdr[i].instance < API_SESSION_INSTANCES ? body->instance[p.pdr[i].instance] : "",
-				body->dnn, session_pools.rule[s->rule[i]].qfi);
+				body->dnn, session_pools.rule[s->rule[i]].action.qfi);
 }
 
 static void release(struct object_change *c)
