@@ -11,7 +11,7 @@ import sys
 import time
 
 import n4
-from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
+from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_until
 from n4 import (DELETE, PFD, choose_fteid, far_down, far_up, fteid, group, ie, instance, outer_header, pdr_down, pdr_up, sdf, u8,
                 u16, u32, ue_ip)
 from upf import World, split_groups, volumes
@@ -134,9 +134,9 @@ def detection(w):
                                  (("permit out 17 from 10.60.0.2/32 6000 to assigned", "permit out 17 from any 5011 to assigned"), 5005, False),
                                  ((), 6000, True), ((), 5011, True)):
         if flows:
+            commits = show("total")["commits"]
             provision(*flows)
-            wait_until(lambda: len([r for r in show("rule") if r.get("pdr") == 3]) >= 0, "rules")
-            wait_pass(0.3)  # sessions follow, paced
+            wait_until(lambda c=commits: show("total")["commits"] > c, "the session to follow")
         mark = w.up(0x2101, "10.45.21.1", dport=port)
         if steered:
             equal(f"TEID of the application at port {port}", gnb_teid(w, mark, f"application at port {port}"), 0x7121)
@@ -241,6 +241,7 @@ def quota_actions(w):
     for n in range(10):
         at_dn(w, w.up(0x2501, "10.45.25.1", 72), f"packet {n + 1} within the quota")
     report = report_with(w, 80, "quota used up", test=lambda r: any(trigger_of(u) & VOLQU for u in r.ies[80]))
+    wait_until(lambda: any(r["far"] == 9 for r in show("rule")), "the FAR for quota action to be in force")
     for _ in range(3):
         mark = w.up(0x2501, "10.45.25.1", 72)
         equal("TEID of the FAR for quota action", gnb_teid(w, mark, "uplink above the quota"), 0x7125)
