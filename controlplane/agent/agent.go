@@ -135,6 +135,7 @@ func supervisor(opt *Options, start *plan.Plan) *spawn.Spawner {
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
 func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
+	ctx, cancel := context.WithCancel(ctx)
 	control := &a.owner.Plan().Control
 	a.sessions.Start(ctx, time.Duration(control.UsagePeriod)*time.Second)
 	defer a.sessions.Wait()
@@ -142,5 +143,6 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
 	watched := make(chan struct{})
 	go func() { defer close(watched); a.watcher.run(ctx) }()
 	defer func() { <-watched }()
+	defer cancel() // before all that is waited for: a panic shall end the process
 	a.owner.Run(ctx, hangup)
 }

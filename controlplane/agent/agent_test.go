@@ -94,6 +94,19 @@ func TestFilesAndSignals(t *testing.T) {
 	testkit.ErrorIf(t, now != sent+1, "%d changes sent for one new route", now-sent)
 }
 
+// A panic of the owner's goroutine ends the process with its trace: Run waits for nothing that goes on.
+func TestPanicEndsRun(t *testing.T) {
+	s := dptest.New(t.TempDir() + "/dp.sock") // a connection is being made
+	a := made(t, outside(s, t.TempDir()), &plan.Plan{})
+	ended := make(chan any, 1)
+	go func() {
+		defer func() { ended <- recover() }()
+		a.Run(t.Context(), nil)
+	}()
+	go a.owner.Do(t.Context(), func(context.Context) (v1.Result, error) { panic("a fault") })
+	testkit.Equal(t, testkit.Receive(t, ended), any("a fault"), "the end of Run")
+}
+
 func TestHTTP(t *testing.T) {
 	s := dptest.Start(t)
 	row := api.TotalRow{In: 3, Out: 2, Dropped: 1}

@@ -53,7 +53,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	defer signal.Stop(stop)
 
 	done := make(chan struct{})
-	go func() { defer close(done); a.Run(ctx, hangup) }()
+	go func() { a.Run(ctx, hangup); close(done) }() // not after a panic: the process would end as if all were well
 	a.opt.Log.Info("control plane ready", "socket", a.opt.Socket, "file", a.opt.File,
 		"objects", a.owner.Status().Objects)
 	notify("READY=1")

@@ -108,6 +108,7 @@ const absence = 5 * time.Second
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
 func (r *Reconciler) Run(ctx context.Context, hangup <-chan os.Signal) {
+	ctx, cancel := context.WithCancel(ctx)
 	up := make(chan *dp.Client)
 	link := newLink(r.opt.DPSocket, r.opt.Spawner, r.log)
 	defer link.wait()
@@ -115,6 +116,7 @@ func (r *Reconciler) Run(ctx context.Context, hangup <-chan os.Signal) {
 	defer reloads.Wait()
 	r.startKernel(ctx)
 	defer r.kernel.Wait()
+	defer cancel() // before all that is waited for: a panic shall end the process
 	reachable, absent := r.opt.Announcer.ReachableChanged(), time.After(absence)
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period
