@@ -212,7 +212,7 @@ func (r *Reconciler) reconcile(ctx context.Context, all bool) {
 			err = fmt.Errorf("%w; and not all went back: %w", err, missing)
 		}
 		r.accepted(ctx, before, back)
-		if _, again := r.push(ctx, r.plan, all); again != nil {
+		if res, again := r.push(ctx, r.plan, all); again != nil {
 			err = fmt.Errorf("%w; and going back failed: %w", err, again)
 		} else {
 			r.settled(res, nil)

@@ -168,4 +168,5 @@ func TestLateRefusalGoesBack(t *testing.T) {
 		return s.Holds(plan.Changes(old)) && r.Status().LastError != ""
 	})
 	testkit.Equal(t, r.Status().DataPlane, v1.StateReady, "state")
+	testkit.Equal(t, r.Status().Changes, 2, "changes that were sent, each time the old object")
 }
