@@ -133,7 +133,7 @@ func (s *Sessions) spawn(fn func()) {
 	go func() { defer s.group.Done(); fn() }()
 }
 
-// Wait returns when all of Start has ended.
+// Wait returns when all of Start and Resync has ended.
 func (s *Sessions) Wait() {
 	if s != nil {
 		s.group.Wait()
@@ -194,12 +194,12 @@ func (s *Sessions) Detach() {
 }
 
 // Resync compares the sessions with what the data plane holds, beside everything else. With a million of them that
-// takes longer than a period: there is one comparison at a time.
+// takes longer than a period: there is one comparison at a time. Not together with Wait.
 func (s *Sessions) Resync(ctx context.Context, c *dp.Client) {
 	if s == nil || !s.comparing.CompareAndSwap(false, true) {
 		return
 	}
-	go func() {
+	s.spawn(func() {
 		defer s.comparing.Store(false)
 		out, err := s.Manager.Resynchronise(ctx, c)
 		if err != nil {
@@ -209,7 +209,7 @@ func (s *Sessions) Resync(ctx context.Context, c *dp.Client) {
 			s.opt.Log.Info("sessions differed", "sent", out.Put, "deleted", out.Deleted,
 				"refused", out.Refused)
 		}
-	}()
+	})
 }
 
 // Adopt takes a plan's instances and limits over while the data plane is away.
