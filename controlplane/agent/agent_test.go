@@ -20,6 +20,7 @@ import (
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
+	"isthmus/controlplane/events"
 	"isthmus/controlplane/testkit"
 )
 
@@ -92,6 +93,9 @@ func TestFilesAndSignals(t *testing.T) {
 	testkit.Until(t, "route after SIGHUP", func() bool { return s.Held()[id] != nil })
 	_, now := s.Counts()
 	testkit.ErrorIf(t, now != sent+1, "%d changes sent for one new route", now-sent)
+	until(t, a, "config.applied")
+	who := told(t, a, "config.applied")[0].Who
+	testkit.Equal(t, *who, events.Who{Via: "signal", Program: "SIGHUP"}, "who asked")
 }
 
 // A panic of the owner's goroutine ends the process with its trace: Run waits for nothing that goes on.
