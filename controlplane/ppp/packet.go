@@ -46,7 +46,7 @@ func (p packet) id() uint8    { return p[1] }
 func (p packet) data() []byte { return p[head:] }
 
 // parse checks the length, and cuts off padding (RFC 1661 §5). What is longer than any MRU here would not fit into
-// Env.Buffer when it is sent back.
+// Config.Buffer when it is sent back.
 func parse(b []byte) (packet, bool) {
 	if len(b) < head {
 		return nil, false
