@@ -48,7 +48,7 @@ type MBRBurst struct {
 // Enabled tells whether there is a PFCP interface at all.
 func (p *PFCP) Enabled() bool { return len(p.Listen) > 0 }
 
-// Infrastructure is what no UE may send to: our N4 addresses and those of the CP functions (checker.peers bounds their
+// Infrastructure is what no UE may send to: our N4 addresses and those of the CP functions (PFCP.peers bounds their
 // number).
 func (p *PFCP) Infrastructure() []netip.Addr {
 	var all []netip.Addr

@@ -3,11 +3,13 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -338,4 +340,40 @@ func allocated() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// The report, opened as a file, has every plot drawn, of one sample too; the legend has the values beneath the pointer,
+// names are text, and its policy has nothing to refuse.
+func TestBrowserDrawsTheReport(t *testing.T) {
+	b := pagetest.Start(t)
+	l := newLive(t, &gateway{sessions: 3, homes: 3, mobile: true}, Options{})
+	file := filepath.Join(t.TempDir(), "report.html")
+	for n, seconds := range []int{1, 90} {
+		l.seconds(seconds)
+		l.gateway.set(func() { l.gateway.away = n > 0 })
+		l.seconds(9 * n)
+		k := l.history.keep()
+		for group := range k.groups {
+			k.groups[group][0].name = hostile
+		}
+		var text bytes.Buffer
+		testkit.Must(t, reportTemplate.Execute(&text, k.data(Status{Host: hostile}, "{}")))
+		testkit.Must(t, os.WriteFile(file, text.Bytes(), 0o600))
+		b.Size(1200, 1000, "light")
+		b.Open("file://" + file)
+		b.Until("each plot is drawn", `document.querySelectorAll(".plot").length > 4 &&
+			[...document.querySelectorAll(".plot")].every((p) => p.querySelector("canvas") &&
+				p.nextElementSibling.textContent.includes("<script>"))`)
+		b.Shot(fmt.Sprintf("report-%d", n))
+	}
+	b.Until("the legend has time and value", `((box) => {
+		const at = box.getBoundingClientRect();
+		box.querySelector("canvas:last-of-type").dispatchEvent(new MouseEvent("mousemove",
+			{ bubbles: true, clientX: at.left + at.width / 2, clientY: at.top + at.height / 2 }));
+		return /\d\d:\d\d:\d\d: .*\d Gb\/s/s.test(box.nextElementSibling.textContent);
+	})(document.querySelector(".plot"))`)
+	testkit.ErrorIf(t, pagetest.Eval[bool](b, `document.title === "owned" ||
+		document.querySelector("img") !== null || document.querySelectorAll("script").length !== 1`),
+		"a name became part of the page")
+	b.Quiet()
 }

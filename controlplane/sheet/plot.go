@@ -49,7 +49,8 @@ type Point struct{ X, Y, Low, High float64 }
 // At is a point without a spread. A value that is no number is a gap.
 func At(x, y float64) Point { return Point{x, y, y, y} }
 
-// Bar is one row of a bar chart: a name, a value with its spread, and what stands at its end.
+// Bar is one row of a bar chart: a name, a value, and what stands at its end. Low and High are its spread, 0 where it
+// has none.
 type Bar struct {
 	Name  string  `json:"name"`
 	Label string  `json:"label"`
@@ -131,8 +132,11 @@ func (n Namer) Plot(title string, p *Plot) Saved {
 		heads = []string{"", p.X.Label, "lowest", "highest"}
 	}
 	for _, b := range p.Bars {
-		rows = append(rows, []string{b.Name,
-			string(number(b.Value)), string(number(b.Low)), string(number(b.High))})
+		row := []string{b.Name, string(number(b.Value)), "", ""}
+		if b.High > 0 {
+			row[2], row[3] = string(number(b.Low)), string(number(b.High))
+		}
+		rows = append(rows, row)
 	}
 	for _, l := range p.Lines {
 		heads = append(heads, l.Name)

@@ -4,6 +4,7 @@ package sheet
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"math"
@@ -59,4 +60,21 @@ func TestPlotRows(t *testing.T) {
 	}
 	empty := Plot{X: Axis{Log: true}, Lines: []Line{{Points: []Point{At(0, 1), At(1, math.NaN())}}}}
 	testkit.ErrorIf(t, !empty.Empty(), "values that cannot be shown are drawn")
+}
+
+// A plot is saved with what is drawn: a spread where there is one, nothing in the place of a gap.
+func TestPlotIsSaved(t *testing.T) {
+	spread := Line{Name: "a", Points: []Point{{0, 2, 1, 3}}}
+	for want, p := range map[string]Plot{
+		",ticks,lowest,highest\nx,2.5,,\n'=y,2,1,3\n": {X: Axis{Label: "ticks"},
+			Bars: []Bar{{Name: "x", Value: 2.5}, {Name: "=y", Value: 2, Low: 1, High: 3}}},
+		"size,a,\"a, lowest\",\"a, highest\",b,\"b, lowest\",\"b, highest\"\n64,2,1,3,,,\nIMIX,,,,5,5,5\n": {
+			X:     Axis{Label: "size", Names: []string{"64", "IMIX"}},
+			Lines: []Line{spread, {Name: "b", Points: []Point{At(1, 5)}}}},
+	} {
+		_, data, _ := strings.Cut(string(Namer{}.Plot("t", &p).Link), ",")
+		text, err := base64.StdEncoding.DecodeString(data)
+		testkit.Must(t, err)
+		testkit.Equal(t, string(text), want, "saved")
+	}
 }

@@ -56,7 +56,7 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	}
 }
 
-var update = flag.Bool("update", false, "write the files anew that tests compare with")
+var update = flag.Bool("update", false, "write the files that tests compare with")
 
 // Golden compares a file with what it should be. -update writes it.
 func Golden(t testing.TB, file, want string) {

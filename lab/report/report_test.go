@@ -43,10 +43,12 @@ func render(t *testing.T, r *Report) string {
 	return string(page)
 }
 
-// shown is the page without the raw data, in which every figure is found anyway.
+var plotData = regexp.MustCompile(`data-plot="([^"]*)"`)
+
+// shown is the page without the raw data, in which every figure is found anyway, and as it is without scripts.
 func shown(page string) string {
 	before, _, _ := strings.Cut(page, `<section id="data">`)
-	return before
+	return plotData.ReplaceAllString(before, "")
 }
 
 // walk calls visit with every value below v that is neither struct, slice, map nor pointer.
@@ -138,7 +140,7 @@ func TestTheWordsAreOnThePage(t *testing.T) {
 // plots decodes the data of every plot of a page.
 func plots(t *testing.T, page string) (list []map[string]any) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`data-plot="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+	for _, m := range plotData.FindAllStringSubmatch(page, -1) {
 		var p map[string]any
 		if err := json.Unmarshal([]byte(html.UnescapeString(m[1])), &p); err != nil {
 			t.Errorf("%v in %.200s", err, m[1])
