@@ -9,6 +9,7 @@ PACKAGES=(
 	shellcheck jq git ca-certificates curl mandoc
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh
+	systemd                                        # judges the units, and runs them in a virtual machine
 	iperf3 bind9-dnsutils frr ppp # programs that the lab and its tests run
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
 	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # peers of the lab and the DHCP tests

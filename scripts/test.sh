@@ -55,7 +55,8 @@ run_job() {
 
 # What runs at once is bounded by weights, so that two CPUs are busy and no job starves: scripts wait most of the time.
 CAPACITY=10
-WEIGHT_STEP=6   # both CPUs: one at a time, two scripts beside it
+WEIGHT_STEP=6   # both CPUs: one at a time, a light step or two scripts beside it
+WEIGHT_LIGHT=4  # takes what a heavy step leaves while its last processes run
 WEIGHT_SCRIPT=2
 WEIGHT_VM=5     # fills a CPU
 WEIGHT_ALONE=10 # judges rates or the clock
@@ -206,8 +207,8 @@ verb_test() {
 	TEST_WORDS=("$@")
 	step unit-sanitizers "$WEIGHT_STEP" step_unit build-asan
 	step go "$WEIGHT_STEP" step_go
-	step lint "$WEIGHT_STEP" step_lint
-	step unit "$WEIGHT_STEP" step_unit build
+	step lint "$WEIGHT_LIGHT" step_lint
+	step unit "$WEIGHT_LIGHT" step_unit build
 	scripts_jobs
 	if [[ " ${NAMES[*]} " == *" vm-"* ]]; then
 		TEST_WORDS=()

@@ -30,8 +30,11 @@ def pings(anna, host):
 
 
 def traced(anna, what):
-    """Whoever signed in is traced by what a caller knows of itself, as a subscriber of the file is by its name."""
-    command = [os.environ["BIN"] + "/isthmus", "trace", "--subscriber", what, "--count", "1", "--for", "12s"]
+    """Whoever signed in is traced by what a caller knows of itself, as a subscriber of the file is by its name.
+
+    Of two packets one is a request: the trace may begin between a request and its answer.
+    """
+    command = [os.environ["BIN"] + "/isthmus", "trace", "--subscriber", what, "--count", "2", "--for", "12s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
         wait_until(lambda: [pings(anna, "10.60.0.2"), p.poll() is not None][1], f"the trace of {what}")
         text = p.stdout.read()

@@ -31,6 +31,8 @@ kernel_address upf0 10.30.0.2/24 fd00:30::2/64
 in_vm bash -c 'ip link add core type bridge mcast_snooping 0 && ip link set core mtu 9000 up &&
 	ip link set upf0 master core'
 
+in_vm modprobe bonding max_bonds=0 # else it makes a bond0 of its own, where no systemd has set this
+
 # usage: kernel_bond MODE OPTION...
 kernel_bond() {
 	in_vm bash -c "ip link del bond0 2>/dev/null; ip link add bond0 type bond mode $* miimon 100 &&

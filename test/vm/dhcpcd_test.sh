@@ -87,10 +87,14 @@ vm_write /mnt/home.sh <<-'EOF'
 		ip -n laptop addr add "$prefix:5/64" dev eth0 nodad
 		ip -n laptop route add default via "$router" dev eth0
 	}
+	renewed() { grep 'run-hooks RENEW$' /mnt/dhcpcd.1.log && grep 'run-hooks RENEW$' /mnt/dhcpcd.2.log; }
 	renew() {
-		at one dhcpcd -N home.100.1
-		at two dhcpcd -N home.100.2
-		until_so "grep 'run-hooks RENEW$' /mnt/dhcpcd.1.log && grep 'run-hooks RENEW$' /mnt/dhcpcd.2.log"
+		for _ in 1 2 3; do # dhcpcd may lose the signal while it runs a hook
+			at one dhcpcd -N home.100.1
+			at two dhcpcd -N home.100.2
+			! until_so renewed || break
+		done
+		renewed
 		until_so "grep 'run-hooks RENEW6' /mnt/dhcpcd.2.log"
 	}
 	give_back() {
