@@ -12,19 +12,26 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// The sessions of a failed association change hands while another's requests are carried out.
+// The sessions of a failed association change hands while another's requests are carried out: one in each batch.
 func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
-	const n = 10000
-	p, other := many(t, n)
+	const n = 12 * pace
+	p := idle(t, "")
+	setOf(p, t, n)
+	other := p.establishNow(t, &n4.Association{ID: "smf2", Set: "set1"}, request(9999, "10.47.0.1"))
 	if got := p.Adopt("smf1", "smf3"); got != n || p.Count("smf3") != n || p.Count("smf1") != 0 {
 		t.Fatalf("%d adopted, %d and %d sessions", got, p.Count("smf3"), p.Count("smf1"))
 	}
-	served := 0
-	for i := uint32(0); p.adopting(); i++ {
-		wants(t, pfcp.CauseAccepted, p.modify(&n4.Association{ID: "smf2"}, other, precedence(i)))
-		served++
+	p.ForgetAssociation("smf1")
+	served := uint32(0)
+	for ; p.adopting(); served++ {
+		testkit.FatalIf(t, served == n, "the sessions stay")
+		answered := make(chan pfcp.Cause, 1)
+		p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, other, precedence(served),
+			func(r *pfcp.SessionModificationResponse, _ uint64) { answered <- r.Cause })
+		p.step(t, 1)
+		testkit.FatalIf(t, len(answered) == 0 || <-answered != pfcp.CauseAccepted, "request %d waits or is refused", served)
 	}
-	testkit.ErrorIf(t, served < 10, "%d requests were answered meanwhile", served)
+	testkit.ErrorIf(t, served < n/pace, "%d requests were answered meanwhile", served)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o := p.x.known["smf3"]; o.sessions != n || len(p.x.groups[groupKey{owner: o.number}]) != n ||
