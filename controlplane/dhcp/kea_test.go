@@ -44,6 +44,10 @@ func keaSpace(t *testing.T, w *wire, program, config string, at *net.UDPAddr, ta
 		"ip -n " + name + " link set lo up"} {
 		command(t, line)
 	}
+	testkit.Until(t, "up0 has a carrier", func() bool { // Kea opens no socket without, and does not try again
+		out, _ := exec.Command("ip", "-n", name, "link", "show", "up0").Output()
+		return strings.Contains(string(out), "state UP")
+	})
 	path := filepath.Join(w.dir, "kea.json")
 	testkit.Must(t, os.WriteFile(path, []byte(config), 0o600))
 	kea := exec.Command("ip", "netns", "exec", name, program, "-c", path)
