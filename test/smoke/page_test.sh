@@ -51,7 +51,7 @@ is_sampled() {
 }
 wait_until "a subscriber's figures" is_sampled
 page report.html >"$dir/report.html"
-for word in 'access in' 'worker 0' 'flow-input' '<svg'; do
+for word in 'access in' 'worker 0' 'flow-input' 'class="plot"'; do
 	grep -q "$word" "$dir/report.html" || fail "the report does not have $word"
 done
 code=$(curl --silent --output /dev/null --write-out '%{http_code}' -H 'Host: evil.example' "http://$address/")
