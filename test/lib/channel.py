@@ -5,7 +5,7 @@ import socket
 import struct
 from collections import namedtuple
 
-MAGIC = 0x48545349
+MAGIC, VERSION = 0x48545349, 1
 HELLO, CHANNEL, SEND = 1, 14, 15
 LAST, ERROR = 1, 2
 PART_HELLO, PART_STATUS, PART_FRAME, PART_OCTETS, PART_PORT = 64, 66, 91, 92, 93
@@ -38,7 +38,7 @@ class Channel:
         self.socket.connect(path)
         self.socket.settimeout(20)
         self.frames, self.ports = [], {}
-        hello = struct.pack("=IIQQQII32s64sII", 3, 3, 0, 0, 0, 0, 0, b"test", b"", 0, 0)
+        hello = struct.pack("=IIQQQII32s64sII", VERSION, VERSION, 0, 0, 0, 0, 0, b"test", b"", 0, 0)
         self._write(HELLO, HEAD.pack(PART_HELLO, len(hello), 1) + hello)
         while not self._read()[1] & LAST:
             pass
