@@ -12,6 +12,8 @@
 #include <rte_byteorder.h>
 #include <string.h>
 
+static_assert(ACTION_NO_QFI == GTPU_NO_QFI, "an action's QFI is a container's");
+
 // A PDU Session Container (TS 38.415 §5.5.2).
 struct container {
 	uint8_t qfi; // GTPU_NO_QFI: none
@@ -92,7 +94,7 @@ static __rte_always_inline void tunnel_ip4(uint8_t *ip, uint32_t ip4_sum, uint16
 }
 
 // RFC 8200 §8.1: over IPv6 a UDP checksum is owed (RFC 6936 lets tunnels do without only where both ends agree); it
-// covers the packet. `m`: what of it is not in its first segment begins at `ip`.
+// covers the packet. The data of an `m` of several segments begins at `ip`.
 void tunnel_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class);
 
 // What is in no template, of the outer headers at `ip`.

@@ -19,8 +19,8 @@
 #define ACTION_SUBSCRIBER 64u // the rule's access header goes in front; without it, the packet is routed
 #define ACTION_HOME 128u // of a wireline subscriber: IPv6 is counted apart
 
-#define ACTION_NO_DSCP 0x7fu // action.dscp, action.qfi
-#define ACTION_NO_QFI 0xffu
+#define ACTION_NO_DSCP 0x7fu // action.dscp: the path's, else the instance's
+#define ACTION_NO_QFI 0xffu // action.qfi: no QER sets one
 
 struct action {
 	uint32_t teid; // of a tunnel, host order
