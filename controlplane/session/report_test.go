@@ -50,8 +50,11 @@ func (r *reporter) Find(association string) *n4.Association { return nil }
 func (b *bench) waiting() int {
 	r := b.reports
 	r.lock.Lock()
-	defer r.lock.Unlock()
-	return len(r.deferred.by) + len(r.pending)
+	pending := len(r.pending)
+	r.lock.Unlock()
+	r.deferred.lock.Lock()
+	defer r.deferred.lock.Unlock()
+	return len(r.deferred.by) + pending
 }
 
 // reporting gives the bench a reporter; smf1's path may be down. With follow, it listens to the data plane.
