@@ -35,10 +35,16 @@ func stored(t *testing.T) (path string, recovery time.Time) {
 		testkit.Must(t, b.KeepAssociation(n4.StoredAssociation{ID: "smf1"}))
 	})
 	recovery = time.Unix(1700000000, 0)
+	stamp(t, path, recovery)
+	return path, recovery
+}
+
+// stamp gives a store another recovery time stamp.
+func stamp(t *testing.T, path string, recovery time.Time) {
+	t.Helper()
 	harm(t, path, func(data []byte) {
 		sealed(data, func(head []byte) { binary.LittleEndian.PutUint64(head[8:], uint64(recovery.Unix())) })
 	})
-	return path, recovery
 }
 
 // sealed changes the head of a file, whose sum is right then.
@@ -118,7 +124,7 @@ func TestStoreDamaged(t *testing.T) {
 }
 
 // A store of another version is moved aside whole, and the log says which: of an earlier file, or of an earlier session in
-// a file of today.
+// a file of today. The new recovery time stamp is later than the former, here of a clock that was an hour ahead.
 func TestStoreOfAnotherVersion(t *testing.T) {
 	for name, one := range map[string]struct {
 		how  func(t *testing.T, path string)
@@ -135,7 +141,9 @@ func TestStoreOfAnotherVersion(t *testing.T) {
 		}, "version 8, not 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, recovery := stored(t)
+			path, _ := stored(t)
+			recovery := time.Now().Add(time.Hour).Truncate(time.Second)
+			stamp(t, path, recovery)
 			one.how(t, path)
 			before, err := os.ReadFile(path)
 			testkit.Must(t, err)

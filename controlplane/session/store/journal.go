@@ -65,10 +65,12 @@ func (h head) bytes() []byte {
 	return b
 }
 
+// readHead returns the recovery time stamp of another version too: it is in the same place there.
 func readHead(b []byte) (h head, err error) {
 	if len(b) < headSize || crc32.Checksum(b[:headSummed], castagnoli) != binary.LittleEndian.Uint32(b[headSummed:]) {
 		return h, fmt.Errorf("%w: its head", errEncoding)
 	}
+	h.recovery = time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0)
 	if string(b[:8]) != magic {
 		return h, fmt.Errorf("%w: %q, not %q", errEncoding, b[:8], magic)
 	}
@@ -76,8 +78,8 @@ func readHead(b []byte) (h head, err error) {
 	for len(boot) > 0 && boot[len(boot)-1] == 0 {
 		boot = boot[:len(boot)-1]
 	}
-	recovery := time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0)
-	return head{recovery, string(boot)}, nil
+	h.boot = string(boot)
+	return h, nil
 }
 
 type id struct {
