@@ -43,8 +43,4 @@ enum mirror_way mirror_copy(struct worker *w, struct rte_mbuf *m, struct rte_mbu
 int mirror_erspan(struct worker *w, struct rte_mbuf *m, struct mirror *x, const struct api_mirror *want, int uplink,
 	int truncated);
 
-// Sets the mirrors in force of a session and RULE_DUPLICATE of its rules. Control thread; the rules are in force
-// already or not yet.
-void mirror_session(struct session *s);
-
 #endif

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MIRROR object, and which sessions have mirrors.
-//
-// A session's rules get RULE_DUPLICATE when a mirror comes, and lose it when it goes: in place, so that neither is
-// another version of the session. A mirror that a session names need not be there.
+// The MIRROR object, and which sessions have mirrors. One that a session names need not be there.
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
 #include "instance/instance.h"
 #include "mirror/mirror.h"
 #include "path/path.h"
-#include "rule/engine.h"
-#include "rule/far_more.h"
 #include "rule/session.h"
+#include "rule/wish.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +18,6 @@
 struct mirror mirrors[API_MAX_MIRRORS];
 
 static uint64_t in_force; // bit n: mirrors[n] has a target
-
-// The sessions' rules have their flags, entries of before that are still to be taken away.
-static int to_sweep;
 
 static int is_of(const struct session *s, const struct mirror *x)
 {
@@ -37,10 +30,10 @@ static int is_of(const struct session *s, const struct mirror *x)
 	return session_chosen(s, &t->want.ue, t->instance);
 }
 
-void mirror_session(struct session *s)
+static uint8_t wished_ways(struct session *s)
 {
 	uint64_t set = 0;
-	int ways = 0; // bit 0: uplink, bit 1: downlink
+	uint8_t ways = 0;
 
 	for (uint64_t left = in_force; left != 0; left &= left - 1) {
 		const struct mirror *x = &mirrors[__builtin_ctzll(left)];
@@ -49,45 +42,14 @@ void mirror_session(struct session *s)
 		if (!is_of(s, x))
 			continue;
 		set |= left & -left;
-		ways |= direction == API_MIRROR_BOTH ? 3 : direction == API_MIRROR_UPLINK ? 1 : 2;
+		ways |= direction != API_MIRROR_DOWNLINK ? WISH_UPLINK : 0;
+		ways |= direction != API_MIRROR_UPLINK ? WISH_DOWNLINK : 0;
 	}
-	if (set == 0 && s->mirrors == 0)
-		return;
-	__atomic_store_n(&s->mirrors, set, __ATOMIC_RELAXED);
-	for (uint16_t i = 0; i < s->rules; i++) {
-		struct rule *r = &session_pools.rule[s->rule[i]];
-		const struct far_more *more = far_more_of(r);
-
-		// Owner workers change other bits of rules in force (buffer).
-		if (ways & (r->flags & RULE_UPLINK ? 1 : 2))
-			__atomic_or_fetch(&r->flags, RULE_DUPLICATE, __ATOMIC_RELAXED);
-		else if (more == NULL || !more->duplicate)
-			__atomic_and_fetch(&r->flags, (uint16_t)~RULE_DUPLICATE, __ATOMIC_RELAXED);
-	}
+	if (set != s->mirrors)
+		__atomic_store_n(&s->mirrors, set, __ATOMIC_RELAXED);
+	return ways;
 }
-
-static void all_sessions(void)
-{
-	for (uint32_t i = 0; i < session_tables.capacity; i++)
-		if (session_tables.session[i] != NULL)
-			mirror_session(session_tables.session[i]);
-	to_sweep = 1;
-}
-
-// After a grace period: every worker sees the flags, and makes no new entry.
-static void sweep(void)
-{
-	if (!to_sweep)
-		return;
-	to_sweep = 0;
-	for (uint32_t i = 0; i < session_tables.capacity; i++) {
-		const struct session *s = session_tables.session[i];
-
-		for (uint16_t k = 0; s != NULL && s->mirrors != 0 && k < s->rules; k++)
-			if (session_pools.rule[s->rule[k]].flags & RULE_DUPLICATE)
-				engines_take(&session_pools.rule[s->rule[k]]);
-	}
-}
+SESSION_WISH(RULE_DUPLICATE, wished_ways)
 
 static int check_target(const char *key, const struct api_mirror *want, struct mirror_target *t)
 {
@@ -211,7 +173,6 @@ static void release(struct object_change *c)
 {
 	struct mirror *x = find(c->key);
 
-	sweep();
 	if (x != NULL && x->target == NULL)
 		x->name[0] = 0;
 	free(c->replaced);
@@ -244,7 +205,7 @@ static const struct object_ops mirror_ops = {
 	.commit = commit,
 	.discard = discard,
 	.release = release,
-	.finish_commit = all_sessions,
+	.finish_commit = wishes_renew,
 	.verify = verify,
 	.counts = counts_use,
 };

@@ -21,6 +21,7 @@
 
 #define RULE_FORWARD 1u // FAR: forward (else drop or buffer)
 #define RULE_GATE_CLOSED 2u // QER gate of this direction
+#define RULE_STAGE 4u // a stage wants its packets: they take the full nodes (rule/wish.h)
 #define RULE_SEVERAL_PDRS 8u // the endpoint, F-TEID or UE address has several PDRs: classify by flow
 #define RULE_UE4 16u // ue4 is to be checked (uplink) / was matched (downlink)
 #define RULE_UE6 32u

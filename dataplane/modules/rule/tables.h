@@ -40,6 +40,7 @@ struct session {
 	uint8_t ue6_prefix; // bits; 0xff: no IPv6 address
 	uint8_t has_ue4;
 	uint8_t notifies; // some rule has RULE_BUFFER, RULE_DRAINING or RULE_NOTIFY
+	uint8_t wished; // rule/wish.c
 	uint32_t association;
 	uint16_t mss; // as in api_session; workers read it
 	uint16_t discard; // api_session.discard: what waited under another number is dropped

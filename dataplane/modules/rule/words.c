@@ -40,6 +40,6 @@ void rule_say(struct trace_text *to, const struct rule *r)
 		trace_say(to, ", with a copy");
 	if (r->flags & RULE_GATE_CLOSED)
 		trace_say(to, "; the QER's gate is closed");
-	if ((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) == RULE_FORWARD && !(r->chain & CHAIN_PER_PACKET))
+	if ((r->flags & (RULE_SLOW_PATH | RULE_STAGE | RULE_FORWARD)) == RULE_FORWARD && !(r->chain & CHAIN_PER_PACKET))
 		trace_say(to, "; untraced, plain packets of it take the fast path");
 }

@@ -11,9 +11,9 @@
 #include "instance/instance.h"
 #include "lcp/lcp.h"
 #include "meter/policer.h"
-#include "mirror/mirror.h"
 #include "rule/engine.h"
 #include "rule/watch.h"
+#include "rule/wish.h"
 #include "scheduler/scheduler.h"
 #include "session/compile.h"
 #include "usage/usage.h"
@@ -195,7 +195,7 @@ static int build(struct session *s, const struct api_session *want, const struct
 	if (error == 0)
 		error = session_keys(s, &p);
 	if (error == 0)
-		mirror_session(s);
+		wishes_session(s);
 	for (uint16_t i = 0; i < s->rules && error == 0; i++)
 		s->notifies |=
 			(session_pools.rule[s->rule[i]].flags & (RULE_BUFFER | RULE_DRAINING | RULE_NOTIFY)) != 0;
