@@ -1,20 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arcs and the stages that stand on them: from what they say of each other, the edges of the graph.
+// Arcs and the stages that stand on them: from what they say of each other, and of what they want, the edges of the
+// graph.
+//
+//   written by: the control thread (which node an edge leads to); the owner worker (the edge itself, in its graph)
+//   safe because: a worker changes its edges between two walks, when no packet is in the graph: none is overtaken
 #include "core/arc.h"
+#include "core/engine.h"
 #include "core/log.h"
-#include "core/node.h"
 #include <stdio.h>
 #include <string.h>
+
+#define MAX_LINKS 512
+
+// An edge along an arc.
+struct arc_link {
+	const struct node_arc *arc;
+	const struct node_stage *behind; // the stage whose exit it is; NULL: it leads to the arc
+	uint16_t from, edge, exit;
+	uint16_t to; // as `from` a number in the register of nodes; workers read it
+};
 
 static struct {
 	struct node_arc *arc;
 	struct node_stage *waiting; // not placed yet: the product's own first, then by name
+	struct arc_bypass *bypass;
+	struct rte_node_register **node; // all
+	uint32_t nodes, links;
+	struct arc_link link[MAX_LINKS];
 } arcs;
+
+uint32_t arcs_generation;
 
 void node_arc_register(struct node_arc *a)
 {
 	a->next = arcs.arc;
 	arcs.arc = a;
+}
+
+void arc_bypass_register(struct arc_bypass *b)
+{
+	b->next = arcs.bypass;
+	arcs.bypass = b;
 }
 
 static int comes_first(const struct node_stage *a, const struct node_stage *b)
@@ -39,16 +65,6 @@ static struct node_arc *arc_find(const char *name)
 	while (a != NULL && strcmp(a->name, name) != 0)
 		a = a->next;
 	return a;
-}
-
-int arc_is_standard(const char *name)
-{
-	const struct node_arc *a = arc_find(name);
-
-	for (const struct node_stage *s = a != NULL ? a->first : NULL; s != NULL; s = s->next)
-		if (!s->standard)
-			return 0;
-	return a != NULL;
 }
 
 static int is(const struct node_stage *s, const char *name)
@@ -127,30 +143,41 @@ static unsigned exits_of(const struct node_arc *a)
 	return n;
 }
 
-// What the arc's stage `s` (NULL: who leads to the arc) leads to by its exit `k`.
+// What the stage `s` of an arc (NULL: who leads to it) leads to by its exit `k`: the next stage that wants packets. The
+// last stage is not passed by where it has an exit to choose for who leads there.
 static const char *follows(const struct node_arc *a, const struct node_stage *s, unsigned k)
 {
 	const struct node_stage *next = s != NULL ? s->next : a->first;
+	int chosen = s != NULL || exits_of(a) == 1;
 
+	while (next != NULL && next->wanted == STAGE_NONE && (chosen || next->next != NULL))
+		next = next->next;
 	if (next != NULL)
 		return next->node->name;
-	return k < exits_of(a) && (s != NULL || exits_of(a) == 1) ? a->exit[k] : NULL;
+	return k < exits_of(a) && chosen ? a->exit[k] : NULL;
 }
 
-// The node's edges to the arc, as its stage `s`, or NULL. `word` is what they are called in next_nodes.
-static int connect(struct rte_node_register *n, const struct node_arc *a, const struct node_stage *s, const char *word)
+// The edges of a node (its number) to the arc, as its stage `s`, or NULL. `word` is what they are called in next_nodes.
+static int connect(uint16_t from, const struct node_arc *a, const struct node_stage *s, const char *word)
 {
-	unsigned k = 0;
+	struct rte_node_register *n = arcs.node[from];
+	uint16_t k = 0;
 
 	for (uint16_t e = 0; e < n->nb_edges; e++) {
 		if (n->next_nodes[e] == NULL || strcmp(n->next_nodes[e], word) != 0)
 			continue;
-		n->next_nodes[e] = follows(a, s, s != NULL ? k : 0);
+		if (arcs.links == MAX_LINKS) {
+			LOG(ERR, "more than %d edges lead along arcs\n", MAX_LINKS);
+			return -1;
+		}
+		struct arc_link l = {.arc = a, .behind = s, .from = from, .edge = e, .exit = s != NULL ? k : 0};
+		n->next_nodes[e] = follows(a, s, l.exit);
 		k++;
 		if (n->next_nodes[e] == NULL) {
 			LOG(ERR, "node %s leads to arc %s by edge %u, which ends nowhere\n", n->name, a->name, e);
 			return -1;
 		}
+		arcs.link[arcs.links++] = l;
 	}
 	if (s == NULL || k == exits_of(a) || (k == 0 && s->node != n))
 		return 0;
@@ -158,27 +185,123 @@ static int connect(struct rte_node_register *n, const struct node_arc *a, const 
 	return -1;
 }
 
-static int connect_to_arc(struct rte_node_register *n, const struct node_arc *a)
+static int connect_to_arc(uint16_t from, const struct node_arc *a)
 {
 	char word[NODE_ARC_WORD];
-	const struct node_stage *own = find_in(a->first, a->name, n->name);
+	const struct node_stage *own = find_in(a->first, a->name, arcs.node[from]->name);
 
 	for (const struct node_stage *s = a->first; s != NULL; s = s->next) {
 		snprintf(word, sizeof(word), ">%s", s->node->name);
-		if (s != own && connect(n, a, s, word) != 0)
+		if (s != own && connect(from, a, s, word) != 0)
 			return -1;
 	}
 	snprintf(word, sizeof(word), "@%s", a->name);
-	return connect(n, a, own, word);
+	return connect(from, a, own, word);
+}
+
+static uint16_t number_of(const char *name)
+{
+	uint16_t i = 0;
+
+	while (i < arcs.nodes && strcmp(arcs.node[i]->name, name) != 0)
+		i++;
+	return i;
+}
+
+// All edges along arcs, as stages want it now.
+static void aim(void)
+{
+	for (uint32_t i = 0; i < arcs.links; i++) {
+		struct arc_link *l = &arcs.link[i];
+		const char **to = &arcs.node[l->from]->next_nodes[l->edge]; // which `show graph` reads
+
+		*to = follows(l->arc, l->behind, l->exit);
+		__atomic_store_n(&l->to, number_of(*to), __ATOMIC_RELAXED);
+	}
+}
+
+static int closes(const struct node_arc *a)
+{
+	for (const struct node_stage *s = a->first; s != NULL; s = s->next)
+		if (!s->standard && s->wanted == STAGE_ALL)
+			return 1;
+	return 0;
+}
+
+static void judge(struct arc_bypass *b)
+{
+	uint8_t closed = 0;
+
+	for (uint32_t i = 0; i < ARC_BYPASS_ARCS && b->arc[i] != NULL; i++)
+		closed |= (uint8_t)closes(arc_find(b->arc[i]));
+	if (closed == b->closed)
+		return;
+	__atomic_store_n(&b->closed, closed, __ATOMIC_RELAXED);
+	if (b->changed != NULL)
+		b->changed();
+}
+
+static int check_bypass(const struct arc_bypass *b)
+{
+	for (uint32_t i = 0; i < ARC_BYPASS_ARCS && b->arc[i] != NULL; i++)
+		if (arc_find(b->arc[i]) == NULL) {
+			LOG(ERR, "a fast path leaves out arc %s, which does not exist\n", b->arc[i]);
+			return -1;
+		}
+	return 0;
 }
 
 int arcs_assemble(struct rte_node_register **node, uint32_t count)
 {
+	arcs.node = node;
+	arcs.nodes = count;
 	if (put_in_order() != 0)
 		return -1;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint16_t i = 0; i < count; i++)
 		for (const struct node_arc *a = arcs.arc; a != NULL; a = a->next)
-			if (connect_to_arc(node[i], a) != 0)
+			if (connect_to_arc(i, a) != 0)
 				return -1;
+	for (const struct arc_bypass *b = arcs.bypass; b != NULL; b = b->next)
+		if (check_bypass(b) != 0)
+			return -1;
+	aim();
+	for (struct arc_bypass *b = arcs.bypass; b != NULL; b = b->next)
+		judge(b);
 	return 0;
+}
+
+void arcs_settle(void)
+{
+	int changed = 0;
+
+	for (const struct node_arc *a = arcs.arc; a != NULL; a = a->next)
+		for (struct node_stage *s = a->first; s != NULL; s = s->next) {
+			enum stage_wants was = s->wanted;
+
+			s->wanted = s->wants != NULL ? s->wants() : STAGE_ALL;
+			changed |= s->wanted != was;
+		}
+	if (!changed)
+		return;
+	aim();
+	arcs_renew();
+	for (struct arc_bypass *b = arcs.bypass; b != NULL; b = b->next)
+		judge(b);
+}
+
+void arcs_renew(void)
+{
+	__atomic_store_n(&arcs_generation, arcs_generation + 1, __ATOMIC_RELEASE);
+}
+
+void arcs_link(struct worker *w)
+{
+	w->linked = __atomic_load_n(&arcs_generation, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < arcs.links; i++) {
+		const struct arc_link *l = &arcs.link[i];
+
+		graph_node(w->id, l->from)->nodes[l->edge] =
+			graph_node(w->id, __atomic_load_n(&l->to, __ATOMIC_RELAXED));
+	}
+	trace_edges_changed(w);
 }

@@ -5,8 +5,8 @@
 // stage names its own arc in the same way, once for each exit, in their order: these edges lead to the next stage,
 // from the last one to the exits. The edge ">stage" leads to what follows a stage (of a node that passes on what the
 // stage held back). handover-rx leads past all stages: what a node handed over, or what waited behind it, has been
-// there. The graph is assembled once, at start-up; a name that is missing stops the start. modules/README.md lists
-// the arcs.
+// there. The graph is assembled once, at start-up; a name that is missing stops the start. After each commit, edges
+// lead past stages that want no packets. modules/README.md lists the arcs.
 #ifndef CORE_ARC_H
 #define CORE_ARC_H
 
@@ -15,6 +15,16 @@
 
 #define NODE_ARC_EXITS 4
 #define NODE_ARC_WORD (RTE_NODE_NAMESIZE + 1)
+#define ARC_BYPASS_ARCS 12
+
+struct worker;
+
+// Which packets a stage wants.
+enum stage_wants {
+	STAGE_ALL, // fast paths that leave out its arc are closed
+	STAGE_SOME, // those of the full nodes, which sessions that it chooses take (rule/wish.h)
+	STAGE_NONE, // edges lead past it
+};
 
 // A node on an arc. Order: what `before` and `after` (other stages) ask for; else the product's own first, then by
 // name.
@@ -23,6 +33,9 @@ struct node_stage {
 	const char *arc;
 	const char *before, *after; // NULL: none
 	int standard; // the product's own, which the fast paths account for
+	// Asked on the control thread at the end of each commit, when what it changed is in force. NULL: all.
+	enum stage_wants (*wants)(void);
+	enum stage_wants wanted; // what it said last
 	struct node_stage *next;
 };
 
@@ -34,16 +47,28 @@ struct node_arc {
 	struct node_arc *next;
 };
 
+// A fast path, and the arcs that it leaves out, as it does what the product's own stages do there.
+struct arc_bypass {
+	const char *arc[ARC_BYPASS_ARCS]; // up to NULL
+	void (*changed)(void); // control thread, within a commit: `closed` has changed. NULL: nothing to do
+	uint8_t closed; // another stage there wants all packets; workers read it
+	struct arc_bypass *next;
+};
+
 // From constructors.
 void node_arc_register(struct node_arc *a);
 void node_stage_register(struct node_stage *s);
+void arc_bypass_register(struct arc_bypass *b);
 
-// 1 when only the product's own stages stand on the arc: a fast path that does what they do may leave them out. 0 for
-// an arc that does not exist. After the graph was assembled: in start() of a module, or later.
-int arc_is_standard(const char *name);
-
-// Called once, by graph_register_nodes(). Returns 0, or -1 after a log line.
+// For core. Called once, by graph_register_nodes(). Returns 0, or -1 after a log line.
 int arcs_assemble(struct rte_node_register **node, uint32_t count);
+// Asks all stages what they want. Control thread, in a commit.
+void arcs_settle(void);
+// Workers bring their graphs up to date once more. Control thread.
+void arcs_renew(void);
+// Changes whenever edges do. The owner of a graph calls arcs_link() between two walks, when it has (worker.linked).
+extern uint32_t arcs_generation;
+void arcs_link(struct worker *w);
 
 // NODE_ARC("name", "exit", ...)
 #define NODE_ARC(arc_name, ...) NODE_ARC_(__COUNTER__, arc_name, __VA_ARGS__)
@@ -55,7 +80,7 @@ int arcs_assemble(struct rte_node_register **node, uint32_t count);
 		node_arc_register(&arc);                                                                               \
 	}
 
-// NODE_STAGE(node, "arc", .after = "other stage"): registers the node, and puts it on the arc.
+// NODE_STAGE(node, "arc", .after = "other stage", .wants = fn): registers the node, and puts it on the arc.
 #define NODE_STAGE(reg, arc_name, ...)                                                                                 \
 	NODE_REGISTER(reg)                                                                                             \
 	RTE_INIT(node_stage_register_##reg)                                                                            \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stops the assembly of arcs: each case in a process of its own, as what is registered stays.
+// What stops the assembly of arcs: each case in a process of its own, as what is registered stays. Where edges lead
+// when stages want no packets.
 #include "core/arc.h"
 #include "core/node.h"
 #include <setjmp.h>
@@ -28,7 +29,7 @@ static int assemble(const struct test *t)
 {
 	static struct node_arc arc = {.name = "arc", .exit = {"x", "y"}};
 	static struct node_stage stage[2];
-	struct rte_node_register *used[2 + RTE_DIM(stage)] = {&from, &past};
+	static struct rte_node_register *used[2 + RTE_DIM(stage)] = {&from, &past};
 	uint32_t n = 2;
 
 	memcpy(stage, t->stage, sizeof(stage));
@@ -40,6 +41,22 @@ static int assemble(const struct test *t)
 			used[n++] = stage[i].node;
 		}
 	return arcs_assemble(used, n);
+}
+
+static int in_child(int (*fn)(const struct test *t), const struct test *t)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(fn(t));
+	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int is_assembled(const struct test *t)
+{
+	return assemble(t) == 0;
 }
 
 static void what_is_refused(void **state)
@@ -56,35 +73,96 @@ static void what_is_refused(void **state)
 		{"an exit is left out", {{.node = &once}}, 0},
 	};
 
-	for (unsigned i = 0; i < RTE_DIM(cases); i++) {
-		int status = 0;
-		pid_t child = fork();
-
-		if (child == 0)
-			_exit(assemble(&cases[i]) == 0);
-		assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-		if (WEXITSTATUS(status) != cases[i].ok)
+	for (unsigned i = 0; i < RTE_DIM(cases); i++)
+		if (in_child(is_assembled, &cases[i]) != cases[i].ok)
 			fail_msg("%s: %s", cases[i].what, cases[i].ok ? "refused" : "accepted");
-	}
 }
+
+static int leaves_out_a_road(const struct test *t)
+{
+	static struct arc_bypass bypass = {.arc = {"arc", "road"}};
+
+	arc_bypass_register(&bypass);
+	return assemble(t) == 0;
+}
+
+static enum stage_wants wanted;
+
+static enum stage_wants wants(void)
+{
+	return wanted;
+}
+
+static int leads_to_the_only_stage(const struct test *t)
+{
+	wanted = STAGE_NONE;
+	if (assemble(t) != 0)
+		return 0;
+	arcs_settle();
+	return strcmp(from.next_nodes[0], "a") == 0;
+}
+
+static void alone(void **state)
+{
+	static const struct test t = {.stage = {{.node = &a, .wants = wants}}};
+
+	assert_int_equal(in_child(is_assembled, &t), 1);
+	assert_int_equal(in_child(leaves_out_a_road, &t), 0);
+	// It wants no packets, and chooses their exit.
+	assert_int_equal(in_child(leads_to_the_only_stage, &t), 1);
+}
+
+static struct arc_bypass bypass = {.arc = {"arc"}};
 
 // The product's own first, whatever the names; who passes on what a stage held leads to what follows it.
 static void order(void **state)
 {
-	struct test t = {.stage = {{.node = &a}, {.node = &b, .standard = 1}}};
+	struct test t = {.stage = {{.node = &a, .wants = wants}, {.node = &b, .standard = 1}}};
 
+	arc_bypass_register(&bypass);
 	assert_int_equal(assemble(&t), 0);
 	assert_string_equal(from.next_nodes[0], "b");
 	assert_string_equal(b.next_nodes[1], "a");
 	assert_string_equal(a.next_nodes[0], "x");
 	assert_string_equal(a.next_nodes[1], "y");
 	assert_string_equal(past.next_nodes[1], "y");
-	assert_int_equal(arc_is_standard("arc"), 0);
+	assert_int_equal(bypass.closed, 1);
+}
+
+// Behind order(): the stage a stands behind b.
+static void edges_follow_what_is_wanted(void **state)
+{
+	static const struct {
+		enum stage_wants wants;
+		const char *behind_b[2];
+		int closed;
+	} cases[] = {
+		{STAGE_NONE, {"x", "y"}, 0},
+		{STAGE_SOME, {"a", "a"}, 0},
+		{STAGE_ALL, {"a", "a"}, 1},
+		{STAGE_NONE, {"x", "y"}, 0},
+	};
+
+	for (unsigned i = 0; i < RTE_DIM(cases); i++) {
+		uint32_t before = arcs_generation;
+
+		wanted = cases[i].wants;
+		arcs_settle();
+		assert_int_equal(arcs_generation, before + 1);
+		arcs_settle(); // nothing has changed
+		assert_int_equal(arcs_generation, before + 1);
+		assert_string_equal(from.next_nodes[0], "b");
+		for (int k = 0; k < 2; k++)
+			assert_string_equal(b.next_nodes[k], cases[i].behind_b[k]);
+		assert_string_equal(past.next_nodes[1], "y");
+		assert_int_equal(bypass.closed, cases[i].closed);
+	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest all[] = {cmocka_unit_test(what_is_refused), cmocka_unit_test(order)};
+	const struct CMUnitTest all[] = {cmocka_unit_test(what_is_refused), cmocka_unit_test(alone),
+		cmocka_unit_test(order), cmocka_unit_test(edges_follow_what_is_wanted)};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -53,9 +53,11 @@ uint64_t workers_done(int *all_idle); // changes when a worker did something; al
 int graph_register_nodes(void);
 struct rte_graph *graph_create(uint32_t worker);
 uint32_t graph_nodes(struct rte_node_register *const **list);
+struct rte_node *graph_node(uint32_t worker, uint32_t number); // by its place in that list
 
 // Traces (trace_control.c); edges: packets from node to node while somebody watches
 uint64_t trace_edge_packets(uint32_t node, uint16_t edge);
+void trace_edges_changed(const struct worker *w); // of its graph; by w itself
 
 // Host path (host_path.c)
 int host_path_start(const struct api_engine *e);

@@ -14,6 +14,7 @@ static struct {
 	const char *names[MAX_NODES];
 	uint32_t count;
 	int registered;
+	struct rte_node *of[API_MAX_WORKERS][MAX_NODES]; // the nodes of each graph, in the list's order
 } nodes;
 
 void node_register(struct rte_node_register *node)
@@ -82,6 +83,11 @@ uint32_t graph_nodes(struct rte_node_register *const **list)
 	return nodes.count;
 }
 
+struct rte_node *graph_node(uint32_t worker, uint32_t number)
+{
+	return nodes.of[worker][number];
+}
+
 struct rte_graph *graph_create(uint32_t worker)
 {
 	char name[RTE_GRAPH_NAMESIZE];
@@ -95,8 +101,11 @@ struct rte_graph *graph_create(uint32_t worker)
 	if (rte_graph_create(name, &param) == RTE_GRAPH_ID_INVALID)
 		return NULL;
 	struct rte_graph *graph = rte_graph_lookup(name);
-	if (graph != NULL)
-		streams_make(graph);
+	if (graph == NULL)
+		return NULL;
+	streams_make(graph);
+	for (uint32_t i = 0; i < nodes.count; i++)
+		nodes.of[worker][i] = rte_graph_node_get(graph->id, nodes.list[i]->id);
 	return graph;
 }
 

@@ -572,6 +572,7 @@ static void commit_all(const uint32_t *sorted, const struct progress *p)
 	for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++)
 		if (kind != API_PORT)
 			finish_commit(p, kind);
+	arcs_settle();
 	finish_commit(p, API_PORT);
 	control_synchronize();
 	for (uint32_t i = 0; i < store.changes; i++) {

@@ -72,28 +72,40 @@ static void free_tracers(struct tracer *all)
 	rte_free(all);
 }
 
-static struct rte_node *graph_node_of(struct rte_graph *graph, rte_node_t id)
-{
-	return rte_graph_node_get(graph->id, id);
-}
-
-static void learn_nodes(struct tracer *t, struct rte_graph *graph)
+static void learn_nodes(struct tracer *t, uint32_t worker)
 {
 	struct rte_node_register *const *list;
 	uint32_t count = graph_nodes(&list);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct rte_node *node = graph_node_of(graph, list[i]->id);
+		const struct rte_node *node = graph_node(worker, i);
 		struct trace_node *nt = &t->node[list[i]->id];
 
 		nt->process = node->process;
 		nt->stage = stage_of(list[i]->name);
 		nt->source = (list[i]->flags & RTE_NODE_SOURCE_F) != 0;
 		nt->entry = strcmp(list[i]->name, "port-rx") == 0;
+	}
+}
+
+void trace_edges_changed(const struct worker *w)
+{
+	struct tracer *t = tracer_of(w);
+	const struct rte_node *node;
+	rte_graph_off_t off;
+	rte_node_t i;
+
+	if (t == NULL)
+		return;
+	rte_graph_foreach_node(i, off, w->graph, node)
+	{
+		uint64_t twice = 0;
+
 		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)
 			for (uint32_t f = 0; f < e; f++)
 				if (node->nodes[f] == node->nodes[e])
-					nt->twice |= 1ull << e;
+					twice |= 1ull << e;
+		t->node[node->id].twice = twice;
 	}
 }
 
@@ -115,13 +127,16 @@ static int prepare(void)
 
 		error = make_tracer(t, i);
 		if (error == 0 && i < worker_count())
-			learn_nodes(t, worker_get(i)->graph);
+			learn_nodes(t, i);
 	}
 	if (error != 0) {
 		free_tracers(all); // the next try finds no ring of this one's names
 		return object_error(ENOMEM, "no memory for a trace");
 	}
 	__atomic_store_n(&tracers, all, __ATOMIC_RELEASE);
+	// Before it follows a packet, each worker notes which edges of its graph lead to the same node.
+	arcs_renew();
+	control_synchronize();
 	return 0;
 }
 
@@ -137,7 +152,7 @@ static void arm(int on)
 	control.armed = on;
 	for (uint32_t i = 0; i < worker_count(); i++)
 		for (uint32_t n = 0; n < count; n++) {
-			struct rte_node *node = graph_node_of(worker_get(i)->graph, list[n]->id);
+			struct rte_node *node = graph_node(i, n);
 			rte_node_process_t own = tracers[i].node[list[n]->id].process;
 
 			__atomic_store_n(&node->process, on ? trace_process : own, __ATOMIC_RELEASE);

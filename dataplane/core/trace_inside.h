@@ -46,7 +46,7 @@ struct trace_node {
 	const struct trace_stage *stage; // never NULL
 	uint8_t source;
 	uint8_t entry; // port-rx
-	uint64_t twice; // bits: edges that lead where an earlier one leads
+	uint64_t twice; // bits: edges that lead where an earlier one leads; the worker's
 };
 
 struct tracer {

@@ -166,6 +166,8 @@ static uint64_t walk(struct worker *w, uint64_t start)
 	const rte_graph_off_t *reel = graph->cir_start;
 	uint32_t mask = graph->cir_mask, head = graph->head;
 
+	if (unlikely(w->linked != __atomic_load_n(&arcs_generation, __ATOMIC_ACQUIRE)))
+		arcs_link(w);
 	while (likely(head != graph->tail)) {
 		struct rte_node *node = RTE_PTR_ADD(graph, reel[(int32_t)head++]);
 		uint16_t objects = node->process(graph, node, node->objs, node->idx);

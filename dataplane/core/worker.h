@@ -78,6 +78,7 @@ struct worker {
 		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
+	uint32_t linked; // arcs_generation of its graph
 	// Next ones of IPv4 packets that we make, by worker_identify(), and what is between two of them.
 	uint16_t identification_step, identification[IDENTIFICATIONS];
 } __rte_cache_aligned;

@@ -13,21 +13,6 @@ enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES, FLOW_GONE = FLOW_EDGES };
 
 #define FLOW_BLOCK 64 // packets of a loop
 
-struct flow_settings {
-	uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
-	uint8_t off; // a stage that is not ours stands between the nodes that are left out
-};
-
-// `left_out`: the arcs whose stages the node does the work of; one that is not ours would be left out.
-static inline struct flow_settings flow_settings(const struct api_engine *e, const char *const *left_out, uint32_t arcs)
-{
-	struct flow_settings s = {.drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0};
-
-	for (uint32_t i = 0; i < arcs; i++)
-		s.off |= (uint8_t)!arc_is_standard(left_out[i]);
-	return s;
-}
-
 // ---- 5-tuple entries ------------------------------------------------------------------------------------------------
 
 struct tuple_lookup {

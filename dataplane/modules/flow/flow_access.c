@@ -10,7 +10,8 @@
 #include "rule/endpoint.h"
 #include "rule/view.h"
 
-static struct flow_settings settings;
+static struct arc_bypass bypass = {.arc = {"input-access", "lookup-uplink", "uplink", "output-ip"}};
+static uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 static uint16_t resume; // edge of handover-rx that leads here
 
 // As access-input: our MAC address, and not from a group's.
@@ -130,11 +131,12 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 	rte_edge_t next[NODE_CHUNK];
 	struct walk k;
 
-	if (settings.off || !(flow_tuples[w->id].is_used | flow_index.is_used[w->id])) {
+	if (__atomic_load_n(&bypass.closed, __ATOMIC_RELAXED) ||
+		!(flow_tuples[w->id].is_used | flow_index.is_used[w->id])) {
 		rte_node_next_stream_move(graph, node, FLOW_FULL);
 		return n;
 	}
-	walk_begin(&k, w, ACL_UPLINK, settings.drop_gtpu, resume);
+	walk_begin(&k, w, ACL_UPLINK, drop_gtpu, resume);
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK);
 
@@ -164,14 +166,13 @@ NODE_STAGE(flow_access_node, "input-access", .standard = 1)
 
 static int start(const struct api_engine *e)
 {
-	static const char *const left_out[] = {"input-access", "lookup-uplink", "uplink", "output-ip"};
-
-	settings = flow_settings(e, left_out, RTE_DIM(left_out));
+	drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
 	return 0;
 }
 
 RTE_INIT(flow_access_start)
 {
 	resume = resume_register("flow-access");
+	arc_bypass_register(&bypass);
 	module_register("flow-access", start);
 }

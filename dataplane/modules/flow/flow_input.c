@@ -13,7 +13,9 @@
 #include "rule/session.h"
 #include "usage/usage.h"
 
-static struct flow_settings settings;
+static struct arc_bypass bypass = {.arc = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue",
+					   "uplink", "downlink", "lookup-downlink", "output-ip"}};
+static uint8_t drop_gtpu; // API_ENGINE_DROP_UE_GTPU
 static uint16_t resume; // edge of handover-rx that leads here
 
 // ---- 1, 2: the entry ------------------------------------------------------------------------------------------------
@@ -247,11 +249,12 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 	struct walk k;
 	rte_edge_t next[NODE_CHUNK];
 
-	if (settings.off || !(flow_index.is_used[w->id] | flow_tuples[w->id].is_used)) {
+	if (__atomic_load_n(&bypass.closed, __ATOMIC_RELAXED) ||
+		!(flow_index.is_used[w->id] | flow_tuples[w->id].is_used)) {
 		rte_node_next_stream_move(graph, node, FLOW_FULL);
 		return n;
 	}
-	walk_begin(&k, w, ACL_DOWNLINK, settings.drop_gtpu, resume);
+	walk_begin(&k, w, ACL_DOWNLINK, drop_gtpu, resume);
 	k.examples.plains = k.examples.tunnels = k.examples.wides = k.examples.looks = 0;
 	for (uint16_t base = 0; base < n; base += NODE_CHUNK) {
 		uint16_t count = RTE_MIN(n - base, NODE_CHUNK), routed = 0;
@@ -287,15 +290,13 @@ NODE_STAGE(flow_input_node, "input-core", .standard = 1)
 
 static int start(const struct api_engine *e)
 {
-	static const char *const left_out[] = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue",
-		"uplink", "downlink", "lookup-downlink", "output-ip"};
-
-	settings = flow_settings(e, left_out, RTE_DIM(left_out));
+	drop_gtpu = (e->flags & API_ENGINE_DROP_UE_GTPU) != 0;
 	return 0;
 }
 
 RTE_INIT(flow_input_start)
 {
 	resume = resume_register("flow-input");
+	arc_bypass_register(&bypass);
 	module_register("flow-input", start);
 }

@@ -33,7 +33,6 @@ struct guard {
 
 static struct guard *first; // control thread
 static struct guard *guard_of[INTERFACES]; // by interface; NULL: none
-static uint32_t guards; // 0: nothing to look at; workers
 
 enum { EDGE_NEXT, EDGE_DROP };
 
@@ -68,10 +67,7 @@ static inline rte_edge_t look(struct worker *w, struct rte_node *node, struct rt
 
 static uint16_t gtsm(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	if (unlikely(__atomic_load_n(&guards, __ATOMIC_RELAXED) != 0))
-		return node_each(graph, node, objs, n, look);
-	rte_node_next_stream_move(graph, node, EDGE_NEXT);
-	return n;
+	return node_each(graph, node, objs, n, look);
 }
 
 static struct rte_node_register gtsm_node = {
@@ -80,8 +76,15 @@ static struct rte_node_register gtsm_node = {
 	.nb_edges = EDGE_DROP + 1,
 	.next_nodes = {[EDGE_NEXT] = "@input-ip", [EDGE_DROP] = "drop"},
 };
+
+// Without a guard, packets pass by the node.
+static enum stage_wants wants(void)
+{
+	return first != NULL ? STAGE_ALL : STAGE_NONE;
+}
+
 // Standard: the fast path takes no TCP to us, so it may leave this stage out.
-NODE_STAGE(gtsm_node, "input-ip", .standard = 1)
+NODE_STAGE(gtsm_node, "input-ip", .standard = 1, .wants = wants)
 
 static int check(const char *key, const void *body, uint32_t length)
 {
@@ -152,17 +155,15 @@ static void release(struct object_change *c)
 static void bind(void)
 {
 	struct guard *of[INTERFACES] = {NULL};
-	uint32_t count = 0;
 
 	for (struct guard *g = first; g != NULL; g = g->next) {
 		const struct interface *i = interfaces_by_name(interfaces_now(), g->name);
 
 		if (i != NULL && i->index < INTERFACES)
-			of[i->index] = g, count++;
+			of[i->index] = g;
 	}
 	for (uint32_t i = 0; i < INTERFACES; i++)
 		__atomic_store_n(&guard_of[i], of[i], __ATOMIC_RELEASE);
-	__atomic_store_n(&guards, count, __ATOMIC_RELAXED);
 }
 
 static const struct object_ops gtsm_ops = {

@@ -356,7 +356,6 @@ static int begin(void)
 	if (o.of_rule == NULL || ring == NULL || index_pool_create(&o.indices, ENTRIES) != 0)
 		return -1;
 	rte_eth_dev_callback_register(RTE_ETH_ALL, RTE_ETH_EVENT_INTR_RESET, was_reset, NULL);
-	plan_start();
 	__atomic_store_n(&o.ring, ring, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -400,11 +399,21 @@ static void tick(uint64_t now)
 	}
 }
 
+// In the commit by which a stage begins to want packets, devices are left; of the way back, the sweep takes care.
+static void stages_changed(void)
+{
+	for (uint32_t i = 0; plan_bypass.closed && i < o.end; i++)
+		if (o.entry[i] != NULL && o.entry[i]->used)
+			make(o.entry[i], i, control_now_ns());
+}
+
 static const struct flow_engine device_engine = {.put = put, .take = take, .read = read_rule};
 
 RTE_INIT(offload_device)
 {
 	flow_engine_register(&device_engine);
+	plan_bypass.changed = stages_changed;
+	arc_bypass_register(&plan_bypass);
 	timer_register("offload", TICK_MS, tick);
 	port_closing_watch(closing);
 }

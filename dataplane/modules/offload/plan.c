@@ -2,7 +2,6 @@
 // From the header of a packet to what a device compares and writes. What the full nodes and the fast path look at in
 // each packet is either compared, guarded, or the plan is refused.
 #include "offload/plan.h"
-#include "core/arc.h"
 #include "core/control.h"
 #include "firewall/firewall.h"
 #include "forward/tunnel.h"
@@ -22,16 +21,8 @@
 #include <rte_ip.h>
 #include <string.h>
 
-static int foreign_stages;
-
-void plan_start(void)
-{
-	static const char *const passed_by[] = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue",
-		"uplink", "downlink", "lookup-downlink", "output-ip", "output-core", "output-access"};
-
-	for (uint32_t i = 0; i < RTE_DIM(passed_by); i++)
-		foreign_stages |= !arc_is_standard(passed_by[i]);
-}
+struct arc_bypass plan_bypass = {.arc = {"input-core", "input-ip", "input-gtpu", "lookup-tunnel", "lookup-ue", "uplink",
+					 "downlink", "lookup-downlink", "output-ip", "output-core", "output-access"}};
 
 // ---- what is compared -----------------------------------------------------------------------------------------------
 
@@ -303,7 +294,7 @@ static const char *refused(const struct plan *p, const struct offload_request *q
 	if (session_pools.match[q->rule].match & API_PDR_ENDPOINT ? r->outer == API_OUTER_NONE
 								  : r->outer == API_OUTER_ENDPOINT && !q->tunnel)
 		return "a wireline subscriber whose core side is IP";
-	if (foreign_stages)
+	if (plan_bypass.closed)
 		return "a stage stands in the way that is not ours";
 	if (p->level != API_OFFLOAD_FULL)
 		return q->tunnel && r->outer != API_OUTER_GTPU ? NULL : "only what leaves tunnels is decapsulated";

@@ -4,6 +4,7 @@
 #ifndef OFFLOAD_PLAN_H
 #define OFFLOAD_PLAN_H
 
+#include "core/arc.h"
 #include "isthmus_api.h"
 #include <stdint.h>
 
@@ -47,7 +48,6 @@ struct plan {
 const char *plan_make(struct plan *p, const struct offload_request *q, uint8_t level);
 // What every device must take that is to be used at this level.
 void plan_sample(struct plan *p, uint16_t device, uint8_t level);
-// At start: whether stages that are not ours stand where a device would pass by.
-void plan_start(void);
+extern struct arc_bypass plan_bypass; // closed: every plan is refused
 
 #endif
