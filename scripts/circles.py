@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who includes whom, as docs/structure.md draws it: each folder stands in one row of its block, the arrows are those of
 the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those). And a core that knows
-no protocol. With --write the arrows are drawn again; rows are chosen by hand.
+no protocol. With --write the arrows are drawn again, and new folders get a line; other rows are chosen by hand.
 
 Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they need,
 since nothing is built on them."""
@@ -116,12 +116,22 @@ class Block:
         within = [f for f in self.row if (inner + "/").startswith(f + "/")]
         return max(within, key=len, default=None)
 
-    def look(self, folders, edges):
+    def add(self, folder, edges):
+        """A line for a new folder: in the lowest row of those that include it, else in the highest."""
+        above = {self.place(a) for a, b in edges if b == folder} - {None}
+        new = folder.removeprefix(self.top + "/"), max((self.row[f] for f in above), default=0)
+        self.row = dict(sorted([*self.row.items(), new], key=lambda line: line[1]))
+
+    def look(self, folders, edges, write):
         """What is wrong, and the block as it should be drawn."""
         said, arrows = [], collections.defaultdict(set)
         for folder in folders:
-            if self.top and (folder + "/").startswith(self.top + "/") and self.place(folder) is None:
-                said.append(f"{DRAWING}: {folder} stands in no row of {self.top}/")
+            if not self.top or not folder.startswith(self.top + "/") or self.place(folder) is not None:
+                continue
+            if write:
+                self.add(folder, edges)
+            else:
+                said.append(f"{DRAWING}: {folder} stands in no row of {self.top}/: scripts/circles.py --write")
         used = {self.place(f) for f in folders}
         said += [f"{DRAWING}: {self.top}/{f} is drawn and not there" for f in self.row if f not in used]
         for (a, b), lines in edges.items():
@@ -145,7 +155,7 @@ def drawn(folders, edges, write):
         parts = f.read().split("```")
     said = []
     for i in range(1, len(parts), 2):
-        wrong, lines = Block(parts[i].strip("\n").split("\n")).look(folders, edges)
+        wrong, lines = Block(parts[i].strip("\n").split("\n")).look(folders, edges, write)
         said += wrong
         parts[i], before = "\n" + "\n".join(lines) + "\n", parts[i]
         if parts[i] != before and not write:
