@@ -46,14 +46,14 @@ func (a *admission) leave() {
 
 func (a *admission) advance() {
 	limits, now := &a.loop.set.Limits, a.loop.opt.Now()
-	for len(a.queue) > 0 && a.running < limits.Pending {
+	for len(a.queue) > 0 && a.running < int(limits.Pending) {
 		t := a.queue[0]
 		switch {
 		case t.over:
 		case now.Sub(t.began) > patience:
 			t.refuse("busy", &access.Verdict{Silent: true, Why: "waited too long for its turn"})
 		default:
-			if wait, ok := a.pace.Take(now, limits.Rate, burst); !ok {
+			if wait, ok := a.pace.Take(now, int(limits.Rate), burst); !ok {
 				if a.timer == nil || a.timer.place < 0 {
 					a.timer = a.loop.timers.add(now.Add(wait+time.Millisecond), a.advance)
 				}

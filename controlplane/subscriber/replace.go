@@ -24,7 +24,7 @@ type held struct {
 // room are the sessions of a user and a line that have to end for another one; the error: it may not come.
 func (l *Loop) room(t *attempt, said, plan *access.Plan) (out []*Subscriber, err error) {
 	line, name := lineKey(&t.request.Line), cmp.Or(said.User, t.user)
-	out, err = l.oldest(nil, "the line", ofLine, l.by.line[line], max(l.set.Limits.PerLine, 1))
+	out, err = l.oldest(nil, "the line", ofLine, l.by.line[line], int(max(l.set.Limits.PerLine, 1)))
 	if err == nil && plan.Max > 0 {
 		out, err = l.oldest(out, fmt.Sprintf("user %q", name), ofUser, l.by.user[name], int(plan.Max))
 	}

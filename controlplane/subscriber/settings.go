@@ -21,14 +21,7 @@ type Settings struct {
 	pipes    map[string][]config.Profile // of the schedulers, by port
 	profile  string                      // the default one
 	Replace  bool                        // a user or line with too many sessions loses the oldest
-	Limits   Limits
-}
-
-// Limits bound sign-ins.
-type Limits struct {
-	Pending int // being authenticated at once
-	Rate    int // per second; 0: no limit
-	PerLine int
+	Limits   config.AccessLimits
 }
 
 // SettingsOf makes settings of a configuration that was checked.
@@ -37,7 +30,7 @@ func SettingsOf(c *config.Config) *Settings {
 	s := &Settings{ports: map[string][]*config.AccessPort{}, profiles: map[string]*config.AccessProfile{},
 		lists: map[string]*accessList{}, pipes: map[string][]config.Profile{},
 		profile: string(a.Profile), Replace: a.Duplicates == "replace",
-		Limits: Limits{int(a.Limits.Pending), int(a.Limits.Rate), int(a.Limits.PerLine)}}
+		Limits: a.Limits}
 	for i := range a.Ports {
 		p := &a.Ports[i]
 		s.ports[string(p.Port)] = append(s.ports[string(p.Port)], p)
