@@ -213,10 +213,12 @@ static void aim(void)
 {
 	for (uint32_t i = 0; i < arcs.links; i++) {
 		struct arc_link *l = &arcs.link[i];
-		const char **to = &arcs.node[l->from]->next_nodes[l->edge]; // which `show graph` reads
+		const char *name = follows(l->arc, l->behind, l->exit);
 
-		*to = follows(l->arc, l->behind, l->exit);
-		__atomic_store_n(&l->to, number_of(*to), __ATOMIC_RELAXED);
+		if (name == NULL) // never: connect() refuses an edge that ends nowhere
+			continue;
+		arcs.node[l->from]->next_nodes[l->edge] = name; // which `show graph` reads
+		__atomic_store_n(&l->to, number_of(name), __ATOMIC_RELAXED);
 	}
 }
 
@@ -257,9 +259,9 @@ int arcs_assemble(struct rte_node_register **node, uint32_t count)
 	arcs.nodes = count;
 	if (put_in_order() != 0)
 		return -1;
-	for (uint16_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		for (const struct node_arc *a = arcs.arc; a != NULL; a = a->next)
-			if (connect_to_arc(i, a) != 0)
+			if (connect_to_arc((uint16_t)i, a) != 0)
 				return -1;
 	for (const struct arc_bypass *b = arcs.bypass; b != NULL; b = b->next)
 		if (check_bypass(b) != 0)
