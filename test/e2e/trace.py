@@ -81,9 +81,7 @@ def faults(w):
 
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x01"), ie(73, b"\x01" + struct.pack(">Q", 300)))
     session(w, 3, 0x5003, ue(3), (u32(81, 1),), urr)
-    for _ in range(6):
-        w.up(0x5003, ue(3))
-    text = while_it_runs(trace("--ue", ue(3), "--until-drop"), lambda: w.up(0x5003, ue(3)))
+    text = while_it_runs(["trace", "--ue", ue(3), "--until-drop", "--for", "12s"], lambda: w.up(0x5003, ue(3)))
     says("quota used up", text, "the quota of a URR is used up", "usage-quota: ")
 
     _, name = session(w, 4, 0x5004, ue(4), (u32(109, 1),), qer(mbr=8))
