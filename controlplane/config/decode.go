@@ -24,7 +24,7 @@ const (
 	maxNodes = 6 << 20 // values visited, aliases followed: bounds what an alias bomb can cost
 )
 
-// At remembers where a section stood in the file, for errors that are found after decoding.
+// At remembers where a section stood in the file, for errors that are found after decoding. Zero once it was checked.
 type At struct {
 	node *yaml.Node
 	path string
@@ -431,6 +431,26 @@ func bounds(t reflect.Type, tag reflect.StructTag) (low, high int64) {
 		high = v
 	}
 	return low, high
+}
+
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.NumField() > 0 && t.Field(0).Type == reflect.TypeFor[At]()
+}
+
+// forget drops where sections stood, and the text's tree with that: sections that say the same are equal.
+func forget(v reflect.Value) {
+	switch t := v.Type(); {
+	case t == reflect.TypeFor[At]():
+		v.SetZero()
+	case isSection(t):
+		for i := range v.NumField() {
+			forget(v.Field(i))
+		}
+	case t.Kind() == reflect.Slice && isSection(t.Elem()):
+		for i := range v.Len() {
+			forget(v.Index(i))
+		}
+	}
 }
 
 // decode reads the text without the checks between sections.

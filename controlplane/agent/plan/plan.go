@@ -89,7 +89,7 @@ func MakeWith(file string, data []byte, environ []string, before config.Placemen
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
-		Narrow: c.NarrowPorts()}, nil
+		Narrow: c.Narrow}, nil
 }
 
 // noDynamic refuses names that sessions over PFCP use.
