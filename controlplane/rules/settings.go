@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -46,15 +47,6 @@ func (i *Instance) endpoint(v4 bool) netip.Addr {
 // AllNames among an instance's Names stands for those that no instance has.
 const AllNames = "*"
 
-// Limits bound what one session, or one CP function, may hold; 0 is none.
-type Limits struct {
-	Sessions               int
-	SessionsPerAssociation int
-	PDRs, FARs, QERs, URRs int // of a session
-	Filters                int // of a session, expanded
-	Applications, PFDs     int // PFDs: of an application
-}
-
 // Burst is how much at once a policer lets pass that comes from a QER: its rate times the window, but at least so many
 // bytes.
 type Burst struct {
@@ -72,9 +64,9 @@ type Settings struct {
 	Relay     bool // role sgwu alone: from tunnel to tunnel, never IP
 	// MonitoringPair: usage up to a monitoring time is reported beside what came after it, else when it comes.
 	MonitoringPair bool
-	KeepAction     bool // Apply Action 0 in an Update FAR is absent, else refused (row P33)
-	Takeover       bool // a live UE address may move to a new session (row A5)
-	Limits         Limits
+	KeepAction     bool                 // Apply Action 0 in an Update FAR is absent, else refused (row P33)
+	Takeover       bool                 // a live UE address may move to a new session (row A5)
+	Limits         config.SessionLimits // 0 is none
 	// Echo is the period of GTP-U Echo Requests to peers that N4 sessions name; 0: none, else at least 60 s.
 	Echo  time.Duration
 	Burst Burst // of the policers that QERs are
@@ -82,18 +74,18 @@ type Settings struct {
 	Quarantine time.Duration
 }
 
-func (s *Settings) limit(value, most int) int {
-	if value <= 0 || value > most {
+func limit(value uint32, most int) int {
+	if value == 0 {
 		return most
 	}
-	return value
+	return min(int(value), most)
 }
 
-func (s *Settings) maxPDRs() int    { return s.limit(s.Limits.PDRs, api.MaxPDR) }
-func (s *Settings) maxFARs() int    { return s.limit(s.Limits.FARs, api.MaxFAR) }
-func (s *Settings) maxQERs() int    { return s.limit(s.Limits.QERs, api.MaxQER) }
-func (s *Settings) maxURRs() int    { return s.limit(s.Limits.URRs, api.MaxURR) }
-func (s *Settings) maxFilters() int { return s.limit(s.Limits.Filters, api.MaxSDF) }
+func (s *Settings) maxPDRs() int    { return limit(s.Limits.PDRs, api.MaxPDR) }
+func (s *Settings) maxFARs() int    { return limit(s.Limits.FARs, api.MaxFAR) }
+func (s *Settings) maxQERs() int    { return limit(s.Limits.QERs, api.MaxQER) }
+func (s *Settings) maxURRs() int    { return limit(s.Limits.URRs, api.MaxURR) }
+func (s *Settings) maxFilters() int { return limit(s.Limits.Filters, api.MaxSDF) }
 
 // What an instance must be able to do for a rule.
 const (

@@ -103,7 +103,7 @@ func newIndex(set *rules.Settings) *index {
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: newOwners(),
 		groups: groups{}, random: mrand.NewChaCha8(seed),
-		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(set.Limits.Sessions), pipes: newPipes(set),
+		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(int(set.Limits.Sessions)), pipes: newPipes(set),
 		now: time.Now}
 	x.configure(set)
 	return x

@@ -26,19 +26,16 @@ var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core
 
 // sessionSettings is the configuration as the session layer needs it.
 func sessionSettings(c *config.Config) *rules.Settings {
-	l := &c.PFCP.Limits
 	set := &rules.Settings{
 		Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID,
 		KeepAction: c.PFCP.EmptyAction == "unchanged", MonitoringPair: c.PFCP.Monitoring == "pair",
 		Takeover: c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
-		Burst: rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
-		Limits: rules.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
-			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
-			Applications: int(l.Applications), PFDs: int(l.PFDs)},
+		Burst:  rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
+		Limits: c.PFCP.Limits,
 	}
 	set.Relay = len(c.PFCP.Roles) == 1 && c.PFCP.Is("sgwu")
 	if set.Limits.Sessions == 0 {
-		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
+		set.Limits.Sessions = max(c.Engine.Limits.Sessions-uint32(len(c.Subscribers)), 1)
 	}
 	for _, in := range c.Instances {
 		made := rules.Instance{Name: string(in.Name), Names: in.Names, Lookup: intent.Lookups[in.Lookup],
