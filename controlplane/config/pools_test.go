@@ -18,7 +18,7 @@ func TestPools(t *testing.T) {
 		`{name: lan, prefix: "2001:db8:4000::/40", length: 56}, {name: wan, prefix: "2001:db8:9::/48"}`)))
 	testkit.Must(t, err)
 	p := c.Pools
-	testkit.Equal(t, fmt.Sprint(p[0].Length, p[1].Length, p[2].Length, p[0].Hold), "32 56 64 60", "")
+	testkit.Equal(t, fmt.Sprint(p[0].Length, p[1].Length, p[2].Length, p[0].Hold), "32 56 64 1m0s", "")
 	for _, r := range []struct{ pool, want string }{
 		{`prefix: 10.1.0.1/24`, "prefix: 10.1.0.1/24 has host bits set; the network is 10.1.0.0/24"},
 		{`prefix: 10.1.0.0/24, length: 30`, "length: 30: an IPv4 pool gives out single addresses"},

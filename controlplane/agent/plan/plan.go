@@ -15,7 +15,6 @@ import (
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
-	"isthmus/controlplane/lease"
 	"isthmus/controlplane/rules"
 )
 
@@ -52,9 +51,6 @@ func Load(file string) (*Plan, error) { return MakeWith(file, nil, os.Environ(),
 func (p *Plan) Check() error {
 	if p.SignIn == nil {
 		return nil
-	}
-	if err := lease.Check(lease.FromConfig(p.SignIn.Pools)); err != nil {
-		return err
 	}
 	if err := aaa.Check(p.SignIn); err != nil {
 		return err
