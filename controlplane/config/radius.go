@@ -65,11 +65,11 @@ func (t *PeerTLS) On() bool { return t.CA != "" }
 // CoA is the server side of RFC 5176.
 type CoA struct {
 	At           `yaml:""`
-	Listen       []Collector `yaml:"listen" maxlen:"8" doc:"Our addresses, port 3799 or as given."`
-	Clients      []CoAClient `yaml:"clients" maxlen:"64" doc:"Who may send requests."`
-	ReplayWindow uint32      `yaml:"replay_window" default:"300" min:"1" max:"3600" doc:"Seconds."`
-	Timestamp    string      `yaml:"event_timestamp" default:"required" enum:"required|optional"`
-	Rate         uint32      `yaml:"rate" default:"1000" min:"1" max:"1000000" doc:"A second and client."`
+	Listen       []Collector   `yaml:"listen" maxlen:"8" doc:"Our addresses, port 3799 or as given."`
+	Clients      []CoAClient   `yaml:"clients" maxlen:"64" doc:"Who may send requests."`
+	ReplayWindow time.Duration `yaml:"replay_window" default:"300" min:"1" max:"3600" doc:"Seconds."`
+	Timestamp    string        `yaml:"event_timestamp" default:"required" enum:"required|optional"`
+	Rate         uint32        `yaml:"rate" default:"1000" min:"1" max:"1000000" doc:"A second and client."`
 }
 
 // CoAClient is who may send CoA-Request and Disconnect-Request.
