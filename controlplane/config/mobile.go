@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Sections of mobile sessions: the PFCP interface (TS 29.244: N4, Sxa, Sxb) and the network instances.
@@ -41,8 +42,8 @@ type PFCP struct {
 // MBRBurst is how large the buckets of policers are that sessions over PFCP bring.
 type MBRBurst struct {
 	At     `yaml:""`
-	Window uint32 `yaml:"window" default:"100" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
-	Least  uint32 `yaml:"least" default:"16384" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
+	Window time.Duration `yaml:"window" unit:"ms" default:"100" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
+	Least  uint32        `yaml:"least" default:"16384" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
 }
 
 // Enabled tells whether there is a PFCP interface at all.

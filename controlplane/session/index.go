@@ -15,6 +15,8 @@ import (
 	"isthmus/controlplane/session/slab"
 )
 
+const quarantine = time.Minute // a released UE address is not given out again before
+
 // entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it
 // is.
 type entry struct {
@@ -213,7 +215,7 @@ func (x *index) give(i *rules.Instance, v4 bool, length uint8) (netip.Prefix, bo
 		if p.Bits != length || p.Prefix.Addr().Is4() != v4 {
 			continue
 		}
-		if v, ok := p.Take(x.now(), x.set.Quarantine, live); ok {
+		if v, ok := p.Take(x.now(), quarantine, live); ok {
 			x.taken = append(x.taken, taking{p, v})
 			return v, true
 		}

@@ -15,25 +15,14 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// What the configuration does not say of mobile sessions.
-const (
-	echoPeriod   = time.Minute // GTP-U Echo Requests (TS 29.281 §7.2.1: not more often)
-	uePause      = time.Minute // a released UE address is not given out again before
-	noSuchTimeIs = -1          // n4.Config: switched off, where 0 would be the default
-)
+const noSuchTimeIs = -1 // n4.Config: switched off, where 0 would be the default
 
-var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN, "cp": pfcp.CPSide}
+var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN,
+	"cp": pfcp.CPSide}
 
 // sessionSettings is the configuration as the session layer needs it.
 func sessionSettings(c *config.Config) *rules.Settings {
-	set := &rules.Settings{
-		Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID,
-		KeepAction: c.PFCP.EmptyAction == "unchanged", MonitoringPair: c.PFCP.Monitoring == "pair",
-		Takeover: c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
-		Burst:  rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
-		Limits: c.PFCP.Limits,
-	}
-	set.Relay = len(c.PFCP.Roles) == 1 && c.PFCP.Is("sgwu")
+	set := &rules.Settings{PFCP: c.PFCP, Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers)}
 	if set.Limits.Sessions == 0 {
 		set.Limits.Sessions = max(c.Engine.Limits.Sessions-uint32(len(c.Subscribers)), 1)
 	}
