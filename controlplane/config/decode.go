@@ -266,6 +266,12 @@ func defaults(t reflect.Type) reflect.Value {
 	return section
 }
 
+// Default is a section of which the file says nothing.
+func Default[T any]() *T {
+	section := defaults(reflect.TypeFor[T]()).Interface().(T)
+	return &section
+}
+
 // given tells a value from what stands for none.
 func given(v reflect.Value) bool {
 	if v.Kind() == reflect.Slice {

@@ -86,7 +86,7 @@ func newTown(t *testing.T) *town {
 	c := dhcp.DefaultConfig()
 	c.PortOf = func(*access.Line) (dhcp.Port, bool) { return dhcp.Port{V4: true}, true }
 	six := dhcp.New(w.Loop, c)
-	p := pppoe.DefaultConfig()
+	p := pppoe.ConfigOf(config.Default[config.AccessPPPoE]())
 	p.PPP.Methods = []access.Method{access.PAP}
 	w.FrontEnds(pppoe.New(w.Loop, p, func(s access.Session, line access.Line, b access.Bearer,
 		was access.BearerState) pppoe.Link6 {
