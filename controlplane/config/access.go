@@ -126,8 +126,8 @@ type AccessIPoE struct {
 	At        `yaml:""`
 	KeepAlive struct {
 		At       `yaml:""`
-		Interval uint16 `yaml:"interval" default:"120" min:"1" max:"3600" doc:"Seconds between questions."`
-		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones that end the session."`
+		Interval time.Duration `yaml:"interval" default:"120" min:"1" max:"3600" doc:"Seconds between questions."`
+		Count    uint8         `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones that end the session."`
 	} `yaml:"keep_alive" doc:"ARP, neighbour solicitations: of homes without leases (SLAAC, first packet)."`
 }
 

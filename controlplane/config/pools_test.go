@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/testkit"
 )
@@ -52,8 +53,9 @@ func TestPools(t *testing.T) {
 
 func TestAccessDHCP(t *testing.T) {
 	good := func() (*AccessDHCP, *AccessRA) {
-		return &AccessDHCP{Preferred: 1, Valid: 2, MTU: 1500},
-			&AccessRA{Preferred: 1, Valid: 2, Interval: 600, Lifetime: 1800}
+		return &AccessDHCP{Preferred: time.Second, Valid: 2 * time.Second, MTU: 1500},
+			&AccessRA{Preferred: time.Second, Valid: 2 * time.Second, Interval: 600 * time.Second,
+				Lifetime: 1800 * time.Second}
 	}
 	address := func(s string) (a Address) {
 		testkit.Must(t, a.UnmarshalText([]byte(s)))
@@ -72,9 +74,9 @@ func TestAccessDHCP(t *testing.T) {
 	routes, twice := []DHCPRoute{{Prefix: prefix}}, servers("10.0.0.1", "10.0.0.1")
 	for want, change := range map[string]func(d *AccessDHCP, r *AccessRA){
 		"":                            func(*AccessDHCP, *AccessRA) {},
-		"3 is more than valid, 2":     func(d *AccessDHCP, _ *AccessRA) { d.Preferred = 3 },
-		"4 is more than valid, 2":     func(_ *AccessDHCP, r *AccessRA) { r.Preferred = 4 },
-		"would come and go":           func(_ *AccessDHCP, r *AccessRA) { r.Lifetime = 599 },
+		"3 is more than valid, 2":     func(d *AccessDHCP, _ *AccessRA) { d.Preferred = 3 * time.Second },
+		"4 is more than valid, 2":     func(_ *AccessDHCP, r *AccessRA) { r.Preferred = 4 * time.Second },
+		"would come and go":           func(_ *AccessDHCP, r *AccessRA) { r.Lifetime = 599 * time.Second },
 		"less than 1280":              func(d *AccessDHCP, _ *AccessRA) { d.MTU = 1279 },
 		"is no IPv4 address":          func(d *AccessDHCP, _ *AccessRA) { d.Address = address("2001:db8::1") },
 		"is no IPv4 address of anot":  func(d *AccessDHCP, _ *AccessRA) { d.Servers = servers("2001:db8::1") },

@@ -62,7 +62,8 @@ func (t *timers) Pop() any {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), c: DefaultConfig(), links: map[access.Line]*link{},
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), links: map[access.Line]*link{},
+		c: ConfigOf(config.Default[config.Access](), "isthmus"),
 		router: access.PortAddresses{MAC: [6]byte{2, 0, 0, 0, 0xaa, 1},
 			LinkLocal: netip.MustParseAddr("fe80::77")}}
 	w.ports = map[string]Port{

@@ -83,7 +83,7 @@ func newTown(t *testing.T) *town {
 	set.Limits.Rate = 0
 	w.Loop = New(set, Options{Frames: w, Sessions: void{}, Auth: w, Pools: pools,
 		Now: now})
-	c := dhcp.DefaultConfig()
+	c := dhcp.ConfigOf(config.Default[config.Access](), "isthmus")
 	c.PortOf = func(*access.Line) (dhcp.Port, bool) { return dhcp.Port{V4: true}, true }
 	six := dhcp.New(w.Loop, c)
 	p := pppoe.ConfigOf(config.Default[config.AccessPPPoE]())

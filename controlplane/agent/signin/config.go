@@ -34,7 +34,7 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 
 func dhcpConfig(c *config.Config) dhcp.Config {
 	machine, _ := os.ReadFile("/etc/machine-id") // without one, all such machines are one
-	made := dhcp.FromConfig(&c.Access, string(machine))
+	made := dhcp.ConfigOf(&c.Access, string(machine))
 	packet := map[string]bool{}
 	for i := range c.Ports {
 		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet
