@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"time"
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
@@ -14,8 +13,6 @@ import (
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 )
-
-const noSuchTimeIs = -1 // n4.Config: switched off, where 0 would be the default
 
 var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN,
 	"cp": pfcp.CPSide}
@@ -79,13 +76,6 @@ func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
 	return made
 }
 
-func orOff[T int | time.Duration](v T) T {
-	if v == 0 {
-		return noSuchTimeIs
-	}
-	return v
-}
-
 // Server is the configuration as the PFCP server needs it.
 func (p *Plan) Server() n4.Config {
 	c := p.PFCP
@@ -96,24 +86,12 @@ func (p *Plan) Server() n4.Config {
 			pools = append(pools, pfcp.UEPool{NetworkInstance: in.Name, Pool: u.String()})
 		}
 	}
-	cfg := n4.Config{
-		Node: p.Settings.Node, AllowUnknown: c.AllowUnknown, UEPools: pools,
-		Features: n4.Features(n4.Capabilities{
-			UserPlane: gateway, PDN: c.Is("upf") || c.Is("pgwu") || len(c.Roles) == 0,
-			ChooseFTEID: c.FTEID != rules.FTEIDCp, Pools: len(pools) > 0, Applications: c.Limits.Applications > 0,
-		}),
-		HeartbeatInterval: orOff(time.Duration(c.Heartbeat.Interval) * time.Second),
-		Timeout:           time.Duration(c.Heartbeat.Timeout) * time.Second, Retries: orOff(int(c.Heartbeat.Retries)),
-		Headless:    orOff(time.Duration(c.Headless) * time.Second),
-		RequestRate: int(c.Rates.Requests), UnknownRate: int(c.Rates.Heartbeats),
-		Associations: int(c.Limits.Associations),
-	}
-	for _, l := range c.Listen {
-		cfg.Listen = append(cfg.Listen, l.AddrPort)
-	}
-	for _, q := range c.Peers {
-		cfg.Peers = append(cfg.Peers, n4.Peer{Addr: q.Address.AddrPort, Node: q.NodeID, Set: q.Set, Connect: q.Connect})
-	}
+	cfg := n4.ConfigOf(c)
+	cfg.UEPools = pools
+	cfg.Features = n4.Features(n4.Capabilities{
+		UserPlane: gateway, PDN: c.Is("upf") || c.Is("pgwu") || len(c.Roles) == 0,
+		ChooseFTEID: c.FTEID != rules.FTEIDCp, Pools: len(pools) > 0, Applications: c.Limits.Applications > 0,
+	})
 	return cfg
 }
 
