@@ -76,7 +76,7 @@ func Check(c *config.Config) error {
 		return err
 	}
 	s.discard(nil)
-	_, err = dynamicConfig(&c.RADIUS.CoA)
+	_, err = withSecrets(c.RADIUS.CoA)
 	return err
 }
 

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
@@ -141,14 +141,14 @@ func newChanges(sessions Sessions, notify func(kind, about string, fields ...any
 
 // changing is what a configuration says of changes, ready to be used.
 type changing struct {
-	config radius.DynamicConfig
+	config config.CoA
 	bound  *radius.Bound
 	nas    *config.NAS
 }
 
 // prepare reads what a configuration needs, and opens its addresses.
 func (c *changes) prepare(r *config.RADIUS) (*changing, error) {
-	made, err := dynamicConfig(&r.CoA)
+	made, err := withSecrets(r.CoA)
 	if err != nil {
 		return nil, err
 	}
@@ -175,23 +175,18 @@ func coaAddresses(c *config.CoA) (list []netip.AddrPort) {
 	return list
 }
 
-func dynamicConfig(c *config.CoA) (radius.DynamicConfig, error) {
-	d := radius.DynamicConfig{Window: time.Duration(c.ReplayWindow) * time.Second,
-		NeedTimestamp: c.Timestamp == "required", Rate: int(c.Rate)}
+// withSecrets reads those of files.
+func withSecrets(c config.CoA) (config.CoA, error) {
+	c.Clients = slices.Clone(c.Clients)
 	for i := range c.Clients {
 		one := &c.Clients[i]
 		secret, err := secretOf(one.Secret, one.SecretFile, false)
 		if err != nil {
-			return d, fmt.Errorf("radius.coa.clients: %w", err)
+			return c, fmt.Errorf("radius.coa.clients: %w", err)
 		}
-		policy := radius.Optional
-		if one.Policy == "required" {
-			policy = radius.Anywhere
-		}
-		d.Clients = append(d.Clients, radius.DynamicClient{Prefix: one.Address.Masked(), Secret: secret,
-			Policy: policy})
+		one.Secret = secret
 	}
-	return d, nil
+	return c, nil
 }
 
 func (c *changes) counters() radius.DynamicCounters { return c.server.Counters() }

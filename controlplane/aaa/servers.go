@@ -5,8 +5,6 @@ package aaa
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
-	"time"
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/radius"
@@ -18,30 +16,20 @@ const (
 	portTLS            = 2083
 )
 
-var policies = map[string]radius.Policy{"required": radius.First, "anywhere": radius.Anywhere,
-	"optional": radius.Optional}
-
 // servers makes a client's servers of the configuration: all but those of one use.
 func servers(r *config.RADIUS, not string) (list []radius.ServerConfig, err error) {
 	for i := range r.Servers {
-		s := &r.Servers[i]
-		if s.Use == not {
+		one := radius.ServerConfig{RADIUSServer: r.Servers[i]}
+		if one.Use == not {
 			continue
 		}
-		name := cmp.Or(string(s.Name), s.Address.String())
-		one := radius.ServerConfig{Name: name, Address: netip.AddrPortFrom(s.Address.Addr, port(s, not)),
-			Source:  s.Source.Addr,
-			Timeout: time.Duration(s.TimeoutMS) * time.Millisecond, Tries: int(s.Tries),
-			Priority: int(s.Priority),
-			DeadTime: time.Duration(s.DeadTime) * time.Second, Probe: time.Duration(s.Status) * time.Second,
-			Policy: policies[s.Policy], Sockets: int(s.Sockets), Queue: int(s.Queue)}
-		if one.Secret, err = secretOf(s.Secret, s.SecretFile, s.TLS.On()); err != nil {
-			return nil, fmt.Errorf("RADIUS server %s: %w", name, err)
+		one.Name, one.Port = cmp.Or(one.Name, config.Name(one.Address.String())), port(&r.Servers[i], not)
+		one.Use, one.AcctPort = "", 0 // another use's change is none of this one
+		if one.Secret, err = secretOf(one.Secret, one.SecretFile, one.TLS.On()); err == nil && one.TLS.On() {
+			one.Security, err = security(&one.RADIUSServer)
 		}
-		if s.TLS.On() {
-			if one.Security, err = security(s); err != nil {
-				return nil, fmt.Errorf("RADIUS server %s: %w", name, err)
-			}
+		if err != nil {
+			return nil, fmt.Errorf("RADIUS server %s: %w", one.Name, err)
 		}
 		list = append(list, one)
 	}
@@ -62,15 +50,15 @@ func port(s *config.RADIUSServer, not string) uint16 {
 	return p
 }
 
-func secretOf(secret config.Secret, file string, tls bool) ([]byte, error) {
+func secretOf(secret config.Secret, file string, tls bool) (config.Secret, error) {
 	b, err := config.Load(secret, file)
 	if err == nil && len(b) == 0 {
 		if !tls {
-			return nil, errSecret
+			return "", errSecret
 		}
-		b = []byte("radsec") // RFC 6614 §2.3
+		return "radsec", nil // RFC 6614 §2.3
 	}
-	return b, err
+	return config.Secret(b), err
 }
 
 // security reads the certificates of a server. They are compared by what was read, so that a new one on disk takes

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/events"
 )
 
@@ -47,11 +48,16 @@ func ParseRole(s string) (Role, error) {
 	return None, errors.New("a role is read or operate, not " + strconv.Quote(s))
 }
 
+func roleOf(word string) Role {
+	r, _ := ParseRole(word) // of a configuration that was checked: read, operate or none
+	return r
+}
+
 // Identity is a client.
 type Identity struct {
 	Role  Role
 	Who   *events.Who
-	token *Token // nil: it showed none
+	token *config.Token // nil: it showed none
 }
 
 // Token is the name of the token that the client showed; empty: none.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/cputest"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/testkit"
@@ -28,7 +29,8 @@ func guarded(t testing.TB) (g *Guard, h http.Handler, read, operate string) {
 	g.pause = 0
 	read, one := Make()
 	operate, two := Make()
-	g.Configure(Settings{Tokens: []Token{{"noc", Read, one}, {"admin", Operate, two}}})
+	g.Configure(&config.API{Tokens: []config.Token{{Name: "noc", Role: "read", SHA256: one},
+		{Name: "admin", Role: "operate", SHA256: two}}})
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+LoginPath, g.Login)
 	mux.HandleFunc("POST "+LogoutPath, g.Logout)
@@ -101,8 +103,8 @@ func TestRoles(t *testing.T) {
 		testkit.ErrorIf(t, w.Code != test.want, "%s %.80v: %d %s", test.request, test.head, w.Code, w.Body)
 	}
 	s := *g.settings.Load()
-	s.Anonymous = Read
-	g.Configure(s)
+	s.Anonymous = "read"
+	g.Configure(&s)
 	testkit.Equal(t, ask(h, "GET /read", "", "").Code, 200, "from this machine without a token")
 	testkit.Equal(t, ask(h, "GET /read", far, "").Code, 401, "from another without a token")
 	for head, why := range map[string]string{"Basic eDp5": "is not Bearer", "Bearer none": unknownToken} {
@@ -116,8 +118,8 @@ func TestRoles(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	g, h, _, operate := guarded(t)
 	s := *g.settings.Load()
-	s.Anonymous, s.Hosts = Read, []string{"lab.example"}
-	g.Configure(s)
+	s.Anonymous, s.Hosts = "read", []string{"lab.example"}
+	g.Configure(&s)
 	token := "Authorization: Bearer " + operate
 	json := "Content-Type: application/json"
 	for _, test := range []struct {
@@ -180,7 +182,7 @@ func TestLogin(t *testing.T) {
 	testkit.Equal(t, ask(h, "GET /read", "", "", cookie).Code, 401, "after logging out")
 	w = ask(h, "POST /v1/login", "", string(body), "Content-Type: application/json", "Isthmus-Client: 1")
 	cookie = "Cookie: isthmus=" + w.Result().Cookies()[0].Value
-	g.Configure(Settings{})
+	g.Configure(&config.API{})
 	testkit.Equal(t, ask(h, "GET /read", "", "", cookie).Code, 401, "after its token was taken out")
 }
 
@@ -231,21 +233,21 @@ func TestLogoutEndsStreams(t *testing.T) {
 // Who logs in without end takes no other token's login.
 func TestLoginsAreFair(t *testing.T) {
 	var l logins
-	kept := l.add(Token{Name: "quiet"})
+	kept := l.add(config.Token{Name: "quiet"})
 	for range 2 * maxLogins {
-		l.add(Token{Name: "loud"})
+		l.add(config.Token{Name: "loud"})
 	}
 	testkit.ErrorIf(t, l.find(kept) == nil || len(l.by) != maxLogins, "%d logins", len(l.by))
 }
 
 func TestLoginsAreBounded(t *testing.T) {
 	var l logins
-	first := l.add(Token{Name: "a"})
+	first := l.add(config.Token{Name: "a"})
 	for range 3 * maxLogins {
-		l.add(Token{Name: "a"})
+		l.add(config.Token{Name: "a"})
 	}
 	testkit.ErrorIf(t, len(l.by) != maxLogins || l.find(first) != nil, "%d logins", len(l.by))
-	last := l.add(Token{Name: "b"})
+	last := l.add(config.Token{Name: "b"})
 	testkit.ErrorIf(t, l.find(last) == nil || l.find(last+"x") != nil, "the last one is not found")
 	l.by[sha256.Sum256([]byte(last))].until = time.Now().Add(-time.Second)
 	testkit.ErrorIf(t, l.find(last) != nil, "it is found after its time")
@@ -303,11 +305,11 @@ func TestGuessersWait(t *testing.T) {
 
 // The time to refuse does not depend on how much of a token is right: all hashes are compared.
 func TestFind(t *testing.T) {
-	var tokens []Token
+	var tokens []config.Token
 	var texts []string
-	for i := range 64 {
+	for range 64 {
 		text, hash := Make()
-		texts, tokens = append(texts, text), append(tokens, Token{fmt.Sprint(i), Read, hash})
+		texts, tokens = append(texts, text), append(tokens, config.Token{SHA256: hash})
 	}
 	for i, text := range texts {
 		testkit.ErrorIf(t, find(tokens, text) != &tokens[i], "token %d", i)

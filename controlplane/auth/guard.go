@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/events"
 )
 
@@ -20,7 +21,7 @@ const unknownToken = "the token is not known"
 
 // Guard stands before what is served by TCP.
 type Guard struct {
-	settings atomic.Pointer[Settings]
+	settings atomic.Pointer[config.API] // may change while requests come
 	failures *failures
 	logins   logins
 	open     open
@@ -28,23 +29,16 @@ type Guard struct {
 	pause    time.Duration // before guessers are answered
 }
 
-// Settings are what the configuration says; they may change while requests come.
-type Settings struct {
-	Tokens    []Token
-	Anonymous Role // of clients of loopback addresses without a token
-	Hosts     []string
-}
-
 // NewGuard makes a guard without tokens. log hears who is turned away; nil: nobody.
 func NewGuard(log *events.Log) *Guard {
 	g := &Guard{failures: newFailures(), log: log, pause: time.Second}
-	g.settings.Store(&Settings{})
+	g.settings.Store(&config.API{})
 	return g
 }
 
-// Configure takes settings over; logins by tokens that are gone end, and so do their requests that go on.
-func (g *Guard) Configure(s Settings) {
-	g.settings.Store(&s)
+// Configure takes a configuration over; logins by tokens that are gone end, and so do their requests that go on.
+func (g *Guard) Configure(s *config.API) {
+	g.settings.Store(s)
 	g.logins.keep(s.Tokens)
 	g.open.keep(s.Tokens)
 }
@@ -179,18 +173,18 @@ func (g *Guard) identify(r *http.Request) (_ Identity, why string) {
 		if t == nil {
 			return Identity{}, unknownToken
 		}
-		who.Token = t.Name
-		return Identity{t.Role, who, t}, ""
+		who.Token = string(t.Name)
+		return Identity{roleOf(t.Role), who, t}, ""
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
 		if l := g.logins.find(c.Value); l != nil && slices.Contains(s.Tokens, l.token) {
-			who.Token = l.token.Name
-			return Identity{l.token.Role, who, &l.token}, ""
+			who.Token = string(l.token.Name)
+			return Identity{roleOf(l.token.Role), who, &l.token}, ""
 		}
 		// A cookie of before a restart is no guess: who has it logs in again.
 	}
 	if _, loopback := localAddr(r); loopback {
-		return Identity{Role: s.Anonymous, Who: who}, ""
+		return Identity{Role: roleOf(s.Anonymous), Who: who}, ""
 	}
 	return Identity{Role: None, Who: who}, ""
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"isthmus/controlplane/config"
 )
 
 // LoginPath takes a token from a browser's form, or as JSON {"token": …}, and gives a cookie for it.
@@ -36,7 +38,7 @@ const (
 type cookieHash [sha256.Size]byte
 
 type login struct {
-	token Token
+	token config.Token
 	until time.Time
 }
 
@@ -60,7 +62,7 @@ func (l *logins) find(cookie string) *login {
 	return in
 }
 
-func (l *logins) add(t Token) (cookie string) {
+func (l *logins) add(t config.Token) (cookie string) {
 	var b [32]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
 	cookie = base64.RawURLEncoding.EncodeToString(b[:])
@@ -77,7 +79,7 @@ func (l *logins) add(t Token) (cookie string) {
 }
 
 func (l *logins) makeRoom() {
-	count, most := map[Token]int{}, 0
+	count, most := map[config.Token]int{}, 0
 	for _, in := range l.by {
 		count[in.token]++
 		most = max(most, count[in.token])
@@ -103,7 +105,7 @@ func (l *logins) remove(cookie string) *login {
 }
 
 // keep ends the logins of tokens that are not there any more.
-func (l *logins) keep(tokens []Token) {
+func (l *logins) keep(tokens []config.Token) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for h, in := range l.by {
@@ -155,7 +157,7 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	answerIdentity(w, Identity{Role: t.Role}, t.Name)
+	answerIdentity(w, Identity{Role: roleOf(t.Role)}, string(t.Name))
 }
 
 func givenToken(w http.ResponseWriter, r *http.Request) (token string, form bool, err error) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"isthmus/controlplane/config"
 )
 
 // open are the requests that are being answered, by the token that they showed: a stream ends with its token. The zero
@@ -18,12 +20,12 @@ type open struct {
 }
 
 type opened struct {
-	token  *Token // of a cookie: its login's own
+	token  *config.Token // of a cookie: its login's own
 	cancel context.CancelFunc
 }
 
 // enter returns the context in which a request of the token is answered, and what ends that.
-func (o *open) enter(ctx context.Context, t *Token) (context.Context, func()) {
+func (o *open) enter(ctx context.Context, t *config.Token) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -46,7 +48,7 @@ const grace = time.Second
 
 // keep ends the requests of tokens that are not there any more, or have another role. Requests without a token are not
 // its business.
-func (o *open) keep(tokens []Token) {
+func (o *open) keep(tokens []config.Token) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	for _, r := range o.by {
@@ -57,7 +59,7 @@ func (o *open) keep(tokens []Token) {
 }
 
 // end ends the requests of one login. The one that asks for it is answered.
-func (o *open) end(t *Token) {
+func (o *open) end(t *config.Token) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	for _, r := range o.by {

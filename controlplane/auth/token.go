@@ -7,14 +7,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-)
 
-// Token is what is known of a token: never itself.
-type Token struct {
-	Name string
-	Role Role
-	Hash [sha256.Size]byte
-}
+	"isthmus/controlplane/config"
+)
 
 // tokenPrefix lets people and scanners of leaked secrets see what it is.
 const (
@@ -31,14 +26,14 @@ func Make() (token string, hash [sha256.Size]byte) {
 }
 
 // find compares a token with all, in a time that depends on how many there are alone.
-func find(tokens []Token, token string) *Token {
+func find(tokens []config.Token, token string) *config.Token {
 	if len(token) > maxToken {
 		return nil
 	}
 	hash := sha256.Sum256([]byte(token))
 	at := -1
 	for i := range tokens {
-		same := subtle.ConstantTimeCompare(hash[:], tokens[i].Hash[:])
+		same := subtle.ConstantTimeCompare(hash[:], tokens[i].SHA256[:])
 		at = subtle.ConstantTimeSelect(same, i, at)
 	}
 	if at < 0 {

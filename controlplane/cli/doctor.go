@@ -117,7 +117,7 @@ func liveMachine(ctx context.Context) *doctor.Machine {
 // configure says which ports and CPUs the gateway has.
 func configure(m *doctor.Machine, c *config.Config) {
 	m.Workers, m.CPUs, m.HugePages, m.Ports = int(c.Engine.Workers), c.Engine.CPUs, c.Engine.HugePages, c.Ports
-	m.Narrow = c.NarrowPorts()
+	m.Narrow = c.Narrow
 }
 
 func printFindings(out io.Writer, findings []doctor.Finding) error {

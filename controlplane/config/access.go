@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"isthmus/api"
 )
@@ -97,15 +98,16 @@ type AccessPPPoE struct {
 	Auth     []string `yaml:"auth" maxlen:"4" enum:"pap|chap|mschapv2|none" doc:"Authentication protocols, the one that is proposed first at the front. Absent: chap, then pap."`
 	MRU      uint16   `yaml:"mru" default:"1492" min:"1280" max:"9206" doc:"MRU that we propose; above 1492 where the client says PPP-Max-Payload (RFC 4638)."`
 	PerMAC   uint8    `yaml:"per_mac" default:"1" min:"1" doc:"Sessions of one MAC address of a line; one more ends the oldest: its home dialled again."`
-	PerLine  uint32   `yaml:"offers_per_line" default:"5000" max:"1000000" doc:"PADO a second of a pair of tags."`
-	PerPort  uint32   `yaml:"offers_per_port" default:"50000" max:"1000000" doc:"The same of a port."`
+
+	OffersPerLine uint32 `yaml:"offers_per_line" default:"5000" max:"1000000" doc:"PADO a second of a pair of tags."`
+	OffersPerPort uint32 `yaml:"offers_per_port" default:"50000" max:"1000000" doc:"The same of a port."`
 
 	Limits PPPoELimits `yaml:"limits" doc:"Sessions."`
 
 	KeepAlive struct {
 		At       `yaml:""`
-		Interval uint16 `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent, and profiles have a time-out."`
-		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones after which the session ends."`
+		Interval time.Duration `yaml:"interval" default:"30" max:"3600" doc:"Seconds between LCP echo requests; 0: none are sent, and profiles have a time-out."`
+		Count    uint8         `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones after which the session ends."`
 	} `yaml:"keep_alive" doc:"LCP echo, by the data plane."`
 }
 
@@ -124,8 +126,8 @@ type AccessIPoE struct {
 	At        `yaml:""`
 	KeepAlive struct {
 		At       `yaml:""`
-		Interval uint16 `yaml:"interval" default:"120" min:"1" max:"3600" doc:"Seconds between questions."`
-		Count    uint8  `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones that end the session."`
+		Interval time.Duration `yaml:"interval" default:"120" min:"1" max:"3600" doc:"Seconds between questions."`
+		Count    uint8         `yaml:"count" default:"3" min:"1" max:"20" doc:"Unanswered ones that end the session."`
 	} `yaml:"keep_alive" doc:"ARP, neighbour solicitations: of homes without leases (SLAAC, first packet)."`
 }
 

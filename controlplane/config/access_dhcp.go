@@ -6,15 +6,16 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // AccessDHCP configures DHCPv4 and DHCPv6 of subscribers who sign in.
 type AccessDHCP struct {
 	At `yaml:""`
 
-	Lease     uint32 `yaml:"lease" default:"3600" min:"120" max:"31536000" doc:"Seconds of an IPv4 lease."`
-	Preferred uint32 `yaml:"preferred" default:"3600" min:"120" max:"31536000" doc:"Seconds of IPv6, as preferred."`
-	Valid     uint32 `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds of IPv6, as valid."`
+	Lease     time.Duration `yaml:"lease" default:"3600" min:"120" max:"31536000" doc:"Seconds of an IPv4 lease."`
+	Preferred time.Duration `yaml:"preferred" default:"3600" min:"120" max:"31536000" doc:"Seconds of IPv6, as preferred."`
+	Valid     time.Duration `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds of IPv6, as valid."`
 
 	RapidCommit   bool `yaml:"rapid_commit" default:"true" doc:"Two messages instead of four, if asked for."`
 	Authoritative bool `yaml:"authoritative" default:"true" doc:"Foreign addresses are denied (NAK)."`
@@ -48,22 +49,23 @@ type DHCPLimits struct {
 	PerCircuit  uint32 `yaml:"per_circuit" default:"16" min:"1" max:"65536" doc:"Those of a trusted circuit id."`
 	Waiting     uint32 `yaml:"waiting" default:"8192" min:"1" max:"1048576" doc:"Sign-ins under way."`
 	Declines    uint32 `yaml:"declines" default:"3" min:"1" max:"100" doc:"Declined addresses before the penalty."`
-	Retry       uint32 `yaml:"retry" default:"10" max:"3600" doc:"Seconds from a refusal to the next sign-in."`
-	Penalty     uint32 `yaml:"penalty" default:"300" max:"86400" doc:"Seconds without an address."`
-	Offer       uint32 `yaml:"offer" default:"60" min:"5" max:"3600" doc:"Seconds that an offer is kept."`
+
+	Retry   time.Duration `yaml:"retry" default:"10" max:"3600" doc:"Seconds from a refusal to the next sign-in."`
+	Penalty time.Duration `yaml:"penalty" default:"300" max:"86400" doc:"Seconds without an address."`
+	Offer   time.Duration `yaml:"offer" default:"60" min:"5" max:"3600" doc:"Seconds that an offer is kept."`
 }
 
 // AccessRA configures router advertisements to subscribers who sign in.
 type AccessRA struct {
 	At       `yaml:""`
-	Interval uint32 `yaml:"interval" default:"600" max:"1800" doc:"Seconds between them; 0: if solicited."`
-	Lifetime uint32 `yaml:"lifetime" default:"1800" max:"9000" doc:"Seconds for which we are the router."`
-	Managed  bool   `yaml:"managed" doc:"M: addresses by DHCPv6."`
-	Other    bool   `yaml:"other" default:"true" doc:"O: name servers by DHCPv6, too."`
-	SLAAC    bool   `yaml:"slaac" default:"true" doc:"A: addresses out of the subscriber's /64."`
+	Interval time.Duration `yaml:"interval" default:"600" max:"1800" doc:"Seconds between them; 0: if solicited."`
+	Lifetime time.Duration `yaml:"lifetime" default:"1800" max:"9000" doc:"Seconds for which we are the router."`
+	Managed  bool          `yaml:"managed" doc:"M: addresses by DHCPv6."`
+	Other    bool          `yaml:"other" default:"true" doc:"O: name servers by DHCPv6, too."`
+	SLAAC    bool          `yaml:"slaac" default:"true" doc:"A: addresses out of the subscriber's /64."`
 
-	Valid     uint32 `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds of the prefix, valid."`
-	Preferred uint32 `yaml:"preferred" default:"3600" min:"60" max:"31536000" doc:"The same, preferred."`
+	Valid     time.Duration `yaml:"valid" default:"7200" min:"120" max:"31536000" doc:"Seconds of the prefix, valid."`
+	Preferred time.Duration `yaml:"preferred" default:"3600" min:"60" max:"31536000" doc:"The same, preferred."`
 }
 
 // upstream checks DHCP servers of a family.
@@ -82,14 +84,14 @@ func (d *AccessDHCP) upstream(k *checker, key, family string, all []Collector, o
 // check is of router advertisements, too.
 func (d *AccessDHCP) check(k *checker, r *AccessRA) {
 	if d.Preferred > d.Valid {
-		k.fail(d.At, "preferred", "%d is more than valid, %d", d.Preferred, d.Valid)
+		k.fail(d.At, "preferred", "%.0f is more than valid, %.0f", d.Preferred.Seconds(), d.Valid.Seconds())
 	}
 	if r.Preferred > r.Valid {
-		k.fail(r.At, "preferred", "%d is more than valid, %d", r.Preferred, r.Valid)
+		k.fail(r.At, "preferred", "%.0f is more than valid, %.0f", r.Preferred.Seconds(), r.Valid.Seconds())
 	}
 	if r.Lifetime != 0 && r.Lifetime < r.Interval {
-		k.fail(r.At, "lifetime", "%d is less than interval, %d: the router would come and go", r.Lifetime,
-			r.Interval)
+		k.fail(r.At, "lifetime", "%.0f is less than interval, %.0f: the router would come and go",
+			r.Lifetime.Seconds(), r.Interval.Seconds())
 	}
 	if d.MTU != 0 && d.MTU < 1280 {
 		k.fail(d.At, "mtu", "%d is less than 1280, which IPv6 needs", d.MTU)

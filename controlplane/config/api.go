@@ -3,7 +3,9 @@
 package config
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -28,7 +30,23 @@ type Token struct {
 	At     `yaml:""`
 	Name   Name   `yaml:"name" req:"true" doc:"What logs call who has it."`
 	Role   string `yaml:"role" req:"true" enum:"read|operate" doc:"operate: change things, too."`
-	SHA256 string `yaml:"sha256" req:"true" max:"64" doc:"SHA-256 of the token, 64 hexadecimal digits."`
+	SHA256 Hash   `yaml:"sha256" req:"true" doc:"SHA-256 of the token, 64 hexadecimal digits."`
+}
+
+// Hash is a SHA-256 sum.
+type Hash [sha256.Size]byte
+
+func (h *Hash) UnmarshalText(b []byte) error {
+	sum, err := hex.DecodeString(string(b))
+	if err != nil || len(sum) != len(h) {
+		return errors.New("is not 64 hexadecimal digits")
+	}
+	*h = Hash(sum)
+	return nil
+}
+
+func (h Hash) schema() map[string]any {
+	return map[string]any{"type": "string", "maxLength": 2 * len(h)}
 }
 
 // Addresses are those to listen on.
@@ -51,12 +69,9 @@ func (p *API) check(k *checker) {
 		}
 	}
 	named(k, p.Tokens, "name", func(t *Token) (Name, At) { return t.Name, t.At })
-	hashes := map[string]int{}
+	hashes := map[Hash]int{}
 	for i := range p.Tokens {
 		t := &p.Tokens[i]
-		if b, err := hex.DecodeString(t.SHA256); err != nil || len(b) != 32 {
-			k.fail(t.At, "sha256", "is not 64 hexadecimal digits")
-		}
 		once(k, t.At, "sha256", hashes, t.SHA256, "is that of the token in line %d")
 	}
 	if len(p.Listen) > 0 && len(p.Tokens) == 0 && p.Anonymous == "none" {

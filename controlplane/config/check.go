@@ -73,6 +73,7 @@ func (k *checker) all() {
 	k.RADIUS.check(k)
 	k.AAA.check(k)
 	checkSubscribers(k)
+	k.Narrow = k.narrowPorts()
 }
 
 // each has the entries of a section check themselves, in the file's order.

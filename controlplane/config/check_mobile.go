@@ -250,6 +250,9 @@ func (p *PFCP) peers(k *checker) {
 	if len(p.Peers) == 0 && !p.AllowUnknown {
 		k.fail(p.At, "peers", "missing: nobody could set up an association (or set allow_unknown)")
 	}
+	if most := p.Limits.Associations; len(p.Peers) > int(most) {
+		k.fail(p.At, "peers", "%d, but limits.associations is %d", len(p.Peers), most)
+	}
 	// A peer sends from any port (TS 29.244 §6.3), so on one address only the node id tells who asks.
 	type id struct {
 		addr netip.Addr

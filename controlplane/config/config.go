@@ -2,11 +2,14 @@
 
 // Package config reads the one YAML file that configures Isthmus. The structs below are the file's sections; their tags
 // drive the strict decoder (decode.go), the JSON Schema (schema.go) and nothing else knows a key. Parse reports every
-// reason to refuse a file with file, line and path; what it returns has been checked whole (check.go) and has its
-// ranges of subscribers expanded (subscribers.go).
+// reason to refuse a file with file, line and path; what it returns has been checked whole (check.go), has its
+// ranges of subscribers expanded (subscribers.go), and is the same wherever the file says it (reflect.DeepEqual).
 package config
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+)
 
 // Config is the whole file.
 type Config struct {
@@ -34,6 +37,7 @@ type Config struct {
 
 	Subscribers []Subscriber `yaml:"-"` // Subscribers with the ranges expanded, in the file's order
 	Buffers     Buffers      `yaml:"-"` // Engine.PacketBuffers, divided among what holds packets
+	Narrow      []Narrow     `yaml:"-"`
 }
 
 type Engine struct {
@@ -321,6 +325,7 @@ type SubscriberRange struct {
 	QFIUplink       uint8     `yaml:"qfi_uplink" max:"63" doc:"QoS flow of the uplink, instead of qfi."`
 	QFIDownlink     uint8     `yaml:"qfi_downlink" max:"63" doc:"QoS flow of the downlink, instead of qfi."`
 	DSCP            uint8     `yaml:"dscp" max:"63" doc:"DSCP of the outer header; absent: the path's."`
+	OwnDSCP         bool      `yaml:"-"` // dscp was given
 	QoSRules        []QoSRule `yaml:"qos_rules" maxlen:"30" doc:"Which QoS flow a packet of the uplink belongs to; what no rule matches has qfi_uplink."`
 	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile for the uplink; absent: not policed."`
 	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
@@ -387,5 +392,6 @@ func parse(file string, data []byte, environ []string, k *checker) (*Config, err
 	if err := k.errs.result(); err != nil {
 		return nil, err
 	}
+	forget(reflect.ValueOf(c).Elem())
 	return c, nil
 }

@@ -443,6 +443,16 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// Who uses a section compares it with the one before: what moved in the file did not change.
+func TestEqualWhereverItStands(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/examples/bng.yaml")
+	testkit.Must(t, err)
+	c, moved := mustParse(t, string(text)), mustParse(t, "# a comment\n\n"+string(text))
+	testkit.ErrorIf(t, !reflect.DeepEqual(c, moved), "another configuration two lines below")
+	other := mustParse(t, strings.Replace(string(text), "interim: 600", "interim: 601", 1))
+	testkit.ErrorIf(t, reflect.DeepEqual(c, other), "the same with another interim")
+}
+
 // docs/config.md is one configuration, section by section, and names every key.
 func TestDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/config.md")

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -24,7 +25,7 @@ const (
 	maxNodes = 6 << 20 // values visited, aliases followed: bounds what an alias bomb can cost
 )
 
-// At remembers where a section stood in the file, for errors that are found after decoding.
+// At remembers where a section stood in the file, for errors that are found after decoding. Zero once it was checked.
 type At struct {
 	node *yaml.Node
 	path string
@@ -64,6 +65,7 @@ func (a At) Path(key string) string { return join(a.path, key) }
 //	with  the key without which this one has no use
 //	private  "true": names a user, or a user's line
 //	default  what stands for an absent key, as the file would have it
+//	unit  "ms" of a duration; else the file has seconds
 type decoder struct {
 	file   string
 	errs   Errors
@@ -264,6 +266,12 @@ func defaults(t reflect.Type) reflect.Value {
 	return section
 }
 
+// Default is a section of which the file says nothing.
+func Default[T any]() *T {
+	section := defaults(reflect.TypeFor[T]()).Interface().(T)
+	return &section
+}
+
 // given tells a value from what stands for none.
 func given(v reflect.Value) bool {
 	if v.Kind() == reflect.Slice {
@@ -404,20 +412,31 @@ func (d *decoder) number(n *yaml.Node, v reflect.Value, path string, tag reflect
 		return
 	}
 	if v.CanInt() {
-		v.SetInt(number)
+		v.SetInt(number * unit(v.Type(), tag))
 	} else {
 		v.SetUint(uint64(number))
 	}
 }
 
-// bounds of a number: its tag's, else its type's.
+// unit is what a number of the file counts.
+func unit(t reflect.Type, tag reflect.StructTag) int64 {
+	switch {
+	case t != reflect.TypeFor[time.Duration]():
+		return 1
+	case tag.Get("unit") == "ms":
+		return int64(time.Millisecond)
+	}
+	return int64(time.Second)
+}
+
+// bounds of a number, as the file has it: its tag's, else its type's.
 func bounds(t reflect.Type, tag reflect.StructTag) (low, high int64) {
 	switch t.Kind() {
 	case reflect.Uint8:
 		high = 1<<8 - 1
 	case reflect.Uint16:
 		high = 1<<16 - 1
-	case reflect.Uint32:
+	case reflect.Uint32, reflect.Int64: // time.Duration
 		high = 1<<32 - 1
 	case reflect.Int, reflect.Int32:
 		low, high = -1<<31, 1<<31-1
@@ -431,6 +450,26 @@ func bounds(t reflect.Type, tag reflect.StructTag) (low, high int64) {
 		high = v
 	}
 	return low, high
+}
+
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.NumField() > 0 && t.Field(0).Type == reflect.TypeFor[At]()
+}
+
+// forget drops where sections stood, and the text's tree with that: sections that say the same are equal.
+func forget(v reflect.Value) {
+	switch t := v.Type(); {
+	case t == reflect.TypeFor[At]():
+		v.SetZero()
+	case isSection(t):
+		for i := range v.NumField() {
+			forget(v.Field(i))
+		}
+	case t.Kind() == reflect.Slice && isSection(t.Elem()):
+		for i := range v.Len() {
+			forget(v.Index(i))
+		}
+	}
 }
 
 // decode reads the text without the checks between sections.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Sections of mobile sessions: the PFCP interface (TS 29.244: N4, Sxa, Sxb) and the network instances.
@@ -32,7 +33,7 @@ type PFCP struct {
 	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
 	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen and peers, and our own on the data plane, are guarded anyhow. 64 in all."`
 	MBRBurst     MBRBurst      `yaml:"mbr_burst" doc:"Bursts that the MBR of a QER lets pass."`
-	Headless     uint32        `yaml:"headless" default:"3600" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
+	Headless     time.Duration `yaml:"headless" default:"3600" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
 	Store        string        `yaml:"store" max:"255" doc:"File in which sessions outlive the control plane; empty: sessions.db in control.state, or beside control.socket."`
 	Rates        PFCPRates     `yaml:"rates" doc:"Most messages per second that are answered."`
 	Limits       SessionLimits `yaml:"limits" doc:"Most of everything that peers may ask for."`
@@ -41,8 +42,8 @@ type PFCP struct {
 // MBRBurst is how large the buckets of policers are that sessions over PFCP bring.
 type MBRBurst struct {
 	At     `yaml:""`
-	Window uint32 `yaml:"window" default:"100" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
-	Least  uint32 `yaml:"least" default:"16384" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
+	Window time.Duration `yaml:"window" unit:"ms" default:"100" min:"1" max:"60000" doc:"Milliseconds at the rate, where the QER has no averaging window."`
+	Least  uint32        `yaml:"least" default:"16384" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
 }
 
 // Enabled tells whether there is a PFCP interface at all.
@@ -90,9 +91,9 @@ type PFCPPeer struct {
 
 type Heartbeat struct {
 	At       `yaml:""`
-	Interval uint32 `yaml:"interval" default:"10" max:"3600" doc:"Seconds between Heartbeat Requests; 0: none are sent."`
-	Retries  uint32 `yaml:"retries" default:"3" max:"20" doc:"N1: how often an unanswered request of any kind is repeated."`
-	Timeout  uint32 `yaml:"timeout" default:"1" min:"1" max:"60" doc:"T1: seconds to wait for each answer."`
+	Interval time.Duration `yaml:"interval" default:"10" max:"3600" doc:"Seconds between Heartbeat Requests; 0: none are sent."`
+	Retries  uint32        `yaml:"retries" default:"3" max:"20" doc:"N1: how often an unanswered request of any kind is repeated."`
+	Timeout  time.Duration `yaml:"timeout" default:"1" min:"1" max:"60" doc:"T1: seconds to wait for each answer."`
 }
 
 type PFCPRates struct {

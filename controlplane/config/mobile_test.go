@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/testkit"
 )
@@ -116,18 +117,31 @@ func TestMobileRefused(t *testing.T) {
 	testkit.Refused(t, err, `subscribers[0].name: "n4.a": names beginning`)
 }
 
+// A peer sends from any port, and names are the same in any case.
+func TestSecondPeerRefused(t *testing.T) {
+	for peer, want := range map[string]string{
+		"{address: '10.0.0.2:9000', node_id: SMF1.}":       "the peer in line 16 has the same address and node_id",
+		"{address: 10.0.0.3}\n  limits: {associations: 1}": "x.yaml:15: pfcp.peers: 2, but limits.associations is 1",
+	} {
+		_, err := Parse("x.yaml", []byte(mobile+"    - "+peer+"\n"))
+		testkit.Refused(t, err, want)
+	}
+}
+
 func TestMobileValues(t *testing.T) {
 	c := mustParse(t, mobile)
 	p := &c.PFCP
 	if !p.Enabled() || !p.Is("upf") || p.Is("gnb") || p.Node() != "10.0.0.1" || p.Listen[0].Port() != PFCPPort ||
-		p.Peers[0].Address.String() != "10.0.0.2:8805" || !p.Peers[0].Connect || p.FTEID != "both" || p.Headless != 3600 {
+		p.Peers[0].Address.String() != "10.0.0.2:8805" || !p.Peers[0].Connect || p.FTEID != "both" ||
+		p.Headless != time.Hour {
 		t.Errorf("%+v", p)
 	}
-	if got := fmt.Sprint(p.Heartbeat.Interval, p.Heartbeat.Retries, p.Heartbeat.Timeout, p.Rates.Requests, p.Rates.Heartbeats,
-		p.Limits.Associations, p.Limits.Sessions, p.Limits.PDRs, p.Limits.URRs, p.Limits.Filters, p.Limits.PFDs); got != "10 3 1 100000 1000 64 0 32 16 256 64" {
+	if got := fmt.Sprint(p.Heartbeat.Interval, p.Heartbeat.Retries, p.Heartbeat.Timeout, p.Rates.Requests,
+		p.Rates.Heartbeats, p.Limits.Associations, p.Limits.Sessions, p.Limits.PDRs, p.Limits.URRs, p.Limits.Filters,
+		p.Limits.PFDs); got != "10s 3 1s 100000 1000 64 0 32 16 256 64" {
 		t.Error(got)
 	}
-	if c := mustParse(t, base); c.PFCP.Enabled() || c.PFCP.Headless != 3600 || c.PFCP.Limits.PDRs != 32 {
+	if c := mustParse(t, base); c.PFCP.Enabled() || c.PFCP.Headless != time.Hour || c.PFCP.Limits.PDRs != 32 {
 		t.Errorf("absent section: %+v", c.PFCP)
 	}
 	c = mustParse(t, with(t, "listen: [10.0.0.1]", `listen: ["[2001:db8::5]:9000", 127.0.0.1]

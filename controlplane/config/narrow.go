@@ -19,8 +19,8 @@ const (
 	ip6Header     = 40
 )
 
-// NarrowPorts lists them, by the addresses of paths and of instances' endpoints.
-func (c *Config) NarrowPorts() (list []Narrow) {
+// narrowPorts lists them, by the addresses of paths and of instances' endpoints.
+func (c *Config) narrowPorts() (list []Narrow) {
 	needs := map[Name]uint32{}
 	end := func(a netip.Addr) {
 		header := uint32(ip4Header)

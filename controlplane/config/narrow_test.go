@@ -23,6 +23,6 @@ func TestNarrowPorts(t *testing.T) {
 		text := strings.Replace(mobile, "role: core}", test.port, 1)
 		c, err := Parse("x.yaml", []byte(strings.Replace(text, endpoints, test.endpoints, 1)))
 		testkit.Must(t, err)
-		testkit.Equal(t, fmt.Sprint(c.NarrowPorts()), test.want, "%s", test.port)
+		testkit.Equal(t, fmt.Sprint(c.Narrow), test.want, "%s", test.port)
 	}
 }

@@ -5,7 +5,9 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+	"time"
 )
 
 // AddressPool has addresses or prefixes for subscribers who sign in.
@@ -19,7 +21,7 @@ type AddressPool struct {
 
 	Ranges   []AddressRange `yaml:"ranges" maxlen:"64" doc:"What is given out; absent: all of prefix."`
 	Excluded []AddressRange `yaml:"excluded" maxlen:"256" doc:"Only if authentication names it."`
-	Hold     uint32         `yaml:"hold" default:"60" max:"604800" doc:"Seconds until somebody else gets it."`
+	Hold     time.Duration  `yaml:"hold" default:"60" max:"604800" doc:"Seconds until somebody else gets it."`
 	DNS      []Address      `yaml:"dns" maxlen:"6" doc:"Name servers."`
 
 	Reservations []Reservation `yaml:"reservations" maxlen:"65536" doc:"What is given to one subscriber."`
@@ -55,6 +57,9 @@ func (r *AddressRange) UnmarshalText(b []byte) error {
 func (r AddressRange) schema() map[string]any {
 	return textLike(`^[0-9A-Fa-f:.]+( *- *[0-9A-Fa-f:.]+)?$`)
 }
+
+// Has tells whether an address is of the range.
+func (r AddressRange) Has(a netip.Addr) bool { return r.overlaps(AddressRange{a, a}) }
 
 func (r AddressRange) overlaps(o AddressRange) bool {
 	return !o.Last.Less(r.First) && !r.Last.Less(o.First)
@@ -125,12 +130,7 @@ func (p *AddressPool) besideUEs(k *checker) {
 }
 
 func (p *AddressPool) excludes(a netip.Addr) bool {
-	for _, r := range p.Excluded {
-		if r.overlaps(AddressRange{a, a}) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Excluded, func(r AddressRange) bool { return r.Has(a) })
 }
 
 func (p *AddressPool) ranges(k *checker) {

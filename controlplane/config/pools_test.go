@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/testkit"
 )
@@ -18,7 +19,7 @@ func TestPools(t *testing.T) {
 		`{name: lan, prefix: "2001:db8:4000::/40", length: 56}, {name: wan, prefix: "2001:db8:9::/48"}`)))
 	testkit.Must(t, err)
 	p := c.Pools
-	testkit.Equal(t, fmt.Sprint(p[0].Length, p[1].Length, p[2].Length, p[0].Hold), "32 56 64 60", "")
+	testkit.Equal(t, fmt.Sprint(p[0].Length, p[1].Length, p[2].Length, p[0].Hold), "32 56 64 1m0s", "")
 	for _, r := range []struct{ pool, want string }{
 		{`prefix: 10.1.0.1/24`, "prefix: 10.1.0.1/24 has host bits set; the network is 10.1.0.0/24"},
 		{`prefix: 10.1.0.0/24, length: 30`, "length: 30: an IPv4 pool gives out single addresses"},
@@ -52,8 +53,9 @@ func TestPools(t *testing.T) {
 
 func TestAccessDHCP(t *testing.T) {
 	good := func() (*AccessDHCP, *AccessRA) {
-		return &AccessDHCP{Preferred: 1, Valid: 2, MTU: 1500},
-			&AccessRA{Preferred: 1, Valid: 2, Interval: 600, Lifetime: 1800}
+		return &AccessDHCP{Preferred: time.Second, Valid: 2 * time.Second, MTU: 1500},
+			&AccessRA{Preferred: time.Second, Valid: 2 * time.Second, Interval: 600 * time.Second,
+				Lifetime: 1800 * time.Second}
 	}
 	address := func(s string) (a Address) {
 		testkit.Must(t, a.UnmarshalText([]byte(s)))
@@ -72,9 +74,9 @@ func TestAccessDHCP(t *testing.T) {
 	routes, twice := []DHCPRoute{{Prefix: prefix}}, servers("10.0.0.1", "10.0.0.1")
 	for want, change := range map[string]func(d *AccessDHCP, r *AccessRA){
 		"":                            func(*AccessDHCP, *AccessRA) {},
-		"3 is more than valid, 2":     func(d *AccessDHCP, _ *AccessRA) { d.Preferred = 3 },
-		"4 is more than valid, 2":     func(_ *AccessDHCP, r *AccessRA) { r.Preferred = 4 },
-		"would come and go":           func(_ *AccessDHCP, r *AccessRA) { r.Lifetime = 599 },
+		"3 is more than valid, 2":     func(d *AccessDHCP, _ *AccessRA) { d.Preferred = 3 * time.Second },
+		"4 is more than valid, 2":     func(_ *AccessDHCP, r *AccessRA) { r.Preferred = 4 * time.Second },
+		"would come and go":           func(_ *AccessDHCP, r *AccessRA) { r.Lifetime = 599 * time.Second },
 		"less than 1280":              func(d *AccessDHCP, _ *AccessRA) { d.MTU = 1279 },
 		"is no IPv4 address":          func(d *AccessDHCP, _ *AccessRA) { d.Address = address("2001:db8::1") },
 		"is no IPv4 address of anot":  func(d *AccessDHCP, _ *AccessRA) { d.Servers = servers("2001:db8::1") },

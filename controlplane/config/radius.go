@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 // RADIUS is the servers that know subscribers, and those that may change sessions.
@@ -30,23 +31,23 @@ type NAS struct {
 // RADIUSServer is one server, or one of several that stand for each other.
 type RADIUSServer struct {
 	At         `yaml:""`
-	Name       Name    `yaml:"name" doc:"In show radius; absent: the address."`
-	Address    Address `yaml:"address" req:"true" doc:"Its address."`
-	Port       uint16  `yaml:"port" doc:"0: 1812, over TLS 2083."`
-	AcctPort   uint16  `yaml:"accounting_port" doc:"0: 1813, over TLS 2083."`
-	Use        string  `yaml:"use" default:"both" enum:"both|authentication|accounting"`
-	Secret     Secret  `yaml:"secret" max:"128" doc:"Absent, over TLS: radsec (RFC 6614)."`
-	SecretFile string  `yaml:"secret_file" max:"255" doc:"File with the secret in its first line."`
-	TLS        PeerTLS `yaml:"tls" doc:"TLS in place of UDP (RFC 6614)."`
-	Source     Address `yaml:"source" doc:"Our address; absent: the kernel's choice."`
-	TimeoutMS  uint32  `yaml:"timeout_ms" default:"2000" min:"10" max:"60000" doc:"Doubles, up to 16 s."`
-	Tries      uint8   `yaml:"tries" default:"3" min:"1" max:"10" doc:"Of one request."`
-	DeadTime   uint32  `yaml:"dead_time" default:"30" min:"1" max:"3600" doc:"Seconds without requests."`
-	Status     uint32  `yaml:"status" default:"2" max:"3600" doc:"Seconds between Status-Server; 0: none."`
-	Priority   uint8   `yaml:"priority" default:"1" doc:"Lower ones first, equal ones in turn."`
-	Policy     string  `yaml:"message_authenticator" default:"required" enum:"required|anywhere|optional"`
-	Sockets    uint8   `yaml:"sockets" default:"8" min:"1" max:"64" doc:"Each for 256 requests at a time."`
-	Queue      uint32  `yaml:"queue" default:"4096" max:"1048576" doc:"Requests that wait for them."`
+	Name       Name          `yaml:"name" doc:"In show radius; absent: the address."`
+	Address    Address       `yaml:"address" req:"true" doc:"Its address."`
+	Port       uint16        `yaml:"port" doc:"0: 1812, over TLS 2083."`
+	AcctPort   uint16        `yaml:"accounting_port" doc:"0: 1813, over TLS 2083."`
+	Use        string        `yaml:"use" default:"both" enum:"both|authentication|accounting"`
+	Secret     Secret        `yaml:"secret" max:"128" doc:"Absent, over TLS: radsec (RFC 6614)."`
+	SecretFile string        `yaml:"secret_file" max:"255" doc:"File with the secret in its first line."`
+	TLS        PeerTLS       `yaml:"tls" doc:"TLS in place of UDP (RFC 6614)."`
+	Source     Address       `yaml:"source" doc:"Our address; absent: the kernel's choice."`
+	Timeout    time.Duration `yaml:"timeout_ms" unit:"ms" default:"2000" min:"10" max:"60000" doc:"Doubles, up to 16 s."`
+	Tries      uint8         `yaml:"tries" default:"3" min:"1" max:"10" doc:"Of one request."`
+	DeadTime   time.Duration `yaml:"dead_time" default:"30" min:"1" max:"3600" doc:"Seconds without requests."`
+	Probe      time.Duration `yaml:"status" default:"2" max:"3600" doc:"Seconds between Status-Server; 0: none."`
+	Priority   uint8         `yaml:"priority" default:"1" doc:"Lower ones first, equal ones in turn."`
+	Policy     string        `yaml:"message_authenticator" default:"required" enum:"required|anywhere|optional"`
+	Sockets    uint8         `yaml:"sockets" default:"8" min:"1" max:"64" doc:"Each for 256 requests at a time."`
+	Queue      uint32        `yaml:"queue" default:"4096" max:"1048576" doc:"Requests that wait for them."`
 }
 
 // PeerTLS is TLS 1.2 or later with certificates on both sides.
@@ -64,11 +65,11 @@ func (t *PeerTLS) On() bool { return t.CA != "" }
 // CoA is the server side of RFC 5176.
 type CoA struct {
 	At           `yaml:""`
-	Listen       []Collector `yaml:"listen" maxlen:"8" doc:"Our addresses, port 3799 or as given."`
-	Clients      []CoAClient `yaml:"clients" maxlen:"64" doc:"Who may send requests."`
-	ReplayWindow uint32      `yaml:"replay_window" default:"300" min:"1" max:"3600" doc:"Seconds."`
-	Timestamp    string      `yaml:"event_timestamp" default:"required" enum:"required|optional"`
-	Rate         uint32      `yaml:"rate" default:"1000" min:"1" max:"1000000" doc:"A second and client."`
+	Listen       []Collector   `yaml:"listen" maxlen:"8" doc:"Our addresses, port 3799 or as given."`
+	Clients      []CoAClient   `yaml:"clients" maxlen:"64" doc:"Who may send requests."`
+	ReplayWindow time.Duration `yaml:"replay_window" default:"300" min:"1" max:"3600" doc:"Seconds."`
+	Timestamp    string        `yaml:"event_timestamp" default:"required" enum:"required|optional"`
+	Rate         uint32        `yaml:"rate" default:"1000" min:"1" max:"1000000" doc:"A second and client."`
 }
 
 // CoAClient is who may send CoA-Request and Disconnect-Request.

@@ -166,6 +166,14 @@ func (a *Address) UnmarshalText(b []byte) error {
 
 func (a Address) schema() map[string]any { return textLike(`^[0-9A-Fa-f:.]+$`) }
 
+// Addresses are those of a list, as others know them; nil without any.
+func Addresses(list []Address) (addresses []netip.Addr) {
+	for _, a := range list {
+		addresses = append(addresses, a.Addr)
+	}
+	return addresses
+}
+
 // Prefixes are those of a list, as others know them; nil without any.
 func Prefixes(list []Prefix) (prefixes []netip.Prefix) {
 	for _, p := range list {

@@ -34,7 +34,7 @@ func structSchema(t reflect.Type) map[string]any {
 		if doc := f.Tag.Get("doc"); doc != "" {
 			s["description"] = doc
 		}
-		if def, ok := defaultOf(v.Field(i)); ok {
+		if def, ok := defaultOf(v.Field(i), f.Tag); ok {
 			s["default"] = def
 		}
 		if f.Tag.Get("req") == "true" {
@@ -105,10 +105,13 @@ func listSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 	return list
 }
 
-// defaultOf is a field's value where it is a plain value and not zero.
-func defaultOf(v reflect.Value) (any, bool) {
+// defaultOf is a field's value, as the file has it, where it is a plain value and not zero.
+func defaultOf(v reflect.Value, tag reflect.StructTag) (any, bool) {
 	if v.IsZero() {
 		return nil, false
+	}
+	if v.CanInt() {
+		return v.Int() / unit(v.Type(), tag), true
 	}
 	if s, ok := v.Interface().(fmt.Stringer); ok {
 		return s.String(), true

@@ -78,7 +78,7 @@ func (r *RuleSet) own(k *checker) {
 	}
 }
 
-// check is of what the range shares; false: not worth expanding.
+// check is of what the range shares; it fills in flows, too. false: not worth expanding.
 func (s *SubscriberRange) check(k *checker) (*Path, bool) {
 	k.notDynamic(s.At, s.Name)
 	port := refer(k, s.At, "port", "port", s.Port, k.ports)
@@ -109,6 +109,13 @@ func (s *SubscriberRange) check(k *checker) (*Path, bool) {
 		k.fail(s.At, "ipv6", "%s has host bits set or is shorter than /16", s.IPv6)
 	}
 	s.qosRules(k)
+	s.OwnDSCP = s.Has("dscp")
+	if !s.Has("qfi_uplink") {
+		s.QFIUplink = s.QFI
+	}
+	if !s.Has("qfi_downlink") {
+		s.QFIDownlink = s.QFI
+	}
 	if s.MRU != 0 && s.MRU < api.MRUMin {
 		k.fail(s.At, "mru", "%d is less than %d", s.MRU, api.MRUMin)
 	}

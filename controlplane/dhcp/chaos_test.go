@@ -21,13 +21,13 @@ func TestChaos(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(t)
-		w.c.Address = ourselves
+		w.c.Address.Addr = ourselves
 		w.ports["access"] = Port{V4: true, V6: true, Replace: true, FirstPacket: seed%3 == 0}
 		w.ports["one"] = Port{V4: true, V6: true, OneToOne: true, Replace: true}
 		w.ports["relay"] = Port{V4: true, V6: true, Proxy: seed%2 == 0,
 			Upstream: []netip.AddrPort{upstreamA, upstreamB}, Upstream6: []netip.AddrPort{sixA, sixB}}
 		w.ports["ppp"] = Port{Upstream6: []netip.AddrPort{sixA, sixB}}
-		w.c.Address6 = ourselves6
+		w.c.Address6.Addr = ourselves6
 		w.configure()
 		s := &upstream{w, nil}
 		w.s.Upstream = func(server netip.AddrPort, packet []byte) error {

@@ -93,7 +93,7 @@ func lives(t *testing.T, life []int) {
 	w.there, w.sent = nil, nil
 	left := append([]*session(nil), w.live...)
 	longest := max(w.c.Lease, w.c.Valid, w.c.Limits.Penalty) + w.c.Limits.Offer
-	w.wait(longest + time.Duration(w.c.Probes.Count+2)*w.c.Probes.Interval)
+	w.wait(longest + time.Duration(w.c.IPoE.KeepAlive.Count+2)*w.c.IPoE.KeepAlive.Interval)
 	testkit.FatalIf(t, len(w.live)+len(w.s.subscribers)+len(w.s.vlans) != 0, "%ssilence: up for ever", told)
 	for _, s := range left {
 		testkit.FatalIf(t, s.down != access.LostCarrier, "%ssilence: ended for cause %d", told, s.down)
@@ -144,7 +144,7 @@ func TestWithoutLease(t *testing.T) {
 		w.wait(24 * time.Hour)
 		testkit.FatalIf(t, len(w.live) != 1, "%s: ended after a restart", name)
 		w.there, w.sent = nil, nil
-		w.wait(time.Duration(w.c.Probes.Count+1) * w.c.Probes.Interval)
+		w.wait(time.Duration(w.c.IPoE.KeepAlive.Count+1) * w.c.IPoE.KeepAlive.Interval)
 		testkit.FatalIf(t, len(w.live) != 0 || one.down != access.LostCarrier, "%s: %d", name, one.down)
 		testkit.Equal(t, w.counted("silent"), 1, "silent homes")
 		if one.request.Wants.V6 {

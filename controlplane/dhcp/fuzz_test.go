@@ -43,7 +43,7 @@ func FuzzFrame(f *testing.F) {
 		if upstream {
 			p := w.ports["trusted"]
 			p.Upstream, p.Upstream6 = append(p.Upstream, upstreamA), append(p.Upstream6, sixA)
-			w.ports["trusted"], w.c.Address, w.c.Address6 = p, ourselves, ourselves6
+			w.ports["trusted"], w.c.Address.Addr, w.c.Address6.Addr = p, ourselves, ourselves6
 			w.configure()
 			w.s.Upstream = func(netip.AddrPort, []byte) error { return nil }
 			h.put(h.four(dhcpv4.MessageTypeDiscover))

@@ -89,7 +89,7 @@ func upstreamKea(t *testing.T, w *wire, proxy bool) {
 	server := netip.MustParseAddrPort("198.18.77.2:67")
 	socket := keaSpace(t, w, "kea-dhcp4", keaConfig, &net.UDPAddr{IP: net.IP{198, 18, 77, 1}, Port: serverPort4},
 		func(b []byte) { w.s.FromUpstream(server, b) })
-	w.c.Address = netip.MustParseAddr("198.18.77.1")
+	w.c.Address.Addr = netip.MustParseAddr("198.18.77.1")
 	w.ports["access"] = Port{V4: true, Proxy: proxy, Upstream: []netip.AddrPort{server}}
 	w.configure()
 	w.s.Upstream = func(server netip.AddrPort, packet []byte) error {
@@ -104,7 +104,7 @@ func TestKea6(t *testing.T) {
 	ours, server := netip.MustParseAddrPort("[2001:db8:77::1]:547"), netip.MustParseAddrPort("[2001:db8:77::2]:547")
 	socket := keaSpace(t, w, "kea-dhcp6", keaConfig6, net.UDPAddrFromAddrPort(ours),
 		func(b []byte) { w.s.FromUpstream6(server, b) })
-	w.c.Address6 = ours.Addr()
+	w.c.Address6.Addr = ours.Addr()
 	w.ports["access"] = Port{V6: true, Upstream6: []netip.AddrPort{server}}
 	w.configure()
 	w.s.Upstream6 = func(server netip.AddrPort, packet []byte) error {

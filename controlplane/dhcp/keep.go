@@ -187,7 +187,7 @@ func (s *Server) Restore(session access.Session, r *access.Request, state []byte
 		u.ra = now.Add(s.c.RA.Interval)
 	}
 	// Not all at once.
-	u.probe = now.Add(s.c.Probes.Interval * time.Duration(len(s.subscribers)%restored) / restored)
+	u.probe = now.Add(s.c.IPoE.KeepAlive.Interval * time.Duration(len(s.subscribers)%restored) / restored)
 	s.add(u)
 	u.learn(r)
 	u.sleep()

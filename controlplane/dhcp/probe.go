@@ -21,17 +21,17 @@ func (u *subscriber) leaseless() bool {
 
 // alive notes a sign of life.
 func (u *subscriber) alive() {
-	u.probe, u.unanswered = u.s.host.Now().Add(u.s.c.Probes.Interval), 0
+	u.probe, u.unanswered = u.s.host.Now().Add(u.s.c.IPoE.KeepAlive.Interval), 0
 }
 
 // ask sends a question that whoever is there answers. False: it has not for too long, and is ended.
 func (u *subscriber) ask() bool {
-	u.probe = u.s.host.Now().Add(u.s.c.Probes.Interval)
+	u.probe = u.s.host.Now().Add(u.s.c.IPoE.KeepAlive.Interval)
 	ours := u.s.host.Port(u.line.Port)
 	switch {
 	case !ours.LinkLocal.IsValid(): // the data plane is away, and nobody is asked
 		return true
-	case u.unanswered >= u.s.c.Probes.Count:
+	case u.unanswered >= u.s.c.IPoE.KeepAlive.Count:
 		u.s.count(silent)
 		u.end(access.LostCarrier)
 		return false
@@ -51,7 +51,7 @@ func (u *subscriber) askV4(ours *access.PortAddresses) {
 	a := u.session.Addresses()
 	from := a.Gateway
 	if !from.IsValid() {
-		from = u.s.c.Address
+		from = u.s.c.Address.Addr
 	}
 	b := append([]byte{0, 1, 8, 0, 6, 4, 0, 1}, ours.MAC[:]...)
 	b = append(append(b, four(from)...), u.line.MAC[:]...)

@@ -45,7 +45,7 @@ func (u *subscriber) solicited() {
 		u.sleep()
 		return
 	}
-	if u.passing.V6 && !u.slaac && u.s.c.RA.Autonomous {
+	if u.passing.V6 && !u.slaac && u.s.c.RA.SLAAC {
 		u.slaac = true
 		u.keep(u.passing)
 	}
@@ -98,7 +98,7 @@ func (u *subscriber) advertise(ends access.Families) {
 			valid, preferred = 0, 0
 		}
 		flags := byte(0) // not on-link: neighbours are reached through us (RFC 8273 §4)
-		if s.c.RA.Autonomous {
+		if s.c.RA.SLAAC {
 			flags = 0x40
 		}
 		b = append(b, 3, 4, 64, flags)

@@ -49,7 +49,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 	switch r.kind {
 	case dhcpv4.MessageTypeDiscover:
 	case dhcpv4.MessageTypeRequest:
-		if id := r.server(); p.Proxy && id.IsValid() && id != s.c.Address {
+		if id := r.server(); p.Proxy && id.IsValid() && id != s.c.Address.Addr {
 			s.count(otherServer)
 			return
 		}
@@ -100,7 +100,7 @@ func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
 	m := *r.DHCPv4
 	m.Options = maps.Clone(m.Options)
 	m.HopCount++
-	m.GatewayIPAddr = slice4(s.c.Address)
+	m.GatewayIPAddr = slice4(s.c.Address.Addr)
 	if !m.Options.Has(dhcpv4.OptionRelayAgentInformation) {
 		circuit := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
 		value := append([]byte{1, byte(len(circuit))}, circuit...)
@@ -136,7 +136,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 	}
 	key := relayKey{dhcpv4.TransactionID(packet[4:8]), [6]byte(packet[28:34])}
 	u, i := s.relays[key], -1
-	if u != nil && address4(packet[24:28]) == s.c.Address {
+	if u != nil && address4(packet[24:28]) == s.c.Address.Addr {
 		same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
 		i = slices.IndexFunc(u.port().Upstream, same)
 	}

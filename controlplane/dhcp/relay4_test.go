@@ -28,7 +28,7 @@ type upstream struct {
 
 func newRelay(t *testing.T, proxy bool) (*world, *upstream, *home) {
 	w := newWorld(t)
-	w.c.Address = ourselves
+	w.c.Address.Addr = ourselves
 	w.ports["relay"] = Port{V4: true, Upstream: []netip.AddrPort{upstreamA, upstreamB}, Proxy: proxy}
 	w.configure()
 	s := &upstream{w, map[netip.AddrPort][]*dhcpv4.DHCPv4{}}

@@ -164,7 +164,7 @@ func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 	peer := netip.AddrFrom16([16]byte(ours.head[18:34]))
 	u := s.relays6[relayKey6{string(ours.id), peer, m.TransactionID}]
 	same := func(a netip.AddrPort) bool { return a.Addr() == server.Addr() }
-	if u == nil || netip.AddrFrom16([16]byte(ours.head[2:18])) != s.c.Address6 ||
+	if u == nil || netip.AddrFrom16([16]byte(ours.head[2:18])) != s.c.Address6.Addr ||
 		len(outer.relays) != len(u.upstream6.request.relays)+1 ||
 		!bytes.Equal(m.client, u.upstream6.request.client) ||
 		!slices.ContainsFunc(u.port().Upstream6, same) {
@@ -364,7 +364,7 @@ func (s *Server) left6(u *subscriber, r *request6) {
 		switch {
 		case u.ppp != nil:
 			u.penalise(access.IPoE6)
-		case int(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}):
+		case uint32(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}):
 			u.restart(access.UserRequest) // which remembers how often
 			return
 		}

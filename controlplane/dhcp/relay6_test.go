@@ -35,7 +35,7 @@ type upstream6 struct {
 
 func newRelay6(t *testing.T) (*world, *upstream6, *home) {
 	w := newWorld(t)
-	w.c.Address6 = ourselves6
+	w.c.Address6.Addr = ourselves6
 	p := Port{V4: true, V6: true, Replace: true, Upstream6: []netip.AddrPort{sixA, sixB}}
 	w.ports["relay"] = p
 	p.Trusted = true

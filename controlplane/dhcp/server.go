@@ -166,11 +166,11 @@ func (s *Server) find(p *Port, r *access.Request, n need) *subscriber {
 // full is the key of the limit that a new subscriber would be above; empty: none.
 func (s *Server) full(vlan key, r *access.Request) string {
 	switch limits := &s.c.Limits; {
-	case s.vlans[vlan] >= limits.PerVLAN:
+	case s.vlans[vlan] >= int(limits.PerVLAN):
 		return "per_vlan"
-	case s.circuits[circuitOf(r)] >= limits.PerCircuit:
+	case s.circuits[circuitOf(r)] >= int(limits.PerCircuit):
 		return "per_circuit"
-	case len(s.subscribers) >= limits.Subscribers && !s.makeRoom():
+	case len(s.subscribers) >= int(limits.Subscribers) && !s.makeRoom():
 		return "subscribers"
 	}
 	return ""

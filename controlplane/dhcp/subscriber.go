@@ -115,7 +115,7 @@ func (u *subscriber) held() access.Families {
 }
 
 func (u *subscriber) signIn(f access.Families, r *access.Request) {
-	if u.s.waiting >= u.s.c.Limits.Waiting {
+	if u.s.waiting >= int(u.s.c.Limits.Waiting) {
 		u.refuse(r.Kind, tooMany, "as many sign-ins wait as dhcp.limits.waiting lets")
 		u.forgetWaiting()
 		u.s.remove(u)
@@ -366,9 +366,10 @@ func (u *subscriber) restart(cause access.Cause) {
 
 // penalise has who declines every address wait (row B10).
 func (u *subscriber) penalise(kind access.Kind) {
-	if int(u.declines) >= u.s.c.Limits.Declines {
+	if uint32(u.declines) >= u.s.c.Limits.Declines {
 		u.denied, u.declines, u.until = true, 0, u.s.host.Now().Add(u.s.c.Limits.Penalty)
-		u.refuse(kind, penalised, "it declines every address, and waits dhcp.limits.penalty: "+u.s.c.Limits.Penalty.String())
+		u.refuse(kind, penalised,
+			"it declines every address, and waits dhcp.limits.penalty: "+u.s.c.Limits.Penalty.String())
 	}
 }
 

@@ -16,13 +16,14 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
 
 // TestTshark: an independent decoder finds nothing wrong in anything that we send.
 func TestTshark(t *testing.T) {
 	w := newWorld(t)
-	w.c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}
+	w.c.Routes = []config.DHCPRoute{{Prefix: config.Prefix{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}}
 	w.configure()
 	h := w.home(1)
 	h.line.Port = "trusted"

@@ -280,5 +280,5 @@ func (s *Server) id(u *subscriber) netip.Addr {
 	if a := u.session.Addresses().Gateway; a.IsValid() && !u.port().Proxy {
 		return a
 	}
-	return s.c.Address
+	return s.c.Address.Addr
 }

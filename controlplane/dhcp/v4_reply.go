@@ -56,7 +56,7 @@ func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442)
 		routes := append([]byte{0}, gateway...)
 		for _, one := range s.c.Routes {
-			via := one.Via
+			via := one.Via.Addr
 			if !via.IsValid() {
 				via = a.Gateway
 			}
@@ -155,7 +155,7 @@ func (s *Server) refuse4With(u *subscriber, r *request4) {
 		id = r.to
 	}
 	if !id.IsValid() {
-		id = s.c.Address
+		id = s.c.Address.Addr
 	}
 	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK says who denies
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
 
@@ -115,7 +116,7 @@ func TestGatewayOutOfTheSubnet(t *testing.T) {
 
 func TestFourMessages(t *testing.T) {
 	w := newWorld(t)
-	w.c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}
+	w.c.Routes = []config.DHCPRoute{{Prefix: config.Prefix{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}}
 	w.configure()
 	h := w.home(1)
 	ack := h.join()

@@ -237,7 +237,7 @@ func (u *subscriber) hears(from netip.Addr) {
 
 // valid6 is RFC 8415 §16: who must name a server, and who must not. Where we relay, any server will do.
 func (s *Server) valid6(r *request6, relays bool) (w why, ok bool) {
-	ours := relays || bytes.Equal(r.server, s.c.DUID)
+	ours := relays || bytes.Equal(r.server, s.c.ServerID)
 	switch r.MessageType {
 	case dhcpv6.MessageTypeSolicit, dhcpv6.MessageTypeConfirm, dhcpv6.MessageTypeRebind:
 		return malformed, r.client != nil && r.server == nil && r.to == relaysAndServers

@@ -90,7 +90,7 @@ func (r *request6) hint() (a access.Addresses) {
 // reply6 has what all answers have.
 func (s *Server) reply6(r *request6, kind dhcpv6.MessageType) *dhcpv6.Message {
 	m := &dhcpv6.Message{MessageType: kind, TransactionID: r.TransactionID}
-	m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionServerID, OptionData: s.c.DUID})
+	m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionServerID, OptionData: s.c.ServerID})
 	if r.client != nil {
 		m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionClientID, OptionData: r.client})
 	}
@@ -253,7 +253,7 @@ func (s *Server) leaving6(u *subscriber, r *request6) {
 	m.AddOption(status(iana.StatusSuccess, ""))
 	s.send6(u, r, m)
 	switch {
-	case declines && int(u.declines) >= s.c.Limits.Declines && u.ppp == nil:
+	case declines && uint32(u.declines) >= s.c.Limits.Declines && u.ppp == nil:
 		u.restart(access.UserRequest)
 	case !declines && gone != access.Families{}:
 		u.drop(gone, access.UserRequest)

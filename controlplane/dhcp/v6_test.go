@@ -235,7 +235,7 @@ func TestDecline6(t *testing.T) {
 func TestRouterStays(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
-	w.c.RA.Autonomous = false
+	w.c.RA.SLAAC = false
 	w.configure()
 	h.join()
 	h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRequest, ours, na(), pd())
@@ -312,7 +312,7 @@ func TestExpiry(t *testing.T) {
 	h.join()
 	w.wait(time.Hour + time.Minute)
 	testkit.Equal(t, w.live[0].up, access.Families{V6: true}, "passing")
-	w.wait(3 * w.c.Probes.Interval)
+	w.wait(3 * w.c.IPoE.KeepAlive.Interval)
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 

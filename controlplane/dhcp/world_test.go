@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/testkit"
 )
@@ -61,7 +62,8 @@ func (t *timers) Pop() any {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), c: DefaultConfig(), links: map[access.Line]*link{},
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), links: map[access.Line]*link{},
+		c: ConfigOf(config.Default[config.Access](), "isthmus"),
 		router: access.PortAddresses{MAC: [6]byte{2, 0, 0, 0, 0xaa, 1},
 			LinkLocal: netip.MustParseAddr("fe80::77")}}
 	w.ports = map[string]Port{
@@ -72,12 +74,13 @@ func newWorld(t testing.TB) *world {
 	w.c.PortOf = func(l *access.Line) (Port, bool) { p, ok := w.ports[l.Port]; return p, ok }
 	w.c.Domain, w.c.MTU = "example.net", 1500
 	w.pools = lease.New(lease.Options{Now: w.Now})
-	testkit.Must(t, w.pools.Configure([]lease.Pool{
-		{Name: "v4", Network: netip.MustParsePrefix("100.64.0.0/16"), Length: 32,
-			Gateway: netip.MustParseAddr("100.64.0.1")},
-		{Name: "v6", Network: netip.MustParsePrefix("2001:db8:1::/48"), Length: 64},
-		{Name: "pd", Network: netip.MustParsePrefix("2001:db8:100::/40"), Length: 56},
-	}))
+	network := func(s string) config.Prefix { return config.Prefix{Prefix: netip.MustParsePrefix(s)} }
+	w.pools.Configure([]config.AddressPool{
+		{Name: "v4", Prefix: network("100.64.0.0/16"), Length: 32,
+			Gateway: config.Address{Addr: netip.MustParseAddr("100.64.0.1")}},
+		{Name: "v6", Prefix: network("2001:db8:1::/48"), Length: 64},
+		{Name: "pd", Prefix: network("2001:db8:100::/40"), Length: 56},
+	})
 	w.plan = access.Plan{Pool4: "v4", Pool6: "v6", PoolPD: "pd", DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9"),
 		netip.MustParseAddr("2620:fe::fe")}}
 	w.s = New(w, w.c)

@@ -408,7 +408,7 @@ func (c *compiler) subscriber(from *config.SubscriberRange, local netip.Addr) *s
 		return rules.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: &w}, Path: string(path)}
 	}
 	up := pfcp.Forwarding{Destination: &core, OuterHeader: s.outer}
-	if from.Has("dscp") {
+	if from.OwnDSCP {
 		up.TransportMarking = &from.DSCP
 	}
 	s.Line, s.QER = &s.line, qers(from)
@@ -479,17 +479,14 @@ func filters(r *config.QoSRule) []api.SDF {
 
 func qers(from *config.SubscriberRange) []rules.QER {
 	open := uint8(0)
-	qer := func(id uint32, own string, qfi uint8) rules.QER {
-		if !from.Has(own) {
-			qfi = from.QFI
-		}
+	qer := func(id uint32, qfi uint8) rules.QER {
 		return rules.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &qfi}}
 	}
 	gate := func(word string) *uint8 {
 		closed := byte(flag(word == "closed", 1))
 		return &closed
 	}
-	up, down := qer(uplinkRule, "qfi_uplink", from.QFIUplink), qer(downlinkRule, "qfi_downlink", from.QFIDownlink)
+	up, down := qer(uplinkRule, from.QFIUplink), qer(downlinkRule, from.QFIDownlink)
 	up.GateUplink, up.UplinkPolicer = gate(from.UplinkGate), string(from.UplinkPolicer)
 	down.GateDownlink, down.DownlinkPolicer = gate(from.DownlinkGate), string(from.DownlinkPolicer)
 	return []rules.QER{up, down}

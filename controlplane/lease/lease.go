@@ -15,31 +15,6 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// Pool is the configuration of one pool.
-type Pool struct {
-	Name, Instance string
-	Network        netip.Prefix // of a subnet, if there is a gateway
-	Gateway        netip.Addr   // IPv4: ours in Network, which nobody else gets
-	Length         int          // of what is given out: 32; of IPv6 prefixes
-	Ranges         []Range      // empty: all of Network
-	Excluded       []Range
-	Hold           time.Duration // how long nobody else gets what was given back
-	DNS            []netip.Addr
-	Reservations   []Reservation
-}
-
-// Range is from First to Last: addresses, or where prefixes begin.
-type Range struct{ First, Last netip.Addr }
-
-func (r Range) has(a netip.Addr) bool { return r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0 }
-
-// Reservation is somebody's, who is known by one of the three.
-type Reservation struct {
-	User, Circuit string
-	MAC           [6]byte
-	Address       netip.Addr // or where the prefix begins
-}
-
 // Who asks. Whoever has the same User gets the same address again, if it is free; without a User the same Circuit;
 // without both the same MAC.
 type Who struct {
@@ -207,7 +182,7 @@ func (p *Pools) Reserved(name string, w Who) (v netip.Prefix) {
 // Instance is a pool's network instance.
 func (p *Pools) Instance(pool string) (name string, known bool) {
 	if one := p.pools[pool]; one != nil {
-		return one.Instance, true
+		return string(one.Instance), true
 	}
 	return "", false
 }
@@ -237,8 +212,8 @@ func (p *Pools) Rows() []Row {
 	rows := make([]Row, 0, len(p.order))
 	for _, one := range p.order {
 		one.forgive(p.o.Now())
-		rows = append(rows, Row{one.Name, one.Instance, one.Network.String(), one.Length, one.size, one.used,
-			uint64(len(one.reserved)), one.held(), uint64(len(one.declined)),
+		rows = append(rows, Row{string(one.Name), string(one.Instance), one.Prefix.String(), int(one.Length),
+			one.size, one.used, uint64(len(one.reserved)), one.held(), uint64(len(one.declined)),
 			one.given, one.again, one.refused})
 	}
 	return rows

@@ -5,8 +5,10 @@ package lease
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
+	"isthmus/controlplane/config"
 	ranges "isthmus/controlplane/session/pool"
 )
 
@@ -17,9 +19,10 @@ const (
 	hysteresis = 5         // percent that use falls below a level before it counts as below
 )
 
-// pool is one pool. Its prefixes are numbered, in Network, whether the ranges have them or not.
+// pool is one pool. What it gives out is numbered, in its prefix, whether the ranges have it or not.
 type pool struct {
-	Pool
+	config.AddressPool
+	dns    []netip.Addr
 	ranges []*ranges.Pool
 	// holder is who has a number (with the bit used), or had it last; had is the inverse. Both have one entry for
 	// each number that was ever given out and not forgotten, so the pool's size and remembered bound them.
@@ -41,14 +44,15 @@ type declination struct {
 	until  time.Time
 }
 
-func newPool(c Pool) *pool {
-	o := &pool{Pool: c, holder: map[uint64]uint64{}, had: map[uint64]uint64{}, reserved: map[uint64]bool{},
+func newPool(c *config.AddressPool) *pool {
+	o := &pool{AddressPool: *c, dns: config.Addresses(c.DNS), holder: map[uint64]uint64{},
+		had: map[uint64]uint64{}, reserved: map[uint64]bool{},
 		byUser: map[string]uint64{}, byLine: map[string]uint64{}, byMAC: map[[6]byte]uint64{}}
 	for _, r := range c.Ranges {
-		o.ranges = append(o.ranges, ranges.NewRange(c.Network, o.unit(r.First), o.unit(r.Last)))
+		o.ranges = append(o.ranges, ranges.NewRange(c.Prefix.Prefix, o.unit(r.First), o.unit(r.Last)))
 	}
 	if len(c.Ranges) == 0 {
-		o.ranges = append(o.ranges, ranges.New(c.Network, uint8(c.Length)))
+		o.ranges = append(o.ranges, ranges.New(c.Prefix.Prefix, c.Length))
 	}
 	for _, r := range o.ranges {
 		r.Remembered = remembered
@@ -56,7 +60,7 @@ func newPool(c Pool) *pool {
 	}
 	o.size -= min(o.size, o.excludedSize())
 	for _, r := range c.Reservations {
-		n, ok := o.number(o.unit(r.Address))
+		n, ok := o.number(o.unit(r.Address.Addr))
 		if !ok {
 			continue
 		}
@@ -75,7 +79,7 @@ func newPool(c Pool) *pool {
 
 // unit is what is given out that an address is in.
 func (o *pool) unit(a netip.Addr) netip.Prefix {
-	return netip.PrefixFrom(a, o.Length).Masked()
+	return netip.PrefixFrom(a, int(o.Length)).Masked()
 }
 
 func (o *pool) number(v netip.Prefix) (uint64, bool) { return o.ranges[0].Number(v) }
@@ -84,8 +88,8 @@ func (o *pool) number(v netip.Prefix) (uint64, bool) { return o.ranges[0].Number
 // (configuration).
 func (o *pool) excludedSize() (n uint64) {
 	all := o.Excluded
-	if o.Gateway.IsValid() && !o.excludes(o.Gateway) {
-		all = append(all[:len(all):len(all)], Range{o.Gateway, o.Gateway})
+	if a := o.Gateway.Addr; a.IsValid() && !o.excludes(a) {
+		all = append(all[:len(all):len(all)], config.AddressRange{First: a, Last: a})
 	}
 	for _, x := range all {
 		first, _ := o.number(o.unit(x.First))
@@ -101,12 +105,9 @@ func (o *pool) excludedSize() (n uint64) {
 }
 
 func (o *pool) excludes(a netip.Addr) bool {
-	for _, x := range o.Excluded {
-		if x.has(a) || x.has(o.unit(a).Addr()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Excluded, func(r config.AddressRange) bool {
+		return r.Has(a) || r.Has(o.unit(a).Addr())
+	})
 }
 
 // counts tells whether a prefix is one of size.
@@ -125,10 +126,11 @@ func (o *pool) of(v netip.Prefix) *ranges.Pool {
 func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 	now, who := p.o.Now(), p.number(w)
 	o.forgive(now)
-	outside := &p.instance(o.Instance).outside
+	instance := string(o.Instance)
+	outside := &p.instance(instance).outside
 	free := func(n uint64) bool {
 		v := o.ranges[0].At(n)
-		return o.holder[n]&used == 0 && !p.o.Live(o.Instance, v) &&
+		return o.holder[n]&used == 0 && !p.o.Live(instance, v) &&
 			(outside.Size() == 0 || !outside.OverlapsPrefix(v))
 	}
 	if n, ok = o.reservation(w); ok && free(n) {
@@ -146,11 +148,11 @@ func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 	var theirs []netip.Prefix // of somebody who did not ask here: they may be free another time
 	live := func(v netip.Prefix) bool {
 		n, _ := o.number(v)
-		if p.o.Live(o.Instance, v) {
+		if p.o.Live(instance, v) {
 			theirs = append(theirs, v)
 			return true
 		}
-		return !free(n) || o.reserved[n] || o.excludes(v.Addr()) || v.Addr() == o.Gateway
+		return !free(n) || o.reserved[n] || o.excludes(v.Addr()) || v.Addr() == o.Gateway.Addr
 	}
 	for _, r := range o.ranges {
 		v, ok := r.Take(now, o.Hold, live)
@@ -169,7 +171,7 @@ func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 func (o *pool) hinted(hint netip.Addr, who uint64, now time.Time) (n uint64, ok bool) {
 	v := o.unit(hint)
 	r := o.of(v)
-	if r == nil || o.excludes(v.Addr()) || v.Addr() == o.Gateway || r.Fresh(v) {
+	if r == nil || o.excludes(v.Addr()) || v.Addr() == o.Gateway.Addr || r.Fresh(v) {
 		return 0, false
 	}
 	n, _ = o.number(v)
@@ -194,13 +196,13 @@ func (o *pool) reservation(w Who) (n uint64, ok bool) {
 // takeThis takes the unit that v is in, or is.
 func (o *pool) takeThis(v netip.Prefix, who uint64) (Lease, error) {
 	a := v.Addr()
-	if v.Bits() < o.Length {
+	if v.Bits() < int(o.Length) {
 		return Lease{}, fmt.Errorf("%s is more than the /%d that pool %q gives out", v, o.Length, o.Name)
 	}
-	if a == o.Gateway {
+	if a == o.Gateway.Addr {
 		return Lease{}, fmt.Errorf("%s is our own address in pool %q", a, o.Name)
 	}
-	if a.Is4() && o.Network.Bits() < 31 && (a == o.Network.Addr() || !o.Network.Contains(a.Next())) {
+	if a.Is4() && o.Prefix.Bits() < 31 && (a == o.Prefix.Addr() || !o.Prefix.Contains(a.Next())) {
 		return Lease{}, fmt.Errorf("%s is the network or broadcast address of pool %q", a, o.Name)
 	}
 	n, ok := o.number(o.unit(a))
@@ -272,9 +274,10 @@ func (o *pool) held() (n uint64) {
 }
 
 func (o *pool) lease(n uint64) Lease {
-	l := Lease{Pool: o.Name, Prefix: o.ranges[0].At(n), Gateway: o.Gateway, Mask: o.Length, DNS: o.DNS}
+	l := Lease{Pool: string(o.Name), Prefix: o.ranges[0].At(n), Gateway: o.Gateway.Addr, Mask: int(o.Length),
+		DNS: o.dns}
 	if o.Gateway.IsValid() {
-		l.Mask = o.Network.Bits()
+		l.Mask = o.Prefix.Bits()
 	}
 	return l
 }
@@ -296,7 +299,7 @@ func (p *Pools) watch(o *pool) {
 		}
 	}
 	if o.level != before {
-		p.o.Event(Event{o.Name, o.Instance, o.level, o.level > before, o.used, o.size})
+		p.o.Event(Event{string(o.Name), string(o.Instance), o.level, o.level > before, o.used, o.size})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+
+	"isthmus/controlplane/config"
 )
 
 // Who may associate, under which node id, and as a member of which SMF set. A message proves no more than the address
@@ -13,17 +15,17 @@ import (
 
 // configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does
 // not. known says that the address is in the list at all.
-func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool) {
+func (c *Config) configuredPeer(addr netip.Addr, id string) (p *config.PFCPPeer, known bool) {
 	for i := range c.Peers {
 		q := &c.Peers[i]
-		if q.Addr.Addr() != addr {
+		if q.Address.Addr() != addr {
 			continue
 		}
 		known = true
-		if q.Node == id {
+		if q.NodeID == id {
 			return q, true
 		}
-		if q.Node == "" && p == nil {
+		if q.NodeID == "" && p == nil {
 			p = q
 		}
 	}
@@ -32,12 +34,12 @@ func (c *Config) configuredPeer(addr netip.Addr, id string) (p *Peer, known bool
 
 // peerOf returns the configured peer that a stored association is with, nil when there is none. The other addresses are
 // what the peer said, so there its node id must be configured.
-func (c *Config) peerOf(st StoredAssociation) *Peer {
+func (c *Config) peerOf(st StoredAssociation) *config.PFCPPeer {
 	if p, _ := c.configuredPeer(st.Addr.Addr(), st.ID); p != nil {
 		return p
 	}
 	for _, a := range st.Others {
-		if p, _ := c.configuredPeer(a, st.ID); p != nil && p.Node == st.ID {
+		if p, _ := c.configuredPeer(a, st.ID); p != nil && p.NodeID == st.ID {
 			return p
 		}
 	}
@@ -48,8 +50,8 @@ func (c *Config) peerOf(st StoredAssociation) *Peer {
 // names none has its address as one.
 func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
 	for i := range c.Peers {
-		if q := &c.Peers[i]; q.Node == id || q.Node == "" && q.Addr.Addr().String() == id {
-			here = here || q.Addr.Addr() == addr
+		if q := &c.Peers[i]; q.NodeID == id || q.NodeID == "" && q.Address.Addr().String() == id {
+			here = here || q.Address.Addr() == addr
 			elsewhere = true
 		}
 	}
@@ -58,11 +60,11 @@ func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
 
 // givesSet tells what the configuration says of a peer's SMF set: the one that it has, or whether it may have the one
 // that it claims, which is not one of the configuration.
-func (c *Config) givesSet(peer *Peer, claim string) (set string, claimable bool) {
+func (c *Config) givesSet(peer *config.PFCPPeer, claim string) (set string, claimable bool) {
 	if peer != nil && peer.Set != "" {
 		return peer.Set, false
 	}
-	return "", claim != "" && !slices.ContainsFunc(c.Peers, func(q Peer) bool { return q.Set == claim })
+	return "", claim != "" && !slices.ContainsFunc(c.Peers, func(q config.PFCPPeer) bool { return q.Set == claim })
 }
 
 // mayHave tells whether a node id may be associated from an address (row A2). It is whose the configuration says. Else
@@ -75,7 +77,7 @@ func (t *table) mayHave(from netip.Addr, id string, old *association) bool {
 }
 
 // mayAssociate decides whether this node id may associate from this address.
-func (t *table) mayAssociate(from netip.Addr, id string, peer *Peer, old *association) reject {
+func (t *table) mayAssociate(from netip.Addr, id string, peer *config.PFCPPeer, old *association) reject {
 	switch {
 	case peer == nil && !t.cfg.AllowUnknown:
 		return rejectNotAllowed // the address is in the list, but with another node id
@@ -99,13 +101,13 @@ func (t *table) mayAssociate(from netip.Addr, id string, peer *Peer, old *associ
 	if len(t.associations)+reserved >= t.cfg.Associations {
 		return rejectAssociations
 	}
-	if (peer == nil || peer.Node == "") && ofAddress >= t.cfg.AssociationsPerAddress {
+	if (peer == nil || peer.NodeID == "") && ofAddress >= t.cfg.AssociationsPerAddress {
 		return rejectAssociations
 	}
 	return accepted
 }
 
-func (t *table) associated(p *Peer) bool {
+func (t *table) associated(p *config.PFCPPeer) bool {
 	for _, a := range t.associations {
 		if a.configured == p {
 			return true
@@ -117,7 +119,7 @@ func (t *table) associated(p *Peer) bool {
 // setOf decides which SMF set a CP function belongs to. Members share sessions, so claiming a set is not enough (row
 // A4): a set of the configuration has the members that it names; another one is its first claimant's, and of those
 // whose address a member named as its other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
-func (t *table) setOf(id string, peer *Peer, from netip.Addr, claim string) string {
+func (t *table) setOf(id string, peer *config.PFCPPeer, from netip.Addr, claim string) string {
 	claim = nodeName(claim)
 	set, claimable := t.cfg.givesSet(peer, claim)
 	taken := false

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
 )
@@ -56,7 +57,7 @@ func TestSetsAfterARestart(t *testing.T) {
 	pb := b.peer()
 	pb.Set = "set1"
 	cfg := quiet(a.peer(), pb)
-	cfg.Listen = h.s.Listening()
+	cfg.Listen = on(h.s.Listening()[0].String())
 	again := start(t, cfg, h.fake, a, b)
 	x, y := again.s.Find("smf1").Set, again.s.Find("smf2").Set
 	testkit.ErrorIf(t, x != "" || y != "set1", "sets %q, %q", x, y)
@@ -78,9 +79,9 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 	c.mustSetUp(alternativeIE(netip.MustParseAddr("127.0.0.4")))
 	h.stop()
 	elsewhere := c.peer()
-	elsewhere.Addr = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.4"), elsewhere.Addr.Port())
+	elsewhere.Address.AddrPort = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.4"), elsewhere.Address.Port())
 	cfg := quiet(a.peer(), elsewhere)
-	cfg.Listen = h.s.Listening()
+	cfg.Listen = on(h.s.Listening()[0].String())
 	again := start(t, cfg, h.fake, a, b, c)
 	again.fake.with(func() {
 		_, stored := again.fake.stored["smf2"]
@@ -95,7 +96,7 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 func TestFailedNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf1", "127.0.0.2:0")
 	moved := newSMF(t, "smf1", "127.0.0.3:0")
-	h := start(t, quiet(Peer{Addr: m.addr}, Peer{Addr: thief.addr}, moved.peer()), nil, m, thief, moved)
+	h := start(t, quiet(peerAt(m.addr, ""), peerAt(thief.addr, ""), moved.peer()), nil, m, thief, moved)
 	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is who the configuration says
 		r.wants(pfcp.CauseRejected)
 	}
@@ -113,7 +114,7 @@ func TestFailedNodeID(t *testing.T) {
 // An address is the node id of the peer that has it.
 func TestAddressAsNodeID(t *testing.T) {
 	m, thief := newSMF(t, "127.0.0.1", "127.0.0.1:0"), newSMF(t, "127.0.0.1", "127.0.0.2:0")
-	h := start(t, quiet(Peer{Addr: m.addr}, Peer{Addr: thief.addr}), nil, m, thief)
+	h := start(t, quiet(peerAt(m.addr, ""), peerAt(thief.addr, "")), nil, m, thief)
 	h.rises("node-id-taken", 1, func() { thief.setUp().wants(pfcp.CauseRejected) })
 	m.mustSetUp()
 }
@@ -122,7 +123,7 @@ func TestAddressAsNodeID(t *testing.T) {
 // of a configured peer is not.
 func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf2", "127.0.0.3:0")
-	cfg := quiet(Peer{Addr: known.addr})
+	cfg := quiet(peerAt(known.addr, ""))
 	cfg.AllowUnknown = true
 	h := start(t, cfg, nil, known, m, moved)
 	for _, f := range []*smf{known, m} {
@@ -142,7 +143,9 @@ func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 // The same holds for who answers our own set-up request.
 func TestDialledNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
-	h := start(t, quiet(m.peer(), Peer{Addr: thief.addr, Connect: true}), nil, m, thief)
+	dialled := peerAt(thief.addr, "")
+	dialled.Connect = true
+	h := start(t, quiet(m.peer(), dialled), nil, m, thief)
 	m.mustSetUp(setIE("set9"))
 	seid := m.establish(1)
 	h.failPath("smf1")
@@ -162,7 +165,7 @@ func TestDialledNodeID(t *testing.T) {
 // the session says nothing of the others, a redirection names who is next, and nobody else is asked.
 func TestMembersAreAskedInTurn(t *testing.T) {
 	var members []*smf
-	var peers []Peer
+	var peers []config.PFCPPeer
 	for _, id := range []string{"smf1", "smf2", "smf3", "smf4"} {
 		m := newSMF(t, id, "127.0.0."+id[3:]+":0")
 		members = append(members, m)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/bucket"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -20,7 +21,7 @@ type association struct {
 	node               pfcp.NodeID
 	k                  *socket // that it speaks to
 	others             []netip.Addr
-	configured         *Peer // nil: not in the list of peers
+	configured         *config.PFCPPeer // nil: not in the list of peers
 	since              time.Time
 	*associationCounts // shared by the values that follow each other
 
@@ -144,7 +145,7 @@ func (t *table) index() *index {
 		return src
 	}
 	for i := range t.cfg.Peers {
-		at(t.cfg.Peers[i].Addr.Addr())
+		at(t.cfg.Peers[i].Address.Addr())
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.associations)) {
 		a := t.associations[id]

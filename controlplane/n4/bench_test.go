@@ -19,7 +19,7 @@ func BenchmarkRequests(b *testing.B) {
 }
 
 func benchmarkRequests(b *testing.B, typ pfcp.MessageType) {
-	h, m := associated(b, func(c *Config) { c.RequestRate = 1 << 30 })
+	h, m := associated(b, func(c *Config) { c.Rates.Requests = 1 << 30 })
 	seid := m.establish(1)
 	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(m.server))
 	testkit.Must(b, err)

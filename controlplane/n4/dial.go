@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -24,7 +25,7 @@ type dialler struct {
 
 // dial is one of these peers.
 type dial struct {
-	peer    *Peer
+	peer    *config.PFCPPeer
 	backoff time.Duration
 	timer   *time.Timer
 	open    bool // a request is under way
@@ -47,7 +48,7 @@ func (l *dialler) stop() {
 }
 
 // lost begins again with a peer whose association ended.
-func (l *dialler) lost(p *Peer) {
+func (l *dialler) lost(p *config.PFCPPeer) {
 	for _, d := range l.dials {
 		if d.peer == p {
 			l.again(d)
@@ -62,18 +63,18 @@ func (l *dialler) dial(d *dial) {
 		return
 	}
 	d.open = true
-	k := l.sockets[l.cfg.listenerOf(d.peer.Addr.Addr())]
+	k := l.sockets[l.cfg.listenerOf(d.peer.Address.Addr())]
 	m := &pfcp.AssociationSetupRequest{
 		Node: l.cfg.Node, Recovery: l.recovery, FromUP: true, Features: l.cfg.Features, UEPools: l.cfg.UEPools,
 	}
-	l.requests.send(k, d.peer.Addr, pfcp.Header{}, m, func(m pfcp.Message, err error) {
+	l.requests.send(k, d.peer.Address.AddrPort, pfcp.Header{}, m, func(m pfcp.Message, err error) {
 		l.post(func() {
 			d.open = false
 			if r, ok := m.(*pfcp.AssociationSetupResponse); ok && err == nil {
 				err = l.dialled(d, k, r)
 			}
 			if err != nil {
-				l.log.Warn("PFCP association could not be set up", "peer", d.peer.Addr, "error", err)
+				l.log.Warn("PFCP association could not be set up", "peer", d.peer.Address, "error", err)
 				l.again(d)
 			}
 		})
@@ -92,10 +93,10 @@ func (l *dialler) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) 
 		return &pfcp.Error{Cause: r.Cause, Offending: r.Offend, Text: "refused by the peer"}
 	}
 	id := nodeName(r.Node.String())
-	if d.peer.Node != "" && d.peer.Node != id {
-		return fmt.Errorf("the peer's node id is %q, not %q", id, d.peer.Node)
+	if d.peer.NodeID != "" && d.peer.NodeID != id {
+		return fmt.Errorf("the peer's node id is %q, not %q", id, d.peer.NodeID)
 	}
-	from, old := d.peer.Addr.Addr(), l.table.associations[id]
+	from, old := d.peer.Address.Addr(), l.table.associations[id]
 	switch {
 	case !l.table.mayHave(from, id, old):
 		return fmt.Errorf("node id %q is another peer's", id)
@@ -110,7 +111,8 @@ func (l *dialler) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) 
 	d.backoff = 0
 	a := &association{
 		Association: Association{
-			ID: id, Set: l.table.setOf(id, d.peer, from, r.SetID), Addr: d.peer.Addr, Features: r.Features,
+			ID: id, Set: l.table.setOf(id, d.peer, from, r.SetID), Addr: d.peer.Address.AddrPort,
+			Features: r.Features,
 		},
 		node: r.Node, k: k, others: otherAddresses(r.Addresses), configured: d.peer, since: time.Now(),
 		associationCounts: newCounts(l.requests),
@@ -125,7 +127,7 @@ func (l *dialler) dialled(d *dial, k *socket, r *pfcp.AssociationSetupResponse) 
 	}
 	l.answers.forgetPeer(a.Addr.Addr())
 	l.install(a)
-	l.paths.schedule(a, l.cfg.HeartbeatInterval)
+	l.paths.schedule(a, l.cfg.Heartbeat.Interval)
 	l.record(eventAssociated, slog.LevelInfo, a.ID, "address", a.Addr, "set", a.Set, "dialled", true)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
 )
@@ -530,7 +531,7 @@ func (h *harness) told(kind string) {
 	})
 }
 
-func (m *smf) peer() Peer { return Peer{Addr: m.addr, Node: m.node} }
+func (m *smf) peer() config.PFCPPeer { return peerAt(m.addr, m.node) }
 
 // served is a server with one peer, smf1, and its quiet configuration, changed; associated, when that has set up.
 func served(t testing.TB, change ...func(c *Config)) (*harness, *smf) {
@@ -552,11 +553,9 @@ func associated(t testing.TB, change ...func(c *Config)) (*harness, *smf) {
 
 func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness {
 	t.Helper()
-	if cfg.Listen == nil {
-		cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
-	}
 	if cfg.Features == 0 {
-		cfg.Features = Features(Capabilities{UserPlane: true, PDN: true, ChooseFTEID: true, Pools: true, Applications: true})
+		cfg.Features = Features(Capabilities{UserPlane: true, PDN: true, ChooseFTEID: true, Pools: true,
+			Applications: true})
 	}
 	if fake == nil {
 		fake = newFake()

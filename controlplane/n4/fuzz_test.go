@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
 )
@@ -34,18 +35,19 @@ func FuzzServer(f *testing.F) {
 	}
 	good := newSMF(f, "good", "127.0.0.9:0")
 	conns := make([]*net.UDPConn, 3)
-	var peers []Peer
+	var peers []config.PFCPPeer
 	for i := range conns {
 		var err error
 		conns[i], err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, byte(i+1))})
 		testkit.Must(f, err)
 		defer conns[i].Close()
 		if i < 2 {
-			peers = append(peers, Peer{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}), 1)})
+			at := netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)})
+			peers = append(peers, peerAt(netip.AddrPortFrom(at, 1), ""))
 		}
 	}
 	cfg := quiet(append(peers, good.peer())...)
-	cfg.UnknownRate = 1 << 20
+	cfg.Rates.Heartbeats = 1 << 20
 	fake := newFake()
 	fake.quota = 100
 	h := start(f, cfg, fake, good)

@@ -95,12 +95,12 @@ func (p *paths) heard(a *association, recovery int64, err error) {
 }
 
 func (p *paths) schedule(a *association, after time.Duration) {
-	if p.cfg.HeartbeatInterval < 0 {
+	if p.cfg.Heartbeat.Interval == 0 {
 		return
 	}
 	id, counts := a.ID, a.associationCounts
 	// A tenth of the interval apart at random, so that peers that associated together are not asked together.
-	after += time.Duration(rand.Int64N(int64(p.cfg.HeartbeatInterval)/10 + 1))
+	after += time.Duration(rand.Int64N(int64(p.cfg.Heartbeat.Interval)/10 + 1))
 	a.beat = p.later(after, func() { p.beat(id, counts) })
 }
 
@@ -116,7 +116,7 @@ func (p *paths) beat(id string, counts *associationCounts) {
 		}
 		p.heard(a, recovery, err)
 		if a := p.current(id, counts); a != nil {
-			p.schedule(a, p.cfg.HeartbeatInterval)
+			p.schedule(a, p.cfg.Heartbeat.Interval)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestHeartbeatOfUnknownPeers(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	unknown := newSMF(t, "x", "127.0.0.2:0")
 	cfg := quiet(m.peer())
-	cfg.UnknownRate = 50
+	cfg.Rates.Heartbeats = 50
 	h := start(t, cfg, nil, m, unknown)
 	m.mustSetUp()
 	unknown.alive()
@@ -40,9 +40,9 @@ func TestHeartbeatOfUnknownPeers(t *testing.T) {
 		return s.Sent["heartbeat-response"]+s.Rejected["rate-unknown-peers"] == flood+22
 	})
 	// What a second brings at once, and what each second brings.
-	if most := cfg.UnknownRate * int(time.Since(began)/time.Second+2); int(s.Sent["heartbeat-response"])-22 > most {
-		t.Errorf("%d answered, at most %d wanted", s.Sent["heartbeat-response"]-22, most)
-	}
+	most := int(cfg.Rates.Heartbeats) * int(time.Since(began)/time.Second+2)
+	answered := s.Sent["heartbeat-response"] - 22
+	testkit.ErrorIf(t, int(answered) > most, "%d answered, at most %d wanted", answered, most)
 	testkit.ErrorIf(t, s.Rejected["rate-peer"] != 0, "rejected %v", s.Rejected)
 }
 
@@ -62,7 +62,7 @@ func TestHeartbeatMalformed(t *testing.T) {
 func TestHeartbeatResponseMalformed(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := fast(m.peer())
-	cfg.Timeout = testkit.Limit
+	cfg.Heartbeat.Timeout = testkit.Limit
 	h := start(t, cfg, nil, m)
 	m.set(func() { m.silent = true })
 	m.send(message(pfcp.AssociationSetupRequestType, 0, m.next(), nodeIE(m.node), recoveryIE(m.recovery)))
@@ -189,7 +189,7 @@ func TestPathFailure(t *testing.T) {
 }
 
 func TestHeadlessExpires(t *testing.T) {
-	h, m := associated(t, func(c *Config) { c.Headless = -1 })
+	h, m := associated(t, func(c *Config) { c.Headless = 0 })
 	m.establish(1)
 	h.failPath("smf1")
 	testkit.Until(t, "sessions deleted", func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 })
@@ -222,7 +222,7 @@ func TestSetTakeover(t *testing.T) {
 	b.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ie(19, 1)))
 	testkit.Must(t, <-got)
 	h.own(func() { // the hour is over
-		h.s.cfg.Headless = -1
+		h.s.cfg.Headless = 0
 		h.s.paths.headless(h.s.table.associations["smf1"])
 	})
 	testkit.Until(t, "adopted", func() bool { return h.fake.Count("smf2") == 1 && h.happened("sessions-adopted") == 1 })

@@ -135,7 +135,7 @@ func (o *owner) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messag
 	}
 	a.recovery.Store(req.Recovery.Unix())
 	if peer != nil {
-		a.Addr = peer.Addr
+		a.Addr = peer.Address.AddrPort
 	}
 	if err := o.sessions.KeepAssociation(a.stored()); err != nil {
 		o.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
@@ -147,7 +147,7 @@ func (o *owner) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messag
 	}
 	o.answers.forgetPeer(p.from.Addr())
 	o.install(a)
-	o.paths.schedule(a, o.cfg.HeartbeatInterval)
+	o.paths.schedule(a, o.cfg.Heartbeat.Interval)
 	o.record(eventAssociated, slog.LevelInfo, a.ID, "address", p.from, "set", a.Set, "retained", retained)
 	return &pfcp.AssociationSetupResponse{
 		Node: o.cfg.Node, Cause: pfcp.CauseAccepted, Recovery: o.recovery, FromUP: true, Features: o.cfg.Features,

@@ -46,7 +46,7 @@ func (o *owner) notifyNode(a *association, req *pfcp.NodeReportRequest) {
 func (o *owner) sendNodeReport(a *association, r *pfcp.NodeReportRequest) {
 	id, counts := a.ID, a.associationCounts
 	again := func() {
-		o.later(max(o.cfg.HeartbeatInterval, o.cfg.Timeout), func() {
+		o.later(max(o.cfg.Heartbeat.Interval, o.cfg.Heartbeat.Timeout), func() {
 			if a := o.current(id, counts); a != nil {
 				o.sendNodeReport(a, r)
 			}

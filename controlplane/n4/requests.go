@@ -63,7 +63,7 @@ type requests struct {
 // send sends a message and repeats it N1 times, T1 apart (TS 29.244 §6.4).
 func (q *requests) send(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message, done func(pfcp.Message, error)) {
 	h.Type = m.MessageType()
-	r := &request{k: k, typ: h.Type, left: q.cfg.Retries, done: done, at: time.Now()}
+	r := &request{k: k, typ: h.Type, left: int(q.cfg.Heartbeat.Retries), done: done, at: time.Now()}
 	q.lock.Lock()
 	if q.stopped {
 		q.lock.Unlock()
@@ -86,7 +86,7 @@ func (q *requests) send(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Mess
 	}
 	r.b = b
 	q.open[r.key] = r
-	r.timer = time.AfterFunc(q.cfg.Timeout, func() { q.again(r) })
+	r.timer = time.AfterFunc(q.cfg.Heartbeat.Timeout, func() { q.again(r) })
 	q.lock.Unlock()
 	k.send(to, b)
 }
@@ -107,7 +107,7 @@ func (q *requests) again(r *request) {
 	}
 	r.left--
 	r.fault = nil
-	r.timer.Reset(q.cfg.Timeout)
+	r.timer.Reset(q.cfg.Heartbeat.Timeout)
 	q.lock.Unlock()
 	q.event(eventRetransmitted)
 	r.k.send(r.key.peer, r.b)

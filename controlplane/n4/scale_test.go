@@ -59,7 +59,7 @@ func BenchmarkNodeIDs(b *testing.B) {
 	m := newSMF(b, "smf1", "127.0.0.1:0")
 	flood := newSMF(b, "x", "127.0.0.2:0")
 	cfg := quiet(m.peer())
-	cfg.AllowUnknown, cfg.Associations, cfg.AssociationsPerAddress, cfg.UnknownRate = true, 2, 100, 1<<20
+	cfg.AllowUnknown, cfg.Associations, cfg.AssociationsPerAddress, cfg.Rates.Heartbeats = true, 2, 100, 1<<20
 	start(b, cfg, nil, m, flood)
 	if r := flood.ask(message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE("first"), recoveryIE(time.Now()))); r.cause() != pfcp.CauseAccepted {
 		b.Fatalf("cause %d", r.cause())

@@ -45,10 +45,6 @@ var packets = sync.Pool{New: func() any { return new(packet) }}
 
 // New opens the sockets. Nothing is read before Run.
 func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -62,7 +58,7 @@ func New(cfg Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 		s.workers = append(s.workers, make(chan *packet, cfg.Queue))
 	}
 	for i, local := range cfg.Listen {
-		k, err := openSocket(i, local, &s.requests)
+		k, err := openSocket(i, local.AddrPort, &s.requests)
 		if err != nil {
 			s.close()
 			return nil, err
@@ -142,12 +138,12 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
 	src := s.source(from.Addr())
-	rate, most, limited := &s.unknown, s.cfg.UnknownRate, rejectUnknownRate
+	rate, most, limited := &s.unknown, s.cfg.Rates.Heartbeats, rejectUnknownRate
 	if src != nil {
-		rate, most, limited = src.rate, s.cfg.RequestRate, rejectPeerRate
+		rate, most, limited = src.rate, s.cfg.Rates.Requests, rejectPeerRate
 	}
 	within := func() bool {
-		_, ok := rate.Take(time.Now(), most, time.Second)
+		_, ok := rate.Take(time.Now(), int(most), time.Second)
 		return ok
 	}
 	if why != accepted {

@@ -138,7 +138,6 @@ func TestQuota(t *testing.T) {
 func TestKernelLoss(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := quiet(m.peer())
-	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	s, err := New(cfg, newFake().all(), nil)
 	testkit.Must(t, err)
 	m.server = s.Listening()[0]
@@ -160,7 +159,7 @@ func TestKernelLoss(t *testing.T) {
 func TestRetransmission(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	cfg := quiet(a.peer(), b.peer())
-	cfg.Timeout, cfg.Retries, cfg.AnswerTime = time.Millisecond, 2, time.Hour
+	cfg.Heartbeat.Timeout, cfg.Heartbeat.Retries, cfg.AnswerTime = time.Millisecond, 2, time.Hour
 	h := start(t, cfg, nil, a, b)
 	a.mustSetUp()
 	b.mustSetUp()
@@ -174,7 +173,7 @@ func TestRetransmission(t *testing.T) {
 	h.fake.with(func() { h.fake.hold = nil })
 	close(hold)
 	first := a.must("the answer")
-	waitOut(20 * cfg.Timeout) // the peer's T1 may be longer than ours times N1
+	waitOut(20 * cfg.Heartbeat.Timeout) // the peer's T1 may be longer than ours times N1
 	again := a.ask(req)
 	testkit.ErrorIf(t, string(again.raw) != string(first.raw), "the answer from the cache differs")
 	testkit.Equal(t, h.fake.seen().established, 1, "established")
@@ -300,7 +299,7 @@ func TestInFlightLimit(t *testing.T) {
 func TestPeerRate(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	cfg := quiet(a.peer(), b.peer())
-	cfg.RequestRate = 100
+	cfg.Rates.Requests = 100
 	h := start(t, cfg, nil, a, b)
 	a.mustSetUp()
 	b.mustSetUp()
@@ -316,9 +315,8 @@ func TestPeerRate(t *testing.T) {
 		s = h.s.Snapshot()
 		return s.Rejected["rate-peer"]+s.Rejected["session-not-found"] == 1000
 	})
-	if most := cfg.RequestRate * int(time.Since(began)/time.Second+2); int(s.Rejected["session-not-found"]) > most {
-		t.Errorf("%d worked on, at most %d wanted", s.Rejected["session-not-found"], most)
-	}
+	most, tried := int(cfg.Rates.Requests)*int(time.Since(began)/time.Second+2), s.Rejected["session-not-found"]
+	testkit.ErrorIf(t, int(tried) > most, "%d worked on, at most %d wanted", tried, most)
 	b.establish(1)
 }
 
@@ -347,7 +345,9 @@ func TestRefusedByDecoder(t *testing.T) {
 }
 
 func TestReports(t *testing.T) {
-	h, m := associated(t, func(c *Config) { c.Window, c.Timeout, c.Retries = 2, 50*time.Millisecond, 1<<20 })
+	h, m := associated(t, func(c *Config) {
+		c.Window, c.Heartbeat.Timeout, c.Heartbeat.Retries = 2, 50*time.Millisecond, 1<<20
+	})
 	m.establish(77)
 	var answered atomic.Int64
 	send := func(to netip.Addr) {
@@ -393,7 +393,7 @@ func TestReports(t *testing.T) {
 
 // A report that nobody answers is repeated N1 times and given up.
 func TestReportGivenUp(t *testing.T) {
-	h, m := associated(t, func(c *Config) { c.Timeout, c.Retries = 10*time.Millisecond, 2 })
+	h, m := associated(t, func(c *Config) { c.Heartbeat.Timeout, c.Heartbeat.Retries = 10*time.Millisecond, 2 })
 	end := h.report(77, m)
 	for range 3 {
 		r := m.must("the report")
@@ -408,8 +408,7 @@ func TestReportGivenUp(t *testing.T) {
 func TestTwoListeners(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := quiet(m.peer())
-	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0"), netip.MustParseAddrPort("127.0.0.5:0"),
-		netip.MustParseAddrPort("[::1]:0")}
+	cfg.Listen = on("127.0.0.1:0", "127.0.0.5:0", "[::1]:0")
 	h := start(t, cfg, nil, m)
 	m.mustSetUp()
 	for _, l := range h.s.Listening()[:2] {
@@ -428,7 +427,7 @@ func TestTwoListeners(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	m := newSMF(t, "smf6", "[::1]:0")
 	cfg := quiet(m.peer())
-	cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("[::1]:0")}
+	cfg.Listen, cfg.Node.Addr = on("[::1]:0"), m.addr.Addr()
 	start(t, cfg, nil, m)
 	m.mustSetUp()
 	m.establish(5)
@@ -474,8 +473,10 @@ func TestSharedAddress(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.1:0")
 	third := newSMF(t, "smf2", "127.0.0.1:0") // another port of the second
 	outsider := newSMF(t, "smf3", "127.0.0.3:0")
-	for _, ports := range [][2]netip.AddrPort{{a.addr, b.addr}, {netip.MustParseAddrPort("127.0.0.1:8805"), netip.MustParseAddrPort("127.0.0.1:8805")}} {
-		h := start(t, quiet(Peer{Addr: ports[0], Node: "smf1"}, Peer{Addr: ports[1], Node: "smf2"}, outsider.peer()), nil, a, b, third, outsider)
+	usual := netip.MustParseAddrPort("127.0.0.1:8805")
+	for _, ports := range [][2]netip.AddrPort{{a.addr, b.addr}, {usual, usual}} {
+		cfg := quiet(peerAt(ports[0], "smf1"), peerAt(ports[1], "smf2"), outsider.peer())
+		h := start(t, cfg, nil, a, b, third, outsider)
 		for _, m := range []*smf{a, b, outsider} {
 			m.mustSetUp()
 		}
@@ -490,23 +491,5 @@ func TestSharedAddress(t *testing.T) {
 			testkit.ErrorIf(t, r.cause() != pfcp.CauseAccepted, "deletion %d: cause %d", i, r.cause())
 		}
 		h.stop()
-	}
-}
-
-func TestPeersToldApart(t *testing.T) {
-	addr := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
-	for _, c := range []struct {
-		a, b Peer
-		good bool
-	}{
-		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.2:8806")}, false},
-		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8806"), Node: "SMF1."}, false},
-		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8805"), Node: "smf2"}, true},
-		{Peer{Addr: addr("127.0.0.2:8805"), Node: "smf1"}, Peer{Addr: addr("127.0.0.2:8805")}, true},
-		{Peer{Addr: addr("127.0.0.2:8805")}, Peer{Addr: addr("127.0.0.3:8805")}, true},
-	} {
-		cfg := Config{Listen: []netip.AddrPort{addr("127.0.0.1:8805")}, Peers: []Peer{c.a, c.b}}.withDefaults()
-		err := cfg.check()
-		testkit.ErrorIf(t, (err == nil) != c.good, "%v and %v: %v", c.a, c.b, err)
 	}
 }

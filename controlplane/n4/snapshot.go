@@ -113,7 +113,7 @@ func (s *Server) row(a *association) AssociationRow {
 	}
 	if f := a.failedAt.Load(); f != 0 {
 		r.State, r.FailedAt = "failed", time.Unix(f, 0).UTC()
-		r.Expires = r.FailedAt.Add(max(s.cfg.Headless, 0))
+		r.Expires = r.FailedAt.Add(s.cfg.Headless)
 	}
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/ppp/chap"
 	"isthmus/controlplane/pppoe"
 	"isthmus/lab/dialer"
@@ -93,7 +94,7 @@ func newPlain() *plain {
 		member: &member{access.Addresses{
 			IPv4: netip.MustParseAddr("10.0.0.2"), Gateway: netip.MustParseAddr("10.0.0.1"), InterfaceID: 2,
 			IPv6: netip.MustParsePrefix("fd00::/64"), DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9")}}}}
-	c := pppoe.DefaultConfig()
+	c := pppoe.ConfigOf(config.Default[config.AccessPPPoE]())
 	c.PPP.Methods = []access.Method{access.CHAP}
 	p.server = pppoe.New(p, c, nil)
 	return p

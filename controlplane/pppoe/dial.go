@@ -56,11 +56,11 @@ func (s *Server) padi(line *access.Line, t *Tags, payload []byte) {
 		return
 	}
 	now := s.host.Now()
-	if _, ok := s.answered.Of(who.lineKey).Take(now, s.config.OffersPerLine, time.Second); !ok {
+	if _, ok := s.answered.Of(who.lineKey).Take(now, int(s.config.OffersPerLine), time.Second); !ok {
 		s.counts[offersLine]++
 		return
 	}
-	if _, ok := p.offers.Take(now, s.config.OffersPerPort, time.Second); !ok {
+	if _, ok := p.offers.Take(now, int(s.config.OffersPerPort), time.Second); !ok {
 		s.counts[offersPort]++
 		return
 	}
@@ -75,7 +75,7 @@ func (s *Server) padi(line *access.Line, t *Tags, payload []byte) {
 func (s *Server) offer(line *access.Line, t *Tags) {
 	s.underWay.offers[s.underWay.slot%offerSlots]++
 	b := s.packet(PADO, 0)
-	b = AppendTag(b, TagName, []byte(s.config.Name))
+	b = AppendTag(b, TagName, []byte(s.config.ACName))
 	b = AppendTag(b, TagService, t.Service)
 	for _, name := range s.config.Services {
 		if name != string(t.Service) && len(b)+len(name)+len(t.HostUniq)+len(t.Relay) < largestMTU-ownTags {
@@ -250,17 +250,17 @@ func (s *Server) makeRoom(who peer) {
 			victim = x
 		}
 	}
-	if n > 0 && n >= max(1, s.config.PerMAC) {
+	if n > 0 && n >= max(1, int(s.config.PerMAC)) {
 		s.counts[replaced]++
 		victim.end(access.LostCarrier, "the subscriber dialled again")
 	}
 }
 
 func (s *Server) full(who peer, p *port) (reason int, why string) {
-	c, at := s.config, s.lines[who.lineKey]
-	over := func(n, limit int) bool { return limit > 0 && n >= limit }
+	c, at := &s.config.Limits, s.lines[who.lineKey]
+	over := func(n int, limit uint32) bool { return limit > 0 && n >= int(limit) }
 	switch {
-	case over(s.halfOpen, c.HalfOpen) || over(int(at.halfOpen), c.HalfOpenPerLine):
+	case over(s.halfOpen, c.HalfOpen) || over(int(at.halfOpen), c.HalfLine):
 		return limitHalfOpen, "too many sessions are being set up"
 	case over(len(s.sessions), c.Sessions):
 		return limitSessions, "too many sessions"

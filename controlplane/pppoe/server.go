@@ -12,6 +12,7 @@ import (
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/bucket"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/ppp"
 )
 
@@ -21,27 +22,17 @@ const (
 	EtherSession   = 0x8864
 )
 
-// Config of a Server. A limit of 0 is none.
+// Config of a Server: the configuration's section, and what that does not say. A limit of 0 is none.
 type Config struct {
+	config.AccessPPPoE
 	PPP        ppp.Config
-	Name       string            // AC-Name
-	Services   []string          // that are offered; none: whatever a subscriber asks for
 	MaxPayload map[string]uint16 // of a port: largest PPP packet where that is not 1492; at most 1500 (RFC 4638)
 	Delay      time.Duration     // before a PADO, so that another concentrator is first
-	Families   access.Families   // that subscribers may have
 	// PortOf is how a line is served; nil: as the zero Port.
 	PortOf     func(l *access.Line) Port
-	KeepAlive  time.Duration // between LCP echoes of the data plane; 0: it sends none
-	Unanswered uint8         // echoes, and the session ends
-
-	Sessions, PerPort, PerLine int           // sessions: all, of a port, of a port's pair of tags
-	PerMAC                     int           // of a MAC on one line; one more replaces the oldest
-	HalfOpen, HalfOpenPerLine  int           // sessions that have no network protocol yet
-	Begin                      int           // of them, who spoke in the last second: more PADI wait
-	Quarantine                 time.Duration // before a MAC may have a session id again
-	Strangers                  int           // PADTs a second to frames of sessions that are not known
-	OffersPerPort              int           // PADOs a second
-	OffersPerLine              int           // of a port's pair of tags
+	Begin      int           // sessions without network protocol that spoke in the last second: more PADI wait
+	Quarantine time.Duration // before a MAC may have a session id again
+	Strangers  int           // PADTs a second to frames of sessions that are not known
 }
 
 // Port is how lines of an access port, or of some of its VLANs, are served.
@@ -51,13 +42,22 @@ type Port struct {
 	Moves   bool // another circuit id than the session's dials in anew: else it waits until the session has ended
 }
 
-// DefaultConfig has values for a large concentrator.
-func DefaultConfig() Config {
-	return Config{PPP: ppp.DefaultConfig(), Name: "isthmus",
-		Families:  access.Families{V4: true, V6: true, Delegated: true},
-		KeepAlive: 30 * time.Second, Unanswered: 3,
-		Sessions: 131072, PerMAC: 1, HalfOpen: 16384, HalfOpenPerLine: 4096, Begin: 2048,
-		Quarantine: 10 * time.Second, Strangers: 2000, OffersPerPort: 50000, OffersPerLine: 5000}
+var methods = map[string]access.Method{"pap": access.PAP, "chap": access.CHAP, "mschapv2": access.MSCHAPv2}
+
+// ConfigOf is a section, and values for a large concentrator.
+func ConfigOf(p *config.AccessPPPoE) Config {
+	c := Config{AccessPPPoE: *p, PPP: ppp.DefaultConfig(), Begin: 2048, Quarantine: 10 * time.Second,
+		Strangers: 2000}
+	c.PPP.Name = p.ACName
+	if len(p.Auth) > 0 {
+		c.PPP.Methods = nil
+	}
+	for _, word := range p.Auth {
+		if word != "none" {
+			c.PPP.Methods = append(c.PPP.Methods, methods[word])
+		}
+	}
+	return c
 }
 
 // Link6 is IPv6 over a session: router advertisements and DHCPv6.

@@ -392,9 +392,9 @@ func TestLimits(t *testing.T) {
 		change func(*pppoe.Config)
 		want   int
 	}{
-		{"limit-line", func(c *pppoe.Config) { c.PerLine = 3 }, 3},
-		{"limit-port", func(c *pppoe.Config) { c.PerPort = 4 }, 4},
-		{"limit-sessions", func(c *pppoe.Config) { c.Sessions = 5 }, 5},
+		{"limit-line", func(c *pppoe.Config) { c.Limits.PerLine = 3 }, 3},
+		{"limit-port", func(c *pppoe.Config) { c.Limits.PerPort = 4 }, 4},
+		{"limit-sessions", func(c *pppoe.Config) { c.Limits.Sessions = 5 }, 5},
 	} {
 		w := newWorld(t, r.change)
 		for n := range 10 {
@@ -411,7 +411,7 @@ func TestLimits(t *testing.T) {
 		testkit.Equal(t, other.open.V4, r.name == "limit-line", "%s: another line", r.name)
 	}
 	// Homes that say nothing behind PADR are bounded, and make room after a while.
-	w := newWorld(t, func(c *pppoe.Config) { c.HalfOpen, c.HalfOpenPerLine = 100, 20 })
+	w := newWorld(t, func(c *pppoe.Config) { c.Limits.HalfOpen, c.Limits.HalfLine = 100, 20 })
 	w.lost = func(up bool, f *access.Frame) bool {
 		return up && f.EtherType == pppoe.EtherSession && f.Line.STag == 100
 	}

@@ -172,7 +172,7 @@ func (x *session) Authenticate(c *access.Credentials) {
 }
 
 func (x *session) request(c *access.Credentials) *access.Request {
-	wants := x.config.Families
+	wants := access.Families{V4: true, V6: true, Delegated: true}
 	if x.relayed {
 		wants.V6, wants.Delegated = false, false
 	}
@@ -216,7 +216,7 @@ func (x *session) network() (n ppp.Network) {
 			n.Local = a.Gateway.As4()
 		}
 	}
-	n.V6 = a.IPv6.IsValid() || a.Delegated.IsValid() || x.relayed && x.config.Families.V6
+	n.V6 = a.IPv6.IsValid() || a.Delegated.IsValid() || x.relayed
 	dns := 0
 	for _, server := range a.DNS {
 		if server.Is4() && dns < len(n.DNS) {
@@ -267,7 +267,8 @@ func (x *session) passes(f access.Families) access.Families {
 // pass says to the owner of sessions which packets pass now, where PPP has these families.
 func (x *session) pass(f access.Families, done func(error)) {
 	x.passing = x.passes(f)
-	alive := access.KeepAlive{Magic: x.link.Magic(), Interval: x.config.KeepAlive, Count: x.config.Unanswered}
+	alive := access.KeepAlive{Magic: x.link.Magic(), Interval: x.config.KeepAlive.Interval,
+		Count: x.config.KeepAlive.Count}
 	x.session.Up(x.passing, x.link.MTU(), alive, func(err error) {
 		if err != nil {
 			x.pending = nil // its owner has noted why

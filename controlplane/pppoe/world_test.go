@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/ppp/chap"
 	"isthmus/controlplane/pppoe"
 	"isthmus/controlplane/testkit"
@@ -68,7 +69,7 @@ func (h *happenings) Pop() any {
 func newWorld(t testing.TB, change func(*pppoe.Config)) *world {
 	w := &world{t: t, now: 1, random: rand.New(rand.NewPCG(1, 2)), homes: map[[6]byte]*home{},
 		online: map[*user]bool{},
-		config: pppoe.DefaultConfig(), wait: 10 * time.Millisecond}
+		config: pppoe.ConfigOf(config.Default[config.AccessPPPoE]()), wait: 10 * time.Millisecond}
 	if change != nil {
 		change(&w.config)
 	}

@@ -7,10 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"isthmus/controlplane/config"
 )
 
 var (
@@ -22,21 +23,10 @@ var (
 	ErrClosed = errors.New("the RADIUS client was closed")
 )
 
-// ServerConfig is one server of a client.
+// ServerConfig is one server of a client. Its name, the port of this use and the secret are filled in.
 type ServerConfig struct {
-	Name     string
-	Address  netip.AddrPort
-	Source   netip.Addr // of our packets; zero: the kernel's choice
-	Secret   []byte
+	config.RADIUSServer
 	Security *Security // RADIUS over TLS (RFC 6614); nil: over UDP
-	Timeout  time.Duration
-	Tries    int           // of one request at this server
-	DeadTime time.Duration // for which a server that does not answer gets no requests
-	Probe    time.Duration // time between Status-Server (RFC 5997) meanwhile; 0: none
-	Priority int           // servers of the lowest are asked first, in turn
-	Policy   Policy
-	Sockets  int // sockets or connections, each for 256 requests at a time
-	Queue    int // requests that wait for one of them
 }
 
 // Security is TLS with certificates on both sides, in PEM.
@@ -65,22 +55,15 @@ type Client struct {
 	closed  atomic.Bool
 }
 
-// NewClient opens nothing: sockets are opened when they are needed. At most 32 servers. changed, which may be nil, is
-// called from a goroutine of the client when a server is given up or answers again, and when it answers but is not
-// believed, or cannot be asked.
+// NewClient opens nothing: sockets are opened when they are needed. The configuration has at most 32 servers. changed,
+// which may be nil, is called from a goroutine of the client when a server is given up or answers again, and when it
+// answers but is not believed, or cannot be asked.
 func NewClient(configs []ServerConfig, changed func(name string, is News)) (*Client, error) {
-	if len(configs) == 0 || len(configs) > 32 {
-		return nil, fmt.Errorf("%d RADIUS servers: 1 to 32", len(configs))
-	}
 	c := &Client{}
 	if changed == nil {
 		changed = func(string, News) {}
 	}
 	for _, one := range configs {
-		if !one.Address.IsValid() || one.Timeout <= 0 || one.Tries < 1 || one.Sockets < 1 {
-			return nil, fmt.Errorf("RADIUS server %s: needs an address, time-out, tries and sockets",
-				one.Name)
-		}
 		s := newServer(c, one, changed)
 		if one.Security != nil {
 			var err error
@@ -90,7 +73,7 @@ func NewClient(configs []ServerConfig, changed func(name string, is News)) (*Cli
 		}
 		c.servers = append(c.servers, s)
 	}
-	slices.SortStableFunc(c.servers, func(a, b *server) int { return a.Priority - b.Priority })
+	slices.SortStableFunc(c.servers, func(a, b *server) int { return int(a.Priority) - int(b.Priority) })
 	for i, s := range c.servers {
 		s.index = i
 	}

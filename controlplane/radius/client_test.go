@@ -108,10 +108,8 @@ func TestAnswersDropped(t *testing.T) {
 				}
 				conn.WriteToUDPAddrPort(sign(&Packet{Code: AccessAccept}, p, secret), from)
 			})
-			c := clientOf(t, func(_ int, s *ServerConfig) {
-				s.Timeout, s.Tries = 200*time.Millisecond,
-					4
-			}, r)
+			patient := func(_ int, s *ServerConfig) { s.Timeout, s.Tries = 200*time.Millisecond, 4 }
+			c := clientOf(t, patient, r)
 			testkit.Must(t, ask(t, c, request()).err)
 			counters := c.State()[0].Counters
 			testkit.Equal(t, row.count(&counters), 1, "counted")
@@ -140,12 +138,11 @@ func signedLate(p *Packet) []byte {
 // The opt-outs of a server.
 func TestPolicies(t *testing.T) {
 	for _, row := range []struct {
-		policy Policy
+		policy string
 		signed bool
 		ok     bool
-	}{{First, false, false}, {Anywhere, false, false}, {Optional, false, true}, {First, true, false}, {Anywhere,
-		true, true},
-		{Optional, true, true}} {
+	}{{"required", false, false}, {"anywhere", false, false}, {"optional", false, true},
+		{"required", true, false}, {"anywhere", true, true}, {"optional", true, true}} {
 		r := respondRaw(t, func(p *Packet, from netip.AddrPort, conn *net.UDPConn) {
 			b := signedLate(p)
 			if !row.signed {
@@ -156,12 +153,10 @@ func TestPolicies(t *testing.T) {
 			}
 			conn.WriteToUDPAddrPort(b, from)
 		})
-		c := clientOf(t, func(_ int, s *ServerConfig) {
-			s.Policy, s.Timeout = row.policy,
-				5*time.Millisecond
-		}, r)
+		policy := func(_ int, s *ServerConfig) { s.Policy, s.Timeout = row.policy, 5*time.Millisecond }
+		c := clientOf(t, policy, r)
 		err := ask(t, c, request()).err
-		testkit.Equal(t, err == nil, row.ok, "policy %d, signed %t: %v", row.policy, row.signed, err)
+		testkit.Equal(t, err == nil, row.ok, "policy %s, signed %t: %v", row.policy, row.signed, err)
 	}
 }
 
@@ -187,7 +182,7 @@ func TestFailover(t *testing.T) {
 	second := respond(t, accept)
 	// The second always answers, however late on a busy machine.
 	c := clientOf(t, func(i int, s *ServerConfig) {
-		s.Timeout, s.Tries = []time.Duration{200 * time.Millisecond, time.Minute}[i], 1+4*i
+		s.Timeout, s.Tries = []time.Duration{200 * time.Millisecond, time.Minute}[i], uint8(1+4*i)
 	}, first, second)
 	var wg sync.WaitGroup
 	for range 100 {
@@ -217,10 +212,9 @@ func TestAllSilentAndBack(t *testing.T) {
 		}
 	})
 	back := make(chan bool, 10)
-	c, err := NewClient([]ServerConfig{{Name: "a", Address: r.address, Secret: []byte(secret),
-		Timeout: 3 * time.Second,
-		Tries:   1, DeadTime: time.Hour, Probe: 5 * time.Millisecond, Sockets: 1, Queue: 10}},
-		func(_ string, is News) { back <- is.Alive })
+	one := serverAt("a", r.address, 3*time.Second)
+	one.Probe = 5 * time.Millisecond
+	c, err := NewClient([]ServerConfig{one}, func(_ string, is News) { back <- is.Alive })
 	testkit.Must(t, err)
 	defer c.Close()
 	results := make(chan error, 300)

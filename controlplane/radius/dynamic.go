@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/bucket"
+	"isthmus/controlplane/config"
 )
 
 // Cause is why a request was not obeyed (RFC 5176 §3.5).
@@ -55,21 +56,6 @@ type Refused struct {
 	Why    string
 }
 
-// DynamicClient is who may send requests.
-type DynamicClient struct {
-	Prefix netip.Prefix
-	Secret []byte
-	Policy Policy // of Message-Authenticator: Anywhere or Optional
-}
-
-// DynamicConfig is of a Dynamic.
-type DynamicConfig struct {
-	Clients       []DynamicClient
-	Window        time.Duration // by which Event-Timestamp may differ from our clock
-	NeedTimestamp bool
-	Rate          int // requests a second of each client
-}
-
 // DynamicCounters are since the start.
 type DynamicCounters struct {
 	Changes, Disconnects, ACKs, NAKs   uint64
@@ -92,7 +78,7 @@ type Dynamic struct {
 	up func() time.Duration
 
 	mu     sync.Mutex
-	config DynamicConfig
+	config config.CoA // each client with its secret
 	limits map[netip.Prefix]*bucket.Bucket
 	counts DynamicCounters
 	seen   map[seenKey]*seenRequest
@@ -154,9 +140,9 @@ func (b *Bound) Close() {
 	}
 }
 
-// Use changes clients and limits, and listens to what the last Bind returned in the place of the addresses before. What
-// was seen is remembered.
-func (d *Dynamic) Use(c DynamicConfig, b *Bound) {
+// Use changes clients, each with its secret, and limits, and listens to what the last Bind returned in the place of the
+// addresses before. What was seen is remembered.
+func (d *Dynamic) Use(c config.CoA, b *Bound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.config = c
@@ -202,7 +188,7 @@ func (d *Dynamic) Counters() DynamicCounters {
 }
 
 // Close stops listening.
-func (d *Dynamic) Close() { d.Use(DynamicConfig{}, &Bound{}) }
+func (d *Dynamic) Close() { d.Use(config.CoA{}, &Bound{}) }
 
 // request is a datagram. What is not authentic gets no answer.
 func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
@@ -215,7 +201,7 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 		d.refused(r)
 	}
 	if client != nil {
-		r.Client = client.Prefix.String()
+		r.Client = client.Address.String()
 	}
 	if why != "" {
 		drop(why)
@@ -284,11 +270,11 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 }
 
 // admit finds the client of the longest prefix. why is given when it is none, or has sent too much. The lock is held.
-func (d *Dynamic) admit(from netip.Addr) (_ *DynamicClient, why string) {
-	var found *DynamicClient
+func (d *Dynamic) admit(from netip.Addr) (_ *config.CoAClient, why string) {
+	var found *config.CoAClient
 	for i := range d.config.Clients {
 		c := &d.config.Clients[i]
-		if c.Prefix.Contains(from) && (found == nil || c.Prefix.Bits() > found.Prefix.Bits()) {
+		if c.Address.Contains(from) && (found == nil || c.Address.Bits() > found.Address.Bits()) {
 			found = c
 		}
 	}
@@ -296,12 +282,12 @@ func (d *Dynamic) admit(from netip.Addr) (_ *DynamicClient, why string) {
 		d.counts.Unlisted++
 		return nil, "no client of radius.coa.clients"
 	}
-	b := d.limits[found.Prefix]
+	b := d.limits[found.Address.Prefix]
 	if b == nil {
 		b = &bucket.Bucket{}
-		d.limits[found.Prefix] = b
+		d.limits[found.Address.Prefix] = b
 	}
-	if _, ok := b.Take(time.Unix(0, 0).Add(d.up()), d.config.Rate, time.Second); !ok {
+	if _, ok := b.Take(time.Unix(0, 0).Add(d.up()), int(d.config.Rate), time.Second); !ok {
 		d.counts.RateLimited++
 		return found, fmt.Sprintf("more than radius.coa.rate, %d requests a second", d.config.Rate)
 	}
@@ -310,7 +296,7 @@ func (d *Dynamic) admit(from netip.Addr) (_ *DynamicClient, why string) {
 
 var errCode = errors.New("neither CoA-Request nor Disconnect-Request")
 
-func (d *Dynamic) read(b []byte, client *DynamicClient) (*Packet, error) {
+func (d *Dynamic) read(b []byte, client *config.CoAClient) (*Packet, error) {
 	b, err := Trim(b)
 	if err != nil {
 		return nil, err
@@ -318,7 +304,11 @@ func (d *Dynamic) read(b []byte, client *DynamicClient) (*Packet, error) {
 	if c := Code(b[0]); c != CoARequest && c != DisconnectRequest {
 		return nil, errCode
 	}
-	if err := VerifyRequest(b, client.Secret, client.Policy); err != nil {
+	policy := Optional
+	if client.Policy == "required" {
+		policy = Anywhere
+	}
+	if err := VerifyRequest(b, []byte(client.Secret), policy); err != nil {
 		return nil, err
 	}
 	p, err := Parse(b)
@@ -345,7 +335,7 @@ func (d *Dynamic) dropped(err error) {
 func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 	b := p.Get(EventTimestamp)
 	if b == nil {
-		if d.config.NeedTimestamp {
+		if d.config.Timestamp == "required" {
 			return MissingAttribute, noTimestamp
 		}
 		return 0, ""
@@ -361,13 +351,13 @@ func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 	began := now.Add(-d.up() - clockSecond)
 	late := now.Sub(at)
 	switch {
-	case late.Abs() > d.config.Window+clockSecond:
+	case late.Abs() > d.config.ReplayWindow+clockSecond:
 		side := "behind"
 		if late < 0 {
 			side = "ahead of"
 		}
 		return 0, fmt.Sprintf("Event-Timestamp is %s %s our clock: radius.coa.replay_window is %s",
-			late.Abs().Truncate(clockSecond), side, d.config.Window)
+			late.Abs().Truncate(clockSecond), side, d.config.ReplayWindow)
 	case at.Before(began):
 		return 0, "Event-Timestamp is of before our start"
 	}
@@ -382,7 +372,7 @@ const clockSecond = time.Second
 // expire forgets what could not be sent again any more: twice the window covers a clock ahead of ours.
 func (d *Dynamic) expire() {
 	n, now := 0, d.up()
-	for n < len(d.order) && now-d.order[n].at > 2*(d.config.Window+clockSecond) {
+	for n < len(d.order) && now-d.order[n].at > 2*(d.config.ReplayWindow+clockSecond) {
 		delete(d.seen, d.order[n].key)
 		d.order[n] = nil
 		n++
@@ -391,7 +381,7 @@ func (d *Dynamic) expire() {
 }
 
 // answer sends ACK or NAK, with the Proxy-State of the request in its order, and its State (RFC 5176 §3.1, §3.3).
-func (d *Dynamic) answer(conn *net.UDPConn, to netip.AddrPort, client *DynamicClient, p *Packet, one *seenRequest,
+func (d *Dynamic) answer(conn *net.UDPConn, to netip.AddrPort, client *config.CoAClient, p *Packet, one *seenRequest,
 	cause Cause) {
 	out := &Packet{Code: p.Code + 1, ID: p.ID}
 	if cause != 0 {
@@ -403,7 +393,7 @@ func (d *Dynamic) answer(conn *net.UDPConn, to netip.AddrPort, client *DynamicCl
 			out.Attributes = append(out.Attributes, a)
 		}
 	}
-	b, err := out.Encode(nil, client.Secret, &p.Authenticator)
+	b, err := out.Encode(nil, []byte(client.Secret), &p.Authenticator)
 	d.mu.Lock()
 	if cause == 0 {
 		d.counts.ACKs++

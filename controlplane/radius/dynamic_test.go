@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
 
@@ -25,7 +26,12 @@ type changer struct {
 	why   chan string  // of each refusal
 }
 
-func newChanger(t testing.TB, c DynamicConfig, handle func(p *Packet, answer Answer)) *changer {
+func from(prefix, secret, policy string) config.CoAClient {
+	return config.CoAClient{Address: config.Prefix{Prefix: netip.MustParsePrefix(prefix)},
+		Secret: config.Secret(secret), Policy: policy}
+}
+
+func newChanger(t testing.TB, c config.CoA, handle func(p *Packet, answer Answer)) *changer {
 	t.Helper()
 	d := &changer{t: t, why: make(chan string, 64)}
 	d.Dynamic = NewDynamic(func(p *Packet, answer Answer) {
@@ -38,10 +44,10 @@ func newChanger(t testing.TB, c DynamicConfig, handle func(p *Packet, answer Ans
 		return time.Now().Add(time.Duration(d.clock.Load()+d.put.Load()) * time.Second)
 	}
 	if c.Clients == nil {
-		c.Clients = []DynamicClient{{netip.MustParsePrefix("127.0.0.1/32"), []byte(secret), Optional}}
+		c.Clients = []config.CoAClient{from("127.0.0.1/32", secret, "optional")}
 	}
-	if c.Window == 0 {
-		c.Window, c.Rate = 300*time.Second, 1000
+	if c.ReplayWindow == 0 {
+		c.ReplayWindow, c.Rate = 300*time.Second, 1000
 	}
 	bound, err := d.Bind([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")})
 	testkit.Must(t, err)
@@ -95,7 +101,7 @@ func causeOf(p *Packet) Cause {
 func obey(_ *Packet, answer Answer) { answer(0, "") }
 
 func TestChangeObeyed(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, obey)
+	d := newChanger(t, config.CoA{}, obey)
 	p := d.ask(change(1, time.Now(), secret))
 	testkit.Equal(t, p.Code, CoAACK, "code")
 	var states []string
@@ -109,7 +115,7 @@ func TestChangeObeyed(t *testing.T) {
 }
 
 func TestChangeRefused(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, func(_ *Packet, answer Answer) {
+	d := newChanger(t, config.CoA{}, func(_ *Packet, answer Answer) {
 		go answer(SessionNotFound, "")
 	})
 	p := d.ask(change(1, time.Now(), secret))
@@ -121,7 +127,7 @@ func TestChangeRefused(t *testing.T) {
 
 // The same packet again is answered as before, and nothing is done twice; sent later it is not even answered (row B15).
 func TestChangeReplayed(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, obey)
+	d := newChanger(t, config.CoA{}, obey)
 	b := change(1, time.Now(), secret)
 	d.ask(b)
 	d.ask(b)
@@ -140,8 +146,8 @@ func TestChangeReplayed(t *testing.T) {
 
 // The same packet from elsewhere is no other one, and what is older than the process may have been carried out before.
 func TestChangeFromElsewhere(t *testing.T) {
-	d := newChanger(t, DynamicConfig{Window: time.Minute, Rate: 100, Clients: []DynamicClient{
-		{netip.MustParsePrefix("127.0.0.0/8"), []byte(secret), Optional}}}, obey)
+	d := newChanger(t, config.CoA{ReplayWindow: time.Minute, Rate: 100, Clients: []config.CoAClient{
+		from("127.0.0.0/8", secret, "optional")}}, obey)
 	b := change(1, time.Now(), secret)
 	d.ask(b)
 	other, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 3)})
@@ -157,7 +163,7 @@ func TestChangeFromElsewhere(t *testing.T) {
 
 // A clock ahead of ours cannot make a request outlive what is remembered of it.
 func TestChangeFromTheFuture(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, obey)
+	d := newChanger(t, config.CoA{}, obey)
 	b := change(1, time.Now().Add(299*time.Second), secret)
 	d.ask(b)
 	d.clock.Store(598)
@@ -167,7 +173,7 @@ func TestChangeFromTheFuture(t *testing.T) {
 
 // A clock that was put back is no reason to take requests for old ones, nor to carry one out twice.
 func TestChangeClockPutBack(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, obey)
+	d := newChanger(t, config.CoA{}, obey)
 	d.clock.Store(7200)
 	d.put.Store(-7200 - 3600) // an hour before what was thought to be the start
 	b := change(1, time.Now().Add(-3600*time.Second), secret)
@@ -182,7 +188,7 @@ func TestChangeClockPutBack(t *testing.T) {
 }
 
 func TestChangeWithoutTimestamp(t *testing.T) {
-	d := newChanger(t, DynamicConfig{Window: time.Minute, Rate: 10, NeedTimestamp: true}, obey)
+	d := newChanger(t, config.CoA{ReplayWindow: time.Minute, Rate: 10, Timestamp: "required"}, obey)
 	p := d.ask(change(1, time.Time{}, secret))
 	testkit.Equal(t, causeOf(p), MissingAttribute, "cause")
 	testkit.Equal(t, <-d.why, "without Event-Timestamp: radius.coa.event_timestamp: optional takes such", "why")
@@ -191,7 +197,7 @@ func TestChangeWithoutTimestamp(t *testing.T) {
 
 // What is not authentic, or from nobody, gets no answer and is counted.
 func TestChangeDropped(t *testing.T) {
-	d := newChanger(t, DynamicConfig{}, obey)
+	d := newChanger(t, config.CoA{}, obey)
 	signed := change(1, time.Now(), secret)
 	signed[25] ^= 1 // in Message-Authenticator
 	clear(signed[4:20])
@@ -218,8 +224,7 @@ func TestChangeDropped(t *testing.T) {
 	}
 	bound, err := d.Bind([]netip.AddrPort{d.to})
 	testkit.Must(t, err)
-	d.Use(DynamicConfig{Clients: []DynamicClient{{netip.MustParsePrefix("10.0.0.0/8"), []byte(secret),
-		Optional}}}, bound)
+	d.Use(config.CoA{Clients: []config.CoAClient{from("10.0.0.0/8", secret, "optional")}}, bound)
 	d.send(change(1, time.Now(), secret))
 	testkit.Equal(t, <-d.why, "no client of radius.coa.clients", "why")
 	testkit.Equal(t, d.Counters().Unlisted, 1, "unlisted")
@@ -227,7 +232,7 @@ func TestChangeDropped(t *testing.T) {
 }
 
 func TestChangeRate(t *testing.T) {
-	d := newChanger(t, DynamicConfig{Window: time.Minute, Rate: 3}, obey)
+	d := newChanger(t, config.CoA{ReplayWindow: time.Minute, Rate: 3}, obey)
 	for i := range 50 {
 		d.send(change(uint8(i), time.Now(), secret))
 	}
@@ -240,9 +245,8 @@ func TestChangeRate(t *testing.T) {
 
 // A client's longest prefix has its secret; listening elsewhere keeps what was seen.
 func TestChangeClients(t *testing.T) {
-	d := newChanger(t, DynamicConfig{Window: time.Minute, Rate: 100, Clients: []DynamicClient{
-		{netip.MustParsePrefix("127.0.0.0/8"), []byte("other"), Optional},
-		{netip.MustParsePrefix("127.0.0.1/32"), []byte(secret), Anywhere}}}, obey)
+	d := newChanger(t, config.CoA{ReplayWindow: time.Minute, Rate: 100, Clients: []config.CoAClient{
+		from("127.0.0.0/8", "other", "optional"), from("127.0.0.1/32", secret, "required")}}, obey)
 	b := change(1, time.Now(), secret)
 	d.ask(b)
 	bound, err := d.Bind([]netip.AddrPort{d.to})

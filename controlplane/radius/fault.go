@@ -65,14 +65,14 @@ const toldAgain = time.Hour
 // unreachable notes that the server cannot be asked: it is told when the server is given up for it. The lock is held.
 func (s *server) unreachable(err error) {
 	s.counts.ConnectFailures++
-	s.fault, s.faulty = &FaultError{s.Name, &unreachableError{err}}, time.Now()
+	s.fault, s.faulty = &FaultError{s.name, &unreachableError{err}}, time.Now()
 }
 
 // doubt notes that an answer to a request is not believed, and tells if that is news. It is called with the lock,
 // and returns without.
 func (s *server) doubt(err error) {
 	s.counts.failed(err)
-	now, f := time.Now(), &FaultError{s.Name, err}
+	now, f := time.Now(), &FaultError{s.name, err}
 	word := f.Word()
 	before, told := s.told[word]
 	news := (s.fault == nil || s.fault.Word() != word) && (!told || now.Sub(before) > toldAgain)
@@ -83,7 +83,7 @@ func (s *server) doubt(err error) {
 	alive := s.living.Load()
 	s.mu.Unlock()
 	if news {
-		s.changed(s.Name, News{Alive: alive, Fault: f})
+		s.changed(s.name, News{Alive: alive, Fault: f})
 	}
 }
 

@@ -54,13 +54,13 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	told := make(chan *FaultError, 64)
-	c, err := NewClient([]ServerConfig{{Name: "one", Address: r.address, Secret: []byte(secret), Policy: First,
-		Timeout: 200 * time.Millisecond, Tries: 1, DeadTime: time.Millisecond, Sockets: 1}},
-		func(_ string, is News) {
-			if !is.Turned {
-				told <- is.Fault
-			}
-		})
+	one := serverAt("one", r.address, 200*time.Millisecond)
+	one.DeadTime = time.Millisecond
+	c, err := NewClient([]ServerConfig{one}, func(_ string, is News) {
+		if !is.Turned {
+			told <- is.Fault
+		}
+	})
 	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	for range 3 {
@@ -91,16 +91,16 @@ func TestUnreachable(t *testing.T) {
 	}{
 		{"no listener", "connection refused", func(*ServerConfig) {}},
 		{"a source that is not ours, TLS", "cannot assign requested address",
-			func(c *ServerConfig) { c.Source = netip.MustParseAddr("192.0.2.1") }},
+			func(c *ServerConfig) { c.Source.Addr = netip.MustParseAddr("192.0.2.1") }},
 		{"a source that is not ours, UDP", "cannot assign requested address",
-			func(c *ServerConfig) { c.Source, c.Security = netip.MustParseAddr("192.0.2.1"), nil }},
+			func(c *ServerConfig) { c.Source.Addr, c.Security = netip.MustParseAddr("192.0.2.1"), nil }},
 		{"not reached from its source", "write udp", func(c *ServerConfig) {
-			c.Source, c.Security = netip.MustParseAddr("127.0.0.1"), nil
-			c.Address = netip.MustParseAddrPort("192.0.2.1:1812")
+			c.Source.Addr, c.Security = netip.MustParseAddr("127.0.0.1"), nil
+			c.Address.Addr, c.Port = netip.MustParseAddr("192.0.2.1"), 1812
 		}},
 	} {
-		one := ServerConfig{Name: "one", Address: s.listener.Addr().(*net.TCPAddr).AddrPort(), Secret: []byte(secret),
-			Security: s.security, Timeout: 50 * time.Millisecond, Tries: 1, DeadTime: time.Hour, Sockets: 1, Queue: 9}
+		one := serverAt("one", s.listener.Addr().(*net.TCPAddr).AddrPort(), 50*time.Millisecond)
+		one.Security = s.security
 		row.change(&one)
 		down := make(chan *FaultError, 9)
 		c, err := NewClient([]ServerConfig{one}, func(_ string, is News) {

@@ -31,7 +31,7 @@ func (s *server) die(last *exchange) {
 		l.close()
 	}
 	if died {
-		s.changed(s.Name, News{Turned: true, Fault: fault})
+		s.changed(s.name, News{Turned: true, Fault: fault})
 	}
 	if last != nil {
 		last.server.Store(nil)
@@ -85,7 +85,7 @@ func (s *server) revive() {
 	}
 	s.mu.Unlock()
 	if changed {
-		s.changed(s.Name, News{Alive: true, Turned: true})
+		s.changed(s.name, News{Alive: true, Turned: true})
 	}
 }
 

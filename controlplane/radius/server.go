@@ -18,6 +18,10 @@ import (
 // others.
 type server struct {
 	ServerConfig
+	name    string
+	to      netip.AddrPort
+	secret  []byte
+	policy  Policy
 	client  *Client
 	index   int         // in client.servers
 	tls     *tls.Config // nil: UDP
@@ -40,8 +44,11 @@ type server struct {
 	shut     bool
 }
 
-func newServer(c *Client, config ServerConfig, changed func(string, News)) *server {
-	s := &server{ServerConfig: config, client: c, changed: changed, since: time.Now(),
+var policies = map[string]Policy{"required": First, "anywhere": Anywhere, "optional": Optional}
+
+func newServer(c *Client, of ServerConfig, changed func(string, News)) *server {
+	s := &server{ServerConfig: of, name: string(of.Name), to: netip.AddrPortFrom(of.Address.Addr, of.Port),
+		secret: []byte(of.Secret), policy: policies[of.Policy], client: c, changed: changed, since: time.Now(),
 		told: map[string]time.Time{}}
 	s.living.Store(true)
 	return s
@@ -61,7 +68,7 @@ func (s *server) take(e *exchange) error {
 	l := s.lane()
 	if l == nil {
 		defer s.mu.Unlock()
-		if len(s.waiting) >= s.Queue {
+		if len(s.waiting) >= int(s.Queue) {
 			s.counts.QueueFull++
 			e.server.Store(nil)
 			return ErrBusy
@@ -76,7 +83,7 @@ func (s *server) take(e *exchange) error {
 
 // patience is how long all tries of a request take (RFC 5080 §2.2.1).
 func (s *server) patience() (all time.Duration) {
-	for i, wait := 0, s.Timeout; i < s.Tries; i, wait = i+1, backoff(wait) {
+	for i, wait := uint8(0), s.Timeout; i < s.Tries; i, wait = i+1, backoff(wait) {
 		all += wait
 	}
 	return all
@@ -124,7 +131,7 @@ func (s *server) prepare(e *exchange, l *lane) error {
 		p.Attributes = append(list[:len(list):len(list)], Attribute{AcctDelayTime, delay})
 	}
 	var err error
-	e.packet, err = p.Encode(make([]byte, 0, 512), s.Secret, nil)
+	e.packet, err = p.Encode(make([]byte, 0, 512), s.secret, nil)
 	at := &l.slots[p.ID]
 	at.lastAuth, at.everTaken = p.Authenticator, true
 	return err
@@ -137,7 +144,7 @@ func (s *server) lane() *lane {
 			return l
 		}
 	}
-	if len(s.lanes) >= s.Sockets || s.dialling {
+	if len(s.lanes) >= int(s.Sockets) || s.dialling {
 		return nil
 	}
 	if s.tls != nil {
@@ -200,7 +207,7 @@ func (s *server) expired(e *exchange) {
 		s.client.next(e)
 		return
 	}
-	if e.tries < s.Tries && s.tls == nil {
+	if e.tries < int(s.Tries) && s.tls == nil {
 		s.again(e) // unlocks
 		return
 	}
@@ -247,7 +254,7 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 	b, err := Trim(b)
 	s.mu.Lock()
 	if err != nil {
-		if from == s.Address {
+		if from == s.to {
 			s.doubt(errGarbled) // unlocks
 			return
 		}
@@ -260,18 +267,18 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 	s.mu.Unlock()
 
 	// Hashing needs no lock.
-	code, policy := Code(b[0]), s.Policy
-	if code == AccountingResponse || e != nil && e.p.Code == StatusServer || from != s.Address {
+	code, policy := Code(b[0]), s.policy
+	if code == AccountingResponse || e != nil && e.p.Code == StatusServer || from != s.to {
 		policy = Optional // nobody gains by a forged one
 	}
-	err = Verify(b, s.Secret, &auth, policy)
+	err = Verify(b, s.secret, &auth, policy)
 
 	s.mu.Lock()
 	switch {
-	case from != s.Address && e != nil && err == nil: // its sender has seen the request
+	case from != s.to && e != nil && err == nil: // its sender has seen the request
 		s.doubt(errAddress) // unlocks
 		return
-	case from != s.Address:
+	case from != s.to:
 		s.counts.WrongAddress++
 	case e == nil && ever && err == nil, e != nil && err == nil && (at.e != e || at.lastAuth != auth):
 		s.counts.Late++
@@ -328,7 +335,7 @@ func (s *server) state() ServerState {
 	if s.tls != nil {
 		transport = "tls"
 	}
-	return ServerState{Name: s.Name, Address: s.Address.String(), Transport: transport, Priority: s.Priority,
+	return ServerState{Name: s.name, Address: s.to.String(), Transport: transport, Priority: int(s.Priority),
 		Alive: s.living.Load(), Since: s.since, LastAnswer: s.answered, Sockets: len(s.lanes), Counters: c,
 		RTT: s.rtt}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
 
@@ -52,14 +53,20 @@ func accept(p *Packet, reply func(*Packet)) {
 
 func silent(*Packet, func(*Packet)) {}
 
+// serverAt is tried once, and then dead.
+func serverAt(name string, at netip.AddrPort, timeout time.Duration) ServerConfig {
+	return ServerConfig{RADIUSServer: config.RADIUSServer{Name: config.Name(name),
+		Address: config.Address{Addr: at.Addr()}, Port: at.Port(), Secret: secret,
+		Timeout: timeout, Tries: 1, DeadTime: time.Hour, Sockets: 1, Queue: 10}}
+}
+
 // clientOf is a client of responders, with short times; change may be nil.
 func clientOf(t testing.TB, change func(i int, c *ServerConfig), servers ...*responder) *Client {
 	t.Helper()
 	var configs []ServerConfig
 	for i, r := range servers {
-		c := ServerConfig{Name: string(rune('a' + i)), Address: r.address, Secret: []byte(secret),
-			Timeout: 50 * time.Millisecond,
-			Tries:   2, DeadTime: time.Hour, Priority: i, Sockets: 4, Queue: 100}
+		c := serverAt(string(rune('a'+i)), r.address, 50*time.Millisecond)
+		c.Tries, c.Priority, c.Sockets, c.Queue = 2, uint8(i), 4, 100
 		if change != nil {
 			change(i, &c)
 		}

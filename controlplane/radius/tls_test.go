@@ -102,8 +102,8 @@ func (s *secure) serve(conn net.Conn, answer func(p *Packet) *Packet) {
 
 func (s *secure) client(t testing.TB, change func(c *ServerConfig), others ...ServerConfig) *Client {
 	t.Helper()
-	one := ServerConfig{Name: "tls", Address: s.listener.Addr().(*net.TCPAddr).AddrPort(), Secret: []byte("radsec"),
-		Security: s.security, Timeout: 10 * time.Second, Tries: 1, DeadTime: time.Hour, Sockets: 4, Queue: 2000}
+	one := serverAt("tls", s.listener.Addr().(*net.TCPAddr).AddrPort(), 10*time.Second)
+	one.Secret, one.Security, one.Sockets, one.Queue = "radsec", s.security, 4, 2000
 	if change != nil {
 		change(&one)
 	}
@@ -171,8 +171,8 @@ func TestTLSBroken(t *testing.T) {
 // A server that hangs, or whose certificate is somebody else's: the next one is asked.
 func TestTLSFailover(t *testing.T) {
 	udp := respond(t, accept)
-	next := ServerConfig{Name: "udp", Address: udp.address, Secret: []byte(secret), Timeout: time.Second, Tries: 3,
-		DeadTime: time.Hour, Priority: 9, Sockets: 1, Queue: 10}
+	next := serverAt("udp", udp.address, time.Second)
+	next.Tries, next.Priority = 3, 9
 	hangs := respondTLS(t, func(*Packet) *Packet { return nil })
 	c := hangs.client(t, func(s *ServerConfig) { s.Timeout = 50 * time.Millisecond }, next)
 	testkit.Must(t, ask(t, c, request()).err)

@@ -17,12 +17,12 @@ import (
 // open makes a UDP socket, not connected: answers from elsewhere are counted. The lock is held.
 func (s *server) open() (*lane, error) {
 	network := "udp4"
-	if s.Address.Addr().Is6() {
+	if s.Address.Is6() {
 		network = "udp6"
 	}
 	var source *net.UDPAddr
 	if s.Source.IsValid() {
-		source = net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.Source, 0))
+		source = net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.Source.Addr, 0))
 	}
 	conn, err := net.ListenUDP(network, source)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *server) open() (*lane, error) {
 	}
 	_ = conn.SetReadBuffer(1 << 20) // as far as the kernel lets us
 	send := func(b []byte) error {
-		_, err := conn.WriteToUDPAddrPort(b, s.Address)
+		_, err := conn.WriteToUDPAddrPort(b, s.to)
 		if err != nil && !errors.Is(err, net.ErrClosed) {
 			s.mu.Lock()
 			s.unreachable(err)
@@ -66,9 +66,9 @@ func (s *server) dial() {
 	defer cancel()
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{}, Config: s.tls}
 	if s.Source.IsValid() {
-		dialer.NetDialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Source, 0))
+		dialer.NetDialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Source.Addr, 0))
 	}
-	conn, err := dialer.DialContext(ctx, "tcp", s.Address.String())
+	conn, err := dialer.DialContext(ctx, "tcp", s.to.String())
 	s.mu.Lock()
 	s.dialling = false
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *server) read(conn net.Conn, l *lane, over chan<- struct{}) {
 		if _, err := io.ReadFull(in, buffer[4:n]); err != nil {
 			break
 		}
-		s.answer(l, s.Address, buffer[:n])
+		s.answer(l, s.to, buffer[:n])
 	}
 	conn.Close()
 	close(over)

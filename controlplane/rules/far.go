@@ -12,6 +12,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
+const echoPeriod = 60 // seconds between GTP-U Echo Requests to a peer (TS 29.281 §7.2.1: not more often)
+
 // FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM). Path is the
 // configuration's path of the tunnel, for a wireline subscriber: without one its packets go out by the endpoint.
 type FAR struct {
@@ -116,7 +118,7 @@ func (f *FAR) update(u *pfcp.UpdateFAR, endMarkers bool) {
 // with the tunnel of a path switch.
 func (m *mutation) emptyActions(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	for i := range req.UpdateFAR {
-		if a := req.UpdateFAR[i].Action; a != nil && *a == 0 && !m.set.KeepAction {
+		if a := req.UpdateFAR[i].Action; a != nil && *a == 0 && m.set.EmptyAction != "unchanged" { // row P33
 			return Refuse(pfcp.CauseMandatoryIEIncorrect, ieApplyAction,
 				"apply action 0 (pfcp.empty_action: unchanged takes it as absent)")
 		}
@@ -248,7 +250,7 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 		}
 	}
 	if w.OuterHeader == nil {
-		if c.Set.Relay && f.Action&pfcp.ActionForward != 0 {
+		if c.Set.relay() && f.Action&pfcp.ActionForward != 0 {
 			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
 		}
 		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route
@@ -292,7 +294,7 @@ func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 			return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "TEID 0")
 		}
 		outer, teid = api.OuterGTPU, o.TEID
-		body.EchoInterval = uint32(c.Set.Echo / time.Second)
+		body.EchoInterval = echoPeriod
 		if t := (Tunnel{peer, teid}); !slices.Contains(c.out.Peers, t) {
 			c.out.Peers = append(c.out.Peers, t)
 		}

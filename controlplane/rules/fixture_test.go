@@ -4,6 +4,7 @@ package rules
 
 import (
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/pfcp/pfcptest"
 	"net/netip"
@@ -20,7 +21,8 @@ var request = pfcptest.Request
 func testSettings() *Settings {
 	return &Settings{
 		Node:    pfcp.NodeID{FQDN: "upf1.isthmus"},
-		Workers: 4, FTEID: FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute, Burst: Burst{100 * time.Millisecond, 16 << 10},
+		Workers: 4, PFCP: config.PFCP{FTEID: FTEIDBoth,
+			MBRBurst: config.MBRBurst{Window: 100 * time.Millisecond, Least: 16 << 10}},
 		Instances: []Instance{
 			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
 			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},

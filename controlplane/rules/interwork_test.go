@@ -65,7 +65,7 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	req.PDR[0].OuterHeaderRemoval, req.PDR[0].PDI.UEIP, req.PDR[0].FAR = nil, nil, ptr(uint32(2))
 	for _, relay := range []bool{false, true} {
 		set := testSettings()
-		set.Relay = relay
+		set.Roles = map[bool][]string{false: {"sgwu", "pgwu"}, true: {"sgwu"}}[relay]
 		_, c := compiledOf(t, set, req)
 		testkit.ErrorIf(t, (c.pdrs[0].OuterHeaderRemoval != 0) != relay, "relay %v: %+v", relay, c.pdrs[0])
 	}
@@ -125,7 +125,7 @@ func TestInterfaceTypeGoesWithItsInterface(t *testing.T) {
 func TestEmptyApplyActionOfAnUpdate(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		set := testSettings()
-		set.KeepAction = keep
+		set.EmptyAction = map[bool]string{false: "refuse", true: "unchanged"}[keep]
 		s, _, refusal := Establish(set, giveNothing{}, request(1, "10.45.0.5"))
 		testkit.FatalIf(t, refusal != nil, "%v", refusal)
 		to := &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77, IPv4: addr("10.1.0.99")}

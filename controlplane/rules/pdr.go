@@ -193,7 +193,7 @@ func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 func (c *Compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, out *api.PDR) *pfcp.Error {
 	tunnelled := pdi.LocalFTEID != nil
 	if p.OuterHeaderRemoval == nil {
-		if !tunnelled || c.Set.Relay {
+		if !tunnelled || c.Set.relay() {
 			out.OuterHeaderRemoval = 1 // nothing is there that could be kept; Open5GS' SGW-C asks for it nowhere
 		}
 		return nil

@@ -87,7 +87,7 @@ func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
 	if mbr == nil || *mbr == 0 {
 		return ""
 	}
-	window := c.Set.Burst.Window
+	window := c.Set.MBRBurst.Window
 	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
 		window = time.Duration(*q.AveragingWindow) * time.Millisecond
 	}
@@ -98,7 +98,7 @@ func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
 	}
 	burst := func(rate uint64) uint64 {
 		ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
-		return min(max(rate*ms/1000, c.Set.Burst.Least), api.MostBurst)
+		return min(max(rate*ms/1000, uint64(c.Set.MBRBurst.Least)), api.MostBurst)
 	}
 	body := api.Policer{Type: api.MeterSRTCM, CIR: peak, CBS: burst(peak),
 		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/testkit"
 )
@@ -14,29 +15,35 @@ import (
 // MBR, GBR and averaging window as a policer.
 func TestPolicerOfAQER(t *testing.T) {
 	const kilobit = 125
+	var none config.MBRBurst
+	srtcm := func(cir, cbs uint64) *api.Policer {
+		return &api.Policer{Type: api.MeterSRTCM, CIR: cir, CBS: cbs}
+	}
+	burst := func(window time.Duration) config.MBRBurst { return config.MBRBurst{Window: window, Least: 4000} }
 	for _, c := range []struct {
 		name     string
 		mbr, gbr *uint64
 		window   *uint32
-		burst    Burst
+		burst    config.MBRBurst
 		want     *api.Policer // nil: none
 	}{
-		{"none", nil, nil, nil, Burst{}, nil},
-		{"GBR alone", nil, ptr(uint64(5)), nil, Burst{}, nil},
-		{"MBR 0", ptr(uint64(0)), nil, nil, Burst{}, nil},
-		{"all ones", ptr(uint64(1<<40 - 1)), ptr(uint64(1<<40 - 1)), ptr(uint32(1<<32 - 1)), Burst{}, nil},
-		{"MBR", ptr(uint64(100000)), nil, nil, Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 100000 * kilobit, CBS: 1250000}},
-		{"small", ptr(uint64(8)), nil, nil, Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: 16 << 10}},
-		{"small, least", ptr(uint64(8)), nil, nil, Burst{100 * time.Millisecond, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1000, CBS: 4000}},
-		{"larger window", ptr(uint64(8000)), nil, nil, Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 1e6}},
-		{"the QER's window counts", ptr(uint64(8000)), nil, ptr(uint32(10)), Burst{time.Second, 4000}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 10000}},
-		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), Burst{}, &api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit,
-			CBS: 12500000, PIR: 100000 * kilobit, PBS: 25000000}},
-		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), Burst{}, &api.Policer{Type: api.MeterSRTCM, CIR: 1e12, CBS: api.MostBurst}},
+		{"none", nil, nil, nil, none, nil},
+		{"GBR alone", nil, ptr(uint64(5)), nil, none, nil},
+		{"MBR 0", ptr(uint64(0)), nil, nil, none, nil},
+		{"all ones", ptr(uint64(1<<40 - 1)), ptr(uint64(1<<40 - 1)), ptr(uint32(1<<32 - 1)), none, nil},
+		{"MBR", ptr(uint64(100000)), nil, nil, none, srtcm(100000*kilobit, 1250000)},
+		{"small", ptr(uint64(8)), nil, nil, none, srtcm(1000, 16<<10)},
+		{"small, least", ptr(uint64(8)), nil, nil, burst(100 * time.Millisecond), srtcm(1000, 4000)},
+		{"larger window", ptr(uint64(8000)), nil, nil, burst(time.Second), srtcm(1e6, 1e6)},
+		{"the QER's window counts", ptr(uint64(8000)), nil, ptr(uint32(10)), burst(time.Second), srtcm(1e6, 10000)},
+		{"GBR", ptr(uint64(100000)), ptr(uint64(50000)), ptr(uint32(2000)), none,
+			&api.Policer{Type: api.MeterTRTCM, CIR: 50000 * kilobit, CBS: 12500000, PIR: 100000 * kilobit,
+				PBS: 25000000}},
+		{"huge", ptr(uint64(8e9)), nil, ptr(uint32(1<<32 - 1)), none, srtcm(1e12, api.MostBurst)},
 	} {
 		set := testSettings()
-		if c.burst != (Burst{}) {
-			set.Burst = c.burst
+		if c.burst != none {
+			set.MBRBurst = c.burst
 		}
 		x := Compiler{Context: Context{Set: set}}
 		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)

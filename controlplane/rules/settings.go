@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 )
 
@@ -19,7 +19,8 @@ const (
 	FTEIDCp   = "cp"   // given only
 )
 
-// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it.
+// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it. It is no config.Instance: what of that no
+// session is made of, such as NAT44, would have all of them made again (SameFor).
 type Instance struct {
 	Name      string
 	Names     []string // further ones in rules of CP functions; AllNames: all others
@@ -46,54 +47,30 @@ func (i *Instance) endpoint(v4 bool) netip.Addr {
 // AllNames among an instance's Names stands for those that no instance has.
 const AllNames = "*"
 
-// Limits bound what one session, or one CP function, may hold; 0 is none.
-type Limits struct {
-	Sessions               int
-	SessionsPerAssociation int
-	PDRs, FARs, QERs, URRs int // of a session
-	Filters                int // of a session, expanded
-	Applications, PFDs     int // PFDs: of an application
-}
-
-// Burst is how much at once a policer lets pass that comes from a QER: its rate times the window, but at least so many
-// bytes.
-type Burst struct {
-	Window time.Duration // where the QER has no averaging window
-	Least  uint64        // bytes
-}
-
 // Settings are the configuration as this package needs it. Never changed once in use.
 type Settings struct {
-	Node      pfcp.NodeID // ours
-	Instances []Instance
-	Lines     map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
-	Workers   int
-	FTEID     string
-	Relay     bool // role sgwu alone: from tunnel to tunnel, never IP
-	// MonitoringPair: usage up to a monitoring time is reported beside what came after it, else when it comes.
-	MonitoringPair bool
-	KeepAction     bool // Apply Action 0 in an Update FAR is absent, else refused (row P33)
-	Takeover       bool // a live UE address may move to a new session (row A5)
-	Limits         Limits
-	// Echo is the period of GTP-U Echo Requests to peers that N4 sessions name; 0: none, else at least 60 s.
-	Echo  time.Duration
-	Burst Burst // of the policers that QERs are
-	// Quarantine is how long a released UE address is not given out again.
-	Quarantine time.Duration
+	config.PFCP             // a limit of 0 is none
+	Node        pfcp.NodeID // ours
+	Instances   []Instance
+	Lines       map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
+	Workers     int
 }
 
-func (s *Settings) limit(value, most int) int {
-	if value <= 0 || value > most {
+// relay tells that we are an SGW-U alone: from tunnel to tunnel, never IP.
+func (s *Settings) relay() bool { return len(s.Roles) == 1 && s.Is("sgwu") }
+
+func limit(value uint32, most int) int {
+	if value == 0 {
 		return most
 	}
-	return value
+	return min(int(value), most)
 }
 
-func (s *Settings) maxPDRs() int    { return s.limit(s.Limits.PDRs, api.MaxPDR) }
-func (s *Settings) maxFARs() int    { return s.limit(s.Limits.FARs, api.MaxFAR) }
-func (s *Settings) maxQERs() int    { return s.limit(s.Limits.QERs, api.MaxQER) }
-func (s *Settings) maxURRs() int    { return s.limit(s.Limits.URRs, api.MaxURR) }
-func (s *Settings) maxFilters() int { return s.limit(s.Limits.Filters, api.MaxSDF) }
+func (s *Settings) maxPDRs() int    { return limit(s.Limits.PDRs, api.MaxPDR) }
+func (s *Settings) maxFARs() int    { return limit(s.Limits.FARs, api.MaxFAR) }
+func (s *Settings) maxQERs() int    { return limit(s.Limits.QERs, api.MaxQER) }
+func (s *Settings) maxURRs() int    { return limit(s.Limits.URRs, api.MaxURR) }
+func (s *Settings) maxFilters() int { return limit(s.Limits.Filters, api.MaxSDF) }
 
 // What an instance must be able to do for a rule.
 const (
@@ -179,7 +156,7 @@ func (s *Settings) Owner(a netip.Addr) *Instance {
 // SameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
 func (set *Settings) SameFor(other *Settings) bool {
 	return reflect.DeepEqual(set.Instances, other.Instances) && reflect.DeepEqual(set.Lines, other.Lines) &&
-		set.Workers == other.Workers && set.Echo == other.Echo && set.Relay == other.Relay && set.Burst == other.Burst &&
+		set.Workers == other.Workers && set.relay() == other.relay() && set.MBRBurst == other.MBRBurst &&
 		set.Limits.Filters == other.Limits.Filters
 }
 

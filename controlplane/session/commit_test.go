@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/rules"
 	"isthmus/controlplane/testkit"
 )
 
@@ -280,7 +280,7 @@ func TestDropBuffered(t *testing.T) {
 
 func BenchmarkEstablish(b *testing.B) {
 	set := testSettings()
-	set.Limits = rules.Limits{}
+	set.Limits = config.SessionLimits{}
 	p := start(b, b.TempDir()+"/sessions.db", set)
 	b.ResetTimer()
 	var all sync.WaitGroup

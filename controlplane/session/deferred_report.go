@@ -30,7 +30,7 @@ const (
 type deferredReports struct {
 	sessions sessions
 	rouse    func()      // has flush called soon
-	pairs    atomic.Bool // Settings.MonitoringPair
+	pairs    atomic.Bool // pfcp.monitoring_time: pair
 
 	lock  sync.Mutex // held for as long as it takes to look at these, never while anybody is called
 	count ReportCounters

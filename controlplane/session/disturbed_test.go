@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
@@ -35,13 +36,16 @@ func crowd(b *testing.B, n int) (p *Manager, up netip.AddrPort, owner *smf.Assoc
 	p, err := Open("", testSettings(), nil)
 	testkit.Must(b, err)
 	p.Attach(willing{})
-	peer := func(node, at string) n4.Peer {
-		return n4.Peer{Addr: netip.AddrPortFrom(netip.MustParseAddr(at), pfcp.Port), Node: node}
+	socket := func(at string, port uint16) config.Socket {
+		return config.Socket{AddrPort: netip.AddrPortFrom(netip.MustParseAddr(at), port)}
 	}
-	server, err := n4.New(n4.Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, HeartbeatInterval: -1,
-		Features: n4.Features(n4.Capabilities{UserPlane: true, PDN: true, Applications: true}),
-		Peers:    []n4.Peer{peer("smf1", "127.0.0.2"), peer("smf2", "127.0.0.3")}},
-		n4.Sessions{Requests: p, Groups: p, Store: p}, nil)
+	section := config.Default[config.PFCP]()
+	section.Listen, section.Heartbeat.Interval = []config.Socket{socket("127.0.0.1", 0)}, 0
+	section.Peers = []config.PFCPPeer{{NodeID: "smf1", Address: socket("127.0.0.2", pfcp.Port)},
+		{NodeID: "smf2", Address: socket("127.0.0.3", pfcp.Port)}}
+	cfg := n4.ConfigOf(section)
+	cfg.Features = n4.Features(n4.Capabilities{UserPlane: true, PDN: true, Applications: true})
+	server, err := n4.New(cfg, n4.Sessions{Requests: p, Groups: p, Store: p}, nil)
 	testkit.Must(b, err)
 	p.SetReporter(server)
 	testkit.Run(b, p.Run)

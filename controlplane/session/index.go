@@ -15,6 +15,8 @@ import (
 	"isthmus/controlplane/session/slab"
 )
 
+const quarantine = time.Minute // a released UE address is not given out again before
+
 // entry is a session in memory: its encoding, decoded on demand. Good as long as mu is held and the session is what it
 // is.
 type entry struct {
@@ -103,7 +105,7 @@ func newIndex(set *rules.Settings) *index {
 	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
 		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: newOwners(),
 		groups: groups{}, random: mrand.NewChaCha8(seed),
-		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(set.Limits.Sessions), pipes: newPipes(set),
+		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(int(set.Limits.Sessions)), pipes: newPipes(set),
 		now: time.Now}
 	x.configure(set)
 	return x
@@ -213,7 +215,7 @@ func (x *index) give(i *rules.Instance, v4 bool, length uint8) (netip.Prefix, bo
 		if p.Bits != length || p.Prefix.Addr().Is4() != v4 {
 			continue
 		}
-		if v, ok := p.Take(x.now(), x.set.Quarantine, live); ok {
+		if v, ok := p.Take(x.now(), quarantine, live); ok {
 			x.taken = append(x.taken, taking{p, v})
 			return v, true
 		}

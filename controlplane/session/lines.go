@@ -143,7 +143,7 @@ func (p *lines) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Err
 	}
 	s.Owner, s.Association = LineOwner, uint32(api.DigestOf([]byte(LineOwner)))
 	if !there {
-		if p.set.Limits.Sessions > 0 && len(p.x.session) >= p.set.Limits.Sessions {
+		if most := int(p.set.Limits.Sessions); most > 0 && len(p.x.session) >= most {
 			return rules.Refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
 		}
 		p.x.associate(LineOwner, "")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
@@ -27,7 +28,8 @@ var request = pfcptest.Request
 func testSettings() *rules.Settings {
 	return &rules.Settings{
 		Node:    pfcp.NodeID{FQDN: "upf1.isthmus"},
-		Workers: 4, FTEID: rules.FTEIDBoth, Quarantine: time.Minute, Echo: time.Minute, Burst: rules.Burst{Window: 100 * time.Millisecond, Least: 16 << 10},
+		Workers: 4, PFCP: config.PFCP{FTEID: rules.FTEIDBoth,
+			MBRBurst: config.MBRBurst{Window: 100 * time.Millisecond, Least: 16 << 10}},
 		Instances: []rules.Instance{
 			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
 			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},

@@ -9,7 +9,7 @@ import (
 	"isthmus/api"
 )
 
-// With Settings.MonitoringPair, usage up to a monitoring time is held for the next report of its URR, which has what
+// With pfcp.monitoring_time pair, usage up to a monitoring time is held for the next report of its URR, which has what
 // came after it: the CP function gets both sides in one message (TS 29.244 §5.2.2.2). Held usage is in the store, as
 // usage that could not be reported.
 

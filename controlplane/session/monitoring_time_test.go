@@ -52,7 +52,7 @@ func TestMonitoringTimeAlone(t *testing.T) {
 func TestMonitoringTimePair(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	set := testSettings()
-	set.MonitoringPair = true
+	set.Monitoring = "pair"
 	s := dptest.Start(t)
 	var seid, deleted uint64
 	accept := func(r reported) { r.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil) }

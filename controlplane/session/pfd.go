@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
@@ -178,17 +179,18 @@ func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 	}
 }
 
-func (p *applications) roomForPFDs(limits *rules.Limits, r *pfcp.PFDManagementRequest) *pfcp.Error {
+func (p *applications) roomForPFDs(limits *config.SessionLimits, r *pfcp.PFDManagementRequest) *pfcp.Error {
 	more := 0
 	for _, given := range r.Applications {
-		if limits.PFDs > 0 && len(given.PFDs) > limits.PFDs {
-			return rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("%d PFDs of one application, at most %d", len(given.PFDs), limits.PFDs))
+		if n := len(given.PFDs); limits.PFDs > 0 && n > int(limits.PFDs) {
+			return rules.Refuse(pfcp.CauseNoResources, 61,
+				fmt.Sprintf("%d PFDs of one application, at most %d", n, limits.PFDs))
 		}
 		if _, known := p.apps[given.Application]; !known && len(given.PFDs) > 0 {
 			more++
 		}
 	}
-	if limits.Applications > 0 && len(p.apps)+more > limits.Applications {
+	if limits.Applications > 0 && len(p.apps)+more > int(limits.Applications) {
 		return rules.Refuse(pfcp.CauseNoResources, 58, fmt.Sprintf("more than %d applications", limits.Applications))
 	}
 	return nil

@@ -206,7 +206,7 @@ func TestReplanOfRoles(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.establish(smf1, request(1, "10.45.0.5"))
 	set := testSettings()
-	set.Relay = true
+	set.Roles = []string{"sgwu"}
 	b.plans.prepare(set)
 	changes := b.reconfigured(set)
 	testkit.ErrorIf(t, len(changes) != 1, "%v", changes)
@@ -219,7 +219,7 @@ func TestReplanOfBursts(t *testing.T) {
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
 	before := string(b.s.Held()[heldID(seid)])
 	set := testSettings()
-	set.Burst.Least = 64 << 10
+	set.MBRBurst.Least = 64 << 10
 	b.plans.prepare(set)
 	b.reconfigured(set)
 	testkit.Until(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })

@@ -205,5 +205,5 @@ func (p *planner) behind(seid uint64, err *pfcp.Error) {
 // use takes over settings that say nothing else of sessions than the former ones.
 func (p *planner) use(set *rules.Settings) {
 	p.set = set
-	p.deferred.pairs.Store(set.MonitoringPair)
+	p.deferred.pairs.Store(set.Monitoring == "pair")
 }

@@ -61,8 +61,8 @@ func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEsta
 	switch limits := &p.set.Limits; {
 	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
-	case limits.Sessions > 0 && len(p.x.session) >= limits.Sessions, // row A6
-		limits.SessionsPerAssociation > 0 && o.sessions >= limits.SessionsPerAssociation:
+	case limits.Sessions > 0 && len(p.x.session) >= int(limits.Sessions), // row A6
+		limits.SessionsPerAssociation > 0 && o.sessions >= int(limits.SessionsPerAssociation):
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the limit of sessions is reached")
 	}
 	s, out, err := rules.Establish(p.set, p.x, req)

@@ -226,6 +226,22 @@ func parse(t testing.TB, text string) *config.Config {
 	return c
 }
 
+// pool gives out IPv4 addresses, or prefixes of 64 bits.
+func pool(name, instance, prefix string) config.AddressPool {
+	p := config.AddressPool{Name: config.Name(name), Instance: config.Name(instance), Length: 32,
+		Prefix: config.Prefix{Prefix: netip.MustParsePrefix(prefix)}}
+	if p.Prefix.Addr().Is6() {
+		p.Length = 64
+	}
+	return p
+}
+
+func routed(name, instance, prefix, gateway string) config.AddressPool {
+	p := pool(name, instance, prefix)
+	p.Gateway.Addr = netip.MustParseAddr(gateway)
+	return p
+}
+
 func start(t testing.TB, change func(*Settings)) *bench {
 	b := &bench{t: t, layer: &layer{sessions: map[uint64]*rules.Session{}, records: map[uint64][]byte{}},
 		judge: &judge{verdict: access.Verdict{Accept: true}}, now: time.Unix(1e9, 0), front: &front{},
@@ -241,11 +257,9 @@ func (b *bench) open(change func(*Settings)) {
 		change(set)
 	}
 	b.pools = lease.New(lease.Options{Now: func() time.Time { return b.now }})
-	testkit.Must(b.t, b.pools.Configure([]lease.Pool{
-		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32,
-			Gateway: netip.MustParseAddr("10.64.0.1")},
-		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64},
-	}))
+	b.pools.Configure([]config.AddressPool{
+		routed("homes", "internet", "10.64.0.0/16", "10.64.0.1"), pool("six", "internet", "2001:db8:100::/48"),
+	})
 	b.Loop = New(set, Options{Frames: &noFrames{}, Sessions: b.layer, Auth: b.judge, Pools: b.pools,
 		Resolve: b.resolve,
 		Now:     func() time.Time { return b.now },

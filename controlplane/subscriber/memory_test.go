@@ -14,6 +14,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dhcp"
 	"isthmus/controlplane/lease"
 	"isthmus/controlplane/pppoe"
@@ -71,20 +72,21 @@ func (e end) Send(_ *dialer.Client, etherType uint16, payload []byte) {
 func newTown(t *testing.T) *town {
 	w := &town{verdict: access.Verdict{Accept: true}, now: time.Unix(1e9, 0)}
 	now := func() time.Time { return w.now }
+	homes := routed("homes", "internet", "10.0.0.0/8", "10.0.0.1")
+	homes.DNS = []config.Address{{Addr: netip.MustParseAddr("192.0.2.53")}}
 	pools := lease.New(lease.Options{Now: now})
-	testkit.Must(t, pools.Configure([]lease.Pool{
-		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.0.0.0/8"), Length: 32,
-			Gateway: netip.MustParseAddr("10.0.0.1"), DNS: []netip.Addr{netip.MustParseAddr("192.0.2.53")}},
-		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8::/40"), Length: 64},
-	}))
+	pools.Configure([]config.AddressPool{
+		homes,
+		pool("six", "internet", "2001:db8::/40"),
+	})
 	set := SettingsOf(parse(t, file))
 	set.Limits.Rate = 0
 	w.Loop = New(set, Options{Frames: w, Sessions: void{}, Auth: w, Pools: pools,
 		Now: now})
-	c := dhcp.DefaultConfig()
+	c := dhcp.ConfigOf(config.Default[config.Access](), "isthmus")
 	c.PortOf = func(*access.Line) (dhcp.Port, bool) { return dhcp.Port{V4: true}, true }
 	six := dhcp.New(w.Loop, c)
-	p := pppoe.DefaultConfig()
+	p := pppoe.ConfigOf(config.Default[config.AccessPPPoE]())
 	p.PPP.Methods = []access.Method{access.PAP}
 	w.FrontEnds(pppoe.New(w.Loop, p, func(s access.Session, line access.Line, b access.Bearer,
 		was access.BearerState) pppoe.Link6 {

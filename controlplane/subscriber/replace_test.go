@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/access"
-	"isthmus/controlplane/lease"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
 
@@ -97,16 +97,15 @@ func TestNotReplacedInVain(t *testing.T) {
 // What is reserved for a user, or the last address of a pool, goes over as well.
 func TestReplacedGivesWhatIsOfAPool(t *testing.T) {
 	one := netip.MustParseAddr("10.64.0.9")
-	for name, pool := range map[string]lease.Pool{
-		"reserved": {Reservations: []lease.Reservation{{User: "anna", Address: one}}},
-		"last":     {Ranges: []lease.Range{{First: one, Last: one}}},
+	for name, homes := range map[string]config.AddressPool{
+		"reserved": {Reservations: []config.Reservation{{User: "anna", Address: config.Address{Addr: one}}}},
+		"last":     {Ranges: []config.AddressRange{{First: one, Last: one}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, nil)
-			pool.Name, pool.Instance, pool.Length = "homes", "internet", 32
-			pool.Network = netip.MustParsePrefix("10.64.0.0/16")
-			testkit.Must(t, b.pools.Configure([]lease.Pool{pool, {Name: "six", Instance: "internet",
-				Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64}}))
+			homes.Name, homes.Instance, homes.Length = "homes", "internet", 32
+			homes.Prefix.Prefix = netip.MustParsePrefix("10.64.0.0/16")
+			b.pools.Configure([]config.AddressPool{homes, pool("six", "internet", "2001:db8:100::/48")})
 			b.judge.verdict.Plan.Max = 1
 			old := b.up(request("anna", 1))
 			anew := b.up(request("anna", 2))

@@ -9,7 +9,7 @@ import (
 
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
-	"isthmus/controlplane/lease"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/radius"
 	"isthmus/controlplane/testkit"
 )
@@ -18,11 +18,11 @@ import (
 // others, and is narrowed by the instance's name (RFC 5176 §3.5, Error-Cause 508).
 func TestAddressInSeveralInstances(t *testing.T) {
 	b := start(t, nil)
-	testkit.Must(t, b.pools.Configure([]lease.Pool{
-		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
-		{Name: "others", Instance: "other", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
-		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64},
-		{Name: "more", Instance: "other", Network: netip.MustParsePrefix("2001:db8:200::/48"), Length: 64}}))
+	b.pools.Configure([]config.AddressPool{
+		pool("homes", "internet", "10.64.0.0/16"),
+		pool("others", "other", "10.64.0.0/16"),
+		pool("six", "internet", "2001:db8:100::/48"),
+		pool("more", "other", "2001:db8:200::/48")})
 	address := netip.MustParseAddr("10.64.0.9")
 	b.judge.verdict.Plan.IPv4 = address
 	one := b.up(request("anna", 1))

@@ -5,7 +5,6 @@ package subscriber
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -127,13 +126,7 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 		plan.Routes = config.Prefixes(p.FramedRoutes)
 	}
 	if len(plan.DNS) == 0 {
-		plan.DNS = slices.Collect(func(yield func(netip.Addr) bool) {
-			for _, a := range p.DNS {
-				if !yield(a.Addr) {
-					return
-				}
-			}
-		})
+		plan.DNS = config.Addresses(p.DNS)
 	}
 	return plan, left, nil
 }

@@ -15,7 +15,6 @@ import (
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
-	"isthmus/controlplane/lease"
 	"isthmus/controlplane/session"
 	"isthmus/controlplane/testkit"
 )
@@ -483,12 +482,12 @@ func TestLimitOfTheNameThatAuthenticationSays(t *testing.T) {
 // Families that come and go bring their pools' name servers once.
 func TestNameServersDoNotGrow(t *testing.T) {
 	b := start(t, nil)
-	server := netip.MustParseAddr("2001:db8:53::53")
-	testkit.Must(t, b.pools.Configure([]lease.Pool{
-		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
-		{Name: "six", Instance: "internet", Network: netip.MustParsePrefix("2001:db8:100::/48"), Length: 64,
-			DNS: []netip.Addr{server}},
-	}))
+	six := pool("six", "internet", "2001:db8:100::/48")
+	six.DNS = []config.Address{{Addr: netip.MustParseAddr("2001:db8:53::53")}}
+	b.pools.Configure([]config.AddressPool{
+		pool("homes", "internet", "10.64.0.0/16"),
+		six,
+	})
 	h := b.up(request("anna", 1))
 	for range 5 {
 		for _, f := range []access.Families{{V4: true}, {V4: true, V6: true}} {
@@ -502,11 +501,10 @@ func TestNameServersDoNotGrow(t *testing.T) {
 // What a DHCPv6 server gives is taken from no pool, is nobody else's, and passes.
 func TestGivenIPv6(t *testing.T) {
 	b := start(t, nil)
-	six := netip.MustParsePrefix("2001:db8:100::/48")
-	testkit.Must(t, b.pools.Configure([]lease.Pool{
-		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
-		{Name: "six", Instance: "internet", Network: six, Length: 64},
-	}))
+	b.pools.Configure([]config.AddressPool{
+		pool("homes", "internet", "10.64.0.0/16"),
+		pool("six", "internet", "2001:db8:100::/48"),
+	})
 	b.judge.verdict.Plan.Pool6 = "six"
 	given := &access.Addresses{IPv6: netip.MustParsePrefix("2001:db8:5::7/128"),
 		Delegated: netip.MustParsePrefix("2001:db8:6::/56"),
@@ -560,10 +558,10 @@ func TestWithoutAddress(t *testing.T) {
 // A pool of another network instance gives nothing: its addresses would be given back to the profile's.
 func TestPoolOfAnotherInstance(t *testing.T) {
 	b := start(t, nil)
-	testkit.Must(t, b.pools.Configure([]lease.Pool{
-		{Name: "homes", Instance: "internet", Network: netip.MustParsePrefix("10.64.0.0/16"), Length: 32},
-		{Name: "far", Instance: "other", Network: netip.MustParsePrefix("10.99.0.0/16"), Length: 32},
-	}))
+	b.pools.Configure([]config.AddressPool{
+		pool("homes", "internet", "10.64.0.0/16"),
+		pool("far", "other", "10.99.0.0/16"),
+	})
 	b.judge.verdict.Plan.Pool4 = "far"
 	h := b.signIn(request("anna", 1))
 	b.pass(time.Second)

@@ -15,7 +15,6 @@ import (
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
-	"isthmus/controlplane/lease"
 	"isthmus/controlplane/rules"
 )
 
@@ -53,9 +52,6 @@ func (p *Plan) Check() error {
 	if p.SignIn == nil {
 		return nil
 	}
-	if err := lease.Check(lease.FromConfig(p.SignIn.Pools)); err != nil {
-		return err
-	}
 	if err := aaa.Check(p.SignIn); err != nil {
 		return err
 	}
@@ -89,7 +85,7 @@ func MakeWith(file string, data []byte, environ []string, before config.Placemen
 		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
-		Narrow: c.NarrowPorts()}, nil
+		Narrow: c.Narrow}, nil
 }
 
 // noDynamic refuses names that sessions over PFCP use.

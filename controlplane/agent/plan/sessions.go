@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"time"
 
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/intent"
@@ -15,30 +14,14 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// What the configuration does not say of mobile sessions.
-const (
-	echoPeriod   = time.Minute // GTP-U Echo Requests (TS 29.281 §7.2.1: not more often)
-	uePause      = time.Minute // a released UE address is not given out again before
-	noSuchTimeIs = -1          // n4.Config: switched off, where 0 would be the default
-)
-
-var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN, "cp": pfcp.CPSide}
+var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN,
+	"cp": pfcp.CPSide}
 
 // sessionSettings is the configuration as the session layer needs it.
 func sessionSettings(c *config.Config) *rules.Settings {
-	l := &c.PFCP.Limits
-	set := &rules.Settings{
-		Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers), FTEID: c.PFCP.FTEID,
-		KeepAction: c.PFCP.EmptyAction == "unchanged", MonitoringPair: c.PFCP.Monitoring == "pair",
-		Takeover: c.PFCP.Takeover, Echo: echoPeriod, Quarantine: uePause,
-		Burst: rules.Burst{Window: time.Duration(c.PFCP.MBRBurst.Window) * time.Millisecond, Least: uint64(c.PFCP.MBRBurst.Least)},
-		Limits: rules.Limits{Sessions: int(l.Sessions), SessionsPerAssociation: int(l.SessionsPerAssociation), PDRs: int(l.PDRs),
-			FARs: int(l.FARs), QERs: int(l.QERs), URRs: int(l.URRs), Filters: int(l.Filters),
-			Applications: int(l.Applications), PFDs: int(l.PFDs)},
-	}
-	set.Relay = len(c.PFCP.Roles) == 1 && c.PFCP.Is("sgwu")
+	set := &rules.Settings{PFCP: c.PFCP, Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers)}
 	if set.Limits.Sessions == 0 {
-		set.Limits.Sessions = max(int(c.Engine.Limits.Sessions)-len(c.Subscribers), 1)
+		set.Limits.Sessions = max(c.Engine.Limits.Sessions-uint32(len(c.Subscribers)), 1)
 	}
 	for _, in := range c.Instances {
 		made := rules.Instance{Name: string(in.Name), Names: in.Names, Lookup: intent.Lookups[in.Lookup],
@@ -93,13 +76,6 @@ func shapingOf(c *config.Config, h *config.Shaping) *rules.Shaping {
 	return made
 }
 
-func orOff[T int | time.Duration](v T) T {
-	if v == 0 {
-		return noSuchTimeIs
-	}
-	return v
-}
-
 // Server is the configuration as the PFCP server needs it.
 func (p *Plan) Server() n4.Config {
 	c := p.PFCP
@@ -110,24 +86,12 @@ func (p *Plan) Server() n4.Config {
 			pools = append(pools, pfcp.UEPool{NetworkInstance: in.Name, Pool: u.String()})
 		}
 	}
-	cfg := n4.Config{
-		Node: p.Settings.Node, AllowUnknown: c.AllowUnknown, UEPools: pools,
-		Features: n4.Features(n4.Capabilities{
-			UserPlane: gateway, PDN: c.Is("upf") || c.Is("pgwu") || len(c.Roles) == 0,
-			ChooseFTEID: c.FTEID != rules.FTEIDCp, Pools: len(pools) > 0, Applications: c.Limits.Applications > 0,
-		}),
-		HeartbeatInterval: orOff(time.Duration(c.Heartbeat.Interval) * time.Second),
-		Timeout:           time.Duration(c.Heartbeat.Timeout) * time.Second, Retries: orOff(int(c.Heartbeat.Retries)),
-		Headless:    orOff(time.Duration(c.Headless) * time.Second),
-		RequestRate: int(c.Rates.Requests), UnknownRate: int(c.Rates.Heartbeats),
-		Associations: int(c.Limits.Associations),
-	}
-	for _, l := range c.Listen {
-		cfg.Listen = append(cfg.Listen, l.AddrPort)
-	}
-	for _, q := range c.Peers {
-		cfg.Peers = append(cfg.Peers, n4.Peer{Addr: q.Address.AddrPort, Node: q.NodeID, Set: q.Set, Connect: q.Connect})
-	}
+	cfg := n4.ConfigOf(c)
+	cfg.UEPools = pools
+	cfg.Features = n4.Features(n4.Capabilities{
+		UserPlane: gateway, PDN: c.Is("upf") || c.Is("pgwu") || len(c.Roles) == 0,
+		ChooseFTEID: c.FTEID != rules.FTEIDCp, Pools: len(pools) > 0, Applications: c.Limits.Applications > 0,
+	})
 	return cfg
 }
 

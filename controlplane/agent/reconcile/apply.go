@@ -4,7 +4,6 @@ package reconcile
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
-	"isthmus/controlplane/config"
 	"isthmus/controlplane/kernel"
 )
 
@@ -156,25 +154,9 @@ func (r *Reconciler) accepted(ctx context.Context, p *plan.Plan, ready prepared)
 
 func (r *Reconciler) describe(p *plan.Plan) {
 	r.Published.plan.Store(p)
-	r.guard.Configure(guardSettings(&p.Control.API))
+	r.guard.Configure(&p.Control.API)
 	r.state.Objects, r.state.AppliedFile = len(p.Objects), ""
 	if p.Applied {
 		r.state.AppliedFile = r.opt.Files.Applied
 	}
-}
-
-// guardSettings is the configuration as the guard needs it; it was checked.
-func guardSettings(c *config.API) auth.Settings {
-	s := auth.Settings{Hosts: c.Hosts}
-	if c.Anonymous == "read" {
-		s.Anonymous = auth.Read
-	}
-	for i := range c.Tokens {
-		t := auth.Token{Name: string(c.Tokens[i].Name)}
-		t.Role, _ = auth.ParseRole(c.Tokens[i].Role)
-		hash, _ := hex.DecodeString(c.Tokens[i].SHA256)
-		copy(t.Hash[:], hash)
-		s.Tokens = append(s.Tokens, t)
-	}
-	return s
 }

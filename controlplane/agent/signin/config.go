@@ -4,7 +4,6 @@ package signin
 
 import (
 	"os"
-	"time"
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/config"
@@ -13,33 +12,13 @@ import (
 	"isthmus/controlplane/subscriber"
 )
 
-var methods = map[string]access.Method{"none": access.None, "pap": access.PAP, "chap": access.CHAP,
-	"mschapv2": access.MSCHAPv2}
-
 func pppoeConfig(c *config.Config) pppoe.Config {
-	p := &c.Access.PPPoE
-	made := pppoe.DefaultConfig()
-	made.Name, made.PPP.Name, made.Services = p.ACName, p.ACName, p.Services
-	made.KeepAlive = time.Duration(p.KeepAlive.Interval) * time.Second
-	made.Unanswered = p.KeepAlive.Count
-	made.PerMAC = int(p.PerMAC)
-	made.OffersPerLine, made.OffersPerPort = int(p.PerLine), int(p.PerPort)
-	l := &p.Limits
-	made.Sessions, made.PerPort, made.PerLine = int(l.Sessions), int(l.PerPort), int(l.PerLine)
-	made.HalfOpen, made.HalfOpenPerLine = int(l.HalfOpen), int(l.HalfLine)
-	if len(p.Auth) > 0 {
-		made.PPP.Methods = nil
-		for _, word := range p.Auth {
-			if word != "none" {
-				made.PPP.Methods = append(made.PPP.Methods, methods[word])
-			}
-		}
-	}
+	made := pppoe.ConfigOf(&c.Access.PPPoE)
 	made.MaxPayload = map[string]uint16{}
 	for i := range c.Ports {
 		if port := &c.Ports[i]; port.Role == "access" {
 			// Its MTU is that of the IP packet with PPPoE's 8 bytes (RFC 4638).
-			made.MaxPayload[string(port.Name)] = uint16(min(port.MTU-8, uint32(p.MRU)))
+			made.MaxPayload[string(port.Name)] = uint16(min(port.MTU-8, uint32(made.MRU)))
 		}
 	}
 	set := subscriber.SettingsOf(c)
@@ -55,7 +34,7 @@ func pppoeConfig(c *config.Config) pppoe.Config {
 
 func dhcpConfig(c *config.Config) dhcp.Config {
 	machine, _ := os.ReadFile("/etc/machine-id") // without one, all such machines are one
-	made := dhcp.FromConfig(&c.Access, string(machine))
+	made := dhcp.ConfigOf(&c.Access, string(machine))
 	packet := map[string]bool{}
 	for i := range c.Ports {
 		packet[string(c.Ports[i].Name)] = c.Ports[i].SignIn.Packet

@@ -70,10 +70,8 @@ func Open(c *config.Config, opt Options) (*SignIns, error) {
 		opt.Events.Publish("pool.watermark", e.Pool, "instance", e.Instance, "level", e.Level, "rising",
 			e.Rising, "used", e.Used, "size", e.Size)
 	}})
-	err := s.pools.Configure(lease.FromConfig(c.Pools))
-	if err != nil {
-		return nil, err
-	}
+	s.pools.Configure(c.Pools)
+	var err error
 	if s.accounts, err = store.OpenAccounts(store.AccountsPath(opt.Store), opt.Log); err != nil {
 		return nil, err
 	}
@@ -162,9 +160,6 @@ func (s *SignIns) Prepare(next *plan.Plan) (*Prepared, error) {
 	if s == nil || next.SignIn == nil { // of a plan for the next start
 		return nil, next.Check()
 	}
-	if err := lease.Check(lease.FromConfig(next.SignIn.Pools)); err != nil {
-		return nil, err
-	}
 	upstream, err := s.openUpstreams(next.SignIn)
 	if err != nil {
 		return nil, err
@@ -197,9 +192,7 @@ func (p *Prepared) Take(ctx context.Context) {
 	p.former.closeBut(p.upstream) // what the loop sends by them meanwhile is lost, and comes again
 	set, dial, leased := subscriber.SettingsOf(c), pppoeConfig(c), dhcpConfig(c)
 	s.Loop.Post(func() {
-		if err := s.pools.Configure(lease.FromConfig(c.Pools)); err != nil { // Prepare checked them
-			s.opt.Log.Error("pools go on as they were", "error", err)
-		}
+		s.pools.Configure(c.Pools)
 		s.send(p.upstream)
 		s.pppoe.Configure(dial)
 		s.DHCP.Configure(leased)
