@@ -29,8 +29,6 @@ MANY = {
     ("controlplane/subscriber", "Loop"): (49, "what its one goroutine does for each kind of front end, and for who asks"),
     ("controlplane/subscriber", "Subscriber"): (57, "to be cut: session, accounting, addresses"),
     ("controlplane/view", "Control"): (8, "what tables show of the control plane; agent answers all of it"),
-    ("lab/bench", "fixture"): (6, "what a profile measures with; the benchmark asks all of it"),
-    ("lab/load", "protocol"): (6, "one subscriber's end, dialled, woken and ended by the load"),
 }
 HEADS = {
     ".c": re.compile(r"^\{$"),
