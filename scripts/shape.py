@@ -28,7 +28,6 @@ MANY = {
     ("controlplane/ppp", "layer"): (10, "the automaton's events and actions of RFC 1661 §4"),
     ("controlplane/subscriber", "Loop"): (49, "what its one goroutine does for each kind of front end, and for who asks"),
     ("controlplane/subscriber", "Subscriber"): (57, "to be cut: session, accounting, addresses"),
-    ("controlplane/view", "Control"): (8, "what tables show of the control plane; agent answers all of it"),
 }
 HEADS = {
     ".c": re.compile(r"^\{$"),
