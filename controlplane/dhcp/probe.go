@@ -48,7 +48,7 @@ func (u *subscriber) ask() bool {
 
 // askV4 is a unicast poll (RFC 1122 §2.3.2.1).
 func (u *subscriber) askV4(ours *access.PortAddresses) {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	from := a.Gateway
 	if !from.IsValid() {
 		from = u.s.c.Address

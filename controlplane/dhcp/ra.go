@@ -74,7 +74,7 @@ func (u *subscriber) advertise(ends access.Families) {
 		lifetime = 0
 	}
 	if u.session != nil {
-		a = u.session.Addresses()
+		a = u.session.Grant().Addresses
 	}
 	b := make([]byte, 16, 128)
 	b[0], b[4] = 134, 64
@@ -109,7 +109,7 @@ func (u *subscriber) advertise(ends access.Families) {
 	}
 	b = resolvers(b, a.DNS, lifetime)
 	if u.session != nil {
-		b = routes(b, u.session.Plan().Announced, lifetime)
+		b = routes(b, u.session.Grant().Plan.Announced, lifetime)
 	}
 	to := u.peer
 	if !to.IsValid() {

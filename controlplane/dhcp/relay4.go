@@ -44,7 +44,7 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 	}
 	mine := netip.Addr{}
 	if u.session != nil {
-		mine = u.session.Addresses().IPv4
+		mine = u.session.Grant().Addresses.IPv4
 	}
 	switch r.kind {
 	case dhcpv4.MessageTypeDiscover:
@@ -192,7 +192,7 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 	case m.IPAddressLeaseTime(s.c.Lease) < shortest:
 		u.refuse(access.IPoE4, leaseShort, words[leaseShort][1])
 		return
-	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
+	case u.session != nil && u.asked.V4 && u.session.Grant().Addresses.IPv4 != yours:
 		if again {
 			s.count(noAddress)
 			return
@@ -214,7 +214,7 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 		return
 	}
 	u.upstream4.answer = nil
-	if u.session.Addresses().IPv4 != yours {
+	if u.session.Grant().Addresses.IPv4 != yours {
 		s.count(noAddress)
 		return
 	}

@@ -73,7 +73,7 @@ func (s *Server) relay6(u *subscriber, r *request6) {
 // leaves notes what a Release or Decline is about, whose leases are over soon even if no server says a word; false: it
 // is about something else than the line's own (row B10).
 func (u *subscriber) leaves(r *request6) bool {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	declines := r.MessageType == dhcpv6.MessageTypeDecline
 	all := [kinds]bool{}
 	for _, ia := range r.Options.IANA() {
@@ -287,7 +287,7 @@ func (u *subscriber) differs(all *[kinds]lent) (f access.Families) {
 		return f
 	}
 	other := func(has netip.Prefix, l *lent) bool { return has.IsValid() && l.prefix.IsValid() && has != l.prefix }
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	return access.Families{V6: other(a.IPv6, &all[address]), Delegated: other(a.Delegated, &all[prefix])}
 }
 

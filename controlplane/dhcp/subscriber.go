@@ -101,7 +101,7 @@ func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool
 
 // have is what of f the session has addresses for.
 func (u *subscriber) have(f access.Families) access.Families {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	return access.Families{V4: f.V4 && a.IPv4.IsValid(), V6: f.V6 && a.IPv6.IsValid(),
 		Delegated: f.Delegated && a.Delegated.IsValid()}
 }
@@ -331,7 +331,7 @@ func (u *subscriber) end(cause access.Cause) {
 // takes things back.
 func (u *subscriber) left() time.Duration {
 	if u.session != nil {
-		if end := u.session.Ends(); !end.IsZero() {
+		if end := u.session.Grant().Ends; !end.IsZero() {
 			return max(end.Sub(u.s.host.Now()).Truncate(time.Second), time.Second)
 		}
 	}

@@ -186,7 +186,7 @@ func (s *Server) serve4(u *subscriber, r *request4) {
 		if !u.ready(four, false, u.request(r)) {
 			return
 		}
-		if w := claim(r); w.IsValid() && w != u.session.Addresses().IPv4 {
+		if w := claim(r); w.IsValid() && w != u.session.Grant().Addresses.IPv4 {
 			u.waiting4 = nil
 			s.count(notTheirs)
 			s.refuse4With(u, r)
@@ -203,7 +203,7 @@ func (s *Server) serve4(u *subscriber, r *request4) {
 		return
 	}
 	u.waiting4 = nil
-	if !u.session.Addresses().IPv4.IsValid() {
+	if !u.session.Grant().Addresses.IPv4.IsValid() {
 		s.count(noAddress)
 		u.sleep()
 		return
@@ -248,7 +248,7 @@ func (s *Server) leaving4(u *subscriber, r *request4) {
 		s.count(notTheirs)
 		return
 	}
-	mine, id := u.session.Addresses(), r.server()
+	mine, id := u.session.Grant().Addresses, r.server()
 	switch {
 	case r.kind == dhcpv4.MessageTypeInform:
 		if mine.IPv4.IsValid() && u.passing.V4 && r.client() == mine.IPv4 {
@@ -277,7 +277,7 @@ func slice4(a netip.Addr) net.IP {
 
 // id is what we call ourselves to a subscriber.
 func (s *Server) id(u *subscriber) netip.Addr {
-	if a := u.session.Addresses().Gateway; a.IsValid() && !u.port().Proxy {
+	if a := u.session.Grant().Addresses.Gateway; a.IsValid() && !u.port().Proxy {
 		return a
 	}
 	return s.c.Address

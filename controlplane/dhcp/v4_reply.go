@@ -83,7 +83,7 @@ func times(m *dhcpv4.DHCPv4, lease time.Duration) {
 }
 
 func (s *Server) offer(u *subscriber, r *request4) {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	m := reply4(r, dhcpv4.MessageTypeOffer, s.id(u))
 	m.YourIPAddr = slice4(a.IPv4)
 	s.configure(m, r, a)
@@ -97,7 +97,7 @@ func (s *Server) offer(u *subscriber, r *request4) {
 }
 
 func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	m := reply4(r, dhcpv4.MessageTypeAck, s.id(u))
 	m.YourIPAddr, m.ClientIPAddr = slice4(a.IPv4), r.ClientIPAddr
 	s.configure(m, r, a)
@@ -128,7 +128,7 @@ func (u *subscriber) acknowledged(expires time.Time) {
 
 // inform answers somebody who has an address and wants the rest (RFC 2131 §4.3.5).
 func (s *Server) inform(u *subscriber, r *request4) {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	m := reply4(r, dhcpv4.MessageTypeAck, s.id(u))
 	m.ClientIPAddr = r.ClientIPAddr
 	s.configure(m, r, a)

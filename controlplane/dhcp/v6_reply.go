@@ -131,7 +131,7 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 	}
 	for i, ia := range r.Options.IAPD() {
 		out := &dhcpv6.OptIAPD{IaId: ia.IaId}
-		if p := u.session.Addresses().Delegated; i == 0 && p.IsValid() {
+		if p := u.session.Grant().Addresses.Delegated; i == 0 && p.IsValid() {
 			out.T1, out.T2 = t1, t2
 			out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: network(p), PreferredLifetime: preferred,
 				ValidLifetime: valid})
@@ -176,7 +176,7 @@ func (s *Server) bind(u *subscriber, kind int, iaid [4]byte, m *dhcpv6.Message) 
 
 // hostAddress is the subscriber's address for IA_NA: the one that it has, or one of its /64.
 func (u *subscriber) hostAddress() netip.Addr {
-	p := u.session.Addresses().IPv6
+	p := u.session.Grant().Addresses.IPv6
 	if !p.IsValid() || p.Bits() == 128 {
 		return p.Addr()
 	}
@@ -188,7 +188,7 @@ func (u *subscriber) hostAddress() netip.Addr {
 func (s *Server) others(u *subscriber, r *request6, m *dhcpv6.Message) {
 	var dns []net.IP
 	if u.session != nil {
-		for _, d := range u.session.Addresses().DNS {
+		for _, d := range u.session.Grant().Addresses.DNS {
 			if d.Is6() {
 				dns = append(dns, d.AsSlice())
 			}
@@ -266,7 +266,7 @@ func (s *Server) leaving6(u *subscriber, r *request6) {
 // confirm tells whether all addresses of a Confirm are on the line's link; false: there is none.
 func (u *subscriber) confirm(r *request6) (code iana.StatusCode, any bool) {
 	code = iana.StatusSuccess
-	mine := u.session.Addresses().IPv6
+	mine := u.session.Grant().Addresses.IPv6
 	for _, ia := range r.Options.IANA() {
 		for _, one := range ia.Options.Addresses() {
 			any = true

@@ -66,14 +66,13 @@ type comingUp struct{ began, let time.Time } // SignIn, let in
 // errEnded answers who wants something of a session that has ended.
 var errEnded = errors.New("the session has ended")
 
-// ID is access.Session's.
+// ID is the Acct-Session-Id.
 func (s *Subscriber) ID() string { return sessionID(s.seid) }
 
-// Plan is access.Session's.
-func (s *Subscriber) Plan() *access.Plan { return s.plan }
-
-// Addresses is access.Session's.
-func (s *Subscriber) Addresses() *access.Addresses { return &s.addresses }
+// Grant is access.Session's.
+func (s *Subscriber) Grant() access.Grant {
+	return access.Grant{Plan: s.plan, Addresses: &s.addresses, Ends: s.ends()}
+}
 
 // do has fn called when no request is under way.
 func (s *Subscriber) do(fn func()) {
@@ -353,14 +352,14 @@ func (s *Subscriber) watch() {
 	l := s.loop
 	s.limit.Stop()
 	s.limit = nil
-	if end := s.Ends(); !end.IsZero() {
+	if end := s.ends(); !end.IsZero() {
 		s.limit = l.timers.add(end, func() { s.end(access.SessionTimeout) })
 	}
 	s.expectUsage()
 }
 
-// Ends is access.Session's.
-func (s *Subscriber) Ends() (never time.Time) {
+// ends is when its session time-out is, or would be.
+func (s *Subscriber) ends() (never time.Time) {
 	switch {
 	case s.plan.SessionTimeout == 0:
 		return never
