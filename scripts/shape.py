@@ -20,8 +20,6 @@ EXCEPTIONS = {
 METHODS = {"type": 45, "interface": 5}
 # (folder, type): methods that it may have, and why it has so many. Lower the number when there are fewer.
 MANY = {
-    ("controlplane/dhcp", "Server"): (58, "DHCPv4, DHCPv6 and their relays share one table of subscribers; to be cut by family"),
-    ("controlplane/dhcp", "subscriber"): (60, "one state for both families, which are signed in together; to be cut by family"),
     ("controlplane/pfcp", "writer"): (56, "one IE, or group of them, a method"),
     ("controlplane/subscriber", "Loop"): (49, "what its one goroutine does for each kind of front end, and for who asks"),
     ("controlplane/subscriber", "Subscriber"): (57, "to be cut: session, accounting, addresses"),
