@@ -21,8 +21,6 @@ METHODS = {"type": 45, "interface": 5}
 # (folder, type): methods that it may have, and why it has so many. Lower the number when there are fewer.
 MANY = {
     ("controlplane/pfcp", "writer"): (56, "one IE, or group of them, a method"),
-    ("controlplane/subscriber", "Loop"): (49, "what its one goroutine does for each kind of front end, and for who asks"),
-    ("controlplane/subscriber", "Subscriber"): (57, "to be cut: session, accounting, addresses"),
 }
 HEADS = {
     ".c": re.compile(r"^\{$"),

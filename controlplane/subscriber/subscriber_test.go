@@ -523,7 +523,7 @@ func TestGivenIPv6(t *testing.T) {
 	testkit.Equal(t, a.IPv6, given.IPv6, "address")
 	testkit.Equal(t, a.Delegated, given.Delegated, "prefix")
 	testkit.Equal(t, len(a.DNS), had+1, "name servers")
-	pdi := h.session.object().PDR[0].PDI
+	pdi := object{h.session}.session().PDR[0].PDI
 	testkit.Equal(t, pdi.UEIP[1].IPv6, given.IPv6, "the data plane's address")
 	testkit.Equal(t, pdi.FramedRoutes[0], given.Delegated, "the data plane's prefix")
 	other, denied := b.up(request("bert", 2)), 0
@@ -552,7 +552,7 @@ func TestWithoutAddress(t *testing.T) {
 	h := b.signIn(r)
 	h.session.Up(access.Families{}, 1492, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
 	b.pass(time.Second)
-	o := h.session.object()
+	o := object{h.session}.session()
 	testkit.Equal(t, len(o.PDR), 1, "rules")
 	testkit.Equal(t, o.PDR[0].ID, uint16(uplinkRule), "the rule")
 }
