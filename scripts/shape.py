@@ -20,17 +20,7 @@ EXCEPTIONS = {
 METHODS = {"type": 45, "interface": 5}
 # (folder, type): methods that it may have, and why it has so many. Lower the number when there are fewer.
 MANY = {
-    ("controlplane/access", "Session"): (7, "one subscriber as its front end sees it; each front end asks all of it"),
-    ("controlplane/dhcp", "Server"): (58, "DHCPv4, DHCPv6 and their relays share one table of subscribers; to be cut by family"),
-    ("controlplane/dhcp", "subscriber"): (60, "one state for both families, which are signed in together; to be cut by family"),
     ("controlplane/pfcp", "writer"): (56, "one IE, or group of them, a method"),
-    ("controlplane/ppp", "Link"): (59, "one link with the automata of its protocols, of which each may end it"),
-    ("controlplane/ppp", "layer"): (10, "the automaton's events and actions of RFC 1661 §4"),
-    ("controlplane/subscriber", "Loop"): (49, "what its one goroutine does for each kind of front end, and for who asks"),
-    ("controlplane/subscriber", "Subscriber"): (57, "to be cut: session, accounting, addresses"),
-    ("controlplane/view", "Control"): (8, "what tables show of the control plane; agent answers all of it"),
-    ("lab/bench", "fixture"): (6, "what a profile measures with; the benchmark asks all of it"),
-    ("lab/load", "protocol"): (6, "one subscriber's end, dialled, woken and ended by the load"),
 }
 HEADS = {
     ".c": re.compile(r"^\{$"),

@@ -273,15 +273,18 @@ type KeepAlive struct {
 	Interval time.Duration `json:",omitzero"` // 0: none are sent
 }
 
-// Session is one subscriber who was let in, as its front end sees it. Its seven methods are of one thing: three say
-// what the subscriber was given, four ask for something.
+// Grant is what a session has now.
+type Grant struct {
+	Plan      *Plan
+	Addresses *Addresses
+	Ends      time.Time // Plan.SessionTimeout after the first Up, before that from now; zero: never
+}
+
+// Session is one subscriber who was let in, as its front end sees it.
 type Session interface {
-	Plan() *Plan
-	Addresses() *Addresses
-	// Ends is by the plan's SessionTimeout; zero: there is none. It counts from the first Up, before that from now.
-	Ends() time.Time
+	Grant() Grant
 	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's
-	// pools, what is left out goes back to them. done: nil when Addresses has all that could be had; SignIn did it
+	// pools, what is left out goes back to them. done: nil when Grant has all that could be had; SignIn did it
 	// for Request.Wants. Of r, which may be nil, Hint and Given count.
 	Want(f Families, r *Request, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
@@ -296,7 +299,7 @@ type Session interface {
 // Client is the front end's side of a session.
 type Client interface {
 	Ended(cause Cause) // somebody else ended it: tell the subscriber. Session is dead already.
-	Replanned()        // Session.Plan changed
+	Replanned()        // Grant.Plan changed
 	Silent()           // keep-alive failed: the front end ends it
 }
 

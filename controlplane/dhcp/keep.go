@@ -58,7 +58,7 @@ func (u *subscriber) keep(passing access.Families) {
 	}
 	b = append(b, keptVersion, flags, u.iid)
 	b = at(at(b, now, u.four.expires), now, u.four.loan().held)
-	b = u.appendLeases(b, now)
+	b = v6{u}.appendLeases(b, now)
 	peer := netip.IPv6Unspecified().As16()
 	if u.peer.IsValid() {
 		peer = u.peer.As16()
@@ -74,7 +74,7 @@ func (u *subscriber) keep(passing access.Families) {
 	u.session.Keep(b)
 }
 
-func (u *subscriber) appendLeases(b []byte, now time.Time) []byte {
+func (u v6) appendLeases(b []byte, now time.Time) []byte {
 	for _, l := range u.leased {
 		b = at(append(b, l.iaid[:]...), now, l.expires)
 	}
@@ -83,7 +83,7 @@ func (u *subscriber) appendLeases(b []byte, now time.Time) []byte {
 
 // readLeases is its inverse. Leases that ended meanwhile get the time that an offer has: their owners may be there, and
 // unable to renew.
-func (u *subscriber) readLeases(b []byte, kept time.Time) {
+func (u v6) readLeases(b []byte, kept time.Time) {
 	for i := range u.leased {
 		u.leased[i] = lease6{[4]byte(b), u.soon(u.notLonger(timeOf(b[4:]), kept))}
 		b = b[8:]
@@ -172,7 +172,7 @@ func (s *Server) Restore(session access.Session, r *access.Request, state []byte
 	b := state[3:]
 	u.four.expires = u.soon(u.notLonger(timeOf(b), kept))
 	lent := loan4{held: u.notLonger(timeOf(b[4:]), kept)} // renew stays zero: a proxy asks at the next renewal
-	u.readLeases(b[8:], kept)
+	v6{u}.readLeases(b[8:], kept)
 	b = b[8+keptLeases:]
 	if id := binary.BigEndian.Uint64(b); id != 0 {
 		u.peer = netip.AddrFrom16([16]byte(append(slices.Clone(state[keptUpper:keptTime]), b[:8]...)))

@@ -28,9 +28,9 @@ func (s *Server) OverPPP(session access.Session, line access.Line, b access.Bear
 	if l.relayed {
 		if kept := was.Kept; len(kept) == keptPPP {
 			u.slaac = kept[0] != 0
-			u.readLeases(kept[1:], timeOf(kept[1+keptLeases:]))
+			v6{u}.readLeases(kept[1:], timeOf(kept[1+keptLeases:]))
 		}
-		held := access.Families{V4: true, V6: u.slaac || u.bound(address), Delegated: u.bound(prefix)}
+		held := access.Families{V4: true, V6: u.slaac || v6{u}.bound(address), Delegated: v6{u}.bound(prefix)}
 		u.wants, u.asked = held, held
 		u.sleep()
 	}
@@ -46,7 +46,7 @@ func (l *PPP) State() []byte {
 		b[0] = 1
 	}
 	now := l.u.s.host.Now()
-	return at(l.u.appendLeases(b, now), now, now)
+	return at(v6{l.u}.appendLeases(b, now), now, now)
 }
 
 // Opened tells that IPv6CP is open, with these link-local addresses.
@@ -62,8 +62,8 @@ func (l *PPP) Opened(local, peer netip.Addr) {
 			u.drop(f, access.UserRequest)
 		}
 	}
-	if u.relays6() || u.have(access.Families{V6: true}).V6 {
-		u.solicited()
+	if (v6{u}).relays() || u.have(access.Families{V6: true}).V6 {
+		v6{u}.solicited()
 	}
 }
 
@@ -78,17 +78,17 @@ func (l *PPP) Packet(b []byte) {
 	case d.protocol == protocolICMP && !solicitation(&d):
 		u.s.count(malformed)
 	case d.protocol == protocolICMP:
-		u.solicited()
+		v6{u}.solicited()
 	default:
 		r, w, ok := parse6(false, &d)
 		if ok {
-			w, ok = u.s.valid6(r, u.relays6())
+			w, ok = u.s.valid6(r, v6{u}.relays())
 		}
 		if !ok {
 			u.s.count(w)
 			return
 		}
-		u.message6(r)
+		v6{u}.message(r)
 	}
 }
 

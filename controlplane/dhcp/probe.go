@@ -11,7 +11,7 @@ import (
 
 // leases tells whether there is one: it expires, and with the last one the session ends.
 func (u *subscriber) leases() bool {
-	return !u.four.expires.IsZero() || u.bound(address) || u.bound(prefix)
+	return !u.four.expires.IsZero() || v6{u}.bound(address) || v6{u}.bound(prefix)
 }
 
 // leaseless tells that packets of an IPoE subscriber pass which no lease will end: it must show that it is there.
@@ -38,17 +38,17 @@ func (u *subscriber) ask() bool {
 	}
 	u.unanswered++
 	if u.passing.V4 {
-		u.askV4(&ours)
+		v4{u}.poll(&ours)
 	}
 	if u.passing.V6 || u.passing.Delegated {
-		u.askV6(&ours)
+		v6{u}.poll(&ours)
 	}
 	return true
 }
 
-// askV4 is a unicast poll (RFC 1122 §2.3.2.1).
-func (u *subscriber) askV4(ours *access.PortAddresses) {
-	a := u.session.Addresses()
+// poll is a unicast poll (RFC 1122 §2.3.2.1).
+func (u v4) poll(ours *access.PortAddresses) {
+	a := u.session.Grant().Addresses
 	from := a.Gateway
 	if !from.IsValid() {
 		from = u.s.c.Address.Addr
@@ -59,9 +59,9 @@ func (u *subscriber) askV4(ours *access.PortAddresses) {
 	u.s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetARP, Payload: b})
 }
 
-// askV6 is neighbour unreachability detection (RFC 4861 §7.3.3). Who never told its address made it of its MAC address
+// poll is neighbour unreachability detection (RFC 4861 §7.3.3). Who never told its address made it of its MAC address
 // (RFC 4291 appendix A).
-func (u *subscriber) askV6(ours *access.PortAddresses) {
+func (u v6) poll(ours *access.PortAddresses) {
 	to, m := u.peer, u.line.MAC
 	if !to.IsValid() {
 		to = netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe,
@@ -70,5 +70,5 @@ func (u *subscriber) askV6(ours *access.PortAddresses) {
 	b := binary.BigEndian.AppendUint64(nil, neighbourSolicitation<<56)
 	b = append(append(b, to.AsSlice()...), 1, 1)
 	d := datagram{from: ours.LinkLocal, to: to, protocol: protocolICMP, body: append(b, ours.MAC[:]...)}
-	u.send6(d.packet())
+	u.transmit(d.packet())
 }

@@ -27,8 +27,8 @@ func solicitation(d *datagram) bool {
 
 // solicited answers a router solicitation. A subscriber without a /64 of its own, but with a prefix to be delegated,
 // hears of its router, too: it needs no address on the link.
-func (u *subscriber) solicited() {
-	if u.relays6() {
+func (u v6) solicited() {
+	if u.relays() {
 		u.solicitedRelay()
 		return
 	}
@@ -55,7 +55,7 @@ func (u *subscriber) solicited() {
 
 // solicitedRelay answers where upstream servers give addresses: nothing is taken from pools, and who hears of its
 // router asks them (M). Nobody signs in by this: the message to the servers does.
-func (u *subscriber) solicitedRelay() {
+func (u v6) solicitedRelay() {
 	if u.denied && u.s.host.Now().Before(u.until) {
 		u.s.count(refusedBefore)
 		return
@@ -66,7 +66,7 @@ func (u *subscriber) solicitedRelay() {
 
 // advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone. What ends of its
 // families takes the prefix back, and the router where nothing of IPv6 remains (RFC 4861 §6.2.5).
-func (u *subscriber) advertise(ends access.Families) {
+func (u v6) advertise(ends access.Families) {
 	s, a := u.s, &access.Addresses{}
 	left := u.left()
 	lifetime := min(s.c.RA.Lifetime, left)
@@ -74,11 +74,11 @@ func (u *subscriber) advertise(ends access.Families) {
 		lifetime = 0
 	}
 	if u.session != nil {
-		a = u.session.Addresses()
+		a = u.session.Grant().Addresses
 	}
 	b := make([]byte, 16, 128)
 	b[0], b[4] = 134, 64
-	if s.c.RA.Managed || u.relays6() {
+	if s.c.RA.Managed || u.relays() {
 		b[5] |= 0x80
 	}
 	if s.c.RA.Other {
@@ -109,7 +109,7 @@ func (u *subscriber) advertise(ends access.Families) {
 	}
 	b = resolvers(b, a.DNS, lifetime)
 	if u.session != nil {
-		b = routes(b, u.session.Plan().Announced, lifetime)
+		b = routes(b, u.session.Grant().Plan.Announced, lifetime)
 	}
 	to := u.peer
 	if !to.IsValid() {
@@ -117,7 +117,7 @@ func (u *subscriber) advertise(ends access.Families) {
 	}
 	d := datagram{from: u.local(), to: to, protocol: protocolICMP, body: b}
 	s.count(advertisements)
-	u.send6(d.packet())
+	u.transmit(d.packet())
 	if u.ra = (time.Time{}); s.c.RA.Interval > 0 {
 		u.ra = s.host.Now().Add(s.c.RA.Interval)
 	}
@@ -170,14 +170,14 @@ func routes(b []byte, list []netip.Prefix, lifetime time.Duration) []byte {
 	return b
 }
 
-func (u *subscriber) local() netip.Addr {
+func (u v6) local() netip.Addr {
 	if u.ppp != nil {
 		return u.ppp.local
 	}
 	return u.s.host.Port(u.line.Port).LinkLocal
 }
 
-func (u *subscriber) send6(packet []byte) {
+func (u v6) transmit(packet []byte) {
 	if u.ppp != nil {
 		u.ppp.bearer.SendIPv6(packet)
 		return

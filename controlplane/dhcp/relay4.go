@@ -28,54 +28,54 @@ type exchange4 struct {
 	answer  []byte         // it waits; nil: none
 }
 
-func (s *Server) forget(u *subscriber) {
-	if u.upstream4 != nil && s.relays[u.upstream4.key] == u {
-		delete(s.relays, u.upstream4.key)
+func (u v4) forget() {
+	if u.upstream4 != nil && u.s.relays[u.upstream4.key] == u.subscriber {
+		delete(u.s.relays, u.upstream4.key)
 	}
 	u.upstream4 = nil
 }
 
-// relay4 passes a client's message on to the upstream servers, or answers it where the lease that we hold is young
+// relay passes a client's message on to the upstream servers, or answers it where the lease that we hold is young
 // (proxy).
-func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
-	if u.denied && s.host.Now().Before(u.until) {
-		s.count(refusedBefore)
+func (u v4) relay(p *Port, r *request4) {
+	if u.denied && u.s.host.Now().Before(u.until) {
+		u.s.count(refusedBefore)
 		return
 	}
 	mine := netip.Addr{}
 	if u.session != nil {
-		mine = u.session.Addresses().IPv4
+		mine = u.session.Grant().Addresses.IPv4
 	}
 	switch r.kind {
 	case dhcpv4.MessageTypeDiscover:
 	case dhcpv4.MessageTypeRequest:
-		if id := r.server(); p.Proxy && id.IsValid() && id != s.c.Address.Addr {
-			s.count(otherServer)
+		if id := r.server(); p.Proxy && id.IsValid() && id != u.s.c.Address.Addr {
+			u.s.count(otherServer)
 			return
 		}
-		if p.Proxy && u.four.bound && claim(r) == mine && s.host.Now().Before(u.four.loan().renew) {
+		if p.Proxy && u.four.bound && claim(r) == mine && u.s.host.Now().Before(u.four.loan().renew) {
 			u.waiting4 = r
 			if u.ready(access.Families{V4: true}, true, u.request(r)) {
 				u.waiting4 = nil
-				s.acknowledge(u, r, false)
+				u.acknowledge(r, false)
 			}
 			return
 		}
 	case dhcpv4.MessageTypeInform:
 		if !mine.IsValid() || r.client() != mine {
-			s.count(notTheirs)
+			u.s.count(notTheirs)
 			return
 		}
 	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeDecline:
 		if !mine.IsValid() || u.busy || r.client() != mine && r.wanted() != mine {
-			s.count(notTheirs)
+			u.s.count(notTheirs)
 			return
 		}
 	default:
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
-	s.toUpstream(u, p, r)
+	u.toUpstream(p, r)
 	switch r.kind {
 	case dhcpv4.MessageTypeRelease:
 		u.four = lease4{}
@@ -86,21 +86,21 @@ func (s *Server) relay4(u *subscriber, p *Port, r *request4) {
 	}
 }
 
-func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
+func (u v4) toUpstream(p *Port, r *request4) {
 	e := &exchange4{key: relayKey{r.TransactionID, u.line.MAC}, request: r}
 	if u.upstream4 != nil {
 		e.from, e.answer = u.upstream4.from, u.upstream4.answer
 	}
-	s.forget(u)
+	u.forget()
 	u.upstream4 = e
-	s.relays[e.key] = u
+	u.s.relays[e.key] = u.subscriber
 	if u.session == nil && u.cancel == nil {
-		u.until = s.host.Now().Add(s.c.Limits.Offer)
+		u.until = u.s.host.Now().Add(u.s.c.Limits.Offer)
 	}
 	m := *r.DHCPv4
 	m.Options = maps.Clone(m.Options)
 	m.HopCount++
-	m.GatewayIPAddr = slice4(s.c.Address.Addr)
+	m.GatewayIPAddr = slice4(u.s.c.Address.Addr)
 	if !m.Options.Has(dhcpv4.OptionRelayAgentInformation) {
 		circuit := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
 		value := append([]byte{1, byte(len(circuit))}, circuit...)
@@ -115,7 +115,7 @@ func (s *Server) toUpstream(u *subscriber, p *Port, r *request4) {
 	}
 	packet := m.ToBytes()
 	for _, server := range to {
-		u.relayed(access.IPoE4, s.Upstream(server, packet))
+		u.relayed(access.IPoE4, u.s.Upstream(server, packet))
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 		return
 	}
 	u.upstream4.from = from
-	s.answer4(u, append([]byte(nil), packet...), false)
+	v4{u}.answer(append([]byte(nil), packet...), false)
 }
 
 // stranger has answered a subscriber's message; nil: nobody's.
@@ -163,12 +163,12 @@ func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort
 		"or not to our message")
 }
 
-// answer4 lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
+// answer lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
 // for this very address before, so what it has now is all that it gets.
-func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
+func (u v4) answer(packet []byte, again bool) {
 	m, err := decode4(packet)
 	if err != nil || u.upstream4 == nil {
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
 	r := u.upstream4.request
@@ -176,35 +176,35 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 	switch kind := m.MessageType(); {
 	case kind == dhcpv4.MessageTypeNak:
 		if u.port().Proxy {
-			m.Options[54] = s.c.Address.AsSlice()
+			m.Options[54] = u.s.c.Address.AsSlice()
 		}
-		s.passOn(u, r, m)
+		u.passOn(r, m)
 		if u.four = (lease4{}); u.session != nil {
 			u.drop(access.Families{V4: true}, access.UserRequest)
 		}
 		return
 	case kind == dhcpv4.MessageTypeAck && !yours.IsValid() && r.kind == dhcpv4.MessageTypeInform:
-		s.passOn(u, r, m)
+		u.passOn(r, m)
 		return
 	case !yours.IsValid() || kind != dhcpv4.MessageTypeOffer && kind != dhcpv4.MessageTypeAck:
-		s.count(malformed)
+		u.s.count(malformed)
 		return
-	case m.IPAddressLeaseTime(s.c.Lease) < shortest:
+	case m.IPAddressLeaseTime(u.s.c.Lease) < shortest:
 		u.refuse(access.IPoE4, leaseShort, words[leaseShort][1])
 		return
-	case u.session != nil && u.asked.V4 && u.session.Addresses().IPv4 != yours:
+	case u.session != nil && u.asked.V4 && u.session.Grant().Addresses.IPv4 != yours:
 		if again {
-			s.count(noAddress)
+			u.s.count(noAddress)
 			return
 		}
 		if kind == dhcpv4.MessageTypeOffer && u.four.loan().xid == m.TransactionID {
-			s.count(otherServer)
+			u.s.count(otherServer)
 			return
 		}
 		e := u.upstream4
 		u.restart(access.LostService) // it has another address now
 		e.key, u.upstream4 = relayKey{m.TransactionID, u.line.MAC}, e
-		s.relays[e.key] = u
+		u.s.relays[e.key] = u.subscriber
 	}
 	u.upstream4.answer = packet
 	request := u.request(r)
@@ -214,12 +214,12 @@ func (s *Server) answer4(u *subscriber, packet []byte, again bool) {
 		return
 	}
 	u.upstream4.answer = nil
-	if u.session.Addresses().IPv4 != yours {
-		s.count(noAddress)
+	if u.session.Grant().Addresses.IPv4 != yours {
+		u.s.count(noAddress)
 		return
 	}
-	s.lend(u, m, ack)
-	s.passOn(u, r, m)
+	u.lend(m, ack)
+	u.passOn(r, m)
 }
 
 // given is what a server's message gives.
@@ -244,9 +244,9 @@ func given(m *dhcpv4.DHCPv4) *access.Addresses {
 const shortest = 30 * time.Second
 
 // lend notes an upstream server's lease, and shortens it for the subscriber: to ours (proxy), to its session.
-func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
-	now := s.host.Now()
-	lease := m.IPAddressLeaseTime(s.c.Lease)
+func (u v4) lend(m *dhcpv4.DHCPv4, ack bool) {
+	now := u.s.host.Now()
+	lease := m.IPAddressLeaseTime(u.s.c.Lease)
 	if lease > 1<<31*time.Second { // "infinite" (RFC 2131 §3.3) is asked for again
 		lease = 1 << 31 * time.Second
 	}
@@ -255,15 +255,15 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 	u.four.lent = &lent
 	held := now.Add(lease)
 	if u.port().Proxy {
-		m.Options[54] = s.c.Address.AsSlice()
-		lease = min(lease, s.c.Lease)
+		m.Options[54] = u.s.c.Address.AsSlice()
+		lease = min(lease, u.s.c.Lease)
 	}
 	if left := u.left(); left < lease || u.port().Proxy {
 		times(m, min(lease, left))
 	}
 	if !ack {
 		if !u.four.bound {
-			u.four.expires = now.Add(s.c.Limits.Offer)
+			u.four.expires = now.Add(u.s.c.Limits.Offer)
 		}
 		return
 	}
@@ -273,16 +273,16 @@ func (s *Server) lend(u *subscriber, m *dhcpv4.DHCPv4, ack bool) {
 }
 
 // passOn gives an upstream server's message to the subscriber, as if it came from us, without the option that we added.
-func (s *Server) passOn(u *subscriber, r *request4, m *dhcpv4.DHCPv4) {
+func (u v4) passOn(r *request4, m *dhcpv4.DHCPv4) {
 	if v, ok := r.Options[82]; ok {
 		m.Options[82] = v
 	} else {
 		delete(m.Options, 82)
 	}
 	if m.MessageType() != dhcpv4.MessageTypeOffer {
-		s.forget(u)
+		u.forget()
 	}
 	u.sleep()
-	s.count(answered)
-	s.send4(u, r, m)
+	u.s.count(answered)
+	u.send(r, m)
 }

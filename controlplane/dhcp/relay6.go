@@ -31,31 +31,31 @@ type exchange6 struct {
 	answer  []byte
 }
 
-func (s *Server) forget6(u *subscriber) {
-	if u.upstream6 != nil && s.relays6[u.upstream6.key] == u {
-		delete(s.relays6, u.upstream6.key)
+func (u v6) forget() {
+	if u.upstream6 != nil && u.s.relays6[u.upstream6.key] == u.subscriber {
+		delete(u.s.relays6, u.upstream6.key)
 	}
 	u.upstream6 = nil
 }
 
-// relays6 tells whether DHCPv6 of the subscriber is upstream servers' business.
-func (u *subscriber) relays6() bool {
+// relays tells whether DHCPv6 of the subscriber is upstream servers' business.
+func (u v6) relays() bool {
 	return (u.ppp == nil || u.ppp.relayed) && len(u.port().Upstream6) > 0
 }
 
-// relay6 passes a client's message on to the upstream servers, once the subscriber was let in.
-func (s *Server) relay6(u *subscriber, r *request6) {
+// relay passes a client's message on to the upstream servers, once the subscriber was let in.
+func (u v6) relay(r *request6) {
 	if r.to != relaysAndServers {
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
 	switch r.MessageType {
 	case dhcpv6.MessageTypeConfirm: // the session says what is on the link
-		s.leaving6(u, r)
+		u.leaving(r)
 		return
 	case dhcpv6.MessageTypeRelease, dhcpv6.MessageTypeDecline:
 		if u.session == nil || u.busy || !u.leaves(r) {
-			s.count(notTheirs)
+			u.s.count(notTheirs)
 			return
 		}
 	default:
@@ -66,14 +66,14 @@ func (s *Server) relay6(u *subscriber, r *request6) {
 		}
 		u.waiting6 = nil
 	}
-	s.toUpstream6(u, r)
+	u.toUpstream(r)
 	u.sleep()
 }
 
 // leaves notes what a Release or Decline is about, whose leases are over soon even if no server says a word; false: it
 // is about something else than the line's own (row B10).
-func (u *subscriber) leaves(r *request6) bool {
-	a := u.session.Addresses()
+func (u v6) leaves(r *request6) bool {
+	a := u.session.Grant().Addresses
 	declines := r.MessageType == dhcpv6.MessageTypeDecline
 	all := [kinds]bool{}
 	for _, ia := range r.Options.IANA() {
@@ -118,33 +118,33 @@ func prefixOf(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// toUpstream6 is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
-func (s *Server) toUpstream6(u *subscriber, r *request6) {
+// toUpstream is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
+func (u v6) toUpstream(r *request6) {
 	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
 	key := relayKey6{id, r.from, r.TransactionID}
-	if other := s.relays6[key]; other != nil && other != u { // of another MAC address on the VLAN
-		s.count(waits)
+	if other := u.s.relays6[key]; other != nil && other != u.subscriber { // of another MAC address on the VLAN
+		u.s.count(waits)
 		return
 	}
 	var waits6 []byte
 	if u.upstream6 != nil {
 		waits6 = u.upstream6.answer
 	}
-	s.forget6(u)
+	u.forget()
 	u.upstream6 = &exchange6{key, r, waits6}
-	s.relays6[key] = u
+	u.s.relays6[key] = u.subscriber
 	b := make([]byte, 34, 34+4+len(id)+4+8+4+len(r.body))
 	b[0] = byte(dhcpv6.MessageTypeRelayForward)
 	if len(r.relays) > 0 {
 		b[1] = r.relays[0].head[1] + 1
 	}
-	copy(b[2:18], s.c.Address6.AsSlice())
+	copy(b[2:18], u.s.c.Address6.AsSlice())
 	copy(b[18:34], r.from.AsSlice())
 	b = option16(b, 18, []byte(id))
 	b = option16(b, 79, append([]byte{0, 1}, u.line.MAC[:]...)) // RFC 6939
 	b = option16(b, 9, r.body)
 	for _, server := range u.port().Upstream6 {
-		u.relayed(access.IPoE6, s.Upstream6(server, b))
+		u.relayed(access.IPoE6, u.s.Upstream6(server, b))
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 		s.count(waits)
 		return
 	}
-	s.answer6(u, b, false)
+	v6{u}.answer(b, false)
 }
 
 // lent is what an upstream server gives of one kind.
@@ -228,17 +228,17 @@ func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 // shortestPrefix is the largest network that a server may delegate to a line: more is a mistake.
 const shortestPrefix = 32
 
-// answer6 binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
+// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
 // for this very lease before, so what it has now is all that it gets.
-func (s *Server) answer6(u *subscriber, b []byte, again bool) {
+func (u v6) answer(b []byte, again bool) {
 	if u.upstream6 == nil {
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
 	r, m := u.upstream6.request, &request6{}
 	if !m.read(b) || m.server == nil || m.MessageType != dhcpv6.MessageTypeReply &&
 		(m.MessageType != dhcpv6.MessageTypeAdvertise || r.MessageType != dhcpv6.MessageTypeSolicit) {
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
 	all, w, ok := lends(m.Message)
@@ -248,20 +248,20 @@ func (s *Server) answer6(u *subscriber, b []byte, again bool) {
 	}
 	switch {
 	case m.MessageType == dhcpv6.MessageTypeAdvertise, r.MessageType == dhcpv6.MessageTypeInformationRequest:
-		s.passOn6(u, r, m, b)
+		u.passOn(r, m, b)
 		return
 	case r.MessageType == dhcpv6.MessageTypeRelease, r.MessageType == dhcpv6.MessageTypeDecline:
-		s.passOn6(u, r, m, b)
-		s.left6(u, r)
+		u.passOn(r, m, b)
+		u.released(r)
 		return
 	}
 	f := access.Families{V6: all[address].prefix.IsValid(), Delegated: all[prefix].prefix.IsValid()}
 	if other := u.differs(&all); other != (access.Families{}) {
 		if again {
-			s.count(noAddress)
+			u.s.count(noAddress)
 			return
 		}
-		s.exchange(u, other, b)
+		u.exchange(other, b)
 		return
 	}
 	if f != (access.Families{}) {
@@ -274,25 +274,25 @@ func (s *Server) answer6(u *subscriber, b []byte, again bool) {
 		}
 		u.upstream6.answer = nil
 		if u.have(f) != f || u.differs(&all) != (access.Families{}) {
-			s.count(noAddress)
+			u.s.count(noAddress)
 			return
 		}
 	}
-	s.lend6(u, r, m, b, &all)
+	u.lend(r, m, b, &all)
 }
 
 // differs is of which families the session has something else than a server gives.
-func (u *subscriber) differs(all *[kinds]lent) (f access.Families) {
+func (u v6) differs(all *[kinds]lent) (f access.Families) {
 	if u.session == nil {
 		return f
 	}
 	other := func(has netip.Prefix, l *lent) bool { return has.IsValid() && l.prefix.IsValid() && has != l.prefix }
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	return access.Families{V6: other(a.IPv6, &all[address]), Delegated: other(a.Delegated, &all[prefix])}
 }
 
 // exchange gives back what a server replaces by something else; its answer b waits until that is done.
-func (s *Server) exchange(u *subscriber, f access.Families, b []byte) {
+func (u v6) exchange(f access.Families, b []byte) {
 	if f.V6 {
 		u.leased[address] = lease6{}
 	}
@@ -309,18 +309,18 @@ func (s *Server) exchange(u *subscriber, f access.Families, b []byte) {
 	u.restart(access.LostService)
 	u.hears(e.request.from)
 	u.upstream6 = e
-	s.relays6[e.key] = u
-	s.answer6(u, b, false)
+	u.s.relays6[e.key] = u.subscriber
+	u.answer(b, false)
 }
 
-// lend6 notes an upstream server's leases, passes its answer on, and ends what the answer takes away: an IA of the
+// lend notes an upstream server's leases, passes its answer on, and ends what the answer takes away: an IA of the
 // line's that comes back empty (NoBinding, or lifetimes of 0).
-func (s *Server) lend6(u *subscriber, r, m *request6, b []byte, all *[kinds]lent) {
+func (u v6) lend(r, m *request6, b []byte, all *[kinds]lent) {
 	fresh := false
 	for kind, l := range all {
 		if l.prefix.IsValid() {
 			fresh = fresh || !u.bound(kind)
-			u.leased[kind] = lease6{l.iaid, s.host.Now().Add(l.valid)}
+			u.leased[kind] = lease6{l.iaid, u.s.host.Now().Add(l.valid)}
 		}
 	}
 	var named [kinds][][4]byte
@@ -340,7 +340,7 @@ func (s *Server) lend6(u *subscriber, r, m *request6, b []byte, all *[kinds]lent
 	if u.session != nil {
 		u.keep(without(u.passing, gone))
 	}
-	s.passOn6(u, r, m, b)
+	u.passOn(r, m, b)
 	if fresh {
 		u.advertise(access.Families{})
 		u.sleep()
@@ -350,8 +350,8 @@ func (s *Server) lend6(u *subscriber, r, m *request6, b []byte, all *[kinds]lent
 	}
 }
 
-// left6 ends what a Release or Decline, which a server has answered now, was about.
-func (s *Server) left6(u *subscriber, r *request6) {
+// released ends what a Release or Decline, which a server has answered now, was about.
+func (u v6) released(r *request6) {
 	var gone access.Families
 	for kind, named := range [kinds]bool{len(r.Options.IANA()) > 0, len(r.Options.IAPD()) > 0} {
 		if named {
@@ -364,7 +364,7 @@ func (s *Server) left6(u *subscriber, r *request6) {
 		switch {
 		case u.ppp != nil:
 			u.penalise(access.IPoE6)
-		case uint32(u.declines) >= s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}):
+		case uint32(u.declines) >= u.s.c.Limits.Declines || without(u.passing, gone) == (access.Families{}):
 			u.restart(access.UserRequest) // which remembers how often
 			return
 		}
@@ -383,8 +383,8 @@ func resolvers6(m *dhcpv6.Message) (all []netip.Addr) {
 	return all
 }
 
-// shorten6 has what a server lends end with the session.
-func (u *subscriber) shorten6(m *dhcpv6.Message) {
+// shorten has what a server lends end with the session.
+func (u v6) shorten(m *dhcpv6.Message) {
 	left := u.left()
 	both := func(one, other *time.Duration, most, others time.Duration) {
 		*one, *other = min(*one, most), min(*other, others)
@@ -403,19 +403,19 @@ func (u *subscriber) shorten6(m *dhcpv6.Message) {
 	}
 }
 
-// passOn6 gives the client a server's message, in Relay-Replies for its access node: as it is, if the session has no
+// passOn gives the client a server's message, in Relay-Replies for its access node: as it is, if the session has no
 // end. A Reply is the last word.
-func (s *Server) passOn6(u *subscriber, r, m *request6, b []byte) {
+func (u v6) passOn(r, m *request6, b []byte) {
 	if m.MessageType == dhcpv6.MessageTypeReply {
-		s.forget6(u)
+		u.forget()
 	}
 	if u.left() != math.MaxInt64 {
-		u.shorten6(m.Message)
+		u.shorten(m.Message)
 		b = m.ToBytes()
 	}
-	s.count(answered)
+	u.s.count(answered)
 	d := datagram{from: u.local(), to: r.from, source: serverPort6, dest: r.port, protocol: protocolUDP,
 		body: r.wrap(b)}
-	u.send6(d.packet())
+	u.transmit(d.packet())
 	u.sleep()
 }

@@ -222,8 +222,8 @@ func (s *Server) add(u *subscriber) {
 }
 
 func (s *Server) remove(u *subscriber) {
-	s.forget(u)
-	s.forget6(u)
+	v4{u}.forget()
+	v6{u}.forget()
 	s.pardon()
 	if s.subscribers[u.key] != u {
 		return

@@ -101,7 +101,7 @@ func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool
 
 // have is what of f the session has addresses for.
 func (u *subscriber) have(f access.Families) access.Families {
-	a := u.session.Addresses()
+	a := u.session.Grant().Addresses
 	return access.Families{V4: f.V4 && a.IPv4.IsValid(), V6: f.V6 && a.IPv6.IsValid(),
 		Delegated: f.Delegated && a.Delegated.IsValid()}
 }
@@ -109,7 +109,7 @@ func (u *subscriber) have(f access.Families) access.Families {
 // held is what of the wanted families the session goes on with: what an upstream server gives is not to be had from a
 // pool, should it have gone meanwhile.
 func (u *subscriber) held() access.Families {
-	six := u.relays6()
+	six := v6{u}.relays()
 	relayed := access.Families{V4: u.ppp != nil || len(u.port().Upstream) > 0, V6: six, Delegated: six}
 	return without(u.wants, without(relayed, u.have(relayed)))
 }
@@ -146,7 +146,7 @@ func (u *subscriber) refused(v *access.Verdict) {
 	u.until = u.s.host.Now().Add(u.s.c.Limits.Retry)
 	u.s.refused(u)
 	if u.told && u.waiting4 != nil {
-		u.s.refuse4(u)
+		v4{u}.denyWaiting()
 	}
 	u.forgetWaiting()
 	u.sleep()
@@ -214,23 +214,23 @@ func (u *subscriber) resume() {
 		u.passStatic()
 	}
 	if answer != nil {
-		u.s.answer4(u, answer, true)
+		v4{u}.answer(answer, true)
 	}
 	if answer6 != nil && !u.dead {
-		u.s.answer6(u, answer6, true)
+		v6{u}.answer(answer6, true)
 	}
 	if four != nil && !u.dead {
 		if p := u.port(); len(p.Upstream) > 0 {
-			u.s.relay4(u, p, four)
+			v4{u}.relay(p, four)
 		} else {
-			u.s.serve4(u, four)
+			v4{u}.serve(four)
 		}
 	}
 	if rs && !u.dead {
-		u.solicited()
+		v6{u}.solicited()
 	}
 	if six != nil && !u.dead {
-		u.message6(six)
+		v6{u}.message(six)
 	}
 	if !u.dead {
 		u.sleep()
@@ -284,7 +284,7 @@ func (u *subscriber) drop(f access.Families, cause access.Cause) {
 	}
 	rest := without(u.passing, f)
 	if f.V6 && u.passing.V6 || f.Delegated && u.passing.Delegated && !rest.V6 {
-		u.advertise(f)
+		v6{u}.advertise(f)
 		u.slaac = u.slaac && !f.V6
 	}
 	u.wants, u.asked = without(u.wants, f), without(u.asked, f)
@@ -331,7 +331,7 @@ func (u *subscriber) end(cause access.Cause) {
 // takes things back.
 func (u *subscriber) left() time.Duration {
 	if u.session != nil {
-		if end := u.session.Ends(); !end.IsZero() {
+		if end := u.session.Grant().Ends; !end.IsZero() {
 			return max(end.Sub(u.s.host.Now()).Truncate(time.Second), time.Second)
 		}
 	}
@@ -341,14 +341,14 @@ func (u *subscriber) left() time.Duration {
 // farewell tells the subscriber what can be told.
 func (u *subscriber) farewell() {
 	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
-		u.advertise(u.passing)
+		v6{u}.advertise(u.passing)
 	}
 }
 
 // restart ends the session and keeps the line, to count what it declines. The next one has a prefix again for SLAAC.
 func (u *subscriber) restart(cause access.Cause) {
-	u.s.forget(u)
-	u.s.forget6(u)
+	v4{u}.forget()
+	v6{u}.forget()
 	u.farewell()
 	session, declines, kind := u.session, u.declines, access.IPoE6
 	if u.wants.V4 {
@@ -398,7 +398,7 @@ func (u *subscriber) Ended(access.Cause) { u.leave() }
 // Replanned is access.Client's.
 func (u *subscriber) Replanned() {
 	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
-		u.advertise(access.Families{})
+		v6{u}.advertise(access.Families{})
 	}
 }
 
@@ -413,8 +413,8 @@ func (u *subscriber) unused() access.Families {
 	}
 	had := union(u.wants, u.passing)
 	return access.Families{V4: u.ppp == nil && had.V4 && u.four.expires.IsZero(),
-		V6:        had.V6 && !u.slaac && !u.bound(address),
-		Delegated: had.Delegated && !u.bound(prefix)}
+		V6:        had.V6 && !u.slaac && !v6{u}.bound(address),
+		Delegated: had.Delegated && !v6{u}.bound(prefix)}
 }
 
 func (u *subscriber) unusedAt() (none time.Time) {
@@ -499,7 +499,7 @@ func (u *subscriber) tick() {
 	for i := range u.leased {
 		if over(u.leased[i].expires) {
 			u.leased[i] = lease6{}
-			gone = union(gone, u.unleased(i))
+			gone = union(gone, v6{u}.unleased(i))
 		}
 	}
 	if over(u.unusedAt()) {
@@ -520,7 +520,7 @@ func (u *subscriber) tick() {
 		}
 	}
 	if (u.passing.V6 || u.passing.Delegated) && over(u.ra) {
-		u.advertise(access.Families{})
+		v6{u}.advertise(access.Families{})
 	}
 	u.sleep()
 }

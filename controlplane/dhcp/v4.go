@@ -21,6 +21,9 @@ const (
 	magic                    = 0x63825363
 )
 
+// v4 is DHCPv4 of a subscriber.
+type v4 struct{ *subscriber }
+
 // lease4 is what a subscriber was told.
 type lease4 struct {
 	expires time.Time
@@ -152,13 +155,13 @@ func (s *Server) frame4(p *Port, f *access.Frame) {
 		return
 	}
 	if len(p.Upstream) > 0 {
-		s.relay4(u, p, r)
+		v4{u}.relay(p, r)
 		return
 	}
-	s.serve4(u, r)
+	v4{u}.serve(r)
 }
 
-func (u *subscriber) request(r *request4) *access.Request {
+func (u v4) request(r *request4) *access.Request {
 	hint := r.client()
 	if !hint.IsValid() {
 		hint = r.wanted()
@@ -167,52 +170,52 @@ func (u *subscriber) request(r *request4) *access.Request {
 		Hint: access.Addresses{IPv4: hint}, ClientID: r.Options.Get(dhcpv4.OptionClientIdentifier)}
 }
 
-// serve4 is RFC 2131 §4.3. r is kept while something must be waited for.
-func (s *Server) serve4(u *subscriber, r *request4) {
+// serve is RFC 2131 §4.3. r is kept while something must be waited for.
+func (u v4) serve(r *request4) {
 	four := access.Families{V4: true}
 	rapid := false
 	switch r.kind {
 	case dhcpv4.MessageTypeDiscover:
-		rapid = s.c.RapidCommit && r.Options.Has(dhcpv4.GenericOptionCode(80))
+		rapid = u.s.c.RapidCommit && r.Options.Has(dhcpv4.GenericOptionCode(80))
 		u.waiting4 = r
 		if !u.ready(four, rapid, u.request(r)) {
 			return
 		}
 	case dhcpv4.MessageTypeRequest:
-		if !s.forUs(u, r) {
+		if !u.forUs(r) {
 			return
 		}
 		u.waiting4 = r
 		if !u.ready(four, false, u.request(r)) {
 			return
 		}
-		if w := claim(r); w.IsValid() && w != u.session.Addresses().IPv4 {
+		if w := claim(r); w.IsValid() && w != u.session.Grant().Addresses.IPv4 {
 			u.waiting4 = nil
-			s.count(notTheirs)
-			s.refuse4With(u, r)
+			u.s.count(notTheirs)
+			u.deny(r)
 			return
 		}
 		if !u.ready(four, true, u.request(r)) {
 			return
 		}
 	case dhcpv4.MessageTypeDecline, dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeInform:
-		s.leaving4(u, r)
+		u.leaving(r)
 		return
 	default: // messages of servers
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
 	u.waiting4 = nil
-	if !u.session.Addresses().IPv4.IsValid() {
-		s.count(noAddress)
+	if !u.session.Grant().Addresses.IPv4.IsValid() {
+		u.s.count(noAddress)
 		u.sleep()
 		return
 	}
 	if r.kind == dhcpv4.MessageTypeDiscover && !rapid {
-		s.offer(u, r)
+		u.offer(r)
 		return
 	}
-	s.acknowledge(u, r, rapid)
+	u.acknowledge(r, rapid)
 }
 
 // claim is the address that a REQUEST is about (RFC 2131 §4.3.2).
@@ -224,38 +227,38 @@ func claim(r *request4) netip.Addr {
 }
 
 // forUs tells whether a REQUEST is ours to answer.
-func (s *Server) forUs(u *subscriber, r *request4) bool {
+func (u v4) forUs(r *request4) bool {
 	if id := r.server(); id.IsValid() {
-		if u.session == nil || s.id(u) != id {
-			s.count(otherServer)
-			if u.session == nil && u.cancel == nil && !u.denied && s.c.Authoritative {
-				s.refuse4With(u, r) // our offer was lost with a restart: it begins again at once
+		if u.session == nil || u.id() != id {
+			u.s.count(otherServer)
+			if u.session == nil && u.cancel == nil && !u.denied && u.s.c.Authoritative {
+				u.deny(r) // our offer was lost with a restart: it begins again at once
 			}
 			return false
 		}
 		return true
 	}
 	if !claim(r).IsValid() {
-		s.count(malformed)
+		u.s.count(malformed)
 		return false
 	}
 	return true
 }
 
-// leaving4 is about a lease that the line has; of others nobody may say anything (row B10).
-func (s *Server) leaving4(u *subscriber, r *request4) {
+// leaving is about a lease that the line has; of others nobody may say anything (row B10).
+func (u v4) leaving(r *request4) {
 	if u.session == nil || u.busy {
-		s.count(notTheirs)
+		u.s.count(notTheirs)
 		return
 	}
-	mine, id := u.session.Addresses(), r.server()
+	mine, id := u.session.Grant().Addresses, r.server()
 	switch {
 	case r.kind == dhcpv4.MessageTypeInform:
 		if mine.IPv4.IsValid() && u.passing.V4 && r.client() == mine.IPv4 {
-			s.inform(u, r)
+			u.inform(r)
 			return
 		}
-	case id != s.id(u) && id.IsValid():
+	case id != u.id() && id.IsValid():
 	case r.kind == dhcpv4.MessageTypeRelease && r.client() == mine.IPv4 && mine.IPv4.IsValid():
 		u.four = lease4{}
 		u.drop(access.Families{V4: true}, access.UserRequest)
@@ -265,7 +268,7 @@ func (s *Server) leaving4(u *subscriber, r *request4) {
 		u.restart(access.UserError)
 		return
 	}
-	s.count(notTheirs)
+	u.s.count(notTheirs)
 }
 
 func slice4(a netip.Addr) net.IP {
@@ -276,9 +279,9 @@ func slice4(a netip.Addr) net.IP {
 }
 
 // id is what we call ourselves to a subscriber.
-func (s *Server) id(u *subscriber) netip.Addr {
-	if a := u.session.Addresses().Gateway; a.IsValid() && !u.port().Proxy {
+func (u v4) id() netip.Addr {
+	if a := u.session.Grant().Addresses.Gateway; a.IsValid() && !u.port().Proxy {
 		return a
 	}
-	return s.c.Address.Addr
+	return u.s.c.Address.Addr
 }

@@ -34,7 +34,7 @@ func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHC
 }
 
 // configure puts in what a subscriber is told of its network.
-func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
+func (u v4) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	m.Options[1] = net.CIDRMask(a.Mask, 32)
 	gateway := a.Gateway.AsSlice()
 	if a.Gateway.IsValid() {
@@ -47,15 +47,15 @@ func (s *Server) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	}
 	asked := r.Options[55]
 	asks := func(code byte) bool { return bytes.IndexByte(asked, code) >= 0 }
-	if s.c.Domain != "" && (asks(15) || asked == nil) {
-		m.Options[15] = []byte(s.c.Domain)
+	if u.s.c.Domain != "" && (asks(15) || asked == nil) {
+		m.Options[15] = []byte(u.s.c.Domain)
 	}
-	if s.c.MTU != 0 && asks(26) {
-		m.Options[26] = binary.BigEndian.AppendUint16(nil, s.c.MTU)
+	if u.s.c.MTU != 0 && asks(26) {
+		m.Options[26] = binary.BigEndian.AppendUint16(nil, u.s.c.MTU)
 	}
 	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442)
 		routes := append([]byte{0}, gateway...)
-		for _, one := range s.c.Routes {
+		for _, one := range u.s.c.Routes {
 			via := one.Via.Addr
 			if !via.IsValid() {
 				via = a.Gateway
@@ -82,44 +82,44 @@ func times(m *dhcpv4.DHCPv4, lease time.Duration) {
 	seconds(m, 59, lease*7/8)
 }
 
-func (s *Server) offer(u *subscriber, r *request4) {
-	a := u.session.Addresses()
-	m := reply4(r, dhcpv4.MessageTypeOffer, s.id(u))
+func (u v4) offer(r *request4) {
+	a := u.session.Grant().Addresses
+	m := reply4(r, dhcpv4.MessageTypeOffer, u.id())
 	m.YourIPAddr = slice4(a.IPv4)
-	s.configure(m, r, a)
-	times(m, min(s.c.Lease, u.left()))
+	u.configure(m, r, a)
+	times(m, min(u.s.c.Lease, u.left()))
 	if !u.four.bound {
-		u.four.expires = s.host.Now().Add(s.c.Limits.Offer)
+		u.four.expires = u.s.host.Now().Add(u.s.c.Limits.Offer)
 	}
 	u.sleep()
-	s.count(offers)
-	s.send4(u, r, m)
+	u.s.count(offers)
+	u.send(r, m)
 }
 
-func (s *Server) acknowledge(u *subscriber, r *request4, rapid bool) {
-	a := u.session.Addresses()
-	m := reply4(r, dhcpv4.MessageTypeAck, s.id(u))
+func (u v4) acknowledge(r *request4, rapid bool) {
+	a := u.session.Grant().Addresses
+	m := reply4(r, dhcpv4.MessageTypeAck, u.id())
 	m.YourIPAddr, m.ClientIPAddr = slice4(a.IPv4), r.ClientIPAddr
-	s.configure(m, r, a)
-	lease := s.c.Lease
+	u.configure(m, r, a)
+	lease := u.s.c.Lease
 	// Of a proxy: no longer than the upstream server lets us have it.
-	if held := u.four.loan().held; held.After(s.host.Now()) {
-		lease = min(lease, held.Sub(s.host.Now())).Truncate(time.Second)
+	if held := u.four.loan().held; held.After(u.s.host.Now()) {
+		lease = min(lease, held.Sub(u.s.host.Now())).Truncate(time.Second)
 	}
 	times(m, min(lease, u.left())) // the session's end is no lease's
 	if rapid {
 		m.Options[80] = nil
 	}
-	u.acknowledged(s.host.Now().Add(lease))
+	u.acknowledged(u.s.host.Now().Add(lease))
 	u.keep(u.passing)
 	u.sleep()
-	s.count(acks)
-	s.send4(u, r, m)
+	u.s.count(acks)
+	u.send(r, m)
 }
 
 // acknowledged: who renews what it has kept for a while declines nothing. At its first acknowledgement it may do so
 // yet, and at a repetition of that.
-func (u *subscriber) acknowledged(expires time.Time) {
+func (u v4) acknowledged(expires time.Time) {
 	if u.four.bound && expires.Sub(u.four.expires) >= u.s.c.Limits.Offer {
 		u.declines = 0
 	}
@@ -127,46 +127,46 @@ func (u *subscriber) acknowledged(expires time.Time) {
 }
 
 // inform answers somebody who has an address and wants the rest (RFC 2131 §4.3.5).
-func (s *Server) inform(u *subscriber, r *request4) {
-	a := u.session.Addresses()
-	m := reply4(r, dhcpv4.MessageTypeAck, s.id(u))
+func (u v4) inform(r *request4) {
+	a := u.session.Grant().Addresses
+	m := reply4(r, dhcpv4.MessageTypeAck, u.id())
 	m.ClientIPAddr = r.ClientIPAddr
-	s.configure(m, r, a)
-	s.count(acks)
-	s.send4(u, r, m)
+	u.configure(m, r, a)
+	u.s.count(acks)
+	u.send(r, m)
 }
 
-// refuse4 denies what waits, where it is about an address: a DISCOVER is answered by silence.
-func (s *Server) refuse4(u *subscriber) {
+// denyWaiting denies what waits, where it is about an address: a DISCOVER is answered by silence.
+func (u v4) denyWaiting() {
 	if r := u.waiting4; r.kind == dhcpv4.MessageTypeRequest {
-		s.refuse4With(u, r)
+		u.deny(r)
 	}
 }
 
-func (s *Server) refuse4With(u *subscriber, r *request4) {
-	if !s.c.Authoritative {
+func (u v4) deny(r *request4) {
+	if !u.s.c.Authoritative {
 		return
 	}
 	id := r.server()
 	if !id.IsValid() && u.session != nil {
-		id = s.id(u)
+		id = u.id()
 	}
 	if !id.IsValid() && r.to != broadcast {
 		id = r.to
 	}
 	if !id.IsValid() {
-		id = s.c.Address.Addr
+		id = u.s.c.Address.Addr
 	}
 	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK says who denies
 		return
 	}
 	m := reply4(r, dhcpv4.MessageTypeNak, id)
-	s.count(naks)
-	s.send4(u, r, m)
+	u.s.count(naks)
+	u.send(r, m)
 }
 
-// send4 sends to where RFC 2131 §4.1 says; the frame goes to the subscriber's MAC address anyhow.
-func (s *Server) send4(u *subscriber, r *request4, m *dhcpv4.DHCPv4) {
+// send sends to where RFC 2131 §4.1 says; the frame goes to the subscriber's MAC address anyhow.
+func (u v4) send(r *request4, m *dhcpv4.DHCPv4) {
 	to := broadcast
 	switch {
 	case m.Options[53][0] == byte(dhcpv4.MessageTypeNak):
@@ -191,10 +191,10 @@ func (s *Server) send4(u *subscriber, r *request4, m *dhcpv4.DHCPv4) {
 	if !from.IsValid() {
 		from = netip.IPv4Unspecified()
 	}
-	s.deliver4(u, from, to, body)
+	u.deliver(from, to, body)
 }
 
-func (s *Server) deliver4(u *subscriber, from, to netip.Addr, body []byte) {
+func (u v4) deliver(from, to netip.Addr, body []byte) {
 	d := datagram{from: from, to: to, source: serverPort4, dest: clientPort4, protocol: protocolUDP, body: body}
-	s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetIPv4, Payload: d.packet()})
+	u.s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetIPv4, Payload: d.packet()})
 }

@@ -28,16 +28,19 @@ const (
 
 var relaysAndServers = netip.AddrFrom16([16]byte{0: 0xff, 1: 0x02, 13: 1, 15: 2})
 
+// v6 is DHCPv6 of a subscriber, and its router advertisements.
+type v6 struct{ *subscriber }
+
 // lease6 is one IA. A zero time: none.
 type lease6 struct {
 	iaid    [4]byte
 	expires time.Time
 }
 
-func (u *subscriber) bound(kind int) bool { return !u.leased[kind].expires.IsZero() }
+func (u v6) bound(kind int) bool { return !u.leased[kind].expires.IsZero() }
 
 // unleased is what need not pass any more without a lease: the /64 is used by SLAAC, too.
-func (u *subscriber) unleased(kind int) access.Families {
+func (u v6) unleased(kind int) access.Families {
 	return access.Families{V6: kind == address && !u.slaac, Delegated: kind == prefix}
 }
 
@@ -198,8 +201,8 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		if !solicitation(&d) {
 			s.reject(access.IPoE6, f, malformed)
 		} else if u := s.find(p, &access.Request{Kind: access.IPoE6, Line: f.Line}, begun); u != nil {
-			u.hears(d.from)
-			u.solicited()
+			v6{u}.hears(d.from)
+			v6{u}.solicited()
 		}
 		return
 	}
@@ -225,11 +228,11 @@ func (s *Server) frame6(p *Port, f *access.Frame) {
 		}
 		return
 	}
-	u.hears(r.from)
-	u.message6(r)
+	v6{u}.hears(r.from)
+	v6{u}.message(r)
 }
 
-func (u *subscriber) hears(from netip.Addr) {
+func (u v6) hears(from netip.Addr) {
 	if from.IsLinkLocalUnicast() {
 		u.peer = from
 	}

@@ -13,39 +13,39 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// message6 is a client's message, which is relayed or served.
-func (u *subscriber) message6(r *request6) {
-	if u.relays6() {
-		u.s.relay6(u, r)
+// message is a client's message, which is relayed or served.
+func (u v6) message(r *request6) {
+	if u.relays() {
+		u.relay(r)
 	} else {
-		u.s.serve6(u, r)
+		u.serve(r)
 	}
 }
 
-// serve6 is RFC 8415 §18.3. r is kept while something must be waited for.
-func (s *Server) serve6(u *subscriber, r *request6) {
+// serve is RFC 8415 §18.3. r is kept while something must be waited for.
+func (u v6) serve(r *request6) {
 	f := access.Families{V6: len(r.Options.IANA()) > 0, Delegated: len(r.Options.IAPD()) > 0}
 	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never said that a client may
-		m := s.reply6(r, dhcpv6.MessageTypeReply)
+		m := u.reply(r, dhcpv6.MessageTypeReply)
 		m.AddOption(status(iana.StatusUseMulticast, ""))
-		s.send6(u, r, m)
+		u.send(r, m)
 		return
 	}
 	rapid, pass := false, true
 	switch r.MessageType {
 	case dhcpv6.MessageTypeSolicit:
-		rapid = s.c.RapidCommit && r.GetOneOption(dhcpv6.OptionRapidCommit) != nil
+		rapid = u.s.c.RapidCommit && r.GetOneOption(dhcpv6.OptionRapidCommit) != nil
 		pass = rapid
 	case dhcpv6.MessageTypeInformationRequest:
 		f, pass = access.Families{V6: true}, false
 	case dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeRenew, dhcpv6.MessageTypeRebind:
 	default:
-		s.leaving6(u, r)
+		u.leaving(r)
 		return
 	}
 	something := f != (access.Families{})
 	if !something && len(r.Options.IATA()) == 0 {
-		s.count(malformed)
+		u.s.count(malformed)
 		return
 	}
 	if something { // nobody signs in for temporary addresses, which there are none of
@@ -60,16 +60,16 @@ func (s *Server) serve6(u *subscriber, r *request6) {
 	if r.MessageType == dhcpv6.MessageTypeSolicit && !rapid {
 		kind = dhcpv6.MessageTypeAdvertise
 	}
-	m := s.reply6(r, kind)
+	m := u.reply(r, kind)
 	if rapid {
 		m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionRapidCommit})
 	}
-	s.addresses(u, r, m)
+	u.addresses(r, m)
 	if something && kind == dhcpv6.MessageTypeReply && r.MessageType != dhcpv6.MessageTypeInformationRequest {
 		u.keep(u.passing)
 	}
 	u.sleep()
-	s.send6(u, r, m)
+	u.send(r, m)
 }
 
 // hint is what a client says it had (RFC 8415 §18.2.1, §18.2.5), of the first IA of each kind.
@@ -87,10 +87,10 @@ func (r *request6) hint() (a access.Addresses) {
 	return a
 }
 
-// reply6 has what all answers have.
-func (s *Server) reply6(r *request6, kind dhcpv6.MessageType) *dhcpv6.Message {
+// reply has what all answers have.
+func (u v6) reply(r *request6, kind dhcpv6.MessageType) *dhcpv6.Message {
 	m := &dhcpv6.Message{MessageType: kind, TransactionID: r.TransactionID}
-	m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionServerID, OptionData: s.c.ServerID})
+	m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionServerID, OptionData: u.s.c.ServerID})
 	if r.client != nil {
 		m.AddOption(&dhcpv6.OptionGeneric{OptionCode: dhcpv6.OptionClientID, OptionData: r.client})
 	}
@@ -102,14 +102,14 @@ func status(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
 }
 
 // addresses answers each IA, and tells of DNS. Each line has one IA of a kind: the first that asks.
-func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
-	preferred, valid := min(s.c.Preferred, u.left()), min(s.c.Valid, u.left())
+func (u v6) addresses(r *request6, m *dhcpv6.Message) {
+	preferred, valid := min(u.s.c.Preferred, u.left()), min(u.s.c.Valid, u.left())
 	t1, t2 := preferred/2, preferred*4/5
 	none := func(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
 		if r.MessageType == dhcpv6.MessageTypeRenew || r.MessageType == dhcpv6.MessageTypeRebind {
 			code, text = iana.StatusNoBinding, "not ours"
 		}
-		s.count(noAddress)
+		u.s.count(noAddress)
 		return status(code, text)
 	}
 	for i, ia := range r.Options.IANA() {
@@ -123,7 +123,7 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 					out.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: old.IPv6Addr})
 				}
 			}
-			s.bind(u, address, ia.IaId, m)
+			u.bind(address, ia.IaId, m)
 		} else {
 			out.Options.Add(none(iana.StatusNoAddrsAvail, "no address"))
 		}
@@ -131,7 +131,7 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 	}
 	for i, ia := range r.Options.IAPD() {
 		out := &dhcpv6.OptIAPD{IaId: ia.IaId}
-		if p := u.session.Addresses().Delegated; i == 0 && p.IsValid() {
+		if p := u.session.Grant().Addresses.Delegated; i == 0 && p.IsValid() {
 			out.T1, out.T2 = t1, t2
 			out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: network(p), PreferredLifetime: preferred,
 				ValidLifetime: valid})
@@ -140,7 +140,7 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 					out.Options.Add(&dhcpv6.OptIAPrefix{Prefix: old.Prefix})
 				}
 			}
-			s.bind(u, prefix, ia.IaId, m)
+			u.bind(prefix, ia.IaId, m)
 		} else {
 			out.Options.Add(none(iana.StatusNoPrefixAvail, "no prefix"))
 		}
@@ -149,7 +149,7 @@ func (s *Server) addresses(u *subscriber, r *request6, m *dhcpv6.Message) {
 	for _, ia := range r.Options.IATA() {
 		m.AddOption(temporary(ia, none(iana.StatusNoAddrsAvail, "no temporary address")))
 	}
-	s.others(u, r, m)
+	u.others(r, m)
 }
 
 // temporary answers an IA_TA.
@@ -168,15 +168,15 @@ func network(p netip.Prefix) *net.IPNet {
 }
 
 // bind notes a lease, if it is one: an Advertise is none.
-func (s *Server) bind(u *subscriber, kind int, iaid [4]byte, m *dhcpv6.Message) {
+func (u v6) bind(kind int, iaid [4]byte, m *dhcpv6.Message) {
 	if m.MessageType == dhcpv6.MessageTypeReply {
-		u.leased[kind] = lease6{iaid, s.host.Now().Add(s.c.Valid)}
+		u.leased[kind] = lease6{iaid, u.s.host.Now().Add(u.s.c.Valid)}
 	}
 }
 
 // hostAddress is the subscriber's address for IA_NA: the one that it has, or one of its /64.
-func (u *subscriber) hostAddress() netip.Addr {
-	p := u.session.Addresses().IPv6
+func (u v6) hostAddress() netip.Addr {
+	p := u.session.Grant().Addresses.IPv6
 	if !p.IsValid() || p.Bits() == 128 {
 		return p.Addr()
 	}
@@ -185,10 +185,10 @@ func (u *subscriber) hostAddress() netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-func (s *Server) others(u *subscriber, r *request6, m *dhcpv6.Message) {
+func (u v6) others(r *request6, m *dhcpv6.Message) {
 	var dns []net.IP
 	if u.session != nil {
-		for _, d := range u.session.Addresses().DNS {
+		for _, d := range u.session.Grant().Addresses.DNS {
 			if d.Is6() {
 				dns = append(dns, d.AsSlice())
 			}
@@ -197,26 +197,26 @@ func (s *Server) others(u *subscriber, r *request6, m *dhcpv6.Message) {
 	if len(dns) > 0 {
 		m.AddOption(dhcpv6.OptDNS(dns...))
 	}
-	if s.c.Domain != "" && r.IsOptionRequested(dhcpv6.OptionDomainSearchList) {
-		m.AddOption(dhcpv6.OptDomainSearchList(&rfc1035label.Labels{Labels: []string{s.c.Domain}}))
+	if u.s.c.Domain != "" && r.IsOptionRequested(dhcpv6.OptionDomainSearchList) {
+		m.AddOption(dhcpv6.OptDomainSearchList(&rfc1035label.Labels{Labels: []string{u.s.c.Domain}}))
 	}
 	if r.MessageType == dhcpv6.MessageTypeInformationRequest {
-		m.AddOption(dhcpv6.OptInformationRefreshTime(s.c.Valid))
+		m.AddOption(dhcpv6.OptInformationRefreshTime(u.s.c.Valid))
 	}
 }
 
-// leaving6 is Release, Decline, Confirm: about what the line has (row B10).
-func (s *Server) leaving6(u *subscriber, r *request6) {
+// leaving is Release, Decline, Confirm: about what the line has (row B10).
+func (u v6) leaving(r *request6) {
 	if u.session == nil || u.busy {
-		s.count(notTheirs)
+		u.s.count(notTheirs)
 		return
 	}
-	m := s.reply6(r, dhcpv6.MessageTypeReply)
+	m := u.reply(r, dhcpv6.MessageTypeReply)
 	if r.MessageType == dhcpv6.MessageTypeConfirm {
 		if code, ok := u.confirm(r); ok {
 			m.AddOption(status(code, ""))
-			s.others(u, r, m)
-			s.send6(u, r, m)
+			u.others(r, m)
+			u.send(r, m)
 		}
 		return
 	}
@@ -251,9 +251,9 @@ func (s *Server) leaving6(u *subscriber, r *request6) {
 		m.AddOption(temporary(ia, unbound))
 	}
 	m.AddOption(status(iana.StatusSuccess, ""))
-	s.send6(u, r, m)
+	u.send(r, m)
 	switch {
-	case declines && uint32(u.declines) >= s.c.Limits.Declines && u.ppp == nil:
+	case declines && uint32(u.declines) >= u.s.c.Limits.Declines && u.ppp == nil:
 		u.restart(access.UserRequest)
 	case !declines && gone != access.Families{}:
 		u.drop(gone, access.UserRequest)
@@ -264,9 +264,9 @@ func (s *Server) leaving6(u *subscriber, r *request6) {
 }
 
 // confirm tells whether all addresses of a Confirm are on the line's link; false: there is none.
-func (u *subscriber) confirm(r *request6) (code iana.StatusCode, any bool) {
+func (u v6) confirm(r *request6) (code iana.StatusCode, any bool) {
 	code = iana.StatusSuccess
-	mine := u.session.Addresses().IPv6
+	mine := u.session.Grant().Addresses.IPv6
 	for _, ia := range r.Options.IANA() {
 		for _, one := range ia.Options.Addresses() {
 			any = true
@@ -278,13 +278,13 @@ func (u *subscriber) confirm(r *request6) (code iana.StatusCode, any bool) {
 	return code, any
 }
 
-func (s *Server) send6(u *subscriber, r *request6, m *dhcpv6.Message) {
+func (u v6) send(r *request6, m *dhcpv6.Message) {
 	if m.MessageType == dhcpv6.MessageTypeAdvertise {
-		s.count(advertises)
+		u.s.count(advertises)
 	} else {
-		s.count(replies)
+		u.s.count(replies)
 	}
 	d := datagram{from: u.local(), to: r.from, source: serverPort6, dest: r.port, protocol: protocolUDP,
 		body: r.wrap(m.ToBytes())}
-	u.send6(d.packet())
+	u.transmit(d.packet())
 }

@@ -205,16 +205,15 @@ type session struct {
 	down    access.Cause
 }
 
-func (s *session) Plan() *access.Plan           { return &s.plan }
-func (s *session) Addresses() *access.Addresses { return &s.has }
-func (s *session) Keep(b []byte)                { s.kept = slices.Clone(b) }
+func (s *session) Keep(b []byte) { s.kept = slices.Clone(b) }
 
-// Ends is access.Session's: the world ends nothing by itself.
-func (s *session) Ends() (end time.Time) {
+// Grant is access.Session's: the world ends nothing by itself.
+func (s *session) Grant() access.Grant {
+	g := access.Grant{Plan: &s.plan, Addresses: &s.has}
 	if s.plan.SessionTimeout > 0 {
-		end = s.since.Add(s.plan.SessionTimeout)
+		g.Ends = s.since.Add(s.plan.SessionTimeout)
 	}
-	return end
+	return g
 }
 
 func (s *session) hold(f access.Families, r *access.Request) {

@@ -33,6 +33,7 @@ const maxName = 253
 // auth is one end's part of authentication. Of a server it lives until a network protocol is open, for the peer may
 // not have heard the outcome and ask again.
 type auth struct {
+	*Link
 	method     access.Method
 	identifier uint8 // of CHAP
 	judged     bool  // somebody else decides, or has decided
@@ -66,7 +67,7 @@ func (l *Link) beginAuth() {
 	if l.auth != nil {
 		return // the line was the proof, and is being looked at
 	}
-	a := &auth{deadline: now + l.config.AuthTimeout, identifier: uint8(l.config.Random())}
+	a := &auth{Link: l, deadline: now + l.config.AuthTimeout, identifier: uint8(l.config.Random())}
 	l.auth = a
 	if l.layers[nLCP].asks&askAuth == 0 {
 		a.judged = true
@@ -76,35 +77,34 @@ func (l *Link) beginAuth() {
 	a.method = l.config.Methods[l.method-1]
 	a.at = a.deadline
 	if a.method != access.PAP {
-		l.newChallenge(a)
-		l.sendChallenge(a)
+		a.newChallenge()
+		a.sendChallenge()
 	}
 }
 
-func (l *Link) newChallenge(a *auth) {
-	binary.BigEndian.PutUint64(a.challenge[:], l.config.Random())
-	binary.BigEndian.PutUint64(a.challenge[8:], l.config.Random())
+func (a *auth) newChallenge() {
+	binary.BigEndian.PutUint64(a.challenge[:], a.config.Random())
+	binary.BigEndian.PutUint64(a.challenge[8:], a.config.Random())
 }
 
-func (l *Link) sendChallenge(a *auth) {
-	a.at = min(l.config.Now()+l.config.Restart, a.deadline)
-	out := append(l.begin(chapChallenge, a.identifier), chap.ChallengeSize)
+func (a *auth) sendChallenge() {
+	a.at = min(a.config.Now()+a.config.Restart, a.deadline)
+	out := append(a.begin(chapChallenge, a.identifier), chap.ChallengeSize)
 	out = append(out, a.challenge[:]...)
-	l.send(CHAP, append(out, l.config.Name...))
+	a.send(CHAP, append(out, a.config.Name...))
 }
 
-// authExpired: a challenge or a response is sent again, or it is enough.
-func (l *Link) authExpired() {
-	a := l.auth
-	switch now := l.config.Now(); {
+// expired: a challenge or a response is sent again, or it is enough.
+func (a *auth) expired() {
+	switch now := a.config.Now(); {
 	case now >= a.deadline:
-		l.Close(access.UserError, "no authentication within "+l.config.AuthTimeout.String())
+		a.Close(access.UserError, "no authentication within "+a.config.AuthTimeout.String())
 		a.at = 0
-	case l.role == Client:
-		a.at = min(now+l.config.Restart, a.deadline)
-		l.sendProof(a)
+	case a.role == Client:
+		a.at = min(now+a.config.Restart, a.deadline)
+		a.sendProof()
 	default:
-		l.sendChallenge(a)
+		a.sendChallenge()
 	}
 }
 
@@ -119,16 +119,18 @@ func (l *Link) authPacket(protocol uint16, b []byte) Discard {
 		a.method == access.None {
 		return Unexpected // RFC 1661 §3.5; row B5
 	}
-	if l.role == Client {
-		return l.clientPacket(a, p)
+	switch {
+	case l.role == Client && protocol == PAP:
+		return a.papAnswer(p)
+	case l.role == Client:
+		return a.chapPacket(p)
+	case protocol == PAP:
+		return a.papRequest(p)
 	}
-	if protocol == PAP {
-		return l.papRequest(a, p)
-	}
-	return l.chapResponse(a, p)
+	return a.chapResponse(p)
 }
 
-func (l *Link) papRequest(a *auth, p packet) Discard {
+func (a *auth) papRequest(p packet) Discard {
 	if p.code() != papRequest {
 		return Unexpected
 	}
@@ -137,12 +139,12 @@ func (l *Link) papRequest(a *auth, p packet) Discard {
 	if !ok || !ok2 || len(user) > maxName || len(password) > maxName {
 		return Malformed
 	}
-	if l.repeated(a, PAP, p) {
+	if a.repeated(PAP, p) {
 		return Taken
 	}
 	a.identifier = p.id()
 	secret := append([]byte{}, password...)
-	l.judgeProof(a, &access.Credentials{Method: access.PAP, User: string(user), Password: secret})
+	a.judge(&access.Credentials{Method: access.PAP, User: string(user), Password: secret})
 	return Taken
 }
 
@@ -156,20 +158,20 @@ func prefixed(b []byte) (value, rest []byte, ok bool) {
 }
 
 // repeated answers who asks again as before (RFC 1334 §2.2.1, RFC 1994 §4.1), and nobody while it is being decided.
-func (l *Link) repeated(a *auth, protocol uint16, p packet) bool {
+func (a *auth) repeated(protocol uint16, p packet) bool {
 	if a.done {
-		out := append(l.config.Buffer, a.outcome...)
+		out := append(a.config.Buffer, a.outcome...)
 		out[1] = p.id()
-		l.send(protocol, out)
+		a.send(protocol, out)
 	}
 	return a.judged
 }
 
-func (l *Link) chapResponse(a *auth, p packet) Discard {
+func (a *auth) chapResponse(p packet) Discard {
 	switch {
 	case p.code() == chapChange && a.method == access.MSCHAPv2 && !a.judged:
 		a.judged = true
-		l.fail(a, "E=709 R=0 V=3 M=passwords are not changed here")
+		a.fail("E=709 R=0 V=3 M=passwords are not changed here")
 		return Taken
 	case p.code() != chapResponse:
 		return Unexpected
@@ -185,17 +187,17 @@ func (l *Link) chapResponse(a *auth, p packet) Discard {
 	if p.id() != a.identifier {
 		return Stale
 	}
-	if l.repeated(a, CHAP, p) {
+	if a.repeated(CHAP, p) {
 		return Taken
 	}
-	l.judgeProof(a, &access.Credentials{Method: a.method, User: string(name), Identifier: a.identifier,
+	a.judge(&access.Credentials{Method: a.method, User: string(name), Identifier: a.identifier,
 		Challenge: append([]byte{}, a.challenge[:]...), Response: append([]byte{}, value...)})
 	return Taken
 }
 
-func (l *Link) judgeProof(a *auth, c *access.Credentials) {
+func (a *auth) judge(c *access.Credentials) {
 	a.judged, a.at = true, 0
-	l.env.Authenticate(c)
+	a.env.Authenticate(c)
 }
 
 // Result of what Env.Authenticate asked for.
@@ -220,7 +222,7 @@ func (l *Link) Authenticated(r *Result) {
 		if r.Silent || a.method == access.None {
 			l.Close(access.ServiceUnavailable, r.Why)
 		} else {
-			l.deny(a, r)
+			a.deny(r)
 		}
 		return
 	}
@@ -233,54 +235,54 @@ func (l *Link) Authenticated(r *Result) {
 	l.network.LocalID = id
 	switch a.method {
 	case access.PAP:
-		l.tell(a, PAP, papAck, prefix(r.Message))
+		a.tell(PAP, papAck, prefix(r.Message))
 	case access.CHAP:
-		l.tell(a, CHAP, chapSuccess, r.Message)
+		a.tell(CHAP, chapSuccess, r.Message)
 	case access.MSCHAPv2:
 		text := r.Success
 		if r.Message != "" {
 			text += " M=" + r.Message
 		}
-		l.tell(a, CHAP, chapSuccess, text)
+		a.tell(CHAP, chapSuccess, text)
 	}
 	if l.layers[nLCP].state == opened {
 		l.openNetwork()
 	}
 }
 
-func (l *Link) deny(a *auth, r *Result) {
-	l.blame(access.UserError, r.Why)
+func (a *auth) deny(r *Result) {
+	a.blame(access.UserError, r.Why)
 	switch a.method {
 	case access.PAP:
-		l.tell(a, PAP, papNak, prefix(r.Message))
+		a.tell(PAP, papNak, prefix(r.Message))
 	case access.CHAP:
-		l.tell(a, CHAP, chapFailure, r.Message)
+		a.tell(CHAP, chapFailure, r.Message)
 	default:
-		l.fail(a, r.Failure)
+		a.fail(r.Failure)
 		return
 	}
-	l.Close(access.UserError, r.Why)
+	a.Close(access.UserError, r.Why)
 }
 
 // fail is MS-CHAPv2's Failure (RFC 2759 §6): with R=1 the peer may try again, with another challenge and the next
 // identifier.
-func (l *Link) fail(a *auth, text string) {
+func (a *auth) fail(text string) {
 	if text == "" {
 		text = "E=691 R=1"
 	}
 	f := parseFailure(text)
-	again := f.retry && a.retries < l.config.Retries
+	again := f.retry && a.retries < a.config.Retries
 	retry := byte('0')
 	if again {
 		retry = '1'
 	}
-	l.newChallenge(a)
+	a.newChallenge()
 	if len(f.challenge) == chap.ChallengeSize {
 		a.challenge = [chap.ChallengeSize]byte(f.challenge)
 	}
-	l.tell(a, CHAP, chapFailure, fmt.Sprintf("E=%d R=%c C=%X V=3 M=%s", f.code, retry, a.challenge, f.message))
+	a.tell(CHAP, chapFailure, fmt.Sprintf("E=%d R=%c C=%X V=3 M=%s", f.code, retry, a.challenge, f.message))
 	if !again {
-		l.Close(access.UserError, "MS-CHAPv2 failed")
+		a.Close(access.UserError, "MS-CHAPv2 failed")
 		return
 	}
 	a.identifier++
@@ -314,10 +316,10 @@ func parseFailure(text string) (f failure) {
 }
 
 // tell sends the outcome, and keeps it.
-func (l *Link) tell(a *auth, protocol uint16, code uint8, text string) {
+func (a *auth) tell(protocol uint16, code uint8, text string) {
 	a.done = true
-	out := append(l.begin(code, a.identifier), text[:min(len(text), 1000)]...)
-	l.send(protocol, out)
+	out := append(a.begin(code, a.identifier), text[:min(len(text), 1000)]...)
+	a.send(protocol, out)
 	a.outcome = append([]byte{}, out...)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // clientAuth does what the server asked for in LCP.
 func (l *Link) clientAuth(now time.Duration) {
-	a := &auth{method: access.Method(l.method), deadline: now + l.config.AuthTimeout}
+	a := &auth{Link: l, method: access.Method(l.method), deadline: now + l.config.AuthTimeout}
 	a.at = a.deadline
 	switch a.method {
 	case access.None:
@@ -30,11 +30,11 @@ func (l *Link) clientAuth(now time.Duration) {
 		a.outcome = append([]byte{}, out...)
 	}
 	l.auth = a
-	l.sendProof(a)
+	a.sendProof()
 }
 
 // sendProof sends the PAP request or the CHAP response, once there is one. It comes again until it is answered.
-func (l *Link) sendProof(a *auth) {
+func (a *auth) sendProof() {
 	if a.outcome == nil {
 		return
 	}
@@ -42,7 +42,7 @@ func (l *Link) sendProof(a *auth) {
 	if a.method == access.PAP {
 		protocol = PAP
 	}
-	l.send(protocol, append(l.config.Buffer, a.outcome...))
+	a.send(protocol, append(a.config.Buffer, a.outcome...))
 }
 
 // admit opens the network control protocols that the client wants.
@@ -59,67 +59,68 @@ func (l *Link) impliedSuccess() {
 	}
 }
 
-func (l *Link) clientPacket(a *auth, p packet) Discard {
-	if a.method == access.PAP {
-		if p.id() != a.identifier || a.outcome == nil {
-			return Stale
-		}
-		switch p.code() {
-		case papAck:
-			l.admit()
-		case papNak:
-			text, _, _ := prefixed(p.data())
-			l.Close(access.UserError, "PAP: refused: "+string(text))
-		}
-		return Taken
+func (a *auth) papAnswer(p packet) Discard {
+	if p.id() != a.identifier || a.outcome == nil {
+		return Stale
 	}
 	switch p.code() {
+	case papAck:
+		a.admit()
+	case papNak:
+		text, _, _ := prefixed(p.data())
+		a.Close(access.UserError, "PAP: refused: "+string(text))
+	}
+	return Taken
+}
+
+func (a *auth) chapPacket(p packet) Discard {
+	switch p.code() {
 	case chapChallenge:
-		return l.challenged(a, p)
+		return a.challenged(p)
 	case chapSuccess:
 		text := string(p.data())
 		switch {
 		case a.outcome == nil || p.id() != a.identifier:
 			return Stale
 		case !strings.HasPrefix(text, a.expected):
-			l.Close(access.UserError, "MS-CHAPv2: the server does not know the password")
+			a.Close(access.UserError, "MS-CHAPv2: the server does not know the password")
 		default:
-			l.admit()
+			a.admit()
 		}
 	case chapFailure:
 		if a.outcome == nil || p.id() != a.identifier {
 			return Stale
 		}
-		l.Close(access.UserError, fmt.Sprintf("CHAP: refused: %s", p.data()))
+		a.Close(access.UserError, fmt.Sprintf("CHAP: refused: %s", p.data()))
 	}
 	return Taken
 }
 
-func (l *Link) challenged(a *auth, p packet) Discard {
+func (a *auth) challenged(p packet) Discard {
 	value, _, ok := prefixed(p.data())
 	if !ok || a.method == access.MSCHAPv2 && len(value) != chap.ChallengeSize {
 		return Malformed
 	}
 	a.identifier = p.id()
 	a.expected = ""
-	out := l.begin(chapResponse, a.identifier)
+	out := a.begin(chapResponse, a.identifier)
 	if a.method == access.CHAP {
-		answer := chap.MD5(a.identifier, l.config.Password, value)
+		answer := chap.MD5(a.identifier, a.config.Password, value)
 		out = append(append(out, byte(len(answer))), answer[:]...)
 	} else {
 		challenge := [chap.ChallengeSize]byte(value)
 		var r chap.Response
-		binary.BigEndian.PutUint64(r.PeerChallenge[:], l.config.Random())
-		binary.BigEndian.PutUint64(r.PeerChallenge[8:], l.config.Random())
-		hash := chap.NTHash(l.config.Password)
-		r.NT = chap.NTResponse(&challenge, &r.PeerChallenge, l.config.User, hash)
-		a.expected = chap.AuthenticatorResponse(hash, &r.NT, &challenge, &r.PeerChallenge, l.config.User)
+		binary.BigEndian.PutUint64(r.PeerChallenge[:], a.config.Random())
+		binary.BigEndian.PutUint64(r.PeerChallenge[8:], a.config.Random())
+		hash := chap.NTHash(a.config.Password)
+		r.NT = chap.NTResponse(&challenge, &r.PeerChallenge, a.config.User, hash)
+		a.expected = chap.AuthenticatorResponse(hash, &r.NT, &challenge, &r.PeerChallenge, a.config.User)
 		out = r.Append(append(out, chap.ResponseSize))
 	}
-	out = append(out, l.config.User...)
+	out = append(out, a.config.User...)
 	binary.BigEndian.PutUint16(out[2:], uint16(len(out)))
 	a.outcome = append(a.outcome[:0], out...)
-	a.at = min(l.config.Now()+l.config.Restart, a.deadline)
-	l.sendProof(a)
+	a.at = min(a.config.Now()+a.config.Restart, a.deadline)
+	a.sendProof()
 	return Taken
 }

@@ -46,8 +46,6 @@ func methodOf(value []byte) access.Method {
 
 type lcp struct{ *Link }
 
-func (l lcp) protocol() uint16 { return LCP }
-
 func (l lcp) request(b []byte) []byte {
 	asks := l.layers[nLCP].asks
 	if asks&askMRU != 0 {
@@ -108,17 +106,26 @@ func (l lcp) accept(in options) {
 	}
 }
 
-func (l lcp) naked(kind uint8, value []byte) {
-	switch kind {
-	case optMRU:
-		if len(value) == 2 {
-			if mru := binary.BigEndian.Uint16(value); mru >= api.MRUMin && mru < l.mru {
-				l.mru = mru
-			}
+func (l lcp) learn(kind uint8, value []byte, reject bool) {
+	asks := &l.layers[nLCP].asks
+	switch {
+	case kind == optMRU && reject:
+		*asks &^= askMRU
+	case kind == optMRU && len(value) == 2:
+		if mru := binary.BigEndian.Uint16(value); mru >= api.MRUMin && mru < l.mru {
+			l.mru = mru
 		}
-	case optAuth:
+	case kind == optAuth && reject:
+		if l.loops > 0 { // it was us who refused
+			l.Close(access.LostCarrier, loopedBack)
+		}
+		l.Close(access.UserError, "the peer refuses to authenticate")
+	case kind == optAuth:
 		l.otherMethod(methodOf(value))
-	case optMagic:
+	case kind == optMagic && reject:
+		*asks &^= askMagic
+		l.magic = 0 // RFC 1661 §5.8
+	case kind == optMagic:
 		l.newMagic()
 	}
 }
@@ -137,22 +144,7 @@ func (l lcp) otherMethod(suggested access.Method) {
 	l.method++
 }
 
-func (l lcp) refused(kind uint8) {
-	asks := &l.layers[nLCP].asks
-	switch kind {
-	case optMRU:
-		*asks &^= askMRU
-	case optMagic:
-		*asks &^= askMagic
-		l.magic = 0 // RFC 1661 §5.8
-	case optAuth:
-		if l.loops > 0 { // it was us who refused
-			l.Close(access.LostCarrier, loopedBack)
-		}
-		l.Close(access.UserError, "the peer refuses to authenticate")
-	}
-}
-
+// up is "this layer up".
 func (l lcp) up() {
 	l.loops = 0
 	if l.role == Client || !l.admitted {
@@ -163,10 +155,10 @@ func (l lcp) up() {
 	}
 }
 
-// down: all above begins anew. Who has proven who it is cannot: it signs in again, on a link of its own.
+// down is "this layer down": all above begins anew. Who has proven who it is cannot: it signs in on another link.
 func (l lcp) down() {
 	for _, n := range []int{nIPCP, nIPv6CP} {
-		l.run(n, down, nil, nil)
+		l.control(n).run(down, nil, nil)
 	}
 	switch {
 	case l.layers[nLCP].state == closing || l.layers[nLCP].state == stopping:
@@ -181,12 +173,8 @@ func (l lcp) down() {
 	}
 }
 
-func (l lcp) finished() {
-	l.finish(access.LostCarrier, "the peer does not answer")
-}
-
 // looped counts own magic numbers that come in, and says when it is enough (RFC 1661 §6.4).
-func (l *Link) looped(in options) bool {
+func (l lcp) looped(in options) bool {
 	for len(in) > 0 {
 		var kind uint8
 		var value []byte
@@ -198,13 +186,13 @@ func (l *Link) looped(in options) bool {
 	return l.loops > 3
 }
 
-// lcpOnly takes Protocol-Reject, echoes, and what RFC 1570 adds.
-func (l *Link) lcpOnly(p packet) Discard {
+// only takes Protocol-Reject, echoes, and what RFC 1570 adds.
+func (l lcp) only(p packet) Discard {
 	if p.code() != protocolReject {
 		if p.code() <= echoReply && len(p.data()) < 4 {
 			return Malformed
 		}
-		l.run(nLCP, echo, p, nil)
+		l.control(nLCP).run(echo, p, nil)
 		return Taken
 	}
 	if len(p.data()) < 2 {
@@ -216,13 +204,13 @@ func (l *Link) lcpOnly(p packet) Discard {
 	switch binary.BigEndian.Uint16(p.data()) {
 	case LCP:
 		l.blame(access.UserError, "the peer rejects LCP")
-		l.run(nLCP, fatal, p, nil)
+		l.control(nLCP).run(fatal, p, nil)
 	case PAP, CHAP:
 		l.Close(access.UserError, "the peer refuses the method of authentication")
 	case IPCP, IPv4:
-		l.run(nIPCP, fatal, p, nil)
+		l.control(nIPCP).run(fatal, p, nil)
 	case IPv6CP, IPv6:
-		l.run(nIPv6CP, fatal, p, nil)
+		l.control(nIPv6CP).run(fatal, p, nil)
 	}
 	return Taken
 }

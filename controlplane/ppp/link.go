@@ -114,8 +114,8 @@ func (l *Link) Start(env Env, c *Config, role Role, mru uint16) {
 		a.asks |= askAuth
 		l.method = 1
 	}
-	l.run(nLCP, open, nil, nil)
-	l.run(nLCP, up, nil, nil)
+	l.control(nLCP).run(open, nil, nil)
+	l.control(nLCP).run(up, nil, nil)
 	l.wake()
 }
 
@@ -124,16 +124,6 @@ func (l *Link) newMagic() {
 	for l.magic == 0 || l.magic == l.peerMagic {
 		l.magic = uint32(l.config.Random())
 	}
-}
-
-func (l *Link) layer(n int) layer {
-	switch n {
-	case nLCP:
-		return lcp{l}
-	case nIPCP:
-		return ipcp{l}
-	}
-	return ipv6cp{l}
 }
 
 // Discard is why a packet was taken no notice of.
@@ -154,7 +144,7 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 	defer l.wake()
 	switch protocol {
 	case LCP:
-		return l.control(nLCP, b)
+		return l.control(nLCP).receive(b)
 	case PAP, CHAP:
 		return l.authPacket(protocol, b)
 	case IPCP, IPv6CP:
@@ -164,7 +154,7 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 		}
 		l.impliedSuccess()
 		if l.layers[n].state > starting {
-			return l.control(n, b)
+			return l.control(n).receive(b)
 		}
 		if a := l.auth; a != nil && a.keeps(n, b) {
 			return Taken
@@ -220,13 +210,13 @@ func (l *Link) Expire() {
 			continue
 		}
 		if a.counter > 0 {
-			l.run(n, timeout, nil, nil)
+			l.control(n).run(timeout, nil, nil)
 		} else {
-			l.run(n, expired, nil, nil)
+			l.control(n).run(expired, nil, nil)
 		}
 	}
 	if l.auth != nil && l.auth.at != 0 && l.auth.at <= now {
-		l.authExpired()
+		l.auth.expired()
 	}
 	l.asked = 0
 	l.wake()
@@ -257,7 +247,7 @@ func (l *Link) Close(cause access.Cause, why string) {
 		return
 	}
 	l.blame(cause, why)
-	l.run(nLCP, closeIt, nil, nil)
+	l.control(nLCP).run(closeIt, nil, nil)
 	if l.layers[nLCP].state <= closed {
 		l.finish(cause, why)
 	}
@@ -314,13 +304,13 @@ func (l *Link) openNetwork() {
 					a.asks |= askDNS1 | askDNS2
 				}
 			}
-			l.run(n, open, nil, nil)
-			l.run(n, up, nil, nil)
+			l.control(n).run(open, nil, nil)
+			l.control(n).run(up, nil, nil)
 		}
 	}
 	for n, b := range early {
 		if b != nil && l.layers[n].state > starting {
-			l.control(n, b)
+			l.control(n).receive(b)
 		}
 	}
 }
@@ -337,34 +327,6 @@ func (l *Link) Possible() access.Families {
 		return wanted && (s <= starting || s >= reqSent)
 	}
 	return access.Families{V4: on(nIPCP, l.network.V4), V6: on(nIPv6CP, l.network.V6)}
-}
-
-// networkUp is called when a network control protocol opened.
-func (l *Link) networkUp(n int) {
-	l.auth = nil
-	l.layers[n].wasUp = true
-	l.env.Network(l.families())
-}
-
-// networkFinished is called when one is closed, or has given up; a link without any is of no use. What was never open
-// is not of this link any more: the peer's requests are rejected from now on.
-func (l *Link) networkFinished(n int) {
-	a := &l.layers[n]
-	switch {
-	case a.wasUp:
-		a.wasUp = false
-	case n == nIPCP:
-		*a, l.network.V4 = automaton{}, false
-	default:
-		*a, l.network.V6 = automaton{}, false
-	}
-	l.env.Network(l.families())
-	for _, other := range []int{nIPCP, nIPv6CP} {
-		if l.layers[other].state >= closing {
-			return
-		}
-	}
-	l.Close(access.UserError, "no network protocol is left")
 }
 
 // MTU is the largest packet that may be sent to the peer.

@@ -205,8 +205,8 @@ func TestResume(t *testing.T) {
 	w.run(t, w.now+time.Second)
 	testkit.Equal(t, len(w.log), said+2, "echo and reply")
 	testkit.Equal(t, heir.State(), s.State(), "state")
-	c.run(nIPCP, down, nil, nil) // it negotiates IPCP again
-	c.run(nIPCP, up, nil, nil)
+	c.control(nIPCP).run(down, nil, nil) // it negotiates IPCP again
+	c.control(nIPCP).run(up, nil, nil)
 	w.run(t, w.now+10*time.Second)
 	testkit.ErrorIf(t, heir.layers[nIPCP].state != opened || c.layers[nIPCP].state != opened,
 		"IPCP does not open again")

@@ -18,78 +18,95 @@ const (
 	never
 )
 
-// layer is what is particular to LCP, IPCP or IPv6CP: ten methods, since RFC 1661 leaves as much to each of them.
+// layer is what is particular to LCP, IPCP or IPv6CP: the options of Configure packets.
 type layer interface {
-	protocol() uint16
 	request(b []byte) []byte // appends the options of our Configure-Request
 	// judge looks at an option of the peer's, and changes nothing. A bad one gets another in its place: in b.
 	judge(kind uint8, value, b []byte) (grade, []byte)
 	missing(in options, b []byte) []byte // appends options that the peer has to send
 	accept(in options)                   // the peer's request is acknowledged
-	naked(kind uint8, value []byte)      // the peer would have ours so
-	refused(kind uint8)                  // the peer knows no such option
-	up()
-	down()
-	finished()
+	// learn changes an option of ours, which the peer would have so, or does not know (reject).
+	learn(kind uint8, value []byte, reject bool)
 }
 
-// control takes a packet of a protocol whose automaton is at work.
-func (l *Link) control(n int, b []byte) Discard {
+// control is LCP, IPCP or IPv6CP of a link: its automaton at work.
+type control struct {
+	*Link
+	*automaton
+	layer
+	n int
+}
+
+func (l *Link) control(n int) control {
+	a := control{l, &l.layers[n], lcp{l}, n}
+	switch n {
+	case nIPCP:
+		a.layer = ipcp{l}
+	case nIPv6CP:
+		a.layer = ipv6cp{l}
+	}
+	return a
+}
+
+var protocolOf = [...]uint16{nLCP: LCP, nIPCP: IPCP, nIPv6CP: IPv6CP}
+
+func (a control) transmit(b []byte) { a.send(protocolOf[a.n], b) }
+
+// receive takes a packet while the automaton is at work.
+func (a control) receive(b []byte) Discard {
 	p, ok := parse(b)
 	if !ok {
 		return Malformed
 	}
 	switch c := p.code(); {
 	case c == configureRequest:
-		return l.configureRequest(n, p)
+		return a.configureRequest(p)
 	case c <= configureReject && c != 0:
-		return l.configureAnswer(n, p)
+		return a.configureAnswer(p)
 	case c == terminateRequest:
-		l.run(n, termReq, p, nil)
-		if n == nLCP {
+		a.run(termReq, p, nil)
+		if a.n == nLCP {
 			// it heard our Terminate-Ack, or does not care
-			l.finish(access.UserRequest, "the peer ended the link")
+			a.finish(access.UserRequest, "the peer ended the link")
 		}
 	case c == terminateAck:
-		l.run(n, termAck, p, nil)
+		a.run(termAck, p, nil)
 	case c == codeReject:
-		return l.codeRejected(n, p)
-	case n == nLCP && c >= protocolReject && c <= timeRemaining:
-		return l.lcpOnly(p)
+		return a.codeRejected(p)
+	case a.n == nLCP && c >= protocolReject && c <= timeRemaining:
+		return lcp{a.Link}.only(p)
 	default:
-		l.run(n, unknown, p, nil)
+		a.run(unknown, p, nil)
 	}
 	return Taken
 }
 
-func (l *Link) configureRequest(n int, p packet) Discard {
+func (a control) configureRequest(p packet) Discard {
 	in := options(p.data())
 	if !in.sound() {
 		return Malformed
 	}
-	a := &l.layers[n]
 	if a.state == opened && a.agreed == crc32.ChecksumIEEE(p) {
 		// Our Configure-Ack was lost, or the request came late: the same answer, and nothing begins anew.
 		// RFC 1661 would leave Opened, and two ends with a slow way between them might never meet.
-		l.send(l.layer(n).protocol(), append(l.begin(configureAck, p.id()), in...))
+		a.transmit(append(a.begin(configureAck, p.id()), in...))
 		return Taken
 	}
-	if n == nLCP && l.looped(in) {
-		l.Close(access.LostCarrier, loopedBack)
+	if a.n == nLCP && (lcp{a.Link}).looped(in) {
+		a.Close(access.LostCarrier, loopedBack)
 		return Taken
 	}
-	e, reply := l.judge(n, p)
-	if e == badReq && l.stubborn(n, p) {
+	e, reply := a.judged(p)
+	if e == badReq && a.stubborn(p) {
 		return Unexpected
 	}
-	l.run(n, e, p, reply)
+	a.run(e, p, reply)
 	return Taken
 }
 
 // stubborn counts requests in a row that cannot be acknowledged. After so many the protocol is given up, and nothing is
 // said to more of them.
-func (l *Link) stubborn(n int, p packet) bool {
-	a := &l.layers[n]
+func (a control) stubborn(p packet) bool {
 	if a.bad == 0 || a.badID != p.id() { // one that came again counts once
 		a.bad = min(a.bad+1, maxRounds+1)
 		a.badID = p.id()
@@ -98,34 +115,34 @@ func (l *Link) stubborn(n int, p packet) bool {
 		return false
 	}
 	if a.state > stopping {
-		l.giveUp(n, "the peer insists on what it cannot have")
+		a.giveUp("the peer insists on what it cannot have")
 	}
 	return true
 }
 
 // giveUp ends a protocol: the link, if it is LCP or no other is left.
-func (l *Link) giveUp(n int, why string) {
-	if n == nLCP {
-		l.Close(access.UserError, why)
+func (a control) giveUp(why string) {
+	if a.n == nLCP {
+		a.Close(access.UserError, why)
 		return
 	}
-	if other := nIPCP + nIPv6CP - n; l.layers[other].state < closing {
-		l.blame(access.UserError, why)
+	if other := nIPCP + nIPv6CP - a.n; a.layers[other].state < closing {
+		a.blame(access.UserError, why)
 	}
-	l.run(n, fatal, nil, nil)
+	a.run(fatal, nil, nil)
 }
 
-// judge makes the answer to a Configure-Request: Reject before Nak before Ack (RFC 1661 §5.2 to §5.4).
-func (l *Link) judge(n int, p packet) (event, []byte) {
-	y, in := l.layer(n), options(p.data())
-	patient := l.layers[n].naks < l.config.MaxFailure
-	out := l.begin(configureAck, p.id())
+// judged makes the answer to a Configure-Request: Reject before Nak before Ack (RFC 1661 §5.2 to §5.4).
+func (a control) judged(p packet) (event, []byte) {
+	in := options(p.data())
+	patient := a.naks < a.config.MaxFailure
+	out := a.begin(configureAck, p.id())
 	worst := good
 	for rest := in; len(rest) > 0; {
 		var kind uint8
 		var value []byte
 		kind, value, _, rest = rest.next()
-		g, _ := y.judge(kind, value, out)
+		g, _ := a.judge(kind, value, out)
 		if g == bad && !patient {
 			g = never
 		}
@@ -133,7 +150,7 @@ func (l *Link) judge(n int, p packet) (event, []byte) {
 	}
 	wanted := out[:head]
 	if patient {
-		wanted = y.missing(in, out)
+		wanted = a.missing(in, out)
 	}
 	if worst == good && len(wanted) == head {
 		return goodReq, append(out, in...)
@@ -146,7 +163,7 @@ func (l *Link) judge(n int, p packet) (event, []byte) {
 		var kind uint8
 		var value, whole []byte
 		kind, value, whole, rest = rest.next()
-		g, longer := y.judge(kind, value, out)
+		g, longer := a.judge(kind, value, out)
 		switch {
 		case worst == never && (g == never || g == bad && !patient):
 			out = append(out, whole...)
@@ -155,14 +172,14 @@ func (l *Link) judge(n int, p packet) (event, []byte) {
 		}
 	}
 	if worst != never && patient {
-		out = y.missing(in, out)
+		out = a.missing(in, out)
 	}
 	return badReq, out
 }
 
 // configureAnswer takes Configure-Ack, -Nak and -Reject.
-func (l *Link) configureAnswer(n int, p packet) Discard {
-	a, y, in := &l.layers[n], l.layer(n), options(p.data())
+func (a control) configureAnswer(p packet) Discard {
+	in := options(p.data())
 	if !in.sound() {
 		return Malformed
 	}
@@ -170,146 +187,174 @@ func (l *Link) configureAnswer(n int, p packet) Discard {
 		if !a.waits || p.id() != a.id {
 			return Stale
 		}
-		ours := options(y.request(l.config.Buffer))
+		ours := options(a.request(a.config.Buffer))
 		if p.code() == configureAck && !bytes.Equal(in, ours) {
 			return Stale // RFC 1661 §5.2: must be what was asked
 		}
 		a.waits = false
 		if p.code() != configureAck {
-			l.learn(a, y, p.code() == configureReject, in, ours)
+			a.learned(p.code() == configureReject, in, ours)
 		}
 	}
-	if l.over {
+	if a.over {
 		return Taken
 	}
 	if p.code() == configureAck {
-		l.run(n, gotAck, p, nil)
+		a.run(gotAck, p, nil)
 	} else {
-		l.run(n, gotNak, p, nil)
+		a.run(gotNak, p, nil)
 	}
 	return Taken
 }
 
-// learn changes what is asked for next. ours is in the buffer, which is another's when the link is closed by that.
-func (l *Link) learn(a *automaton, y layer, reject bool, in, ours options) {
+// learned changes what is asked for next. ours is in the buffer, which is another's when the link is closed by that.
+func (a control) learned(reject bool, in, ours options) {
 	for len(in) > 0 && a.state >= reqSent {
 		var kind uint8
 		var value []byte
 		kind, value, _, in = in.next()
-		switch {
-		case !ours.has(kind): // the peer may ask for more (RFC 1661 §5.3); we do not have it
-		case reject:
-			y.refused(kind)
-		default:
-			y.naked(kind, value)
+		if ours.has(kind) { // the peer may ask for more (RFC 1661 §5.3); we do not have it
+			a.learn(kind, value, reject)
 		}
 	}
 }
 
-func (l *Link) codeRejected(n int, p packet) Discard {
+func (a control) codeRejected(p packet) Discard {
 	if len(p.data()) == 0 {
 		return Malformed
 	}
 	if c := p.data()[0]; c >= configureRequest && c <= codeReject {
-		if n == nLCP {
-			l.blame(access.UserError, "the peer rejects LCP")
+		if a.n == nLCP {
+			a.blame(access.UserError, "the peer rejects LCP")
 		}
-		l.run(n, fatal, p, nil)
+		a.run(fatal, p, nil)
 	} else {
-		l.run(n, rejected, p, nil)
+		a.run(rejected, p, nil)
 	}
 	return Taken
 }
 
 // run has an event happen: p is the packet that it came from, reply the Configure-Ack, -Nak or -Reject that judge made.
-func (l *Link) run(n int, e event, p packet, reply []byte) {
-	a := &l.layers[n]
+func (a control) run(e event, p packet, reply []byte) {
 	s := table[e][a.state]
-	if s == none || l.over {
+	if s == none || a.over {
 		return
 	}
 	a.state = s & 15
-	y := l.layer(n)
-	l.answer(a, y, s, p, reply)
-	if s&tld != 0 {
-		y.down()
-		if a.state != s&15 || l.over {
+	a.answer(s, p, reply)
+	if s&tld != 0 && a.n == nLCP {
+		lcp{a.Link}.down()
+		if a.state != s&15 || a.over {
 			return // it ended the link
 		}
 	}
 	switch {
 	case s&zrc != 0:
 		a.counter = 0
-		a.at = l.config.Now() + l.config.Restart
+		a.at = a.config.Now() + a.config.Restart
 	case s&irc != 0 && s&str != 0:
-		a.counter = l.config.MaxTerminate
+		a.counter = a.config.MaxTerminate
 	case s&irc != 0:
-		a.counter = l.config.MaxConfigure
+		a.counter = a.config.MaxConfigure
 	}
 	if s&scr != 0 {
-		l.sendRequest(n, e == timeout)
+		a.sendRequest(e == timeout)
 	}
 	if s&str != 0 {
-		l.sendTerminate(a, y)
+		a.sendTerminate()
 	}
 	if s&tlf != 0 {
-		y.finished()
+		a.finished()
 	}
 	if s&tlu != 0 && a.state == opened {
-		a.at = l.config.Now()
-		y.up()
+		a.at = a.config.Now()
+		a.up()
 	}
 }
 
+// up is "this layer up".
+func (a control) up() {
+	if a.n == nLCP {
+		lcp{a.Link}.up()
+		return
+	}
+	a.auth = nil
+	a.wasUp = true
+	a.env.Network(a.families())
+}
+
+// finished is "this layer finished": it is closed, or has given up. A link without a network protocol is of no use.
+// What was never open is not of this link any more: the peer's requests are rejected from now on.
+func (a control) finished() {
+	switch {
+	case a.n == nLCP:
+		a.finish(access.LostCarrier, "the peer does not answer")
+		return
+	case a.wasUp:
+		a.wasUp = false
+	case a.n == nIPCP:
+		*a.automaton, a.network.V4 = automaton{}, false
+	default:
+		*a.automaton, a.network.V6 = automaton{}, false
+	}
+	a.env.Network(a.families())
+	for _, other := range []int{nIPCP, nIPv6CP} {
+		if a.layers[other].state >= closing {
+			return
+		}
+	}
+	a.Close(access.UserError, "no network protocol is left")
+}
+
 // answer carries out the actions that send something back.
-func (l *Link) answer(a *automaton, y layer, s step, p packet, reply []byte) {
+func (a control) answer(s step, p packet, reply []byte) {
 	switch {
 	case s&sca != 0:
 		a.naks, a.bad, a.agreed = 0, 0, crc32.ChecksumIEEE(p)
-		l.send(y.protocol(), reply)
-		y.accept(options(p.data()))
+		a.transmit(reply)
+		a.accept(options(p.data()))
 	case s&scn != 0:
 		if reply[0] == configureNak && (a.naks == 0 || a.nakID != p.id()) {
 			a.naks++
 			a.nakID = p.id()
 		}
-		l.send(y.protocol(), reply)
+		a.transmit(reply)
 	case s&sta != 0:
-		l.send(y.protocol(), l.begin(terminateAck, p.id()))
+		a.transmit(a.begin(terminateAck, p.id()))
 	case s&scj != 0:
-		out := l.begin(codeReject, a.nextID())
-		l.send(y.protocol(), append(out, p[:min(len(p), l.room(len(out)))]...))
+		out := a.begin(codeReject, a.nextID())
+		a.transmit(append(out, p[:min(len(p), a.room(len(out)))]...))
 	case s&ser != 0 && p.code() == echoRequest:
-		out := l.begin(echoReply, p.id())
-		out = append(out, byte(l.magic>>24), byte(l.magic>>16), byte(l.magic>>8), byte(l.magic))
+		out := a.begin(echoReply, p.id())
+		out = append(out, byte(a.magic>>24), byte(a.magic>>16), byte(a.magic>>8), byte(a.magic))
 		data := p.data()[min(4, len(p.data())):]
-		l.send(y.protocol(), append(out, data[:min(len(data), l.room(len(out)))]...))
+		a.transmit(append(out, data[:min(len(data), a.room(len(out)))]...))
 	}
 }
 
 // sendRequest sends a Configure-Request. One that is sent again keeps its identifier, so that a late answer counts.
-func (l *Link) sendRequest(n int, again bool) {
-	a, y, now := &l.layers[n], l.layer(n), l.config.Now()
+func (a control) sendRequest(again bool) {
+	now := a.config.Now()
 	if !again || !a.waits {
 		if now-a.at > settled { // since it was open, or given up
 			a.rounds = 0
 		}
 		if a.rounds++; a.rounds > maxRounds {
-			l.giveUp(n, "negotiation has no end")
+			a.giveUp("negotiation has no end")
 			return
 		}
 		a.id++
 	}
 	a.waits = true
 	a.counter -= min(a.counter, 1)
-	a.at = now + l.config.Restart
-	l.send(y.protocol(), y.request(l.begin(configureRequest, a.id)))
+	a.at = now + a.config.Restart
+	a.transmit(a.request(a.begin(configureRequest, a.id)))
 }
 
-func (l *Link) sendTerminate(a *automaton, y layer) {
+func (a control) sendTerminate() {
 	a.id++
 	a.waits = false
 	a.counter -= min(a.counter, 1)
-	a.at = l.config.Now() + l.config.Restart
-	l.send(y.protocol(), l.begin(terminateRequest, a.id))
+	a.at = a.config.Now() + a.config.Restart
+	a.transmit(a.begin(terminateRequest, a.id))
 }

@@ -20,19 +20,21 @@ const (
 
 type ipcp struct{ *Link }
 
-func (l ipcp) protocol() uint16 { return IPCP }
+type addressOption struct {
+	ask, kind uint8
+	ours      *[4]byte
+}
+
+// wishes are the options that our Configure-Request may have.
+func (l ipcp) wishes() [3]addressOption {
+	n := &l.network
+	return [...]addressOption{{askAddress, optAddress, &n.Local},
+		{askDNS1, optDNS1, &n.DNS[0]}, {askDNS2, optDNS2, &n.DNS[1]}}
+}
 
 func (l ipcp) request(b []byte) []byte {
 	asks := l.layers[nIPCP].asks
-	for _, o := range []struct {
-		ask  uint8
-		kind uint8
-		ours *[4]byte
-	}{
-		{askAddress, optAddress, &l.network.Local},
-		{askDNS1, optDNS1, &l.network.DNS[0]},
-		{askDNS2, optDNS2, &l.network.DNS[1]},
-	} {
+	for _, o := range l.wishes() {
 		if asks&o.ask != 0 {
 			b = option(b, o.kind, o.ours[:]...)
 		}
@@ -91,42 +93,23 @@ func (l ipcp) accept(in options) {
 	}
 }
 
-// naked: a client takes what it is given, a server's address is not the peer's to choose.
-func (l ipcp) naked(kind uint8, value []byte) {
-	if l.role != Client || len(value) != 4 {
-		return
-	}
-	switch kind {
-	case optAddress:
-		l.network.Local = [4]byte(value)
-	case optDNS1:
-		l.network.DNS[0] = [4]byte(value)
-	case optDNS2:
-		l.network.DNS[1] = [4]byte(value)
-	}
-}
-
-func (l ipcp) refused(kind uint8) {
-	asks := &l.layers[nIPCP].asks
-	switch kind {
-	case optAddress:
-		*asks &^= askAddress
-	case optDNS1:
-		*asks &^= askDNS1
-		l.network.DNS[0] = [4]byte{}
-	case optDNS2:
-		*asks &^= askDNS2
-		l.network.DNS[1] = [4]byte{}
+// learn: a client takes what it is given, a server's address is not the peer's to choose.
+func (l ipcp) learn(kind uint8, value []byte, reject bool) {
+	for _, o := range l.wishes() {
+		switch {
+		case o.kind != kind:
+		case reject:
+			l.layers[nIPCP].asks &^= o.ask
+			if kind != optAddress {
+				*o.ours = [4]byte{}
+			}
+		case l.role == Client && len(value) == 4:
+			*o.ours = [4]byte(value)
+		}
 	}
 }
-
-func (l ipcp) up()       { l.networkUp(nIPCP) }
-func (l ipcp) down()     {}
-func (l ipcp) finished() { l.networkFinished(nIPCP) }
 
 type ipv6cp struct{ *Link }
-
-func (l ipv6cp) protocol() uint16 { return IPv6CP }
 
 func (l ipv6cp) request(b []byte) []byte {
 	if l.layers[nIPv6CP].asks&askAddress != 0 {
@@ -166,18 +149,12 @@ func (l ipv6cp) accept(in options) {
 	}
 }
 
-func (l ipv6cp) naked(kind uint8, value []byte) {
-	if l.role == Client && kind == optID && len(value) == 8 {
+func (l ipv6cp) learn(kind uint8, value []byte, reject bool) {
+	switch {
+	case kind != optID:
+	case reject:
+		l.layers[nIPv6CP].asks &^= askAddress
+	case l.role == Client && len(value) == 8:
 		l.network.LocalID = binary.BigEndian.Uint64(value)
 	}
 }
-
-func (l ipv6cp) refused(kind uint8) {
-	if kind == optID {
-		l.layers[nIPv6CP].asks &^= askAddress
-	}
-}
-
-func (l ipv6cp) up()       { l.networkUp(nIPv6CP) }
-func (l ipv6cp) down()     {}
-func (l ipv6cp) finished() { l.networkFinished(nIPv6CP) }

@@ -39,11 +39,9 @@ type work struct {
 
 type member struct{ addresses access.Addresses }
 
-func (*member) Plan() *access.Plan             { return &onePlan }
-func (m *member) Addresses() *access.Addresses { return &m.addresses }
-func (*member) Ends() (never time.Time)        { return never }
-func (*member) Keep([]byte)                    {}
-func (*member) Down(access.Cause)              {}
+func (m *member) Grant() access.Grant { return access.Grant{Plan: &onePlan, Addresses: &m.addresses} }
+func (*member) Keep([]byte)           {}
+func (*member) Down(access.Cause)     {}
 func (*member) Want(access.Families, *access.Request, func(error)) {
 }
 func (*member) Up(_ access.Families, _ uint16, _ access.KeepAlive, done func(error)) {

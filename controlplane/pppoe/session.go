@@ -209,7 +209,7 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 
 // network is what the subscriber got, in PPP's words.
 func (x *session) network() (n ppp.Network) {
-	a := x.session.Addresses()
+	a := x.session.Grant().Addresses
 	if n.V4 = a.IPv4.Is4(); n.V4 {
 		n.Remote = a.IPv4.As4()
 		if a.Gateway.Is4() {
@@ -228,7 +228,7 @@ func (x *session) network() (n ppp.Network) {
 	for n.RemoteID == 0 || n.RemoteID == x.config.PPP.ID {
 		n.RemoteID = x.server.random.Uint64()
 	}
-	n.Fixed = x.session.Plan().InterfaceID != 0
+	n.Fixed = x.session.Grant().Plan.InterfaceID != 0
 	return n
 }
 
@@ -248,7 +248,7 @@ func (x *session) Network(f access.Families) {
 	x.session.Keep(x.state())
 	if possible := x.link.Possible(); x.passes(possible) != x.passing {
 		x.pass(possible, func(err error) {
-			if a, n := x.session.Addresses(), x.link.Network(); err == nil {
+			if a, n := x.session.Grant().Addresses, x.link.Network(); err == nil {
 				x.session.Want(access.Families{V4: n.V4, V6: n.V6 && a.IPv6.IsValid(),
 					Delegated: n.V6 && a.Delegated.IsValid()}, nil, func(error) {})
 			}
@@ -259,7 +259,7 @@ func (x *session) Network(f access.Families) {
 
 // passes are the families of packets that pass where PPP has these.
 func (x *session) passes(f access.Families) access.Families {
-	own := !x.relayed && x.session.Addresses().IPv6.IsValid()
+	own := !x.relayed && x.session.Grant().Addresses.IPv6.IsValid()
 	return access.Families{V4: f.V4, V6: f.V6 && (own || x.extra.V6),
 		Delegated: f.V6 && x.extra.Delegated}
 }

@@ -122,10 +122,8 @@ type user struct {
 	ups       int
 }
 
-func (u *user) Plan() *access.Plan           { return &u.plan }
-func (u *user) Addresses() *access.Addresses { return &u.addresses }
-func (u *user) Ends() (never time.Time)      { return never }
-func (u *user) Keep(state []byte)            { u.state = bytes.Clone(state) }
+func (u *user) Grant() access.Grant { return access.Grant{Plan: &u.plan, Addresses: &u.addresses} }
+func (u *user) Keep(state []byte)   { u.state = bytes.Clone(state) }
 func (u *user) Want(f access.Families, _ *access.Request, done func(error)) {
 	u.wants = f
 	u.w.After(0, func() { done(nil) })

@@ -15,6 +15,7 @@ import (
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
 	"isthmus/controlplane/rules"
+	"isthmus/controlplane/session/memory"
 	"isthmus/controlplane/session/store"
 )
 
@@ -37,7 +38,7 @@ type Manager struct {
 	reports *reporting
 	plans   *planner
 
-	memory *memory // Run's alone
+	pacer *memory.Pacer // Run's alone
 }
 
 // Counters are for show and metrics.
@@ -154,8 +155,8 @@ func (p *Manager) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	defer p.Close()
-	p.memory = newMemory()
-	p.memory.tick(0)
+	p.pacer = memory.New()
+	p.pacer.Tick(0)
 	for {
 		first, more := p.next(ctx, ticker.C)
 		if !more {
@@ -202,7 +203,7 @@ func (p *Manager) housekeeping() {
 	p.reports.retry()
 	p.commits.sweep()
 	c := p.Counts()
-	p.memory.tick(c.Established + c.Modified + c.Deleted)
+	p.pacer.Tick(c.Established + c.Modified + c.Deleted)
 }
 
 // Close answers what waits, which nobody will carry out. Run ends with it; who never runs calls it.

@@ -67,7 +67,7 @@ func (l *Loop) retire(set *Settings) {
 
 // filter lays the plan's access lists over the rules: what they deny is dropped by rules of its own, which are counted
 // and no part of accounting.
-func (s *Subscriber) filter(o *rules.Session) {
+func (s object) filter(o *rules.Session) {
 	deny := func(passes, id uint16, filters []api.SDF) {
 		if o.LineFilters == nil {
 			o.LineFilters = map[uint16][]api.SDF{}

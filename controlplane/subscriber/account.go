@@ -60,8 +60,22 @@ func owes(next uint32, list []uint32) seen {
 	return n
 }
 
+// counted is what a subscriber has used, and may use.
+type counted struct {
+	used  [2]counters // all, IPv6
+	seen  [2]seen     // reports of the URRs
+	boot  uint64      // of the data plane that seen is of
+	query uint32
+	grant uint32
+	quota uint64 // as it was granted last
+	base  uint64 // bytes that were used then
+}
+
+// accounting is what is told of a subscriber to who bills it.
+type accounting struct{ *Subscriber }
+
 // measured adds what an answer of the data plane reports.
-func (s *Subscriber) measured(rows []api.Usage) {
+func (s accounting) measured(rows []api.Usage) {
 	for i := range rows {
 		s.count(&rows[i])
 	}
@@ -71,11 +85,11 @@ func (s *Subscriber) measured(rows []api.Usage) {
 }
 
 // count adds a report; false: it is counted, or of no URR of ours.
-func (s *Subscriber) count(u *api.Usage) bool {
-	if u.URR != allURR && u.URR != ipv6URR || !s.seen[u.URR-1].fresh(u.Sequence) {
+func (c *counted) count(u *api.Usage) bool {
+	if u.URR != allURR && u.URR != ipv6URR || !c.seen[u.URR-1].fresh(u.Sequence) {
 		return false
 	}
-	s.used[u.URR-1].add(u)
+	c.used[u.URR-1].add(u)
 	return true
 }
 
@@ -83,12 +97,12 @@ func (s *Subscriber) count(u *api.Usage) bool {
 const usageTime = 2 * time.Second
 
 // owed is how many reports are to come still.
-func (s *Subscriber) owed() int {
-	return bits.OnesCount64(s.seen[0].owed) + bits.OnesCount64(s.seen[1].owed)
+func (c *counted) owed() int {
+	return bits.OnesCount64(c.seen[0].owed) + bits.OnesCount64(c.seen[1].owed)
 }
 
 // whenCounted calls fn when no report is owed, or will not come any more.
-func (s *Subscriber) whenCounted(fn func()) {
+func (s accounting) whenCounted(fn func()) {
 	if s.owed() == 0 {
 		fn()
 		return
@@ -115,7 +129,7 @@ func (l *Loop) LineLost(seid, boot uint64, usage []api.Usage, done func()) {
 			return
 		}
 		s.acks = append(s.acks, done)
-		if s.measured(usage); !s.ending {
+		if (accounting{s}).measured(usage); !s.ending {
 			s.changed()
 		}
 	})
@@ -129,14 +143,14 @@ func (l *Loop) LinesBoot(id uint64) {
 		}
 		l.former, l.boot = l.boot, id
 		for _, s := range l.by.seid {
-			s.bootIs(id)
+			accounting{s}.bootIs(id)
 		}
 	})
 }
 
 // bootIs takes note of which boot the data plane is: another one counts reports anew, and has granted the whole quota
 // that it was given.
-func (s *Subscriber) bootIs(id uint64) {
+func (s accounting) bootIs(id uint64) {
 	if s.boot == id {
 		return
 	}
@@ -164,15 +178,15 @@ func (s *Subscriber) bootIs(id uint64) {
 }
 
 // renew grants a quota.
-func (s *Subscriber) renew(quota uint64) {
-	s.quota, s.base = quota, s.used[0].volume()
-	s.grant++
+func (c *counted) renew(quota uint64) {
+	c.quota, c.base = quota, c.used[0].volume()
+	c.grant++
 }
 
 // left is what is left of the quota: 1 for none, as 0 is no quota.
-func (s *Subscriber) left() uint64 {
-	used := s.used[0].volume() - s.base
-	return max(s.quota, used+1) - used
+func (c *counted) left() uint64 {
+	used := c.used[0].volume() - c.base
+	return max(c.quota, used+1) - used
 }
 
 func (c *counters) volume() uint64 { return c.bytes[0] + c.bytes[1] }
@@ -184,7 +198,7 @@ func (l *Loop) LineEnded(seid uint64, usage []api.Usage) {
 		if s == nil {
 			return
 		}
-		s.measured(usage)
+		accounting{s}.measured(usage)
 		if !s.ending {
 			l.log.Warn("a subscriber's session was ended by the session layer", "user", s.about(),
 				"session", s.ID())
@@ -206,7 +220,7 @@ func (l *Loop) event(e *api.Event, done func()) {
 	switch {
 	case e.BootID == 0:
 	case e.BootID != l.former:
-		s.bootIs(e.BootID)
+		accounting{s}.bootIs(e.BootID)
 	case e.Type == api.EventTypeUsage: // too late to tell whether it is counted
 		l.stats.reportsLost++
 		done()
@@ -214,7 +228,7 @@ func (l *Loop) event(e *api.Event, done func()) {
 	}
 	switch e.Type {
 	case api.EventTypeUsage:
-		s.usage(&e.Usage, done)
+		accounting{s}.usage(&e.Usage, done)
 		return
 	case api.EventTypeInactive:
 		s.acks = append(s.acks, done) // it is told once: the store shall have the end
@@ -234,7 +248,7 @@ func (l *Loop) event(e *api.Event, done func()) {
 }
 
 // usage counts a report that came as an event. done is called when the store has it.
-func (s *Subscriber) usage(u *api.Usage, done func()) {
+func (s accounting) usage(u *api.Usage, done func()) {
 	if !s.count(u) {
 		done()
 		return
@@ -256,7 +270,7 @@ func (s *Subscriber) usage(u *api.Usage, done func()) {
 	case u.URR == allURR && u.Triggers&api.UsagePerio != 0:
 		s.interim.Stop() // IPv6's part comes in the same step
 		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(linkedTime), func() {
-			s.account(aaa.Interim, 0)
+			s.account(aaa.Interim)
 			s.expectUsage()
 		})
 	}
@@ -267,19 +281,19 @@ func (s *Subscriber) usage(u *api.Usage, done func()) {
 const linkedTime = 100 * time.Millisecond
 
 // expectUsage has a record sent also when the data plane reports nothing for a period.
-func (s *Subscriber) expectUsage() {
+func (s accounting) expectUsage() {
 	s.interim.Stop()
 	s.interim = nil
 	if s.plan.Interim > 0 && !s.ending {
 		s.interim = s.loop.timers.add(s.loop.opt.Now().Add(s.plan.Interim+usageTime), func() {
-			s.account(aaa.Interim, 0)
+			s.account(aaa.Interim)
 			s.expectUsage()
 		})
 	}
 }
 
 // exhausted is called when the quota is used up.
-func (s *Subscriber) exhausted() {
+func (s accounting) exhausted() {
 	profile := s.loop.set.profiles[s.plan.Profile]
 	s.loop.opt.Notify("subscriber.quota", s.about(), "session", s.ID(), "bytes", s.plan.Quota)
 	if profile == nil || profile.Exhausted != "redirect" {
@@ -299,7 +313,7 @@ func (s *Subscriber) exhausted() {
 				s.end(access.NASError)
 				return
 			}
-			s.account(aaa.Interim, 0)
+			s.account(aaa.Interim)
 			if s.client != nil {
 				s.client.Replanned()
 			}
@@ -307,12 +321,10 @@ func (s *Subscriber) exhausted() {
 	})
 }
 
-func (s *Subscriber) account(kind aaa.Kind, cause access.Cause) {
-	s.accountAt(kind, cause, s.loop.opt.Now())
-}
+func (s accounting) account(kind aaa.Kind) { s.accountAt(kind, 0, s.loop.opt.Now()) }
 
 // accountAt tells accounting.
-func (s *Subscriber) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) {
+func (s accounting) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) {
 	s.loop.bill(&aaa.Record{Kind: kind, Session: s.ID(), At: at, Began: s.up, User: s.user, Request: s.at.request(),
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
 		V6:    s.used[1].record(),
@@ -322,6 +334,14 @@ func (s *Subscriber) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) 
 func (c *counters) record() aaa.Counters {
 	return aaa.Counters{UpBytes: c.bytes[0], DownBytes: c.bytes[1], UpPackets: c.packets[0],
 		DownPackets: c.packets[1]}
+}
+
+// bill tells accounting of the end, once.
+func (s accounting) bill(cause access.Cause, ended time.Time) {
+	if !s.billed {
+		s.billed = true
+		s.accountAt(aaa.Stop, cause, ended)
+	}
 }
 
 // bill hands a record to accounting.

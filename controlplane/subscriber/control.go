@@ -44,7 +44,7 @@ func CauseOf(text string) (access.Cause, bool) {
 // Clear ends the subscribers that find finds, and says how many. An address of several network instances' names none of
 // them. Loop's goroutine (Ask).
 func (l *Loop) Clear(what string, cause access.Cause) (int, error) {
-	list := l.find(what)
+	list := l.by.find(what)
 	for _, s := range list {
 		if other := list[0]; s.plan.Instance != other.plan.Instance && s.user != what && isAddress(what) {
 			return 0, fmt.Errorf("%s is an address in network instances %q and %q: "+
@@ -96,7 +96,7 @@ func (l *Loop) lastWord(latest time.Time) {
 	for _, seid := range slices.Sorted(maps.Keys(l.by.seid)) {
 		if s := l.by.seid[seid]; s.up != (time.Time{}) {
 			l.stats.reportsLost += uint64(s.owed())
-			s.bill(s.cause, now)
+			accounting{s}.bill(s.cause, now)
 		}
 	}
 	l.bill(&aaa.Record{Kind: aaa.Off, At: now})
@@ -152,7 +152,7 @@ var (
 // Disconnect is aaa.Sessions'. Any goroutine.
 func (l *Loop) Disconnect(sel *aaa.Selector, done aaa.Answer) {
 	l.Post(func() {
-		list := l.selected(sel)
+		list := l.by.selected(sel)
 		switch {
 		case len(list) == 0:
 			done(aaa.NoSession, "")
@@ -171,7 +171,7 @@ func (l *Loop) Disconnect(sel *aaa.Selector, done aaa.Answer) {
 // Change is aaa.Sessions'. Any goroutine.
 func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 	l.Post(func() {
-		list := l.selected(sel)
+		list := l.by.selected(sel)
 		switch {
 		case len(list) == 0:
 			done(aaa.NoSession, "")
@@ -210,7 +210,7 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 			case errEnded:
 				result = aaa.NoSession
 			}
-			l.noteAttempt(s.at.request(), s.user, "a change is refused: "+err.Error())
+			l.history.note(s.at.request(), s.user, "a change is refused: "+err.Error())
 			done(result, err.Error())
 		})
 	})
@@ -292,7 +292,7 @@ func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Pla
 			s.base, s.dirty = s.used[0].volume(), true
 		}
 		s.watch()
-		s.account(aaa.Interim, 0)
+		accounting{s}.account(aaa.Interim)
 		if s.client != nil {
 			s.client.Replanned()
 		}

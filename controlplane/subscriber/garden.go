@@ -56,7 +56,7 @@ type gardenName struct {
 }
 
 // admit has packets pass by the garden's rule, as far as the session has room for filters beside the access lists'.
-func (s *Subscriber) admit(o *rules.Session) {
+func (s object) admit(o *rules.Session) {
 	room, list := api.MaxSDF, s.gardenFilters()
 	for _, others := range o.LineFilters {
 		room -= len(others)
@@ -73,7 +73,7 @@ func (s *Subscriber) admit(o *rules.Session) {
 }
 
 // gardenFilters are those of the rule by which a captive subscriber's packets pass.
-func (s *Subscriber) gardenFilters() []api.SDF {
+func (s object) gardenFilters() []api.SDF {
 	list := []api.SDF{dns(6), dns(17)}
 	reach := slices.Clone(s.plan.Portal)
 	if u, err := url.Parse(s.plan.Redirect); err == nil && u.Hostname() != "" {
@@ -88,7 +88,7 @@ func (s *Subscriber) gardenFilters() []api.SDF {
 			list = append(list, towards(to.Prefix))
 			continue
 		}
-		for _, a := range s.loop.garden(s, to.Name) {
+		for _, a := range s.loop.gardens.of(s.Subscriber, to.Name) {
 			list = append(list, towards(netip.PrefixFrom(a, a.BitLen())))
 		}
 	}
@@ -101,45 +101,52 @@ func towards(p netip.Prefix) api.SDF {
 	return f
 }
 
-// garden returns the addresses of a name that are known, and sees to it that they stay so while s is captive.
-func (l *Loop) garden(s *Subscriber, name string) []netip.Addr {
+// gardens are the names that captive subscribers may reach.
+type gardens struct {
+	loop *Loop
+	by   map[gardenKey]*gardenName
+}
+
+// of returns the addresses of a name that are known, and sees to it that they stay so while s is captive.
+func (g *gardens) of(s *Subscriber, name string) []netip.Addr {
 	key := gardenKey{name: name}
 	if len(s.addresses.DNS) > 0 {
 		key.server = s.addresses.DNS[0]
 	}
-	n := l.gardens[key]
+	n := g.by[key]
 	if n == nil {
-		if len(l.gardens) >= gardenNames {
-			l.opt.Notify("subscriber.left-out", "portal", "subscriber", s.about(), "why",
+		if len(g.by) >= gardenNames {
+			g.loop.opt.Notify("subscriber.left-out", "portal", "subscriber", s.about(), "why",
 				"more names than are looked up: "+name)
 			return nil
 		}
 		n = &gardenName{key: key, seen: map[netip.Addr]time.Time{}, users: map[*Subscriber]bool{}}
-		l.gardens[key] = n
-		l.ask(n)
+		g.by[key] = n
+		g.ask(n)
 	}
 	n.users[s] = true
 	return n.order
 }
 
 // ask looks a name up, for as long as somebody is captive who may reach it.
-func (l *Loop) ask(n *gardenName) {
+func (g *gardens) ask(n *gardenName) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 		defer cancel()
-		list, err := l.opt.Resolve(ctx, n.key.server, n.key.name)
-		l.Post(func() { l.answered(n, list, err) })
+		list, err := g.loop.opt.Resolve(ctx, n.key.server, n.key.name)
+		g.loop.Post(func() { g.answered(n, list, err) })
 	}()
 }
 
-func (l *Loop) answered(n *gardenName, list []netip.Addr, err error) {
+func (g *gardens) answered(n *gardenName, list []netip.Addr, err error) {
+	l := g.loop
 	for s := range n.users {
 		if s.ending || s.plan.Redirect == "" {
 			delete(n.users, s)
 		}
 	}
 	if len(n.users) == 0 {
-		delete(l.gardens, n.key)
+		delete(g.by, n.key)
 		return
 	}
 	if err != nil {
@@ -159,7 +166,7 @@ func (l *Loop) answered(n *gardenName, list []netip.Addr, err error) {
 			})
 		}
 	}
-	l.After(gardenPeriod, func() { l.ask(n) })
+	l.After(gardenPeriod, func() { g.ask(n) })
 }
 
 // take adds an answer; changed: the addresses are others than before. No answer takes one away before its time, but for

@@ -114,9 +114,9 @@ func TestGardenNames(t *testing.T) {
 	b.untilPasses(h, "198.51.100.7/32")
 	h.session.Down(access.UserRequest)
 	b.pass(gardenPeriod)
-	testkit.Until(t, "the name is forgotten", func() bool { b.turn(); return len(b.gardens) == 0 })
+	testkit.Until(t, "the name is forgotten", func() bool { b.turn(); return len(b.gardens.by) == 0 })
 	for i := range gardenNames + 1 {
-		b.gardens[gardenKey{name: fmt.Sprint(i)}] = &gardenName{}
+		b.gardens.by[gardenKey{name: fmt.Sprint(i)}] = &gardenName{}
 	}
 	more := b.up(request("berta", 2))
 	testkit.Equal(t, b.passes(more), "", "beyond the bound")

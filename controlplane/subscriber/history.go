@@ -14,6 +14,7 @@ import (
 // history has the last attempts to sign in. Lines of one VLAN share a part of it, so that one bad access line, or a
 // flood of made-up MAC addresses, does not make all others forgotten. Equal attempts that follow each other are one.
 type history struct {
+	now   func() time.Time
 	parts [256][]past // each a ring
 	next  [256]int
 }
@@ -41,15 +42,15 @@ func (h *history) part(l *access.Line) int {
 // longestWhy bounds what a RADIUS server's words take.
 const longestWhy = 160
 
-// noteAttempt keeps an attempt; why is empty when it was let in, with all.
-func (l *Loop) noteAttempt(r *access.Request, user, why string) {
+// note keeps an attempt; why is empty when it was let in, with all.
+func (h *history) note(r *access.Request, user, why string) {
 	if len(why) > longestWhy {
 		why = strings.ToValidUTF8(why[:longestWhy], "") + "…"
 	}
 	if user == "" {
 		user = r.User
 	}
-	h, now := &l.history, l.opt.Now()
+	now := h.now()
 	n := h.part(&r.Line)
 	ring := h.parts[n]
 	for i := range ring {

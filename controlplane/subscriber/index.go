@@ -3,6 +3,8 @@
 package subscriber
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"net/netip"
@@ -108,21 +110,32 @@ func (x *index) all(yield func(*Subscriber) bool) {
 	}
 }
 
+// freshSEID makes one that nobody has; the session layer makes sure.
+func (x *index) freshSEID() uint64 {
+	for {
+		var b [8]byte
+		rand.Read(b[:]) // never fails (crypto/rand)
+		if v := binary.BigEndian.Uint64(b[:]); v != 0 && x.seid[v] == nil {
+			return v
+		}
+	}
+}
+
 // find are the subscribers of a name, MAC address, IP address or prefix, circuit id, session id, or session object.
-func (l *Loop) find(what string) (list []*Subscriber) {
+func (x *index) find(what string) (list []*Subscriber) {
 	seid, object := rules.SEIDOf(what)
 	if !object {
 		seid = seidOf(what)
 	}
-	if s := l.by.seid[seid]; s != nil && !s.ending {
+	if s := x.seid[seid]; s != nil && !s.ending {
 		return []*Subscriber{s}
 	}
-	if list = ringOf(l.by.user[what], ofUser, math.MaxInt); len(list) > 0 {
+	if list = ringOf(x.user[what], ofUser, math.MaxInt); len(list) > 0 {
 		return list
 	}
 	addr, _ := netip.ParseAddr(what)
 	prefix, _ := netip.ParsePrefix(what)
-	for s := range l.by.all {
+	for s := range x.all {
 		if s.is(what, addr, prefix) {
 			list = append(list, s)
 		}
@@ -143,26 +156,26 @@ func (s *Subscriber) is(word string, addr netip.Addr, prefix netip.Prefix) bool 
 }
 
 // selected are the subscribers that a RADIUS server means.
-func (l *Loop) selected(sel *aaa.Selector) (list []*Subscriber) {
+func (x *index) selected(sel *aaa.Selector) (list []*Subscriber) {
 	match := func(s *Subscriber) bool {
 		return (sel.Instance == "" || sel.Instance == s.plan.Instance) &&
 			sel.Matches(&s.at.line, s.ID(), s.user, &s.addresses, s.plan.CUI)
 	}
 	if sel.Session != "" {
-		if s := l.by.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {
+		if s := x.seid[seidOf(sel.Session)]; s != nil && !s.ending && match(s) {
 			list = append(list, s)
 		}
 		return list
 	}
 	if sel.User != "" {
-		for _, s := range ringOf(l.by.user[sel.User], ofUser, math.MaxInt) {
+		for _, s := range ringOf(x.user[sel.User], ofUser, math.MaxInt) {
 			if match(s) {
 				list = append(list, s)
 			}
 		}
 		return list
 	}
-	for s := range l.by.all {
+	for s := range x.all {
 		if match(s) {
 			list = append(list, s)
 		}

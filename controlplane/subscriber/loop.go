@@ -66,12 +66,11 @@ type Loop struct {
 
 	pppoe, ipoe access.FrontEnd // nil: there is none
 
-	by        index
-	leaving   map[held]*Subscriber     // who end, until their addresses are free
-	waiting   map[*Subscriber][]waiter // for addresses of theirs
+	by index
+	handover
 	plans     plans
 	retired   map[string]*accessList // of former configurations
-	gardens   map[gardenKey]*gardenName
+	gardens   gardens
 	admission admission
 	window    window
 	history   history
@@ -97,10 +96,11 @@ func New(set *Settings, o Options) *Loop {
 		o.Notify = func(string, string, ...any) {}
 	}
 	l := &Loop{opt: o, log: o.Log, set: set, by: newIndex(), plans: newPlans(),
-		gardens: map[gardenKey]*gardenName{},
-		leaving: map[held]*Subscriber{}, waiting: map[*Subscriber][]waiter{},
-		mail: mail{wake: make(chan struct{}, 1)}, drained: make(chan struct{})}
+		handover: handover{map[held]*Subscriber{}, map[*Subscriber][]waiter{}},
+		mail:     mail{wake: make(chan struct{}, 1)}, drained: make(chan struct{})}
 	l.admission.loop, l.window.loop = l, l
+	l.gardens = gardens{l, map[gardenKey]*gardenName{}}
+	l.history.now = o.Now
 	l.timers.from = o.Now()
 	l.stats = newStats()
 	return l
@@ -130,8 +130,7 @@ func (l *Loop) Post(fn func()) {
 }
 
 // deliver calls what was posted.
-func (l *Loop) deliver() {
-	m := &l.mail
+func (m *mail) deliver() {
 	m.lock.Lock()
 	list := m.list
 	m.list = nil
@@ -155,9 +154,9 @@ func (l *Loop) Ask(ctx context.Context, fn func()) error {
 
 // Turn does all that is to be done now, and says when there is more. Tests call it in place of Run.
 func (l *Loop) Turn() (next time.Time, more bool) {
-	l.deliver()
+	l.mail.deliver()
 	l.timers.run(l.opt.Now())
-	l.deliver()
+	l.mail.deliver()
 	return l.timers.next()
 }
 
@@ -258,7 +257,7 @@ func (l *Loop) Port(name string) access.PortAddresses { return l.opt.Frames.Port
 // Failed is access.Host's.
 func (l *Loop) Failed(r *access.Request, why string) {
 	l.stats.failed("protocol")
-	l.noteAttempt(r, "", "failed: "+why)
+	l.history.note(r, "", "failed: "+why)
 	l.opt.Notify("subscriber.refused", cmp.Or(r.User, macText(r.Line.MAC)), "why", why, "reason", "protocol",
 		"line", LineText(&r.Line))
 }

@@ -158,8 +158,8 @@ func TestKilledAfterSecondSignIn(t *testing.T) {
 	testkit.Equal(t, g.outcome, session.Outcome{}, "objects sent and deleted")
 	testkit.ErrorIf(t, len(g.front.restored) != 1 || g.front.restored[0].session.ID() != h.session.ID(),
 		"%d restored", len(g.front.restored))
-	testkit.ErrorIf(t, len(g.find("anna")) != 1 || string(s.Held()[key]) != string(before), "%d on line",
-		len(g.find("anna")))
+	testkit.ErrorIf(t, len(g.by.find("anna")) != 1 || string(s.Held()[key]) != string(before), "%d on line",
+		len(g.by.find("anna")))
 }
 
 // Many sign in at once, while the data plane is slow: the session layer takes them in large transactions.

@@ -34,9 +34,12 @@ var (
 	open                 = uint8(0)
 )
 
-// object is the subscriber's session, as it shall be now.
-func (s *Subscriber) object() *rules.Session {
-	o := &rules.Session{SEID: s.seid, UserID: s.user, APN: s.plan.Instance, Line: s.lineObject(),
+// object makes the session object of a subscriber.
+type object struct{ *Subscriber }
+
+// session is the object as it shall be now.
+func (s object) session() *rules.Session {
+	o := &rules.Session{SEID: s.seid, UserID: s.user, APN: s.plan.Instance, Line: s.line(),
 		Inactivity: uint32(s.plan.IdleTimeout / time.Second)}
 	profile := s.loop.set.profiles[s.plan.Profile]
 	pdi := pfcp.PDI{NetworkInstance: s.plan.Instance}
@@ -95,7 +98,7 @@ func (s *Subscriber) object() *rules.Session {
 		api.PutCString(o.Line.Counter[:], string(profile.Counter))
 	}
 	o.QER = []rules.QER{q}
-	o.URR = s.urrs()
+	o.URR = s.urrs(s.plan.Interim)
 	return o
 }
 
@@ -134,8 +137,8 @@ func policer(r access.Rate) *api.Policer {
 	return p
 }
 
-// lineObject is where the subscriber is attached.
-func (s *Subscriber) lineObject() *api.Session {
+// line is where the subscriber is attached.
+func (s object) line() *api.Session {
 	l := &s.at.line
 	o := &api.Session{Encap: api.EncapQinQ, OuterTPID: l.TPID, STag: l.STag, CTag: l.CTag, MAC: l.MAC,
 		PPPoESession: s.at.pppoe, MRU: s.mtu, MSS: s.plan.MSS}
@@ -156,24 +159,22 @@ func (s *Subscriber) lineObject() *api.Session {
 }
 
 // urrs count for accounting. A record in between is asked for by raising Query, or comes each period.
-func (s *Subscriber) urrs() []rules.URR {
+func (c *counted) urrs(period time.Duration) []rules.URR {
 	const volume = 2 // TS 29.244 §8.2.40: VOLUM
 	all := rules.URR{CreateURR: pfcp.CreateURR{ID: allURR, Method: new(uint8), Triggers: new(uint32)},
-		Query: s.query,
-		Grant: s.grant}
+		Query: c.query, Grant: c.grant}
 	*all.Method = volume
 	information := uint8(1 << 4) // MNOP: packets, too (TS 29.244 §8.2.68)
 	all.Information = &information
-	if s.plan.Interim > 0 {
-		period := s.plan.Interim
+	if period > 0 {
 		*all.Triggers, all.Period = *all.Triggers|api.URRPerio, &period
 	}
-	if s.quota > 0 {
-		quota := s.quota
+	if c.quota > 0 {
+		quota := c.quota
 		*all.Triggers, all.VolumeQuota = *all.Triggers|api.URRVolqu, &pfcp.Volumes{Total: &quota}
 	}
 	six := rules.URR{CreateURR: pfcp.CreateURR{ID: ipv6URR, Method: all.Method, Triggers: new(uint32),
-		Linked: []uint32{allURR}, Information: &information}, Query: s.query, IPv6: true}
+		Linked: []uint32{allURR}, Information: &information}, Query: c.query, IPv6: true}
 	*six.Triggers = api.URRLiusa
 	return []rules.URR{all, six}
 }

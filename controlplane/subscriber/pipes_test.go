@@ -120,7 +120,7 @@ func TestNoPipeFree(t *testing.T) {
 	}
 	testkit.ErrorIf(t, !strings.Contains(why, "all pipes of port access are taken"), "%q", why)
 	anna.session.Down(access.UserRequest)
-	g.until("anna gone", func() bool { return len(g.find("anna")) == 0 })
+	g.until("anna gone", func() bool { return len(g.by.find("anna")) == 0 })
 	g.settle()
 	g.signInUp(request("carl", 3))
 	testkit.Equal(t, pipes(), [2]uint32{1, 1}, "sessions of each pipe")

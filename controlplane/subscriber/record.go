@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"isthmus/api"
@@ -78,11 +77,9 @@ func (s *Subscriber) recordEnded(cause access.Cause, at time.Time) []byte {
 
 // fromStore is a subscriber of a record, without what only lives in memory.
 func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
-	s := &Subscriber{loop: l, seid: seid, user: r.User, addresses: r.Addresses,
-		families: r.Families,
-		mtu:      r.MTU, alive: r.Alive, keep: string(r.Keep), up: r.Up, boot: r.Boot,
-		query: r.Query,
-		grant: r.Grant, quota: r.Quota, base: r.Base, put: true}
+	s := &Subscriber{loop: l, seid: seid, user: r.User, addresses: r.Addresses, families: r.Families, mtu: r.MTU,
+		alive: r.Alive, keep: string(r.Keep), up: r.Up, put: true,
+		counted: counted{boot: r.Boot, query: r.Query, grant: r.Grant, quota: r.Quota, base: r.Base}}
 	s.at = attachmentOf(cmp.Or(r.Request, &access.Request{}))
 	s.auth = l.plans.shared(*cmp.Or(r.Plan, &access.Plan{}))
 	for i := range r.Used {
@@ -134,9 +131,9 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		plan.Redirect = cmp.Or(r.Redirect, plan.Redirect)
 		s.plan = l.plans.shared(plan)
 		l.by.add(s)
-		err = s.holdAgain(r.Instance, from.Session)
+		err = addresses{s}.holdAgain(r.Instance, from.Session)
 		if plan.Redirect != "" {
-			s.gardenFilters() // names are looked up again
+			object{s}.gardenFilters() // names are looked up again
 		}
 	} else {
 		plan = *s.auth
@@ -161,7 +158,7 @@ func (l *Loop) restore(from *session.LineRecord) error {
 		return err
 	}
 	s.watch()
-	if !s.sameAs(from.Session) { // the configuration is another
+	if !(object{s}).sameAs(from.Session) { // the configuration is another
 		s.do(func() { s.commit(func(error) {}) })
 	}
 	return nil
@@ -177,27 +174,8 @@ func (l *Loop) discard(seid uint64) {
 }
 
 // sameAs tells whether a session of the store is what it shall be now.
-func (s *Subscriber) sameAs(is *rules.Session) bool {
-	o := s.object()
+func (s object) sameAs(is *rules.Session) bool {
+	o := s.session()
 	o.Owner, o.Association, o.Worker, o.Pipe = is.Owner, is.Association, is.Worker, is.Pipe
 	return bytes.Equal(rules.AppendSession(nil, o), rules.AppendSession(nil, is))
-}
-
-// holdAgain takes the addresses that a session of the store has.
-func (s *Subscriber) holdAgain(instance string, is *rules.Session) error {
-	if is == nil {
-		return fmt.Errorf("there is no session of it")
-	}
-	if instance != s.plan.Instance {
-		return fmt.Errorf("its profile is of network instance %q now, not %q", s.plan.Instance, instance)
-	}
-	for _, v := range []netip.Prefix{hostOf(s.addresses.IPv4), s.addresses.IPv6, s.addresses.Delegated} {
-		if !v.IsValid() {
-			continue
-		}
-		if _, err := s.loop.opt.Pools.TakeThis(instance, v, s.who()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -44,74 +44,6 @@ func (l *Loop) oldest(out []*Subscriber, whose string, of int, first *Subscriber
 	return append(out, list[:len(list)-most+1]...), nil
 }
 
-// wish is what a session wants of one family.
-type wish struct {
-	family access.Families // it alone
-	wanted bool
-	this   netip.Prefix // the very one, or the one that the pool keeps for it; invalid: any of the pool
-	pool   string       // empty: no other one than this
-}
-
-func (s *Subscriber) wishes(f access.Families, given *access.Addresses) [3]wish {
-	p := s.plan
-	list := [3]wish{
-		{access.Families{V4: true}, f.V4, hostOf(p.IPv4), p.Pool4},
-		{access.Families{V6: true}, f.V6, p.IPv6, p.Pool6},
-		{access.Families{Delegated: true}, f.Delegated, p.Delegated, p.PoolPD},
-	}
-	for i := range list {
-		w := &list[i]
-		if given != nil && given.Prefixes()[i].IsValid() {
-			w.this = given.Prefixes()[i]
-		}
-		if w.this.IsValid() {
-			w.pool = ""
-		} else {
-			w.this = s.loop.opt.Pools.Reserved(w.pool, s.who())
-		}
-	}
-	return list
-}
-
-// takeFree takes the addresses that can be had. The others are those of holders, who are of out or end already.
-func (s *Subscriber) takeFree(r *access.Request, out []*Subscriber) (holders []*Subscriber, err error) {
-	var now access.Families
-	for i, w := range s.wishes(r.Wants, r.Given) {
-		if !w.wanted {
-			continue
-		}
-		has := s.addresses.Prefixes()[i].IsValid()
-		if holder := s.holder(i, &w, out, false); holder != nil && !has {
-			holders = append(holders, holder)
-			continue
-		}
-		more := access.Families{V4: now.V4 || w.family.V4, V6: now.V6 || w.family.V6,
-			Delegated: now.Delegated || w.family.Delegated}
-		if err := s.want(more, r); err != nil {
-			holder := s.holder(i, &w, out, true)
-			if holder == nil {
-				return nil, err
-			}
-			holders = append(holders, holder)
-			continue
-		}
-		now = more
-	}
-	return holders, nil
-}
-
-// holder has the very address, or with full one of the pool.
-func (s *Subscriber) holder(i int, w *wish, out []*Subscriber, full bool) *Subscriber {
-	for _, o := range out {
-		v := o.addresses.Prefixes()[i]
-		if v.IsValid() && o.plan.Instance == s.plan.Instance && (v == w.this || full && w.pool != "" &&
-			o.wishes(access.Families{}, nil)[i].pool == w.pool) {
-			return o
-		}
-	}
-	return s.loop.leaving[held{s.plan.Instance, w.this}]
-}
-
 // seat gives one who was let in its addresses, and the place of those who are too many.
 func (t *attempt) seat(s *Subscriber, v *access.Verdict, known []access.Left) {
 	l := t.loop
@@ -131,7 +63,7 @@ func (t *attempt) seat(s *Subscriber, v *access.Verdict, known []access.Left) {
 		no("limit", err)
 		return
 	}
-	holders, err := s.takeFree(t.request, out)
+	holders, err := addresses{s}.takeFree(t.request, out)
 	if err != nil {
 		no("address", err)
 		return
@@ -186,28 +118,34 @@ func (t *attempt) giveUp(s *Subscriber) {
 		}
 	}
 	t.holders = nil
-	s.release()
+	addresses{s}.release()
 	s.addresses = access.Addresses{}
 }
 
+// handover is of addresses that one session gives back and another waits for.
+type handover struct {
+	leaving map[held]*Subscriber     // who end, until their addresses are free
+	waiting map[*Subscriber][]waiter // for addresses of theirs
+}
+
 // leaves notes what a session that ends has, until it gives that back.
-func (l *Loop) leaves(s *Subscriber) {
+func (h *handover) leaves(s *Subscriber) {
 	for _, v := range s.addresses.Prefixes() {
 		if v.IsValid() {
-			l.leaving[held{s.plan.Instance, v}] = s
+			h.leaving[held{s.plan.Instance, v}] = s
 		}
 	}
 }
 
 // freed is called when it has; who waits for that goes on.
-func (l *Loop) freed(s *Subscriber) {
+func (h *handover) freed(s *Subscriber) {
 	for _, v := range s.addresses.Prefixes() {
-		if at := (held{s.plan.Instance, v}); l.leaving[at] == s {
-			delete(l.leaving, at)
+		if at := (held{s.plan.Instance, v}); h.leaving[at] == s {
+			delete(h.leaving, at)
 		}
 	}
-	list := l.waiting[s]
-	delete(l.waiting, s)
+	list := h.waiting[s]
+	delete(h.waiting, s)
 	for _, w := range list {
 		w.freed()
 	}

@@ -22,7 +22,7 @@ func fixed(b *bench, ipv4, ipv6 string) {
 }
 
 func has(h *home, ipv4 string) bool {
-	return h.session != nil && h.session.Addresses().IPv4 == netip.MustParseAddr(ipv4)
+	return h.session != nil && h.session.Grant().Addresses.IPv4 == netip.MustParseAddr(ipv4)
 }
 
 // The session that is replaced gives its fixed address to the one that comes.

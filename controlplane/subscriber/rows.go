@@ -83,7 +83,7 @@ func (s *Subscriber) row() Row {
 func (l *Loop) Rows(what string) []Row {
 	var rows []Row
 	if what != "" {
-		for _, s := range l.find(what) {
+		for _, s := range l.by.find(what) {
 			rows = append(rows, s.row())
 		}
 	} else {
@@ -102,7 +102,7 @@ func (l *Loop) Rows(what string) []Row {
 func (l *Loop) Attempts(what string, most int) []Attempt {
 	lines := map[access.Line]bool{}
 	if what != "" {
-		for _, s := range l.find(what) {
+		for _, s := range l.by.find(what) {
 			lines[s.at.line] = true
 		}
 	}

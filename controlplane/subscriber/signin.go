@@ -4,8 +4,6 @@ package subscriber
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"time"
@@ -37,7 +35,7 @@ func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Sessi
 		r.Agent = access.Agent{} // whoever forges a tag of the access node has none
 	}
 	t := &attempt{loop: l, request: r, client: c, done: done, began: l.opt.Now()}
-	t.seid = l.freshSEID()
+	t.seid = l.by.freshSEID()
 	t.id = sessionID(t.seid)
 	if l.draining {
 		t.refuse("draining", goingDown)
@@ -49,23 +47,12 @@ func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Sessi
 		if !t.over {
 			t.over = true
 			l.stats.failed("cancelled")
-			l.noteAttempt(r, t.user, "gave up")
+			l.history.note(r, t.user, "gave up")
 		}
 	}
 }
 
 var goingDown = &access.Verdict{Silent: true, Why: "the gateway is being shut down"}
-
-// freshSEID makes one that nobody has; the session layer makes sure.
-func (l *Loop) freshSEID() uint64 {
-	for {
-		var b [8]byte
-		rand.Read(b[:]) // never fails (crypto/rand)
-		if v := binary.BigEndian.Uint64(b[:]); v != 0 && l.by.seid[v] == nil {
-			return v
-		}
-	}
-}
 
 // sessionID is the Acct-Session-Id.
 func sessionID(seid uint64) string { return fmt.Sprintf("%016x", seid) }
@@ -85,7 +72,7 @@ func (t *attempt) refuse(reason string, v *access.Verdict) {
 		return
 	}
 	t.loop.stats.failed(reason)
-	t.loop.noteAttempt(t.request, t.user, v.Why)
+	t.loop.history.note(t.request, t.user, v.Why)
 	t.loop.opt.Notify("subscriber.refused", t.about(), "why", v.Why, "reason", reason, "line",
 		LineText(&t.request.Line))
 	t.over = true
@@ -138,8 +125,8 @@ func (t *attempt) decided(v *access.Verdict) {
 	s := &Subscriber{loop: l, seid: t.seid, user: cmp.Or(v.Plan.User, t.user),
 		at:   attachmentOf(t.request),
 		auth: l.plans.shared(v.Plan), plan: l.plans.shared(plan),
-		client: t.client, coming: &comingUp{began: t.began, let: l.opt.Now()}, quota: plan.Quota,
-		boot: l.boot}
+		client: t.client, coming: &comingUp{began: t.began, let: l.opt.Now()},
+		counted: counted{quota: plan.Quota, boot: l.boot}}
 	t.seat(s, v, append(v.Left, left...))
 }
 
@@ -151,7 +138,7 @@ func (t *attempt) enter(s *Subscriber, v *access.Verdict, left []access.Left) {
 	t.over = true
 	l.by.add(s)
 	s.limit = l.timers.add(l.opt.Now().Add(untilUp), func() { s.end(access.LostService) })
-	l.noteAttempt(t.request, t.user, l.leftOut(s.about(), left))
+	l.history.note(t.request, t.user, l.leftOut(s.about(), left))
 	answer := *v
 	answer.Plan = *s.plan
 	t.done(s, &answer)

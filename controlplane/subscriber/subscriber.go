@@ -5,15 +5,11 @@ package subscriber
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"net/netip"
-	"slices"
 	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/aaa"
 	"isthmus/controlplane/access"
-	"isthmus/controlplane/lease"
 )
 
 // Subscriber is one who was let in. access.Session is its front end's view.
@@ -50,14 +46,8 @@ type Subscriber struct {
 	ops      []func()
 	acks     []func() // of events that are counted, and not in the store yet
 
-	used  [2]counters // all, IPv6
-	seen  [2]seen     // reports of the URRs
-	boot  uint64      // of the data plane that seen is of
-	query uint32
-	grant uint32
-	quota uint64 // as it was granted last
-	base  uint64 // bytes that were used then
-	lost  *timer // waits for the rest of the reports
+	counted
+	lost *timer // waits for the rest of the reports
 }
 
 // comingUp is the time before its packets pass.
@@ -66,14 +56,13 @@ type comingUp struct{ began, let time.Time } // SignIn, let in
 // errEnded answers who wants something of a session that has ended.
 var errEnded = errors.New("the session has ended")
 
-// ID is access.Session's.
+// ID is the Acct-Session-Id.
 func (s *Subscriber) ID() string { return sessionID(s.seid) }
 
-// Plan is access.Session's.
-func (s *Subscriber) Plan() *access.Plan { return s.plan }
-
-// Addresses is access.Session's.
-func (s *Subscriber) Addresses() *access.Addresses { return &s.addresses }
+// Grant is access.Session's.
+func (s *Subscriber) Grant() access.Grant {
+	return access.Grant{Plan: s.plan, Addresses: &s.addresses, Ends: s.ends()}
+}
 
 // do has fn called when no request is under way.
 func (s *Subscriber) do(fn func()) {
@@ -99,53 +88,52 @@ func (s *Subscriber) next() {
 	}
 }
 
-// commit makes the session what it shall be now, in the data plane and in the store.
-func (s *Subscriber) commit(done func(error)) {
+// request asks the session layer, which has the session then (put) or not. What s.acks waits for is in what it stores.
+func (s *Subscriber) request(put bool, ask func(answer func([]api.Usage, error)), done func(error)) {
 	l := s.loop
 	s.busy, s.dirty = true, false
 	acks := s.acks
 	s.acks = nil
-	object, record := s.object(), s.record()
 	l.window.enter(func() {
-		l.opt.Sessions.PutLine(object, record, func(usage []api.Usage, err error) {
+		ask(func(usage []api.Usage, err error) {
 			l.Post(func() {
 				l.window.leave()
 				s.busy = false
 				if err != nil {
 					s.acks, s.dirty = append(acks, s.acks...), s.put
 				} else {
-					s.put = true
+					s.put = put
 					s.stored(acks)
-					s.measured(usage)
+					accounting{s}.measured(usage)
 				}
 				done(err)
-				s.next()
 			})
 		})
 	})
 }
 
+// commit makes the session what it shall be now, in the data plane and in the store.
+func (s *Subscriber) commit(done func(error)) {
+	o, record := object{s}.session(), s.record()
+	s.request(true, func(answer func([]api.Usage, error)) {
+		s.loop.opt.Sessions.PutLine(o, record, answer)
+	}, func(err error) {
+		done(err)
+		s.next()
+	})
+}
+
 // write keeps the record.
 func (s *Subscriber) write() {
-	l := s.loop
-	s.busy, s.dirty = true, false
-	acks := s.acks
-	s.acks = nil
 	record := s.record()
-	l.window.enter(func() {
-		l.opt.Sessions.KeepLine(s.seid, record, func(err error) {
-			l.Post(func() {
-				l.window.leave()
-				s.busy = false
-				if err != nil {
-					s.acks, s.dirty = append(acks, s.acks...), true
-					l.After(time.Second, s.next)
-					return
-				}
-				s.stored(acks)
-				s.next()
-			})
-		})
+	s.request(true, func(answer func([]api.Usage, error)) {
+		s.loop.opt.Sessions.KeepLine(s.seid, record, func(err error) { answer(nil, err) })
+	}, func(err error) {
+		if err != nil {
+			s.loop.After(time.Second, s.next)
+			return
+		}
+		s.next()
 	})
 }
 
@@ -168,130 +156,11 @@ func (s *Subscriber) Want(f access.Families, r *access.Request, done func(error)
 		s.loop.Post(func() { done(errEnded) })
 		return
 	}
-	err := s.want(f, cmp.Or(r, &access.Request{}))
+	err := addresses{s}.want(f, cmp.Or(r, &access.Request{}))
 	if s.put {
 		s.changed()
 	}
 	s.loop.Post(func() { done(err) })
-}
-
-func (s *Subscriber) who() lease.Who {
-	return lease.Who{User: s.user, Circuit: string(s.at.agent.CircuitID), MAC: s.at.line.MAC}
-}
-
-// want takes addresses of these families and gives others back.
-func (s *Subscriber) want(f access.Families, r *access.Request) error {
-	a, p, g, hint := &s.addresses, s.plan, cmp.Or(r.Given, &access.Addresses{}), &r.Hint
-	if g.IPv4.IsValid() && f.V4 && !a.IPv4.IsValid() {
-		if _, err := s.loop.opt.Pools.TakeThis(p.Instance, netip.PrefixFrom(g.IPv4, 32), s.who()); err != nil {
-			return err
-		}
-		a.IPv4, a.Mask, a.Gateway, a.DNS = g.IPv4, g.Mask, g.Gateway, g.DNS
-	}
-	var four netip.Prefix
-	if p.IPv4.IsValid() {
-		four = netip.PrefixFrom(p.IPv4, 32)
-	}
-	l, had, err := s.take(f.V4, hostOf(a.IPv4), four, p.Pool4, hint.IPv4)
-	switch {
-	case err != nil:
-		return err
-	case !f.V4:
-		a.IPv4, a.Mask, a.Gateway = netip.Addr{}, 0, netip.Addr{}
-	case !had && l.Prefix.IsValid():
-		a.IPv4, a.Mask, a.Gateway = l.Prefix.Addr(), cmp.Or(p.Mask, l.Mask), l.Gateway
-		if len(p.DNS) == 0 {
-			addMissing(&a.DNS, l.DNS)
-		}
-	}
-	if len(p.DNS) > 0 {
-		a.DNS = p.DNS
-	}
-	for _, one := range []struct {
-		wanted bool
-		at     *netip.Prefix
-		this   netip.Prefix
-		pool   string
-		given  netip.Prefix
-		hint   netip.Prefix
-	}{{f.V6, &a.IPv6, p.IPv6, p.Pool6, g.IPv6, hint.IPv6},
-		{f.Delegated, &a.Delegated, p.Delegated, p.PoolPD, g.Delegated, hint.Delegated}} {
-		if one.given.IsValid() {
-			one.this = one.given
-		}
-		l, had, err := s.take(one.wanted, *one.at, one.this, one.pool, one.hint.Addr())
-		if err != nil {
-			return err
-		}
-		if !had {
-			*one.at = l.Prefix
-			if one.given.IsValid() {
-				l.DNS = g.DNS
-			}
-			if len(p.DNS) == 0 {
-				addMissing(&a.DNS, l.DNS)
-			}
-		}
-	}
-	if p.InterfaceID != 0 {
-		a.InterfaceID = p.InterfaceID
-	}
-	return nil
-}
-
-// take is one family's part of want. had: nothing changes.
-func (s *Subscriber) take(wanted bool, has, this netip.Prefix, pool string, hint netip.Addr) (l lease.Lease, had bool,
-	err error) {
-	pools := s.loop.opt.Pools
-	switch {
-	case wanted == has.IsValid():
-		return l, true, nil
-	case !wanted:
-		pools.Release(s.plan.Instance, has)
-		return l, false, nil
-	case this.IsValid():
-		l, err = pools.TakeThis(s.plan.Instance, this, s.who())
-		return l, false, err
-	case pool != "":
-		if in, known := pools.Instance(pool); known && in != s.plan.Instance {
-			return l, false, fmt.Errorf("pool %q is of network instance %q, not of %q", pool, in,
-				s.plan.Instance)
-		}
-		l, err = pools.Take(pool, s.who(), hint)
-		return l, false, err
-	}
-	return l, false, nil
-}
-
-// addMissing: families come and go, and their pools have the same servers.
-func addMissing(list *[]netip.Addr, more []netip.Addr) {
-	for _, one := range more {
-		if !slices.Contains(*list, one) {
-			*list = append(*list, one)
-		}
-	}
-}
-
-func hostOf(a netip.Addr) netip.Prefix {
-	if !a.IsValid() {
-		return netip.Prefix{}
-	}
-	return netip.PrefixFrom(a, a.BitLen())
-}
-
-// release gives all addresses back.
-func (s *Subscriber) release() {
-	pools := s.loop.opt.Pools
-	for i, v := range s.addresses.Prefixes() {
-		switch {
-		case !v.IsValid():
-		case i == 0 && s.declined:
-			pools.Decline(s.plan.Instance, v)
-		default:
-			pools.Release(s.plan.Instance, v)
-		}
-	}
-	s.loop.freed(s)
 }
 
 // Up is access.Session's.
@@ -318,14 +187,14 @@ func (s *Subscriber) Up(f access.Families, mtu uint16, alive access.KeepAlive, d
 				s.loop.stats.failed("session")
 				s.loop.log.Warn("a subscriber's session is refused", "user", s.about(),
 					"session", s.ID(), "error", err)
-				s.loop.noteAttempt(s.at.request(), s.user, "the session is refused: "+err.Error())
+				s.loop.history.note(s.at.request(), s.user, "the session is refused: "+err.Error())
 			case err != nil:
 				s.families, s.mtu, s.alive = families, formerMTU, formerAlive
 			case fresh:
 				s.loop.opt.Measures.SignIn(phaseSession, s.loop.opt.Now().Sub(asked))
 				s.cameUp()
 			case others:
-				s.account(aaa.Interim, 0)
+				accounting{s}.account(aaa.Interim)
 			}
 			done(err)
 		})
@@ -339,7 +208,7 @@ func (s *Subscriber) cameUp() {
 	l.opt.Measures.SignIn(phaseTotal, l.opt.Now().Sub(s.coming.began))
 	s.coming = nil
 	s.watch()
-	s.account(aaa.Start, 0)
+	accounting{s}.account(aaa.Start)
 	l.opt.Notify("subscriber.up", s.about(), "session", s.ID(), "line", LineText(&s.at.line), "ipv4",
 		addrText(s.addresses.IPv4),
 		"ipv6", prefixText(s.addresses.IPv6), "profile", s.plan.Profile)
@@ -353,14 +222,14 @@ func (s *Subscriber) watch() {
 	l := s.loop
 	s.limit.Stop()
 	s.limit = nil
-	if end := s.Ends(); !end.IsZero() {
+	if end := s.ends(); !end.IsZero() {
 		s.limit = l.timers.add(end, func() { s.end(access.SessionTimeout) })
 	}
-	s.expectUsage()
+	accounting{s}.expectUsage()
 }
 
-// Ends is access.Session's.
-func (s *Subscriber) Ends() (never time.Time) {
+// ends is when its session time-out is, or would be.
+func (s *Subscriber) ends() (never time.Time) {
 	switch {
 	case s.plan.SessionTimeout == 0:
 		return never
@@ -413,28 +282,17 @@ func (s *Subscriber) drop(cause access.Cause) {
 		s.gone(cause)
 		return
 	}
-	s.busy = true
 	ended := l.opt.Now()
 	record := s.recordEnded(cause, ended)
-	acks := s.acks
-	s.acks = nil
-	l.window.enter(func() {
-		l.opt.Sessions.DropLine(s.seid, record, func(usage []api.Usage, err error) {
-			l.Post(func() {
-				l.window.leave()
-				s.busy = false
-				if err != nil { // the session layer is full: it is tried again
-					s.acks = append(acks, s.acks...)
-					l.After(time.Second, func() { s.do(func() { s.drop(cause) }) })
-					return
-				}
-				s.put = false
-				s.stored(acks)
-				s.measured(usage)
-				s.release()
-				s.whenCounted(func() { s.stopped(cause, ended) })
-			})
-		})
+	s.request(false, func(answer func([]api.Usage, error)) {
+		l.opt.Sessions.DropLine(s.seid, record, answer)
+	}, func(err error) {
+		if err != nil { // the session layer is full: it is tried again
+			l.After(time.Second, func() { s.do(func() { s.drop(cause) }) })
+			return
+		}
+		addresses{s}.release()
+		accounting{s}.whenCounted(func() { s.stopped(cause, ended) })
 	})
 }
 
@@ -443,7 +301,7 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 	l := s.loop
 	s.stored(s.acks)
 	s.acks = nil
-	s.bill(cause, ended)
+	accounting{s}.bill(cause, ended)
 	l.by.forget(s)
 	l.stats.ended[cause]++
 	l.opt.Notify("subscriber.down", s.about(), "session", s.ID(), "cause", CauseText(cause), "line",
@@ -451,14 +309,6 @@ func (s *Subscriber) stopped(cause access.Cause, ended time.Time) {
 		"seconds", int64(ended.Sub(s.up)/time.Second), "uplink_bytes", s.used[0].bytes[0], "downlink_bytes",
 		s.used[0].bytes[1])
 	l.removeRecord(s.seid) // behind accounting's own, in one queue
-}
-
-// bill tells accounting of the end, once.
-func (s *Subscriber) bill(cause access.Cause, ended time.Time) {
-	if !s.billed {
-		s.billed = true
-		s.accountAt(aaa.Stop, cause, ended)
-	}
 }
 
 // removeRecord has the store forget a session.
@@ -479,7 +329,7 @@ func (l *Loop) removeRecord(seid uint64) {
 func (s *Subscriber) gone(cause access.Cause) {
 	s.stored(s.acks)
 	s.acks = nil
-	s.release()
+	addresses{s}.release()
 	s.loop.by.forget(s)
 	s.loop.stats.ended[cause]++
 }

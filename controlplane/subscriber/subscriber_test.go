@@ -30,7 +30,7 @@ func TestMSSOfTheProfile(t *testing.T) {
 func TestComesAndGoes(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
-	a := h.session.Addresses()
+	a := h.session.Grant().Addresses
 	testkit.ErrorIf(t, a.IPv4.String() != "10.64.0.2" || a.Gateway.String() != "10.64.0.1" || !a.IPv6.IsValid(),
 		"%+v", a)
 	o := b.object(h)
@@ -209,10 +209,10 @@ func TestTimeouts(t *testing.T) {
 	one, two := b.up(request("a", 1)), b.up(request("b", 2))
 	up := b.now
 	b.pass(time.Minute)
-	testkit.Equal(t, one.session.Ends(), up.Add(time.Hour), "the end of who is on line")
-	testkit.Equal(t, waits.session.Ends(), b.now.Add(time.Hour), "the end of who is not yet")
+	testkit.Equal(t, one.session.Grant().Ends, up.Add(time.Hour), "the end of who is on line")
+	testkit.Equal(t, waits.session.Grant().Ends, b.now.Add(time.Hour), "the end of who is not yet")
 	waits.session.Down(access.UserRequest)
-	testkit.Equal(t, b.up(request("d", 4)).session.Ends(), b.now.Add(time.Hour), "the end of who came later")
+	testkit.Equal(t, b.up(request("d", 4)).session.Grant().Ends, b.now.Add(time.Hour), "the end of who came later")
 	testkit.Equal(t, b.object(one).Inactivity, 60, "seconds")
 	b.LineEvent(&api.Event{Type: api.EventTypeInactive, SEID: seidOf(two.session.ID())}, func() {})
 	b.pass(time.Hour + time.Minute)
@@ -284,17 +284,17 @@ func TestPlanChanges(t *testing.T) {
 	var failed error
 	s.change(everyone, said, plan, func(err error) { failed = err })
 	b.turn()
-	testkit.ErrorIf(t, failed == nil || h.session.Plan().Down.CIR != 5000, "%+v", h.session.Plan())
+	testkit.ErrorIf(t, failed == nil || h.session.Grant().Plan.Down.CIR != 5000, "%+v", h.session.Grant().Plan)
 }
 
 // Framed-IP-Netmask is told in the place of the pool's.
 func TestNetmask(t *testing.T) {
 	b := start(t, nil)
-	testkit.Equal(t, b.up(request("anna", 1)).session.Addresses().Mask, 16, "the pool's")
+	testkit.Equal(t, b.up(request("anna", 1)).session.Grant().Addresses.Mask, 16, "the pool's")
 	b.judge.verdict.Plan.Mask = 22
-	testkit.Equal(t, b.up(request("bert", 2)).session.Addresses().Mask, 22, "authentication's")
+	testkit.Equal(t, b.up(request("bert", 2)).session.Grant().Addresses.Mask, 22, "authentication's")
 	b.judge.verdict.Plan.IPv4 = netip.MustParseAddr("192.0.2.9") // of no pool
-	testkit.Equal(t, b.up(request("carl", 3)).session.Addresses().Mask, 22, "authentication's")
+	testkit.Equal(t, b.up(request("carl", 3)).session.Grant().Addresses.Mask, 22, "authentication's")
 }
 
 // A profile's framed routes are the session's, until authentication names others.
@@ -337,7 +337,7 @@ func TestRestart(t *testing.T) {
 	testkit.Equal(t, len(b.judge.of(g.session.ID())), 1, "last record of who is gone")
 	testkit.Equal(t, len(b.judge.of(ended.session.ID())), 1, "last record of who had ended")
 	again := b.front.restored[0]
-	testkit.Equal(t, again.session.Addresses().IPv4, h.session.Addresses().IPv4, "address")
+	testkit.Equal(t, again.session.Grant().Addresses.IPv4, h.session.Grant().Addresses.IPv4, "address")
 	b.reports(again, usage(1, 0, 10, 20, api.UsagePerio)) // told again to the new control plane
 	b.reports(again, usage(1, 1, 1, 1, api.UsagePerio))
 	b.layer.usage = []api.Usage{usage(1, 2, 100, 0, api.UsageTermr)}
@@ -359,7 +359,7 @@ func TestTimeoutOfAClockThatWasPutBack(t *testing.T) {
 	b.Restore(records)
 	b.turn()
 	one := b.front.restored[0]
-	testkit.Equal(t, one.session.Ends(), b.now.Add(time.Hour), "the end")
+	testkit.Equal(t, one.session.Grant().Ends, b.now.Add(time.Hour), "the end")
 	b.pass(time.Hour + time.Minute)
 	testkit.Equal(t, one.cause, access.SessionTimeout, "cause")
 	last := b.judge.last()
@@ -370,7 +370,7 @@ func TestFindsAndDrains(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
 	b.up(request("bob", 2))
-	a := h.session.Addresses()
+	a := h.session.Grant().Addresses
 	for _, what := range []string{"anna", "02:00:00:00:00:01", a.IPv4.String(), a.IPv6.Addr().Next().String(),
 		a.IPv6.String(),
 		"dslam 1/anna", "access:100.2", h.session.ID()} {
@@ -495,7 +495,7 @@ func TestNameServersDoNotGrow(t *testing.T) {
 			b.turn()
 		}
 	}
-	testkit.Equal(t, len(h.session.Addresses().DNS), 1, "name servers")
+	testkit.Equal(t, len(h.session.Grant().Addresses.DNS), 1, "name servers")
 }
 
 // What a DHCPv6 server gives is taken from no pool, is nobody else's, and passes.
@@ -512,16 +512,16 @@ func TestGivenIPv6(t *testing.T) {
 	h := b.up(request("anna", 1))
 	h.session.Want(access.Families{V4: true}, nil, func(err error) { testkit.Must(t, err) })
 	b.turn()
-	had := len(h.session.Addresses().DNS)
+	had := len(h.session.Grant().Addresses.DNS)
 	all := access.Families{V4: true, V6: true, Delegated: true}
 	h.session.Want(all, &access.Request{Given: given}, func(err error) { testkit.Must(t, err) })
 	h.session.Up(all, 1500, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
 	b.pass(time.Second)
-	a := h.session.Addresses()
+	a := h.session.Grant().Addresses
 	testkit.Equal(t, a.IPv6, given.IPv6, "address")
 	testkit.Equal(t, a.Delegated, given.Delegated, "prefix")
 	testkit.Equal(t, len(a.DNS), had+1, "name servers")
-	pdi := h.session.object().PDR[0].PDI
+	pdi := object{h.session}.session().PDR[0].PDI
 	testkit.Equal(t, pdi.UEIP[1].IPv6, given.IPv6, "the data plane's address")
 	testkit.Equal(t, pdi.FramedRoutes[0], given.Delegated, "the data plane's prefix")
 	other, denied := b.up(request("bert", 2)), 0
@@ -538,7 +538,7 @@ func TestGivenIPv6(t *testing.T) {
 	h.session.Want(access.Families{V4: true}, nil, func(err error) { testkit.Must(t, err) })
 	other.session.Want(all, &access.Request{Given: given}, func(err error) { testkit.Must(t, err) })
 	b.turn()
-	testkit.Equal(t, other.session.Addresses().IPv6, given.IPv6, "address that is free again")
+	testkit.Equal(t, other.session.Grant().Addresses.IPv6, given.IPv6, "address that is free again")
 }
 
 // Who has no address yet (PPP whose DHCPv6 is relayed, IPv6 alone) is a session all the same: its control packets come
@@ -550,7 +550,7 @@ func TestWithoutAddress(t *testing.T) {
 	h := b.signIn(r)
 	h.session.Up(access.Families{}, 1492, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
 	b.pass(time.Second)
-	o := h.session.object()
+	o := object{h.session}.session()
 	testkit.Equal(t, len(o.PDR), 1, "rules")
 	testkit.Equal(t, o.PDR[0].ID, uint16(uplinkRule), "the rule")
 }
@@ -594,17 +594,18 @@ func TestHint(t *testing.T) {
 	r := request("anna", 1)
 	r.Hint, r.Wants = hint, access.Families{V4: true}
 	h := b.up(r)
-	testkit.Equal(t, h.session.Addresses().IPv4, hint.IPv4, "address at sign-in")
+	testkit.Equal(t, h.session.Grant().Addresses.IPv4, hint.IPv4, "address at sign-in")
 	all := access.Families{V4: true, V6: true}
 	h.session.Want(all, &access.Request{Hint: hint}, func(err error) { testkit.Must(t, err) })
 	b.turn()
-	testkit.Equal(t, h.session.Addresses().IPv6, netip.MustParsePrefix("2001:db8:100:7::/64"), "prefix, later")
+	testkit.Equal(t, h.session.Grant().Addresses.IPv6, netip.MustParsePrefix("2001:db8:100:7::/64"),
+		"prefix, later")
 
 	r = request("bert", 2)
 	r.Hint = hint
-	testkit.Equal(t, b.up(r).session.Addresses().IPv4, netip.MustParseAddr("10.64.0.2"), "what another has")
+	testkit.Equal(t, b.up(r).session.Grant().Addresses.IPv4, netip.MustParseAddr("10.64.0.2"), "what another has")
 	b.judge.verdict.Plan.IPv4 = netip.MustParseAddr("10.64.0.77")
 	r = request("carl", 3)
 	r.Hint.IPv4 = netip.MustParseAddr("10.64.0.78")
-	testkit.Equal(t, b.up(r).session.Addresses().IPv4, b.judge.verdict.Plan.IPv4, "what authentication gives")
+	testkit.Equal(t, b.up(r).session.Grant().Addresses.IPv4, b.judge.verdict.Plan.IPv4, "what authentication gives")
 }

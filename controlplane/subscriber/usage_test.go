@@ -210,7 +210,7 @@ func TestChangesAtOnce(t *testing.T) {
 		answer()
 	}
 	b.turn()
-	p := h.session.Plan()
+	p := h.session.Grant().Plan
 	testkit.ErrorIf(t, *idle != aaa.OK || *session != aaa.OK || p.IdleTimeout != 9*time.Second ||
 		p.SessionTimeout != 99*time.Second || p.Interim != time.Minute, "%+v", p)
 }
@@ -223,18 +223,18 @@ func TestChangeLiftsTheProfile(t *testing.T) {
 	p.Captive, p.Redirect, p.Quota, p.SessionTimeout, p.IdleTimeout = true, "http://pay.test/", 1000, 3600, 60
 	b.Configure(set)
 	h := b.up(request("anna", 1))
-	plan := h.session.Plan()
+	plan := h.session.Grant().Plan
 	testkit.ErrorIf(t, plan.Redirect == "" || plan.Quota == 0 || plan.SessionTimeout == 0, "%+v", plan)
 	testkit.Equal(t, b.coa(h, pair("subscriber:redirect="), pair("subscriber:quota=0"),
 		attribute(radius.SessionTimeout, 0, 0, 0, 0), attribute(radius.IdleTimeout, 0, 0, 0, 0),
 		attribute(radius.AcctInterimInterval, 0, 0, 0, 0)),
 		aaa.OK, "CoA")
-	plan = h.session.Plan()
+	plan = h.session.Grant().Plan
 	testkit.ErrorIf(t, plan.Redirect != "" || plan.Quota != 0 || plan.SessionTimeout != 0 ||
 		plan.IdleTimeout != 0 || plan.Interim != 0, "%+v", plan)
 	testkit.Equal(t, b.coa(h, pair("subscriber:redirect=http://other.test/"), pair("subscriber:quota=5kB")),
 		aaa.OK, "CoA")
-	plan = h.session.Plan()
+	plan = h.session.Grant().Plan
 	testkit.ErrorIf(t, plan.Redirect != "http://other.test/" || plan.Quota != 5000, "%+v", plan)
 }
 
@@ -244,12 +244,13 @@ func TestChangeOfDNS(t *testing.T) {
 	h := b.up(request("anna", 1))
 	server := []netip.Addr{netip.MustParseAddr("192.0.2.99")}
 	testkit.Equal(t, b.coa(h, pair("ip:dns-servers=192.0.2.99")), aaa.OK, "CoA")
-	testkit.ErrorIf(t, !slices.Equal(h.session.Addresses().DNS, server) || h.plans != 1, "%v",
-		h.session.Addresses().DNS)
+	testkit.ErrorIf(t, !slices.Equal(h.session.Grant().Addresses.DNS, server) || h.plans != 1, "%v",
+		h.session.Grant().Addresses.DNS)
 	b.layer.refuse = errors.New("no room")
 	testkit.Equal(t, b.coa(h, pair("ip:dns-servers=192.0.2.98")),
 		aaa.NotPossible, "refused")
-	testkit.ErrorIf(t, !slices.Equal(h.session.Addresses().DNS, server), "%v", h.session.Addresses().DNS)
+	testkit.ErrorIf(t, !slices.Equal(h.session.Grant().Addresses.DNS, server), "%v",
+		h.session.Grant().Addresses.DNS)
 }
 
 // What cannot be changed is not acknowledged.

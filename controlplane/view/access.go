@@ -108,11 +108,7 @@ var subscriberTable = (&Table{
 	Short:  "wireline subscribers; of one by name, MAC, address, circuit id or line also the last attempts to sign in",
 	Answer: reflect.TypeFor[[]Subscriber](),
 	Own: func(c Control, key string, limit uint32) any {
-		list := []Subscriber{}
-		if c != nil {
-			list = append(list, c.Subscribers(key, limit)...)
-		}
-		return list
+		return append([]Subscriber{}, c.Subscribers(key, limit)...)
 	},
 	Print: printer("subscriber", func(w io.Writer, list []Subscriber) error {
 		if err := write(w, subscriberColumns, list); err != nil {

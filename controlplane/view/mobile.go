@@ -381,15 +381,20 @@ var eventTable = list("event", "reports to the control plane", false, api.TableE
 	events_waiting=Waiting: Reports that the control plane has not acknowledged.`)
 
 // Control is what the control plane knows beside the data plane's tables. Calls come from any goroutine.
-type Control interface {
+type Control struct {
+	Mobile
+	Access
+	Kernel
+}
+
+// Mobile is the part of Control that is about sessions of CP functions, and what goes out for them.
+type Mobile interface {
 	Associations() []Association
 	N4() *n4.Snapshot
 	// Owner tells on whose behalf a session stands; false: on the configuration's.
 	Owner(seid uint64) (Owner, bool)
 	// Collectors are those of nat_log.
 	Collectors() []Collector
-	Access
-	Kernel
 }
 
 // Owner is the control plane's part of a mobile session.
@@ -430,10 +435,7 @@ func ofControl[V any](
 	return &Table{
 		Name: name, Short: short, Key: true, Answer: reflect.TypeFor[[]V](),
 		Own: func(c Control, key string, limit uint32) any {
-			list := []V{} // never nil, so that it encodes as []
-			if c != nil {
-				list = append(list, all(c)...)
-			}
+			list := append([]V{}, all(c)...) // never nil, so that it encodes as []
 			list = slices.DeleteFunc(list, func(v V) bool { return key != "" && nameOf(&v) != key })
 			if limit > 0 && len(list) > int(limit) {
 				list = list[:limit]

@@ -18,12 +18,7 @@ import (
 var n4Table = &Table{
 	Name: "n4", Short: "the PFCP server: messages, refusals, events",
 	Answer: reflect.TypeFor[n4.Snapshot](),
-	Own: func(c Control, _ string, _ uint32) any {
-		if c == nil {
-			return new(n4.Snapshot)
-		}
-		return c.N4()
-	},
+	Own:    func(c Control, _ string, _ uint32) any { return c.N4() },
 	Print: printer("n4", func(w io.Writer, s n4.Snapshot) error {
 		return WriteTable(w, []string{"N4", "NAME", "VALUE"}, []bool{false, false, false}, n4Cells(&s))
 	}),

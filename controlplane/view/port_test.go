@@ -30,7 +30,7 @@ func TestSteeringOfPorts(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	table := Lookup("port")
-	rows, err := table.Get(t.Context(), c, owned{}, "", 0)
+	rows, err := table.Get(t.Context(), c, control, "", 0)
 	testkit.Must(t, err)
 	data, err := json.Marshal(rows)
 	testkit.Must(t, err)

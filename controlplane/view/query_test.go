@@ -62,7 +62,7 @@ func TestSelect(t *testing.T) {
 		testkit.Must(t, err)
 		q, err := ParseQuery(v)
 		testkit.Must(t, err)
-		got, next, err := Lookup("session").Select(t.Context(), c, nil, q)
+		got, next, err := Lookup("session").Select(t.Context(), c, control, q)
 		testkit.Must(t, err)
 		var seids []string
 		for _, s := range got.([]Session) {
@@ -94,7 +94,7 @@ func TestPagesWhileRowsChange(t *testing.T) {
 		testkit.Must(t, err)
 		q, err := ParseQuery(v)
 		testkit.Must(t, err)
-		got, next, err := Lookup("session").Select(t.Context(), c, nil, q)
+		got, next, err := Lookup("session").Select(t.Context(), c, control, q)
 		testkit.Must(t, err)
 		text := ""
 		for _, s := range got.([]Session) {
@@ -163,7 +163,7 @@ func TestSelectRefuses(t *testing.T) {
 		testkit.Must(t, err)
 		q, err := ParseQuery(v)
 		if err == nil {
-			_, _, err = Lookup(test.table).Select(t.Context(), c, nil, q)
+			_, _, err = Lookup(test.table).Select(t.Context(), c, control, q)
 		}
 		testkit.Refused(t, err, test.want)
 	}
@@ -177,7 +177,7 @@ func TestAnswers(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	for _, n := range Tables {
-		v, err := n.Get(t.Context(), c, nil, "", 0)
+		v, err := n.Get(t.Context(), c, control, "", 0)
 		testkit.Must(t, err)
 		is := reflect.TypeOf(v)
 		if is.Kind() == reflect.Pointer {
@@ -204,7 +204,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		testkit.FatalIf(t, len(q.Where) > maxTerms, "%d conditions", len(q.Where))
-		got, next, err := Lookup("session").Select(t.Context(), c, nil, q)
+		got, next, err := Lookup("session").Select(t.Context(), c, control, q)
 		if err != nil {
 			return
 		}

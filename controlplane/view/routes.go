@@ -54,7 +54,7 @@ type IgnoredRoute struct {
 	Text      string `json:"text"`
 }
 
-// Kernel is what of the tables only who follows the kernel knows.
+// Kernel is the part of Control that is about the routes of the kernel.
 type Kernel interface {
 	IgnoredRoutes() []IgnoredRoute
 }
@@ -68,10 +68,7 @@ var ignoredRouteTable = &Table{
 	Name: IgnoredRouteTable, Short: "routes of the kernel's that are not followed", Key: true,
 	Answer: reflect.TypeFor[[]IgnoredRoute](),
 	Own: func(c Control, key string, limit uint32) any {
-		list := []IgnoredRoute{}
-		if c != nil {
-			list = append(list, c.IgnoredRoutes()...)
-		}
+		list := append([]IgnoredRoute{}, c.IgnoredRoutes()...)
 		list = slices.DeleteFunc(list, func(r IgnoredRoute) bool { return key != "" && r.Prefix != key })
 		if limit > 0 && len(list) > int(limit) {
 			list = list[:limit]

@@ -40,13 +40,13 @@ type Table struct {
 // OfControl tells that the table needs no data plane.
 func (n *Table) OfControl() bool { return len(n.Rows) == 0 }
 
-// Get returns what is encoded as JSON. control is nil when there is no PFCP; c may be nil where OfControl is true.
+// Get returns what is encoded as JSON. c may be nil where OfControl is true.
 func (n *Table) Get(ctx context.Context, c *dp.Client, control Control, key string, limit uint32) (any, error) {
 	if n.Own != nil {
 		return n.Own(control, key, limit), nil
 	}
 	v, err := n.Fetch(ctx, c, key, limit)
-	if err == nil && n.Join != nil && control != nil {
+	if err == nil && n.Join != nil {
 		n.Join(control, v)
 	}
 	return v, err

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/dp"
 )
@@ -77,7 +76,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := l.plan()
+	plan, err := planOf(l)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +124,9 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	return result, nil
 }
 
-// fixture is what a profile measures with synth ports: six methods, one for each step of a run.
+// fixture is what a profile measures with synth ports.
 type fixture interface {
 	yaml() []byte
-	plan() (*plan.Plan, error)
 	load(ctx context.Context, d *dataPlane) error // what is not in the configuration
 	streams(p Profile, share, checkEvery int) ([]*stream, error)
 	describe(r *Result)

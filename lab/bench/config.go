@@ -125,7 +125,5 @@ func (l *layout) yamlFirewall(p func(string, ...any)) {
 	}
 }
 
-// plan compiles the configuration.
-func (l *layout) plan() (*plan.Plan, error) {
-	return plan.Make("benchmark", l.yaml())
-}
+// planOf compiles a fixture's configuration.
+func planOf(f fixture) (*plan.Plan, error) { return plan.Make("benchmark", f.yaml()) }

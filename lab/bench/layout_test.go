@@ -18,7 +18,7 @@ func TestConfigurationsAreAccepted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := l.plan()
+			plan, err := planOf(l)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestFlowsArriveAtTheirOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := l.plan()
+		plan, err := planOf(l)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent/plan"
 )
 
 // MobileProfiles are those of single mobile functions with synth ports. The frame is the same both ways, FCS included.
@@ -177,8 +176,6 @@ func (l *mobileLayout) portLines() []string {
 
 // uePool holds every address of ue().
 const uePool = "10.64.0.0/10"
-
-func (l *mobileLayout) plan() (*plan.Plan, error) { return plan.Make("benchmark", l.yaml()) }
 
 func (l *mobileLayout) load(ctx context.Context, d *dataPlane) error {
 	return l.put(ctx, d, l.sessions)

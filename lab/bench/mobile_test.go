@@ -107,7 +107,7 @@ func TestMobileConfigurations(t *testing.T) {
 	for _, p := range MobileProfiles {
 		for _, n := range []int{1, 65536, p.most()} {
 			l := mobile(t, p.Name, n)
-			if _, err := l.plan(); err != nil {
+			if _, err := planOf(l); err != nil {
 				t.Error(err)
 			}
 			list, err := l.streams(p, p.UplinkShare, 1)

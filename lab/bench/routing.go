@@ -12,7 +12,6 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"isthmus/api"
-	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp"
 )
 
@@ -66,8 +65,6 @@ func (l *routing) yaml() []byte {
 	b.sides(routerSides())
 	return []byte(b.String())
 }
-
-func (l *routing) plan() (*plan.Plan, error) { return plan.Make("benchmark", l.yaml()) }
 
 // network is the number-th network behind a side: a /24 from 16.0.0.0 or 48.0.0.0 on, a /48 from 2400:: or 2800:: on.
 func (l *routing) network(side, number int) netip.Prefix {

@@ -14,7 +14,7 @@ func TestRouting(t *testing.T) {
 		for _, routes := range []int{2, 16, 1000, 1_000_000} {
 			l, err := newRouting(Options{Profile: name, Routes: routes, Workers: 1}, "off")
 			testkit.FatalIf(t, err != nil, "%v", err)
-			_, err = l.plan()
+			_, err = planOf(l)
 			testkit.ErrorIf(t, err != nil, "%v", err)
 			n := l.flows()
 			testkit.ErrorIf(t, n < routeHosts || n%l.routes != 0, "%d flows of %d networks", n, l.routes)

@@ -83,10 +83,9 @@ func (r *AccessResult) Verdict() error {
 	return errors.Join(errs...)
 }
 
-// protocol is one subscriber's end; six methods are what a crowd does with a modem and a DHCP client alike.
+// protocol is one subscriber's end, a modem or a DHCP client.
 type protocol interface {
 	Dial()
-	Idle() bool // it was not dialled, or has ended
 	Receive(etherType uint16, payload []byte)
 	Expire()
 	Vanish() // a power cut
@@ -99,6 +98,7 @@ type home struct {
 	began    time.Duration
 	dialled  time.Duration // last
 	wakes    time.Duration // 0: not
+	dials    bool          // since Dial, until it ends
 	online   bool
 	had      access.Families
 	ipv4     netip.Addr
@@ -351,15 +351,16 @@ func (c *crowd) dial(i uint32) {
 }
 
 func (c *crowd) dialAgain(i uint32) {
-	c.homes[i].dialled = c.Now()
-	c.homes[i].Dial()
+	h := &c.homes[i]
+	h.dialled, h.dials = c.Now(), true
+	h.Dial()
 }
 
 // lookAfterSilent has those dial again whose dial has come to nothing: a client that waits for the gateway's turn has
 // no timer of its own, and the frame may be lost. A subscriber's router finds out by LCP echo.
 func (c *crowd) lookAfterSilent() {
 	for i := range c.homes {
-		if h := &c.homes[i]; !h.online && !h.Idle() && c.Now()-h.dialled > silentFor {
+		if h := &c.homes[i]; !h.online && h.dials && c.Now()-h.dialled > silentFor {
 			c.vanish(uint32(i))
 			c.dialAgain(uint32(i))
 		}
@@ -370,6 +371,7 @@ const silentFor = 20 * time.Second
 
 func (c *crowd) vanish(i uint32) {
 	c.offline(i)
+	c.homes[i].dials = false
 	c.homes[i].Vanish()
 }
 
@@ -399,8 +401,9 @@ func (c *crowd) hangUp(ctx context.Context) {
 	c.file.SetReadDeadline(time.Time{})
 	began := c.Now()
 	for i := range c.homes {
-		if c.homes[i].online {
-			c.homes[i].HangUp()
+		if h := &c.homes[i]; h.online {
+			h.dials = false
+			h.HangUp()
 		}
 		for i%32 == 31 && ctx.Err() == nil && float64(i) > (c.Now()-began).Seconds()*c.opt.Rate {
 			c.turn(context.WithoutCancel(ctx), time.Millisecond)
@@ -460,6 +463,7 @@ func (c *crowd) got(i uint32, v4 netip.Addr, v6 netip.Prefix) {
 
 // ended: by the gateway, or given up; it dials again.
 func (c *crowd) ended(i uint32, why string) {
+	c.homes[i].dials = false
 	if c.closed {
 		return
 	}

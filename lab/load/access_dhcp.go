@@ -22,7 +22,6 @@ type dhcpClient struct {
 	crowd    *crowd
 	number   uint32
 	attempts int
-	alive    bool
 	offer    *dhcpv4.DHCPv4
 	lease    *dhcpv4.DHCPv4
 	duid     dhcpv6.DUID
@@ -46,15 +45,12 @@ func (d *dhcpClient) mac() net.HardwareAddr {
 
 // Dial begins.
 func (d *dhcpClient) Dial() {
-	d.alive, d.attempts, d.offer, d.lease, d.granted, d.address = true, 0, nil, nil, nil, nil
+	d.attempts, d.offer, d.lease, d.granted, d.address = 0, nil, nil, nil, nil
 	d.renews4, d.renews6 = false, false
 	d.xid = uint32(d.crowd.random.Uint64())
 	d.duid = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: d.mac()}
 	d.ask()
 }
-
-// Idle says whether it was not dialled, or gave up.
-func (d *dhcpClient) Idle() bool { return !d.alive }
 
 // Expire asks again for what is missing.
 func (d *dhcpClient) Expire() {
@@ -69,7 +65,6 @@ func (d *dhcpClient) done() bool {
 
 func (d *dhcpClient) ask() {
 	if d.attempts++; d.attempts > dhcpAttempts {
-		d.alive = false
 		d.crowd.ended(d.number, "no server answers")
 		return
 	}
@@ -92,10 +87,7 @@ func (d *dhcpClient) id4() (id dhcpv4.TransactionID) {
 }
 
 // Vanish is a power cut.
-func (d *dhcpClient) Vanish() {
-	d.alive = false
-	d.crowd.wake(d.number, 0)
-}
+func (d *dhcpClient) Vanish() { d.crowd.wake(d.number, 0) }
 
 // HangUp gives the leases back.
 func (d *dhcpClient) HangUp() {
@@ -150,7 +142,7 @@ func (d *dhcpClient) solicit() {
 // Receive takes DHCP in IP packets; checksums are the gateway's tests' matter.
 func (d *dhcpClient) Receive(etherType uint16, p []byte) {
 	switch {
-	case !d.alive:
+	case !d.crowd.homes[d.number].dials:
 	case etherType == 0x0800 && len(p) > 28 && p[0] == 0x45 && p[9] == 17 && binary.BigEndian.Uint16(p[22:]) == 68:
 		if m, err := dhcpv4.FromBytes(p[28:]); err == nil && m.TransactionID == d.id4() {
 			d.answer4(m)

@@ -64,10 +64,10 @@ func (c *crowd) expire() {
 			continue
 		}
 		h.wakes = 0
-		if h.Idle() {
-			c.dialAgain(a.home)
-		} else {
+		if h.dials {
 			h.Expire()
+		} else {
+			c.dialAgain(a.home)
 		}
 	}
 }

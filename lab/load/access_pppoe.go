@@ -54,8 +54,9 @@ func (c *crowd) Packet(d *dialer.Client, ipv6 []byte) {
 
 // Ended is dialer.Env's.
 func (c *crowd) Ended(d *dialer.Client, cause access.Cause, why string) {
-	if cause != access.UserRequest {
-		c.ended(c.index[d], why)
+	i := c.index[d]
+	if c.homes[i].dials = false; cause != access.UserRequest {
+		c.ended(i, why)
 	}
 }
 

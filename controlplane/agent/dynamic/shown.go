@@ -26,7 +26,7 @@ func (s *Sessions) SignedIn() *signin.SignIns {
 	return s.SignIns
 }
 
-// N4 is view.Control's.
+// N4 is view.Mobile's.
 func (s *Sessions) N4() *n4.Snapshot {
 	if s == nil || s.server == nil {
 		return new(n4.Snapshot)
@@ -34,7 +34,7 @@ func (s *Sessions) N4() *n4.Snapshot {
 	return s.server.Snapshot()
 }
 
-// Owner is view.Control's.
+// Owner is view.Mobile's.
 func (s *Sessions) Owner(seid uint64) (view.Owner, bool) {
 	if s == nil {
 		return view.Owner{}, false
@@ -46,7 +46,7 @@ func (s *Sessions) Owner(seid uint64) (view.Owner, bool) {
 	return view.Owner{Association: one.Owner, CPSEID: one.CP.SEID, DNN: one.APN, User: one.UserID}, true
 }
 
-// Collectors is view.Control's: those of nat_log.
+// Collectors is view.Mobile's: those of nat_log.
 func (s *Sessions) Collectors() (list []view.Collector) {
 	if s == nil {
 		return nil

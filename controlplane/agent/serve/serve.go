@@ -79,10 +79,11 @@ type API struct {
 
 // New makes an API.
 func New(opt Options) *API {
-	t := tables{Sessions: opt.Sessions, SignIns: opt.SignIns, state: opt.State, owner: opt.Owner}
-	return &API{Options: opt, Tables: t, Upload: maxUpload,
-		shows: httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
-		Tracer: &Tracer{state: opt.State, events: opt.Events, tables: t, socket: opt.DPSocket,
+	s := subscribers{opt.SignIns, opt.State}
+	return &API{Options: opt, Upload: maxUpload,
+		Tables: view.Control{Mobile: mobile{opt.Sessions}, Access: s, Kernel: routes{opt.Owner}},
+		shows:  httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
+		Tracer: &Tracer{state: opt.State, events: opt.Events, subscribers: s, socket: opt.DPSocket,
 			binary: opt.DPBinary, places: httpd.NewPlaces(maxTraces)}}
 }
 

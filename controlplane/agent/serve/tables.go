@@ -20,18 +20,13 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// tables is view.Control: what of the tables we know and the data plane does not.
-type tables struct {
-	Sessions
-	SignIns
-	state *reconcile.Published
-	owner Owner
-}
+// mobile is view.Mobile.
+type mobile struct{ Sessions }
 
-// Associations is view.Control's.
-func (t tables) Associations() []view.Association {
+// Associations is view.Mobile's.
+func (m mobile) Associations() []view.Association {
 	list := []view.Association{}
-	for _, r := range t.N4().Associations {
+	for _, r := range m.N4().Associations {
 		list = append(list, associationOf(&r))
 	}
 	return list
@@ -47,11 +42,14 @@ func associationOf(r *n4.AssociationRow) view.Association {
 		Heartbeat: int64(r.RoundTrip * 1000)}
 }
 
-// IgnoredRoutes is view.Control's: as many as are shown at once.
-func (t tables) IgnoredRoutes() []view.IgnoredRoute {
+// routes is view.Kernel.
+type routes struct{ Owner }
+
+// IgnoredRoutes is view.Kernel's: as many as are shown at once.
+func (o routes) IgnoredRoutes() []view.IgnoredRoute {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	list, err := t.owner.Ignored(ctx, mostIgnored)
+	list, err := o.Ignored(ctx, mostIgnored)
 	if err != nil {
 		return nil
 	}
@@ -75,11 +73,17 @@ const mostIgnored = 16384
 // showTime bounds what a table waits for.
 const showTime = 5 * time.Second
 
+// subscribers is view.Access.
+type subscribers struct {
+	SignIns
+	state *reconcile.Published
+}
+
 // Subscribers is view.Access's. Counters are the data plane's at this moment.
-func (t tables) Subscribers(key string, limit uint32) []view.Subscriber {
+func (s subscribers) Subscribers(key string, limit uint32) []view.Subscriber {
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	rows, attempts, err := t.Rows(ctx, key)
+	rows, attempts, err := s.Rows(ctx, key)
 	if err != nil {
 		return nil
 	}
@@ -87,7 +91,7 @@ func (t tables) Subscribers(key string, limit uint32) []view.Subscriber {
 	if _, ours := rules.SEIDOf(key); ours { // all of a large table for one row would be dear
 		object = key
 	}
-	live := t.lines(ctx, object)
+	live := s.lines(ctx, object)
 	list := make([]view.Subscriber, 0, len(rows))
 	for i := range rows {
 		list = append(list, subscriberOf(&rows[i], live))
@@ -121,8 +125,8 @@ func (t tables) Subscribers(key string, limit uint32) []view.Subscriber {
 }
 
 // lines are the data plane's sessions of access lines, or one alone, by name; none while it is away.
-func (t tables) lines(ctx context.Context, name string) map[string]*api.SessionRow {
-	client := t.state.Client()
+func (s subscribers) lines(ctx context.Context, name string) map[string]*api.SessionRow {
+	client := s.state.Client()
 	if client == nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ const traceWrite = 5 * time.Second
 type Tracer struct {
 	state          *reconcile.Published
 	events         *events.Log
-	tables         tables // which know subscribers
+	subscribers    subscribers
 	places         *httpd.Places
 	socket, binary string // of the data plane
 }
@@ -126,7 +126,7 @@ func (t *Tracer) SessionOf(q *trace.Query) error {
 	if q.Subscriber == "" {
 		return t.starting(q.Session)
 	}
-	list := t.tables.Subscribers(q.Subscriber, 0)
+	list := t.subscribers.Subscribers(q.Subscriber, 0)
 	switch {
 	case len(list) == 0:
 		return fmt.Errorf("there is no subscriber %q; isthmus show subscriber has all", q.Subscriber)
@@ -151,7 +151,7 @@ func (t *Tracer) starting(session string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), showTime)
 	defer cancel()
-	rows, _, err := t.tables.Rows(ctx, session)
+	rows, _, err := t.subscribers.Rows(ctx, session)
 	if err != nil || len(rows) != 1 || rows[0].State != "starting" {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package memory
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestRoomOfTheHeap(t *testing.T) {
 }
 
 func TestMemoryGoesBackOnceAfterABurst(t *testing.T) {
-	m := newMemory()
+	m := New()
 	var at []int
 	requests := uint64(0)
 	for tick := range 200 {
@@ -44,7 +44,7 @@ func TestMemoryGoesBackOnceAfterABurst(t *testing.T) {
 	for i := range at {
 		testkit.ErrorIf(t, at[i] != want[i], "given back at %v, want %v", at, want)
 	}
-	if m := newMemory(); m.idle(0) || m.idle(50) {
+	if m := New(); m.idle(0) || m.idle(50) {
 		t.Error("given back without a burst")
 	}
 }

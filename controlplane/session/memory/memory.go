@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+// Package memory keeps a process small whose heap is what lives long, and whose garbage comes with requests.
+package memory
 
 import (
 	"os"
@@ -8,12 +9,12 @@ import (
 	"runtime/metrics"
 )
 
-// memory keeps the process small. The garbage collector's own rule is to let the heap grow by as much as lives in it:
-// twice the memory for a million sessions that sit there, and a collection every few milliseconds while there are none.
-// What requests leave behind depends on their rate, not on the number of sessions, so the room is a constant and a
-// little, and after a burst what is free goes back to the kernel. In a burst the room is larger: when 60,000 homes come
-// back at once, collections with the room of a quiet hour were 40 % of this process's work.
-type memory struct {
+// Pacer sets the garbage collector's pace. Its own rule is to let the heap grow by as much as lives in it: twice the
+// memory for a million sessions that sit there, and a collection every few milliseconds while there are none. What
+// requests leave behind depends on their rate, not on the number of sessions, so the room is a constant and a little,
+// and after a burst what is free goes back to the kernel. In a burst the room is larger: when 60,000 homes come back at
+// once, collections with the room of a quiet hour were 40 % of this process's work.
+type Pacer struct {
 	off     bool // GOGC is set: whoever did so knows better
 	percent int
 	sample  []metrics.Sample
@@ -32,12 +33,13 @@ const (
 	quietLate = 45        // and again: answers are kept for 30 s
 )
 
-func newMemory() *memory {
-	return &memory{off: os.Getenv("GOGC") != "", sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+// New makes a pacer, which does nothing where GOGC is set.
+func New() *Pacer {
+	return &Pacer{off: os.Getenv("GOGC") != "", sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 }
 
-// tick adapts to what there is; requests is how many there were so far.
-func (m *memory) tick(requests uint64) {
+// Tick adapts to what there is; requests is how many there were so far.
+func (m *Pacer) Tick(requests uint64) {
 	if m.off {
 		return
 	}
@@ -63,7 +65,7 @@ func percentFor(live uint64, burst bool) int {
 }
 
 // idle tells when memory is to be given back: when a burst has just ended, and when its answers have expired.
-func (m *memory) idle(requests uint64) bool {
+func (m *Pacer) idle(requests uint64) bool {
 	load := requests - m.worked
 	m.worked = requests
 	if m.burst = load >= quietLoad; m.burst {
