@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"isthmus/lab/bench"
-	"isthmus/lab/figure"
 	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
@@ -182,7 +181,7 @@ func (s *suite) steps(ctx context.Context, seconds float64) error {
 	r, err := s.opt.Tools.Link(ctx, opt)
 	if r != nil && len(r.Points) > 0 && r.Points[0].Raw != nil {
 		run.Steps = stepsOf(r.Points[0].Raw, opt.Rate)
-		s.wrong(run, r)
+		prove(run, &r.Points[0], r.WrongFrame)
 	}
 	if err == nil && len(run.Steps) == 0 {
 		err = errors.New("no step was measured")
@@ -209,7 +208,7 @@ func (s *suite) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 	if err == nil {
 		s.version("isthmus-dp", r.Versions.DataPlane)
 		if s.r.Machine.TSCHz == 0 {
-			s.r.Machine.TSCHz = figure.Number(r.TSCHz)
+			s.r.Machine.TSCHz = r.TSCHz
 		}
 	}
 	return r, err

@@ -76,18 +76,23 @@ type SearchResult struct {
 	Goals  []GoalResult `json:"goals"`
 }
 
+// Outcome is what became of the search for a goal.
+type Outcome struct {
+	Found         bool   `json:"found"`
+	Confirmed     bool   `json:"confirmed"`
+	AtMaximum     bool   `json:"at_maximum"` // the highest rate allowed was good: the real one may be higher
+	TesterLimited bool   `json:"tester_limited"`
+	GaveUp        bool   `json:"gave_up"`
+	Reason        string `json:"reason,omitempty"` // why it was not found, or why the search gave up
+}
+
 // GoalResult is the highest rate at one loss goal.
 type GoalResult struct {
-	Loss           float64 `json:"loss"`
-	Found          bool    `json:"found"`
+	Loss float64 `json:"loss"`
+	Outcome
 	RatePPS        float64 `json:"rate_pps"`  // lower bound
 	UpperPPS       float64 `json:"upper_pps"` // 0: none met
 	ConditionalPPS float64 `json:"conditional_pps"`
-	AtMaximum      bool    `json:"at_maximum"` // the highest rate allowed was good
-	TesterLimited  bool    `json:"tester_limited"`
-	GaveUp         bool    `json:"gave_up"`
-	Confirmed      bool    `json:"confirmed"`
-	Reason         string  `json:"reason,omitempty"` // why it was not found, or why the search gave up
 }
 
 // Purposes of a trial.
