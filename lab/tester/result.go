@@ -197,16 +197,6 @@ func ReadResult(file string) (*Result, error) {
 	return r, nil
 }
 
-// Stream returns one stream's part, nil when it has none of that name.
-func (t *Trial) Stream(name string) *StreamTrial {
-	for i := range t.Streams {
-		if t.Streams[i].Name == name {
-			return &t.Streams[i]
-		}
-	}
-	return nil
-}
-
 // Refused is the sum over the streams.
 func (t *Trial) Refused() (n uint64) {
 	for i := range t.Streams {
