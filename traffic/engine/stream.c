@@ -171,7 +171,9 @@ static int make_first(
 	return 0;
 }
 
-int headers_init(struct headers *h, const struct template *t, const struct template *sent,
+// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is
+// filled from the pattern. Returns 0, or -1 without memory.
+static int headers_init(struct headers *h, const struct template *t, const struct template *sent,
 	const struct profile_stream *s, const struct pattern *p, uint32_t stride)
 {
 	uint64_t rows = (uint64_t)s->flows * s->sizes;
@@ -192,14 +194,14 @@ int headers_init(struct headers *h, const struct template *t, const struct templ
 	return 0;
 }
 
-void headers_free(struct headers *h)
+static void headers_free(struct headers *h)
 {
 	free(h->row);
 	free(h->first);
 	h->row = h->first = NULL;
 }
 
-void payload_sum_init(struct payload_sum *p, const struct headers *h)
+static void payload_sum_init(struct payload_sum *p, const struct headers *h)
 {
 	const struct template_sum *sum = h->t != NULL ? template_payload_sum(h->t) : NULL;
 

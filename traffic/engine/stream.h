@@ -46,11 +46,6 @@ struct headers {
 	uint32_t stride, flows, sizes;
 	uint16_t frame[PROFILE_SIZES]; // bytes without FCS, of this side
 };
-// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is
-// filled from the pattern. Returns 0, or -1 without memory.
-int headers_init(struct headers *h, const struct template *t, const struct template *sent,
-	const struct profile_stream *s, const struct pattern *p, uint32_t stride);
-void headers_free(struct headers *h);
 
 // Writes the header of a flow, and the pattern behind it up to `stride`.
 void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_t *to);
@@ -70,7 +65,6 @@ struct payload_sum {
 	uint8_t odd[PROFILE_SIZES]; // the tag begins at an odd byte of what is summed up
 	uint8_t udp; // 0 is sent as 0xffff (RFC 768)
 };
-void payload_sum_init(struct payload_sum *p, const struct headers *h);
 
 // The sum of a tag's 16-bit words, folded.
 static inline uint32_t tag_sum(const struct tag *t, int odd)
