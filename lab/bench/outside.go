@@ -369,7 +369,7 @@ func (m *outside) plan(how int) tester.Plan {
 	s := m.opt.Seconds
 	plan := tester.Plan{
 		Mode: tester.ModeSearch, LinkWait: 10,
-		Latency:   &tester.Latency{At: []string{"10%", "50%", "90%"}, Seconds: s},
+		Latency:   &tester.Latency{At: []tester.Part{"10%", "50%", "90%"}, Seconds: s},
 		Disturbed: &tester.Disturbs{Repeats: 3, Steal: "0.1%"},
 	}
 	if m.opt.Quick {

@@ -12,6 +12,7 @@ import (
 	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
+	"isthmus/lab/tester"
 )
 
 // Lengths of the parts. A trial's length is that of bench.Options; the expected time of a whole part is an estimate
@@ -61,7 +62,7 @@ const (
 )
 
 // stepList are the loads of a step load, in percent of the rate found.
-var stepList = []string{"10%", "25%", "50%", "75%", "90%", "100%", "110%", "125%", "150%"}
+var stepList = []tester.Rate{"10%", "25%", "50%", "75%", "90%", "100%", "110%", "125%", "150%"}
 
 // parts are all steps in their order: what matters most comes first.
 func (s *suite) parts() []part {

@@ -176,3 +176,6 @@ func (s *Search) Refute(goal int, from float64, failed Trial) {
 		s.refuted[goal] = refutation{from, failed}
 	}
 }
+
+// Refuted says whether Refute was called for the goal.
+func (s *Search) Refuted(goal int) bool { return s.refuted[goal].from > 0 }
