@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Guards the contract: types_gen.go and layout_gen.h must be what isthmus_api.h generates, and no layout of the released version
 # (released.txt) may change while API_VERSION stays the same. New structs, new enum values and new fields at the end of a part are
-# allowed.
+# allowed. The tester's two halves are of one build: of traffic/job/job.h, traffic/job/job_gen.go is checked alone.
 #   check.sh            check all
-#   check.sh --write    regenerate types_gen.go and layout_gen.h
+#   check.sh --write    regenerate types_gen.go, layout_gen.h and job_gen.go
 #   check.sh --release  write released.txt for the header's API_VERSION
 set -eu
 cd "$(dirname "$0")"
@@ -13,9 +13,10 @@ trap 'rm -rf "$tmp"' EXIT
 
 case "${1:-}" in
 --write)
-	python3 godefs.py "$tmp" types digests
+	python3 godefs.py "$tmp" types digests job
 	cat "$tmp/types" >types_gen.go
 	cat "$tmp/digests" >layout_gen.h
+	cat "$tmp/job" >../traffic/job/job_gen.go
 	exit 0
 	;;
 --release)
@@ -44,7 +45,7 @@ if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	fi
 fi
 
-python3 godefs.py "$tmp" types digests
+python3 godefs.py "$tmp" types digests job
 status=0
 if ! cmp -s "$tmp/types" types_gen.go; then
 	echo "api/types_gen.go is stale: run api/check.sh --write and commit the result." >&2
@@ -53,6 +54,10 @@ if ! cmp -s "$tmp/types" types_gen.go; then
 fi
 if ! cmp -s "$tmp/digests" layout_gen.h; then
 	echo "api/layout_gen.h is stale: run api/check.sh --write and commit the result." >&2
+	status=1
+fi
+if ! cmp -s "$tmp/job" ../traffic/job/job_gen.go; then
+	echo "traffic/job/job_gen.go is stale: run api/check.sh --write and commit the result." >&2
 	status=1
 fi
 exit $status

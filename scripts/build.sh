@@ -93,7 +93,7 @@ version_here() {
 
 build_go() {
 	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$(version_here)" -o build/ \
-		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab
+		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab ./lab/cmd/isthmus-traffic
 }
 
 # Manual pages and completion, as they lie below /usr/share: build/share.
@@ -120,10 +120,10 @@ build_all() {
 	check_api
 	build_release programs
 	link_program isthmus-dp dataplane
-	link_program isthmus-traffic traffic
+	link_program isthmus-traffic-engine traffic
 	build_go
 	build_manual
-	for program in isthmus isthmus-lab isthmus-dp isthmus-traffic; do
+	for program in isthmus isthmus-lab isthmus-dp isthmus-traffic isthmus-traffic-engine; do
 		[[ -x build/$program ]] || die "the build ended without build/$program"
 	done
 }

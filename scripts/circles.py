@@ -52,7 +52,7 @@ def includes(text, known):
 def imports():
     """The packages, and (package, package imported) -> what imports."""
     packages, edges = set(), {}
-    for line in run("go", "list", "-f", '{{.ImportPath}} {{join .Imports " "}}', "./api", "./controlplane/...", "./lab/..."):
+    for line in run("go", "list", "-f", '{{.ImportPath}} {{join .Imports " "}}', "./api", "./controlplane/...", "./lab/...", "./traffic/..."):
         words = [w.removeprefix("isthmus/") for w in line.split() if w.startswith("isthmus/")]
         packages |= set(words[:1])
         edges |= {(words[0], to): [f"{words[0]} imports {to}"] for to in words[1:]}

@@ -186,9 +186,9 @@ lint_shape() {
 
 # The finished programs are what a distribution would accept: as they would be built now.
 lint_hardened() {
-	local programs=(dataplane/isthmus-dp traffic/isthmus-traffic traffic/fault-relay)
+	local programs=(dataplane/isthmus-dp traffic/isthmus-traffic-engine traffic/fault-relay)
 	build_targets "${programs[@]}" && build_go || return 1
-	scripts/hardened.py "${programs[@]/#/build/}" build/isthmus build/isthmus-lab
+	scripts/hardened.py "${programs[@]/#/build/}" build/isthmus build/isthmus-lab build/isthmus-traffic
 }
 
 # Only a report: long files are worth a look, not a failure.

@@ -5,7 +5,7 @@
 PACKAGES=(
 	gcc g++ libc6-dev pkg-config meson ninja-build libdpdk-dev dpdk-dev
 	clang clang-format clang-tidy libclang-rt-14-dev
-	libcmocka-dev libpcap-dev libyaml-dev libjansson-dev tshark tcpdump python3-scapy
+	libcmocka-dev libpcap-dev tshark tcpdump python3-scapy
 	shellcheck jq git ca-certificates curl mandoc
 	iproute2 iputils-ping ethtool procps util-linux
 	qemu-system-x86 busybox-static cpio kmod socat # virtual machines of the tests; their kernel: scripts/vm.sh

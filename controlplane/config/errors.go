@@ -80,6 +80,9 @@ func suggest(word string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
+// Suggest is for readers of other files.
+func Suggest(word string, known []string) string { return suggest(word, known) }
+
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

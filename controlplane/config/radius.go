@@ -249,18 +249,8 @@ func (a *AAA) check(k *checker) {
 }
 
 // Authenticates tells whether a server is asked to.
-func (r *RADIUS) Authenticates() bool { return r.uses("accounting") }
-
-// Accounts tells whether a server takes accounting.
-func (r *RADIUS) Accounts() bool { return r.uses("authentication") }
-
-func (r *RADIUS) uses(not string) bool {
-	for i := range r.Servers {
-		if r.Servers[i].Use != not {
-			return true
-		}
-	}
-	return false
+func (r *RADIUS) Authenticates() bool {
+	return slices.ContainsFunc(r.Servers, func(s RADIUSServer) bool { return s.Use != "accounting" })
 }
 
 func checkUsers(k *checker, list []User) {

@@ -12,6 +12,7 @@ import (
 
 	"isthmus/controlplane/command"
 	"isthmus/controlplane/dp"
+	"isthmus/lab/tester"
 )
 
 // Options of one benchmark.
@@ -31,20 +32,20 @@ type Options struct {
 	Progress    io.Writer // where the bar goes
 
 	// What follows is for links that are measured from outside.
-	Link        string   // LinkMemif, …
-	Goal        float64  // highest loss ratio, beside 0
-	Rate        float64  // packets per second: measure at this rate in place of the search; 0: search
-	Steps       []string // percentages of Rate, one after the other, in place of Rate alone: "50%", "120%"
-	Quick       bool     // a rough search, few extras
-	Combined    bool     // vepc: all functions in one process
-	Switch      string   // vepc: SwitchNone, …: what relays between the functions
-	SwitchCPUs  []int    // of its polling threads; nil: one, not pinned
-	Size        int      // rfc2544: this size alone; 0: all
-	Instances   int      // gateways side by side
-	TesterCPUs  []int    // a thread of the tester each; nil: one thread, not pinned
-	ControlCPUs []int    // where everything else may run; nil: anywhere
-	TesterBin   string   // isthmus-traffic
-	Keep        string   // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
+	Link        string        // LinkMemif, …
+	Goal        float64       // highest loss ratio, beside 0
+	Rate        float64       // packets per second: measure at this rate in place of the search; 0: search
+	Steps       []tester.Rate // percentages of Rate, one after the other, in place of Rate alone: "50%", "120%"
+	Quick       bool          // a rough search, few extras
+	Combined    bool          // vepc: all functions in one process
+	Switch      string        // vepc: SwitchNone, …: what relays between the functions
+	SwitchCPUs  []int         // of its polling threads; nil: one, not pinned
+	Size        int           // rfc2544: this size alone; 0: all
+	Instances   int           // gateways side by side
+	TesterCPUs  []int         // a thread of the tester each; nil: one thread, not pinned
+	ControlCPUs []int         // where everything else may run; nil: anywhere
+	TesterBin   string        // isthmus-traffic
+	Keep        string        // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
 }
 
 // steered is api.Synth.WorkerModulo.

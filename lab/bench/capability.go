@@ -65,7 +65,7 @@ func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.Floor, p.Own, p.OwnRange = below(p.cost, floor)
+		p.FloorTicksPerPacket, p.OwnTicksPerPacket, p.OwnRange = below(p.cost, floor)
 		if block.judge(mpps, p); err != nil {
 			block.Error = firstLine(err) // the measurement stands, marked
 		}

@@ -204,7 +204,7 @@ func (a *Arrangement) costs(k, columns int) []string {
 	}
 	p := &a.middle.Points[k]
 	row[0], row[2], row[3] = p.Name, unknown(p.Mpps, f3), unknown(p.GbpsL2, f2)
-	row[4], row[5], row[6] = unknown(p.TicksPerPacket, f1), unknown(p.Floor, f1), p.OwnRange.Words(1)
+	row[4], row[5], row[6] = unknown(p.TicksPerPacket, f1), unknown(p.FloorTicksPerPacket, f1), p.OwnRange.Words(1)
 	if p.Tester != nil {
 		row[7] = unknown(p.Tester.Ratio, f2)
 	}

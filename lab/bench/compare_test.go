@@ -37,11 +37,11 @@ func TestCompare(t *testing.T) {
 		rates = rates[1:]
 		v := &VEPC{Mpps: rate, LoadCores: 1.5, InstancesBy: []InstancesBy{{24, 12}}, RTT: []RoundTrip{{0.1, 1,
 			2, 3, 4, 5, 0}, {0.5, 10, 20, 30, 40, 50, 0}}}
-		p := Point{Name: "128 B", Mpps: rate, TicksPerPacket: 321.5, Floor: 99.5,
+		p := Point{Name: "128 B", Cost: Cost{rate, 321.5, 99.5, 222},
 			OwnRange: figure.Pairs([]float64{321.5}, []float64{99.5}),
 			Latency: []LoadLatency{{Load: 0.5,
 				LatencyUS: &tester.Histogram{P50: 7.5, P99: 8.5}}}, Tester: &TesterBlock{Ratio: 1.75}}
-		return &LinkResult{Mpps: rate, VEPC: v, Points: []Point{p}}, nil
+		return &LinkResult{Common: Common{Cost: p.Cost}, VEPC: v, Points: []Point{p}}, nil
 	})
 	if err != nil || len(order) != 4 || order[0] != SwitchNone || order[1] == SwitchNone || order[2] != SwitchNone {
 		t.Fatalf("%v: %v", order, err)

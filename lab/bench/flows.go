@@ -22,17 +22,14 @@ import (
 
 // Fill is the phase in which the flow table fills: each flow sends one packet, in turn, and misses.
 type Fill struct {
-	Packets             uint64        `json:"packets"`
-	Lost                uint64        `json:"lost"`
-	Seconds             float64       `json:"seconds"`
-	Mpps                float64       `json:"mpps"`
-	TicksPerPacket      float64       `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64       `json:"floor_ticks_per_packet"` // flows in turn, too
-	OwnTicksPerPacket   figure.Number `json:"own_ticks_per_packet"`   // of one pair: it has no range
-	FlowInserts         uint64        `json:"flow_inserts"`
-	InsertsPerSecond    float64       `json:"inserts_per_second"` // of a worker's busy time
-	SteadyInserts       uint64        `json:"steady_inserts"`     // later, while known flows were measured
-	Evictions           uint64        `json:"flow_evictions"`     // of the whole run
+	Packets          uint64  `json:"packets"`
+	Lost             uint64  `json:"lost"`
+	Seconds          float64 `json:"seconds"`
+	Cost                     // of one pair, the floor's flows in turn, too
+	FlowInserts      uint64  `json:"flow_inserts"`
+	InsertsPerSecond float64 `json:"inserts_per_second"` // of a worker's busy time
+	SteadyInserts    uint64  `json:"steady_inserts"`     // later, while known flows were measured
+	Evictions        uint64  `json:"flow_evictions"`     // of the whole run
 }
 
 // MemoryFloor is what one random read-modify-write of a 64-byte line costs, as many of them under way as the CPU takes,
@@ -72,12 +69,14 @@ func (r *runner) fill(ctx context.Context, m *measurement) error {
 	}
 	m.load.add(r.verdict(a, b))
 	f := &Fill{
-		Packets: b.packets - a.packets, Seconds: round3(b.at.Sub(a.at).Seconds()), Mpps: round3(work.mpps),
-		TicksPerPacket:      round1(work.ticks),
-		FloorTicksPerPacket: round1(floor.ticks), OwnTicksPerPacket: figure.Pairs([]float64{work.ticks},
-			[]float64{floor.ticks}).Rounded(round1).Number(),
-		FlowInserts: b.inserts - a.inserts,
-		Lost:        m.load.lost,
+		Packets: b.packets - a.packets, Seconds: round3(b.at.Sub(a.at).Seconds()),
+		Cost: Cost{
+			Mpps: figure.Rounded(work.mpps, 3), TicksPerPacket: figure.Rounded(work.ticks, 1),
+			FloorTicksPerPacket: figure.Rounded(floor.ticks, 1),
+			OwnTicksPerPacket: figure.Pairs([]float64{work.ticks},
+				[]float64{floor.ticks}).Rounded(round1).Number(),
+		},
+		FlowInserts: b.inserts - a.inserts, Lost: m.load.lost,
 	}
 	if busy := float64(b.busy-a.busy) / float64(m.hello.TSCHz); busy > 0 {
 		f.InsertsPerSecond = round1(float64(f.FlowInserts) / busy)
@@ -199,7 +198,7 @@ func touch(lines []line, n int, x uint64) uint64 {
 	return x
 }
 
-func (m *memory) result(tscHz uint64) *MemoryFloor {
+func (m *memory) result(tscHz figure.Number) *MemoryFloor {
 	ticks := spread(m.nanos, func(s *slice) float64 { return s.ticks * float64(tscHz) / 1e9 })
 	return &MemoryFloor{Bytes: uint64(len(m.lines)) * uint64(unsafe.Sizeof(line{})), HugePages: m.huge,
 		Ticks: ticks.Rounded(round1)}

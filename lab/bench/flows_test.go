@@ -111,10 +111,8 @@ func TestMemoryFloor(t *testing.T) {
 // The phases stand apart, each with total, floor and own; one lost packet is a failure.
 func TestFlowPhases(t *testing.T) {
 	r := &Result{
-		Flows: 8388608, TicksPerPacket: 150, FloorTicksPerPacket: 50, OwnTicksPerPacket: 100, Mpps: 9,
-		Offered: 100, Received: 100,
-		CheckPass: CheckPass{Checked: 1}, Fill: &Fill{TicksPerPacket: 900, FloorTicksPerPacket: 60,
-			OwnTicksPerPacket: 840, FlowInserts: 8388608,
+		Common:    Common{Cost: Cost{9, 150, 50, 100}, Flows: 8388608, Offered: 100, Received: 100},
+		CheckPass: CheckPass{Checked: 1}, Fill: &Fill{Cost: Cost{0, 900, 60, 840}, FlowInserts: 8388608,
 			InsertsPerSecond: 3.25e6}, MemoryFloor: &MemoryFloor{Bytes: 512 << 20, Ticks: Spread{Median: 25,
 			Min: 20, Max: 30}},
 	}
@@ -132,7 +130,8 @@ func TestFlowPhases(t *testing.T) {
 	if err := r.Verdict(); err != nil {
 		t.Error(err)
 	}
-	if r.LossRatio = 1e-9; r.Verdict() == nil {
+	loss := 1e-9
+	if r.LossRatio = &loss; r.Verdict() == nil {
 		t.Error("a lost packet was good")
 	}
 }

@@ -127,6 +127,6 @@ func (r *Router) Ports() map[string]tester.Port {
 func SearchPlan(opt Options) tester.Plan {
 	m := &outside{opt: opt}
 	plan := m.plan(searchRough)
-	plan.Latency = &tester.Latency{At: []string{"50%"}, Seconds: opt.Seconds / 2}
+	plan.Latency = &tester.Latency{At: []tester.Part{"50%"}, Seconds: opt.Seconds / 2}
 	return plan
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"isthmus/api"
 	"isthmus/lab/tester"
 )
 
@@ -58,9 +57,3 @@ func (g *Gateway) Ports() map[string]tester.Port {
 
 // Command is its command line.
 func (g *Gateway) Command() []string { return g.d.cmd.Args }
-
-// Version is what it says of its build.
-func (g *Gateway) Version() string {
-	h := g.d.Hello()
-	return api.CString(h.Build[:])
-}

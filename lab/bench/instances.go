@@ -132,7 +132,8 @@ func (m *outside) floorOfOne(ctx context.Context, s *scene, all *Point) error {
 	one.opt.CPUs, one.opt.TesterCPUs = m.opt.CPUs[:m.opt.Workers], m.opt.TesterCPUs[:1]
 	r := LinkResult{Points: []Point{{cost: all.cost}}}
 	err := one.capability(ctx, s, &r)
-	all.Floor, all.Own, all.OwnRange = r.Points[0].Floor, r.Points[0].Own, r.Points[0].OwnRange
+	all.FloorTicksPerPacket, all.OwnTicksPerPacket, all.OwnRange = r.Points[0].FloorTicksPerPacket,
+		r.Points[0].OwnTicksPerPacket, r.Points[0].OwnRange
 	return err
 }
 

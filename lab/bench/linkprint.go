@@ -166,7 +166,7 @@ func (r *LinkResult) printRates(w io.Writer) error {
 			}
 		}
 		row = append(row, unknown(p.GbpsL2, f2), unknown(p.GbpsL1, f2), unknown(p.TicksPerPacket, f1),
-			unknown(p.Floor, f1),
+			unknown(p.FloorTicksPerPacket, f1),
 			p.OwnRange.Words(1), p.OwnRange.Range(1), limited, unknown(r.PaperMpps, f2))
 		cells = append(cells, row)
 	}

@@ -12,34 +12,14 @@ import (
 	"isthmus/lab/tester"
 )
 
-// LinkResult is the JSON of a benchmark that the tester measured. The first block of fields is fixed by the project and
-// tells of the first point; what follows is ours.
+// LinkResult is the JSON of a benchmark that the tester measured. What it has in common with others tells of the first
+// point; checked and wrong are of all.
 type LinkResult struct {
-	Profile string        `json:"profile"`
-	Link    string        `json:"link"`
-	Workers int           `json:"workers"`
-	Seconds float64       `json:"seconds"`
-	Mpps    figure.Number `json:"mpps"` // highest rate at the loss goal, both directions together
-	GbpsL2  figure.Number `json:"gbps_l2"`
-	GbpsL1  figure.Number `json:"gbps_l1"`
-	// busy ticks of the gateway's workers at that rate
-	TicksPerPacket figure.Number `json:"ticks_per_packet"`
-	Uplink         LinkDirection `json:"uplink"` // alone
-	Downlink       LinkDirection `json:"downlink"`
-	// of the same program with its ports cross-connected, at the same link
-	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"`
-	TSCHz               figure.Number     `json:"tsc_hz"`
-	LossRatio           *float64          `json:"loss_ratio"` // of the confirmation trial, as are the next three
-	Offered             uint64            `json:"offered"`
-	Received            uint64            `json:"received"`
-	Dropped             map[string]uint64 `json:"dropped"`
-	LatencyUS           *tester.Histogram `json:"latency_us"` // at 50 % of the rate
-	Checked             uint64            `json:"checked"`    // packets compared with what must arrive, all points
-	Wrong               uint64            `json:"wrong"`
-	Peers               any               `json:"peers"`
-
-	// what is above the floor; null: not resolved, or not known
-	OwnTicksPerPacket figure.Number `json:"own_ticks_per_packet"`
+	Common
+	Uplink    LinkDirection     `json:"uplink"` // alone
+	Downlink  LinkDirection     `json:"downlink"`
+	LatencyUS *tester.Histogram `json:"latency_us"` // at 50 % of the rate
+	Peers     any               `json:"peers"`
 
 	Fill        *LinkFill `json:"fill,omitempty"` // of a profile whose flows have a table
 	Title       string    `json:"title"`
@@ -54,27 +34,15 @@ type LinkResult struct {
 	Points        []Point          `json:"points"`
 	Instances     *Instances       `json:"instances,omitempty"`
 	VEPC          *VEPC            `json:"vepc,omitempty"`
-	Subscribers   int              `json:"subscribers"`
-	Flows         int              `json:"flows"`
-	Rules         int              `json:"downlink_rules"`
-	Blocklist     int              `json:"uplink_rules"`
 	Decoded       uint64           `json:"decoded"` // of Checked: also walked through by the independent decoder
-	LoadSeconds   float64          `json:"load_seconds"`
-	CPU           string           `json:"cpu"`
-	CPUs          []int            `json:"cpus"`
 	TesterCPUs    []int            `json:"tester_cpus"`
 	ControlCPUs   []int            `json:"control_cpus"`
-	HugePages     bool             `json:"huge_pages"`
-	StealRatio    float64          `json:"steal_ratio"` // worst used trial
 	Switches      uint64           `json:"switches"`
 	Discarded     int              `json:"discarded_trials"`
 	ClockGHz      [2]figure.Number `json:"clock_ghz"` // lowest and highest estimate of the core's clock
 	Versions      LinkVersions     `json:"versions"`
-	Command       string           `json:"command"`
 	Started       string           `json:"started"`
 	WrongFrame    string           `json:"wrong_frame"`
-	PaperMpps     figure.Number    `json:"paper_mpps_per_core"` // 0: the paper has no such figure
-	PaperCycles   figure.Number    `json:"paper_cycles_per_packet"`
 }
 
 // LinkVersions of what took part.
@@ -86,23 +54,19 @@ type LinkVersions struct {
 
 // Point is one load: the rates found, latency at parts of them, and what it cost.
 type Point struct {
-	Name           string            `json:"name"`
-	Reading        string            `json:"ratio,omitempty"`
-	Note           string            `json:"note,omitempty"`
-	FrameBytes     int               `json:"frame_bytes,omitempty"` // 0: several sizes
-	MeanBytes      float64           `json:"mean_bytes"`
-	Rates          []Rate            `json:"rates"` // a goal each, strictest first
-	Mpps           figure.Number     `json:"mpps"`  // at the run's goal
-	GbpsL2         figure.Number     `json:"gbps_l2"`
-	GbpsL1         figure.Number     `json:"gbps_l1"`
-	TicksPerPacket figure.Number     `json:"ticks_per_packet"`
-	LossRatio      *float64          `json:"loss_ratio"`
-	Offered        uint64            `json:"offered"`
-	Received       uint64            `json:"received"`
-	Dropped        map[string]uint64 `json:"dropped"`
-	Floor          figure.Number     `json:"floor_ticks_per_packet"`
-	// null: not resolved, or one of the two is not known
-	Own         figure.Number     `json:"own_ticks_per_packet"`
+	Name        string            `json:"name"`
+	Reading     string            `json:"ratio,omitempty"`
+	Note        string            `json:"note,omitempty"`
+	FrameBytes  int               `json:"frame_bytes,omitempty"` // 0: several sizes
+	MeanBytes   float64           `json:"mean_bytes"`
+	Rates       []Rate            `json:"rates"` // a goal each, strictest first
+	Cost                          // at the run's goal
+	GbpsL2      figure.Number     `json:"gbps_l2"`
+	GbpsL1      figure.Number     `json:"gbps_l1"`
+	LossRatio   *float64          `json:"loss_ratio"`
+	Offered     uint64            `json:"offered"`
+	Received    uint64            `json:"received"`
+	Dropped     map[string]uint64 `json:"dropped"`
 	OwnRange    figure.Difference `json:"own_range"`
 	Uplink      *LinkDirection    `json:"uplink,omitempty"`
 	Downlink    *LinkDirection    `json:"downlink,omitempty"`
@@ -118,13 +82,9 @@ type Point struct {
 	Steal       float64           `json:"steal_ratio"`
 	Switches    uint64            `json:"switches"`
 	ClockGHz    [2]figure.Number  `json:"clock_ghz"`
-	Checked     uint64            `json:"checked"`
-	Decoded     uint64            `json:"decoded"`
-	Wrong       uint64            `json:"wrong"`
-	Duplicate   uint64            `json:"duplicate"`
-	Reordered   uint64            `json:"reordered"`
-	Complete    bool              `json:"complete"`
-	Raw         *tester.Result    `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
+	Proof
+	Complete bool           `json:"complete"`
+	Raw      *tester.Result `json:"raw"` // what isthmus-traffic wrote; histograms of latency trials only
 
 	example string
 	cost    Spread // ticks for a packet
@@ -137,26 +97,18 @@ type Rate struct {
 	Mpps            figure.Number `json:"mpps"`
 	UpperMpps       figure.Number `json:"upper_mpps"` // 0: none met
 	ConditionalMpps figure.Number `json:"conditional_mpps"`
-	Found           bool          `json:"found"`
-	Confirmed       bool          `json:"confirmed"`
-	AtMaximum       bool          `json:"at_maximum"`
-	TesterLimited   bool          `json:"tester_limited"`
-	GaveUp          bool          `json:"gave_up"`
-	Reason          string        `json:"reason,omitempty"` // why it was not found
+	tester.Outcome
 }
 
 // LinkDirection is one direction alone.
 type LinkDirection struct {
-	Mpps                figure.Number     `json:"mpps"`
-	TicksPerPacket      figure.Number     `json:"ticks_per_packet"`
-	FloorTicksPerPacket figure.Number     `json:"floor_ticks_per_packet"`
-	OwnTicksPerPacket   figure.Number     `json:"own_ticks_per_packet"`
-	OwnRange            figure.Difference `json:"own_range"`
-	FrameBytes          string            `json:"frame_bytes"`
-	LossRatio           *float64          `json:"loss_ratio"`
-	TesterLimited       bool              `json:"tester_limited"`
-	Dropped             map[string]uint64 `json:"dropped"`
-	Nodes               []NodeCost        `json:"nodes"`
+	Cost
+	OwnRange      figure.Difference `json:"own_range"`
+	FrameBytes    string            `json:"frame_bytes"`
+	LossRatio     *float64          `json:"loss_ratio"`
+	TesterLimited bool              `json:"tester_limited"`
+	Dropped       map[string]uint64 `json:"dropped"`
+	Nodes         []NodeCost        `json:"nodes"`
 
 	cost Spread // ticks for a packet
 }
@@ -187,12 +139,16 @@ type TesterBlock struct {
 
 func newLinkResult(opt *Options, s *scene) *LinkResult {
 	return &LinkResult{
-		Profile: opt.Profile, Link: opt.Link, Workers: opt.Workers, Seconds: opt.Seconds, Goal: opt.Goal, FixedRate: opt.Rate,
-		Quick: opt.Quick, Title: s.title, Subscribers: s.subscribers, Flows: s.flows, Rules: s.rules, Blocklist: s.blocklist,
-		CPUs: opt.CPUs, TesterCPUs: opt.TesterCPUs, ControlCPUs: opt.ControlCPUs, Command: opt.Command, Peers: []struct{}{},
-		PaperMpps: figure.Number(s.paper), PaperCycles: figure.Number(s.paperCycles),
-		Started: time.Now().UTC().Format(time.RFC3339), Points: []Point{},
-		Dropped: map[string]uint64{}, Versions: LinkVersions{Versions: Versions{Isthmus: opt.Version, Kernel: kernel()}},
+		Common: Common{
+			Profile: opt.Profile, Link: opt.Link, Workers: opt.Workers, Seconds: opt.Seconds,
+			Subscribers: s.subscribers, Flows: s.flows, Rules: s.rules, Blocklist: s.blocklist,
+			CPUs: opt.CPUs, Command: opt.Command, Dropped: map[string]uint64{},
+			PaperMpps: figure.Number(s.paper), PaperCycles: figure.Number(s.paperCycles),
+		},
+		Goal: opt.Goal, FixedRate: opt.Rate, Quick: opt.Quick, Title: s.title, TesterCPUs: opt.TesterCPUs,
+		ControlCPUs: opt.ControlCPUs, Peers: []struct{}{}, Points: []Point{},
+		Started:  time.Now().UTC().Format(time.RFC3339),
+		Versions: LinkVersions{Versions: Versions{Isthmus: opt.Version, Kernel: kernel()}},
 	}
 }
 
@@ -227,8 +183,7 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 		return
 	}
 	p := &r.Points[0]
-	r.Mpps, r.GbpsL2, r.GbpsL1, r.TicksPerPacket, r.FloorTicksPerPacket = p.Mpps, p.GbpsL2, p.GbpsL1, p.TicksPerPacket, p.Floor
-	r.OwnTicksPerPacket = p.Own
+	r.Cost, r.GbpsL2, r.GbpsL1 = p.Cost, p.GbpsL2, p.GbpsL1
 	r.LossRatio, r.Offered, r.Received, r.Dropped = p.LossRatio, p.Offered, p.Received, p.Dropped
 	if p.Uplink != nil {
 		r.Uplink = *p.Uplink
@@ -312,17 +267,14 @@ func newRate(t *tester.Result, g *tester.GoalResult) Rate {
 	}
 	return Rate{
 		Loss: g.Loss, Mpps: figure.Rounded(rate/1e6, 6), UpperMpps: figure.Rounded(g.UpperPPS/1e6, 6),
-		ConditionalMpps: figure.Rounded(g.ConditionalPPS/1e6, 6),
-		Found:           g.Found, Confirmed: g.Confirmed, AtMaximum: g.AtMaximum,
-		TesterLimited: g.TesterLimited, GaveUp: g.GaveUp,
-		Reason: g.Reason,
+		ConditionalMpps: figure.Rounded(g.ConditionalPPS/1e6, 6), Outcome: g.Outcome,
 	}
 }
 
 // judge adds up what all trials of a run say of packets, machine and tester.
 func (p *Point) judge(t *tester.Result) {
 	wrong, example := t.Wrong()
-	p.Wrong += wrong
+	p.Add(Proof{Wrong: wrong})
 	if p.example == "" {
 		p.example = example
 	}
@@ -330,8 +282,8 @@ func (p *Point) judge(t *tester.Result) {
 	for i := range t.Trials {
 		trial := &t.Trials[i]
 		p.Trials++
-		p.Checked, p.Decoded = p.Checked+trial.Received, p.Decoded+trial.Decoded()
-		p.Duplicate, p.Reordered = p.Duplicate+trial.Duplicate, p.Reordered+trial.Reordered+trial.Stale
+		p.Add(Proof{Checked: trial.Received, Decoded: trial.Decoded(), Duplicate: trial.Duplicate,
+			Reordered: trial.Reordered + trial.Stale})
 		for _, why := range trial.Disturbed {
 			p.Disturbed[why]++
 		}

@@ -14,7 +14,7 @@ import (
 
 func TestWriteMetrics(t *testing.T) {
 	h := &tester.Histogram{Count: 10, Mean: 3, Buckets: [][3]float64{{0.5, 1, 4}, {1.5, 1.6, 3}, {90, 100000, 3}}}
-	r := &LinkResult{Profile: "upf", Link: "memif", Points: []Point{{Name: "mix",
+	r := &LinkResult{Common: Common{Profile: "upf", Link: "memif"}, Points: []Point{{Name: "mix",
 		Latency: []LoadLatency{{Load: 0.5, Uplink: h}}}}}
 	file := filepath.Join(t.TempDir(), "probe.prom")
 	testkit.Must(t, r.WriteMetrics(file))

@@ -11,7 +11,6 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/command"
-	"isthmus/lab/figure"
 	"isthmus/lab/tester"
 )
 
@@ -370,7 +369,7 @@ func (m *outside) plan(how int) tester.Plan {
 	s := m.opt.Seconds
 	plan := tester.Plan{
 		Mode: tester.ModeSearch, LinkWait: 10,
-		Latency:   &tester.Latency{At: []string{"10%", "50%", "90%"}, Seconds: s},
+		Latency:   &tester.Latency{At: []tester.Part{"10%", "50%", "90%"}, Seconds: s},
 		Disturbed: &tester.Disturbs{Repeats: 3, Steal: "0.1%"},
 	}
 	if m.opt.Quick {
@@ -436,7 +435,7 @@ func (d *dataPlane) settle(ctx context.Context) (*counters, error) {
 // gateway notes what a gateway says of itself.
 func (r *LinkResult) gateway(d *device) {
 	h := d.Hello()
-	r.TSCHz, r.CPU, r.HugePages = figure.Number(h.TSCHz), api.CString(h.CPU[:]), h.Flags&api.HelloHuge != 0
+	r.machine(&h)
 	r.Versions.DataPlane = api.CString(h.Build[:])
 	r.LoadSeconds = round3(d.load.Seconds())
 }

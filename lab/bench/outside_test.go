@@ -273,7 +273,9 @@ func TestAccounting(t *testing.T) {
 
 func TestHeadlineIsTheConfirmedRate(t *testing.T) {
 	search := func(rate float64, found bool) *tester.SearchResult {
-		return &tester.SearchResult{Goals: []tester.GoalResult{{Loss: 0, RatePPS: 5, Found: true}, {Loss: 1e-5, RatePPS: rate, Found: found}}}
+		return &tester.SearchResult{Goals: []tester.GoalResult{
+			{Loss: 0, RatePPS: 5, Outcome: tester.Outcome{Found: true}},
+			{Loss: 1e-5, RatePPS: rate, Outcome: tester.Outcome{Found: found}}}}
 	}
 	trial := func(purpose string, rate float64, used bool) tester.Trial {
 		return tester.Trial{Purpose: purpose, RatePPS: rate, Used: used}
@@ -302,7 +304,8 @@ func TestHeadlineIsTheConfirmedRate(t *testing.T) {
 func TestLinkVerdict(t *testing.T) {
 	tooMuch := 2e-5
 	good := func() *LinkResult {
-		return &LinkResult{Goal: 1e-5, Points: []Point{{Name: "p", Checked: 5, Complete: true, Rates: []Rate{{Found: true, Confirmed: true}}}}}
+		return &LinkResult{Goal: 1e-5, Points: []Point{{Name: "p", Proof: Proof{Checked: 5}, Complete: true,
+			Rates: []Rate{{Outcome: tester.Outcome{Found: true, Confirmed: true}}}}}}
 	}
 	for _, test := range []struct {
 		name   string
@@ -313,7 +316,9 @@ func TestLinkVerdict(t *testing.T) {
 		{"wrong", func(r *LinkResult) { r.Wrong, r.WrongFrame = 1, "at gtpu.teid" }, "gtpu.teid"},
 		{"twice", func(r *LinkResult) { r.Points[0].Duplicate = 3 }, "twice"},
 		{"silent", func(r *LinkResult) { r.Points[0].Checked = 0 }, "no packet came through"},
-		{"no rate", func(r *LinkResult) { r.Points[0].Rates[0] = Rate{Reason: "all lost"} }, "all lost"},
+		{"no rate", func(r *LinkResult) {
+			r.Points[0].Rates[0] = Rate{Outcome: tester.Outcome{Reason: "all lost"}}
+		}, "all lost"},
 		{"not confirmed", func(r *LinkResult) { r.Points[0].Rates[0].Confirmed = false }, "did not hold"},
 		{"not complete", func(r *LinkResult) { r.Points[0].Complete = false }, "not complete"},
 		{"interrupted", func(r *LinkResult) { r.Points[0].Complete, r.Interrupted = false, true }, "interrupted"},
@@ -336,7 +341,7 @@ func TestTheTesterMustBeShownFaster(t *testing.T) {
 		mpps    float64
 		limited bool
 	}{{0, true}, {1.29, true}, {1.31, false}} {
-		p, b := Point{Mpps: 1}, TesterBlock{}
+		p, b := Point{Cost: Cost{Mpps: 1}}, TesterBlock{}
 		b.judge(test.mpps, &p)
 		if b.Limited != test.limited || float64(b.Ratio) != test.mpps {
 			t.Errorf("%g Mpps: %+v", test.mpps, b)
@@ -359,7 +364,8 @@ func TestUnmeasuredInstancesHaveNoSpeed(t *testing.T) {
 	streams := []tester.StreamTrial{
 		{Name: "0-qinq-up", Sent: 10, Received: 9, Lost: 1, ReceivedPPS: 1000}, {Name: "1-qinq-up", Sent: 5, Received: 5, ReceivedPPS: 1000},
 	}
-	p := Point{Mpps: 3, GbpsL2: 1, TicksPerPacket: 200, Raw: &tester.Result{Trials: []tester.Trial{{Purpose: tester.PurposeFixed, Used: true, Streams: streams}}}}
+	p := Point{Cost: Cost{Mpps: 3, TicksPerPacket: 200}, GbpsL2: 1,
+		Raw: &tester.Result{Trials: []tester.Trial{{Purpose: tester.PurposeFixed, Used: true, Streams: streams}}}}
 	n := Instances{Wanted: 2}
 	n.fill(&Options{}, &p)
 	if p.Mpps != 0 || p.GbpsL2 != 0 || p.TicksPerPacket != 0 || n.SumMpps != 0 || n.Scaling != 0 {

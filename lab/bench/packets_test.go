@@ -82,6 +82,7 @@ func TestFieldOffsets(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
+	much, little := 2e-5, 1e-5
 	good := Result{CheckPass: CheckPass{Checked: 5}}
 	for _, test := range []struct {
 		change func(*Result)
@@ -91,8 +92,8 @@ func TestVerdict(t *testing.T) {
 		{func(r *Result) { r.CheckPass.Checked = 0 }, "no packet came through"},
 		{func(r *Result) { r.Wrong = 1 }, "wrong"},
 		{func(r *Result) { r.CheckPass.Lost = 1 }, "lost"},
-		{func(r *Result) { r.LossRatio = 2e-5; r.Dropped = map[string]uint64{"policed": 3} }, "3 by policed"},
-		{func(r *Result) { r.LossRatio = 1e-5 }, ""},
+		{func(r *Result) { r.LossRatio = &much; r.Dropped = map[string]uint64{"policed": 3} }, "3 by policed"},
+		{func(r *Result) { r.LossRatio = &little }, ""},
 	} {
 		r := good
 		test.change(&r)

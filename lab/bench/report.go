@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,70 +23,29 @@ type hello = api.Hello
 
 // Direction is the cost of one direction alone.
 type Direction struct {
-	Mpps                float64       `json:"mpps"`
-	TicksPerPacket      float64       `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64       `json:"floor_ticks_per_packet"`
-	OwnTicksPerPacket   figure.Number `json:"own_ticks_per_packet"` // what is above the floor; null: not resolved
-	FrameBytes          int           `json:"frame_bytes"`
-	Spread              Spreads       `json:"spread"`
-	Nodes               []NodeCost    `json:"nodes"`
+	Cost
+	FrameBytes int        `json:"frame_bytes"`
+	Spread     Spreads    `json:"spread"`
+	Nodes      []NodeCost `json:"nodes"`
 }
 
-// Spreads of the repetitions of one phase.
-type Spreads struct {
-	Mpps  Spread            `json:"mpps"`
-	Ticks Spread            `json:"ticks_per_packet"`
-	Floor Spread            `json:"floor_ticks_per_packet"`
-	Own   figure.Difference `json:"own_ticks_per_packet"` // of pairs, each measured next to each other
-}
-
-// Result is the JSON of a benchmark. The first block of fields is fixed by the project; what follows is ours.
+// Result is the JSON of a benchmark on synth ports.
 type Result struct {
-	Profile             string            `json:"profile"`
-	Link                string            `json:"link"`
-	Workers             int               `json:"workers"`
-	Seconds             float64           `json:"seconds"`
-	Mpps                float64           `json:"mpps"`
-	GbpsL2              float64           `json:"gbps_l2"`
-	GbpsL1              float64           `json:"gbps_l1"`
-	TicksPerPacket      float64           `json:"ticks_per_packet"`
-	Uplink              Direction         `json:"uplink"`
-	Downlink            Direction         `json:"downlink"`
-	FloorTicksPerPacket float64           `json:"floor_ticks_per_packet"`
-	TSCHz               uint64            `json:"tsc_hz"`
-	LossRatio           float64           `json:"loss_ratio"`
-	Offered             uint64            `json:"offered"`
-	Received            uint64            `json:"received"`
-	Dropped             map[string]uint64 `json:"dropped"`
-	LatencyUs           *struct{}         `json:"latency_us"` // not measured
-	Checked             uint64            `json:"checked"`
-	Wrong               uint64            `json:"wrong"`
-	Peers               []struct{}        `json:"peers"`
-
-	OwnTicksPerPacket figure.Number `json:"own_ticks_per_packet"`
-
-	Subscribers int           `json:"subscribers"`
-	Sessions    int           `json:"sessions,omitempty"` // of a mobile function
-	Flows       int           `json:"flows"`
-	Rules       int           `json:"downlink_rules"`
-	Blocklist   int           `json:"uplink_rules"`
-	Ratio       string        `json:"ratio"`
-	Spread      Spreads       `json:"spread"`
-	Nodes       []NodeCost    `json:"nodes"`
-	CheckPass   CheckPass     `json:"check_pass"`
-	Alternate   *Alternate    `json:"alternate,omitempty"`
-	Fill        *Fill         `json:"fill,omitempty"` // of a flow profile; what else is here is of known flows
-	MemoryFloor *MemoryFloor  `json:"memory_floor,omitempty"`
-	LoadSeconds float64       `json:"load_seconds"` // to bring the whole state into the data plane
-	CPU         string        `json:"cpu"`
-	CPUs        []int         `json:"cpus"` // of the workers; null: not pinned
-	HugePages   bool          `json:"huge_pages"`
-	StealRatio  float64       `json:"steal_ratio"` // of all CPU time of the machine, during the run
-	Versions    Versions      `json:"versions"`
-	Command     string        `json:"command"`
-	WrongFrame  string        `json:"wrong_frame,omitempty"`
-	PaperMpps   figure.Number `json:"paper_mpps_per_core"`
-	PaperCycles figure.Number `json:"paper_cycles_per_packet"`
+	Common
+	Uplink      Direction    `json:"uplink"`
+	Downlink    Direction    `json:"downlink"`
+	LatencyUs   *struct{}    `json:"latency_us"` // not measured
+	Peers       []struct{}   `json:"peers"`
+	Sessions    int          `json:"sessions,omitempty"` // of a mobile function
+	Ratio       string       `json:"ratio"`
+	Spread      Spreads      `json:"spread"`
+	Nodes       []NodeCost   `json:"nodes"`
+	CheckPass   CheckPass    `json:"check_pass"`
+	Alternate   *Alternate   `json:"alternate,omitempty"`
+	Fill        *Fill        `json:"fill,omitempty"` // of a flow profile; what else is here is of known flows
+	MemoryFloor *MemoryFloor `json:"memory_floor,omitempty"`
+	Versions    Versions     `json:"versions"`
+	WrongFrame  string       `json:"wrong_frame,omitempty"`
 }
 
 // CheckPass is the outcome of the pass that compares every packet.
@@ -99,13 +59,10 @@ type CheckPass struct {
 
 // Alternate is the other reading of the paper's ratio.
 type Alternate struct {
-	Ratio               string        `json:"ratio"`
-	Mpps                float64       `json:"mpps"`
-	GbpsL2              float64       `json:"gbps_l2"`
-	TicksPerPacket      float64       `json:"ticks_per_packet"`
-	FloorTicksPerPacket float64       `json:"floor_ticks_per_packet"`
-	OwnTicksPerPacket   figure.Number `json:"own_ticks_per_packet"`
-	Spread              Spreads       `json:"spread"`
+	Ratio string `json:"ratio"`
+	Cost
+	GbpsL2 figure.Number `json:"gbps_l2"`
+	Spread Spreads       `json:"spread"`
 }
 
 // Versions of what took part.
@@ -130,43 +87,50 @@ func (p *phase) spreads() Spreads {
 
 func (p *phase) direction(size int) Direction {
 	s := p.spreads()
-	return Direction{s.Mpps.Median, s.Ticks.Median, s.Floor.Median, s.Own.Number(), size, s, p.nodes}
+	return Direction{s.cost(), size, s, p.nodes}
 }
 
 func (m *measurement) result() *Result {
 	s := m.both.spreads()
-	gbps := func(p *phase, f func(*slice) float64) float64 { return round3(spread(p.work, f).Median / 1e9) }
+	gbps := func(p *phase, f func(*slice) float64) figure.Number {
+		return figure.Rounded(spread(p.work, f).Median/1e9, 3)
+	}
 	l2 := func(s *slice) float64 { return s.bits }
 	r := &Result{
-		Profile: m.profile.Name, Link: "synth", Workers: m.options.Workers, Seconds: m.options.Seconds,
-		Mpps: s.Mpps.Median, GbpsL2: gbps(m.both, l2), GbpsL1: gbps(m.both, func(s *slice) float64 { return s.wire }),
-		TicksPerPacket: s.Ticks.Median, FloorTicksPerPacket: s.Floor.Median, Spread: s,
-		OwnTicksPerPacket: s.Own.Number(),
-		Uplink:            m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
-		TSCHz: m.hello.TSCHz, Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
-		Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong, Peers: []struct{}{},
-		Ratio: m.profile.Reading, Nodes: m.both.nodes,
-		CheckPass:   CheckPass{m.check.offered, m.check.checked, m.check.wrong, m.check.lost, m.check.dropped},
-		LoadSeconds: round3(m.loaded.Seconds()), CPU: api.CString(m.hello.CPU[:]),
-		HugePages: m.hello.Flags&api.HelloHuge != 0, StealRatio: m.steal.ratio(),
-		Versions: Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Command: m.options.Command,
-		WrongFrame: m.check.example, PaperMpps: figure.Number(m.profile.Paper),
-		PaperCycles: figure.Number(m.profile.PaperCycles),
+		Common: Common{
+			Profile: m.profile.Name, Link: LinkSynth, Workers: m.options.Workers,
+			Seconds: m.options.Seconds, Cost: s.cost(), LossRatio: new(float64), GbpsL2: gbps(m.both, l2),
+			GbpsL1:  gbps(m.both, func(s *slice) float64 { return s.wire }),
+			Offered: m.load.offered, Received: m.load.received, Dropped: m.load.dropped,
+			Checked: m.check.checked + m.load.checked, Wrong: m.check.wrong + m.load.wrong,
+			LoadSeconds: round3(m.loaded.Seconds()),
+			StealRatio:  m.steal.ratio(), Command: m.options.Command,
+			PaperMpps: figure.Number(m.profile.Paper), PaperCycles: figure.Number(m.profile.PaperCycles),
+		},
+		Uplink: m.uplink.direction(m.profile.Uplink), Downlink: m.downlink.direction(m.profile.Downlink),
+		Peers: []struct{}{}, Ratio: m.profile.Reading, Spread: s, Nodes: m.both.nodes,
+		CheckPass: CheckPass{m.check.offered, m.check.checked, m.check.wrong, m.check.lost, m.check.dropped},
+		Versions:  Versions{m.options.Version, api.CString(m.hello.Build[:]), kernel()}, Fill: m.fill,
+		WrongFrame: cmp.Or(m.check.example, m.load.example),
 	}
-	r.Fill = m.fill
+	r.machine(&m.hello)
 	m.layout.describe(r)
-	if r.WrongFrame == "" {
-		r.WrongFrame = m.load.example
-	}
 	if r.Offered > 0 {
-		r.LossRatio = float64(m.load.lost) / float64(r.Offered)
+		*r.LossRatio = float64(m.load.lost) / float64(r.Offered)
 	}
 	if m.more != nil {
 		a := m.more.spreads()
-		r.Alternate = &Alternate{m.profile.Alternate, a.Mpps.Median, gbps(m.more, l2), a.Ticks.Median, a.Floor.Median,
-			a.Own.Number(), a}
+		r.Alternate = &Alternate{m.profile.Alternate, a.cost(), gbps(m.more, l2), a}
 	}
 	return r
+}
+
+// loss is what was lost of what was offered.
+func (c *Common) loss() float64 {
+	if c.LossRatio == nil {
+		return 0
+	}
+	return *c.LossRatio
 }
 
 // Verdict returns why a result is not good, or nil.
@@ -183,8 +147,8 @@ func (r *Result) Verdict() error {
 	case r.CheckPass.Lost > 0:
 		return fmt.Errorf("%d of %d packets were lost while every packet was compared: dropped %s", r.CheckPass.Lost,
 			r.CheckPass.Offered, reasons(r.CheckPass.Dropped))
-	case r.LossRatio > target:
-		return fmt.Errorf("loss of %.6f %% is above the target of %.3f %%: dropped %s", 100*r.LossRatio,
+	case r.loss() > target:
+		return fmt.Errorf("loss of %.6f %% is above the target of %.3f %%: dropped %s", 100*r.loss(),
 			100*target, reasons(r.Dropped))
 	}
 	return nil
@@ -260,7 +224,7 @@ func (r *Result) Print(w io.Writer) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nchecked %d packets, %d wrong; offered %d, received %d, loss %.6f %% (%s); state loaded in %.2f s\n",
-		r.Checked, r.Wrong, r.Offered, r.Received, 100*r.LossRatio, reasons(r.Dropped), r.LoadSeconds)
+		r.Checked, r.Wrong, r.Offered, r.Received, 100*r.loss(), reasons(r.Dropped), r.LoadSeconds)
 	return err
 }
 

@@ -142,7 +142,7 @@ func (l *layout) echoStreams(prefix string) []tester.Stream {
 	up, down := echoStack(h, true), echoStack(h, false)
 	ping := stream(echoUp, "access", "core", accessStack(h, true, 1, up), coreStack(h, true, 1, up))
 	pong := stream(echoDown, "core", "access", coreStack(h, false, 1, down), l.arriving(accessStack(h, false, 1, down)))
-	ping.Rate, pong.Answers = fmt.Sprintf("%dpps", echoRate), prefix+echoUp
+	ping.Rate, pong.Answers = tester.PPS(echoRate), prefix+echoUp
 	return []tester.Stream{ping, pong}
 }
 

@@ -389,7 +389,7 @@ func (v *vepc) echo() []tester.Stream {
 		}
 	}
 	ping, pong := stream(echoUp, "access", "core", true), stream(echoDown, "core", "access", false)
-	ping.Rate, pong.Answers = fmt.Sprintf("%dpps", echoRate), echoUp
+	ping.Rate, pong.Answers = tester.PPS(echoRate), echoUp
 	return []tester.Stream{ping, pong}
 }
 

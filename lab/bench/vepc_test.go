@@ -89,9 +89,10 @@ func TestVEPCTable(t *testing.T) {
 	}
 	w := window{a: reading(0, 0, 0), b: reading(2, 4e6, 1e9)}
 	v := &vepc{opt: Options{Switch: SwitchNone, Sessions: 5}}
-	r := &LinkResult{Points: []Point{{Mpps: 2, GbpsL2: 2.05, Functions: w.functions(), Latency: []LoadLatency{
-		{Load: 0.5, Echo: &tester.Histogram{P50: 10, P90: 20, P99: 30, Max: 40}, EchoSent: 7},
-	}}}}
+	r := &LinkResult{Points: []Point{{Cost: Cost{Mpps: 2}, GbpsL2: 2.05,
+		Functions: w.functions(), Latency: []LoadLatency{
+			{Load: 0.5, Echo: &tester.Histogram{P50: 10, P90: 20, P99: 30, Max: 40}, EchoSent: 7},
+		}}}}
 	v.finish(r)
 	e := r.VEPC
 	if f := e.Functions[1]; f.Mpps != 2 || f.TicksPerPacket != 250 || f.BusyCores != 0.5 || f.CPUCores != 1 || f.LoadCores != 0.5 {

@@ -13,6 +13,7 @@ import (
 
 	"isthmus/controlplane/view"
 	"isthmus/lab/bench"
+	"isthmus/lab/figure"
 )
 
 // Options of the demonstration.
@@ -68,13 +69,13 @@ packets are made and taken inside the graph (synth ports), so the two columns ar
 // table is the one table at the end.
 func table(w io.Writer, results []*bench.Result) error {
 	var cells [][]string
-	num := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
+	num := func(v figure.Number, digits int) string { return strconv.FormatFloat(float64(v), 'f', digits, 64) }
 	for _, r := range results {
 		cells = append(cells, []string{
 			r.Profile, num(r.Uplink.TicksPerPacket, 0), num(r.Downlink.TicksPerPacket, 0), num(r.TicksPerPacket, 0),
 			num(r.FloorTicksPerPacket, 0), r.Spread.Own.Words(0), r.Spread.Own.Range(0), num(r.Mpps,
 				2), num(r.GbpsL2, 1),
-			num(float64(r.PaperMpps), 2), num(float64(r.PaperCycles), 0),
+			num(r.PaperMpps, 2), num(r.PaperCycles, 0),
 		})
 	}
 	titles := []string{

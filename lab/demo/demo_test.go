@@ -28,8 +28,8 @@ func TestFrontPageSaysWhatDemoSays(t *testing.T) {
 // A cost that the machine's noise hides is not printed as a number.
 func TestTable(t *testing.T) {
 	r := func(total ...float64) *bench.Result {
-		return &bench.Result{Profile: "agf-symmetric", Spread: bench.Spreads{Own: figure.Pairs(total,
-			[]float64{40, 40, 40})}}
+		return &bench.Result{Common: bench.Common{Profile: "agf-symmetric"},
+			Spread: bench.Spreads{Own: figure.Pairs(total, []float64{40, 40, 40})}}
 	}
 	var b bytes.Buffer
 	if err := table(&b, []*bench.Result{r(180, 182, 179), r(30, 182, 179)}); err != nil {

@@ -40,7 +40,9 @@ func baseProfile() *tester.Profile {
 func found(mpps float64) *tester.Result {
 	return &tester.Result{
 		Complete: true, Machine: tester.Machine{TSCHz: 2e9},
-		Search: &tester.SearchResult{Goals: []tester.GoalResult{{Found: true, RatePPS: mpps * 0.5e6}, {Loss: 1e-5, Found: true, RatePPS: mpps * 1e6}}},
+		Search: &tester.SearchResult{Goals: []tester.GoalResult{
+			{Outcome: tester.Outcome{Found: true}, RatePPS: mpps * 0.5e6},
+			{Loss: 1e-5, Outcome: tester.Outcome{Found: true}, RatePPS: mpps * 1e6}}},
 		Trials: []tester.Trial{
 			{Used: true, RatePPS: mpps * 1.5e6, LossRatio: 0.3, Received: 1, Seconds: 1, GbpsL2: 99},
 			{Used: true, RatePPS: mpps * 1e6, LossRatio: 1e-6, Received: 1, Seconds: 1, GbpsL2: mpps * 5},

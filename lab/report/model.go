@@ -155,15 +155,11 @@ type Run struct {
 	Echo        []Load            `json:"echo"` // round trip of ICMP echo beside the load
 	Steps       []Step            `json:"steps"`
 	Trials      []Trial           `json:"trials"`
-	Checked     uint64            `json:"checked"` // packets compared with what must arrive
-	Decoded     uint64            `json:"decoded"` // of them also by the decoder that the gateway does not share
-	Wrong       uint64            `json:"wrong"`
-	Duplicate   uint64            `json:"duplicate"`
-	Reordered   uint64            `json:"reordered"`
-	WrongFrame  string            `json:"wrong_frame,omitempty"`
-	Account     *Account          `json:"account"`
-	Incomplete  string            `json:"incomplete"` // why it ended early; empty: it did not
-	Seconds     float64           `json:"seconds"`
+	bench.Proof
+	WrongFrame string   `json:"wrong_frame,omitempty"`
+	Account    *Account `json:"account"`
+	Incomplete string   `json:"incomplete"` // why it ended early; empty: it did not
+	Seconds    float64  `json:"seconds"`
 }
 
 // Account says where every packet of a run went: sent = received + late + refused + dropped + missing.
@@ -184,18 +180,13 @@ type Direction struct {
 
 // Goal is the highest rate found at a loss target.
 type Goal struct {
-	LossTarget    float64       `json:"loss_target"`
-	Found         bool          `json:"found"`
-	Mpps          Spread        `json:"mpps"`
-	UpperMpps     figure.Number `json:"upper_mpps"` // the lowest rate that lost more than the target
-	GbpsL2        figure.Number `json:"gbps_l2"`
-	GbpsL1        figure.Number `json:"gbps_l1"`
-	LossRatio     *float64      `json:"loss_ratio"` // measured at that rate
-	Confirmed     bool          `json:"confirmed"`
-	AtMaximum     bool          `json:"at_maximum"` // the highest rate that was allowed: the real one may be higher
-	TesterLimited bool          `json:"tester_limited"`
-	GaveUp        bool          `json:"gave_up"`
-	Reason        string        `json:"reason,omitempty"` // why it was not found
+	LossTarget float64 `json:"loss_target"`
+	tester.Outcome
+	Mpps      Spread        `json:"mpps"`
+	UpperMpps figure.Number `json:"upper_mpps"` // the lowest rate that lost more than the target
+	GbpsL2    figure.Number `json:"gbps_l2"`
+	GbpsL1    figure.Number `json:"gbps_l1"`
+	LossRatio *float64      `json:"loss_ratio"` // measured at that rate
 }
 
 // Add joins another search's result; bits follow the median.
@@ -308,13 +299,10 @@ type Cost struct {
 
 // CostLine is the cost of one direction, or of both together.
 type CostLine struct {
-	Name       string            `json:"name"`
-	FrameBytes float64           `json:"frame_bytes"`
-	Mpps       Spread            `json:"mpps"`
-	Ticks      Spread            `json:"ticks_per_packet"`
-	Floor      Spread            `json:"floor_ticks_per_packet"` // the ports alone
-	Own        figure.Difference `json:"own_ticks_per_packet"`   // the difference, of pairs measured next to each other
-	Nodes      []Node            `json:"nodes"`                  // dearest first
+	Name       string  `json:"name"`
+	FrameBytes float64 `json:"frame_bytes"`
+	bench.Spreads
+	Nodes []Node `json:"nodes"` // dearest first
 }
 
 // Node is one stage of the graph.
@@ -329,14 +317,11 @@ type Population struct {
 
 // PopulationPoint is one number of subscribers.
 type PopulationPoint struct {
-	Subscribers int               `json:"subscribers"`
-	Flows       int               `json:"flows"`
-	Ticks       Spread            `json:"ticks_per_packet"`
-	Floor       Spread            `json:"floor_ticks_per_packet"`
-	Own         figure.Difference `json:"own_ticks_per_packet"`
-	Uplink      Spread            `json:"uplink_ticks_per_packet"`
-	Downlink    Spread            `json:"downlink_ticks_per_packet"`
-	Mpps        Spread            `json:"mpps"`
+	Subscribers int `json:"subscribers"`
+	Flows       int `json:"flows"`
+	bench.Spreads
+	Uplink   Spread `json:"uplink_ticks_per_packet"`
+	Downlink Spread `json:"downlink_ticks_per_packet"`
 }
 
 // FlowCurve is the cost of a flow profile with more and more flows, on synth ports, one worker.
@@ -348,15 +333,12 @@ type FlowCurve struct {
 
 // FlowPoint is one number of flows: known ones in random order, and before that each one's first packet.
 type FlowPoint struct {
-	Flows    int               `json:"flows"`
-	Sessions int               `json:"sessions"`
-	Ticks    Spread            `json:"ticks_per_packet"`
-	Floor    Spread            `json:"floor_ticks_per_packet"`
-	Own      figure.Difference `json:"own_ticks_per_packet"`
+	Flows    int `json:"flows"`
+	Sessions int `json:"sessions"`
+	bench.Spreads
 	// one random 64-byte read-modify-write over a line for each flow
 	Memory        Spread            `json:"memory_ticks_per_access"`
 	HugePages     bool              `json:"huge_pages"`
-	Mpps          Spread            `json:"mpps"`
 	FillTicks     figure.Number     `json:"fill_ticks_per_packet"`
 	FillFloor     figure.Number     `json:"fill_floor_ticks_per_packet"`
 	FillOwn       figure.Difference `json:"fill_own_ticks_per_packet"` // of one pair: it has no range

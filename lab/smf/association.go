@@ -139,19 +139,6 @@ func (a *Association) Release(ctx context.Context) error {
 	return nil
 }
 
-// Update tells the user plane our features anew (TS 29.244 §6.2.7).
-func (a *Association) Update(ctx context.Context, features uint64) error {
-	m, err := a.client.request(ctx, a.Peer, pfcp.Header{},
-		&pfcp.AssociationUpdateRequest{Node: a.client.opt.Node, Features: &features})
-	if err != nil {
-		return err
-	}
-	if cause := causeOf(m); cause != pfcp.CauseAccepted {
-		return &Refusal{What: "association update", Cause: cause}
-	}
-	return nil
-}
-
 // SetPFDs replaces the packet flow descriptions of applications (TS 29.244 §6.2.5).
 func (a *Association) SetPFDs(ctx context.Context, list ...pfcp.ApplicationPFDs) error {
 	m, err := a.client.request(ctx, a.Peer, pfcp.Header{}, &pfcp.PFDManagementRequest{Applications: list})

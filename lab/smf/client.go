@@ -107,9 +107,6 @@ func (c *Client) Address() netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// Node is our Node ID.
-func (c *Client) Node() pfcp.NodeID { return c.opt.Node }
-
 // fseid makes the CP F-SEID of a session.
 func (c *Client) fseid(seid uint64) pfcp.FSEID {
 	f, addr := pfcp.FSEID{SEID: seid}, c.Address().Addr()

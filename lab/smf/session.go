@@ -170,8 +170,6 @@ func causeOf(m pfcp.Message) pfcp.Cause {
 	switch r := m.(type) {
 	case *pfcp.AssociationSetupResponse:
 		return r.Cause
-	case *pfcp.AssociationUpdateResponse:
-		return r.Cause
 	case *pfcp.AssociationReleaseResponse:
 		return r.Cause
 	case *pfcp.PFDManagementResponse:

@@ -65,9 +65,9 @@ func placed(cpus []int) string {
 func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.Run {
 	run := report.Run{
 		Profile: profile, Title: r.Title, Group: group, Ratio: p.Reading, Link: r.Link, Workers: r.Workers, Subscribers: r.Subscribers, Flows: r.Flows,
-		FrameBytes: p.MeanBytes, Note: p.Note, Ticks: p.TicksPerPacket, Floor: p.Floor, Own: p.OwnRange,
-		TesterTicks: p.TesterTicks, Checked: p.Checked, Decoded: p.Decoded, Wrong: p.Wrong,
-		Duplicate: p.Duplicate, Reordered: p.Reordered,
+		FrameBytes: p.MeanBytes, Note: p.Note,
+		Ticks: p.TicksPerPacket, Floor: p.FloorTicksPerPacket, Own: p.OwnRange,
+		TesterTicks: p.TesterTicks, Proof: p.Proof,
 		Directions: []report.Direction{}, Goals: []report.Goal{}, Latency: []report.Load{}, Echo: []report.Load{}, Steps: []report.Step{},
 		Trials: []report.Trial{}, Account: &p.Accounting,
 	}
@@ -126,11 +126,8 @@ func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.R
 // theirs.
 func goal(p *bench.Point, i int, headline bool) report.Goal {
 	rate := &p.Rates[i]
-	g := report.Goal{
-		LossTarget: rate.Loss, Found: rate.Found, Mpps: figure.Once(rate.Mpps),
-		UpperMpps: rate.UpperMpps, Confirmed: rate.Confirmed,
-		Reason: rate.Reason, AtMaximum: rate.AtMaximum, TesterLimited: rate.TesterLimited, GaveUp: rate.GaveUp,
-	}
+	g := report.Goal{LossTarget: rate.Loss, Mpps: figure.Once(rate.Mpps), UpperMpps: rate.UpperMpps,
+		Outcome: rate.Outcome}
 	if p.Mpps > 0 {
 		g.GbpsL2, g.GbpsL1 = rate.Mpps*p.GbpsL2/p.Mpps, rate.Mpps*p.GbpsL1/p.Mpps
 	}
@@ -265,11 +262,10 @@ func stepsOf(r *tester.Result, full float64) []report.Step {
 	return list
 }
 
-// wrong adds what another measurement of the same run found wrong.
-func (s *suite) wrong(run *report.Run, r *bench.LinkResult) {
-	run.Checked, run.Decoded, run.Wrong = run.Checked+r.Checked, run.Decoded+r.Decoded, run.Wrong+r.Wrong
-	if run.WrongFrame == "" {
-		run.WrongFrame = r.WrongFrame
+// prove adds what another measurement of the same run compared, and an example of what was wrong.
+func prove(run *report.Run, p *bench.Point, example string) {
+	if run.Add(p.Proof); run.WrongFrame == "" && p.Wrong > 0 {
+		run.WrongFrame = example
 	}
 }
 
@@ -282,11 +278,7 @@ func (s *suite) join(r *bench.LinkResult) {
 			continue
 		}
 		run := &s.r.Runs[k]
-		run.Checked, run.Decoded, run.Wrong = run.Checked+p.Checked, run.Decoded+p.Decoded, run.Wrong+p.Wrong
-		run.Duplicate, run.Reordered = run.Duplicate+p.Duplicate, run.Reordered+p.Reordered
-		if run.WrongFrame == "" && p.Wrong > 0 {
-			run.WrongFrame = r.WrongFrame
-		}
+		prove(run, p, r.WrongFrame)
 		for _, rate := range p.Rates {
 			for g := range run.Goals {
 				if to := &run.Goals[g]; rate.Found && to.Found && to.LossTarget == rate.Loss {

@@ -15,14 +15,13 @@ import (
 func synthCost(r *bench.Result) report.Cost {
 	line := func(name string, bytes int, s bench.Spreads, list []bench.NodeCost) report.CostLine {
 		return report.CostLine{
-			Name: name, FrameBytes: float64(bytes), Mpps: s.Mpps, Ticks: s.Ticks,
-			Floor: s.Floor, Own: s.Own, Nodes: list,
+			Name: name, FrameBytes: float64(bytes), Spreads: s, Nodes: list,
 		}
 	}
 	c := report.Cost{
 		Profile: r.Profile, Link: bench.LinkSynth, Title: r.Profile, Ratio: r.Ratio,
-		Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
-		Checked: r.Checked, Wrong: r.Wrong, LossRatio: &r.LossRatio,
+		Subscribers: r.Subscribers, Flows: r.Flows, TSCHz: r.TSCHz,
+		Checked: r.Checked, Wrong: r.Wrong, LossRatio: r.LossRatio,
 		Both:     line("both, "+r.Ratio, 0, r.Spread, r.Nodes),
 		Uplink:   line("uplink", r.Uplink.FrameBytes, r.Uplink.Spread, r.Uplink.Nodes),
 		Downlink: line("downlink", r.Downlink.FrameBytes, r.Downlink.Spread, r.Downlink.Nodes),
@@ -37,39 +36,40 @@ func synthCost(r *bench.Result) report.Cost {
 // linkCost is the cost over a link, at the rate found: of both directions, and of each alone.
 func linkCost(r *bench.LinkResult, p *bench.Point) report.Cost {
 	line := func(name string, d *bench.LinkDirection) report.CostLine {
-		out := report.CostLine{Name: name, Mpps: figure.Once(d.Mpps), Ticks: figure.Once(d.TicksPerPacket),
-			Floor: figure.Once(d.FloorTicksPerPacket), Own: d.OwnRange, Nodes: d.Nodes}
+		out := report.CostLine{Name: name, Spreads: once(d.Cost, d.OwnRange), Nodes: d.Nodes}
 		fmt.Sscanf(d.FrameBytes, "%g B", &out.FrameBytes)
 		return out
 	}
 	return report.Cost{
 		Profile: r.Profile, Link: r.Link, Title: r.Title, Ratio: p.Reading, Subscribers: r.Subscribers,
-		Flows: r.Flows, TSCHz: figure.Number(r.TSCHz),
+		Flows: r.Flows, TSCHz: r.TSCHz,
 		Checked: p.Checked, Wrong: p.Wrong, LossRatio: p.LossRatio,
-		Both: report.CostLine{
-			Name: "both, " + p.Reading, Mpps: figure.Once(p.Mpps), Ticks: figure.Once(p.TicksPerPacket),
-			Floor: figure.Once(p.Floor), Own: p.OwnRange, Nodes: p.Nodes,
-		},
+		Both:   report.CostLine{Name: "both, " + p.Reading, Spreads: once(p.Cost, p.OwnRange), Nodes: p.Nodes},
 		Uplink: line("uplink", p.Uplink), Downlink: line("downlink", p.Downlink),
 	}
 }
 
+// once is what was measured a single time, with the range of its difference.
+func once(c bench.Cost, own figure.Difference) bench.Spreads {
+	return bench.Spreads{Mpps: figure.Once(c.Mpps), Ticks: figure.Once(c.TicksPerPacket),
+		Floor: figure.Once(c.FloorTicksPerPacket), Own: own}
+}
+
 func populationPoint(r *bench.Result) report.PopulationPoint {
 	return report.PopulationPoint{
-		Subscribers: r.Subscribers, Flows: r.Flows, Ticks: r.Spread.Ticks, Floor: r.Spread.Floor,
-		Own:    r.Spread.Own,
-		Uplink: r.Uplink.Spread.Ticks, Downlink: r.Downlink.Spread.Ticks, Mpps: r.Spread.Mpps,
+		Subscribers: r.Subscribers, Flows: r.Flows, Spreads: r.Spread,
+		Uplink: r.Uplink.Spread.Ticks, Downlink: r.Downlink.Spread.Ticks,
 	}
 }
 
 func flowPoint(r *bench.Result) report.FlowPoint {
 	return report.FlowPoint{
-		Flows: r.Flows, Sessions: r.Sessions, Ticks: r.Spread.Ticks, Floor: r.Spread.Floor, Mpps: r.Spread.Mpps,
-		Memory: r.MemoryFloor.Ticks, Own: r.Spread.Own,
-		HugePages: r.MemoryFloor.HugePages, FillTicks: figure.Number(r.Fill.TicksPerPacket),
-		FillFloor:     figure.Number(r.Fill.FloorTicksPerPacket),
-		FillOwn:       figure.Pairs([]float64{r.Fill.TicksPerPacket}, []float64{r.Fill.FloorTicksPerPacket}),
-		InsertsPerSec: figure.Number(r.Fill.InsertsPerSecond), LossRatio: r.LossRatio, Wrong: r.Wrong,
+		Flows: r.Flows, Sessions: r.Sessions, Spreads: r.Spread, Memory: r.MemoryFloor.Ticks,
+		HugePages: r.MemoryFloor.HugePages,
+		FillTicks: r.Fill.TicksPerPacket, FillFloor: r.Fill.FloorTicksPerPacket,
+		FillOwn: figure.Pairs([]float64{float64(r.Fill.TicksPerPacket)},
+			[]float64{float64(r.Fill.FloorTicksPerPacket)}),
+		InsertsPerSec: figure.Number(r.Fill.InsertsPerSecond), LossRatio: *r.LossRatio, Wrong: r.Wrong,
 		Checked: r.Checked,
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"isthmus/lab/bench"
-	"isthmus/lab/figure"
 	"isthmus/lab/l3fwd"
 	"isthmus/lab/peer"
 	"isthmus/lab/report"
+	"isthmus/lab/tester"
 )
 
 // Lengths of the parts. A trial's length is that of bench.Options; the expected time of a whole part is an estimate
@@ -62,7 +62,7 @@ const (
 )
 
 // stepList are the loads of a step load, in percent of the rate found.
-var stepList = []string{"10%", "25%", "50%", "75%", "90%", "100%", "110%", "125%", "150%"}
+var stepList = []tester.Rate{"10%", "25%", "50%", "75%", "90%", "100%", "110%", "125%", "150%"}
 
 // parts are all steps in their order: what matters most comes first.
 func (s *suite) parts() []part {
@@ -182,7 +182,7 @@ func (s *suite) steps(ctx context.Context, seconds float64) error {
 	r, err := s.opt.Tools.Link(ctx, opt)
 	if r != nil && len(r.Points) > 0 && r.Points[0].Raw != nil {
 		run.Steps = stepsOf(r.Points[0].Raw, opt.Rate)
-		s.wrong(run, r)
+		prove(run, &r.Points[0], r.WrongFrame)
 	}
 	if err == nil && len(run.Steps) == 0 {
 		err = errors.New("no step was measured")
@@ -209,7 +209,7 @@ func (s *suite) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 	if err == nil {
 		s.version("isthmus-dp", r.Versions.DataPlane)
 		if s.r.Machine.TSCHz == 0 {
-			s.r.Machine.TSCHz = figure.Number(r.TSCHz)
+			s.r.Machine.TSCHz = r.TSCHz
 		}
 	}
 	return r, err

@@ -54,17 +54,23 @@ func histogram() *tester.Histogram {
 // linkPoint is a point whose rate at the goal is so many Mpps.
 func linkPoint(name, reading string, rate float64) bench.Point {
 	pps, mpps, loss := rate*1e6, figure.Number(rate), 4e-6
+	good := tester.Outcome{Found: true, Confirmed: true}
 	return bench.Point{
-		Name: name, Reading: reading, MeanBytes: 650, Mpps: mpps, GbpsL2: mpps * 5.2,
-		GbpsL1: mpps * 5.36, LossRatio: &loss, Checked: 1000,
-		Complete: true, TicksPerPacket: 380, Floor: 150,
+		Name: name, Reading: reading, MeanBytes: 650,
+		Cost:   bench.Cost{Mpps: mpps, TicksPerPacket: 380, FloorTicksPerPacket: 150},
+		GbpsL2: mpps * 5.2,
+		GbpsL1: mpps * 5.36, LossRatio: &loss, Proof: bench.Proof{Checked: 1000},
+		Complete: true,
 		Rates: []bench.Rate{
-			{Loss: 0, Mpps: mpps * 0.9, Found: true, Confirmed: true}, {Loss: goalLoss, Mpps: mpps, UpperMpps: mpps * 1.01, Found: true, Confirmed: true},
+			{Loss: 0, Mpps: mpps * 0.9, Outcome: good},
+			{Loss: goalLoss, Mpps: mpps, UpperMpps: mpps * 1.01, Outcome: good},
 		},
-		Uplink:   &bench.LinkDirection{Mpps: 5, LossRatio: &loss, TicksPerPacket: 300, FrameBytes: "650 B"},
-		Downlink: &bench.LinkDirection{Mpps: 4, LossRatio: &loss, TicksPerPacket: 400, FrameBytes: "650 B"},
-		Latency:  []bench.LoadLatency{{Load: 0.5, Mpps: mpps / 2, LatencyUS: histogram(), Echo: histogram(), EchoLost: 2}},
-		Tester:   &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "isthmus-dp xconnect", Version: "dp 1"},
+		Uplink: &bench.LinkDirection{Cost: bench.Cost{Mpps: 5, TicksPerPacket: 300}, LossRatio: &loss,
+			FrameBytes: "650 B"},
+		Downlink: &bench.LinkDirection{Cost: bench.Cost{Mpps: 4, TicksPerPacket: 400}, LossRatio: &loss,
+			FrameBytes: "650 B"},
+		Latency: []bench.LoadLatency{{Load: 0.5, Mpps: mpps / 2, LatencyUS: histogram(), Echo: histogram(), EchoLost: 2}},
+		Tester:  &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "isthmus-dp xconnect", Version: "dp 1"},
 		Accounting: bench.Accounting{
 			Sent: 1000, Received: 990, Refused: 7, Dropped: map[string]uint64{"policed": 3},
 		},
@@ -98,13 +104,15 @@ func (w *world) link(ctx context.Context, opt bench.Options) (*bench.LinkResult,
 	}
 	err := w.call(name)
 	r := &bench.LinkResult{
-		Profile: opt.Profile, Title: "650 B both ways, 1:1", Link: opt.Link, Workers: 1, Complete: true, Goal: opt.Goal, TSCHz: 2600000000, HugePages: true,
-		CPUs: []int{1}, TesterCPUs: []int{0}, ClockGHz: [2]figure.Number{3.6, 3.7}, FixedRate: opt.Rate,
+		Common: bench.Common{Profile: opt.Profile, Link: opt.Link, Workers: 1,
+			TSCHz: 2600000000, HugePages: true, CPUs: []int{1}},
+		Title: "650 B both ways, 1:1", Complete: true, Goal: opt.Goal,
+		TesterCPUs: []int{0}, ClockGHz: [2]figure.Number{3.6, 3.7}, FixedRate: opt.Rate,
 	}
 	r.Versions.DataPlane, r.Versions.Tester = "dp 1", "traffic 1"
 	switch {
 	case name == "steps":
-		p := bench.Point{Name: "steps", Complete: true, Checked: 1, Raw: &tester.Result{}}
+		p := bench.Point{Name: "steps", Complete: true, Proof: bench.Proof{Checked: 1}, Raw: &tester.Result{}}
 		for i := range opt.Steps {
 			p.Raw.Trials = append(p.Raw.Trials, tester.Trial{
 				Purpose: tester.PurposeStep, Used: true, RatePPS: opt.Rate * float64(i+1) / 10, OfferedPPS: opt.Rate * float64(i+1) / 10, Sent: 1000,
@@ -156,14 +164,17 @@ func (w *world) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 	}
 	some := bench.Spreads{Ticks: figure.Of(199, 200, 210), Mpps: figure.Of(12, 13, 14)}
 	r := &bench.Result{
-		Profile: opt.Profile, Subscribers: opt.Subscribers, Seconds: opt.Seconds, Ratio: "1:1", Spread: some, Checked: 1, TSCHz: 2600000000,
+		Common: bench.Common{Profile: opt.Profile, Seconds: opt.Seconds,
+			LossRatio: new(float64), Subscribers: opt.Subscribers, Checked: 1, TSCHz: 2600000000},
+		Ratio: "1:1", Spread: some,
 		Uplink:   bench.Direction{FrameBytes: 650, Spread: some, Nodes: []bench.NodeCost{{Name: "gtpu-encap", Share: 30, TicksPerPacket: 30}}},
 		Downlink: bench.Direction{FrameBytes: 650, Spread: some},
 	}
 	r.CheckPass.Checked = 1
 	if strings.HasSuffix(opt.Profile, "-flows") {
 		r.Sessions, r.Flows = opt.Sessions, opt.Sessions*bench.SessionFlows
-		r.Fill = &bench.Fill{TicksPerPacket: 900, FloorTicksPerPacket: 60, InsertsPerSecond: 2.5e6}
+		r.Fill = &bench.Fill{Cost: bench.Cost{TicksPerPacket: 900, FloorTicksPerPacket: 60},
+			InsertsPerSecond: 2.5e6}
 		r.MemoryFloor = &bench.MemoryFloor{Ticks: figure.Of(24, 25, 27)}
 	}
 	return r, nil

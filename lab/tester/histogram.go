@@ -31,7 +31,8 @@ func Join(list ...*Histogram) *Histogram {
 		sum.Buckets = append(sum.Buckets, [3]float64{bounds[0], bounds[1], n})
 	}
 	slices.SortFunc(sum.Buckets, func(a, b [3]float64) int { return cmp.Compare(a[0], b[0]) })
-	sum.P50, sum.P90, sum.P99, sum.P999 = sum.quantile(0.5), sum.quantile(0.9), sum.quantile(0.99), sum.quantile(0.999)
+	sum.P50, sum.P90, sum.P99, sum.P999 = sum.quantile(0.5), sum.quantile(0.9), sum.quantile(0.99),
+		sum.quantile(0.999)
 	return &sum
 }
 

@@ -5,6 +5,7 @@ package tester
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 )
 
@@ -12,6 +13,7 @@ import (
 // seconds, latencies microseconds.
 type Result struct {
 	Profile     string        `json:"profile"`
+	Title       string        `json:"title"`
 	File        string        `json:"file"`
 	Version     string        `json:"version"`
 	Complete    bool          `json:"complete"`
@@ -24,11 +26,11 @@ type Result struct {
 	Ports       []PortResult  `json:"ports"`
 	Streams     []StreamInfo  `json:"streams"`
 	Search      *SearchResult `json:"search,omitempty"`
-	Reference   *Reference    `json:"reference,omitempty"`          // what parts of latency trials and steps refer to
+	Reference   *Reference    `json:"reference,omitempty"`          // of parts, in latency trials and steps
 	MaximumPPS  float64       `json:"tester_maximum_pps,omitempty"` // what the tester itself offered at most
+	Status      int           `json:"status"`                       // exit status of isthmus-traffic
 	Verdict     string        `json:"verdict"`                      // "good", or why Status is not 0
 	Trials      []Trial       `json:"trials"`
-	Status      int           `json:"-"` // exit status of isthmus-traffic
 	Words       string        `json:"-"` // what it printed last
 	Wanted      *Profile      `json:"-"` // what was asked for
 }
@@ -66,6 +68,7 @@ type StreamInfo struct {
 	Flows     int     `json:"flows"`
 	MeanBytes float64 `json:"mean_bytes"`
 	Share     float64 `json:"share"`
+	Answers   string  `json:"answers,omitempty"` // name of the stream whose packets it answers
 }
 
 // SearchResult is what a search found, a goal each in the profile's order.
@@ -76,18 +79,24 @@ type SearchResult struct {
 	Goals  []GoalResult `json:"goals"`
 }
 
+// Outcome is what became of the search for a goal.
+type Outcome struct {
+	Found         bool   `json:"found"`
+	Confirmed     bool   `json:"confirmed"`
+	AtMaximum     bool   `json:"at_maximum"` // the highest rate allowed was good: the real one may be higher
+	TesterLimited bool   `json:"tester_limited"`
+	Disturbed     bool   `json:"disturbed"` // what limits were disturbed trials: the real rate may be higher
+	GaveUp        bool   `json:"gave_up"`
+	Reason        string `json:"reason,omitempty"` // why it was not found, or why the search gave up
+}
+
 // GoalResult is the highest rate at one loss goal.
 type GoalResult struct {
-	Loss           float64 `json:"loss"`
-	Found          bool    `json:"found"`
+	Loss float64 `json:"loss"`
+	Outcome
 	RatePPS        float64 `json:"rate_pps"`  // lower bound
 	UpperPPS       float64 `json:"upper_pps"` // 0: none met
 	ConditionalPPS float64 `json:"conditional_pps"`
-	AtMaximum      bool    `json:"at_maximum"` // the highest rate allowed was good
-	TesterLimited  bool    `json:"tester_limited"`
-	GaveUp         bool    `json:"gave_up"`
-	Confirmed      bool    `json:"confirmed"`
-	Reason         string  `json:"reason,omitempty"` // why it was not found, or why the search gave up
 }
 
 // Purposes of a trial.
@@ -106,7 +115,7 @@ type Trial struct {
 	Purpose       string        `json:"purpose"`
 	Used          bool          `json:"used"`           // false: disturbed and repeated
 	Part          float64       `json:"part,omitempty"` // latency and steps: of Reference
-	RatePPS       float64       `json:"rate_pps"`       // 0: as fast as the ports took them
+	RatePPS       float64       `json:"rate_pps"`       // as fast as the ports took them: infinity, null, read as 0
 	AskedSeconds  float64       `json:"asked_seconds"`
 	Seconds       float64       `json:"seconds"`
 	OfferedPPS    float64       `json:"offered_pps"`
@@ -128,12 +137,26 @@ type Trial struct {
 	Steal         float64       `json:"steal"`
 	Switches      uint64        `json:"switches"`
 	GapUS         float64       `json:"gap_us"`
+	Missed        uint64        `json:"missed"`        // by the tester's ports: no loss of the gateway's
 	BusyTicks     float64       `json:"busy_ticks"`    // of the tester, per packet sent and received
 	RoundTripNs   float64       `json:"round_trip_ns"` // of a cache line to the gateway's CPU and back
 	ClockGHz      float64       `json:"clock_ghz"`
 	Interrupted   bool          `json:"interrupted"`
 	Latency       *Histogram    `json:"latency_us,omitempty"`
 	Streams       []StreamTrial `json:"streams"`
+}
+
+// MarshalJSON writes null for a rate without limit.
+func (t Trial) MarshalJSON() ([]byte, error) {
+	type fields Trial
+	out := struct {
+		fields
+		RatePPS *float64 `json:"rate_pps"`
+	}{fields: fields(t)}
+	if !math.IsInf(t.RatePPS, 1) {
+		out.RatePPS = &t.RatePPS
+	}
+	return json.Marshal(out)
 }
 
 // StreamTrial is one stream's part of a trial.
@@ -161,6 +184,7 @@ type WrongFrame struct {
 	Kind     string `json:"kind"`
 	Where    string `json:"where"` // "gtpu.teid"
 	Offset   int    `json:"offset"`
+	Length   int    `json:"length"` // of the whole frame
 	Flow     int    `json:"flow"`
 	Frame    string `json:"frame"` // hex
 	Expected string `json:"expected"`
@@ -190,16 +214,6 @@ func ReadResult(file string) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return r, nil
-}
-
-// Stream returns one stream's part, nil when it has none of that name.
-func (t *Trial) Stream(name string) *StreamTrial {
-	for i := range t.Streams {
-		if t.Streams[i].Name == name {
-			return &t.Streams[i]
-		}
-	}
-	return nil
 }
 
 // Refused is the sum over the streams.
@@ -237,7 +251,8 @@ func (r *Result) Wrong() (n uint64, example string) {
 			s := &r.Trials[i].Streams[j]
 			if example == "" && len(s.WrongFrames) > 0 {
 				f := s.WrongFrames[0]
-				example = fmt.Sprintf("stream %s, flow %d: %s at %s (byte %d)\n  got      %s\n  expected %s", s.Name, f.Flow, f.Kind,
+				example = fmt.Sprintf("stream %s, flow %d: %s at %s (byte %d)\n"+
+					"  got      %s\n  expected %s", s.Name, f.Flow, f.Kind,
 					f.Where, f.Offset, begin(f.Frame), begin(f.Expected))
 			}
 		}

@@ -5,8 +5,13 @@
 # usage: . test/lib/net.sh; own_namespaces "$@"; . test/lib/traffic.sh
 TESTER=$BIN/isthmus-traffic
 RELAY=$BIN/traffic/fault-relay
-[[ -x $TESTER ]] || TESTER=$BIN/traffic/isthmus-traffic
-[[ -x $TESTER ]] || fail "no isthmus-traffic in $BIN"
+[[ -x $BIN/traffic/isthmus-traffic-engine ]] || fail "no isthmus-traffic-engine in $BIN"
+if [[ ! -x $TESTER ]]; then # a build folder without Go programs
+	TESTER=$DIR/isthmus-traffic
+	printf '#!/bin/sh\nexec %q --engine %q "$@"\n' "$TEST_ROOT/build/isthmus-traffic" \
+		"$BIN/traffic/isthmus-traffic-engine" >"$TESTER"
+	chmod +x "$TESTER"
+fi
 
 export TESTER
 # For sed: a gateway's ports have the addresses that lib/tester.py sends to.

@@ -16,7 +16,7 @@
 struct record {
 	uint64_t ns;
 	uint16_t length, kept; // bytes of the frame; of these in the ring. length 0: nothing more before the ring's end
-	bool sampled; // counts against profile_capture.count
+	bool sampled; // counts against job_capture.count
 };
 #define RECORD_BYTES sizeof(struct record)
 static_assert(RECORD_BYTES == 16 && RING_BYTES % RECORD_BYTES == 0, "records never straddle the ring's end");
@@ -37,8 +37,8 @@ struct capture {
 	uint32_t every, count, threads;
 	uint32_t sampled, kept; // frames written, of either kind
 	atomic_bool enough; // `count` samples are in the file
-	char error[TEXT_BYTES];
-	char file[TEXT_BYTES];
+	char error[JOB_TEXT];
+	char file[JOB_TEXT];
 	struct ring *ring;
 };
 
@@ -71,7 +71,7 @@ static bool make_rings(struct capture *c)
 	return true;
 }
 
-struct capture *capture_open(const struct profile_capture *want, uint32_t threads, char *error, size_t n)
+struct capture *capture_open(const struct job_capture *want, uint32_t threads, char *error, size_t n)
 {
 	struct capture *c = calloc(1, sizeof(*c));
 

@@ -31,7 +31,7 @@ static int remove_file(void **state)
 
 static struct capture *open_it(uint32_t every, uint32_t count, uint32_t threads)
 {
-	struct profile_capture want = {.every = every, .count = count};
+	struct job_capture want = {.every = every, .count = count};
 	char error[200] = "";
 
 	snprintf(want.file, sizeof(want.file), "%s", path);
@@ -198,7 +198,7 @@ static void threads_go_round(void **state)
 
 static void errors_are_reported(void **state)
 {
-	struct profile_capture want = {.file = "/nowhere/sample.pcap", .every = 1, .count = 100};
+	struct job_capture want = {.file = "/nowhere/sample.pcap", .every = 1, .count = 100};
 	static uint8_t frame[FRAME_MAX];
 	char error[200] = "";
 

@@ -46,7 +46,7 @@ struct group {
 };
 
 struct tester_port {
-	const struct profile_port *want;
+	const struct job_port *want;
 	struct ethdev dev; // of a link (driver share): queues and address alone
 	struct share_link *link; // NULL: dev
 	uint16_t index;
@@ -76,15 +76,15 @@ struct tester_thread {
 	uint32_t index;
 	int cpu; // -1: not pinned, and sleeps when there is nothing to do
 	uint32_t ports, egresses;
-	struct tester_port *port[PROFILE_PORTS]; // that it receives on
-	struct egress *egress[PROFILE_PORTS];
+	struct tester_port *port[JOB_PORTS]; // that it receives on
+	struct egress *egress[JOB_PORTS];
 	uint32_t seen; // last command, written with release
 	uint64_t busy, longest; // ticks of loops with work; longest loop
 	uint8_t *linear; // FRAME_MAX bytes for chained frames
 } __rte_cache_aligned;
 
 struct tester {
-	const struct profile *profile;
+	const struct work *work;
 	double tsc_hz;
 	struct pattern pattern;
 	struct rte_mempool *tx_pool, *rx_pool;

@@ -12,7 +12,7 @@ void histogram_clear(struct histogram *h)
 
 void histogram_join(struct histogram *to, const struct histogram *from)
 {
-	for (uint32_t b = 0; b < HISTOGRAM_BUCKETS; b++)
+	for (uint32_t b = 0; b < JOB_BUCKETS; b++)
 		to->bucket[b] += from->bucket[b];
 	to->count += from->count;
 	to->sum += from->sum;
@@ -35,7 +35,7 @@ uint64_t histogram_low(uint32_t bucket)
 
 uint64_t histogram_high(uint32_t bucket)
 {
-	return bucket + 1 < HISTOGRAM_BUCKETS ? histogram_low(bucket + 1) - 1 : UINT64_MAX;
+	return bucket + 1 < JOB_BUCKETS ? histogram_low(bucket + 1) - 1 : UINT64_MAX;
 }
 
 uint64_t histogram_quantile(const struct histogram *h, double part)
@@ -43,7 +43,7 @@ uint64_t histogram_quantile(const struct histogram *h, double part)
 	double wanted = ceil(part * (double)h->count);
 	uint64_t below = 0, want = wanted < 1 ? 1 : (uint64_t)wanted;
 
-	for (uint32_t b = 0; b < HISTOGRAM_BUCKETS; b++) {
+	for (uint32_t b = 0; b < JOB_BUCKETS; b++) {
 		below += h->bucket[b];
 		if (h->bucket[b] && below >= want) {
 			uint64_t high = histogram_high(b);

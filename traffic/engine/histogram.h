@@ -3,17 +3,9 @@
 #ifndef TRAFFIC_HISTOGRAM_H
 #define TRAFFIC_HISTOGRAM_H
 
-#include <stdint.h>
+#include "traffic/job/job.h"
 
 #define HISTOGRAM_STEPS 32 // for each doubling
-#define HISTOGRAM_BUCKETS (64 + (40 - 6) * HISTOGRAM_STEPS) // up to 2^40 ticks, minutes
-
-// Written by one thread. Read when that thread is at rest.
-struct histogram {
-	uint64_t bucket[HISTOGRAM_BUCKETS];
-	uint64_t count, max, min; // min of an empty one: UINT64_MAX
-	uint64_t sum;
-};
 
 static inline uint32_t histogram_bucket(uint64_t ticks)
 {
@@ -22,7 +14,7 @@ static inline uint32_t histogram_bucket(uint64_t ticks)
 	uint32_t top = 63 - (uint32_t)__builtin_clzll(ticks); // >= 6
 	uint32_t bucket = 64 + (top - 6) * HISTOGRAM_STEPS + ((uint32_t)(ticks >> (top - 5)) & (HISTOGRAM_STEPS - 1));
 
-	return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
+	return bucket < JOB_BUCKETS ? bucket : JOB_BUCKETS - 1;
 }
 
 static inline void histogram_add(struct histogram *h, uint64_t ticks)

@@ -12,20 +12,20 @@
 static void buckets_join_up(void **state)
 {
 	assert_int_equal(histogram_low(0), 0);
-	for (uint32_t b = 0; b < HISTOGRAM_BUCKETS; b++) {
+	for (uint32_t b = 0; b < JOB_BUCKETS; b++) {
 		uint64_t low = histogram_low(b), high = histogram_high(b);
 
 		assert_true(low <= high);
 		assert_int_equal(histogram_bucket(low), b);
 		assert_int_equal(histogram_bucket(high), b);
-		if (b + 1 < HISTOGRAM_BUCKETS) {
+		if (b + 1 < JOB_BUCKETS) {
 			assert_true(histogram_low(b + 1) == high + 1);
 			// At most 1/32 wide.
 			assert_true(high - low <= low / 32);
 		}
 	}
-	assert_int_equal(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
-	assert_true(histogram_low(HISTOGRAM_BUCKETS - 1) > 1ull << 39);
+	assert_int_equal(histogram_bucket(UINT64_MAX), JOB_BUCKETS - 1);
+	assert_true(histogram_low(JOB_BUCKETS - 1) > 1ull << 39);
 }
 
 static int by_value(const void *a, const void *b)

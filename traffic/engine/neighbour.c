@@ -27,9 +27,9 @@ static bool is_tag(uint16_t type)
 	return type == 0x8100 || type == 0x88a8 || type == 0x9100;
 }
 
-static bool is_ours(const struct profile_port *p, uint8_t version, const uint8_t *address)
+static bool is_ours(const struct job_port *p, uint8_t version, const uint8_t *address)
 {
-	for (uint32_t i = 0; i < p->addresses && i < PROFILE_ADDRESSES; i++)
+	for (uint32_t i = 0; i < p->addresses && i < JOB_ADDRESSES; i++)
 		if (p->address[i].version == version &&
 			memcmp(p->address[i].bytes, address, version == 4 ? 4 : 16) == 0)
 			return true;
@@ -65,7 +65,7 @@ static uint16_t begin(uint8_t *to, uint16_t room, const uint8_t *frame, uint16_t
 }
 
 // RFC 826 "Packet Reception". A request from 0.0.0.0 is a probe (RFC 5227 §2.1.1) and is answered as well.
-static uint16_t answer_arp(const struct profile_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t header,
+static uint16_t answer_arp(const struct job_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t header,
 	uint16_t length, uint8_t *to, uint16_t room)
 {
 	static const uint8_t request[8] = {0, 1, 8, 0, 6, 4, 0, 1}; // Ethernet, IPv4, their lengths, request
@@ -141,7 +141,7 @@ static bool good_solicitation(const uint8_t *ip, uint16_t bytes, const uint8_t *
 }
 
 // RFC 4861 §7.2.4; who asks from the unspecified address is answered at ff02::1, unsolicited.
-static uint16_t answer_nd(const struct profile_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t header,
+static uint16_t answer_nd(const struct job_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t header,
 	uint16_t length, uint8_t *to, uint16_t room)
 {
 	static const uint8_t nobody[16], all_nodes[16] = {0xff, 2, [15] = 1}, all_nodes_mac[6] = {0x33, 0x33, [5] = 1};
@@ -176,7 +176,7 @@ static uint16_t answer_nd(const struct profile_port *p, const uint8_t mac[6], co
 	return total;
 }
 
-uint16_t neighbour_answer(const struct profile_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t length,
+uint16_t neighbour_answer(const struct job_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t length,
 	uint8_t *to, uint16_t room)
 {
 	uint16_t header = ETHERNET_BYTES;

@@ -3,7 +3,7 @@
 #ifndef TRAFFIC_NEIGHBOUR_H
 #define TRAFFIC_NEIGHBOUR_H
 
-#include "traffic/profile/profile.h"
+#include "traffic/engine/work.h"
 
 #define NEIGHBOUR_ANSWER_BYTES 104 // the longest answer: four tags, IPv6 header, advertisement with its option
 
@@ -11,7 +11,7 @@
 // port's addresses and holds to RFC 826 or RFC 4861 §7.1.1, writes the answer without FCS to `to` (room for `room`
 // bytes; padded to 60) and returns its length; else 0, also where there is no room. `mac` is the port's, in
 // transmission order. `frame` and `to` may not overlap. Any thread.
-uint16_t neighbour_answer(const struct profile_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t length,
+uint16_t neighbour_answer(const struct job_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t length,
 	uint8_t *to, uint16_t room);
 
 #endif

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t mac[6] = {2, 0, 0, 0, 1, 0};
-	const struct profile_port p = {.addresses = 2,
+	const struct job_port p = {.addresses = 2,
 		.address = {{.version = 4, .bytes = {192, 0, 2, 2}}, {.version = 6, .bytes = {0xfd, [15] = 2}}}};
 
 	if (size < 1 || size > FRAME_MAX)

@@ -13,7 +13,7 @@
 
 static const uint8_t our_mac[6] = {2, 0, 0, 0, 1, 0};
 static const uint8_t our6[16] = {0xfd, [15] = 2}, their6[16] = {0xfd, [15] = 1};
-static const struct profile_port port = {.name = "core",
+static const struct job_port port = {.name = "core",
 	.addresses = 3,
 	.address = {{.version = 4, .bytes = {198, 51, 100, 9}}, {.version = 4, .bytes = {192, 0, 2, 2}},
 		{.version = 6, .bytes = {0xfd, [15] = 2}}}};
@@ -152,7 +152,7 @@ static void bad_arp_is_silent(void **state)
 		if (answer(in, sizeof(in), to, ROOM) != 0)
 			fail_msg("%s was answered", row[i].name);
 	}
-	struct profile_port none = port;
+	struct job_port none = port;
 	none.addresses = 0;
 	assert_int_equal(neighbour_answer(&none, our_mac, arp_request, sizeof(arp_request), to, ROOM), 0);
 	none.addresses = 1;

@@ -3,7 +3,9 @@
 #ifndef TRAFFIC_ORDER_H
 #define TRAFFIC_ORDER_H
 
-#include "traffic/profile/profile.h"
+#include <stdint.h>
+
+enum flow_order { ORDER_TURN, ORDER_RANDOM, ORDER_ZIPF };
 
 struct order {
 	uint32_t flows, turn;

@@ -197,7 +197,7 @@ static inline int contents(struct check *c, struct receiver *r, struct suspect *
 		return WRONG_LENGTH;
 	}
 	if (r->until_payload != 0 && --r->until_payload == 0) {
-		r->until_payload = r->want->check_payload;
+		r->until_payload = r->want->job.check_payload;
 		if (unlikely(payload_differs(c, r, p)))
 			return WRONG_PAYLOAD;
 	}
@@ -223,13 +223,13 @@ static void count_wrong(struct receiver *r, const struct suspect *p, int kind)
 	uint32_t place = __atomic_fetch_add(&r->count.wrong_kept, 1, __ATOMIC_RELAXED);
 
 	__atomic_fetch_add(&r->count.wrong[kind], 1, __ATOMIC_RELAXED);
-	if (place >= WRONG_KEPT)
+	if (place >= JOB_WRONG_KEPT)
 		return;
 	struct wrong_frame *w = &r->count.wrong_frame[place];
 
 	*w = (struct wrong_frame){
 		.kind = (uint8_t)kind, .offset = p->at, .length = p->length, .flow = tag_flow(&p->tag)};
-	w->kept = RTE_MIN(p->length, (uint16_t)WRONG_BYTES);
+	w->kept = RTE_MIN(p->length, (uint16_t)JOB_WRONG_BYTES);
 	memcpy(w->frame, p->frame, w->kept);
 	if (p->expected != NULL)
 		memcpy(w->expected, p->expected, RTE_MIN(w->kept, r->headers.t->length));
@@ -288,8 +288,8 @@ struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t len
 		return NULL;
 	uint32_t stream = tag_stream(&p.tag), flow = tag_flow(&p.tag), size = tag_size(&p.tag);
 
-	if (unlikely(stream >= c->streams || flow >= c->receivers[stream].want->flows ||
-		     size >= c->receivers[stream].want->sizes)) {
+	if (unlikely(stream >= c->streams || flow >= c->receivers[stream].want->job.flows ||
+		     size >= c->receivers[stream].want->job.sizes)) {
 		c->foreign++;
 		return NULL;
 	}

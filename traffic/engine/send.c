@@ -113,14 +113,14 @@ uint32_t pacer_due(struct pacer *p, uint64_t now)
 // queues in turn, as RSS would spread them.
 static inline uint32_t on_queue(const struct egress *l, const struct sender *s, uint32_t flow)
 {
-	uint32_t queues = l->port->dev.tx_queues, block = s->want->block;
+	uint32_t queues = l->port->dev.tx_queues, block = s->want->job.block;
 
 	if (likely(queues == 1))
 		return flow;
 	uint32_t number = flow / block;
 	uint64_t moved = (uint64_t)(number - number % queues + l->queue) * block + flow % block;
 
-	return moved < s->want->flows ? (uint32_t)moved : RTE_MIN(l->queue * block, s->want->flows - 1);
+	return moved < s->want->job.flows ? (uint32_t)moved : RTE_MIN(l->queue * block, s->want->job.flows - 1);
 }
 
 static uint16_t transmit(struct egress *l, struct rte_mbuf **m, uint16_t n)

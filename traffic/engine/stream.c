@@ -148,7 +148,7 @@ void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_
 
 // The first flow's header at each size; the payload that it is summed up with goes again.
 static int make_first(
-	struct headers *h, const struct template *sent, const struct profile_stream *s, const struct pattern *p)
+	struct headers *h, const struct template *sent, const struct work_stream *s, const struct pattern *p)
 {
 	uint32_t length = h->t->length;
 	uint8_t *payload = table_alloc(PATTERN_BYTES);
@@ -161,7 +161,7 @@ static int make_first(
 	for (uint32_t i = 0; i < h->sizes; i++) {
 		uint8_t *row = h->first + (size_t)i * h->stride;
 
-		memcpy(payload, p->byte + sent->length, s->size[i].bytes - FCS - sent->length);
+		memcpy(payload, p->byte + sent->length, s->job.size[i].bytes - FCS - sent->length);
 		template_write(h->t, 0, h->frame[i], payload, row);
 		memcpy(row + length, p->byte + length, h->stride - length);
 	}
@@ -171,14 +171,16 @@ static int make_first(
 	return 0;
 }
 
-int headers_init(struct headers *h, const struct template *t, const struct template *sent,
-	const struct profile_stream *s, const struct pattern *p, uint32_t stride)
+// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is
+// filled from the pattern. Returns 0, or -1 without memory.
+static int headers_init(struct headers *h, const struct template *t, const struct template *sent,
+	const struct work_stream *s, const struct pattern *p, uint32_t stride)
 {
-	uint64_t rows = (uint64_t)s->flows * s->sizes;
+	uint64_t rows = (uint64_t)s->job.flows * s->job.sizes;
 
-	*h = (struct headers){.t = t, .stride = stride, .flows = s->flows, .sizes = s->sizes};
-	for (uint32_t i = 0; i < s->sizes; i++)
-		h->frame[i] = (uint16_t)(s->size[i].bytes - FCS - sent->length + t->length);
+	*h = (struct headers){.t = t, .stride = stride, .flows = s->job.flows, .sizes = s->job.sizes};
+	for (uint32_t i = 0; i < s->job.sizes; i++)
+		h->frame[i] = (uint16_t)(s->job.size[i].bytes - FCS - sent->length + t->length);
 	if (make_first(h, sent, s, p) != 0)
 		return -1;
 	if (rows * stride > TABLE_BYTES_MAX)
@@ -186,20 +188,20 @@ int headers_init(struct headers *h, const struct template *t, const struct templ
 	h->row = table_alloc((size_t)rows * stride);
 	if (h->row == NULL)
 		return -1;
-	for (uint32_t i = 0; i < s->sizes; i++)
-		for (uint32_t flow = 0; flow < s->flows; flow++)
-			headers_write(h, i, flow, h->row + ((size_t)i * s->flows + flow) * stride);
+	for (uint32_t i = 0; i < s->job.sizes; i++)
+		for (uint32_t flow = 0; flow < s->job.flows; flow++)
+			headers_write(h, i, flow, h->row + ((size_t)i * s->job.flows + flow) * stride);
 	return 0;
 }
 
-void headers_free(struct headers *h)
+static void headers_free(struct headers *h)
 {
 	free(h->row);
 	free(h->first);
 	h->row = h->first = NULL;
 }
 
-void payload_sum_init(struct payload_sum *p, const struct headers *h)
+static void payload_sum_init(struct payload_sum *p, const struct headers *h)
 {
 	const struct template_sum *sum = h->t != NULL ? template_payload_sum(h->t) : NULL;
 
@@ -222,12 +224,12 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
 // places as the weights need, so that the mean size is exactly what a rate in bits was calculated with.
 static int make_mix(struct sender *s)
 {
-	int32_t credit[PROFILE_SIZES] = {0}, total = 0;
+	int32_t credit[JOB_SIZES] = {0}, total = 0;
 	uint32_t common = 0;
 
-	for (uint32_t i = 0; i < s->want->sizes; i++) {
-		total += s->want->size[i].weight;
-		common = common_divisor(s->want->size[i].weight, common);
+	for (uint32_t i = 0; i < s->want->job.sizes; i++) {
+		total += s->want->job.size[i].weight;
+		common = common_divisor(s->want->job.size[i].weight, common);
 	}
 	s->places = (uint32_t)total / RTE_MAX(common, 1u);
 	s->mix = malloc(s->places + 1);
@@ -236,8 +238,8 @@ static int make_mix(struct sender *s)
 	for (uint32_t place = 0; place < s->places; place++) {
 		uint32_t best = 0;
 
-		for (uint32_t i = 0; i < s->want->sizes; i++) {
-			credit[i] += s->want->size[i].weight;
+		for (uint32_t i = 0; i < s->want->job.sizes; i++) {
+			credit[i] += s->want->job.size[i].weight;
 			if (credit[i] > credit[best])
 				best = i;
 		}
@@ -248,14 +250,14 @@ static int make_mix(struct sender *s)
 }
 
 int sender_init(
-	struct sender *s, const struct profile_stream *want, uint32_t index, const struct pattern *p, uint32_t stride)
+	struct sender *s, const struct work_stream *want, uint32_t index, const struct pattern *p, uint32_t stride)
 {
 	*s = (struct sender){.want = want, .index = index};
-	if (order_init(&s->order, want->order, want->flows, want->zipf, want->seed) != 0 ||
+	if (order_init(&s->order, want->job.order, want->job.flows, want->job.zipf, want->job.seed) != 0 ||
 		headers_init(&s->headers, &want->send, &want->send, want, p, stride) != 0)
 		return -1;
 	payload_sum_init(&s->sum, &s->headers);
-	s->sequence = table_alloc(want->flows * sizeof(*s->sequence));
+	s->sequence = table_alloc(want->job.flows * sizeof(*s->sequence));
 	return s->sequence != NULL ? make_mix(s) : -1;
 }
 
@@ -277,19 +279,19 @@ static void find_open_sums(struct receiver *r, const struct template *t)
 			r->open_sum[r->open_sums++] = &t->sum[i];
 }
 
-int receiver_init(struct receiver *r, const struct profile_stream *want, uint32_t index, const struct pattern *p)
+int receiver_init(struct receiver *r, const struct work_stream *want, uint32_t index, const struct pattern *p)
 {
-	*r = (struct receiver){.want = want, .index = index, .sink = want->sink, .sent_header = want->send.length};
+	*r = (struct receiver){.want = want, .index = index, .sink = want->job.sink, .sent_header = want->send.length};
 	r->inner_l3 = want->send.inner_l3;
-	r->until_payload = want->check_payload;
-	for (uint32_t i = 0; i < want->sizes; i++)
-		r->sent_frame[i] = (uint16_t)(want->size[i].bytes - FCS);
-	r->flow = table_alloc(want->flows * sizeof(*r->flow));
+	r->until_payload = want->job.check_payload;
+	for (uint32_t i = 0; i < want->job.sizes; i++)
+		r->sent_frame[i] = (uint16_t)(want->job.size[i].bytes - FCS);
+	r->flow = table_alloc(want->job.flows * sizeof(*r->flow));
 	if (r->flow == NULL)
 		return -1;
-	for (uint32_t i = 0; i < want->flows; i++)
+	for (uint32_t i = 0; i < want->job.flows; i++)
 		r->flow[i].window = UINT32_MAX;
-	if (want->receive_any)
+	if (want->job.receive_any)
 		return 0;
 	const struct template *t = &want->receive;
 	uint32_t stride = headers_stride(t);

@@ -10,6 +10,7 @@
 
 #include "traffic/engine/order.h"
 #include "traffic/engine/tester.h"
+#include "traffic/wire/tag.h"
 #include <rte_common.h>
 #include <rte_prefetch.h>
 #include <rte_ring.h>
@@ -44,13 +45,8 @@ struct headers {
 	uint8_t *first; // [size], the first flow's
 	struct header_field field[TEMPLATE_FIELDS];
 	uint32_t stride, flows, sizes;
-	uint16_t frame[PROFILE_SIZES]; // bytes without FCS, of this side
+	uint16_t frame[JOB_SIZES]; // bytes without FCS, of this side
 };
-// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is
-// filled from the pattern. Returns 0, or -1 without memory.
-int headers_init(struct headers *h, const struct template *t, const struct template *sent,
-	const struct profile_stream *s, const struct pattern *p, uint32_t stride);
-void headers_free(struct headers *h);
 
 // Writes the header of a flow, and the pattern behind it up to `stride`.
 void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_t *to);
@@ -67,10 +63,9 @@ static inline const uint8_t *headers_of(const struct headers *h, uint32_t size, 
 // How the tag changes the checksum over the payload.
 struct payload_sum {
 	uint16_t offset; // of the checksum; 0: none
-	uint8_t odd[PROFILE_SIZES]; // the tag begins at an odd byte of what is summed up
+	uint8_t odd[JOB_SIZES]; // the tag begins at an odd byte of what is summed up
 	uint8_t udp; // 0 is sent as 0xffff (RFC 768)
 };
-void payload_sum_init(struct payload_sum *p, const struct headers *h);
 
 // The sum of a tag's 16-bit words, folded.
 static inline uint32_t tag_sum(const struct tag *t, int odd)
@@ -103,7 +98,7 @@ struct answer {
 };
 
 struct sender {
-	const struct profile_stream *want;
+	const struct work_stream *want;
 	uint32_t index; // of the stream
 	struct order order;
 	struct headers headers;
@@ -121,7 +116,7 @@ struct flow_state {
 };
 
 struct receiver {
-	const struct profile_stream *want;
+	const struct work_stream *want;
 	uint32_t index;
 	uint16_t sink; // port
 	struct headers headers; // as they must arrive; t NULL when anything may
@@ -131,7 +126,7 @@ struct receiver {
 	const struct template_sum *open_sum[TEMPLATE_SUMS]; // checksums that are not known beforehand
 	uint32_t open_sums;
 	uint16_t sent_header, inner_l3; // bytes of the header as sent; offset of its innermost IP header
-	uint16_t sent_frame[PROFILE_SIZES];
+	uint16_t sent_frame[JOB_SIZES];
 	struct flow_state *flow;
 	struct rte_ring *answers; // of the stream that answers this one
 	uint64_t answers_lost; // the ring was full
@@ -157,9 +152,9 @@ static inline void sender_prefetch(const struct sender *s, uint32_t flow, uint32
 }
 
 int sender_init(
-	struct sender *s, const struct profile_stream *want, uint32_t index, const struct pattern *p, uint32_t stride);
+	struct sender *s, const struct work_stream *want, uint32_t index, const struct pattern *p, uint32_t stride);
 void sender_free(struct sender *s);
-int receiver_init(struct receiver *r, const struct profile_stream *want, uint32_t index, const struct pattern *p);
+int receiver_init(struct receiver *r, const struct work_stream *want, uint32_t index, const struct pattern *p);
 void receiver_free(struct receiver *r);
 
 // Bytes that a sender's rows take up, for a common stride of all senders of a buffer pool.
@@ -200,7 +195,7 @@ static inline void check_prefetch(const struct check *c, const uint8_t *frame, u
 		return;
 	const struct receiver *r = &c->receivers[stream];
 
-	if (unlikely(flow >= r->want->flows || size >= r->want->sizes))
+	if (unlikely(flow >= r->want->job.flows || size >= r->want->job.sizes))
 		return;
 	rte_prefetch0(&r->flow[flow]);
 	if (r->headers.row != NULL)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What making and judging a packet costs without a link: ticks of one thread, medians of many short rounds (a round
-// that was interrupted does not move them). `stream-bench [PROFILE.yaml…]`: the first stream of each.
+// that was interrupted does not move them). The streams are the first of three profiles in traffic/profiles.
 #include "traffic/engine/engine.h"
+#include "traffic/wire/stack_kit.h"
 #include <rte_cycles.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define FRAMES 512 // buffers, as many as a ring keeps warm
 #define ROUNDS 2000
@@ -54,8 +53,6 @@ static void one_round(struct bench *b, uint32_t round)
 	}
 	uint64_t made = rte_rdtsc();
 
-	// What is received is what was sent: only profiles whose `receive` is their `send`, or absent, have no wrong
-	// packets.
 	for (uint32_t i = 0; i < FRAMES; i++) {
 		uint32_t next = RTE_MIN(i + AHEAD, FRAMES - 1u);
 
@@ -66,18 +63,41 @@ static void one_round(struct bench *b, uint32_t round)
 	b->judge[round] = (double)(rte_rdtsc() - made) / FRAMES;
 }
 
-static int run(const char *file)
-{
-	struct profile *p = profile_load(file, stderr);
-	struct bench *b = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof(*b), (size_t)64));
+struct described {
+	const char *name, *send;
+	struct job_stream job;
+};
 
-	if (p == NULL || b == NULL)
+#define WAY "ethernet destination=0x020000001801 source=0x020000001802; ipv4 source=0xc6120002 destination=0xc6130002; "
+static const struct described streams[] = {
+	{"rfc2544-router", WAY "udp source=49152+1 destination=7", {.flows = 256, .sizes = 1, .size = {{64, 1}}}},
+	{"imix", WAY "udp source=1024+1%256 destination=10000+1/256",
+		{.flows = 65536, .order = ORDER_ZIPF, .seed = 42, .sizes = 3, .size = {{64, 7}, {594, 4}, {1518, 1}}}},
+	{"agf-symmetric",
+		"ethernet destination=0x020000aa0001 source=0x020100000000+1/4; vlan tpid=0x88a8 id=100+1/1024; "
+		"vlan id=1+1/4%256; pppoe session=1+1/4; ipv4 source=0x0a400001+1/4 destination=0xcb007150 ttl=63 "
+		"df=1; "
+		"udp source=4000 destination=5000+1%4",
+		{.flows = 4096, .order = ORDER_RANDOM, .seed = 1, .sizes = 1, .size = {{650, 1}}}},
+};
+
+// What is received is what was sent.
+static int run(const struct described *d)
+{
+	struct bench *b = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof(*b), (size_t)64));
+	struct work_stream *s = calloc(1, sizeof(*s));
+	struct stack stack = {0};
+
+	if (s == NULL || b == NULL)
 		return 1;
 	memset(b, 0, sizeof(*b));
-	struct profile_stream *s = &p->stream[0];
-
-	pattern_fill(&b->pattern);
+	s->job = d->job;
+	s->job.zipf = s->job.share = s->job.block = s->job.check_payload = 1;
+	s->job.sink = 1;
+	kit_text(&stack, d->send);
+	kit_compile(&stack, s->job.flows, false, &s->send);
 	s->receive = s->send;
+	pattern_fill(&b->pattern);
 	if (sender_init(&b->sender, s, 0, &b->pattern, headers_stride(&s->send)) != 0 ||
 		receiver_init(&b->receiver, s, 0, &b->pattern) != 0)
 		return 1;
@@ -90,7 +110,7 @@ static int run(const char *file)
 	b->check = (struct check){.pattern = &b->pattern,
 		.receivers = &b->receiver,
 		.streams = 1,
-		.port = s->sink,
+		.port = 1,
 		.nonce = NONCE,
 		.decode_every = 1024,
 		.until_decode = 1024};
@@ -100,21 +120,16 @@ static int run(const char *file)
 
 	for (int i = 0; i < WRONG_KINDS; i++)
 		wrong += b->receiver.count.wrong[i];
-	printf("%-40s %6.0f B  make %6.1f  judge %6.1f ticks  (%lu of %u received, %lu wrong)\n", file,
-		stream_mean_bytes(s), median(b->make), median(b->judge), b->receiver.count.received, ROUNDS * FRAMES,
-		wrong);
+	printf("%-20s make %6.1f  judge %6.1f ticks  (%lu of %u received, %lu wrong)\n", d->name, median(b->make),
+		median(b->judge), b->receiver.count.received, ROUNDS * FRAMES, wrong);
 	return b->receiver.count.received != ROUNDS * FRAMES || wrong != 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	static const char *const usual[] = {"traffic/profiles/rfc2544-router.yaml", "traffic/profiles/imix.yaml",
-		"traffic/profiles/agf-symmetric.yaml"};
 	int bad = 0;
 
-	for (int i = 1; i < argc; i++)
-		bad |= run(argv[i]);
-	for (int i = 0; argc == 1 && i < 3; i++)
-		bad |= run(usual[i]);
+	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++)
+		bad |= run(&streams[i]);
 	return bad;
 }

@@ -3,11 +3,9 @@
 // it leaves alone is not blamed. No ports, no DPDK environment.
 #include "traffic/engine/engine.h"
 #include "traffic/wire/decode.h"
+#include "traffic/wire/stack_kit.h"
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,7 +15,7 @@
 // A bench of one stream.
 
 struct bench {
-	struct profile *profile;
+	struct work_stream stream;
 	struct pattern pattern;
 	struct sender sender;
 	struct receiver receiver;
@@ -25,41 +23,45 @@ struct bench {
 	uint8_t frame[ROOM];
 };
 
-static const char profile_text[] = "name: bench\n"
-				   "ports:\n"
-				   "  - {name: access, driver: net_ring, mtu: 9100}\n"
-				   "  - {name: core, driver: net_ring, mtu: 9100}\n"
-				   "streams:\n"
-				   "  - name: it\n"
-				   "    port: access\n"
-				   "    sink: core\n";
+// A stream: its flows, its sizes, what is sent and what must arrive (NULL: anything may).
+struct described {
+	uint32_t flows, sizes;
+	struct job_size size[JOB_SIZES];
+	const char *send, *receive;
+};
 
-static struct profile *load(const char *stream)
+static void compile(const char *text, uint32_t flows, bool received, struct template *t)
 {
-	char file[] = "/tmp/stream-test-XXXXXX";
-	int fd = mkstemp(file);
-	FILE *f = fdopen(fd, "w");
+	struct stack s = {0};
 
-	assert_non_null(f);
-	fprintf(f, "%s%srun: {mode: fixed, rate: 1kpps}\n", profile_text, stream);
-	fclose(f);
-	struct profile *p = profile_load(file, stderr);
-
-	unlink(file);
-	assert_non_null(p);
-	return p;
+	kit_text(&s, text);
+	kit_compile(&s, flows, received, t);
 }
 
-static struct bench *bench_open(const char *stream)
+static struct bench *bench_open(const struct described *d)
 {
 	struct bench *b = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof(*b), 64));
 
 	assert_non_null(b);
 	memset(b, 0, sizeof(*b));
-	b->profile = load(stream);
-	pattern_fill(&b->pattern);
-	const struct profile_stream *s = &b->profile->stream[0];
+	struct work_stream *s = &b->stream;
 
+	s->job = (struct job_stream){.name = "it",
+		.seed = 1,
+		.zipf = 1,
+		.sink = 1,
+		.answers = -1,
+		.share = 1,
+		.flows = d->flows,
+		.block = 1,
+		.check_payload = 1,
+		.sizes = d->sizes,
+		.receive_any = d->receive == NULL};
+	memcpy(s->job.size, d->size, sizeof(d->size));
+	compile(d->send, d->flows, false, &s->send);
+	if (d->receive != NULL)
+		compile(d->receive, d->flows, true, &s->receive);
+	pattern_fill(&b->pattern);
 	assert_int_equal(sender_init(&b->sender, s, 0, &b->pattern, headers_stride(&s->send)), 0);
 	assert_int_equal(receiver_init(&b->receiver, s, 0, &b->pattern), 0);
 	b->receiver.count.latency.min = UINT64_MAX;
@@ -77,7 +79,6 @@ static void bench_close(struct bench *b)
 {
 	sender_free(&b->sender);
 	receiver_free(&b->receiver);
-	profile_free(b->profile);
 	free(b);
 }
 
@@ -92,7 +93,7 @@ static uint16_t make(struct bench *b, uint32_t flow, uint32_t size)
 // own L4 header is not touched.
 static uint16_t forward(struct bench *b, uint32_t flow, uint16_t length, uint8_t *to)
 {
-	const struct template *in = &b->profile->stream[0].send, *out = &b->profile->stream[0].receive;
+	const struct template *in = &b->stream.send, *out = &b->stream.receive;
 	uint16_t n = (uint16_t)(length - in->length + out->length);
 
 	memcpy(to + out->length, b->frame + in->length, length - in->length);
@@ -123,43 +124,31 @@ static bool arrive(struct bench *b, const uint8_t *frame, uint16_t length)
 
 // The streams that are tried.
 
-#define ETHERNET "      - ethernet: {destination: 02:00:00:aa:00:01, source: {base: 02:01:00:00:00:00, each: 4}}\n"
-static const char *const streams[] = {
+#define ETHERNET "ethernet destination=0x020000aa0001 source=0x020100000000+1/4; "
+#define CORE "ethernet destination=0x020000cc0002 source=0x020000cc0001; "
+#define HOMES "ipv4 source=0x0a400000+1/4 destination=0xcb007150"
+#define USERS "ipv4 source=0x0a400000+1 destination=0xcb007150"
+static const struct described streams[] = {
 	// plain IPv4 as it came, checksum over the payload, an odd payload
-	"    flows: 64\n    size: 129\n    send:\n" ETHERNET
-	"      - ipv4: {source: {base: 10.64.0.0, each: 4}, destination: 203.0.113.80}\n"
-	"      - udp: {source: 4000, destination: {base: 5000, count: 4}, checksum: 1}\n"
-	"    receive:\n" ETHERNET "      - ipv4: {source: {base: 10.64.0.0, each: 4}, destination: 203.0.113.80}\n"
-	"      - udp: {source: 4000, destination: {base: 5000, count: 4}, checksum: 1}\n",
+	{64, 1, {{129, 1}}, ETHERNET HOMES "; udp source=4000 destination=5000+1%4 checksum=1",
+		ETHERNET HOMES "; udp source=4000 destination=5000+1%4 checksum=1"},
 	// QinQ and PPPoE to GTP-U with an identification and a source port that the gateway chooses, a mix of sizes
-	"    flows: 64\n    size: {128: 2, 650: 3, 1200: 1}\n    send:\n" ETHERNET
-	"      - vlan: {tpid: 0x88a8, id: 100}\n      - vlan: {id: {base: 1, each: 4, count: 16}}\n"
-	"      - pppoe: {session: 1}\n"
-	"      - ipv4: {source: {base: 10.64.0.0, each: 4}, destination: 203.0.113.80, ttl: 63}\n"
-	"      - udp: {source: 4000, destination: {base: 5000, count: 4}}\n"
-	"    receive:\n      - ethernet: {destination: 02:00:00:cc:00:02, source: 02:00:00:cc:00:01}\n"
-	"      - ipv4: {source: 192.0.2.1, destination: 198.51.100.1, id: any, ttl: 64}\n"
-	"      - udp: {source: any, destination: 2152}\n"
-	"      - gtpu: {teid: {base: 0x10000000, each: 4}, extensions: [{pdu-session: {type: uplink, qfi: 9}}]}\n"
-	"      - ipv4: {source: {base: 10.64.0.0, each: 4}, destination: 203.0.113.80, ttl: 63}\n"
-	"      - udp: {source: 4000, destination: {base: 5000, count: 4}}\n",
+	{64, 3, {{128, 2}, {650, 3}, {1200, 1}},
+		ETHERNET "vlan tpid=0x88a8 id=100; vlan id=1+1/4%16; pppoe session=1; " HOMES
+			 " ttl=63; udp source=4000 destination=5000+1%4",
+		CORE "ipv4 source=0xc0000201 destination=0xc6336401 id=any ttl=64; udp source=any destination=2152; "
+		     "gtpu teid=0x10000000+1/4 uplink=9; " HOMES " ttl=63; udp source=4000 destination=5000+1%4"},
 	// IPv6 and TCP, one hop on
-	"    flows: 64\n    size: 200\n    send:\n" ETHERNET
-	"      - ipv6: {source: {base: '2001:db8::', step: '0:0:0:1::'}, destination: '2001:db8:f::1', hop_limit: 64}\n"
-	"      - tcp: {source: {base: 1000}, destination: 80}\n"
-	"    receive:\n      - ethernet: {destination: 02:00:00:cc:00:02, source: 02:00:00:cc:00:01}\n"
-	"      - ipv6: {source: {base: '2001:db8::', step: '0:0:0:1::'}, destination: '2001:db8:f::1', hop_limit: 63}\n"
-	"      - tcp: {source: {base: 1000}, destination: 80}\n",
+	{64, 1, {{200, 1}},
+		ETHERNET "ipv6 source=0x20010db800000000:0+1 destination=0x20010db8000f0000:1 hop_limit=64; "
+			 "tcp source=1000+1 destination=80",
+		CORE "ipv6 source=0x20010db800000000:0+1 destination=0x20010db8000f0000:1 hop_limit=63; "
+		     "tcp source=1000+1 destination=80"},
 	// the smallest frame there is
-	"    flows: 64\n    size: 64\n    send:\n" ETHERNET "      - ipv4: {source: {base: 10.64.0.0}, destination: "
-	"203.0.113.80}\n      - udp: {source: 1, destination: 2}\n"
-	"    receive:\n" ETHERNET "      - ipv4: {source: {base: 10.64.0.0}, destination: 203.0.113.80}\n      - udp: "
-	"{source: 1, destination: 2}\n",
+	{64, 1, {{64, 1}}, ETHERNET USERS "; udp source=1 destination=2",
+		ETHERNET USERS "; udp source=1 destination=2"},
 	// an echo request
-	"    flows: 64\n    size: 100\n    send:\n" ETHERNET
-	"      - ipv4: {source: {base: 10.64.0.0}, destination: 203.0.113.80}\n      - icmp: {type: 8, id: {base: 1}}\n"
-	"    receive:\n" ETHERNET "      - ipv4: {source: {base: 10.64.0.0}, destination: 203.0.113.80}\n      - icmp: "
-	"{type: 8, id: {base: 1}}\n",
+	{64, 1, {{100, 1}}, ETHERNET USERS "; icmp type=8 id=1+1", ETHERNET USERS "; icmp type=8 id=1+1"},
 };
 #define STREAMS (sizeof(streams) / sizeof(streams[0]))
 
@@ -168,11 +157,11 @@ static void a_right_gateway_is_not_blamed(void **state)
 	uint8_t out[ROOM];
 
 	for (size_t k = 0; k < STREAMS; k++) {
-		struct bench *b = bench_open(streams[k]);
+		struct bench *b = bench_open(&streams[k]);
 		uint32_t n = 0;
 
 		for (uint32_t flow = 0; flow < 64; flow++)
-			for (uint32_t size = 0; size < b->profile->stream[0].sizes; size++, n++) {
+			for (uint32_t size = 0; size < b->stream.job.sizes; size++, n++) {
 				uint16_t length = make(b, flow, size);
 				struct decoded d;
 
@@ -193,14 +182,13 @@ static void a_right_gateway_is_not_blamed(void **state)
 // Without a table (too many flows for it) packets are the same.
 static void tables_change_nothing(void **state)
 {
-	char many[2048];
 	uint8_t a[ROOM], out[ROOM];
 
 	for (size_t k = 0; k < 2; k++) {
-		struct bench *few = bench_open(streams[k]);
+		struct described many = streams[k];
 
-		snprintf(many, sizeof(many), "    flows: %d\n%s", 1 << 21, strchr(streams[k], '\n') + 1);
-		struct bench *b = bench_open(many);
+		many.flows = 1 << 21;
+		struct bench *few = bench_open(&streams[k]), *b = bench_open(&many);
 
 		assert_non_null(few->sender.headers.row);
 		assert_null(b->sender.headers.row);
@@ -226,10 +214,10 @@ static void headers_are_those_of_the_template(void **state)
 	uint64_t seed = 7;
 
 	for (size_t k = 0; k < STREAMS; k++) {
-		char many[2048];
+		struct described many = streams[k];
 
-		snprintf(many, sizeof(many), "    flows: %u\n%s", flows, strchr(streams[k], '\n') + 1);
-		struct bench *b = bench_open(many);
+		many.flows = flows;
+		struct bench *b = bench_open(&many);
 		const struct headers *sides[] = {&b->sender.headers, &b->receiver.headers};
 
 		for (uint32_t i = 0; i < 4000; i++) {
@@ -254,8 +242,8 @@ static void every_flipped_bit_is_seen(void **state)
 	uint8_t out[ROOM];
 
 	for (size_t k = 0; k < STREAMS; k++) {
-		struct bench *b = bench_open(streams[k]);
-		const struct template *t = &b->profile->stream[0].receive;
+		struct bench *b = bench_open(&streams[k]);
+		const struct template *t = &b->stream.receive;
 
 		for (uint32_t bit = 0;; bit++) {
 			uint32_t flow = bit % 64;
@@ -277,7 +265,7 @@ static void every_flipped_bit_is_seen(void **state)
 
 static void open_checksums_are_summed_up(void **state)
 {
-	struct bench *b = bench_open(streams[1]);
+	struct bench *b = bench_open(&streams[1]);
 	uint8_t out[ROOM];
 	uint16_t n = forward(b, 5, make(b, 5, 1), out);
 
@@ -291,7 +279,7 @@ static void open_checksums_are_summed_up(void **state)
 
 static void a_swapped_subscriber_is_named(void **state)
 {
-	struct bench *b = bench_open(streams[1]);
+	struct bench *b = bench_open(&streams[1]);
 	uint8_t out[ROOM], other[ROOM];
 	uint16_t n = forward(b, 8, make(b, 8, 1), out);
 
@@ -304,7 +292,7 @@ static void a_swapped_subscriber_is_named(void **state)
 	assert_string_equal(w->where, "gtpu.teid");
 	assert_int_equal(w->flow, 8);
 	assert_int_equal(w->length, n);
-	assert_memory_equal(w->frame, out, WRONG_BYTES);
+	assert_memory_equal(w->frame, out, JOB_WRONG_BYTES);
 	bench_close(b);
 }
 
@@ -312,7 +300,7 @@ static void lengths_ports_and_unknown_packets(void **state)
 {
 	static const uint8_t arp[60] = {
 		255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
-	struct bench *b = bench_open(streams[1]);
+	struct bench *b = bench_open(&streams[1]);
 	uint8_t out[ROOM];
 	uint16_t n = forward(b, 1, make(b, 1, 0), out);
 
@@ -345,12 +333,10 @@ static void lengths_ports_and_unknown_packets(void **state)
 // A gateway that takes tags off may have to pad what is left to 60 bytes.
 static void padding_is_no_fault(void **state)
 {
-	struct bench *b = bench_open(
-		"    flows: 4\n    size: 66\n    send:\n" ETHERNET
-		"      - vlan: {id: 5}\n      - ipv4: {source: 10.0.0.1, destination: 10.0.0.2}\n"
-		"      - udp: {source: 1, destination: 2}\n"
-		"    receive:\n" ETHERNET
-		"      - ipv4: {source: 10.0.0.1, destination: 10.0.0.2}\n      - udp: {source: 1, destination: 2}\n");
+	static const struct described untagged = {4, 1, {{66, 1}},
+		ETHERNET "vlan id=5; ipv4 source=0x0a000001 destination=0x0a000002; udp source=1 destination=2",
+		ETHERNET "ipv4 source=0x0a000001 destination=0x0a000002; udp source=1 destination=2"};
+	struct bench *b = bench_open(&untagged);
 	uint8_t out[ROOM] = {0};
 	uint16_t n = forward(b, 1, make(b, 1, 0), out);
 
@@ -390,7 +376,7 @@ static void sequences_are_judged_as_by_the_model(void **state)
 	uint64_t random = 9;
 
 	for (int round = 0; round < 20; round++) {
-		struct bench *b = bench_open(streams[3]);
+		struct bench *b = bench_open(&streams[3]);
 		struct model m = {.highest = -1};
 		static uint8_t sent[4096][64];
 		uint16_t length = 0;
@@ -418,7 +404,7 @@ static void sequences_are_judged_as_by_the_model(void **state)
 
 static void sequences_wrap(void **state)
 {
-	struct bench *b = bench_open(streams[3]);
+	struct bench *b = bench_open(&streams[3]);
 	uint8_t out[ROOM];
 
 	b->sender.sequence[3] = TAG_SEQUENCES - 10;
@@ -461,8 +447,11 @@ static void tag_sums_add_up(void **state)
 // Every size comes exactly as often as its weight says, so that a rate in bits is what was asked for.
 static void mixes_are_exact(void **state)
 {
-	struct bench *b =
-		bench_open("    flows: 4\n    size: {64: 7, 594: 4, 1518: 1, 1000: 6553}\n    send:\n" ETHERNET);
+	static const struct described odd = {
+		4, 4, {{64, 7}, {594, 4}, {1518, 1}, {1000, 6553}}, "ethernet destination=2 source=4", NULL};
+	static const struct described even = {
+		4, 2, {{64, 3000}, {1500, 1000}}, "ethernet destination=2 source=4", NULL};
+	struct bench *b = bench_open(&odd);
 	static const uint32_t weights[] = {7, 4, 1, 6553};
 	uint32_t seen[4] = {0}, round = 7 + 4 + 1 + 6553;
 
@@ -471,7 +460,7 @@ static void mixes_are_exact(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(seen[i], 3 * weights[i]);
 	bench_close(b);
-	b = bench_open("    flows: 4\n    size: {64: 3000, 1500: 1000}\n    send:\n" ETHERNET);
+	b = bench_open(&even);
 	assert_int_equal(b->sender.places, 4);
 	bench_close(b);
 }

@@ -21,17 +21,7 @@
 #define DECODE_EVERY 1021 // a prime: streams that take turns are all looked at
 #define XDP_RINGS 8192 // buffers that net_af_xdp takes for its fill and completion rings, whatever was asked for
 
-static uint16_t descriptors(const struct profile_port *p)
-{
-	return (uint16_t)(p->descriptors ? p->descriptors : ETHDEV_DESCRIPTORS);
-}
-
-static uint16_t queues(const struct profile_port *p)
-{
-	return (uint16_t)(p->queues ? p->queues : 1);
-}
-
-static bool is_link(const struct profile_port *p)
+static bool is_link(const struct job_port *p)
 {
 	return strcmp(p->driver, "share") == 0;
 }
@@ -42,8 +32,8 @@ static struct rte_mempool *send_pool(struct tester *t, uint32_t buffers, uint32_
 	const struct share_want want = {.name = "traffic-tx", .buffers = buffers, .room = room, .cache = CACHE};
 	bool lent = false;
 
-	for (uint32_t i = 0; i < t->profile->ports; i++)
-		lent |= is_link(&t->profile->port[i]);
+	for (uint32_t i = 0; i < t->work->job.ports; i++)
+		lent |= is_link(&t->work->port[i]);
 	if (!lent)
 		return rte_pktmbuf_pool_create("traffic-tx", buffers, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
 	t->share = share_new(&want, error, n);
@@ -52,20 +42,20 @@ static struct rte_mempool *send_pool(struct tester *t, uint32_t buffers, uint32_
 
 static int make_pools(struct tester *t, char *error, size_t n)
 {
-	const struct profile *p = t->profile;
+	const struct work *p = t->work;
 	uint32_t room = RTE_MBUF_DEFAULT_DATAROOM, tx = t->threads * (2 * CACHE + BURST), rx = tx;
 
-	for (uint32_t i = 0; i < p->ports; i++) {
-		uint32_t ring = (uint32_t)queues(&p->port[i]) * (descriptors(&p->port[i]) + 2 * BURST);
+	for (uint32_t i = 0; i < p->job.ports; i++) {
+		uint32_t ring = p->port[i].queues * (p->port[i].descriptors + 2 * BURST);
 
 		room = RTE_MAX(room, p->port[i].mtu + L2_ROOM);
 		tx += (is_link(&p->port[i]) ? 3 : 1) * ring +
 		      BURST; // both rings of a link, and what the other side has
 		rx += ring + BURST + (strcmp(p->port[i].driver, "net_af_xdp") == 0 ? XDP_RINGS : 0);
 	}
-	for (uint32_t i = 0; i < p->streams; i++) // with more tags than L2_ROOM has room for
-		for (uint32_t k = 0; k < p->stream[i].sizes; k++)
-			room = RTE_MAX(room, (uint32_t)p->stream[i].size[k].bytes);
+	for (uint32_t i = 0; i < p->job.streams; i++) // with more tags than L2_ROOM has room for
+		for (uint32_t k = 0; k < p->stream[i].job.sizes; k++)
+			room = RTE_MAX(room, (uint32_t)p->stream[i].job.size[k].bytes);
 	room = RTE_MAX(room, (uint32_t)TEMPLATE_BYTES) + RTE_PKTMBUF_HEADROOM;
 	room = RTE_ALIGN_CEIL(room, (uint32_t)RTE_CACHE_LINE_SIZE);
 	t->tx_pool = send_pool(t, tx, room, error, n);
@@ -82,20 +72,20 @@ static int make_pools(struct tester *t, char *error, size_t n)
 
 static int allocate(struct tester *t)
 {
-	const struct profile *p = t->profile;
+	const struct work *p = t->work;
 
-	t->ports = p->ports;
-	t->threads = p->cpus ? p->cpus : 1;
-	t->port = rte_zmalloc("ports", p->ports * sizeof(*t->port), RTE_CACHE_LINE_SIZE);
-	t->egress = rte_zmalloc("egresses", p->ports * sizeof(*t->egress), RTE_CACHE_LINE_SIZE);
-	t->sender = rte_zmalloc("senders", p->streams * sizeof(*t->sender), RTE_CACHE_LINE_SIZE);
-	t->receiver = rte_zmalloc("receivers", p->streams * sizeof(*t->receiver), RTE_CACHE_LINE_SIZE);
+	t->ports = p->job.ports;
+	t->threads = p->job.cpus ? p->job.cpus : 1;
+	t->port = rte_zmalloc("ports", p->job.ports * sizeof(*t->port), RTE_CACHE_LINE_SIZE);
+	t->egress = rte_zmalloc("egresses", p->job.ports * sizeof(*t->egress), RTE_CACHE_LINE_SIZE);
+	t->sender = rte_zmalloc("senders", p->job.streams * sizeof(*t->sender), RTE_CACHE_LINE_SIZE);
+	t->receiver = rte_zmalloc("receivers", p->job.streams * sizeof(*t->receiver), RTE_CACHE_LINE_SIZE);
 	t->thread = rte_zmalloc("threads", t->threads * sizeof(*t->thread), RTE_CACHE_LINE_SIZE);
 	return t->port && t->egress && t->sender && t->receiver && t->thread ? 0 : -1;
 }
 
-// What DPDK wants to be told, from the words of the profile, as in the gateway's configuration.
-static void device_args(const struct profile_port *p, char *args, size_t n)
+// What DPDK wants to be told, from the words of the job, as in the gateway's configuration.
+static void device_args(const struct job_port *p, char *args, size_t n)
 {
 	const char *key = "iface=", *more = p->args;
 
@@ -117,7 +107,7 @@ static void device_args(const struct profile_port *p, char *args, size_t n)
 		used += (size_t)snprintf(
 			args + used, n - used, ",role=client%s", rte_eal_has_hugepages() ? ",zero-copy=yes" : "");
 	if (strstr(more, "rsize=") == NULL && used < n)
-		snprintf(args + used, n - used, ",rsize=%d", rte_log2_u32(descriptors(p)));
+		snprintf(args + used, n - used, ",rsize=%d", rte_log2_u32(p->descriptors));
 }
 
 // A memif client starts only when its server listens, else its driver says -1 (EPERM): that is waited for as for a
@@ -139,7 +129,7 @@ static int open_device(struct tester *t, struct tester_port *p, const struct eth
 		snprintf(error, n, "interrupted while waiting for the link of port %s", p->want->name);
 	else if (code == EPERM && client)
 		snprintf(error, n, "port %s: no link after %.3g s: nobody listens at %s; is the other side running?",
-			p->want->name, t->profile->run.link_wait, p->want->device);
+			p->want->name, t->work->job.link_wait, p->want->device);
 	return code == 0 ? 0 : -1;
 }
 
@@ -158,7 +148,7 @@ static int open_shared(struct tester *t, struct tester_port *p, const struct eth
 	else
 		snprintf(error, n,
 			"port %s: no link after %.3g s: whoever listens at %s does not answer; has it another client?",
-			p->want->name, t->profile->run.link_wait, p->want->device);
+			p->want->name, t->work->job.link_wait, p->want->device);
 	return -1;
 }
 
@@ -185,16 +175,16 @@ static int open_any(struct tester *t, struct tester_port *p, const struct ethdev
 
 static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 {
-	const struct profile_port *want = &t->profile->port[index];
+	const struct job_port *want = &t->work->port[index];
 	struct tester_port *p = &t->port[index];
-	char args[2 * TEXT_BYTES + 64], name[RTE_RING_NAMESIZE];
+	char args[2 * JOB_TEXT + 64], name[RTE_RING_NAMESIZE];
 	struct ethdev_want device = {
 		.source = {want->driver, args},
 		.mtu = want->mtu,
 		.tags = 8,
-		.rx_queues = queues(want),
-		.tx_queues = queues(want),
-		.descriptors = descriptors(want),
+		.rx_queues = (uint16_t)want->queues,
+		.tx_queues = (uint16_t)want->queues,
+		.descriptors = (uint16_t)want->descriptors,
 		.promiscuous = 1,
 		.pool = t->rx_pool,
 	};
@@ -215,7 +205,7 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 	p->neighbour_answers = rte_ring_create(name, BURST, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	p->check = (struct check){.pattern = &t->pattern,
 		.receivers = t->receiver,
-		.streams = t->profile->streams,
+		.streams = t->work->job.streams,
 		.port = index,
 		.decode_every = DECODE_EVERY};
 	return p->neighbour_answers != NULL ? 0 : -1;
@@ -223,32 +213,32 @@ static int open_port(struct tester *t, uint16_t index, char *error, size_t n)
 
 static int make_streams(struct tester *t, char *error, size_t n)
 {
-	const struct profile *p = t->profile;
+	const struct work *p = t->work;
 	uint32_t stride = 64;
 	char name[RTE_RING_NAMESIZE];
 
-	for (uint32_t i = 0; i < p->streams; i++)
+	for (uint32_t i = 0; i < p->job.streams; i++)
 		stride = RTE_MAX(stride, headers_stride(&p->stream[i].send));
-	for (uint32_t i = 0; i < p->streams; i++) {
-		const struct profile_stream *s = &p->stream[i];
+	for (uint32_t i = 0; i < p->job.streams; i++) {
+		const struct work_stream *s = &p->stream[i];
 
 		if (sender_init(&t->sender[i], s, i, &t->pattern, stride) != 0 ||
 			receiver_init(&t->receiver[i], s, i, &t->pattern) != 0) {
-			snprintf(error, n, "no memory for the %u flows of stream %s", s->flows, s->name);
+			snprintf(error, n, "no memory for the %u flows of stream %s", s->job.flows, s->job.name);
 			return -1;
 		}
 	}
-	for (uint32_t i = 0; i < p->streams; i++) {
-		if (p->stream[i].answers < 0)
+	for (uint32_t i = 0; i < p->job.streams; i++) {
+		if (p->stream[i].job.answers < 0)
 			continue;
 		snprintf(name, sizeof(name), "answers-%u", i);
 		t->sender[i].answers = rte_ring_create_elem(
 			name, sizeof(struct answer), ANSWERS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (t->sender[i].answers == NULL) {
-			snprintf(error, n, "no memory for the answers of stream %s", p->stream[i].name);
+			snprintf(error, n, "no memory for the answers of stream %s", p->stream[i].job.name);
 			return -1;
 		}
-		t->receiver[p->stream[i].answers].answers = t->sender[i].answers;
+		t->receiver[p->stream[i].job.answers].answers = t->sender[i].answers;
 	}
 	return 0;
 }
@@ -262,14 +252,14 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 static int every_share_has_a_place(const struct egress *l, const struct group *g, char *error, size_t n)
 {
 	for (uint32_t i = 0; i < l->senders; i++) {
-		bool found = l->sender[i]->want->share == 0;
+		bool found = l->sender[i]->want->job.share == 0;
 
 		for (uint32_t place = 0; place < g->places && !found; place++)
 			found = g->place[place] == i;
 		if (found)
 			continue;
 		snprintf(error, n, "stream %s: its share of %u is too small beside those of the others at port %s",
-			l->sender[i]->want->name, l->sender[i]->want->share, l->port->want->name);
+			l->sender[i]->want->job.name, l->sender[i]->want->job.share, l->port->want->name);
 		return -1;
 	}
 	return 0;
@@ -284,8 +274,8 @@ static int make_shared_group(struct egress *l, struct group *g, char *error, siz
 	int64_t *credit = calloc(l->senders + 1, sizeof(*credit));
 
 	for (uint32_t i = 0; i < l->senders; i++) {
-		total += l->sender[i]->want->share;
-		common = divisor(l->sender[i]->want->share, common);
+		total += l->sender[i]->want->job.share;
+		common = divisor(l->sender[i]->want->job.share, common);
 	}
 	g->places = common != 0 ? (uint32_t)RTE_MIN(total / common, (uint64_t)PLACES_MAX) : 0;
 	g->place = calloc(g->places + 1, sizeof(*g->place));
@@ -297,7 +287,7 @@ static int make_shared_group(struct egress *l, struct group *g, char *error, siz
 		uint32_t best = 0;
 
 		for (uint32_t i = 0; i < l->senders; i++) {
-			credit[i] += l->sender[i]->want->share;
+			credit[i] += l->sender[i]->want->job.share;
 			if (credit[i] > credit[best])
 				best = i;
 		}
@@ -314,21 +304,21 @@ static int make_egress(struct tester *t, uint16_t index, char *error, size_t n)
 
 	l->port = &t->port[index];
 	l->pool = t->tx_pool;
-	l->stride = t->profile->streams ? t->sender[0].headers.stride : 64;
+	l->stride = t->work->job.streams ? t->sender[0].headers.stride : 64;
 	l->senders = l->groups = 0;
-	l->sender = calloc(t->profile->streams + 1, sizeof(*l->sender));
-	l->group = calloc(t->profile->streams + 1, sizeof(*l->group));
+	l->sender = calloc(t->work->job.streams + 1, sizeof(*l->sender));
+	l->group = calloc(t->work->job.streams + 1, sizeof(*l->group));
 	if (l->sender == NULL || l->group == NULL)
 		return -1;
-	for (uint32_t i = 0; i < t->profile->streams; i++)
-		if (t->profile->stream[i].port == index)
+	for (uint32_t i = 0; i < t->work->job.streams; i++)
+		if (t->work->stream[i].job.port == index)
 			l->sender[l->senders++] = &t->sender[i];
 	if (make_shared_group(l, &l->group[l->groups++], error, n) != 0)
 		return -1;
 	for (uint32_t i = 0; i < l->senders; i++) { // each with a rate of its own
 		struct group *g = &l->group[l->groups];
 
-		if (l->sender[i]->want->rate.unit == RATE_NONE)
+		if (l->sender[i]->want->job.own_pps == 0)
 			continue;
 		g->place = calloc(1, sizeof(*g->place));
 		if (g->place == NULL)
@@ -346,7 +336,7 @@ static void deal_out(struct tester *t)
 	for (uint32_t i = 0; i < t->threads; i++) {
 		t->thread[i].tester = t;
 		t->thread[i].index = i;
-		t->thread[i].cpu = t->profile->cpus ? t->profile->cpu[i] : -1;
+		t->thread[i].cpu = t->work->job.cpus ? t->work->job.cpu[i] : -1;
 	}
 	for (uint32_t i = 0; i < t->ports; i++) {
 		uint32_t whole = i * t->threads / t->ports;
@@ -360,13 +350,13 @@ static void deal_out(struct tester *t)
 
 static int open_all(struct tester *t, char *error, size_t n)
 {
-	const struct profile *p = t->profile;
+	const struct work *p = t->work;
 
 	pattern_fill(&t->pattern);
 	snprintf(error, n, "no memory");
 	if (allocate(t) != 0 || make_pools(t, error, n) != 0 || make_streams(t, error, n) != 0)
 		return -1;
-	for (uint16_t i = 0; i < p->ports; i++)
+	for (uint16_t i = 0; i < p->job.ports; i++)
 		if (open_port(t, i, error, n) != 0 || make_egress(t, i, error, n) != 0)
 			return -1;
 	deal_out(t);
@@ -375,8 +365,8 @@ static int open_all(struct tester *t, char *error, size_t n)
 		if (t->thread[i].linear == NULL)
 			return -1;
 	}
-	if (p->capture.file[0] != 0) {
-		t->capture = capture_open(&p->capture, t->threads, error, n);
+	if (p->job.capture.file[0] != 0) {
+		t->capture = capture_open(&p->job.capture, t->threads, error, n);
 		if (t->capture == NULL)
 			return -1;
 	}
@@ -386,9 +376,9 @@ static int open_all(struct tester *t, char *error, size_t n)
 }
 
 struct tester *tester_open(
-	const struct profile *p, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n)
+	const struct work *w, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n)
 {
-	if (engine_eal_init("isthmus-traffic", p->huge_pages ? -1 : 0, p->memory_mb, argc, argv) != 0) {
+	if (engine_eal_init("isthmus-traffic", w->job.huge_pages ? -1 : 0, w->job.memory_mb, argc, argv) != 0) {
 		snprintf(error, n, "DPDK does not start: %s", rte_strerror(rte_errno));
 		return NULL;
 	}
@@ -398,10 +388,10 @@ struct tester *tester_open(
 		snprintf(error, n, "no memory");
 		return NULL;
 	}
-	t->profile = p;
+	t->work = w;
 	t->stop = stop;
 	t->tsc_hz = (double)rte_get_tsc_hz();
-	t->links_until = clock_monotonic_ns() + (uint64_t)(p->run.link_wait * 1e9);
+	t->links_until = clock_monotonic_ns() + (uint64_t)(w->job.link_wait * 1e9);
 	if (open_all(t, error, n) == 0) {
 		error[0] = 0;
 		return t;
@@ -429,7 +419,7 @@ void tester_close(struct tester *t)
 		free(t->egress[i].group);
 		free(t->egress[i].sender);
 	}
-	for (uint32_t i = 0; t->sender != NULL && t->receiver != NULL && i < t->profile->streams; i++) {
+	for (uint32_t i = 0; t->sender != NULL && t->receiver != NULL && i < t->work->job.streams; i++) {
 		rte_ring_free(t->sender[i].answers);
 		sender_free(&t->sender[i]);
 		receiver_free(&t->receiver[i]);

@@ -51,7 +51,7 @@ static uint32_t down(const struct tester *t, char *names, size_t n)
 
 	names[0] = 0;
 	for (uint32_t i = 0; i < t->ports; i++) {
-		const struct profile_port *p = t->port[i].want;
+		const struct job_port *p = t->port[i].want;
 
 		if (is_up(&t->port[i]))
 			continue;
@@ -65,7 +65,7 @@ static uint32_t down(const struct tester *t, char *names, size_t n)
 
 int tester_wait_links(struct tester *t, char *error, size_t n)
 {
-	char names[2 * TEXT_BYTES];
+	char names[2 * JOB_TEXT];
 
 	while (down(t, names, sizeof(names)) != 0) {
 		if (*t->stop) {
@@ -74,7 +74,7 @@ int tester_wait_links(struct tester *t, char *error, size_t n)
 		}
 		if (clock_monotonic_ns() > t->links_until) {
 			snprintf(error, n, "no link after %.3g s: %s; is the other side running?",
-				t->profile->run.link_wait, names);
+				t->work->job.link_wait, names);
 			return -1;
 		}
 		nap(t);
@@ -99,7 +99,7 @@ static uint64_t egress_share(const struct egress *l)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < l->senders; i++)
-		sum += l->sender[i]->want->share;
+		sum += l->sender[i]->want->job.share;
 	return sum;
 }
 
@@ -107,29 +107,29 @@ static uint64_t egress_share(const struct egress *l)
 static double set_rates(struct tester *t, double rate)
 {
 	uint64_t total = 0;
-	double highest = 0, arriving[PROFILE_PORTS] = {0};
+	double highest = 0, arriving[JOB_PORTS] = {0};
 
 	for (uint32_t i = 0; i < t->ports; i++)
 		total += egress_share(&t->egress[i]);
 	for (uint32_t i = 0; i < t->ports; i++) {
 		struct egress *l = &t->egress[i];
-		uint32_t ring = l->port->want->descriptors ? l->port->want->descriptors : ETHDEV_DESCRIPTORS;
+		uint32_t ring = l->port->want->descriptors;
 		uint64_t mine = egress_share(l);
 		double shared = mine == 0 ? 0 : rate * (double)mine / (double)total, sum = shared;
 
 		set_pacer(t, &l->group[0], shared, ring);
 		for (uint32_t g = 1; g < l->groups; g++) {
-			double own = stream_own_pps(l->sender[l->group[g].place[0]]->want);
+			double own = l->sender[l->group[g].place[0]]->want->job.own_pps;
 
 			set_pacer(t, &l->group[g], own, ring);
 			sum += own;
 		}
 		highest = RTE_MAX(highest, sum);
 	}
-	for (uint32_t i = 0; i < t->profile->streams; i++) {
-		const struct profile_stream *s = &t->profile->stream[i];
+	for (uint32_t i = 0; i < t->work->job.streams; i++) {
+		const struct job_stream *s = &t->work->stream[i].job;
 
-		arriving[s->sink] += s->share != 0 ? rate * s->share / (double)total : stream_own_pps(s);
+		arriving[s->sink] += s->share != 0 ? rate * s->share / (double)total : s->own_pps;
 		highest = RTE_MAX(highest, arriving[s->sink]);
 	}
 	return highest;
@@ -141,7 +141,7 @@ static double gap_allowed(const struct tester *t, double highest)
 	uint32_t ring = UINT32_MAX;
 
 	for (uint32_t i = 0; i < t->ports; i++)
-		ring = RTE_MIN(ring, t->port[i].want->descriptors ? t->port[i].want->descriptors : ETHDEV_DESCRIPTORS);
+		ring = RTE_MIN(ring, t->port[i].want->descriptors);
 	return isinf(highest) || highest == 0 ? 1e-3 : RTE_MAX(ring / 2.0 / highest, GAP_MIN);
 }
 
@@ -168,7 +168,7 @@ static uint32_t pass_time(const struct tester *t, uint64_t until_ns, char *names
 
 static bool all_back(const struct tester *t)
 {
-	for (uint32_t i = 0; i < t->profile->streams; i++)
+	for (uint32_t i = 0; i < t->work->job.streams; i++)
 		if (t->sender[i].sent != t->receiver[i].count.received + t->sender[i].refused)
 			return false;
 	return true;
@@ -192,7 +192,7 @@ static void look(struct tester *t)
 // for a while still sends what it holds.
 static void drain(struct tester *t)
 {
-	uint64_t end = after(t->profile->run.drain);
+	uint64_t end = after(t->work->job.drain);
 
 	while (clock_monotonic_ns() < end && !all_back(t))
 		look(t);
@@ -210,13 +210,15 @@ static uint64_t new_strays(struct tester *t)
 	return t->stray_told - before;
 }
 
-static void add_up(struct tester *t, struct trial *r)
+static void add_up(struct tester *t, struct trial *r, struct stream_count *count)
 {
-	for (uint32_t i = 0; i < t->profile->streams; i++) {
-		struct stream_count *c = &r->stream[i];
+	uint64_t sent = 0, lost = 0;
+
+	for (uint32_t i = 0; i < t->work->job.streams; i++) {
+		struct stream_count *c = &count[i];
 
 		*c = t->receiver[i].count;
-		c->wrong_kept = RTE_MIN(c->wrong_kept, (uint32_t)WRONG_KEPT);
+		c->wrong_kept = RTE_MIN(c->wrong_kept, (uint32_t)JOB_WRONG_KEPT);
 		c->sent = t->sender[i].sent;
 		c->sent_bytes = t->sender[i].sent_bytes;
 		c->refused = t->sender[i].refused;
@@ -229,12 +231,12 @@ static void add_up(struct tester *t, struct trial *r)
 		r->stale += c->stale;
 		for (int k = 0; k < WRONG_KINDS; k++)
 			r->wrong += c->wrong[k];
-		if (t->profile->stream[i].expect.given)
+		if (!t->work->stream[i].job.judged)
 			continue;
-		r->judged_sent += c->sent;
-		r->judged_lost += c->lost;
+		sent += c->sent;
+		lost += c->lost;
 	}
-	r->loss_ratio = r->judged_sent ? (double)r->judged_lost / (double)r->judged_sent : 0;
+	r->loss_ratio = sent ? (double)lost / (double)sent : 0;
 	for (uint32_t i = 0; i < t->ports; i++) {
 		r->foreign += t->port[i].check.foreign;
 		r->control += t->port[i].check.control;
@@ -251,19 +253,19 @@ static bool limited(const struct tester *t, uint64_t end)
 		for (uint32_t g = 0; g < t->egress[i].groups; g++)
 			if (pacer_fell_behind(&t->egress[i].group[g].pacer, end, LIMITED))
 				return true;
-	for (uint32_t i = 0; i < t->profile->streams; i++) // answers that could not be sent
+	for (uint32_t i = 0; i < t->work->job.streams; i++) // answers that could not be sent
 		if ((double)t->receiver[i].answers_lost > (1 - LIMITED) * (double)t->receiver[i].count.received)
 			return true;
 	return false;
 }
 
-static void add_rates(const struct tester *t, uint64_t end, struct trial *r)
+static void add_rates(const struct tester *t, uint64_t end, struct trial *r, const struct stream_count *count)
 {
 	uint64_t shared = 0;
 
-	for (uint32_t i = 0; i < t->profile->streams; i++)
-		if (t->profile->stream[i].share != 0)
-			shared += r->stream[i].sent;
+	for (uint32_t i = 0; i < t->work->job.streams; i++)
+		if (t->work->stream[i].job.share != 0)
+			shared += count[i].sent;
 	r->offered_pps = r->seconds > 0 ? (double)shared / r->seconds : 0;
 	r->tester_limited = !r->interrupted && limited(t, end);
 }
@@ -294,11 +296,11 @@ static uint64_t missed(struct tester *t)
 
 static void sample(const struct tester *t, struct machine_sample *s)
 {
-	pid_t tid[PROFILE_CPUS];
+	pid_t tid[JOB_CPUS];
 
-	for (uint32_t i = 0; i < t->threads && i < PROFILE_CPUS; i++)
+	for (uint32_t i = 0; i < t->threads && i < JOB_CPUS; i++)
 		tid[i] = t->thread[i].tid;
-	machine_sample(NULL, 0, tid, RTE_MIN(t->threads, (uint32_t)PROFILE_CPUS), s);
+	machine_sample(NULL, 0, tid, RTE_MIN(t->threads, (uint32_t)JOB_CPUS), s);
 }
 
 static void add_circumstances(const struct tester *t, const struct circumstances *c, double gap, struct trial *r)
@@ -309,18 +311,18 @@ static void add_circumstances(const struct tester *t, const struct circumstances
 	uint64_t packets = RTE_MAX(r->sent, r->received);
 
 	r->busy_ticks = packets ? (double)c->busy / (double)packets : 0;
-	if (r->steal > t->profile->run.steal_max)
-		r->disturbed |= DISTURBED_STEAL;
+	if (r->steal > t->work->job.steal_max)
+		r->disturbed |= JOB_DISTURBED_STEAL;
 	// A thread that is not pinned is pushed aside by its nature. A pause loses packets all the same.
-	if (t->profile->cpus != 0 && (double)r->switches > SWITCHES * r->seconds * t->threads)
-		r->disturbed |= DISTURBED_SWITCHED;
+	if (t->work->job.cpus != 0 && (double)r->switches > SWITCHES * r->seconds * t->threads)
+		r->disturbed |= JOB_DISTURBED_SWITCHED;
 	if (r->round_trip_ns > FAR * t->nearest_ns)
-		r->disturbed |= DISTURBED_FAR;
+		r->disturbed |= JOB_DISTURBED_FAR;
 	if (r->gap_us > gap * 1e6)
-		r->disturbed |= DISTURBED_GAP;
+		r->disturbed |= JOB_DISTURBED_GAP;
 	r->missed = c->missed;
 	if (r->missed != 0)
-		r->disturbed |= DISTURBED_MISSED;
+		r->disturbed |= JOB_DISTURBED_MISSED;
 }
 
 static void note_threads(const struct tester *t, struct circumstances *c)
@@ -333,28 +335,24 @@ static void note_threads(const struct tester *t, struct circumstances *c)
 
 static double round_trip(struct tester *t)
 {
-	const struct profile *p = t->profile;
+	const struct job *j = &t->work->job;
 
-	if (p->gateway_cpu == PROFILE_NO_CPU || p->cpus == 0)
+	if (j->gateway_cpu == JOB_NO_CPU || j->cpus == 0)
 		return 0;
-	double ns = machine_round_trip_ns(p->cpu[0], (uint16_t)p->gateway_cpu, t->tsc_hz);
+	double ns = machine_round_trip_ns(j->cpu[0], (uint16_t)j->gateway_cpu, t->tsc_hz);
 
 	if (ns > 0 && (t->nearest_ns == 0 || ns < t->nearest_ns))
 		t->nearest_ns = ns;
 	return ns;
 }
 
-int tester_trial(struct tester *t, const struct trial_request *asked, struct trial *result, char *error, size_t n)
+int tester_trial(struct tester *t, const struct job_request *asked, struct trial *result, struct stream_count *count,
+	char *error, size_t n)
 {
 	struct circumstances c = {0};
-	char names[2 * TEXT_BYTES];
+	char names[2 * JOB_TEXT];
 
-	*result = (struct trial){.asked = *asked, .streams = t->profile->streams};
-	result->stream = calloc(t->profile->streams, sizeof(*result->stream));
-	if (result->stream == NULL) {
-		snprintf(error, n, "no memory for the counters of a trial");
-		return -1;
-	}
+	*result = (struct trial){.interrupted = 0};
 	result->clock_ghz = machine_clock_ghz(t->tsc_hz);
 	result->round_trip_ns = round_trip(t);
 	t->nonce = nonce_after(t->nonce, 1);
@@ -380,8 +378,8 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 	result->round_trip_ns = fmax(result->round_trip_ns, round_trip(t));
 	result->interrupted = *t->stop != 0;
 	result->seconds = end > t->begin ? (double)(end - t->begin) / t->tsc_hz : 0;
-	add_up(t, result);
-	add_rates(t, end, result);
+	add_up(t, result, count);
+	add_rates(t, end, result, count);
 	add_circumstances(t, &c, gap, result);
 	if (links_lost == 0 && down(t, names, sizeof(names)) == 0)
 		return 0;
@@ -390,18 +388,18 @@ int tester_trial(struct tester *t, const struct trial_request *asked, struct tri
 }
 
 // The links close behind it, and what is on its way then is nobody's: silence as long as a trial waits must do.
-void tester_end(struct tester *t, struct trial *last)
+uint64_t tester_end(struct tester *t, uint64_t lost)
 {
-	uint64_t now = clock_monotonic_ns(), silence = (uint64_t)(t->profile->run.drain * 1e9);
+	uint64_t now = clock_monotonic_ns(), silence = (uint64_t)(t->work->job.drain * 1e9);
 
 	uint64_t end = now + LATE_DRAINS * silence, came = new_strays(t);
 
-	while (came < last->lost && now < end && now - t->silent_since < silence && !*t->stop) {
+	while (came < lost && now < end && now - t->silent_since < silence && !*t->stop) {
 		look(t);
 		came += new_strays(t);
 		now = clock_monotonic_ns();
 	}
-	last->stray += came;
+	return came;
 }
 
 void tester_speeds(const struct tester *t, uint32_t *mbps)
@@ -414,12 +412,6 @@ void tester_speeds(const struct tester *t, uint32_t *mbps)
 
 		mbps[i] = known ? link.link_speed : 0;
 	}
-}
-
-void trial_free(struct trial *r)
-{
-	free(r->stream);
-	r->stream = NULL;
 }
 
 double tester_tsc_hz(const struct tester *t)

@@ -71,8 +71,8 @@ static void any_stack(struct bytes b)
 	int line;
 
 	memset(&s, 0, sizeof(s));
-	s.layers = (uint8_t)(take(&b) % (STACK_LAYERS + 2));
-	for (uint32_t i = 0; i < s.layers && i < STACK_LAYERS; i++) {
+	s.layers = (uint8_t)(take(&b) % (JOB_LAYERS + 2));
+	for (uint32_t i = 0; i < s.layers && i < JOB_LAYERS; i++) {
 		struct layer *l = &s.layer[i];
 		uint32_t fields = take(&b) % 8;
 
@@ -80,9 +80,9 @@ static void any_stack(struct bytes b)
 		for (uint32_t k = 0; k < layer_form(l->kind)->fields; k++)
 			l->field[k].given = layer_form(l->kind)->field[k].role == ROLE_REQUIRED;
 		while (fields-- > 0)
-			any_value(&b, &l->field[take(&b) % LAYER_FIELDS]);
+			any_value(&b, &l->field[take(&b) % JOB_FIELDS]);
 		l->extensions = (uint8_t)(take(&b) < 200 ? 0 : take(&b));
-		for (uint32_t k = 0; k < LAYER_EXTENSIONS; k++) {
+		for (uint32_t k = 0; k < JOB_EXTENSIONS; k++) {
 			l->extension[k].type = (uint8_t)(l->extensions ? take(&b) : 0);
 			l->extension[k].length = (uint8_t)(l->extensions ? take(&b) : 0);
 		}

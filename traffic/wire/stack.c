@@ -48,7 +48,7 @@ struct compiler {
 	size_t n;
 	int *line;
 	uint32_t index; // of the layer at work
-	uint16_t start[STACK_LAYERS + 1]; // where each layer begins
+	uint16_t start[JOB_LAYERS + 1]; // where each layer begins
 };
 
 static uint32_t word(const struct value *v, uint32_t index)
@@ -277,8 +277,8 @@ static int check_extensions(struct compiler *c)
 
 	if (l->extensions && l->kind != LAYER_GTPU)
 		return fail(c, NULL, "has no extensions");
-	if (l->extensions > LAYER_EXTENSIONS)
-		return fail(c, NULL, "more than %u extensions", LAYER_EXTENSIONS);
+	if (l->extensions > JOB_EXTENSIONS)
+		return fail(c, NULL, "more than %u extensions", JOB_EXTENSIONS);
 	for (uint32_t i = 0; i < l->extensions; i++) {
 		const struct extension *e = &l->extension[i];
 
@@ -400,8 +400,8 @@ int stack_compile(
 
 	memset(t, 0, sizeof(*t));
 	*line = 0;
-	if (s->layers == 0 || s->layers > STACK_LAYERS) {
-		snprintf(error, n, s->layers ? "more than %u layers" : "no layers", STACK_LAYERS);
+	if (s->layers == 0 || s->layers > JOB_LAYERS) {
+		snprintf(error, n, s->layers ? "more than %u layers" : "no layers", JOB_LAYERS);
 		return -1;
 	}
 	t->stack = *s;

@@ -7,28 +7,15 @@
 #ifndef TRAFFIC_STACK_H
 #define TRAFFIC_STACK_H
 
+#include "traffic/job/job.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-#define STACK_LAYERS 16
-#define LAYER_FIELDS 16
-#define LAYER_EXTENSIONS 4
 #define TEMPLATE_BYTES 256
 #define TEMPLATE_FIELDS 32
 #define TEMPLATE_LENGTHS 12
 #define TEMPLATE_SUMS 8
 #define FCS 4 // frame sizes of a profile include it, frames in memory do not
-
-// A header field's value: the same in every packet, or counted from flow to flow, or anything (what is received only):
-// value(flow) = bytes + step * ((flow / each) % count).
-struct value {
-	bool given; // the profile names it; else the layer's default counts
-	bool any;
-	uint8_t bytes[16]; // right-aligned: the last `width` bits of the array, e.g. an IPv4 address in bytes[12..15]
-	uint8_t word; // which 32-bit word of `bytes` the step is added to: 3 the lowest; 0:0:0:1:: is a step of 1 in word 1
-	uint32_t step, each, count; // step 0: constant; each >= 1; count 0: never wraps
-};
 
 enum layer_kind {
 	LAYER_ETHERNET,
@@ -71,33 +58,14 @@ struct field_form_of {
 struct layer_form {
 	const char *name; // "ethernet", "vlan", …
 	uint16_t bytes; // of the header without options and extensions
+	struct field_form_of field[JOB_FIELDS];
 	uint8_t fields;
-	struct field_form_of field[LAYER_FIELDS];
 };
 // The form of a kind; by name (NULL: none such). Static tables.
 const struct layer_form *layer_form(enum layer_kind kind);
 const struct layer_form *layer_form_by_name(const char *name, enum layer_kind *kind);
 // Index of a field in its layer, or -1.
 int layer_field(enum layer_kind kind, const char *name);
-
-// GTP-U extension header (TS 29.281 §5.2): type and content without length and next-type; PDU Session Container is
-// 0x85.
-struct extension {
-	uint8_t type, length; // content bytes: 4n + 2
-	uint8_t content[30];
-};
-
-struct layer {
-	enum layer_kind kind;
-	int line; // of the profile, for error messages
-	struct value field[LAYER_FIELDS]; // by index of layer_form()->field
-	uint8_t extensions;
-	struct extension extension[LAYER_EXTENSIONS];
-};
-struct stack {
-	uint8_t layers; // 0: not given
-	struct layer layer[STACK_LAYERS];
-};
 
 // The value that the profile gives to the field `name` of a layer, or NULL.
 const struct value *layer_given(const struct layer *l, const char *name);

@@ -156,6 +156,43 @@ static inline void kit_l4(struct stack *s, bool v6, enum kit_user how)
 		kit_count(l, "sequence", 0xfffff000, 16, 1, 256);
 }
 
+// Adds the layers of a text: "ethernet destination=0x020000aa0001 source=0x020100000000+1/4; udp source=any": base,
+// +step, /each and %count of a field; an IPv6 address is its first eight bytes and what follows a colon; an extension of
+// GTP-U is the PDU session container, by its QFI.
+static inline void kit_text(struct stack *s, const char *text)
+{
+	char copy[1024], *rest = copy, *one, *fields, *name, *at;
+	enum layer_kind kind;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	while ((one = strsep(&rest, ";")) != NULL) {
+		fields = one + strspn(one, " ");
+		if (layer_form_by_name(strsep(&fields, " "), &kind) == NULL)
+			abort();
+		struct layer *l = kit_layer(s, kind);
+
+		while ((name = strsep(&fields, " ")) != NULL) {
+			char *value = strchr(name, '=');
+
+			*value++ = 0;
+			if (strcmp(name, "uplink") == 0) {
+				kit_extension(l, 0x85, (const uint8_t[]){0x10, (uint8_t)strtoul(value, NULL, 0)}, 2);
+				continue;
+			}
+			uint64_t number = strtoull(value, &at, 0);
+			bool v6 = *at == ':';
+			struct value *v = v6 ? kit_ipv6_address(l, name, number, strtoull(at + 1, &at, 0))
+					     : kit_set(l, name, number);
+
+			v->word = v6 ? 1 : 3; // of the word that ends the /64
+			v->any = strcmp(value, "any") == 0;
+			v->step = *at == '+' ? (uint32_t)strtoul(at + 1, &at, 0) : 0;
+			v->each = *at == '/' ? (uint32_t)strtoul(at + 1, &at, 0) : 1;
+			v->count = *at == '%' ? (uint32_t)strtoul(at + 1, &at, 0) : 0;
+		}
+	}
+}
+
 // Compiles what must be good.
 static inline void kit_compile(const struct stack *s, uint32_t flows, bool received, struct template *t)
 {

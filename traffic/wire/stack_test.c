@@ -284,7 +284,7 @@ static void test_orders(void **state)
 	}
 	memset(&s, 0, sizeof(s));
 	refused(&s, 1, false, 0, "no layers");
-	s.layers = STACK_LAYERS + 1;
+	s.layers = JOB_LAYERS + 1;
 	refused(&s, 1, false, 0, "more than 16 layers");
 	// A message of GTP-U that is no G-PDU carries no packet.
 	memset(&s, 0, sizeof(s));
@@ -396,7 +396,7 @@ static void test_room(void **state)
 	// Fifteen tags with a counted priority, id and dei each are more than 32 fields.
 	memset(&s, 0, sizeof(s));
 	kit_ethernet(&s);
-	while (s.layers < STACK_LAYERS) {
+	while (s.layers < JOB_LAYERS) {
 		struct layer *l = kit_layer(&s, LAYER_VLAN);
 
 		kit_count(l, "id", 0, 1, 1, 0);

@@ -192,8 +192,6 @@ func (s *Server) answer(h pfcp.Header, m pfcp.Message) (pfcp.Message, uint64) {
 		return &pfcp.AssociationSetupResponse{
 			Node: node, Cause: pfcp.CauseAccepted, Recovery: s.recovery, Features: pfcp.UPFtup | pfcp.UPEmpu,
 		}, 0
-	case *pfcp.AssociationUpdateRequest:
-		return &pfcp.AssociationUpdateResponse{Node: node, Cause: pfcp.CauseAccepted}, 0
 	case *pfcp.AssociationReleaseRequest:
 		clear(s.sessions)
 		return &pfcp.AssociationReleaseResponse{Node: node, Cause: pfcp.CauseAccepted}, 0
