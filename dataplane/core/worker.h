@@ -74,8 +74,8 @@ struct worker {
 	struct outbox late; // out of the inbox, for the next walk (handover-rx)
 	struct sleeper *sleeper;
 	struct watch *watch; // what it sleeps on
-	uint32_t
-		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
+	// 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
+	uint32_t asleep;
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
 	uint32_t linked; // arcs_generation of its graph
