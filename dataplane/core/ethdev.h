@@ -4,6 +4,7 @@
 #ifndef CORE_ETHDEV_H
 #define CORE_ETHDEV_H
 
+#include "core/steering.h"
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mempool.h>
@@ -14,7 +15,7 @@
 
 #define ETHDEV_DESCRIPTORS 1024 // of a queue, when not given
 #define ETHDEV_MEMBERS 8 // of a bonding device
-#define ETHDEV_QUEUES 16 // for receiving
+#define ETHDEV_QUEUES STEERING_QUEUES // for receiving
 
 struct ethdev_source {
 	const char *driver; // "pci", or a virtual device's: "net_memif", …
