@@ -143,8 +143,10 @@ def go_digests():
         lines.append(f"func (*{name}) PartNumber() uint16 {{ return Part{camel(constant[len('API_PART_'):])} }}\n")
     lines.append("var layoutParts = []layoutPart{")
     for struct, constant, steps in table:
-        words = ", ".join(f"{{{end}, 0x{digest:08x}}}" for end, digest in steps)
-        lines.append(f'\t{{"{struct}", Part{camel(constant[len("API_PART_"):])}, []layoutStep{{{words}}}}},')
+        words = [f"{{{end}, 0x{digest:08x}}}" for end, digest in steps]
+        rows = [", ".join(words[at : at + 5]) for at in range(0, len(words), 5)]
+        text = rows[0] if len(words) < 4 else "\n\t\t" + ",\n\t\t".join(rows) + ",\n\t"
+        lines.append(f'\t{{"{struct}", Part{camel(constant[len("API_PART_"):])}, []layoutStep{{{text}}}}},')
     return "\n".join(lines + ["}", ""])
 
 

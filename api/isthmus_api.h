@@ -2,16 +2,19 @@
 // The contract between the control plane (isthmus) and the data plane (isthmus-dp).
 //
 // Transport: one Unix stream socket. Every message is a struct api_header followed by `length` bytes of body.
-// The client sends a request and reads replies until one carries API_F_LAST. One request is in flight per connection, API_HELLO first.
+// The client sends a request and reads replies until one carries API_F_LAST. One request is in flight per connection,
+// API_HELLO first.
 // Byte order: host, except fields named *_be and address bytes, which are as on the wire. Padding is zero.
 // Strings are NUL-terminated and zero-padded to their full size.
 //
-// A body is a sequence of parts, or empty. A part is a struct api_part_head, `count` structs of `size` bytes each, and zeros up to a
-// multiple of 8 bytes. Structs that are parts grow at their end, so both sides read each other's: README.md, "How it grows".
+// A body is a sequence of parts, or empty. A part is a struct api_part_head, `count` structs of `size` bytes each, and
+// zeros up to a multiple of 8 bytes. Structs that are parts grow at their end, so both sides read each other's:
+// README.md, "How it grows".
 //
-// State is a set of objects. An object is named by (kind, key); its first part has the number of its kind, and for some kinds arrays
-// follow, in the order given there. All changes travel in one transaction: API_BEGIN, any number of API_PUT and API_DELETE,
-// API_COMMIT. The transaction is applied whole or not at all; API_COMMIT's reply says which change was refused and why.
+// State is a set of objects. An object is named by (kind, key); its first part has the number of its kind, and for some
+// kinds arrays follow, in the order given there. All changes travel in one transaction: API_BEGIN, any number of
+// API_PUT and API_DELETE, API_COMMIT. The transaction is applied whole or not at all; API_COMMIT's reply says which
+// change was refused and why.
 // API_LIST tells a returning control plane what is held (kind, key, digest), so that it sends only the difference.
 #ifndef ISTHMUS_API_H
 #define ISTHMUS_API_H
@@ -39,8 +42,8 @@ enum api_type {
 	API_STATS = 7,
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
-	API_SUBSCRIBE =
-		10, // empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
+	// Empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
+	API_SUBSCRIBE = 10,
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
 	API_TRACE_POLL = 13, // api_trace_poll -> api_trace_row[] in any number of replies, then api_trace_state
@@ -69,7 +72,8 @@ struct api_part_head {
 	uint32_t count;
 };
 
-// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table whose rows they are.
+// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table whose rows
+// they are.
 enum api_part {
 	API_PART_ENGINE = 1,
 	API_PART_PORT = 2,
@@ -156,8 +160,8 @@ enum api_part {
 // What of a session a refusal is about (api_status.rule_kind).
 enum api_rule { API_RULE_NONE = 0, API_RULE_PDR = 1, API_RULE_FAR = 2, API_RULE_QER = 3, API_RULE_URR = 4 };
 
-// code: 0 or a positive errno. For a refused commit, kind and key name the object, rule_kind and rule the rule of it, and text says
-// why, for people.
+// code: 0 or a positive errno. For a refused commit, kind and key name the object, rule_kind and rule the rule of it,
+// and text says why, for people.
 struct api_status {
 	uint32_t code;
 	uint32_t kind; // enum api_kind; 0: no single object is to blame
@@ -167,8 +171,8 @@ struct api_status {
 	uint32_t rule; // id
 };
 
-// Each side says what it speaks, and both use the highest version that both do. Without one, or when a layout differs, the
-// data plane refuses every request but HELLO.
+// Each side says what it speaks, and both use the highest version that both do. Without one, or when a layout differs,
+// the data plane refuses every request but HELLO.
 struct api_hello {
 	uint32_t version; // highest that the sender speaks
 	uint32_t oldest; // lowest that it speaks
@@ -184,8 +188,8 @@ struct api_hello {
 };
 #define API_HELLO_HUGE 1u // running on huge pages
 
-// The layout of a part as the sender knows it, for each part and each version that it speaks. Who knows the longer struct compares:
-// its own fields within `size` bytes must have this digest.
+// The layout of a part as the sender knows it, for each part and each version that it speaks. Who knows the longer
+// struct compares: its own fields within `size` bytes must have this digest.
 struct api_layout {
 	uint16_t version;
 	uint16_t part; // enum api_part
@@ -225,9 +229,11 @@ struct api_object_head {
 	char key[API_NAME];
 };
 
-// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by FNV-1a 64 of their characters, mixed as
-// in MurmurHash3: x ^= x >> 33; x *= 0xff51afd7ed558ccd; x ^= x >> 33; x *= 0xc4ceb9fe1a85ec53; x ^= x >> 33. So ranges of equal width
-// hold about equally many, whatever the names are, and neither side needs an index. Keys of equal order are not parted by the limit.
+// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by FNV-1a 64 of their
+// characters, mixed as in MurmurHash3:
+//   x ^= x >> 33; x *= 0xff51afd7ed558ccd; x ^= x >> 33; x *= 0xc4ceb9fe1a85ec53; x ^= x >> 33
+// So ranges of equal width hold about equally many, whatever the names are, and neither side needs an index. Keys of
+// equal order are not parted by the limit.
 struct api_list {
 	uint32_t kind; // enum api_kind
 	uint32_t limit; // digests; 0, or more: API_LIST_MOST
@@ -235,8 +241,9 @@ struct api_list {
 };
 #define API_LIST_MOST 65536u
 
-// The digest is FNV-1a 64 of what the object says, whichever sizes the structs had: for each part that has any its number (16 bits)
-// and count (32 bits), then for each struct the length (16 bits) and the bytes up to its last byte that is not 0.
+// The digest is FNV-1a 64 of what the object says, whichever sizes the structs had: for each part that has any its
+// number (16 bits) and count (32 bits), then for each struct the length (16 bits) and the bytes up to its last byte
+// that is not 0.
 struct api_digest {
 	uint32_t kind;
 	uint32_t pad;
@@ -244,7 +251,7 @@ struct api_digest {
 	uint64_t digest;
 };
 
-// ---- addresses -------------------------------------------------------------------------------------------------------
+// ---- addresses ------------------------------------------------------------------------------------------------------
 
 struct api_address {
 	uint8_t family; // 0 none, 4, 6
@@ -253,7 +260,7 @@ struct api_address {
 	uint8_t bytes[16]; // IPv4 uses the first four
 };
 
-// ---- engine ----------------------------------------------------------------------------------------------------------
+// ---- engine ---------------------------------------------------------------------------------------------------------
 
 #define API_MAX_WORKERS 16
 
@@ -315,7 +322,7 @@ struct api_engine {
 #define API_ENGINE_UDP_SUM_ZERO6 4u
 #define API_ENGINE_UDP_SUM_IGNORED 8u
 
-// ---- ports -----------------------------------------------------------------------------------------------------------
+// ---- ports ----------------------------------------------------------------------------------------------------------
 
 enum api_role { API_ROLE_ACCESS = 1, API_ROLE_CORE = 2 };
 
@@ -337,8 +344,8 @@ enum api_offload {
 };
 
 struct api_port {
-	char driver
-		[API_NAME]; // "synth", "inject", "share", or a DPDK driver: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, pci
+	// "synth", "inject", "share", or DPDK's: net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, pci
+	char driver[API_NAME];
 	char devargs[API_TEXT]; // DPDK device arguments ("iface=veth0", "0000:01:00.0"); empty for synth
 	uint32_t role; // enum api_role
 	uint32_t mtu; // L3 bytes
@@ -357,7 +364,7 @@ struct api_port {
 };
 #define API_SIGN_IN_PACKET 1u // IP packets and ARP of nobody who is known go to the control plane
 
-// ---- interfaces, routes, neighbours ----------------------------------------------------------------------------------
+// ---- interfaces, routes, neighbours ---------------------------------------------------------------------------------
 
 #define API_MAX_ADDRESSES 8
 #define API_MAX_VRFS 64 // the default one included
@@ -375,8 +382,8 @@ struct api_interface {
 	uint32_t flags; // API_INTERFACE_*
 	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
 };
-// Core ports: nothing passes; its networks and the routes that leave by it are not there. (What passes an access port its
-// sessions say, not its gateway addresses.)
+// Core ports: nothing passes; its networks and the routes that leave by it are not there. (What passes an access port
+// its sessions say, not its gateway addresses.)
 #define API_INTERFACE_DOWN 1u
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
@@ -423,7 +430,7 @@ struct api_neighbour {
 	uint8_t pad[2];
 };
 
-// ---- firewall --------------------------------------------------------------------------------------------------------
+// ---- firewall -------------------------------------------------------------------------------------------------------
 
 enum api_action { API_DENY = 0, API_PERMIT = 1 };
 
@@ -439,7 +446,8 @@ struct api_acl_rule {
 	uint32_t priority; // higher wins
 };
 
-// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that come into network instance NAME on their way to a session).
+// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that come into network instance NAME on their way to a
+// session).
 // Matches the subscriber's IP header (inside PPPoE or GTP-U).
 struct api_acl {
 	uint32_t default_action; // enum api_action
@@ -447,7 +455,7 @@ struct api_acl {
 	// The part api_acl_rule[count] follows.
 };
 
-// ---- policers --------------------------------------------------------------------------------------------------------
+// ---- policers -------------------------------------------------------------------------------------------------------
 
 enum api_meter { API_SRTCM = 1 /* RFC 2697 */, API_TRTCM = 2 /* RFC 2698 */ };
 enum api_colour_action { API_COLOUR_PASS = 0, API_COLOUR_DROP = 1, API_COLOUR_REMARK = 2 };
@@ -465,7 +473,7 @@ struct api_policer {
 	uint8_t pad2;
 };
 
-// ---- scheduler -------------------------------------------------------------------------------------------------------
+// ---- scheduler ------------------------------------------------------------------------------------------------------
 
 #define API_MAX_SUBPORTS 64
 #define API_MAX_PIPE_PROFILES 32
@@ -510,12 +518,12 @@ struct api_scheduler {
 	struct api_red red[API_TRAFFIC_CLASSES];
 	struct api_subport subport[API_MAX_SUBPORTS];
 	struct api_pipe_profile profile[API_MAX_PIPE_PROFILES];
-	// Length of a queue from which on packets of a drop precedence (RFC 2597 §6: DSCPs AFx2, AFx3; yellow and red) are dropped, packets;
-	// 0: queue_size.
+	// Length of a queue from which on packets of a drop precedence (RFC 2597 §6: DSCPs AFx2, AFx3; yellow and red)
+	// are dropped, packets; 0: queue_size.
 	uint32_t precedence_size[2][API_TRAFFIC_CLASSES];
 };
 
-// ---- network instances (TS 29.244 §8.2.4) ----------------------------------------------------------------------------
+// ---- network instances (TS 29.244 §8.2.4) ---------------------------------------------------------------------------
 
 #define API_INSTANCE_INTERFACES 8
 #define API_INSTANCE_ENDPOINTS 4
@@ -533,8 +541,9 @@ enum api_lookup {
 #define API_INSTANCE_UE_OUT 4u // they leave by the route, as packets to others do, and may come in again
 #define API_INSTANCE_PIN_PEER 2u // a G-PDU must come from the address that the session's FAR sends to (row G13)
 
-// Key: the network instance's name. A tunnel endpoint belongs to one instance, and so does an interface. A local address is
-// either an instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline sessions, not both.
+// Key: the network instance's name. A tunnel endpoint belongs to one instance, and so does an interface. A local
+// address is either an instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline
+// sessions, not both.
 struct api_instance {
 	uint32_t lookup; // enum api_lookup
 	uint32_t flags; // API_INSTANCE_*
@@ -543,11 +552,11 @@ struct api_instance {
 	uint16_t pad;
 	char interface[API_INSTANCE_INTERFACES][API_NAME];
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS]; // GTP-U addresses of ours, each of one of its interfaces
-	struct api_address
-		pool[API_INSTANCE_POOLS]; // UE addresses: a packet to one that no session has is dropped, not routed
-	struct api_address
-		guard[API_INSTANCE_GUARDED]; // hosts that no UE of any instance may send to: N4, CP functions (row A11)
-	// By QFI: 1 + DSCP of IP packets that leave by the instance without a tunnel, where the FAR has none; 0: as it is.
+	// UE addresses: a packet to one that no session has is dropped, not routed
+	struct api_address pool[API_INSTANCE_POOLS];
+	// Hosts that no UE of any instance may send to: N4, CP functions (row A11)
+	struct api_address guard[API_INSTANCE_GUARDED];
+	// By QFI: 1 + DSCP of IP packets that leave by the instance without a tunnel, where the FAR has none; 0: kept
 	uint8_t qfi_dscp[64];
 	uint16_t mss; // as in api_session, of sessions whose packets come or leave by the instance
 	uint16_t pad2;
@@ -608,8 +617,8 @@ enum api_mirror_to {
 
 enum api_mirror_direction { API_MIRROR_BOTH = 0, API_MIRROR_UPLINK = 1, API_MIRROR_DOWNLINK = 2 };
 
-// Key: the mirror's name. Copies of packets of sessions that name it, and of those that `ue` and `instance` say. A packet is copied
-// once at most, whichever mirrors its session has.
+// Key: the mirror's name. Copies of packets of sessions that name it, and of those that `ue` and `instance` say. A
+// packet is copied once at most, whichever mirrors its session has.
 struct api_mirror {
 	uint8_t to; // enum api_mirror_to
 	uint8_t direction; // enum api_mirror_direction
@@ -681,7 +690,7 @@ struct api_line_range {
 #define API_LINE_ONE 1u // a VLAN is one subscriber's, whatever its MAC addresses; else each of these is one
 #define API_LINE_TRUSTED 2u // circuit ids are the access node's
 
-// ---- GTP-U paths -----------------------------------------------------------------------------------------------------
+// ---- GTP-U paths ----------------------------------------------------------------------------------------------------
 
 // Key: the path's name. A GTP-U peer (TS 29.281) and our end of the tunnel.
 struct api_path {
@@ -694,7 +703,7 @@ struct api_path {
 	uint8_t qfi_dscp[64]; // by QFI: 1 + DSCP of the outer header when the FAR has none; 0: dscp
 };
 
-// ---- sessions (words of TS 29.244) -----------------------------------------------------------------------------------
+// ---- sessions (words of TS 29.244) ----------------------------------------------------------------------------------
 
 #define API_MAX_PDR 32
 #define API_MAX_FAR 32
@@ -726,7 +735,7 @@ enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 
 #define API_SDF_FLOW_LABEL 8u
 #define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's, whatever later filters say
 
-// One alternative of a PDR's filters; IPFilterRules with lists of ports stand as several. The first that matches decides.
+// One alternative of a PDR's filters; IPFilterRules with lists of ports stand as several. The first one decides.
 struct api_sdf {
 	struct api_address remote; // the remote prefix, family 0 any
 	struct api_address local; // the UE's, or of a network behind it; family 0 any
@@ -742,8 +751,9 @@ struct api_sdf {
 	uint8_t pad[2];
 };
 
-// What becomes of what the endpoint, the F-TEID or the UDP tunnel added. Where the FAR makes a new GTP-U header, it gets the extension
-// headers that are to be forwarded (TS 29.281 §5.2.1), but for the PDU Session Container with API_REMOVAL_CONTAINER (TS 29.244 §8.2.64).
+// What becomes of what the endpoint, the F-TEID or the UDP tunnel added. Where the FAR makes a new GTP-U header, it
+// gets the extension headers that are to be forwarded (TS 29.281 §5.2.1), but for the PDU Session Container with
+// API_REMOVAL_CONTAINER (TS 29.244 §8.2.64).
 enum api_removal { API_REMOVAL_NOTHING = 0, API_REMOVAL_OUTER = 1, API_REMOVAL_CONTAINER = 2 };
 
 struct api_pdr {
@@ -785,8 +795,8 @@ struct api_far {
 	uint8_t instance; // index into the session's; 0xff: none
 	uint8_t pdu_type; // enum api_pdu_type
 	char path[API_NAME]; // for API_OUTER_GTPU and API_OUTER_UDP
-	uint32_t
-		end_marker; // when it differs from the old FAR's: End Marker on the old tunnel (TS 29.244 §5.2.3.2, SNDEM)
+	// When it differs from the old FAR's: End Marker on the old tunnel (TS 29.244 §5.2.3.2, SNDEM)
+	uint32_t end_marker;
 	uint16_t buffer_packets; // BAR: most packets that wait; 0: 64
 	uint16_t notify_delay; // BAR: milliseconds from the first packet to the event
 	uint32_t buffer_ms; // BAR: longest wait of a packet; 0: the engine's buffer_seconds, 0xffffffff: no end
@@ -814,8 +824,8 @@ struct api_qer {
 	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
 	uint8_t qfi;
 	uint8_t flags; // API_QER_*
-	uint32_t
-		share; // QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
+	// QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
+	uint32_t share;
 	char uplink_policer[API_NAME]; // empty: not policed
 	char downlink_policer[API_NAME];
 	uint32_t pad2; // URRs follow, which are aligned to 8 bytes
@@ -825,7 +835,8 @@ struct api_qer {
 #define API_URR_DURATION 2u
 #define API_URR_EVENT 4u
 
-// Reporting triggers (TS 29.244 §8.2.19): octet 5 in bits 0..7, octet 6 in 8..15, octet 7 in 16..23. Others are refused.
+// Reporting triggers (TS 29.244 §8.2.19): octet 5 in bits 0..7, octet 6 in 8..15, octet 7 in 16..23. Others are
+// refused.
 #define API_URR_PERIO (1u << 0)
 #define API_URR_VOLTH (1u << 1)
 #define API_URR_TIMTH (1u << 2)
@@ -890,19 +901,19 @@ struct api_urr {
 	uint32_t holding_time; // QHT, seconds without a packet; 0: none
 	uint32_t validity_time; // QVT, seconds: then a report, and nothing passes where there is a quota; 0: none
 	uint32_t period; // seconds
-	uint32_t
-		inactivity; // inactivity detection time: seconds without a packet that time does not count; 0: all counts
+	// Inactivity detection time: seconds without a packet that time does not count; 0: all counts
+	uint32_t inactivity;
 	uint32_t event_threshold, event_quota;
 	uint32_t quota_far; // FAR that packets follow when the quota is used up; 0: they are dropped
 	uint32_t linked[2]; // URRs whose report makes this one report with LIUSA
-	uint32_t
-		grant; // when it differs from the old URR's, thresholds and quotas begin anew although their values are the same
+	// When it differs from the old URR's, thresholds and quotas begin anew although their values are the same
+	uint32_t grant;
 	uint32_t dropped_packets; // dropped downlink traffic threshold (TS 29.244 §8.2.49), for DROTH; 0: none
 	uint64_t dropped_bytes; // the same in bytes
 };
 
-// Key: the session's name. Parts follow in this order: api_pdr, api_far, api_qer, api_urr, api_sdf, api_far_more, api_address (framed
-// routes); one without structs is left out.
+// Key: the session's name. Parts follow in this order: api_pdr, api_far, api_qer, api_urr, api_sdf, api_far_more,
+// api_address (framed routes); one without structs is left out.
 struct api_session {
 	uint64_t seid;
 	uint16_t worker; // owner
@@ -922,8 +933,8 @@ struct api_session {
 	uint32_t inactivity; // seconds without a packet after which an INACTIVE event is raised; 0: never
 	uint16_t pdrs, fars, qers, urrs, sdfs, mores, routes;
 	uint16_t discard; // when it differs from the old session's, packets that wait are dropped (§8.2.31, DROBU)
-	uint32_t
-		association; // a number of the CP function, or set: where packets wait, none of these takes all of the room
+	// A number of the CP function, or set: where packets wait, none of these takes all of the room
+	uint32_t association;
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
@@ -943,7 +954,7 @@ struct api_session {
 #define API_MSS_PATH UINT16_MAX
 #define API_MSS_MIN 536u // RFC 9293 §3.7.1: what a host takes that says nothing
 
-// ---- events ----------------------------------------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------------------------------
 
 // What a URR measured since its last report. Times are CLOCK_REALTIME nanoseconds, 0: no packet.
 struct api_usage {
@@ -1000,10 +1011,10 @@ struct api_acknowledge {
 	uint64_t sequence;
 };
 
-// ---- synth streams ---------------------------------------------------------------------------------------------------
-// Packets are made inside the graph from a template and rules that change fields from flow to flow, and the packets that
-// leave are compared with a second template under the same rules: the expectation comes from the control plane's own
-// encoder, which shares no code with the gateway.
+// ---- synth streams --------------------------------------------------------------------------------------------------
+// Packets are made inside the graph from a template and rules that change fields from flow to flow, and the packets
+// that leave are compared with a second template under the same rules: the expectation comes from the control plane's
+// own encoder, which shares no code with the gateway.
 
 #define API_SYNTH_TEMPLATE 192 // bytes of header; the rest of the frame is filled with a pattern
 #define API_SYNTH_FIELDS 12
@@ -1043,13 +1054,13 @@ struct api_synth {
 	uint64_t seed;
 	uint64_t rate; // packets per second, 0: as fast as the graph takes them
 	uint64_t limit; // packets, 0: no end
-	uint32_t
-		worker_modulo; // flows are owned by worker (flow / worker_divide) % worker_modulo, as RSS would deliver them; 0: any
+	// Flows are owned by worker (flow / worker_divide) % worker_modulo, as RSS would deliver them; 0: any
+	uint32_t worker_modulo;
 	uint32_t worker_divide;
 	struct api_synth_template in, out;
 };
 
-// ---- commands --------------------------------------------------------------------------------------------------------
+// ---- commands -------------------------------------------------------------------------------------------------------
 
 struct api_stream_command {
 	char name[API_NAME]; // empty: all
@@ -1057,7 +1068,7 @@ struct api_stream_command {
 	uint32_t pad;
 };
 
-// ---- tables ----------------------------------------------------------------------------------------------------------
+// ---- tables ---------------------------------------------------------------------------------------------------------
 
 enum api_table {
 	API_TABLE_PORT = 1,

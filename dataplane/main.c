@@ -3,6 +3,7 @@
 // and keeps doing that when the control plane goes away.
 #include "core/engine.h"
 #include "core/log.h"
+#include "core/replay.h"
 #include "trace/compile.h"
 #include <errno.h>
 #include <getopt.h>
@@ -59,7 +60,7 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 		socket_poll(control_rest());
 		control_worker.now = worker_time(&control_worker, rte_rdtsc());
 		host_path_poll();
-		if (engine_started())
+		if (engine_get() != NULL)
 			control_run_timers();
 	}
 	if (engine_failed())

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Who includes whom, as docs/structure.md draws it: each folder stands in one row of its block, the arrows are those of
-the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those). And a core that knows
-no protocol. With --write the arrows are drawn again, and new folders get a line; other rows are chosen by hand.
+the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those); of core, its files as
+well. And a core that knows no protocol. With --write the arrows are drawn again, and new folders get a line; other rows
+are chosen by hand.
 
 Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they need,
 since nothing is built on them."""
@@ -14,6 +15,7 @@ import sys
 
 ROOTS = ["api", ".", "dataplane", "dataplane/modules", "dataplane/lib"]  # the build's, in its order
 DRAWING = "docs/structure.md"
+CORE = "dataplane/core"
 PROTOCOL = re.compile(r"pppoe|teid|qfi|gtp-?u|pfcp|[ns]_tag", re.IGNORECASE)
 TESTS = re.compile(r"(_test|_bench|_fuzz|_model|_kit|fixture)\.[ch]$|^dataplane/(testkit|hostile)/")
 
@@ -36,6 +38,17 @@ def resolve(file, name, known):
     return None
 
 
+def stem(file):
+    """Of core a header and its source stand together."""
+    return os.path.splitext(file)[0]
+
+
+def ends(file, target):
+    """Between folders; within core, between files."""
+    a, b = os.path.dirname(file), os.path.dirname(target)
+    return (stem(file), stem(target)) if a == b == CORE else (a, b)
+
+
 def includes(text, known):
     """(folder, folder included) -> lines that include."""
     edges = collections.defaultdict(list)
@@ -43,8 +56,8 @@ def includes(text, known):
         for number, line in enumerate(lines.split("\n"), 1):
             found = re.match(r'#\s*include "([^"]+)"', line)
             target = found and resolve(file, found.group(1), known)
-            if target and os.path.dirname(target) != os.path.dirname(file):
-                edge = os.path.dirname(file), os.path.dirname(target)
+            edge = ends(file, target) if target else ("", "")
+            if edge[0] != edge[1]:
                 edges[edge].append(f"{file}:{number} includes {found.group(1)}")
     return edges
 
@@ -174,7 +187,7 @@ def core_knows(text):
         if file.startswith("dataplane/modules/"):
             nodes |= set(node.findall(content))
     for file, content in sorted(text.items()):
-        if not file.startswith("dataplane/core/"):
+        if not file.startswith(CORE + "/"):
             continue
         for number, line in enumerate(content.split("\n"), 1):
             word = file.endswith(".h") and PROTOCOL.search(line)
@@ -189,7 +202,8 @@ def main():
     text = {f: open(f, encoding="utf-8").read() for f in sorted(known) if not TESTS.search(f)}
     edges = includes(text, known)
     packages, imported = imports()
-    folders = sorted({os.path.dirname(f) for f in text} | packages)
+    files = {stem(f) for f in text if os.path.dirname(f) == CORE}
+    folders = sorted({os.path.dirname(f) for f in text} | files | packages)
     said = circles(edges) + drawn(folders, edges | imported, "--write" in sys.argv) + core_knows(text)
     if said:
         print("\n".join(said))

@@ -5,8 +5,9 @@
 //   written by: the control thread (which node an edge leads to); the owner worker (the edge itself, in its graph)
 //   safe because: a worker changes its edges between two walks, when no packet is in the graph: none is overtaken
 #include "core/arc.h"
-#include "core/engine.h"
 #include "core/log.h"
+#include "core/object.h"
+#include <rte_graph_worker.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -286,24 +287,24 @@ void arcs_settle(void)
 	if (!changed)
 		return;
 	aim();
-	arcs_renew();
+	__atomic_store_n(&arcs_generation, arcs_generation + 1, __ATOMIC_RELEASE);
 	for (struct arc_bypass *b = arcs.bypass; b != NULL; b = b->next)
 		judge(b);
 }
 
-void arcs_renew(void)
+uint32_t arcs_link(struct rte_node *const *node)
 {
-	__atomic_store_n(&arcs_generation, arcs_generation + 1, __ATOMIC_RELEASE);
-}
+	uint32_t generation = __atomic_load_n(&arcs_generation, __ATOMIC_ACQUIRE);
 
-void arcs_link(struct worker *w)
-{
-	w->linked = __atomic_load_n(&arcs_generation, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < arcs.links; i++) {
 		const struct arc_link *l = &arcs.link[i];
 
-		graph_node(w->id, l->from)->nodes[l->edge] =
-			graph_node(w->id, __atomic_load_n(&l->to, __ATOMIC_RELAXED));
+		node[l->from]->nodes[l->edge] = node[__atomic_load_n(&l->to, __ATOMIC_RELAXED)];
 	}
-	trace_edges_changed(w);
+	return generation;
+}
+
+RTE_INIT(arcs_follow)
+{
+	object_commit_watch(NULL, arcs_settle);
 }

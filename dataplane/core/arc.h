@@ -17,8 +17,6 @@
 #define NODE_ARC_WORD (RTE_NODE_NAMESIZE + 1)
 #define ARC_BYPASS_ARCS 12
 
-struct worker;
-
 // Which packets a stage wants.
 enum stage_wants {
 	STAGE_ALL, // fast paths that leave out its arc are closed
@@ -64,11 +62,8 @@ void arc_bypass_register(struct arc_bypass *b);
 int arcs_assemble(struct rte_node_register **node, uint32_t count);
 // Asks all stages what they want. Control thread, in a commit.
 void arcs_settle(void);
-// Workers bring their graphs up to date once more. Control thread.
-void arcs_renew(void);
-// Changes whenever edges do. The owner of a graph calls arcs_link() between two walks, when it has (worker.linked).
-extern uint32_t arcs_generation;
-void arcs_link(struct worker *w);
+extern uint32_t arcs_generation; // changes whenever edges do
+uint32_t arcs_link(struct rte_node *const *node); // all of one graph, in the register's order; returns the generation
 
 // NODE_ARC("name", "exit", ...)
 #define NODE_ARC(arc_name, ...) NODE_ARC_(__COUNTER__, arc_name, __VA_ARGS__)

@@ -4,8 +4,11 @@
 // Frames are copied into batches of one message each, a ring that is allocated once: a reader that is slow fills it,
 // and holds no packet buffer. A message is a sequence of parts: api_frame, then its octets.
 #include "core/channel.h"
-#include "core/control.h"
-#include "core/engine.h"
+#include "core/contract.h"
+#include "core/host_path.h"
+#include "core/module.h"
+#include "core/port.h"
+#include "core/reply.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +20,7 @@ static struct {
 	uint8_t *room; // of all batches
 	uint32_t *length; // bytes of each
 	uint32_t batches, first, used; // those with frames begin at `first`
-	struct reply_sink *reader;
-	struct api_header request; // of the reader
+	struct reply_stream reader;
 	struct api_frame_port port[MAX_PORTS]; // access ports
 	uint32_t ports;
 	int told; // the reader knows them
@@ -69,7 +71,7 @@ enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf
 {
 	uint32_t need = sizeof(struct api_part_head) + sizeof(*h);
 
-	if (channel.reader == NULL)
+	if (channel.reader.to == NULL)
 		return CHANNEL_CLOSED;
 	if (h->length != 0)
 		need += (uint32_t)(sizeof(struct api_part_head) + part_padded(h->length));
@@ -83,19 +85,6 @@ enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf
 	channel.length[i] += need;
 	control_stir();
 	return CHANNEL_TAKEN;
-}
-
-static int offer(uint16_t flags, const struct api_part_head *part, const void *rest, uint32_t length)
-{
-	struct api_header h = {
-		.magic = API_MAGIC,
-		.type = API_CHANNEL,
-		.flags = flags,
-		.length = (uint32_t)sizeof(*part) + length,
-		.sequence = channel.request.sequence,
-	};
-
-	return channel.reader->offer(channel.reader, &h, part, rest);
 }
 
 static void list_ports(void)
@@ -127,21 +116,22 @@ static int tell_ports(void)
 		.part = API_PART_FRAME_PORT, .size = sizeof(channel.port[0]), .count = channel.ports};
 
 	if (!channel.told)
-		channel.told = offer(0, &part, channel.port, channel.ports * (uint32_t)sizeof(channel.port[0])) == 0;
+		channel.told = stream_offer(&channel.reader, &part, channel.port, part.count * part.size) == 0;
 	return channel.told;
 }
 
 void channel_flush(void)
 {
 	// A reader that does not read, or is gone, which socket.c finds out: later.
-	if (channel.reader == NULL || !tell_ports())
+	if (channel.reader.to == NULL || !tell_ports())
 		return;
 	for (int n = 0; n < BATCHES_PER_VISIT && channel.used != 0; n++) {
 		const uint8_t *b = batch(channel.first);
 		struct api_part_head part;
 
 		memcpy(&part, b, sizeof(part));
-		if (offer(0, &part, b + sizeof(part), channel.length[channel.first] - (uint32_t)sizeof(part)) != 0)
+		if (stream_offer(&channel.reader, &part, b + sizeof(part),
+			    channel.length[channel.first] - sizeof(part)) != 0)
 			return;
 		channel.used--;
 		channel.first = (channel.first + 1) % channel.batches;
@@ -150,7 +140,7 @@ void channel_flush(void)
 
 static void visit(uint64_t now_ns)
 {
-	if (channel.reader == NULL)
+	if (channel.reader.to == NULL)
 		return;
 	list_ports();
 	channel_flush();
@@ -160,14 +150,7 @@ static void visit(uint64_t now_ns)
 
 void channel_open(struct reply_sink *sink, const struct api_header *h)
 {
-	if (channel.reader != NULL && channel.reader != sink) {
-		struct api_status taken = {.code = ECANCELED, .text = "another control plane took the channel over"};
-		const struct api_part_head part = {.part = API_PART_STATUS, .size = sizeof(taken), .count = 1};
-
-		offer(API_F_LAST | API_F_ERROR, &part, &taken, sizeof(taken));
-	}
-	channel.reader = sink;
-	channel.request = *h;
+	stream_take(&channel.reader, sink, h, "another control plane took the channel over");
 	channel.told = 0;
 	list_ports();
 	channel_flush();
@@ -175,10 +158,8 @@ void channel_open(struct reply_sink *sink, const struct api_header *h)
 
 void channel_client_gone(uint32_t owner)
 {
-	if (channel.reader == NULL || channel.reader->owner != owner)
-		return;
-	channel.reader = NULL;
-	channel.used = 0; // the next one would answer questions that nobody asks any more
+	if (stream_gone(&channel.reader, owner))
+		channel.used = 0; // the next one would answer questions that nobody asks any more
 }
 
 static int read_frame(struct part_reader *r, const struct part *p, struct api_frame *h, const uint8_t **octets)
@@ -205,7 +186,7 @@ static int read_frame(struct part_reader *r, const struct part *p, struct api_fr
 // A worker may be behind with other workers' packets, too, which fill the same inbox: then only its frames are lost.
 int channel_holds(const struct reply_sink *sink)
 {
-	if (sink != channel.reader)
+	if (sink != channel.reader.to)
 		return 0;
 	if (!inboxes_crowded()) {
 		channel.held_ns = 0;
@@ -224,7 +205,7 @@ int channel_send(const struct reply_sink *sink, const struct api_header *h, cons
 	struct part p;
 	int more, error;
 
-	if (sink != channel.reader)
+	if (sink != channel.reader.to)
 		return 0; // of one that was taken over, which has been told
 	while ((more = part_next(&r, &p)) == 1) {
 		error = read_frame(&r, &p, &frame, &octets);

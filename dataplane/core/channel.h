@@ -7,6 +7,8 @@
 #include "isthmus_api.h"
 #include <stdint.h>
 
+struct port;
+struct reply_sink;
 struct rte_mbuf;
 
 enum channel_result {
@@ -19,15 +21,19 @@ enum channel_result {
 enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf *m, uint32_t offset);
 
 // 1 while more of the reader's frames would find no room in the workers' inboxes: they wait in its connection.
-struct reply_sink;
 int channel_holds(const struct reply_sink *sink);
 
 // fn fills in what modules know of an access port. From a constructor; one.
-struct port;
 void channel_port_register(void (*fn)(const struct port *p, struct api_frame_port *row));
 
 // fn is given what the control plane sends, checked for its form alone: octets has h->length bytes, the port's name
 // ends. From a constructor; one.
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets));
+
+// Of core.
+void channel_open(struct reply_sink *sink, const struct api_header *h);
+int channel_send(const struct reply_sink *sink, const struct api_header *h, const void *body); // as object_error()
+void channel_client_gone(uint32_t owner);
+void channel_flush(void); // what waits, as far as the reader takes it
 
 #endif

@@ -3,7 +3,8 @@
 // was before the field came. Of a longer one the tail that we do not know must be zero: an order that we cannot
 // carry out as a whole is refused.
 #include "core/contract.h"
-#include "core/object.h"
+#include "core/error.h"
+#include "core/kind.h"
 #include "layout_gen.h"
 #include <errno.h>
 #include <rte_common.h>
@@ -159,15 +160,6 @@ int object_read(const struct object_ops *ops, const char *key, struct part_reade
 	return error != 0 ? error : more;
 }
 
-static uint64_t fnv1a(uint64_t h, const void *data, size_t n)
-{
-	const uint8_t *p = data;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return h;
-}
-
 static uint64_t digest_rows(uint64_t h, uint16_t number, const uint8_t *rows, uint32_t size, uint32_t count)
 {
 	if (count == 0)
@@ -185,7 +177,7 @@ static uint64_t digest_rows(uint64_t h, uint16_t number, const uint8_t *rows, ui
 
 uint64_t object_digest(const struct object_ops *ops, const void *body, uint32_t length)
 {
-	uint64_t h = digest_rows(0xcbf29ce484222325ull, (uint16_t)ops->kind, body, ops->min_length, 1);
+	uint64_t h = digest_rows(FNV_START, (uint16_t)ops->kind, body, ops->min_length, 1);
 	uint64_t at = ops->min_length;
 
 	for (const struct object_array *a = arrays_of(ops); a->part != 0; a++) {

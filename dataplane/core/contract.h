@@ -26,6 +26,16 @@ static inline uint64_t part_padded(uint64_t bytes)
 	return (bytes + 7) & ~7ull;
 }
 
+#define FNV_START 0xcbf29ce484222325ull
+static inline uint64_t fnv1a(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return h;
+}
+
 // Reads the next part. Returns 1, 0 at the end, or EPROTO after object_error().
 int part_next(struct part_reader *r, struct part *p);
 // Copies the structs of a part into `to`, where each has `size` bytes: what the sender does not know is zero.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects
 // name.
-#include "core/engine.h"
+#include "core/eal.h"
 #include "core/log.h"
+#include "core/worker.h"
 #include <glob.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>

@@ -2,80 +2,19 @@
 // The ENGINE object: starts workers, the packet pool and the modules, once in the life of the process.
 #include "core/engine.h"
 #include "core/hold.h"
-#include "core/log.h"
-#include "core/object.h"
 #include <errno.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
 #include <string.h>
 
-#define MAX_MODULES 32
-#define MAX_LIMITS 32
 #define MIN_BUFFERS 512
 
-static struct {
-	struct api_engine engine;
-	int started, failed;
-	struct rte_mempool *pool;
-	struct {
-		const char *name;
-		int (*start)(const struct api_engine *engine);
-	} module[MAX_MODULES];
-	uint32_t modules;
-	void (*watch[MAX_MODULES])(const struct api_engine *engine);
-	uint32_t watches;
-	const struct engine_limit *limit[MAX_LIMITS];
-	uint32_t limits;
-} engine;
-
-const struct api_engine *engine_get(void)
-{
-	return engine.started ? &engine.engine : NULL;
-}
+static int failed;
 
 int engine_failed(void)
 {
-	return engine.failed;
-}
-
-int engine_started(void)
-{
-	return engine.started;
-}
-
-struct rte_mempool *engine_pool(void)
-{
-	return engine.pool;
-}
-
-void module_register(const char *name, int (*start)(const struct api_engine *engine))
-{
-	if (engine.modules == MAX_MODULES)
-		rte_panic("more than %d modules\n", MAX_MODULES);
-	engine.module[engine.modules].name = name;
-	engine.module[engine.modules++].start = start;
-}
-
-void engine_limit_register(const struct engine_limit *l)
-{
-	if (engine.limits == MAX_LIMITS) // before main(): never from input
-		rte_panic("more than %d limits of the engine\n", MAX_LIMITS);
-	engine.limit[engine.limits++] = l;
-}
-
-static int check_limits(const struct api_engine *e)
-{
-	uint32_t value;
-
-	for (uint32_t i = 0; i < engine.limits; i++) {
-		const struct engine_limit *l = engine.limit[i];
-
-		memcpy(&value, (const uint8_t *)e + l->field, sizeof(value));
-		if (value != 0 && (value < l->least || value > l->most))
-			return object_error(EINVAL, "%s is %u, must be 0 or %u..%u", l->name, value, l->least, l->most);
-	}
-	return 0;
+	return failed;
 }
 
 ENGINE_LIMIT(buffer_size, 512, 16384)
@@ -122,14 +61,14 @@ static struct api_engine without_rates(const struct api_engine *e)
 static int stage(struct object_change *c)
 {
 	if (c->body == NULL)
-		return engine.started ? object_error(EBUSY, "the engine cannot be deleted while it runs") : 0;
-	int error = check_limits(c->body);
+		return engine_get() != NULL ? object_error(EBUSY, "the engine cannot be deleted while it runs") : 0;
+	int error = modules_check(c->body);
 	if (error == 0)
 		error = check_times(c->body);
-	if (error != 0 || !engine.started)
+	if (error != 0 || engine_get() == NULL)
 		return error != 0 ? error : check(c->body);
 	// Also after a refused first transaction, which had started the engine by then.
-	struct api_engine have = without_rates(&engine.engine), want = without_rates(c->body);
+	struct api_engine have = without_rates(engine_get()), want = without_rates(c->body);
 	if (memcmp(&have, &want, sizeof(have)) != 0)
 		return object_error(EBUSY,
 			"engine settings other than rates and times are fixed until the data plane is restarted");
@@ -143,9 +82,9 @@ static int start_pool(const struct api_engine *e)
 	// while it drains.
 	uint32_t cache = e->packet_buffers / (16 * (e->workers + 1));
 
-	engine.pool = rte_pktmbuf_pool_create(
+	control_worker.pool = rte_pktmbuf_pool_create(
 		"packets", e->packet_buffers, RTE_MIN(cache, 256u), PACKET_PRIVATE, (uint16_t)room, SOCKET_ID_ANY);
-	if (engine.pool == NULL)
+	if (control_worker.pool == NULL)
 		return object_error(ENOMEM, "no memory for %u packet buffers of %u bytes: %s", e->packet_buffers, room,
 			rte_strerror(rte_errno));
 	return 0;
@@ -160,12 +99,9 @@ static int start(const struct api_engine *e)
 
 	if (error == 0 && (host_path_start(e) != 0 || nodes_io_start() != 0 || graph_register_nodes() != 0))
 		error = object_error(ENOMEM, "the packet graph cannot be set up (see the data plane's log)");
-	engine.engine = *e;
 	if (error == 0)
 		error = worker_create_all(e);
-	for (uint32_t i = 0; error == 0 && i < engine.modules; i++)
-		error = engine.module[i].start(e);
-	return error;
+	return error != 0 ? error : modules_start(e);
 }
 
 static int finish_stage(void)
@@ -173,31 +109,19 @@ static int finish_stage(void)
 	uint32_t length;
 	const struct api_engine *e = object_find(API_ENGINE, "engine", &length);
 
-	if (engine.started || e == NULL)
+	if (engine_get() != NULL || e == NULL)
 		return 0;
 	int error = start(e);
-	if (error == 0) {
-		engine.started = 1;
+	if (error == 0)
 		error = worker_start_all();
-	}
-	engine.failed = error != 0;
+	failed = error != 0;
 	return error;
 }
 
 static void commit(struct object_change *c)
 {
-	if (c->body == NULL)
-		return;
-	engine.engine = *(const struct api_engine *)c->body;
-	for (uint32_t i = 0; i < engine.watches; i++)
-		engine.watch[i](&engine.engine);
-}
-
-void engine_watch(void (*fn)(const struct api_engine *engine))
-{
-	if (engine.watches == MAX_MODULES) // before main(): never from input
-		rte_panic("more than %d modules watch the engine\n", MAX_MODULES);
-	engine.watch[engine.watches++] = fn;
+	if (c->body != NULL)
+		modules_tell(c->body);
 }
 
 static const struct object_ops engine_ops = {

@@ -4,6 +4,7 @@
 #ifndef CORE_ETHDEV_H
 #define CORE_ETHDEV_H
 
+#include "core/steering.h"
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mempool.h>
@@ -14,7 +15,7 @@
 
 #define ETHDEV_DESCRIPTORS 1024 // of a queue, when not given
 #define ETHDEV_MEMBERS 8 // of a bonding device
-#define ETHDEV_QUEUES 16 // for receiving
+#define ETHDEV_QUEUES STEERING_QUEUES // for receiving
 
 struct ethdev_source {
 	const char *driver; // "pci", or a virtual device's: "net_memif", …
@@ -26,8 +27,8 @@ struct ethdev_want {
 	struct ethdev_source member[ETHDEV_MEMBERS]; // the devices that a bonding device is made of
 	uint32_t members;
 	uint32_t mtu; // largest L3 packet
-	uint32_t
-		tags; // bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
+	// Bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
+	uint32_t tags;
 	uint16_t rx_queues, tx_queues; // as many as the device has at most; ETHDEV_QUEUES to receive
 	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS
 	uint8_t mac[6]; // zeros: the device's own
@@ -53,8 +54,8 @@ struct ethdev {
 	uint8_t steering; // enum api_steering
 	uint8_t multi_segment; // the device sends chained mbufs
 	struct rte_ether_addr mac;
-	struct ethdev_handle
-		handle[ETHDEV_MEMBERS + 1]; // in the order of their making: members, then the device itself
+	// In the order of their making: members, then the device itself
+	struct ethdev_handle handle[ETHDEV_MEMBERS + 1];
 	uint32_t handles;
 };
 

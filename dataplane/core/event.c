@@ -5,14 +5,17 @@
 // `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
 // three quarters of it.
 #include "core/event.h"
-#include "core/engine.h"
-#include "core/log.h"
+#include "core/module.h"
+#include "core/object.h"
+#include "core/reply.h"
+#include "core/worker.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DEFAULT_EVENTS 65536u
 #define DEFAULT_RATE 10000u
@@ -43,8 +46,7 @@ static struct {
 	struct api_event *queue;
 	uint32_t capacity;
 	uint64_t first, next, end; // sequences; the first event has 1
-	struct reply_sink *subscriber;
-	struct api_header request; // of the subscriber
+	struct reply_stream subscriber;
 	struct {
 		uint64_t raised, acknowledged, suppressed, waiting;
 		uint64_t credit_ns, stamp_ns; // rate limit
@@ -85,6 +87,23 @@ uint64_t event_age_ns(uint64_t ticks)
 uint64_t event_realtime_of(uint64_t ticks)
 {
 	return event_realtime_ns() - event_age_ns(ticks);
+}
+
+uint64_t engine_start_ns(void)
+{
+	static uint64_t at;
+	struct timespec t;
+
+	if (at == 0) {
+		clock_gettime(CLOCK_REALTIME, &t);
+		at = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	}
+	return at;
+}
+
+uint64_t engine_boot_id(void)
+{
+	return engine_start_ns() ^ ((uint64_t)getpid() << 32);
 }
 
 static struct api_event *slot(uint64_t sequence)
@@ -157,22 +176,9 @@ static void tell_missed(uint64_t now_ns)
 	events.missed_due_ns = now_ns + MISSED_INTERVAL_NS;
 }
 
-static int offer(uint16_t flags, const struct api_part_head *part, const void *rows)
-{
-	struct api_header h = {
-		.magic = API_MAGIC,
-		.type = API_SUBSCRIBE,
-		.flags = flags,
-		.length = (uint32_t)(sizeof(*part) + part_padded((uint64_t)part->size * part->count)),
-		.sequence = events.request.sequence,
-	};
-
-	return events.subscriber->offer(events.subscriber, &h, part, rows);
-}
-
 static void deliver(void)
 {
-	for (int i = 0; i < BATCHES_PER_VISIT && events.subscriber != NULL && events.next != events.end; i++) {
+	for (int i = 0; i < BATCHES_PER_VISIT && events.subscriber.to != NULL && events.next != events.end; i++) {
 		uint64_t to_the_edge = events.capacity - events.next % events.capacity;
 		struct api_part_head part = {
 			.part = API_PART_EVENT,
@@ -181,7 +187,7 @@ static void deliver(void)
 		};
 
 		// A subscriber that does not read, or is gone, which socket.c finds out: later.
-		if (offer(0, &part, slot(events.next)) != 0)
+		if (stream_offer(&events.subscriber, &part, slot(events.next), part.count * part.size) != 0)
 			return;
 		events.next += part.count;
 	}
@@ -189,21 +195,14 @@ static void deliver(void)
 
 void event_subscribe(struct reply_sink *sink, const struct api_header *h)
 {
-	if (events.subscriber != NULL && events.subscriber != sink) {
-		struct api_status taken = {.code = ECANCELED, .text = "another subscriber took over"};
-		const struct api_part_head part = {.part = API_PART_STATUS, .size = sizeof(taken), .count = 1};
-
-		offer(API_F_LAST | API_F_ERROR, &part, &taken);
-	}
-	events.subscriber = sink;
-	events.request = *h;
+	stream_take(&events.subscriber, sink, h, "another subscriber took over");
 	events.next = events.first;
 	deliver();
 }
 
 void event_acknowledge(const struct reply_sink *sink, uint64_t sequence)
 {
-	if (sink != events.subscriber)
+	if (sink != events.subscriber.to)
 		return; // of one that was taken over
 	// What was never sent cannot have been dealt with.
 	for (; events.first < events.next && events.first <= sequence; events.first++) {
@@ -216,8 +215,7 @@ void event_acknowledge(const struct reply_sink *sink, uint64_t sequence)
 
 void event_client_gone(uint32_t owner)
 {
-	if (events.subscriber != NULL && events.subscriber->owner == owner)
-		events.subscriber = NULL;
+	stream_gone(&events.subscriber, owner);
 }
 
 // Reports in the reply of a commit.
@@ -379,7 +377,7 @@ static uint64_t event_rows(struct stats_sink *s, const char *key, uint64_t place
 	for (uint32_t i = 1; i < KINDS; i++) {
 		struct api_event_row row = {
 			.type = i,
-			.subscribers = events.subscriber != NULL,
+			.subscribers = events.subscriber.to != NULL,
 			.raised = events.kind[i].raised,
 			.acknowledged = events.kind[i].acknowledged,
 			.suppressed = events.kind[i].suppressed,
@@ -396,5 +394,6 @@ RTE_INIT(event_module)
 	module_register("event", start);
 	engine_watch(rates);
 	timer_register("event", 1, visit);
+	object_commit_watch(event_commit_begin, NULL);
 	stats_table_register(API_TABLE_EVENT, sizeof(struct api_event_row), event_rows);
 }

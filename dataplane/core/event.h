@@ -10,6 +10,7 @@
 #include "isthmus_api.h"
 #include <stdint.h>
 
+struct reply_sink;
 struct worker;
 
 // To the control plane (control thread).
@@ -40,5 +41,17 @@ uint64_t event_realtime_ns(void);
 uint64_t event_age_ns(uint64_t ticks);
 // CLOCK_REALTIME of a reading of worker.now, which lies in the past.
 uint64_t event_realtime_of(uint64_t ticks);
+// CLOCK_REALTIME when this process was first asked; a number that no other life of it has.
+uint64_t engine_start_ns(void);
+uint64_t engine_boot_id(void);
+
+// Of core: requests of a subscriber, and the reports that the reply of a commit carries
+void event_subscribe(struct reply_sink *sink, const struct api_header *h);
+void event_acknowledge(const struct reply_sink *sink, uint64_t sequence);
+void event_client_gone(uint32_t owner);
+void event_commit_begin(void);
+const struct api_usage *event_commit_rows(uint32_t *count);
+struct api_usage *event_commit_take(uint32_t *count); // the same, the caller's from now on; NULL: none
+void event_commit_unsent(const struct api_usage *row, uint32_t count); // the client is gone: they become events
 
 #endif

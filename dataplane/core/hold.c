@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register of holders, their shares, and rings that count buffers.
 #include "core/hold.h"
-#include "core/engine.h"
+#include "core/error.h"
+#include "core/reply.h"
 #include <errno.h>
 #include <rte_ring.h>
 #include <stdio.h>

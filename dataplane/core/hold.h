@@ -73,6 +73,7 @@ static inline void hold_give(struct worker *w, const struct holder *h, uint32_t 
 // Rings of packets: many producers, one consumer.
 // A packet takes as many places of a ring as it has buffers, so that the ring's size is its limit.
 
+#define HOLD_RECEIVE 256 // buffers that the packets of one walk of a worker need
 #define HOLD_RING_CHAIN 256 // buffers of the longest chain that a ring takes
 
 struct rte_ring *hold_ring_create(const char *name, uint32_t buffers);

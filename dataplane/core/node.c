@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register of nodes and the building of a worker's graph from it.
 #include "core/node.h"
-#include "core/engine.h"
 #include "core/log.h"
+#include "core/reply.h"
 #include <rte_errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#define MAX_NODES 128
 #define STREAM_PACKETS 4096
 
 static struct {
@@ -109,6 +110,40 @@ struct rte_graph *graph_create(uint32_t worker)
 	return graph;
 }
 
+void graph_link(struct worker *w)
+{
+	w->linked = arcs_link(nodes.of[w->id]);
+}
+
+void packets_drop(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++)
+		w->reason[packet_of(pkts[i])->reason]++;
+	w->dropped += n;
+	rte_pktmbuf_free_bulk(pkts, n);
+}
+
+struct rte_mbuf *packet_originate(struct worker *w)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+
+	if (m == NULL)
+		return NULL;
+	memset(packet_of(m), 0, sizeof(struct packet));
+	packet_of(m)->port_in = PORT_NONE;
+	packet_of(m)->port_out = PORT_NONE;
+	packet_of(m)->interface = UINT32_MAX;
+	packet_of(m)->instance = UINT16_MAX;
+	w->originated++;
+	return m;
+}
+
+void packet_originate_like(struct worker *w, struct rte_mbuf *m, struct rte_mbuf *from)
+{
+	*packet_of(m) = *packet_of(from);
+	w->originated++;
+}
+
 static uint64_t node_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	const struct rte_graph *graph = place < worker_count() ? worker_get((uint32_t)place)->graph : NULL;
@@ -134,23 +169,7 @@ static uint64_t node_rows(struct stats_sink *s, const char *key, uint64_t place)
 	return stats_next(place, worker_count());
 }
 
-static uint64_t edge_rows(struct stats_sink *s, const char *key, uint64_t place)
-{
-	const struct rte_node_register *node = place < nodes.count ? nodes.list[place] : NULL;
-
-	for (uint16_t e = 0; node != NULL && e < node->nb_edges; e++) {
-		struct api_edge_row row = {0};
-
-		snprintf(row.from, sizeof(row.from), "%s", node->name);
-		snprintf(row.to, sizeof(row.to), "%s", node->next_nodes[e]);
-		row.packets = trace_edge_packets(node->id, e);
-		stats_row(s, &row, sizeof(row));
-	}
-	return stats_next(place, nodes.count);
-}
-
-RTE_INIT(node_tables)
+RTE_INIT(node_table)
 {
 	stats_table_register(API_TABLE_NODE, sizeof(struct api_node_row), node_rows);
-	stats_table_register(API_TABLE_EDGE, sizeof(struct api_edge_row), edge_rows);
 }

@@ -8,6 +8,7 @@
 
 #include "core/arc.h"
 #include "core/packet.h"
+#include "core/reason.h"
 #include "core/worker.h"
 #include <rte_graph.h>
 #include <rte_graph_worker.h>
@@ -22,33 +23,6 @@ void node_register(struct rte_node_register *node);
 	{                                                                                                              \
 		node_register(&(reg));                                                                                 \
 	}
-
-enum reason_kind { REASON_DROP, REASON_PUNT };
-enum reason_control { CONTROL_NONE, CONTROL_PROTOCOL, CONTROL_NEIGHBOUR };
-
-// A named reason. `name` is the label of metrics and JSON ("ip-length"), never reused for another meaning; `text` is
-// one sentence for the operator. id is given at start-up.
-struct reason {
-	const char *name;
-	const char *text;
-	enum reason_kind kind;
-	uint16_t id;
-	uint8_t control; // REASON_PUNT: enum reason_control; of core links' neighbours, of other control protocols
-	uint8_t limited; // REASON_PUNT: who punts has limits of its own, engine.rates.punt is not asked
-};
-
-void reason_register(struct reason *r);
-uint16_t reason_count(void);
-const struct reason *reason_get(uint16_t id); // NULL when id is out of range
-
-#define REASON_DEFINE(var, reason_kind, reason_name, reason_text, ...)                                                 \
-	static struct reason var = {.name = (reason_name), .text = (reason_text), .kind = (reason_kind), __VA_ARGS__}; \
-	RTE_INIT(reason_register_##var)                                                                                \
-	{                                                                                                              \
-		reason_register(&(var));                                                                               \
-	}
-#define DROP_REASON(var, name, text) REASON_DEFINE(var, REASON_DROP, name, text)
-#define PUNT_REASON(var, name, text, ...) REASON_DEFINE(var, REASON_PUNT, name, text, __VA_ARGS__)
 
 // Marks the packet with a reason and returns the edge to take ("drop" or "punt" of the caller's next_nodes).
 static inline rte_edge_t packet_leave(struct rte_mbuf *m, const struct reason *r, rte_edge_t edge)
@@ -128,5 +102,14 @@ static __rte_always_inline uint16_t node_each(
 struct rte_mbuf *packet_originate(struct worker *w);
 // A fragment or copy of a packet that was already counted: counts it and inherits the metadata of `from`.
 void packet_originate_like(struct worker *w, struct rte_mbuf *m, struct rte_mbuf *from);
+
+// Of core.
+void packets_drop(struct worker *w, struct rte_mbuf **pkts, uint16_t n); // counts them by packet.reason, and frees them
+int graph_register_nodes(void);
+struct rte_graph *graph_create(uint32_t worker);
+uint32_t graph_nodes(struct rte_node_register *const **list);
+struct rte_node *graph_node(uint32_t worker, uint32_t number); // by its place in that list
+// Gives its graph the edges of now. The owner, between two walks, when arcs_generation is not worker.linked.
+void graph_link(struct worker *w);
 
 #endif

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where packets enter and leave a worker's graph: port-rx, port-tx, handover-rx, punt, drop.
-#include "core/engine.h"
 #include "core/hold.h"
+#include "core/host_path.h"
+#include "core/module.h"
+#include "core/port.h"
+#include "core/sleeper.h"
 #include "core/trace.h"
 #include <rte_ring.h>
 #include <string.h>
 
 DROP_REASON(drop_no_port, "port-gone",
 	"the port that the packet was to leave by does not exist any more, or its device was taken away")
+DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
 DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room")
 DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
 DROP_REASON(
@@ -95,17 +99,9 @@ void port_marks_register(const char *node)
 	port_rx_node.next_nodes[RX_MARKED] = node;
 }
 
-static void drop_packets(struct worker *w, struct rte_mbuf **pkts, uint16_t n)
-{
-	for (uint16_t i = 0; i < n; i++)
-		w->reason[packet_of(pkts[i])->reason]++;
-	w->dropped += n;
-	rte_pktmbuf_free_bulk(pkts, n);
-}
-
 static uint16_t drop_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	drop_packets(worker_self(), (struct rte_mbuf **)objs, n);
+	packets_drop(worker_self(), (struct rte_mbuf **)objs, n);
 	return n;
 }
 
@@ -118,7 +114,7 @@ static void drop_for(struct worker *w, struct rte_mbuf **pkts, uint16_t n, const
 		packet_of(pkts[i])->reason = r->id;
 		trace_dropped(w, pkts[i], r);
 	}
-	drop_packets(w, pkts, n);
+	packets_drop(w, pkts, n);
 }
 
 void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r)
@@ -308,8 +304,6 @@ static void resume_packets(struct rte_graph *graph, struct rte_node *node, struc
 // A walk takes no more, so that a worker that was held up catches up, and its ports have their turn.
 #define INBOX_MOST (8 * VECTOR)
 
-// Its edges are the nodes that asked for packets by resume_register(): filled in by host_path_start() before the graph
-// is built.
 static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
@@ -333,6 +327,65 @@ static uint16_t handover_rx(struct rte_graph *graph, struct rte_node *node, void
 		worker_due(w, w->now); // no sleep before the next walk
 	w->held -= taken;
 	return (uint16_t)taken;
+}
+
+#define MAX_RESUMES 32
+static_assert(MAX_RESUMES < RESUME_PUNTED, "packet.resume tells them apart");
+
+// Its edges are the nodes that asked for packets.
+static struct rte_node_register handover_node = {
+	.name = "handover-rx",
+	.flags = RTE_NODE_SOURCE_F,
+	.process = handover_rx,
+	.next_nodes = {[MAX_RESUMES] = NULL},
+};
+
+int nodes_io_start(void)
+{
+	node_register(&handover_node);
+	return 0;
+}
+
+static int resume_find(const char *node)
+{
+	for (uint16_t i = 0; i < handover_node.nb_edges; i++)
+		if (strcmp(handover_node.next_nodes[i], node) == 0)
+			return i;
+	return -1;
+}
+
+uint16_t resume_register(const char *node)
+{
+	int known = resume_find(node);
+
+	if (known >= 0)
+		return (uint16_t)known;
+	if (handover_node.nb_edges == MAX_RESUMES) // before main(): never from input
+		rte_panic("more than %d nodes take packets from handover-rx\n", MAX_RESUMES);
+	handover_node.next_nodes[handover_node.nb_edges] = node;
+	return handover_node.nb_edges++;
+}
+
+int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
+{
+	int resume = resume_find(node), punted = packet_of(m)->resume == RESUME_PUNTED;
+
+	if (worker >= worker_count() || resume < 0) {
+		control_drop(m, &drop_inject_full);
+		return 0;
+	}
+	packet_of(m)->resume = (uint8_t)resume;
+	packet_of(m)->handed = 0;
+	if (!hold_ring_put(worker_get(worker)->inbox, m)) {
+		packet_of(m)->resume = punted ? RESUME_PUNTED : (uint8_t)resume;
+		control_drop(m, &drop_inject_full);
+		return 0;
+	}
+	worker_wake(worker);
+	if (punted)
+		control_worker.punted--;
+	control_worker.held++;
+	return 1;
 }
 
 // All that waits for worker `to`, in order; what does not fit into its inbox is dropped.
@@ -388,49 +441,4 @@ void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume,
 	packet_of(m)->handed = 1;
 	packet_of(m)->by = w->id & 15;
 	hand_over(w, to, resume, order, m);
-}
-
-static struct rte_node_register *handover_node;
-
-int nodes_io_start(void)
-{
-	uint16_t count;
-	const char *const *names = resume_names(&count);
-
-	if (handover_node != NULL)
-		return 0;
-	handover_node = calloc(1, sizeof(*handover_node) + count * sizeof(char *));
-	if (handover_node == NULL)
-		return -1;
-	snprintf(handover_node->name, sizeof(handover_node->name), "handover-rx");
-	handover_node->flags = RTE_NODE_SOURCE_F;
-	handover_node->process = handover_rx;
-	handover_node->nb_edges = count;
-	handover_node->id = RTE_NODE_ID_INVALID;
-	handover_node->parent_id = RTE_NODE_ID_INVALID;
-	for (uint16_t i = 0; i < count; i++)
-		handover_node->next_nodes[i] = names[i];
-	node_register(handover_node);
-	return 0;
-}
-
-struct rte_mbuf *packet_originate(struct worker *w)
-{
-	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
-
-	if (m == NULL)
-		return NULL;
-	memset(packet_of(m), 0, sizeof(struct packet));
-	packet_of(m)->port_in = PORT_NONE;
-	packet_of(m)->port_out = PORT_NONE;
-	packet_of(m)->interface = UINT32_MAX;
-	packet_of(m)->instance = UINT16_MAX;
-	w->originated++;
-	return m;
-}
-
-void packet_originate_like(struct worker *w, struct rte_mbuf *m, struct rte_mbuf *from)
-{
-	*packet_of(m) = *packet_of(from);
-	w->originated++;
 }

@@ -3,9 +3,8 @@
 #include "core/object.h"
 #include "core/body.h"
 #include "core/contract.h"
-#include "core/engine.h"
+#include "core/worker.h"
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +25,8 @@ struct object {
 static struct {
 	const struct object_ops *ops[API_KIND_COUNT];
 	struct table {
-		struct object *
-			*bucket; // chained, in the order of keys (api_list): the high bits are the number of the bucket
+		// Chained, in the order of keys (api_list): the high bits are the number of the bucket
+		struct object **bucket;
 		uint32_t bits, count; // count: held or staged objects
 	} table[API_KIND_COUNT];
 	uint32_t count; // in all tables
@@ -37,21 +36,10 @@ static struct {
 	struct object **object; // of change[i]; an object that is being created is not in the table's count yet
 	uint32_t changes, room;
 	uint64_t bytes;
-	char text[API_TEXT];
-	uint32_t rule_kind, rule; // that the text is about
+	void (*begins)(void), (*settles)(void); // of object_commit_watch()
 } store;
 
 struct object_totals object_totals;
-
-static uint64_t fnv1a(uint64_t h, const void *data, size_t n)
-{
-	const uint8_t *p = data;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return h;
-}
-#define FNV_START 0xcbf29ce484222325ull
 
 // The order of a key (api_list).
 static uint64_t order_of(const char *key)
@@ -145,31 +133,17 @@ static void erase(struct object *o)
 	free(o);
 }
 
+void object_commit_watch(void (*begins)(void), void (*settles)(void))
+{
+	store.begins = begins != NULL ? begins : store.begins;
+	store.settles = settles != NULL ? settles : store.settles;
+}
+
 void object_ops_register(const struct object_ops *ops)
 {
 	if (ops->kind == 0 || ops->kind >= API_KIND_COUNT || store.ops[ops->kind] != NULL)
 		rte_panic("object kind %u (%s) cannot be registered\n", ops->kind, ops->name);
 	store.ops[ops->kind] = ops;
-}
-
-void object_explain(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(store.text, sizeof(store.text), format, args);
-	va_end(args);
-	store.rule_kind = API_RULE_NONE;
-	store.rule = 0;
-}
-
-int object_blame(int error, uint32_t rule_kind, uint32_t rule)
-{
-	if (error != 0 && store.rule_kind == API_RULE_NONE) {
-		store.rule_kind = rule_kind;
-		store.rule = rule;
-	}
-	return error;
 }
 
 const void *object_find(uint32_t kind, const char *key, uint32_t *length)
@@ -572,7 +546,7 @@ static void commit_all(const uint32_t *sorted, const struct progress *p)
 	for (uint32_t kind = 1; kind < API_KIND_COUNT; kind++)
 		if (kind != API_PORT)
 			finish_commit(p, kind);
-	arcs_settle();
+	store.settles();
 	finish_commit(p, API_PORT);
 	control_synchronize();
 	for (uint32_t i = 0; i < store.changes; i++) {
@@ -603,7 +577,7 @@ void object_commit(struct api_status *status)
 	int error;
 
 	memset(status, 0, sizeof(*status));
-	event_commit_begin();
+	store.begins();
 	if (!store.open) {
 		status->code = EINVAL;
 		snprintf(status->text, sizeof(status->text), "no transaction is open");
@@ -624,13 +598,11 @@ void object_commit(struct api_status *status)
 			discard_all(sorted, &p);
 		object_totals.refused++;
 		status->code = (uint32_t)error;
-		status->rule_kind = store.rule_kind;
-		status->rule = store.rule;
 		if (p.failed != NULL) {
 			status->kind = p.failed->kind;
 			snprintf(status->key, sizeof(status->key), "%s", p.failed->key);
 		}
-		snprintf(status->text, sizeof(status->text), "%s", store.text);
+		object_error_status(status);
 	}
 	free(sorted);
 	clear();
@@ -657,9 +629,4 @@ int object_refresh(uint32_t kind, const char *key)
 	}
 	object_commit(&status);
 	return (int)status.code;
-}
-
-void object_error_text(char *to, size_t n)
-{
-	snprintf(to, n, "%s", store.text);
 }

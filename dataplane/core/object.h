@@ -10,9 +10,8 @@
 #ifndef CORE_OBJECT_H
 #define CORE_OBJECT_H
 
-#include "isthmus_api.h"
-#include <stddef.h>
-#include <stdint.h>
+#include "core/error.h"
+#include "core/kind.h"
 
 struct object_change {
 	uint32_t kind;
@@ -28,62 +27,14 @@ struct object_change {
 	void *unpacked; // the store's: old_body of an object that is held packed
 };
 
-// An array of structs that follows the struct of a kind: the number of the part, and where that struct has the count.
-struct object_array {
-	uint16_t part, size; // enum api_part; bytes of one struct
-	uint16_t count_at, count_size; // 2 or 4 bytes
-};
-#define OBJECT_ARRAY(number, type, head, count)                                                                        \
-	{                                                                                                              \
-		.part = (number), .size = sizeof(type), .count_at = offsetof(head, count),                             \
-		.count_size = sizeof(((head *)0)->count)                                                               \
-	}
-
-struct object_ops {
-	uint32_t kind;
-	const char *name; // "port"
-	uint32_t min_length; // of a body: the struct of the kind
-	uint32_t max_length; // 0: API_MAX_BODY
-	const struct object_array *arrays; // what may follow that struct, in this order, up to part 0. May be NULL
-	int packed; // 1: there are so many that of each what differs from another is held (body.h)
-	// Returns 0, or a positive errno after writing the reason (object_error).
-	int (*stage)(struct object_change *c);
-	void (*commit)(struct object_change *c);
-	void (*discard)(struct object_change *c); // may be NULL
-	void (*release)(struct object_change *c); // may be NULL; after every worker passed a quiescent state
-	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next
-	// kind is staged after it) and committed (finish_commit): for tables that are rebuilt as a whole.
-	// finish_discard undoes finish_stage. May be NULL.
-	int (*finish_stage)(void);
-	void (*finish_discard)(void);
-	void (*finish_commit)(void);
-	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or
-	// narrows them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May
-	// be NULL.
-	int (*verify)(const char *key, const void *body, uint32_t length);
-	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of
-	// one without users needs no verify(). May be NULL: verify() is always called.
-	int (*counts)(uint32_t kind);
-};
-
 void object_ops_register(const struct object_ops *ops); // from constructors
+// Runs when a commit begins; when all of it but ports is in force. NULL: nothing. From constructors, one of each.
+void object_commit_watch(void (*begins)(void), void (*settles)(void));
 #define OBJECT_REGISTER(var)                                                                                           \
 	RTE_INIT(object_register_##var)                                                                                \
 	{                                                                                                              \
 		object_ops_register(&(var));                                                                           \
 	}
-
-// Sets the text that the refused commit answers, printf-like; the value is `code`, so that stage() can return it. (A
-// macro, so that compilers and analysers see which value that is.)
-void object_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static inline int object_refusal(int code)
-{
-	return code;
-}
-#define object_error(code, ...) (object_explain(__VA_ARGS__), object_refusal(code))
-// Names the rule (enum api_rule) that the last object_error() is about, unless one was named already. Returns
-// `error`; 0: does nothing.
-int object_blame(int error, uint32_t rule_kind, uint32_t rule);
 
 // The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is
 // held packed: a copy, good until the fourth call from now.
@@ -99,5 +50,22 @@ void object_use(uint32_t kind, const char *key, int difference);
 int object_refresh(uint32_t kind, const char *key);
 // Calls fn for every held object of a kind, as it will be after the open transaction. Stops when fn returns non-zero.
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg);
+
+// Of core: what requests do.
+struct object_totals {
+	uint64_t objects, commits, refused;
+};
+extern struct object_totals object_totals;
+struct part_reader;
+int object_begin(void);
+int object_put(const struct api_object_head *head, const void *body, uint32_t length);
+int object_put_parts(const struct api_object_head *head, struct part_reader *r); // as they were received
+int object_delete(const struct api_object_head *head);
+void object_commit(struct api_status *status);
+void object_abort(void);
+// Calls fn for what is held from the order `from` on, ascending, to the end of its bucket or of l's range. Returns
+// where the next bucket begins; 0: that was all, or *room, which counts down, left something out, which sets *more.
+uint64_t object_list(const struct api_list *l, uint64_t from, uint32_t *room, int *more,
+	void (*fn)(const struct api_digest *d, void *arg), void *arg);
 
 #endif

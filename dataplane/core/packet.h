@@ -29,8 +29,8 @@ struct packet {
 	uint16_t port_out; // written by the node that chose the way out; read by port-tx
 	uint16_t l3; // offset from data start of the IP header under work (nodes that move data keep it right)
 	uint16_t l4; // offset of its transport header; valid when ip_version != 0
-	uint16_t
-		reason; // id of a drop or punt reason, written just before the edge to drop or punt; in an inbox its order
+	// Id of a drop or punt reason, written just before the edge to drop or punt; in an inbox its order
+	uint16_t reason;
 	uint8_t resume; // edge of handover-rx that a handed-over packet takes on its new worker
 	uint8_t ip_version; // of the header at l3: 4, 6, or 0 when not known
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PORT object, the port table, and who polls which receive queue.
 #include "core/port.h"
-#include "core/engine.h"
-#include "core/log.h"
+#include "core/module.h"
 #include "core/object.h"
+#include "core/packet.h"
+#include "core/reason.h"
+#include "core/reply.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdio.h>

@@ -13,6 +13,15 @@
 #include <rte_mbuf.h>
 
 #define MAX_PORTS 64
+#define MAX_QUEUES (MAX_PORTS * API_MAX_WORKERS) // of one worker: all of them, at worst
+
+// Receive queues of one worker; immutable once a worker can see it.
+struct port_queues {
+	uint16_t count;
+	struct {
+		uint16_t port, queue;
+	} entry[MAX_QUEUES];
+};
 
 struct port;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Port driver for every DPDK device: PCI, net_af_packet, net_af_xdp, net_tap, net_memif, net_pcap, net_bond, …
-#include "core/engine.h"
 #include "core/ethdev.h"
 #include "core/log.h"
-#include "core/object.h"
+#include "core/module.h"
+#include "core/packet.h"
+#include "core/port.h"
 #include "share/burst.h"
 #include <errno.h>
 #include <rte_dev.h>

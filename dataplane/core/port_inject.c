@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Port driver `inject`: memory queues on both sides, for replay, unit tests and fuzzing. No threads, no devices.
 #include "core/port_inject.h"
-#include "core/engine.h"
+#include "core/error.h"
 #include "core/ethdev.h"
-#include "core/object.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <string.h>

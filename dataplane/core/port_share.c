@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Port driver `share`: a link to another program of ours on this machine that takes buffers in place of copies
 // (lib/share). One receive queue; workers send under its lock.
-#include "core/engine.h"
 #include "core/ethdev.h"
-#include "core/object.h"
+#include "core/module.h"
+#include "core/packet.h"
+#include "core/port.h"
 #include "share/share.h"
 #include <errno.h>
 #include <rte_malloc.h>

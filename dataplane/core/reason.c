@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register of drop and punt reasons, filled by constructors before main().
-#include "core/control.h"
-#include "core/node.h"
+#include "core/reason.h"
+#include "core/reply.h"
+#include "core/worker.h"
+#include <rte_debug.h>
 #include <string.h>
 
 static struct {

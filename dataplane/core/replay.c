@@ -2,9 +2,15 @@
 // `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, no root, no huge
 // pages, and the captures' own clock, so the same input gives the same output every time.
 #include "core/replay.h"
-#include "core/engine.h"
+#include "core/contract.h"
+#include "core/eal.h"
 #include "core/log.h"
+#include "core/module.h"
 #include "core/port_inject.h"
+#include "core/reason.h"
+#include "core/reply.h"
+#include "core/request.h"
+#include "core/walk.h"
 #include <errno.h>
 #include <getopt.h>
 #include <pcap/pcap.h>
@@ -49,11 +55,10 @@ static uint64_t virtual_ns(void)
 
 static int64_t held(void)
 {
-	int64_t sum = 0;
+	struct api_total_row all = {0};
 
-	for (uint32_t i = 0; i < worker_total(); i++)
-		sum += worker_any(i)->held;
-	return sum;
+	workers_sum(&all);
+	return (int64_t)all.held;
 }
 
 static int add_file(struct file_argument *list, int *count, const char *arg)
@@ -140,9 +145,9 @@ int replay_load_state(FILE *f, const char *name)
 		more = load_message(f, name, &client.sink);
 	while (more > 0);
 	request_client_gone(client.sink.owner); // a transaction without its COMMIT
-	if (more == 0 && client.refused == 0 && !engine_started())
+	if (more == 0 && client.refused == 0 && engine_get() == NULL)
 		LOG(ERR, "%s holds no engine\n", name);
-	return more < 0 || client.refused != 0 || !engine_started() ? -1 : 0;
+	return more < 0 || client.refused != 0 || engine_get() == NULL ? -1 : 0;
 }
 
 static void next_packet(struct capture *c)
@@ -345,19 +350,16 @@ void replay_run(uint32_t steps)
 
 static void write_counters(FILE *f)
 {
-	uint64_t in = 0, out = 0, originated = 0, punted = 0, dropped = 0, merged = 0, total;
+	struct api_total_row all = {0};
 	const char *comma = "";
+	uint64_t total;
 
-	for (uint32_t i = 0; i < worker_total(); i++) {
-		const struct worker *w = worker_any(i);
-
-		in += w->in, out += w->out, originated += w->originated, punted += w->punted;
-		dropped += w->dropped, merged += w->merged;
-	}
+	workers_sum(&all);
 	fprintf(f,
 		"{\"in\": %lu, \"originated\": %lu, \"out\": %lu, \"punted\": %lu, \"held\": %ld, \"dropped\": %lu, "
 		"\"merged\": %lu, \"skipped\": %lu,\n \"reasons\": {",
-		in, originated, out, punted, held(), dropped, merged, replay.cut + replay.unfit + replay.unbuffered);
+		all.in, all.originated, all.out, all.punted, (int64_t)all.held, all.dropped, all.merged,
+		replay.cut + replay.unfit + replay.unbuffered);
 	for (uint16_t r = 0; r < reason_count(); r++) {
 		total = 0;
 		for (uint32_t i = 0; i < worker_total(); i++)

@@ -28,4 +28,6 @@ int replay_output(const char *port, const char *name, FILE *f);
 void replay_run(uint32_t steps);
 int replay_close(void); // closes and forgets all captures; -1: one of what left could not be written
 
+int replay_main(int argc, char **argv); // the command
+
 #endif

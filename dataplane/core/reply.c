@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies, and the steps of those of many rows.
 #include "core/reply.h"
+#include "core/contract.h"
+#include "core/error.h"
+#include "core/worker.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,18 +11,67 @@
 
 #define STEPS 16 // between two looks at the clock
 
+static struct {
+	uint32_t row_length;
+	stats_fn fn;
+} tables[API_TABLE_COUNT];
+
+void stats_table_register(uint32_t table, uint32_t row_length, stats_fn fn)
+{
+	tables[table].row_length = row_length;
+	tables[table].fn = fn;
+}
+
+stats_fn stats_table(uint32_t table, uint32_t *row_length)
+{
+	if (table >= API_TABLE_COUNT)
+		return NULL;
+	*row_length = tables[table].row_length;
+	return tables[table].fn;
+}
+
+static struct api_header head_of(const struct api_header *request, uint16_t flags, uint64_t rest)
+{
+	return (struct api_header){.magic = API_MAGIC,
+		.type = request->type,
+		.flags = flags,
+		.length = (uint32_t)(sizeof(struct api_part_head) + rest),
+		.sequence = request->sequence};
+}
+
 int reply(struct reply_sink *to, const struct api_header *request, uint16_t flags, const struct api_part_head *part,
 	const void *rows)
 {
-	struct api_header h = {
-		.magic = API_MAGIC,
-		.type = request->type,
-		.flags = flags,
-		.length = (uint32_t)(sizeof(*part) + part_padded((uint64_t)part->size * part->count)),
-		.sequence = request->sequence,
-	};
+	struct api_header h = head_of(request, flags, part_padded((uint64_t)part->size * part->count));
 
 	return to->send(to, &h, part, rows);
+}
+
+int stream_offer(struct reply_stream *s, const struct api_part_head *part, const void *rest, uint64_t length)
+{
+	struct api_header h = head_of(&s->request, 0, length);
+
+	return s->to->offer(s->to, &h, part, rest);
+}
+
+void stream_take(struct reply_stream *s, struct reply_sink *to, const struct api_header *request, const char *text)
+{
+	struct api_header h = head_of(&s->request, API_F_LAST | API_F_ERROR, sizeof(struct api_status));
+	const struct api_part_head part = {.part = API_PART_STATUS, .size = sizeof(struct api_status), .count = 1};
+	struct api_status taken = {.code = ECANCELED};
+
+	snprintf(taken.text, sizeof(taken.text), "%s", text);
+	if (s->to != NULL && s->to != to)
+		s->to->offer(s->to, &h, &part, &taken);
+	*s = (struct reply_stream){to, *request};
+}
+
+int stream_gone(struct reply_stream *s, uint32_t owner)
+{
+	if (s->to == NULL || s->to->owner != owner)
+		return 0;
+	s->to = NULL;
+	return 1;
 }
 
 void reply_status(struct reply_sink *to, const struct api_header *request, const struct api_status *s)
@@ -39,10 +91,10 @@ void reply_error(struct reply_sink *to, const struct api_header *request, uint32
 
 void reply_refusal(struct reply_sink *to, const struct api_header *request, int code)
 {
-	char text[API_TEXT];
+	struct api_status s = {.code = (uint32_t)code};
 
-	object_error_text(text, sizeof(text));
-	reply_error(to, request, (uint32_t)code, text);
+	object_error_status(&s);
+	reply_status(to, request, &s);
 }
 
 struct stats_sink *rows_open(struct reply_sink *to, const struct api_header *h, uint16_t part, uint32_t row_length)

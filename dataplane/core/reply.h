@@ -1,9 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of core: replies to requests, and those of many rows, which are made as their client reads them.
+// Replies to requests, and those of many rows, which are made as their client reads them.
 #ifndef CORE_REPLY_H
 #define CORE_REPLY_H
 
-#include "core/engine.h"
+#include "isthmus_api.h"
+
+// Writes rows of one table from a place on, at first 0, each with stats_row; returns the next place, 0: that was all.
+// A call is a bounded step: between two of them packets, timers and other clients have their turn, and the table may
+// change. What is there throughout is given once. `key` may be empty.
+struct stats_sink;
+typedef uint64_t (*stats_fn)(struct stats_sink *s, const char *key, uint64_t place);
+void stats_row(struct stats_sink *s, const void *row, uint32_t length);
+void *stats_keep(struct stats_sink *s); // 64 bytes that stay for the next step, zeros at first
+void stats_table_register(uint32_t table, uint32_t row_length, stats_fn fn);
+// The place behind one of `places`; 0 behind the last.
+static inline uint64_t stats_next(uint64_t place, uint64_t places)
+{
+	return place + 1 < places ? place + 1 : 0;
+}
+
+// The rest is core's.
+
+// Where replies go: a client of the socket, or replay's state file.
+struct reply_sink {
+	// Sends one reply, a part, or keeps a copy: it never waits. Returns 0, or -1 when the client is gone.
+	int (*send)(
+		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
+	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). Behind `part` come
+	// h->length bytes less its own: its rows, and what further parts there are. NULL: cannot subscribe.
+	int (*offer)(
+		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
+	uint32_t owner; // identifies the client: a transaction belongs to it
+	uint32_t version; // of the contract, agreed by HELLO; 0: not yet
+	int paced; // its owner calls request_continue(); 0: request_handle() replies to the end
+	struct stats_sink *rest; // the reply that is under way, of many rows
+};
 
 #define REPLY_BYTES (64u << 10) // of rows in a message, about; malloc has it without a system call
 
@@ -13,6 +44,17 @@ int reply(struct reply_sink *to, const struct api_header *request, uint16_t flag
 void reply_status(struct reply_sink *to, const struct api_header *request, const struct api_status *s);
 void reply_error(struct reply_sink *to, const struct api_header *request, uint32_t code, const char *text);
 void reply_refusal(struct reply_sink *to, const struct api_header *request, int code); // in object_error()'s words
+
+// An answer without end, which one client has.
+struct reply_stream {
+	struct reply_sink *to; // NULL: nobody
+	struct api_header request;
+};
+// As offer(): behind `part` come `length` bytes.
+int stream_offer(struct reply_stream *s, const struct api_part_head *part, const void *rest, uint64_t length);
+// `to` has it from now on; who had it before is told `text`.
+void stream_take(struct reply_stream *s, struct reply_sink *to, const struct api_header *request, const char *text);
+int stream_gone(struct reply_stream *s, uint32_t owner); // 1: it was this client's, who is gone
 
 // A reply of many rows. request_continue() takes steps as long as the client reads, and so does the memory of the reply
 // stay at one message, whatever the table has.
@@ -27,8 +69,8 @@ struct stats_sink {
 	// Gives a bounded number of rows from `place` on, and returns the next place, 0: that was all.
 	uint64_t (*step)(struct stats_sink *s);
 	void (*end)(struct stats_sink *s); // sends what is left, and the last message
-	void (*forget)(
-		struct stats_sink *s, int all_taken); // may be NULL; all_taken: nothing sent waits for the client
+	// May be NULL; all_taken: nothing sent waits for the client
+	void (*forget)(struct stats_sink *s, int all_taken);
 	union {
 		struct {
 			stats_fn fn;
@@ -54,9 +96,9 @@ struct stats_sink {
 // Returns NULL after reply_error(). With its step and end set it is begun; rows_send() is for end().
 struct stats_sink *rows_open(struct reply_sink *to, const struct api_header *h, uint16_t part, uint32_t row_length);
 void rows_send(struct stats_sink *s, uint16_t flags);
-
-// Requests of traces (trace_request.c)
-void request_trace(struct reply_sink *sink, const struct api_header *h, const void *body);
-void request_trace_poll(struct reply_sink *sink, const struct api_header *h, const void *body);
+// Of a reply that is under way: goes on until a message was sent or time is up (control_now_ns()).
+void request_continue(struct reply_sink *sink, uint64_t until_ns);
+void request_forget(struct reply_sink *sink, int all_taken); // ends it; all_taken: nothing sent waits for the client
+stats_fn stats_table(uint32_t table, uint32_t *row_length); // NULL: there is none
 
 #endif

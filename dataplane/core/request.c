@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of the contract: one message in, replies out. Used by the socket and by replay's state file alike.
+// Requests of the contract.
+#include "core/request.h"
+#include "core/channel.h"
+#include "core/contract.h"
+#include "core/event.h"
 #include "core/log.h"
+#include "core/object.h"
 #include "core/reply.h"
+#include "core/trace_inside.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct {
-	struct {
-		uint32_t row_length;
-		stats_fn fn;
-	} table[API_TABLE_COUNT];
 	uint32_t owner; // client of the open transaction
 	int open;
 	uint64_t since_ns; // it is open
@@ -23,32 +24,9 @@ static struct {
 	int (*stream)(const struct api_stream_command *c);
 } requests;
 
-void stats_table_register(uint32_t table, uint32_t row_length, stats_fn fn)
-{
-	requests.table[table].row_length = row_length;
-	requests.table[table].fn = fn;
-}
-
 void stream_handler_register(int (*fn)(const struct api_stream_command *c))
 {
 	requests.stream = fn;
-}
-
-static uint64_t start_ns(void)
-{
-	static uint64_t at;
-	struct timespec t;
-
-	if (at == 0) {
-		clock_gettime(CLOCK_REALTIME, &t);
-		at = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-	}
-	return at;
-}
-
-uint64_t engine_boot_id(void)
-{
-	return start_ns() ^ ((uint64_t)getpid() << 32);
 }
 
 static void cpu_model(char *to, size_t n)
@@ -76,7 +54,7 @@ static const struct api_hello *our_hello(void)
 	if (me.version == 0) {
 		me.version = API_VERSION;
 		me.oldest = API_VERSION_OLDEST;
-		me.start_ns = start_ns();
+		me.start_ns = engine_start_ns();
 		me.boot_id = engine_boot_id();
 		me.pid = (uint32_t)getpid();
 		me.tsc_hz = rte_get_tsc_hz();
@@ -135,18 +113,18 @@ static void hello(struct reply_sink *sink, const struct api_header *h, const voi
 
 	sink->version = error == 0 ? version : 0;
 	if (error != 0) {
-		char text[API_TEXT];
+		struct api_status s = {.code = (uint32_t)error};
 
-		object_error_text(text, sizeof(text));
-		LOG(WARNING, "a control plane is turned away: %s\n", text);
-		reply_error(sink, h, (uint32_t)error, text);
+		object_error_status(&s);
+		LOG(WARNING, "a control plane is turned away: %s\n", s.text);
+		reply_status(sink, h, &s);
 		return;
 	}
 	if (reply(sink, h, 0, &one, our_hello()) == 0)
 		reply(sink, h, API_F_LAST, &list, mine);
 }
 
-static void begin(struct reply_sink *sink, const struct api_header *h)
+static void begin(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	struct api_status ok = {0};
 
@@ -191,7 +169,7 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 		requests.failed = 1;
 		requests.failure = (struct api_status){.code = (uint32_t)error, .kind = head.kind};
 		memcpy(requests.failure.key, head.key, API_NAME - 1);
-		object_error_text(requests.failure.text, sizeof(requests.failure.text));
+		object_error_status(&requests.failure);
 	}
 }
 
@@ -245,7 +223,7 @@ static void reply_commit(struct reply_sink *sink, const struct api_header *h, co
 		reply_status(sink, h, status);
 }
 
-static void commit(struct reply_sink *sink, const struct api_header *h)
+static void commit(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	struct api_status s;
 
@@ -264,7 +242,7 @@ static void commit(struct reply_sink *sink, const struct api_header *h)
 	reply_commit(sink, h, &s);
 }
 
-static void abort_open(struct reply_sink *sink, const struct api_header *h)
+static void abort_open(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	struct api_status ok = {0};
 
@@ -349,19 +327,20 @@ static void stats(struct reply_sink *sink, const struct api_header *h, const voi
 {
 	struct api_stats_request q;
 	int error = part_only(body, h->length, API_PART_STATS_REQUEST, &q, sizeof(q), "a request for rows");
+	uint32_t length = 0;
+	stats_fn fn = error == 0 ? stats_table(q.table, &length) : NULL;
 
-	if (error == 0 && (q.table >= API_TABLE_COUNT || requests.table[q.table].fn == NULL ||
-				  memchr(q.key, 0, API_NAME) == NULL))
+	if (error == 0 && (fn == NULL || memchr(q.key, 0, API_NAME) == NULL))
 		error = object_error(EINVAL, "no such table");
 	if (error != 0) {
 		reply_refusal(sink, h, error);
 		return;
 	}
-	struct stats_sink *s = rows_open(sink, h, rows_of(q.table), requests.table[q.table].row_length);
+	struct stats_sink *s = rows_open(sink, h, rows_of(q.table), length);
 	if (s == NULL)
 		return;
 	s->limit = q.limit;
-	s->table.fn = requests.table[q.table].fn;
+	s->table.fn = fn;
 	memcpy(s->table.key, q.key, API_NAME);
 	s->step = table_step;
 	s->end = table_end;
@@ -383,7 +362,7 @@ static void stream(struct reply_sink *sink, const struct api_header *h, const vo
 		reply_status(sink, h, &s);
 }
 
-static void subscribe(struct reply_sink *sink, const struct api_header *h)
+static void subscribe(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	if (sink->offer == NULL || h->length != 0)
 		reply_error(sink, h, EINVAL, "events cannot be subscribed to like this");
@@ -402,7 +381,7 @@ static void acknowledge(struct reply_sink *sink, const struct api_header *h, con
 		event_acknowledge(sink, a.sequence);
 }
 
-static void open_channel(struct reply_sink *sink, const struct api_header *h)
+static void open_channel(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
 	if (sink->offer == NULL || h->length != 0)
 		reply_error(sink, h, EINVAL, "the channel cannot be opened like this");
@@ -418,60 +397,30 @@ static void send_frames(struct reply_sink *sink, const struct api_header *h, con
 		reply_refusal(sink, h, error);
 }
 
-static void handle(struct reply_sink *sink, const struct api_header *h, const void *body)
-{
-	switch (h->type) {
-	case API_HELLO:
-		hello(sink, h, body);
-		break;
-	case API_BEGIN:
-		begin(sink, h);
-		break;
-	case API_PUT:
-	case API_DELETE:
-		change(sink, h, body);
-		break;
-	case API_COMMIT:
-		commit(sink, h);
-		break;
-	case API_ABORT:
-		abort_open(sink, h);
-		break;
-	case API_LIST:
-		list(sink, h, body);
-		break;
-	case API_STATS:
-		stats(sink, h, body);
-		break;
-	case API_STREAM:
-		stream(sink, h, body);
-		break;
-	case API_SUBSCRIBE:
-		subscribe(sink, h);
-		break;
-	case API_ACKNOWLEDGE:
-		acknowledge(sink, h, body);
-		break;
-	case API_CHANNEL:
-		open_channel(sink, h);
-		break;
-	case API_CHANNEL_SEND:
-		send_frames(sink, h, body);
-		break;
-	case API_TRACE:
-		request_trace(sink, h, body);
-		break;
-	case API_TRACE_POLL:
-		request_trace_poll(sink, h, body);
-		break;
-	default:
-		reply_error(sink, h, ENOSYS, "no such request");
-	}
-}
+static void (*const handlers[])(struct reply_sink *sink, const struct api_header *h, const void *body) = {
+	[API_HELLO] = hello,
+	[API_BEGIN] = begin,
+	[API_PUT] = change,
+	[API_DELETE] = change,
+	[API_COMMIT] = commit,
+	[API_ABORT] = abort_open,
+	[API_LIST] = list,
+	[API_STATS] = stats,
+	[API_STREAM] = stream,
+	[API_SUBSCRIBE] = subscribe,
+	[API_ACKNOWLEDGE] = acknowledge,
+	[API_CHANNEL] = open_channel,
+	[API_CHANNEL_SEND] = send_frames,
+	[API_TRACE] = request_trace,
+	[API_TRACE_POLL] = request_trace_poll,
+};
 
 void request_handle(struct reply_sink *sink, const struct api_header *h, const void *body)
 {
-	handle(sink, h, body);
+	if (h->type < RTE_DIM(handlers) && handlers[h->type] != NULL)
+		handlers[h->type](sink, h, body);
+	else
+		reply_error(sink, h, ENOSYS, "no such request");
 	while (sink->rest != NULL && !sink->paced)
 		request_continue(sink, UINT64_MAX);
 }

@@ -4,9 +4,15 @@
 // All clients together get VISIT_NS a visit, in turn; what is left goes on in the next one. What a client does not read
 // stays in its `out`. Until it has read, none of its requests is taken, and no rows are made for it. A client that
 // keeps us waiting in all for longer than a limit is closed, with what it had open, and counted.
+#include "core/socket.h"
 #include "core/channel.h"
-#include "core/engine.h"
 #include "core/log.h"
+#include "core/module.h"
+#include "core/object.h"
+#include "core/reply.h"
+#include "core/request.h"
+#include "core/sleeper.h"
+#include "core/worker.h"
 #include "share/rights.h"
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +56,7 @@ static struct {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct client client[MAX_CLIENTS];
 	uint32_t next_owner, turn;
-	uint64_t closed, told_ns;
+	uint64_t closed, told_ns; // closed: because of what they did, or turned away
 	int other; // of control_listen()
 	void (*other_ready)(void);
 } control_socket = {.listener = -1, .other = -1};
@@ -143,16 +149,6 @@ static int client_offer(
 	int error = put(c, h, part, rows, h->length - sizeof(*part));
 	flush(c);
 	return error;
-}
-
-uint32_t socket_clients(uint64_t *closed)
-{
-	uint32_t n = 0;
-
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		n += control_socket.listener >= 0 && control_socket.client[i].fd >= 0;
-	*closed = control_socket.closed;
-	return n;
 }
 
 // At most a line a second.
@@ -411,6 +407,7 @@ void socket_poll(uint64_t timeout_ns)
 	struct pollfd fds[FDS] = {[FD_LISTENER] = {.fd = control_socket.listener, .events = POLLIN},
 		[FD_OTHER] = {.fd = control_socket.other, .events = POLLIN}};
 
+	channel_flush(); // what the host path brought since
 	for (int i = 0; i < MAX_CLIENTS; i++) {
 		struct client *c = &control_socket.client[i];
 		short what = 0;
@@ -437,4 +434,26 @@ void socket_close(void)
 		close(control_socket.listener);
 		unlink(control_socket.path);
 	}
+}
+
+static uint64_t total_rows(struct stats_sink *s, const char *key, uint64_t place)
+{
+	struct api_total_row row = {.commits = object_totals.commits,
+		.refused_commits = object_totals.refused,
+		.clients_closed = control_socket.closed};
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		row.clients += control_socket.listener >= 0 && control_socket.client[i].fd >= 0;
+	workers_sum(&row);
+	if (engine_pool() != NULL) {
+		row.buffers = engine_pool()->size;
+		row.buffers_free = rte_mempool_avail_count(engine_pool());
+	}
+	stats_row(s, &row, sizeof(row));
+	return 0;
+}
+
+RTE_INIT(total_table)
+{
+	stats_table_register(API_TABLE_TOTAL, sizeof(struct api_total_row), total_rows);
 }

@@ -2,7 +2,6 @@
 // What tells subscribers apart is inside: the TEID or the address behind it on core ports, the PPPoE session or the
 // VLANs on access ports. A hash of the outer IP header sends all of a gNB or a UPF to one queue.
 #include "core/steering.h"
-#include "core/ethdev.h"
 #include "isthmus_api.h"
 #include <rte_common.h>
 #include <rte_ethdev.h>
@@ -57,7 +56,7 @@ struct words {
 	struct rte_flow_item item[ITEMS];
 	struct rte_flow_action action[2];
 	struct rte_flow_action_rss rss;
-	uint16_t queue[ETHDEV_QUEUES];
+	uint16_t queue[STEERING_QUEUES];
 };
 
 static void say(struct words *w, const struct rule *r, uint16_t queues, uint32_t priority)

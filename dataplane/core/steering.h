@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#define STEERING_QUEUES 16 // of a device, at most
+
 // Which parts of frames it is to hash, of those that it says it can (RTE_ETH_RSS_*); 0: none.
 uint64_t steering_hash(uint64_t offered, int access);
 // What such a hash is: enum api_steering.

@@ -2,6 +2,10 @@
 // Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
 // followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
 // plane, leaves nothing behind.
+#include "core/host_path.h"
+#include "core/module.h"
+#include "core/port.h"
+#include "core/reply.h"
 #include "core/trace_inside.h"
 #include <errno.h>
 #include <rte_errno.h>
@@ -88,27 +92,6 @@ static void learn_nodes(struct tracer *t, uint32_t worker)
 	}
 }
 
-void trace_edges_changed(const struct worker *w)
-{
-	struct tracer *t = tracer_of(w);
-	const struct rte_node *node;
-	rte_graph_off_t off;
-	rte_node_t i;
-
-	if (t == NULL)
-		return;
-	rte_graph_foreach_node(i, off, w->graph, node)
-	{
-		uint64_t twice = 0;
-
-		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)
-			for (uint32_t f = 0; f < e; f++)
-				if (node->nodes[f] == node->nodes[e])
-					twice |= 1ull << e;
-		t->node[node->id].twice = twice;
-	}
-}
-
 // Once: what follows packets stays for the next trace.
 static int prepare(void)
 {
@@ -134,9 +117,6 @@ static int prepare(void)
 		return object_error(ENOMEM, "no memory for a trace");
 	}
 	__atomic_store_n(&tracers, all, __ATOMIC_RELEASE);
-	// Before it follows a packet, each worker notes which edges of its graph lead to the same node.
-	arcs_renew();
-	control_synchronize();
 	return 0;
 }
 
@@ -396,7 +376,7 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 
 	if (!TRACE_HOOKS)
 		return object_error(ENOTSUP, "this data plane was built without traces");
-	if (!engine_started())
+	if (engine_get() == NULL)
 		return object_error(EAGAIN, "the data plane has no configuration yet");
 	if (k == API_MAX_TRACES)
 		return object_error(
@@ -509,15 +489,6 @@ int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state
 	if (end != API_TRACE_RUNS)
 		forget(k);
 	return 0;
-}
-
-uint64_t trace_edge_packets(uint32_t node, uint16_t edge)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; tracers != NULL && node < TRACE_NODES && edge < TRACE_EDGES && i < worker_count(); i++)
-		sum += __atomic_load_n(&tracers[i].edge[node][edge], __ATOMIC_RELAXED);
-	return sum;
 }
 
 RTE_INIT(trace_start)

@@ -4,14 +4,13 @@
 //
 // A vector without marked packets costs a comparison: packets are marked behind port-rx, behind the fast path, or
 // came marked out of a source node (handover-rx, scheduler-tx), and only then has the walk any.
+#include "core/port.h"
 #include "core/trace_inside.h"
 #include <rte_cycles.h>
 #include <string.h>
 
 DROP_REASON(drop_explained, "explained", "no packet of the wire: what `isthmus explain` asked about ends here")
 
-struct tracer *tracers;
-struct trace *traces_now[API_MAX_TRACES];
 const struct trace_chooser *trace_chooser;
 uint32_t trace_hypothetical;
 
@@ -333,7 +332,8 @@ static void foresee(struct tracer *t, struct worker *w, const struct trace_node 
 			p->outcome = API_TRACE_DROPPED;
 		end(t, w, node, p, 0, nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS ? m : NULL);
 		packet_of(m)->traced = 0;
-		worker_drop(w, m, &drop_explained);
+		packet_of(m)->reason = drop_explained.id;
+		packets_drop(w, &m, 1);
 		__atomic_fetch_sub(&trace_hypothetical, 1, __ATOMIC_RELEASE);
 		return;
 	}
@@ -473,12 +473,34 @@ static uint16_t run_followed(struct tracer *t, struct worker *w, const struct tr
 	return n;
 }
 
+// Which edges lead to the same node.
+static void note_twice(struct tracer *t, const struct worker *w)
+{
+	const struct rte_node *node;
+	rte_graph_off_t off;
+	rte_node_t i;
+
+	t->linked = w->linked + 1;
+	rte_graph_foreach_node(i, off, w->graph, node)
+	{
+		uint64_t twice = 0;
+
+		for (uint32_t e = 0; e < node->nb_edges && e < TRACE_EDGES; e++)
+			for (uint32_t f = 0; f < e; f++)
+				if (node->nodes[f] == node->nodes[e])
+					twice |= 1ull << e;
+		t->node[node->id].twice = twice;
+	}
+}
+
 uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
 	struct tracer *t = &tracers[w->id];
 	const struct trace_node *nt = &t->node[node->id];
 
+	if (unlikely(t->linked != w->linked + 1))
+		note_twice(t, w);
 	if (nt->source)
 		return run_source(t, w, nt, graph, node, objs, n);
 	if (nt->stage->fast && (t->live == w->walks || t->late != 0))

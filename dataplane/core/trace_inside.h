@@ -6,9 +6,11 @@
 #ifndef CORE_TRACE_INSIDE_H
 #define CORE_TRACE_INSIDE_H
 
-#include "core/engine.h"
 #include "core/trace.h"
 #include <rte_ring_elem.h>
+
+struct reply_sink;
+struct stats_sink;
 
 #define TRACE_NODES 256 // highest number of a node that rte_graph gives, + 1
 #define TRACE_EDGES 40 // of one node
@@ -46,15 +48,16 @@ struct trace_node {
 	const struct trace_stage *stage; // never NULL
 	uint8_t source;
 	uint8_t entry; // port-rx
-	uint64_t twice; // bits: edges that lead where an earlier one leads; the worker's
+	uint64_t twice; // bits: edges that lead where an earlier one leads
 };
 
 struct tracer {
 	struct rte_ring *ring; // of struct api_trace_row; single producer, single consumer
 	uint64_t live; // walk (worker.walks) in which some packet may be marked
 	uint32_t sequence;
-	uint8_t early, late,
-		only; // bits: traces that choose at port-rx; behind the fast path; nothing but their own frame
+	uint32_t linked; // worker.linked + 1 when trace_node.twice was noted
+	// Bits: traces that choose at port-rx; behind the fast path; nothing but their own frame
+	uint8_t early, late, only;
 	uint8_t edges; // counts are kept
 	struct {
 		uint64_t missed, lost, seen;
@@ -83,8 +86,9 @@ static inline uint32_t trace_number(const struct packet *pkt)
 	return (uint32_t)(pkt->traced & TRACED_NUMBER) << 12 | pkt->trace;
 }
 
-// Marks a packet, and gives it a number of its own.
-// Requests (request.c). `keys` and so on as api_trace says.
+// Requests (trace_request.c). `keys` and so on as api_trace says.
+void request_trace(struct reply_sink *sink, const struct api_header *h, const void *body);
+void request_trace_poll(struct reply_sink *sink, const struct api_header *h, const void *body);
 struct trace_order {
 	struct api_trace want;
 	struct api_trace_key key[API_TRACE_KEYS];
@@ -100,6 +104,7 @@ int trace_poll(const struct api_trace_poll *p, enum api_trace_end *end);
 uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to);
 int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state *to);
 
+// Marks a packet, and gives it a number of its own.
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces);
 uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of traces: words, frames, and the ring in which they wait for the control thread. A worker never waits here.
+// Rows of traces: words, frames, and the ring in which they wait for the control thread. A worker never waits here. And
+// how many packets went from node to node.
 #include "core/event.h"
+#include "core/reply.h"
 #include "core/trace_inside.h"
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+struct tracer *tracers;
+struct trace *traces_now[API_MAX_TRACES];
 
 void trace_say(struct trace_text *to, const char *format, ...)
 {
@@ -105,4 +110,35 @@ void trace_record(struct tracer *t, const struct worker *w, uint32_t number, uin
 	put(t, &row);
 	if (r->frame != NULL && r->of != 0)
 		record_frame(t, &row, r, traced);
+}
+
+static uint64_t edge_packets(uint32_t node, uint16_t edge)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; tracers != NULL && node < TRACE_NODES && edge < TRACE_EDGES && i < worker_count(); i++)
+		sum += __atomic_load_n(&tracers[i].edge[node][edge], __ATOMIC_RELAXED);
+	return sum;
+}
+
+static uint64_t edge_rows(struct stats_sink *s, const char *key, uint64_t place)
+{
+	struct rte_node_register *const *list;
+	uint32_t count = graph_nodes(&list);
+	const struct rte_node_register *node = place < count ? list[place] : NULL;
+
+	for (uint16_t e = 0; node != NULL && e < node->nb_edges; e++) {
+		struct api_edge_row row = {0};
+
+		snprintf(row.from, sizeof(row.from), "%s", node->name);
+		snprintf(row.to, sizeof(row.to), "%s", node->next_nodes[e]);
+		row.packets = edge_packets(node->id, e);
+		stats_row(s, &row, sizeof(row));
+	}
+	return stats_next(place, count);
+}
+
+RTE_INIT(edge_table)
+{
+	stats_table_register(API_TABLE_EDGE, sizeof(struct api_edge_row), edge_rows);
 }

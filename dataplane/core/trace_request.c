@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of traces: what is to be followed, and polls.
+#include "core/contract.h"
+#include "core/error.h"
 #include "core/reply.h"
 #include "core/trace_inside.h"
 #include <errno.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine's own nodes say of traced packets.
+#include "core/port.h"
 #include "core/trace_inside.h"
 
 static void say_reason(struct trace_text *to, struct worker *w, struct rte_mbuf *m)

@@ -1,40 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker threads: each walks its own graph until told to stop.
+// The register of workers, their time, and the grace period.
 #include "core/worker.h"
-#include "core/engine.h"
-#include "core/hold.h"
-#include "core/log.h"
 #include "core/sleeper.h"
-#include "core/watch.h"
-#include <errno.h>
-#include <pthread.h>
 #include <rte_cycles.h>
-#include <rte_errno.h>
-#include <rte_lcore.h>
-#include <rte_malloc.h>
-#include <rte_ring.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-
-enum { YIELDED_US = 20 }; // a yield that takes longer gave the CPU to somebody
-enum { SHARES_MS = 20 }; // so long a worker that shares its CPU sleeps as soon as it is idle
-enum { STALL_MS = 10 }; // a walk that takes longer is counted, and a sleep that is longer by that than it should be
 
 static struct {
 	struct worker *worker[API_MAX_WORKERS];
-	pthread_t thread[API_MAX_WORKERS];
-	uint8_t joinable[API_MAX_WORKERS];
 	uint32_t count;
-	int stop; // written by the control thread, read by workers
 } workers;
 
 __thread struct worker *worker_current;
 struct worker control_worker;
 struct engine_mode engine_mode;
+struct sleeper control_sleeper;
 
 struct worker *worker_get(uint32_t id)
 {
@@ -56,35 +35,25 @@ uint32_t worker_total(void)
 	return workers.count + 1;
 }
 
-// What ends the sleep of a worker, and how long it may be, ns.
-static uint64_t prepare_sleep(struct worker *w)
+void worker_add(struct worker *w)
 {
-	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
-	uint64_t ns = WORKER_SLEEP_MS * 1000000u, now = worker_time(w, rte_rdtsc());
-
-	if (w->due <= now)
-		return 0;
-	for (uint16_t i = 0; q != NULL && i < q->count; i++) {
-		struct port *p = port_get(q->entry[i].port);
-		int fd = p == NULL ? PORT_SILENT : PORT_POLLED;
-
-		if (p != NULL && p->driver->rx_fd != NULL)
-			fd = p->driver->rx_fd(p, q->entry[i].queue);
-		if (fd == PORT_READY)
-			return 0;
-		if (fd != PORT_SILENT)
-			ns = RTE_MIN(ns, watch_add(w->watch, i, fd));
-	}
-	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
+	workers.worker[workers.count++] = w;
 }
 
-// A walk took so long, or another thread had the CPU, or the worker slept on for so long after its time.
-static inline void note_stall(struct worker *w, uint64_t ticks)
+void workers_sum(struct api_total_row *to)
 {
-	if (likely(ticks <= w->stall))
-		return;
-	w->stalls++;
-	w->stalled_ticks += ticks;
+	for (uint32_t i = 0; i < worker_total(); i++) {
+		const struct worker *w = worker_any(i);
+
+		to->in += w->in;
+		to->originated += w->originated;
+		to->out += w->out;
+		to->punted += w->punted;
+		to->held += w->held;
+		to->dropped += w->dropped;
+		to->merged += w->merged;
+		to->sessions += w->sessions;
+	}
 }
 
 uint64_t worker_clock_ahead;
@@ -100,50 +69,10 @@ uint64_t worker_step_back(struct worker *w, uint64_t tsc)
 	return w->now;
 }
 
-// A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
-// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond, or whose CPU others want, sleeps, behind one more look
-// at all that others give.
-static void idle(struct worker *w, uint64_t since)
-{
-	if (w->now - since <= w->tsc_hz / 1000 && w->now >= w->shares_until) {
-		uint64_t before = rte_rdtsc(), took;
-
-		sched_yield(); // to whom our last packets woke: it may wait for this CPU
-		took = clock_passed(rte_rdtsc(), before, w->tsc_hz);
-		note_stall(w, took);
-		// It did, and ran: who only looks for packets takes from it, and is woken sooner than given a turn.
-		if (took > w->tsc_hz / US_PER_S * YIELDED_US)
-			w->shares_until = w->now + took + w->tsc_hz / 1000 * SHARES_MS;
-		return;
-	}
-	bool listens = sleeper_listens(w->sleeper) != 0;
-
-	watch_judge(w->watch, !listens);
-	if (!listens) {
-		sleeper_listen(w->sleeper);
-		return;
-	}
-	uint64_t ns = prepare_sleep(w);
-	if (ns == 0)
-		return;
-	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
-	uint64_t wake = rte_rdtsc() + ns * (w->tsc_hz / US_PER_S) / 1000;
-	watch_sleep(w->watch, w->sleeper, ns);
-	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
-	note_stall(w, clock_passed(rte_rdtsc(), wake, UINT64_MAX));
-	// As control_synchronize() has its own: it saw us asleep, or we see what it published.
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
 void worker_wake(uint32_t id)
 {
 	if (id < workers.count)
 		sleeper_wake(workers.worker[id]->sleeper);
-}
-
-static uint64_t work_done(const struct worker *w)
-{
-	return w->in + w->out + w->originated + w->dropped + w->notified;
 }
 
 uint64_t workers_done(int *all_idle)
@@ -153,129 +82,20 @@ uint64_t workers_done(int *all_idle)
 	*all_idle = 1;
 	for (uint32_t i = 0; i < workers.count; i++) {
 		*all_idle &= sleeper_listens(workers.worker[i]->sleeper);
-		sum += work_done(workers.worker[i]);
+		sum += worker_done(workers.worker[i]);
 	}
 	return sum;
 }
 
-// One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends
-// the next begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
-static uint64_t walk(struct worker *w, uint64_t start)
+uint64_t control_now_ns(void)
 {
-	struct rte_graph *graph = w->graph;
-	const rte_graph_off_t *reel = graph->cir_start;
-	uint32_t mask = graph->cir_mask, head = graph->head;
+	if (!engine_mode.threads) {
+		uint64_t hz = rte_get_tsc_hz();
+		uint64_t now = engine_mode.virtual_now - engine_mode.stepped;
 
-	if (unlikely(w->linked != __atomic_load_n(&arcs_generation, __ATOMIC_ACQUIRE)))
-		arcs_link(w);
-	while (likely(head != graph->tail)) {
-		struct rte_node *node = RTE_PTR_ADD(graph, reel[(int32_t)head++]);
-		uint16_t objects = node->process(graph, node, node->objs, node->idx);
-		uint64_t end = rte_rdtsc();
-
-		node->total_cycles += clock_passed(end, start, UINT64_MAX);
-		node->total_calls++;
-		node->total_objs += objects;
-		node->idx = 0;
-		start = end;
-		head = likely((int32_t)head > 0) ? head & mask : head;
+		return now / hz * NS_PER_S + now % hz * NS_PER_S / hz;
 	}
-	graph->tail = 0;
-	if (unlikely(w->outboxes != 0)) {
-		worker_give_all(w);
-		start = rte_rdtsc();
-	}
-	return start;
-}
-
-static void *worker_main(void *arg)
-{
-	struct worker *w = arg;
-	int may_sleep = (engine_get()->flags & API_ENGINE_IDLE_SLEEP) != 0;
-	uint64_t last = rte_rdtsc(), busy_at = w->now;
-
-	worker_current = w;
-	if (may_sleep)
-		prctl(PR_SET_TIMERSLACK, 1ul); // else 50 us
-	if (rte_thread_register() != 0)
-		LOG(WARNING, "worker %u runs without a packet cache: %s\n", w->id, rte_strerror(rte_errno));
-	while (!__atomic_load_n(&workers.stop, __ATOMIC_RELAXED)) {
-		uint64_t before = work_done(w);
-
-		w->now = worker_time(w, last);
-		w->due = UINT64_MAX;
-		uint64_t now = walk(w, last), took = clock_passed(now, last, UINT64_MAX);
-		// Everything that this walk read is behind us: the grace period's mark. Sequentially consistent, so
-		// that what the next walk reads is not read before control_synchronize() can see it.
-		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
-		if (unlikely(took > w->longest_ticks))
-			w->longest_ticks = took;
-		note_stall(w, took);
-		if (work_done(w) != before) {
-			w->busy_ticks += took;
-			busy_at = w->now + took;
-			if (unlikely(sleeper_listens(w->sleeper))) {
-				sleeper_up(w->sleeper);
-				sleeper_wake(&control_sleeper);
-			}
-		} else {
-			w->idle_ticks += took;
-			if (may_sleep)
-				idle(w, busy_at);
-			now = rte_rdtsc();
-		}
-		last = now;
-	}
-	rte_thread_unregister();
-	return NULL;
-}
-
-void engine_walk(void)
-{
-	struct worker *control = worker_current;
-
-	for (uint32_t i = 0; i < workers.count; i++) {
-		struct worker *w = workers.worker[i];
-
-		worker_current = w;
-		w->now = worker_time(w, engine_mode.virtual_now);
-		walk(w, rte_rdtsc());
-		w->walks++;
-	}
-	worker_current = control;
-}
-
-// Walks until a walk moves nothing (bounded: packets cannot multiply for ever).
-void engine_run(void)
-{
-	for (int i = 0; i < 100000; i++) {
-		uint64_t before = 0, after = 0;
-
-		for (uint32_t k = 0; k < workers.count; k++)
-			before += work_done(workers.worker[k]) + workers.worker[k]->punted;
-		engine_walk();
-		host_path_poll();
-		for (uint32_t k = 0; k < workers.count; k++)
-			after += work_done(workers.worker[k]) + workers.worker[k]->punted +
-				 rte_ring_count(workers.worker[k]->inbox) + workers.worker[k]->late.count;
-		if (before == after)
-			return;
-	}
-}
-
-void engine_advance(uint64_t ticks)
-{
-	engine_mode.virtual_now += ticks;
-	for (uint32_t i = 0; i < workers.count; i++)
-		workers.worker[i]->now = worker_time(workers.worker[i], engine_mode.virtual_now);
-	control_worker.now = worker_time(&control_worker, engine_mode.virtual_now);
-	control_run_timers();
-}
-
-void engine_step(int64_t ticks)
-{
-	engine_mode.virtual_now += (uint64_t)ticks;
-	engine_mode.stepped += (uint64_t)ticks;
+	return clock_monotonic_ns();
 }
 
 void control_synchronize(void)
@@ -290,147 +110,7 @@ void control_synchronize(void)
 	for (uint32_t i = 0; i < workers.count; i++)
 		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < workers.count; i++)
-		while (workers.joinable[i] && __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i] &&
+		while (__atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE) == seen[i] &&
 			!__atomic_load_n(&workers.worker[i]->asleep, __ATOMIC_SEQ_CST))
 			sched_yield();
-}
-
-static struct worker *worker_new(uint32_t id, const struct api_engine *e)
-{
-	struct worker *w = rte_zmalloc("worker", sizeof(*w), RTE_CACHE_LINE_SIZE);
-	char name[RTE_RING_NAMESIZE];
-
-	if (w == NULL)
-		return NULL;
-	w->id = id;
-	w->cpu = e->cpu[id];
-	w->tsc_hz = rte_get_tsc_hz();
-	w->stall = w->tsc_hz / 1000 * STALL_MS;
-	w->now = worker_time(w, engine_mode.threads ? rte_rdtsc() : engine_mode.virtual_now);
-	w->pool = engine_pool();
-	worker_identify_from(w, (uint16_t)id, e->workers);
-	snprintf(name, sizeof(name), "inbox-%u", id);
-	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
-	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), RTE_CACHE_LINE_SIZE);
-	w->watch = watch_new(MAX_QUEUES);
-	w->outbox = rte_zmalloc("outbox", e->workers * sizeof(*w->outbox), RTE_CACHE_LINE_SIZE);
-	// Nothing is given back: the process ends when its engine does not start.
-	if (w->inbox == NULL || w->watch == NULL || w->outbox == NULL || w->sleeper == NULL ||
-		sleeper_open(w->sleeper) != 0)
-		return NULL;
-	return w;
-}
-
-int worker_create_all(const struct api_engine *e)
-{
-	for (uint32_t i = 0; i < e->workers; i++) {
-		workers.worker[i] = worker_new(i, e);
-		if (workers.worker[i] == NULL)
-			return object_error(ENOMEM, "no memory for worker %u", i);
-		workers.count = i + 1;
-	}
-	return 0;
-}
-
-int worker_start_all(void)
-{
-	for (uint32_t i = 0; i < workers.count; i++) {
-		struct worker *w = workers.worker[i];
-
-		worker_current = w; // node init functions ask whose graph it is
-		w->graph = graph_create(i);
-		worker_current = &control_worker;
-		if (w->graph == NULL)
-			return object_error(EINVAL, "the packet graph cannot be built: %s", rte_strerror(rte_errno));
-	}
-	for (uint32_t i = 0; engine_mode.threads && i < workers.count; i++) {
-		char name[24];
-		sigset_t all, before;
-
-		sigfillset(&all); // signals are the control thread's, whose sleep they end
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		int error = pthread_create(&workers.thread[i], NULL, worker_main, workers.worker[i]);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-		if (error != 0)
-			return object_error(EAGAIN, "worker %u does not start", i);
-		workers.joinable[i] = 1;
-		snprintf(name, sizeof(name), "worker-%u", i);
-		pthread_setname_np(workers.thread[i], name);
-		if (workers.worker[i]->cpu >= 0) {
-			cpu_set_t set;
-
-			CPU_ZERO(&set);
-			CPU_SET(workers.worker[i]->cpu, &set);
-			if (pthread_setaffinity_np(workers.thread[i], sizeof(set), &set) != 0)
-				LOG(WARNING, "worker %u cannot be pinned to CPU %d\n", i, workers.worker[i]->cpu);
-		}
-	}
-	return 0;
-}
-
-void engine_stop_workers(void)
-{
-	__atomic_store_n(&workers.stop, 1, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < workers.count; i++)
-		if (workers.joinable[i]) {
-			worker_wake(i);
-			pthread_join(workers.thread[i], NULL);
-			workers.joinable[i] = 0;
-		}
-}
-
-static uint64_t worker_rows(struct stats_sink *s, const char *key, uint64_t place)
-{
-	for (uint32_t i = 0; i < workers.count; i++) {
-		const struct worker *w = workers.worker[i];
-		struct api_worker_row row = {
-			.worker = i,
-			.cpu = w->cpu,
-			.walks = w->walks,
-			.busy_ticks = w->busy_ticks,
-			.idle_ticks = w->idle_ticks,
-			.packets = w->in,
-			.flows = w->flows,
-			.flow_inserts = w->flow_inserts,
-			.flow_evictions = w->flow_evictions,
-			.handed_over = w->handed_over,
-			.sessions = w->sessions,
-			.longest_us = w->longest_ticks / (rte_get_tsc_hz() / US_PER_S),
-			.stalls = w->stalls,
-			.stalled_us = w->stalled_ticks / (rte_get_tsc_hz() / US_PER_S),
-		};
-		stats_row(s, &row, sizeof(row));
-	}
-	return 0;
-}
-
-static uint64_t total_rows(struct stats_sink *s, const char *key, uint64_t place)
-{
-	struct api_total_row row = {.commits = object_totals.commits, .refused_commits = object_totals.refused};
-
-	row.clients = socket_clients(&row.clients_closed);
-	for (uint32_t i = 0; i < worker_total(); i++) {
-		const struct worker *w = worker_any(i);
-
-		row.in += w->in;
-		row.originated += w->originated;
-		row.out += w->out;
-		row.punted += w->punted;
-		row.held += w->held;
-		row.dropped += w->dropped;
-		row.merged += w->merged;
-		row.sessions += w->sessions;
-	}
-	if (engine_pool() != NULL) {
-		row.buffers = engine_pool()->size;
-		row.buffers_free = rte_mempool_avail_count(engine_pool());
-	}
-	stats_row(s, &row, sizeof(row));
-	return 0;
-}
-
-RTE_INIT(worker_tables)
-{
-	stats_table_register(API_TABLE_WORKER, sizeof(struct api_worker_row), worker_rows);
-	stats_table_register(API_TABLE_TOTAL, sizeof(struct api_total_row), total_rows);
 }

@@ -74,8 +74,8 @@ struct worker {
 	struct outbox late; // out of the inbox, for the next walk (handover-rx)
 	struct sleeper *sleeper;
 	struct watch *watch; // what it sleeps on
-	uint32_t
-		asleep; // 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
+	// 1: between two walks, and holds no pointer of the last one; a grace period need not wait for it
+	uint32_t asleep;
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
 	uint32_t linked; // arcs_generation of its graph
@@ -133,6 +133,12 @@ static inline void worker_due(struct worker *w, uint64_t ticks)
 // Any thread, behind what it published for worker `id`: it looks at once.
 void worker_wake(uint32_t id);
 
+// Changes when w did something.
+static inline uint64_t worker_done(const struct worker *w)
+{
+	return w->in + w->out + w->originated + w->dropped + w->notified;
+}
+
 // All workers; index below worker_count(). Valid after the ENGINE object was applied.
 struct worker *worker_get(uint32_t id);
 uint32_t worker_count(void);
@@ -140,6 +146,38 @@ uint32_t worker_count(void);
 // For sums over everything that counts packets: the workers and, last, the control thread's own counters.
 struct worker *worker_any(uint32_t i);
 uint32_t worker_total(void); // worker_count() + 1
+
+// Waits until every worker finished the walk that it is in. Control thread only. Returns at once when none runs.
+void control_synchronize(void);
+
+uint64_t control_now_ns(void); // CLOCK_MONOTONIC, or the replay's clock
+extern struct worker control_worker;
+extern struct sleeper control_sleeper; // of the control thread; workers that leave their sleep wake it
+
+// How the engine runs. Threads: the daemon. No threads: replay, unit tests and fuzzing call engine_walk themselves and
+// move the clock.
+struct engine_mode {
+	int threads;
+	uint64_t virtual_now; // of the TSC, ticks; used when threads == 0
+	uint64_t stepped; // ticks of it that the control thread's clock has not seen, which does not step; may wrap
+};
+extern struct engine_mode engine_mode;
+
+// 1 in replay, unit tests and fuzzing: the control thread walks the graph itself.
+static inline int engine_without_threads(void)
+{
+	return !engine_mode.threads;
+}
+
+static inline struct rte_mempool *engine_pool(void) // NULL before the ENGINE object was applied
+{
+	return control_worker.pool;
+}
+
+// Of core.
+void worker_add(struct worker *w);
+void workers_sum(struct api_total_row *to); // packets and sessions of all, and of the control thread
+uint64_t workers_done(int *all_idle); // changes when one did something; all_idle: each sleeps, or is about to
 
 // Takes one token. Returns 1 when the message may be sent. Burst: a tenth of a second's worth, at least one.
 static inline int limiter_take(struct limiter *l, const struct worker *w)

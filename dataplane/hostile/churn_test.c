@@ -5,9 +5,9 @@
 //
 //   group      sessions   streams                  what happens to it
 //   bystander  64         uplink, downlink         nothing
-//   churn      4096       uplink                   100 are made and 100 deleted in a transaction, 100 transactions a second
+//   churn      4096       uplink                   100 are made and 100 deleted each, 100 transactions a second
 //   held       16         downlink                 its FAR buffers, 20 ms later it forwards
-//   changed    16         uplink, with filters     its rules are made again, and another URR takes the place of the one it had
+//   changed    16         uplink, with filters     its rules are made again, another URR takes the place of its own
 #include "core/engine.h"
 #include "hostile/hostile.h"
 #include "testkit/mobile.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A subscriber in the test's own thread: the events that the control plane would be notified of.
 //
-//   kit_events_clear();  ...  kit_advance(2000);  kit_events(API_EVENT_DOWNLINK_DATA)  kit_event(API_EVENT_DOWNLINK_DATA, 0)
+//   kit_events_clear(); ... kit_advance(2000); kit_events(API_EVENT_...), kit_event(API_EVENT_DOWNLINK_DATA, 0)
 #ifndef TESTKIT_EVENTS_H
 #define TESTKIT_EVENTS_H
 

@@ -17,7 +17,6 @@ static struct {
 	struct kit_frame frame[MAX_PORTS][KIT_FRAMES];
 	uint32_t count[MAX_PORTS];
 	struct api_status status;
-	char error[API_TEXT];
 	int failed;
 	struct {
 		char name[API_NAME];
@@ -94,7 +93,7 @@ static void change(uint32_t kind, const char *key, const void *body, uint32_t le
 	int error = body ? object_put(&head, body, length) : object_delete(&head);
 	if (error != 0 && !kit.failed) {
 		kit.failed = error;
-		object_error_text(kit.error, sizeof(kit.error));
+		object_error_status(&kit.status);
 	}
 }
 
@@ -130,7 +129,6 @@ int kit_commit(void)
 		return kit.failed;
 	}
 	object_commit(&kit.status);
-	snprintf(kit.error, sizeof(kit.error), "%s", kit.status.text);
 	for (uint16_t i = 0; i < MAX_PORTS; i++)
 		if (port_get(i) != NULL)
 			inject_on_output(port_get(i), keep_frame, NULL);
@@ -146,7 +144,7 @@ int kit_change(uint32_t kind, const char *key, const void *body, uint32_t length
 
 const char *kit_error(void)
 {
-	return kit.error;
+	return kit.status.text;
 }
 
 const struct api_status *kit_status(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the tester: DPDK, ports, pools, streams, egresses, threads; and closes it.
 #include "traffic/engine/tester.h"
-#include "core/engine.h"
+#include "core/eal.h"
 #include "core/log.h"
 #include "traffic/engine/engine.h"
 #include "traffic/engine/zero_copy.h"

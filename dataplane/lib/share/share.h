@@ -36,8 +36,8 @@ struct share_link_want {
 	bool server; // listens, one client at a time; a client asks again until it is served
 	uint32_t ring; // frames under way: a power of two
 	uint16_t headroom; // of received frames; one with less is copied
-	struct rte_mempool
-		*pool; // for frames that are copied on reception; its private_size is that of all received mbufs
+	// For frames that are copied on reception; its private_size is that of all received mbufs
+	struct rte_mempool *pool;
 };
 
 struct share_counters {

@@ -33,7 +33,9 @@ enum gtpu_status {
 	GTPU_VERSION, // version is not 1, or PT = 0 (GTP')
 	GTPU_LENGTH, // length field does not agree with the UDP payload
 	GTPU_EXTENSION, // extension of length 0, past the packet, one too many, or a bad container
-	GTPU_REQUIRED, // an extension that is unknown and that every receiver must understand (§5.2.1): the peer is told what we support (§7.2.3)
+	// An extension that is unknown and that every receiver must understand (§5.2.1): the peer is told what we
+	// support (§7.2.3)
+	GTPU_REQUIRED,
 };
 
 // What a header has beside TEID and QFI. Who forwards the packet into another tunnel passes it on; who ends the tunnel

@@ -5,9 +5,9 @@
 // `buffer`, with session_view set and the IP header at l3 = 0. What waits belongs to the session (its index) and
 // remembers its PDR id.
 //
-//   written by: the worker that owns the session (queues, wheels); the control thread (generations, the lists of commands)
-//   safe because: a session's slot holds a queue from the time its worker puts it there until the same worker takes it away;
-//   a generation rises before the session's index is given to another session
+//   written by: the worker that owns the session (queues, wheels); the control thread (generations, lists of commands)
+//   safe because: a session's slot holds a queue from when its worker puts it there until the same worker takes it
+//   away; a generation rises before the session's index is given to another session
 #ifndef BUFFER_QUEUE_H
 #define BUFFER_QUEUE_H
 

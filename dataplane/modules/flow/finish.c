@@ -12,7 +12,7 @@
 #include "rule/session.h"
 #include "rule/view.h"
 
-// ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
+// ---- entries of 5-tuples --------------------------------------------------------------------------------------------
 
 static __rte_always_inline int is_by_tuple(const struct lookup *l)
 {
@@ -107,7 +107,7 @@ uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lo
 	return without;
 }
 
-// ---- checks -----------------------------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------------------
 
 // Rows G8, G11, G12: the packet is from or to the UE; by its address it is only where no session has a longer prefix.
 static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, uint8_t version, int uplink)
@@ -172,7 +172,7 @@ static __rte_noinline uint8_t ask_way(
 	return (*way)->note != NOTE_NONE ? (*way)->note : note_way(k, *way, version, destination);
 }
 
-// ---- the ways out. Each returns 0, and has changed nothing, when the full nodes have more to do ----------------------
+// ---- the ways out. Each returns 0, and has changed nothing, when the full nodes have more to do ---------------------
 
 static __rte_noinline void change_first(const struct walk *k, const struct lookup *l, uint8_t *ip)
 {
@@ -314,7 +314,7 @@ static __rte_always_inline int send_to_subscriber(
 	return 1;
 }
 
-// ---- the loop ---------------------------------------------------------------------------------------------------------
+// ---- the loop -------------------------------------------------------------------------------------------------------
 
 // The owner's node of the same name decides.
 static __rte_noinline rte_edge_t hand_over(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)

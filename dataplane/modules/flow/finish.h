@@ -101,9 +101,9 @@ static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
 // have none.
 uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
 
-// Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list. All
-// others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other workers'
-// sessions go there as they came, to the edge walk.resume of handover-rx.
+// Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list.
+// All others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other
+// workers' sessions go there as they came, to the edge walk.resume of handover-rx.
 void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 // Sends the first ones of a block of at most WAY_ASKS that are routed where no UEs are (example.alone), up to one that

@@ -29,8 +29,8 @@
 // the pool, when that was free (flow_place()): a worker asks for it there at once while nearly all that it learns of an
 // endpoint or instance do, else for the index first.
 struct flow_index {
-	uint32_t
-		*state[API_MAX_WORKERS]; // index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
+	// Index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
+	uint32_t *state[API_MAX_WORKERS];
 	uint32_t mask;
 	uint32_t place_mask; // of the pool of states
 	uint32_t offset[256]; // by local id of the endpoint, or instance
@@ -157,8 +157,8 @@ static inline int flow_is_home(const struct rule *first)
 	return first->outer == API_OUTER_ENDPOINT;
 }
 
-// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`: of
-// the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple
+// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`:
+// of the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple
 // alone, so framed routes are no matter.
 static inline int flow_may_learn(const struct rule *first, const struct rule *r, int tuple)
 {
@@ -168,7 +168,8 @@ static inline int flow_may_learn(const struct rule *first, const struct rule *r,
 }
 
 struct tuple;
-// Keeps that a 5-tuple leads to the rule; without `plain`, for the full nodes alone. `key`, `hash`, `permitted`: flow/tuple.h.
+// Keeps that a 5-tuple leads to the rule; without `plain`, for the full nodes alone. `key`, `hash`, `permitted`:
+// flow/tuple.h.
 // Owner worker, within a walk.
 void flow_keep(
 	struct worker *w, const struct tuple *key, uint32_t hash, const struct rule *r, uint32_t permitted, int plain);

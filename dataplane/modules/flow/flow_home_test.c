@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wireline subscribers on the fast path against the full nodes (both_ways_test.h): random sessions, access lists, meters and
-// changes; packets from homes and to homes.
+// Wireline subscribers on the fast path against the full nodes (both_ways_test.h): random sessions, access lists,
+// meters and changes; packets from homes and to homes.
 #include "flow/both_ways_test.h"
 #include "testkit/gateway.h"
 #include "wire/eth.h"

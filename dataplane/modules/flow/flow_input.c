@@ -122,7 +122,7 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 		flow_ask_further(k, s);
 }
 
-// ---- 5-tuple entries: of wireline subscribers, and of keys with several PDRs ---------------------------------------------
+// ---- 5-tuple entries: of wireline subscribers, and of keys with several PDRs ----------------------------------------
 
 static __rte_always_inline int ask_tuple(
 	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)

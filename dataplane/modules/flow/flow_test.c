@@ -116,8 +116,8 @@ static void goes_to_its_worker_at_once(void **unused)
 	delete_session("a");
 }
 
-// Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is dropped,
-// Error Indications are limited, and the known flow's packets between them take the fast path.
+// Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is
+// dropped, Error Indications are limited, and the known flow's packets between them take the fast path.
 static void guessed_teids(void **unused)
 {
 	uint32_t known = 0;

@@ -124,7 +124,7 @@ static int as_the_full_nodes(const struct subject *s, const char *what, uint32_t
 	return packets == 0;
 }
 
-// ---- the frames ------------------------------------------------------------------------------------------------------------------
+// ---- the frames -----------------------------------------------------------------------------------------------------
 
 static void make_subject(struct subject *s, const struct tunnel_case *c, int family, uint8_t qfi)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of NAT44 mappings (nat/README.md). From a subscriber, the mapping is looked for when the session is found, in the
-// other direction before, and says whose packet it is. Packets of no mapping, or of another worker's, take the full nodes.
+// Packets of NAT44 mappings (nat/README.md). From a subscriber, the mapping is looked for when the session is found, in
+// the other direction before, and says whose packet it is. Packets of no mapping, or of another worker's, take the full
+// nodes.
 #ifndef FLOW_MAPPING_H
 #define FLOW_MAPPING_H
 

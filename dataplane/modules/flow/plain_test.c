@@ -24,7 +24,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// ---- which way -------------------------------------------------------------------------------------------------------------------
+// ---- which way ------------------------------------------------------------------------------------------------------
 
 static const char *out_of(const struct tunnel_case *c)
 {
@@ -170,8 +170,8 @@ static void two_endpoints(void **state)
 	}
 }
 
-// A port that takes every frame: the example is for another host's address, so is what goes its way; and a frame that is equal
-// in every byte is none of the example's when it came in by another port.
+// A port that takes every frame: the example is for another host's address, so is what goes its way; and a frame that
+// is equal in every byte is none of the example's when it came in by another port.
 static void other_addresses(void **state)
 {
 	static const struct tunnel_case loose = {"", "10.6.0.1", "10.6.0.2", 0x103, 0, 1};
@@ -201,7 +201,7 @@ static void other_addresses(void **state)
 	assert_int_equal(kit_reason("gtpu-not-endpoint") - before, 1);
 }
 
-// ---- nothing is learnt for longer than a vector ----------------------------------------------------------------------------------
+// ---- nothing is learnt for longer than a vector ---------------------------------------------------------------------
 
 static uint64_t unknown_teids(const char *instance)
 {
@@ -277,7 +277,7 @@ static void endpoints_come_and_go(void **state)
 	settle_fixture();
 }
 
-// ---- order -----------------------------------------------------------------------------------------------------------------------
+// ---- order ----------------------------------------------------------------------------------------------------------
 
 // TS 29.281 §7.3.2: an End Marker is the last packet of its tunnel, also within a vector.
 static void marker_behind_packets(uint64_t full)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 5-tuple entries: where a packet is found by all that decided about it, when the key of its session does not say that.
-// Key in full: traffic endpoint, F-TEID and QFI, or UE address, and the 5-tuple of the user's packet. What an entry says
-// is one rule's state; of a wireline subscriber, that the access list of its direction has permitted such packets.
+// Key in full: traffic endpoint, F-TEID and QFI, or UE address, and the 5-tuple of the user's packet. What an entry
+// says is one rule's state; of a wireline subscriber, that the access list of its direction has permitted such packets.
 //
 //   written and read by: the owner worker
 //   invalid at once when: the rule's state has another number (engines_take()), the list another generation
@@ -173,7 +173,8 @@ static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *i
 	tuple_addresses4(t, ip);
 }
 
-// The rest of the key, of a packet whose transport header is `l4` bytes behind `ip`; 0: it has none, as later fragments.
+// The rest of the key, of a packet whose transport header is `l4` bytes behind `ip`; 0: it has none, as later
+// fragments.
 // Returns 0 for one that the access lists look at more closely: its ports are cut off.
 static __rte_always_inline int tuple_of_packet(
 	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
@@ -285,8 +286,8 @@ static __rte_always_inline void tuple_used(struct tuple_slot *t)
 		t->idle = 0;
 }
 
-// Looks at the next `lines` of the table: removes what no packet used since the last look but one, and with `lifetime` (1
-// to 15) what was written so many looks ago.
+// Looks at the next `lines` of the table: removes what no packet used since the last look but one, and with `lifetime`
+// (1 to 15) what was written so many looks ago.
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime);
 
 // Before a walk uses the worker's table with this list. `direction`: ACL_UPLINK, ACL_DOWNLINK.
@@ -304,8 +305,8 @@ static inline uint32_t tuples_enter(struct tuples *t, enum acl_place direction, 
 
 // A number that no entry has.
 uint32_t tuples_number(struct tuples *t);
-// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry. Now and then 1
-// for any key, so that two whose packets alternate at one mark do not keep each other out.
+// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry. Now and then
+// 1 for any key, so that two whose packets alternate at one mark do not keep each other out.
 static inline int tuples_met(struct tuples *t, uint32_t hash)
 {
 	uint8_t *mark = &t->met[hash & (TUPLE_MARKS - 1)], now = (uint8_t)(hash >> 24), before = *mark;

@@ -251,7 +251,8 @@ static int pass_end_marker(struct rte_graph *graph, struct rte_node *node, struc
 			rte_pktmbuf_reset(m);
 		used = 1;
 		packet_of(out)->hops = hops; // as the first's: sessions may send them round in a circle
-		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes before it.
+		// TS 29.281 §7.3.2: behind the last packet of the tunnel, which may be in this walk and have more nodes
+		// before it.
 		if (gtpu_put_end_marker_packet(out, p, &r->action) == 0)
 			worker_hand_over(w, w->id, output, order, out);
 		else

@@ -4,6 +4,7 @@
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
+#include "core/socket.h"
 #include "host/clone_table.h"
 #include <errno.h>
 #include <stdio.h>

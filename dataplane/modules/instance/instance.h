@@ -3,7 +3,7 @@
 //
 //   written by: the control thread, as one snapshot of all instances
 //   read by: workers, within a walk
-//   safe because: there are two snapshots, and a grace period ends every transaction, so nobody reads the one that is filled
+//   safe because: there are two snapshots, and a grace period ends each transaction: none is filled while it is read
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mirrors: copies of the packets of some sessions go to a port, into a GTP-U tunnel or to an ERSPAN collector.
 //
-//   written by: the control thread (name, target, the sets of sessions); lines: their worker; window, sequence: workers,
-//   with atomic operations
+//   written by: the control thread (name, target, the sets of sessions); lines: their worker; window, sequence:
+//   workers, with atomic operations
 //   read by: workers, within a walk; a replaced target is freed after a grace period
 #ifndef MIRROR_MIRROR_H
 #define MIRROR_MIRROR_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// offload-input: frames of core ports whose device takes headers of tunnels off. A marked one goes on behind gtpu-input,
-// all others as they came.
+// offload-input: frames of core ports whose device takes headers of tunnels off. A marked one goes on behind
+// gtpu-input, all others as they came.
 #include "core/node.h"
 #include "core/port.h"
 #include "instance/instance.h"

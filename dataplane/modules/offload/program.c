@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts plans into devices by rte_flow and rte_mtr. FULL is a transfer flow: between the network ports of one device, past
-// the software. ENCAPSULATION is an ingress flow to the owner's queue.
+// Puts plans into devices by rte_flow and rte_mtr. FULL is a transfer flow: between the network ports of one device,
+// past the software. ENCAPSULATION is an ingress flow to the owner's queue.
 #include "offload/program.h"
 #include "wire/gtpu.h"
 #include <rte_mtr.h>

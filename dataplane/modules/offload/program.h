@@ -9,8 +9,8 @@
 // What a device has of an entry.
 struct device_entry {
 	struct rte_flow *flow, *guard;
-	struct rte_flow_action_handle
-		*count; // outlives the flow: no packet is lost between the last one and its reading
+	// Outlives the flow: no packet is lost between the last one and its reading
+	struct rte_flow_action_handle *count;
 	uint32_t meter; // id of the MTR object, its profile and its policy; 0: none
 	uint64_t packets, bytes, dropped; // read so far
 };

@@ -49,7 +49,7 @@ static uint32_t address_bytes(uint8_t family)
 	return family == 4 ? 4 : 16;
 }
 
-// ---- chains ----------------------------------------------------------------------------------------------------------
+// ---- chains ---------------------------------------------------------------------------------------------------------
 
 static uint32_t mix(uint64_t h, const void *data, uint32_t n)
 {
@@ -135,7 +135,7 @@ int path_exists(uint8_t family, const uint8_t *local, const uint8_t *peer)
 	return path_between(family, local, peer) != NULL;
 }
 
-// ---- making a path ---------------------------------------------------------------------------------------------------
+// ---- making a path --------------------------------------------------------------------------------------------------
 
 static uint64_t put_ip4(const struct path *p, uint8_t *h)
 {
@@ -406,7 +406,7 @@ static const struct object_ops path_ops = {
 };
 OBJECT_REGISTER(path_ops)
 
-// ---- show ------------------------------------------------------------------------------------------------------------
+// ---- show -----------------------------------------------------------------------------------------------------------
 
 static void path_row(struct stats_sink *s, const struct path *p)
 {

@@ -72,14 +72,14 @@ uint32_t path_count(void); // indices ever used; control thread
 // The path of an index as it was before the running commit deleted it, else as it is. From release().
 const struct path *path_before(uint32_t index);
 
-// ---- supervision.c (control thread) --------------------------------------------------------------------------------------
+// ---- supervision.c (control thread) ---------------------------------------------------------------------------------
 void path_supervise(uint32_t index, int anew); // the path came, or its ends changed (anew), or it changed otherwise
 // The peer answered our Echo Request. recovery: of the Recovery IE, -1 when there was none.
 void path_answered(uint32_t index, uint16_t sequence, int recovery);
 int path_alive(uint32_t index);
 uint32_t path_recovery(uint32_t index);
 
-// ---- outer.c: headers off the fast path ----------------------------------------------------------------------------------
+// ---- outer.c: headers off the fast path -----------------------------------------------------------------------------
 
 static inline uint32_t path_ip_length(const struct path *p)
 {

@@ -98,8 +98,8 @@ struct meter {
 // version.
 struct rule_state {
 	struct meter meter;
-	uint64_t
-		key; // flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
+	// flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
+	uint64_t key;
 	union {
 		uint64_t last; // worker.now of the last packet on credit, but for its low 16 bits (rule_state_last())
 		uint16_t meters_high; // of the second meter's index

@@ -40,8 +40,8 @@ PACKET_VIEW(tunnel_view)
 // Written by session-uplink, session-downlink, session-tunnel and session-ue, which choose the rule; by ip-input
 // without a rule, for packets of no session; by whoever makes, copies or answers a packet. Valid to port-tx.
 struct session_view {
-	struct rule
-		*rule; // decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
+	// Decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
+	struct rule *rule;
 	uint32_t next_hop; // written by ip-output
 	union {
 		uint32_t pipe; // scheduler place, lib/hqos
@@ -51,8 +51,8 @@ struct session_view {
 	uint8_t uplink;
 	uint8_t dscp; // of the IP header at l3
 	uint8_t pdu_type; // enum api_pdu_type of the container that came; API_PDU_NONE: none, the rule's
-	uint16_t
-		relayed; // bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
+	// Bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
+	uint16_t relayed;
 	uint16_t front; // of a rule with RULE_SLOW_PATH: bytes in front of l3 that came with the packet, for mirrors
 };
 PACKET_VIEW(session_view)

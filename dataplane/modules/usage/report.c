@@ -14,7 +14,7 @@
 // Reports that packets provoke, which a small threshold would make as many as there are packets.
 #define OF_PACKETS (API_USAGE_VOLTH | API_USAGE_EVETH | API_USAGE_START | API_USAGE_STOPT | API_USAGE_DROTH)
 
-// ---- what is due -----------------------------------------------------------------------------------------------------
+// ---- what is due ----------------------------------------------------------------------------------------------------
 
 static int reached(const struct usage_totals *t, const uint64_t limit[3])
 {
@@ -138,7 +138,7 @@ static uint32_t paused(struct urr *u, uint64_t now_ns)
 	return stopped ? if_wanted(u, API_URR_STOPT, API_USAGE_STOPT) : 0;
 }
 
-// ---- reports ---------------------------------------------------------------------------------------------------------
+// ---- reports --------------------------------------------------------------------------------------------------------
 
 static uint64_t whole_seconds(uint64_t to_ns, uint64_t from_ns)
 {

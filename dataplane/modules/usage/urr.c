@@ -20,7 +20,7 @@ static uint64_t beyond(uint64_t from, uint64_t by)
 	return __builtin_add_overflow(from, by, &sum) ? USAGE_NO_LIMIT : sum;
 }
 
-// ---- counts ----------------------------------------------------------------------------------------------------------
+// ---- counts ---------------------------------------------------------------------------------------------------------
 
 static void add_state(struct usage_totals *t, uint32_t state)
 {
@@ -74,7 +74,7 @@ void urr_run(struct urr *u, int running, uint64_t at_ns)
 	u->running_since = at_ns;
 }
 
-// ---- limits ----------------------------------------------------------------------------------------------------------
+// ---- limits ---------------------------------------------------------------------------------------------------------
 
 int urr_has_quota(const struct api_urr *c)
 {
@@ -239,7 +239,7 @@ void urr_ask(struct urr *u)
 	publish(u);
 }
 
-// ---- times -----------------------------------------------------------------------------------------------------------
+// ---- times ----------------------------------------------------------------------------------------------------------
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -292,7 +292,7 @@ void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 		timers_set(&usage_table.timers, &u->timer, RTE_MAX(due, now_ns + SHORTEST_NS));
 }
 
-// ---- configuration ---------------------------------------------------------------------------------------------------
+// ---- configuration --------------------------------------------------------------------------------------------------
 
 // A monitoring time in the past has nothing before it to report: what comes after it is in force.
 static void set_monitoring(struct urr *u)

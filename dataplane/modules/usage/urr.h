@@ -28,7 +28,8 @@ struct usage_limits {
 	uint8_t before_qos; // MBQE
 	uint32_t session; // its index
 	uint8_t counts6; // what rules counted of IPv6 (rule_account.six)
-	uint8_t tell_first; // the packet that was asked for is news at once; else it is found in `first` when a report is made
+	// The packet that was asked for is news at once; else it is found in `first` when a report is made
+	uint8_t tell_first;
 	// written by the owner worker
 	uint32_t answered __attribute__((aligned(8))); // follows `asked`
 	uint32_t raised; // USAGE_RAISED_*; the control thread takes them
@@ -74,8 +75,8 @@ struct urr {
 	uint64_t event_threshold, event_quota;
 	uint64_t running_since, granted, next_period, quiet_until; // control_now_ns()
 	uint64_t start_ns; // CLOCK_REALTIME
-	uint64_t
-		first; // worker.now of the first packet since the last report, where the limits do not know it any more
+	// worker.now of the first packet since the last report, where the limits do not know it any more
+	uint64_t first;
 	uint64_t last; // usage_state.last of an earlier owner
 };
 static_assert(sizeof(struct urr) <= 312, "a million are idle");

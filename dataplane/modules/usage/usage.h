@@ -30,7 +30,7 @@ struct usage_pools {
 };
 extern struct usage_pools usage_pools; // set once at start, read by all
 
-// ---- workers -----------------------------------------------------------------------------------------------------------
+// ---- workers --------------------------------------------------------------------------------------------------------
 
 int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink);
 
@@ -114,7 +114,7 @@ void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
 // DROTH. A worker; another one than the owner, as a buffer's that the session has left, counts for the threshold alone.
 void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
 
-// ---- sessions (control thread) -----------------------------------------------------------------------------------------
+// ---- sessions (control thread) --------------------------------------------------------------------------------------
 // A set is the URRs of one version of a session. stage: usage_stage, and the indices for the rules by usage_index;
 // commit: usage_commit; release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) lives
 // on from the old set to the new one; one that is not in the new set makes its final report at usage_release (TERMR).

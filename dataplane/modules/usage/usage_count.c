@@ -114,14 +114,14 @@ int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink)
 	return 1;
 }
 
-// ---- before QoS enforcement (MBQE, TS 29.244 §8.2.68) ------------------------------------------------------------------
+// ---- before QoS enforcement (MBQE, TS 29.244 §8.2.68) ---------------------------------------------------------------
 
 int usage_measures_before_qos(uint32_t index)
 {
 	return usage_table.limits[index].before_qos;
 }
 
-// ---- rules -------------------------------------------------------------------------------------------------------------
+// ---- rules ----------------------------------------------------------------------------------------------------------
 
 int usage_rule_blocked(const struct rule *r)
 {
@@ -174,7 +174,7 @@ void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length)
 			usage_add(w, m->urr[i], length, uplink);
 }
 
-// ---- dropped downlink traffic (TS 29.244 §8.2.49) --------------------------------------------------------------------
+// ---- dropped downlink traffic (TS 29.244 §8.2.49) -------------------------------------------------------------------
 
 static void add_dropped(struct worker *w, uint32_t index, uint32_t packets, uint64_t bytes)
 {

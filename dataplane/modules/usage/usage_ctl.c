@@ -27,7 +27,7 @@
 
 static struct index_pool states;
 
-// ---- stage -----------------------------------------------------------------------------------------------------------
+// ---- stage ----------------------------------------------------------------------------------------------------------
 
 static struct usage_entry *find(const struct usage_set *set, uint32_t id)
 {
@@ -206,7 +206,7 @@ int usage_exhausted(const struct usage_set *set, uint32_t id)
 	return c->quota_far != 0 && (e->want ? urr_out_with(e->created ? NULL : e->urr, e->want) : e->urr->out) != 0;
 }
 
-// ---- commit ----------------------------------------------------------------------------------------------------------
+// ---- commit ---------------------------------------------------------------------------------------------------------
 
 // A state begins at 0 for its new owner, whose worker does not know it yet.
 static void take_state(struct urr *u, uint32_t state)
@@ -287,7 +287,7 @@ void usage_commit(struct usage_set *set, struct usage_set *old)
 	commit_activity(set, old, now);
 }
 
-// ---- release ---------------------------------------------------------------------------------------------------------
+// ---- release --------------------------------------------------------------------------------------------------------
 
 static int has(const struct usage_set *set, const struct urr *u)
 {
@@ -371,7 +371,7 @@ void usage_release(struct usage_set *set, struct usage_set *old)
 	free(old);
 }
 
-// ---- news and timers -------------------------------------------------------------------------------------------------
+// ---- news and timers ------------------------------------------------------------------------------------------------
 
 void usage_quota_register(void (*fn)(const char *session))
 {
@@ -455,7 +455,7 @@ static void visit(uint64_t now)
 	}
 }
 
-// ---- set-up ----------------------------------------------------------------------------------------------------------
+// ---- set-up ---------------------------------------------------------------------------------------------------------
 
 ENGINE_LIMIT(max_urrs, 1, 1u << 24)
 

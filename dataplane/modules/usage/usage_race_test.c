@@ -22,8 +22,8 @@ static struct {
 	uint32_t index;
 	int stop;
 	uint64_t passed; // packets
-	uint64_t ticket,
-		blocked; // the last ticket of the control thread, and the one seen before the last packet that was stopped
+	// The last ticket of the control thread, and the one seen before the last packet that was stopped
+	uint64_t ticket, blocked;
 } load;
 
 static void *work(void *arg)

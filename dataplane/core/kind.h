@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kind of objects: the parts of its bodies, and what its module does with them.
+#ifndef CORE_KIND_H
+#define CORE_KIND_H
+
+#include "isthmus_api.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct object_change;
+
+// An array of structs that follows the struct of a kind: the number of the part, and where that struct has the count.
+struct object_array {
+	uint16_t part, size; // enum api_part; bytes of one struct
+	uint16_t count_at, count_size; // 2 or 4 bytes
+};
+#define OBJECT_ARRAY(number, type, head, count)                                                                        \
+	{                                                                                                              \
+		.part = (number), .size = sizeof(type), .count_at = offsetof(head, count),                             \
+		.count_size = sizeof(((head *)0)->count)                                                               \
+	}
+
+struct object_ops {
+	uint32_t kind;
+	const char *name; // "port"
+	uint32_t min_length; // of a body: the struct of the kind
+	uint32_t max_length; // 0: API_MAX_BODY
+	const struct object_array *arrays; // what may follow that struct, in this order, up to part 0. May be NULL
+	int packed; // 1: there are so many that of each what differs from another is held (body.h)
+	// Returns 0, or a positive errno after writing the reason (object_error).
+	int (*stage)(struct object_change *c);
+	void (*commit)(struct object_change *c);
+	void (*discard)(struct object_change *c); // may be NULL
+	void (*release)(struct object_change *c); // may be NULL; after every worker passed a quiescent state
+	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next
+	// kind is staged after it) and committed (finish_commit): for tables that are rebuilt as a whole.
+	// finish_discard undoes finish_stage. May be NULL.
+	int (*finish_stage)(void);
+	void (*finish_discard)(void);
+	void (*finish_commit)(void);
+	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or
+	// narrows them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May
+	// be NULL.
+	int (*verify)(const char *key, const void *body, uint32_t length);
+	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of
+	// one without users needs no verify(). May be NULL: verify() is always called.
+	int (*counts)(uint32_t kind);
+};
+
+#endif
