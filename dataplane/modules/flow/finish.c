@@ -4,11 +4,11 @@
 #include "flow/finish.h"
 #include "core/control.h"
 #include "forward/account.h"
+#include "forward/subscriber.h"
 #include "forward/tunnel.h"
 #include "instance/instance.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
-#include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
 
@@ -288,7 +288,7 @@ static __rte_always_inline int send_to_subscriber(
 	const struct port *p = port_get(r->down.port);
 	int routed = (l->user.by & BY_FLOW) != 0; // not out of a tunnel
 
-	if (unlikely(l->length > r->mru || p == NULL || room < ENDPOINT_HEADER_MAX ||
+	if (unlikely(subscriber_takes(r, p, l->length, room) != SUBSCRIBER_TAKES ||
 		     (routed && ip[version == 4 ? 8 : 7] <= 1) || !count(k, l, ip)))
 		return 0;
 	if (routed)

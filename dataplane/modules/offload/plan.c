@@ -4,6 +4,7 @@
 #include "offload/plan.h"
 #include "core/control.h"
 #include "firewall/firewall.h"
+#include "forward/subscriber.h"
 #include "forward/tunnel.h"
 #include "instance/instance.h"
 #include "meter/policer.h"
@@ -11,7 +12,6 @@
 #include "nat/nat.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
-#include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/tables.h"
 #include "scheduler/instance.h"
@@ -244,7 +244,7 @@ static const char *to_subscriber(struct plan *p, const struct offload_request *q
 
 	if (out == NULL || out->device < 0)
 		return "the port that packets leave by is no device";
-	if (most > r->mru || most > out->mtu)
+	if (subscriber_takes(r, out, most, sizeof(room)) != SUBSCRIBER_TAKES || most > out->mtu)
 		return "what comes in may be too long for the subscriber";
 	if (scheduler_of(r->down.port) != NULL)
 		return "the scheduler of the port queues its packets";
