@@ -6,10 +6,8 @@
 #include "forward/account.h"
 #include "forward/subscriber.h"
 #include "forward/tunnel.h"
-#include "instance/instance.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
-#include "rule/session.h"
 #include "rule/view.h"
 
 // ---- entries of 5-tuples ---------------------------------------------------------------------------------------------
@@ -126,20 +124,6 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 	return !(s->action.flags & ACTION_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// The address may be a UE's: ip-forward looks closer.
-static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, const uint8_t *destination)
-{
-	if (instance_by_pool(INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE)
-		return 1;
-	for (uint8_t i = 0; i < n->lookers; i++)
-		if (instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination))
-			return 1;
-	for (uint8_t i = 0; i < n->owners; i++)
-		if (instance_vrf(n, n->owner[i]) == vrf && session_home_known(n->owner[i], version, destination))
-			return 1;
-	return 0;
-}
-
 // Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 and
 // link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
@@ -153,8 +137,8 @@ static __rte_always_inline uint8_t note_way(
 	uint8_t vrf = way_vrf(way->table);
 	uint8_t note = n != NULL ? NOTE_TRANSLATED : NOTE_ROUTED;
 
-	if (!may_send(k, vrf, version, destination) || address_is_link_local(version, destination) ||
-		may_be_ue(k->instances, vrf, version, destination) ||
+	if (!route_may_send(vrf, version, destination) || address_is_link_local(version, destination) ||
+		route_to_ue(k->instances, INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE ||
 		(n != NULL && nat_outside(n->table, load32(destination)) != NAT_NONE) ||
 		(version == 6 && nptv6_of_hop(way->index)))
 		note = NOTE_OTHER;
@@ -192,30 +176,21 @@ static __rte_always_inline int count(const struct walk *k, const struct lookup *
 	return 1;
 }
 
-// As ip-forward.
 static __rte_noinline void mark_routed(const struct walk *k, const struct lookup *l, uint8_t *ip)
 {
-	const struct action *a = &l->state->action;
-	uint8_t version = l->user.version, qfi = a->qfi != GTPU_NO_QFI ? a->qfi : l->user.qfi;
-	uint8_t dscp = instance_dscp(k->instances, a->instance, a->dscp, qfi);
-
-	if (dscp < 64)
-		ip_dscp_set(version, ip, dscp);
+	route_mark(k->instances, &l->state->action, l->user.qfi, l->user.version, ip);
 }
 
 static __rte_always_inline int send_by(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room,
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
-	const struct next_hop *hop = next_hop_get(way->index);
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))) {
-		hop = translated ? hop : next_hop_get(next_hop_of_flow(way->index, ip, l->length, l->length));
-		if (!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
-			return 0;
-	}
-	if (unlikely(l->length > hop->mtu || !count(k, l, ip)))
+	uint32_t index = way->index;
+	const struct next_hop *hop = route_hop(&index, ip, l->length, l->length);
+
+	if (unlikely(hop == NULL || l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
-	decrement_hops(ip, version);
-	if (unlikely(l->state->action.dscp != ACTION_NO_DSCP || k->marking))
+	route_count_hop(version, ip);
+	if (unlikely(route_marks(k->instances, &l->state->action)))
 		mark_routed(k, l, ip);
 	if (translated)
 		flow_translate(k, l, ip, 1);
@@ -233,7 +208,9 @@ static __rte_noinline int send_closely(const struct walk *k, const struct lookup
 
 	if (note == NOTE_ROUTED || (note == NOTE_TRANSLATED && k->translating && l->nat == NULL))
 		return send_by(k, l, m, room, ip, version, way, 0);
-	if (note == NOTE_TRANSLATED && k->translating && l->mapping != NAT_NONE)
+	// Of several next hops, the translated header says which.
+	if (note == NOTE_TRANSLATED && k->translating && l->mapping != NAT_NONE &&
+		next_hop_get(way->index)->kind != NEXT_HOP_SEVERAL)
 		return send_by(k, l, m, room, ip, version, way, 1);
 	return 0;
 }
@@ -243,7 +220,7 @@ static __rte_always_inline int send_routed(
 {
 	uint8_t *destination = ip + (version == 4 ? 16 : 24);
 
-	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
+	if (unlikely(route_hops(version, ip) <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
 		     room < NEXT_HOP_HEADER))
 		return 0;
 	uint8_t table = instance_table(k->instances, l->state->action.instance);
@@ -263,7 +240,7 @@ static __rte_always_inline int send_tunnelled(
 	struct container c;
 
 	if (unlikely(room < OUTER_BYTES ||
-		     ((a->flags & ACTION_UPLINK) && !may_send(k, VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
+		     ((a->flags & ACTION_UPLINK) && !route_may_send(VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
 		return 0;
 	int container = tunnel_container(a, came, &c);
 	const struct template *t = template_of(k->templates, k->w, k->ways_generation, a->path);
@@ -289,10 +266,10 @@ static __rte_always_inline int send_to_subscriber(
 	int routed = (l->user.by & BY_FLOW) != 0; // not out of a tunnel
 
 	if (unlikely(subscriber_takes(r, p, l->length, room) != SUBSCRIBER_TAKES ||
-		     (routed && ip[version == 4 ? 8 : 7] <= 1) || !count(k, l, ip)))
+		     (routed && route_hops(version, ip) <= 1) || !count(k, l, ip)))
 		return 0;
 	if (routed)
-		decrement_hops(ip, version);
+		route_count_hop(version, ip);
 	uint32_t header = endpoint_put(ip, r, p, version, l->length);
 	struct packet *pkt = packet_of(m);
 	struct session_view *v = session_view_of(m);

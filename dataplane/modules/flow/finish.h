@@ -5,6 +5,7 @@
 
 #include "core/node.h"
 #include "flow/read.h"
+#include "forward/route.h"
 #include "meter/policer.h"
 #include "usage/usage.h"
 
@@ -68,17 +69,6 @@ static __rte_always_inline int flow_owned(struct walk *k, struct lookup *l, uint
 	return 1;
 }
 
-// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all
-// are in neither filter.
-static __rte_always_inline int may_send(const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
-{
-	uint32_t bit = ip_filter_bit(version, destination);
-	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];
-
-	return likely(!(bits >> bit % 64 & 1)) ||
-	       (!ip_is_local(vrf, version, destination) && !instance_guards(vrf, version, destination));
-}
-
 // `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
 static __rte_always_inline void leave(
 	struct rte_mbuf *m, uint32_t room, uint32_t header, uint32_t length, uint16_t port)
@@ -87,14 +77,6 @@ static __rte_always_inline void leave(
 	m->pkt_len = length + header;
 	m->data_len = (uint16_t)m->pkt_len;
 	packet_of(m)->port_out = port;
-}
-
-static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
-{
-	if (likely(version == 4))
-		ip4_decrement_ttl(ip);
-	else
-		ip[7]--;
 }
 
 // For those that are plain; the others, and those without an entry, are not plain behind it. Returns how many of them

@@ -61,11 +61,9 @@ struct walk {
 	struct ways *ways;
 	struct template *templates;
 	const struct instances *instances;
-	const struct ip_filter *local;
 	const struct example *last;
 	uint32_t ways_generation;
 	uint16_t resume; // edge of handover-rx that leads to the node
-	uint8_t marking; // some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t indexed; // a packet of the block is looked for in the index
 	uint8_t further; // rule_further says which meters a packet of the block has
@@ -95,8 +93,6 @@ static inline void walk_begin(
 	k->templates = templates[w->id];
 	k->ways_generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k->instances = instances_get();
-	k->local = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
-	k->marking = k->instances->marking;
 	k->last = NULL;
 	k->further = 0;
 	k->drop_gtpu = drop_gtpu;
@@ -269,15 +265,6 @@ static __rte_noinline void read_tunnel(
 		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
 }
 
-// As ip_is_local(), in the VRF of the packet's interface.
-static __rte_always_inline int is_for_us(
-	const struct walk *k, const struct example *e, uint8_t version, const uint8_t *address)
-{
-	uint32_t bit = ip_filter_bit(version, address);
-
-	return unlikely(k->local->bits[bit / 64] >> bit % 64 & 1) && ip_is_local_exactly(e->vrf, version, address);
-}
-
 // A packet outside a tunnel, of which all of an IP header can be read.
 static __rte_always_inline uint8_t read_outside(
 	const struct walk *k, struct lookup *l, uint8_t version, const uint8_t *ip, uint32_t rest)
@@ -336,7 +323,7 @@ static __rte_always_inline void read_ue(
 	if (likely(e->version == 4)) {
 		memcpy(&address, ip + 16, 4);
 		read_ue4(k, l, e, address);
-		l->plain = read_outside(k, l, 4, ip, rest) && !is_for_us(k, e, 4, ip + 16);
+		l->plain = read_outside(k, l, 4, ip, rest) && !ip_is_local(e->vrf, 4, ip + 16);
 		if (unlikely(e->nat != NULL))
 			flow_ask_mapping(k, l, ip, rest);
 		return;
@@ -347,7 +334,7 @@ static __rte_always_inline void read_ue(
 	l->key = flow_entry_key(k->w, key);
 	if (likely(!(e->user.by & BY_TUPLE)))
 		ask_index_slot(k, l, key);
-	l->plain = read_outside(k, l, 6, ip, rest) && !is_for_us(k, e, 6, ip + 24);
+	l->plain = read_outside(k, l, 6, ip, rest) && !ip_is_local(e->vrf, 6, ip + 24);
 }
 
 // As ip-input.
