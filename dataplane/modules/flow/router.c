@@ -23,7 +23,7 @@ static __rte_noinline int looks_plain(
 {
 	uint8_t version = e->version;
 	const uint8_t *destination = ip + destination_at(version);
-	struct lookup l = {.user = e->user};
+	struct parsed l = {.user = e->user};
 
 	if (rest < (version == 4 ? IP4_HEADER : IP6_HEADER) || !read_outside(k, &l, version, ip, rest) ||
 		route_hops(version, ip) <= 1 || route_is_of_link(version, ip) ||

@@ -159,7 +159,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	const uint8_t *ip, uint8_t qfi, enum session_why *why)
 {
 	const struct packet *pkt = packet_of(m);
-	struct tuple_slot *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
+	struct tuple_entry *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
 	const struct rule_state *of_flow = known != NULL ? tuple_state(w, known, known->permitted) : NULL;
 	int spoofed;
 
