@@ -271,9 +271,25 @@ var qerFields = []field[CreateQER]{
 	optional(ieRQI, func(v []byte) (bool, *Error) { return v[0]&1 != 0, nil },
 		func(w *writer, ie uint16, on bool) { w.uint8(ie, when(on, 1)) }, func(q *CreateQER) **bool { return &q.RQI }),
 	optional(ieAveragingWindow, readUint32, (*writer).uint32, func(q *CreateQER) **uint32 { return &q.AveragingWindow }),
+	{ie: ieFlowLevelMarking, read: func(v []byte, q *CreateQER) *Error {
+		switch { // TS 29.244 §8.2.66
+		case v[0]&2 != 0: // GERAN's (TS 29.281 §5.2.2.3)
+			return unserved("service class indicator")
+		case len(v) != 1+2*int(v[0]&1):
+			return badLength(ieFlowLevelMarking, len(v))
+		case v[0]&1 != 0:
+			dscp, _ := readMarking(v[1:])
+			q.FlowMarking = &dscp
+		}
+		return nil
+	}, write: func(w *writer, q *CreateQER) {
+		if q.FlowMarking != nil {
+			w.octets(ieFlowLevelMarking, 1, *q.FlowMarking<<2, 0xfc)
+		}
+	}},
 }
 
-var qerUnserved = []uint16{iePacketRate, ieFlowLevelMarking, iePagingPolicy, iePacketRateStatus, ieQERControl}
+var qerUnserved = []uint16{iePacketRate, iePagingPolicy, iePacketRateStatus, ieQERControl}
 
 var (
 	createQER = newGroup(append([]field[CreateQER]{qerFields[0], need(qerFields[1])}, qerFields[2:]...), qerUnserved).

@@ -221,6 +221,7 @@ var lengths = [ieLimit]bounds{
 	ieInterfaceType: {1, 1}, ieActivationTime: {4, 4}, ieDeactivationTime: {4, 4}, ieAlternativeSMF: {5, 21},
 	ieSMFSetID: {2, 257}, ieQuotaValidityTime: {4, 4}, ieASRspFlags: {1, noMax}, ieCPEntityAddress: {5, 21},
 	ieSEReqFlags: {1, noMax}, ieSourceAddress: {5, 22}, ieSNSSAI: {4, 4}, iePoolIdentity: {2, noMax},
+	ieFlowLevelMarking: {1, 5},
 }
 
 // grouped are the IEs that hold IEs, served or not: their insides are walked before anything is read (TS 29.244

@@ -89,7 +89,7 @@ func richQER(id uint32) CreateQER {
 	return CreateQER{ID: id, Correlation: ptr(uint32(3)), GateUplink: ptr(uint8(1)), GateDownlink: ptr(uint8(0)),
 		MBRUplink: ptr(uint64(1<<40 - 1)), MBRDownlink: ptr(uint64(2)), GBRUplink: ptr(uint64(1)),
 		GBRDownlink: ptr(uint64(1)),
-		QFI:         ptr(uint8(63)), RQI: ptr(true), AveragingWindow: ptr(uint32(2000))}
+		QFI:         ptr(uint8(63)), RQI: ptr(true), AveragingWindow: ptr(uint32(2000)), FlowMarking: ptr(uint8(46))}
 }
 
 func richForwarding() *Forwarding {

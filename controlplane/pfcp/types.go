@@ -481,6 +481,7 @@ type CreateQER struct {
 	QFI             *uint8
 	RQI             *bool
 	AveragingWindow *uint32 // milliseconds
+	FlowMarking     *uint8  // DSCP of the UE's downlink packets
 }
 
 type UpdateQER = CreateQER

@@ -17,7 +17,7 @@ import (
 // A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
 // optional fields behind a bit map of what is there (its size: TestSizeOfASession). A store of another version is not
 // read.
-const encodingVersion = 9
+const encodingVersion = 10
 
 var (
 	ErrEncoding = errors.New("a stored session does not follow its encoding")

@@ -23,7 +23,7 @@ func (c *codec) qer(q *QER) {
 	number(c, &q.ID)
 	number(c, &q.Share)
 	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink, &q.GBRDownlink,
-		&q.QFI, &q.AveragingWindow, &q.RQI)
+		&q.QFI, &q.AveragingWindow, &q.RQI, &q.FlowMarking)
 	c.text(&q.UplinkPolicer)
 	c.text(&q.DownlinkPolicer)
 	c.optional(&q.Uplink, &q.Downlink)
@@ -38,6 +38,8 @@ func checkQER(q *QER) *pfcp.Error {
 		return Fault(pfcp.RuleQER, q.ID, ieGate, "no such gate status")
 	case q.QFI != nil && *q.QFI > 63:
 		return Fault(pfcp.RuleQER, q.ID, 124, "QFI above 63")
+	case q.FlowMarking != nil && *q.FlowMarking > 63:
+		return Fault(pfcp.RuleQER, q.ID, 97, "DSCP above 63")
 	case above(q.GBRUplink, q.MBRUplink) || above(q.GBRDownlink, q.MBRDownlink):
 		return Fault(pfcp.RuleQER, q.ID, 27, "GBR above MBR")
 	}
@@ -56,23 +58,23 @@ func (c *Compiler) allQERs() {
 		if q.RQI != nil && *q.RQI {
 			out.Flags |= api.QERRqi
 		}
-		up := c.policerOf(q, q.UplinkPolicer, q.Uplink, q.MBRUplink, q.GBRUplink)
-		down := c.policerOf(q, q.DownlinkPolicer, q.Downlink, q.MBRDownlink, q.GBRDownlink)
+		up := c.policerOf(q, q.UplinkPolicer, q.Uplink, q.MBRUplink, q.GBRUplink, nil)
+		down := c.policerOf(q, q.DownlinkPolicer, q.Downlink, q.MBRDownlink, q.GBRDownlink, q.FlowMarking)
 		copy(out.UplinkPolicer[:api.NameSize-1], up)
 		copy(out.DownlinkPolicer[:api.NameSize-1], down)
 		c.qers = append(c.qers, out)
 	}
 }
 
-// policerOf names the policer of one direction: the configuration's, the session's own, or that of MBR and GBR.
-func (c *Compiler) policerOf(q *QER, name string, own *api.Policer, mbr, gbr *uint64) string {
+// policerOf names the policer of one direction: the configuration's, the session's own, or that of MBR, GBR and marking.
+func (c *Compiler) policerOf(q *QER, name string, own *api.Policer, mbr, gbr *uint64, mark *uint8) string {
 	switch {
 	case name != "":
 		return name
 	case own != nil:
 		return c.needPolicer(own)
 	}
-	return c.policer(q, mbr, gbr)
+	return c.policer(q, mbr, gbr, mark)
 }
 
 func (c *Compiler) needPolicer(body *api.Policer) string {
@@ -81,30 +83,37 @@ func (c *Compiler) needPolicer(body *api.Policer) string {
 }
 
 // policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as
-// the peak rate (RFC 2698); what exceeds MBR is dropped. "" without MBR, and with one of 0: a CP function that means to
-// stop traffic closes the gate, and one that limits a single direction sends 0 for the other.
-func (c *Compiler) policer(q *QER, mbr, gbr *uint64) string {
-	if mbr == nil || *mbr == 0 {
+// the peak rate (RFC 2698); what exceeds MBR is dropped, and all else has the DSCP of the flow level marking (TS 29.244
+// §8.2.66). "" without a limit or marking. MBR of 0 is no limit: a CP function that means to stop traffic closes the
+// gate, and one that limits a single direction sends 0 for the other.
+func (c *Compiler) policer(q *QER, mbr, gbr *uint64, mark *uint8) string {
+	const bytesPerKilobit = 125
+	body := api.Policer{Type: api.MeterSRTCM, CIR: api.MostRate, CBS: api.MostBurst,
+		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}
+	if mbr != nil && *mbr != 0 && *mbr*bytesPerKilobit <= api.MostRate { // 40 bits; above, no limit of a UE
+		body.CIR = *mbr * bytesPerKilobit
+		body.CBS = c.burst(q, body.CIR)
+		if gbr != nil && *gbr != 0 {
+			committed := *gbr * bytesPerKilobit
+			body.Type, body.PIR, body.PBS = api.MeterTRTCM, body.CIR, body.CBS
+			body.CIR, body.CBS = committed, c.burst(q, committed)
+		}
+	} else if mark == nil {
 		return ""
 	}
+	if mark != nil {
+		body.Action[0], body.Action[1] = api.ColourActionRemark, api.ColourActionRemark
+		body.DSCP[0], body.DSCP[1] = *mark, *mark
+	}
+	return c.needPolicer(&body)
+}
+
+// burst is what a rate lets pass in the averaging window, in bytes.
+func (c *Compiler) burst(q *QER, rate uint64) uint64 {
 	window := c.Set.MBRBurst.Window
 	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
 		window = time.Duration(*q.AveragingWindow) * time.Millisecond
 	}
-	const bytesPerKilobit = 125
-	peak := *mbr * bytesPerKilobit // MBR has 40 bits
-	if peak > api.MostRate {       // no limit of a UE
-		return ""
-	}
-	burst := func(rate uint64) uint64 {
-		ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
-		return min(max(rate*ms/1000, uint64(c.Set.MBRBurst.Least)), api.MostBurst)
-	}
-	body := api.Policer{Type: api.MeterSRTCM, CIR: peak, CBS: burst(peak),
-		Action: [3]byte{api.ColourActionPass, api.ColourActionPass, api.ColourActionDrop}}
-	if gbr != nil && *gbr != 0 {
-		committed := *gbr * bytesPerKilobit
-		body.Type, body.CIR, body.CBS, body.PIR, body.PBS = api.MeterTRTCM, committed, burst(committed), peak, burst(peak)
-	}
-	return c.needPolicer(&body)
+	ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
+	return min(max(rate*ms/1000, uint64(c.Set.MBRBurst.Least)), api.MostBurst)
 }

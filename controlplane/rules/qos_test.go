@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestPolicerOfAQER(t *testing.T) {
 			set.MBRBurst = c.burst
 		}
 		x := Compiler{Context: Context{Set: set}}
-		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr)
+		name := x.policer(&QER{CreateQER: pfcp.CreateQER{AveragingWindow: c.window}}, c.mbr, c.gbr, nil)
 		if c.want == nil {
 			testkit.ErrorIf(t, name != "" || len(x.out.Objects) != 0, "%s: %s", c.name, name)
 			continue
@@ -58,4 +59,33 @@ func TestPolicerOfAQER(t *testing.T) {
 		testkit.ErrorIf(t, got != *c.want || name != x.out.Objects[0].Key,
 			"%s: %+v, want %+v", c.name, got, *c.want)
 	}
+}
+
+// A flow level marking is the colours' DSCP, with a limit or without, of downlink packets alone.
+func TestFlowLevelMarking(t *testing.T) {
+	req := request(1, "10.45.0.5")
+	q := &req.QER[0]
+	for _, mbr := range []*uint64{nil, ptr(uint64(8000))} {
+		q.MBRUplink, q.MBRDownlink, q.FlowMarking = nil, mbr, ptr(uint8(46))
+		s, _, refusal := Establish(testSettings(), giveNothing{}, req)
+		testkit.FatalIf(t, refusal != nil, "%v", refusal)
+		c, refusal := Compile(Context{Set: testSettings()}, s)
+		testkit.FatalIf(t, refusal != nil, "%v", refusal)
+		var policers []api.Policer // none of the uplink
+		for _, o := range c.Objects {
+			var p api.Policer
+			if _, err := api.ReadRow(o.Body, &p); o.Kind == api.KindPolicer && err == nil {
+				policers = append(policers, p)
+			}
+		}
+		want := api.Policer{Type: api.MeterSRTCM, CIR: api.MostRate, CBS: api.MostBurst, DSCP: [3]byte{46, 46},
+			Action: [3]byte{api.ColourActionRemark, api.ColourActionRemark, api.ColourActionDrop}}
+		if mbr != nil {
+			want.CIR, want.CBS = 1e6, 100000
+		}
+		testkit.ErrorIf(t, !slices.Equal(policers, []api.Policer{want}), "%+v, want %+v", policers, want)
+	}
+	q.FlowMarking = ptr(uint8(64))
+	_, _, refusal := Establish(testSettings(), giveNothing{}, req)
+	testkit.ErrorIf(t, refusal == nil || refusal.Offending != 97, "DSCP 64: %v", refusal)
 }

@@ -198,6 +198,9 @@ var flagged = []struct {
 	{ie: gopfcp.RQI, in: func(i ...*gopfcp.IE) []byte {
 		return session(gopfcp.NewCreateQER(append(i, octets32(109, 1), gopfcp.New(25, []byte{0}))...))
 	}, value: octet(1, 0), names: "RQI - - - - - - -", served: "RQI"},
+	{ie: gopfcp.DLFlowLevelMarking, in: func(i ...*gopfcp.IE) []byte {
+		return session(gopfcp.NewCreateQER(append(i, octets32(109, 1), gopfcp.New(25, []byte{0}))...))
+	}, value: parts(0, map[int][]byte{0: {46 << 2, 0xfc}, 1: {0, 0}}), names: "TTC SCI - - - - - -", served: "TTC"},
 	{ie: gopfcp.FTEID, in: func(i ...*gopfcp.IE) []byte {
 		return session(gopfcp.NewCreatePDR(gopfcp.New(56, []byte{0, 2}), octets32(29, 1),
 			gopfcp.NewPDI(append(i, gopfcp.New(20, []byte{0}))...), octets32(108, 1)))

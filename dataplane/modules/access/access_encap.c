@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // access-encap: puts the subscriber's Ethernet header, VLAN tags and PPPoE header in front of an IP packet.
 #include "core/node.h"
-#include "rule/endpoint.h"
-#include "rule/view.h"
+#include "forward/subscriber.h"
 
 DROP_REASON(drop_room, "access-headroom", "there is no room in front of the packet for the access encapsulation")
 DROP_REASON(drop_port, "access-port-gone", "the subscriber's port does not exist any more")
@@ -12,22 +11,20 @@ enum { EDGE_OUTPUT, EDGE_FRAGMENT, EDGE_DROP, EDGE_COUNT };
 static rte_edge_t access_encap_packet(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
-	struct session_view *v = session_view_of(m);
-	const struct rule *r = v->rule;
+	const struct rule *r = session_view_of(m)->rule;
 	const struct port *p = port_get(r->down.port);
+	enum subscriber_result result = subscriber_takes(r, p, pkt->length, rte_pktmbuf_headroom(m));
 
-	if (unlikely(pkt->length > r->mru))
+	if (unlikely(result == SUBSCRIBER_TOO_LONG))
 		return EDGE_FRAGMENT;
-	if (unlikely(p == NULL))
-		return packet_leave(m, &drop_port, EDGE_DROP);
-	if (unlikely(rte_pktmbuf_headroom(m) < ENDPOINT_HEADER_MAX))
-		return packet_leave(m, &drop_room, EDGE_DROP);
+	if (unlikely(result != SUBSCRIBER_TAKES))
+		return packet_leave(m, result == SUBSCRIBER_NO_PORT ? &drop_port : &drop_room, EDGE_DROP);
 	uint32_t length = endpoint_put(rte_pktmbuf_mtod(m, uint8_t *), r, p, pkt->ip_version, pkt->length);
 	rte_pktmbuf_prepend(m, (uint16_t)length);
 	pkt->l3 = (uint16_t)length;
 	pkt->l4 += (uint16_t)length;
 	pkt->port_out = r->down.port;
-	v->pipe = r->down.pipe;
+	session_view_of(m)->pipe = r->down.pipe;
 	return EDGE_OUTPUT;
 }
 

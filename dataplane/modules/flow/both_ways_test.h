@@ -143,7 +143,9 @@ static void put_policer(const char *name, uint8_t type, uint64_t rate, uint64_t 
 {
 	struct api_policer p = {.type = type, .cir = rate, .pir = 2 * rate, .cbs = burst, .pbs = 2 * burst};
 
+	p.action[RTE_COLOR_GREEN] = draw(2) ? API_COLOUR_PASS : yellow;
 	p.action[RTE_COLOR_YELLOW] = yellow;
+	p.dscp[RTE_COLOR_GREEN] = 10;
 	p.dscp[RTE_COLOR_YELLOW] = 8;
 	p.colour_aware = draw(4) == 0;
 	p.action[RTE_COLOR_RED] = API_COLOUR_DROP;

@@ -37,7 +37,7 @@ enum {
 };
 static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
-#define USER_EXTERNAL 4 // no mark: the packet is to an external address (flow/mapping.h)
+#define USER_EXTERNAL 4 // NAT44 gives the packet, which is to an external address, the inside one (flow/mapping.h)
 
 // Of the user's packet and of the container that it came in.
 struct user_head {
@@ -47,7 +47,7 @@ struct user_head {
 	uint8_t pdu_type; // enum api_pdu_type
 	uint8_t qfi; // GTPU_NO_QFI: none
 	uint8_t by; // BY_*
-	uint8_t mark; // of the tunnel's header, where it changes the user's (RFC 6040); USER_EXTERNAL
+	uint8_t change; // before it leaves: by enum ecn of the tunnel's header (RFC 6040 §4.2), USER_EXTERNAL; 0: none
 };
 static_assert(sizeof(struct user_head) == 8, "copied in one move");
 

@@ -4,17 +4,15 @@
 #include "flow/finish.h"
 #include "core/control.h"
 #include "forward/account.h"
+#include "forward/subscriber.h"
 #include "forward/tunnel.h"
-#include "instance/instance.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
-#include "rule/endpoint.h"
-#include "rule/session.h"
 #include "rule/view.h"
 
 // ---- entries of 5-tuples --------------------------------------------------------------------------------------------
 
-static __rte_always_inline int is_by_tuple(const struct lookup *l)
+static __rte_always_inline int is_by_tuple(const struct parsed *l)
 {
 	return l->plain && (l->user.by & BY_TUPLE);
 }
@@ -31,7 +29,7 @@ static __rte_always_inline int ask_state(const struct tuple_lookup *t)
 // Those that are not in their own place, a quarter of wide ones in a table as full as it may be: their other lines come
 // beside one another, not one after the other. `which`: of the block; returns how many of them have no entry.
 static __rte_noinline uint32_t find_displaced(
-	const struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint8_t *which, uint32_t n)
+	const struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint8_t *which, uint32_t n)
 {
 	uint32_t far = 0, without = 0;
 
@@ -45,7 +43,7 @@ static __rte_noinline uint32_t find_displaced(
 			tuple_ask(k->tuples, t->hash, TUPLE_WAYS);
 			which[far++] = which[i];
 		} else {
-			lookup[which[i]].plain = 0;
+			parsed[which[i]].plain = 0;
 			without++;
 		}
 	}
@@ -54,25 +52,25 @@ static __rte_noinline uint32_t find_displaced(
 
 		t->found = tuple_find_far(k->tuples, t->hash, &t->key);
 		if (!ask_state(t)) {
-			lookup[which[i]].plain = 0;
+			parsed[which[i]].plain = 0;
 			without++;
 		}
 	}
 	return without;
 }
 
-uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+uint32_t flow_find_tuples(struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n)
 {
 	uint32_t displaced = 0, without = 0;
 	uint8_t which[FLOW_BLOCK];
 
 	for (uint16_t i = 0; k->tuples->is_large && i < n; i++)
-		if (likely(is_by_tuple(&lookup[i])))
+		if (likely(is_by_tuple(&parsed[i])))
 			rte_prefetch0(tuple_place(k->tuples, tuple[i].hash, 0));
 	for (uint16_t i = 0; i < n; i++) {
 		struct tuple_lookup *t = &tuple[i];
 
-		if (unlikely(!is_by_tuple(&lookup[i])))
+		if (unlikely(!is_by_tuple(&parsed[i])))
 			continue;
 		t->found = tuple_in_line(tuple_place(k->tuples, t->hash, 0), &t->key);
 		if (likely(ask_state(t)))
@@ -81,13 +79,13 @@ uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lo
 		tuple_ask(k->tuples, t->hash, 1);
 	}
 	if (displaced > 0)
-		without = find_displaced(k, lookup, tuple, which, displaced);
+		without = find_displaced(k, parsed, tuple, which, displaced);
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 
 		if (unlikely(!is_by_tuple(l)))
 			continue;
-		struct tuple_slot *t = tuple[i].found;
+		struct tuple_entry *t = tuple[i].found;
 		struct rule_state *s = tuple_state(k->w, t, l->user.by == BY_SUBSCRIBER ? k->permitted : t->permitted);
 		l->plain = s != NULL && !(s->bits & RULE_STATE_FULL);
 		if (unlikely(!l->plain)) {
@@ -110,7 +108,7 @@ uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lo
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
 // Rows G8, G11, G12: the packet is from or to the UE; by its address it is only where no session has a longer prefix.
-static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip, uint8_t version, int uplink)
+static __rte_always_inline int is_ues(const struct parsed *l, const uint8_t *ip, uint8_t version, int uplink)
 {
 	const struct rule_state *s = l->state;
 
@@ -126,20 +124,6 @@ static __rte_always_inline int is_ues(const struct lookup *l, const uint8_t *ip,
 	return !(s->action.flags & ACTION_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// The address may be a UE's: ip-forward looks closer.
-static int may_be_ue(const struct instances *n, uint8_t vrf, uint8_t version, const uint8_t *destination)
-{
-	if (instance_by_pool(INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE)
-		return 1;
-	for (uint8_t i = 0; i < n->lookers; i++)
-		if (instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination))
-			return 1;
-	for (uint8_t i = 0; i < n->owners; i++)
-		if (instance_vrf(n, n->owner[i]) == vrf && session_home_known(n->owner[i], version, destination))
-			return 1;
-	return 0;
-}
-
 // Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 and
 // link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
@@ -153,8 +137,8 @@ static __rte_always_inline uint8_t note_way(
 	uint8_t vrf = way_vrf(way->table);
 	uint8_t note = n != NULL ? NOTE_TRANSLATED : NOTE_ROUTED;
 
-	if (!may_send(k, vrf, version, destination) || address_is_link_local(version, destination) ||
-		may_be_ue(k->instances, vrf, version, destination) ||
+	if (!route_may_send(vrf, version, destination) || address_is_link_local(version, destination) ||
+		route_to_ue(k->instances, INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE ||
 		(n != NULL && nat_outside(n->table, load32(destination)) != NAT_NONE) ||
 		(version == 6 && nptv6_of_hop(way->index)))
 		note = NOTE_OTHER;
@@ -174,48 +158,39 @@ static __rte_noinline uint8_t ask_way(
 
 // ---- the ways out. Each returns 0, and has changed nothing, when the full nodes have more to do ---------------------
 
-static __rte_noinline void change_first(const struct walk *k, const struct lookup *l, uint8_t *ip)
+static __rte_noinline void change_first(const struct walk *k, const struct parsed *l, uint8_t *ip)
 {
-	if (l->user.mark == USER_EXTERNAL)
+	if (l->user.change == USER_EXTERNAL)
 		flow_translate(k, l, ip, 0);
 	else
-		ecn_leave_tunnel(l->user.mark, l->user.version, ip);
+		ecn_leave_tunnel(l->user.change, l->user.version, ip);
 }
 
 // Meters, URRs and counters, and behind them the first change of the packet.
-static __rte_always_inline int count(const struct walk *k, const struct lookup *l, uint8_t *ip)
+static __rte_always_inline int count(const struct walk *k, const struct parsed *l, uint8_t *ip)
 {
 	if (unlikely(!account_quick(k->w, l->state, l->length, l->user.version, ip)))
 		return 0;
-	if (unlikely(l->user.mark != 0))
+	if (unlikely(l->user.change != 0))
 		change_first(k, l, ip);
 	return 1;
 }
 
-// As ip-forward.
-static __rte_noinline void mark_routed(const struct walk *k, const struct lookup *l, uint8_t *ip)
+static __rte_noinline void mark_routed(const struct walk *k, const struct parsed *l, uint8_t *ip)
 {
-	const struct action *a = &l->state->action;
-	uint8_t version = l->user.version, qfi = a->qfi != GTPU_NO_QFI ? a->qfi : l->user.qfi;
-	uint8_t dscp = instance_dscp(k->instances, a->instance, a->dscp, qfi);
-
-	if (dscp < 64)
-		ip_dscp_set(version, ip, dscp);
+	route_mark(k->instances, &l->state->action, l->user.qfi, l->user.version, ip);
 }
 
-static __rte_always_inline int send_by(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room,
+static __rte_always_inline int send_by(const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room,
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
-	const struct next_hop *hop = next_hop_get(way->index);
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))) {
-		hop = translated ? hop : next_hop_get(next_hop_of_flow(way->index, ip, l->length, l->length));
-		if (!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
-			return 0;
-	}
-	if (unlikely(l->length > hop->mtu || !count(k, l, ip)))
+	uint32_t index = way->index;
+	const struct next_hop *hop = route_hop(&index, ip, l->length, l->length);
+
+	if (unlikely(hop == NULL || l->length > hop->mtu || !count(k, l, ip)))
 		return 0;
-	decrement_hops(ip, version);
-	if (unlikely(l->state->action.dscp != ACTION_NO_DSCP || k->marking))
+	route_count_hop(version, ip);
+	if (unlikely(route_marks(k->instances, &l->state->action)))
 		mark_routed(k, l, ip);
 	if (translated)
 		flow_translate(k, l, ip, 1);
@@ -225,7 +200,7 @@ static __rte_always_inline int send_by(const struct walk *k, const struct lookup
 }
 
 // Where no way is known with that note.
-static __rte_noinline int send_closely(const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room,
+static __rte_noinline int send_closely(const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room,
 	uint8_t *ip, uint8_t version, uint8_t table)
 {
 	struct way *way;
@@ -233,17 +208,19 @@ static __rte_noinline int send_closely(const struct walk *k, const struct lookup
 
 	if (note == NOTE_ROUTED || (note == NOTE_TRANSLATED && k->translating && l->nat == NULL))
 		return send_by(k, l, m, room, ip, version, way, 0);
-	if (note == NOTE_TRANSLATED && k->translating && l->mapping != NAT_NONE)
+	// Of several next hops, the translated header says which.
+	if (note == NOTE_TRANSLATED && k->translating && l->mapping != NAT_NONE &&
+		next_hop_get(way->index)->kind != NEXT_HOP_SEVERAL)
 		return send_by(k, l, m, room, ip, version, way, 1);
 	return 0;
 }
 
 static __rte_always_inline int send_routed(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
+	const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
 	uint8_t *destination = ip + (version == 4 ? 16 : 24);
 
-	if (unlikely(ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
+	if (unlikely(route_hops(version, ip) <= 1 || address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
 		     room < NEXT_HOP_HEADER))
 		return 0;
 	uint8_t table = instance_table(k->instances, l->state->action.instance);
@@ -256,18 +233,18 @@ static __rte_always_inline int send_routed(
 
 // As gtpu-encap.
 static __rte_always_inline int send_tunnelled(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
+	const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
 	const struct action *a = &l->state->action;
 	const struct container came = {.qfi = l->user.qfi, .pdu_type = l->user.pdu_type};
 	struct container c;
 
 	if (unlikely(room < OUTER_BYTES ||
-		     ((a->flags & ACTION_UPLINK) && !may_send(k, VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
+		     ((a->flags & ACTION_UPLINK) && !route_may_send(VRF_ANY, version, ip + (version == 4 ? 16 : 24)))))
 		return 0;
 	int container = tunnel_container(a, came, &c);
 	const struct template *t = template_of(k->templates, k->w, k->ways_generation, a->path);
-	if (unlikely(t == NULL) && l->user.mark != USER_EXTERNAL)
+	if (unlikely(t == NULL) && l->user.change != USER_EXTERNAL)
 		t = template_of_flow(k->templates, k->w, k->ways_generation, a->path, ip, l->length);
 	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip)))
 		return 0;
@@ -282,17 +259,17 @@ static __rte_always_inline int send_tunnelled(
 
 // As access-encap, with the views that the scheduler reads.
 static __rte_always_inline int send_to_subscriber(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
+	const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
 	const struct rule *r = &session_pools.rule[l->state->rule];
 	const struct port *p = port_get(r->down.port);
 	int routed = (l->user.by & BY_FLOW) != 0; // not out of a tunnel
 
-	if (unlikely(l->length > r->mru || p == NULL || room < ENDPOINT_HEADER_MAX ||
-		     (routed && ip[version == 4 ? 8 : 7] <= 1) || !count(k, l, ip)))
+	if (unlikely(subscriber_takes(r, p, l->length, room) != SUBSCRIBER_TAKES ||
+		     (routed && route_hops(version, ip) <= 1) || !count(k, l, ip)))
 		return 0;
 	if (routed)
-		decrement_hops(ip, version);
+		route_count_hop(version, ip);
 	uint32_t header = endpoint_put(ip, r, p, version, l->length);
 	struct packet *pkt = packet_of(m);
 	struct session_view *v = session_view_of(m);
@@ -317,17 +294,17 @@ static __rte_always_inline int send_to_subscriber(
 // ---- the loop -------------------------------------------------------------------------------------------------------
 
 // The owner's node of the same name decides.
-static __rte_noinline rte_edge_t hand_over(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
+static __rte_noinline rte_edge_t hand_over(const struct walk *k, const struct parsed *l, struct rte_mbuf *m)
 {
-	if (packet_of(m)->handed || l->list_slot >= worker_count())
+	if (packet_of(m)->handed || l->owner >= worker_count())
 		return FLOW_FULL;
-	worker_hand_over_as_it_came(k->w, l->list_slot, k->resume, l->order, m);
+	worker_hand_over_as_it_came(k->w, l->owner, k->resume, l->order, m);
 	return FLOW_GONE;
 }
 
 // `version`: of the user's packet, a constant.
 static __rte_always_inline rte_edge_t finish(
-	const struct walk *k, const struct lookup *l, struct rte_mbuf *m, uint8_t version)
+	const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint8_t version)
 {
 	uint32_t room = m->data_off + l->user.at;
 	uint8_t *ip = (uint8_t *)m->buf_addr + room, flags = l->state->action.flags;
@@ -345,16 +322,16 @@ static __rte_always_inline rte_edge_t finish(
 	return likely(send_routed(k, l, m, room, ip, version)) ? FLOW_TX : FLOW_FULL;
 }
 
-static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct lookup *l, struct rte_mbuf *m)
+static __rte_noinline rte_edge_t finish6(const struct walk *k, const struct parsed *l, struct rte_mbuf *m)
 {
 	return finish(k, l, m, 6);
 }
 
 // The second step of flow_ask_further(): the meters of rules that have more than a state has room for.
-static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
+static __rte_noinline void ask_meters(const struct parsed *parsed, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		const struct lookup *l = &lookup[i];
+		const struct parsed *l = &parsed[i];
 
 		if (!l->plain || !(l->state->bits & RULE_STATE_FURTHER) ||
 			rule_state_meters(l->state).index[0] != STATE_METER_NONE)
@@ -366,7 +343,7 @@ static __rte_noinline void ask_meters(const struct lookup *lookup, uint16_t n)
 }
 
 // The first rule of a packet that takes the full nodes, or NULL where its key does not say that.
-static const struct rule *rule_held_back(const struct walk *k, const struct lookup *l)
+static const struct rule *rule_held_back(const struct walk *k, const struct parsed *l)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
 
@@ -379,7 +356,7 @@ static const struct rule *rule_held_back(const struct walk *k, const struct look
 }
 
 // What follows of its session takes the full nodes, too, by whatever key it comes: they share URRs and meters.
-static __rte_noinline void hold_back(struct walk *k, const struct lookup *l)
+static __rte_noinline void hold_back(struct walk *k, const struct parsed *l)
 {
 	const struct rule *held = rule_held_back(k, l), *r;
 
@@ -388,16 +365,16 @@ static __rte_noinline void hold_back(struct walk *k, const struct lookup *l)
 		k->full[order_of_state(rule_state_of(r))] = 1;
 }
 
-void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
+void flow_finish(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next)
 {
 	if (unlikely(k->further)) {
-		ask_meters(lookup, n);
+		ask_meters(parsed, n);
 		k->further = 0;
 	}
 	if (unlikely(k->translating))
-		flow_find_mappings(k, lookup, pkts, n);
+		flow_find_mappings(k, parsed, pkts, n);
 	for (uint16_t i = 0; i < n; i++) {
-		const struct lookup *l = &lookup[i];
+		const struct parsed *l = &parsed[i];
 
 		next[i] = FLOW_FULL;
 		if (likely(l->plain))

@@ -5,6 +5,7 @@
 
 #include "core/node.h"
 #include "flow/read.h"
+#include "forward/route.h"
 #include "meter/policer.h"
 #include "usage/usage.h"
 
@@ -18,7 +19,7 @@ enum { FLOW_TX, FLOW_FULL, FLOW_ACCESS, FLOW_EDGES, FLOW_GONE = FLOW_EDGES };
 struct tuple_lookup {
 	struct tuple key;
 	uint32_t hash;
-	struct tuple_slot *found;
+	struct tuple_entry *found;
 };
 
 // Of a large table the lines are asked for in a loop of little else (flow_find_tuples()): while page walks are under
@@ -56,7 +57,7 @@ static __rte_always_inline void flow_dispatch(const struct worker *w, struct rte
 }
 
 // The key's session lives on the worker that the index's word says. Returns 0 when the word does not.
-static __rte_always_inline int flow_owned(struct walk *k, struct lookup *l, uint64_t key, uint32_t word)
+static __rte_always_inline int flow_owned(struct walk *k, struct parsed *l, uint64_t key, uint32_t word)
 {
 	uint32_t owner = flow_owner(word, key);
 
@@ -64,19 +65,8 @@ static __rte_always_inline int flow_owned(struct walk *k, struct lookup *l, uint
 		return 0;
 	l->user.by = BY_OWNER;
 	l->state = &flow_routed[k->w->id].of_vrf[0]; // nobody's
-	l->list_slot = owner;
+	l->owner = owner;
 	return 1;
-}
-
-// 1 when sessions may send to this destination of a VRF (rows A11, G13): not to us, nor to a guarded host. Nearly all
-// are in neither filter.
-static __rte_always_inline int may_send(const struct walk *k, uint8_t vrf, uint8_t version, const uint8_t *destination)
-{
-	uint32_t bit = ip_filter_bit(version, destination);
-	uint64_t bits = k->local->bits[bit / 64] | k->instances->guard_filter.bits[bit / 64];
-
-	return likely(!(bits >> bit % 64 & 1)) ||
-	       (!ip_is_local(vrf, version, destination) && !instance_guards(vrf, version, destination));
 }
 
 // `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
@@ -89,22 +79,14 @@ static __rte_always_inline void leave(
 	packet_of(m)->port_out = port;
 }
 
-static __rte_always_inline void decrement_hops(uint8_t *ip, uint8_t version)
-{
-	if (likely(version == 4))
-		ip4_decrement_ttl(ip);
-	else
-		ip[7]--;
-}
-
 // For those that are plain; the others, and those without an entry, are not plain behind it. Returns how many of them
 // have none.
-uint32_t flow_find_tuples(struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n);
+uint32_t flow_find_tuples(struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n);
 
-// Sends the plain ones of a block; each has its state in lookup.state, and with BY_TUPLE its rule of the access list.
+// Sends the plain ones of a block; each has its state in parsed.state, and with BY_TUPLE its rule of the access list.
 // All others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other
 // workers' sessions go there as they came, to the edge walk.resume of handover-rx.
-void flow_finish(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
+void flow_finish(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 // Sends the first ones of a block of at most WAY_ASKS that are routed where no UEs are (example.alone), up to one that
 // is not plain or needs more than its route and next hop; returns how many. The others are left as they came.

@@ -194,7 +194,7 @@ static void keep(struct worker *w, const struct engine_flow *f)
 	// Another list, since the firewall's node.
 	if (unlikely((given ^ permitted) >> ACL_SLOT_BITS != 0))
 		return;
-	struct tuple_slot *known = tuple_find(tuples, f->hash, f->flow);
+	struct tuple_entry *known = tuple_find(tuples, f->hash, f->flow);
 	if (known == NULL)
 		*f->is_new = 1;
 	if (known == NULL && f->refused)

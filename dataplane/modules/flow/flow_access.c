@@ -22,7 +22,7 @@ static __rte_always_inline int is_ours(const struct port *p, const uint8_t *fram
 
 // What access-input checks of the IP packet that may fill `rest` bytes; behind it there may be padding.
 static __rte_noinline int read_packet(
-	const struct walk *k, struct lookup *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
+	const struct walk *k, struct parsed *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {
 	struct ip_info info;
 
@@ -41,7 +41,7 @@ static __rte_noinline int read_packet(
 
 // The same of one that lanes found good.
 static __rte_always_inline int read_plain_packet(
-	const struct walk *k, struct lookup *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
+	const struct walk *k, struct parsed *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {
 	if (unlikely(!read_good(k, l, ip, rest) ||
 		     (ip[9] == IP_PROTOCOL_UDP && endpoint_is_dhcp(load16(ip + IP4_HEADER + 2)))))
@@ -52,13 +52,13 @@ static __rte_always_inline int read_plain_packet(
 }
 
 static __rte_always_inline void read_one(
-	struct walk *k, struct lookup *l, struct tuple_lookup *t, struct rte_mbuf *m, const struct port *p)
+	struct walk *k, struct parsed *l, struct tuple_lookup *t, struct rte_mbuf *m, const struct port *p)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint32_t readable = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m), l3, rest;
 	struct endpoint_view e;
 
-	lookup_clear(l);
+	parsed_clear(l);
 	if (unlikely(readable < ETH_HEADER || !is_ours(p, frame)))
 		return;
 	uint8_t version = endpoint_read(frame, readable, total, &e, &l3, &rest);
@@ -83,7 +83,7 @@ static __rte_always_inline void read_one(
 
 // Functions of their own, for one that has all is short of registers.
 static __rte_noinline void read_block(
-	struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, struct rte_mbuf **pkts, uint16_t n)
+	struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t port = PORT_NONE;
 	const struct port *p = NULL;
@@ -93,32 +93,32 @@ static __rte_noinline void read_block(
 			port = packet_of(pkts[i])->port_in;
 			p = port_get(port);
 		}
-		read_one(k, &lookup[i], &tuple[i], pkts[i], p);
+		read_one(k, &parsed[i], &tuple[i], pkts[i], p);
 	}
 }
 
 // What is good and has no entry may be of a subscriber who lives on another worker.
 static __rte_noinline void find_with_owners(
-	struct walk *k, struct lookup *lookup, struct tuple_lookup *tuple, uint16_t n)
+	struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n)
 {
 	uint64_t key[FLOW_BLOCK];
 	uint32_t *word[FLOW_BLOCK];
 	uint64_t asked = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		if (!lookup[i].plain)
+		if (!parsed[i].plain)
 			continue;
 		asked |= 1ull << i;
 		key[i] = tuple_endpoint_key(&tuple[i].key);
 		word[i] = flow_slot(k->w, key[i]);
 		rte_prefetch0(word[i]);
 	}
-	flow_find_tuples(k, lookup, tuple, n);
+	flow_find_tuples(k, parsed, tuple, n);
 	for (; asked != 0; asked &= asked - 1) {
 		uint32_t i = (uint32_t)__builtin_ctzll(asked);
 
-		if (!lookup[i].plain)
-			lookup[i].plain = (uint8_t)flow_owned(k, &lookup[i], key[i], *word[i]);
+		if (!parsed[i].plain)
+			parsed[i].plain = (uint8_t)flow_owned(k, &parsed[i], key[i], *word[i]);
 	}
 }
 static_assert(FLOW_BLOCK <= 64, "a bit each");
@@ -127,7 +127,7 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 {
 	struct worker *w = worker_self();
 	struct tuple_lookup tuple[FLOW_BLOCK];
-	struct lookup lookup[FLOW_BLOCK];
+	struct parsed parsed[FLOW_BLOCK];
 	rte_edge_t next[NODE_CHUNK];
 	struct walk k;
 
@@ -144,12 +144,12 @@ static uint16_t flow_access(struct rte_graph *graph, struct rte_node *node, void
 			struct rte_mbuf **pkts = (struct rte_mbuf **)objs + base + i;
 			uint16_t m = RTE_MIN(count - i, FLOW_BLOCK);
 
-			read_block(&k, lookup, tuple, pkts, m);
+			read_block(&k, parsed, tuple, pkts, m);
 			if (likely(!flow_index.is_used[w->id]))
-				flow_find_tuples(&k, lookup, tuple, m);
+				flow_find_tuples(&k, parsed, tuple, m);
 			else
-				find_with_owners(&k, lookup, tuple, m);
-			flow_finish(&k, lookup, pkts, m, next + i);
+				find_with_owners(&k, parsed, tuple, m);
+			flow_finish(&k, parsed, pkts, m, next + i);
 		}
 		flow_dispatch(w, graph, node, objs + base, next, count);
 	}

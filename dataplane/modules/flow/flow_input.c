@@ -22,7 +22,7 @@ static uint16_t resume; // edge of handover-rx that leads here
 
 // The prefix of a UE that has an IPv4 address too: its entry has that one's key.
 static __rte_noinline int is_prefix_of(
-	const struct worker *w, const struct rule_state *s, const struct lookup *l, uint64_t key)
+	const struct worker *w, const struct rule_state *s, const struct parsed *l, uint64_t key)
 {
 	return FLOW_KIND(l->key) == KEY_UE6 && FLOW_KIND(key) == KEY_UE4 && (s->action.flags & ACTION_UE6) &&
 	       (uint8_t)(key >> 48) == l->example->instance && (key >> 56 & 63) == w->id;
@@ -30,7 +30,7 @@ static __rte_noinline int is_prefix_of(
 
 // A packet to an address that no session has in full (`absent`: its key), where UEs are looked up: as session-ue, and
 // ip-forward behind it.
-static void find_route(uint64_t absent, struct lookup *l, struct rte_mbuf *m)
+static void find_route(uint64_t absent, struct parsed *l, struct rte_mbuf *m)
 {
 	uint8_t version = l->user.version;
 	const uint8_t *destination = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at + (version == 4 ? 16 : 24));
@@ -48,7 +48,7 @@ static void find_route(uint64_t absent, struct lookup *l, struct rte_mbuf *m)
 // Where two keys have one place in the index, or the index was not asked: the table that the session nodes use. A key
 // that it does not have is nobody's; one without an entry is not plain. Returns 1 when the packet's 5-tuple leads to
 // its rule.
-static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, struct rte_mbuf *m)
+static __rte_noinline int find_by_table(const struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
 
@@ -71,7 +71,7 @@ static __rte_noinline int find_by_table(const struct walk *k, struct lookup *l, 
 }
 
 // What the index has in the key's place. Returns 0 when that is no state.
-static __rte_always_inline int ask_word(struct walk *k, struct lookup *l, uint32_t word)
+static __rte_always_inline int ask_word(struct walk *k, struct parsed *l, uint32_t word)
 {
 	if (likely(!(word & (FLOW_SEVERAL | FLOW_ELSEWHERE)))) {
 		l->state = &session_pools.state[word];
@@ -87,7 +87,7 @@ static __rte_always_inline int ask_word(struct walk *k, struct lookup *l, uint32
 }
 
 // The state at the key's place is another key's: where the index says, or the table.
-static __rte_noinline void find_elsewhere(struct walk *k, struct lookup *l, struct rte_mbuf *m)
+static __rte_noinline void find_elsewhere(struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	if (l->example->in_place) {
 		uint32_t at = *flow_slot(k->w, l->key);
@@ -102,7 +102,7 @@ static __rte_noinline void find_elsewhere(struct walk *k, struct lookup *l, stru
 		l->user.by = k->by_tuple = BY_FLOW;
 }
 
-static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, struct rte_mbuf *m)
+static __rte_always_inline void find_entry(struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	const struct rule_state *s = l->state;
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
@@ -125,7 +125,7 @@ static __rte_always_inline void find_entry(struct walk *k, struct lookup *l, str
 // ---- 5-tuple entries: of wireline subscribers, and of keys with several PDRs ----------------------------------------
 
 static __rte_always_inline int ask_tuple(
-	const struct walk *k, const struct lookup *l, struct tuple_lookup *t, const uint8_t *ip)
+	const struct walk *k, const struct parsed *l, struct tuple_lookup *t, const uint8_t *ip)
 {
 	if (likely(FLOW_KIND(l->key) == KEY_FTEID))
 		tuple_of_tunnel(&t->key, (uint32_t)l->key, l->example->local, l->user.qfi);
@@ -137,7 +137,7 @@ static __rte_always_inline int ask_tuple(
 		tuple_of_plain(&t->key, ip);
 	else if (!tuple_of_packet(&t->key, ip, l->user.version, l->protocol, l->l4, l->length))
 		return 0;
-	if (unlikely(l->user.mark == USER_EXTERNAL))
+	if (unlikely(l->user.change == USER_EXTERNAL))
 		flow_tuple_inside(l, &t->key);
 	flow_ask_line(k, t);
 	return 1;
@@ -145,7 +145,7 @@ static __rte_always_inline int ask_tuple(
 
 // A packet to a wireline subscriber, of which no entry is known: the full nodes of its worker make one. Returns 0
 // when it is to nobody of them.
-static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t asked)
+static __rte_noinline int is_to_home(const struct walk *k, struct parsed *l, struct rte_mbuf *m, uint8_t asked)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at);
 	const struct rule *first = session_ue_rule(l->example->instance, l->user.version, flow_destination(l, ip));
@@ -157,14 +157,14 @@ static __rte_noinline int is_to_home(const struct walk *k, struct lookup *l, str
 	l->plain = asked && first->worker != k->w->id;
 	if (l->plain) {
 		l->user.by = BY_OWNER;
-		l->list_slot = first->worker;
+		l->owner = first->worker;
 	}
 	return 1;
 }
 
 // What has no entry by its 5-tuple is looked for by its key: the place of that in the index may be another key's, or it
 // is one of few with one PDR in an endpoint or instance where nearly all have several, or another worker's.
-static void settle(struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t asked)
+static void settle(struct walk *k, struct parsed *l, struct rte_mbuf *m, uint8_t asked)
 {
 	if (l->example->homes && is_to_home(k, l, m, asked))
 		return;
@@ -175,14 +175,14 @@ static void settle(struct walk *k, struct lookup *l, struct rte_mbuf *m, uint8_t
 		l->plain = 0;
 }
 
-static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
+static __rte_noinline void find_tuples(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct tuple_lookup tuple[FLOW_BLOCK];
 	uint8_t asked[FLOW_BLOCK];
 	uint32_t without = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 		const uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *, l->user.at);
 
 		asked[i] = l->plain;
@@ -190,10 +190,10 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 			l->plain = (uint8_t)ask_tuple(k, l, &tuple[i], ip);
 		without += !l->plain;
 	}
-	if (likely(without + flow_find_tuples(k, lookup, tuple, n) == 0))
+	if (likely(without + flow_find_tuples(k, parsed, tuple, n) == 0))
 		return;
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 
 		if (l->plain)
 			continue;
@@ -207,19 +207,19 @@ static __rte_noinline void find_tuples(struct walk *k, struct lookup *lookup, st
 // ---- the node -------------------------------------------------------------------------------------------------------
 
 // Functions of their own, for one that has all is short of registers.
-static __rte_noinline void read_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
+static __rte_noinline void read_block(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n)
 {
 	k->by_tuple = k->external = k->indexed = 0;
 	for (uint16_t i = 0; i < n; i++)
-		flow_read(k, &lookup[i], pkts[i]);
+		flow_read(k, &parsed[i], pkts[i]);
 	if (unlikely(k->external))
-		flow_enter(k, lookup, n);
+		flow_enter(k, parsed, n);
 }
 
-static __rte_noinline void ask_index(struct walk *k, struct lookup *lookup, uint16_t n)
+static __rte_noinline void ask_index(struct walk *k, struct parsed *parsed, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 
 		if (unlikely(l->key == 0 || l->user.by != BY_KEY || l->example->in_place))
 			continue;
@@ -229,23 +229,23 @@ static __rte_noinline void ask_index(struct walk *k, struct lookup *lookup, uint
 	}
 }
 
-static __rte_noinline void find_block(struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
+static __rte_noinline void find_block(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n)
 {
 	if (unlikely(k->indexed))
-		ask_index(k, lookup, n);
+		ask_index(k, parsed, n);
 	for (uint16_t i = 0; i < n; i++)
-		if (likely(lookup[i].key != 0 && lookup[i].user.by == BY_KEY))
-			find_entry(k, &lookup[i], pkts[i]);
+		if (likely(parsed[i].key != 0 && parsed[i].user.by == BY_KEY))
+			find_entry(k, &parsed[i], pkts[i]);
 	if (unlikely(k->by_tuple))
-		find_tuples(k, lookup, pkts, n);
+		find_tuples(k, parsed, pkts, n);
 	if (unlikely(k->external))
-		flow_entered(lookup, n);
+		flow_entered(parsed, n);
 }
 
 static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	struct worker *w = worker_self();
-	struct lookup lookup[FLOW_BLOCK];
+	struct parsed parsed[FLOW_BLOCK];
 	struct walk k;
 	rte_edge_t next[NODE_CHUNK];
 
@@ -268,9 +268,9 @@ static uint16_t flow_input(struct rte_graph *graph, struct rte_node *node, void 
 				continue;
 			pkts += done;
 			m -= done;
-			read_block(&k, lookup, pkts, m);
-			find_block(&k, lookup, pkts, m);
-			flow_finish(&k, lookup, pkts, m, next + i + done);
+			read_block(&k, parsed, pkts, m);
+			find_block(&k, parsed, pkts, m);
+			flow_finish(&k, parsed, pkts, m, next + i + done);
 		}
 		if (routed == n)
 			rte_node_next_stream_move(graph, node, FLOW_TX);

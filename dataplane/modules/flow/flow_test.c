@@ -294,6 +294,57 @@ static void both_families_beside_several(void **unused)
 	delete_session("both");
 }
 
+static void put_metered(uint32_t meters)
+{
+	static struct kit_mobile k;
+
+	kit_mobile(&k, 60, UE4, NULL);
+	struct api_pdr *p = kit_pdr_ue(&k, API_FROM_CORE, "core", 1);
+	kit_far_gtpu(&k, 1, API_FROM_ACCESS, "gnb", 0x200);
+	for (uint32_t id = 1; id <= meters; id++) {
+		strcpy(kit_qer(&k, id, 0)->downlink_policer, id == 1 ? "mark" : "pass");
+		kit_pdr_qer(p, id);
+	}
+	kit_begin();
+	kit_put_mobile("metered", &k);
+	commit();
+}
+
+// A meter that marks what it lets pass (the flow level marking of a QER, TS 29.244 §8.2.66), alone and among others: the
+// fast path marks, too, and leaves congestion marks as they are.
+static void marks_as_its_meters_say(void **unused)
+{
+	struct api_policer pass = {.type = API_SRTCM, .cir = 1000000, .cbs = 1000000, .dscp = {46, 46}}, mark = pass;
+	static struct frame f;
+
+	mark.action[RTE_COLOR_GREEN] = mark.action[RTE_COLOR_YELLOW] = API_COLOUR_REMARK;
+	kit_begin();
+	kit_put(API_POLICER, "pass", &pass, sizeof(pass));
+	kit_put(API_POLICER, "mark", &mark, sizeof(mark));
+	commit();
+	for (uint32_t i = 0; i < 9; i++) {
+		uint64_t full = kit_node_packets("core-input");
+
+		if (i % 3 == 0)
+			put_metered(1 + i / 3);
+		kit_clear();
+		ip_packet(&f, FAR4, UE4, 40);
+		f.at[1] = 2; // ECT(0)
+		ip4_checksum_set(f.at);
+		uint32_t length = f.length;
+		link_layer(&f, "internet", 1);
+		assert_int_equal(kit_send("internet", f.at, f.length), 0);
+		kit_run();
+		assert_int_equal(kit_count("ran"), 1);
+		assert_int_equal(kit_node_packets("core-input") - full, i % 3 == 0);
+		const struct kit_frame *out = kit_frame("ran", 0);
+		const uint8_t *ip = out->bytes + out->length - length;
+		assert_int_equal(ip[1], 46 << 2 | 2);
+		assert_true(ip4_checksum_ok(ip));
+	}
+	delete_session("metered");
+}
+
 static int setup(void **unused)
 {
 	struct api_engine e = kit_engine();
@@ -309,7 +360,7 @@ int main(void)
 	const struct CMUnitTest list[] = {cmocka_unit_test(guessed_teids),
 		cmocka_unit_test(state_moves_to_another_worker), cmocka_unit_test(goes_to_its_worker_at_once),
 		cmocka_unit_test(states_lie_at_their_places), cmocka_unit_test(several_pdrs_by_tuple_at_once),
-		cmocka_unit_test(both_families_beside_several)};
+		cmocka_unit_test(both_families_beside_several), cmocka_unit_test(marks_as_its_meters_say)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

@@ -6,7 +6,7 @@
 #include "wire/unguarded.h"
 
 // Reads a plain packet of TCP, UDP or an ICMP query; others give 0.
-static __rte_always_inline int read_flow(const struct lookup *l, struct nat_packet *p, uint8_t *ip, int out)
+static __rte_always_inline int read_flow(const struct parsed *l, struct nat_packet *p, uint8_t *ip, int out)
 {
 	if (unlikely(l->protocol != IP_PROTOCOL_UDP && l->protocol != IP_PROTOCOL_TCP))
 		return nat_read(p, ip, l->length, out, NULL) == NAT_FLOW;
@@ -20,7 +20,7 @@ static __rte_always_inline int read_flow(const struct lookup *l, struct nat_pack
 
 // ---- to subscribers -------------------------------------------------------------------------------------------------
 
-void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t rest)
+void flow_ask_mapping(struct walk *k, struct parsed *l, uint8_t *ip, uint32_t rest)
 {
 	const struct nat_table *t = l->example->nat->table;
 	uint32_t address = nat_outside(t, load32(ip + 16));
@@ -43,7 +43,7 @@ void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t re
 	}
 	l->key = MAPPING_TO_COME;
 	l->plain &= kind == NAT_FLOW;
-	l->user.mark = USER_EXTERNAL;
+	l->user.change = USER_EXTERNAL;
 	l->protocol = p.protocol;
 	l->nat = l->example->nat;
 	l->mapping = slot;
@@ -52,10 +52,10 @@ void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t re
 	rte_prefetch0(nat_block_of(t, slot));
 }
 
-void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n)
+void flow_enter(struct walk *k, struct parsed *parsed, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 
 		if (l->key != MAPPING_TO_COME)
 			continue;
@@ -69,14 +69,14 @@ void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n)
 	}
 }
 
-const uint8_t *flow_destination(const struct lookup *l, const uint8_t *ip)
+const uint8_t *flow_destination(const struct parsed *l, const uint8_t *ip)
 {
-	if (unlikely(l->user.mark == USER_EXTERNAL))
+	if (unlikely(l->user.change == USER_EXTERNAL))
 		return (const uint8_t *)&l->nat->table->slot[l->mapping].inside;
 	return ip + (l->user.version == 4 ? 16 : 24);
 }
 
-void flow_tuple_inside(const struct lookup *l, struct tuple *t)
+void flow_tuple_inside(const struct parsed *l, struct tuple *t)
 {
 	const struct nat_slot *s = &l->nat->table->slot[l->mapping];
 
@@ -85,12 +85,12 @@ void flow_tuple_inside(const struct lookup *l, struct tuple *t)
 		memcpy((uint8_t *)&t->first.ports + 2, &s->port, 2);
 }
 
-void flow_entered(struct lookup *lookup, uint16_t n)
+void flow_entered(struct parsed *parsed, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 
-		if (!l->plain || l->user.mark != USER_EXTERNAL)
+		if (!l->plain || l->user.change != USER_EXTERNAL)
 			continue;
 		// What is routed on, or to another UE, would be by the address that it has.
 		const struct rule_state *s = l->state;
@@ -105,7 +105,7 @@ void flow_entered(struct lookup *lookup, uint16_t n)
 // ---- from subscribers -----------------------------------------------------------------------------------------------
 
 // What translates the packet, or NULL.
-static const struct nat *nat_for(const struct walk *k, const struct lookup *l, const uint8_t *ip)
+static const struct nat *nat_for(const struct walk *k, const struct parsed *l, const uint8_t *ip)
 {
 	if (!l->plain || l->user.version != 4 ||
 		(l->state->action.flags & (ACTION_TUNNEL | ACTION_UPLINK)) != ACTION_UPLINK)
@@ -116,7 +116,7 @@ static const struct nat *nat_for(const struct walk *k, const struct lookup *l, c
 	return n != NULL && (nat_is_inside(n->table, load32(ip + 12)) || l->protocol == IP_PROTOCOL_ICMP) ? n : NULL;
 }
 
-static uint32_t mapping_of(const struct walk *k, const struct lookup *l, const struct nat_packet *p)
+static uint32_t mapping_of(const struct walk *k, const struct parsed *l, const struct nat_packet *p)
 {
 	const struct rule *r = &session_pools.rule[l->state->rule];
 	const struct nat_user u = {.worker = k->w->id,
@@ -128,16 +128,16 @@ static uint32_t mapping_of(const struct walk *k, const struct lookup *l, const s
 	return r->worker == k->w->id ? nat_find(l->nat->table, &u) : NAT_NONE;
 }
 
-void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n)
+void flow_find_mappings(const struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct nat_packet p[FLOW_BLOCK];
 	uint64_t asked = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 		uint8_t *ip = rte_pktmbuf_mtod_offset(pkts[i], uint8_t *, l->user.at);
 
-		if (l->plain && l->user.mark == USER_EXTERNAL)
+		if (l->plain && l->user.change == USER_EXTERNAL)
 			continue;
 		l->nat = nat_for(k, l, ip);
 		l->mapping = NAT_NONE;
@@ -149,7 +149,7 @@ void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_
 	}
 	for (; asked != 0; asked &= asked - 1) {
 		uint32_t i = (uint32_t)__builtin_ctzll(asked);
-		struct lookup *l = &lookup[i];
+		struct parsed *l = &parsed[i];
 
 		l->mapping = mapping_of(k, l, &p[i]);
 		if (l->mapping != NAT_NONE)
@@ -160,7 +160,7 @@ static_assert(FLOW_BLOCK <= 64, "a bit each");
 
 // ---- both -----------------------------------------------------------------------------------------------------------
 
-NO_CANARY void flow_translate(const struct walk *k, const struct lookup *l, uint8_t *ip, int out)
+NO_CANARY void flow_translate(const struct walk *k, const struct parsed *l, uint8_t *ip, int out)
 {
 	struct nat_table *t = l->nat->table;
 	struct nat_slot *s = &t->slot[l->mapping];

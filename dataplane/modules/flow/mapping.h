@@ -8,28 +8,28 @@
 #include "nat/nat.h"
 #include <rte_mbuf.h>
 
-#define MAPPING_TO_COME UINT64_MAX // lookup.key of a packet to an external address, whose mapping is asked for
+#define MAPPING_TO_COME UINT64_MAX // parsed.key of a packet to an external address, whose mapping is asked for
 
-struct lookup;
+struct parsed;
 struct tuple;
 struct walk;
 
 // A packet of an instance with NAT44, when its headers were read: to an external address, it gets no key yet.
-void flow_ask_mapping(struct walk *k, struct lookup *l, uint8_t *ip, uint32_t rest);
+void flow_ask_mapping(struct walk *k, struct parsed *l, uint8_t *ip, uint32_t rest);
 // Those get their subscriber's key now.
-void flow_enter(struct walk *k, struct lookup *lookup, uint16_t n);
+void flow_enter(struct walk *k, struct parsed *parsed, uint16_t n);
 // Where a packet of a UE goes, as the session sees it: 4 bytes or 16.
-const uint8_t *flow_destination(const struct lookup *l, const uint8_t *ip);
+const uint8_t *flow_destination(const struct parsed *l, const uint8_t *ip);
 // The same of the 5-tuple of a plain packet with USER_EXTERNAL.
-void flow_tuple_inside(const struct lookup *l, struct tuple *t);
+void flow_tuple_inside(const struct parsed *l, struct tuple *t);
 
 // Those whose entry was found: to the UE, or not plain.
-void flow_entered(struct lookup *lookup, uint16_t n);
+void flow_entered(struct parsed *parsed, uint16_t n);
 
-// Plain packets from subscribers, of a block: lookup.nat of those that are translated, lookup.slot of the mapping.
-void flow_find_mappings(const struct walk *k, struct lookup *lookup, struct rte_mbuf **pkts, uint16_t n);
+// Plain packets from subscribers, of a block: parsed.nat of those that are translated, parsed.slot of the mapping.
+void flow_find_mappings(const struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n);
 
 // What nat-uplink (`out`) or nat-downlink does to the packet and its mapping.
-void flow_translate(const struct walk *k, const struct lookup *l, uint8_t *ip, int out);
+void flow_translate(const struct walk *k, const struct parsed *l, uint8_t *ip, int out);
 
 #endif

@@ -25,7 +25,7 @@
 // A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
 // plain has a key all the same, where it can: what follows of its session takes the full nodes behind it. All is 0
 // until it is written.
-struct lookup {
+struct parsed {
 	uint64_t key; // flow_entry_key(); of a packet from the access side, of its traffic endpoint
 	union { // where to look, with a key and BY_KEY, BY_ROUTE; the state, of a plain one when the loops are through
 		const uint32_t *slot;
@@ -38,20 +38,23 @@ struct lookup {
 	uint8_t protocol; // with USER_EXTERNAL also of one that is not plain
 	uint8_t plain;
 	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
-	uint32_t list_slot; // of the access list's rule, behind that; BY_OWNER: the worker
+	union {
+		uint32_t list_slot; // of the access list's rule, behind that
+		uint32_t owner; // BY_OWNER: the worker
+	};
 	uint32_t mapping; // with nat: its slot there, NAT_NONE: none is known
 	const struct nat *nat; // translates the packet; found where it leaves, or with USER_EXTERNAL
 } __rte_cache_aligned;
 
-typedef uint8_t lookup_half __attribute__((vector_size(32), may_alias));
-static_assert(sizeof(struct lookup) == 2 * sizeof(lookup_half), "cleared by two stores");
+typedef uint8_t parsed_half __attribute__((vector_size(32), may_alias));
+static_assert(sizeof(struct parsed) == 2 * sizeof(parsed_half), "cleared by two stores");
 
 // No field is left as another packet wrote it. By itself the compiler takes four stores.
-static __rte_always_inline void lookup_clear(struct lookup *l)
+static __rte_always_inline void parsed_clear(struct parsed *l)
 {
-	lookup_half *half = (lookup_half *)l;
+	parsed_half *half = (parsed_half *)l;
 
-	half[0] = half[1] = (lookup_half){0};
+	half[0] = half[1] = (parsed_half){0};
 }
 
 // What holds for a vector.
@@ -61,11 +64,9 @@ struct walk {
 	struct ways *ways;
 	struct template *templates;
 	const struct instances *instances;
-	const struct ip_filter *local;
 	const struct example *last;
 	uint32_t ways_generation;
 	uint16_t resume; // edge of handover-rx that leads to the node
-	uint8_t marking; // some instance has a DSCP for a QFI
 	uint8_t by_tuple; // a packet of the block is found so
 	uint8_t indexed; // a packet of the block is looked for in the index
 	uint8_t further; // rule_further says which meters a packet of the block has
@@ -76,7 +77,7 @@ struct walk {
 	uint8_t external; // a packet of the block is to an external address
 	uint8_t held; // something is in `full`
 	uint32_t nat_now; // nat_time(), when translating
-	uint8_t full[2 * ORDERS]; // by lookup.order: a packet took the full nodes, and none behind it overtakes it
+	uint8_t full[2 * ORDERS]; // by parsed.order: a packet took the full nodes, and none behind it overtakes it
 	struct tuples *tuples;
 	uint64_t *hits; // of the access list that permitted what has 5-tuple entries; NULL: no list
 	uint32_t permitted; // acl_permission() of that list
@@ -95,8 +96,6 @@ static inline void walk_begin(
 	k->templates = templates[w->id];
 	k->ways_generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	k->instances = instances_get();
-	k->local = __atomic_load_n(&ip_local_filter, __ATOMIC_ACQUIRE);
-	k->marking = k->instances->marking;
 	k->last = NULL;
 	k->further = 0;
 	k->drop_gtpu = drop_gtpu;
@@ -139,7 +138,7 @@ static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, 
 
 // A SYN whose MSS may have to be lowered. Lanes leave it to who looks closer.
 static inline int is_limited(
-	const struct walk *k, const struct lookup *l, const uint8_t *ip, const struct ip_info *info)
+	const struct walk *k, const struct parsed *l, const uint8_t *ip, const struct ip_info *info)
 {
 	return k->limited && info->protocol == IP_PROTOCOL_TCP && tcp_is_syn(ip + info->l4) &&
 	       (l->user.by & ~BY_RPF) != BY_ROUTE;
@@ -148,7 +147,7 @@ static inline int is_limited(
 // The user's packet at l->user.at, `rest` bytes to the end of the frame. Outside a tunnel there may be padding, and
 // neighbour discovery is for us.
 static __rte_always_inline int read_user(
-	const struct walk *k, struct lookup *l, const uint8_t *ip, uint32_t rest, int tunnelled, int simple)
+	const struct walk *k, struct parsed *l, const uint8_t *ip, uint32_t rest, int tunnelled, int simple)
 {
 	struct ip_info info;
 
@@ -172,12 +171,12 @@ static __rte_always_inline int read_user(
 
 // What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
 NO_CANARY static __rte_noinline uint8_t read_tunnelled(
-	const struct walk *k, struct lookup *l, uint8_t ecn, const uint8_t *ip, uint32_t rest, int simple)
+	const struct walk *k, struct parsed *l, uint8_t ecn, const uint8_t *ip, uint32_t rest, int simple)
 {
 	uint8_t inner = ip_ecn(simple ? 4 : l->user.version, ip);
 
 	if (unlikely(ecn_acts(ecn, inner))) {
-		l->user.mark = ecn;
+		l->user.change = ecn;
 		if (inner == ECN_NOT_ECT)
 			return 0;
 	}
@@ -186,7 +185,7 @@ NO_CANARY static __rte_noinline uint8_t read_tunnelled(
 
 // Where the state is: at the key's place, or where the index says.
 static __rte_always_inline void ask_for_entry(
-	struct walk *k, struct lookup *l, const struct example *e, uint32_t low, int tunnel)
+	struct walk *k, struct parsed *l, const struct example *e, uint32_t low, int tunnel)
 {
 	if (likely(e->in_place)) {
 		l->state = &session_pools.state[flow_place_in(low, e->offset)];
@@ -197,7 +196,7 @@ static __rte_always_inline void ask_for_entry(
 	rte_prefetch0(l->slot);
 }
 
-static __rte_always_inline void read_teid(struct walk *k, struct lookup *l, const struct example *e, uint32_t teid)
+static __rte_always_inline void read_teid(struct walk *k, struct parsed *l, const struct example *e, uint32_t teid)
 {
 	l->key = e->key | teid;
 	if (!(e->user.by & BY_TUPLE))
@@ -205,7 +204,7 @@ static __rte_always_inline void read_teid(struct walk *k, struct lookup *l, cons
 }
 
 // A packet that lanes found good.
-static __rte_always_inline int read_good(const struct walk *k, struct lookup *l, const uint8_t *ip, uint32_t length)
+static __rte_always_inline int read_good(const struct walk *k, struct parsed *l, const uint8_t *ip, uint32_t length)
 {
 	l->length = (uint16_t)length;
 	l->l4 = IP4_HEADER;
@@ -215,7 +214,7 @@ static __rte_always_inline int read_good(const struct walk *k, struct lookup *l,
 
 // What ip-input and gtpu-input check and the example does not say.
 static __rte_always_inline void read_plain(
-	struct walk *k, struct lookup *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
+	struct walk *k, struct parsed *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	const uint8_t *outer = frame + e->l3, *gtpu = outer + PLAIN_OUTER, *ip = frame + e->user.at;
@@ -238,7 +237,7 @@ static __rte_always_inline void read_plain(
 
 // The same of another GTP-U header, and of all over IPv6.
 static __rte_noinline void read_tunnel(
-	struct walk *k, struct lookup *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
+	struct walk *k, struct parsed *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	const uint8_t *outer = frame + e->l3;
@@ -269,18 +268,9 @@ static __rte_noinline void read_tunnel(
 		l->plain = read_tunnelled(k, l, ecn, ip, total - at, simple);
 }
 
-// As ip_is_local(), in the VRF of the packet's interface.
-static __rte_always_inline int is_for_us(
-	const struct walk *k, const struct example *e, uint8_t version, const uint8_t *address)
-{
-	uint32_t bit = ip_filter_bit(version, address);
-
-	return unlikely(k->local->bits[bit / 64] >> bit % 64 & 1) && ip_is_local_exactly(e->vrf, version, address);
-}
-
 // A packet outside a tunnel, of which all of an IP header can be read.
 static __rte_always_inline uint8_t read_outside(
-	const struct walk *k, struct lookup *l, uint8_t version, const uint8_t *ip, uint32_t rest)
+	const struct walk *k, struct parsed *l, uint8_t version, const uint8_t *ip, uint32_t rest)
 {
 	if (version == 6)
 		return (uint8_t)read_user(k, l, ip, rest, 0, 0);
@@ -291,7 +281,7 @@ static __rte_always_inline uint8_t read_outside(
 }
 
 // `version`: a constant. Whether the packet is for us is a note of its way.
-static __rte_always_inline void read_routed_ip(const struct walk *k, struct lookup *l, const struct example *e,
+static __rte_always_inline void read_routed_ip(const struct walk *k, struct parsed *l, const struct example *e,
 	uint8_t version, const uint8_t *ip, uint32_t rest)
 {
 	if (unlikely(rest < (version == 4 ? IP4_HEADER : IP6_HEADER)))
@@ -303,7 +293,7 @@ static __rte_always_inline void read_routed_ip(const struct walk *k, struct look
 }
 
 static __rte_noinline void read_routed(
-	const struct walk *k, struct lookup *l, const struct example *e, const uint8_t *frame, uint32_t total)
+	const struct walk *k, struct parsed *l, const struct example *e, const uint8_t *frame, uint32_t total)
 {
 	if (likely(e->version == 4))
 		read_routed_ip(k, l, e, 4, frame + e->l3, total - e->l3);
@@ -312,7 +302,7 @@ static __rte_noinline void read_routed(
 }
 
 // Where the entry of a UE's IPv4 address (as on the wire) may be.
-static __rte_always_inline void read_ue4(struct walk *k, struct lookup *l, const struct example *e, uint32_t address)
+static __rte_always_inline void read_ue4(struct walk *k, struct parsed *l, const struct example *e, uint32_t address)
 {
 	address &= e->address_mask;
 	l->key = e->key | address;
@@ -320,7 +310,7 @@ static __rte_always_inline void read_ue4(struct walk *k, struct lookup *l, const
 		ask_for_entry(k, l, e, rte_be_to_cpu_32(address), 0);
 }
 
-static __rte_always_inline void ask_index_slot(struct walk *k, struct lookup *l, uint64_t key)
+static __rte_always_inline void ask_index_slot(struct walk *k, struct parsed *l, uint64_t key)
 {
 	l->slot = flow_slot(k->w, key);
 	k->indexed = 1;
@@ -328,7 +318,7 @@ static __rte_always_inline void ask_index_slot(struct walk *k, struct lookup *l,
 }
 
 static __rte_always_inline void read_ue(
-	struct walk *k, struct lookup *l, const struct example *e, uint8_t *frame, uint32_t total)
+	struct walk *k, struct parsed *l, const struct example *e, uint8_t *frame, uint32_t total)
 {
 	uint8_t *ip = frame + e->l3;
 	uint32_t rest = total - e->l3, address;
@@ -336,7 +326,7 @@ static __rte_always_inline void read_ue(
 	if (likely(e->version == 4)) {
 		memcpy(&address, ip + 16, 4);
 		read_ue4(k, l, e, address);
-		l->plain = read_outside(k, l, 4, ip, rest) && !is_for_us(k, e, 4, ip + 16);
+		l->plain = read_outside(k, l, 4, ip, rest) && !ip_is_local(e->vrf, 4, ip + 16);
 		if (unlikely(e->nat != NULL))
 			flow_ask_mapping(k, l, ip, rest);
 		return;
@@ -347,7 +337,7 @@ static __rte_always_inline void read_ue(
 	l->key = flow_entry_key(k->w, key);
 	if (likely(!(e->user.by & BY_TUPLE)))
 		ask_index_slot(k, l, key);
-	l->plain = read_outside(k, l, 6, ip, rest) && !is_for_us(k, e, 6, ip + 24);
+	l->plain = read_outside(k, l, 6, ip, rest) && !ip_is_local(e->vrf, 6, ip + 24);
 }
 
 // As ip-input.
@@ -361,13 +351,13 @@ static __rte_noinline int has_reverse_path(const struct walk *k, const struct ex
 	       instance_source_routed(next_hop_get(way->index), e->rpf, e->interface, e->vrf, e->version, source);
 }
 
-static __rte_always_inline void flow_read(struct walk *k, struct lookup *l, struct rte_mbuf *m)
+static __rte_always_inline void flow_read(struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t total = rte_pktmbuf_data_len(m);
 	const struct example *e = k->last;
 
-	lookup_clear(l);
+	parsed_clear(l);
 	if (unlikely(total < FRAME_READ && (total < FRAME_MIN || m->data_off + FRAME_READ > m->buf_len)))
 		return;
 	if (unlikely(e == NULL || !example_holds(e, m, frame) ||

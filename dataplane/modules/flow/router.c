@@ -2,7 +2,6 @@
 // Packets that are only routed, where no UEs are: a block of them goes through three loops of little work, in place of
 // those that know of sessions, and the tables' lines come beside one another, not packet by packet.
 #include "flow/finish.h"
-#include "instance/instance.h"
 #include "route/ways.h"
 
 // A packet beside its struct way_ask.
@@ -24,11 +23,10 @@ static __rte_noinline int looks_plain(
 {
 	uint8_t version = e->version;
 	const uint8_t *destination = ip + destination_at(version);
-	struct lookup l = {.user = e->user};
+	struct parsed l = {.user = e->user};
 
 	if (rest < (version == 4 ? IP4_HEADER : IP6_HEADER) || !read_outside(k, &l, version, ip, rest) ||
-		ip[version == 4 ? 8 : 7] <= 1 || address_is_link_local(version, destination) ||
-		address_is_link_local(version, ip + (version == 4 ? 12 : 8)) ||
+		route_hops(version, ip) <= 1 || route_is_of_link(version, ip) ||
 		instance_by_pool(INSTANCE_NONE, e->vrf, version, destination) != INSTANCE_NONE)
 		return 0;
 	r->length = l.length;
@@ -62,9 +60,9 @@ static __rte_always_inline int read_packet(
 	r->length = (uint16_t)rest;
 	if (likely(e->version == 4))
 		return (likely(is_plain4(k->instances, ip, rest)) || looks_plain(k, e, r, ip, rest)) &&
-		       may_send(k, e->vrf, 4, ip + 16);
+		       route_may_send(e->vrf, 4, ip + 16);
 	return (likely(is_plain6(k->instances, ip, rest)) || looks_plain(k, e, r, ip, rest)) &&
-	       may_send(k, e->vrf, 6, ip + 24);
+	       route_may_send(e->vrf, 6, ip + 24);
 }
 
 // One of the same VRF, or NULL. A G-PDU to us has another one.
@@ -122,8 +120,7 @@ static __rte_noinline const struct next_hop *closer_hop(
 		index = ways_find(k->ways, k->ways_generation, way_table(k->last->vrf), r->version,
 			ip + destination_at(r->version), UINT32_MAX)
 				->index;
-	hop = next_hop_get(next_hop_of_flow(index, ip, r->length, r->length));
-	return __atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) ? hop : NULL;
+	return route_hop(&index, ip, r->length, r->length);
 }
 
 static __rte_always_inline int send_packet(const struct walk *k, struct rte_mbuf *m, const struct routed *r,
@@ -136,7 +133,7 @@ static __rte_always_inline int send_packet(const struct walk *k, struct rte_mbuf
 	}
 	if (unlikely(r->length > hop->mtu))
 		return 0;
-	decrement_hops(ip, version);
+	route_count_hop(version, ip);
 	next_hop_header_put(hop, ip, version);
 	leave(m, m->data_off + r->l3, hop->l2_length, r->length, hop->port);
 	return 1;

@@ -14,7 +14,7 @@ uint64_t flow_tuple_secret[8];
 // ---- lines --------------------------------------------------------------------------------------------------------
 
 // Its entries, at most two. Returns how many.
-static uint32_t entries_of(struct tuple_line *l, struct tuple_slot *to[2])
+static uint32_t entries_of(struct tuple_line *l, struct tuple_entry *to[2])
 {
 	uint32_t n = 0;
 
@@ -27,9 +27,9 @@ static uint32_t entries_of(struct tuple_line *l, struct tuple_slot *to[2])
 	return n;
 }
 
-static struct tuple_slot *room_in(struct tuple_line *l, int wide)
+static struct tuple_entry *room_in(struct tuple_line *l, int wide)
 {
-	struct tuple_slot *e[2];
+	struct tuple_entry *e[2];
 	uint32_t n = entries_of(l, e);
 
 	if (n == 0)
@@ -39,29 +39,29 @@ static struct tuple_slot *room_in(struct tuple_line *l, int wide)
 	return e[0] == &l->slot[0] ? &l->slot[1] : &l->slot[0];
 }
 
-static void copy(struct tuple_slot *to, const struct tuple_slot *from)
+static void copy(struct tuple_entry *to, const struct tuple_entry *from)
 {
 	memcpy(to, from, tuple_is_wide(from) ? sizeof(struct tuple) : sizeof(*from));
 }
 
-static void clear(struct tuple_slot *e)
+static void clear(struct tuple_entry *e)
 {
 	memset(e, 0, tuple_is_wide(e) ? sizeof(struct tuple) : sizeof(*e));
 }
 
 // ---- look-up ------------------------------------------------------------------------------------------------------
 
-static struct tuple_slot *find_in(
+static struct tuple_entry *find_in(
 	const struct tuples *t, uint32_t hash, const struct tuple *key, uint32_t way, uint32_t end)
 {
-	struct tuple_slot *found = NULL;
+	struct tuple_entry *found = NULL;
 
 	for (; way < end && found == NULL; way++)
 		found = tuple_in_line(tuple_place(t, hash, way), key);
 	return found;
 }
 
-struct tuple_slot *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key)
+struct tuple_entry *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
 	return find_in(t, hash, key, 1, TUPLE_WAYS);
 }
@@ -74,14 +74,14 @@ int tuple_group_is_full(const struct tuples *t, uint32_t hash, int wide)
 	return 1;
 }
 
-struct tuple_slot *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key)
+struct tuple_entry *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
 	return find_in(t, hash, key, TUPLE_WAYS, PLACES);
 }
 
-struct tuple_slot *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
+struct tuple_entry *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key)
 {
-	struct tuple_slot *found = find_in(t, hash, key, 0, TUPLE_WAYS);
+	struct tuple_entry *found = find_in(t, hash, key, 0, TUPLE_WAYS);
 
 	return found == NULL && tuple_group_is_full(t, hash, tuple_is_wide(&key->first)) ? tuple_find_far(t, hash, key)
 											 : found;
@@ -106,15 +106,15 @@ uint32_t tuples_number(struct tuples *t)
 }
 
 // Whatever its list: one of another list is written again, or overwritten by a key of this place.
-static int leads_to_rule(const struct worker *w, const struct tuple_slot *e)
+static int leads_to_rule(const struct worker *w, const struct tuple_entry *e)
 {
 	return tuple_state(w, e, e->permitted) != NULL;
 }
 
 // But in line `but`; NULL: anywhere.
-static struct tuple_slot *empty_place(const struct tuples *t, uint32_t hash, int wide, const struct tuple_line *but)
+static struct tuple_entry *empty_place(const struct tuples *t, uint32_t hash, int wide, const struct tuple_line *but)
 {
-	struct tuple_slot *room = NULL;
+	struct tuple_entry *room = NULL;
 
 	for (uint32_t way = 0; way < PLACES && room == NULL; way++)
 		if (tuple_place(t, hash, way) != but)
@@ -123,9 +123,9 @@ static struct tuple_slot *empty_place(const struct tuples *t, uint32_t hash, int
 }
 
 // Removes what stands in the way of an entry in a line: one of two narrow ones, by the hash, or all.
-static struct tuple_slot *clear_line(struct worker *w, struct tuples *t, struct tuple_line *l, uint32_t hash, int wide)
+static struct tuple_entry *clear_line(struct worker *w, struct tuples *t, struct tuple_line *l, uint32_t hash, int wide)
 {
-	struct tuple_slot *e[2] = {&l->slot[0]};
+	struct tuple_entry *e[2] = {&l->slot[0]};
 	uint32_t n = entries_of(l, e);
 
 	if (n == 2 && !wide)
@@ -139,11 +139,11 @@ static struct tuple_slot *clear_line(struct worker *w, struct tuples *t, struct 
 }
 
 // The place of one that leads to no rule any more, or NULL; of a wide one, a line without others.
-static struct tuple_slot *invalid_place(struct worker *w, struct tuples *t, uint32_t hash, int wide)
+static struct tuple_entry *invalid_place(struct worker *w, struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < PLACES; way++) {
 		struct tuple_line *l = tuple_place(t, hash, way);
-		struct tuple_slot *e[2];
+		struct tuple_entry *e[2];
 		uint32_t n = entries_of(l, e), valid = 0;
 
 		for (uint32_t i = 0; i < n; i++)
@@ -157,11 +157,11 @@ static struct tuple_slot *invalid_place(struct worker *w, struct tuples *t, uint
 }
 
 // Moves one of the entries in the key's places to another place of its own. Returns what is free then, or NULL.
-static struct tuple_slot *make_room(const struct tuples *t, uint32_t hash, int wide)
+static struct tuple_entry *make_room(const struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < PLACES; way++) {
 		struct tuple_line *l = tuple_place(t, hash, way);
-		struct tuple_slot *e[2], *other;
+		struct tuple_entry *e[2], *other;
 		uint32_t n = entries_of(l, e);
 
 		for (uint32_t i = 0; i < n && !(wide && n == 2); i++) {
@@ -180,10 +180,10 @@ static struct tuple_slot *make_room(const struct tuples *t, uint32_t hash, int w
 }
 
 // Where the key is, or what is free, or by the key's hash one of others', which goes.
-static struct tuple_slot *place_for(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *key)
+static struct tuple_entry *place_for(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *key)
 {
 	int wide = tuple_is_wide(&key->first);
-	struct tuple_slot *found = tuple_find(t, hash, key);
+	struct tuple_entry *found = tuple_find(t, hash, key);
 
 	found = found != NULL ? found : empty_place(t, hash, wide, NULL);
 	found = found != NULL ? found : invalid_place(w, t, hash, wide);
@@ -196,7 +196,7 @@ static struct tuple_slot *place_for(struct worker *w, struct tuples *t, uint32_t
 
 void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *entry)
 {
-	struct tuple_slot *e = place_for(w, t, hash, entry);
+	struct tuple_entry *e = place_for(w, t, hash, entry);
 
 	t->entries += e->number == 0;
 	w->flow_inserts++;
@@ -208,7 +208,7 @@ void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct 
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime)
 {
 	for (uint32_t i = 0; i < lines; i++) {
-		struct tuple_slot *e[2];
+		struct tuple_entry *e[2];
 		uint32_t n = entries_of(&t->line[t->next], e);
 
 		t->next = t->next + 1 < tuples_lines(t) ? t->next + 1 : 0;

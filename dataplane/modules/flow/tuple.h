@@ -38,7 +38,7 @@
 #define TUPLE_IP6 0x02u
 
 // A narrow entry, or the first half of a wide one.
-struct tuple_slot {
+struct tuple_entry {
 	uint64_t address; // source and destination; of IPv6 the source's first half
 	// MAC; or TEID, endpoint, QFI; or UE's address, prefix, instance; or instance, era | protocol, TUPLE_*
 	uint64_t word;
@@ -49,11 +49,11 @@ struct tuple_slot {
 	uint32_t number; // of the state's key, when this was written; 0: empty
 	uint32_t permitted; // acl_permission(); by F-TEID or UE address: state of the key's first rule
 };
-static_assert(sizeof(struct tuple_slot) == 32, "two in a line");
+static_assert(sizeof(struct tuple_entry) == 32, "two in a line");
 
 // A key, and with what it leads to an entry.
 struct tuple {
-	struct tuple_slot first;
+	struct tuple_entry first;
 	// TUPLE_WIDE: port, S-tag, C-tag, PPPoE id, or UE's key, or rule_value(), or the endpoint's high bits; the rest
 	// of the addresses.
 	uint64_t more[4];
@@ -61,7 +61,7 @@ struct tuple {
 static_assert(sizeof(struct tuple) == 64, "a wide entry is one cache line");
 
 struct tuple_line {
-	struct tuple_slot slot[2]; // the second one is of the first's entry, where that is wide
+	struct tuple_entry slot[2]; // the second one is of the first's entry, where that is wide
 } __rte_cache_aligned;
 
 // Of a worker. Numbers and generations that have come round again would make old entries valid: the table is cleared
@@ -153,7 +153,7 @@ static inline void tuple_of_rule(struct tuple *t, uint64_t value)
 	t->more[0] = value;
 }
 
-static __rte_always_inline int tuple_is_wide(const struct tuple_slot *s)
+static __rte_always_inline int tuple_is_wide(const struct tuple_entry *s)
 {
 	return (int)(s->word >> 63);
 }
@@ -228,7 +228,7 @@ static inline uint32_t tuples_lines(const struct tuples *t)
 }
 
 // The slot's key is the first part of that one.
-static __rte_always_inline int tuple_begins(const struct tuple_slot *s, const struct tuple *key)
+static __rte_always_inline int tuple_begins(const struct tuple_entry *s, const struct tuple *key)
 {
 #ifdef __AVX2__
 	const __m256i mask = _mm256_setr_epi32(-1, -1, -1, -1, -1, 0, 0, 0);
@@ -240,7 +240,7 @@ static __rte_always_inline int tuple_begins(const struct tuple_slot *s, const st
 }
 
 // The entry with this key, or NULL. Which of two narrow ones it is decides without a branch: none could be predicted.
-static __rte_always_inline struct tuple_slot *tuple_in_line(struct tuple_line *l, const struct tuple *key)
+static __rte_always_inline struct tuple_entry *tuple_in_line(struct tuple_line *l, const struct tuple *key)
 {
 	int first = tuple_begins(&l->slot[0], key);
 
@@ -253,7 +253,7 @@ static __rte_always_inline struct tuple_slot *tuple_in_line(struct tuple_line *l
 // The state that the entry leads to, or NULL when it does so no longer. `permitted`: acl_permission() of its list, for
 // any slot.
 static __rte_always_inline struct rule_state *tuple_state(
-	const struct worker *w, const struct tuple_slot *t, uint32_t permitted)
+	const struct worker *w, const struct tuple_entry *t, uint32_t permitted)
 {
 	struct rule_state *s = &session_pools.state[t->state];
 
@@ -273,14 +273,14 @@ static inline void tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way
 
 // The entry with this key, or NULL: in its first group, beside its own place; in its second, which is in use when the
 // first has no room for such a key.
-struct tuple_slot *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
+struct tuple_entry *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
 int tuple_group_is_full(const struct tuples *t, uint32_t hash, int wide);
-struct tuple_slot *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
+struct tuple_entry *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
 // In any place.
-struct tuple_slot *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key);
+struct tuple_entry *tuple_find(const struct tuples *t, uint32_t hash, const struct tuple *key);
 
 // A packet used the entry: written once a round at most.
-static __rte_always_inline void tuple_used(struct tuple_slot *t)
+static __rte_always_inline void tuple_used(struct tuple_entry *t)
 {
 	if (unlikely(t->idle != 0))
 		t->idle = 0;

@@ -55,7 +55,7 @@ static size_t size_of(const struct tuple *e)
 	return tuple_is_wide(&e->first) ? sizeof(*e) : sizeof(e->first);
 }
 
-static struct tuple_slot *find(const struct tuple *key)
+static struct tuple_entry *find(const struct tuple *key)
 {
 	return tuple_find(t, tuple_hash(key), key);
 }
@@ -340,7 +340,7 @@ static void put_random(uint32_t n, const uint32_t number[8], uint32_t generation
 static int check_random(uint32_t n, const uint32_t number[8], uint32_t generation)
 {
 	struct tuple key = entry(n, number[n % 8], generation);
-	const struct tuple_slot *found = find(&key), *put = &model[n].put.first;
+	const struct tuple_entry *found = find(&key), *put = &model[n].put.first;
 
 	if (found == NULL)
 		return 0;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forward/account.h"
 
-int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t dscp, uint8_t *mark)
+int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t *dscp, int counts)
 {
 	struct metering meter[METERS_MAX];
-	uint8_t n = meters_look(r, time, length, meter_came(dscp), meter);
+	uint8_t n = meters_look(r, time, length, meter_came(*dscp), meter);
 
 	for (uint8_t i = 0; i < n; i++) {
-		uint8_t action = meter_says(&meter[i]);
-
-		if (action == API_COLOUR_PASS || (action == API_COLOUR_REMARK && mark != NULL))
+		if (meter_says(&meter[i]) != API_COLOUR_DROP)
 			continue;
-		if (mark != NULL && meter[i].policed != NULL)
+		if (counts && meter[i].policed != NULL)
 			++*meter[i].policed;
 		return 0;
 	}
 	meters_pass(meter, n, time, length);
 	for (uint8_t i = 0; i < n; i++)
 		if (meter_says(&meter[i]) == API_COLOUR_REMARK)
-			*mark = meter[i].profile->dscp[meter[i].colour];
+			*dscp = meter[i].profile->dscp[meter[i].colour];
 	return 1;
 }
 
-int account_closely(
-	const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length, uint8_t traffic_class)
+int account_closely(const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length,
+	uint8_t version, uint8_t *ip)
 {
-	struct meter_look look = meter_look_at(p, meter, time, length, meter_came(traffic_class >> 2));
+	struct meter_look look = meter_look_at(p, meter, time, length, meter_came(ip_traffic_class(version, ip) >> 2));
 
-	if (p->action[look.colour] != API_COLOUR_PASS)
+	if (p->action[look.colour] == API_COLOUR_DROP)
 		return 0;
 	meter_pass(p, meter, time, &look);
+	if (p->action[look.colour] == API_COLOUR_REMARK)
+		ip_dscp_set(version, ip, p->dscp[look.colour]);
 	return 1;
 }
 
@@ -72,15 +72,20 @@ static __rte_noinline int all_green_of_rule(struct rule_state *s, uint64_t time,
 	return meters_green(meter, meters_of_rule(&session_pools.further[s->rule], own, meter), time, length);
 }
 
-int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
+int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
 {
 	const struct state_meters m = rule_state_meters(s);
 	uint64_t time = w->now << METER_TIME_SHIFT;
+	uint8_t dscp = ip_traffic_class(version, ip) >> 2, mark = dscp;
 
 	if (likely(m.index[0] != STATE_METER_NONE) ? likely(all_green(s, &m, time, length))
 						   : all_green_of_rule(s, time, length))
 		return 1;
-	return account_meters(&session_pools.rule[s->rule], time, length, ip_traffic_class(version, ip) >> 2, NULL);
+	if (!account_meters(&session_pools.rule[s->rule], time, length, &mark, 0))
+		return 0;
+	if (mark != dscp)
+		ip_dscp_set(version, ip, mark);
+	return 1;
 }
 
 int account_borrow(struct rule_state *s, uint32_t length)

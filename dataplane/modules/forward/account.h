@@ -8,24 +8,24 @@
 #include "meter/several.h"
 #include "usage/usage.h"
 
-// A packet, which came with `dscp`, at all meters of its rule. 1: it passes, and they gave their tokens; *mark becomes
-// the DSCP that a colour asks for. 0: nothing has changed but the count of the meter in common that drops it. With
-// `mark` NULL a packet that is to be marked does not pass either, and none is counted.
-int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t dscp, uint8_t *mark);
+// A packet with *dscp at all meters of its rule. 1: it passes, and they gave their tokens; *dscp becomes what a colour
+// asks for. 0: nothing has changed but, with `counts`, the count of the meter in common that drops it.
+int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t *dscp, int counts);
 
-// Of the fast path. Each returns 0, and has changed nothing, where the full nodes decide.
+// Of the fast path. Each returns 0, and has changed nothing, where the full nodes decide; else the packet whose IP header
+// is at `ip` has the DSCP that its colour asks for.
 
-// A packet that is not green, or whose meter is an srTCM.
-int account_closely(
-	const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length, uint8_t traffic_class);
+// A packet that is not green, or whose meter is an srTCM or marks green ones.
+int account_closely(const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length,
+	uint8_t version, uint8_t *ip);
 // A rule with several meters.
-int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip);
+int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip);
 // More credit. A routed packet of no session has all that it wants.
 int account_borrow(struct rule_state *s, uint32_t length);
 
 // The state's own meter.
 static __rte_always_inline int account_own(
-	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
+	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
 {
 	const struct policer_profile *p = policer_profile(s->action.policer);
 	uint64_t time = w->now << METER_TIME_SHIFT;
@@ -34,12 +34,12 @@ static __rte_always_inline int account_own(
 		return 0;
 	if (likely(p->quick_pass && meter_green(p, &s->meter, time, length)))
 		return 1;
-	return account_closely(p, &s->meter, time, length, ip_traffic_class(version, ip));
+	return account_closely(p, &s->meter, time, length, version, ip);
 }
 
-// Meter, URR and counters of a packet that nothing stops, whose IP header is at `ip`.
+// Meter, URR and counters of a packet that nothing stops.
 static __rte_always_inline int account_quick(
-	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, const uint8_t *ip)
+	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
 {
 	if (unlikely((s->bits & RULE_STATE_LOOK) != 0 || s->credit < length) && !account_borrow(s, length))
 		return 0;

@@ -53,7 +53,7 @@ int instance_owns(const struct instance *n, uint8_t family, const uint8_t *addre
 	return 0;
 }
 
-int instance_guards_exactly(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address)
+int instance_guards(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address)
 {
 	for (uint32_t i = 0; i < s->guarded; i++)
 		if (s->guard[i].family == family && (vrf == VRF_ANY || instance_vrf(s, s->guard_of[i]) == vrf) &&

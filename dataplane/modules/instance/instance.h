@@ -148,27 +148,8 @@ static inline uint16_t instance_of_lookup(uint32_t interface)
 	return i ? (uint16_t)(i - 1) : INSTANCE_NONE;
 }
 
-// The DSCP of an IP packet with this QFI that leaves by the instance without a tunnel: the Transport Level Marking of
-// the FAR (up to 63) comes first (TS 29.244 §8.2.12). 0xff: it keeps its own.
-static inline uint8_t instance_dscp(const struct instances *s, uint16_t index, uint8_t marking, uint8_t qfi)
-{
-	if (marking < 64)
-		return marking;
-	const struct instance *n = index < MAX_INSTANCES ? s->instance[index] : NULL;
-	return n == NULL || qfi > 63 ? 0xff : (uint8_t)(n->qfi_dscp[qfi] - 1);
-}
-
-int instance_guards_exactly(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address);
 // 1 when no UE may send to this host of the VRF (row A11); VRF_ANY: of some. Workers.
-static inline int instance_guards(uint8_t vrf, uint8_t family, const uint8_t *address)
-{
-	const struct instances *s = instances_get();
-	uint32_t bit = ip_filter_bit(family, address);
-
-	return (s->guard_filter.bits[bit / 64] >> bit % 64 & 1) != 0 &&
-	       instance_guards_exactly(s, vrf, family, address);
-}
-
+int instance_guards(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address);
 // UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to
 // node udp-input, which asks instance_udp_port(interface) whether the port is that interface's.
 extern uint64_t instance_udp_open[65536 / 64];

@@ -3,9 +3,9 @@
 //
 #include "core/control.h"
 #include "core/node.h"
+#include "forward/route.h"
 #include "icmp/icmp.h"
 #include "neighbour/neighbour.h"
-#include "route/route.h"
 #include "route/ways.h"
 #include "rule/view.h"
 #include "wire/ip.h"
@@ -114,13 +114,9 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 		return packet_leave(m, &drop_version, EDGE_DROP);
 	uint32_t index =
 		ways_find(ways, generation, way_table(pkt->vrf), pkt->ip_version, destination, pkt->interface)->index;
-	const struct next_hop *hop = next_hop_get(index);
-	if (unlikely(!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))) {
-		index = next_hop_of_flow(index, packet, m->data_len - pkt->l3, m->pkt_len - pkt->l3);
-		hop = next_hop_get(index);
-		if (!__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE))
-			return unresolved(m, hop, packet, destination);
-	}
+	const struct next_hop *hop = route_hop(&index, packet, m->data_len - pkt->l3, m->pkt_len - pkt->l3);
+	if (unlikely(hop == NULL))
+		return unresolved(m, next_hop_get(index), packet, destination);
 	if (unlikely(pkt->length > hop->mtu))
 		return too_big(m, packet, index, hop->mtu);
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))

@@ -213,6 +213,37 @@ static void bad_examples(void **state)
 	nothing_left();
 }
 
+// The network behind a wireline subscriber is in no pool; a UE's packets to it do not leave by the route.
+static void to_network_of_subscriber(void **state)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+	static struct kit_mobile k;
+	static struct frame f;
+
+	kit_mobile(&k, 0x55, "10.45.0.99", NULL);
+	k.s.encap = API_ENCAP_QINQ;
+	k.s.outer_tpid = 0x88a8;
+	k.s.s_tag = 100;
+	k.s.c_tag = 9;
+	memcpy(k.s.mac, mac, 6);
+	snprintf(k.s.port, API_NAME, "homes");
+	kit_pdr_ue(&k, API_FROM_ACCESS, NULL, 1)->match |= API_PDR_ENDPOINT | API_PDR_FRAMED;
+	struct api_pdr *down = kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
+	down->match |= API_PDR_FRAMED;
+	down->outer_header_removal = API_REMOVAL_NOTHING;
+	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_far(&k, 2, API_FAR_FORWARD, API_FROM_ACCESS)->outer = API_OUTER_ENDPOINT;
+	kit_framed_route(&k, "198.51.100.64/28");
+	put("home", &k);
+	put("u", upf_session(0x21));
+	teach("ran", uplink_of(&f, "10.45.0.33", "198.51.100.70", 0x121, 9));
+	assert_int_equal(kit_count("homes"), 1);
+	nothing_left();
+	gone("u");
+	gone("home");
+	nothing_left();
+}
+
 static void home_goes_and_comes(void)
 {
 	kit_begin();
@@ -440,6 +471,7 @@ int main(void)
 		cmocka_unit_test(downlink),
 		cmocka_unit_test(tunnel_to_tunnel),
 		cmocka_unit_test(bad_examples),
+		cmocka_unit_test(to_network_of_subscriber),
 		cmocka_unit_test(to_home),
 		cmocka_unit_test(too_many),
 		cmocka_unit_test(from_home),

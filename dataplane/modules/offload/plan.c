@@ -4,15 +4,14 @@
 #include "offload/plan.h"
 #include "core/control.h"
 #include "firewall/firewall.h"
+#include "forward/route.h"
+#include "forward/subscriber.h"
 #include "forward/tunnel.h"
-#include "instance/instance.h"
 #include "meter/policer.h"
 #include "mss/mss.h"
 #include "nat/nat.h"
 #include "nptv6/nptv6.h"
 #include "route/ways.h"
-#include "rule/endpoint.h"
-#include "rule/session.h"
 #include "rule/tables.h"
 #include "scheduler/instance.h"
 #include "usage/usage.h"
@@ -219,16 +218,13 @@ static const char *routed(struct plan *p, const struct offload_request *q, const
 {
 	const uint8_t *ip = q->header + q->l3;
 	uint8_t version = ip[0] >> 4, hops = version == 4 ? 8 : 7;
-	const uint8_t *source = ip + (version == 4 ? 12 : 8), *destination = source + (version == 4 ? 4 : 16);
+	const uint8_t *destination = ip + (version == 4 ? 16 : 24);
 	const struct instances *n = instances_get();
 	uint8_t vrf = instance_vrf(n, r->instance);
-	int ue = instance_by_pool(INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE;
 
-	for (uint8_t i = 0; i < n->lookers; i++)
-		ue |= instance_vrf(n, n->looker[i]) == vrf && session_ue_known(n->looker[i], version, destination);
-	if (ue || address_is_link_local(version, source) || address_is_link_local(version, destination))
+	if (route_to_ue(n, INSTANCE_NONE, vrf, version, destination) != INSTANCE_NONE || route_is_of_link(version, ip))
 		return "the destination may be a UE";
-	if (n->marking || r->action.dscp != ACTION_NO_DSCP)
+	if (route_marks(n, &r->action))
 		return "packets get another DSCP";
 	p->counts_hops = 1;
 	p->guard_at = (uint8_t)(q->l3 + hops);
@@ -244,7 +240,7 @@ static const char *to_subscriber(struct plan *p, const struct offload_request *q
 
 	if (out == NULL || out->device < 0)
 		return "the port that packets leave by is no device";
-	if (most > r->mru || most > out->mtu)
+	if (subscriber_takes(r, out, most, sizeof(room)) != SUBSCRIBER_TAKES || most > out->mtu)
 		return "what comes in may be too long for the subscriber";
 	if (scheduler_of(r->down.port) != NULL)
 		return "the scheduler of the port queues its packets";
@@ -283,8 +279,8 @@ static int guarded(const struct offload_request *q)
 	const uint8_t *ip = q->header + q->l3, *destination = ip + (ip[0] >> 4 == 4 ? 16 : 24);
 	uint8_t version = ip[0] >> 4;
 
-	return destination[0] >= 0xe0 || ip_is_local(VRF_ANY, version, destination) ||
-	       instance_guards(VRF_ANY, version, destination) || (engine_get()->flags & API_ENGINE_DROP_UE_GTPU);
+	return destination[0] >= 0xe0 || !route_may_send(VRF_ANY, version, destination) ||
+	       (engine_get()->flags & API_ENGINE_DROP_UE_GTPU);
 }
 
 static const char *refused(const struct plan *p, const struct offload_request *q, const struct rule *r)

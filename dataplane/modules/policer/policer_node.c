@@ -63,7 +63,7 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 {
 	uint8_t dscp = session_view_of(m)->dscp, mark = dscp;
 
-	if (!account_meters(r, w->now << METER_TIME_SHIFT, packet_of(m)->length, dscp, &mark))
+	if (!account_meters(r, w->now << METER_TIME_SHIFT, packet_of(m)->length, &mark, 1))
 		return 0;
 	if (mark != dscp)
 		remark(m, mark);

@@ -5,7 +5,6 @@
 #include "reassembly/follow.h"
 #include "session/new_flows.h"
 #include "wire/bytes.h"
-#include "wire/checksum.h"
 #include "wire/eth.h"
 
 DROP_REASON(
@@ -160,7 +159,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	const uint8_t *ip, uint8_t qfi, enum session_why *why)
 {
 	const struct packet *pkt = packet_of(m);
-	struct tuple_slot *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
+	struct tuple_entry *known = l->has_flow ? tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple) : NULL;
 	const struct rule_state *of_flow = known != NULL ? tuple_state(w, known, known->permitted) : NULL;
 	int spoofed;
 
@@ -260,16 +259,13 @@ static void keep_outer(struct rte_mbuf *m)
 int session_route_home(struct rte_mbuf *m)
 {
 	const struct packet *pkt = packet_of(m);
-	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), *ttl = ip + (pkt->ip_version == 4 ? 8 : 7);
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3);
 
 	if (session_view_of(m)->rule != NULL)
 		return 1;
-	if (*ttl <= 1)
+	if (route_hops(pkt->ip_version, ip) <= 1)
 		return 0;
-	if (pkt->ip_version == 4)
-		ip4_decrement_ttl(ip);
-	else
-		--*ttl;
+	route_count_hop(pkt->ip_version, ip);
 	return 1;
 }
 
@@ -329,8 +325,7 @@ rte_edge_t session_guard_destination(struct rte_mbuf *m, const struct rule *r, c
 	uint8_t vrf = instance_vrf(instances_get(), r->instance);
 	int gateway = echo && ip_is_gateway(pkt->ip_version, destination, pkt->port_in);
 
-	if (gateway || ip_is_local(vrf, pkt->ip_version, destination) ||
-		instance_guards(vrf, pkt->ip_version, destination)) {
+	if (gateway || !route_may_send(vrf, pkt->ip_version, destination)) {
 		int icmp = pkt->protocol == IP_PROTOCOL_ICMP || pkt->protocol == IP_PROTOCOL_ICMP6;
 
 		if (gateway && icmp)

@@ -12,15 +12,12 @@
 #include "core/node.h"
 #include "flow/flow.h"
 #include "flow/tuple.h"
-#include "instance/instance.h"
+#include "forward/route.h"
 #include "path/path.h"
-#include "route/route.h"
 #include "rule/engine.h"
-#include "rule/session.h"
 #include "rule/view.h"
 #include "session/match.h"
 #include "usage/usage.h"
-#include "wire/ecn.h"
 
 #define SESSION_BATCH 64
 
@@ -179,8 +176,7 @@ static __rte_always_inline rte_edge_t session_guard(
 	const uint8_t *destination = ip + (pkt->ip_version == 4 ? 16 : 24);
 
 	// In any VRF: which it is, is asked of the few.
-	if (likely(!ip_is_local(VRF_ANY, pkt->ip_version, destination) &&
-		    !instance_guards(VRF_ANY, pkt->ip_version, destination) && !session_drop_gtpu &&
+	if (likely(route_may_send(VRF_ANY, pkt->ip_version, destination) && !session_drop_gtpu &&
 		    destination[0] < 0xe0))
 		return SESSION_UPLINK;
 	return session_guard_destination(m, r, destination, way->echo);
