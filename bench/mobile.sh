@@ -65,15 +65,16 @@ start() {
 	data_plane=$!
 	GOMAXPROCS=1 taskset -c 0 "$build/isthmus" run -c "$out/upf.yaml" --no-spawn >"$out/run.log" 2>&1 &
 	control_plane=$!
-	"$build/isthmus" status --socket "$socket" --wait 20s >/dev/null || { tail -n 5 "$out/run.log" "$out/dp.log" && exit 1; }
+	"$build/isthmus" status --socket "$socket" --wait 20s >/dev/null ||
+		{ tail -n 5 "$out/run.log" "$out/dp.log" && exit 1; }
 }
 
 # usage: load NAME ARGUMENTS...; fails when an answer was wrong or missing
 load() {
 	local name=$1
 	shift
-	taskset -c "$rest" "$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --first-ue 100.64.0.1 --access-peer 10.30.0.2 \
-		-j "$@" >"$out/load-$name.json" 2>"$out/load-$name.err"
+	taskset -c "$rest" "$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --first-ue 100.64.0.1 \
+		--access-peer 10.30.0.2 -j "$@" >"$out/load-$name.json" 2>"$out/load-$name.err"
 }
 
 percentiles() { # NAME
@@ -133,8 +134,9 @@ title "cache lines of a packet alone, $million sessions, ticks"
 title "one worker, $million sessions in random order, synth ports; medians of three alternating runs"
 for i in 1 2 3; do
 	for profile in sgwu pgwu upf; do
-		"$build/isthmus" bench "$profile" --sessions "$million" --seconds "${BENCH_SECONDS:-1}" --json "$out/$profile-$i.json" \
-			>"$out/$profile-$i.txt" 2>"$out/$profile-$i.err" || wrong "$profile: $(tail -1 "$out/$profile-$i.err")"
+		"$build/isthmus" bench "$profile" --sessions "$million" --seconds "${BENCH_SECONDS:-1}" \
+			--json "$out/$profile-$i.json" >"$out/$profile-$i.txt" 2>"$out/$profile-$i.err" ||
+			wrong "$profile: $(tail -1 "$out/$profile-$i.err")"
 	done
 done
 for profile in sgwu pgwu upf; do
@@ -170,8 +172,8 @@ for rate in 5000 $((sustained / 2)); do
 done
 
 title "other sessions while 10,000 a second come and as many go"
-"$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.3 --first-ue 100.96.0.1 --access-peer 10.30.0.2 --sessions 64 --modify-ratio 0 \
-	--hold 60s >"$out/load-bystander.json" 2>&1 &
+"$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.3 --first-ue 100.96.0.1 --access-peer 10.30.0.2 \
+	--sessions 64 --modify-ratio 0 --hold 60s >"$out/load-bystander.json" 2>&1 &
 holder=$!
 wait_sessions 64 50
 # Downlink: the UE's address finds the session, so what must arrive is known. All headers and payloads are compared.
@@ -203,7 +205,8 @@ YAML
 load churn --rate 10000 --seconds 13 --sessions 20000 --modify-ratio 0 &
 churn=$!
 wait_sessions 20064 60 || true # as many come as go
-"$build/isthmus-traffic" --json "$out/bystander.json" "$out/bystander.yaml" >"$out/bystander.txt" 2>&1 || wrong "bystander: $(tail -3 "$out/bystander.txt")"
+"$build/isthmus-traffic" --json "$out/bystander.json" "$out/bystander.yaml" >"$out/bystander.txt" 2>&1 ||
+	wrong "bystander: $(tail -3 "$out/bystander.txt")"
 kill -0 "$churn" 2>/dev/null || wrong "the sessions stopped coming before the traffic ended"
 wait "$churn" || wrong "churn: $(head -c 300 "$out/load-churn.err")"
 churn=''
@@ -241,8 +244,10 @@ stop
 for size in 128 1024; do
 	title "packet core, $size B: attached directly, and through a switch"
 	# With few CPUs all functions share one: load is then what they used, and the rate says little.
-	"$build/isthmus" bench "vepc-$size" --compare --quick --sessions 10000 --cpus "${VEPC_CPUS:-1,1,1}" --tester-cpus 0 --control-cpus 0 \
-		--switch-cpus "${SWITCH_CPUS:-1}" --json "$out/vepc-$size.json" 2>"$out/vepc-$size.err" || wrong "vepc-$size: $(tail -2 "$out/vepc-$size.err")"
+	"$build/isthmus" bench "vepc-$size" --compare --quick --sessions 10000 --cpus "${VEPC_CPUS:-1,1,1}" \
+		--tester-cpus 0 --control-cpus 0 \
+		--switch-cpus "${SWITCH_CPUS:-1}" --json "$out/vepc-$size.json" 2>"$out/vepc-$size.err" ||
+		wrong "vepc-$size: $(tail -2 "$out/vepc-$size.err")"
 done
 
 title "done, $failures wrong"

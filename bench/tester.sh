@@ -53,8 +53,8 @@ measure() {
 			--main-lcore 0 --allow=0000:00:00.0 \
 			--vdev="net_memif0,role=server,id=0,rsize=11,socket-abstract=no,socket=$out/memif.sock" \
 			--vdev="net_memif1,role=server,id=1,rsize=11,socket-abstract=no,socket=$out/memif.sock" -- \
-			--forward-mode="$1" --nb-cores=1 --total-num-mbufs=32768 --no-lsc-interrupt --txd=2048 --rxd=2048 --burst=64 --stats-period 1 \
-			<"$out/silence" >"$out/peer.log" 2>&1 &
+			--forward-mode="$1" --nb-cores=1 --total-num-mbufs=32768 --no-lsc-interrupt --txd=2048 \
+			--rxd=2048 --burst=64 --stats-period 1 <"$out/silence" >"$out/peer.log" 2>&1 &
 		peer=$!
 		wait_ready
 		build/isthmus-traffic --json "$out/$2-$i.json" "$3" >"$out/$2-$i.txt" 2>&1 || true

@@ -56,7 +56,8 @@ lease() {
 relayed() {
 	local from
 	for from in 2001:db8:500::50 2001:db8:600::1; do
-		wait_for 10 in_home ping -n -c 1 -W 1 -I "$from" fd00:60::2 || fail "no answers to $from: $(cat "$DIR/kea.log")"
+		wait_for 10 in_home ping -n -c 1 -W 1 -I "$from" fd00:60::2 ||
+			fail "no answers to $from: $(cat "$DIR/kea.log")"
 	done
 }
 lease 4 -1 >"$DIR/dhclient.log" 2>&1 || fail "no lease: $(cat "$DIR/dhclient.log")"
@@ -82,7 +83,8 @@ wait_for 10 gone "$pid"
 in_home ping -n -c 2 -i 0.2 -W 3 10.60.0.2 >"$DIR/ping" || fail "no answers without a control plane: $(cat "$DIR/ping")"
 relayed
 start_gateway
-[[ $(isthmus show subscriber "$address" -j | jq -r '.[0].state') == up ]] || fail "$(isthmus show subscriber "$address" -j)"
+[[ $(isthmus show subscriber "$address" -j | jq -r '.[0].state') == up ]] ||
+	fail "$(isthmus show subscriber "$address" -j)"
 
 # The data plane dies: it gets all back.
 kill -9 "$(isthmus status -j | jq .dp_pid)"

@@ -80,7 +80,8 @@ no_https() {
 }
 coa() {
 	printf 'Event-Timestamp = %s\nUser-Name = "access:0.0"\n%s\n' "$(date +%s)" "$1" |
-		in_gateway radclient -x -r 1 -t 3 127.0.0.1:3799 coa example-only >"$DIR/coa" 2>&1 || fail "$(cat "$DIR/coa")"
+		in_gateway radclient -x -r 1 -t 3 127.0.0.1:3799 coa example-only >"$DIR/coa" 2>&1 ||
+		fail "$(cat "$DIR/coa")"
 	has CoA-ACK <"$DIR/coa" || fail "$(cat "$DIR/coa")"
 }
 

@@ -81,5 +81,6 @@ take_over today
 # A layout that differs within the version is seen before anything is sent, and both sides say so.
 start_control_plane other "$dir/other.log"
 wait_until "the control plane says which struct differs" grep -q "struct api_session is laid out otherwise" "$dir/other.log"
-grep -q "turned away: struct api_session is laid out otherwise" "$dir/dp.log" || fail "the data plane does not say which struct differs"
+grep -q "turned away: struct api_session is laid out otherwise" "$dir/dp.log" ||
+	fail "the data plane does not say which struct differs"
 echo PASS

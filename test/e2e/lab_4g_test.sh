@@ -14,7 +14,8 @@ ordinary_programs
 
 echo "--- sessions"
 lab show --limit 3
-lab_show '[.functions[] | .associated and .sessions == 200] | all' >/dev/null || fail "associations or sessions are missing"
+lab_show '[.functions[] | .associated and .sessions == 200] | all' >/dev/null ||
+	fail "associations or sessions are missing"
 lab_show '.ues == 200 and (.problems | length) == 0' >/dev/null || fail "the lab sees problems"
 
 echo "--- usage"

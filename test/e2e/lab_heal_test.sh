@@ -26,8 +26,10 @@ for function in enb sgw pgw; do
 		old=$(process "$function" "${what%:*}")
 		count=$(grep -c 'bytes from' "$DIR/ping.log")
 		kill -KILL "$old"
-		wait_for 30 in_step "$function" "${what%:*}" "$old" || fail "${what#*:} of $function is not started again"
-		wait_for 30 answered $((count + 100)) || fail "ping does not go on after a kill of ${what#*:} of $function"
+		wait_for 30 in_step "$function" "${what%:*}" "$old" ||
+			fail "${what#*:} of $function is not started again"
+		wait_for 30 answered $((count + 100)) ||
+			fail "ping does not go on after a kill of ${what#*:} of $function"
 		sent=$(in_lab ue cat /sys/class/net/ue0/statistics/tx_bytes)
 		wait_for 30 received $((sent + (1 << 20))) || fail "iperf3 does not go on after a kill of ${what#*:} of $function"
 		gap=$(sed -n 's/^\[\([0-9.]*\)\].*bytes from.*/\1/p' "$DIR/ping.log" | tail -n "+$count" |

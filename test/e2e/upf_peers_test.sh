@@ -7,7 +7,8 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 export PEERS=${PEERS:-$TEST_ROOT/.tools/peers/smf}
 if [[ ${IN_OWN_WORLD:-} != 1 ]]; then
-	"$TEST_ROOT/scripts/peers.sh" smf || skip "the other control planes could not be got or built (scripts/peers.sh smf)"
+	"$TEST_ROOT/scripts/peers.sh" smf ||
+		skip "the other control planes could not be got or built (scripts/peers.sh smf)"
 fi
 own_namespaces "$@"
 # pfcpsim's filters have two QERs each, and it answers no heartbeats.

@@ -24,7 +24,8 @@ start_lab() {
 	rm -f "$DIR/isthmus.log" # of the lab before
 	"$BIN/isthmus" lab "$@" --dir "$LAB" >"$DIR/isthmus.log" 2>&1 & # no function: signals are for the lab, not for a shell
 	LAB_PID=$!
-	wait_for 60 grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" || fail "the lab does not start: $(cat "$DIR/isthmus.log")"
+	wait_for 60 grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" ||
+		fail "the lab does not start: $(cat "$DIR/isthmus.log")"
 }
 
 # usage: stop_lab [SIGNAL]
@@ -61,14 +62,16 @@ lab_show() { lab show -j | jq -e "$@"; }
 no_loss() {
 	local node=$1 target=$2
 	shift 2
-	in_lab "$node" ping -q -W 3 "$@" "$target" >"$DIR/ping" 2>&1 || fail "ping $* $target in $node: $(cat "$DIR/ping")"
+	in_lab "$node" ping -q -W 3 "$@" "$target" >"$DIR/ping" 2>&1 ||
+		fail "ping $* $target in $node: $(cat "$DIR/ping")"
 	grep -q ' 0% packet loss' "$DIR/ping" || fail "ping $* $target in $node: $(cat "$DIR/ping")"
 }
 
 # usage: transfer OPTION... ; prints the bytes that iperf3 sent; the receiver may stop counting while the last are under
 # way
 transfer() {
-	in_lab ue iperf3 --json --connect-timeout 5000 "$@" >"$DIR/iperf.json" || fail "iperf3 $*: $(jq -r .error "$DIR/iperf.json")"
+	in_lab ue iperf3 --json --connect-timeout 5000 "$@" >"$DIR/iperf.json" ||
+		fail "iperf3 $*: $(jq -r .error "$DIR/iperf.json")"
 	jq -e '.end.sum_received.bytes > 0' "$DIR/iperf.json" >/dev/null || fail "iperf3 $*: nothing was received"
 	jq .end.sum_sent.bytes "$DIR/iperf.json"
 }

@@ -63,14 +63,16 @@ PY
 # Every profile: 8 loads of rfc2544 with one gateway.
 for run in agf-symmetric:1 agf-asymmetric:2 rfc2544:8 jumbo:1; do
 	profile=${run%:*}
-	"$bin/isthmus" bench "$profile" --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/$profile.json" --keep "$dir/kept" >"$dir/out" ||
+	"$bin/isthmus" bench "$profile" --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/$profile.json" \
+		--keep "$dir/kept" >"$dir/out" ||
 		fail "$profile: $(cat "$dir/out")"
 	check "$profile" "${run#*:}"
 done
 [[ -s $dir/kept/gateway.yaml ]] || fail "the gateway's configuration was not kept"
 
 # Without huge pages both ends copy.
-"$bin/isthmus" bench agf-symmetric --rate 2k --seconds 0.1 --no-huge "${unpinned[@]}" >"$dir/out" || fail "$(cat "$dir/out")"
+"$bin/isthmus" bench agf-symmetric --rate 2k --seconds 0.1 --no-huge "${unpinned[@]}" >"$dir/out" ||
+	fail "$(cat "$dir/out")"
 grep -q 'no huge pages' "$dir/out"
 
 # Over links that share buffers: nothing is lost either, in one gateway and along a chain.
@@ -90,7 +92,8 @@ PY
 done
 
 # A UPF with frames of the paper's profiles: its table fills with one packet a flow, then no known flow misses.
-"$bin/isthmus" bench upf-4 --size 256 --link share --rate 2k --seconds 0.1 --goal 99% --sessions 16 "${unpinned[@]}" --json "$dir/upf.json" >"$dir/out" 2>&1 ||
+"$bin/isthmus" bench upf-4 --size 256 --link share --rate 2k --seconds 0.1 --goal 99% --sessions 16 "${unpinned[@]}" \
+	--json "$dir/upf.json" >"$dir/out" 2>&1 ||
 	fail "upf-4 over share: $(cat "$dir/out")"
 python3 - "$dir/upf.json" <<'PY'
 import json, sys
@@ -104,7 +107,8 @@ echo "upf-4 over share: good"
 
 # A search, as short as can be: whatever rate this machine gives, it is found or refused in words, never wrong.
 status=0
-"$bin/isthmus" bench rfc2544 --size 128 --seconds 0.05 --quick --goal 20% "${unpinned[@]}" --json "$dir/search.json" >"$dir/out" 2>&1 || status=$?
+"$bin/isthmus" bench rfc2544 --size 128 --seconds 0.05 --quick --goal 20% "${unpinned[@]}" --json "$dir/search.json" \
+	>"$dir/out" 2>&1 || status=$?
 ((status <= 1)) || fail "search: status $status: $(cat "$dir/out")"
 python3 - "$dir/search.json" "$status" <<'PY'
 import json, sys
@@ -119,7 +123,8 @@ PY
 echo "search: good"
 
 # memif and share in turn, in one table; and what --compare chooses by itself is refused.
-"$bin/isthmus" bench rfc2544 --size 128 --compare --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/compare.json" >"$dir/out" || fail "$(cat "$dir/out")"
+"$bin/isthmus" bench rfc2544 --size 128 --compare --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/compare.json" \
+	>"$dir/out" || fail "$(cat "$dir/out")"
 grep -Eq 'TICKS: TOTAL +FLOOR +OWN' "$dir/out"
 python3 - "$dir/compare.json" <<'PY'
 import json, sys
@@ -135,7 +140,8 @@ echo "compare: good"
 # More instances than there are CPUs for (two here): shown to work side by side, not measured.
 two=$(python3 -c 'import os; print(",".join(map(str, sorted(os.sched_getaffinity(0))[:2])))')
 for link in memif share; do
-	taskset -c "$two" "$bin/isthmus" bench agf-symmetric --link "$link" --instances 2 --seconds 0.3 --subscribers 10 --json "$dir/two.json" >"$dir/out" ||
+	taskset -c "$two" "$bin/isthmus" bench agf-symmetric --link "$link" --instances 2 --seconds 0.3 \
+		--subscribers 10 --json "$dir/two.json" >"$dir/out" ||
 		fail "$(cat "$dir/out")"
 	grep -q '2 instances need 4 CPUs' "$dir/out"
 	python3 - "$dir/two.json" <<'PY'
@@ -150,7 +156,8 @@ PY
 done
 
 # An interrupt in the middle: what was measured is there, and says that it is not the whole.
-"$bin/isthmus" bench rfc2544 --rate 1k --seconds 0.5 "${unpinned[@]}" --keep "$dir/cut" --json "$dir/cut.json" >"$dir/out" 2>&1 &
+"$bin/isthmus" bench rfc2544 --rate 1k --seconds 0.5 "${unpinned[@]}" --keep "$dir/cut" --json "$dir/cut.json" \
+	>"$dir/out" 2>&1 &
 pid=$!
 wait_for_word 30 "$dir/cut/128-B/profile.yaml" 'mode: fixed'
 kill -INT "$pid"
@@ -178,7 +185,8 @@ cat >"$dir/mortal" <<-END
 END
 chmod +x "$dir/mortal"
 status=0
-"$bin/isthmus" bench agf-symmetric --rate 1k --seconds 20 "${unpinned[@]}" --dp-binary "$dir/mortal" --keep "$dir/dead" >"$dir/out" 2>&1 || status=$?
+"$bin/isthmus" bench agf-symmetric --rate 1k --seconds 20 "${unpinned[@]}" --dp-binary "$dir/mortal" \
+	--keep "$dir/dead" >"$dir/out" 2>&1 || status=$?
 ((status == 1)) || fail "a dead gateway: status $status: $(cat "$dir/out")"
 grep -q 'isthmus-dp ended' "$dir/out" || fail "last words: $(cat "$dir/out")"
 grep -q 'the wolf came' "$dir/out" || fail "last words: $(cat "$dir/out")"

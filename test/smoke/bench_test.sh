@@ -39,14 +39,16 @@ for profile in agf-symmetric agf-asymmetric; do
 	"$bin/isthmus" bench "$profile" --link synth --seconds 1 --no-huge --json "$dir/$profile.json"
 	check "$dir/$profile.json" "$profile"
 done
-"$bin/isthmus" bench agf-symmetric --link synth --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" >/dev/null
+"$bin/isthmus" bench agf-symmetric --link synth --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" \
+	>/dev/null
 check "$dir/two.json" agf-symmetric
 for profile in router router6; do
 	"$bin/isthmus" bench "$profile" --routes 50000 --seconds 0.3 --no-huge --json "$dir/$profile.json" >/dev/null
 	check "$dir/$profile.json" "$profile"
 done
 for profile in sgwu pgwu upf; do
-	"$bin/isthmus" bench "$profile" --sessions 20000 --seconds 0.3 --workers 2 --no-huge --json "$dir/$profile.json" >/dev/null
+	"$bin/isthmus" bench "$profile" --sessions 20000 --seconds 0.3 --workers 2 --no-huge \
+		--json "$dir/$profile.json" >/dev/null
 	check "$dir/$profile.json" "$profile"
 done
 # Few of their flows: each one's first packet is a miss, no later one is.

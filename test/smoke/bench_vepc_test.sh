@@ -33,7 +33,8 @@ PY
 
 # A busy machine may lose some: loss is for the benchmark, here everything must be right and accounted for.
 run() {
-	"$bin/isthmus" bench "$1" --sessions 500 --rate 2k --goal 99% --seconds 0.5 --cpus none --json "$dir/r.json" "${@:2}" >/dev/null
+	"$bin/isthmus" bench "$1" --sessions 500 --rate 2k --goal 99% --seconds 0.5 --cpus none \
+		--json "$dir/r.json" "${@:2}" >/dev/null
 }
 
 run vepc-128 --no-huge

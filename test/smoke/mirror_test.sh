@@ -34,7 +34,8 @@ fields() {
 	local file=$1 filter=$2 list=()
 	shift 2
 	for f; do list+=(-e "$f"); done
-	tshark -n -r "$DIR/$file" -o ip.check_checksum:TRUE -Y "$filter" -T fields -E separator=' ' -E occurrence=f "${list[@]}" 2>>"$DIR/errors"
+	tshark -n -r "$DIR/$file" -o ip.check_checksum:TRUE -Y "$filter" -T fields -E separator=' ' \
+		-E occurrence=f "${list[@]}" 2>>"$DIR/errors"
 }
 fields core.pcap 'erspan && !_ws.malformed && ip.checksum.status != 0' ip.src ip.dst ip.dsfield.dscp gre.proto erspan.version \
 	erspan.spanid gre.sequence_number >"$DIR/copies"

@@ -7,7 +7,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
 start_cp() {
-	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dir/dp.sock" --metrics off --no-spawn >>"$dir/cp.log" 2>&1 &
+	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dir/dp.sock" --metrics off --no-spawn >>"$dir/cp.log" \
+		2>&1 &
 	cp=$!
 }
 address=127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
