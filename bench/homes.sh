@@ -31,8 +31,9 @@ load() {
 		>"$DIR/load.json" ||
 		echo "WRONG: $(jq -c .wrong "$DIR/load.json"), $(jq .online "$DIR/load.json") on line"
 	jq -r --arg what "$what" '"\($what): \(.achieved_per_s | round) of \(.offered_per_s) a second; " +
-		"p50 \(.latency.sign_in.p50_us | round) p90 \(.latency.sign_in.p90_us | round) p99 \(.latency.sign_in.p99_us | round) us" +
-		(if .power_cut_seconds > 0 then "; after a power cut all on line in \(.power_cut_seconds) s" else "" end)' "$DIR/load.json"
+		(.latency.sign_in | "p50 \(.p50_us | round) p90 \(.p90_us | round) p99 \(.p99_us | round) us") +
+		(if .power_cut_seconds > 0 then "; after a power cut all on line in \(.power_cut_seconds) s"
+			else "" end)' "$DIR/load.json"
 }
 
 load PPPoE --subscribers "$few"

@@ -46,8 +46,10 @@ start() {
 		engine: {packet_buffers: 16384, idle_sleep: true, limits: {sessions: $1, flows: 4096}}
 		control: {resync_period: 0, metrics: "", dp_socket: $out/dp.sock, socket: $socket, state: $out}
 		ports:
-		  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0,role=server", role: core, mtu: 1600, mac: "02:00:00:00:00:03"}
-		  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0,role=server", role: core, mtu: 1600, mac: "02:00:00:00:00:06"}
+		  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0,role=server", role: core, mtu: 1600,
+		    mac: "02:00:00:00:00:03"}
+		  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0,role=server", role: core, mtu: 1600,
+		    mac: "02:00:00:00:00:06"}
 		interfaces:
 		  - {name: n3, port: n3, addresses: [10.30.0.1/24]}
 		  - {name: n6, port: n6, addresses: [10.60.0.1/24]}
@@ -78,9 +80,10 @@ load() {
 }
 
 percentiles() { # NAME
-	jq -r '"\(.offered_per_s)/s offered, \(.achieved_per_s | round)/s established, held back \(.held_back), resent \(.resent); establishment " +
-		"p50 \(.latency.establishment.p50_us | round) p90 \(.latency.establishment.p90_us | round) p99 \(.latency.establishment.p99_us | round) " +
-		"max \(.latency.establishment.max_us | round) us; CPU of the control plane \($cpu) %"' --arg cpu "$cpu" "$out/load-$1.json"
+	jq -r '"\(.offered_per_s)/s offered, \(.achieved_per_s | round)/s established, held back \(.held_back), " +
+		"resent \(.resent); establishment " + (.latency.establishment | "p50 \(.p50_us | round) " +
+		"p90 \(.p90_us | round) p99 \(.p99_us | round) max \(.max_us | round) us") +
+		"; CPU of the control plane \($cpu) %"' --arg cpu "$cpu" "$out/load-$1.json"
 }
 
 ticks_of() { awk '{print $14 + $15}' "/proc/$1/stat"; } # hundredths of a second
@@ -141,16 +144,22 @@ for i in 1 2 3; do
 done
 for profile in sgwu pgwu upf; do
 	jq -rs --arg name "$profile" 'def median: sort | .[length / 2 | floor];
-		def line(get): map(get) | "\(map(.ticks_per_packet) | median) (\(map(.ticks_per_packet) | min) to \(map(.ticks_per_packet) | max), floor \(map(.floor_ticks_per_packet) | median))";
-		"\($name): ticks a packet uplink \(line(.uplink)), downlink \(line(.downlink)), both ways \(line(.)); \(map(.mpps) | median) Mpps; " +
+		def line(get): map(get) | map(.ticks_per_packet) as $ticks |
+			"\($ticks | median) (\($ticks | min) to \($ticks | max), " +
+			"floor \(map(.floor_ticks_per_packet) | median))";
+		"\($name): ticks a packet uplink \(line(.uplink)), downlink \(line(.downlink)), " +
+		"both ways \(line(.)); \(map(.mpps) | median) Mpps; " +
 		"checked \(map(.checked) | add), wrong \(map(.wrong) | add)"' "$out/$profile"-?.json
 done
 
-title "control plane on one CPU: establishments a second (2 PDR, 2 FAR, 1 QER, 1 URR); 10,000 held, then as many deletions; every answer checked"
+title "control plane on one CPU: establishments a second (2 PDR, 2 FAR, 1 QER, 1 URR); 10,000 held, then as many\
+ deletions; every answer checked"
 start 262144
 sustained=0 cpu=0
 for rate in ${RATES:-10000 20000 30000 40000 50000 60000}; do
-	if timed "$rate" "$rate" 3 && jq -e '.held_back == 0 and .achieved_per_s >= 0.98 * .offered_per_s' "$out/load-$rate.json" >/dev/null; then
+	if timed "$rate" "$rate" 3 &&
+		jq -e '.held_back == 0 and .achieved_per_s >= 0.98 * .offered_per_s' "$out/load-$rate.json" \
+			>/dev/null; then
 		percentiles "$rate"
 		sustained=$rate
 	else
@@ -180,8 +189,10 @@ wait_sessions 64 50
 cat >"$out/bystander.yaml" <<-YAML
 	name: bystander
 	ports:
-	  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:13", descriptors: 2048}
-	  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:16", descriptors: 2048}
+	  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:13",
+	    descriptors: 2048}
+	  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:16",
+	    descriptors: 2048}
 	streams:
 	  - name: bystander
 	    port: n6
@@ -210,9 +221,11 @@ wait_sessions 20064 60 || true # as many come as go
 kill -0 "$churn" 2>/dev/null || wrong "the sessions stopped coming before the traffic ended"
 wait "$churn" || wrong "churn: $(head -c 300 "$out/load-churn.err")"
 churn=''
-jq -r '"sessions: \(.achieved_per_s | round)/s established, \(.established) made, \(.deleted) deleted, unanswered \(.unanswered), wrong \(.wrong)"' \
+jq -r '"sessions: \(.achieved_per_s | round)/s established, \(.established) made, \(.deleted) deleted, " +
+	"unanswered \(.unanswered), wrong \(.wrong)"' \
 	"$out/load-churn.json"
-jq -r '.trials[-1] | "bystanders: \(.sent) packets sent, \(.received) received, lost \(.sent - .received), wrong \(.wrong)"' "$out/bystander.json"
+jq -r '.trials[-1] | "bystanders: \(.sent) packets sent, \(.received) received, lost \(.sent - .received), " +
+	"wrong \(.wrong)"' "$out/bystander.json"
 kill -INT "$holder" 2>/dev/null || true # it deletes them
 wait "$holder" || true
 holder=''

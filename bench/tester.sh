@@ -61,10 +61,13 @@ measure() {
 		kill -INT "$peer"
 		wait "$peer" 2>/dev/null || true # it may crash when a memif port is taken away
 	done
-	jq -s --arg name "$2" 'map(.trials[-1]) | {name: $name, ticks: (map(.busy_ticks) | sort), mpps: (map(.offered_pps / 1e6) | sort),
+	jq -s --arg name "$2" 'map(.trials[-1]) | {name: $name, ticks: (map(.busy_ticks) | sort),
+		mpps: (map(.offered_pps / 1e6) | sort),
 		received: (map(.received) | add), wrong: (map(.wrong) | add)} |
-		"\(.name): \(.ticks[.ticks | length / 2 | floor] | round) ticks a packet (\(.ticks[0] | round) to \(.ticks[-1] | round)), " +
-		"\(.mpps[.mpps | length / 2 | floor] * 100 | round / 100) Mpps sent, \(.received) received, \(.wrong) wrong"' -r "$out/$2"-*.json
+		"\(.name): \(.ticks[.ticks | length / 2 | floor] | round) ticks a packet " +
+		"(\(.ticks[0] | round) to \(.ticks[-1] | round)), " +
+		"\(.mpps[.mpps | length / 2 | floor] * 100 | round / 100) Mpps sent, " +
+		"\(.received) received, \(.wrong) wrong"' -r "$out/$2"-*.json
 }
 
 profile 64 4096 random send-receive-64 >"$out/64.yaml"

@@ -65,7 +65,8 @@ address=$(in_home ip -4 -o addr show dev home0 | sed -n 's/.*inet \([0-9.]*\).*/
 [[ $address == 100.64.* ]] || fail "address $address: $(cat "$DIR/dhclient.log")"
 in_home ping -n -c 3 -i 0.2 -W 3 10.60.0.2 >"$DIR/ping" || fail "no answers: $(cat "$DIR/ping")"
 isthmus show subscriber "$address"
-[[ $(isthmus show subscriber "$address" -j | jq -r '.[0] | [.kind, .state, .downlink_packets] | @csv') == '"dhcp","up",3' ]] ||
+[[ $(isthmus show subscriber "$address" -j | jq -r '.[0] | [.kind, .state, .downlink_packets] | @csv') == \
+	'"dhcp","up",3' ]] ||
 	fail "$(isthmus show subscriber "$address" -j)"
 isthmus show pool
 lease 6 -1 -P -N >"$DIR/dhclient.log" 2>&1 || fail "Kea gives nothing: $(cat "$DIR/dhclient.log" "$DIR/kea.log")"

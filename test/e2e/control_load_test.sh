@@ -39,7 +39,8 @@ control_load() {
 control_load --rate 1000 --sessions 1000 --seconds 5 --modify-ratio 1 ||
 	fail "load: $(cat "$DIR/load.err" "$DIR/load.json")"
 jq -c '{achieved_per_s, most_sessions, established, modified, deleted, resent, latency}' "$DIR/load.json"
-jq -e '.established >= 4500 and .modified == .established and .deleted == .established and .wrong == {} and .unanswered == 0' \
+jq -e '.established >= 4500 and .modified == .established and .deleted == .established and .wrong == {} and
+	.unanswered == 0' \
 	"$DIR/load.json" >/dev/null || fail "the result is $(cat "$DIR/load.json")"
 none_left() { isthmus show session -j | jq -e 'length == 0'; }
 wait_for 5 none_left || fail "sessions are left"

@@ -43,7 +43,8 @@ wait_for 10 seen n4 'pfcp.msg_type == 56' || fail "there is no session report on
 kill "$n4" "$n3"
 wait "$n4" "$n3" || true
 for file in n4 n3; do
-	bad=$(tshark -r "$DIR/$file.pcap" -Y '(pfcp || gtp) && (_ws.malformed || _ws.expert.group == 0x07000000)' 2>/dev/null)
+	bad=$(tshark -r "$DIR/$file.pcap" -Y '(pfcp || gtp) && (_ws.malformed || _ws.expert.group == 0x07000000)' \
+		2>/dev/null)
 	[[ -z $bad ]] || fail "tshark finds malformed messages: $bad"
 done
 ! tshark -r "$DIR/n4.pcap" -V 2>/dev/null | grep -iE 'unknown (ie|message)|not decoded|undecoded' ||

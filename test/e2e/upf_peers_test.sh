@@ -12,7 +12,8 @@ if [[ ${IN_OWN_WORLD:-} != 1 ]]; then
 fi
 own_namespaces "$@"
 # pfcpsim's filters have two QERs each, and it answers no heartbeats.
-upf_fixture 's/, node_id: smf[12].isthmus.test//; s/qers: 4/qers: 8/; s/interval: 2, retries: 3/interval: 1, retries: 1/'
+upf_fixture 's/, node_id: smf[12].isthmus.test//; s/qers: 4/qers: 8/
+	s/interval: 2, retries: 3/interval: 1, retries: 1/'
 kernel_address gnb0 10.30.0.3/24 10.30.0.4/24
 capture_n4 ""
 start_gateway

@@ -22,7 +22,8 @@ lab_fixture() {
 # usage: start_lab 4g|5g [OPTION...]
 start_lab() {
 	rm -f "$DIR/isthmus.log" # of the lab before
-	"$BIN/isthmus" lab "$@" --dir "$LAB" >"$DIR/isthmus.log" 2>&1 & # no function: signals are for the lab, not for a shell
+	# no function: signals are for the lab, not for a shell
+	"$BIN/isthmus" lab "$@" --dir "$LAB" >"$DIR/isthmus.log" 2>&1 &
 	LAB_PID=$!
 	wait_for 60 grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" ||
 		fail "the lab does not start: $(cat "$DIR/isthmus.log")"
@@ -97,7 +98,8 @@ ordinary_programs() {
 	bytes=$(in_lab ue curl -sS --max-time 20 -g 'http://[2001:db8:100::1]/bytes/5000000' | wc -c)
 	((bytes == 5000000)) || fail "curl over IPv6 brought $bytes of 5000000 bytes"
 	[[ $(in_lab ue dig +short +time=5 A www.lab) == 198.51.100.1 ]] || fail "dig A"
-	[[ $(in_lab ue dig +short +time=5 +tcp @2001:db8:100::1 AAAA www.lab) == 2001:db8:100::1 ]] || fail "dig AAAA over TCP and IPv6"
+	[[ $(in_lab ue dig +short +time=5 +tcp @2001:db8:100::1 AAAA www.lab) == 2001:db8:100::1 ]] ||
+		fail "dig AAAA over TCP and IPv6"
 }
 
 # In the place of net.sh's: the state of every function of the lab.

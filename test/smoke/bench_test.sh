@@ -14,7 +14,8 @@ check() {
 	python3 - "$1" "$2" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1], encoding="utf-8"))
-fields = """profile link workers seconds mpps gbps_l2 gbps_l1 ticks_per_packet uplink downlink floor_ticks_per_packet tsc_hz
+fields = """profile link workers seconds mpps gbps_l2 gbps_l1 ticks_per_packet uplink downlink
+    floor_ticks_per_packet tsc_hz
 loss_ratio offered received dropped latency_us checked wrong peers""".split()
 missing = [f for f in fields if f not in r]
 missing += [f"{d}.{f}" for d in ("uplink", "downlink") for f in ("mpps", "ticks_per_packet") if f not in r[d]]

@@ -24,7 +24,8 @@ export MAY_DROP=port-tx-full
 partner_says() { [[ $(grep "^$1:" "$DIR/lacp.log" | tail -n 1) == "$1: $2" ]]; }
 for mode in static active-standby lacp; do
 	echo "--- $mode"
-	use_config "s|driver: net_af_packet, device: veth-core|driver: net_bond, bond: {mode: $mode, members: [{driver: net_af_packet, \
+	use_config "s|driver: net_af_packet, device: veth-core|driver: net_bond, bond: {mode: $mode, \
+members: [{driver: net_af_packet, \
 device: veth-0}, {driver: net_af_packet, device: veth-1}]}|"
 	if [[ $mode == lacp ]]; then
 		# The other side: the kernel here has no bonding, and ours would agree with itself.

@@ -36,7 +36,8 @@ archive() {
 	tar -xOzf "$DIR/$1.tar.gz" --wildcards '*/MANIFEST'
 }
 archive all | tee "$DIR/manifest"
-for part in configuration.yaml status.json show/session.json show/drop.json log/mnt/isthmus.log process/isthmus-dp/status; do
+for part in configuration.yaml status.json show/session.json show/drop.json log/mnt/isthmus.log \
+	process/isthmus-dp/status; do
 	grep -q "^here     $part," "$DIR/manifest" || fail "the archive lacks $part"
 done
 stop_gateway
