@@ -13,8 +13,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER, PACKAGE, PREFIX = os.path.join(HERE, "isthmus_api.h"), "api", "api_"
 INITIALISMS = set(
-    "acl api be cbs cir cpu dscp esp far fteid erspan gre gtpu hqos icmp id ip ip4 ip6 mac mru mss mtu nat pbs tcp pdr pid pir qer qfi "
-    "lcp rpf rss rte sdf seid srtcm teid tos tpid trtcm tsc ttl ue ul dl pdu udp cp urr vlan vrf spi sgi lan url mbr".split()
+    "acl api be cbs cir cpu dscp esp far fteid erspan gre gtpu hqos icmp id ip ip4 ip6 mac mru mss mtu nat pbs tcp pdr "
+    "pid pir qer qfi "
+    "lcp rpf rss rte sdf seid srtcm teid tos tpid trtcm tsc ttl ue ul dl pdu udp cp urr vlan vrf spi sgi lan url "
+    "mbr".split()
 )
 SPECIAL = {
     "qinq": "QinQ",
@@ -42,7 +44,8 @@ def camel(name):
 
 @functools.cache
 def parse():
-    """Returns structs {name: {field: type}}, enums {name: [constant]} and the numeric defines, in the header's order."""
+    """Returns structs {name: {field: type}}, enums {name: [constant]} and the numeric defines, in the header's
+    order."""
     with open(HEADER, encoding="utf-8") as f:
         text = f.read()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
@@ -79,7 +82,8 @@ def growing(structs, enums):
 
 
 def digests():
-    """The table of dataplane and Go: of each part, for each of its fields, the bytes up to its end and the digest until there."""
+    """The table of dataplane and Go: of each part, for each of its fields, the bytes up to its end and the digest
+    until there."""
     structs, enums, _ = parse()
     place = {}
     for line in layout().splitlines():
@@ -104,7 +108,8 @@ def c_digests():
     lines = [
         "// SPDX-License-Identifier: Apache-2.0",
         "// Made by api/check.sh --write from isthmus_api.h. Do not edit.",
-        "// Of each part, for each field: the bytes of the struct up to its end, and the digest of the layout until there.",
+        "// Of each part, for each field: the bytes of the struct up to its end, and the digest of the layout until "
+        "there.",
         "// clang-format off",
         "#ifndef ISTHMUS_API_LAYOUT_H",
         "#define ISTHMUS_API_LAYOUT_H",
@@ -230,7 +235,8 @@ def layout():
 
 
 def locked():
-    """What a released version keeps: all but the sizes of parts that may grow at their end, whose fields are locked one by one."""
+    """What a released version keeps: all but the sizes of parts that may grow at their end, whose fields are locked
+    one by one."""
     structs, enums, _ = parse()
     free = [f"struct {s} " for s in growing(structs, enums)]
     return "".join(line for line in layout().splitlines(True) if not line.startswith(tuple(free)))

@@ -27,11 +27,13 @@ load() {
 	local what=$1
 	shift
 	wait_for 60 nobody || fail "subscribers who left are there still"
-	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s -j "$@" >"$DIR/load.json" ||
+	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s -j "$@" \
+		>"$DIR/load.json" ||
 		echo "WRONG: $(jq -c .wrong "$DIR/load.json"), $(jq .online "$DIR/load.json") on line"
 	jq -r --arg what "$what" '"\($what): \(.achieved_per_s | round) of \(.offered_per_s) a second; " +
-		"p50 \(.latency.sign_in.p50_us | round) p90 \(.latency.sign_in.p90_us | round) p99 \(.latency.sign_in.p99_us | round) us" +
-		(if .power_cut_seconds > 0 then "; after a power cut all on line in \(.power_cut_seconds) s" else "" end)' "$DIR/load.json"
+		(.latency.sign_in | "p50 \(.p50_us | round) p90 \(.p90_us | round) p99 \(.p99_us | round) us") +
+		(if .power_cut_seconds > 0 then "; after a power cut all on line in \(.power_cut_seconds) s"
+			else "" end)' "$DIR/load.json"
 }
 
 load PPPoE --subscribers "$few"
@@ -41,8 +43,8 @@ load PPPoE --subscribers "$few"
 memory() {
 	local pid spent
 	wait_for 60 nobody || fail "subscribers who left are there still"
-	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s --families 46 --subscribers "$1" \
-		--hold 40s -j >"$DIR/load.json" &
+	"$BIN/isthmus" control-load --access --interface home0 --rate "$rate" --patience 60s --families 46 \
+		--subscribers "$1" --hold 40s -j >"$DIR/load.json" &
 	pid=$!
 	wait_for 120 on_line "$1" || fail "$1 homes are not on line"
 	for _ in {1..10}; do wait_a_second; done # what signing in used goes back to the kernel

@@ -21,8 +21,8 @@ case $1 in
 sockets) use_config "" ;;
 share) use_config "s|driver: net_af_packet, device: veth-|args: \"role=client\", driver: share, device: $DIR/|
 	s|\($DIR/[a-z]*\),|\1.sock,|" ;;
-polled) use_config 's|net_af_packet, device: veth-core|net_bond, bond: {mode: static, members: [{driver: net_af_packet, \
-device: veth-core}]}|' ;;
+polled) use_config 's|net_af_packet, device: veth-core|net_bond, bond: {mode: static, \
+members: [{driver: net_af_packet, device: veth-core}]}|' ;;
 busy) use_config "s/idle_sleep: true/idle_sleep: false/" ;;
 esac >/dev/null
 start_gateway

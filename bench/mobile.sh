@@ -46,8 +46,10 @@ start() {
 		engine: {packet_buffers: 16384, idle_sleep: true, limits: {sessions: $1, flows: 4096}}
 		control: {resync_period: 0, metrics: "", dp_socket: $out/dp.sock, socket: $socket, state: $out}
 		ports:
-		  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0,role=server", role: core, mtu: 1600, mac: "02:00:00:00:00:03"}
-		  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0,role=server", role: core, mtu: 1600, mac: "02:00:00:00:00:06"}
+		  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0,role=server", role: core, mtu: 1600,
+		    mac: "02:00:00:00:00:03"}
+		  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0,role=server", role: core, mtu: 1600,
+		    mac: "02:00:00:00:00:06"}
 		interfaces:
 		  - {name: n3, port: n3, addresses: [10.30.0.1/24]}
 		  - {name: n6, port: n6, addresses: [10.60.0.1/24]}
@@ -65,21 +67,23 @@ start() {
 	data_plane=$!
 	GOMAXPROCS=1 taskset -c 0 "$build/isthmus" run -c "$out/upf.yaml" --no-spawn >"$out/run.log" 2>&1 &
 	control_plane=$!
-	"$build/isthmus" status --socket "$socket" --wait 20s >/dev/null || { tail -n 5 "$out/run.log" "$out/dp.log" && exit 1; }
+	"$build/isthmus" status --socket "$socket" --wait 20s >/dev/null ||
+		{ tail -n 5 "$out/run.log" "$out/dp.log" && exit 1; }
 }
 
 # usage: load NAME ARGUMENTS...; fails when an answer was wrong or missing
 load() {
 	local name=$1
 	shift
-	taskset -c "$rest" "$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --first-ue 100.64.0.1 --access-peer 10.30.0.2 \
-		-j "$@" >"$out/load-$name.json" 2>"$out/load-$name.err"
+	taskset -c "$rest" "$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --first-ue 100.64.0.1 \
+		--access-peer 10.30.0.2 -j "$@" >"$out/load-$name.json" 2>"$out/load-$name.err"
 }
 
 percentiles() { # NAME
-	jq -r '"\(.offered_per_s)/s offered, \(.achieved_per_s | round)/s established, held back \(.held_back), resent \(.resent); establishment " +
-		"p50 \(.latency.establishment.p50_us | round) p90 \(.latency.establishment.p90_us | round) p99 \(.latency.establishment.p99_us | round) " +
-		"max \(.latency.establishment.max_us | round) us; CPU of the control plane \($cpu) %"' --arg cpu "$cpu" "$out/load-$1.json"
+	jq -r '"\(.offered_per_s)/s offered, \(.achieved_per_s | round)/s established, held back \(.held_back), " +
+		"resent \(.resent); establishment " + (.latency.establishment | "p50 \(.p50_us | round) " +
+		"p90 \(.p90_us | round) p99 \(.p99_us | round) max \(.max_us | round) us") +
+		"; CPU of the control plane \($cpu) %"' --arg cpu "$cpu" "$out/load-$1.json"
 }
 
 ticks_of() { awk '{print $14 + $15}' "/proc/$1/stat"; } # hundredths of a second
@@ -133,22 +137,29 @@ title "cache lines of a packet alone, $million sessions, ticks"
 title "one worker, $million sessions in random order, synth ports; medians of three alternating runs"
 for i in 1 2 3; do
 	for profile in sgwu pgwu upf; do
-		"$build/isthmus" bench "$profile" --sessions "$million" --seconds "${BENCH_SECONDS:-1}" --json "$out/$profile-$i.json" \
-			>"$out/$profile-$i.txt" 2>"$out/$profile-$i.err" || wrong "$profile: $(tail -1 "$out/$profile-$i.err")"
+		"$build/isthmus" bench "$profile" --sessions "$million" --seconds "${BENCH_SECONDS:-1}" \
+			--json "$out/$profile-$i.json" >"$out/$profile-$i.txt" 2>"$out/$profile-$i.err" ||
+			wrong "$profile: $(tail -1 "$out/$profile-$i.err")"
 	done
 done
 for profile in sgwu pgwu upf; do
 	jq -rs --arg name "$profile" 'def median: sort | .[length / 2 | floor];
-		def line(get): map(get) | "\(map(.ticks_per_packet) | median) (\(map(.ticks_per_packet) | min) to \(map(.ticks_per_packet) | max), floor \(map(.floor_ticks_per_packet) | median))";
-		"\($name): ticks a packet uplink \(line(.uplink)), downlink \(line(.downlink)), both ways \(line(.)); \(map(.mpps) | median) Mpps; " +
+		def line(get): map(get) | map(.ticks_per_packet) as $ticks |
+			"\($ticks | median) (\($ticks | min) to \($ticks | max), " +
+			"floor \(map(.floor_ticks_per_packet) | median))";
+		"\($name): ticks a packet uplink \(line(.uplink)), downlink \(line(.downlink)), " +
+		"both ways \(line(.)); \(map(.mpps) | median) Mpps; " +
 		"checked \(map(.checked) | add), wrong \(map(.wrong) | add)"' "$out/$profile"-?.json
 done
 
-title "control plane on one CPU: establishments a second (2 PDR, 2 FAR, 1 QER, 1 URR); 10,000 held, then as many deletions; every answer checked"
+title "control plane on one CPU: establishments a second (2 PDR, 2 FAR, 1 QER, 1 URR); 10,000 held, then as many\
+ deletions; every answer checked"
 start 262144
 sustained=0 cpu=0
 for rate in ${RATES:-10000 20000 30000 40000 50000 60000}; do
-	if timed "$rate" "$rate" 3 && jq -e '.held_back == 0 and .achieved_per_s >= 0.98 * .offered_per_s' "$out/load-$rate.json" >/dev/null; then
+	if timed "$rate" "$rate" 3 &&
+		jq -e '.held_back == 0 and .achieved_per_s >= 0.98 * .offered_per_s' "$out/load-$rate.json" \
+			>/dev/null; then
 		percentiles "$rate"
 		sustained=$rate
 	else
@@ -170,16 +181,18 @@ for rate in 5000 $((sustained / 2)); do
 done
 
 title "other sessions while 10,000 a second come and as many go"
-"$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.3 --first-ue 100.96.0.1 --access-peer 10.30.0.2 --sessions 64 --modify-ratio 0 \
-	--hold 60s >"$out/load-bystander.json" 2>&1 &
+"$build/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.3 --first-ue 100.96.0.1 --access-peer 10.30.0.2 \
+	--sessions 64 --modify-ratio 0 --hold 60s >"$out/load-bystander.json" 2>&1 &
 holder=$!
 wait_sessions 64 50
 # Downlink: the UE's address finds the session, so what must arrive is known. All headers and payloads are compared.
 cat >"$out/bystander.yaml" <<-YAML
 	name: bystander
 	ports:
-	  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:13", descriptors: 2048}
-	  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:16", descriptors: 2048}
+	  - {name: n3, driver: net_memif, device: $out/n3.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:13",
+	    descriptors: 2048}
+	  - {name: n6, driver: net_memif, device: $out/n6.sock, args: "id=0", mtu: 1600, mac: "02:00:00:00:00:16",
+	    descriptors: 2048}
 	streams:
 	  - name: bystander
 	    port: n6
@@ -203,13 +216,16 @@ YAML
 load churn --rate 10000 --seconds 13 --sessions 20000 --modify-ratio 0 &
 churn=$!
 wait_sessions 20064 60 || true # as many come as go
-"$build/isthmus-traffic" --json "$out/bystander.json" "$out/bystander.yaml" >"$out/bystander.txt" 2>&1 || wrong "bystander: $(tail -3 "$out/bystander.txt")"
+"$build/isthmus-traffic" --json "$out/bystander.json" "$out/bystander.yaml" >"$out/bystander.txt" 2>&1 ||
+	wrong "bystander: $(tail -3 "$out/bystander.txt")"
 kill -0 "$churn" 2>/dev/null || wrong "the sessions stopped coming before the traffic ended"
 wait "$churn" || wrong "churn: $(head -c 300 "$out/load-churn.err")"
 churn=''
-jq -r '"sessions: \(.achieved_per_s | round)/s established, \(.established) made, \(.deleted) deleted, unanswered \(.unanswered), wrong \(.wrong)"' \
+jq -r '"sessions: \(.achieved_per_s | round)/s established, \(.established) made, \(.deleted) deleted, " +
+	"unanswered \(.unanswered), wrong \(.wrong)"' \
 	"$out/load-churn.json"
-jq -r '.trials[-1] | "bystanders: \(.sent) packets sent, \(.received) received, lost \(.sent - .received), wrong \(.wrong)"' "$out/bystander.json"
+jq -r '.trials[-1] | "bystanders: \(.sent) packets sent, \(.received) received, lost \(.sent - .received), " +
+	"wrong \(.wrong)"' "$out/bystander.json"
 kill -INT "$holder" 2>/dev/null || true # it deletes them
 wait "$holder" || true
 holder=''
@@ -241,8 +257,10 @@ stop
 for size in 128 1024; do
 	title "packet core, $size B: attached directly, and through a switch"
 	# With few CPUs all functions share one: load is then what they used, and the rate says little.
-	"$build/isthmus" bench "vepc-$size" --compare --quick --sessions 10000 --cpus "${VEPC_CPUS:-1,1,1}" --tester-cpus 0 --control-cpus 0 \
-		--switch-cpus "${SWITCH_CPUS:-1}" --json "$out/vepc-$size.json" 2>"$out/vepc-$size.err" || wrong "vepc-$size: $(tail -2 "$out/vepc-$size.err")"
+	"$build/isthmus" bench "vepc-$size" --compare --quick --sessions 10000 --cpus "${VEPC_CPUS:-1,1,1}" \
+		--tester-cpus 0 --control-cpus 0 \
+		--switch-cpus "${SWITCH_CPUS:-1}" --json "$out/vepc-$size.json" 2>"$out/vepc-$size.err" ||
+		wrong "vepc-$size: $(tail -2 "$out/vepc-$size.err")"
 done
 
 title "done, $failures wrong"

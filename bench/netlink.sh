@@ -64,7 +64,8 @@ delete $(write alone del | cut -d' ' -f2)/s"
 ip netns del alone
 before=$(held | cut -d' ' -f1)
 change add $((before + routes))
-(($(isthmus show route -j | jq "map(select(.via == \"10.30.0.2\")) | length") == routes)) || fail "they are not all there"
+(($(isthmus show route -j | jq "map(select(.via == \"10.30.0.2\")) | length") == routes)) ||
+	fail "they are not all there"
 change del "$before"
 isthmus status
 for program in isthmus isthmus-dp; do

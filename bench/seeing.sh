@@ -12,7 +12,8 @@ export ISTHMUS_SOCKET=$dir/isthmus.sock
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 
 "$bin/isthmus" bench agf-symmetric --link synth --cpus 1 --subscribers "$subscribers" --print-config |
-	sed "s|^control:.*|control: {metrics: '127.0.0.1:9591', page: true, state: $dir, api: {listen: ['127.0.0.1:9592'], tls: 'off', anonymous: read}}|" \
+	sed "s|^control:.*|control: {metrics: '127.0.0.1:9591', page: true, state: $dir, \\
+api: {listen: ['127.0.0.1:9592'], tls: 'off', anonymous: read}}|" \
 		>"$dir/isthmus.yaml"
 taskset -c 0 "$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dir/dp.sock" >"$dir/log" 2>&1 &
 control=$!

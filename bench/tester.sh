@@ -53,18 +53,21 @@ measure() {
 			--main-lcore 0 --allow=0000:00:00.0 \
 			--vdev="net_memif0,role=server,id=0,rsize=11,socket-abstract=no,socket=$out/memif.sock" \
 			--vdev="net_memif1,role=server,id=1,rsize=11,socket-abstract=no,socket=$out/memif.sock" -- \
-			--forward-mode="$1" --nb-cores=1 --total-num-mbufs=32768 --no-lsc-interrupt --txd=2048 --rxd=2048 --burst=64 --stats-period 1 \
-			<"$out/silence" >"$out/peer.log" 2>&1 &
+			--forward-mode="$1" --nb-cores=1 --total-num-mbufs=32768 --no-lsc-interrupt --txd=2048 \
+			--rxd=2048 --burst=64 --stats-period 1 <"$out/silence" >"$out/peer.log" 2>&1 &
 		peer=$!
 		wait_ready
 		build/isthmus-traffic --json "$out/$2-$i.json" "$3" >"$out/$2-$i.txt" 2>&1 || true
 		kill -INT "$peer"
 		wait "$peer" 2>/dev/null || true # it may crash when a memif port is taken away
 	done
-	jq -s --arg name "$2" 'map(.trials[-1]) | {name: $name, ticks: (map(.busy_ticks) | sort), mpps: (map(.offered_pps / 1e6) | sort),
+	jq -s --arg name "$2" 'map(.trials[-1]) | {name: $name, ticks: (map(.busy_ticks) | sort),
+		mpps: (map(.offered_pps / 1e6) | sort),
 		received: (map(.received) | add), wrong: (map(.wrong) | add)} |
-		"\(.name): \(.ticks[.ticks | length / 2 | floor] | round) ticks a packet (\(.ticks[0] | round) to \(.ticks[-1] | round)), " +
-		"\(.mpps[.mpps | length / 2 | floor] * 100 | round / 100) Mpps sent, \(.received) received, \(.wrong) wrong"' -r "$out/$2"-*.json
+		"\(.name): \(.ticks[.ticks | length / 2 | floor] | round) ticks a packet " +
+		"(\(.ticks[0] | round) to \(.ticks[-1] | round)), " +
+		"\(.mpps[.mpps | length / 2 | floor] * 100 | round / 100) Mpps sent, " +
+		"\(.received) received, \(.wrong) wrong"' -r "$out/$2"-*.json
 }
 
 profile 64 4096 random send-receive-64 >"$out/64.yaml"

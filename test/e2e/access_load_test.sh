@@ -8,7 +8,8 @@
 own_namespaces "$@"
 
 bng_links
-sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' "$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"
+sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' "$TEST_ROOT/deploy/examples/bng.yaml" \
+	>"$DIR/isthmus.yaml"
 start_gateway
 load() {
 	"$BIN/isthmus" control-load --access --interface home0 --ping 10.60.0.2 --dns 192.0.2.53,2001:db8:53::53 "$@" |

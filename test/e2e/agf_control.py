@@ -9,10 +9,11 @@ import sys
 
 from frames import Wire, check, check_sum, done, drops, equal, rows, show, wait_until
 from scapy.all import (ARP, BOOTP, DHCP, IP, UDP, DHCP6_Solicit, Dot1Q, Ether, ICMPv6ND_NA,
-                       ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrFragment, PPPoED, PPPoETag, Raw, fragment,
-                       fragment6)
+                       ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrFragment, PPPoED,
+                       PPPoETag, Raw, fragment, fragment6)
 from scapy.contrib.gtp import GTPEchoRequest, GTP_U_Header
-from subscribers import (GATEWAY4, GATEWAY6, SUBSCRIBER, ACCESS_GATEWAY4, ACCESS_GATEWAY6, INTERNET4, INTERNET6, UPF4, UPF6, from_upf, inner, payload,
+from subscribers import (GATEWAY4, GATEWAY6, SUBSCRIBER, ACCESS_GATEWAY4, ACCESS_GATEWAY6, INTERNET4, INTERNET6, UPF4,
+                         UPF6, from_upf, inner, payload,
                    same_address, silent_gtpu, to_frame)
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -49,7 +50,7 @@ def counted(table, name, before, more, what):
     equal(f"{what}: {name}", rows(table).get(name, 0) - before.get(name, 0), more)
 
 
-# ---- neighbours -----------------------------------------------------------------------------------------------------------
+# ---- neighbours ----------------------------------------------------------------------------------------------------
 
 
 def gateway_resolves(w):
@@ -65,7 +66,8 @@ def gateway_resolves(w):
           ["1", w.core, GATEWAY4, "00:00:00:00:00:00", UPF4])
     nd = w.upf.frame(lambda d: d[12:14] == b"\x86\xdd" and d[20] == 58 and d[54] == 135, "a neighbour solicitation")
     equal("solicitation", [nd.value("eth", "eth.dst"), nd.value("ipv6", "ipv6.hlim"), nd.value("ipv6", "ipv6.dst"),
-                           nd.value("icmpv6", "icmpv6.nd.ns.target_address"), (nd.value("icmpv6", "icmpv6.opt.linkaddr") or "").replace(":", ""),
+                           nd.value("icmpv6", "icmpv6.nd.ns.target_address"),
+                           (nd.value("icmpv6", "icmpv6.opt.linkaddr") or "").replace(":", ""),
                            nd.value("icmpv6", "icmpv6.checksum.status")],
           ["33:33:ff:00:00:02", "255", "ff02::1:ff00:2", UPF6, w.core.replace(":", ""), "1"])
     table = {n["address"]: (n["mac"], n["state"]) for n in show("neighbour")}
@@ -77,7 +79,8 @@ def kernel_resolves(w):
     """The kernel finds the gateway by ARP and ND, and its pings are answered."""
     subprocess.run(["ip", "neigh", "flush", "dev", "upf0"], check=True)
     for address in (GATEWAY4, GATEWAY6):
-        ping = subprocess.run(["ping", "-n", "-c", "2", "-i", "0.2", "-W", "3", address], capture_output=True, text=True)
+        ping = subprocess.run(["ping", "-n", "-c", "2", "-i", "0.2", "-W", "3", address], capture_output=True,
+                              text=True)
         check(" 0% packet loss" in ping.stdout, f"ping {address}: {ping.stdout}")
         neigh = subprocess.run(["ip", "neigh", "show", address], capture_output=True, text=True).stdout
         check(w.core in neigh, f"the kernel's neighbour {address}: {neigh!r}")
@@ -99,7 +102,8 @@ def scapy_resolves(w):
             answer = (IPv6(src=host, dst="fd00:60::1", hlim=255) / ICMPv6ND_NA(tgt=host, R=0, S=1, O=1) /
                       ICMPv6NDOptDstLLAddr(lladdr=N6_MAC))
         w.upf.send(bytes(Ether(src=N6_MAC, dst=w.core) / Dot1Q(vlan=60) / answer))
-        frame = w.upf.frame(lambda d: in_vlan(d) and d.endswith(payload(64, 40 + version)), f"the routed IPv{version} packet")
+        frame = w.upf.frame(lambda d: in_vlan(d) and d.endswith(payload(64, 40 + version)),
+                            f"the routed IPv{version} packet")
         equal(f"routed IPv{version}", [frame.value("eth", "eth.dst"), frame.value("eth", "eth.src"),
                                        frame.value("vlan", "vlan.id"),
                                        frame.value("ip", "ip.ttl") or frame.value("ipv6", "ipv6.hlim")],
@@ -128,7 +132,8 @@ def subscribers_ask(w):
             equal(f"advertisement to {name}",
                   [nd.value("ipv6", "ipv6.hlim"), nd.value("icmpv6", "icmpv6.type"),
                    nd.value("icmpv6", "icmpv6.nd.na.target_address"), nd.value("icmpv6", "icmpv6.nd.na.flag.s"),
-                   nd.value("icmpv6", "icmpv6.nd.na.flag.r"), (nd.value("icmpv6", "icmpv6.opt.linkaddr") or "").replace(":", ""),
+                   nd.value("icmpv6", "icmpv6.nd.na.flag.r"),
+                   (nd.value("icmpv6", "icmpv6.opt.linkaddr") or "").replace(":", ""),
                    nd.value("icmpv6", "icmpv6.checksum.status")],
                   ["255", "136", ACCESS_GATEWAY6, "1", "1", w.access.replace(":", ""), "1"])
             check(same_address(nd.value("ipv6", "ipv6.dst"), source), f"advertisement to {name}: destination")
@@ -145,7 +150,7 @@ def check_tags(w, what, frame, subscriber):
     equal(f"{what}: tshark's complaints", frame.expert(), [])
 
 
-# ---- echo -----------------------------------------------------------------------------------------------------------------
+# ---- echo ----------------------------------------------------------------------------------------------------------
 
 
 def subscribers_ping(w):
@@ -153,7 +158,8 @@ def subscribers_ping(w):
         subscriber = SUBSCRIBER[name]
         for version, gateway in ((4, ACCESS_GATEWAY4), (6, ACCESS_GATEWAY6)):
             w.subscriber.forget()
-            w.subscriber.send(to_frame(subscriber, w.access, inner(version, subscriber.address(version), gateway, "icmp", 56, seed=60)))
+            w.subscriber.send(to_frame(subscriber, w.access,
+                                       inner(version, subscriber.address(version), gateway, "icmp", 56, seed=60)))
             frame = w.subscriber.frame(w.from_access, f"the echo reply to {name}, IPv{version}")
             what = f"echo reply to {name}, IPv{version}"
             check_tags(w, what, frame, subscriber)
@@ -177,12 +183,14 @@ def gtpu_echo(w):
         w.upf.forget()
         request = GTP_U_Header(teid=0, gtp_type=1, S=1, seq=0x4711) / GTPEchoRequest()
         w.upf.send(w.core_frame(upf_packet(version, 50000, request)))
-        frame = w.upf.frame(lambda d: w.from_core(d) and has(b"\x08\x68\xc3\x50")(d), f"the echo response, IPv{version}")
+        frame = w.upf.frame(lambda d: w.from_core(d) and has(b"\x08\x68\xc3\x50")(d),
+                            f"the echo response, IPv{version}")
         what = f"GTP-U echo response, IPv{version}"
         equal(what, [number(frame.value("gtp", f"gtp.{f}")) for f in
                      ("message", "flags.version", "flags.payload", "flags.s", "teid", "seq_number", "recovery")],
               [2, 1, 1, 1, 0, 0x4711, 0])
-        equal(f"{what}: ports", [frame.value("udp", "udp.srcport"), frame.value("udp", "udp.dstport")], ["2152", "50000"])
+        equal(f"{what}: ports", [frame.value("udp", "udp.srcport"), frame.value("udp", "udp.dstport")],
+              ["2152", "50000"])
         equal(f"{what}: tshark's complaints", frame.expert(), [])
 
 
@@ -192,7 +200,8 @@ def error_indication(w):
     for version in (4, 6):
         w.upf.forget()
         subscriber = SUBSCRIBER["alice" if version == 4 else "bob"]
-        w.upf.send(from_upf(subscriber, w.core, w.upf.mac, inner(4, INTERNET4, subscriber.ipv4), teid=0xdeadbee0 + version))
+        w.upf.send(from_upf(subscriber, w.core, w.upf.mac, inner(4, INTERNET4, subscriber.ipv4),
+                            teid=0xdeadbee0 + version))
         frame = w.upf.frame(lambda d: w.from_core(d) and has(b"\xde\xad\xbe")(d), f"the Error Indication, IPv{version}")
         what = f"Error Indication, IPv{version}"
         equal(what, [number(frame.value("gtp", f"gtp.{f}")) for f in
@@ -217,7 +226,7 @@ def end_marker(w):
     counted("drop", "gtpu-end-marker-unknown", before[1], 1, "an End Marker of no tunnel")
 
 
-# ---- ICMP errors and fragments --------------------------------------------------------------------------------------------
+# ---- ICMP errors and fragments -------------------------------------------------------------------------------------
 
 
 def ttl_exceeded(w):
@@ -272,7 +281,8 @@ def long_uplink(w):
         equal(f"{what}: UDP length", whole[4] << 8 | whole[5], len(whole))
         check(all(len(f.data) <= 1514 for f in frames), f"{what}: a fragment is too long")
         last = frames[-1]
-        equal(f"{what}: tshark's reassembly", [number(last.value("gtp", "gtp.message")), number(last.value("gtp", "gtp.teid")),
+        equal(f"{what}: tshark's reassembly",
+              [number(last.value("gtp", "gtp.message")), number(last.value("gtp", "gtp.teid")),
                                                last.names().count("udp"), [e for f in frames for e in f.expert()]],
               [255, subscriber.teid_up, 2, []])
 
@@ -298,7 +308,8 @@ def long_downlink(w):
         free = inner(4, INTERNET4, subscriber.ipv4, "udp", 1472, seed=90)
         w.subscriber.forget()
         send_as_fragments(w, from_upf(subscriber, w.core, w.upf.mac, free))
-        frames = w.subscriber.frames(lambda d: w.from_access(d) and has(b"\x88\x64")(d), 2, f"fragments for {subscriber.name}")
+        frames = w.subscriber.frames(lambda d: w.from_access(d) and has(b"\x88\x64")(d), 2,
+                                     f"fragments for {subscriber.name}")
         what = f"fragments for {subscriber.name}"
         if check(len(frames) == 2, f"{what}: {len(frames)}"):
             check(join(frames, 14 + 8 + 8) == bytes(free)[20:], f"{what}: what they make")
@@ -322,11 +333,12 @@ def too_big(w, subscriber, version, **flags):
     equal(what, [number(frame.value("gtp", "gtp.teid"))] +
           [number(frame.value(icmp, f"{icmp}.{f}")) for f in ("type", "code", "mtu", "checksum.status")],
           [subscriber.teid_up] + ([3, 4, 1492, 1] if version == 4 else [2, 0, 1492, 1]))
-    check(same_address(frame.value(ip, f"{ip}.src", nth), ACCESS_GATEWAY4 if version == 4 else ACCESS_GATEWAY6), f"{what}: source")
+    check(same_address(frame.value(ip, f"{ip}.src", nth), ACCESS_GATEWAY4 if version == 4 else ACCESS_GATEWAY6),
+          f"{what}: source")
     check(same_address(frame.value(ip, f"{ip}.dst", nth), source), f"{what}: destination")
 
 
-# ---- what goes to the host path -------------------------------------------------------------------------------------------
+# ---- what goes to the host path ------------------------------------------------------------------------------------
 
 
 def handed_up(w):
@@ -349,8 +361,8 @@ def handed_up(w):
 def main():
     silent = silent_gtpu()
     w = World()
-    steps = [gateway_resolves, kernel_resolves, scapy_resolves, subscribers_ask, subscribers_ping, gtpu_echo, error_indication,
-             end_marker, ttl_exceeded, long_uplink, long_downlink, handed_up]
+    steps = [gateway_resolves, kernel_resolves, scapy_resolves, subscribers_ask, subscribers_ping, gtpu_echo,
+             error_indication, end_marker, ttl_exceeded, long_uplink, long_downlink, handed_up]
     for step in steps:
         step(w)
         wait_until(lambda: show("total")["held"] == 0, "nothing to be held")

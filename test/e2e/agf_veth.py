@@ -25,7 +25,8 @@ def main():
     silent = silent_gtpu()
     home_wire, upf_wire = map(Wire, sys.argv[1:] or ("home0", "upf0"))
     mac = {port["name"]: port["mac"] for port in show("port")}
-    is_gtpu = lambda data: data[12:14] == b"\x08\x00" and data[23] == 17 or data[12:14] == b"\x86\xdd" and data[20] == 17
+    is_gtpu = lambda data: (data[12:14] == b"\x08\x00" and data[23] == 17 or data[12:14] == b"\x86\xdd"
+                            and data[20] == 17)
     run("uplink", uplink_cases(mac["access"]), home_wire, upf_wire, is_gtpu,
         lambda *case: check_uplink(*case, mac["core"], upf_wire.mac))
     ours = lambda data: data[6:12] == bytes.fromhex(mac["access"].replace(":", ""))

@@ -56,7 +56,8 @@ lease() {
 relayed() {
 	local from
 	for from in 2001:db8:500::50 2001:db8:600::1; do
-		wait_for 10 in_home ping -n -c 1 -W 1 -I "$from" fd00:60::2 || fail "no answers to $from: $(cat "$DIR/kea.log")"
+		wait_for 10 in_home ping -n -c 1 -W 1 -I "$from" fd00:60::2 ||
+			fail "no answers to $from: $(cat "$DIR/kea.log")"
 	done
 }
 lease 4 -1 >"$DIR/dhclient.log" 2>&1 || fail "no lease: $(cat "$DIR/dhclient.log")"
@@ -64,7 +65,8 @@ address=$(in_home ip -4 -o addr show dev home0 | sed -n 's/.*inet \([0-9.]*\).*/
 [[ $address == 100.64.* ]] || fail "address $address: $(cat "$DIR/dhclient.log")"
 in_home ping -n -c 3 -i 0.2 -W 3 10.60.0.2 >"$DIR/ping" || fail "no answers: $(cat "$DIR/ping")"
 isthmus show subscriber "$address"
-[[ $(isthmus show subscriber "$address" -j | jq -r '.[0] | [.kind, .state, .downlink_packets] | @csv') == '"dhcp","up",3' ]] ||
+[[ $(isthmus show subscriber "$address" -j | jq -r '.[0] | [.kind, .state, .downlink_packets] | @csv') == \
+	'"dhcp","up",3' ]] ||
 	fail "$(isthmus show subscriber "$address" -j)"
 isthmus show pool
 lease 6 -1 -P -N >"$DIR/dhclient.log" 2>&1 || fail "Kea gives nothing: $(cat "$DIR/dhclient.log" "$DIR/kea.log")"
@@ -82,7 +84,8 @@ wait_for 10 gone "$pid"
 in_home ping -n -c 2 -i 0.2 -W 3 10.60.0.2 >"$DIR/ping" || fail "no answers without a control plane: $(cat "$DIR/ping")"
 relayed
 start_gateway
-[[ $(isthmus show subscriber "$address" -j | jq -r '.[0].state') == up ]] || fail "$(isthmus show subscriber "$address" -j)"
+[[ $(isthmus show subscriber "$address" -j | jq -r '.[0].state') == up ]] ||
+	fail "$(isthmus show subscriber "$address" -j)"
 
 # The data plane dies: it gets all back.
 kill -9 "$(isthmus status -j | jq .dp_pid)"

@@ -13,7 +13,8 @@ from radius import radclient, subscriber
 ON_WIRE = 1000  # bytes of a frame with the scheduler's frame_overhead
 SIZE = ON_WIRE - 24 - 14 - 8 - 8  # of its IP packet, in PPPoE behind two tags
 SECONDS = 3
-SPARE = 64 + 50 + 20  # packets beyond a rate: of the queue at the end, of 100 ms of burst, in time that a tester is late
+# packets beyond a rate: of the queue at the end, of 100 ms of burst, in time that a tester is late
+SPARE = 64 + 50 + 20
 
 
 def run(name, *streams):

@@ -41,7 +41,10 @@ start_gateway
 in_home ip link set home0 up
 in_home dhclient -4 -1 -v -sf "$TEST_ROOT/test/lib/dhclient_script.sh" -pf "$DIR/dhclient.pid" \
 	-lf "$DIR/dhclient.leases" home0 >"$DIR/dhclient.log" 2>&1 || fail "no lease: $(cat "$DIR/dhclient.log")"
-has_ipv6() { in_home ip -6 -o addr show dev home0 scope global | has 2001:db8:100: && in_home ip -6 route show default | has via; }
+has_ipv6() {
+	in_home ip -6 -o addr show dev home0 scope global | has 2001:db8:100: &&
+		in_home ip -6 route show default | has via
+}
 wait_for 20 has_ipv6 || fail "no IPv6: $(in_home ip -6 addr show dev home0)"
 resolver=$(sed -n 's/.*domain-name-servers \([0-9.]*\).*/\1/p' "$DIR/dhclient.leases" | tail -1)
 [[ $resolver == 192.0.2.53 ]] || fail "name server $resolver"
@@ -80,7 +83,8 @@ no_https() {
 }
 coa() {
 	printf 'Event-Timestamp = %s\nUser-Name = "access:0.0"\n%s\n' "$(date +%s)" "$1" |
-		in_gateway radclient -x -r 1 -t 3 127.0.0.1:3799 coa example-only >"$DIR/coa" 2>&1 || fail "$(cat "$DIR/coa")"
+		in_gateway radclient -x -r 1 -t 3 127.0.0.1:3799 coa example-only >"$DIR/coa" 2>&1 ||
+		fail "$(cat "$DIR/coa")"
 	has CoA-ACK <"$DIR/coa" || fail "$(cat "$DIR/coa")"
 }
 

@@ -18,7 +18,8 @@ def main():
     equal("rate", row["down_kbit"], 8000)
     wait_until(lambda: of_kind("Start"), "the first record")
     start = of_kind("Start")[0]
-    equal("first record", (start["User-Name"], start["Framed-IP-Address"], start["Acct-Session-Id"], start["NAS-Identifier"]),
+    equal("first record",
+          (start["User-Name"], start["Framed-IP-Address"], start["Acct-Session-Id"], start["NAS-Identifier"]),
           ('"anna"', "100.64.7.7", f'"{row["session"]}"', '"bng-1"'))
 
     changed = False
@@ -27,10 +28,12 @@ def main():
         anna.send(pppoe.IP4, bytes(request))
         check(anna.echo_reply(pppoe.IP4) is not None, f"no answer to ping {n}")
         if not changed:
-            out = radclient("coa", f'User-Name = "anna", Acct-Session-Id = "{row["session"]}", WISPr-Bandwidth-Max-Down = 4000000')
+            out = radclient("coa", f'User-Name = "anna", Acct-Session-Id = "{row["session"]}", '
+                                   f'WISPr-Bandwidth-Max-Down = 4000000')
             changed = check("CoA-ACK" in out, f"no CoA-ACK: {out}")
     equal("rate", subscriber("anna")["down_kbit"], 4000)
-    request = IPv6(src=subscriber("anna")["ipv6"].split("/")[0] + "77", dst="fd00:60::2") / ICMPv6EchoRequest() / Raw(b"y" * 52)
+    request = (IPv6(src=subscriber("anna")["ipv6"].split("/")[0] + "77", dst="fd00:60::2") / ICMPv6EchoRequest()
+               / Raw(b"y" * 52))
     anna.send(pppoe.IP6, bytes(request))
     check(anna.echo_reply(pppoe.IP6) is not None, "no answer over IPv6")
 

@@ -14,8 +14,8 @@ homes=${1:-65536}
 many_homes "$homes"
 start_gateway
 processes=$(ids)
-"$BIN/isthmus" control-load --access --interface home0 --subscribers "$homes" --rate $((homes > 20000 ? 4000 : 2000)) --patience 60s --power-cut \
-	-j >"$DIR/load.json" || fail "$(jq -c .wrong "$DIR/load.json")"
+"$BIN/isthmus" control-load --access --interface home0 --subscribers "$homes" --rate $((homes > 20000 ? 4000 : 2000)) \
+	--patience 60s --power-cut -j >"$DIR/load.json" || fail "$(jq -c .wrong "$DIR/load.json")"
 jq -e ".online == $homes and .power_cut_seconds > 0" "$DIR/load.json" >/dev/null || fail "$(cat "$DIR/load.json")"
 echo "$homes homes on line again $(jq .power_cut_seconds "$DIR/load.json") s after a power cut"
 wait_for 60 nobody || fail "homes that left are there still: $(isthmus show total)"

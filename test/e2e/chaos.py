@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything at once against a UPF (chaos_test.sh). Rounds of some seconds: sessions of two CP functions come, change and go, packets flow,
-a fifth of them hostile, hostile PFCP and scrapes beside; and faults drawn by chance. After each round all is mended and quiet:
+"""Everything at once against a UPF (chaos_test.sh). Rounds of some seconds: sessions of two CP functions come, change
+and go, packets flow, a fifth of them hostile, hostile PFCP and scrapes beside; and faults drawn by chance. After each
+round all is mended and quiet:
 
-* both processes are the ones that nobody killed; a session that was accepted and not deleted passes packets in both directions;
+* both processes are the ones that nobody killed; a session that was accepted and not deleted passes packets in both
+  directions;
 * the counters add up, no packet buffer is lost, memory is what it was when the process was first quiet;
-* no worker stood still for more than 10 ms but when the machine did: its thread waited for a CPU, the hypervisor took it, or a
-  reference process of each CPU that wakes every millisecond came late as well. The clock judges nothing else.
+* no worker stood still for more than 10 ms but when the machine did: its thread waited for a CPU, the hypervisor took
+  it, or a reference process of each CPU that wakes every millisecond came late as well. The clock judges nothing else.
 
 CHAOS_SEED repeats a run's configuration, faults and packets, though not their moments to the millisecond.
 """
@@ -64,24 +66,30 @@ def configuration(dice, engine):
         text = f.read()
     swap = lambda old, new: text.replace(old, new, 1) if old in text else sys.exit(f"no {old!r} in the configuration")
     text = swap("engine: {packet_buffers: 8192,", "engine: {" + engine + ",")
-    text = swap("limits: {sessions: 512, associations: 4, sessions_per_association: 400,", "limits: {associations: 8, sessions_per_association: 3000,")
+    text = swap("limits: {sessions: 512, associations: 4, sessions_per_association: 400,",
+                "limits: {associations: 8, sessions_per_association: 3000,")
     text = swap("    - {address: 10.40.0.3, node_id: smf2.isthmus.test}\n",
-                f"    - {{address: 10.40.0.3, node_id: smf2.isthmus.test}}\n    - {{address: {LOAD}, node_id: load.test}}\n")
+                f"    - {{address: 10.40.0.3, node_id: smf2.isthmus.test}}\n    - "
+                f"{{address: {LOAD}, node_id: load.test}}\n")
     text = swap("  heartbeat:", f"  store: {STORE}/sessions.db\n  takeover: {dice.choice(('true', 'false'))}\n"
-                f"  rates: {{requests: {dice.choice((500, 100000))}, heartbeats: {dice.choice((10, 1000))}}}\n  heartbeat:")
+                f"  rates: {{requests: {dice.choice((500, 100000))}, heartbeats: {dice.choice((10, 1000))}}}\n  "
+                f"heartbeat:")
     text = swap('sources: [access, cp]}', f"sources: [access, cp], pin_peer: {dice.choice(('true', 'false'))}}}")
     between = dice.choice(("inside", "out", "drop"))
     text = swap("sources: [core, sgi-lan]}", f"sources: [core, sgi-lan], ue_to_ue: {between}}}")
-    extra = "".join(f"  - {{prefix: 10.{99 + i}.0.0/16, via: 10.60.0.{dice.randint(2, 9)}}}\n" for i in range(dice.randint(0, 5)))
+    extra = "".join(f"  - {{prefix: 10.{99 + i}.0.0/16, via: 10.60.0.{dice.randint(2, 9)}}}\n"
+                    for i in range(dice.randint(0, 5)))
     return swap("routes:\n", "routes:\n" + extra)
 
 
 def engine_settings(dice):
-    return (f"workers: {dice.randint(1, 2)}, packet_buffers: {dice.choice((8192, 16384))}, drop_ue_gtpu: {dice.choice(('true', 'false'))}, "
-            f"rates: {{icmp_errors: {dice.choice((10, 100))}, error_indications: {dice.choice((10, 100))}, echo: {dice.choice((10, 1000))}}}")
+    return (f"workers: {dice.randint(1, 2)}, packet_buffers: {dice.choice((8192, 16384))}, "
+            f"drop_ue_gtpu: {dice.choice(('true', 'false'))}, "
+            f"rates: {{icmp_errors: {dice.choice((10, 100))}, error_indications: {dice.choice((10, 100))}, "
+            f"echo: {dice.choice((10, 1000))}}}")
 
 
-# ---- the gateway --------------------------------------------------------------------------------------------------------
+# ---- the gateway ---------------------------------------------------------------------------------------------------
 
 
 class OverUnix(http.client.HTTPConnection):
@@ -111,7 +119,8 @@ class Gateway:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["nsenter", "--net=/run/netns/gateway", "--", BIN + "/isthmus", "run", "-c", f"{DIR}/chaos.yaml", "--dp-socket", f"{DIR}/dp.sock",
+            ["nsenter", "--net=/run/netns/gateway", "--", BIN + "/isthmus", "run", "-c", f"{DIR}/chaos.yaml",
+             "--dp-socket", f"{DIR}/dp.sock",
              "--metrics", METRICS, "--metrics-public", "--spawn"], stdout=self.log, stderr=self.log)
 
     def ready(self):
@@ -138,7 +147,7 @@ class Gateway:
                 os.kill(status["dp_pid"], signal.SIGKILL)
 
 
-# ---- stalls -------------------------------------------------------------------------------------------------------------
+# ---- stalls --------------------------------------------------------------------------------------------------------
 
 
 def wait_reference(cpu, late):
@@ -210,7 +219,8 @@ class Stalls:
 
     @staticmethod
     def prove(pid):
-        """A data plane that is stopped for 100 ms must count it, or this proves nothing; less of it, where a worker slept."""
+        """A data plane that is stopped for 100 ms must count it, or this proves nothing; less of it, where a worker
+        slept."""
         def stalled():
             return {row["worker"]: row["stalled_us"] for row in ask("/v1/show/worker") or []}
         for _ in range(40):
@@ -224,7 +234,7 @@ class Stalls:
         check(False, "a data plane that was stopped for 100 ms shows no stall")
 
 
-# ---- what goes on -------------------------------------------------------------------------------------------------------
+# ---- what goes on --------------------------------------------------------------------------------------------------
 
 
 class Chaos:
@@ -235,11 +245,13 @@ class Chaos:
         self.mac = {port["name"]: port["mac"] for port in show("port")}
         self.sessions, self.blocked, self.numbers, self.refusal = {}, set(), itertools.count(1), None
         self.pids, self.memory, self.reasons, self.faults = None, {}, set(), set()
-        self.counts = dict.fromkeys(("good", "hostile", "messages", "scrapes", "established", "modified", "deleted", "refused", "unanswered"), 0)
+        self.counts = dict.fromkeys(("good", "hostile", "messages", "scrapes", "established", "modified", "deleted",
+                                     "refused", "unanswered"), 0)
         self.sockets = {name: self.raw(name) for name in ("gnb0", "dn0")}
         self.own = {name: s.getsockname()[4].hex(":") for name, s in self.sockets.items()}
         self.fill(2000)
-        self.threads = [threading.Thread(target=self.over_and_over, args=(work, random.Random(dice.random())), daemon=True)
+        self.threads = [threading.Thread(target=self.over_and_over, args=(work, random.Random(dice.random())),
+                                         daemon=True)
                         for work in (self.packets, self.control, self.messages, self.scrape)]
         for thread in self.threads:
             thread.start()
@@ -252,17 +264,21 @@ class Chaos:
 
     def fill(self, count):
         """Frames of the round; good ones for every slot."""
-        bad = Frames(self.dice, self.mac, self.own["gnb0"], self.own["dn0"], [teid(s) for s in range(SLOTS)], [ue(s) for s in range(SLOTS)])
+        bad = Frames(self.dice, self.mac, self.own["gnb0"], self.own["dn0"], [teid(s) for s in range(SLOTS)],
+                     [ue(s) for s in range(SLOTS)])
         self.hostile = [bad.frame() for _ in range(count)]
-        self.good = [f for s in range(SLOTS) for f in (("gnb0", bytes(self.up(s, b"load"))), ("dn0", bytes(self.down(s, b"load"))))]
+        self.good = [f for s in range(SLOTS)
+                     for f in (("gnb0", bytes(self.up(s, b"load"))), ("dn0", bytes(self.down(s, b"load"))))]
 
     def up(self, slot, mark):
         gtpu = GTP_U_Header(teid=teid(slot), gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=9)
         inner = IP(src=ue(slot), dst=n4.DN, ttl=17) / UDP(sport=40001, dport=40002) / Raw(mark.ljust(64, b"."))
-        return Ether(src=self.own["gnb0"], dst=self.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3) / UDP(sport=2152, dport=2152) / gtpu / inner
+        return (Ether(src=self.own["gnb0"], dst=self.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3)
+                / UDP(sport=2152, dport=2152) / gtpu / inner)
 
     def down(self, slot, mark):
-        return Ether(src=self.own["dn0"], dst=self.mac["n6"]) / IP(src=n4.DN, dst=ue(slot), ttl=17) / UDP(sport=40002, dport=40001) / Raw(mark.ljust(64, b"."))
+        return (Ether(src=self.own["dn0"], dst=self.mac["n6"]) / IP(src=n4.DN, dst=ue(slot), ttl=17)
+                / UDP(sport=40002, dport=40001) / Raw(mark.ljust(64, b".")))
 
     def over_and_over(self, work, dice):
         while not self.ended.is_set():
@@ -368,10 +384,12 @@ class Chaos:
         """Row M5: refused, and what runs stays."""
         text = configuration(dice, self.engine)
         at = dice.randrange(len(text))
-        text = dice.choice((text[:at] + "\n}nonsense: [" + text[at:], text + "\nunknown: 1\n", text.replace("10.30.0.1", "10.30.0.300")))
+        text = dice.choice((text[:at] + "\n}nonsense: [" + text[at:], text + "\nunknown: 1\n",
+                            text.replace("10.30.0.1", "10.30.0.300")))
         with open(f"{DIR}/bad.yaml", "w", encoding="utf-8") as f:
             f.write(text)
-        run = subprocess.run([BIN + "/isthmus", "config", "apply", f"{DIR}/bad.yaml"], capture_output=True, text=True, check=False)
+        run = subprocess.run([BIN + "/isthmus", "config", "apply", f"{DIR}/bad.yaml"], capture_output=True, text=True,
+                             check=False)
         check(run.returncode != 0, "a bad configuration was taken")
 
     def put(self, text):
@@ -388,8 +406,10 @@ class Chaos:
         moments = sorted((self.dice.uniform(0, ROUND * 0.7), name, random.Random(self.dice.random())) for name in drawn)
         print(f"round {number}: " + ", ".join(f"{name} at {at:.1f} s" for at, name, _ in moments), flush=True)
         load = subprocess.Popen(
-            [BIN + "/isthmus", "control-load", "--peer", n4.UPF_N4, "--local", LOAD, "--node-id", "load.test", "--core", "internet", "--access-peer",
-             n4.GNB, "--first-ue", "10.45.128.0", "--rate", "100", "--sessions", "200", "--seconds", str(ROUND - 2), "--t1", "300ms", "-j"],
+            [BIN + "/isthmus", "control-load", "--peer", n4.UPF_N4, "--local", LOAD, "--node-id", "load.test", "--core",
+             "internet", "--access-peer",
+             n4.GNB, "--first-ue", "10.45.128.0", "--rate", "100", "--sessions", "200", "--seconds", str(ROUND - 2),
+             "--t1", "300ms", "-j"],
             stdout=open(f"{DIR}/load.json", "wb"), stderr=open(f"{DIR}/load.log", "wb"))
         begun = time.monotonic()
         self.going.set()
@@ -445,7 +465,8 @@ class Chaos:
             self.forget_lost()
         self.probe(what)
         total = check_sum(what)
-        self.reasons |= set(rows("drop")) | {"n4 " + reason for reason, count in show("n4")["rejected"].items() if count}
+        self.reasons |= set(rows("drop")) | {"n4 " + reason for reason, count in show("n4")["rejected"].items()
+                                             if count}
         lost = lambda t: t["buffers"] - t["buffers_free"] - t["held"]
         wait_until(lambda: lost(show("total")) <= 0, f"{what}: buffers to be given back")
         # The control plane's heap comes and goes by the room that its collector has; in ten minutes it was 25 to 97 MB,
@@ -454,8 +475,10 @@ class Chaos:
             kib = n4.rss_kib(pid)
             grown = kib - self.memory.setdefault(pid, kib)
             check(grown < room, f"{what}: process {pid} grew by {grown} KiB")
-        print(f"{what}: {total['sessions']} sessions, {total['buffers_free']} of {total['buffers']} buffers free, {total['held']} held, "
-              f"memory {[n4.rss_kib(pid) for pid in pids]} KiB; so far {self.counts}, last refusal {self.refusal}", flush=True)
+        print(f"{what}: {total['sessions']} sessions, {total['buffers_free']} of {total['buffers']} buffers free, "
+              f"{total['held']} held, "
+              f"memory {[n4.rss_kib(pid) for pid in pids]} KiB; so far {self.counts}, last refusal {self.refusal}",
+              flush=True)
         if len(self.blocked) > SLOTS // 2:
             self.afresh()
 
@@ -468,7 +491,8 @@ class Chaos:
 
     def release(self, node):
         answer = node.request(ASSOCIATION_RELEASE, node_id(node.name), seconds=10)
-        check(answer is not None and answer.cause in (n4.ACCEPTED, n4.NO_ASSOCIATION), f"release of {node.name}: {answer and answer.cause}")
+        check(answer is not None and answer.cause in (n4.ACCEPTED, n4.NO_ASSOCIATION),
+              f"release of {node.name}: {answer and answer.cause}")
 
     def afresh(self):
         """Slots whose last request nobody answered are free again with a new association."""
@@ -485,7 +509,8 @@ class Chaos:
         load = Node(LOAD, "load.test")
         load.associate()
         self.release(load)
-        empty = lambda: (lambda t: t["sessions"] == 0 and t["held"] == 0 and t["buffers_free"] == t["buffers"])(show("total"))
+        empty = lambda: (lambda t: t["sessions"] == 0 and t["held"] == 0
+                         and t["buffers_free"] == t["buffers"])(show("total"))
         wait_until(empty, f"no session, no packet, no buffer left: {show('total')}", 30)
         self.sessions = {}
         self.quiet("end")
@@ -520,13 +545,15 @@ def main():
             break
     chaos.end()
     check(not stalls.unexplained, f"the machine does not explain {stalls.unexplained}")
-    print(f"{stalls.all} stalls, {len(stalls.unexplained)} times not explained by the machine; longest walk {stalls.longest} us")
+    print(f"{stalls.all} stalls, {len(stalls.unexplained)} times not explained by the machine; longest walk "
+          f"{stalls.longest} us")
     for what in ("good", "hostile", "messages", "scrapes", "established", "modified", "deleted"):
         check(chaos.counts[what] > 0, f"nothing was {what}")
     print(f"{len(chaos.reasons)} reasons to drop or refuse: {sorted(chaos.reasons)}")
     check(len(chaos.reasons) >= 25, "so few reasons: the hostile input is not what it should be")
     check("disk" not in chaos.faults or chaos.gateway.noticed_full_disk(), "the disk was full and nobody noticed")
-    check(0.15 < chaos.counts["hostile"] / (chaos.counts["good"] + chaos.counts["hostile"]) < 0.25, f"the hostile part: {chaos.counts}")
+    check(0.15 < chaos.counts["hostile"] / (chaos.counts["good"] + chaos.counts["hostile"]) < 0.25,
+          f"the hostile part: {chaos.counts}")
     for s in sinks:
         s.close()
     print(f"CHAOS_SEED={SEED}: {number} rounds")

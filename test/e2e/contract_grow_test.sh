@@ -37,7 +37,8 @@ take_over_and_change() {
 	take_over "$1"
 	(($(changes) == 0)) || fail "$1: sent $(changes) changes for what was there already"
 	before=$(streams offered)
-	sed "s|^routes:|routes:\n  - {prefix: $2, via: 192.0.2.2}|; s|^policers:|policers:\n  - {name: other, type: trtcm, cir: 20Gbit, pir: 40Gbit}|
+	sed "s|^routes:|routes:\n  - {prefix: $2, via: 192.0.2.2}|
+		s|^policers:|policers:\n  - {name: other, type: trtcm, cir: 20Gbit, pir: 40Gbit}|
 		s/_policer: contract/_policer: other/" "$dir/isthmus.yaml" >"$dir/changed.yaml"
 	isthmus config apply "$dir/changed.yaml" >"$dir/applied"
 	grep -q "1002 sent, 0 deleted" "$dir/applied" || fail "$1: $(cat "$dir/applied")" # route, policer, all sessions
@@ -80,6 +81,8 @@ take_over today
 
 # A layout that differs within the version is seen before anything is sent, and both sides say so.
 start_control_plane other "$dir/other.log"
-wait_until "the control plane says which struct differs" grep -q "struct api_session is laid out otherwise" "$dir/other.log"
-grep -q "turned away: struct api_session is laid out otherwise" "$dir/dp.log" || fail "the data plane does not say which struct differs"
+wait_until "the control plane says which struct differs" grep -q "struct api_session is laid out otherwise" \
+	"$dir/other.log"
+grep -q "turned away: struct api_session is laid out otherwise" "$dir/dp.log" ||
+	fail "the data plane does not say which struct differs"
 echo PASS

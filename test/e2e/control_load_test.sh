@@ -32,13 +32,15 @@ ip netns exec gateway true # the load runs beside the gateway: PFCP over its loo
 start_gateway
 
 control_load() {
-	in_gateway "$BIN/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --node-id load.test --access-peer 10.3.0.2 -j "$@" \
-		>"$DIR/load.json" 2>"$DIR/load.err"
+	in_gateway "$BIN/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --node-id load.test \
+		--access-peer 10.3.0.2 -j "$@" >"$DIR/load.json" 2>"$DIR/load.err"
 }
 
-control_load --rate 1000 --sessions 1000 --seconds 5 --modify-ratio 1 || fail "load: $(cat "$DIR/load.err" "$DIR/load.json")"
+control_load --rate 1000 --sessions 1000 --seconds 5 --modify-ratio 1 ||
+	fail "load: $(cat "$DIR/load.err" "$DIR/load.json")"
 jq -c '{achieved_per_s, most_sessions, established, modified, deleted, resent, latency}' "$DIR/load.json"
-jq -e '.established >= 4500 and .modified == .established and .deleted == .established and .wrong == {} and .unanswered == 0' \
+jq -e '.established >= 4500 and .modified == .established and .deleted == .established and .wrong == {} and
+	.unanswered == 0' \
 	"$DIR/load.json" >/dev/null || fail "the result is $(cat "$DIR/load.json")"
 none_left() { isthmus show session -j | jq -e 'length == 0'; }
 wait_for 5 none_left || fail "sessions are left"
@@ -47,12 +49,15 @@ wait_for 5 none_left || fail "sessions are left"
 status=0
 control_load --rate 20000 --sessions 21000 --modify-ratio 0 || status=$?
 ((status == 1)) || fail "exit status $status with too many sessions"
-jq -e '.wrong | keys | all(test("cause (74|75)"))' "$DIR/load.json" >/dev/null || fail "wrong is $(jq .wrong "$DIR/load.json")"
+jq -e '.wrong | keys | all(test("cause (74|75)"))' "$DIR/load.json" >/dev/null ||
+	fail "wrong is $(jq .wrong "$DIR/load.json")"
 wait_for 10 none_left || fail "sessions are left after the refusals"
 
 # A Node ID that the gateway does not know, and a gateway that is not there.
-! in_gateway "$BIN/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --node-id other.test --t1 200ms >/dev/null 2>"$DIR/load.err" ||
+! in_gateway "$BIN/isthmus" control-load --peer 127.0.0.1 --local 127.0.0.2 --node-id other.test --t1 200ms >/dev/null \
+	2>"$DIR/load.err" ||
 	fail "an unknown peer was served"
-! in_gateway "$BIN/isthmus" control-load --peer 127.0.0.9 --t1 100ms --n1 1 2>"$DIR/load.err" || fail "nobody was served by"
+! in_gateway "$BIN/isthmus" control-load --peer 127.0.0.9 --t1 100ms --n1 1 2>"$DIR/load.err" ||
+	fail "nobody was served by"
 grep -q 'does not answer' "$DIR/load.err" || fail "without a gateway: $(cat "$DIR/load.err")"
 echo PASS

@@ -14,14 +14,18 @@ ordinary_programs
 
 echo "--- sessions"
 lab show --limit 3
-lab_show '[.functions[] | .associated and .sessions == 200] | all' >/dev/null || fail "associations or sessions are missing"
+lab_show '[.functions[] | .associated and .sessions == 200] | all' >/dev/null ||
+	fail "associations or sessions are missing"
 lab_show '.ues == 200 and (.problems | length) == 0' >/dev/null || fail "the lab sees problems"
 
 echo "--- usage"
 # What the PGW-U reports grows by what the UE's interface counts, less the Ethernet headers: to the byte, both ways.
 # Nothing else may be on the radio link meanwhile: its neighbours do not expire, and the kernels' own ND has had its
 # time.
-interface_bytes() { in_lab ue ip -j -s link show ue0 | jq ".[0].stats64 | [.tx.bytes - 14 * .tx.packets, .rx.bytes - 14 * .rx.packets][$1]"; }
+interface_bytes() {
+	in_lab ue ip -j -s link show ue0 |
+		jq ".[0].stats64 | [.tx.bytes - 14 * .tx.packets, .rx.bytes - 14 * .rx.packets][$1]"
+}
 usage() { lab show -j --limit 1 | jq ".sessions[0].$1"; }
 figures() { echo "$(interface_bytes 0) $(interface_bytes 1) $(usage uplink_bytes) $(usage downlink_bytes)"; }
 

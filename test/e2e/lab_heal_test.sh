@@ -26,10 +26,13 @@ for function in enb sgw pgw; do
 		old=$(process "$function" "${what%:*}")
 		count=$(grep -c 'bytes from' "$DIR/ping.log")
 		kill -KILL "$old"
-		wait_for 30 in_step "$function" "${what%:*}" "$old" || fail "${what#*:} of $function is not started again"
-		wait_for 30 answered $((count + 100)) || fail "ping does not go on after a kill of ${what#*:} of $function"
+		wait_for 30 in_step "$function" "${what%:*}" "$old" ||
+			fail "${what#*:} of $function is not started again"
+		wait_for 30 answered $((count + 100)) ||
+			fail "ping does not go on after a kill of ${what#*:} of $function"
 		sent=$(in_lab ue cat /sys/class/net/ue0/statistics/tx_bytes)
-		wait_for 30 received $((sent + (1 << 20))) || fail "iperf3 does not go on after a kill of ${what#*:} of $function"
+		wait_for 30 received $((sent + (1 << 20))) ||
+			fail "iperf3 does not go on after a kill of ${what#*:} of $function"
 		gap=$(sed -n 's/^\[\([0-9.]*\)\].*bytes from.*/\1/p' "$DIR/ping.log" | tail -n "+$count" |
 			awk 'NR > 1 && $1 - last > gap { gap = $1 - last } { last = $1 } END { printf "%.2f", gap }')
 		echo "killed ${what#*:} of $function: longest gap between answers $gap s"
@@ -38,14 +41,17 @@ done
 no_loss ue 198.51.100.1 -c 5 -i 0.2
 no_loss ue 2001:db8:100::1 -c 5 -i 0.2
 kill -INT "$iperf"
-lab_show '[.functions[] | .associated and .sessions == 1] | all' >/dev/null || fail "associations or sessions are missing"
-lab_show '[.problems[] | select(test("is started again"))] | length == 6' >/dev/null || fail "the lab tells: $(lab_show -c .problems)"
+lab_show '[.functions[] | .associated and .sessions == 1] | all' >/dev/null ||
+	fail "associations or sessions are missing"
+lab_show '[.problems[] | select(test("is started again"))] | length == 6' >/dev/null ||
+	fail "the lab shows: $(lab_show -c .problems)"
 
 echo "--- a function that cannot live"
 echo 'engine: nonsense' >"$LAB/sgw/isthmus.yaml"
 kill -KILL "$(process sgw pid)"
 wait_for 60 gone "$LAB_PID" || fail "the lab lives on without a function"
 ! wait "$LAB_PID" || fail "the lab's exit status is 0 although a function died"
-grep -q 'isthmus of sgw ended .* again and again' "$DIR/isthmus.log" || fail "the lab says: $(tail -n 3 "$DIR/isthmus.log")"
+grep -q 'isthmus of sgw ended .* again and again' "$DIR/isthmus.log" ||
+	fail "the lab says: $(tail -n 3 "$DIR/isthmus.log")"
 nothing_left
 echo PASS

@@ -19,7 +19,8 @@ start_lab home --pppoe --subscribers 2
 in_lab home ip -4 addr show ppp0 | has 'inet 100\.64\.' || fail "no IPv4 address"
 in_lab home2 ip -6 addr show ppp0 scope global | has 'inet6 2001:db8:64:' || fail "no IPv6 address"
 for family in -4 -6; do
-	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | has 'the server in ilab-dn' || fail "curl $family"
+	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | has 'the server in ilab-dn' ||
+		fail "curl $family"
 done
 subscriber 'length == 2' >/dev/null || fail "$(gateway show subscriber)"
 gateway show radius
@@ -58,7 +59,8 @@ echo "--- DHCP, router advertisements, a delegated prefix"
 start_lab home --dhcp
 in_lab home ip -4 addr show wan | has 'inet 100\.64\.' || fail "no IPv4 address"
 for family in -4 -6; do
-	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | has 'the server in ilab-dn' || fail "curl $family"
+	in_lab home curl -sS "$family" --max-time 10 http://www.lab/ | has 'the server in ilab-dn' ||
+		fail "curl $family"
 done
 wait_for 10 subscriber 'any(.[]; .delegated | startswith("2001:db8:64"))'
 stop_lab TERM

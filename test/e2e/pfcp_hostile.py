@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows P1-P34 and A1-A13 of the table of hostile inputs, sent to a running UPF over UDP.
 
-After every row: exactly one reason in `rejected` of `show n4` rose, by the number of bad messages; both processes are the same
-ones, the next heartbeat is answered within a second, the good session's packets pass in both directions, and the number of
-sessions is what it was. At the end buffers in use are what they were. Causes are those of the tables, or of TS 29.244 §7.6 and
-§8.2.1 where the tables leave them open.
+After every row: exactly one reason in `rejected` of `show n4` rose, by the number of bad messages; both processes are
+the same ones, the next heartbeat is answered within a second, the good session's packets pass in both directions, and
+the number of sessions is what it was. At the end buffers in use are what they were. Causes are those of the tables, or
+of TS 29.244 §7.6 and §8.2.1 where the tables leave them open.
 
-With "names": row A3 where anybody may associate, and A13 with more SEIDs.
-With "chosen" as its argument: the rows for a UP function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18).
+With "names": row A3 where anybody may associate, and A13 with more SEIDs. With "chosen" as its argument: the rows for a
+UP function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18).
 """
 
 import contextlib
@@ -24,8 +24,10 @@ import time
 
 import n4
 from frames import DIR, Wire, check, check_sum, done, drops, equal, show, wait_pass, wait_until
-from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, HEARTBEAT, MODIFY, Node, choose_fteid, far_down, far_up, fseid, fteid, group, ie,
-                instance, message, node_id, outer_header, pdr_down, pdr_up, recovery, rules_of, sdf, u8, u16, u32, ue_ip)
+from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, HEARTBEAT, MODIFY, Node, choose_fteid, far_down, far_up, fseid,
+                fteid, group, ie,
+                instance, message, node_id, outer_header, pdr_down, pdr_up, recovery, rules_of, sdf, u8, u16, u32,
+                ue_ip)
 from scapy.all import IP, UDP, Ether, Raw
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 
@@ -33,9 +35,10 @@ UE, TEID = "10.45.0.1", 0x1001
 
 
 # What `show n4` calls a refusal by its cause.
-REASON = {64: "rejected", 65: "session-not-found", 66: "mandatory-ie-missing", 67: "conditional-ie-missing", 68: "invalid-length",
-          69: "mandatory-ie-incorrect", 70: "invalid-forwarding-policy", 71: "invalid-fteid-allocation", 73: "rule-failure",
-          75: "no-resources", 76: "service-not-supported"}
+REASON = {64: "rejected", 65: "session-not-found", 66: "mandatory-ie-missing", 67: "conditional-ie-missing",
+          68: "invalid-length",
+          69: "mandatory-ie-incorrect", 70: "invalid-forwarding-policy", 71: "invalid-fteid-allocation",
+          73: "rule-failure", 75: "no-resources", 76: "service-not-supported"}
 PDR, FAR, QER, URR = range(4)  # types of Failed Rule ID (TS 29.244 §8.2.80)
 
 
@@ -45,7 +48,8 @@ def risen(now, before):
 
 def status():
     """The control plane's own state; it is told even while the data plane is away (exit status 1)."""
-    out = subprocess.run([os.environ["BIN"] + "/isthmus", "status", "-j"], capture_output=True, text=True, check=False).stdout
+    out = subprocess.run([os.environ["BIN"] + "/isthmus", "status", "-j"], capture_output=True, text=True,
+                         check=False).stdout
     return json.loads(out) if out.startswith("{") else {"pid": 0, "dp_pid": 0, "data_plane": "unknown"}
 
 
@@ -71,15 +75,19 @@ class World:
     def uplink(self, teid=None, source=UE, destination=n4.DN, count=1):
         for _ in range(count):
             self.number += 1
-            packet = IP(src=source, dst=destination, ttl=17) / UDP(sport=40001, dport=40002) / Raw(struct.pack(">IQ", 0x15715715, self.number))
-            gtpu = GTP_U_Header(teid=self.teid if teid is None else teid, gtp_type=255) / GTPPDUSessionContainer(type=1, QFI=9)
-            self.gnb.send(Ether(src=self.gnb.mac, dst=self.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3) / UDP(sport=2152, dport=2152) / gtpu / packet)
+            packet = (IP(src=source, dst=destination, ttl=17) / UDP(sport=40001, dport=40002)
+                      / Raw(struct.pack(">IQ", 0x15715715, self.number)))
+            gtpu = (GTP_U_Header(teid=self.teid if teid is None else teid, gtp_type=255)
+                    / GTPPDUSessionContainer(type=1, QFI=9))
+            self.gnb.send(Ether(src=self.gnb.mac, dst=self.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3)
+                          / UDP(sport=2152, dport=2152) / gtpu / packet)
         return struct.pack(">IQ", 0x15715715, self.number)
 
     def downlink(self):
         self.number += 1
         mark = struct.pack(">IQ", 0x15715715, self.number)
-        self.dn.send(Ether(src=self.dn.mac, dst=self.mac["n6"]) / IP(src=n4.DN, dst=UE, ttl=17) / UDP(sport=40002, dport=40001) / Raw(mark))
+        self.dn.send(Ether(src=self.dn.mac, dst=self.mac["n6"]) / IP(src=n4.DN, dst=UE, ttl=17)
+                         / UDP(sport=40002, dport=40001) / Raw(mark))
         return mark
 
     def traffic(self, what):
@@ -118,7 +126,8 @@ def establish_rows(w):
     node, cp = node_id(w.smf.name), fseid(77, w.smf.address)
     good = rules_of(0x2001, "10.45.0.77")
     up, down, fars = pdr_up(1, fteid(0x2001), "10.45.0.77"), pdr_down(2, "10.45.0.77"), far_up() + far_down()
-    bare_pdi = lambda *parts, more=b"": group(1, u16(56, 1), u32(29, 100), group(2, *parts), u8(95, 0), u32(108, 1), more)
+    bare_pdi = (lambda *parts, more=b"":
+                group(1, u16(56, 1), u32(29, 100), group(2, *parts), u8(95, 0), u32(108, 1), more))
     qer = lambda id_, extra=b"": group(7, u32(109, id_), u8(25, 0), extra)
     urr = lambda id_, extra=b"": group(6, u32(81, id_), u8(62, 2), ie(37, b"\x02\x00"), extra)
     bad_far = lambda *parts: group(3, u32(108, 2), u8(44, 2), group(4, u8(42, 0), *parts))
@@ -128,25 +137,36 @@ def establish_rows(w):
     yield "P11 no PDR", node + cp + fars, 66, 1, None
     yield "P11 nothing", node + cp, 66, 1, None
     yield "P12 PDN type 0", node + cp + u8(113, 0) + good, 69, 113, None
-    yield "P13 PDR without FAR", node + cp + group(1, u16(56, 1), u32(29, 1), group(2, u8(20, 0), fteid(0x2001)), u8(95, 0)) + fars, 67, 108, None
+    yield ("P13 PDR without FAR", node + cp
+           + group(1, u16(56, 1), u32(29, 1), group(2, u8(20, 0), fteid(0x2001)), u8(95, 0)) + fars, 67, 108, None)
     yield "P14 PDI without source", node + cp + bare_pdi(fteid(0x2001)) + fars, 66, 20, None
     yield "P15 F-TEID too long", node + cp + bare_pdi(u8(20, 0), ie(21, b"\x01" + bytes(60))) + fars, 68, 21, None
     yield "P15 F-TEID empty", node + cp + bare_pdi(u8(20, 0), ie(21)) + fars, 68, 21, None
     yield "P17 TEID 0", node + cp + pdr_up(1, fteid(0), "10.45.0.77") + down + fars, 69, 21, None
-    yield "P17 F-TEID of another address", node + cp + pdr_up(1, fteid(0x2001, "10.9.9.9"), "10.45.0.77") + down + fars, 73, 21, (PDR, 1)
+    yield ("P17 F-TEID of another address", node + cp + pdr_up(1, fteid(0x2001, "10.9.9.9"), "10.45.0.77") + down
+           + fars, 73, 21, (PDR, 1))
     yield "P19 outer header empty", node + cp + up + down + far_up() + bad_far(ie(84)), 68, 84, None
-    yield "P19 outer header without address", node + cp + up + down + far_up() + bad_far(ie(84, b"\x01\x00\x00\x00\x00\x01")), 68, 84, None
-    yield "P19 outer header cut", node + cp + up + down + far_up() + bad_far(ie(84, b"\x01\x00\x00\x00\x00\x01\x0a\x1e")), 68, 84, None
-    yield "P21 destination 0x99", node + cp + up + down + far_up() + group(3, u32(108, 2), u8(44, 2), group(4, u8(42, 0x99))), 69, 42, None
-    for name, text in (("permit", "permit"), ("unknown action", "unknown action aaaaaaaa"), ("prefix /33", "permit out ip from 1.2.3.4/33 to assigned"),
-                       ("port 65536", "permit out 17 from any 65536 to assigned"), ("range reversed", "permit out 17 from any 90-80 to assigned"),
-                       ("not UTF-8", b"permit out ip from \xff\xfe to assigned"), ("long", "permit out ip from any to assigned" + " " * 60000)):
+    yield ("P19 outer header without address", node + cp + up + down + far_up()
+           + bad_far(ie(84, b"\x01\x00\x00\x00\x00\x01")), 68, 84, None)
+    yield ("P19 outer header cut", node + cp + up + down + far_up()
+           + bad_far(ie(84, b"\x01\x00\x00\x00\x00\x01\x0a\x1e")), 68, 84, None)
+    yield ("P21 destination 0x99", node + cp + up + down + far_up()
+           + group(3, u32(108, 2), u8(44, 2), group(4, u8(42, 0x99))), 69, 42, None)
+    for name, text in (("permit", "permit"), ("unknown action", "unknown action aaaaaaaa"),
+                       ("prefix /33", "permit out ip from 1.2.3.4/33 to assigned"),
+                       ("port 65536", "permit out 17 from any 65536 to assigned"),
+                       ("range reversed", "permit out 17 from any 90-80 to assigned"),
+                       ("not UTF-8", b"permit out ip from \xff\xfe to assigned"),
+                       ("long", "permit out ip from any to assigned" + " " * 60000)):
         yield f"P22 {name}", node + cp + sdf_pdr(text), 73, 23, (PDR, 1)
-    yield "P22 flow length 0xffff", node + cp + pdr_up(1, fteid(0x2001), "10.45.0.77", extra=ie(23, b"\x01\x00\xff\xffpermit")) + down + fars, 73, 23, (PDR, 1)
+    yield ("P22 flow length 0xffff", node + cp
+           + pdr_up(1, fteid(0x2001), "10.45.0.77", extra=ie(23, b"\x01\x00\xff\xffpermit")) + down + fars, 73, 23,
+           (PDR, 1))
     yield "P23 MBR of 3 bytes", node + cp + good + qer(1, ie(26, b"\x00\x01\x02")), 68, 26, None
     yield "P23 dropped traffic threshold cut", node + cp + good + urr(1, ie(72, b"\x03\x00\x00")), 68, 72, None
     yield "P25 five QERs of four", node + cp + good + b"".join(qer(i) for i in range(1, 6)), 75, None, None
-    yield "P25 33 PDRs", node + cp + good + b"".join(pdr_up(i, fteid(0x3000 + i), "10.45.0.77") for i in range(3, 34)), 75, None, None
+    yield ("P25 33 PDRs", node + cp + good + b"".join(pdr_up(i, fteid(0x3000 + i), "10.45.0.77") for i in range(3, 34)),
+           75, None, None)
     yield "P25 17 FARs of 16", node + cp + good + b"".join(far_up(i) for i in range(3, 18)), 75, None, None
     yield "P25 nine URRs of eight", node + cp + good + b"".join(urr(i) for i in range(1, 10)), 75, None, None
     yield "P26 a thousand URRs", node + cp + good + b"".join(urr(i) for i in range(1, 1001)), 75, None, None
@@ -155,17 +175,22 @@ def establish_rows(w):
     yield "P27 QER twice", node + cp + good + qer(1) + qer(1), 73, 7, (QER, 1)
     yield "P27 URR twice", node + cp + good + urr(1) + urr(1), 73, 6, (URR, 1)
     yield "P27 unknown FAR", node + cp + pdr_up(1, fteid(0x2001), "10.45.0.77", far=99) + down + fars, 73, 108, (PDR, 1)
-    yield "P27 unknown QER", node + cp + bare_pdi(u8(20, 0), fteid(0x2001), more=u32(109, 9)) + down + fars, 73, 109, (PDR, 1)
-    yield "P27 unknown URR", node + cp + bare_pdi(u8(20, 0), fteid(0x2001), more=u32(81, 9)) + down + fars, 73, 81, (PDR, 1)
+    yield ("P27 unknown QER", node + cp + bare_pdi(u8(20, 0), fteid(0x2001), more=u32(109, 9)) + down + fars, 73, 109,
+           (PDR, 1))
+    yield ("P27 unknown URR", node + cp + bare_pdi(u8(20, 0), fteid(0x2001), more=u32(81, 9)) + down + fars, 73, 81,
+           (PDR, 1))
     yield "P33 apply action 0", node + cp + up + down + far_up(action=0) + far_down(), 69, 44, None
     yield "P33 drop and forward", node + cp + up + down + far_up(action=3) + far_down(), 69, 44, None
-    yield "A5 UE address of a live session", node + cp + pdr_up(1, fteid(0x2001), UE) + pdr_down(2, UE) + fars, 73, 93, (PDR, 2)
+    yield ("A5 UE address of a live session", node + cp + pdr_up(1, fteid(0x2001), UE) + pdr_down(2, UE) + fars, 73, 93,
+           (PDR, 2))
     yield "F-TEID of a live session", node + cp + pdr_up(1, fteid(TEID), "10.45.0.77") + down + fars, 73, 21, (PDR, 1)
-    yield "header enrichment", node + cp + up + down + far_up() + bad_far(outer_header(1, n4.GNB), ie(98, b"\x00\x01a\x01b")), 76, 98, None
+    yield ("header enrichment", node + cp + up + down + far_up()
+           + bad_far(outer_header(1, n4.GNB), ie(98, b"\x00\x01a\x01b")), 76, 98, None)
 
 
 def after_refusal(w, what):
-    """GTP-U for the session that was refused: one counted drop of an unknown TEID a packet, nothing passes (P13, P21)."""
+    """GTP-U for the session that was refused: one counted drop of an unknown TEID a packet, nothing passes (P13,
+    P21)."""
     before = drops()
     mark = w.uplink(0x2001, "10.45.0.77", count=5)
     rose = lambda: risen(drops(), before)
@@ -176,7 +201,8 @@ def after_refusal(w, what):
 
 
 def repeated_row(w):
-    """P20: P19 twice on one session, then a while, then its deletion: the second one, and the deletion, find nothing broken."""
+    """P20: P19 twice on one session, then a while, then its deletion: the second one, and the deletion, find nothing
+    broken."""
     answer = w.smf.establish(20, rules_of(0x2020, "10.45.0.20"))
     answered("P20 establish", answer, n4.ACCEPTED)
     bad = group(10, u32(108, 2), group(11, ie(84, b"\x01\x00\x00\x00\x00\x01\x0a\x1e")))
@@ -195,7 +221,8 @@ def node_rows(w):
         answered("P1", other.associate(recovery(1.7e9)), 66, 60)
     with w.row("P2", REASON[66]):
         answered("P2", other.associate(node_id(other.name)), 66, 96)
-    for what, body in (("P3", b""), ("P4 length 0", ie(96)), ("P4 length 3", ie(96, b"\0\0\0")), ("P4 length 5", ie(96, bytes(5)))):
+    for what, body in (("P3", b""), ("P4 length 0", ie(96)), ("P4 length 3", ie(96, b"\0\0\0")),
+                       ("P4 length 5", ie(96, bytes(5)))):
         with w.row(what, "heartbeat-malformed"):
             w.smf.send(message(HEARTBEAT, body, 8))
         with w.row(f"{what}, response", "response-unmatched"):
@@ -258,7 +285,8 @@ def modification_rows(w):
 
 
 def urr_row(w):
-    """P24: a threshold of zero would be a report a packet, and is refused; the id and ISTM alone are taken, and say nothing."""
+    """P24: a threshold of zero would be a report a packet, and is refused; the id and ISTM alone are taken, and say
+    nothing."""
     urr = lambda volume, seconds: group(6, u32(81, 65535), u8(62, 3), ie(37, b"\x06\x00"), u8(100, 8),
                                         ie(31, b"\x01" + struct.pack(">Q", volume)), u32(32, seconds))
     rules = lambda *thresholds: rules_of(0x2401, "10.45.0.24") + urr(*thresholds)
@@ -313,12 +341,14 @@ def endless(w, other):
 
 
 def forged(w, unknown, sessions):
-    """A7: a newer time stamp, from an address of nobody's and, spoofed, from the SMF's own, is asked about and not believed."""
+    """A7: a newer time stamp, from an address of nobody's and, spoofed, from the SMF's own, is asked about and not
+    believed."""
     before = show("n4")["events"]
     with w.row("A7", None, 0, sessions):
         unknown.send(message(HEARTBEAT, recovery(time.time() + 100), 5))
         spoofed = message(HEARTBEAT, recovery(time.time() + 100), 6)
-        Wire("smf0").send(Ether(src=w.dn.mac, dst=neighbour_mac()) / IP(src=n4.SMF1, dst=n4.UPF_N4) / UDP(sport=5555, dport=8805) / Raw(spoofed))
+        Wire("smf0").send(Ether(src=w.dn.mac, dst=neighbour_mac()) / IP(src=n4.SMF1, dst=n4.UPF_N4)
+                          / UDP(sport=5555, dport=8805) / Raw(spoofed))
         unconfirmed = lambda: risen(show("n4")["events"], before).get("restart-not-confirmed", 0)
         wait_until(lambda: unconfirmed() == 1, "A7: the SMF to be asked")
     check("peer-restarted" not in risen(show("n4")["events"], before), "A7: the forged time stamp was believed")
@@ -332,7 +362,8 @@ def repeated(w, other, made):
         first = w.smf.request(ESTABLISH, body, seid=0, sequence=70000)
         answered("A8", first, n4.ACCEPTED)
         again = [w.smf.request(ESTABLISH, body, seid=0, sequence=70000) for _ in range(2)]
-        check(all(a is not None and a.data == first.data for a in again), "A8: a repeated request is not answered alike")
+        check(all(a is not None and a.data == first.data for a in again),
+              "A8: a repeated request is not answered alike")
     equal("A8: answers from the cache", risen(show("n4")["events"], before).get("answered-from-cache"), 2)
     answered("A8: the other peer makes room", other.request(DELETE, b"", seid=made.pop()), n4.ACCEPTED)
     with w.row("A8 from another peer", None, 0, w.sessions + 401):
@@ -356,7 +387,8 @@ def floods(w, unknown, other, made):
     wait_until(lambda: sum(risen(state(), before).values()) >= count, "A9: all messages to be counted")
     rose = risen(state(), before)
     equal("A9: messages counted", sum(rose.values()), count)
-    check(set(rose) <= {REASON[73], "congestion", "session-layer-congestion", "queue-full", "transactions-full", "lost"}, f"A9: counted {rose}")
+    check(set(rose) <= {REASON[73], "congestion", "session-layer-congestion", "queue-full", "transactions-full",
+                        "lost"}, f"A9: counted {rose}")
     w.unharmed("A9", sessions)
     wait_pass(1)  # unknown peers have a second's worth of answers again
     unknown.answers.clear()
@@ -369,7 +401,8 @@ def floods(w, unknown, other, made):
     equal("A10: heartbeats answered or counted", fate(), count)
     rose = risen(state(), before)
     check(set(rose) <= {"rate-unknown-peers", "lost"} and "rate-unknown-peers" in rose, f"A10: counted {rose}")
-    check(1000 <= len(unknown.answers) <= 1000 * (1 + took) + 100, f"A10: {len(unknown.answers)} answered in {took:.2f} s at 1000 a second")
+    check(1000 <= len(unknown.answers) <= 1000 * (1 + took) + 100,
+          f"A10: {len(unknown.answers)} answered in {took:.2f} s at 1000 a second")
     w.unharmed("A10", sessions)
 
 
@@ -409,8 +442,8 @@ def scrape(source):
 
 
 def connections(w, sessions):
-    """Connections to the metrics' port that say nothing, half of a request, or no second one: their number stays bounded, and
-    whoever has none yet is served beside them."""
+    """Connections to the metrics' port that say nothing, half of a request, or no second one: their number stays
+    bounded, and whoever has none yet is served beside them."""
     descriptors = lambda: len(os.listdir(f"/proc/{w.pids[0]}/fd"))
     before, held = descriptors(), []
     for said in (b"", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"):
@@ -418,8 +451,10 @@ def connections(w, sessions):
             held.append(socket.create_connection((n4.UPF_N4, 9464), 5, (n4.UNKNOWN, 0)))
             with contextlib.suppress(OSError):  # closed already
                 held[-1].sendall(said)
-    refused = lambda: re.search(r'^isthmus_refused_connections_total{listener="metrics"} (\d+)', scrape(n4.SMF1) or "", re.M)
-    wait_until(lambda: (found := refused()) and int(found[1]) >= 200, "connections: those above the bound to be closed and counted", 10)
+    refused = lambda: re.search(r'^isthmus_refused_connections_total{listener="metrics"} (\d+)', scrape(n4.SMF1) or "",
+                                re.M)
+    wait_until(lambda: (found := refused()) and int(found[1]) >= 200,
+               "connections: those above the bound to be closed and counted", 10)
     check(descriptors() <= before + 16, f"connections: {descriptors() - before} more descriptors")
     w.unharmed("connections", sessions)
     for s in held:
@@ -468,7 +503,8 @@ def attacks(w):
 
 def neighbour_mac():
     subprocess.run(["ping", "-c1", "-W1", n4.UPF_N4], capture_output=True, check=False)
-    out = subprocess.run(["ip", "neigh", "show", n4.UPF_N4, "dev", "smf0"], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(["ip", "neigh", "show", n4.UPF_N4, "dev", "smf0"], capture_output=True, text=True,
+                         check=True).stdout
     return out.split("lladdr ")[1].split()[0]
 
 
@@ -485,7 +521,8 @@ def chosen():
 
 
 def names():
-    """A3 where anybody may associate: names without end from three addresses reach the caps, and no configured peer's place."""
+    """A3 where anybody may associate: names without end from three addresses reach the caps, and no configured
+    peer's place."""
     w = World()
     attackers, count = [Node(f"10.40.0.{host}", "x") for host in (4, 5, 6)], 1500
     before = show("n4")
@@ -495,7 +532,8 @@ def names():
         if i % 300 == 299:
             wait_pass(0.4)  # below the rate of addresses that are not known: the caps are what refuses
     places = 8 - 2  # those of the configured peers are theirs
-    wait_until(lambda: sum(rose().values()) >= count - places, "A3: all names to be refused but those that had room", 10)
+    wait_until(lambda: sum(rose().values()) >= count - places, "A3: all names to be refused but those that had room",
+               10)
     equal("A3: names refused", rose(), {"association-limit": count - places})
     associations = [a["id"] for a in show("association")]
     equal("A3: associations", len(associations), 7)

@@ -6,7 +6,8 @@
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
 own_namespaces "$@"
-upf_fixture 's/^  node_id: .*/&\n  allow_unknown: true/; s/associations: 4,/associations: 8,/; s/interval: 2/interval: 60/'
+upf_fixture 's/^  node_id: .*/&\n  allow_unknown: true/; s/associations: 4,/associations: 8,/
+	s/interval: 2/interval: 60/'
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/pfcp_hostile.py" names
 echo PASS

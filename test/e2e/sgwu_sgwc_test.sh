@@ -8,7 +8,8 @@
 own_namespaces "$@"
 upf_fixture 's/roles: \[upf\]/roles: [sgwu]/; s/, node_id: smf[12].isthmus.test//
 	s/^  - {name: access, .*/  - {name: s1u, interfaces: [n3], endpoints: [10.30.0.1], sources: [access]}/
-	s/^  - {name: internet, .*/  - {name: s5, names: ["*"], interfaces: [n6], endpoints: [10.60.0.1], sources: [core]}/'
+	s/^  - {name: internet, .*/  - {name: s5, names: ["*"], interfaces: [n6], endpoints: [10.60.0.1], \
+    sources: [core]}/'
 kernel_address gnb0 10.30.0.3/24
 capture_n4 ""
 start_gateway

@@ -70,7 +70,8 @@ start_gateway
 } >"$DIR/homes.yaml"
 run_tester 0 homes
 result_says homes 'r.complete' 'faults == {}' 'len(r.trials[-1].streams) == 4' \
-	'all(s.sent == s.received > 1000 for s in r.trials[-1].streams)' 'sum(s.decoded for s in r.trials[-1].streams) > 3'
+	'all(s.sent == s.received > 1000 for s in r.trials[-1].streams)' \
+	'sum(s.decoded for s in r.trials[-1].streams) > 3'
 clean_capture "$DIR/sample.pcap" 200
 echo "ok: every packet of 128 homes"
 

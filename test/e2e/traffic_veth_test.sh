@@ -36,7 +36,8 @@ cat >"$DIR/veth.yaml" <<-YAML
 	memory_mb: 512
 	ports:
 	  - {name: access, driver: net_af_packet, device: home0}
-	  - {name: core, driver: net_af_packet, device: upf0, mac: 02:00:00:cc:00:02, addresses: [10.30.0.2, "fd00:30::2"]}
+	  - {name: core, driver: net_af_packet, device: upf0, mac: 02:00:00:cc:00:02,
+	     addresses: [10.30.0.2, "fd00:30::2"]}
 	streams:
 	  - name: four-up
 	    port: access
@@ -84,14 +85,16 @@ cat >"$DIR/veth.yaml" <<-YAML
 	      - vlan: {tpid: 0x8100, id: 200}
 	      - vlan: {id: {base: 1}}
 	      - pppoe: {session: {base: 1}}
-	      - ipv6: {source: {base: "2001:db8:100::10", step: "0:0:0:100::"}, destination: "2001:db8:ffff::7", hop_limit: 9}
+	      - ipv6: {source: {base: "2001:db8:100::10", step: "0:0:0:100::"}, destination: "2001:db8:ffff::7",
+	          hop_limit: 9}
 	      - udp: {source: 40001, destination: 40002}
 	    receive:
 	      - ethernet: {destination: 02:00:00:cc:00:02, source: 02:00:00:cc:00:01}
 	      - ipv6: {source: "fd00:30::1", destination: "fd00:30::2", traffic_class: 184}
 	      - udp: {source: 2152, destination: 2152, checksum: 1}
 	      - gtpu: {teid: {base: 0x1100}, extensions: [{pdu-session: {type: uplink, qfi: 5}}]}
-	      - ipv6: {source: {base: "2001:db8:100::10", step: "0:0:0:100::"}, destination: "2001:db8:ffff::7", hop_limit: 9}
+	      - ipv6: {source: {base: "2001:db8:100::10", step: "0:0:0:100::"}, destination: "2001:db8:ffff::7",
+	          hop_limit: 9}
 	      - udp: {source: 40001, destination: 40002}
 	  - name: six-down
 	    port: core

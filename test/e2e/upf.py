@@ -14,8 +14,8 @@ import sys
 
 import n4
 from frames import DIR, Wire, check, check_sum, done, equal, rows, show, wait_pass, wait_until
-from n4 import (DELETE, ESTABLISH, MODIFY, Node, choose_fteid, far_down, far_up, group, ie, message, outer_header, pdr_down, pdr_up,
-                rules_of, sdf, u8, u16, u32, ue_ip)
+from n4 import (DELETE, ESTABLISH, MODIFY, Node, choose_fteid, far_down, far_up, group, ie, message, outer_header,
+                pdr_down, pdr_up, rules_of, sdf, u8, u16, u32, ue_ip)
 from pfcp_hostile import status
 from scapy.all import IP, UDP, Ether, IPv6, Raw
 from scapy.contrib import pfcp as p
@@ -48,7 +48,8 @@ class World:
         """A G-PDU of the gNB; returns what its payload begins with."""
         mark = self.mark(size)
         v6 = ":" in source
-        head = IPv6(src=source, dst=destination or n4.DN6, hlim=17) if v6 else IP(src=source, dst=destination or n4.DN, ttl=17)
+        head = (IPv6(src=source, dst=destination or n4.DN6, hlim=17) if v6
+                else IP(src=source, dst=destination or n4.DN, ttl=17))
         inner = head / UDP(sport=40001, dport=dport) / Raw(mark)
         self.gpdu(teid, inner, qfi, outer_source)
         return mark
@@ -131,7 +132,8 @@ def scapy_session(w):
             p.IE_FAR_Id(id=2), p.IE_QER_Id(id=1)]),
         p.IE_CreateFAR(IE_list=[
             p.IE_FAR_Id(id=1), p.IE_ApplyAction(FORW=1),
-            p.IE_ForwardingParameters(IE_list=[p.IE_DestinationInterface(interface=1), p.IE_NetworkInstance(instance="internet")])]),
+            p.IE_ForwardingParameters(IE_list=[p.IE_DestinationInterface(interface=1),
+                                               p.IE_NetworkInstance(instance="internet")])]),
         p.IE_CreateFAR(IE_list=[
             p.IE_FAR_Id(id=2), p.IE_ApplyAction(FORW=1),
             p.IE_ForwardingParameters(IE_list=[
@@ -146,8 +148,10 @@ def scapy_session(w):
     for source in ("10.45.1.1", "2001:db8:45:1::77"):
         frame = w.at_dn(w.up(teid, source), f"uplink of {source}")
         layer = "ipv6" if ":" in source else "ip"
-        check(socket.inet_pton(socket.AF_INET6 if ":" in source else socket.AF_INET, frame.value(layer, f"{layer}.src") or "::")
-              == socket.inet_pton(socket.AF_INET6 if ":" in source else socket.AF_INET, source), f"uplink source of {source}")
+        check(socket.inet_pton(socket.AF_INET6 if ":" in source else socket.AF_INET, frame.value(layer, f"{layer}.src")
+                               or "::")
+              == socket.inet_pton(socket.AF_INET6 if ":" in source else socket.AF_INET, source),
+              f"uplink source of {source}")
         frame = w.at_gnb(w.down(source), f"downlink to {source}")
         equal(f"downlink TEID to {source}", gtpu_header(frame), 0x9011)
         equal(f"QFI to {source}", frame.value("gtp", "gtp.ext_hdr.pdu_ses_con.qos_flow_id"), "7")
@@ -159,7 +163,8 @@ def scapy_session(w):
     w.delete(answer.seid, "deletion of scapy's session")
     before = rows("drop").get("gtpu-teid-unknown", 0)
     w.up(teid, "10.45.1.1")
-    wait_until(lambda: rows("drop").get("gtpu-teid-unknown", 0) == before + 1, "the deleted session's TEID to be unknown")
+    wait_until(lambda: rows("drop").get("gtpu-teid-unknown", 0) == before + 1,
+               "the deleted session's TEID to be unknown")
 
 
 def usage(w):
@@ -221,7 +226,8 @@ def split_groups(data):
 
 def quota(w):
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x01"), ie(73, b"\x01" + struct.pack(">Q", 1000)))
-    pdrs = b"".join(group(1, body, u32(81, 1)) for body in split_groups(pdr_up(1, n4.fteid(0x1102), "10.45.2.2") + pdr_down(2, "10.45.2.2")))
+    pdrs = b"".join(group(1, body, u32(81, 1))
+                    for body in split_groups(pdr_up(1, n4.fteid(0x1102), "10.45.2.2") + pdr_down(2, "10.45.2.2")))
     answer = w.smf.establish(13, pdrs + far_up() + far_down(teid=0x9022) + urr)
     equal("establishment with quota", answer and answer.cause, n4.ACCEPTED)
     for _ in range(20):
@@ -240,7 +246,8 @@ def quota(w):
 
 def idle(w):
     """Buffering, notification, release in order; drop of what waits."""
-    answer = w.smf.establish(14, pdr_up(1, n4.fteid(0x1103), "10.45.3.1") + pdr_down(2, "10.45.3.1") + far_up() + far_down(teid=0x9031, action=12))
+    answer = w.smf.establish(14, pdr_up(1, n4.fteid(0x1103), "10.45.3.1") + pdr_down(2, "10.45.3.1") + far_up()
+                             + far_down(teid=0x9031, action=12))
     equal("establishment of an idle session", answer and answer.cause, n4.ACCEPTED)
     w.smf.reports.clear()
     marks = [w.down("10.45.3.1", 80) for _ in range(5)]
@@ -251,7 +258,8 @@ def idle(w):
     w.modify(answer.seid, group(10, u32(108, 2), u8(44, 2)), "the UE is there again")
     marks.append(w.down("10.45.3.1", 80))
     got = w.gnb.receive(lambda d: any(m in d for m in marks), len(marks), "buffered packets")
-    equal("order of the buffered packets", [next(i for i, m in enumerate(marks) if m in d) for d in got], list(range(len(marks))))
+    equal("order of the buffered packets", [next(i for i, m in enumerate(marks) if m in d) for d in got],
+          list(range(len(marks))))
     w.delete(answer.seid, "deletion of the idle session")
 
 
@@ -279,7 +287,8 @@ def paging_pool(w):
 
 def path_switch(w):
     """A new downlink tunnel with SNDEM: an End Marker on the old one, after its last packet."""
-    answer = w.smf.establish(15, pdr_up(1, n4.fteid(0x1104), "10.45.4.1") + pdr_down(2, "10.45.4.1") + far_up() + far_down(teid=0x9041))
+    answer = w.smf.establish(15, pdr_up(1, n4.fteid(0x1104), "10.45.4.1") + pdr_down(2, "10.45.4.1") + far_up()
+                             + far_down(teid=0x9041))
     w.at_gnb(w.down("10.45.4.1"), "downlink before the switch")
     forwarding = group(11, u8(42, 0), outer_header(0x9042, n4.GNB), u8(49, 2))
     w.modify(answer.seid, group(10, u32(108, 2), forwarding), "path switch")
@@ -288,7 +297,8 @@ def path_switch(w):
     equal("TEID after the switch", gtpu_header(w.at_gnb(w.down("10.45.4.1"), "downlink after the switch")), 0x9042)
     # The gNB does not know the tunnel: Error Indication becomes a report.
     w.smf.reports.clear()
-    error = GTP_U_Header(gtp_type=26, teid=0, S=1, seq=1) / GTPErrorIndication(IE_list=[IE_TEIDI(TEIDI=0x9042), IE_GSNAddress(length=4, ipv4_address=n4.GNB)])
+    error = (GTP_U_Header(gtp_type=26, teid=0, S=1, seq=1)
+             / GTPErrorIndication(IE_list=[IE_TEIDI(TEIDI=0x9042), IE_GSNAddress(length=4, ipv4_address=n4.GNB)]))
     w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=n4.GNB, dst=n4.N3) / UDP(sport=2152, dport=2152) / error)
     report = w.smf.wait_report()
     check(report is not None and 99 in report.ies, "no Error Indication report")
@@ -299,10 +309,12 @@ def path_switch(w):
 def classifier(w):
     """SDF filters and precedence: one port goes over N9 to another UPF, the rest to the data network."""
     filter_ = sdf("permit out 17 from 0.0.0.0/0 5000-5010,6000 to assigned")
-    rules = pdr_up(1, n4.fteid(0x1105), "10.45.5.1", far=3, precedence=50, extra=filter_) + pdr_up(3, n4.fteid(0x1105), "10.45.5.1", far=1, precedence=200)
+    rules = (pdr_up(1, n4.fteid(0x1105), "10.45.5.1", far=3, precedence=50, extra=filter_)
+             + pdr_up(3, n4.fteid(0x1105), "10.45.5.1", far=1, precedence=200))
     far = group(3, u32(108, 3), u8(44, 2), group(4, u8(42, 1), n4.instance("access"), outer_header(0x7777, n4.GNB)))
     answer = w.smf.establish(16, rules + pdr_down(2, "10.45.5.1") + far_up() + far_down(teid=0x9051) + far)
-    equal("establishment of the classifier", answer and (answer.cause, answer.offending, answer.failed_rule), (n4.ACCEPTED, None, None))
+    equal("establishment of the classifier", answer and (answer.cause, answer.offending, answer.failed_rule),
+          (n4.ACCEPTED, None, None))
     for port, branch in ((5005, True), (6000, True), (5011, False), (40002, False)):
         mark = w.up(0x1105, "10.45.5.1", dport=port)
         if branch:
@@ -317,10 +329,11 @@ def murder(pid):
 
 
 def survival(w):
-    """The control plane is killed: packets pass meanwhile, and afterwards session, counts and SEIDs are what they were. The data
-    plane is killed: the session comes back by itself."""
+    """The control plane is killed: packets pass meanwhile, and afterwards session, counts and SEIDs are what they
+    were. The data plane is killed: the session comes back by itself."""
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x00"))
-    pdrs = b"".join(group(1, body, u32(81, 1)) for body in split_groups(pdr_up(1, n4.fteid(0x1106), "10.45.6.1") + pdr_down(2, "10.45.6.1")))
+    pdrs = b"".join(group(1, body, u32(81, 1))
+                    for body in split_groups(pdr_up(1, n4.fteid(0x1106), "10.45.6.1") + pdr_down(2, "10.45.6.1")))
     answer = w.smf.establish(17, pdrs + far_up() + far_down(teid=0x9061) + urr)
     seid = answer.seid
     recovered = w.smf.heartbeat().ies[96]
@@ -337,7 +350,8 @@ def survival(w):
     total, _ = volumes(answer.ies[78][0]) if 78 in answer.ies else (None, b"")
     equal("volume over the restart", total, [4100, 2100, 2000])
     murder(status()["dp_pid"])
-    wait_until(lambda: status()["dp_pid"] not in (0, state["dp_pid"]) and status()["data_plane"] == "ready", "the data plane to come back", 20)
+    wait_until(lambda: status()["dp_pid"] not in (0, state["dp_pid"]) and status()["data_plane"] == "ready",
+               "the data plane to come back", 20)
     wait_until(lambda: show("total")["sessions"] == 1, "the session to come back", 10)
     w.gnb.forget()
     wait_pass(0.5)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Row A12: the association of 100,000 sessions is released. Meanwhile every packet of another association's session passes, its
-heartbeats and its requests are answered."""
+"""Row A12: the association of 100,000 sessions is released. Meanwhile every packet of another association's session
+passes, its heartbeats and its requests are answered."""
 
 import os
 import subprocess
@@ -18,8 +18,10 @@ SESSIONS = int(os.environ.get("SESSIONS", "100000"))
 def fill():
     """`isthmus control-load` makes them and dies, so that they stay."""
     load = subprocess.Popen(
-        [os.environ["BIN"] + "/isthmus", "control-load", "--peer", n4.UPF_N4, "--local", n4.SMF2, "--node-id", "smf2.isthmus.test", "--core", "internet",
-         "--access-peer", n4.GNB, "--first-ue", "10.64.0.1", "--rate", "4000", "--sessions", str(SESSIONS), "--seconds", "600", "--modify-ratio", "0"],
+        [os.environ["BIN"] + "/isthmus", "control-load", "--peer", n4.UPF_N4, "--local", n4.SMF2, "--node-id",
+         "smf2.isthmus.test", "--core", "internet",
+         "--access-peer", n4.GNB, "--first-ue", "10.64.0.1", "--rate", "4000", "--sessions", str(SESSIONS), "--seconds",
+         "600", "--modify-ratio", "0"],
         stdout=subprocess.DEVNULL, stderr=open(f"{DIR}/load.log", "wb"))
     try:
         wait_until(lambda: show("total")["sessions"] > SESSIONS or load.poll() is not None, f"{SESSIONS} sessions", 120)

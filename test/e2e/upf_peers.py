@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control planes that this project did not write, against the UPF: SD-Core's pfcpsim by its own command line, and the PFCP library
-of free5GC's SMF with that SMF's rules. What they get for answers they judge themselves; here packets tell whether it came true."""
+"""Control planes that this project did not write, against the UPF: SD-Core's pfcpsim by its own command line, and
+the PFCP library of free5GC's SMF with that SMF's rules. What they get for answers they judge themselves; here
+packets tell whether it came true."""
 
 import json
 import os
@@ -21,19 +22,22 @@ def refusals():
     return [(r["message"], r["cause"], r["text"]) for r in show("n4")["refusals"]]
 
 
-# ---- pfcpsim ------------------------------------------------------------------------------------------------------------
+# ---- pfcpsim -------------------------------------------------------------------------------------------------------
 
 
 def pfcpctl(*words):
     """One command; it ends with another status than 0 when the UPF's answer is not what pfcpsim expects."""
-    run = subprocess.run([f"{PEERS}/pfcpctl", "-s", "127.0.0.1:54321", *words], capture_output=True, text=True, check=False)
+    run = subprocess.run([f"{PEERS}/pfcpctl", "-s", "127.0.0.1:54321", *words], capture_output=True, text=True,
+                         check=False)
     said = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout + run.stderr)
     return check(run.returncode == 0 and "error" not in said, f"pfcpctl {' '.join(words)}: {refusals()[:1]}; {said}")
 
 
 def pfcpsim(w):
-    """Two sessions of two filters each: everything but one address, whose gate is closed. TEIDs and rule ids are 1 and 11 onwards."""
-    server = subprocess.Popen([f"{PEERS}/pfcpsim", "-i", "smf0"], stdout=open(f"{DIR}/pfcpsim.log", "wb"), stderr=subprocess.STDOUT)
+    """Two sessions of two filters each: everything but one address, whose gate is closed. TEIDs and rule ids are 1
+    and 11 onwards."""
+    server = subprocess.Popen([f"{PEERS}/pfcpsim", "-i", "smf0"], stdout=open(f"{DIR}/pfcpsim.log", "wb"),
+                              stderr=subprocess.STDOUT)
     filters = ("-a", "ip:any:any:allow:200", "-a", "ip:10.60.0.9/32:any:deny:100")
     sessions = ("-c", "2", "-i", "1", "-u", "10.45.7.0/24", "-g", GNB)
     wait_until(lambda: "listening" in open(f"{DIR}/pfcpsim.log", encoding="utf-8").read(), "pfcpsim")
@@ -76,7 +80,7 @@ def closed(w, flow):
     equal("drops", rose, {"uplink-gate-closed": 1})
 
 
-# ---- free5GC ------------------------------------------------------------------------------------------------------------
+# ---- free5GC -------------------------------------------------------------------------------------------------------
 
 
 class Free5GC:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restoration with real processes (TS 23.527, TS 29.244 clauses 5.22 and 6.2): what happens to sessions, packets and usage when
-CP functions, the control plane or gNBs go away and come back. At the end tshark looks at every PFCP message that was sent.
+"""Restoration with real processes (TS 23.527, TS 29.244 clauses 5.22 and 6.2): what happens to sessions, packets and
+usage when CP functions, the control plane or gNBs go away and come back. At the end tshark looks at every PFCP message
+that was sent.
 """
 
 import os
@@ -11,8 +12,8 @@ import time
 
 import n4
 from frames import DIR, check, check_sum, done, equal, show, wait_pass, wait_until
-from n4 import (ASSOCIATION_RELEASE, ASSOCIATION_SETUP, ASSOCIATION_UPDATE, DELETE, MODIFY, NODE_REPORT, SET_DELETION, Node, fseid, fteid, group,
-                ie, node_id, pdr_down, pdr_up, recovery, rules_of, u8, u32)
+from n4 import (ASSOCIATION_RELEASE, ASSOCIATION_SETUP, ASSOCIATION_UPDATE, DELETE, MODIFY, NODE_REPORT, SET_DELETION,
+                Node, fseid, fteid, group, ie, node_id, pdr_down, pdr_up, recovery, rules_of, u8, u32)
 from pfcp_hostile import status
 from upf import World, murder
 from upf_rules import inside, open_session, pair, with_links
@@ -58,8 +59,8 @@ def volume_of(reports):
 
 
 def outage(w, smf3):
-    """The path to a CP function fails: packets of its sessions pass, others' reports are told, and what was measured meanwhile is
-    told when the path is back; a restart of the control plane in between loses nothing of it."""
+    """The path to a CP function fails: packets of its sessions pass, others' reports are told, and what was measured
+    meanwhile is told when the path is back; a restart of the control plane in between loses nothing of it."""
     periodic = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x01\x00"), u32(64, 1))
     made = smf3.establish(300, pair(0x4001, "10.45.40.1", links=(u32(81, 1),)) + periodic)
     equal("session of smf3", made and made.cause, n4.ACCEPTED)
@@ -102,7 +103,8 @@ def outage(w, smf3):
 
 def path_down(w):
     """A gNB that does not answer Echo Requests: Node Report."""
-    report = kind_of(w.smf, NODE_REPORT, "Node Report of the failed path", 20, lambda r: 102 in r.ies and n4.ip4(GNB2) in r.ies[102][0])
+    report = kind_of(w.smf, NODE_REPORT, "Node Report of the failed path", 20, lambda r: 102 in r.ies
+                     and n4.ip4(GNB2) in r.ies[102][0])
     if report is not None:
         equal("Node Report Type", report.ies[101], [b"\x01"])
 
@@ -117,9 +119,11 @@ def path_up(w):
         if data is not None and is_echo(data):
             sequence = struct.unpack(">H", data[50:52])[0]
             answer = GTP_U_Header(gtp_type=2, teid=0, S=1, seq=sequence) / GTPEchoResponse()
-            w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=GNB2, dst=n4.N3) / UDP(sport=2152, dport=2152) / answer)
+            w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=GNB2, dst=n4.N3)
+                             / UDP(sport=2152, dport=2152) / answer)
             break
-    report = kind_of(w.smf, NODE_REPORT, "Node Report of the path that is back", 5, lambda r: 187 in r.ies and n4.ip4(GNB2) in r.ies[187][0])
+    report = kind_of(w.smf, NODE_REPORT, "Node Report of the path that is back", 5, lambda r: 187 in r.ies
+                     and n4.ip4(GNB2) in r.ies[187][0])
     if report is not None:
         equal("Node Report Type of the recovery", report.ies[101], [b"\x02"])
 
@@ -133,7 +137,8 @@ def takeover(w, smf2):
     w.down("10.45.41.1")
     kind_of(smf2, 83, "downlink data report for the set")
     answer = smf2.request(MODIFY, fseid(777, smf2.address) + group(10, u32(108, 2), u8(44, 2)), seid=made.seid)
-    equal("modification by another member", answer and (answer.cause, struct.unpack(">Q", answer.data[4:12])[0]), (n4.ACCEPTED, 777))
+    equal("modification by another member", answer and (answer.cause, struct.unpack(">Q", answer.data[4:12])[0]),
+          (n4.ACCEPTED, 777))
     Node.peer[777] = made.seid
     both_ways(w, 0x4011, "10.45.41.1", "after the takeover")
     with w.smf.changed:
@@ -175,11 +180,14 @@ def releases(w, smf2, sessions):
     made = smf2.establish(330, rules_of(0x4030, "10.45.43.1", down_teid=0xc030))
     equal("session of smf2", made and made.cause, n4.ACCEPTED)
     answer = smf2.request(ASSOCIATION_UPDATE, node_id(smf2.name) + u8(89, 0x08))
-    equal("association update", answer and (answer.kind, answer.cause, 43 in answer.ies), (ASSOCIATION_UPDATE + 1, n4.ACCEPTED, True))
+    equal("association update", answer and (answer.kind, answer.cause, 43 in answer.ies),
+          (ASSOCIATION_UPDATE + 1, n4.ACCEPTED, True))
     smf2.reports.clear()
-    subprocess.run([os.environ["BIN"] + "/isthmus", "association", "release", smf2.name, "--graceful", "60"], check=True)
+    subprocess.run([os.environ["BIN"] + "/isthmus", "association", "release", smf2.name, "--graceful", "60"],
+                   check=True)
     asked = kind_of(smf2, ASSOCIATION_UPDATE, "request for a release")
-    check(asked is not None and asked.ies.get(111) == [b"\x01"] and 112 in asked.ies, f"release request: {asked and asked.ies}")
+    check(asked is not None and asked.ies.get(111) == [b"\x01"] and 112 in asked.ies,
+          f"release request: {asked and asked.ies}")
     equal("state while the CP function moves its sessions", state(smf2.name), "releasing")
     both_ways(w, 0x4030, "10.45.43.1", "during the graceful release", 0xc030)
     answer = smf2.request(ASSOCIATION_RELEASE, node_id(smf2.name))
@@ -192,7 +200,8 @@ def dialled(smf4):
     """An association that we set up; it is set up again after a release."""
     wait_until(lambda: state(smf4.name) == "up", "the association to smf4", 10)
     asked = kind_of(smf4, ASSOCIATION_SETUP, "association set-up by the UP function")
-    check(asked is not None and 43 in asked.ies and 96 in asked.ies, "features and recovery time stamp in our set-up request")
+    check(asked is not None and 43 in asked.ies and 96 in asked.ies,
+          "features and recovery time stamp in our set-up request")
     answer = smf4.request(ASSOCIATION_RELEASE, node_id(smf4.name))
     equal("release of the dialled association", answer and answer.cause, n4.ACCEPTED)
     kind_of(smf4, ASSOCIATION_SETUP, "second association set-up by the UP function", 10)
@@ -226,7 +235,8 @@ def main():
     for smf in (smf2, smf3):
         equal(f"association of {smf.name}", getattr(smf.associate(), "cause", None), n4.ACCEPTED)
     w.at_dn(w.up(0x4000, "10.45.40.9", 72), "uplink of the first session")
-    for what, row in (("dialled", lambda: dialled(smf4)), ("outage", lambda: outage(w, smf3)), ("path_down", lambda: path_down(w)),
+    for what, row in (("dialled", lambda: dialled(smf4)), ("outage", lambda: outage(w, smf3)),
+                      ("path_down", lambda: path_down(w)),
                       ("takeover", lambda: takeover(w, smf2)), ("retention", lambda: retention(w, 1)),
                       ("set_deletion", lambda: set_deletion(w, 1)), ("releases", lambda: releases(w, smf2, 1)),
                       ("headless", lambda: headless(w, smf3, 1)), ("path_up", lambda: path_up(w))):

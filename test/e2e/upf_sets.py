@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SMF sets and node ids with real processes: what a configured peer gets by claiming them, and how the members of a set go on with
-the sessions of one that fails (TS 29.244 clause 5.22). At the end tshark looks at every PFCP message that the UPF sent.
+"""SMF sets and node ids with real processes: what a configured peer gets by claiming them, and how the members of a set
+go on with the sessions of one that fails (TS 29.244 clause 5.22). At the end tshark looks at every PFCP message that
+the UPF sent.
 """
 
 import struct
@@ -36,12 +37,14 @@ def set_of(name):
 
 
 def claims(w, smf3, thief, member):
-    """A set that the configuration does not have is its first claimant's, and of those whom it names; a peer that claims it, or one of
-    the configuration, gets nobody's sessions. smf3 leaves out the octet before the set's name, as versions of go-pfcp do."""
+    """A set that the configuration does not have is its first claimant's, and of those whom it names; a peer that
+    claims it, or one of the configuration, gets nobody's sessions. smf3 leaves out the octet before the set's name,
+    as versions of go-pfcp do."""
     named = ie(ALTERNATIVE, b"\x02" + ip4(member.address))
     equal("association without the spare octet", associate(smf3, set_id("set9.test", b""), named), n4.ACCEPTED)
     equal("set of its first claimant", set_of(smf3.name), "set9.test")
-    equal("association with unreadable IEs", associate(thief, ie(SET_ID), ie(CP_FEATURES), ie(ALTERNATIVE, b"\x02\x0a")), n4.ACCEPTED)
+    equal("association with unreadable IEs",
+          associate(thief, ie(SET_ID), ie(CP_FEATURES), ie(ALTERNATIVE, b"\x02\x0a")), n4.ACCEPTED)
     sessions = [smf3.establish(500, rules_of(0x5001, "10.45.50.1", down_teid=0xd001)),
                 w.smf.establish(501, rules_of(0x5002, "10.45.50.2", down_teid=0xd002))]
     equal("sessions of two sets", [s and s.cause for s in sessions], [n4.ACCEPTED] * 2)
@@ -55,7 +58,8 @@ def claims(w, smf3, thief, member):
     equal("claims counted", show("n4")["events"].get("set-not-admitted"), 3)
     both_ways(w, 0x5001, "10.45.50.1", "of a session whose set was claimed", 0xd001)
     both_ways(w, 0x5002, "10.45.50.2", "of a session of the configured set", 0xd002)
-    equal("association of the member that was named", (associate(member, set_id("set9.test")), set_of(member.name)), (n4.ACCEPTED, "set9.test"))
+    equal("association of the member that was named", (associate(member, set_id("set9.test")), set_of(member.name)),
+          (n4.ACCEPTED, "set9.test"))
     for smf, session in ((member, sessions[0]), (w.smf, sessions[1])):
         answer = smf.request(DELETE, b"", seid=session.seid)
         equal("deletion by a member", answer and answer.cause, n4.ACCEPTED)
@@ -68,12 +72,14 @@ def node_ids(w, smf3, thief):
     smf3.silent = True
     wait_until(lambda: state(smf3.name) == "failed", "smf3's path to fail", 10)
     name, thief.name = thief.name, smf3.name
-    for what, more in (("the node id of a failed association", ()), ("with its sessions retained", (group(RETENTION),))):
+    for what, more in (("the node id of a failed association", ()),
+                       ("with its sessions retained", (group(RETENTION),))):
         equal(what, associate(thief, *more), REJECTED)
     answer = thief.request(DELETE, b"", seid=session.seid)
     equal("deletion in another's name", answer and answer.cause, n4.CONTEXT_NOT_FOUND)
     thief.name = "10.40.0.7"
-    equal("another peer's address as node id", thief.associate(node_id(address=thief.name) + recovery(thief.started)).cause, REJECTED)
+    equal("another peer's address as node id",
+          thief.associate(node_id(address=thief.name) + recovery(thief.started)).cause, REJECTED)
     thief.name = name
     both_ways(w, 0x5010, "10.45.51.1", "of the failed association", 0xd010)
     with smf3.changed:
@@ -85,7 +91,8 @@ def node_ids(w, smf3, thief):
 
 def one_fseid(w):
     """Two sessions with one CP F-SEID are two: our SEIDs tell them apart."""
-    made = [open_session(w, 530, rules_of(0x5030 + n, f"10.45.53.{n + 1}", down_teid=0xd030 + n), "session") for n in range(2)]
+    made = [open_session(w, 530, rules_of(0x5030 + n, f"10.45.53.{n + 1}", down_teid=0xd030 + n), "session")
+            for n in range(2)]
     check(made[0].seid != made[1].seid, "two sessions have one SEID")
     w.delete(made[0].seid, "deletion of the first")
     both_ways(w, 0x5031, "10.45.53.2", "of the second", 0xd031)
@@ -97,21 +104,26 @@ def seid_of(report):
 
 
 def used(smf, what, seid, old=None):
-    """The next usage report at a member of a session that has an F-SEID of its own, or one of another member (Old CP F-SEID)."""
+    """The next usage report at a member of a session that has an F-SEID of its own, or one of another member (Old CP
+    F-SEID)."""
     named = old and [old[4:]]
     report = smf.take_report(lambda r: 80 in r.ies and r.ies.get(57) == named and seid_of(r) == seid, 10)
-    check(report is not None, f"{smf.name}: no usage report {what}; {[(seid_of(r), r.ies.get(57)) for r in smf.reports]}")
+    check(report is not None,
+          f"{smf.name}: no usage report {what}; {[(seid_of(r), r.ies.get(57)) for r in smf.reports]}")
 
 
 def failover(w, smf2):
-    """A member fails: another one gets its sessions' reports, with SEID 0 and Old CP F-SEID, and takes a session over by modifying it, or by
-    its F-SEID in the answer to a report. One that does not know the session ends nothing. After the headless time it goes on so."""
+    """A member fails: another one gets its sessions' reports, with SEID 0 and Old CP F-SEID, and takes a session
+    over by modifying it, or by its F-SEID in the answer to a report. One that does not know the session ends
+    nothing. After the headless time it goes on so."""
     old = {cp_seid: fseid(cp_seid, w.smf.address) for cp_seid in (520, 521, 522)}
     periodic = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x01\x00"), u32(64, 1))
     made = {}
     for n, cp_seid in enumerate(old):
         rules = pair(0x5020 + n, f"10.45.52.{n + 1}", links=(u32(81, 1),), action=12 if n == 1 else 2)
-        made[cp_seid] = open_session(w, cp_seid, rules + (periodic if n != 1 else group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0"))), "session of the set")
+        made[cp_seid] = open_session(w, cp_seid, rules + (periodic if n != 1
+                                                          else group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0"))),
+                                                          "session of the set")
     # 520 is told of at once, 521 waits for its UE, 522 is told of after the headless time.
     equal("association of smf2", associate(smf2), n4.ACCEPTED)
     w.smf.silent = True
@@ -123,7 +135,8 @@ def failover(w, smf2):
     used(smf2, "to a member that does not know the session", 0, old[520])
     w.down("10.45.52.2")
     downlink = smf2.take_report(lambda r: 83 in r.ies, 6)
-    check(downlink is not None and seid_of(downlink) == 0 and downlink.ies.get(57) == [old[521][4:]], f"downlink data report: {downlink and downlink.ies}")
+    check(downlink is not None and seid_of(downlink) == 0 and downlink.ies.get(57) == [old[521][4:]],
+          f"downlink data report: {downlink and downlink.ies}")
     equal("sessions that a member does not know", show("total")["sessions"], 3)
     both_ways(w, 0x5020, "10.45.52.1", "that a member does not know")
     with smf2.changed:
@@ -132,11 +145,14 @@ def failover(w, smf2):
     used(smf2, "that was not known, told again", 0, old[520])
     answer = smf2.request(DELETE, b"", seid=made[520].seid)
     equal("deletion before the headless time ends", answer and (answer.cause, seid_of(answer)), (n4.ACCEPTED, 520))
-    answer = smf2.request(MODIFY, fseid(777, smf2.address) + node_id(smf2.name) + group(10, u32(108, 2), u8(44, 2)), seid=made[521].seid)
-    equal("modification by another member", answer and (answer.cause, struct.unpack(">Q", answer.data[4:12])[0]), (n4.ACCEPTED, 777))
+    answer = smf2.request(MODIFY, fseid(777, smf2.address) + node_id(smf2.name) + group(10, u32(108, 2), u8(44, 2)),
+                          seid=made[521].seid)
+    equal("modification by another member", answer and (answer.cause, struct.unpack(">Q", answer.data[4:12])[0]),
+          (n4.ACCEPTED, 777))
     Node.peer[777] = made[521].seid
     wait_until(lambda: state(w.smf.name) is None, "the headless time to end", 20)
-    equal("sessions after the headless time", (show("total")["sessions"], show("n4")["events"].get("sessions-adopted")), (2, 1))
+    equal("sessions after the headless time", (show("total")["sessions"], show("n4")["events"].get("sessions-adopted")),
+          (2, 1))
     with smf2.changed:
         smf2.reports.clear()
         smf2.report_extra = fseid(778, smf2.address)
@@ -156,7 +172,8 @@ def main():
     w = World()
     smf2, smf3, thief, member = (Node(f"10.40.0.{n}", f"{name}.isthmus.test")
                                  for n, name in ((3, "smf2"), (5, "smf3"), (6, "smf5"), (7, "smf6")))
-    for what, row in (("claims", lambda: claims(w, smf3, thief, member)), ("node_ids", lambda: node_ids(w, smf3, thief)),
+    for what, row in (("claims", lambda: claims(w, smf3, thief, member)),
+                      ("node_ids", lambda: node_ids(w, smf3, thief)),
                       ("one_fseid", lambda: one_fseid(w)), ("failover", lambda: failover(w, smf2))):
         at = time.monotonic()
         w.refused = show("n4")["rejected"].get("session-not-found", 0)

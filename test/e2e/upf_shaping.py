@@ -84,7 +84,8 @@ def overload(w):
 
 
 def access_lists(w):
-    """Session 5: each instance's list is looked at in its own direction; a packet that it denies is one drop, and nothing else."""
+    """Session 5: each instance's list is looked at in its own direction; a packet that it denies is one drop, and
+    nothing else."""
     ue, before = "10.45.30.5", drops()
     w.at_dn(w.up(0x3005, ue), "uplink, permitted")
     w.at_gnb(w.down(ue), "downlink, permitted")

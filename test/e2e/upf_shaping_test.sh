@@ -9,9 +9,12 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 2}, profiles: [{name: ue, rate: 1Mbit}]}\n&|
-	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, access_list: {default: permit, rules: [{protocol: udp, destination_port: 6666, action: deny}]}, &|
-	s|lookup: destination|&, access_list: {default: permit, rules: [{protocol: udp, source_port: 6667, action: deny}]}|'
+upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipes: 2}, \
+    profiles: [{name: ue, rate: 1Mbit}]}\n&|
+	s|endpoints: .10.30.0.1.*sources|shaping: {port: n3, profile: ue}, access_list: {default: permit, \
+    rules: [{protocol: udp, destination_port: 6666, action: deny}]}, &|
+	s|lookup: destination|&, access_list: {default: permit, \
+    rules: [{protocol: udp, source_port: 6667, action: deny}]}|'
 capture_n4 ""
 # The kernel's time stamps say when a packet came, however late somebody reads it.
 tcpdump -i gnb0 --immediate-mode -U -w "$DIR/n3.pcap" udp port 2152 2>/dev/null &

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of two SMFs that are out in the world, rebuilt IE by IE: the UPF accepts them, and packets flow as they say.
+"""The messages of two SMFs that are out in the world, rebuilt IE by IE: the UPF accepts them, and packets flow as they
+say.
 
-What Open5GS 2.7 and free5GC 4 put into their messages was read in their sources (lib/pfcp/build.c, src/smf/{context,n4-build,
-binding}.c; internal/context/{datapath,pfcp_rules}.go, internal/pfcp/message/build*.go) and in logs of users; the bytes here are
-ours. The UPF's configuration is that of deploy/examples/upf.yaml: nothing in it is made for an SMF.
+What Open5GS 2.7 and free5GC 4 put into their messages was read in their sources (lib/pfcp/build.c,
+src/smf/{context,n4-build, binding}.c; internal/context/{datapath,pfcp_rules}.go, internal/pfcp/message/build*.go) and
+in logs of users; the bytes here are ours. The UPF's configuration is that of deploy/examples/upf.yaml: nothing in it is
+made for an SMF.
 """
 
 import socket
@@ -12,8 +14,8 @@ import sys
 
 import n4
 from frames import DIR, Wire, check, check_sum, done, equal, show
-from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, EPOCH, GNB, MODIFY, N3, N3_6, Node, fseid, group, ie, ip4, node_id, outer_header,
-                recovery, u8, u16, u32, ue_ip)
+from n4 import (ASSOCIATION_SETUP, DELETE, ESTABLISH, EPOCH, GNB, MODIFY, N3, N3_6, Node, fseid, group, ie, ip4,
+                node_id, outer_header, recovery, u8, u16, u32, ue_ip)
 from scapy.all import ICMPv6ND_RA, ICMPv6ND_RS, IP, UDP, Ether, ICMPv6NDOptPrefixInfo, IPv6, Raw
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 import upf
@@ -22,7 +24,8 @@ from subscribers import silent_gtpu
 
 ACCESS, CORE, SGI_LAN, CP = range(4)
 DROP, FORW, BUFF, NOCP = 1, 2, 4, 8
-S1_U, S5_U, N3_ACCESS, N6, UL_FORWARDING, DL_FORWARDING = 0, 1, 11, 17, 28, 10  # 3GPP Interface Type, TS 29.244 clause 8.2.118
+# 3GPP Interface Type, TS 29.244 clause 8.2.118
+S1_U, S5_U, N3_ACCESS, N6, UL_FORWARDING, DL_FORWARDING = 0, 1, 11, 17, 28, 10
 GNB_2, SMF_GTPU = "10.30.0.3", "10.30.0.4"
 END_MARKER = 254
 
@@ -50,14 +53,16 @@ def ies(raw):
 
 def accepted(answer, what):
     if check(answer is not None and answer.cause == n4.ACCEPTED,
-             f"{what}: {answer and (answer.cause, answer.offending, answer.failed_rule)}; {show('n4')['refusals'][:1]}"):
+             f"{what}: {answer and (answer.cause, answer.offending, answer.failed_rule)}; "
+             f"{show('n4')['refusals'][:1]}"):
         return answer
     return None
 
 
 def is_gtpu(kind):
     """Test for a GTP-U message of a type."""
-    return lambda d: len(d) >= 50 and d[12:14] == b"\x08\x00" and d[23] == 17 and d[36:38] == b"\x08\x68" and d[43] == kind
+    return (lambda d: len(d) >= 50 and d[12:14] == b"\x08\x00" and d[23] == 17 and d[36:38] == b"\x08\x68"
+            and d[43] == kind)
 
 
 class Flow:
@@ -109,9 +114,11 @@ def give_back(w, teid, ue, to, what):
         for (_, content), following in zip(chain, types[1:]):
             more += bytes([(len(content) + 2) // 4]) + content + bytes([following])
         gtpu = bytes([0x34 if chain else 0x30, 255]) + struct.pack(">HI", len(more + inner), teid) + more + inner
-        w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=GNB, dst=N3) / UDP(sport=2152, dport=2152) / Raw(gtpu))
+        w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=GNB, dst=N3)
+                         / UDP(sport=2152, dport=2152) / Raw(gtpu))
         found = w.gnb.receive(lambda d: mark in d, 1, f"{what} with extension headers {chain}")
-        equal(f"{what}: where to, extension headers", [tunnel_of(d)[:2] + (extensions(d),) for d in found], [to + (chain,)])
+        equal(f"{what}: where to, extension headers", [tunnel_of(d)[:2] + (extensions(d),) for d in found],
+              [to + (chain,)])
 
 
 def tunnel_of(d):
@@ -131,7 +138,8 @@ class SMF:
         return node_id(address=self.address)
 
     def associate(self, *more):
-        answer = accepted(self.node.request(ASSOCIATION_SETUP, b"".join((self.id(), recovery(self.node.started)) + more)), "association")
+        answer = accepted(self.node.request(ASSOCIATION_SETUP,
+                                            b"".join((self.id(), recovery(self.node.started)) + more)), "association")
         if answer:
             # SMFs allocate F-TEIDs themselves unless the UPF says FTUP (open5gs#1466).
             check(43 in answer.ies and answer.ies[43][0][0] & 0x10, f"features {answer.ies.get(43)}")
@@ -151,13 +159,13 @@ class SMF:
         return accepted(self.node.request(DELETE, b"", seid=self.seid), "deletion")
 
 
-# ---- Open5GS ------------------------------------------------------------------------------------------------------------
+# ---- Open5GS -------------------------------------------------------------------------------------------------------
 
 
 class Open5GS(SMF):
-    """5G, DNN internet. Network instances and DNN are labels, Apply Action has two octets, Reporting Triggers three, every F-TEID
-    is CHOOSE with both families, CHOOSE ID 5 is the gNB's tunnel. Rules 3 and 4 carry Router Advertisements and Solicitations
-    between UE and SMF, over GTP-U to the SMF's own address."""
+    """5G, DNN internet. Network instances and DNN are labels, Apply Action has two octets, Reporting Triggers three,
+    every F-TEID is CHOOSE with both families, CHOOSE ID 5 is the gNB's tunnel. Rules 3 and 4 carry Router
+    Advertisements and Solicitations between UE and SMF, over GTP-U to the SMF's own address."""
 
     instance = ie(22, labels("internet"))
     choose = ie(21, b"\x0f\x05")
@@ -166,7 +174,8 @@ class Open5GS(SMF):
         super().__init__(address, cp_seid)
         self.ue4, self.ue6 = ue4, ue6
         # Outer Header Removal and PDN type by the session's type.
-        self.removal, self.pdn = {(True, False): (0, 1), (False, True): (1, 2), (True, True): (6, 3)}[bool(ue4), bool(ue6)]
+        self.removal, self.pdn = {(True, False): (0, 1), (False, True): (1, 2),
+                                  (True, True): (6, 3)}[bool(ue4), bool(ue6)]
 
     @staticmethod
     def kind(value):
@@ -186,13 +195,15 @@ class Open5GS(SMF):
     def establish_default(self):
         urr, qer = u32(81, 1), u32(109, 1)
         down = u8(20, CORE) + self.instance + ue_ip(self.ue4, self.ue6, destination=True) + self.kind(N6)
-        up = u8(20, ACCESS) + self.choose + self.instance + ue_ip(self.ue4, self.ue6) + u8(124, 1) + self.kind(N3_ACCESS)
+        up = (u8(20, ACCESS) + self.choose + self.instance + ue_ip(self.ue4, self.ue6) + u8(124, 1)
+              + self.kind(N3_ACCESS))
         to_ue = u8(20, CP) + ie(21, b"\x07")
         flow = b"permit out 58 from ff02::2/128 to assigned"
-        to_smf = u8(20, ACCESS) + self.choose + self.instance + ie(23, b"\x01\x00" + struct.pack(">H", len(flow)) + flow) + self.kind(N3_ACCESS)
+        to_smf = (u8(20, ACCESS) + self.choose + self.instance
+                  + ie(23, b"\x01\x00" + struct.pack(">H", len(flow)) + flow) + self.kind(N3_ACCESS))
         rules = [
-            self.pdr(1, 65535, down, 1, urr, qer), self.pdr(2, 65535, up, 2, qer), self.pdr(3, 255, to_ue, 1), self.pdr(4, 255, to_smf, 3),
-            group(3, u32(108, 1), self.action(BUFF | NOCP), u8(88, 1)),
+            self.pdr(1, 65535, down, 1, urr, qer), self.pdr(2, 65535, up, 2, qer), self.pdr(3, 255, to_ue, 1),
+            self.pdr(4, 255, to_smf, 3), group(3, u32(108, 1), self.action(BUFF | NOCP), u8(88, 1)),
             group(3, u32(108, 2), self.action(FORW), group(4, u8(42, CORE), self.instance, self.kind(N6))),
             group(3, u32(108, 3), self.action(FORW), group(4, u8(42, CP), outer_header(self.cp_seid, SMF_GTPU))),
             group(6, u32(81, 1), u8(62, 2), ie(37, b"\x02\x00\x00"), ie(31, b"\x01" + struct.pack(">Q", 100 << 20))),
@@ -201,7 +212,8 @@ class Open5GS(SMF):
         # User ID: IMSI, IMEISV and MSISDN in BCD.
         user = ie(141, b"\x07\x08" + bytes.fromhex("62020100000000f1") + b"\x08" + bytes.fromhex("3407918012345608") +
                   b"\x05" + bytes.fromhex("1032547698"))
-        return self.establish(*rules, u8(113, self.pdn), user, ie(159, labels("internet")), ie(257, b"\x01\xff\xff\xff"))
+        return self.establish(*rules, u8(113, self.pdn), user, ie(159, labels("internet")),
+                              ie(257, b"\x01\xff\xff\xff"))
 
     def connect(self, what, teid, address, flags=b""):
         return self.modify(what, group(10, u32(108, 1), self.action(FORW), self.radio(teid, address, flags)))
@@ -219,7 +231,8 @@ def router(w, smf, made, teid_down):
     equal("the SMF's address", frame.value("ip", "ip.dst"), SMF_GTPU)
     equal("GTP-U to the SMF, without the gNB's container", frame.data[42:].hex(),
           bytes(GTP_U_Header(teid=smf.cp_seid, gtp_type=255) / rs).hex())
-    ra = IPv6(src="fe80::ff", dst="fe80::1", hlim=255) / ICMPv6ND_RA() / ICMPv6NDOptPrefixInfo(prefix="2001:db8:45:5::", prefixlen=64)
+    ra = (IPv6(src="fe80::ff", dst="fe80::1", hlim=255) / ICMPv6ND_RA()
+          / ICMPv6NDOptPrefixInfo(prefix="2001:db8:45:5::", prefixlen=64))
     w.gnb.send(Ether(src=w.gnb.mac, dst=w.mac["n3"]) / IP(src=SMF_GTPU, dst=N3) / UDP(sport=2152, dport=2152) /
                GTP_U_Header(teid=w.teid_of(made[3]), gtp_type=255) / ra)
     frame = w.gnb.frame(lambda d: bytes(ra)[40:] in d and is_gtpu(255)(d), "a Router Advertisement at the gNB")
@@ -250,7 +263,8 @@ def open5gs(w):
     smf.node.reports.clear()
     first = w.down("10.45.5.1")
     report = smf.node.wait_report()
-    check(report is not None and 83 in report.ies and dict(ies(report.ies[83][0]))[56] == b"\0\1", "no Downlink Data Report of PDR 1")
+    check(report is not None and 83 in report.ies and dict(ies(report.ies[83][0]))[56] == b"\0\1",
+          "no Downlink Data Report of PDR 1")
     smf.connect("service request", 0x5002, GNB)
     flow4.down(0x5002, what="that woke the UE", mark=first)
     handover(w, smf, flow4)
@@ -262,8 +276,9 @@ def open5gs(w):
 def handover(w, smf, default):
     """N2 handover: indirect forwarding through the UPF, path switch with End Marker, forwarding removed."""
     answer = smf.modify("indirect data forwarding", smf.pdr(
-        5, 4096, u8(20, ACCESS) + ie(21, b"\x0f\x0a") + smf.instance + u8(124, 1) + smf.kind(UL_FORWARDING), 4, u32(109, 1)),
-        group(3, u32(108, 4), smf.action(FORW), group(4, u8(42, ACCESS), smf.instance, outer_header(0x5003, GNB_2), smf.kind(DL_FORWARDING))))
+        5, 4096, u8(20, ACCESS) + ie(21, b"\x0f\x0a") + smf.instance + u8(124, 1) + smf.kind(UL_FORWARDING), 4,
+        u32(109, 1)), group(3, u32(108, 4), smf.action(FORW),
+              group(4, u8(42, ACCESS), smf.instance, outer_header(0x5003, GNB_2), smf.kind(DL_FORWARDING))))
     if answer is None:
         return
     made = created_fteids(answer)
@@ -288,7 +303,8 @@ def flow(w, smf, made):
         "a dedicated QoS flow",
         smf.pdr(6, 70, u8(20, CORE) + smf.instance + filter_ + smf.kind(N6), 5, urr, qer),
         smf.pdr(7, 70, u8(20, ACCESS) + smf.choose + smf.instance + filter_ + u8(124, 2) + smf.kind(N3_ACCESS), 6, qer),
-        group(3, u32(108, 5), smf.action(FORW), group(4, u8(42, ACCESS), smf.instance, outer_header(0x5004, GNB_2), smf.kind(N3_ACCESS))),
+        group(3, u32(108, 5), smf.action(FORW),
+              group(4, u8(42, ACCESS), smf.instance, outer_header(0x5004, GNB_2), smf.kind(N3_ACCESS))),
         group(3, u32(108, 6), smf.action(FORW), group(4, u8(42, CORE), smf.instance, smf.kind(N6))),
         group(6, urr, u8(62, 2), ie(37, b"\x02\x00\x00"), ie(31, b"\x01" + struct.pack(">Q", 100 << 20))),
         group(7, qer, u8(25, 0), rate, u8(124, 2)))
@@ -300,17 +316,18 @@ def flow(w, smf, made):
     dedicated.down(0x5004, GNB_2, "of the flow", sport=5005)
     dedicated.up("of the flow", dport=5005)
     default.both(0x5004, GNB_2, "beside the flow")
-    smf.modify("the flow is removed", group(15, u16(56, 6)), group(15, u16(56, 7)), group(16, u32(108, 5)), group(16, u32(108, 6)),
-               group(18, qer), group(17, urr))
+    smf.modify("the flow is removed", group(15, u16(56, 6)), group(15, u16(56, 7)), group(16, u32(108, 5)),
+               group(16, u32(108, 6)), group(18, qer), group(17, urr))
     default.down(0x5004, GNB_2, "without the flow", sport=5005)
 
 
-# ---- free5GC ------------------------------------------------------------------------------------------------------------
+# ---- free5GC -------------------------------------------------------------------------------------------------------
 
 
 class Free5GC(SMF):
-    """Network instances are text, F-TEIDs are the SMF's, N6 is SGi-LAN, Apply Action has one octet, PDN type is IPv4. Each PDR has
-    two QERs (the flow's with QFI, the session's with MBR) and two URRs (before and after QoS); updates repeat whole rules."""
+    """Network instances are text, F-TEIDs are the SMF's, N6 is SGi-LAN, Apply Action has one octet, PDN type is
+    IPv4. Each PDR has two QERs (the flow's with QFI, the session's with MBR) and two URRs (before and after QoS);
+    updates repeat whole rules."""
 
     ue, teid = "10.45.6.1", 0x11
     instance = ie(22, b"internet")
@@ -341,14 +358,17 @@ class Free5GC(SMF):
             group(3, u32(108, 2), u8(44, FORW), group(4, u8(42, ACCESS))),
             self.urr(1, 0x11), self.urr(2, 0x10),
             # MBR in kbit/s; QFI 0 in the session's QER.
-            group(7, u32(109, 1), u8(25, 0), ie(26, (100000).to_bytes(5, "big") + (200000).to_bytes(5, "big")), u8(124, 0)),
+            group(7, u32(109, 1), u8(25, 0), ie(26, (100000).to_bytes(5, "big") + (200000).to_bytes(5, "big")),
+                  u8(124, 0)),
             group(7, u32(109, 2), u8(25, 0), u8(124, 1)),
             u8(113, 1))
 
     def connect(self, what, teid, address, action=FORW, flags=0):
-        """As activation, handover and release of the radio bearers are told: PDR and FAR, the outer header stays in it."""
+        """As activation, handover and release of the radio bearers are told: PDR and FAR, the outer header stays in
+        it."""
         return self.modify(what, fseid(self.cp_seid, self.address), self.down_pdr(9), group(
-            10, u32(108, 2), u8(44, action), group(11, u8(42, ACCESS), self.instance, outer_header(teid, address), u8(49, flags))))
+            10, u32(108, 2), u8(44, action),
+            group(11, u8(42, ACCESS), self.instance, outer_header(teid, address), u8(49, flags))))
 
 
 def free5gc(w):
@@ -379,12 +399,12 @@ def free5gc(w):
     equal("final reports", len(answer.ies.get(79, [])), 2)
 
 
-# ---- Open5GS' SGW-C -----------------------------------------------------------------------------------------------------
+# ---- Open5GS' SGW-C ------------------------------------------------------------------------------------------------
 
 
 class SGWC(Open5GS):
-    """4G, Sxa: rules have neither precedence nor Outer Header Removal, the APN is the network instance of both sides, both directions
-    buffer until the other ends are known, there is no PDN type."""
+    """4G, Sxa: rules have neither precedence nor Outer Header Removal, the APN is the network instance of both
+    sides, both directions buffer until the other ends are known, there is no PDN type."""
 
     def tunnel(self, id_, side, kind):
         pdi = group(2, u8(20, side), ie(21, b"\x07"), self.instance, self.kind(kind))
@@ -407,13 +427,15 @@ class Bearer:
     def both(self, what, enb=GNB):
         w = self.w
         frame = w.at_dn(w.up(self.up, self.ue), f"uplink on S5 {what}")
-        equal(f"uplink on S5 {what}", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (n4.DN, self.pgw, 1))
+        equal(f"uplink on S5 {what}", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")),
+              (n4.DN, self.pgw, 1))
         mark = w.mark(100)
         inner = IP(src="198.51.100.7", dst=self.ue) / UDP(sport=40002, dport=40001) / Raw(mark)
         w.dn.send(Ether(src=w.dn.mac, dst=w.mac["n6"]) / IP(src=n4.DN, dst="10.60.0.1") / UDP(sport=2152, dport=2152) /
                   GTP_U_Header(teid=self.down, gtp_type=255) / inner)
         frame = w.at_gnb(mark, f"downlink on S1-U {what}")
-        equal(f"downlink on S1-U {what}", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")), (enb, self.enb, 1))
+        equal(f"downlink on S1-U {what}", (frame.value("ip", "ip.dst"), gtpu_header(frame), frame.names().count("gtp")),
+              (enb, self.enb, 1))
 
 
 def sgwc(w):
@@ -441,18 +463,23 @@ def dedicated_bearer(w, smf, default):
     made = {id_: w.teid_of(f) for id_, f in created_fteids(answer).items()}
     equal("PDRs of the dedicated bearer", sorted(made), [3, 4])
     check(len({default.down, default.up, made[3], made[4]}) == 4, f"a bearer's F-TEIDs are its own: {made}")
-    smf.modify("both ends of the dedicated bearer", smf.to(4, CORE, 0x7003, n4.DN, S5_U), smf.to(3, ACCESS, 0x7004, GNB, S1_U))
+    smf.modify("both ends of the dedicated bearer", smf.to(4, CORE, 0x7003, n4.DN, S5_U),
+               smf.to(3, ACCESS, 0x7004, GNB, S1_U))
     Bearer(w, smf, made, 3, 4, 0x7003, 0x7004).both("of the dedicated bearer")
     default.both("beside the dedicated bearer")
-    smf.modify("the dedicated bearer is removed", *(group(15, u16(56, id_)) for id_ in (3, 4)), *(group(16, u32(108, id_)) for id_ in (3, 4)))
+    smf.modify("the dedicated bearer is removed", *(group(15, u16(56, id_)) for id_ in (3, 4)),
+               *(group(16, u32(108, id_)) for id_ in (3, 4)))
     default.both("without the dedicated bearer")
 
 
 def s1_handover(w, smf, default):
-    """S1 handover: indirect forwarding through the SGW-U while the UE moves, path switch with End Marker, forwarding removed."""
+    """S1 handover: indirect forwarding through the SGW-U while the UE moves, path switch with End Marker, forwarding
+    removed."""
     answer = smf.modify("indirect data forwarding", group(
-        1, u16(56, 5), group(2, u8(20, ACCESS), ie(21, b"\x07"), smf.instance, smf.kind(DL_FORWARDING)), u32(108, 5)), group(
-            3, u32(108, 5), smf.action(FORW), group(4, u8(42, ACCESS), smf.instance, outer_header(0x7005, GNB_2), smf.kind(DL_FORWARDING))))
+        1, u16(56, 5), group(2, u8(20, ACCESS), ie(21, b"\x07"), smf.instance, smf.kind(DL_FORWARDING)), u32(108, 5)),
+        group(
+            3, u32(108, 5), smf.action(FORW),
+            group(4, u8(42, ACCESS), smf.instance, outer_header(0x7005, GNB_2), smf.kind(DL_FORWARDING))))
     if answer is None:
         return
     forwarding = w.teid_of(created_fteids(answer)[5])
@@ -473,7 +500,8 @@ class World(upf.World):
         self.mac = {port["name"]: port["mac"] for port in show("port")}
         self.number = 0
         # Nobody reads these sockets: they keep the kernel from answering with port unreachable, which would be counted.
-        self.sinks = silent_gtpu() + [upf.sink(f, port) for port in (40002, 5005) for f in (socket.AF_INET, socket.AF_INET6)]
+        self.sinks = (silent_gtpu()
+                      + [upf.sink(f, port) for port in (40002, 5005) for f in (socket.AF_INET, socket.AF_INET6)])
 
     @staticmethod
     def teid_of(fteid):

@@ -19,7 +19,8 @@ def same_capture(name, got, want):
     for n, ((t1, a), (t2, b)) in enumerate(zip(got, want)):
         if a != b:
             first = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-            check(False, f"{name}: packet {n + 1} differs from byte {first} on:\n  got      {a.hex()}\n  expected {b.hex()}")
+            check(False,
+                  f"{name}: packet {n + 1} differs from byte {first} on:\n  got      {a.hex()}\n  expected {b.hex()}")
             break
         if abs(t1 - t2) > 0.001:
             check(False, f"{name}: packet {n + 1} left at {t1}, expected {t2}")
@@ -40,14 +41,16 @@ def main(name, folder, expected):
     equal(f"{name}: counters", counters, json.load(open(f"{expected}/expected-counters.json")))
     check_counters(name, case, counters)
     if name in ("traffic", "two-workers"):
-        match("uplink", list(uplink_cases(ACCESS)), [f for f in frames["core"] if f.get("gtp")], lambda *c: check_uplink(*c, CORE, UPF))
+        match("uplink", list(uplink_cases(ACCESS)), [f for f in frames["core"] if f.get("gtp")],
+              lambda *c: check_uplink(*c, CORE, UPF))
         match("downlink", list(downlink_cases(CORE, UPF)), frames["access"], lambda *c: check_downlink(*c, ACCESS))
     done(name)
 
 
 def check_counters(name, case, c):
     equal(f"{name}: packets in", (c["in"], c["skipped"]), (len(case.access) + len(case.core), 0))
-    equal(f"{name}: the sum", c["in"] + c["originated"], c["out"] + c["punted"] + c["held"] + c["dropped"] + c["merged"])
+    equal(f"{name}: the sum", c["in"] + c["originated"],
+          c["out"] + c["punted"] + c["held"] + c["dropped"] + c["merged"])
     for reason, count in case.reasons.items():
         equal(f"{name}: {reason}", c["reasons"].get(reason, 0), count)
     if name == "bad-input":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the captures that go in. usage: gen.py [CASE...]
 
-CASES names, for each case, the frames of both ports with their times and the reasons under which packets must be counted.
+CASES names, for each case, the frames of both ports with their times and the reasons under which packets must be
+counted.
 """
 
 import os
@@ -12,7 +13,8 @@ from frames import write_pcap
 from scapy.all import (ARP, BOOTP, DHCP, IP, UDP, Dot1Q, Ether, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr,
                        ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrFragment, PPPoED, PPPoETag, Raw, fragment, fragment6)
 from scapy.contrib.gtp import GTPEchoRequest, GTP_U_Header
-from subscribers import (GATEWAY4, GATEWAY6, SUBSCRIBER, ACCESS_GATEWAY4, ACCESS_GATEWAY6, INTERNET4, INTERNET6, UPF4, UPF6, from_upf, inner, to_frame)
+from subscribers import (GATEWAY4, GATEWAY6, SUBSCRIBER, ACCESS_GATEWAY4, ACCESS_GATEWAY6, INTERNET4, INTERNET6, UPF4,
+                         UPF6, from_upf, inner, to_frame)
 
 ACCESS, CORE, UPF = "02:00:00:00:99:00", "02:00:00:00:99:01", "02:00:00:00:30:02"
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -64,15 +66,18 @@ def control(case):
         case.put("access", to_frame(subscriber, "33:33:ff:00:00:01", question))
     for subscriber in (alice, bob, carol):
         for version, gateway in ((4, ACCESS_GATEWAY4), (6, ACCESS_GATEWAY6)):
-            case.put("access", to_frame(subscriber, ACCESS, inner(version, subscriber.address(version), gateway, "icmp", 56)))
+            case.put("access",
+                     to_frame(subscriber, ACCESS, inner(version, subscriber.address(version), gateway, "icmp", 56)))
     for version, us, peer in ((4, GATEWAY4, UPF4), (6, GATEWAY6, UPF6)):
         case.put("core", core_frame(inner(version, peer, us, "icmp", 56)))
-        case.put("core", upf_message(version, GTP_U_Header(teid=0, gtp_type=1, S=1, seq=0x4711) / GTPEchoRequest(), 50000))
+        case.put("core",
+                 upf_message(version, GTP_U_Header(teid=0, gtp_type=1, S=1, seq=0x4711) / GTPEchoRequest(), 50000))
         case.put("core", from_upf(alice, CORE, UPF, inner(4, INTERNET4, alice.ipv4), outer=version, teid=0xdead),
                  "gtpu-teid-unknown")
         case.put("core", core_frame(inner(version, peer, "10.60.0.9" if version == 4 else "fd00:60::9", ttl=1)))
     case.put("core", core_frame(ARP(op=1, hwsrc=UPF, psrc=UPF4, pdst=GATEWAY4)), "arp")
-    solicit = IPv6(src=UPF6, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=GATEWAY6) / ICMPv6NDOptSrcLLAddr(lladdr=UPF)
+    solicit = (IPv6(src=UPF6, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=GATEWAY6)
+               / ICMPv6NDOptSrcLLAddr(lladdr=UPF))
     case.put("core", bytes(Ether(src=UPF, dst="33:33:ff:00:00:01") / solicit), "nd")
     case.put("core", upf_message(4, GTP_U_Header(teid=alice.teid_down, gtp_type=254)), "gtpu-end-marker")
     padi = PPPoED(code=0x09) / PPPoETag(tag_type=0x0101)
@@ -109,7 +114,8 @@ def fragments(case):
             for piece in reversed(in_pieces(from_upf(subscriber, CORE, UPF, packet))):
                 case.put("core", piece)
     # One whose second piece never comes.
-    case.put("core", in_pieces(from_upf(SUBSCRIBER["carol"], CORE, UPF, inner(4, INTERNET4, SUBSCRIBER["carol"].ipv4, "udp", 1472)))[0],
+    case.put("core", in_pieces(from_upf(SUBSCRIBER["carol"], CORE, UPF,
+                                        inner(4, INTERNET4, SUBSCRIBER["carol"].ipv4, "udp", 1472)))[0],
              "reassembly-timeout")
 
 
@@ -160,7 +166,8 @@ def bad_input(case):
     put("source-spoofed", to_frame(alice, ACCESS, inner(4, SUBSCRIBER["bob"].ipv4, INTERNET4)))
     put("source-spoofed", to_frame(alice, ACCESS, inner(6, SUBSCRIBER["bob"].ipv6, INTERNET6)))
     put("subscriber-to-gateway", to_frame(alice, ACCESS, inner(4, alice.ipv4, GATEWAY4)))
-    put("subscriber-gtpu", to_frame(alice, ACCESS, IP(src=alice.ipv4, dst=INTERNET4) / UDP(sport=1, dport=2152) / b"12345678"))
+    put("subscriber-gtpu",
+        to_frame(alice, ACCESS, IP(src=alice.ipv4, dst=INTERNET4) / UDP(sport=1, dport=2152) / b"12345678"))
     spoof = ARP(op=1, hwsrc=alice.mac, psrc=SUBSCRIBER["bob"].ipv4, pdst=ACCESS_GATEWAY4)
     put("neighbour-spoof", to_frame(alice, BROADCAST, spoof, ethertype=0x0806))
     unknown = ARP(op=1, hwsrc="02:00:00:00:00:77", psrc=alice.ipv4, pdst=ACCESS_GATEWAY4)
@@ -179,11 +186,13 @@ def bad_core(case):
     put("interface-unknown", core_frame(Ether(good).payload, vlan=61))
     put("ethertype-unknown", changed(good, 12, b"\x88\xb5"))
     put("ip-checksum", changed(good, 24, b"\xde\xad"))
-    put("ip-length", bytes(Ether(src=UPF, dst=CORE) / IP(src=UPF4, dst=GATEWAY4, len=2000) / UDP(dport=2152) / b"12345678"))
+    put("ip-length",
+        bytes(Ether(src=UPF, dst=CORE) / IP(src=UPF4, dst=GATEWAY4, len=2000) / UDP(dport=2152) / b"12345678"))
     put("ip-protocol-unreachable", core_frame(IP(src=UPF4, dst=GATEWAY4, proto=4) / inner(4, INTERNET4, alice.ipv4)))
     put("gtpu-udp-length", changed(good, 38, b"\x00\x10"))
     put("gtpu-udp-checksum", changed(good, 40, b"\xde\xad"))
-    put("gtpu-not-endpoint", core_frame(IP(src=UPF4, dst="10.60.0.1") / UDP(sport=2152, dport=2152) / bytes(Ether(good))[42:]))
+    put("gtpu-not-endpoint",
+        core_frame(IP(src=UPF4, dst="10.60.0.1") / UDP(sport=2152, dport=2152) / bytes(Ether(good))[42:]))
     put("gtpu-short", core_frame(IP(src=UPF4, dst=GATEWAY4) / UDP(sport=2152, dport=2152) / b"\x30\xff\x00"))
     put("gtpu-version", changed(good, 42, b"\x54"))
     put("gtpu-version", changed(good, 42, b"\x24"))
@@ -207,8 +216,8 @@ def make(name):
     return case
 
 
-CASES = {"traffic": traffic, "two-workers": traffic, "control": control, "fragments": fragments, "neighbours": neighbours,
-         "bad-input": bad_input}
+CASES = {"traffic": traffic, "two-workers": traffic, "control": control, "fragments": fragments,
+         "neighbours": neighbours, "bad-input": bad_input}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or CASES:

@@ -16,7 +16,8 @@ ASAN_OPTIONS=detect_leaks=0 GTPU_PEER_PCAP=$dir/all.pcap "$program" >"$dir/log" 
 
 # usage: look OPTION...
 look() {
-	tshark -n -r "$dir/all.pcap" -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -d udp.port==5000,data "$@" 2>"$dir/errors"
+	tshark -n -r "$dir/all.pcap" -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -d udp.port==5000,data "$@" \
+		2>"$dir/errors"
 }
 
 look -Y '_ws.malformed || _ws.expert.severity >= 4194304 || ip.checksum.status == 0 || udp.checksum.status == 0 ||
@@ -27,7 +28,8 @@ if [[ -s $dir/bad ]]; then
 fi
 
 # Message type, TEID, sequence number flag, extension header type, QFI: the same for both families.
-look -T fields -E separator=' ' -e gtp.message -e gtp.teid -e gtp.flags.s -e gtp.ext_hdr.pdu_ses_con.qos_flow_id >"$dir/seen"
+look -T fields -E separator=' ' -e gtp.message -e gtp.teid -e gtp.flags.s -e gtp.ext_hdr.pdu_ses_con.qos_flow_id \
+	>"$dir/seen"
 want='0x01 0x00000000 1
 0x02 0x00000000 1
 0x1a 0x00000000 1
@@ -39,6 +41,7 @@ want='0x01 0x00000000 1
 diff <(printf '%s\n%s\n' "$want" "$want") <(sed 's/ True/ 1/; s/ False/ 0/; s/ *$//' "$dir/seen") || exit 1
 
 # What the Error Indications say: the TEID and the address that the packet was sent to.
-look -Y 'gtp.message == 0x1a' -T fields -E separator=' ' -e gtp.teid_data -e gtp.gsn_ipv4 -e gtp.gsn_ipv6 >"$dir/errors_seen"
+look -Y 'gtp.message == 0x1a' -T fields -E separator=' ' -e gtp.teid_data -e gtp.gsn_ipv4 -e gtp.gsn_ipv6 \
+	>"$dir/errors_seen"
 diff <(printf '0x00000bad 10.1.0.1 \n0x00000bad  fd00:1::1\n') "$dir/errors_seen" || exit 1
 echo PASS

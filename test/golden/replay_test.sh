@@ -23,7 +23,8 @@ chmod 755 "$DIR"
 cp "$bin/isthmus" "$bin/isthmus-dp" "$DIR"
 as_nobody=()
 if ((EUID == 0)); then
-	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs)
+	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all
+		--no-new-privs)
 fi
 
 # usage: replay CASE FOLDER

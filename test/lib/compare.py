@@ -13,8 +13,8 @@ def check_outer_ip(what, frame, subscriber):
     total = len(frame.data) - 14
     if subscriber.outer == 4:
         ip = {key: frame.value("ip", f"ip.{key}") for key in
-              ("version", "hdr_len", "dsfield.dscp", "dsfield.ecn", "len", "ttl", "proto", "checksum.status", "src", "dst",
-               "frag_offset", "flags.mf")}
+              ("version", "hdr_len", "dsfield.dscp", "dsfield.ecn", "len", "ttl", "proto", "checksum.status", "src",
+               "dst", "frag_offset", "flags.mf")}
         equal(f"{what}: outer IPv4", ip, {
             "version": "4", "hdr_len": "20", "dsfield.dscp": str(subscriber.dscp), "dsfield.ecn": ip["dsfield.ecn"],
             "len": str(total), "ttl": "63", "proto": "17", "checksum.status": "1", "src": GATEWAY4, "dst": UPF4,
@@ -42,7 +42,8 @@ def check_uplink(what, frame, subscriber, version, packet, core_mac, upf_mac):
     check(status == "1" or checksum == 0, f"{what}: UDP checksum {checksum} has status {status}")
     gtp = {key: number(frame.value("gtp", f"gtp.{key}")) for key in
            ("flags.version", "flags.payload", "flags.e", "flags.s", "flags.pn", "message", "length", "teid")}
-    equal(f"{what}: GTP-U", gtp, {"flags.version": 1, "flags.payload": 1, "flags.e": int(subscriber.qfi_up != 0), "flags.s": 0,
+    equal(f"{what}: GTP-U", gtp,
+          {"flags.version": 1, "flags.payload": 1, "flags.e": int(subscriber.qfi_up != 0), "flags.s": 0,
                                   "flags.pn": 0, "message": 255, "length": length - 16, "teid": subscriber.teid_up})
     if subscriber.qfi_up:
         # TS 29.281 §5.2.2.7 with the UL PDU SESSION INFORMATION of TS 38.415 §5.5.2.2.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames for the tests: scapy makes them, packet sockets send and capture, tshark decodes.
 
-None of it shares code with the gateway. A Wire is one of our interfaces; a Frame is one captured frame as tshark sees it:
-its layers in order, each with its fields as text, and the frame's bytes.
+None of it shares code with the gateway. A Wire is one of our interfaces; a Frame is one captured frame as tshark sees
+it: its layers in order, each with its fields as text, and the frame's bytes.
 """
 
 import json
@@ -40,7 +40,7 @@ def done(what):
     print(f"{what}: ok", flush=True)
 
 
-# ---- the gateway's own view ---------------------------------------------------------------------------------------------
+# ---- the gateway's own view ----------------------------------------------------------------------------------------
 
 
 def show(table):
@@ -60,7 +60,8 @@ def drops():
 
 
 def wait_until(test, what, seconds=SECONDS):
-    """Polls test() until it is true. The limit is an idle machine's, here and below: a busy one gets ten times as much."""
+    """Polls test() until it is true. The limit is an idle machine's, here and below: a busy one gets ten times as
+    much."""
     for _ in range(int(seconds * 200)):
         if test():
             return True
@@ -86,7 +87,7 @@ def check_sum(what):
     return total
 
 
-# ---- wires --------------------------------------------------------------------------------------------------------------
+# ---- wires ---------------------------------------------------------------------------------------------------------
 
 SOL_PACKET = 263  # linux/socket.h; the rest is of linux/if_packet.h
 PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 8, 23
@@ -178,7 +179,7 @@ class Wire:
         self.waiting = []
 
 
-# ---- decoding -----------------------------------------------------------------------------------------------------------
+# ---- decoding ------------------------------------------------------------------------------------------------------
 
 PREFERENCES = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE", "ip.defragment:TRUE",
                "ipv6.defragment:TRUE", "tcp.analyze_sequence_numbers:FALSE"]

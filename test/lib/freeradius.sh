@@ -114,7 +114,8 @@ start_freeradius() {
 
 # An authority's certificate, and a server's and a client's with their keys. usage: certificates FOLDER
 certificates() {
-	local name of=(-CA "$1/ca.pem" -CAkey "$1/ca.key" -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=CA:FALSE)
+	local name of=(-CA "$1/ca.pem" -CAkey "$1/ca.key" -addext subjectAltName=IP:127.0.0.1
+		-addext basicConstraints=CA:FALSE)
 	local make=(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2)
 	"${make[@]}" -subj /CN=authority -keyout "$1/ca.key" -out "$1/ca.pem" 2>/dev/null
 	for name in server client; do

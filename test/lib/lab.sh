@@ -22,9 +22,11 @@ lab_fixture() {
 # usage: start_lab 4g|5g [OPTION...]
 start_lab() {
 	rm -f "$DIR/isthmus.log" # of the lab before
-	"$BIN/isthmus" lab "$@" --dir "$LAB" >"$DIR/isthmus.log" 2>&1 & # no function: signals are for the lab, not for a shell
+	# no function: signals are for the lab, not for a shell
+	"$BIN/isthmus" lab "$@" --dir "$LAB" >"$DIR/isthmus.log" 2>&1 &
 	LAB_PID=$!
-	wait_for 60 grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" || fail "the lab does not start: $(cat "$DIR/isthmus.log")"
+	wait_for 60 grep -q 'Ctrl-C ends the lab' "$DIR/isthmus.log" ||
+		fail "the lab does not start: $(cat "$DIR/isthmus.log")"
 }
 
 # usage: stop_lab [SIGNAL]
@@ -61,14 +63,16 @@ lab_show() { lab show -j | jq -e "$@"; }
 no_loss() {
 	local node=$1 target=$2
 	shift 2
-	in_lab "$node" ping -q -W 3 "$@" "$target" >"$DIR/ping" 2>&1 || fail "ping $* $target in $node: $(cat "$DIR/ping")"
+	in_lab "$node" ping -q -W 3 "$@" "$target" >"$DIR/ping" 2>&1 ||
+		fail "ping $* $target in $node: $(cat "$DIR/ping")"
 	grep -q ' 0% packet loss' "$DIR/ping" || fail "ping $* $target in $node: $(cat "$DIR/ping")"
 }
 
 # usage: transfer OPTION... ; prints the bytes that iperf3 sent; the receiver may stop counting while the last are under
 # way
 transfer() {
-	in_lab ue iperf3 --json --connect-timeout 5000 "$@" >"$DIR/iperf.json" || fail "iperf3 $*: $(jq -r .error "$DIR/iperf.json")"
+	in_lab ue iperf3 --json --connect-timeout 5000 "$@" >"$DIR/iperf.json" ||
+		fail "iperf3 $*: $(jq -r .error "$DIR/iperf.json")"
 	jq -e '.end.sum_received.bytes > 0' "$DIR/iperf.json" >/dev/null || fail "iperf3 $*: nothing was received"
 	jq .end.sum_sent.bytes "$DIR/iperf.json"
 }
@@ -94,7 +98,8 @@ ordinary_programs() {
 	bytes=$(in_lab ue curl -sS --max-time 20 -g 'http://[2001:db8:100::1]/bytes/5000000' | wc -c)
 	((bytes == 5000000)) || fail "curl over IPv6 brought $bytes of 5000000 bytes"
 	[[ $(in_lab ue dig +short +time=5 A www.lab) == 198.51.100.1 ]] || fail "dig A"
-	[[ $(in_lab ue dig +short +time=5 +tcp @2001:db8:100::1 AAAA www.lab) == 2001:db8:100::1 ]] || fail "dig AAAA over TCP and IPv6"
+	[[ $(in_lab ue dig +short +time=5 +tcp @2001:db8:100::1 AAAA www.lab) == 2001:db8:100::1 ]] ||
+		fail "dig AAAA over TCP and IPv6"
 }
 
 # In the place of net.sh's: the state of every function of the lab.

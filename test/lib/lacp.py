@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other side of link aggregation: answers LACPDUs (IEEE 802.1AX clause 6.4.2.3) on the interfaces named, as one system with
-one key that agrees to everything, and says what the actor there does. After SIGUSR1 it takes the first link out.
+"""The other side of link aggregation: answers LACPDUs (IEEE 802.1AX clause 6.4.2.3) on the interfaces named, as one
+system with one key that agrees to everything, and says what the actor there does. After SIGUSR1 it takes the first link
+out.
 
 usage: lacp.py INTERFACE...
 """
@@ -27,7 +28,8 @@ def answer(request, port, mac, out):
 
 
 def listen(name):
-    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # ETH_P_ALL: before the bridge, which keeps 01:80:c2:…
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                      socket.htons(3))  # ETH_P_ALL: before the bridge, which keeps 01:80:c2:…
     s.bind((name, 0))
     return s
 
@@ -40,10 +42,12 @@ def main():
         for s in select.select(sockets, [], [])[0]:
             try:
                 frame, address = s.recvfrom(2048)
-                if address[2] == socket.PACKET_OUTGOING or frame[:6] != SLOW_PROTOCOLS or frame[12:16] != b"\x88\x09\x01\x01":
+                if (address[2] == socket.PACKET_OUTGOING or frame[:6] != SLOW_PROTOCOLS
+                        or frame[12:16] != b"\x88\x09\x01\x01"):
                     continue
                 state = frame[32]
-                said = [word for bit, word in ((COLLECTING, "collecting"), (DISTRIBUTING, "distributing")) if state & bit]
+                said = [word for bit, word in ((COLLECTING, "collecting"), (DISTRIBUTING, "distributing"))
+                        if state & bit]
                 print(f"{address[0]}: {', '.join(said)}" if state & DISTRIBUTING else f"{address[0]}: not distributing")
                 s.send(answer(frame, sockets[s], s.getsockname()[4], sockets[s] in out))
             except OSError:

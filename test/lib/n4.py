@@ -23,11 +23,12 @@ ACCEPTED, CONTEXT_NOT_FOUND, MANDATORY_MISSING, CONDITIONAL_MISSING, INVALID_LEN
 MANDATORY_INCORRECT, INVALID_FORWARDING, INVALID_FTEID, NO_ASSOCIATION, RULE_FAILURE = 69, 70, 71, 72, 73
 NO_RESOURCES, NOT_SUPPORTED = 75, 76
 
-(HEARTBEAT, PFD, ASSOCIATION_SETUP, ASSOCIATION_UPDATE, ASSOCIATION_RELEASE, NODE_REPORT, SET_DELETION) = (1, 3, 5, 7, 9, 12, 14)
+(HEARTBEAT, PFD, ASSOCIATION_SETUP, ASSOCIATION_UPDATE, ASSOCIATION_RELEASE, NODE_REPORT,
+ SET_DELETION) = (1, 3, 5, 7, 9, 12, 14)
 ESTABLISH, MODIFY, DELETE, REPORT = 50, 52, 54, 56
 
 
-# ---- bytes --------------------------------------------------------------------------------------------------------------
+# ---- bytes ---------------------------------------------------------------------------------------------------------
 
 
 def ie(kind, value=b"", length=None):
@@ -110,7 +111,7 @@ def outer_header(teid, address):
     return ie(84, b"\x01\x00" + struct.pack(">I", teid) + ip4(address))
 
 
-# ---- rules --------------------------------------------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------------------------
 
 
 def pdr_up(id_, tunnel, ue=None, far=1, precedence=100, extra=b"", ohr=b"\x00"):
@@ -184,8 +185,8 @@ class Answer:
 
 
 class Node:
-    """A CP function on an address of its own. A thread answers the UP function's requests (heartbeats, reports) as they come,
-    and keeps reports and answers for the test."""
+    """A CP function on an address of its own. A thread answers the UP function's requests (heartbeats, reports) as
+    they come, and keeps reports and answers for the test."""
 
     sequences = itertools.count(100)
     peer = {}  # CP SEID -> UP SEID of all nodes
@@ -307,10 +308,12 @@ def rules_of(teid, ue4, ue6=None, down_teid=0x9001):
 
 def tshark_remarks(file):
     """What tshark finds wrong in the PFCP and GTP messages of a capture: malformed, unknown or undecoded parts."""
-    out = subprocess.run(["tshark", "-r", file, "-V", "-Y", "pfcp || gtp"], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(["tshark", "-r", file, "-V", "-Y", "pfcp || gtp"], capture_output=True, text=True,
+                         check=True).stdout
     bad = ("Malformed", "Unknown", "not dissected", "Undecoded", "[Expert Info (Error", "[Expert Info (Warn", "Invalid")
     # "Cause: Invalid length" is what an answer says, not a remark about it.
-    return [line.strip() for line in out.splitlines() if any(b in line for b in bad) and not line.strip().startswith("Cause")]
+    return [line.strip() for line in out.splitlines() if any(b in line for b in bad)
+            and not line.strip().startswith("Cause")]
 
 
 def rss_kib(pid):

@@ -172,7 +172,7 @@ dp_unit() {
 # Ends both in good order, the control plane first, which would start the other again. Capture files stay.
 stop_gateway() {
 	local pid
-	for pid in $(isthmus status -j | "$PYTHON" -c 'import json,sys; s=json.load(sys.stdin); print(s["pid"], s["dp_pid"])'); do
+	for pid in $(isthmus status -j | jq '.pid, .dp_pid'); do
 		kill -TERM "$pid"
 		wait_for 10 gone "$pid"
 	done
@@ -217,7 +217,7 @@ finish() {
 	exit "$status"
 }
 
-# ---- one port driver or setting: the gateway of agf_veth.yaml with another line, and all its traffic through it ---------
+# ---- one port driver or setting: the gateway of agf_veth.yaml with another line, and all its traffic through it
 
 # Writes $DIR/isthmus.yaml: test/e2e/agf_veth.yaml changed by a sed script.
 use_config() {

@@ -67,7 +67,8 @@ class Client(Line):
         check(self.session != 0, f"no session id: {tags}")
 
     def send(self, protocol, packet):
-        self.wire.send(self.frame(0x8864, struct.pack(">BBHHH", 0x11, 0, self.session, 2 + len(packet), protocol) + packet))
+        self.wire.send(self.frame(0x8864,
+                                  struct.pack(">BBHHH", 0x11, 0, self.session, 2 + len(packet), protocol) + packet))
 
     def next(self, *protocols, seconds=8):
         """The next PPP packet of these protocols: protocol, code, id, body. None when there is none. The gateway's
@@ -97,7 +98,8 @@ class Client(Line):
         return self.wire.has(is_it, seconds)
 
     def echo_reply(self, protocol):
-        """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None when there is none: advertisements come in between."""
+        """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None when there is none: advertisements come in
+        between."""
         at, kind = (20, 0) if protocol == IP4 else (40, 129)
         while (got := self.next(protocol)) is not None:
             if got[3][at:at + 1] == bytes([kind]):
@@ -107,7 +109,8 @@ class Client(Line):
     def sign_in(self, v6=True, v4=True):
         """Dials and negotiates until all is open. False: it was refused."""
         self.dial()
-        self.send(LCP, control(REQUEST, 1, option(1, struct.pack(">H", 1492)) + option(5, struct.pack(">I", self.magic))))
+        self.send(LCP,
+                  control(REQUEST, 1, option(1, struct.pack(">H", 1492)) + option(5, struct.pack(">I", self.magic))))
         method, up = None, {LCP: [False] * 2, IPCP: [not v4] * 2, IPV6CP: [not v6] * 2}
         asked = {"ipv4": b"\0\0\0\0"}
         while not all(all(sides) for sides in up.values()):

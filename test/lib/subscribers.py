@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subscribers of test/e2e/agf_veth.yaml and the packets that scapy makes for them: as subscriber gateways and as UPF."""
+"""The subscribers of test/e2e/agf_veth.yaml and the packets that scapy makes for them: as subscriber gateways and as
+UPF."""
 
 import ipaddress
 import random
@@ -37,13 +38,18 @@ class Subscriber:
 
 
 SUBSCRIBERS = [
-    Subscriber("alice", "02:00:00:00:00:01", 0x88a8, 100, 1, 0, "100.64.0.2", "2001:db8:101::10", 4, 0x101, 0x201, 9, 9, 10),
-    Subscriber("bob", "02:00:00:00:00:02", 0x8100, 100, 2, 0, "100.64.0.3", "2001:db8:102:ff::1", 6, 0x102, 0x202, 5, 5, 46),
-    Subscriber("carol", "02:00:00:00:00:03", 0x88a8, 4094, 4094, 7, "100.64.0.4", "2001:db8:103::1", 4, 0x103, 0x203, 63, 63,
+    Subscriber("alice", "02:00:00:00:00:01", 0x88a8, 100, 1, 0, "100.64.0.2", "2001:db8:101::10", 4, 0x101, 0x201, 9, 9,
+               10),
+    Subscriber("bob", "02:00:00:00:00:02", 0x8100, 100, 2, 0, "100.64.0.3", "2001:db8:102:ff::1", 6, 0x102, 0x202, 5, 5,
+               46),
+    Subscriber("carol", "02:00:00:00:00:03", 0x88a8, 4094, 4094, 7, "100.64.0.4", "2001:db8:103::1", 4, 0x103, 0x203,
+               63, 63,
          10),
-    Subscriber("dave", "02:00:00:00:00:04", 0x8100, 1, 1, 65534, "100.64.0.5", "2001:db8:104:1::1", 6, 0xfffffffe, 0x204, 1, 2,
+    Subscriber("dave", "02:00:00:00:00:04", 0x8100, 1, 1, 65534, "100.64.0.5", "2001:db8:104:1::1", 6, 0xfffffffe,
+               0x204, 1, 2,
          46),
-    Subscriber("eve", "02:00:00:00:00:05", 0x88a8, 200, 1, 0, "100.64.0.6", "2001:db8:105::1", 4, 0x105, 0x205, 0, 0, 20),
+    Subscriber("eve", "02:00:00:00:00:05", 0x88a8, 200, 1, 0, "100.64.0.6", "2001:db8:105::1", 4, 0x105, 0x205, 0, 0,
+               20),
 ]
 SUBSCRIBER = {subscriber.name: subscriber for subscriber in SUBSCRIBERS}
 

@@ -44,7 +44,8 @@ class Stream:
 
 
 def run(name, seconds, streams, meanwhile=None):
-    """The exit status, each stream's result by name, and what the tester says. Ends the test when it is not complete."""
+    """The exit status, each stream's result by name, and what the tester says. Ends the test when it is not
+    complete."""
     lines = [f"name: {name}", "huge_pages: false", "memory_mb: 256", "ports:",
              "- {name: access, driver: net_af_packet, device: home0, mac: 02:00:00:00:00:01}",
              f"- {{name: core, driver: net_af_packet, device: core0, mac: {CORE}}}", "streams:"]

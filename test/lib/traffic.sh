@@ -79,7 +79,8 @@ clean_capture() {
 	local checks=(-o ip.check_checksum:TRUE -o udp.check_checksum:TRUE)
 	frames=$(tshark -r "$1" 2>/dev/null | wc -l)
 	((frames >= $2)) || fail "$1 has $frames frames, at least $2 are expected"
-	remarks=$(tshark -r "$1" "${checks[@]}" -Y '_ws.malformed || _ws.expert.severity >= 6291456' 2>/dev/null | head -5)
+	remarks=$(tshark -r "$1" "${checks[@]}" -Y '_ws.malformed || _ws.expert.severity >= 6291456' 2>/dev/null |
+		head -5)
 	[[ -z $remarks ]] || fail "$1: tshark complains about $remarks"
 }
 
@@ -98,7 +99,8 @@ profile_head() {
 }
 profile_run() {
 	cat <<-YAML
-		run: {mode: fixed, ${2:+$2,} seconds: $1, drain: 1.5, warmup: 0, latency: {seconds: 0}, disturbed: {repeats: 0}}
+		run: {mode: fixed, ${2:+$2,} seconds: $1, drain: 1.5, warmup: 0, latency: {seconds: 0},
+		  disturbed: {repeats: 0}}
 	YAML
 }
 

@@ -124,7 +124,8 @@ vm_command_line() {
 # As start_gateway.
 vm_start_gateway() {
 	vm_write /mnt/isthmus.yaml <"$DIR/isthmus.yaml"
-	in_vm bash -c "setsid $VM_BIN/isthmus --socket /mnt/isthmus.sock run -c /mnt/isthmus.yaml --dp-socket /mnt/dp.sock \
+	in_vm bash -c "setsid $VM_BIN/isthmus --socket /mnt/isthmus.sock run -c /mnt/isthmus.yaml \
+		--dp-socket /mnt/dp.sock \
 		--metrics off --spawn </dev/null >>/mnt/isthmus.log 2>&1 &"
 	vm_command_line /mnt/isthmus.sock
 	in_vm "$VM_BIN/isthmus" --socket /mnt/isthmus.sock status --wait 120s >"$DIR/status" ||

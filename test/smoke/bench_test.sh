@@ -14,7 +14,8 @@ check() {
 	python3 - "$1" "$2" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1], encoding="utf-8"))
-fields = """profile link workers seconds mpps gbps_l2 gbps_l1 ticks_per_packet uplink downlink floor_ticks_per_packet tsc_hz
+fields = """profile link workers seconds mpps gbps_l2 gbps_l1 ticks_per_packet uplink downlink
+    floor_ticks_per_packet tsc_hz
 loss_ratio offered received dropped latency_us checked wrong peers""".split()
 missing = [f for f in fields if f not in r]
 missing += [f"{d}.{f}" for d in ("uplink", "downlink") for f in ("mpps", "ticks_per_packet") if f not in r[d]]
@@ -39,14 +40,16 @@ for profile in agf-symmetric agf-asymmetric; do
 	"$bin/isthmus" bench "$profile" --link synth --seconds 1 --no-huge --json "$dir/$profile.json"
 	check "$dir/$profile.json" "$profile"
 done
-"$bin/isthmus" bench agf-symmetric --link synth --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" >/dev/null
+"$bin/isthmus" bench agf-symmetric --link synth --seconds 0.3 --workers 2 --subscribers 5000 --json "$dir/two.json" \
+	>/dev/null
 check "$dir/two.json" agf-symmetric
 for profile in router router6; do
 	"$bin/isthmus" bench "$profile" --routes 50000 --seconds 0.3 --no-huge --json "$dir/$profile.json" >/dev/null
 	check "$dir/$profile.json" "$profile"
 done
 for profile in sgwu pgwu upf; do
-	"$bin/isthmus" bench "$profile" --sessions 20000 --seconds 0.3 --workers 2 --no-huge --json "$dir/$profile.json" >/dev/null
+	"$bin/isthmus" bench "$profile" --sessions 20000 --seconds 0.3 --workers 2 --no-huge \
+		--json "$dir/$profile.json" >/dev/null
 	check "$dir/$profile.json" "$profile"
 done
 # Few of their flows: each one's first packet is a miss, no later one is.

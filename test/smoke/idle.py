@@ -48,7 +48,8 @@ def first_packets(w):
         packet = bytes(inner(4, subscriber.ipv4, INTERNET4, seed=n))
         w.fall_asleep(subscriber.name)
         w.subscriber.send(to_frame(subscriber, w.access, inner(4, subscriber.ipv4, INTERNET4, seed=n), pad=False))
-        check(w.upf.receive(lambda d, p=packet: d.endswith(p[-80:]), 1, f"the first packet of {subscriber.name}"), subscriber.name)
+        check(w.upf.receive(lambda d, p=packet: d.endswith(p[-80:]), 1, f"the first packet of {subscriber.name}"),
+              subscriber.name)
     check(handed_over() > before, "no packet was handed over")
 
 
@@ -58,7 +59,8 @@ def shaped(w):
     packets = [inner(4, INTERNET4, alice.ipv4, size=900, seed=100 + n) for n in range(20)]
     w.fall_asleep("before shaped packets")
     w.upf.send(*(from_upf(alice, w.core, w.upf.mac, p) for p in packets))
-    got = w.subscriber.receive(lambda d: any(d.endswith(bytes(p)[-80:]) for p in packets), len(packets), "shaped packets")
+    got = w.subscriber.receive(lambda d: any(d.endswith(bytes(p)[-80:]) for p in packets), len(packets),
+                               "shaped packets")
     equal("shaped packets", [d[-80:] for d in got], [bytes(p)[-80:] for p in packets])
 
 

@@ -16,7 +16,10 @@ data_plane() { isthmus status -j | "$PYTHON" -c 'import json,sys; print(json.loa
 first=$(data_plane)
 kill -KILL "$first"
 # Another process, with all ports.
-is_back() { isthmus status --wait 1s && [[ $(data_plane) != "$first" ]] && [[ $(isthmus show port -j | grep -c net_memif) == 2 ]]; }
+is_back() {
+	isthmus status --wait 1s && [[ $(data_plane) != "$first" ]] &&
+		[[ $(isthmus show port -j | grep -c net_memif) == 2 ]]
+}
 wait_for 20 is_back || fail "no data plane after a kill: $(cat "$DIR/isthmus.log")"
 grep -q "removed $DIR/memif.sock" "$DIR/isthmus.log" || fail "nothing is said about the old socket"
 echo PASS

@@ -7,10 +7,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
 start_cp() {
-	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dir/dp.sock" --metrics off --no-spawn >>"$dir/cp.log" 2>&1 &
+	"$bin/isthmus" run -c "$dir/isthmus.yaml" --dp-socket "$dir/dp.sock" --metrics off --no-spawn >>"$dir/cp.log" \
+		2>&1 &
 	cp=$!
 }
-address=127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+address=127.0.0.1:$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
 page() { curl --silent --show-error --fail --max-time 30 "http://$address/page/$1"; }
 
 # Prints what the next hello of the stream says: an expression over d (the hello) and v(group, name), the last value.
@@ -29,7 +33,8 @@ print($1)"
 says() { [[ $(hello "$1" 2>/dev/null) == True ]]; }
 
 isthmus bench agf-symmetric --link synth --print-config >"$dir/isthmus.yaml"
-sed -i "s|^control:.*|control: {metrics: 'off', page: true, api: {listen: ['$address'], tls: 'off', anonymous: read}}|" "$dir/isthmus.yaml"
+sed -i "s|^control:.*|control: {metrics: 'off', page: true, \\
+api: {listen: ['$address'], tls: 'off', anonymous: read}}|" "$dir/isthmus.yaml"
 start_dp
 start_cp
 isthmus status --wait 120s >/dev/null
@@ -39,15 +44,19 @@ isthmus stream load agf-symmetric --rate 5000 >/dev/null
 isthmus stream start
 wait_until "rates of the streams" says 'v("pps", "access in") and 2000 < v("pps", "access in") < 30000'
 wait_until "sessions" says 'v("sessions", "sessions") == 1000'
-wait_until "packets on the edges from port-rx" says 'v("edge", "port-rx > flow-input") > 0 < v("edge", "port-rx > flow-access")'
+wait_until "packets on the edges from port-rx" \
+	says 'v("edge", "port-rx > flow-input") > 0 < v("edge", "port-rx > flow-access")'
 wait_until "load without drops" says 'v("load", "worker 0") > 0 and v("total", "dropped") == 0'
 
 found=$(page 'table/session?q=pppoe-0010&sort=name' | field 'd["matched"], d["total"], d["rows"][0]["name"]')
 [[ $found == "10 1000 pppoe-00100" ]] || fail "search: $found"
-has_rates() { [[ $(page 'table/session?sort=-bps&limit=3' | field 'd["rates"] and d["rows"][0]["bps"] > 0') == True ]]; }
+has_rates() {
+	[[ $(page 'table/session?sort=-bps&limit=3' | field 'd["rates"] and d["rows"][0]["bps"] > 0') == True ]]
+}
 wait_until "rates of sessions" has_rates
 is_sampled() {
-	[[ $(page 'subscriber?name=qinq-00007' | field 'd["rules"] and len(d["rules"]) == 2 and len(d["history"]["t"]) > 1') == True ]]
+	[[ $(page 'subscriber?name=qinq-00007' |
+		field 'd["rules"] and len(d["rules"]) == 2 and len(d["history"]["t"]) > 1') == True ]]
 }
 wait_until "a subscriber's figures" is_sampled
 page report.html >"$dir/report.html"

@@ -24,7 +24,8 @@ export MAY_DROP=port-tx-full
 partner_says() { [[ $(grep "^$1:" "$DIR/lacp.log" | tail -n 1) == "$1: $2" ]]; }
 for mode in static active-standby lacp; do
 	echo "--- $mode"
-	use_config "s|driver: net_af_packet, device: veth-core|driver: net_bond, bond: {mode: $mode, members: [{driver: net_af_packet, \
+	use_config "s|driver: net_af_packet, device: veth-core|driver: net_bond, bond: {mode: $mode, \
+members: [{driver: net_af_packet, \
 device: veth-0}, {driver: net_af_packet, device: veth-1}]}|"
 	if [[ $mode == lacp ]]; then
 		# The other side: the kernel here has no bonding, and ours would agree with itself.
@@ -34,7 +35,8 @@ device: veth-0}, {driver: net_af_packet, device: veth-1}]}|"
 	start_gateway
 	if [[ $mode == lacp ]]; then
 		for i in 0 1; do
-			wait_for 20 partner_says "link-$i" "collecting, distributing" || fail "the partner hears: $(cat "$DIR/lacp.log")"
+			wait_for 20 partner_says "link-$i" "collecting, distributing" ||
+				fail "the partner hears: $(cat "$DIR/lacp.log")"
 		done
 	fi
 	all_traffic home0 upf0
@@ -44,7 +46,8 @@ device: veth-0}, {driver: net_af_packet, device: veth-1}]}|"
 		ip link set link-0 down
 		for i in {1..8}; do # addresses that a hash spreads over the links
 			ip addr add "10.30.0.$((100 + i))/24" dev upf0
-			wait_for 5 ping -c 1 -W 1 -I "10.30.0.$((100 + i))" 10.30.0.1 || fail "the link that is left does not carry all"
+			wait_for 5 ping -c 1 -W 1 -I "10.30.0.$((100 + i))" 10.30.0.1 ||
+				fail "the link that is left does not carry all"
 		done
 		kill "$partner"
 	fi

@@ -8,7 +8,8 @@ own_namespaces "$@"
 
 relay_fixture "driver: net_vhost, device: $DIR/access.sock, promiscuous: true" \
 	"driver: net_vhost, device: $DIR/core.sock, promiscuous: true"
-use_config "s|driver: net_af_packet, device: veth-|driver: net_virtio_user, device: $DIR/|; s|\($DIR/[a-z]*\),|\1.sock,|"
+use_config "s|driver: net_af_packet, device: veth-|driver: net_virtio_user, device: $DIR/|
+	s|\($DIR/[a-z]*\),|\1.sock,|"
 start_gateway
 all_traffic home0 upf0
 log_has_form

@@ -31,11 +31,13 @@ grep -q $'\e\[?1049l' "$DIR/screen" || fail "top does not leave its screen"
 
 # usage: archive NAME: makes it, and prints its MANIFEST
 archive() {
-	isthmus support -c "$DIR/isthmus.yaml" -o "$DIR/$1.tar.gz" --log "$DIR/isthmus.log" 2>"$DIR/$1.said" || fail "support: $1"
+	isthmus support -c "$DIR/isthmus.yaml" -o "$DIR/$1.tar.gz" --log "$DIR/isthmus.log" 2>"$DIR/$1.said" ||
+		fail "support: $1"
 	tar -xOzf "$DIR/$1.tar.gz" --wildcards '*/MANIFEST'
 }
 archive all | tee "$DIR/manifest"
-for part in configuration.yaml status.json show/session.json show/drop.json log/mnt/isthmus.log process/isthmus-dp/status; do
+for part in configuration.yaml status.json show/session.json show/drop.json log/mnt/isthmus.log \
+	process/isthmus-dp/status; do
 	grep -q "^here     $part," "$DIR/manifest" || fail "the archive lacks $part"
 done
 stop_gateway

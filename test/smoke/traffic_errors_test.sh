@@ -104,9 +104,11 @@ run_tester 2 good --no-such-option
 run_tester 2 good --rate 5parsec
 echo "ok: usage"
 
-broken "an interface that is not there" "s|driver: net_memif, device: $DIR/a.sock|driver: net_af_packet, device: nowhere0|" \
+broken "an interface that is not there" \
+	"s|driver: net_memif, device: $DIR/a.sock|driver: net_af_packet, device: nowhere0|" \
 	'(port|ports) "?a\b.*|nowhere0'
-broken "a PCI address without a device" "s|driver: net_memif, device: $DIR/a.sock|driver: pci, device: '0000:99:00.0'|" '0000:99:00.0'
+broken "a PCI address without a device" \
+	"s|driver: net_memif, device: $DIR/a.sock|driver: pci, device: '0000:99:00.0'|" '0000:99:00.0'
 broken "nobody behind the sockets" "" "port a: no link.*$DIR/a.sock"
 start_relay --drop-one-in 1
 broken "a link that carries nothing" "" '(nothing|no packet)'

@@ -79,7 +79,8 @@ sed -i 's/ drain: .*/ drain: 0.1/' "$DIR/faults.yaml"
 fault 1 "too late for the last trial" "--delay-us 300000" \
 	'sum(t.sent for t in r.trials) == sum(t.received + t.stray for t in r.trials)' 'r.trials[-1].stray > 1000'
 write_profile 64 0.4 20kpps
-fault 1 "lost" "--drop-one-in 101" 'faults.pop("up.lost", 0) + faults.pop("down.lost", 0) == relay.dropped > 0' 'faults == {}'
+fault 1 "lost" "--drop-one-in 101" \
+	'faults.pop("up.lost", 0) + faults.pop("down.lost", 0) == relay.dropped > 0' 'faults == {}'
 fault 1 "twice" "--duplicate-one-in 100 --from 0" 'faults == {"up.duplicate": relay.duplicated}' 'relay.duplicated > 10'
 fault 1 "one bit of a VLAN id" "--flip-byte 15 --every 100 --from 0" \
 	'faults == {"up.wrong.header": relay.flipped}' 'where == {"vlan.id"}' 'relay.flipped > 10'
@@ -112,7 +113,8 @@ free=$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages 2>/dev/null 
 if ((free >= 256)); then
 	HUGE=true
 	write_profile 64 0.4 20kpps
-	fault 0 "no fault, zero copy" "" 'faults == {}' 'up.sent == up.received > 1000 and down.sent == down.received > 1000'
+	fault 0 "no fault, zero copy" "" 'faults == {}' \
+		'up.sent == up.received > 1000 and down.sent == down.received > 1000'
 	fault 1 "a swapped subscriber, zero copy" "--swap 46 --every 100 --from 1" \
 		'faults == {"down.wrong.header": relay.swapped}' 'where == {"gtpu.teid"}' 'relay.swapped > 10'
 else

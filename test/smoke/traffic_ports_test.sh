@@ -48,7 +48,8 @@ write_profile() {
 # usage: both_ways NAME
 both_ways() {
 	run_tester 0 "$1" --no-huge
-	result_says "$1" 'r.complete' 'not faults' 'tagged.received == tagged.sent > 1000' 'six.received == six.sent > 1000'
+	result_says "$1" 'r.complete' 'not faults' 'tagged.received == tagged.sent > 1000' \
+		'six.received == six.sent > 1000'
 	echo "ok: $1"
 }
 

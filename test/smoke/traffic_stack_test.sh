@@ -19,7 +19,8 @@ look() {
 	local file=$1
 	shift
 	tshark -n -r "$file" -d udp.port==5000-5003,data -d tcp.port==5000-5003,data -o ip.check_checksum:TRUE \
-		-o udp.check_checksum:TRUE -o tcp.check_checksum:TRUE -o tcp.analyze_sequence_numbers:FALSE "$@" 2>"$dir/errors"
+		-o udp.check_checksum:TRUE -o tcp.check_checksum:TRUE -o tcp.analyze_sequence_numbers:FALSE "$@" \
+		2>"$dir/errors"
 }
 
 bad='_ws.malformed || ip.checksum.status == 0 || udp.checksum.status == 0 || tcp.checksum.status == 0 ||

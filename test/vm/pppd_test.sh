@@ -36,7 +36,8 @@ vm_write /mnt/home.sh <<-'EOF'
 	set -e
 	modprobe -a 8021q pppoe
 	[ -e /sys/class/net/home.100.1 ] || {
-		ip link add link home name home.100 type vlan id 100 # a packet socket does not say which tag it took off
+		# a packet socket does not say which tag it took off
+		ip link add link home name home.100 type vlan id 100
 		ip link add link home.100 name home.100.1 type vlan id 1
 		ip link set home.100 up
 		ip link set home.100.1 mtu 1500 up
@@ -50,7 +51,8 @@ vm_write /mnt/home.sh <<-'EOF'
 		return 1
 	}
 	dial() { # PASSWORD [OPTION...]: until IPCP is open, or pppd ends
-		pppd plugin pppoe.so home.100.1 user anna password "$1" noauth noipdefault usepeerdns defaultroute +ipv6 \
+		pppd plugin pppoe.so home.100.1 user anna password "$1" noauth noipdefault usepeerdns defaultroute \
+			+ipv6 \
 			maxfail 1 lcp-echo-interval 2 lcp-echo-failure 4 logfile /mnt/pppd.log debug updetach "${@:2}"
 	}
 	online() { # [MTU]: both families, with packets of full size
@@ -62,7 +64,8 @@ vm_write /mnt/home.sh <<-'EOF'
 		ip -6 route replace default dev ppp0
 		until_so "ping -q -c 1 -W 2 -M do -s $((mtu - 48)) fd00:60::2"
 		grep -q 192.0.2.53 /etc/ppp/resolv.conf
-		curl -sS --max-time 20 http://10.60.0.2:8080/ "http://[fd00:60::2]:8080/" | grep -c "the web" | grep -q 2
+		curl -sS --max-time 20 http://10.60.0.2:8080/ "http://[fd00:60::2]:8080/" |
+			grep -c "the web" | grep -q 2
 	}
 	gone() { until_so "! test -e /sys/class/net/ppp0"; }
 	hang_up() { kill "$(cat /run/ppp0.pid)"; gone; }

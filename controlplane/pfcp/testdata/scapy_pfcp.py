@@ -32,9 +32,11 @@ def session():
 
 def messages():
     yield "heartbeat", PFCP(S=0, seq=1) / PFCPHeartbeatRequest(IE_list=[STAMP])
-    yield "setup", PFCP(S=0, seq=2) / PFCPAssociationSetupRequest(IE_list=[NODE, STAMP, IE_CPFunctionFeatures(OVRL=1, LOAD=1)])
+    yield ("setup", PFCP(S=0, seq=2)
+           / PFCPAssociationSetupRequest(IE_list=[NODE, STAMP, IE_CPFunctionFeatures(OVRL=1, LOAD=1)]))
     yield "release", PFCP(S=1, seid=8, seq=3) / PFCPAssociationReleaseRequest(IE_list=[NODE])
-    yield "establishment", PFCP(S=1, MP=1, priority=7, seid=0, seq=4) / PFCPSessionEstablishmentRequest(IE_list=session())
+    yield ("establishment", PFCP(S=1, MP=1, priority=7, seid=0, seq=4)
+           / PFCPSessionEstablishmentRequest(IE_list=session()))
     yield "modification", PFCP(S=1, seid=9, seq=5) / PFCPSessionModificationRequest(IE_list=[
         IE_RemovePDR(IE_list=[IE_PDR_Id(id=3)]),
         IE_UpdateFAR(IE_list=[IE_FAR_Id(id=2), IE_ApplyAction(BUFF=1, NOCP=1)]),
