@@ -164,7 +164,7 @@ lint_score_card() {
 	repo_files | scripts/score_card.py
 }
 
-# Every drop reason has a test that names it, and a row in docs/running.md.
+# Every drop reason has a test that names it, and says what to look at; docs/reference/drops.md has them.
 lint_reasons() {
 	scripts/reasons.py
 }
@@ -243,10 +243,11 @@ lint_all() {
 	((${#LINT_FAILED[@]} == 0))
 }
 
-# What the formatters would change, changed.
+# What the formatters would change, changed; pages made from the code, made again.
 lint_fix() {
 	c_files | over_files clang-format -i
 	go_files | over_files gofmt -w
+	scripts/reasons.py --fix
 }
 
 verb_lint() {

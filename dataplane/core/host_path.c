@@ -16,7 +16,8 @@
 
 static_assert(MAX_RESUMES < RESUME_PUNTED, "packet.resume tells them apart");
 
-DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
+DROP_REASON(drop_inject_full, "inject-full",
+	"the control thread's packet found the worker's inbox full. See engine.packet_buffers, show punt")
 
 static struct {
 	struct rte_ring *punted[HOST_QUEUES]; // multi-producer: workers; single consumer: the control thread

@@ -8,7 +8,7 @@
 #include <rte_cycles.h>
 #include <string.h>
 
-DROP_REASON(drop_explained, "explained", "no packet of the wire: what `isthmus explain` asked about ends here")
+DROP_REASON(drop_explained, "explained", "a packet of isthmus explain, never on the wire. Normal: see isthmus explain")
 
 struct tracer *tracers;
 struct trace *traces_now[API_MAX_TRACES];
