@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet format score_card reasons whitespace spdx gofmt links guide shape
-	forbidden sleeps executable circles size)
+CHECKS=(tidy staticcheck hardened shellcheck vet reference format score_card reasons whitespace spdx gofmt links
+	guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -169,6 +169,18 @@ lint_reasons() {
 	scripts/reasons.py
 }
 
+# The tests that compare pages of docs/reference, docs/config.schema.json and docs/openapi.json with the code.
+reference_tests() {
+	local packages
+	mapfile -t packages < <(repo_files '*_test.go' | over_files grep -l '^func TestReference' |
+		over_files -n 1 dirname | sort -u)
+	go test -vet=off -run '^TestReference' "${packages[@]/#/./}" "$@"
+}
+
+lint_reference() {
+	! has_go || reference_tests
+}
+
 # What Markdown files link to, and what files they and comments name, is there.
 lint_links() {
 	repo_files | scripts/links.py
@@ -248,6 +260,7 @@ lint_fix() {
 	c_files | over_files clang-format -i
 	go_files | over_files gofmt -w
 	scripts/reasons.py --fix
+	reference_tests -update >/dev/null
 }
 
 verb_lint() {

@@ -43,7 +43,7 @@ func eventsCommand(e *env) *cobra.Command {
 		Example: "  isthmus events -f\n  isthmus events --kind config.applied -j",
 		Args:    cobra.NoArgs,
 		Long: "What happened, oldest first: what the control plane has in memory, and with -f what comes.\n" +
-			"docs/events.md has the kinds.",
+			"docs/reference/events.md has the kinds.",
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, also after a restart of the control plane")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is one kind of event: what docs/events.md says of it.
+// Kind is one kind of event: what docs/reference/events.md says of it.
 type Kind struct {
 	Name    string
 	Subject string // what the event's subject is
@@ -15,7 +15,7 @@ type Kind struct {
 	Text    string
 }
 
-// Kinds are all that there are. Test in this order: events_test.go compares docs/events.md.
+// Kinds are all that there are, in the order of docs/reference/events.md.
 var Kinds = []Kind{
 	{"control.started", "the control plane's version", "pid file", "The control plane runs."},
 	{"control.stopping", "the control plane's version", "signal", "A signal asked it to end."},
