@@ -19,7 +19,7 @@ DROP_REASON(drop_short, "ip-short",
 	"the packet ends within its IP or transport header. Cut-off frames: see MTU, buffer_size, limits of "
 	"net_af_packet")
 DROP_REASON(drop_version, "ip-version",
-	"the packet's IP version is not the one that its frame announces. Broken packets: capture them")
+	"the packet's IP version differs from what its frame announces. Broken packets: capture them")
 DROP_REASON(drop_header, "ip-header-length",
 	"the IPv4 header length is below 20 bytes or past the packet. Broken packets: capture them")
 DROP_REASON(drop_length, "ip-length",
@@ -41,7 +41,7 @@ DROP_REASON(drop_multicast, "ip-multicast",
 	"nothing here listens to that multicast or broadcast address. See what neighbours send, and their "
 	"anti-spoofing")
 DROP_REASON(drop_protocol, "ip-protocol-unreachable",
-	"sent to one of our addresses with a protocol that is not served. Somebody tries protocols: a scan")
+	"sent to one of our addresses with a protocol that is not served. A scan of protocols")
 DROP_REASON(drop_redirect, "ip-redirect",
 	"a router does not follow redirects. See what neighbours send, and their anti-spoofing")
 
