@@ -3,7 +3,7 @@
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet reference format score_card reasons whitespace spdx gofmt links
+CHECKS=(tidy staticcheck hardened shellcheck vet reference format score_card prose reasons whitespace spdx gofmt links
 	guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
@@ -179,6 +179,11 @@ reference_tests() {
 
 lint_reference() {
 	! has_go || reference_tests
+}
+
+# Plain words: neither documents nor comments get more to mend than they have.
+lint_prose() {
+	repo_files | scripts/prose.py
 }
 
 # What Markdown files link to, and what files they and comments name, is there.
