@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet format score_card reasons whitespace spdx gofmt links guide shape
-	forbidden sleeps executable circles size)
+CHECKS=(tidy staticcheck hardened shellcheck vet reference format score_card prose reasons whitespace spdx gofmt links
+	guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -164,9 +164,26 @@ lint_score_card() {
 	repo_files | scripts/score_card.py
 }
 
-# Every drop reason has a test that names it, and a row in docs/running.md.
+# Every drop reason has a test that names it, and says what to look at; docs/reference/drops.md has them.
 lint_reasons() {
 	scripts/reasons.py
+}
+
+# The tests that compare pages of docs/reference, docs/config.schema.json and docs/openapi.json with the code.
+reference_tests() {
+	local packages
+	mapfile -t packages < <(repo_files '*_test.go' | over_files grep -l '^func TestReference' |
+		over_files -n 1 dirname | sort -u)
+	go test -vet=off -run '^TestReference' "${packages[@]/#/./}" "$@"
+}
+
+lint_reference() {
+	! has_go || reference_tests
+}
+
+# Plain words: neither documents nor comments get more to mend than they have.
+lint_prose() {
+	repo_files | scripts/prose.py
 }
 
 # What Markdown files link to, and what files they and comments name, is there.
@@ -243,10 +260,12 @@ lint_all() {
 	((${#LINT_FAILED[@]} == 0))
 }
 
-# What the formatters would change, changed.
+# What the formatters would change, changed; pages made from the code, made again.
 lint_fix() {
 	c_files | over_files clang-format -i
 	go_files | over_files gofmt -w
+	scripts/reasons.py --fix
+	reference_tests -update >/dev/null
 }
 
 verb_lint() {

@@ -17,13 +17,6 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// docs/openapi.json is what the types say.
-func TestOpenAPIFile(t *testing.T) {
-	doc, err := serve.OpenAPI()
-	testkit.Must(t, err)
-	testkit.Golden(t, "../../docs/openapi.json", string(doc))
-}
-
 // answers holds answers against the schemas of the document.
 type answers struct {
 	compiler *jsonschema.Compiler

@@ -42,11 +42,11 @@ func eventsCommand(e *env) *cobra.Command {
 		Use: "events", Short: "what happened: sessions, peers, ports, drops, limits, who changed what",
 		Example: "  isthmus events -f\n  isthmus events --kind config.applied -j",
 		Args:    cobra.NoArgs,
-		Long: "What happened, oldest first: what the control plane has in memory, and with -f what comes.\n" +
-			"docs/events.md has the kinds.",
+		Long: "What happened, oldest first: what the control plane has in memory; with -f new events, too.\n" +
+			"docs/reference/events.md has the kinds.",
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, also after a restart of the control plane")
+	f.BoolVarP(&follow, "follow", "f", false, "go on with new events, also after a restart of the control plane")
 	f.BoolVar(&live, "live", false, "with -f: leave out what is in memory")
 	f.BoolVarP(&r.asJSON, "json", "j", false, "print a line of JSON for each")
 	f.StringVar(&after, "after", "", "only what came after the event with this id")

@@ -32,8 +32,9 @@ func newRoot(e *env) *cobra.Command {
 		Use:   "isthmus",
 		Short: "control plane and command line of the Isthmus gateway",
 		Long: "Control plane and command line of the Isthmus gateway.\n\n" +
-			"`isthmus run` is the control plane; the other commands talk to it, but for replay, store and config check. bench, demo,\n" +
-			"lab, control-load and stream belong to isthmus-lab, the laboratory's program; isthmus hands them over.",
+			"`isthmus run` is the control plane. The other commands talk to it, but for replay, store\n" +
+			"and config check. isthmus-lab, the laboratory's program, has bench, demo, lab,\n" +
+			"control-load and stream.",
 		Example: "  isthmus run -c gateway.yaml\n  isthmus status --wait 5s\n  isthmus show drop",
 	}
 	e.AddSocket(root)

@@ -23,7 +23,7 @@ func shellCommand(e *env) *cobra.Command {
 		Use: "shell", Short: "interactive: one command a line, without the word isthmus",
 		Long: "Interactive: one command a line, without the word isthmus; exit or Ctrl-D leaves.\n\n" +
 			"On a terminal with Tab, and the former lines by the arrow keys, kept in\n" +
-			"$XDG_STATE_HOME/isthmus/history (~/.local/state): the last 1,000, for nobody else to read.",
+			"$XDG_STATE_HOME/isthmus/history (~/.local/state): the last 1,000, mode 0600.",
 		Example: "  isthmus shell\n  echo show drop | isthmus shell", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			if in, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(in) && isTerminal(e.Out) {

@@ -34,7 +34,7 @@ func clearCommand(e *env) *cobra.Command {
 			return e.ended(done.Ended)
 		}),
 	}
-	one.Flags().StringVar(&cause, "cause", "admin-reset", "what accounting is told (RFC 2866)")
+	one.Flags().StringVar(&cause, "cause", "admin-reset", "Acct-Terminate-Cause (RFC 2866)")
 	one.RegisterFlagCompletionFunc("cause", cobra.FixedCompletions(subscriber.Causes(),
 		cobra.ShellCompDirectiveNoFileComp))
 	group.AddCommand(one)
@@ -44,10 +44,9 @@ func clearCommand(e *env) *cobra.Command {
 func drainCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "drain",
-		Short: "let nobody sign in any more and end all who did, before the gateway goes out of service",
-		Long: "Let nobody sign in any more and end all who did, before the gateway goes out of service.\n" +
-			"Waits up to a minute for RADIUS servers to take what accounting has to say, and says how many\n" +
-			"records still wait.",
+		Short: "end all subscribers who signed in, and take no new ones",
+		Long: "End all subscribers who signed in and take no new ones, before a planned shutdown. Waits up\n" +
+			"to a minute for RADIUS servers to take accounting, and says how many records still wait.",
 		Example: "  isthmus drain", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			var done v1.Drained

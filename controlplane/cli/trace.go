@@ -97,8 +97,8 @@ func flowFilter(flow string) (expression, one string, err error) {
 	return fmt.Sprintf("%s and (%s or %s)", proto, way(a, aPort, b, bPort), way(b, bPort, a, aPort)), a, nil
 }
 
-const traceLong = `Follows chosen packets through the live data plane and prints, for each, the stages that it passed,
-what each decided and why, the ticks that it took, and how the packet ended. Ends by itself after
+const traceLong = `Follows chosen packets through the live data plane and prints for each the stages that it passed,
+what each decided and why, its ticks, and how the packet ended. Ends by itself after
 --for, --count or --until-drop. What was too much is counted.`
 
 // ofOperate says which token trace, explain and capture take: they are one request, POST /v1/trace.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is one kind of event: what docs/events.md says of it.
+// Kind is one kind of event: what docs/reference/events.md says of it.
 type Kind struct {
 	Name    string
 	Subject string // what the event's subject is
@@ -15,7 +15,7 @@ type Kind struct {
 	Text    string
 }
 
-// Kinds are all that there are. Test in this order: events_test.go compares docs/events.md.
+// Kinds are all that there are, in the order of docs/reference/events.md.
 var Kinds = []Kind{
 	{"control.started", "the control plane's version", "pid file", "The control plane runs."},
 	{"control.stopping", "the control plane's version", "signal", "A signal asked it to end."},
@@ -28,7 +28,7 @@ var Kinds = []Kind{
 		"Another configuration runs. `changes`: up to 64, `add`, `change`, `delete` with kind and name."},
 	{"config.refused", "the file", "error", "A configuration was asked for and refused."},
 	{"association.release-requested", "node id", "graceful error", "An operator asked for its release."},
-	{"trace.begun", "session, or empty", "query", "Somebody follows packets, or captures them."},
+	{"trace.begun", "session, or empty", "query", "A client follows packets, or captures them."},
 	{"stream.changed", "name, or empty", "verb count error", "Test traffic was loaded, started or stopped."},
 	{"association.up", "node id", "address set retained dialled", "Set up, or set up again."},
 	{"association.released", "node id", "", "The CP function released it."},
@@ -47,7 +47,7 @@ var Kinds = []Kind{
 	{"session.established", "name", "association", "A session over PFCP, while few are made."},
 	{"session.deleted", "name", "association", "A session over PFCP went, while few go."},
 	{"session.count", "", "established modified deleted",
-		"What was not told one by one since the last such event; at most one in ten seconds."},
+		"Sessions without an event of their own since the last such event; at most one in ten seconds."},
 	{"subscriber.up", "user, or MAC", "session line ipv4 ipv6 profile more",
 		"Its packets pass. Of each kind 20 in a second, then `more`."},
 	{"subscriber.refused", "user, or MAC", "why reason line more", "It was not let in."},
@@ -75,7 +75,7 @@ var Kinds = []Kind{
 	{"peer.down", "address of a GTP-U peer", "local", "It does not answer."},
 	{"peer.restarted", "address of a GTP-U peer", "local", "Its recovery counter changed."},
 	{"peer.error-indication", "address of a GTP-U peer", "teid session more",
-		"It does not know a tunnel; `more`: others of the last seconds that are not told."},
+		"It does not know a tunnel; `more`: others of the last seconds."},
 	{"port.up", "port", "driver speed_mbps", "The link is up."},
 	{"port.down", "port", "driver", "The link is down."},
 	{"port.gone", "port", "driver", "The device was taken away."},
@@ -88,7 +88,7 @@ var Kinds = []Kind{
 	{"limit.released", "table", "used of", "Less than eight tenths are."},
 	{"counter.watermark", "counter", "session seid packets bytes", "Sessions reached a watermark."},
 	{"access.refused", "address", "reason more",
-		"A client was turned away; `more`: others of the last seconds that are not told."},
+		"A client was turned away; `more`: others of the last seconds."},
 }
 
 // Known tells whether a name is a kind, or the first word of some.

@@ -84,7 +84,7 @@ var (
 			func(s *SignIns) []Labelled { return s.Protocol }},
 		{labelled("radius_dynamic_requests_total", "CoA and Disconnect requests, by what became of them.", "outcome"),
 			func(s *SignIns) []Labelled { return s.Changes }},
-		{labelled("radius_ignored_attributes_total", "Attributes of RADIUS answers that nobody reads.", "attribute"),
+		{labelled("radius_ignored_attributes_total", "Attributes of RADIUS answers without use.", "attribute"),
 			func(s *SignIns) []Labelled { return s.Ignored }},
 	}
 	roundTrips = prometheus.NewDesc("isthmus_radius_round_trip_seconds",

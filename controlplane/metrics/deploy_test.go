@@ -9,15 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
 	"go.yaml.in/yaml/v3"
 
 	"isthmus/controlplane/measure"
 	"isthmus/controlplane/testkit"
-	"isthmus/controlplane/view"
 )
 
 const (
@@ -32,8 +31,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// exported are the names of all metrics.
-func exported(t *testing.T) map[string]bool {
+// gathered are all metrics, with a sample each at least.
+func gathered(t *testing.T) []*dto.MetricFamily {
 	t.Helper()
 	measured := measure.New()
 	measured.Request("x", 1)
@@ -42,6 +41,29 @@ func exported(t *testing.T) map[string]bool {
 	measured.Depth("x", "0", 1)
 	families, err := Registry(sample, "0.1", measured).Gather()
 	testkit.Must(t, err)
+	return families
+}
+
+func TestReferenceMetrics(t *testing.T) {
+	var rows [][]string
+	for _, f := range gathered(t) {
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		rows = append(rows, []string{"`" + f.GetName() + "`", strings.ToLower(f.GetType().String()),
+			strings.Join(labels, " "), f.GetHelp()})
+	}
+	var p testkit.Page
+	p.Text("How to read them: [cli.md](../cli.md#metrics).")
+	p.Table("metric | type | labels | meaning", rows)
+	p.Compare(t, "metrics.md", "Metrics")
+}
+
+// exported are the names of all metrics.
+func exported(t *testing.T) map[string]bool {
+	t.Helper()
+	families := gathered(t)
 	names := map[string]bool{"up": true, "ALERTS": true}
 	for _, f := range families {
 		names[f.GetName()] = true
@@ -63,75 +85,8 @@ func onlyExported(t *testing.T, names map[string]bool, where, expr string) {
 	}
 }
 
-// alternatives writes a{b,c}d out.
-func alternatives(s string) []string {
-	open, end := strings.Index(s, "{"), strings.Index(s, "}")
-	if open < 0 || end < open {
-		return []string{s}
-	}
-	var list []string
-	for _, word := range strings.Split(s[open+1:end], ",") {
-		list = append(list, alternatives(s[:open]+word+s[end+1:])...)
-	}
-	return list
-}
-
-var quoted = regexp.MustCompile("`([a-z0-9_{},]+)`")
-
-// linesOf are the names in lines of the manual, each with the first line that has it.
-func linesOf(lines []string) map[string]int {
-	at := map[string]int{}
-	for i, line := range lines {
-		for _, word := range quoted.FindAllStringSubmatch(line, -1) {
-			for _, name := range alternatives(word[1]) {
-				if at[name] == 0 {
-					at[name] = i
-				}
-			}
-		}
-	}
-	return at
-}
-
-// document names a table's metrics in the manual: behind its others, or in a row of their own.
-func document(lines []string, table *view.Table) []string {
-	at, row, missing := linesOf(lines), 0, []string{}
-	for _, f := range table.Figures {
-		name := "isthmus_" + f.Name
-		if at[name] > 0 {
-			row = at[name]
-		} else {
-			missing = append(missing, "`"+name+"`")
-		}
-	}
-	switch more := strings.Join(missing, ", "); {
-	case more == "":
-	case row > 0:
-		lines[row] = strings.Replace(lines[row], " | ", ", "+more+" | ", 1)
-	default:
-		labels := strings.Join(table.Figures[0].Labels, " ")
-		lines = slices.Insert(lines, at["isthmus_store_bytes"], "| "+more+" | `"+labels+"` |")
-	}
-	return lines
-}
-
-func TestDocumentsNameMetrics(t *testing.T) {
-	const manual = "../../docs/cli.md"
-	lines := strings.Split(read(t, manual), "\n")
-	for _, table := range view.Tables {
-		lines = document(lines, table)
-	}
-	documented := linesOf(lines)
-	testkit.Golden(t, manual, strings.Join(lines, "\n"))
-	for name := range exported(t) {
-		base := regexp.MustCompile("_(bucket|sum|count)$").ReplaceAllString(name, "")
-		testkit.ErrorIf(t, strings.HasPrefix(name, "isthmus_") && documented[name]+documented[base] == 0,
-			"%s is not in docs/cli.md", name)
-	}
-}
-
-// Each alert asks for metrics that exist, is tested, and has a row in docs/running.md.
-func TestAlerts(t *testing.T) {
+// Each alert asks for metrics that exist, is tested, and says what to look at.
+func TestReferenceAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {
 			Rules []struct {
@@ -142,22 +97,24 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 	testkit.Must(t, yaml.Unmarshal([]byte(read(t, rules)), &file))
-	names, guide, tested := exported(t), read(t, "../../docs/running.md"), read(t, tests)
-	count := 0
+	names, tested := exported(t), read(t, tests)
+	var rows [][]string
 	for _, group := range file.Groups {
 		for _, r := range group.Rules {
-			count++
 			onlyExported(t, names, r.Alert, r.Expr)
-			testkit.ErrorIf(t, !strings.Contains(guide, "| `"+r.Alert+"` |"),
-				"%s is not in docs/running.md", r.Alert)
+			means, look, says := strings.Cut(r.Annotations["description"], ". Look at: ")
+			testkit.ErrorIf(t, !says, "%s does not say what to look at", r.Alert)
+			rows = append(rows, []string{"`" + r.Alert + "`", r.Labels["severity"], means + ".", look})
 			testkit.ErrorIf(t, strings.Count(tested, "alertname: "+r.Alert+"\n") < 1, "%s has no test",
 				r.Alert)
 			testkit.ErrorIf(t, r.Annotations["summary"] == "" || r.Labels["severity"] == "",
 				"%s says nothing", r.Alert)
 		}
 	}
-	rows := len(regexp.MustCompile("(?m)^\\| `Isthmus").FindAllString(guide, -1))
-	testkit.Equal(t, rows, count, "rows of docs/running.md")
+	var p testkit.Page
+	p.Text("Rules of `deploy/prometheus`: [how to use them](../running.md#alerts).")
+	p.Table("alert | severity | meaning | what to look at", rows)
+	p.Compare(t, "alerts.md", "Alerts")
 }
 
 func TestPromtool(t *testing.T) {

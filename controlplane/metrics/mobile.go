@@ -58,7 +58,7 @@ var pfcp = []family[stats]{
 		func(p *stats) uint64 { return p.Retransmissions }),
 	counter("pfcp_repeats_total", "Requests that came again and were answered from memory.", nil,
 		func(p *stats) uint64 { return p.Repeats }),
-	counter("pfcp_timeouts_total", "Requests of ours that nobody answered.", nil,
+	counter("pfcp_timeouts_total", "Requests of ours without an answer.", nil,
 		func(p *stats) uint64 { return p.Timeouts }),
 }
 

@@ -70,8 +70,9 @@ func Golden(t testing.TB, file, want string) {
 	is, wants := strings.SplitAfter(string(text), "\n"), strings.SplitAfter(want, "\n")
 	for i := range max(len(is), len(wants)) {
 		if i >= len(is) || i >= len(wants) || is[i] != wants[i] {
-			t.Errorf("%s, line %d is old: go test -update this package.\n is %.300q\nnot %.300q", file, i+1,
-				is[min(i, len(is)):min(i+1, len(is))], wants[min(i, len(wants)):min(i+1, len(wants))])
+			t.Errorf("%s, line %d is old: ./dev lint --fix or -update writes it.\n is %.300q\nnot %.300q",
+				file, i+1, is[min(i, len(is)):min(i+1, len(is))],
+				wants[min(i, len(wants)):min(i+1, len(wants))])
 			return
 		}
 	}

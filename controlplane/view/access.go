@@ -17,26 +17,26 @@ type Subscriber struct {
 	Line            string    `json:"line"`                // PORT:STAG.CTAG
 	MAC             string    `json:"mac"`
 	PPPoESession    uint16    `json:"pppoe_session"`
-	Circuit         string    `json:"circuit" private:"name"`
-	Remote          string    `json:"remote" private:"name"`
+	Circuit         string    `json:"circuit" private:"name"` // circuit id
+	Remote          string    `json:"remote" private:"name"`  // remote id
 	IPv4            string    `json:"ipv4"`
-	IPv6            string    `json:"ipv6"`
-	Delegated       string    `json:"delegated"`
+	IPv6            string    `json:"ipv6"`      // prefix
+	Delegated       string    `json:"delegated"` // delegated prefix
 	Profile         string    `json:"profile"`
 	Instance        string    `json:"instance"`
-	UplinkList      string    `json:"uplink_list"` // access lists
-	DownlinkList    string    `json:"downlink_list"`
-	Scheduler       string    `json:"scheduler_profile"` // of its pipe
+	UplinkList      string    `json:"uplink_list"`       // access list
+	DownlinkList    string    `json:"downlink_list"`     // access list
+	Scheduler       string    `json:"scheduler_profile"` // profile of its pipe
 	UpRate          uint64    `json:"up_kbit"`           // of its own; 0: the profile's
-	DownRate        uint64    `json:"down_kbit"`
+	DownRate        uint64    `json:"down_kbit"`         // of its own; 0: the profile's
 	Since           time.Time `json:"since"`
 	UplinkPackets   uint64    `json:"uplink_packets"`
 	UplinkBytes     uint64    `json:"uplink_bytes"`
 	DownlinkPackets uint64    `json:"downlink_packets"`
 	DownlinkBytes   uint64    `json:"downlink_bytes"`
-	Session         string    `json:"session"` // Acct-Session-Id
-	Object          string    `json:"object"`  // of the data plane: show session
-	Attempts        []Attempt `json:"attempts,omitempty"`
+	Session         string    `json:"session"`            // Acct-Session-Id
+	Object          string    `json:"object"`             // name in show session
+	Attempts        []Attempt `json:"attempts,omitempty"` // newest first; of one subscriber only
 }
 
 // Attempt is one to sign in, or several alike.
@@ -45,43 +45,43 @@ type Attempt struct {
 	Kind  string    `json:"kind"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	Count int       `json:"count"`
-	Why   string    `json:"why" private:"text"` // empty: it was let in, with all that was said
+	Count int       `json:"count"`              // of attempts alike
+	Why   string    `json:"why" private:"text"` // empty: it was let in
 }
 
 // AddressPool has addresses of subscribers who sign in.
 type AddressPool struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
-	Network  string `json:"network"`
-	Length   int    `json:"length"`
-	Size     uint64 `json:"size"`
-	Used     uint64 `json:"used"`
-	Reserved uint64 `json:"reserved"`
-	Held     uint64 `json:"held"` // given back, and nobody else's yet
-	Declined uint64 `json:"declined"`
-	Given    uint64 `json:"given"`
-	Again    uint64 `json:"again"` // of given: to who had it before
-	Refused  uint64 `json:"refused"`
+	Network  string `json:"network"`  // prefix
+	Length   int    `json:"length"`   // of what a subscriber gets
+	Size     uint64 `json:"size"`     // addresses or prefixes
+	Used     uint64 `json:"used"`     // by subscribers
+	Reserved uint64 `json:"reserved"` // by name, MAC or circuit id
+	Held     uint64 `json:"held"`     // given back, not given again yet
+	Declined uint64 `json:"declined"` // by DHCP clients
+	Given    uint64 `json:"given"`    // since start
+	Again    uint64 `json:"again"`    // of given: to the subscriber that had it before
+	Refused  uint64 `json:"refused"`  // requests without a free one
 }
 
 // RADIUSServer is one of authentication or accounting.
 type RADIUSServer struct {
 	Name       string    `json:"name"`
-	Use        string    `json:"use"`
+	Use        string    `json:"use"` // authentication, accounting
 	Address    string    `json:"address"`
 	Transport  string    `json:"transport"`
 	State      string    `json:"state"` // alive, dead
 	Since      time.Time `json:"since"`
 	LastAnswer time.Time `json:"last_answer"`
 	Requests   uint64    `json:"requests"`
-	Repeated   uint64    `json:"repeated"`
+	Repeated   uint64    `json:"repeated"` // requests sent again
 	Accepts    uint64    `json:"accepts"`
 	Rejects    uint64    `json:"rejects"`
 	Responses  uint64    `json:"responses"` // to accounting
-	Timeouts   uint64    `json:"timeouts"`
-	Bad        uint64    `json:"bad"` // answers that were not believed, or not understood
-	Waiting    int       `json:"waiting"`
+	Timeouts   uint64    `json:"timeouts"`  // requests without an answer
+	Bad        uint64    `json:"bad"`       // answers that were not believed, or not understood
+	Waiting    int       `json:"waiting"`   // requests
 }
 
 // Access is the part of Control that is about subscribers who sign in.
@@ -106,7 +106,7 @@ var (
 var subscriberTable = (&Table{
 	Name: "subscriber", Key: true,
 	Short:  "wireline subscribers; of one by name, MAC, address, circuit id or line also the last attempts to sign in",
-	Answer: reflect.TypeFor[[]Subscriber](),
+	Answer: reflect.TypeFor[[]Subscriber](), Titles: titlesOf(subscriberColumns),
 	Own: func(c Control, key string, limit uint32) any {
 		return append([]Subscriber{}, c.Subscribers(key, limit)...)
 	},

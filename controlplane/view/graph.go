@@ -25,11 +25,11 @@ type Graph struct {
 // Node is one node, summed over the workers.
 type Node struct {
 	Name           string       `json:"name"`
-	Calls          uint64       `json:"calls"`
+	Calls          uint64       `json:"calls"` // by walks
 	Packets        uint64       `json:"packets"`
 	Ticks          uint64       `json:"ticks"`
 	PacketsPerCall float64      `json:"packets_per_call"`
-	TicksPerPacket *float64     `json:"ticks_per_packet"` // nil: it is called more often than packets come
+	TicksPerPacket *float64     `json:"ticks_per_packet"` // null: called more often than packets come
 	Workers        []NodeWorker `json:"workers"`
 }
 
@@ -45,12 +45,12 @@ type NodeWorker struct {
 type Edge struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
-	Packets uint64 `json:"packets"` // counted while somebody watches (isthmus trace --edges)
+	Packets uint64 `json:"packets"` // counted during isthmus trace --edges
 }
 
 var graphTable = (&Table{
 	Name: "graph", Short: "nodes of the packet graph with their cost (--edges, --dot)",
-	Answer: reflect.TypeFor[Graph](),
+	Answer: reflect.TypeFor[Graph](), Titles: titlesOf(nodeColumns),
 	Rows: map[uint32]reflect.Type{api.TableNode: reflect.TypeFor[api.NodeRow](),
 		api.TableEdge: reflect.TypeFor[api.EdgeRow]()},
 	Fetch: func(ctx context.Context, c *dp.Client, _ string, _ uint32) (any, error) {

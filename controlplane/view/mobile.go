@@ -21,7 +21,8 @@ func farAction(bits uint32) string {
 	for _, a := range []struct {
 		bit  uint32
 		word string
-	}{{api.FARDrop, "drop"}, {api.FARForward, "forward"}, {api.FARBuffer, "buffer"}, {api.FARNotify, "notify"}, {api.FARDuplicate, "duplicate"}} {
+	}{{api.FARDrop, "drop"}, {api.FARForward, "forward"}, {api.FARBuffer, "buffer"}, {api.FARNotify, "notify"},
+		{api.FARDuplicate, "duplicate"}} {
 		if bits&a.bit != 0 {
 			words = append(words, a.word)
 		}
@@ -31,26 +32,27 @@ func farAction(bits uint32) string {
 
 // Rule is one PDR with its FAR.
 type Rule struct {
-	Session     string   `json:"session"`
-	PDR         uint32   `json:"pdr"`
-	FAR         uint32   `json:"far"`
-	Precedence  uint32   `json:"precedence"`
-	Source      string   `json:"source" word:"source"`
-	Destination string   `json:"destination" word:"source"`
-	Action      string   `json:"action"`
-	TEIDLocal   uint32   `json:"teid_local"`
-	TEIDPeer    uint32   `json:"teid_peer"`
-	Local       string   `json:"local"`
-	Peer        string   `json:"peer"`
-	Packets     uint64   `json:"packets"`
-	Bytes       uint64   `json:"bytes"`
-	Dropped     uint64   `json:"dropped"`
-	Buffered    uint64   `json:"buffered"`
-	QERs        []uint32 `json:"qers"` // ids
-	URRs        []uint32 `json:"urrs"`
-	QFI         *uint32  `json:"qfi"`      // null: none
-	Gate        string   `json:"gate"`     // open, closed, quota: one is used up, nothing passes
-	MBR         *uint64  `json:"mbr_kbps"` // above which its meters drop, the lowest of them; null: none
+	Session     string `json:"session"`
+	PDR         uint32 `json:"pdr"`
+	FAR         uint32 `json:"far"`
+	Precedence  uint32 `json:"precedence"`
+	Source      string `json:"source" word:"source"`      // interface
+	Destination string `json:"destination" word:"source"` // interface
+	// Of the FAR: drop, forward, buffer, notify, duplicate; redirect: forward with redirect information.
+	Action    string   `json:"action"`
+	TEIDLocal uint32   `json:"teid_local"`
+	TEIDPeer  uint32   `json:"teid_peer"`
+	Local     string   `json:"local"` // our address
+	Peer      string   `json:"peer"`
+	Packets   uint64   `json:"packets"` // forwarded or answered
+	Bytes     uint64   `json:"bytes"`
+	Dropped   uint64   `json:"dropped"`  // by gate, FAR, meters, quotas, redirection, buffer or the limit of flows
+	Buffered  uint64   `json:"buffered"` // packets
+	QERs      []uint32 `json:"qers"`     // ids
+	URRs      []uint32 `json:"urrs"`     // ids
+	QFI       *uint32  `json:"qfi"`      // null: none
+	Gate      string   `json:"gate"`     // open, closed, quota: a used-up quota lets no packet pass
+	MBR       *uint64  `json:"mbr_kbps"` // the lowest of its meters; null: none
 }
 
 func (v *Rule) finish(r *api.RuleRow) {
@@ -120,7 +122,7 @@ var ruleTable = list("rule", "packet detection rules of sessions", true, api.Tab
 
 // Volume is bytes or packets of a URR.
 type Volume struct {
-	Total    uint64 `json:"total"`
+	Total    uint64 `json:"total"` // since the last report
 	Uplink   uint64 `json:"uplink"`
 	Downlink uint64 `json:"downlink"`
 }
@@ -158,13 +160,13 @@ func (q Quota) String() string {
 // URR is one usage report rule: what it measured since its last report.
 type URR struct {
 	Session   string `json:"session"`
-	URR       uint32 `json:"urr"`
+	URR       uint32 `json:"urr"`      // id
 	Sequence  uint32 `json:"sequence"` // reports so far
 	Bytes     Volume `json:"bytes"`
 	Packets   Volume `json:"packets"`
-	QuotaLeft Quota  `json:"quota_left"`
-	Duration  uint32 `json:"duration"`
-	Exhausted bool   `json:"exhausted"`
+	QuotaLeft Quota  `json:"quota_left"` // each null where there is no such quota
+	Duration  uint32 `json:"duration"`   // seconds
+	Exhausted bool   `json:"exhausted"`  // a quota is used up
 }
 
 func (v *URR) finish(r *api.URRRow) {
@@ -184,11 +186,11 @@ var urrTable = list("urr", "usage report rules: measured since the last report",
 // Instance is one network instance.
 type Instance struct {
 	Name        string `json:"name"`
-	Lookup      string `json:"lookup" word:"lookup"`
-	Tunnels     uint32 `json:"tunnels"` // F-TEIDs of sessions on its endpoints
-	UEAddresses uint32 `json:"ue_addresses"`
-	UnknownUE   uint64 `json:"unknown_ue"`   // packets of its pools that no session has
-	UnknownTEID uint64 `json:"unknown_teid"` // G-PDUs to its endpoints that no session has
+	Lookup      string `json:"lookup" word:"lookup"` // none, destination, source
+	Tunnels     uint32 `json:"tunnels"`              // F-TEIDs of sessions on its endpoints
+	UEAddresses uint32 `json:"ue_addresses"`         // of sessions
+	UnknownUE   uint64 `json:"unknown_ue"`           // packets to its pools that no session has
+	UnknownTEID uint64 `json:"unknown_teid"`         // G-PDUs to its endpoints that no session has
 }
 
 var instanceTable = list[api.InstanceRow]("instance", "network instances", true, api.TableInstance,
@@ -203,20 +205,20 @@ var instanceTable = list[api.InstanceRow]("instance", "network instances", true,
 // NAT is the NAT44 of one network instance.
 type NAT struct {
 	Name        string `json:"name"`
-	Mode        string `json:"mode" word:"nat"`
-	Addresses   uint32 `json:"addresses"`
-	Block       uint32 `json:"block"`  // ports
-	Blocks      uint32 `json:"blocks"` // of all addresses
-	Used        uint32 `json:"used"`   // blocks
-	Resting     uint32 `json:"resting"`
-	Subscribers uint32 `json:"subscribers"` // that have a block
-	Mappings    uint64 `json:"mappings"`
-	Made        uint64 `json:"made"`       // mappings, since start
-	Unreported  uint64 `json:"unreported"` // blocks of which the control plane is not told yet
+	Mode        string `json:"mode" word:"nat"` // blocks, deterministic
+	Addresses   uint32 `json:"addresses"`       // external ones
+	Block       uint32 `json:"block"`           // ports of a block
+	Blocks      uint32 `json:"blocks"`          // of all addresses
+	Used        uint32 `json:"used"`            // blocks
+	Resting     uint32 `json:"resting"`         // blocks between two subscribers
+	Subscribers uint32 `json:"subscribers"`     // that have a block
+	Mappings    uint64 `json:"mappings"`        // now
+	Made        uint64 `json:"made"`            // mappings, since start
+	Unreported  uint64 `json:"unreported"`      // blocks whose record waits for the control plane
 	// Pairs of addresses of protocols without ports: now, since start, and packets that would have made one.
-	Pairs        uint64 `json:"pairs"`
-	PairsMade    uint64 `json:"pairs_made"`
-	PairsRefused uint64 `json:"pairs_refused"`
+	Pairs        uint64 `json:"pairs"`         // now
+	PairsMade    uint64 `json:"pairs_made"`    // since start
+	PairsRefused uint64 `json:"pairs_refused"` // packets
 }
 
 var natTable = list[api.NATRow]("nat", "NAT44 of network instances", true, api.TableNAT,
@@ -227,7 +229,7 @@ var natTable = list[api.NATRow]("nat", "NAT44 of network instances", true, api.T
 	nat_blocks=Blocks: Blocks of ports of the instance's NAT44.
 	nat_blocks_used=Used: Blocks that subscribers have.
 	nat_blocks_resting=Resting: Blocks that rest between two subscribers.
-	nat_blocks_unreported=Unreported: Blocks of which the log is not told yet.
+	nat_blocks_unreported=Unreported: Blocks whose record is not in the log yet.
 	nat_subscribers=Subscribers: Subscribers that have a block.
 	nat_mappings=Mappings: Mappings.
 	nat_mappings_made_total=Made: Mappings since start.
@@ -237,11 +239,11 @@ var natTable = list[api.NATRow]("nat", "NAT44 of network instances", true, api.T
 
 // NPTv6 is a pair of prefixes of a network instance.
 type NPTv6 struct {
-	Name       string `json:"name"`
+	Name       string `json:"name"` // of the instance
 	Inside     string `json:"inside"`
 	Outside    string `json:"outside"`
 	PacketsOut uint64 `json:"packets_out"` // translated
-	PacketsIn  uint64 `json:"packets_in"`
+	PacketsIn  uint64 `json:"packets_in"`  // translated
 }
 
 var nptv6Table = list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated", true, api.TableNPTv6,
@@ -253,12 +255,12 @@ var nptv6Table = list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated"
 
 // NATBlock is a block of ports that a subscriber has.
 type NATBlock struct {
-	Name     string `json:"name"`
+	Name     string `json:"name"` // of the instance
 	Session  string `json:"session"`
-	Outside  string `json:"outside"`
-	Inside   string `json:"inside"` // whom it was given for
-	First    uint16 `json:"first"`
-	Last     uint16 `json:"last"`
+	Outside  string `json:"outside"` // external address
+	Inside   string `json:"inside"`  // address of the subscriber
+	First    uint16 `json:"first"`   // port
+	Last     uint16 `json:"last"`    // port
 	Worker   uint32 `json:"worker"`
 	Mappings uint32 `json:"mappings"`
 }
@@ -271,14 +273,14 @@ var natBlockTable = list("nat-block", "blocks of ports that subscribers have", t
 // Mirror is a mirror and what it copied.
 type Mirror struct {
 	Name      string `json:"name"`
-	To        string `json:"to" word:"mirror"`
-	Target    string `json:"target"` // port or path
-	Collector string `json:"collector"`
-	Packets   uint64 `json:"packets"`
-	Bytes     uint64 `json:"bytes"`
-	Limited   uint64 `json:"limited"`   // not copied: beyond the rate
-	NoBuffer  uint64 `json:"no_buffer"` // not copied
-	Failed    uint64 `json:"failed"`    // copies that could not be sent
+	To        string `json:"to" word:"mirror"` // port, gtpu, erspan
+	Target    string `json:"target"`           // port or path
+	Collector string `json:"collector"`        // of ERSPAN
+	Packets   uint64 `json:"packets"`          // copies
+	Bytes     uint64 `json:"bytes"`            // of copies
+	Limited   uint64 `json:"limited"`          // packets not copied: above the rate
+	NoBuffer  uint64 `json:"no_buffer"`        // packets not copied: no buffer was free
+	Failed    uint64 `json:"failed"`           // copies that could not be sent
 }
 
 var mirrorTable = list[api.MirrorRow]("mirror", "mirrors and what they copied", true, api.TableMirror,
@@ -294,15 +296,15 @@ var mirrorTable = list[api.MirrorRow]("mirror", "mirrors and what they copied", 
 // Counter is what sessions forwarded together.
 type Counter struct {
 	Name          string `json:"name"`
-	Each          bool   `json:"each"` // the watermarks are of each session by itself
+	Each          bool   `json:"each"` // watermarks are of each session by itself
 	Sessions      uint32 `json:"sessions"`
-	Packets       uint64 `json:"packets"`
-	Bytes         uint64 `json:"bytes"`
-	PeriodPackets uint64 `json:"period_packets"`
-	PeriodBytes   uint64 `json:"period_bytes"`
-	MarkPackets   uint64 `json:"mark_packets"`
-	MarkBytes     uint64 `json:"mark_bytes"`
-	Reached       uint64 `json:"reached"`
+	Packets       uint64 `json:"packets"`        // since start
+	Bytes         uint64 `json:"bytes"`          // since start
+	PeriodPackets uint64 `json:"period_packets"` // in this period
+	PeriodBytes   uint64 `json:"period_bytes"`   // in this period
+	MarkPackets   uint64 `json:"mark_packets"`   // watermark
+	MarkBytes     uint64 `json:"mark_bytes"`     // watermark
+	Reached       uint64 `json:"reached"`        // how often
 }
 
 var counterTable = list[api.CounterRow]("counter", "sums of sessions, and watermarks", true, api.TableCounter,
@@ -317,10 +319,10 @@ var counterTable = list[api.CounterRow]("counter", "sums of sessions, and waterm
 
 // Traffic is what rules forwarded whose packets came by one network instance, of sessions with one DNN, with one QFI.
 type Traffic struct {
-	Instance        string  `json:"instance"`
-	DNN             string  `json:"dnn"`
-	QFI             *uint32 `json:"qfi"`   // null: none
-	Other           bool    `json:"other"` // all that found no row of its own
+	Instance        string  `json:"instance"` // by which packets came
+	DNN             string  `json:"dnn"`      // cut at 31 bytes
+	QFI             *uint32 `json:"qfi"`      // null: none
+	Other           bool    `json:"other"`    // all that found no row of its own
 	UplinkPackets   uint64  `json:"uplink_packets"`
 	UplinkBytes     uint64  `json:"uplink_bytes"`
 	DownlinkPackets uint64  `json:"downlink_packets"`
@@ -362,11 +364,11 @@ var trafficTable = list("traffic", "what went through, by network instance, DNN 
 
 // Event is one kind of report to the control plane.
 type Event struct {
-	Name         string `json:"name"`
-	Subscribers  uint32 `json:"subscribers"`
+	Name         string `json:"name"`        // kind of report
+	Subscribers  uint32 `json:"subscribers"` // connections that read it
 	Raised       uint64 `json:"raised"`
 	Acknowledged uint64 `json:"acknowledged"`
-	Suppressed   uint64 `json:"suppressed"`
+	Suppressed   uint64 `json:"suppressed"` // by limits
 	Waiting      uint64 `json:"waiting"`
 }
 
@@ -407,15 +409,15 @@ type Owner struct {
 
 // Association is one PFCP association.
 type Association struct {
-	ID        string    `json:"id"` // node id
-	Set       string    `json:"set"`
+	ID        string    `json:"id"`  // node id
+	Set       string    `json:"set"` // SMF set
 	Address   string    `json:"address"`
 	State     string    `json:"state"`    // up, failed, releasing
-	Since     time.Time `json:"since"`    // it was set up, or failed
+	Since     time.Time `json:"since"`    // set up, or failed
 	Recovery  time.Time `json:"recovery"` // recovery time stamp of the peer
 	Sessions  int       `json:"sessions"`
 	Features  string    `json:"features"`
-	Heartbeat int64     `json:"heartbeat_us"` // round trip of the last one, microseconds; 0: none yet
+	Heartbeat int64     `json:"heartbeat_us"` // round trip of the last heartbeat; 0: none yet
 }
 
 var associationColumns = columns[Association](
@@ -433,7 +435,7 @@ func ofControl[V any](
 	name, short string, columns []column[V], all func(Control) []V, nameOf func(*V) string,
 ) *Table {
 	return &Table{
-		Name: name, Short: short, Key: true, Answer: reflect.TypeFor[[]V](),
+		Name: name, Short: short, Key: true, Answer: reflect.TypeFor[[]V](), Titles: titlesOf(columns),
 		Own: func(c Control, key string, limit uint32) any {
 			list := append([]V{}, all(c)...) // never nil, so that it encodes as []
 			list = slices.DeleteFunc(list, func(v V) bool { return key != "" && nameOf(&v) != key })
@@ -454,10 +456,10 @@ var associationTable = ofControl("association", "PFCP associations with CP funct
 type Collector struct {
 	Address  string    `json:"address"`
 	Protocol string    `json:"protocol"` // syslog, ipfix
-	State    string    `json:"state"`    // up, down
+	State    string    `json:"state"`    // up, down: there is an error
 	Since    time.Time `json:"since"`
-	Sent     uint64    `json:"sent"`
-	Lost     uint64    `json:"lost"` // not sent, or refused by the host
+	Sent     uint64    `json:"sent"` // records
+	Lost     uint64    `json:"lost"` // records not sent, or refused by the host
 	Error    string    `json:"error"`
 }
 

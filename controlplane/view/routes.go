@@ -17,9 +17,9 @@ type Route struct {
 	Prefix    string `json:"prefix"`
 	Via       string `json:"via"` // empty: directly attached
 	Interface string `json:"interface"`
-	Resolved  bool   `json:"resolved"`
+	Resolved  bool   `json:"resolved"`               // the next hop can be used
 	VRF       string `json:"vrf"`                    // empty: the default one
-	Discard   string `json:"discard" word:"discard"` // how packets end here; empty: they go on
+	Discard   string `json:"discard" word:"discard"` // blackhole, unreachable, prohibit, unassigned
 }
 
 // finish writes the prefix with its length, also of a host.
@@ -44,14 +44,16 @@ var routeTable = inOrder("route", "routes, longest prefix wins", true, api.Table
 type IgnoredRoute struct {
 	Prefix    string `json:"prefix"`
 	VRF       string `json:"vrf"`       // empty: the default one
-	Namespace string `json:"namespace"` // empty: our own, or what several namespaces say
+	Namespace string `json:"namespace"` // empty: our own, or several
 	Table     uint32 `json:"table"`     // of the kernel; 0: main
 	Metric    uint32 `json:"metric"`
 	Via       string `json:"via"`    // of the first next hop that is left out
-	Device    string `json:"device"` // the same
-	Hops      int    `json:"hops"`   // next hops that are left out; 0: the whole route is
-	Reason    string `json:"reason"`
-	Text      string `json:"text"`
+	Device    string `json:"device"` // of that next hop
+	Hops      int    `json:"hops"`   // next hops that are left out; 0: the whole route
+	// table, type, tos, source, encapsulation, device, dead, many, link, family, object, configured, ours, gateway,
+	// limit, refused
+	Reason string `json:"reason"`
+	Text   string `json:"text"` // the reason in words
 }
 
 // Kernel is the part of Control that is about the routes of the kernel.
@@ -66,7 +68,7 @@ var ignoredColumns = columns[IgnoredRoute]("PREFIX, VRF, NAMESPACE, TABLE, METRI
 
 var ignoredRouteTable = &Table{
 	Name: IgnoredRouteTable, Short: "routes of the kernel's that are not followed", Key: true,
-	Answer: reflect.TypeFor[[]IgnoredRoute](),
+	Answer: reflect.TypeFor[[]IgnoredRoute](), Titles: titlesOf(ignoredColumns),
 	Own: func(c Control, key string, limit uint32) any {
 		list := append([]IgnoredRoute{}, c.IgnoredRoutes()...)
 		list = slices.DeleteFunc(list, func(r IgnoredRoute) bool { return key != "" && r.Prefix != key })

@@ -53,7 +53,8 @@ var words = map[string]map[uint32]string{
 	},
 	"event": {
 		api.EventTypeUsage: "usage", api.EventTypeDownlinkData: "downlink-data",
-		api.EventTypeErrorIndication: "error-indication", api.EventTypePathDown: "path-down", api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
+		api.EventTypeErrorIndication: "error-indication", api.EventTypePathDown: "path-down",
+		api.EventTypePathUp: "path-up", api.EventTypeInactive: "inactive",
 		api.EventTypeBufferFull: "buffer-full", api.EventTypeMissed: "missed",
 		api.EventTypeWatermark: "watermark", api.EventTypeLCPDown: "lcp-down",
 		api.EventTypeNATAllocate: "nat-allocate", api.EventTypeNATRelease: "nat-release",
@@ -65,14 +66,14 @@ type Clone struct {
 	Name       string `json:"name"` // of the interface
 	Device     string `json:"device"`
 	Netns      string `json:"namespace"`
-	Attached   bool   `json:"attached"`
+	Attached   bool   `json:"attached"` // the data plane has the device open
 	Link       bool   `json:"link"`
 	MTU        uint32 `json:"mtu"`
-	ToKernel   uint64 `json:"to_kernel"`
-	FromKernel uint64 `json:"from_kernel"`
-	Refused    uint64 `json:"refused"`
-	Dropped    uint64 `json:"dropped"`
-	Why        string `json:"why"`
+	ToKernel   uint64 `json:"to_kernel"`   // packets
+	FromKernel uint64 `json:"from_kernel"` // packets
+	Refused    uint64 `json:"refused"`     // packets that the kernel did not take
+	Dropped    uint64 `json:"dropped"`     // packets from the kernel
+	Why        string `json:"why"`         // what is missing
 }
 
 var cloneTable = list[api.CloneRow]("clone", "interfaces' devices in the kernel", true, api.TableClone,
@@ -82,10 +83,10 @@ var cloneTable = list[api.CloneRow]("clone", "interfaces' devices in the kernel"
 
 // GTSM is how far away BGP on an interface may come from.
 type GTSM struct {
-	Name    string `json:"name"` // of the interface
-	Hops    uint32 `json:"hops"`
-	Passed  uint64 `json:"passed"` // BGP packets to us
-	Dropped uint64 `json:"dropped"`
+	Name    string `json:"name"`    // of the interface
+	Hops    uint32 `json:"hops"`    // from which BGP may come at most
+	Passed  uint64 `json:"passed"`  // BGP packets to us
+	Dropped uint64 `json:"dropped"` // BGP packets from further away
 }
 
 var gtsmTable = list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM,
@@ -94,10 +95,10 @@ var gtsmTable = list[api.GTSMRow]("gtsm", "how far away BGP may come from", true
 
 // MSS is how many SYNs of an instance's sessions asked for longer segments than they may.
 type MSS struct {
-	Name      string `json:"name"` // of the network instance; empty: none
-	Uplink    uint64 `json:"uplink"`
-	Downlink  uint64 `json:"downlink"`
-	Malformed uint64 `json:"malformed"` // left alone
+	Name      string `json:"name"`      // of the network instance of the SYNs; empty: none
+	Uplink    uint64 `json:"uplink"`    // SYNs whose MSS was lowered
+	Downlink  uint64 `json:"downlink"`  // SYNs whose MSS was lowered
+	Malformed uint64 `json:"malformed"` // SYNs left alone: their options cannot be read
 }
 
 var mssTable = list[api.MSSRow]("mss", "SYNs whose MSS was lowered", true, api.TableMSS,
@@ -110,14 +111,14 @@ var mssTable = list[api.MSSRow]("mss", "SYNs whose MSS was lowered", true, api.T
 
 // Channel is what went between subscribers and the control plane for one reason, or down.
 type Channel struct {
-	Name           string `json:"name"`
+	Name           string `json:"name"` // reason, or down: frames to subscribers
 	Frames         uint64 `json:"frames"`
-	OverSubscriber uint64 `json:"over_subscriber"` // dropped: over a limit
-	OverLine       uint64 `json:"over_line"`
-	OverSTag       uint64 `json:"over_s_tag"`
-	OverPort       uint64 `json:"over_port"`
-	Full           uint64 `json:"full"`    // dropped: the other side is too slow
-	Refused        uint64 `json:"refused"` // nobody reads the channel; down: malformed, or no such access port
+	OverSubscriber uint64 `json:"over_subscriber"` // dropped above engine.rates.punt_subscriber
+	OverLine       uint64 `json:"over_line"`       // dropped above punt_line
+	OverSTag       uint64 `json:"over_s_tag"`      // dropped above punt_s_tag
+	OverPort       uint64 `json:"over_port"`       // dropped above punt_port
+	Full           uint64 `json:"full"`            // dropped: the other side is too slow
+	Refused        uint64 `json:"refused"`         // no reader; down: malformed, or no such access port
 }
 
 var channelTable = list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false,
@@ -128,26 +129,26 @@ var channelTable = list[api.ChannelRow]("channel", "frames between subscribers a
 type Port struct {
 	Name       string `json:"name"`
 	Driver     string `json:"driver"`
-	Role       string `json:"role" word:"role"`
-	MTU        uint32 `json:"mtu"`
-	Up         bool   `json:"up"`
-	Gone       bool   `json:"gone"` // its device was taken away
+	Role       string `json:"role" word:"role"` // access, core
+	MTU        uint32 `json:"mtu"`              // IP bytes
+	Up         bool   `json:"up"`               // the link
+	Gone       bool   `json:"gone"`             // the device was taken away
 	SpeedMbps  uint32 `json:"speed_mbps"`
 	MAC        string `json:"mac"`
 	RxPackets  uint64 `json:"rx_packets"`
 	RxBytes    uint64 `json:"rx_bytes"`
 	TxPackets  uint64 `json:"tx_packets"`
 	TxBytes    uint64 `json:"tx_bytes"`
-	RxMissed   uint64 `json:"rx_missed"`
-	RxNoBuffer uint64 `json:"rx_no_buffer"`
-	TxDropped  uint64 `json:"tx_dropped"`
+	RxMissed   uint64 `json:"rx_missed"`    // by the device; of net_af_packet by the kernel
+	RxNoBuffer uint64 `json:"rx_no_buffer"` // no packet buffer was free
+	TxDropped  uint64 `json:"tx_dropped"`   // packets that the device did not take
 
-	Offload        string `json:"offload" word:"offload"`
-	OffloadEntries uint32 `json:"offload_entries"`
-	OffloadRefused uint64 `json:"offload_refused"`
-	OffloadWhy     string `json:"offload_why"` // not more
+	Offload        string `json:"offload" word:"offload"` // none, encapsulation, full: what the device does
+	OffloadEntries uint32 `json:"offload_entries"`        // flows that the device forwards
+	OffloadRefused uint64 `json:"offload_refused"`        // flows left to the software
+	OffloadWhy     string `json:"offload_why"`            // why the device does no more
 
-	Steering string `json:"steering" word:"steering"`
+	Steering string `json:"steering" word:"steering"` // none, software, rss, rss-inner, flow-rules
 }
 
 func (p *Port) state() string {
@@ -183,9 +184,9 @@ type Neighbour struct {
 	Interface string `json:"interface"`
 	Address   string `json:"address"`
 	MAC       string `json:"mac"`
-	State     string `json:"state" word:"state"`
+	State     string `json:"state" word:"state"` // incomplete, reachable, stale, static
 	AgeS      uint32 `json:"age_s"`
-	Held      uint32 `json:"held"`
+	Held      uint32 `json:"held"` // packets that wait for the MAC address
 }
 
 var neighbourTable = list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, static)", true, api.TableNeighbour,
@@ -193,10 +194,10 @@ var neighbourTable = list[api.NeighbourRow]("neighbour", "neighbours (ARP, ND, s
 
 // ACL is one firewall rule, or the default action when Default is set.
 type ACL struct {
-	Name    string `json:"name"`
-	Rule    uint32 `json:"rule"`
-	Default bool   `json:"default"`
-	Action  string `json:"action" word:"action"`
+	Name    string `json:"name"`                 // of the access list
+	Rule    uint32 `json:"rule"`                 // from 0
+	Default bool   `json:"default"`              // the default action, no rule
+	Action  string `json:"action" word:"action"` // permit, deny
 	Packets uint64 `json:"packets"`
 }
 
@@ -216,15 +217,15 @@ var aclTable = list("acl", "firewall rules and their hits", true, api.TableACL,
 type Scheduler struct {
 	Port           string  `json:"port"`
 	Subport        uint32  `json:"subport"`
-	Pipe           *uint32 `json:"pipe"`
+	Pipe           *uint32 `json:"pipe"` // null: the whole subport
 	TrafficClass   uint32  `json:"traffic_class"`
-	Queued         uint32  `json:"queued"`
+	Queued         uint32  `json:"queued"` // packets now
 	Packets        uint64  `json:"packets"`
 	Bytes          uint64  `json:"bytes"`
 	DroppedPackets uint64  `json:"dropped_packets"`
 	DroppedBytes   uint64  `json:"dropped_bytes"`
-	DroppedYellow  uint64  `json:"dropped_yellow"` // of dropped_packets; of a whole subport
-	DroppedRed     uint64  `json:"dropped_red"`
+	DroppedYellow  uint64  `json:"dropped_yellow"` // of dropped_packets, of a whole subport: AFx2
+	DroppedRed     uint64  `json:"dropped_red"`    // the same of AFx3
 }
 
 func (v *Scheduler) finish(r *api.SchedulerRow) {
@@ -243,7 +244,7 @@ var schedulerTable = list("scheduler", "scheduler queues", true, api.TableSchedu
 // Reason is a named reason for which packets were dropped or punted.
 type Reason struct {
 	Name    string `json:"name"`
-	Text    string `json:"text"`
+	Text    string `json:"text"` // what happened, and what to look at
 	Packets uint64 `json:"packets"`
 }
 
@@ -282,19 +283,19 @@ func reasons(name, short string, table uint32) *Table {
 // Worker is one worker thread.
 type Worker struct {
 	Worker        uint32 `json:"worker"`
-	CPU           int32  `json:"cpu"` // -1: not pinned
-	Walks         uint64 `json:"walks"`
-	BusyTicks     uint64 `json:"busy_ticks"`
-	IdleTicks     uint64 `json:"idle_ticks"`
+	CPU           int32  `json:"cpu"`        // -1: not pinned
+	Walks         uint64 `json:"walks"`      // rounds
+	BusyTicks     uint64 `json:"busy_ticks"` // of walks that found packets
+	IdleTicks     uint64 `json:"idle_ticks"` // of walks that found none
 	Packets       uint64 `json:"packets"`
-	Sessions      uint64 `json:"sessions"`
-	Flows         uint64 `json:"flows"`
-	FlowInserts   uint64 `json:"flow_inserts"`
-	FlowEvictions uint64 `json:"flow_evictions"`
-	HandedOver    uint64 `json:"handed_over"`
-	LongestUS     uint64 `json:"longest_us"`
-	Stalls        uint64 `json:"stalls"`
-	StalledUS     uint64 `json:"stalled_us"`
+	Sessions      uint64 `json:"sessions"`       // that the worker owns
+	Flows         uint64 `json:"flows"`          // entries of the fast path
+	FlowInserts   uint64 `json:"flow_inserts"`   // flows that got an entry
+	FlowEvictions uint64 `json:"flow_evictions"` // entries that made room
+	HandedOver    uint64 `json:"handed_over"`    // packets given to another worker
+	LongestUS     uint64 `json:"longest_us"`     // the longest walk
+	Stalls        uint64 `json:"stalls"`         // walks, yields and sleeps that took 10 ms too long
+	StalledUS     uint64 `json:"stalled_us"`     // time of all stalls
 }
 
 var workerTable = list[api.WorkerRow]("worker", "worker threads", false, api.TableWorker,
@@ -319,12 +320,12 @@ var workerTable = list[api.WorkerRow]("worker", "worker threads", false, api.Tab
 // Path is one GTP-U peer.
 type Path struct {
 	Name                     string `json:"name"`
-	Local                    string `json:"local"`
+	Local                    string `json:"local"` // our address
 	Peer                     string `json:"peer"`
-	Alive                    bool   `json:"alive"`
-	Recovery                 uint32 `json:"recovery"`
-	EchoSent                 uint64 `json:"echo_sent"`
-	EchoReceived             uint64 `json:"echo_received"`
+	Alive                    bool   `json:"alive"`         // Echo Requests are answered
+	Recovery                 uint32 `json:"recovery"`      // restart counter of the peer
+	EchoSent                 uint64 `json:"echo_sent"`     // Echo Requests
+	EchoReceived             uint64 `json:"echo_received"` // Echo Responses
 	ErrorIndicationsSent     uint64 `json:"error_indications_sent"`
 	ErrorIndicationsReceived uint64 `json:"error_indications_received"`
 }
@@ -343,16 +344,16 @@ var pathTable = list[api.PathRow]("path", "GTP-U paths", true, api.TablePath,
 // Stream is one synth stream.
 type Stream struct {
 	Name          string `json:"name"`
-	Offered       uint64 `json:"offered"`
+	Offered       uint64 `json:"offered"` // packets
 	OfferedBytes  uint64 `json:"offered_bytes"`
-	Received      uint64 `json:"received"`
+	Received      uint64 `json:"received"` // packets
 	ReceivedBytes uint64 `json:"received_bytes"`
-	Checked       uint64 `json:"checked"`
-	Wrong         uint64 `json:"wrong"`
-	Lost          uint64 `json:"lost"`
-	Stray         uint64 `json:"stray"`
-	WrongOffset   uint32 `json:"wrong_offset"`
-	WrongFrame    string `json:"wrong_frame"` // hexadecimal, empty when none was wrong
+	Checked       uint64 `json:"checked"`      // packets that were compared
+	Wrong         uint64 `json:"wrong"`        // packets
+	Lost          uint64 `json:"lost"`         // packets
+	Stray         uint64 `json:"stray"`        // packets of no stream
+	WrongOffset   uint32 `json:"wrong_offset"` // first wrong byte of the last wrong packet
+	WrongFrame    string `json:"wrong_frame"`  // its bytes, hexadecimal; empty: none was wrong
 }
 
 func (v *Stream) finish(r *api.SynthRow) {

@@ -14,34 +14,34 @@ import (
 // Session is one session: a wireline subscriber's, or one of a mobile UE that a CP function made over PFCP.
 type Session struct {
 	Name            string `json:"name"`
-	SEID            uint64 `json:"seid"`
+	SEID            uint64 `json:"seid"` // ours
 	Worker          uint32 `json:"worker"`
-	PDRs            uint32 `json:"pdrs"`
+	PDRs            uint32 `json:"pdrs"` // how many
 	Port            string `json:"port"`
-	Encap           string `json:"encap" word:"encap"`
+	Encap           string `json:"encap" word:"encap"` // none, qinq, qinq-pppoe
 	STag            uint16 `json:"s_tag"`
 	CTag            uint16 `json:"c_tag"`
-	PPPoESession    uint16 `json:"pppoe_session"`
+	PPPoESession    uint16 `json:"pppoe_session"` // 0: none
 	MAC             string `json:"mac"`
 	UEIP4           string `json:"ue_ip4"`
 	UEIP6           string `json:"ue_ip6"`
 	TEIDLocal       uint32 `json:"teid_local"`
-	TEIDPeer        uint32 `json:"teid_peer"`
+	TEIDPeer        uint32 `json:"teid_peer"` // 0: none
 	UplinkPackets   uint64 `json:"uplink_packets"`
 	UplinkBytes     uint64 `json:"uplink_bytes"`
 	DownlinkPackets uint64 `json:"downlink_packets"`
 	DownlinkBytes   uint64 `json:"downlink_bytes"`
-	UplinkDropped   uint64 `json:"uplink_dropped"`
-	DownlinkDropped uint64 `json:"downlink_dropped"`
-	Buffered        uint64 `json:"buffered"`
-	SchedulerPipe   string `json:"scheduler_pipe"` // as show scheduler takes it; empty: none
-	PipeProfile     string `json:"scheduler_profile"`
-	Association     string `json:"association"` // of the CP function; empty: the session is the configuration's
-	CPSEID          uint64 `json:"cp_seid"`
+	UplinkDropped   uint64 `json:"uplink_dropped"`    // packets, the sum of its rules
+	DownlinkDropped uint64 `json:"downlink_dropped"`  // packets, the sum of its rules
+	Buffered        uint64 `json:"buffered"`          // packets that wait for the UE
+	SchedulerPipe   string `json:"scheduler_pipe"`    // as show scheduler takes it; empty: none
+	PipeProfile     string `json:"scheduler_profile"` // of the pipe
+	Association     string `json:"association"`       // node id of the CP function; empty: none
+	CPSEID          uint64 `json:"cp_seid"`           // of the CP function
 	DNN             string `json:"dnn"`
-	User            string `json:"user" private:"name"`
-	SEIDHex         string `json:"seid_hex"` // for who reads numbers as JavaScript does, to 2^53
-	CPSEIDHex       string `json:"cp_seid_hex"`
+	User            string `json:"user" private:"name"` // IMSI, MSISDN or NAI
+	SEIDHex         string `json:"seid_hex"`            // as text, for programs that read numbers to 2^53
+	CPSEIDHex       string `json:"cp_seid_hex"`         // as text
 }
 
 func (s *Session) finish(r *api.SessionRow) {
@@ -80,6 +80,7 @@ func newSessionTable() *Table {
 		(*Session).finish).
 		rates("name", "ue_ip4 dnn user", `uplink_packets uplink_bytes downlink_packets downlink_bytes
 			uplink_dropped downlink_dropped`)
+	n.Titles = titlesOf(slices.Concat(sessionColumns, endpointColumns, mobileColumns, trafficColumns, pipeColumns))
 	n.Join = func(c Control, v any) {
 		sessions, _ := v.([]Session)
 		for i := range sessions {

@@ -24,18 +24,19 @@ type column[V any] struct {
 	title  string
 	number bool
 	cell   func(*V) string
+	field  string // of V; empty: made of several
 }
 
 func str[V any](title string, cell func(*V) string) column[V] {
-	return column[V]{title, false, cell}
+	return column[V]{title: title, cell: cell}
 }
 
 func num[V any](title string, value func(*V) uint64) column[V] {
-	return column[V]{title, true, func(v *V) string { return strconv.FormatUint(value(v), 10) }}
+	return cellNum(title, func(v *V) string { return strconv.FormatUint(value(v), 10) })
 }
 
 func cellNum[V any](title string, cell func(*V) string) column[V] {
-	return column[V]{title, true, cell}
+	return column[V]{title: title, number: true, cell: cell}
 }
 
 // columns are a table's: titles, each with the field that it shows where that is not its own name, and for a bool the
@@ -44,10 +45,6 @@ func columns[V any](titles string, special ...column[V]) []column[V] {
 	var list []column[V]
 	for _, item := range strings.Split(titles, ",") {
 		title, name, named := strings.Cut(strings.TrimSpace(item), "=")
-		if i := slices.IndexFunc(special, func(c column[V]) bool { return c.title == title }); i >= 0 {
-			list = append(list, special[i])
-			continue
-		}
 		name, says, worded := strings.Cut(name, ":")
 		if !named {
 			name = strings.ReplaceAll(title, " ", "")
@@ -56,13 +53,28 @@ func columns[V any](titles string, special ...column[V]) []column[V] {
 			says = "yes/no"
 		}
 		f, ok := reflect.TypeFor[V]().FieldByNameFunc(func(n string) bool { return strings.EqualFold(n, name) })
+		if i := slices.IndexFunc(special, func(c column[V]) bool { return c.title == title }); i >= 0 {
+			special[i].field = f.Name
+			list = append(list, special[i])
+			continue
+		}
 		if !ok {
 			panic("no field for the column " + title) // before main(): the titles are constants
 		}
 		number := f.Type.ConvertibleTo(reflect.TypeFor[float64]())
 		list = append(list, column[V]{title, number, func(v *V) string {
 			return cell(reflect.ValueOf(v).Elem().FieldByIndex(f.Index).Interface(), says)
-		}})
+		}, f.Name})
+	}
+	return list
+}
+
+// Title is that of a column, and the field of a row that it shows; empty: it is made of several.
+type Title struct{ Text, Field string }
+
+func titlesOf[V any](columns []column[V]) (list []Title) {
+	for i := range columns {
+		list = append(list, Title{columns[i].title, columns[i].field})
 	}
 	return list
 }

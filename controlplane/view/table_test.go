@@ -3,9 +3,7 @@
 package view
 
 import (
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,28 +60,4 @@ func TestWatchedFieldsExist(t *testing.T) {
 			testkit.ErrorIf(t, !slices.Contains(names(table), field), "%s has no %s", table.Name, field)
 		}
 	}
-}
-
-// The manual names the fields of every table of rows.
-func TestManual(t *testing.T) {
-	const manual, end = "../../docs/cli.md", "| `total` |"
-	data, err := os.ReadFile(manual)
-	testkit.Must(t, err)
-	text := string(data)
-	for _, table := range Tables {
-		if table.Answer.Kind() != reflect.Slice || table.Name == "punt" { // which is the same as drop
-			continue
-		}
-		title, takes := strings.Replace(table.Name, "ignored-route", "route --ignored", 1), ""
-		if table.Key {
-			takes = " [NAME]"
-		}
-		row := regexp.MustCompile("(?m)^(\\| `" + title + "(?: \\[[^`]*)?` \\| [^|]*?array of `)[^`]*`")
-		fields := strings.Join(names(table), " ") + "`"
-		if !row.MatchString(text) {
-			text = strings.Replace(text, end, "| `"+title+takes+"` | array of `"+fields+" |\n"+end, 1)
-		}
-		text = row.ReplaceAllString(text, "${1}"+fields)
-	}
-	testkit.Golden(t, manual, text)
 }

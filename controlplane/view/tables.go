@@ -31,6 +31,8 @@ type Table struct {
 	Own func(c Control, key string, limit uint32) any
 	// Print writes that JSON as a table.
 	Print func(w io.Writer, data []byte) error
+	// Titles are those that Print writes, in their order.
+	Titles []Title
 
 	Watched Watched
 	Figures []Figure
@@ -74,7 +76,7 @@ func inOrder[R, V any, P api.Row[R]](
 ) *Table {
 	fill := filler[R, V]()
 	return &Table{
-		Name: name, Short: short, Key: key, Answer: reflect.TypeFor[[]V](),
+		Name: name, Short: short, Key: key, Answer: reflect.TypeFor[[]V](), Titles: titlesOf(columns),
 		Rows: map[uint32]reflect.Type{table: reflect.TypeFor[R]()},
 		Fetch: func(ctx context.Context, c *dp.Client, key string, limit uint32) (any, error) {
 			rows, err := dp.Table[R, P](ctx, c, table, key, limit)

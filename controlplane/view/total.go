@@ -15,21 +15,21 @@ import (
 
 // Total is the balance of the whole data plane: in + originated = out + punted + held + dropped + merged.
 type Total struct {
-	In             uint64 `json:"in"`
-	Originated     uint64 `json:"originated"`
-	Out            uint64 `json:"out"`
-	Punted         uint64 `json:"punted"`
-	Held           uint64 `json:"held"`
-	Dropped        uint64 `json:"dropped"`
-	Merged         uint64 `json:"merged"`
-	Missing        int64  `json:"missing"` // left side minus right side; not 0 only while packets move
-	Buffers        uint64 `json:"buffers"`
+	In             uint64 `json:"in"`         // packets
+	Originated     uint64 `json:"originated"` // packets made here
+	Out            uint64 `json:"out"`        // packets
+	Punted         uint64 `json:"punted"`     // packets
+	Held           uint64 `json:"held"`       // packets now
+	Dropped        uint64 `json:"dropped"`    // packets
+	Merged         uint64 `json:"merged"`     // fragments
+	Missing        int64  `json:"missing"`    // 0 when no packet moves
+	Buffers        uint64 `json:"buffers"`    // packet buffers
 	BuffersFree    uint64 `json:"buffers_free"`
 	Sessions       uint64 `json:"sessions"`
-	Commits        uint64 `json:"commits"`
+	Commits        uint64 `json:"commits"` // transactions
 	RefusedCommits uint64 `json:"refused_commits"`
 	Clients        uint64 `json:"clients"`        // of the data plane's socket
-	ClientsClosed  uint64 `json:"clients_closed"` // because they kept it waiting, or were too many
+	ClientsClosed  uint64 `json:"clients_closed"` // because they were too slow, or too many
 
 	Holders []Holder `json:"holders"`
 }
@@ -37,8 +37,8 @@ type Total struct {
 // Holder is a kind of queue that holds packets beyond the walk that brought them: packet buffers held now, and at most.
 type Holder struct {
 	Name  string `json:"name"`
-	Held  uint64 `json:"held"`
-	Limit uint64 `json:"limit"`
+	Held  uint64 `json:"held"`  // packet buffers now
+	Limit uint64 `json:"limit"` // packet buffers
 }
 
 var fillTotal, fillHolder = filler[api.TotalRow, Total](), filler[api.HolderRow, Holder]()

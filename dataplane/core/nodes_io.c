@@ -10,17 +10,27 @@
 #include <string.h>
 
 DROP_REASON(drop_no_port, "port-gone",
-	"the port that the packet was to leave by does not exist any more, or its device was taken away")
-DROP_REASON(drop_inject_full, "inject-full", "the control thread's packet found the worker's inbox full")
-DROP_REASON(drop_tx_full, "port-tx-full", "the port's transmit queue had no room")
-DROP_REASON(drop_inbox_full, "inbox-full", "the worker that the packet was handed to had no room in its inbox")
-DROP_REASON(
-	drop_punt_rate, "punt-rate-limit", "more packets of one kind for the host path than engine.rates.punt allows")
+	"the port that the packet was to leave by is gone, or its device was taken away. Normal for an instant after "
+	"config apply; else see show port")
+DROP_REASON(drop_inject_full, "inject-full",
+	"the control thread's packet found the worker's inbox full. See engine.packet_buffers, show punt")
+DROP_REASON(drop_tx_full, "port-tx-full",
+	"the port's transmit queue had no room. The link or device is slower than we send: see show port")
+DROP_REASON(drop_inbox_full, "inbox-full",
+	"the worker that the packet was handed to had no room in its inbox. Packets come to the wrong worker: see show "
+	"port, column STEERING")
+DROP_REASON(drop_punt_rate, "punt-rate-limit",
+	"more packets of one kind for the host path than engine.rates.punt allows. A flood, or engine.rates is low: "
+	"see show punt")
 DROP_REASON(drop_neighbour_full, "punt-neighbour-full",
-	"the host path had no room for packets of routers and other neighbours of core ports")
-DROP_REASON(drop_control_full, "punt-control-full", "the host path had no room for packets of control protocols")
-DROP_REASON(drop_urgent_full, "punt-urgent-full", "the host path had no room for packets with an urgent DSCP")
-DROP_REASON(drop_punt_full, "punt-queue-full", "the host path had no room for all other packets")
+	"the host path had no room for packets of routers and other neighbours of core ports. A loop or a storm: see "
+	"show punt, gtsm")
+DROP_REASON(drop_control_full, "punt-control-full",
+	"the host path had no room for packets of control protocols. See engine.packet_buffers, show punt")
+DROP_REASON(drop_urgent_full, "punt-urgent-full",
+	"the host path had no room for packets with an urgent DSCP. A scan or flood: see show punt")
+DROP_REASON(drop_punt_full, "punt-queue-full",
+	"the host path had no room for all other packets. A scan or flood: see show punt")
 
 enum { RX_ACCESS, RX_CORE, RX_MARKED, RX_XCONNECT, RX_EDGES };
 

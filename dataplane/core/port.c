@@ -28,7 +28,8 @@ static struct {
 struct port *port_table[MAX_PORTS];
 
 DROP_REASON(no_buffer, "receive-no-buffer",
-	"no packet buffer was free for a frame: counted when it was looked for, beside the sum of packets")
+	"no packet buffer was free for a frame; it is counted beside the sum of packets. See engine.packet_buffers, "
+	"show total: who holds them")
 
 void port_closing_watch(void (*fn)(struct port *p))
 {

@@ -10,7 +10,7 @@ enum reason_kind { REASON_DROP, REASON_PUNT };
 enum reason_control { CONTROL_NONE, CONTROL_PROTOCOL, CONTROL_NEIGHBOUR };
 
 // A named reason. `name` is the label of metrics and JSON ("ip-length"), never reused for another meaning; `text` is
-// one sentence for the operator. id is given at start-up.
+// for the operator: "what happened. What to look at" (scripts/reasons.py). id is given at start-up.
 struct reason {
 	const char *name;
 	const char *text;

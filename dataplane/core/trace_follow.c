@@ -9,7 +9,7 @@
 #include <rte_cycles.h>
 #include <string.h>
 
-DROP_REASON(drop_explained, "explained", "no packet of the wire: what `isthmus explain` asked about ends here")
+DROP_REASON(drop_explained, "explained", "a packet of isthmus explain, never on the wire. Normal: see isthmus explain")
 
 const struct trace_chooser *trace_chooser;
 uint32_t trace_hypothetical;

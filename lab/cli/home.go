@@ -22,7 +22,7 @@ func labHome(e *env, dir *string) *cobra.Command {
 		Example: "  isthmus lab home --pppoe\n  isthmus lab home --dhcp --subscribers 4 --exec 'curl http://www.lab/'",
 		Args:    cobra.NoArgs,
 		Long: "Homes that sign in (--pppoe, or --dhcp with router advertisements and a delegated prefix), a switch that puts each into\n" +
-			"VLANs of its own, the access gateway, FreeRADIUS, servers: makes it, runs until Ctrl-C and takes it away again.",
+			"VLANs of its own, the access gateway, FreeRADIUS, servers. Makes it, runs until Ctrl-C and takes it away again.",
 	}
 	f := cmd.Flags()
 	f.BoolVar(&opt.PPPoE, "pppoe", false, "homes dial in by PPPoE, with CHAP")

@@ -21,7 +21,7 @@ func labISP(e *env, dir *string) *cobra.Command {
 		Example: "  isthmus lab isp --takeover\n  isthmus lab isp --routes 1000000",
 		Args:    cobra.NoArgs,
 		Long: "Two gateways, each with wireline and mobile subscribers and FRR in the namespace of its clones,\n" +
-			"two FRR routers, a data network: makes it, runs until Ctrl-C and takes it away again. The first gateway is preferred.",
+			"two FRR routers, a data network. Makes it, runs until Ctrl-C and takes it away again. The first gateway is preferred.",
 	}
 	f := cmd.Flags()
 	f.IntVar(&opt.UEs, "ues", opt.UEs, "UEs with sessions")
@@ -31,15 +31,15 @@ func labISP(e *env, dir *string) *cobra.Command {
 	f.StringVar(&script, "exec", "",
 		"run this shell command in the data network's namespace; its exit status is ours")
 	f.BoolVar(&takeover, "takeover", false,
-		"kill the first gateway under traffic and bring it back; tells how long there was none")
+		"kill the first gateway under traffic and bring it back; prints how long there was none")
 	f.BoolVar(&restarts, "restarts", false,
 		"kill the first gateway's processes and daemons one by one, under traffic")
 	f.BoolVar(&opt.Graceful, "graceful", false,
 		"gateways without static defaults: bgpd's restart is graceful alone; --restarts then waits two minutes before")
 	f.IntVar(&opt.Routes, "routes", 0,
-		"feed so many routes by BGP, and withdraw them; tells how long they take into the data plane")
+		"feed so many routes by BGP, and withdraw them; prints how long they take into the data plane")
 	f.IntVar(&opt.Flood, "flood", 0,
-		"for so many seconds subscribers flood the first gateway's control plane; tells what BGP and BFD lost")
+		"for so many seconds subscribers flood the first gateway's control plane; prints what BGP and BFD lost")
 	f.BoolVar(&keep, "keep", false,
 		"run until Ctrl-C also after --routes, --flood, --takeover, --restarts and --exec")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")

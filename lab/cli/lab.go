@@ -24,7 +24,7 @@ func labCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lab", Short: "a whole network on this machine, to try it with ordinary programs",
 		Long: "A whole mobile network on this machine: UE, eNodeB, SGW-U, PGW-U, PDN (4g) or UE, gNB, UPF, DN (5g), each in a network\n" +
-			"namespace of its own, with emulated MME, SGW-C, PGW-C, AMF, SMF that speak PFCP to them. Needs root.",
+			"namespace of its own. Emulated MME, SGW-C, PGW-C, AMF, SMF speak PFCP to them. Needs root.",
 		Example: "  isthmus lab 5g\n  isthmus lab exec ue ping 198.51.100.1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -39,7 +39,7 @@ func (a *accessLoad) flags(f *pflag.FlagSet) {
 	f.Float64Var(&a.opt.Flaps, "flaps", 0, "--access: so many a second vanish and sign in again during --hold")
 	f.BoolVar(&a.opt.PowerCut, "power-cut", false, "--access: after --hold all vanish at once, and sign in again at --rate")
 	f.StringVar(&a.ping, "ping", "", "--access: IPv4 address that each asks, three times at most")
-	f.StringSliceVar(&a.dns, "dns", nil, "--access: name servers that each must be told, of both families")
+	f.StringSliceVar(&a.dns, "dns", nil, "--access: name servers that each must get, of both families")
 	f.Uint16Var(&a.opt.STag, "s-tag", 100, "--access: of the first 4,000, C-tags from 1; 0: frames without tags")
 	f.StringVar(&a.opt.User, "user", "user%d", "--access: name by PPPoE; %d: the number")
 	f.StringVar(&a.opt.Password, "password", "user%d", "--access: password; %d: the number")

@@ -63,7 +63,7 @@ func (a *API) routes(document []byte) []endpoint {
 			openapi.Parameter{Name: "kind", Text: "a kind of event, or its first word", Type: "string",
 				Many: true},
 			whole("limit", "events at most, 1,000 in any case; next leads on"),
-			openapi.Parameter{Name: "live", Text: "of a stream: only what comes from now on",
+			openapi.Parameter{Name: "live", Text: "of a stream: only events from now on",
 				Type: "boolean"}),
 			auth.Read, a.handleEvents},
 		{media(op("GET", "/v1/config", "config",
@@ -93,7 +93,7 @@ func (a *API) routes(document []byte) []endpoint {
 			text("cause", "of accounting (RFC 2866), such as admin-reset, the default")), auth.Operate,
 			a.handleClear},
 		{op("POST", "/v1/subscriber/drain", "drainSubscribers",
-			"let nobody sign in any more, and end all who did: before the gateway goes out of service; "+
+			"end all subscribers who signed in and take no new ones; "+
 				"it waits up to a minute for RADIUS servers to take accounting",
 			v1.Drained{}), auth.Operate,
 			a.handleDrain},

@@ -87,7 +87,7 @@ func New(opt Options) *API {
 			binary: opt.DPBinary, places: httpd.NewPlaces(maxTraces)}}
 }
 
-// Handler serves the API to clients of the Unix socket, who may do everything (docs/cli.md lists the paths).
+// Handler serves the API to clients of the Unix socket, who may do everything (docs/reference/api.md lists the paths).
 func (a *API) Handler() http.Handler { return auth.Local(a.mux()) }
 
 // TCP serves the API, and the page where there is one, to clients that show who they are.

@@ -3,8 +3,10 @@
 #include "core/node.h"
 #include "forward/subscriber.h"
 
-DROP_REASON(drop_room, "access-headroom", "there is no room in front of the packet for the access encapsulation")
-DROP_REASON(drop_port, "access-port-gone", "the subscriber's port does not exist any more")
+DROP_REASON(drop_room, "access-headroom",
+	"there is no room in front of the packet for the access encapsulation. Report it with show drop -j")
+DROP_REASON(drop_port, "access-port-gone",
+	"the subscriber's port does not exist any more. Normal for an instant after config apply; for longer report it")
 
 enum { EDGE_OUTPUT, EDGE_FRAGMENT, EDGE_DROP, EDGE_COUNT };
 

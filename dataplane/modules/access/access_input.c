@@ -13,23 +13,44 @@
 #include "wire/pppoe.h"
 #include <string.h>
 
-DROP_REASON(drop_ethernet, "access-ethernet", "the Ethernet header is cut short")
-DROP_REASON(drop_tags, "access-tags", "the frame has more than two VLAN tags")
-DROP_REASON(drop_mac, "access-mac-not-ours", "the frame is addressed to another MAC address")
+DROP_REASON(drop_ethernet, "access-ethernet",
+	"the Ethernet header is cut short. Capture the frame: its sender or a device between is at fault")
+DROP_REASON(drop_tags, "access-tags", "the frame has more than two VLAN tags. See VLANs of the switch")
+DROP_REASON(drop_mac, "access-mac-not-ours",
+	"the frame is addressed to another MAC address. The sender has an old MAC address: see mac of the port, show "
+	"port")
 DROP_REASON(drop_group, "access-group-unicast",
-	"the frame is for a broadcast or multicast MAC address, its IP packet for one host")
-DROP_REASON(drop_source, "access-source-mac", "the frame's source MAC address is a group address")
-DROP_REASON(drop_ethertype, "access-ethertype", "no such ethertype is served on the access side")
-DROP_REASON(drop_pppoe, "pppoe-malformed", "the PPPoE header is cut short, or its length does not fit the frame")
-DROP_REASON(drop_padt, "pppoe-padt-unknown", "PADT for a session that this subscriber does not have")
-DROP_REASON(drop_ppp, "ppp-unknown-subscriber", "PPP control packet, or DHCP in PPP, of no known session")
-DROP_REASON(
-	drop_ip, "access-ip-malformed", "the subscriber's IP header is malformed, or its lengths do not fit the frame")
-DROP_REASON(drop_checksum, "access-ip-checksum", "the subscriber's IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
-DROP_REASON(drop_ip_type, "access-ip-version", "the IP version does not fit the ethertype or PPP protocol")
+	"the frame is for a broadcast or multicast MAC address, its IP packet for one host. Look at a switch or load "
+	"balancer that sends it to all of a link")
+DROP_REASON(drop_source, "access-source-mac",
+	"the frame's source MAC address is a group address. Capture the frame: its sender or a device between is at "
+	"fault")
+DROP_REASON(drop_ethertype, "access-ethertype",
+	"no such ethertype is served on the access side. Capture the frame: its sender or a device between is at fault")
+DROP_REASON(drop_pppoe, "pppoe-malformed",
+	"the PPPoE header is cut short, or its length does not fit the frame. Capture the frame: its sender or a "
+	"device between is at fault")
+DROP_REASON(drop_padt, "pppoe-padt-unknown",
+	"PADT for a session that this subscriber does not have. Tags, PPPoE id, MAC address and port must all fit: see "
+	"show session, show subscriber")
+DROP_REASON(drop_ppp, "ppp-unknown-subscriber",
+	"PPP control packet, or DHCP in PPP, of no known session. Tags, PPPoE id, MAC address and port must all fit: "
+	"see show session, show subscriber")
+DROP_REASON(drop_ip, "access-ip-malformed",
+	"the subscriber's IP header is malformed, or its lengths do not fit the frame. Cut-off frames: see MTU, "
+	"buffer_size, limits of net_af_packet")
+DROP_REASON(drop_checksum, "access-ip-checksum",
+	"the subscriber's IPv4 header checksum is wrong (RFC 1812 §5.2.2). Broken packets, or checksums left to a "
+	"card: ethtool -K DEVICE tx off")
+DROP_REASON(drop_ip_type, "access-ip-version",
+	"the IP version does not fit the ethertype or PPP protocol. Capture the frame: its sender or a device between "
+	"is at fault")
 DROP_REASON(drop_martian, "access-martian",
-	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7)")
-DROP_REASON(drop_multicast, "access-multicast", "multicast and broadcast from subscribers is not forwarded")
+	"the subscriber's source or destination address may not be used (RFC 1812 §5.3.7). Mostly a subscriber's own "
+	"noise: multicast, ::, link-local")
+DROP_REASON(drop_multicast, "access-multicast",
+	"multicast and broadcast from subscribers is not forwarded. Mostly a subscriber's own noise: multicast, ::, "
+	"link-local")
 
 enum { EDGE_LOOKUP, EDGE_ARP, EDGE_ND, EDGE_LCP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 

@@ -26,7 +26,8 @@ static int is_known(struct rte_mbuf *m)
 }
 
 DROP_REASON(drop_newcomer, "punt-newcomer-full",
-	"a newcomer's first packet: the rest of the host path's room is for those who have begun, or are known")
+	"a newcomer's first packet: the rest of the host path's room is for lines that have begun. Normal after a "
+	"power cut: newcomers repeat")
 
 // A PADR has begun: its cookie was asked for.
 static int has_begun(struct rte_mbuf *m)

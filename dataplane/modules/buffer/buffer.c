@@ -9,17 +9,21 @@
 #include "wire/ecn.h"
 
 DROP_REASON(drop_full, "buffer-full",
-	"the session has as many packets waiting as its FAR lets it, or as there may be at all")
+	"as many packets wait as the session's FAR allows, or as may wait in all. See engine.limits.buffered_packets: "
+	"or paging takes too long")
 DROP_REASON(drop_crowded, "buffer-crowded-out",
-	"engine.limits.buffered_packets wait: the oldest packet of the UE that had most made room for another one's")
+	"too many packets wait: the oldest of the UE that had most made room. See engine.limits.buffered_packets: or "
+	"paging takes too long")
 DROP_REASON(drop_precedence, "buffer-precedence",
-	"the session has as many packets waiting as its FAR lets it: one of a higher drop precedence (AFx2, AFx3) went "
-	"first")
-DROP_REASON(drop_timeout, "buffer-timeout", "the packet waited for the UE as long as it may")
+	"as many packets wait as the session's FAR allows: one of a higher drop precedence (AFx2, AFx3) went. See "
+	"engine.limits.buffered_packets: or paging takes too long")
+DROP_REASON(drop_timeout, "buffer-timeout",
+	"the packet waited for the UE as long as it may. See engine.limits.buffered_packets: or paging takes too long")
 DROP_REASON(drop_discarded, "buffer-discarded",
-	"the packet waited for a UE, and then its FAR said drop, the control plane had what waits dropped (DROBU), "
-	"its PDR or session went, or its session moved to another worker")
-DROP_REASON(drop_notified, "buffer-not-kept", "the FAR says drop; the control plane was told of this packet")
+	"the packet waited for a UE; then its FAR said drop, or its PDR or session went or moved to another worker. "
+	"Normal: the CP function chose it")
+DROP_REASON(drop_notified, "buffer-not-kept",
+	"the FAR says drop; the control plane got a report of this packet. Normal: the CP function chose it")
 
 enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDGE_COUNT };
 #define EDGE_HELD EDGE_COUNT

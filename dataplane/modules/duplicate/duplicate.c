@@ -8,7 +8,8 @@
 #include "rule/view.h"
 
 DROP_REASON(drop_copy, "duplicate-impossible",
-	"the copy of a packet could not be sent: its path is gone, or it is longer than 65535 bytes with outer headers")
+	"the copy of a packet could not be sent: its path is gone, or it is too long with outer headers. See the path "
+	"of the duplicating parameters, MTU")
 
 enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_FORWARD, EDGE_OUTPUT, EDGE_PORT, EDGE_DROP, EDGE_COUNT };
 

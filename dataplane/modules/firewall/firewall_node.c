@@ -11,20 +11,27 @@
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT, EDGE_GONE = EDGE_COUNT };
 
-DROP_REASON(uplink_deny, "firewall-uplink-deny", "a rule of the uplink access list denies the packet")
-DROP_REASON(uplink_default, "firewall-uplink-default", "no rule of the uplink access list matches; its default is deny")
+DROP_REASON(uplink_deny, "firewall-uplink-deny",
+	"a rule of the uplink access list denies the packet. See show acl: hits of each rule")
+DROP_REASON(uplink_default, "firewall-uplink-default",
+	"no rule of the uplink access list matches; its default is deny. See show acl: hits of each rule")
 DROP_REASON(uplink_short, "firewall-uplink-tiny-fragment",
-	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
-DROP_REASON(downlink_deny, "firewall-downlink-deny", "a rule of the downlink access list denies the packet")
+	"the transport header is cut so that rules on ports cannot be checked (RFC 1858). An attempt to hide ports: "
+	"capture the sender")
+DROP_REASON(downlink_deny, "firewall-downlink-deny",
+	"a rule of the downlink access list denies the packet. See show acl: hits of each rule")
 DROP_REASON(downlink_default, "firewall-downlink-default",
-	"no rule of the downlink access list matches; its default is deny")
+	"no rule of the downlink access list matches; its default is deny. See show acl: hits of each rule")
 DROP_REASON(downlink_short, "firewall-downlink-tiny-fragment",
-	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
-DROP_REASON(instance_deny, "firewall-instance-deny", "a rule of the network instance's access list denies the packet")
+	"the transport header is cut so that rules on ports cannot be checked (RFC 1858). An attempt to hide ports: "
+	"capture the sender")
+DROP_REASON(instance_deny, "firewall-instance-deny",
+	"a rule of the network instance's access list denies the packet. See show acl: hits of each rule")
 DROP_REASON(instance_default, "firewall-instance-default",
-	"no rule of the network instance's access list matches; its default is deny")
+	"no rule of the network instance's access list matches; its default is deny. See show acl: hits of each rule")
 DROP_REASON(instance_short, "firewall-instance-tiny-fragment",
-	"the transport header is cut so that rules on ports cannot be checked (RFC 1858)")
+	"the transport header is cut so that rules on ports cannot be checked (RFC 1858). An attempt to hide ports: "
+	"capture the sender")
 
 static const struct {
 	const struct reason *deny, *by_default, *too_short;

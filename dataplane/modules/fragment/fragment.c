@@ -10,12 +10,15 @@
 #include "wire/checksum.h"
 #include <rte_ip_frag.h>
 
-DROP_REASON(broken, "fragment-malformed", "a packet that had to be fragmented has a broken IP header")
-DROP_REASON(
-	impossible, "fragment-impossible", "the MTU ahead is too small to fragment the packet into 64 pieces or fewer")
-DROP_REASON(no_buffer, "fragment-no-buffer", "no packet buffers were left for the fragments")
+DROP_REASON(broken, "fragment-malformed",
+	"a packet that had to be fragmented has a broken IP header. Report it with show drop -j")
+DROP_REASON(impossible, "fragment-impossible",
+	"the MTU ahead is too small to fragment the packet into 64 pieces or fewer. Jumbo packets: see the MTU behind")
+DROP_REASON(no_buffer, "fragment-no-buffer",
+	"no packet buffers were left for the fragments. See engine.packet_buffers, show total: who holds them")
 
-DROP_REASON(too_many, "fragment-limit", "more fragments in one vector than a worker makes at a time")
+DROP_REASON(too_many, "fragment-limit",
+	"more fragments in one vector than a worker makes at a time. A burst of jumbo packets: see the MTU behind")
 
 #define MAX_PIECES 64
 // Of one visit of the node: a stream between two nodes of rte_graph holds 65535 packets, and one more ends the process.

@@ -12,18 +12,26 @@
 #include <string.h>
 
 DROP_REASON(drop_teid, "gtpu-teid-unknown",
-	"no session has this TEID; answered with an Error Indication within the rate limit")
-DROP_REASON(drop_teid_zero, "gtpu-teid-zero", "a G-PDU with TEID 0, which is never answered (TS 29.281 §7.3.1)")
-DROP_REASON(drop_echo_rate, "gtpu-echo-rate-limit", "more GTP-U Echo Requests than engine.rates.echo allows")
-DROP_REASON(drop_echo, "gtpu-echo-malformed", "a GTP-U Echo message that cannot be answered")
+	"no session has this TEID; answered with an Error Indication within the rate limit. See show association: "
+	"sessions of the peer that are not ours, teid_downlink, local of the path")
+DROP_REASON(drop_teid_zero, "gtpu-teid-zero",
+	"a G-PDU with TEID 0, which is never answered (TS 29.281 §7.3.1). Capture it: the peer's GTP-U or UDP is wrong")
+DROP_REASON(drop_echo_rate, "gtpu-echo-rate-limit",
+	"more GTP-U Echo Requests than engine.rates.echo allows. A flood, or engine.rates is low: see show punt")
+DROP_REASON(drop_echo, "gtpu-echo-malformed",
+	"a GTP-U Echo message that cannot be answered. Capture it: the peer's GTP-U or UDP is wrong")
 DROP_REASON(drop_error, "gtpu-error-indication-malformed",
-	"an Error Indication without TEID or address, or with a TEID in its header")
-DROP_REASON(
-	drop_forged, "gtpu-error-indication-stranger", "an Error Indication from an address that is no peer of ours")
+	"an Error Indication without TEID or address, or with a TEID in its header. Capture it: the peer's GTP-U or "
+	"UDP is wrong")
+DROP_REASON(drop_forged, "gtpu-error-indication-stranger",
+	"an Error Indication from an address that is no peer of ours. Forged, or a peer without path: see show path")
 DROP_REASON(drop_required, "gtpu-extension-unknown",
-	"an extension header must be understood and is not; answered with what is, within the rate limit")
-DROP_REASON(drop_end_marker, "gtpu-end-marker-unknown", "an End Marker for a tunnel that does not exist")
-DROP_REASON(drop_message, "gtpu-message-unknown", "a GTP-U message type that is not served")
+	"an extension header must be understood and is not; answered within the rate limit. Capture it: the peer's "
+	"GTP-U or UDP is wrong")
+DROP_REASON(drop_end_marker, "gtpu-end-marker-unknown",
+	"an End Marker for a tunnel that does not exist. Normal after a handover; many: see show association")
+DROP_REASON(drop_message, "gtpu-message-unknown",
+	"a GTP-U message type that is not served. Capture it: the peer's GTP-U or UDP is wrong")
 PUNT_REASON(punt_echo, "gtpu-echo-response", "an answer to our Echo Request", .control = CONTROL_PROTOCOL)
 PUNT_REASON(punt_error, "gtpu-error-indication", "a peer does not know a tunnel that we send to",
 	.control = CONTROL_PROTOCOL)

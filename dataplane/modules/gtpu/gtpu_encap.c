@@ -5,9 +5,13 @@
 #include "rule/rule.h"
 #include "rule/view.h"
 
-DROP_REASON(drop_no_path, "gtpu-path-gone", "the GTP-U path of the session does not exist any more")
-DROP_REASON(drop_room, "gtpu-headroom", "there is no room in front of the packet for the outer headers")
-DROP_REASON(drop_long, "gtpu-too-long", "the packet with its outer headers is longer than 65535 bytes")
+DROP_REASON(drop_no_path, "gtpu-path-gone",
+	"the GTP-U path of the session does not exist any more. Normal for an instant after config apply; for longer "
+	"report it")
+DROP_REASON(drop_room, "gtpu-headroom",
+	"there is no room in front of the packet for the outer headers. Report it with show drop -j")
+DROP_REASON(drop_long, "gtpu-too-long",
+	"the packet with its outer headers is longer than 65535 bytes. Jumbo packets: see the MTU behind")
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 

@@ -16,7 +16,8 @@
 
 #define MAX_WAITING 65536u
 
-DROP_REASON(drop_lost, "gtpu-end-marker-lost", "more End Markers to be sent at once than wait for the workers")
+DROP_REASON(drop_lost, "gtpu-end-marker-lost",
+	"more End Markers to be sent at once than wait for the workers. More than 65,536 tunnels moved at once")
 
 static struct {
 	struct rte_mbuf **packet; // ring; packet.resume holds the worker meanwhile

@@ -14,22 +14,34 @@
 #include "wire/ip.h"
 #include <string.h>
 
-DROP_REASON(drop_endpoint, "gtpu-not-endpoint", "GTP-U to an address or interface that is no tunnel endpoint")
-DROP_REASON(drop_udp, "gtpu-udp-length", "the UDP length does not fit the IP packet")
+DROP_REASON(drop_endpoint, "gtpu-not-endpoint",
+	"GTP-U to an address or interface that is no tunnel endpoint. See paths, instances[].endpoints and the "
+	"interface")
+DROP_REASON(drop_udp, "gtpu-udp-length",
+	"the UDP length does not fit the IP packet. Capture it: the peer's GTP-U or UDP is wrong")
 DROP_REASON(drop_sum, "gtpu-udp-checksum",
-	"the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
-DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short")
-DROP_REASON(drop_version, "gtpu-version", "GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1)")
-DROP_REASON(drop_length, "gtpu-length", "the GTP-U length does not fit the UDP payload")
-DROP_REASON(drop_extension, "gtpu-extension", "an extension header is malformed, or one too many")
+	"the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200). Capture it; see "
+	"engine.tunnel_checksums")
+DROP_REASON(drop_short, "gtpu-short", "the GTP-U header is cut short. Capture it: the peer's GTP-U or UDP is wrong")
+DROP_REASON(drop_version, "gtpu-version",
+	"GTP version is not 1, or the protocol is GTP' (TS 29.281 §5.1). Capture it: the peer's GTP-U or UDP is wrong")
+DROP_REASON(drop_length, "gtpu-length",
+	"the GTP-U length does not fit the UDP payload. Capture it: the peer's GTP-U or UDP is wrong")
+DROP_REASON(drop_extension, "gtpu-extension",
+	"an extension header is malformed, or one too many. Capture it: the peer's GTP-U or UDP is wrong")
 DROP_REASON(drop_inner, "gtpu-inner-malformed",
-	"the inner IP header is malformed, or its lengths do not fit the tunnel packet")
-DROP_REASON(drop_inner_sum, "gtpu-inner-checksum", "the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
-DROP_REASON(drop_inner_version, "gtpu-inner-version", "the inner packet is neither IPv4 nor IPv6")
+	"the inner IP header is malformed, or its lengths do not fit the tunnel packet. What UEs or hosts send: see "
+	"the peer's anti-spoofing")
+DROP_REASON(drop_inner_sum, "gtpu-inner-checksum",
+	"the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2). Broken packets, or checksums left to a card: "
+	"ethtool -K DEVICE tx off")
+DROP_REASON(drop_inner_version, "gtpu-inner-version",
+	"the inner packet is neither IPv4 nor IPv6. What UEs or hosts send: see the peer's anti-spoofing")
 DROP_REASON(drop_ecn, "gtpu-inner-ecn",
-	"the tunnel packet was marked for congestion, and the packet in it is not of an ECN-capable transport (RFC "
-	"6040)")
-DROP_REASON(drop_martian, "gtpu-inner-martian", "the inner source or destination address may not be used")
+	"the tunnel packet was marked for congestion, the packet in it is not ECN-capable (RFC 6040). Congestion on "
+	"the way to us")
+DROP_REASON(drop_martian, "gtpu-inner-martian",
+	"the inner source or destination address may not be used. What UEs or hosts send: see the peer's anti-spoofing")
 
 enum { EDGE_DOWNLINK, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
 

@@ -18,7 +18,9 @@
 #define BGP 179 // RFC 4271 §8.2.1
 #define INTERFACES 1024 // most
 
-DROP_REASON(drop_ttl, "gtsm-ttl", "a BGP packet to us came from further away than gtsm allows (RFC 5082)")
+DROP_REASON(drop_ttl, "gtsm-ttl",
+	"a BGP packet to us came from further away than gtsm allows (RFC 5082). See show gtsm: gtsm of the interface, "
+	"and the TTL of 255 that the neighbour must send")
 
 struct guard_counts {
 	uint64_t passed, dropped;

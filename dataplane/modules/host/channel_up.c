@@ -15,8 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
-DROP_REASON(drop_full, "channel-full", "the control plane reads subscribers' frames more slowly than they come")
-DROP_REASON(drop_long, "channel-too-long", "a subscriber's frame for the control plane is longer than it takes")
+DROP_REASON(drop_full, "channel-full",
+	"the control plane reads subscribers' frames more slowly than they come. See CPU of the control plane, "
+	"engine.limits.channel")
+DROP_REASON(drop_long, "channel-too-long",
+	"a subscriber's frame for the control plane is longer than it takes. Capture it: more than 9,216 octets")
 
 // Octets behind the EtherType: what PPPoE's own length says, else all. IP packets were trimmed by access-input.
 static uint32_t octets_of(const struct rte_mbuf *m, const struct endpoint_view *e, uint32_t offset)

@@ -15,10 +15,17 @@
 #define SEGMENTS 64
 #define LONGEST (ETH_HEADER + TAGS + 65536)
 
-DROP_REASON(drop_refused, "clone-refused", "the kernel's device for the interface is down, or did not take the frame")
-DROP_REASON(drop_too_long, "clone-too-long", "the kernel sent a frame that is longer than the interface's MTU allows")
-DROP_REASON(drop_buffers, "clone-no-buffer", "there was no packet buffer for a frame that the kernel sent")
-DROP_REASON(drop_interface_down, "clone-interface-down", "the kernel sent a frame by an interface that is down")
+DROP_REASON(drop_refused, "clone-refused",
+	"the kernel's device for the interface is down, or did not take the frame. See ip link, and show clone, column "
+	"WHY")
+DROP_REASON(drop_too_long, "clone-too-long",
+	"the kernel sent a frame that is longer than the interface's MTU allows. Short when the kernel's device goes "
+	"down or its MTU changes")
+DROP_REASON(drop_buffers, "clone-no-buffer",
+	"there was no packet buffer for a frame that the kernel sent. See engine.packet_buffers")
+DROP_REASON(drop_interface_down, "clone-interface-down",
+	"the kernel sent a frame by an interface that is down. Short when the kernel's device goes down or its MTU "
+	"changes")
 
 // The Ethernet header that the kernel's device shows: without the tags, which are the interface's.
 static void header_of(uint8_t header[ETH_HEADER], const struct rte_mbuf *m, const struct packet *pkt)

@@ -8,11 +8,17 @@
 #include "rule/rule.h"
 #include "rule/view.h"
 
-DROP_REASON(rate_limit, "echo-rate-limit", "an ICMP echo request was due an answer, but engine echo_rate is used up")
-DROP_REASON(not_answerable, "echo-not-answerable", "an ICMP echo request from no single host, or to a group")
-DROP_REASON(malformed, "echo-malformed", "an ICMP message to us whose IP header is broken")
-DROP_REASON(no_session, "echo-no-session", "the session has no downlink rule, so its echo request cannot be answered")
-DROP_REASON(shared, "echo-shared", "the echo request's buffer is shared, so it cannot become the answer")
+DROP_REASON(rate_limit, "echo-rate-limit",
+	"an ICMP echo request was due an answer, but engine.rates.echo is used up. A flood, or engine.rates is low: "
+	"see show punt")
+DROP_REASON(not_answerable, "echo-not-answerable",
+	"an ICMP echo request from no single host, or to a group. Normal: no answer is due")
+DROP_REASON(malformed, "echo-malformed", "an ICMP message to us whose IP header is broken. Normal: no answer is due")
+DROP_REASON(no_session, "echo-no-session",
+	"the session has no downlink rule, so its echo request cannot be answered. See show rule: the other direction "
+	"is missing, idle or closed")
+DROP_REASON(shared, "echo-shared",
+	"the echo request's buffer is shared, so it cannot become the answer. Report it with show drop -j")
 
 enum { TO_ACCESS, TO_IP, DROP, PUNT, EDGES };
 

@@ -8,15 +8,23 @@
 #include "rule/rule.h"
 #include "rule/view.h"
 
-DROP_REASON(rate_limit, "icmp-rate-limit", "an ICMP error was due, but engine icmp_error_rate is used up")
+DROP_REASON(rate_limit, "icmp-rate-limit",
+	"an ICMP error was due, but engine.rates.icmp_errors is used up. A flood, or engine.rates is low: see show "
+	"punt")
 DROP_REASON(not_answerable, "icmp-not-answerable",
-	"no ICMP error may be sent about this packet: it is an ICMP error, a later fragment, or from or to no single "
-	"host")
-DROP_REASON(no_source, "icmp-no-source", "no address of ours to send the ICMP error from")
-DROP_REASON(no_session, "icmp-no-session", "the session has no rule for the way back, so no ICMP error can be sent")
+	"no ICMP error is sent about an ICMP error, a later fragment, or to or from more than one host. Normal: no "
+	"answer is due")
+DROP_REASON(no_source, "icmp-no-source",
+	"no address of ours to send the ICMP error from. See addresses of that family of the interface or network "
+	"instance")
+DROP_REASON(no_session, "icmp-no-session",
+	"the session has no rule for the way back, so no ICMP error can be sent. See show rule: the other direction is "
+	"missing, idle or closed")
 DROP_REASON(no_way, "icmp-no-way",
-	"an ICMP error was due, but the session's FAR for the way back does not forward, or its gate is closed")
-DROP_REASON(no_room, "icmp-no-room", "the packet's buffer has no room for the headers of an ICMP error")
+	"an ICMP error was due, but the session's FAR for the way back does not forward, or its gate is closed. See "
+	"show rule: the other direction is missing, idle or closed")
+DROP_REASON(no_room, "icmp-no-room",
+	"the packet's buffer has no room for the headers of an ICMP error. Report it with show drop -j")
 
 // The first ones are values of enum api_outer: the way of a rule.
 enum {

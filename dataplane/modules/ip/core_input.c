@@ -10,14 +10,22 @@
 #include "wire/eth.h"
 #include "wire/ip.h"
 
-DROP_REASON(drop_short, "ethernet-short", "the frame ends within its Ethernet header or a VLAN tag")
-DROP_REASON(drop_tags, "ethernet-tags", "the frame has more than two VLAN tags")
-DROP_REASON(drop_mac, "mac-not-ours", "the frame's destination MAC address is another host's")
+DROP_REASON(drop_short, "ethernet-short",
+	"the frame ends within its Ethernet header or a VLAN tag. Capture the frame: its sender or a device between is "
+	"at fault")
+DROP_REASON(drop_tags, "ethernet-tags", "the frame has more than two VLAN tags. See VLANs of the switch")
+DROP_REASON(drop_mac, "mac-not-ours",
+	"the frame's destination MAC address is another host's. The sender has an old MAC address: see mac of the "
+	"port, show port")
 DROP_REASON(drop_group, "ethernet-group-unicast",
-	"the frame is for a broadcast or multicast MAC address, its IP packet for one host")
-DROP_REASON(drop_vlan, "interface-unknown", "no interface is configured on the frame's port and VLAN")
-DROP_REASON(drop_down, "interface-down", "the frame's interface is down")
-DROP_REASON(drop_type, "ethertype-unknown", "the frame carries neither IPv4, IPv6 nor ARP")
+	"the frame is for a broadcast or multicast MAC address, its IP packet for one host. Look at a switch or load "
+	"balancer that sends it to all of a link")
+DROP_REASON(drop_vlan, "interface-unknown",
+	"no interface is configured on the frame's port and VLAN. See interfaces of the file, VLANs of the switch")
+DROP_REASON(drop_down, "interface-down",
+	"the frame's interface is down. See ip link in the clone's namespace: it was set down")
+DROP_REASON(drop_type, "ethertype-unknown",
+	"the frame carries neither IPv4, IPv6 nor ARP. Capture the frame: its sender or a device between is at fault")
 
 enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 

@@ -7,9 +7,12 @@
 #include "icmp/icmp.h"
 #include "rule/view.h"
 
-DROP_REASON(drop_link_local, "forward-link-local", "link-local addresses are not forwarded")
-DROP_REASON(drop_hops, "forward-hops", "the packet went from UE to UE too often: sessions send it round in a circle")
-DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward")
+DROP_REASON(drop_link_local, "forward-link-local",
+	"link-local addresses are not forwarded. See what neighbours send, and their anti-spoofing")
+DROP_REASON(drop_hops, "forward-hops",
+	"the packet went from UE to UE too often: sessions send it round in a circle. See show rule of both sessions: "
+	"their FARs")
+DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward. Report it with show drop -j")
 
 enum { EDGE_OUTPUT, EDGE_UE, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
 

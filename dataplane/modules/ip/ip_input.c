@@ -15,20 +15,35 @@
 #include "wire/ip.h"
 #include <string.h>
 
-DROP_REASON(drop_short, "ip-short", "the packet ends within its IP or transport header")
-DROP_REASON(drop_version, "ip-version", "the packet's IP version is not the one that its frame announces")
-DROP_REASON(drop_header, "ip-header-length", "the IPv4 header length is below 20 bytes or past the packet")
-DROP_REASON(drop_length, "ip-length", "the IP length field does not fit the frame")
-DROP_REASON(drop_extensions, "ip-extension-headers", "IPv6 extension headers are truncated, out of order or too many")
-DROP_REASON(drop_transport, "ip-transport-header", "the transport header is truncated or has an impossible length")
-DROP_REASON(drop_checksum, "ip-checksum", "the IPv4 header checksum is wrong")
-DROP_REASON(drop_source, "ip-martian-source", "the source address must not appear on the wire")
-DROP_REASON(drop_destination, "ip-martian-destination", "the destination address must not appear on the wire")
-DROP_REASON(
-	drop_rpf, "ip-reverse-path", "no route leads back to the packet's source, or none by its interface (RFC 3704)")
-DROP_REASON(drop_multicast, "ip-multicast", "nothing here listens to that multicast or broadcast address")
-DROP_REASON(drop_protocol, "ip-protocol-unreachable", "sent to one of our addresses with a protocol that is not served")
-DROP_REASON(drop_redirect, "ip-redirect", "a router does not follow redirects")
+DROP_REASON(drop_short, "ip-short",
+	"the packet ends within its IP or transport header. Cut-off frames: see MTU, buffer_size, limits of "
+	"net_af_packet")
+DROP_REASON(drop_version, "ip-version",
+	"the packet's IP version differs from what its frame announces. Broken packets: capture them")
+DROP_REASON(drop_header, "ip-header-length",
+	"the IPv4 header length is below 20 bytes or past the packet. Broken packets: capture them")
+DROP_REASON(drop_length, "ip-length",
+	"the IP length field does not fit the frame. Cut-off frames: see MTU, buffer_size, limits of net_af_packet")
+DROP_REASON(drop_extensions, "ip-extension-headers",
+	"IPv6 extension headers are truncated, out of order or too many. Broken packets: capture them")
+DROP_REASON(drop_transport, "ip-transport-header",
+	"the transport header is truncated or has an impossible length. Broken packets: capture them")
+DROP_REASON(drop_checksum, "ip-checksum",
+	"the IPv4 header checksum is wrong. Broken packets, or checksums left to a card: ethtool -K DEVICE tx off")
+DROP_REASON(drop_source, "ip-martian-source",
+	"the source address must not appear on the wire. See what neighbours send, and their anti-spoofing")
+DROP_REASON(drop_destination, "ip-martian-destination",
+	"the destination address must not appear on the wire. See what neighbours send, and their anti-spoofing")
+DROP_REASON(drop_rpf, "ip-reverse-path",
+	"no route leads back to the packet's source, or none by its interface (RFC 3704). See reverse_path: forged, or "
+	"ways there and back differ (loose)")
+DROP_REASON(drop_multicast, "ip-multicast",
+	"nothing here listens to that multicast or broadcast address. See what neighbours send, and their "
+	"anti-spoofing")
+DROP_REASON(drop_protocol, "ip-protocol-unreachable",
+	"sent to one of our addresses with a protocol that is not served. A scan of protocols")
+DROP_REASON(drop_redirect, "ip-redirect",
+	"a router does not follow redirects. See what neighbours send, and their anti-spoofing")
 
 enum { EDGE_FORWARD, EDGE_UE, EDGE_REASSEMBLY, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 

@@ -11,18 +11,23 @@
 #include "wire/ip.h"
 #include <string.h>
 
-DROP_REASON(drop_no_route, "no-route", "no route leads to the destination")
-DROP_REASON(drop_blackhole, "route-blackhole", "a blackhole route leads to the destination")
+DROP_REASON(drop_no_route, "no-route", "no route leads to the destination. See show route, show route --ignored")
+DROP_REASON(drop_blackhole, "route-blackhole",
+	"a blackhole route leads to the destination. See show route: a discard route")
 DROP_REASON(drop_unreachable, "route-unreachable",
-	"an unreachable route leads to the destination of a packet of our own: nobody is to be told")
+	"an unreachable route leads to the destination of a packet of our own. See show route: a discard route")
 DROP_REASON(drop_prohibit, "route-prohibit",
-	"a prohibit route leads to the destination of a packet of our own: nobody is to be told")
-DROP_REASON(drop_unassigned, "route-unassigned", "nobody has the address: its prefix is one of subscribers or NAT44")
-DROP_REASON(drop_own, "output-to-ourselves", "the packet was to be sent to one of our own addresses")
-DROP_REASON(
-	drop_hops, "output-hops", "the packet went from us to ourselves too often: sessions send it round in a circle")
-DROP_REASON(drop_version, "output-no-packet", "there is no IP packet to send")
-DROP_REASON(drop_room, "headroom", "there is no room for an Ethernet header in front of the packet")
+	"a prohibit route leads to the destination of a packet of our own. See show route: a discard route")
+DROP_REASON(drop_unassigned, "route-unassigned",
+	"no subscriber has the address, whose prefix is a pool's or NAT44's. Scans, or homes that went: see show route")
+DROP_REASON(drop_own, "output-to-ourselves",
+	"the packet was to be sent to one of our own addresses. See show route: a route leads to our own address")
+DROP_REASON(drop_hops, "output-hops",
+	"the packet went from us to ourselves too often: sessions send it round in a circle. See show rule of both "
+	"sessions: their FARs")
+DROP_REASON(drop_version, "output-no-packet", "there is no IP packet to send. Report it with show drop -j")
+DROP_REASON(drop_room, "headroom",
+	"there is no room for an Ethernet header in front of the packet. Report it with show drop -j")
 
 enum { EDGE_TX, EDGE_SCHEDULER, EDGE_INPUT, EDGE_FRAGMENT, EDGE_ERROR, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 

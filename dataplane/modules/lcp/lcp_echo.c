@@ -9,12 +9,16 @@
 #include "rule/view.h"
 #include "wire/pppoe.h"
 
-DROP_REASON(
-	drop_malformed, "lcp-echo-malformed", "an LCP echo whose length does not fit its frame, or has no magic number")
-DROP_REASON(drop_loop, "lcp-echo-loop", "an LCP echo with our own magic number: the line is looped (RFC 1661 §6.4)")
-DROP_REASON(drop_rate, "lcp-echo-rate-limit", "more LCP Echo-Requests of one subscriber than are answered")
+DROP_REASON(drop_malformed, "lcp-echo-malformed",
+	"an LCP echo whose length does not fit its frame, or has no magic number. Look at the line and the home router")
+DROP_REASON(drop_loop, "lcp-echo-loop",
+	"an LCP echo with our own magic number: the line is looped (RFC 1661 §6.4). Look at the line and the home "
+	"router")
+DROP_REASON(drop_rate, "lcp-echo-rate-limit",
+	"more LCP Echo-Requests of one subscriber than are answered. Look at the line and the home router")
 DROP_REASON(drop_heard, "lcp-echo-heard",
-	"an LCP Echo-Reply or Discard-Request: the subscriber is alive, and nothing is left to do")
+	"an LCP Echo-Reply or Discard-Request: the subscriber is alive, and nothing is left to do. Normal: no alert "
+	"counts it")
 
 enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
 

@@ -8,11 +8,11 @@
 #include "wire/eth.h"
 
 DROP_REASON(drop_copy, "mirror-impossible",
-	"the copy of a mirrored packet could not be sent: no address of ours on a way to the collector, its path is "
-	"gone, or it "
-	"is longer than 65535 bytes with outer headers")
+	"the copy of a packet could not be sent: no route from us, no path, or too long with outer headers. See show "
+	"mirror, show route to the collector, MTU")
 DROP_REASON(no_buffer, "mirror-no-buffer",
-	"no copy of a mirrored packet: there was no packet buffer (no packet was dropped, and none is in the sum)")
+	"no copy of a mirrored packet, for want of a packet buffer; the packet itself went on. See "
+	"engine.packet_buffers, or rate and sample of the mirror")
 
 static int port_in(const uint16_t range[2], uint16_t port)
 {

@@ -14,19 +14,27 @@
 #include "rule/view.h"
 
 DROP_REASON(drop_protocol, "nat-protocol",
-	"NAT44 translates TCP, UDP, ICMP queries and ICMP errors, and what nat.pairs names, nothing else")
-DROP_REASON(drop_malformed, "nat-malformed", "the packet ends before what NAT44 has to translate")
+	"NAT44 translates TCP, UDP, ICMP queries and errors, and what nat.pairs names. GRE, ESP and 6in4 need "
+	"nat.pairs")
+DROP_REASON(drop_malformed, "nat-malformed",
+	"the packet ends before what NAT44 has to translate. Cut packets: capture them")
 DROP_REASON(drop_limit, "nat-subscriber-limit",
-	"the subscriber uses all ports of all blocks that it may have (RFC 6888 REQ-4)")
+	"the subscriber uses all ports of all blocks that it may have (RFC 6888 REQ-4). See nat.blocks, nat.block; one "
+	"subscriber alone may be a scan")
 DROP_REASON(drop_exhausted, "nat-pool-exhausted",
-	"no block of ports is free: none at all, or none of the subscriber's external address")
-DROP_REASON(drop_full, "nat-table-full", "as many mappings as the instance's NAT44 may have")
+	"no block of ports is free, or none of the subscriber's external address. See show nat: more addresses, "
+	"smaller blocks")
+DROP_REASON(drop_full, "nat-table-full",
+	"as many mappings as the instance's NAT44 may have. See show nat: more addresses, smaller blocks")
 DROP_REASON(drop_moving, "nat-moving",
-	"the subscriber's ports are still an earlier session's, or another worker's: for a second at most")
-DROP_REASON(drop_no_mapping, "nat-no-mapping", "no subscriber has this external port")
+	"the subscriber's ports are still an earlier session's, or another worker's, for a second at most. Normal "
+	"while a session moves; for longer report it")
+DROP_REASON(drop_no_mapping, "nat-no-mapping",
+	"no subscriber has this external port. Scans, or late answers from the data network")
 DROP_REASON(drop_inside, "nat-inside-address",
-	"from the data network to a subscriber's inside address, which is known there by its external one")
-DROP_REASON(drop_pair_hairpin, "nat-pair-hairpin", "a protocol without ports, to an external address of ours")
+	"from the data network to a subscriber's inside address. Scans, or late answers from the data network")
+DROP_REASON(drop_pair_hairpin, "nat-pair-hairpin",
+	"a protocol without ports, to an external address of ours. Not served: use the inside address")
 
 #define AGE_MOST 4096u // mappings that nat-age looks at in a visit, of one instance
 

@@ -9,11 +9,16 @@
 #include "rule/view.h"
 
 DROP_REASON(drop_unknown, "nat-pair-unknown",
-	"no subscriber has a pair of GRE, ESP or 6in4 with this remote, or it cannot be told whose the packet is")
+	"no subscriber has a pair of GRE, ESP or 6in4 with this remote, or several may. Scans, or late answers from "
+	"the data network")
 DROP_REASON(drop_taken, "nat-pair-taken",
-	"another subscriber with the external address has the remote or the identifier, or waits for its answer")
-DROP_REASON(drop_limit, "nat-pair-limit", "the subscriber has as many pairs of GRE, ESP or 6in4 as it may")
-DROP_REASON(drop_full, "nat-pair-full", "as many pairs as the instance's NAT44 may have, or as one remote may have")
+	"another subscriber of the external address has the remote or identifier, or waits for its answer. Use more "
+	"nat.addresses, or UDP encapsulation")
+DROP_REASON(drop_limit, "nat-pair-limit",
+	"the subscriber has as many pairs of GRE, ESP or 6in4 as it may. See nat.pairs.of_subscriber")
+DROP_REASON(drop_full, "nat-pair-full",
+	"as many pairs as the instance's NAT44 may have, or as one remote may have. See nat.pairs.most, show nat; a "
+	"remote serves 64 subscribers")
 
 enum { EDGE_NEXT, EDGE_DROP };
 

@@ -26,16 +26,25 @@
 #define ANSWERS_OF_SUBSCRIBER 100u // of these: one who asks without end leaves the others theirs
 #define BUCKETS (1u << 12) // of subscribers, by a hash that nobody can aim at
 
-DROP_REASON(drop_unknown, "neighbour-unknown-subscriber", "ARP or neighbour discovery from no known subscriber")
+DROP_REASON(drop_unknown, "neighbour-unknown-subscriber",
+	"ARP or neighbour discovery from no known subscriber. Tags, PPPoE id, MAC address and port must all fit: see "
+	"show session, show subscriber")
 DROP_REASON(drop_spoof, "neighbour-spoof",
-	"a subscriber claims an address in ARP or neighbour discovery that it does not have")
-DROP_REASON(drop_not_gateway, "neighbour-not-gateway", "a subscriber asks for an address that is not its gateway's")
+	"a subscriber claims an address in ARP or neighbour discovery that it does not have. See addresses and netmask "
+	"of the home router")
+DROP_REASON(drop_not_gateway, "neighbour-not-gateway",
+	"a subscriber asks for an address that is not its gateway's. See addresses and netmask of the home router")
 DROP_REASON(drop_gratuitous, "neighbour-announcement",
-	"a subscriber announces its address, which its session knows already")
+	"a subscriber announces its address, which its session knows already. See addresses and netmask of the home "
+	"router")
+DROP_REASON(drop_rate, "neighbour-access-rate-limit",
+	"more subscribers' ARP requests and solicitations than are answered. A storm of ARP or ND: look for a loop or "
+	"a broken host")
+DROP_REASON(drop_ppp, "neighbour-on-ppp",
+	"neighbour discovery inside PPP, where there are no link-layer addresses. See addresses and netmask of the "
+	"home router")
 DROP_REASON(
-	drop_rate, "neighbour-access-rate-limit", "more subscribers' ARP requests and solicitations than are answered")
-DROP_REASON(drop_ppp, "neighbour-on-ppp", "neighbour discovery inside PPP, where there are no link-layer addresses")
-DROP_REASON(drop_room, "neighbour-no-room", "the frame's buffer has no room for the answer")
+	drop_room, "neighbour-no-room", "the frame's buffer has no room for the answer. Report it with show drop -j")
 
 enum { EDGE_TX, EDGE_DROP, EDGE_PUNT, EDGE_COUNT };
 

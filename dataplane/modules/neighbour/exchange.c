@@ -15,12 +15,20 @@
 
 #define ANSWERS_PER_SECOND 1000 // all interfaces together
 
-DROP_REASON(drop_arp_target, "arp-not-for-us", "an ARP packet about an address that is not ours")
-DROP_REASON(drop_arp_unsolicited, "arp-unsolicited", "an ARP reply that nobody asked for")
-DROP_REASON(drop_nd_target, "nd-not-for-us", "a neighbour solicitation for an address that is not ours")
-DROP_REASON(drop_nd_unsolicited, "nd-unsolicited", "a neighbour advertisement that nobody asked for")
-DROP_REASON(drop_conflict, "address-conflict", "another host on the link says that it has one of our addresses")
-DROP_REASON(drop_rate, "neighbour-rate-limit", "more ARP requests and neighbour solicitations than are answered")
+DROP_REASON(drop_arp_target, "arp-not-for-us",
+	"an ARP packet about an address that is not ours. Normal; many: a wrong netmask, proxy ARP")
+DROP_REASON(drop_arp_unsolicited, "arp-unsolicited",
+	"an ARP reply to no question of ours. Normal; many: a wrong netmask, proxy ARP")
+DROP_REASON(drop_nd_target, "nd-not-for-us",
+	"a neighbour solicitation for an address that is not ours. Normal; many: a wrong netmask, proxy ARP")
+DROP_REASON(drop_nd_unsolicited, "nd-unsolicited",
+	"a neighbour advertisement to no question of ours. Normal; many: a wrong netmask, proxy ARP")
+DROP_REASON(drop_conflict, "address-conflict",
+	"another host on the link says that it has one of our addresses. Look for that host by its MAC address: "
+	"capture --port")
+DROP_REASON(drop_rate, "neighbour-rate-limit",
+	"more ARP requests and neighbour solicitations than are answered. A storm of ARP or ND: look for a loop or a "
+	"broken host")
 
 static struct {
 	uint64_t second; // of the count below

@@ -13,13 +13,16 @@
 #define TIMER_MS 100
 #define LOOK_AT 256u // slots, for a free one
 
-DROP_REASON(drop_unresolved, "neighbour-unresolved", "the next hop did not answer ARP or neighbour solicitations")
-DROP_REASON(drop_queue, "neighbour-queue-full", "more packets wait for one neighbour, or for all, than may wait")
+DROP_REASON(drop_unresolved, "neighbour-unresolved",
+	"the next hop did not answer ARP or neighbour solicitations. See show neighbour, show route: the next hop")
+DROP_REASON(drop_queue, "neighbour-queue-full",
+	"more packets wait for one neighbour, or for all, than may wait. See show neighbour, show route: the next hop")
 DROP_REASON(drop_full, "neighbour-table-full",
-	"there is no room for another neighbour, or too many of the interface's do not answer: a scan of an attached "
-	"network?")
+	"no room for another neighbour, or too many of the interface's do not answer: perhaps a scan. See "
+	"engine.limits.neighbours")
 DROP_REASON(drop_no_host, "neighbour-no-host",
-	"the destination is a network's own or broadcast address, or its route is gone")
+	"the destination is a network's own or broadcast address, or its route is gone. See show neighbour, show "
+	"route: the next hop")
 
 // Shared by the nodes that punt, so these are not static.
 struct reason punt_arp = {

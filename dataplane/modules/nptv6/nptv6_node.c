@@ -8,10 +8,10 @@
 #include "rule/view.h"
 
 DROP_REASON(drop_unmapped, "nptv6-unmapped",
-	"the address has no counterpart: subnet 0xffff of a prefix of 48 bits or less, or an interface identifier of "
-	"all ones")
+	"the address has no counterpart: subnet 0xffff of a /48 or shorter prefix, or an identifier of all ones. "
+	"Number subnets of nptv6 prefixes otherwise")
 DROP_REASON(drop_inside, "nptv6-inside-address",
-	"from the data network to an inside address, which is known there by its outside one")
+	"from the data network to an inside address. The prefix is routed to us by mistake, or a scan")
 
 enum { EDGE_NEXT, EDGE_DROP, EDGE_HAIRPIN };
 

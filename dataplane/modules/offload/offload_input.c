@@ -12,8 +12,11 @@
 #include "wire/ip.h"
 #include <string.h>
 
-DROP_REASON(drop_mark, "offload-mark", "the device marked the packet for a flow that it should have no more")
-DROP_REASON(drop_inner, "offload-inner", "what the device left of a tunnel packet is no proper IP packet")
+DROP_REASON(drop_mark, "offload-mark",
+	"the device marked the packet for a flow that it should have no more. Normal for a moment when sessions end; "
+	"else see show port")
+DROP_REASON(drop_inner, "offload-inner",
+	"what the device left of a tunnel packet is no proper IP packet. Report it, and set offload: none")
 
 enum { EDGE_PLAIN, EDGE_DOWNLINK, EDGE_TUNNEL, EDGE_DROP, EDGE_COUNT };
 

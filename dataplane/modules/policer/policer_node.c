@@ -14,8 +14,12 @@
 
 enum { EDGE_DROP = SESSION_EXIT_COUNT, EDGE_COUNT };
 
-DROP_REASON(drop_uplink, "policer-uplink", "the uplink policer drops packets of this colour")
-DROP_REASON(drop_downlink, "policer-downlink", "the downlink policer drops packets of this colour")
+DROP_REASON(drop_uplink, "policer-uplink",
+	"the uplink policer drops packets of this colour. See show rule, columns MBR and DROPPED: the subscriber's "
+	"rate")
+DROP_REASON(drop_downlink, "policer-downlink",
+	"the downlink policer drops packets of this colour. See show rule, columns MBR and DROPPED: the subscriber's "
+	"rate")
 
 rte_edge_t policer_leave(struct rte_mbuf *m, int uplink)
 {

@@ -10,9 +10,11 @@
 #include <string.h>
 
 DROP_REASON(full, "reassembly-full",
-	"fragments to us, or those that pass through, held their half of max_fragments: the oldest packet's made room")
+	"fragments held their half of engine.limits.fragments: those of the oldest packet made room. See "
+	"engine.limits.fragments; MTU before us")
 DROP_REASON(source_full, "reassembly-source",
-	"fragments of one source held a quarter of that half: those of its oldest packet made room")
+	"fragments of one source held a quarter of that half: those of its oldest packet made room. See "
+	"engine.limits.fragments; MTU before us")
 
 const struct reason *const fragments_full = &full, *const fragments_source_full = &source_full;
 

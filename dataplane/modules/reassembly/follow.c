@@ -13,9 +13,11 @@
 #include <rte_mbuf_dyn.h>
 
 DROP_REASON(no_first, "fragment-no-first",
-	"a later fragment whose first one did not come within a second: rules on ports, or NAT44, ask what it is of")
+	"a later fragment whose first did not come within a second, where rules or NAT44 ask for ports. Loss on the "
+	"way, or an attack")
 DROP_REASON(two_firsts, "fragment-two-firsts",
-	"a fragment of a packet that has two first ones with different ports (RFC 5722)")
+	"a fragment of a packet that has two first ones with different ports (RFC 5722). An attack, or a sender that "
+	"numbers packets badly")
 
 int follow_offset;
 

@@ -10,14 +10,16 @@
 #include "wire/ip.h"
 #include <errno.h>
 
-DROP_REASON(timed_out, "reassembly-timeout", "a fragment whose siblings did not all arrive within a second")
-DROP_REASON(
-	conflict, "reassembly-overlap", "fragments of one packet that overlap, pass its end, or are more than eight")
+DROP_REASON(timed_out, "reassembly-timeout",
+	"a fragment whose siblings did not all arrive within a second. Loss on the way, or an attack")
+DROP_REASON(conflict, "reassembly-overlap",
+	"fragments of one packet that overlap, pass its end, or are more than eight. Loss on the way, or an attack")
 DROP_REASON(mixed, "reassembly-ecn",
-	"fragments of one packet, of which some are marked for congestion and some say not to know ECN (RFC 3168 "
-	"section 5.3)")
+	"fragments of one packet, some marked for congestion, some not ECN-capable (RFC 3168 §5.3). Look for a router "
+	"on the way that fragments and marks wrongly")
 DROP_REASON(broken, "reassembly-malformed",
-	"a fragment that is empty, not a multiple of 8 bytes, past 65535 bytes, or behind other extension headers")
+	"a fragment that is empty, no multiple of 8 bytes, past 65535 bytes, or behind other extension headers. Loss "
+	"on the way, or an attack")
 
 // Made by the control thread before the first walk, then used by one worker each.
 static struct reassembly {

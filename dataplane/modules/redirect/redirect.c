@@ -13,12 +13,21 @@
 #include <rte_ip.h>
 #include <sys/random.h>
 
-DROP_REASON(drop_other, "redirect-not-http", "the FAR redirects to a URL, and this is not TCP from the UE to port 80")
-DROP_REASON(drop_answered, "redirect-answered", "a packet of a redirected HTTP connection, which was answered")
-DROP_REASON(drop_silent, "redirect-silent", "a packet of a redirected HTTP connection that needs no answer")
+DROP_REASON(drop_other, "redirect-not-http",
+	"the FAR redirects to a URL, and this is not TCP from the UE to port 80. Normal of a redirected UE: HTTPS "
+	"cannot be redirected")
+DROP_REASON(drop_answered, "redirect-answered",
+	"a packet of a redirected HTTP connection, which was answered. Normal of a redirected UE: see show rule, "
+	"ACTION redirect")
+DROP_REASON(drop_silent, "redirect-silent",
+	"a packet of a redirected HTTP connection that needs no answer. Normal of a redirected UE: see show rule, "
+	"ACTION redirect")
 DROP_REASON(drop_strange, "redirect-strange",
-	"TCP to port 80 that is no HTTP request of a connection that was answered, or has a wrong checksum")
-DROP_REASON(drop_no_way, "redirect-no-way", "the session has no FAR that leads to the UE, by which the answer could go")
+	"TCP to port 80 that is no HTTP request of an answered connection, or has a wrong checksum. Normal of a "
+	"redirected UE: see show rule, ACTION redirect")
+DROP_REASON(drop_no_way, "redirect-no-way",
+	"the session has no FAR that leads to the UE, by which the answer could go. See show rule: the other direction "
+	"is missing, idle or closed")
 
 enum { EDGE_ANSWER, EDGE_DROP, EDGE_COUNT };
 

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-DROP_REASON(
-	drop_replaced, "scheduler-replaced", "the packet was queued in a scheduler that was reconfigured or removed")
+DROP_REASON(drop_replaced, "scheduler-replaced",
+	"the packet was queued in a scheduler that was reconfigured or removed. Normal after a changed scheduler")
 
 #define CHANGES 4096
 

@@ -6,18 +6,21 @@
 #include "scheduler/queue.h"
 #include "wire/ecn.h"
 
-DROP_REASON(drop_full, "scheduler-queue-full", "the subscriber's queue of this traffic class is full")
+DROP_REASON(drop_full, "scheduler-queue-full",
+	"the subscriber's queue of this traffic class is full. See show scheduler: rates of the profile and the "
+	"subport")
 DROP_REASON(drop_red, "scheduler-red",
-	"random early detection chose the packet, for the average length of the subscriber's queue of this traffic "
-	"class")
+	"random early detection chose the packet by the average length of its queue. See show scheduler, red of the "
+	"scheduler: senders without ECN")
 DROP_REASON(drop_precedence, "scheduler-precedence",
-	"the subscriber's queue of this traffic class is as long as packets of this drop precedence (AFx2, AFx3) may "
-	"find it")
+	"the queue is as long as packets of this drop precedence (AFx2, AFx3) may find it. See yellow_size, red_size: "
+	"what a policer coloured goes first")
 DROP_REASON(drop_longest, "scheduler-longest",
-	"schedulers' queues held all buffers that engine max_scheduled gives them: the oldest packet of the longest "
-	"made room")
+	"schedulers' queues held all their buffers: the oldest packet of the longest made room. See "
+	"engine.limits.scheduled_packets, packet_buffers, queue_size")
 DROP_REASON(drop_no_room, "scheduler-no-room",
-	"schedulers' queues held all those buffers, and none of them was longer than one packet")
+	"schedulers' queues held all their buffers, and none was longer than one packet. See "
+	"engine.limits.scheduled_packets, packet_buffers, queue_size")
 
 enum { EDGE_ACCESS, EDGE_CORE, EDGE_DROP, EDGE_COUNT };
 

@@ -7,9 +7,12 @@
 #include "wire/bytes.h"
 #include "wire/eth.h"
 
-DROP_REASON(
-	drop_peer, "tunnel-peer", "the tunnel packet does not come from the peer that the session sends to (row G13)")
-DROP_REASON(drop_multicast, "tunnel-multicast", "a UE's packet to a multicast or broadcast address cannot be routed")
+DROP_REASON(drop_peer, "tunnel-peer",
+	"the tunnel packet does not come from the peer that the session sends to. See pin_peer: the UE moved, or a "
+	"forged packet")
+DROP_REASON(drop_multicast, "tunnel-multicast",
+	"a UE's packet to a multicast or broadcast address cannot be routed. Mostly a subscriber's own noise: "
+	"multicast, ::, link-local")
 
 int session_drop_gtpu;
 

@@ -3,21 +3,34 @@
 #include "core/node.h"
 #include "session/match.h"
 
-DROP_REASON(uplink_no_pdr, "uplink-no-pdr", "the session is known, but none of its uplink PDRs matches the packet")
+DROP_REASON(uplink_no_pdr, "uplink-no-pdr",
+	"the session is known, but none of its uplink PDRs matches the packet. See show rule: the CP function's rules")
+DROP_REASON(downlink_no_pdr, "downlink-no-pdr",
+	"the session is known, but none of its downlink PDRs matches the packet. See show rule: the CP function's "
+	"rules")
+DROP_REASON(uplink_gate, "uplink-gate-closed",
+	"the QER's uplink gate is closed. See show rule, column GATE: the session's QERs")
+DROP_REASON(downlink_gate, "downlink-gate-closed",
+	"the QER's downlink gate is closed. See show rule, column GATE: the session's QERs")
+DROP_REASON(uplink_far, "uplink-far-drop",
+	"the FAR says drop. See show rule, column ACTION: the session's FARs or access list")
+DROP_REASON(downlink_far, "downlink-far-drop",
+	"the FAR says drop. See show rule, column ACTION: the session's FARs or access list")
+DROP_REASON(spoofed, "source-spoofed",
+	"the subscriber sent from an address that it does not have. Compare it with show session: the file or the CP "
+	"function may be wrong")
+DROP_REASON(not_ue, "destination-not-ue",
+	"the packet in the tunnel is not for an address of the session's UE. See show rule: the CP function's rules")
 DROP_REASON(
-	downlink_no_pdr, "downlink-no-pdr", "the session is known, but none of its downlink PDRs matches the packet")
-DROP_REASON(uplink_gate, "uplink-gate-closed", "the QER's uplink gate is closed")
-DROP_REASON(downlink_gate, "downlink-gate-closed", "the QER's downlink gate is closed")
-DROP_REASON(uplink_far, "uplink-far-drop", "the FAR says drop")
-DROP_REASON(downlink_far, "downlink-far-drop", "the FAR says drop")
-DROP_REASON(spoofed, "source-spoofed", "the subscriber sent from an address that it does not have")
-DROP_REASON(not_ue, "destination-not-ue", "the packet in the tunnel is not for an address of the session's UE")
-DROP_REASON(infrastructure, "subscriber-to-gateway", "the subscriber sent to an address of the gateway's own")
-DROP_REASON(gtpu, "subscriber-gtpu", "the subscriber sent GTP-U, which engine.drop_ue_gtpu forbids")
+	infrastructure, "subscriber-to-gateway", "the subscriber sent to an address of the gateway's own. On purpose")
+DROP_REASON(gtpu, "subscriber-gtpu",
+	"the subscriber sent GTP-U, which engine.drop_ue_gtpu forbids. On purpose: see engine.drop_ue_gtpu")
 DROP_REASON(subscriber_flows, "new-flows-subscriber",
-	"the first packet of a flow: the subscriber begins more than engine.rates.subscriber_new_flows")
+	"the first packet of a flow: the subscriber begins more than engine.rates.subscriber_new_flows. A scan or "
+	"flood, or the limit is low: show session --sort uplink_dropped")
 DROP_REASON(worker_flows, "new-flows-worker",
-	"the first packet of a flow: the worker's subscribers together begin more than engine.rates.new_flows")
+	"the first packet of a flow: the worker's subscribers together begin more than engine.rates.new_flows. A "
+	"flood, or the limit is low: show session --sort uplink_dropped")
 
 const struct reason *session_reason(enum session_why why, int uplink)
 {

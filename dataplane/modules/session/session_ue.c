@@ -6,8 +6,10 @@
 #include "session/lookup.h"
 
 DROP_REASON(drop_unknown, "ue-unknown",
-	"no session has this UE address, which is of the network instance's own, or of a mapping of NAT44")
-DROP_REASON(drop_between, "ue-to-ue", "the network instance does not let UEs speak to each other (row G21)")
+	"no session has this UE address of the network instance's pools, or of a NAT44 mapping. See show session, "
+	"instances[].pools")
+DROP_REASON(drop_between, "ue-to-ue",
+	"the network instance does not let UEs speak to each other. See ue_to_ue of the network instance")
 
 static uint16_t resume; // edge of handover-rx that leads here
 

@@ -4,7 +4,9 @@
 #include "rule/endpoint.h"
 #include "session/lookup.h"
 
-DROP_REASON(drop_unknown, "subscriber-unknown", "no session has this port, tags, PPPoE session and MAC address")
+DROP_REASON(drop_unknown, "subscriber-unknown",
+	"no session has this port, tags, PPPoE session and MAC address. Tags, PPPoE id, MAC address and port must all "
+	"fit: see show session, show subscriber")
 
 static uint16_t resume; // edge of handover-rx that leads here
 

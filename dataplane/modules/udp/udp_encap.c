@@ -7,9 +7,13 @@
 #include "rule/view.h"
 #include "wire/ecn.h"
 
-DROP_REASON(drop_no_path, "udp-path-gone", "the path of the UDP tunnel does not exist any more")
-DROP_REASON(drop_room, "udp-headroom", "there is no room in front of the packet for the outer UDP and IP headers")
-DROP_REASON(drop_long, "udp-too-long", "the packet with its outer UDP and IP headers is longer than 65535 bytes")
+DROP_REASON(drop_no_path, "udp-path-gone",
+	"the path of the UDP tunnel does not exist any more. Normal for an instant after config apply; for longer "
+	"report it")
+DROP_REASON(drop_room, "udp-headroom",
+	"there is no room in front of the packet for the outer UDP and IP headers. Report it with show drop -j")
+DROP_REASON(drop_long, "udp-too-long",
+	"the packet with its outer UDP and IP headers is longer than 65535 bytes. Jumbo packets: see the MTU behind")
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 

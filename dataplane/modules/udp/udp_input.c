@@ -8,18 +8,26 @@
 #include "wire/ecn.h"
 #include "wire/ip.h"
 
-DROP_REASON(drop_port, "udp-not-endpoint", "the UDP port is that of another network instance's tunnels")
-DROP_REASON(drop_udp, "udp-length", "the length of the UDP tunnel packet does not fit its IP packet")
+DROP_REASON(drop_port, "udp-not-endpoint",
+	"the UDP port is that of another network instance's tunnels. See udp_port of the network instances")
+DROP_REASON(drop_udp, "udp-length",
+	"the length of the UDP tunnel packet does not fit its IP packet. Capture it: the peer's GTP-U or UDP is wrong")
 DROP_REASON(drop_sum, "udp-checksum",
-	"the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200)")
-DROP_REASON(drop_inner_sum, "udp-inner-checksum", "the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2)")
-DROP_REASON(
-	drop_inner, "udp-inner-malformed", "the IP packet in the UDP tunnel is malformed, or its lengths do not fit")
-DROP_REASON(drop_martian, "udp-inner-martian", "an address of the packet in the UDP tunnel may not be used")
+	"the UDP checksum of the tunnel packet is wrong, or none over IPv6 (RFC 1122, RFC 8200). Capture it; see "
+	"engine.tunnel_checksums")
+DROP_REASON(drop_inner_sum, "udp-inner-checksum",
+	"the inner IPv4 header checksum is wrong (RFC 1812 §5.2.2). Broken packets, or checksums left to a card: "
+	"ethtool -K DEVICE tx off")
+DROP_REASON(drop_inner, "udp-inner-malformed",
+	"the IP packet in the UDP tunnel is malformed, or its lengths do not fit. What UEs or hosts send: see the "
+	"peer's anti-spoofing")
+DROP_REASON(drop_martian, "udp-inner-martian",
+	"an address of the packet in the UDP tunnel may not be used. What UEs or hosts send: see the peer's "
+	"anti-spoofing")
 
 DROP_REASON(drop_ecn, "udp-inner-ecn",
-	"the tunnel packet was marked for congestion, and the packet in it is not of an ECN-capable transport (RFC "
-	"6040)")
+	"the tunnel packet was marked for congestion, the packet in it is not ECN-capable (RFC 6040). Congestion on "
+	"the way to us")
 
 enum { EDGE_SESSION, EDGE_DROP, EDGE_COUNT };
 

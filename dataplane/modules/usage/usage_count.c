@@ -5,7 +5,8 @@
 #include "core/node.h"
 #include "usage/urr.h"
 
-DROP_REASON(drop_quota, "usage-quota", "a quota of a URR is used up (TS 29.244 §5.2.2.2)")
+DROP_REASON(drop_quota, "usage-quota",
+	"a quota of a URR is used up (TS 29.244 §5.2.2.2). See show rule, column GATE; show urr")
 
 struct usage_pools usage_pools;
 struct usage_table usage_table;

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -64,32 +63,6 @@ func TestExamplesParse(t *testing.T) {
 			}
 			testkit.ErrorIf(t, err != nil, "%s: %v", line, err)
 		}
-	}
-}
-
-// docs/cli.md names each command and flag; those of the laboratory may be in docs/lab.md.
-func TestDocumentsNameAll(t *testing.T) {
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("../../../docs", name))
-		testkit.Must(t, err)
-		return string(text)
-	}
-	manual := read("cli.md")
-	for _, cmd := range ours() {
-		text := manual
-		if strings.HasPrefix(cmd.CommandPath(), "isthmus lab") || cmd.Name() == "control-load" {
-			text += read("lab.md")
-		}
-		testkit.ErrorIf(t, !regexp.MustCompile(`\b`+regexp.QuoteMeta(cmd.Name())+`\b`).MatchString(text),
-			"%s is not in docs/cli.md", cmd.CommandPath())
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			short := f.Shorthand != "" && strings.Contains(text, "-"+f.Shorthand)
-			if f.Hidden || f.Name == "help" || short {
-				return
-			}
-			testkit.ErrorIf(t, !regexp.MustCompile("--"+f.Name+`\b`).MatchString(text),
-				"%s --%s is not in docs/cli.md", cmd.CommandPath(), f.Name)
-		})
 	}
 }
 

@@ -19,6 +19,10 @@ type key struct {
 	AdditionalProperties any            `json:"additionalProperties"`
 	Required             []string       `json:"required"`
 	Enum                 []any          `json:"enum"`
+	Type                 any            `json:"type"`
+	Pattern              string         `json:"pattern"`
+	OneOf                []key          `json:"oneOf"`
+	AnyOf                []key          `json:"anyOf"`
 	Default              any            `json:"default"`
 	Minimum              json.Number    `json:"minimum"`
 	Maximum              json.Number    `json:"maximum"`
