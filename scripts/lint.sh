@@ -158,8 +158,7 @@ lint_tidy() {
 	scripts/tidy.py "$(jobs_count)"
 }
 
-# Every robustness row is there once, ids in comments are rows, and each test that rows or the table of features name
-# exists.
+# docs/proof.md: every row of bad input is there once, ids in comments are rows, each test that a table names exists.
 lint_score_card() {
 	repo_files | scripts/score_card.py
 }

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/robustness.md and docs/features.md: every row of the hostile inputs is there once, every id that a file of the
-repository names ("row G21", "rows P28–P30") is one of them, and what a row names as its test exists: a script of test/ and the
-functions of its Python part, Go tests of a package, C test files. From the top, with the repository's files on standard input."""
+"""Checks docs/proof.md: every row of bad input is there once, every id that a file of the repository names ("row G21",
+"rows P28–P30") is one of them, no cell is longer than 25 words, and what a row names as its test exists: a script of
+test/ and the functions of its Python part, Go tests of a package, C test files. A line "Each row: TESTS." stands for
+all rows of the table below it. From the top, with the repository's files on standard input."""
 
 import glob
 import os
 import re
 import sys
 
+PROOF = "docs/proof.md"
+WORDS = 25  # of a cell
 ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 9, "R": 16}
 REPOSITORY = sys.stdin.read().splitlines()
 faults = []
@@ -24,13 +27,16 @@ def functions(paths, definition):
     return {name for path in paths for name in re.findall(definition, read(path), re.M)}
 
 
-def table_rows(path):
-    """(line number, cells) of each row of the file's tables."""
-    for number, line in enumerate(read(path).splitlines(), 1):
-        if line.startswith("| ") or line.startswith("|---"):
+def table_rows():
+    """(line number, cells, the tests of all rows) of each row of the tables."""
+    common = ""
+    for number, line in enumerate(read(PROOF).splitlines(), 1):
+        if line.startswith("|"):
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
             if not set("".join(cells)) <= set("-:"):
-                yield number, cells
+                yield number, cells, common
+        elif line:
+            common = line.rstrip(".") if line.startswith("Each row: ") else ""
 
 
 def check_listed(where, paths, definition, words):
@@ -73,43 +79,40 @@ def check_tests(where, text):
 
 def check_card():
     seen = []
-    for number, cells in table_rows("docs/robustness.md"):
-        if not re.fullmatch(r"[PAGBMR]\d+", cells[0]):
-            check_tests(f"docs/robustness.md:{number}: {cells[0] or cells[1]}", cells[-1])
-            continue
-        where = f"docs/robustness.md:{number}: {cells[0]}"
-        seen.append(cells[0])
-        if len(cells) != 5 or not all(cells):
-            faults.append(f"{where}: {len(cells)} cells; input, outcome, clause and test are needed")
-        elif not check_tests(where, cells[4]) and "**N**" not in cells[4]:
-            faults.append(f"{where}: no test is named, and it is not said to be untested (**N**)")
+    for number, cells, common in table_rows():
+        where = f"{PROOF}:{number}: {cells[0] or cells[1]}"
+        found = check_tests(where, common) + check_tests(where, cells[-1])
+        faults.extend(f"{where}: a cell of {len(cell.split())} words" for cell in cells if len(cell.split()) > WORDS)
+        if re.fullmatch(r"[PAGBMR]\d+", cells[0]):
+            seen.append(cells[0])
+            if len(cells) != 4 or not all(cells[:3]):
+                faults.append(f"{where}: {len(cells)} cells; input, outcome and test are needed")
+            elif not found and "**N**" not in cells[3]:
+                faults.append(f"{where}: no test is named, and it is not said to be untested (**N**)")
     for kind, count in ROWS.items():
         for n in range(1, count + 1):
             times = seen.count(f"{kind}{n}")
             if times != 1:
-                faults.append(f"docs/robustness.md: row {kind}{n} is there {times} times, not once")
+                faults.append(f"{PROOF}: row {kind}{n} is there {times} times, not once")
     for extra in sorted(set(seen) - {f"{k}{n}" for k, c in ROWS.items() for n in range(1, c + 1)}):
-        faults.append(f"docs/robustness.md: there is no row {extra}")
+        faults.append(f"{PROOF}: there is no row {extra}")
 
 
 def check_names():
     """Every id behind the word row or rows, anywhere."""
     for path in REPOSITORY:
-        if not re.search(r"\.(c|h|go|py|sh|md|yaml)$", path) or path == "docs/robustness.md":
+        if not re.search(r"\.(c|h|go|py|sh|md|yaml)$", path) or path == PROOF:
             continue
         for number, line in enumerate(read(path).splitlines(), 1):
             for named in re.findall(r"\b[Rr]ows? ((?:[A-Z]\d+(?:[–,/ ]+(?:and |to )?)?)+)", line):
                 for kind, n in re.findall(r"([A-Z])(\d+)", named):
                     if int(n) not in range(1, ROWS.get(kind, 0) + 1):
-                        faults.append(f"{path}:{number}: there is no row {kind}{n} in docs/robustness.md")
+                        faults.append(f"{path}:{number}: there is no row {kind}{n} in {PROOF}")
 
 
 def main():
     check_card()
     check_names()
-    for number, cells in table_rows("docs/features.md"):
-        if len(cells) >= 3:
-            check_tests(f"docs/features.md:{number}: {cells[0]}", cells[2])
     print("\n".join(faults), end="\n" if faults else "")
     return bool(faults)
 
