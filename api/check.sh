@@ -30,8 +30,8 @@ case "${1:-}" in
 	;;
 esac
 
-# The layout first: generated types would only keep what it refuses.
-python3 godefs.py "$tmp" layout
+# The layout first: generated types would only keep what it refuses. Types take the longest.
+python3 godefs.py "$tmp" layout digests
 if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	sort "$tmp/layout" >"$tmp/now"
 	sort released.txt | comm -23 - "$tmp/now" >"$tmp/changed"
@@ -44,15 +44,13 @@ if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	fi
 fi
 
-python3 godefs.py "$tmp" types digests
-status=0
+if ! cmp -s "$tmp/digests" layout_gen.h; then
+	echo "api/layout_gen.h is stale: run api/check.sh --write and commit the result." >&2
+	exit 1
+fi
+python3 godefs.py "$tmp" types
 if ! cmp -s "$tmp/types" types_gen.go; then
 	echo "api/types_gen.go is stale: run api/check.sh --write and commit the result." >&2
 	diff -u types_gen.go "$tmp/types" | head -40 >&2 || true
-	status=1
+	exit 1
 fi
-if ! cmp -s "$tmp/digests" layout_gen.h; then
-	echo "api/layout_gen.h is stale: run api/check.sh --write and commit the result." >&2
-	status=1
-fi
-exit $status
