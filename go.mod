@@ -5,7 +5,6 @@ go 1.24.13
 require (
 	github.com/gaissmai/bart v0.30.0
 	github.com/gopacket/gopacket v1.3.1
-	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/prometheus/client_golang v1.23.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/spf13/cobra v1.10.2

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Guards the contract: types_gen.go and layout_gen.h must be what isthmus_api.h generates, and no layout of the released version
-# (released.txt) may change while API_VERSION stays the same. New structs, new enum values and new fields at the end of a part are
-# allowed. The tester's two halves are of one build: of traffic/job/job.h, traffic/job/job_gen.go is checked alone.
+# Guards the contract: types_gen.go and layout_gen.h must be what isthmus_api.h generates, and no layout of the released
+# version (released.txt) may change while API_VERSION stays the same. New structs, new enum values and new fields at the
+# end of a part are allowed. The tester's two halves are of one build: of traffic/job/job.h, traffic/job/job_gen.go is
+# checked alone.
 #   check.sh            check all
 #   check.sh --write    regenerate types_gen.go, layout_gen.h and job_gen.go
 #   check.sh --release  write released.txt for the header's API_VERSION
@@ -31,8 +32,8 @@ case "${1:-}" in
 	;;
 esac
 
-# The layout first: generated types would only keep what it refuses.
-python3 godefs.py "$tmp" layout
+# The layout first: generated types would only keep what it refuses. Types take the longest.
+python3 godefs.py "$tmp" layout digests
 if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	sort "$tmp/layout" >"$tmp/now"
 	sort released.txt | comm -23 - "$tmp/now" >"$tmp/changed"
@@ -45,19 +46,14 @@ if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	fi
 fi
 
-python3 godefs.py "$tmp" types digests job
-status=0
-if ! cmp -s "$tmp/types" types_gen.go; then
-	echo "api/types_gen.go is stale: run api/check.sh --write and commit the result." >&2
-	diff -u types_gen.go "$tmp/types" | head -40 >&2 || true
-	status=1
-fi
-if ! cmp -s "$tmp/digests" layout_gen.h; then
-	echo "api/layout_gen.h is stale: run api/check.sh --write and commit the result." >&2
-	status=1
-fi
-if ! cmp -s "$tmp/job" ../traffic/job/job_gen.go; then
-	echo "traffic/job/job_gen.go is stale: run api/check.sh --write and commit the result." >&2
-	status=1
-fi
-exit $status
+# Compares what was generated with the file that is kept, or says how the file is made again.
+same() {
+	cmp -s "$tmp/$1" "$2" && return
+	echo "$3 is stale: run api/check.sh --write and commit the result." >&2
+	diff -u "$2" "$tmp/$1" | head -40 >&2 || true
+	exit 1
+}
+same digests layout_gen.h api/layout_gen.h
+python3 godefs.py "$tmp" types job
+same types types_gen.go api/types_gen.go
+same job ../traffic/job/job_gen.go traffic/job/job_gen.go

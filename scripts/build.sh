@@ -50,6 +50,11 @@ pch_option() {
 	fi
 }
 
+# gold links a program of the sanitizers, of which there are 160, in a quarter of the time.
+linker_option() {
+	printf -- '-Dc_link_args=%s\n' "$(! command -v ld.gold >/dev/null || printf -- -fuse-ld=gold)"
+}
+
 release_options() {
 	printf '%s\n' --buildtype=release "-Dcpu=$(cpu_option)" "$(pch_option)"
 }
@@ -77,7 +82,7 @@ build_asan() {
 	build_dir build-asan --buildtype=debug -Doptimization=1 \
 		"-Dc_args=['-g1', '-fPIC', '-Wno-format-truncation', '-Wno-maybe-uninitialized', '$DIRTY_STACK']" \
 		"-Dcpu=$(cpu_option)" "$(pch_option)" \
-		-Db_sanitize=address,undefined -Db_staticpic=true -Db_pie=false
+		-Db_sanitize=address,undefined -Db_staticpic=true -Db_pie=false "$(linker_option)"
 }
 
 # fuzzer-no-link: all of the code reports its coverage to libFuzzer, not only the target's own file.

@@ -32,7 +32,7 @@ sanitizer_env() {
 	local outlive=0
 	[[ $1 == gcc ]] || outlive=1
 	export ASAN_OPTIONS="detect_leaks=${ISTHMUS_LEAKS:-0}:abort_on_error=0:detect_stack_use_after_return=$outlive"
-	export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1"
+	export UBSAN_OPTIONS="print_stacktrace=1"
 }
 
 # Runs one C target for SECONDS. What it learns stays in build-fuzz/learned/NAME for the next run; an input that breaks

