@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of more than 120
-columns (tabs of 8) are counted: formatters leave comments and Go alone, so what is there stays, but their number must not grow.
-A type of Go has at most 45 methods, an interface 5; what has more stands in a list, with its number, which must not grow."""
+"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of more
+than 120 columns (tabs of 8, in Go of 4) are counted: formatters leave comments and Go alone, so what is there stays, but
+their number must not grow. A type of Go has at most 45 methods, an interface 5; what has more stands in a list, with its
+number, which must not grow."""
 
 import collections
 import os
@@ -11,7 +12,7 @@ import sys
 
 LONGEST = 80
 WIDE = 120
-WIDE_LINES = 1900  # as many as there are; lower it when there are fewer
+WIDE_LINES = 1215  # as many as there are; lower it when there are fewer
 EXCEPTIONS = {
     ("config_test.go", "TestRefused"): "a table: file, line and reason of each refusal",
     ("view_test.go", "rows"): "a table: one row of each kind",
@@ -102,8 +103,8 @@ def main():
         lines = text.splitlines()
         if path.endswith(".go") and not path.endswith("_test.go"):
             types.add(path, text)
-        wide += sum(len(line.expandtabs(8)) > WIDE for line in lines)
         kind = path[path.rfind(".") :]
+        wide += sum(len(line.expandtabs(4 if kind == ".go" else 8)) > WIDE for line in lines)
         for at, line in enumerate(lines):
             if kind not in HEADS or not HEADS[kind].match(line):
                 continue
