@@ -168,13 +168,16 @@ func TestLayoutLock(t *testing.T) {
 		{"API_ABORT = 9", "API_ABORT = 10", "Raise API_VERSION"},
 		{"API_PDR_QFI 8u", "API_PDR_QFI 32u", "Raise API_VERSION"},
 		{"uint16_t flags;", "uint8_t flags;", "padding"},
-		{"uint64_t dropped_bytes; // the same in bytes\n", "uint64_t dropped_bytes;\n\tuint64_t more;\n", ""}, // at the end of a part
-		{"first_ns, last_ns;", "first_ns, last_ns, more_ns;", "Raise API_VERSION"},                            // stands in another
+		{"uint64_t dropped_bytes; // the same in bytes\n", "uint64_t dropped_bytes;\n\tuint64_t " +
+			"more;\n", ""}, // at the end of a part
+		// stands in another
+		{"first_ns, last_ns;", "first_ns, last_ns, more_ns;", "Raise API_VERSION"},
 		{"struct api_urr {", "struct api_bar {\n\tuint32_t id;\n};\n\nstruct api_urr {", ""},
 		{"#define API_VERSION ", "#define API_VERSION 9", ""}, // 1u becomes 91u
 	} {
 		out := run(c.old, c.new)
-		if !strings.Contains(out, c.want) || c.want == "" && (strings.Contains(out, "Raise") || strings.Contains(out, "padding")) {
+		if !strings.Contains(out, c.want) || c.want == "" &&
+			(strings.Contains(out, "Raise") || strings.Contains(out, "padding")) {
 			t.Errorf("%q:\n%s", c.new, out)
 		}
 	}

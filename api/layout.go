@@ -64,7 +64,8 @@ func CompareLayouts(peer []Layout, version uint32) error {
 			known = known || s == layoutStep{l.Size, l.Digest}
 		}
 		if !known {
-			return fmt.Errorf("struct %s is laid out otherwise on the other side, in the same contract version %d: install both programs from releases",
+			return fmt.Errorf("struct %s is laid out otherwise on the other side, in the same contract version %d: "+
+				"install both programs from releases",
 				p.name, version)
 		}
 	}

@@ -69,7 +69,8 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 	bytes := uint64(p.Size) * uint64(count)
 	padded := (bytes + 7) &^ 7
 	if p.Size == 0 || padded > uint64(len(b)) {
-		return p, nil, fmt.Errorf("a part of %d structs of %d bytes (%s) does not fit into its message", count, p.Size, PartName(p.Number))
+		return p, nil, fmt.Errorf("a part of %d structs of %d bytes (%s) does not fit into its message", count, p.Size,
+			PartName(p.Number))
 	}
 	for _, c := range b[bytes:padded] {
 		if c != 0 {

@@ -38,7 +38,8 @@ func resized(t *testing.T, body []byte, more int, tail byte) []byte {
 }
 
 func accessList() []byte {
-	rules := []ACLRule{{SourcePort: [2]uint16{0, 65535}, Action: ActionPermit}, {Protocol: 6, ProtocolMask: 255, Priority: 7}}
+	rules := []ACLRule{{SourcePort: [2]uint16{0, 65535}, Action: ActionPermit},
+		{Protocol: 6, ProtocolMask: 255, Priority: 7}}
 	return AppendRows(Body(&ACL{DefaultAction: ActionPermit, Count: 2}), rules)
 }
 
@@ -114,7 +115,8 @@ func TestPartsThatLie(t *testing.T) {
 	}
 	// A message of structs of one byte would take 112 times its room in our size.
 	many := head(PartTotalRow, 1, 1<<20, make([]byte, 1<<20)...)
-	if _, err := ReadRows[TotalRow](many); err == nil || !strings.Contains(err.Error(), "api_total_row of 1 bytes, which has 112 here") {
+	if _, err := ReadRows[TotalRow](many); err == nil || !strings.Contains(err.Error(),
+		"api_total_row of 1 bytes, which has 112 here") {
 		t.Error(err)
 	}
 	var a Acknowledge
@@ -127,7 +129,8 @@ func TestPartsThatLie(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for _, c := range [][5]uint32{{3, 3, 3, 3, 3}, {3, 5, 4, 9, 5}, {3, 5, 1, 4, 4}, {3, 5, 6, 9, 0}, {3, 5, 1, 2, 0}, {3, 3, 5, 2, 0}, {3, 3, 0, 1<<32 - 1, 3}} {
+	for _, c := range [][5]uint32{{3, 3, 3, 3, 3}, {3, 5, 4, 9, 5}, {3, 5, 1, 4, 4}, {3, 5, 6, 9, 0}, {3, 5, 1, 2, 0},
+		{3, 3, 5, 2, 0}, {3, 3, 0, 1<<32 - 1, 3}} {
 		if got := CommonVersion(c[0], c[1], c[2], c[3]); got != c[4] {
 			t.Errorf("%v: %d", c, got)
 		}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Who includes whom, as docs/structure.md draws it: each folder stands in one row of its block, the arrows are those of
-the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those); of core, its files as
-well. And a core that knows no protocol. With --write the arrows are drawn again, and new folders get a line; other rows
-are chosen by hand.
+the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those); of core, its files
+as well. And a core that knows no protocol. With --write the arrows are drawn again, and new folders get a line; other
+rows are chosen by hand.
 
-Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they need,
-since nothing is built on them."""
+Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they
+need, since nothing is built on them."""
 import collections
 import os
 import re
@@ -65,7 +65,8 @@ def includes(text, known):
 def imports():
     """The packages, and (package, package imported) -> what imports."""
     packages, edges = set(), {}
-    for line in run("go", "list", "-f", '{{.ImportPath}} {{join .Imports " "}}', "./api", "./controlplane/...", "./lab/...", "./traffic/..."):
+    for line in run("go", "list", "-f", '{{.ImportPath}} {{join .Imports " "}}', "./api", "./controlplane/...",
+                    "./lab/...", "./traffic/..."):
         words = [w.removeprefix("isthmus/") for w in line.split() if w.startswith("isthmus/")]
         packages |= set(words[:1])
         edges |= {(words[0], to): [f"{words[0]} imports {to}"] for to in words[1:]}
@@ -110,8 +111,8 @@ def circles(edges):
 
 
 class Block:
-    """A block of the drawing, whose first line is its folder; then a line for each folder in it: the row's name where a row
-    begins, the folder, the arrows."""
+    """A block of the drawing, whose first line is its folder; then a line for each folder in it: the row's name
+    where a row begins, the folder, the arrows."""
 
     def __init__(self, lines):
         self.top, self.row, self.names = lines[0].strip().rstrip("/"), {}, []  # highest row first

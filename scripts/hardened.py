@@ -3,7 +3,8 @@
 """Whether finished programs are what a distribution would accept; prints what each lacks. usage: hardened.py PROGRAM...
 
 Of programs in C besides: a canary, fortified calls, and on x86 a landing pad (endbr64) at each function that other
-files call. The linker writes the note that turns landing pads on, unless the C library's start files lack it (Debian 12).
+files call. The linker writes the note that turns landing pads on, unless the C library's start files lack it (Debian
+12).
 """
 
 import re

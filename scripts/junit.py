@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes LOGS/junit.xml: a test suite for each job of ./dev test, a test case for each test. usage: junit.py LOGS NAME..."""
+"""Writes LOGS/junit.xml: a test suite for each job of ./dev test, a test case for each test. usage: junit.py LOGS
+NAME..."""
 
 import json
 import os

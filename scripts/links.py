@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Finds stale links in the repository's files (on standard input): of Markdown files relative links, their anchors, and names of
-files in backquotes; of code, names of files with a folder in comments. A name may begin in a few folders, and one with a part in
-capitals stands for many. Fails when there are any."""
+"""Finds stale links in the repository's files (on standard input): of Markdown files relative links, their anchors,
+and names of files in backquotes; of code, names of files with a folder in comments. A name may begin in a few
+folders, and one with a part in capitals stands for many. Fails when there are any."""
 
 import os
 import re
 import sys
 
-FOLDERS = ["", "dataplane/", "dataplane/modules/", "dataplane/lib/", "controlplane/", "lab/", "docs/", "traffic/", "test/"]
-TOP = {"dataplane", "controlplane", "lab", "traffic", "api", "docs", "test", "bench", "scripts", "deploy", "core", "modules", "lib"}
+FOLDERS = ["", "dataplane/", "dataplane/modules/", "dataplane/lib/", "controlplane/", "lab/", "docs/", "traffic/",
+           "test/"]
+TOP = {"dataplane", "controlplane", "lab", "traffic", "api", "docs", "test", "bench", "scripts", "deploy", "core",
+       "modules", "lib"}
 FILE = r"\.(?:c|h|go|py|sh|md|yaml|json|jq|awk|service)"
 ELSEWHERE = {"build", "linux", "internal"}  # made, the kernel's headers, other projects' sources
 MANY = re.compile(r"(?!README|CONTRIBUTING)[A-Z]{2,}|^x_")  # NAME_test.sh, x_test.c
@@ -59,7 +61,8 @@ class Tree:
     def comments(self, path, text):
         for line in text.splitlines():
             comment = re.search(r"(?://|#(?!include)).*", line)
-            for name in re.findall(r'(?<![\w/.<"-])((?:[\w-]+/)+[\w-]+' + FILE + r")\b", comment.group(0) if comment else ""):
+            for name in re.findall(r'(?<![\w/.<"-])((?:[\w-]+/)+[\w-]+' + FILE + r")\b", comment.group(0) if comment
+                                   else ""):
                 if self.stale_name(name, os.path.dirname(path)):
                     yield name
 

@@ -66,7 +66,8 @@ def check_tests(where, text):
                 check_listed(where, [part], r"^def (\w+)", words)
             found += 1
         elif glob.glob(f"controlplane/{name}/") or glob.glob(f"lab/{name}/"):
-            known = functions(glob.glob(f"controlplane/{name}/*_test.go") + glob.glob(f"lab/{name}/*_test.go"), r"^func (\w+)")
+            known = functions(glob.glob(f"controlplane/{name}/*_test.go") + glob.glob(f"lab/{name}/*_test.go"),
+                              r"^func (\w+)")
             named = re.findall(r"\b(?:Test|Fuzz|Benchmark)\w+", words)
             faults.extend(f"{where}: package {name} has no {word}" for word in named if word not in known)
             found += len(named)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of more
-than 120 columns (tabs of 8, in Go of 4) are counted: formatters leave comments and Go alone, so what is there stays, but
-their number must not grow. A type of Go has at most 45 methods, an interface 5; what has more stands in a list, with its
-number, which must not grow."""
+"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of
+more than 120 columns (tabs of 8, in Go of 4) are counted: formatters leave comments and Go alone, so what is there
+stays, but their number must not grow. A type of Go has at most 45 methods, an interface 5; what has more stands in a
+list, with its number, which must not grow."""
 
 import collections
 import os
@@ -12,9 +12,11 @@ import sys
 
 LONGEST = 80
 WIDE = 120
-WIDE_LINES = 1215  # as many as there are; lower it when there are fewer
+TAG = re.compile(r"^\t+\w+ .*`\w+:\".*\"`( //.*)?$")  # of a field of a Go struct: no line may end in it
+WIDE_LINES = 94  # as many as there are; lower it when there are fewer
 EXCEPTIONS = {
     ("config_test.go", "TestRefused"): "a table: file, line and reason of each refusal",
+    ("mobile_test.go", "TestMobileRefused"): "a table: section and reason of each refusal",
     ("view_test.go", "rows"): "a table: one row of each kind",
     ("prepare_test.go", "TestReplanPreparedAmongRequests"): "one history, whose steps need the ones before",
 }
@@ -104,13 +106,15 @@ def main():
         if path.endswith(".go") and not path.endswith("_test.go"):
             types.add(path, text)
         kind = path[path.rfind(".") :]
-        wide += sum(len(line.expandtabs(4 if kind == ".go" else 8)) > WIDE for line in lines)
+        tab = 4 if kind == ".go" else 8
+        wide += sum(len(line.expandtabs(tab)) > WIDE and not TAG.search(line) for line in lines)
         for at, line in enumerate(lines):
             if kind not in HEADS or not HEADS[kind].match(line):
                 continue
             length = end_of(lines, at, kind) - at + (2 if kind in (".c", ".h") else 1)
             if length > LONGEST and (os.path.basename(path), name_of(lines, at, kind)) not in EXCEPTIONS:
-                print(f"{path}:{at + 1}: {name_of(lines, at, kind)} has {length} lines; {LONGEST} are enough for one function")
+                print(f"{path}:{at + 1}: {name_of(lines, at, kind)} has {length} lines; {LONGEST} are enough for one "
+                      f"function")
                 bad = 1
     for fault in types.faults():
         print(fault)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the C files that changed since they last passed. usage: tidy.py JOBS, from the repository's top.
 
-Most of a run over one file is DPDK's headers, so many files are looked at in one translation unit, each after the other: what
-is private to a file (static names, enumerators, tags) gets the file's number as a suffix, and files that share other names are
-kept apart. A file that passed has a stamp in build/lint/; it is looked at again when it, any header, .clang-tidy or this script is
-newer.
+Most of a run over one file is DPDK's headers, so many files are looked at in one translation unit, each after the
+other: what is private to a file (static names, enumerators, tags) gets the file's number as a suffix, and files that
+share other names are kept apart. A file that passed has a stamp in build/lint/; it is looked at again when it, any
+header, .clang-tidy or this script is newer.
 """
 
 import functools
@@ -24,7 +24,8 @@ WORK = "build/lint"
 # 6,415 with 10,000).
 DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 # The flags are gcc's; clang need not know every one of them. main() gets other names here.
-OPTIONS = ["--quiet", "-p", WORK, *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
+OPTIONS = ["--quiet", "-p", WORK,
+           *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
 MOST = 40 # files of a unit; when one does not fit the others, each is looked at by itself
 # What is a file's own.
 PRIVATE = re.compile(
@@ -54,12 +55,14 @@ def stamp(file):
 
 def headers():
     tops = ("api", "dataplane", "traffic")
-    return [os.path.join(where, name) for top in tops for where, _, names in os.walk(top) for name in names if name.endswith(".h")]
+    return [os.path.join(where, name) for top in tops for where, _, names in os.walk(top) for name in names
+            if name.endswith(".h")]
 
 
 def stale(files):
     newest = max(map(os.path.getmtime, [".clang-tidy", __file__, *headers()]))
-    return [f for f in files if not os.path.exists(stamp(f)) or os.path.getmtime(stamp(f)) <= max(newest, os.path.getmtime(f))]
+    return [f for f in files if not os.path.exists(stamp(f))
+            or os.path.getmtime(stamp(f)) <= max(newest, os.path.getmtime(f))]
 
 
 def read(file):
@@ -78,13 +81,15 @@ def macros(text):
 
 
 def private(text):
-    """What may be renamed: tags, and names that are not also a member's of a struct here; none where macros make names."""
+    """What may be renamed: tags, and names that are not also a member's of a struct here; none where macros make
+    names."""
     if "##" in text:
         return set()
     found = {name for pair in PRIVATE.findall(text) for name in pair if name}
     for declaration in re.findall(r"^static [^(\n]*", text, re.M): # int a = 1, b = 2
         found.update(re.findall(r"(\w+)(?:\[\w*\])* = ", declaration))
-    found.update(re.findall(r"^static (?:const )?(?:struct|union)\b[^;(]*?\{.*?^\}(?: __\w+)? (\w+)", text, re.M | re.S))
+    found.update(re.findall(r"^static (?:const )?(?:struct|union)\b[^;(]*?\{.*?^\}(?: __\w+)? (\w+)", text,
+                            re.M | re.S))
     for body in ENUMERATORS.findall(text):
         found.update(re.findall(r"(?:^|,)\s*([A-Z]\w+)", body))
     for body in re.findall(r"\b(?:struct|union)(?: \w+)? \{(.*?)^\}", text, re.M | re.S):
@@ -139,8 +144,10 @@ def pack(files, entries):
 
 
 def text_of(file, place):
-    """The file's text for a place elsewhere: headers beside it are named in full, private names have the place in them, if any."""
-    beside = lambda m: f'#include "{os.path.abspath(path)}"' if os.path.exists(path := os.path.join(os.path.dirname(file), m[1])) else m[0]
+    """The file's text for a place elsewhere: headers beside it are named in full, private names have the place in
+    them, if any."""
+    beside = lambda m: (f'#include "{os.path.abspath(path)}"'
+                        if os.path.exists(path := os.path.join(os.path.dirname(file), m[1])) else m[0])
     text = read(file)
     if place is not None and (own := private(text)):
         own = r"^#include.*|(?<!struct )(?<!\.)(?<!->)\b(" + "|".join(own) + r")\b"
@@ -149,8 +156,8 @@ def text_of(file, place):
 
 
 def write_units(groups, entries):
-    """One file with the text of those of a group, and the database that clang-tidy finds its flags in. (The analyzer passes over what
-    is included.) Returns [(path, [(first line, file)])]."""
+    """One file with the text of those of a group, and the database that clang-tidy finds its flags in. (The analyzer
+    passes over what is included.) Returns [(path, [(first line, file)])]."""
     database, out = [], []
     for number, group in enumerate(groups):
         path = os.path.abspath(f"{WORK}/unit{number}.c")
@@ -172,7 +179,8 @@ def write_units(groups, entries):
 
 
 def look(unit):
-    """Runs clang-tidy over a unit; returns what it says, with the lines of the files, or nothing and leaves the stamps."""
+    """Runs clang-tidy over a unit; returns what it says, with the lines of the files, or nothing and leaves the
+    stamps."""
     path, places = unit
     # cmocka does not say that a failed assertion does not return, so the analyzer follows paths that are none.
     checks = ["--checks=-clang-analyzer-*"] if is_test(places[0][1]) else []

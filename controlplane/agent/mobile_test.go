@@ -71,12 +71,14 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 		PDR: []pfcp.CreatePDR{
 			{ID: 1, FAR: ptr(uint32(1)), OuterHeaderRemoval: ptr(uint8(0)), PDI: pfcp.PDI{Source: pfcp.Access,
 				LocalFTEID: &pfcp.FTEID{TEID: teid, IPv4: netip.MustParseAddr(endpoint)}}},
-			{ID: 2, FAR: ptr(uint32(2)), PDI: pfcp.PDI{Source: pfcp.Core, UEIP: []pfcp.UEIP{{IPv4: address, Destination: true}}}},
+			{ID: 2, FAR: ptr(uint32(2)), PDI: pfcp.PDI{Source: pfcp.Core,
+				UEIP: []pfcp.UEIP{{IPv4: address, Destination: true}}}},
 		},
 		FAR: []pfcp.CreateFAR{
 			{ID: 1, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Core)}},
 			{ID: 2, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.Access),
-				OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: teid, IPv4: netip.MustParseAddr("10.1.0.99")}}},
+				OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: teid,
+					IPv4: netip.MustParseAddr("10.1.0.99")}}},
 		},
 	}
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 1)
@@ -121,11 +123,13 @@ func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	text := pfcpConfig(t) + instances
 	a, stop := launchMobile(t, s, dir, text+n9)
 	if err := a.sessions.Manager.KeepAssociation(n4.StoredAssociation{ID: "smf1",
-		Addr: netip.MustParseAddrPort("127.0.0.2:8805"), Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
+		Addr:  netip.MustParseAddrPort("127.0.0.2:8805"),
+		Local: netip.MustParseAddrPort("127.0.0.1:8805")}); err != nil {
 		t.Fatal(err)
 	}
 	stays, goes := establish(t, a, 1, "10.1.0.1", "10.45.0.1"), establish(t, a, 2, "10.9.0.1", "10.45.0.2")
-	if stays.Cause != pfcp.CauseAccepted || goes.Cause != pfcp.CauseAccepted || stays.UP.IPv4.String() != "127.0.0.1" || stays.Node.FQDN != "upf1" {
+	if stays.Cause != pfcp.CauseAccepted || goes.Cause != pfcp.CauseAccepted || stays.UP.IPv4.String() != "127.0.0.1" ||
+		stays.Node.FQDN != "upf1" {
 		t.Fatalf("%+v %+v", stays, goes)
 	}
 	apply := func(more string) (v1.Result, error) {
@@ -223,14 +227,16 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 			t.Fatal(fars, err)
 		}
 		var path api.Path
-		if _, err := api.ReadRow(held[dptest.ID{Kind: api.KindPath, Key: api.CString(fars[1].Path[:])}], &path); err != nil {
+		if _, err := api.ReadRow(held[dptest.ID{Kind: api.KindPath, Key: api.CString(fars[1].Path[:])}],
+			&path); err != nil {
 			t.Fatal(err)
 		}
 		return [2]uint8{path.DSCP, path.QFIDSCP[9]}
 	}
 	testkit.Equal(t, dscp(), [2]uint8{}, "DSCP")
 	const endpoints = "endpoints: [10.1.0.1]"
-	plan, err := plan.Make("test", []byte(strings.Replace(text, endpoints, endpoints+", dscp: 26, qfi_dscp: {9: 0}", 1)))
+	plan, err := plan.Make("test", []byte(strings.Replace(text, endpoints, endpoints+", dscp: 26, qfi_dscp: {9: 0}",
+		1)))
 	if err == nil {
 		_, err = a.owner.Apply(t.Context(), plan)
 	}

@@ -23,7 +23,8 @@ import (
 // few times a minute.
 var (
 	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
-	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second, Write: 30 * time.Second}
+	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second,
+		Write: 30 * time.Second}
 )
 
 // Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane

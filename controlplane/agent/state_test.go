@@ -21,12 +21,15 @@ import (
 
 // ranged is a configuration with a scheduler and ranges of subscribers, name and size each.
 func ranged(ranges ...any) string {
-	text := strings.Replace(small, "interfaces:", "schedulers:\n  - {port: access, rate: 1Gbit, subports: {count: 4}, profiles: [{name: p, rate: 1Mbit}]}\n"+
-		"firewall: {downlink: {per_subscriber: true}}\npaths:\n  - {name: upf, local: 192.0.2.1, peer: 192.0.2.2}\ninterfaces:", 1) + "subscribers:\n"
+	text := strings.Replace(small, "interfaces:",
+		"schedulers:\n  - {port: access, rate: 1Gbit, subports: {count: 4}, profiles: [{name: p, rate: 1Mbit}]}\n"+
+			"firewall: {downlink: {per_subscriber: true}}\npaths:\n  - {name: upf, local: 192.0.2.1, peer: "+
+			"192.0.2.2}\ninterfaces:", 1) + "subscribers:\n"
 	for i := 0; i < len(ranges); i += 2 {
 		name, count := ranges[i].(string), ranges[i+1].(int)
 		n := int(name[0]) // of the range, wherever it stands
-		text += fmt.Sprintf("  - {name: %s, count: %d, port: access, mac: 02:00:00:%02x:00:00, s_tag: %d, c_tag: 1, path: upf, "+
+		text += fmt.Sprintf("  - {name: %s, count: %d, port: access, mac: 02:00:00:%02x:00:00, s_tag: %d, c_tag: 1, "+
+			"path: upf, "+
 			"teid_uplink: %d, teid_downlink: %d, ipv4: 10.%d.0.0}\n", name, count, n, n*20, n<<20, n<<20, n)
 	}
 	return text

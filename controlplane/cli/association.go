@@ -17,7 +17,8 @@ func associationCommand(e *env) *cobra.Command {
 		Example: "  isthmus association release smf1.example --graceful 60"})
 	var graceful uint32
 	release := &cobra.Command{
-		Use: "release NODE_ID", Short: "ask a CP function to release its association, before a user plane goes out of service",
+		Use: "release NODE_ID", Short: "ask a CP function to release its association, before a user plane goes out " +
+			"of service",
 		Example: "  isthmus association release smf1.example --graceful 60",
 		Args:    cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {

@@ -118,7 +118,8 @@ func TestCommands(t *testing.T) {
 		{"config show", 0, "ports: []\n", ""},
 		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
 		{"config check " + good, 0, "note: refused while the data plane runs: port a", ""},
-		{"config check " + file, command.ExitFailed, "", file + ":2: ports[0].nane: unknown key; did you mean \"name\"?"},
+		{"config check " + file, command.ExitFailed, "", file +
+			":2: ports[0].nane: unknown key; did you mean \"name\"?"},
 		{"config check /nonexistent", command.ExitFailed, "", "no such file"},
 		{"status", 0, "data plane     ready", ""},
 		{"replay -c " + file, command.ExitFailed, "", ":2:"},
@@ -129,7 +130,8 @@ func TestCommands(t *testing.T) {
 		t.Run(test.args, func(t *testing.T) {
 			args := append([]string{"--socket", socket}, strings.Fields(test.args)...)
 			if strings.HasPrefix(test.args, "__complete") {
-				args = append(strings.Fields(test.args)[:1], append([]string{"--socket", socket}, strings.Fields(test.args)[1:]...)...)
+				args = append(strings.Fields(test.args)[:1],
+					append([]string{"--socket", socket}, strings.Fields(test.args)[1:]...)...)
 				args = append(args, "")
 			}
 			code, stdout, stderr := run(t, "", args...)
@@ -155,14 +157,16 @@ func TestIgnoredRoutes(t *testing.T) {
 
 func TestNoControlPlane(t *testing.T) {
 	code, _, stderr := run(t, "", "--socket", "/nonexistent/s", "show", "port")
-	if code != command.ExitUnreachable || !strings.Contains(stderr, "/nonexistent/s") || !strings.Contains(stderr, "isthmus run -c FILE") {
+	if code != command.ExitUnreachable || !strings.Contains(stderr, "/nonexistent/s") ||
+		!strings.Contains(stderr, "isthmus run -c FILE") {
 		t.Errorf("status %d: %s", code, stderr)
 	}
 }
 
 func TestShell(t *testing.T) {
 	socket := control(t, map[string]string{"GET /v1/show/drop": `[{"name":"no-route","text":"x","packets":3}]`})
-	code, stdout, stderr := run(t, "show drop\n\n# comment\nnonsense\nrun\nexit\nversion\n", "--socket", socket, "shell")
+	code, stdout, stderr := run(t, "show drop\n\n# comment\nnonsense\nrun\nexit\nversion\n", "--socket", socket,
+		"shell")
 	if code != 0 || !strings.Contains(stdout, "no-route") || strings.Contains(stdout, command.Version) ||
 		!strings.Contains(stderr, "nonsense") || !strings.Contains(stderr, "run does not work") {
 		t.Errorf("status %d\n%s\n%s", code, stdout, stderr)
@@ -175,10 +179,12 @@ func TestStoreCommands(t *testing.T) {
 	testkit.Must(t, err)
 	defer p.Close()
 	testkit.Must(t, p.KeepAssociation(n4.StoredAssociation{ID: "smf1"}))
-	if code, out, stderr := run(t, "", "store", "verify", path); code != 0 || !strings.Contains(out, "good, 0 sessions, 1 associations") {
+	if code, out, stderr := run(t, "", "store", "verify", path); code != 0 ||
+		!strings.Contains(out, "good, 0 sessions, 1 associations") {
 		t.Errorf("%d %q %q", code, out, stderr)
 	}
-	if code, out, stderr := run(t, "", "store", "dump", path); code != 0 || !strings.Contains(out, `{"association":{"id":"smf1"`) {
+	if code, out, stderr := run(t, "", "store", "dump", path); code != 0 ||
+		!strings.Contains(out, `{"association":{"id":"smf1"`) {
 		t.Errorf("%d %q %q", code, out, stderr)
 	}
 	testkit.Must(t, os.WriteFile(path, []byte("isthmus3 and nothing more"), 0o600))

@@ -26,8 +26,8 @@ func configCommand(e *env) *cobra.Command {
 		Example: "  isthmus config check gateway.yaml\n  isthmus config apply gateway.yaml"})
 	config.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running",
-		Long: "Say whether a file would be accepted. Where a control plane runs, also what its data plane cannot change " +
-			"without a restart.",
+		Long: "Say whether a file would be accepted. Where a control plane runs, also what its data plane cannot\n" +
+			"change without a restart.",
 		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
 			plan, err := plan.Load(args[0])
@@ -72,8 +72,8 @@ func applyCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "apply [FILE]",
 		Short: "make a file the running configuration; without FILE, read the control plane's own file again",
-		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one transaction.\n" +
-			"A refused file changes nothing.",
+		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one\n" +
+			"transaction. A refused file changes nothing.",
 		Example: "  isthmus config apply gateway.yaml\n  isthmus config apply",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {

@@ -27,7 +27,8 @@ func TestHandOver(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "bench --socket /x/s upf --seconds 1\n") || stderr != "no profile\n" {
 		t.Errorf("%d, %q, %q", code, stdout, stderr)
 	}
-	if code, stdout, _ = run(t, "", "__complete", "bench", "u"); code != 0 || !strings.HasPrefix(stdout, "upf\nupf-8m-flows\n:4") {
+	if code, stdout, _ = run(t, "", "__complete", "bench", "u"); code != 0 ||
+		!strings.HasPrefix(stdout, "upf\nupf-8m-flows\n:4") {
 		t.Errorf("completion: %d, %q", code, stdout)
 	}
 }

@@ -63,7 +63,8 @@ func storeCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(e.Out, "%s: good, %d sessions, %d associations, %d applications, usage of %d sessions "+
+			_, err = fmt.Fprintf(e.Out, "%s: good, %d sessions, %d associations, %d applications, usage of %d "+
+				"sessions "+
 				"waits, of %d is read, %d records of accounting wait; recovery time stamp %s, "+
 				"boot %s\n",
 				args[0], c.Sessions, c.Associations, c.Applications, c.Usages, c.Readings, c.Accounts,

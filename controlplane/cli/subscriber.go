@@ -61,7 +61,8 @@ func drainCommand(e *env) *cobra.Command {
 				over = "until a reboot: control.state names no folder that outlives one"
 			}
 			_, err := fmt.Fprintf(e.Out,
-				"%d records of accounting wait for a RADIUS server; %s keeps them %s\n", done.Accounting, done.File, over)
+				"%d records of accounting wait for a RADIUS server; %s keeps them %s\n", done.Accounting, done.File,
+				over)
 			return err
 		}),
 	}

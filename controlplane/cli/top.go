@@ -23,10 +23,10 @@ func topCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "a full screen of rates, drops that rise, sessions, workers, peers, homes",
 		Args: cobra.NoArgs,
-		Long: "A full screen of rates, drops that rise, sessions, workers, peers, nodes of the graph,\nhomes who sign in, RADIUS servers and pools.\n\n" +
-			"Keys: 1 to 9 or Tab the view, s the order, r turned round, p pause,\n" +
-			"+ and - how often, h help, q quit.\n" +
-			"Without colours where NO_COLOR is set. --once prints one overview and needs no terminal.",
+		Long: "A full screen of rates, drops that rise, sessions, workers, peers, nodes of the graph, homes who\n" +
+			"sign in, RADIUS servers and pools.\n\n" +
+			"Keys: 1 to 9 or Tab the view, s the order, r turned round, p pause, + and - how often, h help, q\n" +
+			"quit. Without colours where NO_COLOR is set. --once prints one overview and needs no terminal.",
 		Example: "  isthmus top\n  isthmus top --once --interval 5s",
 	}
 	cmd.Flags().DurationVar(&period, "interval", period, "time between two looks, 250ms to 1m")

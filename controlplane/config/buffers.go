@@ -94,6 +94,7 @@ func (e *Engine) buffers(k *checker) {
 	for _, h := range list {
 		rows = append(rows, fmt.Sprintf("%s %d", h.name, *h.to))
 	}
-	k.fail(e.At, "packet_buffers", "%d are too few: receiving needs %d (%d for the ports' descriptors, %d for %d workers), and %d may be held (%s): %d together",
+	k.fail(e.At, "packet_buffers", "%d are too few: receiving needs %d (%d for the ports' descriptors, %d for %d "+
+		"workers), and %d may be held (%s): %d together",
 		all, ports+workers, ports, workers, e.Workers, sum, strings.Join(rows, ", "), ports+workers+sum)
 }

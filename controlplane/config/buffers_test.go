@@ -13,16 +13,22 @@ import (
 // The shares where the file says nothing: of all buffers, or of a half or less where the ports' descriptors leave no
 // room.
 func TestBuffers(t *testing.T) {
-	card := "\nports:\n  - {name: a, driver: pci, device: '0000:01:00.0', role: core}\n  - {name: b, driver: pci, device: '0000:01:00.1', role: core}\n"
+	card := "\nports:\n  - {name: a, driver: pci, device: '0000:01:00.0', role: core}\n  - {name: b, driver: pci, " +
+		"device: '0000:01:00.1', role: core}\n"
 	for _, r := range []struct {
 		name, text string
 		want       Buffers
 	}{
-		{"defaults", "engine: {}\n", Buffers{Scheduled: 8192, Paging: 4096, Fragments: 2048, Neighbour: 1024, HandedOver: 4096, Punted: 2048}},
-		{"two cards", "engine: {workers: 2}" + card, Buffers{Scheduled: 8192, Paging: 4096, Fragments: 2048, Neighbour: 1024, HandedOver: 4096, Punted: 2048}},
-		{"two cards, four workers", "engine: {workers: 4}" + card, Buffers{Scheduled: 4096, Paging: 2048, Fragments: 1024, Neighbour: 512, HandedOver: 2048, Punted: 1024}},
-		{"said", "engine: {limits: {buffered_packets: 20000, held_packets: 8}}\n", Buffers{Scheduled: 4096, Paging: 20000, Fragments: 1024, Neighbour: 8, HandedOver: 2048, Punted: 1024}},
-		{"least", "engine: {packet_buffers: 1024}\n", Buffers{Scheduled: 256, Paging: 128, Fragments: 64, Neighbour: 32, HandedOver: 128, Punted: 64}},
+		{"defaults", "engine: {}\n", Buffers{Scheduled: 8192, Paging: 4096, Fragments: 2048, Neighbour: 1024,
+			HandedOver: 4096, Punted: 2048}},
+		{"two cards", "engine: {workers: 2}" + card, Buffers{Scheduled: 8192, Paging: 4096, Fragments: 2048,
+			Neighbour: 1024, HandedOver: 4096, Punted: 2048}},
+		{"two cards, four workers", "engine: {workers: 4}" + card,
+			Buffers{Scheduled: 4096, Paging: 2048, Fragments: 1024, Neighbour: 512, HandedOver: 2048, Punted: 1024}},
+		{"said", "engine: {limits: {buffered_packets: 20000, held_packets: 8}}\n",
+			Buffers{Scheduled: 4096, Paging: 20000, Fragments: 1024, Neighbour: 8, HandedOver: 2048, Punted: 1024}},
+		{"least", "engine: {packet_buffers: 1024}\n", Buffers{Scheduled: 256, Paging: 128, Fragments: 64, Neighbour: 32,
+			HandedOver: 128, Punted: 64}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			testkit.Equal(t, mustParse(t, r.text).Buffers, r.want, "buffers")
@@ -37,7 +43,8 @@ func TestBuffersSum(t *testing.T) {
 		for all := 1024; all <= 1<<20; all *= 4 {
 			for _, paging := range []int{0, all / 4, all * 7 / 8, all} {
 				for ports := 0; ports < 4; ports++ {
-					text := fmt.Sprintf("engine: {workers: %d, packet_buffers: %d, limits: {buffered_packets: %d}}\n", workers, all, paging)
+					text := fmt.Sprintf("engine: {workers: %d, packet_buffers: %d, limits: {buffered_packets: %d}}\n",
+						workers, all, paging)
 					if ports > 0 {
 						text += "ports:\n"
 					}

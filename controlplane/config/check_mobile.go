@@ -63,7 +63,8 @@ func checkInstances(k *checker) {
 		in.ends(k)
 		each(k, in.AccessList.Rules, (*Rule).check)
 		if in.AccessList.PerSubscriber {
-			k.fail(in.AccessList.At, "per_subscriber", "sessions of an instance come over PFCP; a rule names the pool instead")
+			k.fail(in.AccessList.At, "per_subscriber",
+				"sessions of an instance come over PFCP; a rule names the pool instead")
 		}
 		if n := api.NameSize - 1 - len(api.ACLOfInstance); !in.AccessList.Empty() && len(in.Name) > n {
 			k.fail(in.At, "name", "an instance with an access list has a name of at most %d characters", n)
@@ -95,7 +96,8 @@ func furtherNames(k *checker) {
 
 func (in *Instance) ends(k *checker) {
 	if n := len(k.Ends(in)); n > api.InstancePools {
-		k.fail(in.At, "ue_to_ue", "out, and %d pools, those of the section pools among them: at most %d", n, api.InstancePools)
+		k.fail(in.At, "ue_to_ue", "out, and %d pools, those of the section pools among them: at most %d", n,
+			api.InstancePools)
 	}
 }
 
@@ -137,7 +139,8 @@ func (h *Shaping) check(k *checker) {
 
 // endpoint checks one GTP-U address of an instance.
 func (in *Instance) endpoint(k *checker, a netip.Addr) {
-	ours := slices.ContainsFunc(in.Interfaces, func(n Name) bool { return k.interfaces[n] != nil && k.interfaces[n].has(a) })
+	ours := slices.ContainsFunc(in.Interfaces,
+		func(n Name) bool { return k.interfaces[n] != nil && k.interfaces[n].has(a) })
 	if !ours {
 		k.fail(in.At, "endpoints", "%s is no address of the instance's interfaces", a)
 	}
@@ -194,7 +197,8 @@ func (p *PFCP) check(k *checker) {
 	p.peers(k)
 	checkNodeID(k, p.At, p.NodeID)
 	if p.Limits.Sessions > k.Engine.Limits.Sessions {
-		k.fail(p.Limits.At, "sessions", "%d is more than engine.limits.sessions (%d)", p.Limits.Sessions, k.Engine.Limits.Sessions)
+		k.fail(p.Limits.At, "sessions", "%d is more than engine.limits.sessions (%d)", p.Limits.Sessions,
+			k.Engine.Limits.Sessions)
 	}
 }
 

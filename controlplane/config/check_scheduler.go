@@ -59,7 +59,8 @@ func (s *Scheduler) red(k *checker) {
 			k.fail(r.At, "min", "%d is not less than max, %d", r.Min, r.Max)
 		}
 		if r.Class < api.TrafficClasses && uint32(r.Max) > s.QueueSize[r.Class] {
-			k.fail(r.At, "max", "%d is more than the %d packets of a queue of class %d", r.Max, s.QueueSize[r.Class], r.Class)
+			k.fail(r.At, "max", "%d is more than the %d packets of a queue of class %d", r.Max, s.QueueSize[r.Class],
+				r.Class)
 		}
 	}
 }

@@ -372,7 +372,8 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string, tag reflect
 		if enum := tag.Get("enum"); enum != "" {
 			words := strings.Split(enum, "|")
 			if !slices.Contains(words, n.Value) {
-				d.fail(n.Line, path, "%q is none of %s%s", clip(n.Value), strings.Join(words, ", "), suggest(n.Value, words))
+				d.fail(n.Line, path, "%q is none of %s%s", clip(n.Value), strings.Join(words, ", "),
+					suggest(n.Value, words))
 				return
 			}
 		}

@@ -10,9 +10,11 @@ import (
 )
 
 func TestMirrors(t *testing.T) {
-	c := mustParse(t, base+"mirrors:\n  - {name: a, to: {erspan: 10.0.0.9, session: 7}, sample: 10, match: {protocol: tcp, remote_port: 80}}\n")
+	c := mustParse(t, base+"mirrors:\n  - {name: a, to: {erspan: 10.0.0.9, session: 7}, sample: 10, match: "+
+		"{protocol: tcp, remote_port: 80}}\n")
 	m := c.Mirrors[0]
-	testkit.ErrorIf(t, m.Direction != "both" || m.Sample != 10 || m.To.Session != 7 || m.Match.RemotePort.String() != "80-80", "%+v", m)
+	testkit.ErrorIf(t, m.Direction != "both" || m.Sample != 10 || m.To.Session != 7 ||
+		m.Match.RemotePort.String() != "80-80", "%+v", m)
 }
 
 func TestMirrorsRefused(t *testing.T) {
@@ -31,7 +33,8 @@ func TestMirrorsRefused(t *testing.T) {
 		{"{name: a, to: {erspan: 10.0.0.9, session: 1024}}", "not between 0 and 1023"},
 		{"{name: a, to: {port: core}, snap: 20}", "mirrors[0].snap: 20 is less than 64"},
 		{"{name: a, to: {port: core}, sample: 0}", "sample: 0 is not between"},
-		{"{name: a, to: {port: core}, match: {ue: 10.45.0.1/16}}", "mirrors[0].match.ue: 10.45.0.1/16 has host bits set"},
+		{"{name: a, to: {port: core}, match: {ue: 10.45.0.1/16}}",
+			"mirrors[0].match.ue: 10.45.0.1/16 has host bits set"},
 		{"{name: a, to: {port: core}, match: {ue_port: 80}}", "needs protocol tcp, udp or sctp"},
 		{"{name: a, to: {port: core}, match: {instance: nowhere}}", `there is no network instance "nowhere"`},
 		{"{name: a, to: {port: core}}\n  - {name: a, to: {port: core}}", `mirrors[1].name: "a" is already in line 9`},

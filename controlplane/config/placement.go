@@ -138,7 +138,8 @@ func (s *Scheduler) settlePipes(k *checker, used []uint32) bool {
 			ok = false
 		case sub.Pipes == 0:
 			sub.Pipes = size
-			if len(before) == len(s.Groups) && before[g] > size && before[g] <= min(4*size, maxPipes) && before[g]&(before[g]-1) == 0 {
+			if len(before) == len(s.Groups) && before[g] > size && before[g] <= min(4*size, maxPipes) &&
+				before[g]&(before[g]-1) == 0 {
 				sub.Pipes = before[g]
 			}
 		}

@@ -16,13 +16,15 @@ func entry(name string, number, count int, more string) string {
 	if count > 0 {
 		many = fmt.Sprintf("count: %d, ", count)
 	}
-	return fmt.Sprintf("  - {name: %s, %sport: access, mac: 02:00:00:%02x:00:00, s_tag: %d, c_tag: 1, path: upf, teid_uplink: %d, "+
+	return fmt.Sprintf("  - {name: %s, %sport: access, mac: 02:00:00:%02x:00:00, s_tag: %d, c_tag: 1, path: upf, "+
+		"teid_uplink: %d, "+
 		"teid_downlink: %d, ipv4: 10.%d.0.0%s}\n", name, many, number, number*20, number<<20, number<<20, number, more)
 }
 
 func withScheduler(workers int, subports string, entries ...string) string {
 	return fmt.Sprintf("engine: {workers: %d, limits: {sessions: 100000}}\n", workers) + base +
-		"schedulers:\n  - {port: access, rate: 1Gbit, subports: " + subports + ", profiles: [{name: p, rate: 1Mbit}]}\n" +
+		"schedulers:\n  - {port: access, rate: 1Gbit, subports: " + subports +
+		", profiles: [{name: p, rate: 1Mbit}]}\n" +
 		"subscribers:\n" + strings.Join(entries, "")
 }
 
@@ -66,7 +68,8 @@ func moved(a, b *Config) int {
 
 // Whoever comes or goes, and wherever in the file: nobody else moves, and no scheduler changes.
 func TestNobodyElseMoves(t *testing.T) {
-	single, early, homes, late := entry("single", 1, 0, ""), entry("early", 2, 100, ""), entry("home", 3, 1000, ""), entry("late", 4, 0, "")
+	single, early, homes, late := entry("single", 1, 0, ""), entry("early", 2, 100, ""), entry("home", 3, 1000, ""),
+		entry("late", 4, 0, "")
 	all := parseAfter(t, nil, withScheduler(2, "{count: 4}", single, early, homes, late))
 	for name, entries := range map[string][]string{
 		"the first leaves":      {early, homes, late},
@@ -85,7 +88,8 @@ func TestNobodyElseMoves(t *testing.T) {
 		// Without the placement before, names decide: subport and worker are the same, of pipes most.
 		fresh := parseAfter(t, nil, withScheduler(2, "{count: 4}", entries...))
 		for i := range fresh.Subscribers {
-			if fresh.Subscribers[i].Subport != c.Subscribers[i].Subport || fresh.Subscribers[i].Worker != c.Subscribers[i].Worker {
+			if fresh.Subscribers[i].Subport != c.Subscribers[i].Subport ||
+				fresh.Subscribers[i].Worker != c.Subscribers[i].Worker {
 				t.Fatalf("%s: %s changed its subport", name, fresh.Subscribers[i].Name)
 			}
 		}
@@ -125,7 +129,8 @@ func TestPlacementFits(t *testing.T) {
 	testkit.ErrorIf(t, n != 0, "%d moved", n)
 	_, err := Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 1025, ""))))
 	testkit.Refused(t, err, "x.yaml:10: schedulers[0].subports[0].pipes: 257 subscribers in subport")
-	_, err = Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}", entry("home", 1, 300, ", scheduler: {subport: 1}"))))
+	_, err = Parse("x.yaml", []byte(withScheduler(1, "{count: 4, pipes: 256}",
+		entry("home", 1, 300, ", scheduler: {subport: 1}"))))
 	testkit.Refused(t, err, "300 subscribers in subport 1, room for 256")
 }
 

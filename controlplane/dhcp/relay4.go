@@ -159,7 +159,8 @@ func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort
 		s.count(unknownUpstream)
 		return
 	}
-	u.refuse(kind, unknownUpstream, "an answer of "+server.Addr().String()+", which is no upstream server of the port, "+
+	u.refuse(kind, unknownUpstream, "an answer of "+server.Addr().String()+", which is no upstream server of the "+
+		"port, "+
 		"or not to our message")
 }
 

@@ -138,7 +138,8 @@ func (c *Client) agree(ctx context.Context) error {
 	}
 	layouts, err := api.ReadRow(body, &c.hello)
 	if err != nil {
-		return fmt.Errorf("%w (it does not speak contract version %d or later: install both programs from one release): %v", ErrProtocol,
+		return fmt.Errorf("%w (it does not speak contract version %d or later: install both programs from one "+
+			"release): %v", ErrProtocol,
 			uint32(api.VersionOldest), err)
 	}
 	peer, err := rows[api.Layout](layouts)
@@ -147,7 +148,8 @@ func (c *Client) agree(ctx context.Context) error {
 	}
 	c.version = api.CommonVersion(api.VersionOldest, api.Version, c.hello.Oldest, c.hello.Version)
 	if c.version == 0 {
-		return fmt.Errorf("the data plane speaks contract versions %d to %d and the control plane %d to %d: install both programs from releases that have one in common",
+		return fmt.Errorf("the data plane speaks contract versions %d to %d and the control plane %d to %d: install "+
+			"both programs from releases that have one in common",
 			c.hello.Oldest, c.hello.Version, uint32(api.VersionOldest), uint32(api.Version))
 	}
 	return api.CompareLayouts(peer, c.version)
@@ -272,7 +274,8 @@ func (c *Client) answers(ctx context.Context, typ uint16, first, last uint32, ta
 func refusal(body []byte) error {
 	var s api.Status
 	if _, err := api.ReadRow(body, &s); err != nil {
-		return fmt.Errorf("%w (it may be of a release before contract version %d: install both programs from one): %v", ErrProtocol,
+		return fmt.Errorf("%w (it may be of a release before contract version %d: install both programs from one): %v",
+			ErrProtocol,
 			uint32(api.VersionOldest), err)
 	}
 	if s.Code == 0 {

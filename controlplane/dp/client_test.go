@@ -54,9 +54,11 @@ func TestRefusedTransactionNamesTheObject(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
 	s.Refuse("no such device", func(id dptest.ID, _ []byte) bool { return id.Key == "core" })
-	err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "access", Body: port}, {Kind: api.KindPort, Key: "core", Body: port}})
+	err := c.Apply(t.Context(), []dp.Change{{Kind: api.KindPort, Key: "access", Body: port},
+		{Kind: api.KindPort, Key: "core", Body: port}})
 	var refused *dp.RefusedError
-	if !errors.As(err, &refused) || refused.Key != "core" || !strings.Contains(err.Error(), `port "core": no such device`) {
+	if !errors.As(err, &refused) || refused.Key != "core" ||
+		!strings.Contains(err.Error(), `port "core": no such device`) {
 		t.Fatalf("got %v", err)
 	}
 	testkit.ErrorIf(t, len(s.Held()) != 0, "a refused transaction changed %v", s.Held())
@@ -80,7 +82,8 @@ func TestVersionMismatchIsExplained(t *testing.T) {
 	for _, version := range []uint32{3, 77} { // 3: of before the first release
 		s.SetVersion(version)
 		_, err := dp.Dial(t.Context(), s.Path)
-		words := fmt.Sprintf("data plane speaks contract versions %d to %d and the control plane 1 to 1", version, version)
+		words := fmt.Sprintf("data plane speaks contract versions %d to %d and the control plane 1 to 1", version,
+			version)
 		testkit.FatalIf(t, err == nil || !strings.Contains(err.Error(), words), "got %v", err)
 	}
 	s.SetVersion(api.Version)
@@ -265,10 +268,12 @@ func TestRepliesWithoutEndTimeOut(t *testing.T) {
 // FuzzReplies gives every request whatever bytes as its answer: errors are fine, panics and hangs are not.
 func FuzzReplies(f *testing.F) {
 	hello := api.Hello{Version: api.Version, Oldest: api.Version}
-	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: uint32(len(api.Body(&hello))), Sequence: 1}
+	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: uint32(len(api.Body(&hello))),
+		Sequence: 1}
 	good := append(api.Encode(&h), api.Body(&hello)...)
 	f.Add(good)
-	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FLast, Length: uint32(len(api.Body(&api.Digest{}))), Sequence: 2}
+	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FLast, Length: uint32(len(api.Body(&api.Digest{}))),
+		Sequence: 2}
 	f.Add(append(append(good, api.Encode(&h)...), api.Body(&api.Digest{})...))
 	h = api.Header{Magic: api.Magic, Type: api.TypeList, Flags: api.FError, Length: 0xffffffff, Sequence: 2}
 	f.Add(append(append([]byte{}, good...), api.Encode(&h)...))
@@ -299,7 +304,8 @@ func TestRefusalsNameTheObjectOnce(t *testing.T) {
 		{"access", "port access: no such device", "refused by the data plane: port access: no such device"},
 		{"access", "mtu is 7", `refused by the data plane: port "access": mtu is 7`},
 		{"a", "an MTU that nobody can have", `refused by the data plane: port "a": an MTU that nobody can have`},
-		{"home-1", "session home-12 and home-1 have the same MAC", "refused by the data plane: session home-12 and home-1 have the same MAC"},
+		{"home-1", "session home-12 and home-1 have the same MAC",
+			"refused by the data plane: session home-12 and home-1 have the same MAC"},
 		{"home-1", "session home-12", `refused by the data plane: port "home-1": session home-12`},
 		{"a", "", `refused by the data plane: port "a": error 22`},
 		{"", "text", `refused by the data plane: port "": text`},

@@ -26,7 +26,8 @@ func (c *Client) List(ctx context.Context, l api.List) (held []api.Digest, more 
 	for i := range held {
 		order := api.KeyOrder(api.CString(held[i].Key[:]))
 		if held[i].Kind != l.Kind || order < from || order > l.Last {
-			return nil, false, fmt.Errorf("%w: a LIST from %#x to %#x has %s %q out of order", ErrProtocol, l.First, l.Last,
+			return nil, false, fmt.Errorf("%w: a LIST from %#x to %#x has %s %q out of order", ErrProtocol, l.First,
+				l.Last,
 				KindName(held[i].Kind), api.CString(held[i].Key[:]))
 		}
 		from = order

@@ -93,7 +93,8 @@ func TestSlowClientsAreClosed(t *testing.T) {
 	}
 	l := start(t, Bounds{Connections: 8, Read: 2 * short, Write: 2 * short, Header: short, Idle: short}, endless)
 	for what, says := range map[string]string{
-		"nothing": "", "half a header": "GET / HTTP/1.1\r\nHost:", "half a body": "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+		"nothing": "", "half a header": "GET / HTTP/1.1\r\nHost:",
+		"half a body": "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
 		"one request": "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -112,7 +113,8 @@ func TestSlowClientsAreClosed(t *testing.T) {
 // What New sets is what the test above shortens.
 func TestEveryTimeoutIsSet(t *testing.T) {
 	s := Bounds{Read: time.Second, Write: time.Second}.New(http.NotFoundHandler())
-	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
+	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 ||
+		s.MaxHeaderBytes <= 0 {
 		t.Fatalf("a timeout is missing: %+v", s)
 	}
 }
@@ -154,12 +156,14 @@ func (l *Listener) inUse() int {
 // Nobody serves HTTP beside this package, or a stream without a bound.
 func TestNoOtherServers(t *testing.T) {
 	look := func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || d.Name() == "httpd.go" {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			d.Name() == "httpd.go" {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		for n, line := range strings.Split(string(text), "\n") {
-			for _, bad := range []string{"http.Server{", "http.Serve(", "http.ListenAndServe", "Serve(listener)", "Serve(l)"} {
+			for _, bad := range []string{"http.Server{", "http.Serve(", "http.ListenAndServe", "Serve(listener)",
+				"Serve(l)"} {
 				testkit.ErrorIf(t, strings.Contains(line, bad),
 					"%s:%d: %s: use httpd.Bounds", path, n+1, bad)
 			}

@@ -109,20 +109,25 @@ func TestSessionBytes(t *testing.T) {
 		return fmt.Sprintf("%02x00%02x%02x%02x000000", number, size&255, size>>8, count)
 	}
 	want := strings.Join([]string{
-		part(11, api.SizeofSession, 1), hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00", "a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
+		part(11, api.SizeofSession, 1), hex.EncodeToString(seid), "0100" /* worker */, "02" /* encap */, "00",
+		"a888" /* TPID */, "6400", "0600" /* tags */, "0800", /* PPPoE */
 		"020000000002", "7805" /* MRU */, name("access"), ip4("0002"),
 		"06400000" + "20010db8000900010000000000000000", "01000000", "0f000000" /* subport, pipe */, name("gold"),
-		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000", "00000000" /* association */, zero(4), zero(64), zero(8), zero(32), /* mirror, counter, LCP echo, DNN */
+		zero(128) /* instances */, "00000000" /* inactivity */, "0200020002000000", "000000000000", "0000",
+		"00000000" /* association */, zero(4), zero(64), zero(8), zero(32), /* mirror, counter, LCP echo, DNN */
 		"ffff", zero(6), // MSS
 		// PDRs: precedence, id, source, removal, match, instance, QERs, URRs, TEID, local address, SDFs, FAR,
 		// QFIs, QERs, URRs
-		part(75, api.SizeofPDR, 2), "64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000", zero(20), zero(4), "01000000", zero(8),
+		part(75, api.SizeofPDR, 2), "64000000", "0100", "00", "01", "0500", "ff", "01", "00", zero(3), "00000000",
+		zero(20), zero(4), "01000000", zero(8),
 		"01000000", zero(12), zero(16),
-		"64000000", "0200", "01", "01", "0600", "ff", "01", "00", zero(3), "01200000", "042000000a000001" + zero(12), zero(4), "02000000", zero(8),
+		"64000000", "0200", "01", "01", "0600", "ff", "01", "00", zero(3), "01200000", "042000000a000001" + zero(12),
+		zero(4), "02000000", zero(8),
 		"02000000", zero(12), zero(16),
 		// FARs: id, action, destination, outer header, DSCP, TEID, port, instance, PDU type, path, end marker,
 		// buffering, more
-		part(76, api.SizeofFAR, 2), "01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"), zero(16),
+		part(76, api.SizeofFAR, 2), "01000000", "02", "01", "01", "ff", "01100000", "0000", "ff", "02", name("upf"),
+		zero(16),
 		"02000000", "02", "00", "02", "ff", "00000000", "0000", "ff", "00", zero(32), zero(16),
 		// QERs: id, gates, QFI, share, policers, padding
 		part(77, api.SizeofQER, 2), "01000000", "00", "00", "09", "00", "00000000", name("two"), zero(32), zero(4),
@@ -161,7 +166,8 @@ func TestObjects(t *testing.T) {
 	guard, _ := decoded[api.GTSM](t, find(t, s, api.KindGTSM, "n3"))
 	equal(t, guard.Hops, 2)
 	route, _ := decoded[api.Route](t, find(t, s, api.KindRoute, "0.0.0.0/0"))
-	equal(t, []any{route.Prefix.Netip(), route.Via.String(), api.CString(route.Interface[:])}, []any{"0.0.0.0/0", "10.0.0.9", "n3"})
+	equal(t, []any{route.Prefix.Netip(), route.Via.String(), api.CString(route.Interface[:])},
+		[]any{"0.0.0.0/0", "10.0.0.9", "n3"})
 	neighbour, _ := decoded[api.Neighbour](t, find(t, s, api.KindNeighbour, "n3|10.0.0.9"))
 	equal(t, []any{neighbour.Address.String(), neighbour.MAC}, []any{"10.0.0.9", [6]byte{2, 0, 0, 0, 0, 9}})
 	two, _ := decoded[api.Policer](t, find(t, s, api.KindPolicer, "two"))
@@ -172,7 +178,8 @@ func TestObjects(t *testing.T) {
 	equal(t, one, api.Policer{Type: api.MeterSRTCM, CIR: 1e6, CBS: 5000, PBS: 6000,
 		Action: [3]byte{api.ColourActionRemark, api.ColourActionPass, api.ColourActionPass}, DSCP: [3]byte{46, 0, 0}})
 	path, _ := decoded[api.Path](t, find(t, s, api.KindPath, "upf"))
-	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP, path.QFIDSCP[1], path.QFIDSCP[9]}, []any{"10.0.0.1", "10.0.0.2", 64, 10, 47, 0})
+	equal(t, []any{path.Local.String(), path.Peer.String(), path.TTL, path.DSCP, path.QFIDSCP[1], path.QFIDSCP[9]},
+		[]any{"10.0.0.1", "10.0.0.2", 64, 10, 47, 0})
 }
 
 // The data plane knows what the first fitting entry of access.ports says of a VLAN.
@@ -246,7 +253,8 @@ access:
 func TestInstances(t *testing.T) {
 	s := compile(t, mobile)
 	engine, _ := decoded[api.Engine](t, find(t, s, api.KindEngine, "engine"))
-	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents, engine.EventRate, engine.BufferSeconds},
+	equal(t, []any{engine.MaxRules, engine.MaxURRs, engine.MaxQERs, engine.MaxBuffered, engine.MaxEvents,
+		engine.EventRate, engine.BufferSeconds},
 		[]any{9, 8, 7, 6, 5, 4, 3})
 	list, rules := decoded[api.ACL](t, find(t, s, api.KindACL, "in/internet"))
 	equal(t, []any{list.DefaultAction, list.Count, len(rules) > 0}, []any{uint32(api.ActionDeny), uint32(1), true})
@@ -257,7 +265,8 @@ func TestInstances(t *testing.T) {
 	in, rest := decoded[api.Instance](t, find(t, s, api.KindInstance, "access"))
 	equal(t, []any{in.Lookup, in.Flags, in.Interfaces, in.Endpoints, in.Pools, in.UDPPort, len(rest)},
 		[]any{api.LookupNone, api.InstancePinPeer, 1, 2, 0, 9000, 0})
-	equal(t, []any{api.CString(in.Interface[0][:]), in.Endpoint[0].String(), in.Endpoint[1].String(), in.Endpoint[2].Family},
+	equal(t, []any{api.CString(in.Interface[0][:]), in.Endpoint[0].String(), in.Endpoint[1].String(),
+		in.Endpoint[2].Family},
 		[]any{"n3", "10.1.0.1", "2001:db8::1", 0})
 	in, _ = decoded[api.Instance](t, find(t, s, api.KindInstance, "internet"))
 	equal(t, []any{in.Lookup, in.Flags, in.Endpoints, in.Pools, in.Pool[0].Netip(), in.Pool[1].Netip()},
@@ -324,7 +333,8 @@ func TestACLs(t *testing.T) {
 	testkit.FatalIf(t, err != nil || head.DefaultAction != api.ActionPermit || head.Count != 2 || len(rules) != 2,
 		"%v %v %v", head, rules, err)
 	r := rules[0]
-	equal(t, []any{r.Source.Netip(), r.Destination.Family, r.SourcePort, r.DestinationPort, r.Protocol, r.ProtocolMask, r.Action},
+	equal(t, []any{r.Source.Netip(), r.Destination.Family, r.SourcePort, r.DestinationPort, r.Protocol, r.ProtocolMask,
+		r.Action},
 		[]any{"10.1.0.0/16", 0, [2]uint16{0, 65535}, [2]uint16{80, 90}, 6, 0xff, api.ActionDeny})
 	if rules[0].Priority <= rules[1].Priority || rules[1].ProtocolMask != 0 || rules[1].Action != api.ActionPermit {
 		t.Errorf("%+v", rules)
@@ -342,12 +352,14 @@ func TestScheduler(t *testing.T) {
 	equal(t, []any{s.Subports, s.Profiles, s.Rate, s.FrameOverhead, s.QueueSize},
 		[]any{2, 1, 125000000, 24, [4]uint32{64, 64, 64, 64}})
 	equal(t, s.PrecedenceSize, [2][4]uint32{{0, 0, 32, 48}, {0, 0, 32, 16}})
-	equal(t, s.Red, [4]api.Red{1: {Min: 5, Max: 64, Probability: 50, Weight: 4}, 3: {Min: 16, Max: 48, Probability: 10, Weight: 9}})
+	equal(t, s.Red, [4]api.Red{1: {Min: 5, Max: 64, Probability: 50, Weight: 4},
+		3: {Min: 16, Max: 48, Probability: 10, Weight: 9}})
 	equal(t, s.Subport[1], api.Subport{Rate: 62500000, Burst: 625000,
 		ClassRate: [4]uint64{62500000, 62500000, 62500000, 62500000}, Pipes: 16, Worker: 1})
 	equal(t, []any{s.Profile[0].Rate, s.Profile[0].Burst, s.Profile[0].ClassRate[3], s.Profile[0].Weight},
 		[]any{10000000, 9000, 10000000, [4]byte{4, 3, 2, 1}})
-	equal(t, []any{s.DSCPClass[46], s.DSCPClass[34], s.DSCPClass[26], s.DSCPClass[10], s.DSCPClass[8], s.DSCPClass[0], s.DSCPClass[1]},
+	equal(t, []any{s.DSCPClass[46], s.DSCPClass[34], s.DSCPClass[26], s.DSCPClass[10], s.DSCPClass[8], s.DSCPClass[0],
+		s.DSCPClass[1]},
 		[]any{0, 1 << 2, 2 << 2, 3<<2 | 1, 3<<2 | 3, 3<<2 | 2, 3 << 2})
 	equal(t, []any{s.QFIClass[9], s.QFIClass[5]}, []any{1 << 2, 0xff})
 }

@@ -14,8 +14,9 @@ func (c *compiler) mirrors() {
 		m := &c.Mirrors[i]
 		body := api.Mirror{
 			To: api.MirrorToERSPAN, Direction: directions[m.Direction], DSCP: m.To.DSCP, TEID: m.To.TEID,
-			Collector: api.FromAddr(m.To.ERSPAN.Addr), Session: m.To.Session, Snap: m.Snap, Sample: m.Sample, Rate: m.Rate,
-			UE: api.FromPrefix(m.Match.UE.Prefix), Remote: api.FromPrefix(m.Match.Remote.Prefix),
+			Collector: api.FromAddr(m.To.ERSPAN.Addr), Session: m.To.Session, Snap: m.Snap, Sample: m.Sample,
+			Rate: m.Rate,
+			UE:   api.FromPrefix(m.Match.UE.Prefix), Remote: api.FromPrefix(m.Match.Remote.Prefix),
 			UEPort: m.Match.UEPort.Ports(), RemotePort: m.Match.RemotePort.Ports(), Protocol: m.Match.Protocol.Number,
 		}
 		target := m.To.Port

@@ -36,13 +36,15 @@ func (c *compiler) engine() {
 		MaxNeighbours: e.Limits.Neighbours, MaxUnresolved: e.Limits.Unresolved, SolicitationRate: e.Rates.Solicitations,
 		FlowRate: e.Rates.NewFlows, SubscriberFlowRate: e.Rates.SubscriberFlows,
 		MaxRules: e.Limits.Rules, MaxURRs: urrs, MaxQERs: e.Limits.SharedMeters,
-		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events, BufferSeconds: e.BufferingTime,
-		ChannelKib: e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
+		MaxBuffered: c.Buffers.Paging, MaxEvents: e.Limits.Events, EventRate: e.Rates.Events,
+		BufferSeconds: e.BufferingTime,
+		ChannelKib:    e.Limits.Channel, PuntSubscriberRate: e.Rates.PuntSubscriber,
 		PuntLineRate: e.Rates.PuntLine, PuntSTagRate: e.Rates.PuntSTag, PuntPortRate: e.Rates.PuntPort,
 		FlowIdle: e.FlowIdle, FlowLifetime: e.FlowLifetime, MaxRoutes: e.Limits.Routes,
 		MaxTraffic: e.Limits.Traffic,
 		Flags: flag(e.DropUEGTPU, api.EngineDropUEGTPU) | flag(e.IdleSleep, api.EngineIdleSleep) |
-			flag(e.UDPSums == "zero_over_ipv6", api.EngineUDPSumZero6) | flag(e.UDPSums == "ignore", api.EngineUDPSumIgnored),
+			flag(e.UDPSums == "zero_over_ipv6", api.EngineUDPSumZero6) |
+			flag(e.UDPSums == "ignore", api.EngineUDPSumIgnored),
 	}
 	for i := range body.CPU {
 		body.CPU[i] = -1
@@ -54,7 +56,8 @@ func (c *compiler) engine() {
 }
 
 var offloads = map[string]uint32{
-	"none": api.OffloadNone, "encapsulation": api.OffloadEncapsulation, "full": api.OffloadFull, "auto": api.OffloadAuto,
+	"none": api.OffloadNone, "encapsulation": api.OffloadEncapsulation, "full": api.OffloadFull,
+	"auto": api.OffloadAuto,
 }
 
 func (c *compiler) ports() {
@@ -272,7 +275,8 @@ func (c *compiler) policers() {
 func (c *compiler) paths() {
 	for _, p := range c.Paths {
 		body := api.Path{Local: api.FromAddr(p.Local.Addr), Peer: api.FromAddr(p.Peer.Addr),
-			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval, QFIDSCP: QFIDSCP(p.QFIDSCP)}
+			SourcePort: p.SourcePort, DSCP: p.DSCP, TTL: p.TTL, EchoInterval: p.EchoInterval,
+			QFIDSCP: QFIDSCP(p.QFIDSCP)}
 		c.put(api.KindPath, string(p.Name), api.Body(&body))
 	}
 }
@@ -405,7 +409,8 @@ func (c *compiler) subscriber(from *config.SubscriberRange, local netip.Addr) *s
 			PDI: pfcp.PDI{Source: from, UEIP: s.ue, LocalFTEID: f}}
 	}
 	far := func(id uint32, path config.Name, w pfcp.Forwarding) rules.FAR {
-		return rules.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: &w}, Path: string(path)}
+		return rules.FAR{CreateFAR: pfcp.CreateFAR{ID: id, Action: pfcp.ActionForward, Forwarding: &w},
+			Path: string(path)}
 	}
 	up := pfcp.Forwarding{Destination: &core, OuterHeader: s.outer}
 	if from.OwnDSCP {
@@ -448,7 +453,8 @@ func (s *subscriber) is(h *config.Subscriber) *rules.Session {
 // qosFlow is a rule's own QER. Gate and meter of the subscriber's whole uplink are in another.
 func qosFlow(id uint32, r *config.QoSRule) rules.QER {
 	open := uint8(0)
-	return rules.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &r.QFI}, UplinkPolicer: string(r.Policer)}
+	return rules.QER{CreateQER: pfcp.CreateQER{ID: id, GateUplink: &open, GateDownlink: &open, QFI: &r.QFI},
+		UplinkPolicer: string(r.Policer)}
 }
 
 // filters: one for each DSCP.

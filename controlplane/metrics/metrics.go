@@ -86,7 +86,8 @@ var (
 )
 
 var nodes = []family[api.NodeRow]{
-	counter("node_packets_total", "Packets that went through the node.", byNode, func(r *api.NodeRow) uint64 { return r.Packets }),
+	counter("node_packets_total", "Packets that went through the node.", byNode,
+		func(r *api.NodeRow) uint64 { return r.Packets }),
 	counter("node_calls_total", "Times that the node ran.", byNode, func(r *api.NodeRow) uint64 { return r.Calls }),
 	counter("node_ticks_total", "TSC ticks spent in the node.", byNode, func(r *api.NodeRow) uint64 { return r.Ticks }),
 }
@@ -102,8 +103,10 @@ var refused = counted("refused_connections_total",
 	"Connections to the control plane that were closed at once: too many were open.", []string{"listener"})
 
 var holders = []family[api.HolderRow]{
-	gauge("buffers_held", "Packet buffers that one kind of queue holds now.", byHolder, func(r *api.HolderRow) uint64 { return r.Held }),
-	gauge("buffers_held_limit", "Packet buffers that it may hold.", byHolder, func(r *api.HolderRow) uint64 { return r.Limit }),
+	gauge("buffers_held", "Packet buffers that one kind of queue holds now.", byHolder,
+		func(r *api.HolderRow) uint64 { return r.Held }),
+	gauge("buffers_held_limit", "Packet buffers that it may hold.", byHolder,
+		func(r *api.HolderRow) uint64 { return r.Limit }),
 }
 
 // descs are those of the figures of tables.
@@ -130,7 +133,8 @@ func emitShown(ch chan<- prometheus.Metric, s *Shown) {
 
 var (
 	upDesc    = prometheus.NewDesc("isthmus_dataplane_up", "1 while the data plane is connected.", nil, nil)
-	buildDesc = prometheus.NewDesc("isthmus_build_info", "Versions; the value is always 1.", []string{"version", "dataplane"}, nil)
+	buildDesc = prometheus.NewDesc("isthmus_build_info", "Versions; the value is always 1.",
+		[]string{"version", "dataplane"}, nil)
 )
 
 type collector struct {

@@ -52,9 +52,11 @@ func sample(context.Context) *Snapshot {
 	return &Snapshot{
 		Up: true, Build: "0.1",
 		Shown: append(some, others(some)...),
-		Nodes: []api.NodeRow{named(api.NodeRow{Packets: 9, Ticks: 90, Worker: 1}, func(r *api.NodeRow) []byte { return r.Name[:] }, "port-rx"),
+		Nodes: []api.NodeRow{named(api.NodeRow{Packets: 9, Ticks: 90, Worker: 1},
+			func(r *api.NodeRow) []byte { return r.Name[:] }, "port-rx"),
 			named(api.NodeRow{Packets: 12}, func(r *api.NodeRow) []byte { return r.Name[:] }, "session-tunnel")},
-		Holders: []api.HolderRow{named(api.HolderRow{Held: 3, Limit: 9}, func(r *api.HolderRow) []byte { return r.Name[:] }, "paging")},
+		Holders: []api.HolderRow{named(api.HolderRow{Held: 3, Limit: 9},
+			func(r *api.HolderRow) []byte { return r.Name[:] }, "paging")},
 		Schedulers: []api.SchedulerRow{
 			named(api.SchedulerRow{Subport: 0, Pipe: 0xffffffff, TrafficClass: 3, Queued: 5,
 				DroppedPackets: 7},
@@ -145,7 +147,8 @@ func TestScrape(t *testing.T) {
 		{func(context.Context) *Snapshot { return &Snapshot{PFCP: &n4.Stats{Sessions: 3}} },
 			[]string{`isthmus_dataplane_up 0`, `isthmus_pfcp_sessions 3`},
 			[]string{"fivegs_ep_n3"}},
-		{func(context.Context) *Snapshot { return &Snapshot{} }, []string{`isthmus_dataplane_up 0`}, []string{"isthmus_sessions 0", "pfcp_", "fivegs_"}},
+		{func(context.Context) *Snapshot { return &Snapshot{} }, []string{`isthmus_dataplane_up 0`},
+			[]string{"isthmus_sessions 0", "pfcp_", "fivegs_"}},
 	} {
 		w := httptest.NewRecorder()
 		Handler(test.source, "0.1").ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -164,7 +167,8 @@ func TestOnlyLoopbackUnlessAskedFor(t *testing.T) {
 		address string
 		public  bool
 		ok      bool
-	}{{"127.0.0.1:0", false, true}, {"[::1]:0", false, true}, {"0.0.0.0:0", false, false}, {":0", false, false}, {"0.0.0.0:0", true, true}, {"nonsense", true, false}} {
+	}{{"127.0.0.1:0", false, true}, {"[::1]:0", false, true}, {"0.0.0.0:0", false, false}, {":0", false,
+		false}, {"0.0.0.0:0", true, true}, {"nonsense", true, false}} {
 		l, err := Listen(test.address, test.public)
 		testkit.ErrorIf(t, (err == nil) != test.ok && !strings.Contains(test.address, "::1"),
 			"%+v: %v", test, err)

@@ -70,7 +70,8 @@ func (b *Batch) Stamped(conn syscall.RawConn) error {
 // Stamp is when a datagram came in; now, when the kernel did not say.
 func (b *Batch) Stamp(i int) time.Time {
 	c := &b.control[i]
-	if b.hdrs[i].hdr.Controllen < uint64(unsafe.Sizeof(*c)) || c.hdr.Level != unix.SOL_SOCKET || c.hdr.Type != unix.SCM_TIMESTAMPNS {
+	if b.hdrs[i].hdr.Controllen < uint64(unsafe.Sizeof(*c)) || c.hdr.Level != unix.SOL_SOCKET ||
+		c.hdr.Type != unix.SCM_TIMESTAMPNS {
 		return time.Now().Round(0)
 	}
 	return time.Unix(c.time.Sec, c.time.Nsec)
@@ -154,7 +155,8 @@ func first(err error, errno syscall.Errno) error {
 // call runs recvmmsg or sendmmsg on the first n messages, once.
 func (b *Batch) call(trap, fd uintptr, n int) (int, syscall.Errno) {
 	for {
-		done, _, errno := unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+		done, _, errno := unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0,
+			0)
 		if errno != unix.EINTR { // not the poller's business: it tells of changes, and there may be none
 			return int(done), errno
 		}

@@ -122,7 +122,8 @@ func TestAddressAsNodeID(t *testing.T) {
 // Where any peer may associate, a failed association of an unknown one is anybody's: its address may have changed. One
 // of a configured peer is not.
 func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
-	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf2", "127.0.0.3:0")
+	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"),
+		newSMF(t, "smf2", "127.0.0.3:0")
 	cfg := quiet(peerAt(known.addr, ""))
 	cfg.AllowUnknown = true
 	h := start(t, cfg, nil, known, m, moved)
@@ -151,7 +152,8 @@ func TestDialledNodeID(t *testing.T) {
 	h.failPath("smf1")
 	answer := func(node string) {
 		r := thief.must("an association set-up request")
-		thief.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, 1), recoveryIE(thief.recovery), setIE("set9")))
+		thief.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, 1),
+			recoveryIE(thief.recovery), setIE("set9")))
 	}
 	answer("smf1")
 	answer("smf2")

@@ -73,7 +73,8 @@ type kept struct {
 }
 
 func newAnswers(bounds answerBounds) *answers {
-	return &answers{answerBounds: bounds, seed: maphash.MakeSeed(), start: time.Now(), peers: map[[16]byte]*peerAnswers{},
+	return &answers{answerBounds: bounds, seed: maphash.MakeSeed(), start: time.Now(),
+		peers: map[[16]byte]*peerAnswers{},
 		known: func(netip.Addr) bool { return false }}
 }
 

@@ -72,8 +72,9 @@ var causeNames = map[pfcp.Cause]string{
 	pfcp.CauseRejected: "rejected", pfcp.CauseContextNotFound: "session-not-found",
 	pfcp.CauseMandatoryIEMissing: "mandatory-ie-missing", pfcp.CauseConditionalIEMissing: "conditional-ie-missing",
 	pfcp.CauseInvalidLength: "invalid-length", pfcp.CauseMandatoryIEIncorrect: "mandatory-ie-incorrect",
-	pfcp.CauseInvalidForwarding: "invalid-forwarding-policy", pfcp.CauseInvalidFTEIDAllocation: "invalid-fteid-allocation",
-	pfcp.CauseNoAssociation: "no-association-for-node-id", pfcp.CauseRuleFailure: "rule-failure",
+	pfcp.CauseInvalidForwarding:      "invalid-forwarding-policy",
+	pfcp.CauseInvalidFTEIDAllocation: "invalid-fteid-allocation",
+	pfcp.CauseNoAssociation:          "no-association-for-node-id", pfcp.CauseRuleFailure: "rule-failure",
 	pfcp.CauseCongestion: "session-layer-congestion", pfcp.CauseNoResources: "no-resources",
 	pfcp.CauseServiceNotSupported: "service-not-supported", pfcp.CauseSystemFailure: "system-failure",
 	pfcp.CauseRedirectionRequested: "redirection-requested", pfcp.CauseAllDynamicAddresses: "all-addresses-occupied",
@@ -205,7 +206,8 @@ func (g *logGate) open(now time.Time) (held uint64, ok bool) {
 func (j *journal) reject(why reject, from netip.AddrPort, text string) {
 	j.count.rejected[why].Add(1)
 	if held, ok := j.count.logged[why].open(time.Now()); ok {
-		j.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged", held)
+		j.log.Warn("PFCP message dropped", "reason", why.String(), "from", from.String(), "detail", text, "not_logged",
+			held)
 		j.tellRefused(from, "reason", why.String(), "why", text, "more", held)
 	}
 }

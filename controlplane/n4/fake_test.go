@@ -383,7 +383,8 @@ func newSMF(t testing.TB, node, addr string) *smf {
 	testkit.Must(t, err)
 	conn.SetReadBuffer(4 << 20)
 	a := conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	m := &smf{t: t, node: node, conn: conn, addr: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), in: make(chan *reply, 1<<14),
+	m := &smf{t: t, node: node, conn: conn, addr: netip.AddrPortFrom(a.Addr().Unmap(), a.Port()),
+		in:       make(chan *reply, 1<<14),
 		recovery: time.Unix(1_700_000_000, 0)}
 	done := make(chan struct{})
 	go func() {
@@ -480,7 +481,8 @@ func (m *smf) setUp(ies ...[]byte) *reply {
 	m.lock.Lock()
 	recovery := m.recovery
 	m.lock.Unlock()
-	return m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), append([][]byte{nodeIE(m.node), recoveryIE(recovery)}, ies...)...))
+	return m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(),
+		append([][]byte{nodeIE(m.node), recoveryIE(recovery)}, ies...)...))
 }
 
 func (m *smf) mustSetUp(ies ...[]byte) {

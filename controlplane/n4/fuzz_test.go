@@ -29,7 +29,8 @@ func FuzzServer(f *testing.F) {
 	}
 	f.Add(pack(setUp("smf1"), setUp("smf2"), setUp("x")))
 	f.Add(pack(setUp("smf1"), establishment(2, "smf1", 3, local), establishment(2, "good", 3, local)))
-	f.Add(pack(message(pfcp.HeartbeatRequestType, 0, 1, recoveryIE(time.Unix(2e9, 0))), message(pfcp.HeartbeatResponseType, 0, 1)))
+	f.Add(pack(message(pfcp.HeartbeatRequestType, 0, 1, recoveryIE(time.Unix(2e9, 0))),
+		message(pfcp.HeartbeatResponseType, 0, 1)))
 	for _, typ := range []pfcp.MessageType{3, 7, 9, 12, 14, 16, 52, 54, 57} {
 		f.Add(pack(message(typ, 0x1001, 7, nodeIE("smf1"), ie(19, 1)), message(typ, 0x1001, 7, nodeIE("good"))))
 	}

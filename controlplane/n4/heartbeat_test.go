@@ -163,9 +163,11 @@ func TestWhyNoAnswer(t *testing.T) {
 	} {
 		answers.Store(row.answers)
 		got := make(chan error, 1)
-		s.s.requests.send(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{}, func(_ pfcp.Message, err error) { got <- err })
+		s.s.requests.send(s.s.sockets[0], row.peer, pfcp.Header{}, &pfcp.HeartbeatRequest{},
+			func(_ pfcp.Message, err error) { got <- err })
 		err := testkit.Receive(t, got)
-		testkit.ErrorIf(t, !errors.Is(err, ErrTimeout) || !strings.HasPrefix(err.Error(), row.why), "%v, not %q", err, row.why)
+		testkit.ErrorIf(t, !errors.Is(err, ErrTimeout) || !strings.HasPrefix(err.Error(), row.why), "%v, not %q", err,
+			row.why)
 	}
 }
 
@@ -216,7 +218,8 @@ func TestSetTakeover(t *testing.T) {
 	h.failPath("smf1")
 	got := h.report(1, a)
 	r := b.must("the report")
-	if old := fseidIE(1, a.addr.Addr()); r.typ != pfcp.SessionReportRequestType || r.seid != 0 || string(r.ies[57]) != string(old[4:]) {
+	if old := fseidIE(1, a.addr.Addr()); r.typ != pfcp.SessionReportRequestType || r.seid != 0 ||
+		string(r.ies[57]) != string(old[4:]) {
 		t.Fatalf("the report did not go to the other member as another one's: %+v", r)
 	}
 	b.send(message(pfcp.SessionReportResponseType, 0, r.sequence, ie(19, 1)))
@@ -233,7 +236,8 @@ func TestSetTakeover(t *testing.T) {
 // The SMF set that a member names in its set-up request counts as the configured one does.
 func TestSetFromMessage(t *testing.T) {
 	h, m := served(t)
-	m.mustSetUp(ie(180, append([]byte{0, 4}, "set9"...)...), ie(178, append([]byte{2}, netip.MustParseAddr("127.0.0.9").AsSlice()...)...))
+	m.mustSetUp(ie(180, append([]byte{0, 4}, "set9"...)...),
+		ie(178, append([]byte{2}, netip.MustParseAddr("127.0.0.9").AsSlice()...)...))
 	a := h.s.Find("smf1")
 	testkit.FatalIf(t, a == nil || a.Set != "set9", "%+v", a)
 	// Its other address may speak for it.

@@ -52,7 +52,8 @@ func (o *owner) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 		return o.refuse(p, 0, refusalOf(err))
 	}
 	if ies := o.unreadable(m); len(ies) > 0 {
-		o.log.Warn("PFCP optional IEs cannot be read and count as absent", "from", p.from, "message", messageName(int(p.h.Type)), "ies", ies)
+		o.log.Warn("PFCP optional IEs cannot be read and count as absent", "from", p.from, "message",
+			messageName(int(p.h.Type)), "ies", ies)
 	}
 	var node pfcp.NodeID
 	named := func(id pfcp.NodeID) *association {
@@ -128,7 +129,8 @@ func (o *owner) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messag
 	}
 	a := &association{
 		Association: Association{
-			ID: id, Set: o.table.setOf(id, peer, p.from.Addr(), req.SetID), Addr: netip.AddrPortFrom(p.from.Addr(), pfcp.Port), Features: req.Features,
+			ID: id, Set: o.table.setOf(id, peer, p.from.Addr(), req.SetID),
+			Addr: netip.AddrPortFrom(p.from.Addr(), pfcp.Port), Features: req.Features,
 		},
 		node: req.Node, k: p.k, others: otherAddresses(req.Addresses), configured: peer, since: time.Now(),
 		associationCounts: newCounts(o.requests),
@@ -201,7 +203,8 @@ func (o *owner) update(p *packet, a *association, req *pfcp.AssociationUpdateReq
 		o.install(&changed)
 	}
 	features := o.cfg.Features
-	return &pfcp.AssociationUpdateResponse{Node: o.cfg.Node, Cause: pfcp.CauseAccepted, FromUP: true, Features: &features}, accepted
+	return &pfcp.AssociationUpdateResponse{Node: o.cfg.Node, Cause: pfcp.CauseAccepted, FromUP: true,
+		Features: &features}, accepted
 }
 
 // RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3); it moves its

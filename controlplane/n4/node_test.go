@@ -58,9 +58,11 @@ func TestAssociationLife(t *testing.T) {
 	if st := h.fake.Associations(); len(st) != 1 || st[0].Addr != m.addr {
 		t.Errorf("stored %+v", st)
 	}
-	r = m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3), ie(178, 2, 10, 7, 7, 7)))
+	r = m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89, 3),
+		ie(178, 2, 10, 7, 7, 7)))
 	r.wants(pfcp.CauseAccepted, "update")
-	if st := h.fake.Associations(); len(st) != 1 || !slices.Equal(st[0].Others, []netip.Addr{netip.MustParseAddr("10.7.7.7")}) {
+	if st := h.fake.Associations(); len(st) != 1 || !slices.Equal(st[0].Others,
+		[]netip.Addr{netip.MustParseAddr("10.7.7.7")}) {
 		t.Errorf("alternative addresses after the update: %+v", st)
 	}
 	a := h.s.Find("smf1.isthmus")
@@ -144,7 +146,8 @@ func TestAssociationLimit(t *testing.T) {
 	const ids = 5000
 	acceptedIDs := 0
 	for i := range ids {
-		r := flood.ask(message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE(fmt.Sprintf("x%d", i)), recoveryIE(time.Now())))
+		r := flood.ask(message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE(fmt.Sprintf("x%d", i)),
+			recoveryIE(time.Now())))
 		switch r.cause() {
 		case pfcp.CauseAccepted:
 			acceptedIDs++
@@ -249,8 +252,9 @@ func TestUnreadableOptionalIE(t *testing.T) {
 	h, m := served(t)
 	for name, bad := range map[string][]byte{
 		"SMF set of nothing": ie(180), "SMF set, no name": ie(180, 0, 3, 's', 1, 2), "CP features of nothing": ie(89),
-		"UP features too short": ie(43, 1), "alternative address, cut": ie(178, 2, 127, 0), "alternative address, none": ie(178, 2, 0, 0, 0, 0),
-		"retention": group(183, ie(185, 2, 127)), "UE pool": group(233, ie(22, 1)),
+		"UP features too short": ie(43, 1), "alternative address, cut": ie(178, 2, 127, 0),
+		"alternative address, none": ie(178, 2, 0, 0, 0, 0),
+		"retention":                 group(183, ie(185, 2, 127)), "UE pool": group(233, ie(22, 1)),
 	} {
 		before := h.happened("ie-unreadable")
 		if r := m.setUp(bad); r.cause() != pfcp.CauseAccepted {
@@ -262,12 +266,14 @@ func TestUnreadableOptionalIE(t *testing.T) {
 	}
 	r := m.ask(message(pfcp.AssociationUpdateRequestType, 0, m.next(), nodeIE(m.node), ie(89)))
 	r.wants(pfcp.CauseAccepted, "update")
-	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery), ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
+	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery),
+		ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
 		t.Errorf("heartbeat: %+v", r)
 	}
 	// What makes no structure is no optional IE, and a mandatory one is needed.
 	for want, bad := range map[byte][]byte{185: ie(183, 0, 185, 0, 9, 2), 60: ie(60, 0, 1)} {
-		if r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), bad, nodeIE(m.node), recoveryIE(m.recovery))); r.cause() !=
+		if r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), bad, nodeIE(m.node),
+			recoveryIE(m.recovery))); r.cause() !=
 			pfcp.CauseInvalidLength || r.ies[40][1] != want {
 			t.Errorf("IE %d: cause %d", want, r.cause())
 		}
@@ -304,7 +310,8 @@ func TestRestartOfOurs(t *testing.T) {
 	cfg := fast(m.peer())
 	cfg.Listen = on(h.s.Listening()[0].String())
 	again := start(t, cfg, h.fake, m)
-	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(), recoveryIE(m.recovery))); r.typ != pfcp.HeartbeatResponseType ||
+	if r := m.ask(message(pfcp.HeartbeatRequestType, 0, m.next(),
+		recoveryIE(m.recovery))); r.typ != pfcp.HeartbeatResponseType ||
 		binary.BigEndian.Uint32(r.ies[96]) != uint32(h.fake.recovery.Unix()+ntpEpoch) {
 		t.Error("the recovery time stamp moved")
 	}
@@ -322,7 +329,8 @@ func TestConnect(t *testing.T) {
 		r := m.must("an association set-up request")
 		testkit.FatalIf(t, r.typ != pfcp.AssociationSetupRequestType || len(r.ies[43]) < 4,
 			"no association set-up request: %+v", r)
-		m.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, cause), recoveryIE(m.recovery), ie(89, 1)))
+		m.send(message(pfcp.AssociationSetupResponseType, 0, r.sequence, nodeIE(node), ie(19, cause),
+			recoveryIE(m.recovery), ie(89, 1)))
 	}
 	answer(64, "smf1") // refused: once more, later
 	answer(1, "other") // not who it should be

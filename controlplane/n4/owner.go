@@ -107,7 +107,8 @@ func (o *owner) restore() {
 	for _, st := range o.sessions.Associations() {
 		peer := o.cfg.peerOf(st)
 		if peer == nil && !o.cfg.AllowUnknown {
-			o.log.Warn("PFCP association ends: its peer is not in the configuration any more", "association", st.ID, "address", st.Addr)
+			o.log.Warn("PFCP association ends: its peer is not in the configuration any more", "association", st.ID,
+				"address", st.Addr)
 			if err := o.sessions.ForgetAssociation(st.ID); err != nil {
 				o.record(eventStoreFailed, slog.LevelError, st.ID, "error", err)
 			}
@@ -115,7 +116,8 @@ func (o *owner) restore() {
 		}
 		i := o.cfg.listenerOf(st.Addr.Addr())
 		if i < 0 {
-			o.log.Warn("PFCP association cannot be taken up again: no listen address of its family", "association", st.ID,
+			o.log.Warn("PFCP association cannot be taken up again: no listen address of its family", "association",
+				st.ID,
 				"address", st.Addr)
 			continue
 		}

@@ -31,7 +31,8 @@ type Refusal struct {
 }
 
 func (r *Refusal) same(o *Refusal) bool {
-	return r.Peer == o.Peer && r.Message == o.Message && r.Reason == o.Reason && r.IE == o.IE && r.Rule == o.Rule && r.Text == o.Text
+	return r.Peer == o.Peer && r.Message == o.Message && r.Reason == o.Reason && r.IE == o.IE && r.Rule == o.Rule &&
+		r.Text == o.Text
 }
 
 // refusals are the last ones, the newest last; lock guards them.
@@ -85,11 +86,13 @@ func (j *journal) refused(why reject, from netip.AddrPort, t pfcp.MessageType, e
 	}
 	j.count.rejected[why].Add(1)
 	now := time.Now()
-	r := Refusal{Time: now.UTC(), Count: 1, Peer: from.Addr().String(), Message: messageName(int(t)), Reason: why.String(),
-		Cause: uint8(e.Cause), IE: e.Offending, Rule: e.Rule.String(), Text: e.Text}
+	r := Refusal{Time: now.UTC(), Count: 1, Peer: from.Addr().String(), Message: messageName(int(t)),
+		Reason: why.String(),
+		Cause:  uint8(e.Cause), IE: e.Offending, Rule: e.Rule.String(), Text: e.Text}
 	j.count.refusals.add(r, j.peers.source(from.Addr()) == nil)
 	if held, ok := j.count.logged[why].open(now); ok {
-		j.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause", r.Cause,
+		j.log.Warn("PFCP request refused", "reason", r.Reason, "from", from.String(), "message", r.Message, "cause",
+			r.Cause,
 			"ie", r.IE, "rule", r.Rule, "detail", r.Text, "not_logged", held)
 		j.tellRefused(from, "message", r.Message, "reason", r.Reason, "cause", r.Cause, "ie", r.IE, "rule", r.Rule,
 			"why", r.Text, "more", held)

@@ -42,29 +42,34 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 	for i := range 1000 {
 		s.refused(rejectNotAllowed, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), 8805),
-			pfcp.AssociationSetupRequestType, &pfcp.Error{Cause: pfcp.CauseRejected, Text: "the address is not in pfcp.peers"})
+			pfcp.AssociationSetupRequestType, &pfcp.Error{Cause: pfcp.CauseRejected,
+				Text: "the address is not in pfcp.peers"})
 	}
 	for i := range 40 {
-		s.refused(0, peer, pfcp.SessionModificationRequestType, &pfcp.Error{Cause: pfcp.CauseContextNotFound, Text: fmt.Sprint(i)})
+		s.refused(0, peer, pfcp.SessionModificationRequestType,
+			&pfcp.Error{Cause: pfcp.CauseContextNotFound, Text: fmt.Sprint(i)})
 	}
 	s.refused(0, peer, pfcp.SessionEstablishmentRequestType, e)
 	list := s.count.refusals.newestFirst()
 	testkit.FatalIf(t, len(list) != refusalsOfPeers+refusalsOfUnknown, "%d refusals are remembered", len(list))
 	r := list[0]
 	r.Time = r.Time.Truncate(0)
-	if r.Peer != "10.0.0.2" || r.Message != "session-establishment-request" || r.Reason != "rule-failure" || r.Cause != 73 || r.IE != 21 ||
+	if r.Peer != "10.0.0.2" || r.Message != "session-establishment-request" || r.Reason != "rule-failure" ||
+		r.Cause != 73 || r.IE != 21 ||
 		r.Rule != "PDR 7" || r.Text != "the F-TEID is another session's" {
 		t.Errorf("%+v", r)
 	}
 	testkit.Equal(t, s.count.rejected[causeReject(pfcp.CauseRuleFailure)].Load(), 4, "counted")
-	if text := log.text.String(); !strings.Contains(text, `rule="PDR 7"`) || !strings.Contains(text, "another session's") ||
+	if text := log.text.String(); !strings.Contains(text, `rule="PDR 7"`) ||
+		!strings.Contains(text, "another session's") ||
 		strings.Count(text, "\n") > 6 {
 		t.Errorf("the log:\n%s", text)
 	}
 	s.reject(rejectVersion, peer, "")
 	all := strings.Join(told, "\n")
-	testkit.ErrorIf(t, !strings.Contains(all, "n4.refused 10.0.0.2[message session-establishment-request reason rule-failure "+
-		"cause 73 ie 21 rule PDR 7 why the F-TEID is another session's") ||
+	testkit.ErrorIf(t, !strings.Contains(all,
+		"n4.refused 10.0.0.2[message session-establishment-request reason rule-failure "+
+			"cause 73 ie 21 rule PDR 7 why the F-TEID is another session's") ||
 		!strings.Contains(all, "n4.refused 10.0.0.2[reason version why ") ||
 		len(told) != strings.Count(log.text.String(), "\n"), "told:\n%s", all)
 }

@@ -57,7 +57,8 @@ func (s *reports) Reachable(id string) bool {
 }
 
 // Report is Reporter's.
-func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest, done func(*pfcp.SessionReportResponse, *Association, error)) {
+func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest,
+	done func(*pfcp.SessionReportResponse, *Association, error)) {
 	x := s.index.Load()
 	a := x.byID[to.Association]
 	if a == nil {
@@ -66,9 +67,10 @@ func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest, done func
 	}
 	if !a.failed() && !to.Moved {
 		k, addr := s.placeOf(x, a, to.CP)
-		a.window.report(report{k: k, to: addr, seid: to.CP.SEID, req: req, done: func(r *pfcp.SessionReportResponse, err error) {
-			done(r, nil, err)
-		}})
+		a.window.report(report{k: k, to: addr, seid: to.CP.SEID, req: req,
+			done: func(r *pfcp.SessionReportResponse, err error) {
+				done(r, nil, err)
+			}})
 		return
 	}
 	members := x.members(a)

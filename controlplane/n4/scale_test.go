@@ -61,11 +61,13 @@ func BenchmarkNodeIDs(b *testing.B) {
 	cfg := quiet(m.peer())
 	cfg.AllowUnknown, cfg.Associations, cfg.AssociationsPerAddress, cfg.Rates.Heartbeats = true, 2, 100, 1<<20
 	start(b, cfg, nil, m, flood)
-	if r := flood.ask(message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE("first"), recoveryIE(time.Now()))); r.cause() != pfcp.CauseAccepted {
+	if r := flood.ask(message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE("first"),
+		recoveryIE(time.Now()))); r.cause() != pfcp.CauseAccepted {
 		b.Fatalf("cause %d", r.cause())
 	}
 	inTurns(b, flood, pfcp.CauseNoResources, func(i uint64) []byte {
-		return message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE(fmt.Sprintf("x%d", i)), recoveryIE(time.Now()))
+		return message(pfcp.AssociationSetupRequestType, 0, flood.next(), nodeIE(fmt.Sprintf("x%d", i)),
+			recoveryIE(time.Now()))
 	})
 	m.mustSetUp()
 	m.establish(1)

@@ -106,7 +106,8 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 	// The request says whose it is; the address must be one of that association's (rows A2, A4).
 	a := src.named(nodeName(req.Node.String()))
 	if a == nil {
-		c.refuseTo(req.CP.SEID, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "node id " + req.Node.String()})
+		c.refuseTo(req.CP.SEID, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "node id " +
+			req.Node.String()})
 		return
 	}
 	c.a = a
@@ -125,7 +126,8 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 			// The association ended meanwhile, and this session was not there yet when its sessions were
 			// released.
 			s.sessions.Delete([]*Association{&a.Association}, r.UP.SEID, func(*pfcp.SessionDeletionResponse, uint64) {})
-			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation, Text: "the association ended meanwhile"}
+			r = &pfcp.SessionEstablishmentResponse{Cause: pfcp.CauseNoAssociation,
+				Text: "the association ended meanwhile"}
 		}
 		r.Node = s.cfg.Node
 		c.answer(r, req.CP.SEID, r.Cause)
@@ -136,7 +138,8 @@ func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
 func checkCP(f pfcp.FSEID) *pfcp.Error {
 	for _, a := range []netip.Addr{f.IPv4, f.IPv6} {
 		if a.IsValid() && (a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})) {
-			return &pfcp.Error{Cause: pfcp.CauseMandatoryIEIncorrect, Offending: ieFSEID, Text: "CP F-SEID " + a.String()}
+			return &pfcp.Error{Cause: pfcp.CauseMandatoryIEIncorrect, Offending: ieFSEID, Text: "CP F-SEID " +
+				a.String()}
 		}
 	}
 	return nil

@@ -83,7 +83,8 @@ func TestForeignSessions(t *testing.T) {
 			})
 		}
 	}
-	if r := a.ask(message(pfcp.SessionModificationRequestType, seid, a.next())); r.cause() != pfcp.CauseAccepted || r.seid != 1 {
+	if r := a.ask(message(pfcp.SessionModificationRequestType, seid, a.next())); r.cause() != pfcp.CauseAccepted ||
+		r.seid != 1 {
 		t.Errorf("modification by the owner: cause %d", r.cause())
 	}
 }
@@ -148,7 +149,8 @@ func TestKernelLoss(t *testing.T) {
 	lost := s.Snapshot().Lost
 	testkit.ErrorIf(t, lost < 1000, "%d lost", lost)
 	testkit.Run(t, s.Run)
-	testkit.Until(t, "the others are read", func() bool { return s.Snapshot().Received["session-deletion-request"] == 2000-lost })
+	testkit.Until(t, "the others are "+
+		"read", func() bool { return s.Snapshot().Received["session-deletion-request"] == 2000-lost })
 	for range 2000 - lost {
 		m.must("an answer to what was read")
 	}
@@ -177,7 +179,8 @@ func TestRetransmission(t *testing.T) {
 	again := a.ask(req)
 	testkit.ErrorIf(t, string(again.raw) != string(first.raw), "the answer from the cache differs")
 	testkit.Equal(t, h.fake.seen().established, 1, "established")
-	if r := b.ask(establishment(100, b.node, 1, b.addr.Addr())); r.cause() != pfcp.CauseAccepted || h.fake.Count("smf2") != 1 {
+	if r := b.ask(establishment(100, b.node, 1, b.addr.Addr())); r.cause() != pfcp.CauseAccepted ||
+		h.fake.Count("smf2") != 1 {
 		t.Error("the same sequence number of another peer")
 	}
 	h.rises("response-unmatched", 3, func() {
@@ -351,10 +354,11 @@ func TestReports(t *testing.T) {
 	m.establish(77)
 	var answered atomic.Int64
 	send := func(to netip.Addr) {
-		h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: to}}, &pfcp.SessionReportRequest{Inactive: true}, func(r *pfcp.SessionReportResponse, _ *Association, err error) {
-			testkit.ErrorIf(t, err != nil || r.Cause != pfcp.CauseAccepted, "%+v, %v", r, err)
-			answered.Add(1)
-		})
+		h.s.Report(Recipient{Association: "smf1", CP: pfcp.FSEID{SEID: 77, IPv4: to}},
+			&pfcp.SessionReportRequest{Inactive: true}, func(r *pfcp.SessionReportResponse, _ *Association, err error) {
+				testkit.ErrorIf(t, err != nil || r.Cause != pfcp.CauseAccepted, "%+v, %v", r, err)
+				answered.Add(1)
+			})
 	}
 	send(m.addr.Addr())
 	r := m.must("a session report")
@@ -441,8 +445,9 @@ func TestStats(t *testing.T) {
 	m.ask(message(pfcp.SessionDeletionRequestType, 5, m.next()))
 	stats := h.s.Stats()
 	testkit.ErrorIf(t, stats.Associations != 1 || stats.Failed != 0 || stats.Sessions != 1, "%+v", stats)
-	for name, list := range map[string][]Count{"received": stats.Received, "sent": stats.Sent, "rejected": stats.Rejected,
-		"events": stats.Events} {
+	for name, list := range map[string][]Count{"received": stats.Received, "sent": stats.Sent,
+		"rejected": stats.Rejected,
+		"events":   stats.Events} {
 		seen := map[string]bool{}
 		for _, c := range list {
 			testkit.ErrorIf(t, seen[c.Name] || c.Name == "", "%s: %q twice", name, c.Name)

@@ -90,7 +90,8 @@ type Store interface {
 type Recipient struct {
 	Association string
 	CP          pfcp.FSEID // of the session
-	Moved       bool       // the CP F-SEID is not the association's: it inherited the session from a member of its SMF set
+	// the CP F-SEID is not the association's: it inherited the session from a member of its SMF set
+	Moved bool
 }
 
 // Reporter is the server as the session layer sees it.
@@ -99,7 +100,8 @@ type Reporter interface {
 	// living members of its SMF set are asked in turn (TS 29.244 §5.22). done is called once; an error means that
 	// no answer came, that the association is gone, or that no member knows the session, which ends nothing. by is
 	// the member that answered, nil: the one whose CP F-SEID the session has.
-	Report(to Recipient, req *pfcp.SessionReportRequest, done func(r *pfcp.SessionReportResponse, by *Association, err error))
+	Report(to Recipient, req *pfcp.SessionReportRequest,
+		done func(r *pfcp.SessionReportResponse, by *Association, err error))
 	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its
 	// SMF set.
 	Reachable(association string) bool

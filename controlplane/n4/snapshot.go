@@ -59,9 +59,11 @@ type AssociationRow struct {
 func (s *Server) Snapshot() *Snapshot {
 	out := &Snapshot{
 		NodeID: s.cfg.Node.String(), Recovery: s.recovery.UTC(), Features: nameBits(s.cfg.Features, featureNames),
-		Sessions: s.sessions.Count(""), InFlight: s.calls.inFlight.Load(), Queued: len(s.nodes), Requests: s.requests.size(),
-		Answers: s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
-		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{}, Events: map[string]uint64{},
+		Sessions: s.sessions.Count(""), InFlight: s.calls.inFlight.Load(), Queued: len(s.nodes),
+		Requests: s.requests.size(),
+		Answers:  s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
+		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{},
+		Events:       map[string]uint64{},
 		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
 		Took: s.cfg.Measures.Requests(),
 	}
@@ -99,7 +101,8 @@ func put(m map[string]uint64, name string, n uint64) {
 
 func (s *Server) row(a *association) AssociationRow {
 	r := AssociationRow{
-		ID: a.ID, Address: a.Addr.String(), Set: a.Set, State: "up", Configured: a.configured != nil, Since: a.since.UTC(),
+		ID: a.ID, Address: a.Addr.String(), Set: a.Set, State: "up", Configured: a.configured != nil,
+		Since:    a.since.UTC(),
 		Recovery: time.Unix(a.recovery.Load(), 0).UTC(), Features: nameBits(a.Features, cpFeatureNames),
 		Sessions: s.sessions.Count(a.ID), Requests: a.requests.Load(), Refused: a.refused.Load(),
 		Heartbeats: a.heartbeats.Load(), Unanswered: a.lost.Load(),
@@ -121,8 +124,10 @@ func (s *Server) row(a *association) AssociationRow {
 var messageNames = map[pfcp.MessageType]string{
 	pfcp.HeartbeatRequestType: "heartbeat-request", pfcp.HeartbeatResponseType: "heartbeat-response",
 	pfcp.PFDManagementRequestType: "pfd-management-request", pfcp.PFDManagementResponseType: "pfd-management-response",
-	pfcp.AssociationSetupRequestType: "association-setup-request", pfcp.AssociationSetupResponseType: "association-setup-response",
-	pfcp.AssociationUpdateRequestType: "association-update-request", pfcp.AssociationUpdateResponseType: "association-update-response",
+	pfcp.AssociationSetupRequestType:    "association-setup-request",
+	pfcp.AssociationSetupResponseType:   "association-setup-response",
+	pfcp.AssociationUpdateRequestType:   "association-update-request",
+	pfcp.AssociationUpdateResponseType:  "association-update-response",
 	pfcp.AssociationReleaseRequestType:  "association-release-request",
 	pfcp.AssociationReleaseResponseType: "association-release-response",
 	pfcp.NodeReportRequestType:          "node-report-request", pfcp.NodeReportResponseType: "node-report-response",
@@ -133,8 +138,9 @@ var messageNames = map[pfcp.MessageType]string{
 	pfcp.SessionEstablishmentResponseType: "session-establishment-response",
 	pfcp.SessionModificationRequestType:   "session-modification-request",
 	pfcp.SessionModificationResponseType:  "session-modification-response",
-	pfcp.SessionDeletionRequestType:       "session-deletion-request", pfcp.SessionDeletionResponseType: "session-deletion-response",
-	pfcp.SessionReportRequestType: "session-report-request", pfcp.SessionReportResponseType: "session-report-response",
+	pfcp.SessionDeletionRequestType:       "session-deletion-request",
+	pfcp.SessionDeletionResponseType:      "session-deletion-response",
+	pfcp.SessionReportRequestType:         "session-report-request", pfcp.SessionReportResponseType: "session-report-response",
 }
 
 func messageName(t int) string {

@@ -62,7 +62,8 @@ func openSocket(index int, local netip.AddrPort, q *requests) (*socket, error) {
 		return nil, fmt.Errorf("PFCP: %w", err)
 	}
 	raw.Control(func(fd uintptr) {
-		for _, o := range []struct{ force, plain int }{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+		for _, o := range []struct{ force, plain int }{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF},
+			{unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
 			if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, o.force, socketBuffer) != nil {
 				// Without CAP_NET_ADMIN the kernel gives what net.core.rmem_max allows.
 				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, o.plain, socketBuffer)

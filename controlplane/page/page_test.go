@@ -502,7 +502,8 @@ func TestTraces(t *testing.T) {
 		return nil
 	}})
 	_, body := get(t, l, "/page/trace?session=short")
-	want := "event: begin\ndata: {}\n\ndata: packet\ndata:   port-rx\n\nevent: bye\ndata: \"the data plane is away\"\n\n"
+	want := "event: begin\ndata: {}\n\ndata: packet\ndata:   port-rx\n\nevent: bye\ndata: \"the data plane is " +
+		"away\"\n\n"
 	testkit.Equal(t, body, want, "trace")
 	ctx, stop := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, "GET", l.server.URL+"/page/trace?session=x", nil)

@@ -128,7 +128,8 @@ var forwardingUnserved = []uint16{ieHeaderEnrichment, ieProxying, ieRedundantFor
 
 // forwardingFields are those of Forwarding Parameters and Update Forwarding Parameters.
 var forwardingFields = []field[Forwarding]{
-	optional(ieDestinationInterface, readInterface, write8[Interface], func(f *Forwarding) **Interface { return &f.Destination }),
+	optional(ieDestinationInterface, readInterface, write8[Interface],
+		func(f *Forwarding) **Interface { return &f.Destination }),
 	{ie: ieNetworkInstance, read: func(v []byte, f *Forwarding) *Error {
 		name, refusal := nameOrNone(v)
 		if name != "" {
@@ -140,9 +141,12 @@ var forwardingFields = []field[Forwarding]{
 			w.instance(ieNetworkInstance, *f.NetworkInstance)
 		}
 	}},
-	optional(ieRedirectInformation, readRedirect, (*writer).redirect, func(f *Forwarding) **Redirect { return &f.Redirect }),
-	optional(ieOuterHeaderCreation, readOuterHeader, (*writer).outerHeader, func(f *Forwarding) **OuterHeader { return &f.OuterHeader }),
-	optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(f *Forwarding) **uint8 { return &f.TransportMarking }),
+	optional(ieRedirectInformation, readRedirect, (*writer).redirect,
+		func(f *Forwarding) **Redirect { return &f.Redirect }),
+	optional(ieOuterHeaderCreation, readOuterHeader, (*writer).outerHeader,
+		func(f *Forwarding) **OuterHeader { return &f.OuterHeader }),
+	optional(ieTransportLevelMarking, readMarking, (*writer).marking,
+		func(f *Forwarding) **uint8 { return &f.TransportMarking }),
 	{ie: ieForwardingPolicy, read: func([]byte, *Forwarding) *Error {
 		// No policies are configured, so none is known (TS 29.244 §8.2.1, cause 70).
 		return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
@@ -193,8 +197,10 @@ func readCopyHeader(v []byte) (OuterHeader, *Error) {
 var duplicating = newGroup([]field[Duplicating]{
 	need(always(ieDestinationInterface, readDuplicateInterface, write8[Interface],
 		func(d *Duplicating) *Interface { return &d.Destination })),
-	optional(ieOuterHeaderCreation, readCopyHeader, (*writer).outerHeader, func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
-	optional(ieTransportLevelMarking, readMarking, (*writer).marking, func(d *Duplicating) **uint8 { return &d.TransportMarking }),
+	optional(ieOuterHeaderCreation, readCopyHeader, (*writer).outerHeader,
+		func(d *Duplicating) **OuterHeader { return &d.OuterHeader }),
+	optional(ieTransportLevelMarking, readMarking, (*writer).marking,
+		func(d *Duplicating) **uint8 { return &d.TransportMarking }),
 	{ie: ieForwardingPolicy, read: func([]byte, *Duplicating) *Error {
 		return &Error{Cause: CauseInvalidForwarding, Text: "unknown forwarding policy"}
 	}},
@@ -234,9 +240,12 @@ func readDelay(v []byte) (time.Duration, *Error) { return time.Duration(v[0]) * 
 
 var createBAR = newGroup([]field[CreateBAR]{
 	need(always(ieBARID, readUint8, (*writer).uint8, func(b *CreateBAR) *uint8 { return &b.ID })),
-	optional(ieNotificationDelay, readDelay, (*writer).delay, func(b *CreateBAR) **time.Duration { return &b.NotifyDelay }),
-	optional(ieBufferingDuration, readTimer, (*writer).timer, func(b *CreateBAR) **time.Duration { return &b.Duration }),
-	optional(ieBufferingPacketCount, readUint16, (*writer).packets, func(b *CreateBAR) **uint16 { return &b.BufferPackets }),
+	optional(ieNotificationDelay, readDelay, (*writer).delay,
+		func(b *CreateBAR) **time.Duration { return &b.NotifyDelay }),
+	optional(ieBufferingDuration, readTimer, (*writer).timer,
+		func(b *CreateBAR) **time.Duration { return &b.Duration }),
+	optional(ieBufferingPacketCount, readUint16, (*writer).packets,
+		func(b *CreateBAR) **uint16 { return &b.BufferPackets }),
 	optional(ieSuggestedPackets, readUint8, (*writer).uint8, func(b *CreateBAR) **uint8 { return &b.SuggestedPackets }),
 }, []uint16{ieMTEDTControl}).of(RuleBAR, ieBARID)
 
@@ -270,7 +279,8 @@ var qerFields = []field[CreateQER]{
 	optional(ieQFI, readQFI, (*writer).uint8, func(q *CreateQER) **uint8 { return &q.QFI }),
 	optional(ieRQI, func(v []byte) (bool, *Error) { return v[0]&1 != 0, nil },
 		func(w *writer, ie uint16, on bool) { w.uint8(ie, when(on, 1)) }, func(q *CreateQER) **bool { return &q.RQI }),
-	optional(ieAveragingWindow, readUint32, (*writer).uint32, func(q *CreateQER) **uint32 { return &q.AveragingWindow }),
+	optional(ieAveragingWindow, readUint32, (*writer).uint32,
+		func(q *CreateQER) **uint32 { return &q.AveragingWindow }),
 	{ie: ieFlowLevelMarking, read: func(v []byte, q *CreateQER) *Error {
 		switch { // TS 29.244 §8.2.66
 		case v[0]&2 != 0: // GERAN's (TS 29.281 §5.2.2.3)

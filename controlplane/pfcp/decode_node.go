@@ -104,7 +104,8 @@ var associationUpdateRequest = newGroup([]field[AssociationUpdateRequest]{
 	associationUpdateRequestUP, associationUpdateRequestCP,
 	flagRow(ieAssociationRelease, func(m *AssociationUpdateRequest) *bool { return &m.ReleaseRequest }), // SARR
 	addressRow(ieAlternativeSMF, func(m *AssociationUpdateRequest) *[]netip.Addr { return &m.Addresses }),
-	value(ieGracefulPeriod, readTimer, (*writer).timer, func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }),
+	value(ieGracefulPeriod, readTimer, (*writer).timer,
+		func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }),
 }, nil)
 
 var associationUpdateResponseUP, associationUpdateResponseCP = featureRows(func(m *AssociationUpdateResponse) *bool { return &m.FromUP },

@@ -96,7 +96,8 @@ var pfdContext = newGroup([]field[ApplicationPFDs]{
 }, nil)
 
 var applicationPFDs = newGroup([]field[ApplicationPFDs]{
-	need(always(ieApplicationID, readName, (*writer).named, func(a *ApplicationPFDs) *string { return &a.Application })),
+	need(always(ieApplicationID, readName, (*writer).named,
+		func(a *ApplicationPFDs) *string { return &a.Application })),
 	{ie: iePFDContext, many: true, read: pfdContext.decode, write: func(w *writer, a *ApplicationPFDs) {
 		if len(a.PFDs) > 0 {
 			w.group(iePFDContext, func() { pfdContext.encode(w, a) })

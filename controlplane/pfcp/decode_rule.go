@@ -93,7 +93,8 @@ func readRoute(v4 bool) func(v []byte) (netip.Prefix, *Error) {
 
 // routeRows are framed routes of either family.
 func routeRows[T any](at func(*T) *[]netip.Prefix) []field[T] {
-	v4, v6 := list(ieFramedRoute, readRoute(true), (*writer).route, at), list(ieFramedIPv6Route, readRoute(false), (*writer).route, at)
+	v4, v6 := list(ieFramedRoute, readRoute(true), (*writer).route, at),
+		list(ieFramedIPv6Route, readRoute(false), (*writer).route, at)
 	return []field[T]{v4, {ie: ieFramedRouting, read: func(v []byte, _ *T) *Error {
 		if number(v) != 0 { // RFC 2865 §5.10: routing protocols towards the UE
 			return unserved("framed routing %d", number(v))
@@ -123,7 +124,8 @@ var pdi = newGroup(append([]field[PDI]{
 	value(ieApplicationID, readName, (*writer).named, func(p *PDI) *string { return &p.Application }),
 	list(ieQFI, readQFI, (*writer).uint8, func(p *PDI) *[]uint8 { return &p.QFI }),
 	optional(ieInterfaceType, readInterfaceType, (*writer).uint8, func(p *PDI) **uint8 { return &p.InterfaceType }),
-}, routeRows(func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes })...), []uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
+}, routeRows(func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes })...),
+	[]uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
 
 // readRemoval is TS 29.244 §8.2.64. The second octet says which GTP-U extension headers do not go on with the packet.
 func readRemoval(v []byte) (uint8, *Error) {
@@ -147,11 +149,13 @@ var createPDR = newGroup([]field[CreatePDR]{
 	need(always(iePrecedence, readUint32, (*writer).uint32, func(p *CreatePDR) *uint32 { return &p.Precedence })),
 	need(field[CreatePDR]{ie: iePDI, read: func(v []byte, p *CreatePDR) *Error { return pdi.decode(v, &p.PDI) },
 		write: func(w *writer, p *CreatePDR) { w.group(iePDI, func() { pdi.encode(w, &p.PDI) }) }}),
-	optional(ieOuterHeaderRemoval, readRemoval, (*writer).removal, func(p *CreatePDR) **uint8 { return &p.OuterHeaderRemoval }),
+	optional(ieOuterHeaderRemoval, readRemoval, (*writer).removal,
+		func(p *CreatePDR) **uint8 { return &p.OuterHeaderRemoval }),
 	optional(ieFARID, readUint32, (*writer).uint32, func(p *CreatePDR) **uint32 { return &p.FAR }),
 	list(ieURRID, readUint32, (*writer).uint32, func(p *CreatePDR) *[]uint32 { return &p.URR }),
 	list(ieQERID, readUint32, (*writer).uint32, func(p *CreatePDR) *[]uint32 { return &p.QER }),
-	list(ieActivatePredefined, readName, (*writer).named, func(p *CreatePDR) *[]string { return &p.ActivatePredefined }),
+	list(ieActivatePredefined, readName, (*writer).named,
+		func(p *CreatePDR) *[]string { return &p.ActivatePredefined }),
 	value(ieActivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Activation }),
 	value(ieDeactivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
 }, pdrUnserved).of(RulePDR, iePDRID).without(func(p *CreatePDR, ie uint16) bool {
@@ -171,11 +175,13 @@ var updatePDR = newGroup([]field[UpdatePDR]{
 	need(always(iePDRID, readUint16, (*writer).uint16, func(p *UpdatePDR) *uint16 { return &p.ID })),
 	optional(iePrecedence, readUint32, (*writer).uint32, func(p *UpdatePDR) **uint32 { return &p.Precedence }),
 	inner(iePDI, pdi, func(p *UpdatePDR) **PDI { return &p.PDI }),
-	optional(ieOuterHeaderRemoval, readRemoval, (*writer).removal, func(p *UpdatePDR) **uint8 { return &p.OuterHeaderRemoval }),
+	optional(ieOuterHeaderRemoval, readRemoval, (*writer).removal,
+		func(p *UpdatePDR) **uint8 { return &p.OuterHeaderRemoval }),
 	optional(ieFARID, readUint32, (*writer).uint32, func(p *UpdatePDR) **uint32 { return &p.FAR }),
 	ids(ieURRID, func(p *UpdatePDR) **[]uint32 { return &p.URR }),
 	ids(ieQERID, func(p *UpdatePDR) **[]uint32 { return &p.QER }),
-	list(ieActivatePredefined, readName, (*writer).named, func(p *UpdatePDR) *[]string { return &p.ActivatePredefined }),
+	list(ieActivatePredefined, readName, (*writer).named,
+		func(p *UpdatePDR) *[]string { return &p.ActivatePredefined }),
 }, append([]uint16{ieDeactivatePredefined, ieActivationTime, ieDeactivationTime}, pdrUnserved...)).of(RulePDR, iePDRID)
 
 // ids is a list whose absence is told from an empty one.
@@ -201,9 +207,11 @@ var createEndpoint = newGroup(append([]field[CreateTrafficEndpoint]{
 		func(e *CreateTrafficEndpoint) *string { return &e.NetworkInstance }),
 	list(ieUEIP, readUEIP, (*writer).ueip, func(e *CreateTrafficEndpoint) *[]UEIP { return &e.UEIP }),
 	list(ieQFI, readQFI, (*writer).uint8, func(e *CreateTrafficEndpoint) *[]uint8 { return &e.QFI }),
-}, routeRows(func(e *CreateTrafficEndpoint) *[]netip.Prefix { return &e.FramedRoutes })...), []uint16{ieEthernetSession, ieIPMulticast, ieRedundantTransmission})
+}, routeRows(func(e *CreateTrafficEndpoint) *[]netip.Prefix { return &e.FramedRoutes })...),
+	[]uint16{ieEthernetSession, ieIPMulticast, ieRedundantTransmission})
 
-func created[ID uint8 | uint16](ie uint16, read func([]byte) (ID, *Error), write func(*writer, uint16, ID)) *group[Created[ID]] {
+func created[ID uint8 | uint16](ie uint16, read func([]byte) (ID, *Error),
+	write func(*writer, uint16, ID)) *group[Created[ID]] {
 	return newGroup([]field[Created[ID]]{
 		need(always(ie, read, write, func(c *Created[ID]) *ID { return &c.ID })),
 		optional(ieFTEID, readFTEID, (*writer).fteid, func(c *Created[ID]) **FTEID { return &c.LocalFTEID }),

@@ -36,9 +36,11 @@ var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
 	each(ieCreateBAR, createBAR, func(m *SessionEstablishmentRequest) *[]CreateBAR { return &m.BAR }),
 	each(ieCreateEndpoint, createEndpoint,
 		func(m *SessionEstablishmentRequest) *[]CreateTrafficEndpoint { return &m.Endpoint }),
-	optional(iePDNType, readPDNType, (*writer).uint8, func(m *SessionEstablishmentRequest) **uint8 { return &m.PDNType }),
+	optional(iePDNType, readPDNType, (*writer).uint8,
+		func(m *SessionEstablishmentRequest) **uint8 { return &m.PDNType }),
 	list(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionEstablishmentRequest) *[][]byte { return &m.FQCSID }),
-	value(ieInactivityTimer, readSeconds, (*writer).seconds, func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
+	value(ieInactivityTimer, readSeconds, (*writer).seconds,
+		func(m *SessionEstablishmentRequest) *time.Duration { return &m.Inactivity }),
 	value(ieUserID, readUserID, (*writer).user, func(m *SessionEstablishmentRequest) *string { return &m.UserID }),
 	value(ieAPNDNN, nameOrNone, (*writer).dnn, func(m *SessionEstablishmentRequest) *string { return &m.APN }),
 	{ie: ieSEReqFlags, read: func(v []byte, m *SessionEstablishmentRequest) *Error {
@@ -53,7 +55,8 @@ var sessionEstablishmentRequest = newGroup([]field[SessionEstablishmentRequest]{
 		}
 	}},
 	value(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionEstablishmentRequest) *string { return &m.SNSSAI }),
-	value(ieRecoveryTimeStamp, readTime, (*writer).time, func(m *SessionEstablishmentRequest) *time.Time { return &m.RecoveryOfPeer }),
+	value(ieRecoveryTimeStamp, readTime, (*writer).time,
+		func(m *SessionEstablishmentRequest) *time.Time { return &m.RecoveryOfPeer }),
 }, sessionUnserved).checked(func(m *SessionEstablishmentRequest) *Error {
 	return distinct(m.PDR, m.FAR, m.QER, m.URR, m.BAR)
 })
@@ -80,7 +83,8 @@ var sessionEstablishmentResponse = newGroup([]field[SessionEstablishmentResponse
 	offendingRow(func(m *SessionEstablishmentResponse) *uint16 { return &m.Offending }),
 	value(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionEstablishmentResponse) *FSEID { return &m.UP }),
 	each(ieCreatedPDR, createdPDR, func(m *SessionEstablishmentResponse) *[]CreatedPDR { return &m.Created }),
-	optional(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionEstablishmentResponse) **FailedRule { return &m.Failed }),
+	optional(ieFailedRuleID, readFailed, (*writer).failed,
+		func(m *SessionEstablishmentResponse) **FailedRule { return &m.Failed }),
 	each(ieCreatedEndpoint, createdEndpoint,
 		func(m *SessionEstablishmentResponse) *[]CreatedEndpoint { return &m.Endpoints }),
 }, nil).checked(func(m *SessionEstablishmentResponse) *Error {
@@ -101,11 +105,16 @@ const (
 
 var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 	optional(ieFSEID, readFSEID, (*writer).fseid, func(m *SessionModificationRequest) **FSEID { return &m.CP }),
-	named(ieRemovePDR, iePDRID, readUint16, (*writer).uint16, func(m *SessionModificationRequest) *[]uint16 { return &m.RemovePDR }),
-	named(ieRemoveFAR, ieFARID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveFAR }),
-	named(ieRemoveURR, ieURRID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveURR }),
-	named(ieRemoveQER, ieQERID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveQER }),
-	named(ieRemoveBAR, ieBARID, readUint8, (*writer).uint8, func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveBAR }),
+	named(ieRemovePDR, iePDRID, readUint16, (*writer).uint16,
+		func(m *SessionModificationRequest) *[]uint16 { return &m.RemovePDR }),
+	named(ieRemoveFAR, ieFARID, readUint32, (*writer).uint32,
+		func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveFAR }),
+	named(ieRemoveURR, ieURRID, readUint32, (*writer).uint32,
+		func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveURR }),
+	named(ieRemoveQER, ieQERID, readUint32, (*writer).uint32,
+		func(m *SessionModificationRequest) *[]uint32 { return &m.RemoveQER }),
+	named(ieRemoveBAR, ieBARID, readUint8, (*writer).uint8,
+		func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveBAR }),
 	named(ieRemoveEndpoint, ieEndpointID, readUint8, (*writer).uint8,
 		func(m *SessionModificationRequest) *[]uint8 { return &m.RemoveEndpoint }),
 	each(ieCreatePDR, createPDR, func(m *SessionModificationRequest) *[]CreatePDR { return &m.CreatePDR }),
@@ -129,15 +138,18 @@ var sessionModificationRequest = newGroup([]field[SessionModificationRequest]{
 		m.DropBuffered, m.QueryAll, m.EndMarkers = v[0]&smDropBuffered != 0, v[0]&smQueryAll != 0, v[0]&smEndMarker != 0
 		return nil
 	}, write: func(w *writer, m *SessionModificationRequest) {
-		if f := when(m.DropBuffered, smDropBuffered) | when(m.QueryAll, smQueryAll) | when(m.EndMarkers, smEndMarker); f != 0 {
+		if f := when(m.DropBuffered, smDropBuffered) | when(m.QueryAll, smQueryAll) |
+			when(m.EndMarkers, smEndMarker); f != 0 {
 			w.uint8(ieSMReqFlags, f)
 		}
 	}},
-	named(ieQueryURR, ieURRID, readUint32, (*writer).uint32, func(m *SessionModificationRequest) *[]uint32 { return &m.QueryURR }),
+	named(ieQueryURR, ieURRID, readUint32, (*writer).uint32,
+		func(m *SessionModificationRequest) *[]uint32 { return &m.QueryURR }),
 	list(ieFQCSID, readFQCSID, (*writer).fqcsid, func(m *SessionModificationRequest) *[][]byte { return &m.FQCSID }),
 	optional(ieInactivityTimer, readSeconds, (*writer).seconds,
 		func(m *SessionModificationRequest) **time.Duration { return &m.Inactivity }),
-	optional(ieQueryReference, readUint32, (*writer).uint32, func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
+	optional(ieQueryReference, readUint32, (*writer).uint32,
+		func(m *SessionModificationRequest) **uint32 { return &m.QueryReference }),
 	optional(ieNodeID, readNodeID, (*writer).node, func(m *SessionModificationRequest) **NodeID { return &m.Node }),
 	value(ieSNSSAI, readSNSSAI, (*writer).snssai, func(m *SessionModificationRequest) *string { return &m.SNSSAI }),
 }, sessionUnserved).checked(func(m *SessionModificationRequest) *Error {
@@ -152,8 +164,10 @@ var sessionModificationResponse = newGroup([]field[SessionModificationResponse]{
 	offendingRow(func(m *SessionModificationResponse) *uint16 { return &m.Offending }),
 	each(ieCreatedPDR, createdPDR, func(m *SessionModificationResponse) *[]CreatedPDR { return &m.Created }),
 	each(ieUsageModification, usageReport, func(m *SessionModificationResponse) *[]UsageReport { return &m.Usage }),
-	optional(ieFailedRuleID, readFailed, (*writer).failed, func(m *SessionModificationResponse) **FailedRule { return &m.Failed }),
-	value(ieAdditionalReports, readMore, (*writer).more, func(m *SessionModificationResponse) *bool { return &m.MoreUsage }),
+	optional(ieFailedRuleID, readFailed, (*writer).failed,
+		func(m *SessionModificationResponse) **FailedRule { return &m.Failed }),
+	value(ieAdditionalReports, readMore, (*writer).more,
+		func(m *SessionModificationResponse) *bool { return &m.MoreUsage }),
 	each(ieCreatedEndpoint, createdEndpoint,
 		func(m *SessionModificationResponse) *[]CreatedEndpoint { return &m.Endpoints }),
 }, nil)
@@ -167,7 +181,8 @@ var sessionDeletionResponse = newGroup([]field[SessionDeletionResponse]{
 	causeRow(func(m *SessionDeletionResponse) *Cause { return &m.Cause }),
 	offendingRow(func(m *SessionDeletionResponse) *uint16 { return &m.Offending }),
 	each(ieUsageDeletion, usageReport, func(m *SessionDeletionResponse) *[]UsageReport { return &m.Usage }),
-	value(ieAdditionalReports, readMore, (*writer).more, func(m *SessionDeletionResponse) *bool { return &m.MoreUsage }),
+	value(ieAdditionalReports, readMore, (*writer).more,
+		func(m *SessionDeletionResponse) *bool { return &m.MoreUsage }),
 }, nil)
 
 // Report Type (TS 29.244 §8.2.21).
@@ -212,7 +227,8 @@ var errorReport = newGroup([]field[reported]{
 }, nil)
 
 var sessionReportRequest = newGroup([]field[reported]{
-	need(value(ieReportType, readUint8, (*writer).uint8, func(r *reported) *uint8 { return &r.kind })).writes(func(w *writer, r *reported) {
+	need(value(ieReportType, readUint8, (*writer).uint8,
+		func(r *reported) *uint8 { return &r.kind })).writes(func(w *writer, r *reported) {
 		w.uint8(ieReportType, when(len(r.DownlinkPDR) > 0, reportDownlink)|when(len(r.Usage) > 0, reportUsage)|
 			when(len(r.Errors) > 0, reportErrors)|when(r.Inactive, reportInactive))
 	}),

@@ -15,7 +15,8 @@ func need[T any](f field[T]) field[T] {
 }
 
 // value is an IE whose value is stored as it is; the zero value is not written.
-func value[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *V) field[T] {
+func value[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
+	at func(*T) *V) field[T] {
 	f := always(ie, read, write, at)
 	return f.writes(func(w *writer, t *T) {
 		var zero V
@@ -26,7 +27,8 @@ func value[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write 
 }
 
 // always is value of what is written whatever it is.
-func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *V) field[T] {
+func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
+	at func(*T) *V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
 		if refusal == nil {
@@ -37,7 +39,8 @@ func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writ
 }
 
 // optional is an IE whose absence is told from every value.
-func optional[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) **V) field[T] {
+func optional[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
+	at func(*T) **V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
 		if refusal == nil {
@@ -52,7 +55,8 @@ func optional[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*wr
 }
 
 // list is an IE that may come several times.
-func list[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
+func list[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
+	at func(*T) *[]V) field[T] {
 	return field[T]{ie: ie, many: true, read: func(v []byte, t *T) *Error {
 		x, refusal := read(v)
 		if places := at(t); refusal == nil {
@@ -106,7 +110,8 @@ func inner[T, V any](ie uint16, g *group[V], at func(*T) **V) field[T] {
 }
 
 // named is a grouped IE that holds nothing but an id: Remove PDR, Query URR and so on.
-func named[T, V any](ie, id uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V), at func(*T) *[]V) field[T] {
+func named[T, V any](ie, id uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
+	at func(*T) *[]V) field[T] {
 	g := newGroup([]field[V]{need(always(id, read, write, func(v *V) *V { return v }))}, nil)
 	return each(ie, g, at)
 }

@@ -51,7 +51,8 @@ func TestMessagesMadeByGoPFCP(t *testing.T) {
 			&HeartbeatRequest{Recovery: sampleTime, Source: v6a}},
 		{message.NewAssociationSetupRequest(1, smf, stamp, gopfcp.NewCPFunctionFeatures(9)),
 			&AssociationSetupRequest{Node: nodeName, Recovery: sampleTime, Features: CPLoad | CPSset}},
-		{message.NewAssociationSetupRequest(1, smf, stamp, gopfcp.NewSMFSetID("set1.smfset.example")), // without the spare octet
+		// without the spare octet
+		{message.NewAssociationSetupRequest(1, smf, stamp, gopfcp.NewSMFSetID("set1.smfset.example")),
 			&AssociationSetupRequest{Node: nodeName, Recovery: sampleTime, SetID: "set1.smfset.example"}},
 		{message.NewAssociationSetupResponse(1, smf, accepted, stamp, gopfcp.NewUPFunctionFeatures(0x10, 0x20)),
 			&AssociationSetupResponse{Node: nodeName, Cause: CauseAccepted, Recovery: sampleTime, FromUP: true,

@@ -102,7 +102,8 @@ func richForwarding() *Forwarding {
 func richEndpoint(id uint8) CreateTrafficEndpoint {
 	return CreateTrafficEndpoint{ID: id, LocalFTEID: &FTEID{Choose: true, WantIPv4: true, WantIPv6: true,
 		HasChooseID: true,
-		ChooseID:    6}, NetworkInstance: "access", UEIP: []UEIP{{ChooseIPv4: true, ChooseIPv6: true, ChooseLength: 60}},
+		ChooseID:    6}, NetworkInstance: "access", UEIP: []UEIP{{ChooseIPv4: true, ChooseIPv6: true,
+		ChooseLength: 60}},
 		FramedRoutes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, QFI: []uint8{3}}
 }
 
@@ -145,7 +146,8 @@ func richModification() *SessionModificationRequest {
 		CreateEndpoint: []CreateTrafficEndpoint{richEndpoint(9)},
 		UpdatePDR: []UpdatePDR{{ID: 10, Precedence: ptr(uint32(3)), PDI: ptr(richPDI()),
 			OuterHeaderRemoval: ptr(uint8(2)),
-			FAR:                ptr(uint32(3)), URR: &[]uint32{1}, QER: &[]uint32{2, 3}, ActivatePredefined: []string{"silver"}}},
+			FAR:                ptr(uint32(3)), URR: &[]uint32{1}, QER: &[]uint32{2, 3},
+			ActivatePredefined: []string{"silver"}}},
 		UpdateFAR: []UpdateFAR{{ID: 11, Action: ptr(ActionForward), Forwarding: func() *Forwarding {
 			f := richForwarding()
 			f.SendEndMarker, f.DropBuffered = true, true
@@ -169,7 +171,8 @@ func samples() []Message {
 		&HeartbeatResponse{Recovery: sampleTime},
 		&PFDManagementRequest{},
 		&PFDManagementRequest{Applications: []ApplicationPFDs{{Application: "video", PFDs: []PFD{
-			{Flow: "permit out ip from 198.51.100.0/24 to assigned"}, {URL: "https://video.example/", Domain: "video.example",
+			{Flow: "permit out ip from 198.51.100.0/24 to assigned"},
+			{URL: "https://video.example/", Domain: "video.example",
 				Custom: "x"}}}, {Application: "gone"}}},
 		&PFDManagementResponse{Cause: CauseAccepted},
 		&PFDManagementResponse{Cause: CauseMandatoryIEMissing, Offending: ieApplicationID},
@@ -180,7 +183,8 @@ func samples() []Message {
 			UEPools: []UEPool{{NetworkInstance: "internet", Pool: "10.45.0.0/16"}}},
 		&AssociationSetupResponse{Node: node6, Cause: CauseAccepted, Recovery: sampleTime, FromUP: true,
 			Features: features | UPMptcp, Retained: true, UEPools: []UEPool{{Pool: "pool"}}},
-		&AssociationSetupResponse{Node: node4, Cause: CauseAccepted, Recovery: sampleTime, Features: CPMpas, SetID: "set1.smf.example",
+		&AssociationSetupResponse{Node: node4, Cause: CauseAccepted, Recovery: sampleTime, Features: CPMpas,
+			SetID:     "set1.smf.example",
 			Addresses: []netip.Addr{v4b, v6a}},
 		&AssociationSetupResponse{Node: node6, Cause: CauseMandatoryIEMissing, Recovery: sampleTime, Offend: ieNodeID},
 		&AssociationUpdateRequest{Node: node4, FromUP: true, Features: &features, ReleaseRequest: true,

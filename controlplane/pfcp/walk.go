@@ -137,7 +137,8 @@ func (g *group[T]) fill(b []byte, t *T) *Error {
 		}
 		b = rest
 		if ie >= ieLimit {
-			continue // unknown, or a vendor's: not an error (TS 29.244 §7.6 "Unknown or unexpected Information Element")
+			// unknown, or a vendor's: not an error (TS 29.244 §7.6 "Unknown or unexpected Information Element")
+			continue
 		}
 		if cause := g.refused[ie]; cause != 0 {
 			return &Error{Cause: cause, Offending: ie, Text: "not served"}

@@ -117,6 +117,7 @@ func TestUnreachable(t *testing.T) {
 				!strings.Contains(err.Error(), row.text), "%s, request %d: %v", row.name, i, err)
 		}
 		fault := testkit.Receive(t, down)
-		testkit.ErrorIf(t, fault == nil || !strings.Contains(fault.Error(), row.text), "%s: given up: %v", row.name, fault)
+		testkit.ErrorIf(t, fault == nil || !strings.Contains(fault.Error(), row.text), "%s: given up: %v", row.name,
+			fault)
 	}
 }

@@ -27,7 +27,8 @@ func TestStateFile(t *testing.T) {
 	objects := 0
 	for sequence := uint32(1); len(rest) > 0; sequence++ {
 		var h api.Header
-		if rest, err = api.Decode(rest, &h); err != nil || h.Magic != api.Magic || int(h.Length) > len(rest) || h.Sequence != sequence {
+		if rest, err = api.Decode(rest, &h); err != nil || h.Magic != api.Magic || int(h.Length) > len(rest) ||
+			h.Sequence != sequence {
 			t.Fatalf("header %+v, %v", h, err)
 		}
 		types = append(types, h.Type)
@@ -55,7 +56,8 @@ func TestRun(t *testing.T) {
 	os.WriteFile(file, []byte(small), 0o600)
 	os.WriteFile(program, []byte("#!/bin/sh\ntest -s \"$3\" || exit 9\nshift 3\necho \"$@\"\nexit 4\n"), 0o700)
 	var out bytes.Buffer
-	opt := Options{File: file, In: []string{"access=a.pcap"}, Out: []string{"core=b.pcap"}, Counters: "c.json", Skip: true, DPBinary: program}
+	opt := Options{File: file, In: []string{"access=a.pcap"}, Out: []string{"core=b.pcap"}, Counters: "c.json",
+		Skip: true, DPBinary: program}
 	code, err := Run(t.Context(), opt, &out, &out)
 	want := "--in access=a.pcap --out core=b.pcap --counters c.json --skip\n"
 	testkit.ErrorIf(t, code != 4 || err != nil || out.String() != want,

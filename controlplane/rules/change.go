@@ -92,7 +92,8 @@ func (m *mutation) fill() *pfcp.Error {
 	for _, id := range m.freshEndpoints {
 		e := m.s.endpoint(id)
 		made := pfcp.CreatedEndpoint{ID: id}
-		if err := m.choose(&e.LocalFTEID, &e.UEIP, e.NetworkInstance, m.side(id), &made.LocalFTEID, &made.UEIP); err != nil {
+		if err := m.choose(&e.LocalFTEID, &e.UEIP, e.NetworkInstance, m.side(id), &made.LocalFTEID,
+			&made.UEIP); err != nil {
 			return err
 		}
 		if made.LocalFTEID != nil || made.UEIP != nil {
@@ -103,7 +104,8 @@ func (m *mutation) fill() *pfcp.Error {
 		p := m.s.pdr(id)
 		pdi := m.s.pdi(p)
 		made := pfcp.CreatedPDR{ID: id}
-		if err := m.choose(&p.PDI.LocalFTEID, &p.PDI.UEIP, pdi.NetworkInstance, pdi.Source, &made.LocalFTEID, &made.UEIP); err != nil {
+		if err := m.choose(&p.PDI.LocalFTEID, &p.PDI.UEIP, pdi.NetworkInstance, pdi.Source, &made.LocalFTEID,
+			&made.UEIP); err != nil {
 			err.Rule = &pfcp.FailedRule{Type: pfcp.RulePDR, ID: uint32(id)}
 			return err
 		}
@@ -146,7 +148,8 @@ func (m *mutation) side(endpoint uint8) pfcp.Interface {
 }
 
 // fteid resolves a local F-TEID; chosen says that we gave it.
-func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made *pfcp.FTEID, chosen bool, err *pfcp.Error) {
+func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made *pfcp.FTEID, chosen bool,
+	err *pfcp.Error) {
 	if f == nil {
 		return nil, false, nil
 	}
@@ -157,11 +160,13 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 		return f, false, m.checkGiven(f)
 	}
 	if m.set.FTEID == FTEIDCp {
-		return nil, false, Refuse(pfcp.CauseInvalidFTEIDAllocation, IEFTEID, "F-TEIDs are chosen by the CP function here")
+		return nil, false, Refuse(pfcp.CauseInvalidFTEIDAllocation, IEFTEID,
+			"F-TEIDs are chosen by the CP function here")
 	}
 	instance := m.set.find(name, side, needEndpoint)
 	if instance == nil {
-		return nil, false, Refuse(pfcp.CauseRuleFailure, ieNetworkInstance, "no network instance with an endpoint for the F-TEID")
+		return nil, false, Refuse(pfcp.CauseRuleFailure, ieNetworkInstance,
+			"no network instance with an endpoint for the F-TEID")
 	}
 	if f.HasChooseID {
 		if same := m.chosen(f.ChooseID, instance, side); same != nil {
@@ -176,7 +181,8 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 		made.IPv6 = instance.endpoint(false)
 	}
 	if !made.IPv4.IsValid() && !made.IPv6.IsValid() { // row P16
-		return nil, false, Refuse(pfcp.CauseNoResources, IEFTEID, "network instance "+instance.Name+" has no address of this family")
+		return nil, false, Refuse(pfcp.CauseNoResources, IEFTEID,
+			"network instance "+instance.Name+" has no address of this family")
 	}
 	if made.TEID = m.give.TEID(made.IPv4, made.IPv6); made.TEID == 0 {
 		return nil, false, Refuse(pfcp.CauseNoResources, IEFTEID, "no F-TEID is free")
@@ -189,8 +195,9 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 // holds for as long as the session has the F-TEID; of earlier requests, for packets of the same side.
 func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pfcp.FTEID {
 	is := func(f *pfcp.FTEID) bool {
-		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id && (slices.Contains(instance.Endpoints, f.IPv4) ||
-			slices.Contains(instance.Endpoints, f.IPv6))
+		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id &&
+			(slices.Contains(instance.Endpoints, f.IPv4) ||
+				slices.Contains(instance.Endpoints, f.IPv6))
 	}
 	for i := range m.s.Endpoint {
 		e := &m.s.Endpoint[i]
@@ -225,7 +232,8 @@ func (m *mutation) checkGiven(f *pfcp.FTEID) *pfcp.Error {
 }
 
 // ueip fills in the UE addresses that are left to us; all PDRs of a session have the same.
-func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (made []pfcp.UEIP, chosen bool, err *pfcp.Error) {
+func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (made []pfcp.UEIP, chosen bool,
+	err *pfcp.Error) {
 	if !slices.ContainsFunc(list, func(u pfcp.UEIP) bool { return u.ChooseIPv4 || u.ChooseIPv6 }) {
 		return list, false, nil
 	}
@@ -236,17 +244,20 @@ func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (mad
 		if u.ChooseIPv4 && !has4.IsValid() {
 			pool := m.pool(name, side, true)
 			if pool == nil {
-				return nil, false, Refuse(pfcp.CauseNoResources, IEUEIP, "no network instance with a pool of IPv4 addresses")
+				return nil, false, Refuse(pfcp.CauseNoResources, IEUEIP,
+					"no network instance with a pool of IPv4 addresses")
 			}
 			var ok bool
 			if has4, ok = m.give.UE4(pool); !ok {
-				return nil, false, Refuse(pfcp.CauseAllDynamicAddresses, IEUEIP, "all IPv4 addresses of "+pool.Name+" are taken")
+				return nil, false, Refuse(pfcp.CauseAllDynamicAddresses, IEUEIP,
+					"all IPv4 addresses of "+pool.Name+" are taken")
 			}
 		}
 		if u.ChooseIPv6 && !has6.IsValid() {
 			pool := m.pool(name, side, false)
 			if pool == nil {
-				return nil, false, Refuse(pfcp.CauseNoResources, IEUEIP, "no network instance with a pool of IPv6 prefixes")
+				return nil, false, Refuse(pfcp.CauseNoResources, IEUEIP,
+					"no network instance with a pool of IPv6 prefixes")
 			}
 			bits := u.ChooseLength
 			if bits == 0 {
@@ -254,7 +265,8 @@ func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (mad
 			}
 			var ok bool
 			if has6, ok = m.give.UE6(pool, bits); !ok {
-				return nil, false, Refuse(pfcp.CauseAllDynamicAddresses, IEUEIP, "no IPv6 prefix of "+pool.Name+" is free")
+				return nil, false, Refuse(pfcp.CauseAllDynamicAddresses, IEUEIP,
+					"no IPv6 prefix of "+pool.Name+" is free")
 			}
 		}
 		if u.ChooseIPv4 {

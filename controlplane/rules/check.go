@@ -15,7 +15,8 @@ func (set *Settings) counts(pdrs, fars, qers, urrs int) *pfcp.Error {
 	for _, c := range []struct {
 		word      string
 		has, most int
-	}{{"PDRs", pdrs, set.maxPDRs()}, {"FARs", fars, set.maxFARs()}, {"QERs", qers, set.maxQERs()}, {"URRs", urrs, set.maxURRs()}} {
+	}{{"PDRs", pdrs, set.maxPDRs()}, {"FARs", fars, set.maxFARs()}, {"QERs", qers, set.maxQERs()}, {"URRs", urrs,
+		set.maxURRs()}} {
 		if c.has > c.most {
 			return Refuse(pfcp.CauseNoResources, 0, fmt.Sprintf("%d %s, at most %d", c.has, c.word, c.most))
 		}

@@ -143,7 +143,8 @@ func (c *Compiler) compile(s *Session) *pfcp.Error {
 	c.s, c.out = s, Compiled{}
 	c.names, c.pdrs, c.fars, c.qers, c.urrs = c.names[:0], c.pdrs[:0], c.fars[:0], c.qers[:0], c.urrs[:0]
 	c.sdfs, c.mores, c.route = c.sdfs[:0], c.mores[:0], c.route[:0]
-	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity, Discard: s.Discards,
+	c.head = api.Session{SEID: s.SEID, Worker: s.Worker, Encap: api.EncapNone, Inactivity: s.Inactivity,
+		Discard:     s.Discards,
 		Association: s.Association}
 	copy(c.head.DNN[:api.NameSize-1], strings.ToValidUTF8(s.APN[:min(len(s.APN), api.NameSize-1)], ""))
 	if s.Line != nil {
@@ -177,8 +178,10 @@ func (c *Compiler) body() {
 	h := &c.head
 	h.PDRs, h.FARs, h.QERs, h.URRs = uint16(len(c.pdrs)), uint16(len(c.fars)), uint16(len(c.qers)), uint16(len(c.urrs))
 	h.SDFs, h.Mores, h.Routes = uint16(len(c.sdfs)), uint16(len(c.mores)), uint16(len(c.route))
-	b := c.Arena.get(api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, len(c.pdrs)) + api.PartRoom(api.SizeofFAR, len(c.fars)) +
-		api.PartRoom(api.SizeofQER, len(c.qers)) + api.PartRoom(api.SizeofURR, len(c.urrs)) + api.PartRoom(api.SizeofSDF, len(c.sdfs)) +
+	b := c.Arena.get(api.PartRoom(api.SizeofSession, 1) + api.PartRoom(api.SizeofPDR, len(c.pdrs)) +
+		api.PartRoom(api.SizeofFAR, len(c.fars)) +
+		api.PartRoom(api.SizeofQER, len(c.qers)) + api.PartRoom(api.SizeofURR, len(c.urrs)) +
+		api.PartRoom(api.SizeofSDF, len(c.sdfs)) +
 		api.PartRoom(api.SizeofFARMore, len(c.mores)) + api.PartRoom(api.SizeofAddress, len(c.route)))
 	b = api.AppendRow(b, h)
 	b = api.AppendRows(b, c.pdrs)
@@ -255,8 +258,10 @@ func (c *Compiler) ue() *pfcp.Error {
 		p := &c.s.PDR[i]
 		pdi := c.s.pdi(p)
 		v4, v6, ok := address(pdi.UEIP)
-		if !ok || v4.IsValid() && c.out.v4.IsValid() && v4 != c.out.v4 || v6.IsValid() && c.out.v6.IsValid() && v6 != c.out.v6 {
-			return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, IEUEIP, "a session has one IPv4 address and one IPv6 prefix")
+		if !ok || v4.IsValid() && c.out.v4.IsValid() && v4 != c.out.v4 || v6.IsValid() && c.out.v6.IsValid() &&
+			v6 != c.out.v6 {
+			return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, IEUEIP,
+				"a session has one IPv4 address and one IPv6 prefix")
 		}
 		if v4.IsValid() {
 			c.out.v4 = v4
@@ -270,7 +275,8 @@ func (c *Compiler) ue() *pfcp.Error {
 			}
 		}
 		if len(c.route) > api.MaxRoutes {
-			return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, 153, fmt.Sprintf("more than %d framed routes", api.MaxRoutes))
+			return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, 153,
+				fmt.Sprintf("more than %d framed routes", api.MaxRoutes))
 		}
 	}
 	c.head.UEIP4, c.head.UEIP6 = api.FromAddr(c.out.v4), api.FromPrefix(c.out.v6)

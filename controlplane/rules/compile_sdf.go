@@ -37,7 +37,8 @@ func (c *Compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 			return Fault(pfcp.RulePDR, id, ieSDF, err.Error())
 		}
 		if len(c.sdfs)+len(list) > c.Set.maxFilters() && !c.Lenient {
-			return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
+			return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieSDF,
+				fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
 		}
 		c.sdfs = append(c.sdfs, list...)
 	}
@@ -49,7 +50,8 @@ func (c *Compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 		if room := c.Set.maxFilters() - len(c.sdfs); len(list) > room && c.Lenient {
 			list = list[:max(room, 0)]
 		} else if len(list) > room {
-			return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication, fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
+			return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieApplication,
+				fmt.Sprintf("more than %d filters in one session", c.Set.maxFilters()))
 		}
 		c.sdfs = append(c.sdfs, list...)
 	}
@@ -96,7 +98,8 @@ func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 			return nil, Refuse(pfcp.CauseMandatoryIEIncorrect, 61, err.Error())
 		}
 		if all = append(all, filters...); len(all) > api.MaxSDF {
-			return nil, Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application", api.MaxSDF))
+			return nil, Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("more than %d filters in one application",
+				api.MaxSDF))
 		}
 	}
 	return all, nil

@@ -19,8 +19,9 @@ func everyRule() *pfcp.SessionEstablishmentRequest {
 	// A PDR of a traffic endpoint, whose FAR sends back to where the endpoint's traffic comes from.
 	r.PDR = append(r.PDR, pfcp.CreatePDR{ID: 3, Precedence: 7, FAR: ptr(uint32(1)), OuterHeaderRemoval: ptr(uint8(0)),
 		PDI: pfcp.PDI{Source: pfcp.Access, TrafficEndpoint: ptr(uint8(1))}})
-	r.FAR[1].Duplicating = &pfcp.Duplicating{Destination: pfcp.Access, OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 5,
-		IPv4: addr("10.1.0.98")}}
+	r.FAR[1].Duplicating = &pfcp.Duplicating{Destination: pfcp.Access,
+		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 5,
+			IPv4: addr("10.1.0.98")}}
 	r.FAR[1].Action |= pfcp.ActionDuplicate
 	r.FAR[1].BAR = ptr(uint8(1))
 	r.QER = append(r.QER, pfcp.CreateQER{ID: 2, GateUplink: ptr(uint8(0)), GateDownlink: ptr(uint8(0))})
@@ -78,19 +79,23 @@ var rules = map[string]func(*pfcp.SessionEstablishmentRequest) reflect.Value{
 
 // Where another value needs more than its type says.
 var suitable = map[string]any{
-	"PDI.Source": pfcp.Core, "PDI.LocalFTEID": &pfcp.FTEID{TEID: 0x61, IPv4: addr("10.1.0.1")}, "PDI.NetworkInstance": "access",
-	"PDI.UEIP": []pfcp.UEIP{{IPv4: addr("10.45.0.5"), IPv6: netip.MustParsePrefix("2001:db8:1:5::/64")}}, "PDI.SDF": []pfcp.SDFFilter{{Flow: "permit out 6 from any to assigned"}},
-	"PDI.FramedRoutes": []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, "PDI.TrafficEndpoint": ptr(uint8(2)),
+	"PDI.Source": pfcp.Core, "PDI.LocalFTEID": &pfcp.FTEID{TEID: 0x61, IPv4: addr("10.1.0.1")},
+	"PDI.NetworkInstance": "access",
+	"PDI.UEIP":            []pfcp.UEIP{{IPv4: addr("10.45.0.5"), IPv6: netip.MustParsePrefix("2001:db8:1:5::/64")}},
+	"PDI.SDF":             []pfcp.SDFFilter{{Flow: "permit out 6 from any to assigned"}},
+	"PDI.FramedRoutes":    []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, "PDI.TrafficEndpoint": ptr(uint8(2)),
 	"CreatePDR.FAR": ptr(uint32(2)), "CreatePDR.URR": []uint32{2}, "CreatePDR.QER": []uint32{2},
 	"CreatePDR.OuterHeaderRemoval": (*uint8)(nil), "CreateFAR.Action": pfcp.ActionDrop, "CreateFAR.BAR": ptr(uint8(2)),
-	"Forwarding.Destination": ptr(pfcp.CPSide), "Forwarding.NetworkInstance": ptr("n9"), "Forwarding.LinkedEndpoint": ptr(uint8(2)),
-	"Forwarding.OuterHeader":  &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77, IPv4: addr("10.1.0.99")},
-	"Forwarding.Redirect":     &pfcp.Redirect{Type: 2, Address: "http://portal.example/"},
-	"Duplicating.Destination": pfcp.SGiLAN,
-	"Duplicating.OuterHeader": &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 6, IPv4: addr("10.1.0.98")},
-	"CreateQER.GateUplink":    ptr(uint8(1)), "CreateQER.GateDownlink": ptr(uint8(1)), "CreateQER.QFI": ptr(uint8(5)),
-	"CreateQER.GBRUplink": ptr(uint64(500)), "CreateQER.GBRDownlink": ptr(uint64(500)), "CreateQER.AveragingWindow": ptr(uint32(1000)),
-	"CreateURR.Method": ptr(uint8(3)), "CreateURR.VolumeThreshold": &pfcp.Volumes{Uplink: ptr(uint64(1))},
+	"Forwarding.Destination": ptr(pfcp.CPSide), "Forwarding.NetworkInstance": ptr("n9"),
+	"Forwarding.LinkedEndpoint": ptr(uint8(2)),
+	"Forwarding.OuterHeader":    &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77, IPv4: addr("10.1.0.99")},
+	"Forwarding.Redirect":       &pfcp.Redirect{Type: 2, Address: "http://portal.example/"},
+	"Duplicating.Destination":   pfcp.SGiLAN,
+	"Duplicating.OuterHeader":   &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 6, IPv4: addr("10.1.0.98")},
+	"CreateQER.GateUplink":      ptr(uint8(1)), "CreateQER.GateDownlink": ptr(uint8(1)), "CreateQER.QFI": ptr(uint8(5)),
+	"CreateQER.GBRUplink": ptr(uint64(500)), "CreateQER.GBRDownlink": ptr(uint64(500)),
+	"CreateQER.AveragingWindow": ptr(uint32(1000)),
+	"CreateURR.Method":          ptr(uint8(3)), "CreateURR.VolumeThreshold": &pfcp.Volumes{Uplink: ptr(uint64(1))},
 	"CreateURR.MonitoringTime": ptr(time.Unix(4e9, 0)), "CreateURR.QuotaFAR": ptr(uint32(2)),
 	"CreateURR.VolumeQuota":               &pfcp.Volumes{Total: ptr(uint64(1))},
 	"CreateURR.SubsequentVolumeThreshold": &pfcp.Volumes{Total: ptr(uint64(1))}, "CreateURR.Linked": []uint32{2},
@@ -133,7 +138,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			}
 			got, refusal := outcomeOf(r, nil)
 			switch told := tells[field] != ""; {
-			case refusal != nil && refusal.Cause != pfcp.CauseServiceNotSupported && refusal.Cause != pfcp.CauseInvalidForwarding:
+			case refusal != nil && refusal.Cause != pfcp.CauseServiceNotSupported &&
+				refusal.Cause != pfcp.CauseInvalidForwarding:
 				t.Errorf("%s: %v: another value is needed", field, refusal)
 			case refusal == nil && got == base && !told:
 				t.Errorf("%s is accepted and ignored", field)

@@ -246,17 +246,20 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 	if instance != nil {
 		var ok bool
 		if out.Instance, ok = c.instance(instance); !ok {
-			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseNoResources, ieNetworkInstance,
+				"more than 4 network instances in one session")
 		}
 	}
 	if w.OuterHeader == nil {
 		if c.Set.relay() && f.Action&pfcp.ActionForward != 0 {
-			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "an SGW-U forwards into tunnels only")
+			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation,
+				"an SGW-U forwards into tunnels only")
 		}
 		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route
 		// to where it came from. To the CP function there are tunnels only (TS 29.244 §5.3.2): as IP the UE's
 		// packets would go wherever the routes lead.
-		if f.Action&pfcp.ActionForward != 0 && (*w.Destination == pfcp.Access || *w.Destination == pfcp.CPSide) && w.Redirect == nil &&
+		if f.Action&pfcp.ActionForward != 0 && (*w.Destination == pfcp.Access || *w.Destination == pfcp.CPSide) &&
+			w.Redirect == nil &&
 			(instance == nil || !instance.can(needLookup)) {
 			out.Action = byte(f.Action&^pfcp.ActionForward | pfcp.ActionDrop)
 		}
@@ -269,7 +272,8 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 
 // creation is Outer Header Creation (TS 29.244 §8.2.56). With both families, IPv4 is used where we have an address of
 // it.
-func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (outer byte, path [api.NameSize]byte, teid uint32, port uint16, err *pfcp.Error) {
+func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (outer byte, path [api.NameSize]byte,
+	teid uint32, port uint16, err *pfcp.Error) {
 	const gtpu, udp = pfcp.OuterGTPUIPv4 | pfcp.OuterGTPUIPv6, pfcp.OuterUDPIPv4 | pfcp.OuterUDPIPv6
 	form := o.Description & (gtpu | udp)
 	if form == 0 || form != o.Description&0xff00 || form&gtpu != 0 && form&udp != 0 {
@@ -285,9 +289,11 @@ func (c *Compiler) creation(f *FAR, o *pfcp.OuterHeader, instance *Instance) (ou
 		}
 	}
 	if !peer.IsValid() || peer.IsUnspecified() || peer.IsMulticast() {
-		return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation, "no address of ours in "+instance.Name+" for this peer")
+		return 0, path, 0, 0, Fault(pfcp.RuleFAR, f.ID, ieOuterCreation,
+			"no address of ours in "+instance.Name+" for this peer")
 	}
-	body := api.Path{Local: api.FromAddr(local), Peer: api.FromAddr(peer), DSCP: instance.DSCP, QFIDSCP: instance.QFIDSCP}
+	body := api.Path{Local: api.FromAddr(local), Peer: api.FromAddr(peer), DSCP: instance.DSCP,
+		QFIDSCP: instance.QFIDSCP}
 	outer = api.OuterUDP
 	if form&gtpu != 0 {
 		if o.TEID == 0 {
@@ -333,11 +339,13 @@ func (c *Compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 	}
 	instance := c.Set.find("", d.Destination, needEndpoint)
 	if instance == nil {
-		return Fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d", d.Destination))
+		return Fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d",
+			d.Destination))
 	}
 	outer, path, teid, _, err := c.creation(f, d.OuterHeader, instance)
 	if err == nil && outer != api.OuterGTPU {
-		err = Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation, "copies go out by GTP-U or as they are")
+		err = Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation,
+			"copies go out by GTP-U or as they are")
 	}
 	if err == nil {
 		more.DuplicateOuter, more.DuplicatePath, more.DuplicateTEID = outer, path, teid
@@ -350,7 +358,8 @@ func (c *Compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 func redirect(f *FAR, r *pfcp.Redirect, more *api.FARMore) *pfcp.Error {
 	const url = 2
 	if r.Type != url {
-		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, 38, fmt.Sprintf("redirect address type %d", r.Type))
+		return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, 38,
+			fmt.Sprintf("redirect address type %d", r.Type))
 	}
 	more.Redirect = api.RedirectURL
 	if err := api.PutURL(more.RedirectTo[:], r.Address); err != nil {

@@ -24,7 +24,8 @@ func testSettings() *Settings {
 		Workers: 4, PFCP: config.PFCP{FTEID: FTEIDBoth,
 			MBRBurst: config.MBRBurst{Window: 100 * time.Millisecond, Least: 16 << 10}},
 		Instances: []Instance{
-			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
+			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")},
+				Sources: []pfcp.Interface{pfcp.Access}},
 			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},
 				Pools: []netip.Prefix{netip.MustParsePrefix("10.45.0.0/29"), netip.MustParsePrefix("2001:db8:1::/62")}},
 			{Name: "n9", Endpoints: []netip.Addr{addr("10.9.0.1")}},

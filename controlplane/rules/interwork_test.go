@@ -41,7 +41,8 @@ func TestRuleOfFlowsIsForTheSessionsUE(t *testing.T) {
 func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[1].Forwarding.OuterHeader = nil
-	if _, c := compiledOf(t, testSettings(), req); c.fars[1].Action != byte(pfcp.ActionDrop) || c.fars[0].Action != byte(pfcp.ActionForward) {
+	if _, c := compiledOf(t, testSettings(), req); c.fars[1].Action != byte(pfcp.ActionDrop) ||
+		c.fars[0].Action != byte(pfcp.ActionForward) {
 		t.Errorf("%+v", c.fars)
 	}
 }
@@ -49,10 +50,12 @@ func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 // Open5GS: tunnels between CP function and UE, of which no instance is told.
 func TestCPFunctionIsReachedAsTheRadioIs(t *testing.T) {
 	req := request(1, "10.45.0.5")
-	req.PDR = append(req.PDR, pfcp.CreatePDR{ID: 3, Precedence: 50, FAR: ptr(uint32(2)), OuterHeaderRemoval: ptr(uint8(0)),
-		PDI: pfcp.PDI{Source: pfcp.CPSide, LocalFTEID: &pfcp.FTEID{Choose: true, WantIPv4: true}}})
-	req.FAR = append(req.FAR, pfcp.CreateFAR{ID: 3, Action: pfcp.ActionForward, Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.CPSide),
-		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 7, IPv4: addr("10.0.0.2")}}})
+	req.PDR = append(req.PDR, pfcp.CreatePDR{ID: 3, Precedence: 50, FAR: ptr(uint32(2)),
+		OuterHeaderRemoval: ptr(uint8(0)),
+		PDI:                pfcp.PDI{Source: pfcp.CPSide, LocalFTEID: &pfcp.FTEID{Choose: true, WantIPv4: true}}})
+	req.FAR = append(req.FAR, pfcp.CreateFAR{ID: 3, Action: pfcp.ActionForward,
+		Forwarding: &pfcp.Forwarding{Destination: ptr(pfcp.CPSide),
+			OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 7, IPv4: addr("10.0.0.2")}}})
 	r, c := compiledOf(t, testSettings(), req)
 	testkit.ErrorIf(t, len(r.PDRs) != 1 || r.PDRs[0].LocalFTEID.IPv4 != addr("10.1.0.1"), "%+v", r.PDRs)
 	testkit.ErrorIf(t, c.names[c.fars[2].Instance].Name != "access", "%+v of %+v", c.fars[2], c.names)

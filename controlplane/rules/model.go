@@ -157,7 +157,8 @@ func Refuse(cause pfcp.Cause, offending uint16, text string) *pfcp.Error {
 
 // Fault makes the error of a rule that cannot be carried out (TS 29.244 §7.5.3.1: cause 73 and the Failed Rule ID).
 func Fault(t pfcp.RuleType, id uint32, offending uint16, text string) *pfcp.Error {
-	return &pfcp.Error{Cause: pfcp.CauseRuleFailure, Offending: offending, Rule: &pfcp.FailedRule{Type: t, ID: id}, Text: text}
+	return &pfcp.Error{Cause: pfcp.CauseRuleFailure, Offending: offending, Rule: &pfcp.FailedRule{Type: t, ID: id},
+		Text: text}
 }
 
 // Lacks is fault for what is right in itself but more than we have.

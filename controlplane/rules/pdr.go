@@ -97,9 +97,11 @@ func (s *Session) checkPDR(p *pfcp.CreatePDR) *pfcp.Error {
 	case p.PDI.TrafficEndpoint != nil && s.endpoint(*p.PDI.TrafficEndpoint) == nil:
 		return Fault(pfcp.RulePDR, id, 131, fmt.Sprintf("traffic endpoint %d is not there", *p.PDI.TrafficEndpoint))
 	case len(p.QER) > maxQERsOfPDR:
-		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 109, fmt.Sprintf("%d QERs, at most %d", len(p.QER), maxQERsOfPDR))
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 109,
+			fmt.Sprintf("%d QERs, at most %d", len(p.QER), maxQERsOfPDR))
 	case len(p.URR) > maxURRsOfPDR:
-		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 81, fmt.Sprintf("%d URRs, at most %d", len(p.URR), maxURRsOfPDR))
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, 81,
+			fmt.Sprintf("%d URRs, at most %d", len(p.URR), maxURRsOfPDR))
 	}
 	for _, q := range p.QER {
 		if s.qer(q) == nil {
@@ -125,7 +127,8 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	id := uint32(p.ID)
 	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS'
 	// dedicated QoS flows) is for the session's UE.
-	if pdi.LocalFTEID == nil && len(pdi.UEIP) == 0 && len(pdi.FramedRoutes) == 0 && (c.out.v4.IsValid() || c.out.v6.IsValid()) {
+	if pdi.LocalFTEID == nil && len(pdi.UEIP) == 0 && len(pdi.FramedRoutes) == 0 &&
+		(c.out.v4.IsValid() || c.out.v6.IsValid()) {
 		pdi.UEIP = []pfcp.UEIP{{IPv4: c.out.v4, IPv6: c.out.v6}}
 	}
 	out := api.PDR{Precedence: p.Precedence, ID: p.ID, Source: byte(pdi.Source), FAR: *p.FAR,
@@ -141,7 +144,8 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	}
 	var ok bool
 	if out.Instance, ok = c.instance(instance); !ok {
-		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieNetworkInstance, "more than 4 network instances in one session")
+		return Lacks(pfcp.RulePDR, id, pfcp.CauseNoResources, ieNetworkInstance,
+			"more than 4 network instances in one session")
 	}
 	if err := c.outer(p, &pdi, instance, &out); err != nil {
 		return err
@@ -264,7 +268,8 @@ func (c *Compiler) tunnels(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance,
 		}
 		if !first {
 			if len(c.s.PDR)+c.twins() >= api.MaxPDR {
-				return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, IEFTEID, "no room for F-TEIDs of both families")
+				return Lacks(pfcp.RulePDR, uint32(p.ID), pfcp.CauseNoResources, IEFTEID,
+					"no room for F-TEIDs of both families")
 			}
 			out.ID = c.freeID()
 		}

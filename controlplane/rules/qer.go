@@ -22,7 +22,8 @@ type QER struct {
 func (c *codec) qer(q *QER) {
 	number(c, &q.ID)
 	number(c, &q.Share)
-	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink, &q.GBRDownlink,
+	c.optional(&q.Correlation, &q.GateUplink, &q.GateDownlink, &q.MBRUplink, &q.MBRDownlink, &q.GBRUplink,
+		&q.GBRDownlink,
 		&q.QFI, &q.AveragingWindow, &q.RQI, &q.FlowMarking)
 	c.text(&q.UplinkPolicer)
 	c.text(&q.DownlinkPolicer)
@@ -66,7 +67,8 @@ func (c *Compiler) allQERs() {
 	}
 }
 
-// policerOf names the policer of one direction: the configuration's, the session's own, or that of MBR, GBR and marking.
+// policerOf names the policer of one direction: the configuration's, the session's own, or that of MBR, GBR and
+// marking.
 func (c *Compiler) policerOf(q *QER, name string, own *api.Policer, mbr, gbr *uint64, mark *uint8) string {
 	switch {
 	case name != "":

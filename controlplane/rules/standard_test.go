@@ -97,10 +97,12 @@ func raw(typ pfcp.MessageType, ies ...*gopfcp.IE) []byte {
 }
 
 var (
-	octets32  = func(typ uint16, n uint32) *gopfcp.IE { return gopfcp.New(typ, binary.BigEndian.AppendUint32(nil, n)) }
-	rawPDI    = gopfcp.NewPDI(gopfcp.New(20, []byte{0}), gopfcp.New(21, []byte{1, 0, 0, 0, 9, 10, 1, 0, 1}))
-	rawUpFAR  = gopfcp.NewCreateFAR(octets32(108, 1), gopfcp.New(44, []byte{2}), gopfcp.NewForwardingParameters(gopfcp.New(42, []byte{1})))
-	rawBefore = []*gopfcp.IE{gopfcp.New(60, []byte{0, 10, 0, 0, 2}), gopfcp.New(57, []byte{2, 0, 0, 0, 0, 0, 0, 0, 1, 10, 0, 0, 2})}
+	octets32 = func(typ uint16, n uint32) *gopfcp.IE { return gopfcp.New(typ, binary.BigEndian.AppendUint32(nil, n)) }
+	rawPDI   = gopfcp.NewPDI(gopfcp.New(20, []byte{0}), gopfcp.New(21, []byte{1, 0, 0, 0, 9, 10, 1, 0, 1}))
+	rawUpFAR = gopfcp.NewCreateFAR(octets32(108, 1), gopfcp.New(44, []byte{2}),
+		gopfcp.NewForwardingParameters(gopfcp.New(42, []byte{1})))
+	rawBefore = []*gopfcp.IE{gopfcp.New(60, []byte{0, 10, 0, 0, 2}),
+		gopfcp.New(57, []byte{2, 0, 0, 0, 0, 0, 0, 0, 1, 10, 0, 0, 2})}
 )
 
 // session is an establishment with these IEs beside what it must have.
@@ -111,7 +113,8 @@ func session(more ...*gopfcp.IE) []byte {
 
 // withPDI has a second PDR with these in its PDI.
 func withPDI(more ...*gopfcp.IE) []byte {
-	pdi := gopfcp.NewPDI(append([]*gopfcp.IE{gopfcp.New(20, []byte{1}), gopfcp.New(22, []byte("internet"))}, more...)...)
+	pdi := gopfcp.NewPDI(append([]*gopfcp.IE{gopfcp.New(20, []byte{1}), gopfcp.New(22, []byte("internet"))},
+		more...)...)
 	return session(gopfcp.NewCreatePDR(gopfcp.New(56, []byte{0, 2}), octets32(29, 1), pdi, octets32(108, 1)))
 }
 
@@ -178,20 +181,23 @@ var flagged = []struct {
 		names: "PERIO VOLTH TIMTH QUHTI START STOPT DROTH LIUSA VOLQU TIMQU ENVCL MACAR EVETH EVEQU IPMJL QUVTI " +
 			"REEMR UPINT - - - - - -",
 		served: "PERIO VOLTH TIMTH QUHTI START STOPT DROTH LIUSA VOLQU TIMQU EVETH EVEQU QUVTI"},
-	{ie: gopfcp.MeasurementMethod, in: withURR, value: octet(1, 2), names: "DURAT VOLUM EVENT - - - - -", served: "DURAT EVENT"},
+	{ie: gopfcp.MeasurementMethod, in: withURR, value: octet(1, 2), names: "DURAT VOLUM EVENT - - - - -",
+		served: "DURAT EVENT"},
 	{ie: gopfcp.MeasurementInformation, in: withURR, value: octet(1, 0),
 		names: "MBQE INAM RADI ISTM MNOP SSPOC ASPOC CIAM", served: "MBQE INAM ISTM MNOP"},
 	{ie: gopfcp.VolumeThreshold, in: withURR, value: parts(1, map[int][]byte{0: eight(1), 1: eight(2), 2: eight(3)}),
 		names: "TOVOL ULVOL DLVOL - - - - -", served: "ULVOL DLVOL"},
 	{ie: gopfcp.VolumeQuota, in: withURR, value: parts(2, map[int][]byte{0: eight(1), 1: eight(2), 2: eight(3)}),
 		names: "TOVOL ULVOL DLVOL - - - - -", served: "TOVOL DLVOL"},
-	{ie: gopfcp.SubsequentVolumeThreshold, in: withURR, value: parts(1, map[int][]byte{0: eight(1), 1: eight(2), 2: eight(3)}),
+	{ie: gopfcp.SubsequentVolumeThreshold, in: withURR, value: parts(1,
+		map[int][]byte{0: eight(1), 1: eight(2), 2: eight(3)}),
 		names: "TOVOL ULVOL DLVOL - - - - -", served: "ULVOL DLVOL"},
 	{ie: gopfcp.DroppedDLTrafficThreshold, in: withURR, value: parts(1, map[int][]byte{0: eight(1), 1: eight(2)}),
 		names: "DLPA DLBY - - - - - -", served: "DLBY"},
 	{ie: gopfcp.ApplyAction, in: func(i ...*gopfcp.IE) []byte {
 		return withFAR(append(i, gopfcp.NewDuplicatingParameters(gopfcp.New(42, []byte{4})))...)
-	}, value: octet(2, 4), names: "DROP FORW BUFF NOCP DUPL IPMA IPMD DFRT EDRT BDPN DDPN FSSM MBSU - - -", served: "NOCP DUPL"},
+	}, value: octet(2, 4), names: "DROP FORW BUFF NOCP DUPL IPMA IPMD DFRT EDRT BDPN DDPN FSSM MBSU - - -",
+		served: "NOCP DUPL"},
 	{ie: gopfcp.GateStatus, in: func(i ...*gopfcp.IE) []byte {
 		return session(gopfcp.NewCreateQER(append(i, octets32(109, 1))...))
 	}, value: octet(1, 0), names: "DL DL2 UL UL2 - - - -", served: "DL UL"},
@@ -236,11 +242,13 @@ var flagged = []struct {
 		told: map[string]string{"S/D": "the side of the PDR says which it is"}},
 	{ie: gopfcp.SDFFilter, in: func(i ...*gopfcp.IE) []byte {
 		return withPDI(append(i, gopfcp.New(93, []byte{6, 10, 45, 0, 5}))...)
-	}, value: parts(2, map[int][]byte{0: append([]byte{0, 33}, "permit out 6 from any to assigned"...), 1: {0xb8, 0xfc}, 2: {0, 0, 0, 1},
+	}, value: parts(2, map[int][]byte{0: append([]byte{0, 33}, "permit out 6 from any to assigned"...), 1: {0xb8, 0xfc},
+		2: {0, 0, 0, 1},
 		3: {0, 0, 1}, 4: {0, 0, 0, 1}}, 0), names: "FD TTC SPI FL BID - - -", served: "FD SPI FL",
 		told: map[string]string{"BID": "a name for the filter, by which other rules may refer to it"}},
 	{ie: gopfcp.OuterHeaderCreation, in: func(i ...*gopfcp.IE) []byte {
-		return withFAR(gopfcp.New(44, []byte{2}), gopfcp.NewForwardingParameters(append(i, gopfcp.New(42, []byte{0}))...))
+		return withFAR(gopfcp.New(44, []byte{2}), gopfcp.NewForwardingParameters(append(i,
+			gopfcp.New(42, []byte{0}))...))
 	}, value: func(bit int) []byte {
 		v4, v6, teid := []byte{10, 1, 0, 9}, addr("2001:db8:f::9").AsSlice(), []byte{0, 0, 0, 1}
 		switch bit {
@@ -264,13 +272,16 @@ var flagged = []struct {
 		return slices.Concat([]byte{1, byte(uint16(1)<<max(bit, 0)>>8) & 0xf8}, teid, v4)
 	}, names: "GTPU4 GTPU6 UDP4 UDP6 IP4 IP6 CTAG STAG N19 N6 LLSSM - - - - -", served: "GTPU4 GTPU6 UDP4 UDP6"},
 	{ie: gopfcp.TransportLevelMarking, in: func(i ...*gopfcp.IE) []byte {
-		return withFAR(gopfcp.New(44, []byte{2}), gopfcp.NewForwardingParameters(append(i, gopfcp.New(42, []byte{1}))...))
+		return withFAR(gopfcp.New(44, []byte{2}), gopfcp.NewForwardingParameters(append(i,
+			gopfcp.New(42, []byte{1}))...))
 	}, value: func(bit int) []byte { return append(octet(1, 0)(bit), 0xff) },
 		names: "ECN0 ECN1 DSCP0 DSCP1 DSCP2 DSCP3 DSCP4 DSCP5", served: "DSCP0 DSCP1 DSCP2 DSCP3 DSCP4 DSCP5",
-		told: map[string]string{"ECN0": "of the packet, not of the tunnel (RFC 6040)", "ECN1": "of the packet, not of the tunnel (RFC 6040)"}},
+		told: map[string]string{"ECN0": "of the packet, not of the tunnel (RFC 6040)",
+			"ECN1": "of the packet, not of the tunnel (RFC 6040)"}},
 	{ie: gopfcp.PFCPSMReqFlags, in: modification, value: octet(1, 0),
 		names: "DROBU SNDEM QAURR SUMPC RUMUC DETEID - -", served: "DROBU QAURR",
-		told: map[string]string{"SNDEM": "of a FAR (table 7.5.4.3-2); without one that moves there is no tunnel to end"}},
+		told: map[string]string{"SNDEM": "of a FAR (table 7.5.4.3-2); without one that moves there is no tunnel to " +
+			"end"}},
 	{ie: gopfcp.PFCPSMReqFlags, in: func(i ...*gopfcp.IE) []byte {
 		return modification(gopfcp.NewUpdateFAR(octets32(108, 2), gopfcp.NewUpdateForwardingParameters(i...)))
 	}, value: octet(1, 0), names: "DROBU SNDEM QAURR SUMPC RUMUC DETEID - -", served: "DROBU SNDEM"},
@@ -332,7 +343,8 @@ func TestEveryFlagIsServedOrRefused(t *testing.T) {
 					"%s: not as it is told here: %v", what, refusal)
 			case refusal == nil:
 				t.Errorf("%s is accepted and ignored", what)
-			case refusal.Offending != row.ie || refusal.Cause != pfcp.CauseServiceNotSupported && refusal.Cause != pfcp.CauseMandatoryIEIncorrect:
+			case refusal.Offending != row.ie || refusal.Cause != pfcp.CauseServiceNotSupported &&
+				refusal.Cause != pfcp.CauseMandatoryIEIncorrect:
 				t.Errorf("%s: %v", what, refusal)
 			}
 		}

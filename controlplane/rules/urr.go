@@ -27,7 +27,8 @@ func (c *codec) urr(u *URR) {
 	c.numbers32(&u.Linked)
 	c.optional(&u.Method, &u.Triggers, &u.Period, &u.VolumeThreshold, &u.VolumeQuota, &u.TimeThreshold, &u.TimeQuota,
 		&u.EventThreshold, &u.EventQuota, &u.HoldingTime, &u.ValidityTime, &u.InactivityTime, &u.MonitoringTime,
-		&u.SubsequentVolumeThreshold, &u.SubsequentTimeThreshold, &u.Information, &u.QuotaFAR, &u.DroppedPackets, &u.DroppedBytes)
+		&u.SubsequentVolumeThreshold, &u.SubsequentTimeThreshold, &u.Information, &u.QuotaFAR, &u.DroppedPackets,
+		&u.DroppedBytes)
 	c.flag(&u.IPv6)
 	c.carried(&u.Carried)
 }
@@ -89,9 +90,11 @@ func (c *Compiler) allURRs() {
 			SubsequentVolumeThreshold: volumes(u.SubsequentVolumeThreshold),
 			TimeThreshold:             wholeSeconds(u.TimeThreshold), TimeQuota: wholeSeconds(u.TimeQuota),
 			SubsequentTimeThreshold: wholeSeconds(u.SubsequentTimeThreshold), HoldingTime: wholeSeconds(u.HoldingTime),
-			ValidityTime: wholeSeconds(u.ValidityTime), Period: wholeSeconds(u.Period), Inactivity: wholeSeconds(u.InactivityTime)}
+			ValidityTime: wholeSeconds(u.ValidityTime), Period: wholeSeconds(u.Period),
+			Inactivity: wholeSeconds(u.InactivityTime)}
 		// TS 29.244 §8.2.40: DURAT, VOLUM, EVENT from bit 1.
-		out.Method = uint16(*u.Method)>>1&api.URRVolume | uint16(*u.Method)<<1&api.URRDuration | uint16(*u.Method)&api.URREvent
+		out.Method = uint16(*u.Method)>>1&api.URRVolume | uint16(*u.Method)<<1&api.URRDuration |
+			uint16(*u.Method)&api.URREvent
 		set(&out.EventThreshold, u.EventThreshold)
 		set(&out.EventQuota, u.EventQuota)
 		set(&out.QuotaFAR, u.QuotaFAR)

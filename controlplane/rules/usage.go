@@ -12,7 +12,8 @@ import (
 // Report turns what the data plane measured into a Usage Report. s may be nil (a session that is gone): then everything
 // that was counted is reported.
 func Report(s *Session, u *api.Usage) pfcp.UsageReport {
-	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs), End: stamp(u.EndNs),
+	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs),
+		End:   stamp(u.EndNs),
 		First: stamp(u.FirstNs), Last: stamp(u.LastNs), Information: uint8(u.Information)}
 	method, packets := uint16(api.URRVolume|api.URRDuration), true
 	if s != nil {

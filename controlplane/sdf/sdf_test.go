@@ -104,7 +104,8 @@ func TestCompileFilter(t *testing.T) {
 	list, err := Compile(&f)
 	testkit.FatalIf(t, err != nil || len(list) != 2, "%+v %v", list, err)
 	for _, s := range list {
-		if s.Flags != api.SDFProtocol|api.SDFTOS|api.SDFSPI|api.SDFFlowLabel || s.TOS != 0xb8 || s.TOSMask != 0xfc || s.SPI != 5 ||
+		if s.Flags != api.SDFProtocol|api.SDFTOS|api.SDFSPI|api.SDFFlowLabel || s.TOS != 0xb8 || s.TOSMask != 0xfc ||
+			s.SPI != 5 ||
 			s.FlowLabel != 0xabcde {
 			t.Errorf("%+v", s)
 		}
@@ -152,7 +153,8 @@ func accepts(s *api.SDF, p packet) bool {
 	in := func(a api.Address, host netip.Addr) bool { return a.Family == 0 || a.Netip().Contains(host) }
 	return in(s.Remote, p.remote) && in(s.Local,
 		p.local) && (s.Flags&api.SDFProtocol == 0 || int(s.Protocol) == p.protocol) &&
-		p.rport >= s.RemotePort[0] && p.rport <= s.RemotePort[1] && p.lport >= s.LocalPort[0] && p.lport <= s.LocalPort[1]
+		p.rport >= s.RemotePort[0] && p.rport <= s.RemotePort[1] && p.lport >= s.LocalPort[0] &&
+		p.lport <= s.LocalPort[1]
 }
 
 func randomEnd(r *rand.Rand, v4 bool) End {
@@ -247,7 +249,8 @@ func FuzzSDF(f *testing.F) {
 			"%q: %d alternatives", text, len(list))
 		for _, s := range list {
 			if s.RemotePort[0] > s.RemotePort[1] || s.LocalPort[0] > s.LocalPort[1] ||
-				s.Remote.Family != 0 && !s.Remote.Netip().IsValid() || s.Local.Family != 0 && !s.Local.Netip().IsValid() ||
+				s.Remote.Family != 0 && !s.Remote.Netip().IsValid() || s.Local.Family != 0 &&
+				!s.Local.Netip().IsValid() ||
 				s.Remote.Family != 0 && s.Local.Family != 0 && s.Remote.Family != s.Local.Family {
 				t.Fatalf("%q: %+v", text, s)
 			}

@@ -29,7 +29,8 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 		p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, other, precedence(served),
 			func(r *pfcp.SessionModificationResponse, _ uint64) { answered <- r.Cause })
 		p.step(t, 1)
-		testkit.FatalIf(t, len(answered) == 0 || <-answered != pfcp.CauseAccepted, "request %d waits or is refused", served)
+		testkit.FatalIf(t, len(answered) == 0 || <-answered != pfcp.CauseAccepted, "request %d waits or is refused",
+			served)
 	}
 	testkit.ErrorIf(t, served < n/pace, "%d requests were answered meanwhile", served)
 	p.mu.Lock()
@@ -104,10 +105,12 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 		"%d and %d sessions", p.Count("smf1"), p.Count("smf2"))
 	// The successor takes one over before it is moved, and fails itself.
 	answered := make(chan pfcp.Cause, 1)
-	p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, last, &pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.3")}},
+	p.Modify([]*n4.Association{{ID: "smf2", Set: "set1"}}, last,
+		&pfcp.SessionModificationRequest{CP: &pfcp.FSEID{SEID: 77, IPv4: addr("10.0.0.3")}},
 		func(r *pfcp.SessionModificationResponse, _ uint64) { answered <- r.Cause })
 	p.step(t, 1)
-	if cause := testkit.Receive(t, answered); cause != pfcp.CauseAccepted || p.Session(last).Owner != "smf2" || p.Session(last).Moved {
+	if cause := testkit.Receive(t, answered); cause != pfcp.CauseAccepted || p.Session(last).Owner != "smf2" ||
+		p.Session(last).Moved {
 		t.Errorf("cause %d, %+v", cause, p.Session(last))
 	}
 	p.Adopt("smf2", "smf3")

@@ -43,7 +43,8 @@ func TestChosenFTEIDs(t *testing.T) {
 	if f[1] != f[3] || f[1].TEID == f[4].TEID || f[1].TEID == f[5].TEID || f[1].TEID == 0 || f[4].TEID == 0 {
 		t.Errorf("%+v", f)
 	}
-	if f[1].IPv4 != addr("10.1.0.1") || f[1].IPv6 != addr("2001:db8:f::1") || f[5].IPv4 != addr("10.9.0.1") || f[5].IPv6.IsValid() {
+	if f[1].IPv4 != addr("10.1.0.1") || f[1].IPv6 != addr("2001:db8:f::1") || f[5].IPv4 != addr("10.9.0.1") ||
+		f[5].IPv6.IsValid() {
 		t.Errorf("%+v", f)
 	}
 	testkit.ErrorIf(t, !req.PDR[0].PDI.LocalFTEID.Choose, "the request was changed")
@@ -51,7 +52,8 @@ func TestChosenFTEIDs(t *testing.T) {
 	// What we chose may be named in a modification, even where only we choose.
 	pdi := req.PDR[0].PDI
 	pdi.LocalFTEID = ptr(f[1])
-	if m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, PDI: &pdi}}}); m.Cause != pfcp.CauseAccepted || len(m.Created) != 0 {
+	if m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1,
+		PDI: &pdi}}}); m.Cause != pfcp.CauseAccepted || len(m.Created) != 0 {
 		t.Errorf("%+v", m)
 	}
 	pdi.LocalFTEID = choosing(1)
@@ -71,7 +73,8 @@ func TestWhoChoosesFTEIDs(t *testing.T) {
 		want   pfcp.Cause
 	}{
 		{rules.FTEIDBoth, nil, pfcp.CauseAccepted}, {rules.FTEIDBoth, chosen, pfcp.CauseAccepted},
-		{rules.FTEIDUp, nil, pfcp.CauseInvalidFTEIDAllocation}, {rules.FTEIDUp, chosen, pfcp.CauseAccepted}, {rules.FTEIDUp, restored, pfcp.CauseAccepted},
+		{rules.FTEIDUp, nil, pfcp.CauseInvalidFTEIDAllocation}, {rules.FTEIDUp, chosen, pfcp.CauseAccepted},
+		{rules.FTEIDUp, restored, pfcp.CauseAccepted},
 		{rules.FTEIDCp, nil, pfcp.CauseAccepted}, {rules.FTEIDCp, chosen, pfcp.CauseInvalidFTEIDAllocation},
 	} {
 		set := testSettings()
@@ -125,7 +128,8 @@ func TestUEAddresses(t *testing.T) {
 	seen := map[netip.Addr]uint64{addr("10.45.0.3"): own.UP.SEID}
 	for i := range uint32(5) {
 		r := ask(i + 1)
-		if r.Cause != pfcp.CauseAccepted || len(r.Created) != 2 || r.Created[0].UEIP[0].IPv4 != r.Created[1].UEIP[0].IPv4 {
+		if r.Cause != pfcp.CauseAccepted || len(r.Created) != 2 ||
+			r.Created[0].UEIP[0].IPv4 != r.Created[1].UEIP[0].IPv4 {
 			t.Fatalf("%+v", r)
 		}
 		a := r.Created[0].UEIP[0].IPv4
@@ -195,7 +199,8 @@ func TestSharedMeters(t *testing.T) {
 	}
 	spread := map[uint16]int{}
 	for i := range uint32(64) {
-		s := b.Session(b.establish(smf1, request(100+i, netip.AddrFrom4([4]byte{10, 47, 0, byte(i + 1)}).String())).UP.SEID)
+		s := b.Session(b.establish(smf1, request(100+i, netip.AddrFrom4([4]byte{10, 47, 0,
+			byte(i + 1)}).String())).UP.SEID)
 		spread[s.Worker]++
 	}
 	testkit.ErrorIf(t, len(spread) != 4, "%v", spread)
@@ -222,7 +227,8 @@ func TestSharedMetersAreReleased(t *testing.T) {
 		}
 		if i == 2 {
 			member.ID = "smf2"
-			change := &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}, CP: &pfcp.FSEID{SEID: 5, IPv4: addr("10.0.0.3")}}
+			change := &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"},
+				CP: &pfcp.FSEID{SEID: 5, IPv4: addr("10.0.0.3")}}
 			wants(t, pfcp.CauseAccepted, b.modify(&member, seid, change))
 		}
 		r := b.delete(&member, seid)
@@ -292,8 +298,9 @@ func TestChooseIDIsRemembered(t *testing.T) {
 		// Named by its value it stays what it was given out as.
 		pdi := req.PDR[0].PDI
 		pdi.LocalFTEID = &pfcp.FTEID{TEID: first.TEID, IPv4: first.IPv4, IPv6: first.IPv6}
-		if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{3}, UpdatePDR: []pfcp.UpdatePDR{{ID: 1,
-			PDI: &pdi}}}); m.Cause != pfcp.CauseAccepted {
+		if m := b.modify(smf1, seid, &pfcp.SessionModificationRequest{RemovePDR: []uint16{3},
+			UpdatePDR: []pfcp.UpdatePDR{{ID: 1,
+				PDI: &pdi}}}); m.Cause != pfcp.CauseAccepted {
 			t.Fatalf("%+v", m)
 		}
 	})

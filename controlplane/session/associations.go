@@ -82,7 +82,8 @@ func (p *associations) Retain(association string, keep []netip.Addr, done func(d
 		_, s, err := p.decoded(seid)
 		return err != nil || slices.Contains(keep, s.CP.IPv4) || slices.Contains(keep, s.CP.IPv6)
 	}
-	p.commits.begin(&deferredJob{key: fmt.Sprint("all but ", all, keep), of: all, but: kept, stage: p.deletion, done: done})
+	p.commits.begin(&deferredJob{key: fmt.Sprint("all but ", all, keep), of: all, but: kept, stage: p.deletion,
+		done: done})
 }
 
 // Adopt is n4.Groups'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
@@ -106,7 +107,8 @@ func (p *associations) Adopt(from, to string) int {
 		defer p.mu.Unlock()
 		if o := p.x.known[from]; o == nil || o.gone {
 			if err := p.storeAssociation(from, nil); err != nil {
-				p.log.Error("an association that failed is not removed from the store", "association", from, "error", err)
+				p.log.Error("an association that failed is not removed from the store", "association", from, "error",
+					err)
 			}
 		}
 	}})

@@ -74,7 +74,8 @@ func opened(t *testing.T, path, boot string) *Manager {
 func TestStoreOfAnotherBoot(t *testing.T) {
 	path, recovery := stored(t)
 	t.Run("same", func(t *testing.T) {
-		if p := opened(t, path, store.Boot()); p.Count("") != 2 || !p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
+		if p := opened(t, path, store.Boot()); p.Count("") != 2 || !p.Recovery().Equal(recovery) ||
+			len(p.Associations()) != 1 {
 			t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 		}
 	})
@@ -123,8 +124,8 @@ func TestStoreDamaged(t *testing.T) {
 	}
 }
 
-// A store of another version is moved aside whole, and the log says which: of an earlier file, or of an earlier session in
-// a file of today. The new recovery time stamp is later than the former, here of a clock that was an hour ahead.
+// A store of another version is moved aside whole, and the log says which: of an earlier file, or of an earlier session
+// in a file of today. The new recovery time stamp is later than the former, here of a clock that was an hour ahead.
 func TestStoreOfAnotherVersion(t *testing.T) {
 	for name, one := range map[string]struct {
 		how  func(t *testing.T, path string)
@@ -155,7 +156,8 @@ func TestStoreOfAnotherVersion(t *testing.T) {
 			testkit.ErrorIf(t, !good || p.Moved().To != path+".bad" || !strings.Contains(log.String(), one.says),
 				"%d sessions, %v, %+v\n%s", p.Count(""), p.Recovery(), p.Moved(), log.String())
 			aside, err := os.ReadFile(path + ".bad")
-			testkit.ErrorIf(t, err != nil || !bytes.Equal(aside, before), "%d of %d bytes, %v", len(aside), len(before), err)
+			testkit.ErrorIf(t, err != nil || !bytes.Equal(aside, before), "%d of %d bytes, %v", len(aside), len(before),
+				err)
 		})
 	}
 }
@@ -176,7 +178,8 @@ func TestStoreDropsRecordOnFullDisk(t *testing.T) {
 	testkit.Must(t, os.WriteFile(full, data, 0o600))
 	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
 	testkit.Must(t, err)
-	if p := opened(t, full, store.Boot()); p.Count("") != 1 || p.Recovery().Equal(recovery) || len(p.Associations()) != 1 {
+	if p := opened(t, full, store.Boot()); p.Count("") != 1 || p.Recovery().Equal(recovery) ||
+		len(p.Associations()) != 1 {
 		t.Errorf("%d sessions, %v", p.Count(""), p.Recovery())
 	}
 }

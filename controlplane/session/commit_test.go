@@ -49,10 +49,11 @@ func TestGroupCommit(t *testing.T) {
 	answers := make([]*pfcp.SessionEstablishmentResponse, count)
 	for i := range count {
 		all.Add(1)
-		b.Establish(smf1, request(uint32(i+1), fmt.Sprintf("10.46.0.%d", i)), func(r *pfcp.SessionEstablishmentResponse) {
-			answers[i] = r
-			all.Done()
-		})
+		b.Establish(smf1, request(uint32(i+1), fmt.Sprintf("10.46.0.%d", i)),
+			func(r *pfcp.SessionEstablishmentResponse) {
+				answers[i] = r
+				all.Done()
+			})
 	}
 	for range 1000 {
 		gate.gate <- struct{}{}
@@ -60,7 +61,8 @@ func TestGroupCommit(t *testing.T) {
 	all.Wait()
 	for i, r := range answers {
 		switch {
-		case i == 13 && (r.Cause != pfcp.CauseRuleFailure || r.Failed == nil || *r.Failed != pfcp.FailedRule{Type: pfcp.RuleFAR, ID: 2}):
+		case i == 13 && (r.Cause != pfcp.CauseRuleFailure || r.Failed == nil ||
+			*r.Failed != pfcp.FailedRule{Type: pfcp.RuleFAR, ID: 2}):
 			t.Errorf("%d: %+v", i, r)
 		case i != 13 && r.Cause != pfcp.CauseAccepted:
 			t.Errorf("%d: %+v", i, r)
@@ -200,7 +202,8 @@ func TestApplications(t *testing.T) {
 	testkit.Must(t, b.setPFDs(web("permit out 6 from any 80 to assigned", "permit out 17 from any 443 to assigned")))
 	testkit.Until(t, "two filters", func() bool { return filters(r.UP.SEID) == 2 })
 	for _, bad := range []pfcp.PFD{{URL: "http://example.org"}, {Domain: "example.org"}, {Flow: "permit"}} {
-		err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web", PFDs: []pfcp.PFD{bad}}}})
+		err := b.setPFDs(&pfcp.PFDManagementRequest{Applications: []pfcp.ApplicationPFDs{{Application: "web",
+			PFDs: []pfcp.PFD{bad}}}})
 		testkit.ErrorIf(t, err == nil || bad.Flow == "" && err.Cause != pfcp.CauseServiceNotSupported,
 			"%+v: %v", bad, err)
 	}
@@ -289,7 +292,8 @@ func BenchmarkEstablish(b *testing.B) {
 		room <- struct{}{}
 		all.Add(1)
 		n := uint32(i + 1)
-		p.Establish(smf1, request(n, netip.AddrFrom4([4]byte{11 + byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)}).String()),
+		p.Establish(smf1, request(n, netip.AddrFrom4([4]byte{11 + byte(n>>24), byte(n >> 16), byte(n >> 8),
+			byte(n)}).String()),
 			func(r *pfcp.SessionEstablishmentResponse) {
 				if r.Cause != pfcp.CauseAccepted {
 					b.Errorf("%+v", r)
@@ -320,7 +324,8 @@ func TestEveryRequestAnswered(t *testing.T) {
 				default:
 				}
 				asked.Add(1)
-				b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{}, func(*pfcp.SessionModificationResponse, uint64) { answers.Add(1) })
+				b.Modify([]*n4.Association{smf1}, seid, &pfcp.SessionModificationRequest{},
+					func(*pfcp.SessionModificationResponse, uint64) { answers.Add(1) })
 			}
 		}()
 	}

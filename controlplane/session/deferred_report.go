@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	attemptsAtOnce = 4096            // sessions whose usage is tried again in one tick
-	usageInReport  = 8               // usage reports in one message: it stays within one datagram
-	firstRetry     = 2 * time.Second // a CP function that is there but does not answer: tried again after this, then twice it, …
-	lastRetry      = 5 * time.Minute
+	attemptsAtOnce = 4096 // sessions whose usage is tried again in one tick
+	usageInReport  = 8    // usage reports in one message: it stays within one datagram
+	// a CP function that is there but does not answer: tried again after this, then twice it, …
+	firstRetry = 2 * time.Second
+	lastRetry  = 5 * time.Minute
 )
 
 // deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It
@@ -130,7 +131,8 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 		for n >= 0 && rows[n].URR != b.URR {
 			n--
 		}
-		if n < 0 || rows[n].Information&api.UsageBefore != 0 || rows[n].Information&api.UsageAfter != 0 && b.Information&api.UsageBefore != 0 {
+		if n < 0 || rows[n].Information&api.UsageBefore != 0 || rows[n].Information&api.UsageAfter != 0 &&
+			b.Information&api.UsageBefore != 0 {
 			rows = append(rows, *b)
 		} else {
 			addUsage(&rows[n], b)

@@ -14,18 +14,21 @@ import (
 )
 
 func usageEvent(seid uint64, sequence uint32, bytes [3]uint64) api.Event {
-	return api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: sequence, Triggers: api.UsagePerio,
-		Bytes: bytes, StartNs: uint64(sequence) * 1e9, EndNs: uint64(sequence+1) * 1e9}}
+	return api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: sequence,
+		Triggers: api.UsagePerio,
+		Bytes:    bytes, StartNs: uint64(sequence) * 1e9, EndNs: uint64(sequence+1) * 1e9}}
 }
 
 // What was measured before a monitoring time is not added to what was measured after it, however late it is reported.
 func TestMonitoringTimeParts(t *testing.T) {
 	rows := []api.Usage(nil)
-	for _, u := range []api.Usage{{URR: 1, Events: 1}, {URR: 2, Events: 100}, {URR: 1, Events: 2, Information: api.UsageBefore},
+	for _, u := range []api.Usage{{URR: 1, Events: 1}, {URR: 2, Events: 100},
+		{URR: 1, Events: 2, Information: api.UsageBefore},
 		{URR: 1, Events: 4, Information: api.UsageAfter}, {URR: 1, Events: 8}} {
 		rows = mergeUsage(rows, []api.Usage{u})
 	}
-	want := []api.Usage{{URR: 1, Events: 3, Information: api.UsageBefore}, {URR: 2, Events: 100}, {URR: 1, Events: 12, Information: api.UsageAfter}}
+	want := []api.Usage{{URR: 1, Events: 3, Information: api.UsageBefore}, {URR: 2, Events: 100},
+		{URR: 1, Events: 12, Information: api.UsageAfter}}
 	testkit.ErrorIf(t, !slices.Equal(rows, want), "%+v", rows)
 }
 
@@ -52,7 +55,8 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		s.Raise(usageEvent(also, 1, [3]uint64{30, 10, 20}))
 		s.Raise(usageEvent(other, 1, [3]uint64{9, 4, 5}))
 		for left := s.Unacknowledged(); len(to.reports) == 0; left = s.Unacknowledged() { // all the others come first
-			testkit.Until(t, "more acknowledged while the path is down", func() bool { return s.Unacknowledged() < left || len(to.reports) > 0 })
+			testkit.Until(t, "more acknowledged while the path is down",
+				func() bool { return s.Unacknowledged() < left || len(to.reports) > 0 })
 		}
 		one := testkit.Receive(t, to.reports)
 		testkit.ErrorIf(t, one.association != "smf2" || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5},
@@ -62,7 +66,8 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		// A deletion says what waits, beside what was measured last.
 		s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
 			if id == heldID(also) && is == nil {
-				return []api.Usage{{SEID: also, URR: 1, Sequence: 2, Triggers: api.UsageTermr, Bytes: [3]uint64{3, 1, 2}}}
+				return []api.Usage{{SEID: also, URR: 1, Sequence: 2, Triggers: api.UsageTermr,
+					Bytes: [3]uint64{3, 1, 2}}}
 			}
 			return nil
 		})
@@ -76,7 +81,8 @@ func TestUsageWaitsForThePath(t *testing.T) {
 		to := b.reporting(t, false, "")
 		one := testkit.Receive(t, to.reports)
 		u := one.req.Usage[0]
-		if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || *u.Volume != [3]uint64{3 * many, many, 2 * many} ||
+		if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 ||
+			*u.Volume != [3]uint64{3 * many, many, 2 * many} ||
 			u.Sequence != many || u.Start.Unix() != 1 || u.End.Unix() != many+1 || u.Trigger != api.UsagePerio {
 			t.Errorf("%+v volume %v", one.req.Usage, *u.Volume)
 		}

@@ -146,7 +146,9 @@ func BenchmarkDisturbed(b *testing.B) {
 				for _, ask := range []func() error{
 					func() error { return other.Beat(context.Background()) },
 					func() error {
-						_, err := s.Modify(context.Background(), &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(len(took)))}}})
+						_, err := s.Modify(context.Background(),
+							&pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1,
+								Precedence: ptr(uint32(len(took)))}}})
 						return err
 					},
 				} {

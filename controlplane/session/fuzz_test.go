@@ -103,7 +103,8 @@ func FuzzManager(f *testing.F) {
 		made = append(made, mustEncode(f, pfcp.Header{}, request(uint32(i+1), ue)))
 	}
 	chosen := request(9, "10.46.0.9")
-	chosen.PDR[0].PDI.LocalFTEID = &pfcp.FTEID{Choose: true, WantIPv4: true, WantIPv6: true, HasChooseID: true, ChooseID: 3}
+	chosen.PDR[0].PDI.LocalFTEID = &pfcp.FTEID{Choose: true, WantIPv4: true, WantIPv6: true, HasChooseID: true,
+		ChooseID: 3}
 	chosen.PDR[0].PDI.UEIP = nil
 	chosen.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true, ChooseIPv6: true, Destination: true}}
 	chosen.QER[0].Correlation = ptr(uint32(5))

@@ -72,14 +72,15 @@ func (a *addresses) key(t rules.Tunnel, make bool) (uint64, bool) {
 type index struct {
 	session map[uint64]slab.Handle
 	records slab.Slab
-	local   map[uint64]uint64  // F-TEID of ours -> SEID
-	peer    map[uint64]uint64  // F-TEID of a peer, IPv4 address << 32 | TEID -> SEID of the last session that sends to it
-	peer6   map[peerKey]uint64 // the same with IPv6 addresses
-	host    map[uint64]uint64  // UE IPv4 addresses: instance << 32 | address -> SEID
-	prefix  prefixes           // UE IPv6 prefixes and framed routes -> SEID
-	names   map[string]uint16  // instances
-	locals  addresses
-	slots   slots // of F-TEIDs of ours
+	local   map[uint64]uint64 // F-TEID of ours -> SEID
+	// F-TEID of a peer, IPv4 address << 32 | TEID -> SEID of the last session that sends to it
+	peer   map[uint64]uint64
+	peer6  map[peerKey]uint64 // the same with IPv6 addresses
+	host   map[uint64]uint64  // UE IPv4 addresses: instance << 32 | address -> SEID
+	prefix prefixes           // UE IPv6 prefixes and framed routes -> SEID
+	names  map[string]uint16  // instances
+	locals addresses
+	slots  slots // of F-TEIDs of ours
 	owners
 	groups  groups
 	came    uint64 // rises with each that comes into a group
@@ -102,8 +103,9 @@ type taking struct {
 func newIndex(set *rules.Settings) *index {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails (crypto/rand)
-	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{}, peer6: map[peerKey]uint64{},
-		host: map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: newOwners(),
+	x := &index{session: map[uint64]slab.Handle{}, local: map[uint64]uint64{}, peer: map[uint64]uint64{},
+		peer6: map[peerKey]uint64{},
+		host:  map[uint64]uint64{}, prefix: prefixes{}, names: map[string]uint16{}, owners: newOwners(),
 		groups: groups{}, random: mrand.NewChaCha8(seed),
 		locals: addresses{map[netip.Addr]uint64{}}, slots: newSlots(int(set.Limits.Sessions)), pipes: newPipes(set),
 		now: time.Now}
@@ -196,7 +198,10 @@ func (x *index) UE6(i *rules.Instance, bits uint8) (netip.Prefix, bool) {
 	if bits < 48 || bits > 128 {
 		return netip.Prefix{}, false
 	}
-	if !slices.ContainsFunc(x.pools[i.Name], func(p *pool.Pool) bool { return p.Prefix.Addr().Is6() && p.Bits == bits }) {
+	if !slices.ContainsFunc(x.pools[i.Name], func(p *pool.Pool) bool {
+		return p.Prefix.Addr().Is6() &&
+			p.Bits == bits
+	}) {
 		for _, p := range i.Pools {
 			if p.Addr().Is6() && int(bits) >= p.Bits() {
 				x.pools[i.Name] = append(x.pools[i.Name], pool.New(p, bits))

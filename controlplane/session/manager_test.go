@@ -31,7 +31,8 @@ func testSettings() *rules.Settings {
 		Workers: 4, PFCP: config.PFCP{FTEID: rules.FTEIDBoth,
 			MBRBurst: config.MBRBurst{Window: 100 * time.Millisecond, Least: 16 << 10}},
 		Instances: []rules.Instance{
-			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")}, Sources: []pfcp.Interface{pfcp.Access}},
+			{Name: "access", Endpoints: []netip.Addr{addr("10.1.0.1"), addr("2001:db8:f::1")},
+				Sources: []pfcp.Interface{pfcp.Access}},
 			{Name: "internet", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core, pfcp.SGiLAN},
 				Pools: []netip.Prefix{netip.MustParsePrefix("10.45.0.0/29"), netip.MustParsePrefix("2001:db8:1::/62")}},
 			{Name: "n9", Endpoints: []netip.Addr{addr("10.9.0.1")}},
@@ -76,7 +77,8 @@ func startOn(t testing.TB, s *dptest.Server, path string, set *rules.Settings) *
 	return &bench{p, s, t, c, testkit.Run(t, p.Run)}
 }
 
-func (b *bench) establish(from *n4.Association, req *pfcp.SessionEstablishmentRequest) *pfcp.SessionEstablishmentResponse {
+func (b *bench) establish(from *n4.Association,
+	req *pfcp.SessionEstablishmentRequest) *pfcp.SessionEstablishmentResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionEstablishmentResponse, 2)
 	b.Establish(from, req, func(r *pfcp.SessionEstablishmentResponse) { ch <- r })
@@ -90,7 +92,8 @@ func (b *bench) setPFDs(req *pfcp.PFDManagementRequest) *pfcp.Error {
 	return testkit.Receive(b.t, ch)
 }
 
-func (b *bench) modify(from *n4.Association, seid uint64, req *pfcp.SessionModificationRequest) *pfcp.SessionModificationResponse {
+func (b *bench) modify(from *n4.Association, seid uint64,
+	req *pfcp.SessionModificationRequest) *pfcp.SessionModificationResponse {
 	b.t.Helper()
 	ch := make(chan *pfcp.SessionModificationResponse, 2)
 	b.Modify([]*n4.Association{from}, seid, req, func(r *pfcp.SessionModificationResponse, _ uint64) { ch <- r })
@@ -172,7 +175,8 @@ func TestSessionComesChangesAndGoes(t *testing.T) {
 		Action: ptr(pfcp.ActionBuffer | pfcp.ActionNotify)}}})
 	wants(t, pfcp.CauseAccepted, m)
 	d := b.delete(smf1, r.UP.SEID)
-	if d.Cause != pfcp.CauseAccepted || len(d.Usage) != 1 || *d.Usage[0].Volume != [3]uint64{30, 10, 20} || d.Usage[0].Packets != nil {
+	if d.Cause != pfcp.CauseAccepted || len(d.Usage) != 1 || *d.Usage[0].Volume != [3]uint64{30, 10, 20} ||
+		d.Usage[0].Packets != nil {
 		t.Fatalf("%+v", d)
 	}
 	testkit.ErrorIf(t, b.s.Held()[key] != nil || b.Count("") != 0, "something is left")

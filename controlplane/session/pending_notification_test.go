@@ -86,7 +86,8 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		}
 		s.Raise(usageEvent(seid, 2, [3]uint64{3, 1, 2}))
 		one = testkit.Receive(t, to.reports)
-		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 9, IPv4: addr("10.0.0.3")}}, member2)
+		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 9, IPv4: addr("10.0.0.3")}},
+			member2)
 		testkit.Until(t, "taken over by the answer", func() bool {
 			x := b.Session(seid)
 			return x.CP.SEID == 9 && !x.Moved && x.Owner == "smf2"
@@ -95,10 +96,13 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		if one = testkit.Receive(t, to.reports); one.cp != 9 || one.to.Moved {
 			t.Errorf("%+v", one)
 		}
-		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 10, IPv4: addr("10.0.0.2")}}, member1)
-		testkit.Until(t, "taken over by another member", func() bool { return b.Session(seid).Owner == "smf1" && b.Count("smf1") == 1 })
+		one.by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted,
+			CP: &pfcp.FSEID{SEID: 10, IPv4: addr("10.0.0.2")}}, member1)
+		testkit.Until(t, "taken over by another member",
+			func() bool { return b.Session(seid).Owner == "smf1" && b.Count("smf1") == 1 })
 		b.adopt("smf1", "smf2")
-		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{}); m.Cause != pfcp.CauseAccepted || !b.Session(seid).Moved {
+		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{}); m.Cause != pfcp.CauseAccepted ||
+			!b.Session(seid).Moved {
 			t.Errorf("%+v", m)
 		}
 		if m := b.modify(member2, seid, &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}}); m.Cause !=
@@ -107,7 +111,8 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 		}
 		// Who is not of the set takes nothing over.
 		s.Raise(usageEvent(seid, 4, [3]uint64{3, 1, 2}))
-		testkit.Receive(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},
+		testkit.Receive(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted,
+			CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},
 			&n4.Association{ID: "smf9"})
 		testkit.Until(t, "refused", func() bool { return b.Counts().Unknown > 0 })
 		if x := b.Session(seid); x.CP.SEID != 10 || x.Owner != "smf2" {

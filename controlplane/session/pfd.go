@@ -174,7 +174,8 @@ func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 		return
 	}
 	if p.count.FiltersKept++; p.count.FiltersKept == 1 || p.count.FiltersKept%1000 == 0 {
-		p.log.Error("a session keeps its filters: the data plane refuses those of the new PFDs", "session", rules.Key(seid), "error", err,
+		p.log.Error("a session keeps its filters: the data plane refuses those of the new PFDs", "session",
+			rules.Key(seid), "error", err,
 			"times", p.count.FiltersKept)
 	}
 }

@@ -29,7 +29,8 @@ func (r *replan) shown(p *Manager) string {
 	named := func(m map[uint64]uint64) (n int) { return len(m) } // instances and addresses are numbered as they come
 	users := maps.Clone(r.users)
 	maps.DeleteFunc(users, func(_ string, n int) bool { return n == 0 })
-	return fmt.Sprint("lost ", sorted(r.lost), " moved ", sorted(r.moved), named(x.local), x.peer, x.peer6, named(x.host), x.prefix.String(), users)
+	return fmt.Sprint("lost ", sorted(r.lost), " moved ", sorted(r.moved), named(x.local), x.peer, x.peer6,
+		named(x.host), x.prefix.String(), users)
 }
 
 // Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be
@@ -43,7 +44,8 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		set := testSettings()
 		set.Workers = 2
-		set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
+		set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")},
+			Sources: []pfcp.Interface{pfcp.Access}}},
 			set.Instances...)
 		if seed%5 == 4 { // some sessions have no place any more
 			set.Instances = slices.DeleteFunc(set.Instances, func(i rules.Instance) bool { return i.Name == "n9" })
@@ -69,8 +71,10 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 				b.atOnce(&pfcp.SessionDeletionRequest{}, seids[i])
 				seids = slices.Delete(seids, i, i+1)
 			default:
-				b.atOnce(&pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Forwarding: &pfcp.Forwarding{
-					OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: r.Uint32() | 1, IPv4: addr("10.1.0.98")}}}}},
+				b.atOnce(&pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
+					Forwarding: &pfcp.Forwarding{
+						OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: r.Uint32() | 1,
+							IPv4: addr("10.1.0.98")}}}}},
 					seids[r.IntN(len(seids))])
 			}
 		}
@@ -117,7 +121,8 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 // One that was to be lost, because an older one has what it would have, is not when the older one ends meanwhile.
 func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	set := testSettings()
-	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
+	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination,
+		Sources: []pfcp.Interface{pfcp.Core}})
 	b := start(t, "", set)
 	older := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	req := request(2, "10.46.0.1")
@@ -159,7 +164,8 @@ func TestComparePrepared(t *testing.T) {
 		"%+v", d)
 	unknown := api.Digest{Kind: api.KindSession}
 	copy(unknown.Key[:], rules.Prefix+"no-seid")
-	if d := b.compare(append(held, unknown)); len(d.Before) != 1 || !slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == rules.Prefix+"no-seid" }) {
+	if d := b.compare(append(held, unknown)); len(d.Before) != 1 ||
+		!slices.ContainsFunc(d.Before[0], func(c dp.Change) bool { return c.Key == rules.Prefix+"no-seid" }) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -222,7 +228,8 @@ func TestReplanOfBursts(t *testing.T) {
 	set.MBRBurst.Least = 64 << 10
 	b.plans.prepare(set)
 	b.reconfigured(set)
-	testkit.Until(t, "the session has other policers", func() bool { return string(b.s.Held()[heldID(seid)]) != before })
+	testkit.Until(t, "the session has other policers",
+		func() bool { return string(b.s.Held()[heldID(seid)]) != before })
 	b.checkConsistent()
 }
 

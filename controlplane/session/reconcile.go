@@ -60,7 +60,8 @@ func (p *stepper) compare(held []api.Digest) difference {
 			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: rules.Key(seid), Body: c.Body})
 		}
 	}
-	var gone, unused []dp.Change // an object that nobody wants may still be that of a session which is yet to be changed
+	// an object that nobody wants may still be that of a session which is yet to be changed
+	var gone, unused []dp.Change
 	for seid := range has {
 		gone = append(gone, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
 	}

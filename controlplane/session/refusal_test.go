@@ -30,18 +30,28 @@ var refusals = []struct {
 	{"P11 no FAR", func(r *establishment) { r.FAR = nil }, pfcp.CauseMandatoryIEMissing, nil},
 	{"P12 PDN type 0", func(r *establishment) { r.PDNType = ptr(uint8(0)) }, pfcp.CauseMandatoryIEIncorrect, nil},
 	{"Ethernet", func(r *establishment) { r.PDNType = ptr(uint8(5)) }, pfcp.CauseServiceNotSupported, nil},
-	{"P13 PDR without FAR", func(r *establishment) { r.PDR[1].FAR = nil }, pfcp.CauseConditionalIEMissing, rule(pfcp.RulePDR, 2)},
+	{"P13 PDR without FAR", func(r *establishment) { r.PDR[1].FAR = nil }, pfcp.CauseConditionalIEMissing,
+		rule(pfcp.RulePDR, 2)},
 	{"P16 no address of this family", func(r *establishment) {
 		r.PDR[0].PDI.LocalFTEID = &pfcp.FTEID{Choose: true, WantIPv6: true}
 		r.PDR[0].PDI.NetworkInstance = "n9"
 	}, pfcp.CauseNoResources, rule(pfcp.RulePDR, 1)},
-	{"P17 TEID 0", func(r *establishment) { r.PDR[0].PDI.LocalFTEID.TEID = 0; r.Restoration = true }, pfcp.CauseMandatoryIEIncorrect, rule(pfcp.RulePDR, 1)},
-	{"F-TEID elsewhere", func(r *establishment) { r.PDR[0].PDI.LocalFTEID.IPv4 = addr("10.1.0.2") }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 1)},
-	{"P21 destination 0x99", func(r *establishment) { r.FAR[0].Forwarding.Destination = ptr(pfcp.Interface(9)) }, pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 1)},
-	{"P22 permit", func(r *establishment) { r.PDR[1].PDI.SDF = []pfcp.SDFFilter{{Flow: "permit"}} }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
-	{"P22 unknown action", func(r *establishment) { r.PDR[1].PDI.SDF = []pfcp.SDFFilter{{Flow: "unknown action aaaaaaaa"}} }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
-	{"filter id of nothing", func(r *establishment) { r.PDR[1].PDI.SDF = []pfcp.SDFFilter{{HasID: true, ID: 4}} }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
-	{"unknown application", func(r *establishment) { r.PDR[1].PDI.Application = "video" }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
+	{"P17 TEID 0", func(r *establishment) { r.PDR[0].PDI.LocalFTEID.TEID = 0; r.Restoration = true },
+		pfcp.CauseMandatoryIEIncorrect, rule(pfcp.RulePDR, 1)},
+	{"F-TEID elsewhere", func(r *establishment) { r.PDR[0].PDI.LocalFTEID.IPv4 = addr("10.1.0.2") },
+		pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 1)},
+	{"P21 destination 0x99", func(r *establishment) { r.FAR[0].Forwarding.Destination = ptr(pfcp.Interface(9)) },
+		pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 1)},
+	{"P22 permit", func(r *establishment) { r.PDR[1].PDI.SDF = []pfcp.SDFFilter{{Flow: "permit"}} },
+		pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
+	{"P22 unknown action", func(r *establishment) {
+		r.PDR[1].PDI.SDF = []pfcp.SDFFilter{{Flow: "unknown action " +
+			"aaaaaaaa"}}
+	}, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
+	{"filter id of nothing", func(r *establishment) { r.PDR[1].PDI.SDF = []pfcp.SDFFilter{{HasID: true, ID: 4}} },
+		pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
+	{"unknown application", func(r *establishment) { r.PDR[1].PDI.Application = "video" }, pfcp.CauseRuleFailure,
+		rule(pfcp.RulePDR, 2)},
 	{"P25 33 PDRs", func(r *establishment) {
 		for i := range 31 {
 			p := r.PDR[1]
@@ -57,26 +67,42 @@ var refusals = []struct {
 			r.PDR[0].QER = append(r.PDR[0].QER, q.ID)
 		}
 	}, pfcp.CauseNoResources, rule(pfcp.RulePDR, 1)},
-	{"P26 thousands of URRs", func(r *establishment) { r.URR = make([]pfcp.CreateURR, 5000) }, pfcp.CauseNoResources, nil},
+	{"P26 thousands of URRs", func(r *establishment) { r.URR = make([]pfcp.CreateURR, 5000) }, pfcp.CauseNoResources,
+		nil},
 	{"P27 PDR twice", func(r *establishment) { r.PDR[1].ID = 1 }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 1)},
 	{"P27 FAR twice", func(r *establishment) { r.FAR[1].ID = 1 }, pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 1)},
-	{"P27 QER twice", func(r *establishment) { r.QER = append(r.QER, r.QER[0]) }, pfcp.CauseRuleFailure, rule(pfcp.RuleQER, 1)},
-	{"P27 URR twice", func(r *establishment) { r.URR = append(r.URR, r.URR[0]) }, pfcp.CauseRuleFailure, rule(pfcp.RuleURR, 1)},
-	{"P27 missing FAR", func(r *establishment) { r.PDR[0].FAR = ptr(uint32(9)) }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 1)},
-	{"P27 missing QER", func(r *establishment) { r.PDR[0].QER = []uint32{9} }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 1)},
-	{"P27 missing URR", func(r *establishment) { r.PDR[0].URR = []uint32{9} }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 1)},
+	{"P27 QER twice", func(r *establishment) { r.QER = append(r.QER, r.QER[0]) }, pfcp.CauseRuleFailure,
+		rule(pfcp.RuleQER, 1)},
+	{"P27 URR twice", func(r *establishment) { r.URR = append(r.URR, r.URR[0]) }, pfcp.CauseRuleFailure,
+		rule(pfcp.RuleURR, 1)},
+	{"P27 missing FAR", func(r *establishment) { r.PDR[0].FAR = ptr(uint32(9)) }, pfcp.CauseRuleFailure,
+		rule(pfcp.RulePDR, 1)},
+	{"P27 missing QER", func(r *establishment) { r.PDR[0].QER = []uint32{9} }, pfcp.CauseRuleFailure,
+		rule(pfcp.RulePDR, 1)},
+	{"P27 missing URR", func(r *establishment) { r.PDR[0].URR = []uint32{9} }, pfcp.CauseRuleFailure,
+		rule(pfcp.RulePDR, 1)},
 	{"P33 action 0", func(r *establishment) { r.FAR[0].Action = 0 }, pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 1)},
-	{"P33 forward and drop", func(r *establishment) { r.FAR[0].Action = 3 }, pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 1)},
+	{"P33 forward and drop", func(r *establishment) { r.FAR[0].Action = 3 }, pfcp.CauseRuleFailure,
+		rule(pfcp.RuleFAR, 1)},
 	{"P33 all", func(r *establishment) { r.FAR[0].Action = 0x1f }, pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 1)},
-	{"forward to nowhere", func(r *establishment) { r.FAR[0].Forwarding = nil }, pfcp.CauseConditionalIEMissing, rule(pfcp.RuleFAR, 1)},
-	{"unknown network instance", func(r *establishment) { r.PDR[1].PDI.NetworkInstance = "ims" }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
-	{"nothing to match", func(r *establishment) { r.PDR[0].PDI.UEIP, r.PDR[1].PDI.UEIP = nil, nil }, pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
-	{"outer TEID 0", func(r *establishment) { r.FAR[1].Forwarding.OuterHeader.TEID = 0 }, pfcp.CauseRuleFailure, rule(pfcp.RuleFAR, 2)},
-	{"raw IP outer header", func(r *establishment) { r.FAR[1].Forwarding.OuterHeader.Description = pfcp.OuterIPv4 }, pfcp.CauseServiceNotSupported, rule(pfcp.RuleFAR, 2)},
-	{"forwarding policy", func(r *establishment) { r.FAR[0].Forwarding.Policy = "x" }, pfcp.CauseInvalidForwarding, rule(pfcp.RuleFAR, 1)},
-	{"predefined rules", func(r *establishment) { r.PDR[0].ActivatePredefined = []string{"x"} }, pfcp.CauseServiceNotSupported, rule(pfcp.RulePDR, 1)},
-	{"deferred", func(r *establishment) { r.PDR[0].Activation = time.Unix(1, 0) }, pfcp.CauseServiceNotSupported, rule(pfcp.RulePDR, 1)},
-	{"GBR above MBR", func(r *establishment) { r.QER[0].GBRUplink = ptr(uint64(1001)) }, pfcp.CauseRuleFailure, rule(pfcp.RuleQER, 1)},
+	{"forward to nowhere", func(r *establishment) { r.FAR[0].Forwarding = nil }, pfcp.CauseConditionalIEMissing,
+		rule(pfcp.RuleFAR, 1)},
+	{"unknown network instance", func(r *establishment) { r.PDR[1].PDI.NetworkInstance = "ims" }, pfcp.CauseRuleFailure,
+		rule(pfcp.RulePDR, 2)},
+	{"nothing to match", func(r *establishment) { r.PDR[0].PDI.UEIP, r.PDR[1].PDI.UEIP = nil, nil },
+		pfcp.CauseRuleFailure, rule(pfcp.RulePDR, 2)},
+	{"outer TEID 0", func(r *establishment) { r.FAR[1].Forwarding.OuterHeader.TEID = 0 }, pfcp.CauseRuleFailure,
+		rule(pfcp.RuleFAR, 2)},
+	{"raw IP outer header", func(r *establishment) { r.FAR[1].Forwarding.OuterHeader.Description = pfcp.OuterIPv4 },
+		pfcp.CauseServiceNotSupported, rule(pfcp.RuleFAR, 2)},
+	{"forwarding policy", func(r *establishment) { r.FAR[0].Forwarding.Policy = "x" }, pfcp.CauseInvalidForwarding,
+		rule(pfcp.RuleFAR, 1)},
+	{"predefined rules", func(r *establishment) { r.PDR[0].ActivatePredefined = []string{"x"} },
+		pfcp.CauseServiceNotSupported, rule(pfcp.RulePDR, 1)},
+	{"deferred", func(r *establishment) { r.PDR[0].Activation = time.Unix(1, 0) }, pfcp.CauseServiceNotSupported,
+		rule(pfcp.RulePDR, 1)},
+	{"GBR above MBR", func(r *establishment) { r.QER[0].GBRUplink = ptr(uint64(1001)) }, pfcp.CauseRuleFailure,
+		rule(pfcp.RuleQER, 1)},
 	{"no such address pool", func(r *establishment) {
 		r.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv6: true, ChooseLength: 40}}
 		r.PDR[0].PDI.UEIP = nil
@@ -226,11 +252,14 @@ func randomChange(r *rand.Rand) *pfcp.SessionModificationRequest {
 			m.UpdateFAR = append(m.UpdateFAR, pfcp.UpdateFAR{ID: id(), Action: ptr(pfcp.ApplyAction(r.IntN(32)))})
 		case 9:
 			m.UpdateFAR = append(m.UpdateFAR, pfcp.UpdateFAR{ID: id(), Forwarding: &pfcp.Forwarding{SendEndMarker: true,
-				OuterHeader: &pfcp.OuterHeader{Description: 0x0100 << r.IntN(4), TEID: id(), Port: 1, IPv4: addr("10.1.0.98")}}})
+				OuterHeader: &pfcp.OuterHeader{Description: 0x0100 << r.IntN(4), TEID: id(), Port: 1,
+					IPv4: addr("10.1.0.98")}}})
 		case 10:
-			m.UpdatePDR = append(m.UpdatePDR, pfcp.UpdatePDR{ID: uint16(id()), Precedence: ptr(id()), QER: &[]uint32{id()}})
+			m.UpdatePDR = append(m.UpdatePDR, pfcp.UpdatePDR{ID: uint16(id()), Precedence: ptr(id()),
+				QER: &[]uint32{id()}})
 		case 11:
-			m.UpdateURR = append(m.UpdateURR, pfcp.UpdateURR{ID: id(), VolumeQuota: &pfcp.Volumes{Total: ptr(uint64(5))}})
+			m.UpdateURR = append(m.UpdateURR, pfcp.UpdateURR{ID: id(),
+				VolumeQuota: &pfcp.Volumes{Total: ptr(uint64(5))}})
 		case 12:
 			m.QueryURR = append(m.QueryURR, id())
 		case 13:
@@ -343,7 +372,8 @@ func (b *bench) checkConsistent() {
 		}
 	}
 	if len(b.x.local) != local || len(b.x.host) != host {
-		b.t.Errorf("%d F-TEIDs and %d addresses in the indices, %d and %d in sessions", len(b.x.local), len(b.x.host), local, host)
+		b.t.Errorf("%d F-TEIDs and %d addresses in the indices, %d and %d in sessions", len(b.x.local), len(b.x.host),
+			local, host)
 	}
 	testkit.Equal(b.t, b.x.groupedSessions(), grouped, "members of groups")
 	for id, h := range b.objects {
@@ -365,8 +395,9 @@ func TestRefusedLeavesNoRecord(t *testing.T) {
 	b := &bench{Manager: p, t: t}
 	seid := b.atOnce(request(1, "10.46.0.1"), 0)
 	was := b.data(seid)
-	for i, m := range []pfcp.Message{request(2, "10.46.0.2"), &pfcp.SessionDeletionRequest{}, &pfcp.SessionModificationRequest{
-		UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}} {
+	for i, m := range []pfcp.Message{request(2, "10.46.0.2"), &pfcp.SessionDeletionRequest{},
+		&pfcp.SessionModificationRequest{
+			UpdatePDR: []pfcp.UpdatePDR{{ID: 1, Precedence: ptr(uint32(7))}}}} {
 		d.refuse = true
 		b.atOnce(m, seid)
 		number := p.x.records.Count

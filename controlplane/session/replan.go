@@ -198,7 +198,8 @@ func (p *planner) adopt(r *replan, usage []api.Usage) {
 // with the data plane tries again.
 func (p *planner) behind(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] != 0 {
-		p.log.Error("a session goes on as it was under the former configuration", "session", rules.Key(seid), "error", err)
+		p.log.Error("a session goes on as it was under the former configuration", "session", rules.Key(seid), "error",
+			err)
 	}
 }
 

@@ -86,9 +86,11 @@ func TestReports(t *testing.T) {
 	r := b.establish(smf1, req)
 	seid := r.UP.SEID
 	testkit.ErrorIf(t, r.UP.IPv4 != addr("10.0.0.1"), "%+v", r.UP)
-	b.s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid, Usage: api.Usage{SEID: seid, URR: 1, Sequence: 3, Triggers: api.UsageVolth, Bytes: [3]uint64{9, 4, 5}}})
+	b.s.Raise(api.Event{Type: api.EventTypeUsage, SEID: seid,
+		Usage: api.Usage{SEID: seid, URR: 1, Sequence: 3, Triggers: api.UsageVolth, Bytes: [3]uint64{9, 4, 5}}})
 	one := testkit.Receive(t, to.reports)
-	if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || one.req.Usage[0].Sequence != 3 || *one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
+	if one.association != "smf1" || one.cp != 0x1001 || len(one.req.Usage) != 1 || one.req.Usage[0].Sequence != 3 ||
+		*one.req.Usage[0].Volume != [3]uint64{9, 4, 5} {
 		t.Errorf("%+v", one)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeDownlinkData, SEID: seid, Rule: 0xffff, DSCP: 46, QFI: 9})
@@ -101,9 +103,12 @@ func TestReports(t *testing.T) {
 	if len(three.req.Errors) != 1 || three.req.Errors[0].TEID != 0x99 || three.req.Errors[0].IPv4 != addr("10.1.0.99") {
 		t.Errorf("%+v", three.req)
 	}
-	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x98, Peer: api.FromAddr(addr("10.1.0.99"))}) // row G17: nobody's
-	b.s.Raise(api.Event{Type: api.EventTypePathDown, Local: api.FromAddr(addr("10.1.0.1")), Peer: api.FromAddr(addr("10.1.0.99"))})
-	if n := testkit.Receive(t, to.nodes); len(n.Failed) != 1 || n.Failed[0].NetworkInstance != "access" || n.Failed[0].Addr != addr("10.1.0.99") {
+	// row G17: nobody's
+	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x98, Peer: api.FromAddr(addr("10.1.0.99"))})
+	b.s.Raise(api.Event{Type: api.EventTypePathDown, Local: api.FromAddr(addr("10.1.0.1")),
+		Peer: api.FromAddr(addr("10.1.0.99"))})
+	if n := testkit.Receive(t, to.nodes); len(n.Failed) != 1 || n.Failed[0].NetworkInstance != "access" ||
+		n.Failed[0].Addr != addr("10.1.0.99") {
 		t.Errorf("%+v", n)
 	}
 	b.s.Raise(api.Event{Type: api.EventTypeInactive, SEID: seid})
@@ -114,7 +119,8 @@ func TestReports(t *testing.T) {
 	}
 	testkit.Equal(t, b.s.Unacknowledged(), 6, "waiting events")
 	three.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
-	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted, UpdateBAR: &pfcp.UpdateBAR{ID: 1, BufferPackets: ptr(uint16(33))}}, nil)
+	two.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted,
+		UpdateBAR: &pfcp.UpdateBAR{ID: 1, BufferPackets: ptr(uint16(33))}}, nil)
 	one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 	testkit.Until(t, "acknowledged, and the BAR changed", func() bool {
 		return b.s.Unacknowledged() == 0 && *orZero(b.Session(seid).BAR[0].BufferPackets) == 33

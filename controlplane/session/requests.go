@@ -90,7 +90,8 @@ func (p *requests) owned(from []*n4.Association, seid uint64) (entry, *n4.Associ
 	}
 	if who < 0 {
 		if p.count.Unknown++; p.count.Unknown%1000 == 0 {
-			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association", from[0].ID)
+			p.log.Warn("many requests for sessions that are not the asker's", "times", p.count.Unknown, "association",
+				from[0].ID)
 		}
 		return entry{}, nil, rules.Refuse(pfcp.CauseContextNotFound, 0, "no such session of this association")
 	}

@@ -39,7 +39,8 @@ func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 	for first, more := uint64(0), true; more; {
 		var held []api.Digest
 		var err error
-		held, more, err = link.List(ctx, api.List{Kind: api.KindSession, Limit: pageSize, First: first, Last: math.MaxUint64})
+		held, more, err = link.List(ctx, api.List{Kind: api.KindSession, Limit: pageSize, First: first,
+			Last: math.MaxUint64})
 		if err != nil {
 			return out, err
 		}
@@ -51,7 +52,8 @@ func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 		if more && (last < first || last == math.MaxUint64) {
 			return out, fmt.Errorf("LIST from %#x has more and comes no further: %d", first, len(held))
 		}
-		end, _ := slices.BinarySearchFunc(mine, last, func(s ordered, last uint64) int { return cmp.Or(cmp.Compare(s.order, last), -1) })
+		end, _ := slices.BinarySearchFunc(mine, last,
+			func(s ordered, last uint64) int { return cmp.Or(cmp.Compare(s.order, last), -1) })
 		wrong, err := p.wrong(ctx, mine[:end], held)
 		if err == nil {
 			err = p.mend(ctx, link, wrong, &out)

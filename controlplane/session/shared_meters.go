@@ -36,7 +36,8 @@ func (s *shares) assign(t *txn, session *rules.Session, worker uint16, former []
 		x := s.by[key]
 		if x != nil && x.users > s.own(key, former) {
 			if fixed && x.worker != session.Worker {
-				return rules.Lacks(pfcp.RuleQER, q.ID, pfcp.CauseNoResources, 28, "shares meters with sessions of two workers")
+				return rules.Lacks(pfcp.RuleQER, q.ID, pfcp.CauseNoResources, 28,
+					"shares meters with sessions of two workers")
 			}
 			session.Worker, fixed = x.worker, true
 		}

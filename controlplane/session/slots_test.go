@@ -34,5 +34,6 @@ func TestChosenTEIDsNameSlots(t *testing.T) {
 	first := x.TEID(v4, v4)
 	second := x.TEID(v4, v4)
 	testkit.Equal(t, x.slots.of(second), x.slots.of(first)+1, "second slot")
-	testkit.ErrorIf(t, first>>x.slots.bits == second>>x.slots.bits, "%#x and %#x: bits that can be guessed", first, second)
+	testkit.ErrorIf(t, first>>x.slots.bits == second>>x.slots.bits, "%#x and %#x: bits that can be guessed", first,
+		second)
 }

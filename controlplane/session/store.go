@@ -61,7 +61,8 @@ func (p *Manager) load() error {
 		}
 		if err != nil {
 			if dropped = append(dropped, store.Record{Kind: r.Kind, Number: r.Number}); len(dropped) <= 10 {
-				p.log.Error("a record of the session store is dropped", "kind", r.Kind, "number", r.Number, "error", err)
+				p.log.Error("a record of the session store is dropped", "kind", r.Kind, "number", r.Number, "error",
+					err)
 			}
 		}
 		return nil

@@ -39,7 +39,8 @@ func TestRestart(t *testing.T) {
 				b.delete(&n4.Association{ID: "smf1", Set: "set1"}, seid)
 				delete(seids, seid)
 			} else {
-				b.modify(&n4.Association{ID: "smf1", Set: "set1"}, seid, &pfcp.SessionModificationRequest{QueryAll: true})
+				b.modify(&n4.Association{ID: "smf1", Set: "set1"}, seid,
+					&pfcp.SessionModificationRequest{QueryAll: true})
 			}
 		}
 		b.KeepAssociation(n4.StoredAssociation{ID: "smf1", Set: "set1", Features: 5})
@@ -54,7 +55,8 @@ func TestRestart(t *testing.T) {
 		b := startOn(t, s, path, testSettings())
 		_, after := s.Counts()
 		testkit.ErrorIf(t, after != before || !equalHeld(held, s.Held()), "%d changes were sent", after-before)
-		if !b.Recovery().Equal(recovery) || b.Count("smf1") != len(seids) || len(b.Associations()) != 1 || b.Associations()[0].Features != 5 {
+		if !b.Recovery().Equal(recovery) || b.Count("smf1") != len(seids) || len(b.Associations()) != 1 ||
+			b.Associations()[0].Features != 5 {
 			t.Errorf("%v %d %v", b.Recovery(), b.Count("smf1"), b.Associations())
 		}
 		b.checkConsistent()
@@ -76,11 +78,13 @@ func TestRestart(t *testing.T) {
 	})
 	t.Run("data plane forgot, and has what nobody wants", func(t *testing.T) {
 		body := s.Held()
-		s.SetHeld(map[dptest.ID][]byte{heldID(77): {1}, {Kind: api.KindPath, Key: rules.Key(5)}: {2}, {Kind: api.KindPolicer, Key: "gold"}: {3}})
+		s.SetHeld(map[dptest.ID][]byte{heldID(77): {1}, {Kind: api.KindPath, Key: rules.Key(5)}: {2},
+			{Kind: api.KindPolicer, Key: "gold"}: {3}})
 		b := startOn(t, s, path, testSettings())
 		b.checkConsistent()
 		now := s.Held()
-		if now[heldID(77)] != nil || now[dptest.ID{Kind: api.KindPath, Key: rules.Key(5)}] != nil || now[dptest.ID{Kind: api.KindPolicer, Key: "gold"}] == nil {
+		if now[heldID(77)] != nil || now[dptest.ID{Kind: api.KindPath, Key: rules.Key(5)}] != nil ||
+			now[dptest.ID{Kind: api.KindPolicer, Key: "gold"}] == nil {
 			t.Errorf("%v, was %v", now, body)
 		}
 	})
@@ -97,7 +101,8 @@ func TestKilled(t *testing.T) {
 	}
 	path := t.TempDir() + "/sessions.db"
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), "SESSION_TEST_STORE="+path, "TMPDIR="+t.TempDir()) // what it cannot clean up goes with us
+	// what it cannot clean up goes with us
+	cmd.Env = append(os.Environ(), "SESSION_TEST_STORE="+path, "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	testkit.Must(t, err)
 	testkit.Must(t, cmd.Start())
@@ -152,7 +157,8 @@ func TestReplanSurvivors(t *testing.T) {
 	}
 	set := testSettings()
 	set.Workers = 2
-	set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")}, Sources: []pfcp.Interface{pfcp.Access}}},
+	set.Instances = append([]rules.Instance{{Name: "first", Endpoints: []netip.Addr{addr("10.1.0.7")},
+		Sources: []pfcp.Interface{pfcp.Access}}},
 		set.Instances...)
 	before := b.s.Held()
 	changes := b.reconfigured(set)
@@ -165,8 +171,10 @@ func TestReplanSurvivors(t *testing.T) {
 	testkit.Until(t, "sent again", settled)
 	b.checkConsistent()
 	testkit.ErrorIf(t, equalHeld(before, b.s.Held()), "nothing is different: a poor test")
-	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2, Forwarding: &pfcp.Forwarding{
-		OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 5, IPv4: addr("10.1.0.98")}}}}}); m.Cause != pfcp.CauseAccepted {
+	if m := b.modify(smf1, seids[3], &pfcp.SessionModificationRequest{UpdateFAR: []pfcp.UpdateFAR{{ID: 2,
+		Forwarding: &pfcp.Forwarding{
+			OuterHeader: &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 5,
+				IPv4: addr("10.1.0.98")}}}}}); m.Cause != pfcp.CauseAccepted {
 		t.Fatalf("%+v", m)
 	}
 	b.checkConsistent()
@@ -188,7 +196,8 @@ func TestReplanSurvivors(t *testing.T) {
 // Two sessions that a configuration gives the same address cannot both stay.
 func TestReplanConflict(t *testing.T) {
 	set := testSettings()
-	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination, Sources: []pfcp.Interface{pfcp.Core}})
+	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination,
+		Sources: []pfcp.Interface{pfcp.Core}})
 	b := start(t, "", set)
 	older := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID
 	req := request(2, "10.46.0.1")

@@ -42,7 +42,8 @@ func TestDataPlaneIsSlowToTakeAConfiguration(t *testing.T) {
 		over <- out
 	}()
 	testkit.Receive(t, link.arrived)
-	if err := b.KeepAssociation(n4.StoredAssociation{ID: "smf2"}); err != nil || b.Count("") != 1 || b.Session(seid) == nil {
+	if err := b.KeepAssociation(n4.StoredAssociation{ID: "smf2"}); err != nil || b.Count("") != 1 ||
+		b.Session(seid) == nil {
 		t.Error(err)
 	}
 	s, req := b.reports.sessionReport([]api.Event{{Type: api.EventTypeInactive, SEID: seid}})

@@ -41,7 +41,8 @@ func (t *txn) back(m mark) {
 	for i := len(t.uses) - 1; i >= m.uses; i-- {
 		t.uses[i].undo()
 	}
-	t.changes, t.records, t.undo, t.uses, t.done = t.changes[:m.changes], t.records[:m.records], t.undo[:m.undo], t.uses[:m.uses], t.done[:m.done]
+	t.changes, t.records, t.undo, t.uses, t.done = t.changes[:m.changes], t.records[:m.records], t.undo[:m.undo],
+		t.uses[:m.uses], t.done[:m.done]
 }
 
 // clear makes it as good as new, with its memory.

@@ -67,7 +67,8 @@ func TestUEPrefixesOverlap(t *testing.T) {
 		u := random()
 		var want []uint64
 		for other, seid := range held {
-			if other.Instance == u.Instance && other.Framed == u.Framed && (other == u || !u.Framed && other.Prefix.Overlaps(u.Prefix)) {
+			if other.Instance == u.Instance && other.Framed == u.Framed &&
+				(other == u || !u.Framed && other.Prefix.Overlaps(u.Prefix)) {
 				want = append(want, seid)
 			}
 		}

@@ -26,18 +26,23 @@ func TestModificationOfTheSessionItself(t *testing.T) {
 		}
 		return nil
 	})
-	if m := b.modify(one, seid, &pfcp.SessionModificationRequest{QueryAll: true, QueryReference: ptr(uint32(77))}); len(m.Usage) != 1 ||
+	if m := b.modify(one, seid, &pfcp.SessionModificationRequest{QueryAll: true,
+		QueryReference: ptr(uint32(77))}); len(m.Usage) != 1 ||
 		m.Usage[0].Query == nil || *m.Usage[0].Query != 77 {
 		t.Errorf("%+v", m)
 	}
-	if m := b.modify(one, seid, &pfcp.SessionModificationRequest{QueryAll: true}); len(m.Usage) != 1 || m.Usage[0].Query != nil {
+	if m := b.modify(one, seid, &pfcp.SessionModificationRequest{QueryAll: true}); len(m.Usage) != 1 ||
+		m.Usage[0].Query != nil {
 		t.Errorf("%+v", m)
 	}
-	if m := b.modify(two, seid, &pfcp.SessionModificationRequest{QueryAll: true}); m.Cause != pfcp.CauseAccepted || b.Count("smf1") != 1 {
+	if m := b.modify(two, seid, &pfcp.SessionModificationRequest{QueryAll: true}); m.Cause != pfcp.CauseAccepted ||
+		b.Count("smf1") != 1 {
 		t.Errorf("%+v", m) // a member that only asks does not take over
 	}
-	m := b.modify(two, seid, &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"}, FQCSID: [][]byte{{1, 2}}})
-	if m.Cause != pfcp.CauseAccepted || b.Count("smf2") != 1 || b.Count("smf1") != 0 || b.Session(seid).Owner != "smf2" {
+	m := b.modify(two, seid, &pfcp.SessionModificationRequest{Node: &pfcp.NodeID{FQDN: "smf2"},
+		FQCSID: [][]byte{{1, 2}}})
+	if m.Cause != pfcp.CauseAccepted || b.Count("smf2") != 1 || b.Count("smf1") != 0 ||
+		b.Session(seid).Owner != "smf2" {
 		t.Errorf("%+v", m)
 	}
 	b.checkConsistent()
@@ -90,7 +95,8 @@ func TestNothingGrows(t *testing.T) {
 	for range 50 { // the same address again and again, by name
 		b.delete(smf1, b.establish(smf1, request(1, "10.45.0.2")).UP.SEID)
 		b.establish(&n4.Association{ID: "ended"}, bad)
-		b.delete(&n4.Association{ID: "ended"}, b.establish(&n4.Association{ID: "ended"}, request(3, "10.45.0.3")).UP.SEID)
+		b.delete(&n4.Association{ID: "ended"}, b.establish(&n4.Association{ID: "ended"},
+			request(3, "10.45.0.3")).UP.SEID)
 	}
 	b.mu.Lock()
 	for _, list := range b.x.pools {
@@ -134,7 +140,8 @@ func TestPFDsAllOrNothing(t *testing.T) {
 	req.PDR[1].PDI.Application = "web"
 	seid := b.establish(smf1, req).UP.SEID
 	before := string(b.s.Held()[heldID(seid)])
-	if err := b.setPFDs(apps(4, 2)); err == nil || err.Cause != pfcp.CauseNoResources || len(b.apps["mail"]) != 1 || len(b.apps["web"]) != 2 {
+	if err := b.setPFDs(apps(4, 2)); err == nil || err.Cause != pfcp.CauseNoResources || len(b.apps["mail"]) != 1 ||
+		len(b.apps["web"]) != 2 {
 		t.Errorf("%v %v", err, b.apps)
 	}
 	b.s.Refuse("no room", func(dptest.ID, []byte) bool { return true })

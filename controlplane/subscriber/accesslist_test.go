@@ -142,7 +142,8 @@ func TestLongestAccessLists(t *testing.T) {
 		}
 	}
 	testkit.ErrorIf(t, left == 0, "nothing says what does not fit: %v", b.events)
-	h.session.Up(access.Families{V4: true, Delegated: true}, 1492, access.KeepAlive{}, func(err error) { testkit.Must(t, err) })
+	h.session.Up(access.Families{V4: true, Delegated: true}, 1492, access.KeepAlive{},
+		func(err error) { testkit.Must(t, err) })
 	b.turn()
 	testkit.Equal(t, len(b.object(h).PDR[0].PDI.FramedRoutes), api.MaxRoutes, "framed routes")
 }

@@ -31,7 +31,8 @@ func word(names map[uint32]string, v uint32) string {
 // words are the enums of the contract, by the tag `word` of a field.
 var words = map[string]map[uint32]string{
 	"offload": {
-		api.OffloadNone: "none", api.OffloadEncapsulation: "encapsulation", api.OffloadFull: "full", api.OffloadAuto: "auto",
+		api.OffloadNone: "none", api.OffloadEncapsulation: "encapsulation", api.OffloadFull: "full",
+		api.OffloadAuto: "auto",
 	},
 	"steering": {
 		api.SteeringNone: "none", api.SteeringSoftware: "software", api.SteeringRSS: "rss",
@@ -42,7 +43,8 @@ var words = map[string]map[uint32]string{
 	"action": {api.ActionDeny: "deny", api.ActionPermit: "permit"},
 	"state":  {1: "incomplete", 2: "reachable", 3: "stale", 4: "static"},
 	"source": {
-		api.SourceFromAccess: "access", api.SourceFromCore: "core", api.SourceFromSGILAN: "sgi-lan", api.SourceFromCP: "cp",
+		api.SourceFromAccess: "access", api.SourceFromCore: "core", api.SourceFromSGILAN: "sgi-lan",
+		api.SourceFromCP: "cp",
 	},
 	"lookup": {api.LookupNone: "none", api.LookupDestination: "destination", api.LookupSource: "source"},
 	"mirror": {api.MirrorToPort: "port", api.MirrorToGTPU: "gtpu", api.MirrorToERSPAN: "erspan"},

@@ -23,7 +23,8 @@ func put(field []byte, s string) { copy(field, s) }
 
 // rows are those of a fake data plane that show something special; the others stay as Fill made them.
 func rows(s *dptest.Server) {
-	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12, RxMissed: 1, Offload: api.OffloadEncapsulation, OffloadEntries: 3, OffloadRefused: 2,
+	port := api.PortRow{Role: api.RoleAccess, Up: 1, MTU: 1500, MAC: [6]byte{2, 0, 0, 0, 0, 1}, RxPackets: 12,
+		RxMissed: 1, Offload: api.OffloadEncapsulation, OffloadEntries: 3, OffloadRefused: 2,
 		Steering: api.SteeringRSSInner}
 	put(port.Name[:], "access")
 	put(port.Driver[:], "synth")
@@ -31,23 +32,26 @@ func rows(s *dptest.Server) {
 	s.SetTable(api.TablePort, api.Body(&port))
 
 	session := api.SessionRow{
-		SEID: 1, Encap: api.EncapQinQPPPoE, STag: 100, CTag: 7, PPPoESession: 9, TEIDLocal: 16, TEIDPeer: 17, UplinkPackets: 5,
-		UEIP4: api.FromAddr(netip.MustParseAddr("10.64.0.1")), UplinkDropped: 2, Subport: 1, Pipe: 5,
+		SEID: 1, Encap: api.EncapQinQPPPoE, STag: 100, CTag: 7, PPPoESession: 9, TEIDLocal: 16, TEIDPeer: 17,
+		UplinkPackets: 5,
+		UEIP4:         api.FromAddr(netip.MustParseAddr("10.64.0.1")), UplinkDropped: 2, Subport: 1, Pipe: 5,
 	}
 	put(session.Name[:], "home-00001")
 	put(session.PipeProfile[:], "gold")
 	put(session.Port[:], "access")
 	mobile := api.SessionRow{
 		SEID: 0x1f, Encap: api.EncapNone, TEIDLocal: 3, TEIDPeer: 4, Buffered: 6,
-		UEIP4: api.FromAddr(netip.MustParseAddr("10.45.0.1")), UEIP6: api.FromPrefix(netip.MustParsePrefix("2001:db8:1::/64")),
+		UEIP4: api.FromAddr(netip.MustParseAddr("10.45.0.1")),
+		UEIP6: api.FromPrefix(netip.MustParsePrefix("2001:db8:1::/64")),
 	}
 	put(mobile.Name[:], "n4.000000000000001f")
 	s.SetTable(api.TableSession, api.AppendRow(api.Body(&session), &mobile))
 
 	detection := api.RuleRow{QERs: 2, QER: [4]uint32{7, 1}, URRs: 1, URR: [4]uint32{9},
 		QFI: 9, PDR: 2, FAR: 3, Precedence: 100, Source: api.SourceFromCore, Action: api.FARBuffer | api.FARNotify,
-		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1, Buffered: 4,
-		MBR: 2_500_000}
+		TEIDPeer: 17, Peer: api.FromAddr(netip.MustParseAddr("10.1.0.2")), Packets: 5, Bytes: 500, Dropped: 1,
+		Buffered: 4,
+		MBR:      2_500_000}
 	put(detection.Session[:], "n4.000000000000001f")
 	s.SetTable(api.TableRule, api.Body(&detection))
 	usage := api.URRRow{URR: 1, Sequence: 2, Bytes: [3]uint64{30, 10, 20}, Packets: [3]uint64{3, 1, 2},
@@ -71,7 +75,8 @@ func rows(s *dptest.Server) {
 		Outside: api.FromPrefix(netip.MustParsePrefix("2001:db8:7::/48")), PacketsOut: 3, PacketsIn: 2}
 	put(prefixes.Name[:], "internet")
 	s.SetTable(api.TableNPTv6, api.Body(&prefixes))
-	mirror := api.MirrorRow{To: api.MirrorToERSPAN, Collector: api.FromAddr(netip.MustParseAddr("192.0.2.9")), Packets: 7, Bytes: 700, Limited: 2}
+	mirror := api.MirrorRow{To: api.MirrorToERSPAN, Collector: api.FromAddr(netip.MustParseAddr("192.0.2.9")),
+		Packets: 7, Bytes: 700, Limited: 2}
 	put(mirror.Name[:], "tap")
 	s.SetTable(api.TableMirror, api.Body(&mirror))
 	counter := api.CounterRow{Sessions: 3, Packets: 90, Bytes: 9000, PeriodPackets: 40, PeriodBytes: 4000,
@@ -97,10 +102,12 @@ func rows(s *dptest.Server) {
 	put(traffic.Instance[:], "internet")
 	put(traffic.DNN[:], "ims")
 	s.SetTable(api.TableTraffic, api.AppendRow(api.Body(&other), &traffic))
-	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4, Acknowledged: 3, Waiting: 1}))
+	s.SetTable(api.TableEvent, api.Body(&api.EventRow{Type: api.EventTypeUsage, Subscribers: 1, Raised: 4,
+		Acknowledged: 3, Waiting: 1}))
 
 	route := api.RouteRow{
-		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")), Resolved: 1,
+		Prefix: api.FromPrefix(netip.MustParsePrefix("0.0.0.0/0")), Via: api.FromAddr(netip.MustParseAddr("192.0.2.2")),
+		Resolved: 1,
 	}
 	put(route.Interface[:], "core0")
 	put(route.VRF[:], "red")
@@ -111,7 +118,8 @@ func rows(s *dptest.Server) {
 	put(neighbour.Interface[:], "core0")
 	s.SetTable(api.TableNeighbour, api.Body(&neighbour))
 
-	rule, rest := api.ACLRow{Rule: 3, Action: api.ActionDeny, Packets: 8}, api.ACLRow{Rule: 0xffffffff, Action: api.ActionPermit}
+	rule, rest := api.ACLRow{Rule: 3, Action: api.ActionDeny, Packets: 8},
+		api.ACLRow{Rule: 0xffffffff, Action: api.ActionPermit}
 	put(rule.Name[:], "uplink")
 	put(rest.Name[:], "uplink")
 	s.SetTable(api.TableACL, api.AppendRow(api.Body(&rule), &rest))
@@ -148,7 +156,8 @@ func rows(s *dptest.Server) {
 	put(holder.Name[:], "scheduler")
 	s.SetTable(api.TableHolder, api.Body(&holder))
 
-	stream := api.SynthRow{Offered: 9, Received: 8, Lost: 1, Wrong: 1, WrongLength: 2, WrongFrame: [256]byte{0xab, 0xcd}}
+	stream := api.SynthRow{Offered: 9, Received: 8, Lost: 1, Wrong: 1, WrongLength: 2,
+		WrongFrame: [256]byte{0xab, 0xcd}}
 	put(stream.Name[:], "up")
 	s.SetTable(api.TableSynth, api.Body(&stream))
 
@@ -163,8 +172,9 @@ type owned struct{}
 var control = Control{owned{}, owned{}, owned{}}
 
 func (owned) Associations() []Association {
-	return []Association{{ID: "smf1", Address: "10.0.0.2:8805", State: "up", Sessions: 1, Features: "FTUP", Heartbeat: 250,
-		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	return []Association{{ID: "smf1", Address: "10.0.0.2:8805", State: "up", Sessions: 1, Features: "FTUP",
+		Heartbeat: 250,
+		Since:     time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 }
 
 func (owned) N4() *n4.Snapshot {
@@ -172,11 +182,13 @@ func (owned) N4() *n4.Snapshot {
 		Recovery: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Received: map[string]uint64{"heartbeat-request": 2},
 		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{},
 		Refusals: []n4.Refusal{{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Count: 2, Peer: "10.0.0.2",
-			Message: "session-establishment-request", Reason: "rule-failure", Cause: 73, IE: 21, Rule: "PDR 1", Text: "the F-TEID is taken"}}}
+			Message: "session-establishment-request", Reason: "rule-failure", Cause: 73, IE: 21, Rule: "PDR 1",
+			Text: "the F-TEID is taken"}}}
 }
 
 func (owned) Subscribers(key string, _ uint32) []Subscriber {
-	list := []Subscriber{{User: "anna", State: "up", Kind: "pppoe", Line: "access:1.2", IPv4: "10.0.0.1", UplinkBytes: 7}}
+	list := []Subscriber{{User: "anna", State: "up", Kind: "pppoe", Line: "access:1.2", IPv4: "10.0.0.1",
+		UplinkBytes: 7}}
 	if key != "" {
 		list[0].Attempts = []Attempt{{User: "anna", Kind: "pppoe", Count: 2, Why: "wrong password"}}
 	}
@@ -256,12 +268,17 @@ func TestGraphForms(t *testing.T) {
 		write func(*bytes.Buffer) error
 		want  string
 	}{
-		{"edges", func(b *bytes.Buffer) error { return g.WriteEdges(b) }, "NODE     NEXT\nport-rx  drop access-input\ndrop     x\n"},
-		{"workers", func(b *bytes.Buffer) error { return g.WriteWorkers(b) }, "NODE     WORKER  PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET\nport-rx       1        2      1           2.0           1.5\n" +
-			"port-rx       2        2      9           0.2             -\n"},
-		{"dot", func(b *bytes.Buffer) error { return g.WriteDot(b) }, "digraph isthmus {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];\n" +
-			"\t\"port-rx\" [label=\"port-rx\\n2 packets\\n1.5 ticks\", style=filled, fillcolor=lightyellow];\n\t\"drop\" [label=\"drop\"];\n" +
-			"\t\"drop\" -> \"x\";\n\t\"port-rx\" -> \"access-input\";\n\t\"port-rx\" -> \"drop\";\n}\n"},
+		{"edges", func(b *bytes.Buffer) error { return g.WriteEdges(b) },
+			"NODE     NEXT\nport-rx  drop access-input\ndrop     x\n"},
+		{"workers", func(b *bytes.Buffer) error { return g.WriteWorkers(b) },
+			"NODE     WORKER  PACKETS  CALLS  PACKETS/CALL  TICKS/PACKET\nport-rx       1        2      1           " +
+				"2.0           1.5\n" +
+				"port-rx       2        2      9           0.2             -\n"},
+		{"dot", func(b *bytes.Buffer) error { return g.WriteDot(b) },
+			"digraph isthmus {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];\n" +
+				"\t\"port-rx\" [label=\"port-rx\\n2 packets\\n1.5 ticks\", style=filled, " +
+				"fillcolor=lightyellow];\n\t\"drop\" [label=\"drop\"];\n" +
+				"\t\"drop\" -> \"x\";\n\t\"port-rx\" -> \"access-input\";\n\t\"port-rx\" -> \"drop\";\n}\n"},
 	} {
 		var b bytes.Buffer
 		if err := test.write(&b); err != nil || b.String() != test.want {

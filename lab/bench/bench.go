@@ -45,7 +45,8 @@ type Options struct {
 	TesterCPUs  []int         // a thread of the tester each; nil: one thread, not pinned
 	ControlCPUs []int         // where everything else may run; nil: anywhere
 	TesterBin   string        // isthmus-traffic
-	Keep        string        // folder for the tester's profiles and results and the gateway's configuration; empty: not kept
+	// folder for the tester's profiles and results and the gateway's configuration; empty: not kept
+	Keep string
 }
 
 // steered is api.Synth.WorkerModulo.
@@ -107,7 +108,8 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		phases++
 	}
 	seconds := time.Duration((phases*opt.Seconds*1.2 + 3*checkSeconds) * float64(time.Second))
-	r := &runner{d: d, progress: &progress{bar: command.NewProgress(opt.Progress, p.Name), title: p.Name, total: seconds}}
+	r := &runner{d: d, progress: &progress{bar: command.NewProgress(opt.Progress, p.Name), title: p.Name,
+		total: seconds}}
 	defer r.progress.bar.Done()
 	m := &measurement{options: opt, profile: p, layout: l, hello: d.Hello(), loaded: loaded, steal: readSteal()}
 	if err := r.everything(ctx, m); err != nil {

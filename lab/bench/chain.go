@@ -213,7 +213,8 @@ func (d *device) read(ctx context.Context) (*counters, error) {
 		}
 		f := &d.scene.chain.functions[i]
 		h := one.Hello()
-		c.parts = []part{{f.name, c.at, c.busy, c.packets, processTime(one.cmd.Process.Pid), h.TSCHz, f.cpus, d.workers, false}}
+		c.parts = []part{{f.name, c.at, c.busy, c.packets, processTime(one.cmd.Process.Pid), h.TSCHz, f.cpus, d.workers,
+			false}}
 		sum.add(c)
 	}
 	for _, r := range d.relays {

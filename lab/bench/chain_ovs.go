@@ -65,7 +65,8 @@ func startOVS(ctx context.Context, m *outside) (fabric, error) {
 		return nil, err
 	}
 	f := &ovs{dir: filepath.Join(m.dir, "ovs"), pmds: 1}
-	if err := f.start(ctx, m.opt.SwitchCPUs, shared(append(append([]int(nil), m.opt.SwitchCPUs...), m.opt.CPUs...))); err != nil {
+	if err := f.start(ctx, m.opt.SwitchCPUs, shared(append(append([]int(nil), m.opt.SwitchCPUs...),
+		m.opt.CPUs...))); err != nil {
 		f.remove()
 		return nil, err
 	}
@@ -110,10 +111,12 @@ func (f *ovs) start(ctx context.Context, cpus []int, sharing bool) error {
 	if err := f.vsctl(ctx, append([]string{"--no-wait", "set", "Open_vSwitch", "."}, settings...)...); err != nil {
 		return err
 	}
-	if f.daemon, err = f.run(ovsDaemon, "unix:"+f.path("db.sock"), "--unixctl="+f.path("vs.ctl"), "--pidfile="+f.path("vs.pid")); err != nil {
+	if f.daemon, err = f.run(ovsDaemon, "unix:"+f.path("db.sock"), "--unixctl="+f.path("vs.ctl"),
+		"--pidfile="+f.path("vs.pid")); err != nil {
 		return err
 	}
-	return f.vsctl(ctx, "--timeout=30", "add-br", ovsBridge, "--", "set", "bridge", ovsBridge, "datapath_type=netdev", "fail-mode=secure")
+	return f.vsctl(ctx, "--timeout=30", "add-br", ovsBridge, "--", "set", "bridge", ovsBridge, "datapath_type=netdev",
+		"fail-mode=secure")
 }
 
 // environment makes the tools look into our folder.
@@ -183,7 +186,8 @@ func (f *ovs) link(ctx context.Context, name string) (left, right string, err er
 	ends := [2]string{name + "l", name + "r"}
 	for i, port := range ends {
 		f.ports++
-		err := f.vsctl(ctx, "--timeout=30", "add-port", ovsBridge, port, "--", "set", "Interface", port, "type=dpdkvhostuser",
+		err := f.vsctl(ctx, "--timeout=30", "add-port", ovsBridge, port, "--", "set", "Interface", port,
+			"type=dpdkvhostuser",
 			fmt.Sprintf("ofport_request=%d", f.ports))
 		if err != nil {
 			return "", "", err
@@ -203,7 +207,8 @@ func (f *ovs) link(ctx context.Context, name string) (left, right string, err er
 
 // gatewayEnd is the line of a gateway's port at a socket of the switch.
 func gatewayEnd(socket string) *wire {
-	return &wire{gateway: fmt.Sprintf("driver: net_virtio_user, device: '%s', args: 'queue_size=1024'", socket), remove: func() {}}
+	return &wire{gateway: fmt.Sprintf("driver: net_virtio_user, device: '%s', args: 'queue_size=1024'", socket),
+		remove: func() {}}
 }
 
 func (f *ovs) edge(ctx context.Context, name string) (*wire, error) {

@@ -250,7 +250,8 @@ func (c *Comparison) printPaper(w io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(w,
-		"\nInstances here are scaled: 24 cores divided by those that an instance reserves. RTT is ICMP echo UE - PDN - UE beside the load%s.\n"+
+		"\nInstances here are scaled: 24 cores divided by those that an instance reserves. RTT is ICMP echo UE - PDN "+
+			"- UE beside the load%s.\n"+
 			"* 128 B, 24 cores, with network cards; here all functions and the tester are on one machine.\n",
 		c.loads())
 	return err

@@ -79,8 +79,10 @@ func (l *layout) yaml() []byte {
 		}
 		p("  - {name: %s, count: %d, port: access, encap: %s, mac: '%s', s_tag: %d, c_tag: 1, per_s_tag: %d,",
 			h.name, h.count, encap, mac(homeMAC, h.first), h.sTag, perSTag)
-		p("     ipv4: %s, path: upf, teid_uplink: %d, teid_downlink: %d, qfi: %d,", ue(h.first), teidUp+h.first, teidDown+h.first, qfi)
-		p("     uplink_policer: contract, downlink_policer: contract, scheduler: {subport: round-robin, profile: home}}")
+		p("     ipv4: %s, path: upf, teid_uplink: %d, teid_downlink: %d, qfi: %d,", ue(h.first), teidUp+h.first,
+			teidDown+h.first, qfi)
+		p("     uplink_policer: contract, downlink_policer: contract, scheduler: {subport: round-robin, profile: " +
+			"home}}")
 	}
 	return []byte(b.String())
 }
@@ -107,8 +109,10 @@ func (l *layout) yamlFirewall(p func(string, ...any)) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range blockRules {
 		low := 1 + r.IntN(60000)
-		p("      - {source: 10.%d.%d.0/24, destination: 45.%d.%d.%d/32, destination_port: %d-%d, protocol: %s, action: deny}",
-			64+r.IntN(64), r.IntN(256), r.IntN(256), r.IntN(256), r.IntN(256), low, low+r.IntN(5000), []string{"tcp", "udp"}[r.IntN(2)])
+		p("      - {source: 10.%d.%d.0/24, destination: 45.%d.%d.%d/32, destination_port: %d-%d, protocol: %s, "+
+			"action: deny}",
+			64+r.IntN(64), r.IntN(256), r.IntN(256), r.IntN(256), r.IntN(256), low, low+r.IntN(5000),
+			[]string{"tcp", "udp"}[r.IntN(2)])
 	}
 	p("  downlink:")
 	p("    default: deny")

@@ -53,7 +53,8 @@ func ChooseCPUs(wanted string, workers int) ([]int, error) {
 // the command line: lists, "none", or empty for the usual: workers on the last CPUs that we may use, the tester's
 // threads on the first, everything else anywhere but with the workers. When there are too few for that, nothing is
 // pinned.
-func Placement(workersWanted, testerWanted, controlWanted string, workers, threads int) (worker, tester, control []int, err error) {
+func Placement(workersWanted, testerWanted, controlWanted string, workers, threads int) (worker, tester, control []int,
+	err error) {
 	allowed := allowedCPUs()
 	if worker, err = ChooseCPUs(workersWanted, workers); err != nil {
 		return nil, nil, nil, err

@@ -9,7 +9,8 @@ func TestParseCPUs(t *testing.T) {
 		in   string
 		want int
 		ok   bool
-	}{{"", 0, true}, {"2,3", 2, true}, {"2-5", 4, true}, {"1,4-5", 3, true}, {"5-2", 0, false}, {"a", 0, false}, {"-1", 0, false}} {
+	}{{"", 0, true}, {"2,3", 2, true}, {"2-5", 4, true}, {"1,4-5", 3, true}, {"5-2", 0, false}, {"a", 0, false}, {"-1",
+		0, false}} {
 		list, err := ParseCPUs(test.in)
 		if len(list) != test.want || (err == nil) != test.ok {
 			t.Errorf("%q: %v, %v", test.in, list, err)

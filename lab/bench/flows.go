@@ -233,7 +233,8 @@ func (r *Result) printFlows(w io.Writer) error {
 		pages = "huge pages"
 	}
 	_, err := fmt.Fprintf(w,
-		"memory: %s MiB, a line for each of %d flows, %s, %.1f to %.1f ticks; %.2f M flows inserted a second of a worker; %d evicted\n",
+		"memory: %s MiB, a line for each of %d flows, %s, %.1f to %.1f ticks; %.2f M flows inserted a second of a "+
+			"worker; %d evicted\n",
 		f1(float64(m.Bytes)/(1<<20)), r.Flows, pages, m.Ticks.Min, m.Ticks.Max, f.InsertsPerSecond/1e6,
 		f.Evictions)
 	return err

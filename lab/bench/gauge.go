@@ -161,7 +161,8 @@ func account(r *tester.Result, a, b *counters) Accounting {
 
 // add joins the account of another run.
 func (t *Accounting) add(o Accounting) {
-	t.Sent, t.Received, t.Refused, t.Missing = t.Sent+o.Sent, t.Received+o.Received, t.Refused+o.Refused, t.Missing+o.Missing
+	t.Sent, t.Received, t.Refused, t.Missing = t.Sent+o.Sent, t.Received+o.Received, t.Refused+o.Refused,
+		t.Missing+o.Missing
 	t.In, t.Out, t.Punted, t.Held, t.Other = t.In+o.In, t.Out+o.Out, t.Punted+o.Punted, t.Held+o.Held, t.Other+o.Other
 	t.Late += o.Late
 	if t.Dropped == nil {

@@ -54,7 +54,8 @@ func possible(wanted, workers int, cpus []int) (fit int, missing string) {
 		return wanted, ""
 	}
 	return fit,
-		fmt.Sprintf("%d instances need %d CPUs (%d for workers, %d for the tester's threads); we may use %d (%s), so %d are missing",
+		fmt.Sprintf("%d instances need %d CPUs (%d for workers, %d for the tester's threads); we may use %d (%s), so "+
+			"%d are missing",
 			wanted, wanted*each, wanted*workers, wanted, len(cpus), joinInts(cpus), wanted*each-len(cpus))
 }
 
@@ -92,7 +93,8 @@ func measureInstances(ctx context.Context, opt Options) (*LinkResult, error) {
 		opt.Rate = float64(functionalRate * opt.Instances)
 	} else if len(opt.CPUs) != opt.Instances*opt.Workers || len(opt.TesterCPUs) != opt.Instances {
 		return nil,
-			fmt.Errorf("%d instances need %d CPUs for their workers and %d for the tester; given are %d and %d", opt.Instances,
+			fmt.Errorf("%d instances need %d CPUs for their workers and %d for the tester; given are %d and %d",
+				opt.Instances,
 				opt.Instances*opt.Workers, opt.Instances, len(opt.CPUs), len(opt.TesterCPUs))
 	}
 	_, s, err := instance(opt, 0)

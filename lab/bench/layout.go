@@ -37,7 +37,8 @@ type Profile struct {
 	Reading        string // how the ratio is read
 	AlternateShare int    // the other reading, 0 none
 	Alternate      string
-	Sessions       int // preset of a flow profile: its rules lead from 5-tuples, of which each session has SessionFlows both ways
+	// preset of a flow profile: its rules lead from 5-tuples, of which each session has SessionFlows both ways
+	Sessions int
 }
 
 // pattern is the number of places in a synth port's pattern of streams (dataplane/core/port_synth.c).
@@ -177,7 +178,8 @@ func (l *layout) load(context.Context, *dataPlane) error { return nil }
 func (l *layout) memoryMB() int { return 0 }
 
 func (l *layout) describe(r *Result) {
-	r.Subscribers, r.Flows, r.Rules, r.Blocklist, r.CPUs = l.subscribers, l.subscribers*l.flows, len(l.rules), blockRules, l.cpus
+	r.Subscribers, r.Flows, r.Rules, r.Blocklist, r.CPUs = l.subscribers, l.subscribers*l.flows, len(l.rules),
+		blockRules, l.cpus
 }
 
 func (l *layout) halves() []half {

@@ -12,7 +12,8 @@ import (
 
 // Every size of benchmark makes an accepted configuration and accepted streams.
 func TestConfigurationsAreAccepted(t *testing.T) {
-	for _, test := range []struct{ subscribers, workers int }{{2, 1}, {3, 1}, {1000, 1}, {1000, 2}, {4096, 1}, {5000, 2}, {65536, 2}} {
+	for _, test := range []struct{ subscribers, workers int }{{2, 1}, {3, 1}, {1000, 1}, {1000, 2}, {4096, 1},
+		{5000, 2}, {65536, 2}} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			l, err := newLayout(Options{Subscribers: test.subscribers, Workers: test.workers}, "auto")
 			if err != nil {
@@ -88,7 +89,8 @@ func TestFlowsArriveAtTheirOwners(t *testing.T) {
 			}
 			half := fmt.Sprint(s.Encap)
 			if want := seen[half] % workers; int(s.Worker) != want {
-				t.Fatalf("%d workers: %s (number %d of its half) is on worker %d, want %d", workers, o.Name(), seen[half], s.Worker, want)
+				t.Fatalf("%d workers: %s (number %d of its half) is on worker %d, want %d", workers, o.Name(),
+					seen[half], s.Worker, want)
 			}
 			seen[half]++
 		}

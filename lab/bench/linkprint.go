@@ -33,7 +33,8 @@ func (r *LinkResult) Verdict() error {
 				p.Name, 100**p.LossRatio, 100*r.Goal,
 				reasons(p.Dropped))
 		case r.FixedRate == 0 && !p.met():
-			return fmt.Errorf("%s: no rate met the target of %g %% loss: %s; dropped %s", p.Name, 100*r.Goal, p.whyNot(),
+			return fmt.Errorf("%s: no rate met the target of %g %% loss: %s; dropped %s", p.Name, 100*r.Goal,
+				p.whyNot(),
 				reasons(p.Accounting.Dropped))
 		case p.failed != "" && r.FixedRate > 0:
 			return fmt.Errorf("%s: %s", p.Name, p.failed)
@@ -43,7 +44,8 @@ func (r *LinkResult) Verdict() error {
 		return fmt.Errorf("%s", r.Instances.failed)
 	}
 	if r.Interrupted {
-		return fmt.Errorf("interrupted: what was measured is kept; of the profile's loads %d complete, %d begun", r.complete(),
+		return fmt.Errorf("interrupted: what was measured is kept; of the profile's loads %d complete, %d begun",
+			r.complete(),
 			len(r.Points)-r.complete())
 	}
 	return nil
@@ -124,7 +126,8 @@ func (r *LinkResult) Print(w io.Writer) error {
 		what = fmt.Sprintf("%d subscribers, %s, %d + %d firewall rules", r.Subscribers, what, r.Blocklist, r.Rules)
 	}
 	fmt.Fprintf(w, "%s: %s; %s, %d worker(s), %s links, %s\n", r.Profile, r.Title, what, r.Workers, r.Link, huge)
-	fmt.Fprintf(w, "%s, TSC %.0f MHz, clock %.2f to %.2f GHz, worst steal %.2f %%, %d trial(s) discarded as disturbed\n\n", r.CPU,
+	fmt.Fprintf(w, "%s, TSC %.0f MHz, clock %.2f to %.2f GHz, worst steal %.2f %%, %d trial(s) discarded as "+
+		"disturbed\n\n", r.CPU,
 		float64(r.TSCHz)/1e6, r.ClockGHz[0], r.ClockGHz[1], 100*r.StealRatio, r.Discarded)
 	if r.Fill != nil {
 		if err := r.Fill.print(w); err != nil {
@@ -244,7 +247,8 @@ func (r *LinkResult) printAccounting(w io.Writer) error {
 	for i := range r.Points {
 		p := &r.Points[i]
 		a := &p.Accounting
-		if _, err := fmt.Fprintf(w, "%s: sent %d = received %d + too late %d + refused by the full link %d + dropped %s + missing %d\n",
+		if _, err := fmt.Fprintf(w, "%s: sent %d = received %d + too late %d + refused by the full link %d + dropped "+
+			"%s + missing %d\n",
 			p.Name, a.Sent, a.Received, a.Late, a.Refused, reasons(a.Dropped), a.Missing); err != nil {
 			return err
 		}
@@ -263,7 +267,8 @@ func (p *Point) doubts() (list []string) {
 		}
 	}
 	if t := p.Tester; t != nil && t.Limited {
-		why := fmt.Sprintf("it reached %.2f times the gateway's rate with %s, and %.1f is needed", t.Ratio, t.Device, limitRatio)
+		why := fmt.Sprintf("it reached %.2f times the gateway's rate with %s, and %.1f is needed", t.Ratio, t.Device,
+			limitRatio)
 		if t.Error != "" {
 			why = "it could not be shown to be faster: " + t.Error
 		}
@@ -275,7 +280,8 @@ func (p *Point) doubts() (list []string) {
 // printWords says what the figures mean and what they do not.
 func (r *LinkResult) printWords(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d packets compared, %d wrong; %d of them also decoded by the independent decoder.\n", r.Checked, r.Wrong, r.Decoded)
+	fmt.Fprintf(&b, "\n%d packets compared, %d wrong; %d of them also decoded by the independent decoder.\n", r.Checked,
+		r.Wrong, r.Decoded)
 	for i := range r.Points {
 		p := &r.Points[i]
 		if p.Note != "" {
@@ -294,7 +300,8 @@ func (r *LinkResult) printWords(w io.Writer) error {
 		default:
 			ours = "through a veth pair (" + r.Link + ")"
 		}
-		fmt.Fprintf(&b, "The paper's %.2f Mpps per physical core (%.0f cycles at 1.7 GHz) include a network card, its driver and PCIe.\n"+
+		fmt.Fprintf(&b, "The paper's %.2f Mpps per physical core (%.0f cycles at 1.7 GHz) include a network card, "+
+			"its driver and PCIe.\n"+
 			"Ours go %s; there is no card. A scale, no race.\n", r.PaperMpps, r.PaperCycles, ours)
 	}
 	if r.Interrupted {

@@ -171,7 +171,8 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 		p := &r.Points[i]
 		r.Complete = r.Complete && p.Complete
 		r.Checked, r.Decoded, r.Wrong = r.Checked+p.Checked, r.Decoded+p.Decoded, r.Wrong+p.Wrong
-		r.Switches, r.Discarded, r.StealRatio = r.Switches+p.Switches, r.Discarded+p.Discarded, max(r.StealRatio, p.Steal)
+		r.Switches, r.Discarded, r.StealRatio = r.Switches+p.Switches, r.Discarded+p.Discarded,
+			max(r.StealRatio, p.Steal)
 		r.TesterLimited = r.TesterLimited || p.limited()
 		if r.WrongFrame == "" {
 			r.WrongFrame = p.example
@@ -221,7 +222,8 @@ func bounds(list []figure.Number) (b [2]figure.Number) {
 func newPoint(pt *point, run *linkRun) Point {
 	t := run.result
 	p := Point{
-		Name: pt.name, Reading: pt.reading, Note: pt.note, FrameBytes: pt.bytes, Accounting: run.account, Complete: t.Complete,
+		Name: pt.name, Reading: pt.reading, Note: pt.note, FrameBytes: pt.bytes, Accounting: run.account,
+		Complete:  t.Complete,
 		Disturbed: map[string]int{}, Dropped: map[string]uint64{}, Raw: t, Rates: []Rate{}, Latency: []LoadLatency{},
 	}
 	p.MeanBytes = meanBytes(pt.streams)

@@ -43,7 +43,8 @@ func (c *counters) add(o *counters) {
 	for reason, n := range o.drops {
 		c.drops[reason] += n
 	}
-	c.total.In, c.total.Out, c.total.Punted = c.total.In+o.total.In, c.total.Out+o.total.Out, c.total.Punted+o.total.Punted
+	c.total.In, c.total.Out, c.total.Punted = c.total.In+o.total.In, c.total.Out+o.total.Out,
+		c.total.Punted+o.total.Punted
 	c.total.Held, c.total.Dropped = c.total.Held+o.total.Held, c.total.Dropped+o.total.Dropped
 	c.parts = append(c.parts, o.parts...)
 }
@@ -236,7 +237,8 @@ func (r *runner) measure(ctx context.Context, uplink, downlink bool, seconds flo
 		packets += b.packets - a.packets
 		for name, n := range b.nodes {
 			t, before := total[name], a.nodes[name]
-			t.Calls, t.Packets, t.Ticks = t.Calls+n.Calls-before.Calls, t.Packets+n.Packets-before.Packets, t.Ticks+n.Ticks-before.Ticks
+			t.Calls, t.Packets, t.Ticks = t.Calls+n.Calls-before.Calls, t.Packets+n.Packets-before.Packets,
+				t.Ticks+n.Ticks-before.Ticks
 			total[name] = t
 		}
 	}
@@ -253,7 +255,8 @@ func breakdown(total map[string]api.NodeRow, packets uint64) []NodeCost {
 		}
 		list = append(list, NodeCost{
 			Name: name, Packets: n.Packets, PacketsPerCall: round1(float64(n.Packets) / float64(n.Calls)),
-			TicksPerPacket: round1(float64(n.Ticks) / float64(n.Packets)), Share: round1(float64(n.Ticks) / float64(packets)),
+			TicksPerPacket: round1(float64(n.Ticks) / float64(n.Packets)),
+			Share:          round1(float64(n.Ticks) / float64(packets)),
 		})
 	}
 	slices.SortFunc(list, func(a, b NodeCost) int {
@@ -331,7 +334,8 @@ func (r *runner) verdict(a, b *counters) checkResult {
 		if wrong := y.Wrong - x.Wrong; wrong > 0 {
 			c.wrong += wrong
 			if c.example == "" {
-				c.example = fmt.Sprintf("stream %s, first difference at byte %d of %d:\n  %x", s.name, y.WrongOffset, y.WrongLength,
+				c.example = fmt.Sprintf("stream %s, first difference at byte %d of %d:\n  %x", s.name, y.WrongOffset,
+					y.WrongLength,
 					y.WrongFrame[:min(int(y.WrongLength), len(y.WrongFrame))])
 			}
 		}

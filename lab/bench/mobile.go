@@ -14,16 +14,21 @@ import (
 
 // MobileProfiles are those of single mobile functions with synth ports. The frame is the same both ways, FCS included.
 var MobileProfiles = []Profile{
-	{Name: "sgwu", Title: "SGW-U: GTP-U (S1-U) to GTP-U (S5) and back, 128 B", Uplink: 128, Downlink: 128, UplinkShare: pattern, Reading: "1:1"},
-	{Name: "pgwu", Title: "PGW-U: GTP-U (S5) to IP (SGi) and back, a policer and a volume URR for each session, 128 B", Uplink: 128,
+	{Name: "sgwu", Title: "SGW-U: GTP-U (S1-U) to GTP-U (S5) and back, 128 B", Uplink: 128, Downlink: 128,
+		UplinkShare: pattern, Reading: "1:1"},
+	{Name: "pgwu", Title: "PGW-U: GTP-U (S5) to IP (SGi) and back, a policer and a volume URR for each session, 128 B",
+		Uplink:   128,
 		Downlink: 128, UplinkShare: pattern, Reading: "1:1"},
-	{Name: "upf", Title: "UPF: GTP-U (N3, QFI) to IP (N6) and back, a policer and a volume URR for each session, 128 B", Uplink: 128,
+	{Name: "upf", Title: "UPF: GTP-U (N3, QFI) to IP (N6) and back, a policer and a volume URR for each session, 128 B",
+		Uplink:   128,
 		Downlink: 128, UplinkShare: pattern, Reading: "1:1"},
 	{Name: "upf-8m-flows",
-		Title:  "UPF, 8,388,608 flows: 131,072 subscribers, 2 bearers each, 32 flows a bearer, a policer and a URR for each bearer, 128 B",
+		Title: "UPF, 8,388,608 flows: 131,072 subscribers, 2 bearers each, 32 flows a bearer, a policer and a URR " +
+			"for each bearer, 128 B",
 		Uplink: 128, Downlink: 128, UplinkShare: pattern, Reading: "1:1", Sessions: 1 << 17},
 	{Name: "upf-16m-flows",
-		Title:  "UPF, 16,777,216 flows: 262,144 subscribers; 3 policers (bearer, session, slice) and 2 URRs (bearer, session), 128 B",
+		Title: "UPF, 16,777,216 flows: 262,144 subscribers; 3 policers (bearer, session, slice) and 2 URRs (bearer, " +
+			"session), 128 B",
 		Uplink: 128, Downlink: 128, UplinkShare: pattern, Reading: "1:1", Sessions: 1 << 18},
 }
 

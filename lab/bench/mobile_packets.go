@@ -128,7 +128,8 @@ func (l *mobileLayout) encode(e *leg, uplink, leaving bool, payload int) (*mobil
 // outer is IPv4, UDP and GTP-U (TS 29.281), with a PDU Session Container where the function has a QFI on this side
 // (TS 38.415).
 func (l *mobileLayout) outer(e *leg, leaving bool, f *mobileFrame) []gopacket.SerializableLayer {
-	v4 := &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: ip(e.peers[0]), DstIP: ip(e.local)}
+	v4 := &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: ip(e.peers[0]),
+		DstIP: ip(e.local)}
 	gtp := &layers.GTPv1U{Version: 1, MessageType: 255, TEID: e.teid}
 	peer := 14 + 15 // last byte of the source
 	if leaving {

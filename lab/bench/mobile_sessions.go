@@ -40,8 +40,9 @@ type function struct {
 	usage        bool // each session has a policer and a volume URR
 	qfi          byte // PDU Session Container on the access side; 0: none
 	workers      int
-	flows        int  // not 0: two bearers a session, so that 5-tuples lead to rules; so many of them each way
-	more         bool // each bearer's packets are policed and counted with the session's too, and policed with the slice's
+	flows        int // not 0: two bearers a session, so that 5-tuples lead to rules; so many of them each way
+	// each bearer's packets are policed and counted with the session's too, and policed with the slice's
+	more bool
 }
 
 // each is how many flows each way a session has.
@@ -156,7 +157,8 @@ func (f *function) bearer(p api.PDR) api.PDR {
 // pdr is the rule for packets from side n (0: access, 1: core). The last function of the chain checks the UE's address
 // inside the tunnel, too.
 func (f *function) pdr(n int, e *leg, i int) api.PDR {
-	p := api.PDR{Precedence: 100, ID: ruleUplink, Source: api.SourceFromAccess, Instance: byte(n), FAR: ruleUplink, Match: api.PDRUEIP}
+	p := api.PDR{Precedence: 100, ID: ruleUplink, Source: api.SourceFromAccess, Instance: byte(n), FAR: ruleUplink,
+		Match: api.PDRUEIP}
 	if n == 1 {
 		p.ID, p.Source, p.FAR = ruleDownlink, api.SourceFromCore, ruleDownlink
 	}
@@ -181,7 +183,8 @@ func (f *function) pdr(n int, e *leg, i int) api.PDR {
 
 // far is what sends out on the side opposite to PDR n.
 func (f *function) far(n int, e *leg, i int) api.FAR {
-	a := api.FAR{ID: ruleUplink, Action: api.FARForward, Destination: api.SourceFromCore, Outer: api.OuterNone, DSCP: 0xff, Instance: 1}
+	a := api.FAR{ID: ruleUplink, Action: api.FARForward, Destination: api.SourceFromCore, Outer: api.OuterNone,
+		DSCP: 0xff, Instance: 1}
 	if n == 1 {
 		a.ID, a.Destination, a.Instance = ruleDownlink, api.SourceFromAccess, 0
 	}

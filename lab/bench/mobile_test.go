@@ -37,14 +37,18 @@ func TestMobilePackets(t *testing.T) {
 		size    int
 		in, out string
 	}{
-		{"sgwu", true, 94, fromRAN + "4500 0050 0000 0000 4011 8b67 c6336601 c0000301 0868 0868 003c 0000 30 ff 002c 10000000" + up,
+		{"sgwu", true, 94, fromRAN + "4500 0050 0000 0000 4011 8b67 c6336601 c0000301 0868 0868 003c 0000 30 ff 002c " +
+			"10000000" + up,
 			toCore + "4500 0050 0000 0000 4011 8e67 c0000201 c6336401 0868 0868 003c 0000 30 ff 002c 30000000" + up},
-		{"sgwu", false, 94, fromCore + "4500 0050 0000 0000 4011 8e67 c6336401 c0000201 0868 0868 003c 0000 30 ff 002c 20000000" + down,
+		{"sgwu", false, 94, fromCore + "4500 0050 0000 0000 4011 8e67 c6336401 c0000201 0868 0868 003c 0000 30 ff " +
+			"002c 20000000" + down,
 			toRAN + "4500 0050 0000 0000 4011 8b67 c0000301 c6336601 0868 0868 003c 0000 30 ff 002c 40000000" + down},
-		{"pgwu", true, 94, fromRAN + "4500 0050 0000 0000 4011 8b67 c6336601 c0000301 0868 0868 003c 0000 30 ff 002c 10000000" + up, toCore + upRouted},
+		{"pgwu", true, 94, fromRAN + "4500 0050 0000 0000 4011 8b67 c6336601 c0000301 0868 0868 003c 0000 30 ff 002c " +
+			"10000000" + up, toCore + upRouted},
 		{"upf", true, 102, fromRAN + "4500 0058 0000 0000 4011 8b5f c6336601 c0000301 0868 0868 0044 0000" +
 			"34 ff 0034 10000000 0000 00 85 01 10 09 00" + up, toCore + upRouted},
-		{"upf", false, 58, fromCore + down, toRAN + "4500 0058 0000 0000 4011 8b5f c0000301 c6336601 0868 0868 0044 0000" +
+		{"upf", false, 58, fromCore + down, toRAN +
+			"4500 0058 0000 0000 4011 8b5f c0000301 c6336601 0868 0868 0044 0000" +
 			"34 ff 0034 40000000 0000 00 85 01 00 09 00" + down},
 	} {
 		in, out, err := mobile(t, test.profile, 4).frame(test.uplink, test.size)
@@ -55,7 +59,8 @@ func TestMobilePackets(t *testing.T) {
 			frame *mobileFrame
 			want  string
 		}{{in, test.in}, {out, test.out}} {
-			got, want := hex.EncodeToString(one.frame.bytes), strings.ReplaceAll(one.want, " ", "")+strings.Repeat("00", 16)
+			got, want := hex.EncodeToString(one.frame.bytes),
+				strings.ReplaceAll(one.want, " ", "")+strings.Repeat("00", 16)
 			want += strings.Repeat("00", max(0, 60-len(want)/2)) // IEEE 802.3's least frame, without FCS
 			if got != want {
 				t.Errorf("%s uplink %v\ngot  %s\nwant %s", test.profile, test.uplink, got, want)
@@ -128,9 +133,12 @@ func TestMobileConfigurations(t *testing.T) {
 // A session's rules name what the packets carry.
 func TestMobileSessions(t *testing.T) {
 	for _, test := range []struct{ profile, want string }{
-		{"sgwu", "up match 2 10000003 far 1 qers 0 urrs 0; down match 2 20000003 far 2 qers 0 urrs 0; to core 1 30000003 n4.core.0; to access 1 40000003 n4.access.3"},
-		{"pgwu", "up match 6 10000003 far 1 qers 1 urrs 1; down match 4 00000000 far 2 qers 1 urrs 1; to core 0 00000000 ; to access 1 40000003 n4.access.3"},
-		{"upf", "up match 6 10000003 far 1 qers 1 urrs 1; down match 4 00000000 far 2 qers 1 urrs 1; to core 0 00000000 ; to access 1 40000003 n4.access.3"},
+		{"sgwu", "up match 2 10000003 far 1 qers 0 urrs 0; down match 2 20000003 far 2 qers 0 urrs 0; to core 1 " +
+			"30000003 n4.core.0; to access 1 40000003 n4.access.3"},
+		{"pgwu", "up match 6 10000003 far 1 qers 1 urrs 1; down match 4 00000000 far 2 qers 1 urrs 1; to core 0 " +
+			"00000000 ; to access 1 40000003 n4.access.3"},
+		{"upf", "up match 6 10000003 far 1 qers 1 urrs 1; down match 4 00000000 far 2 qers 1 urrs 1; to core 0 " +
+			"00000000 ; to access 1 40000003 n4.access.3"},
 	} {
 		l := mobile(t, test.profile, 4)
 		change, err := l.session(3)
@@ -139,7 +147,8 @@ func TestMobileSessions(t *testing.T) {
 		}
 		var s api.Session
 		rest, err := api.ReadRow(change.Body, &s)
-		if err != nil || s.PDRs != 2 || s.FARs != 2 || (s.UEIP4.String() != "10.64.0.3") != (test.profile == "sgwu") || change.Key != "n4.0000000000000004" {
+		if err != nil || s.PDRs != 2 || s.FARs != 2 || (s.UEIP4.String() != "10.64.0.3") != (test.profile == "sgwu") ||
+			change.Key != "n4.0000000000000004" {
 			t.Fatalf("%+v %v", s, err)
 		}
 		var words []string
@@ -153,7 +162,8 @@ func TestMobileSessions(t *testing.T) {
 		}
 		for i, way := range []string{"up", "down"} {
 			p := pdrs[i]
-			words = append(words, fmt.Sprintf("%s match %d %08x far %d qers %d urrs %d", way, p.Match, p.TEID, p.FAR, p.QERs, p.URRs))
+			words = append(words, fmt.Sprintf("%s match %d %08x far %d qers %d urrs %d", way, p.Match, p.TEID, p.FAR,
+				p.QERs, p.URRs))
 		}
 		for i, way := range []string{"core", "access"} {
 			f := fars[i]
@@ -162,7 +172,8 @@ func TestMobileSessions(t *testing.T) {
 		if got := strings.Join(words, "; "); got != test.want {
 			t.Errorf("%s\ngot  %s\nwant %s", test.profile, got, test.want)
 		}
-		if want := api.PartRoom(api.SizeofQER, int(s.QERs)) + api.PartRoom(api.SizeofURR, int(s.URRs)); len(rest) != want {
+		if want := api.PartRoom(api.SizeofQER, int(s.QERs)) +
+			api.PartRoom(api.SizeofURR, int(s.URRs)); len(rest) != want {
 			t.Errorf("%s: %d bytes behind the FARs, want %d", test.profile, len(rest), want)
 		}
 	}

@@ -312,7 +312,8 @@ func (m *outside) points(ctx context.Context, d *device, r *LinkResult) error {
 	}
 	for i := range s.points {
 		pt := &s.points[i]
-		p := s.profile(m.opt.Profile, &m.opt, ports([]*device{d}, &m.opt), append(append([]tester.Stream(nil), pt.streams...), s.echo...))
+		p := s.profile(m.opt.Profile, &m.opt, ports([]*device{d}, &m.opt),
+			append(append([]tester.Stream(nil), pt.streams...), s.echo...))
 		p.Run = m.plan(searchFull)
 		run, err := m.run(ctx, []*device{d}, p, pt.name)
 		if run != nil {

@@ -76,7 +76,8 @@ func everyProfile() []Options {
 	var list []Options
 	for _, profiles := range [][]Profile{Profiles, OutsideProfiles} {
 		for _, p := range profiles {
-			list = append(list, Options{Profile: p.Name, Subscribers: 1000, Workers: 1, Sessions: 100, Link: LinkMemif, Seconds: 1, Goal: 1e-5})
+			list = append(list, Options{Profile: p.Name, Subscribers: 1000, Workers: 1, Sessions: 100, Link: LinkMemif,
+				Seconds: 1, Goal: 1e-5})
 		}
 	}
 	return list
@@ -116,7 +117,8 @@ func TestOutsideConfigurationsAreAccepted(t *testing.T) {
 					sessions++
 				}
 			}
-			if sessions != s.subscribers || !strings.Contains(string(text), "net_memif, device: '/tmp/a.sock', args: 'id=0,role=server'") {
+			if sessions != s.subscribers || !strings.Contains(string(text),
+				"net_memif, device: '/tmp/a.sock', args: 'id=0,role=server'") {
 				t.Errorf("%s: %d sessions", opt.Profile, sessions)
 			}
 		}
@@ -211,17 +213,20 @@ func TestStreamsFollowTheLayout(t *testing.T) {
 		}
 		return string(data)
 	}
-	for _, want := range []string{"02:01:00:00:09:f4", "base: 1000, each: 4096", "base: 10.64.9.244, each: 4", "pppoe: {session: {base: 1, each: 4}}", "base: 5000, count: 4"} {
+	for _, want := range []string{"02:01:00:00:09:f4", "base: 1000, each: 4096", "base: 10.64.9.244, each: 4",
+		"pppoe: {session: {base: 1, each: 4}}", "base: 5000, count: 4"} {
 		if !strings.Contains(text(up.Send), want) {
 			t.Errorf("sent uplink lacks %q:\n%s", want, text(up.Send))
 		}
 	}
-	for _, want := range []string{"teid: {base: 268438004, each: 4}", "type: uplink", "id: any", "destination: 198.51.100.1"} {
+	for _, want := range []string{"teid: {base: 268438004, each: 4}", "type: uplink", "id: any",
+		"destination: 198.51.100.1"} {
 		if !strings.Contains(text(up.Receive), want) {
 			t.Errorf("received uplink lacks %q:\n%s", want, text(up.Receive))
 		}
 	}
-	if echo := s.echo; len(echo) != 2 || echo[1].Answers != echo[0].Name || echo[0].Expect == nil || echo[1].Expect == nil {
+	if echo := s.echo; len(echo) != 2 || echo[1].Answers != echo[0].Name || echo[0].Expect == nil ||
+		echo[1].Expect == nil {
 		t.Errorf("echo streams: %+v", echo)
 	}
 }
@@ -234,7 +239,8 @@ func TestSmallFramesHaveNoIPv6(t *testing.T) {
 		t.Errorf("128 B: %d streams, %q", len(p.streams), p.note)
 	}
 	imix := routerPoint(0)
-	if len(imix.streams) != 4 || imix.streams[0].Size[64] != 7 || imix.streams[1].Size[leastIPv6] != 7 || imix.streams[1].Size[1518] != 1 {
+	if len(imix.streams) != 4 || imix.streams[0].Size[64] != 7 || imix.streams[1].Size[leastIPv6] != 7 ||
+		imix.streams[1].Size[1518] != 1 {
 		t.Errorf("IMIX: %+v", imix.streams)
 	}
 }
@@ -244,7 +250,8 @@ func TestImpossibleSizes(t *testing.T) {
 		profile string
 		size    int
 	}{{"rfc2544", 63}, {"rfc2544", 1519}, {"jumbo", 1518}, {"jumbo", 20000}} {
-		if _, err := newScene(Options{Profile: test.profile, Size: test.size, Workers: 1, Subscribers: 2}, 0); err == nil {
+		if _, err := newScene(Options{Profile: test.profile, Size: test.size, Workers: 1, Subscribers: 2},
+			0); err == nil {
 			t.Errorf("%+v was taken", test)
 		}
 	}
@@ -256,13 +263,15 @@ func TestImpossibleSizes(t *testing.T) {
 func TestAccounting(t *testing.T) {
 	r := &tester.Result{Trials: []tester.Trial{
 		{Purpose: tester.PurposeWarmup, Sent: 100, Received: 100, Lost: 0, Control: 2},
-		{Purpose: tester.PurposeSearch, Sent: 1000, Received: 900, Lost: 100, Stray: 3, Streams: []tester.StreamTrial{{Refused: 60}, {Refused: 5}}},
+		{Purpose: tester.PurposeSearch, Sent: 1000, Received: 900, Lost: 100, Stray: 3,
+			Streams: []tester.StreamTrial{{Refused: 60}, {Refused: 5}}},
 	}}
 	a, b := newCounters(), newCounters()
 	a.drops["port-tx-full"], b.drops["port-tx-full"] = 7, 37
 	b.total.In, b.total.Out = 1035, 1000
 	got := account(r, a, b)
-	if got.Sent != 1100 || got.Received != 1000 || got.Refused != 65 || got.Dropped["port-tx-full"] != 30 || got.Missing != 2 || got.Late != 3 || got.In != 1035 || got.Other != 2 {
+	if got.Sent != 1100 || got.Received != 1000 || got.Refused != 65 || got.Dropped["port-tx-full"] != 30 ||
+		got.Missing != 2 || got.Late != 3 || got.In != 1035 || got.Other != 2 {
 		t.Errorf("%+v", got)
 	}
 	got.add(got)
@@ -281,7 +290,8 @@ func TestHeadlineIsTheConfirmedRate(t *testing.T) {
 		return tester.Trial{Purpose: purpose, RatePPS: rate, Used: used}
 	}
 	trials := []tester.Trial{
-		trial(tester.PurposeSearch, 10, true), trial(tester.PurposeConfirm, 10, false), trial(tester.PurposeConfirm, 10, true),
+		trial(tester.PurposeSearch, 10, true), trial(tester.PurposeConfirm, 10, false),
+		trial(tester.PurposeConfirm, 10, true),
 		trial(tester.PurposeConfirm, 5, true), trial(tester.PurposeLatency, 1, true),
 	}
 	for _, test := range []struct {
@@ -293,7 +303,8 @@ func TestHeadlineIsTheConfirmedRate(t *testing.T) {
 		{"not confirmed", tester.Result{Search: search(10, true), Trials: trials[:1]}, 0},
 		{"not found", tester.Result{Search: search(10, false), Trials: trials}, -1},
 		{"another rate", tester.Result{Search: search(20, true), Trials: trials}, -1},
-		{"fixed", tester.Result{Trials: []tester.Trial{trial(tester.PurposeWarmup, 1, true), trial(tester.PurposeFixed, 10, true)}}, 1},
+		{"fixed", tester.Result{Trials: []tester.Trial{trial(tester.PurposeWarmup, 1, true),
+			trial(tester.PurposeFixed, 10, true)}}, 1},
 	} {
 		if got := headline(&test.r); got != test.want {
 			t.Errorf("%s: trial %d, want %d", test.name, got, test.want)
@@ -354,7 +365,9 @@ func TestPossibleInstances(t *testing.T) {
 		t.Errorf("%d, %q", fit, missing)
 	}
 	fit, missing := possible(3, 2, []int{0, 1, 2, 3})
-	if fit != 1 || !strings.Contains(missing, "3 instances need 9 CPUs (6 for workers, 3 for the tester's threads); we may use 4 (0, 1, 2, 3), so 5 are missing") {
+	if fit != 1 || !strings.Contains(missing,
+		"3 instances need 9 CPUs (6 for workers, 3 for the tester's threads); we may use 4 (0, 1, 2, 3), so 5 are "+
+			"missing") {
 		t.Errorf("%d, %q", fit, missing)
 	}
 }
@@ -362,7 +375,8 @@ func TestPossibleInstances(t *testing.T) {
 // What an instance that cannot be measured leaves behind is no speed.
 func TestUnmeasuredInstancesHaveNoSpeed(t *testing.T) {
 	streams := []tester.StreamTrial{
-		{Name: "0-qinq-up", Sent: 10, Received: 9, Lost: 1, ReceivedPPS: 1000}, {Name: "1-qinq-up", Sent: 5, Received: 5, ReceivedPPS: 1000},
+		{Name: "0-qinq-up", Sent: 10, Received: 9, Lost: 1, ReceivedPPS: 1000},
+		{Name: "1-qinq-up", Sent: 5, Received: 5, ReceivedPPS: 1000},
 	}
 	p := Point{Cost: Cost{Mpps: 3, TicksPerPacket: 200}, GbpsL2: 1,
 		Raw: &tester.Result{Trials: []tester.Trial{{Purpose: tester.PurposeFixed, Used: true, Streams: streams}}}}
@@ -386,7 +400,8 @@ func TestPlacement(t *testing.T) {
 		t.Skip("one CPU")
 	}
 	worker, threads, control, err := Placement("", "", "", 1, 1)
-	if err != nil || !slices.Equal(worker, cpus[len(cpus)-1:]) || !slices.Equal(threads, cpus[:1]) || slices.Contains(control, worker[0]) {
+	if err != nil || !slices.Equal(worker, cpus[len(cpus)-1:]) || !slices.Equal(threads, cpus[:1]) ||
+		slices.Contains(control, worker[0]) {
 		t.Errorf("%v %v %v %v", worker, threads, control, err)
 	}
 	worker, threads, control, err = Placement("", "", "", 5000, 5000)

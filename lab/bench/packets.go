@@ -50,7 +50,8 @@ func serialize(list ...gopacket.SerializableLayer) ([]byte, error) {
 	b := gopacket.NewSerializeBuffer()
 	for i := len(list) - 1; i >= 0; i-- {
 		_, udp := list[i].(*layers.UDP)
-		if err := list[i].SerializeTo(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: !udp}); err != nil {
+		if err := list[i].SerializeTo(b, gopacket.SerializeOptions{FixLengths: true,
+			ComputeChecksums: !udp}); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +73,8 @@ func inner(h half, uplink bool, n int) []gopacket.SerializableLayer {
 
 // accessHeaders are Ethernet, two tags, and PPPoE where used. Outer TPID 0x88a8, inner 0x8100 (IEEE 802.1ad).
 func accessHeaders(h half, uplink bool) []gopacket.SerializableLayer {
-	eth := &layers.Ethernet{SrcMAC: hw(mac(homeMAC, h.first)), DstMAC: hw(accessMAC), EthernetType: layers.EthernetTypeQinQ}
+	eth := &layers.Ethernet{SrcMAC: hw(mac(homeMAC, h.first)), DstMAC: hw(accessMAC),
+		EthernetType: layers.EthernetTypeQinQ}
 	if !uplink {
 		eth.SrcMAC, eth.DstMAC = eth.DstMAC, eth.SrcMAC
 	}
@@ -127,7 +129,8 @@ func corePacket(h half, uplink bool, n int) (*packet, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &packet{bytes: b, mac: -1, sTag: -1, cTag: -1, pppoe: -1, teid: 14 + 20 + 8 + 4, outerIP: 14, innerIP: 14 + 20 + 8 + 16}
+	p := &packet{bytes: b, mac: -1, sTag: -1, cTag: -1, pppoe: -1, teid: 14 + 20 + 8 + 4, outerIP: 14, innerIP: 14 +
+		20 + 8 + 16}
 	return p.place(uplink), nil
 }
 

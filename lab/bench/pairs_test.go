@@ -95,7 +95,8 @@ func TestNotMeasuredIsNull(t *testing.T) {
 	f := fields(t, r)
 	point := f["points"].([]any)[0].(map[string]any)
 	for what, list := range map[string]map[string]any{
-		"mpps gbps_l2 gbps_l1 ticks_per_packet floor_ticks_per_packet own_ticks_per_packet loss_ratio tsc_hz latency_us " +
+		"mpps gbps_l2 gbps_l1 ticks_per_packet floor_ticks_per_packet own_ticks_per_packet loss_ratio tsc_hz " +
+			"latency_us " +
 			"paper_mpps_per_core paper_cycles_per_packet": f,
 		"mpps ticks_per_packet floor_ticks_per_packet own_ticks_per_packet loss_ratio": f["uplink"].(map[string]any),
 		"mpps gbps_l2 gbps_l1 ticks_per_packet floor_ticks_per_packet own_ticks_per_packet tester_ticks_per_packet " +
@@ -103,7 +104,8 @@ func TestNotMeasuredIsNull(t *testing.T) {
 		"mpps upper_mpps conditional_mpps": point["rates"].([]any)[0].(map[string]any),
 		"mpps ratio":                       point["tester"].(map[string]any),
 		"one_mpps sum_mpps scaling":        f["instances"].(map[string]any),
-		"mpps gbps_l2 busy_cores load_cores load_cores_per_mpps mpps_per_load_core cores_per_instance": f["vepc"].(map[string]any),
+		"mpps gbps_l2 busy_cores load_cores load_cores_per_mpps mpps_per_load_core " +
+			"cores_per_instance": f["vepc"].(map[string]any),
 	} {
 		for _, name := range strings.Fields(what) {
 			if v, there := list[name]; !there || v != nil {

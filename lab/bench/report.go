@@ -192,7 +192,8 @@ func (r *Result) Print(w io.Writer) error {
 	if !r.HugePages {
 		huge = "no huge pages (slower)"
 	}
-	what := fmt.Sprintf("%d subscribers, %d flows, %d + %d firewall rules", r.Subscribers, r.Flows, r.Blocklist, r.Rules)
+	what := fmt.Sprintf("%d subscribers, %d flows, %d + %d firewall rules", r.Subscribers, r.Flows, r.Blocklist,
+		r.Rules)
 	if r.Sessions > 0 {
 		what = fmt.Sprintf("%d sessions, %d flows in random order", r.Sessions, r.Flows)
 	}
@@ -223,7 +224,8 @@ func (r *Result) Print(w io.Writer) error {
 	if err := r.printNodes(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nchecked %d packets, %d wrong; offered %d, received %d, loss %.6f %% (%s); state loaded in %.2f s\n",
+	_, err := fmt.Fprintf(w, "\nchecked %d packets, %d wrong; offered %d, received %d, loss %.6f %% (%s); state "+
+		"loaded in %.2f s\n",
 		r.Checked, r.Wrong, r.Offered, r.Received, 100*r.loss(), reasons(r.Dropped), r.LoadSeconds)
 	return err
 }

@@ -97,16 +97,19 @@ func routed(from, to *side, v6, received bool) tester.Stack {
 		ethernet, hops = tester.Fields{"source": to.mac, "destination": to.peer}, 63
 	}
 	ip := tester.Layer{Name: "ipv4", Fields: tester.Fields{
-		"source":      tester.Count{Base: fmt.Sprintf("10.%d.0.7", from.net4), Step: 256, Each: routerNetworks, Count: routerHosts},
+		"source": tester.Count{Base: fmt.Sprintf("10.%d.0.7", from.net4), Step: 256, Each: routerNetworks,
+			Count: routerHosts},
 		"destination": tester.Count{Base: fmt.Sprintf("10.%d.0.9", to.net4), Step: 256, Count: routerNetworks},
 		"ttl":         hops,
 	}}
 	if v6 {
 		const network = "0:0:0:1::"
 		ip = tester.Layer{Name: "ipv6", Fields: tester.Fields{
-			"source":      tester.Count{Base: fmt.Sprintf("2001:db8:%x::7", from.net6), Step: network, Each: routerNetworks, Count: routerHosts},
-			"destination": tester.Count{Base: fmt.Sprintf("2001:db8:%x::9", to.net6), Step: network, Count: routerNetworks},
-			"hop_limit":   hops,
+			"source": tester.Count{Base: fmt.Sprintf("2001:db8:%x::7", from.net6), Step: network,
+				Each: routerNetworks, Count: routerHosts},
+			"destination": tester.Count{Base: fmt.Sprintf("2001:db8:%x::9", to.net6), Step: network,
+				Count: routerNetworks},
+			"hop_limit": hops,
 		}}
 	}
 	return tester.Stack{
@@ -130,8 +133,10 @@ func routerStreams(size tester.Sizes, v6 bool) []tester.Stream {
 				name = from.port + "-ipv6"
 			}
 			list = append(list, tester.Stream{
-				Name: name, Port: from.port, Sink: to.port, Share: 1, Flows: routerNetworks * routerHosts, Order: "random",
-				Seed: len(list) + 1, Size: size, Send: routed(from, to, six, false), Receive: routed(from, to, six, true),
+				Name: name, Port: from.port, Sink: to.port, Share: 1, Flows: routerNetworks * routerHosts,
+				Order: "random",
+				Seed:  len(list) + 1, Size: size, Send: routed(from, to, six, false),
+				Receive: routed(from, to, six, true),
 			})
 		}
 	}
@@ -152,7 +157,8 @@ func routerPoint(size int) point {
 			note: fmt.Sprintf("64, 594 and 1518 B; IPv6 has %d B in place of 64", leastIPv6),
 		}
 	}
-	pt := point{name: fmt.Sprintf("%d B", size), bytes: size, streams: routerStreams(tester.Size(size), size >= leastIPv6)}
+	pt := point{name: fmt.Sprintf("%d B", size), bytes: size,
+		streams: routerStreams(tester.Size(size), size >= leastIPv6)}
 	if size < leastIPv6 {
 		pt.note = fmt.Sprintf("IPv4 only: a test packet of IPv6 has at least %d B", leastIPv6)
 	}

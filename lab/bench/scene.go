@@ -30,9 +30,11 @@ type scene struct {
 	dpMemoryMB  int                                           // of the gateway without huge pages; 0: its preset
 	mtu         int                                           // of links that carry all of its frames
 	load        func(ctx context.Context, d *dataPlane) error // what is not in the configuration; may be nil
-	fill        []tester.Stream                               // each flow's first packet, before the points; nil: no such phase
-	chain       *chain                                        // functions one behind the other in place of the one gateway of config
-	finish      func(*LinkResult)                             // adds what is the scene's own; may be nil
+	// each flow's first packet, before the points; nil: no such phase
+	fill []tester.Stream
+	// functions one behind the other in place of the one gateway of config
+	chain  *chain
+	finish func(*LinkResult) // adds what is the scene's own; may be nil
 }
 
 // usualMTU is what tunnels need around an Ethernet frame of 1518 bytes.
@@ -114,8 +116,9 @@ func subscriberScene(opt Options, p Profile, first int) (*scene, error) {
 	l.kernelTags = opt.Link == LinkAFPacket
 	l.makeRules()
 	s := &scene{
-		title: p.Title, subscribers: l.subscribers, flows: l.subscribers * l.flows, rules: len(l.rules) + 1, blocklist: blockRules,
-		paper: p.Paper, paperCycles: p.PaperCycles, memoryMB: 1024, mtu: usualMTU, echo: l.echoStreams(""),
+		title: p.Title, subscribers: l.subscribers, flows: l.subscribers * l.flows, rules: len(l.rules) + 1,
+		blocklist: blockRules,
+		paper:     p.Paper, paperCycles: p.PaperCycles, memoryMB: 1024, mtu: usualMTU, echo: l.echoStreams(""),
 		config: func(access, core *wire) []byte {
 			l.ports = gatewayPorts(access, core)
 			return l.yaml()

@@ -132,8 +132,9 @@ func (l *layout) stream(h half, uplink, floor bool, size, share, checkEvery int)
 		s.name += "-floor"
 	}
 	s.body = api.Synth{
-		Flows: uint32(h.count * l.flows), Share: uint32(share), CheckEvery: uint32(checkEvery), Sizes: 1, RandomOrder: 1,
-		Size: [8]uint16{uint16(size)}, WorkerModulo: uint32(l.steered), WorkerDivide: uint32(l.flows),
+		Flows: uint32(h.count * l.flows), Share: uint32(share), CheckEvery: uint32(checkEvery), Sizes: 1,
+		RandomOrder: 1,
+		Size:        [8]uint16{uint16(size)}, WorkerModulo: uint32(l.steered), WorkerDivide: uint32(l.flows),
 	}
 	copy(s.body.Port[:], from)
 	copy(s.body.Sink[:], to)

@@ -43,7 +43,8 @@ func userStack(h half, uplink bool, flows int) tester.Stack {
 // echoStack is an ICMP echo request (uplink) or its answer.
 func echoStack(h half, uplink bool) tester.Stack {
 	user, server := along(ue(h.first), 1), any(serverIP)
-	ipv4, icmp := tester.Fields{"ttl": 63, "df": 1, "source": user, "destination": server}, tester.Fields{"type": 8, "id": 7}
+	ipv4, icmp := tester.Fields{"ttl": 63, "df": 1, "source": user, "destination": server},
+		tester.Fields{"type": 8, "id": 7}
 	if !uplink {
 		ipv4["source"], ipv4["destination"] = server, user
 		icmp["type"] = 0
@@ -112,7 +113,8 @@ func (l *layout) testerStreams(prefix string, send load) []tester.Stream {
 		for _, h := range l.halves() {
 			user := userStack(h, uplink, l.flows)
 			s := tester.Stream{
-				Name: prefix + h.name + "-down", Port: prefix + "core", Sink: prefix + "access", Share: send.downlinkShare,
+				Name: prefix + h.name + "-down", Port: prefix + "core", Sink: prefix + "access",
+				Share: send.downlinkShare,
 				Flows: h.count * l.flows, Block: l.flows, Order: "random", Seed: len(list) + 1, Size: send.downlink,
 			}
 			core, access := coreStack(h, uplink, l.flows, user), accessStack(h, uplink, l.flows, user)
@@ -135,8 +137,9 @@ func (l *layout) echoStreams(prefix string) []tester.Stream {
 	h := l.halves()[1] // PPPoE, the longer way
 	stream := func(name, port, sink string, send, receive tester.Stack) tester.Stream {
 		return tester.Stream{
-			Name: prefix + name, Port: prefix + port, Sink: prefix + sink, Flows: min(echoFlows, h.count), Order: "turn",
-			Size: tester.Size(echoBytes), Send: send, Receive: receive, Expect: &tester.Expect{Loss: "100%"},
+			Name: prefix + name, Port: prefix + port, Sink: prefix + sink, Flows: min(echoFlows, h.count),
+			Order: "turn",
+			Size:  tester.Size(echoBytes), Send: send, Receive: receive, Expect: &tester.Expect{Loss: "100%"},
 		}
 	}
 	up, down := echoStack(h, true), echoStack(h, false)

@@ -238,7 +238,8 @@ func (f *LinkFill) print(w io.Writer) error {
 		rest = fmt.Sprintf("; NOT FULL: %d flows are still unknown, so the loads below have misses", n-f.FlowInserts)
 	}
 	_, err := fmt.Fprintf(w,
-		"table-fill, one packet a flow in turn: %d flows at %.3f Mpps, %.1f ticks a packet, %d inserted; sent %d, received %d, "+
+		"table-fill, one packet a flow in turn: %d flows at %.3f Mpps, %.1f ticks a packet, %d inserted; sent %d, "+
+			"received %d, "+
 			"refused by the full link %d, dropped %s, %d wrong%s\n\n", f.Flows, f.Mpps, f.TicksPerPacket,
 		f.FlowInserts, a.Sent, a.Received, a.Refused,
 		reasons(a.Dropped), f.Wrong, rest)

@@ -69,9 +69,11 @@ func size(s tester.Sizes) string { return strings.TrimSuffix(sizes(s), " B") }
 func TestUPFStreams(t *testing.T) {
 	l := mobile(t, "upf-8m-flows", 100)
 	for i, want := range []string{
-		"id: 3 | ttl: 64 | each: 16, count: 64 | qfi: 9, type: uplink | teid: {base: 268435456, each: 16} | base: 5000, count: 16 | id: 6 | ttl: 62",
+		"id: 3 | ttl: 64 | each: 16, count: 64 | qfi: 9, type: uplink | teid: {base: 268435456, each: 16} | base: " +
+			"5000, count: 16 | id: 6 | ttl: 62",
 		"qfi: 10, type: uplink | base: 5016, count: 16",
-		"id: 6 | base: 5000, count: 16 | id: 3 | id: any | base: 1073741824, each: 16 | qfi: 9, type: downlink | ttl: 63",
+		"id: 6 | base: 5000, count: 16 | id: 3 | id: any | base: 1073741824, each: 16 | qfi: 9, type: downlink | " +
+			"ttl: 63",
 		"base: 5016, count: 16 | qfi: 10, type: downlink",
 	} {
 		streams := append(l.outside(true, 128, 1), l.outside(false, 128, 1)...)

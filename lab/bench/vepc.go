@@ -77,8 +77,10 @@ type VEPCPaper struct {
 
 func vepcPaper() VEPCPaper {
 	return VEPCPaper{
-		Mpps: 13, Cores: 24, Instances: 22, CoresPerInstance: 1.1, MppsPerCore: 13.0 / (24 * 0.52), LoadPerMpps: 4, RTTp90us: 1000,
-		SwitchCores: 3.3, SwitchMpps: 2.5, SwitchLoad: 18, SwitchRTTp90us: 1500, Gbps: 15.5, Load: 0.52, SwitchGbps: 2.9, SwitchBusy: 0.45,
+		Mpps: 13, Cores: 24, Instances: 22, CoresPerInstance: 1.1, MppsPerCore: 13.0 / (24 * 0.52), LoadPerMpps: 4,
+		RTTp90us:    1000,
+		SwitchCores: 3.3, SwitchMpps: 2.5, SwitchLoad: 18, SwitchRTTp90us: 1500, Gbps: 15.5, Load: 0.52,
+		SwitchGbps: 2.9, SwitchBusy: 0.45,
 		SwitchInstances: 7,
 	}
 }
@@ -155,11 +157,13 @@ func vepcScene(opt Options, size int) (*scene, error) {
 		title: fmt.Sprintf("UE - eNodeB - SGW-U - PGW-U - PDN and back, %d B", size), flows: 2 * opt.Sessions,
 		memoryMB: 1024, mtu: usualMTU, chain: &chain{fabric: opt.Switch}, echo: v.echo(), config: v.combined,
 		ports: func(access, core *wire) []tester.Port {
-			return []tester.Port{farPort(access, "access", AccessFarMAC, 1600, radioFar), farPort(core, "core", peerMAC, 1600, sgiFar)}
+			return []tester.Port{farPort(access, "access", AccessFarMAC, 1600, radioFar),
+				farPort(core, "core", peerMAC, 1600, sgiFar)}
 		},
 	}
 	if opt.Combined {
-		s.chain.functions = []chainFunction{{name: "epc", cpus: v.cpus(0, 1), config: v.combined, load: v.load(0, 1, 2)}}
+		s.chain.functions = []chainFunction{{name: "epc", cpus: v.cpus(0, 1), config: v.combined,
+			load: v.load(0, 1, 2)}}
 	} else {
 		configs := [3]func(access, core *wire) []byte{v.enodeb, v.sgwu, v.pgwu}
 		for i := range v.functions {
@@ -234,7 +238,8 @@ func (v *vepc) head(w *writer, cpus []int, n int) {
 	}
 	w.line("  huge_pages: %s", hugeWord(&v.opt))
 	sessions := max(n*v.opt.Sessions, 1024)
-	w.line("  limits: {sessions: %d, flows: 65536, rules: %d, urrs: %d, shared_meters: 64}", min(sessions, maxSessions), 2*sessions, sessions)
+	w.line("  limits: {sessions: %d, flows: 65536, rules: %d, urrs: %d, shared_meters: 64}", min(sessions, maxSessions),
+		2*sessions, sessions)
 	w.line("control: {metrics: ''}")
 	w.line("policers: [{name: %s, type: trtcm, cir: 20Gbit, pir: 40Gbit}]", policerName)
 }
@@ -368,8 +373,10 @@ func (v *vepc) streams(size int, up, down bool) []tester.Stream {
 		}
 		user := userStack(half{}, uplink, 1)
 		s := tester.Stream{
-			Name: "down", Port: "core", Sink: "access", Share: 1, Flows: v.opt.Sessions, Block: 1, Order: "random", Seed: len(list) + 1,
-			Size: tester.Size(size), Send: v.stack(uplink, uplink, false, user), Receive: v.stack(uplink, !uplink, true, user),
+			Name: "down", Port: "core", Sink: "access", Share: 1, Flows: v.opt.Sessions, Block: 1, Order: "random",
+			Seed: len(list) + 1,
+			Size: tester.Size(size), Send: v.stack(uplink, uplink, false, user),
+			Receive: v.stack(uplink, !uplink, true, user),
 		}
 		if uplink {
 			s.Name, s.Port, s.Sink = "up", s.Sink, s.Port
@@ -384,8 +391,10 @@ func (v *vepc) echo() []tester.Stream {
 	stream := func(name, port, sink string, uplink bool) tester.Stream {
 		user := echoStack(half{}, uplink)
 		return tester.Stream{
-			Name: name, Port: port, Sink: sink, Flows: min(echoFlows, v.opt.Sessions), Order: "turn", Size: tester.Size(echoBytes),
-			Send: v.stack(uplink, uplink, false, user), Receive: v.stack(uplink, !uplink, true, user), Expect: &tester.Expect{Loss: "100%"},
+			Name: name, Port: port, Sink: sink, Flows: min(echoFlows, v.opt.Sessions), Order: "turn",
+			Size: tester.Size(echoBytes),
+			Send: v.stack(uplink, uplink, false, user), Receive: v.stack(uplink, !uplink, true, user),
+			Expect: &tester.Expect{Loss: "100%"},
 		}
 	}
 	ping, pong := stream(echoUp, "access", "core", true), stream(echoDown, "core", "access", false)
@@ -395,7 +404,8 @@ func (v *vepc) echo() []tester.Stream {
 
 // finish makes the paper's table of the first point.
 func (v *vepc) finish(r *LinkResult) {
-	t := &VEPC{Arrangement: "separate", Switch: v.opt.Switch, Sessions: v.opt.Sessions, Paper: vepcPaper(), Functions: []FunctionLoad{},
+	t := &VEPC{Arrangement: "separate", Switch: v.opt.Switch, Sessions: v.opt.Sessions, Paper: vepcPaper(),
+		Functions:   []FunctionLoad{},
 		InstancesBy: []InstancesBy{}, RTT: []RoundTrip{}}
 	if v.opt.Combined {
 		t.Arrangement = "combined"
@@ -448,7 +458,8 @@ func (t *VEPC) print(w io.Writer) error {
 			unknown(f.TicksPerPacket, f1),
 			unknown(f.BusyCores, f2), unknown(f.CPUCores, f2), unknown(f.LoadCores, f2)})
 	}
-	err := writeTable(w, 2, []string{"FUNCTION", "CPUS", "MPPS", "TICKS/PACKET", "BUSY CORES", "CPU CORES", "LOAD CORES"}, cells)
+	err := writeTable(w, 2, []string{"FUNCTION", "CPUS", "MPPS", "TICKS/PACKET", "BUSY CORES", "CPU CORES",
+		"LOAD CORES"}, cells)
 	if err != nil {
 		return err
 	}
@@ -462,11 +473,13 @@ func (t *VEPC) print(w io.Writer) error {
 	}
 	for _, n := range t.InstancesBy {
 		if n.Cores == p.Cores {
-			cells = append(cells, []string{"instances on 24 cores", strconv.Itoa(n.Instances), strconv.Itoa(p.Instances), "7"})
+			cells = append(cells, []string{"instances on 24 cores", strconv.Itoa(n.Instances),
+				strconv.Itoa(p.Instances), "7"})
 		}
 	}
 	for _, l := range t.RTT {
-		cells = append(cells, []string{fmt.Sprintf("RTT p50/p90/p99 at %.0f %%, µs", 100*l.Load), f1(l.P50) + "/" + f1(l.P90) + "/" + f1(l.P99),
+		cells = append(cells, []string{fmt.Sprintf("RTT p50/p90/p99 at %.0f %%, µs", 100*l.Load), f1(l.P50) + "/" +
+			f1(l.P90) + "/" + f1(l.P99),
 			"p90 < " + f1(p.RTTp90us), "p90 < " + f1(p.SwitchRTTp90us)})
 	}
 	fmt.Fprintln(w)

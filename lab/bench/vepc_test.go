@@ -15,7 +15,8 @@ import (
 // Every arrangement makes accepted configurations, and legs that face each other agree.
 func TestVEPCConfigurations(t *testing.T) {
 	for _, combined := range []bool{false, true} {
-		opt := Options{Profile: "vepc-128", Link: LinkMemif, Sessions: 100, Workers: 1, Instances: 1, Combined: combined}
+		opt := Options{Profile: "vepc-128", Link: LinkMemif, Sessions: 100, Workers: 1, Instances: 1,
+			Combined: combined}
 		text, err := Configuration(opt)
 		if err != nil {
 			t.Fatal(err)
@@ -37,12 +38,14 @@ func TestVEPCConfigurations(t *testing.T) {
 	f := vepcFunctions(1)
 	for i := range 2 {
 		near, far := f[i].core, f[i+1].access
-		if near.teid != far.peerTEID || far.teid != near.peerTEID || near.peers[0] != far.local || far.peers[0] != near.local {
+		if near.teid != far.peerTEID || far.teid != near.peerTEID || near.peers[0] != far.local ||
+			far.peers[0] != near.local {
 			t.Errorf("%s and %s: %+v %+v", f[i].name, f[i+1].name, near, far)
 		}
 	}
 	for _, opt := range []Options{
-		{Sessions: 0}, {Sessions: 1, Combined: true, Switch: "ovs"}, {Sessions: 1, Link: LinkAFXDP}, {Sessions: 1, Instances: 2},
+		{Sessions: 0}, {Sessions: 1, Combined: true, Switch: "ovs"}, {Sessions: 1, Link: LinkAFXDP},
+		{Sessions: 1, Instances: 2},
 	} {
 		opt.Profile, opt.Workers = "vepc-128", 1
 		if _, err := newScene(opt, 0); err == nil {
@@ -68,7 +71,8 @@ func TestVEPCStreams(t *testing.T) {
 			t.Errorf("%+v", stream)
 		}
 		send, receive := stream.Send[0].Fields, stream.Receive[0].Fields
-		if uplink(stream.Port) != (send["destination"] == accessMAC) || uplink(stream.Port) != (receive["source"] == coreMAC) {
+		if uplink(stream.Port) != (send["destination"] == accessMAC) ||
+			uplink(stream.Port) != (receive["source"] == coreMAC) {
 			t.Errorf("%s: %v %v", stream.Name, send, receive)
 		}
 	}
@@ -80,10 +84,12 @@ func TestVEPCTable(t *testing.T) {
 	reading := func(seconds int, packets, busy uint64) *counters {
 		c := newCounters()
 		for _, name := range []string{"enodeb", "sgwu", "pgwu"} {
-			c.parts = append(c.parts, part{name: name, at: at.Add(time.Duration(seconds) * time.Second), packets: packets, busy: busy,
+			c.parts = append(c.parts, part{name: name, at: at.Add(time.Duration(seconds) * time.Second),
+				packets: packets, busy: busy,
 				tscHz: 1e9, cpu: time.Duration(seconds) * time.Second, reserved: 1})
 		}
-		c.parts = append(c.parts, part{name: "switch", at: at.Add(time.Duration(seconds) * time.Second), cpu: time.Duration(seconds) * 3 * time.Second,
+		c.parts = append(c.parts, part{name: "switch", at: at.Add(time.Duration(seconds) * time.Second),
+			cpu:      time.Duration(seconds) * 3 * time.Second,
 			reserved: 3, relay: true})
 		return c
 	}
@@ -95,15 +101,18 @@ func TestVEPCTable(t *testing.T) {
 		}}}}
 	v.finish(r)
 	e := r.VEPC
-	if f := e.Functions[1]; f.Mpps != 2 || f.TicksPerPacket != 250 || f.BusyCores != 0.5 || f.CPUCores != 1 || f.LoadCores != 0.5 {
+	if f := e.Functions[1]; f.Mpps != 2 || f.TicksPerPacket != 250 || f.BusyCores != 0.5 || f.CPUCores != 1 ||
+		f.LoadCores != 0.5 {
 		t.Errorf("%+v", f)
 	}
-	if e.BusyCores != 1.5 || e.CPUCores != 6 || e.LoadCores != 4.5 || e.CoresPerMpps != 2.25 || e.LoadPerMpps != 9.375 || e.CoresPerInstance != 2 ||
+	if e.BusyCores != 1.5 || e.CPUCores != 6 || e.LoadCores != 4.5 || e.CoresPerMpps != 2.25 ||
+		e.LoadPerMpps != 9.375 || e.CoresPerInstance != 2 ||
 		e.InstancesBy[5] != (InstancesBy{24, 12}) || e.RTT[0].P90 != 20 || e.RTT[0].Sent != 7 {
 		t.Errorf("%+v", e)
 	}
 	var b bytes.Buffer
-	if err := e.print(&b); err != nil || !strings.Contains(b.String(), "instances on 24 cores") || !strings.Contains(b.String(), "10.0/20.0/30.0") {
+	if err := e.print(&b); err != nil || !strings.Contains(b.String(), "instances on 24 cores") ||
+		!strings.Contains(b.String(), "10.0/20.0/30.0") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	v.finish(&LinkResult{}) // nothing was measured

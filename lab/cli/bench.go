@@ -36,7 +36,8 @@ func benchCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench PROFILE",
 		Short: "measure the gateway; starts a data plane, and a tester, of its own",
-		Long: "Measure the gateway: from outside, with isthmus-traffic over memif or another link, or (--link synth) what a packet\n" +
+		Long: "Measure the gateway: from outside, with isthmus-traffic over memif or another link, or (--link synth) " +
+			"what a packet\n" +
 			"costs inside it, with packets made and taken in the graph.\n\nProfiles:\n" + profileHelp(),
 		Example: "  isthmus bench agf-symmetric --quick\n  isthmus bench upf --sessions 1000 --seconds 1\n" +
 			"  isthmus bench --report report",

@@ -19,7 +19,8 @@ func gatewayPeer(opt bench.Options, name, link string, base *tester.Profile) *pe
 		note = "polls with net_af_packet; the kernel's part of its receiving is done in the tester's time"
 	}
 	return &peer.Peer{
-		Name: name, Note: note, Does: "the whole gateway: firewall, classification, policing, tunnel, routing, scheduling",
+		Name: name, Note: note, Does: "the whole gateway: firewall, classification, policing, tunnel, routing, " +
+			"scheduling",
 		Link: link, Packets: peer.Same, Change: peer.Everything, Ours: true, Base: base,
 		Version: func(context.Context, *peer.Setup) (string, error) { return opt.Version, nil },
 		Start: func(ctx context.Context, _ peer.Setup) (*peer.Running, error) {
@@ -27,13 +28,15 @@ func gatewayPeer(opt bench.Options, name, link string, base *tester.Profile) *pe
 			if err != nil {
 				return nil, err
 			}
-			return &peer.Running{Command: g.Command(), Ports: g.Ports(), Exited: g.Exited(), Words: g.Words, Stop: g.Stop}, nil
+			return &peer.Running{Command: g.Command(), Ports: g.Ports(), Exited: g.Exited(), Words: g.Words,
+				Stop: g.Stop}, nil
 		},
 	}
 }
 
 // comparePeers measures the gateway and the other programs in turn, with a profile's first load.
-func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(format string, args ...any)) ([]peer.Row, error) {
+func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(format string, args ...any)) ([]peer.Row,
+	error) {
 	if opt.Link != bench.LinkMemif {
 		return nil, errors.New("peers are compared over memif")
 	}
@@ -77,7 +80,8 @@ func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(f
 
 // addPeers measures the peers after a profile and puts them into its result.
 func addPeers(ctx context.Context, e *env, opt bench.Options, rounds int, r *bench.LinkResult) error {
-	rows, err := comparePeers(ctx, opt, rounds, func(format string, args ...any) { fmt.Fprintf(e.Err, format+"\n", args...) })
+	rows, err := comparePeers(ctx, opt, rounds,
+		func(format string, args ...any) { fmt.Fprintf(e.Err, format+"\n", args...) })
 	if len(rows) > 0 {
 		r.Peers = rows
 	}

@@ -33,7 +33,8 @@ type reportWords struct {
 func withReport(e *env, cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	var w reportWords
 	f := cmd.Flags()
-	f.StringVar(&w.dir, "report", "", "no PROFILE: measure everything, and write a page with the figures into this folder")
+	f.StringVar(&w.dir, "report", "", "no PROFILE: measure everything, and write a page with the figures into this "+
+		"folder")
 	f.StringVar(&w.from, "from", "", "with --report: measure nothing, make the page from this data.json")
 	f.StringSliceVar(&w.sections, "sections", nil, "with --report: measure these alone, for example cost,flows")
 	oneProfile, args := cmd.RunE, cmd.Args
@@ -90,11 +91,15 @@ func printReport(out io.Writer, r *report.Report, dir string) error {
 
 // reportRun measures everything.
 func reportRun(ctx context.Context, e *env, w *reportWords, opt bench.Options, words *benchWords) error {
-	if opt.Instances != 1 || opt.Size != 0 || words.rate != "" || words.json != "" || words.seconds != 0 || words.printConfig {
-		return &command.Exit{Code: command.ExitUsage, Err: errors.New("--report chooses --instances, --size, --rate, --seconds and --json itself: leave them away")}
+	if opt.Instances != 1 || opt.Size != 0 || words.rate != "" || words.json != "" || words.seconds != 0 ||
+		words.printConfig {
+		return &command.Exit{Code: command.ExitUsage,
+			Err: errors.New("--report chooses --instances, --size, --rate, --seconds and --json itself: leave them " +
+				"away")}
 	}
 	if opt.Link == bench.LinkSynth {
-		return &command.Exit{Code: command.ExitUsage, Err: errors.New("--report needs a link for the tester; what needs synth ports is measured on them anyway")}
+		return &command.Exit{Code: command.ExitUsage,
+			Err: errors.New("--report needs a link for the tester; what needs synth ports is measured on them anyway")}
 	}
 	if err := words.read(&opt); err != nil {
 		return &command.Exit{Code: command.ExitUsage, Err: err}

@@ -16,7 +16,8 @@ func TestReportFromData(t *testing.T) {
 	data := filepath.Join("..", "report", "testdata", "fixture.json")
 	dir := filepath.Join(t.TempDir(), "report")
 	code, out, err := run(t, "", "bench", "--report", dir, "--from", data)
-	if code != 0 || !strings.Contains(out, "MADE UP") || !strings.HasSuffix(out, filepath.Join(dir, report.PageFile)+"\n") {
+	if code != 0 || !strings.Contains(out, "MADE UP") || !strings.HasSuffix(out,
+		filepath.Join(dir, report.PageFile)+"\n") {
 		t.Fatalf("%d %q ... %s", code, out[max(0, len(out)-200):], err)
 	}
 	again := filepath.Join(t.TempDir(), "again")
@@ -43,7 +44,8 @@ func TestReportUsage(t *testing.T) {
 		{[]string{"bench", "--report", dir, "--seconds", "3"}, command.ExitUsage, "leave them away"},
 		{[]string{"bench", "--report", dir, "--link", "synth"}, command.ExitUsage, "tester"},
 		{[]string{"bench", "--report", dir, "--from", "/dev/null"}, command.ExitFailed, "no report"},
-		{[]string{"bench", "--report", dir, "--from", filepath.Join(dir, "absent")}, command.ExitFailed, "no such file"},
+		{[]string{"bench", "--report", dir, "--from", filepath.Join(dir, "absent")}, command.ExitFailed,
+			"no such file"},
 	} {
 		code, _, err := run(t, "", test.args...)
 		if code != test.code || !strings.Contains(err, test.word) {

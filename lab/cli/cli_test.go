@@ -41,7 +41,8 @@ func control(t *testing.T) (socket string, asked *string) {
 
 func TestStream(t *testing.T) {
 	socket, asked := control(t)
-	if code, _, err := run(t, "", "--socket", socket, "stream", "start", "up"); code != 0 || *asked != "POST /v1/stream/start?name=up" {
+	if code, _, err := run(t, "", "--socket", socket, "stream", "start", "up"); code != 0 ||
+		*asked != "POST /v1/stream/start?name=up" {
 		t.Errorf("%d, %q, %s", code, *asked, err)
 	}
 }
@@ -54,7 +55,8 @@ func TestBench(t *testing.T) {
 		stderr string
 	}{
 		{"bench nonsense", command.ExitFailed, "", "there are agf-symmetric, agf-asymmetric, rfc2544, jumbo"},
-		{"bench nonsense --link synth", command.ExitFailed, "", "there are agf-symmetric, agf-asymmetric, sgwu, pgwu, upf"},
+		{"bench nonsense --link synth", command.ExitFailed, "",
+			"there are agf-symmetric, agf-asymmetric, sgwu, pgwu, upf"},
 		{"bench jumbo --link synth", command.ExitFailed, "", "jumbo is measured from outside"},
 		{"bench sgwu --link memif", command.ExitFailed, "", "sgwu is measured with synth ports only"},
 		{"bench upf --sessions 2000000", command.ExitFailed, "", "2000000 sessions: 1 to 1048576 are possible"},

@@ -21,8 +21,9 @@ func labHome(e *env, dir *string) *cobra.Command {
 		Use: "home", Short: "homes that sign in by PPPoE or DHCP, access switch, access gateway, RADIUS, the internet",
 		Example: "  isthmus lab home --pppoe\n  isthmus lab home --dhcp --subscribers 4 --exec 'curl http://www.lab/'",
 		Args:    cobra.NoArgs,
-		Long: "Homes that sign in (--pppoe, or --dhcp with router advertisements and a delegated prefix), a switch that puts each into\n" +
-			"VLANs of its own, the access gateway, FreeRADIUS, servers. Makes it, runs until Ctrl-C and takes it away again.",
+		Long: "Homes that sign in (--pppoe, or --dhcp with router advertisements and a delegated prefix), a\n" +
+			"switch that puts each into VLANs of its own, the access gateway, FreeRADIUS, servers. Makes it,\n" +
+			"runs until Ctrl-C and takes it away again.",
 	}
 	f := cmd.Flags()
 	f.BoolVar(&opt.PPPoE, "pppoe", false, "homes dial in by PPPoE, with CHAP")
@@ -37,12 +38,13 @@ func labHome(e *env, dir *string) *cobra.Command {
 			return errors.New("--pppoe and --dhcp: homes of a lab sign in by one of them")
 		}
 		opt.Dir, opt.Out = *dir, e.Out
-		return labLife(cmd.Context(), opt, keep || script == "", func(ctx context.Context, l *network.Lab) (int, error) {
-			if script == "" {
-				return 0, nil
-			}
-			return network.Exec(ctx, "home", []string{"sh", "-c", script}, os.Stdin, os.Stdout, os.Stderr)
-		})
+		return labLife(cmd.Context(), opt, keep || script == "",
+			func(ctx context.Context, l *network.Lab) (int, error) {
+				if script == "" {
+					return 0, nil
+				}
+				return network.Exec(ctx, "home", []string{"sh", "-c", script}, os.Stdin, os.Stdout, os.Stderr)
+			})
 	})
 	return cmd
 }

@@ -21,7 +21,8 @@ func labISP(e *env, dir *string) *cobra.Command {
 		Example: "  isthmus lab isp --takeover\n  isthmus lab isp --routes 1000000",
 		Args:    cobra.NoArgs,
 		Long: "Two gateways, each with wireline and mobile subscribers and FRR in the namespace of its clones,\n" +
-			"two FRR routers, a data network. Makes it, runs until Ctrl-C and takes it away again. The first gateway is preferred.",
+			"two FRR routers, a data network. Makes it, runs until Ctrl-C and takes it away again. The first\n" +
+			"gateway is preferred.",
 	}
 	f := cmd.Flags()
 	f.IntVar(&opt.UEs, "ues", opt.UEs, "UEs with sessions")

@@ -23,8 +23,9 @@ func labCommand(e *env) *cobra.Command {
 	dir := network.DefaultDir
 	cmd := &cobra.Command{
 		Use: "lab", Short: "a whole network on this machine, to try it with ordinary programs",
-		Long: "A whole mobile network on this machine: UE, eNodeB, SGW-U, PGW-U, PDN (4g) or UE, gNB, UPF, DN (5g), each in a network\n" +
-			"namespace of its own. Emulated MME, SGW-C, PGW-C, AMF, SMF speak PFCP to them. Needs root.",
+		Long: "A whole mobile network on this machine: UE, eNodeB, SGW-U, PGW-U, PDN (4g) or UE, gNB, UPF, DN\n" +
+			"(5g), each in a network namespace of its own. Emulated MME, SGW-C, PGW-C, AMF, SMF speak PFCP to\n" +
+			"them. Needs root.",
 		Example: "  isthmus lab 5g\n  isthmus lab exec ue ping 198.51.100.1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -66,7 +67,8 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 	f.StringVar(&script, "exec", "", "run this shell command in the UE's namespace; its exit status is ours")
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --exec, --handover and --idle")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
-	f.BoolVar(&opt.N9, "n9", false, "two UPFs with N9 between them; the first has an uplink classifier and a network beside it")
+	f.BoolVar(&opt.N9, "n9", false, "two UPFs with N9 between them; the first has an uplink classifier and a network "+
+		"beside it")
 	if generation == "4g" {
 		f.MarkHidden("n9") // known, so that it can be refused in words
 	}

@@ -32,7 +32,8 @@ func TestLabAndLoadErrors(t *testing.T) {
 		{"control-load --access --interface lo --families 5", command.ExitFailed, "none of 4, 6, 46"},
 		{"control-load --access --interface none-such", command.ExitFailed, "--interface: "},
 		{"control-load --access --interface lo --subscribers 0", command.ExitFailed, "0 subscribers are not"},
-		{"control-load --peer nonsense", command.ExitFailed, `--peer: "nonsense" is neither an IP address nor ADDRESS:PORT`},
+		{"control-load --peer nonsense", command.ExitFailed,
+			`--peer: "nonsense" is neither an IP address nor ADDRESS:PORT`},
 		{"control-load --peer 127.0.0.1 --rate 0", command.ExitFailed, "a rate of 0"},
 		{"control-load --peer 127.0.0.1 --first-ue ::1", command.ExitFailed, "IPv4 addresses"},
 	} {

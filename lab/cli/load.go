@@ -33,12 +33,16 @@ func loadCommand(e *env) *cobra.Command {
 	var signIn accessLoad
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "control-load --peer ADDRESS | --access --interface DEVICE", Short: "sessions over PFCP, or subscribers who sign in, at a given rate; check every answer",
-		Long: "Establish, modify and delete PFCP sessions of 2 PDRs, 2 FARs, 1 QER and 1 URR at a user plane, at a given rate.\n\n" +
-			"Every answer is checked: type, cause, SEIDs, F-TEIDs (each unique among live sessions), final usage reports. The\n" +
-			"exit status is 0 only when every request was answered and every answer was right. In the end all sessions are deleted.\n\n" +
-			"With --access subscribers sign in by PPPoE or DHCP, each from a MAC address and a VLAN of its own, and leave in the end.\n" +
-			"The exit status is 0 when all came on line, each with addresses of its own, stayed, and were answered.",
+		Use:   "control-load --peer ADDRESS | --access --interface DEVICE",
+		Short: "sessions over PFCP, or subscribers who sign in, at a given rate; check every answer",
+		Long: "Establish, modify and delete PFCP sessions of 2 PDRs, 2 FARs, 1 QER and 1 URR at a user plane, at\n" +
+			"a given rate.\n\n" +
+			"Every answer is checked: type, cause, SEIDs, F-TEIDs (each unique among live sessions), final\n" +
+			"usage reports. The exit status is 0 only when every request was answered and every answer was\n" +
+			"right. In the end all sessions are deleted.\n\n" +
+			"With --access subscribers sign in by PPPoE or DHCP, each from a MAC address and a VLAN of its own,\n" +
+			"and leave in the end. The exit status is 0 when all came on line, each with addresses of its own,\n" +
+			"stayed, and were answered.",
 		Example: "  isthmus control-load --peer 127.0.0.8 --rate 2000 --sessions 10000\n" +
 			"  isthmus control-load --access --interface veth0 --subscribers 65536 --rate 2000 --hold 30s --power-cut",
 		Args: cobra.NoArgs,
@@ -60,9 +64,7 @@ func loadCommand(e *env) *cobra.Command {
 	f.StringVar(&ue, "first-ue", "10.45.0.1", "IPv4 address of the first UE; the others follow")
 	f.StringVar(&far, "access-peer", "192.0.2.1", "IPv4 address that downlink packets are tunnelled to")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
-	signIn.flags(f)
-	cmd.MarkFlagsOneRequired("peer", "access")
-	cmd.MarkFlagsMutuallyExclusive("peer", "access")
+	signIn.flags(cmd)
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if signIn.on {
 			signIn.opt.Rate, signIn.opt.Hold = opt.Rate, opt.Hold
@@ -122,9 +124,11 @@ func printLoad(w io.Writer, r *load.Result, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, r)
 	}
-	fmt.Fprintf(w, "%s: %.0f establishments/s offered, %.0f/s answered, for %.1f s; at most %d sessions at a time\n\n", r.Peer, r.Offered,
+	fmt.Fprintf(w, "%s: %.0f establishments/s offered, %.0f/s answered, for %.1f s; at most %d sessions at a time\n\n",
+		r.Peer, r.Offered,
 		r.Achieved, r.Seconds, r.Most)
-	if err := printLatency(w, "REQUEST", "ANSWERED", r.Latency, "establishment", "modification", "deletion"); err != nil {
+	if err := printLatency(w, "REQUEST", "ANSWERED", r.Latency, "establishment", "modification",
+		"deletion"); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nresent %d, unanswered %d, held back %d, stray answers %d, reports %d\n", r.Resent, r.Unanswered,

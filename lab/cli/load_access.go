@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/command"
@@ -29,7 +28,9 @@ type accessLoad struct {
 	dns              []string
 }
 
-func (a *accessLoad) flags(f *pflag.FlagSet) {
+// flags adds those of --access to a command that has --peer, and takes one of the two.
+func (a *accessLoad) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.BoolVar(&a.on, "access", false, "subscribers sign in on an access port, in place of PFCP sessions")
 	f.StringVar(&a.opt.Interface, "interface", "", "--access: network interface towards the access port")
 	f.BoolVar(&a.opt.DHCP, "dhcp", false, "--access: by DHCP, not PPPoE")
@@ -37,7 +38,8 @@ func (a *accessLoad) flags(f *pflag.FlagSet) {
 		"(6: a /64 by PPPoE, an address and a prefix by DHCP)")
 	f.IntVar(&a.opt.Subscribers, "subscribers", 1000, "--access: how many")
 	f.Float64Var(&a.opt.Flaps, "flaps", 0, "--access: so many a second vanish and sign in again during --hold")
-	f.BoolVar(&a.opt.PowerCut, "power-cut", false, "--access: after --hold all vanish at once, and sign in again at --rate")
+	f.BoolVar(&a.opt.PowerCut, "power-cut", false,
+		"--access: after --hold all vanish at once, and sign in again at --rate")
 	f.StringVar(&a.ping, "ping", "", "--access: IPv4 address that each asks, three times at most")
 	f.StringSliceVar(&a.dns, "dns", nil, "--access: name servers that each must get, of both families")
 	f.Uint16Var(&a.opt.STag, "s-tag", 100, "--access: of the first 4,000, C-tags from 1; 0: frames without tags")
@@ -45,6 +47,8 @@ func (a *accessLoad) flags(f *pflag.FlagSet) {
 	f.StringVar(&a.opt.Password, "password", "user%d", "--access: password; %d: the number")
 	f.StringVar(&a.method, "auth", "chap", "--access: pap, chap or mschapv2")
 	f.DurationVar(&a.opt.Patience, "patience", load.DefaultPatience, "--access: how long the last may take")
+	cmd.MarkFlagsOneRequired("peer", "access")
+	cmd.MarkFlagsMutuallyExclusive("peer", "access")
 }
 
 func (a *accessLoad) run(cmd *cobra.Command, e *env, asJSON bool) error {
@@ -102,7 +106,8 @@ func printAccessLoad(w io.Writer, r *load.AccessResult, asJSON bool) error {
 	if err := printLatency(w, "WHAT", "COUNT", r.Latency, "sign_in", "ping", "keep_alive"); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nframes sent %d, received %d; flaps %d, ended by the gateway %d\n", r.Sent, r.Received, r.Flaps, r.Ended)
+	fmt.Fprintf(w, "\nframes sent %d, received %d; flaps %d, ended by the gateway %d\n", r.Sent, r.Received, r.Flaps,
+		r.Ended)
 	if r.PowerCut > 0 {
 		fmt.Fprintf(w, "all on line again %.1f s after the power cut\n", r.PowerCut)
 	}

@@ -22,7 +22,8 @@ func streamCommand(e *env) *cobra.Command {
 	var every int
 	var rate uint64
 	load := &cobra.Command{
-		Use: "load PROFILE", Short: "load a benchmark's streams; the running configuration must be that of bench --print-config",
+		Use: "load PROFILE", Short: "load a benchmark's streams; the running configuration must be that of bench " +
+			"--print-config",
 		Example: "  isthmus stream load agf-symmetric --rate 10000",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -29,9 +29,11 @@ type Options struct {
 
 // Run shows everything; it fails when a packet was wrong or lost.
 func Run(ctx context.Context, opt Options) error {
-	fmt.Fprintf(opt.Out, "Isthmus %s: an access gateway with %d subscribers, half QinQ and half QinQ + PPPoE, on one worker.\n\n"+
+	fmt.Fprintf(opt.Out, "Isthmus %s: an access gateway with %d subscribers, half QinQ and half QinQ + PPPoE, on one "+
+		"worker.\n\n"+
 		"  uplink    subscriber -> firewall (blocklist) -> classify, strip tags -> police -> GTP-U -> route -> core\n"+
-		"  downlink  core -> firewall (allowlist) -> strip GTP-U, match flow -> QinQ, PPPoE -> schedule -> subscriber\n\n",
+		"  downlink  core -> firewall (allowlist) -> strip GTP-U, match flow -> QinQ, PPPoE -> schedule -> "+
+		"subscriber\n\n",
 		opt.Version, opt.Subscribers)
 	var results []*bench.Result
 	cpus, err := bench.ChooseCPUs("", 1)
@@ -41,13 +43,15 @@ func Run(ctx context.Context, opt Options) error {
 	for _, p := range bench.Profiles {
 		fmt.Fprintf(opt.Out, "%s (%s) ...\n", p.Name, p.Title)
 		r, err := bench.Run(ctx, bench.Options{
-			Profile: p.Name, Seconds: opt.Seconds, Workers: 1, CPUs: cpus, Subscribers: opt.Subscribers, NoHuge: opt.NoHuge,
+			Profile: p.Name, Seconds: opt.Seconds, Workers: 1, CPUs: cpus, Subscribers: opt.Subscribers,
+			NoHuge:   opt.NoHuge,
 			DPBinary: opt.DPBinary, Version: opt.Version, Command: "isthmus demo", Progress: opt.Progress,
 		})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(opt.Out, "  every packet compared: %d checked, %d wrong, %d lost\n", r.CheckPass.Checked, r.CheckPass.Wrong, r.CheckPass.Lost)
+		fmt.Fprintf(opt.Out, "  every packet compared: %d checked, %d wrong, %d lost\n", r.CheckPass.Checked,
+			r.CheckPass.Wrong, r.CheckPass.Lost)
 		results = append(results, r)
 	}
 	fmt.Fprintln(opt.Out)

@@ -52,11 +52,13 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s, %v; back %+v", text, err, back)
 		}
 	}
-	for want, v := range map[string]all{`{"N":null,"S":null}`: {}, `{"N":1.5,"S":{"median":2,"min":1,"max":3,"runs":2,` +
-		`"each":[3,1]}}`: {1.5, Of(3, 1)}} {
+	for want, v := range map[string]all{`{"N":null,"S":null}`: {},
+		`{"N":1.5,"S":{"median":2,"min":1,"max":3,"runs":2,` +
+			`"each":[3,1]}}`: {1.5, Of(3, 1)}} {
 		text, err := json.Marshal(v)
 		var back all
-		if err != nil || string(text) != want || json.Unmarshal(text, &back) != nil || back.N != v.N || back.S.Min != v.S.Min {
+		if err != nil || string(text) != want || json.Unmarshal(text, &back) != nil || back.N != v.N ||
+			back.S.Min != v.S.Min {
 			t.Errorf("%s, %v; back %+v", text, err, back)
 		}
 	}

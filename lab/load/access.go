@@ -152,7 +152,8 @@ func (opt *AccessOptions) check() error {
 		return errors.New("neither IPv4 nor IPv6 is asked for")
 	case opt.STag > 4094 || opt.STag == 0 && opt.Subscribers > 1<<16 ||
 		int(opt.STag)+(opt.Subscribers-1)/perSTag > 4094:
-		return fmt.Errorf("%d subscribers, %d an S-tag from %d on: the last S-tag is above 4094", opt.Subscribers, perSTag, opt.STag)
+		return fmt.Errorf("%d subscribers, %d an S-tag from %d on: the last S-tag is above 4094", opt.Subscribers,
+			perSTag, opt.STag)
 	case opt.Hold < 0 || opt.Flaps < 0 || opt.Patience <= 0:
 		return errors.New("hold, flaps and patience may not be negative")
 	}
@@ -181,7 +182,8 @@ func RunAccess(ctx context.Context, opt AccessOptions) (*AccessResult, error) {
 }
 
 func newCrowd(opt AccessOptions, file *os.File) (*crowd, error) {
-	c := &crowd{opt: opt, file: file, began: time.Now(), homes: make([]home, opt.Subscribers), in: mmsg.New(batch), out: mmsg.New(batch),
+	c := &crowd{opt: opt, file: file, began: time.Now(), homes: make([]home, opt.Subscribers), in: mmsg.New(batch),
+		out:   mmsg.New(batch),
 		index: make(map[protocol]uint32, opt.Subscribers), random: rand.New(rand.NewPCG(1, 2))}
 	for i := range c.room {
 		c.room[i] = make([]byte, 0, frameRoom)

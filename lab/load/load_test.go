@@ -17,8 +17,10 @@ import (
 
 func options(up *smftest.Server) Options {
 	return Options{
-		Peer: up.Addr, Rate: 2000, Sessions: 50, Seconds: 0.3, ModifyRatio: 1.5, Window: 1000, T1: 500 * time.Millisecond, N1: 100,
-		Access: "access", Core: "core", FirstUE: netip.MustParseAddr("10.45.0.1"), AccessPeer: netip.MustParseAddr("192.0.2.9"),
+		Peer: up.Addr, Rate: 2000, Sessions: 50, Seconds: 0.3, ModifyRatio: 1.5, Window: 1000,
+		T1: 500 * time.Millisecond, N1: 100,
+		Access: "access", Core: "core", FirstUE: netip.MustParseAddr("10.45.0.1"),
+		AccessPeer: netip.MustParseAddr("192.0.2.9"),
 	}
 }
 
@@ -38,7 +40,8 @@ func TestRun(t *testing.T) {
 			break
 		}
 	}
-	if float64(r.Established) > opt.Rate*r.Seconds+1 || r.Deleted != r.Established || r.Modified < r.Established+r.Established/2-1 ||
+	if float64(r.Established) > opt.Rate*r.Seconds+1 || r.Deleted != r.Established ||
+		r.Modified < r.Established+r.Established/2-1 ||
 		r.Modified > 2*r.Established {
 		t.Fatalf("%d established in %g s, %d modified, %d deleted", r.Established, r.Seconds, r.Modified, r.Deleted)
 	}
@@ -117,8 +120,10 @@ func TestRunWrong(t *testing.T) {
 				}
 				return m
 			})
-			up.Lose(func(h pfcp.Header) bool { // no session goes before all have come: that two are one is seen while both live
-				return (h.Type == pfcp.SessionModificationRequestType || h.Type == pfcp.SessionDeletionRequestType) && up.Sessions() < 3
+			// no session goes before all have come: that two are one is seen while both live
+			up.Lose(func(h pfcp.Header) bool {
+				return (h.Type == pfcp.SessionModificationRequestType || h.Type == pfcp.SessionDeletionRequestType) &&
+					up.Sessions() < 3
 			})
 			opt := options(up)
 			opt.Seconds, opt.Sessions, opt.T1 = 0, 3, 30*time.Millisecond
@@ -158,7 +163,8 @@ func TestTemplates(t *testing.T) {
 		if e, ok := m.(*pfcp.SessionEstablishmentRequest); ok {
 			ue := netip.AddrFrom4(v.ue)
 			if e.CP.SEID != 77 || e.PDR[0].PDI.UEIP[0].IPv4 != ue || e.PDR[1].PDI.UEIP[0].IPv4 != ue ||
-				e.FAR[1].Forwarding.OuterHeader.TEID != v.teid || len(e.PDR) != 2 || len(e.FAR) != 2 || len(e.QER) != 1 || len(e.URR) != 1 {
+				e.FAR[1].Forwarding.OuterHeader.TEID != v.teid || len(e.PDR) != 2 || len(e.FAR) != 2 ||
+				len(e.QER) != 1 || len(e.URR) != 1 {
 				t.Fatalf("%+v", e)
 			}
 		}
@@ -168,7 +174,8 @@ func TestTemplates(t *testing.T) {
 // The quick parser sees what the decoder sees.
 func TestAnswer(t *testing.T) {
 	m := &pfcp.SessionEstablishmentResponse{
-		Node: pfcp.NodeID{FQDN: "upf"}, Cause: pfcp.CauseAccepted, UP: pfcp.FSEID{SEID: 5, IPv4: netip.MustParseAddr("192.0.2.1")},
+		Node: pfcp.NodeID{FQDN: "upf"}, Cause: pfcp.CauseAccepted,
+		UP:      pfcp.FSEID{SEID: 5, IPv4: netip.MustParseAddr("192.0.2.1")},
 		Created: []pfcp.CreatedPDR{{ID: 1, LocalFTEID: &pfcp.FTEID{TEID: 6, IPv4: netip.MustParseAddr("192.0.2.2")}}},
 	}
 	b, err := pfcp.Encode(pfcp.Header{SEID: 3, Sequence: 4}, m)
@@ -187,7 +194,8 @@ func TestAnswer(t *testing.T) {
 		a.check(establishment, 4) == "" {
 		t.Fatalf("%+v", a)
 	}
-	for n := headerSize; n < len(b); n++ { // any cut is either an error or an answer that lacks something; never a panic
+	// any cut is either an error or an answer that lacks something; never a panic
+	for n := headerSize; n < len(b); n++ {
 		var a answer
 		if a.parse(h, b[:n]) == nil && a.check(establishment, 3) == "" {
 			t.Fatalf("accepted the first %d of %d bytes", n, len(b))
@@ -207,7 +215,8 @@ func TestHistogram(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	none, err := json.Marshal((&histogram{}).latency())
-	if want := `{"count":0,"p50_us":null,"p90_us":null,"p99_us":null,"max_us":null}`; err != nil || string(none) != want {
+	if want := `{"count":0,"p50_us":null,"p90_us":null,"p99_us":null,"max_us":null}`; err != nil ||
+		string(none) != want {
 		t.Errorf("of nothing: %s, %v", none, err)
 	}
 }
@@ -225,8 +234,9 @@ func FuzzAnswer(f *testing.F) {
 // What the load itself spends on one session: three requests filled in, three answers checked; no socket.
 func BenchmarkSession(b *testing.B) {
 	opt := Options{
-		Access: "access", Core: "core", FirstUE: netip.MustParseAddr("10.45.0.1"), AccessPeer: netip.MustParseAddr("192.0.2.9"),
-		Node: pfcp.NodeID{FQDN: "load.test"}, Sessions: 1, Window: 10, ModifyRatio: 1, T1: time.Hour,
+		Access: "access", Core: "core", FirstUE: netip.MustParseAddr("10.45.0.1"),
+		AccessPeer: netip.MustParseAddr("192.0.2.9"),
+		Node:       pfcp.NodeID{FQDN: "load.test"}, Sessions: 1, Window: 10, ModifyRatio: 1, T1: time.Hour,
 	}
 	tmpl, err := newTemplates(&opt, netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
@@ -243,8 +253,10 @@ func BenchmarkSession(b *testing.B) {
 	at := time.Unix(1e9, 0)
 	answers := [kinds][]byte{
 		encode(&pfcp.SessionEstablishmentResponse{
-			Node: pfcp.NodeID{FQDN: "upf"}, Cause: pfcp.CauseAccepted, UP: pfcp.FSEID{SEID: 5, IPv4: netip.MustParseAddr("192.0.2.1")},
-			Created: []pfcp.CreatedPDR{{ID: 1, LocalFTEID: &pfcp.FTEID{TEID: 6, IPv4: netip.MustParseAddr("192.0.2.2")}}},
+			Node: pfcp.NodeID{FQDN: "upf"}, Cause: pfcp.CauseAccepted,
+			UP: pfcp.FSEID{SEID: 5, IPv4: netip.MustParseAddr("192.0.2.1")},
+			Created: []pfcp.CreatedPDR{{ID: 1, LocalFTEID: &pfcp.FTEID{TEID: 6,
+				IPv4: netip.MustParseAddr("192.0.2.2")}}},
 		}),
 		encode(&pfcp.SessionModificationResponse{Cause: pfcp.CauseAccepted}),
 		encode(&pfcp.SessionDeletionResponse{Cause: pfcp.CauseAccepted, Usage: []pfcp.UsageReport{

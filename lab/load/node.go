@@ -36,7 +36,8 @@ func (r *run) associate(ctx context.Context) error {
 				continue // a heartbeat of the peer: it will be repeated
 			}
 			if answer.Cause != pfcp.CauseAccepted {
-				return fmt.Errorf("%s refused the association: cause %d; are our address and Node ID in its pfcp.peers? "+
+				return fmt.Errorf("%s refused the association: cause %d; are our address and Node ID in its "+
+					"pfcp.peers? "+
 					"Its `isthmus show n4` says why", r.opt.Peer, answer.Cause)
 			}
 			if answer.Features&pfcp.UPFtup == 0 {

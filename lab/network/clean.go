@@ -24,7 +24,8 @@ const lockFile = "lock"
 // takeLock makes the folder ours. A folder that is not a lab's is refused: its contents would be removed.
 func takeLock(dir string) (*os.File, error) {
 	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == lockFile }) {
+	if err == nil && len(entries) > 0 && !slices.ContainsFunc(entries,
+		func(e os.DirEntry) bool { return e.Name() == lockFile }) {
 		return nil, fmt.Errorf("%s is not empty and not a lab's; choose another --dir", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -36,7 +37,8 @@ func takeLock(dir string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("a lab is running already (process %d, %s); `isthmus lab clean` ends it", holder(dir), dir)
+		return nil, fmt.Errorf("a lab is running already (process %d, %s); `isthmus lab clean` ends it", holder(dir),
+			dir)
 	}
 	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
 		f.Close()
@@ -67,7 +69,8 @@ func Clean(ctx context.Context, dir string) (string, error) {
 		}
 	}
 	list := namespaces()
-	if files, _ := os.ReadDir(dir); len(list) == 0 && (len(files) == 0 || len(files) == 1 && files[0].Name() == lockFile) {
+	if files, _ := os.ReadDir(dir); len(list) == 0 && (len(files) == 0 || len(files) == 1 &&
+		files[0].Name() == lockFile) {
 		return "nothing to remove", nil // a lab that ended well leaves its lock file
 	}
 	lock, err := takeLock(dir)
@@ -156,7 +159,8 @@ func killInside(ns string) error {
 		alive := 0
 		for _, pid := range processes() {
 			var have unix.Stat_t
-			if unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &have) != nil || have.Ino != want.Ino || have.Dev != want.Dev {
+			if unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &have) != nil || have.Ino != want.Ino ||
+				have.Dev != want.Dev {
 				continue
 			}
 			if pid == os.Getpid() {

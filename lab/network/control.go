@@ -87,8 +87,9 @@ func (l *Lab) show(ctx context.Context, limit int) *Show {
 	bearers := l.bearers[:min(limit, len(l.bearers))]
 	for _, f := range l.top.functions {
 		row := ShowFunc{
-			Name: f.name, Title: f.title, Namespace: Prefix + f.name, N4: f.n4.String(), Controller: l.top.cores[f.core].title,
-			Socket: filepath.Join(l.folder(f), "isthmus.sock"), Config: filepath.Join(l.folder(f), "isthmus.yaml"),
+			Name: f.name, Title: f.title, Namespace: Prefix + f.name, N4: f.n4.String(),
+			Controller: l.top.cores[f.core].title,
+			Socket:     filepath.Join(l.folder(f), "isthmus.sock"), Config: filepath.Join(l.folder(f), "isthmus.yaml"),
 		}
 		if a := l.assocs[f.name]; a != nil {
 			row.Node, row.Associated, row.Sessions = a.ID, a.Alive(), a.Sessions()
@@ -199,7 +200,8 @@ func (s *Show) Print(w io.Writer) error {
 	if s.Generation == "home" {
 		return s.printHome(w)
 	}
-	fmt.Fprintf(w, "lab %s, up for %.0f s, files in %s; %d UEs, %d pages, %d handovers, %d repairs\n\n", s.Generation, s.Seconds,
+	fmt.Fprintf(w, "lab %s, up for %.0f s, files in %s; %d UEs, %d pages, %d handovers, %d repairs\n\n", s.Generation,
+		s.Seconds,
 		s.Folder, s.UEs, s.Pages, s.Handovers, s.Repairs)
 	var cells [][]string
 	for i := range s.Functions {
@@ -208,9 +210,11 @@ func (s *Show) Print(w io.Writer) error {
 		if !f.Associated {
 			state = "no"
 		}
-		cells = append(cells, []string{f.Name, f.Title, f.Namespace, f.N4, f.Controller, state, strconv.Itoa(f.Sessions), f.Socket})
+		cells = append(cells, []string{f.Name, f.Title, f.Namespace, f.N4, f.Controller, state,
+			strconv.Itoa(f.Sessions), f.Socket})
 	}
-	err := view.WriteTable(w, []string{"FUNCTION", "TYPE", "NAMESPACE", "N4", "CONTROLLER", "ASSOCIATED", "SESSIONS", "SOCKET"},
+	err := view.WriteTable(w, []string{"FUNCTION", "TYPE", "NAMESPACE", "N4", "CONTROLLER", "ASSOCIATED", "SESSIONS",
+		"SOCKET"},
 		[]bool{6: true, 7: false}, cells)
 	if err != nil {
 		return err
@@ -275,7 +279,8 @@ func (l *Lab) hints() string {
 		return l.signInHints()
 	}
 	fmt.Fprintf(b, "\nIn another terminal (`isthmus lab exec ue` is `ip netns exec %sue`):\n", Prefix)
-	fmt.Fprintf(b, "%sping %s\n%sping %s\n%scurl http://www.lab/\n%sdig +short AAAA www.lab\n", ue, serverIPv4, ue, serverIPv6, ue, ue)
+	fmt.Fprintf(b, "%sping %s\n%sping %s\n%scurl http://www.lab/\n%sdig +short AAAA www.lab\n", ue, serverIPv4, ue,
+		serverIPv6, ue, ue)
 	if l.hasIperf() {
 		fmt.Fprintf(b, "%siperf3 -c %s\n%siperf3 -c %s -R\n", ue, serverIPv4, ue, serverIPv6)
 	}

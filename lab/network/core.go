@@ -201,7 +201,8 @@ func (c *controllers) Idle(ctx context.Context, ue int) (string, error) {
 	if err := b.Idle(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("UE %d is idle; a packet from %s%s to it will page it", ue, Prefix, generations[c.opt.Generation].pdn), nil
+	return fmt.Sprintf("UE %d is idle; a packet from %s%s to it will page it", ue, Prefix,
+		generations[c.opt.Generation].pdn), nil
 }
 
 // Wake brings a UE back by itself.

@@ -37,7 +37,8 @@ func inNode(ctx context.Context, node string, argv ...string) *exec.Cmd {
 func pings(
 	ctx context.Context, node, target string, count int, interval time.Duration,
 ) (sent, received int, words string, err error) {
-	cmd := inNode(ctx, node, "ping", "-n", "-c", strconv.Itoa(count), "-i", fmt.Sprint(interval.Seconds()), "-W", "5", target)
+	cmd := inNode(ctx, node, "ping", "-n", "-c", strconv.Itoa(count), "-i", fmt.Sprint(interval.Seconds()), "-W", "5",
+		target)
 	out, failure := cmd.CombinedOutput()
 	m := pingSummary.FindSubmatch(out)
 	if m == nil {
@@ -117,7 +118,8 @@ func (d Demonstration) Idle(ctx context.Context) error {
 		if m := pingTime.FindStringSubmatch(words); m != nil {
 			first = m[1] + " ms"
 		}
-		d.say("idle: UE 1 released; ping %s from the network: paged %d times, %d sent, %d lost, the first took %s", target,
+		d.say("idle: UE 1 released; ping %s from the network: paged %d times, %d sent, %d lost, the first took %s",
+			target,
 			d.network.Pages.Load()-before, sent, sent-received, first)
 	}
 	return nil

@@ -103,7 +103,8 @@ func (opt *Options) check() error {
 	}
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("the lab needs the program %q (Debian: iproute2, util-linux, ethtool, freeradius, isc-dhcp-client)", tool)
+			return fmt.Errorf("the lab needs the program %q (Debian: iproute2, util-linux, ethtool, freeradius, "+
+				"isc-dhcp-client)", tool)
 		}
 	}
 	if opt.Generation == "isp" {
@@ -219,7 +220,8 @@ func (l *Lab) summary(step string) string {
 		return fmt.Sprintf("S-tag %d, a C-tag a line", homesSTag)
 	case "homes":
 		if l.opt.Generation == "home" {
-			return fmt.Sprintf("%d signed in by %s", l.opt.Homes, map[bool]string{true: "PPPoE", false: "DHCP"}[l.opt.PPPoE])
+			return fmt.Sprintf("%d signed in by %s", l.opt.Homes,
+				map[bool]string{true: "PPPoE", false: "DHCP"}[l.opt.PPPoE])
 		}
 		return fmt.Sprintf("%d wireline subscribers", l.opt.Homes)
 	case "convergence":

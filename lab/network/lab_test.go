@@ -118,7 +118,8 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := takeLock(dir); err == nil || !strings.Contains(err.Error(), "running already") || holder(dir) != os.Getpid() {
+	if _, err := takeLock(dir); err == nil || !strings.Contains(err.Error(), "running already") ||
+		holder(dir) != os.Getpid() {
 		t.Fatalf("second lab: %v", err)
 	}
 	first.Close()

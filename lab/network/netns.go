@@ -171,7 +171,8 @@ func (e *end) prepare(ctx context.Context, far *end) error {
 	for _, a := range e.addresses {
 		args := []string{"-n", ns, "addr", "add", a.String(), "dev", e.name}
 		if a.IsSingleIP() { // a wire with one address at each end
-			args = []string{"-n", ns, "addr", "add", a.Addr().String(), "peer", far.addresses[0].Addr().String(), "dev", e.name}
+			args = []string{"-n", ns, "addr", "add", a.Addr().String(), "peer", far.addresses[0].Addr().String(), "dev",
+				e.name}
 		} else if a.Addr().Is6() {
 			args = append(args, "nodad")
 		}
@@ -235,7 +236,8 @@ func camp(radio int) []string {
 	a := ueAddresses(1)
 	return []string{
 		fmt.Sprintf("route replace default via %s dev ue%d src %s", net4(netRadio+radio, 1).Addr(), radio, a.IPv4),
-		fmt.Sprintf("-6 route replace default via %s dev ue%d src %s", net6(netRadio+radio, 1).Addr(), radio, host(a.IPv6)),
+		fmt.Sprintf("-6 route replace default via %s dev ue%d src %s", net6(netRadio+radio, 1).Addr(), radio,
+			host(a.IPv6)),
 	}
 }
 

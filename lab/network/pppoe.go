@@ -39,7 +39,8 @@ type modem struct {
 // startPPPoE has a home dial, and dial again when its session ends.
 func (l *Lab) startPPPoE(ctx context.Context, i int) error {
 	user := HomeUser(i)
-	m := &modem{node: homeNode(i), began: time.Now(), peer: [6]byte{255, 255, 255, 255, 255, 255}, hosts: make(chan []string, 16)}
+	m := &modem{node: homeNode(i), began: time.Now(), peer: [6]byte{255, 255, 255, 255, 255, 255},
+		hosts: make(chan []string, 16)}
 	mac, _ := net.ParseMAC(homeOf(i).MAC)
 	m.own = [6]byte(mac)
 	err := inside(m.node, func() (err error) {
@@ -82,7 +83,8 @@ func (l *Lab) startPPPoE(ctx context.Context, i int) error {
 func (m *modem) configure(l *Lab) {
 	for lines := range m.hosts {
 		for _, line := range lines {
-			if err := command(context.Background(), "ip", append([]string{"-n", Prefix + m.node}, fields(line)...)...); err != nil &&
+			if err := command(context.Background(), "ip", append([]string{"-n", Prefix + m.node},
+				fields(line)...)...); err != nil &&
 				!l.closing.Load() {
 				l.problem("%s: %v", m.node, err)
 			}
@@ -183,7 +185,8 @@ func (m *modem) Up(c *dialer.Client, f access.Families) {
 	n := c.Link.Network()
 	var lines []string
 	if f.V4 {
-		lines = append(lines, fmt.Sprintf("addr replace %s peer %s dev ppp0", netip.AddrFrom4(n.Local), netip.AddrFrom4(n.Remote)),
+		lines = append(lines, fmt.Sprintf("addr replace %s peer %s dev ppp0", netip.AddrFrom4(n.Local),
+			netip.AddrFrom4(n.Remote)),
 			"-4 route replace default dev ppp0")
 	}
 	if f.V6 {

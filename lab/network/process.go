@@ -236,7 +236,8 @@ func (l *Lab) startFunctions(ctx context.Context) error {
 			return err
 		}
 		log = filepath.Join(dir, "isthmus.log")
-		err = l.spawn(f.name, "isthmus of "+f.name, log, true, l.program, "run", "-c", file, "--no-spawn", "--metrics", "off",
+		err = l.spawn(f.name, "isthmus of "+f.name, log, true, l.program, "run", "-c", file, "--no-spawn", "--metrics",
+			"off",
 			"--socket", filepath.Join(dir, "isthmus.sock"), "--dp-socket", filepath.Join(dir, "dp.sock"))
 		if err != nil {
 			return err

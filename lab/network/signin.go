@@ -53,7 +53,8 @@ func newHome(opt *Options, w words) *topology {
 	t.add(&function{name: bngNode, title: w.anchorTitle, access: w.access, coreSide: w.core})
 	for i := range opt.Homes {
 		t.nodes = append(t.nodes, homeNode(i))
-		t.join(end{node: homeNode(i), name: "wan", mac: homeOf(i).MAC}, port(switchNode, fmt.Sprintf("line%d", i)), ipMTU)
+		t.join(end{node: homeNode(i), name: "wan", mac: homeOf(i).MAC}, port(switchNode, fmt.Sprintf("line%d", i)),
+			ipMTU)
 	}
 	t.join(port(switchNode, "uplink"), port(bngNode, w.access), tunnelMTU)
 	t.join(port(bngNode, w.core), end{node: w.pdn, name: w.core, addresses: both(netCore, 2)}, ipMTU)
@@ -132,7 +133,8 @@ radius:
 func (l *Lab) signInConfig(f *function) ([]byte, error) {
 	var b bytes.Buffer
 	err := homeConfig.Execute(&b, map[string]any{
-		"Dir": l.folder(f), "Gateway": homesGateway, "Core": both(netCore, 1), "STag": homesSTag, "IPv4": !l.opt.IPv6Only,
+		"Dir": l.folder(f), "Gateway": homesGateway, "Core": both(netCore, 1), "STag": homesSTag,
+		"IPv4": !l.opt.IPv6Only,
 		"Routes": []configRoute{
 			{netip.MustParsePrefix("0.0.0.0/0"), net4(netCore, 2).Addr()},
 			{netip.MustParsePrefix("::/0"), net6(netCore, 2).Addr()},
@@ -152,7 +154,8 @@ func internetHosts(pdn string) []string {
 		fmt.Sprintf("%s route add %s via %s src %s", pdn, homesIPv4, net4(netCore, 1).Addr(), serverIPv4),
 	}
 	for _, p := range []netip.Prefix{homesIPv6, homesDelegated} {
-		lines = append(lines, fmt.Sprintf("%s -6 route add %s via %s src %s", pdn, p, net6(netCore, 1).Addr(), serverIPv6))
+		lines = append(lines, fmt.Sprintf("%s -6 route add %s via %s src %s", pdn, p, net6(netCore, 1).Addr(),
+			serverIPv6))
 	}
 	return lines
 }
@@ -297,7 +300,8 @@ func (l *Lab) startIPoE(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	return l.spawn(node, "dhclient -6 of "+node, file("dhclient6.log"), true, "dhclient", "-6", "-P", "-d", "-sf", script,
+	return l.spawn(node, "dhclient -6 of "+node, file("dhclient6.log"), true, "dhclient", "-6", "-P", "-d", "-sf",
+		script,
 		"-cf", "/dev/null", "-lf", file("leases6"), "-pf", file("pid6"), "wan")
 }
 
@@ -321,7 +325,8 @@ func (l *Lab) signInHints() string {
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock show subscriber", l.folder(f)),
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock show radius", l.folder(f)),
 		fmt.Sprintf("isthmus --socket %s/isthmus.sock clear subscriber %s", l.folder(f), HomeUser(0)),
-		fmt.Sprintf("isthmus lab exec cp sh -c 'echo \"User-Name=%s,Event-Timestamp=$(date +%%s),WISPr-Bandwidth-Max-Down=5000000,"+
+		fmt.Sprintf("isthmus lab exec cp sh -c 'echo \"User-Name=%s,Event-Timestamp=$(date "+
+			"+%%s),WISPr-Bandwidth-Max-Down=5000000,"+
 			"WISPr-Bandwidth-Max-Up=5000000\" | radclient -x %s coa %s'", HomeUser(0), l.coaAddress(), radiusSecret),
 		fmt.Sprintf("isthmus lab exec cp cat %s", filepath.Join(l.radiusFolder(), "detail")),
 		fmt.Sprintf("isthmus lab exec %s tcpdump -eni uplink", switchNode),

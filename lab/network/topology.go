@@ -199,7 +199,8 @@ func (t *topology) addRelay(w words, opt *Options) {
 	}
 	if opt.N9 {
 		f.local = "edge"
-		f.interfaces = append(f.interfaces, iface{name: "edge", addresses: both(netEdge, 1), mtu: ipMTU, lookup: "destination"})
+		f.interfaces = append(f.interfaces, iface{name: "edge", addresses: both(netEdge, 1), mtu: ipMTU,
+			lookup: "destination"})
 		f.routes = []route{{edgeRange, net4(netEdge, 2).Addr()}}
 		t.nodes = append(t.nodes, "edge")
 		t.join(port(f.name, "edge"), end{node: "edge", name: "n6", addresses: both(netEdge, 2)}, ipMTU)
@@ -250,7 +251,8 @@ func (t *topology) joinCores() {
 	for _, f := range t.functions {
 		t.links = append(t.links, link{
 			end{node: f.name, name: "n4", addresses: []netip.Prefix{netip.PrefixFrom(f.n4, 32)}},
-			end{node: "cp", name: "n4-" + f.name, addresses: []netip.Prefix{netip.PrefixFrom(t.cores[f.core].addr, 32)}}, ipMTU,
+			end{node: "cp", name: "n4-" + f.name, addresses: []netip.Prefix{netip.PrefixFrom(t.cores[f.core].addr,
+				32)}}, ipMTU,
 		})
 	}
 }

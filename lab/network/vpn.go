@@ -58,7 +58,8 @@ func (t *topology) addVPN(first int) {
 			of(iface{name: vpnSite, addresses: siteAddresses(siteGateway + g)}))
 		t.join(port(name, vpnVRF), end{node: far.name, name: name, addresses: both(n, 2)}, tunnelMTU)
 		t.join(port(name, vpnSite), end{node: vpnSite, name: name, bridged: true}, tunnelMTU)
-		fab := &router{name: space, title: space, as: 65001 + g, id: net4(n, 1).Addr(), gateway: true, prepend: g, site: true}
+		fab := &router{name: space, title: space, as: 65001 + g, id: net4(n, 1).Addr(), gateway: true, prepend: g,
+			site: true}
 		fab.peers = append(fab.peers, routerPeer{vpnVRF, n, 2, far.as, far.name})
 		far.peers = append(far.peers, routerPeer{name, n, 1, fab.as, fab.name})
 		t.nodes = append(t.nodes, space)

@@ -154,7 +154,8 @@ func testpmd(mode, does string, change Change) *Peer {
 		arguments: func(s *Setup) ([]string, error) {
 			descriptors := strconv.Itoa(s.Descriptors)
 			return []string{
-				"--forward-mode=" + mode, "--nb-cores=1", "--total-num-mbufs=32768", "--burst=64", "--rxd=" + descriptors,
+				"--forward-mode=" + mode, "--nb-cores=1", "--total-num-mbufs=32768", "--burst=64", "--rxd=" +
+					descriptors,
 				"--txd=" + descriptors, "--no-lsc-interrupt", "--disable-link-check", "--no-flush-rx",
 			}, nil
 		},

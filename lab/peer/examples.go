@@ -75,27 +75,36 @@ func builtFrom(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	if built != installed {
-		return "", fmt.Errorf("DPDK's examples were built from %s and %s is installed: run scripts/peers.sh", built, installed)
+		return "", fmt.Errorf("DPDK's examples were built from %s and %s is installed: run scripts/peers.sh", built,
+			installed)
 	}
 	return built, nil
 }
 
 // examples are the programs of scripts/peers.sh.
 func examples() []*Peer {
-	routes := "looks the destination up in %s (a route for each port), checks the IPv4 header, decrements TTL, writes both MAC addresses"
-	soft := "its packet types come from software (--parse-ptype), and its request for checksum offload is patched away: net_memif has neither"
+	routes := "looks the destination up in %s (a route for each port), checks the IPv4 header, decrements TTL, " +
+		"writes both MAC addresses"
+	soft := "its packet types come from software (--parse-ptype), and its request for checksum offload is patched " +
+		"away: net_memif has neither"
 	return []*Peer{
 		newExample("l3fwd", "l3fwd-lpm", fmt.Sprintf(routes, "rte_lpm"), soft, Plain, NewMACsTTL, l3fwd("lpm")),
 		newExample("l3fwd", "l3fwd-fib", fmt.Sprintf(routes, "rte_fib"), soft, Plain, NewMACsTTL, l3fwd("fib")),
-		newExample("l3fwd", exactMatch, "looks the five-tuple up in rte_hash (every flow is an entry), checks the IPv4 header, decrements TTL, "+
+		newExample("l3fwd", exactMatch, "looks the five-tuple up in rte_hash (every flow is an entry), checks the "+
+			"IPv4 header, decrements TTL, "+
 			"writes both MAC addresses", soft, Plain, NewMACsTTL, l3fwd("em")),
-		newExample("l3fwd-graph", "l3fwd-graph", "l3fwd on rte_graph with DPDK's own nodes, rte_lpm, node statistics on",
+		newExample("l3fwd-graph", "l3fwd-graph",
+			"l3fwd on rte_graph with DPDK's own nodes, rte_lpm, node statistics on",
 			"its main thread, which spins beside the forwarding, is patched to sleep", Plain, NewMACsTTL,
 			l3fwdGraph()),
-		newExample("qos_sched", "qos_sched", "queues each packet in rte_sched by its tags (4,096 pipes of 16 queues a port) and serves it; no rate is limited",
-			"patched to receive and schedule in one thread; its own form takes a core for each", Tagged, Nothing, qosSched()),
-		newExample("ip_pipeline", "ip_pipeline", "looks the destination up in an rte_pipeline table (LPM), writes the Ethernet header",
-			"configured as its example route.cli; patched to ask for frames of 1518 bytes, net_memif's most, in place of 9000, and to let its console sleep", Plain, NewMACs,
+		newExample("qos_sched", "qos_sched", "queues each packet in rte_sched by its tags (4,096 pipes of 16 queues "+
+			"a port) and serves it; no rate is limited",
+			"patched to receive and schedule in one thread; its own form takes a core for each", Tagged, Nothing,
+			qosSched()),
+		newExample("ip_pipeline", "ip_pipeline",
+			"looks the destination up in an rte_pipeline table (LPM), writes the Ethernet header",
+			"configured as its example route.cli; patched to ask for frames of 1518 bytes, net_memif's most, in "+
+				"place of 9000, and to let its console sleep", Plain, NewMACs,
 			ipPipeline()),
 	}
 }
@@ -223,7 +232,8 @@ func qosProfile() string {
 		}
 		fmt.Fprintf(&b, "tc period = %d\n", period)
 	}
-	b.WriteString("[port]\nframe overhead = 24\nnumber of subports per port = 1\n[subport 0]\nnumber of pipes per subport = 4096\n")
+	b.WriteString("[port]\nframe overhead = 24\nnumber of subports per port = 1\n[subport 0]\nnumber of pipes per " +
+		"subport = 4096\n")
 	fmt.Fprintf(&b, "queue sizes =%s\npipe 0-4095 = 0\n[subport profile 0]\n", strings.Repeat(" 64", 13))
 	rates(10)
 	b.WriteString("[pipe profile 0]\n")
@@ -239,7 +249,8 @@ func ipPipeline() *dpdk {
 			if err := os.WriteFile(file, []byte(pipelineScript(s)), 0o644); err != nil {
 				return nil, err
 			}
-			return []string{"-s", file, "-h", "127.0.0.1", "-p", "0"}, nil // its console, which nobody uses, at any port
+			// its console, which nobody uses, at any port
+			return []string{"-s", file, "-h", "127.0.0.1", "-p", "0"}, nil
 		},
 		// It prints each line of its script before it obeys it; the last one starts the forwarding.
 		ready: "thread 1 pipeline PIPELINE0 enable", bad: "\" failed.", memoryMB: 256,

@@ -19,8 +19,10 @@ const Linux = "linux-veth"
 // linuxForwarding is the kernel's own IPv4 forwarding between veth pairs.
 func linuxForwarding(link string) *Peer {
 	return &Peer{
-		Name: Linux, Does: "forwards IPv4 in the kernel: FIB look-up, TTL, static neighbours; no filter, no connection tracking",
-		Note: "over veth, not memif: its ratio is to the gateway on veth. It has no thread that could be pinned: RPS steers its softirq to the " +
+		Name: Linux, Does: "forwards IPv4 in the kernel: FIB look-up, TTL, static neighbours; no filter, no " +
+			"connection tracking",
+		Note: "over veth, not memif: its ratio is to the gateway on veth. It has no thread that could be pinned: RPS " +
+			"steers its softirq to the " +
 			"CPU that the others forward on, and what sending into veth costs stays with the tester",
 		Link: link, Packets: Plain, Change: NewMACsTTL,
 		Version: func(ctx context.Context, _ *Setup) (string, error) {

@@ -12,7 +12,8 @@ import (
 )
 
 func TestProcessIsAwaitedAndEnded(t *testing.T) {
-	p, err := spawn([]string{"sh", "-c", "trap '' INT; echo working; while read -r line; do :; done; exec cat /dev/zero >/dev/null"}, nil)
+	p, err := spawn([]string{"sh", "-c", "trap '' INT; echo working; while read -r line; do :; done; exec cat " +
+		"/dev/zero >/dev/null"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestConfigurations(t *testing.T) {
 	setup := testSetup()
 	script := pipelineScript(&setup)
 	for _, want := range []string{
-		"link LINK0 dev net_memif0 rxq 1 1024 MEMPOOL0 txq 1 1024 promiscuous on\n", Network(0) + " 24 action fwd port 0 encap ether " + setup.Ends[0].FarMAC,
+		"link LINK0 dev net_memif0 rxq 1 1024 MEMPOOL0 txq 1 1024 promiscuous on\n", Network(0) +
+			" 24 action fwd port 0 encap ether " + setup.Ends[0].FarMAC,
 		Network(1) + " 24 action fwd port 1 encap ether " + setup.Ends[1].FarMAC,
 	} {
 		if !strings.Contains(script, want) {
@@ -106,13 +108,15 @@ func TestConfigurations(t *testing.T) {
 	d := ipPipeline()
 	links := []dpdkLink{memifLink(&setup, 0, "/tmp/a"), memifLink(&setup, 1, "/tmp/c")}
 	eal := strings.Join(d.eal(&setup, links), " ")
-	for _, want := range []string{"--in-memory", "rsize=10,", "socket=/tmp/c,mac=" + setup.Ends[1].MAC, "--lcores 0@0,1@1"} {
+	for _, want := range []string{"--in-memory", "rsize=10,", "socket=/tmp/c,mac=" + setup.Ends[1].MAC,
+		"--lcores 0@0,1@1"} {
 		if !strings.Contains(eal, want) {
 			t.Errorf("EAL options lack %q: %s", want, eal)
 		}
 	}
 	setup.NoHuge = true
-	if eal = strings.Join(d.eal(&setup, links), " "); strings.Contains(eal, "--in-memory") || !strings.Contains(eal, "--no-huge") {
+	if eal = strings.Join(d.eal(&setup, links), " "); strings.Contains(eal, "--in-memory") ||
+		!strings.Contains(eal, "--no-huge") {
 		t.Errorf("without huge pages: %s", eal)
 	}
 }

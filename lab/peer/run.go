@@ -64,7 +64,8 @@ type Row struct {
 	Command       string            `json:"command"`
 	Packets       string            `json:"packets"`
 	TesterLimited bool              `json:"tester_limited,omitempty"` // in any repetition: the program can do more
-	WhyNot        string            `json:"why_not,omitempty"`        // why there is no figure, or not of every repetition
+	// why there is no figure, or not of every repetition
+	WhyNot string `json:"why_not,omitempty"`
 }
 
 // subject is a peer that takes part, and what it gave so far.
@@ -173,7 +174,8 @@ func prepare(ctx context.Context, list []*Peer, opt *Options) []*subject {
 	var subjects []*subject
 	for _, p := range list {
 		s := &subject{peer: p, row: Row{
-			Name: p.Name, Does: p.Does, Note: p.Note, Ours: p.Ours, Floor: p.Floor, Link: p.Link, Packets: p.Packets.String(),
+			Name: p.Name, Does: p.Does, Note: p.Note, Ours: p.Ours, Floor: p.Floor, Link: p.Link,
+			Packets: p.Packets.String(),
 		}}
 		subjects = append(subjects, s)
 		var err error

@@ -23,7 +23,8 @@ func fake(name, link string, started *[]string) *Peer {
 			*started = append(*started, name)
 			return &Running{
 				Command: []string{name, "--fast"}, Stop: func() { *started = append(*started, "-"+name) },
-				Ports: map[string]tester.Port{access: {Driver: "net_memif", Device: "a"}, core: {Driver: "net_memif", Device: "c"}},
+				Ports: map[string]tester.Port{access: {Driver: "net_memif", Device: "a"},
+					core: {Driver: "net_memif", Device: "c"}},
 			}, nil
 		},
 	}
@@ -32,7 +33,8 @@ func fake(name, link string, started *[]string) *Peer {
 func baseProfile() *tester.Profile {
 	return &tester.Profile{
 		Name: "base", Ports: []tester.Port{{Name: access, MTU: 1600}, {Name: core}}, Streams: baseStreams(),
-		Run: tester.Plan{Mode: tester.ModeSearch, Search: &tester.Search{Goals: []tester.Goal{{Loss: "0"}, {Loss: "0.001%"}}}},
+		Run: tester.Plan{Mode: tester.ModeSearch, Search: &tester.Search{Goals: []tester.Goal{{Loss: "0"},
+			{Loss: "0.001%"}}}},
 	}
 }
 
@@ -64,11 +66,13 @@ func row(t *testing.T, rows []Row, name string) *Row {
 
 func TestMediansAndRatios(t *testing.T) {
 	var started []string
-	ours, slow, over := fake("isthmus", LinkMemif, &started), fake("slow", LinkMemif, &started), fake("linux", LinkVeth, &started)
+	ours, slow, over := fake("isthmus", LinkMemif, &started), fake("slow", LinkMemif, &started),
+		fake("linux", LinkVeth, &started)
 	ours.Ours = true
 	rates := map[string][]float64{"isthmus": {4, 2, 3, 9, 1}, "slow": {1, 2, 1.5, 1.5, 1.5}, "linux": {1, 1, 1, 1, 1}}
 	used := map[string]int{}
-	rows, err := RunAll(context.Background(), []*Peer{ours, slow, over}, Options{Setup: testSetup(), Base: baseProfile()},
+	rows, err := RunAll(context.Background(), []*Peer{ours, slow, over},
+		Options{Setup: testSetup(), Base: baseProfile()},
 		func(_ context.Context, name string, r *Running, p *tester.Profile) (*tester.Result, error) {
 			if p.Ports[0].Device != "a" || p.Ports[0].MTU != 1600 || p.Ports[1].Device != "c" {
 				t.Errorf("ports %+v", p.Ports)
@@ -99,7 +103,8 @@ func TestMediansAndRatios(t *testing.T) {
 			t.Fatalf("two at a time: %v", started)
 		}
 	}
-	if got := strings.Join(started[:12], " "); got != "isthmus -isthmus slow -slow linux -linux linux -linux slow -slow isthmus -isthmus" {
+	if got := strings.Join(started[:12], " "); got != "isthmus -isthmus slow -slow linux -linux linux -linux slow "+
+		"-slow isthmus -isthmus" {
 		t.Errorf("order: %s", got)
 	}
 }
@@ -156,7 +161,8 @@ func TestOthersGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"missing": "not installed", "broken": "no memory", "wrong": "7 packets came out wrong"} {
+	for name, want := range map[string]string{"missing": "not installed", "broken": "no memory",
+		"wrong": "7 packets came out wrong"} {
 		if r := row(t, rows, name); !strings.Contains(r.WhyNot, want) || r.Mpps != 0 || r.Repetitions != 0 {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -184,7 +190,8 @@ func TestOthersGoOn(t *testing.T) {
 func TestInterruptKeepsRows(t *testing.T) {
 	var started []string
 	ctx, cancel := context.WithCancel(context.Background())
-	rows, err := RunAll(ctx, []*Peer{fake("a", LinkMemif, &started), fake("b", LinkMemif, &started)}, Options{Setup: testSetup(), Base: baseProfile()},
+	rows, err := RunAll(ctx, []*Peer{fake("a", LinkMemif, &started), fake("b", LinkMemif, &started)},
+		Options{Setup: testSetup(), Base: baseProfile()},
 		func(_ context.Context, name string, _ *Running, _ *tester.Profile) (*tester.Result, error) {
 			if name == "b" {
 				cancel()
@@ -220,7 +227,8 @@ func TestBadSetup(t *testing.T) {
 	steps := baseProfile()
 	steps.Run = tester.Plan{Mode: tester.ModeSteps}
 	var started []string
-	rows, err := RunAll(context.Background(), []*Peer{fake("a", LinkMemif, &started)}, Options{Setup: testSetup(), Base: steps}, nil)
+	rows, err := RunAll(context.Background(), []*Peer{fake("a", LinkMemif, &started)},
+		Options{Setup: testSetup(), Base: steps}, nil)
 	if err != nil || row(t, rows, "a").WhyNot == "" {
 		t.Errorf("a profile with steps: %+v, %v", rows, err)
 	}
@@ -233,13 +241,16 @@ func TestFixedRate(t *testing.T) {
 	var started []string
 	ours, mute := fake("isthmus", LinkMemif, &started), fake("mute", LinkMemif, &started)
 	ours.Ours = true
-	rows, err := RunAll(context.Background(), []*Peer{ours, mute}, Options{Setup: testSetup(), Base: base, Repetitions: 1},
+	rows, err := RunAll(context.Background(), []*Peer{ours, mute},
+		Options{Setup: testSetup(), Base: base, Repetitions: 1},
 		func(_ context.Context, name string, _ *Running, _ *tester.Profile) (*tester.Result, error) {
-			trial := tester.Trial{Purpose: tester.PurposeFixed, Used: true, Seconds: 0.5, Sent: 1000, Received: 900, LossRatio: 0.1}
+			trial := tester.Trial{Purpose: tester.PurposeFixed, Used: true, Seconds: 0.5, Sent: 1000, Received: 900,
+				LossRatio: 0.1}
 			if name == "mute" {
 				trial.Received = 0
 			}
-			return &tester.Result{Complete: true, Trials: []tester.Trial{{Purpose: tester.PurposeWarmup, Used: true, Received: 9}, trial}}, nil
+			return &tester.Result{Complete: true, Trials: []tester.Trial{{Purpose: tester.PurposeWarmup, Used: true,
+				Received: 9}, trial}}, nil
 		})
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +265,8 @@ func TestFixedRate(t *testing.T) {
 }
 
 func TestCPUMask(t *testing.T) {
-	for cpu, want := range map[int]string{-1: "", 0: "1", 5: "20", 31: "80000000", 32: "1,00000000", 65: "2,00000000,00000000"} {
+	for cpu, want := range map[int]string{-1: "", 0: "1", 5: "20", 31: "80000000", 32: "1,00000000",
+		65: "2,00000000,00000000"} {
 		if got := cpuMask(cpu); got != want {
 			t.Errorf("CPU %d: %q, want %q", cpu, got, want)
 		}

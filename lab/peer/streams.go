@@ -139,7 +139,8 @@ func (p *Peer) plainStacks(from int, s *Setup) (send, receive tester.Stack) {
 	arrives := tester.Fields{"source": to.MAC, "destination": to.FarMAC}
 	net := Network(from ^ 1)
 	ipv4 := tester.Layer{Name: "ipv4", Fields: tester.Fields{
-		"source": tester.Count{Base: plainSource, Each: 1}, "destination": tester.Count{Base: net, Each: 1, Count: plainNet},
+		"source": tester.Count{Base: plainSource, Each: 1}, "destination": tester.Count{Base: net, Each: 1,
+			Count: plainNet},
 		"ttl": plainTTL, "df": 1,
 	}}
 	udp := tester.Layer{Name: "udp", Fields: tester.Fields{"source": plainPort, "destination": plainService}}

@@ -32,14 +32,18 @@ func testSetup() Setup {
 // baseStreams are a gateway's: two kinds of subscribers up, one down, and ICMP echo.
 func baseStreams() []tester.Stream {
 	send := tester.Stack{
-		{Name: "ethernet", Fields: tester.Fields{"source": tester.Count{Base: "02:01:00:00:00:00"}, "destination": "02:00:00:aa:00:01"}},
+		{Name: "ethernet", Fields: tester.Fields{"source": tester.Count{Base: "02:01:00:00:00:00"},
+			"destination": "02:00:00:aa:00:01"}},
 		{Name: "pppoe", Fields: tester.Fields{"session": 1}}, {Name: "ipv4", Fields: tester.Fields{"ttl": 63}},
 	}
 	receive := tester.Stack{{Name: "ethernet", Fields: tester.Fields{}}, {Name: "gtpu", Fields: tester.Fields{}}}
 	return []tester.Stream{
-		{Name: "a-up", Port: access, Sink: core, Share: 2, Flows: 300, Order: "random", Seed: 3, Size: tester.Size(650), Send: send, Receive: receive},
-		{Name: "b-up", Port: access, Sink: core, Share: 3, Flows: 500, Order: "random", Seed: 4, Size: tester.Size(650), Send: send, Receive: receive},
-		{Name: "down", Port: core, Sink: access, Share: 4, Flows: 800, Size: tester.Sizes{64: 7, 1518: 1}, Send: receive, Receive: send},
+		{Name: "a-up", Port: access, Sink: core, Share: 2, Flows: 300, Order: "random", Seed: 3, Size: tester.Size(650),
+			Send: send, Receive: receive},
+		{Name: "b-up", Port: access, Sink: core, Share: 3, Flows: 500, Order: "random", Seed: 4, Size: tester.Size(650),
+			Send: send, Receive: receive},
+		{Name: "down", Port: core, Sink: access, Share: 4, Flows: 800, Size: tester.Sizes{64: 7, 1518: 1},
+			Send: receive, Receive: send},
 		{Name: "ping", Port: access, Sink: core, Rate: "1000pps", Send: send},
 		{Name: "pong", Port: core, Sink: access, Answers: "ping", Send: receive},
 	}
@@ -55,7 +59,8 @@ func TestSamePackets(t *testing.T) {
 		{Nothing, func(sent, _, got tester.Stack) bool { return reflect.DeepEqual(got, sent) }},
 		{SwapMACs, func(sent, _, got tester.Stack) bool {
 			return reflect.DeepEqual(got[0].Fields["source"], sent[0].Fields["destination"]) &&
-				reflect.DeepEqual(got[0].Fields["destination"], sent[0].Fields["source"]) && reflect.DeepEqual(got[1:], sent[1:])
+				reflect.DeepEqual(got[0].Fields["destination"], sent[0].Fields["source"]) &&
+				reflect.DeepEqual(got[1:], sent[1:])
 		}},
 	} {
 		base := baseStreams()
@@ -88,7 +93,8 @@ func TestPlainPackets(t *testing.T) {
 		t.Errorf("downlink: %+v", down)
 	}
 	ethernet, ipv4 := up.Receive[0].Fields, up.Receive[1].Fields
-	if ethernet["source"] != setup.Ends[1].MAC || ethernet["destination"] != setup.Ends[1].FarMAC || ipv4["ttl"] != plainTTL-1 {
+	if ethernet["source"] != setup.Ends[1].MAC || ethernet["destination"] != setup.Ends[1].FarMAC ||
+		ipv4["ttl"] != plainTTL-1 {
 		t.Errorf("uplink must arrive as %v", up.Receive)
 	}
 	if up.Send[1].Fields["ttl"] != plainTTL || up.Send[0].Fields["destination"] != setup.Ends[0].MAC {
@@ -105,14 +111,16 @@ func TestPlainPackets(t *testing.T) {
 		t.Error("qos_sched changes nothing")
 	}
 	if want := (tester.Sizes{70: 7, 1518: 1}); !reflect.DeepEqual(tagged[1].Size, want) {
-		t.Errorf("64 bytes do not hold two tags, a UDP datagram and the tester's tag: %v, want %v", tagged[1].Size, want)
+		t.Errorf("64 bytes do not hold two tags, a UDP datagram and the tester's tag: %v, want %v", tagged[1].Size,
+			want)
 	}
 }
 
 func TestStreamsNotForPeers(t *testing.T) {
 	setup := testSetup()
 	for name, base := range map[string][]tester.Stream{
-		"no share": {{Name: "a", Port: access, Rate: "1kpps"}}, "empty": nil, "another port": {{Name: "a", Port: "g2-access", Share: 1}},
+		"no share": {{Name: "a", Port: access, Rate: "1kpps"}}, "empty": nil,
+		"another port": {{Name: "a", Port: "g2-access", Share: 1}},
 	} {
 		for _, packets := range []Packets{Same, Plain} {
 			if got, err := (&Peer{Packets: packets}).streams(base, &setup); err == nil {

@@ -29,7 +29,8 @@ func Print(w io.Writer, rows []Row) error {
 		if r.TesterLimited {
 			more = ">="
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s%.3f\t%.3f\t%.3f\t%.2f\t%s\t%s\t%d\t\n", r.Name, r.Link, more, r.Mpps, r.Spread.Min, r.Spread.Max, r.GbpsL2,
+		fmt.Fprintf(t, "%s\t%s\t%s%.3f\t%.3f\t%.3f\t%.2f\t%s\t%s\t%d\t\n", r.Name, r.Link, more, r.Mpps, r.Spread.Min,
+			r.Spread.Max, r.GbpsL2,
 			ticks, ratio, r.Repetitions)
 	}
 	if err := t.Flush(); err != nil {
@@ -46,7 +47,8 @@ func printNotes(w io.Writer, rows []Row) error {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
 		}
 	}
-	say("MPPS: median of both directions together; RATIO: to our gateway's on the same link, of repetitions side by side, lowest..highest; TICKS: of the TSC, of one always busy CPU per packet.")
+	say("MPPS: median of both directions together; RATIO: to our gateway's on the same link, of repetitions side by " +
+		"side, lowest..highest; TICKS: of the TSC, of one always busy CPU per packet.")
 	for i := range rows {
 		r := &rows[i]
 		switch {

@@ -12,10 +12,14 @@ import (
 
 func TestNumbers(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
-		{fixed(1234567.891, 1), "1,234,567.9"}, {fixed(-1234, 0), "−1,234"}, {fixed(-0.001, 1), "0.0"}, {fixed(999.5, 0), "1,000"},
-		{fixed(math.NaN(), 1), "–"}, {mpps(0), "0"}, {mpps(0.0438), "0.0438"}, {mpps(6.844), "6.84"}, {percent(0), "0 %"},
-		{percent(1e-5), "0.001 %"}, {percent(6.1e-6), "0.00061 %"}, {percent(3e-12), "0.0000000003 %"}, {percent(0.1234), "12.3 %"},
-		{percent(0.00123), "0.12 %"}, {micro(8.4), "8.40"}, {micro(1234), "1,234"}, {duration(59), "59 s"}, {duration(541.8), "9 min 2 s"},
+		{fixed(1234567.891, 1), "1,234,567.9"}, {fixed(-1234, 0), "−1,234"}, {fixed(-0.001, 1), "0.0"},
+		{fixed(999.5, 0), "1,000"},
+		{fixed(math.NaN(), 1), "–"}, {mpps(0), "0"}, {mpps(0.0438), "0.0438"}, {mpps(6.844), "6.84"},
+		{percent(0), "0 %"},
+		{percent(1e-5), "0.001 %"}, {percent(6.1e-6), "0.00061 %"}, {percent(3e-12), "0.0000000003 %"},
+		{percent(0.1234), "12.3 %"},
+		{percent(0.00123), "0.12 %"}, {micro(8.4), "8.40"}, {micro(1234), "1,234"}, {duration(59), "59 s"},
+		{duration(541.8), "9 min 2 s"},
 		{bytesOf(361.8), "361.8"}, {times(0.0641), "0.064"},
 	} {
 		if test.got != test.want {

@@ -108,7 +108,8 @@ func (r *Report) alarms() []string {
 	var list []string
 	for i := range r.Runs {
 		if run := &r.Runs[i]; run.Wrong > 0 {
-			list = append(list, run.name()+": "+count(run.Wrong)+" of "+count(run.Checked)+" packets were wrong. "+run.WrongFrame)
+			list = append(list, run.name()+": "+count(run.Wrong)+" of "+count(run.Checked)+" packets were wrong. "+
+				""+run.WrongFrame)
 		}
 	}
 	for i := range r.Runs {
@@ -118,7 +119,8 @@ func (r *Report) alarms() []string {
 	}
 	for i := range r.Costs {
 		if c := &r.Costs[i]; c.Wrong > 0 && c.Link == "synth" {
-			list = append(list, c.Profile+" on synth ports: "+count(c.Wrong)+" of "+count(c.Checked)+" packets were wrong.")
+			list = append(list, c.Profile+" on synth ports: "+count(c.Wrong)+" of "+count(c.Checked)+" packets were "+
+				"wrong.")
 		}
 	}
 	return list
@@ -162,7 +164,8 @@ func (r *Report) cards() []card {
 	list = append(list, r.costCards()...)
 	if checked > 0 {
 		c := card{Title: "Packets proved", Value: count(wrong), Unit: "wrong"}
-		c.Lines = []string{"of " + count(checked) + " compared", count(decoded) + " of them decoded in full, by code that the gateway does not share"}
+		c.Lines = []string{"of " + count(checked) + " compared", count(decoded) +
+			" of them decoded in full, by code that the gateway does not share"}
 		if wrong > 0 {
 			c.Mark = "WRONG PACKETS"
 		}
@@ -180,9 +183,11 @@ func (r *Report) latencyCards() []card {
 		}
 		l := run.Latency[len(run.Latency)/2]
 		return []card{{
-			Title: "Latency at " + fixed(l.Percent, 0) + " % load", Value: micro(l.Latency.P99), Unit: "µs, p99, one way",
+			Title: "Latency at " + fixed(l.Percent, 0) + " % load", Value: micro(l.Latency.P99),
+			Unit: "µs, p99, one way",
 			Lines: []string{
-				run.name() + ", " + mpps(l.Mpps) + " Mpps", "p50 " + micro(l.Latency.P50) + " µs, p99.9 " + micro(l.Latency.P999) + " µs",
+				run.name() + ", " + mpps(l.Mpps) + " Mpps", "p50 " + micro(l.Latency.P50) + " µs, p99.9 " +
+					micro(l.Latency.P999) + " µs",
 			},
 		}}
 	}

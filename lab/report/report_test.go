@@ -129,7 +129,8 @@ func TestTheWordsAreOnThePage(t *testing.T) {
 	page := shown(render(t, r))
 	for _, word := range []string{
 		"paper: 2.24 Mpps a physical core", "What differs in the set-up", "none: memif", "0.001 %", "discarded: steal",
-		"ticks: total", "own", "NOT MEASURED: the Debian build has no memif driver", "nothing is extrapolated", "1.30 ×", "MADE UP", "2,596",
+		"ticks: total", "own", "NOT MEASURED: the Debian build has no memif driver", "nothing is extrapolated",
+		"1.30 ×", "MADE UP", "2,596",
 	} {
 		if !strings.Contains(page, word) {
 			t.Errorf("%q is not on the page", word)
@@ -241,7 +242,8 @@ func hostile(r *Report, with string) {
 }
 
 func TestHostileStrings(t *testing.T) {
-	for _, bad := range []string{`<script>alert(1)</script>`, `"><img onerror=x>`, `</title></svg></pre><b>&`, "\x00\x1b]\xff\n"} {
+	for _, bad := range []string{`<script>alert(1)</script>`, `"><img onerror=x>`, `</title></svg></pre><b>&`,
+		"\x00\x1b]\xff\n"} {
 		r := fixture(t)
 		hostile(r, bad)
 		page := strings.Replace(render(t, r), string(sheet.Head()), "", 1)
@@ -326,7 +328,8 @@ func TestRoundTrip(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data.json")
-	for _, text := range []string{"", "{", "[]", `{"schema": 2}`, `{"schema": 1, "unknown": 0}`, `{"profile": "agf-symmetric"}`} {
+	for _, text := range []string{"", "{", "[]", `{"schema": 2}`, `{"schema": 1, "unknown": 0}`,
+		`{"profile": "agf-symmetric"}`} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -345,13 +348,16 @@ func TestAnythingMayBeMissing(t *testing.T) {
 	}
 	// One of everything, and nothing in it.
 	hollow := &Report{
-		Paper: make([]Paper, 1), Runs: []Run{{Group: GroupAccess}, {Group: GroupRFC2544}, {Group: GroupJumbo, Mix: true}}, Floors: make([]Floor, 1),
-		Instances: []Instances{{Points: make([]InstancePoint, 1)}}, Costs: make([]Cost, 1), Peers: []PeerGroup{{Peers: make([]Peer, 1)}},
+		Paper: make([]Paper, 1), Runs: []Run{{Group: GroupAccess}, {Group: GroupRFC2544},
+			{Group: GroupJumbo, Mix: true}}, Floors: make([]Floor, 1),
+		Instances: []Instances{{Points: make([]InstancePoint, 1)}}, Costs: make([]Cost, 1),
+		Peers:       []PeerGroup{{Peers: make([]Peer, 1)}},
 		Subscribers: []Population{{Points: make([]PopulationPoint, 2)}},
 	}
 	for i := range hollow.Runs {
 		run := &hollow.Runs[i]
-		run.Goals, run.Latency, run.Steps = make([]Goal, 2), []Load{{Latency: Latency{Buckets: [][3]float64{{}}}}}, make([]Step, 1)
+		run.Goals, run.Latency, run.Steps = make([]Goal, 2), []Load{{Latency: Latency{Buckets: [][3]float64{{}}}}},
+			make([]Step, 1)
 		run.Trials, run.Tester, run.Account = make([]Trial, 1), &Capability{}, &Account{}
 	}
 	plots(t, render(t, hollow))

@@ -17,16 +17,19 @@ func isPort(name string) bool { return strings.HasPrefix(name, "port-") }
 func (r *Report) cost() *section {
 	s := &section{
 		ID: SectionCost, Title: "Where the time goes",
-		Intro: "Ticks of the time stamp counter for each packet that one worker receives, stage by stage. With synth ports packets are made and taken " +
+		Intro: "Ticks of the time stamp counter for each packet that one worker receives, stage by stage. With synth " +
+			"ports packets are made and taken " +
 			"inside the graph: there is no link, only the gateway's work and the floor of these ports.",
 	}
 	total := table{
 		Title: "Ticks a packet", Left: 3,
-		Heads: []string{"profile", "link", "direction", "frame B", "ticks: total", "floor", "own", "total, lowest to highest", "Mpps", "of"},
-		Note:  ticksNote,
+		Heads: []string{"profile", "link", "direction", "frame B", "ticks: total", "floor", "own",
+			"total, lowest to highest", "Mpps", "of"},
+		Note: ticksNote,
 	}
 	nodes := table{
-		Title: "Nodes", Left: 4, Fold: true, Heads: []string{"profile", "link", "direction", "node", "ticks of each received", "ticks of its packets", "packets a call"},
+		Title: "Nodes", Left: 4, Fold: true, Heads: []string{"profile", "link", "direction", "node",
+			"ticks of each received", "ticks of its packets", "packets a call"},
 	}
 	for i := range r.Costs {
 		c := &r.Costs[i]
@@ -35,9 +38,11 @@ func (r *Report) cost() *section {
 			if len(line.Nodes) == 0 {
 				continue
 			}
-			s.Figures = append(s.Figures, newFigure(fmt.Sprintf("%s, %s: %s, %s B", name, c.Link, line.Name, bytesOf(line.FrameBytes)), "", nodeChart(name, line))...)
+			s.Figures = append(s.Figures, newFigure(fmt.Sprintf("%s, %s: %s, %s B", name, c.Link, line.Name,
+				bytesOf(line.FrameBytes)), "", nodeChart(name, line))...)
 			for _, n := range line.Nodes {
-				nodes.Rows = append(nodes.Rows, []string{name, c.Link, line.Name, n.Name, ticks(n.Share), ticks(n.TicksPerPacket), ticks(n.PacketsPerCall)})
+				nodes.Rows = append(nodes.Rows, []string{name, c.Link, line.Name, n.Name, ticks(n.Share),
+					ticks(n.TicksPerPacket), ticks(n.PacketsPerCall)})
 			}
 		}
 		for _, line := range []*CostLine{&c.Uplink, &c.Downlink, &c.Both, c.Alternate} {
@@ -102,11 +107,13 @@ func percentOf(v, all float64) string {
 func (r *Report) population() *section {
 	s := &section{
 		ID: SectionSubscribers, Title: "Sensitivity to the number of subscribers",
-		Intro: "The same cost with more and more subscribers whose flows come in random order: tables leave the caches. On synth ports, one worker.",
+		Intro: "The same cost with more and more subscribers whose flows come in random order: tables leave the " +
+			"caches. On synth ports, one worker.",
 	}
 	t := table{
 		Title: "Cost by subscribers", Left: 1,
-		Heads: []string{"profile", "subscribers", "flows", "ticks: total", "floor", "own", "total, lowest to highest", "uplink", "downlink", "Mpps"},
+		Heads: []string{"profile", "subscribers", "flows", "ticks: total", "floor", "own", "total, lowest to highest",
+			"uplink", "downlink", "Mpps"},
 	}
 	for _, set := range r.Subscribers {
 		c := &sheet.Plot{Text: set.Title + ": ticks a packet against subscribers",

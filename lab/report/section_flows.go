@@ -15,8 +15,10 @@ import (
 func (r *Report) flows() *section {
 	s := &section{
 		ID: SectionFlows, Title: "Sensitivity to the number of flows",
-		Intro: "A flow is a 5-tuple of one direction that leads to its bearer's rule, policer and counter. First each flow sends one packet, in turn, and misses " +
-			"(table-fill); then known flows send in random order. Memory: one random read-modify-write of 64 bytes over a line for each flow, before and " +
+		Intro: "A flow is a 5-tuple of one direction that leads to its bearer's rule, policer and counter. First " +
+			"each flow sends one packet, in turn, and misses " +
+			"(table-fill); then known flows send in random order. Memory: one random read-modify-write of 64 bytes " +
+			"over a line for each flow, before and " +
 			"after on the same CPU, in the same kind of pages. On synth ports, one worker.",
 	}
 	t := table{
@@ -29,7 +31,8 @@ func (r *Report) flows() *section {
 		c := &sheet.Plot{Text: set.Title + ": ticks a packet against flows", X: sheet.Axis{Label: "flows"},
 			Y: sheet.Axis{Label: "ticks a packet", Log: true}}
 		lines := []sheet.Line{{Name: "table-fill", Style: 2}, {Name: "total", Style: 1},
-			{Name: "own", Style: 0}, {Name: "port floor", Style: 5, Dashed: true}, {Name: "memory floor", Style: 3, Dashed: true}}
+			{Name: "own", Style: 0}, {Name: "port floor", Style: 5, Dashed: true},
+			{Name: "memory floor", Style: 3, Dashed: true}}
 		for i, p := range set.Points {
 			c.X.Names = append(c.X.Names, power(p.Flows))
 			own := p.Own

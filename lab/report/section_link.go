@@ -40,7 +40,8 @@ func bySize(runs []*Run) []*Run {
 func (r *Report) sizes() *section {
 	s := &section{
 		ID: SectionSizes, Title: "Rate against frame size",
-		Intro: "RFC 2544: a plain router, both directions with frames of one size, then a mix (IMIX). The floor is the simplest program that moves frames " +
+		Intro: "RFC 2544: a plain router, both directions with frames of one size, then a mix (IMIX). The floor is " +
+			"the simplest program that moves frames " +
 			"between the same two ports: what the link itself carries.",
 	}
 	runs := bySize(r.ofGroup(GroupRFC2544, GroupJumbo))
@@ -61,7 +62,8 @@ func (r *Report) sizes() *section {
 			note(sizeName(run.FrameBytes, run.Mix))
 		}
 	}
-	s.Figures = append(s.Figures, newFigure("Packets a second", "", r.sizeChart(runs, names, place, "Mpps", func(bytes, v float64) float64 { return v }))...)
+	s.Figures = append(s.Figures, newFigure("Packets a second", "",
+		r.sizeChart(runs, names, place, "Mpps", func(bytes, v float64) float64 { return v }))...)
 	s.Figures = append(s.Figures, newFigure("Bits a second", "", r.sizeChart(runs, names, place, "Gb/s (L2, with FCS)",
 		func(bytes, v float64) float64 { return v * bytes * 8 / 1000 }))...)
 	s.Tables = append(s.Tables, r.sizeTable(runs)...)
@@ -125,8 +127,9 @@ func addSpreads(lines []sheet.Line, place int, each ...Spread) {
 func (r *Report) sizeTable(runs []*Run) []table {
 	t := table{
 		Title: "Rate by frame size", Left: 2,
-		Heads: []string{"frame B", "result", "Mpps", "lowest to highest", "Gb/s L2", "Gb/s L1", "Mpps, no loss", "floor Mpps", "of the floor", "ticks: total", "floor", "own"},
-		Note:  "Mpps: with at most the headline's loss. " + ticksNote,
+		Heads: []string{"frame B", "result", "Mpps", "lowest to highest", "Gb/s L2", "Gb/s L1", "Mpps, no loss",
+			"floor Mpps", "of the floor", "ticks: total", "floor", "own"},
+		Note: "Mpps: with at most the headline's loss. " + ticksNote,
 	}
 	for _, run := range runs {
 		g := r.Headline(run)
@@ -174,13 +177,16 @@ func (r *Report) floorOf(run *Run) *Floor {
 func (r *Report) latency() *section {
 	s := &section{
 		ID: SectionLatency, Title: "Latency",
-		Intro: "From the moment a packet is handed to the link until it is taken from the other one, so the tester's own bursts and queues are part " +
-			"of it. The load is a share of the rate found for the same profile. On a virtual machine the tail shows the host's interruptions, too.",
+		Intro: "From the moment a packet is handed to the link until it is taken from the other one, so the tester's " +
+			"own bursts and queues are part " +
+			"of it. The load is a share of the rate found for the same profile. On a virtual machine the tail shows " +
+			"the host's interruptions, too.",
 	}
 	t := table{
 		Title: "Latency in microseconds", Left: 2,
-		Heads: []string{"profile", "what", "load", "Mpps", "packets", "lost", "min", "mean", "p50", "p90", "p99", "p99.9", "max"},
-		Note:  "Lost: echo requests without an answer.",
+		Heads: []string{"profile", "what", "load", "Mpps", "packets", "lost", "min", "mean", "p50", "p90", "p99",
+			"p99.9", "max"},
+		Note: "Lost: echo requests without an answer.",
 	}
 	for i := range r.Runs {
 		run := &r.Runs[i]
@@ -197,7 +203,8 @@ func (r *Report) latency() *section {
 				if k > 0 {
 					lost = count(l.Lost)
 				}
-				t.Rows = append(t.Rows, []string{run.name(), set.what, fixed(l.Percent, 0) + " %", mpps(l.Mpps), count(v.Count), lost, micro(v.Min),
+				t.Rows = append(t.Rows, []string{run.name(), set.what, fixed(l.Percent, 0) + " %", mpps(l.Mpps),
+					count(v.Count), lost, micro(v.Min),
 					micro(v.Mean), micro(v.P50), micro(v.P90), micro(v.P99), micro(v.P999), micro(v.Max)})
 			}
 		}
@@ -209,7 +216,8 @@ func (r *Report) latency() *section {
 func latencyFigures(run *Run) []drawing {
 	name := run.name()
 	list := newFigure(name+": one way", "", latencyChart(name+", latency one way", run.Latency))
-	list = append(list, newFigure(name+": ICMP echo, round trip", "", latencyChart(name+", round trip of ICMP echo", run.Echo))...)
+	list = append(list, newFigure(name+": ICMP echo, round trip", "",
+		latencyChart(name+", round trip of ICMP echo", run.Echo))...)
 	list = append(list, newFigure(name+": distribution", "", histogramChart(name, run.Latency))...)
 	return append(list, newFigure(name+": the tail", "", tailChart(name, run.Latency))...)
 }
@@ -239,9 +247,11 @@ func latencyChart(what string, list []Load) *sheet.Plot {
 func (r *Report) stepLoad() *section {
 	s := &section{
 		ID: SectionSteps, Title: "Step load",
-		Intro: "What came through when so much was offered, also beyond the highest rate: a good gateway keeps its rate when it is overloaded.",
+		Intro: "What came through when so much was offered, also beyond the highest rate: a good gateway keeps its " +
+			"rate when it is overloaded.",
 	}
-	t := table{Title: "Step load", Left: 1, Heads: []string{"profile", "load", "offered Mpps", "received Mpps", "loss", "p99 µs"}}
+	t := table{Title: "Step load", Left: 1, Heads: []string{"profile", "load", "offered Mpps", "received Mpps", "loss",
+		"p99 µs"}}
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		came := sheet.Line{Name: "received", Style: 0}
@@ -250,7 +260,8 @@ func (r *Report) stepLoad() *section {
 		for _, step := range run.Steps {
 			came.Points = append(came.Points, sheet.At(step.OfferedMpps, step.ReceivedMpps))
 			all.Points = append(all.Points, sheet.At(step.OfferedMpps, step.OfferedMpps))
-			t.Rows = append(t.Rows, []string{run.name(), fixed(step.Percent, 0) + " %", mpps(step.OfferedMpps), mpps(step.ReceivedMpps),
+			t.Rows = append(t.Rows, []string{run.name(), fixed(step.Percent, 0) + " %", mpps(step.OfferedMpps),
+				mpps(step.ReceivedMpps),
 				percent(step.LossRatio), zeroAsNone(step.P99, micro)})
 		}
 		if len(came.Points) > 0 {
@@ -276,7 +287,8 @@ func zeroAsNone(v figure.Number, format func(float64) string) string {
 func (r *Report) instances() *section {
 	s := &section{
 		ID: SectionInstances, Title: "Rate against the number of instances",
-		Intro: "Several gateways at once, each with its own cores, ports and subscribers. Only what was measured is shown; nothing is extrapolated.",
+		Intro: "Several gateways at once, each with its own cores, ports and subscribers. Only what was measured is " +
+			"shown; nothing is extrapolated.",
 	}
 	t := table{
 		Title: "Instances", Left: 1,

@@ -16,7 +16,8 @@ import (
 func (r *Report) peers() *section {
 	return peerSection(&section{
 		ID: SectionPeers, Title: "Other programs on the same link",
-		Intro: "The same packets, the same link, the same tester, in the same run and in alternating order. They do less work for a packet than the " +
+		Intro: "The same packets, the same link, the same tester, in the same run and in alternating order. They do " +
+			"less work for a packet than the " +
 			"gateway, some almost none: read what each does. The ratio is their rate to ours.",
 	}, r.Peers)
 }
@@ -42,7 +43,8 @@ func peerSection(s *section, groups []PeerGroup) *section {
 				"same link, of rounds side by side.", g.Order, g.Rounds),
 			Heads: []string{"program", "link", "mark", "Mpps", "lowest to highest", "of", "ticks", "loss", "ratio"},
 		}
-		what := table{Title: "What each does: " + g.Title, Left: 4, Heads: []string{"program", "version", "does", "packets"}}
+		what := table{Title: "What each does: " + g.Title, Left: 4,
+			Heads: []string{"program", "version", "does", "packets"}}
 		for i := range g.Peers {
 			p := &g.Peers[i]
 			link := p.Link
@@ -61,7 +63,8 @@ func peerSection(s *section, groups []PeerGroup) *section {
 		}
 		slices.SortStableFunc(c.Bars, func(a, b sheet.Bar) int { return cmp.Compare(b.Value, a.Value) })
 		s.Figures = append(s.Figures, newFigure(g.Title,
-			"Bars: medians; the lines across show the lowest and the highest. Floor: programs that move packets and do nothing else.", c)...)
+			"Bars: medians; the lines across show the lowest and the highest. Floor: programs that move packets and "+
+				"do nothing else.", c)...)
 		s.Tables = append(s.Tables, newTable(t)...)
 		s.Tables = append(s.Tables, newTable(what)...)
 	}

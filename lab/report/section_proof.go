@@ -12,37 +12,48 @@ import (
 func (r *Report) trials() *section {
 	s := &section{
 		ID: SectionTrials, Title: "What the figures rest on",
-		Intro: fmt.Sprintf("Every packet carries its flow, its number and a time stamp; what arrives is decoded by code that the gateway does not share. "+
-			"A rate counts as the gateway's only when the tester was shown to do at least %s times as much on the same link.", r.needed()),
+		Intro: fmt.Sprintf("Every packet carries its flow, its number and a time stamp; what arrives is decoded by "+
+			"code that the gateway does not share. "+
+			"A rate counts as the gateway's only when the tester was shown to do at least %s times as much on the "+
+			"same link.", r.needed()),
 	}
 	proof := table{
 		Title: "Packets proved, and the tester's own ability", Left: 2,
-		Heads: []string{"profile", "the tester without gateway", "tester Mpps", "lowest to highest", "times the result", "needed", "enough", "its ticks",
+		Heads: []string{"profile", "the tester without gateway", "tester Mpps", "lowest to highest", "times the result",
+			"needed", "enough", "its ticks",
 			"trials", "discarded", "compared", "decoded", "wrong", "twice", "out of order"},
-		Note: "Its ticks: what the tester needs to send, receive and check one packet. Compared: with what must arrive; decoded: of them, header by header.",
+		Note: "Its ticks: what the tester needs to send, receive and check one packet. Compared: with what must " +
+			"arrive; decoded: of them, header by header.",
 	}
 	account := table{
-		Title: "Where every packet went", Left: 2, Note: "Sent = received + late + refused + dropped + missing, over all trials, also those far above the found rate. " +
-			"Late: after its trial had been given up. Refused: the gateway's receive queue was full. Missing: nobody accounts for it.",
+		Title: "Where every packet went", Left: 2,
+		Note: "Sent = received + late + refused + dropped + missing, over all trials, also those far above the found " +
+			"rate. " +
+			"Late: after its trial had been given up. Refused: the gateway's receive queue was full. Missing: nobody " +
+			"accounts for it.",
 		Heads: []string{"profile", "dropped by the gateway", "sent", "received", "late", "refused", "missing"},
 	}
-	reasons := table{Title: "Discarded trials by reason", Left: 2, Heads: []string{"profile", "why", "trials"}, Note: "A trial may have several reasons."}
+	reasons := table{Title: "Discarded trials by reason", Left: 2, Heads: []string{"profile", "why", "trials"},
+		Note: "A trial may have several reasons."}
 	gone := table{
 		Title: "Discarded trials, each", Left: 3, Fold: true, Note: "Disturbed trials are repeated, and do not count.",
-		Heads: []string{"profile", "purpose", "why", "asked Mpps", "seconds", "loss", "steal", "switches", "longest gap µs"},
+		Heads: []string{"profile", "purpose", "why", "asked Mpps", "seconds", "loss", "steal", "switches",
+			"longest gap µs"},
 	}
 	var all []table
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		row := run.ability()
 		if a := run.Account; a != nil {
-			account.Rows = append(account.Rows, []string{run.name(), dropText(a.Dropped), count(a.Sent), count(a.Received), count(a.Late), count(a.Refused),
+			account.Rows = append(account.Rows, []string{run.name(), dropText(a.Dropped), count(a.Sent),
+				count(a.Received), count(a.Late), count(a.Refused),
 				fixed(float64(a.Missing), 0)})
 		}
 		discarded, why := 0, map[string]int{}
 		t := table{
 			Title: "Trials of " + run.name(), Left: 2, Fold: true,
-			Heads: []string{"purpose", "state", "asked Mpps", "offered Mpps", "seconds", "sent", "received", "lost", "loss", "duplicate", "reordered",
+			Heads: []string{"purpose", "state", "asked Mpps", "offered Mpps", "seconds", "sent", "received", "lost",
+				"loss", "duplicate", "reordered",
 				"wrong", "steal", "switches", "longest gap µs", "clock GHz"},
 		}
 		for k := range run.Trials {
@@ -53,11 +64,13 @@ func (r *Report) trials() *section {
 				for _, reason := range x.Discarded {
 					why[reason]++
 				}
-				gone.Rows = append(gone.Rows, []string{run.name(), x.Purpose, joined(x.Discarded), mpps(x.AskedMpps), fixed(x.Seconds, 2),
+				gone.Rows = append(gone.Rows, []string{run.name(), x.Purpose, joined(x.Discarded), mpps(x.AskedMpps),
+					fixed(x.Seconds, 2),
 					percent(x.LossRatio), percent(x.StealRatio), count(x.Switches), micro(x.GapUs)})
 			}
 		}
-		proof.Rows = append(proof.Rows, append(row, whole(len(run.Trials)), whole(discarded), count(run.Checked), count(run.Decoded), count(run.Wrong), count(run.Duplicate),
+		proof.Rows = append(proof.Rows, append(row, whole(len(run.Trials)), whole(discarded), count(run.Checked),
+			count(run.Decoded), count(run.Wrong), count(run.Duplicate),
 			count(run.Reordered)))
 		for _, reason := range slices.Sorted(maps.Keys(why)) {
 			reasons.Rows = append(reasons.Rows, []string{run.name(), reason, whole(why[reason])})
@@ -75,7 +88,8 @@ func (r *Report) trials() *section {
 func (run *Run) ability() []string {
 	c := run.Tester
 	if c == nil {
-		return []string{run.name(), "not shown", notApplicable, notApplicable, notApplicable, notApplicable, "NO", zeroAsNone(run.TesterTicks, ticks)}
+		return []string{run.name(), "not shown", notApplicable, notApplicable, notApplicable, notApplicable, "NO",
+			zeroAsNone(run.TesterTicks, ticks)}
 	}
 	how, enough := c.How, "NO"
 	if c.Error != "" {
@@ -110,8 +124,10 @@ func (x *Trial) row() []string {
 	if x.TesterLimited {
 		state += ", tester-limited"
 	}
-	return []string{x.Purpose, state, mpps(x.AskedMpps), mpps(x.OfferedMpps), fixed(x.Seconds, 2), count(x.Sent), count(x.Received), count(x.Lost),
-		percent(x.LossRatio), count(x.Duplicate), count(x.Reordered), count(x.Wrong), percent(x.StealRatio), count(x.Switches), micro(x.GapUs),
+	return []string{x.Purpose, state, mpps(x.AskedMpps), mpps(x.OfferedMpps), fixed(x.Seconds, 2), count(x.Sent),
+		count(x.Received), count(x.Lost),
+		percent(x.LossRatio), count(x.Duplicate), count(x.Reordered), count(x.Wrong), percent(x.StealRatio),
+		count(x.Switches), micro(x.GapUs),
 		zeroAsNone(x.ClockGHz, func(v float64) string { return fixed(v, 2) })}
 }
 

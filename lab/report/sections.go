@@ -181,15 +181,20 @@ func joined(list []string) string {
 func (r *Report) headline() *section {
 	s := &section{
 		ID: SectionHeadline, Title: "The access gateway beside the paper",
-		Intro: fmt.Sprintf("The highest rate at which at most %s of the packets are lost, measured from outside over the link that is named, "+
-			"beside the published figure for one physical core. It is a scale, not a race: the set-ups differ as listed below.",
+		Intro: fmt.Sprintf("The highest rate at which at most %s of the packets are lost, measured from outside over "+
+			"the link that is named, "+
+			"beside the published figure for one physical core. It is a scale, not a race: the set-ups differ as "+
+			"listed below.",
 			percent(r.LossTarget)),
 	}
 	compare := table{
 		Title: "Rate of one worker beside the paper's physical core", Left: 3,
-		Heads: []string{"profile", "link", "result", "Mpps", "lowest to highest", "Gb/s L2", "loss", "ticks: total", "floor", "own", "paper Mpps",
+		Heads: []string{"profile", "link", "result", "Mpps", "lowest to highest", "Gb/s L2", "loss", "ticks: total",
+			"floor", "own", "paper Mpps",
 			"paper Gb/s", "paper cycles", "ratio"},
-		Note: "Mpps and Gb/s: both directions together, as the tester received them, so with the tunnel header uplink and without it downlink. " + ticksNote + " The paper's cycles are of its 1.7 GHz core. Ratio: our Mpps for each worker to the paper's for each physical core.",
+		Note: "Mpps and Gb/s: both directions together, as the tester received them, so with the tunnel header " +
+			"uplink and without it downlink. " + ticksNote + " The paper's cycles are of its 1.7 GHz core. Ratio: " +
+			"our Mpps for each worker to the paper's for each physical core.",
 	}
 	both := table{
 		Title: "Directions", Left: 2, Note: "Alone: a rougher search with packets in this direction only.",
@@ -199,7 +204,8 @@ func (r *Report) headline() *section {
 		g := r.Headline(run)
 		compare.Rows = append(compare.Rows, r.compareRow(run, g))
 		for _, d := range run.Directions {
-			both.Rows = append(both.Rows, append([]string{run.name(), d.name(), bytesOf(d.FrameBytes), mpps(d.Mpps), gbps(d.GbpsL2), percent(d.LossRatio)},
+			both.Rows = append(both.Rows, append([]string{run.name(), d.name(), bytesOf(d.FrameBytes), mpps(d.Mpps),
+				gbps(d.GbpsL2), percent(d.LossRatio)},
 				threeTicks(d.Ticks, d.Floor, d.Own)...))
 		}
 	}
@@ -208,7 +214,9 @@ func (r *Report) headline() *section {
 		run := Run{Profile: p.Profile, Ratio: p.Ratio}
 		compare.Note += fmt.Sprintf(" The paper's %s: %s.", run.name(), p.What)
 	}
-	s.Figures = newFigure("Mpps for each core", "Paper: physical cores with network card and PCIe. Ours: one worker; read the differences below.", r.compareBars())
+	s.Figures = newFigure("Mpps for each core",
+		"Paper: physical cores with network card and PCIe. Ours: one worker; read the differences below.",
+		r.compareBars())
 	s.Tables = append(s.Tables, newTable(compare)...)
 	s.Tables = append(s.Tables, r.differences()...)
 	s.Tables = append(s.Tables, newTable(both)...)
@@ -252,7 +260,8 @@ func (r *Report) compareRow(run *Run, g *Goal) []string {
 }
 
 // ticksNote explains what threeTicks gives.
-const ticksNote = "Ticks: busy time of the worker for each packet, in ticks of the time stamp counter. Floor: the same packets over the same " +
+const ticksNote = "Ticks: busy time of the worker for each packet, in ticks of the time stamp counter. Floor: the " +
+	"same packets over the same " +
 	"ports, cross-connected; own: the difference, between the extremes of both, or of pairs measured next to each " +
 	"other; \"not resolved\": smaller than its range is wide, or below 0."
 
@@ -293,7 +302,8 @@ func (r *Report) differences() []table {
 			continue
 		}
 		done[p.Source] = true
-		t := table{Title: "What differs in the set-up", Note: "The paper: " + p.Source + ".", Left: 3, Heads: []string{"", "paper", "here"}}
+		t := table{Title: "What differs in the set-up", Note: "The paper: " + p.Source + ".", Left: 3,
+			Heads: []string{"", "paper", "here"}}
 		for _, d := range p.Differs {
 			t.Rows = append(t.Rows, []string{d.What, d.Theirs, d.Ours})
 		}
@@ -306,8 +316,10 @@ func (r *Report) differences() []table {
 func goals(title string, runs []*Run) []table {
 	t := table{
 		Title: title, Left: 2,
-		Heads: []string{"profile", "result", "loss target", "Mpps", "lowest to highest", "of", "too much loss at", "Gb/s L2", "Gb/s L1", "loss measured"},
-		Note: "Of: so many searches; with one there is no spread. Too much loss at: the lowest rate in Mpps that failed. L2: frames with FCS; L1: with 20 " +
+		Heads: []string{"profile", "result", "loss target", "Mpps", "lowest to highest", "of", "too much loss at",
+			"Gb/s L2", "Gb/s L1", "loss measured"},
+		Note: "Of: so many searches; with one there is no spread. Too much loss at: the lowest rate in Mpps that " +
+			"failed. L2: frames with FCS; L1: with 20 " +
 			"bytes of preamble and gap.",
 	}
 	for _, run := range runs {
@@ -315,7 +327,8 @@ func goals(title string, runs []*Run) []table {
 			g := &run.Goals[i]
 			row := []string{run.name(), run.marks(g), percent(g.LossTarget)}
 			if !g.Found {
-				t.Rows = append(t.Rows, append(row, notApplicable, notApplicable, notApplicable, zeroAsNone(g.UpperMpps, mpps), notApplicable, notApplicable,
+				t.Rows = append(t.Rows, append(row, notApplicable, notApplicable, notApplicable,
+					zeroAsNone(g.UpperMpps, mpps), notApplicable, notApplicable,
 					notApplicable))
 				continue
 			}

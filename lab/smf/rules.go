@@ -133,7 +133,8 @@ func (m *Measure) apply(req *pfcp.SessionEstablishmentRequest) {
 	}
 	if m.CountsForCharging {
 		// Volume is measured and packets with it (MNOP); the final report comes with the deletion.
-		u := pfcp.CreateURR{ID: 1, Method: ptr(uint8(2)), Triggers: ptr(uint32(triggerVolume)), Information: ptr(uint8(1 << 4))}
+		u := pfcp.CreateURR{ID: 1, Method: ptr(uint8(2)), Triggers: ptr(uint32(triggerVolume)),
+			Information: ptr(uint8(1 << 4))}
 		threshold := m.VolumeThreshold
 		if threshold == 0 {
 			threshold = 1 << 40
@@ -159,7 +160,8 @@ func (r *Anchor) Request() *pfcp.SessionEstablishmentRequest {
 	up.PDI.UEIP = r.UE.match(false)
 	req := &pfcp.SessionEstablishmentRequest{
 		PDR: []pfcp.CreatePDR{up, plain(Downlink, pfcp.Core, r.Core, r.UE, true)},
-		FAR: []pfcp.CreateFAR{forward(Uplink, to(pfcp.Core, r.Core, nil)), towards(Downlink, pfcp.Access, r.Access, r.Peer)},
+		FAR: []pfcp.CreateFAR{forward(Uplink, to(pfcp.Core, r.Core, nil)),
+			towards(Downlink, pfcp.Access, r.Access, r.Peer)},
 	}
 	if r.Peer == nil {
 		buffers(req)

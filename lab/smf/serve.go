@@ -20,7 +20,8 @@ func (c *Client) serve(from netip.AddrPort, h pfcp.Header, m pfcp.Message) {
 	case *pfcp.HeartbeatRequest:
 		c.respond(from, h, 0, &pfcp.HeartbeatResponse{Recovery: c.recovery})
 	case *pfcp.AssociationSetupRequest:
-		c.respond(from, h, 0, &pfcp.AssociationSetupResponse{Node: c.opt.Node, Cause: pfcp.CauseAccepted, Recovery: c.recovery})
+		c.respond(from, h, 0, &pfcp.AssociationSetupResponse{Node: c.opt.Node, Cause: pfcp.CauseAccepted,
+			Recovery: c.recovery})
 		a := c.associated(from, r.Node.String(), r.Features, r.Recovery)
 		if f := c.opt.Handlers.Associated; f != nil {
 			go f(a)

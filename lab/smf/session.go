@@ -36,7 +36,8 @@ func (a *Association) Establish(ctx context.Context, req *pfcp.SessionEstablishm
 	c := a.client
 	seid := c.seid.Add(1)
 	req.Node, req.CP = c.opt.Node, c.fseid(seid)
-	s := &Session{Association: a, CP: req.CP, Tag: tag, created: map[uint16]pfcp.CreatedPDR{}, usage: map[uint32]Usage{}}
+	s := &Session{Association: a, CP: req.CP, Tag: tag, created: map[uint16]pfcp.CreatedPDR{},
+		usage: map[uint32]Usage{}}
 	c.hold(s) // a report may overtake the response
 	m, err := c.request(ctx, a.Peer, pfcp.Header{HasSEID: true}, req)
 	if err != nil {
@@ -84,7 +85,8 @@ func (s *Session) request(ctx context.Context, m pfcp.Message) (pfcp.Message, er
 }
 
 // Modify changes a session, whole or not at all.
-func (s *Session) Modify(ctx context.Context, req *pfcp.SessionModificationRequest) (*pfcp.SessionModificationResponse, error) {
+func (s *Session) Modify(ctx context.Context, req *pfcp.SessionModificationRequest) (*pfcp.SessionModificationResponse,
+	error) {
 	m, err := s.request(ctx, req)
 	if err != nil {
 		return nil, err

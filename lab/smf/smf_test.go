@@ -84,7 +84,8 @@ func TestSession(t *testing.T) {
 		t.Fatal("the downlink PDR of an anchor has an F-TEID")
 	}
 	held := up.Session(s.UP().SEID)
-	if held == nil || held.CP != s.CP.SEID || len(held.Request.PDR) != 2 || held.Request.FAR[1].Action != pfcp.ActionBuffer|pfcp.ActionNotify {
+	if held == nil || held.CP != s.CP.SEID || len(held.Request.PDR) != 2 ||
+		held.Request.FAR[1].Action != pfcp.ActionBuffer|pfcp.ActionNotify {
 		t.Fatalf("the user plane has %+v", held)
 	}
 	if _, err := s.Modify(t.Context(), &pfcp.SessionModificationRequest{QueryAll: true}); err != nil {
@@ -140,7 +141,8 @@ func TestServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := up.Ask(0, &pfcp.HeartbeatRequest{Recovery: time.Now()}).(*pfcp.HeartbeatResponse); !ok || r.Recovery.IsZero() {
+	if r, ok := up.Ask(0, &pfcp.HeartbeatRequest{Recovery: time.Now()}).(*pfcp.HeartbeatResponse); !ok ||
+		r.Recovery.IsZero() {
 		t.Fatalf("heartbeat: %+v", r)
 	}
 	now := time.Now().Truncate(time.Second)
@@ -229,8 +231,10 @@ func TestNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	modified = up[2].Session(relay.UP().SEID).Modified
-	want("the relay after the handover", modified[2].UpdateFAR[0].Forwarding.OuterHeader, b.State().Sessions[0], smf.Downlink)
-	if !modified[2].UpdateFAR[0].Forwarding.SendEndMarker || up[0].Sessions() != 0 || up[1].Sessions() != 1 || b.State().Radio != "gnb2" {
+	want("the relay after the handover", modified[2].UpdateFAR[0].Forwarding.OuterHeader, b.State().Sessions[0],
+		smf.Downlink)
+	if !modified[2].UpdateFAR[0].Forwarding.SendEndMarker || up[0].Sessions() != 0 || up[1].Sessions() != 1 ||
+		b.State().Radio != "gnb2" {
 		t.Fatal("no end marker, or the old radio session is left")
 	}
 

@@ -26,7 +26,8 @@ func (s *suite) keep(r *bench.LinkResult, profile, group string) {
 			s.version(t.Device, t.Version)
 		}
 		if p.Raw != nil && len(p.Raw.Command) > 0 {
-			s.r.Commands = append(s.r.Commands, report.Command{What: "tester: " + profile + ", " + p.Name, Line: strings.Join(p.Raw.Command, " ")})
+			s.r.Commands = append(s.r.Commands, report.Command{What: "tester: " + profile + ", " + p.Name,
+				Line: strings.Join(p.Raw.Command, " ")})
 		}
 		if group == report.GroupAccess && i == 0 && p.Uplink != nil && p.Downlink != nil {
 			s.r.Costs = append(s.r.Costs, linkCost(r, p))
@@ -49,7 +50,8 @@ func (s *suite) where(r *bench.LinkResult) {
 		m.ClockGHz[0] = low
 	}
 	m.ClockGHz[1] = max(m.ClockGHz[1], r.ClockGHz[1])
-	m.Placement = fmt.Sprintf("gateway's workers: %s; tester: %s; everything else: %s", placed(r.CPUs), placed(r.TesterCPUs), placed(r.ControlCPUs))
+	m.Placement = fmt.Sprintf("gateway's workers: %s; tester: %s; everything else: %s", placed(r.CPUs),
+		placed(r.TesterCPUs), placed(r.ControlCPUs))
 	if !r.HugePages {
 		m.HugePages = "not used"
 	}
@@ -64,11 +66,13 @@ func placed(cpus []int) string {
 
 func newRun(r *bench.LinkResult, p *bench.Point, profile, group string) report.Run {
 	run := report.Run{
-		Profile: profile, Title: r.Title, Group: group, Ratio: p.Reading, Link: r.Link, Workers: r.Workers, Subscribers: r.Subscribers, Flows: r.Flows,
+		Profile: profile, Title: r.Title, Group: group, Ratio: p.Reading, Link: r.Link, Workers: r.Workers,
+		Subscribers: r.Subscribers, Flows: r.Flows,
 		FrameBytes: p.MeanBytes, Note: p.Note,
 		Ticks: p.TicksPerPacket, Floor: p.FloorTicksPerPacket, Own: p.OwnRange,
 		TesterTicks: p.TesterTicks, Proof: p.Proof,
-		Directions: []report.Direction{}, Goals: []report.Goal{}, Latency: []report.Load{}, Echo: []report.Load{}, Steps: []report.Step{},
+		Directions: []report.Direction{}, Goals: []report.Goal{}, Latency: []report.Load{}, Echo: []report.Load{},
+		Steps:  []report.Step{},
 		Trials: []report.Trial{}, Account: &p.Accounting,
 	}
 	if i := strings.LastIndex(run.Title, ", "); i > 0 && strings.HasPrefix(p.Reading, run.Title[i+2:]) {
@@ -225,8 +229,10 @@ func uplink(r *tester.Result, stream string) bool {
 
 func trial(t *tester.Trial) report.Trial {
 	x := report.Trial{
-		Purpose: t.Purpose, AskedMpps: t.RatePPS / 1e6, OfferedMpps: t.OfferedPPS / 1e6, Seconds: t.Seconds, Sent: t.Sent, Received: t.Received,
-		Lost: t.Lost, Duplicate: t.Duplicate, Reordered: t.Reordered, Wrong: t.Wrong, LossRatio: t.LossRatio, Used: t.Used,
+		Purpose: t.Purpose, AskedMpps: t.RatePPS / 1e6, OfferedMpps: t.OfferedPPS / 1e6, Seconds: t.Seconds,
+		Sent: t.Sent, Received: t.Received,
+		Lost: t.Lost, Duplicate: t.Duplicate, Reordered: t.Reordered, Wrong: t.Wrong, LossRatio: t.LossRatio,
+		Used:          t.Used,
 		TesterLimited: t.TesterLimited, StealRatio: t.Steal, Switches: t.Switches, GapUs: t.GapUS,
 		ClockGHz: figure.Number(t.ClockGHz),
 	}

@@ -77,13 +77,15 @@ func flowPoint(r *bench.Result) report.FlowPoint {
 // peerGroup is a comparison.
 func peerGroup(rows []peer.Row, profile, title, link string, rounds int) report.PeerGroup {
 	g := report.PeerGroup{
-		Profile: profile, Title: title, Link: link, Rounds: rounds, Order: "there and back, each pair of rounds beginning with the next program",
+		Profile: profile, Title: title, Link: link, Rounds: rounds,
+		Order: "there and back, each pair of rounds beginning with the next program",
 		Peers: []report.Peer{},
 	}
 	for i := range rows {
 		row := &rows[i]
 		p := report.Peer{
-			Name: row.Name, Does: row.Does, Note: row.Note, Version: row.Version, Packets: row.Packets, Ours: row.Ours, Floor: row.Floor,
+			Name: row.Name, Does: row.Does, Note: row.Note, Version: row.Version, Packets: row.Packets, Ours: row.Ours,
+			Floor: row.Floor,
 			Ratio: row.Ratio, RatioRange: row.RatioRange, LossRatio: row.LossRatio,
 			TesterLimited: row.TesterLimited, Error: row.WhyNot, Command: row.Command,
 		}
@@ -112,7 +114,9 @@ func cannot(n *bench.Instances) string {
 	for i := range n.Each {
 		received, lost, wrong = received+n.Each[i].Received, lost+n.Each[i].Lost, wrong+n.Each[i].Wrong
 	}
-	return fmt.Sprintf("Not measured with %d instances: %s. Their speed and scaling cannot be shown on this machine, and are not extrapolated. "+
-		"They were run side by side at a low rate, to show that they work: %d packets came through, %d were lost, %d wrong.",
+	return fmt.Sprintf("Not measured with %d instances: %s. Their speed and scaling cannot be shown on this machine, "+
+		"and are not extrapolated. "+
+		"They were run side by side at a low rate, to show that they work: %d packets came through, %d were lost, %d "+
+		"wrong.",
 		n.Wanted, n.Reason, received, lost, wrong)
 }

@@ -67,9 +67,12 @@ type suite struct {
 func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	s := &suite{opt: opt, began: time.Now()}
 	s.r = &report.Report{
-		Schema: report.Schema, Title: Title, Started: s.began.UTC().Format(time.RFC3339), Quick: opt.Quick, LossTarget: opt.Base.Goal,
-		Missing: []report.Missing{}, Notes: []report.Note{}, Machine: machine(), Versions: []report.Version{}, Paper: published(),
-		Commands: []report.Command{{What: "this report", Line: opt.Base.Command}}, Runs: []report.Run{}, Floors: []report.Floor{},
+		Schema: report.Schema, Title: Title, Started: s.began.UTC().Format(time.RFC3339), Quick: opt.Quick,
+		LossTarget: opt.Base.Goal,
+		Missing:    []report.Missing{}, Notes: []report.Note{}, Machine: machine(), Versions: []report.Version{},
+		Paper:    published(),
+		Commands: []report.Command{{What: "this report", Line: opt.Base.Command}}, Runs: []report.Run{},
+		Floors:    []report.Floor{},
 		Instances: []report.Instances{}, Costs: []report.Cost{}, Subscribers: []report.Population{},
 		Flows: []report.FlowCurve{}, Peers: []report.PeerGroup{},
 		Routers: []report.PeerGroup{},
@@ -92,7 +95,8 @@ func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	s.say("%d parts, about %s; the report will be in %s", len(parts), clock(s.r.BudgetSeconds), opt.Dir)
 	for i := range parts {
 		p := &parts[i]
-		s.say("%s  [%d/%d] %s, about %s", clock(time.Since(s.began).Seconds()), i+1, len(parts), p.name, clock(p.seconds))
+		s.say("%s  [%d/%d] %s, about %s", clock(time.Since(s.began).Seconds()), i+1, len(parts), p.name,
+			clock(p.seconds))
 		before := s.found()
 		err := p.run(ctx)
 		here := ""
@@ -167,7 +171,8 @@ func (s *suite) write(rest []part) error {
 
 func (s *suite) miss(p *part, why string) {
 	// A copy, so that write can go back to the list as it was.
-	s.r.Missing = append(append([]report.Missing{}, s.r.Missing...), report.Missing{Section: p.section, Part: p.name, Why: why})
+	s.r.Missing = append(append([]report.Missing{}, s.r.Missing...),
+		report.Missing{Section: p.section, Part: p.name, Why: why})
 }
 
 // verdict is why the run was not good, nil when it was.
@@ -177,7 +182,8 @@ func (s *suite) verdict(ctx context.Context) error {
 		list = append(list, fmt.Errorf("%s: %s", m.Part, m.Why))
 	}
 	if ctx.Err() != nil {
-		list = append([]error{fmt.Errorf("interrupted: the report in %s is partial: %w", s.opt.Dir, ctx.Err())}, list...)
+		list = append([]error{fmt.Errorf("interrupted: the report in %s is partial: %w", s.opt.Dir, ctx.Err())},
+			list...)
 	}
 	return errors.Join(list...)
 }

@@ -48,7 +48,8 @@ func (w *world) call(name string) error {
 }
 
 func histogram() *tester.Histogram {
-	return &tester.Histogram{Count: 100, Min: 1, Mean: 2, P50: 2, P90: 3, P99: 4, P999: 5, Max: 6, Buckets: [][3]float64{{1, 2, 60}, {2, 6, 40}}}
+	return &tester.Histogram{Count: 100, Min: 1, Mean: 2, P50: 2, P90: 3, P99: 4, P999: 5, Max: 6,
+		Buckets: [][3]float64{{1, 2, 60}, {2, 6, 40}}}
 }
 
 // linkPoint is a point whose rate at the goal is so many Mpps.
@@ -69,18 +70,22 @@ func linkPoint(name, reading string, rate float64) bench.Point {
 			FrameBytes: "650 B"},
 		Downlink: &bench.LinkDirection{Cost: bench.Cost{Mpps: 4, TicksPerPacket: 400}, LossRatio: &loss,
 			FrameBytes: "650 B"},
-		Latency: []bench.LoadLatency{{Load: 0.5, Mpps: mpps / 2, LatencyUS: histogram(), Echo: histogram(), EchoLost: 2}},
-		Tester:  &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "isthmus-dp xconnect", Version: "dp 1"},
+		Latency: []bench.LoadLatency{{Load: 0.5, Mpps: mpps / 2, LatencyUS: histogram(), Echo: histogram(),
+			EchoLost: 2}},
+		Tester: &bench.TesterBlock{Mpps: mpps * 2, Ratio: 2, Device: "isthmus-dp xconnect", Version: "dp 1"},
 		Accounting: bench.Accounting{
 			Sent: 1000, Received: 990, Refused: 7, Dropped: map[string]uint64{"policed": 3},
 		},
 		Raw: &tester.Result{
 			Command: []string{"isthmus-traffic", "profile.yaml"},
-			Streams: []tester.StreamInfo{{Name: "a-up", Port: "access", MeanBytes: 650}, {Name: "a-down", Port: "core", MeanBytes: 650}, {Name: "ping", Port: "access"}},
+			Streams: []tester.StreamInfo{{Name: "a-up", Port: "access", MeanBytes: 650},
+				{Name: "a-down", Port: "core", MeanBytes: 650}, {Name: "ping", Port: "access"}},
 			Trials: []tester.Trial{
-				{Purpose: tester.PurposeSearch, RatePPS: pps, OfferedPPS: pps, Sent: 100, Received: 100, Disturbed: []string{"steal"}},
+				{Purpose: tester.PurposeSearch, RatePPS: pps, OfferedPPS: pps, Sent: 100, Received: 100,
+					Disturbed: []string{"steal"}},
 				{
-					Purpose: tester.PurposeConfirm, Used: true, RatePPS: pps, OfferedPPS: pps, Sent: 1000, Received: 990, Lost: 10,
+					Purpose: tester.PurposeConfirm, Used: true, RatePPS: pps, OfferedPPS: pps, Sent: 1000,
+					Received: 990, Lost: 10,
 					Streams: []tester.StreamTrial{
 						{Name: "a-up", Sent: 500, Lost: 10, ReceivedPPS: pps / 2,
 							GbpsL2: rate / 2 * 5.2},
@@ -115,13 +120,15 @@ func (w *world) link(ctx context.Context, opt bench.Options) (*bench.LinkResult,
 		p := bench.Point{Name: "steps", Complete: true, Proof: bench.Proof{Checked: 1}, Raw: &tester.Result{}}
 		for i := range opt.Steps {
 			p.Raw.Trials = append(p.Raw.Trials, tester.Trial{
-				Purpose: tester.PurposeStep, Used: true, RatePPS: opt.Rate * float64(i+1) / 10, OfferedPPS: opt.Rate * float64(i+1) / 10, Sent: 1000,
+				Purpose: tester.PurposeStep, Used: true, RatePPS: opt.Rate * float64(i+1) / 10,
+				OfferedPPS: opt.Rate * float64(i+1) / 10, Sent: 1000,
 				LossRatio: 0.25, Latency: histogram(),
 			})
 		}
 		r.Points = []bench.Point{p}
 	case name == "instances":
-		r.Instances = &bench.Instances{Wanted: opt.Instances, Reason: "CPUs are missing", Each: []bench.InstanceRate{{Received: 5}}}
+		r.Instances = &bench.Instances{Wanted: opt.Instances, Reason: "CPUs are missing",
+			Each: []bench.InstanceRate{{Received: 5}}}
 		if opt.Instances <= w.machine {
 			r.Instances.Measured, r.Instances.SumMpps, r.Instances.Scaling = true, 12, 0.97
 		}
@@ -134,7 +141,8 @@ func (w *world) link(ctx context.Context, opt bench.Options) (*bench.LinkResult,
 		w.again[name]++
 		r.Points = []bench.Point{linkPoint("650 B, 1:1", "1:1", mpps)}
 		if name == asymmetric {
-			r.Points = []bench.Point{linkPoint("bits", "89:11 of bits", mpps), linkPoint("packets", "89:11 of packets", mpps)}
+			r.Points = []bench.Point{linkPoint("bits", "89:11 of bits", mpps),
+				linkPoint("packets", "89:11 of packets", mpps)}
 		}
 		if name == "rfc2544" {
 			r.Points = []bench.Point{linkPoint("64 B", "", 8), linkPoint("IMIX", "", 7)}
@@ -167,7 +175,8 @@ func (w *world) synth(ctx context.Context, opt bench.Options) (*bench.Result, er
 		Common: bench.Common{Profile: opt.Profile, Seconds: opt.Seconds,
 			LossRatio: new(float64), Subscribers: opt.Subscribers, Checked: 1, TSCHz: 2600000000},
 		Ratio: "1:1", Spread: some,
-		Uplink:   bench.Direction{FrameBytes: 650, Spread: some, Nodes: []bench.NodeCost{{Name: "gtpu-encap", Share: 30, TicksPerPacket: 30}}},
+		Uplink: bench.Direction{FrameBytes: 650, Spread: some,
+			Nodes: []bench.NodeCost{{Name: "gtpu-encap", Share: 30, TicksPerPacket: 30}}},
 		Downlink: bench.Direction{FrameBytes: 650, Spread: some},
 	}
 	r.CheckPass.Checked = 1
@@ -187,7 +196,8 @@ func (w *world) peers(ctx context.Context, _ bench.Options, rounds int) ([]peer.
 		{Name: "l3fwd", Link: "memif", Mpps: 12, Runs: []float64{11, 12, 13}, Ratio: 2, TicksPerPacket: 216},
 	}
 	if w.gone {
-		rows = append(rows, peer.Row{Name: "gone", Link: "memif", WhyNot: "no such program"}, peer.Row{Name: "away", WhyNot: "nor this"})
+		rows = append(rows, peer.Row{Name: "gone", Link: "memif", WhyNot: "no such program"},
+			peer.Row{Name: "away", WhyNot: "nor this"})
 	}
 	return rows, err
 }
@@ -201,7 +211,8 @@ func measure(t *testing.T, w *world, quick bool) (*report.Report, string, error)
 	dir := filepath.Join(t.TempDir(), "report")
 	var lines bytes.Buffer
 	_, failed := Run(ctx, Options{
-		Base: bench.Options{Link: "memif", Goal: goalLoss, Workers: 1, Subscribers: 1000, Version: "v"}, Quick: quick, Dir: dir, Progress: &lines,
+		Base: bench.Options{Link: "memif", Goal: goalLoss, Workers: 1, Subscribers: 1000, Version: "v"}, Quick: quick,
+		Dir: dir, Progress: &lines,
 		Tools: Tools{Link: w.link, Synth: w.synth, Peers: w.peers, Place: func(opt *bench.Options) (bool, error) {
 			return opt.Instances <= w.machine, nil
 		}},
@@ -231,7 +242,8 @@ func TestWholeSuite(t *testing.T) {
 	}
 	run := r.Runs[0]
 	g := r.Headline(&run)
-	if g == nil || g.Mpps.Runs != 3 || g.Mpps.Min != 6 || g.Mpps.Median < 6.59 || g.Mpps.Median > 6.61 || g.Mpps.Max < 7.25 {
+	if g == nil || g.Mpps.Runs != 3 || g.Mpps.Min != 6 || g.Mpps.Median < 6.59 || g.Mpps.Median > 6.61 ||
+		g.Mpps.Max < 7.25 {
 		t.Fatalf("headline: %+v", g)
 	}
 	if bits := g.Mpps.Median * 5.2; float64(g.GbpsL2) < bits-0.01 || float64(g.GbpsL2) > bits+0.01 {
@@ -240,14 +252,16 @@ func TestWholeSuite(t *testing.T) {
 	if run.Title != "650 B both ways" {
 		t.Errorf("title: %q", run.Title)
 	}
-	if !run.Tester.Enough() || len(run.Steps) != len(stepList) || len(run.Echo) != 1 || run.Echo[0].Lost != 2 || run.Latency[0].Percent != 50 {
+	if !run.Tester.Enough() || len(run.Steps) != len(stepList) || len(run.Echo) != 1 || run.Echo[0].Lost != 2 ||
+		run.Latency[0].Percent != 50 {
 		t.Errorf("run: %+v", run)
 	}
 	if run.Account.Refused != 7 || run.Account.Dropped["policed"] != 3 {
 		t.Errorf("account: %+v", run.Account)
 	}
 	up := run.Directions[0]
-	if len(run.Directions) != 4 || up.Name != "uplink" || up.LossRatio != 0.02 || up.FrameBytes != 650 || up.Mpps > 3.01 || !run.Directions[2].Alone {
+	if len(run.Directions) != 4 || up.Name != "uplink" || up.LossRatio != 0.02 || up.FrameBytes != 650 ||
+		up.Mpps > 3.01 || !run.Directions[2].Alone {
 		t.Errorf("directions: %+v", run.Directions)
 	}
 	if len(run.Trials) != 2 || run.Trials[0].Used || run.Trials[0].Discarded[0] != "steal" {
@@ -377,7 +391,8 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	if err != nil && strings.Contains(err.Error(), "jumbo") {
 		t.Errorf("the error lists what was never begun: %v", err)
 	}
-	if len(r.Missing) < 2 || !strings.Contains(r.Missing[0].Why, "found by then is here") || !strings.Contains(r.Missing[1].Why, "not measured") {
+	if len(r.Missing) < 2 || !strings.Contains(r.Missing[0].Why, "found by then is here") ||
+		!strings.Contains(r.Missing[1].Why, "not measured") {
 		t.Errorf("missing: %v", r.Missing)
 	}
 }
@@ -398,7 +413,8 @@ func TestPeersThatCannotRunAreMissing(t *testing.T) {
 	w := newWorld()
 	w.gone = true
 	r, _, err := measure(t, w, true)
-	if err == nil || !r.Partial() || len(r.Missing) != 2 || r.Missing[0].Why != "gone: no such program" || len(r.Peers[0].Peers) != 4 {
+	if err == nil || !r.Partial() || len(r.Missing) != 2 || r.Missing[0].Why != "gone: no such program" ||
+		len(r.Peers[0].Peers) != 4 {
 		t.Errorf("%v: %+v", err, r.Missing)
 	}
 }
@@ -409,7 +425,8 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld()
-	_, err := Run(context.Background(), Options{Dir: filepath.Join(file, "sub"), Tools: Tools{Link: w.link, Synth: w.synth}})
+	_, err := Run(context.Background(), Options{Dir: filepath.Join(file, "sub"),
+		Tools: Tools{Link: w.link, Synth: w.synth}})
 	if err == nil || len(w.calls) != 0 {
 		t.Errorf("%v after %v", err, w.calls)
 	}

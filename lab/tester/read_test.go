@@ -267,7 +267,8 @@ func TestValues(t *testing.T) {
 	c := good(t,
 		"name: x\n"+onePort+"streams:\n- name: s\n  port: a\n  sink: a\n  size: 300\n  flows: 256\n  send:\n"+
 			"  - ethernet: {destination: 02:00:00:00:00:01, source: {base: 02:00:00:00:00:80, step: 2}}\n"+
-			"  - ipv6: {source: {base: \"fd00::1\", step: \"0:0:0:1::\", each: 4, count: 3}, destination: \"fd00::2\"}\n"+
+			"  - ipv6: {source: {base: \"fd00::1\", step: \"0:0:0:1::\", each: 4, count: 3}, destination: "+
+			"\"fd00::2\"}\n"+
 			"  - udp:\n"+
 			"  - gtpu: {teid: {base: 0x10000000}, extensions: [{pdu-session: {type: uplink, qfi: 9}},\n"+
 			"           {raw: {type: 0x40, content: '0102a3B4c5d6'}}]}\n"+

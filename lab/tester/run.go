@@ -39,14 +39,15 @@ type Event struct {
 
 // Options of Run.
 type Options struct {
-	Binary    string      // isthmus-traffic; empty: found by Find
-	Dir       string      // keeps profile.yaml and result.json; empty: a folder that is removed at the end
-	CPUs      []int       // in place of the profile's; nil: the profile's
-	NoHuge    bool        // overrules the profile
-	Event     func(Event) // called in order, by one goroutine; may be nil. No trial begins before EventBegin was handled.
-	Log       io.Writer   // text that the tester prints; may be nil
-	Arguments []string    // more options for isthmus-traffic
-	EAL       []string    // DPDK options
+	Binary string // isthmus-traffic; empty: found by Find
+	Dir    string // keeps profile.yaml and result.json; empty: a folder that is removed at the end
+	CPUs   []int  // in place of the profile's; nil: the profile's
+	NoHuge bool   // overrules the profile
+	// called in order, by one goroutine; may be nil. No trial begins before EventBegin was handled.
+	Event     func(Event)
+	Log       io.Writer // text that the tester prints; may be nil
+	Arguments []string  // more options for isthmus-traffic
+	EAL       []string  // DPDK options
 	// Patience is how long a trial may take beyond what was asked of it, and a start until links are up, before
 	// the tester counts as stuck and is ended. 0: a minute.
 	Patience time.Duration

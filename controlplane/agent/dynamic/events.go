@@ -52,6 +52,7 @@ func (s *Sessions) heard(e *api.Event) {
 		}
 	case api.EventTypeWatermark:
 		s.opt.Events.Publish("counter.watermark", api.CString(e.Counter[:]),
-			"session", api.CString(e.Session[:]), "seid", e.SEID, "packets", e.Usage.Packets[0], "bytes", e.Usage.Bytes[0])
+			"session", api.CString(e.Session[:]), "seid", e.SEID, "packets", e.Usage.Packets[0], "bytes",
+			e.Usage.Bytes[0])
 	}
 }

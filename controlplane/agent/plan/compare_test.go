@@ -33,15 +33,21 @@ func TestRestartsAreNamed(t *testing.T) {
 	base, err := Make("x", []byte(small))
 	testkit.Must(t, err)
 	for text, want := range map[string]string{
-		"":                              "",
-		"engine: {rates: {echo: 7}}\n":  "",
-		"engine: {huge_pages: 'off'}\n": "engine.huge_pages: in effect when the control plane and then the data plane are started again",
-		"control: {restart: {delay_ms: 7, max_delay_ms: 8}}\n":      "control.restart.delay_ms, control.restart.max_delay_ms: in effect when the control plane is started again",
-		"control: {restart: {policy: never, program: /x}}\n":        "control.restart.policy, control.restart.program: in effect",
-		"control: {state: /x, metrics: '', resync_period: 7}\n":     "control.state, control.metrics, control.resync_period: in effect",
-		"control: {usage_period: 0}\n":                              "control.usage_period: in effect",
-		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n":       "control.socket: in effect when the control plane is started again; engine.huge_pages: in effect",
-		"control: {dp_socket: /x, restart: {policy: external}}\n":   "control.dp_socket, control.restart.policy: in effect",
+		"":                             "",
+		"engine: {rates: {echo: 7}}\n": "",
+		"engine: {huge_pages: 'off'}\n": "engine.huge_pages: in effect when the control plane and then the data " +
+			"plane are started again",
+		"control: {restart: {delay_ms: 7, max_delay_ms: 8}}\n": "control.restart.delay_ms, " +
+			"control.restart.max_delay_ms: in effect when the control plane is started again",
+		"control: {restart: {policy: never, program: /x}}\n": "control.restart.policy, " +
+			"control.restart.program: in effect",
+		"control: {state: /x, metrics: '', resync_period: 7}\n": "control.state, control.metrics, " +
+			"control.resync_period: in effect",
+		"control: {usage_period: 0}\n": "control.usage_period: in effect",
+		"control: {socket: /x}\nengine: {huge_pages: 'on'}\n": "control.socket: in effect when the control " +
+			"plane is started again; engine.huge_pages: in effect",
+		"control: {dp_socket: /x, restart: {policy: external}}\n": "control.dp_socket, control.restart.policy: in " +
+			"effect",
 		"control: {restart: {policy: always}, resync_period: 30}\n": "",
 		"control: {api: {listen: [127.0.0.1], anonymous: read}}\n":  "control.api: in effect",
 		"control: {api: {anonymous: read, hosts: [gw.lab]}}\n":      "",

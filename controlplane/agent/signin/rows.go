@@ -76,7 +76,8 @@ func (s *SignIns) RADIUS() (list []view.RADIUSServer) {
 				LastAnswer: r.LastAnswer, Requests: n.Requests, Repeated: n.Retransmitted,
 				Accepts: n.Accepts, Rejects: n.Rejects,
 				Responses: n.Responses, Timeouts: n.Timeouts, Waiting: n.Outstanding + n.Queued,
-				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature + n.SignatureLate +
+				Bad: n.WrongAddress + n.UnknownID + n.WrongAuthenticator + n.Unsigned + n.WrongSignature +
+					n.SignatureLate +
 					n.Malformed + n.UnexpectedCode}
 			if r.Alive {
 				v.State = "alive"

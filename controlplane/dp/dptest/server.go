@@ -346,7 +346,8 @@ func (c *session) status(h api.Header, code uint32, id ID, text string) bool {
 func (c *session) handle(h api.Header, body []byte) bool {
 	switch h.Type {
 	case api.TypeHello:
-		hello := api.Hello{Version: c.s.version, Oldest: c.s.version, BootID: c.s.bootID, TSCHz: 1e9, Objects: uint32(len(c.s.held))}
+		hello := api.Hello{Version: c.s.version, Oldest: c.s.version, BootID: c.s.bootID, TSCHz: 1e9,
+			Objects: uint32(len(c.s.held))}
 		copy(hello.Build[:], "fake")
 		return c.reply(h, 0, api.Body(&hello)) && c.reply(h, api.FLast, api.AppendRows(nil, c.s.layouts))
 	case api.TypeBegin:

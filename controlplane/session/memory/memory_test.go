@@ -13,7 +13,8 @@ func TestRoomOfTheHeap(t *testing.T) {
 	for _, live := range []uint64{0, 1 << 20, 8 << 20, 100 << 20, 1 << 30, 64 << 30} {
 		percent := percentFor(live, false)
 		room := max(live, 4<<20) * uint64(percent) / 100
-		if least, most := heapRoom*8/10, heapRoom*12/10+live*heapShare/100; room < uint64(least) && live < heapRoom || room > most {
+		if least, most := heapRoom*8/10, heapRoom*12/10+live*heapShare/100; room < uint64(least) && live < heapRoom ||
+			room > most {
 			t.Errorf("%d bytes live, GOGC %d: room for %d, wanted %d to %d", live, percent, room, least, most)
 		}
 		testkit.ErrorIf(t, percent < 5, "%d bytes live: GOGC %d", live, percent)

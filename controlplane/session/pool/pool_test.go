@@ -14,7 +14,8 @@ func TestPoolArithmetic(t *testing.T) {
 	for _, c := range []struct {
 		prefix string
 		bits   uint8
-	}{{"10.0.0.0/8", 32}, {"192.0.2.128/25", 32}, {"2001:db8::/32", 64}, {"2001:db8::/48", 56}, {"2001:db8:0:1::/64", 96}, {"2001:db8::/120", 128}} {
+	}{{"10.0.0.0/8", 32}, {"192.0.2.128/25", 32}, {"2001:db8::/32", 64}, {"2001:db8::/48", 56}, {"2001:db8:0:1::/64",
+		96}, {"2001:db8::/120", 128}} {
 		p := New(netip.MustParsePrefix(c.prefix), c.bits)
 		for _, n := range []uint64{0, 1, 2, 77, p.size / 2, p.size - 1} {
 			v := p.At(n)

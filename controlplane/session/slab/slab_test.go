@@ -42,7 +42,8 @@ func TestRecords(t *testing.T) {
 			testkit.FatalIf(t, count != len(model) || count != r.Count,
 				"%d records are passed, %d are there", count, len(model))
 			for h, want := range model {
-				if number, owner, data := r.Open(h); number != want.number || owner != want.owner || !bytes.Equal(data, want.data) {
+				if number, owner, data := r.Open(h); number != want.number || owner != want.owner ||
+					!bytes.Equal(data, want.data) {
 					t.Fatalf("%#x: %d %d %x", h, number, owner, data)
 				}
 			}

@@ -171,7 +171,8 @@ func TestWriteFails(t *testing.T) {
 	_, err := s.f.WriteAt([]byte("part of a frame"), s.size) // as a full disk leaves it
 	testkit.Must(t, err)
 	testkit.Must(t, s.Write([]Record{session(3, "x")}))
-	if found, err := contents(path); err != nil || !maps.Equal(found, map[id]string{{Session, 1}: "one", {Session, 3}: "x"}) {
+	if found, err := contents(path); err != nil || !maps.Equal(found,
+		map[id]string{{Session, 1}: "one", {Session, 3}: "x"}) {
 		t.Errorf("%v %v", found, err)
 	}
 }
@@ -229,7 +230,8 @@ func TestCompactionComesToAnEnd(t *testing.T) {
 	s := opened(t, t.TempDir()+"/s")
 	model := mapModel{}
 	for number := uint64(1); number <= 20000; number++ {
-		model.take([]Record{session(number, "some hundred bytes are a session, of which this is the beginning, and then there is more")})
+		model.take([]Record{session(number, "some hundred bytes are a session, of which this is the beginning, and "+
+			"then there is more")})
 	}
 	for number := uint64(1 << 20); number < 1<<20+1000; number++ {
 		testkit.Must(t, s.Write([]Record{gone(number)}))
@@ -259,9 +261,11 @@ func TestHealedAfterAFullDisk(t *testing.T) {
 		model.take(records)
 		return s.Write(records)
 	}
-	testkit.Must(t, write(session(1, "one"), session(2, "two"), Record{Reading, 1, []byte("r")}, Record{Usage, 1, []byte("u")}, Record{Usage, 2, []byte("v")}, Record{Usage, 3, []byte("w")}))
+	testkit.Must(t, write(session(1, "one"), session(2, "two"), Record{Reading, 1, []byte("r")},
+		Record{Usage, 1, []byte("u")}, Record{Usage, 2, []byte("v")}, Record{Usage, 3, []byte("w")}))
 	end := unwritable(t, s)
-	if write(gone(1), session(3, "three"), Record{Reading, 1, []byte("rr")}, Record{Usage, 1, nil}, Record{Usage, 2, []byte("vv")}, Record{Usage, 3, []byte("ww")},
+	if write(gone(1), session(3, "three"), Record{Reading, 1, []byte("rr")}, Record{Usage, 1, nil},
+		Record{Usage, 2, []byte("vv")}, Record{Usage, 3, []byte("ww")},
 		Record{Association, 9, []byte("a")}) == nil {
 		t.Fatal("written")
 	}
@@ -294,7 +298,8 @@ func TestKilledWhileCompacting(t *testing.T) {
 		s.least = 1
 		model := mapModel{}
 		for i := uint64(1); ; i++ {
-			list := []Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}}
+			list := []Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)),
+				{Usage, i % 50, []byte(fmt.Sprint(i))}}
 			testkit.Must(t, s.Write(list))
 			model.take(list)
 			fmt.Println(i)
@@ -322,13 +327,15 @@ func TestKilledWhileCompacting(t *testing.T) {
 	cmd.Wait()
 	model := mapModel{}
 	for i := uint64(1); i <= last; i++ {
-		model.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}})
+		model.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)),
+			{Usage, i % 50, []byte(fmt.Sprint(i))}})
 	}
 	found := mapModel{}
 	testkit.Must(t, opened(t, path).Load(func(r Record) error { found.take([]Record{r}); return nil }))
 	i := last + 1
 	next := maps.Clone(model)
-	next.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)), {Usage, i % 50, []byte(fmt.Sprint(i))}})
+	next.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)),
+		{Usage, i % 50, []byte(fmt.Sprint(i))}})
 	if !maps.Equal(found, model) && !maps.Equal(found, next) { // the last may not have been told
 		t.Errorf("%d records after %d transactions, want %d", len(found), last, len(model))
 	}

@@ -51,7 +51,8 @@ func Start(t testing.TB) *Server {
 	}
 	conn.SetReadBuffer(4 << 20)
 	s := &Server{
-		Addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, recovery: time.Now().Add(-time.Hour).Truncate(time.Second),
+		Addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn,
+		recovery: time.Now().Add(-time.Hour).Truncate(time.Second),
 		sessions: map[uint64]*Session{}, answers: make(chan pfcp.Message, 16), cache: map[uint32]pfcp.Message{},
 		requests: map[pfcp.MessageType]int{},
 	}

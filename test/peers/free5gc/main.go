@@ -180,14 +180,18 @@ func (s *smf) command(text string) line {
 	case "establish":
 		m, err = s.request(pfcp.PFCP_SESSION_ESTABLISHMENT_REQUEST, new(uint64), s.establishment())
 	case "connect":
-		m, err = s.request(pfcp.PFCP_SESSION_MODIFICATION_REQUEST, &seid, s.connection(teid, net.ParseIP(gnb).To4(), action, flags))
+		m, err = s.request(pfcp.PFCP_SESSION_MODIFICATION_REQUEST, &seid,
+			s.connection(teid, net.ParseIP(gnb).To4(), action, flags))
 	case "query":
-		m, err = s.request(pfcp.PFCP_SESSION_MODIFICATION_REQUEST, &seid, pfcp.PFCPSessionModificationRequest{CPFSEID: s.fseid(),
-			QueryURR: []*pfcp.QueryURR{{URRID: &pfcpType.URRID{UrrIdValue: 1}}, {URRID: &pfcpType.URRID{UrrIdValue: 2}}}})
+		m, err = s.request(pfcp.PFCP_SESSION_MODIFICATION_REQUEST, &seid,
+			pfcp.PFCPSessionModificationRequest{CPFSEID: s.fseid(),
+				QueryURR: []*pfcp.QueryURR{{URRID: &pfcpType.URRID{UrrIdValue: 1}},
+					{URRID: &pfcpType.URRID{UrrIdValue: 2}}}})
 	case "delete":
 		m, err = s.request(pfcp.PFCP_SESSION_DELETION_REQUEST, &seid, pfcp.PFCPSessionDeletionRequest{})
 	case "release":
-		m, err = s.request(pfcp.PFCP_ASSOCIATION_RELEASE_REQUEST, nil, pfcp.PFCPAssociationReleaseRequest{NodeID: s.node()})
+		m, err = s.request(pfcp.PFCP_ASSOCIATION_RELEASE_REQUEST, nil,
+			pfcp.PFCPAssociationReleaseRequest{NodeID: s.node()})
 	default:
 		err = fmt.Errorf("no such command: %s", name)
 	}

@@ -63,11 +63,12 @@ func (s *smf) down() *pfcp.CreatePDR {
 // urr measures volume; with a period and a threshold of each direction.
 func urr(id uint32, before bool) *pfcp.CreateURR {
 	return &pfcp.CreateURR{
-		URRID:                  &pfcpType.URRID{UrrIdValue: id},
-		MeasurementMethod:      &pfcpType.MeasurementMethod{Volum: true},
-		ReportingTriggers:      &pfcpType.ReportingTriggers{Perio: true, Volth: true},
-		MeasurementPeriod:      &pfcpType.MeasurementPeriod{MeasurementPeriod: 30},
-		VolumeThreshold:        &pfcpType.VolumeThreshold{Ulvol: true, Dlvol: true, UplinkVolume: 1000, DownlinkVolume: 100000},
+		URRID:             &pfcpType.URRID{UrrIdValue: id},
+		MeasurementMethod: &pfcpType.MeasurementMethod{Volum: true},
+		ReportingTriggers: &pfcpType.ReportingTriggers{Perio: true, Volth: true},
+		MeasurementPeriod: &pfcpType.MeasurementPeriod{MeasurementPeriod: 30},
+		VolumeThreshold: &pfcpType.VolumeThreshold{Ulvol: true, Dlvol: true, UplinkVolume: 1000,
+			DownlinkVolume: 100000},
 		MeasurementInformation: &pfcpType.MeasurementInformation{Mnop: true, Mbqe: before},
 		QuotaValidityTime:      &pfcpType.QuotaValidityTime{QuotaValidityTime: uint32(time.Hour / time.Second)},
 	}
@@ -79,12 +80,14 @@ func (s *smf) establishment() pfcp.PFCPSessionEstablishmentRequest {
 		NodeID: s.node(), CPFSEID: s.fseid(),
 		CreatePDR: []*pfcp.CreatePDR{s.up(), s.down()},
 		CreateFAR: []*pfcp.CreateFAR{
-			{FARID: fars(1), ApplyAction: &pfcpType.ApplyAction{Forw: true}, ForwardingParameters: &pfcp.ForwardingParametersIEInFAR{
-				DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceSgiLanN6Lan},
-				NetworkInstance:      instance()}},
+			{FARID: fars(1), ApplyAction: &pfcpType.ApplyAction{Forw: true},
+				ForwardingParameters: &pfcp.ForwardingParametersIEInFAR{
+					DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceSgiLanN6Lan},
+					NetworkInstance:      instance()}},
 			// The gNB's tunnel is not known yet, and the rule forwards to it all the same.
-			{FARID: fars(2), ApplyAction: &pfcpType.ApplyAction{Forw: true}, ForwardingParameters: &pfcp.ForwardingParametersIEInFAR{
-				DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceAccess}}},
+			{FARID: fars(2), ApplyAction: &pfcpType.ApplyAction{Forw: true},
+				ForwardingParameters: &pfcp.ForwardingParametersIEInFAR{
+					DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceAccess}}},
 		},
 		CreateURR: []*pfcp.CreateURR{urr(1, true), urr(2, false)},
 		CreateQER: []*pfcp.CreateQER{
@@ -111,7 +114,8 @@ func (s *smf) connection(teid uint32, gnb net.IP, action, flags int) pfcp.PFCPSe
 				DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceAccess},
 				NetworkInstance:      instance(),
 				OuterHeaderCreation: &pfcpType.OuterHeaderCreation{
-					OuterHeaderCreationDescription: pfcpType.OuterHeaderCreationGtpUUdpIpv4, Teid: teid, Ipv4Address: gnb},
+					OuterHeaderCreationDescription: pfcpType.OuterHeaderCreationGtpUUdpIpv4, Teid: teid,
+					Ipv4Address: gnb},
 				PFCPSMReqFlags: &pfcpType.PFCPSMReqFlags{Sndem: flags&2 != 0},
 			},
 		}},
