@@ -32,12 +32,12 @@ static void sum_is_checked(void **state)
 	// Twice max_punted: the holder of this test has it too.
 	uint32_t least = e.max_held + e.max_fragments + e.max_buffered + e.max_scheduled + e.max_handed_over +
 			 2 * e.max_punted + e.workers * HOLD_RECEIVE;
-	char text[API_TEXT];
+	struct api_status s;
 
 	e.packet_buffers = least - 1;
 	assert_int_equal(hold_start(&e), EINVAL);
-	object_error_text(text, sizeof(text));
-	assert_non_null(strstr(text, "receiving needs 256"));
+	object_error_status(&s);
+	assert_non_null(strstr(s.text, "receiving needs 256"));
 	e.packet_buffers = least;
 	assert_int_equal(hold_start(&e), 0);
 	e.max_buffered = UINT32_MAX; // the sum has more than 32 bits

@@ -56,7 +56,7 @@ static struct {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct client client[MAX_CLIENTS];
 	uint32_t next_owner, turn;
-	uint64_t closed, told_ns; // closed: because of what they did, or turned away
+	uint64_t closed, told_ns;
 	int other; // of control_listen()
 	void (*other_ready)(void);
 } control_socket = {.listener = -1, .other = -1};
@@ -149,6 +149,16 @@ static int client_offer(
 	int error = put(c, h, part, rows, h->length - sizeof(*part));
 	flush(c);
 	return error;
+}
+
+uint32_t socket_clients(uint64_t *closed)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		n += control_socket.listener >= 0 && control_socket.client[i].fd >= 0;
+	*closed = control_socket.closed;
+	return n;
 }
 
 // At most a line a second.
@@ -438,12 +448,9 @@ void socket_close(void)
 
 static uint64_t total_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	struct api_total_row row = {.commits = object_totals.commits,
-		.refused_commits = object_totals.refused,
-		.clients_closed = control_socket.closed};
+	struct api_total_row row = {.commits = object_totals.commits, .refused_commits = object_totals.refused};
 
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		row.clients += control_socket.listener >= 0 && control_socket.client[i].fd >= 0;
+	row.clients = socket_clients(&row.clients_closed);
 	workers_sum(&row);
 	if (engine_pool() != NULL) {
 		row.buffers = engine_pool()->size;
