@@ -85,12 +85,14 @@ static const struct described streams[] = {
 static int run(const struct described *d)
 {
 	struct bench *b = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof(*b), (size_t)64));
-	struct work_stream *s = calloc(1, sizeof(*s));
+	static struct work_stream stream;
+	struct work_stream *s = &stream;
 	struct stack stack = {0};
 
-	if (s == NULL || b == NULL)
+	if (b == NULL)
 		return 1;
 	memset(b, 0, sizeof(*b));
+	memset(s, 0, sizeof(*s));
 	s->job = d->job;
 	s->job.zipf = s->job.share = s->job.block = s->job.check_payload = 1;
 	s->job.sink = 1;
