@@ -167,9 +167,9 @@ static __rte_noinline void change_first(const struct walk *k, const struct parse
 }
 
 // Meters, URRs and counters, and behind them the first change of the packet.
-static __rte_always_inline int count(const struct walk *k, const struct parsed *l, uint8_t *ip)
+static __rte_always_inline int count(const struct walk *k, const struct parsed *l, uint8_t *ip, uint8_t version)
 {
-	if (unlikely(!account_quick(k->w, l->state, l->length, l->user.version, ip)))
+	if (unlikely(!account_quick(k->w, l->state, l->length, version, ip)))
 		return 0;
 	if (unlikely(l->user.change != 0))
 		change_first(k, l, ip);
@@ -184,10 +184,10 @@ static __rte_noinline void mark_routed(const struct walk *k, const struct parsed
 static __rte_always_inline int send_by(const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room,
 	uint8_t *ip, uint8_t version, const struct way *way, int translated)
 {
-	uint32_t index = way->index;
-	const struct next_hop *hop = route_hop(&index, ip, l->length, l->length);
+	const struct next_hop *hop;
 
-	if (unlikely(hop == NULL || l->length > hop->mtu || !count(k, l, ip)))
+	if (unlikely(!route_hop(way->index, ip, l->length, l->length, &hop) || l->length > hop->mtu ||
+		     !count(k, l, ip, version)))
 		return 0;
 	route_count_hop(version, ip);
 	if (unlikely(route_marks(k->instances, &l->state->action)))
@@ -246,7 +246,7 @@ static __rte_always_inline int send_tunnelled(
 	const struct template *t = template_of(k->templates, k->w, k->ways_generation, a->path);
 	if (unlikely(t == NULL) && l->user.change != USER_EXTERNAL)
 		t = template_of_flow(k->templates, k->w, k->ways_generation, a->path, ip, l->length);
-	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip)))
+	if (unlikely(t == NULL || l->length > t->room[container] || !count(k, l, ip, version)))
 		return 0;
 	uint32_t header = t->outer.length[container];
 	uint8_t class = tunnel_class(a, &t->outer, t->path, c.qfi) | ip_ecn(version, ip);
@@ -266,7 +266,7 @@ static __rte_always_inline int send_to_subscriber(
 	int routed = (l->user.by & BY_FLOW) != 0; // not out of a tunnel
 
 	if (unlikely(subscriber_takes(r, p, l->length, room) != SUBSCRIBER_TAKES ||
-		     (routed && route_hops(version, ip) <= 1) || !count(k, l, ip)))
+		     (routed && route_hops(version, ip) <= 1) || !count(k, l, ip, version)))
 		return 0;
 	if (routed)
 		route_count_hop(version, ip);

@@ -317,7 +317,7 @@ static void marks_as_its_meters_say(void **unused)
 	struct api_policer pass = {.type = API_SRTCM, .cir = 1000000, .cbs = 1000000, .dscp = {46, 46}}, mark = pass;
 	static struct frame f;
 
-	mark.action[RTE_COLOR_GREEN] = mark.action[RTE_COLOR_YELLOW] = API_COLOUR_REMARK;
+	mark.action[0] = mark.action[1] = API_COLOUR_REMARK;
 	kit_begin();
 	kit_put(API_POLICER, "pass", &pass, sizeof(pass));
 	kit_put(API_POLICER, "mark", &mark, sizeof(mark));

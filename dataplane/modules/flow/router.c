@@ -120,7 +120,7 @@ static __rte_noinline const struct next_hop *closer_hop(
 		index = ways_find(k->ways, k->ways_generation, way_table(k->last->vrf), r->version,
 			ip + destination_at(r->version), UINT32_MAX)
 				->index;
-	return route_hop(&index, ip, r->length, r->length);
+	return route_hop(index, ip, r->length, r->length, &hop) ? hop : NULL;
 }
 
 static __rte_always_inline int send_packet(const struct walk *k, struct rte_mbuf *m, const struct routed *r,

@@ -20,14 +20,18 @@ int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t
 	return 1;
 }
 
-int account_closely(const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length,
-	uint8_t version, uint8_t *ip)
+int account_closely(struct rule_state *s, uint64_t time, uint32_t length, uint8_t version, uint8_t *ip)
 {
-	struct meter_look look = meter_look_at(p, meter, time, length, meter_came(ip_traffic_class(version, ip) >> 2));
+	const struct policer_profile *p = policer_profile(s->action.policer);
+
+	if (p == NULL)
+		return 0;
+	enum rte_color came = meter_came(ip_traffic_class(version, ip) >> 2);
+	struct meter_look look = meter_look_at(p, &s->meter, time, length, came);
 
 	if (p->action[look.colour] == API_COLOUR_DROP)
 		return 0;
-	meter_pass(p, meter, time, &look);
+	meter_pass(p, &s->meter, time, &look);
 	if (p->action[look.colour] == API_COLOUR_REMARK)
 		ip_dscp_set(version, ip, p->dscp[look.colour]);
 	return 1;
@@ -72,20 +76,27 @@ static __rte_noinline int all_green_of_rule(struct rule_state *s, uint64_t time,
 	return meters_green(meter, meters_of_rule(&session_pools.further[s->rule], own, meter), time, length);
 }
 
-int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
+static __rte_noinline int all_closely(
+	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
 {
-	const struct state_meters m = rule_state_meters(s);
-	uint64_t time = w->now << METER_TIME_SHIFT;
 	uint8_t dscp = ip_traffic_class(version, ip) >> 2, mark = dscp;
 
-	if (likely(m.index[0] != STATE_METER_NONE) ? likely(all_green(s, &m, time, length))
-						   : all_green_of_rule(s, time, length))
-		return 1;
-	if (!account_meters(&session_pools.rule[s->rule], time, length, &mark, 0))
+	if (!account_meters(&session_pools.rule[s->rule], w->now << METER_TIME_SHIFT, length, &mark, 0))
 		return 0;
 	if (mark != dscp)
 		ip_dscp_set(version, ip, mark);
 	return 1;
+}
+
+int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
+{
+	const struct state_meters m = rule_state_meters(s);
+	uint64_t time = w->now << METER_TIME_SHIFT;
+
+	if (likely(m.index[0] != STATE_METER_NONE) ? likely(all_green(s, &m, time, length))
+						   : all_green_of_rule(s, time, length))
+		return 1;
+	return all_closely(w, s, length, version, ip);
 }
 
 int account_borrow(struct rule_state *s, uint32_t length)

@@ -16,8 +16,7 @@ int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t
 // is at `ip` has the DSCP that its colour asks for.
 
 // A packet that is not green, or whose meter is an srTCM or marks green ones.
-int account_closely(const struct policer_profile *p, struct meter *meter, uint64_t time, uint32_t length,
-	uint8_t version, uint8_t *ip);
+int account_closely(struct rule_state *s, uint64_t time, uint32_t length, uint8_t version, uint8_t *ip);
 // A rule with several meters.
 int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip);
 // More credit. A routed packet of no session has all that it wants.
@@ -28,13 +27,10 @@ static __rte_always_inline int account_own(
 	const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip)
 {
 	const struct policer_profile *p = policer_profile(s->action.policer);
-	uint64_t time = w->now << METER_TIME_SHIFT;
 
-	if (unlikely(p == NULL))
-		return 0;
-	if (likely(p->quick_pass && meter_green(p, &s->meter, time, length)))
+	if (likely(p != NULL && p->quick_pass && meter_green(p, &s->meter, w->now << METER_TIME_SHIFT, length)))
 		return 1;
-	return account_closely(p, &s->meter, time, length, version, ip);
+	return account_closely(s, w->now << METER_TIME_SHIFT, length, version, ip);
 }
 
 // Meter, URR and counters of a packet that nothing stops.

@@ -83,18 +83,16 @@ static inline void route_mark(
 		ip_dscp_set(version, ip, dscp);
 }
 
-// The next hop, of several of equal cost the one of the packet's flow; *index becomes its own. NULL: it is not resolved.
-// `available` bytes of the packet may be read, of `total`.
-static __rte_always_inline const struct next_hop *route_hop(
-	uint32_t *index, const uint8_t *ip, uint32_t available, uint32_t total)
+// The next hop `index`, of several of equal cost the one of the packet's flow. Returns 1 when it is resolved. `available`
+// bytes of the packet may be read, of `total`.
+static __rte_always_inline int route_hop(
+	uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total, const struct next_hop **hop)
 {
-	const struct next_hop *hop = next_hop_get(*index);
-
-	if (likely(__atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE)))
-		return hop;
-	*index = next_hop_of_flow(*index, ip, available, total);
-	hop = next_hop_get(*index);
-	return __atomic_load_n(&hop->resolved, __ATOMIC_ACQUIRE) ? hop : NULL;
+	*hop = next_hop_get(index);
+	if (likely(__atomic_load_n(&(*hop)->resolved, __ATOMIC_ACQUIRE)))
+		return 1;
+	*hop = next_hop_get(next_hop_of_flow(index, ip, available, total));
+	return __atomic_load_n(&(*hop)->resolved, __ATOMIC_ACQUIRE);
 }
 
 #endif

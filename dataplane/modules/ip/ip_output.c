@@ -119,11 +119,11 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 		return packet_leave(m, &drop_version, EDGE_DROP);
 	uint32_t index =
 		ways_find(ways, generation, way_table(pkt->vrf), pkt->ip_version, destination, pkt->interface)->index;
-	const struct next_hop *hop = route_hop(&index, packet, m->data_len - pkt->l3, m->pkt_len - pkt->l3);
-	if (unlikely(hop == NULL))
-		return unresolved(m, next_hop_get(index), packet, destination);
+	const struct next_hop *hop;
+	if (unlikely(!route_hop(index, packet, m->data_len - pkt->l3, m->pkt_len - pkt->l3, &hop)))
+		return unresolved(m, hop, packet, destination);
 	if (unlikely(pkt->length > hop->mtu))
-		return too_big(m, packet, index, hop->mtu);
+		return too_big(m, packet, (uint32_t)(hop - next_hop_get(0)), hop->mtu);
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	next_hop_header_put(hop, packet, pkt->ip_version);

@@ -238,7 +238,7 @@ static void to_network_of_subscriber(void **state)
 	put("u", upf_session(0x21));
 	teach("ran", uplink_of(&f, "10.45.0.33", "198.51.100.70", 0x121, 9));
 	assert_int_equal(kit_count("homes"), 1);
-	nothing_left();
+	assert_string_equal(entry_flow_of(RAN)->actions, "dekq"); // the software says where it goes
 	gone("u");
 	gone("home");
 	nothing_left();
