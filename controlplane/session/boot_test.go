@@ -19,6 +19,7 @@ import (
 
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/rules"
 	"isthmus/controlplane/session/store"
 	"isthmus/controlplane/testkit"
 )
@@ -124,6 +125,9 @@ func TestStoreDamaged(t *testing.T) {
 	}
 }
 
+// encoding is the version of a stored session, its first byte.
+var encoding = rules.AppendSession(nil, &rules.Session{})[0]
+
 // A store of another version is moved aside whole, and the log says which: of an earlier file, or of an earlier session
 // in a file of today. The new recovery time stamp is later than the former, here of a clock that was an hour ahead.
 func TestStoreOfAnotherVersion(t *testing.T) {
@@ -137,9 +141,9 @@ func TestStoreOfAnotherVersion(t *testing.T) {
 		"session": {func(t *testing.T, path string) {
 			s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
 			testkit.Must(t, err)
-			testkit.Must(t, s.Write([]store.Record{sessionRecord(9, []byte{8})}))
+			testkit.Must(t, s.Write([]store.Record{sessionRecord(9, []byte{encoding - 1})}))
 			s.Close()
-		}, "version 8, not 9"},
+		}, fmt.Sprintf("version %d, not %d", encoding-1, encoding)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := stored(t)
@@ -167,7 +171,7 @@ func TestStoreDropsRecordOnFullDisk(t *testing.T) {
 	path, recovery := stored(t)
 	s, err := store.Open(path, store.Boot(), slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
-	testkit.Must(t, s.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	testkit.Must(t, s.Write([]store.Record{sessionRecord(1, []byte{encoding})}))
 	s.Close()
 	data, err := os.ReadFile(path)
 	testkit.Must(t, err)
@@ -187,7 +191,7 @@ func TestStoreDropsRecordOnFullDisk(t *testing.T) {
 // What cannot be brought back is lost, which CP functions learn from the recovery time stamp; the rest is there.
 func TestStoreDropsRecord(t *testing.T) {
 	for name, r := range map[string]store.Record{
-		"session":     sessionRecord(1, []byte{9}),
+		"session":     sessionRecord(1, []byte{encoding}),
 		"association": store.Named(store.Association, "smf9", []byte("{")),
 		"application": store.Named(store.Application, "web", []byte{200}),
 		"usage":       {Kind: store.Usage, Number: 1, Data: []byte{1}},
@@ -240,7 +244,7 @@ func TestInspect(t *testing.T) {
 		!strings.Contains(out.String(), "10.46.0.2") {
 		t.Error(out.String())
 	}
-	testkit.Must(t, p.file.store.Write([]store.Record{sessionRecord(1, []byte{9})}))
+	testkit.Must(t, p.file.store.Write([]store.Record{sessionRecord(1, []byte{encoding})}))
 	if c, err = Inspect(path, nil); err != nil || len(c.Faults) != 1 || c.Sessions != 1 {
 		t.Errorf("%+v %v", c, err)
 	}
