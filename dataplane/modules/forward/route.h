@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet that is routed: where it may not go, whose it may be, with which DSCP and by which next hop it leaves. In the
-// session nodes, ip-forward and ip-output, the fast path, and devices.
+// A packet that is routed: where it may not go, whose it may be, its DSCP and its next hop. For the session nodes,
+// ip-forward, ip-output, the fast path, and devices.
 #ifndef FORWARD_ROUTE_H
 #define FORWARD_ROUTE_H
 
@@ -23,8 +23,8 @@ static __rte_always_inline int route_may_send(uint8_t vrf, uint8_t version, cons
 }
 
 // The instance of the VRF, or `index` alone, in which a packet to this address is a UE's; INSTANCE_NONE: it goes by the
-// route. Where pools do not say whose addresses are UEs', the sessions do: a packet must not pass a UE's downlink rules
-// by because a route leads to an access side of plain IP. Networks behind a wireline subscriber are in no pool.
+// route. Where pools do not say whose addresses are UEs', the sessions do: else a route to an access side of plain IP
+// would avoid a UE's downlink rules. Networks behind a wireline subscriber are in no pool.
 static inline uint16_t route_to_ue(
 	const struct instances *n, uint16_t index, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
