@@ -210,8 +210,18 @@ func TestThousandConnections(t *testing.T) {
 		c.Close()
 	}
 	testkit.Until(t, "all given back", func() bool { return runtime.NumGoroutine() <= started+5 })
-	code, _ := s.ask(t, client(), "GET", "/v1/status", s.read, "")
-	testkit.Equal(t, code, 200, "status afterwards")
+	// The kernel's queue may still have connections of before, which take places until their end is read.
+	testkit.Until(t, "it answers again", func() bool {
+		req, err := http.NewRequest("GET", "https://"+s.address+"/v1/status", nil)
+		testkit.Must(t, err)
+		req.Header.Set("Authorization", "Bearer "+s.read)
+		res, err := client().Do(req)
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
 }
 
 // Enormous heads, queries and bodies are refused with a reason.

@@ -62,7 +62,7 @@ func explainCommand(e *env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		q := &trace.Query{Hypothetical: frame, Port: want.Port, Seconds: 5}
+		q := &trace.Query{Hypothetical: frame, Port: want.Port, Seconds: 20}
 		return e.followPackets(cmd, q, asJSON, false)
 	})
 	return cmd

@@ -106,6 +106,16 @@ func (a *Assembler) Add(rows []api.TraceRow, now time.Time) {
 	}
 }
 
+// Waits tells whether there is a packet whose way has not ended.
+func (a *Assembler) Waits() bool {
+	for _, p := range a.packets {
+		if !p.ended {
+			return true
+		}
+	}
+	return false
+}
+
 // Take gives the packets whose way has ended, and those of which nothing was heard for `silence`, in the order of
 // their beginning.
 func (a *Assembler) Take(now time.Time, silence time.Duration) []Packet {

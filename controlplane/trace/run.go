@@ -93,6 +93,18 @@ func (r *run) chosen(packets []Packet) (kept []Packet, all bool) {
 	return kept, false
 }
 
+// over tells whether the rest is what there is.
+func (r *run) over(s *api.TraceState) bool {
+	switch {
+	case s.End == api.TraceEndTime || s.End == api.TraceEndStopped:
+		return true
+	case r.q.Hypothetical != nil: // silence is no end of it: its worker may wait for a CPU
+		return r.quiet >= 4 && r.given > 0 && !r.a.Waits()
+	}
+	// Of a packet whose first row was lost nothing more will be heard.
+	return s.End == api.TraceEndPackets && r.quiet >= int(2*silence/pollEvery)
+}
+
 func (r *run) poll(ctx context.Context, stop bool) (done bool, err error) {
 	rows, s, err := r.c.PollTrace(ctx, r.number, stop)
 	if err != nil {
@@ -106,12 +118,12 @@ func (r *run) poll(ctx context.Context, stop bool) (done bool, err error) {
 	}
 	state := State{Packets: s.Packets, Missed: s.Missed, Lost: s.Lost + r.a.Lost, Hz: s.TSCHz}
 	wait := silence
-	// The data plane ended it, a hypothetical packet has come to its end: the rest is what there is.
-	over := s.End == api.TraceEndTime || s.End == api.TraceEndStopped || r.q.Hypothetical != nil && r.quiet >= 4 ||
-		// Of a packet whose first row was lost nothing more will be heard.
-		s.End == api.TraceEndPackets && r.quiet >= int(2*silence/pollEvery)
+	over := r.over(&s)
 	if over {
 		wait, now = 0, now.Add(time.Nanosecond)
+	}
+	if r.q.Hypothetical != nil && !over {
+		wait = time.Hour // the trace ends before
 	}
 	packets, all := r.chosen(r.a.Take(now, wait))
 	switch {

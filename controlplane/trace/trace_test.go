@@ -43,6 +43,26 @@ func TestAssemble(t *testing.T) {
 	testkit.Equal(t, string(p.Frames[0].Bytes), "frameframe", "bytes of two rows")
 }
 
+// An explanation is over when its packet's way has ended, however long its worker waits for a CPU.
+func TestExplanationWaits(t *testing.T) {
+	r := &run{q: &Query{Hypothetical: []byte{0}}}
+	now := time.Now()
+	hear := func(rows ...api.TraceRow) {
+		r.a.Add(rows, now)
+		r.quiet = 100
+		now = now.Add(time.Minute)
+		r.chosen(r.a.Take(now, time.Hour))
+	}
+	testkit.ErrorIf(t, r.over(&api.TraceState{}), "over before a worker took it")
+	hear(row(1, api.TraceWhatEntered, 1, "port-rx", ""))
+	testkit.ErrorIf(t, r.over(&api.TraceState{}), "over while it waits")
+	end := row(1, api.TraceWhatWent, 2, "port-tx", "")
+	end.Outcome = api.TraceOutcomeLeft
+	hear(end)
+	testkit.ErrorIf(t, !r.over(&api.TraceState{}), "not over when it left")
+	testkit.ErrorIf(t, !(&run{q: r.q}).over(&api.TraceState{End: api.TraceEndTime}), "never over")
+}
+
 // What has no beginning or never ends is bounded.
 func TestAssemblerIsBounded(t *testing.T) {
 	var a Assembler

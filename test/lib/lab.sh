@@ -104,13 +104,14 @@ ordinary_programs() {
 
 # In the place of net.sh's: the state of every function of the lab.
 show_state() {
-	local what socket
+	local what socket limit
 	timeout 10 "$BIN/isthmus" lab show --dir "$LAB" 2>&1 || true
 	for socket in "$LAB"/*/isthmus.sock; do
 		[[ -S $socket ]] || continue
 		for what in total port drop session neighbour graph; do
 			echo "--- $(basename "$(dirname "$socket")"): show $what"
-			timeout 5 "$BIN/isthmus" --socket "$socket" show "$what" --limit 5 2>&1 |
+			[[ $what == session || $what == neighbour ]] && limit=(--limit 5) || limit=()
+			timeout 5 "$BIN/isthmus" --socket "$socket" show "$what" "${limit[@]}" 2>&1 |
 				awk -v what="$what" 'NR == 1 || $2 > 0 || what !~ /^(drop|graph)$/' || true
 		done
 	done
