@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"isthmus/controlplane/pfcp"
 	"isthmus/lab/smf"
@@ -161,6 +162,10 @@ func (c *controllers) bearer(ue int) (*smf.Bearer, error) {
 	return c.bearers[ue-1], nil
 }
 
+// relocation is how long the old radio node keeps a UE's session after its move: packets to it and from it are still
+// under way (as by TX2RELOCoverall, TS 36.423 §8.2.1; an end marker says nothing of uplink packets).
+const relocation = time.Second
+
 // Handover moves a UE to the other radio node. UE 1 takes the namespace's routes with it.
 func (c *controllers) Handover(ctx context.Context, ue int) (string, error) {
 	if len(c.network.Radios) < 2 {
@@ -184,7 +189,7 @@ func (c *controllers) Handover(ctx context.Context, ue int) (string, error) {
 				return err
 			}
 		}
-		return nil
+		return pause(ctx, relocation)
 	})
 	if err != nil {
 		return "", err

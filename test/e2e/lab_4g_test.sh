@@ -20,8 +20,8 @@ lab_show '.ues == 200 and (.problems | length) == 0' >/dev/null || fail "the lab
 
 echo "--- usage"
 # What the PGW-U reports grows by what the UE's interface counts, less the Ethernet headers: to the byte, both ways.
-# Nothing else may be on the radio link meanwhile: its neighbours do not expire, and the kernels' own ND has had its
-# time.
+# Nothing else may be on the radio link meanwhile: the UE's neighbours do not expire, and the kernels' own ND has had
+# its time. The eNodeB asks for the UE again after 30 s: ARP is taken off.
 interface_bytes() {
 	in_lab ue ip -j -s link show ue0 |
 		jq ".[0].stats64 | [.tx.bytes - 14 * .tx.packets, .rx.bytes - 14 * .rx.packets][$1]"
@@ -42,6 +42,14 @@ settled() {
 	echo "$now"
 }
 
+ip netns exec ilab-ue tcpdump -U -n -i ue0 -w "$DIR/arp.pcap" arp 2>"$DIR/arp.log" &
+arp=$!
+wait_for 10 grep -q listening "$DIR/arp.log"
+# usage: arp_bytes src|dst
+arp_bytes() {
+	tcpdump -n -r "$DIR/arp.pcap" "ether $1 $(in_lab ue cat /sys/class/net/ue0/address)" 2>/dev/null |
+		awk 'END { print 28 * NR }'
+}
 in_lab ue ip -j neigh show dev ue0 | jq -r '.[] | select(.lladdr) | "\(.dst) \(.lladdr)"' >"$DIR/neighbours"
 while read -r address mac; do
 	in_lab ue ip neigh replace "$address" lladdr "$mac" dev ue0 nud permanent
@@ -50,7 +58,9 @@ read -r sent got up down <<<"$(settled)"
 in_lab ue iperf3 -c 198.51.100.1 -u -b 4M -t 1 -l 1000 >/dev/null || fail "iperf3 over UDP upwards"
 in_lab ue iperf3 -c 198.51.100.1 -R -u -b 4M -t 1 -l 1000 >/dev/null || fail "iperf3 over UDP downwards"
 read -r sent2 got2 up2 down2 <<<"$(settled)"
-((sent = sent2 - sent, got = got2 - got, up = up2 - up, down = down2 - down))
+kill "$arp"
+wait "$arp" || true
+((sent = sent2 - sent - $(arp_bytes src), got = got2 - got - $(arp_bytes dst), up = up2 - up, down = down2 - down))
 echo "uplink: sent $sent, reported $up; downlink: received $got, reported $down"
 ((up == sent && up > 400000)) || fail "uplink usage differs"
 ((down == got && down > 400000)) || fail "downlink usage differs"
