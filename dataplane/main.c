@@ -54,7 +54,7 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 		return 1;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	LOG(NOTICE, "%s listens on %s, %s huge pages\n", ISTHMUS_VERSION, path,
+	LOG(NOTICE, "%s (%s) listens on %s, %s huge pages\n", ISTHMUS_VERSION, ISTHMUS_LEVEL, path,
 		rte_eal_has_hugepages() ? "with" : "without");
 	while (!stopping && !engine_failed()) {
 		socket_poll(control_rest());
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		else if (k == 'H' && (strcmp(optarg, "yes") == 0 || strcmp(optarg, "no") == 0))
 			huge = optarg[0] == 'y';
 		else if (k == 'v')
-			return puts(ISTHMUS_VERSION) < 0;
+			return puts(ISTHMUS_VERSION " (" ISTHMUS_LEVEL ")") < 0;
 		else
 			return usage(k == 'h' ? 0 : 2);
 	}

@@ -24,9 +24,9 @@ configure() {
 	exec {lock}>"$dir/.lock" # two checks of lint may ask for it at once
 	flock "$lock"
 	if [[ ! -f $dir/build.ninja ]]; then
-		quietly "$dir/configure.log" meson setup "$dir" "$@" || return 1
+		quietly "$dir/configure.log" meson setup --werror "$dir" "$@" || return 1
 	elif [[ $(cat "$stamp" 2>/dev/null) != "$options" ]]; then
-		quietly "$dir-configure.log" meson setup --wipe "$dir" "$@" || return 1
+		quietly "$dir-configure.log" meson setup --werror --wipe "$dir" "$@" || return 1
 		rm -f "$dir-configure.log"
 	fi
 	printf '%s\n' "$options" >"$stamp"

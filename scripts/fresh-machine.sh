@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs ./dev on a bare Debian 12: a new system of debootstrap's smallest kind, with a clone of HEAD (--worktree: of the
+# Runs ./dev on a bare Debian: a new system of debootstrap's smallest kind, with a clone of HEAD (--worktree: of the
 # files as they are now) in /src, in mount and process namespaces that vanish with it.
-# usage: sudo scripts/fresh-machine.sh [--worktree] [VERB [ARGUMENT...]]      (default: test)
+# usage: sudo scripts/fresh-machine.sh [--suite bookworm|trixie|forky] [--worktree] [VERB [ARGUMENT...]]
+#        (default: bookworm, that is Debian 12, and the verb test)
 #
-# FRESH_DIR (default /var/tmp/isthmus-fresh) keeps the bare system for the next run. Package sources, name servers and
-# certificates are this machine's; nothing else of it is visible.
+# FRESH_DIR (default /var/tmp/isthmus-fresh, of another suite with its name) keeps the bare system for the next run.
+# Package mirror, name servers and certificates are this machine's; nothing else of it is visible.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
 . scripts/common.sh
 
-dir=${FRESH_DIR:-/var/tmp/isthmus-fresh}
+suite=bookworm
+if [[ ${1:-} == --suite ]]; then
+	suite=${2:?--suite names a Debian release}
+	shift 2
+fi
+dir=${FRESH_DIR:-/var/tmp/isthmus-fresh$([[ $suite == bookworm ]] || printf -- '-%s' "$suite")}
 bare=$dir/bare
 root=$dir/root
 
@@ -27,21 +33,19 @@ make_bare() {
 	[[ -f $bare/etc/debian_version ]] && return 0
 	from=$(mirror)
 	[[ -n $from ]] || die "no Debian 12 mirror among this machine's package sources"
-	say "debootstrap a bare Debian 12 into $bare"
+	say "debootstrap a bare $suite into $bare"
 	mkdir -p "$bare"
-	quietly "$dir/debootstrap.log" debootstrap --variant=minbase bookworm "$bare" "$from"
+	# The newest script does for all three; Debian 12's debootstrap has none of the name forky.
+	quietly "$dir/debootstrap.log" debootstrap --variant=minbase "$suite" "$bare" "$from" \
+		/usr/share/debootstrap/scripts/sid
 }
 
-# Sources of packages, names and certificates: those of this machine.
+# Names and certificates are this machine's; debootstrap wrote the mirror into sources.list.
 give_network() {
 	local file
-	for file in /etc/resolv.conf /etc/hosts /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources \
-		/etc/apt/apt.conf.d/99*; do
+	for file in /etc/resolv.conf /etc/hosts /etc/apt/apt.conf.d/99*; do
 		[[ ! -f $file ]] || cp "$file" "$root$file"
 	done
-	if [[ -f /etc/apt/sources.list.d/debian.sources && ! -f /etc/apt/sources.list ]]; then
-		rm -f "$root/etc/apt/sources.list"
-	fi
 	cp /etc/ssl/certs/ca-certificates.crt "$root/etc/this-machine-ca.crt"
 }
 
@@ -88,9 +92,9 @@ rm -rf "$root"
 cp -a "$bare" "$root"
 give_network
 give_source
-say "./dev $* on a bare Debian 12"
+say "./dev $* on a bare $suite"
 start=$(now_ms)
 status=0
-unshare --mount --pid --fork --kill-child --propagation private "$PWD/scripts/fresh-machine.sh" --inside "$@" || status=$?
+FRESH_DIR=$dir unshare --mount --pid --fork --kill-child --propagation private "$PWD/scripts/fresh-machine.sh" --inside "$@" || status=$?
 say "ended with status $status after $((($(now_ms) - start) / 1000)) s; the system is left in $root to look at"
 exit $status

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./dev setup: Debian packages, Go, staticcheck. Looks first, so that a second run does nothing and takes no time.
 
+# NAME?: left out where the system has none.
 PACKAGES=(
 	gcc g++ libc6-dev pkg-config meson ninja-build libdpdk-dev dpdk-dev
-	clang clang-format clang-tidy libclang-rt-14-dev
+	clang clang-format clang-tidy libclang-rt-dev
 	libcmocka-dev libpcap-dev tshark tcpdump python3-scapy
 	shellcheck jq git ca-certificates curl mandoc
 	iproute2 iputils-ping ethtool procps util-linux
@@ -12,21 +13,30 @@ PACKAGES=(
 	systemd                                        # judges the units, and runs them in a virtual machine
 	iperf3 bind9-dnsutils frr ppp # programs that the lab and its tests run
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
-	isc-dhcp-client dhcpcd-base wide-dhcpv6-client # peers of the lab and the DHCP tests
+	'isc-dhcp-client?' dhcpcd-base wide-dhcpv6-client # peers of the lab and the DHCP tests
 	kea-dhcp4-server kea-dhcp6-server              # peers of the DHCP tests
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
 GO_MINOR=24 # Go 1.24 or later
 
-# Prints the packages of PACKAGES that are not installed.
+# Prints what is not installed of PACKAGES.
 missing_packages() {
 	local name status
 	local -A have=()
+	# shellcheck disable=SC2016 # dpkg's own variables
 	while read -r name status; do
 		[[ $status == installed ]] && have[$name]=1
-	done < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null)
+	done < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${PACKAGES[@]%\?}" 2>/dev/null)
 	for name in "${PACKAGES[@]}"; do
-		[[ -n ${have[$name]:-} ]] || printf '%s\n' "$name"
+		[[ -n ${have[${name%\?}]:-} ]] || printf '%s\n' "$name"
+	done
+}
+
+# Prints those of the arguments that are to be installed here.
+packages_here() {
+	local name
+	for name; do
+		[[ $name == *'?' ]] && ! apt-cache show --no-all-versions "${name%\?}" >/dev/null 2>&1 || printf '%s\n' "${name%\?}"
 	done
 }
 
@@ -93,10 +103,10 @@ install_go() {
 # apt's many lines go to a log, whose end is shown when it fails.
 # usage: apt_install PACKAGE...
 apt_install() {
-	local options=(-q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
+	local options=(-q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0) names
 	mkdir -p .tools
-	if ! apt-get "${options[@]}" update >.tools/apt.log 2>&1 ||
-		! apt-get "${options[@]}" install -y --no-install-recommends "$@" >>.tools/apt.log 2>&1 </dev/null; then
+	if ! apt-get "${options[@]}" update >.tools/apt.log 2>&1 || ! mapfile -t names < <(packages_here "$@") ||
+		! apt-get "${options[@]}" install -y --no-install-recommends "${names[@]}" >>.tools/apt.log 2>&1 </dev/null; then
 		tail -n 20 .tools/apt.log >&2
 		die "apt-get could not install: $* (whole log: .tools/apt.log)"
 	fi
@@ -132,8 +142,8 @@ install_packages() {
 	if ! is_root; then
 		die "these Debian packages are missing: ${missing[*]}. Run 'sudo ./dev setup' once; the rest works without root."
 	fi
-	if ! grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
-		warn "this is not Debian 12; trying Debian 12's package names all the same"
+	if ! grep -qsE '^VERSION_CODENAME=(bookworm|trixie|forky)' /etc/os-release; then
+		warn "this is not Debian 12, 13 or 14; trying their package names all the same"
 	fi
 	say "installing Debian packages (a minute or two): ${missing[*]}"
 	without_services apt_install "${missing[@]}"
@@ -164,6 +174,11 @@ get_freeradius() {
 	local dir=.tools/freeradius tmp deb
 	[[ ! -x $dir/usr/sbin/freeradius && ! -e $dir.log ]] || return 0 # once, as promtool
 	command -v apt-get >/dev/null || return 0
+	if dpkg --compare-versions "$(dpkg-query -W -f '${Version}' freeradius)" ge 3.2.5; then
+		mkdir -p .tools
+		ln -sfn / "$dir" # the installed one signs
+		return
+	fi
 	say "getting FreeRADIUS of Debian's backports into $dir"
 	mkdir -p .tools
 	tmp=$(mktemp -d "$PWD/$dir.XXXXXX")
@@ -192,7 +207,7 @@ backports() {
 ensure_setup() {
 	local missing staticcheck
 	mapfile -t missing < <(missing_packages)
-	((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+	((${#missing[@]} == 0)) || [[ -z $(packages_here "${missing[@]}") ]] || install_packages "${missing[@]}"
 	if ! use_go; then
 		install_go
 		use_go || die "the Go that was fetched does not run"

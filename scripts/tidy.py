@@ -34,7 +34,7 @@ TAGS = re.compile(r"^(?:static )?(?:const )?((?:struct|union|enum) \w+) \{", re.
 # What a file defines at file scope: functions and variables, tags, and what our macros make names of.
 NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
                        ^\}(?:\ __\w+)?\ \**(\w+) | ^[A-Z_]+\((\w+) | ^\w[^\n(]*\(\*(?:const\ )?(\w+)""", re.M | re.X)
-NO_NAMES = {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "void", "__rte_cache_aligned", "__attribute__"}
+NO_NAMES = {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "void", "cache_aligned", "__attribute__"}
 ENUMERATORS = re.compile(r"^(?:static\s+)?(?:const\s+)?enum\b[^{;(]*\{(.*?)\}", re.M | re.S)
 
 
@@ -96,7 +96,7 @@ def private(text):
         found.difference_update(re.findall(r"\b(\w+)(?:\[[^]]*\]|\)\([^)]*\)| : \d+)*[;,]", body))
     found.update(macros(text[text.rfind("\n#include") + 1 :])) # one before that may be for what is included
     viewed = {f"struct {name}" for name in re.findall(r"^PACKET_VIEW\((\w+)", text, re.M)}
-    return found - {"__rte_cache_aligned", "__attribute__"} | set(TAGS.findall(text)) - shared_tags() - viewed
+    return found - {"cache_aligned", "__attribute__"} | set(TAGS.findall(text)) - shared_tags() - viewed
 
 
 @functools.cache

@@ -29,10 +29,13 @@ vm_kernel() {
 	(
 		cd "$tmp" || exit
 		vm_download "$package"
-		modules=./lib/modules/$version
-		dpkg --fsys-tarfile linux-image-*.deb | tar -x "./boot/vmlinuz-$version" \
+		dpkg --fsys-tarfile linux-image-*.deb >image.tar
+		modules=$(tar -tf image.tar | sed -n "s,/kernel/\$,,p" | head -n 1) # from Debian 13 on below usr, and packed
+		tar -xf image.tar "./boot/vmlinuz-$version" \
 			"$modules"/modules.{order,builtin,builtin.modinfo} "${VM_MODULES[@]/#/$modules/kernel/}"
-		rm linux-image-*.deb
+		rm linux-image-*.deb image.tar
+		[[ $modules != ./usr/* ]] || mv usr/lib lib
+		find lib -name '*.ko.xz' -exec xz -d {} +
 	)
 	mv "$tmp/boot/vmlinuz-$version" "$tmp/vmlinuz"
 	depmod -b "$tmp" "$version"

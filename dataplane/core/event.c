@@ -5,6 +5,7 @@
 // `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
 // three quarters of it.
 #include "core/event.h"
+#include "cache_line.h"
 #include "core/module.h"
 #include "core/object.h"
 #include "core/reply.h"
@@ -35,9 +36,9 @@ struct notice {
 
 // One worker's ring: the worker writes `head`, `lost` and the entries, the control thread `tail`; both run on for ever.
 struct notice_ring {
-	uint32_t head __rte_cache_aligned;
+	uint32_t head cache_aligned;
 	uint64_t lost;
-	uint32_t tail __rte_cache_aligned;
+	uint32_t tail cache_aligned;
 	uint64_t lost_seen;
 	struct notice entry[EVENT_RING];
 };
@@ -361,7 +362,7 @@ static int start(const struct api_engine *e)
 	events.capacity = n;
 	int short_of_memory = events.queue == NULL;
 	for (uint32_t i = 0; i < e->workers; i++) {
-		events.ring[i] = rte_zmalloc("notices", sizeof(struct notice_ring), RTE_CACHE_LINE_SIZE);
+		events.ring[i] = rte_zmalloc("notices", sizeof(struct notice_ring), CACHE_LINE);
 		short_of_memory |= events.ring[i] == NULL;
 	}
 	return short_of_memory ? object_error(ENOMEM, "no memory for %u events", n) : 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PORT object, the port table, and who polls which receive queue.
 #include "core/port.h"
+#include "cache_line.h"
 #include "core/module.h"
 #include "core/object.h"
 #include "core/packet.h"
@@ -165,7 +166,7 @@ static int stage(struct object_change *c)
 			"port %s: only xconnect and sign_in can change while it exists; give the new settings a new "
 			"name",
 			c->key);
-	struct port *p = rte_zmalloc("port", sizeof(*p), RTE_CACHE_LINE_SIZE);
+	struct port *p = rte_zmalloc("port", sizeof(*p), CACHE_LINE);
 	if (p == NULL)
 		return object_error(ENOMEM, "no memory for port %s", c->key);
 	snprintf(p->name, sizeof(p->name), "%s", c->key);

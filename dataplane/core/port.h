@@ -7,6 +7,7 @@
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
+#include "cache_line.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
 #include <rte_ether.h>
@@ -27,7 +28,7 @@ struct port;
 
 struct port_counters {
 	uint64_t rx_packets, rx_bytes, rx_no_buffer, tx_packets, tx_bytes, tx_dropped;
-} __rte_cache_aligned;
+} cache_aligned;
 
 enum {
 	PORT_POLLED = -1, // it has no descriptor

@@ -7,6 +7,7 @@
 // is compared byte by byte on its way out. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a
 // dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
 //   written by: the control thread (stream, published with release); a stream's workers by themselves
+#include "cache_line.h"
 #include "core/ethdev.h"
 #include "core/object.h"
 #include "core/packet.h"
@@ -33,7 +34,7 @@ struct stream_worker {
 	uint64_t due; // ticks: next packet at a fixed rate
 	uint32_t turn; // flow, when in turn
 	uint32_t until_check;
-} __rte_cache_aligned;
+} cache_aligned;
 
 struct stream {
 	char name[API_NAME];
@@ -61,7 +62,7 @@ struct synth_port {
 	struct pattern room[2]; // a commit ends with a grace period: then nobody reads the other one
 	struct {
 		uint32_t at; // place in the pattern
-	} __rte_cache_aligned cursor[API_MAX_WORKERS]; // each its worker's
+	} cache_aligned cursor[API_MAX_WORKERS]; // each its worker's
 };
 
 static struct {
@@ -312,7 +313,7 @@ static int synth_open(struct port *p, const struct api_port *want)
 		rte_mbuf_refcnt_set(&fresh, 1);
 		memcpy(&streams.rearm, &fresh.rearm_data, sizeof(streams.rearm));
 	}
-	p->private = rte_zmalloc("synth", sizeof(struct synth_port), RTE_CACHE_LINE_SIZE);
+	p->private = rte_zmalloc("synth", sizeof(struct synth_port), CACHE_LINE);
 	if (p->private == NULL)
 		return object_error(ENOMEM, "no memory for port %s", p->name);
 	p->rx_queues = p->tx_queues = (uint16_t)worker_count();
@@ -361,7 +362,7 @@ static int make_table(struct stream *s)
 	uint64_t bytes = (uint64_t)s->stride * s->want.flows;
 	if (bytes > TABLE_BYTES_MAX)
 		return 0; // headers are made on the fly
-	s->table = rte_malloc("synth-table", bytes, RTE_CACHE_LINE_SIZE);
+	s->table = rte_malloc("synth-table", bytes, CACHE_LINE);
 	if (s->table == NULL)
 		return object_error(ENOMEM, "no memory for the headers of stream %s", s->name);
 	for (uint32_t i = 0; i < s->want.flows; i++) {
@@ -405,7 +406,7 @@ static int stage(struct object_change *c)
 		slot++;
 	if (slot == MAX_STREAMS)
 		return object_error(ENOSPC, "more than %d streams", MAX_STREAMS);
-	struct stream *s = rte_zmalloc("stream", sizeof(*s), RTE_CACHE_LINE_SIZE);
+	struct stream *s = rte_zmalloc("stream", sizeof(*s), CACHE_LINE);
 	if (s == NULL)
 		return object_error(ENOMEM, "no memory for stream %s", c->key);
 	memcpy(s->name, c->key, API_NAME - 1);

@@ -59,7 +59,7 @@ static const struct api_hello *our_hello(void)
 		me.pid = (uint32_t)getpid();
 		me.tsc_hz = rte_get_tsc_hz();
 		me.flags = rte_eal_has_hugepages() ? API_HELLO_HUGE : 0;
-		snprintf(me.build, sizeof(me.build), "%s", ISTHMUS_VERSION);
+		snprintf(me.build, sizeof(me.build), "%s (%s)", ISTHMUS_VERSION, ISTHMUS_LEVEL);
 		cpu_model(me.cpu, sizeof(me.cpu));
 	}
 	me.objects = (uint32_t)object_totals.objects;

@@ -8,6 +8,7 @@
 #ifndef CORE_SLEEPER_H
 #define CORE_SLEEPER_H
 
+#include "cache_line.h"
 #include <poll.h>
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -16,7 +17,7 @@
 struct sleeper {
 	uint32_t listening; // 1: who gives something must wake it; the first who does clears it
 	int event; // eventfd
-} __rte_cache_aligned;
+} cache_aligned;
 
 int sleeper_open(struct sleeper *s); // 0, or -1 with errno
 void sleeper_close(struct sleeper *s);

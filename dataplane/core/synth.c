@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates of synthetic streams.
 #include "core/synth.h"
+#include "cache_line.h"
+#include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 #include <rte_byteorder.h>
+#include <rte_common.h>
 #include <string.h>
 
 const char *synth_template_check(const struct api_synth_template *t)
@@ -167,7 +170,7 @@ static uint64_t sum_from_memory(const uint8_t *header)
 // Field after field, each in all packets.
 void synth_template_fill(const struct synth_template *t, const uint32_t *flow, uint8_t *const *to, uint32_t packets)
 {
-	uint64_t sum[API_SYNTH_FIELDS][SYNTH_PACKETS] __rte_cache_aligned;
+	uint64_t sum[API_SYNTH_FIELDS][SYNTH_PACKETS] cache_aligned;
 	uint32_t divided[SYNTH_PACKETS], by = 1; // neighbours often divide by the same
 
 	for (uint32_t i = 0; i < t->sums; i++)

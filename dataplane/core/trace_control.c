@@ -2,6 +2,7 @@
 // Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
 // followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
 // plane, leaves nothing behind.
+#include "cache_line.h"
 #include "core/host_path.h"
 #include "core/module.h"
 #include "core/port.h"
@@ -103,7 +104,7 @@ static int prepare(void)
 	for (uint32_t i = 0; i < count; i++)
 		if (list[i]->id >= TRACE_NODES)
 			return object_error(ENOSPC, "the graph has too many nodes to be traced");
-	struct tracer *all = rte_zmalloc("tracers", (API_MAX_WORKERS + 1) * sizeof(*all), RTE_CACHE_LINE_SIZE);
+	struct tracer *all = rte_zmalloc("tracers", (API_MAX_WORKERS + 1) * sizeof(*all), CACHE_LINE);
 	int error = all == NULL ? ENOMEM : 0;
 	for (uint32_t i = 0; error == 0 && i <= worker_count(); i++) {
 		struct tracer *t = &all[i < worker_count() ? i : API_MAX_WORKERS];

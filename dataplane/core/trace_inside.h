@@ -6,6 +6,7 @@
 #ifndef CORE_TRACE_INSIDE_H
 #define CORE_TRACE_INSIDE_H
 
+#include "cache_line.h"
 #include "core/trace.h"
 #include <rte_ring_elem.h>
 
@@ -67,7 +68,7 @@ struct tracer {
 	uint64_t (*edge)[TRACE_EDGES]; // packets, by node
 	struct trace_packet packet[TRACE_FOLLOWED]; // of the vector that a node has now
 	uint32_t packets;
-} __rte_cache_aligned;
+} cache_aligned;
 
 extern struct tracer *tracers; // API_MAX_WORKERS, and the control thread's; NULL until the first trace
 extern struct trace *traces_now[API_MAX_TRACES]; // published

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Worker threads: each walks its own graph until told to stop.
 #include "core/walk.h"
+#include "cache_line.h"
 #include "core/channel.h"
 #include "core/hold.h"
 #include "core/host_path.h"
@@ -231,7 +232,7 @@ void engine_step(int64_t ticks)
 
 static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 {
-	struct worker *w = rte_zmalloc("worker", sizeof(*w), RTE_CACHE_LINE_SIZE);
+	struct worker *w = rte_zmalloc("worker", sizeof(*w), CACHE_LINE);
 	char name[RTE_RING_NAMESIZE];
 
 	if (w == NULL)
@@ -246,9 +247,9 @@ static struct worker *worker_new(uint32_t id, const struct api_engine *e)
 	worker_identify_from(w, (uint16_t)id, e->workers);
 	snprintf(name, sizeof(name), "inbox-%u", id);
 	w->inbox = hold_ring_create(name, e->max_handed_over / e->workers);
-	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), RTE_CACHE_LINE_SIZE);
+	w->sleeper = rte_zmalloc("sleeper", sizeof(*w->sleeper), CACHE_LINE);
 	w->watch = watch_new(MAX_QUEUES);
-	w->outbox = rte_zmalloc("outbox", e->workers * sizeof(*w->outbox), RTE_CACHE_LINE_SIZE);
+	w->outbox = rte_zmalloc("outbox", e->workers * sizeof(*w->outbox), CACHE_LINE);
 	// Nothing is given back: the process ends when its engine does not start.
 	if (w->inbox == NULL || w->watch == NULL || w->outbox == NULL || w->sleeper == NULL ||
 		sleeper_open(w->sleeper) != 0)

@@ -6,6 +6,7 @@
 #ifndef CORE_WORKER_H
 #define CORE_WORKER_H
 
+#include "cache_line.h"
 #include "clock/clock.h"
 #include "isthmus_api.h"
 #include <rte_common.h>
@@ -81,7 +82,7 @@ struct worker {
 	uint32_t linked; // arcs_generation of its graph
 	// Next ones of IPv4 packets that we make, by worker_identify(), and what is between two of them.
 	uint16_t identification_step, identification[IDENTIFICATIONS];
-} __rte_cache_aligned;
+} cache_aligned;
 
 extern __thread struct worker *worker_current;
 

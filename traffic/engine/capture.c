@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sample frames on their way into a pcap file: one byte ring for each receiving thread, emptied by the main thread.
 #include "traffic/engine/capture.h"
+#include "cache_line.h"
 #include <assert.h>
 #include <errno.h>
 #include <pcap/pcap.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 
 #define RING_BYTES (1u << 20) // a power of two; more than a hundred of the longest frames
-#define CACHE_LINE 64
 
 // Stands before each frame in a ring; both together are rounded up to a whole number of these.
 struct record {

@@ -8,6 +8,7 @@
 #ifndef TRAFFIC_ENGINE_H
 #define TRAFFIC_ENGINE_H
 
+#include "cache_line.h"
 #include "clock/clock.h"
 #include "core/ethdev.h"
 #include "share/share.h"
@@ -81,7 +82,7 @@ struct tester_thread {
 	uint32_t seen; // last command, written with release
 	uint64_t busy, longest; // ticks of loops with work; longest loop
 	uint8_t *linear; // FRAME_MAX bytes for chained frames
-} __rte_cache_aligned;
+} cache_aligned;
 
 struct tester {
 	const struct work *work;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the machine did to a measurement, read from /proc, and an estimate of the core's clock.
 #include "traffic/engine/machine.h"
+#include "cache_line.h"
 #include <math.h>
 #include <pthread.h>
+#include <rte_cycles.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <x86intrin.h>
 
 #define LINE_BYTES 4096 // the line "intr" of /proc/stat is longer; its rest reads as lines that nobody asks for
 
@@ -87,13 +88,19 @@ double machine_steal(const struct machine_sample *a, const struct machine_sample
 		       : 0;
 }
 
-// One cycle each on every x86 core: a register is added, because some cores swallow additions of constants.
+#ifdef __aarch64__
+#define ADD "add %0, %0, %1"
+#else
+#define ADD "add %1, %0"
+#endif
+
+// One cycle each on every core: a register is added, because some cores swallow additions of constants.
 static void chain(uint32_t sixteens)
 {
 	uint64_t sum = 1, one = 1;
 
 	while (sixteens--)
-		__asm__ volatile(".rept 16\n\tadd %1, %0\n\t.endr" : "+r"(sum) : "r"(one));
+		__asm__ volatile(".rept 16\n\t" ADD "\n\t.endr" : "+r"(sum) : "r"(one));
 }
 
 #define ROUNDS 64 // there and back, in one reading
@@ -102,7 +109,7 @@ static void chain(uint32_t sixteens)
 
 // A line that two threads write in turn: odd numbers by one, even ones by the other.
 struct volley {
-	uint32_t turn __attribute__((aligned(64)));
+	uint32_t turn cache_aligned;
 	uint32_t stop;
 	uint16_t cpu; // of the one who answers
 	uint32_t ready; // 1 it is there, 2 it may not use its CPU
@@ -138,15 +145,15 @@ static double best_volley(struct volley *v, uint64_t end)
 	uint32_t next = 1;
 
 	for (uint32_t i = 0; i < READINGS; i++) {
-		uint64_t begin = __rdtsc();
+		uint64_t begin = rte_rdtsc();
 
 		for (uint32_t k = 0; k < ROUNDS; k++, next += 2) {
 			__atomic_store_n(&v->turn, next, __ATOMIC_RELEASE);
 			while (__atomic_load_n(&v->turn, __ATOMIC_ACQUIRE) != next + 1)
-				if (__rdtsc() > end)
+				if (rte_rdtsc() > end)
 					return best;
 		}
-		best = fmin(best, (double)(__rdtsc() - begin) / ROUNDS);
+		best = fmin(best, (double)(rte_rdtsc() - begin) / ROUNDS);
 	}
 	return best;
 }
@@ -161,13 +168,13 @@ struct distance {
 static void *measure_distance(void *arg)
 {
 	struct distance *d = arg;
-	uint64_t end = __rdtsc() + (uint64_t)(DISTANCE_SECONDS * d->tsc_hz);
+	uint64_t end = rte_rdtsc() + (uint64_t)(DISTANCE_SECONDS * d->tsc_hz);
 	pthread_t other;
 
 	d->ticks = INFINITY;
 	if (pin(d->from) != 0 || pthread_create(&other, NULL, answer_volleys, &d->volley) != 0)
 		return NULL;
-	while (__atomic_load_n(&d->volley.ready, __ATOMIC_ACQUIRE) == 0 && __rdtsc() < end)
+	while (__atomic_load_n(&d->volley.ready, __ATOMIC_ACQUIRE) == 0 && rte_rdtsc() < end)
 		;
 	if (__atomic_load_n(&d->volley.ready, __ATOMIC_ACQUIRE) == 1)
 		d->ticks = best_volley(&d->volley, end);
@@ -194,11 +201,11 @@ double machine_clock_ghz(double tsc_hz)
 
 	// The shortest of some tries: an interrupt lengthens one.
 	for (uint32_t i = 0; i < TRIES; i++) {
-		uint64_t start = __rdtsc();
+		uint64_t start = rte_rdtsc();
 
 		chain(SIXTEENS);
 
-		uint64_t ticks = __rdtsc() - start;
+		uint64_t ticks = rte_rdtsc() - start;
 
 		if (ticks < best)
 			best = ticks;

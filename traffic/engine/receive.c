@@ -3,9 +3,11 @@
 #include "traffic/engine/stream.h"
 #include "traffic/wire/decode.h"
 #include <arpa/inet.h>
-#include <immintrin.h>
 #include <rte_ip.h>
 #include <stdio.h>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 #define PADDED 60 // shortest frame without FCS on a wire; what is shorter may arrive padded
 #define READABLE 64 // bytes at a time

@@ -8,6 +8,7 @@
 #ifndef TRAFFIC_STREAM_H
 #define TRAFFIC_STREAM_H
 
+#include "cache_line.h"
 #include "traffic/engine/order.h"
 #include "traffic/engine/tester.h"
 #include "traffic/wire/tag.h"
@@ -108,7 +109,7 @@ struct sender {
 	uint32_t places, at; // in `mix`
 	struct rte_ring *answers; // elements of struct answer, or NULL
 	uint64_t sent, sent_bytes, refused;
-} __rte_cache_aligned;
+} cache_aligned;
 
 // What has come of a flow: the next sequence number, and which of the 32 before it came (bit 0: the last).
 struct flow_state {
@@ -132,7 +133,7 @@ struct receiver {
 	uint64_t answers_lost; // the ring was full
 	uint32_t until_payload;
 	struct stream_count count; // without what the sender counts
-} __rte_cache_aligned;
+} cache_aligned;
 
 // The size of the next packet, as an index.
 static inline uint32_t sender_size(struct sender *s)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the tester: DPDK, ports, pools, streams, egresses, threads; and closes it.
 #include "traffic/engine/tester.h"
+#include "cache_line.h"
 #include "core/eal.h"
 #include "core/log.h"
 #include "traffic/engine/engine.h"
@@ -57,7 +58,7 @@ static int make_pools(struct tester *t, char *error, size_t n)
 		for (uint32_t k = 0; k < p->stream[i].job.sizes; k++)
 			room = RTE_MAX(room, (uint32_t)p->stream[i].job.size[k].bytes);
 	room = RTE_MAX(room, (uint32_t)TEMPLATE_BYTES) + RTE_PKTMBUF_HEADROOM;
-	room = RTE_ALIGN_CEIL(room, (uint32_t)RTE_CACHE_LINE_SIZE);
+	room = RTE_ALIGN_CEIL(room, (uint32_t)CACHE_LINE);
 	t->tx_pool = send_pool(t, tx, room, error, n);
 	t->rx_pool = rte_pktmbuf_pool_create("traffic-rx", rx, CACHE, 0, (uint16_t)room, SOCKET_ID_ANY);
 	if (t->tx_pool == NULL || t->rx_pool == NULL) {
@@ -76,11 +77,11 @@ static int allocate(struct tester *t)
 
 	t->ports = p->job.ports;
 	t->threads = p->job.cpus ? p->job.cpus : 1;
-	t->port = rte_zmalloc("ports", p->job.ports * sizeof(*t->port), RTE_CACHE_LINE_SIZE);
-	t->egress = rte_zmalloc("egresses", p->job.ports * sizeof(*t->egress), RTE_CACHE_LINE_SIZE);
-	t->sender = rte_zmalloc("senders", p->job.streams * sizeof(*t->sender), RTE_CACHE_LINE_SIZE);
-	t->receiver = rte_zmalloc("receivers", p->job.streams * sizeof(*t->receiver), RTE_CACHE_LINE_SIZE);
-	t->thread = rte_zmalloc("threads", t->threads * sizeof(*t->thread), RTE_CACHE_LINE_SIZE);
+	t->port = rte_zmalloc("ports", p->job.ports * sizeof(*t->port), CACHE_LINE);
+	t->egress = rte_zmalloc("egresses", p->job.ports * sizeof(*t->egress), CACHE_LINE);
+	t->sender = rte_zmalloc("senders", p->job.streams * sizeof(*t->sender), CACHE_LINE);
+	t->receiver = rte_zmalloc("receivers", p->job.streams * sizeof(*t->receiver), CACHE_LINE);
+	t->thread = rte_zmalloc("threads", t->threads * sizeof(*t->thread), CACHE_LINE);
 	return t->port && t->egress && t->sender && t->receiver && t->thread ? 0 : -1;
 }
 
@@ -361,7 +362,7 @@ static int open_all(struct tester *t, char *error, size_t n)
 			return -1;
 	deal_out(t);
 	for (uint32_t i = 0; i < t->threads; i++) {
-		t->thread[i].linear = rte_malloc("linear", FRAME_MAX + TEMPLATE_BYTES, RTE_CACHE_LINE_SIZE);
+		t->thread[i].linear = rte_malloc("linear", FRAME_MAX + TEMPLATE_BYTES, CACHE_LINE);
 		if (t->thread[i].linear == NULL)
 			return -1;
 	}

@@ -3,10 +3,18 @@
 #ifndef TRAFFIC_TAG_H
 #define TRAFFIC_TAG_H
 
-#include <nmmintrin.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE4_2__
+#include <nmmintrin.h>
+#define CRC32C_64 _mm_crc32_u64
+#define CRC32C_32 _mm_crc32_u32
+#else
+#include <arm_acle.h>
+#define CRC32C_64 __crc32cd
+#define CRC32C_32 __crc32cw
+#endif
 
 #define TAG_BYTES 16
 #define TAG_FLOWS (1u << 24)
@@ -48,7 +56,7 @@ static inline int32_t tag_distance(uint32_t a, uint32_t b)
 
 static inline uint32_t tag_check(const struct tag *t, uint32_t nonce)
 {
-	return _mm_crc32_u32((uint32_t)_mm_crc32_u64(nonce, t->identity), t->time);
+	return CRC32C_32((uint32_t)CRC32C_64(nonce, t->identity), t->time);
 }
 
 // `time`: ticks >> TAG_TIME_SHIFT.

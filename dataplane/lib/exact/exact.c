@@ -6,6 +6,7 @@
 // absent, which is true at some moment of its look-up, because an entry is never moved. So readers neither wait nor
 // retry.
 #include "exact/exact.h"
+#include "cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
@@ -19,7 +20,7 @@ struct exact *exact_create(const char *name, uint32_t capacity, int socket)
 	if (capacity > MAX_CAPACITY)
 		return NULL;
 	uint32_t slots = RTE_MAX(rte_align32pow2(capacity * 2), (uint32_t)MIN_SLOTS);
-	struct exact *t = rte_zmalloc_socket(name, sizeof(*t), RTE_CACHE_LINE_SIZE, socket);
+	struct exact *t = rte_zmalloc_socket(name, sizeof(*t), CACHE_LINE, socket);
 	if (t == NULL)
 		return NULL;
 	// Aligned to a block, so that the eight first probes never leave a page.

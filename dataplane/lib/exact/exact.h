@@ -12,6 +12,7 @@
 #ifndef EXACT_EXACT_H
 #define EXACT_EXACT_H
 
+#include "cache_line.h"
 #include "wire/unguarded.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -43,8 +44,8 @@ struct exact_entry {
 	uint32_t probes; // bit i: probe i of this slot (as a home) holds one of its keys
 	uint64_t value;
 	uint32_t sequence; // EXACT_*: readers compare it before and after
-} __rte_cache_aligned;
-_Static_assert(sizeof(struct exact_entry) == RTE_CACHE_LINE_SIZE, "an entry is one cache line");
+} cache_aligned;
+_Static_assert(sizeof(struct exact_entry) == CACHE_LINE, "an entry is one cache line");
 
 // The first line never changes after exact_create; the second belongs to the writer.
 struct exact {
@@ -52,8 +53,8 @@ struct exact {
 	uint64_t seed[6]; // secret: nobody can aim collisions without it
 	uint32_t mask; // slots - 1
 	uint32_t capacity;
-	uint32_t count __rte_cache_aligned;
-} __rte_cache_aligned;
+	uint32_t count cache_aligned;
+} cache_aligned;
 
 // Rounds capacity up so that the table is at most half full. NULL when memory is short. socket: NUMA node.
 struct exact *exact_create(const char *name, uint32_t capacity, int socket);

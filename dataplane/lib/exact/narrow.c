@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table of 64-bit keys: the writer's half, and look-ups beyond the first block.
 #include "exact/narrow.h"
+#include "cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
@@ -18,10 +19,10 @@ struct narrow *narrow_create(const char *name, uint32_t capacity, int socket)
 	if (capacity > MAX_CAPACITY)
 		return NULL;
 	uint32_t blocks = RTE_MAX(rte_align32pow2(capacity / (NARROW_BLOCK - 1)), (uint32_t)MIN_BLOCKS);
-	struct narrow *t = rte_zmalloc_socket(name, sizeof(*t), RTE_CACHE_LINE_SIZE, socket);
+	struct narrow *t = rte_zmalloc_socket(name, sizeof(*t), CACHE_LINE, socket);
 	if (t == NULL)
 		return NULL;
-	t->block = rte_zmalloc_socket(name, blocks * sizeof(struct narrow_block), RTE_CACHE_LINE_SIZE, socket);
+	t->block = rte_zmalloc_socket(name, blocks * sizeof(struct narrow_block), CACHE_LINE, socket);
 	t->spill = exact_create(name, RTE_MAX(capacity / SPILL_SHARE, (uint32_t)SPILL), socket);
 	if (t->block == NULL || t->spill == NULL) {
 		narrow_free(t);

@@ -12,6 +12,7 @@
 #ifndef EXACT_NARROW_H
 #define EXACT_NARROW_H
 
+#include "cache_line.h"
 #include "exact/exact.h"
 
 #define NARROW_BLOCK 4
@@ -24,8 +25,8 @@ struct narrow_entry {
 
 struct narrow_block {
 	struct narrow_entry entry[NARROW_BLOCK];
-} __rte_cache_aligned;
-_Static_assert(sizeof(struct narrow_block) == RTE_CACHE_LINE_SIZE, "a block is one cache line");
+} cache_aligned;
+_Static_assert(sizeof(struct narrow_block) == CACHE_LINE, "a block is one cache line");
 
 struct narrow {
 	struct narrow_block *block;
@@ -33,9 +34,9 @@ struct narrow {
 	uint32_t mask; // blocks - 1
 	uint32_t capacity;
 	struct exact *spill;
-	uint32_t count __rte_cache_aligned; // spilled ones included
+	uint32_t count cache_aligned; // spilled ones included
 	uint32_t spilled;
-} __rte_cache_aligned;
+} cache_aligned;
 
 // Room for `capacity` keys at three quarters' load or less. NULL when memory is short. socket: NUMA node.
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket);

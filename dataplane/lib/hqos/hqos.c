@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creation of an instance, its pipes' profiles, and counters.
+#include "cache_line.h"
 #include "hqos/hqos_private.h"
 
 #include <errno.h>
@@ -215,7 +216,7 @@ struct hqos *hqos_create(const struct hqos_params *params, char error[HQOS_ERROR
 	const struct api_scheduler *s = params->scheduler;
 	if (!check(params, error))
 		return NULL;
-	struct hqos *h = rte_zmalloc_socket("hqos", sizeof(*h), RTE_CACHE_LINE_SIZE, params->socket);
+	struct hqos *h = rte_zmalloc_socket("hqos", sizeof(*h), CACHE_LINE, params->socket);
 	snprintf(error, HQOS_ERROR, "no memory for the scheduler");
 	if (!h || !count_pipes(h, params, error) || !allocate(h, params->socket))
 		goto refuse;

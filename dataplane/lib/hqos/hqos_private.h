@@ -16,6 +16,7 @@
 #ifndef HQOS_PRIVATE_H
 #define HQOS_PRIVATE_H
 
+#include "cache_line.h"
 #include "hqos/hqos.h"
 #include <assert.h>
 #include <rte_branch_prediction.h>
@@ -58,7 +59,7 @@ struct pipe {
 	uint8_t state : 2;
 	uint8_t turn : 2; // best-effort queue whose turn it is
 	uint8_t granted : 4; // classes
-} __rte_cache_aligned;
+} cache_aligned;
 
 // Of a pipe in which packets wait, by its index. Linked through the 8 bytes of mbuf->hash.
 struct pipe_queues {
@@ -71,7 +72,7 @@ struct pipe_queues {
 	struct {
 		struct rte_mbuf *head, *tail;
 	} queue[HQOS_QUEUES];
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(SLOTS == 1 << 12, "a slot fits 12 bits");
 static_assert(API_MAX_PIPE_PROFILES <= 1 << 5 && API_MAX_SUBPORTS <= 1 << 6, "profile and subport fit their bits");
 static_assert(
@@ -103,7 +104,7 @@ struct subport {
 		uint64_t packets, bytes;
 	} accepted[API_TRAFFIC_CLASSES], dropped[API_TRAFFIC_CLASSES];
 	uint64_t dropped_by[API_TRAFFIC_CLASSES][2]; // drop precedence 1, 2
-} __rte_cache_aligned;
+} cache_aligned;
 
 // Pipes by the length of their longest queue (hqos_longest.c).
 #define LEVELS 18u // of a queue of up to 65535 packets: 0 to 16; level 0 has no list

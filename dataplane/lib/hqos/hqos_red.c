@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random early detection (RFC 7567; DPDK's rte_red), for the traffic classes that ask for
 // it.
+#include "cache_line.h"
 #include "hqos/hqos_private.h"
 
 #include <rte_common.h>
@@ -16,7 +17,7 @@ bool red_create(struct hqos *h, const struct hqos_params *params)
 		size_t size = h->total_pipes * (c == HQOS_BEST_EFFORT ? API_BE_QUEUES : 1) * sizeof(*h->red[c]);
 		if (!r->max)
 			continue;
-		h->red[c] = rte_zmalloc_socket("hqos_red", size, RTE_CACHE_LINE_SIZE, params->socket);
+		h->red[c] = rte_zmalloc_socket("hqos_red", size, CACHE_LINE, params->socket);
 		if (!h->red[c])
 			return false;
 		h->memory += size;

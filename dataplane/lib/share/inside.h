@@ -4,6 +4,7 @@
 #ifndef SHARE_INSIDE_H
 #define SHARE_INSIDE_H
 
+#include "cache_line.h"
 #include "share/share.h"
 #include <rte_spinlock.h>
 #include <sys/types.h>
@@ -17,11 +18,11 @@
 
 // What one side writes and the other may only read. Indices count up for ever.
 struct outbox {
-	uint32_t sent __rte_cache_aligned; // frames in frame[]
-	uint32_t taken __rte_cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
-	uint32_t given __rte_cache_aligned; // buffers in give[]
-	uint32_t sleeps __rte_cache_aligned; // how often it went to sleep: whoever sends then rings, once each time
-	uint64_t frame[SHARE_RING_MAX] __rte_cache_aligned; // buffer, DESCRIPTOR_HOME; offset << 32; length << 48
+	uint32_t sent cache_aligned; // frames in frame[]
+	uint32_t taken cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
+	uint32_t given cache_aligned; // buffers in give[]
+	uint32_t sleeps cache_aligned; // how often it went to sleep: whoever sends then rings, once each time
+	uint64_t frame[SHARE_RING_MAX] cache_aligned; // buffer, DESCRIPTOR_HOME; offset << 32; length << 48
 	uint16_t give[SHARE_BUFFERS_MAX];
 };
 
@@ -75,11 +76,11 @@ struct share_link {
 	struct peer *peer;
 	const struct outbox *theirs;
 	uint32_t their_ring;
-	rte_spinlock_t rx_lock __rte_cache_aligned;
+	rte_spinlock_t rx_lock cache_aligned;
 	uint32_t taken, returned; // of theirs->sent, theirs->given
 	uint32_t sleeps; // as in mine
 	struct share_counters received;
-	rte_spinlock_t tx_lock __rte_cache_aligned;
+	rte_spinlock_t tx_lock cache_aligned;
 	uint32_t sent; // as in mine
 	uint32_t rung; // theirs->sleeps, when we rang
 	// Of peer->lock: as in mine; the same, and theirs->sleeps, when we last looked whether they sleep

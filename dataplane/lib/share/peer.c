@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions with other processes: their buffers, and whose is what when one is over.
+#include "cache_line.h"
 #include "share/inside.h"
 #include "share/rights.h"
 #include <poll.h>
@@ -17,7 +18,7 @@ static struct peer *peer_make(
 	struct share *s, uint8_t number, int memory, const struct buffers *theirs, uint16_t private_size)
 {
 	static uint32_t pools;
-	struct peer *p = rte_zmalloc("share", sizeof(*p), RTE_CACHE_LINE_SIZE);
+	struct peer *p = rte_zmalloc("share", sizeof(*p), CACHE_LINE);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	if (p == NULL)

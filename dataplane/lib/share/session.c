@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening and closing: the socket of a link, and what the two sides tell each other on it.
+#include "cache_line.h"
 #include "clock/clock.h"
 #include "share/inside.h"
 #include "share/rights.h"
@@ -259,7 +260,7 @@ struct share_link *share_open(struct share *s, const struct share_link_want *wan
 		snprintf(error, n, "the path of a socket has 1 to %zu bytes", sizeof(l->path) - 1);
 		return NULL;
 	}
-	l = rte_zmalloc("share", sizeof(*l), RTE_CACHE_LINE_SIZE);
+	l = rte_zmalloc("share", sizeof(*l), CACHE_LINE);
 	if (l == NULL) {
 		snprintf(error, n, "no memory");
 		return NULL;

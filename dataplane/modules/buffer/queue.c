@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of packets that wait for idle UEs: pool, wheel, and what the control thread says about sessions.
 #include "buffer/queue.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
@@ -267,7 +268,7 @@ static void set_longest(const struct api_engine *e)
 
 static int start_worker(uint32_t w, uint32_t queues)
 {
-	struct buffer_worker *b = rte_zmalloc("buffer-worker", sizeof(*b), RTE_CACHE_LINE_SIZE);
+	struct buffer_worker *b = rte_zmalloc("buffer-worker", sizeof(*b), CACHE_LINE);
 
 	if (b == NULL)
 		return object_error(ENOMEM, "no memory for packets that wait");
@@ -292,7 +293,7 @@ static int start(const struct api_engine *e)
 
 	t->places = e->max_sessions;
 	t->place = malloc((size_t)t->places * sizeof(*t->place));
-	t->queue = rte_zmalloc("buffer-queues", (size_t)e->workers * queues * sizeof(*t->queue), RTE_CACHE_LINE_SIZE);
+	t->queue = rte_zmalloc("buffer-queues", (size_t)e->workers * queues * sizeof(*t->queue), CACHE_LINE);
 	if (t->place == NULL || t->queue == NULL)
 		return object_error(ENOMEM, "no memory for %u packets that wait", e->max_buffered);
 	for (uint32_t i = 0; i < t->places; i++)

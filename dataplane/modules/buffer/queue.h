@@ -11,6 +11,7 @@
 #ifndef BUFFER_QUEUE_H
 #define BUFFER_QUEUE_H
 
+#include "cache_line.h"
 #include "core/hold.h"
 #include "core/node.h"
 #include "rule/far_more.h"
@@ -63,7 +64,7 @@ struct queue {
 	uint8_t full; // the control plane was told that packets were dropped
 	uint8_t notices; // used entries below
 	struct notice notice[NOTICES];
-} __rte_cache_aligned;
+} cache_aligned;
 
 // By session index.
 struct place {
@@ -98,7 +99,7 @@ struct buffer_worker {
 	uint32_t filed; // queues in all slots
 	uint32_t free; // first of the queues that nobody has
 	struct party party[PARTIES];
-} __rte_cache_aligned;
+} cache_aligned;
 
 struct buffer_tables {
 	struct place *place;

@@ -4,6 +4,7 @@
 // A key is the image of an IP header without options or extension headers, followed by the two ports. Most packets are
 // such an image themselves, so rte_acl reads them in place; the others get a copy. IPv4 and IPv6 differ in a row of
 // `layouts`.
+#include "cache_line.h"
 #include "core/object.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
@@ -266,7 +267,7 @@ static int fill_list(struct acl *a, const struct api_acl *body)
 struct acl *acl_build(const struct api_acl *body, uint32_t workers, int *error)
 {
 	static uint32_t generations; // control thread only
-	struct acl *a = rte_zmalloc("acl", sizeof(*a), RTE_CACHE_LINE_SIZE);
+	struct acl *a = rte_zmalloc("acl", sizeof(*a), CACHE_LINE);
 
 	if (a == NULL) {
 		*error = object_error(ENOMEM, "no memory");
@@ -276,8 +277,8 @@ struct acl *acl_build(const struct api_acl *body, uint32_t workers, int *error)
 	a->rules = body->count;
 	a->generation = ++generations;
 	a->workers = workers;
-	a->stride = RTE_ALIGN_CEIL(body->count + 1, RTE_CACHE_LINE_SIZE / sizeof(uint64_t));
-	a->hits = rte_zmalloc("acl-hits", (size_t)workers * a->stride * sizeof(uint64_t), RTE_CACHE_LINE_SIZE);
+	a->stride = RTE_ALIGN_CEIL(body->count + 1, CACHE_LINE / sizeof(uint64_t));
+	a->hits = rte_zmalloc("acl-hits", (size_t)workers * a->stride * sizeof(uint64_t), CACHE_LINE);
 	a->permits = calloc(body->count + 1, 1);
 	*error = fill_list(a, body);
 	if (*error != 0) {

@@ -3,6 +3,7 @@
 // compile.
 //
 // 4,096 frames of IPv4/UDP, so that headers come from the second-level cache; vectors of 64; medians in TSC ticks.
+#include "cache_line.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
 #include "testkit/bench.h"
@@ -21,7 +22,7 @@ struct frame {
 	struct rte_mbuf m;
 	struct packet p;
 	uint8_t bytes[64];
-} __rte_cache_aligned;
+} cache_aligned;
 
 static uint64_t random_state = 88172645463325252u;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of the fast path, and the index that leads to them.
 #include "flow/flow.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "flow/tuple.h"
@@ -264,7 +265,7 @@ static int start(const struct api_engine *e)
 				.action = {.dscp = ACTION_NO_DSCP,
 					.instance = (uint16_t)instance_of_vrf(v),
 					.qfi = GTPU_NO_QFI}};
-		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), RTE_CACHE_LINE_SIZE);
+		flow_index.state[w] = rte_zmalloc("flow-index", places * sizeof(uint32_t), CACHE_LINE);
 		if (flow_index.state[w] == NULL)
 			return object_error(ENOMEM, "no memory for the index of flows");
 	}

@@ -11,6 +11,7 @@
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
+#include "cache_line.h"
 #include "core/worker.h"
 #include "route/route.h"
 #include "rule/tables.h"
@@ -41,7 +42,7 @@ struct flow_index {
 	// instance; its worker's.
 	struct flow_habits {
 		int16_t in_place[2][256], several[2][256];
-	} __rte_cache_aligned habits[API_MAX_WORKERS];
+	} cache_aligned habits[API_MAX_WORKERS];
 };
 extern struct flow_index flow_index;
 #define FLOW_HABIT_MOST 256

@@ -2,6 +2,7 @@
 // What the memory of many flows costs a packet by itself: the lines that flow-input reads and writes, in its order and
 // in blocks as large, and nothing else. flow-lines-bench [FLOWS [SESSIONS]] (16777216, 262144); medians, TSC ticks a
 // packet.
+#include "cache_line.h"
 #include "core/lazy.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"
@@ -37,19 +38,19 @@ static uint64_t draw(void)
 
 static struct region region(uint64_t lines)
 {
-	struct region r = {.line = lazy_alloc(lines * RTE_CACHE_LINE_SIZE), .lines = (uint32_t)lines};
+	struct region r = {.line = lazy_alloc(lines * CACHE_LINE), .lines = (uint32_t)lines};
 
 	if (r.line == NULL) {
 		fprintf(stderr, "no memory for %lu lines\n", lines);
 		exit(1);
 	}
-	memset(r.line, 1, lines * RTE_CACHE_LINE_SIZE);
+	memset(r.line, 1, lines * CACHE_LINE);
 	return r;
 }
 
 static uint8_t *any(const struct region *r)
 {
-	return r->line + draw() % r->lines * RTE_CACHE_LINE_SIZE;
+	return r->line + draw() % r->lines * CACHE_LINE;
 }
 
 static void touch(uint8_t *line)
@@ -66,7 +67,7 @@ static uint64_t look(const uint8_t *line)
 static void displaced(const struct packet_lines *p, int ask)
 {
 	for (uintptr_t way = 1; way < TUPLE_WAYS; way++) {
-		uint8_t *line = (uint8_t *)((uintptr_t)p->tuple ^ way * RTE_CACHE_LINE_SIZE);
+		uint8_t *line = (uint8_t *)((uintptr_t)p->tuple ^ way * CACHE_LINE);
 
 		if (ask)
 			rte_prefetch0(line);

@@ -3,6 +3,7 @@
 // decoders (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors,
 // bulk calls where the libraries have them.
 #include "flow/flow_rte_bench.h"
+#include "cache_line.h"
 #include "testkit/bench.h"
 #include "wire/checksum.h"
 #include "wire/eth.h"
@@ -27,7 +28,7 @@ struct entry {
 	struct rte_meter_trtcm meter;
 	uint64_t packets, bytes, used, mark;
 	uint32_t ue4; // as on the wire
-} __rte_cache_aligned;
+} cache_aligned;
 
 static struct {
 	struct rte_hash *by_teid;
@@ -130,7 +131,7 @@ static int start(uint32_t sessions)
 
 	own.by_teid = rte_hash_create(&h);
 	own.fib = rte_fib_create("bench", SOCKET_ID_ANY, &f);
-	own.entry = rte_zmalloc(NULL, 2 * sessions * sizeof(struct entry), RTE_CACHE_LINE_SIZE);
+	own.entry = rte_zmalloc(NULL, 2 * sessions * sizeof(struct entry), CACHE_LINE);
 	if (own.by_teid == NULL || own.fib == NULL || own.entry == NULL || rte_fib_add(own.fib, 0, 0, 1) != 0 ||
 		rte_meter_trtcm_profile_config(&own.profile, &rate) != 0)
 		return 0;
@@ -152,7 +153,7 @@ static int start(uint32_t sessions)
 
 void flow_bench_rte(const uint8_t *template, uint32_t length, uint32_t sessions)
 {
-	static uint8_t room[VECTOR][2048] __rte_cache_aligned;
+	static uint8_t room[VECTOR][2048] cache_aligned;
 	static double of[RUNS];
 	uint8_t *frame[VECTOR];
 	uint64_t random = 1;

@@ -4,6 +4,7 @@
 #ifndef FLOW_READ_H
 #define FLOW_READ_H
 
+#include "cache_line.h"
 #include "flow/example.h"
 #include "flow/flow.h"
 #include "flow/mapping.h"
@@ -44,7 +45,7 @@ struct parsed {
 	};
 	uint32_t mapping; // with nat: its slot there, NAT_NONE: none is known
 	const struct nat *nat; // translates the packet; found where it leaves, or with USER_EXTERNAL
-} __rte_cache_aligned;
+} cache_aligned;
 
 typedef uint8_t parsed_half __attribute__((vector_size(32), may_alias));
 static_assert(sizeof(struct parsed) == 2 * sizeof(parsed_half), "cleared by two stores");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/tuple.h"
+#include "cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
@@ -239,7 +240,7 @@ int tuples_create(uint32_t workers, uint32_t flows)
 		t->is_large = tuples_lines(t) > TUPLES_LARGE;
 		t->line = rte_zmalloc(
 			"flow-tuples", (size_t)tuples_lines(t) * sizeof(*t->line), TUPLE_WAYS * sizeof(*t->line));
-		t->met = rte_zmalloc("flow-tuples", TUPLE_MARKS, RTE_CACHE_LINE_SIZE);
+		t->met = rte_zmalloc("flow-tuples", TUPLE_MARKS, CACHE_LINE);
 		if (t->line == NULL || t->met == NULL)
 			return ENOMEM;
 	}

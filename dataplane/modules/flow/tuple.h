@@ -13,6 +13,7 @@
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
+#include "cache_line.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include "firewall/firewall.h"
@@ -62,7 +63,7 @@ static_assert(sizeof(struct tuple) == 64, "a wide entry is one cache line");
 
 struct tuple_line {
 	struct tuple_entry slot[2]; // the second one is of the first's entry, where that is wide
-} __rte_cache_aligned;
+} cache_aligned;
 
 // Of a worker. Numbers and generations that have come round again would make old entries valid: the table is cleared
 // before (tuples_enter(), tuples_number()).
@@ -78,7 +79,7 @@ struct tuples {
 	uint8_t is_large; // more than TUPLES_LARGE lines
 	uint8_t *met; // TUPLE_MARKS of keys that had no entry
 	uint32_t unmet;
-} __rte_cache_aligned;
+} cache_aligned;
 extern struct tuples flow_tuples[API_MAX_WORKERS];
 extern uint64_t flow_tuple_secret[8];
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forward/template.h"
+#include "cache_line.h"
 #include "route/ways.h"
 #include <errno.h>
 #include <rte_malloc.h>
@@ -70,7 +71,7 @@ const struct template *template_of_flow(struct template *own, const struct worke
 int templates_create(uint32_t workers)
 {
 	for (uint32_t i = 0; i < workers; i++) {
-		templates[i] = rte_zmalloc("templates", TEMPLATES * sizeof(struct template), RTE_CACHE_LINE_SIZE);
+		templates[i] = rte_zmalloc("templates", TEMPLATES * sizeof(struct template), CACHE_LINE);
 		if (templates[i] == NULL)
 			return ENOMEM;
 	}

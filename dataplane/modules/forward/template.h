@@ -4,6 +4,7 @@
 #ifndef FORWARD_TEMPLATE_H
 #define FORWARD_TEMPLATE_H
 
+#include "cache_line.h"
 #include "core/worker.h"
 #include "path/path.h"
 #include "route/route.h"
@@ -19,7 +20,7 @@ struct template
 	uint8_t l2; // bytes of the next hop's header
 	const struct path *path; // as long as the template holds
 }
-__rte_cache_aligned;
+cache_aligned;
 extern struct template *templates[API_MAX_WORKERS]; // TEMPLATES of each; written and read by its worker
 
 static inline uint64_t template_made(uint32_t generation, uint16_t path)

@@ -3,6 +3,7 @@
 //
 // The pieces are made by rte_ip_frag: a fresh header, and references into the old packet's buffers behind it. So a
 // fragment has several segments, and the old buffers live until the last fragment was sent.
+#include "cache_line.h"
 #include "icmp/icmp.h"
 #include "route/route.h"
 #include "rule/rule.h"
@@ -29,7 +30,7 @@ enum { ONWARD, TO_ICMP, DROP, EDGES };
 // IPv6 identification (RFC 8200 §4.5): each worker counts in its own part of the space.
 static struct {
 	uint32_t next;
-} __rte_cache_aligned identification[API_MAX_WORKERS];
+} cache_aligned identification[API_MAX_WORKERS];
 
 // Leaves just the IP packet in the buffer: no bytes in front of l3, no Ethernet padding behind. 0 when the frame is
 // broken.

@@ -4,6 +4,7 @@
 //
 //   written by: the control thread; `counts` by their worker
 //   safe because: a guard is published whole, and freed a grace period after it was taken away
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -24,7 +25,7 @@ DROP_REASON(drop_ttl, "gtsm-ttl",
 
 struct guard_counts {
 	uint64_t passed, dropped;
-} __rte_cache_aligned; // of a worker
+} cache_aligned; // of a worker
 
 struct guard {
 	char name[API_NAME]; // of the interface
@@ -106,7 +107,7 @@ static int stage(struct object_change *c)
 
 	if (error != 0 || c->body == NULL || *c->live != NULL)
 		return error;
-	struct guard *g = rte_zmalloc("gtsm", sizeof(*g), RTE_CACHE_LINE_SIZE);
+	struct guard *g = rte_zmalloc("gtsm", sizeof(*g), CACHE_LINE);
 	if (g == NULL)
 		return object_error(ENOMEM, "no memory for the gtsm of %s", c->key);
 	snprintf(g->name, sizeof(g->name), "%s", c->key);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What subscribers say to control protocols goes up the channel (core/channel.h), with where they are attached.
+#include "cache_line.h"
 #include "core/channel.h"
 #include "core/control.h"
 #include "core/port.h"
@@ -57,7 +58,7 @@ static struct kind {
 
 static struct {
 	uint64_t over[RTE_DIM(kinds)][LIMIT_LEVELS];
-} __rte_cache_aligned limited[API_MAX_WORKERS]; // its worker's
+} cache_aligned limited[API_MAX_WORKERS]; // its worker's
 
 uint8_t channel_kind(uint16_t reason)
 {

@@ -14,6 +14,7 @@
 // S-tag's to others. Where nothing tells lines apart, the S-tag's bucket is the next wider one, without tags the
 // port's.
 #include "host/limit.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -208,8 +209,7 @@ static int start(const struct api_engine *e)
 	for (int i = 0; i < LIMIT_LEVELS; i++) {
 		limits.mask[i] = count[i] - 1;
 		for (uint32_t w = 0; w < e->workers; w++) {
-			limits.bucket[w][i] =
-				rte_zmalloc("punt-limits", count[i] * sizeof(uint64_t), RTE_CACHE_LINE_SIZE);
+			limits.bucket[w][i] = rte_zmalloc("punt-limits", count[i] * sizeof(uint64_t), CACHE_LINE);
 			if (limits.bucket[w][i] == NULL)
 				return object_error(
 					ENOMEM, "no memory for the limits of %u subscribers", e->max_sessions);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rate limits of the ICMP nodes, one set per worker.
 #include "icmp/icmp.h"
+#include "cache_line.h"
 #include "core/control.h"
 
 // The rate is written by the control thread, the rest of each entry by its own worker only.
 static struct icmp_limits {
 	struct limiter error, echo;
-} __rte_cache_aligned limits[API_MAX_WORKERS];
+} cache_aligned limits[API_MAX_WORKERS];
 
 static void set_rates(const struct api_engine *engine)
 {

@@ -7,6 +7,7 @@
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 
+#include "cache_line.h"
 #include "isthmus_api.h"
 #include "route/address.h"
 #include "route/route.h"
@@ -78,7 +79,7 @@ extern const struct instances *instances_now; // never NULL
 // Counts since start, each line its worker's.
 struct instance_counters {
 	uint64_t unknown_ue[MAX_INSTANCES], unknown_teid[MAX_INSTANCES];
-} __rte_cache_aligned;
+} cache_aligned;
 extern struct instance_counters instance_counters[API_MAX_WORKERS];
 
 static inline const struct instances *instances_get(void)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sessions say of LCP echo, and the events of those who do not answer. Control thread.
 #include "lcp/lcp.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
@@ -96,7 +97,7 @@ static void look(uint64_t now_ns)
 
 static int start(const struct api_engine *e)
 {
-	lcp_table.of = rte_zmalloc("lcp", e->max_sessions * sizeof(struct lcp), RTE_CACHE_LINE_SIZE);
+	lcp_table.of = rte_zmalloc("lcp", e->max_sessions * sizeof(struct lcp), CACHE_LINE);
 	if (lcp_table.of == NULL)
 		return object_error(ENOMEM, "no memory for LCP echo of %u sessions", e->max_sessions);
 	lcp_table.sessions = e->max_sessions;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // lcp-keepalive: sends the Echo-Requests that are due. A source node, which looks at all sessions in a second, a few
 // in each millisecond, so that requests leave one by one.
+#include "cache_line.h"
 #include "core/node.h"
 #include "core/port.h"
 #include "lcp/lcp.h"
@@ -18,7 +19,7 @@ enum { EDGE_TX, EDGE_COUNT };
 static struct {
 	uint64_t looked; // worker.now
 	uint32_t next; // session
-} __rte_cache_aligned places[API_MAX_WORKERS];
+} cache_aligned places[API_MAX_WORKERS];
 
 static const struct rule *downlink_of(uint32_t session)
 {

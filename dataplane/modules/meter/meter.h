@@ -6,6 +6,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "cache_line.h"
 #include "clock/clock.h"
 #include "isthmus_api.h"
 #include "meter/policer.h"
@@ -35,7 +36,7 @@ struct policer_profile {
 	uint8_t quick; // meter_green() may be asked
 	uint8_t quick_pass; // and what it says is green passes as it is
 	uint8_t aware; // the colour that a packet came with counts
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct policer_profile) == 64, "a profile is one cache line");
 
 // Checks `want` and compiles it for a clock of tsc_hz. Returns 0, or a positive errno after object_error().

@@ -2,6 +2,7 @@
 // What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with
 // the buckets of 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC
 // ticks, medians.
+#include "cache_line.h"
 #include "meter/rte_kit.h"
 #include "testkit/bench.h"
 #include <rte_cycles.h>
@@ -26,7 +27,7 @@ struct state {
 	};
 	struct rule_counts forwarded;
 	uint64_t policed;
-} __rte_cache_aligned;
+} cache_aligned;
 
 typedef enum rte_color (*colour_fn)(uint32_t profile, struct state *s, uint64_t now, uint32_t length);
 
@@ -69,8 +70,8 @@ static __rte_always_inline double measure(
 static void bench(const char *name, const struct api_policer *want, uint32_t rules, uint32_t profiles)
 {
 	static uint32_t order[PACKETS + 8];
-	struct state *s = aligned_alloc(RTE_CACHE_LINE_SIZE, rules * sizeof(*s));
-	struct policer_profile *p = aligned_alloc(RTE_CACHE_LINE_SIZE, profiles * sizeof(*p));
+	struct state *s = aligned_alloc(CACHE_LINE, rules * sizeof(*s));
+	struct policer_profile *p = aligned_alloc(CACHE_LINE, profiles * sizeof(*p));
 	uint32_t red = 0;
 
 	if (s == NULL || p == NULL)

@@ -7,6 +7,7 @@
 #ifndef MIRROR_MIRROR_H
 #define MIRROR_MIRROR_H
 
+#include "cache_line.h"
 #include "isthmus_api.h"
 #include "rule/tables.h"
 #include <rte_mbuf.h>
@@ -14,7 +15,7 @@
 struct mirror_line { // a worker's
 	uint64_t seen; // packets that matched, of which one in api_mirror.sample is copied
 	uint64_t packets, bytes, limited, no_buffer, failed;
-} __rte_cache_aligned;
+} cache_aligned;
 
 struct mirror_target {
 	struct api_mirror want;

@@ -4,6 +4,7 @@
 //
 //   written by: `counts` by their worker
 #include "mss/mss.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/node.h"
 #include "core/trace.h"
@@ -19,7 +20,7 @@ struct mss_counts {
 };
 static struct {
 	struct mss_counts of[MAX_INSTANCES + 1]; // the last one: of none
-} __rte_cache_aligned counts[API_MAX_WORKERS];
+} cache_aligned counts[API_MAX_WORKERS];
 
 enum { OF_SESSION, OF_ORIGIN, OF_EXIT, LIMITS };
 

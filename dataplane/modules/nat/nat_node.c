@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-error: what we
 // tell a packet's sender of it. nat-age: time-outs.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -44,7 +45,7 @@ static struct {
 	uint32_t owed[MAX_INSTANCES]; // mappings that it has to look at yet
 	uint32_t work; // of this visit of nat-uplink (table.h)
 	uint8_t more; // something of `owed` is due
-} __rte_cache_aligned own[API_MAX_WORKERS];
+} cache_aligned own[API_MAX_WORKERS];
 
 static uint16_t resume_uplink, resume_downlink; // edges of handover-rx that lead to the nodes
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nat/pairs.h"
+#include "cache_line.h"
 #include <rte_malloc.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@ static int create_part(struct pair_part *p, uint32_t capacity)
 {
 	p->capacity = capacity;
 	p->first = exact_create("nat-pairs", capacity, SOCKET_ID_ANY);
-	p->pair = rte_zmalloc("nat-pairs", capacity * sizeof(*p->pair), RTE_CACHE_LINE_SIZE);
+	p->pair = rte_zmalloc("nat-pairs", capacity * sizeof(*p->pair), CACHE_LINE);
 	p->used = rte_zmalloc("nat-pairs", capacity * sizeof(*p->used), 0);
 	for (uint32_t i = 0; p->used != NULL && i < capacity; i++)
 		p->used[i] = i;
@@ -16,12 +17,12 @@ static int create_part(struct pair_part *p, uint32_t capacity)
 
 struct nat_pairs *nat_pairs_create(uint32_t most, uint32_t workers, uint32_t sessions)
 {
-	struct nat_pairs *p = rte_zmalloc("nat-pairs", sizeof(*p), RTE_CACHE_LINE_SIZE);
+	struct nat_pairs *p = rte_zmalloc("nat-pairs", sizeof(*p), CACHE_LINE);
 
 	if (p == NULL)
 		return NULL;
 	p->workers = workers;
-	p->of_session = rte_zmalloc("nat-pairs", sessions * sizeof(*p->of_session), RTE_CACHE_LINE_SIZE);
+	p->of_session = rte_zmalloc("nat-pairs", sessions * sizeof(*p->of_session), CACHE_LINE);
 	int good = p->of_session != NULL;
 	for (uint32_t w = 0; w < workers && good; w++)
 		good = create_part(&p->part[w], (most + workers - 1) / workers);

@@ -11,6 +11,7 @@
 #ifndef NAT_PAIRS_H
 #define NAT_PAIRS_H
 
+#include "cache_line.h"
 #include "exact/exact.h"
 #include "isthmus_api.h"
 #include "nat/table.h"
@@ -49,7 +50,7 @@ struct pair_part { // a worker's
 	uint32_t *used; // the first `pairs`: in use
 	uint32_t capacity, cursor;
 	uint64_t pairs, made, refused;
-} __rte_cache_aligned;
+} cache_aligned;
 
 struct nat_pairs {
 	uint32_t workers;

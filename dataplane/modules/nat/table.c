@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mappings, blocks and subscribers of one network instance.
 #include "nat/table.h"
+#include "cache_line.h"
 #include "nat/pairs.h"
 #include <rte_byteorder.h>
 #include <rte_malloc.h>
@@ -102,7 +103,7 @@ static void fill_blocks(struct nat_table *t)
 
 struct nat_table *nat_table_create(const struct api_nat *want, uint32_t workers, uint32_t sessions)
 {
-	struct nat_table *t = rte_zmalloc("nat", sizeof(*t), RTE_CACHE_LINE_SIZE);
+	struct nat_table *t = rte_zmalloc("nat", sizeof(*t), CACHE_LINE);
 
 	if (t == NULL)
 		return NULL;
@@ -117,10 +118,10 @@ struct nat_table *nat_table_create(const struct api_nat *want, uint32_t workers,
 	t->addresses = nat_ranges(t->outside, want->address, want->addresses);
 	t->per_address = (want->port[1] - want->port[0] + 1u) >> t->shift;
 	t->blocks = t->addresses * t->per_address;
-	t->slot = rte_zmalloc("nat", ((size_t)t->blocks << t->shift) * sizeof(*t->slot), RTE_CACHE_LINE_SIZE);
-	t->block = rte_zmalloc("nat", t->blocks * sizeof(*t->block), RTE_CACHE_LINE_SIZE);
-	t->bits = rte_zmalloc("nat", (size_t)t->blocks * t->words * 8, RTE_CACHE_LINE_SIZE);
-	t->subscriber = rte_zmalloc("nat", t->sessions * sizeof(*t->subscriber), RTE_CACHE_LINE_SIZE);
+	t->slot = rte_zmalloc("nat", ((size_t)t->blocks << t->shift) * sizeof(*t->slot), CACHE_LINE);
+	t->block = rte_zmalloc("nat", t->blocks * sizeof(*t->block), CACHE_LINE);
+	t->bits = rte_zmalloc("nat", (size_t)t->blocks * t->words * 8, CACHE_LINE);
+	t->subscriber = rte_zmalloc("nat", t->sessions * sizeof(*t->subscriber), CACHE_LINE);
 	if (want->pairs != 0)
 		t->pairs = nat_pairs_create(want->pairs, workers, sessions);
 	int good = (want->pairs == 0) == (t->pairs == NULL) && t->slot != NULL && t->block != NULL && t->bits != NULL &&

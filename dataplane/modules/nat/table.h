@@ -7,6 +7,7 @@
 #ifndef NAT_TABLE_H
 #define NAT_TABLE_H
 
+#include "cache_line.h"
 #include "exact/narrow.h"
 #include "isthmus_api.h"
 #include "wire/ip.h"
@@ -61,7 +62,7 @@ struct nat_part { // a worker's
 	uint32_t blocks, free, cursor;
 	uint32_t subscribers;
 	uint64_t mappings, made;
-} __rte_cache_aligned;
+} cache_aligned;
 
 struct nat_range {
 	uint32_t base, size, first; // host order; index of the first one among all ranges

@@ -5,6 +5,7 @@
 // interface says so, about others of its networks (local proxy ARP). The question becomes the answer in place:
 // addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11). Answers
 // to the control plane, which asks whether a subscriber is there, go up.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/port.h"
 #include "host/host.h"
@@ -52,7 +53,7 @@ enum { EDGE_TX, EDGE_DROP, EDGE_PUNT, EDGE_COUNT };
 static struct {
 	struct limiter limiter;
 	uint64_t subscriber[BUCKETS]; // token buckets (clock/clock.h)
-} __rte_cache_aligned limits[API_MAX_WORKERS];
+} cache_aligned limits[API_MAX_WORKERS];
 
 static int start(const struct api_engine *engine)
 {

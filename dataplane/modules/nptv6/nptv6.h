@@ -7,6 +7,7 @@
 #ifndef NPTV6_NPTV6_H
 #define NPTV6_NPTV6_H
 
+#include "cache_line.h"
 #include "core/worker.h"
 #include "instance/instance.h"
 #include "isthmus_api.h"
@@ -14,7 +15,7 @@
 
 struct nptv6_counts {
 	uint64_t packets[2][API_NPTV6_PAIRS]; // by direction
-} __rte_cache_aligned;
+} cache_aligned;
 
 // The configuration in force of an instance.
 struct nptv6 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NPTV6 object: made beside the old one, swapped, and freed after a grace period. There is no state but counts,
 // which pairs that stay keep.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "nptv6/nptv6.h"
@@ -67,7 +68,7 @@ static int stage(struct object_change *c)
 	c->replaced = *c->live;
 	if (want == NULL || error != 0)
 		return error;
-	struct nptv6 *n = rte_zmalloc("nptv6", sizeof(*n), RTE_CACHE_LINE_SIZE);
+	struct nptv6 *n = rte_zmalloc("nptv6", sizeof(*n), CACHE_LINE);
 	if (n == NULL)
 		return object_error(ENOMEM, "no memory for the nptv6 of %s", c->key);
 	snprintf(n->name, sizeof(n->name), "%s", c->key);

@@ -4,6 +4,7 @@
 //
 //   written by: workers put requests into a ring; all else is the control thread's, for rte_flow is slow
 //   safe because: a request says the rule's generation, and a retired rule's entries go in the same commit (take())
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/port.h"
 #include "offload/mark.h"
@@ -58,7 +59,7 @@ static struct {
 static struct {
 	uint32_t missed[MAX_PORTS]; // requests that the ring had no room for, by port
 	uint32_t rule, generation; // of the last request: a vector asks once
-} __rte_cache_aligned asked[API_MAX_WORKERS];
+} cache_aligned asked[API_MAX_WORKERS];
 
 // ---- workers --------------------------------------------------------------------------------------------------------
 

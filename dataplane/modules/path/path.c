@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PATH object: GTP-U peers and the outer headers made for them.
 #include "path/path.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "route/route.h"
@@ -219,7 +220,7 @@ static uint32_t take_index(const char *key)
 	}
 	if (paths.counters[i] == NULL)
 		paths.counters[i] =
-			rte_zmalloc("path", sizeof(struct path_counters) * (worker_count() + 1), RTE_CACHE_LINE_SIZE);
+			rte_zmalloc("path", sizeof(struct path_counters) * (worker_count() + 1), CACHE_LINE);
 	if (paths.counters[i] == NULL) {
 		object_explain("no memory for path %s", key);
 		return GTPU_MAX_PATHS;
@@ -241,7 +242,7 @@ static uint8_t vrf_of(const struct path *p)
 
 static struct path *path_new(const char *key, const struct api_path *want, uint32_t index)
 {
-	struct path *p = rte_zmalloc("path", sizeof(*p), RTE_CACHE_LINE_SIZE);
+	struct path *p = rte_zmalloc("path", sizeof(*p), CACHE_LINE);
 
 	if (p == NULL) {
 		object_explain("no memory for path %s", key);

@@ -3,6 +3,7 @@
 #ifndef PATH_PATH_H
 #define PATH_PATH_H
 
+#include "cache_line.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
@@ -33,13 +34,13 @@ struct path {
 	uint16_t local_id;
 	uint8_t vrf; // of the interface that has the local address; written by the control thread alone, atomic
 	struct api_path want;
-	struct outer outer __rte_cache_aligned;
-} __rte_cache_aligned;
+	struct outer outer cache_aligned;
+} cache_aligned;
 
 // Written by the owner worker, or by the control thread in its own slot; added up for `show path`.
 struct path_counters {
 	uint64_t echo_sent, echo_received, errors_sent, errors_received, end_markers;
-} __rte_cache_aligned;
+} cache_aligned;
 
 extern struct path *path_table[GTPU_MAX_PATHS]; // published; replaced by the control thread
 static inline const struct path *path_get(uint32_t index) // NULL when there is none; workers

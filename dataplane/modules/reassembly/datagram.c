@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datagrams of which not all fragments have come: table by key, lists by age, and the joining of the pieces.
 #include "reassembly/datagram.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "wire/checksum.h"
 #include <rte_common.h>
@@ -28,12 +29,12 @@ HOLDER(fragments_holder, "reassembly", max_fragments)
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
 {
 	uint32_t count = RTE_MAX(share, 1u), buckets = rte_align32pow2(count);
-	struct datagrams *t = rte_zmalloc("reassembly", sizeof(*t), RTE_CACHE_LINE_SIZE);
+	struct datagrams *t = rte_zmalloc("reassembly", sizeof(*t), CACHE_LINE);
 
 	if (t == NULL)
 		return NULL;
-	t->list = rte_zmalloc("reassembly-list", count * sizeof(*t->list), RTE_CACHE_LINE_SIZE);
-	t->bucket = rte_malloc("reassembly-buckets", buckets * sizeof(*t->bucket), RTE_CACHE_LINE_SIZE);
+	t->list = rte_zmalloc("reassembly-list", count * sizeof(*t->list), CACHE_LINE);
+	t->bucket = rte_malloc("reassembly-buckets", buckets * sizeof(*t->bucket), CACHE_LINE);
 	if (t->list == NULL || t->bucket == NULL)
 		return NULL; // the engine does not start, and the process ends
 	t->mask = buckets - 1;

@@ -3,6 +3,7 @@
 //
 // Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they
 // make counts as one of them, the others as `merged`.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "reassembly/datagram.h"
@@ -25,7 +26,7 @@ DROP_REASON(broken, "reassembly-malformed",
 static struct reassembly {
 	struct datagrams *table;
 	uint64_t next_check; // of time-outs, ticks
-} __rte_cache_aligned tables[API_MAX_WORKERS];
+} cache_aligned tables[API_MAX_WORKERS];
 
 static uint16_t resume; // edge of handover-rx that leads here
 

@@ -191,7 +191,7 @@ __rte_noinline uint64_t look_up_library(uint32_t first)
 		if (first == 0)
 			rte_fib_lookup_bulk(four, &a, &hop, 1);
 		else
-			rte_fib6_lookup_bulk(six, &destinations[i], &hop, 1);
+			rte_fib6_lookup_bulk(six, (void *)&destinations[i], &hop, 1);
 		sum += hop;
 	}
 	return sum;
@@ -223,14 +223,15 @@ static int add_library(uint32_t i)
 	const struct api_address *p = &prefixes[i];
 
 	return i < FOUR ? rte_fib_add(four, load32(p->bytes), p->prefix, 1 + i % 5000)
-			: rte_fib6_add(six, p->bytes, p->prefix, 1 + i % 5000);
+			: rte_fib6_add(six, (void *)p->bytes, p->prefix, 1 + i % 5000);
 }
 
 static int delete_library(uint32_t i)
 {
 	const struct api_address *p = &prefixes[i];
 
-	return i < FOUR ? rte_fib_delete(four, load32(p->bytes), p->prefix) : rte_fib6_delete(six, p->bytes, p->prefix);
+	return i < FOUR ? rte_fib_delete(four, load32(p->bytes), p->prefix)
+			: rte_fib6_delete(six, (void *)p->bytes, p->prefix);
 }
 
 static void each(const char *what, int (*fn)(uint32_t i))

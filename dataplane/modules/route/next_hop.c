@@ -5,6 +5,7 @@
 // address. Names are in an exact-match table, so that a destination on an attached network needs no route of its own
 // and a scan of a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after
 // a grace period.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/port.h"
 #include "exact/exact.h"
@@ -51,7 +52,7 @@ int next_hops_start(void)
 	if (next_hops != &nowhere)
 		return 0;
 	table.by_address = exact_create("neighbours", MAX_NEXT_HOPS, SOCKET_ID_ANY);
-	struct next_hop *hop = rte_zmalloc("next hops", MAX_NEXT_HOPS * sizeof(*hop), RTE_CACHE_LINE_SIZE);
+	struct next_hop *hop = rte_zmalloc("next hops", MAX_NEXT_HOPS * sizeof(*hop), CACHE_LINE);
 	if (table.by_address == NULL || hop == NULL) {
 		exact_free(table.by_address);
 		rte_free(hop);

@@ -6,6 +6,7 @@
 #ifndef ROUTE_ROUTE_H
 #define ROUTE_ROUTE_H
 
+#include "cache_line.h"
 #include "core/node.h"
 #include "isthmus_api.h"
 #include "route/address.h"
@@ -60,7 +61,7 @@ struct next_hop {
 	// Ethernet header at the end of this array; its last two bytes, the ethertype, are patched.
 	uint8_t header[NEXT_HOP_HEADER];
 	struct ip_address address; // of the neighbour
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct next_hop) == 64, "a next hop is one cache line");
 
 // 1 when packets leave by it, or will when its MAC address is known.

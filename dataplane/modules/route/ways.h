@@ -4,6 +4,7 @@
 #ifndef ROUTE_WAYS_H
 #define ROUTE_WAYS_H
 
+#include "cache_line.h"
 #include "route/route.h"
 #include "wire/bytes.h"
 #include "wire/eth.h"
@@ -20,7 +21,7 @@ static_assert(sizeof(struct way) == 24, "eight of them are three lines");
 #define WAY_BITS 12
 struct ways {
 	struct way way[1 << WAY_BITS];
-} __rte_cache_aligned;
+} cache_aligned;
 extern struct ways ways_known[API_MAX_WORKERS]; // each its worker's
 
 static inline struct ways *ways_of(const struct worker *w)

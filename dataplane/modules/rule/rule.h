@@ -10,6 +10,7 @@
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
+#include "cache_line.h"
 #include "isthmus_api.h"
 #include "rule/action.h"
 #include <assert.h>
@@ -84,7 +85,7 @@ struct rule {
 			uint32_t pipe; // scheduler place without class and queue
 		} down;
 	};
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct rule) == 64, "a rule is one cache line");
 
 // Two token buckets, each as the moment at which it is full: no refill, no remainder. What a packet takes moves the
@@ -119,7 +120,7 @@ struct rule_state {
 			uint32_t bits; // RULE_STATE_*
 		};
 	};
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
 #define RULE_STATE_FURTHER (1u << 29) // action.further
 #define RULE_STATE_FULL (1u << 30) // packets take the full nodes: an entry of theirs says the rule alone
@@ -196,7 +197,7 @@ struct rule_further {
 		uint32_t state; // index of meter_state (meter/policer.h)
 	} meter[API_PDR_QERS];
 	uint32_t urr[API_PDR_URRS - 1];
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct rule_further) == 64, "one cache line");
 
 // What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs or

@@ -3,6 +3,7 @@
 #ifndef SCHEDULER_INSTANCE_H
 #define SCHEDULER_INSTANCE_H
 
+#include "cache_line.h"
 #include "core/hold.h"
 #include "core/port.h"
 #include "hqos/hqos.h"
@@ -19,7 +20,7 @@ struct scheduler {
 	struct hqos *instance[API_MAX_WORKERS]; // NULL where the worker has no subport here
 	struct {
 		uint32_t buffers; // that the worker's instance holds
-	} __rte_cache_aligned held[API_MAX_WORKERS];
+	} cache_aligned held[API_MAX_WORKERS];
 };
 
 extern struct holder scheduler_holder;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SCHEDULER object: builds and replaces the instances of a port.
 #include "scheduler/scheduler.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "scheduler/instance.h"
@@ -216,7 +217,7 @@ static int stage(struct object_change *c)
 	int error = check(c, p);
 	if (error != 0)
 		return error;
-	struct scheduler *s = rte_zmalloc("scheduler", sizeof(*s), RTE_CACHE_LINE_SIZE);
+	struct scheduler *s = rte_zmalloc("scheduler", sizeof(*s), CACHE_LINE);
 	if (s == NULL)
 		return object_error(ENOMEM, "no memory for the scheduler of port %s", c->key);
 	snprintf(s->name, sizeof(s->name), "%s", c->key);

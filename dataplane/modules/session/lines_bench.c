@@ -2,6 +2,7 @@
 // What the cache lines of a packet cost by themselves, in the order and batches of mobile.h and with no other work: the
 // least that a look-up of so many sessions can cost on this machine. session-lines-bench [sessions]; medians, TSC ticks
 // per packet, random order.
+#include "cache_line.h"
 #include "testkit/bench.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
 	if (sessions == 0 || rte_eal_init(RTE_DIM(args), args) < 0)
 		return 1;
 	for (int l = 0; l < LINES; l++) {
-		base[l] = rte_zmalloc("lines", (size_t)sessions * line[l].stride, RTE_CACHE_LINE_SIZE);
+		base[l] = rte_zmalloc("lines", (size_t)sessions * line[l].stride, CACHE_LINE);
 		if (base[l] == NULL) {
 			fprintf(stderr, "no memory for %u sessions\n", sessions);
 			return 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/new_flows.h"
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include <errno.h>
@@ -16,7 +17,7 @@ static struct {
 	uint64_t *subscriber; // by session; written and read by its owner worker
 	struct {
 		uint64_t full;
-	} __rte_cache_aligned worker[API_MAX_WORKERS]; // its own
+	} cache_aligned worker[API_MAX_WORKERS]; // its own
 } new_flows;
 
 // Read once: it may become 0, which nothing is divided by, while a packet is looked at.
@@ -71,8 +72,7 @@ static void set_rates(const struct api_engine *e)
 
 static int start(const struct api_engine *e)
 {
-	new_flows.subscriber =
-		rte_zmalloc("new-flows", e->max_sessions * sizeof(*new_flows.subscriber), RTE_CACHE_LINE_SIZE);
+	new_flows.subscriber = rte_zmalloc("new-flows", e->max_sessions * sizeof(*new_flows.subscriber), CACHE_LINE);
 	return new_flows.subscriber != NULL
 		       ? 0
 		       : object_error(ENOMEM, "no memory for the limits of %u sessions", e->max_sessions);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one,
 // then its keys replace the old ones; create and delete are the same steps with one side empty.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/lazy.h"
 #include "core/log.h"
@@ -29,9 +30,8 @@ static int start_pools(uint32_t sessions, uint32_t rules, uint32_t states)
 	struct session_tables *t = &session_tables;
 
 	session_pools.rules = rules;
-	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), RTE_CACHE_LINE_SIZE);
-	session_pools.state =
-		rte_zmalloc("rule-states", (size_t)states * sizeof(struct rule_state), RTE_CACHE_LINE_SIZE);
+	session_pools.rule = rte_zmalloc("rules", (size_t)rules * sizeof(struct rule), CACHE_LINE);
+	session_pools.state = rte_zmalloc("rule-states", (size_t)states * sizeof(struct rule_state), CACHE_LINE);
 	session_pools.account = lazy_alloc((size_t)states * sizeof(struct rule_account));
 	session_pools.match = lazy_alloc((size_t)rules * sizeof(struct rule_match));
 	session_pools.further = lazy_alloc((size_t)rules * sizeof(struct rule_further));

@@ -3,6 +3,7 @@
 #ifndef USAGE_URR_H
 #define USAGE_URR_H
 
+#include "cache_line.h"
 #include "usage/timers.h"
 #include "usage/usage.h"
 
@@ -36,7 +37,7 @@ struct usage_limits {
 	uint64_t first; // worker.now of the packet that was asked for
 	uint64_t dropped[2]; // downlink packets, bytes; also by the control thread (atomic)
 	uint64_t lent; // bytes that rules of it have on loan, used or not (credit.c), or returned since; 0: none
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct usage_limits) == 128, "two cache lines");
 
 // Why nothing passes.

@@ -10,6 +10,7 @@
 #ifndef USAGE_USAGE_H
 #define USAGE_USAGE_H
 
+#include "cache_line.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
@@ -21,7 +22,7 @@ struct usage_state {
 	uint64_t bytes[2], packets[2]; // uplink, downlink; since the state was taken
 	uint64_t mark[3]; // total, uplink, downlink (API_TOTAL, ...) bytes at which usage_slow() decides; 0: at once
 	uint64_t last; // worker.now of the last packet counted; 0: none
-} __rte_cache_aligned;
+} cache_aligned;
 static_assert(sizeof(struct usage_state) == 64, "a URR's counts are one cache line");
 
 struct usage_pools {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of URRs as sessions come, change and go; the timer visit; what workers tell.
+#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/lazy.h"
@@ -465,7 +466,7 @@ static int start(const struct api_engine *e)
 
 	n += n / 16 + API_MAX_URR; // a URR that changes its worker has two states for a while
 	usage_pools.states = n;
-	usage_pools.state = rte_zmalloc("usage-states", (size_t)n * sizeof(struct usage_state), RTE_CACHE_LINE_SIZE);
+	usage_pools.state = rte_zmalloc("usage-states", (size_t)n * sizeof(struct usage_state), CACHE_LINE);
 	usage_table.limits = lazy_alloc((size_t)n * sizeof(struct usage_limits));
 	usage_table.urr = calloc(n, sizeof(struct urr *));
 	if (usage_pools.state == NULL || usage_table.limits == NULL || usage_table.urr == NULL ||
