@@ -22,9 +22,9 @@ import (
 	"isthmus/controlplane/trace"
 )
 
-// rows reads a table of show, or a list of the running configuration.
+// rows reads a table of show, or the interfaces of the running configuration.
 func (e *env) rows(ctx context.Context, table string, query url.Values, to any) error {
-	if table != "interfaces" && table != "instances" {
+	if table != "interfaces" {
 		data, err := e.Call(ctx, "GET", "/v1/show/"+table, query, nil)
 		if err != nil {
 			return err

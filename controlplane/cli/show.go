@@ -11,12 +11,14 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
+	"isthmus/controlplane/n4"
 	"isthmus/controlplane/view"
 	"isthmus/controlplane/watch"
 )
@@ -38,6 +40,7 @@ type showWords struct {
 	asJSON, edges, dot, perWorker bool
 	wide                          bool
 	ignored                       bool
+	core                          string // whose SMF's file
 	limit                         uint32
 	choice                        choice
 	watch                         time.Duration
@@ -59,6 +62,7 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 		"session": "--where dnn=internet --where ue_ip4=10.45.0.0/16 --sort downlink_bytes --top 10",
 		"rule":    "--where session=n4.1 --where 'packets>0'",
 		"port":    "--watch 1s --sort rx_bytes",
+		"n4":      "--for open5gs",
 	}[table.Name]; example != "" {
 		cmd.Example += fmt.Sprintf("\n  isthmus show %s %s", table.Name, example)
 	}
@@ -82,13 +86,36 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	if table.Name == "route" {
 		f.BoolVar(&w.ignored, "ignored", false, "show those of the kernel that are not followed, and why")
 	}
+	if table.Name == "n4" {
+		f.StringVar(&w.core, "for", "", "print the lines for the SMF's file of `CORE`: "+
+			strings.Join(view.Cores(), ", "))
+		cores := cobra.FixedCompletions(view.Cores(), cobra.ShellCompDirectiveNoFileComp)
+		_ = cmd.RegisterFlagCompletionFunc("for", cores) // the flag is there
+	}
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
+		if w.core != "" {
+			return e.smfLines(cmd.Context(), w.core)
+		}
 		if w.ignored {
 			return e.show(cmd.Context(), view.Lookup(view.IgnoredRouteTable), &w, args)
 		}
 		return e.show(cmd.Context(), table, &w, args)
 	})
 	return cmd
+}
+
+// smfLines prints the lines of an SMF's file that follow from what runs.
+func (e *env) smfLines(ctx context.Context, core string) error {
+	var server n4.Snapshot
+	var instances []view.Instance
+	err := e.rows(ctx, "n4", nil, &server)
+	if err == nil {
+		err = e.rows(ctx, "instance", nil, &instances)
+	}
+	if err != nil {
+		return err
+	}
+	return view.WriteSMF(e.Out, core, &server, instances)
 }
 
 func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []string) error {

@@ -16,6 +16,7 @@ import (
 type Snapshot struct {
 	NodeID       string                    `json:"node_id"`
 	Listen       []string                  `json:"listen"`
+	Peers        []string                  `json:"peers"`    // addresses of pfcp.peers
 	Recovery     time.Time                 `json:"recovery"` // our recovery time stamp
 	Features     []string                  `json:"features"`
 	Sessions     int                       `json:"sessions"`
@@ -63,8 +64,8 @@ func (s *Server) Snapshot() *Snapshot {
 		Requests: s.requests.size(),
 		Answers:  s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{},
-		Events:       map[string]uint64{},
-		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
+		Events: map[string]uint64{},
+		Peers:  []string{}, Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
 		Took: s.cfg.Measures.Requests(),
 	}
 	for _, k := range s.sockets {
@@ -73,6 +74,9 @@ func (s *Server) Snapshot() *Snapshot {
 	}
 	for _, w := range s.workers {
 		out.Queued += len(w)
+	}
+	for i := range s.cfg.Peers {
+		out.Peers = append(out.Peers, s.cfg.Peers[i].Address.String())
 	}
 	for t := range s.count.received {
 		put(out.Received, messageName(t), s.count.received[t].Load())

@@ -16,7 +16,7 @@ type routeRow struct {
 	VRF       string `json:"vrf"`
 }
 
-// interfaceRow and instanceRow are of the configuration.
+// interfaceRow is of the configuration, instanceRow of show instance.
 type interfaceRow struct {
 	Name      string   `yaml:"name"`
 	Port      string   `yaml:"port"`
@@ -27,8 +27,8 @@ type interfaceRow struct {
 }
 
 type instanceRow struct {
-	Interfaces []string `yaml:"interfaces"`
-	Pools      []string `yaml:"pools"`
+	Interfaces []string `json:"interfaces"`
+	Pools      []string `json:"pools"`
 }
 
 // tags are those of the interface's frames, the outer one of two as a service tag (IEEE 802.1ad).
@@ -124,7 +124,7 @@ func towards(rows Rows, all []interfaceRow, to, ue netip.Addr) (*interfaceRow, e
 	if err := rows("route", of(to.String()), &routes); err != nil {
 		return nil, err
 	}
-	if err := rows("instances", nil, &instances); err != nil {
+	if err := rows("instance", nil, &instances); err != nil {
 		return nil, err
 	}
 	bits, best := map[string]int{}, map[string]*interfaceRow{} // by VRF

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/n4"
 )
 
@@ -185,22 +186,58 @@ var urrTable = list("urr", "usage report rules: measured since the last report",
 
 // Instance is one network instance.
 type Instance struct {
-	Name        string `json:"name"`
-	Lookup      string `json:"lookup" word:"lookup"` // none, destination, source
-	Tunnels     uint32 `json:"tunnels"`              // F-TEIDs of sessions on its endpoints
-	UEAddresses uint32 `json:"ue_addresses"`         // of sessions
-	UnknownUE   uint64 `json:"unknown_ue"`           // packets to its pools that no session has
-	UnknownTEID uint64 `json:"unknown_teid"`         // G-PDUs to its endpoints that no session has
+	Name        string   `json:"name"`
+	Names       []string `json:"names"`                // further Network Instances that rules name; *: all others
+	Interfaces  []string `json:"interfaces"`           // IP interfaces
+	Endpoints   []string `json:"endpoints"`            // addresses of our F-TEIDs
+	Lookup      string   `json:"lookup" word:"lookup"` // none, destination, source
+	Sources     []string `json:"sources"`              // interfaces of rules that name no instance
+	Pools       []string `json:"pools"`                // prefixes of UE addresses
+	Tunnels     uint32   `json:"tunnels"`              // F-TEIDs of sessions on its endpoints
+	UEAddresses uint32   `json:"ue_addresses"`         // of sessions
+	UnknownUE   uint64   `json:"unknown_ue"`           // packets to its pools that no session has
+	UnknownTEID uint64   `json:"unknown_teid"`         // G-PDUs to its endpoints that no session has
 }
 
-var instanceTable = list[api.InstanceRow]("instance", "network instances", true, api.TableInstance,
-	columns[Instance]("INSTANCE=Name, LOOKUP, TUNNELS, UE ADDRESSES, UNKNOWN UE, UNKNOWN TEID")).
-	rates("name", "tunnels ue_addresses", "unknown_ue unknown_teid").
-	metrics("instance=Name", `
+var instanceTable = newInstanceTable()
+
+func newInstanceTable() *Table {
+	n := list[api.InstanceRow]("instance", "network instances", true, api.TableInstance,
+		columns[Instance](`INSTANCE=Name, NAMES, INTERFACES, ENDPOINTS, LOOKUP, SOURCES, POOLS, TUNNELS,
+			UE ADDRESSES, UNKNOWN UE, UNKNOWN TEID`)).
+		rates("name", "tunnels ue_addresses", "unknown_ue unknown_teid").
+		metrics("instance=Name", `
 	instance_tunnels=Tunnels: F-TEIDs of sessions on the instance's endpoints.
 	instance_ue_addresses=UEAddresses: UE addresses of sessions in the instance.
 	instance_unknown_teid_packets_total=UnknownTEID: G-PDUs to the instance's endpoints with a TEID that no session has.
 	instance_unknown_ue_packets_total=UnknownUE: Packets to a UE address of the instance's pools that no session has.`)
+	n.Join = func(c Control, v any) {
+		rows, _ := v.([]Instance)
+		by := map[string]config.Instance{}
+		for _, in := range c.Instances() {
+			by[string(in.Name)] = in
+		}
+		for i := range rows {
+			in := by[rows[i].Name]
+			rows[i].configured(&in)
+		}
+	}
+	return n
+}
+
+// configured fills in what the configuration says, so that no list is null.
+func (v *Instance) configured(in *config.Instance) {
+	v.Names, v.Interfaces, v.Endpoints = texts(in.Names), texts(in.Interfaces), texts(in.Endpoints)
+	v.Sources, v.Pools = texts(in.Sources), texts(in.Pools)
+}
+
+func texts[T any](list []T) []string {
+	all := make([]string, len(list))
+	for i := range list {
+		all[i] = fmt.Sprint(list[i])
+	}
+	return all
+}
 
 // NAT is the NAT44 of one network instance.
 type NAT struct {
@@ -393,6 +430,8 @@ type Control struct {
 type Mobile interface {
 	Associations() []Association
 	N4() *n4.Snapshot
+	// Instances are those of the running configuration.
+	Instances() []config.Instance
 	// Owner tells on whose behalf a session stands; false: on the configuration's.
 	Owner(seid uint64) (Owner, bool)
 	// Collectors are those of nat_log.

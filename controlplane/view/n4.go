@@ -32,6 +32,7 @@ func n4Cells(s *n4.Snapshot) [][]string {
 	cells := [][]string{
 		{"server", "node id", s.NodeID},
 		{"server", "listen", strings.Join(s.Listen, " ")},
+		{"server", "peers", strings.Join(s.Peers, " ")},
 		{"server", "recovery", stamp(s.Recovery)},
 		{"server", "features", strings.Join(s.Features, " ")},
 		{"now", "associations", strconv.Itoa(len(s.Associations))},

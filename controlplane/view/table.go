@@ -86,6 +86,8 @@ func cell(v any, says string) string {
 		return yesNo(v, yes, no)
 	case time.Time:
 		return stamp(v)
+	case []string:
+		return strings.Join(v, " ")
 	}
 	return fmt.Sprint(v)
 }

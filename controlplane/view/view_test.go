@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"isthmus/api"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
@@ -178,12 +179,20 @@ func (owned) Associations() []Association {
 }
 
 func (owned) N4() *n4.Snapshot {
-	return &n4.Snapshot{NodeID: "upf1", Listen: []string{"10.0.0.1:8805"}, Features: []string{"FTUP"}, Sessions: 1,
+	return &n4.Snapshot{NodeID: "upf1", Listen: []string{"10.0.0.1:8805"},
+		Peers: []string{"10.0.0.2:8805"}, Features: []string{"FTUP"}, Sessions: 1,
 		Recovery: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Received: map[string]uint64{"heartbeat-request": 2},
 		Rejected: map[string]uint64{"too-short": 1}, Associations: []n4.AssociationRow{},
 		Refusals: []n4.Refusal{{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Count: 2, Peer: "10.0.0.2",
 			Message: "session-establishment-request", Reason: "rule-failure", Cause: 73, IE: 21, Rule: "PDR 1",
 			Text: "the F-TEID is taken"}}}
+}
+
+func (owned) Instances() []config.Instance {
+	return []config.Instance{{Name: "internet", Names: []string{"ims"}, Interfaces: []config.Name{"n6"},
+		Endpoints: []config.Address{{Addr: netip.MustParseAddr("10.30.0.1")}},
+		Sources:   []string{"core", "sgi-lan"},
+		Pools:     []config.Prefix{{Prefix: netip.MustParsePrefix("10.45.0.0/16")}}}}
 }
 
 func (owned) Subscribers(key string, _ uint32) []Subscriber {

@@ -29,6 +29,7 @@ type Plan struct {
 	Placement  config.Placement // for the plan after this one
 	PFCP       *config.PFCP     // nil: none (tests)
 	Settings   *rules.Settings  // of mobile sessions
+	Instances  []config.Instance
 	NATLog     config.NATLog
 	Clones     []kernel.Clone
 	Announcing map[string]Announcing // by instance
@@ -82,7 +83,8 @@ func MakeWith(file string, data []byte, environ []string, before config.Placemen
 	}
 	announced := announcingOf(c)
 	return &Plan{File: file, PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
-		Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages, Limits: c.Engine.Limits,
+		Instances: c.Instances, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages,
+		Limits:    c.Engine.Limits,
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
 		Narrow: c.Narrow}, nil

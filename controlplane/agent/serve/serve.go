@@ -81,7 +81,7 @@ type API struct {
 func New(opt Options) *API {
 	s := subscribers{opt.SignIns, opt.State}
 	return &API{Options: opt, Upload: maxUpload,
-		Tables: view.Control{Mobile: mobile{opt.Sessions}, Access: s, Kernel: routes{opt.Owner}},
+		Tables: view.Control{Mobile: mobile{opt.Sessions, opt.State}, Access: s, Kernel: routes{opt.Owner}},
 		shows:  httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
 		Tracer: &Tracer{state: opt.State, events: opt.Events, subscribers: s, socket: opt.DPSocket,
 			binary: opt.DPBinary, places: httpd.NewPlaces(maxTraces)}}

@@ -13,6 +13,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/agent/reconcile"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/rules"
@@ -21,7 +22,13 @@ import (
 )
 
 // mobile is view.Mobile.
-type mobile struct{ Sessions }
+type mobile struct {
+	Sessions
+	state *reconcile.Published
+}
+
+// Instances is view.Mobile's.
+func (m mobile) Instances() []config.Instance { return m.state.Plan().Instances }
 
 // Associations is view.Mobile's.
 func (m mobile) Associations() []view.Association {

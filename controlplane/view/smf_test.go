@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"isthmus/controlplane/config"
+	"isthmus/controlplane/n4"
+	"isthmus/controlplane/testkit"
+)
+
+// printed are a core's lines for a configuration.
+func printed(t *testing.T, core string, c *config.Config) string {
+	t.Helper()
+	s := n4.Snapshot{NodeID: c.PFCP.Node()}
+	for _, a := range c.PFCP.Listen {
+		s.Listen = append(s.Listen, a.String())
+	}
+	for i := range c.PFCP.Peers {
+		s.Peers = append(s.Peers, c.PFCP.Peers[i].Address.String())
+	}
+	var rows []Instance
+	for i := range c.Instances {
+		in := Instance{Name: string(c.Instances[i].Name), Lookup: c.Instances[i].Lookup}
+		in.configured(&c.Instances[i])
+		rows = append(rows, in)
+	}
+	var out strings.Builder
+	testkit.Must(t, WriteSMF(&out, core, &s, rows))
+	return out.String()
+}
+
+func TestSMFLines(t *testing.T) {
+	const file = `
+ports: [{name: n3, driver: synth, role: core}, {name: n6, driver: synth, role: core}]
+interfaces:
+  - {name: n3, port: n3, addresses: [10.30.0.1/24]}
+  - {name: n9, port: n3, outer_vlan: 9, addresses: [10.39.0.1/24]}
+  - {name: n6, port: n6, addresses: [10.60.0.1/24]}
+instances:
+  - {name: access, interfaces: [n3], endpoints: [10.30.0.1], sources: [access]}
+  - {name: n9, interfaces: [n9], endpoints: [10.39.0.1], sources: [core]}
+  - {name: internet, names: [ims, "*"], interfaces: [n6], lookup: destination, sources: [sgi-lan],
+     pools: [10.45.0.0/16, 10.46.0.0/16, "2001:db8:45::/48"]}
+pfcp: {listen: [192.0.2.10], node_id: upf.test, roles: [upf], peers: [{address: 192.0.2.20}, {address: 192.0.2.21}]}
+`
+	c, err := config.Parse("x.yaml", []byte(file))
+	testkit.Must(t, err)
+	for _, core := range Cores() {
+		testkit.Golden(t, "testdata/smf-"+core+".txt", printed(t, core, c))
+	}
+	for want, s := range map[string]n4.Snapshot{
+		"pfcp.listen of the configuration is empty": {},
+		"pfcp.peers of the configuration is empty":  {Listen: []string{"192.0.2.10:8805"}},
+		"another port than":                         {Listen: []string{"192.0.2.10:9000"}},
+	} {
+		testkit.Refused(t, WriteSMF(new(strings.Builder), "open5gs", &s, nil), want)
+	}
+	testkit.Refused(t, WriteSMF(new(strings.Builder), "ella", &n4.Snapshot{}, nil), "none of free5gc, open5gs")
+}
