@@ -18,7 +18,7 @@ FENCE = re.compile(r"^( *)(`{3,})(\w*)(.*)$")
 # One bash types all: what cd, variables and & do stays. With -m, background processes take Ctrl-C's signal.
 SHELL = """set -m
 sudo() { "$@"; }
-while IFS= read -r step; do { eval "$(<"$step")"; } >"$step.out" 2>&1 </dev/null; echo $?; done"""
+while IFS= read -r step; do { eval "$(<"$step")"; } >"$step.out" 2>&1 </dev/null; echo $? ${!-0}; done"""
 
 
 class Fault(Exception):
@@ -68,7 +68,7 @@ def blocks(text):
         elif fence is None:
             if line.strip():
                 paragraph = [*(paragraph if previous else []), line.strip()]
-            previous = line.strip()
+            previous = line.strip() if line[:1] != "#" else ""
         elif found and found[2] == fence[2] and not found[3]:
             title = re.search(r'title="([^"]*)"', fence[4])
             yield begun, fence[3], title and title[1], lines, " ".join(paragraph)
@@ -125,14 +125,15 @@ class Shell:
                 raise Fault(f"{command.line}: $ {command.text}\nit does not come to an end; it printed\n{said(step)}")
             time.sleep(0.02)
             status += self.process.stdout.read() or b""
-        fails = command.text.endswith("# fails")
-        if (int(status) != 0) != fails:
-            raise Fault(f"{command.line}: $ {command.text}\nstatus {int(status)}; it printed\n{said(step)}")
-        while line := missing(command.output, said(step)):
-            # What goes on in the background prints later.
-            if time.monotonic() > deadline or not command.text.endswith("&"):
-                raise Fault(f"{line[0]}: $ {command.text}\nno line \"{line[1]}\" in\n{said(step)}")
+        status, background = map(int, status.split())
+        if (status != 0) != command.text.endswith("# fails"):
+            raise Fault(f"{command.line}: $ {command.text}\nstatus {status}; it printed\n{said(step)}")
+        goes_on = command.text.endswith("&")
+        while goes_on and missing(command.output, said(step)) and time.monotonic() < deadline:
             time.sleep(0.1)
+            goes_on = os.path.exists(f"/proc/{background}")
+        if line := missing(command.output, said(step)):
+            raise Fault(f"{line[0]}: $ {command.text}\nno line \"{line[1]}\" in\n{said(step)}")
 
 
 def said(step):

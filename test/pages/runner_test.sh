@@ -58,6 +58,12 @@ page 1 'no line "one" in' <<-'EOF'
 	one
 	```
 EOF
+page 1 'no line "two" in' <<-'EOF'
+	```console
+	$ echo one &
+	two
+	```
+EOF
 page 1 'page.md:3: \$ false' <<-'EOF'
 	```console
 	$ true
