@@ -12,7 +12,7 @@ sys.path.append("test/lib")
 import page  # pylint: disable=wrong-import-position
 
 REFERENCE = "docs/reference/commands.md"
-PROGRAM = re.compile(r"(?:sudo )?(?:build/|\./)?(isthmus(?:-lab)?)")
+BEFORE = {"sudo", "if", "while", "until", "do", "then", "!", "exec", "timeout"}
 
 
 def read(path):
@@ -48,35 +48,27 @@ def words_of(line):
 
 def faults_of(words, tree):
     """What a simple command says that `isthmus` does not know."""
-    while words and (words[0] in ("sudo", "if", "while", "until", "do", "then", "!") or re.match(r"\w+=", words[0])):
+    while words and (words[0] in BEFORE or re.match(r"\w+=", words[0])):
         words = words[1:]
     if not words or not re.fullmatch(r"(?:.*/)?isthmus(?:-lab)?", words[0]):
         return
-    known, command, rest = {"-h", "--help"} | tree["isthmus"], "isthmus", words[1:]
-    while rest:
-        word = rest[0]
-        if word.startswith("-"):
-            name, value, _ = word.partition("=")
-            if name not in known and not any(c.startswith(command + " ") and name in o for c, o in tree.items()):
-                yield f"{command} has no option {name}"
-            rest = rest[1:]
-            if not value and name in ("--socket", "--server", "--ca", "--token-file", "--fingerprint"):
-                rest = rest[1:]
-            continue
+    command, known, options = "isthmus", {"-h", "--help", "-v", "--version"} | tree["isthmus"], []
+    for word in words[1:]:
         deeper = command + " " + word
-        parents = [c for c in tree if c == deeper or c.startswith(deeper + " ")]
-        if not parents:
-            if any(c.startswith(command + " ") for c in tree) and command not in tree or command == "isthmus":
-                yield f"there is no {deeper}"
-                return
-            break
-        command, known, rest = deeper, known | tree.get(deeper, set()), rest[1:]
-    if command == "isthmus lab exec":  # what follows is another program's
-        return
-    for word in rest:
-        name = word.partition("=")[0]
-        if re.fullmatch(r"--?[a-z][\w-]*", name) and name not in known:
-            yield f"{command} has no option {name}"
+        if re.match(r"--?[a-z]", word):
+            options.append(word.partition("=")[0])
+        elif any(f"{name} ".startswith(deeper + " ") for name in tree):
+            command, known = deeper, known | tree.get(deeper, set())
+        elif options and (command not in tree or any(name.startswith(command + " ") for name in tree)):
+            continue  # the value of an option before the command
+        elif any(name.startswith(command + " ") for name in tree):
+            yield f"there is no {deeper}"
+            return
+        if command == "isthmus lab exec":
+            break  # what follows is another program's
+    if command not in tree:
+        yield f"{command} is no whole command"
+    yield from (f"{command} has no option {name}" for name in options if name not in known)
 
 
 def check_pages(files, tree):
