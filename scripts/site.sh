@@ -11,20 +11,20 @@ ensure_mkdocs() {
 	python3 -m pip --version >/dev/null 2>&1 || apt_install python3-pip
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	quietly "$dir.log" python3 -m pip install --quiet --no-deps --only-binary=:all: --target "$dir" \
-		--requirement scripts/site.txt || die "no mkdocs: PyPI is needed ($dir.log)"
+	quietly "$dir.log" python3 -m pip install --quiet --root-user-action=ignore --no-deps --only-binary=:all: \
+		--target "$dir" --requirement scripts/site.txt || die "no mkdocs: PyPI is needed ($dir.log)"
 	cp scripts/site.txt "$dir"
 }
 
 verb_site() {
 	local elsewhere
 	ensure_mkdocs
-	lint_pages || die "the site is not built"
+	{ lint_pages && lint_links; } || die "the site is not built"
 	repo_files | scripts/site.py build/site-pages
 	# The theme's makers have a word about their next product.
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.tools/site python3 -m mkdocs --quiet build --strict "$@"
-	elsewhere=$(grep -rnoE '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"' build/site --include='*.html' |
-		head -n 3)
+	elsewhere=$(grep -rnoEm 1 '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"' build/site --include='*.html' ||
+		true)
 	[[ -z $elsewhere ]] || die "the site loads from elsewhere: $elsewhere"
 	say "build/site/index.html: $(find build/site -name '*.html' | wc -l) pages"
 }
