@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies what the site shows into a folder: all Markdown files of the repository (on standard input), at their places,
 so that their links stay as they are, and the files that they link to. A link to a folder becomes one to its README or
-to a list of its files. usage: site.py FOLDER, from the top"""
+to a list of its files. Python's Markdown wants a blank line before a list or table where GitHub's does not.
+usage: site.py FOLDER, from the top"""
 
 import os
 import re
@@ -10,7 +11,23 @@ import shutil
 import sys
 
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))|(srcset=\"|src=\")([^\"]+)(\")")
+ITEM = re.compile(r"(?:[*-]|\d+\.) ")
+STYLE = ".md-typeset th:empty { padding: 0 !important; }\n"  # many tables have no titles
 FENCE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`)", re.M | re.S)
+
+
+def apart(text):
+    """With a blank line before each list and table."""
+    lines, code, block = [], False, ""
+    for line in text.splitlines():
+        code ^= line.lstrip().startswith("```")
+        begins = "list" if ITEM.match(line) else "table" if line.startswith("|") else ""
+        if begins and begins != block and not code and lines and lines[-1].strip():
+            lines.append("")
+        # a list goes on in lines that are set in, and in those of its last paragraph
+        block = begins or (block if block == "list" and line.strip() else "")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 class Site:
@@ -57,12 +74,13 @@ class Site:
             parts = FENCE.split(f.read())
         for i in range(0, len(parts), 2):  # the others are code
             parts[i] = LINK.sub(lambda found: self.link(path, found), parts[i])
-        self.put(path, "".join(parts))
+        self.put(path, apart("".join(parts)))
 
 
 def main():
     site = Site(sys.stdin.read().splitlines(), sys.argv[1])
     shutil.rmtree(site.folder, ignore_errors=True)
+    site.put("site.css", STYLE)
     for path in sorted(site.files):
         if path.endswith(".md"):
             site.page(path)
