@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks documents (the repository's files on standard input): a command in a block ```console names a command and
-options of docs/reference/commands.md; a page whose commands can be run has a test in test/pages; and each page of docs/
-stands in the navigation of mkdocs.yml, which names nothing else. From the top."""
+"""Checks documents (the repository's files on standard input), from the top. A command in a block ```console names a
+command and options of docs/reference/commands.md. A page whose commands can be run has a test in test/pages. Each page
+of docs/ stands in the navigation of mkdocs.yml, which names nothing else."""
 
 import re
 import shlex

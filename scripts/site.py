@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Copies what the site shows into a folder: all Markdown files of the repository (on standard input), at their places,
-so that their links stay as they are, and the files that they link to. A link to a folder becomes one to its README or
+"""Copies what the site shows into a folder. All Markdown files of the repository (on standard input) keep their places,
+so that their links stay as they are, with the files that they link to. A link to a folder becomes one to its README or
 to a list of its files. Python's Markdown wants a blank line before a list or table where GitHub's does not.
-usage: site.py FOLDER, from the top"""
+Usage: site.py FOLDER, from the top."""
 
 import os
 import re

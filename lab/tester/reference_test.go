@@ -79,26 +79,25 @@ func TestReferenceTester(t *testing.T) {
 		p.Table("key | value | preset | meaning", rows)
 	}
 	p.Section("Layers")
-	p.Text("Of a field: its bits and its preset; none: 0, or made of what the packet has.")
+	p.Text("A field without a preset is 0, or made of what the packet has.")
 	var rows [][]string
 	for _, l := range layers.All {
-		var fields []string
+		layer := "`" + l.Name + "`"
 		for _, f := range l.Fields {
-			text := fmt.Sprintf("`%s` %d", f.Name, f.Bits)
+			name := "`" + f.Name + "`"
 			if f.Role == "REQUIRED" {
-				text = "**" + text + "**"
+				name = "**" + name + "**"
 			}
-			if f.Preset != "0" {
-				text += " (" + f.Preset + ")"
+			preset := f.Preset
+			if preset == "0" {
+				preset = ""
 			}
-			fields = append(fields, text)
+			rows = append(rows, []string{layer, name, strconv.Itoa(f.Bits), preset})
+			layer = ""
 		}
-		if l.Name == "gtpu" {
-			fields = append(fields, "`extensions`: up to 4")
-		}
-		rows = append(rows, []string{"`" + l.Name + "`", strings.Join(fields, ", ")})
 	}
-	p.Table("layer | fields", rows)
+	rows = append(rows, []string{"", "`extensions`", "up to 4", ""})
+	p.Table("layer | field | bits | preset", rows)
 	results(&p, note)
 	p.Compare(t, "tester.md", "The tester's profile and result")
 }

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs a page of docs/ as its reader does: writes its files, types its commands, compares what they print.
-test/pages/README.md says how a page is written.
-
-usage: page.py [--list] PAGE; --list prints files and commands and runs nothing. As root; BUILD names the build folder.
+How a page is written: test/pages/README.md. Usage: page.py [--list] PAGE.
+--list prints files and commands and runs nothing. As root. BUILD names the build folder.
 """
 
 import os
