@@ -31,7 +31,7 @@ type Profile struct {
 // Port is a DPDK device of the tester. A memif port is a zero-copy client unless Args say otherwise.
 type Port struct {
 	Name string `yaml:"name" in:"!name"`
-	// one of share (a gateway of ours on this machine), pci, net_memif, net_af_xdp, net_af_packet, net_tap, net_ring and others
+	// pci, net_memif, net_af_xdp, net_af_packet, net_tap, net_ring …, or share: a gateway of ours on this machine
 	Driver string `yaml:"driver" in:"!driver"`
 	Device string `yaml:"device,omitempty" in:"text 1..255"` // socket, interface or PCI address
 	// of the driver. net_memif: role=client, and zero-copy=yes with huge pages, unless given

@@ -59,11 +59,16 @@ func TestReferenceTester(t *testing.T) {
 		title string
 		of    reflect.Type
 	}{
-		{"Profile", reflect.TypeFor[Profile]()}, {"Profile: ports", reflect.TypeFor[Port]()},
-		{"Profile: streams", reflect.TypeFor[Stream]()}, {"Profile: streams, expect", reflect.TypeFor[Expect]()},
-		{"Profile: run", reflect.TypeFor[Plan]()}, {"Profile: run, search", reflect.TypeFor[Search]()},
-		{"Profile: run, search, goals", reflect.TypeFor[Goal]()}, {"Profile: run, latency", reflect.TypeFor[Latency]()},
-		{"Profile: run, disturbed", reflect.TypeFor[Disturbs]()}, {"Profile: capture", reflect.TypeFor[Capture]()},
+		{"Profile", reflect.TypeFor[Profile]()},
+		{"Profile: ports", reflect.TypeFor[Port]()},
+		{"Profile: streams", reflect.TypeFor[Stream]()},
+		{"Profile: streams, expect", reflect.TypeFor[Expect]()},
+		{"Profile: run", reflect.TypeFor[Plan]()},
+		{"Profile: run, search", reflect.TypeFor[Search]()},
+		{"Profile: run, search, goals", reflect.TypeFor[Goal]()},
+		{"Profile: run, latency", reflect.TypeFor[Latency]()},
+		{"Profile: run, disturbed", reflect.TypeFor[Disturbs]()},
+		{"Profile: capture", reflect.TypeFor[Capture]()},
 	} {
 		p.Section(section.title)
 		names, index := keys(section.of)
