@@ -70,7 +70,8 @@ func TestBrowserPicture(t *testing.T) {
 		b.Size(1280, 1200, scheme)
 		b.Open(url)
 		b.Until("figures, plots and graph", `document.querySelector(".tile dd").textContent.includes("b/s") &&
-			document.querySelectorAll(".plot canvas").length >= 12 && document.querySelector("#graph .node")`)
+			document.querySelectorAll(".plot canvas").length >= 12 && document.querySelector("#graph .node") &&
+			!document.body.innerText.includes("measuring")`)
 		b.Window("page-" + scheme)
 	}
 	b.Quiet()

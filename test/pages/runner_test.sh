@@ -35,7 +35,7 @@ page 0 'PASS: 7 commands were run, 1 are left to a hand' <<-'EOF'
 	  words"; pwd
 	two … words
 	…/deep
-	$ (sleep 0.2; echo late; sleep 1000) &
+	$ mkfifo pipe; (echo late; cat pipe) &
 	late
 	$ kill -INT %1
 	$ sudo false    # fails
