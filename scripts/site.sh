@@ -23,8 +23,8 @@ verb_site() {
 	repo_files | scripts/site.py build/site-pages
 	# The theme's makers have a word about their next product.
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.tools/site python3 -m mkdocs --quiet build --strict "$@"
-	elsewhere=$(grep -rnoE '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"' build/site \
+	elsewhere=$(grep -rnoE '<(script|img|iframe|source|link)[^>]* (src|href)="?(https?:)?//[^ >]*' build/site \
 		--include='*.html' || true)
 	[[ -z $elsewhere ]] || die "the site loads from elsewhere: $elsewhere"
-	say "build/site/index.html: $(find build/site -name '*.html' | wc -l) pages"
+	say "build/site: $(find build/site -name '*.html' | wc -l) pages; with search: python3 -m http.server -d build/site"
 }
