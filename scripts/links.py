@@ -43,7 +43,8 @@ class Tree:
 
     def links(self, path, text):
         here = os.path.dirname(path)
-        for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
+        pictures = re.findall(r'<(?:img|source) .*?src(?:set)?="([^"]+)"', text)
+        for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text) + pictures:
             if re.match(r"https?:|mailto:", target):
                 continue
             name, _, anchor = target.partition("#")

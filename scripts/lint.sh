@@ -4,7 +4,7 @@
 
 # The longest first, so that all end together.
 CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons whitespace spdx gofmt
-	links guide shape forbidden sleeps executable circles size)
+	links pages guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -193,6 +193,11 @@ lint_prose() {
 # What Markdown files link to, and what files they and comments name, is there.
 lint_links() {
 	repo_files | scripts/links.py
+}
+
+# Commands that pages type exist, a test types them, and the site's navigation has each page.
+lint_pages() {
+	repo_files | scripts/pages.py
 }
 
 # What docs/development.md quotes and tells to do is so.

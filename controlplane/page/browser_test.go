@@ -59,6 +59,24 @@ func TestBrowserShowsEverything(t *testing.T) {
 	b.Quiet()
 }
 
+// scripts/picture.sh: pictures of the page of a gateway that runs, for README.
+func TestBrowserPicture(t *testing.T) {
+	url := os.Getenv("PICTURE_OF")
+	if url == "" {
+		t.Skip("PICTURE_OF names no page: scripts/picture.sh")
+	}
+	b := pagetest.Start(t)
+	for _, scheme := range []string{"light", "dark"} {
+		b.Size(1280, 1200, scheme)
+		b.Open(url)
+		b.Until("figures, plots and graph", `document.querySelector(".tile dd").textContent.includes("b/s") &&
+			document.querySelectorAll(".plot canvas").length >= 12 && document.querySelector("#graph .node") &&
+			!document.body.innerText.includes("measuring")`)
+		b.Window("page-" + scheme)
+	}
+	b.Quiet()
+}
+
 // The graph of an access gateway beside a UPF is there as a whole, in a type that can be read, and a legend that is
 // longer than its panel says so.
 func TestBrowserCutsNothing(t *testing.T) {

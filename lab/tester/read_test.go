@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,8 +17,6 @@ import (
 	"isthmus/traffic/job"
 	"isthmus/traffic/layers"
 )
-
-const document = "../../docs/traffic.md"
 
 func read(t *testing.T, file string) string {
 	t.Helper()
@@ -337,78 +334,6 @@ func TestExamplesAreGood(t *testing.T) {
 	for _, file := range files {
 		_, err := Load(file)
 		testkit.Must(t, err)
-	}
-	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(read(t, document), -1)
-	testkit.ErrorIf(t, len(blocks) < 3, "%d examples", len(blocks))
-	for _, block := range blocks {
-		good(t, block[1])
-	}
-}
-
-// section is the text below a heading of the manual, up to the next one.
-func section(t *testing.T, name string) string {
-	t.Helper()
-	_, rest, found := strings.Cut(read(t, document), "\n### "+name+"\n")
-	if !found {
-		t.Fatalf("%s: no section %s", document, name)
-	}
-	text, _, _ := strings.Cut(rest, "\n#")
-	return text
-}
-
-// Every key has a row in the table of its section, bold when it must be given, and every row a key.
-func TestTheManualHasTheKeys(t *testing.T) {
-	extensions := reflect.TypeFor[extension]()
-	for name, of := range map[string]reflect.Type{"profile": reflect.TypeFor[Profile](),
-		"ports": reflect.TypeFor[Port](), "streams": reflect.TypeFor[Stream](),
-		"expect": reflect.TypeFor[Expect](), "run": reflect.TypeFor[Plan](),
-		"search": reflect.TypeFor[Search](), "goals": reflect.TypeFor[Goal](),
-		"latency": reflect.TypeFor[Latency](), "disturbed": reflect.TypeFor[Disturbs](),
-		"capture": reflect.TypeFor[Capture](), "value": reflect.TypeFor[counted](), "extensions": extensions,
-		"pdu-session": extensions.Field(0).Type.Elem(), "raw": extensions.Field(1).Type.Elem()} {
-		text := section(t, name)
-		names, index := keys(of)
-		for _, key := range names {
-			row := "| `" + key + "` |"
-			if tagOf(of.Field(index[key]).Tag).required {
-				row = "| **`" + key + "`** |"
-			}
-			testkit.ErrorIf(t, !strings.Contains(text, "\n"+row), "%s: no row %s", name, row)
-		}
-		rows := regexp.MustCompile("(?m)^\\| [`*]").FindAllString(text, -1)
-		testkit.ErrorIf(t, len(rows) != len(names), "%s: %d rows and %d keys", name, len(rows), len(names))
-	}
-}
-
-func TestTheManualHasTheLayers(t *testing.T) {
-	text := section(t, "layers")
-	testkit.Equal(t, len(layers.All), 10, "layers")
-	for _, l := range layers.All {
-		_, row, found := strings.Cut(text, "\n| `"+l.Name+"` | ")
-		row, _, _ = strings.Cut(row, "\n")
-		fields := len(regexp.MustCompile("`[a-z_]+`").FindAllString(row, -1))
-		for _, f := range l.Fields {
-			found = found && strings.Contains(row, "`"+f.Name+"`")
-		}
-		if l.Name == "gtpu" {
-			fields-- // its extensions
-		}
-		testkit.ErrorIf(t, !found || fields != len(l.Fields), "%s: %s", l.Name, row)
-	}
-}
-
-// Every field of the result stands in the manual.
-func TestTheManualHasTheResult(t *testing.T) {
-	text := read(t, document)
-	for _, of := range []reflect.Type{reflect.TypeFor[Result](), reflect.TypeFor[Machine](),
-		reflect.TypeFor[Trial](), reflect.TypeFor[StreamInfo](), reflect.TypeFor[PortResult](),
-		reflect.TypeFor[SearchResult](), reflect.TypeFor[GoalResult](), reflect.TypeFor[Outcome](),
-		reflect.TypeFor[StreamTrial](), reflect.TypeFor[WrongFrame](), reflect.TypeFor[Histogram]()} {
-		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-			testkit.ErrorIf(t, name != "" && name != "-" && !strings.Contains(text, "`"+name),
-				"%s says nothing of %s", document, name)
-		}
 	}
 }
 

@@ -20,9 +20,11 @@ type Layer struct {
 
 // Field of a header; its index is its place in a job.
 type Field struct {
-	Name string
-	Form string // MAC, NUMBER, IPV4, IPV6
-	Bits int
+	Name   string
+	Form   string // MAC, NUMBER, IPV4, IPV6
+	Bits   int
+	Preset string
+	Role   string // what it is when it is not given: enum field_role
 }
 
 // All layers, in the table's order.
@@ -36,7 +38,8 @@ func parse() (all []Layer) {
 		case "LAYER":
 			all = append(all, Layer{Name: strings.Trim(words[1], `"`)})
 		case "FIELD":
-			f := Field{Name: strings.Trim(words[0], `"`), Form: words[1]}
+			f := Field{Name: strings.Trim(words[0], `"`), Form: words[1], Preset: words[4],
+				Role: strings.TrimRight(words[5], ")\n")}
 			if _, err := fmt.Sscan(words[3], &f.Bits); err != nil {
 				panic(err) // the table is part of the program
 			}

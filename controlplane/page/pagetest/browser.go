@@ -239,8 +239,17 @@ func (b *Browser) Overflow() int {
 	return Eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
 }
 
-// Shot keeps a picture among the artifacts of the run, if somebody wants them.
+// Shot keeps a picture of the whole page among the artifacts of the run, if the environment names their folder.
 func (b *Browser) Shot(name string) {
+	b.picture(name+".png", map[string]any{"captureBeyondViewport": true})
+}
+
+// Window keeps a picture of what the window shows, small enough for a document.
+func (b *Browser) Window(name string) {
+	b.picture(name+".webp", map[string]any{"format": "webp", "quality": 80})
+}
+
+func (b *Browser) picture(file string, how map[string]any) {
 	folder := os.Getenv("ARTIFACTS")
 	if folder == "" {
 		return
@@ -248,8 +257,8 @@ func (b *Browser) Shot(name string) {
 	var picture struct {
 		Data []byte `json:"data"`
 	}
-	b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
-	testkit.Must(b.t, os.WriteFile(filepath.Join(folder, name+".png"), picture.Data, 0o644))
+	b.call("Page.captureScreenshot", how, &picture)
+	testkit.Must(b.t, os.WriteFile(filepath.Join(folder, file), picture.Data, 0o644))
 }
 
 // Heap is what scripts hold after a collection, in octets.
