@@ -86,11 +86,11 @@ long_reason() {
 	sed -n '1,8s/^# --long: //p' "$1"
 }
 
-# Notes test/{golden,smoke,e2e,vm}/*_test.sh. Each works in its own namespaces and folders, and finds the programs in
-# $BUILD. Exit status 77 means skipped, and the output says why.
+# Notes test/{golden,smoke,e2e,pages,vm}/*_test.sh. Each works in its own namespaces and folders, and finds the programs
+# in $BUILD. Exit status 77 means skipped, and the output says why.
 scripts_jobs() {
 	local script weight
-	for script in test/{golden,e2e,smoke,vm}/*_test.sh; do
+	for script in test/{golden,e2e,smoke,pages,vm}/*_test.sh; do
 		weight=$WEIGHT_SCRIPT
 		if [[ -n $(long_reason "$script") ]]; then
 			[[ ${LONG:-0} == 1 ]] || continue
@@ -160,7 +160,7 @@ summary() {
 			"$(tail -n 1 "$LOGS/$name.cpu" | tr 'ms' '  ')"
 	done | awk -v bold="$BOLD" -v plain="$PLAIN" '
 		{ row = $1; sub(/^golden-.*/, "golden", row); sub(/^smoke-.*/, "smoke", row); sub(/^e2e-.*/, "e2e", row)
-		  sub(/^vm-.*/, "vm", row) }
+		  sub(/^pages-.*/, "pages", row); sub(/^vm-.*/, "vm", row) }
 		!(row in passed) { rows[++n] = row; begin[row] = $6 }
 		{ passed[row] += $2; failed[row] += $3; skipped[row] += $4; cpu[row] += $8 * 60 + $9 + $10 * 60 + $11 }
 		$6 < begin[row] { begin[row] = $6 }

@@ -4,3 +4,8 @@
 # has more to say would be its failure.
 # shellcheck disable=SC2143
 has() { [[ -n $(grep "$@" || true) ]]; }
+
+# What pages need (test/pages/README.md).
+has_freeradius() { command -v freeradius >/dev/null; }
+has_frr() { [[ -x /usr/lib/frr/bgpd ]]; }
+has_lab_tools() { command -v iperf3 && command -v dig && command -v curl && command -v ping; } >/dev/null
