@@ -17,8 +17,8 @@ import (
 
 const packaged = "/etc/freeradius/3.0" // of Debian's package
 
-// debianServer is a FreeRADIUS with the configuration of Debian's package as it is installed, in a folder of its own,
-// at ports of its own, with a user. change may change the folder's files before.
+// debianServer is a FreeRADIUS with the configuration of Debian's package and a user. It has a folder and ports of its
+// own. change may change the folder's files before it starts.
 func debianServer(t *testing.T, change func(folder string)) *freeRADIUS {
 	t.Helper()
 	if _, err := os.ReadFile(packaged + "/radiusd.conf"); err != nil {
@@ -73,8 +73,9 @@ func signs(t *testing.T) string {
 	return entry + "\n"
 }
 
-// With the preset, what Debian's package answers is not believed, and the attempt says why: it does not sign, or, where
-// it is told to in post-auth, not with the first attribute. As the manual has it, it is believed.
+// Answers of Debian's package are not believed with the preset, since it does not sign them. Where it signs in
+// post-auth, the signature is not the first attribute. The attempt says which of both. With the manual's entry answers
+// are believed.
 func TestDebianFreeRADIUS(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
