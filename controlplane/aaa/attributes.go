@@ -21,109 +21,6 @@ import (
 	"isthmus/controlplane/radius"
 )
 
-// on is the rule of an attribute.
-type on = rule[*radius.Attribute]
-
-// fields are the attributes that we know, each with its row in docs/radius.md.
-var fields = map[radius.Type]on{
-	radius.FramedIPAddress: {use: (*planner).ipv4, one: "an IPv4 address"},
-	radius.FramedIPNetmask: {use: (*planner).netmask, tunes: true, one: "a netmask"},
-	radius.FramedIPv6Prefix: {use: prefix(func(p *access.Plan) *netip.Prefix { return &p.IPv6 }),
-		one: "an IPv6 prefix", first: true},
-	radius.DelegatedIPv6Prefix: {use: prefix(func(p *access.Plan) *netip.Prefix { return &p.Delegated }),
-		one: "a delegated prefix", first: true},
-	radius.FramedIPv6Address:       {use: (*planner).ipv6, one: "an IPv6 prefix", first: true},
-	radius.FramedInterfaceId:       {use: (*planner).interfaceID, one: "an interface identifier"},
-	radius.FramedPool:              {use: name("pool", pool4), one: "pool"},
-	radius.FramedIPv6Pool:          {use: name("IPv6 pool", pool6), one: "IPv6 pool", first: true},
-	radius.StatefulIPv6AddressPool: {use: name("IPv6 pool", pool6), one: "IPv6 pool", first: true},
-	radius.DelegatedIPv6PrefixPool: {use: name("pool of prefixes", poolPD), one: "pool of prefixes"},
-	radius.DNSServerIPv6Address:    {use: (*planner).dns, tunes: true},
-	radius.MSPrimaryDNSServer:      {use: (*planner).dns, tunes: true},
-	radius.MSSecondaryDNSServer:    {use: (*planner).dns, tunes: true},
-	radius.FramedRoute:             {use: (*planner).route, tunes: true},
-	radius.FramedIPv6Route:         {use: (*planner).route, tunes: true},
-	radius.RouteIPv6Information:    {use: (*planner).announced, tunes: true},
-	radius.SessionTimeout: {use: seconds(0, access.SessionTimeoutSetting,
-		func(p *access.Plan) *time.Duration { return &p.SessionTimeout }), one: "Session-Timeout"},
-	radius.IdleTimeout: {use: seconds(0, access.IdleTimeoutSetting,
-		func(p *access.Plan) *time.Duration { return &p.IdleTimeout }), one: "Idle-Timeout"},
-	radius.AcctInterimInterval: {use: seconds(minPeriod, access.InterimSetting,
-		func(p *access.Plan) *time.Duration { return &p.Interim }), tunes: true, one: "Acct-Interim-Interval"},
-	radius.Class:                  {use: (*planner).class, tunes: true},
-	radius.ChargeableUserIdentity: {use: (*planner).identity, one: "Chargeable-User-Identity"},
-	radius.UserName:               {use: (*planner).user, one: "User-Name"},
-	radius.FilterId:               {use: (*planner).filter},
-	radius.PortLimit:              {use: (*planner).portLimit, one: "Port-Limit"},
-	radius.FramedMTU:              {use: (*planner).mtu, tunes: true, one: "Framed-MTU"},
-	radius.WISPrBandwidthMaxUp: {use: bandwidth(up, rateUp),
-		tunes: true, one: "WISPr-Bandwidth-Max-Up"},
-	radius.WISPrBandwidthMaxDown: {use: bandwidth(down, rateDown),
-		tunes: true, one: "WISPr-Bandwidth-Max-Down"},
-	radius.WISPrRedirectionURL: {use: func(p *planner, a *radius.Attribute) error {
-		return p.setting("redirect", string(a.Value), true)
-	}},
-	radius.MikrotikRateLimit: {use: (*planner).rateLimit, tunes: true, one: "Mikrotik-Rate-Limit"},
-	radius.CiscoAVPair:       {use: (*planner).pair},
-
-	// RFC 2865 §5.6: an unsupported service is as a reject. Authorize-Only and the like are none that we give.
-	radius.ServiceType: {use: only("only Framed is served", serviceFramed)},
-	// How long or how much: 0 is no limit.
-	radius.CiscoMaximumTime: {use: only(noTime, 0)}, radius.CiscoIdleLimit: {use: only(noTime, 0)},
-	radius.WISPrSessionTerminateEndOfDay: {use: only(noTime, 0)},
-	radius.MikrotikRecvLimit:             {use: only(noVolume, 0)},
-	radius.MikrotikRecvLimitGigawords:    {use: only(noVolume, 0)},
-	radius.MikrotikXmitLimit:             {use: only(noVolume, 0)},
-	radius.MikrotikXmitLimitGigawords:    {use: only(noVolume, 0)},
-	radius.MikrotikTotalLimit:            {use: only(noVolume, 0)},
-	radius.MikrotikTotalLimitGigawords:   {use: only(noVolume, 0)},
-
-	// Values that ask for nothing; others are left out.
-	radius.FramedProtocol:    {use: only("only PPP is served", protocolPPP), tunes: true},
-	radius.FramedRouting:     {use: only("no routing protocol is spoken", 0), tunes: true},
-	radius.TerminationAction: {use: only("no request is sent at the end", 0), tunes: true},
-
-	// Nothing of the service: what the packet needs, what names the session, keys of MPPE (RFC 3079), which PPPoE
-	// has no use for.
-	radius.MessageAuthenticator: {}, radius.ReplyMessage: {}, radius.State: {}, radius.ProxyState: {},
-	radius.EventTimestamp: {}, radius.CalledStationId: {}, radius.NASPortType: {}, radius.AcctMultiSessionId: {},
-	radius.FramedCompression: {}, radius.MSCHAP2Success: {}, radius.MSCHAPError: {}, radius.MSCHAPDomain: {},
-	radius.MSMPPEEncryptionPolicy: {}, radius.MSMPPERecvKey: {}, radius.MSMPPESendKey: {},
-}
-
-// never are attributes of which no value is served, by what we say of them.
-var never = map[string][]radius.Type{
-	// RFC 2868 §3.1: a tunnel type that we do not support is as a reject.
-	noTunnel: {radius.TunnelType, radius.TunnelMediumType, radius.TunnelClientEndpoint, radius.TunnelServerEndpoint,
-		radius.TunnelPassword, radius.TunnelPrivateGroupId, radius.TunnelAssignmentId, radius.TunnelPreference,
-		radius.TunnelClientAuthId, radius.TunnelServerAuthId, radius.ERXTunnelVirtualRouter,
-		radius.ERXTunnelPassword, radius.ERXTunnelNasPortMethod, radius.ERXTunnelTos,
-		radius.ERXTunnelMaximumSessions, radius.ERXTunnelInterfaceId, radius.ERXTunnelGroup,
-		radius.ERXTunnelSwitchProfile, radius.ERXTunnelTxSpeedMethod},
-	noRouter: {radius.ERXVirtualRouterName, radius.ERXIpV6VirtualRouter, radius.ERXRedirectVRName},
-	// RFC 4849 §2: filters that cannot be applied refuse; those of vendors, too.
-	noFilter: {radius.NASFilterRule, radius.CiscoDataFilter, radius.ERXIngressPolicyName,
-		radius.ERXEgressPolicyName,
-		radius.ERXIPv6IngressPolicyName, radius.ERXIPv6EgressPolicyName, radius.ERXInputInterfaceFilter},
-	noTime: {radius.WISPrSessionTerminateTime},
-}
-
-func init() {
-	for why, list := range never {
-		for _, t := range list {
-			fields[t] = on{use: refused(why)}
-		}
-	}
-}
-
-const (
-	noTunnel = "a tunnel is not served here"
-	noRouter = "a virtual router is not served: name a network instance by subscriber:instance"
-	noFilter = "cannot be applied: name an access list by Filter-Id"
-	noTime   = "is not kept: Session-Timeout and Idle-Timeout are"
-	noVolume = "is not kept: subscriber:quota is"
-)
-
 func pool4(p *access.Plan) *string         { return &p.Pool4 }
 func pool6(p *access.Plan) *string         { return &p.Pool6 }
 func poolPD(p *access.Plan) *string        { return &p.PoolPD }
@@ -132,10 +29,6 @@ func rateDown(p *access.Plan) *access.Rate { return &p.Down }
 
 // handler lays an attribute over a plan.
 type handler = func(*planner, *radius.Attribute) error
-
-func refused(why string) handler {
-	return func(*planner, *radius.Attribute) error { return unsupportedError{why} }
-}
 
 // only takes one number, which asks for nothing.
 func only(what string, one uint32) handler {

@@ -256,7 +256,7 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 			}
 		default:
 			r, listed := fields[a.Type]
-			if listed && r.use == nil || beside[a.Type] {
+			if listed && r.use == nil && r.no == "" || beside[a.Type] {
 				break
 			}
 			var err error

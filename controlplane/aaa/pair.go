@@ -17,20 +17,18 @@ import (
 // words are the Cisco-AVPairs that we know, beside subscriber:KEY=VALUE. A word is what is before = (or *, #); of some,
 // its protocol alone counts.
 var words = map[string]rule[string]{
-	"ip:dns-servers":       {use: (*planner).servers, tunes: true},
-	"vpdn":                 {use: refusedWord(noTunnel)},
-	"ip:vrf-id":            {use: refusedWord(noRouter)},
-	"ipv6:vrf-id":          {use: refusedWord(noRouter)},
-	"ip:inacl":             {use: refusedWord(noFilter)},
-	"ip:outacl":            {use: refusedWord(noFilter)},
-	"ipv6:inacl":           {use: refusedWord(noFilter)},
-	"ipv6:outacl":          {use: refusedWord(noFilter)},
-	"ip:l4redirect":        {use: refusedWord("cannot be applied: subscriber:redirect has a URL")},
-	"lcp:interface-config": {use: (*planner).commands},
-}
-
-func refusedWord(why string) func(*planner, string) error {
-	return func(*planner, string) error { return unsupportedError{why} }
+	"ip:dns-servers": {use: (*planner).servers, tunes: true,
+		doc: "Name servers: `ip:dns-servers=9.9.9.9 1.1.1.1`."},
+	"vpdn":          {no: noTunnel},
+	"ip:vrf-id":     {no: noRouter},
+	"ipv6:vrf-id":   {no: noRouter},
+	"ip:inacl":      {no: noFilter},
+	"ip:outacl":     {no: noFilter},
+	"ipv6:inacl":    {no: noFilter},
+	"ipv6:outacl":   {no: noFilter},
+	"ip:l4redirect": {no: "cannot be applied: subscriber:redirect has a URL"},
+	"lcp:interface-config": {use: (*planner).commands,
+		doc: "Nothing: with `access-group` or `vrf` refused, else left out."},
 }
 
 // commands are of an interface of Cisco's: those of a filter or a VRF cannot be left out.
@@ -78,26 +76,37 @@ func (p *planner) servers(list string) error {
 	return nil
 }
 
-// settings are what subscriber:KEY=VALUE may name.
+// settings are what subscriber:KEY=VALUE may name; docs/reference/radius.md is made of them.
 var settings = map[string]rule[string]{
-	"profile":    {use: word("profile", func(p *access.Plan) *string { return &p.Profile })},
-	"scheduler":  {use: word("scheduler", func(p *access.Plan) *string { return &p.Scheduler }), tunes: true},
-	"acl-up":     {use: word("access list", func(p *access.Plan) *string { return &p.ACLUp })},
-	"acl-down":   {use: word("access list", func(p *access.Plan) *string { return &p.ACLDown })},
-	"instance":   {use: word("instance", func(p *access.Plan) *string { return &p.Instance })},
-	"path":       {use: word("path", func(p *access.Plan) *string { return &p.Path })},
-	"pool":       {use: word("pool", pool4)},
-	"pool6":      {use: word("IPv6 pool", pool6)},
-	"pool-pd":    {use: word("pool of prefixes", poolPD)},
-	"up":         {use: rates(up, rateUp), tunes: true},
-	"down":       {use: rates(down, rateDown), tunes: true},
-	"up-burst":   {use: bursts(rateUp), tunes: true},
-	"down-burst": {use: bursts(rateDown), tunes: true},
-	"quota":      {use: (*planner).quota},
-	"redirect":   {use: (*planner).redirectTo},
-	"portal":     {use: (*planner).portal, tunes: true},
-	"max":        {use: (*planner).limit},
+	"profile": {use: word("profile", func(p *access.Plan) *string { return &p.Profile }),
+		doc: "A profile; empty: the default one."},
+	"scheduler": {use: word("scheduler", func(p *access.Plan) *string { return &p.Scheduler }), tunes: true,
+		doc: "Profile of a pipe; empty: the profile's."},
+	"acl-up":     {use: word("access list", func(p *access.Plan) *string { return &p.ACLUp }), doc: ofName},
+	"acl-down":   {use: word("access list", func(p *access.Plan) *string { return &p.ACLDown }), doc: ofName},
+	"instance":   {use: word("instance", func(p *access.Plan) *string { return &p.Instance }), doc: ofName},
+	"path":       {use: word("path", func(p *access.Plan) *string { return &p.Path }), doc: ofName},
+	"pool":       {use: word("pool", pool4), doc: ofName},
+	"pool6":      {use: word("IPv6 pool", pool6), doc: ofName},
+	"pool-pd":    {use: word("pool of prefixes", poolPD), doc: ofName},
+	"up":         {use: rates(up, rateUp), tunes: true, doc: ofRate},
+	"down":       {use: rates(down, rateDown), tunes: true, doc: ofRate},
+	"up-burst":   {use: bursts(rateUp), tunes: true, doc: ofBurst},
+	"down-burst": {use: bursts(rateDown), tunes: true, doc: ofBurst},
+	"quota": {use: (*planner).quota,
+		doc: "Bytes of both directions: `50GB`; 0: none, whatever the profile has."},
+	"redirect": {use: (*planner).redirectTo,
+		doc: "URL: captive until a change; empty: ends it, of a captive profile too."},
+	"portal": {use: (*planner).portal, tunes: true,
+		doc: "Prefixes and names that pass meanwhile, blanks between; empty: the profile's."},
+	"max": {use: (*planner).limit, doc: "Sessions of one user name."},
 }
+
+const (
+	ofName  = "A name of the configuration; empty: the profile's."
+	ofRate  = "CIR or CIR/PIR: `10Mbit/20Mbit`; before WISPr's."
+	ofBurst = "CBS or CBS/PBS in bytes: `64kB`."
+)
 
 // setting applies one, if it has a value. Others are Cisco's: a service's, an account's.
 func (p *planner) setting(key, value string, given bool) error {

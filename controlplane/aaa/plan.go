@@ -42,8 +42,10 @@ type gatewayed struct {
 	via       netip.Addr
 }
 
-// rule is what is done with an attribute, or with a word of one. docs/radius.md has them all.
+// rule is what is done with an attribute, or with a word of one.
 type rule[V any] struct {
+	doc string                      // what is used of it
+	no  string                      // why no value is served: each refuses
 	use func(p *planner, v V) error // an error leaves the plan as it was, or refuses; nil: there is nothing to do
 	// tunes: it does not concern whether and how somebody may use the network, nor the bill. What cannot be used is
 	// left out. Without it such an attribute refuses.
@@ -59,6 +61,9 @@ func (e sideError) Unwrap() error { return e.error }
 
 // obey applies a rule.
 func obey[V any](p *planner, r rule[V], v V) error {
+	if r.no != "" {
+		return unsupportedError{r.no}
+	}
 	if r.use == nil { // says nothing of the service
 		return nil
 	}

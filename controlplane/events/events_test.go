@@ -267,7 +267,35 @@ func TestReferenceEvents(t *testing.T) {
 		rows = append(rows, []string{"`" + k.Name + "`", k.Subject, fields, k.Text})
 	}
 	var p testkit.Page
-	p.Text("How to read them: [events.md](../events.md). Not every event of a kind has every field.")
+	p.Text("What happened to the gateway: [`isthmus events`](commands.md#isthmus-events), or over HTTP.")
+	p.Table("field | meaning", [][]string{
+		{"`id`, `boot`", "A rising number, and the start of the control plane that counts. A cursor is `BOOT-ID`; " +
+			"that of an earlier boot means the first event."},
+		{"`time`, `kind`, `subject`", "When, what, and of which object."},
+		{"`fields`", "By kind. Not every event of a kind has every field."},
+		{"`who`", "The client that asked for it: `via` (`unix`, `tcp`, `signal`); by the Unix socket `uid`, `pid`, " +
+			"`program`; by TCP `token`, `address`."},
+	})
+	p.Section("Bounds")
+	p.Table("what | bound", [][]string{
+		{"in memory", fmt.Sprintf("The last %d of each kind, %d of `session.*`. An answer has the number of "+
+			"lost ones (`lost`).", otherRing, sessionRing)},
+		{"share", fmt.Sprintf("In a full kind a line or subject keeps at most 1/%d.", shareOfRing)},
+		{"sessions", fmt.Sprintf("%d events a second; `session.count` has the others.",
+			NewSessions(nil, nil).gate.Most)},
+		{"followers", fmt.Sprintf("%d. One with %d waiting events gets `end`; it resumes after its last id.",
+			maxFollowers, followerQueue)},
+		{"samples", "Drops, ports and limits every two seconds; GTP-U peers without PFCP every ten."},
+		{"audit", fmt.Sprintf("Events with `who` are lines of `audit.log` in `control.state`, mode 0600, written before "+
+			"the answer. Above %d MiB it becomes `audit.log.1`, up to `.%d`.", auditSize>>20, auditFiles-1)},
+	})
+	p.Section("HTTP")
+	p.Text("`GET /v1/events?after=CURSOR&kind=KIND&limit=N`: `boot`, `events`, `lost`, `next`; at most 1,000. " +
+		"With `Accept: text/event-stream` it is a stream of server-sent events that begins with `lost`; " +
+		"`Last-Event-ID` resumes, a comment follows every 15 s, `live=true` leaves out what is in memory.")
+	p.Section("Kinds")
+	p.Text("Limits of `limit.near` and `limit.released`: `sessions`, `buffers`, `held/QUEUE`, " +
+		"`nat-blocks/INSTANCE`, `pool/INSTANCE/ipv4`, `store`.")
 	p.Table("kind | subject | fields | meaning", rows)
 	p.Compare(t, "events.md", "Events")
 }

@@ -35,7 +35,7 @@ cat >"$DIR/kea.json" <<-EOF
 	"server-id": {"type": "EN", "enterprise-id": 32473, "identifier": "01", "persist": false},
 	"loggers": [{"name": "kea-dhcp6", "severity": "INFO",
 	"output_options": [{"output": "$DIR/kea.log", "flush": true}]}],
-	"subnet6": [{"subnet": "2001:db8:500::/64", "interface-id": "access:0.0",
+	"subnet6": [{"subnet": "2001:db8:500::/64", "interface-id": "lines:0.0",
 	"pools": [{"pool": "2001:db8:500::50 - 2001:db8:500::60"}],
 	"pd-pools": [{"prefix": "2001:db8:600::", "prefix-len": 48, "delegated-len": 56}]}]}}
 EOF

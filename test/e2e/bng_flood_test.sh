@@ -10,7 +10,7 @@
 own_namespaces "$@"
 
 bng_links
-sed -e '/^ *\(dp_\)\?socket:/d' -e 's/"access:100.2"/"access:100.1"/g' \
+sed -e '/^ *\(dp_\)\?socket:/d' -e 's/"lines:100.2"/"lines:100.1"/g' \
 	-e 's/trusted: true/&, vlans: "1:1"/' \
 	-e '/^  users:/a\    - {name: bob, password: example-only}' \
 	"$TEST_ROOT/deploy/examples/bng.yaml" >"$DIR/isthmus.yaml"

@@ -100,7 +100,7 @@ def sign_in(wire):
     first = Plain(wire, "02:00:00:00:00:07", (100, 7))
     first.gateway = old.gateway
     first.send_ip(echo("100.64.7.7"))
-    wait_until(lambda: ("access:100.7", "up") in [(r["line"], r["state"]) for r in show("subscriber")],
+    wait_until(lambda: ("lines:100.7", "up") in [(r["line"], r["state"]) for r in show("subscriber")],
                "the first packet")
     homes["IPoE, QinQ, first packet"] = first, ["100.64.7.7"]
     static = OfFile(wire, "02:00:00:00:00:08", (100, 8))

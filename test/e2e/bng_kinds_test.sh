@@ -12,20 +12,20 @@ command -v freeradius >/dev/null || skip "needs freeradius"
 
 bng_links
 users=
-for user in anna paul six access:0.0 access:100.4 access:200.6; do
-	[[ $user == access* ]] && password=$user || password=example-only
+for user in anna paul six lines:0.0 lines:100.4 lines:200.6; do
+	[[ $user == lines* ]] && password=$user || password=example-only
 	users+="$user	Cleartext-Password := \"$password\""$'\n'
 done
-start_freeradius "${users}access:100.7	Cleartext-Password := \"access:100.7\"
+start_freeradius "${users}lines:100.7	Cleartext-Password := \"lines:100.7\"
 	Framed-IP-Address = 100.64.7.7" radsec
 radius_gateway 's/veth-access, role: access/&, sign_in: {packet: true}/' \
-	'/name: n6/a\  - {name: n3, port: core, outer_vlan: 70, addresses: [10.30.0.1/24]}' <<-EOF
+	'/name: n6/a\  - {name: n3, port: uplink, outer_vlan: 70, addresses: [10.30.0.1/24]}' <<-EOF
 	paths:
 	  - {name: upf, local: 10.30.0.1, peer: 10.30.0.2}
 	neighbours:
 	  - {interface: n3, address: 10.30.0.2, mac: 02:00:00:cc:00:09}
 	subscribers:
-	  - {name: file, port: access, mac: 02:00:00:00:00:08, s_tag: 100, c_tag: 8, ipv4: 100.65.0.8,
+	  - {name: file, port: lines, mac: 02:00:00:00:00:08, s_tag: 100, c_tag: 8, ipv4: 100.65.0.8,
 	     ipv6: "2001:db8:300::/64", path: upf, teid_uplink: 0x101, teid_downlink: 0x201}
 EOF
 start_gateway

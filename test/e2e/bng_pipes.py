@@ -51,7 +51,7 @@ def main():
     both = [("anna", anna, 1000, 0), ("bob", bob, 500, 0)]
     rates("home", both, lambda n: near(n["anna"][1], 2000) and near(n["bob"][1], 2000))
     pipes = {row["scheduler_pipe"]: row["scheduler_profile"] for row in show("session")}
-    equal("pipes", pipes, {"access/0/0": "home", "access/0/1": "home"})
+    equal("pipes", pipes, {"lines/0/0": "home", "lines/0/1": "home"})
     for pipe in pipes:
         rows = json.loads(subprocess.check_output([isthmus, "show", "scheduler", pipe, "-j"]))
         check(sum(r["packets"] for r in rows) > 0, f"nobody has pipe {pipe}: {rows}")
@@ -68,8 +68,8 @@ def main():
         late = pppoe.Client(Wire("home0"), f"02:00:00:00:00:0{number}", tags=(100, number), user=user)
         check(not late.sign_in(v6=False), f"{user} is let in")
         attempts = subscriber(user)["attempts"]
-        check(any("all pipes of port access are taken" in a["why"] for a in attempts), f"{user}: {attempts}")
-    check(any('let in without scheduler: port "access" has no scheduler with a profile "tin"' == a["why"]
+        check(any("all pipes of port lines are taken" in a["why"] for a in attempts), f"{user}: {attempts}")
+    check(any('let in without scheduler: port "lines" has no scheduler with a profile "tin"' == a["why"]
               for a in attempts), f"eve: {attempts}")
     radclient("disconnect", 'User-Name = "bob"')
     # A socket of its own: the other's room may be full of the tester's frames.

@@ -29,7 +29,7 @@ EOF
 	sed 's/^      interim: 600/      scheduler: home\n&/' "$DIR/isthmus.yaml"
 	cat <<-EOF
 		schedulers:
-		  - port: access
+		  - port: lines
 		    rate: 100Mbit
 		    subports: {pipes: 2, burst: 100ms}
 		    profiles:
@@ -62,5 +62,5 @@ starts_with() {
 cp "$DIR/isthmus.yaml" "$DIR/plain.yaml"
 starts_with plain '["",""]'
 isthmus events --kind subscriber.left-out | has scheduler || fail "no event of what was left out"
-starts_with piped '["access/0/0","access/0/1"]'
+starts_with piped '["lines/0/0","lines/0/1"]'
 echo PASS

@@ -38,7 +38,7 @@ start_freeradius "$(
 	user prepaid 'Filter-Id = "profile=prepaid"'
 	user red 'Filter-Id = "profile=red"'
 	names='MS-Primary-DNS-Server = 192.0.2.1, MS-Secondary-DNS-Server = 192.0.2.2'
-	user access:200.1 "Framed-Pool = few, $names" access:200.1
+	user lines:200.1 "Framed-Pool = few, $names" lines:200.1
 )"
 radius_gateway 's/^ports:/&\n  - {name: red, driver: net_af_packet, device: veth-red, role: core}/' \
 	's/^interfaces:/&\n  - {name: red, port: red, vrf: red, addresses: [10.60.0.1\/24]}/' \

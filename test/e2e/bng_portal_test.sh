@@ -30,7 +30,7 @@ in_gateway ip route add 192.0.2.53 via 10.77.0.2
 ip addr add 10.77.0.2/24 dev names0
 ip link set names0 up
 
-start_freeradius 'access:0.0	Cleartext-Password := "access:0.0"
+start_freeradius 'lines:0.0	Cleartext-Password := "lines:0.0"
 	WISPr-Redirection-URL = "http://portal.test/"'
 certificates "$DIR"
 "$PYTHON" "$TEST_ROOT/test/e2e/bng_portal.py" "$DIR/server.pem" "$DIR/server.key" >"$DIR/served" &
@@ -82,7 +82,7 @@ no_https() {
 	wait $!
 }
 coa() {
-	printf 'Event-Timestamp = %s\nUser-Name = "access:0.0"\n%s\n' "$(date +%s)" "$1" |
+	printf 'Event-Timestamp = %s\nUser-Name = "lines:0.0"\n%s\n' "$(date +%s)" "$1" |
 		in_gateway radclient -x -r 1 -t 3 127.0.0.1:3799 coa example-only >"$DIR/coa" 2>&1 ||
 		fail "$(cat "$DIR/coa")"
 	has CoA-ACK <"$DIR/coa" || fail "$(cat "$DIR/coa")"

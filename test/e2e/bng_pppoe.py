@@ -52,13 +52,13 @@ def main():
     check(echo and echo[1] == pppoe.ECHOED, f"echo is not answered: {echo}")
     row = subscriber("anna")[0]
     equal("show subscriber", (row["user"], row["state"], row["ipv4"], row["line"], row["kind"]),
-          ("anna", "up", anna.ipv4, "access:100.1", "pppoe"))
+          ("anna", "up", anna.ipv4, "lines:100.1", "pppoe"))
     wait_until(lambda: subscriber(anna.ipv4)[0]["uplink_bytes"] == 128, "128 bytes of the uplink")
     equal("bytes", subscriber("anna")[0]["downlink_bytes"], 128)
-    for what in (ANNA, anna.ipv4, "access:100.1", row["session"]):
+    for what in (ANNA, anna.ipv4, "lines:100.1", row["session"]):
         equal(f"show subscriber {what}", [r["user"] for r in subscriber(what)], ["anna"])
 
-    for what in ("anna", ANNA, anna.ipv4, "access:100.1"):
+    for what in ("anna", ANNA, anna.ipv4, "lines:100.1"):
         traced(anna, what)
     bad = pppoe.Client(wire, "02:00:00:00:00:02", (100, 2), "anna", "wrong")
     check(not bad.sign_in() and bad.refused is not None, "a wrong password is taken")

@@ -48,11 +48,11 @@ def main():
         home.pinged(CORE)
         row = subscriber(home.ipv4)
         equal(f"who has {home.ipv4}", (row["state"], row["line"], row["mac"]),
-              ("up", f"access:300.{home.tags[1]}", home.mac.hex(":")))
+              ("up", f"lines:300.{home.tags[1]}", home.mac.hex(":")))
 
     # With the lease ends what it let pass.
     anna.release4()
-    wait_until(lambda: subscriber("access:300.1")["state"] != "up", "anna to go")
+    wait_until(lambda: subscriber("lines:300.1")["state"] != "up", "anna to go")
     dropped("subscriber-unknown", lambda: sends(anna, anna.ipv4), "who has no lease")
     dropped("neighbour-unknown-subscriber", lambda: claims(anna, anna.ipv4), "ARP of who has no lease")
     dropped("source-spoofed", lambda: sends(thief, anna.ipv4), "an address that is given back")

@@ -30,7 +30,7 @@ core_link
 mkdir "$DIR/web"
 echo "the web" >"$DIR/web/index.html"
 "$PYTHON" -m http.server --bind :: --directory "$DIR/web" 8080 >"$DIR/web.log" 2>&1 &
-start_freeradius "$(printf 'access:100.%s\tCleartext-Password := "access:100.%s"\n' 1 1 2 2)"
+start_freeradius "$(printf 'lines:100.%s\tCleartext-Password := "lines:100.%s"\n' 1 1 2 2)"
 radius_gateway 's/veth-access, role: access/home, role: access/' </dev/null
 start_gateway
 # The machine is slow, and so is asking it: one script for what homes do.
@@ -117,7 +117,7 @@ at_home() {
 	# shellcheck disable=SC2016 # the machine's variables
 	in_vm bash -c ". /mnt/home.sh; $1" ||
 		fail "$(in_vm bash -c 'tail -n 40 /mnt/*.log; for i in one two laptop; do ip -n $i addr; done')
-$(isthmus show subscriber; isthmus show subscriber access:100.1)"
+$(isthmus show subscriber; isthmus show subscriber lines:100.1)"
 }
 sessions() {
 	isthmus show subscriber -j | jq -c 'map([.user, .state, .session, .ipv4, .ipv6, .delegated]) | sort'
@@ -136,7 +136,7 @@ given_back() { isthmus show subscriber -j | jq -e 'all(.ipv4 == "" and .delegate
 wait_for 10 given_back || fail "not given back: $(isthmus show subscriber)"
 used=$(isthmus show subscriber -j | jq -r '.[] | "\(.user) \(.uplink_bytes) \(.downlink_bytes)"' | sort)
 [[ $(wc -l <<<"$used") == 2 ]] || fail "not two homes: $used"
-for home in 1 2; do isthmus clear subscriber "access:100.$home"; done
+for home in 1 2; do isthmus clear subscriber "lines:100.$home"; done
 stops() {
 	"$PYTHON" -c 'from radius import of_kind
 for r in of_kind("Stop"):

@@ -9,18 +9,12 @@ import (
 	"isthmus/controlplane/access"
 	"isthmus/controlplane/dhcp"
 	"isthmus/controlplane/pppoe"
-	"isthmus/controlplane/radius"
 	"isthmus/controlplane/subscriber"
 	"isthmus/controlplane/testkit"
 )
 
 func TestReferenceSignIns(t *testing.T) {
-	var errors, ends, dialled, leased [][]string
-	for c := radius.Cause(400); c < 600; c++ {
-		if text := c.String(); text != "" {
-			errors = append(errors, []string{fmt.Sprint(uint32(c)), testkit.Sentence(text)})
-		}
-	}
+	var ends, dialled, leased [][]string
 	for c := access.Cause(0); c < 32; c++ {
 		if text := subscriber.CauseText(c); text != "" {
 			ends = append(ends, []string{fmt.Sprint(uint32(c)), "`" + text + "`"})
@@ -43,8 +37,5 @@ func TestReferenceSignIns(t *testing.T) {
 	p.Section("Why sessions end")
 	p.Text("Acct-Terminate-Cause (RFC 2866 §5.10), in `isthmus_subscribers_ended_total` and `subscriber.down`.")
 	p.Table("number | cause", ends)
-	p.Section("Error-Cause of CoA and Disconnect-Request")
-	p.Text("RFC 5176 §3.5. What a request may ask for: [radius.md](../radius.md).")
-	p.Table("number | meaning", errors)
 	p.Compare(t, "signin.md", "Sign-in: counters and causes")
 }

@@ -282,8 +282,10 @@ static int foresee_uplink(struct trace_text *to, struct worker *w, struct rte_mb
 {
 	struct uplink_walk k = {
 		.generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE), .ways = ways_of(w)};
+	const struct nat *n = nat_anywhere() ? ask_uplink(w, &k, m).nat : NULL;
 
-	if (nat_anywhere() && ask_uplink(w, &k, m).nat != NULL)
+	if (n != NULL &&
+		nat_is_inside(n->table, address_of(rte_pktmbuf_mtod_offset(m, uint8_t *, packet_of(m)->l3) + 12)))
 		trace_say(to, "NAT44 would translate it; what follows is said of its inside address");
 	return EDGE_NEXT;
 }
