@@ -41,7 +41,7 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 	}
 }
 
-// idle is a Manager that nobody runs: what is deferred stays where it is, but for what step does.
+// idle is a Manager without Run: only step carries deferred jobs out.
 func idle(t *testing.T, path string) *Manager {
 	t.Helper()
 	p, err := Open(path, testSettings(), nil)

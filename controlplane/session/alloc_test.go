@@ -316,8 +316,8 @@ func TestChooseIDIsRemembered(t *testing.T) {
 	})
 }
 
-// Two sessions with one CP F-SEID are two: requests name them by our SEID, and what ends one does not touch the other.
-// TS 29.244 §5.6.2 has a CP function give each its own, and no answer for one that does not.
+// Two sessions with one CP F-SEID are two: requests name our SEID, and ending one leaves the other. TS 29.244 §5.6.2
+// has a CP function allocate unique ones, and names no answer to duplicates.
 func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
 	b := start(t, "", testSettings())
 	one, two := request(1, "10.45.0.5"), request(2, "10.46.0.6")

@@ -71,7 +71,8 @@ func opened(t *testing.T, path, boot string) *Manager {
 	return p
 }
 
-// The data plane's sessions did not outlive a boot of the machine: ours do not either, and CP functions are told.
+// The machine has booted, so the data plane's sessions are gone: ours go too, and CP functions see a later recovery
+// time stamp.
 func TestStoreOfAnotherBoot(t *testing.T) {
 	path, recovery := stored(t)
 	t.Run("same", func(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	maxBatch   = 256         // requests in one transaction
 	pace       = 64          // deletions without anybody waiting, beside the requests of one transaction (row A12)
 	idleObject = time.Minute // a path or policer without sessions goes after this
-	reload     = 4096        // sessions in one transaction when all are sent anew
+	reload     = 4096        // sessions in one transaction when all are sent again
 	commitTime = 30 * time.Second
 )
 
@@ -58,7 +58,7 @@ func newCommitter(sessions *table, file *storing) *committer {
 	return &committer{table: sessions, file: file, admission: newAdmission(), seen: map[uint64]bool{}}
 }
 
-// busy tells whether something waits that is in no queue.
+// busy: something waits outside the queue.
 func (p *committer) busy() bool { return p.postponed != nil || len(p.deferredJobs) > 0 }
 
 func (p *committer) later(fn func()) { p.answers = append(p.answers, fn) }

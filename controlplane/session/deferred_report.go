@@ -24,10 +24,10 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It
-// is what somebody is charged for, so it waits as long as its session lives (the headless time ends that), in the store
-// too. What a URR measures meanwhile is added up, so that there is at most one row for each; only what was sent without
-// an answer stays as it is, for the CP function may have it already and knows it again by its sequence number.
+// deferredReports holds usage that could not be reported, because no path or answer exists. It is charging data, so it
+// lives as long as its session (bounded by the headless time), in the store too. Later usage of a URR is added to its
+// one row. A report that was sent without an answer stays unchanged: the CP function may have it, and recognises its
+// sequence number.
 type deferredReports struct {
 	sessions sessions
 	rouse    func()      // has flush called soon
@@ -41,7 +41,7 @@ type deferredReports struct {
 	dirty map[uint64]bool
 	// settle are sessions that carry less over than before (reader.settle)
 	settle map[uint64]bool
-	done   []func() // told when all that is dirty is in the store: the data plane may forget the events
+	done   []func() // called when all dirty rows are stored: the data plane may then forget the events
 }
 
 type deferredUsage struct {
@@ -141,8 +141,8 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 	return rows
 }
 
-// holds tells whether a measurement is in one that waits already: the data plane tells events again that were not
-// acknowledged when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
+// holds: a waiting row already contains the measurement. After our restart the data plane repeats unacknowledged
+// events. Those of a URR are consecutive, so all that ended before the row's end is in it.
 func (u *deferredUsage) holds(m *api.Usage) bool {
 	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows, u.paired, u.before} {
 		for i := range list {
@@ -251,8 +251,8 @@ func (l *deferredReports) join(seid uint64, rows []api.Usage, ends bool) []api.U
 	return mine
 }
 
-// flush returns what has changed, as records, and who waits for them to be in the store. gone tells which sessions are
-// no more: what is left of theirs is lost.
+// flush returns the changed rows as records, and the callbacks to run once they are stored. gone reports ended
+// sessions; their rows are lost.
 func (l *deferredReports) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -19,7 +19,7 @@ import (
 // maxReports is how many reports wait for their answers; the data plane keeps the events behind them.
 const maxReports = 4096
 
-// Events is what the data plane tells (dp.Subscription).
+// Events are the data plane's events (dp.Subscription).
 type Events interface {
 	BootID() uint64
 	Next(ctx context.Context) ([]api.Event, error)
@@ -59,7 +59,7 @@ func (a *acknowledger) begin(sequence uint64) {
 	a.mu.Unlock()
 }
 
-// end tells that an event was dealt with.
+// end marks events as handled.
 func (a *acknowledger) end(sequences ...uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,7 +228,7 @@ func (r *reporting) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 	return req
 }
 
-// sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
+// sessionReport makes the request for events of one session; nil when there is nothing to report.
 func (r *reporting) sessionReport(events []api.Event) (s subject, req *pfcp.SessionReportRequest) {
 	first := &events[0]
 	s, pdr := r.sessions.about(first)
@@ -262,9 +262,8 @@ func (r *reporting) sessionReport(events []api.Event) (s subject, req *pfcp.Sess
 	return s, req
 }
 
-// reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say
-// that the member of the SMF set that answered, if it is not the session's owner, took it over. That the session is not
-// known to another member of the SMF set is no answer, but ErrNotKnown.
+// reported handles the answer to a report. It may change the BAR or have buffered packets dropped (TS 29.244 §7.5.9); a
+// member of the SMF set that answers for another takes the session over. ErrNotKnown of another member ends nothing.
 func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
 	if err != nil || answer == nil {
 		r.counted(ReportCounters{ReportsLost: 1})

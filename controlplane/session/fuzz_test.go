@@ -79,7 +79,7 @@ func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 	}
 }
 
-// datagrams are separated by their lengths; a first bit says that the data plane refuses what comes of it.
+// datagrams are separated by their lengths; the first bit says that the data plane refuses the change.
 func datagrams(list ...[]byte) []byte {
 	var b []byte
 	for _, d := range list {

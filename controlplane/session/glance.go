@@ -12,7 +12,7 @@ import (
 // Figures for metrics and show. A data plane that does not answer keeps a transaction, and with it mu, for commitTime:
 // just then they are asked for, and they are those of the last request.
 
-// glances are figures, and what was told last.
+// glances are the figures, and those published last.
 type glances struct {
 	*table
 	file    *storing

@@ -91,9 +91,9 @@ func (g groups) expel(seid uint64) {
 	}
 }
 
-// among are the sessions that are in one of the groups, and came into it until a moment that may still move. A session
-// may come twice. 0 stands for one that is passed over, so that who looks can count what looking costs. Members may
-// come and go meanwhile (that is what a map's range allows), under mu.
+// among iterates over the sessions of the groups that joined until upTo, which may still move. A session may come
+// twice. 0 is one passed over, so that the caller counts its work. Members may change meanwhile (a map's range allows
+// that), under mu.
 func (x *index) among(upTo *uint64, keys ...groupKey) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, k := range keys {

@@ -91,7 +91,7 @@ type index struct {
 	taken   []taking // by the request that is being worked on
 	set     *rules.Settings
 	now     func() time.Time
-	// reachable is told what comes and goes; nil: the index is in the making
+	// notified of added and removed addresses; nil while the index is being built
 	reachable *reachable
 }
 
@@ -135,7 +135,7 @@ func (x *index) enter(s *rules.Session, number uint64, o *owner) entry {
 	return x.open(h)
 }
 
-// configure makes the pools of the instances anew; what is in use is found out by looking at the sessions.
+// configure rebuilds the instances' pools; looking at the sessions finds what is in use.
 func (x *index) configure(set *rules.Settings) {
 	old := x.pools
 	x.set, x.pools = set, map[string][]*pool.Pool{}
@@ -156,7 +156,7 @@ func (x *index) configure(set *rules.Settings) {
 	}
 }
 
-// seid makes one that nobody can guess, and that is not in use (row A13).
+// seid returns a SEID that is unpredictable and unused (row A13).
 func (x *index) seid() uint64 {
 	for {
 		if v := x.random.Uint64(); v != 0 && x.session[v] == 0 {
@@ -228,7 +228,7 @@ func (x *index) give(i *rules.Instance, v4 bool, length uint8) (netip.Prefix, bo
 	return netip.Prefix{}, false
 }
 
-// reserved tells whether something was given out to the request that is being worked on.
+// reserved: the current request has allocated the address.
 func (x *index) reserved(v netip.Prefix) bool {
 	return slices.ContainsFunc(x.taken, func(t taking) bool { return t.prefix.Overlaps(v) })
 }
@@ -330,7 +330,7 @@ func (x *index) remove(seid uint64, c *rules.Compiled) {
 	x.reachable.note(c.UEs)
 }
 
-// released puts UE addresses that nobody has any more into quarantine.
+// released quarantines UE addresses that no session has any more.
 func (x *index) released(c *rules.Compiled) {
 	for _, u := range c.UEs {
 		if u.Framed {

@@ -78,7 +78,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 	return p, nil
 }
 
-// Moved tells of a store that Open moved aside.
+// Moved describes a store that Open moved aside.
 func (p *Manager) Moved() store.Moved { return p.file.store.Moved() }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
@@ -121,10 +121,10 @@ func (p *Manager) changed(e entry, old, s *rules.Session) {
 	p.plans.looksDifferent(e.number, old, s)
 }
 
-// SetReporter tells where reports go.
+// SetReporter sets the destination of reports.
 func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
-// SetMeasures tells where it counts how long things take: before Run.
+// SetMeasures sets where durations are counted: before Run.
 func (p *Manager) SetMeasures(m *measure.Set) { p.commits.measures, p.file.measures = m, m }
 
 // Observer hears of sessions. Calls come with the manager's lock held: they must not wait.
@@ -141,13 +141,13 @@ func (unobserved) Established(uint64, string) {}
 func (unobserved) Modified()                  {}
 func (unobserved) Deleted(uint64, string)     {}
 
-// SetObserver tells who hears of sessions: before Run.
+// SetObserver sets the observer of sessions: before Run.
 func (p *Manager) SetObserver(o Observer) { p.observer = o }
 
-// SetRecorder tells who takes events of NAT44: before Follow.
+// SetRecorder sets the receiver of NAT44 events: before Follow.
 func (p *Manager) SetRecorder(record func(*api.Event) bool) { p.reports.record = record }
 
-// Follow reports what a data plane tells, until ctx ends.
+// Follow reports the data plane's events, until ctx ends.
 func (p *Manager) Follow(ctx context.Context, path string) { p.reports.follow(ctx, path) }
 
 // Run works until ctx ends; then the store is closed.
@@ -206,7 +206,7 @@ func (p *Manager) housekeeping() {
 	p.pacer.Tick(c.Established + c.Modified + c.Deleted)
 }
 
-// Close answers what waits, which nobody will carry out. Run ends with it; who never runs calls it.
+// Close answers waiting requests, which will not be carried out. Run ends with it; without Run, the caller calls it.
 func (p *Manager) Close() {
 	p.commits.close()
 	p.mu.Lock()

@@ -22,7 +22,7 @@ func sides(seid uint64, urr, sequence uint32) (before, after api.Event) {
 	return before, after
 }
 
-// isPair tells whether a report has both sides of one monitoring time, and nothing else.
+// isPair: a report has both sides of one monitoring time, and nothing else.
 func isPair(list []pfcp.UsageReport, sequence uint32) bool {
 	return len(list) == 2 && list[0].Information == uint8(api.UsageBefore) &&
 		list[1].Information == uint8(api.UsageAfter) &&

@@ -49,8 +49,8 @@ type owners struct {
 
 func newOwners() owners { return owners{known: map[string]*owner{}, owned: map[uint32]*owner{}} }
 
-// owner returns an association. A request may come to be carried out after its association has ended: then it is made
-// anew, for as long as there are sessions of it.
+// owner returns an association. A request may be carried out after its association ended: then an owner is created for
+// as long as it has sessions.
 func (x *owners) owner(id string) *owner {
 	o := x.known[id]
 	if o == nil {
@@ -98,7 +98,7 @@ func (x *owners) ownersOf(association string) (list []*owner) {
 	return append(list, is)
 }
 
-// bequeathed tells whether sessions of an association that failed are still on their way to another.
+// bequeathed: sessions of a failed association are still being moved to another.
 func (x *owners) bequeathed(id string) bool {
 	for _, o := range x.owned {
 		if o.id == id && o.successor != nil {

@@ -44,8 +44,8 @@ type trial struct {
 	err   *pfcp.Error
 }
 
-// SetPFDs is n4.Groups'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
-// then goes on with the filters that it has.
+// SetPFDs implements n4.Groups. Sessions of the applications are compiled again at a bounded pace. A session that the
+// data plane refuses keeps its filters.
 func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}
 	for _, a := range r.Applications {
@@ -168,7 +168,7 @@ func (p *applications) takePFDs(t *trial) {
 	}
 }
 
-// keepsFilters tells of a session that the data plane refused with new PFDs.
+// keepsFilters records a session whose new PFDs the data plane refused.
 func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] == 0 {
 		return

@@ -302,7 +302,7 @@ func (s *scheduling) Commit(ctx context.Context, changes []dp.Change) ([]api.Usa
 	return s.Client.Commit(ctx, changes)
 }
 
-// counted tells of how many reports a line that ended had.
+// counted is the number of reports of a line that ended.
 type counted struct {
 	*heard
 	reports chan int
@@ -310,8 +310,8 @@ type counted struct {
 
 func (c counted) LineEnded(_ uint64, usage []api.Usage) { c.reports <- len(usage) }
 
-// A start with a file that has a scheduler for a port with homes on line: they get pipes with it, and who finds none,
-// or had a profile of its own that is no more, ends, as with a reload.
+// A start with a file that adds a scheduler to a port with homes on line gives them pipes. As with a reload, a home
+// without a free pipe or with a removed profile ends.
 func TestSchedulerAtStart(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)

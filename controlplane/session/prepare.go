@@ -111,13 +111,13 @@ func (p *table) after(number uint64) []numbered {
 	return list
 }
 
-// same tells whether a session is known to have a body of this digest.
+// same: a session is known to have a body of this digest.
 func (p *planner) same(seid, digest uint64) bool {
 	known, there := p.digests[seid]
 	return there && known == digest
 }
 
-// allDiffer tells that everything looks different now.
+// allDiffer forgets the digests: every session must be compared.
 func (p *planner) allDiffer() { p.digests = nil }
 
 // looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
@@ -127,8 +127,8 @@ func (p *planner) looksDifferent(number uint64, was, is *rules.Session) {
 	if r == nil || number > r.upTo {
 		return
 	}
-	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom,
-	// so that is not worth more than to begin anew.
+	// A session that ends may make room for one in lost, and a changed one may want a younger one's addresses. Both
+	// are seldom, so preparation starts again.
 	if len(r.lost) > 0 || !r.forget(p.table, was) || is != nil && !r.enter(p.table, is) {
 		p.prepared = nil
 	}

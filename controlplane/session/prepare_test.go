@@ -118,7 +118,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 	}
 }
 
-// One that was to be lost, because an older one has what it would have, is not when the older one ends meanwhile.
+// A session that was to be lost to an older one's conflict is kept when the older one ends meanwhile.
 func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	set := testSettings()
 	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination,
@@ -142,7 +142,7 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	b.mu.Unlock()
 }
 
-// What is prepared for a comparison changes nothing of what comes out.
+// A prepared comparison gives the same result.
 func TestComparePrepared(t *testing.T) {
 	b := start(t, "", testSettings())
 	var seids []uint64
@@ -185,7 +185,7 @@ func TestReplanOfLimits(t *testing.T) {
 	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(2, "10.46.0.2")))
 }
 
-// atOnce carries out one request on a Manager that nobody runs, and returns the SEID of a session that was made.
+// atOnce carries out one request on a Manager without Run, and returns the SEID of a new session.
 func (b *bench) atOnce(m pfcp.Message, seid uint64, from ...*n4.Association) (made uint64) {
 	b.t.Helper()
 	if from == nil {

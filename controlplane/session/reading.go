@@ -10,10 +10,10 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// reading is what a data plane had measured by a URR since its last report, as it said last. Each report begins another
-// measurement, with the next sequence number: a measurement is read until its report is there. A data plane counts
-// reports from 0. UR-SEQN goes on behind those of former data planes (base), so that the CP function takes no report
-// for the repetition of another (TS 29.244 §8.2.71): a reading stays for its number, too.
+// reading is what a data plane had measured by a URR since its last report, when last read. Each report starts a
+// measurement with the next sequence number; one is read until its report is there. A data plane counts reports from 0.
+// UR-SEQN continues behind former data planes (base), so that the CP function takes no report for a repetition (TS
+// 29.244 §8.2.71). A reading is also kept for its number.
 type reading struct {
 	urr            uint32
 	sequence       uint32 // as the CP function knows it
@@ -27,8 +27,7 @@ type reading struct {
 	left           [3]uint64
 }
 
-// readings are those of a session. A URR has more than one while reports are on their way: then the last is the one
-// that goes on.
+// readings are those of a session. A URR has several while reports are on their way; the last is the current one.
 type readings struct {
 	boot uint64 // of the data plane
 	list []reading
@@ -83,7 +82,7 @@ func (s *readings) goOnIn(boot uint64) {
 	}
 }
 
-// take notes a row. One that is older than a report was read before it.
+// take stores a row. A row older than a report was read before it.
 func (s *readings) take(row *api.URRRow, now uint32) {
 	i, base := s.last(row.URR), s.base(row.URR)
 	r := reading{urr: row.URR, sequence: base + row.Sequence, base: base, began: now, seconds: row.Duration,
@@ -108,7 +107,7 @@ func (s *readings) take(row *api.URRRow, now uint32) {
 	}
 }
 
-// goOn parts a reading from the one that follows, which takes over what was spent.
+// goOn splits a reading from its successor, which takes over what was spent.
 func (s *readings) goOn(i int) (spent int32) {
 	r := &s.list[i]
 	spent = r.spent
@@ -232,8 +231,8 @@ func (s *readings) used(urr uint32) (m rules.Used, known bool) {
 
 // ---- encoding -------------------------------------------------------------------------------------------------------
 
-// In memory and in the store: the boot, then readings, integers as varints; what of a quota and of former data planes
-// is seldom there, each behind a bit: below the URR's number and above it.
+// In memory and in the store: the boot, then readings, integers as varints. Quotas and former data planes are rare:
+// each is behind a bit, below and above the URR's number.
 const (
 	readingOfQuota = 1
 	readingOfBase  = 1 << 33

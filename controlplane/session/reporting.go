@@ -29,7 +29,7 @@ type reporting struct {
 	to       atomic.Pointer[n4.Reporter]
 	lines    atomic.Pointer[Lines]
 	acks     *acknowledger         // listen's alone
-	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
+	record   func(*api.Event) bool // takes events without a CP function; may be nil
 
 	lock    sync.Mutex                      // as deferredReports.lock
 	pending map[uint64]*pendingNotification // by SEID

@@ -13,9 +13,9 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// When the data plane is another one, what the former had measured and not reported is carried over: into the next
-// report of each URR, into its thresholds and quotas, or to Lines. The readings name the boot that they are of, so a
-// data plane that went on while we were away counts on, and nothing is counted twice.
+// After a change of data plane, usage that was measured and not reported is carried over: into each URR's next report,
+// thresholds and quotas, or to Lines. Readings name their boot. So a data plane that survived our restart counts on,
+// and nothing is counted twice.
 
 // resume has the sessions go on in a data plane of another boot. The caller holds changing, and not mu: no session
 // changes, and the data plane has none of them yet.
@@ -103,7 +103,7 @@ func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *
 	return append(records, sessionRecord(e.number, is.data))
 }
 
-// hear has fn called soon, with mu held: who tells us what it counted does not wait for that.
+// hear schedules fn, with mu held: the sender of counts does not wait for it.
 func (p *reader) hear(fn func()) {
 	p.lock.Lock()
 	p.heard = append(p.heard, fn)
@@ -129,10 +129,9 @@ func (p *reader) takenOver(seid, boot uint64) {
 	}
 }
 
-// received takes note of usage events of one session, before they are reported, and returns those that are to be. They
-// have the number that the CP function is to know. What was read of them is read no longer; what was carried over is in
-// them, and is in the store until the CP function has it. Usage that a data plane told before its end and that comes
-// now was carried over.
+// received notes a session's usage events before they are reported, and returns those to report under the CP function's
+// numbers. Their readings end; carried-over usage is added, and stays stored until the CP function has it. Usage that
+// arrives from an ended data plane was already carried over.
 func (p *reader) received(events []api.Event) []api.Event {
 	if events[0].Type != api.EventTypeUsage {
 		return events
@@ -165,7 +164,7 @@ func (p *reader) received(events []api.Event) []api.Event {
 	return events
 }
 
-// told tells whether an event is of the data plane that is read.
+// Whether an event is from the data plane that is read.
 func (s *readings) told(e *api.Event) bool { return e.BootID == 0 || e.BootID == s.boot }
 
 // reported ends the readings that reports have, and keeps where their numbers go on.

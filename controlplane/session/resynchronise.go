@@ -81,7 +81,7 @@ func (p *stepper) byKey() []ordered {
 	return list
 }
 
-// wrong are the sessions of a range that are not held as they should be, held though nobody wants them, or not held.
+// wrong returns the sessions of a range that are held differently, held without being wanted, or missing.
 func (p *stepper) wrong(ctx context.Context, mine []ordered, held []api.Digest) ([]uint64, error) {
 	var wrong []uint64
 	has := make(map[uint64]uint64, len(held))
@@ -164,8 +164,8 @@ func (p *stepper) mend(ctx context.Context, link Link, seids []uint64, out *Outc
 	return err
 }
 
-// mendObjects sends the paths and policers of sessions that are not held as they should be. Those that nobody uses go
-// at the next connection.
+// mendObjects sends paths and policers of sessions that are not held as they should be. Unused ones go at the next
+// connection.
 func (p *stepper) mendObjects(ctx context.Context, link Link, out *Outcome) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()

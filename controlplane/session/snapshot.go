@@ -38,8 +38,8 @@ type snapshots struct {
 	encoded []byte
 }
 
-// reader reads what the data plane has counted, numbers its reports, and carries usage over to the next data plane. mu
-// of the table guards it, but for what Lines tell.
+// reader reads the data plane's counts, numbers its reports, and carries usage over to the next data plane. The table's
+// mu guards it, except what Lines report.
 type reader struct {
 	*table
 	commits  queue
@@ -99,7 +99,7 @@ func (s *snapshots) keep(records []store.Record, seid uint64, r *readings) []sto
 	return append(records, store.Record{Kind: store.Reading, Number: seid, Data: data})
 }
 
-// touch tells that what is being read of a session is out of date.
+// touch marks what is being read of a session as out of date.
 func (s *snapshots) touch(seid uint64) {
 	if s.reading {
 		s.touched[seid] = true
@@ -207,7 +207,7 @@ func (p *reader) ends(t *txn, seid uint64) {
 // ended forgets a session; the store has, by ends.
 func (p *reader) ended(seid uint64) { p.snaps.forget(nil, seid) }
 
-// inStep tells whether the sessions are in a data plane; the caller holds mu.
+// inStep: the sessions are in a data plane; the caller holds mu.
 func (p *reader) inStep(boot uint64) bool { return p.client != nil && p.boot == boot }
 
 func (p *reader) beginSnapshot(boot uint64) bool {

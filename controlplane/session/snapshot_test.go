@@ -138,8 +138,8 @@ func TestUsageSurvivesTheDataPlane(t *testing.T) {
 	testkit.Equal(t, one.req.Usage[0].Sequence, 4, "sequence of the next")
 }
 
-// A CP function knows a repetition by UR-SEQN: in each data plane reports go on behind the last number that went out,
-// read or not, in requests of the data plane and in answers to the CP function.
+// A CP function recognises a repetition by UR-SEQN. In each data plane reports continue behind the last number that
+// went out, read or not, in requests and in answers.
 func TestNumbersGoOn(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	var seid, never uint64
@@ -295,9 +295,9 @@ func TestQuotaIsNotGrantedTwice(t *testing.T) {
 	}
 }
 
-// A quota that is used up lets nothing pass, so the CP function must hear of it: a report of that is in the store
-// until it is answered, though nothing of its measurement was read. A quota of which the report did not come lets a
-// packet pass, and is reported again; one that the CP function does not want to hear of is used up.
+// A used-up quota blocks traffic, so its report is stored until it is answered, even if its measurement was never read.
+// A quota whose report did not arrive passes one packet, and is reported again. Without a trigger for it, it counts as
+// used up.
 func TestQuotaDoesNotEndInSilence(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	var told, untold, unwanted uint64
@@ -467,8 +467,8 @@ func TestRowsThatAreOvertaken(t *testing.T) {
 	testkit.ErrorIf(t, b.takeRows(boot, nil), "rows of a data plane that is away are taken")
 }
 
-// A session that ends while the data plane is away has what is known as its last report; what a data plane told before
-// its end and comes behind that is in there.
+// A session that ends while the data plane is away reports what is known. Later usage from the ended data plane is
+// included.
 func TestDeletedWhileTheDataPlaneIsAway(t *testing.T) {
 	s := dptest.Start(t)
 	b := synchronised(t, s, "", nil)
@@ -493,7 +493,7 @@ func TestDeletedWhileTheDataPlaneIsAway(t *testing.T) {
 	testkit.ErrorIf(t, done != 1 || len(to.reports) != 1, "%d done, %d reports", done, len(to.reports))
 }
 
-// Lines count what was lost by the numbers of reports; until they have it, it is told again.
+// Lines count lost usage by the numbers of reports; it is repeated until they acknowledge it.
 func TestLinesHearWhatWasLost(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	h := &heard{events: make(chan api.Event, 9), done: make(chan func(), 9), ended: make(chan uint64, 9),

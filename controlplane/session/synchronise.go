@@ -94,8 +94,8 @@ func (p *stepper) Synchronise(ctx context.Context, link Link, set *rules.Setting
 	out := Outcome{Ended: len(lost)}
 	own := changes(static)
 	if all {
-		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand
-		// on, and those that the configuration ends need not be there.
+		// A data plane that was away keeps its state. Unwanted sessions go before the objects they use; those
+		// that the configuration ends may be missing.
 		orphans := p.differences(held).Before
 		if _, err := p.send(ctx, link, orphans); err != nil {
 			return Outcome{}, err

@@ -41,7 +41,7 @@ type table struct {
 
 // audience keeps up with the sessions. Calls come with mu held.
 type audience interface {
-	// made tells of a session that a transaction may make, or make of another.
+	// made notes a session that a transaction may create or replace.
 	made(s *rules.Session)
 	// ends adds what the store needs, besides, when a session is gone.
 	ends(t *txn, seid uint64)
@@ -66,7 +66,7 @@ func (p *table) number() uint64 {
 	return p.last
 }
 
-// ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
+// ownerFor returns the owner for a new session; an owner without sessions is removed when the request fails.
 func (p *table) ownerFor(t *txn, from *n4.Association) *owner {
 	known := p.x.known[from.ID] != nil
 	o := p.x.owner(from.ID)
@@ -151,8 +151,8 @@ func (c *conflict) refusal(ie uint16, text string) *pfcp.Error {
 	return rules.Fault(pfcp.RulePDR, uint32(c.pdr), ie, text)
 }
 
-// others tells a subscriber's front end whose it is, in the words that it is shown by. Nothing is taken from anybody:
-// what authentication gives twice is a mistake.
+// others names the owner of a conflict to a subscriber's front end. The owner keeps it: authentication that assigns
+// twice is a mistake.
 func (p *table) others(at *conflict) *pfcp.Error {
 	what, prefix := "address", at.ue.Prefix.String()
 	switch {

@@ -81,7 +81,7 @@ func TestReflectiveQoS(t *testing.T) {
 	}
 }
 
-// What comes and goes leaves nothing that grows.
+// Sessions that come and go leave nothing that grows.
 func TestNothingGrows(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.KeepAssociation(n4.StoredAssociation{ID: "smf1"})

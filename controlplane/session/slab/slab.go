@@ -8,9 +8,9 @@ import (
 	"iter"
 )
 
-// Slab is the memory of encoded sessions: slots of equal size in pages, so that a million sessions are some thousand
-// objects to the garbage collector, without a pointer in them, and a session costs what it is long. A record never
-// changes; another one takes its place, and the former is freed when nothing can want it back (see txn).
+// Slab is the memory of encoded sessions: slots of equal size in pages without pointers. A million sessions are a few
+// thousand objects to the garbage collector, and cost their length. A record is never changed: another replaces it, and
+// its slot is freed when no transaction can restore it (see txn).
 type Slab struct {
 	classes [maxSlot/slotStep + 1]slotClass // by length in steps; 0: records that are longer than any slot
 	long    map[uint32][]byte

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// accounts opens a file of accounting, and tells what it had.
+// accounts opens an accounting file, and returns its records.
 func accounts(t *testing.T, path string) (a *Accounts, had string) {
 	t.Helper()
 	a, err := OpenAccounts(path, slog.New(slog.DiscardHandler))

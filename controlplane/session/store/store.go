@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps what the session layer must know after a restart of the control plane: sessions, associations,
-// PFDs, usage that waits for its CP function, subscribers. It is one file, to which each transaction is appended as one
-// frame by one system call, and which is compacted while requests go on. It is written through to the kernel and never
-// synced to the disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the
-// machine dies
-// the sessions are gone anyhow (boot.go).
+// Package store keeps what the session layer needs after a restart: sessions, associations, PFDs, usage that waits for
+// its CP function, subscribers. One file takes each transaction as one frame, by one system call, and is compacted
+// while requests go on. It is never synced to disk, which would delay every hundredth request by 10 ms. A process that
+// dies loses nothing; when the machine dies the sessions are gone (boot.go).
 //
 //	file:   head (64 bytes), frames
 //	head:   magic (8), recovery time stamp (8), boot of the machine (40), CRC-32C of these (4), zeros (4)
@@ -36,7 +34,7 @@ const (
 	Reading // of what the data plane has measured of a session
 )
 
-// inMemory tells of which kinds who writes them has the records, too (Compact).
+// inMemory: the writer of this kind has its records in memory, too (Compact).
 func (k Kind) inMemory() bool { return k == Session || k == Reading }
 
 // Record is what is kept under a number, which is a kind's own; without data it is a removal.
@@ -74,7 +72,7 @@ type Store struct {
 	moved Moved
 }
 
-// Open opens a store, or begins one. One of another boot of the machine is emptied; one that is damaged, or of another
+// Open opens or creates a store. A store of another boot of the machine is emptied; a damaged one, or one of another
 // version, is moved aside.
 func Open(path, boot string, log *slog.Logger) (*Store, error) {
 	if path == "" {
@@ -108,7 +106,7 @@ func (s *Store) begin(path, boot string, why error, log *slog.Logger) (err error
 	return s.open(path, boot, log)
 }
 
-// Moved tells of a file that Open or Begin moved aside.
+// Moved describes a file that Open or Begin moved aside.
 func (s *Store) Moved() Moved { return s.moved }
 
 // open may be called again after an error: the next recovery time stamp is later than what could be read of the last.

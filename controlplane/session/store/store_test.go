@@ -112,8 +112,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// A bit that is another one is damage wherever it is, in a length too: the store is moved aside, and CP functions see a
-// later recovery time stamp (TS 23.527 §4.2), also when the clock stands before the former one.
+// Any flipped bit is damage, in a length too. The store is moved aside, and CP functions see a later recovery time
+// stamp (TS 23.527 §4.2), also when the clock was set back.
 func TestDamageIsNoTornEnd(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)
@@ -319,7 +319,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	cmd.Process.Kill()
-	for told := last; ; last = told { // what it had told before it died
+	for told := last; ; last = told { // what it had reported before it died
 		if _, err := fmt.Fscanln(out, &told); err != nil {
 			break
 		}
@@ -336,7 +336,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 	next := maps.Clone(model)
 	next.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)),
 		{Usage, i % 50, []byte(fmt.Sprint(i))}})
-	if !maps.Equal(found, model) && !maps.Equal(found, next) { // the last may not have been told
+	if !maps.Equal(found, model) && !maps.Equal(found, next) { // the last may be unreported
 		t.Errorf("%d records after %d transactions, want %d", len(found), last, len(model))
 	}
 }
