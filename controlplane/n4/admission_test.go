@@ -41,7 +41,7 @@ func TestSetMembers(t *testing.T) {
 	}
 	c.mustSetUp(setIE("set9.test"))
 	testkit.ErrorIf(t, set("smf3") != "set9.test", "set of the member that was named: %q", set("smf3"))
-	// A member that associates again stays one, whoever the others name.
+	// A member that associates again stays a member, whatever the others name.
 	a.mustSetUp(setIE("set9.test"), group(183))
 	testkit.ErrorIf(t, set("smf1") != "set9.test", "set after associating again: %q", set("smf1"))
 	c.delete(seid).wants(pfcp.CauseAccepted, "deletion by a member")
@@ -68,8 +68,8 @@ func TestSetsAfterARestart(t *testing.T) {
 	}
 }
 
-// A peer that was taken out of the configuration is not brought back by the store; one that is listed by another of its
-// addresses is.
+// The store does not restore a peer that was removed from the configuration. A peer listed by another of its addresses
+// is restored.
 func TestRemovedPeerAfterARestart(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	c := newSMF(t, "smf3", "127.0.0.3:0")
@@ -163,8 +163,8 @@ func TestDialledNodeID(t *testing.T) {
 	thief.delete(seid).wants(pfcp.CauseContextNotFound)
 }
 
-// TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know
-// the session says nothing of the others, a redirection names who is next, and nobody else is asked.
+// TS 29.244 §5.22: members of a set are asked in turn, each with SEID 0 and Old CP F-SEID. A member that does not know
+// the session does not end the search. A redirection names the next member, and ends it.
 func TestMembersAreAskedInTurn(t *testing.T) {
 	var members []*smf
 	var peers []config.PFCPPeer

@@ -28,10 +28,10 @@ func keyOf(k *socket, from netip.AddrPort, h pfcp.Header) transactionKey {
 	return transactionKey{from.Addr().As16(), from.Port(), k.index, h.Type, h.Sequence}
 }
 
-// answers remembers requests in progress, and answers for as long as the peer may repeat its request. At 10,000
-// requests a second that is 300,000 answers, so they are kept as bytes in a log, without a pointer to each: 150 bytes
-// for an establishment, of which its answer is 70. Each peer has a log of its own, bounded in answers and in bytes: one
-// that is asked for long answers (usage reports) loses its own oldest ones.
+// answers holds requests in progress, and answers for as long as the peer may repeat its request. At 10,000 requests a
+// second those are 300,000. So they are bytes in a log without pointers: 150 bytes an establishment, of which the
+// answer is 70. Each peer's log is bounded in answers and bytes; a peer with long answers (usage reports) loses its own
+// oldest ones.
 type answers struct {
 	answerBounds
 	seed  maphash.Seed
@@ -52,9 +52,8 @@ type answerBounds struct {
 	other int   // addresses that have a log, beside those that are known
 }
 
-// peerAnswers: lock guards all of it. The log has the answers in the order of their end, which is that of their expiry;
-// known is where in it, by the hash of the key. Of two keys with one hash (that nobody can choose) the later answer is
-// kept.
+// peerAnswers is guarded by lock. The log has the answers in the order of their expiry; known is the place in it, by
+// the hash of the key. Of two keys with one hash (which a peer cannot choose) the later answer is kept.
 type peerAnswers struct {
 	lock  sync.Mutex
 	open  map[transactionKey]uint64 // in progress: digest of the request
@@ -88,8 +87,8 @@ func (a *answers) find(addr [16]byte) *peerAnswers {
 	return a.peers[addr]
 }
 
-// peer makes a log for an address that has none. Of those that are not known the one that was silent longest makes
-// room: who may associate without being configured can send from any number of addresses.
+// peer creates the log of an address. Of unknown peers the one silent longest makes room: without configuration,
+// requests may come from any number of addresses.
 func (a *answers) peer(addr [16]byte) *peerAnswers {
 	if p := a.find(addr); p != nil {
 		return p
@@ -139,8 +138,8 @@ const (
 	full                        // too many are in progress
 )
 
-// begin registers a request. evicted is how many answers made room before their time. Another request under the number
-// of one that is answered is no retransmission: a peer that restarted counts from the start again.
+// begin registers a request. evicted is how many answers were removed early. A different request under an answered
+// number is no retransmission: a restarted peer counts from the start.
 func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer []byte, evicted int) {
 	digest := maphash.Bytes(a.seed, request)
 	hash := a.hash(k)
@@ -233,7 +232,7 @@ func (a *answers) shrink() (evicted int) {
 	return evicted
 }
 
-// forget makes a request in progress unknown: its retransmission is tried anew.
+// forget makes a request in progress unknown: its retransmission is a new request.
 func (a *answers) forget(k transactionKey) {
 	p := a.find(k.addr)
 	if p == nil {
@@ -247,7 +246,7 @@ func (a *answers) forget(k transactionKey) {
 	}
 }
 
-// forgetPeer drops the answers to an address: its CP function begins anew, and may repeat itself to the byte.
+// forgetPeer drops the answers to an address: its CP function has restarted, and may send identical requests.
 func (a *answers) forgetPeer(addr netip.Addr) {
 	p := a.find(addr.As16())
 	if p == nil {
@@ -272,8 +271,8 @@ func (a *answers) expire(p *peerAnswers) {
 	}
 }
 
-// evict takes the first answer out of the log before its time; false: there is none. n is 0 for one that nobody could
-// get.
+// evict removes the log's first answer early; false: the log is empty. n is 0 for an answer that was already
+// unreachable.
 func (a *answers) evict(p *peerAnswers) (n int, more bool) {
 	before := len(p.known)
 	more = a.drop(p, math.MaxInt64)

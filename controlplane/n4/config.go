@@ -20,7 +20,7 @@ type Config struct {
 	Listen       []config.Socket // addresses of this host, none unspecified: answers and F-SEIDs name them
 	Node         pfcp.NodeID
 	Features     uint64        // UP* bits, see Features
-	UEPools      []pfcp.UEPool // told to CP functions with UPUeip
+	UEPools      []pfcp.UEPool // sent to CP functions with UPUeip
 	Peers        []config.PFCPPeer
 	AllowUnknown bool
 	Heartbeat    config.Heartbeat
@@ -36,8 +36,8 @@ type Config struct {
 	Workers                int // goroutines that decode session messages
 	Window                 int // session reports to one CP function that are unanswered; more wait
 
-	// AnswerTime is how long an answer is kept: how often and how far apart a peer repeats its request is the
-	// peer's choice (TS 29.244 §6.4), not our N1 and T1.
+	// AnswerTime is how long an answer is kept. The peer chooses how often it repeats its request (TS 29.244 §6.4),
+	// independent of our N1 and T1.
 	AnswerTime time.Duration
 
 	// MissAlarm is how many requests per second for sessions that do not exist an association may make before it is
@@ -88,7 +88,7 @@ type Capabilities struct {
 	Applications bool // PFD management is on
 }
 
-// Features tells the UP function features (TS 29.244 §8.2.25) that are true.
+// Features returns the UP function features (TS 29.244 §8.2.25) that are true.
 func Features(c Capabilities) uint64 {
 	// Whatever the role: end markers, PDI optimisation, packets in measurements, quota actions and validity times,
 	// buffering with its two BAR parameters, and SMF sets with an association for each member.

@@ -132,7 +132,7 @@ var eventNames = [events]string{
 	"restart-not-confirmed", "ie-unreadable", "set-not-admitted",
 }
 
-// toldAs are the kinds under which events of associations are told to who asked for them (SetTell).
+// toldAs names the events of associations that are published (SetTell).
 var toldAs = map[event]string{
 	eventAssociated: "association.up", eventReleased: "association.released",
 	eventPathFailed:   "association.path-failed",
@@ -142,10 +142,10 @@ var toldAs = map[event]string{
 	eventHeartbeatUnconfirmed: "association.restart-unconfirmed",
 }
 
-// journal counts what happens, logs it and tells it. Any goroutine adds.
+// journal counts, logs and publishes events. Any goroutine adds.
 type journal struct {
 	log   *slog.Logger
-	tell  func(kind, association string, args ...any) // of events; nil: nobody
+	tell  func(kind, association string, args ...any) // takes events; may be nil
 	peers *peers
 	count counters
 }
@@ -202,7 +202,7 @@ func (g *logGate) open(now time.Time) (held uint64, ok bool) {
 	return g.held.Swap(0), true
 }
 
-// reject counts a message that is dropped without an answer; logs and tells it unless too many are.
+// reject counts a message dropped without an answer; logging and publishing are rate limited.
 func (j *journal) reject(why reject, from netip.AddrPort, text string) {
 	j.count.rejected[why].Add(1)
 	if held, ok := j.count.logged[why].open(time.Now()); ok {

@@ -461,7 +461,7 @@ func (m *smf) must(what string) *reply {
 	return r
 }
 
-// ask sends and returns what comes back.
+// ask sends and returns the reply.
 func (m *smf) ask(b []byte) *reply {
 	m.t.Helper()
 	m.send(b)
@@ -519,11 +519,11 @@ type harness struct {
 	stop func()
 
 	lock  sync.Mutex
-	heard map[string]int // by kind: what the server told (SetTell)
+	heard map[string]int // by kind: what the server published (SetTell)
 	odd   bool           // a name came without its value
 }
 
-// told waits until the server has told of a kind of event.
+// Waits until the server has published a kind of event.
 func (h *harness) told(kind string) {
 	h.t.Helper()
 	testkit.Until(h.t, kind, func() bool {
@@ -620,7 +620,7 @@ func (h *harness) failPath(id string) {
 	h.own(func() { h.s.paths.failed(h.s.table.associations[id], ErrTimeout) })
 }
 
-// report sends the CP function's session one; what comes of it comes from the channel.
+// report sends a session report to the CP function; the channel has its outcome.
 func (h *harness) report(seid uint64, m *smf) <-chan error {
 	end := make(chan error, 1)
 	h.s.Report(Recipient{Association: m.node, CP: pfcp.FSEID{SEID: seid, IPv4: m.addr.Addr()}},

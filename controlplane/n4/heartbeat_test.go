@@ -93,7 +93,7 @@ func (h *harness) asked() (sequence uint32) {
 	return sequence
 }
 
-// Row A7: whoever forges a datagram of the peer's cannot delete its sessions; a peer that did restart is believed.
+// Row A7: a forged datagram of the peer cannot delete its sessions; a real restart is believed.
 func TestForgedRestart(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	unknown := newSMF(t, "x", "127.0.0.2:0")

@@ -207,8 +207,8 @@ func (o *owner) update(p *packet, a *association, req *pfcp.AssociationUpdateReq
 		Features: &features}, accepted
 }
 
-// RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3); it moves its
-// sessions away within the period. done gets the outcome of the request, not of the release.
+// RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3). The CP
+// function moves its sessions away within the period. done gets the outcome of the request, not of the release.
 func (o *owner) RequestRelease(id string, period time.Duration, done func(error)) {
 	a := o.association(nodeName(id))
 	if a == nil {

@@ -226,7 +226,7 @@ func TestReleaseDuringEstablishment(t *testing.T) {
 	testkit.Until(t, "session deleted", func() bool { return h.fake.Count("") == 0 })
 }
 
-// Nobody gets another's sessions by claiming its SMF set, or its address as another one of his (row A4).
+// Claiming another's SMF set, or its address as an alternative one, gives no access to its sessions (row A4).
 func TestClaims(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	peer := m.peer()
@@ -368,8 +368,8 @@ func TestFeatures(t *testing.T) {
 func TestNodeReportAgain(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Heartbeat.Timeout, c.Heartbeat.Retries = 50*time.Millisecond, 1 })
 	seen := make(map[uint32]bool) // sequence numbers
-	// again waits until each of these was told, given up and told anew: under another sequence number. Something
-	// else may be under way only from before the first of them.
+	// again waits until each of these was sent, given up and sent again under another sequence number. Other
+	// reports may be pending only from before the first of them.
 	again := func(what ...string) {
 		t.Helper()
 		numbers := make(map[string]map[uint32]bool)
@@ -397,7 +397,7 @@ func TestNodeReportAgain(t *testing.T) {
 	again("failed 1 2")
 	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: peer(1)}) // so it is no longer down
 	again("failed 2", "restored 1")
-	// Answers what comes, but for one report, until no more than so many peers are pending.
+	// Answers all reports but one, until at most so many peers are pending.
 	answer := func(left int, but string) {
 		t.Helper()
 		testkit.Until(t, "answered", func() bool {
@@ -414,14 +414,14 @@ func TestNodeReportAgain(t *testing.T) {
 	// An answer is for the report that it answers, and no other.
 	answer(1, "failed 2")
 	again("failed 2")
-	// What was answered is not told again while something new is.
+	// An answered report is not sent again while a new one is.
 	answer(0, "")
 	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: peer(3)})
 	again("failed 3")
 }
 
-// nodeReportOf says what a report tells: the last octets of the GTP-U peers in its User Plane Path Failure Report (102)
-// and its User Plane Path Recovery Report (187).
+// nodeReportOf returns the last octets of the GTP-U peers in a report's User Plane Path Failure Report (102) and User
+// Plane Path Recovery Report (187).
 func nodeReportOf(r *reply) (told string) {
 	for _, list := range []struct {
 		name string

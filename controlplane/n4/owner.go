@@ -167,8 +167,8 @@ func (o *owner) keep(a *association) {
 	}
 }
 
-// current tells whether a job's association is still the one that it was about. An update makes a new value with the
-// same counts; a new association has new ones.
+// current: a job's association is still the same. An update makes a new value with the same counts; a new association
+// has new ones.
 func (o *owner) current(id string, counts *associationCounts) *association {
 	if a := o.table.associations[id]; a != nil && a.associationCounts == counts {
 		return a
@@ -176,9 +176,9 @@ func (o *owner) current(id string, counts *associationCounts) *association {
 	return nil
 }
 
-// remove ends an association. Its sessions go to a living member of its SMF set when `inherit` allows, else they are
-// deleted, paced by the session layer (row A12). The store forgets the association first: sessions of one that it does
-// not know are deleted at the next start.
+// remove ends an association. Its sessions go to a living member of its SMF set when `inherit` allows. Otherwise the
+// session layer deletes them at a bounded pace (row A12). The store forgets the association first: the next start
+// deletes sessions without an association.
 func (o *owner) remove(a *association, e event, inherit bool, args ...any) {
 	stopTimer(a.beat)
 	stopTimer(a.headless)

@@ -71,7 +71,7 @@ func (x *refusals) newestFirst() []Refusal {
 	return list
 }
 
-// tellRefused tells of one that was logged, which is one in a second of each reason.
+// tellRefused publishes a refusal that was logged: one a second for each reason.
 func (j *journal) tellRefused(from netip.AddrPort, args ...any) {
 	if j.tell != nil {
 		j.tell("n4.refused", from.Addr().String(), args...)

@@ -95,7 +95,7 @@ func (s *reports) askMembers(members []*association, req *pfcp.SessionReportRequ
 			done(r, &a.Association, err)
 			return
 		}
-		if r.Cause == pfcp.CauseRedirectionRequested { // the one that it names first
+		if r.Cause == pfcp.CauseRedirectionRequested { // the member that it names first
 			rest = slices.Clone(rest)
 			slices.SortStableFunc(rest, func(b, c *association) int { return cmp.Compare(named(r, c), named(r, b)) })
 		}
@@ -115,8 +115,8 @@ func named(r *pfcp.SessionReportResponse, a *association) int {
 	return 0
 }
 
-// placeOf is where the reports of a session go whose CP F-SEID is the association's: to its address (TS 29.244 §6.3),
-// unless that is another peer's, who had the session before.
+// placeOf returns the destination of a session's reports if the CP F-SEID is the association's: its address (TS 29.244
+// §6.3), unless it belongs to another peer, the session's former owner.
 func (s *reports) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, netip.AddrPort) {
 	to := cp.IPv4
 	if !to.IsValid() {
@@ -164,7 +164,7 @@ func (w *window) send(r report) {
 	})
 }
 
-// next gives the slot of an answered report to the one that waits longest.
+// next gives the slot of an answered report to the report that waits longest.
 func (w *window) next() (r report, more bool) {
 	w.lock.Lock()
 	defer w.lock.Unlock()

@@ -38,7 +38,7 @@ type requestKey struct {
 	sequence uint32
 }
 
-// request is one that we sent. done is called once, from the goroutine that found the end.
+// request is a request of ours. done is called once, from the goroutine that found the end.
 type request struct {
 	key   requestKey
 	k     *socket
@@ -113,7 +113,7 @@ func (q *requests) again(r *request) {
 	r.k.send(r.key.peer, r.b)
 }
 
-// awaited tells whether a response is one that somebody waits for: peer, sequence and type fit.
+// awaited: a response matches a pending request by peer, sequence and type.
 func (q *requests) awaited(from netip.AddrPort, h pfcp.Header) bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()

@@ -82,11 +82,11 @@ func (s *Server) close() {
 	}
 }
 
-// SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must
-// not wait; args are names and values in turn.
+// SetTell sets the receiver of association events (toldAs): before Run. Calls come from any goroutine of the server and
+// must not block; args are names and values in turn.
 func (s *Server) SetTell(tell func(kind, association string, args ...any)) { s.tell = tell }
 
-// Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
+// Run serves until ctx ends. Associations and sessions stay for the next process.
 func (s *Server) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	run := func(fn func()) { // sync.WaitGroup.Go is younger than the Go we ask for
@@ -177,7 +177,7 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	}
 }
 
-// sortResponse drops what nobody waits for before it costs anything (row P32).
+// sortResponse drops unexpected responses before they cost anything (row P32).
 func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) {
 	switch {
 	case !s.requests.awaited(from, h):

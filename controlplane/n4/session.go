@@ -194,8 +194,7 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.s.conclude(c.k, c.from, c.h, c.key, c.s.refusal(c.h.Type, e))
 }
 
-// missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that
-// somebody guesses (row A13).
+// missed counts requests for sessions that do not exist. SEIDs are random, so many in a second mean guessing (row A13).
 func (s *calls) missed(a *association) {
 	now := time.Now().Unix()
 	if last := a.missSecond.Load(); last != now && a.missSecond.CompareAndSwap(last, now) {

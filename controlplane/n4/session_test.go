@@ -112,7 +112,7 @@ func TestGuessing(t *testing.T) {
 	h.told("association.guessing")
 }
 
-// Row A6, as far as it is ours: what the session layer refuses is told to the one who asked, and to nobody else.
+// Row A6, this layer's part: a refusal of the session layer goes to the requester only.
 func TestQuota(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	fake := newFake()
@@ -251,7 +251,7 @@ func TestOverload(t *testing.T) {
 	for i := range burst {
 		m.send(establishment(m.next(), m.node, uint64(i), m.addr.Addr()))
 		if i%500 == 0 {
-			beats.alive() // the session layer answers nobody until the end of all this
+			beats.alive() // the session layer answers only at the end of this test
 		}
 	}
 	testkit.Until(t, "all read", func() bool { return h.s.Snapshot().Received["session-establishment-request"] == burst })
@@ -395,7 +395,7 @@ func TestReports(t *testing.T) {
 	testkit.Until(t, "answered from there", func() bool { return answered.Load() == 12 })
 }
 
-// A report that nobody answers is repeated N1 times and given up.
+// An unanswered report is repeated N1 times and given up.
 func TestReportGivenUp(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Heartbeat.Timeout, c.Heartbeat.Retries = 10*time.Millisecond, 2 })
 	end := h.report(77, m)
@@ -472,8 +472,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Two CP functions behind one address: each gets at its own sessions, whatever port it sends from, and nobody else
-// does.
+// Two CP functions behind one address: each reaches its own sessions, from any port, and only those.
 func TestSharedAddress(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.1:0")
 	third := newSMF(t, "smf2", "127.0.0.1:0") // another port of the second

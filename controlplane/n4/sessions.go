@@ -40,11 +40,11 @@ type Sessions struct {
 // Requests are those for one session. reply is called exactly once, from any goroutine, possibly before the call
 // returns.
 //
-// The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
-// neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these
-// messages name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas
-// of sessions are its business too: it knows what is there and under way (cause 75, row A6). None of these must wait
-// for other requests to end: the worker that calls them has others behind it.
+// The session layer binds a session to the association that made it. Modify and Delete answer cause 65 when `from` is
+// neither that association nor in its SMF set (rows A4, P31). CP functions may share an address, and these messages
+// name no node id. So `from` is all associations of the sender's address, at least one; it is read only. The session
+// layer also enforces quotas, since it knows existing and pending sessions (cause 75, row A6). No method may wait for
+// other requests: its worker has more behind it.
 type Requests interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
 	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
@@ -96,14 +96,14 @@ type Recipient struct {
 
 // Reporter is the server as the session layer sees it.
 type Reporter interface {
-	// Report sends a session report. When the recipient's path has failed, or its CP F-SEID is not its own, the
-	// living members of its SMF set are asked in turn (TS 29.244 §5.22). done is called once; an error means that
-	// no answer came, that the association is gone, or that no member knows the session, which ends nothing. by is
-	// the member that answered, nil: the one whose CP F-SEID the session has.
+	// Report sends a session report. If the recipient's path has failed, or its CP F-SEID is another's, the living
+	// members of its SMF set are asked in turn (TS 29.244 §5.22). done is called once. An error means no answer, no
+	// association, or that no member knows the session. It does not end the session. by is the member that
+	// answered; nil: the one with the session's CP F-SEID.
 	Report(to Recipient, req *pfcp.SessionReportRequest,
 		done func(r *pfcp.SessionReportResponse, by *Association, err error))
-	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its
-	// SMF set.
+	// Reachable: a report to the association would be sent, since its path or that of a member of its SMF set
+	// works.
 	Reachable(association string) bool
 	NodeReport(req *pfcp.NodeReportRequest)
 	// Address is where CP functions find us, for the UP F-SEID: the listen addresses.

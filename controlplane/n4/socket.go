@@ -40,8 +40,8 @@ type socket struct {
 
 type datagram struct {
 	to  netip.AddrPort
-	b   []byte    // nobody writes it any more
-	own *outgoing // the memory of b, which is used again once it is sent; nil: somebody keeps it
+	b   []byte    // immutable
+	own *outgoing // the memory of b, reused once it is sent; nil: b is kept elsewhere
 }
 
 // outgoing is the memory of an answer on its way out.

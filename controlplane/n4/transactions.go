@@ -46,7 +46,7 @@ func (t *transactions) begin(p *packet, key transactionKey) bool {
 	return state == fresh
 }
 
-// respond encodes and sends an answer that nobody will repeat.
+// respond encodes and sends an answer that is not kept for repetition.
 func (t *transactions) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
 	if out := t.encoded(h, m); out != nil {
 		t.count.answered(m)

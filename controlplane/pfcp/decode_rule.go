@@ -159,8 +159,8 @@ var createPDR = newGroup([]field[CreatePDR]{
 	value(ieActivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Activation }),
 	value(ieDeactivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
 }, pdrUnserved).of(RulePDR, iePDRID).without(func(p *CreatePDR, ie uint16) bool {
-	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone tells the rule (Open5GS' SGW-C sends
-	// none).
+	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone identifies the rule (Open5GS' SGW-C
+	// sends none).
 	d := &p.PDI
 	return ie == iePrecedence && (d.LocalFTEID != nil || d.TrafficEndpoint != nil) &&
 		len(d.UEIP)+len(d.SDF)+len(d.QFI)+len(d.FramedRoutes) == 0 && d.Application == ""
@@ -184,7 +184,7 @@ var updatePDR = newGroup([]field[UpdatePDR]{
 		func(p *UpdatePDR) *[]string { return &p.ActivatePredefined }),
 }, append([]uint16{ieDeactivatePredefined, ieActivationTime, ieDeactivationTime}, pdrUnserved...)).of(RulePDR, iePDRID)
 
-// ids is a list whose absence is told from an empty one.
+// ids is a list whose absence differs from an empty one.
 func ids(ie uint16, at func(*UpdatePDR) **[]uint32) field[UpdatePDR] {
 	return field[UpdatePDR]{ie: ie, many: true, read: func(v []byte, p *UpdatePDR) *Error {
 		places := at(p)

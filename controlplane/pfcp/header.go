@@ -7,9 +7,8 @@ import (
 	"errors"
 )
 
-// What DecodeHeader refuses. None of these is answered but ErrVersion, with a Version Not Supported Response that
-// carries the sequence number of the Header returned beside the error (TS 29.244 §7.6 "Different PFCP Versions", "PFCP
-// Message of Invalid Length").
+// What DecodeHeader refuses. Only ErrVersion is answered, by a Version Not Supported Response with the sequence number
+// of the returned Header (TS 29.244 §7.6 "Different PFCP Versions", "PFCP Message of Invalid Length").
 var (
 	ErrShort   = errors.New("shorter than its header")
 	ErrVersion = errors.New("PFCP version is not 1")
@@ -69,7 +68,7 @@ func splitHeader(b []byte) (h Header, body []byte, err error) {
 // ofSession says whether messages of the type carry an SEID (TS 29.244 §7.3).
 func (t MessageType) ofSession() bool { return t >= SessionEstablishmentRequestType }
 
-// Request says whether the message is one that is answered.
+// Request: the message type expects an answer.
 func (t MessageType) Request() bool {
 	if t.ofSession() {
 		return t%2 == 0

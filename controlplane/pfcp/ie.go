@@ -190,8 +190,8 @@ const (
 // bounds are the lengths of an IE's value that Decode lets through to its reader.
 type bounds struct{ min, max uint16 }
 
-// noMax is the upper bound of IEs of variable length, and of those made of flags, which newer peers send longer: octets
-// that we do not know are left alone (TS 29.244 §8.1.1, "extendable").
+// noMax is the upper bound of IEs of variable length, and of flags, which newer peers send longer: unknown octets are
+// ignored (TS 29.244 §8.1.1, "extendable").
 const noMax = 0xffff
 
 // lengths are the bounds of every IE that some message takes (TS 29.244 §8.2). An IE of numbers alone is never longer

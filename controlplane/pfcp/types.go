@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pfcp is the edge between PFCP (TS 29.244) on the wire and the rest of the control plane. Decode reads a
-// datagram into the typed messages below by tables of the standard, and refuses, with the standard's cause and the
-// offending IE, whatever lacks a mandatory IE, has a length that does not fit, or a value that we do not serve.
-// Everything behind this package sees validated values only: no raw IE, no nil where a value must be. Tests compare
-// with wmnsk/go-pfcp, scapy and tshark.
+// Package pfcp converts PFCP (TS 29.244) between octets and typed messages. Decode works by tables of the standard. It
+// refuses, with the standard's cause and the offending IE, a missing mandatory IE, a wrong length, or a value that is
+// not served. Callers see validated values only: no raw IE, no nil where a value must be. Tests compare with
+// wmnsk/go-pfcp, scapy and tshark.
 //
 // All functions are pure and may be called from any goroutine.
 package pfcp
@@ -147,7 +146,7 @@ func (l *Lax) skip(ie uint16) {
 	}
 }
 
-// Unreadable tells which IEs of a message that was taken could not be read.
+// Unreadable lists the IEs that could not be read of an accepted message.
 func (l *Lax) Unreadable() []uint16 { return l.Unread }
 
 type HeartbeatRequest struct {
@@ -327,7 +326,7 @@ type FTEID struct {
 	ChooseID    uint8
 }
 
-// Same tells whether two F-TEIDs that are chosen are one.
+// Same: two chosen F-TEIDs are equal.
 func (f *FTEID) Same(o FTEID) bool { return f.TEID == o.TEID && f.IPv4 == o.IPv4 && f.IPv6 == o.IPv6 }
 
 // UEIP is TS 29.244 §8.2.62.
@@ -655,7 +654,7 @@ type SessionReportRequest struct {
 	Usage       []UsageReport
 	Errors      []FTEID // ERIR: remote F-TEIDs that the peer does not know
 	Inactive    bool    // UPIR
-	OldCP       *FSEID  // of the session, when it is told to another member of the SMF set; then the header's SEID is 0
+	OldCP       *FSEID  // of the session, for another member of the SMF set; then the header's SEID is 0
 }
 
 // SessionReportResponse may change the BAR (§7.5.9).

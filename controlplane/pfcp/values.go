@@ -240,7 +240,7 @@ const (
 	maxDigits = 8 // octets: TS 23.003 §2.2, §6.2 have up to 16 digits
 )
 
-// readUserID takes the first identity that is there. It is for show: one that cannot be shown is left out.
+// readUserID reads the first identity present. It is for display: an unprintable one is omitted.
 func readUserID(v []byte) (string, *Error) {
 	c := cursor{b: v[1:]}
 	user := ""

@@ -122,7 +122,7 @@ func (w *writer) seconds(ie uint16, d time.Duration) {
 	}
 }
 
-// time writes the seconds of RFC 5905 §6; a time that nobody set is 0.
+// time writes the seconds of RFC 5905 §6; the zero time is 0.
 func (w *writer) time(ie uint16, t time.Time) {
 	if t.IsZero() {
 		w.uint32(ie, 0)

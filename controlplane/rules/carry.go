@@ -41,7 +41,7 @@ func Exhausting(u *api.Usage) (quotas uint32) {
 	return quotas
 }
 
-// silent tells whether nothing passes, and the CP function knows or does not want to.
+// silent: nothing passes, and the CP function knows it or did not ask for a report.
 func (m *Used) silent(triggers uint32) bool {
 	for _, e := range Exhausts {
 		if m.Exhausted&e.Quota != 0 && (m.Heard&e.Quota != 0 || triggers&e.Trigger == 0) {
@@ -86,8 +86,8 @@ func (u *URR) Resume(m *Used) (changed bool) {
 	return changed
 }
 
-// left is what is left of one part of a volume quota. 0 is said of one that is used up and known to be (TS 29.244
-// §8.2.50); else a packet passes, and is reported.
+// left is the rest of one part of a volume quota. It is 0 only if the CP function knows of the exhaustion (TS 29.244
+// §8.2.50); otherwise one packet passes, and is reported.
 func (m *Used) left(of *uint64, part int, silent bool) *uint64 {
 	switch {
 	case of == nil || *of == 0:
@@ -113,7 +113,7 @@ func (c *Carried) lessen(out *api.URR) {
 	}
 }
 
-// CarriedOver tells whether some URR of a session has something carried over.
+// CarriedOver: some URR of the session has carried-over usage.
 func (s *Session) CarriedOver() bool {
 	for i := range s.URR {
 		if s.URR[i].Carried != (Carried{}) {

@@ -16,7 +16,7 @@ type giver interface {
 	UE6(i *Instance, bits uint8) (netip.Prefix, bool)
 }
 
-// Changed is what the answer to a request tells of the session.
+// Changed is the session's part of the answer to a request.
 type Changed struct {
 	PDRs      []pfcp.CreatedPDR
 	Endpoints []pfcp.CreatedEndpoint
@@ -190,9 +190,9 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 	return made, true, nil
 }
 
-// chosen returns the F-TEID of a CHOOSE ID, nil when there is none. TS 29.244 §5.5.3 has one F-TEID for all PDRs of one
-// request with that id. Open5GS gives the id of the session's F-TEID again in later requests and means the same, so it
-// holds for as long as the session has the F-TEID; of earlier requests, for packets of the same side.
+// chosen returns the F-TEID of a CHOOSE ID, nil without one. By TS 29.244 §5.5.3 all PDRs of one request with that id
+// share an F-TEID. Open5GS repeats the id in later requests and means the same F-TEID. So the id stays valid while the
+// session has the F-TEID; across requests, for the same side only.
 func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pfcp.FTEID {
 	is := func(f *pfcp.FTEID) bool {
 		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id &&

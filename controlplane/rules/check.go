@@ -61,7 +61,7 @@ func once[T any, R pfcp.Rule[T]](list []T) *pfcp.Error {
 	}
 }
 
-// repeats tells whether a number stands in a list twice. Lists are short.
+// repeats: a number is in a list twice. Lists are short.
 func repeats(list []uint32) bool {
 	for i, n := range list {
 		if slices.Contains(list[:i], n) {

@@ -105,7 +105,7 @@ func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	return all, nil
 }
 
-// FiltersOf tells whether the filters of a session can be had with these PFDs.
+// FiltersOf checks that the filters of a session exist with these PFDs.
 func (set *Settings) FiltersOf(with PFDs, s *Session) *pfcp.Error {
 	c := &Compiler{Context: Context{Set: set, PFDs: with}, s: s}
 	for i := range s.PDR {

@@ -104,7 +104,7 @@ var suitable = map[string]any{
 	"CreateTrafficEndpoint.FramedRoutes": []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")},
 }
 
-// What only tells, or acts where this test does not look.
+// Fields that only inform, or act outside of this test.
 var tells = map[string]string{
 	"PDI.InterfaceType":                     "for measurements by kinds of interfaces, which there are none of",
 	"CreateTrafficEndpoint.NetworkInstance": "the one of the F-TEID's address counts",
@@ -114,8 +114,8 @@ var tells = map[string]string{
 	"PDI.NetworkInstance":                   "the one of the F-TEID's address counts",
 }
 
-// Every field of a rule that a CP function gives is served, or refused because it is not: another value makes another
-// session for the data plane, or is answered with the cause that says so.
+// Every field of a rule from a CP function is served or refused: another value gives another data plane session, or the
+// cause for it.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	base, refusal := outcomeOf(everyRule(), nil)
 	testkit.FatalIf(t, refusal != nil, "%v", refusal)

@@ -14,9 +14,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
-// optional fields behind a bit map of what is there (its size: TestSizeOfASession). A store of another version is not
-// read.
+// A session in the store and in memory: a version, then fields in the order of the structs. Integers are varints; a bit
+// map marks the optional fields present (its size: TestSizeOfASession). A store of another version is not read.
 const encodingVersion = 10
 
 var (
@@ -202,7 +201,7 @@ func (c *codec) flag(v *bool) {
 	}
 }
 
-// some describes an optional field: a byte that tells whether it is there, then the field.
+// some describes an optional field: a presence byte, then the field.
 func some[T any](c *codec, v **T) {
 	there := *v != nil
 	c.flag(&there)

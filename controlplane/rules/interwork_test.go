@@ -47,7 +47,7 @@ func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 	}
 }
 
-// Open5GS: tunnels between CP function and UE, of which no instance is told.
+// Open5GS: tunnels between CP function and UE, for which no instance is named.
 func TestCPFunctionIsReachedAsTheRadioIs(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.PDR = append(req.PDR, pfcp.CreatePDR{ID: 3, Precedence: 50, FAR: ptr(uint32(2)),
@@ -86,8 +86,8 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 	}
 }
 
-// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7): the data plane is told which container goes into a
-// tunnel, and a 3GPP interface type (TS 29.244 §8.2.118) says what the destination interface leaves open.
+// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7). The data plane gets the container type of a tunnel. A
+// 3GPP interface type (TS 29.244 §8.2.118) decides what the destination interface leaves open.
 func TestContainersAreForN3AndN9(t *testing.T) {
 	const none = 255
 	const s1u, s5, n3, n9, n6, unknown = 0, 1, 11, 15, 17, 60

@@ -87,7 +87,7 @@ func TestSubscriberWithIPOnTheCoreSide(t *testing.T) {
 	testkit.Equal(t, c.head.MSS, 1400, "MSS")
 }
 
-// A captive subscriber: one rule for what may pass, one that redirects HTTP and drops the rest.
+// A captive subscriber: one rule for permitted traffic; another redirects HTTP and drops the rest.
 func TestCaptiveSubscriber(t *testing.T) {
 	s := signedIn()
 	dns := uint32(1)
@@ -108,7 +108,7 @@ func TestCaptiveSubscriber(t *testing.T) {
 }
 
 func TestRefusedLineInstances(t *testing.T) {
-	for _, name := range []string{"nowhere", "n9"} { // n9 looks nobody up
+	for _, name := range []string{"nowhere", "n9"} { // n9 finds no subscriber
 		s := signedIn()
 		s.PDR[1].PDI.NetworkInstance = name
 		_, refusal := Compile(Context{Set: testSettings()}, s)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rules has the rules of a session: what PFCP requests make of them, and the contract's objects that they
-// become. Pure functions: no lock, no input or output, nobody who is asked.
+// become. Pure functions: no lock, no input or output.
 package rules
 
 import (
@@ -116,7 +116,7 @@ func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 	return v4, v6, true
 }
 
-// Buffers tells whether packets that a PDR matches wait still.
+// Buffers: packets that match a PDR are still buffered.
 func (s *Session) Buffers(id uint16) bool {
 	r := s.pdr(id)
 	if r == nil || r.FAR == nil {

@@ -34,8 +34,8 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	if req.SNSSAI != "" {
 		s.SNSSAI = req.SNSSAI
 	}
-	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change,
-	// so an id that is removed may be created anew.
+	// TS 29.244 leaves the order of a message's parts open; together they are one change, so a removed id may be
+	// created again.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
 		m.emptyActions, m.remove, m.create, m.update, m.query} {
 		if err := step(req); err != nil {
@@ -51,7 +51,7 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	return m.Changed, nil
 }
 
-// drops tells whether what waits is to be dropped before the FARs apply (DROBU). The flag is the session's wherever it
+// drops: buffered packets are dropped before the FARs apply (DROBU). The flag applies to the whole session wherever it
 // stands (TS 29.244 §8.2.31).
 func drops(req *pfcp.SessionModificationRequest) bool {
 	return req.DropBuffered || slices.ContainsFunc(req.UpdateFAR, func(u pfcp.UpdateFAR) bool {

@@ -169,7 +169,7 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	return c.tunnels(p, &pdi, instance, out)
 }
 
-// where finds a PDR's network instance. The one that the F-TEID's address belongs to counts when it was given.
+// where finds a PDR's network instance. If the F-TEID was given, its address's instance counts.
 func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Error) {
 	if f := pdi.LocalFTEID; f != nil {
 		a := f.IPv4

@@ -84,10 +84,10 @@ func (c *Compiler) needPolicer(body *api.Policer) string {
 	return c.need(api.KindPolicer, api.AppendRow(b[:0], body))
 }
 
-// policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as
-// the peak rate (RFC 2698); what exceeds MBR is dropped, and all else has the DSCP of the flow level marking (TS 29.244
-// §8.2.66). "" without a limit or marking. MBR of 0 is no limit: a CP function that means to stop traffic closes the
-// gate, and one that limits a single direction sends 0 for the other.
+// policer names the policer of one direction. MBR alone is a single rate (RFC 2697); with GBR, GBR is the committed and
+// MBR the peak rate (RFC 2698). Packets above MBR are dropped; others get the DSCP of the flow level marking (TS 29.244
+// §8.2.66). "" without a limit or marking. MBR of 0 is no limit: the gate stops traffic, and a CP function that limits
+// one direction sends 0 for the other.
 func (c *Compiler) policer(q *QER, mbr, gbr *uint64, mark *uint8) string {
 	const bytesPerKilobit = 125
 	body := api.Policer{Type: api.MeterSRTCM, CIR: api.MostRate, CBS: api.MostBurst,

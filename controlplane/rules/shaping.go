@@ -35,13 +35,13 @@ func (p Pipe) Subport() int { return int(p-1) >> 16 }
 
 func (p Pipe) place() (subport, pipe uint32) { return uint32(p-1) >> 16, uint32(p-1) & 0xffff }
 
-// Knows tells whether the scheduler has the profile that a line names.
+// Knows: the scheduler has the profile that a line names.
 func (h *Shaping) Knows(line *api.Session) bool {
 	name := api.CString(line.PipeProfile[:])
 	return name == "" || slices.Contains(h.Profiles, name)
 }
 
-// has tells whether the scheduler has the pipe for sessions of a worker.
+// has: the scheduler has the pipe for sessions of a worker.
 func (h *Shaping) has(p Pipe, worker uint16) bool {
 	if p == 0 {
 		return false
