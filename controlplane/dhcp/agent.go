@@ -33,8 +33,8 @@ func (c *circuit) of(kind access.Kind) *string {
 	return &c.ids[1]
 }
 
-// elsewhere tells that a message came by another circuit than the subscriber's. An access node that says nothing of
-// some messages (unicast ones, router solicitations) does not make them another's.
+// elsewhere: a message came by another circuit than the subscriber's. A missing circuit (access nodes omit it in
+// unicast messages and router solicitations) does not count as another.
 func (u *subscriber) elsewhere(r *access.Request) bool {
 	if u.circuit == nil || len(r.Agent.CircuitID) == 0 {
 		return false

@@ -20,8 +20,8 @@ type Port struct {
 	OneToOne    bool // one subscriber a VLAN, whatever its MAC; else each MAC is one
 	Replace     bool // on a 1:1 line a new MAC takes the place of the old: else it waits until that has left
 	Trusted     bool // what access nodes put into frames (option 82, relay messages of RFC 6221) is believed
-	Moves       bool // who comes by another circuit signs in anew: else it waits until that of the old has left
-	FirstPacket bool // a packet of nobody signs its sender in
+	Moves       bool // a message from another circuit signs in again; else it waits until the old session has ended
+	FirstPacket bool // a packet from an unknown sender signs it in
 	Upstream    []netip.AddrPort
 	Upstream6   []netip.AddrPort // DHCPv6 is relayed to them
 	Proxy       bool             // with Upstream: the subscriber sees us as its server, and shorter leases
@@ -58,7 +58,7 @@ func Servers(d *config.AccessDHCP) (four, six []netip.AddrPort) {
 	return four, six
 }
 
-// DUID makes a server's identifier of what tells this machine from others (RFC 6355: type 4, a UUID).
+// DUID makes a server's identifier of this machine's unique id (RFC 6355: type 4, a UUID).
 func DUID(machine string) []byte {
 	sum := sha256.Sum256([]byte("isthmus dhcpv6 " + machine))
 	d := append([]byte{0, 4}, sum[:16]...)

@@ -133,7 +133,7 @@ func TestWithoutLease(t *testing.T) {
 		one := w.live[0]
 		w.wait(7 * 24 * time.Hour)
 		testkit.FatalIf(t, len(w.live) != 1 || w.signIns != 1, "%s: %d sessions", name, len(w.live))
-		// A data plane that is away asks nobody: that is nobody's silence.
+		// While the data plane is away no probe is sent: a missing answer does not count.
 		was := w.router
 		w.router = access.PortAddresses{}
 		w.wait(time.Hour)
@@ -155,8 +155,8 @@ func TestWithoutLease(t *testing.T) {
 	}
 }
 
-// Somebody else uses the IPv4 address: the session ends, and a home that had SLAAC hears so. With the next one it has
-// its prefix again without asking.
+// An IPv4 address is in use by another host: the session ends, and a home with SLAAC gets a router advertisement for
+// it. Its next session has its prefix again without asking.
 func TestDeclineWithSLAAC(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -172,7 +172,7 @@ func TestDeclineWithSLAAC(t *testing.T) {
 	testkit.Equal(t, w.live[0].up, access.Families{V4: true, V6: true}, "passing")
 }
 
-// What nobody asked for is not taken, what was asked for and not used goes back.
+// Unrequested addresses are not taken; requested and unused ones return to the pool.
 func TestHeldForNothing(t *testing.T) {
 	used := func(w *world) (n []uint64) {
 		for _, row := range w.pools.Rows() {

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// solicitation tells whether a message is a router solicitation that must be answered (RFC 4861 §6.1.1).
+// solicitation: a message is a router solicitation that must be answered (RFC 4861 §6.1.1).
 func solicitation(d *datagram) bool {
 	if d.limit != hops || len(d.body) < 8 || d.body[0] != 133 || d.body[1] != 0 ||
 		!d.from.IsUnspecified() && !d.from.IsLinkLocalUnicast() {
@@ -53,8 +53,8 @@ func (u v6) solicited() {
 	u.sleep()
 }
 
-// solicitedRelay answers where upstream servers give addresses: nothing is taken from pools, and who hears of its
-// router asks them (M). Nobody signs in by this: the message to the servers does.
+// solicitedRelay answers where upstream servers give addresses: no pool is used, and the host asks the servers (M). It
+// signs no subscriber in: the message to the servers does.
 func (u v6) solicitedRelay() {
 	if u.denied && u.s.host.Now().Before(u.until) {
 		u.s.count(refusedBefore)

@@ -153,7 +153,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 	v4{u}.answer(append([]byte(nil), packet...), false)
 }
 
-// stranger has answered a subscriber's message; nil: nobody's.
+// stranger has answered a subscriber's message; nil: of no subscriber.
 func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort) {
 	if u == nil {
 		s.count(unknownUpstream)
@@ -164,8 +164,8 @@ func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort
 		"or not to our message")
 }
 
-// answer lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
-// for this very address before, so what it has now is all that it gets.
+// answer signs in a subscriber with an upstream server's address, and passes the answer on. again: the session was
+// requested for this address before, so it gets what it has.
 func (u v4) answer(packet []byte, again bool) {
 	m, err := decode4(packet)
 	if err != nil || u.upstream4 == nil {

@@ -138,7 +138,7 @@ func TestProxy(t *testing.T) {
 	testkit.Equal(t, len(w.s.relays), 0, "open relays")
 }
 
-// Leases of no time, or hardly any, are no leases: nobody is let in by them, and who is on line stays so by the former.
+// Leases of (almost) no time are none: they sign no subscriber in, and a subscriber on line keeps its former lease.
 func TestShortLease(t *testing.T) {
 	for _, proxy := range []bool{false, true} {
 		w, s, h := newRelay(t, proxy)

@@ -38,7 +38,7 @@ func (u v6) forget() {
 	u.upstream6 = nil
 }
 
-// relays tells whether DHCPv6 of the subscriber is upstream servers' business.
+// relays: upstream servers handle the subscriber's DHCPv6.
 func (u v6) relays() bool {
 	return (u.ppp == nil || u.ppp.relayed) && len(u.port().Upstream6) > 0
 }
@@ -70,8 +70,8 @@ func (u v6) relay(r *request6) {
 	u.sleep()
 }
 
-// leaves notes what a Release or Decline is about, whose leases are over soon even if no server says a word; false: it
-// is about something else than the line's own (row B10).
+// leaves notes the leases of a Release or Decline, which end soon even without a server's answer; false: it is about
+// leases of others (row B10).
 func (u v6) leaves(r *request6) bool {
 	a := u.session.Grant().Addresses
 	declines := r.MessageType == dhcpv6.MessageTypeDecline
@@ -228,8 +228,8 @@ func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 // shortestPrefix is the largest network that a server may delegate to a line: more is a mistake.
 const shortestPrefix = 32
 
-// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
-// for this very lease before, so what it has now is all that it gets.
+// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was requested
+// for this lease before, so it gets what it has.
 func (u v6) answer(b []byte, again bool) {
 	if u.upstream6 == nil {
 		u.s.count(malformed)
@@ -313,8 +313,8 @@ func (u v6) exchange(f access.Families, b []byte) {
 	u.answer(b, false)
 }
 
-// lend notes an upstream server's leases, passes its answer on, and ends what the answer takes away: an IA of the
-// line's that comes back empty (NoBinding, or lifetimes of 0).
+// lend notes an upstream server's leases, passes its answer on, and ends what the answer withdraws: an IA of the line
+// that comes back empty (NoBinding, or lifetimes of 0).
 func (u v6) lend(r, m *request6, b []byte, all *[kinds]lent) {
 	fresh := false
 	for kind, l := range all {

@@ -178,7 +178,7 @@ func TestRelay6(t *testing.T) {
 	}
 }
 
-// Nobody who is refused reaches a server; what is the line's alone can be released, declined or confirmed.
+// A refused client reaches no server; what is the line's alone can be released, declined or confirmed.
 func TestRelay6Theirs(t *testing.T) {
 	w, s, h := newRelay6(t)
 	w.verdict = &access.Verdict{Why: "no"}
@@ -311,7 +311,7 @@ func TestRelay6Restore(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 
-// Router advertisements tell whoever may sign in to ask by DHCPv6, and take nothing from pools.
+// Router advertisements direct hosts that may sign in to DHCPv6, and take nothing from pools.
 func TestRelay6Solicited(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.solicit()

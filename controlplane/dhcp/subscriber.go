@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// subscriber is one line's. It holds at most one message of each kind while it waits; what comes meanwhile takes the
-// place of the one before, so retransmissions are answered once.
+// subscriber is one line's. It holds at most one waiting message of each kind; a newer one replaces it, so
+// retransmissions are answered once.
 //
 //	none ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
 //	                         └──────── refused ─► remembered for Limits.Retry
@@ -29,7 +29,7 @@ type subscriber struct {
 	busy     bool // Want or Up is under way
 	static   bool // by first packet
 	dead     bool
-	denied   bool // refused; told is whether the subscriber may know
+	denied   bool // refused; false: without an answer to the subscriber
 	told     bool
 	until    time.Time // without a session: the line is forgotten then
 	declines uint8
@@ -161,7 +161,7 @@ func (u *subscriber) want(r *access.Request) {
 		}
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
-		if err != nil { // what waits is told that there is nothing
+		if err != nil { // waiting requests get an empty answer
 			u.refuse(r.Kind, noAddress, err.Error())
 		}
 		u.resume()
@@ -247,7 +247,7 @@ func (u *subscriber) forgetWaiting() {
 	}
 }
 
-// firstPacket signs somebody in who says nothing but packets.
+// firstPacket signs a subscriber in that only sends packets.
 func (u *subscriber) firstPacket(from netip.Addr) {
 	u.static = true
 	if from.Is6() {
@@ -338,7 +338,7 @@ func (u *subscriber) left() time.Duration {
 	return math.MaxInt64
 }
 
-// farewell tells the subscriber what can be told.
+// farewell sends the subscriber the possible messages about its end.
 func (u *subscriber) farewell() {
 	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
 		v6{u}.advertise(u.passing)
@@ -391,8 +391,8 @@ func (u *subscriber) leave() {
 	u.s.remove(u)
 }
 
-// Ended is access.Client's: neither family has a message that takes an address away (but for RFC 3203, which clients
-// lack), so router advertisements say it, and the next renewal is denied or signs in anew.
+// Ended is access.Client's. No message of either family withdraws an address (but for RFC 3203, which clients lack). So
+// router advertisements do, and the next renewal is denied or signs in again.
 func (u *subscriber) Ended(access.Cause) { u.leave() }
 
 // Replanned is access.Client's.

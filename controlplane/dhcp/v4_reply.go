@@ -33,7 +33,7 @@ func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHC
 	return m
 }
 
-// configure puts in what a subscriber is told of its network.
+// configure adds the network options for a subscriber.
 func (u v4) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	m.Options[1] = net.CIDRMask(a.Mask, 32)
 	gateway := a.Gateway.AsSlice()
@@ -126,7 +126,7 @@ func (u v4) acknowledged(expires time.Time) {
 	u.four.bound, u.four.expires = true, expires
 }
 
-// inform answers somebody who has an address and wants the rest (RFC 2131 §4.3.5).
+// inform answers a client that has an address and wants the options (RFC 2131 §4.3.5).
 func (u v4) inform(r *request4) {
 	a := u.session.Grant().Addresses
 	m := reply4(r, dhcpv4.MessageTypeAck, u.id())

@@ -176,7 +176,7 @@ func TestRequests(t *testing.T) {
 	other.join()
 	foreign, hers := netip.MustParseAddr("192.168.1.7"), other.ip
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, wanted(h.ip))    // INIT-REBOOT
-	h.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, wanted(hers))    // somebody else's
+	h.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, wanted(hers))    // another home's
 	h.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, ciaddr(foreign)) // of no subnet
 	h.ask(0, dhcpv4.MessageTypeRequest, wanted(h.ip),
 		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IP{192, 0, 2, 9})))
@@ -230,7 +230,7 @@ func TestRefused(t *testing.T) {
 	h.join()
 }
 
-// Row B10: whoever declines every address gets none for a while, and takes few with it.
+// Row B10: a client that declines every address gets none for a while, and takes few out of use.
 func TestDeclines(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -257,7 +257,7 @@ func TestDeclines(t *testing.T) {
 	h.join()
 }
 
-// Row B8: lines that were refused make room for others before their time, and nobody else does.
+// Row B8: refused lines make room for others early; no other lines do.
 func TestRefusedMakeRoom(t *testing.T) {
 	w := newWorld(t)
 	w.c.Limits.Subscribers = 20
@@ -330,7 +330,7 @@ func TestWhyNothing(t *testing.T) {
 	}
 }
 
-// What upstream servers say, and is not taken, is told of the home that waits for it.
+// A rejected answer of an upstream server appears in the history of the waiting home.
 func TestWhyNothingOfUpstream(t *testing.T) {
 	for _, row := range []struct {
 		count, why string
@@ -473,7 +473,7 @@ func TestDataPlaneFails(t *testing.T) {
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, server(offer), wanted(address4(offer.YourIPAddr)))
 }
 
-// A client that loses, repeats and disorders messages gets its address in the end, and nobody else's.
+// A client behind loss, repetition and reordering gets its own address in the end.
 func TestLoss(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	w := newWorld(t)

@@ -116,7 +116,7 @@ func (h *home) ask6(want, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) st
 	return leases(all[0])
 }
 
-// leases tells of a message's addresses, prefixes and status.
+// leases returns a message's addresses, prefixes and status.
 func leases(m *dhcpv6.Message) (text string) {
 	say := func(s *dhcpv6.OptStatusCode) {
 		if s != nil {
@@ -282,7 +282,7 @@ func TestDualStack(t *testing.T) {
 	testkit.Equal(t, binary.BigEndian.Uint16(last[0].body[6:]), 0, "router lifetime of the last advertisement")
 }
 
-// An address that the data plane does not let go is nobody else's: the whole session ends.
+// An address that the data plane does not release is not reused: the whole session ends.
 func TestDropFails(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -299,7 +299,7 @@ func TestDropFails(t *testing.T) {
 	testkit.Equal(t, w.signIns, 2, "sign-ins")
 }
 
-// An offer that nobody takes ends alone; a lease that ends takes SLAAC along, which is no sign of life.
+// An unused offer ends alone; a lease that ends takes SLAAC along, which is no sign of life.
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -412,8 +412,7 @@ func TestRouterOfWhoDoesNotAsk(t *testing.T) {
 	}
 }
 
-// A port that has other addresses tells its homes within seconds, not at their next advertisement. Homes of other ports
-// hear nothing.
+// After a change of a port's addresses its homes get an advertisement within seconds. Homes of other ports get none.
 func TestRouterChanges(t *testing.T) {
 	w := newWorld(t)
 	var homes []*home
@@ -436,7 +435,7 @@ func TestRouterChanges(t *testing.T) {
 	testkit.Equal(t, len(elsewhere.datagrams6()), 0, "advertisements on another port")
 }
 
-// RFC 6221: an access node wraps what a client sends; row B9: from nobody else, and not without end.
+// RFC 6221: an access node wraps a client's messages; row B9: only an access node, and to a limited depth.
 func TestLDRA(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

@@ -34,7 +34,7 @@ type world struct {
 	links   map[access.Line]*link
 	signIns int
 	failUp  bool
-	failed  []access.Request // that the front end tells of
+	failed  []access.Request // reported by the front end
 	whys    []string         // of these
 	router  access.PortAddresses
 	there   map[access.Line]netip.Addr // homes that answer when they are asked for this IPv6 address, or by ARP

@@ -111,7 +111,7 @@ func TestThis(t *testing.T) {
 	testkit.Equal(t, w.take(t, "pd", user(3)), prefix("2001:db8:0:300::/56"), "past what was asked for")
 }
 
-// What somebody has who did not ask here is passed over, and there again when it is free.
+// A prefix with an owner that did not ask here is passed over, and used again when it is free.
 func TestLive(t *testing.T) {
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("10.0.0.0/30"), Length: 32, Hold: time.Second})
 	theirs := prefix("10.0.0.1/32")
@@ -126,7 +126,7 @@ func TestLive(t *testing.T) {
 	testkit.Equal(t, w.take(t, "p", user(2)), prefix("10.0.0.1/32"), "free again")
 }
 
-// Somebody who declines everything takes an eighth of the pool away, for an hour.
+// A client that declines everything takes an eighth of the pool out of use, for an hour.
 func TestDecline(t *testing.T) {
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("10.0.0.0/24"), Length: 32})
 	seen := map[netip.Prefix]bool{}
@@ -311,7 +311,7 @@ func BenchmarkTakeRelease(b *testing.B) {
 	}
 }
 
-// A hint is given where anybody could get it: of nobody, not ours, not kept for somebody, not released just now.
+// A hint is given if it is free for all: unowned, not our own, not reserved, not just released.
 func TestHint(t *testing.T) {
 	pool := four
 	pool.Prefix = network("192.0.2.0/28")

@@ -105,7 +105,7 @@ const bye = irc | str | closing
 type automaton struct {
 	state   step
 	id      uint8 // of the last Configure- or Terminate-Request; of the next answer that is taken
-	waits   bool  // for an answer with that id: what comes again, or too late, is no answer
+	waits   bool  // for an answer with that id; repeated or late ones do not count
 	counter uint8 // sendings left (§4.6)
 	naks    uint8 // sent in a row, the last one to nakID
 	nakID   uint8

@@ -155,7 +155,7 @@ func (l lcp) up() {
 	}
 }
 
-// down is "this layer down": all above begins anew. Who has proven who it is cannot: it signs in on another link.
+// down is "this layer down": all above begins again. An authenticated peer cannot: it signs in on another link.
 func (l lcp) down() {
 	for _, n := range []int{nIPCP, nIPv6CP} {
 		l.control(n).run(down, nil, nil)

@@ -73,8 +73,8 @@ const (
 	nIPv6CP
 )
 
-// maxRounds bounds Configure-Requests without an end to negotiation; settled is how long a protocol has to be open to
-// begin anew.
+// maxRounds bounds Configure-Requests of a negotiation without end; settled is how long a protocol has to be open for
+// its bounds to start again.
 const (
 	maxRounds = 24
 	settled   = time.Minute
@@ -166,7 +166,7 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 	return l.rejectProtocol(protocol, b)
 }
 
-// rejectProtocol is RFC 1661 §5.7. A peer that does not listen is told so often, not for ever.
+// rejectProtocol is RFC 1661 §5.7. A peer that ignores it gets a bounded number of rejects.
 func (l *Link) rejectProtocol(protocol uint16, b []byte) Discard {
 	if l.rejects == maxRounds {
 		return Unexpected
@@ -241,7 +241,7 @@ func (l *Link) wake() {
 	}
 }
 
-// Close ends the link, and tells the peer: Env.Closed follows, with these words.
+// Close terminates the link with the peer: Env.Closed follows, with this text.
 func (l *Link) Close(cause access.Cause, why string) {
 	if l.over {
 		return
@@ -261,7 +261,7 @@ func (l *Link) blame(cause access.Cause, why string) {
 	}
 }
 
-// Abort ends it at once: the peer is told, and not waited for; Env.Closed is not called.
+// Abort ends it at once: one message to the peer, no wait; Env.Closed is not called.
 func (l *Link) Abort() {
 	if a := &l.layers[nLCP]; a.state > starting && !l.over {
 		l.send(LCP, l.begin(terminateRequest, a.id+1))

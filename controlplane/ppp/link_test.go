@@ -46,8 +46,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A peer that speaks of addresses while its line is still being looked at need not come again; one that has to prove
-// who it is has to wait.
+// A peer that negotiates addresses while its line is being authorised need not repeat; a peer that must authenticate
+// waits.
 func TestEarly(t *testing.T) {
 	for _, m := range []access.Method{access.None, access.PAP} {
 		w := newWorld(1)
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Nobody could decide: the link ends without a refusal.
+// No decision is possible: the link ends without a refusal.
 func TestSilent(t *testing.T) {
 	w := newWorld(1)
 	s, c := pair(w, serverConfig(access.PAP), clientConfig(access.PAP))
@@ -137,8 +137,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Over a lossy way, where packets are lost, come twice or late, both ends meet, or both give up; never do they go on
-// for ever, and one end is never open for long without the other.
+// Over a path that loses, repeats and delays packets, both ends meet, or both give up. They never go on without end,
+// and one end is never open for long without the other.
 func TestLossyWay(t *testing.T) {
 	methods := []access.Method{access.None, access.PAP, access.CHAP, access.MSCHAPv2}
 	met := 0
@@ -169,7 +169,7 @@ func TestLossyWay(t *testing.T) {
 	t.Logf("%d of %d pairs met", met, rounds)
 }
 
-// Answers that were lost after the peer is content do not begin the negotiation anew.
+// Answers lost after the peer is content do not restart the negotiation.
 func TestLostAck(t *testing.T) {
 	for _, protocol := range []uint16{LCP, IPCP, IPv6CP} {
 		w := newWorld(3)

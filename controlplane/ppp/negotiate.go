@@ -87,8 +87,8 @@ func (a control) configureRequest(p packet) Discard {
 		return Malformed
 	}
 	if a.state == opened && a.agreed == crc32.ChecksumIEEE(p) {
-		// Our Configure-Ack was lost, or the request came late: the same answer, and nothing begins anew.
-		// RFC 1661 would leave Opened, and two ends with a slow way between them might never meet.
+		// Our Configure-Ack was lost, or the request came late: the same answer, without a restart. RFC 1661
+		// would leave Opened, and two ends with a slow path might never meet.
 		a.transmit(append(a.begin(configureAck, p.id()), in...))
 		return Taken
 	}
@@ -107,7 +107,7 @@ func (a control) configureRequest(p packet) Discard {
 // stubborn counts requests in a row that cannot be acknowledged. After so many the protocol is given up, and nothing is
 // said to more of them.
 func (a control) stubborn(p packet) bool {
-	if a.bad == 0 || a.badID != p.id() { // one that came again counts once
+	if a.bad == 0 || a.badID != p.id() { // a repetition counts once
 		a.bad = min(a.bad+1, maxRounds+1)
 		a.badID = p.id()
 	}
@@ -332,7 +332,7 @@ func (a control) answer(s step, p packet, reply []byte) {
 	}
 }
 
-// sendRequest sends a Configure-Request. One that is sent again keeps its identifier, so that a late answer counts.
+// sendRequest sends a Configure-Request. A repeated request keeps its identifier, so that a late answer counts.
 func (a control) sendRequest(again bool) {
 	now := a.config.Now()
 	if !again || !a.waits {

@@ -73,8 +73,8 @@ func (l ipcp) judge(kind uint8, value, b []byte) (grade, []byte) {
 	return good, b
 }
 
-// missing: a peer without the option may not know that it can have an address (RFC 1332 §3.3); one that insists has it
-// by hand, and the data plane lets no other pass.
+// missing: a peer without the option may not know that it can have an address (RFC 1332 §3.3). A peer that insists has
+// a static address, and the data plane passes only the assigned one.
 func (l ipcp) missing(in options, b []byte) []byte {
 	if l.role == Server && !in.has(optAddress) {
 		b = option(b, optAddress, l.network.Remote[:]...)

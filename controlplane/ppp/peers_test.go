@@ -129,7 +129,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// PAP and CHAP with lengths that do not fit, names that nobody can carry, and too early.
+// PAP and CHAP with wrong lengths, invalid names, and too early.
 func TestBadProofs(t *testing.T) {
 	long := strings.Repeat("61", 254)
 	for _, r := range []struct {

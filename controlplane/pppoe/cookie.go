@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// cookies makes AC-Cookies, which stand in for state until a PADR comes (RFC 2516 §A): a number that makes each cookie
-// another, and an HMAC-SHA256, cut to 128 bits, over it, the time and the line. A cookie is good for one to two lives.
+// cookies makes AC-Cookies, which replace state until a PADR comes (RFC 2516 §A): a unique number, and an HMAC-SHA256,
+// cut to 128 bits, over it, the time and the line. A cookie is valid for one to two lives.
 type cookies struct {
 	mac hash.Hash
 	sum [sha256.Size]byte

@@ -35,7 +35,7 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 	}
 }
 
-// turnAway counts a frame that gets nothing, and tells of its line's owner, and why.
+// turnAway counts a frame that gets nothing, and publishes its line's owner and the reason.
 func (s *Server) turnAway(line *access.Line, reason int, why string) {
 	s.counts[reason]++
 	s.host.Failed(&access.Request{Kind: access.PPPoE, Line: *line}, why)
@@ -50,7 +50,7 @@ func (s *Server) padi(line *access.Line, t *Tags, payload []byte) {
 		s.counts[noService]++
 		return // RFC 2516 §5.2: no answer
 	}
-	// The line first: one that says too much takes nothing from its port's others.
+	// The line's limit first: a flooding line takes nothing from others of its port.
 	who, p := s.peerOf(line)
 	if s.waits(who, payload) {
 		return
@@ -187,12 +187,12 @@ func (s *Server) agentOf(line *access.Line, t *Tags) (a access.Agent, circuit st
 	return a, circuit
 }
 
-// elsewhere tells that a session is on line by another circuit of its access node.
+// elsewhere: a session is on line by another circuit of its access node.
 func (x *session) elsewhere(circuit string) bool {
 	return circuit != "" && x.circuit != "" && x.circuit != circuit && !x.halfOpen
 }
 
-// stays tells whether a subscriber may dial by a circuit: where homes move, its sessions by another one end.
+// stays: a subscriber may dial by a circuit. Where homes move, its sessions on other circuits end.
 func (s *Server) stays(who peer, line *access.Line, said access.Agent, circuit string) bool {
 	for x := s.peers[who]; x != nil; x = x.older {
 		switch {

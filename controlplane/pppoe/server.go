@@ -39,7 +39,7 @@ type Config struct {
 type Port struct {
 	Relayed bool // IPv6 addresses come from DHCPv6 servers, behind sign-in
 	Trusted bool // what access nodes say of the line is believed
-	Moves   bool // another circuit id than the session's dials in anew: else it waits until the session has ended
+	Moves   bool // a dial from another circuit is answered at once; else it waits until the old session has ended
 }
 
 var methods = map[string]access.Method{"pap": access.PAP, "chap": access.CHAP, "mschapv2": access.MSCHAPv2}
@@ -64,7 +64,7 @@ func ConfigOf(p *config.AccessPPPoE) Config {
 type Link6 interface {
 	Packet(ipv6 []byte) // punted; nothing in it is checked
 	Opened(local, peer netip.Addr)
-	Closed(tell bool) // tell: the link is still there
+	Closed(tell bool) // true: the link is still there
 	State() []byte    // to go on with after a restart: at most 255 octets
 }
 
@@ -120,7 +120,7 @@ type Server struct {
 	told     bucket.Bucket          // PADTs to strangers
 	answered *bucket.Table[lineKey] // of PADOs
 	counts   [counters]uint64
-	frame    access.Frame // the one that is being sent
+	frame    access.Frame // being sent
 	buffer   [2048]byte
 }
 
@@ -218,7 +218,8 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 	}
 }
 
-// stranger is told that there is no such session, so that it dials again soon; one whose session ended just now knows.
+// stranger answers with a PADT for an unknown session, so that the peer dials again soon; not for a session that just
+// ended.
 func (s *Server) stranger(f *access.Frame, who peer, id uint16) {
 	s.counts[unknownSession]++
 	if s.gone.has(key{who, id}) || id == 0 || id == 0xffff {

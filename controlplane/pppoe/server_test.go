@@ -309,7 +309,7 @@ func (l *restless) Opened(_, _ netip.Addr) {
 	}
 }
 
-// What DHCPv6 had pass passes on, and nobody asks for it again: the data plane may be away.
+// IPv6 packets that DHCPv6 permitted still pass after a restart, without another request: the data plane may be away.
 func TestRestoreIPv6(t *testing.T) {
 	w := newWorld(t, nil)
 	var links []*restless
@@ -479,8 +479,7 @@ func TestBegin(t *testing.T) {
 	testkit.Equal(t, w.count("begin-waits"), 1900, "PADI that waited")
 }
 
-// Half-open sessions that say nothing keep nobody out for longer than a second. PADI that wait are bounded, and each
-// home waits once.
+// Silent half-open sessions block others for a second at most. Waiting PADI are bounded, and each home waits once.
 func TestBeginSilent(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.Begin, c.OffersPerLine = 10, 100_000 })
 	w.lost = func(up bool, f *access.Frame) bool {

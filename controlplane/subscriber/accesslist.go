@@ -22,7 +22,7 @@ func everything(flags uint8) api.SDF {
 
 func accessListOf(from *config.AccessList) *accessList {
 	l := &accessList{}
-	add := func(f api.SDF) { // Remote is the destination of what comes from the subscriber
+	add := func(f api.SDF) { // Remote is the destination of packets from the subscriber
 		l.up = append(l.up, f)
 		f.Remote, f.Local, f.RemotePort, f.LocalPort = f.Local, f.Remote, f.LocalPort, f.RemotePort
 		l.down = append(l.down, f)
@@ -42,7 +42,7 @@ func accessListOf(from *config.AccessList) *accessList {
 	return l
 }
 
-// list finds one by its name: of the configuration, or of a former one that somebody on line has.
+// list finds an access list by name: of the configuration, or of a former one in use by a subscriber on line.
 func (l *Loop) list(name string) *accessList {
 	for _, in := range []map[string]*accessList{l.set.lists, l.retired} {
 		if found := in[name]; found != nil {
@@ -52,7 +52,7 @@ func (l *Loop) list(name string) *accessList {
 	return nothing
 }
 
-// retire keeps the lists that a configuration has no more and somebody on line has: it goes on as it was.
+// retire keeps lists that the configuration has no more while subscribers on line use them.
 func (l *Loop) retire(set *Settings) {
 	kept := map[string]*accessList{}
 	for s := range l.by.all {

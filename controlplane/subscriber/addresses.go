@@ -139,7 +139,7 @@ func (s addresses) release() {
 type wish struct {
 	family access.Families // it alone
 	wanted bool
-	this   netip.Prefix // the very one, or the one that the pool keeps for it; invalid: any of the pool
+	this   netip.Prefix // this prefix, or what the pool reserves for it; invalid: any of the pool
 	pool   string       // empty: no other one than this
 }
 

@@ -67,10 +67,10 @@ func isAddress(word string) bool {
 // drainTime bounds Drain: a data plane that is away takes no session out, and its last reports do not come.
 const drainTime = 10 * time.Second
 
-// Drained is closed when accounting was told the last of a Drain.
+// Drained is closed when the last accounting record of a Drain was sent.
 func (l *Loop) Drained() <-chan struct{} { return l.drained }
 
-// Drain lets nobody in any more and ends all, then tells accounting that we go: a planned shutdown.
+// Drain refuses new sign-ins and ends all sessions, then sends Accounting-Off: a planned shutdown.
 func (l *Loop) Drain() int {
 	if l.draining {
 		return 0
@@ -135,7 +135,7 @@ func (l *Loop) Configure(set *Settings) {
 	l.admission.advance()
 }
 
-// sameService tells whether two configurations make the same session of a plan.
+// sameService: two configurations make the same session of a plan.
 func sameService(p *access.Plan, former, set *Settings) bool {
 	was, is := former.profiles[p.Profile], set.profiles[p.Profile]
 	return was != nil && is != nil && was.UplinkPolicer == is.UplinkPolicer &&
@@ -216,15 +216,14 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 	})
 }
 
-// sameAddresses tells whether a session can go from one plan to another: it keeps its addresses.
+// sameAddresses: a session can change plans and keep its addresses.
 func sameAddresses(was, is *access.Plan) bool {
 	return was.Instance == is.Instance && was.IPv4 == is.IPv4 && was.IPv6 == is.IPv6 &&
 		was.Delegated == is.Delegated &&
 		was.InterfaceID == is.InterfaceID
 }
 
-// keepsPools tells that a change names no pool but those in effect. Another profile may have others: they are for
-// families that come later.
+// keepsPools: a change names only pools in effect. Another profile's pools apply to families that open later.
 func (s *Subscriber) keepsPools(said, plan *access.Plan) bool {
 	keeps := func(named, before, is, was string) bool { return named == before || is == was }
 	return keeps(said.Pool4, s.auth.Pool4, plan.Pool4, s.plan.Pool4) &&
@@ -232,9 +231,9 @@ func (s *Subscriber) keepsPools(said, plan *access.Plan) bool {
 		keeps(said.PoolPD, s.auth.PoolPD, plan.PoolPD, s.plan.PoolPD)
 }
 
-// replan has a session be of another plan: the data plane changes it in one step, and packets pass by one or the other.
-// plan is called when it is the change's turn: it changes said, a copy of what authentication said last, and lays it
-// over the profile. again tells whether an equal plan of a profile makes another session.
+// replan changes a session's plan in one step of the data plane: each packet passes by the old or the new one. plan
+// runs at the change's turn. It edits said, a copy of authentication's last answer, and applies it over the profile.
+// again: an equal plan of a profile makes another session.
 func (s *Subscriber) replan(again func(*access.Plan) bool, plan func(said *access.Plan) (access.Plan, error),
 	done func(error)) {
 	s.do(func() {

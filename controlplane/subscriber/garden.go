@@ -128,7 +128,7 @@ func (g *gardens) of(s *Subscriber, name string) []netip.Addr {
 	return n.order
 }
 
-// ask looks a name up, for as long as somebody is captive who may reach it.
+// ask resolves a name while a captive subscriber may reach it.
 func (g *gardens) ask(n *gardenName) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)

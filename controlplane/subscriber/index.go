@@ -16,8 +16,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// index finds subscribers. by seid has also those whose end is not counted yet; the others have those alone who are on
-// line: the oldest, and those after it in rings.
+// index finds subscribers. by seid also has those with an end not counted yet. The others have subscribers on line
+// only: the oldest, and later ones in rings.
 type index struct {
 	seid map[uint64]*Subscriber
 	line map[access.Line]*Subscriber
@@ -38,7 +38,7 @@ func newIndex() index {
 	return index{map[uint64]*Subscriber{}, map[access.Line]*Subscriber{}, map[string]*Subscriber{}}
 }
 
-// lineKey leaves out what is no part of who somebody is.
+// lineKey omits what does not identify a line.
 func lineKey(l *access.Line) access.Line {
 	key := *l
 	key.TPID = 0
@@ -110,7 +110,7 @@ func (x *index) all(yield func(*Subscriber) bool) {
 	}
 }
 
-// freshSEID makes one that nobody has; the session layer makes sure.
+// freshSEID returns an unused SEID; the session layer makes sure.
 func (x *index) freshSEID() uint64 {
 	for {
 		var b [8]byte

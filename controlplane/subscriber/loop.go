@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subscriber owns the subscribers who sign in: it gives their frames to the protocols (access.FrontEnd), has
-// them authenticated, gives them addresses, makes their sessions, counts what they use, and ends them.
+// Package subscriber owns the subscribers that sign in. It passes their frames to the protocols (access.FrontEnd),
+// authenticates them, assigns addresses, makes their sessions, counts usage, and ends them.
 package subscriber
 
 import (
@@ -106,7 +106,7 @@ func New(set *Settings, o Options) *Loop {
 	return l
 }
 
-// FrontEnds tells who speaks the protocols: before Start.
+// FrontEnds sets the protocols: before Start.
 func (l *Loop) FrontEnds(pppoe, ipoe access.FrontEnd) { l.pppoe, l.ipoe = pppoe, ipoe }
 
 // mail is what others want done, in order. Who posts bounds how much there is: sign-ins, transactions and requests of

@@ -25,7 +25,7 @@ func has(h *home, ipv4 string) bool {
 	return h.session != nil && h.session.Grant().Addresses.IPv4 == netip.MustParseAddr(ipv4)
 }
 
-// The session that is replaced gives its fixed address to the one that comes.
+// The replaced session gives its fixed address to its successor.
 func TestReplacedGivesItsAddress(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "2001:db8:100:9::/64")
@@ -41,7 +41,7 @@ func TestReplacedGivesItsAddress(t *testing.T) {
 	testkit.ErrorIf(t, len(b.leaving)+len(b.waiting) != 0, "%v %v stay", b.leaving, b.waiting)
 }
 
-// While it cannot be taken out of the data plane, the one that comes waits, hears nothing, and may try again.
+// While the old session cannot leave the data plane, the new one waits without an answer, and may try again.
 func TestReplacedCannotEnd(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "")
@@ -77,7 +77,7 @@ func TestDialledAgainAtOnce(t *testing.T) {
 	testkit.ErrorIf(t, !has(anew, "10.64.0.9"), "%+v", anew.verdict)
 }
 
-// Nobody is thrown out for one who cannot come in.
+// No session ends for a successor that is refused.
 func TestNotReplacedInVain(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.8", "2001:db8:100:8::/64")

@@ -37,7 +37,7 @@ type Attempt struct {
 	Why                   string // empty: it was let in, with all that was said
 }
 
-// KindText is how somebody signs in, in words.
+// KindText names how a subscriber signs in.
 func KindText(k access.Kind) string {
 	switch k {
 	case access.PPPoE:
@@ -127,7 +127,7 @@ type Counts struct {
 	ReportsLost            uint64
 	Failures, Ended        map[string]uint64 // by reason, by cause
 	PPPoE, IPoE            uint64            // frames
-	NobodyThere, NotServed uint64            // frames that nobody was for
+	NobodyThere, NotServed uint64            // frames without a receiver
 }
 
 // Counts copies the counters. Loop's goroutine (Ask).

@@ -49,7 +49,7 @@ func SettingsOf(c *config.Config) *Settings {
 	return s
 }
 
-// Port is the first entry that a line fits, nil when nobody signs in there.
+// Port is the first entry that a line fits, nil without one.
 func (s *Settings) Port(l *access.Line) *config.AccessPort {
 	for _, p := range s.ports[l.Port] {
 		if p.STags.Has(l.STag) && p.CTags.Has(l.CTag) {

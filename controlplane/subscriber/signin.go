@@ -32,7 +32,7 @@ type attempt struct {
 // SignIn is access.Host's.
 func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Session, *access.Verdict)) (cancel func()) {
 	if p := l.set.Port(&r.Line); p == nil || !p.Trusted {
-		r.Agent = access.Agent{} // whoever forges a tag of the access node has none
+		r.Agent = access.Agent{} // a forged access node tag does not have it
 	}
 	t := &attempt{loop: l, request: r, client: c, done: done, began: l.opt.Now()}
 	t.seid = l.by.freshSEID()
@@ -144,7 +144,7 @@ func (t *attempt) enter(s *Subscriber, v *access.Verdict, left []access.Left) {
 	t.done(s, &answer)
 }
 
-// leftOut tells of what was left out of a plan, an event each. known are words of what we know, for the history.
+// leftOut publishes an event for each part left out of a plan. known lists the known ones, for the history.
 func (l *Loop) leftOut(about string, list []access.Left) (known string) {
 	for _, one := range list {
 		l.opt.Notify("subscriber.left-out", one.What, "subscriber", about, "why", cmp.Or(one.Why, "not known"))

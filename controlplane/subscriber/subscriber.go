@@ -39,7 +39,7 @@ type Subscriber struct {
 	ending   bool
 	billed   bool         // accounting knows of its end
 	cause    access.Cause // of that
-	// declined: somebody whom we do not know uses the IPv4 address
+	// declined: an unknown host uses the IPv4 address
 	declined bool
 	busy     bool // a request to the session layer is under way
 	dirty    bool // the record is to be written
@@ -254,7 +254,7 @@ func (s *Subscriber) Down(cause access.Cause) {
 	s.end(cause)
 }
 
-// end ends the session, whoever wants it.
+// end ends the session, for any cause.
 func (s *Subscriber) end(cause access.Cause) {
 	if s.ending {
 		return

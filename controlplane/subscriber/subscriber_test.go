@@ -177,7 +177,7 @@ func TestAccounting(t *testing.T) {
 	b.pass(time.Second)
 	r := b.judge.last()
 	testkit.ErrorIf(t, r.Kind != aaa.Interim || !r.Local || r.Total.UpBytes != 10 || r.V6.DownBytes != 2, "%+v", r)
-	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio)) // told again
+	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio)) // repeated
 	b.pass(599 * time.Second)
 	testkit.Equal(t, len(b.judge.of(id)), 2, "records")
 	b.pass(10 * time.Second) // the data plane is silent: a record all the same
@@ -220,8 +220,8 @@ func TestTimeouts(t *testing.T) {
 		two.cause)
 }
 
-// The data plane tells once that a subscriber is silent. It is acknowledged when the store has the end: a control plane
-// that dies before hears it again.
+// The data plane reports a silent subscriber once. It is acknowledged when the end is stored: a control plane that dies
+// before gets it again.
 func TestSilenceIsToldAgain(t *testing.T) {
 	for _, kind := range []uint32{api.EventTypeInactive, api.EventTypeLCPDown} {
 		b := start(t, nil)
@@ -287,7 +287,7 @@ func TestPlanChanges(t *testing.T) {
 	testkit.ErrorIf(t, failed == nil || h.session.Grant().Plan.Down.CIR != 5000, "%+v", h.session.Grant().Plan)
 }
 
-// Framed-IP-Netmask is told in the place of the pool's.
+// Framed-IP-Netmask replaces the pool's netmask.
 func TestNetmask(t *testing.T) {
 	b := start(t, nil)
 	testkit.Equal(t, b.up(request("anna", 1)).session.Grant().Addresses.Mask, 16, "the pool's")
@@ -321,7 +321,7 @@ func TestRestart(t *testing.T) {
 	record := b.by.seid[seid].recordEnded(access.UserRequest, b.now)
 	ended.session.Down(access.UserRequest)
 	b.turn()
-	b.layer.records[seid] = record // killed before the store was told to forget it
+	b.layer.records[seid] = record // killed before the store could forget it
 	var records []session.LineRecord
 	for seid, data := range b.layer.records {
 		records = append(records, session.LineRecord{SEID: seid, Data: data, Session: b.layer.sessions[seid]})
@@ -338,7 +338,7 @@ func TestRestart(t *testing.T) {
 	testkit.Equal(t, len(b.judge.of(ended.session.ID())), 1, "last record of who had ended")
 	again := b.front.restored[0]
 	testkit.Equal(t, again.session.Grant().Addresses.IPv4, h.session.Grant().Addresses.IPv4, "address")
-	b.reports(again, usage(1, 0, 10, 20, api.UsagePerio)) // told again to the new control plane
+	b.reports(again, usage(1, 0, 10, 20, api.UsagePerio)) // repeated to the new control plane
 	b.reports(again, usage(1, 1, 1, 1, api.UsagePerio))
 	b.layer.usage = []api.Usage{usage(1, 2, 100, 0, api.UsageTermr)}
 	b.Clear("anna", access.AdminReset)
@@ -498,7 +498,7 @@ func TestNameServersDoNotGrow(t *testing.T) {
 	testkit.Equal(t, len(h.session.Grant().Addresses.DNS), 1, "name servers")
 }
 
-// What a DHCPv6 server gives is taken from no pool, is nobody else's, and passes.
+// An address from a DHCPv6 server is taken from no pool, belongs to one subscriber, and passes.
 func TestGivenIPv6(t *testing.T) {
 	b := start(t, nil)
 	b.pools.Configure([]config.AddressPool{
@@ -541,8 +541,8 @@ func TestGivenIPv6(t *testing.T) {
 	testkit.Equal(t, other.session.Grant().Addresses.IPv6, given.IPv6, "address that is free again")
 }
 
-// Who has no address yet (PPP whose DHCPv6 is relayed, IPv6 alone) is a session all the same: its control packets come
-// up, and the core side has no rule for it, which would match nobody.
+// A subscriber without an address yet (PPP with relayed DHCPv6, IPv6 alone) has a session: its control packets are
+// punted. The core side has no rule for it, which would match no packet.
 func TestWithoutAddress(t *testing.T) {
 	b := start(t, nil)
 	r := request("anna", 1)

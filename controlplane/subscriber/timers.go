@@ -11,7 +11,7 @@ import (
 type timers struct {
 	list  []*timer
 	count uint64
-	from  time.Time // times are counted from it: of Options.Now, whose clock nobody sets
+	from  time.Time // times count from it: of Options.Now, a monotonic clock
 }
 
 type timer struct {
@@ -54,7 +54,7 @@ func (t *timers) add(at time.Time, fn func()) *timer {
 	return v
 }
 
-// Stop is access.Timer's. A nil timer is one that never was.
+// Stop is access.Timer's. A nil timer never ran.
 func (v *timer) Stop() {
 	if v != nil && v.place >= 0 {
 		heap.Remove(v.timers, v.place)

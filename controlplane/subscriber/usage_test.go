@@ -21,7 +21,7 @@ import (
 
 func (b *bench) subscriber(h *home) *Subscriber { return b.by.seid[seidOf(h.session.ID())] }
 
-// Reports of another boot are counted anew, those in answers, too; a quota goes on with what is left.
+// Reports of another boot are counted from the start, in answers too; a quota goes on with its rest.
 func TestDataPlaneRestarts(t *testing.T) {
 	b := start(t, nil)
 	plain := b.up(request("plain", 2))
@@ -60,8 +60,8 @@ func TestDataPlaneRestarts(t *testing.T) {
 	testkit.Equal(t, b.judge.last().Total.UpBytes, 1137, "uplink bytes")
 }
 
-// What a data plane that is gone had counted is told before its successor: it is counted once, for accounting and for
-// the quota.
+// Usage of a data plane that is gone arrives before its successor's: it is counted once, for accounting and for the
+// quota.
 func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan = access.Plan{Profile: "quota"}
@@ -82,7 +82,7 @@ func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
 	testkit.Must(t, json.Unmarshal(b.layer.records[seid], &r))
 	testkit.ErrorIf(t, told != 1 || r.Boot != 6 || r.Used[0].Bytes != [2]uint64{150, 200} ||
 		r.Used[1].Bytes[0] != 30, "%d %+v", told, r)
-	// The session layer ended before it knew that it was told.
+	// The session layer ended before it knew that the event was delivered.
 	records := []session.LineRecord{{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}}
 	b.boot = 0
 	b.open(nil)
@@ -215,7 +215,7 @@ func TestChangesAtOnce(t *testing.T) {
 		p.SessionTimeout != 99*time.Second || p.Interim != time.Minute, "%+v", p)
 }
 
-// A CoA says that there is none of what the profile has; a later one that there is.
+// A CoA removes what the profile has; a later one restores it.
 func TestChangeLiftsTheProfile(t *testing.T) {
 	b := start(t, nil)
 	set := SettingsOf(parse(t, file))
@@ -286,7 +286,7 @@ func TestStoreRefuses(t *testing.T) {
 	testkit.ErrorIf(t, !*acked, "not acknowledged")
 }
 
-// A family that comes or goes is told to accounting with what was counted until then; what changes else is not.
+// A family that opens or closes causes an accounting record with the counts until then; other changes do not.
 func TestInterimOfFamilies(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chap has the hash functions of CHAP with MD5 (RFC 1994) and of MS-CHAPv2 (RFC 2759, section 8): what a
-// response must be, for those who verify one and those who make one. Pure functions.
+// Package chap has the hash functions of CHAP with MD5 (RFC 1994) and of MS-CHAPv2 (RFC 2759, section 8), to make and
+// to verify responses. Pure functions.
 package chap
 
 import (
