@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aaa decides whether subscribers are let in, by local users, RADIUS, or without a question; makes plans of
-// what RADIUS says; accounts sessions; and passes on what RADIUS servers want changed.
+// Package aaa decides whether subscribers are accepted, by local users, RADIUS, or without authentication. It makes
+// plans of RADIUS attributes, accounts sessions, and passes on changes that RADIUS servers request.
 package aaa
 
 import (
@@ -69,7 +69,7 @@ func New(c *config.Config, o Options) (*AAA, error) {
 	return a, nil
 }
 
-// Check tells whether a configuration could be taken, as far as nothing of it has to be opened for long.
+// Check validates a configuration as far as nothing has to stay open.
 func Check(c *config.Config) error {
 	s, err := newSetup(c, nil, func(string, string, radius.News) {})
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *Prepared) Take() {
 	}
 }
 
-// changedFunc is told of a server, as by radius.NewClient.
+// changedFunc is called about a server, as by radius.NewClient.
 type changedFunc func(use, name string, is radius.News)
 
 // newSetup makes local users and clients; clients whose servers did not change are taken over.
@@ -164,7 +164,7 @@ func newSetup(c *config.Config, old *setup, changed changedFunc) (s *setup, err 
 	return s, err
 }
 
-// changed is told of servers that are given up, of those that are back, and of those that are not believed.
+// changed is called about servers that are given up, back, or not believed.
 func (a *AAA) changed(use, name string, is radius.News) {
 	if !is.Turned {
 		a.Log("%v (%s)", is.Fault, use)

@@ -176,7 +176,7 @@ func (p *planner) ipv6(a *radius.Attribute) error {
 	return nil
 }
 
-// netmask is of the subnet that a home by IPoE is told (RFC 2865 §5.9).
+// netmask is of the subnet that a home by IPoE is assigned (RFC 2865 §5.9).
 func (p *planner) netmask(a *radius.Attribute) error {
 	bits, size := net.IPMask(a.Value).Size()
 	if bits == 0 || size != 32 {

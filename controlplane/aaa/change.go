@@ -50,10 +50,10 @@ type Selector struct {
 	Delegated      netip.Prefix
 	InterfaceID    uint64
 	CUI            []byte
-	Instance       string // network instance within which the addresses are meant; names nobody by itself
+	Instance       string // network instance of the addresses; alone it selects no session
 }
 
-// Matches tells whether a session is meant.
+// Matches: the selector selects a session.
 func (s *Selector) Matches(line *access.Line, session, user string, at *access.Addresses, cui []byte) bool {
 	return (s.Session == "" || s.Session == session) &&
 		(s.User == "" || s.User == user) &&
@@ -67,13 +67,13 @@ func (s *Selector) Matches(line *access.Line, session, user string, at *access.A
 		(len(s.CUI) == 0 || bytes.Equal(s.CUI, cui))
 }
 
-// none tells that no field is given.
+// none: no field is given.
 func (s *Selector) none() bool {
 	return s.OnlyAddresses() && !s.IPv4.IsValid() && !s.IPv6.IsValid() && !s.Delegated.IsValid() &&
 		s.InterfaceID == 0
 }
 
-// OnlyAddresses tells that nothing but addresses says who is meant: each network instance has them anew.
+// OnlyAddresses: only addresses select the session; they may repeat in each network instance.
 func (s *Selector) OnlyAddresses() bool {
 	return s.Session == "" && s.User == "" && s.PortID == "" && s.CallingStation == "" && s.Port == 0 &&
 		len(s.CUI) == 0
@@ -210,7 +210,7 @@ func (c *changes) handle(p *radius.Packet, answer Answer) {
 	}
 }
 
-// refused tells of a request that was not carried out.
+// refused logs and publishes a request that was not carried out.
 func (c *changes) refused(r *radius.Refused) {
 	client, cause, request, user, session := r.Client, "dropped", "", "", ""
 	if client == "" {
@@ -271,7 +271,7 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 	if p.Code == radius.CoARequest && !s.OnlyAddresses() {
 		s.Instance = "" // who is known otherwise is refused another one
 	}
-	if s.none() { // an attribute of no length or zero names nobody
+	if s.none() { // an attribute of no length or zero selects nothing
 		return nil, nil, radius.MissingAttribute, "no session is named"
 	}
 	return s, rest, OK, ""

@@ -155,7 +155,7 @@ NAS-Port-Type = PPPoEoQinQ, Class = 0x61, Service-Type = Framed-User`, "Received
 	testkit.ErrorIf(t, !o.gone, "it is still there")
 }
 
-// Each request that is not carried out is told, with the reason; the key that the reason names takes it.
+// Each request that is not carried out is published with the reason; with the key that the reason names it is accepted.
 func TestRefusedChangesAreTold(t *testing.T) {
 	var lock sync.Mutex
 	var told []string

@@ -17,8 +17,8 @@ import (
 
 const packaged = "/etc/freeradius/3.0" // of Debian's package
 
-// debianServer is a FreeRADIUS with the configuration of Debian's package as it is installed, in a folder of its own,
-// at ports of its own, with a user. change may change the folder's files before.
+// debianServer is a FreeRADIUS with the configuration of Debian's package, in a folder and at ports of its own, with a
+// user. change may edit the folder's files before.
 func debianServer(t *testing.T, change func(folder string)) *freeRADIUS {
 	t.Helper()
 	if _, err := os.ReadFile(packaged + "/radiusd.conf"); err != nil {
@@ -75,8 +75,8 @@ func recipe(t *testing.T) string {
 	return commands
 }
 
-// With the preset, what Debian's package answers is not believed, and the attempt says why: it does not sign, or, where
-// it is told to in post-auth, not with the first attribute. As the manual has it, it is believed.
+// With the preset, answers of Debian's package are not believed, and the attempt says why. It does not sign, or, if
+// configured to in post-auth, not with the first attribute. Configured as in the manual, it is believed.
 func TestDebianFreeRADIUS(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}

@@ -105,7 +105,7 @@ func describe(p *radius.Packet, r *access.Request) {
 		t radius.Type
 		v []byte
 	}{{radius.ADSLAgentCircuitId, a.CircuitID}, {radius.ADSLAgentRemoteId, a.RemoteID}} {
-		if len(id.v) <= maxVendorValue { // a longer one is left out: cut, it might be somebody else's
+		if len(id.v) <= maxVendorValue { // longer ones are omitted: cut, two lines might be equal
 			p.Add(id.t, id.v)
 		}
 	}

@@ -22,8 +22,7 @@ func fate[V any](r rule[V]) string {
 	return "refused"
 }
 
-// The manual's table has each attribute and word that we know, its dialect, and what becomes of one that cannot be
-// used.
+// The manual's table has each attribute and value that we know, its dialect, and the effect of an unusable one.
 func TestManualOfAttributes(t *testing.T) {
 	dialects := map[uint32]string{0: "standard", 9: "Cisco", 311: "Microsoft", 4874: "Juniper", 14122: "WISPr",
 		14988: "Mikrotik"}

@@ -143,7 +143,7 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// What concerns whether and how somebody may use the network, or the bill, refuses, in words (row B16).
+// An unusable attribute about access or the bill refuses the sign-in, with a reason (row B16).
 func TestPlanRefused(t *testing.T) {
 	for _, row := range []struct {
 		list attrs

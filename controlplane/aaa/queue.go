@@ -37,7 +37,7 @@ type queue struct {
 	adding sync.Mutex // one record at a time comes in
 
 	mu       sync.Mutex
-	client   *radius.Client // nil: nobody takes accounting
+	client   *radius.Client // nil: no accounting server
 	limit    int
 	drain    int              // records a second
 	lines    map[string]*line // by session
@@ -50,8 +50,8 @@ type queue struct {
 	retry    time.Duration
 	timer    *time.Timer
 	closed   bool
-	idle     chan struct{} // closed when nothing is under way, once somebody waits
-	news     chan struct{} // closed when a record was taken, or not, once somebody waits
+	idle     chan struct{} // closed when nothing is pending; made by the first that waits
+	news     chan struct{} // closed when a record was accepted or not; made by the first that waits
 	counts   QueueCounts
 }
 

@@ -20,7 +20,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// taker is an accounting server that can be away, and tells what it took.
+// taker is an accounting server that can be away, and returns what it accepted.
 type taker struct {
 	conn *net.UDPConn
 	mu   sync.Mutex
@@ -297,7 +297,7 @@ func TestOnFirst(t *testing.T) {
 	testkit.ErrorIf(t, !strings.HasSuffix(k.list()[0], " on"), "%v", k.list())
 }
 
-// A server that goes away, and comes back, is told of.
+// Loss and return of a server are published.
 func TestServersEvents(t *testing.T) {
 	k := newTaker(t, true)
 	told := make(chan string, 8)
@@ -310,7 +310,7 @@ func TestServersEvents(t *testing.T) {
 	testkit.Equal(t, <-told, "radius.up 127.0.0.1 accounting", "event")
 }
 
-// Accounting-On does not overtake what a former process could not tell: the server would end the new sessions with it.
+// Accounting-On does not overtake a former process' unsent records: the server would end the new sessions with it.
 func TestOnBehindFormerRecords(t *testing.T) {
 	k := newTaker(t, true)
 	store := &memory{kept: map[uint64][]byte{}}

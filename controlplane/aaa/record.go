@@ -122,7 +122,7 @@ const (
 	maxKept     = 4000 // what a packet has room for
 )
 
-// record is one that waits.
+// record waits to be sent.
 type record struct {
 	id      uint64
 	kind    Kind

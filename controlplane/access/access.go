@@ -28,7 +28,7 @@ const (
 	DHCP                                 // UDP to port 67
 	DHCPv6                               // UDP to port 547
 	RouterSolicitation                   // ICMPv6 133
-	FirstPacket                          // of nobody whom the data plane knows, where the port asks for it
+	FirstPacket                          // of an address unknown to the data plane, where the port asks for it
 	NeighbourAnswer                      // of a subscriber, by ARP or neighbour discovery, to a question of ours
 
 	PortChanged Reason = 255 // no frame: Line.Port has other addresses than before, or is new
@@ -47,7 +47,7 @@ type Frame struct {
 	Reason    Reason // up only
 	EtherType uint16 // 0x8864 also of DHCPv6 and router solicitations in PPP: Payload begins with the PPPoE header
 	Payload   []byte // behind EtherType, without padding where its own length says so; valid until the call returns
-	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: nobody's
+	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: none
 }
 
 // Kind is how a subscriber signs in.
@@ -83,7 +83,7 @@ func (a *Agent) Characteristic(code byte, value []byte) bool {
 	return true
 }
 
-// Of is the value of a characteristic, nil when the access node did not tell it.
+// Of is the value of a characteristic, nil if the access node did not send it.
 func (a *Agent) Of(code byte) (found []byte) {
 	Options(a.Line, func(c byte, value []byte) bool {
 		if c == code {
@@ -155,7 +155,7 @@ type Verdict struct {
 	Accept  bool
 	Why     string // words for log and `show subscriber` when refused
 	Proven  bool   // it is who it says; refused for want of room or addresses, and may try again
-	Silent  bool   // nobody could decide (servers away): the subscriber is not told "no", and may try again
+	Silent  bool   // no decision (servers away): the subscriber gets no refusal, and may try again
 	Message string // Reply-Message
 	Success string // MSCHAPv2: "S=..." of the Success packet
 	Failure string // MSCHAPv2: "E=... R=..." of the Failure packet
@@ -283,22 +283,22 @@ type Grant struct {
 // Session is one subscriber who was let in, as its front end sees it.
 type Session interface {
 	Grant() Grant
-	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's
-	// pools, what is left out goes back to them. done: nil when Grant has all that could be had; SignIn did it
-	// for Request.Wants. Of r, which may be nil, Hint and Given count.
+	// Want sets the families for which the session holds addresses: missing ones come from the plan's pools, others
+	// go back. done: nil when Grant has all that could be had. SignIn did the same for Request.Wants. Of r, which
+	// may be nil, Hint and Given count.
 	Want(f Families, r *Request, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
 	// Keep stores what the front end needs to go on after a restart. It is copied.
 	Keep(state []byte)
-	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called. UserError:
-	// somebody else on the line uses the IPv4 address (DHCPDECLINE), which the pool gives nobody for a while.
+	// Down ends it; the front end has notified the subscriber, or need not. Client.Ended is not called. UserError:
+	// another host on the line uses the IPv4 address (DHCPDECLINE), so the pool withholds it for a while.
 	Down(cause Cause)
 }
 
 // Client is the front end's side of a session.
 type Client interface {
-	Ended(cause Cause) // somebody else ended it: tell the subscriber. Session is dead already.
+	Ended(cause Cause) // ended from outside: notify the subscriber. Session is dead already.
 	Replanned()        // Grant.Plan changed
 	Silent()           // keep-alive failed: the front end ends it
 }

@@ -39,7 +39,7 @@ func (c *homeClient) Ended(cause access.Cause) { c.ended <- cause }
 func (c *homeClient) Replanned()               {}
 func (c *homeClient) Silent()                  {}
 
-// dial has somebody let in, whose addresses are not agreed on yet; nil: refused.
+// dial accepts a subscriber whose addresses are not negotiated yet; nil: refused.
 func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Session) {
 	t.Helper()
 	c, answer := &homeClient{make(chan access.Cause, 4)}, make(chan access.Session, 1)
@@ -67,7 +67,7 @@ func agree(t *testing.T, a *Agent, s access.Session) (id string) {
 	return testkit.Receive(t, answer)
 }
 
-// dialIn has somebody signed in and up; "": refused.
+// dialIn signs a subscriber in until it is up; "": refused.
 func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id string) {
 	t.Helper()
 	c, s := dial(t, a, user, n)

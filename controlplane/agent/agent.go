@@ -109,7 +109,7 @@ func (o *Options) beside(name string) string {
 	return filepath.Join(o.State, name)
 }
 
-// newEvents makes the log of events; what somebody changed is in a file, too, where control.state names a folder.
+// newEvents makes the log of events. Changes by operators are in a file, too, where control.state names a folder.
 func newEvents(opt *Options) *events.Log {
 	if opt.State == "" {
 		return events.New(nil)

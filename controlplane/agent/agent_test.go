@@ -39,7 +39,7 @@ func running(t *testing.T, a *Agent) (stop func()) {
 	return testkit.Run(t, func(ctx context.Context) error { a.Run(ctx, nil); return nil })
 }
 
-// outside has a data plane that somebody else starts.
+// outside has a data plane that the agent does not start.
 func outside(s *dptest.Server, dir string) Options {
 	return Options{Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external", Metrics: "off"}
 }

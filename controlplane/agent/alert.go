@@ -77,7 +77,7 @@ func (w *watcher) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.
 	err = serve.Into(err, ctx, c, api.TableTotal, &totals)
 	err = serve.Into(err, ctx, c, api.TableHolder, &holders)
 	err = serve.Into(err, ctx, c, api.TableNAT, &nats)
-	// Where there is PFCP the data plane's events tell of paths.
+	// With PFCP, the data plane's events report paths.
 	if err == nil && slow && w.sessions == nil {
 		f.Paths, err = dp.Table[api.PathRow](ctx, c, api.TablePath, "", maxPaths)
 	}

@@ -26,7 +26,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// told returns the events of a kind that an agent knows.
+// Returns an agent's events of a kind.
 func told(t *testing.T, a *Agent, kind string) []events.Event {
 	t.Helper()
 	page, err := a.events.Read("", 0, events.Filter{Kinds: []string{kind}})
@@ -183,7 +183,7 @@ func TestEventsOfSessions(t *testing.T) {
 	testkit.Equal(t, told(t, a, "peer.down")[0].Subject, "10.1.0.9", "peer")
 }
 
-// A session that ends soon after a pause is told by its name.
+// A session that ends soon after a pause is reported by its name.
 func TestEventOfADeletedSession(t *testing.T) {
 	s := dptest.Start(t)
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)

@@ -60,7 +60,7 @@ func TestKernelRoutes(t *testing.T) {
 	if c := first.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
 		t.Errorf("clones %+v", c)
 	}
-	// Nobody follows the kernel: it would say that there is no such namespace.
+	// No goroutine follows the kernel, which would report a missing namespace.
 	first.Clones = nil
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))

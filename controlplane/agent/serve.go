@@ -27,9 +27,9 @@ var (
 		Write: 30 * time.Second}
 )
 
-// Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane
-// that we started running (a restart of the control plane shall not stop traffic), unless the command line says
-// otherwise; SIGINT, Ctrl-C at a terminal, ends it.
+// Serve runs the agent with its socket and metrics until ctx ends or a signal stops it. SIGTERM leaves our data plane
+// running (a restart of the control plane must not stop traffic), unless the command line says otherwise. SIGINT,
+// Ctrl-C at a terminal, ends it.
 func (a *Agent) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -131,7 +131,7 @@ func (a *Agent) leave(connected int, both bool) {
 	}
 }
 
-// notify tells systemd how we are (sd_notify); it does nothing outside of systemd.
+// notify reports our state to systemd (sd_notify); outside of systemd it does nothing.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -148,7 +148,7 @@ func notify(state string) {
 	conn.Write([]byte(state))
 }
 
-// listen opens the agent's own socket. One that a dead agent left behind is replaced, a living one is not.
+// listen opens the agent's own socket, and replaces a dead agent's, never a living one's.
 func listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

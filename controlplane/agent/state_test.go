@@ -96,7 +96,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	if st := a.owner.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
 		t.Errorf("%+v, held %d of %d", st, len(s.Held()), before)
 	}
-	// The file again: back to it, for good, and still nobody moves.
+	// Back to the file for good, and still no subscriber moves.
 	res, err := a.owner.Reload(t.Context())
 	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.owner.Status().AppliedFile != "",
 		"%+v, %v, %+v", res, err, a.owner.Status())
@@ -114,7 +114,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	if _, err := os.Stat(kept); err == nil || a.owner.Status().AppliedFile != "" {
 		t.Errorf("%v, %+v", err, a.owner.Status())
 	}
-	// One that is damaged does not stop us.
+	// A damaged file does not stop us.
 	stop()
 	testkit.Must(t, os.WriteFile(kept, []byte("ports: 7\n"), 0o600))
 	os.Chtimes(kept, later.Add(time.Second), later.Add(time.Second))
@@ -152,7 +152,7 @@ func digests(s intent.State) []api.Digest {
 	return out
 }
 
-// Each damaged file of a process before us is moved aside and told of: the control plane starts without it.
+// Each damaged file of a former process is moved aside and reported: the control plane starts without it.
 func TestDamagedStateIsTold(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	sessions := dir + "/sessions.db"

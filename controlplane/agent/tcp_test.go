@@ -53,7 +53,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// freeTCP is a port that nobody has at the moment.
+// freeTCP is a port that is free at the moment.
 func freeTCP(t *testing.T) netip.AddrPort {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)
@@ -145,7 +145,7 @@ func TestAPIByTCP(t *testing.T) {
 	testkit.ErrorIf(t, !strings.Contains(s.log.String(), "fingerprint="), "the fingerprint is not logged")
 }
 
-// Tokens that the configuration does not have any more are nobody's at once.
+// Tokens removed from the configuration are invalid at once.
 func TestTokensFollowTheConfiguration(t *testing.T) {
 	s := serveAPI(t, "", false)
 	stream, err := http.NewRequest("GET", "https://"+s.address+"/v1/events", nil)

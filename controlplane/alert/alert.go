@@ -26,7 +26,7 @@ type Limit struct {
 	Used, Of uint64 // Of 0: there is no limit
 }
 
-// Tell takes an event: kind, subject, names and values in turn.
+// `Tell` takes an event: kind, subject, names and values in turn.
 type Tell func(kind, subject string, args ...any)
 
 // When drops rise, and limits are near.
@@ -69,7 +69,7 @@ func New() *Watcher {
 	return &Watcher{ports: map[string]link{}, drops: map[string]*reason{}, near: map[string]bool{}}
 }
 
-// Look compares with the last look. The first look at a data plane tells of what is bad already, but of no rate.
+// Look compares with the last look. The first look at a data plane reports faults, but no rate.
 func (w *Watcher) Look(now time.Time, f *Figures, tell Tell) {
 	fresh := f.Boot != w.boot || w.last.IsZero() || !now.After(w.last)
 	w.lookAtPorts(f.Ports, tell)
@@ -101,7 +101,7 @@ func (w *Watcher) lookAtPorts(rows []api.PortRow, tell Tell) {
 	w.ports = seen
 }
 
-// lookAtPaths tells of peers whose state is another; what they were before the first look is not known.
+// lookAtPaths reports peers with another state; states before the first look are unknown.
 func (w *Watcher) lookAtPaths(rows []api.PathRow, tell Tell) {
 	seen := make(map[string]path, len(rows))
 	for i := range rows {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth decides who may do what over HTTP: peers of the Unix socket by their credentials, others by tokens, and
-// browsers by a cookie that a token was exchanged for. It bounds what guessing costs, and refuses requests that a
-// foreign page had a browser send.
+// Package auth authorises HTTP requests: peers of the Unix socket by their credentials, others by tokens, and browsers
+// by a cookie exchanged for a token. It bounds guessing, and refuses requests that a foreign page caused.
 package auth
 
 import (

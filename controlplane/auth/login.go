@@ -54,7 +54,7 @@ func (l *logins) find(cookie string) *login {
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	// Looked up by its hash: what the time tells is of no use to who guesses.
+	// Looked up by its hash: timing reveals nothing useful.
 	in := l.by[sha256.Sum256([]byte(cookie))]
 	if in == nil || time.Now().After(in.until) {
 		return nil
@@ -115,7 +115,7 @@ func (l *logins) keep(tokens []config.Token) {
 	}
 }
 
-// Where the page of the form says why nobody was let in.
+// Where the page of the form shows why sign-in failed.
 const (
 	loginUnknown = "/login#unknown"
 	loginOften   = "/login#often"
@@ -197,7 +197,7 @@ type Self struct {
 	Token string `json:"token"` // its name; empty: none was shown
 }
 
-// WhoAmI tells a client what it may do.
+// WhoAmI returns what a client may do.
 func WhoAmI(w http.ResponseWriter, r *http.Request) {
 	id := From(r.Context())
 	answerIdentity(w, id, id.Token())

@@ -58,7 +58,7 @@ func (o *open) keep(tokens []config.Token) {
 	}
 }
 
-// end ends the requests of one login. The one that asks for it is answered.
+// end ends the requests of one login, except its caller's.
 func (o *open) end(t *config.Token) {
 	o.lock.Lock()
 	defer o.lock.Unlock()

@@ -39,8 +39,7 @@ func (b *Bucket) Take(now time.Time, rate int, burst time.Duration) (wait time.D
 	}
 }
 
-// Table has buckets for keys that strangers choose: those that fall into one place share it. Which do, nobody outside
-// can tell.
+// Table has buckets for keys that strangers choose: keys of one place share it. Outsiders cannot find out which.
 type Table[K comparable] struct {
 	seed    maphash.Seed
 	buckets []Bucket

@@ -80,7 +80,7 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	// A token goes to nobody but the server that was named.
+	// Only the named server gets the token.
 	client := &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
@@ -130,7 +130,7 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 	switch {
 	case e.Fingerprint != "":
 		want := strings.ToLower(strings.ReplaceAll(e.Fingerprint, ":", ""))
-		// The certificate itself is known: nobody else's signature and no name say more.
+		// The certificate itself is pinned: signatures and names add nothing.
 		secure.InsecureSkipVerify = true
 		secure.VerifyConnection = func(s tls.ConnectionState) error {
 			if got := auth.Fingerprint(s.PeerCertificates[0].Raw); got != want {

@@ -49,9 +49,8 @@ type Env struct {
 	Socket   string
 	Out, Err io.Writer
 
-	// Server, instead of Socket, is the https://HOST:PORT of a control plane, TokenFile the file of the token for
-	// it,
-	// CA the file of its authority's certificate, Fingerprint the SHA-256 of its own.
+	// Server, instead of Socket, is the https://HOST:PORT of a control plane. TokenFile is the file of its token,
+	// CA the file of its authority's certificate, Fingerprint the SHA-256 of its own certificate.
 	Server, TokenFile, CA, Fingerprint string
 }
 

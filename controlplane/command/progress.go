@@ -28,7 +28,7 @@ type Progress struct {
 
 	mu    sync.Mutex
 	title string
-	share float64 // below 0: nobody knows
+	share float64 // below 0: unknown
 	look  func() float64
 	drawn bool
 }
@@ -147,8 +147,8 @@ func (p *Progress) Done() {
 	p.clear()
 }
 
-// ReadShare is how much of some bytes a process has read by now, as /proc counts it from its start or since a former
-// call's count; -1: nobody knows.
+// ReadShare is how much of some bytes a process has read, as /proc counts it from its start or since a former call's
+// count; -1: unknown.
 func ReadShare(pid int, since, bytes uint64) float64 {
 	n, err := BytesRead(pid)
 	if err != nil || bytes == 0 || n < since {

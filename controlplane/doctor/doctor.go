@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor looks at the machine that a data plane runs on, and says what costs packets or speed there: what it
-// found, what that costs, and the command that changes it. It reads /sys, /proc and what ethtool prints, and changes
-// nothing.
+// Package doctor examines a data plane's machine, and reports what costs packets or speed: the finding, its cost, and
+// the command to change it. It reads /sys, /proc and ethtool's output, and changes nothing.
 package doctor
 
 import (
@@ -41,7 +40,7 @@ type Machine struct {
 	Run  func(args ...string) (string, error) // a program that prints what no file says; nil: none
 
 	Workers   int
-	CPUs      []int  // of the workers, -1 for one that is not pinned
+	CPUs      []int  // of the workers, -1 if not pinned
 	HugePages string // engine.huge_pages
 	Ports     []config.Port
 	Narrow    []config.Narrow

@@ -40,8 +40,7 @@ type Channel struct {
 	more    chan struct{}
 }
 
-// OpenChannel connects and takes the channel, from whoever has it. It returns when the data plane has told its access
-// ports.
+// OpenChannel connects and takes the channel, from any owner. It returns when the data plane has sent its access ports.
 func OpenChannel(ctx context.Context, path string) (*Channel, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
@@ -123,7 +122,7 @@ func (ch *Channel) takePorts(list []api.FramePort) {
 	ch.ports = ports
 }
 
-// name is a port's name, without new memory for those that were told.
+// name is a port's name, without an allocation for known ports.
 func (ch *Channel) name(key *api.Key) string {
 	if name, ok := ch.names[*key]; ok {
 		return name

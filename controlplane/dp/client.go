@@ -54,7 +54,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused by the data plane: %s %q: %s", KindName(e.Kind), e.Key, what)
 }
 
-// names tells whether a text has the key as a word of its own.
+// names: a text has the key as a separate word.
 func names(text, key string) bool {
 	part := func(b byte) bool {
 		return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-' || b == '_'
@@ -291,9 +291,9 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 	return body, err
 }
 
-// turn waits for the connection, which is the caller's until done. Who gave up before that sends nothing. Behind
-// it the request is carried out whoever waits: a stream that is left in the middle is of no use to the others, so
-// the time limit alone ends it. Not so of the first request, before there are others.
+// turn waits for the connection, which is the caller's until done. A caller that gives up before sends nothing. Later
+// ones do not stop the request: a half-read stream would break the connection for others, so only the time limit ends
+// it. The first request, before there are others, can be stopped.
 func (c *Client) turn(ctx context.Context, limit time.Duration) (own context.Context, done func(), err error) {
 	const unasked = "the data plane was not asked: %w"
 	select {

@@ -331,8 +331,7 @@ func TestCommitReturnsUsage(t *testing.T) {
 		"%v %v", rows, err)
 }
 
-// Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection
-// is seen.
+// Events come in order, unacknowledged ones come again to the next subscriber, and a lost connection is noticed.
 func TestSubscription(t *testing.T) {
 	s := dptest.Start(t)
 	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 1})

@@ -18,7 +18,7 @@ const (
 	auditFiles = 4       // PATH and PATH.1 to PATH.3
 )
 
-// Audit is a file of lines of JSON, an event each: what somebody changed. It is closed between writes, so that other
+// Audit is a file of JSON lines, one event each, of operators' changes. It is closed between writes, so that other
 // programs may move it.
 type Audit struct {
 	path string
@@ -64,7 +64,7 @@ func (a *Audit) append(line []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// torn tells whether the last line has no end: the disk was full, or the machine died.
+// torn: the last line has no end, since the disk was full or the machine died.
 func torn(f *os.File) bool {
 	var last [1]byte
 	info, err := f.Stat()

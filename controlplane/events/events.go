@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events keeps what happened to the gateway: a ring in memory, whoever follows it, and a file of what somebody
-// changed. Publishing never waits for a reader.
+// Package events keeps the gateway's events: a ring in memory, its followers, and a file of operators' changes.
+// Publishing never waits for a reader.
 package events
 
 import (
@@ -44,8 +44,8 @@ func (e *Event) Cursor() string { return cursor(e.Boot, e.ID) }
 
 func cursor(boot string, id uint64) string { return boot + "-" + strconv.FormatUint(id, 10) }
 
-// Sizes of the rings, one of each kind: what happens often must not push out what is rarer. Of a full one nobody has
-// more than a share: a line that is refused all the time makes room for itself.
+// Sizes of the rings, one for each kind: frequent kinds must not displace rare ones. Of a full one each line has a
+// share at most: a line refused all the time displaces its own events.
 const (
 	sessionRing   = 2048 // of kinds that begin with session.
 	otherRing     = 512
@@ -112,7 +112,7 @@ func (r *ring) after(id uint64, to []Event) []Event {
 	return to
 }
 
-// New makes an empty log. audit takes the events that have a Who; nil: nobody.
+// New makes an empty log. audit takes the events that have a Who; may be nil.
 func New(audit *Audit) *Log {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails (crypto/rand)
@@ -123,7 +123,7 @@ func New(audit *Audit) *Log {
 // Publish enters an event. args are names and values in turn, as slog has them. A nil log takes nothing.
 func (l *Log) Publish(kind, subject string, args ...any) { l.By(nil, kind, subject, args...) }
 
-// By is Publish of what somebody asked for; it returns after it was written to the audit file.
+// By is Publish for a requested change; it returns after the audit file was written.
 func (l *Log) By(who *Who, kind, subject string, args ...any) {
 	if l == nil {
 		return
@@ -199,7 +199,7 @@ type Page struct {
 	Boot   string  `json:"boot"`   // of the control plane
 	Events []Event `json:"events"` // oldest first
 	Lost   uint64  `json:"lost"`   // events of any kind after the cursor that are not in memory any more
-	Next   string  `json:"next"`   // cursor for what comes after these
+	Next   string  `json:"next"`   // cursor behind these
 }
 
 // Read returns the events after a cursor, at most limit of them (0: all in memory); an empty cursor means the oldest
@@ -234,7 +234,7 @@ func (l *Log) place(after string) (uint64, error) {
 	return id, nil
 }
 
-// copied is what was in memory at one moment, so that nobody who publishes waits while a page is made of it.
+// copied is the memory at one moment, so that no publisher waits while a page is made of it.
 type copied struct {
 	boot   string
 	last   uint64

@@ -88,8 +88,7 @@ func TestRingsAreShared(t *testing.T) {
 	testkit.Equal(t, page.Events[0].Subject, "berta", "the oldest, of many lines")
 }
 
-// A follower that does not read is left behind; whoever publishes never waits, and nothing between page and follower is
-// lost.
+// A slow follower is disconnected; publishers never wait, and nothing between page and follower is lost.
 func TestFollowers(t *testing.T) {
 	l := New(nil)
 	l.Publish("port.up", "a")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpd is how this program listens for streams: every server has timeouts for reading, writing and idling, and
-// every listener a bound on its connections, so that no client can take the descriptors or the memory of the process.
+// Package httpd listens for streams. Every server has timeouts for reading, writing and idling, and every listener
+// bounds its connections, so that no client can exhaust the process' descriptors or memory.
 package httpd
 
 import (

@@ -55,7 +55,7 @@ func ended(t *testing.T, c net.Conn) {
 	}
 }
 
-// ask tells whether a request was answered.
+// ask: a request was answered.
 func ask(c net.Conn) bool {
 	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		return false
@@ -153,7 +153,7 @@ func (l *Listener) inUse() int {
 	return l.open
 }
 
-// Nobody serves HTTP beside this package, or a stream without a bound.
+// No other package serves HTTP, or an unbounded stream.
 func TestNoOtherServers(t *testing.T) {
 	look := func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||

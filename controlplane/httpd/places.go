@@ -15,7 +15,7 @@ type Places struct {
 	lock sync.Mutex
 	held int
 	by   map[string]int
-	left chan struct{} // closed when a place is given back; nil: nobody waits
+	left chan struct{} // closed when a place is given back; nil: no waiter
 }
 
 // NewPlaces returns so many.

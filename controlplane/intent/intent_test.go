@@ -526,7 +526,7 @@ func TestQoSRules(t *testing.T) {
 		none, any16, 0, api.SDFTOS, 46 << 2, 0xfc, 0x40, 0x21, none, any16, 0, api.SDFTOS, 10 << 2, 0xfc, 0x40, 0x21})
 }
 
-// Packets to an address of ours that nobody has end here; a discard route of the file says otherwise how.
+// Packets to an unused address of ours end here; a discard route of the file decides otherwise how.
 func TestOwnedPrefixes(t *testing.T) {
 	s := compile(t, mobile+"routes:\n  - {prefix: 100.64.0.0/22, discard: unreachable}\n"+
 		"pools:\n  - {name: a, prefix: 100.64.0.0/22}\n  - {name: b, prefix: \"2001:db8:4000::/40\"}\n")

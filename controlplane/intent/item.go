@@ -47,7 +47,7 @@ func (o *Overlay) item(key itemKey) *item {
 	return it
 }
 
-// there tells whether there is something of which an object can be made.
+// there: the parts of an object exist.
 func (o *Overlay) there(it *item) bool {
 	if it.key.kind == api.KindInterface {
 		return o.interfaces[it.key.of.Value()] != nil

@@ -114,7 +114,7 @@ func (c *compiler) clones() {
 var discards = map[string]uint32{"blackhole": api.DiscardBlackhole, "unreachable": api.DiscardUnreachable,
 	"prohibit": api.DiscardProhibit}
 
-// lines tells whose the VLANs are where subscribers sign in.
+// lines sends the VLANs of ports where subscribers sign in.
 func (c *compiler) lines() {
 	ranges := map[config.Name][]api.LineRange{}
 	for i := range c.Access.Ports {
@@ -360,8 +360,8 @@ const (
 
 var access, core = pfcp.Access, pfcp.Core
 
-// sessions: a subscriber is one session with an uplink rule (from its traffic endpoint into the GTP-U path) and a
-// downlink rule (from our F-TEID back to the endpoint), as TS 23.316 has it for a wireline access gateway.
+// sessions: a subscriber is one session with two rules, as TS 23.316 has it for a wireline access gateway. The uplink
+// rule leads from its traffic endpoint into the GTP-U path, the downlink rule from our F-TEID back to the endpoint.
 func (c *compiler) sessions() {
 	locals := make(map[config.Name]netip.Addr, len(c.Paths))
 	for i := range c.Paths {

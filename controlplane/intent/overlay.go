@@ -333,8 +333,8 @@ func assignable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsMulticast() && !a.IsUnspecified() && !a.IsLoopback()
 }
 
-// taken tells whether the address, or one of its network, is of another interface of the VRF, or of this one with
-// another length.
+// taken: the address, or one of its network, belongs to another interface of the VRF, or to this one with another
+// length.
 func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	for _, other := range o.interfaces {
 		if other.vrf != f.vrf {
@@ -420,7 +420,7 @@ func (o *Overlay) Clear() {
 	}
 }
 
-// Empty tells whether nothing is added.
+// Empty: nothing is added.
 func (o *Overlay) Empty() bool { return o.added == 0 }
 
 // Refused is how many objects are left out, and why the last one.

@@ -59,7 +59,7 @@ func (o *Overlay) hops(r kernel.Route, d kernel.Destination) (list []api.RouteHo
 	return list, why
 }
 
-// has tells whether an address is the interface's.
+// has: an address is the interface's.
 func (f *overlaid) has(a netip.Addr) bool {
 	for _, p := range f.prefixes {
 		if p.Addr() == a {

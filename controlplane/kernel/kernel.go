@@ -24,7 +24,7 @@ type Clone struct {
 	MTU       uint32 // of the port: the device may have less
 	Addresses []netip.Prefix
 	Routes    map[netip.Prefix]Route // that leave by it
-	Announced []netip.Prefix         // to those whom its namespace's routing daemons tell
+	Announced []netip.Prefix         // announced by its namespace's routing daemons
 }
 
 // Device is a clone as the kernel has it.
@@ -99,7 +99,7 @@ type Kernel struct {
 	memory
 }
 
-// New makes one that follows nothing yet.
+// New makes a Kernel that follows nothing yet.
 func New(log *slog.Logger) *Kernel {
 	return &Kernel{log: log, changed: make(chan struct{}, 1), spaces: map[string]*space{},
 		leaving: map[string]*space{}}

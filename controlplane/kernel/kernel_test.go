@@ -309,8 +309,8 @@ func TestLostMessages(t *testing.T) {
 	w.until("a route", w.hasRoute("192.0.2.0/24", "10.0.0.2"))
 }
 
-// The configuration's addresses and routes are put into the kernel, come again when somebody takes them away, and go
-// with the configuration.
+// The configuration's addresses and routes are put into the kernel, return after an external removal, and go with the
+// configuration.
 func TestConfiguration(t *testing.T) {
 	w := newWorld(t, receive)
 	clones := w.clones()

@@ -161,7 +161,7 @@ func (m *message) pathsOf(room []pathOf) []pathOf {
 }
 
 // along is the route by these next hops: those that are not dead, by clones, whatever their weights. The kernel uses
-// links without a carrier as long as it has no others, unless it is told not to: then they are dead.
+// links without a carrier if it has no others, unless configured not to: then they are dead.
 func (t *table) along(paths []pathOf) Route {
 	var g, unlinked gathered
 	for i := range paths {
@@ -259,8 +259,8 @@ func (t *table) candidateOf(m *message) (Prefix, candidate, bool) {
 
 var identitySeed = maphash.MakeSeed()
 
-// identity tells routes of a prefix and metric apart by what the kernel does (struct fib_info): not by what became of
-// their next hops since.
+// identity distinguishes routes of a prefix and metric as the kernel does (struct fib_info): not by later changes of
+// their next hops.
 func (m *message) identity() uint32 {
 	var h maphash.Hash
 	h.SetSeed(identitySeed)

@@ -133,7 +133,7 @@ func TestDeadNextHops(t *testing.T) {
 	w.leads("192.0.2.0/24", "10.0.0.2@a 10.1.0.2@b")
 }
 
-// IPv6 tells of next hops that come and go singly.
+// IPv6 reports next hops that come and go singly.
 func TestSingleIP6NextHops(t *testing.T) {
 	w := newPairs(t)
 	const p = "2001:db8:1::/48"

@@ -94,7 +94,7 @@ func (t *table) read(h *handles) error {
 	return err
 }
 
-// whole asks again while the answer was disturbed by changes; the last one counts, as changes are told too.
+// whole repeats a read that changes disturbed; the last one counts, since changes are reported too.
 func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range attempts {
 		all, err = list()
@@ -105,7 +105,7 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	return all, nil
 }
 
-// ofNoLink tells whether addresses of a device are ours on no link: router ids and the like.
+// ofNoLink: addresses of a device are ours on no link: router ids and the like.
 func ofNoLink(l netlink.Link) bool {
 	return l.Attrs().RawFlags&unix.IFF_LOOPBACK != 0 || l.Type() == "dummy"
 }
@@ -164,8 +164,8 @@ func dump(socket *nl.SocketHandle, request int, answer uint16, head nl.NetlinkRe
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
-// linkChanged returns whether all must be read: a clone came, so its addresses may have been told before, or it or its
-// carrier went down, which takes routes and next hops away without a word, or up.
+// linkChanged returns whether all must be read. A clone came, so its addresses may have been reported before. Or it or
+// its carrier went down, which removes routes and next hops without a message, or up.
 func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 
 const (
 	retry    = 500 * time.Millisecond // also how often a namespace is looked at
-	period   = 30 * time.Second       // all is read again: what the kernel does without telling
+	period   = 30 * time.Second       // all is read again: the kernel does not report everything
 	calm     = time.Second            // without messages of routes, before that: a table of a million takes seconds
 	patience = 10 * period            // however many messages there are
 	settling = 20 * time.Millisecond  // after a change, before the kernel is given the configuration's part
@@ -56,7 +56,7 @@ type space struct {
 	state     Status
 	announced announcements
 	former    map[string][]netip.Prefix // by device: addresses that it was given before
-	owing     bool                      // memory is to be told when they are taken back
+	owing     bool                      // memory is to be updated when they are taken back
 	left      bool                      // the configuration has no clone here any more
 
 	memory *memory
@@ -293,7 +293,7 @@ func (s *space) follow(ctx context.Context) error {
 	return s.loop(ctx, h, c, id)
 }
 
-// open returns the namespace and which one that is.
+// open returns the namespace and its identity.
 func (s *space) open() (netns.NsHandle, string, error) {
 	if s.name == "" {
 		return netns.None(), "", nil
@@ -375,7 +375,7 @@ func (s *space) subscribe(ns *netns.NsHandle, done <-chan struct{}) (*streams, e
 	return c, nil
 }
 
-// mayForce tells whether we have CAP_NET_ADMIN, which takes buffers beyond net.core.rmem_max.
+// mayForce: we have CAP_NET_ADMIN, which permits buffers beyond net.core.rmem_max.
 func mayForce() bool {
 	var data [2]unix.CapUserData
 	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0])

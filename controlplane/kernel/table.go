@@ -13,7 +13,7 @@ import (
 	"isthmus/api"
 )
 
-// protocol marks routes that are the configuration's (rt_protos: a number that nobody has).
+// protocol marks the configuration's routes (rt_protos: an unused number).
 const protocol = netlink.RouteProtocol(73)
 
 // Prefix is one without pointers, as small as can be: there may be a million.
@@ -37,7 +37,7 @@ func (p Prefix) Netip() netip.Prefix {
 	return netip.PrefixFrom(a, int(p.bits))
 }
 
-// ofLink tells whether destinations are on a link, or groups: of no router's concern.
+// ofLink: destinations are on a link, or groups, so no router forwards to them.
 func (p Prefix) ofLink() bool {
 	a := p.Netip()
 	return a.Addr().IsLinkLocalUnicast() && a.Bits() > 9 || a.Addr().IsMulticast() && a.Bits() > 3
@@ -233,7 +233,7 @@ func (t *table) tally(list []candidate, by int) {
 	}
 }
 
-// put makes `now` a prefix's candidates in place of `was`, and tells whether what counts of them is another.
+// put replaces a prefix's candidates `was` by `now`, and returns whether the effective ones changed.
 func (t *table) put(p Prefix, e entry, was, now []candidate) bool {
 	before, after := bestOf(was), bestOf(now)
 	t.tally(was, -1)
@@ -289,7 +289,7 @@ func (t *table) settle(fn func(p Prefix, r Route)) {
 type change struct {
 	prefix Prefix
 	best   bool // what counts of the prefix may be another
-	stale  bool // it cannot be told what: all is to be read
+	stale  bool // the cause is unknown: all must be read
 }
 
 // setRoute takes a route over. flags: of the message, NLM_F_…
@@ -325,7 +325,7 @@ func (t *table) setRoute(m *message, flags uint16) change {
 	case same >= 0 && (replace || c.sibling):
 		list[same] = c
 	default:
-		if again, _ := find(list, c.is); again >= 0 { // it was read before it was told
+		if again, _ := find(list, c.is); again >= 0 { // it was read before it was reported
 			list = slices.Delete(list, again, again+1)
 		}
 		// As the kernel does: in front of others of the metric, unless it was appended.
@@ -356,7 +356,7 @@ func find(list []candidate, is func(o *candidate) bool) (at int, only bool) {
 	return at, only
 }
 
-// is tells whether two are one route of the kernel's.
+// is: two candidates are one route of the kernel.
 func (c *candidate) is(o *candidate) bool {
 	return o.metric == c.metric && o.identity == c.identity && o.sibling == c.sibling
 }

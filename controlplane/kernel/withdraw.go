@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel was given is taken back when its clone leaves the configuration: else routing daemons go on to draw
-// traffic for subscribers into a namespace from which nothing is forwarded. When the control plane ends all stays, for
-// the data plane forwards on; so what was given is remembered for the next one, whose configuration may not name the
-// namespace any more.
+// What the kernel was given is withdrawn when its clone leaves the configuration. Otherwise routing daemons would
+// attract subscribers' traffic into a namespace that does not forward. When the control plane ends all stays, since the
+// data plane forwards on. The record lets its successor withdraw it, even if its configuration does not name the
+// namespace.
 
 // Given is what namespaces were given, beside routes, which bear our protocol: by namespace and device its addresses.
 type Given map[string]map[string][]netip.Prefix

@@ -135,7 +135,7 @@ func (b *Batch) Receive(conn syscall.RawConn) (n int, err error) {
 // Length is that of a datagram that came in, at most its buffer's.
 func (b *Batch) Length(i int) int { return min(int(b.hdrs[i].n), int(b.iovs[i].Len)) }
 
-// Send sends the first datagrams, and tells how many went: the others may be tried again.
+// Send sends the first datagrams, and returns how many went: the others may be tried again.
 func (b *Batch) Send(conn syscall.RawConn, count int) (n int, err error) {
 	var errno syscall.Errno
 	err = conn.Write(func(fd uintptr) bool {
@@ -157,7 +157,7 @@ func (b *Batch) call(trap, fd uintptr, n int) (int, syscall.Errno) {
 	for {
 		done, _, errno := unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0,
 			0)
-		if errno != unix.EINTR { // not the poller's business: it tells of changes, and there may be none
+		if errno != unix.EINTR { // not the poller's business: it reports changes, and there may be none
 			return int(done), errno
 		}
 	}

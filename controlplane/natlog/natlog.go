@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package natlog sends a record of each block of ports that NAT44 gives to a subscriber or takes back (RFC 6888
-// REQ-12): as syslog messages (RFC 5424, RFC 5426) and as IPFIX (RFC 7011, RFC 8158).
+// Package natlog sends a record of each block of ports that NAT44 assigns to a subscriber or frees (RFC 6888 REQ-12).
+// Formats are syslog messages (RFC 5424, RFC 5426) and IPFIX (RFC 7011, RFC 8158).
 package natlog
 
 import (
@@ -55,7 +55,7 @@ type State struct {
 	Error    string // the last one
 }
 
-// collector is one that records go to. Over UDP a collector does not answer: it is up until an error says otherwise.
+// collector receives records. Over UDP a collector does not answer: it is up until an error occurs.
 type collector struct {
 	State
 	conn net.Conn      // nil: there was none yet
@@ -67,7 +67,7 @@ type collector struct {
 	told     time.Time // when the template was sent
 }
 
-// New makes a log that sends nowhere yet. tell takes events.
+// New makes a log without collectors. The function takes events.
 func New(log *slog.Logger, tell func(kind, subject string, args ...any)) *Log {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -143,7 +143,7 @@ func (l *Log) States() (list []State) {
 	return list
 }
 
-// open makes a socket, in the place of the one that failed.
+// open makes a socket that replaces the failed socket.
 func (l *Log) open(c *collector) error {
 	conn, err := l.dial("udp", c.Address)
 	if err != nil {

@@ -170,7 +170,7 @@ func TestUnreachableAtTheStart(t *testing.T) {
 	testkit.Equal(t, len(l.States()), 0, "collectors")
 }
 
-// What fails later is told once, gets another socket, and is up when records go again.
+// A later failure is reported once, gets another socket, and is up when records go again.
 func TestLostAndBack(t *testing.T) {
 	for _, err := range []error{unix.EINVAL, unix.EPERM, unix.ECONNREFUSED} {
 		n := &network{}

@@ -59,8 +59,8 @@ func TestBrowserShowsEverything(t *testing.T) {
 	b.Quiet()
 }
 
-// The graph of an access gateway beside a UPF is there as a whole, in a type that can be read, and a legend that is
-// longer than its panel says so.
+// The graph of an access gateway beside a UPF is shown whole, in a readable size; a legend longer than its panel
+// scrolls.
 func TestBrowserCutsNothing(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 300, homes: 20, mobile: true, both: true, drops: 9}, Options{})
 	for _, width := range []int{1100, 1440, 1920} {
@@ -108,8 +108,8 @@ func TestBrowserEscapesNames(t *testing.T) {
 	b.Quiet()
 }
 
-// Who signs in is found by its circuit id; its page has the plan, the addresses, the attempts and the trace of its
-// session, and what it and its line are called is text.
+// A subscriber that signed in is found by its circuit id. Its page has the plan, the addresses, the attempts and the
+// trace of its session; its names are text.
 func TestBrowserAccessLines(t *testing.T) {
 	traced := make(chan string, 1)
 	l, b := open(t, &gateway{homes: 120, mobile: true}, Options{Trace: func(_ context.Context, session string,
@@ -342,8 +342,8 @@ func allocated() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// The report, opened as a file, has every plot drawn, of one sample too; the legend has the values beneath the pointer,
-// names are text, and its policy has nothing to refuse.
+// The report, opened as a file, draws every plot, of one sample too. The legend has the values beneath the pointer,
+// names are text, and its policy refuses nothing.
 func TestBrowserDrawsTheReport(t *testing.T) {
 	b := pagetest.Start(t)
 	l := newLive(t, &gateway{sessions: 3, homes: 3, mobile: true}, Options{})

@@ -257,7 +257,7 @@ func (g *gateway) sessionRows(key string, limit int) []view.Session {
 	return rows[:min(len(rows), limit)]
 }
 
-// home is somebody who signed in: under a hostile name, from a hostile line.
+// home is a subscriber that signed in: with a hostile name, from a hostile line.
 func (g *gateway) home(i int) view.Subscriber {
 	s := view.Subscriber{User: fmt.Sprintf("home%04d@isp.example", i), State: "up", Kind: "pppoe",
 		Line: fmt.Sprintf("access:100.%d", i), MAC: fmt.Sprintf("02:00:00:00:ab:%02x", i),

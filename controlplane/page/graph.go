@@ -4,7 +4,7 @@ package page
 
 import "isthmus/controlplane/view"
 
-// edgeFlow is an edge of the packet graph with the packets per second that take it; NaN: nobody knows.
+// edgeFlow is an edge of the packet graph with its packets per second; NaN: unknown.
 type edgeFlow struct {
 	view.Edge
 	pps float32
@@ -52,7 +52,7 @@ type flowGraph struct {
 	flows   []edgeFlow
 }
 
-// last settles the one edge of a node that is not known yet, and tells whether it did.
+// last computes the only unknown edge of a node, and returns whether it did.
 func (g *flowGraph) last(node string, list []int) bool {
 	left, ok := g.rate[node]
 	if !ok {

@@ -41,10 +41,10 @@ type Status struct {
 type Options struct {
 	Log     *slog.Logger
 	Streams int // pages open at a time; 0: 32
-	// Trace gives the packets of a session as they go, each as text of one or more lines, until it has no more, ctx
-	// ends or give fails; nil: there are no traces.
+	// Trace gives the packets of a session as they come, each as text of one or more lines, until no more come, ctx
+	// ends or give fails; nil: no traces.
 	Trace func(ctx context.Context, session string, give func(text string) error) error
-	// SignIns are how long sign-ins took so far, by phase; nil: nobody signs in.
+	// SignIns are the durations of sign-ins so far, by phase; nil: no sign-in.
 	SignIns func() map[string]measure.Timing
 }
 
@@ -102,7 +102,7 @@ func (p *Page) Run(ctx context.Context) error {
 	}
 }
 
-// step takes one sample and tells the clients.
+// step takes one sample and sends it to the clients.
 func (p *Page) step(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()

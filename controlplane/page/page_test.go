@@ -91,7 +91,7 @@ func hello(t testing.TB, next func() (string, []byte)) helloData {
 	return h
 }
 
-// A client that has the hello and every tick has the same figures as one that comes later.
+// A client with the hello and every tick has the same figures as a later one.
 func TestTicksAddUpToTheHistory(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 3, mobile: true}, Options{})
 	l.seconds(5)
@@ -270,7 +270,8 @@ func (l *live) join() *client {
 	return l.hub.join("another")
 }
 
-// A thousand connections of one client: it gets half of the places, the others are told so, and memory stays.
+// A thousand connections of one client: it gets half of the places, the others are refused with a reason, and memory
+// stays.
 func TestThousandConnections(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 1, mobile: true}, Options{Streams: 8})
 	l.seconds(samples)
@@ -390,7 +391,7 @@ func TestSubscribersOfLines(t *testing.T) {
 	l.gateway.set(func() { l.gateway.away = true })
 	a := ask("home0007@isp.example")
 	testkit.ErrorIf(t, !strings.Contains(a.Error, "away") || len(a.Homes) != 1, "%+v", a.look)
-	// Of a tunnel's session nobody is asked for: that may mean to look at all sessions.
+	// A tunnel's session has no subscriber to ask for: that may mean to look at all sessions.
 	l.gateway.set(func() { l.gateway.away, l.gateway.sessions, l.gateway.asked = false, 5, nil })
 	l.watches.of = map[string]*watch{}
 	testkit.ErrorIf(t, ask("ue-00003").Session == nil || l.gateway.asked["subscriber"] > 0, "%v", l.gateway.asked)

@@ -17,8 +17,8 @@ import (
 
 const maxDNNs = 16 // that are drawn; more are one line, "other"
 
-// rates makes figures per second of counters. A counter's first value, and one that went back because the data plane
-// began anew, give none.
+// rates makes figures per second of counters. A counter's first value gives none; nor does a decreased one, since the
+// data plane restarted.
 type rates struct {
 	before, now map[string]uint64
 	at          time.Time
@@ -37,7 +37,7 @@ func (r *rates) delta(key string, count uint64) (uint64, bool) {
 	return count - before, ok && count >= before
 }
 
-// own is delta of a counter of this process, which begins with 0: one that no sample before had is counted from there.
+// own is delta of a counter of this process. A counter new to the samples counts from 0.
 func (r *rates) own(key string, count uint64) (uint64, bool) {
 	d, ok := r.delta(key, count)
 	_, known := r.before[key]
@@ -69,7 +69,7 @@ func fetch[T any](ctx context.Context, src Source, table, key string, limit uint
 // sampler turns the tables of one moment into figures. Run owns it.
 type sampler struct {
 	src     Source
-	signIns func() map[string]measure.Timing // nil: nobody signs in
+	signIns func() map[string]measure.Timing // nil: no sign-in
 	rates   rates
 	list    []figure
 }

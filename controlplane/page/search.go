@@ -61,7 +61,7 @@ func (c tableColumns) matches(row reflect.Value, search string, address netip.Ad
 	return false
 }
 
-// within tells whether a text is a prefix that has the address, and more than everything.
+// within: a text is a prefix that contains the address, but not the prefix of all addresses.
 func within(text string, address netip.Addr) bool {
 	p, err := netip.ParsePrefix(text)
 	return err == nil && p.Bits() > 0 && p.Contains(address)
@@ -97,7 +97,7 @@ func compare(a, b reflect.Value) int {
 		return cmp.Compare(a.Float(), b.Float())
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return cmp.Compare(a.Int(), b.Int())
-	case reflect.Struct: // the one that columnsOf takes
+	case reflect.Struct: // taken by columnsOf
 		return a.Interface().(time.Time).Compare(b.Interface().(time.Time))
 	}
 	return cmp.Compare(a.Uint(), b.Uint())

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	queued       = 16 // messages that wait for a client; one that is further behind is let go
+	queued       = 16 // messages that wait for a client; a slower client is disconnected
 	writeTimeout = 10 * time.Second
 )
 
@@ -96,8 +96,8 @@ func (p *Page) helloRest() []byte {
 	return p.hello
 }
 
-// eventStream begins an answer of server-sent events, which lasts as long as the client reads. write sends one, and
-// tells whether it went.
+// eventStream begins an answer of server-sent events, which lasts while the client reads. write sends one, and returns
+// whether it was sent.
 func eventStream(w http.ResponseWriter) (write func(message []byte) bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)

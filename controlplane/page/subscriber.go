@@ -33,7 +33,7 @@ type look struct {
 	Error   string            `json:"error"` // why there is no session
 }
 
-// watch is a subscriber that somebody looks at: sampled each second meanwhile, kept ten minutes after.
+// watch is a subscriber on view: sampled each second meanwhile, kept ten minutes after.
 type watch struct {
 	look
 	asked   time.Time
@@ -42,7 +42,7 @@ type watch struct {
 	history *history // of the groups bps and pps, uplink and downlink
 }
 
-// watches are the subscribers that somebody looks at.
+// watches are the subscribers on view.
 type watches struct {
 	src  Source
 	lock sync.Mutex
@@ -63,7 +63,7 @@ func (s *watches) get(name string, now time.Time) *watch {
 	return w
 }
 
-// drop forgets the subscriber that nobody asked for the longest, unless somebody looks at each.
+// drop forgets the subscriber not requested for longest; false if all are on view.
 func (s *watches) drop(now time.Time) bool {
 	oldest := ""
 	for name, w := range s.of {
@@ -75,7 +75,7 @@ func (s *watches) drop(now time.Time) bool {
 	return oldest != ""
 }
 
-// sample looks at every subscriber that somebody looks at.
+// sample samples every subscriber on view.
 func (s *watches) sample(ctx context.Context, now time.Time) {
 	s.lock.Lock()
 	due := map[string]watch{}
@@ -102,7 +102,7 @@ func (s *watches) sample(ctx context.Context, now time.Time) {
 // see looks at who is of a name: a session, or a subscriber of an access line.
 func (s *watches) see(ctx context.Context, name string, before *watch) (l look, dear time.Time) {
 	err := s.session(ctx, name, &l)
-	if l.Session != nil && l.Session.Encap == "none" { // of a tunnel: nobody signs in
+	if l.Session != nil && l.Session.Encap == "none" { // of a tunnel: no sign-in
 		return l, before.dear
 	}
 	l.Homes, dear = before.Homes, before.dear

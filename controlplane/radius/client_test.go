@@ -47,8 +47,8 @@ func TestExchange(t *testing.T) {
 	testkit.Equal(t, sum, 1, "round trips")
 }
 
-// What an answer must be (rows B12 and B14): each wrong one is dropped and counted by its name, and the right one that
-// comes after it is taken.
+// What an answer must be (rows B12 and B14): each wrong one is dropped and counted by its name, and the right one
+// behind it is accepted.
 func TestAnswersDropped(t *testing.T) {
 	sign := func(out, p *Packet, key string) []byte {
 		out.ID = p.ID
@@ -251,7 +251,7 @@ func TestLate(t *testing.T) {
 	testkit.Until(t, "late", func() bool { return c.State()[0].Counters.Dropped()["late"] == 1 })
 }
 
-// Accounting says how long ago it happened, each time anew, under another identifier; each answer is good.
+// Accounting sends its age with each try, under another identifier; an answer to any of them is valid.
 func TestDelayGrows(t *testing.T) {
 	var mu sync.Mutex
 	var delays []uint32

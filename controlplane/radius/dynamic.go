@@ -60,7 +60,7 @@ type Refused struct {
 type DynamicCounters struct {
 	Changes, Disconnects, ACKs, NAKs   uint64
 	Causes                             map[Cause]uint64 // of NAKs
-	Unlisted                           uint64           // dropped: from nobody we know
+	Unlisted                           uint64           // dropped: from an unlisted address
 	RateLimited, Malformed             uint64           // dropped
 	UnexpectedCode, WrongAuthenticator uint64           // dropped
 	WrongSignature                     uint64           // dropped: Message-Authenticator is wrong, or missing
@@ -101,7 +101,7 @@ type seenRequest struct {
 
 const maxSeen = 1 << 18
 
-// NewDynamic makes a server that listens nowhere yet. refused is told of each request that is not carried out.
+// NewDynamic makes a server that does not listen yet. refused gets each request that is not carried out.
 func NewDynamic(handle func(p *Packet, answer Answer), refused func(r *Refused)) *Dynamic {
 	began := time.Now()
 	return &Dynamic{handle: handle, refused: refused, now: time.Now,

@@ -195,7 +195,7 @@ func TestChangeWithoutTimestamp(t *testing.T) {
 	testkit.Equal(t, d.asked.Load(), 0, "carried out")
 }
 
-// What is not authentic, or from nobody, gets no answer and is counted.
+// A request that is not authentic, or from an unlisted address, gets no answer and is counted.
 func TestChangeDropped(t *testing.T) {
 	d := newChanger(t, config.CoA{}, obey)
 	signed := change(1, time.Now(), secret)

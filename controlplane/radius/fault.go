@@ -59,17 +59,18 @@ type News struct {
 // Unwrap has it be both.
 func (e *FaultError) Unwrap() []error { return []error{ErrAway, e.Err} }
 
-// toldAgain is how long one and the same fault, which comes and goes, is not told again.
+// toldAgain is how long a recurring fault is not reported again.
 const toldAgain = time.Hour
 
-// unreachable notes that the server cannot be asked: it is told when the server is given up for it. The lock is held.
+// unreachable notes that the server cannot be asked; the reason is reported when the server is given up. The lock is
+// held.
 func (s *server) unreachable(err error) {
 	s.counts.ConnectFailures++
 	s.fault, s.faulty = &FaultError{s.name, &unreachableError{err}}, time.Now()
 }
 
-// doubt notes that an answer to a request is not believed, and tells if that is news. It is called with the lock,
-// and returns without.
+// doubt notes that an answer is not believed, and reports a new reason. It is called with the lock, and returns
+// without.
 func (s *server) doubt(err error) {
 	s.counts.failed(err)
 	now, f := time.Now(), &FaultError{s.name, err}

@@ -7,7 +7,7 @@ type lane struct {
 	send  func([]byte) error // from any goroutine, without the lock; does not wait for the peer
 	close func()
 	slots [256]slot
-	free  [256]uint8 // ring: the one that has been free longest is used first, so that late answers are known
+	free  [256]uint8 // ring: the longest free one is used first, so that late answers are recognised
 	head  int
 	count int
 }

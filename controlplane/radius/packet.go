@@ -30,8 +30,8 @@ type Packet struct {
 	ID            uint8
 	Authenticator [16]byte
 	Attributes    []Attribute
-	// Since is when what an accounting request tells of happened: each try says how long ago that is, in
-	// Acct-Delay-Time. Zero: none is sent.
+	// Since is when the event of an accounting request happened: each try sends its age in Acct-Delay-Time. Zero:
+	// none is sent.
 	Since time.Time
 }
 

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// server is one server of a client. It is alive until a request that was sent Tries times got no answer while nothing
-// else did either; then for DeadTime, or until it answers a probe, it gets no requests, and those it had go to
-// others.
+// server is one server of a client. It is alive until a request that was sent Tries times got no answer, and no other
+// did. Then for DeadTime, or until it answers a probe, it gets no requests, and its pending ones go to others.
 type server struct {
 	ServerConfig
 	name    string
@@ -269,7 +268,7 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 	// Hashing needs no lock.
 	code, policy := Code(b[0]), s.policy
 	if code == AccountingResponse || e != nil && e.p.Code == StatusServer || from != s.to {
-		policy = Optional // nobody gains by a forged one
+		policy = Optional // a forged one gains nothing
 	}
 	err = Verify(b, s.secret, &auth, policy)
 

@@ -333,7 +333,7 @@ func (v *Traffic) finish(r *api.TrafficRow) {
 	v.QFI = qfi(&r.QFI)
 }
 
-// NewTraffic makes a row of the contract one that is shown.
+// NewTraffic makes the shown row of a contract row.
 func NewTraffic(r *api.TrafficRow) (v Traffic) {
 	fillTraffic(r, &v)
 	v.finish(r)
@@ -393,7 +393,7 @@ type Control struct {
 type Mobile interface {
 	Associations() []Association
 	N4() *n4.Snapshot
-	// Owner tells on whose behalf a session stands; false: on the configuration's.
+	// Owner returns the owner of a session; false: of the configuration.
 	Owner(seid uint64) (Owner, bool)
 	// Collectors are those of nat_log.
 	Collectors() []Collector
@@ -404,7 +404,7 @@ type Owner struct {
 	Association string // node id
 	CPSEID      uint64
 	DNN         string // APN or DNN
-	User        string // IMSI, MSISDN or NAI, when the CP function told it
+	User        string // IMSI, MSISDN or NAI, if the CP function sent it
 }
 
 // Association is one PFCP association.

@@ -25,10 +25,10 @@ func watched(table string) view.Watched {
 	return view.Watched{}
 }
 
-// HasRates tells whether a table has counters.
+// HasRates: a table has counters.
 func HasRates(table string) bool { return len(watched(table).Counters) > 0 }
 
-// Rate is one row's counters per second; NaN where there is none yet: a new row, a counter that began anew.
+// Rate is one row's counters per second; NaN for a new row or a counter that restarted.
 type Rate struct {
 	Row       Row
 	PerSecond map[string]float64

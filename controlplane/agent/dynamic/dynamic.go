@@ -38,14 +38,14 @@ type Options struct {
 // Sessions are those that are no configuration's.
 type Sessions struct {
 	Manager *session.Manager
-	SignIns *signin.SignIns // nil: nobody signs in
+	SignIns *signin.SignIns // nil: without sign-in
 	Tally   *events.Sessions
 
 	opt         Options
 	server      *n4.Server // nil: there is none, subscribers sign in alone
 	blocks      *natlog.Log
 	group       sync.WaitGroup
-	indications events.Gate // of what the data plane tells; one goroutine's
+	indications events.Gate // of the data plane's events; one goroutine's
 	comparing   atomic.Bool // Resync is under way
 }
 

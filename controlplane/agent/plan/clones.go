@@ -77,7 +77,7 @@ func instanceOf(c *config.Config, name config.Name) *config.Instance {
 	return nil
 }
 
-// Announcing is an instance of whose sessions routing daemons are told.
+// Announcing is an instance with sessions that are announced to routing daemons.
 type Announcing struct {
 	Sessions   session.Announcing
 	Aggregates []netip.Prefix // that the clones announce

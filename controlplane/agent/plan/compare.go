@@ -77,7 +77,7 @@ func Changes(objects []intent.Object) []dp.Change {
 // Changes are those that bring all of a plan to a data plane that holds nothing.
 func (p *Plan) Changes() []dp.Change { return Changes(p.Objects) }
 
-// NeedsRestart tells which changes of what runs wait for a restart, and of what; "" when there are none.
+// NeedsRestart returns which changes wait for a restart, and of which process; "" without any.
 func (p *Plan) NeedsRestart(running *Plan) string {
 	was, is := running.Control, p.Control
 	var keys []string

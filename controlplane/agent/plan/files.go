@@ -17,10 +17,9 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// Files are what outlives the control plane: the text that `config apply` brought, while it runs instead of the
-// control plane's own file; the placement, so that nobody moves after our restart either; what the kernel was given, so
-// that it is taken back. They are written beside and renamed, so a reader finds a whole file, the old or the new one.
-// Without names nothing is kept.
+// Files outlive the control plane. They hold the text of `config apply`, which then replaces the control plane's file;
+// the placement, so that no subscriber moves; and what the kernel holds, to be withdrawn. Writes are atomic: written
+// beside and renamed. Without names no file is kept.
 type Files struct {
 	Applied   string
 	placement string
@@ -164,7 +163,7 @@ func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) 
 	return kept, moved
 }
 
-// newerThan tells whether an applied configuration is there that was accepted after the file was last written.
+// newerThan: a configuration was applied after the file was last written.
 func (s Files) newerThan(file string) bool {
 	applied, err := os.Stat(s.Applied)
 	if err != nil {

@@ -32,7 +32,7 @@ type Plan struct {
 	NATLog     config.NATLog
 	Clones     []kernel.Clone
 	Announcing map[string]Announcing // by instance
-	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
+	SignIn     *config.Config        // configuration of sign-in; nil: none
 	Narrow     []config.Narrow
 	Applied    bool // brought by `config apply`, not read from the control plane's own file
 }
@@ -46,8 +46,7 @@ type Prepared interface {
 // Load reads and compiles a file.
 func Load(file string) (*Plan, error) { return MakeWith(file, nil, os.Environ(), nil) }
 
-// Check tells whether this machine has what the plan names for subscribers who sign in: files, addresses. Nothing of
-// it is in use afterwards.
+// Check verifies that this machine has the files and addresses that the plan names for sign-in. Nothing stays in use.
 func (p *Plan) Check() error {
 	if p.SignIn == nil {
 		return nil

@@ -119,7 +119,7 @@ type prepared struct {
 	files    *plan.Staged // nil: they could not be written
 }
 
-// prepare makes what can be made, and tells what cannot.
+// prepare makes what can be made, and returns why the rest cannot.
 func (r *Reconciler) prepare(p *plan.Plan) (prepared, error) {
 	sessions, noSessions := r.opt.Sessions.Prepare(p)
 	files, noFiles := r.opt.Files.Stage(p)

@@ -116,8 +116,7 @@ func (f *follower) describe(to *v1.Status) {
 	f.describeIgnored(to)
 }
 
-// describeIgnored counts the kernel's routes that are not followed, and tells of more of them: of each reason once in a
-// while.
+// describeIgnored counts the kernel's routes that are not followed, and logs new ones, rate limited by reason.
 func (f *follower) describeIgnored(to *v1.Status) {
 	now := f.overlay.Ignored()
 	for why, n := range f.Left() {
@@ -139,5 +138,5 @@ func (f *follower) describeIgnored(to *v1.Status) {
 	}
 }
 
-// ignoredWindow is how often a reason is told of.
+// ignoredWindow is the least time between two logs of a reason.
 const ignoredWindow = 10 * time.Second

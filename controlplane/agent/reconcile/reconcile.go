@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcile keeps the data plane in step with a plan, over restarts of either side. One goroutine, that of
-// Reconciler.Run, owns the plan, what the data plane was last known to hold, and the connection; everything else asks
-// it through a channel, or reads what it publishes atomically.
+// Package reconcile keeps the data plane in step with a plan, over restarts of either side. One goroutine,
+// Reconciler.Run, owns the plan, the data plane's last known state, and the connection. Others ask it through a
+// channel, or read what it publishes atomically.
 package reconcile
 
 import (
@@ -43,8 +43,8 @@ type Sessions interface {
 	Detach()
 }
 
-// Announcer knows which sessions routing daemons are told of; to takes what came and went (kernel.Kernel.Sessions).
-// Calls come from Run.
+// Announcer knows the sessions to announce to routing daemons; to takes the changes (kernel.Kernel.Sessions). Calls
+// come from Run.
 type Announcer interface {
 	Announce(p *plan.Plan, to func(all bool, changes map[string]map[netip.Prefix]bool))
 	Reachable(p *plan.Plan, to func(all bool, changes map[string]map[netip.Prefix]bool))
@@ -80,7 +80,7 @@ type Reconciler struct {
 	state     v1.Status
 }
 
-// New makes one that begins with a plan.
+// New makes a Reconciler that begins with a plan.
 func New(opt Options, start *plan.Plan) *Reconciler {
 	r := &Reconciler{opt: opt, log: opt.Log, requests: make(chan request), plan: start,
 		kernel: newFollower(start, opt.Events, opt.Log)}
@@ -103,7 +103,7 @@ func (r *Reconciler) publish() {
 	r.status.Store(&s)
 }
 
-// absence is how long after our start a data plane that does not answer counts as one that forwards.
+// absence is how long after our start an unresponsive data plane counts as forwarding.
 const absence = 5 * time.Second
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
@@ -196,9 +196,9 @@ func (r *Reconciler) disconnected() {
 	r.log.Warn("data plane connection lost, connecting again")
 }
 
-// reconcile brings the data plane to the plan: what differs by digest goes out as one transaction. A plan that was
-// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all:
-// what mobile sessions made is compared too.
+// reconcile brings the data plane to the plan: one transaction with what differs by digest. If a plan accepted without
+// a data plane is refused now, the last plan that was held replaces it. all: objects of mobile sessions are compared
+// too.
 func (r *Reconciler) reconcile(ctx context.Context, all bool) {
 	start := time.Now()
 	res, err := r.push(ctx, r.plan, all)
@@ -231,8 +231,8 @@ func (r *Reconciler) reconcile(ctx context.Context, all bool) {
 	}
 }
 
-// before returns what to go back to when the plan is refused, nil when there is nothing: the last one that was held, or
-// the control plane's own file when we started with what `config apply` had brought.
+// before returns the plan to fall back to, nil without one. It is the last one held, or the control plane's own file
+// when we started with an applied configuration.
 func (r *Reconciler) before() *plan.Plan {
 	switch {
 	case r.confirmed != nil && r.confirmed != r.plan:

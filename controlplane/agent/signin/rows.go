@@ -28,7 +28,7 @@ func (s *SignIns) Rows(ctx context.Context, key string) ([]subscriber.Row, []sub
 	if s == nil {
 		return nil, nil, nil
 	}
-	var found struct { // the loop may write it when nobody waits any more
+	var found struct { // the loop may write it after the caller gave up
 		rows     []subscriber.Row
 		attempts []subscriber.Attempt
 	}
@@ -103,7 +103,7 @@ func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, 
 	case !known:
 		return out, fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
 	}
-	var ended int // the loop may write these when nobody waits any more
+	var ended int // the loop may write these after the caller gave up
 	var several error
 	if err = s.Loop.Ask(ctx, func() { ended, several = s.Loop.Clear(who, cause) }); err == nil {
 		out.Ended, err = ended, several
@@ -117,7 +117,7 @@ func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, 
 // drainWait bounds what a drain waits for: the ends of sessions, then servers that take accounting.
 const drainWait = time.Minute
 
-// Drain lets nobody sign in any more, and ends all who did.
+// Drain refuses new sign-ins, and ends all sessions.
 func (s *SignIns) Drain(ctx context.Context) (out v1.Drained, err error) {
 	if s == nil {
 		return out, errNobody

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signin puts together what subscribers who sign in take: the loop, its front ends, pools, RADIUS, sockets to
-// DHCP servers. A nil *SignIns is that of a configuration where nobody signs in.
+// Package signin assembles sign-in: the loop, its front ends, pools, RADIUS, sockets to DHCP servers. A nil *SignIns
+// stands for a configuration without sign-in.
 package signin
 
 import (

@@ -13,7 +13,7 @@ import (
 // toldAtOnce are the events of a kind in a second; the next one says how many more there were.
 const toldAtOnce = 20
 
-// gated tells events of which outsiders can make many. Methods may be called from any goroutine.
+// gated rate limits events that outsiders can cause. Any goroutine may call it.
 type gated struct {
 	events *events.Log
 	log    *slog.Logger

@@ -31,7 +31,7 @@ type Spawner struct {
 
 	mu      sync.Mutex
 	child   *os.Process // ours and alive
-	adopted int         // pid of one that we did not start, 0 none
+	adopted int         // pid of a process that we did not start; 0: none
 	gone    time.Time   // since when the adopted one does not answer
 	started time.Time
 	starts  int
@@ -82,7 +82,7 @@ func (s *Spawner) Adopt(pid int) {
 	}
 }
 
-// Running returns the process that we started, else the one that was connected last; 0 for none.
+// Running returns the process that we started, else the last connected one; 0: none.
 func (s *Spawner) Running(connected int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Spawner) Running(connected int) int {
 	return connected
 }
 
-// Ensure starts the data plane unless one of ours is alive or it is too early. Called when nobody listens.
+// Ensure starts the data plane unless one of ours is alive or it is too early. Called when none listens.
 func (s *Spawner) Ensure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"isthmus/api"
 )
 
-// Fill gives tables, by the types of their rows, a row of zeros and one of numbers: each field has the next number,
+// Fill gives tables, by the types of their rows, a row of zeros and one of numbers. Each field has the next number,
 // each text is "a", each address a network. There is one row of totals.
 func (s *Server) Fill(tables map[uint32]reflect.Type) {
 	for table, row := range tables {

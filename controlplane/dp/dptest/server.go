@@ -135,7 +135,7 @@ func (s *Server) Held() map[ID][]byte {
 	return maps.Clone(s.held)
 }
 
-// Holds tells whether exactly these objects are held.
+// Holds: exactly these objects are held.
 func (s *Server) Holds(want []dp.Change) bool {
 	held := s.Held()
 	for i := range want {
@@ -198,7 +198,7 @@ func (s *Server) Counts() (commits, changes int) {
 	return s.commits, s.changes
 }
 
-// Running tells whether a stream was started.
+// Running: a stream was started.
 func (s *Server) Running(stream string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *Server) Usage(fn func(id ID, was, is []byte) []api.Usage) {
 	s.usage = fn
 }
 
-// Raise tells of an event, and keeps it until it is acknowledged.
+// Raise sends an event, and keeps it until it is acknowledged.
 func (s *Server) Raise(e api.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

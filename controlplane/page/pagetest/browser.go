@@ -18,8 +18,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Browser is Chromium without a window, driven by the DevTools protocol over a pipe: messages of JSON, each with a zero
-// octet behind it, on descriptors 3 (to it) and 4 (from it).
+// Browser is headless Chromium, driven by the DevTools protocol over a pipe: JSON messages, each with a zero octet
+// behind it, on descriptors 3 (to it) and 4 (from it).
 type Browser struct {
 	t       testing.TB
 	to      *os.File
@@ -213,7 +213,7 @@ func (b *Browser) Press(key string) {
 	b.call("Input.dispatchKeyEvent", event, nil)
 }
 
-// Roles are what a screen reader is told: the names of what has a role, by role.
+// Roles are what a screen reader gets: the names of elements, by role.
 func (b *Browser) Roles() map[string][]string {
 	b.t.Helper()
 	var tree struct {
@@ -239,7 +239,7 @@ func (b *Browser) Overflow() int {
 	return Eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
 }
 
-// Shot keeps a picture among the artifacts of the run, if somebody wants them.
+// Shot keeps a picture among the artifacts of the run, if requested.
 func (b *Browser) Shot(name string) {
 	folder := os.Getenv("ARTIFACTS")
 	if folder == "" {
