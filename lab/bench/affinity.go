@@ -29,7 +29,7 @@ func Confine(cpus []int) (restore func(), err error) {
 	return func() { setThreads(&before) }, nil
 }
 
-// setThreads sets the affinity of every thread that we have. Threads to come have that of the one that makes them.
+// setThreads sets the affinity of all our threads. New threads inherit their maker's.
 func setThreads(set *unix.CPUSet) error {
 	list, err := os.ReadDir("/proc/self/task")
 	if err != nil {

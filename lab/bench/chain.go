@@ -71,9 +71,9 @@ func (f *direct) edge(ctx context.Context, name string) (*wire, error) {
 	return makeWire(ctx, f.m.opt.Link, f.m.dir, name)
 }
 
-// joint: the near function listens, and both ends copy (share: the one that sends). A zero-copy client is for
-// programs that take no more memory once they run: DPDK 22.11's driver closes the heap's own descriptors with a
-// connection, and a gateway that grows afterwards has none left.
+// joint: the near function listens, and both ends copy (share: the sender). A zero-copy client suits programs that take
+// no more memory once they run. DPDK 22.11's driver closes the heap's own descriptors with a connection, and a gateway
+// that grows afterwards has none left.
 func (f *direct) joint(_ context.Context, name string) (near, far *wire, err error) {
 	socket := filepath.Join(f.m.dir, name+".sock")
 	line := func(role string) *wire {

@@ -37,7 +37,7 @@ type Arrangement struct {
 	middle *LinkResult // the run with the median rate
 }
 
-// missing tells why a switch cannot run here; nil: it can.
+// missing returns why a switch cannot run here; nil: it can.
 func missing(word string) error {
 	if word == SwitchOVS {
 		return missingOVS()

@@ -132,7 +132,7 @@ type Accounting struct {
 	Late     uint64            `json:"late"`    // came after their trial had been given up: lost for it, and yet there
 	Refused  uint64            `json:"refused"` // at the gateway's door: its receive queue was full, or the link is down
 	Dropped  map[string]uint64 `json:"dropped"` // by the gateway, with its reason
-	Missing  int64             `json:"missing"` // what nobody accounts for; below 0: more drops than losses (not the tester's packets)
+	Missing  int64             `json:"missing"` // below 0: more drops than losses (not the tester's packets)
 	In       uint64            `json:"gateway_in"`
 	Out      uint64            `json:"gateway_out"`
 	Punted   uint64            `json:"gateway_punted"`

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them
-// and finds the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports, has it
-// check packets against an independent encoder, and measures what a packet costs beside the ports' own floor in the
-// same run.
+// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them and
+// finds the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports and compares packets
+// with an independent encoder. It measures a packet's cost beside the ports' own floor in the same run.
 package bench
 
 import (
@@ -78,7 +77,7 @@ func Lookup(name string) (Profile, error) {
 	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// OnlySynth tells that a profile is measured inside the gateway and in no other way.
+// OnlySynth: a profile can only be measured inside the gateway.
 func OnlySynth(name string) bool {
 	inside := slices.Concat(MobileProfiles, RoutingProfiles)
 	return slices.ContainsFunc(inside, func(p Profile) bool { return p.Name == name })
@@ -103,7 +102,7 @@ type layout struct {
 	kernelTags bool
 }
 
-// rule permits what comes to a prefix of subscribers, for one flow or all.
+// rule permits packets to a prefix of subscribers, for one flow or all.
 type rule struct {
 	prefix string
 	port   int // source port of the server, 0 any

@@ -51,7 +51,7 @@ func (r *LinkResult) Verdict() error {
 	return nil
 }
 
-// met tells whether the run's goal, the last one, was found, and confirmed where that was asked for.
+// met: the run's last goal was found, and confirmed where requested.
 func (p *Point) met() bool {
 	if len(p.Rates) == 0 {
 		return false

@@ -12,8 +12,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// LinkResult is the JSON of a benchmark that the tester measured. What it has in common with others tells of the first
-// point; checked and wrong are of all.
+// LinkResult is the JSON of a benchmark that the tester measured. Fields in common with others are of the first point;
+// checked and wrong are of all.
 type LinkResult struct {
 	Common
 	Uplink    LinkDirection     `json:"uplink"` // alone
@@ -157,7 +157,7 @@ func (r *LinkResult) hello(t *tester.Result) {
 	r.Versions.Tester, r.Versions.DPDK = t.Version, t.Machine.DPDK
 }
 
-// finish fills the fields that tell of the whole from the points, of which there should be that many.
+// finish fills the fields about the whole from the points, of which there should be that many.
 func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 	r.Interrupted, r.Complete = interrupted, !interrupted && err == nil && len(r.Points) == wanted
 	if err != nil {
@@ -201,7 +201,7 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 	}
 }
 
-// limited tells whether the tester may be what ended the search.
+// limited: the tester may have ended the search.
 func (p *Point) limited() bool {
 	if n := len(p.Rates); n > 0 && (p.Rates[n-1].TesterLimited || p.Rates[n-1].AtMaximum) {
 		return true

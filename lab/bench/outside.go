@@ -23,7 +23,7 @@ type device struct {
 	relays       []relay      // programs between functions
 	unlink       []func()     // what else is to be removed
 	scene        *scene
-	prefix       string // of its ports and streams; gateways side by side are told apart by it
+	prefix       string // of its ports and streams; distinguishes gateways side by side
 	access, core *wire
 	text         []byte // its configuration
 	load         time.Duration

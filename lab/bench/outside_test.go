@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeTester begins a trial and finishes it, or waits for somebody to end it.
+// fakeTester begins a trial and finishes it, or waits for its end from outside.
 func fakeTester(how string, args []string) int {
 	fmt.Println(`{"event":"ready"}`)
 	fmt.Println(`{"event":"begin","purpose":"fixed","rate_pps":1000,"asked_seconds":0.01}`)

@@ -283,7 +283,7 @@ func conclude(r interface {
 	return err
 }
 
-// benchCompare measures a profile over several links. One that cannot run here is no failure.
+// benchCompare measures a profile over several links. A link that cannot run here is no failure.
 func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWords) error {
 	c, err := bench.Compare(ctx, opt, words.rounds)
 	if err != nil {

@@ -176,7 +176,7 @@ func (c *Client) SendIPv6(packet []byte) {
 	}
 }
 
-// Vanish is a power cut: nobody is told.
+// Vanish is a power cut: the gateway gets no message.
 func (c *Client) Vanish() {
 	c.phase = idle
 	c.env.Wake(c, 0)

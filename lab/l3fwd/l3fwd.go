@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package l3fwd compares routers: the product, Linux, DPDK's l3fwd and l3fwd-graph, each on one CPU, with two, four and
-// six ports and frames of several sizes, over several kinds of links. The packets and the tester are the same for all.
+// Package l3fwd compares routers: the product, Linux, DPDK's l3fwd and l3fwd-graph. Each runs on one CPU, with two,
+// four and six ports and frames of several sizes, over several kinds of links. The packets and the tester are the same
+// for all.
 package l3fwd
 
 import (

@@ -34,7 +34,7 @@ type AccessOptions struct {
 	Flaps       float64       // of them, while they hold: so many a second vanish and sign in again
 	PowerCut    bool          // then all vanish at once and sign in again, as fast as Rate
 	Ping        netip.Addr    // each on-line subscriber asks this address once; invalid: none
-	DNS         []netip.Addr  // name servers that each must be told of, those of its families; none: whichever
+	DNS         []netip.Addr  // name servers required, those of its families; none: any
 	STag        uint16        // of the first 4,000; 0: untagged
 	User        string        // fmt with the number, from 1
 	Password    string        // the same
@@ -160,7 +160,7 @@ func (opt *AccessOptions) check() error {
 	return nil
 }
 
-// RunAccess signs them in. A result comes back whenever somebody tried, also beside an error.
+// RunAccess signs them in. It returns a result if any subscriber tried, also beside an error.
 func RunAccess(ctx context.Context, opt AccessOptions) (*AccessResult, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
@@ -358,8 +358,8 @@ func (c *crowd) dialAgain(i uint32) {
 	h.Dial()
 }
 
-// lookAfterSilent has those dial again whose dial has come to nothing: a client that waits for the gateway's turn has
-// no timer of its own, and the frame may be lost. A subscriber's router finds out by LCP echo.
+// lookAfterSilent dials again for failed dials: a client that waits for the gateway's turn has no timer, and the frame
+// may be lost. A real subscriber's router finds out by LCP echo.
 func (c *crowd) lookAfterSilent() {
 	for i := range c.homes {
 		if h := &c.homes[i]; !h.online && h.dials && c.Now()-h.dialled > silentFor {

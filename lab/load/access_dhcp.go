@@ -294,7 +294,7 @@ func (d *dhcpClient) renewed() {
 	}
 }
 
-// lasts tells whether the times of a lease rise, and the last is not 0.
+// lasts: the times of a lease rise, and the last is not 0.
 func lasts(times ...time.Duration) bool {
 	return slices.IsSorted(times) && times[len(times)-1] > 0
 }

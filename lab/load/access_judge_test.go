@@ -89,7 +89,7 @@ func TestJudge4(t *testing.T) {
 	}
 }
 
-// A renewal must give the same again; what another has is nobody else's, nor what lies within it.
+// A renewal must give the same again; another's addresses, and prefixes within them, are refused.
 func TestRenewals(t *testing.T) {
 	c := crowdOf(t, AccessOptions{DHCP: true, Subscribers: 2, IPv4: true, IPv6: true})
 	na := func(a string) *dhcpv6.OptIANA {

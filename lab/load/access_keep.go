@@ -89,7 +89,7 @@ func (c *crowd) isKept(i uint32, etherType uint16, frame []byte) bool {
 	return true
 }
 
-// names compares the name servers that a subscriber was told with those that it must be told.
+// names compares a subscriber's assigned name servers with the required ones.
 func (c *crowd) names(v4 bool, got []netip.Addr) {
 	other := func(a netip.Addr) bool { return a.Is4() != v4 }
 	want := slices.DeleteFunc(slices.Clone(c.opt.DNS), other)

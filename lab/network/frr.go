@@ -321,7 +321,7 @@ func (r *router) static() []string {
 	return list
 }
 
-// checkFRR tells whether Debian's FRR is there.
+// checkFRR: Debian's FRR is installed.
 func checkFRR() error {
 	if _, err := os.Stat(filepath.Join(frrPrograms, "zebra")); err != nil {
 		return errors.New("lab isp needs FRR (Debian: frr)")

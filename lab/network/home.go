@@ -180,7 +180,7 @@ func decapsulated(b []byte) ([]byte, bool) {
 	return b[8 : 8+length], true
 }
 
-// relay passes what change makes of what comes; it ends when a file is closed.
+// relay passes on what change makes of its input; it ends when a file is closed.
 func relay(read func([]byte) (int, error), write func([]byte) error, change func(to, from []byte) ([]byte, bool)) {
 	in, out := make([]byte, largest), make([]byte, 0, largest+64)
 	for {
@@ -189,7 +189,7 @@ func relay(read func([]byte) (int, error), write func([]byte) error, change func
 			return
 		}
 		if b, ok := change(out[:0], in[:n]); ok {
-			write(b) // one that does not go is lost, as on any link
+			write(b) // a failed one is lost, as on any link
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// `isthmus lab isp`: two gateways, each with wireline and mobile subscribers, a namespace with clones of its core ports
-// and FRR in it, and two FRR routers with the data network behind them.
+// `isthmus lab isp`: two gateways, each with wireline and mobile subscribers. Each has a namespace with clones of its
+// core ports and FRR in it. Two FRR routers with the data network stand behind them.
 
 // gateways of the lab, the preferred one first.
 const gateways = 2

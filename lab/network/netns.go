@@ -136,7 +136,7 @@ func makeLink(ctx context.Context, l *link) error {
 // prepare sets up one end of a link.
 func (e *end) prepare(ctx context.Context, far *end) error {
 	ns := Prefix + e.node
-	// A data plane reads and writes whole frames: nobody after it would make checksums or cut segments.
+	// A data plane reads and writes whole frames: no later device would make checksums or cut segments.
 	err := command(ctx, "nsenter", "--net="+filepath.Join(netnsDir, ns), "--", "ethtool", "-K", e.name,
 		"tx", "off", "tso", "off", "gso", "off", "gro", "off")
 	if err != nil {
@@ -206,7 +206,7 @@ func (l *Lab) makeHosts(ctx context.Context) error {
 		lines = append(lines, l.ispHosts()...)
 		return l.configureHosts(ctx, lines)
 	}
-	// Servers that are bound to no address answer from the one that they were asked at.
+	// Servers that are bound to no address answer from the requested one.
 	server := func(node string, address netip.Addr, pool netip.Prefix, via netip.Prefix) {
 		nodad := map[bool]string{true: " nodad"}[address.Is6()]
 		lines = append(lines, fmt.Sprintf("%s addr add %s/%d dev lo%s", node, address, address.BitLen(), nodad),

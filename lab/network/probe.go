@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// probe sends a numbered datagram to an echo server each millisecond and counts what comes back.
+// probe sends a numbered datagram to an echo server each millisecond and counts the answers.
 type probe struct {
 	name string
 	conn *net.UDPConn
@@ -167,7 +167,7 @@ func (p *probe) end() (sent, lost uint64, longest time.Duration) {
 	}
 }
 
-// report ends a measurement and tells it.
+// report ends a measurement and prints it.
 func (d Demonstration) report(what string, list []*probe) {
 	var words []string
 	for _, p := range list {

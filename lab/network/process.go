@@ -86,7 +86,7 @@ func (s *programs) start(p *process) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// supervise keeps a program running until stop. What ends again and again is told to Wait.
+// supervise keeps a program running until stop. A program that ends repeatedly is reported to Wait.
 func (s *programs) supervise(p *process, cmd *exec.Cmd) {
 	defer close(p.done)
 	for early := 0; ; {
@@ -128,7 +128,7 @@ func (s *programs) supervise(p *process, cmd *exec.Cmd) {
 	}
 }
 
-// tell says that a process is gone for good; the first one ends the lab.
+// Reports that a process is gone for good; the first one ends the lab.
 func (s *programs) tell(p *process) {
 	select {
 	case s.ended <- p:

@@ -20,7 +20,7 @@ import (
 // maxAnswer bounds what is read from a socket of ours.
 const maxAnswer = 64 << 20
 
-// What UEs may take of the servers behind the gateway. Transfers are as long as somebody measures.
+// Limits of UEs at the servers behind the gateway. Transfers are as long as a measurement.
 var (
 	webBounds  = httpd.Bounds{Name: "web", Connections: 1024, Read: time.Hour, Write: time.Hour}
 	nameBounds = httpd.Bounds{Name: "names", Connections: 256}

@@ -163,7 +163,7 @@ func internetHosts(pdn string) []string {
 // ---- the access switch
 // ----------------------------------------------------------------------------------------------------
 
-// startSwitch puts what comes from line i into S-tag homesSTag and C-tag i + 1, and back.
+// startSwitch puts packets of line i into S-tag homesSTag and C-tag i + 1, and back.
 func (l *Lab) startSwitch(context.Context) error {
 	var uplink *os.File
 	lines := make([]*os.File, l.opt.Homes)

@@ -64,7 +64,7 @@ func (d *dpdk) start(link string) func(ctx context.Context, s Setup) (*Running, 
 			}
 			links, r.Ports[e.Name] = append(links, *l), l.far
 		}
-		// Lines as they are printed, although into a pipe: they tell when it is ready.
+		// Line buffered, although into a pipe: the lines show when it is ready.
 		command := append([]string{"stdbuf", "-oL", program}, d.eal(&s, links)...)
 		command = append(append(command, "--"), arguments...)
 		p, err := spawn(command, []string{"RUNTIME_DIRECTORY=" + s.Dir})

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peer runs other programs in the gateway's place, so that its speed can be read next to theirs:
-// dpdk-testpmd (what moving packets costs at all), the examples of Debian's DPDK that forward, route or schedule,
-// and Linux itself. Each is driven by the same tester over the same link and on the same CPU, one at a time and in
-// alternating order.
+// Package peer runs other programs in the gateway's place, to compare their speed. These are dpdk-testpmd (the cost of
+// moving packets at all), the examples of Debian's DPDK that forward, route or schedule, and Linux itself. Each is
+// driven by the same tester over the same link and on the same CPU, one at a time and in alternating order.
 //
-// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. What
-// comes out is compared in full either way: a peer that changes or loses packets has no figure.
+// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. Its output
+// is compared in full either way: a peer that changes or loses packets has no figure.
 package peer
 
 import (
@@ -71,7 +70,7 @@ type Setup struct {
 	Descriptors    int    // of each memif ring; a power of two
 	NoHuge         bool
 	Flows          int    // in each direction, of plain packets
-	Ends           []End  // pairs: what comes in at one of a pair leaves at the other
+	Ends           []End  // pairs: packets received at one leave at the other
 	ProgramsFolder string // of the examples; empty: as FindPrograms says
 }
 

@@ -23,12 +23,12 @@ import (
 type Options struct {
 	Setup       Setup // Dir may be empty: a folder of its own, removed at the end
 	Repetitions int   // 0: 5
-	// Base is what the gateway is measured with: its streams, its two ports "access" and "core", and what to
-	// do: a search, or a fixed rate, which shows that every program works and tells nothing about its speed.
+	// Base is the gateway's measurement: its streams, its two ports "access" and "core", and the run. That is a
+	// search, or a fixed rate, which shows that every program works, without its speed.
 	Base *tester.Profile
 	// Latency asks for trials at parts of the rate that was found, of which the first is in the row; nil: none.
 	Latency *tester.Latency
-	// Say is told what is about to be done; may be nil.
+	// Say takes progress messages; may be nil.
 	Say func(format string, args ...any)
 }
 
@@ -52,7 +52,7 @@ type Row struct {
 	// its rate to the gateway's on the same link, of rounds side by side
 	Ratio      figure.Number `json:"ratio"`
 	RatioRange figure.Spread `json:"ratio_range"`
-	// it was offered a fixed rate: neither ticks nor a ratio can be told
+	// it was offered a fixed rate: neither ticks nor a ratio are known
 	FixedRate   bool          `json:"fixed_rate,omitempty"`
 	Spread      figure.Spread `json:"spread"` // of the rate in Mpps
 	Repetitions int           `json:"repetitions"`
@@ -216,8 +216,8 @@ func (p *Peer) profile(opt *Options) (*tester.Profile, error) {
 // OrderWords describes order for a report.
 const OrderWords = "there and back, each pair of repetitions beginning with the next program"
 
-// order is who runs when in a repetition: there and back, and each pair of repetitions begins with the next one, so
-// that nobody always has the same neighbours or the same time since the start (ABBA, BCCB, …).
+// order is who runs when in a repetition: there and back, and each pair of repetitions begins with the next one. So no
+// program always has the same neighbours or the same time since the start (ABBA, BCCB, …).
 func order(n, repetition int) []int {
 	list := make([]int, n)
 	for i := range list {

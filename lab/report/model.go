@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report turns everything that a run of benchmarks found out into one self-contained HTML page, into the same
-// tables as text, and into data.json, from which both can be made again.
+// Package report turns the results of benchmarks into one self-contained HTML page, the same tables as text, and
+// data.json, from which both can be made again.
 package report
 
 import (
@@ -27,9 +27,9 @@ const (
 	DataFile = "data.json"
 )
 
-// Report is everything that the page shows. Rates are in Mpps (10^6 packets a second, of
-// both directions together unless said otherwise) as received; Gb/s are 10^9 bits a second; times are in seconds,
-// latencies in microseconds; ratios are of 1.
+// Report is everything that the page shows. Rates are in Mpps (10^6 packets a second, of both directions together
+// unless said otherwise) as received. Gb/s are 10^9 bits a second; times are in seconds, latencies in microseconds;
+// ratios are of 1.
 type Report struct {
 	Schema        int     `json:"schema"`
 	Title         string  `json:"title"`

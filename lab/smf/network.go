@@ -156,8 +156,8 @@ func (b *Bearer) activate(ctx context.Context, radio int, endMarker bool) error 
 	return nil
 }
 
-// Handover moves a UE to another radio node (TS 23.401 §5.5.1.1, TS 23.502 §4.9.1.2): the session there, the path
-// switch with end markers, the UE's own move, then the end of the session at the old node.
+// Handover moves a UE to another radio node (TS 23.401 §5.5.1.1, TS 23.502 §4.9.1.2). It makes the session there,
+// switches the path with end markers, moves the UE, and ends the session at the old node.
 func (b *Bearer) Handover(ctx context.Context, radio int, move func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,9 +177,8 @@ func (b *Bearer) Handover(ctx context.Context, radio int, move func() error) err
 	return errors.Join(err, e)
 }
 
-// Restore makes the session of a UE that is next to its anchor anew at another one, with the UE's addresses (TS 23.527
-// §4.2: the anchor that it had is lost, or is back), and leads the radio's packets there once ready, where given,
-// returns.
+// Restore establishes a UE's session at another anchor next to it, with the UE's addresses (TS 23.527 §4.2: its former
+// anchor is lost, or is back). It leads the radio's packets there once ready, where given, returns.
 func (b *Bearer) Restore(ctx context.Context, anchor *Function, ready func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

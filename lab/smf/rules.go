@@ -37,7 +37,7 @@ type Anchor struct {
 	UE           UE
 	Measure      Measure
 	IPv6         bool        // F-TEIDs of that family
-	Peer         *pfcp.FTEID // where downlink packets go; nil: they are buffered, and we are told
+	Peer         *pfcp.FTEID // where downlink packets go; nil: they are buffered, and we get a report
 }
 
 // Relay is a function between two tunnels: SGW-U (Sxa), or an intermediate UPF with N3 and N9.
@@ -226,8 +226,8 @@ func (r *Radio) Request() *pfcp.SessionEstablishmentRequest {
 	return req
 }
 
-// Redirect makes a FAR forward into another tunnel. With endMarker the user plane tells the old one that it was the
-// last packet (SNDEM, TS 29.244 §5.2.3.3).
+// Redirect makes a FAR forward into another tunnel. With endMarker the user plane sends an End Marker on the old one
+// (SNDEM, TS 29.244 §5.2.3.3).
 func Redirect(far uint32, side pfcp.Interface, instance string, peer pfcp.FTEID, endMarker bool) pfcp.UpdateFAR {
 	f := to(side, instance, &peer)
 	f.SendEndMarker = endMarker

@@ -217,7 +217,7 @@ func standing(p *bench.Point) *tester.Trial {
 	return nil
 }
 
-// uplink tells a stream's direction by the port that sends it.
+// uplink derives a stream's direction from its sending port.
 func uplink(r *tester.Result, stream string) bool {
 	for i := range r.Streams {
 		if r.Streams[i].Name == stream {

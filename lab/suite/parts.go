@@ -53,7 +53,7 @@ func (s *suite) lengths() lengths {
 	}
 }
 
-// Profiles of the headline, and the one that peers and instances are measured with.
+// Profiles of the headline, and the profile of peers and instances.
 const (
 	symmetric  = "agf-symmetric"
 	asymmetric = "agf-asymmetric"
@@ -240,7 +240,7 @@ func (s *suite) population(ctx context.Context, n lengths) error {
 	return errors.Join(failed...)
 }
 
-// flows measures the cost with more and more flows, the largest number first: where it does not fit into the machine's
+// flows measures the cost with more and more flows, the largest number first. Where it does not fit into the machine's
 // huge pages, no point has them, so that the curve is of one kind of memory.
 func (s *suite) flows(ctx context.Context, n lengths) error {
 	set := report.FlowCurve{Profile: flowProfile,

@@ -46,7 +46,7 @@ type Tools struct {
 
 // part is a step of the suite.
 type part struct {
-	section string // of the report, where its absence is told
+	section string // of the report, which mentions its absence
 	name    string
 	seconds float64 // expected
 	run     func(ctx context.Context) error

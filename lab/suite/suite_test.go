@@ -22,7 +22,7 @@ import (
 
 const goalLoss = 1e-5
 
-// world answers like the real tools would, and can be told to misbehave.
+// world answers like the real tools, and can misbehave on request.
 type world struct {
 	calls   []string
 	fail    map[string]error // by call

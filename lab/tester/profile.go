@@ -10,9 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Profile is the tester's one file: ports, streams and what to do with them. The reader goes by the tag `in`: "!" where
-// the key must be given, how a value is read (scalar in read.go), words that are allowed, bounds (of a text in bytes),
-// and behind "=" what stands for an absent key. The tag `list` says how many entries a list has, and what they are.
+// Profile is the tester's one file: ports, streams and the run. The reader goes by the tag `in`: "!" for a required
+// key, how a value is read (scalar in read.go), permitted words, and bounds (of a text in bytes). Behind "=" stands the
+// default. The tag `list` says how many entries a list has, and of which kind.
 type Profile struct {
 	Name       string   `yaml:"name" in:"!name"`
 	Title      string   `yaml:"title,omitempty" in:"text 0..255"`

@@ -150,7 +150,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	// A process group of its own, so that Ctrl-C reaches us alone and we end it in good order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p.cmd.WaitDelay = time.Second // whoever else holds its output does not hold us
+	p.cmd.WaitDelay = time.Second // another holder of its output does not hold us
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func fake(how string, args []string) int {
 	fmt.Println(`{"event":"begin","purpose":"fixed","rate_pps":1000,"asked_seconds":0.01}`)
 	if line := make([]byte, 1); how != "dies" {
 		if n, _ := os.Stdin.Read(line); n != 1 {
-			return 3 // nobody let the trial begin
+			return 3 // the trial was never released
 		}
 	}
 	switch how {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Isthmus-manual writes what a package installs beside the programs, in the layout of /usr/share: manual pages of both
-// programs' commands and of the configuration file, and completion for bash, zsh and fish.
+// Isthmus-manual writes what a package installs beside the programs, in the layout of /usr/share. These are manual
+// pages of both programs' commands and of the configuration file, and completion for bash, zsh and fish.
 // usage: isthmus-manual FOLDER VERSION DATE, DATE as 2026-01-31.
 package main
 

@@ -151,7 +151,7 @@ func waitForLine(in io.Reader) {
 	}
 }
 
-// tell writes the result on every way asked for.
+// Writes the result in every requested form.
 func (o *options) tell(p *tester.Checked, r *tester.Result) error {
 	o.status = r.Status
 	if r.Interrupted {

@@ -94,7 +94,7 @@ func (s *Server) Session(seid uint64) *Session {
 	return &Session{one.CP, one.Request, slices.Clone(one.Modified)}
 }
 
-// Restart forgets everything, as a user plane that was started anew.
+// Restart forgets everything, as a restarted user plane.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ func (s *Search) initialRate() (rate float64, more bool) {
 	return rate, rate != last.Rate
 }
 
-// nominate returns a load that is not measured to the end, a bound of the phase before, a step outwards, or the middle;
-// false when the target is reached, or cannot be.
+// nominate returns a load that is not measured to the end, a bound of the phase before, a step outwards, or the middle.
+// False: the target is reached, or cannot be.
 func (s *Search) nominate(goal int, t *target) (rate float64, more bool) {
 	lower, upper := s.bounds(goal, t)
 	for _, c := range [...]float64{s.pending, s.hintLower, s.hintUpper} {

@@ -4,8 +4,8 @@
 // It is pure: it takes what each trial gave, and says what to try next.
 //
 // Each goal goes through a number of targets, the first with short trials and four times the width, the last the goal
-// itself; the bounds of one phase are the first loads of the next. A target is reached when its bounds are close
-// enough. Trials of a duration count for every target, so later goals start with what earlier ones have learnt.
+// itself. The bounds of one phase are the first loads of the next. A target is reached when its bounds are close
+// enough. Trials of a duration count for every target, so later goals start with the results of earlier ones.
 package mlrsearch
 
 import (

@@ -35,9 +35,8 @@ func TestExampleOfRFC9971(t *testing.T) {
 		{1, 1, 0.01, [4]bound{U, N, N, N}},  // "first short bad"
 		{59, 1, 0.01, [4]bound{U, N, N, U}}, // "last short bad"
 		{1, 1, 0, [4]bound{U, N, L, U}},     // "last short good"
-		// The tables of points 5 and 6 call the load a lower bound of "20% exceed", though with exceed ratios
-		// of 42.857 % and 27.273 % in the same column; the code of appendix A, which the definition of the
-		// bounds refers to, does not.
+		// The tables of points 5 and 6 call the load a lower bound of "20% exceed", though its exceed ratios
+		// are 42.857 % and 27.273 % in that column. The code of appendix A, which defines the bounds, does not.
 		{1, 60, 0.001, [4]bound{U, N, L, U}}, // "first long bad"
 		{1, 60, 0, [4]bound{U, L, L, U}},     // "first long good"
 	} {

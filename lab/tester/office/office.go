@@ -23,8 +23,8 @@ const (
 	probeSeconds = 2.0  // a gateway may have to resolve addresses first
 	warmupPPS    = 1e4  // when no rate is known beforehand
 	offeredPart  = 0.98 // of the highest rate offered so far, which the tester should manage again
-	// Above the rate at which the ports took packets when as many as possible were sent: that rate may be the
-	// gateway's, which held the tester up, so the search looks beyond it.
+	// Above the rate at which the ports took packets at full load: that rate may be the gateway's, which held the
+	// tester up, so the search looks beyond it.
 	maximumRoom = 1.3
 )
 
@@ -53,7 +53,7 @@ type run struct {
 	confirms   int
 }
 
-// Run runs everything that the profile asks for, and fills in what the trials say. tell may be nil.
+// Run runs everything that the profile asks for, and fills in the trials' results. The progress function may be nil.
 func Run(p *tester.Checked, source Source, tell Progress, r *tester.Result) {
 	u := &run{p: p, source: source, tell: tell, r: r}
 	if tell == nil {

@@ -18,9 +18,9 @@ const (
 	Incomplete = 2
 )
 
-// judged says whether a stream's expectation is judged in a trial of this purpose: of a stream that has a share of the
-// trial's rate in fixed and confirming trials only, where that rate is the run's own; of others in all that are
-// measured on purpose.
+// judged: a stream's expectation is judged in a trial of this purpose. A stream with a share of the trial's rate is
+// judged in fixed and confirming trials only, where that rate is the run's own. Others are judged in all measured
+// trials.
 func judged(p *tester.Checked, stream int, purpose string) bool {
 	s := &p.Streams[stream]
 	switch purpose {
@@ -187,8 +187,8 @@ func judgeTrials(p *tester.Checked, r *tester.Result) string {
 	return ""
 }
 
-// remark is what keeps a good result from proving all that was asked for. A rate that the gateway has shown is a good
-// result, but the one that it can do may be higher.
+// remark is what keeps a good result from proving all that was asked for. A rate shown by the gateway is a good result,
+// but its limit may be higher.
 func remark(r *tester.Result) string {
 	any := func(is func(t *tester.Trial) bool) bool {
 		return slices.ContainsFunc(r.Trials, func(t tester.Trial) bool { return is(&t) })
