@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who includes whom, as docs/structure.md draws it: each folder stands in one row of its block, the arrows are those of
-the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those); of core, its files
-as well. And a core that knows no protocol. With --write the arrows are drawn again, and new folders get a line; other
-rows are chosen by hand.
+"""Include graph against docs/structure.md: each folder stands in one row of its block, and the arrows are those of the
+includes. No arrow goes to a row above. C folders have no circle, nor have core's files (Go's compiler refuses circles).
+core knows no protocol. With --write the arrows are drawn again, and new folders get a line; other rows are edited by
+hand.
 
-Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they
-need, since nothing is built on them."""
+Only what the product links is checked: tests, benchmarks, fuzz targets and fixtures may include anything, since nothing
+builds on them."""
 import collections
 import os
 import re

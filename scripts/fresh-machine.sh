@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs ./dev on a bare Debian 12: a new system of debootstrap's smallest kind, with a clone of HEAD (--worktree: of the
-# files as they are now) in /src, in mount and process namespaces that vanish with it.
-# usage: sudo scripts/fresh-machine.sh [--worktree] [VERB [ARGUMENT...]]      (default: test)
+# Runs ./dev on a bare Debian 12: a minimal system of debootstrap, with a clone of HEAD (--worktree: of the files as
+# they are now) in /src. Its mount and process namespaces end with it.
+# usage: sudo scripts/fresh-machine.sh [--worktree] [VERB [ARGUMENT...]] (default: test)
 #
 # FRESH_DIR (default /var/tmp/isthmus-fresh) keeps the bare system for the next run. Package sources, name servers and
 # certificates are this machine's; nothing else of it is visible.

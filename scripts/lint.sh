@@ -195,7 +195,7 @@ lint_links() {
 	repo_files | scripts/links.py
 }
 
-# What docs/development.md quotes and tells to do is so.
+# The commands and quotes of docs/development.md are valid.
 lint_guide() {
 	repo_files | scripts/guide.py
 }

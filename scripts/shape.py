@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of
-more than 120 columns (tabs of 8, in Go of 4) are counted: formatters leave comments and Go alone, so what is there
-stays, but their number must not grow. A type of Go has at most 45 methods, an interface 5; what has more stands in a
-list, with its number, which must not grow."""
+"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of more
+than 120 columns (tabs of 8, in Go of 4) are counted, since formatters leave comments and Go alone; their number must
+not grow. A Go type has at most 45 methods, an interface 5; exceptions stand in a list, with their number, which must
+not grow."""
 
 import collections
 import os

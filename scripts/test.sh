@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # ./dev test: every check and test, one table at the end. A job leaves in build/test-logs: NAME.log, NAME.status (exit
-# status, begin and end in ms), NAME.cpu (CPU time), NAME.counts (passed failed skipped; without it a job counts as one
-# test) and NAME.faults, where there is one: each test that failed, and its output. junit.xml has all of it.
+# status, begin and end in ms), NAME.cpu (CPU time) and NAME.counts (passed failed skipped). Without counts it is one
+# test. NAME.faults has each failed test and its output. junit.xml has all of it.
 #
 # Nothing here is judged by the clock, by rates or by what else the machine does. A script that is has a line
 # "# --long: REASON" below its name: ./dev test --long runs it, alone but for virtual machines.

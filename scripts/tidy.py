@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the C files that changed since they last passed. usage: tidy.py JOBS, from the repository's top.
 
-Most of a run over one file is DPDK's headers, so many files are looked at in one translation unit, each after the
-other: what is private to a file (static names, enumerators, tags) gets the file's number as a suffix, and files that
-share other names are kept apart. A file that passed has a stamp in build/lint/; it is looked at again when it, any
-header, .clang-tidy or this script is newer.
-"""
+Most of a run over one file is DPDK's headers, so one translation unit has many files in turn. A file's private names
+(static names, enumerators, tags) get its number as a suffix; files that share other names are kept apart. A file that
+passed has a stamp in build/lint/. It is checked again when it, any header, .clang-tidy or this script is newer."""
 
 import functools
 import json
@@ -18,10 +16,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 WORK = "build/lint"
-# The analyzer follows 225,000 steps of a function unless told otherwise, most of them in DPDK's inline functions again
-# and again. With 10,000 it reaches 94 % of the functions' blocks as before, and more of them: what was looked at only
-# inlined in another function is then looked at by itself (debug.Stats over the units: 6,080 blocks with 30,000 steps,
-# 6,415 with 10,000).
+# The analyzer follows 225,000 steps of a function by default, most of them in DPDK's inline functions. With 10,000 it
+# reaches 94 % of the functions' blocks as before. It reaches more functions: those only seen inlined before are
+# analysed on their own (debug.Stats over the units: 6,080 blocks with 30,000 steps, 6,415 with 10,000).
 DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 # The flags are gcc's; clang need not know every one of them. main() gets other names here.
 OPTIONS = ["--quiet", "-p", WORK,
@@ -72,7 +69,7 @@ def read(file):
 
 @functools.cache
 def shared_tags():
-    """Tags that headers of ours name: those of one file may be told to others."""
+    """Tags named by our headers: they may pass between files."""
     return set(re.findall(r"\b(?:struct|union|enum) \w+", "".join(map(read, headers()))))
 
 

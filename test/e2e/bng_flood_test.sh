@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# Floods of PADI and DHCPDISCOVER from random MAC addresses: a home that is on line loses no packet and no LCP echo,
-# a new one comes in behind the same S-tag, counters name what was dropped, and neither process grows (rows B2, B8).
+# Floods of PADI and DHCPDISCOVER from random MAC addresses (rows B2, B8). A home on line loses no packet and no LCP
+# echo. A new one signs in behind the same S-tag. Counters name the drops, and neither process grows.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/homes.sh

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything at once against a UPF (chaos_test.sh). Rounds of some seconds: sessions of two CP functions come, change
-and go, packets flow, a fifth of them hostile, hostile PFCP and scrapes beside; and faults drawn by chance. After each
-round all is mended and quiet:
+"""Everything at once against a UPF (chaos_test.sh). In rounds of some seconds sessions of two CP functions come, change
+and go. Packets flow, a fifth of them hostile, beside hostile PFCP and scrapes, and faults are drawn by chance.
 
-* both processes are the ones that nobody killed; a session that was accepted and not deleted passes packets in both
-  directions;
-* the counters add up, no packet buffer is lost, memory is what it was when the process was first quiet;
-* no worker stood still for more than 10 ms but when the machine did: its thread waited for a CPU, the hypervisor took
-  it, or a reference process of each CPU that wakes every millisecond came late as well. The clock judges nothing else.
+After each round all is mended and quiet. Both processes are the same unless killed on purpose. A session that was
+accepted and not deleted passes packets in both directions. The counters add up, no packet buffer is lost, and memory is
+what it was when the process was first quiet.
 
-CHAOS_SEED repeats a run's configuration, faults and packets, though not their moments to the millisecond.
-"""
+No worker stood still for more than 10 ms unless the machine did. Its thread waited for a CPU, the hypervisor took it,
+or a reference process of each CPU that wakes every millisecond came late too. The clock judges nothing else.
+
+CHAOS_SEED repeats a run's configuration, faults and packets, though not their moments to the millisecond."""
 
 import contextlib
 import http.client
@@ -313,7 +312,7 @@ class Chaos:
             answer = answer or self.smf.request(kind, body, seid=seid, sequence=sequence, seconds=1)
         if answer is None:
             self.counts["unanswered"] += 1
-            if what != "modified":  # nobody knows what became of it
+            if what != "modified":  # the outcome is unknown
                 self.sessions.pop(slot, None)
                 self.blocked.add(slot)
         elif answer.cause != n4.ACCEPTED:
@@ -371,7 +370,7 @@ class Chaos:
             while True:
                 f.write(bytes(4096))
         wait_pass(dice.uniform(0.5, 2))
-        for _ in range(40):  # while the data plane is away nothing is written, so nobody notices
+        for _ in range(40):  # while the data plane is away no change is written
             if self.gateway.noticed_full_disk():
                 break
             wait_pass(0.25)
@@ -495,7 +494,7 @@ class Chaos:
               f"release of {node.name}: {answer and answer.cause}")
 
     def afresh(self):
-        """Slots whose last request nobody answered are free again with a new association."""
+        """Slots with an unanswered last request are free again with a new association."""
         self.release(self.smf)
         wait_until(lambda: getattr(self.smf.associate(), "cause", None) == n4.ACCEPTED, "a new association", 10)
         self.sessions, self.blocked = {}, set()

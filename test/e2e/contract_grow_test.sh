@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Control planes of another age with a data plane of today, under traffic: one whose structs have a field more, one
-# whose structs have one fewer (lib/contract_relay.py makes them so). Each brings everything up, takes over, changes all
-# sessions and changes them back. No packet is lost, and what nobody changed is not sent again. Needs no root; BUILD
-# names another build folder.
+# Control planes of another age with today's data plane, under traffic: one has structs with a field more, the other
+# with one fewer (lib/contract_relay.py). Each brings everything up, takes over, changes all sessions and changes them
+# back. No packet is lost, and unchanged objects are not sent again. Needs no root; BUILD names another build folder.
 # shellcheck source=test/lib/both.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 

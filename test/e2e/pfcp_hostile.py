@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows P1-P34 and A1-A13 of the table of hostile inputs, sent to a running UPF over UDP.
 
-After every row: exactly one reason in `rejected` of `show n4` rose, by the number of bad messages; both processes are
-the same ones, the next heartbeat is answered within a second, the good session's packets pass in both directions, and
-the number of sessions is what it was. At the end buffers in use are what they were. Causes are those of the tables, or
-of TS 29.244 §7.6 and §8.2.1 where the tables leave them open.
+After every row exactly one reason in `rejected` of `show n4` rose, by the number of bad messages. Both processes are
+the same, the next heartbeat is answered within a second, and the good session's packets pass in both directions. The
+number of sessions is unchanged. At the end the number of buffers in use is, too. Causes are those of the tables, or of
+TS 29.244 §7.6 and §8.2.1 where the tables leave them open.
 
-With "names": row A3 where anybody may associate, and A13 with more SEIDs. With "chosen" as its argument: the rows for a
-UP function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18).
-"""
+Argument "names": row A3 where any peer may associate, and A13 with more SEIDs. Argument "chosen": the rows for a UP
+function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18)."""
 
 import contextlib
 
@@ -47,7 +46,7 @@ def risen(now, before):
 
 
 def status():
-    """The control plane's own state; it is told even while the data plane is away (exit status 1)."""
+    """The control plane's own state, available even while the data plane is away (exit status 1)."""
     out = subprocess.run([os.environ["BIN"] + "/isthmus", "status", "-j"], capture_output=True, text=True,
                          check=False).stdout
     return json.loads(out) if out.startswith("{") else {"pid": 0, "dp_pid": 0, "data_plane": "unknown"}
@@ -258,7 +257,7 @@ def node_rows(w):
 
 def modification_rows(w):
     modify = lambda body, seid=None, **more: w.smf.request(MODIFY, body, seid=w.good if seid is None else seid, **more)
-    # One valid change (the downlink now drops) and one that is not: nothing of it may happen.
+    # One valid change (the downlink now drops) and an invalid one: neither may happen.
     drop = group(10, u32(108, 2), u8(44, 1))
     before = show("session")
     for what, body, cause, offending, rule in (
@@ -341,7 +340,7 @@ def endless(w, other):
 
 
 def forged(w, unknown, sessions):
-    """A7: a newer time stamp, from an address of nobody's and, spoofed, from the SMF's own, is asked about and not
+    """A7: a newer time stamp, from an unknown address and, spoofed, from the SMF's own, causes a heartbeat and is not
     believed."""
     before = show("n4")["events"]
     with w.row("A7", None, 0, sessions):
@@ -442,8 +441,8 @@ def scrape(source):
 
 
 def connections(w, sessions):
-    """Connections to the metrics' port that say nothing, half of a request, or no second one: their number stays
-    bounded, and whoever has none yet is served beside them."""
+    """Connections to the metrics' port that send nothing, half of a request, or no second one. Their number stays
+    bounded, and new clients are served beside them."""
     descriptors = lambda: len(os.listdir(f"/proc/{w.pids[0]}/fd"))
     before, held = descriptors(), []
     for said in (b"", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"):

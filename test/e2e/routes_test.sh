@@ -108,7 +108,7 @@ is "from here, too" pings fabric -I 10.255.0.1 10.255.0.2
 pings far 10.255.0.1 >/dev/null || fail "the address of lo is not ours by another link"
 
 # ---- discard routes --------------------------------------------------------------------------------------------------
-# usage: answers TARGET PATTERN: what ping is told
+# usage: answers TARGET PATTERN: the answer that ping gets
 answers() { { in_space far ping -c 1 -W 1 "$1" 2>&1 || true; } | has "$2"; }
 # usage: dropped REASON
 dropped() { isthmus show drop -j | jq "[.[] | select(.name == \"$1\") | .packets] | add // 0"; }

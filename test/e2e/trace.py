@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""isthmus trace, explain, capture: twelve prepared faults, each by one command whose words tell the cause."""
+"""isthmus trace, explain, capture: twelve prepared faults, each found by one command whose output names the cause."""
 
 import json
 import json

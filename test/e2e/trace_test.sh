@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Twelve prepared faults of a UPF's subscribers, each found by the one command that docs/running.md names; traces,
-# hypothetical packets and captures of a gateway at work, on two workers. shellcheck source=test/lib/net.sh
+# Twelve prepared faults of a UPF's subscribers, each found by the one command that docs/running.md names. Traces,
+# hypothetical packets and captures of a gateway at work, on two workers.
+# shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control planes that this project did not write, against the UPF: SD-Core's pfcpsim by its own command line, and
-the PFCP library of free5GC's SMF with that SMF's rules. What they get for answers they judge themselves; here
-packets tell whether it came true."""
+"""Foreign control planes against the UPF: SD-Core's pfcpsim by its own command line, and the PFCP library of free5GC's
+SMF with that SMF's rules. They judge the answers themselves; packets show here whether the rules hold."""
 
 import json
 import os

@@ -81,7 +81,7 @@ def gnb_teid(w, mark, what):
 
 
 def features(w):
-    """The bits are what the rows below prove; whoever adds one adds a row."""
+    """The rows below prove the bits; a new bit needs a new row."""
     equal("UP function features", show("n4")["features"],
           ["DDND", "DLBD", "FTUP", "PFDM", "TREU", "EMPU", "PDIU", "QUOAC", "FRRT", "UEIP", "SSET", "MNOP", "MPAS",
            "VTIME", "IP6PL"])
@@ -443,7 +443,7 @@ def qos(w):
 
 
 def inactive(w):
-    """UPIR: a session without packets for so long is told of, once."""
+    """UPIR: a session without packets for so long is reported once."""
     answer = open_session(w, 34, pair(0x3401, "10.45.34.1") + u32(117, 2), "inactivity timer")
     if answer is None:
         return
@@ -538,7 +538,7 @@ def uniqueness(w):
 
 def malformed(w):
     """TC_IPUPS_MALFORMED_MESSAGES (TS 33.513 clause 4.2.2.8): a G-PDU of a live tunnel cut at every length, and with
-    every bit of its headers turned; none that is malformed passes, and good ones do."""
+    every bit of its headers turned. No malformed one passes, and good ones do."""
     answer = open_session(w, 38, pair(0x3801, "10.45.38.1"), "session of the malformed packets")
     if answer is None:
         return

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Every GTP-U message that the data plane sends, over IPv4 and IPv6, with PDU Session Container and without, read by
-# tshark: none malformed, no wrong checksum, no remark, the type and fields as meant. The unit test of the peers writes
-# them. Needs no root.
+# tshark. None is malformed, has a wrong checksum or a remark; type and fields are as meant. The unit test of the peers
+# writes them. Needs no root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${BUILD:-build}")/dataplane/gtpu-peer-test

@@ -56,7 +56,7 @@ class Side:
         for name, (part, steps) in layouts().items():
             size = steps[-1][0] + more.get(name, 0)
             self.more[part], self.sizes[part] = more.get(name, 0), size
-            digest = dict(steps).get(size) # of a longer struct nobody here knows it
+            digest = dict(steps).get(size) # a longer struct's is unknown here
             if digest is None and size < steps[-1][0]:
                 sys.exit(f"api_{name} has no field that ends after {size} bytes")
             self.digests[part] = (digest or 0) ^ (name == other)

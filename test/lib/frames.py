@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames for the tests: scapy makes them, packet sockets send and capture, tshark decodes.
 
-None of it shares code with the gateway. A Wire is one of our interfaces; a Frame is one captured frame as tshark sees
-it: its layers in order, each with its fields as text, and the frame's bytes.
-"""
+No code is shared with the gateway. A Wire is one of our interfaces. A Frame is one captured frame as tshark decodes it:
+its layers in order, each with its fields as text, and the frame's bytes."""
 
 import json
 import os
@@ -95,7 +94,7 @@ STATUS_VLAN_VALID, STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 
 
 class Wire:
-    """One interface: raw frames go out, and what comes in is kept until somebody asks for it."""
+    """One interface: sends raw frames, and keeps received ones until they are read."""
 
     def __init__(self, name):
         self.name = name
@@ -150,7 +149,7 @@ class Wire:
         return found
 
     def has(self, test, seconds=0.1):
-        """Tells whether a frame that passes the test is there, or comes within the time."""
+        """Whether a frame that passes the test is there, or comes within the time."""
         while not any(map(test, self.waiting)) and (data := self._read(seconds)) is not None:
             self.waiting.append(data)
         return any(map(test, self.waiting))

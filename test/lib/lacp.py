@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The other side of link aggregation: answers LACPDUs (IEEE 802.1AX clause 6.4.2.3) on the interfaces named, as one
-system with one key that agrees to everything, and says what the actor there does. After SIGUSR1 it takes the first link
-out.
+system with one key that agrees to everything. It prints what the actor there does. After SIGUSR1 it takes the first
+link out.
 
-usage: lacp.py INTERFACE...
-"""
+usage: lacp.py INTERFACE..."""
 
 import select
 import signal

@@ -247,7 +247,7 @@ class Node:
             self.answers[sequence] = data
 
     def peer_seid(self, data):
-        """The UP function's SEID of a report's session; one that another CP function had is named by Old CP F-SEID."""
+        """The UP function's SEID of a report's session; Old CP F-SEID names a session of another CP function."""
         seid = struct.unpack(">Q", data[4:12])[0]
         old = Answer(data).ies.get(57)
         return Node.peer.get(seid if seid or not old else struct.unpack(">Q", old[0][1:9])[0], 0)

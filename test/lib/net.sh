@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests with packets share: namespaces of their own (network, mount and process namespaces that vanish with the
-# test, however it ends), the gateway inside it, waiting for events, and a dump of the state when a test fails.
+# Shared by tests with packets: namespaces of their own (network, mount and process namespaces that end with the test),
+# and the gateway inside. Also waiting for events, and a dump of the state when a test fails.
 #
 # usage: . test/lib/net.sh; own_namespaces "$@"; then make ports, write $DIR/isthmus.yaml, start_gateway, …, finish.
 set -Eeuo pipefail
@@ -28,8 +28,8 @@ skip() {
 	exit 77
 }
 
-# Mounts made here are nobody else's. In a chroot whose root is no mount point that cannot be said of the root: it
-# becomes one below a memory file system on /proc, which is a mount point, and the script starts again in there.
+# Makes mounts private. In a chroot whose root is no mount point the root cannot be made private. So it is bound below a
+# memory file system on /proc, which is a mount point, and the script starts again in there.
 own_mounts() {
 	mount --make-rprivate / 2>/dev/null && return
 	mount --make-rprivate /proc || fail "a chroot needs a /proc: mount -t proc proc /proc"
@@ -152,7 +152,7 @@ log_has_form() {
 
 # usage: unit.py UNIT COMMAND...
 UNIT=$TEST_ROOT/test/lib/unit.py
-UNIT_USER=64999 # of nobody else
+UNIT_USER=64999 # an unused id
 export UNIT_USER XDG_RUNTIME_DIR=$DIR # DPDK's folder; the unit has a /tmp of its own
 
 # The data plane with Restart=always, unless it runs. It stays away when the filter ended it.
@@ -260,8 +260,8 @@ all_traffic() {
 
 # ---- idle workers ----------------------------------------------------------------------------------------------------
 
-# One that sleeps walks a few dozen times a second; a port that is polled makes it thousands, a descriptor that the
-# kernel reports for ever hundreds of thousands.
+# A sleeping worker walks a few dozen times a second. A polled port makes it thousands; a descriptor that the kernel
+# reports for ever, hundreds of thousands.
 # usage: few_walks [--socket SOCKET]
 few_walks() {
 	local before

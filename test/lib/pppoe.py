@@ -91,7 +91,7 @@ class Client(Line):
         return None
 
     def hears(self, protocol, code, seconds=0.1):
-        """Tells whether such a PPP packet is there, or comes within the time. It stays for next()."""
+        """Whether such a PPP packet is there, or comes within the time. It stays for next()."""
         def is_it(data):
             body = self.mine(data, 0x8864)
             return body is not None and body[6:9] == struct.pack(">HB", protocol, code)

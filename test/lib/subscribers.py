@@ -108,7 +108,7 @@ def from_upf(subscriber, core_mac, our_mac, packet, outer=None, container=True, 
 
 
 def silent_gtpu():
-    """Keeps the kernel from answering G-PDUs with port unreachable: nobody reads these sockets."""
+    """Keeps the kernel from answering G-PDUs with port unreachable: these sockets are not read."""
     sockets = []
     for family in (socket.AF_INET, socket.AF_INET6):
         s = socket.socket(family, socket.SOCK_DGRAM)

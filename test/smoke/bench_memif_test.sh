@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
 # Every profile from outside, over memif with isthmus-traffic: at a low rate no packet is wrong, lost or unaccounted
-# for, and the JSON has every promised field; a search comes to its end; instances run side by side; an interrupt keeps
-# what there is; a gateway that dies says its last words. Speeds are not judged here. Needs no root; BUILD names another
-# build folder.
+# for, and the JSON has every promised field. A search ends, instances run side by side, an interrupt keeps results, and
+# a dying gateway's last output is shown. Speeds are not judged here. Needs no root; BUILD names another build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=$(realpath "${BUILD:-build}")

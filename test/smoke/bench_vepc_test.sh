@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
 # The packet core's chain, eNodeB - SGW-U - PGW-U, between two ends of the tester: as three processes joined by memif,
-# as one process, and, where Open vSwitch with DPDK is installed, we are root and huge pages are free, with every hop
-# through its vhost-user ports. Every packet right, every one accounted for, every promised field in the JSON. Speeds
-# are not judged here. BUILD names another build folder.
+# and as one process. With Open vSwitch with DPDK, root and free huge pages, also with every hop through its vhost-user
+# ports. Every packet is right and accounted for, and the JSON has every promised field. Speeds are not judged here.
+# BUILD names another build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=$(realpath "${BUILD:-build}")

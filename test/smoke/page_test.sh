@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The live page of a gateway that forwards: the rates are those of the streams, tables are searched, a subscriber has
-# rules and figures, the report has them all; either process may go and come back. Needs no root; BUILD names another
-# build folder.
+# The live page of a forwarding gateway: the rates are those of the streams, tables are searched, a subscriber has rules
+# and figures, the report has them all. Either process may go and come back. Needs no root; BUILD names another build
+# folder.
 # shellcheck source=test/lib/both.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 

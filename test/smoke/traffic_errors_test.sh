@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The tester with bad input and bad links: a sentence that names the cause, exit status 2 and no result that looks
-# whole, within seconds; and what an interrupted run keeps.
+# whole, within seconds. An interrupted run keeps its results.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -52,7 +52,7 @@ refused() {
 	echo "ok: $1"
 }
 
-# Either no file at all, or one that says that it is not complete and why.
+# Either no file at all, or a file that is marked incomplete, with the reason.
 # usage: no_result NAME
 no_result() {
 	[[ ! -s $DIR/$1.json ]] || result_says "$1" 'r.complete is False' 'r.error != ""'

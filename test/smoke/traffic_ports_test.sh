@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tester over each kind of port that this machine has, without a gateway: what is sent at one end of a wire arrives
-# at the other, every packet compared. memif is in traffic_faults_test.sh.
+# The tester over each kind of port of this machine, without a gateway. What is sent at one end of a wire arrives at the
+# other, every packet compared. memif is in traffic_faults_test.sh.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -32,8 +32,8 @@ if [[ -s $dir/bad ]]; then
 	exit 1
 fi
 
-# Tags (4), PPPoE or not (2), tunnels over IPv4, over IPv6 or none (3), inner IPv4 or IPv6 (2), what is in it (4): each
-# combination is seen as itself, down to the payload.
+# Tags (4), PPPoE or not (2), tunnels over IPv4, over IPv6 or none (3), inner IPv4 or IPv6 (2), payload (4): each
+# combination is identified, down to the payload.
 look "$dir/all.pcap" -T fields -e frame.protocols | sort | uniq -c >"$dir/seen"
 kinds=$(wc -l <"$dir/seen")
 stack='eth:ethertype(:ieee8021ad:ethertype)?(:vlan:ethertype){0,2}(:pppoes:ppp)?'

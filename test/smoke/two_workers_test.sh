@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two workers on net_af_packet with a queue each: the kernel spreads the packets, the subscribers live on both, and what
-# comes to the wrong worker is handed over. All arrive.
+# Two workers on net_af_packet with a queue each: the kernel spreads the packets, the subscribers live on both, and
+# packets on the wrong worker are handed over. All arrive.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: a virtual machine
-# net_bond over cards, against the bonding driver of Linux, which this machine's kernel may lack: all traffic,
+# Bonding (net_bond) over cards, against the bonding driver of Linux, which this machine's kernel may lack. All traffic,
 # frames of 9000 bytes, and a cable that is cut, in each mode.
-# usage: [CARD=e1000e] bond_test.sh [MODE...]: of the gateway's members; virtio-net-pci
+# Usage: [CARD=e1000e] bond_test.sh [MODE...]: CARD is the card of the gateway's members, virtio-net-pci by default.
 #
 #   home0 ── access [ gateway ] gw0, gw1 ══ sw0, sw1 [ bond0 ── bridge ] ── upf0   both in one machine
 # shellcheck source=test/lib/net.sh

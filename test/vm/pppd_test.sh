@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: a virtual machine
 # Linux's own client of PPPoE, pppd with the kernel's PPPoE and two VLAN tags, in a virtual machine, dials into the
-# gateway and FreeRADIUS: each method of authentication, both families, packets of full size (1492, 1500: RFC 4638),
+# gateway and FreeRADIUS. Each method of authentication, both families, packets of full size (1492, 1500: RFC 4638),
 # curl, a restart of the control plane.
 #
 #   [ pppd ── ppp0 ── home.100.1 ── home ]  virtual machine ═══ tap home [ gateway ] veth ── core0   here
