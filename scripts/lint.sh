@@ -78,8 +78,8 @@ lint_spdx() {
 	return 1
 }
 
-# No packet may stop the process: the code that packets and messages reach has nothing that ends it, and no string
-# function without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
+# No packet may stop the process: code reached by packets and messages has nothing that ends it, and no string function
+# without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
 # static_assert is welcome everywhere.
 lint_forbidden() {
 	local words='assert|abort|exit|_exit|rte_panic|rte_exit|RTE_VERIFY|RTE_ASSERT|__builtin_trap'
@@ -151,8 +151,8 @@ lint_staticcheck() {
 	! has_go || GOGC=800 "$(staticcheck_path)" ./...
 }
 
-# docs/structure.md draws who includes whom: no circle, no arrow upward, no protocol in core, nothing of the laboratory
-# in the product.
+# docs/structure.md draws the includes: no circle, no arrow upward, no protocol in core, nothing of the laboratory in
+# the product.
 lint_circles() {
 	! has_go || scripts/circles.py
 }
@@ -190,7 +190,7 @@ lint_prose() {
 	repo_files | scripts/prose.py
 }
 
-# What Markdown files link to, and what files they and comments name, is there.
+# Targets of links in Markdown files, and files named there and in comments, exist.
 lint_links() {
 	repo_files | scripts/links.py
 }
@@ -237,8 +237,8 @@ lint_one() {
 	printf '%-12s %s  %d ms\n%s' "$2" "$result" $(($(now_ms) - start)) "${output:+$output$'\n'}"
 }
 
-# Runs the checks whose names contain one of the words (all when there are none), two at a time: most have parts that
-# one CPU does alone. What failing ones say comes last.
+# Runs the checks whose names contain one of the words (all without words), two at a time: most have single-threaded
+# parts. Output of failed ones comes last.
 lint_all() {
 	local check dir running=0
 	dir=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Plain words: counts words to avoid, sentences of more than 30 words and table cells of more than 25, in Markdown and
-in comments (the repository's files on standard input). Their number must not grow: MOST. To see them:
-scripts/prose.py FILE..."""
+in comments (the repository's files on standard input). Their number must not grow: MOST. To list them: scripts/prose.py
+FILE..."""
 
 import ast
 import collections

@@ -49,7 +49,7 @@ def end_of(lines, at, kind):
 
 
 def name_of(lines, at, kind):
-    """What the head says: of C the lines above the brace, up to an empty line or the end of something else."""
+    """The head of a function: in C the lines above the brace, up to an empty line or the end of other code."""
     first = at
     while kind in (".c", ".h") and first > 0 and lines[first - 1] and not re.search(r"[;})]$|^#|^//", lines[first - 1]):
         first -= 1
@@ -83,7 +83,7 @@ class Types:
         return own + sum(self.of_interface((key[0], name)) for name in within)
 
     def faults(self):
-        """What has too many methods. What has fewer than the list says is noted."""
+        """Types with too many methods; notes those with fewer than the list has."""
         have = {key: (n, "type") for key, n in self.methods.items()}
         have.update((key, (self.of_interface(key), "interface")) for key in self.interfaces)
         large = {key for key, (n, kind) in have.items() if n > METHODS[kind]}

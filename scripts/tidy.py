@@ -176,8 +176,7 @@ def write_units(groups, entries):
 
 
 def look(unit):
-    """Runs clang-tidy over a unit; returns what it says, with the lines of the files, or nothing and leaves the
-    stamps."""
+    """Runs clang-tidy over a unit; returns its findings, with the lines of the files, or none and leaves the stamps."""
     path, places = unit
     # cmocka does not say that a failed assertion does not return, so the analyzer follows paths that are none.
     checks = ["--checks=-clang-analyzer-*"] if is_test(places[0][1]) else []

@@ -226,9 +226,8 @@ func (s *setup) userName(r *access.Request) string {
 	return fill(s.config.AAA.Name, r)
 }
 
-// Authenticate decides on a request by the methods in turn. session is the Acct-Session-Id that it would have.
-// Request and what it points to must not change until done, which is called once, perhaps before Authenticate
-// returns, perhaps from another goroutine.
+// Authenticate decides on a request by the methods in turn. session is its future Acct-Session-Id. The request must not
+// change until done, which is called once, perhaps before Authenticate returns or from another goroutine.
 func (a *AAA) Authenticate(r *access.Request, session string, done func(*access.Verdict)) {
 	s := a.now.Load()
 	name := s.userName(r)

@@ -83,8 +83,8 @@ var fields = map[radius.Type]on{
 	radius.FramedRouting:     {use: only("no routing protocol is spoken", 0), tunes: true},
 	radius.TerminationAction: {use: only("no request is sent at the end", 0), tunes: true},
 
-	// Nothing of the service: what the packet needs, what names the session, keys of MPPE (RFC 3079), which PPPoE
-	// has no use for.
+	// Not about the service: the packet's own attributes, session names, and keys of MPPE (RFC 3079), which PPPoE
+	// does not use.
 	radius.MessageAuthenticator: {}, radius.ReplyMessage: {}, radius.State: {}, radius.ProxyState: {},
 	radius.EventTimestamp: {}, radius.CalledStationId: {}, radius.NASPortType: {}, radius.AcctMultiSessionId: {},
 	radius.FramedCompression: {}, radius.MSCHAP2Success: {}, radius.MSCHAPError: {}, radius.MSCHAPDomain: {},
@@ -431,8 +431,8 @@ func (p *planner) rate(direction, rank int, to *access.Rate, v access.Rate) {
 // kilobits rounds up: a rate above nothing is no "no limit".
 func kilobits(bits uint64) uint64 { return (bits + 999) / 1000 }
 
-// rateLimit is "rx[/tx] [rx-burst[/tx-burst] …]": rx is what the subscriber sends. A two-rate meter has a rate and a
-// peak; what Mikrotik has behind those, thresholds, times, priority and least rates, is left out.
+// rateLimit is "rx[/tx] [rx-burst[/tx-burst] …]": rx is from the subscriber. A two-rate meter has a rate and a peak;
+// Mikrotik's thresholds, times, priority and least rates are ignored.
 func (p *planner) rateLimit(a *radius.Attribute) error {
 	word := strings.Fields(string(a.Value))
 	if len(word) == 0 {

@@ -102,8 +102,8 @@ func hexDigits(mac string) string {
 // Change is what a CoA-Request wants of a session's plan.
 type Change struct{ List []radius.Attribute }
 
-// Apply lays the change over the plan that authentication gave, not the one with the profile, of who has addresses. On
-// an error the plan is of no use, and ResultOf says what to answer.
+// Apply lays the change over authentication's plan, without the profile, of a subscriber with addresses. After an error
+// the plan is invalid; ResultOf returns the answer.
 func (c *Change) Apply(p *access.Plan, at *access.Addresses) ([]access.Left, error) {
 	return apply(p, c.List, at)
 }

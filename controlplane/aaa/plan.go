@@ -152,7 +152,7 @@ func (p *planner) isSubscriber(a netip.Addr) bool {
 		a.Is6() && a.IsLinkLocalUnicast()
 }
 
-// grow makes room in a list: what one packet says takes the place of what was there before.
+// grow makes room in a list: one packet's values replace former ones.
 func grow[T any](p *planner, what string, list *[]T, most int) error {
 	if !p.seen[what] {
 		p.seen[what] = true

@@ -233,8 +233,8 @@ func TestPlanBounds(t *testing.T) {
 	})
 }
 
-// What only tunes is left out, with words, and the rest of the plan is as it was said; of who is on line such a change
-// is refused.
+// An unusable tuning attribute is left out with a reason, and the plan keeps the rest; for a subscriber on line the
+// change is refused.
 func TestPlanLeavesOut(t *testing.T) {
 	p := netip.MustParsePrefix
 	var many attrs

@@ -222,8 +222,8 @@ func TestOffAfterOn(t *testing.T) {
 	testkit.Equal(t, len(q.lines)+len(q.ready)+len(q.behind), 0, "left")
 }
 
-// A record that a server is slow to take holds Accounting-On up, and what is newer: none of that is looked at each time
-// that something comes.
+// A record that a server is slow to accept delays Accounting-On and newer records: these are not visited at each
+// arrival.
 func TestManyBehindOn(t *testing.T) {
 	const sessions = 40_000
 	q := newQueue(nil, t.Logf)
@@ -369,7 +369,7 @@ func TestOffIsLast(t *testing.T) {
 	testkit.ErrorIf(t, len(got) != 5 || !strings.HasSuffix(got[4], " off"), "%q", got)
 }
 
-// Who waits for accounting to be settled hears when servers have it all, or that none takes it.
+// A waiter for settled accounting returns when servers have all records, or accept none.
 func TestSettled(t *testing.T) {
 	there := newTaker(t, false)
 	a := aaaOf(t, there.yaml(100, 100_000), Options{})

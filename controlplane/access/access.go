@@ -208,7 +208,7 @@ type Plan struct {
 	Local           bool           `json:",omitzero"` // no RADIUS server was asked
 }
 
-// Setting are those of a Plan whose value for "none" is the one for "the profile's", a bit each.
+// Setting has a bit for each Plan value whose "none" equals "the profile's".
 type Setting uint8
 
 const (
@@ -219,7 +219,7 @@ const (
 	QuotaSetting
 )
 
-// Say notes whether authentication says that there is none.
+// Say notes whether authentication explicitly sets none.
 func (s *Setting) Say(one Setting, none bool) {
 	*s &^= one
 	if none {
@@ -238,7 +238,7 @@ type Addresses struct {
 	DNS         []netip.Addr `json:",omitzero"`
 }
 
-// Prefixes are those of IPv4, IPv6, and what is delegated; invalid: there is none.
+// Prefixes are the IPv4, IPv6 and delegated ones; invalid: none.
 func (a *Addresses) Prefixes() [3]netip.Prefix {
 	four := netip.Prefix{}
 	if a.IPv4.IsValid() {

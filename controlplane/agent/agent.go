@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the control plane as a process: it puts its parts together, runs them until a signal, and says
-// which goes on. README.md has who owns what.
+// Package agent is the control plane as a process: it assembles its parts and runs them until a signal. README.md lists
+// the owners.
 package agent
 
 import (

@@ -37,7 +37,7 @@ func told(t *testing.T, a *Agent, kind string) []events.Event {
 	return page.Events
 }
 
-// declared: what an event has is what its kind's row says.
+// declared: an event has the fields of its kind's row.
 func declared(t *testing.T, e *events.Event) {
 	t.Helper()
 	at := slices.IndexFunc(events.Kinds, func(k events.Kind) bool { return k.Name == e.Kind })

@@ -22,8 +22,8 @@ func coaClient(listen, client string) string {
 	return "radius: {coa: {listen: [" + listen + "], clients: [{address: 127.0.0.1, " + client + "}]}}\n"
 }
 
-// A file whose contents, or whose other files, cannot be used is refused before anything of it is in effect: what ran
-// goes on, here and after a restart. The reason says nothing of what is in those files.
+// A file with unusable contents, or that names unusable files, is refused before any of it is in effect: the former
+// plan goes on, here and after a restart. The reason does not quote those files.
 func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	taken, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -91,7 +91,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	before := len(s.Held())
 	stop()
 
-	// Its successor starts with it and sends nothing, since those who stayed keep their pipes.
+	// Its successor starts with it and sends nothing, since subscribers keep their pipes.
 	a, stop = restart(t, opt)
 	if st := a.owner.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
 		t.Errorf("%+v, held %d of %d", st, len(s.Held()), before)

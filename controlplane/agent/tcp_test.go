@@ -176,8 +176,7 @@ func TestTokensFollowTheConfiguration(t *testing.T) {
 	}
 }
 
-// A thousand connections that say nothing, half a request, or do not speak TLS: those of one address are bounded, the
-// control plane answers, and all is given back.
+// A thousand idle, half or non-TLS connections: one address's are bounded, the control plane answers, and all is freed.
 func TestThousandConnections(t *testing.T) {
 	s := serveAPI(t, "", false)
 	before, started := memory(), runtime.NumGoroutine()

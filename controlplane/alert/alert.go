@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alert finds what is worth an event in figures of the data plane that are looked at again and again: links,
-// drops that rise, limits that are near. It remembers a row for each port, reason and limit, and nothing else.
+// Package alert finds events in repeated readings of the data plane's figures: links, rising drops, near limits. It
+// remembers a row for each port, reason and limit.
 package alert
 
 import (

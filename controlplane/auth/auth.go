@@ -114,7 +114,7 @@ func Peer(ctx context.Context, c net.Conn) context.Context {
 	return With(ctx, Identity{Role: Operate, Who: who})
 }
 
-// Local gives clients whose connection said nothing of them (Peer) what those of the Unix socket may do.
+// Local gives clients without credentials (Peer) the rights of the Unix socket.
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if From(r.Context()).Who == nil {

@@ -16,7 +16,7 @@ type circuit struct {
 	ids     [2]string // by DHCPv4, by DHCPv6, which it may write in another way; empty: not said yet
 }
 
-// circuitOf is what Limits.PerCircuit counts; empty: the access node says nothing.
+// circuitOf is the key of Limits.PerCircuit; empty without the access node's tag.
 func circuitOf(r *access.Request) string {
 	if len(r.Agent.CircuitID) == 0 {
 		return ""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dhcp is the front end of IPoE subscribers: DHCPv4 server, relay and proxy, DHCPv6 server and relay, router
-// advertisements, and sign-in by a first packet. It does no I/O and has no goroutine: frames and time come from
-// access.Host, and every call from its loop.
+// advertisements, and sign-in by a first packet. It has no I/O and no goroutine: frames, time and calls come from
+// access.Host's loop.
 package dhcp
 
 import (

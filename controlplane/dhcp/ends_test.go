@@ -57,8 +57,8 @@ var deeds = []struct {
 	{"three hours", func(h *home) { h.w.wait(3 * time.Hour) }}, // longer than any lease
 }
 
-// Whatever is up has something that will end it, whatever a home did: when it falls silent, its session ends, for that
-// cause, and nothing of it is left.
+// Every session has an end, whatever the home did: after it falls silent its session ends with that cause, and nothing
+// remains.
 func TestEnds(t *testing.T) {
 	n := len(deeds)
 	for i := range n * n * n {

@@ -185,8 +185,7 @@ type lent struct {
 	valid  time.Duration
 }
 
-// lends reads what a server's message gives. A session holds an address and a prefix at most; what is over (valid
-// lifetime 0) counts for nothing.
+// lends reads a server's leases: an address and a prefix at most; expired ones (valid lifetime 0) do not count.
 func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 	w, ok = 0, true
 	take := func(kind int, iaid [4]byte, p netip.Prefix, valid time.Duration) {

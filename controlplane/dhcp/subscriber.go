@@ -68,8 +68,8 @@ func without(a, b access.Families) access.Families {
 	return access.Families{V4: a.V4 && !b.V4, V6: a.V6 && !b.V6, Delegated: a.Delegated && !b.Delegated}
 }
 
-// ready sees to it that the session holds f, and lets f pass, too, where pass is true. False: not yet; what waits is
-// looked at again. True: all is done that could be; Addresses says what there is.
+// ready has the session hold f, and with pass its packets permitted. False: pending, the waiting message is looked at
+// again. True: done as far as possible; Addresses has the result.
 func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool {
 	now := u.s.host.Now()
 	switch {

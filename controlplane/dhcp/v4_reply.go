@@ -117,8 +117,8 @@ func (u v4) acknowledge(r *request4, rapid bool) {
 	u.send(r, m)
 }
 
-// acknowledged: who renews what it has kept for a while declines nothing. At its first acknowledgement it may do so
-// yet, and at a repetition of that.
+// acknowledged: a client that renews a lease kept for a while declines nothing. It may decline at its first
+// acknowledgement, and at a repetition of that.
 func (u v4) acknowledged(expires time.Time) {
 	if u.four.bound && expires.Sub(u.four.expires) >= u.s.c.Limits.Offer {
 		u.declines = 0

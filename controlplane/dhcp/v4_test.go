@@ -199,7 +199,7 @@ func TestRequests(t *testing.T) {
 	testkit.Equal(t, w.signIns, 2, "sign-ins")
 }
 
-// Who renews what we know nothing of signs in, and goes on with its address if it still is its own.
+// An unknown renewal signs in, and keeps its address if that is still its own.
 func TestRenewalOfTheForgotten(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

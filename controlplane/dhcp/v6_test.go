@@ -181,7 +181,7 @@ func TestRapidCommit6(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions when leases are over")
 }
 
-// Who must name a server, who must not, and who may be heard at all (RFC 8415 §16).
+// Messages that must name a server, must not, and may be heard at all (RFC 8415 §16).
 func TestValid6(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -514,8 +514,8 @@ func TestRestore(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions of who did not come back")
 }
 
-// RFC 8415 §18.3.2, §18.3.9: there are no temporary addresses here, and who asks for them hears it. What else it asks
-// for it gets.
+// RFC 8415 §18.3.2, §18.3.9: there are no temporary addresses here, and requests for them get that status. Other
+// requests are served.
 func TestTemporaryAddresses(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

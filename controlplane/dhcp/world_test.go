@@ -118,7 +118,7 @@ func (w *world) Send(f *access.Frame) {
 	w.sent = append(w.sent, one)
 }
 
-// answer is what a home that is there says when it is asked for its address.
+// answer is a present home's reply to ARP or ND.
 func (w *world) answer(f *access.Frame) *access.Frame {
 	a := &access.Frame{Line: f.Line, Reason: access.NeighbourAnswer, EtherType: f.EtherType}
 	switch d, ok := ipv6(f.Payload); {

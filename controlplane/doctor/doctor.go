@@ -37,7 +37,7 @@ type Finding struct {
 // Machine is what is looked at: the live one, or a recorded one.
 type Machine struct {
 	Root string                               // folder in which sys and proc lie
-	Run  func(args ...string) (string, error) // a program that prints what no file says; nil: none
+	Run  func(args ...string) (string, error) // runs a program for what no file has; may be nil
 
 	Workers   int
 	CPUs      []int  // of the workers, -1 if not pinned
@@ -66,7 +66,7 @@ type report struct {
 	findings []Finding
 }
 
-// Look runs every check. A check that has nothing to look at on this machine says nothing.
+// Look runs every check. A check without a subject on this machine returns nothing.
 func Look(m *Machine) []Finding {
 	r := &report{Machine: m}
 	for _, c := range checks {

@@ -136,7 +136,7 @@ func TestVirtualMachine(t *testing.T) {
 		"costs offloads, access: generic-receive-offload")
 }
 
-// Nothing to read is nothing to say, whatever the ports.
+// Without files there are no findings, whatever the ports.
 func TestEmptyMachine(t *testing.T) {
 	bond := config.Bond{Members: []config.Member{{Driver: "pci", Device: "0000:00:01.0"}}}
 	m := &Machine{Root: t.TempDir(), HugePages: "auto", Workers: 1, CPUs: []int{0},

@@ -202,8 +202,8 @@ type Page struct {
 	Next   string  `json:"next"`   // cursor behind these
 }
 
-// Read returns the events after a cursor, at most limit of them (0: all in memory); an empty cursor means the oldest
-// in memory. A cursor of another start of the control plane is one, and means the first event of this start.
+// Read returns the events after a cursor, at most limit of them (0: all in memory). An empty cursor means the oldest in
+// memory. A cursor of another start of the control plane means the first event of this start.
 func (l *Log) Read(after string, limit int, f Filter) (Page, error) {
 	id, err := l.place(after)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestReadAndResume(t *testing.T) {
 	}
 }
 
-// What sessions do pushes nothing else out, and what was pushed out is counted.
+// Session events displace no other kinds, and displaced events are counted.
 func TestRings(t *testing.T) {
 	l := New(nil)
 	l.Publish("port.down", "core")

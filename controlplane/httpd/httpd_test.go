@@ -76,7 +76,7 @@ func waitInUse(t *testing.T, l *Listener, n int, otherwise string) {
 	testkit.Until(t, otherwise, func() bool { return l.inUse() <= n })
 }
 
-// A client that says nothing, stops in the middle, says nothing more, or does not read is done with.
+// A client that is silent, stops in the middle, stays idle, or does not read is disconnected.
 func TestSlowClientsAreClosed(t *testing.T) {
 	short := 50 * time.Millisecond
 	endless := func(w http.ResponseWriter, r *http.Request) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Places are shared by clients of what lasts as long as a client likes: streams, traces. A client gets one more while
-// it holds fewer than are free: alone half of them, and what it leaves is there for others in the same way.
+// Places are shared by clients of long answers: streams, traces. A client gets one more while it holds fewer than are
+// free: alone half of them, and the next client half of the rest.
 type Places struct {
 	limit int
 

@@ -109,8 +109,8 @@ type objectID struct {
 	key  api.Key
 }
 
-// Diff lists what to put, in the order of want, and what to delete, higher kinds first, so that a data plane that holds
-// `held` comes to hold `want`. Deleted objects have no body.
+// Diff lists puts, in the order of want, and deletions, higher kinds first, that turn `held` into `want`. Deleted
+// objects have no body.
 func Diff(held []api.Digest, want State) (puts, deletes []Object) {
 	has := make(map[objectID]uint64, len(held)) // digests
 	for i := range held {

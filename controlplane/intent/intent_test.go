@@ -418,7 +418,7 @@ func randomState(r *rand.Rand) State {
 	return s
 }
 
-// Whatever is held: applying the difference gives what is wanted, and nothing equal is sent again.
+// From any held state: applying the difference gives the wanted one, and equal objects are not sent.
 func TestDiffProperty(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	for range 2000 {

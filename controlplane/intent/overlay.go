@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// Overlay is what the kernel's state adds to the objects of a configuration: addresses, MTU and state of interfaces,
-// routes, neighbours. What the configuration says stands; what the data plane refuses is left out by itself.
+// Overlay is the kernel's addition to a configuration's objects: addresses, MTU and state of interfaces, routes,
+// neighbours. The configuration has precedence; objects that the data plane refuses are left out singly.
 type Overlay struct {
 	configured map[objectID]bool // routes and neighbours
 	interfaces map[string]*overlaid
@@ -27,7 +27,7 @@ type Overlay struct {
 	left    map[uint32]int      // objects of a kind that the data plane has room for beside these
 	refused int                 // items
 	why     string              // of the last one
-	texts   map[itemKey]string  // what the data plane says of those that it refused
+	texts   map[itemKey]string  // the data plane's reasons for refused ones
 	ignored [kernel.Reasons]int // routes, by reason
 	off     bool                // until the kernel's state comes as a whole
 }

@@ -456,7 +456,7 @@ func TestOverlayRoom(t *testing.T) {
 		o.Update(kernel.Changes{All: &st})
 	}
 	sent(o, held)
-	// Half of those that are there go, and others come, in one transaction and in whatever order.
+	// Half of the existing ones go, and new ones come, in one transaction and in any order.
 	var changes []kernel.RouteChange
 	for i := range 3 * room {
 		if id := routeID(nth(i)); held[id] != 0 && len(changes) < room/2 {

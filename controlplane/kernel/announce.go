@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Announcements: blackhole routes of our protocol in the namespaces of clones, for what the data plane forwards to
-// subscribers. Routing daemons redistribute them; the kernel itself has nothing to forward there. They are in the
-// kernel while the data plane holds the intent, and stay when the control plane ends, as the data plane forwards on.
+// Announcements: blackhole routes of our protocol in the namespaces of clones, for prefixes of subscribers. Routing
+// daemons redistribute them; the kernel itself forwards nothing there. They exist while the data plane holds the
+// intent, and survive the control plane, as forwarding does.
 
 // announceMetric is before what routing daemons install (zebra: 20), so that an announcement is never shadowed by the
 // same prefix learnt from another gateway.

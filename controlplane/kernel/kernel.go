@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernel follows the kernel's network devices that stand for interfaces of the data plane (clones): their
-// state, addresses, neighbours and routes, over netlink, a namespace at a time. After lost messages it reads all
-// again. It puts what the configuration says of these interfaces into the kernel as well.
+// Package kernel follows the kernel's network devices that stand for data plane interfaces (clones): state, addresses,
+// neighbours and routes, over netlink, one namespace at a time. After lost messages it reads all again. It also puts
+// the configuration of these interfaces into the kernel.
 package kernel
 
 import (

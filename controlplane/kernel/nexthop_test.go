@@ -255,8 +255,8 @@ func randomChange(r *rand.Rand) string {
 	return family + " route " + verb + prefix + " " + via() + metric
 }
 
-// What messages made of the table is what a look at all of it says, whatever is done to routes and objects. Nothing is
-// read again but for what the kernel does without a word.
+// The table made from messages equals a full read, after any changes of routes and objects. Nothing is read again
+// except what the kernel changes without a message.
 func TestMessagesAgainstTheTable(t *testing.T) {
 	w := newPairs(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -12,8 +12,8 @@ import (
 	"isthmus/api"
 )
 
-// Route says what becomes of packets to a destination: they leave by next hops of equal cost, or end here. It is kept
-// once for all destinations that have the same. The zero one is none.
+// Route is the fate of packets to a destination: next hops of equal cost, or the end here. Equal routes share one copy.
+// The zero Route is none.
 type Route struct{ of unique.Handle[fate] }
 
 // Hop is a next hop.

@@ -26,7 +26,7 @@ import (
 // Given is what namespaces were given, beside routes, which bear our protocol: by namespace and device its addresses.
 type Given map[string]map[string][]netip.Prefix
 
-// memory is what was given, and what the configuration says is to be.
+// memory is what the kernel was given, and what the configuration wants.
 type memory struct {
 	lock          sync.Mutex
 	given, wanted Given
@@ -81,7 +81,7 @@ func (m *memory) remember(wanted Given) (before Given, err error) {
 	return before, m.change(before.add(wanted))
 }
 
-// settled: a namespace has what the configuration says, and nothing besides.
+// settled: a namespace has exactly the configuration's part.
 func (m *memory) settled(name string) error {
 	m.lock.Lock()
 	defer m.lock.Unlock()

@@ -24,8 +24,8 @@ type pool struct {
 	config.AddressPool
 	dns    []netip.Addr
 	ranges []*ranges.Pool
-	// holder is who has a number (with the bit used), or had it last; had is the inverse. Both have one entry for
-	// each number that was ever given out and not forgotten, so the pool's size and remembered bound them.
+	// holder is a number's owner (with the bit used) or last owner; had is the inverse. Both have one entry for
+	// each remembered number, so the pool's size and remembered bound them.
 	holder   map[uint64]uint64
 	had      map[uint64]uint64
 	reserved map[uint64]bool

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure has the histograms of the control plane: how long requests take, how many are carried out together,
-// how many wait. They are native histograms of Prometheus, and classic ones for who scrapes text. A nil Set measures
-// nothing, so that who measures need not ask.
+// Package measure has the histograms of the control plane: duration of requests, size of batches, length of queues.
+// They are native Prometheus histograms, and classic ones in text scrapes. A nil Set measures nothing.
 package measure
 
 import (

@@ -185,7 +185,7 @@ type dashboard struct {
 	}
 }
 
-// Dashboards: what Grafana needs of each panel is there, none covers another, metrics and variables exist.
+// Dashboards: each panel has what Grafana needs, none overlaps another, metrics and variables exist.
 func TestDashboards(t *testing.T) {
 	names, uids := exported(t), map[string]bool{}
 	for _, path := range dashboardFiles(t) {

@@ -30,7 +30,7 @@ type Snapshot struct {
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
 	StoreBytes uint64             // of the sessions' store; 0: there is none
-	// SnapshotsFailed are those of what sessions have used: one count, none without sessions.
+	// SnapshotsFailed counts failed snapshots of usage: one count, none without sessions.
 	SnapshotsFailed []uint64
 	// IgnoredRoutes are the kernel's that are not followed, by reason.
 	IgnoredRoutes []n4.Count

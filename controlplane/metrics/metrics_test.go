@@ -178,7 +178,7 @@ func TestOnlyLoopbackUnlessAskedFor(t *testing.T) {
 	}
 }
 
-// Row M1 of the hostile inputs: what anybody may reach changes nothing.
+// Row M1 of the hostile inputs: the open address changes nothing.
 func TestMetricsAreReadOnly(t *testing.T) {
 	for _, test := range []struct {
 		method, path string

@@ -32,8 +32,8 @@ func (c *Config) configuredPeer(addr netip.Addr, id string) (p *config.PFCPPeer,
 	return p, known
 }
 
-// peerOf returns the configured peer that a stored association is with, nil when there is none. The other addresses are
-// what the peer said, so there its node id must be configured.
+// peerOf returns the configured peer of a stored association, nil without one. Its other addresses are the peer's
+// claim, so there its node id must be configured.
 func (c *Config) peerOf(st StoredAssociation) *config.PFCPPeer {
 	if p, _ := c.configuredPeer(st.Addr.Addr(), st.ID); p != nil {
 		return p

@@ -16,8 +16,8 @@ func setIE(name string) []byte { return ie(180, labels(0, name)...) }
 
 func alternativeIE(a netip.Addr) []byte { return ie(178, append([]byte{2}, a.AsSlice()...)...) }
 
-// Row A4: a set that the configuration does not give to anybody is its first claimant's, and of those whom a member
-// names among its addresses. A configured peer that names it gets neither it nor its sessions.
+// Row A4: an unconfigured set belongs to its first claimant, and to those that a member names among its addresses. A
+// configured peer that claims it gets neither it nor its sessions.
 func TestSetMembers(t *testing.T) {
 	a, b, c := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf3", "127.0.0.3:0")
 	given := newSMF(t, "smf4", "127.0.0.4:0")

@@ -124,7 +124,7 @@ func (a *answers) peer(addr [16]byte) *peerAnswers {
 // the peer before, and wait for that lock.
 func (a *answers) leave(addr [16]byte, p *peerAnswers) {
 	a.size.Add(-int64(len(p.open) + len(p.known)))
-	p.open, p.known, p.log = nil, nil, answerLog{} // who still has it finds nothing, and keeps nothing in it
+	p.open, p.known, p.log = nil, nil, answerLog{} // a holder of p finds nothing, and stores nothing in it
 	a.weigh(p)
 	delete(a.peers, addr)
 }
@@ -294,7 +294,7 @@ func (a *answers) drop(p *peerAnswers, now int64) bool {
 // weigh counts what a peer's log takes now.
 func (a *answers) weigh(p *peerAnswers) { a.bytes.Add(p.log.bytes - p.bytes.Swap(p.log.bytes)) }
 
-// sweep drops what expired while nothing came in, and peers of which nothing is left.
+// sweep drops expired answers of silent peers, and empty peers.
 func (a *answers) sweep() {
 	a.lock.Lock()
 	defer a.lock.Unlock()

@@ -83,7 +83,7 @@ func roomy(count int, keep time.Duration) answerBounds {
 	return answerBounds{keep: keep, count: count, most: 1 << 30, total: 1 << 30, other: 8}
 }
 
-// consistent compares what is counted with what is there.
+// consistent compares the counts with the contents.
 func (a *answers) consistent(t *testing.T) {
 	t.Helper()
 	size, bytes := 0, 0
@@ -112,9 +112,8 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 	a.consistent(t)
 }
 
-// A peer that sends ever new requests under one number has no more memory than others.
-// TestSweepTakesNoRequestAway has a peer's log swept at the moment when a request comes: what is in progress stays so,
-// and a retransmission does nothing twice.
+// A peer that sends new requests under one number has no more memory than others. TestSweepTakesNoRequestAway sweeps a
+// peer's log when a request arrives: requests in progress stay, and a retransmission does nothing twice.
 func TestSweepTakesNoRequestAway(t *testing.T) {
 	a := newAnswers(roomy(64, time.Hour))
 	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), sequence: 1}

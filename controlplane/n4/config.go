@@ -14,8 +14,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Config is what the server runs with: of the configuration's section what a running server cannot take over, and what
-// that does not say.
+// Config is the server's configuration: the part of the section that cannot change while it runs, and other options.
 type Config struct {
 	Listen       []config.Socket // addresses of this host, none unspecified: answers and F-SEIDs name them
 	Node         pfcp.NodeID

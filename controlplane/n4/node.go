@@ -167,8 +167,8 @@ func otherAddresses(in []netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// reassociated ends the old association of a node id that associates again. Whatever the time stamps say, its sessions
-// are deleted, but for those that the CP function asks us to retain (TS 29.244 §6.2.6.2.2, §5.22).
+// reassociated ends the old association of a node id that associates again. Whatever the time stamps, its sessions are
+// deleted, except those that the CP function asks to retain (TS 29.244 §6.2.6.2.2, §5.22).
 func (o *owner) reassociated(old *association, keep *pfcp.Retention) (retained bool) {
 	stopTimer(old.beat)
 	stopTimer(old.headless)

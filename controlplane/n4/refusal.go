@@ -11,7 +11,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// How many refusals are remembered: of peers that we know, and of unknown ones, who shall not push the others out.
+// How many refusals are remembered: of known peers, and apart of unknown ones, which must not displace them.
 const (
 	refusalsOfPeers   = 32
 	refusalsOfUnknown = 8

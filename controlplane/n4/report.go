@@ -85,8 +85,8 @@ func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest,
 	s.askMembers(members, &asked, done)
 }
 
-// askMembers reports to one member of an SMF set after the other until one takes the session. That a member does not
-// know it says nothing of the one who does.
+// askMembers reports to the members of an SMF set in turn until one takes the session. A member that does not know it
+// does not end the search.
 func (s *reports) askMembers(members []*association, req *pfcp.SessionReportRequest,
 	done func(*pfcp.SessionReportResponse, *Association, error)) {
 	a, rest := members[0], members[1:]

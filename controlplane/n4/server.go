@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats,
-// associations and the limits on what peers may do; sessions are another package's, behind the interfaces of Sessions.
-// The README has a picture of the goroutines.
+// Package n4 is the PFCP server (TS 29.244) of N4, Sxa and Sxb. It owns sockets, transactions, heartbeats, associations
+// and limits of peers; sessions are behind the interfaces of Sessions. The README has a picture of the goroutines.
 package n4
 
 import (
@@ -132,9 +131,9 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 	return v4, v6
 }
 
-// sort is the reader's part: what needs no state of a session is decided here, cheaply, so that a flood of session
-// messages does not hide a heartbeat behind it. Three ways lead on: heartbeats are answered at once, other node
-// messages go to the owner, session messages to a worker (row A9).
+// sort is the reader's part: cheap decisions without session state, so that a flood of session messages does not delay
+// a heartbeat. Heartbeats are answered at once, other node messages go to the owner, session messages to a worker (row
+// A9).
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
 	src := s.source(from.Addr())

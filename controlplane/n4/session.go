@@ -52,7 +52,7 @@ func (s *calls) carryOut(p *packet, busy bool) {
 		s.answers.forget(c.key) // who comes after us answers the retransmission
 		return
 	}
-	// What takes load away, or changes what is there, is let through for longer than what adds to it.
+	// Deletions and modifications are accepted longer than new sessions.
 	if s.inFlight.Load() >= int64(s.cfg.InFlight) || busy && p.h.Type == pfcp.SessionEstablishmentRequestType {
 		a.refused.Add(1)
 		s.answers.forget(c.key)

@@ -10,10 +10,9 @@ type edgeFlow struct {
 	pps float32
 }
 
-// edgeFlows infers what flows on each edge from what flows through the nodes. What enters a node is what its edges
-// bring, so where all but one are known the last one is, too. What leaves it is as much only where no packet ends,
-// waits or is copied: that is used last. Each pass over the edges settles some, until none does. An edge that comes
-// twice is one.
+// edgeFlows infers the flow on each edge from the nodes' flows. A node's input is the sum of its edges, so one unknown
+// edge follows from the others. Its output is equal only where no packet ends, waits or is copied: that is used last.
+// Passes repeat until none settles an edge. A duplicate edge counts once.
 func edgeFlows(edges []view.Edge, rate map[string]float64) []edgeFlow {
 	g := &flowGraph{rate: rate, in: map[string][]int{}, out: map[string][]int{}}
 	seen := make(map[view.Edge]bool, len(edges))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page is the live page: it samples the gateway once a second, keeps ten minutes, and serves them with the
-// tables of `isthmus show` to browsers. It changes nothing; traces, which take a session off the fast path, need a role
-// of their own. Everything that a client can make it hold is bounded.
+// tables of `isthmus show`. It changes nothing; traces, which leave the fast path, need a role of their own. All memory
+// that a client can use is bounded.
 package page
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // Source is the gateway that is looked at. Its methods are called from several goroutines.
 type Source interface {
-	// Table returns what `isthmus show NAME` shows, as rows of package view. An error says why there is nothing.
+	// Table returns the rows of `isthmus show NAME`, of package view. An error is the reason for their absence.
 	Table(ctx context.Context, name, key string, limit uint32) (any, error)
 	Status() Status
 }

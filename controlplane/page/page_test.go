@@ -363,7 +363,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	testkit.ErrorIf(t, a.Session.User != hostile || len(a.Rules) != 2 || len(a.History.Series) != 6, "%+v", a)
 }
 
-// Who signs in is found by what people know of it; its page has the attempts, and says why there is no session.
+// A signed-in subscriber is found by what people know of it; its page has the attempts, and why there is no session.
 func TestSubscribersOfLines(t *testing.T) {
 	l := newLive(t, &gateway{homes: 200}, Options{})
 	for what, want := range map[string]int{"home0042": 1, "02:00:00:00:AB:2a": 1, "10.64.0.42": 1, "OLT-7/42": 1,

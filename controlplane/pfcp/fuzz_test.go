@@ -230,8 +230,7 @@ func TestEveryIEOfEveryLength(t *testing.T) {
 	}
 }
 
-// checkRoundTrip: what Decode takes, Encode says again; nothing is lost between the wire and the typed message, and
-// back, but optional IEs that could not be read.
+// checkRoundTrip: Encode reproduces what Decode accepts, except unreadable optional IEs.
 func checkRoundTrip(t *testing.T, b []byte) {
 	h, m, err := Decode(b)
 	if err != nil {

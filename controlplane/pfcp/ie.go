@@ -194,8 +194,8 @@ type bounds struct{ min, max uint16 }
 // ignored (TS 29.244 §8.1.1, "extendable").
 const noMax = 0xffff
 
-// lengths are the bounds of every IE that some message takes (TS 29.244 §8.2). An IE of numbers alone is never longer
-// than the standard's; a longer one is a mistake in practice, not an extension. {0, 0} marks the grouped IEs.
+// lengths are the bounds of every accepted IE (TS 29.244 §8.2). Purely numeric IEs are never longer than the
+// standard's: in practice a longer one is a mistake, not an extension. {0, 0} marks grouped IEs.
 var lengths = [ieLimit]bounds{
 	ieCause: {1, 1}, ieSourceInterface: {1, 1}, ieFTEID: {1, 25}, ieNetworkInstance: {0, noMax}, ieSDFFilter: {2,
 		noMax},

@@ -313,9 +313,8 @@ const (
 	CPSide Interface = 3
 )
 
-// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 say which families to give out, and ChooseID, where
-// HasChooseID is set, makes PDRs share the F-TEID. Without Choose, a ChooseID is the one under which the F-TEID was
-// given out.
+// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 are the families to allocate; with HasChooseID, PDRs of
+// one ChooseID share the F-TEID. Without Choose, a ChooseID is the id of the allocation.
 type FTEID struct {
 	TEID        uint32
 	IPv4, IPv6  netip.Addr

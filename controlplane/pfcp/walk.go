@@ -72,7 +72,7 @@ type group[T any] struct {
 	mandatory uint64
 	rule      *ruleName
 	excused   func(t *T, ie uint16) bool // mandatory, but not here
-	check     func(t *T) *Error          // what must be there because of what is there
+	check     func(t *T) *Error          // conditional presence
 }
 
 // ruleName says how a rule's id is found, for the Failed Rule ID of a refusal.

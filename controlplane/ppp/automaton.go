@@ -4,8 +4,8 @@ package ppp
 
 import "time"
 
-// A step is a cell of RFC 1661's table: the new state in the low four bits, actions above. Actions of one step are
-// carried out from the lowest bit up: answers to the peer first, for they stand in the buffer; "up" last.
+// A step is a cell of RFC 1661's table: the new state in the low four bits, actions above. A step's actions run from
+// the lowest bit up: answers first, since they are in the buffer; "up" last.
 type step uint32
 
 // The states of RFC 1661 §4.2, with its numbers.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ppp is one end of a PPP link: LCP, authentication by PAP, CHAP or MS-CHAPv2, IPCP and IPv6CP, in the server's
-// or the client's part. It sends, waits and asks by its owner (Env); it has no goroutine, no clock, no lock.
+// Package ppp is one end of a PPP link, server or client: LCP, authentication by PAP, CHAP or MS-CHAPv2, IPCP and
+// IPv6CP. Its owner (Env) sends, waits and authenticates; it has no goroutine, no clock, no lock.
 package ppp
 
 import (

@@ -283,8 +283,8 @@ func (a control) up() {
 	a.env.Network(a.families())
 }
 
-// finished is "this layer finished": it is closed, or has given up. A link without a network protocol is of no use.
-// What was never open is not of this link any more: the peer's requests are rejected from now on.
+// finished is "this layer finished": closed, or given up. A link without a network protocol is useless. A protocol that
+// never opened is over for this link: its requests are rejected.
 func (a control) finished() {
 	switch {
 	case a.n == nLCP:

@@ -185,8 +185,7 @@ func (w *waiting) push(c newcomer) {
 	w.queue = append(w.queue, c)
 }
 
-// letBegin answers those who wait, as many as there is room for. Those of lines that have their share wait on, behind
-// the others.
+// letBegin answers as many waiting peers as there is room for. Lines with a full share wait on, behind the others.
 func (s *Server) letBegin() {
 	w, now := &s.waiting, s.now()
 	n := min(s.mayBegin(), s.config.Begin/waitPart+1)

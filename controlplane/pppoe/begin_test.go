@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// A line counts up to its share, however many of its sessions speak and however often; who says nothing for a second
-// does not count. Held against sessions that are looked at one by one.
+// A line counts up to its share, however many of its sessions send and how often; silent for a second, it does not
+// count. Compared with a count of each session.
 func TestUnderWay(t *testing.T) {
 	const share, lines, sessions = 5, 4, 100
 	random := rand.New(rand.NewPCG(1, 2))

@@ -33,8 +33,8 @@ func (w *world) dials(line access.Line, circuit string) uint16 {
 	return 0
 }
 
-// Who has a home's MAC address and another circuit neither ends its session nor takes its place, unless the
-// port lets homes move. What an access node says of a port that is not trusted counts for nothing.
+// Another circuit with a home's MAC address neither ends its session nor replaces it, unless the port lets homes move.
+// Access node tags on an untrusted port do not count.
 func TestAnotherCircuit(t *testing.T) {
 	for _, r := range []struct {
 		name       string

@@ -126,7 +126,7 @@ const (
 	maxLineIdent = 63 // TR-101 §3.9.2
 )
 
-// agent is what the access node says of the line; false: not well formed, so none of it counts. Copied.
+// agent is the access node's tag; false: malformed, so none of it counts. Copied.
 func agent(b []byte) (a access.Agent, ok bool) {
 	ok = access.Options(bytes.Clone(b), func(code byte, value []byte) bool {
 		switch code {

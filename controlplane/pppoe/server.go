@@ -22,7 +22,7 @@ const (
 	EtherSession   = 0x8864
 )
 
-// Config of a Server: the configuration's section, and what that does not say. A limit of 0 is none.
+// Config of a Server: the configuration's section, and other options. A limit of 0 is none.
 type Config struct {
 	config.AccessPPPoE
 	PPP        ppp.Config

@@ -335,8 +335,8 @@ func TestRestoreIPv6(t *testing.T) {
 	testkit.Equal(t, u.families, access.Families{V4: true, V6: true}, "passing, once it is another")
 }
 
-// Where DHCPv6 is relayed a home signs in without addresses of IPv6, and has IPv6CP nevertheless; what passes, and what
-// is kept over a restart, says who gives them.
+// With relayed DHCPv6 a home signs in without IPv6 addresses, and still has IPv6CP. Permitted packets and the stored
+// state name the relay.
 func TestRelayed(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) {
 		c.PortOf = func(l *access.Line) pppoe.Port { return pppoe.Port{Relayed: l.STag == 100} }
@@ -608,8 +608,8 @@ func TestCookies(t *testing.T) {
 	testkit.Equal(t, w.count("cookie"), 9, "an old cookie")
 }
 
-// Rows B1, B2, B4: what is not well formed changes nothing; a flood of PADI leaves nothing behind; only the line of a
-// session ends it.
+// Rows B1, B2, B4: malformed frames change nothing; a flood of PADI leaves nothing behind; only the line of a session
+// ends it.
 func TestBadDiscovery(t *testing.T) {
 	w := newWorld(t, nil)
 	h := w.homeAt(1, 100, homer(access.PAP))

@@ -16,7 +16,7 @@ import (
 
 const secret = "testing123"
 
-// responder is a server that answers what its function says; nil: nothing.
+// responder is a server with a function that answers; nil: no answer.
 type responder struct {
 	conn    *net.UDPConn
 	address netip.AddrPort

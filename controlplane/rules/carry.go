@@ -54,8 +54,8 @@ func (m *Used) silent(triggers uint32) bool {
 // NoQuota is in the place of what is left of one.
 const NoQuota = math.MaxUint64
 
-// Resume has a URR go on in another data plane: thresholds count what was measured, quotas are what is left of them.
-// false: the data plane gets what it had.
+// Resume continues a URR in another data plane: thresholds include measured usage, quotas are the rest. false:
+// unchanged.
 func (u *URR) Resume(m *Used) (changed bool) {
 	if *u.Triggers&api.URRVolth != 0 && u.VolumeThreshold != nil && m.Bytes != [2]uint64{} {
 		u.Carried.Uplink, u.Carried.Downlink = u.Carried.Uplink+m.Bytes[0], u.Carried.Downlink+m.Bytes[1]

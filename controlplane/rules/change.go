@@ -64,7 +64,7 @@ type mutation struct {
 	freshEndpoints []uint8
 }
 
-// add puts what a request creates behind what is there.
+// add appends what a request creates.
 func (m *mutation) add(pdrs []pfcp.CreatePDR, fars []pfcp.CreateFAR, qers []pfcp.CreateQER, urrs []pfcp.CreateURR,
 	bars []pfcp.CreateBAR, endpoints []pfcp.CreateTrafficEndpoint) {
 	s := m.s

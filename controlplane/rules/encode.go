@@ -264,7 +264,7 @@ func list[T any](c *codec, v *[]T, field func(*T)) {
 
 func (c *codec) numbers32(v *[]uint32) { list(c, v, func(x *uint32) { number(c, x) }) }
 
-// optional describes fields that may be absent, behind a bit map of what is there: what is absent costs a bit.
+// optional describes fields that may be absent, behind a bit map: an absent field costs a bit.
 func (c *codec) optional(fields ...any) {
 	var bits uint32
 	for i, f := range fields {

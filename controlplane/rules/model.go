@@ -11,8 +11,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled
-// in. Or it is a wireline subscriber, of the configuration or signed in, whose rules are in no network instance.
+// Session is one PFCP session: the CP function's rules with all choices (CHOOSE, CHV4, CHV6) filled in. Or it is a
+// wireline subscriber, configured or signed in, with rules outside of network instances.
 type Session struct {
 	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
 	// session.

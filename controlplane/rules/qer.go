@@ -9,9 +9,9 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
-// For a wireline subscriber the policers are the configuration's, by name, or its own; where it has neither, they come
-// of MBR and GBR as in a PFCP session.
+// QER is a QER from the CP function. Share is the number of its shared meters, 0 without a correlation id. A wireline
+// subscriber has the configuration's policers, by name, or its own; without both they follow from MBR and GBR as in a
+// PFCP session.
 type QER struct {
 	pfcp.CreateQER
 	Share                          uint32

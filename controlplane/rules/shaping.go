@@ -64,7 +64,7 @@ func (s *Settings) Shaping(session *Session) *Shaping {
 	return nil
 }
 
-// ShapedPipe is the pipe that a session has, by the scheduler's port; "" when it has none, or none that is there.
+// ShapedPipe is a session's pipe, by the scheduler's port; "" without an existing one.
 func (s *Settings) ShapedPipe(session *Session) (port string, p Pipe) {
 	if session.Pipe == 0 {
 		return "", 0

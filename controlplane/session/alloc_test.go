@@ -260,8 +260,8 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	b.checkConsistent()
 }
 
-// A CHOOSE ID is remembered for as long as the session has its F-TEID: Open5GS gives that of its session's again for
-// each dedicated flow, and means the same. It is, within the instance and for packets of the same side.
+// A CHOOSE ID stays valid while the session has its F-TEID: Open5GS repeats the session's id for each dedicated flow,
+// and means the same F-TEID. It is, within the instance and for the same side.
 func TestChooseIDIsRemembered(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)

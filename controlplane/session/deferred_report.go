@@ -54,7 +54,7 @@ type deferredUsage struct {
 	pause
 }
 
-// record is what the store has: what was carried over first, what is held last.
+// record is the stored form: carried-over usage first, held usage last.
 func (u *deferredUsage) record(seid uint64) store.Record {
 	record := store.Record{Kind: store.Usage, Number: seid}
 	for _, list := range [][]api.Usage{u.carried, u.tried, u.sent, u.rows, u.paired, u.before} {
@@ -122,8 +122,8 @@ func addUsage(a, b *api.Usage) {
 	a.Events += b.Events
 }
 
-// mergeUsage adds what was measured later. A monitoring time parts what was before it from what was after it
-// (TS 29.244 table 7.5.8.3-1): the CP function gave one, so such rows are as few.
+// mergeUsage adds later usage. A monitoring time separates the usage before and after it (TS 29.244 table 7.5.8.3-1).
+// The CP function sets one, so such rows are few.
 func mergeUsage(rows, more []api.Usage) []api.Usage {
 	for i := range more {
 		b := &more[i]

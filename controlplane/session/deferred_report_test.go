@@ -63,7 +63,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 			"%+v", one)
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 		testkit.Until(t, "all acknowledged", func() bool { return s.Unacknowledged() == 0 })
-		// A deletion says what waits, beside what was measured last.
+		// A deletion reports waiting usage, beside the last measurement.
 		s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
 			if id == heldID(also) && is == nil {
 				return []api.Usage{{SEID: also, URR: 1, Sequence: 2, Triggers: api.UsageTermr,

@@ -26,9 +26,8 @@ type Events interface {
 	Acknowledge(sequence uint64) error
 }
 
-// acknowledger acknowledges events in their order, whatever the order in which their reports are answered. It outlives
-// a subscription: a new one to the same data plane begins with what is not acknowledged, of which reports may be under
-// way.
+// acknowledger acknowledges events in order, whatever the order of answers to their reports. It outlives a
+// subscription: a new one to the same data plane begins with unacknowledged events, whose reports may be pending.
 type acknowledger struct {
 	mu      sync.Mutex
 	from    Events

@@ -19,8 +19,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// strict is a data plane that holds the Manager to the contract: an object once in a transaction, what is named is
-// there, and what is deleted was.
+// strict is a data plane that enforces the contract: an object once in a transaction; references and deleted objects
+// exist.
 type strict struct {
 	t      *testing.T
 	held   map[dptest.ID][]byte

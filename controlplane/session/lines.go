@@ -17,7 +17,7 @@ import (
 // LineOwner is the owner of lines' sessions. No Node ID looks like it.
 const LineOwner = "(access)"
 
-// Lines hears of lines what over PFCP would be a report. Calls come from any goroutine, and must not wait.
+// Lines receives for lines what would be a report over PFCP. Calls come from any goroutine, and must not block.
 type Lines interface {
 	// LineEvent is an event of a line's session, or of an ended one. done acknowledges it.
 	LineEvent(e *api.Event, done func())

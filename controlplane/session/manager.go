@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session has the sessions of all CP functions: it queues requests and commits them to the data plane and the
-// store, finds sessions for packets' events, and reports. What a session's rules are and become is in package rules.
+// Package session has the sessions of all CP functions: it commits requests to the data plane and the store, finds
+// sessions for events, and reports. Rules of a session are in package rules.
 package session
 
 import (
@@ -21,9 +21,8 @@ import (
 
 const tick = time.Second // sweeping
 
-// Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that
-// wait as one transaction. The table's mu guards what has no lock of its own; others (show, reports that need a
-// session) take it in turn.
+// Manager is the session layer as a whole. One goroutine, Run, commits all waiting requests as one transaction. The
+// table's mu guards what has no lock of its own; others (show, reports) take it in turn.
 type Manager struct {
 	*table
 	*requests

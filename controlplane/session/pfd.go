@@ -28,9 +28,9 @@ type applications struct {
 	trials []*trial // the first one is under way
 }
 
-// trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is
-// there. So the sessions that use the applications are looked at first, some at a time with requests in between; what
-// those make of a session meanwhile is looked at too.
+// trial is a pending PFD request. All or nothing: it is refused if the filters are too many for any session. So
+// sessions of the applications are checked first, some at a time between requests, with sessions that those change
+// meanwhile.
 type trial struct {
 	req   *pfcp.PFDManagementRequest
 	fresh rules.PFDs

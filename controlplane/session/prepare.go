@@ -11,9 +11,9 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// What has to look at every session (another configuration, a comparison with the data plane) takes seconds when there
-// are a million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a
-// request changes behind our back is put right as it happens. Under the lock only the rest is left.
+// Visiting every session (another configuration, a comparison) takes seconds for a million. So it is done early, some
+// sessions at a time between requests; changes by requests are corrected as they happen. Under the lock only the rest
+// is left.
 
 // planner makes out what another configuration makes of the sessions, and has it ready before its time. mu of the table
 // guards it.

@@ -33,8 +33,7 @@ func (r *replan) shown(p *Manager) string {
 		named(x.host), x.prefix.String(), users)
 }
 
-// Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be
-// when all is done at once.
+// A configuration prepared in parts between any requests has the same result as at once.
 func TestReplanPreparedAmongRequests(t *testing.T) {
 	for seed := range uint64(30) {
 		p, err := Open("", testSettings(), nil)

@@ -202,7 +202,7 @@ func (p *planner) behind(seid uint64, err *pfcp.Error) {
 	}
 }
 
-// use takes over settings that say nothing else of sessions than the former ones.
+// use takes over settings that compile every session to the same.
 func (p *planner) use(set *rules.Settings) {
 	p.set = set
 	p.deferred.pairs.Store(set.Monitoring == "pair")

@@ -16,9 +16,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that
-// and guards it with a lock of its own. It is called with mu held, too; it calls others, through interfaces, without a
-// lock.
+// reporting passes the data plane's reports to CP functions, and keeps undelivered ones, under its own lock. It may be
+// called with mu held; it calls others, through interfaces, without a lock.
 type reporting struct {
 	sessions sessions
 	readings measurements

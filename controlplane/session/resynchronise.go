@@ -15,9 +15,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// The periodic comparison goes through the sessions in the order of their keys, page by page, while requests are
-// carried out. It may be a moment behind them: what it finds wrong is looked at again before it is mended, and mending
-// what was right changes nothing.
+// The periodic comparison visits the sessions by key, page by page, while requests are carried out. It may lag behind
+// them: a difference is checked again before it is mended, and a needless mend changes nothing.
 
 const (
 	pageSize = 1024 // digests in one LIST: the data plane's control thread answers within a millisecond
@@ -28,8 +27,8 @@ const (
 // ordered is a session with the order of its key (api.KeyOrder).
 type ordered struct{ order, seid uint64 }
 
-// Resynchronise compares what the data plane holds for sessions with what it should, and sends what differs. It ends
-// early when the data plane is away.
+// Resynchronise compares the data plane's sessions with ours, and sends the difference. It ends early when the data
+// plane is away.
 func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error) {
 	var out Outcome
 	if err := p.mendObjects(ctx, link, &out); err != nil {

@@ -16,9 +16,9 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// The data plane counts, and what it counted since the last reports would end with it. So all counts are read each
-// period, and what changed is kept, in memory and in the store. In the next data plane usage goes on from there
-// (resume.go): what is lost of a session is what it used since the last snapshot.
+// The data plane's counts since the last reports would end with it. So all counts are read each period, and changes are
+// kept, in memory and in the store. Usage goes on from there in the next data plane (resume.go): a session loses its
+// usage since the last snapshot.
 
 // snapshotShare: a snapshot takes at most one part in so many of the time, however many sessions there are.
 const snapshotShare = 4
@@ -72,7 +72,7 @@ func (s *snapshots) of(seid uint64) *readings {
 	return &s.scratch
 }
 
-// keep puts readings in the place of those of a session, and adds what the store needs of it; nil: there are none.
+// keep replaces a session's readings, and adds what the store needs of it; nil: none.
 func (s *snapshots) keep(records []store.Record, seid uint64, r *readings) []store.Record {
 	var data []byte
 	if r != nil && len(r.list) > 0 {

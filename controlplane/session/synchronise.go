@@ -58,10 +58,10 @@ func (p *stepper) Configure(set *rules.Settings) {
 	accept(nil)
 }
 
-// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
-// held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared
-// too. Settings are taken over once the data plane has accepted the configuration: sessions that end with it, or look
-// different, do so only then. Requests wait meanwhile, reports and associations do not.
+// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, against its held
+// objects; session objects are not among them. With all, as after a connection, the sessions are compared too. Settings
+// change once the data plane has accepted the configuration: only then do sessions end or change. Requests wait
+// meanwhile, reports and associations do not.
 func (p *stepper) Synchronise(ctx context.Context, link Link, set *rules.Settings, all bool,
 	changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.

@@ -103,8 +103,9 @@ func (l *Loop) lastWord(latest time.Time) {
 	close(l.drained)
 }
 
-// Configure takes another configuration over. Who is on line keeps its addresses, and all that it has where the profile
-// is gone; it ends where its port or protocol is served no more. Sessions that are the same are not committed again.
+// Configure takes another configuration over. Subscribers on line keep their addresses, and all they have if the
+// profile is gone. They end where their port or protocol is not served any more. Unchanged sessions are not committed
+// again.
 func (l *Loop) Configure(set *Settings) {
 	l.retire(set)
 	former := l.set
@@ -190,7 +191,7 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 			}
 			plan, more, err := l.set.plan(&s.at.line, said, s.plan.ACLUp, s.plan.ACLDown)
 			if err == nil && said.Scheduler != s.auth.Scheduler && plan.Scheduler != said.Scheduler &&
-				said.Scheduler != "" { // of who is on line nothing is left out, if it is what changes
+				said.Scheduler != "" { // on line, a changed value is not left out
 				err = errors.New(more[0].Why)
 			}
 			if err == nil && !(sameAddresses(s.plan, &plan) && s.keepsPools(said, &plan)) {

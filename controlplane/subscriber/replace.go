@@ -12,8 +12,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// One who comes may be one more than a user or a line may have: the oldest ends then, or the new one is refused. What
-// can fail comes before that end. An address goes from one to the other when the data plane has let go of it.
+// A sign-in may exceed the limit of a user or a line: then the oldest session ends, or the new one is refused. All that
+// can fail comes before that end. An address moves when the data plane has released it.
 
 // held is an address of a session that ends.
 type held struct {
@@ -44,7 +44,7 @@ func (l *Loop) oldest(out []*Subscriber, whose string, of int, first *Subscriber
 	return append(out, list[:len(list)-most+1]...), nil
 }
 
-// seat gives one who was let in its addresses, and the place of those who are too many.
+// seat gives an accepted subscriber its addresses, and the place of sessions above the limit.
 func (t *attempt) seat(s *Subscriber, v *access.Verdict, known []access.Left) {
 	l := t.loop
 	if l.draining {

@@ -56,7 +56,7 @@ func TestComesAndGoes(t *testing.T) {
 		b.events)
 }
 
-// Who is let in and never comes up leaves nothing; neither does one whom the data plane refuses.
+// A subscriber that is accepted and never comes up leaves nothing; nor does one refused by the data plane.
 func TestNeverUp(t *testing.T) {
 	b := start(t, nil)
 	h := b.signIn(request("anna", 1))
@@ -104,7 +104,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Row B17: sign-ins are paced, and who waits too long hears nothing.
+// Row B17: sign-ins are paced; a sign-in that waits too long gets no answer.
 func TestAdmission(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 1000, 0 })
 	b.judge.hold = true
@@ -309,7 +309,7 @@ func TestFramedRoutes(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint(b.object(h).PDR[0].PDI.FramedRoutes), "[10.8.0.0/24]", "the user's")
 }
 
-// After a restart of the control plane everybody is there, with what was counted; who cannot be is ended.
+// After a restart of the control plane all subscribers are there, with their counts; unrestorable ones are ended.
 func TestRestart(t *testing.T) {
 	b := start(t, nil)
 	h, g := b.up(request("anna", 1)), b.up(request("gone", 2))

@@ -16,8 +16,8 @@ import (
 	"unsafe"
 )
 
-// Limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
-// anything may take seconds.
+// Limit ends a test that would wait for ever. It is no measure of duration: on a busy machine anything may take
+// seconds.
 const Limit = time.Minute
 
 // Must ends the test when something that it stands on fails; nil is none, of errors with a type of their own too.
@@ -32,7 +32,7 @@ func Must[E interface {
 	}
 }
 
-// ErrorIf says what is wrong when something is.
+// ErrorIf reports an error if wrong.
 func ErrorIf(t testing.TB, wrong bool, format string, args ...any) {
 	t.Helper()
 	if wrong {

@@ -17,7 +17,7 @@ import (
 // Busy is the share of its time, in percent, in which a worker's walks found packets.
 const Busy = "busy_percent"
 
-// watched is what a table says of itself; the tables that say nothing are watched as they are.
+// watched is a table's own description; tables without one are watched as they are.
 func watched(table string) view.Watched {
 	if t := view.Lookup(table); t != nil {
 		return t.Watched

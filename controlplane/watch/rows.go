@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch works on the JSON of `isthmus show`: rows are chosen, sorted and cut by the fields' names, and counters
-// of two moments become rates. It knows which fields are counters, and nothing of how rows are fetched or printed.
+// Package watch works on the JSON of `isthmus show`: rows are chosen, sorted and cut by fields' names, and counters of
+// two moments become rates. It knows which fields are counters, but neither fetches nor prints.
 package watch
 
 import (

@@ -33,8 +33,8 @@ func ParseCPUs(s string) ([]int, error) {
 	return list, nil
 }
 
-// ChooseCPUs returns a CPU for each worker: those asked for, none for "none", else the last ones that this process may
-// use. With more workers than CPUs none is pinned.
+// ChooseCPUs returns a CPU for each worker: the requested ones, none for "none", else the last permitted ones. With
+// more workers than CPUs none is pinned.
 func ChooseCPUs(wanted string, workers int) ([]int, error) {
 	switch wanted {
 	case "none":

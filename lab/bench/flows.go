@@ -32,9 +32,8 @@ type Fill struct {
 	Evictions        uint64  `json:"flow_evictions"`     // of the whole run
 }
 
-// MemoryFloor is what one random read-modify-write of a 64-byte line costs, as many of them under way as the CPU takes,
-// over as many lines as there are flows. Measured on a worker's CPU before the data plane starts and after it has
-// ended.
+// MemoryFloor is the cost of a random read-modify-write of a 64-byte line, with as many in progress as the CPU takes,
+// over as many lines as flows. Measured on a worker's CPU before the data plane starts and after it has ended.
 type MemoryFloor struct {
 	Bytes     uint64 `json:"bytes"`
 	HugePages bool   `json:"huge_pages"`

@@ -277,7 +277,7 @@ func (p *Point) doubts() (list []string) {
 	return list
 }
 
-// printWords says what the figures mean and what they do not.
+// printWords explains what the figures mean and what they do not.
 func (r *LinkResult) printWords(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%d packets compared, %d wrong; %d of them also decoded by the independent decoder.\n", r.Checked,

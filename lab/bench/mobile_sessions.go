@@ -11,9 +11,8 @@ import (
 	"isthmus/controlplane/dp"
 )
 
-// Sessions of mobile functions, as a CP function's rules would have them (TS 29.244): two PDRs and FARs, where
-// wanted a QER and a URR. They are put into the data plane directly, without PFCP: these profiles measure packets,
-// not signalling.
+// Sessions of mobile functions, with a CP function's rules (TS 29.244): two PDRs and FARs, optionally a QER and a URR.
+// They are put into the data plane directly, without PFCP: these profiles measure packets, not signalling.
 
 // sessionBatch is how many sessions go into one transaction.
 const sessionBatch = 16384

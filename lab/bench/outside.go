@@ -441,9 +441,8 @@ func (r *LinkResult) gateway(d *device) {
 	r.LoadSeconds = round3(d.load.Seconds())
 }
 
-// TesterProfile is what the tester is given for a profile's first load: streams, the two ports "access" and "core",
-// which are connected to nothing, and a search for the goal. Gateways of StartGateway and other programs can be
-// measured with it.
+// TesterProfile is the tester's input for a profile's first load: streams, two unconnected ports "access" and "core",
+// and a search for the goal. Gateways of StartGateway and other programs can be measured with it.
 func TesterProfile(opt Options) (*tester.Profile, error) {
 	s, err := newScene(opt, 0)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // What keeps a subscriber on line: LCP echo (RFC 1661 §5.8), and renewals of its leases.
 
-// keepAll has everybody say once that it is there.
+// keepAll has every subscriber renew once.
 func (c *crowd) keepAll(ctx context.Context) error {
 	if c.opt.Hold == 0 {
 		return nil

@@ -31,7 +31,7 @@ func discovery(t *testing.T, c *crowd) (byte, *pppoe.Tags) {
 	return code, &tags
 }
 
-// says gives a home what the gateway says to its last packet.
+// says gives a home the gateway's answer to its last packet.
 func says(t *testing.T, c *crowd, code byte, more func(b []byte) []byte) {
 	t.Helper()
 	_, asked := discovery(t, c)

@@ -15,9 +15,9 @@ import (
 	"isthmus/lab/frames"
 )
 
-// Wireline subscribers of `lab isp`: the kernel of node `home` has their addresses on a TUN device, whose packets are
-// frames with two tags on the access network. In the data network another TUN device stands for the 5G core: what goes
-// to homes leaves it in GTP-U.
+// Wireline subscribers of `lab isp`: the kernel of node `home` has their addresses on a TUN device; its packets become
+// frames with two tags on the access network. In the data network another TUN device stands for the 5G core: packets to
+// homes leave it in GTP-U.
 
 // MaxHomes is the room of one S-tag.
 const MaxHomes = 4000

@@ -163,7 +163,7 @@ func (l *Lab) ispHints() string {
 // convergence is how long converge may take.
 const convergence = time.Minute
 
-// converge starts what answers probes and waits until everybody reaches everybody.
+// converge starts the echo servers and waits until all nodes reach each other.
 func (l *Lab) converge(ctx context.Context) error {
 	w := generations["isp"]
 	for _, node := range []string{"ue", "home"} {

@@ -5,8 +5,8 @@
 // emulated MME, SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of the UE
 // and of the PDN.
 //
-// What the lab makes in the system can be found again by name alone: namespaces that begin with Prefix, what runs
-// inside them, and one folder. So a lab that was killed leaves nothing that the next one, or Clean, would not find.
+// The lab's parts in the system are found by name alone: namespaces that begin with Prefix, processes inside them, and
+// one folder. So the next lab, or Clean, removes all of a killed one.
 package network
 
 import (

@@ -76,7 +76,8 @@ func (l *Lab) hasIperf() bool {
 	return err == nil
 }
 
-// serveHTTP serves on port 80 of a node: / says who asked, /bytes/N sends N bytes, POST /count counts what is sent.
+// serveHTTP serves on port 80 of a node: / returns the client's address, /bytes/N sends N bytes, POST /count counts the
+// body.
 func (l *Lab) serveHTTP(node, name string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

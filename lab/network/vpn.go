@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// The second VRF of `isthmus lab isp`: a company's site at both gateways, a router with FRR and servers behind it. Its
-// addresses are those of the first VRF: the site's are in the pool of UEs, links and servers have the same as there.
+// The second VRF of `isthmus lab isp`: a company's site at both gateways, a router with FRR and servers behind it. It
+// uses addresses of the first VRF: the site's are in the pool of UEs, links and servers have the same.
 
 const (
 	vpnVRF     = "vpn"

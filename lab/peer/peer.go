@@ -41,7 +41,7 @@ type Change int
 
 // Kinds of Change.
 const (
-	Everything Change = iota // what the gateway does; the profile's own streams say what must arrive
+	Everything Change = iota // as the gateway does; the profile's own streams define the expected packets
 	Nothing
 	SwapMACs   // source and destination address change places
 	NewMACs    // addresses of the next hop and of the port
@@ -87,7 +87,7 @@ type Peer struct {
 	Floor   bool // moves packets and does nothing else: what the link itself costs
 	// Base is what the gateway is measured with on this link, in place of the comparison's; nil: that.
 	Base *tester.Profile
-	// Version says what would run; an error says why it cannot.
+	// Version returns what would run; an error is why it cannot.
 	Version func(ctx context.Context, s *Setup) (string, error)
 	// Start starts it. The caller stops what was started.
 	Start func(ctx context.Context, s Setup) (*Running, error)

@@ -87,9 +87,9 @@ type run struct {
 // defaultRepetitions are what a median is made of.
 const defaultRepetitions = 5
 
-// RunAll measures every peer in alternating order, the gateway among them, and returns a row for each, in the order
-// given. A peer that cannot run or does not work is left out with the reason in its row, and the others go on. When
-// ctx ends, the rows hold what was measured by then, and the error says so.
+// RunAll measures every peer in alternating order, the gateway among them, and returns a row for each, in the given
+// order. The row of a peer that does not work has the reason, and the others go on. When ctx ends, the rows have the
+// results so far, with an error.
 func RunAll(ctx context.Context, list []*Peer, opt Options, measure Measure) ([]Row, error) {
 	if opt.Repetitions <= 0 {
 		opt.Repetitions = defaultRepetitions
@@ -153,8 +153,8 @@ func (s *Setup) check() error {
 	return nil
 }
 
-// build has scripts/peers.sh get and build DPDK's examples, where this program is in its checkout. It does nothing,
-// and at once, when they are there. When it fails the examples say so, each for itself.
+// build runs scripts/peers.sh to build DPDK's examples, where this program is in its checkout. It returns at once when
+// they exist. After a failure each example reports it.
 func build(ctx context.Context, opt *Options) {
 	folder, err := FindPrograms("")
 	if err != nil || opt.Setup.ProgramsFolder != "" {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite measures everything that the report shows, one part after the other, within a time that it says
-// before. A part that fails does not stop the others; an interrupt ends the run and keeps what was measured. The
-// report is written after each part, so that nothing is lost whatever happens.
+// Package suite measures everything in the report, part by part, within an announced time. A failed part does not stop
+// the others; an interrupt ends the run and keeps the results. The report is written after each part, so that nothing
+// is lost.
 package suite
 
 import (
@@ -130,7 +130,7 @@ func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	return s.r, s.verdict(ctx)
 }
 
-// interrupted writes what there is. The first of the rest was under way; `here` says so when it has left something.
+// interrupted writes the results so far. The first of the rest was in progress; `here` reports its partial results.
 func (s *suite) interrupted(rest []part, here string) {
 	s.r.Interrupted = true
 	s.say("interrupted: the report keeps what was measured, and says so")

@@ -213,8 +213,8 @@ func (r *reader) answers(p *Profile, i int) {
 	}
 }
 
-// run completes the goals, and says whether mode, rate, steps and search go together, when all else is good: what is
-// missing because of another fault is not said twice.
+// run completes the goals, and checks that mode, rate, steps and search fit together, if all else is good: a fault is
+// not reported twice.
 func (r *reader) run(p *Profile) {
 	if p.Run.Seconds == 0 {
 		p.Run.Seconds = 10
@@ -302,8 +302,8 @@ func (p *Profile) checkSteps() (key, why string) {
 	return "", ""
 }
 
-// rises says whether a step is above the one before. What max is will be known once the tester has tried, so steps in
-// packets and parts of max cannot be compared here.
+// rises: a step is above the one before. max is unknown until the tester has tried, so steps in packets and parts of
+// max cannot be compared here.
 func (p *Profile) rises(before, step Rate) bool {
 	parts := 0
 	for _, one := range []Rate{before, step} {
@@ -369,7 +369,7 @@ func (s *Stream) ownPPS() float64 {
 	return value
 }
 
-// Overrides are what the command line says in place of the file. Empty: nothing.
+// Overrides are the command line's values in place of the file's. Empty: none.
 type Overrides struct {
 	Mode, Rate, Seconds, Capture string
 	NoHuge                       bool

@@ -457,7 +457,7 @@ func (r *reader) text(text, path string, h how) bool {
 	return false
 }
 
-// rate reads one; words says whether parts and max are allowed. What is wrong is said when wanted is empty.
+// rate reads a rate; words: parts and max are allowed. Faults are reported when wanted is empty.
 func (r *reader) rate(text, path string, h how) (good bool, wanted string) {
 	_, of, ok := Rate(text).Scan()
 	part, most := slices.Contains(h.words, "part"), slices.Contains(h.words, "max")

@@ -71,9 +71,9 @@ func Find(given string) (string, error) {
 	return path, nil
 }
 
-// Run runs a profile. When ctx ends, the tester is interrupted and what it measured comes back with Interrupted set and
-// no error. A run that is not complete for another reason gives an error, beside the result where there is one. Packets
-// that were wrong or lost are no error: Result.Status is 1 then.
+// Run runs a profile. When ctx ends, the tester is interrupted and its result comes back with Interrupted set and no
+// error. A run incomplete for another reason gives an error, beside a result if there is one. Wrong or lost packets are
+// no error: Result.Status is 1 then.
 func Run(ctx context.Context, p *Profile, opt Options) (*Result, error) {
 	program, err := Find(opt.Binary)
 	if err != nil {

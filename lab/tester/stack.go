@@ -16,8 +16,8 @@ import (
 	"isthmus/traffic/layers"
 )
 
-// How the reader takes a list of layers: names and values. What can follow what, and which values may be left out, is
-// the engine's to say.
+// How the reader takes a list of layers: names and values. The engine decides which layers may follow, and which values
+// are optional.
 
 const pduSession = 0x85 // PDU Session Container, TS 29.281 §5.2.2.7
 

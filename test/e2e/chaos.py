@@ -99,7 +99,7 @@ class OverUnix(http.client.HTTPConnection):
 
 
 def ask(path):
-    """What the control plane's socket says, None while it is away or says no."""
+    """The answer of the control plane's socket, None while it is away or refuses."""
     connection = OverUnix("isthmus")
     try:
         connection.request("GET", path)

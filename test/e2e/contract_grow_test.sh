@@ -50,7 +50,7 @@ take_over_and_change() {
 }
 file_is_back() { ! isthmus show route | has "^$1"; }
 
-# What a control plane with fewer fields does not know says nothing.
+# Fields that an older control plane does not know have no effect.
 isthmus bench agf-symmetric --link synth --print-config | sed 's/encap: qinq/mss: none, &/' >"$dir/isthmus.yaml"
 start_dp
 

@@ -19,9 +19,8 @@ lab_show '[.functions[] | .associated and .sessions == 200] | all' >/dev/null ||
 lab_show '.ues == 200 and (.problems | length) == 0' >/dev/null || fail "the lab sees problems"
 
 echo "--- usage"
-# What the PGW-U reports grows by what the UE's interface counts, less the Ethernet headers: to the byte, both ways.
-# Nothing else may be on the radio link meanwhile: its neighbours do not expire, and the kernels' own ND has had its
-# time.
+# The PGW-U's reports grow by the UE interface's counts, less the Ethernet headers: to the byte, both ways. No other
+# packets may be on the radio link: its neighbours do not expire, and the kernels' own ND has ended.
 interface_bytes() {
 	in_lab ue ip -j -s link show ue0 |
 		jq ".[0].stats64 | [.tx.bytes - 14 * .tx.packets, .rx.bytes - 14 * .rx.packets][$1]"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Routes as FRR makes them by itself. BGP unnumbered (RFC 8950): the link to the router has no IPv4 address, next hops
-# of IPv4 routes are IPv6 ones, by next hop objects. Discard routes, the router id on `lo`, what is not
-# followed, announcements that go with the clone.
+# Routes as FRR makes them. BGP unnumbered (RFC 8950): the link to the router has no IPv4 address, and IPv4 routes have
+# IPv6 next hops, by next hop objects. Also discard routes, the router id on `lo`, unfollowed routes, announcements that
+# go with the clone.
 #
 #   near: FRR, 192.0.2.0/24 ── core0 [gateway: FRR in fabric] far0 ── far: a host with a default route
 # shellcheck source=test/lib/net.sh

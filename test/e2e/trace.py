@@ -128,7 +128,8 @@ def faults(w):
 
 
 def remarks(text):
-    """What tshark says beyond who runs it and, of a pipe, what it says of any: begun, the file, ended, how many."""
+    """tshark's messages, without those about its user and, for a pipe, its usual ones: begun, the file, ended, how
+    many."""
     usual = ("as user \"root\"", "Capturing on ", "[Main MESSAGE]", " packets captured")
     return [line for line in text.splitlines() if line not in ("", "tshark: ") and not any(u in line for u in usual)]
 

@@ -127,8 +127,7 @@ def no_pdrs(w):
 
 
 def detection(w):
-    """PFDM: PFDs say what an application is; a PDR with the Application ID steers it; new PFDs act on sessions that
-    are there."""
+    """PFDM: PFDs define an application; a PDR with the Application ID steers it; new PFDs act on existing sessions."""
     def provision(*flows):
         contents = b"".join(ie(61, b"\x01\x00" + struct.pack(">H", len(f)) + f.encode()) for f in flows)
         answer = w.smf.request(PFD, group(58, ie(24, b"video"), group(59, contents)))

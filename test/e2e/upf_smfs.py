@@ -163,8 +163,8 @@ class SMF:
 
 
 class Open5GS(SMF):
-    """5G, DNN internet. Network instances and DNN are labels, Apply Action has two octets, Reporting Triggers three,
-    every F-TEID is CHOOSE with both families, CHOOSE ID 5 is the gNB's tunnel. Rules 3 and 4 carry Router
+    """5G, DNN internet. Network instances and DNN are labels, Apply Action has two octets, Reporting Triggers three.
+    Every F-TEID is CHOOSE with both families; CHOOSE ID 5 is the gNB's tunnel. Rules 3 and 4 carry Router
     Advertisements and Solicitations between UE and SMF, over GTP-U to the SMF's own address."""
 
     instance = ie(22, labels("internet"))

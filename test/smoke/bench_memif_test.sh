@@ -158,7 +158,7 @@ PY
 	echo "instances over $link: good"
 done
 
-# An interrupt in the middle: what was measured is there, and says that it is not the whole.
+# An interrupt in the middle: the results so far are there, marked as incomplete.
 "$bin/isthmus" bench rfc2544 --rate 1k --seconds 0.5 "${unpinned[@]}" --keep "$dir/cut" --json "$dir/cut.json" \
 	>"$dir/out" 2>&1 &
 pid=$!

@@ -148,7 +148,7 @@ type prepared struct {
 	in   *signin.Prepared
 }
 
-// Prepare does what may fail of taking a plan over. What it returns can be taken even then: without what failed.
+// Prepare does the parts of a plan that may fail. Its result is usable after an error, without the failed parts.
 func (s *Sessions) Prepare(p *plan.Plan) (plan.Prepared, error) {
 	in, err := s.SignedIn().Prepare(p)
 	return &prepared{s, p, in}, err
@@ -222,8 +222,7 @@ func (s *Sessions) Adopt(p *plan.Plan) {
 // taker takes the prefixes that came (true) and went, by the namespace where they are announced. all: those are all.
 type taker = func(all bool, spaces map[string]map[netip.Prefix]bool)
 
-// Announce has the sessions of a plan's instances announced: those that are there at once, so that none of them is
-// withdrawn when we start.
+// Announce has the sessions of a plan's instances announced: existing ones at once, so that a start withdraws none.
 func (s *Sessions) Announce(p *plan.Plan, to taker) {
 	if s == nil {
 		return

@@ -57,8 +57,8 @@ func fixedPart(o *intent.Object) []byte {
 	return o.Body
 }
 
-// Diff returns the transaction that turns what is held into what is wanted. Synth streams are test traffic and no part
-// of the intent: those that are held stay.
+// Diff returns the transaction that turns what is held into what is wanted. Synth streams are test traffic outside the
+// intent: held ones stay.
 func Diff(held []api.Digest, want intent.State) []dp.Change {
 	held = slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return d.Kind == api.KindSynth })
 	puts, deletes := intent.Diff(held, want)

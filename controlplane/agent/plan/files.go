@@ -144,7 +144,7 @@ func (s Files) KeepGiven(given kernel.Given) error {
 	return writeWhole(s.given, data)
 }
 
-// lastKept reads JSON that was kept for a restart; nothing when there is none. What is damaged is moved aside.
+// lastKept reads JSON kept for a restart; zero without a file. A damaged file is moved aside.
 func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

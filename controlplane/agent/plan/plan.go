@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan is what shall run: one accepted configuration, compiled. Plans are made and compared here, and kept for
-// a restart of the control plane. Nothing here is in effect.
+// Package plan makes, compares and keeps plans: accepted, compiled configurations. Nothing here is in effect.
 package plan
 
 import (
@@ -60,7 +59,7 @@ func (p *Plan) Check() error {
 // Make compiles text as it stands, without the environment; file is only for messages.
 func Make(file string, data []byte) (*Plan, error) { return MakeWith(file, data, nil, nil) }
 
-// MakeWith compiles text, or the file's when there is none, so that those who stay keep their pipes.
+// MakeWith compiles text, or else the file's. Unchanged subscribers keep their pipes.
 func MakeWith(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
 	if data == nil {
 		var err error

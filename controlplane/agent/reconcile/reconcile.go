@@ -28,8 +28,8 @@ import (
 
 // Sessions are those that are no configuration's. Calls come from Run.
 type Sessions interface {
-	// Prepare does what may fail of taking a plan over. What it returns can be taken even then, without what
-	// failed.
+	// Prepare does the parts of a plan that may fail. Its result is usable after an error, without the failed
+	// parts.
 	Prepare(p *plan.Plan) (plan.Prepared, error)
 	// Push sends what changes makes of what is held, as one transaction, and has sessions follow the plan. all:
 	// they are compared, too.

@@ -56,7 +56,7 @@ func ready(r *Reconciler) func() bool {
 	return func() bool { return r.Status().DataPlane == v1.StateReady }
 }
 
-// Whatever is held and whatever is wanted: one reconciliation makes them equal, and a second one sends nothing.
+// From any held to any wanted state: one reconciliation makes them equal, and a second one sends nothing.
 func TestReconcileReachesAnyIntent(t *testing.T) {
 	n := rand.New(rand.NewPCG(7, 7))
 	random := func() map[string]int {

@@ -23,7 +23,7 @@ const poolTime = 5 * time.Second
 // attemptsShown of those whom a key names.
 const attemptsShown = 16
 
-// Rows are those who signed in, or whom key names, with their attempts.
+// Rows are the signed-in subscribers, or those matching key, with their attempts.
 func (s *SignIns) Rows(ctx context.Context, key string) ([]subscriber.Row, []subscriber.Attempt, error) {
 	if s == nil {
 		return nil, nil, nil

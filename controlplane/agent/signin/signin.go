@@ -26,7 +26,7 @@ import (
 	"isthmus/controlplane/subscriber"
 )
 
-// Manager is who makes sessions of those who sign in.
+// Manager makes the sessions of sign-in.
 type Manager interface {
 	subscriber.Sessions
 	SetLines(to session.Lines) []session.LineRecord
@@ -42,7 +42,7 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// SignIns is what subscribers who sign in take. Prepare and what it returns are for one goroutine.
+// SignIns is sign-in as a whole. Prepare and its result are for one goroutine.
 type SignIns struct {
 	Loop *subscriber.Loop
 	AAA  *aaa.AAA

@@ -18,9 +18,8 @@ import (
 // steady is how long a data plane must have run for its end not to count as another failure to start.
 const steady = 10 * time.Second
 
-// Spawner starts the data plane as a process that outlives us: in its own session, with our standard error and no pipe
-// that would break. After our own restart it adopts the data plane that still runs. Methods may be called from any
-// goroutine.
+// Spawner starts the data plane as a process that outlives us: in its own session, with our standard error, without
+// pipes. After our restart it adopts the running data plane. Any goroutine may call it.
 type Spawner struct {
 	Program   string // empty: as FindDP says
 	Arguments []string

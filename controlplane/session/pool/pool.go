@@ -197,8 +197,7 @@ func (p *Pool) Fresh(v netip.Prefix) bool {
 	return n >= p.next && !released && p.Quarantined() > p.Remembered
 }
 
-// Release takes back what a session had. What lies ahead of the cursor is reached by it in time, where no bound says
-// how many are remembered.
+// Release takes back a session's prefix. Without Remembered, the cursor reaches prefixes ahead of it in time.
 func (p *Pool) Release(v netip.Prefix, now time.Time) {
 	if n, ok := p.Holds(v); ok && (n < p.next || p.Remembered > 0) {
 		at := Stamp(now)

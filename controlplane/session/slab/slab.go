@@ -33,7 +33,7 @@ const (
 	recordHead = 8 + 4 + 2 // number in the store, number of the owner, length of the session
 )
 
-// Handle names a record: the class, then its slot. 0 is none: what is there has a class, or a number from 1 on.
+// Handle names a record: the class, then its slot. 0 is none: valid handles have a class, or a number from 1 on.
 type Handle uint64
 
 func (h Handle) split() (class int, slot uint32) { return int(h >> 32), uint32(h) }

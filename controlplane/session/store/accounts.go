@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Accounts are records of accounting until a server has them. A boot of the machine ends sessions, not bills (RFC 2866
-// §2): they have a file of their own, which no boot empties. It may be used by any goroutine.
+// Accounts are accounting records until a server has them. A boot of the machine ends sessions, not bills (RFC 2866
+// §2): their file survives it. Any goroutine may use it.
 type Accounts struct {
 	Moved      Moved // aside, when it was opened
 	log        *slog.Logger

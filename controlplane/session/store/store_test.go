@@ -75,7 +75,7 @@ func (m mapModel) take(records []Record) {
 
 type mapModel map[id]string
 
-// A process that dies while it writes leaves a part of its last frame: what was written before is there, and nothing
+// A process that dies while it writes leaves a part of its last frame; all earlier frames are restored, and nothing
 // else.
 func TestCutAnywhere(t *testing.T) {
 	path := t.TempDir() + "/s"
@@ -252,7 +252,7 @@ func TestCompactionComesToAnEnd(t *testing.T) {
 		"compacted %d times, %d bytes of %d", compacted, s.size, live(model))
 }
 
-// After a full disk the file says again what is so, and not what was so before: also of what ended meanwhile.
+// After a full disk the file has the present state again, not the former one: also of sessions that ended meanwhile.
 func TestHealedAfterAFullDisk(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)

@@ -62,7 +62,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Lose gives a function that says whether a request shall be ignored; nil: none is.
+// Lose sets a function that selects requests to ignore; nil: none.
 func (s *Server) Lose(f func(h pfcp.Header) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

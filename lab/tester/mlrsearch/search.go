@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mlrsearch finds the highest rate at a loss goal: MLRsearch (RFC 9971), with bisection in logarithmic space.
-// It is pure: it takes what each trial gave, and says what to try next.
+// It is pure: it takes results of trials, and returns the next load.
 //
 // Each goal goes through a number of targets, the first with short trials and four times the width, the last the goal
 // itself. The bounds of one phase are the first loads of the next. A target is reached when its bounds are close
@@ -80,7 +80,7 @@ type Search struct {
 	refuted              []refutation
 }
 
-// refutation: loads from here upwards are bad whatever trials said; 0: none.
+// refutation: loads from here upwards are bad whatever trials showed; 0: none.
 type refutation struct {
 	from float64
 	by   Trial

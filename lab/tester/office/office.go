@@ -463,9 +463,8 @@ func (u *run) confirmation(rate float64) *tester.Trial {
 	return &u.r.Trials[i]
 }
 
-// refute takes a trial for confirmation that failed. One may fail by chance: the search goes on right below. When a
-// second one fails for the same goal, what was forwarded in it is what the next ones will forward too, and a load above
-// that cannot hold.
+// refute handles a failed confirmation. One may fail by chance: the search goes on right below. After a second failure
+// for the same goal, the next ones would forward as much as it did, so higher loads cannot hold.
 func (u *run) refute(goal int, t *tester.Trial) {
 	failed := asSearch(t)
 	from := failed.Rate

@@ -265,7 +265,7 @@ func TestExpectations(t *testing.T) {
 	says("stream \"policed\": lost 0.01 % (1 of 10000), expected at most 0 %")
 }
 
-// The report of a search: what it says, and what a better and a worse one would say.
+// The report of a search, and that of a better and a worse result.
 func TestText(t *testing.T) {
 	b := newBench(t, strings.Replace(profile(aSearch), "name: test", "name: test\ntitle: two ways", 1)).run()
 	b.r.Seconds = 12.5

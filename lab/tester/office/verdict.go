@@ -32,7 +32,7 @@ func judged(p *tester.Checked, stream int, purpose string) bool {
 	return false
 }
 
-// broken says what a stream has not done of its `expect`; empty: nothing.
+// broken returns how a stream failed its `expect`; empty: it did not.
 func broken(p *tester.Checked, stream int, t *tester.Trial) string {
 	s, c := &p.Streams[stream], &t.Streams[stream]
 	e, loss := s.Expect, 0.0
@@ -91,8 +91,7 @@ func show(of tester.Unit, value float64) string {
 	return fmt.Sprintf("%.6g Mbit/s", value/1e6)
 }
 
-// counts says whether a trial says something about the result: it was not discarded, nor a confirmation that failed,
-// which is overload.
+// counts: a trial is part of the result. Discarded ones are not, nor failed confirmations, which are overload.
 func counts(r *tester.Result, t *tester.Trial) bool {
 	if t.Purpose != tester.PurposeConfirm || !t.Used {
 		return t.Used

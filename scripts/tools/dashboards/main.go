@@ -18,7 +18,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// What each dashboard has, and what is refused in its place: else the types look at nothing.
+// The parts of each dashboard with a bad replacement that must be refused: otherwise the types check nothing.
 var broken = map[string]string{
 	`"gridPos": {"x"`:              `"gridPos": {"z"`,
 	`"custom": {"fillOpacity": 10`: `"custom": {"fillOpacity": "x"`,

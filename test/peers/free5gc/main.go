@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// An SMF that speaks PFCP by free5GC's library: its messages are encoded and the UPF's are decoded by it, with the
-// rules that free5GC's SMF makes (internal/context/datapath.go there). Commands come on standard input, answers and
-// reports go to standard output, one JSON object a line.
+// An SMF that speaks PFCP by free5GC's library, which encodes its messages and decodes the UPF's, with the rules of
+// free5GC's SMF (internal/context/datapath.go there). Commands come on standard input, answers and reports go to
+// standard output, one JSON object a line.
 //
 // usage: free5gc SMF-ADDRESS UPF-ADDRESS N3-ADDRESS UE-ADDRESS
 package main
