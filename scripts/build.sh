@@ -72,7 +72,7 @@ build_targets() {
 	quietly "build/$BASHPID.log" build_release "$@" && rm "build/$BASHPID.log"
 }
 
-# Of the test builds: what is read before it was written is never what happened to lie there, such as 0.
+# In the test builds, memory read before it was written never has a lucky value such as 0.
 DIRTY_STACK=-ftrivial-auto-var-init=pattern
 
 build_asan() {

@@ -39,7 +39,7 @@ def resolve(file, name, known):
 
 
 def stem(file):
-    """Of core a header and its source stand together."""
+    """In core a header and its source stand together."""
     return os.path.splitext(file)[0]
 
 
@@ -137,7 +137,7 @@ class Block:
         self.row = dict(sorted([*self.row.items(), new], key=lambda line: line[1]))
 
     def look(self, folders, edges, write):
-        """What is wrong, and the block as it should be drawn."""
+        """Faults, and the block as it should be drawn."""
         said, arrows = [], collections.defaultdict(set)
         for folder in folders:
             if not self.top or not folder.startswith(self.top + "/") or self.place(folder) is not None:
@@ -164,7 +164,7 @@ class Block:
 
 
 def drawn(folders, edges, write):
-    """What is wrong with the drawing."""
+    """Faults of the drawing."""
     with open(DRAWING, encoding="utf-8") as f:
         parts = f.read().split("```")
     said = []

@@ -4,8 +4,8 @@
 # they are now) in /src. Its mount and process namespaces end with it.
 # usage: sudo scripts/fresh-machine.sh [--worktree] [VERB [ARGUMENT...]] (default: test)
 #
-# FRESH_DIR (default /var/tmp/isthmus-fresh) keeps the bare system for the next run. Package sources, name servers and
-# certificates are this machine's; nothing else of it is visible.
+# FRESH_DIR (default /var/tmp/isthmus-fresh) keeps the bare system for the next run. It uses package sources, name
+# servers and certificates of this machine, and nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh

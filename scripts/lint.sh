@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
+# ./dev lint: each check is a function lint_NAME that prints its findings and fails with any.
 
 # The longest first, so that all end together.
 CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons whitespace spdx gofmt
@@ -19,13 +19,13 @@ go_files() {
 shell_files() {
 	local file
 	repo_files '*.sh'
-	# Scripts without that ending say what they are in their first line.
+	# Scripts without that ending have their interpreter in the first line.
 	repo_files | grep -vE '\.[a-z0-9]+$' | while IFS= read -r file; do
 		! head -n 1 "$file" | grep -qaE '^#!.*\b(bash|sh)$' || printf '%s\n' "$file"
 	done
 }
 
-# Runs a program over the files named on standard input; none means nothing to do.
+# Runs a program over the files named on standard input; no files: nothing to do.
 over_files() {
 	xargs --no-run-if-empty -d '\n' "$@"
 }
@@ -157,7 +157,7 @@ lint_circles() {
 	! has_go || scripts/circles.py
 }
 
-# clang-tidy over what changed since it last passed; its flags come from the build folder.
+# clang-tidy over changed files; its flags come from the build folder.
 lint_tidy() {
 	build_targets build.ninja || return 1
 	scripts/tidy.py "$(jobs_count)"
@@ -168,7 +168,7 @@ lint_score_card() {
 	repo_files | scripts/score_card.py
 }
 
-# Every drop reason has a test that names it, and says what to look at; docs/reference/drops.md has them.
+# Every drop reason has a test that names it, and an advice; docs/reference/drops.md has them.
 lint_reasons() {
 	scripts/reasons.py
 }
@@ -264,7 +264,7 @@ lint_all() {
 	((${#LINT_FAILED[@]} == 0))
 }
 
-# What the formatters would change, changed; pages made from the code, made again.
+# Applies the formatters, and makes pages from the code again.
 lint_fix() {
 	c_files | over_files clang-format -i
 	go_files | over_files gofmt -w

@@ -54,8 +54,8 @@ download() {
 	(cd "$to" && own_apt "$apt" source --download-only "dpdk=$version")
 }
 
-# Unpacks the examples, and what they share, from the archive of folder $1 to $1/examples. Debian's patches touch none
-# of them. Python knows the format without further packages.
+# Unpacks the examples, and their shared files, from the archive of folder $1 to $1/examples. Debian's patches touch
+# none of them. Python knows the format without further packages.
 unpack() {
 	python3 - "$1" "${PEERS[@]}" <<-'PY'
 		import glob, os, sys, tarfile
@@ -134,7 +134,7 @@ build_one() {
 	"${CC:-gcc}" "${cflags[@]}" "${FLAGS[@]}" -I../common "${sources[@]}" -o "$to" "${libs[@]}"
 }
 
-# What bin/ must have been made from: the installed DPDK, this script, the compiler.
+# The sources of bin/: the installed DPDK, this script, the compiler.
 wanted_stamp() {
 	printf 'dpdk %s\nflags %s\ncompiler %s\nscript %s\n' "$1" "${FLAGS[*]}" "$("${CC:-gcc}" --version | head -1)" \
 		"$(sha256sum <scripts/peers.sh | cut -d ' ' -f 1)"

@@ -56,7 +56,7 @@ step_unit() {
 	return "$status"
 }
 
-# What virtual machines boot and run.
+# Files that virtual machines boot and run.
 step_vm() {
 	vm_kernel
 	vm_initrd
@@ -67,7 +67,8 @@ step_vm() {
 # machine may need minutes for a good one.
 RACED='/controlplane/(aaa|agent(/reconcile|/serve)?|dp|events|httpd|metrics|n4|page|radius|session)$'
 RACED_LONG='/(controlplane|lab)/(auth|bucket|kernel|load|mmsg|smf)$'
-# Of those packages, what works long in one goroutine, to see memory or CPU time: without the detector, a tenth of it.
+# Long tests of one goroutine in those packages that measure memory or CPU time: without the detector, a tenth of the
+# time.
 MEASURED='^Test(BrowserDay|HistoryIsBounded|MemoryOfASession|OnePageIsCheap)$'
 
 step_go() {

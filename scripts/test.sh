@@ -4,11 +4,11 @@
 # status, begin and end in ms), NAME.cpu (CPU time) and NAME.counts (passed failed skipped). Without counts it is one
 # test. NAME.faults has each failed test and its output. junit.xml has all of it.
 #
-# Nothing here is judged by the clock, by rates or by what else the machine does. A script that is has a line
-# "# --long: REASON" below its name: ./dev test --long runs it, alone but for virtual machines.
+# No test here is judged by the clock, by rates or by the machine's other work. A script that is judged so has a
+# line "# --long: REASON" below its name: ./dev test --long runs it, alone but for virtual machines.
 
 LOGS=build/test-logs
-# Ends what hangs. Far above what any job takes, also on a busy machine.
+# Ends a hanging job. Far above any job's duration, also on a busy machine.
 JOB_SECONDS=3600
 
 NAMES=() # in order of the table
@@ -53,7 +53,7 @@ run_job() {
 	rmdir --ignore-fail-on-non-empty "$LOGS/$name.files"
 }
 
-# What runs at once is bounded by weights, so that two CPUs are busy and no job starves: scripts wait most of the time.
+# Weights bound the parallel jobs, so that two CPUs are busy and no job starves: scripts wait most of the time.
 CAPACITY=10
 WEIGHT_STEP=6   # both CPUs: one at a time, a light step or two scripts beside it
 WEIGHT_LIGHT=4  # takes what a heavy step leaves while its last processes run
@@ -86,8 +86,8 @@ long_reason() {
 	sed -n '1,8s/^# --long: //p' "$1"
 }
 
-# Notes test/{golden,smoke,e2e,vm}/*_test.sh. Each works in its own namespaces and folders, and finds the programs in
-# $BUILD. Exit status 77 means skipped, and the output says why.
+# Lists test/{golden,smoke,e2e,vm}/*_test.sh. Each works in its own namespaces and folders, and finds the programs in
+# $BUILD. Exit status 77 means skipped, and the output has the reason.
 scripts_jobs() {
 	local script weight
 	for script in test/{golden,e2e,smoke,vm}/*_test.sh; do
@@ -146,7 +146,7 @@ skip_reason() {
 	printf '%s\n' "${line:-no reason given}"
 }
 
-# A row a step or folder of scripts, then what failed and what was skipped, then the sums. Fails when a job did.
+# A row for each step or folder of scripts, then failures and skips, then the sums. Fails when a job did.
 summary() {
 	local name status passed failed skipped
 	for name in "${NAMES[@]}"; do

@@ -24,11 +24,11 @@ DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 OPTIONS = ["--quiet", "-p", WORK,
            *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
 MOST = 40 # files of a unit; when one does not fit the others, each is looked at by itself
-# What is a file's own.
+# A file's private names.
 PRIVATE = re.compile(
     r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*(?:[;=\[]|\((?!\*))|^(?:DROP|PUNT)_REASON\((\w+)", re.M)
 TAGS = re.compile(r"^(?:static )?(?:const )?((?:struct|union|enum) \w+) \{", re.M)
-# What a file defines at file scope: functions and variables, tags, and what our macros make names of.
+# Names defined at file scope: functions and variables, tags, and names made by our macros.
 NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
                        ^\}(?:\ __\w+)?\ \**(\w+) | ^[A-Z_]+\((\w+) | ^\w[^\n(]*\(\*(?:const\ )?(\w+)""", re.M | re.X)
 NO_NAMES = {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "void", "__rte_cache_aligned", "__attribute__"}
@@ -78,8 +78,7 @@ def macros(text):
 
 
 def private(text):
-    """What may be renamed: tags, and names that are not also a member's of a struct here; none where macros make
-    names."""
+    """Names that may be renamed: tags, and names that no struct's member shares here; none where macros make names."""
     if "##" in text:
         return set()
     found = {name for pair in PRIVATE.findall(text) for name in pair if name}
@@ -117,7 +116,7 @@ def names(file):
 
 
 def flags(file, entry):
-    """What decides whether two files can be one translation unit; folders of a part are those of all its files."""
+    """The key by which two files can be one translation unit; folders of a part are those of all its files."""
     words = shlex.split(entry["command"])
     return file.split("/")[0], *(w for w in words if w.startswith(("-D", "-U", "-std")))
 
@@ -153,8 +152,8 @@ def text_of(file, place):
 
 
 def write_units(groups, entries):
-    """One file with the text of those of a group, and the database that clang-tidy finds its flags in. (The analyzer
-    passes over what is included.) Returns [(path, [(first line, file)])]."""
+    """One file with the text of a group, and its compile database for clang-tidy. (The analyzer skips included files.)
+    Returns [(path, [(first line, file)])]."""
     database, out = [], []
     for number, group in enumerate(groups):
         path = os.path.abspath(f"{WORK}/unit{number}.c")
@@ -178,7 +177,7 @@ def write_units(groups, entries):
 def look(unit):
     """Runs clang-tidy over a unit; returns its findings, with the lines of the files, or none and leaves the stamps."""
     path, places = unit
-    # cmocka does not say that a failed assertion does not return, so the analyzer follows paths that are none.
+    # cmocka does not declare that a failed assertion does not return, so the analyzer follows impossible paths.
     checks = ["--checks=-clang-analyzer-*"] if is_test(places[0][1]) else []
     run = subprocess.run(["clang-tidy", *OPTIONS, *checks, path], capture_output=True, text=True, check=False)
     if run.returncode == 0:

@@ -4,7 +4,7 @@
 # modules for the root file system. The isthmus-dp of build-portable is for a processor that QEMU emulates (no AVX-512).
 
 VM_TOOLS=.tools/vm
-# What its modules are kept of; all of them would take 400 MB.
+# Folders of kept modules; all of them would take 400 MB.
 VM_MODULES=(arch crypto lib net virt drivers/{char,net,pps,ptp,uio,vfio,virtio} fs/{9p,fscache,netfs,overlayfs})
 VM_BOOT_MODULES=(virtio_pci 9p 9pnet_virtio overlay)
 

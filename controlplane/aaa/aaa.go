@@ -272,7 +272,7 @@ func (t *attempt) try(methods []string, away error) {
 	verdict(refuse(t.r, "unknown user"))
 }
 
-// refuse is a verdict, for MS-CHAPv2 with what its Failure packet says.
+// refuse is a negative verdict, for MS-CHAPv2 with the text of its Failure packet.
 func refuse(r *access.Request, why string) *access.Verdict {
 	v := &access.Verdict{Why: why}
 	if r.Method == access.MSCHAPv2 {
@@ -286,7 +286,7 @@ func failure(challenge []byte) string {
 	return fmt.Sprintf("E=691 R=0 C=%X V=3 M=Authentication failed", challenge)
 }
 
-// accept lets everybody in who does not want a proof of ours: MS-CHAPv2 is mutual, and we do not know the password.
+// accept accepts every subscriber except by MS-CHAPv2, which is mutual: we do not know the password.
 func (t *attempt) accept() *access.Verdict {
 	if t.r.Method == access.MSCHAPv2 {
 		return refuse(t.r, "MS-CHAPv2 needs to know the password, and method accept does not")

@@ -80,7 +80,7 @@ func take(t *testing.T, a *AAA, c *config.Config) {
 	p.Take()
 }
 
-// Another configuration's servers get what waits for the old ones; unchanged servers keep their counters.
+// A new configuration's servers get the records that wait for the old ones; unchanged servers keep their counters.
 func TestReplaceServers(t *testing.T) {
 	gone, there := newTaker(t, true), newTaker(t, false)
 	parse := func(k *taker) *config.Config {

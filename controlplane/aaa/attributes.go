@@ -91,7 +91,7 @@ var fields = map[radius.Type]on{
 	radius.MSMPPEEncryptionPolicy: {}, radius.MSMPPERecvKey: {}, radius.MSMPPESendKey: {},
 }
 
-// never are attributes of which no value is served, by what we say of them.
+// never are unserved attributes, by how we treat them.
 var never = map[string][]radius.Type{
 	// RFC 2868 §3.1: a tunnel type that we do not support is as a reject.
 	noTunnel: {radius.TunnelType, radius.TunnelMediumType, radius.TunnelClientEndpoint, radius.TunnelServerEndpoint,

@@ -31,7 +31,7 @@ const (
 	Several            = radius.SeveralSessions
 )
 
-// Sessions carries out what a RADIUS server asks for (RFC 5176). It is called from goroutines of this package, must not
+// Sessions carries out a RADIUS server's requests (RFC 5176). It is called from goroutines of this package, must not
 // wait, and answers once, from anywhere.
 type Sessions interface {
 	Disconnect(s *Selector, done Answer)
@@ -139,7 +139,7 @@ func newChanges(sessions Sessions, notify func(kind, about string, fields ...any
 	return c
 }
 
-// changing is what a configuration says of changes, ready to be used.
+// changing is the configuration of changes, ready for use.
 type changing struct {
 	config config.CoA
 	bound  *radius.Bound
@@ -230,7 +230,7 @@ func (c *changes) refused(r *radius.Refused) {
 // beside are attributes of a session that we neither know it by nor change: they may stand beside what does.
 var beside = map[radius.Type]bool{radius.FramedProtocol: true, radius.FramedIPNetmask: true, radius.ConnectInfo: true}
 
-// selector reads whom a request is about, and that it is for us (RFC 5176 §3). rest is what to change.
+// selector reads the session that a request names, and checks that it is for us (RFC 5176 §3). rest is the change.
 func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribute, cause Result, why string) {
 	s = &Selector{}
 	nas := c.nas.Load()
@@ -239,7 +239,7 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 		known := true
 		switch a.Type {
 		case radius.AcctTerminateCause, radius.Class:
-			known = p.Code == radius.DisconnectRequest // says why, or of whom
+			known = p.Code == radius.DisconnectRequest // the reason, or a further name
 		case radius.ServiceType: // Authorize-Only (RFC 5176 §3.2) and the like
 			if v, _ := a.Uint32(); v != serviceFramed {
 				return nil, nil, radius.UnsupportedService, fmt.Sprintf("Service-Type %d", v)

@@ -62,7 +62,7 @@ func debianServer(t *testing.T, change func(folder string)) *freeRADIUS {
 	return f
 }
 
-// recipe is what the manual says to do in the folder of Debian's FreeRADIUS.
+// recipe is the manual's instruction for the folder of Debian's FreeRADIUS.
 func recipe(t *testing.T) string {
 	t.Helper()
 	manual, err := os.ReadFile("../../docs/config.md")

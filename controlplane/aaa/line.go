@@ -90,7 +90,7 @@ func identify(p *radius.Packet, identifier string, address netip.Addr) {
 	}
 }
 
-// describe adds where the subscriber is attached, and what its access node says (RFC 4679).
+// describe adds the subscriber's attachment, and the access node's tags (RFC 4679).
 func describe(p *radius.Packet, r *access.Request) {
 	p.Integer(radius.ServiceType, serviceFramed)
 	if r.Kind == access.PPPoE {

@@ -158,7 +158,7 @@ func TestAccept(t *testing.T) {
 	testkit.Equal(t, a.State().Accepted, 2, "accepted")
 }
 
-// Acct-Authentic is who let the subscriber in, whatever else the configuration has (RFC 2866 §5.6).
+// Acct-Authentic is the method that accepted the subscriber, whatever else is configured (RFC 2866 §5.6).
 func TestWhoAuthenticated(t *testing.T) {
 	for _, row := range []struct {
 		methods, user string

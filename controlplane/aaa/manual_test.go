@@ -11,7 +11,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// fate is what becomes of what cannot be used, in the manual's words.
+// fate is the manual's text for an unusable attribute.
 func fate[V any](r rule[V]) string {
 	switch {
 	case r.use == nil:

@@ -59,7 +59,7 @@ func (e sideError) Unwrap() error { return e.error }
 
 // obey applies a rule.
 func obey[V any](p *planner, r rule[V], v V) error {
-	if r.use == nil { // says nothing of the service
+	if r.use == nil { // not about the service
 		return nil
 	}
 	twice := r.one != "" && p.seen[r.one]
@@ -134,7 +134,7 @@ func (p *planner) unknown(t radius.Type) error {
 	return nil
 }
 
-// leave notes what is left out of what is obeyed otherwise.
+// leave notes the ignored part of an accepted attribute.
 func (p *planner) leave(what, why string) {
 	if len(p.left) == maxLeft {
 		p.more++

@@ -56,7 +56,7 @@ func plans(t *testing.T, rows []planRow) {
 	}
 }
 
-// What a server puts in is in the plan.
+// A server's addresses are in the plan.
 func TestPlanOfAddresses(t *testing.T) {
 	p := netip.MustParsePrefix
 	plans(t, []planRow{

@@ -264,8 +264,8 @@ func (q *queue) oldestStart() *record {
 	return nil
 }
 
-// pump sends first records while there is room. Accounting-On and Off overtake no record of a session that is older,
-// and nothing of a session that is newer overtakes Accounting-On.
+// pump sends first records while there is room. Accounting-On and Off overtake no older record, and no record of a
+// newer session overtakes Accounting-On.
 func (q *queue) pump() {
 	for {
 		q.mu.Lock()
@@ -442,7 +442,7 @@ func (q *queue) refused() {
 	q.mu.Unlock()
 }
 
-// close waits for what is on its way until done; nothing more is sent.
+// close waits for pending records until done; no more are sent.
 func (q *queue) close(done <-chan struct{}) {
 	q.mu.Lock()
 	q.closed = true

@@ -113,7 +113,7 @@ func account(t testing.TB, a *AAA, session string, kinds ...Kind) {
 	}
 }
 
-// While no server is there, interims of a session become one, and none is sent twice or out of order when one is.
+// Without a server, interims of a session become one; with a server, none is sent twice or out of order.
 func TestLateRatherThanLost(t *testing.T) {
 	k := newTaker(t, true)
 	store := &memory{kept: map[uint64][]byte{}}
@@ -183,8 +183,8 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// Records are dropped for want of room for as long as the servers are away: their sessions leave nothing behind, and
-// stops find room while there is a start.
+// Records are dropped for lack of room while the servers are away: their sessions leave nothing behind, and stops find
+// room while there is a start.
 func TestFullForLong(t *testing.T) {
 	const limit = 100
 	q := newQueue(nil, t.Logf)
@@ -262,7 +262,7 @@ func (m *memory) restore(t *testing.T, to *AAA) {
 	}
 }
 
-// What the store kept is sent by the next process, in order, with how long ago it was.
+// Stored records are sent by the next process, in order, with their age.
 func TestRestored(t *testing.T) {
 	k := newTaker(t, true)
 	store := &memory{kept: map[uint64][]byte{}}

@@ -114,7 +114,7 @@ func (r *Record) counters(p *radius.Packet) {
 	p.Integer(radius.ERXIPv6AcctOutputPackets, uint32(r.V6.DownPackets))
 }
 
-// What is kept of a record: version, kind, when (nanoseconds since 1970), length of the session's name, the name,
+// The stored form of a record: version, kind, time (nanoseconds since 1970), length of the session's name, the name,
 // attributes as in a packet.
 const (
 	keptVersion = 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access has the words that subscribers' protocols (pppoe, dhcp), authentication (aaa, radius) and the owner of
-// signed-in subscribers (subscriber) share, and what reads options of access nodes. No state, no goroutine.
+// Package access has the types shared by subscribers' protocols (pppoe, dhcp), authentication (aaa, radius) and the
+// owner of signed-in subscribers (subscriber). It also reads access nodes' options. No state, no goroutine.
 //
 // One goroutine, subscriber's loop, calls front ends and is called by them: no type here has a lock.
 package access
@@ -60,7 +60,7 @@ const (
 	Packet      // its first packet
 )
 
-// Agent is what the access node says of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
+// Agent is the access node's description of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
 type Agent struct {
 	CircuitID, RemoteID []byte `json:",omitzero"`
 	Line                []byte `json:",omitzero"` // what it measured, as options; see Characteristic
@@ -94,8 +94,8 @@ func (a *Agent) Of(code byte) (found []byte) {
 	return found
 }
 
-// Options walks options of one octet of code and one of length, whose values are parts of b. False: one ends beyond b,
-// or fn said so.
+// Options walks options of one octet of code and one of length; values are parts of b. False: one ends beyond b, or fn
+// returned false.
 func Options(b []byte, fn func(code byte, value []byte) bool) bool {
 	for len(b) > 0 {
 		if len(b) < 2 || len(b) < 2+int(b[1]) || !fn(b[0], b[2:2+int(b[1])]) {
@@ -137,11 +137,10 @@ type Request struct {
 	ClientID []byte   `json:",omitzero"` // DHCPv4 option 61, DHCPv6 DUID
 	Service  string   `json:",omitzero"` // PPPoE Service-Name
 	Wants    Families `json:",omitzero"`
-	// Hint has the addresses that a DHCP client says it had, or the source of the first packet (Packet): of a pool
-	// it is given what is free of them.
+	// Hint has the addresses that a DHCP client claims, or the source of the first packet (Packet): it gets those
+	// that are free in a pool.
 	Hint Addresses `json:",omitzero"`
-	// Given by an upstream DHCP server (relay, proxy): what it has is taken as it is, from no pool; the plan's
-	// counts for nothing.
+	// Given by an upstream DHCP server (relay, proxy): taken as they are, from no pool; the plan's do not count.
 	Given *Addresses `json:",omitzero"`
 }
 
@@ -154,7 +153,7 @@ type Families struct {
 type Verdict struct {
 	Accept  bool
 	Why     string // words for log and `show subscriber` when refused
-	Proven  bool   // it is who it says; refused for want of room or addresses, and may try again
+	Proven  bool   // authenticated; refused for lack of room or addresses, and may try again
 	Silent  bool   // no decision (servers away): the subscriber gets no refusal, and may try again
 	Message string // Reply-Message
 	Success string // MSCHAPv2: "S=..." of the Success packet
@@ -163,7 +162,7 @@ type Verdict struct {
 	Left    []Left // out of the plan
 }
 
-// Left is a part of what authentication said that was left out: it only tunes, and cannot be used.
+// Left is an unusable tuning part of authentication's answer, which was left out.
 type Left struct {
 	What string // attribute, or setting
 	Why  string // empty: it is not known
@@ -175,7 +174,7 @@ type Rate struct {
 	CBS, PBS uint32 `json:",omitzero"` // 0: 100 ms of the rate
 }
 
-// Plan is a subscriber's service: a profile of the configuration, changed by what authentication says.
+// Plan is a subscriber's service: a profile of the configuration, changed by authentication's answer.
 type Plan struct {
 	Profile         string         `json:",omitzero"` // of `access.profiles`; empty: the default one
 	Up, Down        Rate           `json:",omitzero"`
@@ -203,7 +202,7 @@ type Plan struct {
 	Max             uint32         `json:",omitzero"` // sign-ins of one user name at once; 0: the profile's
 	MTU             uint16         `json:",omitzero"` // Framed-MTU; 0: the profile's
 	MSS             uint16         `json:",omitzero"` // of the profile, as in api.Session
-	Without         Setting        `json:",omitzero"` // authentication said that there is none
+	Without         Setting        `json:",omitzero"` // authentication explicitly set none
 	User            string         `json:",omitzero"` // name to account by, where authentication changed it
 	Local           bool           `json:",omitzero"` // no RADIUS server was asked
 }
@@ -306,7 +305,7 @@ type Client interface {
 // Timer is stopped by Stop; stopping twice is harmless.
 type Timer interface{ Stop() }
 
-// Host is what a front end has done. Every call comes from the loop's goroutine, and so does every callback.
+// Host carries out a front end's requests. Every call and callback is on the loop's goroutine.
 type Host interface {
 	Now() time.Time
 	After(d time.Duration, fn func()) Timer
@@ -330,13 +329,13 @@ type Bearer interface {
 type BearerState struct {
 	Relayed bool     // addresses come from DHCPv6 servers, behind sign-in
 	Passing Families // as PassIPv6 was asked before a restart
-	Kept    []byte   // what the other end kept before a restart; nil: nothing
+	Kept    []byte   // the other end's state before a restart; nil: none
 }
 
 // FrontEnd is one protocol of subscribers: pppoe, dhcp.
 type FrontEnd interface {
 	Frame(f *Frame) // punted
-	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot. r is of the sign-in:
-	// its kind, line and agent.
+	// Restore continues a stored session, from Keep's state; nil: impossible. r is of the sign-in: its kind, line
+	// and agent.
 	Restore(s Session, r *Request, state []byte) Client
 }

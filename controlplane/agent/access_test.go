@@ -77,7 +77,7 @@ func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id stri
 	return c, agree(t, a, s)
 }
 
-// traces holds what a trace of a subscriber chooses, or the words of why there is nothing to choose.
+// traces holds a trace's choice of a subscriber, or the reason for none.
 func traces(t *testing.T, a *Agent, of, session, why string) {
 	t.Helper()
 	q := trace.Query{Subscriber: of}
@@ -160,8 +160,8 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Equal(t, a.sessions.SignIns.AAA.State().Queue.Restored, 6, "records that another start finds")
 }
 
-// Servers that `config apply` brings are asked at once, of both families: what is sent comes from where answers are
-// heard. The sockets go with them.
+// Servers of a newly applied configuration are asked at once, of both families: requests leave from the listening
+// sockets. The sockets go with them.
 func TestUpstreamSockets(t *testing.T) {
 	s := dptest.Start(t)
 	a, stop := launchMobile(t, s, t.TempDir(), upf+instances+signingIn)

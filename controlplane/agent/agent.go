@@ -42,7 +42,7 @@ type Options struct {
 
 // Agent is one control plane.
 type Agent struct {
-	opt      Options // with the file's where the command line says nothing
+	opt      Options // the command line's, else the file's
 	measures *measure.Set
 	events   *events.Log
 	guard    *auth.Guard       // of the API by TCP
@@ -53,7 +53,7 @@ type Agent struct {
 	api      *serve.API
 	scraper  *serve.Scraper
 	page     *page.Page // nil: there is none; set with the listeners
-	// listeners are those of Serve; set before it serves anything
+	// listeners are Serve's; set before it serves
 	listeners []*httpd.Listener
 }
 
@@ -101,7 +101,7 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	return a, nil
 }
 
-// beside is the name of a file in the folder of what outlives us, or beside the socket where there is none.
+// beside is the name of a file in the state folder, or beside the socket without one.
 func (o *Options) beside(name string) string {
 	if o.State == "" {
 		return o.Socket + "." + name

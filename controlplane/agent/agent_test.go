@@ -215,7 +215,7 @@ func TestSocketOfALivingAgentIsNotTaken(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Equal(t, info.Mode().Perm(), 0o660, "mode")
 	l.Close()
-	// What a killed agent leaves behind.
+	// A killed agent's remains.
 	stale, err := listen(path)
 	testkit.Must(t, err)
 	stale.Close()

@@ -105,7 +105,7 @@ func TestEventsOfTheDataPlane(t *testing.T) {
 	until(t, a, "dataplane.refused")
 }
 
-// Who changes something is known, and stands in the file before the answer.
+// The author of a change is known, and is in the file before the answer.
 func TestEventsOfChanges(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	plan, err := plan.Make("small.yaml", []byte(small))

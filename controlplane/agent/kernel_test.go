@@ -79,7 +79,7 @@ func TestKernelRoutes(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes after a reconciliation")
 
-	// What is refused is left out by itself.
+	// A refused object is left out alone.
 	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
 	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
 	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
@@ -110,7 +110,7 @@ func TestKernelRoutes(t *testing.T) {
 	testkit.Equal(t, a.owner.Status().DataPlane, v1.StateReady, "the data plane is")
 }
 
-// What of the kernel's routes is not followed is in a table, a figure and an event.
+// Kernel routes that are not followed are in a table, a figure and an event.
 func TestIgnoredRoutes(t *testing.T) {
 	s := dptest.Start(t)
 	plan, err := plan.Make("x.yaml", []byte(withClone))

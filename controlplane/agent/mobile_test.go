@@ -87,7 +87,7 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 	return testkit.Receive(t, ch)
 }
 
-// What sessions have used is read each period, and is in the store when both processes end.
+// Usage is read each period, and is in the store when both processes end.
 func TestUsageIsRead(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, pfcpConfig(t)+instances+"control: {usage_period: 1}\n")
@@ -212,7 +212,7 @@ func TestMobileShow(t *testing.T) {
 	}
 }
 
-// The DSCP of an instance is that of its sessions' tunnels, also of those that are there when the file changes.
+// The DSCP of an instance applies to its sessions' tunnels, also to existing ones when the file changes.
 func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances

@@ -107,7 +107,7 @@ func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
 	testkit.ErrorIf(t, string(a.owner.Plan().Text) != upf+instances, "it runs")
 }
 
-// What was prepared is given up when the data plane refuses: addresses, files.
+// Prepared addresses and files are given up when the data plane refuses.
 func TestPreparedIsGivenUp(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, upf+instances+signingIn)

@@ -19,8 +19,8 @@ import (
 	"isthmus/controlplane/metrics"
 )
 
-// What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a
-// few times a minute.
+// Limits of clients. A configuration may take the data plane a minute; scrapers come from a few addresses, a few times
+// a minute.
 var (
 	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
 	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second,

@@ -35,7 +35,7 @@ func ranged(ranges ...any) string {
 	return text
 }
 
-// Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
+// After subscribers come or go, only those and the list of addresses are sent.
 func TestOnlyWhatLeftIsSent(t *testing.T) {
 	all, err := plan.Make("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
 	testkit.Must(t, err)
@@ -124,7 +124,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	testkit.ErrorIf(t, a.owner.Status().AppliedFile != "", "%+v", a.owner.Status())
 }
 
-// What was applied while the data plane was away, and is refused after a restart of ours, gives way to the file.
+// A configuration applied without a data plane, and refused after our restart, gives way to the file.
 func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock")
 	dir := t.TempDir()

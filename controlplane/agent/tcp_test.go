@@ -200,7 +200,7 @@ func TestThousandConnections(t *testing.T) {
 			api = l
 		}
 	}
-	// Those that do not speak TLS give their places to others at once.
+	// Connections without TLS release their places at once.
 	testkit.Until(t, "most are refused", func() bool { return api.Refused() >= uint64(len(open)/2) })
 	testkit.Equal(t, s.owner.Status().DataPlane, v1.StateReady, "state")
 	grown := memory() - before

@@ -11,7 +11,7 @@ import (
 	"isthmus/api"
 )
 
-// Figures are what the data plane says at one moment.
+// Figures are the data plane's at one moment.
 type Figures struct {
 	Boot   uint64 // of the data plane: its counters are of one boot
 	Ports  []api.PortRow
@@ -23,7 +23,7 @@ type Figures struct {
 // Limit is a table of which a part is used.
 type Limit struct {
 	Name     string
-	Used, Of uint64 // Of 0: there is no limit
+	Used, Of uint64 // Of 0: no limit
 }
 
 // `Tell` takes an event: kind, subject, names and values in turn.

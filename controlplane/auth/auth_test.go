@@ -22,7 +22,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// guarded is a guard before a handler that says who asks; reading needs the role read, changes operate.
+// guarded is a guard before a handler that returns the client; reading needs the role read, changes operate.
 func guarded(t testing.TB) (g *Guard, h http.Handler, read, operate string) {
 	t.Helper()
 	g = NewGuard(events.New(nil))
@@ -114,7 +114,7 @@ func TestRoles(t *testing.T) {
 	testkit.Equal(t, ask(h, "POST /change", "", "", json).Code, 403, "a change from this machine without a token")
 }
 
-// What other sites' pages can make a browser send does nothing.
+// Requests that foreign pages can cause have no effect.
 func TestForeignPages(t *testing.T) {
 	g, h, _, operate := guarded(t)
 	s := *g.settings.Load()
@@ -230,7 +230,7 @@ func TestLogoutEndsStreams(t *testing.T) {
 	<-ended
 }
 
-// Who logs in without end takes no other token's login.
+// Endless logins of a token take no other token's login.
 func TestLoginsAreFair(t *testing.T) {
 	var l logins
 	kept := l.add(config.Token{Name: "quiet"})
@@ -278,7 +278,7 @@ func TestGuessing(t *testing.T) {
 	testkit.ErrorIf(t, len(page.Events) == 0 || len(page.Events) > 50, "%d events", len(page.Events))
 }
 
-// Who guesses waits, and one who hangs up is not waited for.
+// Guessers wait; a client that hangs up does not hold the guard.
 func TestGuessersWait(t *testing.T) {
 	g, h, _, _ := guarded(t)
 	g.pause = time.Hour

@@ -75,7 +75,7 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// harden keeps browsers from what this program never needs: other hosts, frames, guesses at types. With the policy
+// harden denies browsers what this program never needs: other hosts, frames, guesses at types. With the policy
 // no-referrer they would call the origin of the page's own form null (Fetch Standard, Origin header), and foreign would
 // refuse it.
 func harden(h http.Header) {

@@ -15,8 +15,8 @@ type Bucket struct {
 	full atomic.Int64 // ns since 1970
 }
 
-// Take takes one of rate tokens a second, of which as many wait as come in burst, but one at least. Rate 0 is no limit.
-// There is none: false, and how long until there is.
+// Take takes a token of rate a second; those of burst accumulate, at least one. Rate 0 is no limit. Without a token:
+// false, and the time until the next.
 func (b *Bucket) Take(now time.Time, rate int, burst time.Duration) (wait time.Duration, ok bool) {
 	if rate <= 0 {
 		return 0, true

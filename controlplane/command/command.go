@@ -90,8 +90,8 @@ func Main(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io
 	return Execute(root, stderr)
 }
 
-// Execute runs a command, prints its error and chooses the exit code. Errors that cobra found before a command ran are
-// usage errors; they come with what the command takes.
+// Execute runs a command, prints its error and chooses the exit code. cobra's errors before a command ran are usage
+// errors, printed with the command's usage.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteC()

@@ -18,8 +18,8 @@ const (
 	progressEach  = 200 * time.Millisecond
 )
 
-// Progress is a bar in the last line of a terminal while something lasts. Where w is no terminal it draws nothing.
-// All methods may be called from any goroutine, and of nil.
+// Progress is a bar in the last line of a terminal. Where w is no terminal it draws nothing. Any goroutine may call it,
+// also on nil.
 type Progress struct {
 	w     io.Writer
 	stop  chan struct{}
@@ -81,7 +81,7 @@ func Bar(title string, share float64, spent time.Duration) string {
 		min(int(100*share), 100))
 }
 
-// Set says what is being done, and how much of all.
+// Set sets the title, and the share of all work.
 func (p *Progress) Set(title string, share float64) {
 	if p == nil {
 		return

@@ -10,7 +10,7 @@ import (
 
 const broadbandForum = 3561
 
-// circuit is what a trusted access node says of where a subscriber is.
+// circuit is a trusted access node's id of a subscriber.
 type circuit struct {
 	counted string    // of circuitOf
 	ids     [2]string // by DHCPv4, by DHCPv6, which it may write in another way; empty: not said yet

@@ -27,18 +27,18 @@ type Port struct {
 	Proxy       bool             // with Upstream: the subscriber sees us as its server, and shorter leases
 }
 
-// Config of the front end: sections of the configuration, and what they do not say.
+// Config of the front end: sections of the configuration, and other options.
 type Config struct {
 	config.AccessDHCP
 	RA       config.AccessRA
 	IPoE     config.AccessIPoE
 	ServerID []byte // our DUID
-	// PortOf is what a line is served by; false: nothing.
+	// PortOf is the port that serves a line; false: none.
 	PortOf func(l *access.Line) (Port, bool)
 }
 
-// ConfigOf is all but PortOf. machine is what makes our DUID, if the configuration has none: it must stay the same
-// (RFC 8415 §11).
+// ConfigOf is all but PortOf. Without a configured DUID ours is made of machine, which must stay the same (RFC 8415
+// §11).
 func ConfigOf(a *config.Access, machine string) Config {
 	c := Config{AccessDHCP: a.DHCP, RA: a.RA, IPoE: a.IPoE}
 	if c.ServerID, _ = hex.DecodeString(a.DHCP.DUID); len(c.ServerID) == 0 {

@@ -18,7 +18,7 @@ import (
 
 var packetSource4, packetSource6 = netip.MustParseAddr("100.64.0.2"), netip.MustParseAddr("2001:db8:1::5")
 
-// packet is of a home that says nothing but packets.
+// packet is of a home that only sends packets.
 func (h *home) packet(from netip.Addr) {
 	d := datagram{from: from, to: from, protocol: protocolUDP}
 	f := access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv6, Payload: d.packet()}
@@ -28,7 +28,7 @@ func (h *home) packet(from netip.Addr) {
 	h.w.s.Frame(&f)
 }
 
-// deeds of a home. What it says of addresses that it has not is ignored.
+// deeds of a home. Messages about addresses of others are ignored.
 var deeds = []struct {
 	name string
 	do   func(h *home)

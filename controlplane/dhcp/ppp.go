@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// PPP is DHCPv6 and router advertisements over a PPP session, which is pppoe's: it says when the link is there, ends
-// the session, and keeps which families pass.
+// PPP is DHCPv6 and router advertisements over a session of pppoe, which opens and ends the link, and keeps the
+// permitted families.
 type PPP struct {
 	u       *subscriber
 	local   netip.Addr

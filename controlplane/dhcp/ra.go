@@ -25,8 +25,8 @@ func solicitation(d *datagram) bool {
 	return true
 }
 
-// solicited answers a router solicitation. A subscriber without a /64 of its own, but with a prefix to be delegated,
-// hears of its router, too: it needs no address on the link.
+// solicited answers a router solicitation. A subscriber without a /64 of its own, but with a delegated prefix, gets an
+// answer, too: it needs no address on the link.
 func (u v6) solicited() {
 	if u.relays() {
 		u.solicitedRelay()
@@ -64,8 +64,8 @@ func (u v6) solicitedRelay() {
 	u.sleep()
 }
 
-// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone. What ends of its
-// families takes the prefix back, and the router where nothing of IPv6 remains (RFC 4861 §6.2.5).
+// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone. Families in ends
+// withdraw the prefix, and the router where no IPv6 remains (RFC 4861 §6.2.5).
 func (u v6) advertise(ends access.Families) {
 	s, a := u.s, &access.Addresses{}
 	left := u.left()

@@ -164,7 +164,7 @@ func TestShortLease(t *testing.T) {
 	}
 }
 
-// A server that answers nothing, late or wrong holds nothing for ever.
+// A silent, late or wrong server holds nothing for ever.
 func TestUpstreamSilent(t *testing.T) {
 	w, s, h := newRelay(t, false)
 	h.put(h.four(dhcpv4.MessageTypeDiscover))

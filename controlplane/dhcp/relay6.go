@@ -50,7 +50,7 @@ func (u v6) relay(r *request6) {
 		return
 	}
 	switch r.MessageType {
-	case dhcpv6.MessageTypeConfirm: // the session says what is on the link
+	case dhcpv6.MessageTypeConfirm: // the session decides what is on the link
 		u.leaving(r)
 		return
 	case dhcpv6.MessageTypeRelease, dhcpv6.MessageTypeDecline:
@@ -290,7 +290,7 @@ func (u v6) differs(all *[kinds]lent) (f access.Families) {
 	return access.Families{V6: other(a.IPv6, &all[address]), Delegated: other(a.Delegated, &all[prefix])}
 }
 
-// exchange gives back what a server replaces by something else; its answer b waits until that is done.
+// exchange returns addresses that a server replaces; its answer b waits for that.
 func (u v6) exchange(f access.Families, b []byte) {
 	if f.V6 {
 		u.leased[address] = lease6{}

@@ -68,7 +68,7 @@ func replyTo(forward, inner []byte) []byte {
 	return r.wrap(inner)
 }
 
-// answer6 is a server's message, with what change says.
+// answer6 is a server's message, edited by change.
 func answer6(forward []byte, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) []byte {
 	r := &request6{}
 	b, _, ok := r.unwrap(dhcpv6.MessageTypeRelayForward, mostRelays+1, forward)
@@ -209,7 +209,7 @@ func TestRelay6Theirs(t *testing.T) {
 	testkit.Equal(t, len(w.live)+len(w.s.relays6), 0, "sessions and transactions")
 }
 
-// A server gives something else, takes it away, or gives what another has.
+// A server gives another address, withdraws one, or gives another's.
 func TestRelay6Changes(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.join6(s)
@@ -240,7 +240,7 @@ func TestRelay6Changes(t *testing.T) {
 	testkit.Equal(t, w.live[1].has.Delegated, netip.MustParsePrefix("2001:db8:601::/56"), "prefix")
 }
 
-// Who declines every address waits, as with a server of ours (row B10).
+// A client that declines every address waits, as with our server (row B10).
 func TestRelay6Declines(t *testing.T) {
 	w, s, h := newRelay6(t)
 	for range 3 {
@@ -361,7 +361,7 @@ func randomReply(r *rand.Rand, forward []byte) []byte {
 	return answer6(forward, []dhcpv6.MessageType{2, 7, 7}[r.IntN(3)], change...)
 }
 
-// A line with nothing but a delegated prefix hears of its router as long as it has it.
+// A line with only a delegated prefix gets advertisements while it has it.
 func TestAdvertisedWithPrefixAlone(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.exchange6(s, dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeReply, "[REPLY "+theirPrefix+" 8h0m0s ]",

@@ -112,7 +112,7 @@ func (s *Server) keyOf(p *Port, l *access.Line) key {
 type need uint8
 
 const (
-	known need = iota // a subscriber who is there
+	known need = iota // an existing subscriber
 	made              // one is made
 	begun             // with it one begins, so another MAC on a 1:1 line is another device
 )

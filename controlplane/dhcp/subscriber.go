@@ -19,7 +19,7 @@ type subscriber struct {
 	s       *Server
 	key     key
 	line    access.Line
-	circuit *circuit // nil: its access node has said none
+	circuit *circuit // nil: its access node has sent none
 	since   time.Time
 	session access.Session // nil: none (yet)
 	cancel  func()         // of the sign-in under way
@@ -106,8 +106,7 @@ func (u *subscriber) have(f access.Families) access.Families {
 		Delegated: f.Delegated && a.Delegated.IsValid()}
 }
 
-// held is what of the wanted families the session goes on with: what an upstream server gives is not to be had from a
-// pool, should it have gone meanwhile.
+// held are the wanted families that the session keeps: an upstream server's address cannot be replaced from a pool.
 func (u *subscriber) held() access.Families {
 	six := v6{u}.relays()
 	relayed := access.Families{V4: u.ppp != nil || len(u.port().Upstream) > 0, V6: six, Delegated: six}
@@ -327,8 +326,7 @@ func (u *subscriber) end(cause access.Cause) {
 	}
 }
 
-// left is how long the session lasts: nothing that its subscriber hears of lasts longer. No less than a second, for 0
-// takes things back.
+// left is the rest of the session, which bounds all times sent. At least a second, since 0 withdraws.
 func (u *subscriber) left() time.Duration {
 	if u.session != nil {
 		if end := u.session.Grant().Ends; !end.IsZero() {
@@ -405,8 +403,8 @@ func (u *subscriber) Replanned() {
 // Silent is access.Client's.
 func (u *subscriber) Silent() { u.end(access.LostCarrier) }
 
-// unused is what is had for no lease: the message that asked for it was overtaken by another, or was the only one. It
-// goes back at unusedAt.
+// unused are addresses without a lease: the message that requested them was overtaken, or was the only one. They go
+// back at unusedAt.
 func (u *subscriber) unused() access.Families {
 	if u.session == nil || u.static || u.ppp != nil && !u.ppp.relayed {
 		return access.Families{}

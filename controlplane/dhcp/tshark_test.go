@@ -20,7 +20,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// TestTshark: an independent decoder finds nothing wrong in anything that we send.
+// TestTshark: an independent decoder finds no fault in any sent frame.
 func TestTshark(t *testing.T) {
 	w := newWorld(t)
 	w.c.Routes = []config.DHCPRoute{{Prefix: config.Prefix{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}}

@@ -102,7 +102,7 @@ func (u v4) acknowledge(r *request4, rapid bool) {
 	m.YourIPAddr, m.ClientIPAddr = slice4(a.IPv4), r.ClientIPAddr
 	u.configure(m, r, a)
 	lease := u.s.c.Lease
-	// Of a proxy: no longer than the upstream server lets us have it.
+	// A proxy's lease is at most as long as the upstream server's.
 	if held := u.four.loan().held; held.After(u.s.host.Now()) {
 		lease = min(lease, held.Sub(u.s.host.Now())).Truncate(time.Second)
 	}
@@ -157,7 +157,7 @@ func (u v4) deny(r *request4) {
 	if !id.IsValid() {
 		id = u.s.c.Address.Addr
 	}
-	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK says who denies
+	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK names its server
 		return
 	}
 	m := reply4(r, dhcpv4.MessageTypeNak, id)

@@ -66,7 +66,7 @@ func (h *home) got() (all []*dhcpv4.DHCPv4) {
 	return all
 }
 
-// ask sends a message, and has the one answer of a kind; 0: there must be none.
+// ask sends a message, and returns the one answer of a kind; 0: there must be none.
 func (h *home) ask(want, kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	h.w.t.Helper()
 	h.put(h.four(kind, change...))
@@ -348,7 +348,7 @@ func TestWhyNothingOfUpstream(t *testing.T) {
 	}
 }
 
-// An upstream server that cannot be asked, or says nothing, is why a home has no address.
+// An unreachable or silent upstream server is the reason why a home has no address.
 func TestWhyNoUpstream(t *testing.T) {
 	w, s, h := newRelay(t, false)
 	h.put(h.four(dhcpv4.MessageTypeDiscover))
@@ -533,7 +533,7 @@ func TestLoss(t *testing.T) {
 	testkit.ErrorIf(t, len(owner) < 39, "%d of 40 are on line", len(owner))
 }
 
-// Row B6: what is no message is dropped, whatever is missing.
+// Row B6: malformed messages are dropped, whatever is missing.
 func TestMalformed4(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

@@ -238,7 +238,7 @@ func (u v6) hears(from netip.Addr) {
 	}
 }
 
-// valid6 is RFC 8415 §16: who must name a server, and who must not. Where we relay, any server will do.
+// valid6 is RFC 8415 §16: messages that must name a server, and must not. A relay accepts any server.
 func (s *Server) valid6(r *request6, relays bool) (w why, ok bool) {
 	ours := relays || bytes.Equal(r.server, s.c.ServerID)
 	switch r.MessageType {

@@ -72,7 +72,7 @@ func (u v6) serve(r *request6) {
 	u.send(r, m)
 }
 
-// hint is what a client says it had (RFC 8415 §18.2.1, §18.2.5), of the first IA of each kind.
+// hint has the client's former addresses (RFC 8415 §18.2.1, §18.2.5), of the first IA of each kind.
 func (r *request6) hint() (a access.Addresses) {
 	if ia := r.Options.IANA(); len(ia) > 0 {
 		if one := ia[0].Options.Addresses(); len(one) > 0 {

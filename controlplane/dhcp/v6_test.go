@@ -97,7 +97,7 @@ func (h *home) datagrams6() (all []datagram) {
 	return all
 }
 
-// ask6 sends a message, and has the one answer of a kind, as text; 0: there must be none.
+// ask6 sends a message, and returns the one answer of a kind, as text; 0: there must be none.
 func (h *home) ask6(want, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) string {
 	h.w.t.Helper()
 	h.put6(h.six(kind, change...))
@@ -353,7 +353,7 @@ func TestAdvertisement(t *testing.T) {
 	testkit.Equal(t, len(w.live), 1, "sessions")
 }
 
-// Of a prefix that is shorter than a /64, hosts make addresses in its first /64 (RFC 4862 §5.5.3 d).
+// From a prefix shorter than a /64, hosts make addresses in its first /64 (RFC 4862 §5.5.3 d).
 func TestAdvertisementOfLargePrefix(t *testing.T) {
 	for _, row := range []struct{ prefix, want string }{
 		{"2001:db8:aa00:100::/56", "0304404000001c2000000e100000000020010db8aa0001000000000000000000"},
@@ -377,8 +377,8 @@ func TestAdvertisementOfLargePrefix(t *testing.T) {
 	}
 }
 
-// Who signs in by DHCPv6 or a packet asks for no router: at a gateway that took over from another one, it has one,
-// which its lifetime ends.
+// A subscriber that signs in by DHCPv6 or a packet solicits no router: at a gateway that took over, its former router
+// ends with its lifetime.
 func TestRouterOfWhoDoesNotAsk(t *testing.T) {
 	for _, signIn := range []func(h *home){
 		func(h *home) { h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRebind, na(), pd()) },

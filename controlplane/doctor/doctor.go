@@ -24,7 +24,7 @@ const (
 	Fault State = "fault" // the data plane will not start, or not with this port
 )
 
-// Finding is what one check says of one thing.
+// Finding is one check's result about one subject.
 type Finding struct {
 	Check   string `json:"check"`
 	Subject string `json:"subject"` // CPU, port or file; empty: the machine
@@ -115,7 +115,7 @@ func (r *report) number(name ...string) (int, bool) {
 	return n, err == nil
 }
 
-// link is the last part of what a symbolic link names; empty when it is none.
+// link is the last part of a symbolic link's target; empty for other files.
 func (r *report) link(name ...string) string {
 	to, err := os.Readlink(r.path(name))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // recorded lays out a machine of testdata: lines "path TAB content", "\n" for a line's end, "-> TARGET" for a link.
-// What programs printed is under run/.
+// Programs' output is under run/.
 func recorded(t *testing.T, name string) *Machine {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -49,7 +49,7 @@ func recorded(t *testing.T, name string) *Machine {
 	}}
 }
 
-// said are the findings as "state check, subject: found", without the good ones.
+// said are the findings as "state check, subject: found", without good ones.
 func said(findings []Finding) []string {
 	var lines []string
 	for _, f := range findings {

@@ -179,7 +179,7 @@ func (ch *Channel) finish() {
 	}
 }
 
-// write is the goroutine that waits for the data plane in place of those who send.
+// write is the goroutine that waits for the data plane in place of senders.
 func (ch *Channel) write() {
 	var out []byte
 	for {

@@ -87,7 +87,7 @@ type Client struct {
 	done    chan struct{}
 	err     error // why done was closed; read after done
 
-	mine     chan struct{} // of one place: who has filled it owns what follows, one request at a time
+	mine     chan struct{} // of one place: its holder owns the fields below, one request at a time
 	w        *bufio.Writer
 	sequence uint32
 }
@@ -155,7 +155,7 @@ func (c *Client) agree(ctx context.Context) error {
 	return api.CompareLayouts(peer, c.version)
 }
 
-// Hello returns what the data plane said of itself.
+// Hello returns the data plane's greeting.
 func (c *Client) Hello() api.Hello { return c.hello }
 
 // Done is closed when the connection has ended, for whatever reason.
@@ -346,8 +346,7 @@ func (c *Client) Apply(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// Commit is Apply that returns the usage reports which the changes caused: final ones of URRs that went, and those that
-// were asked for.
+// Commit is Apply that returns the usage reports of the changes: final ones of deleted URRs, and requested ones.
 func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, error) {
 	if len(changes) > api.MaxChanges {
 		return nil, fmt.Errorf("%d changes in one transaction, at most %d allowed", len(changes), api.MaxChanges)

@@ -94,7 +94,7 @@ func TestVersionMismatchIsExplained(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "struct api_acl is laid out otherwise") {
 		t.Fatalf("got %v", err)
 	}
-	l[5].Size += 8 // it knows more of it, so it is the one who compares
+	l[5].Size += 8 // it knows more of it, so it compares
 	if _, err = dp.Dial(t.Context(), s.Path); err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// 64 K sessions travel in one transaction. BenchmarkManyChanges says how fast.
-// The rows of a long table come a message at a time. Who stops in between ends the connection: the rest is on its way.
+// 64 K sessions travel in one transaction (BenchmarkManyChanges measures it). The rows of a long table come a message
+// at a time. Stopping in between ends the connection: the rest is on its way.
 func TestRowsInMessages(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
@@ -221,7 +221,7 @@ func TestWhoGivesUpLeavesTheConnection(t *testing.T) {
 	testkit.Must(t, err)
 }
 
-// Who waits for its turn behind another's request may give up, and the request goes on.
+// A caller that waits behind another's request may give up, and the request goes on.
 func TestWaitingForATurnEnds(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)

@@ -11,8 +11,8 @@ import (
 	"isthmus/api"
 )
 
-// List returns what the data plane holds of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit
-// left some out: they follow behind the last one.
+// List returns the held objects of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit left some
+// out: they follow behind the last one.
 func (c *Client) List(ctx context.Context, l api.List) (held []api.Digest, more bool, err error) {
 	body, flags, err := c.exchange(ctx, api.TypeList, api.Body(&l))
 	if err != nil {

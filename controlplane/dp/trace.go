@@ -9,7 +9,7 @@ import (
 	"isthmus/api"
 )
 
-// TraceOrder says what a trace follows; the counts in Want are filled in from the rest.
+// TraceOrder selects what a trace follows; the counts in Want are filled in from the rest.
 type TraceOrder struct {
 	Want         api.Trace
 	Keys         []api.TraceKey

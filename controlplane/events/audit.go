@@ -27,7 +27,7 @@ type Audit struct {
 	lock sync.Mutex
 }
 
-// NewAudit appends to path, whose folder is there or is made at the first event. What the file does not take is logged.
+// NewAudit appends to path; its folder is made at the first event if missing. Failed writes are logged.
 func NewAudit(path string, log *slog.Logger) *Audit {
 	return &Audit{path: path, size: auditSize, log: log}
 }

@@ -29,7 +29,7 @@ type Event struct {
 	Who     *Who           `json:"who,omitempty"`
 }
 
-// Who asked for a change.
+// Who requested a change.
 type Who struct {
 	Via     string `json:"via"` // unix, tcp, signal
 	UID     uint32 `json:"uid"` // unix
@@ -76,7 +76,7 @@ type ring struct {
 	size int
 }
 
-// add makes room where there is none: the oldest event of who has a share already goes, else the oldest.
+// add makes room: the oldest event of a Who with its full share goes, else the oldest.
 func (r *ring) add(e Event) {
 	from := e.from()
 	if r.all.Len() == r.size {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is one kind of event: what docs/reference/events.md says of it.
+// Kind is one kind of event, as in docs/reference/events.md.
 type Kind struct {
 	Name    string
 	Subject string // what the event's subject is

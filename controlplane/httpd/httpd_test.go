@@ -110,7 +110,7 @@ func TestSlowClientsAreClosed(t *testing.T) {
 	})
 }
 
-// What New sets is what the test above shortens.
+// New sets the time-outs that the test above shortens.
 func TestEveryTimeoutIsSet(t *testing.T) {
 	s := Bounds{Read: time.Second, Write: time.Second}.New(http.NotFoundHandler())
 	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 ||

@@ -182,7 +182,7 @@ func TestObjects(t *testing.T) {
 		[]any{"10.0.0.1", "10.0.0.2", 64, 10, 47, 0})
 }
 
-// The data plane knows what the first fitting entry of access.ports says of a VLAN.
+// The data plane gets the first matching entry of access.ports for a VLAN.
 func TestLines(t *testing.T) {
 	s := compile(t, `
 ports:

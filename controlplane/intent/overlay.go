@@ -34,7 +34,7 @@ type Overlay struct {
 
 const leastMTU = 68 // RFC 791 section 3.1
 
-// What the data plane has room for where engine.limits says 0 (API_ROUTES; neighbour.c), and loopback addresses at all.
+// The data plane's sizes where engine.limits is 0 (API_ROUTES; neighbour.c), and of loopback addresses at all.
 const (
 	defaultRoutes     = 1280 << 10
 	defaultNeighbours = 4096
@@ -111,7 +111,7 @@ func NewOverlay(s State, before *Overlay) *Overlay {
 	return o
 }
 
-// inherit takes over what the kernel has, and what of it the data plane has.
+// inherit takes over the kernel's state, and which of it the data plane holds.
 func (o *Overlay) inherit(before *Overlay) {
 	for name, f := range o.interfaces {
 		if old := before.interfaces[name]; old != nil {
@@ -157,7 +157,7 @@ func (o *Overlay) renewAll() {
 	}
 }
 
-// Update takes over what changed in the kernel; what was refused of that gets another chance.
+// Update takes over the kernel's changes; refused objects among them get another chance.
 func (o *Overlay) Update(c kernel.Changes) {
 	if c.All != nil {
 		o.replace(c.All)

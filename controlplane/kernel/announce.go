@@ -35,7 +35,7 @@ func newAnnouncements() announcements {
 		told: make(chan struct{}, 1)}
 }
 
-// Announce puts the announcements into the kernel, or withdraws them. Before the first call those that are there stay.
+// Announce puts the announcements into the kernel, or withdraws them. Before the first call existing ones stay.
 func (k *Kernel) Announce(on bool) {
 	k.decided, k.on = true, on
 	for _, s := range k.spaces {
@@ -120,7 +120,7 @@ func (s *space) ownAnnouncements() map[netip.Prefix]bool {
 	return own
 }
 
-// announcements are all that the kernel is to have; not decided: leave those that are there.
+// announcements are those that the kernel should have; not decided: leave existing ones.
 func (s *space) announcements() (wanted map[netip.Prefix]bool, decided bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -105,7 +105,7 @@ func TestLoopbackAddresses(t *testing.T) {
 	}
 }
 
-// Whatever is not followed is in a list, with the reason, and counted.
+// Every unfollowed route is in a list, with the reason, and counted.
 func TestIgnoredRoutes(t *testing.T) {
 	w := newPairs(t)
 	w.pair("eth0", "172.16.0.1/24")
@@ -179,7 +179,7 @@ func TestIgnoredRoutesAreBounded(t *testing.T) {
 	testkit.Equal(t, s.table.left[OtherTable], mostForeign+10, "counted")
 }
 
-// What the configuration says goes to the kernel as it is.
+// The configuration's routes go to the kernel unchanged.
 func TestConfiguredRoutes(t *testing.T) {
 	w := newPairs(t)
 	hop := func(via, name string, onlink bool) Hop {

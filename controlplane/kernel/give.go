@@ -146,7 +146,7 @@ func hopsOf(r *netlink.Route) []*netlink.NexthopInfo {
 	return []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via, Flags: r.Flags}}
 }
 
-// giveRoutes compares with those that bear our protocol: also what a control plane before this one gave.
+// giveRoutes compares with routes of our protocol: also those of a former control plane.
 func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, links map[string]int) error {
 	given, err := whole(func() ([]netlink.Route, error) { return given(h) })
 	if err != nil {

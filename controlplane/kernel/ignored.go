@@ -16,7 +16,7 @@ type Ignored struct {
 	Prefix         netip.Prefix
 	Table, Metric  uint32
 	Reason         Reason
-	Text           string     // what the data plane says
+	Text           string     // the data plane's reason
 	Via            netip.Addr // of the first next hop that is left out
 	Device         string     // of the same
 	Hops           int        // so many are; 0: the whole route is not followed

@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// Clone is one interface and its device, and what the configuration says of it.
+// Clone is one interface and its device, with its configuration.
 type Clone struct {
 	Interface string
 	Device    string
@@ -29,7 +29,7 @@ type Clone struct {
 
 // Device is a clone as the kernel has it.
 type Device struct {
-	Up        bool // by the administrator; the carrier is what the data plane says
+	Up        bool // by the administrator; the data plane sets the carrier
 	MTU       uint32
 	Addresses []netip.Prefix // sorted
 }
@@ -51,7 +51,7 @@ type MAC [6]byte
 
 // State is what the kernel has.
 type State struct {
-	Devices    map[string]Device       // by interface; those that are there
+	Devices    map[string]Device       // existing ones, by interface
 	Loopback   map[string][]netip.Addr // by VRF: addresses of devices without a link, sorted
 	Routes     map[Destination]Route
 	Neighbours map[Neighbour]MAC
@@ -65,7 +65,7 @@ type RouteChange struct {
 
 // Changes since the last ones.
 type Changes struct {
-	All        *State // replaces what was known; nil: what follows changed
+	All        *State // replaces the known state; nil: the changes below
 	Routes     []RouteChange
 	Neighbours map[Neighbour]MAC // zero: gone
 }
@@ -166,7 +166,7 @@ func (k *Kernel) start(ctx context.Context, s *space) {
 	}()
 }
 
-// Known waits until all namespaces were read, or cannot be: who starts would else think that the kernel has nothing.
+// Known waits until all namespaces were read, or cannot be: otherwise a start would take the kernel for empty.
 func (k *Kernel) Known(ctx context.Context) {
 	for _, s := range k.spaces {
 		select {

@@ -13,8 +13,8 @@ import (
 	"isthmus/api"
 )
 
-// A routing daemon changes 100,000 routes a second and more: messages of routes have a decoder of our own, which
-// allocates nothing. So have next hop objects (nexthop.go); links, addresses and neighbours are the library's.
+// A routing daemon changes 100,000 routes a second and more: our decoder of route messages allocates nothing. So does
+// that of next hop objects (nexthop.go); links, addresses and neighbours are the library's.
 
 // message is what counts of RTM_NEWROUTE and RTM_DELROUTE (linux/rtnetlink.h). Slices are the buffer's.
 type message struct {
@@ -38,7 +38,7 @@ const (
 	pathHead      = 8      // struct rtnexthop
 )
 
-// chunk takes what a length says from a list whose entries are padded to 4 bytes; nil: the list is malformed.
+// chunk splits an entry of its length off a list padded to 4 bytes; nil: the list is malformed.
 func chunk(b []byte, length, least int) (one, rest []byte) {
 	if length < least || length > len(b) {
 		return nil, nil
@@ -285,7 +285,7 @@ func (m *message) identity() uint32 {
 	return uint32(h.Sum64())
 }
 
-// elsewhere is why a route is none of those that the data plane's tables compare.
+// elsewhere is why a route is outside of the compared tables.
 func (m *message) elsewhere() Reason {
 	switch {
 	case m.table != unix.RT_TABLE_MAIN:

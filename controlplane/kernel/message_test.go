@@ -162,7 +162,7 @@ func TestDuplicateAddress(t *testing.T) {
 	}
 }
 
-// Whatever comes, the table stays as large as what came, and counts right.
+// After any messages the table is as large as its contents, and its counts are right.
 func FuzzMessages(f *testing.F) {
 	header := func(kind uint16, body []byte) []byte {
 		b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))

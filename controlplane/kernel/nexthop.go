@@ -33,7 +33,7 @@ type nextHop struct {
 	group     []uint32
 }
 
-// decodeNextHop reads what follows the netlink header; false: malformed, or none of routes.
+// decodeNextHop reads a message behind the netlink header; false: malformed, or not about routes.
 func decodeNextHop(b []byte) (id uint32, n nextHop, ok bool) {
 	if len(b) < unix.SizeofNhmsg {
 		return 0, n, false

@@ -93,7 +93,7 @@ func (w *world) leads(prefix, want string) {
 	w.until(fmt.Sprintf("%s by %q", prefix, want), func() bool { return says(w.is.Routes[d]) == want })
 }
 
-// Of several next hops only those go that are dead.
+// Of several next hops only dead ones go.
 func TestDeadNextHops(t *testing.T) {
 	w := newPairs(t)
 	for _, c := range []struct{ prefix, one, other, both string }{
@@ -190,7 +190,7 @@ func TestNextHopObjects(t *testing.T) {
 		w.leads("2001:db8:1::/48", "2001:db8:b::2@b")
 		w.ip("nexthop del id 5")
 		w.leads("2001:db8:1::/48", "")
-		// What was there before is read.
+		// Existing objects are read.
 		w.ip("nexthop add id 7 via 10.0.0.7 dev va")
 		w.ip("route add 203.0.113.0/24 nhid 7")
 		w.leads("203.0.113.0/24", "10.0.0.7@a")
@@ -199,7 +199,7 @@ func TestNextHopObjects(t *testing.T) {
 		again.Known(t.Context())
 		r := again.State().Routes[Destination{"", netip.MustParsePrefix("203.0.113.0/24")}]
 		testkit.Equal(t, says(r), "10.0.0.7@a", "after a start")
-		w.carrier("va", false) // takes the object away, and says nothing of it
+		w.carrier("va", false) // removes the object without a message
 		w.leads("203.0.113.0/24", "")
 	}
 }
@@ -265,7 +265,7 @@ func TestMessagesAgainstTheTable(t *testing.T) {
 		for range 1 + random.IntN(6) {
 			command := randomChange(random)
 			args := append([]string{"--net=" + w.file, "ip"}, strings.Fields(command)...)
-			if exec.Command("nsenter", args...).Run() == nil { // what the kernel refuses changes nothing
+			if exec.Command("nsenter", args...).Run() == nil { // a refused change has no effect
 				done = append(done, command)
 			}
 		}

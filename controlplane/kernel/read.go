@@ -15,7 +15,7 @@ import (
 
 const attempts = 5 // to read a table that changes meanwhile (NLM_F_DUMP_INTR)
 
-// readAll takes what the kernel has now for the table, and notes what differs.
+// readAll replaces the table by the kernel's state, and notes the differences.
 func (s *space) readAll(h *handles) error {
 	s.mu.Lock()
 	fresh := newTable(s.clones)

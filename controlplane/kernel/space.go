@@ -37,7 +37,7 @@ var (
 	readAgain     = period
 )
 
-// space follows one namespace. run's goroutine writes the table; the lock is for those who read it.
+// space follows one namespace. run's goroutine writes the table; the lock is for readers.
 type space struct {
 	name    string
 	log     *slog.Logger
@@ -51,7 +51,7 @@ type space struct {
 	mu        sync.Mutex
 	clones    []Clone
 	table     *table
-	whole     bool // nothing of what follows counts: everything is new
+	whole     bool // the fields below do not count: all is new
 	others    map[Neighbour]bool
 	state     Status
 	announced announcements
@@ -266,7 +266,7 @@ type streams struct {
 	neighbours chan netlink.NeighUpdate
 }
 
-// follow reads everything, and then what changes, until something is lost or the namespace is gone.
+// follow reads everything, and then changes, until a message is lost or the namespace is gone.
 func (s *space) follow(ctx context.Context) error {
 	ns, id, err := s.open()
 	if err != nil {

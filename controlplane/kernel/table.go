@@ -70,7 +70,7 @@ type foreign struct {
 // mostForeign is how many of them are known by name, of one namespace.
 const mostForeign = 16384
 
-// table is what netlink said of one namespace.
+// table is one namespace by its netlink messages.
 type table struct {
 	clones     map[string]string // device -> interface
 	links      map[int]link      // clones, and devices whose addresses are ours
@@ -118,8 +118,8 @@ func (t *table) forgetRoutes() {
 
 // ---- links ----------------------------------------------------------------------------------------------------------
 
-// setLink returns whether it changes anything that counts; a device that was renamed stays what it was. own: the
-// addresses of a device that is no clone are ours.
+// setLink returns whether the change matters; a renamed device keeps its role. own: the addresses of a device that is
+// no clone are ours.
 func (t *table) setLink(index int, name string, flags, mtu uint32, own bool) bool {
 	t.names[index] = name
 	clear(t.made)
@@ -184,7 +184,7 @@ func (t *table) setAddress(index int, a net.IPNet, flags int, there bool) bool {
 
 // ---- routes ---------------------------------------------------------------------------------------------------------
 
-// entry is what there is of a prefix: the first candidate. None: it is only noted that it is gone.
+// entry has a prefix's candidates, the effective one first. Empty: its removal is still to be sent.
 type entry struct {
 	candidate
 	noted bool // as changed
@@ -393,8 +393,7 @@ func (t *table) deleteRoute(m *message) change {
 	return change{prefix: p, best: t.put(p, e, old, slices.Delete(list, at, at+1))}
 }
 
-// without is a route less one next hop; false: that cannot be said, for not all of its next hops are known, or it has
-// no other.
+// without is a route less one next hop; false: unknown, since not all of its next hops are known, or it has no other.
 func without(r, less Route) (Route, bool) {
 	gone, f := less.Hops(), r.fate()
 	if len(gone) != 1 || f.left.hops > 0 {

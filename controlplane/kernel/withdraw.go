@@ -33,7 +33,7 @@ type memory struct {
 	save          func(Given) error
 }
 
-// Remember begins with what the control plane before us gave; save keeps what we do.
+// Remember begins with the former control plane's record; save stores ours.
 func (k *Kernel) Remember(given Given, save func(Given) error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -72,7 +72,7 @@ func (g Given) add(more Given) Given {
 	return all
 }
 
-// remember notes what is to be given, before it is, and returns what was.
+// remember stores the wanted part before it is given, and returns the former.
 func (m *memory) remember(wanted Given) (before Given, err error) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -119,7 +119,7 @@ func (s *space) settle() {
 	}
 }
 
-// takeFormer takes back what devices were given before that are clones no more, and addresses of those that are.
+// takeFormer withdraws routes and addresses of former clones, and former addresses of present ones.
 func (s *space) takeFormer(h *netlink.Handle) {
 	s.mu.Lock()
 	former := maps.Clone(s.former)
@@ -163,7 +163,7 @@ func takeBack(h *netlink.Handle, name string, addresses []netip.Prefix, all bool
 	return err
 }
 
-// gone is an error, unless it says that there is nothing to take.
+// gone returns an error, unless it means that the object is already absent.
 func gone(err error) error {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ESRCH) {
 		return nil

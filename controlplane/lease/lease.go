@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease gives subscribers who sign in their IPv4 addresses, IPv6 prefixes and delegated prefixes: from pools,
-// or the very ones that authentication or an upstream DHCP server names.
+// Package lease assigns IPv4 addresses, IPv6 prefixes and delegated prefixes at sign-in: from pools, or those that
+// authentication or an upstream DHCP server names.
 //
 // One goroutine, subscriber's loop, calls everything here; there is no lock.
 package lease

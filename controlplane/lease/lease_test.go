@@ -201,7 +201,7 @@ func TestReload(t *testing.T) {
 	testkit.Equal(t, w.Rows()[0].Used, 0, "used")
 }
 
-// Random calls against a list of who has what.
+// Random calls, compared with a list of owners.
 func TestModel(t *testing.T) {
 	list := []config.AddressPool{
 		{Name: "a", Prefix: network("10.0.0.0/26"), Length: 32, Gateway: config.Address{Addr: addr("10.0.0.62")},
@@ -342,7 +342,7 @@ func TestHint(t *testing.T) {
 	testkit.Equal(t, ask(Who{User: "boss"}, "192.0.2.10"), "192.0.2.6", "a reservation comes first")
 }
 
-// Whatever clients ask for, what a large pool remembers is bounded.
+// Whatever clients request, a large pool's memory is bounded.
 func TestHintsAreBounded(t *testing.T) {
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("2001:db8::/32"), Length: 64})
 	one := w.pools["p"]

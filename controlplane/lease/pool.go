@@ -136,8 +136,8 @@ func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 	if n, ok = o.reservation(w); ok && free(n) {
 		return n, o.hold(n, who)
 	}
-	// A client knows better than we what it had: homes of one name are many, and another gateway may have given it.
-	// (RFC 2131 §4.3.1 asks what we remember first.)
+	// The client's hint goes first: homes share user names, and another gateway may have assigned it. (RFC 2131
+	// §4.3.1 prefers our own memory.)
 	if n, ok = o.hinted(hint, who, now); ok && free(n) {
 		return n, o.hold(n, who)
 	}

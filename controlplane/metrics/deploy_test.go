@@ -85,7 +85,7 @@ func onlyExported(t *testing.T, names map[string]bool, where, expr string) {
 	}
 }
 
-// Each alert asks for metrics that exist, is tested, and says what to look at.
+// Each alert uses existing metrics, is tested, and names what to look at.
 func TestReferenceAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {

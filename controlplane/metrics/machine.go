@@ -14,7 +14,7 @@ import (
 
 var byProcess = []string{"process"}
 
-// Process is what the kernel says of one of our processes.
+// Process has the kernel's figures of one of our processes.
 type Process struct {
 	Name     string
 	Resident uint64  // bytes, without huge pages

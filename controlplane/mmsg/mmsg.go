@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mmsg receives and sends many datagrams (UDP, netlink) with one system call (recvmmsg, sendmmsg), which cost
-// more than what is in them. Go's own net package has one call for each.
+// Package mmsg receives and sends many datagrams (UDP, netlink) with one system call (recvmmsg, sendmmsg), which costs
+// more than their contents. Go's own net package has one call for each.
 package mmsg
 
 import (

@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// Who may associate, under which node id, and as a member of which SMF set. A message proves no more than the address
-// that it comes from; the rest it only claims.
+// Rules of association: who, under which node id, in which SMF set. A message proves its source address only; the rest
+// is a claim.
 
 // configuredPeer returns the matching entry of the list of peers; an entry that names the node id has precedence.
 // known: the address is in the list at all.
@@ -85,7 +85,7 @@ func (t *table) mayAssociate(from netip.Addr, id string, peer *config.PFCPPeer, 
 	case old != nil:
 		return accepted
 	}
-	// Row A3: who is not configured cannot take the slot of who is, nor all others.
+	// Row A3: an unconfigured peer cannot take a configured one's slot, nor all others.
 	reserved, ofAddress := 0, 0
 	for i := range t.cfg.Peers {
 		if q := &t.cfg.Peers[i]; q != peer && !t.associated(q) {

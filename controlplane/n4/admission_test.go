@@ -47,7 +47,7 @@ func TestSetMembers(t *testing.T) {
 	c.delete(seid).wants(pfcp.CauseAccepted, "deletion by a member")
 }
 
-// What the configuration says of sets counts for associations that the store brings back too.
+// The configuration of sets also applies to associations restored from the store.
 func TestSetsAfterARestart(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	h := start(t, quiet(a.peer(), b.peer()), nil, a, b)
@@ -97,7 +97,7 @@ func TestFailedNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf1", "127.0.0.2:0")
 	moved := newSMF(t, "smf1", "127.0.0.3:0")
 	h := start(t, quiet(peerAt(m.addr, ""), peerAt(thief.addr, ""), moved.peer()), nil, m, thief, moved)
-	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is who the configuration says
+	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is as configured
 		r.wants(pfcp.CauseRejected)
 	}
 	moved.mustSetUp(alternativeIE(m.addr.Addr()))
@@ -119,8 +119,8 @@ func TestAddressAsNodeID(t *testing.T) {
 	m.mustSetUp()
 }
 
-// Where any peer may associate, a failed association of an unknown one is anybody's: its address may have changed. One
-// of a configured peer is not.
+// Where any peer may associate, a failed association of an unknown peer is free: its address may have changed. A
+// configured peer's is not.
 func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"),
 		newSMF(t, "smf2", "127.0.0.3:0")

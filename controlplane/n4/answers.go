@@ -162,8 +162,8 @@ func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer [
 			a.remove(p, hash, at)
 		}
 	}
-	// What the log holds counts, also answers that are not known any more: a peer that uses one number for ever new
-	// requests would else fill the memory.
+	// All answers in the log count, also unknown ones: a peer that reuses one number for new requests would fill
+	// the memory.
 	for len(p.open)+p.log.count >= a.count {
 		n, more := a.evict(p)
 		if evicted += n; !more {

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Whatever comes, ends, is asked again, forgotten or driven out: an answer that is given is the one of that request.
+// For any sequence of requests, answers, repetitions, removals: a given answer belongs to its request.
 func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
 	a := newAnswers(roomy(4096, time.Hour))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -97,7 +97,7 @@ func (a *answers) consistent(t *testing.T) {
 		"%d answers, %d bytes are there; %d, %d are counted", size, bytes, a.size.Load(), a.bytes.Load())
 }
 
-// What is expired is memory no more, and a chunk is used again.
+// Expired answers return their memory, and a chunk is reused.
 func TestAnswersGiveMemoryBack(t *testing.T) {
 	a := newAnswers(roomy(1<<20, 0))
 	for i := range uint32(50000) {
@@ -216,7 +216,7 @@ func TestAnswersOfAllPeersAreBounded(t *testing.T) {
 	a.consistent(t)
 }
 
-// Addresses without end, of which none is known: few have a log at a time, and those that are known keep theirs.
+// Endless unknown addresses: few have a log at a time, and known ones keep theirs.
 func TestAnswersOfUnknownPeersAreBounded(t *testing.T) {
 	a := newAnswers(answerBounds{keep: time.Hour, count: 64, most: 1 << 20, total: 1 << 24, other: 4})
 	known := netip.MustParseAddr("192.0.2.1")

@@ -77,7 +77,7 @@ type index struct {
 // peers has the index of the moment.
 type peers struct{ index atomic.Pointer[index] }
 
-// source returns what we know of an address, nil when that is nothing.
+// source returns the known associations of an address, nil without any.
 func (p *peers) source(addr netip.Addr) *source { return p.index.Load().byAddr[addr] }
 
 // association returns that of a node id, nil when there is none.

@@ -89,8 +89,8 @@ type Capabilities struct {
 
 // Features returns the UP function features (TS 29.244 §8.2.25) that are true.
 func Features(c Capabilities) uint64 {
-	// Whatever the role: end markers, PDI optimisation, packets in measurements, quota actions and validity times,
-	// buffering with its two BAR parameters, and SMF sets with an association for each member.
+	// In every role: end markers, PDI optimisation, packets in measurements, quota actions and validity times,
+	// buffering with its two BAR parameters, SMF sets with an association for each member.
 	f := pfcp.UPEmpu | pfcp.UPPdiu | pfcp.UPMnop | pfcp.UPQuoac | pfcp.UPVtime | pfcp.UPSset | pfcp.UPMpas
 	if c.UserPlane {
 		f |= pfcp.UPDdnd | pfcp.UPDlbd

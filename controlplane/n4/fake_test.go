@@ -328,7 +328,7 @@ func (r *reply) cause() pfcp.Cause {
 	return 0
 }
 
-// wants is an error of the test when the cause is another one; what says of which answer, where that is not plain.
+// wants fails the test for another cause; what names the answer, where that is not plain.
 func (r *reply) wants(cause pfcp.Cause, what ...any) {
 	r.t.Helper()
 	if r.cause() != cause {

@@ -12,12 +12,11 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// paths finds out whether peers are there, and ends the associations of those that are not. Its timers and counts are
-// the associations'.
+// paths supervises peers, and ends the associations of absent ones. Its timers and counts are the associations'.
 type paths struct{ *owner }
 
-// asked answers a Heartbeat Request of anybody (TS 29.244 §6.2.2.2); a reader runs it. A newer time stamp in it is no
-// more than a reason to ask: everybody can send a datagram with the peer's address (row A7).
+// asked answers a Heartbeat Request of any peer (TS 29.244 §6.2.2.2); a reader runs it. A newer time stamp only causes
+// our own request, since the source address may be forged (row A7).
 func (p *paths) asked(k *socket, from netip.AddrPort, src *source, b []byte) {
 	h, _ := pfcp.DecodeHeader(b)
 	m, err := decode(b)
@@ -132,7 +131,7 @@ func (p *paths) failed(a *association, why error) {
 
 func (p *paths) headless(a *association) {
 	id, counts := a.ID, a.associationCounts
-	// Of a path that failed before a restart; a clock that was put back meanwhile makes it no longer.
+	// Of a path that failed before a restart; a clock that was set back does not lengthen it.
 	left := min(time.Until(time.Unix(a.failedAt.Load(), 0).Add(p.cfg.Headless)), p.cfg.Headless)
 	a.headless = p.later(max(left, 0), func() {
 		if a := p.current(id, counts); a != nil && a.failed() {

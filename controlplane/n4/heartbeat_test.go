@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Row A10: everybody is answered, up to a rate; who is associated is not touched by it.
+// Row A10: every peer is answered, up to a rate; associated ones are unaffected.
 func TestHeartbeatOfUnknownPeers(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	unknown := newSMF(t, "x", "127.0.0.2:0")
@@ -39,7 +39,7 @@ func TestHeartbeatOfUnknownPeers(t *testing.T) {
 		s = h.s.Snapshot()
 		return s.Sent["heartbeat-response"]+s.Rejected["rate-unknown-peers"] == flood+22
 	})
-	// What a second brings at once, and what each second brings.
+	// The burst of one second, and the rate.
 	most := int(cfg.Rates.Heartbeats) * int(time.Since(began)/time.Second+2)
 	answered := s.Sent["heartbeat-response"] - 22
 	testkit.ErrorIf(t, int(answered) > most, "%d answered, at most %d wanted", answered, most)
@@ -67,7 +67,7 @@ func TestHeartbeatResponseMalformed(t *testing.T) {
 	m.set(func() { m.silent = true })
 	m.send(message(pfcp.AssociationSetupRequestType, 0, m.next(), nodeIE(m.node), recoveryIE(m.recovery)))
 	testkit.Until(t, "a heartbeat", func() bool { return h.s.Snapshot().Sent["heartbeat-request"] > 0 })
-	// Nothing that follows is an answer to what was asked.
+	// None of these is an answer to our request.
 	h.rises("response-unmatched", 1, func() {
 		m.send(message(pfcp.HeartbeatResponseType, 0, h.asked()^1, recoveryIE(time.Now())))
 	})
@@ -131,8 +131,7 @@ func TestRestartSeenByHeartbeat(t *testing.T) {
 	testkit.ErrorIf(t, h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil, "another association suffered")
 }
 
-// Why a request has no answer is what is said: silence, an answer that cannot be read, or a network that does not take
-// it.
+// The reported reason of a missing answer: silence, an unreadable answer, or a network that refuses the datagram.
 func TestWhyNoAnswer(t *testing.T) {
 	peer, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)

@@ -28,8 +28,7 @@ func (o *owner) NodeReport(req *pfcp.NodeReportRequest) {
 	})
 }
 
-// notifyNode notes what the association is to be notified of, in the place of what it has not answered, and notifies
-// it.
+// notifyNode replaces the association's unanswered notification, and sends it.
 func (o *owner) notifyNode(a *association, req *pfcp.NodeReportRequest) {
 	if a.pending == nil {
 		a.pending = make(map[gtpuPeer]*pfcp.NodeReportRequest)

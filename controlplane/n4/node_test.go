@@ -84,7 +84,7 @@ func TestAssociationLife(t *testing.T) {
 	}
 }
 
-// Rows P1, P2: what is missing is named; nothing stays.
+// Rows P1, P2: the missing IE is named; nothing stays.
 func TestSetUpIncomplete(t *testing.T) {
 	h, m := served(t)
 	for missing, ies := range map[byte][]byte{60: recoveryIE(m.recovery), 96: nodeIE("smf1")} {
@@ -270,7 +270,7 @@ func TestUnreadableOptionalIE(t *testing.T) {
 		ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
 		t.Errorf("heartbeat: %+v", r)
 	}
-	// What makes no structure is no optional IE, and a mandatory one is needed.
+	// A malformed structure is no optional IE, and mandatory IEs are required.
 	for want, bad := range map[byte][]byte{185: ie(183, 0, 185, 0, 9, 2), 60: ie(60, 0, 1)} {
 		if r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), bad, nodeIE(m.node),
 			recoveryIE(m.recovery))); r.cause() !=

@@ -66,8 +66,8 @@ func stopTimer(t *time.Timer) {
 	}
 }
 
-// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
-// configured peers and callers, each of which has at most a few jobs under way.
+// jobs are requests of timers, answers and callers to the owner. The list is bounded by the number of associations,
+// configured peers and callers, each with a few pending jobs at most.
 type jobs struct {
 	lock    sync.Mutex
 	list    []func()
@@ -160,7 +160,7 @@ func (o *owner) install(a *association) {
 	o.publish()
 }
 
-// keep stores what changed in an association. A store that fails costs what it was for, not the association.
+// keep stores an association's change. A failed write loses the record, not the association.
 func (o *owner) keep(a *association) {
 	if err := o.sessions.KeepAssociation(a.stored()); err != nil {
 		o.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)

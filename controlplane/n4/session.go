@@ -87,8 +87,8 @@ func (s *calls) carryOut(p *packet, busy bool) {
 	}
 }
 
-// misread refuses a request for what is in it. The answer has the SEID of the session, where there is one
-// (§7.2.2.4.2): CP functions find their request by it.
+// misread refuses a request for its contents. The answer has the session's SEID, if it exists (§7.2.2.4.2): CP
+// functions find their request by it.
 func (c *call) misread(src *source, b []byte, e *pfcp.Error) {
 	if c.h.Type == pfcp.SessionEstablishmentRequestType {
 		c.refuseTo(pfcp.CPSEID(b), 0, e)
@@ -155,7 +155,7 @@ func (c *call) first() bool {
 	return true
 }
 
-// answer ends the transaction with what the session layer said.
+// answer ends the transaction with the session layer's answer.
 func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 	s := c.s
 	switch cause {
@@ -172,7 +172,7 @@ func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 	s.conclude(c.k, c.from, c.h, c.key, m)
 }
 
-// whyOf is what the session layer said of a request that it refused.
+// whyOf is the session layer's reason for a refusal.
 func whyOf(m pfcp.Message) *pfcp.Error {
 	switch r := m.(type) {
 	case *pfcp.SessionEstablishmentResponse:

@@ -190,7 +190,7 @@ func TestRetransmission(t *testing.T) {
 	})
 }
 
-// What is remembered of requests goes by itself.
+// Stored answers expire.
 func TestAnswersExpire(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.AnswerTime = time.Millisecond })
 	m.establish(1)
@@ -198,7 +198,7 @@ func TestAnswersExpire(t *testing.T) {
 	testkit.Equal(t, h.s.Snapshot().Received["session-establishment-request"], 1, "requests")
 }
 
-// A CP function that restarted counts its requests from the start: what it says then is no retransmission.
+// A restarted CP function counts its requests from the start: they are no retransmissions.
 func TestSequenceNumbersAgain(t *testing.T) {
 	h, m := served(t)
 	for range 2 {
@@ -323,7 +323,7 @@ func TestPeerRate(t *testing.T) {
 	b.establish(1)
 }
 
-// Row P29: what is refused leaves the server answering. Row P5: what is unknown is not refused.
+// Row P29: after a refusal the server still answers. Row P5: unknown IEs are not refused.
 func TestRefusedByDecoder(t *testing.T) {
 	h, m := associated(t)
 	seid := m.establish(1)

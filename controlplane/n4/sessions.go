@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Association is what the session layer knows of a CP function. ID, the node id, is its identity; Set is its SMF set or
-// "". A value never changes after it was handed over.
+// Association is the session layer's view of a CP function. ID, the node id, is its identity; Set is its SMF set or "".
+// A value never changes after it was handed over.
 type Association struct {
 	ID, Set  string
 	Addr     netip.AddrPort // where requests of ours go, when the CP F-SEID does not say otherwise
@@ -75,8 +75,8 @@ type Groups interface {
 
 // Store is what outlives a restart of the control plane.
 type Store interface {
-	// Associations returns what the store knew when we started. Sessions of associations that are not in it are
-	// deleted by the session layer: their association ended while we went away.
+	// Associations returns the stored ones at our start. The session layer deletes sessions of all others: their
+	// association ended while we were away.
 	Associations() []StoredAssociation
 	KeepAssociation(a StoredAssociation) error
 	ForgetAssociation(id string) error

@@ -19,7 +19,7 @@ type transactions struct {
 
 var errNoAssociation = &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
 
-// turnAway refuses a request without a transaction. The header's SEID is what the request says of the peer's, else 0
+// turnAway refuses a request without a transaction. The header's SEID is the peer's from the request, else 0
 // (§7.2.2.4.2).
 func (t *transactions) turnAway(p *packet, why reject, e *pfcp.Error) {
 	t.refused(why, p.from, p.h.Type, e)

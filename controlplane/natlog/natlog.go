@@ -76,8 +76,7 @@ func New(log *slog.Logger, tell func(kind, subject string, args ...any)) *Log {
 	return &Log{log: log, tell: tell, dial: net.Dial, now: time.Now, host: host}
 }
 
-// Configure says where records go from now on. Collectors that were there before go on as they are; the error names
-// those that cannot be reached now, which Run tries again.
+// Configure sets the collectors. Present ones go on unchanged; the error names unreachable ones, which Run tries again.
 func (l *Log) Configure(syslog, ipfix []netip.AddrPort) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +168,7 @@ func (c *collector) later(now time.Time) {
 
 // failed notes an error, and what has to succeed before the collector is taken to be reached.
 func (l *Log) failed(c *collector, err error, owes int) {
-	c.owes, c.Error, c.told = owes, err.Error(), time.Time{} // who hears the next record may have no template
+	c.owes, c.Error, c.told = owes, err.Error(), time.Time{} // the next record's receiver may have no template
 	if c.State.State == "down" {
 		return
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package openapi makes the OpenAPI 3.1 document of the API from the operations and the Go types of their answers, so
-// that it cannot say another thing than the program.
+// that it agrees with the program.
 package openapi
 
 import (

@@ -87,7 +87,7 @@ func TestBrowserCutsNothing(t *testing.T) {
 	b.Quiet()
 }
 
-// What subscribers call themselves is text, wherever it is shown.
+// Subscribers' names are text, wherever they are shown.
 func TestBrowserEscapesNames(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 20, mobile: true}, Options{})
 	pagetest.Eval[string](b, `location.hash = "#/session"`)

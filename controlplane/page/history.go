@@ -56,7 +56,7 @@ type change struct {
 	moved []*series // lines whose value is another than before, the fresh ones among them
 }
 
-// add appends a sample. Lines of which it says nothing are unknown.
+// add appends a sample. Lines without a figure are unknown.
 func (h *history) add(now time.Time, figures []figure) change {
 	h.tick++
 	slot := h.tick % samples

@@ -22,7 +22,7 @@ const disorder = `window.controls.slice(2).filter((e, i) => {
 	return b.bottom <= a.top && b.left < a.right || b.right <= a.left && b.top < a.bottom && b.bottom > a.top;
 }).map((e) => e.outerHTML.slice(0, 100))`
 
-// focus says which control has the focus, and what is wrong with how it is seen.
+// focus returns the focused control, and faults of its visibility.
 const focus = `(() => {
 	const e = document.activeElement, r = e.getBoundingClientRect(), style = getComputedStyle(e);
 	const at = window.controls.indexOf(e);

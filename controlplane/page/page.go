@@ -26,7 +26,7 @@ type Source interface {
 	Status() Status
 }
 
-// Status is what the head of the page says.
+// Status is the head of the page.
 type Status struct {
 	Host      string    `json:"host"`
 	Version   string    `json:"version"`
@@ -150,8 +150,7 @@ func (p *Page) Handler() http.Handler {
 	return secured(mux)
 }
 
-// secured lets a browser load nothing that this server did not send, run no script that is not a file of ours, and show
-// the page in no frame.
+// secured restricts browsers: nothing from other servers, no script outside our files, no frame.
 func secured(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()

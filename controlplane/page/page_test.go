@@ -146,7 +146,7 @@ func last(t *testing.T, l *live, group, name string) *float64 {
 	return nil
 }
 
-// Rates are those of the counters; what is not known is null, and never a rate over a restart.
+// Rates are those of the counters; unknown ones are null, and there is none over a restart.
 func TestRates(t *testing.T) {
 	r := rates{}
 	now := time.Now()
@@ -222,7 +222,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// What flows on an edge follows from the nodes where it can be known, and is not made up where it cannot.
+// An edge's flow follows from the nodes where it can be known, and stays unknown elsewhere.
 func TestEdgeFlows(t *testing.T) {
 	edges := []view.Edge{{From: "rx", To: "a"}, {From: "rx", To: "b"}, {From: "rx", To: "b"}, {From: "a",
 		To: "tx"}, {From: "b", To: "tx"}, {From: "a", To: "drop"},
@@ -457,7 +457,7 @@ func TestRun(t *testing.T) {
 	testkit.Equal(t, name, "bye", "the last event")
 }
 
-// The report is one file: every line of every plot with its figures, nothing asked of anybody, names as text.
+// The report is one file: every line of every plot with its figures, no request, names as text.
 func TestReport(t *testing.T) {
 	g := &gateway{sessions: 3, homes: 3, mobile: true}
 	l := newLive(t, g, Options{})

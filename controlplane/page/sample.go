@@ -253,7 +253,7 @@ func (s *sampler) took(all map[string]measure.Timing) {
 	}
 }
 
-// phases are what a second's sign-ins took, in ms: of each phase what 99 % did not exceed, and the median of all of it.
+// phases are a second's sign-in durations, in ms: of each phase the 99th percentile, and the median of the whole.
 func (s *sampler) phases(all map[string]measure.Timing) {
 	for phase, t := range all {
 		var second histogram

@@ -78,7 +78,7 @@ func event(name string, data []byte) []byte {
 	return append(append(b, data...), "\n\n"...)
 }
 
-// greeting is what a stream begins with: the hello's head, with what is the client's own. helloRest comes behind it.
+// greeting is the begin of a stream: the hello's head, with the client's own data. helloRest follows.
 func (p *Page) greeting(client auth.Identity) []byte {
 	b := strconv.AppendBool([]byte("retry: 1000\n\nevent: hello\ndata: {\"trace\":"), p.mayTrace(client))
 	return append(append(b, `,"token":`...), quote(client.Token())...)

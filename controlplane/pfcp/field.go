@@ -26,7 +26,7 @@ func value[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write 
 	})
 }
 
-// always is value of what is written whatever it is.
+// always is a value that is always written.
 func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
 	at func(*T) *V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {

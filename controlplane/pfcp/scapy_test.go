@@ -14,7 +14,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Messages built by scapy mean to us what they say.
+// Messages of scapy are decoded with the same meaning.
 func TestMessagesMadeByScapy(t *testing.T) {
 	const python = "/usr/bin/python3" // Debian's, which has scapy
 	if err := exec.Command(python, "-c", "import scapy.contrib.pfcp").Run(); err != nil {

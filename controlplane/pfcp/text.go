@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// printable says whether all octets are visible ASCII, or blanks where they are allowed. Names and rules on N4 are
-// nothing else; control characters and broken UTF-8 would reach logs, files and comparisons.
+// printable: all octets are visible ASCII, or blanks where permitted. Names and rules on N4 are nothing else; control
+// characters and broken UTF-8 would reach logs, files and comparisons.
 func printable(v []byte, blanks bool) bool {
 	for _, o := range v {
 		if o < 0x20 || o > 0x7e || o == ' ' && !blanks {

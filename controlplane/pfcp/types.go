@@ -134,8 +134,8 @@ type FSEID struct {
 // ---- node messages
 // ---------------------------------------------------------------------------------------------------
 
-// Lax is part of messages whose optional IEs may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a peer
-// that encodes one wrongly loses what the IE is for, and nothing else.
+// Lax is part of messages with optional IEs that may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a
+// peer with a wrong encoding loses that IE only.
 type Lax struct {
 	Unread []uint16 // types of the IEs that could not be read, each once
 }
@@ -331,7 +331,7 @@ func (f *FTEID) Same(o FTEID) bool { return f.TEID == o.TEID && f.IPv4 == o.IPv4
 // UEIP is TS 29.244 §8.2.62.
 type UEIP struct {
 	IPv4         netip.Addr
-	IPv6         netip.Prefix // /64, or what the prefix length says
+	IPv6         netip.Prefix // /64, or by the prefix length
 	Destination  bool         // S/D flag
 	ChooseIPv4   bool         // CHV4
 	ChooseIPv6   bool         // CHV6
@@ -605,7 +605,7 @@ type SessionModificationRequest struct {
 	EndMarkers     bool           // SNDEM, of every FAR that the message gives another tunnel
 	Inactivity     *time.Duration // nil: unchanged
 	Node           *NodeID        // a new CP entity of an SMF set took the session over
-	FQCSID         [][]byte       // what the session belongs to from now on; none: unchanged
+	FQCSID         [][]byte       // the session's FQ-CSIDs from now on; none: unchanged
 	SNSSAI         string         // empty: unchanged
 }
 

@@ -113,7 +113,7 @@ func readNodeID(v []byte) (NodeID, *Error) {
 	return node, nil
 }
 
-// pair reads an IPv4 and an IPv6 address, as far as the flags say they are there.
+// pair reads an IPv4 and an IPv6 address, as flagged.
 func (c *cursor) pair(v4, v6 bool) (a4, a6 netip.Addr) {
 	if v4 {
 		a4 = c.ipv4()

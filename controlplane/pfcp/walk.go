@@ -30,8 +30,8 @@ func split(b []byte) (ie uint16, value, rest []byte, refusal *Error) {
 	return ie, b[ieHeader : ieHeader+n], b[ieHeader+n:], nil
 }
 
-// walk checks the structure of a message and all grouped IEs in it before any value is read. IEs that we do not know,
-// those of vendors among them, are not looked into.
+// walk checks the structure of a message and all its grouped IEs before any value is read. Unknown IEs, vendors' among
+// them, are not parsed.
 func walk(b []byte, depth int, count *int) *Error {
 	for len(b) > 0 {
 		ie, value, rest, refusal := split(b)
@@ -173,7 +173,7 @@ func (g *group[T]) fill(b []byte, t *T) *Error {
 	return nil
 }
 
-// take reads a value whose length is within bounds. What it refuses leaves nothing in t.
+// take reads a value with a length within bounds. A refusal leaves t unchanged.
 func (f *field[T]) take(value []byte, t *T) *Error {
 	if limits := lengths[f.ie]; !grouped[f.ie] && (len(value) < int(limits.min) || len(value) > int(limits.max)) {
 		return badLength(f.ie, len(value))

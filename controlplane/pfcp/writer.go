@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// writer appends IEs. What cannot be said on the wire is kept as the first error.
+// writer appends IEs. The first value that cannot be encoded is its error.
 type writer struct {
 	b   []byte
 	err error

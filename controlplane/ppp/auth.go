@@ -42,8 +42,8 @@ type auth struct {
 	challenge  [chap.ChallengeSize]byte
 	outcome    []byte        // server: the packet that says it; client: the Response
 	expected   string        // client: of MS-CHAPv2's Success
-	early      [3][]byte     // server without authentication: what the peer said of addresses meanwhile
-	at         time.Duration // when something is sent again; 0: nothing is
+	early      [3][]byte     // server without authentication: the peer's address requests meanwhile
+	at         time.Duration // of the next retransmission; 0: none
 	deadline   time.Duration
 }
 

@@ -64,7 +64,7 @@ const (
 )
 
 // table is RFC 1661 §4.1: rows are events, columns the states of `initial` to `opened`. The options r, p and x of the
-// printed table (restart, passive, crossed connection) change nothing here.
+// printed table (restart, passive, crossed connection) have no effect here.
 var table = [events][10]step{
 	up:   {closed, irc | scr | reqSent, none, none, none, none, none, none, none, none},
 	down: {none, none, initial, tls | starting, initial, starting, starting, starting, starting, tld | starting},

@@ -34,7 +34,7 @@ var methodOption = [...][]byte{
 	access.MSCHAPv2: {0xc2, 0x23, 0x81},
 }
 
-// methodOf is access.None for what is not known.
+// methodOf is access.None for unknown ones.
 func methodOf(value []byte) access.Method {
 	for m, known := range methodOption {
 		if known != nil && string(known) == string(value) {

@@ -21,7 +21,7 @@ const (
 
 // Config is what links have in common. It does not change while a link uses it.
 type Config struct {
-	Methods      []access.Method // server: in this order, none: the line is the proof; client: what it answers to
+	Methods      []access.Method // server: in this order, none: the line authenticates; client: those it answers
 	Restart      time.Duration   // RFC 1661 §4.6, as the three below
 	MaxConfigure uint8
 	MaxTerminate uint8
@@ -254,7 +254,7 @@ func (l *Link) Close(cause access.Cause, why string) {
 	l.wake()
 }
 
-// blame says what the link will have ended by; the first word counts.
+// blame sets the cause of the link's end; the first one counts.
 func (l *Link) blame(cause access.Cause, why string) {
 	if l.why == "" {
 		l.cause, l.why = cause, why
@@ -286,7 +286,7 @@ func (l *Link) finish(cause access.Cause, why string) {
 	if l.why != "" {
 		cause, why = l.cause, l.why
 	}
-	l.wake() // nothing is waited for: said now, since the owner may wait for its next dial behind Closed
+	l.wake() // no wait: reported now, since the owner may wait for its next dial behind Closed
 	l.env.Closed(cause, why)
 }
 
@@ -335,7 +335,7 @@ func (l *Link) MTU() uint16 { return min(l.mru, l.peerMRU) }
 // Magic is this end's number in echoes.
 func (l *Link) Magic() uint32 { return l.magic }
 
-// Network says what was agreed: a client's addresses, as the server gave them.
+// Network returns the negotiated values: a client's addresses, as the server gave them.
 func (l *Link) Network() *Network { return &l.network }
 
 // Echo sends an LCP Echo-Request, when the link is open.

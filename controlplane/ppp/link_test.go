@@ -84,7 +84,7 @@ func TestServerEnds(t *testing.T) {
 	testkit.Equal(t, s.ended, "", "who aborts is not told")
 }
 
-// What is refused, and how each end sees it.
+// Refusals, as seen by each end.
 func TestRefused(t *testing.T) {
 	for _, m := range []access.Method{access.PAP, access.CHAP, access.MSCHAPv2} {
 		w := newWorld(uint64(m))
@@ -153,7 +153,7 @@ func TestLossyWay(t *testing.T) {
 		s, c := pair(w, serverConfig(m...), clientConfig(m...))
 		s.delay = time.Duration(w.random.IntN(4000)) * time.Millisecond
 		w.run(t, 5*time.Minute)
-		// What is lost from now on is an end's alone to hear; keep-alive is the owner's.
+		// Later losses concern one end alone; keep-alive is the owner's.
 		up := s.ended == "" && s.network.V4 && c.network.V4
 		if up {
 			met++
@@ -189,7 +189,7 @@ func TestLostAck(t *testing.T) {
 	}
 }
 
-// A link goes on elsewhere by its state, and the peer hears nothing.
+// A link continues elsewhere by its state, and the peer gets no packet.
 func TestResume(t *testing.T) {
 	w := newWorld(1)
 	s, c := pair(w, serverConfig(access.CHAP), clientConfig(access.CHAP))

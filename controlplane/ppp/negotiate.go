@@ -104,8 +104,8 @@ func (a control) configureRequest(p packet) Discard {
 	return Taken
 }
 
-// stubborn counts requests in a row that cannot be acknowledged. After so many the protocol is given up, and nothing is
-// said to more of them.
+// stubborn counts consecutive unacceptable requests. Above the bound the protocol is given up, and further ones get no
+// answer.
 func (a control) stubborn(p packet) bool {
 	if a.bad == 0 || a.badID != p.id() { // a repetition counts once
 		a.bad = min(a.bad+1, maxRounds+1)

@@ -42,7 +42,7 @@ func (l ipcp) request(b []byte) []byte {
 	return b
 }
 
-// ours is what the peer has to have in an option, nil: nothing.
+// ours is the peer's required value of an option, nil without one.
 func (l ipcp) ours(kind uint8) *[4]byte {
 	n := &l.network
 	switch {
@@ -93,7 +93,7 @@ func (l ipcp) accept(in options) {
 	}
 }
 
-// learn: a client takes what it is given, a server's address is not the peer's to choose.
+// learn: a client takes the assigned value; a server's address is not the peer's to choose.
 func (l ipcp) learn(kind uint8, value []byte, reject bool) {
 	for _, o := range l.wishes() {
 		switch {

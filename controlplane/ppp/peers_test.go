@@ -328,7 +328,7 @@ func TestCheapPeers(t *testing.T) {
 	})
 }
 
-// Whatever comes in, a link stays within its bounds: it answers at most as often as it is asked, and it ends.
+// For any input a link stays within its bounds: it answers at most as often as it is asked, and it ends.
 func FuzzLink(f *testing.F) {
 	for seed := range uint64(4) {
 		w := newWorld(seed)

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// by is what an access node says of the circuit (TR-101 §3.9.2).
+// by is an access node's circuit id (TR-101 §3.9.2).
 func by(circuit string) []byte {
 	value := append([]byte{0, 0, 0x0d, 0xe9, 1, byte(len(circuit))}, circuit...)
 	return tag(pppoe.TagVendor, value...)

@@ -12,8 +12,8 @@ import (
 
 const maxDelayed = 4096 // PADOs
 
-// firstWord is how long a subscriber is waited for. Linux hears nothing of a session before pppd has read the PADS, so
-// that a request sent right behind it is lost, and comes again in three seconds only.
+// firstWord is the wait for a subscriber's first packet. Linux drops a session's packets before pppd has read the PADS:
+// a request right behind it would be lost, and repeated after three seconds only.
 const firstWord = 500 * time.Millisecond
 
 // discovery takes PADI, PADR and PADT. Until a PADR with a cookie of ours comes, nothing is remembered (row B2).
@@ -107,7 +107,7 @@ func (s *Server) offer(line *access.Line, t *Tags) {
 func (s *Server) common(b []byte, line *access.Line, t *Tags) []byte {
 	b = AppendTag(b, TagHostUniq, t.HostUniq)
 	b = AppendTag(b, TagRelay, t.Relay)
-	// RFC 4638 §4: only who asked hears of it.
+	// RFC 4638 §4: only in answer to a request.
 	if mru := s.payload(line.Port, t); mru != plainMTU && t.MaxPayload != 0 {
 		b = AppendTag(b, TagMaxPayload, []byte{byte(mru >> 8), byte(mru)})
 	}
@@ -172,7 +172,7 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 	x.Wake(s.now() + firstWord)
 }
 
-// agentOf is what the access node says of a line, and its circuit id, if that is believed.
+// agentOf is the access node's tag of a line, and its circuit id, if trusted.
 func (s *Server) agentOf(line *access.Line, t *Tags) (a access.Agent, circuit string) {
 	if t.Vendor == nil {
 		return a, ""

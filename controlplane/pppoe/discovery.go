@@ -43,7 +43,7 @@ const (
 	broadband    = 0x0de9 // the Broadband Forum's enterprise number
 )
 
-// Header splits a packet of PPPoE (RFC 2516 §4): what is behind the length said is padding.
+// Header splits a packet of PPPoE (RFC 2516 §4): octets behind the stated length are padding.
 func Header(b []byte) (code uint8, id uint16, payload []byte, ok bool) {
 	if len(b) < headerSize || b[0] != versionType {
 		return 0, 0, nil, false

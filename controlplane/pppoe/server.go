@@ -38,7 +38,7 @@ type Config struct {
 // Port is how lines of an access port, or of some of its VLANs, are served.
 type Port struct {
 	Relayed bool // IPv6 addresses come from DHCPv6 servers, behind sign-in
-	Trusted bool // what access nodes say of the line is believed
+	Trusted bool // access nodes' tags are trusted
 	Moves   bool // a dial from another circuit is answered at once; else it waits until the old session has ended
 }
 
@@ -137,7 +137,7 @@ func New(host access.Host, c Config, v6 IPv6) *Server {
 	return s
 }
 
-// Configure takes other values for sessions to come; those that are there keep theirs.
+// Configure sets values for later sessions; present ones keep theirs.
 func (s *Server) Configure(c Config) {
 	const front = headerSize + 2 // PPPoE's header and the PPP protocol, in front of a link's packet
 	c.PPP.Now, c.PPP.Random, c.PPP.Buffer = s.now, s.random.Uint64, s.buffer[front:front]

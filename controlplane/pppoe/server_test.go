@@ -167,7 +167,7 @@ func TestEnded(t *testing.T) {
 	testkit.Equal(t, all, 0, "sessions")
 }
 
-// What a subscriber wants to have back may be long, as far as the answer fits a frame.
+// A subscriber's Host-Uniq may be long, as far as the answer fits a frame.
 func TestLongHostUniq(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) {
 		for i := range 20 {
@@ -410,7 +410,7 @@ func TestLimits(t *testing.T) {
 		w.run(5 * time.Second)
 		testkit.Equal(t, other.open.V4, r.name == "limit-line", "%s: another line", r.name)
 	}
-	// Homes that say nothing behind PADR are bounded, and make room after a while.
+	// Homes silent behind PADR are bounded, and make room after a while.
 	w := newWorld(t, func(c *pppoe.Config) { c.Limits.HalfOpen, c.Limits.HalfLine = 100, 20 })
 	w.lost = func(up bool, f *access.Frame) bool {
 		return up && f.EtherType == pppoe.EtherSession && f.Line.STag == 100
@@ -430,8 +430,8 @@ func TestLimits(t *testing.T) {
 	testkit.Equal(t, all, 1, "sessions")
 }
 
-// Row B17: 20,000 homes of one VLAN dial after a power cut. Those that are not let in at once wait, all are on line in
-// the end, and who is on line stays there.
+// Row B17: 20,000 homes of one VLAN dial after a power cut. Homes not accepted at once wait, all are on line in the
+// end, and homes on line stay.
 func TestStorm(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.Begin = 500 })
 	before := w.homeAt(0, 100, homer(access.CHAP))
@@ -681,8 +681,8 @@ func TestStrangers(t *testing.T) {
 	testkit.Equal(t, w.count("unknown-session"), 1000, "counted")
 }
 
-// A line that asks for offers all the time gets so many, and takes none from others of its port; all of them together
-// get what a port may have.
+// A line that keeps requesting offers gets its share, and takes none from others of its port; all together get the
+// port's.
 func TestOffers(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.OffersPerLine, c.OffersPerPort = 20, 90 })
 	ask := func(cTag uint16) {

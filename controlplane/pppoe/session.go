@@ -313,7 +313,7 @@ func (x *session) SendIPv6(packet []byte) {
 	}
 }
 
-// PassIPv6 is what DHCPv6 gave, and what router advertisements name.
+// PassIPv6 permits DHCPv6's addresses, and router advertisements' prefixes.
 func (x *session) PassIPv6(f access.Families, done func(error)) {
 	if !x.removed {
 		x.extra = f
@@ -322,7 +322,7 @@ func (x *session) PassIPv6(f access.Families, done func(error)) {
 	}
 }
 
-// KeepIPv6 stores what State of v6 says now.
+// KeepIPv6 stores v6's present State.
 func (x *session) KeepIPv6() {
 	if !x.removed {
 		x.session.Keep(x.state())

@@ -175,7 +175,7 @@ func TestWrongAddress(t *testing.T) {
 	testkit.Until(t, "both were counted", func() bool { return c.State()[0].Counters.Dropped()["source"] == 2 })
 }
 
-// A silent server: its requests go to the next one, those under way too, and new ones do not wait for it.
+// A silent server: its requests go to the next one, pending ones too, and new ones do not wait for it.
 func TestFailover(t *testing.T) {
 	asked := atomic.Int32{}
 	first := respond(t, func(p *Packet, _ func(*Packet)) { asked.Add(1) })

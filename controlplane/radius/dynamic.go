@@ -140,8 +140,8 @@ func (b *Bound) Close() {
 	}
 }
 
-// Use changes clients, each with its secret, and limits, and listens to what the last Bind returned in the place of the
-// addresses before. What was seen is remembered.
+// Use sets clients, each with its secret, and limits, and listens to the last Bind's result in place of former
+// addresses. Seen requests are remembered.
 func (d *Dynamic) Use(c config.CoA, b *Bound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -346,8 +346,8 @@ func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 		return InvalidValue, err.Error()
 	}
 	at := time.Unix(int64(seconds), 0)
-	// What was sent before we began may have been carried out by who ran before. When that was by the clock as it
-	// is now: it may have been put back since.
+	// A request sent before our start may have been carried out by the former process. Start is by the present
+	// clock, which may have been set back.
 	began := now.Add(-d.up() - clockSecond)
 	late := now.Sub(at)
 	switch {

@@ -16,7 +16,7 @@ var (
 // unreachableError is why a server cannot be asked.
 type unreachableError struct{ error }
 
-// faults are why an answer is not believed: a word, and what to say of the server.
+// faults are why an answer is not believed: a word, and the server's state.
 var faults = map[error]struct{ word, text string }{
 	ErrUnsigned: {"unsigned", "answers, but is not signed: have it send Message-Authenticator, " +
 		"or set message_authenticator: optional"},
@@ -31,7 +31,7 @@ var faults = map[error]struct{ word, text string }{
 // FaultError is ErrAway of a server that does answer, but is not believed, or that cannot be asked.
 type FaultError struct {
 	Server string
-	Err    error // of Verify, one of faults, or what the system said
+	Err    error // of Verify, one of faults, or the system's
 }
 
 func (e *FaultError) Error() string {

@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 	testkit.Equal(t, len(told), 6, "told")
 }
 
-// Why a server cannot be asked is what is said, of the attempt and of the server that is given up.
+// The reason why a server cannot be asked is reported, for the attempt and for the server given up.
 func TestUnreachable(t *testing.T) {
 	s := respondTLS(t, welcome)
 	s.listener.Close()

@@ -18,7 +18,7 @@ const (
 )
 
 // Attribute is one of a packet. A vendor's attribute has that vendor's type; several of one Vendor-Specific attribute
-// are several here. Those of vendors whom we do not know are of type VendorSpecific, with the whole value.
+// are several here. Unknown vendors' are of type VendorSpecific, with the whole value.
 type Attribute struct {
 	Type  Type
 	Value []byte
@@ -71,7 +71,7 @@ func Trim(b []byte) ([]byte, error) {
 // ParseAttributes reads what AppendAttributes wrote; values stay in b.
 func ParseAttributes(b []byte) ([]Attribute, error) { return split(b, nil) }
 
-// split appends the attributes of body, those of vendors whom we know one by one.
+// split appends the attributes of body, those of known vendors one by one.
 func split(body []byte, list []Attribute) ([]Attribute, error) {
 	for len(body) > 0 {
 		t, value, rest, err := next(body)

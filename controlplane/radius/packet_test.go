@@ -195,7 +195,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// pyrad reads what we send, and we what it answers.
+// pyrad reads our packets, and we its answers.
 func TestPyrad(t *testing.T) {
 	const python = "/usr/bin/python3" // Debian's, which has pyrad
 	if exec.Command(python, "-c", "import pyrad").Run() != nil {

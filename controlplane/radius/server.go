@@ -114,7 +114,7 @@ func (s *server) sendFirst(e *exchange, l *lane) error {
 	}
 	packet := e.packet
 	s.mu.Unlock()
-	_ = l.send(packet) // what could not be sent is sent again, or its lane says that it broke
+	_ = l.send(packet) // a failed send is repeated, or its lane reports the break
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Carried is what a URR measured in data planes that are gone, since its last report. Its thresholds take it into
-// account: the next report has it.
+// Carried is a URR's usage in ended data planes since its last report. Its thresholds include it: the next report has
+// it.
 type Carried struct {
 	Uplink, Downlink uint64 // bytes
 	Seconds          uint32
@@ -101,7 +101,7 @@ func (m *Used) left(of *uint64, part int, silent bool) *uint64 {
 	return &left
 }
 
-// lessen takes what was carried over off the thresholds. 0 would be none.
+// lessen subtracts carried-over usage from the thresholds. 0 would mean none.
 func (c *Carried) lessen(out *api.URR) {
 	for i, v := range [3]uint64{c.Uplink + c.Downlink, c.Uplink, c.Downlink} {
 		if t := &out.VolumeThreshold[i]; *t != 0 {

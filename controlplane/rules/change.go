@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// giver gives out what a CP function leaves to us. What it gave stays reserved until the request is done with.
+// giver allocates what a CP function leaves to us. Allocations stay reserved until the request ends.
 type giver interface {
 	TEID(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one is none)
 	UE4(i *Instance) (netip.Addr, bool)
@@ -22,7 +22,7 @@ type Changed struct {
 	Endpoints []pfcp.CreatedEndpoint
 }
 
-// Establish makes a session of a request. It changes nothing but what give reserves.
+// Establish makes a session of a request. It changes only give's reservations.
 func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest) (*Session, Changed, *pfcp.Error) {
 	s := &Session{CP: req.CP, Inactivity: seconds(req.Inactivity), UserID: req.UserID, APN: req.APN, SNSSAI: req.SNSSAI,
 		FQCSID: req.FQCSID}
@@ -137,7 +137,7 @@ func (m *mutation) choose(f **pfcp.FTEID, ue *[]pfcp.UEIP, name string, side pfc
 	return nil
 }
 
-// side is where the packets of a traffic endpoint come from: as the PDRs that use it say.
+// side is the direction of a traffic endpoint's packets, by the PDRs that use it.
 func (m *mutation) side(endpoint uint8) pfcp.Interface {
 	for i := range m.s.PDR {
 		if e := m.s.PDR[i].PDI.TrafficEndpoint; e != nil && *e == endpoint {

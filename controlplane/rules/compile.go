@@ -69,7 +69,7 @@ type Compiled struct {
 type Context struct {
 	Set   *Settings
 	PFDs  PFDs
-	Known Known  // objects that are there need not be made again; nil: none are
+	Known Known  // existing objects need not be made again; may be nil
 	Arena *Arena // for the body, which lives as long as its transaction; nil: memory of its own
 	Bare  bool   // what the session occupies alone, without a body
 	// Lenient: filters that cannot be had any more (PFDs were taken away) are left out, so that a session which was

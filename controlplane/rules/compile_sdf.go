@@ -85,8 +85,8 @@ func (c *Compiler) bidirectional(id uint32) *pfcp.SDFFilter {
 	return nil
 }
 
-// ExpandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
-// like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
+// ExpandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions describe a packet:
+// names and URLs would need the inside of the UE's TLS, which this data plane does not read.
 func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	var all []api.SDF
 	for _, f := range list {

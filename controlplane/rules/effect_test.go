@@ -34,7 +34,7 @@ func everyRule() *pfcp.SessionEstablishmentRequest {
 	return r
 }
 
-// another value of a field's type: what is not there is, what names the first names the second.
+// another value of a field's type: absent becomes present, a reference to the first one to the second.
 func another(v reflect.Value) reflect.Value {
 	n := reflect.New(v.Type()).Elem()
 	n.Set(v)
@@ -127,7 +127,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 				of = of.Elem()
 			}
 			if rules[of.Name()] != nil || fields.Field(i).Name == "ID" {
-				continue // its fields come by themselves; who refers to an id says so
+				continue // its fields are tested alone; references are at the id
 			}
 			r := everyRule()
 			to := at(r).Elem().Field(i)

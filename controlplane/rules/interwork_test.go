@@ -74,8 +74,8 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	}
 }
 
-// TS 29.244 §8.2.64: with the second octet the PDU Session Container does not go on, here to an eNodeB; for other
-// packets nothing changes. The journal keeps it.
+// TS 29.244 §8.2.64: with the second octet the PDU Session Container is removed, here towards an eNodeB; other packets
+// are unchanged. The journal keeps it.
 func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 	for removal, want := range map[uint8]uint8{0: api.RemovalOuter, 1: api.RemovalOuter, 6: api.RemovalOuter,
 		0 | pfcp.RemoveContainer: api.RemovalContainer, 6 | pfcp.RemoveContainer: api.RemovalContainer} {
@@ -123,8 +123,8 @@ func TestInterfaceTypeGoesWithItsInterface(t *testing.T) {
 	}
 }
 
-// free5GC's SMF sends Apply Action 0 in the Update FAR of a path switch: refused (TS 29.244 §8.2.26, row P33), or
-// taken as absent where the configuration says so.
+// free5GC's SMF sends Apply Action 0 in the Update FAR of a path switch: refused (TS 29.244 §8.2.26, row P33), or taken
+// as absent if so configured.
 func TestEmptyApplyActionOfAnUpdate(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		set := testSettings()

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What a subscriber's URRs are for: all packets, and IPv6 alone, which is reported whenever the first one is.
+// A subscriber's URRs: all packets, and IPv6 alone, which is reported together with the first.
 const (
 	urrAll  = 1
 	urrIPv6 = 2

@@ -17,7 +17,7 @@ type Session struct {
 	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
 	// session.
 	Line *api.Session
-	// LineFilters are those of the subscriber's PDRs, by id: of VLAN tags, SDF filters know nothing.
+	// LineFilters are those of the subscriber's PDRs, by id: SDF filters cannot match VLAN tags.
 	LineFilters map[uint16][]api.SDF
 	SEID        uint64 // ours
 	CP          pfcp.FSEID
@@ -68,7 +68,7 @@ func (s *Session) urr(id uint32) *URR                            { return find(s
 func (s *Session) bar(id uint8) *pfcp.CreateBAR                  { return find(s.BAR, uint32(id)) }
 func (s *Session) endpoint(id uint8) *pfcp.CreateTrafficEndpoint { return find(s.Endpoint, uint32(id)) }
 
-// pdi is a PDR's PDI with what its traffic endpoint says instead (TS 29.244 §5.2.1A.2, PDI optimisation).
+// pdi is a PDR's PDI, overridden by its traffic endpoint (TS 29.244 §5.2.1A.2, PDI optimisation).
 func (s *Session) pdi(p *pfcp.CreatePDR) pfcp.PDI {
 	pdi := p.PDI
 	if pdi.TrafficEndpoint == nil {
@@ -96,8 +96,8 @@ func (s *Session) pdi(p *pfcp.CreatePDR) pfcp.PDI {
 	return pdi
 }
 
-// address is what a set of UE IP Address IEs says: at most one IPv4 address and one IPv6 prefix (the contract's session
-// has room for one of each).
+// address is the content of UE IP Address IEs: at most one IPv4 address and one IPv6 prefix (the contract's session has
+// room for one of each).
 func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 	for i := range list {
 		if a := list[i].IPv4; a.IsValid() {

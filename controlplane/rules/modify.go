@@ -104,7 +104,7 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	if err != nil {
 		return err
 	}
-	// What stays refers to nothing that went; and TS 29.244 §5.2.1A.2: PDRs go with their traffic endpoint.
+	// Remaining rules refer to no removed one; and TS 29.244 §5.2.1A.2: PDRs go with their traffic endpoint.
 	gone := func(ids []uint32) func(uint32) bool {
 		return func(id uint32) bool { return slices.Contains(ids, id) }
 	}

@@ -19,8 +19,8 @@ const (
 	FTEIDCp   = "cp"   // given only
 )
 
-// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it. It is no config.Instance: what of that no
-// session is made of, such as NAT44, would have all of them made again (SameFor).
+// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it. It lacks config.Instance's fields that do not
+// affect sessions, such as NAT44: their change would make all sessions again (SameFor).
 type Instance struct {
 	Name      string
 	Names     []string // further ones in rules of CP functions; AllNames: all others
@@ -72,7 +72,7 @@ func (s *Settings) maxQERs() int    { return limit(s.Limits.QERs, api.MaxQER) }
 func (s *Settings) maxURRs() int    { return limit(s.Limits.URRs, api.MaxURR) }
 func (s *Settings) maxFilters() int { return limit(s.Limits.Filters, api.MaxSDF) }
 
-// What an instance must be able to do for a rule.
+// Requirements of a rule on its instance.
 const (
 	needNothing = iota
 	needEndpoint

@@ -12,7 +12,7 @@ import (
 // pipe each of a port's scheduler.
 type Shaping struct {
 	Port     string
-	Profile  string // of who names none
+	Profile  string // without a named profile
 	Profiles []string
 	Subports []ShapingSubport
 	Taken    []Pipe // of the configuration's subscribers
@@ -50,7 +50,7 @@ func (h *Shaping) has(p Pipe, worker uint16) bool {
 	return subport < uint32(len(h.Subports)) && pipe < h.Subports[subport].Pipes && h.Subports[subport].Worker == worker
 }
 
-// Shaping is what the first of a session's PDRs whose instance has one asks for, or a line's port; nil: none.
+// Shaping is the one of the first PDR whose instance has one, or of a line's port; nil: none.
 func (s *Settings) Shaping(session *Session) *Shaping {
 	if l := session.Line; l != nil {
 		return s.Lines[api.CString(l.Port[:])]

@@ -39,7 +39,7 @@ func everySettings() *Settings {
 	return set
 }
 
-// outcomeOf is what the data plane gets of a session and of what it names, and the refusal.
+// outcomeOf is the data plane's objects of a session, and the refusal.
 func outcomeOf(req *pfcp.SessionEstablishmentRequest, change *pfcp.SessionModificationRequest) (string, *pfcp.Error) {
 	set := everySettings()
 	s, _, err := Establish(set, giveNothing{}, req)

@@ -33,8 +33,8 @@ func Flow(text string) ([]api.SDF, error) {
 	return r.Compile()
 }
 
-// Compile expands an SDF filter (TS 29.244 §8.2.5): all it has must match. A filter of nothing but an id refers to
-// another one; which, the session knows.
+// Compile expands an SDF filter (TS 29.244 §8.2.5): all its parts must match. A filter of an id alone refers to another
+// one of the session.
 func Compile(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	if f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {
 		return nil, fmt.Errorf("SDF filter looks at nothing")

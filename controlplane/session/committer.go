@@ -26,8 +26,8 @@ type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
 
-// committer makes one transaction of what waits, and has it carried out: by the data plane, then by the store. mu of
-// the table guards it, but for admission.
+// committer makes one transaction of waiting requests, carried out by the data plane, then by the store. mu of the
+// table guards it, but for admission.
 type committer struct {
 	*table
 	admission
@@ -195,7 +195,7 @@ func (p *committer) sweep() {
 	}
 }
 
-// stop is for when nothing comes in any more. refuse, called without mu, answers what waits.
+// stop is called when no requests come any more. refuse, called without mu, answers waiting ones.
 func (p *committer) stop() (refuse func()) {
 	for _, r := range p.deferredJobs {
 		r.end()

@@ -12,7 +12,7 @@ import (
 
 // deferredJob is a set of sessions to delete or to compile again, at a bounded pace.
 type deferredJob struct {
-	// key says what it is of. A second one of the same while the first is under way is one with it.
+	// key identifies the set. A second job of the same key joins the first.
 	key   string
 	of    []groupKey             // whose sessions they are, unless seids says it
 	seids iter.Seq[uint64]       // 0: a session that was passed over

@@ -187,7 +187,7 @@ func (l *deferredReports) deferUsage(seid uint64, rows []api.Usage, sent bool, d
 	l.rouse()
 }
 
-// restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.
+// restore brings stored usage back. Whether it was sent is unknown, except for held usage, which is last.
 func (l *deferredReports) restore(seid uint64, rows []api.Usage, there bool) {
 	u := l.of(seid)
 	for len(rows) > 0 && rows[0].Triggers == 0 {
@@ -296,8 +296,7 @@ func (l *deferredReports) due(now time.Time) (seids []uint64) {
 	return seids
 }
 
-// attempt takes the next report of a session that due has returned, and puts the session back into the queue; nil:
-// there is none any more.
+// attempt takes the next report of a session of due, and puts the session back into the queue; nil: none is left.
 func (l *deferredReports) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
 	l.lock.Lock()
 	defer l.lock.Unlock()

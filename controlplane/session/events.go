@@ -188,7 +188,7 @@ func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()
 	}
 	to.Report(s.to, req, func(answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
 		if errors.Is(err, n4.ErrStopped) {
-			return // not acknowledged: who comes after us hears it again
+			return // not acknowledged: our successor gets it again
 		}
 		defer r.deferred.unpair(s.seid, events)
 		switch {

@@ -95,8 +95,8 @@ func mustEncode(f *testing.F, h pfcp.Header, m pfcp.Message) []byte {
 	return b
 }
 
-// FuzzManager: whatever CP functions send, sessions, indices, counts and data plane agree after each request. The SEID
-// of a datagram's header chooses among the sessions that there are.
+// FuzzManager: after each request of CP functions, sessions, indices, counts and data plane agree. The SEID of a
+// datagram's header chooses among the existing sessions.
 func FuzzManager(f *testing.F) {
 	var made [][]byte
 	for i, ue := range []string{"10.46.0.1", "10.46.0.2", "10.46.0.1"} {

@@ -9,15 +9,15 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// groups finds sessions by what many have in common: their association, an FQ-CSID of it, an application. What concerns
-// a group (its deletion, new PFDs) looks at its members alone, some at a time with requests in between.
+// groups finds sessions by a common association, FQ-CSID or application. An operation on a group (deletion, new PFDs)
+// looks at its members alone, some at a time with requests in between.
 type groups map[groupKey]members
 
 // members are SEIDs, each with the moment at which it came into the group: who began to look before that passes it
 // over.
 type members map[uint64]uint64
 
-// groupKey: of an association all (number, ""), or those of an FQ-CSID (number, FQ-CSID); those of an application (0,
+// groupKey: all of an association (number, ""), those of an FQ-CSID (number, FQ-CSID), or those of an application (0,
 // its id).
 type groupKey struct {
 	owner uint32

@@ -127,7 +127,7 @@ func (x *index) open(h slab.Handle) entry {
 	return entry{h, data, number, x.owned[owner]}
 }
 
-// enter makes a session what s says now; its former record, if it had one, is the caller's to free.
+// enter sets a session to s; the caller frees its former record.
 func (x *index) enter(s *rules.Session, number uint64, o *owner) entry {
 	x.scratch = rules.AppendSession(x.scratch[:0], s)
 	h := x.records.Add(number, o.number, x.scratch)
@@ -193,8 +193,8 @@ func (x *index) UE4(i *rules.Instance) (netip.Addr, bool) {
 }
 
 func (x *index) UE6(i *rules.Instance, bits uint8) (netip.Prefix, bool) {
-	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function asks for another length. Shorter than /48 would
-	// make the search for what lies within long.
+	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function requests another length. Below /48 the search
+	// within the prefix would be long.
 	if bits < 48 || bits > 128 {
 		return netip.Prefix{}, false
 	}
@@ -233,7 +233,7 @@ func (x *index) reserved(v netip.Prefix) bool {
 	return slices.ContainsFunc(x.taken, func(t taking) bool { return t.prefix.Overlaps(v) })
 }
 
-// settle ends a request's allocations. When the request comes to nothing later, undo gives them back.
+// settle ends a request's allocations. undo frees them if the request fails later.
 func (x *index) settle() (undo func()) {
 	taken := x.taken
 	x.taken = nil

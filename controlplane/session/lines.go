@@ -11,8 +11,8 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// The second front, beside PFCP: sessions of subscribers who signed in. They have a Line, and an owner of a name that
-// no association has; else they are like any other: same transactions, same store, same reconciling.
+// The second front, beside PFCP: sessions of sign-in. They have a Line, and an owner with a name of no association;
+// otherwise they share transactions, store and reconciling.
 
 // LineOwner is the owner of lines' sessions. No Node ID looks like it.
 const LineOwner = "(access)"

@@ -210,7 +210,7 @@ func TestLinesEnded(t *testing.T) {
 	b.checkConsistent()
 }
 
-// A session that is there becomes another while the data plane is away, which hears of it later.
+// A session changes while the data plane is away; the data plane gets the change later.
 func TestLineWhileAway(t *testing.T) {
 	s := dptest.Start(t)
 	b := startOn(t, s, "", testSettings())

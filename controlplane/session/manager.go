@@ -52,7 +52,7 @@ type Counters struct {
 	FiltersKept     uint64 // sessions whose new PFDs the data plane refused
 }
 
-// Open brings back what the store has. An empty path keeps nothing.
+// Open restores the store's contents. An empty path keeps nothing.
 func Open(path string, set *rules.Settings, log *slog.Logger) (*Manager, error) {
 	return open(path, store.Boot(), set, log)
 }
@@ -133,7 +133,7 @@ type Observer interface {
 	Deleted(seid uint64, association string)
 }
 
-// unobserved hears nothing.
+// unobserved ignores all.
 type unobserved struct{}
 
 func (unobserved) Established(uint64, string) {}

@@ -67,7 +67,7 @@ func TestMonitoringTimePair(t *testing.T) {
 		other := usageEvent(seid, 7, [3]uint64{9, 4, 5})
 		other.Usage.URR = 2
 		s.Raise(before)
-		s.Raise(other) // of another URR: says nothing of the first
+		s.Raise(other) // of another URR: the first is unaffected
 		one := testkit.Receive(t, to.reports)
 		testkit.ErrorIf(t, len(one.req.Usage) != 1 || one.req.Usage[0].URR != 2, "%+v", one.req.Usage)
 		accept(one)
@@ -98,7 +98,7 @@ func TestMonitoringTimePair(t *testing.T) {
 		one = testkit.Receive(t, to.reports)
 		testkit.ErrorIf(t, len(one.req.Usage) != 2 || one.req.Usage[1].Sequence != 12, "%+v", one.req.Usage)
 		accept(one)
-		// What is held outlives us.
+		// Held usage outlives us.
 		last, _ := sides(seid, 1, 21)
 		s.Raise(last)
 		testkit.Until(t, "in the store", func() bool { return b.waiting() == 1 && s.Unacknowledged() == 0 })

@@ -82,7 +82,7 @@ func (x *owners) part(o *owner) {
 	}
 }
 
-// ownersOf are an association, last, and those before it whose sessions it inherits: what moves on meanwhile is met
+// ownersOf are an association, last, and those before it whose sessions it inherits: a session moved meanwhile is met
 // later.
 func (x *owners) ownersOf(association string) (list []*owner) {
 	is := x.known[association]

@@ -109,7 +109,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 			pfcp.CauseAccepted || b.Session(seid).Moved {
 			t.Errorf("%+v", m)
 		}
-		// Who is not of the set takes nothing over.
+		// A member of another set takes nothing over.
 		s.Raise(usageEvent(seid, 4, [3]uint64{3, 1, 2}))
 		testkit.Receive(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted,
 			CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},

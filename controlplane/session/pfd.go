@@ -36,7 +36,7 @@ type trial struct {
 	fresh rules.PFDs
 	reply func(*pfcp.Error)
 	begun bool
-	next  rules.PFDs      // what it would come to
+	next  rules.PFDs      // the result
 	more  map[string]bool // applications that get more filters: fewer are never too many
 	upTo  uint64
 	seid  func() (uint64, bool)
@@ -131,7 +131,7 @@ func (t *trial) watch(p *table, s *rules.Session) {
 
 func (t *trial) look(p *table, s *rules.Session) {
 	if p.set.FiltersOf(p.pfds, s) != nil {
-		return // it lacks PFDs already: it does not say what it will have
+		return // it lacks PFDs already: its later state is unknown
 	}
 	if err := p.set.FiltersOf(t.next, s); err != nil {
 		t.err = rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", rules.Key(s.SEID), err.Text))
@@ -238,7 +238,7 @@ func (p *applications) made(s *rules.Session) {
 	}
 }
 
-// stop is for when nothing comes in any more. refuse, called without mu, answers what waits.
+// stop is called when no requests come any more. refuse, called without mu, answers waiting ones.
 func (p *applications) stop() (refuse func()) {
 	trials := p.trials
 	p.trials = nil

@@ -218,7 +218,7 @@ func TestPipesOfLines(t *testing.T) {
 	testkit.ErrorIf(t, b.put(lineNumber(5), `{}`) == nil, "a fourth is let in after a restart")
 }
 
-// A reload: the file's home takes another's pipe, which moves; and who has none left ends.
+// A reload: the file's home takes another's pipe, which moves; a home without a free pipe ends.
 func TestReplanPipesOfLines(t *testing.T) {
 	plain := linePipes()
 	plain.Lines = nil

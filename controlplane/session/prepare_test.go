@@ -206,7 +206,7 @@ func (b *bench) atOnce(m pfcp.Message, seid uint64, from ...*n4.Association) (ma
 	return made
 }
 
-// Who is an SGW-U alone makes other rules: that is no limit.
+// An SGW-U alone makes other rules, which is no limit.
 func TestReplanOfRoles(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.establish(smf1, request(1, "10.45.0.5"))
@@ -232,7 +232,7 @@ func TestReplanOfBursts(t *testing.T) {
 	b.checkConsistent()
 }
 
-// What is prepared for a configuration that is not taken is let go with the next one.
+// Preparation for a configuration that was not applied is dropped at the next one.
 func TestPreparedForNothing(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.establish(smf1, request(1, "10.45.0.5"))

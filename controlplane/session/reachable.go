@@ -82,8 +82,8 @@ func (p *Manager) Announce(by map[string]Announcing) {
 // ReachableChanged can be read when Reachable has news.
 func (p *Manager) ReachableChanged() <-chan struct{} { return p.x.reachable.signal }
 
-// Reachable returns, by instance, which prefixes of sessions came (true) and went since the last call; all: those that
-// are there, and no others.
+// Reachable returns, by instance, which prefixes of sessions came (true) and went since the last call; all: the
+// complete list.
 func (p *Manager) Reachable() (all bool, news map[string]map[netip.Prefix]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 func occupies(list ...rules.UEAddress) *rules.Compiled { return &rules.Compiled{UEs: list} }
 
-// reach checks what Reachable says of the instance internet.
+// reach checks Reachable's answer for the instance internet.
 func reach(t *testing.T, p *Manager, all bool, want map[string]bool) {
 	t.Helper()
 	got, news := p.Reachable()

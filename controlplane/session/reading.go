@@ -46,7 +46,7 @@ func (r *reading) quota() bool {
 
 func (r *reading) forgetQuota() { r.spent, r.exhausted, r.heard, r.left = 0, 0, 0, noQuota }
 
-// needed: it has more to say than that nothing was measured or reported.
+// needed: something was measured or reported.
 func (r *reading) needed() bool { return r.sequence != 0 || r.counts() || r.quota() }
 
 var noQuota = [3]uint64{rules.NoQuota, rules.NoQuota, rules.NoQuota}
@@ -132,7 +132,7 @@ func (s *readings) goOn(i int) (spent int32) {
 
 func ofReading(urr uint32) func(reading) bool { return func(r reading) bool { return r.urr == urr } }
 
-// report takes note of a report: what it has is read no longer. false: none of it was.
+// report ends the reading of a report's measurement. false: there was none.
 func (s *readings) report(u *api.Usage) bool {
 	i := slices.IndexFunc(s.list, func(r reading) bool {
 		return r.urr == u.URR && r.sequence == u.Sequence

@@ -149,7 +149,7 @@ func (p *planner) adopt(r *replan, usage []api.Usage) {
 	t := newTxn()
 	t.usage = usage
 	for _, seid := range r.lost {
-		if err := p.drop(t, seid); err != nil { // unreadable: what it occupied is in none of the new tables
+		if err := p.drop(t, seid); err != nil { // unreadable: its addresses are in none of the new tables
 			p.log.Error("a session cannot be read", "session", rules.Key(seid), "error", err)
 			e, _ := p.x.at(seid)
 			e.owner.sessions--

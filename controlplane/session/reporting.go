@@ -41,7 +41,7 @@ type ReportCounters struct {
 	ReportsDeferred      uint64 // usage that is kept until its CP function can be reached
 }
 
-// sessions is what reporting asks of them (finder). Calls come from any goroutine, without a lock.
+// sessions is reporting's view of them (finder). Calls come from any goroutine, without a lock.
 type sessions interface {
 	subjects(seids []uint64) []subject
 	about(e *api.Event) (s subject, pdr uint16)
@@ -50,13 +50,13 @@ type sessions interface {
 	instanceOf(local netip.Addr) string
 }
 
-// measurements takes note of what reports have (reader). Calls come as those of sessions do.
+// measurements notes the contents of reports (reader). Calls come as those of sessions do.
 type measurements interface {
 	received(events []api.Event) []api.Event
 	counted(e *api.Event)
 }
 
-// consequences is what answers to reports ask for (requests). Calls come as those of sessions do.
+// consequences carries out requests in answers to reports (requests). Calls come as those of sessions do.
 type consequences interface {
 	forget(seid uint64)
 	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)

@@ -172,7 +172,7 @@ func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pf
 	return old, out, nil
 }
 
-// Locate is n4.Requests'. It is a job that changes nothing: what was asked before it about the session is done.
+// Locate implements n4.Requests. It is a job that changes nothing: earlier requests about the session are done.
 func (p *requests) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
 	var cp uint64
 	p.commits.enqueue(&job{
@@ -234,7 +234,7 @@ func (p *requests) forget(seid uint64) {
 	p.commits.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
 }
 
-// carryOut does what the answer to a report asks for. by is who answered; nil: the session's owner.
+// carryOut applies the answer to a report. by is the member that answered; nil: the session's owner.
 func (p *requests) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest) {
 	p.mu.Lock()
 	e, there := p.x.at(seid)

@@ -17,7 +17,7 @@ import (
 // thresholds and quotas, or to Lines. Readings name their boot. So a data plane that survived our restart counts on,
 // and nothing is counted twice.
 
-// resume has the sessions go on in a data plane of another boot. The caller holds changing, and not mu: no session
+// resume continues the sessions in a data plane of another boot. The caller holds changing, and not mu: no session
 // changes, and the data plane has none of them yet.
 func (p *reader) resume(boot uint64) {
 	p.mu.Lock()
@@ -93,7 +93,7 @@ func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *
 	if records = p.snaps.keep(records, s.SEID, r); !changed {
 		return records
 	}
-	old := s // but for what is prepared it says no more than the SEID
+	old := s // except for preparation only the SEID counts
 	if p.plans.prepared != nil {
 		old, _ = rules.Decode(e.data) // as s was
 	}

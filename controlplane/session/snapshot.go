@@ -249,7 +249,7 @@ func (p *reader) takeSession(records []store.Record, boot uint64, rows []api.URR
 	case r == nil:
 		r = &p.snaps.scratch
 		r.boot, r.list = boot, r.list[:0]
-	case r.boot != boot: // who counts has not taken over yet what that has (Lines)
+	case r.boot != boot: // Lines have not counted its usage yet
 		return records
 	}
 	for i := range rows {

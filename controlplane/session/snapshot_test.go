@@ -59,7 +59,7 @@ func urr(seid uint64, id, sequence uint32, up, down uint64) api.URRRow {
 	return r
 }
 
-// counts has the data plane say what it counted, a row in a message, and a snapshot made of it.
+// counts sets the data plane's counts, a row a message, and makes a snapshot.
 func (b *bench) counts(rows ...api.URRRow) {
 	b.t.Helper()
 	var bodies [][]byte
@@ -89,7 +89,7 @@ func (b *bench) urrs(seid uint64) []api.URR {
 
 func accept(r reported) { r.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil) }
 
-// volumeOf is what a report with one usage report says.
+// volumeOf is the content of a report with one usage report.
 func volumeOf(t *testing.T, r reported) [3]uint64 {
 	t.Helper()
 	if len(r.req.Usage) != 1 {
@@ -246,7 +246,7 @@ func TestUsageSurvivesTwoDataPlanes(t *testing.T) {
 	})
 }
 
-// What is left of quotas is granted again, and no more; what the CP function gave since is granted whole.
+// The rest of a quota is granted again, and no more; a newer grant is granted whole.
 func TestQuotaIsNotGrantedTwice(t *testing.T) {
 	s := dptest.Start(t)
 	b := synchronised(t, s, "", nil)
@@ -547,7 +547,7 @@ func TestSnapshotFails(t *testing.T) {
 	testkit.Equal(t, strings.Count(log.String(), "no snapshot"), 1, "lines of the log")
 }
 
-// A store without room: the session lives, the log says so, and the data plane's end costs nothing.
+// A store without room: the session lives, the log reports it, and the data plane's end costs nothing.
 func TestSnapshotOnAFullDisk(t *testing.T) {
 	fd, err := unix.MemfdCreate("store", unix.MFD_ALLOW_SEALING)
 	testkit.Must(t, err)

@@ -16,13 +16,13 @@ import (
 	"isthmus/controlplane/session/pool"
 )
 
-// table has the sessions, and what they share. It makes, changes and ends them, each in a transaction that can be taken
-// back. Who calls it holds mu.
+// table has the sessions, and their shared objects. It makes, changes and ends them, each in a transaction that can be
+// undone. Callers hold mu.
 type table struct {
 	log *slog.Logger
 
-	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken
-	// before mu, which reconciliation does not hold while it waits for the data plane.
+	// changing is held while sessions change: by a batch of requests, or by reconciliation. Taken before mu, which
+	// reconciliation does not hold while it waits for the data plane.
 	changing sync.Mutex
 	mu       sync.Mutex
 	set      *rules.Settings
@@ -197,7 +197,7 @@ func (p *table) occupied(s *rules.Session) *rules.Compiled {
 	return rules.Occupied(p.set, p.pfds, s)
 }
 
-// decoded is a session as it is: a copy, nil when there is none, or none that can be read.
+// decoded is a copy of a session; nil without one, or if it is unreadable.
 func (p *table) decoded(seid uint64) (entry, *rules.Session, *pfcp.Error) {
 	e, _ := p.x.at(seid)
 	s, err := rules.Decode(e.data)

@@ -14,7 +14,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What a modification says of the session beside its rules takes effect.
+// A modification's IEs outside of rules take effect.
 func TestModificationOfTheSessionItself(t *testing.T) {
 	b := start(t, "", testSettings())
 	one, two := &n4.Association{ID: "smf1", Set: "set1"}, &n4.Association{ID: "smf2", Set: "set1"}

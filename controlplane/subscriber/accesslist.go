@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// accessList is a list as filters of the rule that lets packets pass, by direction. The first filter that matches
-// decides; what none lets pass is another rule's, which drops.
+// accessList is a list as filters of the permitting rule, by direction. The first matching filter decides; another rule
+// drops the rest.
 type accessList struct{ up, down []api.SDF }
 
 // nothing passes: a list that is not there.
@@ -65,8 +65,8 @@ func (l *Loop) retire(set *Settings) {
 	l.retired = kept
 }
 
-// filter lays the plan's access lists over the rules: what they deny is dropped by rules of its own, which are counted
-// and no part of accounting.
+// filter lays the plan's access lists over the rules: denied packets are dropped by rules of their own, which are
+// counted but not accounted.
 func (s object) filter(o *rules.Session) {
 	deny := func(passes, id uint16, filters []api.SDF) {
 		if o.LineFilters == nil {

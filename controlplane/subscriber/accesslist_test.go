@@ -87,7 +87,7 @@ func TestAccessListIsTakenAway(t *testing.T) {
 	testkit.Equal(t, len(b.retired), 0, "lists kept for nobody")
 }
 
-// A restart finds the session as it shall be: nothing is sent again.
+// A restart finds the session in its final state: nothing is sent again.
 func TestAccessListsOverARestart(t *testing.T) {
 	b := start(t, nil)
 	lists := func(s *Settings) { s.lists = SettingsOf(parse(t, file+listsFile)).lists }

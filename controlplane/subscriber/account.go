@@ -182,7 +182,7 @@ func (c *counted) renew(quota uint64) {
 	c.grant++
 }
 
-// left is what is left of the quota: 1 for none, as 0 is no quota.
+// left is the rest of the quota: 1 for none, as 0 is no quota.
 func (c *counted) left() uint64 {
 	used := c.used[0].volume() - c.base
 	return max(c.quota, used+1) - used

@@ -164,7 +164,7 @@ func (s addresses) wishes(f access.Families, given *access.Addresses) [3]wish {
 	return list
 }
 
-// takeFree takes the addresses that can be had. The others are those of holders, who are of out or end already.
+// takeFree takes the available addresses. The others are those of holders, which are in out or end already.
 func (s addresses) takeFree(r *access.Request, out []*Subscriber) (holders []*Subscriber, err error) {
 	var now access.Families
 	for i, w := range s.wishes(r.Wants, r.Given) {

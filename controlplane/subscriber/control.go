@@ -41,8 +41,8 @@ func CauseOf(text string) (access.Cause, bool) {
 	return 0, false
 }
 
-// Clear ends the subscribers that find finds, and says how many. An address of several network instances' names none of
-// them. Loop's goroutine (Ask).
+// Clear ends the subscribers that find finds, and returns their number. An address in several network instances selects
+// none. Loop's goroutine (Ask).
 func (l *Loop) Clear(what string, cause access.Cause) (int, error) {
 	list := l.by.find(what)
 	for _, s := range list {
@@ -85,8 +85,8 @@ func (l *Loop) Drain() int {
 	return count
 }
 
-// lastWord is Accounting-Off, behind every Accounting-Stop: of those that are left at a moment, too, with what is
-// counted until then.
+// lastWord is Accounting-Off, behind every Accounting-Stop: at the latest moment also of the remaining ones, with their
+// counts.
 func (l *Loop) lastWord(latest time.Time) {
 	now := l.opt.Now()
 	if len(l.by.seid) > 0 && now.Before(latest) {

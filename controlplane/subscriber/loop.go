@@ -109,8 +109,8 @@ func New(set *Settings, o Options) *Loop {
 // FrontEnds sets the protocols: before Start.
 func (l *Loop) FrontEnds(pppoe, ipoe access.FrontEnd) { l.pppoe, l.ipoe = pppoe, ipoe }
 
-// mail is what others want done, in order. Who posts bounds how much there is: sign-ins, transactions and requests of
-// the API are bounded, each.
+// mail is work posted by others, in order. Its posters bound it: sign-ins, transactions and requests of the API are
+// each bounded.
 type mail struct {
 	lock sync.Mutex
 	list []func()

@@ -16,7 +16,7 @@ type plans struct {
 	known map[uint64]*access.Plan // by what plans mostly differ in
 }
 
-// mostPlans bounds the table; plans that it forgets stay with those who have them.
+// mostPlans bounds the table; forgotten plans stay in use.
 const mostPlans = 1024
 
 func newPlans() plans { return plans{maphash.MakeSeed(), map[uint64]*access.Plan{}} }
@@ -65,7 +65,7 @@ func attachmentOf(r *access.Request) attachment {
 	return t
 }
 
-// request is who signed in where, in the words of who authenticates and accounts.
+// request is the sign-in's identity and place for authentication and accounting.
 func (t *attachment) request() *access.Request {
 	return &access.Request{Kind: t.kind, Line: t.line, PPPoE: t.pppoe, Agent: *t.agent}
 }

@@ -94,7 +94,7 @@ func TestNotReplacedInVain(t *testing.T) {
 	testkit.ErrorIf(t, rows[0].Used != 2 || rows[1].Used != 2, "%+v", rows)
 }
 
-// What is reserved for a user, or the last address of a pool, goes over as well.
+// A user's reserved address, or the last one of a pool, goes over as well.
 func TestReplacedGivesWhatIsOfAPool(t *testing.T) {
 	one := netip.MustParseAddr("10.64.0.9")
 	for name, homes := range map[string]config.AddressPool{
@@ -115,7 +115,7 @@ func TestReplacedGivesWhatIsOfAPool(t *testing.T) {
 	}
 }
 
-// Of several that come for one session at once, as many are in as may be.
+// Of several sign-ins for one session at once, as many succeed as permitted.
 func TestReplacedBySeveral(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "")

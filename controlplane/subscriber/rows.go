@@ -98,7 +98,7 @@ func (l *Loop) Rows(what string) []Row {
 	return rows
 }
 
-// Attempts are the last ones to sign in that what names: a user, a MAC address, a line; empty: all.
+// Attempts are the last attempts of what: a user, a MAC address, a line; empty: all.
 func (l *Loop) Attempts(what string, most int) []Attempt {
 	lines := map[access.Line]bool{}
 	if what != "" {

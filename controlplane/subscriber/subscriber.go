@@ -53,7 +53,7 @@ type Subscriber struct {
 // comingUp is the time before its packets pass.
 type comingUp struct{ began, let time.Time } // SignIn, let in
 
-// errEnded answers who wants something of a session that has ended.
+// errEnded answers requests about an ended session.
 var errEnded = errors.New("the session has ended")
 
 // ID is the Acct-Session-Id.
@@ -88,7 +88,7 @@ func (s *Subscriber) next() {
 	}
 }
 
-// request asks the session layer, which has the session then (put) or not. What s.acks waits for is in what it stores.
+// request asks the session layer; put: it has the session then. The stored record covers s.acks.
 func (s *Subscriber) request(put bool, ask func(answer func([]api.Usage, error)), done func(error)) {
 	l := s.loop
 	s.busy, s.dirty = true, false
@@ -112,7 +112,7 @@ func (s *Subscriber) request(put bool, ask func(answer func([]api.Usage, error))
 	})
 }
 
-// commit makes the session what it shall be now, in the data plane and in the store.
+// commit makes the session's new state, in the data plane and in the store.
 func (s *Subscriber) commit(done func(error)) {
 	o, record := object{s}.session(), s.record()
 	s.request(true, func(answer func([]api.Usage, error)) {

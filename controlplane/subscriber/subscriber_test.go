@@ -19,7 +19,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What the profile says, not its RADIUS answer.
+// The profile's value, not that of its RADIUS answer.
 func TestMSSOfTheProfile(t *testing.T) {
 	for _, want := range []config.MSS{0, 1360, api.MSSPath} {
 		b := start(t, func(s *Settings) { s.profiles["home"].MSS = want })
@@ -192,7 +192,7 @@ func TestAccounting(t *testing.T) {
 	testkit.ErrorIf(t, r.Kind != aaa.Stop || r.Total.UpBytes != 1011 || !*acked, "%+v", r)
 }
 
-// What is owed for ever does not keep the last record back.
+// A report that stays missing does not hold the last record back.
 func TestReportsLost(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -421,8 +421,8 @@ func TestReload(t *testing.T) {
 	testkit.Equal(t, timed.cause, access.AdminReset, "bob's front end hears")
 }
 
-// A data plane that takes nothing out holds a planned end up for ten seconds; then accounting hears of each end, once,
-// and that we go.
+// A data plane that deletes nothing delays a planned end by ten seconds; then accounting gets each end, once, and
+// Accounting-Off.
 func TestDrainIsBounded(t *testing.T) {
 	b := start(t, nil)
 	b.up(request("anna", 1))
@@ -445,7 +445,7 @@ func TestDrainIsBounded(t *testing.T) {
 	testkit.Equal(t, len(b.layer.sessions)+len(b.Rows("")), 0, "left")
 }
 
-// Who signs in while there is no limit owes nothing to a limit that comes later.
+// A sign-in without a limit owes nothing to a later limit.
 func TestRateThatComesLater(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 10, 0 })
 	b.signIn(request("first", 0))
@@ -469,7 +469,7 @@ func TestFramesGoWhereTheyAreServed(t *testing.T) {
 	testkit.ErrorIf(t, b.front.frames != 1 || b.Counts().NobodyThere != 2, "%+v", b.Counts())
 }
 
-// A user is who authentication says: an answer with another name does not go past its limit.
+// A user is the name of authentication's answer: another name does not pass its limit.
 func TestLimitOfTheNameThatAuthenticationSays(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Replace = false })
 	b.judge.verdict.Plan.User = "one"
@@ -576,7 +576,7 @@ func TestUntrustedLine(t *testing.T) {
 	testkit.Equal(t, len(h.session.at.agent.CircuitID), 0, "circuit id")
 }
 
-// What a front end refuses is an attempt and an event, as what authentication refuses.
+// A front end's refusal is an attempt and an event, like authentication's.
 func TestFailedIsTold(t *testing.T) {
 	b := start(t, nil)
 	r := request("", 1)
@@ -586,7 +586,7 @@ func TestFailedIsTold(t *testing.T) {
 	testkit.Equal(t, len(list) == 1 && list[0].why == "failed: another circuit", true, "attempts")
 }
 
-// What a client says it had is of the plan's pool, and no more than a hint.
+// A client's claimed address counts if it is of the plan's pool, as a hint.
 func TestHint(t *testing.T) {
 	b := start(t, nil)
 	hint := access.Addresses{IPv4: netip.MustParseAddr("10.64.3.3"),

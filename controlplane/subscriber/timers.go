@@ -62,7 +62,7 @@ func (v *timer) Stop() {
 	}
 }
 
-// run calls what is due, but nothing that becomes due by that.
+// run calls due timers, but none that becomes due by that.
 func (t *timers) run(now time.Time) {
 	last, until := t.count, now.Sub(t.from)
 	for len(t.list) > 0 && t.list[0].at <= until && t.list[0].order <= last {

@@ -93,7 +93,7 @@ func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
 	b.turn()
 	testkit.Equal(t, told, 3, "told")
 	testkit.Equal(t, b.subscriber(h).used[0].volume(), 350, "bytes")
-	// Who is about to end has it in the last record; a record that cannot be written keeps it waiting.
+	// A subscriber that is about to end has the usage in its last record; a failed write keeps it waiting.
 	b.layer.keepFail = errors.New("full")
 	b.LineLost(seid, 6, []api.Usage{usage(1, 0, 7, 0, 0)}, func() { told++ })
 	b.turn()
@@ -147,7 +147,7 @@ func TestQuotaOverARestart(t *testing.T) {
 	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 650, "quota")
 }
 
-// What a session measured last is in its last record, also when the session layer ended it.
+// A session's last usage is in its last record, also when the session layer ended it.
 func TestEndedByTheSessionLayer(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -192,7 +192,7 @@ func (b *bench) change(h *home, list ...radius.Attribute) *aaa.Result {
 
 func (b *bench) coa(h *home, list ...radius.Attribute) aaa.Result { return *b.change(h, list...) }
 
-// Of changes that come at the same time, each has what the one before changed.
+// Simultaneous changes build on each other.
 func TestChangesAtOnce(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -253,7 +253,7 @@ func TestChangeOfDNS(t *testing.T) {
 		h.session.Grant().Addresses.DNS)
 }
 
-// What cannot be changed is not acknowledged.
+// An impossible change is not acknowledged.
 func TestChangeRefused(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -305,7 +305,7 @@ func TestInterimOfFamilies(t *testing.T) {
 	}
 }
 
-// Reports in any order, against a set of those that came; the list of those owed comes back.
+// Reports in any order, compared with a set of received ones; the list of missing ones survives.
 func TestSeenModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	n, came, next := seen{}, map[uint32]bool{}, uint32(0)

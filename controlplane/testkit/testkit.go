@@ -20,7 +20,7 @@ import (
 // seconds.
 const Limit = time.Minute
 
-// Must ends the test when something that it stands on fails; nil is none, of errors with a type of their own too.
+// Must ends the test when a precondition fails; a nil error of any type is none.
 func Must[E interface {
 	comparable
 	error
@@ -48,7 +48,7 @@ func FatalIf(t testing.TB, wrong bool, format string, args ...any) {
 	}
 }
 
-// Equal compares; what is compared is said by format and args.
+// Equal compares; format and args name the subject.
 func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()
 	if got != want {
@@ -121,7 +121,7 @@ func Receive[T any](t testing.TB, ch <-chan T) (v T) {
 	return v
 }
 
-// PutBack is a moment of time.Now as a wall clock says it that was put back meanwhile; what does not jump stays.
+// PutBack is a moment of time.Now on a wall clock that was set back meanwhile; its monotonic part stays.
 func PutBack(t time.Time, seconds uint64) time.Time {
 	wall := (*uint64)(unsafe.Pointer(&t)) // package time: a flag, 33 bits of seconds, 30 of nanoseconds
 	*wall -= seconds << 30

@@ -109,7 +109,7 @@ func TestSortedColumnIsSeen(t *testing.T) {
 	}
 }
 
-// What a screen has no room for is named on it.
+// Rows that a screen has no room for are named on it.
 func TestNothingIsHiddenInSilence(t *testing.T) {
 	all := strings.Join(model(t).Screen(80, 24, false), "\n")
 	testkit.ErrorIf(t, !strings.Contains(all, "no room for GTP-U peers (1)"),

@@ -87,8 +87,8 @@ func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error
 	return nil
 }
 
-// below is the floor, and what is above it. The two ran one after the other, so the difference lies anywhere between
-// the extremes of both.
+// below is the floor, and the cost above it. The two ran one after the other, so the difference lies between the
+// extremes of both.
 func below(total, floor Spread) (ticks, own figure.Number, pairs figure.Difference) {
 	pairs = figure.Apart(total, floor).Rounded(round1)
 	return figure.Number(floor.Median), pairs.Number(), pairs

@@ -18,8 +18,8 @@ import (
 	"isthmus/lab/figure"
 )
 
-// Chains: several data planes one behind the other, with the tester at both ends. What is between them is a fabric:
-// memif (direct attachment), or a program that relays.
+// Chains: several data planes in a row, with the tester at both ends. A fabric joins them: memif (direct attachment),
+// or a program that relays.
 
 // chain is a scene's functions from the access side to the core side.
 type chain struct {

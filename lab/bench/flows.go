@@ -17,8 +17,7 @@ import (
 	"isthmus/lab/figure"
 )
 
-// What only flow profiles have: the phase in which every packet is the first of its flow, and the floor that memory
-// gives.
+// Of flow profiles only: the phase in which every packet is the first of its flow, and the floor that memory sets.
 
 // Fill is the phase in which the flow table fills: each flow sends one packet, in turn, and misses.
 type Fill struct {

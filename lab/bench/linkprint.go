@@ -97,7 +97,7 @@ func writeTable(w io.Writer, left int, titles []string, cells [][]string) error 
 	return view.WriteTable(w, titles, right, cells)
 }
 
-// unknown prints a figure, or nothing where there is none.
+// unknown prints a figure, or nothing without one.
 func unknown[N ~float64](v N, format func(N) string) string {
 	if v == 0 {
 		return ""

@@ -152,7 +152,7 @@ func newLinkResult(opt *Options, s *scene) *LinkResult {
 	}
 }
 
-// hello notes what a tester says of itself.
+// hello notes a tester's greeting.
 func (r *LinkResult) hello(t *tester.Result) {
 	r.Versions.Tester, r.Versions.DPDK = t.Version, t.Machine.DPDK
 }
@@ -273,7 +273,7 @@ func newRate(t *tester.Result, g *tester.GoalResult) Rate {
 	}
 }
 
-// judge adds up what all trials of a run say of packets, machine and tester.
+// judge sums up all trials of a run: packets, machine and tester.
 func (p *Point) judge(t *tester.Result) {
 	wrong, example := t.Wrong()
 	p.Add(Proof{Wrong: wrong})
@@ -303,8 +303,7 @@ func (p *Point) judge(t *tester.Result) {
 	p.Complete = p.Complete && t.Complete
 }
 
-// headline is the trial that stands for a run: the one of its last goal, or of a fixed rate the last. -1: there is
-// none.
+// headline is the representative trial of a run: of its last goal, or of a fixed rate the last. -1: none.
 func headline(t *tester.Result) int {
 	if t.Search != nil && len(t.Search.Goals) > 0 {
 		return standing(t, &t.Search.Goals[len(t.Search.Goals)-1])

@@ -75,7 +75,7 @@ type mobileLayout struct {
 	mtu      int      // above usualMTU: buffers hold such a frame
 	vlans    bool     // on both sides
 	idle     bool     // workers without work sleep
-	steered  int      // workers among whom packets come to their own; 0: to any
+	steered  int      // workers whose packets come to them; 0: to any
 }
 
 // newMobile makes the layout of a profile, nil for those of the access gateway.

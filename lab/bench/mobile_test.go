@@ -69,7 +69,7 @@ func TestMobilePackets(t *testing.T) {
 	}
 }
 
-// What changes from session to session lies where the encoder put it.
+// Fields that change from session to session lie where the encoder put them.
 func TestMobileFields(t *testing.T) {
 	for _, p := range MobileProfiles {
 		l := mobile(t, p.Name, 1000)

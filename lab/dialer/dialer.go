@@ -163,7 +163,7 @@ func (c *Client) Expire() {
 	}
 }
 
-// Online says whether a session is there.
+// Online: a session is established.
 func (c *Client) Online() bool { return c.phase == session }
 
 // Idle says whether it was not dialled, or its session ended.

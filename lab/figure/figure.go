@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package figure is what benchmarks find out: numbers that may not have been measured, medians of repetitions with
-// their range, and differences of what was measured side by side.
+// Package figure has benchmarks' results: numbers that may be unmeasured, medians of repetitions with their range, and
+// differences of measurements side by side.
 package figure
 
 import (
@@ -64,7 +64,7 @@ func Once[N ~float64](v N) Spread {
 // With returns the spread of one more measurement. It needs to know each of those before.
 func (s Spread) With(v float64) Spread { return Of(append(slices.Clone(s.Each), v)...) }
 
-// Has says whether anything was measured.
+// Has: something was measured.
 func (s Spread) Has() bool { return s.Runs > 0 }
 
 // Rounded has every figure rounded.
@@ -136,7 +136,7 @@ func (d Difference) Number() Number {
 	return Number(d.Median)
 }
 
-// Words prints a difference, and nothing where none was measured.
+// Words prints a difference, and nothing without one.
 func (d Difference) Words(decimals int) string {
 	switch {
 	case !d.Has():

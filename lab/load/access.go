@@ -23,7 +23,7 @@ import (
 	"isthmus/lab/frames"
 )
 
-// AccessOptions are those of a run of subscribers who sign in.
+// AccessOptions are those of a run of sign-ins.
 type AccessOptions struct {
 	Interface   string // towards the access port
 	DHCP        bool   // not PPPoE
@@ -65,7 +65,7 @@ type AccessResult struct {
 	Wrong       map[string]uint64  `json:"wrong"`
 }
 
-// Verdict is nil when everybody got what it must have.
+// Verdict is nil when all subscribers got what they must have.
 func (r *AccessResult) Verdict() error {
 	var errs []error
 	for what, n := range r.Wrong {
@@ -271,7 +271,7 @@ func (c *crowd) signInAll(ctx context.Context, what string) error {
 			c.dial(uint32(next))
 		}
 		if next == len(c.homes) && now-began > time.Duration(float64(next)/c.opt.Rate*float64(time.Second))+c.opt.Patience {
-			return nil // Verdict says who is missing
+			return nil // Verdict names the missing ones
 		}
 		if err := c.turn(ctx, time.Millisecond); err != nil {
 			return err
@@ -397,7 +397,7 @@ func single(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(a, a.BitLen())
 }
 
-// hangUp has everybody leave, at the rate, so that the gateway hears of each; at once when ctx is done.
+// hangUp ends all sessions, at the rate, so that the gateway gets each end; at once when ctx is done.
 func (c *crowd) hangUp(ctx context.Context) {
 	c.closed = true
 	c.file.SetReadDeadline(time.Time{})

@@ -14,7 +14,7 @@ import (
 	"isthmus/lab/dialer"
 )
 
-// What keeps a subscriber on line: LCP echo (RFC 1661 §5.8), and renewals of its leases.
+// A subscriber's keep-alive: LCP echo (RFC 1661 §5.8), and renewals of its leases.
 
 // keepAll has every subscriber renew once.
 func (c *crowd) keepAll(ctx context.Context) error {

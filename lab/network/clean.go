@@ -58,7 +58,7 @@ func holder(dir string) int {
 	return pid
 }
 
-// Clean ends a running lab, and removes what one left that could not clean up. It returns what it removed.
+// Clean ends a running lab, and removes the remains of a killed one. It returns what it removed.
 func Clean(ctx context.Context, dir string) (string, error) {
 	if os.Geteuid() != 0 {
 		return "", errors.New("needs root: sudo isthmus lab clean")

@@ -305,7 +305,7 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// static routes: a router's to the servers; a gateway's to the routers, for when who learns a better one ends.
+// static routes: a router's to the servers; a gateway's to the routers, as a fallback without a learnt one.
 func (r *router) static() []string {
 	if !r.gateway {
 		return []string{
@@ -330,7 +330,7 @@ func checkFRR() error {
 }
 
 // startRouting runs FRR in the routers' and the gateways' clones' namespaces, with files, sockets and process ids in
-// the lab's folder: nothing of a FRR of the machine is touched.
+// the lab's folder: the machine's own FRR is untouched.
 func (l *Lab) startRouting(ctx context.Context) error {
 	account, err := user.Lookup("frr") // the daemons give up root
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	netLinks = 70 // and the following: between gateways, routers, data network
 )
 
-// accessMAC is both gateways' towards homes, so that a home needs to learn nothing when another one serves it.
+// accessMAC is both gateways' towards homes, so that homes need not learn another when one takes over.
 const accessMAC = "02:00:00:00:64:01"
 
 // serviceIPv4 is where both gateways have the tunnels of wireline subscribers: routing decides who gets them.

@@ -96,7 +96,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What a user may type next finds the program and the lab, wherever they are.
+// Suggested commands find the program and the lab, wherever they are.
 func TestHints(t *testing.T) {
 	for _, opt := range []Options{
 		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", Dir: "/tmp/lab"},

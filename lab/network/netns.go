@@ -110,8 +110,8 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 	return l.makeHosts(ctx)
 }
 
-// hostSettings are those of every namespace: no address is tentative, nothing is configured by itself, and packets may
-// leave and come by different interfaces.
+// hostSettings are those of every namespace: no address is tentative, no automatic configuration, and packets may leave
+// and come by different interfaces.
 var hostSettings = map[string]string{
 	"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0", "ipv4/ip_forward": "0",
 	"ipv6/conf/default/accept_dad": "0", "ipv6/conf/default/accept_ra": "0",
@@ -143,8 +143,8 @@ func (e *end) prepare(ctx context.Context, far *end) error {
 		return err
 	}
 	if e.port {
-		// The kernel sees copies of all frames. Without addresses it answers none, and what is for the
-		// address that it has on the N4 interface does not get there from this side.
+		// The kernel sees copies of all frames. Without addresses it answers none, and packets for its address
+		// on the N4 interface do not reach that from this side.
 		err = inside(e.node, func() error {
 			return sysctl(map[string]string{
 				"ipv6/conf/" + e.name + "/disable_ipv6": "1", "ipv4/conf/" + e.name + "/rp_filter": "1",

@@ -149,8 +149,8 @@ func reset(list []*probe) {
 // answerTime is how late an answer may be and still count.
 const answerTime = time.Second
 
-// end ends a measurement, once datagrams that are under way had time to come back. It returns what was sent, what of it
-// was lost, and the longest time without an answer.
+// end ends a measurement, after datagrams on their way could return. It returns the number sent, the number lost, and
+// the longest time without an answer.
 func (p *probe) end() (sent, lost uint64, longest time.Duration) {
 	p.mu.Lock()
 	p.upTo = p.sent

@@ -31,7 +31,7 @@ type process struct {
 	argv    []string
 	log     string
 	quit    chan struct{} // closed by stop
-	done    chan struct{} // nothing runs any more, and nothing will
+	done    chan struct{} // no program runs any more, or will
 	restart bool
 	state   *os.ProcessState // of the last end
 	pid     atomic.Int64
@@ -148,8 +148,7 @@ func (s *programs) named(name string) []*process {
 	return list
 }
 
-// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the
-// reason.
+// refusals are functions' last refused PFCP requests: an answer has a cause, the log has the reason.
 func (s *programs) refusals() string {
 	text := ""
 	for _, p := range s.procs {

@@ -22,7 +22,7 @@ type dpdk struct {
 	oneCPU  bool                           // its main thread forwards; else a second thread does, on lcore 1
 	// arguments after the EAL's; may write files into s.Dir.
 	arguments  func(s *Setup) ([]string, error)
-	ready, bad string // what it prints when its ports wait for the tester, and when something is wrong
+	ready, bad string // its output when its ports wait for the tester, and after a fault
 	memoryMB   int    // without huge pages
 }
 

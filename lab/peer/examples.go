@@ -36,7 +36,7 @@ func FindPrograms(given string) (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(self)), ".tools", "peers", "bin"), nil
 }
 
-// example is the path of an example that was built, and errors that say what to do when it was not.
+// example is the path of a built example, and an error with the next step otherwise.
 func example(name, folder string) (string, error) {
 	folder, err := FindPrograms(folder)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"isthmus/lab/tester"
 )
 
-// Packets say what a peer is sent.
+// Packets are the kind of packets that a peer gets.
 type Packets int
 
 // Kinds of Packets.
@@ -84,7 +84,7 @@ type Peer struct {
 	Packets Packets
 	Change  Change
 	Ours    bool // the gateway: what the others on the same link are compared with
-	Floor   bool // moves packets and does nothing else: what the link itself costs
+	Floor   bool // only moves packets: the cost of the link itself
 	// Base is what the gateway is measured with on this link, in place of the comparison's; nil: that.
 	Base *tester.Profile
 	// Version returns what would run; an error is why it cannot.

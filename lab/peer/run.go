@@ -32,7 +32,7 @@ type Options struct {
 	Say func(format string, args ...any)
 }
 
-// Measure has the tester run the profile against what runs. The profile's ports are those of the Running.
+// Measure runs the tester's profile against a running program. The profile's ports are those of the Running.
 type Measure func(ctx context.Context, name string, r *Running, p *tester.Profile) (*tester.Result, error)
 
 // Row is what one program gave. Rates are sums of both directions, of packets that came out as they must, at the
@@ -46,8 +46,8 @@ type Row struct {
 	Floor   bool          `json:"floor,omitempty"`
 	Mpps    figure.Number `json:"mpps"`    // median
 	GbpsL2  figure.Number `json:"gbps_l2"` // that came out, in the repetition of the median
-	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks
-	// per second divided by the median rate. The gateway's is reckoned the same way here.
+	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks per
+	// second divided by the median rate. The gateway's is computed the same way here.
 	TicksPerPacket figure.Number `json:"ticks_per_packet"`
 	// its rate to the gateway's on the same link, of rounds side by side
 	Ratio      figure.Number `json:"ratio"`

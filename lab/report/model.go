@@ -379,7 +379,7 @@ type Peer struct {
 	Command       string        `json:"command"`
 }
 
-// Partial says whether anything that should be here is not.
+// Partial: some expected part is missing.
 func (r *Report) Partial() bool {
 	if !r.Complete || r.Interrupted || len(r.Missing) > 0 {
 		return true

@@ -363,7 +363,7 @@ func TestAnythingMayBeMissing(t *testing.T) {
 	plots(t, render(t, hollow))
 }
 
-// What was not measured has neither a heading nor a link.
+// An unmeasured section has neither a heading nor a link.
 func TestUnmeasuredSectionsAreLeftOut(t *testing.T) {
 	r := fixture(t)
 	*r = Report{Costs: r.Costs, Machine: r.Machine, Complete: true, Missing: []Missing{{SectionPeers,

@@ -75,7 +75,7 @@ func nodeChart(profile string, line *CostLine) *sheet.Plot {
 	}
 	rest, small := 0.0, 0
 	for _, n := range line.Nodes {
-		// What is too small to see stays in the table.
+		// Invisibly small parts stay in the table.
 		if n.Share < sum/200 {
 			rest, small = rest+n.Share, small+1
 			continue

@@ -21,8 +21,8 @@ type Function struct {
 	LocalCore    string // of a relay with an uplink classifier: the network beside it
 }
 
-// Network carries UEs over a chain of functions: a radio node, any number of relays, an anchor. All methods may be
-// called from any goroutine; those about one bearer take turns.
+// Network carries UEs over a chain of functions: a radio node, any number of relays, an anchor. Any goroutine may call
+// it; calls for one bearer take turns.
 type Network struct {
 	Radios     []Function // the UE is at one of them
 	Relays     []Function
@@ -309,7 +309,7 @@ func (b *Bearer) Anchored() *Session {
 	return b.chain[len(b.chain)-1]
 }
 
-// Downlink pages a UE for which packets wait; it is what Handlers.Downlink of the clients shall be.
+// Downlink pages a UE with waiting packets; it is meant for Handlers.Downlink of the clients.
 func (n *Network) Downlink(s *Session, _ *pfcp.SessionReportRequest) {
 	if b, ok := s.Tag.(*Bearer); ok && b.network == n {
 		n.Notified.Add(1)
@@ -323,8 +323,8 @@ func (n *Network) Downlink(s *Session, _ *pfcp.SessionReportRequest) {
 	}
 }
 
-// ErrorIndication repairs a bearer whose radio node does not know the tunnel any more (TS 23.007 §21.7): as if the
-// UE had become idle and was paged at once. It is what Handlers.ErrorIndication shall be.
+// ErrorIndication repairs a bearer whose radio node has lost the tunnel (TS 23.007 §21.7): as if the UE had become idle
+// and was paged at once. It is meant for Handlers.ErrorIndication.
 func (n *Network) ErrorIndication(s *Session, unknown []pfcp.FTEID) {
 	b, ok := s.Tag.(*Bearer)
 	if !ok || b.network != n {

@@ -22,7 +22,7 @@ type UE struct {
 	IPv6 netip.Prefix
 }
 
-// Measure is what an anchor does to a UE's traffic besides forwarding it; zero values: nothing.
+// Measure is an anchor's treatment of a UE's traffic besides forwarding; zero values: none.
 type Measure struct {
 	QFI               uint8  // of the packets it sends into tunnels
 	MBRUp, MBRDown    uint64 // kbit/s

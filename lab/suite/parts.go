@@ -317,7 +317,7 @@ func (s *suite) routers(ctx context.Context) error {
 	return err
 }
 
-// instances measures as many gateways as the machine has CPUs for, and says what it cannot show.
+// instances measures as many gateways as the machine has CPUs for, and reports its limits.
 func (s *suite) instances(ctx context.Context, seconds float64) error {
 	set := report.Instances{Profile: symmetric, Title: "650 B both ways", Points: []report.InstancePoint{}}
 	if run := s.find(symmetric); run != nil && s.r.Headline(run) != nil {

@@ -62,8 +62,8 @@ type suite struct {
 	unfinished int // parts at the end of the list of what is missing that an interrupt ended
 }
 
-// Run measures everything and writes the report. The report comes back whenever one was written, also beside an
-// error, which says that the run was interrupted, that a part failed, or that packets were wrong.
+// Run measures everything and writes the report, which is returned if written, also beside an error. The error reports
+// an interrupt, a failed part, or wrong packets.
 func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	s := &suite{opt: opt, began: time.Now()}
 	s.r = &report.Report{

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// Checked is a profile that was read: presets stand where the file says nothing, and all of it goes together.
+// Checked is a profile that was read: with defaults filled in, and consistent.
 type Checked struct {
 	Profile
 	File string
@@ -51,7 +51,7 @@ func (r *reader) check(p *Profile) {
 		r.fault("streams", 0, "the streams have %d flows together, and at most %d are possible", flows,
 			mostFlows)
 	}
-	// Of streams that were read well, or faults would follow from faults.
+	// Of valid streams, or faults would follow from faults.
 	bad := slices.ContainsFunc(r.List, func(f Fault) bool { return strings.HasPrefix(f.Text, "streams") })
 	for i := 0; i < len(p.Streams) && !bad; i++ {
 		r.answers(p, i)
@@ -169,7 +169,7 @@ func (p *Profile) streamNames() (names []string) {
 	return names
 }
 
-// named says whether the name at path is one of names; what is missing for another reason is no fault of its own.
+// named checks that the name at path is one of names; a name missing for another reason is no further fault.
 func (r *reader) named(path, kind, name string, names []string) bool {
 	if r.lines[path] == 0 || len(names) == 0 || r.hasFault(path) {
 		return false
@@ -345,8 +345,8 @@ func (p *Profile) SharedBytes() float64 {
 	return bytes / shares
 }
 
-// RatePPS of a rate of the run, all streams with a share together: bits by the mean size of their frames, parts of the
-// run's rate. 0 of none, infinity of max.
+// RatePPS converts a rate of the run, of all streams with a share together: bits by the mean size of their frames,
+// parts of the run's rate. 0 for none, infinity for max.
 func (p *Profile) RatePPS(r Rate) float64 {
 	value, of, _ := r.Scan()
 	switch bytes := p.SharedBytes(); {

@@ -40,8 +40,8 @@ type Port struct {
 	Addresses []string `yaml:"addresses,omitempty,flow" in:"address" list:"0..8 addresses"`
 }
 
-// Stream is a set of flows that are sent at one port and must arrive at another. One of Share (1 when none is given),
-// Rate and Answers says how many packets are sent.
+// Stream is a set of flows that are sent at one port and must arrive at another. One of Share (1 by default), Rate and
+// Answers sets the number of packets.
 type Stream struct {
 	Name  string `yaml:"name" in:"!name"`
 	Port  string `yaml:"port" in:"!word"`
@@ -144,7 +144,7 @@ const (
 	ModeSteps  = "steps"
 )
 
-// Plan is what to do: the section `run` of the file. What is empty has the tester's own preset.
+// Plan is the section `run` of the file. Empty fields have the tester's defaults.
 type Plan struct {
 	Mode string `yaml:"mode" in:"word fixed|search|steps =fixed"`
 	// fixed: of all streams with a share; steps: what percentages refer to

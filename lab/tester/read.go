@@ -134,8 +134,7 @@ func (r *reader) no(line int, why string) *yaml.Node {
 	return nil
 }
 
-// walk counts what a node stands for, aliases written out. Depth is bounded, so an alias within what it stands for
-// ends, too.
+// walk counts a node's size, aliases written out. Depth is bounded, so an alias within itself ends, too.
 func (r *reader) walk(n *yaml.Node, depth int) string {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

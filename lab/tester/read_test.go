@@ -28,7 +28,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// faultsOf is what is said about a text; "" when it is good.
+// faultsOf is the faults of a text; "" when it is good.
 func faultsOf(text string) string {
 	if _, err := Parse("x.yaml", []byte(text)); err != nil {
 		return err.Error() + "\n"
@@ -307,7 +307,7 @@ func TestValues(t *testing.T) {
 			0xd6}}, "%+v", gtpu.Extension)
 }
 
-// What the command line changes is looked at again.
+// The command line's changes are checked again.
 func TestOverride(t *testing.T) {
 	for o, want := range map[Overrides]string{
 		{Mode: "steps"}:                 "test.yaml, with the options given: run.steps: mode steps needs",
@@ -412,7 +412,7 @@ func TestTheManualHasTheResult(t *testing.T) {
 	}
 }
 
-// Any text: what is refused has a reason with file and line, what is taken becomes a job.
+// Any text: a refusal has a reason with file and line, an accepted text becomes a job.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("../../traffic/profiles/*.yaml")
 	for _, file := range append(files, "testdata/base.yaml") {

@@ -48,8 +48,8 @@ type Options struct {
 	Log       io.Writer // text that the tester prints; may be nil
 	Arguments []string  // more options for isthmus-traffic
 	EAL       []string  // DPDK options
-	// Patience is how long a trial may take beyond what was asked of it, and a start until links are up, before
-	// the tester counts as stuck and is ended. 0: a minute.
+	// Patience is how much longer than planned a trial may take, and a start until links are up, before the tester
+	// counts as stuck and is ended. 0: a minute.
 	Patience time.Duration
 }
 
@@ -167,8 +167,8 @@ func (p *process) run(ctx context.Context) error {
 	return err
 }
 
-// follow passes events on until the tester closes its output. It interrupts the tester when ctx ends, and kills it
-// when it does not come to an end.
+// follow passes events on until the tester closes its output. It interrupts the tester when ctx ends, and kills it when
+// it does not end.
 func (p *process) follow(ctx context.Context, events <-chan Event) (stuck bool) {
 	patience := p.opt.Patience
 	if patience <= 0 {
@@ -217,7 +217,7 @@ func readEvents(r io.Reader, to chan<- Event) {
 	io.Copy(io.Discard, r) // after a line too long, let the writer go on
 }
 
-// result reads what the tester wrote and decides what is an error.
+// result reads the tester's file and decides what is an error.
 func (p *process) result(ctx context.Context, file string, wanted *Profile, failed error) (*Result, error) {
 	r, err := ReadResult(file)
 	if err != nil {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PADI and DISCOVER of random MAC addresses, all lines of an S-tag and one line alone: who is on line misses nothing,
-new homes come in."""
+"""PADI and DISCOVER of random MAC addresses, on all lines of an S-tag and on one line: homes on line miss no packet,
+new homes sign in."""
 
 import os
 import random

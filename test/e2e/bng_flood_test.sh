@@ -23,8 +23,8 @@ mapfile -t after < <(sizes)
 [[ $(ids) == "$control $data" ]] || fail "a process died"
 echo "bytes before ${before[*]}, after ${after[*]}"
 for i in 0 1; do
-	# 300 bytes for each of 600,000 MAC addresses would be more. What fills up are 65,536 lines that were refused,
-	# of 700 bytes for 10 s each (TestMemoryOfFlood), twice as much until Go collects, and the history of sign-ins.
+	# 300 bytes for each of 600,000 MAC addresses would be more. The flood fills 65,536 refused lines, 700 bytes for
+	# 10 s each (TestMemoryOfFlood), twice as much until Go collects, and the history of sign-ins.
 	((after[i] - before[i] < 160 << 20)) || fail "the flood fills memory"
 done
 echo PASS

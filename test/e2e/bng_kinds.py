@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of home on one access port: each carries packets both ways, and none what another may."""
+"""Every kind of home on one access port: each carries packets both ways, and none of another's addresses."""
 
 import ipaddress
 import struct

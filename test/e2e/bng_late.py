@@ -103,7 +103,7 @@ def main():
     # The data plane that counted bob's packets crashed before its report: they were read.
     equal("bob's last record", last(session[bob]), ("User-Request", str(3 * SIZE)))
 
-    # A planned end: the home hears it, and accounting hears that we go after all else.
+    # A planned end: the home gets its end, and accounting gets Accounting-Off last.
     subprocess.run([os.environ["BIN"] + "/isthmus", "drain"], check=True)
     check(anna.hears(pppoe.LCP, pppoe.TERMINATE, 5), "anna hears no Terminate-Request")
     anna.send(pppoe.LCP, pppoe.control(pppoe.TERMINATED, 1))

@@ -158,7 +158,7 @@ def by_dhcp(wire):
 
 
 def idle(silent, active):
-    """Who is silent ends by the data plane's event, who sends does not."""
+    """A silent home ends by the data plane's event, a sending one does not."""
     def over():
         pinged(active)
         return stopped(silent.user)

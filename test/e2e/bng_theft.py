@@ -10,7 +10,7 @@ CORE, GATEWAY = "10.60.0.2", "100.64.0.1"
 
 
 def dropped(reason, send, what):
-    """What is sent is dropped by this name, each packet once."""
+    """Each packet sent is dropped once, by this name."""
     before = rows("drop").get(reason, 0)
     send()
     wait_until(lambda: rows("drop").get(reason, 0) == before + 1, f"{what} to be dropped as {reason}")

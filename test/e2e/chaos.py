@@ -171,8 +171,8 @@ class Stalls:
             multiprocessing.Process(target=wait_reference, args=(cpu, self.late), daemon=True).start()
         self.before = {}  # (pid, worker): (stalls, microseconds of them, microseconds of the machine)
         self.shared = 0  # of `machine`, what is not of one process
-        # [(time of a look, microseconds that the machine took before it)]: a stall is counted when it ends,
-        # what the machine took of it may be counted some looks earlier.
+        # [(time of a look, microseconds that the machine took before it)]: a stall is counted at its end, the machine's
+        # part possibly some looks earlier.
         self.took = {}
         self.all = self.longest = 0
         self.unexplained = []
@@ -198,7 +198,7 @@ class Stalls:
             waited, shared = self.machine(status["dp_pid"])
         except OSError:
             return
-        # Of a worker whose process was killed after it was asked there is no figure.
+        # A worker whose process was killed after the request has no figure.
         now = {(status["dp_pid"], row["worker"]): (row["stalls"], row["stalled_us"], waited[row["worker"]] + shared)
                for row in rows if row["worker"] in waited}
         at = time.monotonic()
@@ -482,7 +482,7 @@ class Chaos:
             self.afresh()
 
     def forget_lost(self):
-        """What was accepted while the disk was full need not outlive the control plane."""
+        """Sessions accepted while the disk was full need not outlive the control plane."""
         for slot, seid in list(self.sessions.items()):
             answer = self.smf.request(MODIFY, same_far(slot), seid=seid, seconds=3)
             if answer is not None and answer.cause == n4.CONTEXT_NOT_FOUND:

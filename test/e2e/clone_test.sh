@@ -104,7 +104,7 @@ is "a server listens there" listens near
 near "$PYTHON" "$DIR/tcp.py" call 10.30.0.1 || fail "no TCP connection to us"
 fabric "$PYTHON" "$DIR/tcp.py" call 10.30.0.2 || fail "no TCP connection from us"
 
-# What goes to groups of the link alone: OSPF here, which has neither an address of ours nor a port.
+# Packets to groups of the link alone: OSPF here, which has neither an address of ours nor a port.
 fabric tcpdump -i core0 -c 1 -w "$DIR/ospf.pcap" 'ip proto 89' 2>"$DIR/tcpdump.log" &
 capture=$!
 is "tcpdump starts" grep -q 'listening on' "$DIR/tcpdump.log"

@@ -78,7 +78,7 @@ session_count_is 1000 || fail "not 1000 sessions"
 take_over today
 (($(changes) == 0)) || fail "sent $(changes) changes for what an older control plane made"
 
-# A layout that differs within the version is seen before anything is sent, and both sides say so.
+# A layout that differs within the version is detected before anything is sent, and both sides report it.
 start_control_plane other "$dir/other.log"
 wait_until "the control plane says which struct differs" grep -q "struct api_session is laid out otherwise" \
 	"$dir/other.log"

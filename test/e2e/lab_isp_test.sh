@@ -15,7 +15,7 @@ lab_fixture
 [[ -x /usr/lib/frr/bgpd ]] || skip "needs FRR (Debian: frr)"
 chmod 755 "$DIR" # FRR's daemons are no root
 
-# A control plane that never finds a data plane, and what the one before it announced.
+# A control plane that never finds a data plane, and its predecessor's announcements.
 ip netns add alone
 ip -n alone link set lo up
 alone() { ip -n alone route show proto 73 type blackhole | has '^blackhole 10.45.0.0/16 '; }

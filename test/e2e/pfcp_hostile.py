@@ -33,7 +33,7 @@ from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 UE, TEID = "10.45.0.1", 0x1001
 
 
-# What `show n4` calls a refusal by its cause.
+# `show n4`'s names of refusals by cause.
 REASON = {64: "rejected", 65: "session-not-found", 66: "mandatory-ie-missing", 67: "conditional-ie-missing",
           68: "invalid-length",
           69: "mandatory-ie-incorrect", 70: "invalid-forwarding-policy", 71: "invalid-fteid-allocation",
@@ -284,8 +284,8 @@ def modification_rows(w):
 
 
 def urr_row(w):
-    """P24: a threshold of zero would be a report a packet, and is refused; the id and ISTM alone are taken, and say
-    nothing."""
+    """P24: a threshold of zero would be a report a packet, and is refused; the id and ISTM alone are accepted, and have
+    no effect."""
     urr = lambda volume, seconds: group(6, u32(81, 65535), u8(62, 3), ie(37, b"\x06\x00"), u8(100, 8),
                                         ie(31, b"\x01" + struct.pack(">Q", volume)), u32(32, seconds))
     rules = lambda *thresholds: rules_of(0x2401, "10.45.0.24") + urr(*thresholds)
@@ -462,7 +462,7 @@ def connections(w, sessions):
 
 
 def dataplane_clients(w, sessions):
-    """Clients of the data plane's own socket that say nothing, or half of a message, do not keep their places."""
+    """Silent clients of the data plane's own socket, or with half a message, do not keep their places."""
     held = []
     for i in range(40):
         held.append(socket.socket(socket.AF_UNIX))

@@ -8,7 +8,7 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-# No default route: what has no route has none. Pipes of N3, access lists, two workers.
+# No default route: unknown destinations have none. Pipes of N3, access lists, two workers.
 PIPES="subports: {count: 2, pipes: 64}, profiles: [{name: ue, rate: 1Mbit}]"
 LIST="{default: permit, rules: [{protocol: udp, destination_port: 6666, action: deny}]}"
 upf_fixture "s|^routes:|schedulers:\\n  - {port: n3, rate: 1Gbit, $PIPES}\\n&|

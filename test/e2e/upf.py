@@ -328,8 +328,8 @@ def murder(pid):
 
 
 def survival(w):
-    """The control plane is killed: packets pass meanwhile, and afterwards session, counts and SEIDs are what they
-    were. The data plane is killed: the session comes back by itself."""
+    """The control plane is killed: packets pass meanwhile, and afterwards session, counts and SEIDs are unchanged. The
+    data plane is killed: the session is restored."""
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x00"))
     pdrs = b"".join(group(1, body, u32(81, 1))
                     for body in split_groups(pdr_up(1, n4.fteid(0x1106), "10.45.6.1") + pdr_down(2, "10.45.6.1")))

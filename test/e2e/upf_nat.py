@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers behind NAT44: what they say reaches sockets of the kernel, which checks the checksums, and answers."""
+"""Subscribers behind NAT44: their packets reach sockets of the kernel, which checks the checksums, and answers."""
 
 import re
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers behind NPTv6: what they say reaches sockets of the kernel, which checks the checksums, and answers."""
+"""Subscribers behind NPTv6: their packets reach sockets of the kernel, which checks the checksums, and answers."""
 
 import os
 import re

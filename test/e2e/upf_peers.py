@@ -71,7 +71,7 @@ def pfcpsim(w):
 
 
 def closed(w, flow):
-    """What the closed gate drops."""
+    """Drops by the closed gate."""
     before = drops()
     w.up(flow.teid, flow.ue, qfi=9, destination="10.60.0.9")
     wait_until(lambda: drops() != before, "a drop")

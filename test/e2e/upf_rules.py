@@ -107,8 +107,8 @@ def choose(w):
 
 
 def no_pdrs(w):
-    """All PDRs are removed, others are created in the next message (TS 29.244 clause 7.5.4 asks for none that
-    stays); what the URR counted before is in the next report."""
+    """All PDRs are removed, others are created in the next message (TS 29.244 clause 7.5.4 requires none to stay); the
+    next report has the URR's former count."""
     answer = open_session(w, 21, pair(0x2101, "10.45.21.1", links=(u32(81, 1),))
                           + group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0")), "session")
     if answer is None:
@@ -207,8 +207,8 @@ def redirect(w):
 
 
 def paging(w):
-    """DDND: the report comes after the BAR's delay. DLBD: the answer to it says how long to keep packets, also those
-    that wait, and how many."""
+    """DDND: the report comes after the BAR's delay. DLBD: its answer sets how long to keep packets, also waiting ones,
+    and how many."""
     bar = group(85, u8(88, 1), u8(46, 20))  # 20 times 50 ms
     answer = open_session(w, 23, pair(0x2301, "10.45.23.1", far_down_extra=u8(88, 1), action=12) + bar, "BAR")
     if answer is None:
@@ -453,8 +453,8 @@ def inactive(w):
 
 
 def triggers(w):
-    """What URRs report by themselves: time, period, start and stop of traffic, linked, monitoring time, events,
-    holding time, volume of one direction; with packets in the measurement (MNOP)."""
+    """Reports of URRs by themselves: time, period, start and stop of traffic, linked, monitoring time, events, holding
+    time, volume of one direction; with packets in the measurement (MNOP)."""
     monitoring = int(time.time()) + EPOCH + 4
     urr = (lambda id_, method, trigger, *more:
            group(6, u32(81, id_), u8(62, method), ie(37, trigger.to_bytes(3, "little")), *more))

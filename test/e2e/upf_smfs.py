@@ -89,8 +89,8 @@ class Flow:
         equal(f"downlink's gNB, TEID, QFI {what}", tunnel_of(found[0]) if found else None, (gnb, teid, self.qfi))
 
 
-# What a radio node gives back comes with these extension headers, as type and content (TS 29.281 clause 5.2.1).
-# PDCP PDU number and its long form: of the kinds that a node in the middle passes on unread.
+# A radio node's packets come with these extension headers, as type and content (TS 29.281 clause 5.2.1). PDCP PDU
+# number and its long form: a node in the middle passes these kinds on unread.
 CHAINS = ([], [(0xC0, b"\x12\x34")], [(0x82, b"\x02\x34\x56\0\0\0")])
 
 

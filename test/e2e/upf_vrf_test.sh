@@ -81,7 +81,7 @@ cat >"$DIR/isthmus.yaml" <<-'EOF'
 	EOF
 start_gateway
 
-# Who answers says which network it is of.
+# The answer names its network.
 cat >"$DIR/who.py" <<-'EOF'
 	import socket, sys
 	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen of subscribers beside their traffic, with two workers and NAT44: copies, sums, watermarks."""
+"""Observation of subscribers beside their traffic, with two workers and NAT44: copies, sums, watermarks."""
 
 import re
 import socket

@@ -40,7 +40,7 @@ want='0x01 0x00000000 1
 0xfe 0x00000201 0 9'
 diff <(printf '%s\n%s\n' "$want" "$want") <(sed 's/ True/ 1/; s/ False/ 0/; s/ *$//' "$dir/seen") || exit 1
 
-# What the Error Indications say: the TEID and the address that the packet was sent to.
+# The Error Indications have the TEID and the address that the packet was sent to.
 look -Y 'gtp.message == 0x1a' -T fields -E separator=' ' -e gtp.teid_data -e gtp.gsn_ipv4 -e gtp.gsn_ipv6 \
 	>"$dir/errors_seen"
 diff <(printf '0x00000bad 10.1.0.1 \n0x00000bad  fd00:1::1\n') "$dir/errors_seen" || exit 1

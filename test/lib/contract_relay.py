@@ -49,7 +49,7 @@ def layouts():
 
 
 class Side:
-    """What one direction of a connection is changed to. junk: the bytes that only the sender knows are not zero."""
+    """The change of one direction of a connection. junk: octets that only the sender knows are not zero."""
 
     def __init__(self, more, other, junk):
         self.more, self.sizes, self.digests, self.junk = {}, {}, {}, junk

@@ -54,7 +54,7 @@ def rows(table):
 
 
 def drops():
-    """Of `show drop`, what a test caused: without groups that hosts' kernels talk to, also from :: (RFC 3590 §4)."""
+    """`show drop`, as caused by a test: without groups of hosts' kernels, also from :: (RFC 3590 §4)."""
     return {name: n for name, n in rows("drop").items() if name not in ("ip-multicast", "ip-martian-source")}
 
 
@@ -217,7 +217,7 @@ class Frame:
         return (self.get(layer, nth).get(field) or [None])[0]
 
     def expert(self):
-        """What tshark finds wrong: malformed packets, bad checksums, bad lengths."""
+        """Faults that tshark finds: malformed packets, bad checksums, bad lengths."""
         found = []
         for layer in self.layers:
             if "malformed" in layer.name:

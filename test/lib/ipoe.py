@@ -11,7 +11,7 @@ ALL_SERVERS, ALL_SERVERS_MAC = "ff02::1:2", bytes.fromhex("333300010002")
 
 
 class Client(Line):
-    """One home. What it has: ipv4, dns of it, ipv6, delegated, None where it has not asked."""
+    """One home. It has ipv4, dns of it, ipv6, delegated; None where it has not asked."""
 
     def __init__(self, wire, mac, tags=()):
         super().__init__(wire, mac, tags)

@@ -63,7 +63,7 @@ own_namespaces() {
 	ip link set lo up
 	in_gateway ip link set lo up
 	trap finish EXIT
-	# One process must be left to end the others when time runs out, and to say what it saw.
+	# One process must survive to end the others when time runs out, and to print what it saw.
 	trap 'echo "out of time" >&2; exit 1' TERM
 }
 
@@ -145,7 +145,7 @@ start_gateway() {
 		fail "$name does not start: $(cat "$DIR/status" "$DIR/$name.log")"
 }
 
-# Of what both processes, their libraries and drivers have said.
+# The output of both processes, their libraries and drivers.
 log_has_form() {
 	! grep -vE '^(time=|isthmus-dp: )' "$DIR"/*.log || fail "lines of another form"
 }
@@ -189,7 +189,7 @@ show_state() {
 	local what
 	for what in total port drop punt neighbour session worker graph; do
 		echo "--- show $what"
-		# Rows without packets say nothing.
+		# Rows without packets are omitted.
 		timeout 5 "$BIN/isthmus" show "$what" 2>&1 | awk -v what="$what" \
 			'NR == 1 || $2 > 0 || what !~ /^(drop|punt|graph)$/' || true
 	done

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# A virtual machine for tests, in software emulation: Debian's kernel, with drivers and cards that this machine
-# may lack, on this machine's files (test/vm/init). It ends with the test's namespaces. scripts/vm.sh gets and
-# makes what it boots.
+# A virtual machine for tests, in software emulation: Debian's kernel, with drivers and cards that this machine may
+# lack, on this machine's files (test/vm/init). It ends with the test's namespaces. scripts/vm.sh gets and makes its
+# files.
 #
 # usage: . test/lib/net.sh; . test/lib/vm.sh; own_namespaces "$@"; vm_card e1000 upf0; vm_start; in_vm COMMAND...
 

@@ -24,7 +24,7 @@ cores_per_instance instances_by_cores rtt_us paper""".split()
 missing = [f for f in fields if f not in v]
 assert not missing, f"missing {missing}"
 account = r["points"][0]["accounting"]
-# A switch floods what it does not know: the functions' own ARP comes to others too, and is no packet of the tester's.
+# A switch floods unknown addresses: the functions' own ARP comes to others too, and is no packet of the tester's.
 strays = sum(n for reason, n in account["dropped"].items() if reason.startswith("arp-"))
 assert r["wrong"] == 0 and r["checked"] > 500 and account["missing"] + strays == 0, (r["wrong"], r["checked"], account)
 assert [t["load"] for t in v["rtt_us"]] == [0.1, 0.5, 0.9], v["rtt_us"]

@@ -17,7 +17,7 @@ s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
 page() { curl --silent --show-error --fail --max-time 30 "http://$address/page/$1"; }
 
-# Prints what the next hello of the stream says: an expression over d (the hello) and v(group, name), the last value.
+# Prints an expression over d (the stream's next hello) and v(group, name), the last value.
 hello() {
 	{ curl --silent --no-buffer --max-time 10 "http://$address/page/stream" || true; } |
 		sed -n '/^event: hello/{n;s/^data: //p;q}' |

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers of scapy sign in to a control plane of test/lib/channel.py: what they say comes up, answers come down."""
+"""Subscribers of scapy sign in to a control plane of test/lib/channel.py: their packets come up, answers come down."""
 
 import os
 

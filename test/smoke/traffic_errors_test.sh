@@ -70,7 +70,7 @@ broken() {
 	echo "ok: $1"
 }
 
-# The tester comes to the point at which it is to be interrupted; no event says so.
+# The tester reaches the point of the interrupt; no event shows it.
 wait_a_moment() { sleep 0.5; }
 
 wait_exit() {
@@ -142,7 +142,7 @@ wait "$pid" || status=$?
 result_says early 'r.interrupted and not r.complete' 'r.trials == []'
 echo "ok: interrupted before the links are up"
 
-# Interrupted: what was measured is kept, and it says so.
+# Interrupted: the results are kept, and marked so.
 start_relay
 write_profile long 's/seconds: 1$/seconds: 60/; s/drain: 0.1/drain: 2/'
 "$TESTER" --json "$DIR/long.json" --events "$DIR/long.yaml" >"$DIR/long.events" 2>"$DIR/long.log" &

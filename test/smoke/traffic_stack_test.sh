@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tester's header compiler writes, read by tshark: every combination of layers, whole and with good checksums.
-# The unit test that compares the same frames with our own decoder also writes them to a file. Needs no root.
+# The tester's header compiler, read by tshark: every combination of layers, whole and with good checksums. The unit
+# test that compares the same frames with our own decoder also writes them to a file. Needs no root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${BUILD:-build}")/traffic/traffic-template-test

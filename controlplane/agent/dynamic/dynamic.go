@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dynamic puts together what sessions take that are no configuration's: their manager, the PFCP server,
-// subscribers who sign in, records of NAT44. A nil *Sessions is that of a configuration without any.
+// Package dynamic assembles sessions outside of the configuration: their manager, the PFCP server, sign-in, records of
+// NAT44. A nil *Sessions stands for a configuration without any.
 package dynamic
 
 import (
@@ -94,7 +94,7 @@ func (s *Sessions) serve(p *plan.Plan) (err error) {
 	return err
 }
 
-// logBlocks sends records of NAT44 where the plan says; note: what cannot be reached now.
+// logBlocks sends records of NAT44 to the plan's collectors; note: unreachable ones.
 func (s *Sessions) logBlocks(p *plan.Plan) (note string) {
 	var syslog, ipfix []netip.AddrPort
 	for _, c := range p.NATLog.Syslog {
@@ -164,7 +164,7 @@ func (p *prepared) Take(ctx context.Context) (note string) {
 
 func (p *prepared) Discard() { p.in.Discard() }
 
-// Push sends the difference between a plan with what the kernel adds and what is held, as changes makes it, and has
+// Push sends the difference between a plan with the kernel's part and the held state, as changes makes it, and has
 // sessions follow. all: they are compared, too.
 func (s *Sessions) Push(ctx context.Context, c *dp.Client, p *plan.Plan, all bool,
 	changes func(held []api.Digest) []dp.Change) (res v1.Result, err error) {
@@ -193,8 +193,8 @@ func (s *Sessions) Detach() {
 	}
 }
 
-// Resync compares the sessions with what the data plane holds, beside everything else. With a million of them that
-// takes longer than a period: there is one comparison at a time. Not together with Wait.
+// Resync compares the sessions with the data plane's, in the background. With a million that takes longer than a
+// period: one comparison at a time. Not together with Wait.
 func (s *Sessions) Resync(ctx context.Context, c *dp.Client) {
 	if s == nil || !s.comparing.CompareAndSwap(false, true) {
 		return

@@ -88,7 +88,7 @@ func (s *Sessions) Figures(ctx context.Context, to *metrics.Snapshot) bool {
 	return true
 }
 
-// Limits are what is in use, of what can be.
+// Limits are used and available figures.
 func (s *Sessions) Limits() (list []alert.Limit) {
 	if s == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *Sessions) Limits() (list []alert.Limit) {
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(filepath.Dir(s.opt.Store), &disk) == nil {
-		// What root alone may fill does not count as free.
+		// Space reserved for root does not count as free.
 		list = append(list, alert.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
 			Of: disk.Blocks})
 	}

@@ -74,7 +74,7 @@ func Changes(objects []intent.Object) []dp.Change {
 	return list
 }
 
-// Changes are those that bring all of a plan to a data plane that holds nothing.
+// Changes bring all of a plan to an empty data plane.
 func (p *Plan) Changes() []dp.Change { return Changes(p.Objects) }
 
 // NeedsRestart returns which changes wait for a restart, and of which process; "" without any.

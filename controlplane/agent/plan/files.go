@@ -27,7 +27,7 @@ type Files struct {
 	Moved     store.Moved // the placement that was there, if it could not be read
 }
 
-// filesIn are those in a folder, or beside the control socket when none is given.
+// filesIn are those in a folder, or beside the control socket without one.
 func filesIn(folder, socket string) Files {
 	if folder == "" {
 		return Files{Applied: socket + ".applied.yaml", placement: socket + ".placement.json",
@@ -46,7 +46,7 @@ func writeWhole(path string, data []byte) error {
 	return replace(beside, path)
 }
 
-// writeBeside writes what shall take a file's place.
+// writeBeside writes a file's successor.
 func writeBeside(path string, data []byte) (name string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func (s *Staged) Keep() (err error) {
 	return err
 }
 
-// KeepGiven notes what the kernel is given; nothing is no file.
+// KeepGiven notes the kernel's part; an empty one has no file.
 func (s Files) KeepGiven(given kernel.Given) error {
 	if s.given == "" {
 		return nil
@@ -178,8 +178,7 @@ func (s Files) LastGiven(log *slog.Logger) (kernel.Given, store.Moved) {
 	return lastKept[kernel.Given](s.given, log)
 }
 
-// Start chooses what to start with: the file, or what was applied after it was written. folder and socket: instead of
-// the file's.
+// Start chooses the file, or a configuration applied after it was written. folder and socket override the file's.
 func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) {
 	own, err := MakeWith(file, nil, os.Environ(), nil)
 	if err != nil {

@@ -133,8 +133,7 @@ func (p *prepared) discard() {
 	}
 }
 
-// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: what does
-// not succeed.
+// accepted publishes a plan as the running one and stores it for a restart; note: what failed.
 func (r *Reconciler) accepted(ctx context.Context, p *plan.Plan, ready prepared) (note string) {
 	r.state.Applied = time.Now()
 	r.describe(p)

@@ -45,7 +45,7 @@ func (f *follower) known(ctx context.Context) {
 	f.overlay.Update(f.Changes())
 }
 
-// send sends what is pending, and says how much; false: the data plane must be compared as a whole.
+// send sends pending changes, and returns their number; false: the data plane must be compared as a whole.
 func (f *follower) send(ctx context.Context, c *dp.Client) (sent int, ok bool) {
 	for range refusals {
 		deletes, puts := f.overlay.Pending()
@@ -72,7 +72,7 @@ func (f *follower) leaveOut(err error) bool {
 	return true
 }
 
-// push sends a plan with what the kernel adds, without what of that is refused.
+// push sends a plan with the kernel's part, without refused objects.
 func (f *follower) push(p *plan.Plan, send func(want intent.State) (v1.Result, error)) (v1.Result, error) {
 	overlay, of := f.overlay, f.of
 	if p != of {
@@ -104,7 +104,7 @@ func (f *follower) retry() {
 	}
 }
 
-// describe says in the status what of the kernel's is followed.
+// describe adds the followed part of the kernel to the status.
 func (f *follower) describe(to *v1.Status) {
 	to.Kernel = f.Status()
 	before := to.KernelRefused

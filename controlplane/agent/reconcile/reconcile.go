@@ -26,13 +26,12 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// Sessions are those that are no configuration's. Calls come from Run.
+// Sessions are those outside of the configuration. Calls come from Run.
 type Sessions interface {
 	// Prepare does the parts of a plan that may fail. Its result is usable after an error, without the failed
 	// parts.
 	Prepare(p *plan.Plan) (plan.Prepared, error)
-	// Push sends what changes makes of what is held, as one transaction, and has sessions follow the plan. all:
-	// they are compared, too.
+	// Push sends changes(held) as one transaction, and has sessions follow the plan. all: they are compared, too.
 	Push(ctx context.Context, c *dp.Client, p *plan.Plan, all bool,
 		changes func(held []api.Digest) []dp.Change) (v1.Result, error)
 	// Adopt is Push while the data plane is away.
@@ -75,7 +74,7 @@ type Reconciler struct {
 
 	// Owned by Run.
 	kernel    follower
-	plan      *plan.Plan // what shall be
+	plan      *plan.Plan // the wanted one
 	confirmed *plan.Plan // the last plan that the data plane held whole
 	state     v1.Status
 }
@@ -267,7 +266,7 @@ func (r *Reconciler) settled(res v1.Result, err error) {
 	r.publish()
 }
 
-// push sends the difference between what is held and a plan with what the kernel adds.
+// push sends the difference between the held state and a plan with the kernel's part.
 func (r *Reconciler) push(ctx context.Context, p *plan.Plan, all bool) (v1.Result, error) {
 	return r.kernel.push(p, func(want intent.State) (v1.Result, error) {
 		res := v1.Result{Objects: len(want)}
@@ -290,7 +289,7 @@ func (r *Reconciler) push(ctx context.Context, p *plan.Plan, all bool) (v1.Resul
 	})
 }
 
-// startKernel reads what the kernel has before anything is sent: a data plane that has it keeps it.
+// startKernel reads the kernel's state before anything is sent: a data plane that has it keeps it.
 func (r *Reconciler) startKernel(ctx context.Context) {
 	r.kernel.Follow(ctx, r.plan.Clones)
 	r.opt.Announcer.Announce(r.plan, r.kernel.Sessions)

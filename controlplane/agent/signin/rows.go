@@ -20,7 +20,7 @@ import (
 // poolTime bounds what the table of pools waits for.
 const poolTime = 5 * time.Second
 
-// attemptsShown of those whom a key names.
+// attemptsShown for subscribers selected by a key.
 const attemptsShown = 16
 
 // Rows are the signed-in subscribers, or those matching key, with their attempts.

@@ -90,7 +90,7 @@ func Open(c *config.Config, opt Options) (*SignIns, error) {
 	return s, nil
 }
 
-// open makes what may fail, and what that needs.
+// open makes the parts that may fail, and their dependencies.
 func (s *SignIns) open(c *config.Config) (err error) {
 	opt := &s.opt
 	told := &gated{events: opt.Events, log: opt.Log, gates: map[string]*events.Gate{}}
@@ -155,7 +155,7 @@ type Prepared struct {
 	upstream, former upstreams
 }
 
-// Prepare does what may fail of taking a plan over; nil: nothing has to be taken.
+// Prepare does the parts of a plan that may fail; nil: there are none.
 func (s *SignIns) Prepare(next *plan.Plan) (*Prepared, error) {
 	if s == nil || next.SignIn == nil { // of a plan for the next start
 		return nil, next.Check()

@@ -49,7 +49,7 @@ func (s *Server) Sent() []access.Frame {
 	return list
 }
 
-// tellPorts: a part without structs says that there are none.
+// A message without structs means no ports.
 func (c *session) tellPorts() {
 	body := api.AppendRows(nil, c.s.ports)
 	if len(c.s.ports) == 0 {

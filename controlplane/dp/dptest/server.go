@@ -114,7 +114,7 @@ func (s *Server) Kill() {
 	clear(s.conns)
 }
 
-// Crash is Kill, and Listen of a process that has nothing of what the former had.
+// Crash is Kill, and Listen of an empty process.
 func (s *Server) Crash(t testing.TB) {
 	t.Helper()
 	s.Kill()

@@ -112,7 +112,7 @@ const (
 	magic2 = "Pad to make it do more than one iteration"
 )
 
-// AuthenticatorResponse is what the Success packet says (§8.7): "S=" and 40 hexadecimal digits.
+// AuthenticatorResponse is the text of the Success packet (§8.7): "S=" and 40 hexadecimal digits.
 func AuthenticatorResponse(hash [16]byte, nt *[24]byte, authenticator, peer *[ChallengeSize]byte, user string) string {
 	hashHash := md4Of(hash[:])
 	h := sha1.New()

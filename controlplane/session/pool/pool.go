@@ -26,8 +26,8 @@ type Pool struct {
 	size       uint64 // offset behind the last address or prefix
 	free       []released
 	head       int // first of free
-	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and
-	// give it back again, any number of times
+	// last is the last release of each free offset: a CP function may choose an address in quarantine, and release
+	// it again, any number of times
 	last map[uint64]int64
 }
 
@@ -94,7 +94,7 @@ func (p *Pool) At(n uint64) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), int(p.Bits))
 }
 
-// Number is what At is the inverse of; false for what the pool does not give out.
+// Number is the inverse of At; false for addresses outside of the pool.
 func (p *Pool) Number(v netip.Prefix) (uint64, bool) {
 	if v.Bits() != int(p.Bits) || !p.Prefix.Contains(v.Addr()) {
 		return 0, false

@@ -136,7 +136,7 @@ type cursor struct {
 	begun bool
 }
 
-// next returns a record and goes on to the one behind it; false: there is none.
+// next returns a record and advances; false at the end.
 func (r *Slab) next(at *cursor) (number uint64, data []byte, ok bool) {
 	if !at.begun {
 		at.begun, at.class = true, 1

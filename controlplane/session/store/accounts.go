@@ -17,7 +17,7 @@ type Accounts struct {
 	Moved      Moved // aside, when it was opened
 	log        *slog.Logger
 	had        []Record    // when it was opened
-	in         chan Record // a disk that is slow holds up those who bring more than this
+	in         chan Record // a slow disk holds up callers with more than this
 	stop, done chan struct{}
 	once       sync.Once
 

@@ -63,7 +63,7 @@ func (m Moved) Tell(publish func(kind, subject string, args ...any)) {
 	}
 }
 
-// MoveAside keeps a file that is damaged, or of another version, for those who want to know why.
+// MoveAside keeps a damaged file, or one of another version, for analysis.
 func MoveAside(path string, why error, log *slog.Logger) (Moved, error) {
 	m := Moved{path, path + badSuffix, why}
 	if err := os.Rename(m.File, m.To); err != nil {

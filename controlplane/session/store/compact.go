@@ -72,7 +72,7 @@ func (j *journal) rewrite(h head, inMemory iter.Seq[Record]) error {
 	return nil
 }
 
-// create makes a file with nothing in it, which is locked before anybody can find it in the store's place.
+// create makes an empty file, which is locked before it appears in the store's place.
 func create(path string, h head) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

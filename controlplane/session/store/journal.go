@@ -25,9 +25,9 @@ type journal struct {
 	size      int64
 	places    places        // of what memory need not have (Kind.inMemory)
 	kept      uint64        // what that takes
-	unwritten map[id][]byte // what a frame that failed said of these
+	unwritten map[id][]byte // their state in a failed frame
 	torn      bool          // bytes of a frame that failed lie behind size
-	lack      bool          // a frame failed: what it said is in memory alone, until the file is compacted
+	lack      bool          // a frame failed: its contents are in memory alone, until the file is compacted
 	out       []byte
 	next      *compaction
 

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Kind says what a record is of. Load gives them in this order.
+// Kind is the type of a record. Load gives them in this order.
 type Kind uint8
 
 const (
@@ -124,7 +124,7 @@ func (s *Store) open(path, boot string, log *slog.Logger) error {
 	return nil
 }
 
-// start reads what there is, or makes a file that has nothing.
+// start reads the file, or makes an empty one.
 func (s *Store) start(boot string, log *slog.Logger) error {
 	info, err := s.f.Stat()
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *Store) Renew() error {
 	return err
 }
 
-// newRecovery is a recovery time stamp that is later than another, whatever the clock says: to a peer an earlier one
-// may be that of an old message.
+// newRecovery is a recovery time stamp later than another, whatever the clock: peers may take an earlier one for an old
+// message.
 func newRecovery(after time.Time) time.Time {
 	now := time.Now().Truncate(time.Second)
 	if !now.After(after) {

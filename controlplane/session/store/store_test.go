@@ -127,7 +127,7 @@ func TestDamageIsNoTornEnd(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	testkit.Must(t, err)
 	for n := range len(whole) * 8 {
-		if n/8 >= headSummed+4 && n/8 < headSize { // nothing is said there
+		if n/8 >= headSummed+4 && n/8 < headSize { // these bits are not used
 			continue
 		}
 		harmed := bytes.Clone(whole)
@@ -160,7 +160,7 @@ func unwritable(t *testing.T, s *Store) (end func()) {
 	}
 }
 
-// What cannot be written is not there, and what is written afterwards is.
+// A failed write leaves no record, and later writes do.
 func TestWriteFails(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)
@@ -357,7 +357,7 @@ func TestStoreInUse(t *testing.T) {
 	opened(t, path)
 }
 
-// Whatever is in a store's place: it is read within its bounds, and a record that comes out of it is in it.
+// Any file in a store's place is read within its bounds, and its records are in it.
 func FuzzStore(f *testing.F) {
 	frame := func(records ...Record) []byte {
 		b := make([]byte, frameHead)

@@ -71,7 +71,7 @@ func share(e edition) (map[string][]byte, error) {
 	return files, nil
 }
 
-// tree is the commands of isthmus, with those of isthmus-lab in place of what hands over to them.
+// tree is the commands of isthmus, with isthmus-lab's in place of those that hand over to it.
 func tree() *cobra.Command {
 	root, laboratory := control.Root(), lab.Root()
 	root.InitDefaultCompletionCmd()

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// edition is what a page's head and foot say.
+// edition is the text of a page's head and foot.
 type edition struct {
 	version string
 	date    time.Time

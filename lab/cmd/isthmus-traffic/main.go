@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Isthmus-traffic reads a profile, runs it against a gateway, and says what came of it as text, JSON and events.
+// Isthmus-traffic reads a profile, runs it against a gateway, and reports the result as text, JSON and events.
 package main
 
 import (

@@ -127,7 +127,7 @@ func (s *Search) advance() bool {
 	return s.current < len(s.Goals)
 }
 
-// Next says what to try next; false, after Conclude, when every goal has its result, or no trial is left. It may be
+// Next returns the next load; false, after Conclude, when every goal has its result, or no trial is left. It may be
 // called again after more trials were added or a result was refuted.
 func (s *Search) Next() (rate, seconds float64, more bool) {
 	if len(s.Goals) == 0 {
@@ -150,8 +150,7 @@ func (s *Search) Next() (rate, seconds float64, more bool) {
 		if s.advance() {
 			continue
 		}
-		// Trials for one goal may have changed what another had found: each is looked at again until nothing is
-		// left to do.
+		// Trials for one goal may change another's result: each is checked again until none changes.
 		settled := s.again && len(s.Trials) == s.passTrials
 		s.again, s.passTrials, s.current, s.phase = true, len(s.Trials), 0, phases-1
 		if settled {
@@ -162,7 +161,7 @@ func (s *Search) Next() (rate, seconds float64, more bool) {
 	return 0, 0, false
 }
 
-// Add takes what a trial gave; trials that Next did not ask for are welcome too. Beyond Trials nothing is kept.
+// Add takes a trial's result, also of trials that Next did not request. At most Trials are kept.
 func (s *Search) Add(t Trial) {
 	if len(s.Trials) < Trials {
 		s.Trials = append(s.Trials, t)

@@ -110,7 +110,7 @@ const (
 )
 
 func (t *Trial) blame(loss float64) (b blame) {
-	// What the tester did not offer, the gateway did not forward: a high loss, but no proof against the gateway.
+	// The gateway did not forward packets that were not offered: a high loss proves nothing against it.
 	if t.TesterLimited && t.LossRatio <= loss {
 		b |= blameTester
 	}
@@ -164,7 +164,7 @@ const (
 	upperBound
 )
 
-// classify says what the sums make of a load, for a goal with this duration sum and exceed ratio. Names as in RFC 9971
+// classify returns a load's class by its sums, for a goal with this duration sum and exceed ratio. Names as in RFC 9971
 // appendix A.
 func (s sums) classify(durationSum, exceed float64) bound {
 	exceedCoefficient := exceed / (1 - exceed)

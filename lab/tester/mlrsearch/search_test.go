@@ -189,7 +189,7 @@ func TestNoisyLimit(t *testing.T) {
 	want(t, "most results are exact", exact >= 120)
 }
 
-// A queue makes short trials look better than long ones; the result is what trials of full length show.
+// A queue makes short trials look better than long ones; the result follows trials of full length.
 func TestQueue(t *testing.T) {
 	for packets := 1000.0; packets < 1e6; packets *= 3 {
 		m := model{limit: 1e6, queue: packets}
@@ -230,8 +230,8 @@ func TestAtMaximum(t *testing.T) {
 	want(t, "soon", m.trials <= 4)
 }
 
-// The tester offers 5 Mpps, the gateway does 8: the result is what the tester can offer, and says so. When the gateway
-// does 3, the result is the gateway's.
+// The tester offers 5 Mpps, the gateway forwards 8: the result is the tester's limit, and marked so. When the gateway
+// forwards 3, the result is the gateway's.
 func TestTesterLimited(t *testing.T) {
 	m := model{limit: 8e6, tester: 5e6}
 	r := m.run(t, goal(0)).Results[0]
@@ -292,7 +292,7 @@ func TestRefuted(t *testing.T) {
 	want(t, "all trials are used", len(s.Trials) == Trials && r.Reason == reasonTrials && !r.TesterLimited)
 }
 
-// What the tester could not hold in a confirmation is its limit, not the gateway's.
+// A rate that the tester could not hold in a confirmation is its limit, not the gateway's.
 func TestRefutedByTester(t *testing.T) {
 	m := model{limit: 3e6}
 	s := m.run(t, goal(0))

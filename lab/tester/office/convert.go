@@ -11,7 +11,7 @@ import (
 	"isthmus/traffic/job"
 )
 
-// What the engine counts, in the result's words and units.
+// The engine's counts, in the result's names and units.
 
 // wrongKinds are the engine's, in its order (enum wrong).
 var wrongKinds = [job.Wrongs]string{"port", "length", "header", "checksum", "payload", "structure"}

@@ -87,7 +87,7 @@ func pair() (net.Conn, *os.File, error) {
 	return conn, theirs, err
 }
 
-// greet sends the job and reads what the engine says of it.
+// greet sends the job and reads the engine's answer.
 func (e *Engine) greet(work []byte) error {
 	if err := e.put(&job.Head{Bytes: uint32(len(work))}); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package office runs a profile: which trials, one after the other, what they say, and the verdict. The engine runs
-// each trial.
+// Package office runs a profile: chooses the trials, interprets them, and gives the verdict. The engine runs each
+// trial.
 package office
 
 import (
@@ -87,8 +87,8 @@ func (u *run) one(k kind, last bool) (*tester.Trial, error) {
 		return nil, err
 	}
 	t.Purpose, t.Part, t.RatePPS, t.AskedSeconds = k.purpose, k.part, k.rate, k.seconds
-	// A disturbed trial that lost nothing is as good as any. A tester that falls behind at a rate that it has
-	// offered before was hindered too, whatever by.
+	// A disturbed trial without loss is valid. A tester that falls behind at a rate that it has offered before was
+	// hindered too.
 	lost := t.LossRatio > k.loss || !math.IsInf(k.rate, 1) && t.TesterLimited
 	hindered := len(t.Disturbed) > 0 || t.TesterLimited && k.rate < offeredPart*u.offered
 	u.offered = math.Max(u.offered, t.OfferedPPS)
@@ -416,8 +416,8 @@ func asSearch(t *tester.Trial) mlrsearch.Trial {
 		Disturbed: len(t.Disturbed) > 0}
 }
 
-// confirm confirms what was found for each goal, one trial for a rate. It returns true after a new trial, which the
-// search has to have a look at.
+// confirm confirms each goal's result, one trial for a rate. It returns true after a new trial, which the search must
+// see.
 func (u *run) confirm(confirmed []bool) (again bool, err error) {
 	seconds := *u.p.Run.Search.Confirm
 	for _, g := range u.search.Order() {

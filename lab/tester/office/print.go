@@ -126,8 +126,8 @@ func printStreams(to io.Writer, t *tester.Trial) {
 	}
 }
 
-// printTrials writes a line for each trial of a kind that counts: what was offered, what arrived, how late. It returns
-// whether there is one.
+// printTrials writes a line for each trial of a kind that counts: offered, received, latency. It returns whether there
+// is one.
 func printTrials(to io.Writer, r *tester.Result, purpose, title string) bool {
 	list := r.Of(purpose)
 	if len(list) == 0 {

@@ -66,7 +66,7 @@ func broken(p *tester.Checked, stream int, t *tester.Trial) string {
 	return ""
 }
 
-// received is what was received in the expectation's unit, a second; for a part, of what was sent.
+// received is the received rate in the expectation's unit, a second; for a part, of the sent rate.
 func received(e *tester.Expect, c *tester.StreamTrial, of tester.Unit) float64 {
 	switch {
 	case of == tester.OfRate && c.Sent == 0:

@@ -58,7 +58,7 @@ func look(path string) (list []string) {
 	return list
 }
 
-// faults are those of a dashboard in words. An error without words is none.
+// faults are a dashboard's, as text. An error without a text is none.
 func faults(text string) string {
 	var d dashboard.Dashboard // of this schema, which every Grafana reads
 	if err := d.UnmarshalJSONStrict([]byte(text)); err != nil && err.Error() != "" {
