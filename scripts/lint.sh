@@ -163,7 +163,7 @@ lint_tidy() {
 	scripts/tidy.py "$(jobs_count)"
 }
 
-# docs/proof.md: every row of bad input is there once, ids in comments are rows, each test that a table names exists.
+# docs/proof.md: every row of bad input is there once, ids in comments are rows, named tests exist.
 lint_score_card() {
 	repo_files | scripts/score_card.py
 }

@@ -188,7 +188,7 @@ backports() {
 		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
 
-# Everything that any verb needs. Quick and silent when all is there.
+# All tools of any verb. Quick and silent when they exist.
 ensure_setup() {
 	local missing staticcheck
 	mapfile -t missing < <(missing_packages)

@@ -21,7 +21,7 @@ EXCEPTIONS = {
     ("prepare_test.go", "TestReplanPreparedAmongRequests"): "one history, whose steps need the ones before",
 }
 METHODS = {"type": 45, "interface": 5}
-# (folder, type): methods that it may have, and why it has so many. Lower the number when there are fewer.
+# (folder, type): permitted methods, with the reason for so many. Lower the number when there are fewer.
 MANY = {
     ("controlplane/pfcp", "writer"): (56, "one IE, or group of them, a method"),
 }

@@ -113,7 +113,7 @@ record() {
 		esac
 	fi
 	read -r passed failed skipped <"$LOGS/$name.counts"
-	# A job that failed for another reason than a test (no build, say) is one failure.
+	# A job that failed outside of a test (no build, say) is one failure.
 	if ((status != 0 && status != 77 && failed == 0)); then
 		failed=1
 		counts "$name" "$passed" 1 "$skipped"
@@ -121,7 +121,7 @@ record() {
 	((failed == 0)) || show_faults "$name"
 }
 
-# The tests that failed, by name and with their output, else the end of the log. The names come whatever their number.
+# The failed tests, by name and with their output, else the end of the log. All names are printed.
 show_faults() {
 	local faults=$LOGS/$1.faults lines=60
 	if [[ -s $faults ]]; then
@@ -139,7 +139,7 @@ show_faults() {
 	printf '%s---%s\n' "$RED" "$PLAIN"
 }
 
-# Why a job was skipped: its last line that says so, else its last line.
+# Why a job was skipped: its last line about that, else its last line.
 skip_reason() {
 	local line
 	line=$(grep -i 'skip' "$1" | tail -1) || line=$(tail -n 1 "$1")

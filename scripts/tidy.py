@@ -23,7 +23,7 @@ DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 # The flags are gcc's; clang need not know every one of them. main() gets other names here.
 OPTIONS = ["--quiet", "-p", WORK,
            *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
-MOST = 40 # files of a unit; when one does not fit the others, each is looked at by itself
+MOST = 40 # files of a unit; if one does not fit the others, each is checked alone
 # A file's private names.
 PRIVATE = re.compile(
     r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*(?:[;=\[]|\((?!\*))|^(?:DROP|PUNT)_REASON\((\w+)", re.M)

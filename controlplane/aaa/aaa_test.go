@@ -42,7 +42,7 @@ aaa: {methods: %s, users: [{name: known, password: pw}]}
 `, conn.LocalAddr().(*net.UDPAddr).Port, sharedSecret, methods)
 }
 
-// Methods are asked in turn: local for whom it knows, RADIUS while a server answers.
+// Methods are asked in turn: local for its users, RADIUS while a server answers.
 func TestMethods(t *testing.T) {
 	reject := &radius.Packet{Code: radius.AccessReject}
 	for _, row := range []struct {

@@ -269,7 +269,7 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 		}
 	}
 	if p.Code == radius.CoARequest && !s.OnlyAddresses() {
-		s.Instance = "" // who is known otherwise is refused another one
+		s.Instance = "" // another instance refuses a session known otherwise
 	}
 	if s.none() { // an attribute of no length or zero selects nothing
 		return nil, nil, radius.MissingAttribute, "no session is named"

@@ -80,7 +80,7 @@ func portType(r *access.Request) uint32 {
 // nasPort is the two tags of a line, of 12 bits each (NAS-Port).
 func nasPort(l *access.Line) uint32 { return uint32(l.STag)<<12 | uint32(l.CTag) }
 
-// identify adds who we are (RFC 2865 §5.4, §5.32).
+// identify adds our identity (RFC 2865 §5.4, §5.32).
 func identify(p *radius.Packet, identifier string, address netip.Addr) {
 	p.Text(radius.NASIdentifier, identifier)
 	if address.Is6() {

@@ -27,7 +27,7 @@ const (
 // planner lays the attributes of one packet over a plan.
 type planner struct {
 	plan   *access.Plan
-	at     *access.Addresses // of who is on line; nil: of a sign-in
+	at     *access.Addresses // of a subscriber on line; nil: of a sign-in
 	seen   map[string]bool
 	routes []gatewayed // framed routes that name their gateway
 	ranks  [2]int      // of the attribute that Up and Down are of: several vendors' may be sent for one rate

@@ -338,7 +338,7 @@ func TestChange(t *testing.T) {
 		{number(radius.TunnelType, 3), radius.UnsupportedAttribute},
 		{pair("up=x"), BadValue},
 		{text(radius.FramedRoute, "10.9.0.0/24 100.64.0.8"), BadValue},
-		{text(radius.FramedRoute, "10.9.0.0/24 100.64.0.7"), OK}, // of a pool: the plan does not say so
+		{text(radius.FramedRoute, "10.9.0.0/24 100.64.0.7"), OK}, // from a pool: not in the plan
 	} {
 		_, err := (&Change{attrs{row.a}}).Apply(&plan, &at)
 		testkit.Equal(t, ResultOf(err), row.want, "%v: %v", row.a, err)

@@ -116,7 +116,7 @@ func realServer(t *testing.T, f *freeRADIUS, options string) {
 	testkit.ErrorIf(t, v.Silent, "silent")
 }
 
-// A server that does not sign its answers is not believed, unless the configuration says so (row B12).
+// A server that does not sign its answers is not believed, unless so configured (row B12).
 func TestUnsignedServer(t *testing.T) {
 	f := server(t, users, false)
 	a := aaaOf(t, f.yaml(", timeout_ms: 500, tries: 2"), Options{})

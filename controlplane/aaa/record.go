@@ -19,7 +19,7 @@ const (
 	Start   Kind = 1
 	Stop    Kind = 2
 	Interim Kind = 3
-	On      Kind = 7 // Accounting-On: no session of before goes on
+	On      Kind = 7 // Accounting-On: no earlier session continues
 	Off     Kind = 8
 )
 

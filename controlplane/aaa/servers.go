@@ -24,7 +24,7 @@ func servers(r *config.RADIUS, not string) (list []radius.ServerConfig, err erro
 			continue
 		}
 		one.Name, one.Port = cmp.Or(one.Name, config.Name(one.Address.String())), port(&r.Servers[i], not)
-		one.Use, one.AcctPort = "", 0 // another use's change is none of this one
+		one.Use, one.AcctPort = "", 0 // another use's change does not count
 		if one.Secret, err = secretOf(one.Secret, one.SecretFile, one.TLS.On()); err == nil && one.TLS.On() {
 			one.Security, err = security(&one.RADIUSServer)
 		}

@@ -46,7 +46,7 @@ type Frame struct {
 	Line      Line
 	Reason    Reason // up only
 	EtherType uint16 // 0x8864 also of DHCPv6 and router solicitations in PPP: Payload begins with the PPPoE header
-	Payload   []byte // behind EtherType, without padding where its own length says so; valid until the call returns
+	Payload   []byte // behind EtherType, without padding if its length shows it; valid until the call returns
 	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: none
 }
 
@@ -106,7 +106,7 @@ func Options(b []byte, fn func(code byte, value []byte) bool) bool {
 	return true
 }
 
-// Method is how a subscriber proves who it is.
+// Method is how a subscriber authenticates.
 type Method uint8
 
 const (
@@ -279,7 +279,7 @@ type Grant struct {
 	Ends      time.Time // Plan.SessionTimeout after the first Up, before that from now; zero: never
 }
 
-// Session is one subscriber who was let in, as its front end sees it.
+// Session is an accepted subscriber, as its front end sees it.
 type Session interface {
 	Grant() Grant
 	// Want sets the families for which the session holds addresses: missing ones come from the plan's pools, others
@@ -288,7 +288,7 @@ type Session interface {
 	Want(f Families, r *Request, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
-	// Keep stores what the front end needs to go on after a restart. It is copied.
+	// Keep stores the front end's state for a restart. It is copied.
 	Keep(state []byte)
 	// Down ends it; the front end has notified the subscriber, or need not. Client.Ended is not called. UserError:
 	// another host on the line uses the IPv4 address (DHCPDECLINE), so the pool withholds it for a while.

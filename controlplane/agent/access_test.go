@@ -54,7 +54,7 @@ func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Sess
 	return c, testkit.Receive(t, answer)
 }
 
-// agree has the session of who was let in up.
+// agree brings an accepted subscriber's session up.
 func agree(t *testing.T, a *Agent, s access.Session) (id string) {
 	t.Helper()
 	answer := make(chan string, 1)

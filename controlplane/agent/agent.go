@@ -52,7 +52,7 @@ type Agent struct {
 	watcher  watcher
 	api      *serve.API
 	scraper  *serve.Scraper
-	page     *page.Page // nil: there is none; set with the listeners
+	page     *page.Page // may be nil; set with the listeners
 	// listeners are Serve's; set before it serves
 	listeners []*httpd.Listener
 }
@@ -143,6 +143,6 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
 	watched := make(chan struct{})
 	go func() { defer close(watched); a.watcher.run(ctx) }()
 	defer func() { <-watched }()
-	defer cancel() // before all that is waited for: a panic shall end the process
+	defer cancel() // before all waits: a panic must end the process
 	a.owner.Run(ctx, hangup)
 }

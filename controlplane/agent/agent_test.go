@@ -98,7 +98,7 @@ func TestFilesAndSignals(t *testing.T) {
 	testkit.Equal(t, *who, events.Who{Via: "signal", Program: "SIGHUP"}, "who asked")
 }
 
-// A panic of the owner's goroutine ends the process with its trace: Run waits for nothing that goes on.
+// A panic of the owner's goroutine ends the process with its trace: Run does not wait for other goroutines.
 func TestPanicEndsRun(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock") // a connection is being made
 	a := made(t, outside(s, t.TempDir()), &plan.Plan{})

@@ -280,7 +280,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	}
 }
 
-// A reload does not say success of a collector that cannot be reached; it is shown, counted and an event.
+// A reload reports an unreachable collector, which is shown, counted and an event.
 func TestCollectorThatCannotBeReached(t *testing.T) {
 	s := dptest.Start(t)
 	text := pfcpConfig(t) + instances

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// signIn puts a token into the form that the page leads to, and waits until the page is there.
+// signIn puts a token into the login form, and waits for the page.
 func signIn(b *pagetest.Browser, token string) {
 	b.Until("the form", `location.pathname === "/login" && document.getElementById("token")`)
 	b.Shot("page-login")

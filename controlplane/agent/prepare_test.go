@@ -17,7 +17,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// coaClient is who might send changes to an address.
+// coaClient is a configuration with a client of changes.
 func coaClient(listen, client string) string {
 	return "radius: {coa: {listen: [" + listen + "], clients: [{address: 127.0.0.1, " + client + "}]}}\n"
 }
@@ -94,7 +94,7 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 	stop()
 }
 
-// The first configuration with subscribers who sign in is for the next start, which must not fail either.
+// The first configuration with sign-in is for the next start, which must not fail either.
 func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, upf+instances)

@@ -116,7 +116,7 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	return servers, nil
 }
 
-// leave ends a data plane that is ours to stop, or says that it goes on. Behind Run.
+// leave stops a data plane of ours, or reports that it continues. After Run.
 func (a *Agent) leave(connected int, both bool) {
 	if a.spawner == nil {
 		return

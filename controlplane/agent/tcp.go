@@ -42,7 +42,7 @@ func (a *Agent) tlsConfig(c *config.API) (*tls.Config, error) {
 	}
 	a.opt.Log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
 		cert.Leaf.NotAfter)
-	if time.Now().After(cert.Leaf.NotAfter) { // its clients say no; all else goes on
+	if time.Now().After(cert.Leaf.NotAfter) { // its clients refuse it; all else works
 		a.opt.Log.Error("the certificate of control.api has ended", "file", certFile)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil

@@ -81,7 +81,7 @@ func serveAPI(t *testing.T, more string, page bool) *served {
 	return out
 }
 
-// client trusts whatever certificate there is.
+// client trusts any certificate.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		ForceAttemptHTTP2: true}}

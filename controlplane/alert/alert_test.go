@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// scene is a data plane that the test changes between looks, a second apart unless step says otherwise.
+// scene is a data plane that the test changes between looks, a second apart by default.
 type scene struct {
 	*Watcher
 	Figures

@@ -67,7 +67,7 @@ func (id Identity) Token() string {
 	return id.Who.Token
 }
 
-// Holder names whom places are counted for: the token, the user at the Unix socket, or the address.
+// Holder names the owner of places: the token, the user at the Unix socket, or the address.
 func (id Identity) Holder() string {
 	switch {
 	case id.Who == nil:
@@ -101,7 +101,7 @@ func With(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
-// Peer is for http.Server.ConnContext of a Unix socket's server: who may open the socket may operate, and is known by
+// Peer is for http.Server.ConnContext of a Unix socket's server: a client that may open the socket may operate, under
 // its credentials at that moment.
 func Peer(ctx context.Context, c net.Conn) context.Context {
 	who := &events.Who{Via: "unix"}

@@ -46,7 +46,7 @@ func guarded(t testing.TB) (g *Guard, h http.Handler, read, operate string) {
 	return g, g.Handler(mux), read, operate
 }
 
-// ask sends a request whose header is "Name: value" lines; it comes in at a loopback address unless from says another.
+// ask sends a request with a header of "Name: value" lines; its source is a loopback address by default.
 func ask(h http.Handler, request, from, body string, head ...string) *httptest.ResponseRecorder {
 	method, path, _ := strings.Cut(request, " ")
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -186,7 +186,7 @@ func TestLogin(t *testing.T) {
 	testkit.Equal(t, ask(h, "GET /read", "", "", cookie).Code, 401, "after its token was taken out")
 }
 
-// A form's wrong token leads to the page that says so, and too many of them to its other words.
+// A form's wrong token leads to the page's text for it, and too many of them to its other text.
 func TestWrongTokenInAForm(t *testing.T) {
 	_, h, _, _ := guarded(t)
 	form := []string{"Content-Type: application/x-www-form-urlencoded", "Origin: https://127.0.0.1:9443"}
@@ -253,7 +253,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	testkit.ErrorIf(t, l.find(last) != nil, "it is found after its time")
 }
 
-// Bad tokens by the million: bounded memory and events, a bound on the time of each; who has a good one is served.
+// Bad tokens by the million: bounded memory and events, a bound on the time of each; a good one is served.
 func TestGuessing(t *testing.T) {
 	g, h, read, _ := guarded(t)
 	const far = "198.51.100.7:5000"
@@ -351,7 +351,7 @@ func TestCertificate(t *testing.T) {
 	testkit.ErrorIf(t, err == nil, "a broken key was replaced")
 }
 
-// FuzzGuard: whatever the head of a request, no panic, and no change without a token.
+// FuzzGuard: for any head of a request, no panic, and no change without a token.
 func FuzzGuard(f *testing.F) {
 	_, h, _, _ := guarded(f)
 	f.Add("POST", "/change", "127.0.0.1", "Bearer x", "https://127.0.0.1", "same-origin", "application/json",

@@ -24,7 +24,7 @@ import (
 // ownTime is how long a certificate that we made is good: clients know it by its fingerprint.
 const ownTime = 10 * 365 * 24 * time.Hour
 
-// Certificate reads a certificate and its key. When own, and neither is there, they are made: self-signed, for these
+// Certificate reads a certificate and its key. When own, and both are missing, they are made: self-signed, for these
 // names and addresses.
 func Certificate(certFile, keyFile string, own bool, names []string) (tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(certFile, keyFile)

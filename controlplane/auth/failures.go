@@ -39,7 +39,7 @@ func newFailures() *failures {
 	return &failures{by: map[netip.Prefix]*tally{}, telling: events.Gate{Most: 5, Window: 10 * time.Second}}
 }
 
-// source is whom an address belongs to: a host of IPv4, a network of IPv6.
+// source is the owner of an address: a host of IPv4, a network of IPv6.
 func source(remote string) netip.Prefix {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {

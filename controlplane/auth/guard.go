@@ -36,7 +36,7 @@ func NewGuard(log *events.Log) *Guard {
 	return g
 }
 
-// Configure takes a configuration over; logins by tokens that are gone end, and so do their requests that go on.
+// Configure takes a configuration over; logins by removed tokens end, with their pending requests.
 func (g *Guard) Configure(s *config.API) {
 	g.settings.Store(s)
 	g.logins.keep(s.Tokens)
@@ -181,7 +181,7 @@ func (g *Guard) identify(r *http.Request) (_ Identity, why string) {
 			who.Token = string(l.token.Name)
 			return Identity{roleOf(l.token.Role), who, &l.token}, ""
 		}
-		// A cookie of before a restart is no guess: who has it logs in again.
+		// A cookie from before a restart is no guess: its client logs in again.
 	}
 	if _, loopback := localAddr(r); loopback {
 		return Identity{Role: roleOf(s.Anonymous), Who: who}, ""
@@ -211,7 +211,7 @@ func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, status int, why
 	Refuse(w, status, why)
 }
 
-// Refuse writes an answer that says why not.
+// Refuse writes an answer with the reason.
 func Refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

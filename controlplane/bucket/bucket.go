@@ -45,7 +45,7 @@ type Table[K comparable] struct {
 	buckets []Bucket
 }
 
-// NewTable makes one of so many buckets.
+// NewTable makes size buckets.
 func NewTable[K comparable](size int) *Table[K] {
 	return &Table[K]{maphash.MakeSeed(), make([]Bucket, size)}
 }

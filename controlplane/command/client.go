@@ -104,7 +104,7 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 
 func (e *Env) remote() bool { return e.Server != "" }
 
-// transport says where requests go, and how.
+// transport returns the destination of requests, and the way.
 func (e *Env) transport() (*url.URL, *http.Transport, error) {
 	if !e.remote() {
 		return &url.URL{Scheme: "http", Host: "isthmus"}, &http.Transport{

@@ -26,7 +26,7 @@ const (
 	ExitInterrupted = 130 // a benchmark was interrupted and printed what it had
 )
 
-// Exit carries an exit status through cobra. Err nil: the command has said everything itself.
+// Exit carries an exit status through cobra. Err nil: the command has printed everything itself.
 type Exit struct {
 	Code int
 	Err  error
@@ -41,7 +41,7 @@ func (e *Exit) Error() string {
 
 func (e *Exit) Unwrap() error { return e.Err }
 
-// DefaultSocket is where the control plane listens unless its file, $ISTHMUS_SOCKET or --socket says otherwise.
+// DefaultSocket is the control plane's socket, unless its file, $ISTHMUS_SOCKET or --socket name another.
 const DefaultSocket = "/run/isthmus/isthmus.sock"
 
 // Env is what commands share: where the control plane is and where output goes.
@@ -54,7 +54,7 @@ type Env struct {
 	Server, TokenFile, CA, Fingerprint string
 }
 
-// AddSocket gives a root command the flags that say where the control plane is.
+// AddSocket gives a root command the flags for the control plane's address.
 func (e *Env) AddSocket(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&e.Socket, "socket", cmp.Or(os.Getenv("ISTHMUS_SOCKET"), DefaultSocket),
@@ -114,7 +114,7 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	return exit.Code
 }
 
-// Group makes a command of subcommands: alone it prints its help, a word that is none of them is an error.
+// Group makes a command of subcommands: alone it prints its help, an unknown word is an error.
 func Group(cmd *cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

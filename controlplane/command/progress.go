@@ -70,7 +70,7 @@ func (p *Progress) draw(spent time.Duration) {
 	fmt.Fprintf(p.w, "\r\x1b[K%s", Bar(p.title, p.share, spent))
 }
 
-// Bar is a line that says how much is done; a share below 0 is not known.
+// Bar is a progress line; a share below 0 is unknown.
 func Bar(title string, share float64, spent time.Duration) string {
 	const width = 32
 	if share < 0 {

@@ -13,7 +13,7 @@ const broadbandForum = 3561
 // circuit is a trusted access node's id of a subscriber.
 type circuit struct {
 	counted string    // of circuitOf
-	ids     [2]string // by DHCPv4, by DHCPv6, which it may write in another way; empty: not said yet
+	ids     [2]string // by DHCPv4, and by DHCPv6, which may write it differently; empty: unknown
 }
 
 // circuitOf is the key of Limits.PerCircuit; empty without the access node's tag.

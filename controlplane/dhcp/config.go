@@ -17,7 +17,7 @@ import (
 // Port is how lines of an access port, or of some of its VLANs, are served.
 type Port struct {
 	V4, V6      bool
-	OneToOne    bool // one subscriber a VLAN, whatever its MAC; else each MAC is one
+	OneToOne    bool // one subscriber a VLAN, with any MAC; else one a MAC
 	Replace     bool // on a 1:1 line a new MAC takes the place of the old: else it waits until that has left
 	Trusted     bool // what access nodes put into frames (option 82, relay messages of RFC 6221) is believed
 	Moves       bool // a message from another circuit signs in again; else it waits until the old session has ended

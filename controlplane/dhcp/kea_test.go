@@ -98,7 +98,7 @@ func upstreamKea(t *testing.T, w *wire, proxy bool) {
 	}
 }
 
-// Kea gives a real client an address and a prefix by us, and hears of their release.
+// Kea gives a real client an address and a prefix through us, and gets their release.
 func TestKea6(t *testing.T) {
 	w := newWire(t, "kea-dhcp6", "dhclient")
 	ours, server := netip.MustParseAddrPort("[2001:db8:77::1]:547"), netip.MustParseAddrPort("[2001:db8:77::2]:547")

@@ -30,7 +30,7 @@ const (
 	keptBySix // DHCPv6's circuit id is what Limits.PerCircuit counts
 )
 
-// keep stores what goes on after a restart, with the families that are about to pass.
+// keep stores the state for a restart, with the families that are about to pass.
 //
 //	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer, lower half │ server, its id │ peer, upper │
 //	now │ (length, circuit id) by DHCPv4, by DHCPv6

@@ -123,7 +123,8 @@ func (u v6) advertise(ends access.Families) {
 	}
 }
 
-// introduce has the subscribers of a port hear soon of their router, which has other addresses (RFC 4861 §6.2.8).
+// introduce has the subscribers of a port get an advertisement of their router's changed addresses soon (RFC 4861
+// §6.2.8).
 func (s *Server) introduce(port string) {
 	i, now := 0, s.host.Now()
 	for k, u := range s.subscribers {

@@ -179,7 +179,7 @@ func TestUpstreamSilent(t *testing.T) {
 	testkit.Equal(t, w.counted("malformed"), 300, "malformed")
 }
 
-// Row B10 by a relay: who declines each address behind its acknowledgement waits, however often it asks for it.
+// Row B10 by a relay: a client that declines each acknowledged address waits, however often it asks.
 func TestRelayDeclines(t *testing.T) {
 	for n := range 4 {
 		proxy, repeats := n&1 != 0, n>>1

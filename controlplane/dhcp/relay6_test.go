@@ -102,7 +102,7 @@ func (h *home) answers6() (all []string) {
 	return all
 }
 
-// exchange6 sends a message and has both servers' messages come back: the client hears want.
+// exchange6 sends a message and both servers' answers; the client gets want.
 func (h *home) exchange6(s *upstream6, kind, answers dhcpv6.MessageType, want string, ask, lends []dhcpv6.Modifier) {
 	h.w.t.Helper()
 	h.put6(h.six(kind, ask...))
@@ -293,7 +293,7 @@ func TestRelay6LDRA(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint("[REPLY ", leases(must(relay.GetInnerMessage())), "]"), lentBoth, "lent")
 }
 
-// After a restart renewals go to the servers, and leases end when they said.
+// After a restart renewals go to the servers, and leases end on time.
 func TestRelay6Restore(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.join6(s)

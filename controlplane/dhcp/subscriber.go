@@ -362,7 +362,7 @@ func (u *subscriber) restart(cause access.Cause) {
 	u.sleep()
 }
 
-// penalise has who declines every address wait (row B10).
+// penalise makes a client that declines every address wait (row B10).
 func (u *subscriber) penalise(kind access.Kind) {
 	if uint32(u.declines) >= u.s.c.Limits.Declines {
 		u.denied, u.declines, u.until = true, 0, u.s.host.Now().Add(u.s.c.Limits.Penalty)
@@ -371,7 +371,7 @@ func (u *subscriber) penalise(kind access.Kind) {
 	}
 }
 
-// leave says farewell, and forgets the subscriber.
+// leave sends the farewell, and forgets the subscriber.
 func (u *subscriber) leave() {
 	if u.dead {
 		return

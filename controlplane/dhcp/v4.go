@@ -99,7 +99,7 @@ func sound(b []byte, op byte) bool {
 	return typed // without the End option (RFC 2132 §3.2), which some clients forget
 }
 
-// decode4 reads a sound message. Who wrote an End option reads no other.
+// decode4 reads a sound message; options behind End are ignored.
 func decode4(b []byte) (*dhcpv4.DHCPv4, error) { return dhcpv4.FromBytes(append(slices.Clip(b), 255)) }
 
 // parse4 reads a frame's payload, which the request keeps.

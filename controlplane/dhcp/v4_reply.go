@@ -14,7 +14,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// most a reply may have where the client does not say more (RFC 2131 §2): 576 bytes of IP.
+// The largest reply without a client's limit (RFC 2131 §2): 576 bytes of IP.
 const mostReply = 576 - 28
 
 // reply4 has what all answers have. RFC 6842: the client identifier is given back; so is option 82 (RFC 3046 §2.2).
@@ -53,7 +53,7 @@ func (u v4) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	if u.s.c.MTU != 0 && asks(26) {
 		m.Options[26] = binary.BigEndian.AppendUint16(nil, u.s.c.MTU)
 	}
-	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442)
+	if asks(121) && a.Gateway.IsValid() { // with it a client ignores the router option (RFC 3442)
 		routes := append([]byte{0}, gateway...)
 		for _, one := range u.s.c.Routes {
 			via := one.Via.Addr
@@ -165,7 +165,7 @@ func (u v4) deny(r *request4) {
 	u.send(r, m)
 }
 
-// send sends to where RFC 2131 §4.1 says; the frame goes to the subscriber's MAC address anyhow.
+// send sends to the destination of RFC 2131 §4.1; the frame goes to the subscriber's MAC address anyhow.
 func (u v4) send(r *request4, m *dhcpv4.DHCPv4) {
 	to := broadcast
 	switch {

@@ -25,7 +25,7 @@ func (u v6) message(r *request6) {
 // serve is RFC 8415 §18.3. r is kept while something must be waited for.
 func (u v6) serve(r *request6) {
 	f := access.Families{V6: len(r.Options.IANA()) > 0, Delegated: len(r.Options.IAPD()) > 0}
-	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never said that a client may
+	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never sent the Unicast option
 		m := u.reply(r, dhcpv6.MessageTypeReply)
 		m.AddOption(status(iana.StatusUseMulticast, ""))
 		u.send(r, m)
@@ -167,7 +167,7 @@ func network(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 128)}
 }
 
-// bind notes a lease, if it is one: an Advertise is none.
+// bind notes a lease; an Advertise has none.
 func (u v6) bind(kind int, iaid [4]byte, m *dhcpv6.Message) {
 	if m.MessageType == dhcpv6.MessageTypeReply {
 		u.leased[kind] = lease6{iaid, u.s.host.Now().Add(u.s.c.Valid)}

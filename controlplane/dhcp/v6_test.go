@@ -484,7 +484,7 @@ func TestInformation(t *testing.T) {
 	testkit.Equal(t, m.Options.InformationRefreshTime(0), 2*time.Hour, "refresh (RFC 8415 §21.23)")
 }
 
-// Everything goes on after a restart of the control plane.
+// Everything continues after a restart of the control plane.
 func TestRestore(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

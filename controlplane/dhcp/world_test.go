@@ -207,7 +207,7 @@ type session struct {
 
 func (s *session) Keep(b []byte) { s.kept = slices.Clone(b) }
 
-// Grant is access.Session's: the world ends nothing by itself.
+// Grant is access.Session's: the world ends no session itself.
 func (s *session) Grant() access.Grant {
 	g := access.Grant{Plan: &s.plan, Addresses: &s.has}
 	if s.plan.SessionTimeout > 0 {

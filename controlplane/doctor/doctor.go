@@ -31,7 +31,7 @@ type Finding struct {
 	State   State  `json:"state"`
 	Found   string `json:"found"`
 	Cost    string `json:"cost"`    // of leaving it so; empty: none
-	Command string `json:"command"` // that changes it; empty: there is none
+	Command string `json:"command"` // that changes it; may be empty
 }
 
 // Machine is what is looked at: the live one, or a recorded one.

@@ -15,7 +15,7 @@ type device struct {
 	port      string
 	driver    string // of the configuration
 	name      string // PCI address, or interface
-	folder    string // of the card in /sys; "" when there is none
+	folder    string // of the card in /sys; "" without a card
 	netdev    string // Linux interface; "" when the kernel has none
 	queueSize int
 }

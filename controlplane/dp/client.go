@@ -107,7 +107,7 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 	return c, nil
 }
 
-// NewClient says hello over an open connection, which it then owns.
+// NewClient sends the greeting over an open connection, which it then owns.
 func NewClient(ctx context.Context, conn net.Conn) (*Client, error) {
 	c := &Client{
 		conn:  conn,
@@ -158,7 +158,7 @@ func (c *Client) agree(ctx context.Context) error {
 // Hello returns the data plane's greeting.
 func (c *Client) Hello() api.Hello { return c.hello }
 
-// Done is closed when the connection has ended, for whatever reason.
+// Done is closed when the connection has ended, for any reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Close ends the connection.

@@ -198,7 +198,7 @@ func TestSilentDataPlaneTimesOut(t *testing.T) {
 	testkit.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "got %v", err)
 }
 
-// A caller who gives up, as a browser that is closed, ends neither the request nor the connection that all share.
+// A caller that gives up, like a closed browser, ends neither the request nor the shared connection.
 func TestWhoGivesUpLeavesTheConnection(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
@@ -265,7 +265,7 @@ func TestRepliesWithoutEndTimeOut(t *testing.T) {
 	}
 }
 
-// FuzzReplies gives every request whatever bytes as its answer: errors are fine, panics and hangs are not.
+// FuzzReplies answers every request with random bytes: errors are fine, panics and hangs are not.
 func FuzzReplies(f *testing.F) {
 	hello := api.Hello{Version: api.Version, Oldest: api.Version}
 	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: uint32(len(api.Body(&hello))),

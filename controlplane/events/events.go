@@ -94,7 +94,7 @@ func (r *ring) add(e Event) {
 	r.by[from] = append(r.by[from], r.all.PushBack(e))
 }
 
-// from is who makes events: the access line that they name, since users and MAC addresses change; else the subject.
+// from is the source of events: the access line that they name, since users and MAC addresses change; else the subject.
 func (e *Event) from() string {
 	if line, ok := e.Fields["line"].(string); ok && line != "" {
 		return line

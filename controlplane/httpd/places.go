@@ -21,7 +21,7 @@ type Places struct {
 // NewPlaces returns so many.
 func NewPlaces(limit int) *Places { return &Places{limit: limit, by: map[string]int{}} }
 
-// Take gives a client a place until leave is called, which may be done again. nil: there is none for this client.
+// Take gives a client a place until leave is called, which may be repeated. nil: no place for this client.
 func (p *Places) Take(client string) (leave func()) {
 	p.lock.Lock()
 	defer p.lock.Unlock()

@@ -232,7 +232,7 @@ counters:
 pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 `
 
-// A subscriber who signs in has two URRs: the default has room for as many subscribers as sessions.
+// A subscriber that signs in has two URRs: the default has room for as many subscribers as sessions.
 func TestURRsOfThoseWhoSignIn(t *testing.T) {
 	engine, _ := decoded[api.Engine](t, find(t, compile(t, signIn), api.KindEngine, "engine"))
 	equal(t, engine.MaxURRs, 2*engine.MaxSessions)

@@ -24,7 +24,7 @@ func (c *compiler) engine() {
 	e := &c.Engine
 	urrs := e.Limits.URRs
 	if urrs == 0 && len(c.Access.Ports) > 0 {
-		urrs = 2 * e.Limits.Sessions // who signs in has one of all packets, one of IPv6's
+		urrs = 2 * e.Limits.Sessions // sign-in has one of all packets, one of IPv6's
 	}
 	body := api.Engine{
 		Workers: e.Workers, PacketBuffers: e.PacketBuffers, BufferSize: e.BufferSize,
@@ -281,7 +281,7 @@ func (c *compiler) paths() {
 	}
 }
 
-// QFIDSCP is a table of QFI to DSCP as the contract has it: 0 is none.
+// QFIDSCP is a table of QFI to DSCP in the contract's form: 0 is none.
 func QFIDSCP(table map[uint8]uint8) (out [64]byte) {
 	for qfi, dscp := range table {
 		out[qfi] = 1 + dscp

@@ -390,7 +390,7 @@ func (o *Overlay) Settled() {
 
 const keptDirty = 1 << 16 // room
 
-// Refuse leaves an object out that the data plane did not take; false: it is none of the kernel's.
+// Refuse leaves out an object that the data plane refused; false: not from the kernel.
 func (o *Overlay) Refuse(kind uint32, key, why string) bool {
 	k, err := api.MakeKey(key)
 	if err != nil {

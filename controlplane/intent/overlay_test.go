@@ -158,7 +158,7 @@ func TestOverlayRoutes(t *testing.T) {
 	}
 }
 
-// routeOf is a route of the overlay in words: its next hops, or why there is none.
+// routeOf is a route of the overlay as text: its next hops, or the reason for none.
 func routeOf(t *testing.T, o *Overlay, at kernel.Destination) string {
 	t.Helper()
 	object, taken := o.made(routeID(at))
@@ -419,7 +419,7 @@ func TestOverlayRefusals(t *testing.T) {
 	}
 }
 
-// More than there is room for: the others stay, and who goes makes room in the same transaction.
+// More than there is room for: the others stay, and a removed one makes room in the same transaction.
 func TestOverlayRoom(t *testing.T) {
 	const room = 8
 	c, err := config.Parse("test.yaml", []byte(strings.Replace(cloned, "{workers: 1}",

@@ -43,8 +43,7 @@ func (k *Kernel) Announce(on bool) {
 	}
 }
 
-// Sessions says which prefixes of sessions are to be announced in which namespace (false: not any more); all: no
-// others.
+// Sessions sets which prefixes of sessions are announced in which namespace (false: no more); all: no others.
 func (k *Kernel) Sessions(all bool, changes map[string]map[netip.Prefix]bool) {
 	for name, s := range k.spaces {
 		s.announceSessions(all, changes[name])

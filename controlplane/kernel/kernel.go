@@ -73,7 +73,7 @@ type Changes struct {
 // Status of one namespace, for people.
 type Status struct {
 	Namespace  string   `json:"namespace"`
-	Devices    []string `json:"devices"` // interfaces whose device is there
+	Devices    []string `json:"devices"` // interfaces with a device
 	Addresses  int      `json:"addresses"`
 	Loopback   int      `json:"loopback"` // addresses of devices without a link
 	Routes     int      `json:"routes"`

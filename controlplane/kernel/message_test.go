@@ -53,7 +53,7 @@ func of(kind uint8, attributes ...[]byte) []byte {
 // multi are next hops of one route.
 func multi(paths ...[]byte) []byte { return attribute(unix.RTA_MULTIPATH, slices.Concat(paths...)) }
 
-// paths are so many next hops, by one device.
+// paths are count next hops, by one device.
 func paths(count int) (list [][]byte) {
 	for i := range count {
 		list = append(list, path(3, attribute(unix.RTA_GATEWAY, []byte{10, 0, 0, byte(10 + i)})))

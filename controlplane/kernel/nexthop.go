@@ -14,8 +14,8 @@ import (
 	"isthmus/api"
 )
 
-// Next hop objects (RTM_NEWNEXTHOP): routes name them, and change with them. When one goes, so do its routes, without a
-// word. FRR has them by itself.
+// Next hop objects (RTM_NEWNEXTHOP): routes name them, and change with them. A removed object's routes go without a
+// message. FRR uses them by default.
 
 const (
 	attributeNextHop = 30 // RTA_NH_ID

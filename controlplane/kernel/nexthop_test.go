@@ -69,7 +69,7 @@ func (w *world) ip(command string) {
 	}
 }
 
-// says is a route in words: its next hops in order.
+// says is a route as text: its next hops in order.
 func says(r Route) string {
 	list := []string{}
 	for _, h := range r.Hops() {

@@ -190,8 +190,8 @@ func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 	return stale
 }
 
-// addressChanged returns whether all must be read: routes go with their source address, of whatever device, without a
-// word.
+// addressChanged returns whether all must be read: routes go with their source address, of any device, without a
+// message.
 func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ type Route struct{ of unique.Handle[fate] }
 type Hop struct {
 	Via       netip.Addr // not valid: the destination is on the link; IPv6 also of IPv4 destinations
 	Interface string
-	OnLink    bool // Via is on the interface's link, whatever its networks; of routes that the kernel is given
+	OnLink    bool // Via is on the interface's link, in any network; of routes given to the kernel
 }
 
 // mostHops is how many the data plane has room for.

@@ -31,7 +31,7 @@ const (
 	receive  = 64 << 20               // socket buffer: 80,000 routes; what overflows it is read again
 )
 
-// Tests make the buffer small, and read again when they say so.
+// Tests make the buffer small, and control when all is read again.
 var (
 	receiveBuffer = receive
 	readAgain     = period
@@ -60,7 +60,7 @@ type space struct {
 	left      bool                      // the configuration has no clone here any more
 
 	memory *memory
-	after  *space        // of the same name, that is being left; nil: there is none
+	after  *space        // of the same name, that is being left; may be nil
 	back   chan struct{} // closed when the configuration has clones here again
 	gone   chan struct{} // closed at the end
 }

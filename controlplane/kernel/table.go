@@ -314,7 +314,7 @@ func (t *table) setRoute(m *message, flags uint16) change {
 	if itself, _ := find(list, c.is); replace && itself >= 0 { // its next hop object changed
 		same = itself
 	}
-	if replace && !p.four && same >= 0 && !only { // which one, the kernel's order says alone
+	if replace && !p.four && same >= 0 && !only { // the kernel's order alone decides which one
 		return change{prefix: p, stale: true}
 	}
 	switch {

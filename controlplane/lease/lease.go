@@ -203,7 +203,7 @@ type Row struct {
 	Size, Used              uint64
 	Reserved, Held          uint64 // Held: given back, not free yet
 	Declined                uint64
-	Given, Again, Refused   uint64 // Again: of Given, to who had it before
+	Given, Again, Refused   uint64 // Again: of Given, to the former owner
 }
 
 // Rows returns all pools, in the configuration's order.

@@ -15,7 +15,7 @@ import (
 const (
 	used       = 1 << 63   // bit of holder
 	declined   = time.Hour // for so long a declined address is not given out
-	remembered = 1 << 18   // released prefixes of a large pool, and who had them
+	remembered = 1 << 18   // released prefixes of a large pool, with their owners
 	hysteresis = 5         // percent that use falls below a level before it counts as below
 )
 
@@ -238,7 +238,7 @@ func (o *pool) release(v netip.Prefix, now time.Time, declines bool) {
 		delete(o.had, o.holder[n]&^used)
 		o.holder[n] = used
 		o.declined = append(o.declined, declination{n, now.Add(declined)})
-		// A subscriber who declines all is no reason to run dry.
+		// A subscriber that declines all must not empty the pool.
 		if uint64(len(o.declined)) > max(1, min(1024, o.size/8)) {
 			o.declined[0].until = now
 		}

@@ -98,7 +98,7 @@ type Timing struct {
 	Buckets  []Bucket `json:"buckets"`
 }
 
-// Bucket is how many requests took at most so long.
+// Bucket is the number of requests up to a duration.
 type Bucket struct {
 	Seconds  float64 `json:"seconds"`
 	Requests uint64  `json:"requests"`
@@ -141,7 +141,7 @@ func timings(of *prometheus.HistogramVec) map[string]Timing {
 	return all
 }
 
-// Batch is a transaction of so many requests that begins, while others wait.
+// Batch records the begin of a transaction of requests, while others wait.
 func (s *Set) Batch(requests, waiting int) {
 	if s != nil {
 		s.batch.Observe(float64(requests))

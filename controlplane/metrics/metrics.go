@@ -29,7 +29,7 @@ type Snapshot struct {
 	Traffic    []api.TrafficRow
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
-	StoreBytes uint64             // of the sessions' store; 0: there is none
+	StoreBytes uint64             // of the sessions' store; 0: no store
 	// SnapshotsFailed counts failed snapshots of usage: one count, none without sessions.
 	SnapshotsFailed []uint64
 	// IgnoredRoutes are the kernel's that are not followed, by reason.

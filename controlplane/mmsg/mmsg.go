@@ -67,7 +67,7 @@ func (b *Batch) Stamped(conn syscall.RawConn) error {
 	return err
 }
 
-// Stamp is when a datagram came in; now, when the kernel did not say.
+// Stamp is when a datagram came in; now, without a time stamp of the kernel.
 func (b *Batch) Stamp(i int) time.Time {
 	c := &b.control[i]
 	if b.hdrs[i].hdr.Controllen < uint64(unsafe.Sizeof(*c)) || c.hdr.Level != unix.SOL_SOCKET ||
@@ -92,7 +92,7 @@ func (b *Batch) Sender(i int) uint32 {
 	return (*unix.RawSockaddrNetlink)(unsafe.Pointer(&b.names[i])).Pid
 }
 
-// SetAddress says where a datagram goes; without an address, to the peer of a connected socket.
+// SetAddress sets a datagram's destination; without an address, the peer of a connected socket.
 func (b *Batch) SetAddress(i int, to netip.AddrPort) {
 	h, n := &b.hdrs[i].hdr, &b.names[i]
 	switch {

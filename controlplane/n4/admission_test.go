@@ -141,7 +141,7 @@ func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 	moved.setUp().wants(pfcp.CauseRejected, "of a configured peer")
 }
 
-// The same holds for who answers our own set-up request.
+// The same holds for the answer to our own set-up request.
 func TestDialledNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	dialled := peerAt(thief.addr, "")
@@ -203,7 +203,7 @@ func TestMembersAreAskedInTurn(t *testing.T) {
 	if o := <-got; o.err != nil || o.by != nil || o.r.Cause != pfcp.CauseContextNotFound {
 		t.Errorf("of the one whose session it is: %+v", o)
 	}
-	report(true) // a successor is asked first, and does not know it by itself either
+	report(true) // a successor is asked first, and does not know it either
 	answer(members[0], 0, ie(19, 1), fseidIE(9, members[0].addr.Addr()))
 	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf1" || o.r.CP == nil || o.r.CP.SEID != 9 {
 		t.Errorf("of a successor: %+v", o)

@@ -59,7 +59,7 @@ type peerAnswers struct {
 	open  map[transactionKey]uint64 // in progress: digest of the request
 	known map[uint64]place
 	log   answerLog
-	bytes atomic.Int64 // of the log; the lock is for who writes it
+	bytes atomic.Int64 // of the log; the lock is for writers
 	used  atomic.Int64 // when a request came last
 }
 
@@ -279,7 +279,7 @@ func (a *answers) evict(p *peerAnswers) (n int, more bool) {
 	return before - len(p.known), more
 }
 
-// drop takes the first answer out of the log when it ends before now; false: there is none.
+// drop takes the first answer out of the log when it ends before now; false: none.
 func (a *answers) drop(p *peerAnswers, now int64) bool {
 	at, t, ok := p.log.first()
 	if !ok || t.expires >= now {

@@ -106,7 +106,7 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 		testkit.FatalIf(t, b != fresh, "not fresh")
 		a.finish(k, make([]byte, 70))
 	}
-	a.start = a.start.Add(-time.Second) // all end in the past, whatever the clock's resolution
+	a.start = a.start.Add(-time.Second) // all end in the past, at any resolution of the clock
 	a.sweep()
 	testkit.ErrorIf(t, len(a.peers) != 0, "%d peers are left", len(a.peers))
 	a.consistent(t)

@@ -80,7 +80,7 @@ type peers struct{ index atomic.Pointer[index] }
 // source returns the known associations of an address, nil without any.
 func (p *peers) source(addr netip.Addr) *source { return p.index.Load().byAddr[addr] }
 
-// association returns that of a node id, nil when there is none.
+// association returns a node id's, nil without one.
 func (p *peers) association(id string) *association { return p.index.Load().byID[id] }
 
 // source is an address that we know: of an association, or of a configured peer.

@@ -121,7 +121,7 @@ const (
 	eventSEIDAlarm
 	eventHeartbeatUnconfirmed // a newer time stamp that our own heartbeat did not confirm
 	eventUnreadable           // a message with optional IEs that could not be read
-	eventSetRefused           // an SMF set was claimed by who is no member
+	eventSetRefused           // a peer outside of an SMF set claimed it
 	events
 )
 
@@ -187,7 +187,7 @@ func (c *counters) answered(m pfcp.Message) {
 	}
 }
 
-// logGate lets one line per second and reason through, and says how many it held back.
+// logGate passes one line per second and reason, and counts the rest.
 type logGate struct {
 	second atomic.Int64
 	held   atomic.Uint64

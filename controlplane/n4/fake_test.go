@@ -362,7 +362,7 @@ func parseReply(t testing.TB, b []byte, from netip.AddrPort) *reply {
 	return r
 }
 
-// smf is a CP function of the tests. It answers heartbeats by itself; everything else goes to in.
+// smf is a CP function of the tests. It answers heartbeats itself; other messages go to in.
 type smf struct {
 	t        testing.TB
 	node     string

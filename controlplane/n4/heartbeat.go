@@ -22,7 +22,7 @@ func (p *paths) asked(k *socket, from netip.AddrPort, src *source, b []byte) {
 	m, err := decode(b)
 	req, ok := m.(*pfcp.HeartbeatRequest)
 	if err != nil || !ok {
-		// §7.6: its answer has no Cause to say so with; rows P3, P4.
+		// §7.6: its answer has no Cause; rows P3, P4.
 		p.reject(rejectHeartbeat, from, "")
 		return
 	}
@@ -83,7 +83,7 @@ func (p *paths) heard(a *association, recovery int64, err error) {
 		}
 	case recovery > a.recovery.Load():
 		// TS 23.527 §4.2: the peer has lost its sessions, so ours of it are deleted. Members of an SMF set keep
-		// their time stamp; where one did not, the others of the set go on with its sessions.
+		// their time stamp; if one did not, the others continue its sessions.
 		p.remove(a, eventRestarted, true, "recovery", time.Unix(recovery, 0).UTC())
 	case a.failed():
 		a.failedAt.Store(0)
@@ -120,7 +120,7 @@ func (p *paths) beat(id string, counts *associationCounts) {
 	})
 }
 
-// failed begins the headless time: sessions go on without their CP function.
+// failed begins the headless time: sessions continue without their CP function.
 func (p *paths) failed(a *association, why error) {
 	a.failedAt.Store(time.Now().Unix())
 	p.keep(a)

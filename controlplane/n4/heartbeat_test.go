@@ -198,7 +198,7 @@ func TestHeadlessExpires(t *testing.T) {
 	testkit.ErrorIf(t, len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil, "the association is still there")
 }
 
-// TS 29.244 §5.22: a member of an SMF set goes on with the sessions of another.
+// TS 29.244 §5.22: a member of an SMF set continues the sessions of another.
 func TestSetTakeover(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	outsider := newSMF(t, "smf3", "127.0.0.3:0")

@@ -136,7 +136,7 @@ func TestLiveNodeID(t *testing.T) {
 	}
 }
 
-// Row A3: unknown peers fill neither the table nor the place of who is configured.
+// Row A3: unknown peers fill neither the table nor a configured peer's place.
 func TestAssociationLimit(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	flood := newSMF(t, "x", "127.0.0.2:0")
@@ -302,7 +302,7 @@ func TestStoreFails(t *testing.T) {
 	m.mustSetUp()
 }
 
-// A control plane that comes back goes on where the last one was: same time stamp, same association, same sessions.
+// A returning control plane continues with the same time stamp, association and sessions.
 func TestRestartOfOurs(t *testing.T) {
 	h, m := associated(t)
 	seid := m.establish(1)
@@ -333,7 +333,7 @@ func TestConnect(t *testing.T) {
 			recoveryIE(m.recovery), ie(89, 1)))
 	}
 	answer(64, "smf1") // refused: once more, later
-	answer(1, "other") // not who it should be
+	answer(1, "other") // from another node id
 	answer(1, "smf1")
 	testkit.Until(t, "association", func() bool { return h.s.Find("smf1") != nil })
 	m.establish(1)

@@ -21,7 +21,7 @@ type report struct {
 	done func(*pfcp.SessionReportResponse, error)
 }
 
-// reports finds whom a report of a session is for. It has no state of its own.
+// reports finds the recipient of a session's report. It has no state.
 type reports struct {
 	*peers
 	cfg     *Config
@@ -41,7 +41,7 @@ type window struct {
 // waitingPerSlot bounds the queue behind the window.
 const waitingPerSlot = 64
 
-// Find returns an association, nil when there is none.
+// Find returns an association, nil without one.
 func (s *reports) Find(id string) *Association {
 	if a := s.association(id); a != nil {
 		return &a.Association
@@ -78,8 +78,7 @@ func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest,
 		done(nil, nil, ErrPathFailed)
 		return
 	}
-	// TS 29.244 §5.22, table 7.5.8.1-1: the CP F-SEID is another member's, so it is said in an IE, and the header
-	// has SEID 0.
+	// TS 29.244 §5.22, table 7.5.8.1-1: another member's CP F-SEID is in an IE, and the header has SEID 0.
 	asked := *req
 	asked.OldCP = &to.CP
 	s.askMembers(members, &asked, done)

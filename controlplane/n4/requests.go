@@ -70,7 +70,7 @@ func (q *requests) send(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Mess
 		done(nil, ErrStopped)
 		return
 	}
-	// Random sequence numbers: who does not see our requests cannot forge an answer.
+	// Random sequence numbers: without seeing our requests an answer cannot be forged.
 	for {
 		r.key = requestKey{to, rand.Uint32() & 0xffffff}
 		if q.open[r.key] == nil {
@@ -138,7 +138,7 @@ func (q *requests) take(from netip.AddrPort, h pfcp.Header) *request {
 	return r
 }
 
-// blame says why a request to a peer will have no answer; it may be repeated yet.
+// blame records why a request to a peer will have no answer; it may be repeated yet.
 func (q *requests) blame(peer netip.AddrPort, sequence uint32, what string, why error) {
 	q.lock.Lock()
 	defer q.lock.Unlock()

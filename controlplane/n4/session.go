@@ -49,7 +49,7 @@ func (s *calls) carryOut(p *packet, busy bool) {
 	}
 	if s.stopping.Load() {
 		s.reject(rejectStopping, p.from, "")
-		s.answers.forget(c.key) // who comes after us answers the retransmission
+		s.answers.forget(c.key) // our successor answers the retransmission
 		return
 	}
 	// Deletions and modifications are accepted longer than new sessions.
@@ -103,7 +103,7 @@ func (c *call) misread(src *source, b []byte, e *pfcp.Error) {
 }
 
 func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
-	// The request says whose it is; the address must be one of that association's (rows A2, A4).
+	// The request names its association; the address must be one of that (rows A2, A4).
 	a := src.named(nodeName(req.Node.String()))
 	if a == nil {
 		c.refuseTo(req.CP.SEID, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "node id " +

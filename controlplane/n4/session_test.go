@@ -55,7 +55,7 @@ func TestHeaders(t *testing.T) {
 		testkit.ErrorIf(t, r.typ != pfcp.VersionNotSupportedResponseType || r.sequence != 5 || r.raw[0]>>5 != 1,
 			"%+v", r)
 	})
-	h.rises("version", 1, func() { // two that do not know each other's version must not go on for ever
+	h.rises("version", 1, func() { // two ends without a common version must not loop
 		m.send(with(message(pfcp.VersionNotSupportedResponseType, 0, 5), func(b []byte) { b[0] = 2 << 5 }))
 		m.silence(5 * time.Millisecond)
 	})

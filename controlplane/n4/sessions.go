@@ -13,7 +13,7 @@ import (
 // A value never changes after it was handed over.
 type Association struct {
 	ID, Set  string
-	Addr     netip.AddrPort // where requests of ours go, when the CP F-SEID does not say otherwise
+	Addr     netip.AddrPort // destination of our requests, unless the CP F-SEID names another
 	Features uint64         // CP* bits of package pfcp
 }
 
@@ -25,7 +25,7 @@ type StoredAssociation struct {
 	Others   []netip.Addr   `json:"others,omitempty"` // its other addresses
 	Local    netip.AddrPort `json:"local"`            // the listen address that it spoke to
 	Features uint64         `json:"features"`
-	Recovery time.Time      `json:"recovery"` // the peer's recovery time stamp, as it said last
+	Recovery time.Time      `json:"recovery"` // the peer's last recovery time stamp
 	Since    time.Time      `json:"since"`    // when it was set up
 	FailedAt time.Time      `json:"failed_at,omitzero"`
 }
@@ -51,7 +51,7 @@ type Requests interface {
 	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
 		reply func(r *pfcp.SessionModificationResponse, cpSEID uint64))
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
-	// Locate says the CP F-SEID of a session that a request was about which is refused unread, in its turn.
+	// Locate returns, in its turn, the CP F-SEID of a session for a request that is refused unread.
 	Locate(from []*Association, seid uint64, reply func(cpSEID uint64))
 }
 
@@ -69,7 +69,7 @@ type Groups interface {
 	Adopt(from, to string) int
 	// SetPFDs replies once, after having looked at all sessions that use the applications.
 	SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
-	// Count says how many sessions an association has; "" asks for all.
+	// Count returns how many sessions an association has; "" for all.
 	Count(association string) int
 }
 
@@ -107,6 +107,6 @@ type Reporter interface {
 	NodeReport(req *pfcp.NodeReportRequest)
 	// Address is where CP functions find us, for the UP F-SEID: the listen addresses.
 	Address() (v4, v6 netip.Addr)
-	// Find returns the association, nil when there is none.
+	// Find returns the association, nil without one.
 	Find(association string) *Association
 }

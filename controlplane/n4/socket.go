@@ -27,7 +27,7 @@ const (
 	socketBuffer = 16 << 20
 )
 
-// socket is one listen address. One goroutine reads it, one writes it; everybody else puts into out.
+// socket is one listen address. One goroutine reads it, one writes it; all others put into out.
 type socket struct {
 	*journal
 	requests *requests // of ours, that are sent by it
@@ -129,7 +129,7 @@ func (k *socket) write(ctx context.Context) {
 	}
 }
 
-// unsent says of a request of ours why it has no answer.
+// unsent records why our request has no answer.
 func (k *socket) unsent(d *datagram, err error) {
 	if h, e := pfcp.DecodeHeader(d.b); e == nil && err != nil {
 		k.requests.blame(d.to, h.Sequence, "the request cannot be sent", err)

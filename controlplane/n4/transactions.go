@@ -30,7 +30,7 @@ func (t *transactions) turnAway(p *packet, why reject, e *pfcp.Error) {
 	t.respond(p.k, p.from, p.h, t.refusal(p.h.Type, e))
 }
 
-// begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
+// begin registers a request; false: it was a retransmission, and is handled (row A8).
 func (t *transactions) begin(p *packet, key transactionKey) bool {
 	state, answer, evicted := t.answers.begin(key, p.b)
 	t.count.events[eventEvicted].Add(uint64(evicted))
@@ -71,7 +71,7 @@ func (t *transactions) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key
 	k.put(datagram{to, out.b, out})
 }
 
-// encoded is nil for an answer that cannot be said.
+// encoded is nil for an answer that cannot be encoded.
 func (t *transactions) encoded(h pfcp.Header, m pfcp.Message) *outgoing {
 	if m == nil {
 		return nil

@@ -240,8 +240,7 @@ func TestBrowserTrace(t *testing.T) {
 	b.Quiet()
 }
 
-// The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data
-// plane is away.
+// The control plane restarts: a banner shows it, and the page recovers. The same while only the data plane is away.
 func TestBrowserSurvivesRestart(t *testing.T) {
 	b := pagetest.Start(t)
 	l := newLive(t, &gateway{sessions: 10}, Options{})

@@ -20,7 +20,7 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// gateway is a source whose counters go on by the second.
+// gateway is a source with counters that advance by the second.
 type gateway struct {
 	lock     sync.Mutex
 	seconds  float64
@@ -54,7 +54,7 @@ func (g *gateway) Status() Status {
 	return s
 }
 
-// at is a counter that grows by so much a second, with a wave.
+// at is a counter with a rate a second, with a wave.
 func (g *gateway) at(rate float64) uint64 {
 	return uint64(rate * (g.seconds + 8*math.Sin(g.seconds/9)/2 + 5))
 }

@@ -36,7 +36,7 @@ type series struct {
 
 type seriesKey struct{ group, name string }
 
-// history is the figures of the last ten minutes. It is bounded whatever names come and go. The owner guards it.
+// history is the figures of the last ten minutes. It is bounded, whichever names come and go. The owner guards it.
 type history struct {
 	times   [samples]int64 // milliseconds since 1970
 	tick    uint64         // samples so far

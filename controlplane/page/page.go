@@ -166,7 +166,7 @@ func secured(h http.Handler) http.Handler {
 	})
 }
 
-// inTime cuts off who has one of few places and does not read.
+// inTime disconnects a client with one of few places that does not read.
 func inTime(w http.ResponseWriter) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder of tests has none
 }

@@ -337,7 +337,7 @@ func TestTables(t *testing.T) {
 	testkit.ErrorIf(t, l.tables.of["session"].last != nil, "rows are kept that nobody asks for")
 }
 
-// Only so many subscribers are sampled; the least wanted one makes room, those that are looked at do not.
+// A bounded number of subscribers is sampled; the least wanted one makes room, those on view do not.
 func TestWatchesAreBounded(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 100}, Options{})
 	for i := range maxWatches {
@@ -442,7 +442,7 @@ func TestOnePageIsCheap(t *testing.T) {
 	testkit.ErrorIf(t, table.every(table.last) < rest*table.last.took, "looks at all sessions come too often")
 }
 
-// Run samples and ends with its context, and clients hear why.
+// Run samples and ends with its context, and clients get the reason.
 func TestRun(t *testing.T) {
 	l := newLive(t, &gateway{}, Options{})
 	stop := testkit.Run(t, func(ctx context.Context) error { return l.Run(ctx) })

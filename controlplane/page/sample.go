@@ -285,7 +285,7 @@ func (h *histogram) add(r *rates, key string, t *measure.Timing) {
 	}
 }
 
-// within is the time in ms that so many percent did not exceed: the end of a bucket.
+// within is a percentile in ms: the end of a bucket.
 func (h *histogram) within(percent uint64) float32 {
 	for _, b := range h.buckets {
 		if h.requests > 0 && 100*b.Requests >= percent*h.requests {

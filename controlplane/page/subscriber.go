@@ -16,7 +16,7 @@ import (
 const (
 	maxWatches = 16
 	maxObject  = 32               // octets of a session's name, with its end (API_NAME)
-	maxName    = 254              // of who is asked for, with its end: a user name of RADIUS
+	maxName    = 254              // of a query, with its end: a user name of RADIUS
 	looking    = 10 * time.Second // after the last question
 	maxRules   = 1024             // of a session that are shown
 	maxHomes   = 16               // that one name may mean
@@ -26,7 +26,7 @@ var badName = fmt.Sprintf("the name of a session or subscriber has 1 to %d octet
 
 // look is what a subscriber was at one moment.
 type look struct {
-	Session *view.Session     `json:"session"` // nil: there is none of this name now
+	Session *view.Session     `json:"session"` // nil: none of this name now
 	Rules   []view.Rule       `json:"rules"`
 	URRs    []view.URR        `json:"urrs"`
 	Homes   []view.Subscriber `json:"homes"` // of access lines, the first with its attempts to sign in
@@ -49,7 +49,7 @@ type watches struct {
 	of   map[string]*watch
 }
 
-// get returns the watch of a name, a new one when there is none and room. The caller holds the lock.
+// get returns the watch of a name, or a new one if there is room. The caller holds the lock.
 func (s *watches) get(name string, now time.Time) *watch {
 	w := s.of[name]
 	if w == nil {
@@ -99,7 +99,7 @@ func (s *watches) sample(ctx context.Context, now time.Time) {
 	}
 }
 
-// see looks at who is of a name: a session, or a subscriber of an access line.
+// see finds a session, or a subscriber of an access line, by name.
 func (s *watches) see(ctx context.Context, name string, before *watch) (l look, dear time.Time) {
 	err := s.session(ctx, name, &l)
 	if l.Session != nil && l.Session.Encap == "none" { // of a tunnel: no sign-in

@@ -18,7 +18,7 @@ const (
 	maxRows   = 131072 // of a table that are looked at
 	maxPage   = 500    // rows of one answer
 	maxSearch = 64     // characters
-	rest      = 40     // a table is fetched again after so many times what fetching took
+	rest      = 40     // multiple of the fetch time before a table is fetched again
 	keepRows  = time.Minute
 )
 

@@ -127,7 +127,7 @@ var pdi = newGroup(append([]field[PDI]{
 }, routeRows(func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes })...),
 	[]uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
 
-// readRemoval is TS 29.244 §8.2.64. The second octet says which GTP-U extension headers do not go on with the packet.
+// readRemoval is TS 29.244 §8.2.64. The second octet lists GTP-U extension headers to remove.
 func readRemoval(v []byte) (uint8, *Error) {
 	switch d := v[0]; {
 	case (d <= 1 || d == 6) && len(v) > 1 && v[1]&1 != 0:

@@ -21,7 +21,7 @@ func Encode(h Header, m Message) ([]byte, error) {
 
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
-// Append is Encode into a buffer of the caller's, who gets it back extended.
+// Append is Encode into the caller's buffer, which is returned extended.
 func Append(b []byte, h Header, m Message) ([]byte, error) {
 	if h.Sequence > maxSequence || h.Priority > 15 {
 		return b, fmt.Errorf("sequence number %d, priority %d: out of range", h.Sequence, h.Priority)

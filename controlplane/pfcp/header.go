@@ -65,7 +65,7 @@ func splitHeader(b []byte) (h Header, body []byte, err error) {
 	return h, b[size:], nil
 }
 
-// ofSession says whether messages of the type carry an SEID (TS 29.244 §7.3).
+// ofSession: messages of the type carry an SEID (TS 29.244 §7.3).
 func (t MessageType) ofSession() bool { return t >= SessionEstablishmentRequestType }
 
 // Request: the message type expects an answer.
@@ -79,7 +79,7 @@ func (t MessageType) Request() bool {
 	return t%2 == 0
 }
 
-// header begins a message; the length is set when its IEs are there.
+// header begins a message; the length is set behind its IEs.
 func (w *writer) header(h Header, t MessageType) {
 	flags := byte(version << 5)
 	if h.Priority != 0 {

@@ -72,7 +72,7 @@ func wantedOfScapy() Message {
 		PDNType: ptr(uint8(1)), APN: "internet"}
 }
 
-// Heartbeats keep the time whatever second they are of.
+// Heartbeats keep the time in any second.
 func TestRecoveryIsWholeSeconds(t *testing.T) {
 	_, m, err := Decode(mustEncode(t, Header{}, &HeartbeatResponse{Recovery: sampleTime.Add(999 * time.Millisecond)}))
 	testkit.ErrorIf(t, err != nil || !m.(*HeartbeatResponse).Recovery.Equal(sampleTime), "%+v %v", m, err)

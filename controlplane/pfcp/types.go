@@ -545,7 +545,7 @@ type SessionEstablishmentRequest struct {
 	BAR            []CreateBAR
 	Endpoint       []CreateTrafficEndpoint
 	PDNType        *uint8
-	UserID         string // IMSI or whatever User ID names, for show
+	UserID         string // IMSI or another User ID, for display
 	APN            string
 	Inactivity     time.Duration // user plane inactivity timer; 0: none
 	Restoration    bool          // PFCPSEReq-Flags RESTI: the F-TEIDs given were ours before we restarted

@@ -211,8 +211,7 @@ func readUEIP(v []byte) (UEIP, *Error) {
 	return u, unicast(a4, u.IPv6.Addr())
 }
 
-// readAddresses reads an address of each family, as far as the flags say: CP PFCP Entity IP Address, Alternative SMF IP
-// Address.
+// readAddresses reads an address of each family, as flagged: CP PFCP Entity IP Address, Alternative SMF IP Address.
 func readAddresses(v []byte) ([]netip.Addr, *Error) {
 	c := cursor{b: v[1:]}
 	a4, a6 := c.pair(v[0]&2 != 0, v[0]&1 != 0)

@@ -75,7 +75,7 @@ type group[T any] struct {
 	check     func(t *T) *Error          // conditional presence
 }
 
-// ruleName says how a rule's id is found, for the Failed Rule ID of a refusal.
+// ruleName finds a rule's id, for the Failed Rule ID of a refusal.
 type ruleName struct {
 	kind RuleType
 	ie   uint16

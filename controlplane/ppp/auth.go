@@ -40,7 +40,7 @@ type auth struct {
 	done       bool  // the outcome was sent
 	retries    uint8 // MS-CHAPv2 attempts that were allowed after a failure
 	challenge  [chap.ChallengeSize]byte
-	outcome    []byte        // server: the packet that says it; client: the Response
+	outcome    []byte        // server: the packet with it; client: the Response
 	expected   string        // client: of MS-CHAPv2's Success
 	early      [3][]byte     // server without authentication: the peer's address requests meanwhile
 	at         time.Duration // of the next retransmission; 0: none

@@ -118,5 +118,5 @@ type automaton struct {
 	at      time.Duration // the restart timer's end; of an open protocol, when it opened
 }
 
-// running says whether the restart timer runs.
+// running: the restart timer runs.
 func (a *automaton) running() bool { return a.state >= closing && a.state < opened }

@@ -116,7 +116,7 @@ func (l lcp) learn(kind uint8, value []byte, reject bool) {
 			l.mru = mru
 		}
 	case kind == optAuth && reject:
-		if l.loops > 0 { // it was us who refused
+		if l.loops > 0 { // refused by us
 			l.Close(access.LostCarrier, loopedBack)
 		}
 		l.Close(access.UserError, "the peer refuses to authenticate")
@@ -173,7 +173,7 @@ func (l lcp) down() {
 	}
 }
 
-// looped counts own magic numbers that come in, and says when it is enough (RFC 1661 §6.4).
+// looped counts our own magic numbers that come in, and returns true above the bound (RFC 1661 §6.4).
 func (l lcp) looped(in options) bool {
 	for len(in) > 0 {
 		var kind uint8

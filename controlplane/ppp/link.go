@@ -15,7 +15,7 @@ import (
 type Role uint8
 
 const (
-	Server Role = iota // asks who the peer is, gives addresses
+	Server Role = iota // authenticates the peer, gives addresses
 	Client
 )
 
@@ -345,7 +345,7 @@ func (l *Link) Echo() {
 	}
 }
 
-// State is what a server needs to go on with an open link elsewhere, beside the network that it gives.
+// State is what a server needs to continue an open link elsewhere, beside its network.
 type State struct {
 	Magic, PeerMagic uint32
 	MRU, PeerMRU     uint16

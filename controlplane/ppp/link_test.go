@@ -65,7 +65,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// The server ends the link: the client hears it.
+// The server ends the link: the client is notified.
 func TestServerEnds(t *testing.T) {
 	w := newWorld(1)
 	s, c := pair(w, serverConfig(access.PAP), clientConfig(access.PAP))

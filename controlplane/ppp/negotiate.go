@@ -25,7 +25,7 @@ type layer interface {
 	judge(kind uint8, value, b []byte) (grade, []byte)
 	missing(in options, b []byte) []byte // appends options that the peer has to send
 	accept(in options)                   // the peer's request is acknowledged
-	// learn changes an option of ours, which the peer would have so, or does not know (reject).
+	// learn changes our option to the peer's value, or drops it (reject).
 	learn(kind uint8, value []byte, reject bool)
 }
 

@@ -118,7 +118,7 @@ func (l ipv6cp) request(b []byte) []byte {
 	return b
 }
 
-// judge: a peer may have the identifier of its choice, unless the plan says another (RFC 5072 §4.1).
+// judge: a peer may choose its identifier, unless the plan has another (RFC 5072 §4.1).
 func (l ipv6cp) judge(kind uint8, value, b []byte) (grade, []byte) {
 	if kind != optID || len(value) != 8 {
 		return never, b

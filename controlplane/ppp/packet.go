@@ -34,7 +34,7 @@ const (
 
 const (
 	head       = 4  // code, identifier, length
-	maxOptions = 32 // in a packet; who sends more is up to no good
+	maxOptions = 32 // in a packet; more are hostile
 	maxPacket  = 1500
 )
 
@@ -62,7 +62,7 @@ func parse(b []byte) (packet, bool) {
 // are well formed.
 type options []byte
 
-// sound says whether every option's length is right (RFC 1661 §6).
+// sound: every option's length is right (RFC 1661 §6).
 func (o options) sound() bool {
 	for n := 0; len(o) > 0; n++ {
 		if len(o) < 2 || o[1] < 2 || int(o[1]) > len(o) || n == maxOptions {

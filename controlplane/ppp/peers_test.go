@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// said are the packets of a protocol that an end sent, in hexadecimal.
+// said are the sent packets of a protocol, in hexadecimal.
 func (e *end) said(protocol uint16) (packets []string) {
 	for _, line := range e.w.log {
 		if f := strings.Fields(line); f[1] == e.name && f[2] == hex4(protocol) {
@@ -227,7 +227,7 @@ func TestEchoReplyFitsThePeer(t *testing.T) {
 	testkit.Equal(t, hex.EncodeToString(reply[:4]), "0a050240", "head")
 }
 
-// An address that the peer insists on for ever: IPCP is given up, IPv6 goes on.
+// An address that the peer always insists on: IPCP is given up, IPv6 continues.
 func TestInsists(t *testing.T) {
 	for _, answers := range []bool{false, true} { // our requests of IPCP
 		w := newWorld(1)

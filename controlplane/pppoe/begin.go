@@ -16,13 +16,13 @@ import (
 const (
 	spokenSlot  = 100 * time.Millisecond
 	spokenSlots = 10 // a half-open session silent for so long does not count as pending
-	offerSlots  = 2  // a PADO whose PADR has not come in so long
+	offerSlots  = 2  // a PADO without its PADR for so long
 
 	waitTick    = 10 * time.Millisecond
 	waitPart    = 16               // of Begin: most PADO in a tick, since they show only when their PADR come
 	mostWaiting = 1 << 15          // PADI
 	longPADI    = 1024             // octets of tags; a longer one does not wait
-	staleAfter  = 20 * time.Second // without another PADI: who sent it has given up
+	staleAfter  = 20 * time.Second // without another PADI: its sender has given up
 
 	lineShare   = 4    // a line's part of Begin and mostWaiting: a line with many homes does not block others
 	mostSkipped = 1024 // PADI of lines that have their share, in a tick
@@ -62,7 +62,7 @@ func (u *underWay) add(slot int64, line lineKey, n int) {
 	}
 }
 
-// at goes on to a time.
+// at advances to a time.
 func (u *underWay) at(now time.Duration) {
 	slot := int64(now / spokenSlot)
 	for ; u.slot < slot; u.slot++ {

@@ -55,7 +55,7 @@ func (c *cookies) over(n []byte, line *access.Line, epoch uint64) []byte {
 	return c.mac.Sum(c.sum[:0])[:cookieSize-4]
 }
 
-// good says whether this end made the cookie, for this line, lately (row B3), and its number.
+// good: this end made the cookie, for this line, lately (row B3). It also returns its number.
 func (c *cookies) good(cookie []byte, line *access.Line, now time.Time) (n uint32, ok bool) {
 	if len(cookie) != cookieSize {
 		return 0, false

@@ -153,7 +153,7 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 	s.makeRoom(who)
 	if reason, why := s.full(who, p); reason != 0 {
 		s.turnAway(line, reason, why)
-		if reason != limitHalfOpen { // who is dropped comes again; others have to know
+		if reason != limitHalfOpen { // a dropped one comes again; others need an answer
 			s.refuse(line, t, TagSystemError, why)
 		}
 		return

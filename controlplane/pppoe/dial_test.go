@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// standing is a host whose time is said.
+// standing is a host with a fixed time.
 type standing struct {
 	access.Host
 	time time.Time

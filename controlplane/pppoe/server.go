@@ -65,7 +65,7 @@ type Link6 interface {
 	Packet(ipv6 []byte) // punted; nothing in it is checked
 	Opened(local, peer netip.Addr)
 	Closed(tell bool) // true: the link is still there
-	State() []byte    // to go on with after a restart: at most 255 octets
+	State() []byte    // to continue after a restart: at most 255 octets
 }
 
 // IPv6 makes a Link6.
@@ -151,7 +151,7 @@ func (s *Server) now() time.Duration { return s.host.Now().Sub(s.began) }
 // Sessions counts them, and those of them that have no network protocol yet.
 func (s *Server) Sessions() (all, halfOpen int) { return len(s.sessions), s.halfOpen }
 
-// Frame takes one of EtherType 0x8863 or 0x8864, whatever it was punted for.
+// Frame takes a frame of EtherType 0x8863 or 0x8864, punted for any reason.
 func (s *Server) Frame(f *access.Frame) {
 	code, id, payload, ok := Header(f.Payload)
 	switch {
@@ -240,7 +240,7 @@ func (s *Server) send(line *access.Line, packet []byte) {
 	s.host.Send(&s.frame)
 }
 
-// ticks has the wheel turn while anybody waits.
+// ticks keeps the wheel turning while sessions wait.
 func (s *Server) ticks() {
 	if !s.ticking && s.wheel.waiting > 0 {
 		s.ticking = true

@@ -146,14 +146,14 @@ func TestPowerCut(t *testing.T) {
 	testkit.Equal(t, w.users[1].cause, 0, "cause of the new one")
 	testkit.ErrorIf(t, h.ID == old || !h.open.V4, "not on line again")
 	testkit.Equal(t, w.count("replaced"), 1, "replaced")
-	// The data plane says that echoes are not answered.
+	// The data plane reports unanswered echoes.
 	w.users[1].client.Silent()
 	w.run(time.Second)
 	testkit.Equal(t, w.users[1].cause, access.LostCarrier, "cause of a silent one")
 	testkit.ErrorIf(t, h.ended == "", "the home is not told")
 }
 
-// Others end sessions: the home hears it, and Down is not called.
+// Others end sessions: the home is notified, and Down is not called.
 func TestEnded(t *testing.T) {
 	w := newWorld(t, nil)
 	h := w.homeAt(1, 100, homer(access.PAP))
@@ -517,7 +517,7 @@ func TestBeginSilent(t *testing.T) {
 	testkit.ErrorIf(t, w.count("begin-stale") == 0, "nobody gave up")
 }
 
-// A home that is let in, and rejects both network protocols: the session ends, and the history says why.
+// An accepted home that rejects both network protocols: the session ends, and the history has the reason.
 func TestNoNetwork(t *testing.T) {
 	w := newWorld(t, nil)
 	c := homer(access.PAP)

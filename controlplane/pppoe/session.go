@@ -264,7 +264,7 @@ func (x *session) passes(f access.Families) access.Families {
 		Delegated: f.V6 && x.extra.Delegated}
 }
 
-// pass says to the owner of sessions which packets pass now, where PPP has these families.
+// pass reports to the owner of sessions which packets pass now, where PPP has these families.
 func (x *session) pass(f access.Families, done func(error)) {
 	x.passing = x.passes(f)
 	alive := access.KeepAlive{Magic: x.link.Magic(), Interval: x.config.KeepAlive.Interval,
@@ -351,7 +351,7 @@ func (x *session) Closed(cause access.Cause, why string) {
 		x.server.host.Failed(p.request, why)
 	case x.session != nil:
 		x.server.host.Failed(p.request, why)
-	} // else SignIn said no, which its owner knows
+	} // else SignIn refused, which its owner knows
 }
 
 func (x *session) sendPADT() {

@@ -55,7 +55,7 @@ func TestAnswersDropped(t *testing.T) {
 		b, _ := out.Encode(nil, []byte(key), &p.Authenticator)
 		return b
 	}
-	resealed := func(b []byte, p *Packet) []byte { // with a right Response Authenticator whatever is in it
+	resealed := func(b []byte, p *Packet) []byte { // with a right Response Authenticator for any content
 		copy(b[4:], p.Authenticator[:])
 		a := seal(b, []byte(secret))
 		copy(b[4:], a[:])
@@ -160,7 +160,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// An answer from another address is none (row B14).
+// An answer from another address does not count (row B14).
 func TestWrongAddress(t *testing.T) {
 	other, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
 	testkit.Must(t, err)

@@ -269,7 +269,7 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 	d.handle(p, reply)
 }
 
-// admit finds the client of the longest prefix. why is given when it is none, or has sent too much. The lock is held.
+// admit finds the client of the longest prefix; otherwise, or above its rate, why is set. The lock is held.
 func (d *Dynamic) admit(from netip.Addr) (_ *config.CoAClient, why string) {
 	var found *config.CoAClient
 	for i := range d.config.Clients {

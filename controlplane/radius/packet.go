@@ -131,7 +131,7 @@ func (p *Packet) Check() error {
 	return nil
 }
 
-// Get returns the first attribute of a type; nil: there is none.
+// Get returns the first attribute of a type, nil without one.
 func (p *Packet) Get(t Type) []byte {
 	for i := range p.Attributes {
 		if p.Attributes[i].Type == t {

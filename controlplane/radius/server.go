@@ -136,7 +136,7 @@ func (s *server) prepare(e *exchange, l *lane) error {
 	return err
 }
 
-// lane returns one with a free identifier; nil when there is none now.
+// lane returns one with a free identifier, nil without one.
 func (s *server) lane() *lane {
 	for _, l := range s.lanes {
 		if l.count > 0 {

@@ -97,7 +97,7 @@ func request() *Packet {
 	return p
 }
 
-// respondRaw is respond for who makes packets of octets.
+// respondRaw is respond with packets of octets.
 func respondRaw(t testing.TB, answer func(p *Packet, from netip.AddrPort, conn *net.UDPConn)) *responder {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -31,7 +31,7 @@ type Used struct {
 var Exhausts = [...]struct{ Report, Trigger, Quota uint32 }{{api.UsageVolqu, api.URRVolqu, 1},
 	{api.UsageTimqu, api.URRTimqu, 2}, {api.UsageEvequ, api.URREvequ, 4}, {api.UsageQuhti, api.URRQuhti, 8}}
 
-// Exhausting is which quotas a report says are used up.
+// Exhausting returns which quotas a report marks as used up.
 func Exhausting(u *api.Usage) (quotas uint32) {
 	for _, e := range Exhausts {
 		if u.Triggers&e.Report != 0 {

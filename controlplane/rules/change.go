@@ -11,7 +11,7 @@ import (
 
 // giver allocates what a CP function leaves to us. Allocations stay reserved until the request ends.
 type giver interface {
-	TEID(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one is none)
+	TEID(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one does not count)
 	UE4(i *Instance) (netip.Addr, bool)
 	UE6(i *Instance, bits uint8) (netip.Prefix, bool)
 }
@@ -147,7 +147,7 @@ func (m *mutation) side(endpoint uint8) pfcp.Interface {
 	return pfcp.Access
 }
 
-// fteid resolves a local F-TEID; chosen says that we gave it.
+// fteid resolves a local F-TEID; chosen: we allocated it.
 func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made *pfcp.FTEID, chosen bool,
 	err *pfcp.Error) {
 	if f == nil {

@@ -77,7 +77,7 @@ var rules = map[string]func(*pfcp.SessionEstablishmentRequest) reflect.Value{
 	"CreateTrafficEndpoint": func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.Endpoint[0]) },
 }
 
-// Where another value needs more than its type says.
+// Values for fields that need more than their type shows.
 var suitable = map[string]any{
 	"PDI.Source": pfcp.Core, "PDI.LocalFTEID": &pfcp.FTEID{TEID: 0x61, IPv4: addr("10.1.0.1")},
 	"PDI.NetworkInstance": "access",

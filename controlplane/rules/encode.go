@@ -280,7 +280,7 @@ func (c *codec) optional(fields ...any) {
 	}
 }
 
-// one describes an optional field that is there.
+// one describes an optional field that is present.
 func (c *codec) one(field any) {
 	switch v := field.(type) {
 	case **uint8:

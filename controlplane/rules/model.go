@@ -27,8 +27,8 @@ type Session struct {
 	Pipe        Pipe   // where the downlink is shaped
 	Inactivity  uint32 // seconds
 	Discards    uint16 // requests to drop what waits (DROBU)
-	// Association is the digest of who established the session, association or SMF set. It stays when the session
-	// passes to another member of the set.
+	// Association is the digest of the association or SMF set that established the session. It stays when another
+	// member of the set takes over.
 	Association uint32
 	UserID      string
 	APN         string
@@ -43,7 +43,7 @@ type Session struct {
 	Endpoint []pfcp.CreateTrafficEndpoint
 }
 
-// index is where the rule with an id stands, -1 when there is none. Lists are short.
+// index is the place of the rule with an id, -1 without one. Lists are short.
 func index[T any, R pfcp.Rule[T]](list []T, id uint32) int {
 	for i := range list {
 		if R(&list[i]).Rule().ID == id {
@@ -53,7 +53,7 @@ func index[T any, R pfcp.Rule[T]](list []T, id uint32) int {
 	return -1
 }
 
-// find is the rule with an id, nil when there is none.
+// find is the rule with an id, nil without one.
 func find[T any, R pfcp.Rule[T]](list []T, id uint32) *T {
 	if i := index[T, R](list, id); i >= 0 {
 		return &list[i]

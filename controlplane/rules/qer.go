@@ -116,6 +116,6 @@ func (c *Compiler) burst(q *QER, rate uint64) uint64 {
 	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
 		window = time.Duration(*q.AveragingWindow) * time.Millisecond
 	}
-	ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
+	ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, for any window
 	return min(max(rate*ms/1000, uint64(c.Set.MBRBurst.Least)), api.MostBurst)
 }

@@ -34,7 +34,7 @@ type Instance struct {
 	QFIDSCP   [64]byte // the same by QFI, as in api.Path
 }
 
-// endpoint returns the instance's GTP-U address of a family, invalid when there is none.
+// endpoint returns the instance's GTP-U address of a family, invalid without one.
 func (i *Instance) endpoint(v4 bool) netip.Addr {
 	for _, a := range i.Endpoints {
 		if a.Is4() == v4 {
@@ -49,10 +49,10 @@ const AllNames = "*"
 
 // Settings are the configuration as this package needs it. Never changed once in use.
 type Settings struct {
-	config.PFCP             // a limit of 0 is none
+	config.PFCP             // a limit of 0 is no limit
 	Node        pfcp.NodeID // ours
 	Instances   []Instance
-	Lines       map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
+	Lines       map[string]*Shaping // of sign-in, by access port; absent: no scheduler
 	Workers     int
 }
 

@@ -76,7 +76,7 @@ func (s *Settings) ShapedPipe(session *Session) (port string, p Pipe) {
 	return h.Port, session.Pipe
 }
 
-// shaping fills in where the session's downlink waits. A line of the configuration says it itself.
+// shaping sets where the session's downlink waits. A line of the configuration names it.
 func (c *Compiler) shaping() {
 	c.out.Port, c.out.Pipe = c.Set.ShapedPipe(c.s)
 	if c.out.Pipe == 0 {

@@ -112,7 +112,7 @@ func (c *Compiler) allURRs() {
 	}
 }
 
-// urrFlags: quotas that are there, and Measurement Information (TS 29.244 §8.2.68).
+// urrFlags: which quotas exist, and Measurement Information (TS 29.244 §8.2.68).
 func urrFlags(u *URR) uint16 {
 	var flags uint16
 	if u.VolumeQuota != nil {

@@ -78,7 +78,7 @@ func (a *admission) rouse() {
 	}
 }
 
-// poll returns a request that waits, nil when there is none.
+// poll returns a waiting request, nil without one.
 func (a *admission) poll() *job {
 	select {
 	case j := <-a.jobs:

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxBatch   = 256         // requests in one transaction
-	pace       = 64          // deletions without anybody waiting, beside the requests of one transaction (row A12)
+	pace       = 64          // deletions without a waiting request, in one transaction beside requests (row A12)
 	idleObject = time.Minute // a path or policer without sessions goes after this
 	reload     = 4096        // sessions in one transaction when all are sent again
 	commitTime = 30 * time.Second
@@ -46,7 +46,7 @@ type queue interface {
 	enqueue(j *job)
 	// whileOpen does something, unless requests are no longer taken.
 	whileOpen(fn func())
-	// rouse has a batch made soon, of whatever waits.
+	// rouse schedules a batch of all that waits.
 	rouse()
 	// begin has a deferred job done; false: too many of its kind are under way.
 	begin(r *deferredJob) bool

@@ -14,13 +14,13 @@ import (
 type deferredJob struct {
 	// key identifies the set. A second job of the same key joins the first.
 	key   string
-	of    []groupKey             // whose sessions they are, unless seids says it
+	of    []groupKey             // groups of the sessions, unless seids has them
 	seids iter.Seq[uint64]       // 0: a session that was passed over
 	upTo  uint64                 // what came into the group later is not meant
 	but   func(seid uint64) bool // these are not meant; nil: all are
 	again bool                   // upTo has moved since the walk began
 	stage func(t *txn, seid uint64) *pfcp.Error
-	limit int // of deferred jobs with a limit; 0: there is none
+	limit int // of deferred jobs with a limit; 0: no limit
 	over  bool
 	left  int // taken from seids, and not done with
 	count int

@@ -19,7 +19,7 @@ import (
 const (
 	attemptsAtOnce = 4096 // sessions whose usage is tried again in one tick
 	usageInReport  = 8    // usage reports in one message: it stays within one datagram
-	// a CP function that is there but does not answer: tried again after this, then twice it, …
+	// a present CP function that does not answer: tried again after this, then twice it, …
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
 )
@@ -33,10 +33,10 @@ type deferredReports struct {
 	rouse    func()      // has flush called soon
 	pairs    atomic.Bool // pfcp.monitoring_time: pair
 
-	lock  sync.Mutex // held for as long as it takes to look at these, never while anybody is called
+	lock  sync.Mutex // held for as long as these are read, never during a call
 	count ReportCounters
 	by    map[uint64]*deferredUsage
-	queue []uint64        // whom to try next; each once, some of them gone
+	queue []uint64        // the next to try; each once, some of them gone
 	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
 	// settle are sessions that carry less over than before (reader.settle)

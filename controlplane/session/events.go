@@ -42,7 +42,7 @@ func newAcknowledger(from Events) *acknowledger {
 	return &acknowledger{from: from, done: map[uint64]bool{}, room: make(chan struct{}, maxReports)}
 }
 
-// resume goes on with a new subscription; the last acknowledgement may have been lost with the former one.
+// resume continues with a new subscription; the last acknowledgement may have been lost with the former one.
 func (a *acknowledger) resume(from Events) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *acknowledger) end(sequences ...uint64) {
 	}
 	a.acked = a.waiting[n-1]
 	a.waiting = a.waiting[n:]
-	a.from.Acknowledge(a.acked) // when it fails the connection is lost, and Next says so
+	a.from.Acknowledge(a.acked) // after a failure the connection is lost, and Next reports it
 }
 
 // listen deals with events until the connection ends. One at a time.
@@ -152,7 +152,7 @@ func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []
 	return nil
 }
 
-// toLines passes events on, each to be acknowledged by itself.
+// toLines passes events on, each acknowledged alone.
 func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, events []api.Event) error {
 	for i := range events {
 		select {

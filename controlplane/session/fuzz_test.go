@@ -55,7 +55,7 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 	return nil, nil
 }
 
-// named looks whether the paths and policers of a session are there.
+// named checks that the paths and policers of a session exist.
 func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 	var head api.Session
 	rest, err := api.ReadRow(body, &head)

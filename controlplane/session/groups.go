@@ -13,8 +13,7 @@ import (
 // looks at its members alone, some at a time with requests in between.
 type groups map[groupKey]members
 
-// members are SEIDs, each with the moment at which it came into the group: who began to look before that passes it
-// over.
+// members are SEIDs, each with the moment of joining: a walk begun before passes it over.
 type members map[uint64]uint64
 
 // groupKey: all of an association (number, ""), those of an FQ-CSID (number, FQ-CSID), or those of an application (0,
@@ -84,7 +83,7 @@ func (g groups) take(k groupKey, seid uint64) {
 	}
 }
 
-// expel takes a session that cannot be read out of whatever it is in.
+// expel removes an unreadable session from all groups.
 func (g groups) expel(seid uint64) {
 	for k := range g {
 		g.take(k, seid)

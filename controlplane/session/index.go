@@ -113,7 +113,7 @@ func newIndex(set *rules.Settings) *index {
 	return x
 }
 
-// at is a session as it is, false when there is none.
+// at is a session's entry, false without one.
 func (x *index) at(seid uint64) (entry, bool) {
 	h := x.session[seid]
 	if h == 0 {
@@ -253,12 +253,12 @@ func (x *index) instance(name string) uint64 {
 	return uint64(n)
 }
 
-// conflict is what a session wants and another has: an F-TEID (never to be had), or a UE address (row A5).
+// conflict is another session's property that a session wants: an F-TEID (never available), or a UE address (row A5).
 type conflict struct {
 	pdr    uint16 // that wants it
 	tunnel bool
 	ue     rules.UEAddress
-	other  uint64 // who has the UE address; 0: there is no conflict about one
+	other  uint64 // the session with the UE address; 0: no such conflict
 }
 
 func (x *index) conflict(seid uint64, c *rules.Compiled) conflict {

@@ -37,7 +37,7 @@ type Lines interface {
 type LineRecord struct {
 	SEID    uint64
 	Data    []byte
-	Session *rules.Session // nil: there is none (any more)
+	Session *rules.Session // nil: none (any more)
 }
 
 // lines is the front for these sessions. mu of the table guards it.
@@ -71,7 +71,7 @@ func (p *lines) SetLines(to Lines) []LineRecord {
 	return records
 }
 
-// tellBoot has Lines hear of the boot, after the answers that were made before.
+// tellBoot reports the boot to Lines, after earlier answers.
 func (p *lines) tellBoot() {
 	if to, id := p.to, p.boot; to != nil && id != 0 {
 		p.commits.later(func() { to.LinesBoot(id) })

@@ -126,7 +126,7 @@ func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 // SetMeasures sets where durations are counted: before Run.
 func (p *Manager) SetMeasures(m *measure.Set) { p.commits.measures, p.file.measures = m, m }
 
-// Observer hears of sessions. Calls come with the manager's lock held: they must not wait.
+// Observer gets events of sessions. Calls come with the manager's lock held: they must not wait.
 type Observer interface {
 	Established(seid uint64, association string)
 	Modified()

@@ -34,7 +34,7 @@ func (u *deferredUsage) hold(row *api.Usage) bool {
 	return true
 }
 
-// release takes the held rows of URRs; all says of all.
+// release takes the held rows of URRs; with all, every row.
 func (u *deferredUsage) release(rows []api.Usage, all bool) (held []api.Usage) {
 	u.before = slices.DeleteFunc(u.before, func(b api.Usage) bool {
 		if !all && !slices.ContainsFunc(rows, ofURR(b.URR)) {

@@ -36,7 +36,7 @@ func twoURRs(cp uint32, ue string) *pfcp.SessionEstablishmentRequest {
 	return req
 }
 
-// TS 29.244 §5.2.2.2: usage before and after a monitoring time, each by itself as it comes, or one beside the other.
+// TS 29.244 §5.2.2.2: usage before and after a monitoring time, each alone as it comes, or side by side.
 func TestMonitoringTimeAlone(t *testing.T) {
 	b := start(t, "", testSettings())
 	to := b.reporting(t, true, "")

@@ -17,14 +17,13 @@ type owner struct {
 	set      string
 	sessions int
 	gone     bool // the association is, or is not known yet; the last session takes this with it
-	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new
-	// one's.
+	// successor inherits the remaining sessions: the association has failed, its id may be a new one's.
 	successor *owner
 	inherited uint64 // moment at which that was decided, as of index.came
 	before    int    // owners whose successor this is
 }
 
-// current is who has the sessions of an owner.
+// current is the present owner of an owner's sessions.
 func (o *owner) current() *owner {
 	for o.successor != nil {
 		o = o.successor
@@ -32,7 +31,7 @@ func (o *owner) current() *owner {
 	return o
 }
 
-// recipient is whom the reports of a session are for.
+// recipient is the destination of a session's reports.
 func (e entry) recipient(s *rules.Session) n4.Recipient {
 	if e.owner.successor != nil {
 		return n4.Recipient{Association: e.owner.current().id, CP: s.CP, Moved: true}
@@ -61,7 +60,7 @@ func (x *owners) owner(id string) *owner {
 	return o
 }
 
-// associate is owner for an association that is there.
+// associate is owner for a present association.
 func (x *owners) associate(id, set string) {
 	o := x.owner(id)
 	o.set, o.gone = set, false

@@ -73,7 +73,7 @@ func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Er
 	}
 }
 
-// try goes on with the first trial. Run's, under mu.
+// try continues with the first trial. Run's, under mu.
 func (p *applications) try() {
 	if len(p.trials) == 0 {
 		return

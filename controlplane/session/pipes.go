@@ -18,7 +18,7 @@ type pipes map[string]*portPipes
 type portPipes struct {
 	owner map[rules.Pipe]uint64 // SEID
 	used  map[int]uint32        // by subport
-	next  map[int]uint32        // where the search for a free one goes on
+	next  map[int]uint32        // where the search for a free one continues
 }
 
 const ofFile = ^uint64(0) // in the place of a SEID: a subscriber of the configuration

@@ -121,7 +121,7 @@ func TestPipes(t *testing.T) {
 	})
 }
 
-// Sessions that are there get pipes when their instance is to be shaped, and lose them when it is not any more.
+// Existing sessions get pipes when their instance becomes shaped, and lose them afterwards.
 func TestReplanPipes(t *testing.T) {
 	plain := shapedSettings()
 	plain.Instances[0].Shaping = nil

@@ -70,8 +70,7 @@ func (p *planner) prepareCompare() {
 	})
 }
 
-// bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock;
-// false ends it.
+// bySome calls fn with the present sessions, the oldest first, under mu but not under a single lock; false ends it.
 func (p *table) bySome(fn func(seid uint64, e entry) bool) {
 	p.mu.Lock()
 	list := p.after(0)

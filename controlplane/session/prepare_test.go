@@ -218,7 +218,7 @@ func TestReplanOfRoles(t *testing.T) {
 	b.checkConsistent()
 }
 
-// Another burst of MBRs makes other policers of sessions that are there.
+// Another burst of MBRs changes the policers of existing sessions.
 func TestReplanOfBursts(t *testing.T) {
 	b := start(t, "", testSettings())
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID

@@ -33,7 +33,7 @@ type readings struct {
 	list []reading
 }
 
-// mostReadings of a URR are kept. It has as many when its reports wait for so many periods; the first are dropped.
+// mostReadings of a URR are kept. It has as many when its reports wait for as many periods; the first are dropped.
 const mostReadings = 8
 
 func (r *reading) counts() bool {
@@ -51,7 +51,7 @@ func (r *reading) needed() bool { return r.sequence != 0 || r.counts() || r.quot
 
 var noQuota = [3]uint64{rules.NoQuota, rules.NoQuota, rules.NoQuota}
 
-// last is where the reading of a URR stands that goes on, -1 without one.
+// last is the place of a URR's current reading, -1 without one.
 func (s *readings) last(urr uint32) int {
 	for i := len(s.list) - 1; i >= 0; i-- {
 		if s.list[i].urr == urr {
@@ -69,7 +69,7 @@ func (s *readings) base(urr uint32) uint32 {
 	return 0
 }
 
-// goOnIn keeps, for another data plane, where the numbers of reports go on.
+// goOnIn keeps, for another data plane, the next numbers of reports.
 func (s *readings) goOnIn(boot uint64) {
 	s.boot = boot
 	for i := len(s.list) - 1; i >= 0; i-- {

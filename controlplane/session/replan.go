@@ -27,7 +27,7 @@ type replan struct {
 	place   map[uint64]place
 	piped   map[uint64][]byte // bodies of changed lines with a pipe: the data plane takes no scheduler without them
 	upTo    uint64            // number of the last session that was looked at
-	// unshaped counts sessions that go on without a pipe, as there is none.
+	// unshaped counts sessions that continue without a free pipe.
 	unshaped int
 }
 

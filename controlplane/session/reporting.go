@@ -65,7 +65,7 @@ type consequences interface {
 // subject is a session that a report is about.
 type subject struct {
 	seid    uint64
-	session *rules.Session // a copy; nil: there is none, or it cannot be read
+	session *rules.Session // a copy; nil: none, or unreadable
 	to      n4.Recipient
 }
 

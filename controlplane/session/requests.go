@@ -47,7 +47,7 @@ func (p *requests) Establish(from *n4.Association, req *pfcp.SessionEstablishmen
 	})
 }
 
-// identify fills in who we are.
+// identify fills in our identity.
 func (p *requests) identify(r *pfcp.SessionEstablishmentResponse) {
 	r.Node = p.node
 	if reporter := p.reports.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
@@ -159,7 +159,7 @@ func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pf
 			}
 		}
 	}
-	// Another CP entity of the set took over (TS 29.244 §5.22): it says so by its F-SEID, its Node ID, or both.
+	// Another CP entity of the set took over (TS 29.244 §5.22): shown by its F-SEID, its Node ID, or both.
 	if req.CP != nil || req.Node != nil {
 		s.Moved = false
 		if from.ID != o.id {

@@ -49,7 +49,7 @@ type lostUsage struct {
 	usage      []api.Usage
 }
 
-// resumeSome is one transaction of the store: whatever becomes of us, usage is here or there.
+// resumeSome is one transaction of the store: at any interruption usage is either here or there.
 func (p *reader) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +167,7 @@ func (p *reader) received(events []api.Event) []api.Event {
 // Whether an event is from the data plane that is read.
 func (s *readings) told(e *api.Event) bool { return e.BootID == 0 || e.BootID == s.boot }
 
-// reported ends the readings that reports have, and keeps where their numbers go on.
+// reported ends the readings in reports, and keeps their next numbers.
 func (p *reader) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
 	p.snaps.touch(seid)
 	r := p.snaps.of(seid)
@@ -186,8 +186,7 @@ func (p *reader) reported(records []store.Record, seid uint64, events []api.Even
 	return p.snaps.keep(records, seid, r), known
 }
 
-// counted is called when Lines have counted a report. They know each by its number, so the store need not hear of it
-// now.
+// counted is called when Lines have counted a report. They know each by its number, so the store can wait.
 func (p *reader) counted(e *api.Event) {
 	if e.Type == api.EventTypeUsage {
 		p.hear(func() { p.reported(nil, sessionOf(e), []api.Event{*e}) })

@@ -20,7 +20,7 @@ import (
 
 const (
 	pageSize = 1024 // digests in one LIST: the data plane's control thread answers within a millisecond
-	// A comparison decodes and compiles each session, and takes one part in so many of one processor's time.
+	// A comparison decodes and compiles each session, and takes one part in resyncShare of one processor's time.
 	resyncShare = 10
 )
 
@@ -65,7 +65,7 @@ func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 	return out, nil
 }
 
-// byKey are the sessions that are there now.
+// byKey are the present sessions.
 func (p *stepper) byKey() []ordered {
 	p.mu.Lock()
 	list := make([]ordered, 0, len(p.x.session))

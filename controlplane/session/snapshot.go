@@ -20,7 +20,7 @@ import (
 // kept, in memory and in the store. Usage goes on from there in the next data plane (resume.go): a session loses its
 // usage since the last snapshot.
 
-// snapshotShare: a snapshot takes at most one part in so many of the time, however many sessions there are.
+// snapshotShare: a snapshot takes at most one part in snapshotShare of the time, for any number of sessions.
 const snapshotShare = 4
 
 var errOtherBoot = errors.New("it is not the data plane that the sessions are in")
@@ -106,7 +106,7 @@ func (s *snapshots) touch(seid uint64) {
 	}
 }
 
-// forget is for a session that ends; the store hears of it by the records.
+// forget is for a session that ends; records update the store.
 func (s *snapshots) forget(records []store.Record, seid uint64) []store.Record {
 	s.touch(seid)
 	return s.keep(records, seid, nil)

@@ -36,7 +36,7 @@ func synchronised(t *testing.T, s *dptest.Server, path string, lines Lines) *ben
 	return b
 }
 
-// join connects to the data plane that is there now.
+// join connects to the present data plane.
 func (b *bench) join() {
 	b.t.Helper()
 	if b.c != nil {
@@ -220,7 +220,7 @@ func TestReportsOfTwoDataPlanesWait(t *testing.T) {
 	})
 }
 
-// It may end again before the next report. A CP function that asks hears all.
+// It may end again before the next report. A query of the CP function returns all.
 func TestUsageSurvivesTwoDataPlanes(t *testing.T) {
 	s := dptest.Start(t)
 	b := synchronised(t, s, "", nil)
@@ -374,7 +374,7 @@ func TestUsageSurvivesBoth(t *testing.T) {
 	})
 }
 
-// A data plane that goes on while the control plane restarts has its counters still.
+// A data plane that survives a restart of the control plane still has its counters.
 func TestDataPlaneGoesOn(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	var seid uint64
@@ -532,7 +532,7 @@ func TestLinesHearWhatWasLost(t *testing.T) {
 	})
 }
 
-// A snapshot that fails is counted, each; the log says so once.
+// Every failed snapshot is counted; the log reports it once.
 func TestSnapshotFails(t *testing.T) {
 	var log strings.Builder
 	p, err := Open("", testSettings(), slog.New(slog.NewTextHandler(&log, nil)))

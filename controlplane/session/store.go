@@ -27,7 +27,7 @@ type storing struct {
 	errors   uint64 // writes that failed
 }
 
-// compact goes on with compacting the store, when it is worth it. sessions and readings are what is in memory.
+// compact continues compacting the store, if worthwhile. sessions and readings are in memory.
 func (s *storing) compact(sessions, readings *slab.Slab) {
 	inMemory := func(yield func(store.Record) bool) {
 		for number, data := range sessions.All() {

@@ -67,7 +67,7 @@ func (p *stepper) Synchronise(ctx context.Context, link Link, set *rules.Setting
 	// With a million sessions these take seconds, in which requests are carried out.
 	p.plans.prepare(set)
 	hello := link.Hello()
-	if all && int(hello.Objects) >= p.glances.Count("") { // else most is to be sent, whatever it is compared with
+	if all && int(hello.Objects) >= p.glances.Count("") { // else most is to be sent in any case
 		p.plans.prepareCompare()
 	}
 	var held []api.Digest

@@ -304,7 +304,7 @@ func (p *table) Settings() *rules.Settings {
 	return p.set
 }
 
-// Session returns a copy of a session, nil when there is none.
+// Session returns a copy of a session, nil without one.
 func (p *table) Session(seid uint64) *rules.Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ type Bar struct {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// shown says whether a point has a place on both axes.
+// shown: a point has a place on both axes.
 func (p *Plot) shown(v Point) bool {
 	return finite(v.Y) && finite(v.X) && (!p.Y.Log || v.Y > 0) && (!p.X.Log || v.X > 0)
 }
@@ -73,7 +73,7 @@ func (p *Plot) Empty() bool {
 	})
 }
 
-// spread says whether any point has one. Then each value in the data has its three numbers.
+// spread: some point has one. Then each value in the data has its three numbers.
 func (p *Plot) spread() bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool {
 		return slices.ContainsFunc(l.Points, func(v Point) bool { return v.High > v.Low })

@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// addresses are a subscriber's, of pools or of others who give them.
+// addresses are a subscriber's, of pools or from other servers.
 type addresses struct{ *Subscriber }
 
 func (s addresses) who() lease.Who {

@@ -272,7 +272,7 @@ func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Pla
 	s.auth, s.plan = s.loop.plans.shared(said), s.loop.plans.shared(plan)
 	servers := s.addresses.DNS
 	if len(plan.DNS) > 0 {
-		s.addresses.DNS = plan.DNS // for the next who asks: PPP has no message for it
+		s.addresses.DNS = plan.DNS // for the next query: PPP has no message for it
 	}
 	if !s.put {
 		done(nil)

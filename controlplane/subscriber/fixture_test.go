@@ -195,7 +195,7 @@ func (b *bench) resolve(_ context.Context, server netip.Addr, name string) (list
 	return list, nil
 }
 
-// front is a front end that restores whatever has state.
+// front is a front end that restores every state.
 type front struct {
 	restored []*home
 	frames   int

@@ -105,7 +105,7 @@ func TestGardenOfManyAddresses(t *testing.T) {
 	testkit.Equal(t, leftOut(), 2, "events after one more address")
 }
 
-// Names of who is not captive any more, or has gone, are not looked up, and their number is bounded.
+// Names of subscribers that are not captive any more, or have gone, are not resolved, and their number is bounded.
 func TestGardenNames(t *testing.T) {
 	b := start(t, func(set *Settings) { set.profiles["quota"].Captive = true })
 	b.says("invalid IP", "pay.test", "198.51.100.7")

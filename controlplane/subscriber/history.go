@@ -29,7 +29,7 @@ type past struct {
 	first time.Time
 	last  time.Time
 	count int
-	why   string // empty: it was let in, with all that was said
+	why   string // empty: accepted, with the whole answer
 }
 
 func (h *history) part(l *access.Line) int {

@@ -51,7 +51,7 @@ func (x *index) add(s *Subscriber) {
 	join(x.user, s.user, s, ofUser)
 }
 
-// leave takes out who is no longer on line.
+// leave removes a subscriber that is no longer on line.
 func (x *index) leave(s *Subscriber) {
 	leave(x.line, lineKey(&s.at.line), s, ofLine)
 	leave(x.user, s.user, s, ofUser)
@@ -82,7 +82,7 @@ func leave[K comparable](m map[K]*Subscriber, key K, s *Subscriber, of int) {
 	s.rings[of] = ring{}
 }
 
-// ringOf is a ring from its oldest on, at most so many of it.
+// ringOf is a ring from its oldest on, up to a bound.
 func ringOf(first *Subscriber, of, most int) (list []*Subscriber) {
 	for s := first; s != nil && len(list) < most; {
 		list = append(list, s)
@@ -93,7 +93,7 @@ func ringOf(first *Subscriber, of, most int) (list []*Subscriber) {
 	return list
 }
 
-// forget takes out who is counted.
+// forget removes a counted subscriber.
 func (x *index) forget(s *Subscriber) {
 	x.leave(s)
 	if x.seid[s.seid] == s {

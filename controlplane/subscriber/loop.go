@@ -35,7 +35,7 @@ type Sessions interface {
 	KeepLine(seid uint64, record []byte, done func(err error))
 }
 
-// Auth decides who comes in, and takes accounting (aaa.AAA). done may be called from any goroutine.
+// Auth authenticates, and takes accounting records (aaa.AAA). done may be called from any goroutine.
 type Auth interface {
 	Authenticate(r *access.Request, session string, done func(*access.Verdict))
 	UserName(r *access.Request) string
@@ -152,7 +152,7 @@ func (l *Loop) Ask(ctx context.Context, fn func()) error {
 	}
 }
 
-// Turn does all that is to be done now, and says when there is more. Tests call it in place of Run.
+// Turn does all due work, and returns when more is due. Tests call it in place of Run.
 func (l *Loop) Turn() (next time.Time, more bool) {
 	l.mail.deliver()
 	l.timers.run(l.opt.Now())

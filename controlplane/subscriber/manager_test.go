@@ -41,7 +41,7 @@ func (g *gateway) run(t *testing.T, s *dptest.Server, store string) {
 	g.open(nil)
 	g.Loop.opt.Sessions = m
 	g.manager, g.end = m, testkit.Run(t, m.Run)
-	g.Restore(m.SetLines(g.Loop)) // the data plane is there later
+	g.Restore(m.SetLines(g.Loop)) // the data plane comes later
 	g.settle()
 	g.outcome, err = m.Synchronise(t.Context(), c, set, true, func([]api.Digest) []dp.Change { return nil })
 	testkit.Must(t, err)

@@ -124,7 +124,7 @@ func (t *attempt) giveUp(s *Subscriber) {
 
 // handover is of addresses that one session gives back and another waits for.
 type handover struct {
-	leaving map[held]*Subscriber     // who end, until their addresses are free
+	leaving map[held]*Subscriber     // ending ones, until their addresses are free
 	waiting map[*Subscriber][]waiter // for addresses of theirs
 }
 
@@ -137,7 +137,7 @@ func (h *handover) leaves(s *Subscriber) {
 	}
 }
 
-// freed is called when it has; who waits for that goes on.
+// freed is called when it has; those that wait for it continue.
 func (h *handover) freed(s *Subscriber) {
 	for _, v := range s.addresses.Prefixes() {
 		if at := (held{s.plan.Instance, v}); h.leaving[at] == s {

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// fixed has authentication say addresses of one session of a user at once.
+// fixed has authentication return fixed addresses, for one session of a user at once.
 func fixed(b *bench, ipv4, ipv6 string) {
 	p := &b.judge.verdict.Plan
 	p.Max = 1
@@ -63,7 +63,7 @@ func TestReplacedCannotEnd(t *testing.T) {
 	testkit.ErrorIf(t, rows[0].Used != 1 || rows[1].Used != 1, "%+v", rows)
 }
 
-// A session that ends by itself is waited for, too: a home dials again faster than the data plane answers.
+// A session's own end is waited for, too: a home dials again faster than the data plane answers.
 func TestDialledAgainAtOnce(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "")

@@ -34,7 +34,7 @@ type Attempt struct {
 	User, Kind, Line, MAC string
 	First, Last           time.Time
 	Count                 int
-	Why                   string // empty: it was let in, with all that was said
+	Why                   string // empty: accepted, with the whole answer
 }
 
 // KindText names how a subscriber signs in.

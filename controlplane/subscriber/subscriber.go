@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// Subscriber is one who was let in. access.Session is its front end's view.
+// Subscriber is an accepted subscriber. access.Session is its front end's view.
 //
 // The session layer has one request of a subscriber at a time; what else is to be done waits in ops.
 type Subscriber struct {
@@ -20,7 +20,7 @@ type Subscriber struct {
 	seid      uint64
 	user      string
 	at        attachment
-	auth      *access.Plan // as authentication said; of plans, as is
+	auth      *access.Plan // as authenticated; of plans, immutable
 	plan      *access.Plan // laid over the profile
 	addresses access.Addresses
 	client    access.Client // nil: not yet, or no more
@@ -73,7 +73,7 @@ func (s *Subscriber) do(fn func()) {
 	fn()
 }
 
-// next goes on after a request.
+// next continues after a request.
 func (s *Subscriber) next() {
 	for !s.busy && len(s.ops) > 0 {
 		fn := s.ops[0]
@@ -275,7 +275,7 @@ func (s *Subscriber) end(cause access.Cause) {
 	s.do(func() { s.drop(cause) })
 }
 
-// drop takes the session out of the data plane. The record says how it ended, until accounting has it.
+// drop takes the session out of the data plane. The record has its cause, until accounting has it.
 func (s *Subscriber) drop(cause access.Cause) {
 	l := s.loop
 	if !s.put { // it was refused meanwhile

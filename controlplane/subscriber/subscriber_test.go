@@ -165,7 +165,7 @@ func TestLimitOfALine(t *testing.T) {
 		one.cause, two.cause)
 }
 
-// Reports are counted once, by whichever way they come, and acknowledged when the store has them.
+// Reports are counted once, by either way, and acknowledged when they are stored.
 func TestAccounting(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan.Local = true
@@ -315,7 +315,7 @@ func TestRestart(t *testing.T) {
 	h, g := b.up(request("anna", 1)), b.up(request("gone", 2))
 	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio))
 	b.pass(time.Second)
-	g.session.Keep(nil) // its front end cannot go on
+	g.session.Keep(nil) // its front end cannot continue
 	ended := b.up(request("ended", 3))
 	seid := seidOf(ended.session.ID())
 	record := b.by.seid[seid].recordEnded(access.UserRequest, b.now)

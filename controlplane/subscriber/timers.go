@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// timers is a heap by time; of equal times, who came first goes first.
+// timers is a heap by time; equal times fire in order of insertion.
 type timers struct {
 	list  []*timer
 	count uint64

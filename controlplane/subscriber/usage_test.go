@@ -157,7 +157,7 @@ func TestEndedByTheSessionLayer(t *testing.T) {
 	testkit.ErrorIf(t, r.Kind != aaa.Stop || r.Total.DownBytes != 4 || h.cause != access.NASError, "%+v", r)
 }
 
-// Neither a reload nor a change lets go who used up the quota; another quota does.
+// Neither a reload nor a change frees a subscriber with a used-up quota; another quota does.
 func TestQuotaStaysUsedUp(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan.Profile = "quota"
@@ -181,7 +181,7 @@ func attribute(kind radius.Type, value ...byte) radius.Attribute {
 	return radius.Attribute{Type: kind, Value: value}
 }
 
-// change sends a CoA; result is there when it is answered.
+// change sends a CoA; result is set when it is answered.
 func (b *bench) change(h *home, list ...radius.Attribute) *aaa.Result {
 	result := new(aaa.Result)
 	b.Change(&aaa.Selector{Session: h.session.ID()}, &aaa.Change{List: list},

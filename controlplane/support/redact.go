@@ -25,7 +25,7 @@ const removed = "REMOVED"
 // kept.
 type Names struct {
 	key   [32]byte
-	mu    sync.Mutex // a part that does not end in time goes on beside others
+	mu    sync.Mutex // a part that exceeds its time continues beside others
 	known map[string]string
 	odd   []string // of these, those that are several words
 }

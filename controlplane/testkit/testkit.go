@@ -78,7 +78,7 @@ func Golden(t testing.TB, file, want string) {
 	}
 }
 
-// Refused wants an error that says so.
+// Refused wants an error with this text.
 func Refused(t testing.TB, err error, want string) {
 	t.Helper()
 	ErrorIf(t, err == nil || !strings.Contains(err.Error(), want), "got %v, want %s", err, want)

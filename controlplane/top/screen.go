@@ -195,7 +195,7 @@ var helpText = []line{
 	{"  q, Esc, Ctrl-C  quit", plain},
 }
 
-// body is the view itself, in so many lines.
+// body is the view itself, in up to room lines.
 func (m *Model) body(width, room int) []line {
 	switch {
 	case m.help:

@@ -90,7 +90,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// A column by which rows are sorted is seen, whatever the width has no room for.
+// A column by which rows are sorted is visible at any width.
 func TestSortedColumnIsSeen(t *testing.T) {
 	for i := range looks {
 		for k := range max(1, len(looks[i].sorts)) {

@@ -210,7 +210,7 @@ func digits(v float64) string {
 type Snapshot struct {
 	Table   string           `json:"table"`
 	Seconds float64          `json:"seconds"` // since the moment before
-	Rows    []map[string]any `json:"rows"`    // fields of the row; COUNTER_per_second, null where there is none yet
+	Rows    []map[string]any `json:"rows"`    // fields of the row; COUNTER_per_second, null without a rate yet
 }
 
 // Report is the rates as JSON.

@@ -74,7 +74,7 @@ func JSON(rows []Row) []byte {
 	return data
 }
 
-// Text is a field as people write it; empty when there is none.
+// Text is a field in readable form; empty without one.
 func (r Row) Text(field string) string {
 	switch v := r.Fields[field].(type) {
 	case nil:

@@ -186,7 +186,7 @@ func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
 	if m.check, err = r.checkPass(ctx); err != nil {
 		return err
 	}
-	// One direction alone fills its vectors, whatever the ratio is.
+	// One direction alone fills its vectors, at any ratio.
 	err = r.under(ctx, m, pattern, func() error {
 		if err = r.warm(ctx, m.layout); err != nil {
 			return err

@@ -163,7 +163,7 @@ func (f *ovs) run(name string, args ...string) (*program, error) {
 	return p, nil
 }
 
-// wait returns when a socket is there.
+// wait returns when a socket exists.
 func (f *ovs) wait(ctx context.Context, p *program, socket string) error {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		if _, err := os.Stat(f.path(socket)); err == nil {

@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A switch that is not installed is said to be missing, and is no failure.
+// A switch that is not installed is reported as missing, and is no failure.
 func TestCompareMissing(t *testing.T) {
 	c := comparison()
 	c.Arrangements = c.Arrangements[1:]

@@ -154,7 +154,7 @@ func (m *memory) free() {
 	unix.MunmapPtr(unsafe.Pointer(&m.lines[0]), uintptr((len(m.lines)*size+(2<<20)-1)/(2<<20)*(2<<20)))
 }
 
-// measure touches lines at random on one of the CPUs given (none: anywhere), three stretches of so many accesses.
+// measure touches lines at random on one of the CPUs given (none: anywhere), in three stretches.
 func (m *memory) measure(cpus []int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

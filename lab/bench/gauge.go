@@ -124,7 +124,7 @@ func dropped(a, b *counters) map[string]uint64 {
 	return list
 }
 
-// Accounting says where every packet of a run went: sent = received + late + refused + dropped + missing.
+// Accounting is the fate of every packet of a run: sent = received + late + refused + dropped + missing.
 type Accounting struct {
 	Sent     uint64            `json:"sent"`
 	Received uint64            `json:"received"`

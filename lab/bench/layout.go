@@ -97,8 +97,8 @@ type layout struct {
 	ports       []string // of the configuration, a line each; nil: synth ports
 	echo        bool     // let ICMP through to the subscribers
 	idle        bool     // workers without work sleep
-	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame;
-	// DPDK's driver puts it back as 0x8100 whatever it was.
+	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame; DPDK's
+	// driver always puts it back as 0x8100.
 	kernelTags bool
 }
 

@@ -179,7 +179,7 @@ func TestMobileSessions(t *testing.T) {
 	}
 }
 
-// Packets that were made and did not come are missing, in whatever stream.
+// Packets that were made and did not come are missing, in any stream.
 func TestMissing(t *testing.T) {
 	c := newCounters()
 	c.streams["up"] = api.SynthRow{Offered: 10, Received: 10}

@@ -272,7 +272,7 @@ type linkRun struct {
 	account Accounting
 }
 
-// window of a trial by its index; an empty one when there is none.
+// window of a trial by its index; empty without one.
 func (r *linkRun) window(i int) window {
 	if i < 0 || i >= len(r.windows) || len(r.windows) != len(r.result.Trials) {
 		return window{}

@@ -18,7 +18,7 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The test binary plays isthmus-traffic when this variable says how.
+// The test binary acts as isthmus-traffic in the way of this variable.
 const actAs = "ISTHMUS_FAKE_TESTER"
 
 func TestMain(m *testing.M) {

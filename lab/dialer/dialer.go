@@ -166,7 +166,7 @@ func (c *Client) Expire() {
 // Online: a session is established.
 func (c *Client) Online() bool { return c.phase == session }
 
-// Idle says whether it was not dialled, or its session ended.
+// Idle: it was not dialled, or its session ended.
 func (c *Client) Idle() bool { return c.phase == idle }
 
 // SendIPv6 sends an IPv6 packet through the session.

@@ -31,7 +31,7 @@ type AccessOptions struct {
 	Subscribers int
 	Rate        float64       // sign-ins per second
 	Hold        time.Duration // all on line
-	Flaps       float64       // of them, while they hold: so many a second vanish and sign in again
+	Flaps       float64       // sessions per second that vanish and sign in again, while held
 	PowerCut    bool          // then all vanish at once and sign in again, as fast as Rate
 	Ping        netip.Addr    // each on-line subscriber asks this address once; invalid: none
 	DNS         []netip.Addr  // name servers required, those of its families; none: any
@@ -312,7 +312,7 @@ func (c *crowd) hold(ctx context.Context) error {
 
 const tries = 3 // a second apart: as with any ping, the first ones may wait for a neighbour
 
-// pingAll has everybody ask an address.
+// pingAll has every subscriber ping an address.
 func (c *crowd) pingAll(ctx context.Context) error {
 	if !c.opt.Ping.IsValid() {
 		return nil
@@ -327,7 +327,7 @@ func (c *crowd) pingAll(ctx context.Context) error {
 	return err
 }
 
-// askAll has everybody ask, some each millisecond, until all are answered.
+// askAll has every subscriber ask, some each millisecond, until all are answered.
 func (c *crowd) askAll(ctx context.Context, answers *histogram, ask func(i uint32)) error {
 	for range tries {
 		for i := range c.homes {
@@ -425,7 +425,7 @@ func (c *crowd) finish() *AccessResult {
 
 func (c *crowd) wrong(what string) { c.result.Wrong[what]++ }
 
-// got notes addresses, each of one subscriber alone; on line is who has all that it must have.
+// got notes addresses, each of one subscriber alone; a subscriber is on line when it has all that it must have.
 func (c *crowd) got(i uint32, v4 netip.Addr, v6 netip.Prefix) {
 	h := &c.homes[i]
 	for _, p := range []netip.Prefix{single(v4), v6} {

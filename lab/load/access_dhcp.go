@@ -238,7 +238,7 @@ func (d *dhcpClient) answer6(m *dhcpv6.Message) {
 		if d.renews6 {
 			d.crowd.wrong("a renewal was denied")
 		}
-		return // nothing to be had: it asks again
+		return // nothing available: it asks again
 	}
 	address, prefix := na.Options.OneAddress(), pd.Options.Prefixes()[0]
 	a, _ := netip.AddrFromSlice(address.IPv6Addr)

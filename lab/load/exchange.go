@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// offer sends establishments, and deletions of the oldest sessions, at the rate, for the time or until all are there.
+// offer sends establishments, and deletions of the oldest sessions, at the rate, for the time or until all exist.
 func (r *run) offer(ctx context.Context) error {
 	start := time.Now()
 	end := time.Duration(r.opt.Seconds * float64(time.Second))
@@ -351,7 +351,7 @@ func (r *run) drain() error {
 	return errors.New("the last sessions were not deleted in time")
 }
 
-// tellDrained says how many of the held sessions were sent off.
+// tellDrained reports how many of the held sessions were sent off.
 func (r *run) tellDrained(held int) {
 	if r.opt.Progress == nil || held == 0 {
 		return

@@ -117,7 +117,7 @@ type run struct {
 	latency  [kinds]histogram
 }
 
-// Result of a run. It is good when Verdict says so.
+// Result of a run. Verdict judges it.
 type Result struct {
 	Peer       string  `json:"peer"`
 	Offered    float64 `json:"offered_per_s"`

@@ -296,7 +296,7 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 		data.Static = r.static()
 	}
 	if r.gateway && l.opt.IGP == "" {
-		// Routers watch gateways by BFD, which goes on without the gateway's bgpd: for that one they wait
+		// Routers watch gateways by BFD, which continues without the gateway's bgpd: for that one they wait
 		// (RFC 4724).
 		data.Steady = r.peers
 	}

@@ -81,7 +81,7 @@ func tun(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// waiting bytes do not get lost while this program does not run for a while; so many packets of a TUN device neither.
+// waiting bytes survive a pause of this program; so does this number of packets of a TUN device.
 const (
 	waiting = 8 << 20
 	queue   = 8192

@@ -25,7 +25,7 @@ const (
 // accessMAC is both gateways' towards homes, so that homes need not learn another when one takes over.
 const accessMAC = "02:00:00:00:64:01"
 
-// serviceIPv4 is where both gateways have the tunnels of wireline subscribers: routing decides who gets them.
+// serviceIPv4 is both gateways' tunnel address of wireline subscribers: routing decides between them.
 var serviceIPv4 = netip.MustParseAddr("10.99.0.1")
 
 func gatewayName(i int) string { return fmt.Sprintf("gw%d", i+1) }

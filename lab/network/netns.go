@@ -40,14 +40,14 @@ func command(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// inside runs f on a thread that is in a namespace of the lab. The thread ends with f: it never serves anybody else.
+// inside runs f on a thread in a namespace of the lab. The thread ends with f: it runs nothing else.
 func inside(node string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		if unix.Gettid() == os.Getpid() {
-			// The first thread would stay, and be the lab in that namespace for all who look
-			// (killInside). It waits for another.
+			// The first thread would stay, and place the lab in that namespace for observers (killInside).
+			// It waits for another.
 			defer runtime.UnlockOSThread()
 			done <- inside(node, f)
 			return

@@ -21,7 +21,7 @@ type probe struct {
 	mu          sync.Mutex
 	sent        uint64
 	answers     uint64 // since the start
-	first, upTo uint64 // numbers of the datagrams of a measurement; upTo 0: it goes on
+	first, upTo uint64 // numbers of the datagrams of a measurement; upTo 0: still running
 	received    uint64 // of them
 	last        time.Time
 	longest     time.Duration // between two answers

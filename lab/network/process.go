@@ -44,12 +44,12 @@ type programs struct {
 	starter starter
 	procs   []*process
 	ended   chan *process // the first process that ended for good, and not by us
-	running atomic.Bool   // all functions have been ready: who ends now is started again
+	running atomic.Bool   // all functions have been ready: an ended one is restarted
 }
 
 const (
 	restartDelay = 100 * time.Millisecond
-	earlyEnd     = 10 * time.Second // an end within it says that the next start may help no more than this one
+	earlyEnd     = 10 * time.Second // after such an early end another start may not help
 	earlyEnds    = 5                // as many in a row end the lab
 )
 

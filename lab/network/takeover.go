@@ -42,7 +42,7 @@ func (c *controllers) gateway(a *smf.Association) (lost, other *smf.Function) {
 	return nil, nil
 }
 
-// gatewayLost restores the sessions of a gateway at the other one, and has them back when it is there again.
+// gatewayLost restores the sessions of a gateway at the other one, and moves them back when it returns.
 func (c *controllers) gatewayLost(a *smf.Association) {
 	c.mu.Lock()
 	lost, other := c.gateway(a)
@@ -140,7 +140,7 @@ func hold(list []*process, on bool) {
 	}
 }
 
-// settled waits until the first gateway has all traffic and sessions, and everybody answers.
+// settled waits until the first gateway has all traffic and sessions, and every probe is answered.
 func (d Demonstration) settled(ctx context.Context, probes []*probe) error {
 	ctx, cancel := context.WithTimeout(ctx, convergence)
 	defer cancel()
@@ -197,7 +197,7 @@ func (c *controllers) preferred(ctx context.Context) error {
 	return nil
 }
 
-// answered waits until all probes have so many more answers.
+// answered waits until all probes have more answers.
 func (d Demonstration) answered(ctx context.Context, probes []*probe, count uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(10*count)*time.Millisecond)
 	defer cancel()

@@ -37,7 +37,7 @@ const siteGateway = 251 // the first gateway's host number in the site
 // vpnFabric is the namespace of a gateway's clones of that VRF.
 func vpnFabric(g int) string { return fmt.Sprintf("vpn%d", g+1) }
 
-// addVPN adds it to gateways that are there.
+// addVPN adds it to existing gateways.
 func (t *topology) addVPN(first int) {
 	t.nodes = append(t.nodes, vpnSite, vpnServers)
 	t.bridges = append(t.bridges, vpnSite)

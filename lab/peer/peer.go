@@ -71,7 +71,7 @@ type Setup struct {
 	NoHuge         bool
 	Flows          int    // in each direction, of plain packets
 	Ends           []End  // pairs: packets received at one leave at the other
-	ProgramsFolder string // of the examples; empty: as FindPrograms says
+	ProgramsFolder string // of the examples; empty: as by FindPrograms
 }
 
 // Peer is a program that can stand in the gateway's place. The gateway itself takes part as a Peer that its owner

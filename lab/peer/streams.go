@@ -26,7 +26,7 @@ const (
 // Network is the network behind a port, without its length: a /24, whose last octet counts from flow to flow.
 func Network(port int) string { return fmt.Sprintf("198.18.%d.0", port) }
 
-// port is the number of the port with a name; -1: there is none.
+// port is the number of the port with a name, -1 without one.
 func (s *Setup) port(name string) int {
 	return slices.IndexFunc(s.Ends, func(e End) bool { return e.Name == name })
 }

@@ -33,7 +33,7 @@ const (
 type Report struct {
 	Schema        int     `json:"schema"`
 	Title         string  `json:"title"`
-	Fixture       string  `json:"fixture,omitempty"` // not empty: made up, and says so on the page
+	Fixture       string  `json:"fixture,omitempty"` // not empty: invented, which the page states
 	Started       string  `json:"started"`           // RFC 3339
 	Seconds       float64 `json:"seconds"`
 	BudgetSeconds float64 `json:"budget_seconds"`
@@ -162,7 +162,7 @@ type Run struct {
 	Seconds    float64  `json:"seconds"`
 }
 
-// Account says where every packet of a run went: sent = received + late + refused + dropped + missing.
+// Account is the fate of every packet of a run: sent = received + late + refused + dropped + missing.
 type Account = bench.Accounting
 
 // Direction is one way of a run: its part of the found rate, or on its own.
@@ -208,7 +208,7 @@ type Capability struct {
 	Needed figure.Number `json:"needed"` // for the result to be the gateway's
 }
 
-// Enough says whether the tester was shown to be fast enough.
+// Enough: the tester was shown to be fast enough.
 func (c *Capability) Enough() bool { return c != nil && c.Ratio >= c.Needed && c.Mpps.Runs > 0 }
 
 // Load is latency at one rate.

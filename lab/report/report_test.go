@@ -80,7 +80,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 	}
 }
 
-// unseen are figures that are drawn, or only say how to read others.
+// unseen are figures that are drawn, or only explain others.
 var unseen = regexp.MustCompile(`^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
 	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$|` +
 	`\.RatioRange\.Median$|\.Latency\.Buckets\[\]|\.Account\.(In|Out|Punted|Held|Other)$|\.Nodes\[\]\.Packets$`)

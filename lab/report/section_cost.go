@@ -11,7 +11,7 @@ import (
 
 // These sections show costs inside the gateway.
 
-// isPort says whether a node is the port's own work, which the floor has, too.
+// isPort: a node is the port's own work, which the floor has, too.
 func isPort(name string) bool { return strings.HasPrefix(name, "port-") }
 
 func (r *Report) cost() *section {

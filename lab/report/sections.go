@@ -46,7 +46,7 @@ type drawing struct {
 type table struct {
 	Title, Note string
 	Heads       []string
-	Left        int // so many columns are text, aligned to the left
+	Left        int // number of text columns, aligned to the left
 	Rows        [][]string
 	Fold        bool
 	Code        bool // the last column is what was typed

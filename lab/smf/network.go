@@ -90,7 +90,7 @@ func (b *Bearer) attach(ctx context.Context) error {
 		return err
 	}
 	b.chain = append(b.chain, s)
-	// Each relay learns where the next one wants uplink packets.
+	// Each relay gets the next one's uplink endpoint.
 	for i := range n.Relays {
 		up, err := b.chain[i+1].FTEID(Uplink)
 		if err != nil {
@@ -250,7 +250,7 @@ func (b *Bearer) Wake(ctx context.Context) error {
 	return err
 }
 
-// wake says whether the UE was idle.
+// wake returns whether the UE was idle.
 func (b *Bearer) wake(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -70,7 +70,7 @@ func ptr[T any](v T) *T { return &v }
 // Choose asks the user plane for an F-TEID.
 func Choose(ipv6 bool) *pfcp.FTEID { return &pfcp.FTEID{Choose: true, WantIPv4: !ipv6, WantIPv6: ipv6} }
 
-// anyGTPU removes GTP-U/UDP/IP, whatever the IP version (TS 29.244 §8.2.64).
+// anyGTPU removes GTP-U/UDP/IP of any IP version (TS 29.244 §8.2.64).
 const anyGTPU = 6
 
 // tunnel is the outer header that leads to an F-TEID.
@@ -81,7 +81,7 @@ func tunnel(to pfcp.FTEID) *pfcp.OuterHeader {
 	return &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv6, TEID: to.TEID, IPv6: to.IPv6}
 }
 
-// to forwards into a tunnel, or as plain IP when there is none.
+// to forwards into a tunnel, or without one as plain IP.
 func to(side pfcp.Interface, instance string, peer *pfcp.FTEID) *pfcp.Forwarding {
 	f := &pfcp.Forwarding{Destination: &side, NetworkInstance: &instance}
 	if peer != nil {

@@ -148,7 +148,7 @@ func (s *suite) link(ctx context.Context, profile, group string, opt bench.Optio
 	return err
 }
 
-// judge notes that figures are void or a goal was missed, and goes on.
+// judge notes that figures are void or a goal was missed, and continues.
 func (s *suite) judge(what string, verdict error) {
 	if verdict != nil {
 		s.say("       %s: %v", what, verdict)

@@ -39,7 +39,7 @@ type Tools struct {
 	Link  func(ctx context.Context, opt bench.Options) (*bench.LinkResult, error)
 	Synth func(ctx context.Context, opt bench.Options) (*bench.Result, error)
 	Peers func(ctx context.Context, opt bench.Options, rounds int) ([]peer.Row, error)
-	Place func(opt *bench.Options) (fits bool, err error) // gives so many instances their CPUs
+	Place func(opt *bench.Options) (fits bool, err error) // assigns CPUs to the instances
 	// Routers compares routers of several ports; nil: that part is left out.
 	Routers func(ctx context.Context, opt bench.Options) (*l3fwd.Result, error)
 }
@@ -57,7 +57,7 @@ type suite struct {
 	opt   Options
 	r     *report.Report
 	began time.Time
-	bad   []error // wrong packets, missed goals: the figures are there, and void
+	bad   []error // wrong packets, missed goals: the figures exist, and are void
 
 	unfinished int // parts at the end of the list of what is missing that an interrupt ended
 }

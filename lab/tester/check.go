@@ -265,7 +265,7 @@ func orElse[T comparable](v *T, preset T) {
 	}
 }
 
-// CheckRun says which key of `run` is wrong and why, of a profile that is good otherwise.
+// CheckRun returns which key of `run` is wrong and why, of an otherwise good profile.
 func (p *Profile) CheckRun() (key, why string) {
 	shared := p.SharedBytes() > 0
 	switch run := &p.Run; {

@@ -26,7 +26,7 @@ type Profile struct {
 	Capture    *Capture `yaml:"capture,omitempty"`
 }
 
-// Port is a DPDK device of the tester. A memif port is a zero-copy client unless Args say otherwise.
+// Port is a DPDK device of the tester. A memif port is a zero-copy client, unless Args override that.
 type Port struct {
 	Name        string `yaml:"name" in:"!name"`
 	Driver      string `yaml:"driver" in:"!driver"`
@@ -51,7 +51,7 @@ type Stream struct {
 	// name of a stream: each packet of it that arrives is answered
 	Answers string `yaml:"answers,omitempty" in:"word"`
 	Flows   int    `yaml:"flows,omitempty" in:"whole 1..16777216 =1"`
-	// so many consecutive flows stay on one queue
+	// number of consecutive flows on one queue
 	Block int     `yaml:"block,omitempty" in:"whole 1..16777216 =1"`
 	Order string  `yaml:"order,omitempty" in:"word turn|random|zipf =turn"`
 	Zipf  float64 `yaml:"zipf,omitempty" in:"real 0.01..4 =1"`
@@ -188,7 +188,7 @@ type Latency struct {
 	Seconds float64 `yaml:"seconds" in:"seconds 0..3600 =1"`
 }
 
-// Disturbs says when a trial counts as disturbed, and how often it is repeated then.
+// Disturbs defines when a trial counts as disturbed, and how often it is repeated then.
 type Disturbs struct {
 	Repeats int  `yaml:"repeats" in:"whole 0..100 =3"`
 	Steal   Part `yaml:"steal,omitempty" in:"part 0..1 =0.1%"`

@@ -97,7 +97,7 @@ func Parse(file string, data []byte) (*Checked, error) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// tree parses the text into its one document's root, or says why not.
+// tree parses the text into its one document's root, or reports the fault.
 func (r *reader) tree(data []byte) *yaml.Node {
 	if len(data) > mostBytes {
 		return r.no(1, "is larger than 1 MB")
@@ -477,7 +477,7 @@ func (r *reader) rate(text, path string, h how) (good bool, wanted string) {
 	return true, ""
 }
 
-// mac reads an address of a station. It returns true also after the fault that it is none of a single one.
+// mac reads a station's address. It returns true also after the fault that it is a group's.
 func (r *reader) mac(text, path string) bool {
 	mac, err := macAddress(text)
 	if err == nil && (mac[0]&1 != 0 || bytes.Equal(mac, make([]byte, 6))) {

@@ -36,7 +36,7 @@ func faultsOf(text string) string {
 	return ""
 }
 
-// Each block of testdata/faults.txt is an edit of a good file, and all that is said about it.
+// Each block of testdata/faults.txt is an edit of a good file, with all its faults.
 func TestFaults(t *testing.T) {
 	base := read(t, "testdata/base.yaml")
 	if got := faultsOf(base); got != "" {

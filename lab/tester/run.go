@@ -214,7 +214,7 @@ func readEvents(r io.Reader, to chan<- Event) {
 			to <- e
 		}
 	}
-	io.Copy(io.Discard, r) // after a line too long, let the writer go on
+	io.Copy(io.Discard, r) // after a line too long, drain the writer
 }
 
 // result reads the tester's file and decides what is an error.

@@ -145,7 +145,7 @@ func (r *reader) bytes(text, path string, form layers.Field, to *job.Value) {
 	r.refuse(path, text, wanted)
 }
 
-// step reads a number, or for IPv6 an address that says which 32-bit word is counted: 0:0:0:1:: counts /64 prefixes.
+// step reads a number, or for IPv6 an address that selects the counted 32-bit word: 0:0:0:1:: counts /64 prefixes.
 func (r *reader) step(text, path string, form layers.Field, to *job.Value) {
 	if number, err := whole(text); err == nil && number>>32 == 0 {
 		to.Step = uint32(number)

@@ -81,7 +81,7 @@ func (r Rate) Unit() Unit {
 	return of
 }
 
-// fault says why a rate is impossible, as the end of a sentence.
+// fault returns why a rate is impossible, as the end of a sentence.
 func (r Rate) fault() string {
 	value, of, _ := r.Scan()
 	switch {

@@ -127,7 +127,7 @@ def refused(name, packets, home, reason):
 
 
 def theft(homes):
-    """Each home with all addresses of everybody else."""
+    """Each home with all addresses of all others."""
     for name, (home, own) in homes.items():
         others = [a for _, addresses in homes.values() for a in addresses if a not in own]
         refused(name, [echo(a) for a in others], home, "source-spoofed")

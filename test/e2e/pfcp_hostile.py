@@ -520,8 +520,8 @@ def chosen():
 
 
 def names():
-    """A3 where anybody may associate: names without end from three addresses reach the caps, and no configured
-    peer's place."""
+    """A3 where any peer may associate: endless names from three addresses reach the caps, and no configured peer's
+    place."""
     w = World()
     attackers, count = [Node(f"10.40.0.{host}", "x") for host in (4, 5, 6)], 1500
     before = show("n4")

@@ -23,7 +23,7 @@ BIN = (os.environ.get("BIN") or os.environ["BUILD"]) + "/isthmus"
 
 
 def run(*arguments):
-    """A command that ends by itself."""
+    """A command that ends alone."""
     out = subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=60)
     check(out.returncode == 0, f"isthmus {' '.join(arguments)}: {out.stderr}")
     return out.stdout

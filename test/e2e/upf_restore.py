@@ -23,7 +23,7 @@ GNB2 = "10.30.0.9"
 
 
 def state(name):
-    """The state of an association, None when there is none."""
+    """The state of an association, None without one."""
     return next((a["state"] for a in show("n4")["associations"] if a["id"] == name), None)
 
 

@@ -141,7 +141,7 @@ class SMF:
         answer = accepted(self.node.request(ASSOCIATION_SETUP,
                                             b"".join((self.id(), recovery(self.node.started)) + more)), "association")
         if answer:
-            # SMFs allocate F-TEIDs themselves unless the UPF says FTUP (open5gs#1466).
+            # SMFs allocate F-TEIDs themselves without the UPF's FTUP (open5gs#1466).
             check(43 in answer.ies and answer.ies[43][0][0] & 0x10, f"features {answer.ies.get(43)}")
             check(60 in answer.ies and 96 in answer.ies, f"node id and recovery time stamp: {sorted(answer.ies)}")
 

@@ -63,7 +63,7 @@ def one_of_each_worker(w):
 
 
 def watermarks(server, a, b, sessions):
-    """The sum of both reaches 20 packets, then one of them 20 by itself."""
+    """The sum of both reaches 20 packets, then one of them alone does."""
     wait_until(lambda: counter("slice")["packets"] == 12, "12 packets to be counted")
     for port in (5001, 5002, 5003):
         echo(server, a, port, "more")

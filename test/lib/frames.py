@@ -21,7 +21,7 @@ failures = []
 
 
 def check(good, text):
-    """Notes a wrong thing and goes on, so that one run shows all of them."""
+    """Notes a fault and continues, so that one run shows all of them."""
     if not good:
         failures.append(text)
         print(f"WRONG: {text}", flush=True)
@@ -163,7 +163,7 @@ class Wire:
         return (self.frames(test, 1, what) or [Frame(None, b"")])[0]
 
     def quiet(self, test, seconds, what):
-        """Nothing that passes the test comes in for so long."""
+        """No packet that passes the test comes in for so long."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             data = self._read(left)
@@ -209,7 +209,7 @@ class Frame:
         return [layer.name for layer in self.layers]
 
     def get(self, name, nth=0):
-        """The nth layer of that name, empty when there is none."""
+        """The nth layer of that name, empty without one."""
         found = [layer for layer in self.layers if layer.name == name]
         return found[nth] if nth < len(found) else Layer()
 

@@ -18,7 +18,7 @@ KEY = 7
 
 
 def answer(request, port, mac, out):
-    """Our LACPDU: ourselves as actor, and the sender as our partner exactly as it said it is."""
+    """Our LACPDU: ourselves as actor, and as partner exactly the sender's own state."""
     state = ACTIVITY | TIMEOUT | AGGREGATION | (0 if out else SYNCHRONIZATION | COLLECTING | DISTRIBUTING)
     actor = struct.pack(">BBH6sHHHB3x", 1, 20, 0x8000, SYSTEM, KEY, 0x8000, port, state)
     partner = bytes([2, 20]) + request[18:33] + bytes(3)  # the sender's actor information without its type and length

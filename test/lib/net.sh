@@ -94,7 +94,7 @@ veth_pair() {
 	ip link add "$1" netns gateway type veth peer name "$2"
 	in_gateway sysctl -qw "net.ipv6.conf.$1.disable_ipv6=1"
 	sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
-	# Checksums are made by who sends, not left to a card that is not there.
+	# The sender makes checksums, since there is no card to offload them to.
 	ethtool -K "$2" tx off rx off tso off gso off gro off >/dev/null 2>&1 || true
 	in_gateway ethtool -K "$1" tx off rx off tso off gso off gro off >/dev/null 2>&1 || true
 	in_gateway ip link set "$1" up
@@ -203,7 +203,7 @@ show_state() {
 	done
 }
 
-# Runs at the end, whatever the reason.
+# Runs at any end.
 finish() {
 	local status=$?
 	trap - EXIT

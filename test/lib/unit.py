@@ -100,7 +100,7 @@ def load(unit):
             raise OSError(f"no rule for {call}")
 
     calls = allowed_calls(unit)
-    # Its flags lie in memory, where no filter sees them: the C library goes on to clone.
+    # Its flags lie in memory, where no filter sees them: the C library falls back to clone.
     rule(REFUSE | errno.ENOSYS, "clone3", [])
     for call in ASKED_FOR - calls:
         rule(REFUSE | errno.EPERM, call, [])

@@ -77,7 +77,7 @@ wait_until "the follower has the change" followed config.applied 1
 field 'd["who"]["token"] + " " + d["fields"]["changes"][0]' <"$dir/state/audit.log" |
 	grep -qx 'operate add route 198.51.100.0/24' || fail "audit: $(cat "$dir/state/audit.log")"
 
-# Either process dies. The follower goes on, with nothing twice.
+# Either process dies. The follower continues, without repetitions.
 first=$(fingerprint)
 stop "$dp"
 wait_until "the loss is told" followed dataplane.down 1

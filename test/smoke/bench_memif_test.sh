@@ -106,7 +106,7 @@ assert p["uplink"]["frame_bytes"] == "256 B" and p["downlink"]["frame_bytes"] ==
 PY
 echo "upf-4 over share: good"
 
-# A search, as short as can be: whatever rate this machine gives, it is found or refused in words, never wrong.
+# The shortest possible search: at any rate of this machine it is found or refused with a reason, never wrong.
 status=0
 "$bin/isthmus" bench rfc2544 --size 128 --seconds 0.05 --quick --goal 20% "${unpinned[@]}" --json "$dir/search.json" \
 	>"$dir/out" 2>&1 || status=$?
@@ -124,7 +124,7 @@ if sys.argv[2] == "0":
 PY
 echo "search: good"
 
-# memif and share in turn, in one table; and what --compare chooses by itself is refused.
+# memif and share in turn, in one table; options that --compare sets itself are refused.
 "$bin/isthmus" bench rfc2544 --size 128 --compare --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/compare.json" \
 	>"$dir/out" || fail "$(cat "$dir/out")"
 grep -Eq 'TICKS: TOTAL +FLOOR +OWN' "$dir/out"

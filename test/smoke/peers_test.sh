@@ -35,7 +35,7 @@ check() { # JSON WORD... : its rows; a program that was left out has one of the 
 	PY
 }
 
-# Succeeds when a program's process is there whose path matches the pattern.
+# Succeeds when a process exists whose path matches the pattern.
 running() {
 	local pid
 	for pid in /proc/[0-9]*; do

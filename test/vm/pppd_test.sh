@@ -36,7 +36,7 @@ vm_write /mnt/home.sh <<-'EOF'
 	set -e
 	modprobe -a 8021q pppoe
 	[ -e /sys/class/net/home.100.1 ] || {
-		# a packet socket does not say which tag it took off
+		# a packet socket hides the TPID of the stripped tag
 		ip link add link home name home.100 type vlan id 100
 		ip link add link home.100 name home.100.1 type vlan id 1
 		ip link set home.100 up

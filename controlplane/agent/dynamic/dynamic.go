@@ -42,14 +42,14 @@ type Sessions struct {
 	Tally   *events.Sessions
 
 	opt         Options
-	server      *n4.Server // nil: there is none, subscribers sign in alone
+	server      *n4.Server // nil: subscribers sign in alone
 	blocks      *natlog.Log
 	group       sync.WaitGroup
 	indications events.Gate // of the data plane's events; one goroutine's
 	comparing   atomic.Bool // Resync is under way
 }
 
-// Open opens the store and the sockets, when a plan has PFCP, or subscribers who sign in. Start serves them.
+// Open opens the store and the sockets, when a plan has PFCP or sign-in. Start serves them.
 func Open(p *plan.Plan, opt Options) (*Sessions, error) {
 	pfcp := p.PFCP != nil && p.PFCP.Enabled()
 	if !pfcp && p.SignIn == nil {

@@ -44,7 +44,7 @@ func (r *Reconciler) Do(ctx context.Context, fn func(ctx context.Context) (v1.Re
 	}
 }
 
-// Ignored are the kernel's routes that are not followed, at most so many of each kind.
+// Ignored are the kernel's routes that are not followed, at most `most` of each kind.
 func (r *Reconciler) Ignored(ctx context.Context, most int) ([]kernel.Ignored, error) {
 	var list []kernel.Ignored
 	_, err := r.Do(ctx, func(context.Context) (v1.Result, error) {

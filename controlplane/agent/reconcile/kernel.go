@@ -89,7 +89,7 @@ func (f *follower) push(p *plan.Plan, send func(want intent.State) (v1.Result, e
 			f.overlay, f.of = overlay, of
 			return res, err
 		case try < refusals && f.leaveOut(err):
-		default: // the configuration stands by itself
+		default: // the configuration alone
 			f.log.Error("what the kernel has is left out, it contradicts the configuration", "error", err)
 			f.overlay.Clear()
 		}

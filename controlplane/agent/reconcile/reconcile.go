@@ -115,7 +115,7 @@ func (r *Reconciler) Run(ctx context.Context, hangup <-chan os.Signal) {
 	defer reloads.Wait()
 	r.startKernel(ctx)
 	defer r.kernel.Wait()
-	defer cancel() // before all that is waited for: a panic shall end the process
+	defer cancel() // before all waits: a panic must end the process
 	reachable, absent := r.opt.Announcer.ReachableChanged(), time.After(absence)
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period

@@ -92,7 +92,7 @@ func (s *SignIns) RADIUS() (list []view.RADIUSServer) {
 
 var errNobody = errors.New("nobody signs in here: the configuration has no access.ports")
 
-// Clear ends the sessions of who is named, for a cause by its word.
+// Clear ends the sessions of who, for a cause by its name.
 func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, err error) {
 	cause, known := subscriber.CauseOf(word)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/events"
 )
 
-// toldAtOnce are the events of a kind in a second; the next one says how many more there were.
+// toldAtOnce are the events of a kind in a second; the next one has the number of the rest.
 const toldAtOnce = 20
 
 // gated rate limits events that outsiders can cause. Any goroutine may call it.

@@ -75,7 +75,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Listen starts serving; after Kill it is the same process started again, with whatever Held was left or set.
+// Listen starts serving; after Kill it is the same process started again, with the objects left or set in Held.
 func (s *Server) Listen() error {
 	l, err := net.Listen("unix", s.Path)
 	if err != nil {

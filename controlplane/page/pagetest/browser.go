@@ -28,7 +28,7 @@ type Browser struct {
 	lock    sync.Mutex
 	last    int
 	waiting map[int]chan json.RawMessage
-	console []string // errors and warnings, whatever scripts wrote, and that the tab crashed
+	console []string // errors and warnings, of any script, and a crash of the tab
 }
 
 type cdpMessage struct {
@@ -40,7 +40,7 @@ type cdpMessage struct {
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
-// Start starts a browser with one empty tab, and ends it with the test. It takes certificates of anybody.
+// Start starts a browser with one empty tab, and ends it with the test. It accepts any certificate.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium-headless-shell")
@@ -188,7 +188,7 @@ func (b *Browser) Size(width, height int, scheme string) {
 		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Open goes to a page, and waits until it is there.
+// Open goes to a page, and waits for it.
 func (b *Browser) Open(url string) {
 	Eval[string](b, `window.former = ""`) // this document's, until it is gone
 	b.call("Page.navigate", map[string]any{"url": url}, nil)

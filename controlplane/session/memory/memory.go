@@ -53,7 +53,7 @@ func (m *Pacer) Tick(requests uint64) {
 	}
 }
 
-// percentFor is GOGC for a heap in which so much lives. Steps, so that it is not another one at each tick.
+// percentFor is GOGC for a live heap size. In steps, so that it does not change at each tick.
 func percentFor(live uint64, burst bool) int {
 	room := uint64(heapRoom)
 	if burst {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool gives out the addresses, or prefixes of one length, of one range: of UEs (session), of subscribers who
-// sign in (lease).
+// Package pool allocates the addresses, or prefixes of one length, of one range: for UEs (session) and for sign-in
+// (lease).
 package pool
 
 import (

@@ -117,7 +117,7 @@ func (r *Slab) Drop(h Handle) {
 	}
 }
 
-// All gives all records. While they come and go it passes each that is there from the start to the end.
+// All iterates over all records. A record present from the start to the end is passed, whichever others come and go.
 func (r *Slab) All() iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		for at := (cursor{}); ; {

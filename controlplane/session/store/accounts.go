@@ -120,7 +120,7 @@ func (a *Accounts) more(list []Record) []Record {
 	return list
 }
 
-// write appends to the file, and goes on with compacting it.
+// write appends to the file, and continues compacting it.
 func (a *Accounts) write(list []Record) {
 	if err := a.store.Write(list); err != nil {
 		if a.failed++; a.failed == 1 || a.failed%1000 == 0 {

@@ -131,7 +131,7 @@ func (j *journal) abandon() {
 	}
 }
 
-// advance writes the next records; done says that these were the last, and that the new file is the file.
+// advance writes the next records; done: these were the last, and the new file is the file.
 func (j *journal) advance() (done bool, err error) {
 	var records []Record
 	b := append(j.out[:0], make([]byte, frameHead)...)

@@ -29,7 +29,7 @@ const (
 	Application
 	Session
 	Usage
-	Line    // of a subscriber who signed in, beside the session
+	Line    // of a sign-in, beside the session
 	Account // of accounting, until a server has it (Accounts)
 	Reading // of what the data plane has measured of a session
 )
@@ -160,8 +160,7 @@ func (s *Store) cut(size int64, log *slog.Logger) error {
 // Recovery is our Recovery Time Stamp.
 func (s *Store) Recovery() time.Time { return s.head.recovery }
 
-// Renew says that sessions were lost: TS 23.527 §4.2, CP functions see another Recovery Time Stamp in the next
-// heartbeat.
+// Renew records a loss of sessions: TS 23.527 §4.2, CP functions see another Recovery Time Stamp in the next heartbeat.
 func (s *Store) Renew() error {
 	s.head.recovery = newRecovery(s.head.recovery)
 	if s.f == nil {

@@ -224,8 +224,8 @@ func TestCompaction(t *testing.T) {
 		"%d bytes in %d records, want %d in %d", again.kept, len(again.places), s.kept, len(s.places))
 }
 
-// A file that was just compacted is not compacted again, whatever was written before: sessions of a former process, and
-// removals, which are short.
+// A file that was just compacted is not compacted again, after any writes: sessions of a former process, and removals,
+// which are short.
 func TestCompactionComesToAnEnd(t *testing.T) {
 	s := opened(t, t.TempDir()+"/s")
 	model := mapModel{}

@@ -67,10 +67,10 @@ func (s *Search) nominate(goal int, t *target) (rate float64, more bool) {
 	return math.Sqrt(lower * upper), wide(lower, upper, t)
 }
 
-// wide says whether an interval is wider than the target allows.
+// wide: an interval is wider than the target allows.
 func wide(lower, upper float64, t *target) bool { return math.Log(upper/lower) > t.width*(1+slack) }
 
-// toBlame says whether a load is an upper bound only because of trials that are to blame on others than the gateway.
+// toBlame: a load is an upper bound only because of trials disturbed by others than the gateway.
 func (s *Search) toBlame(goal int, t *target, upper float64, others blame) bool {
 	if upper > 0 && upper == s.refuted[goal].from {
 		return s.refuted[goal].by.blame(t.loss)&others != 0
@@ -109,7 +109,7 @@ func (s *Search) conclude(goal int) (r Result) {
 	return r
 }
 
-// advance goes to the next phase or goal. It returns false when there is none.
+// advance goes to the next phase or goal. It returns false at the end.
 func (s *Search) advance() bool {
 	goal := s.order[s.current]
 	t := s.Goals[goal].target(s.phase)
@@ -168,13 +168,13 @@ func (s *Search) Add(t Trial) {
 	}
 }
 
-// Refute is for a trial for confirmation that failed: for the goal, loads from `from` upwards count as upper bounds,
-// and Next goes on below.
+// Refute records a failed confirmation: for the goal, loads from `from` upwards count as upper bounds, and Next
+// continues below.
 func (s *Search) Refute(goal int, from float64, failed Trial) {
 	if old := s.refuted[goal].from; old == 0 || from < old {
 		s.refuted[goal] = refutation{from, failed}
 	}
 }
 
-// Refuted says whether Refute was called for the goal.
+// Refuted: Refute was called for the goal.
 func (s *Search) Refuted(goal int) bool { return s.refuted[goal].from > 0 }

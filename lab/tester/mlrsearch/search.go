@@ -54,7 +54,7 @@ type Result struct {
 	AtMaximum     bool    // the highest load allowed was good: no upper bound
 	TesterLimited bool    // what stopped the search was the tester, not the gateway
 	Disturbed     bool    // what stopped the search were disturbed trials: the gateway may do more
-	// Reason says why the search gave up without an interval as narrow as asked for; empty when it did not.
+	// Reason is why the search gave up without an interval as narrow as requested; else empty.
 	Reason string
 }
 

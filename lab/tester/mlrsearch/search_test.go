@@ -107,7 +107,7 @@ func goal(loss float64) Goal {
 
 const low, high = 10e3, 40e6
 
-// search goes on until it ends.
+// search continues until it ends.
 func (m *model) search(t *testing.T, s *Search) *Search {
 	t.Helper()
 	for {

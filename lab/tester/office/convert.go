@@ -171,7 +171,7 @@ func wrongOf(s *tester.StreamTrial) (n uint64) {
 	return n
 }
 
-// bytesOf groups the hexadecimal digits of a frame by eight bytes, at most so many.
+// bytesOf groups the hexadecimal digits of a frame by eight bytes, up to a bound.
 func bytesOf(digits string, most int) string {
 	var b strings.Builder
 	for i := 0; i < min(len(digits)/2, most); i++ {

@@ -33,7 +33,7 @@ type Source interface {
 	Trial(rate, seconds float64) (*tester.Trial, error)
 }
 
-// Progress hears of each trial as it begins (with purpose, rate and seconds alone) and ends.
+// Progress is called for each trial as it begins (with purpose, rate and seconds alone) and ends.
 type Progress func(t *tester.Trial, ended bool)
 
 // errInterrupted is why an interrupted run is not complete.
@@ -386,7 +386,7 @@ func (u *run) limits() (least, most float64, err error) {
 	return least, most, err
 }
 
-// tryAll goes from the maximum downwards, then confirms each result, which must hold or the search goes on below.
+// tryAll goes from the maximum downwards, then confirms each result; after a failure the search continues below.
 func (u *run) tryAll(confirmed []bool) error {
 	for again := true; again; {
 		for {

@@ -101,7 +101,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestConfirmation(t *testing.T) {
-	// In the longer trials for confirmation the gateway does only 98 %: the search goes on below.
+	// In the longer trials for confirmation the gateway forwards only 98 %: the search continues below.
 	b := newBench(t, profile(aSearch))
 	b.m.weakSeconds, b.m.weak = 2, 0.98
 	b.run().is(Good, "good")

@@ -104,7 +104,7 @@ func (s *smf) receive() {
 		m := new(pfcp.Message)
 		if err := m.Unmarshal(append([]byte(nil), b[:n]...)); err != nil {
 			if m.Header.MessageType == pfcp.PFCP_NODE_REPORT_REQUEST {
-				continue // the library cannot read a User Plane Path Failure Report, and free5GC's SMF does without
+				continue // User Plane Path Failure Report: unreadable for the library
 			}
 			s.out <- line{Event: "malformed", Text: fmt.Sprintf("%v: %x", err, b[:n])}
 			continue
