@@ -80,8 +80,8 @@ func Check(c *config.Config) error {
 	return err
 }
 
-// Prepared is a configuration whose files are read and whose addresses are open. It is taken or discarded before the
-// next one is prepared.
+// Prepared is a configuration with its files read and its addresses open. It must be taken or discarded before the next
+// is prepared.
 type Prepared struct {
 	a        *AAA
 	old, new *setup
@@ -207,7 +207,7 @@ func (s *setup) retire(next *setup) {
 	}
 }
 
-// Close waits for accounting that is on its way until ctx ends. What was not sent is in the store.
+// Close waits for pending accounting until ctx ends. Unsent records are in the store.
 func (a *AAA) Close(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -306,7 +306,7 @@ func (a *AAA) decided(v *access.Verdict, done func(*access.Verdict)) {
 	done(v)
 }
 
-// Account queues a record, which is copied, and does not wait. Without a server for accounting it does nothing.
+// Account queues a copy of a record without waiting. Without an accounting server it does nothing.
 func (a *AAA) Account(r *Record) error {
 	s := a.now.Load()
 	if s.acct == nil {
@@ -331,8 +331,7 @@ func (a *AAA) Restore(id uint64, kept []byte) error {
 	return nil
 }
 
-// Settled waits until servers have all accounting, or no server takes any, or ctx ends; it returns how many records
-// wait.
+// Settled waits until servers have all accounting, or none accepts any, or ctx ends; it returns how many records wait.
 func (a *AAA) Settled(ctx context.Context) (waiting int) { return a.queue.settled(ctx.Done()) }
 
 // State is for show and metrics. It has no secrets.

@@ -66,7 +66,7 @@ var fields = map[radius.Type]on{
 	radius.MikrotikRateLimit: {use: (*planner).rateLimit, tunes: true, one: "Mikrotik-Rate-Limit"},
 	radius.CiscoAVPair:       {use: (*planner).pair},
 
-	// RFC 2865 §5.6: an unsupported service is as a reject. Authorize-Only and the like are none that we give.
+	// RFC 2865 §5.6: an unsupported service is as a reject. Authorize-Only and the like are not served.
 	radius.ServiceType: {use: only("only Framed is served", serviceFramed)},
 	// How long or how much: 0 is no limit.
 	radius.CiscoMaximumTime: {use: only(noTime, 0)}, radius.CiscoIdleLimit: {use: only(noTime, 0)},
@@ -329,7 +329,7 @@ func (p *planner) announced(a *radius.Attribute) error {
 	return nil
 }
 
-// class: RFC 2865 §5.25 bounds their number no more than the packet does; we keep what a record has room for.
+// class: RFC 2865 §5.25 sets no bound on their number; we keep as many as a record has room for.
 func (p *planner) class(a *radius.Attribute) error {
 	if !p.seen["Class"] {
 		p.seen["Class"], p.plan.Class = true, nil
@@ -355,7 +355,7 @@ func (p *planner) user(a *radius.Attribute) error {
 	return nil
 }
 
-// ratesOnly are values of Filter-Id that some use for rates: "10M/2M", "rate=512k". No access list has such a name.
+// ratesOnly are values of Filter-Id used for rates: "10M/2M", "rate=512k". No access list has such a name.
 var ratesOnly = regexp.MustCompile(`(?i)^([a-z-]+=)?[0-9.]+([kmgt]?(bit|bps)?)(/[0-9.]+([kmgt]?(bit|bps)?))*$`)
 
 // filter is "profile=NAME", "scheduler=NAME", "in=NAME", "out=NAME", "NAME.in", "NAME.out", or an access list for both

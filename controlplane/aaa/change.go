@@ -227,7 +227,7 @@ func (c *changes) refused(r *radius.Refused) {
 		"session", session, "cause", cause, "why", r.Why)
 }
 
-// beside are attributes of a session that we neither know it by nor change: they may stand beside what does.
+// beside are attributes of a session that neither identify nor change it: they may accompany those that do.
 var beside = map[radius.Type]bool{radius.FramedProtocol: true, radius.FramedIPNetmask: true, radius.ConnectInfo: true}
 
 // selector reads the session that a request names, and checks that it is for us (RFC 5176 §3). rest is the change.

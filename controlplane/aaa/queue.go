@@ -29,7 +29,7 @@ type QueueCounts struct {
 	Refused                                      uint64 // records that no server could take, or we not read
 }
 
-// queue sends records in the order of their session, several sessions at a time; when servers are away, they wait.
+// queue sends records in the order of their session, several sessions at a time; without servers they wait.
 type queue struct {
 	store Store
 	log   func(format string, args ...any)
@@ -81,7 +81,8 @@ func (q *queue) use(client *radius.Client, limit, drain int) {
 	q.wake()
 }
 
-// add queues a record, or drops one, and sends what can be sent. A record is kept before it can be sent, and forgotten.
+// add queues a record, or drops one, and sends as many as possible. A record is stored before it can be sent, and
+// forgotten.
 func (q *queue) add(r *record, restored bool) {
 	q.adding.Lock()
 	defer q.pump()
@@ -223,7 +224,7 @@ func (q *queue) makeRoom(r *record) (victim *record, full bool) {
 	return nil, true
 }
 
-// drop removes a record that is not on its way for want of room, and with the last one its line.
+// drop removes an unsent record to make room, and with the last one its line.
 func (q *queue) drop(l *line, i int) {
 	q.remove(l, i)
 	if len(l.records) == 0 {

@@ -202,7 +202,7 @@ func TestFullForLong(t *testing.T) {
 	testkit.Equal(t, len(q.ready), limit, "sessions whose turn comes")
 }
 
-// Accounting-On goes before its turn, and is not in the way of the Accounting-Off that comes while records wait.
+// An early Accounting-On does not block the Accounting-Off that comes while records wait.
 func TestOffAfterOn(t *testing.T) {
 	q := newQueue(nil, t.Logf)
 	q.use(&radius.Client{}, 100, 1)

@@ -61,8 +61,7 @@ func secretOf(secret config.Secret, file string, tls bool) (config.Secret, error
 	return config.Secret(b), err
 }
 
-// security reads the certificates of a server. They are compared by what was read, so that a new one on disk takes
-// effect.
+// security reads the certificates of a server. Their contents are compared, so that a new file takes effect.
 func security(s *config.RADIUSServer) (*radius.Security, error) {
 	made := &radius.Security{Name: cmp.Or(s.TLS.Name, s.Address.String())}
 	for _, one := range []struct {

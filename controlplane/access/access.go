@@ -34,7 +34,7 @@ const (
 	PortChanged Reason = 255 // no frame: Line.Port has other addresses than before, or is new
 )
 
-// PortAddresses are an access port's own, as the data plane has them and answers for them; zero: there is no such port.
+// PortAddresses are an access port's own, for which the data plane answers; zero: no such port.
 type PortAddresses struct {
 	MAC       [6]byte
 	LinkLocal netip.Addr // of the router that its subscribers see
@@ -74,7 +74,7 @@ const (
 	Encapsulation = 0x90 // of the access loop: three octets
 )
 
-// Characteristic takes in one of the line's, the first of each code; other codes are passed over. Always true.
+// Characteristic takes a characteristic of the line, the first of each code; other codes are skipped. Always true.
 func (a *Agent) Characteristic(code byte, value []byte) bool {
 	if (code >= firstRate && code <= lastDelay && len(value) == 4 || code == Encapsulation && len(value) == 3) &&
 		a.Of(code) == nil {
@@ -310,7 +310,7 @@ type Host interface {
 	Now() time.Time
 	After(d time.Duration, fn func()) Timer
 	Send(f *Frame) // copied; dropped and counted when the channel is full
-	// SignIn authenticates, and gives addresses. done is called once, later: with a session, or with why not.
+	// SignIn authenticates, and assigns addresses. done is called once, later: with a session, or with the reason.
 	// cancel: the subscriber is gone; done is not called any more.
 	SignIn(r *Request, c Client, done func(Session, *Verdict)) (cancel func())
 	// Failed notes an attempt that ended before SignIn, or behind it before Up (for `show subscriber` and metrics).

@@ -57,7 +57,7 @@ type Agent struct {
 	listeners []*httpd.Listener
 }
 
-// New loads the file; a refused file is the error of a control plane that has nothing to run with.
+// New loads the file; a refused file is the error, since there is nothing else to run.
 func New(opt Options) (*Agent, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)

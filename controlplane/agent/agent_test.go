@@ -166,7 +166,7 @@ func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 		"a second scrape within a second was not served from the cache")
 }
 
-// The data plane outlives the control plane's death, is adopted by the next one and started again when it ends.
+// The data plane outlives the control plane, is adopted by the next one and restarted when it ends.
 func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "dp")

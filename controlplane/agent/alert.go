@@ -18,7 +18,7 @@ import (
 	"isthmus/controlplane/metrics"
 )
 
-// How often the data plane is looked at for events, and paths and counts of sessions are; the tables are short.
+// Periods of reading the data plane for events, paths and counts of sessions; the tables are short.
 const (
 	watchPeriod = 2 * time.Second
 	slowPeriod  = 5 // looks

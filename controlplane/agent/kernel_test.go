@@ -101,8 +101,8 @@ func TestKernelRoutes(t *testing.T) {
 	kernelHas(t, a)
 	testkit.Equal(t, routesOf(s), 2, "routes of the configuration alone")
 
-	// The kernel's state contradicts the configuration in a way that names no object of its own: the
-	// configuration stands.
+	// The kernel's state contradicts the configuration without naming an object of its own: the configuration has
+	// precedence.
 	s.Refuse("a contradiction", func(id dptest.ID, body []byte) bool { return id.Key == "192.0.2.77/32" })
 	for range 70 { // more than are left out one by one
 		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")

@@ -116,8 +116,8 @@ func heldSession(seid uint64) dptest.ID {
 	return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)}
 }
 
-// Sessions over PFCP outlive a reload, a restart of either process, and a refused configuration; they go with the
-// network instance that they stand in.
+// Sessions over PFCP survive a reload, a restart of either process, and a refused configuration; they end with their
+// network instance.
 func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
@@ -244,7 +244,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	testkit.Until(t, "DSCP 26", func() bool { return dscp() == [2]uint8{26, 1 + 0} })
 }
 
-// A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.
+// A full comparison with a plan that the data plane refuses leaves sessions and settings unchanged.
 func TestMobilePlanRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances

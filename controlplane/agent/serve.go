@@ -80,8 +80,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	}
 }
 
-// listenAll opens the agent's own socket, the addresses of the API and that of the metrics, and makes a server for
-// each.
+// listenAll opens the agent's own socket, the addresses of the API and of the metrics, and makes a server for each.
 func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	open := func(b httpd.Bounds, l net.Listener, server *http.Server) {
 		a.listeners = append(a.listeners, b.Limit(l))

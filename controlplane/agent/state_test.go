@@ -59,8 +59,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 	}
 }
 
-// restart is a control plane of its own on the same files; it ends when the returned function is called, or the test
-// ends.
+// restart is a separate control plane on the same files; the returned function, or the end of the test, ends it.
 func restart(t *testing.T, opt Options) (*Agent, func()) {
 	t.Helper()
 	a, err := New(opt)

@@ -303,7 +303,7 @@ func TestGuessersWait(t *testing.T) {
 	<-ended
 }
 
-// The time to refuse does not depend on how much of a token is right: all hashes are compared.
+// The time of a refusal does not depend on how much of a token is right: all hashes are compared.
 func TestFind(t *testing.T) {
 	var tokens []config.Token
 	var texts []string

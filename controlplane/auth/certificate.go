@@ -36,8 +36,7 @@ func Certificate(certFile, keyFile string, own bool, names []string) (tls.Certif
 	return c, err
 }
 
-// Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits: what --fingerprint of the command line
-// takes.
+// Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits, for --fingerprint of the command line.
 func Fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

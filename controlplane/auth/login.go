@@ -17,7 +17,7 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// LoginPath takes a token from a browser's form, or as JSON {"token": …}, and gives a cookie for it.
+// LoginPath takes a token from a browser's form, or as JSON {"token": …}, and answers with a cookie.
 const LoginPath = "/v1/login"
 
 // LogoutPath ends the life of a browser's cookie.
@@ -121,7 +121,7 @@ const (
 	loginOften   = "/login#often"
 )
 
-// formAnswer is the answer to a browser's form: in place of a refusal, the page that has it in words.
+// formAnswer is the answer to a browser's form: in place of a refusal, the page with its text.
 type formAnswer struct {
 	http.ResponseWriter
 	r *http.Request
@@ -140,8 +140,8 @@ func (f *formAnswer) WriteHeader(status int) {
 // Write is of http.ResponseWriter.
 func (f *formAnswer) Write(b []byte) (int, error) { return len(b), nil }
 
-// Login exchanges a token for a cookie that scripts cannot read and other sites' pages cannot send. A form is sent on
-// to the page.
+// Login exchanges a token for a cookie that scripts cannot read and other sites cannot send. A form is redirected to
+// the page.
 func (g *Guard) Login(w http.ResponseWriter, r *http.Request) {
 	token, form, err := givenToken(w, r)
 	t := find(g.settings.Load().Tokens, token)

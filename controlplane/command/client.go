@@ -53,8 +53,7 @@ func (e *Env) CallHead(ctx context.Context, method, path string, query url.Value
 	return data, res.Header, err
 }
 
-// Open sends one request and returns the answer, which the caller closes, when it is a good one. head is added to the
-// request's header.
+// Open sends one request and returns a good answer, which the caller closes. head is added to the request's header.
 func (e *Env) Open(ctx context.Context, method, path string, query url.Values, body []byte,
 	head http.Header) (*http.Response, error) {
 	base, transport, err := e.transport()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is what the command lines of isthmus and isthmus-lab share: exit status, errors, and calls of the
+// Package command is shared by the command lines of isthmus and isthmus-lab: exit status, errors, and calls of the
 // control plane.
 package command
 

@@ -18,7 +18,7 @@ import (
 type Port struct {
 	V4, V6      bool
 	OneToOne    bool // one subscriber a VLAN, with any MAC; else one a MAC
-	Replace     bool // on a 1:1 line a new MAC takes the place of the old: else it waits until that has left
+	Replace     bool // on a 1:1 line a new MAC replaces the old; else it waits until that has left
 	Trusted     bool // what access nodes put into frames (option 82, relay messages of RFC 6221) is believed
 	Moves       bool // a message from another circuit signs in again; else it waits until the old session has ended
 	FirstPacket bool // a packet from an unknown sender signs it in

@@ -103,7 +103,7 @@ func lives(t *testing.T, life []int) {
 	}
 }
 
-// A home without leases is on line as long as it answers, and loses what it has when it does not.
+// A home without leases is on line while it answers, and loses its addresses otherwise.
 func TestWithoutLease(t *testing.T) {
 	for name, begin := range map[string]func(h *home){
 		"RS":          (*home).solicit,

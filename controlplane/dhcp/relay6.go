@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// relayKey6 finds the subscriber whose message an upstream server answers: our Interface-Id, peer-address, and the
+// relayKey6 identifies the subscriber of an upstream server's answer: our Interface-Id, peer-address, and the
 // transaction. Each subscriber has one at most.
 type relayKey6 struct {
 	id   string
@@ -118,7 +118,7 @@ func prefixOf(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// toUpstream is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
+// toUpstream is RFC 8415 §19.1: the line's message, or its access node's Relay-Forward, in one of ours.
 func (u v6) toUpstream(r *request6) {
 	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
 	key := relayKey6{id, r.from, r.TransactionID}
@@ -148,7 +148,7 @@ func (u v6) toUpstream(r *request6) {
 	}
 }
 
-// FromUpstream6 takes what came to Config.Address6 from a DHCPv6 server (RFC 8415 §19.2). Only servers of the
+// FromUpstream6 takes datagrams to Config.Address6 from a DHCPv6 server (RFC 8415 §19.2). Only servers of the
 // subscriber's port count.
 func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 	outer, m := &request6{}, &request6{}

@@ -265,7 +265,7 @@ func (h *home) asksThroughNode() []byte {
 	return b
 }
 
-// An access node's Relay-Forward goes into ours as it is, one hop further (RFC 8415 §19.1.2), its Relay-Reply back.
+// An access node's Relay-Forward goes unchanged into ours, one hop further (RFC 8415 §19.1.2), its Relay-Reply back.
 func TestRelay6LDRA(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.line.Port = "ldra"

@@ -47,8 +47,8 @@ func New(host Host, c Config) *Server {
 		circuits: map[string]int{}, relays: map[relayKey]*subscriber{}, relays6: map[relayKey6]*subscriber{}}
 }
 
-// Configure has the next frames treated by another configuration. Subscribers stay, also of ports that serve none any
-// more, as long as their leases.
+// Configure sets the configuration of later frames. Subscribers stay as long as their leases, also of ports that serve
+// none any more.
 func (s *Server) Configure(c Config) { s.c = c }
 
 func (s *Server) count(w why) { s.counts[w]++ }

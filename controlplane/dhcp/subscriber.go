@@ -343,7 +343,7 @@ func (u *subscriber) farewell() {
 	}
 }
 
-// restart ends the session and keeps the line, to count what it declines. The next one has a prefix again for SLAAC.
+// restart ends the session and keeps the line, to count its declines. The next one has a prefix again for SLAAC.
 func (u *subscriber) restart(cause access.Cause) {
 	v4{u}.forget()
 	v6{u}.forget()

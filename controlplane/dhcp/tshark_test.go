@@ -79,7 +79,7 @@ func asUDP(sent *[][]byte, from netip.Addr, port uint16, next toServer) toServer
 	}
 }
 
-// The same of a proxy, and of relays of DHCPv6, the access node's message too: what goes to servers and to clients.
+// The same for a proxy, and for DHCPv6 relays with the access node's message: packets to servers and to clients.
 func TestTsharkRelay(t *testing.T) {
 	var sent [][]byte
 	w, s, h := newRelay(t, true)

@@ -17,7 +17,8 @@ import (
 // The largest reply without a client's limit (RFC 2131 §2): 576 bytes of IP.
 const mostReply = 576 - 28
 
-// reply4 has what all answers have. RFC 6842: the client identifier is given back; so is option 82 (RFC 3046 §2.2).
+// reply4 has the common part of all answers. RFC 6842: the client identifier is returned; so is option 82 (RFC 3046
+// §2.2).
 func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHCPv4 {
 	m := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: r.HWType, TransactionID: r.TransactionID,
 		Flags: r.Flags, ClientHWAddr: r.ClientHWAddr, Options: make(dhcpv4.Options, 12)}

@@ -98,7 +98,7 @@ func (h *home) join() *dhcpv4.DHCPv4 {
 	return ack
 }
 
-// A mask that authentication names may leave the gateway out of the subnet: it is on the link then.
+// Authentication's mask may leave the gateway out of the subnet: then it is on the link.
 func TestGatewayOutOfTheSubnet(t *testing.T) {
 	for _, mask := range []int{24, 32} {
 		w := newWorld(t)

@@ -231,7 +231,7 @@ func TestDecline6(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 
-// The end of an address takes its prefix back, and the router with the last of IPv6 alone (RFC 4861 §6.2.5).
+// The end of an address withdraws its prefix, and the router only with the last of IPv6 (RFC 4861 §6.2.5).
 func TestRouterStays(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// device is a card, or an interface of Linux, that a port or a member of a bond opens.
+// device is a card, or an interface of Linux, opened by a port or a member of a bond.
 type device struct {
 	port      string
 	driver    string // of the configuration

@@ -21,8 +21,8 @@ const channelWaits = 4 << 20
 // ErrChannelFull is Send's answer when frames were dropped: the data plane reads more slowly than they are sent.
 var ErrChannelFull = errors.New("the data plane does not take frames so fast")
 
-// Channel is a connection of its own for frames of subscribers, both ways. One goroutine calls Next; the others may be
-// called by any.
+// Channel is a connection of its own for subscribers' frames, both ways. One goroutine calls Next; any may call the
+// others.
 type Channel struct {
 	c       *Client
 	first   uint32 // sequence of the request that frames answer

@@ -33,7 +33,7 @@ type Change struct {
 	Body []byte
 }
 
-// RefusedError is the data plane's answer to a transaction or command that it did not carry out. Nothing was changed.
+// RefusedError is the data plane's refusal of a transaction or command. Nothing was changed.
 type RefusedError struct {
 	Code uint32 // errno
 	Kind uint32 // 0: no single object is to blame

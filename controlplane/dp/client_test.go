@@ -372,8 +372,7 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
-// The time in which a request must have been written is over with that request: what is acknowledged when it has
-// passed arrives.
+// A request's write deadline ends with the request: a later acknowledgement arrives.
 func TestLateAcknowledgement(t *testing.T) {
 	s := dptest.New("")
 	ours, theirs := net.Pipe()

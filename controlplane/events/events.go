@@ -120,7 +120,7 @@ func New(audit *Audit) *Log {
 		places: httpd.NewPlaces(maxFollowers), rings: map[string]*ring{}}
 }
 
-// Publish enters an event. args are names and values in turn, as slog has them. A nil log takes nothing.
+// Publish enters an event. args are names and values in turn, as in slog. A nil log drops it.
 func (l *Log) Publish(kind, subject string, args ...any) { l.By(nil, kind, subject, args...) }
 
 // By is Publish for a requested change; it returns after the audit file was written.
@@ -163,7 +163,7 @@ func fields(args []any) map[string]any {
 	return m
 }
 
-// plain is a value as JSON has it: what is no number, bool or list of text is text.
+// plain is a value in JSON's form: all but numbers, bools and lists of text become text.
 func plain(v any) any {
 	switch v := v.(type) {
 	case bool, int, int64, uint16, uint32, uint64, float64:

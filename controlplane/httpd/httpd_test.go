@@ -119,7 +119,7 @@ func TestEveryTimeoutIsSet(t *testing.T) {
 	}
 }
 
-// One address cannot take the places of the others, and all together no more than there are. A place is given back.
+// One address cannot take all places, and all together have a bound. A place is returned.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := start(t, Bounds{Connections: 5, Each: 2, Read: limit, Write: limit}, hello)
 	var greedy []net.Conn

@@ -494,7 +494,7 @@ func BenchmarkCompile64K(b *testing.B) {
 	}
 }
 
-// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and its own behind it,
+// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and behind it its own,
 // whose QFI counts.
 func TestQoSRules(t *testing.T) {
 	rules := `qos_rules: [{precedence: 20, qfi: 3, protocol: udp, destination: 192.0.2.0/24, destination_port: 5060}, ` +

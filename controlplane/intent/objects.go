@@ -289,7 +289,7 @@ func QFIDSCP(table map[uint8]uint8) (out [64]byte) {
 	return out
 }
 
-// defaultClass is the traffic class and queue of a DSCP that the configuration does not name (RFC 4594's order).
+// defaultClass is the traffic class and queue of an unconfigured DSCP (RFC 4594's order).
 func defaultClass(dscp int) config.Class {
 	switch {
 	case dscp == 46 || dscp == 44 || dscp == 40 || dscp == 48 || dscp == 56: // EF, VOICE-ADMIT, CS5 to CS7

@@ -65,8 +65,8 @@ type overlaid struct {
 	mtu      uint32        // of the port
 }
 
-// NewOverlay makes the overlay of a configuration's objects; before is that of the one before, whose objects the data
-// plane has.
+// NewOverlay makes the overlay of a configuration's objects; before is the former one, whose objects the data plane
+// has.
 func NewOverlay(s State, before *Overlay) *Overlay {
 	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[itemKey]*item{},
 		texts: map[itemKey]string{}, left: map[uint32]int{api.KindRoute: defaultRoutes,
@@ -245,7 +245,7 @@ func newObject(id objectID, body []byte) (Object, bool) {
 	return Object{id.kind, id.key, body, api.BodyDigest(body)}, true
 }
 
-// make makes an item's object, and keeps which one it is. What there is no room for is left out.
+// make makes an item's object, and remembers it. Objects without room are left out.
 func (o *Overlay) make(it *item) (object Object, there bool) {
 	kind := uint32(it.key.kind)
 	if o.there(it) && !it.refused && (!o.off || kind == api.KindInterface) {
@@ -354,8 +354,8 @@ func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 
 // ---- what the data plane has ----------------------------------------------------------------------------------------
 
-// Pending lists what to change in a data plane that has all but the latest: deletions, highest kinds first, then the
-// rest, lowest first.
+// Pending lists the changes for a data plane that lacks the latest: deletions, highest kinds first, then puts, lowest
+// first.
 func (o *Overlay) Pending() (deletes, puts []Object) {
 	for _, it := range o.dirty {
 		switch object, there := o.make(it); {

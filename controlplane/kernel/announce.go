@@ -16,7 +16,7 @@ import (
 // daemons redistribute them; the kernel itself forwards nothing there. They exist while the data plane holds the
 // intent, and survive the control plane, as forwarding does.
 
-// announceMetric is before what routing daemons install (zebra: 20), so that an announcement is never shadowed by the
+// announceMetric is below the metric of routing daemons (zebra: 20), so that an announcement is never shadowed by the
 // same prefix learnt from another gateway.
 const announceMetric = 1
 

@@ -47,7 +47,7 @@ func TestDiscardRoutes(t *testing.T) {
 	w.leads("203.0.113.0/24", "discard 1")
 }
 
-// Next hops that are in no network of their device: as BGP unnumbered has them, on the link, behind a device route.
+// Next hops outside of their device's networks: as with BGP unnumbered, on the link, behind a device route.
 func TestNextHopsOnTheLink(t *testing.T) {
 	w := newPairs(t)
 	for _, c := range []struct{ command, prefix, want string }{

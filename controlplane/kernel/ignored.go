@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ignored is one of the kernel's routes that is not followed, or some of whose next hops are not.
+// Ignored is a kernel route that is not followed, or only with some of its next hops.
 type Ignored struct {
 	Namespace, VRF string
 	Prefix         netip.Prefix

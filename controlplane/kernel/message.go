@@ -228,8 +228,8 @@ func (t *table) fateOf(m *message) Route {
 	return r
 }
 
-// pathKey names a single next hop: nearly all routes have one of a few. table.made has what was made of them, until
-// devices change.
+// pathKey names a single next hop: nearly all routes have one of a few. table.made has their Routes, until devices
+// change.
 type pathKey struct {
 	via             netip.Addr
 	device, flags   uint32
@@ -238,8 +238,8 @@ type pathKey struct {
 
 const mostMade = 4096
 
-// candidateOf returns what counts of a route: of the main table, not the configuration's own, not of the kernel's own
-// accord for links and groups.
+// candidateOf returns a relevant route: of the main table, not the configuration's own, nor the kernel's own for links
+// and groups.
 func (t *table) candidateOf(m *message) (Prefix, candidate, bool) {
 	p, ok := m.prefix()
 	if !ok || m.protocol == uint8(protocol) || m.flags&unix.RTM_F_CLONED != 0 || m.table == unix.RT_TABLE_LOCAL ||

@@ -141,8 +141,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// An address is ours when duplicate address detection has ended well (RFC 4862 section 5.4), and no more when another
-// host turns out to have it.
+// An address is ours when duplicate address detection has succeeded (RFC 4862 section 5.4), and no more when another
+// host has it.
 func TestDuplicateAddress(t *testing.T) {
 	p := netip.MustParsePrefix("2001:db8::1/64")
 	table := twoDevices()

@@ -47,7 +47,7 @@ func (w *world) carrier(name string, up bool) {
 	testkit.Must(w.t, err)
 }
 
-// newPairs is a world with the devices a and b in place of core0, of which all is not read again from time to time.
+// newPairs is a world with the devices a and b in place of core0, without the periodic full read.
 func newPairs(t *testing.T) *world {
 	readAgain = 24 * time.Hour
 	t.Cleanup(func() { readAgain = period })

@@ -145,7 +145,7 @@ func (t *table) readRoutes(socket *nl.SocketHandle) error {
 	})
 }
 
-// dump asks by the library, for whose sockets there is no other way. begin is called before each attempt.
+// dump asks by the library, which hides its sockets otherwise. begin is called before each attempt.
 func dump(socket *nl.SocketHandle, request int, answer uint16, head nl.NetlinkRequestData, begin func(),
 	take func(body []byte),
 ) error {
@@ -202,7 +202,7 @@ func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	return !u.NewAddr
 }
 
-// routesChanged takes the messages of a batch; whole false: one of them is lost; stale: all must be read.
+// routesChanged takes the messages of a batch; whole false: a message is lost; stale: all must be read.
 func (s *space) routesChanged(b *batch) (whole, stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

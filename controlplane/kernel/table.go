@@ -43,7 +43,7 @@ func (p Prefix) ofLink() bool {
 	return a.Addr().IsLinkLocalUnicast() && a.Bits() > 9 || a.Addr().IsMulticast() && a.Bits() > 3
 }
 
-// candidate is one of the kernel's routes to a prefix: the first that is followed of the lowest metric counts.
+// candidate is a kernel route to a prefix: the first followed one of the lowest metric counts.
 type candidate struct {
 	Route
 	metric   uint32
@@ -412,7 +412,7 @@ func foreignOf(p Prefix, m *message) foreign {
 	return foreign{p, m.table, m.metric, m.tos, m.fromBits}
 }
 
-// setForeign notes one; of more than are known by name, how many there are is known until all is read again.
+// setForeign notes one; above the number known by name, the count is exact only after all is read again.
 func (t *table) setForeign(p Prefix, m *message, why Reason) {
 	key := foreignOf(p, m)
 	if _, known := t.foreign[key]; known {
@@ -434,7 +434,7 @@ func (t *table) deleteForeign(p Prefix, m *message) {
 
 // ---- neighbours -----------------------------------------------------------------------------------------------------
 
-// confirmed are the states in which the kernel vouches for the address; the data plane asks for all others itself.
+// confirmed are the states in which the kernel vouches for the address; the data plane resolves all others itself.
 const confirmed = unix.NUD_PERMANENT | unix.NUD_REACHABLE | unix.NUD_NOARP | unix.NUD_DELAY | unix.NUD_PROBE
 
 func (t *table) setNeighbour(n *netlink.Neigh, there bool) (Neighbour, bool) {

@@ -145,7 +145,7 @@ func (s *space) takeFormer(h *netlink.Handle) {
 	s.settle()
 }
 
-// takeBack takes addresses from a device, or with all: the device, if it is one such as the data plane makes.
+// takeBack takes addresses from a device, or with all: the device, if the data plane could have made it.
 func takeBack(h *netlink.Handle, name string, addresses []netip.Prefix, all bool) error {
 	l, err := h.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -171,7 +171,7 @@ func gone(err error) error {
 	return err
 }
 
-// withdraw takes back all that the namespace was given; it tries until ctx ends, or the configuration comes back to it.
+// withdraw takes back all that the namespace was given; it tries until ctx ends, or the configuration names it again.
 func (s *space) withdraw(ctx context.Context) {
 	told := ""
 	for {

@@ -274,7 +274,7 @@ func next(v netip.Prefix) netip.Prefix {
 	return one.ranges[0].At(n + 1)
 }
 
-// A million addresses cost no more than 100 bytes each, and coming and going in a large pool fills no memory.
+// A million addresses cost at most 100 bytes each, and coming and going in a large pool fills no memory.
 func TestMemory(t *testing.T) {
 	const n = 1 << 20
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("10.0.0.0/11"), Length: 32},
@@ -328,7 +328,7 @@ func TestHint(t *testing.T) {
 		testkit.ErrorIf(t, got == hint, "%s is given", hint)
 		w.Release("", prefix(got+"/32"))
 	}
-	// Ahead of what was ever given in order: it rests as all do, and comes again when its time is over.
+	// Ahead of the addresses given in order: it rests as all do, and comes again afterwards.
 	w.Release("", prefix("192.0.2.9/32"))
 	testkit.ErrorIf(t, ask(user(2), "192.0.2.9") == "192.0.2.9", "another gets what was just released")
 	testkit.Equal(t, ask(user(1), "192.0.2.9"), "192.0.2.9", "who had it")

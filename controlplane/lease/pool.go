@@ -19,7 +19,7 @@ const (
 	hysteresis = 5         // percent that use falls below a level before it counts as below
 )
 
-// pool is one pool. What it gives out is numbered, in its prefix, whether the ranges have it or not.
+// pool is one pool. Its addresses are numbered in its prefix, inside or outside of the ranges.
 type pool struct {
 	config.AddressPool
 	dns    []netip.Addr
@@ -84,7 +84,7 @@ func (o *pool) unit(a netip.Addr) netip.Prefix {
 
 func (o *pool) number(v netip.Prefix) (uint64, bool) { return o.ranges[0].Number(v) }
 
-// excludedSize is how many of the ranges are excluded, the gateway with them. Excluded ranges do not overlap
+// excludedSize is how many addresses of the ranges are excluded, with the gateway. Excluded ranges do not overlap
 // (configuration).
 func (o *pool) excludedSize() (n uint64) {
 	all := o.Excluded

@@ -91,7 +91,7 @@ func (s *Set) Depth(port, class string, packets uint64) {
 	}
 }
 
-// Timing is how long the requests of one kind, or the sign-ins in one phase, took since the start.
+// Timing is the duration of one kind of requests, or of one phase of sign-ins, since the start.
 type Timing struct {
 	Requests uint64   `json:"requests"`
 	Seconds  float64  `json:"seconds"` // of all

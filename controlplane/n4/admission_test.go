@@ -91,8 +91,8 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 		"associations are not those of the configuration")
 }
 
-// Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives
-// the node id to another one.
+// Row A2: a failed association, and its sessions, stay with its addresses, unless the configuration gives the node id
+// to another one.
 func TestFailedNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf1", "127.0.0.2:0")
 	moved := newSMF(t, "smf1", "127.0.0.3:0")

@@ -206,7 +206,7 @@ func (a *answers) add(k transactionKey, answer []byte) (evicted int) {
 	return evicted
 }
 
-// shrink has the peers with the most bytes give up their oldest answers until all together have what they may.
+// shrink makes the peers with the most bytes give up their oldest answers until the total is within its bound.
 func (a *answers) shrink() (evicted int) {
 	for a.bytes.Load() > a.total {
 		var most *peerAnswers
@@ -258,7 +258,7 @@ func (a *answers) forgetPeer(addr netip.Addr) {
 	}
 }
 
-// remove makes an answer unknown, if it is the one under its hash; in the log it stays until its time.
+// remove makes an answer unknown, if it is the one under its hash; it stays in the log until its expiry.
 func (a *answers) remove(p *peerAnswers, hash uint64, at place) {
 	if now, there := p.known[hash]; there && now == at {
 		delete(p.known, hash)

@@ -68,7 +68,7 @@ func (a *association) stored() StoredAssociation {
 	return s
 }
 
-// index is what readers and workers look peers up in. It is never changed, but replaced by the owner.
+// index is where readers and workers look peers up. It is immutable; the owner replaces it.
 type index struct {
 	byID   map[string]*association
 	byAddr map[netip.Addr]*source

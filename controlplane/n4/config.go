@@ -39,8 +39,8 @@ type Config struct {
 	// independent of our N1 and T1.
 	AnswerTime time.Duration
 
-	// MissAlarm is how many requests per second for sessions that do not exist an association may make before it is
-	// called guessing (row A13).
+	// MissAlarm is the number of requests per second for unknown sessions above which an association is guessing
+	// (row A13).
 	MissAlarm int
 
 	Measures *measure.Set // nil: nothing is measured

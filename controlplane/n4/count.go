@@ -90,7 +90,7 @@ func (r reject) String() string {
 	return fmt.Sprintf("cause-%d", r-rejectCause)
 }
 
-// causeReject is the counter of a refusal with a cause; of causes that we do not know it is "rejected".
+// causeReject is the counter of a refusal with a cause, "rejected" for unknown causes.
 func causeReject(c pfcp.Cause) reject {
 	if _, ok := causeNames[c]; !ok {
 		c = pfcp.CauseRejected
@@ -214,8 +214,7 @@ func (j *journal) reject(why reject, from netip.AddrPort, text string) {
 
 func (j *journal) event(e event) { j.count.events[e].Add(1) }
 
-// unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and
-// returns them.
+// unreadable counts a message with unreadable optional IEs, which count as absent (TS 29.244 §7.6), and returns them.
 func (j *journal) unreadable(m pfcp.Message) (ies []uint16) {
 	if l, ok := m.(interface{ Unreadable() []uint16 }); ok {
 		if ies = l.Unreadable(); len(ies) > 0 {

@@ -336,7 +336,7 @@ func (r *reply) wants(cause pfcp.Cause, what ...any) {
 	}
 }
 
-// parseReply keeps nothing of b: the next datagram is read into it while a test still looks at this one.
+// parseReply copies b: the next datagram is read into it while a test still looks at this one.
 func parseReply(t testing.TB, b []byte, from netip.AddrPort) *reply {
 	b = slices.Clone(b)
 	r := &reply{t: t, typ: pfcp.MessageType(b[1]), ies: map[uint16][]byte{}, from: from, raw: b}
@@ -578,7 +578,7 @@ func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness 
 	return h
 }
 
-// rises runs do, and wants exactly n messages refused, all for one reason; nothing else may have changed afterwards.
+// rises runs do, and expects exactly n refused messages, all for one reason, without any other change.
 func (h *harness) rises(reason string, n uint64, do func()) {
 	h.t.Helper()
 	before := h.s.Snapshot()

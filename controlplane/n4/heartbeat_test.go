@@ -58,7 +58,7 @@ func TestHeartbeatMalformed(t *testing.T) {
 	m.alive()
 }
 
-// A malformed heartbeat response is no answer, so the request is repeated, and the association stays as it is.
+// A malformed heartbeat response does not count, so the request is repeated, and the association stays.
 func TestHeartbeatResponseMalformed(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := fast(m.peer())
@@ -83,7 +83,7 @@ func TestHeartbeatResponseMalformed(t *testing.T) {
 	testkit.ErrorIf(t, a.State != "up" || a.Recovery.Unix() != m.recovery.Unix(), "%+v", a)
 }
 
-// asked is the sequence number of the request that waits for an answer, which a silent peer would have seen.
+// asked is the sequence number of the pending request, which a silent peer would have seen.
 func (h *harness) asked() (sequence uint32) {
 	h.s.requests.lock.Lock()
 	defer h.s.requests.lock.Unlock()

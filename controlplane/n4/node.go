@@ -95,8 +95,7 @@ func (o *owner) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 		Text: "no association of node id " + node.String() + " from this address"})
 }
 
-// setPFDs answers when the session layer has: many sessions may have to be looked at, and the owner has others to
-// serve.
+// setPFDs answers when the session layer has: many sessions may have to be checked, and the owner has others to serve.
 func (o *owner) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
 	k, from, h, key := p.k, p.from, p.h, keyOf(p.k, p.from, p.h)
 	o.sessions.SetPFDs(req, func(e *pfcp.Error) {

@@ -171,7 +171,7 @@ func TestAssociationLimit(t *testing.T) {
 	}
 }
 
-// The sessions of a CP function that associates again are deleted, but for those that it asks us to retain.
+// The sessions of a CP function that associates again are deleted, except those that it asks to retain.
 func TestReassociation(t *testing.T) {
 	h, m := associated(t)
 	m.establish(1)
@@ -247,7 +247,7 @@ func TestClaims(t *testing.T) {
 	elsewhere.delete(seid).wants(pfcp.CauseAccepted)
 }
 
-// TS 29.244 §7.6: an optional IE that cannot be read counts as absent. It costs what it was for, not the association.
+// TS 29.244 §7.6: an unreadable optional IE counts as absent. It costs its own purpose, not the association.
 func TestUnreadableOptionalIE(t *testing.T) {
 	h, m := served(t)
 	for name, bad := range map[string][]byte{

@@ -154,7 +154,7 @@ func (o *owner) restore() {
 // publish makes the table what readers and workers see.
 func (o *owner) publish() { o.index.Store(o.table.index()) }
 
-// install makes an association, or a changed one, the current one of its node id. It is in the store already.
+// install makes a new or changed association the current one of its node id. It is already stored.
 func (o *owner) install(a *association) {
 	o.table.associations[a.ID] = a
 	o.publish()

@@ -17,7 +17,7 @@ const (
 	refusalsOfUnknown = 8
 )
 
-// Refusal is why a request was refused, in words. Equal ones of one peer are one, with the time of the last.
+// Refusal is the reason of a refused request, as text. Equal ones of one peer are one, with the last time.
 type Refusal struct {
 	Time    time.Time `json:"time"`
 	Count   uint64    `json:"count"`

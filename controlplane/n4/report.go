@@ -28,8 +28,8 @@ type reports struct {
 	sockets []*socket
 }
 
-// window bounds how many reports to one CP function are unanswered: ten thousand at once would drown it, and its
-// answers us. Lock guards the rest.
+// window bounds the unanswered reports to one CP function: ten thousand at once would flood it, and its answers us.
+// lock guards the rest.
 type window struct {
 	requests *requests
 	lock     sync.Mutex

@@ -170,8 +170,7 @@ func (q *requests) size() int {
 func (q *requests) answer(p *packet) {
 	m, err := decode(p.b)
 	if err != nil {
-		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been
-		// lost.
+		// §7.6: an incomplete response is discarded; the request is repeated as if it had been lost.
 		q.blame(p.from, p.h.Sequence, "the peer's answer cannot be read", err)
 		q.reject(rejectResponse, p.from, err.Error())
 		return

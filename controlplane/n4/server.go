@@ -167,7 +167,7 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	case directions[h.Type] == nodeRequest:
 		s.queue(s.nodes, newPacket(k, from, h, b))
 	default:
-		// One session's messages go to one worker, so that they are carried out in the order of their arrival.
+		// One session's messages go to one worker, so that they are carried out in order of arrival.
 		n := h.SEID
 		if h.Type == pfcp.SessionEstablishmentRequestType {
 			n = uint64(h.Sequence)

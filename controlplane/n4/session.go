@@ -185,7 +185,7 @@ func whyOf(m pfcp.Message) *pfcp.Error {
 	return &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: "no answer of the session layer"}
 }
 
-// refuseTo ends the transaction before the session layer heard of it; why is 0 when the cause is the reason.
+// refuseTo ends the transaction without the session layer; why is 0 when the cause is the reason.
 func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.a.refused.Add(1)
 	c.s.refused(why, c.from, c.h.Type, e)

@@ -240,7 +240,7 @@ func TestAnswersBounded(t *testing.T) {
 	}
 }
 
-// Row A9: session messages beyond what we can do are refused or lost, each counted, and no heartbeat waits behind them.
+// Row A9: session messages above capacity are refused or lost, each counted, and no heartbeat waits behind them.
 func TestOverload(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Queue, c.Workers = 64, 1 })
 	block := make(chan struct{})

@@ -37,7 +37,7 @@ type Sessions struct {
 	Store
 }
 
-// Requests are those for one session. reply is called exactly once, from any goroutine, possibly before the call
+// Requests are the requests for one session. reply is called exactly once, from any goroutine, possibly before the call
 // returns.
 //
 // The session layer binds a session to the association that made it. Modify and Delete answer cause 65 when `from` is
@@ -47,7 +47,7 @@ type Sessions struct {
 // other requests: its worker has more behind it.
 type Requests interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
-	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
+	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 for an unknown session.
 	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
 		reply func(r *pfcp.SessionModificationResponse, cpSEID uint64))
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))

@@ -78,7 +78,7 @@ func openSocket(index int, local netip.AddrPort, q *requests) (*socket, error) {
 	}, nil
 }
 
-// read gives every datagram to take until the socket is closed. The bytes are take's only until it returns.
+// read gives every datagram to take until the socket is closed. The bytes are valid until take returns.
 func (k *socket) read(ctx context.Context, take func(k *socket, from netip.AddrPort, b []byte)) {
 	memory := make([]byte, receiveBatch*maxDatagram)
 	b := mmsg.New(receiveBatch)
@@ -162,8 +162,7 @@ func (k *socket) flush(b *mmsg.Batch, held []datagram) {
 	}
 }
 
-// send puts a message out. A full queue loses it, like the network would: the peer's retransmission gets the kept
-// answer.
+// send sends a message. A full queue drops it, like the network would: the peer's retransmission gets the kept answer.
 func (k *socket) send(to netip.AddrPort, b []byte) { k.put(datagram{to: to, b: b}) }
 
 func (k *socket) put(d datagram) {

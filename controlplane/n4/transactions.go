@@ -54,8 +54,8 @@ func (t *transactions) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pf
 	}
 }
 
-// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never
-// asked.
+// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer the request
+// is forgotten.
 func (t *transactions) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
 	out := t.encoded(h, m)
 	if out == nil && m != nil {

@@ -188,7 +188,7 @@ func nullable(s object) object {
 	return object{"anyOf": []any{s, object{"type": "null"}}}
 }
 
-// reference makes a struct's schema once, under its name; types of one name in two packages get the package before it.
+// reference makes a struct's schema once, under its name; equal names of two packages are prefixed by the package.
 func (g *generator) reference(t reflect.Type) object {
 	name := t.Name()
 	if other := g.types[name]; other != nil && other != t {

@@ -30,7 +30,7 @@ func open(t *testing.T, g *gateway, opt Options) (*live, *pagetest.Browser) {
 	return l, b
 }
 
-// Everything is drawn at both widths in both colour schemes, nothing is wider than the window, and the console is
+// Everything is drawn at both widths in both colour schemes, no element is wider than the window, and the console is
 // empty.
 func TestBrowserShowsEverything(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 300, mobile: true}, Options{})
@@ -195,7 +195,7 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 	b.Quiet()
 }
 
-// Where the server offers traces, a button shows a subscriber's packets as they go, as text, and ends the trace.
+// Where the server offers traces, a button shows a subscriber's packets as they come, as text, and ends the trace.
 func TestBrowserTrace(t *testing.T) {
 	b := pagetest.Start(t)
 	ended := make(chan string, 1)

@@ -193,7 +193,7 @@ func (g *gateway) reasons() []view.Reason {
 	return list
 }
 
-// ways are the full nodes' of the front page, as far as packets of homes and UEs walk through them.
+// ways are the front page's paths through the graph, for packets of homes and UEs.
 var ways = []string{
 	"port-rx access-input firewall-uplink session-uplink policer-uplink gtpu-encap ip-output fragment-core port-tx",
 	"port-rx core-input ip-input gtpu-input firewall-downlink session-downlink policer-downlink access-encap " +

@@ -42,7 +42,7 @@ func edgeFlows(edges []view.Edge, rate map[string]float64) []edgeFlow {
 	return g.flows
 }
 
-// sampleNoise is how much of a node's rate may be missing because nodes are not counted at the same moment.
+// sampleNoise is how much of a node's rate may be missing, since nodes are not counted at the same moment.
 const sampleNoise = 0.001
 
 type flowGraph struct {

@@ -186,7 +186,7 @@ func TestRates(t *testing.T) {
 	testkit.ErrorIf(t, last(t, l, "bps", "n6 in") != nil, "a rate while the data plane is away")
 }
 
-// The ring keeps ten minutes, lines that were unknown as long are gone, and no number of names makes it grow.
+// The ring keeps ten minutes, lines unknown for that long are gone, and it is bounded for any number of names.
 func TestHistoryIsBounded(t *testing.T) {
 	h := newHistory()
 	now := time.Now()
@@ -422,7 +422,7 @@ func TestPolicyAndFiles(t *testing.T) {
 	testkit.ErrorIf(t, total > 250_000, "%d octets of script and style, 250,000 may be", total)
 }
 
-// A minute with one page open costs little, with 64 K sessions, all tables looked at and a subscriber's page.
+// A minute with one page open costs little, with 64 K sessions, all tables on view and a subscriber's page.
 func TestOnePageIsCheap(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 65536, mobile: true}, Options{})
 	l.seconds(samples)
@@ -488,7 +488,7 @@ func TestReport(t *testing.T) {
 		"a name became part of the report")
 }
 
-// A session's text is sent line by line, the end has a reason, and a browser that goes ends its trace.
+// A session's text is sent line by line, the end has a reason, and a closed browser ends its trace.
 func TestTraces(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
 	l := newLive(t, &gateway{}, Options{Trace: func(ctx context.Context, session string,

@@ -234,7 +234,7 @@ func (s *sampler) pfcp(ctx context.Context) {
 	s.took(v.Took)
 }
 
-// took are mean times of requests by message, in ms, and the time that 99 % of all did not exceed.
+// took are mean times of requests by message, in ms, and the 99th percentile of all.
 func (s *sampler) took(all map[string]measure.Timing) {
 	var second histogram // of all messages
 	for message, t := range all {

@@ -18,7 +18,7 @@ import (
 // tableColumns are the fields of a row that can be sorted by.
 type tableColumns []view.Column
 
-// known are the numbers by which people know a session, which a search for a number looks at; others are counts.
+// known are numbers that identify a session and are searched for; others are counts.
 var known = []string{"seid", "cp_seid", "teid_local", "teid_peer", "s_tag", "c_tag", "pppoe_session"}
 
 func columnsOf(row reflect.Type) tableColumns {
@@ -27,7 +27,7 @@ func columnsOf(row reflect.Type) tableColumns {
 	})
 }
 
-// find returns the indexes of the rows with a text that has the words, a prefix of the address, or the number.
+// find returns the indexes of rows with a text that has the words, a prefix of the address, or the number.
 func (c tableColumns) find(list reflect.Value, search string) []int {
 	found := make([]int, 0, 64)
 	search = strings.ToLower(strings.TrimSpace(search))
@@ -67,7 +67,7 @@ func within(text string, address netip.Addr) bool {
 	return err == nil && p.Bits() > 0 && p.Contains(address)
 }
 
-// sort orders the indexes by a field; a minus before its name means the largest first. No name leaves them as they are.
+// sort orders the indexes by a field; a minus before its name means the largest first. Without a name the order stays.
 func (c tableColumns) sort(list reflect.Value, found []int, by string) error {
 	name, down := strings.CutPrefix(by, "-")
 	if name == "" {

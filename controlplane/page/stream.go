@@ -84,8 +84,8 @@ func (p *Page) greeting(client auth.Identity) []byte {
 	return append(append(b, `,"token":`...), quote(client.Token())...)
 }
 
-// helloRest is the hello's rest: status, then everything there is. Clients that come within one sample share it. The
-// caller holds the lock.
+// helloRest is the rest of the hello: status, then everything. Clients within one sample share it. The caller holds the
+// lock.
 func (p *Page) helloRest() []byte {
 	if p.hello == nil || p.helloAt != p.history.tick {
 		b := append([]byte(`,"period":1000,"samples":`), strconv.Itoa(samples)...)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Recovered counts the panics that Decode caught. Each is a defect of this package; the checks, not the recovery, are
-// what keeps bad input out.
+// Recovered counts the panics that Decode caught. Each is a defect of this package: the checks, not the recovery, keep
+// bad input out.
 var Recovered atomic.Uint64
 
 // Decode reads a datagram of one message. The error is an *Error when the message must be refused: then the header is

@@ -88,7 +88,7 @@ func (f *Forwarding) unused(a *ApplyAction) *Error {
 	return refusal
 }
 
-// readMarking is TS 29.244 §8.2.12: ToS or traffic class and its mask; the DSCP is all we set, ECN is the packet's own.
+// readMarking is TS 29.244 §8.2.12: ToS or traffic class and its mask; only the DSCP is set, ECN is the packet's own.
 func readMarking(v []byte) (uint8, *Error) { return v[0] & v[1] >> 2, nil }
 
 // readRedirect is TS 29.244 §8.2.20. Peers of before Release 15 send no second address.

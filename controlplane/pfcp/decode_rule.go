@@ -73,8 +73,8 @@ func readSDF(v []byte) (SDFFilter, *Error) {
 	return s, &Error{Cause: CauseRuleFailure, Text: fault}
 }
 
-// readRoute is the text of a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5), of which the prefix
-// counts: the gateway is the UE.
+// readRoute is a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5); only the prefix counts: the
+// gateway is the UE.
 func readRoute(v4 bool) func(v []byte) (netip.Prefix, *Error) {
 	return func(v []byte) (netip.Prefix, *Error) {
 		text, _, _ := strings.Cut(string(v), " ")

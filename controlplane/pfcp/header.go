@@ -31,8 +31,8 @@ const (
 	maxSequence    = 1<<24 - 1
 )
 
-// DecodeHeader reads the header of a datagram that holds one message. Messages bundled in one datagram (FO) are refused
-// as ErrLength: we do not announce BUNDL.
+// DecodeHeader reads the header of a datagram with one message. Bundled messages (FO) are refused as ErrLength: BUNDL
+// is not announced.
 func DecodeHeader(b []byte) (Header, error) {
 	h, _, err := splitHeader(b)
 	return h, err

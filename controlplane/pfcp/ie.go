@@ -225,8 +225,7 @@ var lengths = [ieLimit]bounds{
 	ieFlowLevelMarking: {1, 5},
 }
 
-// grouped are the IEs that hold IEs, served or not: their insides are walked before anything is read (TS 29.244
-// §8.1.1).
+// grouped are the IEs that hold IEs, served or not: they are walked before any value is read (TS 29.244 §8.1.1).
 var grouped = func() (set [ieLimit]bool) {
 	for _, ie := range []uint16{ieCreatePDR, iePDI, ieCreateFAR, ieForwardingParameters, ieDuplicatingParameters,
 		ieCreateURR, ieCreateQER, ieCreatedPDR, ieUpdatePDR, ieUpdateFAR, ieUpdateForwarding, ieUpdateBARReport,

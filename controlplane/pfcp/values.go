@@ -78,7 +78,7 @@ func unicast(addrs ...netip.Addr) *Error {
 	return control(addrs...)
 }
 
-// control is for addresses of the control plane, which may be on our own host: loopback addresses are good.
+// control is for control plane addresses, which may be on our own host: loopback addresses are valid.
 func control(addrs ...netip.Addr) *Error {
 	for _, a := range addrs {
 		if a.IsValid() && (a.IsUnspecified() || a.IsMulticast() || a.Is4() && a.As4()[0] >= 224) {
@@ -263,7 +263,7 @@ func readUserID(v []byte) (string, *Error) {
 	return user, nil
 }
 
-// readFQCSID is TS 29.244 §8.2.45, kept as it is: it is compared, never looked into. The number of CSIDs must fit.
+// readFQCSID is TS 29.244 §8.2.45, kept as octets for comparison only. The number of CSIDs must fit.
 func readFQCSID(v []byte) ([]byte, *Error) {
 	address := 4 // IPv4, or MCC, MNC and an id of 12 bits
 	switch v[0] >> 4 {

@@ -8,15 +8,14 @@ import (
 	"math/bits"
 )
 
-// Caps of the walk over a message. What the standard defines nests four deep; a datagram of 64 KiB could hold 16,000
-// IEs.
+// Caps of the walk over a message. The standard nests four deep; a datagram of 64 KiB could hold 16,000 IEs.
 const (
 	maxDepth = 6
 	maxIEs   = 4096
 	ieHeader = 4
 )
 
-// split takes the first IE off b. An IE that is longer than what contains it is one of invalid length (TS 29.244 §7.6).
+// split takes the first IE off b. An IE longer than its container has an invalid length (TS 29.244 §7.6).
 func split(b []byte) (ie uint16, value, rest []byte, refusal *Error) {
 	if len(b) < ieHeader {
 		return 0, nil, nil, &Error{Cause: CauseInvalidLength, Text: fmt.Sprintf("%d octets left are no IE", len(b))}

@@ -105,7 +105,7 @@ func (w *writer) plain(text string) {
 	}
 }
 
-// labelled writes a domain name; a name that cannot stand as labels goes out as the text that it came as.
+// labelled writes a domain name; a name that does not fit labels goes out as its original text.
 func (w *writer) labelled(text string) {
 	if b, ok := appendLabels(w.b, text); ok && len(b)-len(w.b) < 255 {
 		w.b = b

@@ -80,7 +80,7 @@ const (
 	settled   = time.Minute
 )
 
-// Link is one end. Its zero value is made a link by Start or Resume; it must not be copied then.
+// Link is one end. Start or Resume initialises its zero value; then it must not be copied.
 type Link struct {
 	env       Env
 	config    *Config

@@ -21,7 +21,7 @@ const (
 // layer is what is particular to LCP, IPCP or IPv6CP: the options of Configure packets.
 type layer interface {
 	request(b []byte) []byte // appends the options of our Configure-Request
-	// judge looks at an option of the peer's, and changes nothing. A bad one gets another in its place: in b.
+	// judge checks an option of the peer's, without changes. For a bad one it returns another, in b.
 	judge(kind uint8, value, b []byte) (grade, []byte)
 	missing(in options, b []byte) []byte // appends options that the peer has to send
 	accept(in options)                   // the peer's request is acknowledged
@@ -207,7 +207,7 @@ func (a control) configureAnswer(p packet) Discard {
 	return Taken
 }
 
-// learned changes what is asked for next. ours is in the buffer, which is another's when the link is closed by that.
+// learned changes the next request. ours is in the buffer, which is reused if that closes the link.
 func (a control) learned(reject bool, in, ours options) {
 	for len(in) > 0 && a.state >= reqSent {
 		var kind uint8
@@ -234,7 +234,7 @@ func (a control) codeRejected(p packet) Discard {
 	return Taken
 }
 
-// run has an event happen: p is the packet that it came from, reply the Configure-Ack, -Nak or -Reject that judge made.
+// run processes an event: p is its packet, reply the Configure-Ack, -Nak or -Reject from judge.
 func (a control) run(e event, p packet, reply []byte) {
 	s := table[e][a.state]
 	if s == none || a.over {

@@ -28,8 +28,7 @@ const (
 	mostSkipped = 1024 // PADI of lines that have their share, in a tick
 )
 
-// underWay counts half-open sessions by the time at which they spoke last, and PADO by the time at which they were
-// sent.
+// underWay counts half-open sessions by their last packet's time, and PADO by their sending time.
 type underWay struct {
 	slot   int64 // now
 	of     [spokenSlots]map[lineKey]int

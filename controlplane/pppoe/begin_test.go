@@ -52,7 +52,7 @@ func TestUnderWay(t *testing.T) {
 	testkit.Equal(t, len(u.line), 0, "lines an hour later")
 }
 
-// One line's sessions and PADI fill everything that it may: another line's PADI has room, and passes those that wait.
+// One line's sessions and PADI fill its share: another line's PADI has room, and passes the waiting ones.
 func TestShareOfLine(t *testing.T) {
 	s := &Server{config: &Config{Begin: 100}}
 	s.underWay.setShare(s.config.Begin / lineShare)

@@ -16,7 +16,7 @@ import (
 	"isthmus/lab/dialer"
 )
 
-// plain is an owner of server and clients that costs little: a queue of frames and calls, no time.
+// plain is a cheap owner of server and clients: a queue of frames and calls, no time.
 type plain struct {
 	server  *pppoe.Server
 	clients map[[6]byte]*dialer.Client

@@ -16,7 +16,7 @@ const maxDelayed = 4096 // PADOs
 // a request right behind it would be lost, and repeated after three seconds only.
 const firstWord = 500 * time.Millisecond
 
-// discovery takes PADI, PADR and PADT. Until a PADR with a cookie of ours comes, nothing is remembered (row B2).
+// discovery handles PADI, PADR and PADT. There is no state until a PADR with our cookie (row B2).
 func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byte) {
 	t, ok := ParseTags(payload)
 	switch {
@@ -114,7 +114,7 @@ func (s *Server) common(b []byte, line *access.Line, t *Tags) []byte {
 	return b
 }
 
-// payload is the largest PPP packet of a session (RFC 4638 §4): 1492 unless both ends can do more.
+// payload is the largest PPP packet of a session (RFC 4638 §4): 1492 unless both ends permit more.
 func (s *Server) payload(port string, t *Tags) uint16 {
 	ours := s.config.MaxPayload[port]
 	switch {
@@ -272,7 +272,7 @@ func (s *Server) full(who peer, p *port) (reason int, why string) {
 	return 0, ""
 }
 
-// freeID goes round, from a random start; a MAC does not get an id that it had a moment ago.
+// freeID goes round, from a random start; a MAC does not get its recent ids.
 func (s *Server) freeID(who peer) uint16 {
 	s.gone.expire(s.now())
 	for range 1 << 16 {

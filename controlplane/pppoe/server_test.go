@@ -69,7 +69,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A home that refuses a family holds no address of it; one transaction has the rest pass, and another takes that away.
+// A home that refuses a family holds no address of it; one transaction permits the rest, and another removes the
+// address.
 func TestRefusedFamily(t *testing.T) {
 	for _, f := range []access.Families{{V4: true}, {V6: true}, both} {
 		w := newWorld(t, nil)
@@ -253,7 +254,7 @@ func TestRefused(t *testing.T) {
 	testkit.Equal(t, len(w.failed), 1, "attempts")
 }
 
-// A restart of the control plane: homes notice nothing, and sessions that are not in the store get a PADT.
+// A restart of the control plane: homes are unaffected, and sessions missing in the store get a PADT.
 func TestRestore(t *testing.T) {
 	w := newWorld(t, nil)
 	for n := range 3 {
@@ -385,7 +386,7 @@ func TestRelayed(t *testing.T) {
 	testkit.Equal(t, links[2].Relayed, false, "relayed on another line")
 }
 
-// Limits: of a line, of a port, of all, of sessions that are being set up. Other lines are not affected.
+// Limits: of a line, of a port, of all, of half-open sessions. Other lines are unaffected.
 func TestLimits(t *testing.T) {
 	for _, r := range []struct {
 		name   string

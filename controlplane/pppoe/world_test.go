@@ -20,8 +20,8 @@ import (
 	"isthmus/lab/dialer"
 )
 
-// world is the owner of a server and of the homes that dial in: time, frames, an authenticator that knows "homer" with
-// the password "secret".
+// world is the owner of a server and of dialling homes: time, frames, an authenticator that knows "homer" with the
+// password "secret".
 type world struct {
 	t      testing.TB
 	now    time.Duration

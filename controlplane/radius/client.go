@@ -121,7 +121,7 @@ func (c *Client) next(e *exchange) {
 	}
 }
 
-// choose returns a server that is alive and was not tried: of the lowest priority, those that have it in turn.
+// choose returns an untried server that is alive: of the lowest priority, in turn.
 func (c *Client) choose(tried uint32) (*server, int) {
 	var equal [32]int
 	n := 0

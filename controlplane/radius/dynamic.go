@@ -74,7 +74,7 @@ type Dynamic struct {
 	handle  func(p *Packet, answer Answer)
 	refused func(r *Refused)
 	now     func() time.Time
-	// up is for how long we have run. What may be put back, the clock, is only compared with Event-Timestamp.
+	// up is our running time. The wall clock, which may be set back, is only compared with Event-Timestamp.
 	up func() time.Duration
 
 	mu     sync.Mutex
@@ -86,7 +86,7 @@ type Dynamic struct {
 	conns  []*net.UDPConn
 }
 
-// seenKey is a packet, wherever it comes from: its authenticator is a hash of all of it and the secret.
+// seenKey is a packet from anywhere: its authenticator is a hash of all of it and the secret.
 type seenKey struct {
 	id   uint8
 	auth [16]byte
@@ -331,7 +331,7 @@ func (d *Dynamic) dropped(err error) {
 	}
 }
 
-// fresh looks at Event-Timestamp (RFC 5176 §6.3). why is given when the request is refused, by a cause or by silence.
+// fresh checks Event-Timestamp (RFC 5176 §6.3). why is given when the request is refused, by a cause or by silence.
 func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 	b := p.Get(EventTimestamp)
 	if b == nil {
@@ -369,7 +369,7 @@ const noTimestamp = "without Event-Timestamp: radius.coa.event_timestamp: option
 // clockSecond: a time stamp of whole seconds may be that much too early.
 const clockSecond = time.Second
 
-// expire forgets what could not be sent again any more: twice the window covers a clock ahead of ours.
+// expire forgets requests that could not be repeated any more: twice the window covers a clock ahead of ours.
 func (d *Dynamic) expire() {
 	n, now := 0, d.up()
 	for n < len(d.order) && now-d.order[n].at > 2*(d.config.ReplayWindow+clockSecond) {

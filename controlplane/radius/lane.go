@@ -2,7 +2,7 @@
 
 package radius
 
-// lane is a socket or connection: 256 identifiers, each of one request at a time. Guarded by its server's lock.
+// lane is a socket or connection: 256 identifiers, each for one request at a time. Guarded by its server's lock.
 type lane struct {
 	send  func([]byte) error // from any goroutine, without the lock; does not wait for the peer
 	close func()

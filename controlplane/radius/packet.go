@@ -42,7 +42,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 }
 
-// Parse reads a packet, whose values stay in b. What is behind its length is padding (RFC 2865 §3).
+// Parse reads a packet, whose values stay in b. Octets behind its length are padding (RFC 2865 §3).
 func Parse(b []byte) (*Packet, error) {
 	b, err := Trim(b)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *Packet) Get(t Type) []byte {
 	return nil
 }
 
-// Add appends an attribute, whose value is not copied. One of no length is left out: RFC 2865 §5 has none.
+// Add appends an attribute without copying its value. An empty one is left out: RFC 2865 §5 has none.
 func (p *Packet) Add(t Type, value []byte) {
 	if len(value) > 0 {
 		p.Attributes = append(p.Attributes, Attribute{t, value})

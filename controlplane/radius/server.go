@@ -55,7 +55,7 @@ func newServer(c *Client, of ServerConfig, changed func(string, News)) *server {
 
 func (s *server) alive() bool { return s.living.Load() }
 
-// take has the server send a request. ErrAway, ErrBusy: it did not take it. Others: the request is impossible.
+// take has the server send a request. ErrAway, ErrBusy: not accepted. Others: the request is impossible.
 func (s *server) take(e *exchange) error {
 	s.mu.Lock()
 	if s.shut || !s.living.Load() {
@@ -92,7 +92,7 @@ const maxWait = 16 * time.Second // MRT
 
 func backoff(wait time.Duration) time.Duration { return min(2*wait, maxWait) }
 
-// about varies a time by a tenth, so that requests that began together do not stay so (RFC 5080: RAND).
+// about varies a time by a tenth, so that simultaneous requests spread (RFC 5080: RAND).
 func about(d time.Duration) time.Duration {
 	return d + time.Duration((mathrand.Float64()-0.5)*0.2*float64(d))
 }

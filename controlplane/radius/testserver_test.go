@@ -22,7 +22,7 @@ type responder struct {
 	address netip.AddrPort
 }
 
-// respond runs one on a loopback port until the test ends. answer gets requests, and sends what it likes by reply.
+// respond runs one on a loopback port until the test ends. answer gets requests, and sends any answers by reply.
 func respond(t testing.TB, answer func(p *Packet, reply func(*Packet))) *responder {
 	t.Helper()
 	var r *responder

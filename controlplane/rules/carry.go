@@ -27,7 +27,7 @@ type Used struct {
 	Heard     uint32    // of these, of which the report was there
 }
 
-// Exhausts are the quotas that can be used up, in the words of api_urr_row, and the triggers of reports of that.
+// Exhausts are the quotas that can be used up, as in api_urr_row, with the triggers of their reports.
 var Exhausts = [...]struct{ Report, Trigger, Quota uint32 }{{api.UsageVolqu, api.URRVolqu, 1},
 	{api.UsageTimqu, api.URRTimqu, 2}, {api.UsageEvequ, api.URREvequ, 4}, {api.UsageQuhti, api.URRQuhti, 8}}
 

@@ -116,8 +116,8 @@ func (m *mutation) fill() *pfcp.Error {
 	return nil
 }
 
-// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are those that we
-// gave.
+// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are the allocated
+// ones.
 func (m *mutation) choose(f **pfcp.FTEID, ue *[]pfcp.UEIP, name string, side pfcp.Interface, madeFTEID **pfcp.FTEID,
 	madeUE *[]pfcp.UEIP) *pfcp.Error {
 	fteid, chosen, err := m.fteid(*f, name, side)
@@ -231,7 +231,7 @@ func (m *mutation) checkGiven(f *pfcp.FTEID) *pfcp.Error {
 	return nil
 }
 
-// ueip fills in the UE addresses that are left to us; all PDRs of a session have the same.
+// ueip fills in UE addresses left to us; all PDRs of a session have the same.
 func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (made []pfcp.UEIP, chosen bool,
 	err *pfcp.Error) {
 	if !slices.ContainsFunc(list, func(u pfcp.UEIP) bool { return u.ChooseIPv4 || u.ChooseIPv6 }) {
@@ -279,7 +279,7 @@ func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (mad
 	return list, true, nil
 }
 
-// pool returns the instance whose pools a UE address comes from: the rule's own, or one towards the data network.
+// pool returns the instance with the pools of a UE address: the rule's own, or one towards the data network.
 func (m *mutation) pool(name string, side pfcp.Interface, v4 bool) *Instance {
 	has := func(i *Instance) bool {
 		return i != nil && slices.ContainsFunc(i.Pools, func(p netip.Prefix) bool { return p.Addr().Is4() == v4 })

@@ -60,7 +60,7 @@ func (c *codec) filters(by *map[uint16][]api.SDF) {
 	}
 }
 
-// row is a struct of the contract, as a part: what such a struct gets later is zero when it is read.
+// row is a struct of the contract, as a part: fields that it gets later are zero when it is read.
 func row[T any, P api.Row[T]](c *codec, v *T) {
 	if !c.reading {
 		b := api.AppendRow[T, P](nil, v)

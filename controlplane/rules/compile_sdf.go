@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/sdf"
 )
 
-// PFDs are the filters of each application that PFD management brought; nil: the application has PFDs, none of which a
-// filter can stand for.
+// PFDs are the filters of each application from PFD management; nil: the application has PFDs, but no filter can
+// express them.
 type PFDs map[string][]api.SDF
 
 // nothing matches no packet.
@@ -58,7 +58,7 @@ func (c *Compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 	return nil
 }
 
-// filter expands one SDF Filter (TS 29.244 §8.2.5). One with nothing but an id refers to a bidirectional one of this
+// filter expands one SDF Filter (TS 29.244 §8.2.5). A filter of an id alone refers to a bidirectional one of this
 // session.
 func (c *Compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	if f.HasID && f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {

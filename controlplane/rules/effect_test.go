@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// everyRule is a session with two of each kind of rule, so that what names one may name another.
+// everyRule is a session with two of each kind of rule, so that references have an alternative.
 func everyRule() *pfcp.SessionEstablishmentRequest {
 	r := request(1, "10.45.0.5")
 	r.PDR[0].PDI.SDF = []pfcp.SDFFilter{{Flow: "permit out 17 from any to assigned", HasID: true, ID: 1}}

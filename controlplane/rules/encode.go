@@ -125,7 +125,7 @@ func (c *codec) fixed32(v *uint32) {
 	*v, c.b = binary.BigEndian.Uint32(c.b), c.b[4:]
 }
 
-// take reads bytes behind their number; the result aliases the encoded session, so what is kept of it is copied.
+// take reads bytes behind their number; the result aliases the encoded session, so retained parts are copied.
 func (c *codec) take() []byte {
 	var n uint64
 	number(c, &n)
@@ -239,8 +239,7 @@ func (c *codec) time(v *time.Time) {
 	}
 }
 
-// list describes a slice. An element takes at least a byte, so a number cannot make us allocate more than we were
-// given.
+// list describes a slice. An element takes at least a byte, so a number cannot allocate more than the input's size.
 func list[T any](c *codec, v *[]T, field func(*T)) {
 	n := uint64(len(*v))
 	number(c, &n)

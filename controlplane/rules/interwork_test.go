@@ -37,7 +37,7 @@ func TestRuleOfFlowsIsForTheSessionsUE(t *testing.T) {
 	}
 }
 
-// free5GC: the downlink rule forwards to the gNB before its tunnel is known. As IP the packet would come back.
+// free5GC: the downlink rule forwards to the gNB before its tunnel is known. As IP the packet would loop.
 func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[1].Forwarding.OuterHeader = nil
@@ -147,7 +147,7 @@ func TestEmptyApplyActionOfAnUpdate(t *testing.T) {
 	}
 }
 
-// To the CP function there are tunnels only: as IP the UE's packets would go wherever the routes lead.
+// CP functions are reached by tunnels only: as IP the UE's packets would follow the routes.
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[0].Forwarding = &pfcp.Forwarding{Destination: ptr(pfcp.CPSide)}

@@ -12,8 +12,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Modify carries out a request on s, which must be a copy of the caller's: when the request is refused, s is worth
-// nothing.
+// Modify carries out a request on s, which must be the caller's copy: after a refusal s is invalid.
 func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModificationRequest) (Changed, *pfcp.Error) {
 	m := mutation{set: set, give: give, s: s, had: s.fteids()}
 	if err := set.counts(len(req.CreatePDR), len(req.CreateFAR), len(req.CreateQER), len(req.CreateURR)); err != nil {
@@ -144,8 +143,8 @@ func replace[T any](to **T, from *T) {
 	}
 }
 
-// merge takes over what an update has: pointers that are not nil, lists and texts that are not empty, the id, which is
-// the same.
+// merge takes over an update's present parts: pointers that are not nil, lists and texts that are not empty, the equal
+// id.
 func merge[T any](to, from *T) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for i := range f.NumField() {

@@ -219,7 +219,7 @@ func (s *Sessions) Adopt(p *plan.Plan) {
 	}
 }
 
-// taker takes the prefixes that came (true) and went, by the namespace where they are announced. all: those are all.
+// taker takes prefixes that came (true) and went, by the namespace that announces them. all: the list is complete.
 type taker = func(all bool, spaces map[string]map[netip.Prefix]bool)
 
 // Announce has the sessions of a plan's instances announced: existing ones at once, so that a start withdraws none.

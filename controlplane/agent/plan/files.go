@@ -71,7 +71,7 @@ func replace(beside, path string) error {
 	return err
 }
 
-// Staged is what a plan needs to come back after a restart, written beside the files whose place it takes.
+// Staged is a plan's stored form for a restart, written beside the files that it will replace.
 type Staged struct {
 	applied string            // goes; "": none does
 	files   map[string]string // by path

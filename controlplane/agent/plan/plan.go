@@ -36,7 +36,7 @@ type Plan struct {
 	Applied    bool // brought by `config apply`, not read from the control plane's own file
 }
 
-// Prepared is what a plan needs of this machine and may fail, done. It is taken, or given up.
+// Prepared is the part of a plan that may fail on this machine, done. It must be taken, or given up.
 type Prepared interface {
 	Take(ctx context.Context) (note string) // what does not succeed
 	Discard()

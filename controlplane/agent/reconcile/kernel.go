@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// refusals is how many objects of the kernel's a transaction may lose one by one, before all of them are left out.
+// refusals is how many kernel objects a transaction may lose singly before all of them are left out.
 const refusals = 64
 
 // firstRead bounds how long the start waits for what the kernel has: a million routes take two seconds.
@@ -62,7 +62,7 @@ func (f *follower) send(ctx context.Context, c *dp.Client) (sent int, ok bool) {
 	return 0, false
 }
 
-// leaveOut leaves an object of the kernel's out that the data plane did not take; false: it was something else.
+// leaveOut leaves out a kernel object that the data plane refused; false: the fault is another.
 func (f *follower) leaveOut(err error) bool {
 	var refused *dp.RefusedError
 	if !errors.As(err, &refused) || !f.overlay.Refuse(refused.Kind, refused.Key, refused.Text) {

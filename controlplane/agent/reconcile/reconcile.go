@@ -296,7 +296,7 @@ func (r *Reconciler) startKernel(ctx context.Context) {
 	r.kernel.known(ctx)
 }
 
-// FollowKernel gives the data plane what changed in the kernel. While it is away, the next push has it all. Run's
+// FollowKernel sends the kernel's changes to the data plane. While that is away, the next push has them all. Run's
 // goroutine.
 func (r *Reconciler) FollowKernel(ctx context.Context, changes kernel.Changes) {
 	r.kernel.overlay.Update(changes)

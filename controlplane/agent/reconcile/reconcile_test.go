@@ -151,7 +151,7 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	testkit.Until(t, "old intent is back", func() bool { return s.Holds(plan.Changes(old)) })
 }
 
-// A file that was accepted while the data plane was away and is refused on its return gives way to the one before.
+// A file accepted without a data plane, and refused on its return, gives way to the one before.
 func TestLateRefusalGoesBack(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1})

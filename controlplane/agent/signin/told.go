@@ -21,8 +21,8 @@ type gated struct {
 	gates  map[string]*events.Gate
 }
 
-// bySubject are kinds of which each subject has a gate of its own. Their subjects are few: attributes by name, clients
-// of the configuration.
+// bySubject are kinds with a gate for each subject. Their subjects are few: attributes by name, clients of the
+// configuration.
 var bySubject = map[string]events.Gate{"subscriber.left-out": {Most: 1, Window: time.Minute},
 	"radius.change-refused": {Most: toldAtOnce, Window: time.Second}}
 

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// steady is how long a data plane must have run for its end not to count as another failure to start.
+// steady is how long a data plane must have run for its end not to count as a failed start.
 const steady = 10 * time.Second
 
 // Spawner starts the data plane as a process that outlives us: in its own session, with our standard error, without

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is what clients of the API read and send: bodies of the operations below /v1/ but the tables'.
+// Package v1 has the bodies of requests and answers below /v1/, except the tables'.
 package v1
 
 import (

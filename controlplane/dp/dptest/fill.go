@@ -23,7 +23,7 @@ func (s *Server) Fill(tables map[uint32]reflect.Type) {
 	}
 }
 
-// appendPart is api.AppendRow of a struct whose type is known at run time. The contract's structs have no padding.
+// appendPart is api.AppendRow of a struct type known at run time. The contract's structs have no padding.
 func appendPart(b []byte, row reflect.Value) []byte {
 	size := row.Elem().Type().Size()
 	b = binary.NativeEndian.AppendUint16(b, row.Interface().(interface{ PartNumber() uint16 }).PartNumber())

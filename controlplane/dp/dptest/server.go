@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, and moves no
-// packets.
+// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, without packets.
 package dptest
 
 import (
@@ -205,7 +204,7 @@ func (s *Server) Running(stream string) bool {
 	return s.streams[stream]
 }
 
-// Usage makes commits answer the rows that fn returns for a change; was and is are the object's bodies, nil for none.
+// Usage makes commits answer fn's rows for a change; was and is are the object's bodies, nil for none.
 func (s *Server) Usage(fn func(id ID, was, is []byte) []api.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

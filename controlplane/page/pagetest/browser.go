@@ -164,7 +164,7 @@ func Eval[T any](b *Browser, script string) T {
 	return v
 }
 
-// Until waits until a script's value is true. When it never is, the log has what the browser shows instead.
+// Until waits until a script's value is true. If it never is, the log shows the browser's state.
 func (b *Browser) Until(what, script string) {
 	b.t.Helper()
 	ok := false
