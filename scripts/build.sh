@@ -72,13 +72,13 @@ build_targets() {
 	quietly "build/$BASHPID.log" build_release "$@" && rm "build/$BASHPID.log"
 }
 
-# Of the test builds: what is read before it was written is never what happened to lie there, such as 0.
+# In the test builds, memory read before it was written never has a lucky value such as 0.
 DIRTY_STACK=-ftrivial-auto-var-init=pattern
 
 build_asan() {
-	# -O1 -g1 compiles in two thirds of the time of -O2 -g, and a stack still has its lines. gcc's guesses about
-	# values are right with -O2 only, so they are the release build's.
-	# -fPIC throughout: most of it becomes one shared library, and the precompiled header serves one kind of code.
+	# -O1 -g1 compiles in two thirds of the time of -O2 -g, and stack traces still have lines. gcc's warnings about
+	# values need -O2, so the release build has them. With -fPIC throughout most objects become one shared library,
+	# and the precompiled header serves one kind of code.
 	build_dir build-asan --buildtype=debug -Doptimization=1 \
 		"-Dc_args=['-g1', '-fPIC', '-Wno-format-truncation', '-Wno-maybe-uninitialized', '$DIRTY_STACK']" \
 		"-Dcpu=$(cpu_option)" "$(pch_option)" \

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who includes whom, as docs/structure.md draws it: each folder stands in one row of its block, the arrows are those of
-the includes, none goes to a row above, and C folders have no circle (Go's compiler refuses those); of core, its files
-as well. And a core that knows no protocol. With --write the arrows are drawn again, and new folders get a line; other
-rows are chosen by hand.
+"""Include graph against docs/structure.md: each folder stands in one row of its block, and the arrows are those of the
+includes. No arrow goes to a row above. C folders have no circle, nor have core's files (Go's compiler refuses circles).
+core knows no protocol. With --write the arrows are drawn again, and new folders get a line; other rows are edited by
+hand.
 
-Only what the product links is looked at: tests, benchmarks, fuzz targets and fixtures may include whatever they
-need, since nothing is built on them."""
+Only what the product links is checked: tests, benchmarks, fuzz targets and fixtures may include anything, since nothing
+builds on them."""
 import collections
 import os
 import re
@@ -39,7 +39,7 @@ def resolve(file, name, known):
 
 
 def stem(file):
-    """Of core a header and its source stand together."""
+    """In core a header and its source stand together."""
     return os.path.splitext(file)[0]
 
 
@@ -137,7 +137,7 @@ class Block:
         self.row = dict(sorted([*self.row.items(), new], key=lambda line: line[1]))
 
     def look(self, folders, edges, write):
-        """What is wrong, and the block as it should be drawn."""
+        """Faults, and the block as it should be drawn."""
         said, arrows = [], collections.defaultdict(set)
         for folder in folders:
             if not self.top or not folder.startswith(self.top + "/") or self.place(folder) is not None:
@@ -164,7 +164,7 @@ class Block:
 
 
 def drawn(folders, edges, write):
-    """What is wrong with the drawing."""
+    """Faults of the drawing."""
     with open(DRAWING, encoding="utf-8") as f:
         parts = f.read().split("```")
     said = []

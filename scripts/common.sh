@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What every part of ./dev uses: messages, the environment of the tools, the list of the repository's files.
+# Shared by ./dev: messages, the environment of the tools, the list of the repository's files.
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
-export GOTOOLCHAIN=local # what setup chose is what runs; never a silent download of another Go
+export GOTOOLCHAIN=local # the tool chain that setup chose, never a silent download of another Go
 # For tests as for programs, so that nothing is compiled twice. VCS stamping fails in a checkout of another owner.
 export GOFLAGS="-buildvcs=false -trimpath -buildmode=pie"
 export HOME="${HOME:-/root}"
-# What setup installs comes first, not another python3 or clang that happens to be on the PATH.
+# setup's programs come first, not another python3 or clang on the PATH.
 export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 
 # shellcheck disable=SC2034 # used by the files that include this one

@@ -35,8 +35,8 @@ sanitizer_env() {
 	export UBSAN_OPTIONS="print_stacktrace=1"
 }
 
-# Runs one C target for SECONDS. What it learns stays in build-fuzz/learned/NAME for the next run; an input that breaks
-# the target goes to the corpus, so that ./dev test replays it from then on.
+# Runs one C target for SECONDS. New inputs stay in build-fuzz/learned/NAME for the next run. An input that breaks the
+# target goes to the corpus, so that ./dev test replays it.
 # usage: fuzz_one EXECUTABLE SOURCE SECONDS
 fuzz_one() {
 	local target=$1 source=$2 seconds=$3 name corpus finds learned find bad=0

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/development.md: what its blocks of code say stands, line by line, in a file that their section names; its
-commands, functions and tests exist. (Files that it names are looked for by links.py.) From the top, with the
-repository's files on standard input."""
+"""Checks docs/development.md: the lines of its code blocks stand in a file that their section names; its commands,
+functions and tests exist. (links.py looks for named files.) From the top, with the repository's files on standard
+input."""
 
 import glob
 import os

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Huge pages for demo and bench: reserves some when there are none and the machine can spare them, and says what it did.
+# Huge pages for demo and bench: reserves some when there are none and the machine can spare them, and prints that.
 
 HUGE_PAGES=512 # of 2 MB
 

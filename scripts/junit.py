@@ -62,7 +62,7 @@ def suite(logs, name):
     else:
         cases = []
     failed = int(lines(f"{logs}/{name}.counts")[0].split()[1])
-    # A job of one test, or one that failed beside its tests.
+    # A job of one test, or a failed job whose tests passed.
     if not cases or (failed and not any(c.find("failure") is not None for c in cases)):
         result = "failed" if failed else "skipped" if status == 77 else "passed"
         cases.append(case(name, seconds, result, "\n".join(lines(f"{logs}/{name}.log"))))

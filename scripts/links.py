@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Finds stale links in the repository's files (on standard input): of Markdown files relative links, their anchors,
-and names of files in backquotes; of code, names of files with a folder in comments. A name may begin in a few
-folders, and one with a part in capitals stands for many. Fails when there are any."""
+"""Finds stale links in the repository's files (on standard input). In Markdown: relative links, anchors, and names of
+files in backquotes. In code: names of files with a folder in comments. A name is looked up in a few folders; capitals
+in a name are a wildcard. Fails when there are any."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# ./dev lint: each check is a function lint_NAME that prints what it found and fails when that is anything.
+# ./dev lint: each check is a function lint_NAME that prints its findings and fails with any.
 
 # The longest first, so that all end together.
 CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons whitespace spdx gofmt
@@ -19,13 +19,13 @@ go_files() {
 shell_files() {
 	local file
 	repo_files '*.sh'
-	# Scripts without that ending say what they are in their first line.
+	# Scripts without that ending have their interpreter in the first line.
 	repo_files | grep -vE '\.[a-z0-9]+$' | while IFS= read -r file; do
 		! head -n 1 "$file" | grep -qaE '^#!.*\b(bash|sh)$' || printf '%s\n' "$file"
 	done
 }
 
-# Runs a program over the files named on standard input; none means nothing to do.
+# Runs a program over the files named on standard input; no files: nothing to do.
 over_files() {
 	xargs --no-run-if-empty -d '\n' "$@"
 }
@@ -78,8 +78,8 @@ lint_spdx() {
 	return 1
 }
 
-# No packet may stop the process: the code that packets and messages reach has nothing that ends it, and no string
-# function without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
+# No packet may stop the process: code reached by packets and messages has nothing that ends it, and no string function
+# without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
 # static_assert is welcome everywhere.
 lint_forbidden() {
 	local words='assert|abort|exit|_exit|rte_panic|rte_exit|RTE_VERIFY|RTE_ASSERT|__builtin_trap'
@@ -151,24 +151,24 @@ lint_staticcheck() {
 	! has_go || GOGC=800 "$(staticcheck_path)" ./...
 }
 
-# docs/structure.md draws who includes whom: no circle, no arrow upward, no protocol in core, nothing of the laboratory
-# in the product.
+# docs/structure.md draws the includes: no circle, no arrow upward, no protocol in core, nothing of the laboratory in
+# the product.
 lint_circles() {
 	! has_go || scripts/circles.py
 }
 
-# clang-tidy over what changed since it last passed; its flags come from the build folder.
+# clang-tidy over changed files; its flags come from the build folder.
 lint_tidy() {
 	build_targets build.ninja || return 1
 	scripts/tidy.py "$(jobs_count)"
 }
 
-# docs/proof.md: every row of bad input is there once, ids in comments are rows, each test that a table names exists.
+# docs/proof.md: every row of bad input is there once, ids in comments are rows, named tests exist.
 lint_score_card() {
 	repo_files | scripts/score_card.py
 }
 
-# Every drop reason has a test that names it, and says what to look at; docs/reference/drops.md has them.
+# Every drop reason has a test that names it, and an advice; docs/reference/drops.md has them.
 lint_reasons() {
 	scripts/reasons.py
 }
@@ -190,7 +190,7 @@ lint_prose() {
 	repo_files | scripts/prose.py
 }
 
-# What Markdown files link to, and what files they and comments name, is there.
+# Targets of links in Markdown files, and files named there and in comments, exist.
 lint_links() {
 	repo_files | scripts/links.py
 }
@@ -242,8 +242,8 @@ lint_one() {
 	printf '%-12s %s  %d ms\n%s' "$2" "$result" $(($(now_ms) - start)) "${output:+$output$'\n'}"
 }
 
-# Runs the checks whose names contain one of the words (all when there are none), two at a time: most have parts that
-# one CPU does alone. What failing ones say comes last.
+# Runs the checks whose names contain one of the words (all without words), two at a time: most have single-threaded
+# parts. Output of failed ones comes last.
 lint_all() {
 	local check dir running=0
 	dir=$(mktemp -d)
@@ -269,7 +269,7 @@ lint_all() {
 	((${#LINT_FAILED[@]} == 0))
 }
 
-# What the formatters would change, changed; pages made from the code, made again.
+# Applies the formatters, and makes pages from the code again.
 lint_fix() {
 	c_files | over_files clang-format -i
 	go_files | over_files gofmt -w

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs a command in a network namespace of its own, with loopback alone, where that may be had: nothing else takes its
-# ports, and a browser gives up what it loads when an interface comes or goes (ERR_NETWORK_CHANGED).
+# Runs a command in a network namespace of its own, with loopback alone, where possible. No other process takes its
+# ports. A browser aborts loading when an interface appears or disappears (ERR_NETWORK_CHANGED).
 # usage: own_net.sh COMMAND...
 if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null; then
 	exec "$@"

@@ -4,11 +4,10 @@
 # already. Nothing of that code is kept in git.
 # usage: scripts/peers.sh [--force] [dpdk|smf]      (default: dpdk)
 #
-# dpdk: the sources of the installed DPDK's examples from Debian, verified by apt, into .tools/peers/bin. Each program
-# NAME that could not be built leaves NAME.failed with the reason; bin/VERSION says what was built from what. The
-# system's package sources and lists are read, and not changed: apt works in folders of its own.
-# smf: control planes that speak PFCP (test/peers), from the Go proxy, verified by test/peers/go.sum, into
-# .tools/peers/smf.
+# dpdk: the sources of the installed DPDK's examples from Debian, verified by apt, into .tools/peers/bin. A program NAME
+# that could not be built leaves NAME.failed with the reason; bin/VERSION has the versions built. The system's package
+# sources and lists are only read: apt works in folders of its own. SMF: control planes that speak PFCP (test/peers),
+# from the Go proxy, verified by test/peers/go.sum, into .tools/peers/smf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -55,8 +54,8 @@ download() {
 	(cd "$to" && own_apt "$apt" source --download-only "dpdk=$version")
 }
 
-# Unpacks the examples, and what they share, from the archive of folder $1 to $1/examples. Debian's patches touch none
-# of them. Python knows the format without further packages.
+# Unpacks the examples, and their shared files, from the archive of folder $1 to $1/examples. Debian's patches touch
+# none of them. Python knows the format without further packages.
 unpack() {
 	python3 - "$1" "${PEERS[@]}" <<-'PY'
 		import glob, os, sys, tarfile
@@ -135,7 +134,7 @@ build_one() {
 	"${CC:-gcc}" "${cflags[@]}" "${FLAGS[@]}" -I../common "${sources[@]}" -o "$to" "${libs[@]}"
 }
 
-# What bin/ must have been made from: the installed DPDK, this script, the compiler.
+# The sources of bin/: the installed DPDK, this script, the compiler.
 wanted_stamp() {
 	printf 'dpdk %s\nflags %s\ncompiler %s\nscript %s\n' "$1" "${FLAGS[*]}" "$("${CC:-gcc}" --version | head -1)" \
 		"$(sha256sum <scripts/peers.sh | cut -d ' ' -f 1)"
@@ -178,9 +177,9 @@ build_dpdk() {
 
 SMFS=(github.com/omec-project/pfcpsim/cmd/pfcpsim github.com/omec-project/pfcpsim/cmd/pfcpctl ./free5gc)
 
-# pfcpsim 1.3.1 reads the next datagram into the octets of an answer that it has not looked at yet: where a Session
-# Report follows within a millisecond, it takes that answer's cause for another. With a buffer for each datagram it does
-# not. Puts test/peers and the changed pfcpsim into $1/from.
+# pfcpsim 1.3.1 reads the next datagram into the octets of an unread answer. If a Session Report follows within a
+# millisecond, it takes the report's octets for the answer's cause. The change gives each datagram a buffer. Puts
+# test/peers and the changed pfcpsim into $1/from.
 change_pfcpsim() {
 	local module=github.com/omec-project/pfcpsim from file=$1/from/pfcpsim/pkg/pfcpsim/pfcpsim.go
 	from=$(cd test/peers && go mod download $module && go list -m -f '{{.Dir}}' $module) || return 1

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Plain words: counts words to avoid, sentences of more than 30 words and table cells of more than 25, in Markdown and
-in comments (the repository's files on standard input). Their number must not grow: MOST. To see them:
-scripts/prose.py FILE..."""
+in comments (the repository's files on standard input). Their number must not grow: MOST. To list them: scripts/prose.py
+FILE..."""
 
 import ast
 import collections
@@ -15,9 +15,9 @@ SENTENCE = 30  # words
 CELL = 25
 # As many as there are; lower a number when there are fewer.
 MOST = {
-    "documents": {"words": 50, "sentences": 37, "cells": 61},
+    "documents": {"words": 22, "sentences": 24, "cells": 31},
     "reference": {"words": 23, "sentences": 0, "cells": 20},  # made from the code: mend it there
-    "comments": {"words": 1433, "sentences": 498},
+    "comments": {"words": 419, "sentences": 240},
 }
 END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[A-Z0-9`\"(\[*_])")
 

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the drop reasons that the data plane registers, and writes docs/reference/drops.md of them (--fix). A test
-names each and sees no other counter move: in quotes, so that a longer name does not count, and not only in a look at
-that one counter, kit_reason(). Its text has two sentences: what happened, and what the operator looks at. From the
-repository's top."""
+"""Checks the drop reasons that the data plane registers, and writes docs/reference/drops.md (--fix). A test names each
+and checks that no other counter moves. Names count only in quotes, and not in kit_reason(), which reads one counter.
+Each text has two sentences: what happened, and what to look at. Run from the repository's top."""
 
 import glob
 import re

@@ -25,7 +25,7 @@ for ((i = 0; i < beside; i++)); do
 	busy+=($!)
 done
 
-export FRESH_RESULTS=1 # else Go tells what an earlier run found
+export FRESH_RESULTS=1 # else Go prints results of an earlier run
 failed=0
 rm -rf build/repeat
 mkdir -p build/repeat

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/proof.md: every row of bad input is there once, every id that a file of the repository names ("row G21",
-"rows P28–P30") is one of them, no cell is longer than 25 words, and what a row names as its test exists: a script of
-test/ and the functions of its Python part, Go tests of a package, C test files. A line "Each row: TESTS." stands for
-all rows of the table below it. From the top, with the repository's files on standard input."""
+"""Checks docs/proof.md. Every row of bad input is there once, and every id in a file ("row G21", "rows P28–P30") is one
+of them. No cell is longer than 25 words. The tests that a row names exist: scripts of test/ and functions of their
+Python part, Go tests of a package, C test files. A line "Each row: TESTS." stands for all rows of the table below it.
+Run from the top, with the repository's files on standard input."""
 
 import glob
 import os

@@ -153,7 +153,7 @@ install_packages() {
 # test is skipped.
 get_promtool() {
 	local dir=.tools/prometheus tmp
-	[[ ! -x $dir/usr/bin/promtool && ! -e $dir.log ]] || return 0 # once: whoever removes the log tries again
+	[[ ! -x $dir/usr/bin/promtool && ! -e $dir.log ]] || return 0 # once: removing the log allows another try
 	command -v apt-get >/dev/null || return 0
 	say "getting promtool into $dir"
 	mkdir -p .tools
@@ -168,8 +168,8 @@ get_promtool() {
 	fi
 }
 
-# Gets a FreeRADIUS that signs its answers (CVE-2024-3596) out of Debian's backports, beside the installed one that does
-# not. apt works in folders of its own: the system's package sources are not changed. Without it that test is skipped.
+# Gets a FreeRADIUS that signs its answers (CVE-2024-3596) from Debian's backports: the installed version does not. The
+# system's package sources are not changed: apt works in folders of its own. Without it that test is skipped.
 get_freeradius() {
 	local dir=.tools/freeradius tmp deb
 	[[ ! -x $dir/usr/sbin/freeradius && ! -e $dir.log ]] || return 0 # once, as promtool
@@ -203,7 +203,7 @@ backports() {
 		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
 
-# Everything that any verb needs. Quick and silent when all is there.
+# All tools of any verb. Quick and silent when they exist.
 ensure_setup() {
 	local missing staticcheck
 	mapfile -t missing < <(missing_packages)

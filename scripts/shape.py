@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of
-more than 120 columns (tabs of 8, in Go of 4) are counted: formatters leave comments and Go alone, so what is there
-stays, but their number must not grow. A type of Go has at most 45 methods, an interface 5; what has more stands in a
-list, with its number, which must not grow."""
+"""Shape of the code, from the repository's files on standard input. Functions of more than 80 lines fail. Lines of more
+than 120 columns (tabs of 8, in Go of 4) are counted, since formatters leave comments and Go alone; their number must
+not grow. A Go type has at most 45 methods, an interface 5; exceptions stand in a list, with their number, which must
+not grow."""
 
 import collections
 import os
@@ -21,7 +21,7 @@ EXCEPTIONS = {
     ("prepare_test.go", "TestReplanPreparedAmongRequests"): "one history, whose steps need the ones before",
 }
 METHODS = {"type": 45, "interface": 5}
-# (folder, type): methods that it may have, and why it has so many. Lower the number when there are fewer.
+# (folder, type): permitted methods, with the reason for so many. Lower the number when there are fewer.
 MANY = {
     ("controlplane/pfcp", "writer"): (56, "one IE, or group of them, a method"),
 }
@@ -49,7 +49,7 @@ def end_of(lines, at, kind):
 
 
 def name_of(lines, at, kind):
-    """What the head says: of C the lines above the brace, up to an empty line or the end of something else."""
+    """The head of a function: in C the lines above the brace, up to an empty line or the end of other code."""
     first = at
     while kind in (".c", ".h") and first > 0 and lines[first - 1] and not re.search(r"[;})]$|^#|^//", lines[first - 1]):
         first -= 1
@@ -83,7 +83,7 @@ class Types:
         return own + sum(self.of_interface((key[0], name)) for name in within)
 
     def faults(self):
-        """What has too many methods. What has fewer than the list says is noted."""
+        """Types with too many methods; notes those with fewer than the list has."""
         have = {key: (n, "type") for key, n in self.methods.items()}
         have.update((key, (self.of_interface(key), "interface")) for key in self.interfaces)
         large = {key for key, (n, kind) in have.items() if n > METHODS[kind]}

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Finds sleeps in shell, Python and Go tests (paths on standard input) that are no waiting for a condition: a sleep
-is in a loop that looks at a condition and has a limit. What no event ends is in WAITS, one in a file, with its
-reason. `sleep infinity` holds a namespace open and is no waiting. Fails when there are others, or fewer."""
+"""Finds sleeps in shell, Python and Go tests (paths on standard input) that do not wait for a condition. A permitted
+sleep is in a loop that checks a condition and has a limit. WAITS has the exceptions, one a file, with reasons. `sleep
+infinity` holds a namespace open and does not count. Fails when there are others, or fewer."""
 
 import re
 import sys

@@ -32,8 +32,8 @@ step_lint() {
 	return "$status"
 }
 
-# The C unit tests in the build folder DIR: build-asan, where each fuzz target replays its corpus too, or build, as
-# users run it: the models alone, with all of their rounds, and with --long everything.
+# The C unit tests in the build folder DIR. In build-asan each fuzz target replays its corpus too. In build, the
+# released form, only the models run, with all rounds; with --long everything.
 step_unit() {
 	local dir=$1 name=unit status=0 suite=()
 	if [[ $dir == build-asan ]]; then
@@ -56,18 +56,19 @@ step_unit() {
 	return "$status"
 }
 
-# What virtual machines boot and run.
+# Files that virtual machines boot and run.
 step_vm() {
 	vm_kernel
 	vm_initrd
 	vm_build
 }
 
-# All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a package that hangs: on a
-# busy machine one that is well may take minutes.
+# All Go tests (lint vets them); the counts are those of top-level tests. The time-out ends a hanging package: a busy
+# machine may need minutes for a good one.
 RACED='/controlplane/(aaa|agent(/reconcile|/serve)?|dp|events|httpd|metrics|n4|page|radius|session)$'
 RACED_LONG='/(controlplane|lab)/(auth|bucket|kernel|load|mmsg|smf)$'
-# Of those packages, what works long in one goroutine, to see memory or CPU time: without the detector, a tenth of it.
+# Long tests of one goroutine in those packages that measure memory or CPU time: without the detector, a tenth of the
+# time.
 MEASURED='^Test(BrowserDay|HistoryIsBounded|MemoryOfASession|OnePageIsCheap)$'
 
 step_go() {

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # ./dev test: every check and test, one table at the end. A job leaves in build/test-logs: NAME.log, NAME.status (exit
-# status, begin and end in ms), NAME.cpu (CPU time), NAME.counts (passed failed skipped; without it a job counts as one
-# test) and NAME.faults, where there is one: each test that failed, and its output. junit.xml has all of it.
+# status, begin and end in ms), NAME.cpu (CPU time) and NAME.counts (passed failed skipped). Without counts it is one
+# test. NAME.faults has each failed test and its output. junit.xml has all of it.
 #
-# Nothing here is judged by the clock, by rates or by what else the machine does. A script that is has a line
-# "# --long: REASON" below its name: ./dev test --long runs it, alone but for virtual machines.
+# No test here is judged by the clock, by rates or by the machine's other work. A script that is judged so has a
+# line "# --long: REASON" below its name: ./dev test --long runs it, alone but for virtual machines.
 
 LOGS=build/test-logs
-# Ends what hangs. Far above what any job takes, also on a busy machine.
+# Ends a hanging job. Far above any job's duration, also on a busy machine.
 JOB_SECONDS=3600
 
 NAMES=() # in order of the table
@@ -53,7 +53,7 @@ run_job() {
 	rmdir --ignore-fail-on-non-empty "$LOGS/$name.files"
 }
 
-# What runs at once is bounded by weights, so that two CPUs are busy and no job starves: scripts wait most of the time.
+# Weights bound the parallel jobs, so that two CPUs are busy and no job starves: scripts wait most of the time.
 CAPACITY=10
 WEIGHT_STEP=6   # both CPUs: one at a time, a light step or two scripts beside it
 WEIGHT_LIGHT=4  # takes what a heavy step leaves while its last processes run
@@ -113,7 +113,7 @@ record() {
 		esac
 	fi
 	read -r passed failed skipped <"$LOGS/$name.counts"
-	# A job that failed for another reason than a test (no build, say) is one failure.
+	# A job that failed outside of a test (no build, say) is one failure.
 	if ((status != 0 && status != 77 && failed == 0)); then
 		failed=1
 		counts "$name" "$passed" 1 "$skipped"
@@ -121,7 +121,7 @@ record() {
 	((failed == 0)) || show_faults "$name"
 }
 
-# The tests that failed, by name and with their output, else the end of the log. The names come whatever their number.
+# The failed tests, by name and with their output, else the end of the log. All names are printed.
 show_faults() {
 	local faults=$LOGS/$1.faults lines=60
 	if [[ -s $faults ]]; then
@@ -139,14 +139,14 @@ show_faults() {
 	printf '%s---%s\n' "$RED" "$PLAIN"
 }
 
-# Why a job was skipped: its last line that says so, else its last line.
+# Why a job was skipped: its last line about that, else its last line.
 skip_reason() {
 	local line
 	line=$(grep -i 'skip' "$1" | tail -1) || line=$(tail -n 1 "$1")
 	printf '%s\n' "${line:-no reason given}"
 }
 
-# A row a step or folder of scripts, then what failed and what was skipped, then the sums. Fails when a job did.
+# A row for each step or folder of scripts, then failures and skips, then the sums. Fails when a job did.
 summary() {
 	local name status passed failed skipped
 	for name in "${NAMES[@]}"; do

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the C files that changed since they last passed. usage: tidy.py JOBS, from the repository's top.
 
-Most of a run over one file is DPDK's headers, so many files are looked at in one translation unit, each after the
-other: what is private to a file (static names, enumerators, tags) gets the file's number as a suffix, and files that
-share other names are kept apart. A file that passed has a stamp in build/lint/; it is looked at again when it, any
-header, .clang-tidy or this script is newer.
-"""
+Most of a run over one file is DPDK's headers, so one translation unit has many files in turn. A file's private names
+(static names, enumerators, tags) get its number as a suffix; files that share other names are kept apart. A file that
+passed has a stamp in build/lint/. It is checked again when it, any header, .clang-tidy or this script is newer."""
 
 import functools
 import json
@@ -18,20 +16,19 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 WORK = "build/lint"
-# The analyzer follows 225,000 steps of a function unless told otherwise, most of them in DPDK's inline functions again
-# and again. With 10,000 it reaches 94 % of the functions' blocks as before, and more of them: what was looked at only
-# inlined in another function is then looked at by itself (debug.Stats over the units: 6,080 blocks with 30,000 steps,
-# 6,415 with 10,000).
+# The analyzer follows 225,000 steps of a function by default, most of them in DPDK's inline functions. With 10,000 it
+# reaches 94 % of the functions' blocks as before. It reaches more functions: those only seen inlined before are
+# analysed on their own (debug.Stats over the units: 6,080 blocks with 30,000 steps, 6,415 with 10,000).
 DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=10000"]
 # The flags are gcc's; clang need not know every one of them. main() gets other names here.
 OPTIONS = ["--quiet", "-p", WORK,
            *("--extra-arg=" + a for a in ["-Wno-unknown-warning-option", "-Wno-missing-prototypes", *DEPTH])]
-MOST = 40 # files of a unit; when one does not fit the others, each is looked at by itself
-# What is a file's own.
+MOST = 40 # files of a unit; if one does not fit the others, each is checked alone
+# A file's private names.
 PRIVATE = re.compile(
     r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*(?:[;=\[]|\((?!\*))|^(?:DROP|PUNT)_REASON\((\w+)", re.M)
 TAGS = re.compile(r"^(?:static )?(?:const )?((?:struct|union|enum) \w+) \{", re.M)
-# What a file defines at file scope: functions and variables, tags, and what our macros make names of.
+# Names defined at file scope: functions and variables, tags, and names made by our macros.
 NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
                        ^\}(?:\ __\w+)?\ \**(\w+) | ^[A-Z_]+\((\w+) | ^\w[^\n(]*\(\*(?:const\ )?(\w+)""", re.M | re.X)
 NO_NAMES = {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "void", "cache_aligned", "__attribute__"}
@@ -72,7 +69,7 @@ def read(file):
 
 @functools.cache
 def shared_tags():
-    """Tags that headers of ours name: those of one file may be told to others."""
+    """Tags named by our headers: they may pass between files."""
     return set(re.findall(r"\b(?:struct|union|enum) \w+", "".join(map(read, headers()))))
 
 
@@ -81,8 +78,7 @@ def macros(text):
 
 
 def private(text):
-    """What may be renamed: tags, and names that are not also a member's of a struct here; none where macros make
-    names."""
+    """Names that may be renamed: tags, and names that no struct's member shares here; none where macros make names."""
     if "##" in text:
         return set()
     found = {name for pair in PRIVATE.findall(text) for name in pair if name}
@@ -120,7 +116,7 @@ def names(file):
 
 
 def flags(file, entry):
-    """What decides whether two files can be one translation unit; folders of a part are those of all its files."""
+    """The key by which two files can be one translation unit; folders of a part are those of all its files."""
     words = shlex.split(entry["command"])
     return file.split("/")[0], *(w for w in words if w.startswith(("-D", "-U", "-std")))
 
@@ -156,8 +152,8 @@ def text_of(file, place):
 
 
 def write_units(groups, entries):
-    """One file with the text of those of a group, and the database that clang-tidy finds its flags in. (The analyzer
-    passes over what is included.) Returns [(path, [(first line, file)])]."""
+    """One file with the text of a group, and its compile database for clang-tidy. (The analyzer skips included files.)
+    Returns [(path, [(first line, file)])]."""
     database, out = [], []
     for number, group in enumerate(groups):
         path = os.path.abspath(f"{WORK}/unit{number}.c")
@@ -179,10 +175,9 @@ def write_units(groups, entries):
 
 
 def look(unit):
-    """Runs clang-tidy over a unit; returns what it says, with the lines of the files, or nothing and leaves the
-    stamps."""
+    """Runs clang-tidy over a unit; returns its findings, with the lines of the files, or none and leaves the stamps."""
     path, places = unit
-    # cmocka does not say that a failed assertion does not return, so the analyzer follows paths that are none.
+    # cmocka does not declare that a failed assertion does not return, so the analyzer follows impossible paths.
     checks = ["--checks=-clang-analyzer-*"] if is_test(places[0][1]) else []
     run = subprocess.run(["clang-tidy", *OPTIONS, *checks, path], capture_output=True, text=True, check=False)
     if run.returncode == 0:

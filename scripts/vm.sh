@@ -1,11 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What test/lib/vm.sh boots: Debian's kernel, unpacked into .tools/vm and not installed, an initrd with the
-# modules that reach the root file system, and isthmus-dp for a processor that QEMU emulates (no AVX-512) in
-# build-portable.
+# Builds what test/lib/vm.sh boots. Debian's kernel is unpacked into .tools/vm and not installed; an initrd has the
+# modules for the root file system. The isthmus-dp of build-portable is for a processor that QEMU emulates (no AVX-512).
 
 VM_TOOLS=.tools/vm
-# What its modules are kept of; all of them would take 400 MB.
+# Folders of kept modules; all of them would take 400 MB.
 VM_MODULES=(arch crypto lib net virt drivers/{char,net,pps,ptp,uio,vfio,virtio} fs/{9p,fscache,netfs,overlayfs})
 VM_BOOT_MODULES=(virtio_pci 9p 9pnet_virtio overlay)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aaa decides whether subscribers are let in, by local users, RADIUS, or without a question; makes plans of
-// what RADIUS says; accounts sessions; and passes on what RADIUS servers want changed.
+// Package aaa decides whether subscribers are accepted, by local users, RADIUS, or without authentication. It makes
+// plans of RADIUS attributes, accounts sessions, and passes on changes that RADIUS servers request.
 package aaa
 
 import (
@@ -69,7 +69,7 @@ func New(c *config.Config, o Options) (*AAA, error) {
 	return a, nil
 }
 
-// Check tells whether a configuration could be taken, as far as nothing of it has to be opened for long.
+// Check validates a configuration as far as nothing has to stay open.
 func Check(c *config.Config) error {
 	s, err := newSetup(c, nil, func(string, string, radius.News) {})
 	if err != nil {
@@ -80,8 +80,8 @@ func Check(c *config.Config) error {
 	return err
 }
 
-// Prepared is a configuration whose files are read and whose addresses are open. It is taken or discarded before the
-// next one is prepared.
+// Prepared is a configuration with its files read and its addresses open. It must be taken or discarded before the next
+// is prepared.
 type Prepared struct {
 	a        *AAA
 	old, new *setup
@@ -122,7 +122,7 @@ func (p *Prepared) Take() {
 	}
 }
 
-// changedFunc is told of a server, as by radius.NewClient.
+// changedFunc is called about a server, as by radius.NewClient.
 type changedFunc func(use, name string, is radius.News)
 
 // newSetup makes local users and clients; clients whose servers did not change are taken over.
@@ -164,7 +164,7 @@ func newSetup(c *config.Config, old *setup, changed changedFunc) (s *setup, err 
 	return s, err
 }
 
-// changed is told of servers that are given up, of those that are back, and of those that are not believed.
+// changed is called about servers that are given up, back, or not believed.
 func (a *AAA) changed(use, name string, is radius.News) {
 	if !is.Turned {
 		a.Log("%v (%s)", is.Fault, use)
@@ -207,7 +207,7 @@ func (s *setup) retire(next *setup) {
 	}
 }
 
-// Close waits for accounting that is on its way until ctx ends. What was not sent is in the store.
+// Close waits for pending accounting until ctx ends. Unsent records are in the store.
 func (a *AAA) Close(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -226,9 +226,8 @@ func (s *setup) userName(r *access.Request) string {
 	return fill(s.config.AAA.Name, r)
 }
 
-// Authenticate decides on a request by the methods in turn. session is the Acct-Session-Id that it would have.
-// Request and what it points to must not change until done, which is called once, perhaps before Authenticate
-// returns, perhaps from another goroutine.
+// Authenticate decides on a request by the methods in turn. session is its future Acct-Session-Id. The request must not
+// change until done, which is called once, perhaps before Authenticate returns or from another goroutine.
 func (a *AAA) Authenticate(r *access.Request, session string, done func(*access.Verdict)) {
 	s := a.now.Load()
 	name := s.userName(r)
@@ -273,7 +272,7 @@ func (t *attempt) try(methods []string, away error) {
 	verdict(refuse(t.r, "unknown user"))
 }
 
-// refuse is a verdict, for MS-CHAPv2 with what its Failure packet says.
+// refuse is a negative verdict, for MS-CHAPv2 with the text of its Failure packet.
 func refuse(r *access.Request, why string) *access.Verdict {
 	v := &access.Verdict{Why: why}
 	if r.Method == access.MSCHAPv2 {
@@ -287,7 +286,7 @@ func failure(challenge []byte) string {
 	return fmt.Sprintf("E=691 R=0 C=%X V=3 M=Authentication failed", challenge)
 }
 
-// accept lets everybody in who does not want a proof of ours: MS-CHAPv2 is mutual, and we do not know the password.
+// accept accepts every subscriber except by MS-CHAPv2, which is mutual: we do not know the password.
 func (t *attempt) accept() *access.Verdict {
 	if t.r.Method == access.MSCHAPv2 {
 		return refuse(t.r, "MS-CHAPv2 needs to know the password, and method accept does not")
@@ -307,7 +306,7 @@ func (a *AAA) decided(v *access.Verdict, done func(*access.Verdict)) {
 	done(v)
 }
 
-// Account queues a record, which is copied, and does not wait. Without a server for accounting it does nothing.
+// Account queues a copy of a record without waiting. Without an accounting server it does nothing.
 func (a *AAA) Account(r *Record) error {
 	s := a.now.Load()
 	if s.acct == nil {
@@ -332,8 +331,7 @@ func (a *AAA) Restore(id uint64, kept []byte) error {
 	return nil
 }
 
-// Settled waits until servers have all accounting, or no server takes any, or ctx ends; it returns how many records
-// wait.
+// Settled waits until servers have all accounting, or none accepts any, or ctx ends; it returns how many records wait.
 func (a *AAA) Settled(ctx context.Context) (waiting int) { return a.queue.settled(ctx.Done()) }
 
 // State is for show and metrics. It has no secrets.

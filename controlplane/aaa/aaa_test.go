@@ -42,7 +42,7 @@ aaa: {methods: %s, users: [{name: known, password: pw}]}
 `, conn.LocalAddr().(*net.UDPAddr).Port, sharedSecret, methods)
 }
 
-// Methods are asked in turn: local for whom it knows, RADIUS while a server answers.
+// Methods are asked in turn: local for its users, RADIUS while a server answers.
 func TestMethods(t *testing.T) {
 	reject := &radius.Packet{Code: radius.AccessReject}
 	for _, row := range []struct {
@@ -80,7 +80,7 @@ func take(t *testing.T, a *AAA, c *config.Config) {
 	p.Take()
 }
 
-// Another configuration's servers get what waits for the old ones; unchanged servers keep their counters.
+// A new configuration's servers get the records that wait for the old ones; unchanged servers keep their counters.
 func TestReplaceServers(t *testing.T) {
 	gone, there := newTaker(t, true), newTaker(t, false)
 	parse := func(k *taker) *config.Config {

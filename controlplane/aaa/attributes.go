@@ -69,7 +69,7 @@ func (p *planner) ipv6(a *radius.Attribute) error {
 	return nil
 }
 
-// netmask is of the subnet that a home by IPoE is told (RFC 2865 §5.9).
+// netmask is of the subnet that a home by IPoE is assigned (RFC 2865 §5.9).
 func (p *planner) netmask(a *radius.Attribute) error {
 	bits, size := net.IPMask(a.Value).Size()
 	if bits == 0 || size != 32 {
@@ -222,7 +222,7 @@ func (p *planner) announced(a *radius.Attribute) error {
 	return nil
 }
 
-// class: RFC 2865 §5.25 bounds their number no more than the packet does; we keep what a record has room for.
+// class: RFC 2865 §5.25 sets no bound on their number; we keep as many as a record has room for.
 func (p *planner) class(a *radius.Attribute) error {
 	if !p.seen["Class"] {
 		p.seen["Class"], p.plan.Class = true, nil
@@ -248,7 +248,7 @@ func (p *planner) user(a *radius.Attribute) error {
 	return nil
 }
 
-// ratesOnly are values of Filter-Id that some use for rates: "10M/2M", "rate=512k". No access list has such a name.
+// ratesOnly are values of Filter-Id used for rates: "10M/2M", "rate=512k". No access list has such a name.
 var ratesOnly = regexp.MustCompile(`(?i)^([a-z-]+=)?[0-9.]+([kmgt]?(bit|bps)?)(/[0-9.]+([kmgt]?(bit|bps)?))*$`)
 
 // filter is "profile=NAME", "scheduler=NAME", "in=NAME", "out=NAME", "NAME.in", "NAME.out", or an access list for both
@@ -324,8 +324,8 @@ func (p *planner) rate(direction, rank int, to *access.Rate, v access.Rate) {
 // kilobits rounds up: a rate above nothing is no "no limit".
 func kilobits(bits uint64) uint64 { return (bits + 999) / 1000 }
 
-// rateLimit is "rx[/tx] [rx-burst[/tx-burst] …]": rx is what the subscriber sends. A two-rate meter has a rate and a
-// peak; what Mikrotik has behind those, thresholds, times, priority and least rates, is left out.
+// rateLimit is "rx[/tx] [rx-burst[/tx-burst] …]": rx is from the subscriber. A two-rate meter has a rate and a peak;
+// Mikrotik's thresholds, times, priority and least rates are ignored.
 func (p *planner) rateLimit(a *radius.Attribute) error {
 	word := strings.Fields(string(a.Value))
 	if len(word) == 0 {

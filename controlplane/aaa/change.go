@@ -31,7 +31,7 @@ const (
 	Several            = radius.SeveralSessions
 )
 
-// Sessions carries out what a RADIUS server asks for (RFC 5176). It is called from goroutines of this package, must not
+// Sessions carries out a RADIUS server's requests (RFC 5176). It is called from goroutines of this package, must not
 // wait, and answers once, from anywhere.
 type Sessions interface {
 	Disconnect(s *Selector, done Answer)
@@ -50,10 +50,10 @@ type Selector struct {
 	Delegated      netip.Prefix
 	InterfaceID    uint64
 	CUI            []byte
-	Instance       string // network instance within which the addresses are meant; names nobody by itself
+	Instance       string // network instance of the addresses; alone it selects no session
 }
 
-// Matches tells whether a session is meant.
+// Matches: the selector selects a session.
 func (s *Selector) Matches(line *access.Line, session, user string, at *access.Addresses, cui []byte) bool {
 	return (s.Session == "" || s.Session == session) &&
 		(s.User == "" || s.User == user) &&
@@ -67,13 +67,13 @@ func (s *Selector) Matches(line *access.Line, session, user string, at *access.A
 		(len(s.CUI) == 0 || bytes.Equal(s.CUI, cui))
 }
 
-// none tells that no field is given.
+// none: no field is given.
 func (s *Selector) none() bool {
 	return s.OnlyAddresses() && !s.IPv4.IsValid() && !s.IPv6.IsValid() && !s.Delegated.IsValid() &&
 		s.InterfaceID == 0
 }
 
-// OnlyAddresses tells that nothing but addresses says who is meant: each network instance has them anew.
+// OnlyAddresses: only addresses select the session; they may repeat in each network instance.
 func (s *Selector) OnlyAddresses() bool {
 	return s.Session == "" && s.User == "" && s.PortID == "" && s.CallingStation == "" && s.Port == 0 &&
 		len(s.CUI) == 0
@@ -102,8 +102,8 @@ func hexDigits(mac string) string {
 // Change is what a CoA-Request wants of a session's plan.
 type Change struct{ List []radius.Attribute }
 
-// Apply lays the change over the plan that authentication gave, not the one with the profile, of who has addresses. On
-// an error the plan is of no use, and ResultOf says what to answer.
+// Apply lays the change over authentication's plan, without the profile, of a subscriber with addresses. After an error
+// the plan is invalid; ResultOf returns the answer.
 func (c *Change) Apply(p *access.Plan, at *access.Addresses) ([]access.Left, error) {
 	return apply(p, c.List, at)
 }
@@ -139,7 +139,7 @@ func newChanges(sessions Sessions, notify func(kind, about string, fields ...any
 	return c
 }
 
-// changing is what a configuration says of changes, ready to be used.
+// changing is the configuration of changes, ready for use.
 type changing struct {
 	config config.CoA
 	bound  *radius.Bound
@@ -210,7 +210,7 @@ func (c *changes) handle(p *radius.Packet, answer Answer) {
 	}
 }
 
-// refused tells of a request that was not carried out.
+// refused logs and publishes a request that was not carried out.
 func (c *changes) refused(r *radius.Refused) {
 	client, cause, request, user, session := r.Client, "dropped", "", "", ""
 	if client == "" {
@@ -227,10 +227,10 @@ func (c *changes) refused(r *radius.Refused) {
 		"session", session, "cause", cause, "why", r.Why)
 }
 
-// beside are attributes of a session that we neither know it by nor change: they may stand beside what does.
+// beside are attributes of a session that neither identify nor change it: they may accompany those that do.
 var beside = map[radius.Type]bool{radius.FramedProtocol: true, radius.FramedIPNetmask: true, radius.ConnectInfo: true}
 
-// selector reads whom a request is about, and that it is for us (RFC 5176 §3). rest is what to change.
+// selector reads the session that a request names, and checks that it is for us (RFC 5176 §3). rest is the change.
 func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribute, cause Result, why string) {
 	s = &Selector{}
 	nas := c.nas.Load()
@@ -239,7 +239,7 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 		known := true
 		switch a.Type {
 		case radius.AcctTerminateCause, radius.Class:
-			known = p.Code == radius.DisconnectRequest // says why, or of whom
+			known = p.Code == radius.DisconnectRequest // the reason, or a further name
 		case radius.ServiceType: // Authorize-Only (RFC 5176 §3.2) and the like
 			if v, _ := a.Uint32(); v != serviceFramed {
 				return nil, nil, radius.UnsupportedService, fmt.Sprintf("Service-Type %d", v)
@@ -269,9 +269,9 @@ func (c *changes) selector(p *radius.Packet) (s *Selector, rest []radius.Attribu
 		}
 	}
 	if p.Code == radius.CoARequest && !s.OnlyAddresses() {
-		s.Instance = "" // who is known otherwise is refused another one
+		s.Instance = "" // another instance refuses a session known otherwise
 	}
-	if s.none() { // an attribute of no length or zero names nobody
+	if s.none() { // an attribute of no length or zero selects nothing
 		return nil, nil, radius.MissingAttribute, "no session is named"
 	}
 	return s, rest, OK, ""

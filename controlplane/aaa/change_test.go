@@ -90,7 +90,7 @@ func radclient(t testing.TB, to, kind, attributes string) string {
 	return string(out)
 }
 
-// What a real client asks for is done, or refused with the right Error-Cause (RFC 5176, row B15).
+// A real client's requests are carried out, or refused with the right Error-Cause (RFC 5176, row B15).
 func TestRadclient(t *testing.T) {
 	o := &owner{}
 	_, to := coa(t, o)
@@ -106,7 +106,7 @@ Idle-Timeout = 60`,
 		{"coa", `Chargeable-User-Identity = "me", NAS-Identifier = "bng-1", NAS-IP-Address = 127.0.0.1,
 Filter-Id = "strict.in"`,
 			"Received CoA-ACK"},
-		// What policies send beside a good change, and identifies the session, or nothing.
+		// Attributes that policies add to a good change: ignored, or part of the session's identity.
 		{"coa", `Acct-Session-Id = "s1", Called-Station-Id = "isp", NAS-Port-Type = PPPoEoQinQ, Class = 0x61,
 Service-Type = Framed-User, Framed-Protocol = PPP, Framed-IP-Netmask = 255.255.255.255, State = 0x62,
 Acct-Multi-Session-Id = "m", Idle-Timeout = 60`, "Received CoA-ACK"},
@@ -155,7 +155,7 @@ NAS-Port-Type = PPPoEoQinQ, Class = 0x61, Service-Type = Framed-User`, "Received
 	testkit.ErrorIf(t, !o.gone, "it is still there")
 }
 
-// Each request that is not carried out is told, with the reason; the key that the reason names takes it.
+// Each request that is not carried out is published with the reason; with the key that the reason names it is accepted.
 func TestRefusedChangesAreTold(t *testing.T) {
 	var lock sync.Mutex
 	var told []string

@@ -34,7 +34,7 @@ func debianServer(t *testing.T, change func(folder string)) *freeRADIUS {
 		testkit.Must(t, err)
 		testkit.Must(t, os.WriteFile(path, []byte(fn(string(text))), 0o600))
 	}
-	edit("radiusd.conf", func(text string) string { // where it lies, and who it is
+	edit("radiusd.conf", func(text string) string { // its place, and its user
 		text = regexp.MustCompile(`(?m)^(raddbdir) = .*$`).ReplaceAllString(text, "$1 = "+folder)
 		text = regexp.MustCompile(`(?m)^(logdir|run_dir) = .*$`).ReplaceAllString(text, "$1 = "+f.dir)
 		return regexp.MustCompile(`(?m)^\s*(user|group) = freerad$`).ReplaceAllString(text, "")

@@ -26,10 +26,10 @@ type freeRADIUS struct {
 	ownCert, ownPriv string // the client's
 }
 
-// signing is where setup puts a version that signs its answers of its own accord; Debian 12's does not.
+// signing is the folder where setup puts a version that signs its answers by default; Debian 12's does not.
 const signing = "../../.tools/freeradius"
 
-// server starts the installed FreeRADIUS with users in the format of its module files. signs: it is told to put
+// server starts the installed FreeRADIUS with users in the format of its module files. signs: it puts
 // Message-Authenticator into answers.
 func server(t testing.TB, users string, signs bool) *freeRADIUS {
 	t.Helper()

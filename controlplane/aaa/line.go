@@ -80,7 +80,7 @@ func portType(r *access.Request) uint32 {
 // nasPort is the two tags of a line, of 12 bits each (NAS-Port).
 func nasPort(l *access.Line) uint32 { return uint32(l.STag)<<12 | uint32(l.CTag) }
 
-// identify adds who we are (RFC 2865 §5.4, §5.32).
+// identify adds our identity (RFC 2865 §5.4, §5.32).
 func identify(p *radius.Packet, identifier string, address netip.Addr) {
 	p.Text(radius.NASIdentifier, identifier)
 	if address.Is6() {
@@ -90,7 +90,7 @@ func identify(p *radius.Packet, identifier string, address netip.Addr) {
 	}
 }
 
-// describe adds where the subscriber is attached, and what its access node says (RFC 4679).
+// describe adds the subscriber's attachment, and the access node's tags (RFC 4679).
 func describe(p *radius.Packet, r *access.Request) {
 	p.Integer(radius.ServiceType, serviceFramed)
 	if r.Kind == access.PPPoE {
@@ -105,7 +105,7 @@ func describe(p *radius.Packet, r *access.Request) {
 		t radius.Type
 		v []byte
 	}{{radius.ADSLAgentCircuitId, a.CircuitID}, {radius.ADSLAgentRemoteId, a.RemoteID}} {
-		if len(id.v) <= maxVendorValue { // a longer one is left out: cut, it might be somebody else's
+		if len(id.v) <= maxVendorValue { // longer ones are omitted: cut, two lines might be equal
 			p.Add(id.t, id.v)
 		}
 	}

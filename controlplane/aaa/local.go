@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/ppp/chap"
 )
 
-// local is the method of users whom the configuration knows.
+// local is the method of configured users.
 type local struct {
 	users   map[string]*config.User
 	workers chan struct{} // who compute slow hashes

@@ -145,7 +145,7 @@ func TestLocal(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint(v.Plan.Routes), "[10.9.0.0/24 2001:db8:9::/48]", "framed routes")
 }
 
-// Everybody is let in, by a name made of the line.
+// Every subscriber is accepted, under a name made of the line.
 func TestAccept(t *testing.T) {
 	a := aaaOf(t, `aaa: {name: "{port}:{svlan}.{cvlan}/{mac}/{circuit}/{remote}/{host}"}`, Options{})
 	r := &access.Request{Kind: access.IPoE4, Line: access.Line{Port: "a1", STag: 100, CTag: 7, MAC: [6]byte{2, 0,
@@ -158,7 +158,7 @@ func TestAccept(t *testing.T) {
 	testkit.Equal(t, a.State().Accepted, 2, "accepted")
 }
 
-// Acct-Authentic is who let the subscriber in, whatever else the configuration has (RFC 2866 §5.6).
+// Acct-Authentic is the method that accepted the subscriber, whatever else is configured (RFC 2866 §5.6).
 func TestWhoAuthenticated(t *testing.T) {
 	for _, row := range []struct {
 		methods, user string

@@ -14,8 +14,8 @@ import (
 	"isthmus/controlplane/radius"
 )
 
-// words are the Cisco-AVPairs that we know, beside subscriber:KEY=VALUE. A word is what is before = (or *, #); of some,
-// its protocol alone counts.
+// words are the known Cisco-AVPairs, beside subscriber:KEY=VALUE. A word is the part before = (or *, #); of some, only
+// its protocol.
 var words = map[string]rule[string]{
 	"ip:dns-servers": {use: (*planner).servers, tunes: true,
 		doc: "Name servers: `ip:dns-servers=9.9.9.9 1.1.1.1`."},

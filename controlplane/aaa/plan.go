@@ -19,7 +19,7 @@ const (
 	maxLists  = 16                // values of one attribute that may come several times
 	maxRoutes = api.MaxRoutes - 1 // a delegated prefix is one more
 	maxClass  = 2048              // octets of Class: a record of accounting has room for them
-	maxLeft   = 64                // of one packet that are told one by one
+	maxLeft   = 64                // of one packet that are reported one by one
 	minPeriod = time.Minute
 	others    = "others" // in the place of names beyond what is kept
 )
@@ -27,7 +27,7 @@ const (
 // planner lays the attributes of one packet over a plan.
 type planner struct {
 	plan   *access.Plan
-	at     *access.Addresses // of who is on line; nil: of a sign-in
+	at     *access.Addresses // of a subscriber on line; nil: of a sign-in
 	seen   map[string]bool
 	routes []gatewayed // framed routes that name their gateway
 	ranks  [2]int      // of the attribute that Up and Down are of: several vendors' may be sent for one rate
@@ -47,8 +47,8 @@ type rule[V any] struct {
 	doc string                      // what is used of it
 	no  string                      // why no value is served: each refuses
 	use func(p *planner, v V) error // an error leaves the plan as it was, or refuses; nil: there is nothing to do
-	// tunes: it does not concern whether and how somebody may use the network, nor the bill. What cannot be used is
-	// left out. Without it such an attribute refuses.
+	// tunes: it affects neither access nor the bill, so an unusable value is left out. Otherwise an unusable value
+	// refuses the sign-in.
 	tunes bool
 	one   string // a second one of this name cannot be used; empty: it is a list
 	first bool   // the standard lets several come: those behind the first are left out
@@ -81,8 +81,8 @@ func obey[V any](p *planner, r rule[V], v V) error {
 	return err
 }
 
-// apply lays attributes over the plan of somebody who signs in, or is on line with addresses: such a change is made
-// whole or not at all, for nothing is lost by a refusal. On an error the plan is of no use.
+// apply lays attributes over the plan of a subscriber that signs in, or is on line with addresses. A change of the
+// latter is made whole or not at all: a refusal loses nothing. After an error the plan is invalid.
 func apply(plan *access.Plan, list []radius.Attribute, at *access.Addresses) ([]access.Left, error) {
 	p := &planner{plan: plan, at: at, seen: map[string]bool{}}
 	for i := range list {
@@ -139,7 +139,7 @@ func (p *planner) unknown(t radius.Type) error {
 	return nil
 }
 
-// leave notes what is left out of what is obeyed otherwise.
+// leave notes the ignored part of an accepted attribute.
 func (p *planner) leave(what, why string) {
 	if len(p.left) == maxLeft {
 		p.more++
@@ -148,7 +148,7 @@ func (p *planner) leave(what, why string) {
 	p.left = append(p.left, access.Left{What: what, Why: why})
 }
 
-// isSubscriber tells whether an address is the subscriber's: its own, or of its networks.
+// isSubscriber: an address is the subscriber's own, or of its networks.
 func (p *planner) isSubscriber(a netip.Addr) bool {
 	if at := p.at; at != nil && (a == at.IPv4 || at.IPv6.Contains(a) || at.Delegated.Contains(a)) {
 		return true
@@ -157,7 +157,7 @@ func (p *planner) isSubscriber(a netip.Addr) bool {
 		a.Is6() && a.IsLinkLocalUnicast()
 }
 
-// grow makes room in a list: what one packet says takes the place of what was there before.
+// grow makes room in a list: one packet's values replace former ones.
 func grow[T any](p *planner, what string, list *[]T, most int) error {
 	if !p.seen[what] {
 		p.seen[what] = true

@@ -56,7 +56,7 @@ func plans(t *testing.T, rows []planRow) {
 	}
 }
 
-// What a server puts in is in the plan.
+// A server's addresses are in the plan.
 func TestPlanOfAddresses(t *testing.T) {
 	p := netip.MustParsePrefix
 	plans(t, []planRow{
@@ -143,7 +143,7 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// What concerns whether and how somebody may use the network, or the bill, refuses, in words (row B16).
+// An unusable attribute about access or the bill refuses the sign-in, with a reason (row B16).
 func TestPlanRefused(t *testing.T) {
 	for _, row := range []struct {
 		list attrs
@@ -233,8 +233,8 @@ func TestPlanBounds(t *testing.T) {
 	})
 }
 
-// What only tunes is left out, with words, and the rest of the plan is as it was said; of who is on line such a change
-// is refused.
+// An unusable tuning attribute is left out with a reason, and the plan keeps the rest; for a subscriber on line the
+// change is refused.
 func TestPlanLeavesOut(t *testing.T) {
 	p := netip.MustParsePrefix
 	var many attrs
@@ -338,7 +338,7 @@ func TestChange(t *testing.T) {
 		{number(radius.TunnelType, 3), radius.UnsupportedAttribute},
 		{pair("up=x"), BadValue},
 		{text(radius.FramedRoute, "10.9.0.0/24 100.64.0.8"), BadValue},
-		{text(radius.FramedRoute, "10.9.0.0/24 100.64.0.7"), OK}, // of a pool: the plan does not say so
+		{text(radius.FramedRoute, "10.9.0.0/24 100.64.0.7"), OK}, // from a pool: not in the plan
 	} {
 		_, err := (&Change{attrs{row.a}}).Apply(&plan, &at)
 		testkit.Equal(t, ResultOf(err), row.want, "%v: %v", row.a, err)

@@ -29,7 +29,7 @@ type QueueCounts struct {
 	Refused                                      uint64 // records that no server could take, or we not read
 }
 
-// queue sends records in the order of their session, several sessions at a time; when servers are away, they wait.
+// queue sends records in the order of their session, several sessions at a time; without servers they wait.
 type queue struct {
 	store Store
 	log   func(format string, args ...any)
@@ -37,7 +37,7 @@ type queue struct {
 	adding sync.Mutex // one record at a time comes in
 
 	mu       sync.Mutex
-	client   *radius.Client // nil: nobody takes accounting
+	client   *radius.Client // nil: no accounting server
 	limit    int
 	drain    int              // records a second
 	lines    map[string]*line // by session
@@ -50,8 +50,8 @@ type queue struct {
 	retry    time.Duration
 	timer    *time.Timer
 	closed   bool
-	idle     chan struct{} // closed when nothing is under way, once somebody waits
-	news     chan struct{} // closed when a record was taken, or not, once somebody waits
+	idle     chan struct{} // closed when nothing is pending; made by the first that waits
+	news     chan struct{} // closed when a record was accepted or not; made by the first that waits
 	counts   QueueCounts
 }
 
@@ -81,7 +81,8 @@ func (q *queue) use(client *radius.Client, limit, drain int) {
 	q.wake()
 }
 
-// add queues a record, or drops one, and sends what can be sent. A record is kept before it can be sent, and forgotten.
+// add queues a record, or drops one, and sends as many as possible. A record is stored before it can be sent, and
+// forgotten.
 func (q *queue) add(r *record, restored bool) {
 	q.adding.Lock()
 	defer q.pump()
@@ -223,7 +224,7 @@ func (q *queue) makeRoom(r *record) (victim *record, full bool) {
 	return nil, true
 }
 
-// drop removes a record that is not on its way for want of room, and with the last one its line.
+// drop removes an unsent record to make room, and with the last one its line.
 func (q *queue) drop(l *line, i int) {
 	q.remove(l, i)
 	if len(l.records) == 0 {
@@ -264,8 +265,8 @@ func (q *queue) oldestStart() *record {
 	return nil
 }
 
-// pump sends first records while there is room. Accounting-On and Off overtake no record of a session that is older,
-// and nothing of a session that is newer overtakes Accounting-On.
+// pump sends first records while there is room. Accounting-On and Off overtake no older record, and no record of a
+// newer session overtakes Accounting-On.
 func (q *queue) pump() {
 	for {
 		q.mu.Lock()
@@ -442,7 +443,7 @@ func (q *queue) refused() {
 	q.mu.Unlock()
 }
 
-// close waits for what is on its way until done; nothing more is sent.
+// close waits for pending records until done; no more are sent.
 func (q *queue) close(done <-chan struct{}) {
 	q.mu.Lock()
 	q.closed = true

@@ -20,7 +20,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// taker is an accounting server that can be away, and tells what it took.
+// taker is an accounting server that can be away, and returns what it accepted.
 type taker struct {
 	conn *net.UDPConn
 	mu   sync.Mutex
@@ -113,7 +113,7 @@ func account(t testing.TB, a *AAA, session string, kinds ...Kind) {
 	}
 }
 
-// While no server is there, interims of a session become one, and none is sent twice or out of order when one is.
+// Without a server, interims of a session become one; with a server, none is sent twice or out of order.
 func TestLateRatherThanLost(t *testing.T) {
 	k := newTaker(t, true)
 	store := &memory{kept: map[uint64][]byte{}}
@@ -183,8 +183,8 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// Records are dropped for want of room for as long as the servers are away: their sessions leave nothing behind, and
-// stops find room while there is a start.
+// Records are dropped for lack of room while the servers are away: their sessions leave nothing behind, and stops find
+// room while there is a start.
 func TestFullForLong(t *testing.T) {
 	const limit = 100
 	q := newQueue(nil, t.Logf)
@@ -202,7 +202,7 @@ func TestFullForLong(t *testing.T) {
 	testkit.Equal(t, len(q.ready), limit, "sessions whose turn comes")
 }
 
-// Accounting-On goes before its turn, and is not in the way of the Accounting-Off that comes while records wait.
+// An early Accounting-On does not block the Accounting-Off that comes while records wait.
 func TestOffAfterOn(t *testing.T) {
 	q := newQueue(nil, t.Logf)
 	q.use(&radius.Client{}, 100, 1)
@@ -222,8 +222,8 @@ func TestOffAfterOn(t *testing.T) {
 	testkit.Equal(t, len(q.lines)+len(q.ready)+len(q.behind), 0, "left")
 }
 
-// A record that a server is slow to take holds Accounting-On up, and what is newer: none of that is looked at each time
-// that something comes.
+// A record that a server is slow to accept delays Accounting-On and newer records: these are not visited at each
+// arrival.
 func TestManyBehindOn(t *testing.T) {
 	const sessions = 40_000
 	q := newQueue(nil, t.Logf)
@@ -262,7 +262,7 @@ func (m *memory) restore(t *testing.T, to *AAA) {
 	}
 }
 
-// What the store kept is sent by the next process, in order, with how long ago it was.
+// Stored records are sent by the next process, in order, with their age.
 func TestRestored(t *testing.T) {
 	k := newTaker(t, true)
 	store := &memory{kept: map[uint64][]byte{}}
@@ -297,7 +297,7 @@ func TestOnFirst(t *testing.T) {
 	testkit.ErrorIf(t, !strings.HasSuffix(k.list()[0], " on"), "%v", k.list())
 }
 
-// A server that goes away, and comes back, is told of.
+// Loss and return of a server are published.
 func TestServersEvents(t *testing.T) {
 	k := newTaker(t, true)
 	told := make(chan string, 8)
@@ -310,7 +310,7 @@ func TestServersEvents(t *testing.T) {
 	testkit.Equal(t, <-told, "radius.up 127.0.0.1 accounting", "event")
 }
 
-// Accounting-On does not overtake what a former process could not tell: the server would end the new sessions with it.
+// Accounting-On does not overtake a former process' unsent records: the server would end the new sessions with it.
 func TestOnBehindFormerRecords(t *testing.T) {
 	k := newTaker(t, true)
 	store := &memory{kept: map[uint64][]byte{}}
@@ -369,7 +369,7 @@ func TestOffIsLast(t *testing.T) {
 	testkit.ErrorIf(t, len(got) != 5 || !strings.HasSuffix(got[4], " off"), "%q", got)
 }
 
-// Who waits for accounting to be settled hears when servers have it all, or that none takes it.
+// A waiter for settled accounting returns when servers have all records, or accept none.
 func TestSettled(t *testing.T) {
 	there := newTaker(t, false)
 	a := aaaOf(t, there.yaml(100, 100_000), Options{})

@@ -62,8 +62,7 @@ func TestFreeRADIUS(t *testing.T) {
 	realServer(t, server(t, users, true), ", message_authenticator: anywhere")
 }
 
-// One that signs, with the defaults of ours: its Message-Authenticator is right and the first attribute, of every
-// answer.
+// A server that signs with our defaults: the Message-Authenticator of every answer is valid and the first attribute.
 func TestSigningFreeRADIUS(t *testing.T) {
 	root, err := filepath.Abs(signing)
 	testkit.Must(t, err)
@@ -117,7 +116,7 @@ func realServer(t *testing.T, f *freeRADIUS, options string) {
 	testkit.ErrorIf(t, v.Silent, "silent")
 }
 
-// A server that does not sign its answers is not believed, unless the configuration says so (row B12).
+// A server that does not sign its answers is not believed, unless so configured (row B12).
 func TestUnsignedServer(t *testing.T) {
 	f := server(t, users, false)
 	a := aaaOf(t, f.yaml(", timeout_ms: 500, tries: 2"), Options{})
@@ -128,8 +127,8 @@ func TestUnsignedServer(t *testing.T) {
 	testkit.ErrorIf(t, !decide(t, b, with(pap("anna", "pw").Credentials)).Accept, "the opt-out has no effect")
 }
 
-// A server that hangs: the subscriber is told nothing; what it answers too late is nobody's; Status-Server finds it
-// back.
+// A server that hangs: the subscriber gets no answer, late answers are dropped, and Status-Server finds the server
+// again.
 func TestHangingServer(t *testing.T) {
 	f := server(t, users, true)
 	a := aaaOf(t,

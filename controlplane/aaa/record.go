@@ -19,7 +19,7 @@ const (
 	Start   Kind = 1
 	Stop    Kind = 2
 	Interim Kind = 3
-	On      Kind = 7 // Accounting-On: no session of before goes on
+	On      Kind = 7 // Accounting-On: no earlier session continues
 	Off     Kind = 8
 )
 
@@ -114,7 +114,7 @@ func (r *Record) counters(p *radius.Packet) {
 	p.Integer(radius.ERXIPv6AcctOutputPackets, uint32(r.V6.DownPackets))
 }
 
-// What is kept of a record: version, kind, when (nanoseconds since 1970), length of the session's name, the name,
+// The stored form of a record: version, kind, time (nanoseconds since 1970), length of the session's name, the name,
 // attributes as in a packet.
 const (
 	keptVersion = 1
@@ -122,7 +122,7 @@ const (
 	maxKept     = 4000 // what a packet has room for
 )
 
-// record is one that waits.
+// record waits to be sent.
 type record struct {
 	id      uint64
 	kind    Kind

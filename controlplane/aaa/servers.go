@@ -24,7 +24,7 @@ func servers(r *config.RADIUS, not string) (list []radius.ServerConfig, err erro
 			continue
 		}
 		one.Name, one.Port = cmp.Or(one.Name, config.Name(one.Address.String())), port(&r.Servers[i], not)
-		one.Use, one.AcctPort = "", 0 // another use's change is none of this one
+		one.Use, one.AcctPort = "", 0 // another use's change does not count
 		if one.Secret, err = secretOf(one.Secret, one.SecretFile, one.TLS.On()); err == nil && one.TLS.On() {
 			one.Security, err = security(&one.RADIUSServer)
 		}
@@ -61,8 +61,7 @@ func secretOf(secret config.Secret, file string, tls bool) (config.Secret, error
 	return config.Secret(b), err
 }
 
-// security reads the certificates of a server. They are compared by what was read, so that a new one on disk takes
-// effect.
+// security reads the certificates of a server. Their contents are compared, so that a new file takes effect.
 func security(s *config.RADIUSServer) (*radius.Security, error) {
 	made := &radius.Security{Name: cmp.Or(s.TLS.Name, s.Address.String())}
 	for _, one := range []struct {

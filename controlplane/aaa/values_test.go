@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What we send by number has the numbers of FreeRADIUS' dictionaries.
+// Values sent by number equal FreeRADIUS' dictionaries.
 func TestValues(t *testing.T) {
 	values := testkit.RADIUSValues(t)
 	for name, value := range map[string]uint32{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access has the words that subscribers' protocols (pppoe, dhcp), authentication (aaa, radius) and the owner of
-// signed-in subscribers (subscriber) share, and what reads options of access nodes. No state, no goroutine.
+// Package access has the types shared by subscribers' protocols (pppoe, dhcp), authentication (aaa, radius) and the
+// owner of signed-in subscribers (subscriber). It also reads access nodes' options. No state, no goroutine.
 //
 // One goroutine, subscriber's loop, calls front ends and is called by them: no type here has a lock.
 package access
@@ -28,13 +28,13 @@ const (
 	DHCP                                 // UDP to port 67
 	DHCPv6                               // UDP to port 547
 	RouterSolicitation                   // ICMPv6 133
-	FirstPacket                          // of nobody whom the data plane knows, where the port asks for it
+	FirstPacket                          // of an address unknown to the data plane, where the port asks for it
 	NeighbourAnswer                      // of a subscriber, by ARP or neighbour discovery, to a question of ours
 
 	PortChanged Reason = 255 // no frame: Line.Port has other addresses than before, or is new
 )
 
-// PortAddresses are an access port's own, as the data plane has them and answers for them; zero: there is no such port.
+// PortAddresses are an access port's own, for which the data plane answers; zero: no such port.
 type PortAddresses struct {
 	MAC       [6]byte
 	LinkLocal netip.Addr // of the router that its subscribers see
@@ -46,8 +46,8 @@ type Frame struct {
 	Line      Line
 	Reason    Reason // up only
 	EtherType uint16 // 0x8864 also of DHCPv6 and router solicitations in PPP: Payload begins with the PPPoE header
-	Payload   []byte // behind EtherType, without padding where its own length says so; valid until the call returns
-	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: nobody's
+	Payload   []byte // behind EtherType, without padding if its length shows it; valid until the call returns
+	Session   uint64 // up: SEID of the subscriber whose frame it is, 0: none
 }
 
 // Kind is how a subscriber signs in.
@@ -60,7 +60,7 @@ const (
 	Packet      // its first packet
 )
 
-// Agent is what the access node says of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
+// Agent is the access node's description of the line (TR-101: option 82, PPPoE tag 0x0105, DHCPv6 options 18 and 37).
 type Agent struct {
 	CircuitID, RemoteID []byte `json:",omitzero"`
 	Line                []byte `json:",omitzero"` // what it measured, as options; see Characteristic
@@ -74,7 +74,7 @@ const (
 	Encapsulation = 0x90 // of the access loop: three octets
 )
 
-// Characteristic takes in one of the line's, the first of each code; other codes are passed over. Always true.
+// Characteristic takes a characteristic of the line, the first of each code; other codes are skipped. Always true.
 func (a *Agent) Characteristic(code byte, value []byte) bool {
 	if (code >= firstRate && code <= lastDelay && len(value) == 4 || code == Encapsulation && len(value) == 3) &&
 		a.Of(code) == nil {
@@ -83,7 +83,7 @@ func (a *Agent) Characteristic(code byte, value []byte) bool {
 	return true
 }
 
-// Of is the value of a characteristic, nil when the access node did not tell it.
+// Of is the value of a characteristic, nil if the access node did not send it.
 func (a *Agent) Of(code byte) (found []byte) {
 	Options(a.Line, func(c byte, value []byte) bool {
 		if c == code {
@@ -94,8 +94,8 @@ func (a *Agent) Of(code byte) (found []byte) {
 	return found
 }
 
-// Options walks options of one octet of code and one of length, whose values are parts of b. False: one ends beyond b,
-// or fn said so.
+// Options walks options of one octet of code and one of length; values are parts of b. False: one ends beyond b, or fn
+// returned false.
 func Options(b []byte, fn func(code byte, value []byte) bool) bool {
 	for len(b) > 0 {
 		if len(b) < 2 || len(b) < 2+int(b[1]) || !fn(b[0], b[2:2+int(b[1])]) {
@@ -106,7 +106,7 @@ func Options(b []byte, fn func(code byte, value []byte) bool) bool {
 	return true
 }
 
-// Method is how a subscriber proves who it is.
+// Method is how a subscriber authenticates.
 type Method uint8
 
 const (
@@ -137,11 +137,10 @@ type Request struct {
 	ClientID []byte   `json:",omitzero"` // DHCPv4 option 61, DHCPv6 DUID
 	Service  string   `json:",omitzero"` // PPPoE Service-Name
 	Wants    Families `json:",omitzero"`
-	// Hint has the addresses that a DHCP client says it had, or the source of the first packet (Packet): of a pool
-	// it is given what is free of them.
+	// Hint has the addresses that a DHCP client claims, or the source of the first packet (Packet): it gets those
+	// that are free in a pool.
 	Hint Addresses `json:",omitzero"`
-	// Given by an upstream DHCP server (relay, proxy): what it has is taken as it is, from no pool; the plan's
-	// counts for nothing.
+	// Given by an upstream DHCP server (relay, proxy): taken as they are, from no pool; the plan's do not count.
 	Given *Addresses `json:",omitzero"`
 }
 
@@ -154,8 +153,8 @@ type Families struct {
 type Verdict struct {
 	Accept  bool
 	Why     string // words for log and `show subscriber` when refused
-	Proven  bool   // it is who it says; refused for want of room or addresses, and may try again
-	Silent  bool   // nobody could decide (servers away): the subscriber is not told "no", and may try again
+	Proven  bool   // authenticated; refused for lack of room or addresses, and may try again
+	Silent  bool   // no decision (servers away): the subscriber gets no refusal, and may try again
 	Message string // Reply-Message
 	Success string // MSCHAPv2: "S=..." of the Success packet
 	Failure string // MSCHAPv2: "E=... R=..." of the Failure packet
@@ -163,7 +162,7 @@ type Verdict struct {
 	Left    []Left // out of the plan
 }
 
-// Left is a part of what authentication said that was left out: it only tunes, and cannot be used.
+// Left is an unusable tuning part of authentication's answer, which was left out.
 type Left struct {
 	What string // attribute, or setting
 	Why  string // empty: it is not known
@@ -175,7 +174,7 @@ type Rate struct {
 	CBS, PBS uint32 `json:",omitzero"` // 0: 100 ms of the rate
 }
 
-// Plan is a subscriber's service: a profile of the configuration, changed by what authentication says.
+// Plan is a subscriber's service: a profile of the configuration, changed by authentication's answer.
 type Plan struct {
 	Profile         string         `json:",omitzero"` // of `access.profiles`; empty: the default one
 	Up, Down        Rate           `json:",omitzero"`
@@ -203,12 +202,12 @@ type Plan struct {
 	Max             uint32         `json:",omitzero"` // sign-ins of one user name at once; 0: the profile's
 	MTU             uint16         `json:",omitzero"` // Framed-MTU; 0: the profile's
 	MSS             uint16         `json:",omitzero"` // of the profile, as in api.Session
-	Without         Setting        `json:",omitzero"` // authentication said that there is none
+	Without         Setting        `json:",omitzero"` // authentication explicitly set none
 	User            string         `json:",omitzero"` // name to account by, where authentication changed it
 	Local           bool           `json:",omitzero"` // no RADIUS server was asked
 }
 
-// Setting are those of a Plan whose value for "none" is the one for "the profile's", a bit each.
+// Setting has a bit for each Plan value whose "none" equals "the profile's".
 type Setting uint8
 
 const (
@@ -219,7 +218,7 @@ const (
 	QuotaSetting
 )
 
-// Say notes whether authentication says that there is none.
+// Say notes whether authentication explicitly sets none.
 func (s *Setting) Say(one Setting, none bool) {
 	*s &^= one
 	if none {
@@ -238,7 +237,7 @@ type Addresses struct {
 	DNS         []netip.Addr `json:",omitzero"`
 }
 
-// Prefixes are those of IPv4, IPv6, and what is delegated; invalid: there is none.
+// Prefixes are the IPv4, IPv6 and delegated ones; invalid: none.
 func (a *Addresses) Prefixes() [3]netip.Prefix {
 	four := netip.Prefix{}
 	if a.IPv4.IsValid() {
@@ -280,25 +279,25 @@ type Grant struct {
 	Ends      time.Time // Plan.SessionTimeout after the first Up, before that from now; zero: never
 }
 
-// Session is one subscriber who was let in, as its front end sees it.
+// Session is an accepted subscriber, as its front end sees it.
 type Session interface {
 	Grant() Grant
-	// Want has the session hold addresses of exactly these families: what is missing is taken from the plan's
-	// pools, what is left out goes back to them. done: nil when Grant has all that could be had; SignIn did it
-	// for Request.Wants. Of r, which may be nil, Hint and Given count.
+	// Want sets the families for which the session holds addresses: missing ones come from the plan's pools, others
+	// go back. done: nil when Grant has all that could be had. SignIn did the same for Request.Wants. Of r, which
+	// may be nil, Hint and Given count.
 	Want(f Families, r *Request, done func(error))
 	// Up has packets of exactly these families pass. done: nil when the data plane has it.
 	Up(f Families, mtu uint16, alive KeepAlive, done func(error))
-	// Keep stores what the front end needs to go on after a restart. It is copied.
+	// Keep stores the front end's state for a restart. It is copied.
 	Keep(state []byte)
-	// Down ends it; the front end has told the subscriber, or need not. Client.Ended is not called. UserError:
-	// somebody else on the line uses the IPv4 address (DHCPDECLINE), which the pool gives nobody for a while.
+	// Down ends it; the front end has notified the subscriber, or need not. Client.Ended is not called. UserError:
+	// another host on the line uses the IPv4 address (DHCPDECLINE), so the pool withholds it for a while.
 	Down(cause Cause)
 }
 
 // Client is the front end's side of a session.
 type Client interface {
-	Ended(cause Cause) // somebody else ended it: tell the subscriber. Session is dead already.
+	Ended(cause Cause) // ended from outside: notify the subscriber. Session is dead already.
 	Replanned()        // Grant.Plan changed
 	Silent()           // keep-alive failed: the front end ends it
 }
@@ -306,12 +305,12 @@ type Client interface {
 // Timer is stopped by Stop; stopping twice is harmless.
 type Timer interface{ Stop() }
 
-// Host is what a front end has done. Every call comes from the loop's goroutine, and so does every callback.
+// Host carries out a front end's requests. Every call and callback is on the loop's goroutine.
 type Host interface {
 	Now() time.Time
 	After(d time.Duration, fn func()) Timer
 	Send(f *Frame) // copied; dropped and counted when the channel is full
-	// SignIn authenticates, and gives addresses. done is called once, later: with a session, or with why not.
+	// SignIn authenticates, and assigns addresses. done is called once, later: with a session, or with the reason.
 	// cancel: the subscriber is gone; done is not called any more.
 	SignIn(r *Request, c Client, done func(Session, *Verdict)) (cancel func())
 	// Failed notes an attempt that ended before SignIn, or behind it before Up (for `show subscriber` and metrics).
@@ -330,13 +329,13 @@ type Bearer interface {
 type BearerState struct {
 	Relayed bool     // addresses come from DHCPv6 servers, behind sign-in
 	Passing Families // as PassIPv6 was asked before a restart
-	Kept    []byte   // what the other end kept before a restart; nil: nothing
+	Kept    []byte   // the other end's state before a restart; nil: none
 }
 
 // FrontEnd is one protocol of subscribers: pppoe, dhcp.
 type FrontEnd interface {
 	Frame(f *Frame) // punted
-	// Restore goes on with a session of the store, from what Keep was given; nil: it cannot. r is of the sign-in:
-	// its kind, line and agent.
+	// Restore continues a stored session, from Keep's state; nil: impossible. r is of the sign-in: its kind, line
+	// and agent.
 	Restore(s Session, r *Request, state []byte) Client
 }

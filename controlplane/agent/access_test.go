@@ -39,7 +39,7 @@ func (c *homeClient) Ended(cause access.Cause) { c.ended <- cause }
 func (c *homeClient) Replanned()               {}
 func (c *homeClient) Silent()                  {}
 
-// dial has somebody let in, whose addresses are not agreed on yet; nil: refused.
+// dial accepts a subscriber whose addresses are not negotiated yet; nil: refused.
 func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Session) {
 	t.Helper()
 	c, answer := &homeClient{make(chan access.Cause, 4)}, make(chan access.Session, 1)
@@ -54,7 +54,7 @@ func dial(t *testing.T, a *Agent, user string, n byte) (*homeClient, access.Sess
 	return c, testkit.Receive(t, answer)
 }
 
-// agree has the session of who was let in up.
+// agree brings an accepted subscriber's session up.
 func agree(t *testing.T, a *Agent, s access.Session) (id string) {
 	t.Helper()
 	answer := make(chan string, 1)
@@ -67,7 +67,7 @@ func agree(t *testing.T, a *Agent, s access.Session) (id string) {
 	return testkit.Receive(t, answer)
 }
 
-// dialIn has somebody signed in and up; "": refused.
+// dialIn signs a subscriber in until it is up; "": refused.
 func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id string) {
 	t.Helper()
 	c, s := dial(t, a, user, n)
@@ -77,7 +77,7 @@ func dialIn(t *testing.T, a *Agent, user string, n byte) (c *homeClient, id stri
 	return c, agree(t, a, s)
 }
 
-// traces holds what a trace of a subscriber chooses, or the words of why there is nothing to choose.
+// traces holds a trace's choice of a subscriber, or the reason for none.
 func traces(t *testing.T, a *Agent, of, session, why string) {
 	t.Helper()
 	q := trace.Query{Subscriber: of}
@@ -160,8 +160,8 @@ func TestSubscribersSignIn(t *testing.T) {
 	testkit.Equal(t, a.sessions.SignIns.AAA.State().Queue.Restored, 6, "records that another start finds")
 }
 
-// Servers that `config apply` brings are asked at once, of both families: what is sent comes from where answers are
-// heard. The sockets go with them.
+// Servers of a newly applied configuration are asked at once, of both families: requests leave from the listening
+// sockets. The sockets go with them.
 func TestUpstreamSockets(t *testing.T) {
 	s := dptest.Start(t)
 	a, stop := launchMobile(t, s, t.TempDir(), upf+instances+signingIn)

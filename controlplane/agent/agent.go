@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the control plane as a process: it puts its parts together, runs them until a signal, and says
-// which goes on. README.md has who owns what.
+// Package agent is the control plane as a process: it assembles its parts and runs them until a signal. README.md lists
+// the owners.
 package agent
 
 import (
@@ -42,7 +42,7 @@ type Options struct {
 
 // Agent is one control plane.
 type Agent struct {
-	opt      Options // with the file's where the command line says nothing
+	opt      Options // the command line's, else the file's
 	measures *measure.Set
 	events   *events.Log
 	guard    *auth.Guard       // of the API by TCP
@@ -52,12 +52,12 @@ type Agent struct {
 	watcher  watcher
 	api      *serve.API
 	scraper  *serve.Scraper
-	page     *page.Page // nil: there is none; set with the listeners
-	// listeners are those of Serve; set before it serves anything
+	page     *page.Page // may be nil; set with the listeners
+	// listeners are Serve's; set before it serves
 	listeners []*httpd.Listener
 }
 
-// New loads the file; a refused file is the error of a control plane that has nothing to run with.
+// New loads the file; a refused file is the error, since there is nothing else to run.
 func New(opt Options) (*Agent, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -101,7 +101,7 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	return a, nil
 }
 
-// beside is the name of a file in the folder of what outlives us, or beside the socket where there is none.
+// beside is the name of a file in the state folder, or beside the socket without one.
 func (o *Options) beside(name string) string {
 	if o.State == "" {
 		return o.Socket + "." + name
@@ -109,7 +109,7 @@ func (o *Options) beside(name string) string {
 	return filepath.Join(o.State, name)
 }
 
-// newEvents makes the log of events; what somebody changed is in a file, too, where control.state names a folder.
+// newEvents makes the log of events. Changes by operators are in a file, too, where control.state names a folder.
 func newEvents(opt *Options) *events.Log {
 	if opt.State == "" {
 		return events.New(nil)
@@ -143,6 +143,6 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
 	watched := make(chan struct{})
 	go func() { defer close(watched); a.watcher.run(ctx) }()
 	defer func() { <-watched }()
-	defer cancel() // before all that is waited for: a panic shall end the process
+	defer cancel() // before all waits: a panic must end the process
 	a.owner.Run(ctx, hangup)
 }

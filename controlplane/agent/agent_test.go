@@ -39,7 +39,7 @@ func running(t *testing.T, a *Agent) (stop func()) {
 	return testkit.Run(t, func(ctx context.Context) error { a.Run(ctx, nil); return nil })
 }
 
-// outside has a data plane that somebody else starts.
+// outside has a data plane that the agent does not start.
 func outside(s *dptest.Server, dir string) Options {
 	return Options{Socket: dir + "/isthmus.sock", DPSocket: s.Path, Restart: "external", Metrics: "off"}
 }
@@ -98,7 +98,7 @@ func TestFilesAndSignals(t *testing.T) {
 	testkit.Equal(t, *who, events.Who{Via: "signal", Program: "SIGHUP"}, "who asked")
 }
 
-// A panic of the owner's goroutine ends the process with its trace: Run waits for nothing that goes on.
+// A panic of the owner's goroutine ends the process with its trace: Run does not wait for other goroutines.
 func TestPanicEndsRun(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock") // a connection is being made
 	a := made(t, outside(s, t.TempDir()), &plan.Plan{})
@@ -166,7 +166,7 @@ func TestScrapesDoNotReachTheDataPlaneTooOften(t *testing.T) {
 		"a second scrape within a second was not served from the cache")
 }
 
-// The data plane outlives the control plane's death, is adopted by the next one and started again when it ends.
+// The data plane outlives the control plane, is adopted by the next one and restarted when it ends.
 func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "dp")
@@ -215,7 +215,7 @@ func TestSocketOfALivingAgentIsNotTaken(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Equal(t, info.Mode().Perm(), 0o660, "mode")
 	l.Close()
-	// What a killed agent leaves behind.
+	// A killed agent's remains.
 	stale, err := listen(path)
 	testkit.Must(t, err)
 	stale.Close()

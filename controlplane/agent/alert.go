@@ -18,7 +18,7 @@ import (
 	"isthmus/controlplane/metrics"
 )
 
-// How often the data plane is looked at for events, and paths and counts of sessions are; the tables are short.
+// Periods of reading the data plane for events, paths and counts of sessions; the tables are short.
 const (
 	watchPeriod = 2 * time.Second
 	slowPeriod  = 5 // looks
@@ -77,7 +77,7 @@ func (w *watcher) figures(ctx context.Context, c *dp.Client, slow bool) (*alert.
 	err = serve.Into(err, ctx, c, api.TableTotal, &totals)
 	err = serve.Into(err, ctx, c, api.TableHolder, &holders)
 	err = serve.Into(err, ctx, c, api.TableNAT, &nats)
-	// Where there is PFCP the data plane's events tell of paths.
+	// With PFCP, the data plane's events report paths.
 	if err == nil && slow && w.sessions == nil {
 		f.Paths, err = dp.Table[api.PathRow](ctx, c, api.TablePath, "", maxPaths)
 	}

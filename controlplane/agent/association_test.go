@@ -37,7 +37,7 @@ pfcp:
   store: "%s"
 `
 
-// freePort is one that nobody has at the moment.
+// freePort is a port that is free at the moment.
 func freePort(t *testing.T) netip.AddrPort {
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)
@@ -51,8 +51,8 @@ func ask(a *Agent, method, path string) string {
 	return w.Body.String()
 }
 
-// A CP function associates and establishes a session; the control plane is replaced by another process' one, which
-// knows both; then it is asked to release the association, and the session goes with it.
+// A CP function associates and establishes a session. Another control plane process takes over and knows both.
+// Releasing the association then deletes the session.
 func TestMobileLife(t *testing.T) {
 	s := dptest.Start(t)
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

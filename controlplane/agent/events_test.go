@@ -26,7 +26,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// told returns the events of a kind that an agent knows.
+// Returns an agent's events of a kind.
 func told(t *testing.T, a *Agent, kind string) []events.Event {
 	t.Helper()
 	page, err := a.events.Read("", 0, events.Filter{Kinds: []string{kind}})
@@ -37,7 +37,7 @@ func told(t *testing.T, a *Agent, kind string) []events.Event {
 	return page.Events
 }
 
-// declared: what an event has is what its kind's row says.
+// declared: an event has the fields of its kind's row.
 func declared(t *testing.T, e *events.Event) {
 	t.Helper()
 	at := slices.IndexFunc(events.Kinds, func(k events.Kind) bool { return k.Name == e.Kind })
@@ -105,7 +105,7 @@ func TestEventsOfTheDataPlane(t *testing.T) {
 	until(t, a, "dataplane.refused")
 }
 
-// Who changes something is known, and stands in the file before the answer.
+// The author of a change is known, and is in the file before the answer.
 func TestEventsOfChanges(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	plan, err := plan.Make("small.yaml", []byte(small))
@@ -183,7 +183,7 @@ func TestEventsOfSessions(t *testing.T) {
 	testkit.Equal(t, told(t, a, "peer.down")[0].Subject, "10.1.0.9", "peer")
 }
 
-// A session that ends soon after a pause is told by its name.
+// A session that ends soon after a pause is reported by its name.
 func TestEventOfADeletedSession(t *testing.T) {
 	s := dptest.Start(t)
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+instances)

@@ -60,7 +60,7 @@ func TestKernelRoutes(t *testing.T) {
 	if c := first.Clones; len(c) != 1 || c[0].Namespace != "/nowhere" || c[0].MTU != 1500 || len(c[0].Routes) != 1 {
 		t.Errorf("clones %+v", c)
 	}
-	// Nobody follows the kernel: it would say that there is no such namespace.
+	// No goroutine follows the kernel, which would report a missing namespace.
 	first.Clones = nil
 	running(t, a)
 	testkit.Until(t, "ready", ready(a))
@@ -79,7 +79,7 @@ func TestKernelRoutes(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Equal(t, routesOf(s), 3, "routes after a reconciliation")
 
-	// What is refused is left out by itself.
+	// A refused object is left out alone.
 	s.Refuse("no room", func(id dptest.ID, _ []byte) bool { return id.Key == "203.0.113.0/25" })
 	kernelHas(t, a, "203.0.113.0/25", "100.64.0.0/10")
 	testkit.Equal(t, routesOf(s), 2, "routes without the refused one")
@@ -101,8 +101,8 @@ func TestKernelRoutes(t *testing.T) {
 	kernelHas(t, a)
 	testkit.Equal(t, routesOf(s), 2, "routes of the configuration alone")
 
-	// The kernel's state contradicts the configuration in a way that names no object of its own: the
-	// configuration stands.
+	// The kernel's state contradicts the configuration without naming an object of its own: the configuration has
+	// precedence.
 	s.Refuse("a contradiction", func(id dptest.ID, body []byte) bool { return id.Key == "192.0.2.77/32" })
 	for range 70 { // more than are left out one by one
 		kernelHas(t, a, "192.0.2.77/32", "100.64.0.0/10")
@@ -110,7 +110,7 @@ func TestKernelRoutes(t *testing.T) {
 	testkit.Equal(t, a.owner.Status().DataPlane, v1.StateReady, "the data plane is")
 }
 
-// What of the kernel's routes is not followed is in a table, a figure and an event.
+// Kernel routes that are not followed are in a table, a figure and an event.
 func TestIgnoredRoutes(t *testing.T) {
 	s := dptest.Start(t)
 	plan, err := plan.Make("x.yaml", []byte(withClone))

@@ -17,7 +17,7 @@ import (
 var notOfTables = regexp.MustCompile(
 	`^(# \w+ )?(isthmus_(build|dataplane_up|ignored|pfcp|process|refused_conn|store|usage)|fivegs|pfcp_)`)
 
-// Names, texts and labels of the metrics of tables are promises: every field of a row has a number of its own.
+// Names, texts and labels of metrics are promises: every field of a row has a number of its own.
 func TestMetricsFile(t *testing.T) {
 	s := dptest.Start(t)
 	fill(s)

@@ -87,7 +87,7 @@ func establish(t *testing.T, a *Agent, teid uint32, endpoint, ue string) *pfcp.S
 	return testkit.Receive(t, ch)
 }
 
-// What sessions have used is read each period, and is in the store when both processes end.
+// Usage is read each period, and is in the store when both processes end.
 func TestUsageIsRead(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, pfcpConfig(t)+instances+"control: {usage_period: 1}\n")
@@ -116,8 +116,8 @@ func heldSession(seid uint64) dptest.ID {
 	return dptest.ID{Kind: api.KindSession, Key: rules.Key(seid)}
 }
 
-// Sessions over PFCP outlive a reload, a restart of either process, and a refused configuration; they go with the
-// network instance that they stand in.
+// Sessions over PFCP survive a reload, a restart of either process, and a refused configuration; they end with their
+// network instance.
 func TestMobileSessionsAndTheConfiguration(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
@@ -212,7 +212,7 @@ func TestMobileShow(t *testing.T) {
 	}
 }
 
-// The DSCP of an instance is that of its sessions' tunnels, also of those that are there when the file changes.
+// The DSCP of an instance applies to its sessions' tunnels, also to existing ones when the file changes.
 func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
@@ -244,7 +244,7 @@ func TestTunnelsHaveTheInstancesDSCP(t *testing.T) {
 	testkit.Until(t, "DSCP 26", func() bool { return dscp() == [2]uint8{26, 1 + 0} })
 }
 
-// A comparison of everything with a plan that the data plane refuses leaves sessions and settings as they were.
+// A full comparison with a plan that the data plane refuses leaves sessions and settings unchanged.
 func TestMobilePlanRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	text := pfcpConfig(t) + instances
@@ -280,7 +280,7 @@ func TestMobilePlanRefused(t *testing.T) {
 	}
 }
 
-// A reload does not say success of a collector that cannot be reached; it is shown, counted and an event.
+// A reload reports an unreachable collector, which is shown, counted and an event.
 func TestCollectorThatCannotBeReached(t *testing.T) {
 	s := dptest.Start(t)
 	text := pfcpConfig(t) + instances

@@ -62,7 +62,7 @@ func fill(s *dptest.Server) {
 	}
 }
 
-// Every answer of a running agent is as the document says.
+// Every answer of a running agent matches the document.
 func TestAnswersAreAsDocumented(t *testing.T) {
 	s := dptest.Start(t)
 	fill(s)

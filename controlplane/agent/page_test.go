@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// signIn puts a token into the form that the page leads to, and waits until the page is there.
+// signIn puts a token into the login form, and waits for the page.
 func signIn(b *pagetest.Browser, token string) {
 	b.Until("the form", `location.pathname === "/login" && document.getElementById("token")`)
 	b.Shot("page-login")
@@ -19,8 +19,7 @@ func signIn(b *pagetest.Browser, token string) {
 	b.Until("the page", `location.pathname === "/" && document.getElementById("state")?.classList.contains("good")`)
 }
 
-// As somebody comes: by TLS, with no cookie, to the form, by a token to the page, and out again. Who may only read is
-// offered no trace.
+// A browser's way: TLS, no cookie, the form, a token, the page, and out again. A read-only role is offered no trace.
 func TestBrowserSignsInAndOut(t *testing.T) {
 	s := serveAPI(t, "", true)
 	b := pagetest.Start(t)

@@ -17,13 +17,13 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// coaClient is who might send changes to an address.
+// coaClient is a configuration with a client of changes.
 func coaClient(listen, client string) string {
 	return "radius: {coa: {listen: [" + listen + "], clients: [{address: 127.0.0.1, " + client + "}]}}\n"
 }
 
-// A file whose contents, or whose other files, cannot be used is refused before anything of it is in effect: what ran
-// goes on, here and after a restart. The reason says nothing of what is in those files.
+// A file with unusable contents, or that names unusable files, is refused before any of it is in effect: the former
+// plan goes on, here and after a restart. The reason does not quote those files.
 func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	taken, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -94,7 +94,7 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 	stop()
 }
 
-// The first configuration with subscribers who sign in is for the next start, which must not fail either.
+// The first configuration with sign-in is for the next start, which must not fail either.
 func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, upf+instances)
@@ -107,7 +107,7 @@ func TestWhatTheNextStartCannotUseIsRefused(t *testing.T) {
 	testkit.ErrorIf(t, string(a.owner.Plan().Text) != upf+instances, "it runs")
 }
 
-// What was prepared is given up when the data plane refuses: addresses, files.
+// Prepared addresses and files are given up when the data plane refuses.
 func TestPreparedIsGivenUp(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	a, stop := launchMobile(t, s, dir, upf+instances+signingIn)

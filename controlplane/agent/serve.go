@@ -19,17 +19,17 @@ import (
 	"isthmus/controlplane/metrics"
 )
 
-// What clients may take. A configuration may take the data plane a minute; scrapers come from a few addresses and ask a
-// few times a minute.
+// Limits of clients. A configuration may take the data plane a minute; scrapers come from a few addresses, a few times
+// a minute.
 var (
 	controlBounds = httpd.Bounds{Name: "control", Connections: 64, Read: time.Minute, Write: 2 * time.Minute}
 	metricsBounds = httpd.Bounds{Name: "metrics", Connections: 64, Each: 8, Read: 10 * time.Second,
 		Write: 30 * time.Second}
 )
 
-// Serve runs the agent with its socket and metrics until ctx ends or a signal asks to stop. SIGTERM leaves a data plane
-// that we started running (a restart of the control plane shall not stop traffic), unless the command line says
-// otherwise; SIGINT, Ctrl-C at a terminal, ends it.
+// Serve runs the agent with its socket and metrics until ctx ends or a signal stops it. SIGTERM leaves our data plane
+// running (a restart of the control plane must not stop traffic), unless the command line says otherwise. SIGINT,
+// Ctrl-C at a terminal, ends it.
 func (a *Agent) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,8 +80,7 @@ func (a *Agent) Serve(ctx context.Context) error {
 	}
 }
 
-// listenAll opens the agent's own socket, the addresses of the API and that of the metrics, and makes a server for
-// each.
+// listenAll opens the agent's own socket, the addresses of the API and of the metrics, and makes a server for each.
 func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	open := func(b httpd.Bounds, l net.Listener, server *http.Server) {
 		a.listeners = append(a.listeners, b.Limit(l))
@@ -116,7 +115,7 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 	return servers, nil
 }
 
-// leave ends a data plane that is ours to stop, or says that it goes on. Behind Run.
+// leave stops a data plane of ours, or reports that it continues. After Run.
 func (a *Agent) leave(connected int, both bool) {
 	if a.spawner == nil {
 		return
@@ -131,7 +130,7 @@ func (a *Agent) leave(connected int, both bool) {
 	}
 }
 
-// notify tells systemd how we are (sd_notify); it does nothing outside of systemd.
+// notify reports our state to systemd (sd_notify); outside of systemd it does nothing.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -148,7 +147,7 @@ func notify(state string) {
 	conn.Write([]byte(state))
 }
 
-// listen opens the agent's own socket. One that a dead agent left behind is replaced, a living one is not.
+// listen opens the agent's own socket, and replaces a dead agent's, never a living one's.
 func listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

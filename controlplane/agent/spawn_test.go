@@ -60,7 +60,7 @@ func TestWhoIsStoppedWithUs(t *testing.T) {
 	}
 }
 
-// What stops nothing is refused.
+// An option without effect is refused.
 func TestStopBothNeedsADataPlaneOfOurs(t *testing.T) {
 	file := t.TempDir() + "/file.yaml"
 	testkit.Must(t, os.WriteFile(file, []byte("control: {restart: {policy: external}}\n"), 0o600))

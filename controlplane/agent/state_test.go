@@ -35,7 +35,7 @@ func ranged(ranges ...any) string {
 	return text
 }
 
-// Of a configuration with fewer or more subscribers goes out what came or left, and the list of their addresses.
+// After subscribers come or go, only those and the list of addresses are sent.
 func TestOnlyWhatLeftIsSent(t *testing.T) {
 	all, err := plan.Make("all", []byte(ranged("a", 1, "early", 100, "home", 1000)))
 	testkit.Must(t, err)
@@ -59,8 +59,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 	}
 }
 
-// restart is a control plane of its own on the same files; it ends when the returned function is called, or the test
-// ends.
+// restart is a separate control plane on the same files; the returned function, or the end of the test, ends it.
 func restart(t *testing.T, opt Options) (*Agent, func()) {
 	t.Helper()
 	a, err := New(opt)
@@ -91,12 +90,12 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	before := len(s.Held())
 	stop()
 
-	// Its successor starts with it and sends nothing, since those who stayed keep their pipes.
+	// Its successor starts with it and sends nothing, since subscribers keep their pipes.
 	a, stop = restart(t, opt)
 	if st := a.owner.Status(); st.AppliedFile != kept || st.Changes != 0 || len(s.Held()) != before {
 		t.Errorf("%+v, held %d of %d", st, len(s.Held()), before)
 	}
-	// The file again: back to it, for good, and still nobody moves.
+	// Back to the file for good, and still no subscriber moves.
 	res, err := a.owner.Reload(t.Context())
 	testkit.ErrorIf(t, err != nil || res.Put != 101+1 || a.owner.Status().AppliedFile != "",
 		"%+v, %v, %+v", res, err, a.owner.Status())
@@ -114,7 +113,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	if _, err := os.Stat(kept); err == nil || a.owner.Status().AppliedFile != "" {
 		t.Errorf("%v, %+v", err, a.owner.Status())
 	}
-	// One that is damaged does not stop us.
+	// A damaged file does not stop us.
 	stop()
 	testkit.Must(t, os.WriteFile(kept, []byte("ports: 7\n"), 0o600))
 	os.Chtimes(kept, later.Add(time.Second), later.Add(time.Second))
@@ -124,7 +123,7 @@ func TestAppliedOutlivesTheControlPlane(t *testing.T) {
 	testkit.ErrorIf(t, a.owner.Status().AppliedFile != "", "%+v", a.owner.Status())
 }
 
-// What was applied while the data plane was away, and is refused after a restart of ours, gives way to the file.
+// A configuration applied without a data plane, and refused after our restart, gives way to the file.
 func TestAppliedIsRefusedAfterRestart(t *testing.T) {
 	s := dptest.New(t.TempDir() + "/dp.sock")
 	dir := t.TempDir()
@@ -152,7 +151,7 @@ func digests(s intent.State) []api.Digest {
 	return out
 }
 
-// Each damaged file of a process before us is moved aside and told of: the control plane starts without it.
+// Each damaged file of a former process is moved aside and reported: the control plane starts without it.
 func TestDamagedStateIsTold(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
 	sessions := dir + "/sessions.db"

@@ -20,7 +20,7 @@ import (
 // apiBounds: a browser keeps six connections to a host open, or one of HTTP/2.
 var apiBounds = httpd.Bounds{Name: "api", Connections: 128, Each: 32, Read: time.Minute, Write: 2 * time.Minute}
 
-// tlsConfig is nil where the configuration wants plain HTTP. A certificate of our own is made once, and stays.
+// tlsConfig is nil for plain HTTP. A certificate of our own is made once, and stays.
 func (a *Agent) tlsConfig(c *config.API) (*tls.Config, error) {
 	if c.TLS == "off" {
 		return nil, nil
@@ -42,7 +42,7 @@ func (a *Agent) tlsConfig(c *config.API) (*tls.Config, error) {
 	}
 	a.opt.Log.Info("API certificate", "file", certFile, "fingerprint", auth.Fingerprint(cert.Leaf.Raw), "until",
 		cert.Leaf.NotAfter)
-	if time.Now().After(cert.Leaf.NotAfter) { // its clients say no; all else goes on
+	if time.Now().After(cert.Leaf.NotAfter) { // its clients refuse it; all else works
 		a.opt.Log.Error("the certificate of control.api has ended", "file", certFile)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil

@@ -53,7 +53,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// freeTCP is a port that nobody has at the moment.
+// freeTCP is a port that is free at the moment.
 func freeTCP(t *testing.T) netip.AddrPort {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)
@@ -81,7 +81,7 @@ func serveAPI(t *testing.T, more string, page bool) *served {
 	return out
 }
 
-// client trusts whatever certificate there is.
+// client trusts any certificate.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		ForceAttemptHTTP2: true}}
@@ -145,7 +145,7 @@ func TestAPIByTCP(t *testing.T) {
 	testkit.ErrorIf(t, !strings.Contains(s.log.String(), "fingerprint="), "the fingerprint is not logged")
 }
 
-// Tokens that the configuration does not have any more are nobody's at once.
+// Tokens removed from the configuration are invalid at once.
 func TestTokensFollowTheConfiguration(t *testing.T) {
 	s := serveAPI(t, "", false)
 	stream, err := http.NewRequest("GET", "https://"+s.address+"/v1/events", nil)
@@ -176,8 +176,7 @@ func TestTokensFollowTheConfiguration(t *testing.T) {
 	}
 }
 
-// A thousand connections that say nothing, half a request, or do not speak TLS: those of one address are bounded, the
-// control plane answers, and all is given back.
+// A thousand idle, half or non-TLS connections: one address's are bounded, the control plane answers, and all is freed.
 func TestThousandConnections(t *testing.T) {
 	s := serveAPI(t, "", false)
 	before, started := memory(), runtime.NumGoroutine()
@@ -201,7 +200,7 @@ func TestThousandConnections(t *testing.T) {
 			api = l
 		}
 	}
-	// Those that do not speak TLS give their places to others at once.
+	// Connections without TLS release their places at once.
 	testkit.Until(t, "most are refused", func() bool { return api.Refused() >= uint64(len(open)/2) })
 	testkit.Equal(t, s.owner.Status().DataPlane, v1.StateReady, "state")
 	grown := memory() - before

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alert finds what is worth an event in figures of the data plane that are looked at again and again: links,
-// drops that rise, limits that are near. It remembers a row for each port, reason and limit, and nothing else.
+// Package alert finds events in repeated readings of the data plane's figures: links, rising drops, near limits. It
+// remembers a row for each port, reason and limit.
 package alert
 
 import (
@@ -11,7 +11,7 @@ import (
 	"isthmus/api"
 )
 
-// Figures are what the data plane says at one moment.
+// Figures are the data plane's at one moment.
 type Figures struct {
 	Boot   uint64 // of the data plane: its counters are of one boot
 	Ports  []api.PortRow
@@ -23,10 +23,10 @@ type Figures struct {
 // Limit is a table of which a part is used.
 type Limit struct {
 	Name     string
-	Used, Of uint64 // Of 0: there is no limit
+	Used, Of uint64 // Of 0: no limit
 }
 
-// Tell takes an event: kind, subject, names and values in turn.
+// `Tell` takes an event: kind, subject, names and values in turn.
 type Tell func(kind, subject string, args ...any)
 
 // When drops rise, and limits are near.
@@ -69,7 +69,7 @@ func New() *Watcher {
 	return &Watcher{ports: map[string]link{}, drops: map[string]*reason{}, near: map[string]bool{}}
 }
 
-// Look compares with the last look. The first look at a data plane tells of what is bad already, but of no rate.
+// Look compares with the last look. The first look at a data plane reports faults, but no rate.
 func (w *Watcher) Look(now time.Time, f *Figures, tell Tell) {
 	fresh := f.Boot != w.boot || w.last.IsZero() || !now.After(w.last)
 	w.lookAtPorts(f.Ports, tell)
@@ -101,7 +101,7 @@ func (w *Watcher) lookAtPorts(rows []api.PortRow, tell Tell) {
 	w.ports = seen
 }
 
-// lookAtPaths tells of peers whose state is another; what they were before the first look is not known.
+// lookAtPaths reports peers with another state; states before the first look are unknown.
 func (w *Watcher) lookAtPaths(rows []api.PathRow, tell Tell) {
 	seen := make(map[string]path, len(rows))
 	for i := range rows {

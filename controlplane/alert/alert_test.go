@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// scene is a data plane that the test changes between looks, a second apart unless step says otherwise.
+// scene is a data plane that the test changes between looks, a second apart by default.
 type scene struct {
 	*Watcher
 	Figures
@@ -25,7 +25,7 @@ func newScene(t *testing.T) *scene {
 	return &scene{Watcher: New(), Figures: Figures{Boot: 1}, t: t, now: time.Unix(1000, 0)}
 }
 
-// look takes a look after a time and compares what is told, by kind and subject.
+// look takes a look after a time and compares the events, by kind and subject.
 func (s *scene) look(step time.Duration, want ...string) {
 	s.t.Helper()
 	s.now = s.now.Add(step)

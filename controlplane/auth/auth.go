@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth decides who may do what over HTTP: peers of the Unix socket by their credentials, others by tokens, and
-// browsers by a cookie that a token was exchanged for. It bounds what guessing costs, and refuses requests that a
-// foreign page had a browser send.
+// Package auth authorises HTTP requests: peers of the Unix socket by their credentials, others by tokens, and browsers
+// by a cookie exchanged for a token. It bounds guessing, and refuses requests that a foreign page caused.
 package auth
 
 import (
@@ -68,7 +67,7 @@ func (id Identity) Token() string {
 	return id.Who.Token
 }
 
-// Holder names whom places are counted for: the token, the user at the Unix socket, or the address.
+// Holder names the owner of places: the token, the user at the Unix socket, or the address.
 func (id Identity) Holder() string {
 	switch {
 	case id.Who == nil:
@@ -102,7 +101,7 @@ func With(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
-// Peer is for http.Server.ConnContext of a Unix socket's server: who may open the socket may operate, and is known by
+// Peer is for http.Server.ConnContext of a Unix socket's server: a client that may open the socket may operate, under
 // its credentials at that moment.
 func Peer(ctx context.Context, c net.Conn) context.Context {
 	who := &events.Who{Via: "unix"}
@@ -115,7 +114,7 @@ func Peer(ctx context.Context, c net.Conn) context.Context {
 	return With(ctx, Identity{Role: Operate, Who: who})
 }
 
-// Local gives clients whose connection said nothing of them (Peer) what those of the Unix socket may do.
+// Local gives clients without credentials (Peer) the rights of the Unix socket.
 func Local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if From(r.Context()).Who == nil {

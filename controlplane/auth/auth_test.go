@@ -22,7 +22,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// guarded is a guard before a handler that says who asks; reading needs the role read, changes operate.
+// guarded is a guard before a handler that returns the client; reading needs the role read, changes operate.
 func guarded(t testing.TB) (g *Guard, h http.Handler, read, operate string) {
 	t.Helper()
 	g = NewGuard(events.New(nil))
@@ -46,7 +46,7 @@ func guarded(t testing.TB) (g *Guard, h http.Handler, read, operate string) {
 	return g, g.Handler(mux), read, operate
 }
 
-// ask sends a request whose header is "Name: value" lines; it comes in at a loopback address unless from says another.
+// ask sends a request with a header of "Name: value" lines; its source is a loopback address by default.
 func ask(h http.Handler, request, from, body string, head ...string) *httptest.ResponseRecorder {
 	method, path, _ := strings.Cut(request, " ")
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -114,7 +114,7 @@ func TestRoles(t *testing.T) {
 	testkit.Equal(t, ask(h, "POST /change", "", "", json).Code, 403, "a change from this machine without a token")
 }
 
-// What other sites' pages can make a browser send does nothing.
+// Requests that foreign pages can cause have no effect.
 func TestForeignPages(t *testing.T) {
 	g, h, _, operate := guarded(t)
 	s := *g.settings.Load()
@@ -186,7 +186,7 @@ func TestLogin(t *testing.T) {
 	testkit.Equal(t, ask(h, "GET /read", "", "", cookie).Code, 401, "after its token was taken out")
 }
 
-// A form's wrong token leads to the page that says so, and too many of them to its other words.
+// A form's wrong token leads to the page's text for it, and too many of them to its other text.
 func TestWrongTokenInAForm(t *testing.T) {
 	_, h, _, _ := guarded(t)
 	form := []string{"Content-Type: application/x-www-form-urlencoded", "Origin: https://127.0.0.1:9443"}
@@ -230,7 +230,7 @@ func TestLogoutEndsStreams(t *testing.T) {
 	<-ended
 }
 
-// Who logs in without end takes no other token's login.
+// Endless logins of a token take no other token's login.
 func TestLoginsAreFair(t *testing.T) {
 	var l logins
 	kept := l.add(config.Token{Name: "quiet"})
@@ -253,7 +253,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	testkit.ErrorIf(t, l.find(last) != nil, "it is found after its time")
 }
 
-// Bad tokens by the million: bounded memory and events, a bound on the time of each; who has a good one is served.
+// Bad tokens by the million: bounded memory and events, a bound on the time of each; a good one is served.
 func TestGuessing(t *testing.T) {
 	g, h, read, _ := guarded(t)
 	const far = "198.51.100.7:5000"
@@ -278,7 +278,7 @@ func TestGuessing(t *testing.T) {
 	testkit.ErrorIf(t, len(page.Events) == 0 || len(page.Events) > 50, "%d events", len(page.Events))
 }
 
-// Who guesses waits, and one who hangs up is not waited for.
+// Guessers wait; a client that hangs up does not hold the guard.
 func TestGuessersWait(t *testing.T) {
 	g, h, _, _ := guarded(t)
 	g.pause = time.Hour
@@ -303,7 +303,7 @@ func TestGuessersWait(t *testing.T) {
 	<-ended
 }
 
-// The time to refuse does not depend on how much of a token is right: all hashes are compared.
+// The time of a refusal does not depend on how much of a token is right: all hashes are compared.
 func TestFind(t *testing.T) {
 	var tokens []config.Token
 	var texts []string
@@ -351,7 +351,7 @@ func TestCertificate(t *testing.T) {
 	testkit.ErrorIf(t, err == nil, "a broken key was replaced")
 }
 
-// FuzzGuard: whatever the head of a request, no panic, and no change without a token.
+// FuzzGuard: for any head of a request, no panic, and no change without a token.
 func FuzzGuard(f *testing.F) {
 	_, h, _, _ := guarded(f)
 	f.Add("POST", "/change", "127.0.0.1", "Bearer x", "https://127.0.0.1", "same-origin", "application/json",

@@ -24,7 +24,7 @@ import (
 // ownTime is how long a certificate that we made is good: clients know it by its fingerprint.
 const ownTime = 10 * 365 * 24 * time.Hour
 
-// Certificate reads a certificate and its key. When own, and neither is there, they are made: self-signed, for these
+// Certificate reads a certificate and its key. When own, and both are missing, they are made: self-signed, for these
 // names and addresses.
 func Certificate(certFile, keyFile string, own bool, names []string) (tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -36,8 +36,7 @@ func Certificate(certFile, keyFile string, own bool, names []string) (tls.Certif
 	return c, err
 }
 
-// Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits: what --fingerprint of the command line
-// takes.
+// Fingerprint is the SHA-256 of a certificate in DER, in hexadecimal digits, for --fingerprint of the command line.
 func Fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

@@ -11,7 +11,7 @@ import (
 	"isthmus/controlplane/events"
 )
 
-// What one source may do wrong in a minute before it has to wait, and how many sources are told apart; all others
+// How many failures a source has in a minute before it must wait, and how many sources are counted apart; all others
 // share a place.
 const (
 	failuresAllowed = 10
@@ -39,7 +39,7 @@ func newFailures() *failures {
 	return &failures{by: map[netip.Prefix]*tally{}, telling: events.Gate{Most: 5, Window: 10 * time.Second}}
 }
 
-// source is whom an address belongs to: a host of IPv4, a network of IPv6.
+// source is the owner of an address: a host of IPv4, a network of IPv6.
 func source(remote string) netip.Prefix {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -54,7 +54,7 @@ func source(remote string) netip.Prefix {
 	return p
 }
 
-// add counts a failure. more were not told since the last that is; often: the source did it too often.
+// add counts a failure. more: unreported ones since the last report; often: the source exceeded its limit.
 func (f *failures) add(from netip.Prefix, now time.Time) (more uint64, tell, often bool) {
 	f.all.Add(1)
 	f.lock.Lock()

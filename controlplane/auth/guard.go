@@ -29,14 +29,14 @@ type Guard struct {
 	pause    time.Duration // before guessers are answered
 }
 
-// NewGuard makes a guard without tokens. log hears who is turned away; nil: nobody.
+// NewGuard makes a guard without tokens. log gets refused clients; may be nil.
 func NewGuard(log *events.Log) *Guard {
 	g := &Guard{failures: newFailures(), log: log, pause: time.Second}
 	g.settings.Store(&config.API{})
 	return g
 }
 
-// Configure takes a configuration over; logins by tokens that are gone end, and so do their requests that go on.
+// Configure takes a configuration over; logins by removed tokens end, with their pending requests.
 func (g *Guard) Configure(s *config.API) {
 	g.settings.Store(s)
 	g.logins.keep(s.Tokens)
@@ -46,8 +46,8 @@ func (g *Guard) Configure(s *config.API) {
 // Refused counts the requests that were turned away: bad tokens, foreign pages.
 func (g *Guard) Refused() uint64 { return g.failures.all.Load() }
 
-// Handler finds out who asks, and gives the request on with that (From). What somebody without a role may ask for is
-// decided behind it, by Require.
+// Handler identifies the client, and passes the request on with that (From). Require, behind it, decides what a client
+// without a role may do.
 func (g *Guard) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -75,7 +75,7 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// harden keeps browsers from what this program never needs: other hosts, frames, guesses at types. With the policy
+// harden denies browsers what this program never needs: other hosts, frames, guesses at types. With the policy
 // no-referrer they would call the origin of the page's own form null (Fetch Standard, Origin header), and foreign would
 // refuse it.
 func harden(h http.Header) {
@@ -87,8 +87,8 @@ func harden(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// foreign tells why a request may be another page's: a name of a loopback address that is none (DNS rebinding), another
-// origin, or a change in a form that a page can send without being asked (CSRF).
+// foreign returns why a request may be another page's. A loopback address has a foreign name (DNS rebinding), the
+// origin differs, or a change comes in a form that a page can send without a preflight (CSRF).
 func (g *Guard) foreign(r *http.Request) string {
 	local, loopback := localAddr(r)
 	if loopback && !g.isUs(r.Host, local) {
@@ -139,7 +139,7 @@ func localAddr(r *http.Request) (netip.Addr, bool) {
 	return addr, addr.IsLoopback()
 }
 
-// isUs tells whether a Host header can be a loopback address's.
+// isUs: a Host header can be a loopback address's.
 func (g *Guard) isUs(host string, local netip.Addr) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -181,7 +181,7 @@ func (g *Guard) identify(r *http.Request) (_ Identity, why string) {
 			who.Token = string(l.token.Name)
 			return Identity{roleOf(l.token.Role), who, &l.token}, ""
 		}
-		// A cookie of before a restart is no guess: who has it logs in again.
+		// A cookie from before a restart is no guess: its client logs in again.
 	}
 	if _, loopback := localAddr(r); loopback {
 		return Identity{Role: roleOf(s.Anonymous), Who: who}, ""
@@ -191,7 +191,7 @@ func (g *Guard) identify(r *http.Request) (_ Identity, why string) {
 
 func short(s string) string { return s[:min(len(s), 64)] }
 
-// turnAway answers, counts and tells. Who does it often waits for the answer.
+// turnAway answers, counts and publishes. A frequent offender waits for the answer.
 func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, status int, why string) {
 	from := source(r.RemoteAddr)
 	more, tell, often := g.failures.add(from, time.Now())
@@ -211,7 +211,7 @@ func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, status int, why
 	Refuse(w, status, why)
 }
 
-// Refuse writes an answer that says why not.
+// Refuse writes an answer with the reason.
 func Refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -17,7 +17,7 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// LoginPath takes a token from a browser's form, or as JSON {"token": …}, and gives a cookie for it.
+// LoginPath takes a token from a browser's form, or as JSON {"token": …}, and answers with a cookie.
 const LoginPath = "/v1/login"
 
 // LogoutPath ends the life of a browser's cookie.
@@ -54,7 +54,7 @@ func (l *logins) find(cookie string) *login {
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	// Looked up by its hash: what the time tells is of no use to who guesses.
+	// Looked up by its hash: timing reveals nothing useful.
 	in := l.by[sha256.Sum256([]byte(cookie))]
 	if in == nil || time.Now().After(in.until) {
 		return nil
@@ -115,13 +115,13 @@ func (l *logins) keep(tokens []config.Token) {
 	}
 }
 
-// Where the page of the form says why nobody was let in.
+// Where the page of the form shows why sign-in failed.
 const (
 	loginUnknown = "/login#unknown"
 	loginOften   = "/login#often"
 )
 
-// formAnswer is the answer to a browser's form: in place of a refusal, the page that has it in words.
+// formAnswer is the answer to a browser's form: in place of a refusal, the page with its text.
 type formAnswer struct {
 	http.ResponseWriter
 	r *http.Request
@@ -140,8 +140,8 @@ func (f *formAnswer) WriteHeader(status int) {
 // Write is of http.ResponseWriter.
 func (f *formAnswer) Write(b []byte) (int, error) { return len(b), nil }
 
-// Login exchanges a token for a cookie that scripts cannot read and other sites' pages cannot send. A form is sent on
-// to the page.
+// Login exchanges a token for a cookie that scripts cannot read and other sites cannot send. A form is redirected to
+// the page.
 func (g *Guard) Login(w http.ResponseWriter, r *http.Request) {
 	token, form, err := givenToken(w, r)
 	t := find(g.settings.Load().Tokens, token)
@@ -197,7 +197,7 @@ type Self struct {
 	Token string `json:"token"` // its name; empty: none was shown
 }
 
-// WhoAmI tells a client what it may do.
+// WhoAmI returns what a client may do.
 func WhoAmI(w http.ResponseWriter, r *http.Request) {
 	id := From(r.Context())
 	answerIdentity(w, id, id.Token())

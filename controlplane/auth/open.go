@@ -11,8 +11,7 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// open are the requests that are being answered, by the token that they showed: a stream ends with its token. The zero
-// value is ready.
+// open are pending requests, by their token: a stream ends with its token. The zero value is ready.
 type open struct {
 	lock sync.Mutex
 	last uint64
@@ -46,8 +45,7 @@ func (o *open) enter(ctx context.Context, t *config.Token) (context.Context, fun
 // grace is for a request that changed its own token: it is answered.
 const grace = time.Second
 
-// keep ends the requests of tokens that are not there any more, or have another role. Requests without a token are not
-// its business.
+// keep ends the requests of tokens that are gone, or have another role. Requests without a token stay.
 func (o *open) keep(tokens []config.Token) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -58,7 +56,7 @@ func (o *open) keep(tokens []config.Token) {
 	}
 }
 
-// end ends the requests of one login. The one that asks for it is answered.
+// end ends the requests of one login, except its caller's.
 func (o *open) end(t *config.Token) {
 	o.lock.Lock()
 	defer o.lock.Unlock()

@@ -15,8 +15,8 @@ type Bucket struct {
 	full atomic.Int64 // ns since 1970
 }
 
-// Take takes one of rate tokens a second, of which as many wait as come in burst, but one at least. Rate 0 is no limit.
-// There is none: false, and how long until there is.
+// Take takes a token of rate a second; those of burst accumulate, at least one. Rate 0 is no limit. Without a token:
+// false, and the time until the next.
 func (b *Bucket) Take(now time.Time, rate int, burst time.Duration) (wait time.Duration, ok bool) {
 	if rate <= 0 {
 		return 0, true
@@ -39,14 +39,13 @@ func (b *Bucket) Take(now time.Time, rate int, burst time.Duration) (wait time.D
 	}
 }
 
-// Table has buckets for keys that strangers choose: those that fall into one place share it. Which do, nobody outside
-// can tell.
+// Table has buckets for keys that strangers choose: keys of one place share it. Outsiders cannot find out which.
 type Table[K comparable] struct {
 	seed    maphash.Seed
 	buckets []Bucket
 }
 
-// NewTable makes one of so many buckets.
+// NewTable makes size buckets.
 func NewTable[K comparable](size int) *Table[K] {
 	return &Table[K]{maphash.MakeSeed(), make([]Bucket, size)}
 }

@@ -38,7 +38,7 @@ func TestTake(t *testing.T) {
 	testkit.Equal(t, taken(&b, now, 500, 0, time.Second), 500, "no limit")
 }
 
-// A bucket of a short burst holds one; a clock that goes back by a day does not close it.
+// A bucket of a short burst holds one; a clock set back by a day does not close it.
 func TestEdges(t *testing.T) {
 	var b Bucket
 	now := time.Unix(1000000, 0)

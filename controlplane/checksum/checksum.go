@@ -15,7 +15,7 @@ func Sum(b []byte, start uint32) uint32 {
 	return start
 }
 
-// Of is the checksum of octets and what was summed up before; 0 where a right checksum is among them.
+// Of is the checksum of octets and a former sum; 0 if they include a right checksum.
 func Of(b []byte, start uint32) uint16 {
 	s := Sum(b, start)
 	for s>>16 != 0 {

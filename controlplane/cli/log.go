@@ -15,11 +15,11 @@ import (
 const (
 	linesOfMessage = 100
 	lineWindow     = 10 * time.Second
-	maxMessages    = 1024 // told apart; further ones share a bound
+	maxMessages    = 1024 // counted apart; further ones share a bound
 )
 
-// limited hands lines on as long as there are not too many of the same message. The next one that goes through says how
-// many were left out. Debug lines are never left out.
+// limited passes on a bounded number of lines of one message. The next passed line has the number of those left out.
+// Debug lines are not limited.
 type limited struct {
 	slog.Handler
 	of *messages

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/session"
 )
 
-// readingOf tells how much of a store was read: it is read twice, once to find the records that count.
+// readingOf returns how much of a store was read. It is read twice, first to find the records that count.
 func readingOf(path string) func() float64 {
 	info, err := os.Stat(path)
 	before, unknown := command.BytesRead(os.Getpid())

@@ -173,7 +173,7 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 		parts = append(parts, names.Tail("log/"+strings.TrimLeft(filepath.Clean(path), "./"), path))
 	}
 	parts = append(parts, machine...)
-	// Last what a control plane that hangs may keep for long; one that has not said how it is is not asked again.
+	// Last what a hanging control plane may delay; one without a status is not asked again.
 	hangs := err != nil && short.Err() != nil
 	for _, table := range view.Tables {
 		parts = append(parts, support.Part{Name: "show/" + table.Name + ".json",

@@ -103,7 +103,7 @@ func TestSupportFromAfar(t *testing.T) {
 		strings.Contains(text, "driver: synth"), "this machine's file stands for another's:\n%s", text)
 }
 
-// A control plane that takes connections and never answers: nobody waits for each table.
+// A control plane that accepts connections and never answers: the command does not wait for each table.
 func TestSupportOfOneThatHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)

@@ -84,7 +84,7 @@ func (c *choice) read(limit uint32) error {
 	return nil
 }
 
-// orders tells whether there is more to do than to show what the server sends.
+// orders: rows are sorted or cut, not only shown.
 func (c *choice) orders() bool { return c.sort != "" || c.top > 0 }
 
 // of returns the JSON of the rows in order.
@@ -240,7 +240,7 @@ func terminalSize(w any) (width, height int, ok bool) {
 	return width, height, err == nil && width > 0 && height > 0
 }
 
-// coloured tells whether what is written to w may have colours: a terminal, and no NO_COLOR (https://no-color.org).
+// coloured: output to w may have colours, on a terminal without NO_COLOR (https://no-color.org).
 func coloured(w io.Writer) bool {
 	_, _, ok := terminalSize(w)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -53,8 +53,7 @@ func (e *Env) CallHead(ctx context.Context, method, path string, query url.Value
 	return data, res.Header, err
 }
 
-// Open sends one request and returns the answer, which the caller closes, when it is a good one. head is added to the
-// request's header.
+// Open sends one request and returns a good answer, which the caller closes. head is added to the request's header.
 func (e *Env) Open(ctx context.Context, method, path string, query url.Values, body []byte,
 	head http.Header) (*http.Response, error) {
 	base, transport, err := e.transport()
@@ -80,7 +79,7 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	// A token goes to nobody but the server that was named.
+	// Only the named server gets the token.
 	client := &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
@@ -104,7 +103,7 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 
 func (e *Env) remote() bool { return e.Server != "" }
 
-// transport says where requests go, and how.
+// transport returns the destination of requests, and the way.
 func (e *Env) transport() (*url.URL, *http.Transport, error) {
 	if !e.remote() {
 		return &url.URL{Scheme: "http", Host: "isthmus"}, &http.Transport{
@@ -130,7 +129,7 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 	switch {
 	case e.Fingerprint != "":
 		want := strings.ToLower(strings.ReplaceAll(e.Fingerprint, ":", ""))
-		// The certificate itself is known: nobody else's signature and no name say more.
+		// The certificate itself is pinned: signatures and names add nothing.
 		secure.InsecureSkipVerify = true
 		secure.VerifyConnection = func(s tls.ConnectionState) error {
 			if got := auth.Fingerprint(s.PeerCertificates[0].Raw); got != want {

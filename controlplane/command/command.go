@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is what the command lines of isthmus and isthmus-lab share: exit status, errors, and calls of the
+// Package command is shared by the command lines of isthmus and isthmus-lab: exit status, errors, and calls of the
 // control plane.
 package command
 
@@ -26,7 +26,7 @@ const (
 	ExitInterrupted = 130 // a benchmark was interrupted and printed what it had
 )
 
-// Exit carries an exit status through cobra. Err nil: the command has said everything itself.
+// Exit carries an exit status through cobra. Err nil: the command has printed everything itself.
 type Exit struct {
 	Code int
 	Err  error
@@ -41,7 +41,7 @@ func (e *Exit) Error() string {
 
 func (e *Exit) Unwrap() error { return e.Err }
 
-// DefaultSocket is where the control plane listens unless its file, $ISTHMUS_SOCKET or --socket says otherwise.
+// DefaultSocket is the control plane's socket, unless its file, $ISTHMUS_SOCKET or --socket name another.
 const DefaultSocket = "/run/isthmus/isthmus.sock"
 
 // Env is what commands share: where the control plane is and where output goes.
@@ -49,13 +49,12 @@ type Env struct {
 	Socket   string
 	Out, Err io.Writer
 
-	// Server, instead of Socket, is the https://HOST:PORT of a control plane, TokenFile the file of the token for
-	// it,
-	// CA the file of its authority's certificate, Fingerprint the SHA-256 of its own.
+	// Server, instead of Socket, is the https://HOST:PORT of a control plane. TokenFile is the file of its token,
+	// CA the file of its authority's certificate, Fingerprint the SHA-256 of its own certificate.
 	Server, TokenFile, CA, Fingerprint string
 }
 
-// AddSocket gives a root command the flags that say where the control plane is.
+// AddSocket gives a root command the flags for the control plane's address.
 func (e *Env) AddSocket(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&e.Socket, "socket", cmp.Or(os.Getenv("ISTHMUS_SOCKET"), DefaultSocket),
@@ -91,8 +90,8 @@ func Main(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io
 	return Execute(root, stderr)
 }
 
-// Execute runs a command, prints its error and chooses the exit code. Errors that cobra found before a command ran are
-// usage errors; they come with what the command takes.
+// Execute runs a command, prints its error and chooses the exit code. cobra's errors before a command ran are usage
+// errors, printed with the command's usage.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteC()
@@ -115,7 +114,7 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	return exit.Code
 }
 
-// Group makes a command of subcommands: alone it prints its help, a word that is none of them is an error.
+// Group makes a command of subcommands: alone it prints its help, an unknown word is an error.
 func Group(cmd *cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -18,8 +18,8 @@ const (
 	progressEach  = 200 * time.Millisecond
 )
 
-// Progress is a bar in the last line of a terminal while something lasts. Where w is no terminal it draws nothing.
-// All methods may be called from any goroutine, and of nil.
+// Progress is a bar in the last line of a terminal. Where w is no terminal it draws nothing. Any goroutine may call it,
+// also on nil.
 type Progress struct {
 	w     io.Writer
 	stop  chan struct{}
@@ -28,7 +28,7 @@ type Progress struct {
 
 	mu    sync.Mutex
 	title string
-	share float64 // below 0: nobody knows
+	share float64 // below 0: unknown
 	look  func() float64
 	drawn bool
 }
@@ -70,7 +70,7 @@ func (p *Progress) draw(spent time.Duration) {
 	fmt.Fprintf(p.w, "\r\x1b[K%s", Bar(p.title, p.share, spent))
 }
 
-// Bar is a line that says how much is done; a share below 0 is not known.
+// Bar is a progress line; a share below 0 is unknown.
 func Bar(title string, share float64, spent time.Duration) string {
 	const width = 32
 	if share < 0 {
@@ -81,7 +81,7 @@ func Bar(title string, share float64, spent time.Duration) string {
 		min(int(100*share), 100))
 }
 
-// Set says what is being done, and how much of all.
+// Set sets the title, and the share of all work.
 func (p *Progress) Set(title string, share float64) {
 	if p == nil {
 		return
@@ -147,8 +147,8 @@ func (p *Progress) Done() {
 	p.clear()
 }
 
-// ReadShare is how much of some bytes a process has read by now, as /proc counts it from its start or since a former
-// call's count; -1: nobody knows.
+// ReadShare is how much of some bytes a process has read, as /proc counts it from its start or since a former call's
+// count; -1: unknown.
 func ReadShare(pid int, since, bytes uint64) float64 {
 	n, err := BytesRead(pid)
 	if err != nil || bytes == 0 || n < since {

@@ -30,7 +30,7 @@ type Access struct {
 	Limits     AccessLimits    `yaml:"limits" doc:"How many may sign in."`
 }
 
-// Enabled tells whether anybody can sign in.
+// Enabled: sign-in is configured.
 func (a *Access) Enabled() bool { return len(a.Ports) > 0 }
 
 // AccessPort is where subscribers sign in.
@@ -48,7 +48,7 @@ type AccessPort struct {
 	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
 
-// Moves tells that a home which moves to another circuit signs in anew.
+// Moves: a home that moves to another circuit signs in again.
 func (p *AccessPort) Moves() bool { return p.Circuit == "sign-in" }
 
 // AccessList is rules on packets of one subscriber, in one direction. The session's filters (api.MaxSDF) have room for
@@ -164,7 +164,7 @@ func (r TagRange) schema() map[string]any {
 	return map[string]any{"anyOf": []any{s, map[string]any{"type": "integer", "minimum": 1, "maximum": 4094}}}
 }
 
-// Has tells whether a tag is of the range; 0 is no tag.
+// Has: a tag is in the range; 0 is no tag.
 func (r TagRange) Has(tag uint16) bool { return !r.set || r.First <= tag && tag <= r.Last }
 
 // relays checks the upstream servers of a port.
@@ -177,7 +177,7 @@ func (p *AccessPort) relays(k *checker) {
 	}
 }
 
-// told checks what homes hear by DHCP of a port: the data plane answers for addresses of its interfaces.
+// Checks what a port's DHCP assigns to homes: the data plane answers for addresses of its interfaces.
 func (p *AccessPort) told(k *checker, port *Port, profiles map[Name]*AccessProfile) {
 	a := &k.Access
 	if uint32(a.DHCP.MTU) > port.MTU {
@@ -267,7 +267,7 @@ func (a *Access) check(k *checker) {
 	}
 	for i := range k.AAA.Users {
 		if len(a.Profiles) == 0 {
-			break // nobody signs in
+			break // no sign-in there
 		}
 		u := &k.AAA.Users[i]
 		refer(k, u.At, "profile", "profile", u.Profile, profiles)
@@ -330,7 +330,7 @@ func CheckRedirect(text string) error {
 	return api.PutURL(make([]byte, api.Redirect), text)
 }
 
-// IsBehind tells whether a prefix can be a network behind a subscriber.
+// IsBehind: a prefix can be a network behind a subscriber.
 func IsBehind(r netip.Prefix) bool {
 	return r.Bits() > 0 && r == r.Masked() && !r.Addr().IsMulticast() && !r.Addr().IsLinkLocalUnicast() &&
 		!r.Addr().IsLoopback()

@@ -34,7 +34,7 @@ schedulers:
 	}
 }
 
-// A port that relays has servers of a family to relay to; one that judges circuit ids believes them.
+// A port that relays needs servers of that family; a port that checks circuit ids must trust them.
 func TestAccessPorts(t *testing.T) {
 	const text = `
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
@@ -83,7 +83,7 @@ func TestAccessLimits(t *testing.T) {
 	}
 }
 
-// A framed route is a network that can be somebody's, with a user as with a profile.
+// A framed route must be a possible subscriber network, for a user as for a profile.
 func TestFramedRoutes(t *testing.T) {
 	const text = `
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
@@ -131,7 +131,7 @@ access:
 	}
 }
 
-// What homes are told, the data plane has: a gateway that answers ARP, and an MTU that fits the port.
+// What homes are assigned, the data plane has: a gateway that answers ARP, and an MTU that fits the port.
 func TestToldHomes(t *testing.T) {
 	const text = `
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
@@ -157,7 +157,7 @@ access:
 		wrong := (err == nil) != (c[2] == "") || err != nil && !strings.Contains(err.Error(), c[2])
 		testkit.ErrorIf(t, wrong, "%s: %v, want %q", c[1], err, c[2])
 	}
-	// PPP asks nobody for its gateway, and relayed homes have that of their servers.
+	// PPP needs no gateway address, and relayed homes have that of their servers.
 	for _, c := range [][2]string{{"ipoe: true", "pppoe: true"}, {"ipoe: true", "ipoe: true, dhcp: relay"}} {
 		file := strings.Replace(strings.Replace(text, "gateway: 100.64.0.1", moved, 1), c[0], c[1], 1)
 		file = strings.Replace(file, "mtu: 1500", "address: 10.6.0.1, servers: [10.6.0.9]", 1)

@@ -20,8 +20,8 @@ const (
 	descriptors     = 1024
 )
 
-// copying are the drivers that copy frames when they receive and send, so that their rings hold none of our buffers
-// (share: what it lends has a pool of its own).
+// copying are the drivers that copy frames on receive and send: their rings hold none of our buffers (share has a pool
+// of its own for what it lends).
 var copying = map[string]bool{"synth": true, "inject": true, "share": true, "net_af_packet": true, "net_pcap": true,
 	"net_memif": true}
 
@@ -78,9 +78,8 @@ func fill(list []holder, base uint64) (sum uint64) {
 	return sum
 }
 
-// buffers divides engine.packet_buffers. Where the file says nothing the shares are of all buffers, or of a half, a
-// quarter, an eighth of them: coarse steps, since another limit needs a restart of the data plane, and another port
-// should not.
+// buffers divides engine.packet_buffers. By default the shares are of all, a half, a quarter or an eighth of the
+// buffers. The steps are coarse since another limit needs a restart of the data plane, and another port should not.
 func (e *Engine) buffers(k *checker) {
 	all, list := uint64(e.PacketBuffers), k.holders()
 	ports, workers := k.receiving()

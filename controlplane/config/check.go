@@ -315,7 +315,7 @@ func (f *Interface) clone(k *checker, port *Port, devices map[[2]string]int) {
 	once(k, c.At, "device", devices, [2]string{c.File(), c.Device}, "%s is already the clone of line %d", c.Device)
 }
 
-// has tells whether an address is one of the interface's own.
+// has: an address is one of the interface's own.
 func (f *Interface) has(a netip.Addr) bool {
 	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Addr() == a })
 }

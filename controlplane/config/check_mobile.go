@@ -146,7 +146,7 @@ func (in *Instance) endpoint(k *checker, a netip.Addr) {
 	}
 	k.tunnelEnd(in.At, "endpoints", a)
 	for i := range k.Paths {
-		if p := &k.Paths[i]; p.Local.Addr == a { // the data plane tells wireline from mobile tunnels by the address
+		if p := &k.Paths[i]; p.Local.Addr == a { // the address distinguishes wireline from mobile tunnels
 			k.fail(in.At, "endpoints", "%s is the local end of path %q, line %d", a, p.Name, p.Line("local"))
 		}
 	}
@@ -257,7 +257,7 @@ func (p *PFCP) peers(k *checker) {
 	if most := p.Limits.Associations; len(p.Peers) > int(most) {
 		k.fail(p.At, "peers", "%d, but limits.associations is %d", len(p.Peers), most)
 	}
-	// A peer sends from any port (TS 29.244 §6.3), so on one address only the node id tells who asks.
+	// A peer sends from any port (TS 29.244 §6.3), so on one address only the node id identifies it.
 	type id struct {
 		addr netip.Addr
 		node string

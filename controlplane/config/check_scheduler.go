@@ -65,7 +65,7 @@ func (s *Scheduler) red(k *checker) {
 	}
 }
 
-// has tells whether there is a scheduler with a profile.
+// has: there is a scheduler with the profile.
 func (s *Scheduler) has(profile Name) bool {
 	return s != nil && slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == profile })
 }

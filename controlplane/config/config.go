@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads the one YAML file that configures Isthmus. The structs below are the file's sections; their tags
-// drive the strict decoder (decode.go), the JSON Schema (schema.go) and nothing else knows a key. Parse reports every
-// reason to refuse a file with file, line and path; what it returns has been checked whole (check.go), has its
-// ranges of subscribers expanded (subscribers.go), and is the same wherever the file says it (reflect.DeepEqual).
+// Package config reads the YAML file that configures Isthmus. The structs below are the file's sections. Their tags
+// drive the strict decoder (decode.go) and the JSON Schema (schema.go); no other code knows a key. Parse reports every
+// fault with file, line and path. Its result is checked (check.go), has its ranges of subscribers expanded
+// (subscribers.go), and is equal for equal meaning (reflect.DeepEqual).
 package config
 
 import (

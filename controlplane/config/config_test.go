@@ -512,7 +512,7 @@ func TestDriversAreTried(t *testing.T) {
 	}
 }
 
-// The schema in docs/ is the one that the decoder's tags make, so no key can be missing from either.
+// The schema in docs/ equals the one made from the decoder's tags, so no key can be missing from either.
 func TestReferenceSchema(t *testing.T) {
 	want, err := Schema()
 	testkit.Must(t, err)

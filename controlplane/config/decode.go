@@ -51,7 +51,7 @@ func (a At) Line(key string) int {
 	return 0
 }
 
-// Has tells whether the file gave the key.
+// Has: the file gave the key.
 func (a At) Has(key string) bool { return a.find(key) != nil }
 
 // Path of a key of the section: "subscribers[3].mac".
@@ -272,7 +272,7 @@ func Default[T any]() *T {
 	return &section
 }
 
-// given tells a value from what stands for none.
+// given: a value differs from its type's "none".
 func given(v reflect.Value) bool {
 	if v.Kind() == reflect.Slice {
 		return v.Len() > 0

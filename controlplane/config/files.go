@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// ReadFile reads a file that the configuration names. Who may apply a configuration may name any file: one that blocks
-// or never ends is refused.
+// ReadFile reads a file that the configuration names. An applied configuration may name any file: a file that blocks or
+// never ends is refused.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	maxBcrypt   = 15 // its cost: seconds for one sign-in
 )
 
-// Argon tells that a hash is one of argon2id.
+// Argon: the hash is argon2id.
 func (s Secret) Argon() bool { return strings.HasPrefix(string(s), argonPrefix) }
 
 // checkHash looks whether a password_hash can be used.

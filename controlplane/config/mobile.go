@@ -46,7 +46,7 @@ type MBRBurst struct {
 	Least  uint32        `yaml:"least" default:"16384" min:"3044" max:"1073741824" doc:"Bytes; no bucket is smaller, however low the rate. At least two full Ethernet frames."`
 }
 
-// Enabled tells whether there is a PFCP interface at all.
+// Enabled: there is a PFCP interface.
 func (p *PFCP) Enabled() bool { return len(p.Listen) > 0 }
 
 // Infrastructure is what no UE may send to: our N4 addresses and those of the CP functions (PFCP.peers bounds their
@@ -70,7 +70,7 @@ func (p *PFCP) Infrastructure() []netip.Addr {
 	return all
 }
 
-// Is tells whether the process has a role.
+// Is: the process has a role.
 func (p *PFCP) Is(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Node is the Node ID, the default filled in.
@@ -166,8 +166,8 @@ func (s *Socket) UnmarshalText(b []byte) error {
 
 func (s Socket) schema() map[string]any { return textLike(`^\[?[0-9A-Fa-f:.]+(\]?:[0-9]{1,5})?$`) }
 
-// nodeIDReason tells why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels);
-// empty: it is one.
+// nodeIDReason returns why a text is no Node ID (TS 29.244 clause 8.2.38: an address, or a name of RFC 1035 labels); ""
+// if it is one.
 func nodeIDReason(id string) string {
 	if _, err := netip.ParseAddr(id); err == nil {
 		return ""

@@ -41,7 +41,7 @@ type NATTimeouts struct {
 	Hold          uint32 `yaml:"hold" default:"120" max:"604800" doc:"Rest of a block given back (RFC 6888 REQ-8)."`
 }
 
-// Enabled tells whether the instance has NAT44.
+// Enabled: the instance has NAT44.
 func (n *NAT) Enabled() bool { return len(n.Addresses) > 0 }
 
 // NATLog is where blocks are logged that subscribers get and give back.

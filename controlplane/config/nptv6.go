@@ -55,7 +55,7 @@ func (n *NPTv6) prefix(k *checker, key string, p Prefix) bool {
 	return false
 }
 
-// outside: its addresses are nobody's, neither ours nor a UE's.
+// outside: its addresses must be free, neither ours nor a UE's.
 func (n *NPTv6) outside(k *checker, in *Instance) {
 	k.notOurs(n.At, "outside", in, n.Outside)
 	for i := range k.Instances {

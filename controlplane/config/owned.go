@@ -16,9 +16,9 @@ type Owned struct {
 	key    string
 }
 
-// Owned lists the prefixes at which packets end unless something more specific leads on (RFC 4632 section 5.1): the
-// routes would send those to an address that nobody has back to where they came from. UEs' packets to each other that
-// leave by the route (ue_to_ue: out) must not end (Ends), and the networks of core interfaces end by themselves.
+// Owned lists the prefixes where packets end unless a more specific route matches (RFC 4632 section 5.1): otherwise
+// packets to an unused address would loop. UEs' packets to each other that leave by the route (ue_to_ue: out) must not
+// end (Ends), and the networks of core interfaces end by themselves.
 func (c *Config) Owned() []Owned {
 	instances, seen := map[Name]*Instance{}, map[vrfPrefix]bool{}
 	for i := range c.Interfaces {
@@ -81,7 +81,7 @@ func (c *Config) PoolsOf(in *Instance) (list []netip.Prefix) {
 	return list
 }
 
-// onCore tells whether an interface is on a core port: its networks are on the link.
+// onCore: an interface is on a core port, so its networks are on the link.
 func (c *Config) onCore(f *Interface) bool {
 	for i := range c.Ports {
 		if c.Ports[i].Name == f.Port {

@@ -46,7 +46,7 @@ func TestOwned(t *testing.T) {
 		"|100.64.0.0/22 red|2001:db8:4000::/40 |10.2.0.0/24", "in a VRF")
 }
 
-// A route that leads all of it elsewhere sends round what nobody has.
+// A route that leads the whole prefix elsewhere loops packets to unused addresses.
 func TestRoutesOfOwned(t *testing.T) {
 	for _, r := range []struct{ route, want string }{
 		{`{prefix: 100.64.0.0/22, via: 10.2.0.9}`,

@@ -18,8 +18,8 @@ const (
 // byName as a subport: the subscriber's name decides.
 const byName = ^uint32(0)
 
-// Placement is which pipes of the schedulers subscribers have, by port. A new configuration is made with that of the
-// one before it, so that nobody moves because somebody else comes or goes. Without it names decide, which moves few.
+// Placement is which pipes of the schedulers subscribers have, by port. A new configuration starts with the former
+// one's, so that no subscriber moves because another is added or removed. Without it names decide, which moves few.
 type Placement map[Name]PortPlacement
 
 // PortPlacement is one scheduler's part: the pipes of each subport, and each subscriber's subport and pipe.
@@ -68,7 +68,7 @@ func placePipes(k *checker) {
 		h := &k.Subscribers[i]
 		if s := k.schedulers[h.From.Port]; s != nil {
 			was, had := k.before[s.Port].Places[h.Name]
-			had = had && len(k.before[s.Port].Pipes) == len(s.Groups) // else all are spread anew
+			had = had && len(k.before[s.Port].Pipes) == len(s.Groups) // else all are spread again
 			lists[s.Port] = append(lists[s.Port], placed{h, spread(h.Name), was, had})
 		}
 	}
@@ -147,7 +147,7 @@ func (s *Scheduler) settlePipes(k *checker, used []uint32) bool {
 	return ok
 }
 
-// choosePipes: who had a pipe keeps it; others take the one that their name chooses, or the next free one.
+// choosePipes keeps former pipes; other subscribers get the pipe of their name's hash, or the next free one.
 func (s *Scheduler) choosePipes(list []placed) {
 	taken := make([][]bool, len(s.Groups))
 	for g := range taken {

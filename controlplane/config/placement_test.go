@@ -66,7 +66,7 @@ func moved(a, b *Config) int {
 	return n
 }
 
-// Whoever comes or goes, and wherever in the file: nobody else moves, and no scheduler changes.
+// Whichever subscribers are added or removed, anywhere in the file: no other moves, and no scheduler changes.
 func TestNobodyElseMoves(t *testing.T) {
 	single, early, homes, late := entry("single", 1, 0, ""), entry("early", 2, 100, ""), entry("home", 3, 1000, ""),
 		entry("late", 4, 0, "")

@@ -58,7 +58,7 @@ func (r AddressRange) schema() map[string]any {
 	return textLike(`^[0-9A-Fa-f:.]+( *- *[0-9A-Fa-f:.]+)?$`)
 }
 
-// Has tells whether an address is of the range.
+// Has: an address is in the range.
 func (r AddressRange) Has(a netip.Addr) bool { return r.overlaps(AddressRange{a, a}) }
 
 func (r AddressRange) overlaps(o AddressRange) bool {
@@ -175,7 +175,7 @@ func (p *AddressPool) reservations(k *checker) {
 	}
 }
 
-// givenByPools refuses subscribers of the file whose addresses a pool of the same VRF may give to somebody else.
+// givenByPools refuses subscribers of the file whose addresses a pool of the same VRF may give to others.
 func givenByPools(k *checker) {
 	for i := range k.Pools {
 		p := &k.Pools[i]

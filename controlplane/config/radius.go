@@ -59,7 +59,7 @@ type PeerTLS struct {
 	Name        string `yaml:"name" max:"253" with:"ca" doc:"In its certificate; absent: its address."`
 }
 
-// On tells that it is configured.
+// On: it is configured.
 func (t *PeerTLS) On() bool { return t.CA != "" }
 
 // CoA is the server side of RFC 5176.
@@ -248,7 +248,7 @@ func (a *AAA) check(k *checker) {
 	checkUsers(k, a.Users)
 }
 
-// Authenticates tells whether a server is asked to.
+// Authenticates: a server is configured for authentication.
 func (r *RADIUS) Authenticates() bool {
 	return slices.ContainsFunc(r.Servers, func(s RADIUSServer) bool { return s.Use != "accounting" })
 }

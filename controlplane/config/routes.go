@@ -45,7 +45,7 @@ func (r *Route) discards() bool { return r.Discard != "" && r.Discard != "none" 
 // gateways are those of a route; the zero one stands for a destination on the link.
 func (r *Route) gateways() []Address { return append([]Address{r.Via}, r.AlsoVia...) }
 
-// NextHops are a route's, each once; problem: why there are none. One that discards has none.
+// NextHops are a route's, each once; problem: why there are none. A discard route has none.
 func (s *Resolver) NextHops(r *Route) (hops []NextHop, problem string) {
 	if r.discards() {
 		return nil, ""
@@ -133,7 +133,7 @@ func (c *Config) RouteVRF(r *Route) Name {
 	return r.VRF
 }
 
-// reaches tells whether an address lies in a prefix of the interface.
+// reaches: an address lies in a prefix of the interface.
 func (f *Interface) reaches(a netip.Addr) bool {
 	return slices.ContainsFunc(f.Addresses, func(p Prefix) bool { return p.Contains(a) })
 }
@@ -241,7 +241,7 @@ func (r *Route) checkGateway(k *checker, resolver *Resolver, via netip.Addr, f *
 	}
 }
 
-// isGateway tells whether a route has the address as a next hop by the interface.
+// isGateway: a route has the address as a next hop by the interface.
 func (s *Resolver) isGateway(f *Interface, a netip.Addr) bool {
 	return slices.ContainsFunc(s.c.Routes, func(r Route) bool {
 		hops, _ := s.NextHops(&r)

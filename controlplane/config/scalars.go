@@ -238,7 +238,7 @@ func (r Reachable) schema() map[string]any { return textLike(`^[0-9A-Za-z:./-]+$
 // digits: an address with a fault is no name.
 var digits = regexp.MustCompile(`^[0-9.:/]+$`)
 
-// hostBits tells that a prefix which must be a network has bits set behind its length.
+// hostBits: a prefix that must be a network has bits set behind its length.
 func (p Prefix) hostBits() bool { return p.IsValid() && p.Masked() != p.Prefix }
 
 // PortRange is "80" or "1000-2000"; the zero value means any.
@@ -272,7 +272,7 @@ func (r PortRange) schema() map[string]any {
 		"minimum": 0, "maximum": 65535}
 }
 
-// Any tells that no port was given.
+// Any: no port was given.
 func (r PortRange) Any() bool { return !r.set }
 
 // Ports are the first and the last.
@@ -322,7 +322,7 @@ func (p Protocol) schema() map[string]any {
 		"pattern": `^(any|icmp|igmp|tcp|udp|gre|esp|icmpv6|sctp|[0-9]{1,3})$`}
 }
 
-// Any tells that every protocol matches.
+// Any: every protocol matches.
 func (p Protocol) Any() bool { return !p.set }
 
 // ColourAction is what a policer does with a colour: "pass", "drop", or "remark N" with a DSCP.

@@ -71,7 +71,7 @@ func Redacted(text []byte, name func(string) string) ([]byte, error) {
 	return (&hider{name: name}).text(text)
 }
 
-// removed stands in the place of what nobody can say of whether it is a secret.
+// removed replaces values that may be secrets.
 const removed = "REMOVED"
 
 var inURL = regexp.MustCompile(`(://)[^/@\s"']+@`)

@@ -172,7 +172,7 @@ func (s *SubscriberRange) expand(k *checker, path *Path) {
 	}
 }
 
-// step settles the values that grow along a range; key and reason tell which one left its bounds.
+// step advances the values that grow along a range; key and reason name the one out of bounds.
 func (h *Subscriber) step(s *SubscriberRange, i, perSTag uint32) (key, reason string) {
 	sTag := uint32(s.STag) + i/perSTag
 	if sTag > 4094 {
@@ -301,8 +301,8 @@ func (s *SubscriberRange) where(k *checker, sched *Scheduler) (func(i uint32) ui
 	}
 }
 
-// placer returns what gives each subscriber of a range its worker, or with a scheduler its subport (placePipes does
-// the rest). The name decides, not the place in the file: the worker of a subscriber is nobody else's business.
+// placer assigns each subscriber of a range its worker, or with a scheduler its subport (placePipes does the rest). The
+// name decides, not the place in the file: other subscribers do not affect it.
 func (s *SubscriberRange) placer(k *checker) func(h *Subscriber, i uint32) {
 	workers := uint64(max(k.Engine.Workers, 1))
 	sched := k.schedulers[s.Port]

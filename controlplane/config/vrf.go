@@ -89,7 +89,7 @@ func (k *checker) notOurs(at At, key string, in *Instance, p Prefix) {
 	}
 }
 
-// ours tells whether an address is an interface's, of whatever VRF.
+// ours: an address is an interface's, in any VRF.
 func (k *checker) ours(a netip.Addr) bool {
 	return slices.ContainsFunc(k.Interfaces, func(f Interface) bool { return f.has(a) })
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cputest measures what work costs, for tests that bound it. Time on the clock also has what the machine did
-// for others meanwhile.
+// Package cputest measures the cost of work, for tests that bound it. Elapsed time includes other work of the machine.
 package cputest
 
 import (
@@ -12,7 +11,7 @@ import (
 )
 
 // Bound fails the test when the work takes the process more CPU time than this, garbage collection included. Wrong
-// algorithms take hundreds of times what right ones take: leave room for a machine that is ten times slower.
+// algorithms take hundreds of times as much as right ones: leave room for a machine that is ten times slower.
 func Bound(t testing.TB, most time.Duration, what string, work func()) {
 	t.Helper()
 	before := spent(t)

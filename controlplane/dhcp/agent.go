@@ -10,13 +10,13 @@ import (
 
 const broadbandForum = 3561
 
-// circuit is what a trusted access node says of where a subscriber is.
+// circuit is a trusted access node's id of a subscriber.
 type circuit struct {
 	counted string    // of circuitOf
-	ids     [2]string // by DHCPv4, by DHCPv6, which it may write in another way; empty: not said yet
+	ids     [2]string // by DHCPv4, and by DHCPv6, which may write it differently; empty: unknown
 }
 
-// circuitOf is what Limits.PerCircuit counts; empty: the access node says nothing.
+// circuitOf is the key of Limits.PerCircuit; empty without the access node's tag.
 func circuitOf(r *access.Request) string {
 	if len(r.Agent.CircuitID) == 0 {
 		return ""
@@ -33,8 +33,8 @@ func (c *circuit) of(kind access.Kind) *string {
 	return &c.ids[1]
 }
 
-// elsewhere tells that a message came by another circuit than the subscriber's. An access node that says nothing of
-// some messages (unicast ones, router solicitations) does not make them another's.
+// elsewhere: a message came by another circuit than the subscriber's. A missing circuit (access nodes omit it in
+// unicast messages and router solicitations) does not count as another.
 func (u *subscriber) elsewhere(r *access.Request) bool {
 	if u.circuit == nil || len(r.Agent.CircuitID) == 0 {
 		return false

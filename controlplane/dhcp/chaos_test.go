@@ -15,8 +15,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Random messages of random homes, while verdicts, the data plane and operators do what they like: every session ends
-// once, nobody's address is somebody else's, and in the end nothing is left, not an address nor a line.
+// Random messages of random homes, with random verdicts, data plane events and commands. Every session ends once, no
+// address has two owners, and in the end no address and no line is left.
 func TestChaos(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -46,7 +46,7 @@ func neighbours(t *testing.T, moves bool) (w *world, here, there ask4, h *home) 
 	return w, here, there, h
 }
 
-// Who has a home's MAC address and another circuit neither goes on with its session nor ends it.
+// Another circuit with a home's MAC address neither takes over its session nor ends it.
 func TestAnotherCircuitIsRefused(t *testing.T) {
 	w, here, there, h := neighbours(t, false)
 	victim := w.live[0]
@@ -74,7 +74,7 @@ func TestAnotherCircuitIsRefused(t *testing.T) {
 	testkit.Equal(t, solicit("port 2"), 0, "answers by another")
 	refused(6)
 
-	// An access node may say nothing of unicast messages.
+	// An access node may add no tag to unicast messages.
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, ciaddr(h.ip))
 
 	// A restart does not forget.
@@ -142,7 +142,7 @@ func TestAnotherCircuitSignsInAnew(t *testing.T) {
 	testkit.Equal(t, string(w.live[0].request.Agent.CircuitID), "eth 0/3", "circuit")
 }
 
-// Who was refused by one circuit may try by another at once.
+// A refusal by one circuit does not delay a sign-in by another.
 func TestRefusedByOneCircuit(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

@@ -167,7 +167,7 @@ func (w *wire) start(line string) {
 	})
 }
 
-// script is a client's hook, which notes its environment and changes nothing; said tells whether it noted a line.
+// script is a client's hook that only notes its environment; said returns whether it noted a line.
 func (w *wire) script() string {
 	path := filepath.Join(w.dir, "hook")
 	testkit.Must(w.t, os.WriteFile(path, []byte("#!/bin/sh\nenv >> "+w.dir+"/said\n"), 0o700))

@@ -78,7 +78,7 @@ var words = [whys][2]string{
 	answered:           {"upstream_answers", "answers of upstream servers passed on"},
 }
 
-// Counts tells of everything that is counted.
+// Counts returns all counters.
 func (s *Server) Counts() []Count {
 	all := make([]Count, whys)
 	for i := range all {

@@ -18,7 +18,7 @@ import (
 
 var packetSource4, packetSource6 = netip.MustParseAddr("100.64.0.2"), netip.MustParseAddr("2001:db8:1::5")
 
-// packet is of a home that says nothing but packets.
+// packet is of a home that only sends packets.
 func (h *home) packet(from netip.Addr) {
 	d := datagram{from: from, to: from, protocol: protocolUDP}
 	f := access.Frame{Line: h.line, Reason: access.FirstPacket, EtherType: ethernetIPv6, Payload: d.packet()}
@@ -28,7 +28,7 @@ func (h *home) packet(from netip.Addr) {
 	h.w.s.Frame(&f)
 }
 
-// deeds of a home. What it says of addresses that it has not is ignored.
+// deeds of a home. Messages about addresses of others are ignored.
 var deeds = []struct {
 	name string
 	do   func(h *home)
@@ -57,8 +57,8 @@ var deeds = []struct {
 	{"three hours", func(h *home) { h.w.wait(3 * time.Hour) }}, // longer than any lease
 }
 
-// Whatever is up has something that will end it, whatever a home did: when it falls silent, its session ends, for that
-// cause, and nothing of it is left.
+// Every session has an end, whatever the home did: after it falls silent its session ends with that cause, and nothing
+// remains.
 func TestEnds(t *testing.T) {
 	n := len(deeds)
 	for i := range n * n * n {
@@ -103,7 +103,7 @@ func lives(t *testing.T, life []int) {
 	}
 }
 
-// A home without leases is on line as long as it answers, and loses what it has when it does not.
+// A home without leases is on line while it answers, and loses its addresses otherwise.
 func TestWithoutLease(t *testing.T) {
 	for name, begin := range map[string]func(h *home){
 		"RS":          (*home).solicit,
@@ -133,7 +133,7 @@ func TestWithoutLease(t *testing.T) {
 		one := w.live[0]
 		w.wait(7 * 24 * time.Hour)
 		testkit.FatalIf(t, len(w.live) != 1 || w.signIns != 1, "%s: %d sessions", name, len(w.live))
-		// A data plane that is away asks nobody: that is nobody's silence.
+		// While the data plane is away no probe is sent: a missing answer does not count.
 		was := w.router
 		w.router = access.PortAddresses{}
 		w.wait(time.Hour)
@@ -155,8 +155,8 @@ func TestWithoutLease(t *testing.T) {
 	}
 }
 
-// Somebody else uses the IPv4 address: the session ends, and a home that had SLAAC hears so. With the next one it has
-// its prefix again without asking.
+// An IPv4 address is in use by another host: the session ends, and a home with SLAAC gets a router advertisement for
+// it. Its next session has its prefix again without asking.
 func TestDeclineWithSLAAC(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -172,7 +172,7 @@ func TestDeclineWithSLAAC(t *testing.T) {
 	testkit.Equal(t, w.live[0].up, access.Families{V4: true, V6: true}, "passing")
 }
 
-// What nobody asked for is not taken, what was asked for and not used goes back.
+// Unrequested addresses are not taken; requested and unused ones return to the pool.
 func TestHeldForNothing(t *testing.T) {
 	used := func(w *world) (n []uint64) {
 		for _, row := range w.pools.Rows() {

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// RFC 2131 §4.3, RFC 8415 §18.3: a gateway that took over knows no lease, and its homes go on with what they had.
+// RFC 2131 §4.3, RFC 8415 §18.3: a gateway that took over knows no lease, and its homes keep their addresses.
 func TestNobodyIsRenumbered(t *testing.T) {
 	w := newWorld(t)
 	ip := func(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -37,7 +37,7 @@ func TestNobodyIsRenumbered(t *testing.T) {
 	testkit.Equal(t, text, "2001:db8:1::1 2h0m0s ", "another's prefix is not given")
 }
 
-// A packet of who has an address signs it in with that.
+// A packet from an assigned address signs its home in with that address.
 func TestFirstPacketKeepsItsAddress(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

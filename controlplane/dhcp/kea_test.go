@@ -29,8 +29,7 @@ const keaConfig6 = `{"Dhcp6": {"interfaces-config": {"interfaces": ["up0/2001:db
 "pools": [{"pool": "2001:db8:500::50 - 2001:db8:500::60"}],
 "pd-pools": [{"prefix": "2001:db8:600::", "prefix-len": 48, "delegated-len": 56}]}]}}`
 
-// keaSpace has Kea in a namespace of its own, on 198.18.77.2 and 2001:db8:77::2, and its packets to a socket of ours go
-// to take.
+// keaSpace runs Kea in a namespace of its own, on 198.18.77.2 and 2001:db8:77::2; its packets to our socket go to take.
 func keaSpace(t *testing.T, w *wire, program, config string, at *net.UDPAddr, take func([]byte)) *net.UDPConn {
 	name := w.space + "k"
 	command(t, "ip netns add "+name)
@@ -98,7 +97,7 @@ func upstreamKea(t *testing.T, w *wire, proxy bool) {
 	}
 }
 
-// Kea gives a real client an address and a prefix by us, and hears of their release.
+// Kea gives a real client an address and a prefix through us, and gets their release.
 func TestKea6(t *testing.T) {
 	w := newWire(t, "kea-dhcp6", "dhclient")
 	ours, server := netip.MustParseAddrPort("[2001:db8:77::1]:547"), netip.MustParseAddrPort("[2001:db8:77::2]:547")
@@ -125,7 +124,7 @@ func TestKea6(t *testing.T) {
 	w.until("released", func() bool { return len(w.live) == 0 })
 }
 
-// Kea gives a real client its address by us: relayed, with Kea's lease; as its proxy, with a shorter one of ours.
+// Kea gives a real client its address through us: relayed, with Kea's lease; as its proxy, with a shorter one of ours.
 func TestKea(t *testing.T) {
 	for _, proxy := range []bool{false, true} {
 		t.Run(fmt.Sprint("proxy ", proxy), func(t *testing.T) {

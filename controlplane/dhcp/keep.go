@@ -30,7 +30,7 @@ const (
 	keptBySix // DHCPv6's circuit id is what Limits.PerCircuit counts
 )
 
-// keep stores what goes on after a restart, with the families that are about to pass.
+// keep stores the state for a restart, with the families that are about to pass.
 //
 //	version, bits, iid │ v4 expires, held │ (iaid, expires) twice │ peer, lower half │ server, its id │ peer, upper │
 //	now │ (length, circuit id) by DHCPv4, by DHCPv6
@@ -81,8 +81,8 @@ func (u v6) appendLeases(b []byte, now time.Time) []byte {
 	return b
 }
 
-// readLeases is its inverse. Leases that ended meanwhile get the time that an offer has: their owners may be there, and
-// unable to renew.
+// readLeases is its inverse. Leases that ended meanwhile get an offer's time: their owners may be there, and unable to
+// renew.
 func (u v6) readLeases(b []byte, kept time.Time) {
 	for i := range u.leased {
 		u.leased[i] = lease6{[4]byte(b), u.soon(u.notLonger(timeOf(b[4:]), kept))}
@@ -97,7 +97,7 @@ func (u *subscriber) soon(t time.Time) time.Time {
 	return t
 }
 
-// notLonger is a stored time, from now no further away than when it was kept: the clock may have been put back.
+// notLonger is a stored time, from now no further away than when it was stored: the clock may have been set back.
 func (u *subscriber) notLonger(t, kept time.Time) time.Time {
 	if now := u.s.host.Now(); !t.IsZero() && !kept.IsZero() && now.Before(kept) {
 		return now.Add(t.Sub(kept))
@@ -133,7 +133,7 @@ func four(a netip.Addr) []byte {
 	return a.AsSlice()
 }
 
-// at appends a time by the wall clock of now: that of t may have been put back since.
+// at appends a time by today's wall clock: that of t may have been set back since.
 func at(b []byte, now, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.BigEndian.AppendUint32(b, 0)

@@ -61,7 +61,7 @@ func (h *home) advertised() (text string) {
 	return text
 }
 
-// What a home hears lasts no longer than its session. The session's own end is not a lease's.
+// Leases end with the session. The session's own end is not a lease's.
 func TestNothingOutlivesItsSession(t *testing.T) {
 	w := newWorld(t)
 	w.plan.SessionTimeout = 20 * time.Second

@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// PPP is DHCPv6 and router advertisements over a PPP session, which is pppoe's: it says when the link is there, ends
-// the session, and keeps which families pass.
+// PPP is DHCPv6 and router advertisements over a session of pppoe, which opens and ends the link, and keeps the
+// permitted families.
 type PPP struct {
 	u       *subscriber
 	local   netip.Addr
@@ -49,14 +49,14 @@ func (l *PPP) State() []byte {
 	return at(v6{l.u}.appendLeases(b, now), now, now)
 }
 
-// Opened tells that IPv6CP is open, with these link-local addresses.
+// Opened: IPv6CP is open, with these link-local addresses.
 func (l *PPP) Opened(local, peer netip.Addr) {
 	u := l.u
 	l.local, u.peer = local, peer
 	if u.dead {
 		return
 	}
-	if l.relayed { // a link that was negotiated anew begins without leases
+	if l.relayed { // a renegotiated link begins without leases
 		six := access.Families{V6: true, Delegated: true}
 		if f := without(u.have(six), u.asked); f != (access.Families{}) {
 			u.drop(f, access.UserRequest)
@@ -92,7 +92,7 @@ func (l *PPP) Packet(b []byte) {
 	}
 }
 
-// Closed tells that IPv6CP is not open any more. tell: the link still carries a farewell.
+// Closed: IPv6CP is closed. The link still carries a farewell if the argument is true.
 func (l *PPP) Closed(tell bool) {
 	u := l.u
 	if u.dead {

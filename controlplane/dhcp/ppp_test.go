@@ -162,7 +162,7 @@ func TestRelayOverPPP(t *testing.T) {
 		mods{func(m dhcpv6.DHCPv6) { m.AddOption(status(0, "")) }})
 	b.nothingLeft()
 	h.join6(s)
-	w.wait(8*time.Hour + time.Minute) // nobody renews
+	w.wait(8*time.Hour + time.Minute) // no renewal
 	b.nothingLeft()
 	h.join6(s)
 	h.put6(h.six(dhcpv6.MessageTypeRenew, theirs, na(), pd()))
@@ -171,7 +171,7 @@ func TestRelayOverPPP(t *testing.T) {
 	testkit.Equal(t, len(w.s.relays6), 0, "transactions of who is gone")
 }
 
-// Another home's lease is nobody else's, and who declines all that it is given waits (row B10).
+// A lease of another home cannot be taken; a home that declines all addresses waits (row B10).
 func TestRelayOverPPPTheirs(t *testing.T) {
 	w, s, h, b := newRelayPPP(t)
 	h.join6(s)
@@ -207,7 +207,7 @@ func TestRelayOverPPPTheirs(t *testing.T) {
 	h.join6(s)
 }
 
-// Over a restart leases go on, and end when the servers said; a link that is negotiated anew begins without them.
+// Leases survive a restart, and end when the servers said; a renegotiated link begins without them.
 func TestRelayOverPPPRestore(t *testing.T) {
 	w, s, h, b := newRelayPPP(t)
 	h.join6(s)

@@ -9,12 +9,12 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// leases tells whether there is one: it expires, and with the last one the session ends.
+// leases: there is a lease. It expires, and with the last one the session ends.
 func (u *subscriber) leases() bool {
 	return !u.four.expires.IsZero() || v6{u}.bound(address) || v6{u}.bound(prefix)
 }
 
-// leaseless tells that packets of an IPoE subscriber pass which no lease will end: it must show that it is there.
+// leaseless: packets of an IPoE subscriber pass without a lease that could expire, so it must answer probes.
 func (u *subscriber) leaseless() bool {
 	return u.session != nil && u.ppp == nil && u.passing != (access.Families{}) && !u.leases()
 }
@@ -24,12 +24,12 @@ func (u *subscriber) alive() {
 	u.probe, u.unanswered = u.s.host.Now().Add(u.s.c.IPoE.KeepAlive.Interval), 0
 }
 
-// ask sends a question that whoever is there answers. False: it has not for too long, and is ended.
+// ask sends a probe. False: the subscriber has not answered for too long, and is ended.
 func (u *subscriber) ask() bool {
 	u.probe = u.s.host.Now().Add(u.s.c.IPoE.KeepAlive.Interval)
 	ours := u.s.host.Port(u.line.Port)
 	switch {
-	case !ours.LinkLocal.IsValid(): // the data plane is away, and nobody is asked
+	case !ours.LinkLocal.IsValid(): // the data plane is away: no probe
 		return true
 	case u.unanswered >= u.s.c.IPoE.KeepAlive.Count:
 		u.s.count(silent)
@@ -59,8 +59,8 @@ func (u v4) poll(ours *access.PortAddresses) {
 	u.s.host.Send(&access.Frame{Line: u.line, EtherType: ethernetARP, Payload: b})
 }
 
-// poll is neighbour unreachability detection (RFC 4861 §7.3.3). Who never told its address made it of its MAC address
-// (RFC 4291 appendix A).
+// poll is neighbour unreachability detection (RFC 4861 §7.3.3). A host without a known address made it of its MAC
+// address (RFC 4291 appendix A).
 func (u v6) poll(ours *access.PortAddresses) {
 	to, m := u.peer, u.line.MAC
 	if !to.IsValid() {

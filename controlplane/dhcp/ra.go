@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// solicitation tells whether a message is a router solicitation that must be answered (RFC 4861 §6.1.1).
+// solicitation: a message is a router solicitation that must be answered (RFC 4861 §6.1.1).
 func solicitation(d *datagram) bool {
 	if d.limit != hops || len(d.body) < 8 || d.body[0] != 133 || d.body[1] != 0 ||
 		!d.from.IsUnspecified() && !d.from.IsLinkLocalUnicast() {
@@ -25,8 +25,8 @@ func solicitation(d *datagram) bool {
 	return true
 }
 
-// solicited answers a router solicitation. A subscriber without a /64 of its own, but with a prefix to be delegated,
-// hears of its router, too: it needs no address on the link.
+// solicited answers a router solicitation. A subscriber without a /64 of its own, but with a delegated prefix, gets an
+// answer, too: it needs no address on the link.
 func (u v6) solicited() {
 	if u.relays() {
 		u.solicitedRelay()
@@ -53,8 +53,8 @@ func (u v6) solicited() {
 	u.sleep()
 }
 
-// solicitedRelay answers where upstream servers give addresses: nothing is taken from pools, and who hears of its
-// router asks them (M). Nobody signs in by this: the message to the servers does.
+// solicitedRelay answers where upstream servers give addresses: no pool is used, and the host asks the servers (M). It
+// signs no subscriber in: the message to the servers does.
 func (u v6) solicitedRelay() {
 	if u.denied && u.s.host.Now().Before(u.until) {
 		u.s.count(refusedBefore)
@@ -64,8 +64,8 @@ func (u v6) solicitedRelay() {
 	u.sleep()
 }
 
-// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone. What ends of its
-// families takes the prefix back, and the router where nothing of IPv6 remains (RFC 4861 §6.2.5).
+// advertise sends a router advertisement with the subscriber's own prefix (RFC 8273), to it alone. Families in ends
+// withdraw the prefix, and the router where no IPv6 remains (RFC 4861 §6.2.5).
 func (u v6) advertise(ends access.Families) {
 	s, a := u.s, &access.Addresses{}
 	left := u.left()
@@ -123,7 +123,8 @@ func (u v6) advertise(ends access.Families) {
 	}
 }
 
-// introduce has the subscribers of a port hear soon of their router, which has other addresses (RFC 4861 §6.2.8).
+// introduce has the subscribers of a port get an advertisement of their router's changed addresses soon (RFC 4861
+// §6.2.8).
 func (s *Server) introduce(port string) {
 	i, now := 0, s.host.Now()
 	for k, u := range s.subscribers {

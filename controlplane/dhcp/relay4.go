@@ -35,8 +35,7 @@ func (u v4) forget() {
 	u.upstream4 = nil
 }
 
-// relay passes a client's message on to the upstream servers, or answers it where the lease that we hold is young
-// (proxy).
+// relay passes a client's message on to the upstream servers, or answers it while our lease is young (proxy).
 func (u v4) relay(p *Port, r *request4) {
 	if u.denied && u.s.host.Now().Before(u.until) {
 		u.s.count(refusedBefore)
@@ -153,7 +152,7 @@ func (s *Server) FromUpstream(server netip.AddrPort, packet []byte) {
 	v4{u}.answer(append([]byte(nil), packet...), false)
 }
 
-// stranger has answered a subscriber's message; nil: nobody's.
+// stranger has answered a subscriber's message; nil: of no subscriber.
 func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort) {
 	if u == nil {
 		s.count(unknownUpstream)
@@ -164,8 +163,8 @@ func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort
 		"or not to our message")
 }
 
-// answer lets in whom an upstream server gives an address, and passes the answer on. again: the session was asked
-// for this very address before, so what it has now is all that it gets.
+// answer signs in a subscriber with an upstream server's address, and passes the answer on. again: the session was
+// requested for this address before, so it gets what it has.
 func (u v4) answer(packet []byte, again bool) {
 	m, err := decode4(packet)
 	if err != nil || u.upstream4 == nil {
@@ -240,8 +239,8 @@ func given(m *dhcpv4.DHCPv4) *access.Addresses {
 	return a
 }
 
-// shortest is the shortest lease of an upstream server that is passed on: with a shorter one the subscriber would do
-// nothing but renew.
+// shortest is the shortest accepted lease of an upstream server: with a shorter one the subscriber would renew all the
+// time.
 const shortest = 30 * time.Second
 
 // lend notes an upstream server's lease, and shortens it for the subscriber: to ours (proxy), to its session.
@@ -273,7 +272,7 @@ func (u v4) lend(m *dhcpv4.DHCPv4, ack bool) {
 	u.keep(u.passing)
 }
 
-// passOn gives an upstream server's message to the subscriber, as if it came from us, without the option that we added.
+// passOn gives an upstream server's message to the subscriber, as if from us, without our own option.
 func (u v4) passOn(r *request4, m *dhcpv4.DHCPv4) {
 	if v, ok := r.Options[82]; ok {
 		m.Options[82] = v

@@ -138,7 +138,7 @@ func TestProxy(t *testing.T) {
 	testkit.Equal(t, len(w.s.relays), 0, "open relays")
 }
 
-// Leases of no time, or hardly any, are no leases: nobody is let in by them, and who is on line stays so by the former.
+// Leases of (almost) no time are none: they sign no subscriber in, and a subscriber on line keeps its former lease.
 func TestShortLease(t *testing.T) {
 	for _, proxy := range []bool{false, true} {
 		w, s, h := newRelay(t, proxy)
@@ -164,7 +164,7 @@ func TestShortLease(t *testing.T) {
 	}
 }
 
-// A server that answers nothing, late or wrong holds nothing for ever.
+// A silent, late or wrong server holds nothing for ever.
 func TestUpstreamSilent(t *testing.T) {
 	w, s, h := newRelay(t, false)
 	h.put(h.four(dhcpv4.MessageTypeDiscover))
@@ -179,7 +179,7 @@ func TestUpstreamSilent(t *testing.T) {
 	testkit.Equal(t, w.counted("malformed"), 300, "malformed")
 }
 
-// Row B10 by a relay: who declines each address behind its acknowledgement waits, however often it asks for it.
+// Row B10 by a relay: a client that declines each acknowledged address waits, however often it asks.
 func TestRelayDeclines(t *testing.T) {
 	for n := range 4 {
 		proxy, repeats := n&1 != 0, n>>1

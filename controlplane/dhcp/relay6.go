@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// relayKey6 finds the subscriber whose message an upstream server answers: our Interface-Id, peer-address, and the
+// relayKey6 identifies the subscriber of an upstream server's answer: our Interface-Id, peer-address, and the
 // transaction. Each subscriber has one at most.
 type relayKey6 struct {
 	id   string
@@ -38,7 +38,7 @@ func (u v6) forget() {
 	u.upstream6 = nil
 }
 
-// relays tells whether DHCPv6 of the subscriber is upstream servers' business.
+// relays: upstream servers handle the subscriber's DHCPv6.
 func (u v6) relays() bool {
 	return (u.ppp == nil || u.ppp.relayed) && len(u.port().Upstream6) > 0
 }
@@ -50,7 +50,7 @@ func (u v6) relay(r *request6) {
 		return
 	}
 	switch r.MessageType {
-	case dhcpv6.MessageTypeConfirm: // the session says what is on the link
+	case dhcpv6.MessageTypeConfirm: // the session decides what is on the link
 		u.leaving(r)
 		return
 	case dhcpv6.MessageTypeRelease, dhcpv6.MessageTypeDecline:
@@ -70,8 +70,8 @@ func (u v6) relay(r *request6) {
 	u.sleep()
 }
 
-// leaves notes what a Release or Decline is about, whose leases are over soon even if no server says a word; false: it
-// is about something else than the line's own (row B10).
+// leaves notes the leases of a Release or Decline, which end soon even without a server's answer; false: it is about
+// leases of others (row B10).
 func (u v6) leaves(r *request6) bool {
 	a := u.session.Grant().Addresses
 	declines := r.MessageType == dhcpv6.MessageTypeDecline
@@ -118,7 +118,7 @@ func prefixOf(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// toUpstream is RFC 8415 §19.1: what the line sent, a Relay-Forward of its access node too, in one of ours.
+// toUpstream is RFC 8415 §19.1: the line's message, or its access node's Relay-Forward, in one of ours.
 func (u v6) toUpstream(r *request6) {
 	id := fmt.Sprintf("%s:%d.%d", u.line.Port, u.line.STag, u.line.CTag)
 	key := relayKey6{id, r.from, r.TransactionID}
@@ -148,7 +148,7 @@ func (u v6) toUpstream(r *request6) {
 	}
 }
 
-// FromUpstream6 takes what came to Config.Address6 from a DHCPv6 server (RFC 8415 §19.2). Only servers of the
+// FromUpstream6 takes datagrams to Config.Address6 from a DHCPv6 server (RFC 8415 §19.2). Only servers of the
 // subscriber's port count.
 func (s *Server) FromUpstream6(server netip.AddrPort, packet []byte) {
 	outer, m := &request6{}, &request6{}
@@ -185,8 +185,7 @@ type lent struct {
 	valid  time.Duration
 }
 
-// lends reads what a server's message gives. A session holds an address and a prefix at most; what is over (valid
-// lifetime 0) counts for nothing.
+// lends reads a server's leases: an address and a prefix at most; expired ones (valid lifetime 0) do not count.
 func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 	w, ok = 0, true
 	take := func(kind int, iaid [4]byte, p netip.Prefix, valid time.Duration) {
@@ -228,8 +227,8 @@ func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 // shortestPrefix is the largest network that a server may delegate to a line: more is a mistake.
 const shortestPrefix = 32
 
-// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
-// for this very lease before, so what it has now is all that it gets.
+// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was requested
+// for this lease before, so it gets what it has.
 func (u v6) answer(b []byte, again bool) {
 	if u.upstream6 == nil {
 		u.s.count(malformed)
@@ -291,7 +290,7 @@ func (u v6) differs(all *[kinds]lent) (f access.Families) {
 	return access.Families{V6: other(a.IPv6, &all[address]), Delegated: other(a.Delegated, &all[prefix])}
 }
 
-// exchange gives back what a server replaces by something else; its answer b waits until that is done.
+// exchange returns addresses that a server replaces; its answer b waits for that.
 func (u v6) exchange(f access.Families, b []byte) {
 	if f.V6 {
 		u.leased[address] = lease6{}
@@ -313,8 +312,8 @@ func (u v6) exchange(f access.Families, b []byte) {
 	u.answer(b, false)
 }
 
-// lend notes an upstream server's leases, passes its answer on, and ends what the answer takes away: an IA of the
-// line's that comes back empty (NoBinding, or lifetimes of 0).
+// lend notes an upstream server's leases, passes its answer on, and ends what the answer withdraws: an IA of the line
+// that comes back empty (NoBinding, or lifetimes of 0).
 func (u v6) lend(r, m *request6, b []byte, all *[kinds]lent) {
 	fresh := false
 	for kind, l := range all {

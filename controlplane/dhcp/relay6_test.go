@@ -68,7 +68,7 @@ func replyTo(forward, inner []byte) []byte {
 	return r.wrap(inner)
 }
 
-// answer6 is a server's message, with what change says.
+// answer6 is a server's message, edited by change.
 func answer6(forward []byte, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) []byte {
 	r := &request6{}
 	b, _, ok := r.unwrap(dhcpv6.MessageTypeRelayForward, mostRelays+1, forward)
@@ -102,7 +102,7 @@ func (h *home) answers6() (all []string) {
 	return all
 }
 
-// exchange6 sends a message and has both servers' messages come back: the client hears want.
+// exchange6 sends a message and both servers' answers; the client gets want.
 func (h *home) exchange6(s *upstream6, kind, answers dhcpv6.MessageType, want string, ask, lends []dhcpv6.Modifier) {
 	h.w.t.Helper()
 	h.put6(h.six(kind, ask...))
@@ -178,7 +178,7 @@ func TestRelay6(t *testing.T) {
 	}
 }
 
-// Nobody who is refused reaches a server; what is the line's alone can be released, declined or confirmed.
+// A refused client reaches no server; what is the line's alone can be released, declined or confirmed.
 func TestRelay6Theirs(t *testing.T) {
 	w, s, h := newRelay6(t)
 	w.verdict = &access.Verdict{Why: "no"}
@@ -209,7 +209,7 @@ func TestRelay6Theirs(t *testing.T) {
 	testkit.Equal(t, len(w.live)+len(w.s.relays6), 0, "sessions and transactions")
 }
 
-// A server gives something else, takes it away, or gives what another has.
+// A server gives another address, withdraws one, or gives another's.
 func TestRelay6Changes(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.join6(s)
@@ -240,7 +240,7 @@ func TestRelay6Changes(t *testing.T) {
 	testkit.Equal(t, w.live[1].has.Delegated, netip.MustParsePrefix("2001:db8:601::/56"), "prefix")
 }
 
-// Who declines every address waits, as with a server of ours (row B10).
+// A client that declines every address waits, as with our server (row B10).
 func TestRelay6Declines(t *testing.T) {
 	w, s, h := newRelay6(t)
 	for range 3 {
@@ -265,7 +265,7 @@ func (h *home) asksThroughNode() []byte {
 	return b
 }
 
-// An access node's Relay-Forward goes into ours as it is, one hop further (RFC 8415 §19.1.2), its Relay-Reply back.
+// An access node's Relay-Forward goes unchanged into ours, one hop further (RFC 8415 §19.1.2), its Relay-Reply back.
 func TestRelay6LDRA(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.line.Port = "ldra"
@@ -293,7 +293,7 @@ func TestRelay6LDRA(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint("[REPLY ", leases(must(relay.GetInnerMessage())), "]"), lentBoth, "lent")
 }
 
-// After a restart renewals go to the servers, and leases end when they said.
+// After a restart renewals go to the servers, and leases end on time.
 func TestRelay6Restore(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.join6(s)
@@ -311,7 +311,7 @@ func TestRelay6Restore(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 
-// Router advertisements tell whoever may sign in to ask by DHCPv6, and take nothing from pools.
+// Router advertisements direct hosts that may sign in to DHCPv6, and take nothing from pools.
 func TestRelay6Solicited(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.solicit()
@@ -361,7 +361,7 @@ func randomReply(r *rand.Rand, forward []byte) []byte {
 	return answer6(forward, []dhcpv6.MessageType{2, 7, 7}[r.IntN(3)], change...)
 }
 
-// A line with nothing but a delegated prefix hears of its router as long as it has it.
+// A line with only a delegated prefix gets advertisements while it has it.
 func TestAdvertisedWithPrefixAlone(t *testing.T) {
 	w, s, h := newRelay6(t)
 	h.exchange6(s, dhcpv6.MessageTypeRequest, dhcpv6.MessageTypeReply, "[REPLY "+theirPrefix+" 8h0m0s ]",

@@ -47,8 +47,8 @@ func New(host Host, c Config) *Server {
 		circuits: map[string]int{}, relays: map[relayKey]*subscriber{}, relays6: map[relayKey6]*subscriber{}}
 }
 
-// Configure has the next frames treated by another configuration. Subscribers stay, also of ports that serve none any
-// more, as long as their leases.
+// Configure sets the configuration of later frames. Subscribers stay as long as their leases, also of ports that serve
+// none any more.
 func (s *Server) Configure(c Config) { s.c = c }
 
 func (s *Server) count(w why) { s.counts[w]++ }
@@ -80,7 +80,7 @@ func (s *Server) Frame(f *access.Frame) {
 	}
 }
 
-// reject counts a message, and tells of it where its line is attached in another way than the configuration says.
+// reject counts a message, and publishes an event where its line is attached otherwise than configured.
 func (s *Server) reject(kind access.Kind, f *access.Frame, w why) {
 	if w == otherServer { // nothing is wrong with it
 		s.count(w)
@@ -89,7 +89,7 @@ func (s *Server) reject(kind access.Kind, f *access.Frame, w why) {
 	s.refuse(&access.Request{Kind: kind, Line: f.Line}, w, words[w][1])
 }
 
-// refuse counts a message that gets nothing, and tells of its line's owner, and why.
+// refuse counts a message that gets nothing, and publishes its line's owner and the reason.
 func (s *Server) refuse(r *access.Request, w why, why string) {
 	s.count(w)
 	s.host.Failed(r, why)
@@ -112,13 +112,13 @@ func (s *Server) keyOf(p *Port, l *access.Line) key {
 type need uint8
 
 const (
-	known need = iota // a subscriber who is there
+	known need = iota // an existing subscriber
 	made              // one is made
 	begun             // with it one begins, so another MAC on a 1:1 line is another device
 )
 
-// find is the subscriber of a line, made where it is needed and the limits allow it; nil: none. r has the kind of the
-// message, its line, and what the access node says of that.
+// find returns the subscriber of a line, created if needed and within limits; nil: none. r has the kind of the message,
+// its line, and the access node's tags.
 func (s *Server) find(p *Port, r *access.Request, n need) *subscriber {
 	k := s.keyOf(p, &r.Line)
 	u := s.subscribers[k]
@@ -182,8 +182,8 @@ type refusal struct {
 	until time.Time
 }
 
-// makeRoom forgets the line that was refused first, so that a flood of made-up MAC addresses on some lines keeps nobody
-// out on others: admission bounds how many sign in.
+// makeRoom forgets the line refused first, so that a flood of made-up MAC addresses does not block other lines:
+// admission bounds how many sign in.
 func (s *Server) makeRoom() bool {
 	for len(s.refusals) > 0 {
 		u := s.refusals[0].u
@@ -241,7 +241,7 @@ func less[K comparable](m map[K]int, k K) {
 	}
 }
 
-// first signs in whoever sent a packet: to a static subscriber nothing is said, but the session is made.
+// first signs the sender of a packet in: a static subscriber gets a session, but no answer.
 func (s *Server) first(p *Port, f *access.Frame) {
 	from, ok := source(f)
 	if !p.FirstPacket || !ok || from.Is4() && !p.V4 || from.Is6() && !p.V6 {
@@ -256,8 +256,8 @@ func (s *Server) first(p *Port, f *access.Frame) {
 	u.firstPacket(from)
 }
 
-// source is the sender's address of an IP or ARP packet. A link-local one tells something where it asks for its router,
-// which it must have had.
+// source is the sender's address of an IP or ARP packet. A link-local address only counts in a neighbour solicitation:
+// the host asks for a router that it had before.
 func source(f *access.Frame) (a netip.Addr, ok bool) {
 	b := f.Payload
 	switch {

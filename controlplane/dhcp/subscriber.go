@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// subscriber is one line's. It holds at most one message of each kind while it waits; what comes meanwhile takes the
-// place of the one before, so retransmissions are answered once.
+// subscriber is one line's. It holds at most one waiting message of each kind; a newer one replaces it, so
+// retransmissions are answered once.
 //
 //	none ─ message ─► signing in ─ accepted ─► session ─ message ─► Want ─► Up ─► answered
 //	                         └──────── refused ─► remembered for Limits.Retry
@@ -19,7 +19,7 @@ type subscriber struct {
 	s       *Server
 	key     key
 	line    access.Line
-	circuit *circuit // nil: its access node has said none
+	circuit *circuit // nil: its access node has sent none
 	since   time.Time
 	session access.Session // nil: none (yet)
 	cancel  func()         // of the sign-in under way
@@ -29,7 +29,7 @@ type subscriber struct {
 	busy     bool // Want or Up is under way
 	static   bool // by first packet
 	dead     bool
-	denied   bool // refused; told is whether the subscriber may know
+	denied   bool // refused; false: without an answer to the subscriber
 	told     bool
 	until    time.Time // without a session: the line is forgotten then
 	declines uint8
@@ -68,8 +68,8 @@ func without(a, b access.Families) access.Families {
 	return access.Families{V4: a.V4 && !b.V4, V6: a.V6 && !b.V6, Delegated: a.Delegated && !b.Delegated}
 }
 
-// ready sees to it that the session holds f, and lets f pass, too, where pass is true. False: not yet; what waits is
-// looked at again. True: all is done that could be; Addresses says what there is.
+// ready has the session hold f, and with pass its packets permitted. False: pending, the waiting message is looked at
+// again. True: done as far as possible; Addresses has the result.
 func (u *subscriber) ready(f access.Families, pass bool, r *access.Request) bool {
 	now := u.s.host.Now()
 	switch {
@@ -106,8 +106,7 @@ func (u *subscriber) have(f access.Families) access.Families {
 		Delegated: f.Delegated && a.Delegated.IsValid()}
 }
 
-// held is what of the wanted families the session goes on with: what an upstream server gives is not to be had from a
-// pool, should it have gone meanwhile.
+// held are the wanted families that the session keeps: an upstream server's address cannot be replaced from a pool.
 func (u *subscriber) held() access.Families {
 	six := v6{u}.relays()
 	relayed := access.Families{V4: u.ppp != nil || len(u.port().Upstream) > 0, V6: six, Delegated: six}
@@ -161,7 +160,7 @@ func (u *subscriber) want(r *access.Request) {
 		}
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
-		if err != nil { // what waits is told that there is nothing
+		if err != nil { // waiting requests get an empty answer
 			u.refuse(r.Kind, noAddress, err.Error())
 		}
 		u.resume()
@@ -247,7 +246,7 @@ func (u *subscriber) forgetWaiting() {
 	}
 }
 
-// firstPacket signs somebody in who says nothing but packets.
+// firstPacket signs a subscriber in that only sends packets.
 func (u *subscriber) firstPacket(from netip.Addr) {
 	u.static = true
 	if from.Is6() {
@@ -327,8 +326,7 @@ func (u *subscriber) end(cause access.Cause) {
 	}
 }
 
-// left is how long the session lasts: nothing that its subscriber hears of lasts longer. No less than a second, for 0
-// takes things back.
+// left is the rest of the session, which bounds all times sent. At least a second, since 0 withdraws.
 func (u *subscriber) left() time.Duration {
 	if u.session != nil {
 		if end := u.session.Grant().Ends; !end.IsZero() {
@@ -338,14 +336,14 @@ func (u *subscriber) left() time.Duration {
 	return math.MaxInt64
 }
 
-// farewell tells the subscriber what can be told.
+// farewell sends the subscriber the possible messages about its end.
 func (u *subscriber) farewell() {
 	if u.session != nil && (u.passing.V6 || u.passing.Delegated) {
 		v6{u}.advertise(u.passing)
 	}
 }
 
-// restart ends the session and keeps the line, to count what it declines. The next one has a prefix again for SLAAC.
+// restart ends the session and keeps the line, to count its declines. The next one has a prefix again for SLAAC.
 func (u *subscriber) restart(cause access.Cause) {
 	v4{u}.forget()
 	v6{u}.forget()
@@ -364,7 +362,7 @@ func (u *subscriber) restart(cause access.Cause) {
 	u.sleep()
 }
 
-// penalise has who declines every address wait (row B10).
+// penalise makes a client that declines every address wait (row B10).
 func (u *subscriber) penalise(kind access.Kind) {
 	if uint32(u.declines) >= u.s.c.Limits.Declines {
 		u.denied, u.declines, u.until = true, 0, u.s.host.Now().Add(u.s.c.Limits.Penalty)
@@ -373,7 +371,7 @@ func (u *subscriber) penalise(kind access.Kind) {
 	}
 }
 
-// leave says farewell, and forgets the subscriber.
+// leave sends the farewell, and forgets the subscriber.
 func (u *subscriber) leave() {
 	if u.dead {
 		return
@@ -391,8 +389,8 @@ func (u *subscriber) leave() {
 	u.s.remove(u)
 }
 
-// Ended is access.Client's: neither family has a message that takes an address away (but for RFC 3203, which clients
-// lack), so router advertisements say it, and the next renewal is denied or signs in anew.
+// Ended is access.Client's. No message of either family withdraws an address (but for RFC 3203, which clients lack). So
+// router advertisements do, and the next renewal is denied or signs in again.
 func (u *subscriber) Ended(access.Cause) { u.leave() }
 
 // Replanned is access.Client's.
@@ -405,8 +403,8 @@ func (u *subscriber) Replanned() {
 // Silent is access.Client's.
 func (u *subscriber) Silent() { u.end(access.LostCarrier) }
 
-// unused is what is had for no lease: the message that asked for it was overtaken by another, or was the only one. It
-// goes back at unusedAt.
+// unused are addresses without a lease: the message that requested them was overtaken, or was the only one. They go
+// back at unusedAt.
 func (u *subscriber) unused() access.Families {
 	if u.session == nil || u.static || u.ppp != nil && !u.ppp.relayed {
 		return access.Families{}

@@ -20,7 +20,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// TestTshark: an independent decoder finds nothing wrong in anything that we send.
+// TestTshark: an independent decoder finds no fault in any sent frame.
 func TestTshark(t *testing.T) {
 	w := newWorld(t)
 	w.c.Routes = []config.DHCPRoute{{Prefix: config.Prefix{Prefix: netip.MustParsePrefix("10.17.0.0/17")}}}
@@ -79,7 +79,7 @@ func asUDP(sent *[][]byte, from netip.Addr, port uint16, next toServer) toServer
 	}
 }
 
-// The same of a proxy, and of relays of DHCPv6, the access node's message too: what goes to servers and to clients.
+// The same for a proxy, and for DHCPv6 relays with the access node's message: packets to servers and to clients.
 func TestTsharkRelay(t *testing.T) {
 	var sent [][]byte
 	w, s, h := newRelay(t, true)

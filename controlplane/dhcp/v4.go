@@ -24,7 +24,7 @@ const (
 // v4 is DHCPv4 of a subscriber.
 type v4 struct{ *subscriber }
 
-// lease4 is what a subscriber was told.
+// lease4 is what a subscriber was assigned.
 type lease4 struct {
 	expires time.Time
 	bound   bool   // else offered
@@ -69,7 +69,7 @@ func address4(b []byte) netip.Addr {
 	return a
 }
 
-// sound tells whether a DHCPv4 message is one: the codec takes an option without a length byte, and a message without a
+// sound: a DHCPv4 message is well-formed. The codec accepts an option without a length byte, and a message without a
 // type (row B6).
 func sound(b []byte, op byte) bool {
 	if len(b) < 241 || b[0] != op || b[1] != 1 || b[2] != 6 ||
@@ -99,7 +99,7 @@ func sound(b []byte, op byte) bool {
 	return typed // without the End option (RFC 2132 §3.2), which some clients forget
 }
 
-// decode4 reads a sound message. Who wrote an End option reads no other.
+// decode4 reads a sound message; options behind End are ignored.
 func decode4(b []byte) (*dhcpv4.DHCPv4, error) { return dhcpv4.FromBytes(append(slices.Clip(b), 255)) }
 
 // parse4 reads a frame's payload, which the request keeps.
@@ -226,7 +226,7 @@ func claim(r *request4) netip.Addr {
 	return r.client()
 }
 
-// forUs tells whether a REQUEST is ours to answer.
+// forUs: a REQUEST is ours to answer.
 func (u v4) forUs(r *request4) bool {
 	if id := r.server(); id.IsValid() {
 		if u.session == nil || u.id() != id {
@@ -245,7 +245,7 @@ func (u v4) forUs(r *request4) bool {
 	return true
 }
 
-// leaving is about a lease that the line has; of others nobody may say anything (row B10).
+// leaving concerns a lease of the line itself; leases of others are ignored (row B10).
 func (u v4) leaving(r *request4) {
 	if u.session == nil || u.busy {
 		u.s.count(notTheirs)

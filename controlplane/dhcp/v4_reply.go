@@ -14,10 +14,11 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// most a reply may have where the client does not say more (RFC 2131 §2): 576 bytes of IP.
+// The largest reply without a client's limit (RFC 2131 §2): 576 bytes of IP.
 const mostReply = 576 - 28
 
-// reply4 has what all answers have. RFC 6842: the client identifier is given back; so is option 82 (RFC 3046 §2.2).
+// reply4 has the common part of all answers. RFC 6842: the client identifier is returned; so is option 82 (RFC 3046
+// §2.2).
 func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHCPv4 {
 	m := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: r.HWType, TransactionID: r.TransactionID,
 		Flags: r.Flags, ClientHWAddr: r.ClientHWAddr, Options: make(dhcpv4.Options, 12)}
@@ -33,7 +34,7 @@ func reply4(r *request4, kind dhcpv4.MessageType, server netip.Addr) *dhcpv4.DHC
 	return m
 }
 
-// configure puts in what a subscriber is told of its network.
+// configure adds the network options for a subscriber.
 func (u v4) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	m.Options[1] = net.CIDRMask(a.Mask, 32)
 	gateway := a.Gateway.AsSlice()
@@ -53,7 +54,7 @@ func (u v4) configure(m *dhcpv4.DHCPv4, r *request4, a *access.Addresses) {
 	if u.s.c.MTU != 0 && asks(26) {
 		m.Options[26] = binary.BigEndian.AppendUint16(nil, u.s.c.MTU)
 	}
-	if asks(121) && a.Gateway.IsValid() { // who takes it ignores the router option (RFC 3442)
+	if asks(121) && a.Gateway.IsValid() { // with it a client ignores the router option (RFC 3442)
 		routes := append([]byte{0}, gateway...)
 		for _, one := range u.s.c.Routes {
 			via := one.Via.Addr
@@ -102,7 +103,7 @@ func (u v4) acknowledge(r *request4, rapid bool) {
 	m.YourIPAddr, m.ClientIPAddr = slice4(a.IPv4), r.ClientIPAddr
 	u.configure(m, r, a)
 	lease := u.s.c.Lease
-	// Of a proxy: no longer than the upstream server lets us have it.
+	// A proxy's lease is at most as long as the upstream server's.
 	if held := u.four.loan().held; held.After(u.s.host.Now()) {
 		lease = min(lease, held.Sub(u.s.host.Now())).Truncate(time.Second)
 	}
@@ -117,8 +118,8 @@ func (u v4) acknowledge(r *request4, rapid bool) {
 	u.send(r, m)
 }
 
-// acknowledged: who renews what it has kept for a while declines nothing. At its first acknowledgement it may do so
-// yet, and at a repetition of that.
+// acknowledged: a client that renews a lease kept for a while declines nothing. It may decline at its first
+// acknowledgement, and at a repetition of that.
 func (u v4) acknowledged(expires time.Time) {
 	if u.four.bound && expires.Sub(u.four.expires) >= u.s.c.Limits.Offer {
 		u.declines = 0
@@ -126,7 +127,7 @@ func (u v4) acknowledged(expires time.Time) {
 	u.four.bound, u.four.expires = true, expires
 }
 
-// inform answers somebody who has an address and wants the rest (RFC 2131 §4.3.5).
+// inform answers a client that has an address and wants the options (RFC 2131 §4.3.5).
 func (u v4) inform(r *request4) {
 	a := u.session.Grant().Addresses
 	m := reply4(r, dhcpv4.MessageTypeAck, u.id())
@@ -157,7 +158,7 @@ func (u v4) deny(r *request4) {
 	if !id.IsValid() {
 		id = u.s.c.Address.Addr
 	}
-	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK says who denies
+	if !id.IsValid() { // RFC 2131 table 3: a DHCPNAK names its server
 		return
 	}
 	m := reply4(r, dhcpv4.MessageTypeNak, id)
@@ -165,7 +166,7 @@ func (u v4) deny(r *request4) {
 	u.send(r, m)
 }
 
-// send sends to where RFC 2131 §4.1 says; the frame goes to the subscriber's MAC address anyhow.
+// send sends to the destination of RFC 2131 §4.1; the frame goes to the subscriber's MAC address anyhow.
 func (u v4) send(r *request4, m *dhcpv4.DHCPv4) {
 	to := broadcast
 	switch {

@@ -66,7 +66,7 @@ func (h *home) got() (all []*dhcpv4.DHCPv4) {
 	return all
 }
 
-// ask sends a message, and has the one answer of a kind; 0: there must be none.
+// ask sends a message, and returns the one answer of a kind; 0: there must be none.
 func (h *home) ask(want, kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	h.w.t.Helper()
 	h.put(h.four(kind, change...))
@@ -98,7 +98,7 @@ func (h *home) join() *dhcpv4.DHCPv4 {
 	return ack
 }
 
-// A mask that authentication names may leave the gateway out of the subnet: it is on the link then.
+// Authentication's mask may leave the gateway out of the subnet: then it is on the link.
 func TestGatewayOutOfTheSubnet(t *testing.T) {
 	for _, mask := range []int{24, 32} {
 		w := newWorld(t)
@@ -176,7 +176,7 @@ func TestRequests(t *testing.T) {
 	other.join()
 	foreign, hers := netip.MustParseAddr("192.168.1.7"), other.ip
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, wanted(h.ip))    // INIT-REBOOT
-	h.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, wanted(hers))    // somebody else's
+	h.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, wanted(hers))    // another home's
 	h.ask(dhcpv4.MessageTypeNak, dhcpv4.MessageTypeRequest, ciaddr(foreign)) // of no subnet
 	h.ask(0, dhcpv4.MessageTypeRequest, wanted(h.ip),
 		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IP{192, 0, 2, 9})))
@@ -199,7 +199,7 @@ func TestRequests(t *testing.T) {
 	testkit.Equal(t, w.signIns, 2, "sign-ins")
 }
 
-// Who renews what we know nothing of signs in, and goes on with its address if it still is its own.
+// An unknown renewal signs in, and keeps its address if that is still its own.
 func TestRenewalOfTheForgotten(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -230,7 +230,7 @@ func TestRefused(t *testing.T) {
 	h.join()
 }
 
-// Row B10: whoever declines every address gets none for a while, and takes few with it.
+// Row B10: a client that declines every address gets none for a while, and takes few out of use.
 func TestDeclines(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -257,7 +257,7 @@ func TestDeclines(t *testing.T) {
 	h.join()
 }
 
-// Row B8: lines that were refused make room for others before their time, and nobody else does.
+// Row B8: refused lines make room for others early; no other lines do.
 func TestRefusedMakeRoom(t *testing.T) {
 	w := newWorld(t)
 	w.c.Limits.Subscribers = 20
@@ -330,7 +330,7 @@ func TestWhyNothing(t *testing.T) {
 	}
 }
 
-// What upstream servers say, and is not taken, is told of the home that waits for it.
+// A rejected answer of an upstream server appears in the history of the waiting home.
 func TestWhyNothingOfUpstream(t *testing.T) {
 	for _, row := range []struct {
 		count, why string
@@ -348,7 +348,7 @@ func TestWhyNothingOfUpstream(t *testing.T) {
 	}
 }
 
-// An upstream server that cannot be asked, or says nothing, is why a home has no address.
+// An unreachable or silent upstream server is the reason why a home has no address.
 func TestWhyNoUpstream(t *testing.T) {
 	w, s, h := newRelay(t, false)
 	h.put(h.four(dhcpv4.MessageTypeDiscover))
@@ -473,7 +473,7 @@ func TestDataPlaneFails(t *testing.T) {
 	h.ask(dhcpv4.MessageTypeAck, dhcpv4.MessageTypeRequest, server(offer), wanted(address4(offer.YourIPAddr)))
 }
 
-// A client that loses, repeats and disorders messages gets its address in the end, and nobody else's.
+// A client behind loss, repetition and reordering gets its own address in the end.
 func TestLoss(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	w := newWorld(t)
@@ -533,7 +533,7 @@ func TestLoss(t *testing.T) {
 	testkit.ErrorIf(t, len(owner) < 39, "%d of 40 are on line", len(owner))
 }
 
-// Row B6: what is no message is dropped, whatever is missing.
+// Row B6: malformed messages are dropped, whatever is missing.
 func TestMalformed4(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

@@ -76,7 +76,7 @@ func each16(b []byte, fn func(code uint16, v []byte) bool) bool {
 	return true
 }
 
-// soundIA checks what is in an IA: the head, then options of which addresses and prefixes have one, too.
+// soundIA checks an IA: the head, then options, of which addresses and prefixes have one, too.
 func soundIA(v []byte, head int) bool {
 	inner := func(uint16, []byte) bool { return true }
 	return len(v) >= head && each16(v[head:], func(code uint16, v []byte) bool {
@@ -90,8 +90,8 @@ func soundIA(v []byte, head int) bool {
 	})
 }
 
-// unwrap takes Relay-Forwards off (RFC 8415 §19.1, LDRA: RFC 6221), or Relay-Replies. The innermost relay is the
-// access node.
+// unwrap removes Relay-Forwards (RFC 8415 §19.1, LDRA: RFC 6221), or Relay-Replies. The innermost relay is the access
+// node.
 func (r *request6) unwrap(kind dhcpv6.MessageType, most int, b []byte) (inner []byte, w why, ok bool) {
 	for len(b) > 0 && b[0] == byte(kind) {
 		if len(b) < 34 {
@@ -238,7 +238,7 @@ func (u v6) hears(from netip.Addr) {
 	}
 }
 
-// valid6 is RFC 8415 §16: who must name a server, and who must not. Where we relay, any server will do.
+// valid6 is RFC 8415 §16: messages that must name a server, and must not. A relay accepts any server.
 func (s *Server) valid6(r *request6, relays bool) (w why, ok bool) {
 	ours := relays || bytes.Equal(r.server, s.c.ServerID)
 	switch r.MessageType {

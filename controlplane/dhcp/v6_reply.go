@@ -25,7 +25,7 @@ func (u v6) message(r *request6) {
 // serve is RFC 8415 §18.3. r is kept while something must be waited for.
 func (u v6) serve(r *request6) {
 	f := access.Families{V6: len(r.Options.IANA()) > 0, Delegated: len(r.Options.IAPD()) > 0}
-	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never said that a client may
+	if r.to != relaysAndServers { // RFC 8415 §18.3.2: we never sent the Unicast option
 		m := u.reply(r, dhcpv6.MessageTypeReply)
 		m.AddOption(status(iana.StatusUseMulticast, ""))
 		u.send(r, m)
@@ -48,7 +48,7 @@ func (u v6) serve(r *request6) {
 		u.s.count(malformed)
 		return
 	}
-	if something { // nobody signs in for temporary addresses, which there are none of
+	if something { // temporary addresses, which do not exist here, sign no subscriber in
 		u.waiting6 = r
 		request := &access.Request{Kind: access.IPoE6, Agent: r.agent, ClientID: r.client, Hint: r.hint()}
 		if !u.ready(f, pass, request) {
@@ -72,7 +72,7 @@ func (u v6) serve(r *request6) {
 	u.send(r, m)
 }
 
-// hint is what a client says it had (RFC 8415 §18.2.1, §18.2.5), of the first IA of each kind.
+// hint has the client's former addresses (RFC 8415 §18.2.1, §18.2.5), of the first IA of each kind.
 func (r *request6) hint() (a access.Addresses) {
 	if ia := r.Options.IANA(); len(ia) > 0 {
 		if one := ia[0].Options.Addresses(); len(one) > 0 {
@@ -101,7 +101,7 @@ func status(code iana.StatusCode, text string) *dhcpv6.OptStatusCode {
 	return &dhcpv6.OptStatusCode{StatusCode: code, StatusMessage: text}
 }
 
-// addresses answers each IA, and tells of DNS. Each line has one IA of a kind: the first that asks.
+// addresses answers each IA, and adds DNS. Each line has one IA of a kind: the first requested.
 func (u v6) addresses(r *request6, m *dhcpv6.Message) {
 	preferred, valid := min(u.s.c.Preferred, u.left()), min(u.s.c.Valid, u.left())
 	t1, t2 := preferred/2, preferred*4/5
@@ -167,14 +167,14 @@ func network(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 128)}
 }
 
-// bind notes a lease, if it is one: an Advertise is none.
+// bind notes a lease; an Advertise has none.
 func (u v6) bind(kind int, iaid [4]byte, m *dhcpv6.Message) {
 	if m.MessageType == dhcpv6.MessageTypeReply {
 		u.leased[kind] = lease6{iaid, u.s.host.Now().Add(u.s.c.Valid)}
 	}
 }
 
-// hostAddress is the subscriber's address for IA_NA: the one that it has, or one of its /64.
+// hostAddress is the subscriber's address for IA_NA: its fixed one, or one of its /64.
 func (u v6) hostAddress() netip.Addr {
 	p := u.session.Grant().Addresses.IPv6
 	if !p.IsValid() || p.Bits() == 128 {
@@ -263,7 +263,7 @@ func (u v6) leaving(r *request6) {
 	}
 }
 
-// confirm tells whether all addresses of a Confirm are on the line's link; false: there is none.
+// confirm: all addresses of a Confirm are on the line's link; any is false without addresses.
 func (u v6) confirm(r *request6) (code iana.StatusCode, any bool) {
 	code = iana.StatusSuccess
 	mine := u.session.Grant().Addresses.IPv6

@@ -97,7 +97,7 @@ func (h *home) datagrams6() (all []datagram) {
 	return all
 }
 
-// ask6 sends a message, and has the one answer of a kind, as text; 0: there must be none.
+// ask6 sends a message, and returns the one answer of a kind, as text; 0: there must be none.
 func (h *home) ask6(want, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) string {
 	h.w.t.Helper()
 	h.put6(h.six(kind, change...))
@@ -116,7 +116,7 @@ func (h *home) ask6(want, kind dhcpv6.MessageType, change ...dhcpv6.Modifier) st
 	return leases(all[0])
 }
 
-// leases tells of a message's addresses, prefixes and status.
+// leases returns a message's addresses, prefixes and status.
 func leases(m *dhcpv6.Message) (text string) {
 	say := func(s *dhcpv6.OptStatusCode) {
 		if s != nil {
@@ -181,7 +181,7 @@ func TestRapidCommit6(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions when leases are over")
 }
 
-// Who must name a server, who must not, and who may be heard at all (RFC 8415 §16).
+// Messages that must name a server, must not, and may be heard at all (RFC 8415 §16).
 func TestValid6(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -231,7 +231,7 @@ func TestDecline6(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions")
 }
 
-// The end of an address takes its prefix back, and the router with the last of IPv6 alone (RFC 4861 §6.2.5).
+// The end of an address withdraws its prefix, and the router only with the last of IPv6 (RFC 4861 §6.2.5).
 func TestRouterStays(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -282,7 +282,7 @@ func TestDualStack(t *testing.T) {
 	testkit.Equal(t, binary.BigEndian.Uint16(last[0].body[6:]), 0, "router lifetime of the last advertisement")
 }
 
-// An address that the data plane does not let go is nobody else's: the whole session ends.
+// An address that the data plane does not release is not reused: the whole session ends.
 func TestDropFails(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -299,7 +299,7 @@ func TestDropFails(t *testing.T) {
 	testkit.Equal(t, w.signIns, 2, "sign-ins")
 }
 
-// An offer that nobody takes ends alone; a lease that ends takes SLAAC along, which is no sign of life.
+// An unused offer ends alone; a lease that ends takes SLAAC along, which is no sign of life.
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -353,7 +353,7 @@ func TestAdvertisement(t *testing.T) {
 	testkit.Equal(t, len(w.live), 1, "sessions")
 }
 
-// Of a prefix that is shorter than a /64, hosts make addresses in its first /64 (RFC 4862 §5.5.3 d).
+// From a prefix shorter than a /64, hosts make addresses in its first /64 (RFC 4862 §5.5.3 d).
 func TestAdvertisementOfLargePrefix(t *testing.T) {
 	for _, row := range []struct{ prefix, want string }{
 		{"2001:db8:aa00:100::/56", "0304404000001c2000000e100000000020010db8aa0001000000000000000000"},
@@ -377,8 +377,8 @@ func TestAdvertisementOfLargePrefix(t *testing.T) {
 	}
 }
 
-// Who signs in by DHCPv6 or a packet asks for no router: at a gateway that took over from another one, it has one,
-// which its lifetime ends.
+// A subscriber that signs in by DHCPv6 or a packet solicits no router: at a gateway that took over, its former router
+// ends with its lifetime.
 func TestRouterOfWhoDoesNotAsk(t *testing.T) {
 	for _, signIn := range []func(h *home){
 		func(h *home) { h.ask6(dhcpv6.MessageTypeReply, dhcpv6.MessageTypeRebind, na(), pd()) },
@@ -412,8 +412,7 @@ func TestRouterOfWhoDoesNotAsk(t *testing.T) {
 	}
 }
 
-// A port that has other addresses tells its homes within seconds, not at their next advertisement. Homes of other ports
-// hear nothing.
+// After a change of a port's addresses its homes get an advertisement within seconds. Homes of other ports get none.
 func TestRouterChanges(t *testing.T) {
 	w := newWorld(t)
 	var homes []*home
@@ -436,7 +435,7 @@ func TestRouterChanges(t *testing.T) {
 	testkit.Equal(t, len(elsewhere.datagrams6()), 0, "advertisements on another port")
 }
 
-// RFC 6221: an access node wraps what a client sends; row B9: from nobody else, and not without end.
+// RFC 6221: an access node wraps a client's messages; row B9: only an access node, and to a limited depth.
 func TestLDRA(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -485,7 +484,7 @@ func TestInformation(t *testing.T) {
 	testkit.Equal(t, m.Options.InformationRefreshTime(0), 2*time.Hour, "refresh (RFC 8415 §21.23)")
 }
 
-// Everything goes on after a restart of the control plane.
+// Everything continues after a restart of the control plane.
 func TestRestore(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)
@@ -515,8 +514,8 @@ func TestRestore(t *testing.T) {
 	testkit.Equal(t, len(w.live), 0, "sessions of who did not come back")
 }
 
-// RFC 8415 §18.3.2, §18.3.9: there are no temporary addresses here, and who asks for them hears it. What else it asks
-// for it gets.
+// RFC 8415 §18.3.2, §18.3.9: there are no temporary addresses here, and requests for them get that status. Other
+// requests are served.
 func TestTemporaryAddresses(t *testing.T) {
 	w := newWorld(t)
 	h := w.home(1)

@@ -34,7 +34,7 @@ type world struct {
 	links   map[access.Line]*link
 	signIns int
 	failUp  bool
-	failed  []access.Request // that the front end tells of
+	failed  []access.Request // reported by the front end
 	whys    []string         // of these
 	router  access.PortAddresses
 	there   map[access.Line]netip.Addr // homes that answer when they are asked for this IPv6 address, or by ARP
@@ -118,7 +118,7 @@ func (w *world) Send(f *access.Frame) {
 	w.sent = append(w.sent, one)
 }
 
-// answer is what a home that is there says when it is asked for its address.
+// answer is a present home's reply to ARP or ND.
 func (w *world) answer(f *access.Frame) *access.Frame {
 	a := &access.Frame{Line: f.Line, Reason: access.NeighbourAnswer, EtherType: f.EtherType}
 	switch d, ok := ipv6(f.Payload); {
@@ -207,7 +207,7 @@ type session struct {
 
 func (s *session) Keep(b []byte) { s.kept = slices.Clone(b) }
 
-// Grant is access.Session's: the world ends nothing by itself.
+// Grant is access.Session's: the world ends no session itself.
 func (s *session) Grant() access.Grant {
 	g := access.Grant{Plan: &s.plan, Addresses: &s.has}
 	if s.plan.SessionTimeout > 0 {

@@ -149,7 +149,7 @@ func interrupts(r *report) {
 	on := map[int][]string{}
 	for _, irq := range r.folder("proc/irq") {
 		where := list(r.text("proc/irq", irq, "effective_affinity_list"))
-		if len(where) > 1 { // of an IRQ that nobody uses: all CPUs
+		if len(where) > 1 { // of an unused IRQ: all CPUs
 			continue
 		}
 		for _, cpu := range r.pinned() {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor looks at the machine that a data plane runs on, and says what costs packets or speed there: what it
-// found, what that costs, and the command that changes it. It reads /sys, /proc and what ethtool prints, and changes
-// nothing.
+// Package doctor examines a data plane's machine, and reports what costs packets or speed: the finding, its cost, and
+// the command to change it. It reads /sys, /proc and ethtool's output, and changes nothing.
 package doctor
 
 import (
@@ -25,23 +24,23 @@ const (
 	Fault State = "fault" // the data plane will not start, or not with this port
 )
 
-// Finding is what one check says of one thing.
+// Finding is one check's result about one subject.
 type Finding struct {
 	Check   string `json:"check"`
 	Subject string `json:"subject"` // CPU, port or file; empty: the machine
 	State   State  `json:"state"`
 	Found   string `json:"found"`
 	Cost    string `json:"cost"`    // of leaving it so; empty: none
-	Command string `json:"command"` // that changes it; empty: there is none
+	Command string `json:"command"` // that changes it; may be empty
 }
 
 // Machine is what is looked at: the live one, or a recorded one.
 type Machine struct {
 	Root string                               // folder in which sys and proc lie
-	Run  func(args ...string) (string, error) // a program that prints what no file says; nil: none
+	Run  func(args ...string) (string, error) // runs a program for what no file has; may be nil
 
 	Workers   int
-	CPUs      []int  // of the workers, -1 for one that is not pinned
+	CPUs      []int  // of the workers, -1 if not pinned
 	HugePages string // engine.huge_pages
 	Ports     []config.Port
 	Narrow    []config.Narrow
@@ -67,7 +66,7 @@ type report struct {
 	findings []Finding
 }
 
-// Look runs every check. A check that has nothing to look at on this machine says nothing.
+// Look runs every check. A check without a subject on this machine returns nothing.
 func Look(m *Machine) []Finding {
 	r := &report{Machine: m}
 	for _, c := range checks {
@@ -116,7 +115,7 @@ func (r *report) number(name ...string) (int, bool) {
 	return n, err == nil
 }
 
-// link is the last part of what a symbolic link names; empty when it is none.
+// link is the last part of a symbolic link's target; empty for other files.
 func (r *report) link(name ...string) string {
 	to, err := os.Readlink(r.path(name))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // recorded lays out a machine of testdata: lines "path TAB content", "\n" for a line's end, "-> TARGET" for a link.
-// What programs printed is under run/.
+// Programs' output is under run/.
 func recorded(t *testing.T, name string) *Machine {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -49,7 +49,7 @@ func recorded(t *testing.T, name string) *Machine {
 	}}
 }
 
-// said are the findings as "state check, subject: found", without the good ones.
+// said are the findings as "state check, subject: found", without good ones.
 func said(findings []Finding) []string {
 	var lines []string
 	for _, f := range findings {
@@ -136,7 +136,7 @@ func TestVirtualMachine(t *testing.T) {
 		"costs offloads, access: generic-receive-offload")
 }
 
-// Nothing to read is nothing to say, whatever the ports.
+// Without files there are no findings, whatever the ports.
 func TestEmptyMachine(t *testing.T) {
 	bond := config.Bond{Members: []config.Member{{Driver: "pci", Device: "0000:00:01.0"}}}
 	m := &Machine{Root: t.TempDir(), HugePages: "auto", Workers: 1, CPUs: []int{0},

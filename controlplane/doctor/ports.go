@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// device is a card, or an interface of Linux, that a port or a member of a bond opens.
+// device is a card, or an interface of Linux, opened by a port or a member of a bond.
 type device struct {
 	port      string
 	driver    string // of the configuration
 	name      string // PCI address, or interface
-	folder    string // of the card in /sys; "" when there is none
+	folder    string // of the card in /sys; "" without a card
 	netdev    string // Linux interface; "" when the kernel has none
 	queueSize int
 }

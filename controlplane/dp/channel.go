@@ -21,8 +21,8 @@ const channelWaits = 4 << 20
 // ErrChannelFull is Send's answer when frames were dropped: the data plane reads more slowly than they are sent.
 var ErrChannelFull = errors.New("the data plane does not take frames so fast")
 
-// Channel is a connection of its own for frames of subscribers, both ways. One goroutine calls Next; the others may be
-// called by any.
+// Channel is a connection of its own for subscribers' frames, both ways. One goroutine calls Next; any may call the
+// others.
 type Channel struct {
 	c       *Client
 	first   uint32 // sequence of the request that frames answer
@@ -40,8 +40,7 @@ type Channel struct {
 	more    chan struct{}
 }
 
-// OpenChannel connects and takes the channel, from whoever has it. It returns when the data plane has told its access
-// ports.
+// OpenChannel connects and takes the channel, from any owner. It returns when the data plane has sent its access ports.
 func OpenChannel(ctx context.Context, path string) (*Channel, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
@@ -123,7 +122,7 @@ func (ch *Channel) takePorts(list []api.FramePort) {
 	ch.ports = ports
 }
 
-// name is a port's name, without new memory for those that were told.
+// name is a port's name, without an allocation for known ports.
 func (ch *Channel) name(key *api.Key) string {
 	if name, ok := ch.names[*key]; ok {
 		return name
@@ -180,7 +179,7 @@ func (ch *Channel) finish() {
 	}
 }
 
-// write is the goroutine that waits for the data plane in place of those who send.
+// write is the goroutine that waits for the data plane in place of senders.
 func (ch *Channel) write() {
 	var out []byte
 	for {

@@ -67,7 +67,7 @@ func realDataPlane(b *testing.B, rate uint64) (socket string, pid int) {
 	return socket, cmd.Process.Pid
 }
 
-// cpuOf is the CPU time of a process's first thread, which is the control thread of a data plane.
+// cpuOf is the CPU time of a process's first thread, a data plane's control thread.
 func cpuOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))

@@ -91,7 +91,7 @@ func TestPortsMayChange(t *testing.T) {
 	testkit.Equal(t, frames[0].Line.Port, "later", "port")
 }
 
-// changed has the channel tell that one port has other addresses.
+// changed has the channel report that a port has other addresses.
 func changed(t *testing.T, c *dp.Channel, port string) {
 	t.Helper()
 	frames, err := c.Next(t.Context())
@@ -111,7 +111,7 @@ func TestFramesThatCannotBeSent(t *testing.T) {
 	testkit.Until(t, "the good one came down", func() bool { return len(s.Sent()) == 1 })
 }
 
-// A data plane that does not read costs frames, and nobody waits for it.
+// A data plane that does not read loses frames, and no caller waits.
 func TestSendDoesNotWait(t *testing.T) {
 	s := dptest.Start(t)
 	c := open(t, s)

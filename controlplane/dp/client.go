@@ -33,7 +33,7 @@ type Change struct {
 	Body []byte
 }
 
-// RefusedError is the data plane's answer to a transaction or command that it did not carry out. Nothing was changed.
+// RefusedError is the data plane's refusal of a transaction or command. Nothing was changed.
 type RefusedError struct {
 	Code uint32 // errno
 	Kind uint32 // 0: no single object is to blame
@@ -54,7 +54,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused by the data plane: %s %q: %s", KindName(e.Kind), e.Key, what)
 }
 
-// names tells whether a text has the key as a word of its own.
+// names: a text has the key as a separate word.
 func names(text, key string) bool {
 	part := func(b byte) bool {
 		return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-' || b == '_'
@@ -87,7 +87,7 @@ type Client struct {
 	done    chan struct{}
 	err     error // why done was closed; read after done
 
-	mine     chan struct{} // of one place: who has filled it owns what follows, one request at a time
+	mine     chan struct{} // of one place: its holder owns the fields below, one request at a time
 	w        *bufio.Writer
 	sequence uint32
 }
@@ -107,7 +107,7 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 	return c, nil
 }
 
-// NewClient says hello over an open connection, which it then owns.
+// NewClient sends the greeting over an open connection, which it then owns.
 func NewClient(ctx context.Context, conn net.Conn) (*Client, error) {
 	c := &Client{
 		conn:  conn,
@@ -155,10 +155,10 @@ func (c *Client) agree(ctx context.Context) error {
 	return api.CompareLayouts(peer, c.version)
 }
 
-// Hello returns what the data plane said of itself.
+// Hello returns the data plane's greeting.
 func (c *Client) Hello() api.Hello { return c.hello }
 
-// Done is closed when the connection has ended, for whatever reason.
+// Done is closed when the connection has ended, for any reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Close ends the connection.
@@ -291,9 +291,9 @@ func (c *Client) request(ctx context.Context, typ uint16, body []byte) ([]byte, 
 	return body, err
 }
 
-// turn waits for the connection, which is the caller's until done. Who gave up before that sends nothing. Behind
-// it the request is carried out whoever waits: a stream that is left in the middle is of no use to the others, so
-// the time limit alone ends it. Not so of the first request, before there are others.
+// turn waits for the connection, which is the caller's until done. A caller that gives up before sends nothing. Later
+// ones do not stop the request: a half-read stream would break the connection for others, so only the time limit ends
+// it. The first request, before there are others, can be stopped.
 func (c *Client) turn(ctx context.Context, limit time.Duration) (own context.Context, done func(), err error) {
 	const unasked = "the data plane was not asked: %w"
 	select {
@@ -346,8 +346,7 @@ func (c *Client) Apply(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// Commit is Apply that returns the usage reports which the changes caused: final ones of URRs that went, and those that
-// were asked for.
+// Commit is Apply that returns the usage reports of the changes: final ones of deleted URRs, and requested ones.
 func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, error) {
 	if len(changes) > api.MaxChanges {
 		return nil, fmt.Errorf("%d changes in one transaction, at most %d allowed", len(changes), api.MaxChanges)

@@ -94,7 +94,7 @@ func TestVersionMismatchIsExplained(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "struct api_acl is laid out otherwise") {
 		t.Fatalf("got %v", err)
 	}
-	l[5].Size += 8 // it knows more of it, so it is the one who compares
+	l[5].Size += 8 // it knows more of it, so it compares
 	if _, err = dp.Dial(t.Context(), s.Path); err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// 64 K sessions travel in one transaction. BenchmarkManyChanges says how fast.
-// The rows of a long table come a message at a time. Who stops in between ends the connection: the rest is on its way.
+// 64 K sessions travel in one transaction (BenchmarkManyChanges measures it). The rows of a long table come a message
+// at a time. Stopping in between ends the connection: the rest is on its way.
 func TestRowsInMessages(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
@@ -198,7 +198,7 @@ func TestSilentDataPlaneTimesOut(t *testing.T) {
 	testkit.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "got %v", err)
 }
 
-// A caller who gives up, as a browser that is closed, ends neither the request nor the connection that all share.
+// A caller that gives up, like a closed browser, ends neither the request nor the shared connection.
 func TestWhoGivesUpLeavesTheConnection(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
@@ -221,7 +221,7 @@ func TestWhoGivesUpLeavesTheConnection(t *testing.T) {
 	testkit.Must(t, err)
 }
 
-// Who waits for its turn behind another's request may give up, and the request goes on.
+// A caller that waits behind another's request may give up, and the request goes on.
 func TestWaitingForATurnEnds(t *testing.T) {
 	s := dptest.Start(t)
 	c := dial(t, s)
@@ -265,7 +265,7 @@ func TestRepliesWithoutEndTimeOut(t *testing.T) {
 	}
 }
 
-// FuzzReplies gives every request whatever bytes as its answer: errors are fine, panics and hangs are not.
+// FuzzReplies answers every request with random bytes: errors are fine, panics and hangs are not.
 func FuzzReplies(f *testing.F) {
 	hello := api.Hello{Version: api.Version, Oldest: api.Version}
 	h := api.Header{Magic: api.Magic, Type: api.TypeHello, Flags: api.FLast, Length: uint32(len(api.Body(&hello))),
@@ -331,8 +331,7 @@ func TestCommitReturnsUsage(t *testing.T) {
 		"%v %v", rows, err)
 }
 
-// Events come in their order, those that nobody acknowledged come again to the next subscriber, and a lost connection
-// is seen.
+// Events come in order, unacknowledged ones come again to the next subscriber, and a lost connection is noticed.
 func TestSubscription(t *testing.T) {
 	s := dptest.Start(t)
 	s.Raise(api.Event{Type: api.EventTypeInactive, SEID: 1})
@@ -373,8 +372,7 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
-// The time in which a request must have been written is over with that request: what is acknowledged when it has
-// passed arrives.
+// A request's write deadline ends with the request: a later acknowledgement arrives.
 func TestLateAcknowledgement(t *testing.T) {
 	s := dptest.New("")
 	ours, theirs := net.Pipe()

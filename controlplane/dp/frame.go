@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dp is the control plane's end of the contract with the data plane (api/isthmus_api.h): it frames messages
-// over a Unix stream socket, applies changes as transactions and reads tables. Nothing that the other end sends makes
-// it panic.
+// Package dp is the control plane's end of the contract with the data plane (api/isthmus_api.h). It frames messages
+// over a Unix stream socket, applies changes as transactions and reads tables. No message of the other end makes it
+// panic.
 package dp
 
 import (

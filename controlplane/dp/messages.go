@@ -11,8 +11,8 @@ import (
 	"isthmus/api"
 )
 
-// List returns what the data plane holds of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit
-// left some out: they follow behind the last one.
+// List returns the held objects of a kind in a range of keys, ascending (api.KeyOrder), and whether the limit left some
+// out: they follow behind the last one.
 func (c *Client) List(ctx context.Context, l api.List) (held []api.Digest, more bool, err error) {
 	body, flags, err := c.exchange(ctx, api.TypeList, api.Body(&l))
 	if err != nil {
@@ -84,8 +84,8 @@ func Table[T any, P api.Row[T]](ctx context.Context, c *Client, table uint32, ke
 	return rows[T, P](body)
 }
 
-// EachRows gives the rows of a table to fn, those of a message at a time: neither end holds more of them. The data
-// plane goes on as fn does, so the connection is one that no other request waits for.
+// EachRows gives the rows of a table to fn, one message's at a time. Neither end holds more. fn's pace is the data
+// plane's: no other request may wait for the connection.
 func EachRows[T any, P api.Row[T]](ctx context.Context, c *Client, table uint32, fn func(some []T) error) error {
 	request := api.StatsRequest{Table: table}
 	return c.ask(ctx, api.TypeStats, api.Body(&request), func(own context.Context, sequence uint32) error {

@@ -9,13 +9,13 @@ import (
 	"isthmus/api"
 )
 
-// Subscription is a connection of its own on which the data plane tells of events. One goroutine calls Next.
+// Subscription is a connection of its own for the data plane's events. One goroutine calls Next.
 type Subscription struct {
 	c     *Client
 	first uint32 // sequence of the request that the events answer
 }
 
-// Subscribe connects and asks for all events that nobody acknowledged, and those to come.
+// Subscribe connects and asks for all unacknowledged and future events.
 func Subscribe(ctx context.Context, path string) (*Subscription, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Subscription) Next(ctx context.Context) ([]api.Event, error) {
 	}
 }
 
-// tell sends a message whose answer, if there is one, is not waited for, and returns its sequence.
+// Sends a message without waiting for an answer, and returns its sequence.
 func (c *Client) tell(typ uint16, parts ...[]byte) (uint32, error) {
 	_, done, err := c.turn(context.Background(), requestTimeout)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Client) streamed(ctx context.Context, typ uint16, first uint32) (frame,
 	}
 }
 
-// Acknowledge tells that all events up to a sequence have been dealt with.
+// Acknowledge confirms all events up to a sequence.
 func (s *Subscription) Acknowledge(sequence uint64) error {
 	a := api.Acknowledge{Sequence: sequence}
 	_, err := s.c.tell(api.TypeAcknowledge, api.Body(&a))

@@ -9,7 +9,7 @@ import (
 	"isthmus/api"
 )
 
-// TraceOrder says what a trace follows; the counts in Want are filled in from the rest.
+// TraceOrder selects what a trace follows; the counts in Want are filled in from the rest.
 type TraceOrder struct {
 	Want         api.Trace
 	Keys         []api.TraceKey
@@ -43,7 +43,7 @@ func (o *TraceOrder) body() []byte {
 	return b
 }
 
-// Trace begins a trace. It ends by itself, or when nobody polls it.
+// Trace begins a trace. It ends by itself, or without polls.
 func (c *Client) Trace(ctx context.Context, o *TraceOrder) (api.TraceState, error) {
 	var s api.TraceState
 	body, err := c.request(ctx, api.TypeTrace, o.body())

@@ -18,7 +18,7 @@ const (
 	auditFiles = 4       // PATH and PATH.1 to PATH.3
 )
 
-// Audit is a file of lines of JSON, an event each: what somebody changed. It is closed between writes, so that other
+// Audit is a file of JSON lines, one event each, of operators' changes. It is closed between writes, so that other
 // programs may move it.
 type Audit struct {
 	path string
@@ -27,7 +27,7 @@ type Audit struct {
 	lock sync.Mutex
 }
 
-// NewAudit appends to path, whose folder is there or is made at the first event. What the file does not take is logged.
+// NewAudit appends to path; its folder is made at the first event if missing. Failed writes are logged.
 func NewAudit(path string, log *slog.Logger) *Audit {
 	return &Audit{path: path, size: auditSize, log: log}
 }
@@ -64,7 +64,7 @@ func (a *Audit) append(line []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// torn tells whether the last line has no end: the disk was full, or the machine died.
+// torn: the last line has no end, since the disk was full or the machine died.
 func torn(f *os.File) bool {
 	var last [1]byte
 	info, err := f.Stat()

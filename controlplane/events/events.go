@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events keeps what happened to the gateway: a ring in memory, whoever follows it, and a file of what somebody
-// changed. Publishing never waits for a reader.
+// Package events keeps the gateway's events: a ring in memory, its followers, and a file of operators' changes.
+// Publishing never waits for a reader.
 package events
 
 import (
@@ -29,7 +29,7 @@ type Event struct {
 	Who     *Who           `json:"who,omitempty"`
 }
 
-// Who asked for a change.
+// Who requested a change.
 type Who struct {
 	Via     string `json:"via"` // unix, tcp, signal
 	UID     uint32 `json:"uid"` // unix
@@ -44,8 +44,8 @@ func (e *Event) Cursor() string { return cursor(e.Boot, e.ID) }
 
 func cursor(boot string, id uint64) string { return boot + "-" + strconv.FormatUint(id, 10) }
 
-// Sizes of the rings, one of each kind: what happens often must not push out what is rarer. Of a full one nobody has
-// more than a share: a line that is refused all the time makes room for itself.
+// Sizes of the rings, one for each kind: frequent kinds must not displace rare ones. Of a full one each line has a
+// share at most: a line refused all the time displaces its own events.
 const (
 	sessionRing   = 2048 // of kinds that begin with session.
 	otherRing     = 512
@@ -76,7 +76,7 @@ type ring struct {
 	size int
 }
 
-// add makes room where there is none: the oldest event of who has a share already goes, else the oldest.
+// add makes room: the oldest event of a Who with its full share goes, else the oldest.
 func (r *ring) add(e Event) {
 	from := e.from()
 	if r.all.Len() == r.size {
@@ -94,7 +94,7 @@ func (r *ring) add(e Event) {
 	r.by[from] = append(r.by[from], r.all.PushBack(e))
 }
 
-// from is who makes events: the access line that they name, since users and MAC addresses change; else the subject.
+// from is the source of events: the access line that they name, since users and MAC addresses change; else the subject.
 func (e *Event) from() string {
 	if line, ok := e.Fields["line"].(string); ok && line != "" {
 		return line
@@ -112,7 +112,7 @@ func (r *ring) after(id uint64, to []Event) []Event {
 	return to
 }
 
-// New makes an empty log. audit takes the events that have a Who; nil: nobody.
+// New makes an empty log. audit takes the events that have a Who; may be nil.
 func New(audit *Audit) *Log {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails (crypto/rand)
@@ -120,10 +120,10 @@ func New(audit *Audit) *Log {
 		places: httpd.NewPlaces(maxFollowers), rings: map[string]*ring{}}
 }
 
-// Publish enters an event. args are names and values in turn, as slog has them. A nil log takes nothing.
+// Publish enters an event. args are names and values in turn, as in slog. A nil log drops it.
 func (l *Log) Publish(kind, subject string, args ...any) { l.By(nil, kind, subject, args...) }
 
-// By is Publish of what somebody asked for; it returns after it was written to the audit file.
+// By is Publish for a requested change; it returns after the audit file was written.
 func (l *Log) By(who *Who, kind, subject string, args ...any) {
 	if l == nil {
 		return
@@ -163,7 +163,7 @@ func fields(args []any) map[string]any {
 	return m
 }
 
-// plain is a value as JSON has it: what is no number, bool or list of text is text.
+// plain is a value in JSON's form: all but numbers, bools and lists of text become text.
 func plain(v any) any {
 	switch v := v.(type) {
 	case bool, int, int64, uint16, uint32, uint64, float64:
@@ -199,11 +199,11 @@ type Page struct {
 	Boot   string  `json:"boot"`   // of the control plane
 	Events []Event `json:"events"` // oldest first
 	Lost   uint64  `json:"lost"`   // events of any kind after the cursor that are not in memory any more
-	Next   string  `json:"next"`   // cursor for what comes after these
+	Next   string  `json:"next"`   // cursor behind these
 }
 
-// Read returns the events after a cursor, at most limit of them (0: all in memory); an empty cursor means the oldest
-// in memory. A cursor of another start of the control plane is one, and means the first event of this start.
+// Read returns the events after a cursor, at most limit of them (0: all in memory). An empty cursor means the oldest in
+// memory. A cursor of another start of the control plane means the first event of this start.
 func (l *Log) Read(after string, limit int, f Filter) (Page, error) {
 	id, err := l.place(after)
 	if err != nil {
@@ -234,7 +234,7 @@ func (l *Log) place(after string) (uint64, error) {
 	return id, nil
 }
 
-// copied is what was in memory at one moment, so that nobody who publishes waits while a page is made of it.
+// copied is the memory at one moment, so that no publisher waits while a page is made of it.
 type copied struct {
 	boot   string
 	last   uint64

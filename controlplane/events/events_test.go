@@ -49,7 +49,7 @@ func TestReadAndResume(t *testing.T) {
 	}
 }
 
-// What sessions do pushes nothing else out, and what was pushed out is counted.
+// Session events displace no other kinds, and displaced events are counted.
 func TestRings(t *testing.T) {
 	l := New(nil)
 	l.Publish("port.down", "core")
@@ -68,7 +68,7 @@ func TestRings(t *testing.T) {
 	testkit.ErrorIf(t, page.Events[0].Kind != "port.down", "the link is forgotten")
 }
 
-// A line that is refused all the time, by ever other names, pushes out neither rare events nor those of others.
+// A line that is refused all the time, under ever new names, displaces neither rare events nor others'.
 func TestRingsAreShared(t *testing.T) {
 	l := New(nil)
 	l.Publish("config.applied", "a.yaml")
@@ -88,8 +88,7 @@ func TestRingsAreShared(t *testing.T) {
 	testkit.Equal(t, page.Events[0].Subject, "berta", "the oldest, of many lines")
 }
 
-// A follower that does not read is left behind; whoever publishes never waits, and nothing between page and follower is
-// lost.
+// A slow follower is disconnected; publishers never wait, and nothing between page and follower is lost.
 func TestFollowers(t *testing.T) {
 	l := New(nil)
 	l.Publish("port.up", "a")
@@ -224,7 +223,7 @@ func TestAuditFileIsBounded(t *testing.T) {
 	testkit.ErrorIf(t, err == nil, "a fifth file")
 }
 
-// A line that was torn off, by a full disk or a power cut, is not what the next one is glued to.
+// A line torn by a full disk or a power cut is not joined with the next one.
 func TestAuditAfterATornLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	testkit.Must(t, os.WriteFile(path, []byte("{\"id\":1}\n{\"id\":2,\"ki"), 0o600))

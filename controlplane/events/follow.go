@@ -23,8 +23,8 @@ type Follower struct {
 	leave  func()        // its place
 }
 
-// Follow begins with the page of what is in memory after a cursor; live: none of that, what comes from now on. Nothing
-// is lost between page and follower. Places are counted by client. Who stops following calls Close.
+// Follow begins with the page of what is in memory after a cursor; live: only later events. Nothing is lost between
+// page and follower. Places are counted by client. The caller must call Close.
 func (l *Log) Follow(client, after string, live bool, f Filter) (*Follower, Page, error) {
 	id, err := l.place(after)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is one kind of event: what docs/reference/events.md says of it.
+// Kind is one kind of event, as in docs/reference/events.md.
 type Kind struct {
 	Name    string
 	Subject string // what the event's subject is
@@ -93,12 +93,12 @@ var Kinds = []Kind{
 		"A client was turned away; `more`: others of the last seconds."},
 }
 
-// Known tells whether a name is a kind, or the first word of some.
+// Known: a name is a kind, or the first word of some.
 func Known(name string) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool { return matches(k.Name, name) })
 }
 
-// matches tells whether a kind is asked for by its name or its first word.
+// matches: a kind is selected by its name or its first word.
 func matches(kind, asked string) bool {
 	return kind == asked || strings.HasPrefix(kind, asked) && kind[len(asked)] == '.'
 }

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Sessions tells of sessions one by one while that is few, and counts the others: thousands a second cost an addition
-// each.
+// Sessions publishes events of sessions one by one at a low rate, and counts the others: thousands a second cost an
+// addition each.
 type Sessions struct {
 	log  *Log
 	name func(seid uint64) string
 
 	lock                           sync.Mutex
 	gate                           Gate
-	established, modified, deleted uint64 // not told
+	established, modified, deleted uint64 // not published
 }
 
-// NewSessions tells a log of up to 20 sessions a second, by what name calls them.
+// NewSessions publishes up to 20 sessions a second, under the name that name returns.
 func NewSessions(log *Log, name func(seid uint64) string) *Sessions {
 	return &Sessions{log: log, name: name, gate: Gate{Most: 20, Window: time.Second}}
 }
@@ -52,7 +52,7 @@ func (s *Sessions) one(kind string, count *uint64, seid uint64, association stri
 	}
 }
 
-// Flush tells the counts, when there are any: every ten seconds.
+// Flush publishes nonzero counts: every ten seconds.
 func (s *Sessions) Flush() {
 	s.lock.Lock()
 	e, m, d := s.established, s.modified, s.deleted
@@ -73,7 +73,7 @@ type Gate struct {
 	held   uint64
 }
 
-// Open tells whether one may pass, and how many were held since the last that did.
+// Open: an event may pass, and how many were held since the last one.
 func (g *Gate) Open(now time.Time) (held uint64, ok bool) {
 	if now.Sub(g.since) >= g.Window {
 		g.since, g.passed = now, 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpd is how this program listens for streams: every server has timeouts for reading, writing and idling, and
-// every listener a bound on its connections, so that no client can take the descriptors or the memory of the process.
+// Package httpd listens for streams. Every server has timeouts for reading, writing and idling, and every listener
+// bounds its connections, so that no client can exhaust the process' descriptors or memory.
 package httpd
 
 import (
@@ -43,7 +43,7 @@ func (b Bounds) New(h http.Handler) *http.Server {
 		ErrorLog: log.New(&brief{to: log.Writer()}, b.Name+": ", log.LstdFlags)}
 }
 
-// brief lets one line a second through: what a client does wrong shall not fill the log.
+// brief lets one line a second through: clients' faults must not fill the log.
 type brief struct {
 	to   io.Writer
 	lock sync.Mutex
@@ -66,8 +66,8 @@ func (q *brief) Write(line []byte) (int, error) {
 	return q.to.Write(line)
 }
 
-// Limit bounds the connections of a listener. One too many is closed at once, or another one for it: waiting in the
-// kernel it would keep out those whose address has none yet.
+// Limit bounds the connections of a listener. A connection above it is closed at once, or another one for it: waiting
+// in the kernel it would keep out addresses without one.
 func (b Bounds) Limit(l net.Listener) *Listener {
 	return &Listener{Listener: l, Bounds: b, by: map[netip.Addr][]*conn{}}
 }

@@ -55,7 +55,7 @@ func ended(t *testing.T, c net.Conn) {
 	}
 }
 
-// ask tells whether a request was answered.
+// ask: a request was answered.
 func ask(c net.Conn) bool {
 	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		return false
@@ -76,7 +76,7 @@ func waitInUse(t *testing.T, l *Listener, n int, otherwise string) {
 	testkit.Until(t, otherwise, func() bool { return l.inUse() <= n })
 }
 
-// A client that says nothing, stops in the middle, says nothing more, or does not read is done with.
+// A client that is silent, stops in the middle, stays idle, or does not read is disconnected.
 func TestSlowClientsAreClosed(t *testing.T) {
 	short := 50 * time.Millisecond
 	endless := func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func TestSlowClientsAreClosed(t *testing.T) {
 	})
 }
 
-// What New sets is what the test above shortens.
+// New sets the time-outs that the test above shortens.
 func TestEveryTimeoutIsSet(t *testing.T) {
 	s := Bounds{Read: time.Second, Write: time.Second}.New(http.NotFoundHandler())
 	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 ||
@@ -119,7 +119,7 @@ func TestEveryTimeoutIsSet(t *testing.T) {
 	}
 }
 
-// One address cannot take the places of the others, and all together no more than there are. A place is given back.
+// One address cannot take all places, and all together have a bound. A place is returned.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := start(t, Bounds{Connections: 5, Each: 2, Read: limit, Write: limit}, hello)
 	var greedy []net.Conn
@@ -153,7 +153,7 @@ func (l *Listener) inUse() int {
 	return l.open
 }
 
-// Nobody serves HTTP beside this package, or a stream without a bound.
+// No other package serves HTTP, or an unbounded stream.
 func TestNoOtherServers(t *testing.T) {
 	look := func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// ListenLocal opens an address that nothing protects. One that other machines can reach must be asked for by the
-// option. what is for messages.
+// ListenLocal opens an unprotected address. An address that other machines can reach needs the option. what is for
+// messages.
 func ListenLocal(what, address string, public bool, option string) (net.Listener, error) {
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// Places are shared by clients of what lasts as long as a client likes: streams, traces. A client gets one more while
-// it holds fewer than are free: alone half of them, and what it leaves is there for others in the same way.
+// Places are shared by clients of long answers: streams, traces. A client gets one more while it holds fewer than are
+// free: alone half of them, and the next client half of the rest.
 type Places struct {
 	limit int
 
 	lock sync.Mutex
 	held int
 	by   map[string]int
-	left chan struct{} // closed when a place is given back; nil: nobody waits
+	left chan struct{} // closed when a place is given back; nil: no waiter
 }
 
 // NewPlaces returns so many.
 func NewPlaces(limit int) *Places { return &Places{limit: limit, by: map[string]int{}} }
 
-// Take gives a client a place until leave is called, which may be done again. nil: there is none for this client.
+// Take gives a client a place until leave is called, which may be repeated. nil: no place for this client.
 func (p *Places) Take(client string) (leave func()) {
 	p.lock.Lock()
 	defer p.lock.Unlock()

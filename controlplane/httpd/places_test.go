@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Who takes all that it gets leaves some to others, and they to others still; what is given back is there again.
+// A client with its full share leaves places to others; returned places are free again.
 func TestPlaces(t *testing.T) {
 	p := NewPlaces(32)
 	var greedy []func()
@@ -36,7 +36,7 @@ func TestPlaces(t *testing.T) {
 	testkit.ErrorIf(t, p.Take("seventh") == nil, "no place for the seventh")
 }
 
-// Who waits gets the place that is given back; who need not wait any more, none.
+// A waiting client gets the returned place; a cancelled one does not.
 func TestPlacesWait(t *testing.T) {
 	p := NewPlaces(2)
 	first, second := p.Wait(t.Context(), "one"), p.Wait(t.Context(), "two")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package intent turns a checked configuration into the objects that the data plane must hold, and finds the least
-// change from what it does hold.
+// change from its present ones.
 package intent
 
 import (
@@ -23,7 +23,7 @@ type Object struct {
 // Name is the key as text.
 func (o *Object) Name() string { return api.CString(o.Key[:]) }
 
-// State is all objects, ordered by kind and then as the configuration has them: the order in which to put them.
+// State is all objects, ordered by kind and then as configured: the order of puts.
 type State []Object
 
 // Add appends an object made elsewhere (a synth stream of a benchmark); kinds must not decrease.
@@ -109,8 +109,8 @@ type objectID struct {
 	key  api.Key
 }
 
-// Diff lists what to put, in the order of want, and what to delete, higher kinds first, so that a data plane that holds
-// `held` comes to hold `want`. Deleted objects have no body.
+// Diff lists puts, in the order of want, and deletions, higher kinds first, that turn `held` into `want`. Deleted
+// objects have no body.
 func Diff(held []api.Digest, want State) (puts, deletes []Object) {
 	has := make(map[objectID]uint64, len(held)) // digests
 	for i := range held {

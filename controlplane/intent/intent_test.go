@@ -182,7 +182,7 @@ func TestObjects(t *testing.T) {
 		[]any{"10.0.0.1", "10.0.0.2", 64, 10, 47, 0})
 }
 
-// The data plane knows what the first fitting entry of access.ports says of a VLAN.
+// The data plane gets the first matching entry of access.ports for a VLAN.
 func TestLines(t *testing.T) {
 	s := compile(t, `
 ports:
@@ -232,7 +232,7 @@ counters:
 pfcp: {listen: [10.0.0.1], roles: [upf], allow_unknown: true}
 `
 
-// A subscriber who signs in has two URRs: the default has room for as many subscribers as sessions.
+// A subscriber that signs in has two URRs: the default has room for as many subscribers as sessions.
 func TestURRsOfThoseWhoSignIn(t *testing.T) {
 	engine, _ := decoded[api.Engine](t, find(t, compile(t, signIn), api.KindEngine, "engine"))
 	equal(t, engine.MaxURRs, 2*engine.MaxSessions)
@@ -418,7 +418,7 @@ func randomState(r *rand.Rand) State {
 	return s
 }
 
-// Whatever is held: applying the difference gives what is wanted, and nothing equal is sent again.
+// From any held state: applying the difference gives the wanted one, and equal objects are not sent.
 func TestDiffProperty(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	for range 2000 {
@@ -494,7 +494,7 @@ func BenchmarkCompile64K(b *testing.B) {
 	}
 }
 
-// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and its own behind it,
+// QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and behind it its own,
 // whose QFI counts.
 func TestQoSRules(t *testing.T) {
 	rules := `qos_rules: [{precedence: 20, qfi: 3, protocol: udp, destination: 192.0.2.0/24, destination_port: 5060}, ` +
@@ -526,7 +526,7 @@ func TestQoSRules(t *testing.T) {
 		none, any16, 0, api.SDFTOS, 46 << 2, 0xfc, 0x40, 0x21, none, any16, 0, api.SDFTOS, 10 << 2, 0xfc, 0x40, 0x21})
 }
 
-// Packets to an address of ours that nobody has end here; a discard route of the file says otherwise how.
+// Packets to an unused address of ours end here; a discard route of the file decides otherwise how.
 func TestOwnedPrefixes(t *testing.T) {
 	s := compile(t, mobile+"routes:\n  - {prefix: 100.64.0.0/22, discard: unreachable}\n"+
 		"pools:\n  - {name: a, prefix: 100.64.0.0/22}\n  - {name: b, prefix: \"2001:db8:4000::/40\"}\n")

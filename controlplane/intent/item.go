@@ -19,8 +19,8 @@ type itemKey struct {
 	kind   uint8
 }
 
-// item is an object that the kernel adds, or would add if it could be had. There may be a million. The object is made
-// when it is sent.
+// item is an object that the kernel adds, or would add if possible. There may be a million. The object is made when it
+// is sent.
 type item struct {
 	key      itemKey
 	route    kernel.Route // none: the kernel has it no more
@@ -35,7 +35,7 @@ type item struct {
 // kindLoopback is of addresses without a link; the data plane knows interfaces.
 const kindLoopback = 0xff
 
-// version of an object: its digest; 0: there is none.
+// version of an object: its digest; 0: absent.
 type version uint64
 
 func (o *Overlay) item(key itemKey) *item {
@@ -47,7 +47,7 @@ func (o *Overlay) item(key itemKey) *item {
 	return it
 }
 
-// there tells whether there is something of which an object can be made.
+// there: the parts of an object exist.
 func (o *Overlay) there(it *item) bool {
 	if it.key.kind == api.KindInterface {
 		return o.interfaces[it.key.of.Value()] != nil
@@ -103,7 +103,7 @@ func (k itemKey) id() objectID {
 	return objectID{uint32(k.kind), api.ShortKey(k.of.Value())}
 }
 
-// find returns the item of an object; nil: it is none of the kernel's.
+// find returns the item of an object; nil: not from the kernel.
 func (o *Overlay) find(id objectID) *item {
 	name := api.CString(id.key[:])
 	before, after, _ := strings.Cut(name, "|")

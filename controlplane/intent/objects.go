@@ -24,7 +24,7 @@ func (c *compiler) engine() {
 	e := &c.Engine
 	urrs := e.Limits.URRs
 	if urrs == 0 && len(c.Access.Ports) > 0 {
-		urrs = 2 * e.Limits.Sessions // who signs in has one of all packets, one of IPv6's
+		urrs = 2 * e.Limits.Sessions // sign-in has one of all packets, one of IPv6's
 	}
 	body := api.Engine{
 		Workers: e.Workers, PacketBuffers: e.PacketBuffers, BufferSize: e.BufferSize,
@@ -114,7 +114,7 @@ func (c *compiler) clones() {
 var discards = map[string]uint32{"blackhole": api.DiscardBlackhole, "unreachable": api.DiscardUnreachable,
 	"prohibit": api.DiscardProhibit}
 
-// lines tells whose the VLANs are where subscribers sign in.
+// lines sends the VLANs of ports where subscribers sign in.
 func (c *compiler) lines() {
 	ranges := map[config.Name][]api.LineRange{}
 	for i := range c.Access.Ports {
@@ -281,7 +281,7 @@ func (c *compiler) paths() {
 	}
 }
 
-// QFIDSCP is a table of QFI to DSCP as the contract has it: 0 is none.
+// QFIDSCP is a table of QFI to DSCP in the contract's form: 0 is none.
 func QFIDSCP(table map[uint8]uint8) (out [64]byte) {
 	for qfi, dscp := range table {
 		out[qfi] = 1 + dscp
@@ -289,7 +289,7 @@ func QFIDSCP(table map[uint8]uint8) (out [64]byte) {
 	return out
 }
 
-// defaultClass is the traffic class and queue of a DSCP that the configuration does not name (RFC 4594's order).
+// defaultClass is the traffic class and queue of an unconfigured DSCP (RFC 4594's order).
 func defaultClass(dscp int) config.Class {
 	switch {
 	case dscp == 46 || dscp == 44 || dscp == 40 || dscp == 48 || dscp == 56: // EF, VOICE-ADMIT, CS5 to CS7
@@ -360,8 +360,8 @@ const (
 
 var access, core = pfcp.Access, pfcp.Core
 
-// sessions: a subscriber is one session with an uplink rule (from its traffic endpoint into the GTP-U path) and a
-// downlink rule (from our F-TEID back to the endpoint), as TS 23.316 has it for a wireline access gateway.
+// sessions: a subscriber is one session with two rules, as TS 23.316 has it for a wireline access gateway. The uplink
+// rule leads from its traffic endpoint into the GTP-U path, the downlink rule from our F-TEID back to the endpoint.
 func (c *compiler) sessions() {
 	locals := make(map[config.Name]netip.Addr, len(c.Paths))
 	for i := range c.Paths {

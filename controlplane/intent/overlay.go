@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// Overlay is what the kernel's state adds to the objects of a configuration: addresses, MTU and state of interfaces,
-// routes, neighbours. What the configuration says stands; what the data plane refuses is left out by itself.
+// Overlay is the kernel's addition to a configuration's objects: addresses, MTU and state of interfaces, routes,
+// neighbours. The configuration has precedence; objects that the data plane refuses are left out singly.
 type Overlay struct {
 	configured map[objectID]bool // routes and neighbours
 	interfaces map[string]*overlaid
@@ -27,14 +27,14 @@ type Overlay struct {
 	left    map[uint32]int      // objects of a kind that the data plane has room for beside these
 	refused int                 // items
 	why     string              // of the last one
-	texts   map[itemKey]string  // what the data plane says of those that it refused
+	texts   map[itemKey]string  // the data plane's reasons for refused ones
 	ignored [kernel.Reasons]int // routes, by reason
 	off     bool                // until the kernel's state comes as a whole
 }
 
 const leastMTU = 68 // RFC 791 section 3.1
 
-// What the data plane has room for where engine.limits says 0 (API_ROUTES; neighbour.c), and loopback addresses at all.
+// The data plane's sizes where engine.limits is 0 (API_ROUTES; neighbour.c), and of loopback addresses at all.
 const (
 	defaultRoutes     = 1280 << 10
 	defaultNeighbours = 4096
@@ -65,8 +65,8 @@ type overlaid struct {
 	mtu      uint32        // of the port
 }
 
-// NewOverlay makes the overlay of a configuration's objects; before is that of the one before, whose objects the data
-// plane has.
+// NewOverlay makes the overlay of a configuration's objects; before is the former one, whose objects the data plane
+// has.
 func NewOverlay(s State, before *Overlay) *Overlay {
 	o := &Overlay{configured: map[objectID]bool{}, interfaces: map[string]*overlaid{}, items: map[itemKey]*item{},
 		texts: map[itemKey]string{}, left: map[uint32]int{api.KindRoute: defaultRoutes,
@@ -111,7 +111,7 @@ func NewOverlay(s State, before *Overlay) *Overlay {
 	return o
 }
 
-// inherit takes over what the kernel has, and what of it the data plane has.
+// inherit takes over the kernel's state, and which of it the data plane holds.
 func (o *Overlay) inherit(before *Overlay) {
 	for name, f := range o.interfaces {
 		if old := before.interfaces[name]; old != nil {
@@ -157,7 +157,7 @@ func (o *Overlay) renewAll() {
 	}
 }
 
-// Update takes over what changed in the kernel; what was refused of that gets another chance.
+// Update takes over the kernel's changes; refused objects among them get another chance.
 func (o *Overlay) Update(c kernel.Changes) {
 	if c.All != nil {
 		o.replace(c.All)
@@ -245,7 +245,7 @@ func newObject(id objectID, body []byte) (Object, bool) {
 	return Object{id.kind, id.key, body, api.BodyDigest(body)}, true
 }
 
-// make makes an item's object, and keeps which one it is. What there is no room for is left out.
+// make makes an item's object, and remembers it. Objects without room are left out.
 func (o *Overlay) make(it *item) (object Object, there bool) {
 	kind := uint32(it.key.kind)
 	if o.there(it) && !it.refused && (!o.off || kind == api.KindInterface) {
@@ -333,8 +333,8 @@ func assignable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsMulticast() && !a.IsUnspecified() && !a.IsLoopback()
 }
 
-// taken tells whether the address, or one of its network, is of another interface of the VRF, or of this one with
-// another length.
+// taken: the address, or one of its network, belongs to another interface of the VRF, or to this one with another
+// length.
 func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 	for _, other := range o.interfaces {
 		if other.vrf != f.vrf {
@@ -354,8 +354,8 @@ func (o *Overlay) taken(f *overlaid, p netip.Prefix) bool {
 
 // ---- what the data plane has ----------------------------------------------------------------------------------------
 
-// Pending lists what to change in a data plane that has all but the latest: deletions, highest kinds first, then the
-// rest, lowest first.
+// Pending lists the changes for a data plane that lacks the latest: deletions, highest kinds first, then puts, lowest
+// first.
 func (o *Overlay) Pending() (deletes, puts []Object) {
 	for _, it := range o.dirty {
 		switch object, there := o.make(it); {
@@ -390,7 +390,7 @@ func (o *Overlay) Settled() {
 
 const keptDirty = 1 << 16 // room
 
-// Refuse leaves an object out that the data plane did not take; false: it is none of the kernel's.
+// Refuse leaves out an object that the data plane refused; false: not from the kernel.
 func (o *Overlay) Refuse(kind uint32, key, why string) bool {
 	k, err := api.MakeKey(key)
 	if err != nil {
@@ -420,7 +420,7 @@ func (o *Overlay) Clear() {
 	}
 }
 
-// Empty tells whether nothing is added.
+// Empty: nothing is added.
 func (o *Overlay) Empty() bool { return o.added == 0 }
 
 // Refused is how many objects are left out, and why the last one.

@@ -158,7 +158,7 @@ func TestOverlayRoutes(t *testing.T) {
 	}
 }
 
-// routeOf is a route of the overlay in words: its next hops, or why there is none.
+// routeOf is a route of the overlay as text: its next hops, or the reason for none.
 func routeOf(t *testing.T, o *Overlay, at kernel.Destination) string {
 	t.Helper()
 	object, taken := o.made(routeID(at))
@@ -187,7 +187,7 @@ func routeOf(t *testing.T, o *Overlay, at kernel.Destination) string {
 	return strings.Join(words, " ")
 }
 
-// A route stays by those of its next hops that are not down, whichever is the first.
+// A route stays by its next hops that are up, whichever is the first.
 func TestOverlayDeadNextHops(t *testing.T) {
 	at := kernel.Destination{Prefix: prefix("198.51.100.0/24")}
 	both := kernel.RouteBy(kernel.Hop{Via: netip.MustParseAddr("10.1.0.7"), Interface: "a"},
@@ -232,7 +232,7 @@ func TestOverlayLoopback(t *testing.T) {
 	address := body.Address[0].Netip()
 	good := body.Count == 1 && address == prefix("10.255.0.1/32") && body.Port == [32]byte{}
 	testkit.ErrorIf(t, !good, "%+v", body)
-	// What the data plane refuses is left out by itself; the others stay.
+	// A refused object is left out alone; the others stay.
 	key := at("2001:db8:ff::1").key
 	testkit.ErrorIf(t, !o.Refuse(api.KindInterface, api.CString(key[:]), "why"), "no item")
 	sent(o, held)
@@ -260,8 +260,8 @@ func TestOverlayLoopback(t *testing.T) {
 	testkit.ErrorIf(t, n != mostLoopback+1 || !strings.Contains(why, "loopback"), "%d refused: %s", n, why)
 }
 
-// The same device, address and route in two VRFs: both are taken, each with its own key; what leads from one into the
-// other is not.
+// The same device, address and route in two VRFs: both are taken, each with its own key; routes from one into the other
+// are not.
 func TestOverlayVRFs(t *testing.T) {
 	c, err := config.Parse("test.yaml", []byte(`
 ports: [{name: core, driver: inject, role: core}]
@@ -294,7 +294,7 @@ interfaces:
 	testkit.ErrorIf(t, there, "a route in red by an interface of the default VRF")
 }
 
-// sent applies what is pending to what a data plane holds.
+// sent applies pending changes to a data plane's state.
 func sent(o *Overlay, held map[objectID]uint64) {
 	deletes, puts := o.Pending()
 	for _, d := range deletes {
@@ -419,7 +419,7 @@ func TestOverlayRefusals(t *testing.T) {
 	}
 }
 
-// More than there is room for: the others stay, and who goes makes room in the same transaction.
+// More than there is room for: the others stay, and a removed one makes room in the same transaction.
 func TestOverlayRoom(t *testing.T) {
 	const room = 8
 	c, err := config.Parse("test.yaml", []byte(strings.Replace(cloned, "{workers: 1}",
@@ -456,7 +456,7 @@ func TestOverlayRoom(t *testing.T) {
 		o.Update(kernel.Changes{All: &st})
 	}
 	sent(o, held)
-	// Half of those that are there go, and others come, in one transaction and in whatever order.
+	// Half of the existing ones go, and new ones come, in one transaction and in any order.
 	var changes []kernel.RouteChange
 	for i := range 3 * room {
 		if id := routeID(nth(i)); held[id] != 0 && len(changes) < room/2 {
@@ -476,7 +476,7 @@ func TestOverlayRoom(t *testing.T) {
 	}
 }
 
-// Another configuration takes over what the data plane has by the one before.
+// Another configuration inherits the data plane's state from the one before.
 func TestOverlayOfAnotherConfiguration(t *testing.T) {
 	s := clonedState(t)
 	o := overlayOf(t, kernelState(routeVia("198.51.100.0/24", "10.1.0.7", "a"),

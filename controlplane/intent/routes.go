@@ -59,7 +59,7 @@ func (o *Overlay) hops(r kernel.Route, d kernel.Destination) (list []api.RouteHo
 	return list, why
 }
 
-// has tells whether an address is the interface's.
+// has: an address is the interface's.
 func (f *overlaid) has(a netip.Addr) bool {
 	for _, p := range f.prefixes {
 		if p.Addr() == a {
@@ -69,7 +69,7 @@ func (f *overlaid) has(a netip.Addr) bool {
 	return false
 }
 
-// neighbourObject is a neighbour of the kernel's, in whatever network: a next hop may be on the link alone.
+// neighbourObject is a neighbour of the kernel's, in any network: a next hop may be on the link alone.
 func (o *Overlay) neighbourObject(it *item) (Object, bool) {
 	id, name, a := it.key.id(), it.key.of.Value(), it.key.prefix.Netip().Addr()
 	f := o.interfaces[name]
@@ -112,7 +112,7 @@ func (o *Overlay) Ignored() map[kernel.Reason]int {
 	return all
 }
 
-// IgnoredRoutes lists them, at most so many.
+// IgnoredRoutes lists them, up to a bound.
 func (o *Overlay) IgnoredRoutes(most int) (list []kernel.Ignored) {
 	for key, it := range o.items {
 		if it.why == kernel.Followed {

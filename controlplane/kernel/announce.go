@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Announcements: blackhole routes of our protocol in the namespaces of clones, for what the data plane forwards to
-// subscribers. Routing daemons redistribute them; the kernel itself has nothing to forward there. They are in the
-// kernel while the data plane holds the intent, and stay when the control plane ends, as the data plane forwards on.
+// Announcements: blackhole routes of our protocol in the namespaces of clones, for prefixes of subscribers. Routing
+// daemons redistribute them; the kernel itself forwards nothing there. They exist while the data plane holds the
+// intent, and survive the control plane, as forwarding does.
 
-// announceMetric is before what routing daemons install (zebra: 20), so that an announcement is never shadowed by the
+// announceMetric is below the metric of routing daemons (zebra: 20), so that an announcement is never shadowed by the
 // same prefix learnt from another gateway.
 const announceMetric = 1
 
@@ -35,7 +35,7 @@ func newAnnouncements() announcements {
 		told: make(chan struct{}, 1)}
 }
 
-// Announce puts the announcements into the kernel, or withdraws them. Before the first call those that are there stay.
+// Announce puts the announcements into the kernel, or withdraws them. Before the first call existing ones stay.
 func (k *Kernel) Announce(on bool) {
 	k.decided, k.on = true, on
 	for _, s := range k.spaces {
@@ -43,8 +43,7 @@ func (k *Kernel) Announce(on bool) {
 	}
 }
 
-// Sessions says which prefixes of sessions are to be announced in which namespace (false: not any more); all: no
-// others.
+// Sessions sets which prefixes of sessions are announced in which namespace (false: no more); all: no others.
 func (k *Kernel) Sessions(all bool, changes map[string]map[netip.Prefix]bool) {
 	for name, s := range k.spaces {
 		s.announceSessions(all, changes[name])
@@ -120,7 +119,7 @@ func (s *space) ownAnnouncements() map[netip.Prefix]bool {
 	return own
 }
 
-// announcements are all that the kernel is to have; not decided: leave those that are there.
+// announcements are those that the kernel should have; not decided: leave existing ones.
 func (s *space) announcements() (wanted map[netip.Prefix]bool, decided bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func TestAnnouncements(t *testing.T) {
 	w.announces("without pools", "10.46.0.3/32")
 }
 
-// What the control plane before us announced stays until it is known what the data plane holds.
+// The former control plane's announcements stay until the data plane's state is known.
 func TestAnnouncementsAreTakenOver(t *testing.T) {
 	w := newWorld(t, receive)
 	for _, p := range []string{"10.45.0.0/16", "10.99.0.0/16", "2001:db8:99::/48"} {
@@ -97,7 +97,7 @@ func TestAnnouncementsAreTakenOver(t *testing.T) {
 	w.announces("ours", "10.45.0.0/16", "2001:db8:45::/48")
 }
 
-// configured are the pooled clones with what else the configuration says of one.
+// configured are the pooled clones with more configuration of one.
 func (w *world) configured() []Clone {
 	clones := w.pooled()
 	clones[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}
@@ -144,7 +144,7 @@ func (w *world) gives(what string, want ...string) {
 var everything = []string{"core0", "core0 10.0.0.1/24", "route 10.45.0.0/16", "route 192.0.2.0/24",
 	"route 2001:db8:45::/48"}
 
-// A namespace that has no clone any more has nothing of ours; of another program's nothing is touched.
+// A namespace without clones loses all our routes and addresses; other programs' stay.
 func TestNamespaceIsLeft(t *testing.T) {
 	w, other := newWorld(t, receive), newWorld(t, receive)
 	w.ip("route add blackhole 203.0.113.0/24")
@@ -174,8 +174,8 @@ func TestNamespaceIsLeft(t *testing.T) {
 	w.gives("all again", append(everything, "kept0", "kept0 10.9.0.1/24")...)
 }
 
-// The control plane ends: the data plane forwards on, so all stays. The next one takes back what its configuration does
-// not say any more, also in namespaces that it does not name.
+// The control plane ends: the data plane forwards on, so all stays. Its successor withdraws what its configuration
+// lacks, also in namespaces that it does not name.
 func TestLeftByTheOneBefore(t *testing.T) {
 	w, other := newWorld(t, receive), newWorld(t, receive)
 	for _, o := range []*world{w, other} { // whose own would take everything back

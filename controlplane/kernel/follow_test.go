@@ -47,7 +47,7 @@ func TestDiscardRoutes(t *testing.T) {
 	w.leads("203.0.113.0/24", "discard 1")
 }
 
-// Next hops that are in no network of their device: as BGP unnumbered has them, on the link, behind a device route.
+// Next hops outside of their device's networks: as with BGP unnumbered, on the link, behind a device route.
 func TestNextHopsOnTheLink(t *testing.T) {
 	w := newPairs(t)
 	for _, c := range []struct{ command, prefix, want string }{
@@ -105,7 +105,7 @@ func TestLoopbackAddresses(t *testing.T) {
 	}
 }
 
-// Whatever is not followed is in a list, with the reason, and counted.
+// Every unfollowed route is in a list, with the reason, and counted.
 func TestIgnoredRoutes(t *testing.T) {
 	w := newPairs(t)
 	w.pair("eth0", "172.16.0.1/24")
@@ -179,7 +179,7 @@ func TestIgnoredRoutesAreBounded(t *testing.T) {
 	testkit.Equal(t, s.table.left[OtherTable], mostForeign+10, "counted")
 }
 
-// What the configuration says goes to the kernel as it is.
+// The configuration's routes go to the kernel unchanged.
 func TestConfiguredRoutes(t *testing.T) {
 	w := newPairs(t)
 	hop := func(via, name string, onlink bool) Hop {

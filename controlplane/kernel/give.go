@@ -15,7 +15,7 @@ import (
 
 // ---- the configuration's part ---------------------------------------------------------------------------------------
 
-// giveBack gives the kernel the addresses and routes of the configuration, and takes away those that it gave before.
+// giveBack gives the kernel the addresses and routes of the configuration, and withdraws its earlier ones.
 func (s *space) giveBack(h *netlink.Handle) {
 	s.mu.Lock()
 	clones := s.clones
@@ -78,7 +78,7 @@ func given(h *netlink.Handle) ([]netlink.Route, error) {
 	return h.RouteListFiltered(netlink.FAMILY_ALL, ours, netlink.RT_FILTER_PROTOCOL)
 }
 
-// giving makes a route as the kernel is given it; of several next hops those by devices of this namespace.
+// giving makes a route in the kernel's form; of several next hops those by devices of this namespace.
 func giving(p netip.Prefix, r Route, links map[string]int) *netlink.Route {
 	route := &netlink.Route{Dst: ipNet(p), Protocol: protocol}
 	var list []*netlink.NexthopInfo
@@ -146,7 +146,7 @@ func hopsOf(r *netlink.Route) []*netlink.NexthopInfo {
 	return []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via, Flags: r.Flags}}
 }
 
-// giveRoutes compares with those that bear our protocol: also what a control plane before this one gave.
+// giveRoutes compares with routes of our protocol: also those of a former control plane.
 func (s *space) giveRoutes(h *netlink.Handle, wanted map[netip.Prefix]Route, links map[string]int) error {
 	given, err := whole(func() ([]netlink.Route, error) { return given(h) })
 	if err != nil {

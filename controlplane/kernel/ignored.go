@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ignored is one of the kernel's routes that is not followed, or some of whose next hops are not.
+// Ignored is a kernel route that is not followed, or only with some of its next hops.
 type Ignored struct {
 	Namespace, VRF string
 	Prefix         netip.Prefix
 	Table, Metric  uint32
 	Reason         Reason
-	Text           string     // what the data plane says
+	Text           string     // the data plane's reason
 	Via            netip.Addr // of the first next hop that is left out
 	Device         string     // of the same
-	Hops           int        // so many are; 0: the whole route is not followed
+	Hops           int        // number of next hops; 0: the whole route is not followed
 }
 
 const mainTable = unix.RT_TABLE_MAIN
@@ -40,7 +40,7 @@ func (k *Kernel) Left() map[Reason]int {
 	return left
 }
 
-// Ignored lists them, at most so many.
+// Ignored lists them, up to a bound.
 func (k *Kernel) Ignored(most int) (list []Ignored) {
 	for _, name := range k.order {
 		list = k.spaces[name].ignored(list, most)

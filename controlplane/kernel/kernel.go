@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernel follows the kernel's network devices that stand for interfaces of the data plane (clones): their
-// state, addresses, neighbours and routes, over netlink, a namespace at a time. After lost messages it reads all
-// again. It puts what the configuration says of these interfaces into the kernel as well.
+// Package kernel follows the kernel's network devices that stand for data plane interfaces (clones): state, addresses,
+// neighbours and routes, over netlink, one namespace at a time. After lost messages it reads all again. It also puts
+// the configuration of these interfaces into the kernel.
 package kernel
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// Clone is one interface and its device, and what the configuration says of it.
+// Clone is one interface and its device, with its configuration.
 type Clone struct {
 	Interface string
 	Device    string
@@ -24,12 +24,12 @@ type Clone struct {
 	MTU       uint32 // of the port: the device may have less
 	Addresses []netip.Prefix
 	Routes    map[netip.Prefix]Route // that leave by it
-	Announced []netip.Prefix         // to those whom its namespace's routing daemons tell
+	Announced []netip.Prefix         // announced by its namespace's routing daemons
 }
 
 // Device is a clone as the kernel has it.
 type Device struct {
-	Up        bool // by the administrator; the carrier is what the data plane says
+	Up        bool // by the administrator; the data plane sets the carrier
 	MTU       uint32
 	Addresses []netip.Prefix // sorted
 }
@@ -51,7 +51,7 @@ type MAC [6]byte
 
 // State is what the kernel has.
 type State struct {
-	Devices    map[string]Device       // by interface; those that are there
+	Devices    map[string]Device       // existing ones, by interface
 	Loopback   map[string][]netip.Addr // by VRF: addresses of devices without a link, sorted
 	Routes     map[Destination]Route
 	Neighbours map[Neighbour]MAC
@@ -65,7 +65,7 @@ type RouteChange struct {
 
 // Changes since the last ones.
 type Changes struct {
-	All        *State // replaces what was known; nil: what follows changed
+	All        *State // replaces the known state; nil: the changes below
 	Routes     []RouteChange
 	Neighbours map[Neighbour]MAC // zero: gone
 }
@@ -73,7 +73,7 @@ type Changes struct {
 // Status of one namespace, for people.
 type Status struct {
 	Namespace  string   `json:"namespace"`
-	Devices    []string `json:"devices"` // interfaces whose device is there
+	Devices    []string `json:"devices"` // interfaces with a device
 	Addresses  int      `json:"addresses"`
 	Loopback   int      `json:"loopback"` // addresses of devices without a link
 	Routes     int      `json:"routes"`
@@ -99,7 +99,7 @@ type Kernel struct {
 	memory
 }
 
-// New makes one that follows nothing yet.
+// New makes a Kernel that follows nothing yet.
 func New(log *slog.Logger) *Kernel {
 	return &Kernel{log: log, changed: make(chan struct{}, 1), spaces: map[string]*space{},
 		leaving: map[string]*space{}}
@@ -166,7 +166,7 @@ func (k *Kernel) start(ctx context.Context, s *space) {
 	}()
 }
 
-// Known waits until all namespaces were read, or cannot be: who starts would else think that the kernel has nothing.
+// Known waits until all namespaces were read, or cannot be: otherwise a start would take the kernel for empty.
 func (k *Kernel) Known(ctx context.Context) {
 	for _, s := range k.spaces {
 		select {

@@ -286,7 +286,7 @@ func TestLostMessages(t *testing.T) {
 	testkit.Must(t, w.h.AddrAdd(w.link(), w.address("10.0.0.1/24")))
 	w.until("an address", func() bool { return len(w.is.Devices["core"].Addresses) > 0 })
 	s := w.spaces[w.file]
-	s.mu.Lock() // nothing is taken from the channels, and so nothing from the sockets
+	s.mu.Lock() // blocks the reader of the channels, and so of the sockets
 	const routes = 8000
 	var route *netlink.Route
 	for i := range routes {
@@ -309,8 +309,8 @@ func TestLostMessages(t *testing.T) {
 	w.until("a route", w.hasRoute("192.0.2.0/24", "10.0.0.2"))
 }
 
-// The configuration's addresses and routes are put into the kernel, come again when somebody takes them away, and go
-// with the configuration.
+// The configuration's addresses and routes are put into the kernel, return after an external removal, and go with the
+// configuration.
 func TestConfiguration(t *testing.T) {
 	w := newWorld(t, receive)
 	clones := w.clones()
@@ -362,7 +362,7 @@ func TestNamespaceGoes(t *testing.T) {
 	w.until("another", func() bool { return w.is.Devices["core"].Up && w.Status()[0].Error == "" })
 }
 
-// Who starts waits until it is known what the kernel has, or that it cannot be.
+// A start waits until the kernel's state is known, or cannot be.
 func TestKnown(t *testing.T) {
 	w := newWorld(t, receive)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,8 +13,8 @@ import (
 	"isthmus/api"
 )
 
-// A routing daemon changes 100,000 routes a second and more: messages of routes have a decoder of our own, which
-// allocates nothing. So have next hop objects (nexthop.go); links, addresses and neighbours are the library's.
+// A routing daemon changes 100,000 routes a second and more: our decoder of route messages allocates nothing. So does
+// that of next hop objects (nexthop.go); links, addresses and neighbours are the library's.
 
 // message is what counts of RTM_NEWROUTE and RTM_DELROUTE (linux/rtnetlink.h). Slices are the buffer's.
 type message struct {
@@ -38,7 +38,7 @@ const (
 	pathHead      = 8      // struct rtnexthop
 )
 
-// chunk takes what a length says from a list whose entries are padded to 4 bytes; nil: the list is malformed.
+// chunk splits an entry of its length off a list padded to 4 bytes; nil: the list is malformed.
 func chunk(b []byte, length, least int) (one, rest []byte) {
 	if length < least || length > len(b) {
 		return nil, nil
@@ -161,7 +161,7 @@ func (m *message) pathsOf(room []pathOf) []pathOf {
 }
 
 // along is the route by these next hops: those that are not dead, by clones, whatever their weights. The kernel uses
-// links without a carrier as long as it has no others, unless it is told not to: then they are dead.
+// links without a carrier if it has no others, unless configured not to: then they are dead.
 func (t *table) along(paths []pathOf) Route {
 	var g, unlinked gathered
 	for i := range paths {
@@ -228,8 +228,8 @@ func (t *table) fateOf(m *message) Route {
 	return r
 }
 
-// pathKey names a single next hop: nearly all routes have one of a few. table.made has what was made of them, until
-// devices change.
+// pathKey names a single next hop: nearly all routes have one of a few. table.made has their Routes, until devices
+// change.
 type pathKey struct {
 	via             netip.Addr
 	device, flags   uint32
@@ -238,8 +238,8 @@ type pathKey struct {
 
 const mostMade = 4096
 
-// candidateOf returns what counts of a route: of the main table, not the configuration's own, not of the kernel's own
-// accord for links and groups.
+// candidateOf returns a relevant route: of the main table, not the configuration's own, nor the kernel's own for links
+// and groups.
 func (t *table) candidateOf(m *message) (Prefix, candidate, bool) {
 	p, ok := m.prefix()
 	if !ok || m.protocol == uint8(protocol) || m.flags&unix.RTM_F_CLONED != 0 || m.table == unix.RT_TABLE_LOCAL ||
@@ -259,8 +259,8 @@ func (t *table) candidateOf(m *message) (Prefix, candidate, bool) {
 
 var identitySeed = maphash.MakeSeed()
 
-// identity tells routes of a prefix and metric apart by what the kernel does (struct fib_info): not by what became of
-// their next hops since.
+// identity distinguishes routes of a prefix and metric as the kernel does (struct fib_info): not by later changes of
+// their next hops.
 func (m *message) identity() uint32 {
 	var h maphash.Hash
 	h.SetSeed(identitySeed)
@@ -285,7 +285,7 @@ func (m *message) identity() uint32 {
 	return uint32(h.Sum64())
 }
 
-// elsewhere is why a route is none of those that the data plane's tables compare.
+// elsewhere is why a route is outside of the compared tables.
 func (m *message) elsewhere() Reason {
 	switch {
 	case m.table != unix.RT_TABLE_MAIN:

@@ -53,7 +53,7 @@ func of(kind uint8, attributes ...[]byte) []byte {
 // multi are next hops of one route.
 func multi(paths ...[]byte) []byte { return attribute(unix.RTA_MULTIPATH, slices.Concat(paths...)) }
 
-// paths are so many next hops, by one device.
+// paths are count next hops, by one device.
 func paths(count int) (list [][]byte) {
 	for i := range count {
 		list = append(list, path(3, attribute(unix.RTA_GATEWAY, []byte{10, 0, 0, byte(10 + i)})))
@@ -141,8 +141,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// An address is ours when duplicate address detection has ended well (RFC 4862 section 5.4), and no more when another
-// host turns out to have it.
+// An address is ours when duplicate address detection has succeeded (RFC 4862 section 5.4), and no more when another
+// host has it.
 func TestDuplicateAddress(t *testing.T) {
 	p := netip.MustParsePrefix("2001:db8::1/64")
 	table := twoDevices()
@@ -162,7 +162,7 @@ func TestDuplicateAddress(t *testing.T) {
 	}
 }
 
-// Whatever comes, the table stays as large as what came, and counts right.
+// After any messages the table is as large as its contents, and its counts are right.
 func FuzzMessages(f *testing.F) {
 	header := func(kind uint16, body []byte) []byte {
 		b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))

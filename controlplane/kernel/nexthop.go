@@ -14,8 +14,8 @@ import (
 	"isthmus/api"
 )
 
-// Next hop objects (RTM_NEWNEXTHOP): routes name them, and change with them. When one goes, so do its routes, without a
-// word. FRR has them by itself.
+// Next hop objects (RTM_NEWNEXTHOP): routes name them, and change with them. A removed object's routes go without a
+// message. FRR uses them by default.
 
 const (
 	attributeNextHop = 30 // RTA_NH_ID
@@ -33,7 +33,7 @@ type nextHop struct {
 	group     []uint32
 }
 
-// decodeNextHop reads what follows the netlink header; false: malformed, or none of routes.
+// decodeNextHop reads a message behind the netlink header; false: malformed, or not about routes.
 func decodeNextHop(b []byte) (id uint32, n nextHop, ok bool) {
 	if len(b) < unix.SizeofNhmsg {
 		return 0, n, false

@@ -47,7 +47,7 @@ func (w *world) carrier(name string, up bool) {
 	testkit.Must(w.t, err)
 }
 
-// newPairs is a world with the devices a and b in place of core0, of which all is not read again from time to time.
+// newPairs is a world with the devices a and b in place of core0, without the periodic full read.
 func newPairs(t *testing.T) *world {
 	readAgain = 24 * time.Hour
 	t.Cleanup(func() { readAgain = period })
@@ -69,7 +69,7 @@ func (w *world) ip(command string) {
 	}
 }
 
-// says is a route in words: its next hops in order.
+// says is a route as text: its next hops in order.
 func says(r Route) string {
 	list := []string{}
 	for _, h := range r.Hops() {
@@ -93,7 +93,7 @@ func (w *world) leads(prefix, want string) {
 	w.until(fmt.Sprintf("%s by %q", prefix, want), func() bool { return says(w.is.Routes[d]) == want })
 }
 
-// Of several next hops only those go that are dead.
+// Of several next hops only dead ones go.
 func TestDeadNextHops(t *testing.T) {
 	w := newPairs(t)
 	for _, c := range []struct{ prefix, one, other, both string }{
@@ -133,7 +133,7 @@ func TestDeadNextHops(t *testing.T) {
 	w.leads("192.0.2.0/24", "10.0.0.2@a 10.1.0.2@b")
 }
 
-// IPv6 tells of next hops that come and go singly.
+// IPv6 reports next hops that come and go singly.
 func TestSingleIP6NextHops(t *testing.T) {
 	w := newPairs(t)
 	const p = "2001:db8:1::/48"
@@ -190,7 +190,7 @@ func TestNextHopObjects(t *testing.T) {
 		w.leads("2001:db8:1::/48", "2001:db8:b::2@b")
 		w.ip("nexthop del id 5")
 		w.leads("2001:db8:1::/48", "")
-		// What was there before is read.
+		// Existing objects are read.
 		w.ip("nexthop add id 7 via 10.0.0.7 dev va")
 		w.ip("route add 203.0.113.0/24 nhid 7")
 		w.leads("203.0.113.0/24", "10.0.0.7@a")
@@ -199,7 +199,7 @@ func TestNextHopObjects(t *testing.T) {
 		again.Known(t.Context())
 		r := again.State().Routes[Destination{"", netip.MustParsePrefix("203.0.113.0/24")}]
 		testkit.Equal(t, says(r), "10.0.0.7@a", "after a start")
-		w.carrier("va", false) // takes the object away, and says nothing of it
+		w.carrier("va", false) // removes the object without a message
 		w.leads("203.0.113.0/24", "")
 	}
 }
@@ -255,8 +255,8 @@ func randomChange(r *rand.Rand) string {
 	return family + " route " + verb + prefix + " " + via() + metric
 }
 
-// What messages made of the table is what a look at all of it says, whatever is done to routes and objects. Nothing is
-// read again but for what the kernel does without a word.
+// The table made from messages equals a full read, after any changes of routes and objects. Nothing is read again
+// except what the kernel changes without a message.
 func TestMessagesAgainstTheTable(t *testing.T) {
 	w := newPairs(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -265,7 +265,7 @@ func TestMessagesAgainstTheTable(t *testing.T) {
 		for range 1 + random.IntN(6) {
 			command := randomChange(random)
 			args := append([]string{"--net=" + w.file, "ip"}, strings.Fields(command)...)
-			if exec.Command("nsenter", args...).Run() == nil { // what the kernel refuses changes nothing
+			if exec.Command("nsenter", args...).Run() == nil { // a refused change has no effect
 				done = append(done, command)
 			}
 		}

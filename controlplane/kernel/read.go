@@ -15,7 +15,7 @@ import (
 
 const attempts = 5 // to read a table that changes meanwhile (NLM_F_DUMP_INTR)
 
-// readAll takes what the kernel has now for the table, and notes what differs.
+// readAll replaces the table by the kernel's state, and notes the differences.
 func (s *space) readAll(h *handles) error {
 	s.mu.Lock()
 	fresh := newTable(s.clones)
@@ -94,7 +94,7 @@ func (t *table) read(h *handles) error {
 	return err
 }
 
-// whole asks again while the answer was disturbed by changes; the last one counts, as changes are told too.
+// whole repeats a read that changes disturbed; the last one counts, since changes are reported too.
 func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range attempts {
 		all, err = list()
@@ -105,7 +105,7 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	return all, nil
 }
 
-// ofNoLink tells whether addresses of a device are ours on no link: router ids and the like.
+// ofNoLink: addresses of a device are ours on no link: router ids and the like.
 func ofNoLink(l netlink.Link) bool {
 	return l.Attrs().RawFlags&unix.IFF_LOOPBACK != 0 || l.Type() == "dummy"
 }
@@ -145,7 +145,7 @@ func (t *table) readRoutes(socket *nl.SocketHandle) error {
 	})
 }
 
-// dump asks by the library, for whose sockets there is no other way. begin is called before each attempt.
+// dump asks by the library, which hides its sockets otherwise. begin is called before each attempt.
 func dump(socket *nl.SocketHandle, request int, answer uint16, head nl.NetlinkRequestData, begin func(),
 	take func(body []byte),
 ) error {
@@ -164,8 +164,8 @@ func dump(socket *nl.SocketHandle, request int, answer uint16, head nl.NetlinkRe
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
-// linkChanged returns whether all must be read: a clone came, so its addresses may have been told before, or it or its
-// carrier went down, which takes routes and next hops away without a word, or up.
+// linkChanged returns whether all must be read. A clone came, so its addresses may have been reported before. Or it or
+// its carrier went down, which removes routes and next hops without a message, or up.
 func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +190,8 @@ func (s *space) linkChanged(u *netlink.LinkUpdate) (stale bool) {
 	return stale
 }
 
-// addressChanged returns whether all must be read: routes go with their source address, of whatever device, without a
-// word.
+// addressChanged returns whether all must be read: routes go with their source address, of any device, without a
+// message.
 func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *space) addressChanged(u *netlink.AddrUpdate) (stale bool) {
 	return !u.NewAddr
 }
 
-// routesChanged takes the messages of a batch; whole false: one of them is lost; stale: all must be read.
+// routesChanged takes the messages of a batch; whole false: a message is lost; stale: all must be read.
 func (s *space) routesChanged(b *batch) (whole, stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"isthmus/api"
 )
 
-// Route says what becomes of packets to a destination: they leave by next hops of equal cost, or end here. It is kept
-// once for all destinations that have the same. The zero one is none.
+// Route is the fate of packets to a destination: next hops of equal cost, or the end here. Equal routes share one copy.
+// The zero Route is none.
 type Route struct{ of unique.Handle[fate] }
 
 // Hop is a next hop.
 type Hop struct {
 	Via       netip.Addr // not valid: the destination is on the link; IPv6 also of IPv4 destinations
 	Interface string
-	OnLink    bool // Via is on the interface's link, whatever its networks; of routes that the kernel is given
+	OnLink    bool // Via is on the interface's link, in any network; of routes given to the kernel
 }
 
 // mostHops is how many the data plane has room for.

@@ -24,20 +24,20 @@ import (
 
 const (
 	retry    = 500 * time.Millisecond // also how often a namespace is looked at
-	period   = 30 * time.Second       // all is read again: what the kernel does without telling
+	period   = 30 * time.Second       // all is read again: the kernel does not report everything
 	calm     = time.Second            // without messages of routes, before that: a table of a million takes seconds
 	patience = 10 * period            // however many messages there are
 	settling = 20 * time.Millisecond  // after a change, before the kernel is given the configuration's part
 	receive  = 64 << 20               // socket buffer: 80,000 routes; what overflows it is read again
 )
 
-// Tests make the buffer small, and read again when they say so.
+// Tests make the buffer small, and control when all is read again.
 var (
 	receiveBuffer = receive
 	readAgain     = period
 )
 
-// space follows one namespace. run's goroutine writes the table; the lock is for those who read it.
+// space follows one namespace. run's goroutine writes the table; the lock is for readers.
 type space struct {
 	name    string
 	log     *slog.Logger
@@ -51,16 +51,16 @@ type space struct {
 	mu        sync.Mutex
 	clones    []Clone
 	table     *table
-	whole     bool // nothing of what follows counts: everything is new
+	whole     bool // the fields below do not count: all is new
 	others    map[Neighbour]bool
 	state     Status
 	announced announcements
 	former    map[string][]netip.Prefix // by device: addresses that it was given before
-	owing     bool                      // memory is to be told when they are taken back
+	owing     bool                      // memory is to be updated when they are taken back
 	left      bool                      // the configuration has no clone here any more
 
 	memory *memory
-	after  *space        // of the same name, that is being left; nil: there is none
+	after  *space        // of the same name, that is being left; may be nil
 	back   chan struct{} // closed when the configuration has clones here again
 	gone   chan struct{} // closed at the end
 }
@@ -266,7 +266,7 @@ type streams struct {
 	neighbours chan netlink.NeighUpdate
 }
 
-// follow reads everything, and then what changes, until something is lost or the namespace is gone.
+// follow reads everything, and then changes, until a message is lost or the namespace is gone.
 func (s *space) follow(ctx context.Context) error {
 	ns, id, err := s.open()
 	if err != nil {
@@ -293,7 +293,7 @@ func (s *space) follow(ctx context.Context) error {
 	return s.loop(ctx, h, c, id)
 }
 
-// open returns the namespace and which one that is.
+// open returns the namespace and its identity.
 func (s *space) open() (netns.NsHandle, string, error) {
 	if s.name == "" {
 		return netns.None(), "", nil
@@ -375,7 +375,7 @@ func (s *space) subscribe(ns *netns.NsHandle, done <-chan struct{}) (*streams, e
 	return c, nil
 }
 
-// mayForce tells whether we have CAP_NET_ADMIN, which takes buffers beyond net.core.rmem_max.
+// mayForce: we have CAP_NET_ADMIN, which permits buffers beyond net.core.rmem_max.
 func mayForce() bool {
 	var data [2]unix.CapUserData
 	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0])

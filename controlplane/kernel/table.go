@@ -13,7 +13,7 @@ import (
 	"isthmus/api"
 )
 
-// protocol marks routes that are the configuration's (rt_protos: a number that nobody has).
+// protocol marks the configuration's routes (rt_protos: an unused number).
 const protocol = netlink.RouteProtocol(73)
 
 // Prefix is one without pointers, as small as can be: there may be a million.
@@ -37,13 +37,13 @@ func (p Prefix) Netip() netip.Prefix {
 	return netip.PrefixFrom(a, int(p.bits))
 }
 
-// ofLink tells whether destinations are on a link, or groups: of no router's concern.
+// ofLink: destinations are on a link, or groups, so no router forwards to them.
 func (p Prefix) ofLink() bool {
 	a := p.Netip()
 	return a.Addr().IsLinkLocalUnicast() && a.Bits() > 9 || a.Addr().IsMulticast() && a.Bits() > 3
 }
 
-// candidate is one of the kernel's routes to a prefix: the first that is followed of the lowest metric counts.
+// candidate is a kernel route to a prefix: the first followed one of the lowest metric counts.
 type candidate struct {
 	Route
 	metric   uint32
@@ -70,7 +70,7 @@ type foreign struct {
 // mostForeign is how many of them are known by name, of one namespace.
 const mostForeign = 16384
 
-// table is what netlink said of one namespace.
+// table is one namespace by its netlink messages.
 type table struct {
 	clones     map[string]string // device -> interface
 	links      map[int]link      // clones, and devices whose addresses are ours
@@ -118,8 +118,8 @@ func (t *table) forgetRoutes() {
 
 // ---- links ----------------------------------------------------------------------------------------------------------
 
-// setLink returns whether it changes anything that counts; a device that was renamed stays what it was. own: the
-// addresses of a device that is no clone are ours.
+// setLink returns whether the change matters; a renamed device keeps its role. own: the addresses of a device that is
+// no clone are ours.
 func (t *table) setLink(index int, name string, flags, mtu uint32, own bool) bool {
 	t.names[index] = name
 	clear(t.made)
@@ -184,7 +184,7 @@ func (t *table) setAddress(index int, a net.IPNet, flags int, there bool) bool {
 
 // ---- routes ---------------------------------------------------------------------------------------------------------
 
-// entry is what there is of a prefix: the first candidate. None: it is only noted that it is gone.
+// entry has a prefix's candidates, the effective one first. Empty: its removal is still to be sent.
 type entry struct {
 	candidate
 	noted bool // as changed
@@ -233,7 +233,7 @@ func (t *table) tally(list []candidate, by int) {
 	}
 }
 
-// put makes `now` a prefix's candidates in place of `was`, and tells whether what counts of them is another.
+// put replaces a prefix's candidates `was` by `now`, and returns whether the effective ones changed.
 func (t *table) put(p Prefix, e entry, was, now []candidate) bool {
 	before, after := bestOf(was), bestOf(now)
 	t.tally(was, -1)
@@ -289,7 +289,7 @@ func (t *table) settle(fn func(p Prefix, r Route)) {
 type change struct {
 	prefix Prefix
 	best   bool // what counts of the prefix may be another
-	stale  bool // it cannot be told what: all is to be read
+	stale  bool // the cause is unknown: all must be read
 }
 
 // setRoute takes a route over. flags: of the message, NLM_F_…
@@ -314,7 +314,7 @@ func (t *table) setRoute(m *message, flags uint16) change {
 	if itself, _ := find(list, c.is); replace && itself >= 0 { // its next hop object changed
 		same = itself
 	}
-	if replace && !p.four && same >= 0 && !only { // which one, the kernel's order says alone
+	if replace && !p.four && same >= 0 && !only { // the kernel's order alone decides which one
 		return change{prefix: p, stale: true}
 	}
 	switch {
@@ -325,7 +325,7 @@ func (t *table) setRoute(m *message, flags uint16) change {
 	case same >= 0 && (replace || c.sibling):
 		list[same] = c
 	default:
-		if again, _ := find(list, c.is); again >= 0 { // it was read before it was told
+		if again, _ := find(list, c.is); again >= 0 { // it was read before it was reported
 			list = slices.Delete(list, again, again+1)
 		}
 		// As the kernel does: in front of others of the metric, unless it was appended.
@@ -356,7 +356,7 @@ func find(list []candidate, is func(o *candidate) bool) (at int, only bool) {
 	return at, only
 }
 
-// is tells whether two are one route of the kernel's.
+// is: two candidates are one route of the kernel.
 func (c *candidate) is(o *candidate) bool {
 	return o.metric == c.metric && o.identity == c.identity && o.sibling == c.sibling
 }
@@ -393,8 +393,7 @@ func (t *table) deleteRoute(m *message) change {
 	return change{prefix: p, best: t.put(p, e, old, slices.Delete(list, at, at+1))}
 }
 
-// without is a route less one next hop; false: that cannot be said, for not all of its next hops are known, or it has
-// no other.
+// without is a route less one next hop; false: unknown, since not all of its next hops are known, or it has no other.
 func without(r, less Route) (Route, bool) {
 	gone, f := less.Hops(), r.fate()
 	if len(gone) != 1 || f.left.hops > 0 {
@@ -413,7 +412,7 @@ func foreignOf(p Prefix, m *message) foreign {
 	return foreign{p, m.table, m.metric, m.tos, m.fromBits}
 }
 
-// setForeign notes one; of more than are known by name, how many there are is known until all is read again.
+// setForeign notes one; above the number known by name, the count is exact only after all is read again.
 func (t *table) setForeign(p Prefix, m *message, why Reason) {
 	key := foreignOf(p, m)
 	if _, known := t.foreign[key]; known {
@@ -435,7 +434,7 @@ func (t *table) deleteForeign(p Prefix, m *message) {
 
 // ---- neighbours -----------------------------------------------------------------------------------------------------
 
-// confirmed are the states in which the kernel vouches for the address; the data plane asks for all others itself.
+// confirmed are the states in which the kernel vouches for the address; the data plane resolves all others itself.
 const confirmed = unix.NUD_PERMANENT | unix.NUD_REACHABLE | unix.NUD_NOARP | unix.NUD_DELAY | unix.NUD_PROBE
 
 func (t *table) setNeighbour(n *netlink.Neigh, there bool) (Neighbour, bool) {

@@ -18,22 +18,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel was given is taken back when its clone leaves the configuration: else routing daemons go on to draw
-// traffic for subscribers into a namespace from which nothing is forwarded. When the control plane ends all stays, for
-// the data plane forwards on; so what was given is remembered for the next one, whose configuration may not name the
-// namespace any more.
+// What the kernel was given is withdrawn when its clone leaves the configuration. Otherwise routing daemons would
+// attract subscribers' traffic into a namespace that does not forward. When the control plane ends all stays, since the
+// data plane forwards on. The record lets its successor withdraw it, even if its configuration does not name the
+// namespace.
 
 // Given is what namespaces were given, beside routes, which bear our protocol: by namespace and device its addresses.
 type Given map[string]map[string][]netip.Prefix
 
-// memory is what was given, and what the configuration says is to be.
+// memory is what the kernel was given, and what the configuration wants.
 type memory struct {
 	lock          sync.Mutex
 	given, wanted Given
 	save          func(Given) error
 }
 
-// Remember begins with what the control plane before us gave; save keeps what we do.
+// Remember begins with the former control plane's record; save stores ours.
 func (k *Kernel) Remember(given Given, save func(Given) error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -72,7 +72,7 @@ func (g Given) add(more Given) Given {
 	return all
 }
 
-// remember notes what is to be given, before it is, and returns what was.
+// remember stores the wanted part before it is given, and returns the former.
 func (m *memory) remember(wanted Given) (before Given, err error) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -81,7 +81,7 @@ func (m *memory) remember(wanted Given) (before Given, err error) {
 	return before, m.change(before.add(wanted))
 }
 
-// settled: a namespace has what the configuration says, and nothing besides.
+// settled: a namespace has exactly the configuration's part.
 func (m *memory) settled(name string) error {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -119,7 +119,7 @@ func (s *space) settle() {
 	}
 }
 
-// takeFormer takes back what devices were given before that are clones no more, and addresses of those that are.
+// takeFormer withdraws routes and addresses of former clones, and former addresses of present ones.
 func (s *space) takeFormer(h *netlink.Handle) {
 	s.mu.Lock()
 	former := maps.Clone(s.former)
@@ -145,7 +145,7 @@ func (s *space) takeFormer(h *netlink.Handle) {
 	s.settle()
 }
 
-// takeBack takes addresses from a device, or with all: the device, if it is one such as the data plane makes.
+// takeBack takes addresses from a device, or with all: the device, if the data plane could have made it.
 func takeBack(h *netlink.Handle, name string, addresses []netip.Prefix, all bool) error {
 	l, err := h.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -163,7 +163,7 @@ func takeBack(h *netlink.Handle, name string, addresses []netip.Prefix, all bool
 	return err
 }
 
-// gone is an error, unless it says that there is nothing to take.
+// gone returns an error, unless it means that the object is already absent.
 func gone(err error) error {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ESRCH) {
 		return nil
@@ -171,7 +171,7 @@ func gone(err error) error {
 	return err
 }
 
-// withdraw takes back all that the namespace was given; it tries until ctx ends, or the configuration comes back to it.
+// withdraw takes back all that the namespace was given; it tries until ctx ends, or the configuration names it again.
 func (s *space) withdraw(ctx context.Context) {
 	told := ""
 	for {

@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// Configure has the pools be these. What is in use stays so: in the new pool that has it, or as an address of no pool.
-// A pool that is the same as before remembers who had what. The configuration was checked.
+// Configure replaces the pools. Used addresses stay in use: in the new pool that contains them, or outside of pools. An
+// unchanged pool remembers former owners. The configuration was checked.
 func (p *Pools) Configure(pools []config.AddressPool) {
 	before, instances := p.pools, p.instances
 	p.pools, p.instances, p.order = map[string]*pool{}, map[string]*instance{}, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease gives subscribers who sign in their IPv4 addresses, IPv6 prefixes and delegated prefixes: from pools,
-// or the very ones that authentication or an upstream DHCP server names.
+// Package lease assigns IPv4 addresses, IPv6 prefixes and delegated prefixes at sign-in: from pools, or those that
+// authentication or an upstream DHCP server names.
 //
 // One goroutine, subscriber's loop, calls everything here; there is no lock.
 package lease
@@ -15,14 +15,14 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// Who asks. Whoever has the same User gets the same address again, if it is free; without a User the same Circuit;
-// without both the same MAC.
+// Who asks. An equal User gets the same address again, if it is free; without a User an equal Circuit; without both an
+// equal MAC.
 type Who struct {
 	User, Circuit string
 	MAC           [6]byte
 }
 
-// Lease is what somebody got.
+// Lease is what a request got.
 type Lease struct {
 	Pool    string // empty: of no pool
 	Prefix  netip.Prefix
@@ -31,7 +31,7 @@ type Lease struct {
 	DNS     []netip.Addr
 }
 
-// InUse refuses what somebody else has.
+// InUse refuses what another owner has.
 type InUse struct{ Prefix netip.Prefix }
 
 func (e *InUse) Error() string { return name(e.Prefix) + " is in use" }
@@ -43,8 +43,7 @@ func name(p netip.Prefix) string {
 	return p.String()
 }
 
-// Event tells that a pool's use reached a level, in percent: 80, 95, 100; or fell well below one, to the level before
-// or 0.
+// Event: a pool's use reached a level, in percent: 80, 95, 100. Or it fell well below one, to the level before or 0.
 type Event struct {
 	Pool, Instance string
 	Level          int
@@ -56,7 +55,7 @@ type Event struct {
 type Options struct {
 	Now   func() time.Time
 	Event func(Event)
-	// Live tells whether somebody who does not ask here has a prefix: static subscribers, UEs. nil: nobody.
+	// Live returns whether a prefix has an owner that does not ask here: static subscribers, UEs. May be nil.
 	Live func(instance string, v netip.Prefix) bool
 }
 
@@ -95,7 +94,7 @@ func (p *Pools) instance(name string) *instance {
 	return in
 }
 
-// number of somebody, below used.
+// number of an owner, below used.
 func (p *Pools) number(w Who) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
@@ -113,8 +112,8 @@ func (p *Pools) number(w Who) uint64 {
 	return h.Sum64() &^ used
 }
 
-// Take gives out of a pool: what is reserved for somebody, the hint, what they had last, or what is free for longest.
-// The hint is an address, or one of a prefix, that somebody says they had; invalid: none.
+// Take allocates from a pool, in this order: the reserved address, the hint, the owner's last one, the longest free.
+// The hint is an address, or is within a prefix, that the client claims to have had; invalid: none.
 func (p *Pools) Take(name string, w Who, hint netip.Addr) (Lease, error) {
 	one := p.pools[name]
 	if one == nil {
@@ -130,7 +129,7 @@ func (p *Pools) Take(name string, w Who, hint netip.Addr) (Lease, error) {
 	return one.lease(n), nil
 }
 
-// TakeThis gives a prefix, of a pool or not, unless somebody has it, or part of it.
+// TakeThis gives a prefix, of a pool or not, unless it overlaps another owner's.
 func (p *Pools) TakeThis(instance string, v netip.Prefix, w Who) (Lease, error) {
 	a := v.Addr()
 	if v != v.Masked() || a.Is4In6() || a.IsMulticast() || a.IsLoopback() || a.IsLinkLocalUnicast() ||
@@ -169,7 +168,7 @@ func (p *Pools) Release(instance string, v netip.Prefix) {
 	}
 }
 
-// Reserved is what a pool keeps for somebody; invalid: nothing.
+// Reserved is the pool's reservation for an owner; invalid: none.
 func (p *Pools) Reserved(name string, w Who) (v netip.Prefix) {
 	if one := p.pools[name]; one != nil {
 		if n, ok := one.reservation(w); ok {
@@ -187,7 +186,7 @@ func (p *Pools) Instance(pool string) (name string, known bool) {
 	return "", false
 }
 
-// Decline takes back an address that somebody whom we do not know uses: nobody gets it for an hour.
+// Decline takes back an address that an unknown host uses: it is not given out for an hour.
 func (p *Pools) Decline(instance string, v netip.Prefix) {
 	if one, ok := p.instance(instance).pools.Lookup(v.Addr()); ok {
 		one.release(v, p.o.Now(), true)
@@ -202,12 +201,12 @@ type Row struct {
 	Name, Instance, Network string
 	Length                  int
 	Size, Used              uint64
-	Reserved, Held          uint64 // Held: given back, and nobody else's yet
+	Reserved, Held          uint64 // Held: given back, not free yet
 	Declined                uint64
-	Given, Again, Refused   uint64 // Again: of Given, to who had it before
+	Given, Again, Refused   uint64 // Again: of Given, to the former owner
 }
 
-// Rows tells of all pools, in the configuration's order.
+// Rows returns all pools, in the configuration's order.
 func (p *Pools) Rows() []Row {
 	rows := make([]Row, 0, len(p.order))
 	for _, one := range p.order {

@@ -111,7 +111,7 @@ func TestThis(t *testing.T) {
 	testkit.Equal(t, w.take(t, "pd", user(3)), prefix("2001:db8:0:300::/56"), "past what was asked for")
 }
 
-// What somebody has who did not ask here is passed over, and there again when it is free.
+// A prefix with an owner that did not ask here is passed over, and used again when it is free.
 func TestLive(t *testing.T) {
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("10.0.0.0/30"), Length: 32, Hold: time.Second})
 	theirs := prefix("10.0.0.1/32")
@@ -126,7 +126,7 @@ func TestLive(t *testing.T) {
 	testkit.Equal(t, w.take(t, "p", user(2)), prefix("10.0.0.1/32"), "free again")
 }
 
-// Somebody who declines everything takes an eighth of the pool away, for an hour.
+// A client that declines everything takes an eighth of the pool out of use, for an hour.
 func TestDecline(t *testing.T) {
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("10.0.0.0/24"), Length: 32})
 	seen := map[netip.Prefix]bool{}
@@ -201,7 +201,7 @@ func TestReload(t *testing.T) {
 	testkit.Equal(t, w.Rows()[0].Used, 0, "used")
 }
 
-// Random calls against a list of who has what.
+// Random calls, compared with a list of owners.
 func TestModel(t *testing.T) {
 	list := []config.AddressPool{
 		{Name: "a", Prefix: network("10.0.0.0/26"), Length: 32, Gateway: config.Address{Addr: addr("10.0.0.62")},
@@ -274,7 +274,7 @@ func next(v netip.Prefix) netip.Prefix {
 	return one.ranges[0].At(n + 1)
 }
 
-// A million addresses cost no more than 100 bytes each, and coming and going in a large pool fills no memory.
+// A million addresses cost at most 100 bytes each, and coming and going in a large pool fills no memory.
 func TestMemory(t *testing.T) {
 	const n = 1 << 20
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("10.0.0.0/11"), Length: 32},
@@ -311,7 +311,7 @@ func BenchmarkTakeRelease(b *testing.B) {
 	}
 }
 
-// A hint is given where anybody could get it: of nobody, not ours, not kept for somebody, not released just now.
+// A hint is given if it is free for all: unowned, not our own, not reserved, not just released.
 func TestHint(t *testing.T) {
 	pool := four
 	pool.Prefix = network("192.0.2.0/28")
@@ -328,7 +328,7 @@ func TestHint(t *testing.T) {
 		testkit.ErrorIf(t, got == hint, "%s is given", hint)
 		w.Release("", prefix(got+"/32"))
 	}
-	// Ahead of what was ever given in order: it rests as all do, and comes again when its time is over.
+	// Ahead of the addresses given in order: it rests as all do, and comes again afterwards.
 	w.Release("", prefix("192.0.2.9/32"))
 	testkit.ErrorIf(t, ask(user(2), "192.0.2.9") == "192.0.2.9", "another gets what was just released")
 	testkit.Equal(t, ask(user(1), "192.0.2.9"), "192.0.2.9", "who had it")
@@ -342,7 +342,7 @@ func TestHint(t *testing.T) {
 	testkit.Equal(t, ask(Who{User: "boss"}, "192.0.2.10"), "192.0.2.6", "a reservation comes first")
 }
 
-// Whatever clients ask for, what a large pool remembers is bounded.
+// Whatever clients request, a large pool's memory is bounded.
 func TestHintsAreBounded(t *testing.T) {
 	w := pools(t, config.AddressPool{Name: "p", Prefix: network("2001:db8::/32"), Length: 64})
 	one := w.pools["p"]

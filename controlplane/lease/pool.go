@@ -14,18 +14,18 @@ import (
 
 const (
 	used       = 1 << 63   // bit of holder
-	declined   = time.Hour // for so long nobody gets what was declined
-	remembered = 1 << 18   // released prefixes of a large pool, and who had them
+	declined   = time.Hour // for so long a declined address is not given out
+	remembered = 1 << 18   // released prefixes of a large pool, with their owners
 	hysteresis = 5         // percent that use falls below a level before it counts as below
 )
 
-// pool is one pool. What it gives out is numbered, in its prefix, whether the ranges have it or not.
+// pool is one pool. Its addresses are numbered in its prefix, inside or outside of the ranges.
 type pool struct {
 	config.AddressPool
 	dns    []netip.Addr
 	ranges []*ranges.Pool
-	// holder is who has a number (with the bit used), or had it last; had is the inverse. Both have one entry for
-	// each number that was ever given out and not forgotten, so the pool's size and remembered bound them.
+	// holder is a number's owner (with the bit used) or last owner; had is the inverse. Both have one entry for
+	// each remembered number, so the pool's size and remembered bound them.
 	holder   map[uint64]uint64
 	had      map[uint64]uint64
 	reserved map[uint64]bool
@@ -84,7 +84,7 @@ func (o *pool) unit(a netip.Addr) netip.Prefix {
 
 func (o *pool) number(v netip.Prefix) (uint64, bool) { return o.ranges[0].Number(v) }
 
-// excludedSize is how many of the ranges are excluded, the gateway with them. Excluded ranges do not overlap
+// excludedSize is how many addresses of the ranges are excluded, with the gateway. Excluded ranges do not overlap
 // (configuration).
 func (o *pool) excludedSize() (n uint64) {
 	all := o.Excluded
@@ -110,7 +110,7 @@ func (o *pool) excludes(a netip.Addr) bool {
 	})
 }
 
-// counts tells whether a prefix is one of size.
+// counts: a prefix is counted in size.
 func (o *pool) counts(v netip.Prefix) bool { return o.of(v) != nil && !o.excludes(v.Addr()) }
 
 // of is the range that a prefix is of, nil: none.
@@ -136,8 +136,8 @@ func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 	if n, ok = o.reservation(w); ok && free(n) {
 		return n, o.hold(n, who)
 	}
-	// A client knows better than we what it had: homes of one name are many, and another gateway may have given it.
-	// (RFC 2131 §4.3.1 asks what we remember first.)
+	// The client's hint goes first: homes share user names, and another gateway may have assigned it. (RFC 2131
+	// §4.3.1 prefers our own memory.)
 	if n, ok = o.hinted(hint, who, now); ok && free(n) {
 		return n, o.hold(n, who)
 	}
@@ -145,7 +145,7 @@ func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 		o.again++
 		return n, o.hold(n, who)
 	}
-	var theirs []netip.Prefix // of somebody who did not ask here: they may be free another time
+	var theirs []netip.Prefix // with an owner that did not ask here: they may be free later
 	live := func(v netip.Prefix) bool {
 		n, _ := o.number(v)
 		if p.o.Live(instance, v) {
@@ -167,7 +167,7 @@ func (o *pool) take(p *Pools, w Who, hint netip.Addr) (n uint64, ok bool) {
 	return 0, false
 }
 
-// hinted is the number of a hint that may be given out to somebody: what another released rests for Hold.
+// hinted is the number of a hint that may be given to an owner: a prefix released by another rests for Hold.
 func (o *pool) hinted(hint netip.Addr, who uint64, now time.Time) (n uint64, ok bool) {
 	v := o.unit(hint)
 	r := o.of(v)
@@ -215,7 +215,7 @@ func (o *pool) takeThis(v netip.Prefix, who uint64) (Lease, error) {
 	return l, nil
 }
 
-// hold has somebody have a number, and forgets who had it. Always true.
+// hold assigns a number to an owner, and forgets its former one. Always true.
 func (o *pool) hold(n, who uint64) bool {
 	if before, ok := o.holder[n]; ok && before != who && o.had[before] == n {
 		delete(o.had, before)
@@ -238,7 +238,7 @@ func (o *pool) release(v netip.Prefix, now time.Time, declines bool) {
 		delete(o.had, o.holder[n]&^used)
 		o.holder[n] = used
 		o.declined = append(o.declined, declination{n, now.Add(declined)})
-		// A subscriber who declines all is no reason to run dry.
+		// A subscriber that declines all must not empty the pool.
 		if uint64(len(o.declined)) > max(1, min(1024, o.size/8)) {
 			o.declined[0].until = now
 		}
@@ -246,7 +246,7 @@ func (o *pool) release(v netip.Prefix, now time.Time, declines bool) {
 		return
 	}
 	o.holder[n] &^= used
-	if at, ok := o.had[o.holder[n]]; !ok || at != n { // somebody's second one: one of each is remembered
+	if at, ok := o.had[o.holder[n]]; !ok || at != n { // an owner's second one: one of each is remembered
 		delete(o.holder, n)
 	}
 	if o.counts(v) {
@@ -284,7 +284,7 @@ func (o *pool) lease(n uint64) Lease {
 
 var levels = [...]int{80, 95, 100}
 
-// watch tells of levels that a pool's use passed.
+// watch reports levels that a pool's use passed.
 func (p *Pools) watch(o *pool) {
 	if o.size == 0 {
 		return

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure has the histograms of the control plane: how long requests take, how many are carried out together,
-// how many wait. They are native histograms of Prometheus, and classic ones for who scrapes text. A nil Set measures
-// nothing, so that who measures need not ask.
+// Package measure has the histograms of the control plane: duration of requests, size of batches, length of queues.
+// They are native Prometheus histograms, and classic ones in text scrapes. A nil Set measures nothing.
 package measure
 
 import (
@@ -92,14 +91,14 @@ func (s *Set) Depth(port, class string, packets uint64) {
 	}
 }
 
-// Timing is how long the requests of one kind, or the sign-ins in one phase, took since the start.
+// Timing is the duration of one kind of requests, or of one phase of sign-ins, since the start.
 type Timing struct {
 	Requests uint64   `json:"requests"`
 	Seconds  float64  `json:"seconds"` // of all
 	Buckets  []Bucket `json:"buckets"`
 }
 
-// Bucket is how many requests took at most so long.
+// Bucket is the number of requests up to a duration.
 type Bucket struct {
 	Seconds  float64 `json:"seconds"`
 	Requests uint64  `json:"requests"`
@@ -142,7 +141,7 @@ func timings(of *prometheus.HistogramVec) map[string]Timing {
 	return all
 }
 
-// Batch is a transaction of so many requests that begins, while others wait.
+// Batch records the begin of a transaction of requests, while others wait.
 func (s *Set) Batch(requests, waiting int) {
 	if s != nil {
 		s.batch.Observe(float64(requests))

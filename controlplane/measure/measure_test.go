@@ -44,7 +44,7 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-// What the page asks for.
+// Measurements of the page.
 func TestRequests(t *testing.T) {
 	s := New()
 	s.Request("a", 3*time.Millisecond)

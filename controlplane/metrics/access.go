@@ -18,7 +18,7 @@ type RoundTrips struct {
 	Buckets     map[float64]uint64 // cumulative, by upper bound
 }
 
-// SignIns are the figures of subscribers who sign in.
+// SignIns are the figures of sign-in.
 type SignIns struct {
 	On, Failures, Ended, Frames                   []Labelled
 	PoolUsed, PoolSize, Requests                  []Labelled

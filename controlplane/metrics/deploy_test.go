@@ -85,7 +85,7 @@ func onlyExported(t *testing.T, names map[string]bool, where, expr string) {
 	}
 }
 
-// Each alert asks for metrics that exist, is tested, and says what to look at.
+// Each alert uses existing metrics, is tested, and names what to look at.
 func TestReferenceAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {
@@ -185,7 +185,7 @@ type dashboard struct {
 	}
 }
 
-// Dashboards: what Grafana needs of each panel is there, none covers another, metrics and variables exist.
+// Dashboards: each panel has what Grafana needs, none overlaps another, metrics and variables exist.
 func TestDashboards(t *testing.T) {
 	names, uids := exported(t), map[string]bool{}
 	for _, path := range dashboardFiles(t) {

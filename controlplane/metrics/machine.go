@@ -14,7 +14,7 @@ import (
 
 var byProcess = []string{"process"}
 
-// Process is what the kernel says of one of our processes.
+// Process has the kernel's figures of one of our processes.
 type Process struct {
 	Name     string
 	Resident uint64  // bytes, without huge pages
@@ -22,7 +22,7 @@ type Process struct {
 	Files    int     // open
 }
 
-// ReadProcess asks the kernel; what it does not tell is 0.
+// ReadProcess asks the kernel; unavailable figures are 0.
 func ReadProcess(name string, pid int) Process {
 	p := Process{Name: name}
 	proc, err := procfs.NewProc(pid)
@@ -32,7 +32,7 @@ func ReadProcess(name string, pid int) Process {
 	if stat, err := proc.Stat(); err == nil {
 		p.Resident, p.CPU = uint64(stat.ResidentMemory()), stat.CPUTime()
 	}
-	p.Files, _ = proc.FileDescriptorsLen() // of another user's process it may not be told
+	p.Files, _ = proc.FileDescriptorsLen() // unavailable for another user's process
 	return p
 }
 

@@ -29,13 +29,13 @@ type Snapshot struct {
 	Traffic    []api.TrafficRow
 	Schedulers []api.SchedulerRow // of whole subports
 	Processes  []Process          // ours; the data plane's while it is connected
-	StoreBytes uint64             // of the sessions' store; 0: there is none
-	// SnapshotsFailed are those of what sessions have used: one count, none without sessions.
+	StoreBytes uint64             // of the sessions' store; 0: no store
+	// SnapshotsFailed counts failed snapshots of usage: one count, none without sessions.
 	SnapshotsFailed []uint64
 	// IgnoredRoutes are the kernel's that are not followed, by reason.
 	IgnoredRoutes []n4.Count
 	Refused       []n4.Count // connections that the control plane's own listeners turned away
-	SignIns       *SignIns   // nil: nobody signs in
+	SignIns       *SignIns   // nil: no sign-in
 	PFCP          *n4.Stats  // nil: there is no PFCP; the data plane may be away and this be here
 }
 
@@ -181,7 +181,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 func text(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
-// Registry returns a registry of what the source tells, and of what was measured beside it.
+// Registry returns a registry of the source's figures and of additional measurements.
 func Registry(source Source, version string, measured ...prometheus.Collector) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&collector{source, version})
@@ -197,8 +197,8 @@ func Handler(source Source, version string, measured ...prometheus.Collector) ht
 	return mux
 }
 
-// Listen opens the metrics address. Counters tell much about a network, and there is no password: an address that other
-// machines can reach must be asked for.
+// Listen opens the metrics address. Counters reveal much about a network, and there is no password: an address that
+// other machines can reach needs the option.
 func Listen(address string, public bool) (net.Listener, error) {
 	return httpd.ListenLocal("metrics", address, public, "--metrics-public")
 }

@@ -178,7 +178,7 @@ func TestOnlyLoopbackUnlessAskedFor(t *testing.T) {
 	}
 }
 
-// Row M1 of the hostile inputs: what anybody may reach changes nothing.
+// Row M1 of the hostile inputs: the open address changes nothing.
 func TestMetricsAreReadOnly(t *testing.T) {
 	for _, test := range []struct {
 		method, path string
@@ -194,12 +194,12 @@ func TestMetricsAreReadOnly(t *testing.T) {
 	}
 }
 
-// Row M4: the labels are those that have few values, whatever peers and subscribers send.
+// Row M4: labels have few values, whatever peers and subscribers send.
 func TestNoLabelGrows(t *testing.T) {
 	few := []string{"port", "reason", "node", "worker", "instance", "event", "message", "cause", "version",
 		"dataplane", "holder", "mirror", "counter", "inside", "process", "traffic_class",
 		"listener", "dnn", "qfi", "direction", // DNNs: limits.traffic
-		// Of the configuration, or of a list of ours; attributes: aaa keeps 256.
+		// Of the configuration, or of a fixed list; attributes: aaa keeps 256.
 		"kind", "state", "served", "pool", "server", "use", "outcome", "what", "protocol", "attribute",
 		"collector"}
 	families, err := Registry(sample, "0.1").Gather()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mmsg receives and sends many datagrams (UDP, netlink) with one system call (recvmmsg, sendmmsg), which cost
-// more than what is in them. Go's own net package has one call for each.
+// Package mmsg receives and sends many datagrams (UDP, netlink) with one system call (recvmmsg, sendmmsg), which costs
+// more than their contents. Go's own net package has one call for each.
 package mmsg
 
 import (
@@ -67,7 +67,7 @@ func (b *Batch) Stamped(conn syscall.RawConn) error {
 	return err
 }
 
-// Stamp is when a datagram came in; now, when the kernel did not say.
+// Stamp is when a datagram came in; now, without a time stamp of the kernel.
 func (b *Batch) Stamp(i int) time.Time {
 	c := &b.control[i]
 	if b.hdrs[i].hdr.Controllen < uint64(unsafe.Sizeof(*c)) || c.hdr.Level != unix.SOL_SOCKET ||
@@ -92,7 +92,7 @@ func (b *Batch) Sender(i int) uint32 {
 	return (*unix.RawSockaddrNetlink)(unsafe.Pointer(&b.names[i])).Pid
 }
 
-// SetAddress says where a datagram goes; without an address, to the peer of a connected socket.
+// SetAddress sets a datagram's destination; without an address, the peer of a connected socket.
 func (b *Batch) SetAddress(i int, to netip.AddrPort) {
 	h, n := &b.hdrs[i].hdr, &b.names[i]
 	switch {
@@ -135,7 +135,7 @@ func (b *Batch) Receive(conn syscall.RawConn) (n int, err error) {
 // Length is that of a datagram that came in, at most its buffer's.
 func (b *Batch) Length(i int) int { return min(int(b.hdrs[i].n), int(b.iovs[i].Len)) }
 
-// Send sends the first datagrams, and tells how many went: the others may be tried again.
+// Send sends the first datagrams, and returns how many went: the others may be tried again.
 func (b *Batch) Send(conn syscall.RawConn, count int) (n int, err error) {
 	var errno syscall.Errno
 	err = conn.Write(func(fd uintptr) bool {
@@ -157,7 +157,7 @@ func (b *Batch) call(trap, fd uintptr, n int) (int, syscall.Errno) {
 	for {
 		done, _, errno := unix.Syscall6(trap, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0,
 			0)
-		if errno != unix.EINTR { // not the poller's business: it tells of changes, and there may be none
+		if errno != unix.EINTR { // not the poller's business: it reports changes, and there may be none
 			return int(done), errno
 		}
 	}

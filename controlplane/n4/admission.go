@@ -10,11 +10,11 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// Who may associate, under which node id, and as a member of which SMF set. A message proves no more than the address
-// that it comes from; the rest it only claims.
+// Rules of association: who, under which node id, in which SMF set. A message proves its source address only; the rest
+// is a claim.
 
-// configuredPeer returns the entry of the list of peers that fits; one that names the node id goes before one that does
-// not. known says that the address is in the list at all.
+// configuredPeer returns the matching entry of the list of peers; an entry that names the node id has precedence.
+// known: the address is in the list at all.
 func (c *Config) configuredPeer(addr netip.Addr, id string) (p *config.PFCPPeer, known bool) {
 	for i := range c.Peers {
 		q := &c.Peers[i]
@@ -32,8 +32,8 @@ func (c *Config) configuredPeer(addr netip.Addr, id string) (p *config.PFCPPeer,
 	return p, known
 }
 
-// peerOf returns the configured peer that a stored association is with, nil when there is none. The other addresses are
-// what the peer said, so there its node id must be configured.
+// peerOf returns the configured peer of a stored association, nil without one. Its other addresses are the peer's
+// claim, so there its node id must be configured.
 func (c *Config) peerOf(st StoredAssociation) *config.PFCPPeer {
 	if p, _ := c.configuredPeer(st.Addr.Addr(), st.ID); p != nil {
 		return p
@@ -46,8 +46,8 @@ func (c *Config) peerOf(st StoredAssociation) *config.PFCPPeer {
 	return nil
 }
 
-// givesNode tells whether the configuration gives a node id to a peer of this address, or to others only. An entry that
-// names none has its address as one.
+// givesNode: the configuration assigns a node id to this address, or to others only. An entry without one has its
+// address as node id.
 func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
 	for i := range c.Peers {
 		if q := &c.Peers[i]; q.NodeID == id || q.NodeID == "" && q.Address.Addr().String() == id {
@@ -58,8 +58,8 @@ func (c *Config) givesNode(addr netip.Addr, id string) (here, elsewhere bool) {
 	return here, elsewhere && !here
 }
 
-// givesSet tells what the configuration says of a peer's SMF set: the one that it has, or whether it may have the one
-// that it claims, which is not one of the configuration.
+// givesSet returns the configured SMF set of a peer, and whether it may have the set that it claims, which is not a
+// configured one.
 func (c *Config) givesSet(peer *config.PFCPPeer, claim string) (set string, claimable bool) {
 	if peer != nil && peer.Set != "" {
 		return peer.Set, false
@@ -67,10 +67,9 @@ func (c *Config) givesSet(peer *config.PFCPPeer, claim string) (set string, clai
 	return "", claim != "" && !slices.ContainsFunc(c.Peers, func(q config.PFCPPeer) bool { return q.Set == claim })
 }
 
-// mayHave tells whether a node id may be associated from an address (row A2). It is whose the configuration says. Else
-// it is its association's, and the sessions with it, whether the path works or not: only the association's own
-// addresses take it over. The failed association of an unknown peer is anybody's who may associate: where all may,
-// addresses change.
+// mayHave: a node id may be associated from an address (row A2). The configuration decides. Otherwise the node id and
+// its sessions belong to its association, whether the path works or not: only that association's addresses take it
+// over. A failed association of an unknown peer is free to all that may associate, since addresses change.
 func (t *table) mayHave(from netip.Addr, id string, old *association) bool {
 	here, elsewhere := t.cfg.givesNode(from, id)
 	return here || old != nil && old.owns(from) || !elsewhere && (old == nil || old.configured == nil && old.failed())
@@ -86,7 +85,7 @@ func (t *table) mayAssociate(from netip.Addr, id string, peer *config.PFCPPeer, 
 	case old != nil:
 		return accepted
 	}
-	// Row A3: who is not configured cannot take the slot of who is, nor all others.
+	// Row A3: an unconfigured peer cannot take a configured one's slot, nor all others.
 	reserved, ofAddress := 0, 0
 	for i := range t.cfg.Peers {
 		if q := &t.cfg.Peers[i]; q != peer && !t.associated(q) {
@@ -116,9 +115,9 @@ func (t *table) associated(p *config.PFCPPeer) bool {
 	return false
 }
 
-// setOf decides which SMF set a CP function belongs to. Members share sessions, so claiming a set is not enough (row
-// A4): a set of the configuration has the members that it names; another one is its first claimant's, and of those
-// whose address a member named as its other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
+// setOf decides which SMF set a CP function belongs to. Members share sessions, so a claim is not enough (row A4). A
+// configured set has the members that it names. Another set belongs to its first claimant, and to peers whose address a
+// member named as its other one (TS 29.244 §7.4.4.1, Alternative SMF IP Address).
 func (t *table) setOf(id string, peer *config.PFCPPeer, from netip.Addr, claim string) string {
 	claim = nodeName(claim)
 	set, claimable := t.cfg.givesSet(peer, claim)

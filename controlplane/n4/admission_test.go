@@ -16,8 +16,8 @@ func setIE(name string) []byte { return ie(180, labels(0, name)...) }
 
 func alternativeIE(a netip.Addr) []byte { return ie(178, append([]byte{2}, a.AsSlice()...)...) }
 
-// Row A4: a set that the configuration does not give to anybody is its first claimant's, and of those whom a member
-// names among its addresses. A configured peer that names it gets neither it nor its sessions.
+// Row A4: an unconfigured set belongs to its first claimant, and to those that a member names among its addresses. A
+// configured peer that claims it gets neither it nor its sessions.
 func TestSetMembers(t *testing.T) {
 	a, b, c := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"), newSMF(t, "smf3", "127.0.0.3:0")
 	given := newSMF(t, "smf4", "127.0.0.4:0")
@@ -41,13 +41,13 @@ func TestSetMembers(t *testing.T) {
 	}
 	c.mustSetUp(setIE("set9.test"))
 	testkit.ErrorIf(t, set("smf3") != "set9.test", "set of the member that was named: %q", set("smf3"))
-	// A member that associates again stays one, whoever the others name.
+	// A member that associates again stays a member, whatever the others name.
 	a.mustSetUp(setIE("set9.test"), group(183))
 	testkit.ErrorIf(t, set("smf1") != "set9.test", "set after associating again: %q", set("smf1"))
 	c.delete(seid).wants(pfcp.CauseAccepted, "deletion by a member")
 }
 
-// What the configuration says of sets counts for associations that the store brings back too.
+// The configuration of sets also applies to associations restored from the store.
 func TestSetsAfterARestart(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	h := start(t, quiet(a.peer(), b.peer()), nil, a, b)
@@ -68,8 +68,8 @@ func TestSetsAfterARestart(t *testing.T) {
 	}
 }
 
-// A peer that was taken out of the configuration is not brought back by the store; one that is listed by another of its
-// addresses is.
+// The store does not restore a peer that was removed from the configuration. A peer listed by another of its addresses
+// is restored.
 func TestRemovedPeerAfterARestart(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	c := newSMF(t, "smf3", "127.0.0.3:0")
@@ -91,13 +91,13 @@ func TestRemovedPeerAfterARestart(t *testing.T) {
 		"associations are not those of the configuration")
 }
 
-// Row A2: a failed association, and its sessions, stay with the addresses that it had, unless the configuration gives
-// the node id to another one.
+// Row A2: a failed association, and its sessions, stay with its addresses, unless the configuration gives the node id
+// to another one.
 func TestFailedNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf1", "127.0.0.2:0")
 	moved := newSMF(t, "smf1", "127.0.0.3:0")
 	h := start(t, quiet(peerAt(m.addr, ""), peerAt(thief.addr, ""), moved.peer()), nil, m, thief, moved)
-	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is who the configuration says
+	for _, r := range []*reply{m.setUp(), thief.setUp()} { // smf1 is as configured
 		r.wants(pfcp.CauseRejected)
 	}
 	moved.mustSetUp(alternativeIE(m.addr.Addr()))
@@ -119,8 +119,8 @@ func TestAddressAsNodeID(t *testing.T) {
 	m.mustSetUp()
 }
 
-// Where any peer may associate, a failed association of an unknown one is anybody's: its address may have changed. One
-// of a configured peer is not.
+// Where any peer may associate, a failed association of an unknown peer is free: its address may have changed. A
+// configured peer's is not.
 func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 	known, m, moved := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0"),
 		newSMF(t, "smf2", "127.0.0.3:0")
@@ -141,7 +141,7 @@ func TestFailedNodeIDOfUnknownPeers(t *testing.T) {
 	moved.setUp().wants(pfcp.CauseRejected, "of a configured peer")
 }
 
-// The same holds for who answers our own set-up request.
+// The same holds for the answer to our own set-up request.
 func TestDialledNodeID(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	dialled := peerAt(thief.addr, "")
@@ -163,8 +163,8 @@ func TestDialledNodeID(t *testing.T) {
 	thief.delete(seid).wants(pfcp.CauseContextNotFound)
 }
 
-// TS 29.244 §5.22: the members of a set are asked in turn, each with SEID 0 and Old CP F-SEID; that one does not know
-// the session says nothing of the others, a redirection names who is next, and nobody else is asked.
+// TS 29.244 §5.22: members of a set are asked in turn, each with SEID 0 and Old CP F-SEID. A member that does not know
+// the session does not end the search. A redirection names the next member, and ends it.
 func TestMembersAreAskedInTurn(t *testing.T) {
 	var members []*smf
 	var peers []config.PFCPPeer
@@ -203,7 +203,7 @@ func TestMembersAreAskedInTurn(t *testing.T) {
 	if o := <-got; o.err != nil || o.by != nil || o.r.Cause != pfcp.CauseContextNotFound {
 		t.Errorf("of the one whose session it is: %+v", o)
 	}
-	report(true) // a successor is asked first, and does not know it by itself either
+	report(true) // a successor is asked first, and does not know it either
 	answer(members[0], 0, ie(19, 1), fseidIE(9, members[0].addr.Addr()))
 	if o := <-got; o.err != nil || o.by == nil || o.by.ID != "smf1" || o.r.CP == nil || o.r.CP.SEID != 9 {
 		t.Errorf("of a successor: %+v", o)

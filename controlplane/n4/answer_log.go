@@ -8,10 +8,10 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// answerLog is a queue of answers as bytes, in chunks. An answer lies within one chunk, so that it can be read where it
-// is.
+// answerLog is a queue of answers as bytes, in chunks. An answer lies within one chunk, so that it can be read in
+// place.
 type answerLog struct {
-	chunks [][]byte // the first has the head, the last takes what comes
+	chunks [][]byte // the first has the head, the last is appended to
 	number uint64   // of the first chunk
 	head   int      // offset of the head
 	count  int      // answers in it, known or not

@@ -28,10 +28,10 @@ func keyOf(k *socket, from netip.AddrPort, h pfcp.Header) transactionKey {
 	return transactionKey{from.Addr().As16(), from.Port(), k.index, h.Type, h.Sequence}
 }
 
-// answers remembers requests in progress, and answers for as long as the peer may repeat its request. At 10,000
-// requests a second that is 300,000 answers, so they are kept as bytes in a log, without a pointer to each: 150 bytes
-// for an establishment, of which its answer is 70. Each peer has a log of its own, bounded in answers and in bytes: one
-// that is asked for long answers (usage reports) loses its own oldest ones.
+// answers holds requests in progress, and answers for as long as the peer may repeat its request. At 10,000 requests a
+// second those are 300,000. So they are bytes in a log without pointers: 150 bytes an establishment, of which the
+// answer is 70. Each peer's log is bounded in answers and bytes; a peer with long answers (usage reports) loses its own
+// oldest ones.
 type answers struct {
 	answerBounds
 	seed  maphash.Seed
@@ -52,15 +52,14 @@ type answerBounds struct {
 	other int   // addresses that have a log, beside those that are known
 }
 
-// peerAnswers: lock guards all of it. The log has the answers in the order of their end, which is that of their expiry;
-// known is where in it, by the hash of the key. Of two keys with one hash (that nobody can choose) the later answer is
-// kept.
+// peerAnswers is guarded by lock. The log has the answers in the order of their expiry; known is the place in it, by
+// the hash of the key. Of two keys with one hash (which a peer cannot choose) the later answer is kept.
 type peerAnswers struct {
 	lock  sync.Mutex
 	open  map[transactionKey]uint64 // in progress: digest of the request
 	known map[uint64]place
 	log   answerLog
-	bytes atomic.Int64 // of the log; the lock is for who writes it
+	bytes atomic.Int64 // of the log; the lock is for writers
 	used  atomic.Int64 // when a request came last
 }
 
@@ -88,8 +87,8 @@ func (a *answers) find(addr [16]byte) *peerAnswers {
 	return a.peers[addr]
 }
 
-// peer makes a log for an address that has none. Of those that are not known the one that was silent longest makes
-// room: who may associate without being configured can send from any number of addresses.
+// peer creates the log of an address. Of unknown peers the one silent longest makes room: without configuration,
+// requests may come from any number of addresses.
 func (a *answers) peer(addr [16]byte) *peerAnswers {
 	if p := a.find(addr); p != nil {
 		return p
@@ -125,7 +124,7 @@ func (a *answers) peer(addr [16]byte) *peerAnswers {
 // the peer before, and wait for that lock.
 func (a *answers) leave(addr [16]byte, p *peerAnswers) {
 	a.size.Add(-int64(len(p.open) + len(p.known)))
-	p.open, p.known, p.log = nil, nil, answerLog{} // who still has it finds nothing, and keeps nothing in it
+	p.open, p.known, p.log = nil, nil, answerLog{} // a holder of p finds nothing, and stores nothing in it
 	a.weigh(p)
 	delete(a.peers, addr)
 }
@@ -139,8 +138,8 @@ const (
 	full                        // too many are in progress
 )
 
-// begin registers a request. evicted is how many answers made room before their time. Another request under the number
-// of one that is answered is no retransmission: a peer that restarted counts from the start again.
+// begin registers a request. evicted is how many answers were removed early. A different request under an answered
+// number is no retransmission: a restarted peer counts from the start.
 func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer []byte, evicted int) {
 	digest := maphash.Bytes(a.seed, request)
 	hash := a.hash(k)
@@ -163,8 +162,8 @@ func (a *answers) begin(k transactionKey, request []byte) (b beginning, answer [
 			a.remove(p, hash, at)
 		}
 	}
-	// What the log holds counts, also answers that are not known any more: a peer that uses one number for ever new
-	// requests would else fill the memory.
+	// All answers in the log count, also unknown ones: a peer that reuses one number for new requests would fill
+	// the memory.
 	for len(p.open)+p.log.count >= a.count {
 		n, more := a.evict(p)
 		if evicted += n; !more {
@@ -207,7 +206,7 @@ func (a *answers) add(k transactionKey, answer []byte) (evicted int) {
 	return evicted
 }
 
-// shrink has the peers with the most bytes give up their oldest answers until all together have what they may.
+// shrink makes the peers with the most bytes give up their oldest answers until the total is within its bound.
 func (a *answers) shrink() (evicted int) {
 	for a.bytes.Load() > a.total {
 		var most *peerAnswers
@@ -233,7 +232,7 @@ func (a *answers) shrink() (evicted int) {
 	return evicted
 }
 
-// forget makes a request in progress unknown: its retransmission is tried anew.
+// forget makes a request in progress unknown: its retransmission is a new request.
 func (a *answers) forget(k transactionKey) {
 	p := a.find(k.addr)
 	if p == nil {
@@ -247,7 +246,7 @@ func (a *answers) forget(k transactionKey) {
 	}
 }
 
-// forgetPeer drops the answers to an address: its CP function begins anew, and may repeat itself to the byte.
+// forgetPeer drops the answers to an address: its CP function has restarted, and may send identical requests.
 func (a *answers) forgetPeer(addr netip.Addr) {
 	p := a.find(addr.As16())
 	if p == nil {
@@ -259,7 +258,7 @@ func (a *answers) forgetPeer(addr netip.Addr) {
 	}
 }
 
-// remove makes an answer unknown, if it is the one under its hash; in the log it stays until its time.
+// remove makes an answer unknown, if it is the one under its hash; it stays in the log until its expiry.
 func (a *answers) remove(p *peerAnswers, hash uint64, at place) {
 	if now, there := p.known[hash]; there && now == at {
 		delete(p.known, hash)
@@ -272,15 +271,15 @@ func (a *answers) expire(p *peerAnswers) {
 	}
 }
 
-// evict takes the first answer out of the log before its time; false: there is none. n is 0 for one that nobody could
-// get.
+// evict removes the log's first answer early; false: the log is empty. n is 0 for an answer that was already
+// unreachable.
 func (a *answers) evict(p *peerAnswers) (n int, more bool) {
 	before := len(p.known)
 	more = a.drop(p, math.MaxInt64)
 	return before - len(p.known), more
 }
 
-// drop takes the first answer out of the log when it ends before now; false: there is none.
+// drop takes the first answer out of the log when it ends before now; false: none.
 func (a *answers) drop(p *peerAnswers, now int64) bool {
 	at, t, ok := p.log.first()
 	if !ok || t.expires >= now {
@@ -295,7 +294,7 @@ func (a *answers) drop(p *peerAnswers, now int64) bool {
 // weigh counts what a peer's log takes now.
 func (a *answers) weigh(p *peerAnswers) { a.bytes.Add(p.log.bytes - p.bytes.Swap(p.log.bytes)) }
 
-// sweep drops what expired while nothing came in, and peers of which nothing is left.
+// sweep drops expired answers of silent peers, and empty peers.
 func (a *answers) sweep() {
 	a.lock.Lock()
 	defer a.lock.Unlock()

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Whatever comes, ends, is asked again, forgotten or driven out: an answer that is given is the one of that request.
+// For any sequence of requests, answers, repetitions, removals: a given answer belongs to its request.
 func TestAnswersAreThoseOfTheirRequests(t *testing.T) {
 	a := newAnswers(roomy(4096, time.Hour))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -83,7 +83,7 @@ func roomy(count int, keep time.Duration) answerBounds {
 	return answerBounds{keep: keep, count: count, most: 1 << 30, total: 1 << 30, other: 8}
 }
 
-// consistent compares what is counted with what is there.
+// consistent compares the counts with the contents.
 func (a *answers) consistent(t *testing.T) {
 	t.Helper()
 	size, bytes := 0, 0
@@ -97,7 +97,7 @@ func (a *answers) consistent(t *testing.T) {
 		"%d answers, %d bytes are there; %d, %d are counted", size, bytes, a.size.Load(), a.bytes.Load())
 }
 
-// What is expired is memory no more, and a chunk is used again.
+// Expired answers return their memory, and a chunk is reused.
 func TestAnswersGiveMemoryBack(t *testing.T) {
 	a := newAnswers(roomy(1<<20, 0))
 	for i := range uint32(50000) {
@@ -106,15 +106,14 @@ func TestAnswersGiveMemoryBack(t *testing.T) {
 		testkit.FatalIf(t, b != fresh, "not fresh")
 		a.finish(k, make([]byte, 70))
 	}
-	a.start = a.start.Add(-time.Second) // all end in the past, whatever the clock's resolution
+	a.start = a.start.Add(-time.Second) // all end in the past, at any resolution of the clock
 	a.sweep()
 	testkit.ErrorIf(t, len(a.peers) != 0, "%d peers are left", len(a.peers))
 	a.consistent(t)
 }
 
-// A peer that sends ever new requests under one number has no more memory than others.
-// TestSweepTakesNoRequestAway has a peer's log swept at the moment when a request comes: what is in progress stays so,
-// and a retransmission does nothing twice.
+// A peer that sends new requests under one number has no more memory than others. TestSweepTakesNoRequestAway sweeps a
+// peer's log when a request arrives: requests in progress stay, and a retransmission does nothing twice.
 func TestSweepTakesNoRequestAway(t *testing.T) {
 	a := newAnswers(roomy(64, time.Hour))
 	k := transactionKey{addr: netip.MustParseAddr("192.0.2.1").As16(), sequence: 1}
@@ -217,7 +216,7 @@ func TestAnswersOfAllPeersAreBounded(t *testing.T) {
 	a.consistent(t)
 }
 
-// Addresses without end, of which none is known: few have a log at a time, and those that are known keep theirs.
+// Endless unknown addresses: few have a log at a time, and known ones keep theirs.
 func TestAnswersOfUnknownPeersAreBounded(t *testing.T) {
 	a := newAnswers(answerBounds{keep: time.Hour, count: 64, most: 1 << 20, total: 1 << 24, other: 4})
 	known := netip.MustParseAddr("192.0.2.1")

@@ -52,7 +52,7 @@ func newCounts(q *requests) *associationCounts {
 
 func (a *association) failed() bool { return a.failedAt.Load() != 0 }
 
-// owns tells whether a message from this address can be the association's (row A7, A2).
+// owns: a message from this address can be the association's (row A7, A2).
 func (a *association) owns(addr netip.Addr) bool {
 	return a.Addr.Addr() == addr || slices.Contains(a.others, addr)
 }
@@ -68,7 +68,7 @@ func (a *association) stored() StoredAssociation {
 	return s
 }
 
-// index is what readers and workers look peers up in. It is never changed, but replaced by the owner.
+// index is where readers and workers look peers up. It is immutable; the owner replaces it.
 type index struct {
 	byID   map[string]*association
 	byAddr map[netip.Addr]*source
@@ -77,10 +77,10 @@ type index struct {
 // peers has the index of the moment.
 type peers struct{ index atomic.Pointer[index] }
 
-// source returns what we know of an address, nil when that is nothing.
+// source returns the known associations of an address, nil without any.
 func (p *peers) source(addr netip.Addr) *source { return p.index.Load().byAddr[addr] }
 
-// association returns that of a node id, nil when there is none.
+// association returns a node id's, nil without one.
 func (p *peers) association(id string) *association { return p.index.Load().byID[id] }
 
 // source is an address that we know: of an association, or of a configured peer.
@@ -90,9 +90,9 @@ type source struct {
 	rate         *bucket.Bucket
 }
 
-// find returns the association that a message without a node id is counted for. A peer sends requests from any port (TS
-// 29.244 §6.3), so the port only decides between CP functions on one address; and who calls an address its other one
-// comes after whose own it is. Whose session it is, the session layer decides among all of the address.
+// find returns the association for a message without a node id. A peer sends from any port (TS 29.244 §6.3), so the
+// port only distinguishes CP functions on one address. An association's own address has precedence over an alternative
+// one. The session layer decides among all of the address.
 func (s *source) find(from netip.AddrPort) (best *association) {
 	if s == nil {
 		return nil

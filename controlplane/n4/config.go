@@ -14,13 +14,12 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Config is what the server runs with: of the configuration's section what a running server cannot take over, and what
-// that does not say.
+// Config is the server's configuration: the part of the section that cannot change while it runs, and other options.
 type Config struct {
 	Listen       []config.Socket // addresses of this host, none unspecified: answers and F-SEIDs name them
 	Node         pfcp.NodeID
 	Features     uint64        // UP* bits, see Features
-	UEPools      []pfcp.UEPool // told to CP functions with UPUeip
+	UEPools      []pfcp.UEPool // sent to CP functions with UPUeip
 	Peers        []config.PFCPPeer
 	AllowUnknown bool
 	Heartbeat    config.Heartbeat
@@ -36,12 +35,12 @@ type Config struct {
 	Workers                int // goroutines that decode session messages
 	Window                 int // session reports to one CP function that are unanswered; more wait
 
-	// AnswerTime is how long an answer is kept: how often and how far apart a peer repeats its request is the
-	// peer's choice (TS 29.244 §6.4), not our N1 and T1.
+	// AnswerTime is how long an answer is kept. The peer chooses how often it repeats its request (TS 29.244 §6.4),
+	// independent of our N1 and T1.
 	AnswerTime time.Duration
 
-	// MissAlarm is how many requests per second for sessions that do not exist an association may make before it is
-	// called guessing (row A13).
+	// MissAlarm is the number of requests per second for unknown sessions above which an association is guessing
+	// (row A13).
 	MissAlarm int
 
 	Measures *measure.Set // nil: nothing is measured
@@ -88,10 +87,10 @@ type Capabilities struct {
 	Applications bool // PFD management is on
 }
 
-// Features tells the UP function features (TS 29.244 §8.2.25) that are true.
+// Features returns the UP function features (TS 29.244 §8.2.25) that are true.
 func Features(c Capabilities) uint64 {
-	// Whatever the role: end markers, PDI optimisation, packets in measurements, quota actions and validity times,
-	// buffering with its two BAR parameters, and SMF sets with an association for each member.
+	// In every role: end markers, PDI optimisation, packets in measurements, quota actions and validity times,
+	// buffering with its two BAR parameters, SMF sets with an association for each member.
 	f := pfcp.UPEmpu | pfcp.UPPdiu | pfcp.UPMnop | pfcp.UPQuoac | pfcp.UPVtime | pfcp.UPSset | pfcp.UPMpas
 	if c.UserPlane {
 		f |= pfcp.UPDdnd | pfcp.UPDlbd

@@ -90,7 +90,7 @@ func (r reject) String() string {
 	return fmt.Sprintf("cause-%d", r-rejectCause)
 }
 
-// causeReject is the counter of a refusal with a cause; of causes that we do not know it is "rejected".
+// causeReject is the counter of a refusal with a cause, "rejected" for unknown causes.
 func causeReject(c pfcp.Cause) reject {
 	if _, ok := causeNames[c]; !ok {
 		c = pfcp.CauseRejected
@@ -121,7 +121,7 @@ const (
 	eventSEIDAlarm
 	eventHeartbeatUnconfirmed // a newer time stamp that our own heartbeat did not confirm
 	eventUnreadable           // a message with optional IEs that could not be read
-	eventSetRefused           // an SMF set was claimed by who is no member
+	eventSetRefused           // a peer outside of an SMF set claimed it
 	events
 )
 
@@ -132,7 +132,7 @@ var eventNames = [events]string{
 	"restart-not-confirmed", "ie-unreadable", "set-not-admitted",
 }
 
-// toldAs are the kinds under which events of associations are told to who asked for them (SetTell).
+// toldAs names the events of associations that are published (SetTell).
 var toldAs = map[event]string{
 	eventAssociated: "association.up", eventReleased: "association.released",
 	eventPathFailed:   "association.path-failed",
@@ -142,10 +142,10 @@ var toldAs = map[event]string{
 	eventHeartbeatUnconfirmed: "association.restart-unconfirmed",
 }
 
-// journal counts what happens, logs it and tells it. Any goroutine adds.
+// journal counts, logs and publishes events. Any goroutine adds.
 type journal struct {
 	log   *slog.Logger
-	tell  func(kind, association string, args ...any) // of events; nil: nobody
+	tell  func(kind, association string, args ...any) // takes events; may be nil
 	peers *peers
 	count counters
 }
@@ -187,7 +187,7 @@ func (c *counters) answered(m pfcp.Message) {
 	}
 }
 
-// logGate lets one line per second and reason through, and says how many it held back.
+// logGate passes one line per second and reason, and counts the rest.
 type logGate struct {
 	second atomic.Int64
 	held   atomic.Uint64
@@ -202,7 +202,7 @@ func (g *logGate) open(now time.Time) (held uint64, ok bool) {
 	return g.held.Swap(0), true
 }
 
-// reject counts a message that is dropped without an answer; logs and tells it unless too many are.
+// reject counts a message dropped without an answer; logging and publishing are rate limited.
 func (j *journal) reject(why reject, from netip.AddrPort, text string) {
 	j.count.rejected[why].Add(1)
 	if held, ok := j.count.logged[why].open(time.Now()); ok {
@@ -214,8 +214,7 @@ func (j *journal) reject(why reject, from netip.AddrPort, text string) {
 
 func (j *journal) event(e event) { j.count.events[e].Add(1) }
 
-// unreadable counts a message with optional IEs that could not be read and count as absent (TS 29.244 §7.6), and
-// returns them.
+// unreadable counts a message with unreadable optional IEs, which count as absent (TS 29.244 §7.6), and returns them.
 func (j *journal) unreadable(m pfcp.Message) (ies []uint16) {
 	if l, ok := m.(interface{ Unreadable() []uint16 }); ok {
 		if ies = l.Unreadable(); len(ies) > 0 {

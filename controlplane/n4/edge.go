@@ -14,7 +14,7 @@ func decode(b []byte) (pfcp.Message, error) {
 	return m, err
 }
 
-// nodeName is a node id as the key of an association. Names do not tell cases apart (RFC 4343).
+// nodeName is a node id as the key of an association. Names are compared without case (RFC 4343).
 func nodeName(id string) string { return strings.ToLower(strings.TrimSuffix(id, ".")) }
 
 // refusalOf is what a message is refused with; an error without a cause is "request rejected".

@@ -328,7 +328,7 @@ func (r *reply) cause() pfcp.Cause {
 	return 0
 }
 
-// wants is an error of the test when the cause is another one; what says of which answer, where that is not plain.
+// wants fails the test for another cause; what names the answer, where that is not plain.
 func (r *reply) wants(cause pfcp.Cause, what ...any) {
 	r.t.Helper()
 	if r.cause() != cause {
@@ -336,7 +336,7 @@ func (r *reply) wants(cause pfcp.Cause, what ...any) {
 	}
 }
 
-// parseReply keeps nothing of b: the next datagram is read into it while a test still looks at this one.
+// parseReply copies b: the next datagram is read into it while a test still looks at this one.
 func parseReply(t testing.TB, b []byte, from netip.AddrPort) *reply {
 	b = slices.Clone(b)
 	r := &reply{t: t, typ: pfcp.MessageType(b[1]), ies: map[uint16][]byte{}, from: from, raw: b}
@@ -362,7 +362,7 @@ func parseReply(t testing.TB, b []byte, from netip.AddrPort) *reply {
 	return r
 }
 
-// smf is a CP function of the tests. It answers heartbeats by itself; everything else goes to in.
+// smf is a CP function of the tests. It answers heartbeats itself; other messages go to in.
 type smf struct {
 	t        testing.TB
 	node     string
@@ -461,7 +461,7 @@ func (m *smf) must(what string) *reply {
 	return r
 }
 
-// ask sends and returns what comes back.
+// ask sends and returns the reply.
 func (m *smf) ask(b []byte) *reply {
 	m.t.Helper()
 	m.send(b)
@@ -519,11 +519,11 @@ type harness struct {
 	stop func()
 
 	lock  sync.Mutex
-	heard map[string]int // by kind: what the server told (SetTell)
+	heard map[string]int // by kind: what the server published (SetTell)
 	odd   bool           // a name came without its value
 }
 
-// told waits until the server has told of a kind of event.
+// Waits until the server has published a kind of event.
 func (h *harness) told(kind string) {
 	h.t.Helper()
 	testkit.Until(h.t, kind, func() bool {
@@ -578,7 +578,7 @@ func start(t testing.TB, cfg Config, fake *fakeSessions, smfs ...*smf) *harness 
 	return h
 }
 
-// rises runs do, and wants exactly n messages refused, all for one reason; nothing else may have changed afterwards.
+// rises runs do, and expects exactly n refused messages, all for one reason, without any other change.
 func (h *harness) rises(reason string, n uint64, do func()) {
 	h.t.Helper()
 	before := h.s.Snapshot()
@@ -620,7 +620,7 @@ func (h *harness) failPath(id string) {
 	h.own(func() { h.s.paths.failed(h.s.table.associations[id], ErrTimeout) })
 }
 
-// report sends the CP function's session one; what comes of it comes from the channel.
+// report sends a session report to the CP function; the channel has its outcome.
 func (h *harness) report(seid uint64, m *smf) <-chan error {
 	end := make(chan error, 1)
 	h.s.Report(Recipient{Association: m.node, CP: pfcp.FSEID{SEID: seid, IPv4: m.addr.Addr()}},

@@ -55,7 +55,7 @@ func TestFragments(t *testing.T) {
 			t.Errorf("%d bytes: cause %d", len(b), r.cause())
 		}
 	}
-	// One that never gets complete costs nothing: the kernel keeps it, bounded, and forgets it.
+	// A fragment that never completes costs nothing: the kernel keeps a bounded number, and drops them.
 	h.rises("too-short", 1, func() { m.send(make([]byte, 3)) })
 	m.alive()
 }

@@ -13,9 +13,9 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// FuzzServer sends sequences of datagrams: of each, a byte says who sends, two how long it is, then come its bytes.
-// After every sequence the server answers a heartbeat, has nothing under way, and the CP function that did nothing
-// wrong still has its association and session.
+// FuzzServer sends sequences of datagrams: a byte is the sender, two the length, then the octets. After every sequence
+// the server answers a heartbeat and has nothing pending. The well-behaved CP function still has its association and
+// session.
 func FuzzServer(f *testing.F) {
 	setUp := func(node string) []byte {
 		return message(pfcp.AssociationSetupRequestType, 0, 1, nodeIE(node), recoveryIE(time.Unix(1e9, 0)))

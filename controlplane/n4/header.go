@@ -16,7 +16,7 @@ const (
 	nodeRequest
 	sessionRequest
 	response
-	notForUs // a request that only a CP function gets, or one of a feature that we do not tell
+	notForUs // a request for CP functions only, or of a feature that we do not announce
 )
 
 var directions = [256]direction{

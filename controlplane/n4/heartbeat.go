@@ -12,18 +12,17 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// paths finds out whether peers are there, and ends the associations of those that are not. Its timers and counts are
-// the associations'.
+// paths supervises peers, and ends the associations of absent ones. Its timers and counts are the associations'.
 type paths struct{ *owner }
 
-// asked answers a Heartbeat Request of anybody (TS 29.244 §6.2.2.2); a reader runs it. A newer time stamp in it is no
-// more than a reason to ask: everybody can send a datagram with the peer's address (row A7).
+// asked answers a Heartbeat Request of any peer (TS 29.244 §6.2.2.2); a reader runs it. A newer time stamp only causes
+// our own request, since the source address may be forged (row A7).
 func (p *paths) asked(k *socket, from netip.AddrPort, src *source, b []byte) {
 	h, _ := pfcp.DecodeHeader(b)
 	m, err := decode(b)
 	req, ok := m.(*pfcp.HeartbeatRequest)
 	if err != nil || !ok {
-		// §7.6: its answer has no Cause to say so with; rows P3, P4.
+		// §7.6: its answer has no Cause; rows P3, P4.
 		p.reject(rejectHeartbeat, from, "")
 		return
 	}
@@ -84,7 +83,7 @@ func (p *paths) heard(a *association, recovery int64, err error) {
 		}
 	case recovery > a.recovery.Load():
 		// TS 23.527 §4.2: the peer has lost its sessions, so ours of it are deleted. Members of an SMF set keep
-		// their time stamp; where one did not, the others of the set go on with its sessions.
+		// their time stamp; if one did not, the others continue its sessions.
 		p.remove(a, eventRestarted, true, "recovery", time.Unix(recovery, 0).UTC())
 	case a.failed():
 		a.failedAt.Store(0)
@@ -121,7 +120,7 @@ func (p *paths) beat(id string, counts *associationCounts) {
 	})
 }
 
-// failed begins the headless time: sessions go on without their CP function.
+// failed begins the headless time: sessions continue without their CP function.
 func (p *paths) failed(a *association, why error) {
 	a.failedAt.Store(time.Now().Unix())
 	p.keep(a)
@@ -132,7 +131,7 @@ func (p *paths) failed(a *association, why error) {
 
 func (p *paths) headless(a *association) {
 	id, counts := a.ID, a.associationCounts
-	// Of a path that failed before a restart; a clock that was put back meanwhile makes it no longer.
+	// Of a path that failed before a restart; a clock that was set back does not lengthen it.
 	left := min(time.Until(time.Unix(a.failedAt.Load(), 0).Add(p.cfg.Headless)), p.cfg.Headless)
 	a.headless = p.later(max(left, 0), func() {
 		if a := p.current(id, counts); a != nil && a.failed() {

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Row A10: everybody is answered, up to a rate; who is associated is not touched by it.
+// Row A10: every peer is answered, up to a rate; associated ones are unaffected.
 func TestHeartbeatOfUnknownPeers(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	unknown := newSMF(t, "x", "127.0.0.2:0")
@@ -39,7 +39,7 @@ func TestHeartbeatOfUnknownPeers(t *testing.T) {
 		s = h.s.Snapshot()
 		return s.Sent["heartbeat-response"]+s.Rejected["rate-unknown-peers"] == flood+22
 	})
-	// What a second brings at once, and what each second brings.
+	// The burst of one second, and the rate.
 	most := int(cfg.Rates.Heartbeats) * int(time.Since(began)/time.Second+2)
 	answered := s.Sent["heartbeat-response"] - 22
 	testkit.ErrorIf(t, int(answered) > most, "%d answered, at most %d wanted", answered, most)
@@ -58,7 +58,7 @@ func TestHeartbeatMalformed(t *testing.T) {
 	m.alive()
 }
 
-// A malformed heartbeat response is no answer, so the request is repeated, and the association stays as it is.
+// A malformed heartbeat response does not count, so the request is repeated, and the association stays.
 func TestHeartbeatResponseMalformed(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	cfg := fast(m.peer())
@@ -67,7 +67,7 @@ func TestHeartbeatResponseMalformed(t *testing.T) {
 	m.set(func() { m.silent = true })
 	m.send(message(pfcp.AssociationSetupRequestType, 0, m.next(), nodeIE(m.node), recoveryIE(m.recovery)))
 	testkit.Until(t, "a heartbeat", func() bool { return h.s.Snapshot().Sent["heartbeat-request"] > 0 })
-	// Nothing that follows is an answer to what was asked.
+	// None of these is an answer to our request.
 	h.rises("response-unmatched", 1, func() {
 		m.send(message(pfcp.HeartbeatResponseType, 0, h.asked()^1, recoveryIE(time.Now())))
 	})
@@ -83,7 +83,7 @@ func TestHeartbeatResponseMalformed(t *testing.T) {
 	testkit.ErrorIf(t, a.State != "up" || a.Recovery.Unix() != m.recovery.Unix(), "%+v", a)
 }
 
-// asked is the sequence number of the request that waits for an answer, which a silent peer would have seen.
+// asked is the sequence number of the pending request, which a silent peer would have seen.
 func (h *harness) asked() (sequence uint32) {
 	h.s.requests.lock.Lock()
 	defer h.s.requests.lock.Unlock()
@@ -93,7 +93,7 @@ func (h *harness) asked() (sequence uint32) {
 	return sequence
 }
 
-// Row A7: whoever forges a datagram of the peer's cannot delete its sessions; a peer that did restart is believed.
+// Row A7: a forged datagram of the peer cannot delete its sessions; a real restart is believed.
 func TestForgedRestart(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	unknown := newSMF(t, "x", "127.0.0.2:0")
@@ -131,8 +131,7 @@ func TestRestartSeenByHeartbeat(t *testing.T) {
 	testkit.ErrorIf(t, h.fake.Count("smf2") != 1 || h.s.Find("smf2") == nil, "another association suffered")
 }
 
-// Why a request has no answer is what is said: silence, an answer that cannot be read, or a network that does not take
-// it.
+// The reported reason of a missing answer: silence, an unreadable answer, or a network that refuses the datagram.
 func TestWhyNoAnswer(t *testing.T) {
 	peer, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testkit.Must(t, err)
@@ -199,7 +198,7 @@ func TestHeadlessExpires(t *testing.T) {
 	testkit.ErrorIf(t, len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil, "the association is still there")
 }
 
-// TS 29.244 §5.22: a member of an SMF set goes on with the sessions of another.
+// TS 29.244 §5.22: a member of an SMF set continues the sessions of another.
 func TestSetTakeover(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	outsider := newSMF(t, "smf3", "127.0.0.3:0")

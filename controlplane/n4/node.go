@@ -95,8 +95,7 @@ func (o *owner) nodeRequest(p *packet, src *source) (pfcp.Message, reject) {
 		Text: "no association of node id " + node.String() + " from this address"})
 }
 
-// setPFDs answers when the session layer has: many sessions may have to be looked at, and the owner has others to
-// serve.
+// setPFDs answers when the session layer has: many sessions may have to be checked, and the owner has others to serve.
 func (o *owner) setPFDs(p *packet, req *pfcp.PFDManagementRequest) {
 	k, from, h, key := p.k, p.from, p.h, keyOf(p.k, p.from, p.h)
 	o.sessions.SetPFDs(req, func(e *pfcp.Error) {
@@ -167,8 +166,8 @@ func otherAddresses(in []netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// reassociated ends the old association of a node id that associates again. Whatever the time stamps say, its sessions
-// are deleted, but for those that the CP function asks us to retain (TS 29.244 §6.2.6.2.2, §5.22).
+// reassociated ends the old association of a node id that associates again. Whatever the time stamps, its sessions are
+// deleted, except those that the CP function asks to retain (TS 29.244 §6.2.6.2.2, §5.22).
 func (o *owner) reassociated(old *association, keep *pfcp.Retention) (retained bool) {
 	stopTimer(old.beat)
 	stopTimer(old.headless)
@@ -207,8 +206,8 @@ func (o *owner) update(p *packet, a *association, req *pfcp.AssociationUpdateReq
 		Features: &features}, accepted
 }
 
-// RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3); it moves its
-// sessions away within the period. done gets the outcome of the request, not of the release.
+// RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3). The CP
+// function moves its sessions away within the period. done gets the outcome of the request, not of the release.
 func (o *owner) RequestRelease(id string, period time.Duration, done func(error)) {
 	a := o.association(nodeName(id))
 	if a == nil {

@@ -17,8 +17,8 @@ type gtpuPeer struct {
 
 func peerOf(p pfcp.RemotePeer) gtpuPeer { return gtpuPeer{p.Addr, p.NetworkInstance} }
 
-// NodeReport notifies all CP functions (TS 29.244 §6.2.9), for example that the path to a GTP-U peer failed. Who does
-// not answer is notified again, as long as its association lives and nothing newer is known of that GTP-U peer.
+// NodeReport notifies all CP functions (TS 29.244 §6.2.9), for example of a failed path to a GTP-U peer. It is repeated
+// without an answer, while the association lives and no newer state of that peer is known.
 func (o *owner) NodeReport(req *pfcp.NodeReportRequest) {
 	req.Node = o.cfg.Node
 	o.post(func() {
@@ -28,8 +28,7 @@ func (o *owner) NodeReport(req *pfcp.NodeReportRequest) {
 	})
 }
 
-// notifyNode notes what the association is to be notified of, in the place of what it has not answered, and notifies
-// it.
+// notifyNode replaces the association's unanswered notification, and sends it.
 func (o *owner) notifyNode(a *association, req *pfcp.NodeReportRequest) {
 	if a.pending == nil {
 		a.pending = make(map[gtpuPeer]*pfcp.NodeReportRequest)

@@ -84,7 +84,7 @@ func TestAssociationLife(t *testing.T) {
 	}
 }
 
-// Rows P1, P2: what is missing is named; nothing stays.
+// Rows P1, P2: the missing IE is named; nothing stays.
 func TestSetUpIncomplete(t *testing.T) {
 	h, m := served(t)
 	for missing, ies := range map[byte][]byte{60: recoveryIE(m.recovery), 96: nodeIE("smf1")} {
@@ -136,7 +136,7 @@ func TestLiveNodeID(t *testing.T) {
 	}
 }
 
-// Row A3: unknown peers fill neither the table nor the place of who is configured.
+// Row A3: unknown peers fill neither the table nor a configured peer's place.
 func TestAssociationLimit(t *testing.T) {
 	m := newSMF(t, "smf1", "127.0.0.1:0")
 	flood := newSMF(t, "x", "127.0.0.2:0")
@@ -171,7 +171,7 @@ func TestAssociationLimit(t *testing.T) {
 	}
 }
 
-// The sessions of a CP function that associates again are deleted, but for those that it asks us to retain.
+// The sessions of a CP function that associates again are deleted, except those that it asks to retain.
 func TestReassociation(t *testing.T) {
 	h, m := associated(t)
 	m.establish(1)
@@ -226,7 +226,7 @@ func TestReleaseDuringEstablishment(t *testing.T) {
 	testkit.Until(t, "session deleted", func() bool { return h.fake.Count("") == 0 })
 }
 
-// Nobody gets another's sessions by claiming its SMF set, or its address as another one of his (row A4).
+// Claiming another's SMF set, or its address as an alternative one, gives no access to its sessions (row A4).
 func TestClaims(t *testing.T) {
 	m, thief := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	peer := m.peer()
@@ -247,7 +247,7 @@ func TestClaims(t *testing.T) {
 	elsewhere.delete(seid).wants(pfcp.CauseAccepted)
 }
 
-// TS 29.244 §7.6: an optional IE that cannot be read counts as absent. It costs what it was for, not the association.
+// TS 29.244 §7.6: an unreadable optional IE counts as absent. It costs its own purpose, not the association.
 func TestUnreadableOptionalIE(t *testing.T) {
 	h, m := served(t)
 	for name, bad := range map[string][]byte{
@@ -270,7 +270,7 @@ func TestUnreadableOptionalIE(t *testing.T) {
 		ie(192, 2, 127))); r.typ != pfcp.HeartbeatResponseType {
 		t.Errorf("heartbeat: %+v", r)
 	}
-	// What makes no structure is no optional IE, and a mandatory one is needed.
+	// A malformed structure is no optional IE, and mandatory IEs are required.
 	for want, bad := range map[byte][]byte{185: ie(183, 0, 185, 0, 9, 2), 60: ie(60, 0, 1)} {
 		if r := m.ask(message(pfcp.AssociationSetupRequestType, 0, m.next(), bad, nodeIE(m.node),
 			recoveryIE(m.recovery))); r.cause() !=
@@ -302,7 +302,7 @@ func TestStoreFails(t *testing.T) {
 	m.mustSetUp()
 }
 
-// A control plane that comes back goes on where the last one was: same time stamp, same association, same sessions.
+// A returning control plane continues with the same time stamp, association and sessions.
 func TestRestartOfOurs(t *testing.T) {
 	h, m := associated(t)
 	seid := m.establish(1)
@@ -333,7 +333,7 @@ func TestConnect(t *testing.T) {
 			recoveryIE(m.recovery), ie(89, 1)))
 	}
 	answer(64, "smf1") // refused: once more, later
-	answer(1, "other") // not who it should be
+	answer(1, "other") // from another node id
 	answer(1, "smf1")
 	testkit.Until(t, "association", func() bool { return h.s.Find("smf1") != nil })
 	m.establish(1)
@@ -368,8 +368,8 @@ func TestFeatures(t *testing.T) {
 func TestNodeReportAgain(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Heartbeat.Timeout, c.Heartbeat.Retries = 50*time.Millisecond, 1 })
 	seen := make(map[uint32]bool) // sequence numbers
-	// again waits until each of these was told, given up and told anew: under another sequence number. Something
-	// else may be under way only from before the first of them.
+	// again waits until each of these was sent, given up and sent again under another sequence number. Other
+	// reports may be pending only from before the first of them.
 	again := func(what ...string) {
 		t.Helper()
 		numbers := make(map[string]map[uint32]bool)
@@ -397,7 +397,7 @@ func TestNodeReportAgain(t *testing.T) {
 	again("failed 1 2")
 	h.s.NodeReport(&pfcp.NodeReportRequest{Restored: peer(1)}) // so it is no longer down
 	again("failed 2", "restored 1")
-	// Answers what comes, but for one report, until no more than so many peers are pending.
+	// Answers all reports but one, until at most so many peers are pending.
 	answer := func(left int, but string) {
 		t.Helper()
 		testkit.Until(t, "answered", func() bool {
@@ -414,14 +414,14 @@ func TestNodeReportAgain(t *testing.T) {
 	// An answer is for the report that it answers, and no other.
 	answer(1, "failed 2")
 	again("failed 2")
-	// What was answered is not told again while something new is.
+	// An answered report is not sent again while a new one is.
 	answer(0, "")
 	h.s.NodeReport(&pfcp.NodeReportRequest{Failed: peer(3)})
 	again("failed 3")
 }
 
-// nodeReportOf says what a report tells: the last octets of the GTP-U peers in its User Plane Path Failure Report (102)
-// and its User Plane Path Recovery Report (187).
+// nodeReportOf returns the last octets of the GTP-U peers in a report's User Plane Path Failure Report (102) and User
+// Plane Path Recovery Report (187).
 func nodeReportOf(r *reply) (told string) {
 	for _, list := range []struct {
 		name string

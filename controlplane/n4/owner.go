@@ -66,8 +66,8 @@ func stopTimer(t *time.Timer) {
 	}
 }
 
-// jobs are what timers, answers and callers ask the owner to do. The list is bounded by the number of associations,
-// configured peers and callers, each of which has at most a few jobs under way.
+// jobs are requests of timers, answers and callers to the owner. The list is bounded by the number of associations,
+// configured peers and callers, each with a few pending jobs at most.
 type jobs struct {
 	lock    sync.Mutex
 	list    []func()
@@ -154,21 +154,21 @@ func (o *owner) restore() {
 // publish makes the table what readers and workers see.
 func (o *owner) publish() { o.index.Store(o.table.index()) }
 
-// install makes an association, or a changed one, the current one of its node id. It is in the store already.
+// install makes a new or changed association the current one of its node id. It is already stored.
 func (o *owner) install(a *association) {
 	o.table.associations[a.ID] = a
 	o.publish()
 }
 
-// keep stores what changed in an association. A store that fails costs what it was for, not the association.
+// keep stores an association's change. A failed write loses the record, not the association.
 func (o *owner) keep(a *association) {
 	if err := o.sessions.KeepAssociation(a.stored()); err != nil {
 		o.record(eventStoreFailed, slog.LevelError, a.ID, "error", err)
 	}
 }
 
-// current tells whether a job's association is still the one that it was about. An update makes a new value with the
-// same counts; a new association has new ones.
+// current: a job's association is still the same. An update makes a new value with the same counts; a new association
+// has new ones.
 func (o *owner) current(id string, counts *associationCounts) *association {
 	if a := o.table.associations[id]; a != nil && a.associationCounts == counts {
 		return a
@@ -176,9 +176,9 @@ func (o *owner) current(id string, counts *associationCounts) *association {
 	return nil
 }
 
-// remove ends an association. Its sessions go to a living member of its SMF set when `inherit` allows, else they are
-// deleted, paced by the session layer (row A12). The store forgets the association first: sessions of one that it does
-// not know are deleted at the next start.
+// remove ends an association. Its sessions go to a living member of its SMF set when `inherit` allows. Otherwise the
+// session layer deletes them at a bounded pace (row A12). The store forgets the association first: the next start
+// deletes sessions without an association.
 func (o *owner) remove(a *association, e event, inherit bool, args ...any) {
 	stopTimer(a.beat)
 	stopTimer(a.headless)

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What the operator reads of each name: a name without a text fails the test.
+// The operator's text of each name: a name without one fails the test.
 var (
 	rejectTexts = [rejectCause]string{
 		rejectShort:          "shorter than its header says: another program sends to the port",

@@ -11,13 +11,13 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// How many refusals are remembered: of peers that we know, and of unknown ones, who shall not push the others out.
+// How many refusals are remembered: of known peers, and apart of unknown ones, which must not displace them.
 const (
 	refusalsOfPeers   = 32
 	refusalsOfUnknown = 8
 )
 
-// Refusal is why a request was refused, in words. Equal ones of one peer are one, with the time of the last.
+// Refusal is the reason of a refused request, as text. Equal ones of one peer are one, with the last time.
 type Refusal struct {
 	Time    time.Time `json:"time"`
 	Count   uint64    `json:"count"`
@@ -71,7 +71,7 @@ func (x *refusals) newestFirst() []Refusal {
 	return list
 }
 
-// tellRefused tells of one that was logged, which is one in a second of each reason.
+// tellRefused publishes a refusal that was logged: one a second for each reason.
 func (j *journal) tellRefused(from netip.AddrPort, args ...any) {
 	if j.tell != nil {
 		j.tell("n4.refused", from.Addr().String(), args...)

@@ -26,8 +26,8 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// Operators see why: the log line and the last refusals name peer, cause, IE, rule and the session layer's words. A
-// flood of unknown peers does not push out what peers were told.
+// Operators see the reason: the log line and the last refusals name peer, cause, IE, rule and the session layer's text.
+// A flood of unknown peers does not displace the refusals of known ones.
 func TestRefusalsInWords(t *testing.T) {
 	var log lines
 	s := &journal{log: slog.New(slog.NewTextHandler(&log, nil)), peers: &peers{}}

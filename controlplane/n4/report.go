@@ -21,15 +21,15 @@ type report struct {
 	done func(*pfcp.SessionReportResponse, error)
 }
 
-// reports finds whom a report of a session is for. It has no state of its own.
+// reports finds the recipient of a session's report. It has no state.
 type reports struct {
 	*peers
 	cfg     *Config
 	sockets []*socket
 }
 
-// window bounds how many reports to one CP function are unanswered: ten thousand at once would drown it, and its
-// answers us. Lock guards the rest.
+// window bounds the unanswered reports to one CP function: ten thousand at once would flood it, and its answers us.
+// lock guards the rest.
 type window struct {
 	requests *requests
 	lock     sync.Mutex
@@ -41,7 +41,7 @@ type window struct {
 // waitingPerSlot bounds the queue behind the window.
 const waitingPerSlot = 64
 
-// Find returns an association, nil when there is none.
+// Find returns an association, nil without one.
 func (s *reports) Find(id string) *Association {
 	if a := s.association(id); a != nil {
 		return &a.Association
@@ -78,15 +78,14 @@ func (s *reports) Report(to Recipient, req *pfcp.SessionReportRequest,
 		done(nil, nil, ErrPathFailed)
 		return
 	}
-	// TS 29.244 §5.22, table 7.5.8.1-1: the CP F-SEID is another member's, so it is said in an IE, and the header
-	// has SEID 0.
+	// TS 29.244 §5.22, table 7.5.8.1-1: another member's CP F-SEID is in an IE, and the header has SEID 0.
 	asked := *req
 	asked.OldCP = &to.CP
 	s.askMembers(members, &asked, done)
 }
 
-// askMembers reports to one member of an SMF set after the other until one takes the session. That a member does not
-// know it says nothing of the one who does.
+// askMembers reports to the members of an SMF set in turn until one takes the session. A member that does not know it
+// does not end the search.
 func (s *reports) askMembers(members []*association, req *pfcp.SessionReportRequest,
 	done func(*pfcp.SessionReportResponse, *Association, error)) {
 	a, rest := members[0], members[1:]
@@ -95,7 +94,7 @@ func (s *reports) askMembers(members []*association, req *pfcp.SessionReportRequ
 			done(r, &a.Association, err)
 			return
 		}
-		if r.Cause == pfcp.CauseRedirectionRequested { // the one that it names first
+		if r.Cause == pfcp.CauseRedirectionRequested { // the member that it names first
 			rest = slices.Clone(rest)
 			slices.SortStableFunc(rest, func(b, c *association) int { return cmp.Compare(named(r, c), named(r, b)) })
 		}
@@ -115,8 +114,8 @@ func named(r *pfcp.SessionReportResponse, a *association) int {
 	return 0
 }
 
-// placeOf is where the reports of a session go whose CP F-SEID is the association's: to its address (TS 29.244 §6.3),
-// unless that is another peer's, who had the session before.
+// placeOf returns the destination of a session's reports if the CP F-SEID is the association's: its address (TS 29.244
+// §6.3), unless it belongs to another peer, the session's former owner.
 func (s *reports) placeOf(x *index, a *association, cp pfcp.FSEID) (*socket, netip.AddrPort) {
 	to := cp.IPv4
 	if !to.IsValid() {
@@ -164,7 +163,7 @@ func (w *window) send(r report) {
 	})
 }
 
-// next gives the slot of an answered report to the one that waits longest.
+// next gives the slot of an answered report to the report that waits longest.
 func (w *window) next() (r report, more bool) {
 	w.lock.Lock()
 	defer w.lock.Unlock()

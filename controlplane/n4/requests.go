@@ -38,7 +38,7 @@ type requestKey struct {
 	sequence uint32
 }
 
-// request is one that we sent. done is called once, from the goroutine that found the end.
+// request is a request of ours. done is called once, from the goroutine that found the end.
 type request struct {
 	key   requestKey
 	k     *socket
@@ -70,7 +70,7 @@ func (q *requests) send(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Mess
 		done(nil, ErrStopped)
 		return
 	}
-	// Random sequence numbers: who does not see our requests cannot forge an answer.
+	// Random sequence numbers: without seeing our requests an answer cannot be forged.
 	for {
 		r.key = requestKey{to, rand.Uint32() & 0xffffff}
 		if q.open[r.key] == nil {
@@ -113,7 +113,7 @@ func (q *requests) again(r *request) {
 	r.k.send(r.key.peer, r.b)
 }
 
-// awaited tells whether a response is one that somebody waits for: peer, sequence and type fit.
+// awaited: a response matches a pending request by peer, sequence and type.
 func (q *requests) awaited(from netip.AddrPort, h pfcp.Header) bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -138,7 +138,7 @@ func (q *requests) take(from netip.AddrPort, h pfcp.Header) *request {
 	return r
 }
 
-// blame says why a request to a peer will have no answer; it may be repeated yet.
+// blame records why a request to a peer will have no answer; it may be repeated yet.
 func (q *requests) blame(peer netip.AddrPort, sequence uint32, what string, why error) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -170,8 +170,7 @@ func (q *requests) size() int {
 func (q *requests) answer(p *packet) {
 	m, err := decode(p.b)
 	if err != nil {
-		// §7.6: a response that lacks what it must have is discarded; the request is repeated as if it had been
-		// lost.
+		// §7.6: an incomplete response is discarded; the request is repeated as if it had been lost.
 		q.blame(p.from, p.h.Sequence, "the peer's answer cannot be read", err)
 		q.reject(rejectResponse, p.from, err.Error())
 		return

@@ -19,8 +19,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// inTurns sends b.N requests, 50 under way at a time, and wants the same cause for each. Nothing may grow by more than
-// what is configured to be kept.
+// inTurns sends b.N requests, 50 pending at a time, and expects the same cause for each. Nothing may grow above the
+// configured limits.
 func inTurns(b *testing.B, m *smf, want pfcp.Cause, request func(i uint64) []byte) {
 	b.Helper()
 	before := heap()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package n4 is the PFCP server (TS 29.244): N4, Sxa and Sxb alike. It owns sockets, transactions, heartbeats,
-// associations and the limits on what peers may do; sessions are another package's, behind the interfaces of Sessions.
-// The README has a picture of the goroutines.
+// Package n4 is the PFCP server (TS 29.244) of N4, Sxa and Sxb. It owns sockets, transactions, heartbeats, associations
+// and limits of peers; sessions are behind the interfaces of Sessions. The README has a picture of the goroutines.
 package n4
 
 import (
@@ -82,11 +81,11 @@ func (s *Server) close() {
 	}
 }
 
-// SetTell tells who hears of associations (toldAs): before Run. Calls come from any goroutine of the server and must
-// not wait; args are names and values in turn.
+// SetTell sets the receiver of association events (toldAs): before Run. Calls come from any goroutine of the server and
+// must not block; args are names and values in turn.
 func (s *Server) SetTell(tell func(kind, association string, args ...any)) { s.tell = tell }
 
-// Run serves until ctx ends. Associations and sessions stay: whoever comes after us goes on with them.
+// Run serves until ctx ends. Associations and sessions stay for the next process.
 func (s *Server) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	run := func(fn func()) { // sync.WaitGroup.Go is younger than the Go we ask for
@@ -132,9 +131,9 @@ func (s *Server) Address() (v4, v6 netip.Addr) {
 	return v4, v6
 }
 
-// sort is the reader's part: what needs no state of a session is decided here, cheaply, so that a flood of session
-// messages does not hide a heartbeat behind it. Three ways lead on: heartbeats are answered at once, other node
-// messages go to the owner, session messages to a worker (row A9).
+// sort is the reader's part: cheap decisions without session state, so that a flood of session messages does not delay
+// a heartbeat. Heartbeats are answered at once, other node messages go to the owner, session messages to a worker (row
+// A9).
 func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	h, why := peek(b)
 	src := s.source(from.Addr())
@@ -168,7 +167,7 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	case directions[h.Type] == nodeRequest:
 		s.queue(s.nodes, newPacket(k, from, h, b))
 	default:
-		// One session's messages go to one worker, so that they are carried out in the order of their arrival.
+		// One session's messages go to one worker, so that they are carried out in order of arrival.
 		n := h.SEID
 		if h.Type == pfcp.SessionEstablishmentRequestType {
 			n = uint64(h.Sequence)
@@ -177,7 +176,7 @@ func (s *Server) sort(k *socket, from netip.AddrPort, b []byte) {
 	}
 }
 
-// sortResponse drops what nobody waits for before it costs anything (row P32).
+// sortResponse drops unexpected responses before they cost anything (row P32).
 func (s *Server) sortResponse(k *socket, from netip.AddrPort, h pfcp.Header, b []byte) {
 	switch {
 	case !s.requests.awaited(from, h):

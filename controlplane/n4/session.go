@@ -49,10 +49,10 @@ func (s *calls) carryOut(p *packet, busy bool) {
 	}
 	if s.stopping.Load() {
 		s.reject(rejectStopping, p.from, "")
-		s.answers.forget(c.key) // who comes after us answers the retransmission
+		s.answers.forget(c.key) // our successor answers the retransmission
 		return
 	}
-	// What takes load away, or changes what is there, is let through for longer than what adds to it.
+	// Deletions and modifications are accepted longer than new sessions.
 	if s.inFlight.Load() >= int64(s.cfg.InFlight) || busy && p.h.Type == pfcp.SessionEstablishmentRequestType {
 		a.refused.Add(1)
 		s.answers.forget(c.key)
@@ -87,8 +87,8 @@ func (s *calls) carryOut(p *packet, busy bool) {
 	}
 }
 
-// misread refuses a request for what is in it. The answer has the SEID of the session, where there is one
-// (§7.2.2.4.2): CP functions find their request by it.
+// misread refuses a request for its contents. The answer has the session's SEID, if it exists (§7.2.2.4.2): CP
+// functions find their request by it.
 func (c *call) misread(src *source, b []byte, e *pfcp.Error) {
 	if c.h.Type == pfcp.SessionEstablishmentRequestType {
 		c.refuseTo(pfcp.CPSEID(b), 0, e)
@@ -103,7 +103,7 @@ func (c *call) misread(src *source, b []byte, e *pfcp.Error) {
 }
 
 func (c *call) establish(src *source, req *pfcp.SessionEstablishmentRequest) {
-	// The request says whose it is; the address must be one of that association's (rows A2, A4).
+	// The request names its association; the address must be one of that (rows A2, A4).
 	a := src.named(nodeName(req.Node.String()))
 	if a == nil {
 		c.refuseTo(req.CP.SEID, rejectNoAssociation, &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "node id " +
@@ -155,7 +155,7 @@ func (c *call) first() bool {
 	return true
 }
 
-// answer ends the transaction with what the session layer said.
+// answer ends the transaction with the session layer's answer.
 func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 	s := c.s
 	switch cause {
@@ -172,7 +172,7 @@ func (c *call) answer(m pfcp.Message, seid uint64, cause pfcp.Cause) {
 	s.conclude(c.k, c.from, c.h, c.key, m)
 }
 
-// whyOf is what the session layer said of a request that it refused.
+// whyOf is the session layer's reason for a refusal.
 func whyOf(m pfcp.Message) *pfcp.Error {
 	switch r := m.(type) {
 	case *pfcp.SessionEstablishmentResponse:
@@ -185,7 +185,7 @@ func whyOf(m pfcp.Message) *pfcp.Error {
 	return &pfcp.Error{Cause: pfcp.CauseSystemFailure, Text: "no answer of the session layer"}
 }
 
-// refuseTo ends the transaction before the session layer heard of it; why is 0 when the cause is the reason.
+// refuseTo ends the transaction without the session layer; why is 0 when the cause is the reason.
 func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.a.refused.Add(1)
 	c.s.refused(why, c.from, c.h.Type, e)
@@ -194,8 +194,7 @@ func (c *call) refuseTo(seid uint64, why reject, e *pfcp.Error) {
 	c.s.conclude(c.k, c.from, c.h, c.key, c.s.refusal(c.h.Type, e))
 }
 
-// missed counts requests for sessions that do not exist. SEIDs are random, so many of them in a second mean that
-// somebody guesses (row A13).
+// missed counts requests for sessions that do not exist. SEIDs are random, so many in a second mean guessing (row A13).
 func (s *calls) missed(a *association) {
 	now := time.Now().Unix()
 	if last := a.missSecond.Load(); last != now && a.missSecond.CompareAndSwap(last, now) {

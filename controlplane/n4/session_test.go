@@ -55,7 +55,7 @@ func TestHeaders(t *testing.T) {
 		testkit.ErrorIf(t, r.typ != pfcp.VersionNotSupportedResponseType || r.sequence != 5 || r.raw[0]>>5 != 1,
 			"%+v", r)
 	})
-	h.rises("version", 1, func() { // two that do not know each other's version must not go on for ever
+	h.rises("version", 1, func() { // two ends without a common version must not loop
 		m.send(with(message(pfcp.VersionNotSupportedResponseType, 0, 5), func(b []byte) { b[0] = 2 << 5 }))
 		m.silence(5 * time.Millisecond)
 	})
@@ -112,7 +112,7 @@ func TestGuessing(t *testing.T) {
 	h.told("association.guessing")
 }
 
-// Row A6, as far as it is ours: what the session layer refuses is told to the one who asked, and to nobody else.
+// Row A6, this layer's part: a refusal of the session layer goes to the requester only.
 func TestQuota(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.2:0")
 	fake := newFake()
@@ -190,7 +190,7 @@ func TestRetransmission(t *testing.T) {
 	})
 }
 
-// What is remembered of requests goes by itself.
+// Stored answers expire.
 func TestAnswersExpire(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.AnswerTime = time.Millisecond })
 	m.establish(1)
@@ -198,7 +198,7 @@ func TestAnswersExpire(t *testing.T) {
 	testkit.Equal(t, h.s.Snapshot().Received["session-establishment-request"], 1, "requests")
 }
 
-// A CP function that restarted counts its requests from the start: what it says then is no retransmission.
+// A restarted CP function counts its requests from the start: they are no retransmissions.
 func TestSequenceNumbersAgain(t *testing.T) {
 	h, m := served(t)
 	for range 2 {
@@ -240,7 +240,7 @@ func TestAnswersBounded(t *testing.T) {
 	}
 }
 
-// Row A9: session messages beyond what we can do are refused or lost, each counted, and no heartbeat waits behind them.
+// Row A9: session messages above capacity are refused or lost, each counted, and no heartbeat waits behind them.
 func TestOverload(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Queue, c.Workers = 64, 1 })
 	block := make(chan struct{})
@@ -251,7 +251,7 @@ func TestOverload(t *testing.T) {
 	for i := range burst {
 		m.send(establishment(m.next(), m.node, uint64(i), m.addr.Addr()))
 		if i%500 == 0 {
-			beats.alive() // the session layer answers nobody until the end of all this
+			beats.alive() // the session layer answers only at the end of this test
 		}
 	}
 	testkit.Until(t, "all read", func() bool { return h.s.Snapshot().Received["session-establishment-request"] == burst })
@@ -323,7 +323,7 @@ func TestPeerRate(t *testing.T) {
 	b.establish(1)
 }
 
-// Row P29: what is refused leaves the server answering. Row P5: what is unknown is not refused.
+// Row P29: after a refusal the server still answers. Row P5: unknown IEs are not refused.
 func TestRefusedByDecoder(t *testing.T) {
 	h, m := associated(t)
 	seid := m.establish(1)
@@ -395,7 +395,7 @@ func TestReports(t *testing.T) {
 	testkit.Until(t, "answered from there", func() bool { return answered.Load() == 12 })
 }
 
-// A report that nobody answers is repeated N1 times and given up.
+// An unanswered report is repeated N1 times and given up.
 func TestReportGivenUp(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Heartbeat.Timeout, c.Heartbeat.Retries = 10*time.Millisecond, 2 })
 	end := h.report(77, m)
@@ -472,8 +472,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Two CP functions behind one address: each gets at its own sessions, whatever port it sends from, and nobody else
-// does.
+// Two CP functions behind one address: each reaches its own sessions, from any port, and only those.
 func TestSharedAddress(t *testing.T) {
 	a, b := newSMF(t, "smf1", "127.0.0.1:0"), newSMF(t, "smf2", "127.0.0.1:0")
 	third := newSMF(t, "smf2", "127.0.0.1:0") // another port of the second

@@ -9,11 +9,11 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Association is what the session layer knows of a CP function. ID, the node id, is its identity; Set is its SMF set or
-// "". A value never changes after it was handed over.
+// Association is the session layer's view of a CP function. ID, the node id, is its identity; Set is its SMF set or "".
+// A value never changes after it was handed over.
 type Association struct {
 	ID, Set  string
-	Addr     netip.AddrPort // where requests of ours go, when the CP F-SEID does not say otherwise
+	Addr     netip.AddrPort // destination of our requests, unless the CP F-SEID names another
 	Features uint64         // CP* bits of package pfcp
 }
 
@@ -25,7 +25,7 @@ type StoredAssociation struct {
 	Others   []netip.Addr   `json:"others,omitempty"` // its other addresses
 	Local    netip.AddrPort `json:"local"`            // the listen address that it spoke to
 	Features uint64         `json:"features"`
-	Recovery time.Time      `json:"recovery"` // the peer's recovery time stamp, as it said last
+	Recovery time.Time      `json:"recovery"` // the peer's last recovery time stamp
 	Since    time.Time      `json:"since"`    // when it was set up
 	FailedAt time.Time      `json:"failed_at,omitzero"`
 }
@@ -37,30 +37,29 @@ type Sessions struct {
 	Store
 }
 
-// Requests are those for one session. reply is called exactly once, from any goroutine, possibly before the call
+// Requests are the requests for one session. reply is called exactly once, from any goroutine, possibly before the call
 // returns.
 //
-// The session layer binds a session to the association that made it: Modify and Delete answer cause 65 when `from` is
-// neither that association nor a member of its SMF set (rows A4, P31). CP functions may share an address, and these
-// messages name no node id: `from` is all associations of the sender's address, one at least, not to be changed. Quotas
-// of sessions are its business too: it knows what is there and under way (cause 75, row A6). None of these must wait
-// for other requests to end: the worker that calls them has others behind it.
+// The session layer binds a session to the association that made it. Modify and Delete answer cause 65 when `from` is
+// neither that association nor in its SMF set (rows A4, P31). CP functions may share an address, and these messages
+// name no node id. So `from` is all associations of the sender's address, at least one; it is read only. The session
+// layer also enforces quotas, since it knows existing and pending sessions (cause 75, row A6). No method may wait for
+// other requests: its worker has more behind it.
 type Requests interface {
 	Establish(from *Association, req *pfcp.SessionEstablishmentRequest, reply func(*pfcp.SessionEstablishmentResponse))
-	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 when the session is not known.
+	// cpSEID is the CP F-SEID of the session, for the header of the answer; 0 for an unknown session.
 	Modify(from []*Association, seid uint64, req *pfcp.SessionModificationRequest,
 		reply func(r *pfcp.SessionModificationResponse, cpSEID uint64))
 	Delete(from []*Association, seid uint64, reply func(r *pfcp.SessionDeletionResponse, cpSEID uint64))
-	// Locate says the CP F-SEID of a session that a request was about which is refused unread, in its turn.
+	// Locate returns, in its turn, the CP F-SEID of a session for a request that is refused unread.
 	Locate(from []*Association, seid uint64, reply func(cpSEID uint64))
 }
 
 // Groups are sessions of one association, or of an application.
 type Groups interface {
-	// Release deletes, paced, the sessions that an association has at this moment, or those among them that belong
-	// to one of the FQ-CSIDs when there are any. Sessions that the association establishes afterwards stay. done is
-	// called once, when the last is gone; not when the same is under way already, which then is of both. Only one
-	// by FQ-CSIDs is ever refused: when many are under way.
+	// Release deletes, at a bounded pace, the current sessions of an association, or those of the given FQ-CSIDs.
+	// Later sessions stay. done is called once, after the last; not if an equal release is in progress, which then
+	// serves both. Only a release by FQ-CSIDs is ever refused: when many are in progress.
 	Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error
 	// Retain is Release of the sessions whose CP F-SEID has none of the addresses (TS 29.244 §5.22, Session
 	// Retention).
@@ -70,14 +69,14 @@ type Groups interface {
 	Adopt(from, to string) int
 	// SetPFDs replies once, after having looked at all sessions that use the applications.
 	SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error))
-	// Count says how many sessions an association has; "" asks for all.
+	// Count returns how many sessions an association has; "" for all.
 	Count(association string) int
 }
 
 // Store is what outlives a restart of the control plane.
 type Store interface {
-	// Associations returns what the store knew when we started. Sessions of associations that are not in it are
-	// deleted by the session layer: their association ended while we went away.
+	// Associations returns the stored ones at our start. The session layer deletes sessions of all others: their
+	// association ended while we were away.
 	Associations() []StoredAssociation
 	KeepAssociation(a StoredAssociation) error
 	ForgetAssociation(id string) error
@@ -96,18 +95,18 @@ type Recipient struct {
 
 // Reporter is the server as the session layer sees it.
 type Reporter interface {
-	// Report sends a session report. When the recipient's path has failed, or its CP F-SEID is not its own, the
-	// living members of its SMF set are asked in turn (TS 29.244 §5.22). done is called once; an error means that
-	// no answer came, that the association is gone, or that no member knows the session, which ends nothing. by is
-	// the member that answered, nil: the one whose CP F-SEID the session has.
+	// Report sends a session report. If the recipient's path has failed, or its CP F-SEID is another's, the living
+	// members of its SMF set are asked in turn (TS 29.244 §5.22). done is called once. An error means no answer, no
+	// association, or that no member knows the session. It does not end the session. by is the member that
+	// answered; nil: the one with the session's CP F-SEID.
 	Report(to Recipient, req *pfcp.SessionReportRequest,
 		done func(r *pfcp.SessionReportResponse, by *Association, err error))
-	// Reachable tells whether a report to the association would be sent: its path works, or that of a member of its
-	// SMF set.
+	// Reachable: a report to the association would be sent, since its path or that of a member of its SMF set
+	// works.
 	Reachable(association string) bool
 	NodeReport(req *pfcp.NodeReportRequest)
 	// Address is where CP functions find us, for the UP F-SEID: the listen addresses.
 	Address() (v4, v6 netip.Addr)
-	// Find returns the association, nil when there is none.
+	// Find returns the association, nil without one.
 	Find(association string) *Association
 }

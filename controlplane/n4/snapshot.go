@@ -154,8 +154,7 @@ func messageName(t int) string {
 	return fmt.Sprintf("message-%d", t)
 }
 
-// Stats is what Prometheus gets, zeros included. Names are the fixed ones of messages, reasons and events, never a
-// peer's.
+// Stats are Prometheus' figures, zeros included. Names are fixed ones of messages, reasons and events, never a peer's.
 type Stats struct {
 	Associations, Failed int // Failed: of those, whose path has failed
 	Sessions             int

@@ -27,7 +27,7 @@ const (
 	socketBuffer = 16 << 20
 )
 
-// socket is one listen address. One goroutine reads it, one writes it; everybody else puts into out.
+// socket is one listen address. One goroutine reads it, one writes it; all others put into out.
 type socket struct {
 	*journal
 	requests *requests // of ours, that are sent by it
@@ -40,8 +40,8 @@ type socket struct {
 
 type datagram struct {
 	to  netip.AddrPort
-	b   []byte    // nobody writes it any more
-	own *outgoing // the memory of b, which is used again once it is sent; nil: somebody keeps it
+	b   []byte    // immutable
+	own *outgoing // the memory of b, reused once it is sent; nil: b is kept elsewhere
 }
 
 // outgoing is the memory of an answer on its way out.
@@ -78,7 +78,7 @@ func openSocket(index int, local netip.AddrPort, q *requests) (*socket, error) {
 	}, nil
 }
 
-// read gives every datagram to take until the socket is closed. The bytes are take's only until it returns.
+// read gives every datagram to take until the socket is closed. The bytes are valid until take returns.
 func (k *socket) read(ctx context.Context, take func(k *socket, from netip.AddrPort, b []byte)) {
 	memory := make([]byte, receiveBatch*maxDatagram)
 	b := mmsg.New(receiveBatch)
@@ -129,7 +129,7 @@ func (k *socket) write(ctx context.Context) {
 	}
 }
 
-// unsent says of a request of ours why it has no answer.
+// unsent records why our request has no answer.
 func (k *socket) unsent(d *datagram, err error) {
 	if h, e := pfcp.DecodeHeader(d.b); e == nil && err != nil {
 		k.requests.blame(d.to, h.Sequence, "the request cannot be sent", err)
@@ -162,8 +162,7 @@ func (k *socket) flush(b *mmsg.Batch, held []datagram) {
 	}
 }
 
-// send puts a message out. A full queue loses it, like the network would: the peer's retransmission gets the kept
-// answer.
+// send sends a message. A full queue drops it, like the network would: the peer's retransmission gets the kept answer.
 func (k *socket) send(to netip.AddrPort, b []byte) { k.put(datagram{to: to, b: b}) }
 
 func (k *socket) put(d datagram) {

@@ -19,7 +19,7 @@ type transactions struct {
 
 var errNoAssociation = &pfcp.Error{Cause: pfcp.CauseNoAssociation, Text: "no association from this address"}
 
-// turnAway refuses a request without a transaction. The header's SEID is what the request says of the peer's, else 0
+// turnAway refuses a request without a transaction. The header's SEID is the peer's from the request, else 0
 // (§7.2.2.4.2).
 func (t *transactions) turnAway(p *packet, why reject, e *pfcp.Error) {
 	t.refused(why, p.from, p.h.Type, e)
@@ -30,7 +30,7 @@ func (t *transactions) turnAway(p *packet, why reject, e *pfcp.Error) {
 	t.respond(p.k, p.from, p.h, t.refusal(p.h.Type, e))
 }
 
-// begin registers a request; false says that it was a retransmission, and is dealt with (row A8).
+// begin registers a request; false: it was a retransmission, and is handled (row A8).
 func (t *transactions) begin(p *packet, key transactionKey) bool {
 	state, answer, evicted := t.answers.begin(key, p.b)
 	t.count.events[eventEvicted].Add(uint64(evicted))
@@ -46,7 +46,7 @@ func (t *transactions) begin(p *packet, key transactionKey) bool {
 	return state == fresh
 }
 
-// respond encodes and sends an answer that nobody will repeat.
+// respond encodes and sends an answer that is not kept for repetition.
 func (t *transactions) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pfcp.Message) {
 	if out := t.encoded(h, m); out != nil {
 		t.count.answered(m)
@@ -54,8 +54,8 @@ func (t *transactions) respond(k *socket, to netip.AddrPort, h pfcp.Header, m pf
 	}
 }
 
-// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer it was never
-// asked.
+// conclude ends a transaction with its answer: keeps it for repetitions, then sends it. Without an answer the request
+// is forgotten.
 func (t *transactions) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key transactionKey, m pfcp.Message) {
 	out := t.encoded(h, m)
 	if out == nil && m != nil {
@@ -71,7 +71,7 @@ func (t *transactions) conclude(k *socket, to netip.AddrPort, h pfcp.Header, key
 	k.put(datagram{to, out.b, out})
 }
 
-// encoded is nil for an answer that cannot be said.
+// encoded is nil for an answer that cannot be encoded.
 func (t *transactions) encoded(h pfcp.Header, m pfcp.Message) *outgoing {
 	if m == nil {
 		return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package natlog sends a record of each block of ports that NAT44 gives to a subscriber or takes back (RFC 6888
-// REQ-12): as syslog messages (RFC 5424, RFC 5426) and as IPFIX (RFC 7011, RFC 8158).
+// Package natlog sends a record of each block of ports that NAT44 assigns to a subscriber or frees (RFC 6888 REQ-12).
+// Formats are syslog messages (RFC 5424, RFC 5426) and IPFIX (RFC 7011, RFC 8158).
 package natlog
 
 import (
@@ -55,7 +55,7 @@ type State struct {
 	Error    string // the last one
 }
 
-// collector is one that records go to. Over UDP a collector does not answer: it is up until an error says otherwise.
+// collector receives records. Over UDP a collector does not answer: it is up until an error occurs.
 type collector struct {
 	State
 	conn net.Conn      // nil: there was none yet
@@ -67,7 +67,7 @@ type collector struct {
 	told     time.Time // when the template was sent
 }
 
-// New makes a log that sends nowhere yet. tell takes events.
+// New makes a log without collectors. The function takes events.
 func New(log *slog.Logger, tell func(kind, subject string, args ...any)) *Log {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -76,8 +76,7 @@ func New(log *slog.Logger, tell func(kind, subject string, args ...any)) *Log {
 	return &Log{log: log, tell: tell, dial: net.Dial, now: time.Now, host: host}
 }
 
-// Configure says where records go from now on. Collectors that were there before go on as they are; the error names
-// those that cannot be reached now, which Run tries again.
+// Configure sets the collectors. Present ones go on unchanged; the error names unreachable ones, which Run tries again.
 func (l *Log) Configure(syslog, ipfix []netip.AddrPort) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +142,7 @@ func (l *Log) States() (list []State) {
 	return list
 }
 
-// open makes a socket, in the place of the one that failed.
+// open makes a socket that replaces the failed socket.
 func (l *Log) open(c *collector) error {
 	conn, err := l.dial("udp", c.Address)
 	if err != nil {
@@ -169,7 +168,7 @@ func (c *collector) later(now time.Time) {
 
 // failed notes an error, and what has to succeed before the collector is taken to be reached.
 func (l *Log) failed(c *collector, err error, owes int) {
-	c.owes, c.Error, c.told = owes, err.Error(), time.Time{} // who hears the next record may have no template
+	c.owes, c.Error, c.told = owes, err.Error(), time.Time{} // the next record's receiver may have no template
 	if c.State.State == "down" {
 		return
 	}

@@ -145,7 +145,7 @@ func (n *network) Close() error { return nil }
 
 var somewhere = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.9:4739")}
 
-// A collector that cannot be reached at the start is tried again, 30 s apart at most, and its state is there to see.
+// An unreachable collector is tried again, at most 30 s apart, and its state is shown.
 func TestUnreachableAtTheStart(t *testing.T) {
 	n := &network{unreachable: true}
 	l := on(n)
@@ -154,7 +154,7 @@ func TestUnreachableAtTheStart(t *testing.T) {
 	n.pass(l, 300)
 	testkit.Equal(t, n.dialled, 1+5+8, "tried") // after 1, 2, 4, 8, 16 s, then 30
 	l.Event(event(api.EventTypeNATAllocate))
-	testkit.Refused(t, l.Configure(nil, somewhere), "unreachable") // a reload tries it, and says so
+	testkit.Refused(t, l.Configure(nil, somewhere), "unreachable") // a reload tries it, and reports that
 	want := State{"192.0.2.9:4739", "ipfix", "down", began, 0, 1, unix.ENETUNREACH.Error()}
 	testkit.Equal(t, l.States()[0], want, "while it cannot be reached")
 	n.unreachable = false
@@ -170,7 +170,7 @@ func TestUnreachableAtTheStart(t *testing.T) {
 	testkit.Equal(t, len(l.States()), 0, "collectors")
 }
 
-// What fails later is told once, gets another socket, and is up when records go again.
+// A later failure is reported once, gets another socket, and is up when records go again.
 func TestLostAndBack(t *testing.T) {
 	for _, err := range []error{unix.EINVAL, unix.EPERM, unix.ECONNREFUSED} {
 		n := &network{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package openapi makes the OpenAPI 3.1 document of the API from the operations and the Go types of their answers, so
-// that it cannot say another thing than the program.
+// that it agrees with the program.
 package openapi
 
 import (
@@ -188,7 +188,7 @@ func nullable(s object) object {
 	return object{"anyOf": []any{s, object{"type": "null"}}}
 }
 
-// reference makes a struct's schema once, under its name; types of one name in two packages get the package before it.
+// reference makes a struct's schema once, under its name; equal names of two packages are prefixed by the package.
 func (g *generator) reference(t reflect.Type) object {
 	name := t.Name()
 	if other := g.types[name]; other != nil && other != t {

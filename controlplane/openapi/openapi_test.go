@@ -56,7 +56,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// What cannot be described is an error, not a hole in the document.
+// An indescribable type is an error, not a hole in the document.
 func TestRefused(t *testing.T) {
 	for _, bad := range []any{struct{ NoName int }{}, make(chan int), struct {
 		F func() `json:"f"`

@@ -19,7 +19,7 @@ import (
 //go:embed assets/*.html assets/*.js assets/*.css
 var files embed.FS
 
-// assets serves the files that the page is made of. They are the same as long as the process runs.
+// assets serves the page's files, which never change while the process runs.
 type assets struct {
 	files map[string]string
 	tag   string // of all of them

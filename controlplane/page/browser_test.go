@@ -30,7 +30,7 @@ func open(t *testing.T, g *gateway, opt Options) (*live, *pagetest.Browser) {
 	return l, b
 }
 
-// Everything is drawn at both widths in both colour schemes, nothing is wider than the window, and the console is
+// Everything is drawn at both widths in both colour schemes, no element is wider than the window, and the console is
 // empty.
 func TestBrowserShowsEverything(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 300, mobile: true}, Options{})
@@ -105,7 +105,7 @@ func TestBrowserCutsNothing(t *testing.T) {
 	b.Quiet()
 }
 
-// What subscribers call themselves is text, wherever it is shown.
+// Subscribers' names are text, wherever they are shown.
 func TestBrowserEscapesNames(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 20, mobile: true}, Options{})
 	pagetest.Eval[string](b, `location.hash = "#/session"`)
@@ -126,8 +126,8 @@ func TestBrowserEscapesNames(t *testing.T) {
 	b.Quiet()
 }
 
-// Who signs in is found by its circuit id; its page has the plan, the addresses, the attempts and the trace of its
-// session, and what it and its line are called is text.
+// A subscriber that signed in is found by its circuit id. Its page has the plan, the addresses, the attempts and the
+// trace of its session; its names are text.
 func TestBrowserAccessLines(t *testing.T) {
 	traced := make(chan string, 1)
 	l, b := open(t, &gateway{homes: 120, mobile: true}, Options{Trace: func(_ context.Context, session string,
@@ -213,7 +213,7 @@ func TestBrowserSearchAndSubscriber(t *testing.T) {
 	b.Quiet()
 }
 
-// Where the server offers traces, a button shows a subscriber's packets as they go, as text, and ends the trace.
+// Where the server offers traces, a button shows a subscriber's packets as they come, as text, and ends the trace.
 func TestBrowserTrace(t *testing.T) {
 	b := pagetest.Start(t)
 	ended := make(chan string, 1)
@@ -258,8 +258,7 @@ func TestBrowserTrace(t *testing.T) {
 	b.Quiet()
 }
 
-// The control plane restarts: a banner says so, and the page comes back by itself. So it does when only the data
-// plane is away.
+// The control plane restarts: a banner shows it, and the page recovers. The same while only the data plane is away.
 func TestBrowserSurvivesRestart(t *testing.T) {
 	b := pagetest.Start(t)
 	l := newLive(t, &gateway{sessions: 10}, Options{})
@@ -360,8 +359,8 @@ func allocated() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// The report, opened as a file, has every plot drawn, of one sample too; the legend has the values beneath the pointer,
-// names are text, and its policy has nothing to refuse.
+// The report, opened as a file, draws every plot, of one sample too. The legend has the values beneath the pointer,
+// names are text, and its policy refuses nothing.
 func TestBrowserDrawsTheReport(t *testing.T) {
 	b := pagetest.Start(t)
 	l := newLive(t, &gateway{sessions: 3, homes: 3, mobile: true}, Options{})

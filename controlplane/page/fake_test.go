@@ -20,7 +20,7 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// gateway is a source whose counters go on by the second.
+// gateway is a source with counters that advance by the second.
 type gateway struct {
 	lock     sync.Mutex
 	seconds  float64
@@ -54,7 +54,7 @@ func (g *gateway) Status() Status {
 	return s
 }
 
-// at is a counter that grows by so much a second, with a wave.
+// at is a counter with a rate a second, with a wave.
 func (g *gateway) at(rate float64) uint64 {
 	return uint64(rate * (g.seconds + 8*math.Sin(g.seconds/9)/2 + 5))
 }
@@ -193,7 +193,7 @@ func (g *gateway) reasons() []view.Reason {
 	return list
 }
 
-// ways are the full nodes' of the front page, as far as packets of homes and UEs walk through them.
+// ways are the front page's paths through the graph, for packets of homes and UEs.
 var ways = []string{
 	"port-rx access-input firewall-uplink session-uplink policer-uplink gtpu-encap ip-output fragment-core port-tx",
 	"port-rx core-input ip-input gtpu-input firewall-downlink session-downlink policer-downlink access-encap " +
@@ -257,7 +257,7 @@ func (g *gateway) sessionRows(key string, limit int) []view.Session {
 	return rows[:min(len(rows), limit)]
 }
 
-// home is somebody who signed in: under a hostile name, from a hostile line.
+// home is a subscriber that signed in: with a hostile name, from a hostile line.
 func (g *gateway) home(i int) view.Subscriber {
 	s := view.Subscriber{User: fmt.Sprintf("home%04d@isp.example", i), State: "up", Kind: "pppoe",
 		Line: fmt.Sprintf("access:100.%d", i), MAC: fmt.Sprintf("02:00:00:00:ab:%02x", i),

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// Whatever is asked for, the answer is bounded, is no fault of ours, and leaves no client and nothing watched beyond
-// the limits.
+// For any request the answer is bounded and no internal error, and no client or watch remains beyond the limits.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		"/", "/assets/app.js", "/assets/../../page.go", "/assets/0\xdc", "/page/stream",

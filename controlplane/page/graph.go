@@ -4,16 +4,15 @@ package page
 
 import "isthmus/controlplane/view"
 
-// edgeFlow is an edge of the packet graph with the packets per second that take it; NaN: nobody knows.
+// edgeFlow is an edge of the packet graph with its packets per second; NaN: unknown.
 type edgeFlow struct {
 	view.Edge
 	pps float32
 }
 
-// edgeFlows infers what flows on each edge from what flows through the nodes. What enters a node is what its edges
-// bring, so where all but one are known the last one is, too. What leaves it is as much only where no packet ends,
-// waits or is copied: that is used last. Each pass over the edges settles some, until none does. An edge that comes
-// twice is one.
+// edgeFlows infers the flow on each edge from the nodes' flows. A node's input is the sum of its edges, so one unknown
+// edge follows from the others. Its output is equal only where no packet ends, waits or is copied: that is used last.
+// Passes repeat until none settles an edge. A duplicate edge counts once.
 func edgeFlows(edges []view.Edge, rate map[string]float64) []edgeFlow {
 	g := &flowGraph{rate: rate, in: map[string][]int{}, out: map[string][]int{}}
 	seen := make(map[view.Edge]bool, len(edges))
@@ -43,7 +42,7 @@ func edgeFlows(edges []view.Edge, rate map[string]float64) []edgeFlow {
 	return g.flows
 }
 
-// sampleNoise is how much of a node's rate may be missing because nodes are not counted at the same moment.
+// sampleNoise is how much of a node's rate may be missing, since nodes are not counted at the same moment.
 const sampleNoise = 0.001
 
 type flowGraph struct {
@@ -52,7 +51,7 @@ type flowGraph struct {
 	flows   []edgeFlow
 }
 
-// last settles the one edge of a node that is not known yet, and tells whether it did.
+// last computes the only unknown edge of a node, and returns whether it did.
 func (g *flowGraph) last(node string, list []int) bool {
 	left, ok := g.rate[node]
 	if !ok {

@@ -15,7 +15,7 @@ const (
 	maxSeries = 4096 // of all
 )
 
-// figure is one value of a sample. Group and name tell which line it continues.
+// figure is one value of a sample. Group and name identify its line.
 type figure struct {
 	group, name string
 	v           float32 // NaN: not known
@@ -36,7 +36,7 @@ type series struct {
 
 type seriesKey struct{ group, name string }
 
-// history is the figures of the last ten minutes. It is bounded whatever names come and go. The owner guards it.
+// history is the figures of the last ten minutes. It is bounded, whichever names come and go. The owner guards it.
 type history struct {
 	times   [samples]int64 // milliseconds since 1970
 	tick    uint64         // samples so far
@@ -56,7 +56,7 @@ type change struct {
 	moved []*series // lines whose value is another than before, the fresh ones among them
 }
 
-// add appends a sample. Lines of which it says nothing are unknown.
+// add appends a sample. Lines without a figure are unknown.
 func (h *history) add(now time.Time, figures []figure) change {
 	h.tick++
 	slot := h.tick % samples
@@ -126,7 +126,7 @@ func (s *series) put(tick uint64, v float32, c *change) {
 
 func isUnknown(v float32) bool { return v != v }
 
-// round keeps four digits: more nobody sees, and fewer octets are sent. Whole numbers up to 2^24 stay as they are.
+// round keeps four digits: more are not visible, and fewer octets are sent. Whole numbers up to 2^24 stay as they are.
 func round(v float32) float32 {
 	if v == 0 || isUnknown(v) || v == float32(int32(v)) && v < 1<<24 {
 		return v

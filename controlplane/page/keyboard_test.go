@@ -12,18 +12,17 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// controls are what a keyboard has to reach, in the document's order; kept, so that they can be told again.
+// controls are what a keyboard has to reach, in the document's order; kept for comparison.
 const controls = `(window.controls = [...document.querySelectorAll(
 	"a[href], button, input, [tabindex='0']")].filter((e) => !e.disabled && e.checkVisibility({ visibilityProperty: true })))`
 
-// disorder are the controls that stand before the one that they follow: above it in its column, or left of it in its
-// row.
+// disorder are the controls placed before their predecessor: above it in its column, or left of it in its row.
 const disorder = `window.controls.slice(2).filter((e, i) => {
 	const [a, b] = [window.controls[i + 1].getBoundingClientRect(), e.getBoundingClientRect()];
 	return b.bottom <= a.top && b.left < a.right || b.right <= a.left && b.top < a.bottom && b.bottom > a.top;
 }).map((e) => e.outerHTML.slice(0, 100))`
 
-// focus says which control has the focus, and what is wrong with how it is seen.
+// focus returns the focused control, and faults of its visibility.
 const focus = `(() => {
 	const e = document.activeElement, r = e.getBoundingClientRect(), style = getComputedStyle(e);
 	const at = window.controls.indexOf(e);
@@ -35,7 +34,7 @@ const focus = `(() => {
 	return { at, wrong, html: e.outerHTML.slice(0, 100) };
 })()`
 
-// drawn tells that a view has all that it will have.
+// drawn: a view is complete.
 const drawn = `document.querySelector("main > section:not([hidden]) td") && !document.getElementById("login").hidden &&
 	(location.hash !== "#/" || document.querySelectorAll("#panels section:not([hidden])").length === 10 &&
 	document.querySelectorAll("#top tbody tr").length === 12) || false`
@@ -54,7 +53,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	for _, view := range []string{"", "session", "subscribers", "peers", "route", "subscriber/ue-00003", home} {
 		for _, width := range []int{1600, 375} {
 			b.Size(width, 1000, "light")
-			// Another address, so that the page begins anew.
+			// Another address, so that the page starts again.
 			b.Open(fmt.Sprintf("%s/?%d#/%s", l.server.URL, width, view))
 			testkit.Until(t, view, func() bool {
 				l.seconds(1)
@@ -101,8 +100,8 @@ func walk(t *testing.T, b *pagetest.Browser, where string) {
 	}
 }
 
-// What a mouse does, keys do: skip to the figures, sort, go to the next rows and a subscriber. What comes in meanwhile
-// takes the focus away from nobody.
+// The keyboard does what a mouse does: skip to the figures, sort, go to the next rows and a subscriber. Updates do not
+// take the focus away.
 func TestBrowserKeys(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 70}, Options{})
 	active := func(what, script string) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page is the live page: it samples the gateway once a second, keeps ten minutes, and serves them with the
-// tables of `isthmus show` to browsers. It changes nothing; traces, which take a session off the fast path, need a role
-// of their own. Everything that a client can make it hold is bounded.
+// tables of `isthmus show`. It changes nothing; traces, which leave the fast path, need a role of their own. All memory
+// that a client can use is bounded.
 package page
 
 import (
@@ -21,12 +21,12 @@ import (
 
 // Source is the gateway that is looked at. Its methods are called from several goroutines.
 type Source interface {
-	// Table returns what `isthmus show NAME` shows, as rows of package view. An error says why there is nothing.
+	// Table returns the rows of `isthmus show NAME`, of package view. An error is the reason for their absence.
 	Table(ctx context.Context, name, key string, limit uint32) (any, error)
 	Status() Status
 }
 
-// Status is what the head of the page says.
+// Status is the head of the page.
 type Status struct {
 	Host      string    `json:"host"`
 	Version   string    `json:"version"`
@@ -41,10 +41,10 @@ type Status struct {
 type Options struct {
 	Log     *slog.Logger
 	Streams int // pages open at a time; 0: 32
-	// Trace gives the packets of a session as they go, each as text of one or more lines, until it has no more, ctx
-	// ends or give fails; nil: there are no traces.
+	// Trace gives the packets of a session as they come, each as text of one or more lines, until no more come, ctx
+	// ends or give fails; nil: no traces.
 	Trace func(ctx context.Context, session string, give func(text string) error) error
-	// SignIns are how long sign-ins took so far, by phase; nil: nobody signs in.
+	// SignIns are the durations of sign-ins so far, by phase; nil: no sign-in.
 	SignIns func() map[string]measure.Timing
 }
 
@@ -102,7 +102,7 @@ func (p *Page) Run(ctx context.Context) error {
 	}
 }
 
-// step takes one sample and tells the clients.
+// step takes one sample and sends it to the clients.
 func (p *Page) step(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
@@ -150,8 +150,7 @@ func (p *Page) Handler() http.Handler {
 	return secured(mux)
 }
 
-// secured lets a browser load nothing that this server did not send, run no script that is not a file of ours, and show
-// the page in no frame.
+// secured restricts browsers: nothing from other servers, no script outside our files, no frame.
 func secured(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
@@ -167,7 +166,7 @@ func secured(h http.Handler) http.Handler {
 	})
 }
 
-// inTime cuts off who has one of few places and does not read.
+// inTime disconnects a client with one of few places that does not read.
 func inTime(w http.ResponseWriter) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder of tests has none
 }

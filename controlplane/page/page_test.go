@@ -91,7 +91,7 @@ func hello(t testing.TB, next func() (string, []byte)) helloData {
 	return h
 }
 
-// A client that has the hello and every tick has the same figures as one that comes later.
+// A client with the hello and every tick has the same figures as a later one.
 func TestTicksAddUpToTheHistory(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 3, mobile: true}, Options{})
 	l.seconds(5)
@@ -146,7 +146,7 @@ func last(t *testing.T, l *live, group, name string) *float64 {
 	return nil
 }
 
-// Rates are those of the counters; what is not known is null, and never a rate over a restart.
+// Rates are those of the counters; unknown ones are null, and there is none over a restart.
 func TestRates(t *testing.T) {
 	r := rates{}
 	now := time.Now()
@@ -186,7 +186,7 @@ func TestRates(t *testing.T) {
 	testkit.ErrorIf(t, last(t, l, "bps", "n6 in") != nil, "a rate while the data plane is away")
 }
 
-// The ring keeps ten minutes, lines that were unknown as long are gone, and no number of names makes it grow.
+// The ring keeps ten minutes, lines unknown for that long are gone, and it is bounded for any number of names.
 func TestHistoryIsBounded(t *testing.T) {
 	h := newHistory()
 	now := time.Now()
@@ -222,7 +222,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// What flows on an edge follows from the nodes where it can be known, and is not made up where it cannot.
+// An edge's flow follows from the nodes where it can be known, and stays unknown elsewhere.
 func TestEdgeFlows(t *testing.T) {
 	edges := []view.Edge{{From: "rx", To: "a"}, {From: "rx", To: "b"}, {From: "rx", To: "b"}, {From: "a",
 		To: "tx"}, {From: "b", To: "tx"}, {From: "a", To: "drop"},
@@ -270,7 +270,8 @@ func (l *live) join() *client {
 	return l.hub.join("another")
 }
 
-// A thousand connections of one client: it gets half of the places, the others are told so, and memory stays.
+// A thousand connections of one client: it gets half of the places, the others are refused with a reason, and memory
+// stays.
 func TestThousandConnections(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 1, mobile: true}, Options{Streams: 8})
 	l.seconds(samples)
@@ -336,7 +337,7 @@ func TestTables(t *testing.T) {
 	testkit.ErrorIf(t, l.tables.of["session"].last != nil, "rows are kept that nobody asks for")
 }
 
-// Only so many subscribers are sampled; the least wanted one makes room, those that are looked at do not.
+// A bounded number of subscribers is sampled; the least wanted one makes room, those on view do not.
 func TestWatchesAreBounded(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 100}, Options{})
 	for i := range maxWatches {
@@ -362,7 +363,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	testkit.ErrorIf(t, a.Session.User != hostile || len(a.Rules) != 2 || len(a.History.Series) != 6, "%+v", a)
 }
 
-// Who signs in is found by what people know of it; its page has the attempts, and says why there is no session.
+// A signed-in subscriber is found by what people know of it; its page has the attempts, and why there is no session.
 func TestSubscribersOfLines(t *testing.T) {
 	l := newLive(t, &gateway{homes: 200}, Options{})
 	for what, want := range map[string]int{"home0042": 1, "02:00:00:00:AB:2a": 1, "10.64.0.42": 1, "OLT-7/42": 1,
@@ -390,7 +391,7 @@ func TestSubscribersOfLines(t *testing.T) {
 	l.gateway.set(func() { l.gateway.away = true })
 	a := ask("home0007@isp.example")
 	testkit.ErrorIf(t, !strings.Contains(a.Error, "away") || len(a.Homes) != 1, "%+v", a.look)
-	// Of a tunnel's session nobody is asked for: that may mean to look at all sessions.
+	// A tunnel's session has no subscriber to ask for: that may mean to look at all sessions.
 	l.gateway.set(func() { l.gateway.away, l.gateway.sessions, l.gateway.asked = false, 5, nil })
 	l.watches.of = map[string]*watch{}
 	testkit.ErrorIf(t, ask("ue-00003").Session == nil || l.gateway.asked["subscriber"] > 0, "%v", l.gateway.asked)
@@ -421,7 +422,7 @@ func TestPolicyAndFiles(t *testing.T) {
 	testkit.ErrorIf(t, total > 250_000, "%d octets of script and style, 250,000 may be", total)
 }
 
-// A minute with one page open costs little, with 64 K sessions, all tables looked at and a subscriber's page.
+// A minute with one page open costs little, with 64 K sessions, all tables on view and a subscriber's page.
 func TestOnePageIsCheap(t *testing.T) {
 	l := newLive(t, &gateway{sessions: 65536, mobile: true}, Options{})
 	l.seconds(samples)
@@ -441,7 +442,7 @@ func TestOnePageIsCheap(t *testing.T) {
 	testkit.ErrorIf(t, table.every(table.last) < rest*table.last.took, "looks at all sessions come too often")
 }
 
-// Run samples and ends with its context, and clients hear why.
+// Run samples and ends with its context, and clients get the reason.
 func TestRun(t *testing.T) {
 	l := newLive(t, &gateway{}, Options{})
 	stop := testkit.Run(t, func(ctx context.Context) error { return l.Run(ctx) })
@@ -456,7 +457,7 @@ func TestRun(t *testing.T) {
 	testkit.Equal(t, name, "bye", "the last event")
 }
 
-// The report is one file: every line of every plot with its figures, nothing asked of anybody, names as text.
+// The report is one file: every line of every plot with its figures, no request, names as text.
 func TestReport(t *testing.T) {
 	g := &gateway{sessions: 3, homes: 3, mobile: true}
 	l := newLive(t, g, Options{})
@@ -487,7 +488,7 @@ func TestReport(t *testing.T) {
 		"a name became part of the report")
 }
 
-// A session's text is sent line by line, the end has a reason, and a browser that goes ends its trace.
+// A session's text is sent line by line, the end has a reason, and a closed browser ends its trace.
 func TestTraces(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
 	l := newLive(t, &gateway{}, Options{Trace: func(ctx context.Context, session string,

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/sheet"
 )
 
-// plotLines are so many lines of a figure as are drawn; the table has them all.
+// plotLines is how many lines of a figure are drawn; the table has them all.
 const plotLines = 8
 
 // plotStyles are the colours that lines have, in order. Behind the last they begin again, dashed.

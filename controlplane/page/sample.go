@@ -17,8 +17,8 @@ import (
 
 const maxDNNs = 16 // that are drawn; more are one line, "other"
 
-// rates makes figures per second of counters. A counter's first value, and one that went back because the data plane
-// began anew, give none.
+// rates makes figures per second of counters. A counter's first value gives none; nor does a decreased one, since the
+// data plane restarted.
 type rates struct {
 	before, now map[string]uint64
 	at          time.Time
@@ -37,7 +37,7 @@ func (r *rates) delta(key string, count uint64) (uint64, bool) {
 	return count - before, ok && count >= before
 }
 
-// own is delta of a counter of this process, which begins with 0: one that no sample before had is counted from there.
+// own is delta of a counter of this process. A counter new to the samples counts from 0.
 func (r *rates) own(key string, count uint64) (uint64, bool) {
 	d, ok := r.delta(key, count)
 	_, known := r.before[key]
@@ -69,7 +69,7 @@ func fetch[T any](ctx context.Context, src Source, table, key string, limit uint
 // sampler turns the tables of one moment into figures. Run owns it.
 type sampler struct {
 	src     Source
-	signIns func() map[string]measure.Timing // nil: nobody signs in
+	signIns func() map[string]measure.Timing // nil: no sign-in
 	rates   rates
 	list    []figure
 }
@@ -234,7 +234,7 @@ func (s *sampler) pfcp(ctx context.Context) {
 	s.took(v.Took)
 }
 
-// took are mean times of requests by message, in ms, and the time that 99 % of all did not exceed.
+// took are mean times of requests by message, in ms, and the 99th percentile of all.
 func (s *sampler) took(all map[string]measure.Timing) {
 	var second histogram // of all messages
 	for message, t := range all {
@@ -253,7 +253,7 @@ func (s *sampler) took(all map[string]measure.Timing) {
 	}
 }
 
-// phases are what a second's sign-ins took, in ms: of each phase what 99 % did not exceed, and the median of all of it.
+// phases are a second's sign-in durations, in ms: of each phase the 99th percentile, and the median of the whole.
 func (s *sampler) phases(all map[string]measure.Timing) {
 	for phase, t := range all {
 		var second histogram
@@ -285,7 +285,7 @@ func (h *histogram) add(r *rates, key string, t *measure.Timing) {
 	}
 }
 
-// within is the time in ms that so many percent did not exceed: the end of a bucket.
+// within is a percentile in ms: the end of a bucket.
 func (h *histogram) within(percent uint64) float32 {
 	for _, b := range h.buckets {
 		if h.requests > 0 && 100*b.Requests >= percent*h.requests {

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What a phase of a sign-in counts in its first second is seen, but for what was counted before the page looked.
+// A phase's first second is shown, without counts from before the page's start.
 func TestFirstSecondOfAPhase(t *testing.T) {
 	s := &sampler{}
 	timing := func(n uint64) measure.Timing {

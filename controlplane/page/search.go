@@ -18,7 +18,7 @@ import (
 // tableColumns are the fields of a row that can be sorted by.
 type tableColumns []view.Column
 
-// known are the numbers by which people know a session, which a search for a number looks at; others are counts.
+// known are numbers that identify a session and are searched for; others are counts.
 var known = []string{"seid", "cp_seid", "teid_local", "teid_peer", "s_tag", "c_tag", "pppoe_session"}
 
 func columnsOf(row reflect.Type) tableColumns {
@@ -27,7 +27,7 @@ func columnsOf(row reflect.Type) tableColumns {
 	})
 }
 
-// find returns the indexes of the rows with a text that has the words, a prefix of the address, or the number.
+// find returns the indexes of rows with a text that has the words, a prefix of the address, or the number.
 func (c tableColumns) find(list reflect.Value, search string) []int {
 	found := make([]int, 0, 64)
 	search = strings.ToLower(strings.TrimSpace(search))
@@ -61,13 +61,13 @@ func (c tableColumns) matches(row reflect.Value, search string, address netip.Ad
 	return false
 }
 
-// within tells whether a text is a prefix that has the address, and more than everything.
+// within: a text is a prefix that contains the address, but not the prefix of all addresses.
 func within(text string, address netip.Addr) bool {
 	p, err := netip.ParsePrefix(text)
 	return err == nil && p.Bits() > 0 && p.Contains(address)
 }
 
-// sort orders the indexes by a field; a minus before its name means the largest first. No name leaves them as they are.
+// sort orders the indexes by a field; a minus before its name means the largest first. Without a name the order stays.
 func (c tableColumns) sort(list reflect.Value, found []int, by string) error {
 	name, down := strings.CutPrefix(by, "-")
 	if name == "" {
@@ -97,7 +97,7 @@ func compare(a, b reflect.Value) int {
 		return cmp.Compare(a.Float(), b.Float())
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return cmp.Compare(a.Int(), b.Int())
-	case reflect.Struct: // the one that columnsOf takes
+	case reflect.Struct: // taken by columnsOf
 		return a.Interface().(time.Time).Compare(b.Interface().(time.Time))
 	}
 	return cmp.Compare(a.Uint(), b.Uint())

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	queued       = 16 // messages that wait for a client; one that is further behind is let go
+	queued       = 16 // messages that wait for a client; a slower client is disconnected
 	writeTimeout = 10 * time.Second
 )
 
@@ -78,14 +78,14 @@ func event(name string, data []byte) []byte {
 	return append(append(b, data...), "\n\n"...)
 }
 
-// greeting is what a stream begins with: the hello's head, with what is the client's own. helloRest comes behind it.
+// greeting is the begin of a stream: the hello's head, with the client's own data. helloRest follows.
 func (p *Page) greeting(client auth.Identity) []byte {
 	b := strconv.AppendBool([]byte("retry: 1000\n\nevent: hello\ndata: {\"trace\":"), p.mayTrace(client))
 	return append(append(b, `,"token":`...), quote(client.Token())...)
 }
 
-// helloRest is the hello's rest: status, then everything there is. Clients that come within one sample share it. The
-// caller holds the lock.
+// helloRest is the rest of the hello: status, then everything. Clients within one sample share it. The caller holds the
+// lock.
 func (p *Page) helloRest() []byte {
 	if p.hello == nil || p.helloAt != p.history.tick {
 		b := append([]byte(`,"period":1000,"samples":`), strconv.Itoa(samples)...)
@@ -96,8 +96,8 @@ func (p *Page) helloRest() []byte {
 	return p.hello
 }
 
-// eventStream begins an answer of server-sent events, which lasts as long as the client reads. write sends one, and
-// tells whether it went.
+// eventStream begins an answer of server-sent events, which lasts while the client reads. write sends one, and returns
+// whether it was sent.
 func eventStream(w http.ResponseWriter) (write func(message []byte) bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)

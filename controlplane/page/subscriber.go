@@ -16,7 +16,7 @@ import (
 const (
 	maxWatches = 16
 	maxObject  = 32               // octets of a session's name, with its end (API_NAME)
-	maxName    = 254              // of who is asked for, with its end: a user name of RADIUS
+	maxName    = 254              // of a query, with its end: a user name of RADIUS
 	looking    = 10 * time.Second // after the last question
 	maxRules   = 1024             // of a session that are shown
 	maxHomes   = 16               // that one name may mean
@@ -26,14 +26,14 @@ var badName = fmt.Sprintf("the name of a session or subscriber has 1 to %d octet
 
 // look is what a subscriber was at one moment.
 type look struct {
-	Session *view.Session     `json:"session"` // nil: there is none of this name now
+	Session *view.Session     `json:"session"` // nil: none of this name now
 	Rules   []view.Rule       `json:"rules"`
 	URRs    []view.URR        `json:"urrs"`
 	Homes   []view.Subscriber `json:"homes"` // of access lines, the first with its attempts to sign in
 	Error   string            `json:"error"` // why there is no session
 }
 
-// watch is a subscriber that somebody looks at: sampled each second meanwhile, kept ten minutes after.
+// watch is a subscriber on view: sampled each second meanwhile, kept ten minutes after.
 type watch struct {
 	look
 	asked   time.Time
@@ -42,14 +42,14 @@ type watch struct {
 	history *history // of the groups bps and pps, uplink and downlink
 }
 
-// watches are the subscribers that somebody looks at.
+// watches are the subscribers on view.
 type watches struct {
 	src  Source
 	lock sync.Mutex
 	of   map[string]*watch
 }
 
-// get returns the watch of a name, a new one when there is none and room. The caller holds the lock.
+// get returns the watch of a name, or a new one if there is room. The caller holds the lock.
 func (s *watches) get(name string, now time.Time) *watch {
 	w := s.of[name]
 	if w == nil {
@@ -63,7 +63,7 @@ func (s *watches) get(name string, now time.Time) *watch {
 	return w
 }
 
-// drop forgets the subscriber that nobody asked for the longest, unless somebody looks at each.
+// drop forgets the subscriber not requested for longest; false if all are on view.
 func (s *watches) drop(now time.Time) bool {
 	oldest := ""
 	for name, w := range s.of {
@@ -75,7 +75,7 @@ func (s *watches) drop(now time.Time) bool {
 	return oldest != ""
 }
 
-// sample looks at every subscriber that somebody looks at.
+// sample samples every subscriber on view.
 func (s *watches) sample(ctx context.Context, now time.Time) {
 	s.lock.Lock()
 	due := map[string]watch{}
@@ -99,10 +99,10 @@ func (s *watches) sample(ctx context.Context, now time.Time) {
 	}
 }
 
-// see looks at who is of a name: a session, or a subscriber of an access line.
+// see finds a session, or a subscriber of an access line, by name.
 func (s *watches) see(ctx context.Context, name string, before *watch) (l look, dear time.Time) {
 	err := s.session(ctx, name, &l)
-	if l.Session != nil && l.Session.Encap == "none" { // of a tunnel: nobody signs in
+	if l.Session != nil && l.Session.Encap == "none" { // of a tunnel: no sign-in
 		return l, before.dear
 	}
 	l.Homes, dear = before.Homes, before.dear

@@ -18,7 +18,7 @@ const (
 	maxRows   = 131072 // of a table that are looked at
 	maxPage   = 500    // rows of one answer
 	maxSearch = 64     // characters
-	rest      = 40     // a table is fetched again after so many times what fetching took
+	rest      = 40     // multiple of the fetch time before a table is fetched again
 	keepRows  = time.Minute
 )
 
@@ -45,8 +45,8 @@ type rows struct {
 	took time.Duration
 }
 
-// table is what is kept of one table while somebody looks. lock is held while it is fetched, so that many who ask at
-// once cause one fetch.
+// table is one table while it is on view. lock is held while it is fetched, so that concurrent requests cause one
+// fetch.
 type table struct {
 	name  string
 	least time.Duration
@@ -75,7 +75,7 @@ func newTables(src Source) tables {
 	return t
 }
 
-// forget gives back what nobody asked for during a minute.
+// forget frees tables not requested for a minute.
 func (t *tables) forget(now time.Time) {
 	for _, table := range t.of {
 		if !table.lock.TryLock() {

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/auth"
 )
 
-// traceRole is who may trace here, as by the API.
+// traceRole is the role required for traces, as by the API.
 const traceRole = auth.Operate
 
 func (p *Page) mayTrace(client auth.Identity) bool {
@@ -19,7 +19,7 @@ func (p *Page) mayTrace(client auth.Identity) bool {
 
 var errGone = errors.New("the browser does not read")
 
-// trace sends a session's packets as they go. How many run at a time is for who gives them to bound.
+// trace sends a session's packets as they come. The source bounds concurrent traces.
 func (p *Page) trace(w http.ResponseWriter, r *http.Request) {
 	session := r.URL.Query().Get("session")
 	if session == "" || len(session) >= maxName {

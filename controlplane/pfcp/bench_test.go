@@ -47,7 +47,7 @@ func BenchmarkEncodeEstablishment(b *testing.B) {
 	}
 }
 
-// What go-pfcp takes for the structure of the same message alone, before any value is read.
+// go-pfcp's cost for the structure of the same message, before any value is read.
 func BenchmarkGoPFCPParseEstablishment(b *testing.B) {
 	packet := mustEncode(b, Header{}, establishment())
 	b.ReportAllocs()

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// cursor takes fields off the value of one IE, whose flags say which there are. When the value is too short it says so
-// once, at the end: what was taken after that is zero.
+// cursor takes fields off the value of one IE with presence flags. A short value gives one error at the end; fields
+// behind it are zero.
 type cursor struct {
 	b     []byte
 	short bool

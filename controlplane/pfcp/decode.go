@@ -7,13 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Recovered counts the panics that Decode caught. Each is a defect of this package; the checks, not the recovery, are
-// what keeps bad input out.
+// Recovered counts the panics that Decode caught. Each is a defect of this package: the checks, not the recovery, keep
+// bad input out.
 var Recovered atomic.Uint64
 
-// Decode reads a datagram that holds one message. The error is an *Error when the message is to be refused: then the
-// header is valid, and Respond makes the answer. Other errors are answered as DecodeHeader's comment says, or not at
-// all.
+// Decode reads a datagram of one message. The error is an *Error when the message must be refused: then the header is
+// valid, and Respond makes the answer. Other errors are answered as DecodeHeader's comment says, or not at all.
 func Decode(b []byte) (h Header, m Message, err error) {
 	h, body, err := splitHeader(b)
 	if err != nil {
@@ -42,8 +41,7 @@ func Decode(b []byte) (h Header, m Message, err error) {
 	return h, m, nil
 }
 
-// CPSEID is the SEID of the CP F-SEID in a message that is refused, whatever else is wrong in it; 0: none is there
-// before what is broken.
+// CPSEID is the SEID of the CP F-SEID in a refused message, whatever else is wrong; 0: none before the broken part.
 func CPSEID(b []byte) uint64 {
 	_, rest, err := splitHeader(b)
 	for err == nil && len(rest) > 0 {
@@ -111,9 +109,9 @@ func typed[T any, P interface {
 	}, func(w *writer, m Message) { g.encode(w, m.(P)) }}
 }
 
-// Respond is the response that refuses a request of the given type with e. It is nil when the standard has no such
-// answer: heartbeats, responses, message types that we do not serve (Session Set Modification among them) are
-// discarded. Of an Association Setup Response, the caller fills in the recovery time and the features.
+// Respond returns the response that refuses a request with e; nil without such an answer in the standard. Heartbeats,
+// responses and unserved types (such as Session Set Modification) are discarded. The caller fills in the recovery time
+// and features of an Association Setup Response.
 func Respond(req MessageType, e *Error, node NodeID) Message {
 	switch req {
 	case PFDManagementRequestType:

@@ -75,9 +75,8 @@ func (o *OuterHeader) where() *Error {
 	return refusal
 }
 
-// unused takes an outer header that leads nowhere out of a FAR that drops or buffers, and refuses it in one that
-// forwards, or may: CP functions that do not know the radio node's tunnel yet, or any more, send TEID 0 or 0.0.0.0
-// (SD-Core's pfcpsim).
+// unused removes an outer header without a destination from a FAR that drops or buffers, and refuses it where the FAR
+// may forward. CP functions that do not know the radio node's tunnel send TEID 0 or 0.0.0.0 (SD-Core's pfcpsim).
 func (f *Forwarding) unused(a *ApplyAction) *Error {
 	if f == nil || f.OuterHeader == nil {
 		return nil
@@ -89,7 +88,7 @@ func (f *Forwarding) unused(a *ApplyAction) *Error {
 	return refusal
 }
 
-// readMarking is TS 29.244 §8.2.12: ToS or traffic class and its mask; the DSCP is all we set, ECN is the packet's own.
+// readMarking is TS 29.244 §8.2.12: ToS or traffic class and its mask; only the DSCP is set, ECN is the packet's own.
 func readMarking(v []byte) (uint8, *Error) { return v[0] & v[1] >> 2, nil }
 
 // readRedirect is TS 29.244 §8.2.20. Peers of before Release 15 send no second address.

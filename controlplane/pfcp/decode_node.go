@@ -14,7 +14,7 @@ var heartbeatRequest = newGroup([]field[HeartbeatRequest]{
 	value(ieSourceAddress, readSource, (*writer).source, func(m *HeartbeatRequest) *netip.Addr { return &m.Source }),
 }, nil)
 
-// readSource is TS 29.244 §8.2.145: an address, or with MPL the prefix of several, of which the address counts.
+// readSource is TS 29.244 §8.2.145: an address, or with MPL a prefix, of which the address counts.
 func readSource(v []byte) (netip.Addr, *Error) {
 	c := cursor{b: v[1:]}
 	a4, a6 := c.pair(v[0]&2 != 0, v[0]&1 != 0)

@@ -19,8 +19,8 @@ const (
 	pfdMoreDomain = 1 << 7
 )
 
-// readPFD is TS 29.244 §8.2.39. Several flows or URLs in one PFD (AFD, AURL) mean "any of them", as several PFDs do;
-// they are read as such where nothing else constrains the PFD.
+// readPFD is TS 29.244 §8.2.39. Several flows or URLs in one PFD (AFD, AURL) mean "any of them", like several PFDs;
+// they are read so where nothing else constrains the PFD.
 func readPFD(v []byte) ([]PFD, *Error) {
 	f, c := v[0], cursor{b: v[2:]}
 	var p PFD

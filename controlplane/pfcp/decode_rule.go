@@ -73,8 +73,8 @@ func readSDF(v []byte) (SDFFilter, *Error) {
 	return s, &Error{Cause: CauseRuleFailure, Text: fault}
 }
 
-// readRoute is the text of a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5), of which the prefix
-// counts: the gateway is the UE.
+// readRoute is a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5); only the prefix counts: the
+// gateway is the UE.
 func readRoute(v4 bool) func(v []byte) (netip.Prefix, *Error) {
 	return func(v []byte) (netip.Prefix, *Error) {
 		text, _, _ := strings.Cut(string(v), " ")
@@ -127,7 +127,7 @@ var pdi = newGroup(append([]field[PDI]{
 }, routeRows(func(p *PDI) *[]netip.Prefix { return &p.FramedRoutes })...),
 	[]uint16{ieEthernetSession, ieEthernetPacketFilter, ieIPMulticast, ieRedundantTransmission})
 
-// readRemoval is TS 29.244 §8.2.64. The second octet says which GTP-U extension headers do not go on with the packet.
+// readRemoval is TS 29.244 §8.2.64. The second octet lists GTP-U extension headers to remove.
 func readRemoval(v []byte) (uint8, *Error) {
 	switch d := v[0]; {
 	case (d <= 1 || d == 6) && len(v) > 1 && v[1]&1 != 0:
@@ -159,8 +159,8 @@ var createPDR = newGroup([]field[CreatePDR]{
 	value(ieActivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Activation }),
 	value(ieDeactivationTime, readTime, (*writer).time, func(p *CreatePDR) *time.Time { return &p.Deactivation }),
 }, pdrUnserved).of(RulePDR, iePDRID).without(func(p *CreatePDR, ie uint16) bool {
-	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone tells the rule (Open5GS' SGW-C sends
-	// none).
+	// TS 29.244 Table 7.5.2.2-1: no precedence on Sxa, where the F-TEID alone identifies the rule (Open5GS' SGW-C
+	// sends none).
 	d := &p.PDI
 	return ie == iePrecedence && (d.LocalFTEID != nil || d.TrafficEndpoint != nil) &&
 		len(d.UEIP)+len(d.SDF)+len(d.QFI)+len(d.FramedRoutes) == 0 && d.Application == ""
@@ -184,7 +184,7 @@ var updatePDR = newGroup([]field[UpdatePDR]{
 		func(p *UpdatePDR) *[]string { return &p.ActivatePredefined }),
 }, append([]uint16{ieDeactivatePredefined, ieActivationTime, ieDeactivationTime}, pdrUnserved...)).of(RulePDR, iePDRID)
 
-// ids is a list whose absence is told from an empty one.
+// ids is a list whose absence differs from an empty one.
 func ids(ie uint16, at func(*UpdatePDR) **[]uint32) field[UpdatePDR] {
 	return field[UpdatePDR]{ie: ie, many: true, read: func(v []byte, p *UpdatePDR) *Error {
 		places := at(p)

@@ -194,7 +194,7 @@ const (
 	reportKnown    = reportDownlink | reportUsage | reportErrors | reportInactive
 )
 
-// reported is what a report says and what it has; both must agree.
+// reported is what a report announces and what it has; both must agree.
 type reported struct {
 	SessionReportRequest
 	kind uint8

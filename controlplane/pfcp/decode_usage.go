@@ -41,8 +41,8 @@ func positive(v []byte) (uint32, *Error) {
 	return readUint32(v)
 }
 
-// Reporting triggers of what we do not measure (TS 29.244 §8.2.19): envelopes, MAC addresses, IP multicast, end
-// markers, inactivity of the user plane by URR.
+// Reporting triggers of unmeasured events (TS 29.244 §8.2.19): envelopes, MAC addresses, IP multicast, end markers,
+// inactivity of the user plane by URR.
 const unservedTriggers = 1<<10 | 1<<11 | 1<<14 | 1<<16 | 1<<17
 
 func readTriggers(v []byte) (uint32, *Error) {

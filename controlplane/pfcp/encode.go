@@ -13,15 +13,15 @@ import (
 // ErrTooLong is why Encode refuses what does not fit a length field.
 var ErrTooLong = errors.New("more than a length of 16 bits counts")
 
-// Encode writes a message. The type and the presence of the SEID follow from m; of h, the SEID, the sequence number and
-// the priority count. The error says what of m cannot be said on the wire.
+// Encode writes a message. The type and the presence of the SEID follow from m; of h only the SEID, the sequence number
+// and the priority count. The error names what cannot be encoded.
 func Encode(h Header, m Message) ([]byte, error) {
 	return Append(make([]byte, 0, 512), h, m)
 }
 
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
-// Append is Encode into a buffer of the caller's, who gets it back extended.
+// Append is Encode into the caller's buffer, which is returned extended.
 func Append(b []byte, h Header, m Message) ([]byte, error) {
 	if h.Sequence > maxSequence || h.Priority > 15 {
 		return b, fmt.Errorf("sequence number %d, priority %d: out of range", h.Sequence, h.Priority)

@@ -118,7 +118,7 @@ func (w *writer) packets(ie uint16, n uint16) {
 	}
 }
 
-// counts writes which counts are there, from bit 1, and eight octets of each.
+// counts writes which counts are present, from bit 1, and eight octets of each.
 func (w *writer) counts(ie uint16, list ...*uint64) {
 	var flags byte
 	for i, n := range list {

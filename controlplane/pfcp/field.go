@@ -26,7 +26,7 @@ func value[T any, V comparable](ie uint16, read func([]byte) (V, *Error), write 
 	})
 }
 
-// always is value of what is written whatever it is.
+// always is a value that is always written.
 func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
 	at func(*T) *V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
@@ -38,7 +38,7 @@ func always[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writ
 	}, write: func(w *writer, t *T) { write(w, ie, *at(t)) }}
 }
 
-// optional is an IE whose absence is told from every value.
+// optional is an IE whose absence differs from every value.
 func optional[T, V any](ie uint16, read func([]byte) (V, *Error), write func(*writer, uint16, V),
 	at func(*T) **V) field[T] {
 	return field[T]{ie: ie, read: func(v []byte, t *T) *Error {
@@ -171,7 +171,7 @@ func flagRow[T any](ie uint16, at func(*T) *bool) field[T] {
 	}}
 }
 
-// featureRows are those of a UP function, or else of a CP function; none where there are none to tell.
+// featureRows are those of a UP function, else of a CP function; none without features.
 func featureRows[T any](up func(*T) *bool, get func(*T) *uint64, put func(*T, *uint64)) (ofUP, ofCP field[T]) {
 	read := func(isUP bool) func(v []byte, t *T) *Error {
 		return func(v []byte, t *T) *Error {

@@ -22,7 +22,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// checkDecode is what holds for every datagram: no panic, a header beside every refusal, a refusal that can be sent.
+// checkDecode holds for every datagram: no panic, a header beside every refusal, a refusal that can be sent.
 func checkDecode(t *testing.T, b []byte) {
 	before := Recovered.Load()
 	h, m, err := Decode(b)
@@ -63,7 +63,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// base is what a message or grouped IE must have, for the IE that is put before it to be looked at.
+// base is the mandatory part of a message or grouped IE, so that the IE in front of it is read.
 var (
 	rawCause    = ie(ieCause, []byte{1})
 	baseMessage = map[MessageType][][]byte{
@@ -230,8 +230,7 @@ func TestEveryIEOfEveryLength(t *testing.T) {
 	}
 }
 
-// checkRoundTrip: what Decode takes, Encode says again; nothing is lost between the wire and the typed message, and
-// back, but optional IEs that could not be read.
+// checkRoundTrip: Encode reproduces what Decode accepts, except unreadable optional IEs.
 func checkRoundTrip(t *testing.T, b []byte) {
 	h, m, err := Decode(b)
 	if err != nil {

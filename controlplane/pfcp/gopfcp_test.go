@@ -14,7 +14,7 @@ import (
 	"github.com/wmnsk/go-pfcp/message"
 )
 
-// What we send, go-pfcp reads, and says again in a message that means the same.
+// go-pfcp reads our messages, and encodes the same meaning again.
 func TestGoPFCPReadsEverySample(t *testing.T) {
 	for i, m := range samples() {
 		h := Header{Type: m.MessageType(), Sequence: uint32(i), HasSEID: m.MessageType().ofSession()}
@@ -37,7 +37,7 @@ func TestGoPFCPReadsEverySample(t *testing.T) {
 	}
 }
 
-// Messages made by go-pfcp's constructors mean to us what they say.
+// Messages of go-pfcp's constructors are decoded with the same meaning.
 func TestMessagesMadeByGoPFCP(t *testing.T) {
 	ip4, ip6 := net.IPv4(10, 0, 0, 1), net.ParseIP("2001:db8::1")
 	smf := gopfcp.NewNodeID("", "", "smf1.isthmus.example")

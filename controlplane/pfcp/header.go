@@ -7,9 +7,8 @@ import (
 	"errors"
 )
 
-// What DecodeHeader refuses. None of these is answered but ErrVersion, with a Version Not Supported Response that
-// carries the sequence number of the Header returned beside the error (TS 29.244 §7.6 "Different PFCP Versions", "PFCP
-// Message of Invalid Length").
+// What DecodeHeader refuses. Only ErrVersion is answered, by a Version Not Supported Response with the sequence number
+// of the returned Header (TS 29.244 §7.6 "Different PFCP Versions", "PFCP Message of Invalid Length").
 var (
 	ErrShort   = errors.New("shorter than its header")
 	ErrVersion = errors.New("PFCP version is not 1")
@@ -32,8 +31,8 @@ const (
 	maxSequence    = 1<<24 - 1
 )
 
-// DecodeHeader reads the header of a datagram that holds one message. Messages bundled in one datagram (FO) are refused
-// as ErrLength: we do not announce BUNDL.
+// DecodeHeader reads the header of a datagram with one message. Bundled messages (FO) are refused as ErrLength: BUNDL
+// is not announced.
 func DecodeHeader(b []byte) (Header, error) {
 	h, _, err := splitHeader(b)
 	return h, err
@@ -66,10 +65,10 @@ func splitHeader(b []byte) (h Header, body []byte, err error) {
 	return h, b[size:], nil
 }
 
-// ofSession says whether messages of the type carry an SEID (TS 29.244 §7.3).
+// ofSession: messages of the type carry an SEID (TS 29.244 §7.3).
 func (t MessageType) ofSession() bool { return t >= SessionEstablishmentRequestType }
 
-// Request says whether the message is one that is answered.
+// Request: the message type expects an answer.
 func (t MessageType) Request() bool {
 	if t.ofSession() {
 		return t%2 == 0
@@ -80,7 +79,7 @@ func (t MessageType) Request() bool {
 	return t%2 == 0
 }
 
-// header begins a message; the length is set when its IEs are there.
+// header begins a message; the length is set behind its IEs.
 func (w *writer) header(h Header, t MessageType) {
 	flags := byte(version << 5)
 	if h.Priority != 0 {

@@ -341,7 +341,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// No prefix of a message, and no message with one octet changed, gets past the checks into a panic.
+// No prefix of a message, and no message with one octet changed, causes a panic.
 func TestEveryCutAndEveryOctet(t *testing.T) {
 	for _, m := range samples() {
 		b := mustEncode(t, Header{SEID: 5}, m)

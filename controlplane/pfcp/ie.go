@@ -190,12 +190,12 @@ const (
 // bounds are the lengths of an IE's value that Decode lets through to its reader.
 type bounds struct{ min, max uint16 }
 
-// noMax is the upper bound of IEs of variable length, and of those made of flags, which newer peers send longer: octets
-// that we do not know are left alone (TS 29.244 §8.1.1, "extendable").
+// noMax is the upper bound of IEs of variable length, and of flags, which newer peers send longer: unknown octets are
+// ignored (TS 29.244 §8.1.1, "extendable").
 const noMax = 0xffff
 
-// lengths are the bounds of every IE that some message takes (TS 29.244 §8.2). An IE of numbers alone is never longer
-// than the standard's; a longer one is a mistake in practice, not an extension. {0, 0} marks the grouped IEs.
+// lengths are the bounds of every accepted IE (TS 29.244 §8.2). Purely numeric IEs are never longer than the
+// standard's: in practice a longer one is a mistake, not an extension. {0, 0} marks grouped IEs.
 var lengths = [ieLimit]bounds{
 	ieCause: {1, 1}, ieSourceInterface: {1, 1}, ieFTEID: {1, 25}, ieNetworkInstance: {0, noMax}, ieSDFFilter: {2,
 		noMax},
@@ -225,8 +225,7 @@ var lengths = [ieLimit]bounds{
 	ieFlowLevelMarking: {1, 5},
 }
 
-// grouped are the IEs that hold IEs, served or not: their insides are walked before anything is read (TS 29.244
-// §8.1.1).
+// grouped are the IEs that hold IEs, served or not: they are walked before any value is read (TS 29.244 §8.1.1).
 var grouped = func() (set [ieLimit]bool) {
 	for _, ie := range []uint16{ieCreatePDR, iePDI, ieCreateFAR, ieForwardingParameters, ieDuplicatingParameters,
 		ieCreateURR, ieCreateQER, ieCreatedPDR, ieUpdatePDR, ieUpdateFAR, ieUpdateForwarding, ieUpdateBARReport,

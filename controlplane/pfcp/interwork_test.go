@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What CP functions that others wrote send, and what is near to it and no good.
+// Messages of foreign CP functions, and invalid ones near them.
 func TestWhatOthersSend(t *testing.T) {
 	nowhere := ie(ieForwardingParameters, rawCore, outer(1, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 	noTunnel := outer(1, 0, 0, 0, 0, 0, 10, 0, 0, 1)

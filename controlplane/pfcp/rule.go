@@ -61,8 +61,7 @@ func (r *CreateURR) Rule() FailedRule             { return FailedRule{RuleURR, r
 func (r *CreateBAR) Rule() FailedRule             { return FailedRule{RuleBAR, uint32(r.ID)} }
 func (r *CreateTrafficEndpoint) Rule() FailedRule { return FailedRule{RuleEndpoint, uint32(r.ID)} }
 
-// Twice finds an id that comes a second time (row P27), nil when none does. Messages have a handful of rules; one with
-// thousands costs a map.
+// Twice finds a repeated id (row P27), nil without one. Messages have a handful of rules; thousands cost a map.
 func Twice[T any, R Rule[T]](rules []T) *FailedRule {
 	var seen map[uint32]bool
 	if len(rules) > 16 {

@@ -14,7 +14,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Messages built by scapy mean to us what they say.
+// Messages of scapy are decoded with the same meaning.
 func TestMessagesMadeByScapy(t *testing.T) {
 	const python = "/usr/bin/python3" // Debian's, which has scapy
 	if err := exec.Command(python, "-c", "import scapy.contrib.pfcp").Run(); err != nil {
@@ -72,7 +72,7 @@ func wantedOfScapy() Message {
 		PDNType: ptr(uint8(1)), APN: "internet"}
 }
 
-// Heartbeats keep the time whatever second they are of.
+// Heartbeats keep the time in any second.
 func TestRecoveryIsWholeSeconds(t *testing.T) {
 	_, m, err := Decode(mustEncode(t, Header{}, &HeartbeatResponse{Recovery: sampleTime.Add(999 * time.Millisecond)}))
 	testkit.ErrorIf(t, err != nil || !m.(*HeartbeatResponse).Recovery.Equal(sampleTime), "%+v %v", m, err)

@@ -9,12 +9,12 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// knows tells what a table does with an IE.
+// knows: how a table treats an IE.
 func (g *group[T]) knows(ie uint16) (read, refused bool) { return g.index[ie] != 0, g.refused[ie] != 0 }
 
-// tables are the messages of CP functions and their grouped IEs with every IE that TS 29.244 Release 16 has in them.
-// told are those that neither ask for something nor could be refused: what they say is not needed. Types above 271 are
-// of later releases; a receiver ignores what it does not know (TS 29.244 §7.6).
+// tables are the messages of CP functions and their grouped IEs, with every IE of TS 29.244 Release 16. `told` IEs only
+// inform: they request nothing and are not needed. Types above 271 are of later releases; a receiver ignores unknown
+// ones (TS 29.244 §7.6).
 var tables = []struct {
 	name string
 	at   interface{ knows(uint16) (bool, bool) }
@@ -75,9 +75,9 @@ var tables = []struct {
 	{"Update BAR in a response", createBAR, []uint16{88, 46, 47, 48, 140}, nil},
 }
 
-// Every IE that the standard has in a message of CP functions is read, or refused with the cause, or tells what nobody
-// needs. What is read is a field of the message (TestEverySampleDecodesToItself) and has an effect
-// (TestEveryFieldHasAnEffect of package session).
+// Every IE of the standard in messages of CP functions is read, refused with the cause, or only informs. A read IE is a
+// field of the message (TestEverySampleDecodesToItself) and has an effect (TestEveryFieldHasAnEffect of package
+// session).
 func TestEveryIEIsReadOrRefused(t *testing.T) {
 	for _, table := range tables {
 		for _, ie := range table.all {

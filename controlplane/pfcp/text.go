@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// printable says whether all octets are visible ASCII, or blanks where they are allowed. Names and rules on N4 are
-// nothing else; control characters and broken UTF-8 would reach logs, files and comparisons.
+// printable: all octets are visible ASCII, or blanks where permitted. Names and rules on N4 are nothing else; control
+// characters and broken UTF-8 would reach logs, files and comparisons.
 func printable(v []byte, blanks bool) bool {
 	for _, o := range v {
 		if o < 0x20 || o > 0x7e || o == ' ' && !blanks {
@@ -18,8 +18,7 @@ func printable(v []byte, blanks bool) bool {
 	return true
 }
 
-// labels reads a name of DNS labels (TS 23.003 §9.1), each with its length before it; a last label of length 0 may end
-// it.
+// labels reads a name of DNS labels (TS 23.003 §9.1), each behind its length; a last label of length 0 is optional.
 func labels(v []byte) (string, bool) {
 	var name strings.Builder
 	for i := 0; i < len(v); {
@@ -43,7 +42,7 @@ func labels(v []byte) (string, bool) {
 	return name.String(), name.Len() > 0
 }
 
-// name reads a Network Instance, an APN or an FQDN: labels, or plain text as many peers send it.
+// name reads a Network Instance, an APN or an FQDN: labels, or plain text as from many peers.
 func name(v []byte) (string, *Error) {
 	if name, ok := labels(v); ok {
 		return name, nil
@@ -54,7 +53,7 @@ func name(v []byte) (string, *Error) {
 	return string(v), nil
 }
 
-// nameOrNone reads a Network Instance or a DNN. One of no characters, which some SMFs send, is as if it were absent.
+// nameOrNone reads a Network Instance or a DNN. An empty one, from some SMFs, counts as absent.
 func nameOrNone(v []byte) (string, *Error) {
 	if len(v) == 0 || len(v) == 1 && v[0] == 0 {
 		return "", nil

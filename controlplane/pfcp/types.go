@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pfcp is the edge between PFCP (TS 29.244) on the wire and the rest of the control plane. Decode reads a
-// datagram into the typed messages below by tables of the standard, and refuses, with the standard's cause and the
-// offending IE, whatever lacks a mandatory IE, has a length that does not fit, or a value that we do not serve.
-// Everything behind this package sees validated values only: no raw IE, no nil where a value must be. Tests compare
-// with wmnsk/go-pfcp, scapy and tshark.
+// Package pfcp converts PFCP (TS 29.244) between octets and typed messages. Decode works by tables of the standard. It
+// refuses, with the standard's cause and the offending IE, a missing mandatory IE, a wrong length, or a value that is
+// not served. Callers see validated values only: no raw IE, no nil where a value must be. Tests compare with
+// wmnsk/go-pfcp, scapy and tshark.
 //
 // All functions are pure and may be called from any goroutine.
 package pfcp
@@ -135,8 +134,8 @@ type FSEID struct {
 // ---- node messages
 // ---------------------------------------------------------------------------------------------------
 
-// Lax is part of messages whose optional IEs may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a peer
-// that encodes one wrongly loses what the IE is for, and nothing else.
+// Lax is part of messages with optional IEs that may be unreadable. Such an IE counts as absent (TS 29.244 §7.6): a
+// peer with a wrong encoding loses that IE only.
 type Lax struct {
 	Unread []uint16 // types of the IEs that could not be read, each once
 }
@@ -147,7 +146,7 @@ func (l *Lax) skip(ie uint16) {
 	}
 }
 
-// Unreadable tells which IEs of a message that was taken could not be read.
+// Unreadable lists the IEs that could not be read of an accepted message.
 func (l *Lax) Unreadable() []uint16 { return l.Unread }
 
 type HeartbeatRequest struct {
@@ -314,9 +313,8 @@ const (
 	CPSide Interface = 3
 )
 
-// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 say which families to give out, and ChooseID, where
-// HasChooseID is set, makes PDRs share the F-TEID. Without Choose, a ChooseID is the one under which the F-TEID was
-// given out.
+// FTEID is TS 29.244 §8.2.3. With Choose, WantIPv4 and WantIPv6 are the families to allocate; with HasChooseID, PDRs of
+// one ChooseID share the F-TEID. Without Choose, a ChooseID is the id of the allocation.
 type FTEID struct {
 	TEID        uint32
 	IPv4, IPv6  netip.Addr
@@ -327,13 +325,13 @@ type FTEID struct {
 	ChooseID    uint8
 }
 
-// Same tells whether two F-TEIDs that are chosen are one.
+// Same: two chosen F-TEIDs are equal.
 func (f *FTEID) Same(o FTEID) bool { return f.TEID == o.TEID && f.IPv4 == o.IPv4 && f.IPv6 == o.IPv6 }
 
 // UEIP is TS 29.244 §8.2.62.
 type UEIP struct {
 	IPv4         netip.Addr
-	IPv6         netip.Prefix // /64, or what the prefix length says
+	IPv6         netip.Prefix // /64, or by the prefix length
 	Destination  bool         // S/D flag
 	ChooseIPv4   bool         // CHV4
 	ChooseIPv6   bool         // CHV6
@@ -547,7 +545,7 @@ type SessionEstablishmentRequest struct {
 	BAR            []CreateBAR
 	Endpoint       []CreateTrafficEndpoint
 	PDNType        *uint8
-	UserID         string // IMSI or whatever User ID names, for show
+	UserID         string // IMSI or another User ID, for display
 	APN            string
 	Inactivity     time.Duration // user plane inactivity timer; 0: none
 	Restoration    bool          // PFCPSEReq-Flags RESTI: the F-TEIDs given were ours before we restarted
@@ -607,7 +605,7 @@ type SessionModificationRequest struct {
 	EndMarkers     bool           // SNDEM, of every FAR that the message gives another tunnel
 	Inactivity     *time.Duration // nil: unchanged
 	Node           *NodeID        // a new CP entity of an SMF set took the session over
-	FQCSID         [][]byte       // what the session belongs to from now on; none: unchanged
+	FQCSID         [][]byte       // the session's FQ-CSIDs from now on; none: unchanged
 	SNSSAI         string         // empty: unchanged
 }
 
@@ -655,7 +653,7 @@ type SessionReportRequest struct {
 	Usage       []UsageReport
 	Errors      []FTEID // ERIR: remote F-TEIDs that the peer does not know
 	Inactive    bool    // UPIR
-	OldCP       *FSEID  // of the session, when it is told to another member of the SMF set; then the header's SEID is 0
+	OldCP       *FSEID  // of the session, for another member of the SMF set; then the header's SEID is 0
 }
 
 // SessionReportResponse may change the BAR (§7.5.9).

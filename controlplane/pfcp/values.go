@@ -78,7 +78,7 @@ func unicast(addrs ...netip.Addr) *Error {
 	return control(addrs...)
 }
 
-// control is for addresses of the control plane, which may be on our own host: loopback addresses are good.
+// control is for control plane addresses, which may be on our own host: loopback addresses are valid.
 func control(addrs ...netip.Addr) *Error {
 	for _, a := range addrs {
 		if a.IsValid() && (a.IsUnspecified() || a.IsMulticast() || a.Is4() && a.As4()[0] >= 224) {
@@ -113,7 +113,7 @@ func readNodeID(v []byte) (NodeID, *Error) {
 	return node, nil
 }
 
-// pair reads an IPv4 and an IPv6 address, as far as the flags say they are there.
+// pair reads an IPv4 and an IPv6 address, as flagged.
 func (c *cursor) pair(v4, v6 bool) (a4, a6 netip.Addr) {
 	if v4 {
 		a4 = c.ipv4()
@@ -211,8 +211,7 @@ func readUEIP(v []byte) (UEIP, *Error) {
 	return u, unicast(a4, u.IPv6.Addr())
 }
 
-// readAddresses reads an address of each family, as far as the flags say: CP PFCP Entity IP Address, Alternative SMF IP
-// Address.
+// readAddresses reads an address of each family, as flagged: CP PFCP Entity IP Address, Alternative SMF IP Address.
 func readAddresses(v []byte) ([]netip.Addr, *Error) {
 	c := cursor{b: v[1:]}
 	a4, a6 := c.pair(v[0]&2 != 0, v[0]&1 != 0)
@@ -240,7 +239,7 @@ const (
 	maxDigits = 8 // octets: TS 23.003 §2.2, §6.2 have up to 16 digits
 )
 
-// readUserID takes the first identity that is there. It is for show: one that cannot be shown is left out.
+// readUserID reads the first identity present. It is for display: an unprintable one is omitted.
 func readUserID(v []byte) (string, *Error) {
 	c := cursor{b: v[1:]}
 	user := ""
@@ -264,7 +263,7 @@ func readUserID(v []byte) (string, *Error) {
 	return user, nil
 }
 
-// readFQCSID is TS 29.244 §8.2.45, kept as it is: it is compared, never looked into. The number of CSIDs must fit.
+// readFQCSID is TS 29.244 §8.2.45, kept as octets for comparison only. The number of CSIDs must fit.
 func readFQCSID(v []byte) ([]byte, *Error) {
 	address := 4 // IPv4, or MCC, MNC and an id of 12 bits
 	switch v[0] >> 4 {

@@ -8,15 +8,14 @@ import (
 	"math/bits"
 )
 
-// Caps of the walk over a message. What the standard defines nests four deep; a datagram of 64 KiB could hold 16,000
-// IEs.
+// Caps of the walk over a message. The standard nests four deep; a datagram of 64 KiB could hold 16,000 IEs.
 const (
 	maxDepth = 6
 	maxIEs   = 4096
 	ieHeader = 4
 )
 
-// split takes the first IE off b. An IE that is longer than what contains it is one of invalid length (TS 29.244 §7.6).
+// split takes the first IE off b. An IE longer than its container has an invalid length (TS 29.244 §7.6).
 func split(b []byte) (ie uint16, value, rest []byte, refusal *Error) {
 	if len(b) < ieHeader {
 		return 0, nil, nil, &Error{Cause: CauseInvalidLength, Text: fmt.Sprintf("%d octets left are no IE", len(b))}
@@ -30,8 +29,8 @@ func split(b []byte) (ie uint16, value, rest []byte, refusal *Error) {
 	return ie, b[ieHeader : ieHeader+n], b[ieHeader+n:], nil
 }
 
-// walk checks the structure of a message and all grouped IEs in it before any value is read. IEs that we do not know,
-// those of vendors among them, are not looked into.
+// walk checks the structure of a message and all its grouped IEs before any value is read. Unknown IEs, vendors' among
+// them, are not parsed.
 func walk(b []byte, depth int, count *int) *Error {
 	for len(b) > 0 {
 		ie, value, rest, refusal := split(b)
@@ -72,10 +71,10 @@ type group[T any] struct {
 	mandatory uint64
 	rule      *ruleName
 	excused   func(t *T, ie uint16) bool // mandatory, but not here
-	check     func(t *T) *Error          // what must be there because of what is there
+	check     func(t *T) *Error          // conditional presence
 }
 
-// ruleName says how a rule's id is found, for the Failed Rule ID of a refusal.
+// ruleName finds a rule's id, for the Failed Rule ID of a refusal.
 type ruleName struct {
 	kind RuleType
 	ie   uint16
@@ -173,7 +172,7 @@ func (g *group[T]) fill(b []byte, t *T) *Error {
 	return nil
 }
 
-// take reads a value whose length is within bounds. What it refuses leaves nothing in t.
+// take reads a value with a length within bounds. A refusal leaves t unchanged.
 func (f *field[T]) take(value []byte, t *T) *Error {
 	if limits := lengths[f.ie]; !grouped[f.ie] && (len(value) < int(limits.min) || len(value) > int(limits.max)) {
 		return badLength(f.ie, len(value))

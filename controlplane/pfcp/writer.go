@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// writer appends IEs. What cannot be said on the wire is kept as the first error.
+// writer appends IEs. The first value that cannot be encoded is its error.
 type writer struct {
 	b   []byte
 	err error
@@ -105,7 +105,7 @@ func (w *writer) plain(text string) {
 	}
 }
 
-// labelled writes a domain name; a name that cannot stand as labels goes out as the text that it came as.
+// labelled writes a domain name; a name that does not fit labels goes out as its original text.
 func (w *writer) labelled(text string) {
 	if b, ok := appendLabels(w.b, text); ok && len(b)-len(w.b) < 255 {
 		w.b = b
@@ -122,7 +122,7 @@ func (w *writer) seconds(ie uint16, d time.Duration) {
 	}
 }
 
-// time writes the seconds of RFC 5905 §6; a time that nobody set is 0.
+// time writes the seconds of RFC 5905 §6; the zero time is 0.
 func (w *writer) time(ie uint16, t time.Time) {
 	if t.IsZero() {
 		w.uint32(ie, 0)

@@ -36,19 +36,19 @@ type auth struct {
 	*Link
 	method     access.Method
 	identifier uint8 // of CHAP
-	judged     bool  // somebody else decides, or has decided
-	done       bool  // the outcome was told
+	judged     bool  // the owner of sessions decides, or has decided
+	done       bool  // the outcome was sent
 	retries    uint8 // MS-CHAPv2 attempts that were allowed after a failure
 	challenge  [chap.ChallengeSize]byte
-	outcome    []byte        // server: the packet that says it; client: the Response
+	outcome    []byte        // server: the packet with it; client: the Response
 	expected   string        // client: of MS-CHAPv2's Success
-	early      [3][]byte     // server without authentication: what the peer said of addresses meanwhile
-	at         time.Duration // when something is sent again; 0: nothing is
+	early      [3][]byte     // server without authentication: the peer's address requests meanwhile
+	at         time.Duration // of the next retransmission; 0: none
 	deadline   time.Duration
 }
 
-// keeps a request of a network control protocol until the line was looked at. The peer cannot know that somebody looks,
-// and would come again in three seconds. Who has to prove who it is has to wait (row B5).
+// keeps a request of a network control protocol until the line was authorised. The peer cannot know of the wait, and
+// would repeat only after three seconds. A peer that must authenticate has to wait (row B5).
 func (a *auth) keeps(n int, b []byte) bool {
 	if a.method != access.None || !a.judged || a.done || len(b) > 256 {
 		return false
@@ -157,7 +157,8 @@ func prefixed(b []byte) (value, rest []byte, ok bool) {
 	return b[1:n], b[n:], true
 }
 
-// repeated answers who asks again as before (RFC 1334 §2.2.1, RFC 1994 §4.1), and nobody while it is being decided.
+// repeated answers an equal request as before (RFC 1334 §2.2.1, RFC 1994 §4.1); no answer while the decision is
+// pending.
 func (a *auth) repeated(protocol uint16, p packet) bool {
 	if a.done {
 		out := append(a.config.Buffer, a.outcome...)
@@ -203,7 +204,7 @@ func (a *auth) judge(c *access.Credentials) {
 // Result of what Env.Authenticate asked for.
 type Result struct {
 	Accept  bool
-	Silent  bool   // not accepted, and the peer is not told: it may try again
+	Silent  bool   // not accepted, and without an answer: the peer may try again
 	Why     string // of the link's end
 	Message string
 	Success string // of MS-CHAPv2, "S=…"
@@ -315,7 +316,7 @@ func parseFailure(text string) (f failure) {
 	return f
 }
 
-// tell sends the outcome, and keeps it.
+// Sends the outcome, and keeps it.
 func (a *auth) tell(protocol uint16, code uint8, text string) {
 	a.done = true
 	out := append(a.begin(code, a.identifier), text[:min(len(text), 1000)]...)

@@ -4,8 +4,8 @@ package ppp
 
 import "time"
 
-// A step is a cell of RFC 1661's table: the new state in the low four bits, actions above. Actions of one step are
-// carried out from the lowest bit up: answers to the peer first, for they stand in the buffer; "up" last.
+// A step is a cell of RFC 1661's table: the new state in the low four bits, actions above. A step's actions run from
+// the lowest bit up: answers first, since they are in the buffer; "up" last.
 type step uint32
 
 // The states of RFC 1661 §4.2, with its numbers.
@@ -64,7 +64,7 @@ const (
 )
 
 // table is RFC 1661 §4.1: rows are events, columns the states of `initial` to `opened`. The options r, p and x of the
-// printed table (restart, passive, crossed connection) change nothing here.
+// printed table (restart, passive, crossed connection) have no effect here.
 var table = [events][10]step{
 	up:   {closed, irc | scr | reqSent, none, none, none, none, none, none, none, none},
 	down: {none, none, initial, tls | starting, initial, starting, starting, starting, starting, tld | starting},
@@ -105,7 +105,7 @@ const bye = irc | str | closing
 type automaton struct {
 	state   step
 	id      uint8 // of the last Configure- or Terminate-Request; of the next answer that is taken
-	waits   bool  // for an answer with that id: what comes again, or too late, is no answer
+	waits   bool  // for an answer with that id; repeated or late ones do not count
 	counter uint8 // sendings left (§4.6)
 	naks    uint8 // sent in a row, the last one to nakID
 	nakID   uint8
@@ -118,5 +118,5 @@ type automaton struct {
 	at      time.Duration // the restart timer's end; of an open protocol, when it opened
 }
 
-// running says whether the restart timer runs.
+// running: the restart timer runs.
 func (a *automaton) running() bool { return a.state >= closing && a.state < opened }

@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What RFC 1661 §4.1 prints, both halves.
+// The printed table of RFC 1661 §4.1, both halves.
 const printed = `
  Up   |    2     irc,scr/6     -         -         -         -
  Down |    -         -         0       tls/1       0         1

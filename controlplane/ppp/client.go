@@ -33,7 +33,7 @@ func (l *Link) clientAuth(now time.Duration) {
 	a.sendProof()
 }
 
-// sendProof sends the PAP request or the CHAP response, once there is one. It comes again until it is answered.
+// sendProof sends the PAP request or the CHAP response, if it exists. It is repeated until it is answered.
 func (a *auth) sendProof() {
 	if a.outcome == nil {
 		return

@@ -34,7 +34,7 @@ var methodOption = [...][]byte{
 	access.MSCHAPv2: {0xc2, 0x23, 0x81},
 }
 
-// methodOf is access.None for what is not known.
+// methodOf is access.None for unknown ones.
 func methodOf(value []byte) access.Method {
 	for m, known := range methodOption {
 		if known != nil && string(known) == string(value) {
@@ -116,7 +116,7 @@ func (l lcp) learn(kind uint8, value []byte, reject bool) {
 			l.mru = mru
 		}
 	case kind == optAuth && reject:
-		if l.loops > 0 { // it was us who refused
+		if l.loops > 0 { // refused by us
 			l.Close(access.LostCarrier, loopedBack)
 		}
 		l.Close(access.UserError, "the peer refuses to authenticate")
@@ -155,7 +155,7 @@ func (l lcp) up() {
 	}
 }
 
-// down is "this layer down": all above begins anew. Who has proven who it is cannot: it signs in on another link.
+// down is "this layer down": all above begins again. An authenticated peer cannot: it signs in on another link.
 func (l lcp) down() {
 	for _, n := range []int{nIPCP, nIPv6CP} {
 		l.control(n).run(down, nil, nil)
@@ -173,7 +173,7 @@ func (l lcp) down() {
 	}
 }
 
-// looped counts own magic numbers that come in, and says when it is enough (RFC 1661 §6.4).
+// looped counts our own magic numbers that come in, and returns true above the bound (RFC 1661 §6.4).
 func (l lcp) looped(in options) bool {
 	for len(in) > 0 {
 		var kind uint8

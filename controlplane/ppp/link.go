@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ppp is one end of a PPP link: LCP, authentication by PAP, CHAP or MS-CHAPv2, IPCP and IPv6CP, in the server's
-// or the client's part. It sends, waits and asks by its owner (Env); it has no goroutine, no clock, no lock.
+// Package ppp is one end of a PPP link, server or client: LCP, authentication by PAP, CHAP or MS-CHAPv2, IPCP and
+// IPv6CP. Its owner (Env) sends, waits and authenticates; it has no goroutine, no clock, no lock.
 package ppp
 
 import (
@@ -15,13 +15,13 @@ import (
 type Role uint8
 
 const (
-	Server Role = iota // asks who the peer is, gives addresses
+	Server Role = iota // authenticates the peer, gives addresses
 	Client
 )
 
 // Config is what links have in common. It does not change while a link uses it.
 type Config struct {
-	Methods      []access.Method // server: in this order, none: the line is the proof; client: what it answers to
+	Methods      []access.Method // server: in this order, none: the line authenticates; client: those it answers
 	Restart      time.Duration   // RFC 1661 §4.6, as the three below
 	MaxConfigure uint8
 	MaxTerminate uint8
@@ -73,14 +73,14 @@ const (
 	nIPv6CP
 )
 
-// maxRounds bounds Configure-Requests without an end to negotiation; settled is how long a protocol has to be open to
-// begin anew.
+// maxRounds bounds Configure-Requests of a negotiation without end; settled is how long a protocol has to be open for
+// its bounds to start again.
 const (
 	maxRounds = 24
 	settled   = time.Minute
 )
 
-// Link is one end. Its zero value is made a link by Start or Resume; it must not be copied then.
+// Link is one end. Start or Resume initialises its zero value; then it must not be copied.
 type Link struct {
 	env       Env
 	config    *Config
@@ -166,7 +166,7 @@ func (l *Link) Receive(protocol uint16, b []byte) Discard {
 	return l.rejectProtocol(protocol, b)
 }
 
-// rejectProtocol is RFC 1661 §5.7. A peer that does not listen is told so often, not for ever.
+// rejectProtocol is RFC 1661 §5.7. A peer that ignores it gets a bounded number of rejects.
 func (l *Link) rejectProtocol(protocol uint16, b []byte) Discard {
 	if l.rejects == maxRounds {
 		return Unexpected
@@ -241,7 +241,7 @@ func (l *Link) wake() {
 	}
 }
 
-// Close ends the link, and tells the peer: Env.Closed follows, with these words.
+// Close terminates the link with the peer: Env.Closed follows, with this text.
 func (l *Link) Close(cause access.Cause, why string) {
 	if l.over {
 		return
@@ -254,14 +254,14 @@ func (l *Link) Close(cause access.Cause, why string) {
 	l.wake()
 }
 
-// blame says what the link will have ended by; the first word counts.
+// blame sets the cause of the link's end; the first one counts.
 func (l *Link) blame(cause access.Cause, why string) {
 	if l.why == "" {
 		l.cause, l.why = cause, why
 	}
 }
 
-// Abort ends it at once: the peer is told, and not waited for; Env.Closed is not called.
+// Abort ends it at once: one message to the peer, no wait; Env.Closed is not called.
 func (l *Link) Abort() {
 	if a := &l.layers[nLCP]; a.state > starting && !l.over {
 		l.send(LCP, l.begin(terminateRequest, a.id+1))
@@ -286,7 +286,7 @@ func (l *Link) finish(cause access.Cause, why string) {
 	if l.why != "" {
 		cause, why = l.cause, l.why
 	}
-	l.wake() // nothing is waited for: said now, since the owner may wait for its next dial behind Closed
+	l.wake() // no wait: reported now, since the owner may wait for its next dial behind Closed
 	l.env.Closed(cause, why)
 }
 
@@ -335,7 +335,7 @@ func (l *Link) MTU() uint16 { return min(l.mru, l.peerMRU) }
 // Magic is this end's number in echoes.
 func (l *Link) Magic() uint32 { return l.magic }
 
-// Network says what was agreed: a client's addresses, as the server gave them.
+// Network returns the negotiated values: a client's addresses, as the server gave them.
 func (l *Link) Network() *Network { return &l.network }
 
 // Echo sends an LCP Echo-Request, when the link is open.
@@ -345,7 +345,7 @@ func (l *Link) Echo() {
 	}
 }
 
-// State is what a server needs to go on with an open link elsewhere, beside the network that it gives.
+// State is what a server needs to continue an open link elsewhere, beside its network.
 type State struct {
 	Magic, PeerMagic uint32
 	MRU, PeerMRU     uint16

@@ -46,8 +46,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A peer that speaks of addresses while its line is still being looked at need not come again; one that has to prove
-// who it is has to wait.
+// A peer that negotiates addresses while its line is being authorised need not repeat; a peer that must authenticate
+// waits.
 func TestEarly(t *testing.T) {
 	for _, m := range []access.Method{access.None, access.PAP} {
 		w := newWorld(1)
@@ -65,7 +65,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// The server ends the link: the client hears it.
+// The server ends the link: the client is notified.
 func TestServerEnds(t *testing.T) {
 	w := newWorld(1)
 	s, c := pair(w, serverConfig(access.PAP), clientConfig(access.PAP))
@@ -84,7 +84,7 @@ func TestServerEnds(t *testing.T) {
 	testkit.Equal(t, s.ended, "", "who aborts is not told")
 }
 
-// What is refused, and how each end sees it.
+// Refusals, as seen by each end.
 func TestRefused(t *testing.T) {
 	for _, m := range []access.Method{access.PAP, access.CHAP, access.MSCHAPv2} {
 		w := newWorld(uint64(m))
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Nobody could decide: the link ends without a refusal.
+// No decision is possible: the link ends without a refusal.
 func TestSilent(t *testing.T) {
 	w := newWorld(1)
 	s, c := pair(w, serverConfig(access.PAP), clientConfig(access.PAP))
@@ -137,8 +137,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Over a lossy way, where packets are lost, come twice or late, both ends meet, or both give up; never do they go on
-// for ever, and one end is never open for long without the other.
+// Over a path that loses, repeats and delays packets, both ends meet, or both give up. They never go on without end,
+// and one end is never open for long without the other.
 func TestLossyWay(t *testing.T) {
 	methods := []access.Method{access.None, access.PAP, access.CHAP, access.MSCHAPv2}
 	met := 0
@@ -153,7 +153,7 @@ func TestLossyWay(t *testing.T) {
 		s, c := pair(w, serverConfig(m...), clientConfig(m...))
 		s.delay = time.Duration(w.random.IntN(4000)) * time.Millisecond
 		w.run(t, 5*time.Minute)
-		// What is lost from now on is an end's alone to hear; keep-alive is the owner's.
+		// Later losses concern one end alone; keep-alive is the owner's.
 		up := s.ended == "" && s.network.V4 && c.network.V4
 		if up {
 			met++
@@ -169,7 +169,7 @@ func TestLossyWay(t *testing.T) {
 	t.Logf("%d of %d pairs met", met, rounds)
 }
 
-// Answers that were lost after the peer is content do not begin the negotiation anew.
+// Answers lost after the peer is content do not restart the negotiation.
 func TestLostAck(t *testing.T) {
 	for _, protocol := range []uint16{LCP, IPCP, IPv6CP} {
 		w := newWorld(3)
@@ -189,7 +189,7 @@ func TestLostAck(t *testing.T) {
 	}
 }
 
-// A link goes on elsewhere by its state, and the peer hears nothing.
+// A link continues elsewhere by its state, and the peer gets no packet.
 func TestResume(t *testing.T) {
 	w := newWorld(1)
 	s, c := pair(w, serverConfig(access.CHAP), clientConfig(access.CHAP))

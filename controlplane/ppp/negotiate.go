@@ -21,11 +21,11 @@ const (
 // layer is what is particular to LCP, IPCP or IPv6CP: the options of Configure packets.
 type layer interface {
 	request(b []byte) []byte // appends the options of our Configure-Request
-	// judge looks at an option of the peer's, and changes nothing. A bad one gets another in its place: in b.
+	// judge checks an option of the peer's, without changes. For a bad one it returns another, in b.
 	judge(kind uint8, value, b []byte) (grade, []byte)
 	missing(in options, b []byte) []byte // appends options that the peer has to send
 	accept(in options)                   // the peer's request is acknowledged
-	// learn changes an option of ours, which the peer would have so, or does not know (reject).
+	// learn changes our option to the peer's value, or drops it (reject).
 	learn(kind uint8, value []byte, reject bool)
 }
 
@@ -87,8 +87,8 @@ func (a control) configureRequest(p packet) Discard {
 		return Malformed
 	}
 	if a.state == opened && a.agreed == crc32.ChecksumIEEE(p) {
-		// Our Configure-Ack was lost, or the request came late: the same answer, and nothing begins anew.
-		// RFC 1661 would leave Opened, and two ends with a slow way between them might never meet.
+		// Our Configure-Ack was lost, or the request came late: the same answer, without a restart. RFC 1661
+		// would leave Opened, and two ends with a slow path might never meet.
 		a.transmit(append(a.begin(configureAck, p.id()), in...))
 		return Taken
 	}
@@ -104,10 +104,10 @@ func (a control) configureRequest(p packet) Discard {
 	return Taken
 }
 
-// stubborn counts requests in a row that cannot be acknowledged. After so many the protocol is given up, and nothing is
-// said to more of them.
+// stubborn counts consecutive unacceptable requests. Above the bound the protocol is given up, and further ones get no
+// answer.
 func (a control) stubborn(p packet) bool {
-	if a.bad == 0 || a.badID != p.id() { // one that came again counts once
+	if a.bad == 0 || a.badID != p.id() { // a repetition counts once
 		a.bad = min(a.bad+1, maxRounds+1)
 		a.badID = p.id()
 	}
@@ -207,7 +207,7 @@ func (a control) configureAnswer(p packet) Discard {
 	return Taken
 }
 
-// learned changes what is asked for next. ours is in the buffer, which is another's when the link is closed by that.
+// learned changes the next request. ours is in the buffer, which is reused if that closes the link.
 func (a control) learned(reject bool, in, ours options) {
 	for len(in) > 0 && a.state >= reqSent {
 		var kind uint8
@@ -234,7 +234,7 @@ func (a control) codeRejected(p packet) Discard {
 	return Taken
 }
 
-// run has an event happen: p is the packet that it came from, reply the Configure-Ack, -Nak or -Reject that judge made.
+// run processes an event: p is its packet, reply the Configure-Ack, -Nak or -Reject from judge.
 func (a control) run(e event, p packet, reply []byte) {
 	s := table[e][a.state]
 	if s == none || a.over {
@@ -283,8 +283,8 @@ func (a control) up() {
 	a.env.Network(a.families())
 }
 
-// finished is "this layer finished": it is closed, or has given up. A link without a network protocol is of no use.
-// What was never open is not of this link any more: the peer's requests are rejected from now on.
+// finished is "this layer finished": closed, or given up. A link without a network protocol is useless. A protocol that
+// never opened is over for this link: its requests are rejected.
 func (a control) finished() {
 	switch {
 	case a.n == nLCP:
@@ -332,7 +332,7 @@ func (a control) answer(s step, p packet, reply []byte) {
 	}
 }
 
-// sendRequest sends a Configure-Request. One that is sent again keeps its identifier, so that a late answer counts.
+// sendRequest sends a Configure-Request. A repeated request keeps its identifier, so that a late answer counts.
 func (a control) sendRequest(again bool) {
 	now := a.config.Now()
 	if !again || !a.waits {

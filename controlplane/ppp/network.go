@@ -42,7 +42,7 @@ func (l ipcp) request(b []byte) []byte {
 	return b
 }
 
-// ours is what the peer has to have in an option, nil: nothing.
+// ours is the peer's required value of an option, nil without one.
 func (l ipcp) ours(kind uint8) *[4]byte {
 	n := &l.network
 	switch {
@@ -73,8 +73,8 @@ func (l ipcp) judge(kind uint8, value, b []byte) (grade, []byte) {
 	return good, b
 }
 
-// missing: a peer without the option may not know that it can have an address (RFC 1332 §3.3); one that insists has it
-// by hand, and the data plane lets no other pass.
+// missing: a peer without the option may not know that it can have an address (RFC 1332 §3.3). A peer that insists has
+// a static address, and the data plane passes only the assigned one.
 func (l ipcp) missing(in options, b []byte) []byte {
 	if l.role == Server && !in.has(optAddress) {
 		b = option(b, optAddress, l.network.Remote[:]...)
@@ -93,7 +93,7 @@ func (l ipcp) accept(in options) {
 	}
 }
 
-// learn: a client takes what it is given, a server's address is not the peer's to choose.
+// learn: a client takes the assigned value; a server's address is not the peer's to choose.
 func (l ipcp) learn(kind uint8, value []byte, reject bool) {
 	for _, o := range l.wishes() {
 		switch {
@@ -118,7 +118,7 @@ func (l ipv6cp) request(b []byte) []byte {
 	return b
 }
 
-// judge: a peer may have the identifier of its choice, unless the plan says another (RFC 5072 §4.1).
+// judge: a peer may choose its identifier, unless the plan has another (RFC 5072 §4.1).
 func (l ipv6cp) judge(kind uint8, value, b []byte) (grade, []byte) {
 	if kind != optID || len(value) != 8 {
 		return never, b

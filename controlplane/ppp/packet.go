@@ -34,7 +34,7 @@ const (
 
 const (
 	head       = 4  // code, identifier, length
-	maxOptions = 32 // in a packet; who sends more is up to no good
+	maxOptions = 32 // in a packet; more are hostile
 	maxPacket  = 1500
 )
 
@@ -45,7 +45,7 @@ func (p packet) code() uint8  { return p[0] }
 func (p packet) id() uint8    { return p[1] }
 func (p packet) data() []byte { return p[head:] }
 
-// parse checks the length, and cuts off padding (RFC 1661 §5). What is longer than any MRU here would not fit into
+// parse checks the length, and cuts off padding (RFC 1661 §5). A packet above any MRU here would not fit into
 // Config.Buffer when it is sent back.
 func parse(b []byte) (packet, bool) {
 	if len(b) < head {
@@ -58,11 +58,11 @@ func parse(b []byte) (packet, bool) {
 	return b[:n], true
 }
 
-// options are those of a Configure packet: type, length (of both and the value), value. Those of a packet that passed
-// sound are well formed.
+// options are those of a Configure packet: type, length (of all three), value. Options of a packet that passed sound
+// are well formed.
 type options []byte
 
-// sound says whether every option's length is right (RFC 1661 §6).
+// sound: every option's length is right (RFC 1661 §6).
 func (o options) sound() bool {
 	for n := 0; len(o) > 0; n++ {
 		if len(o) < 2 || o[1] < 2 || int(o[1]) > len(o) || n == maxOptions {
@@ -73,7 +73,7 @@ func (o options) sound() bool {
 	return true
 }
 
-// next splits off the first option: all of it is whole, what it says is value.
+// next splits off the first option: whole is all of it, value its content.
 func (o options) next() (kind uint8, value, whole []byte, rest options) {
 	n := int(o[1])
 	return o[0], o[2:n:n], o[:n:n], o[n:]

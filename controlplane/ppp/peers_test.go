@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// said are the packets of a protocol that an end sent, in hexadecimal.
+// said are the sent packets of a protocol, in hexadecimal.
 func (e *end) said(protocol uint16) (packets []string) {
 	for _, line := range e.w.log {
 		if f := strings.Fields(line); f[1] == e.name && f[2] == hex4(protocol) {
@@ -129,7 +129,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// PAP and CHAP with lengths that do not fit, names that nobody can carry, and too early.
+// PAP and CHAP with wrong lengths, invalid names, and too early.
 func TestBadProofs(t *testing.T) {
 	long := strings.Repeat("61", 254)
 	for _, r := range []struct {
@@ -227,7 +227,7 @@ func TestEchoReplyFitsThePeer(t *testing.T) {
 	testkit.Equal(t, hex.EncodeToString(reply[:4]), "0a050240", "head")
 }
 
-// An address that the peer insists on for ever: IPCP is given up, IPv6 goes on.
+// An address that the peer always insists on: IPCP is given up, IPv6 continues.
 func TestInsists(t *testing.T) {
 	for _, answers := range []bool{false, true} { // our requests of IPCP
 		w := newWorld(1)
@@ -328,7 +328,7 @@ func TestCheapPeers(t *testing.T) {
 	})
 }
 
-// Whatever comes in, a link stays within its bounds: it answers at most as often as it is asked, and it ends.
+// For any input a link stays within its bounds: it answers at most as often as it is asked, and it ends.
 func FuzzLink(f *testing.F) {
 	for seed := range uint64(4) {
 		w := newWorld(seed)

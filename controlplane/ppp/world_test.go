@@ -27,7 +27,7 @@ type world struct {
 
 type happening struct {
 	at time.Duration
-	n  int // who came first is first
+	n  int // in order of arrival
 	do func()
 }
 
@@ -158,7 +158,7 @@ func given() Network {
 		DNS: [2][4]byte{{9, 9, 9, 9}, {8, 8, 8, 8}}, RemoteID: 0xabcdef}
 }
 
-// pair is a server that lets everybody in, and a client.
+// pair is a server that accepts every client, and a client.
 func pair(w *world, server, client Config) (*end, *end) {
 	s, c := newEnd(w, "server"), newEnd(w, "client")
 	s.peer, c.peer = c, s

@@ -9,28 +9,26 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// Who may begin. After a power cut all dial at once, faster than anybody is let in. Were all of them answered, each
-// would take longer than a client waits, and what was done for those who gave up would be wasted: fewer would come on
-// line than if most had waited. So no more sign-ins are under way than are done in a part of a second, and the PADI of
-// the others wait: a client takes a PADO that is late.
+// Admission. After a power cut all homes dial at once, faster than they can sign in. If all were answered, each would
+// take longer than its client waits, and the work would be wasted. So only as many sign-ins are pending as a part of a
+// second completes. The PADI of the others wait: a client accepts a late PADO.
 
 const (
 	spokenSlot  = 100 * time.Millisecond
-	spokenSlots = 10 // a half-open session that says nothing for so long is not under way: it keeps nobody out
-	offerSlots  = 2  // a PADO whose PADR has not come in so long
+	spokenSlots = 10 // a half-open session silent for so long does not count as pending
+	offerSlots  = 2  // a PADO without its PADR for so long
 
 	waitTick    = 10 * time.Millisecond
 	waitPart    = 16               // of Begin: most PADO in a tick, since they show only when their PADR come
 	mostWaiting = 1 << 15          // PADI
 	longPADI    = 1024             // octets of tags; a longer one does not wait
-	staleAfter  = 20 * time.Second // without another PADI: who sent it has given up
+	staleAfter  = 20 * time.Second // without another PADI: its sender has given up
 
-	lineShare   = 4    // of Begin and mostWaiting, a line's part: one that has many homes keeps no other out
+	lineShare   = 4    // a line's part of Begin and mostWaiting: a line with many homes does not block others
 	mostSkipped = 1024 // PADI of lines that have their share, in a tick
 )
 
-// underWay counts half-open sessions by the time at which they spoke last, and PADO by the time at which they were
-// sent.
+// underWay counts half-open sessions by their last packet's time, and PADO by their sending time.
 type underWay struct {
 	slot   int64 // now
 	of     [spokenSlots]map[lineKey]int
@@ -63,7 +61,7 @@ func (u *underWay) add(slot int64, line lineKey, n int) {
 	}
 }
 
-// at goes on to a time.
+// at advances to a time.
 func (u *underWay) at(now time.Duration) {
 	slot := int64(now / spokenSlot)
 	for ; u.slot < slot; u.slot++ {
@@ -78,7 +76,7 @@ func (u *underWay) at(now time.Duration) {
 	}
 }
 
-// spoke is called for a half-open session that says something, and with leave for one that is not half open any more.
+// spoke is called when a half-open session sends something, and with leave when it is not half open any more.
 func (s *Server) spoke(x *session, leave bool) {
 	u := &s.underWay
 	u.at(s.now())
@@ -136,7 +134,7 @@ func (s *Server) mayBegin() int {
 	return may
 }
 
-// waits tells whether a peer's PADI waits already, and notes that it came again.
+// waits: a peer's PADI waits already; it notes the repetition.
 func (s *Server) waits(who peer, tags []byte) bool {
 	n, in := s.waiting.of[who]
 	if in {
@@ -186,8 +184,7 @@ func (w *waiting) push(c newcomer) {
 	w.queue = append(w.queue, c)
 }
 
-// letBegin answers those who wait, as many as there is room for. Those of lines that have their share wait on, behind
-// the others.
+// letBegin answers as many waiting peers as there is room for. Lines with a full share wait on, behind the others.
 func (s *Server) letBegin() {
 	w, now := &s.waiting, s.now()
 	n := min(s.mayBegin(), s.config.Begin/waitPart+1)

@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// A line counts up to its share, however many of its sessions speak and however often; who says nothing for a second
-// does not count. Held against sessions that are looked at one by one.
+// A line counts up to its share, however many of its sessions send and how often; silent for a second, it does not
+// count. Compared with a count of each session.
 func TestUnderWay(t *testing.T) {
 	const share, lines, sessions = 5, 4, 100
 	random := rand.New(rand.NewPCG(1, 2))
@@ -52,7 +52,7 @@ func TestUnderWay(t *testing.T) {
 	testkit.Equal(t, len(u.line), 0, "lines an hour later")
 }
 
-// One line's sessions and PADI fill everything that it may: another line's PADI has room, and passes those that wait.
+// One line's sessions and PADI fill its share: another line's PADI has room, and passes the waiting ones.
 func TestShareOfLine(t *testing.T) {
 	s := &Server{config: &Config{Begin: 100}}
 	s.underWay.setShare(s.config.Begin / lineShare)

@@ -16,7 +16,7 @@ import (
 	"isthmus/lab/dialer"
 )
 
-// plain is an owner of server and clients that costs little: a queue of frames and calls, no time.
+// plain is a cheap owner of server and clients: a queue of frames and calls, no time.
 type plain struct {
 	server  *pppoe.Server
 	clients map[[6]byte]*dialer.Client
@@ -132,8 +132,8 @@ func (p *plain) work() {
 	p.queue = p.queue[:0]
 }
 
-// A sign-in from PADI to both families, by CHAP; a session and a client more each time. ns/op is of both ends, the
-// metric server-ns of the server's part, with its owner's copies of frames.
+// A sign-in from PADI to both families, by CHAP; each adds a session and a client. ns/op is of both ends. The metric
+// server-ns is the server's part, with its owner's copies of frames.
 func BenchmarkSignIn(b *testing.B) {
 	p := newPlain()
 	p.timed = true

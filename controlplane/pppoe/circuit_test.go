@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// by is what an access node says of the circuit (TR-101 §3.9.2).
+// by is an access node's circuit id (TR-101 §3.9.2).
 func by(circuit string) []byte {
 	value := append([]byte{0, 0, 0x0d, 0xe9, 1, byte(len(circuit))}, circuit...)
 	return tag(pppoe.TagVendor, value...)
@@ -33,8 +33,8 @@ func (w *world) dials(line access.Line, circuit string) uint16 {
 	return 0
 }
 
-// Who has a home's MAC address and another circuit neither ends its session nor takes its place, unless the
-// port lets homes move. What an access node says of a port that is not trusted counts for nothing.
+// Another circuit with a home's MAC address neither ends its session nor replaces it, unless the port lets homes move.
+// Access node tags on an untrusted port do not count.
 func TestAnotherCircuit(t *testing.T) {
 	for _, r := range []struct {
 		name       string

@@ -13,8 +13,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// cookies makes AC-Cookies, which stand in for state until a PADR comes (RFC 2516 §A): a number that makes each cookie
-// another, and an HMAC-SHA256, cut to 128 bits, over it, the time and the line. A cookie is good for one to two lives.
+// cookies makes AC-Cookies, which replace state until a PADR comes (RFC 2516 §A): a unique number, and an HMAC-SHA256,
+// cut to 128 bits, over it, the time and the line. A cookie is valid for one to two lives.
 type cookies struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
@@ -55,7 +55,7 @@ func (c *cookies) over(n []byte, line *access.Line, epoch uint64) []byte {
 	return c.mac.Sum(c.sum[:0])[:cookieSize-4]
 }
 
-// good says whether this end made the cookie, for this line, lately (row B3), and its number.
+// good: this end made the cookie, for this line, lately (row B3). It also returns its number.
 func (c *cookies) good(cookie []byte, line *access.Line, now time.Time) (n uint32, ok bool) {
 	if len(cookie) != cookieSize {
 		return 0, false

@@ -12,11 +12,11 @@ import (
 
 const maxDelayed = 4096 // PADOs
 
-// firstWord is how long a subscriber is waited for. Linux hears nothing of a session before pppd has read the PADS, so
-// that a request sent right behind it is lost, and comes again in three seconds only.
+// firstWord is the wait for a subscriber's first packet. Linux drops a session's packets before pppd has read the PADS:
+// a request right behind it would be lost, and repeated after three seconds only.
 const firstWord = 500 * time.Millisecond
 
-// discovery takes PADI, PADR and PADT. Until a PADR with a cookie of ours comes, nothing is remembered (row B2).
+// discovery handles PADI, PADR and PADT. There is no state until a PADR with our cookie (row B2).
 func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byte) {
 	t, ok := ParseTags(payload)
 	switch {
@@ -35,7 +35,7 @@ func (s *Server) discovery(f *access.Frame, code uint8, id uint16, payload []byt
 	}
 }
 
-// turnAway counts a frame that gets nothing, and tells of its line's owner, and why.
+// turnAway counts a frame that gets nothing, and publishes its line's owner and the reason.
 func (s *Server) turnAway(line *access.Line, reason int, why string) {
 	s.counts[reason]++
 	s.host.Failed(&access.Request{Kind: access.PPPoE, Line: *line}, why)
@@ -50,7 +50,7 @@ func (s *Server) padi(line *access.Line, t *Tags, payload []byte) {
 		s.counts[noService]++
 		return // RFC 2516 §5.2: no answer
 	}
-	// The line first: one that says too much takes nothing from its port's others.
+	// The line's limit first: a flooding line takes nothing from others of its port.
 	who, p := s.peerOf(line)
 	if s.waits(who, payload) {
 		return
@@ -107,14 +107,14 @@ func (s *Server) offer(line *access.Line, t *Tags) {
 func (s *Server) common(b []byte, line *access.Line, t *Tags) []byte {
 	b = AppendTag(b, TagHostUniq, t.HostUniq)
 	b = AppendTag(b, TagRelay, t.Relay)
-	// RFC 4638 §4: only who asked hears of it.
+	// RFC 4638 §4: only in answer to a request.
 	if mru := s.payload(line.Port, t); mru != plainMTU && t.MaxPayload != 0 {
 		b = AppendTag(b, TagMaxPayload, []byte{byte(mru >> 8), byte(mru)})
 	}
 	return b
 }
 
-// payload is the largest PPP packet of a session (RFC 4638 §4): 1492 unless both ends can do more.
+// payload is the largest PPP packet of a session (RFC 4638 §4): 1492 unless both ends permit more.
 func (s *Server) payload(port string, t *Tags) uint16 {
 	ours := s.config.MaxPayload[port]
 	switch {
@@ -153,7 +153,7 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 	s.makeRoom(who)
 	if reason, why := s.full(who, p); reason != 0 {
 		s.turnAway(line, reason, why)
-		if reason != limitHalfOpen { // who is dropped comes again; others have to know
+		if reason != limitHalfOpen { // a dropped one comes again; others need an answer
 			s.refuse(line, t, TagSystemError, why)
 		}
 		return
@@ -172,7 +172,7 @@ func (s *Server) padr(line *access.Line, t *Tags) {
 	x.Wake(s.now() + firstWord)
 }
 
-// agentOf is what the access node says of a line, and its circuit id, if that is believed.
+// agentOf is the access node's tag of a line, and its circuit id, if trusted.
 func (s *Server) agentOf(line *access.Line, t *Tags) (a access.Agent, circuit string) {
 	if t.Vendor == nil {
 		return a, ""
@@ -187,12 +187,12 @@ func (s *Server) agentOf(line *access.Line, t *Tags) (a access.Agent, circuit st
 	return a, circuit
 }
 
-// elsewhere tells that a session is on line by another circuit of its access node.
+// elsewhere: a session is on line by another circuit of its access node.
 func (x *session) elsewhere(circuit string) bool {
 	return circuit != "" && x.circuit != "" && x.circuit != circuit && !x.halfOpen
 }
 
-// stays tells whether a subscriber may dial by a circuit: where homes move, its sessions by another one end.
+// stays: a subscriber may dial by a circuit. Where homes move, its sessions on other circuits end.
 func (s *Server) stays(who peer, line *access.Line, said access.Agent, circuit string) bool {
 	for x := s.peers[who]; x != nil; x = x.older {
 		switch {
@@ -272,7 +272,7 @@ func (s *Server) full(who peer, p *port) (reason int, why string) {
 	return 0, ""
 }
 
-// freeID goes round, from a random start; a MAC does not get an id that it had a moment ago.
+// freeID goes round, from a random start; a MAC does not get its recent ids.
 func (s *Server) freeID(who peer) uint16 {
 	s.gone.expire(s.now())
 	for range 1 << 16 {

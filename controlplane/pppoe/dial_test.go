@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// standing is a host whose time is said.
+// standing is a host with a fixed time.
 type standing struct {
 	access.Host
 	time time.Time
@@ -18,8 +18,7 @@ type standing struct {
 
 func (h *standing) Now() time.Time { return h.time }
 
-// A session id comes to the same MAC again after the quarantine only, and never while it is in use; to another MAC at
-// once.
+// A session id is reused for a MAC after the quarantine only, never while in use; for another MAC at once.
 func TestFreeID(t *testing.T) {
 	h := &standing{time: time.Unix(1e9, 0)}
 	s := &Server{host: h, began: h.time, sessions: map[key]*session{}}

@@ -43,7 +43,7 @@ const (
 	broadband    = 0x0de9 // the Broadband Forum's enterprise number
 )
 
-// Header splits a packet of PPPoE (RFC 2516 §4): what is behind the length said is padding.
+// Header splits a packet of PPPoE (RFC 2516 §4): octets behind the stated length are padding.
 func Header(b []byte) (code uint8, id uint16, payload []byte, ok bool) {
 	if len(b) < headerSize || b[0] != versionType {
 		return 0, 0, nil, false
@@ -60,10 +60,10 @@ type Tags struct {
 	Service, Name, HostUniq, Cookie, Relay []byte
 	Vendor                                 []byte // of the Broadband Forum, behind its number
 	MaxPayload                             uint16 // 0: not there
-	Error                                  []byte // text of whichever error, not nil when there is one
+	Error                                  []byte // text of any error tag; nil without one
 }
 
-// ParseTags checks every length (row B1). Of a tag that is there twice, the first counts.
+// ParseTags checks every length (row B1). Of a repeated tag the first counts.
 func ParseTags(b []byte) (t Tags, ok bool) {
 	for n := 0; len(b) > 0; n++ {
 		if len(b) < 4 || n == maxTags {
@@ -126,7 +126,7 @@ const (
 	maxLineIdent = 63 // TR-101 §3.9.2
 )
 
-// agent is what the access node says of the line; false: not well formed, so none of it counts. Copied.
+// agent is the access node's tag; false: malformed, so none of it counts. Copied.
 func agent(b []byte) (a access.Agent, ok bool) {
 	ok = access.Options(bytes.Clone(b), func(code byte, value []byte) bool {
 		switch code {
@@ -150,7 +150,7 @@ func AppendHeader(b []byte, code uint8, id uint16) []byte {
 	return append(b, versionType, code, byte(id>>8), byte(id), 0, 0)
 }
 
-// AppendTag adds a tag to a discovery packet; nil is none.
+// AppendTag adds a tag to a discovery packet; nil: none.
 func AppendTag(b []byte, kind uint16, value []byte) []byte {
 	if value == nil {
 		return b

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Whatever comes from other lines, a subscriber stays on line; and all that it began ends.
+// Whatever comes from other lines, a subscriber stays on line; and all that the input began ends.
 func FuzzServer(f *testing.F) {
 	discovery := func(code byte, tags ...byte) []byte {
 		return append([]byte{0, byte(6 + len(tags)), 0x11, code, 0, 0, 0, byte(len(tags))}, tags...)

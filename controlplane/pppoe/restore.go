@@ -47,8 +47,7 @@ func (x *session) state() []byte {
 	return append(b, x.relay...)
 }
 
-// Restore goes on with a session, as if nothing had happened: its subscriber hears nothing of PPP, and the same packets
-// pass without being let pass again.
+// Restore continues a session seamlessly: no PPP packet is sent, and the same packets pass without another request.
 func (s *Server) Restore(of access.Session, r *access.Request, state []byte) access.Client {
 	line, pppoe := r.Line, r.PPPoE
 	if len(state) < stateSize || state[0] != stateVersion || pppoe == 0 || pppoe == 0xffff {

@@ -22,7 +22,7 @@ const (
 	EtherSession   = 0x8864
 )
 
-// Config of a Server: the configuration's section, and what that does not say. A limit of 0 is none.
+// Config of a Server: the configuration's section, and other options. A limit of 0 is none.
 type Config struct {
 	config.AccessPPPoE
 	PPP        ppp.Config
@@ -38,8 +38,8 @@ type Config struct {
 // Port is how lines of an access port, or of some of its VLANs, are served.
 type Port struct {
 	Relayed bool // IPv6 addresses come from DHCPv6 servers, behind sign-in
-	Trusted bool // what access nodes say of the line is believed
-	Moves   bool // another circuit id than the session's dials in anew: else it waits until the session has ended
+	Trusted bool // access nodes' tags are trusted
+	Moves   bool // a dial from another circuit is answered at once; else it waits until the old session has ended
 }
 
 var methods = map[string]access.Method{"pap": access.PAP, "chap": access.CHAP, "mschapv2": access.MSCHAPv2}
@@ -64,8 +64,8 @@ func ConfigOf(p *config.AccessPPPoE) Config {
 type Link6 interface {
 	Packet(ipv6 []byte) // punted; nothing in it is checked
 	Opened(local, peer netip.Addr)
-	Closed(tell bool) // tell: the link is still there
-	State() []byte    // to go on with after a restart: at most 255 octets
+	Closed(tell bool) // true: the link is still there
+	State() []byte    // to continue after a restart: at most 255 octets
 }
 
 // IPv6 makes a Link6.
@@ -120,7 +120,7 @@ type Server struct {
 	told     bucket.Bucket          // PADTs to strangers
 	answered *bucket.Table[lineKey] // of PADOs
 	counts   [counters]uint64
-	frame    access.Frame // the one that is being sent
+	frame    access.Frame // being sent
 	buffer   [2048]byte
 }
 
@@ -137,7 +137,7 @@ func New(host access.Host, c Config, v6 IPv6) *Server {
 	return s
 }
 
-// Configure takes other values for sessions to come; those that are there keep theirs.
+// Configure sets values for later sessions; present ones keep theirs.
 func (s *Server) Configure(c Config) {
 	const front = headerSize + 2 // PPPoE's header and the PPP protocol, in front of a link's packet
 	c.PPP.Now, c.PPP.Random, c.PPP.Buffer = s.now, s.random.Uint64, s.buffer[front:front]
@@ -151,7 +151,7 @@ func (s *Server) now() time.Duration { return s.host.Now().Sub(s.began) }
 // Sessions counts them, and those of them that have no network protocol yet.
 func (s *Server) Sessions() (all, halfOpen int) { return len(s.sessions), s.halfOpen }
 
-// Frame takes one of EtherType 0x8863 or 0x8864, whatever it was punted for.
+// Frame takes a frame of EtherType 0x8863 or 0x8864, punted for any reason.
 func (s *Server) Frame(f *access.Frame) {
 	code, id, payload, ok := Header(f.Payload)
 	switch {
@@ -218,7 +218,8 @@ func (s *Server) session(f *access.Frame, id uint16, payload []byte) {
 	}
 }
 
-// stranger is told that there is no such session, so that it dials again soon; one whose session ended just now knows.
+// stranger answers with a PADT for an unknown session, so that the peer dials again soon; not for a session that just
+// ended.
 func (s *Server) stranger(f *access.Frame, who peer, id uint16) {
 	s.counts[unknownSession]++
 	if s.gone.has(key{who, id}) || id == 0 || id == 0xffff {
@@ -239,7 +240,7 @@ func (s *Server) send(line *access.Line, packet []byte) {
 	s.host.Send(&s.frame)
 }
 
-// ticks has the wheel turn while anybody waits.
+// ticks keeps the wheel turning while sessions wait.
 func (s *Server) ticks() {
 	if !s.ticking && s.wheel.waiting > 0 {
 		s.ticking = true

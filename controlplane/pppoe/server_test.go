@@ -69,7 +69,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A home that refuses a family holds no address of it; one transaction has the rest pass, and another takes that away.
+// A home that refuses a family holds no address of it; one transaction permits the rest, and another removes the
+// address.
 func TestRefusedFamily(t *testing.T) {
 	for _, f := range []access.Families{{V4: true}, {V6: true}, both} {
 		w := newWorld(t, nil)
@@ -146,14 +147,14 @@ func TestPowerCut(t *testing.T) {
 	testkit.Equal(t, w.users[1].cause, 0, "cause of the new one")
 	testkit.ErrorIf(t, h.ID == old || !h.open.V4, "not on line again")
 	testkit.Equal(t, w.count("replaced"), 1, "replaced")
-	// The data plane says that echoes are not answered.
+	// The data plane reports unanswered echoes.
 	w.users[1].client.Silent()
 	w.run(time.Second)
 	testkit.Equal(t, w.users[1].cause, access.LostCarrier, "cause of a silent one")
 	testkit.ErrorIf(t, h.ended == "", "the home is not told")
 }
 
-// Others end sessions: the home hears it, and Down is not called.
+// Others end sessions: the home is notified, and Down is not called.
 func TestEnded(t *testing.T) {
 	w := newWorld(t, nil)
 	h := w.homeAt(1, 100, homer(access.PAP))
@@ -167,7 +168,7 @@ func TestEnded(t *testing.T) {
 	testkit.Equal(t, all, 0, "sessions")
 }
 
-// What a subscriber wants to have back may be long, as far as the answer fits a frame.
+// A subscriber's Host-Uniq may be long, as far as the answer fits a frame.
 func TestLongHostUniq(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) {
 		for i := range 20 {
@@ -253,7 +254,7 @@ func TestRefused(t *testing.T) {
 	testkit.Equal(t, len(w.failed), 1, "attempts")
 }
 
-// A restart of the control plane: homes notice nothing, and sessions that are not in the store get a PADT.
+// A restart of the control plane: homes are unaffected, and sessions missing in the store get a PADT.
 func TestRestore(t *testing.T) {
 	w := newWorld(t, nil)
 	for n := range 3 {
@@ -309,7 +310,7 @@ func (l *restless) Opened(_, _ netip.Addr) {
 	}
 }
 
-// What DHCPv6 had pass passes on, and nobody asks for it again: the data plane may be away.
+// IPv6 packets that DHCPv6 permitted still pass after a restart, without another request: the data plane may be away.
 func TestRestoreIPv6(t *testing.T) {
 	w := newWorld(t, nil)
 	var links []*restless
@@ -335,8 +336,8 @@ func TestRestoreIPv6(t *testing.T) {
 	testkit.Equal(t, u.families, access.Families{V4: true, V6: true}, "passing, once it is another")
 }
 
-// Where DHCPv6 is relayed a home signs in without addresses of IPv6, and has IPv6CP nevertheless; what passes, and what
-// is kept over a restart, says who gives them.
+// With relayed DHCPv6 a home signs in without IPv6 addresses, and still has IPv6CP. Permitted packets and the stored
+// state name the relay.
 func TestRelayed(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) {
 		c.PortOf = func(l *access.Line) pppoe.Port { return pppoe.Port{Relayed: l.STag == 100} }
@@ -385,7 +386,7 @@ func TestRelayed(t *testing.T) {
 	testkit.Equal(t, links[2].Relayed, false, "relayed on another line")
 }
 
-// Limits: of a line, of a port, of all, of sessions that are being set up. Other lines are not affected.
+// Limits: of a line, of a port, of all, of half-open sessions. Other lines are unaffected.
 func TestLimits(t *testing.T) {
 	for _, r := range []struct {
 		name   string
@@ -410,7 +411,7 @@ func TestLimits(t *testing.T) {
 		w.run(5 * time.Second)
 		testkit.Equal(t, other.open.V4, r.name == "limit-line", "%s: another line", r.name)
 	}
-	// Homes that say nothing behind PADR are bounded, and make room after a while.
+	// Homes silent behind PADR are bounded, and make room after a while.
 	w := newWorld(t, func(c *pppoe.Config) { c.Limits.HalfOpen, c.Limits.HalfLine = 100, 20 })
 	w.lost = func(up bool, f *access.Frame) bool {
 		return up && f.EtherType == pppoe.EtherSession && f.Line.STag == 100
@@ -430,8 +431,8 @@ func TestLimits(t *testing.T) {
 	testkit.Equal(t, all, 1, "sessions")
 }
 
-// Row B17: 20,000 homes of one VLAN dial after a power cut. Those that are not let in at once wait, all are on line in
-// the end, and who is on line stays there.
+// Row B17: 20,000 homes of one VLAN dial after a power cut. Homes not accepted at once wait, all are on line in the
+// end, and homes on line stay.
 func TestStorm(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.Begin = 500 })
 	before := w.homeAt(0, 100, homer(access.CHAP))
@@ -479,8 +480,7 @@ func TestBegin(t *testing.T) {
 	testkit.Equal(t, w.count("begin-waits"), 1900, "PADI that waited")
 }
 
-// Half-open sessions that say nothing keep nobody out for longer than a second. PADI that wait are bounded, and each
-// home waits once.
+// Silent half-open sessions block others for a second at most. Waiting PADI are bounded, and each home waits once.
 func TestBeginSilent(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.Begin, c.OffersPerLine = 10, 100_000 })
 	w.lost = func(up bool, f *access.Frame) bool {
@@ -518,7 +518,7 @@ func TestBeginSilent(t *testing.T) {
 	testkit.ErrorIf(t, w.count("begin-stale") == 0, "nobody gave up")
 }
 
-// A home that is let in, and rejects both network protocols: the session ends, and the history says why.
+// An accepted home that rejects both network protocols: the session ends, and the history has the reason.
 func TestNoNetwork(t *testing.T) {
 	w := newWorld(t, nil)
 	c := homer(access.PAP)
@@ -609,8 +609,8 @@ func TestCookies(t *testing.T) {
 	testkit.Equal(t, w.count("cookie"), 9, "an old cookie")
 }
 
-// Rows B1, B2, B4: what is not well formed changes nothing; a flood of PADI leaves nothing behind; only the line of a
-// session ends it.
+// Rows B1, B2, B4: malformed frames change nothing; a flood of PADI leaves nothing behind; only the line of a session
+// ends it.
 func TestBadDiscovery(t *testing.T) {
 	w := newWorld(t, nil)
 	h := w.homeAt(1, 100, homer(access.PAP))
@@ -682,8 +682,8 @@ func TestStrangers(t *testing.T) {
 	testkit.Equal(t, w.count("unknown-session"), 1000, "counted")
 }
 
-// A line that asks for offers all the time gets so many, and takes none from others of its port; all of them together
-// get what a port may have.
+// A line that keeps requesting offers gets its share, and takes none from others of its port; all together get the
+// port's.
 func TestOffers(t *testing.T) {
 	w := newWorld(t, func(c *pppoe.Config) { c.OffersPerLine, c.OffersPerPort = 20, 90 })
 	ask := func(cTag uint16) {

@@ -33,7 +33,7 @@ type session struct {
 	halfOpen bool
 	removed  bool
 	relayed  bool            // access.BearerState has it
-	passing  access.Families // what packets pass, as the owner of sessions was told
+	passing  access.Families // families whose packets pass, as reported to the owner of sessions
 	extra    access.Families // that v6 wants to pass
 }
 
@@ -131,7 +131,7 @@ func (x *session) remove() {
 	}
 }
 
-// end ends it from this end: the subscriber is told, and so is the owner of sessions.
+// end ends it from this end: the subscriber and the owner of sessions are notified.
 func (x *session) end(cause access.Cause, why string) {
 	x.link.Abort()
 	x.Closed(cause, why)
@@ -194,7 +194,7 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 		x.session = s
 		r.Network = x.network()
 		if r.Network.Families != (access.Families{}) {
-			// Packets pass before the subscriber is told: none of its first ones is lost.
+			// Packets pass before the subscriber gets the answer: none of its first ones is lost.
 			x.pass(r.Network.Families, func(err error) {
 				if err == nil {
 					x.link.Authenticated(&r)
@@ -232,8 +232,8 @@ func (x *session) network() (n ppp.Network) {
 	return n
 }
 
-// Network is told by the link what is open. A family that was closed passes no more; the address of one that the peer
-// refused goes back.
+// Network is called by the link with the open families. A closed family's packets are dropped; a refused address is
+// returned.
 func (x *session) Network(f access.Families) {
 	if x.session == nil || x.removed {
 		return
@@ -264,7 +264,7 @@ func (x *session) passes(f access.Families) access.Families {
 		Delegated: f.V6 && x.extra.Delegated}
 }
 
-// pass says to the owner of sessions which packets pass now, where PPP has these families.
+// pass reports to the owner of sessions which packets pass now, where PPP has these families.
 func (x *session) pass(f access.Families, done func(error)) {
 	x.passing = x.passes(f)
 	alive := access.KeepAlive{Magic: x.link.Magic(), Interval: x.config.KeepAlive.Interval,
@@ -313,7 +313,7 @@ func (x *session) SendIPv6(packet []byte) {
 	}
 }
 
-// PassIPv6 is what DHCPv6 gave, and what router advertisements name.
+// PassIPv6 permits DHCPv6's addresses, and router advertisements' prefixes.
 func (x *session) PassIPv6(f access.Families, done func(error)) {
 	if !x.removed {
 		x.extra = f
@@ -322,7 +322,7 @@ func (x *session) PassIPv6(f access.Families, done func(error)) {
 	}
 }
 
-// KeepIPv6 stores what State of v6 says now.
+// KeepIPv6 stores v6's present State.
 func (x *session) KeepIPv6() {
 	if !x.removed {
 		x.session.Keep(x.state())
@@ -351,7 +351,7 @@ func (x *session) Closed(cause access.Cause, why string) {
 		x.server.host.Failed(p.request, why)
 	case x.session != nil:
 		x.server.host.Failed(p.request, why)
-	} // else SignIn said no, which its owner knows
+	} // else SignIn refused, which its owner knows
 }
 
 func (x *session) sendPADT() {
@@ -362,7 +362,7 @@ func (x *session) sendPADT() {
 
 // ---- access.Client --------------------------------------------------------------------------------------------------
 
-// Ended by somebody else: the session is gone already.
+// Ended from outside: the session is gone already.
 func (x *session) Ended(access.Cause) {
 	if !x.removed {
 		x.link.Abort()

@@ -4,7 +4,7 @@ package pppoe
 
 import "time"
 
-// wheel has sessions wait, without memory of its own for each. It turns while somebody waits.
+// wheel holds waiting sessions, without memory of its own for each. It turns while sessions wait.
 type wheel struct {
 	slots   [256]*session
 	turned  int64 // ticks that were looked at
@@ -21,7 +21,7 @@ type waits struct {
 
 func (w *wheel) slot(at time.Duration) **session { return &w.slots[ticks(at)%int64(len(w.slots))] }
 
-// ticks rounds up: nobody wakes too early.
+// ticks rounds up: no session wakes early.
 func ticks(at time.Duration) int64 { return int64((at + tick - 1) / tick) }
 
 func (w *wheel) remove(x *session) {
@@ -40,7 +40,7 @@ func (w *wheel) remove(x *session) {
 	w.waiting--
 }
 
-// put has x wait for a time; one that has passed counts as the next tick.
+// put has x wait for a time; a past time counts as the next tick.
 func (w *wheel) put(x *session, at time.Duration) {
 	w.remove(x)
 	if at == 0 {
@@ -56,7 +56,7 @@ func (w *wheel) put(x *session, at time.Duration) {
 	w.waiting++
 }
 
-// turn takes out one whose time has come; nil: nobody is left.
+// turn takes out a session whose time has come; nil: none is left.
 func (w *wheel) turn(now time.Duration) *session {
 	end := int64(now / tick)
 	if w.waiting == 0 {

@@ -20,8 +20,8 @@ import (
 	"isthmus/lab/dialer"
 )
 
-// world is the owner of a server and of the homes that dial in: time, frames, an authenticator that knows "homer" with
-// the password "secret".
+// world is the owner of a server and of dialling homes: time, frames, an authenticator that knows "homer" with the
+// password "secret".
 type world struct {
 	t      testing.TB
 	now    time.Duration
@@ -40,7 +40,7 @@ type world struct {
 	failed []string
 	wait   time.Duration // for a verdict
 	silent bool
-	full   bool // who they say, but there is no address
+	full   bool // authenticated, but without an address
 }
 
 type happening struct {
@@ -237,7 +237,7 @@ func (h *home) Wake(_ *dialer.Client, at time.Duration) {
 	}
 }
 
-// Up: whatever a home has open passes already, so that none of its first packets is lost.
+// Up: open families pass already, so that none of the first packets is lost.
 func (h *home) Up(_ *dialer.Client, f access.Families) {
 	h.open = f
 	passes := slices.ContainsFunc(h.w.users, func(u *user) bool {

@@ -55,9 +55,9 @@ type Client struct {
 	closed  atomic.Bool
 }
 
-// NewClient opens nothing: sockets are opened when they are needed. The configuration has at most 32 servers. changed,
-// which may be nil, is called from a goroutine of the client when a server is given up or answers again, and when it
-// answers but is not believed, or cannot be asked.
+// NewClient opens no sockets: they are opened on demand. The configuration has at most 32 servers. changed, which may
+// be nil, is called from a goroutine of the client. It reports that a server is given up, answers again, answers but is
+// not believed, or cannot be asked.
 func NewClient(configs []ServerConfig, changed func(name string, is News)) (*Client, error) {
 	c := &Client{}
 	if changed == nil {
@@ -80,10 +80,10 @@ func NewClient(configs []ServerConfig, changed func(name string, is News)) (*Cli
 	return c, nil
 }
 
-// Exchange sends a request, and again, and to others, until somebody answers. done is called once from a goroutine of
-// the client, or before Exchange returns: with an answer whose authenticity was checked, or with ErrAway, ErrBusy,
-// ErrClosed, an error that wraps ErrMalformed (the answer's authenticity is right, its contents are not), or why the
-// request cannot be encoded. The packet's attributes must not change until then.
+// Exchange sends a request, repeats it, and tries other servers until an answer comes. done is called once, from a
+// goroutine of the client or before Exchange returns. Its result is an authentic answer, ErrAway, ErrBusy, ErrClosed,
+// an error that wraps ErrMalformed (authentic, but invalid contents), or why the request cannot be encoded. The
+// packet's attributes must not change until then.
 func (c *Client) Exchange(p *Packet, done func(*Packet, error)) {
 	e := &exchange{p: p, done: done}
 	e.timer = time.AfterFunc(time.Hour, e.expired)
@@ -121,7 +121,7 @@ func (c *Client) next(e *exchange) {
 	}
 }
 
-// choose returns a server that is alive and was not tried: of the lowest priority, those that have it in turn.
+// choose returns an untried server that is alive: of the lowest priority, in turn.
 func (c *Client) choose(tried uint32) (*server, int) {
 	var equal [32]int
 	n := 0
@@ -141,7 +141,7 @@ func (c *Client) choose(tried uint32) (*server, int) {
 	return c.servers[i], i
 }
 
-// Alive tells whether any server is believed to answer.
+// Alive: some server is believed to answer.
 func (c *Client) Alive() bool {
 	return slices.ContainsFunc(c.servers, (*server).alive)
 }

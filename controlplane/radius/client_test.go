@@ -47,15 +47,15 @@ func TestExchange(t *testing.T) {
 	testkit.Equal(t, sum, 1, "round trips")
 }
 
-// What an answer must be (rows B12 and B14): each wrong one is dropped and counted by its name, and the right one that
-// comes after it is taken.
+// What an answer must be (rows B12 and B14): each wrong one is dropped and counted by its name, and the right one
+// behind it is accepted.
 func TestAnswersDropped(t *testing.T) {
 	sign := func(out, p *Packet, key string) []byte {
 		out.ID = p.ID
 		b, _ := out.Encode(nil, []byte(key), &p.Authenticator)
 		return b
 	}
-	resealed := func(b []byte, p *Packet) []byte { // with a right Response Authenticator whatever is in it
+	resealed := func(b []byte, p *Packet) []byte { // with a right Response Authenticator for any content
 		copy(b[4:], p.Authenticator[:])
 		a := seal(b, []byte(secret))
 		copy(b[4:], a[:])
@@ -160,7 +160,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// An answer from another address is none (row B14).
+// An answer from another address does not count (row B14).
 func TestWrongAddress(t *testing.T) {
 	other, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
 	testkit.Must(t, err)
@@ -175,7 +175,7 @@ func TestWrongAddress(t *testing.T) {
 	testkit.Until(t, "both were counted", func() bool { return c.State()[0].Counters.Dropped()["source"] == 2 })
 }
 
-// A silent server: its requests go to the next one, those under way too, and new ones do not wait for it.
+// A silent server: its requests go to the next one, pending ones too, and new ones do not wait for it.
 func TestFailover(t *testing.T) {
 	asked := atomic.Int32{}
 	first := respond(t, func(p *Packet, _ func(*Packet)) { asked.Add(1) })
@@ -251,7 +251,7 @@ func TestLate(t *testing.T) {
 	testkit.Until(t, "late", func() bool { return c.State()[0].Counters.Dropped()["late"] == 1 })
 }
 
-// Accounting says how long ago it happened, each time anew, under another identifier; each answer is good.
+// Accounting sends its age with each try, under another identifier; an answer to any of them is valid.
 func TestDelayGrows(t *testing.T) {
 	var mu sync.Mutex
 	var delays []uint32

@@ -15,8 +15,8 @@ type Counters struct {
 	ConnectFailures                uint64 // connections, sockets and packets that the system refused
 	Disconnects                    uint64 // TLS
 	QueueFull                      uint64 // requests refused: all identifiers and the queue are taken
-	WrongAddress                   uint64 // answers dropped: from somebody else's address
-	UnknownID, Late                uint64 // nobody waits for it; somebody did
+	WrongAddress                   uint64 // answers dropped: from another address
+	UnknownID, Late                uint64 // unexpected; expected once
 	WrongAuthenticator             uint64
 	Unsigned, WrongSignature       uint64 // Message-Authenticator
 	SignatureLate                  uint64 // not the first attribute

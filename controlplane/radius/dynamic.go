@@ -60,7 +60,7 @@ type Refused struct {
 type DynamicCounters struct {
 	Changes, Disconnects, ACKs, NAKs   uint64
 	Causes                             map[Cause]uint64 // of NAKs
-	Unlisted                           uint64           // dropped: from nobody we know
+	Unlisted                           uint64           // dropped: from an unlisted address
 	RateLimited, Malformed             uint64           // dropped
 	UnexpectedCode, WrongAuthenticator uint64           // dropped
 	WrongSignature                     uint64           // dropped: Message-Authenticator is wrong, or missing
@@ -74,7 +74,7 @@ type Dynamic struct {
 	handle  func(p *Packet, answer Answer)
 	refused func(r *Refused)
 	now     func() time.Time
-	// up is for how long we have run. What may be put back, the clock, is only compared with Event-Timestamp.
+	// up is our running time. The wall clock, which may be set back, is only compared with Event-Timestamp.
 	up func() time.Duration
 
 	mu     sync.Mutex
@@ -86,7 +86,7 @@ type Dynamic struct {
 	conns  []*net.UDPConn
 }
 
-// seenKey is a packet, wherever it comes from: its authenticator is a hash of all of it and the secret.
+// seenKey is a packet from anywhere: its authenticator is a hash of all of it and the secret.
 type seenKey struct {
 	id   uint8
 	auth [16]byte
@@ -101,7 +101,7 @@ type seenRequest struct {
 
 const maxSeen = 1 << 18
 
-// NewDynamic makes a server that listens nowhere yet. refused is told of each request that is not carried out.
+// NewDynamic makes a server that does not listen yet. refused gets each request that is not carried out.
 func NewDynamic(handle func(p *Packet, answer Answer), refused func(r *Refused)) *Dynamic {
 	began := time.Now()
 	return &Dynamic{handle: handle, refused: refused, now: time.Now,
@@ -140,8 +140,8 @@ func (b *Bound) Close() {
 	}
 }
 
-// Use changes clients, each with its secret, and limits, and listens to what the last Bind returned in the place of the
-// addresses before. What was seen is remembered.
+// Use sets clients, each with its secret, and limits, and listens to the last Bind's result in place of former
+// addresses. Seen requests are remembered.
 func (d *Dynamic) Use(c config.CoA, b *Bound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,7 +269,7 @@ func (d *Dynamic) request(conn *net.UDPConn, from netip.AddrPort, b []byte) {
 	d.handle(p, reply)
 }
 
-// admit finds the client of the longest prefix. why is given when it is none, or has sent too much. The lock is held.
+// admit finds the client of the longest prefix; otherwise, or above its rate, why is set. The lock is held.
 func (d *Dynamic) admit(from netip.Addr) (_ *config.CoAClient, why string) {
 	var found *config.CoAClient
 	for i := range d.config.Clients {
@@ -331,7 +331,7 @@ func (d *Dynamic) dropped(err error) {
 	}
 }
 
-// fresh looks at Event-Timestamp (RFC 5176 §6.3). why is given when the request is refused, by a cause or by silence.
+// fresh checks Event-Timestamp (RFC 5176 §6.3). why is given when the request is refused, by a cause or by silence.
 func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 	b := p.Get(EventTimestamp)
 	if b == nil {
@@ -346,8 +346,8 @@ func (d *Dynamic) fresh(p *Packet, now time.Time) (cause Cause, why string) {
 		return InvalidValue, err.Error()
 	}
 	at := time.Unix(int64(seconds), 0)
-	// What was sent before we began may have been carried out by who ran before. When that was by the clock as it
-	// is now: it may have been put back since.
+	// A request sent before our start may have been carried out by the former process. Start is by the present
+	// clock, which may have been set back.
 	began := now.Add(-d.up() - clockSecond)
 	late := now.Sub(at)
 	switch {
@@ -369,7 +369,7 @@ const noTimestamp = "without Event-Timestamp: radius.coa.event_timestamp: option
 // clockSecond: a time stamp of whole seconds may be that much too early.
 const clockSecond = time.Second
 
-// expire forgets what could not be sent again any more: twice the window covers a clock ahead of ours.
+// expire forgets requests that could not be repeated any more: twice the window covers a clock ahead of ours.
 func (d *Dynamic) expire() {
 	n, now := 0, d.up()
 	for n < len(d.order) && now-d.order[n].at > 2*(d.config.ReplayWindow+clockSecond) {

@@ -125,7 +125,7 @@ func TestChangeRefused(t *testing.T) {
 	testkit.Equal(t, <-d.why, "no such session", "why")
 }
 
-// The same packet again is answered as before, and nothing is done twice; sent later it is not even answered (row B15).
+// The same packet again gets the same answer, without a second effect; much later it gets none (row B15).
 func TestChangeReplayed(t *testing.T) {
 	d := newChanger(t, config.CoA{}, obey)
 	b := change(1, time.Now(), secret)
@@ -144,7 +144,7 @@ func TestChangeReplayed(t *testing.T) {
 	testkit.Equal(t, len(d.seen), 0, "remembered")
 }
 
-// The same packet from elsewhere is no other one, and what is older than the process may have been carried out before.
+// The same packet from elsewhere counts as the same, and one older than the process may have been carried out before.
 func TestChangeFromElsewhere(t *testing.T) {
 	d := newChanger(t, config.CoA{ReplayWindow: time.Minute, Rate: 100, Clients: []config.CoAClient{
 		from("127.0.0.0/8", secret, "optional")}}, obey)
@@ -171,7 +171,7 @@ func TestChangeFromTheFuture(t *testing.T) {
 	testkit.Equal(t, d.asked.Load(), 1, "carried out")
 }
 
-// A clock that was put back is no reason to take requests for old ones, nor to carry one out twice.
+// A clock set back neither makes requests old nor repeats one.
 func TestChangeClockPutBack(t *testing.T) {
 	d := newChanger(t, config.CoA{}, obey)
 	d.clock.Store(7200)
@@ -195,7 +195,7 @@ func TestChangeWithoutTimestamp(t *testing.T) {
 	testkit.Equal(t, d.asked.Load(), 0, "carried out")
 }
 
-// What is not authentic, or from nobody, gets no answer and is counted.
+// A request that is not authentic, or from an unlisted address, gets no answer and is counted.
 func TestChangeDropped(t *testing.T) {
 	d := newChanger(t, config.CoA{}, obey)
 	signed := change(1, time.Now(), secret)

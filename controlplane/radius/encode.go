@@ -28,10 +28,9 @@ var (
 	ErrSignatureLate = errors.New("Message-Authenticator is not the first attribute")
 )
 
-// Encode appends the packet to dst, signed by the secret. request is the authenticator of the request that it
-// answers, nil of a request. Of an Access-Request and Status-Server, p.Authenticator must be random; of other
-// requests and of answers it is made here and set. Message-Authenticator comes first in all but accounting, whose
-// authenticator signs.
+// Encode appends the packet to dst, signed by the secret. request is the authenticator of the answered request, nil for
+// a request. Access-Request and Status-Server need a random p.Authenticator; others get theirs here.
+// Message-Authenticator comes first except in accounting, whose authenticator signs.
 func (p *Packet) Encode(dst, secret []byte, request *[16]byte) ([]byte, error) {
 	start := len(dst)
 	sealed := request != nil || p.Code != AccessRequest && p.Code != StatusServer // the authenticator is a hash

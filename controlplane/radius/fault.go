@@ -16,7 +16,7 @@ var (
 // unreachableError is why a server cannot be asked.
 type unreachableError struct{ error }
 
-// faults are why an answer is not believed: a word, and what to say of the server.
+// faults are why an answer is not believed: a word, and the server's state.
 var faults = map[error]struct{ word, text string }{
 	ErrUnsigned: {"unsigned", "answers, but is not signed: have it send Message-Authenticator, " +
 		"or set message_authenticator: optional"},
@@ -31,7 +31,7 @@ var faults = map[error]struct{ word, text string }{
 // FaultError is ErrAway of a server that does answer, but is not believed, or that cannot be asked.
 type FaultError struct {
 	Server string
-	Err    error // of Verify, one of faults, or what the system said
+	Err    error // of Verify, one of faults, or the system's
 }
 
 func (e *FaultError) Error() string {
@@ -59,17 +59,18 @@ type News struct {
 // Unwrap has it be both.
 func (e *FaultError) Unwrap() []error { return []error{ErrAway, e.Err} }
 
-// toldAgain is how long one and the same fault, which comes and goes, is not told again.
+// toldAgain is how long a recurring fault is not reported again.
 const toldAgain = time.Hour
 
-// unreachable notes that the server cannot be asked: it is told when the server is given up for it. The lock is held.
+// unreachable notes that the server cannot be asked; the reason is reported when the server is given up. The lock is
+// held.
 func (s *server) unreachable(err error) {
 	s.counts.ConnectFailures++
 	s.fault, s.faulty = &FaultError{s.name, &unreachableError{err}}, time.Now()
 }
 
-// doubt notes that an answer to a request is not believed, and tells if that is news. It is called with the lock,
-// and returns without.
+// doubt notes that an answer is not believed, and reports a new reason. It is called with the lock, and returns
+// without.
 func (s *server) doubt(err error) {
 	s.counts.failed(err)
 	now, f := time.Now(), &FaultError{s.name, err}

@@ -14,8 +14,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// A server that answers and is not believed is not said to be silent; each reason is told once, however often it comes
-// and goes. One that falls silent is said to be (row B12).
+// A server that answers and is not believed is not reported as silent. Each reason is reported once, however often it
+// recurs. A server that falls silent is reported (row B12).
 func TestFaults(t *testing.T) {
 	unsigned := func(p *Packet) []byte {
 		b := []byte{byte(AccessAccept), p.ID, 0, 20, 19: 0}
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 	testkit.Equal(t, len(told), 6, "told")
 }
 
-// Why a server cannot be asked is what is said, of the attempt and of the server that is given up.
+// The reason why a server cannot be asked is reported, for the attempt and for the server given up.
 func TestUnreachable(t *testing.T) {
 	s := respondTLS(t, welcome)
 	s.listener.Close()

@@ -2,12 +2,12 @@
 
 package radius
 
-// lane is a socket or connection: 256 identifiers, each of one request at a time. Guarded by its server's lock.
+// lane is a socket or connection: 256 identifiers, each for one request at a time. Guarded by its server's lock.
 type lane struct {
 	send  func([]byte) error // from any goroutine, without the lock; does not wait for the peer
 	close func()
 	slots [256]slot
-	free  [256]uint8 // ring: the one that has been free longest is used first, so that late answers are known
+	free  [256]uint8 // ring: the longest free one is used first, so that late answers are recognised
 	head  int
 	count int
 }

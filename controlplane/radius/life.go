@@ -98,7 +98,7 @@ func (s *server) probe() {
 	}
 	s.probes.Reset(about(s.Probe))
 	l := s.lane()
-	if l == nil { // over TLS, a connection that can be made says enough
+	if l == nil { // over TLS, a connection suffices
 		s.mu.Unlock()
 		return
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // Attribute is one of a packet. A vendor's attribute has that vendor's type; several of one Vendor-Specific attribute
-// are several here. Those of vendors whom we do not know are of type VendorSpecific, with the whole value.
+// are several here. Unknown vendors' are of type VendorSpecific, with the whole value.
 type Attribute struct {
 	Type  Type
 	Value []byte
@@ -30,8 +30,8 @@ type Packet struct {
 	ID            uint8
 	Authenticator [16]byte
 	Attributes    []Attribute
-	// Since is when what an accounting request tells of happened: each try says how long ago that is, in
-	// Acct-Delay-Time. Zero: none is sent.
+	// Since is when the event of an accounting request happened: each try sends its age in Acct-Delay-Time. Zero:
+	// none is sent.
 	Since time.Time
 }
 
@@ -42,7 +42,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 }
 
-// Parse reads a packet, whose values stay in b. What is behind its length is padding (RFC 2865 §3).
+// Parse reads a packet, whose values stay in b. Octets behind its length are padding (RFC 2865 §3).
 func Parse(b []byte) (*Packet, error) {
 	b, err := Trim(b)
 	if err != nil {
@@ -71,7 +71,7 @@ func Trim(b []byte) ([]byte, error) {
 // ParseAttributes reads what AppendAttributes wrote; values stay in b.
 func ParseAttributes(b []byte) ([]Attribute, error) { return split(b, nil) }
 
-// split appends the attributes of body, those of vendors whom we know one by one.
+// split appends the attributes of body, those of known vendors one by one.
 func split(body []byte, list []Attribute) ([]Attribute, error) {
 	for len(body) > 0 {
 		t, value, rest, err := next(body)
@@ -131,7 +131,7 @@ func (p *Packet) Check() error {
 	return nil
 }
 
-// Get returns the first attribute of a type; nil: there is none.
+// Get returns the first attribute of a type, nil without one.
 func (p *Packet) Get(t Type) []byte {
 	for i := range p.Attributes {
 		if p.Attributes[i].Type == t {
@@ -141,7 +141,7 @@ func (p *Packet) Get(t Type) []byte {
 	return nil
 }
 
-// Add appends an attribute, whose value is not copied. One of no length is left out: RFC 2865 §5 has none.
+// Add appends an attribute without copying its value. An empty one is left out: RFC 2865 §5 has none.
 func (p *Packet) Add(t Type, value []byte) {
 	if len(value) > 0 {
 		p.Attributes = append(p.Attributes, Attribute{t, value})

@@ -79,7 +79,7 @@ func TestMalformed(t *testing.T) {
 		}
 		testkit.ErrorIf(t, !errors.Is(err, ErrMalformed), "%s: %v", row.name, err)
 	}
-	p, err := Parse(append(header(29, "1a0900 000063 ffff 00"), 1, 2, 3)) // of nobody we know; padding behind it
+	p, err := Parse(append(header(29, "1a0900 000063 ffff 00"), 1, 2, 3)) // of an unknown vendor; padding behind it
 	testkit.Must(t, err)
 	testkit.Equal(t, p.Attributes[0].Type, VendorSpecific, "type")
 	testkit.Equal(t, len(p.Attributes[0].Value), 7, "length")
@@ -195,7 +195,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// pyrad reads what we send, and we what it answers.
+// pyrad reads our packets, and we its answers.
 func TestPyrad(t *testing.T) {
 	const python = "/usr/bin/python3" // Debian's, which has pyrad
 	if exec.Command(python, "-c", "import pyrad").Run() != nil {

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// server is one server of a client. It is alive until a request that was sent Tries times got no answer while nothing
-// else did either; then for DeadTime, or until it answers a probe, it gets no requests, and those it had go to
-// others.
+// server is one server of a client. It is alive until a request that was sent Tries times got no answer, and no other
+// did. Then for DeadTime, or until it answers a probe, it gets no requests, and its pending ones go to others.
 type server struct {
 	ServerConfig
 	name    string
@@ -56,7 +55,7 @@ func newServer(c *Client, of ServerConfig, changed func(string, News)) *server {
 
 func (s *server) alive() bool { return s.living.Load() }
 
-// take has the server send a request. ErrAway, ErrBusy: it did not take it. Others: the request is impossible.
+// take has the server send a request. ErrAway, ErrBusy: not accepted. Others: the request is impossible.
 func (s *server) take(e *exchange) error {
 	s.mu.Lock()
 	if s.shut || !s.living.Load() {
@@ -93,7 +92,7 @@ const maxWait = 16 * time.Second // MRT
 
 func backoff(wait time.Duration) time.Duration { return min(2*wait, maxWait) }
 
-// about varies a time by a tenth, so that requests that began together do not stay so (RFC 5080: RAND).
+// about varies a time by a tenth, so that simultaneous requests spread (RFC 5080: RAND).
 func about(d time.Duration) time.Duration {
 	return d + time.Duration((mathrand.Float64()-0.5)*0.2*float64(d))
 }
@@ -115,7 +114,7 @@ func (s *server) sendFirst(e *exchange, l *lane) error {
 	}
 	packet := e.packet
 	s.mu.Unlock()
-	_ = l.send(packet) // what could not be sent is sent again, or its lane says that it broke
+	_ = l.send(packet) // a failed send is repeated, or its lane reports the break
 	return nil
 }
 
@@ -137,7 +136,7 @@ func (s *server) prepare(e *exchange, l *lane) error {
 	return err
 }
 
-// lane returns one with a free identifier; nil when there is none now.
+// lane returns one with a free identifier, nil without one.
 func (s *server) lane() *lane {
 	for _, l := range s.lanes {
 		if l.count > 0 {
@@ -269,7 +268,7 @@ func (s *server) answer(l *lane, from netip.AddrPort, b []byte) {
 	// Hashing needs no lock.
 	code, policy := Code(b[0]), s.policy
 	if code == AccountingResponse || e != nil && e.p.Code == StatusServer || from != s.to {
-		policy = Optional // nobody gains by a forged one
+		policy = Optional // a forged one gains nothing
 	}
 	err = Verify(b, s.secret, &auth, policy)
 

@@ -16,13 +16,13 @@ import (
 
 const secret = "testing123"
 
-// responder is a server that answers what its function says; nil: nothing.
+// responder is a server with a function that answers; nil: no answer.
 type responder struct {
 	conn    *net.UDPConn
 	address netip.AddrPort
 }
 
-// respond runs one on a loopback port until the test ends. answer gets requests, and sends what it likes by reply.
+// respond runs one on a loopback port until the test ends. answer gets requests, and sends any answers by reply.
 func respond(t testing.TB, answer func(p *Packet, reply func(*Packet))) *responder {
 	t.Helper()
 	var r *responder
@@ -97,7 +97,7 @@ func request() *Packet {
 	return p
 }
 
-// respondRaw is respond for who makes packets of octets.
+// respondRaw is respond with packets of octets.
 func respondRaw(t testing.TB, answer func(p *Packet, from netip.AddrPort, conn *net.UDPConn)) *responder {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -168,7 +168,7 @@ func TestTLSBroken(t *testing.T) {
 	testkit.Equal(t, c.State()[0].Counters.Disconnects, 1, "disconnects")
 }
 
-// A server that hangs, or whose certificate is somebody else's: the next one is asked.
+// A server hangs, or has another's certificate: the next one is asked.
 func TestTLSFailover(t *testing.T) {
 	udp := respond(t, accept)
 	next := serverAt("udp", udp.address, time.Second)
@@ -199,7 +199,7 @@ func TestTLSBack(t *testing.T) {
 	testkit.ErrorIf(t, !errors.Is(ask(t, c, request()).err, ErrAway), "answered")
 	plain, err := net.Listen("tcp", address)
 	if err != nil {
-		t.Skip(err) // somebody took the port
+		t.Skip(err) // the port is taken
 	}
 	defer plain.Close()
 	pair, err := tls.X509KeyPair(s.security.Certificate, s.security.Key)

@@ -43,8 +43,7 @@ func (s *server) open() (*lane, error) {
 	return l, nil
 }
 
-// receive hands over what comes until the socket is closed. b is good until take returns; IPv4 addresses are not
-// mapped.
+// receive passes on packets until the socket is closed. b is valid until take returns; IPv4 addresses are not mapped.
 func receive(conn *net.UDPConn, take func(from netip.AddrPort, b []byte)) {
 	buffer := make([]byte, maxPacket+1)
 	for {
@@ -114,14 +113,14 @@ func (s *server) write(conn net.Conn, out <-chan []byte, over <-chan struct{}) {
 		case b := <-out:
 			_ = conn.SetWriteDeadline(time.Now().Add(s.patience()))
 			if _, err := conn.Write(b); err != nil {
-				conn.Close() // the reader tells
+				conn.Close() // the reader ends
 				return
 			}
 		}
 	}
 }
 
-// read takes packets off a connection until it breaks; then its requests begin anew.
+// read takes packets off a connection until it breaks; then its requests are sent again.
 func (s *server) read(conn net.Conn, l *lane, over chan<- struct{}) {
 	in := bufio.NewReaderSize(conn, 2*maxPacket)
 	buffer := make([]byte, maxPacket)

@@ -45,7 +45,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("Attr-%d", uint32(t))
 }
 
-// knownVendor tells of whom we know attributes: their values hold attributes with one octet each of type and length.
+// knownVendor: we know attributes of the vendor. Their values hold attributes with one octet each of type and length.
 func knownVendor(vendor uint32) bool {
 	switch vendor {
 	case 9, 311, 3561, 4874, 14122, 14988:
@@ -88,7 +88,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", uint8(c))
 }
 
-// answers tells whether a packet of code c may answer one of code request.
+// answers: a packet of code c may answer one of code request.
 func (c Code) answers(request Code) bool {
 	switch request {
 	case AccessRequest:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay runs packet captures through the same graph as the live gateway: it compiles the configuration, writes
-// the state as a file of API messages and lets `isthmus-dp replay` do the rest.
+// Package replay runs packet captures through the same graph as the live gateway. It compiles the configuration, writes
+// the state as a file of API messages and runs `isthmus-dp replay`.
 package replay
 
 import (
@@ -26,7 +26,7 @@ type Options struct {
 	Counters string
 	Skip     bool // success although packets were left out
 	DPBinary string
-	Started  func(pid int, bytes uint64) // the data plane reads so many bytes of captures; nil: nobody looks
+	Started  func(pid int, bytes uint64) // the data plane reads so many bytes of captures; may be nil
 }
 
 // WriteState compiles a configuration and writes it as one transaction.

@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Carried is what a URR measured in data planes that are gone, since its last report. Its thresholds take it into
-// account: the next report has it.
+// Carried is a URR's usage in ended data planes since its last report. Its thresholds include it: the next report has
+// it.
 type Carried struct {
 	Uplink, Downlink uint64 // bytes
 	Seconds          uint32
@@ -27,11 +27,11 @@ type Used struct {
 	Heard     uint32    // of these, of which the report was there
 }
 
-// Exhausts are the quotas that can be used up, in the words of api_urr_row, and the triggers of reports of that.
+// Exhausts are the quotas that can be used up, as in api_urr_row, with the triggers of their reports.
 var Exhausts = [...]struct{ Report, Trigger, Quota uint32 }{{api.UsageVolqu, api.URRVolqu, 1},
 	{api.UsageTimqu, api.URRTimqu, 2}, {api.UsageEvequ, api.URREvequ, 4}, {api.UsageQuhti, api.URRQuhti, 8}}
 
-// Exhausting is which quotas a report says are used up.
+// Exhausting returns which quotas a report marks as used up.
 func Exhausting(u *api.Usage) (quotas uint32) {
 	for _, e := range Exhausts {
 		if u.Triggers&e.Report != 0 {
@@ -41,7 +41,7 @@ func Exhausting(u *api.Usage) (quotas uint32) {
 	return quotas
 }
 
-// silent tells whether nothing passes, and the CP function knows or does not want to.
+// silent: nothing passes, and the CP function knows it or did not ask for a report.
 func (m *Used) silent(triggers uint32) bool {
 	for _, e := range Exhausts {
 		if m.Exhausted&e.Quota != 0 && (m.Heard&e.Quota != 0 || triggers&e.Trigger == 0) {
@@ -54,8 +54,8 @@ func (m *Used) silent(triggers uint32) bool {
 // NoQuota is in the place of what is left of one.
 const NoQuota = math.MaxUint64
 
-// Resume has a URR go on in another data plane: thresholds count what was measured, quotas are what is left of them.
-// false: the data plane gets what it had.
+// Resume continues a URR in another data plane: thresholds include measured usage, quotas are the rest. false:
+// unchanged.
 func (u *URR) Resume(m *Used) (changed bool) {
 	if *u.Triggers&api.URRVolth != 0 && u.VolumeThreshold != nil && m.Bytes != [2]uint64{} {
 		u.Carried.Uplink, u.Carried.Downlink = u.Carried.Uplink+m.Bytes[0], u.Carried.Downlink+m.Bytes[1]
@@ -86,8 +86,8 @@ func (u *URR) Resume(m *Used) (changed bool) {
 	return changed
 }
 
-// left is what is left of one part of a volume quota. 0 is said of one that is used up and known to be (TS 29.244
-// §8.2.50); else a packet passes, and is reported.
+// left is the rest of one part of a volume quota. It is 0 only if the CP function knows of the exhaustion (TS 29.244
+// §8.2.50); otherwise one packet passes, and is reported.
 func (m *Used) left(of *uint64, part int, silent bool) *uint64 {
 	switch {
 	case of == nil || *of == 0:
@@ -101,7 +101,7 @@ func (m *Used) left(of *uint64, part int, silent bool) *uint64 {
 	return &left
 }
 
-// lessen takes what was carried over off the thresholds. 0 would be none.
+// lessen subtracts carried-over usage from the thresholds. 0 would mean none.
 func (c *Carried) lessen(out *api.URR) {
 	for i, v := range [3]uint64{c.Uplink + c.Downlink, c.Uplink, c.Downlink} {
 		if t := &out.VolumeThreshold[i]; *t != 0 {
@@ -113,7 +113,7 @@ func (c *Carried) lessen(out *api.URR) {
 	}
 }
 
-// CarriedOver tells whether some URR of a session has something carried over.
+// CarriedOver: some URR of the session has carried-over usage.
 func (s *Session) CarriedOver() bool {
 	for i := range s.URR {
 		if s.URR[i].Carried != (Carried{}) {

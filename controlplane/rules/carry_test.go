@@ -11,7 +11,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// A URR goes on in another data plane: what it has there is what is left.
+// A URR continues in another data plane with the rest.
 func TestURRGoesOn(t *testing.T) {
 	set := testSettings()
 	s, _, refused := Establish(set, giveNothing{}, request(1, "10.45.0.5"))

@@ -9,20 +9,20 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// giver gives out what a CP function leaves to us. What it gave stays reserved until the request is done with.
+// giver allocates what a CP function leaves to us. Allocations stay reserved until the request ends.
 type giver interface {
-	TEID(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one is none)
+	TEID(v4, v6 netip.Addr) uint32 // unused at both addresses (an invalid one does not count)
 	UE4(i *Instance) (netip.Addr, bool)
 	UE6(i *Instance, bits uint8) (netip.Prefix, bool)
 }
 
-// Changed is what the answer to a request tells of the session.
+// Changed is the session's part of the answer to a request.
 type Changed struct {
 	PDRs      []pfcp.CreatedPDR
 	Endpoints []pfcp.CreatedEndpoint
 }
 
-// Establish makes a session of a request. It changes nothing but what give reserves.
+// Establish makes a session of a request. It changes only give's reservations.
 func Establish(set *Settings, give giver, req *pfcp.SessionEstablishmentRequest) (*Session, Changed, *pfcp.Error) {
 	s := &Session{CP: req.CP, Inactivity: seconds(req.Inactivity), UserID: req.UserID, APN: req.APN, SNSSAI: req.SNSSAI,
 		FQCSID: req.FQCSID}
@@ -64,7 +64,7 @@ type mutation struct {
 	freshEndpoints []uint8
 }
 
-// add puts what a request creates behind what is there.
+// add appends what a request creates.
 func (m *mutation) add(pdrs []pfcp.CreatePDR, fars []pfcp.CreateFAR, qers []pfcp.CreateQER, urrs []pfcp.CreateURR,
 	bars []pfcp.CreateBAR, endpoints []pfcp.CreateTrafficEndpoint) {
 	s := m.s
@@ -116,8 +116,8 @@ func (m *mutation) fill() *pfcp.Error {
 	return nil
 }
 
-// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are those that we
-// gave.
+// choose resolves the F-TEID and the UE addresses of a PDR or traffic endpoint; madeFTEID and madeUE are the allocated
+// ones.
 func (m *mutation) choose(f **pfcp.FTEID, ue *[]pfcp.UEIP, name string, side pfcp.Interface, madeFTEID **pfcp.FTEID,
 	madeUE *[]pfcp.UEIP) *pfcp.Error {
 	fteid, chosen, err := m.fteid(*f, name, side)
@@ -137,7 +137,7 @@ func (m *mutation) choose(f **pfcp.FTEID, ue *[]pfcp.UEIP, name string, side pfc
 	return nil
 }
 
-// side is where the packets of a traffic endpoint come from: as the PDRs that use it say.
+// side is the direction of a traffic endpoint's packets, by the PDRs that use it.
 func (m *mutation) side(endpoint uint8) pfcp.Interface {
 	for i := range m.s.PDR {
 		if e := m.s.PDR[i].PDI.TrafficEndpoint; e != nil && *e == endpoint {
@@ -147,7 +147,7 @@ func (m *mutation) side(endpoint uint8) pfcp.Interface {
 	return pfcp.Access
 }
 
-// fteid resolves a local F-TEID; chosen says that we gave it.
+// fteid resolves a local F-TEID; chosen: we allocated it.
 func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made *pfcp.FTEID, chosen bool,
 	err *pfcp.Error) {
 	if f == nil {
@@ -190,9 +190,9 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 	return made, true, nil
 }
 
-// chosen returns the F-TEID of a CHOOSE ID, nil when there is none. TS 29.244 §5.5.3 has one F-TEID for all PDRs of one
-// request with that id. Open5GS gives the id of the session's F-TEID again in later requests and means the same, so it
-// holds for as long as the session has the F-TEID; of earlier requests, for packets of the same side.
+// chosen returns the F-TEID of a CHOOSE ID, nil without one. By TS 29.244 §5.5.3 all PDRs of one request with that id
+// share an F-TEID. Open5GS repeats the id in later requests and means the same F-TEID. So the id stays valid while the
+// session has the F-TEID; across requests, for the same side only.
 func (m *mutation) chosen(id uint8, instance *Instance, side pfcp.Interface) *pfcp.FTEID {
 	is := func(f *pfcp.FTEID) bool {
 		return f != nil && f.HasChooseID && !f.Choose && f.ChooseID == id &&
@@ -231,7 +231,7 @@ func (m *mutation) checkGiven(f *pfcp.FTEID) *pfcp.Error {
 	return nil
 }
 
-// ueip fills in the UE addresses that are left to us; all PDRs of a session have the same.
+// ueip fills in UE addresses left to us; all PDRs of a session have the same.
 func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (made []pfcp.UEIP, chosen bool,
 	err *pfcp.Error) {
 	if !slices.ContainsFunc(list, func(u pfcp.UEIP) bool { return u.ChooseIPv4 || u.ChooseIPv6 }) {
@@ -279,7 +279,7 @@ func (m *mutation) ueip(list []pfcp.UEIP, name string, side pfcp.Interface) (mad
 	return list, true, nil
 }
 
-// pool returns the instance whose pools a UE address comes from: the rule's own, or one towards the data network.
+// pool returns the instance with the pools of a UE address: the rule's own, or one towards the data network.
 func (m *mutation) pool(name string, side pfcp.Interface, v4 bool) *Instance {
 	has := func(i *Instance) bool {
 		return i != nil && slices.ContainsFunc(i.Pools, func(p netip.Prefix) bool { return p.Addr().Is4() == v4 })

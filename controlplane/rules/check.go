@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// counts refuses what is too much before anything is done with it (rows P25, P26).
+// counts refuses too many rules before any work (rows P25, P26).
 func (set *Settings) counts(pdrs, fars, qers, urrs int) *pfcp.Error {
 	for _, c := range []struct {
 		word      string
@@ -24,7 +24,7 @@ func (set *Settings) counts(pdrs, fars, qers, urrs int) *pfcp.Error {
 	return nil
 }
 
-// Check looks at a session as a whole: numbers, names and who refers to whom (rows P13, P25 to P28, P33).
+// Check checks a session as a whole: numbers, names and references (rows P13, P25 to P28, P33).
 func (set *Settings) Check(s *Session) *pfcp.Error {
 	if err := set.counts(len(s.PDR), len(s.FAR), len(s.QER), len(s.URR)); err != nil {
 		return err
@@ -61,7 +61,7 @@ func once[T any, R pfcp.Rule[T]](list []T) *pfcp.Error {
 	}
 }
 
-// repeats tells whether a number stands in a list twice. Lists are short.
+// repeats: a number is in a list twice. Lists are short.
 func repeats(list []uint32) bool {
 	for i, n := range list {
 		if slices.Contains(list[:i], n) {

@@ -37,7 +37,7 @@ func nameOf(kind uint32, body []byte) (name ObjectName) {
 	return name
 }
 
-// UEAddress is a UE address in an instance: who receives packets to it (or sends them, on the radio side).
+// UEAddress is a UE address in an instance: the receiver of packets to it (or their sender, on the radio side).
 type UEAddress struct {
 	Instance string
 	Prefix   netip.Prefix
@@ -69,11 +69,10 @@ type Compiled struct {
 type Context struct {
 	Set   *Settings
 	PFDs  PFDs
-	Known Known  // objects that are there need not be made again; nil: none are
+	Known Known  // existing objects need not be made again; may be nil
 	Arena *Arena // for the body, which lives as long as its transaction; nil: memory of its own
 	Bare  bool   // what the session occupies alone, without a body
-	// Lenient: filters that cannot be had any more (PFDs were taken away) are left out, so that a session which was
-	// accepted always compiles
+	// Lenient: unavailable filters (of removed PFDs) are left out, so that an accepted session always compiles
 	Lenient bool
 }
 

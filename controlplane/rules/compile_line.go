@@ -60,7 +60,7 @@ func (c *codec) filters(by *map[uint16][]api.SDF) {
 	}
 }
 
-// row is a struct of the contract, as a part: what such a struct gets later is zero when it is read.
+// row is a struct of the contract, as a part: fields that it gets later are zero when it is read.
 func row[T any, P api.Row[T]](c *codec, v *T) {
 	if !c.reading {
 		b := api.AppendRow[T, P](nil, v)
@@ -70,12 +70,12 @@ func row[T any, P api.Row[T]](c *codec, v *T) {
 	}
 }
 
-// What a wireline subscriber's rules say: its packets are found by the traffic endpoint, and by the F-TEID, or by its
-// addresses in a network instance where the core side is IP (a BNG). They go out by a path of the configuration, by the
+// Rules of a wireline subscriber: its packets are found by the traffic endpoint, and by the F-TEID. Where the core side
+// is IP (a BNG) the addresses in a network instance replace the F-TEID. They leave by a configured path, by the
 // instance, or by the endpoint (TS 23.316 §4.10: one session with a rule for each side).
 
-// linePDR is a PDR of a subscriber. What comes from the core without an F-TEID is found by the UE's addresses in the
-// PDR's network instance, and its framed routes with it: a delegated prefix is one.
+// linePDR compiles a PDR of a subscriber. Without an F-TEID, packets from the core are found by the UE's addresses in
+// the PDR's network instance, with its framed routes, such as a delegated prefix.
 func (c *Compiler) linePDR(p *pfcp.CreatePDR, pdi *pfcp.PDI, out api.PDR) *pfcp.Error {
 	out.Instance, out.OuterHeaderRemoval, out.Match = noIndex, uint8(api.RemovalOuter), api.PDREndpoint|api.PDRUEIP
 	if f := pdi.LocalFTEID; f != nil {

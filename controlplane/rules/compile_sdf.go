@@ -10,8 +10,8 @@ import (
 	"isthmus/controlplane/sdf"
 )
 
-// PFDs are the filters of each application that PFD management brought; nil: the application has PFDs, none of which a
-// filter can stand for.
+// PFDs are the filters of each application from PFD management; nil: the application has PFDs, but no filter can
+// express them.
 type PFDs map[string][]api.SDF
 
 // nothing matches no packet.
@@ -58,7 +58,7 @@ func (c *Compiler) filters(p *pfcp.CreatePDR, pdi *pfcp.PDI, out *api.PDR) *pfcp
 	return nil
 }
 
-// filter expands one SDF Filter (TS 29.244 §8.2.5). One with nothing but an id refers to a bidirectional one of this
+// filter expands one SDF Filter (TS 29.244 §8.2.5). A filter of an id alone refers to a bidirectional one of this
 // session.
 func (c *Compiler) filter(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	if f.HasID && f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {
@@ -85,8 +85,8 @@ func (c *Compiler) bidirectional(id uint32) *pfcp.SDFFilter {
 	return nil
 }
 
-// ExpandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions say what a packet looks
-// like: names and URLs would have to be found inside of the UE's TLS, which this data plane does not do.
+// ExpandPFDs makes filters of an application's PFDs (TS 29.244 §8.2.39). Only flow descriptions describe a packet:
+// names and URLs would need the inside of the UE's TLS, which this data plane does not read.
 func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	var all []api.SDF
 	for _, f := range list {
@@ -105,7 +105,7 @@ func ExpandPFDs(list []pfcp.PFD) ([]api.SDF, *pfcp.Error) {
 	return all, nil
 }
 
-// FiltersOf tells whether the filters of a session can be had with these PFDs.
+// FiltersOf checks that the filters of a session exist with these PFDs.
 func (set *Settings) FiltersOf(with PFDs, s *Session) *pfcp.Error {
 	c := &Compiler{Context: Context{Set: set, PFDs: with}, s: s}
 	for i := range s.PDR {

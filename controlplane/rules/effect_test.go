@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// everyRule is a session with two of each kind of rule, so that what names one may name another.
+// everyRule is a session with two of each kind of rule, so that references have an alternative.
 func everyRule() *pfcp.SessionEstablishmentRequest {
 	r := request(1, "10.45.0.5")
 	r.PDR[0].PDI.SDF = []pfcp.SDFFilter{{Flow: "permit out 17 from any to assigned", HasID: true, ID: 1}}
@@ -34,7 +34,7 @@ func everyRule() *pfcp.SessionEstablishmentRequest {
 	return r
 }
 
-// another value of a field's type: what is not there is, what names the first names the second.
+// another value of a field's type: absent becomes present, a reference to the first one to the second.
 func another(v reflect.Value) reflect.Value {
 	n := reflect.New(v.Type()).Elem()
 	n.Set(v)
@@ -77,7 +77,7 @@ var rules = map[string]func(*pfcp.SessionEstablishmentRequest) reflect.Value{
 	"CreateTrafficEndpoint": func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.Endpoint[0]) },
 }
 
-// Where another value needs more than its type says.
+// Values for fields that need more than their type shows.
 var suitable = map[string]any{
 	"PDI.Source": pfcp.Core, "PDI.LocalFTEID": &pfcp.FTEID{TEID: 0x61, IPv4: addr("10.1.0.1")},
 	"PDI.NetworkInstance": "access",
@@ -104,7 +104,7 @@ var suitable = map[string]any{
 	"CreateTrafficEndpoint.FramedRoutes": []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")},
 }
 
-// What only tells, or acts where this test does not look.
+// Fields that only inform, or act outside of this test.
 var tells = map[string]string{
 	"PDI.InterfaceType":                     "for measurements by kinds of interfaces, which there are none of",
 	"CreateTrafficEndpoint.NetworkInstance": "the one of the F-TEID's address counts",
@@ -114,8 +114,8 @@ var tells = map[string]string{
 	"PDI.NetworkInstance":                   "the one of the F-TEID's address counts",
 }
 
-// Every field of a rule that a CP function gives is served, or refused because it is not: another value makes another
-// session for the data plane, or is answered with the cause that says so.
+// Every field of a rule from a CP function is served or refused: another value gives another data plane session, or the
+// cause for it.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	base, refusal := outcomeOf(everyRule(), nil)
 	testkit.FatalIf(t, refusal != nil, "%v", refusal)
@@ -127,7 +127,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 				of = of.Elem()
 			}
 			if rules[of.Name()] != nil || fields.Field(i).Name == "ID" {
-				continue // its fields come by themselves; who refers to an id says so
+				continue // its fields are tested alone; references are at the id
 			}
 			r := everyRule()
 			to := at(r).Elem().Field(i)

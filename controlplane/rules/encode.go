@@ -14,9 +14,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// A session in the store and in memory: a version, then fields in the order of the structs, integers as varints,
-// optional fields behind a bit map of what is there (its size: TestSizeOfASession). A store of another version is not
-// read.
+// A session in the store and in memory: a version, then fields in the order of the structs. Integers are varints; a bit
+// map marks the optional fields present (its size: TestSizeOfASession). A store of another version is not read.
 const encodingVersion = 10
 
 var (
@@ -126,7 +125,7 @@ func (c *codec) fixed32(v *uint32) {
 	*v, c.b = binary.BigEndian.Uint32(c.b), c.b[4:]
 }
 
-// take reads bytes behind their number; the result aliases the encoded session, so what is kept of it is copied.
+// take reads bytes behind their number; the result aliases the encoded session, so retained parts are copied.
 func (c *codec) take() []byte {
 	var n uint64
 	number(c, &n)
@@ -202,7 +201,7 @@ func (c *codec) flag(v *bool) {
 	}
 }
 
-// some describes an optional field: a byte that tells whether it is there, then the field.
+// some describes an optional field: a presence byte, then the field.
 func some[T any](c *codec, v **T) {
 	there := *v != nil
 	c.flag(&there)
@@ -240,8 +239,7 @@ func (c *codec) time(v *time.Time) {
 	}
 }
 
-// list describes a slice. An element takes at least a byte, so a number cannot make us allocate more than we were
-// given.
+// list describes a slice. An element takes at least a byte, so a number cannot allocate more than the input's size.
 func list[T any](c *codec, v *[]T, field func(*T)) {
 	n := uint64(len(*v))
 	number(c, &n)
@@ -265,7 +263,7 @@ func list[T any](c *codec, v *[]T, field func(*T)) {
 
 func (c *codec) numbers32(v *[]uint32) { list(c, v, func(x *uint32) { number(c, x) }) }
 
-// optional describes fields that may be absent, behind a bit map of what is there: what is absent costs a bit.
+// optional describes fields that may be absent, behind a bit map: an absent field costs a bit.
 func (c *codec) optional(fields ...any) {
 	var bits uint32
 	for i, f := range fields {
@@ -281,7 +279,7 @@ func (c *codec) optional(fields ...any) {
 	}
 }
 
-// one describes an optional field that is there.
+// one describes an optional field that is present.
 func (c *codec) one(field any) {
 	switch v := field.(type) {
 	case **uint8:

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// fill sets every field of a value to something, or leaves optional ones out.
+// fill sets every field of a value, or leaves optional ones out.
 func fill(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case netip.Addr:
@@ -122,7 +122,7 @@ func clean(s *Session) {
 	}
 }
 
-// Whatever a session has, its encoding brings back. A field that is new and forgotten fails here.
+// Any session survives encoding. A new and forgotten field fails here.
 func TestEncoding(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

@@ -14,8 +14,8 @@ import (
 
 const echoPeriod = 60 // seconds between GTP-U Echo Requests to a peer (TS 29.281 §7.2.1: not more often)
 
-// FAR is a FAR as the CP function gave it. Marker counts the End Markers that were asked for (SNDEM). Path is the
-// configuration's path of the tunnel, for a wireline subscriber: without one its packets go out by the endpoint.
+// FAR is a FAR from the CP function. Marker counts requested End Markers (SNDEM). Path is a wireline subscriber's
+// configured tunnel path: without one its packets leave by the endpoint.
 type FAR struct {
 	pfcp.CreateFAR
 	Marker uint32
@@ -255,9 +255,9 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 			return Lacks(pfcp.RuleFAR, f.ID, pfcp.CauseServiceNotSupported, ieOuterCreation,
 				"an SGW-U forwards into tunnels only")
 		}
-		// free5GC's SMF forwards to the gNB before it knows its tunnel. As IP the packet would follow the route
-		// to where it came from. To the CP function there are tunnels only (TS 29.244 §5.3.2): as IP the UE's
-		// packets would go wherever the routes lead.
+		// free5GC's SMF forwards to the gNB before it knows its tunnel: as IP the packet would loop. CP
+		// functions are reached by tunnels only (TS 29.244 §5.3.2): as IP the UE's packets would follow the
+		// routes.
 		if f.Action&pfcp.ActionForward != 0 && (*w.Destination == pfcp.Access || *w.Destination == pfcp.CPSide) &&
 			w.Redirect == nil &&
 			(instance == nil || !instance.can(needLookup)) {

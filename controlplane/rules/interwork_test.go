@@ -37,7 +37,7 @@ func TestRuleOfFlowsIsForTheSessionsUE(t *testing.T) {
 	}
 }
 
-// free5GC: the downlink rule forwards to the gNB before its tunnel is known. As IP the packet would come back.
+// free5GC: the downlink rule forwards to the gNB before its tunnel is known. As IP the packet would loop.
 func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[1].Forwarding.OuterHeader = nil
@@ -47,7 +47,7 @@ func TestForwardingToTheRadioWithoutATunnelDrops(t *testing.T) {
 	}
 }
 
-// Open5GS: tunnels between CP function and UE, of which no instance is told.
+// Open5GS: tunnels between CP function and UE, for which no instance is named.
 func TestCPFunctionIsReachedAsTheRadioIs(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.PDR = append(req.PDR, pfcp.CreatePDR{ID: 3, Precedence: 50, FAR: ptr(uint32(2)),
@@ -74,8 +74,8 @@ func TestRelayTakesTheOuterHeaderOff(t *testing.T) {
 	}
 }
 
-// TS 29.244 §8.2.64: with the second octet the PDU Session Container does not go on, here to an eNodeB; for other
-// packets nothing changes. The journal keeps it.
+// TS 29.244 §8.2.64: with the second octet the PDU Session Container is removed, here towards an eNodeB; other packets
+// are unchanged. The journal keeps it.
 func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 	for removal, want := range map[uint8]uint8{0: api.RemovalOuter, 1: api.RemovalOuter, 6: api.RemovalOuter,
 		0 | pfcp.RemoveContainer: api.RemovalContainer, 6 | pfcp.RemoveContainer: api.RemovalContainer} {
@@ -86,8 +86,8 @@ func TestContainerIsDeletedWithTheOuterHeader(t *testing.T) {
 	}
 }
 
-// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7): the data plane is told which container goes into a
-// tunnel, and a 3GPP interface type (TS 29.244 §8.2.118) says what the destination interface leaves open.
+// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7). The data plane gets the container type of a tunnel. A
+// 3GPP interface type (TS 29.244 §8.2.118) decides what the destination interface leaves open.
 func TestContainersAreForN3AndN9(t *testing.T) {
 	const none = 255
 	const s1u, s5, n3, n9, n6, unknown = 0, 1, 11, 15, 17, 60
@@ -123,8 +123,8 @@ func TestInterfaceTypeGoesWithItsInterface(t *testing.T) {
 	}
 }
 
-// free5GC's SMF sends Apply Action 0 in the Update FAR of a path switch: refused (TS 29.244 §8.2.26, row P33), or
-// taken as absent where the configuration says so.
+// free5GC's SMF sends Apply Action 0 in the Update FAR of a path switch: refused (TS 29.244 §8.2.26, row P33), or taken
+// as absent if so configured.
 func TestEmptyApplyActionOfAnUpdate(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		set := testSettings()
@@ -147,7 +147,7 @@ func TestEmptyApplyActionOfAnUpdate(t *testing.T) {
 	}
 }
 
-// To the CP function there are tunnels only: as IP the UE's packets would go wherever the routes lead.
+// CP functions are reached by tunnels only: as IP the UE's packets would follow the routes.
 func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	req := request(1, "10.45.0.5")
 	req.FAR[0].Forwarding = &pfcp.Forwarding{Destination: ptr(pfcp.CPSide)}

@@ -39,7 +39,7 @@ func SEIDOf(key string) (uint64, bool) {
 	return seid, err == nil && Key(seid) == key
 }
 
-// Dynamic tells whether an object is of N4 sessions, which is to say ours to make and delete.
+// Dynamic: an object belongs to N4 sessions, so we create and delete it.
 func Dynamic(kind uint32, key string) bool {
 	return DynamicKind(kind) && strings.HasPrefix(key, Prefix)
 }

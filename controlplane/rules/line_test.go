@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What a subscriber's URRs are for: all packets, and IPv6 alone, which is reported whenever the first one is.
+// A subscriber's URRs: all packets, and IPv6 alone, which is reported together with the first.
 const (
 	urrAll  = 1
 	urrIPv6 = 2
@@ -87,7 +87,7 @@ func TestSubscriberWithIPOnTheCoreSide(t *testing.T) {
 	testkit.Equal(t, c.head.MSS, 1400, "MSS")
 }
 
-// A captive subscriber: one rule for what may pass, one that redirects HTTP and drops the rest.
+// A captive subscriber: one rule for permitted traffic; another redirects HTTP and drops the rest.
 func TestCaptiveSubscriber(t *testing.T) {
 	s := signedIn()
 	dns := uint32(1)
@@ -108,7 +108,7 @@ func TestCaptiveSubscriber(t *testing.T) {
 }
 
 func TestRefusedLineInstances(t *testing.T) {
-	for _, name := range []string{"nowhere", "n9"} { // n9 looks nobody up
+	for _, name := range []string{"nowhere", "n9"} { // n9 finds no subscriber
 		s := signedIn()
 		s.PDR[1].PDI.NetworkInstance = name
 		_, refusal := Compile(Context{Set: testSettings()}, s)

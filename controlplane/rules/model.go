@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rules has the rules of a session: what PFCP requests make of them, and the contract's objects that they
-// become. Pure functions: no lock, no input or output, nobody who is asked.
+// become. Pure functions: no lock, no input or output.
 package rules
 
 import (
@@ -11,13 +11,13 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Session is one PFCP session: the rules of the CP function with all that was left to us (CHOOSE, CHV4, CHV6) filled
-// in. Or it is a wireline subscriber, of the configuration or signed in, whose rules are in no network instance.
+// Session is one PFCP session: the CP function's rules with all choices (CHOOSE, CHV4, CHV6) filled in. Or it is a
+// wireline subscriber, configured or signed in, with rules outside of network instances.
 type Session struct {
 	// Line is a wireline subscriber's traffic endpoint and its pipe, as the contract has them; nil in a PFCP
 	// session.
 	Line *api.Session
-	// LineFilters are those of the subscriber's PDRs, by id: of VLAN tags, SDF filters know nothing.
+	// LineFilters are those of the subscriber's PDRs, by id: SDF filters cannot match VLAN tags.
 	LineFilters map[uint16][]api.SDF
 	SEID        uint64 // ours
 	CP          pfcp.FSEID
@@ -27,8 +27,8 @@ type Session struct {
 	Pipe        Pipe   // where the downlink is shaped
 	Inactivity  uint32 // seconds
 	Discards    uint16 // requests to drop what waits (DROBU)
-	// Association is the digest of who established the session, association or SMF set. It stays when the session
-	// passes to another member of the set.
+	// Association is the digest of the association or SMF set that established the session. It stays when another
+	// member of the set takes over.
 	Association uint32
 	UserID      string
 	APN         string
@@ -43,7 +43,7 @@ type Session struct {
 	Endpoint []pfcp.CreateTrafficEndpoint
 }
 
-// index is where the rule with an id stands, -1 when there is none. Lists are short.
+// index is the place of the rule with an id, -1 without one. Lists are short.
 func index[T any, R pfcp.Rule[T]](list []T, id uint32) int {
 	for i := range list {
 		if R(&list[i]).Rule().ID == id {
@@ -53,7 +53,7 @@ func index[T any, R pfcp.Rule[T]](list []T, id uint32) int {
 	return -1
 }
 
-// find is the rule with an id, nil when there is none.
+// find is the rule with an id, nil without one.
 func find[T any, R pfcp.Rule[T]](list []T, id uint32) *T {
 	if i := index[T, R](list, id); i >= 0 {
 		return &list[i]
@@ -68,7 +68,7 @@ func (s *Session) urr(id uint32) *URR                            { return find(s
 func (s *Session) bar(id uint8) *pfcp.CreateBAR                  { return find(s.BAR, uint32(id)) }
 func (s *Session) endpoint(id uint8) *pfcp.CreateTrafficEndpoint { return find(s.Endpoint, uint32(id)) }
 
-// pdi is a PDR's PDI with what its traffic endpoint says instead (TS 29.244 §5.2.1A.2, PDI optimisation).
+// pdi is a PDR's PDI, overridden by its traffic endpoint (TS 29.244 §5.2.1A.2, PDI optimisation).
 func (s *Session) pdi(p *pfcp.CreatePDR) pfcp.PDI {
 	pdi := p.PDI
 	if pdi.TrafficEndpoint == nil {
@@ -96,8 +96,8 @@ func (s *Session) pdi(p *pfcp.CreatePDR) pfcp.PDI {
 	return pdi
 }
 
-// address is what a set of UE IP Address IEs says: at most one IPv4 address and one IPv6 prefix (the contract's session
-// has room for one of each).
+// address is the content of UE IP Address IEs: at most one IPv4 address and one IPv6 prefix (the contract's session has
+// room for one of each).
 func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 	for i := range list {
 		if a := list[i].IPv4; a.IsValid() {
@@ -116,7 +116,7 @@ func address(list []pfcp.UEIP) (v4 netip.Addr, v6 netip.Prefix, ok bool) {
 	return v4, v6, true
 }
 
-// Buffers tells whether packets that a PDR matches wait still.
+// Buffers: packets that match a PDR are still buffered.
 func (s *Session) Buffers(id uint16) bool {
 	r := s.pdr(id)
 	if r == nil || r.FAR == nil {

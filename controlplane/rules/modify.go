@@ -12,8 +12,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Modify carries out a request on s, which must be a copy of the caller's: when the request is refused, s is worth
-// nothing.
+// Modify carries out a request on s, which must be the caller's copy: after a refusal s is invalid.
 func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModificationRequest) (Changed, *pfcp.Error) {
 	m := mutation{set: set, give: give, s: s, had: s.fteids()}
 	if err := set.counts(len(req.CreatePDR), len(req.CreateFAR), len(req.CreateQER), len(req.CreateURR)); err != nil {
@@ -34,8 +33,8 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	if req.SNSSAI != "" {
 		s.SNSSAI = req.SNSSAI
 	}
-	// TS 29.244 does not say in which order the parts of a message come into effect; together they are one change,
-	// so an id that is removed may be created anew.
+	// TS 29.244 leaves the order of a message's parts open; together they are one change, so a removed id may be
+	// created again.
 	for _, step := range []func(*pfcp.SessionModificationRequest) *pfcp.Error{
 		m.emptyActions, m.remove, m.create, m.update, m.query} {
 		if err := step(req); err != nil {
@@ -51,7 +50,7 @@ func Modify(set *Settings, give giver, s *Session, req *pfcp.SessionModification
 	return m.Changed, nil
 }
 
-// drops tells whether what waits is to be dropped before the FARs apply (DROBU). The flag is the session's wherever it
+// drops: buffered packets are dropped before the FARs apply (DROBU). The flag applies to the whole session wherever it
 // stands (TS 29.244 §8.2.31).
 func drops(req *pfcp.SessionModificationRequest) bool {
 	return req.DropBuffered || slices.ContainsFunc(req.UpdateFAR, func(u pfcp.UpdateFAR) bool {
@@ -104,7 +103,7 @@ func (m *mutation) remove(req *pfcp.SessionModificationRequest) *pfcp.Error {
 	if err != nil {
 		return err
 	}
-	// What stays refers to nothing that went; and TS 29.244 §5.2.1A.2: PDRs go with their traffic endpoint.
+	// Remaining rules refer to no removed one; and TS 29.244 §5.2.1A.2: PDRs go with their traffic endpoint.
 	gone := func(ids []uint32) func(uint32) bool {
 		return func(id uint32) bool { return slices.Contains(ids, id) }
 	}
@@ -144,8 +143,8 @@ func replace[T any](to **T, from *T) {
 	}
 }
 
-// merge takes over what an update has: pointers that are not nil, lists and texts that are not empty, the id, which is
-// the same.
+// merge takes over an update's present parts: pointers that are not nil, lists and texts that are not empty, the equal
+// id.
 func merge[T any](to, from *T) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for i := range f.NumField() {

@@ -125,8 +125,8 @@ func (s *Session) checkPDR(p *pfcp.CreatePDR) *pfcp.Error {
 func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	pdi := c.s.pdi(p)
 	id := uint32(p.ID)
-	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of nothing but flows (Open5GS'
-	// dedicated QoS flows) is for the session's UE.
+	// TS 29.244 §5.2.1: first the session is found, then the PDR in it. A rule of flows alone (Open5GS' dedicated
+	// QoS flows) is for the session's UE.
 	if pdi.LocalFTEID == nil && len(pdi.UEIP) == 0 && len(pdi.FramedRoutes) == 0 &&
 		(c.out.v4.IsValid() || c.out.v6.IsValid()) {
 		pdi.UEIP = []pfcp.UEIP{{IPv4: c.out.v4, IPv6: c.out.v6}}
@@ -169,7 +169,7 @@ func (c *Compiler) pdr(p *pfcp.CreatePDR) *pfcp.Error {
 	return c.tunnels(p, &pdi, instance, out)
 }
 
-// where finds a PDR's network instance. The one that the F-TEID's address belongs to counts when it was given.
+// where finds a PDR's network instance. If the F-TEID was given, its address's instance counts.
 func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Error) {
 	if f := pdi.LocalFTEID; f != nil {
 		a := f.IPv4
@@ -198,7 +198,7 @@ func (c *Compiler) outer(p *pfcp.CreatePDR, pdi *pfcp.PDI, instance *Instance, o
 	tunnelled := pdi.LocalFTEID != nil
 	if p.OuterHeaderRemoval == nil {
 		if !tunnelled || c.Set.relay() {
-			out.OuterHeaderRemoval = 1 // nothing is there that could be kept; Open5GS' SGW-C asks for it nowhere
+			out.OuterHeaderRemoval = 1 // there is nothing to keep; Open5GS' SGW-C requests it nowhere
 		}
 		return nil
 	}

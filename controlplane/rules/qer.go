@@ -9,9 +9,9 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// QER is a QER as the CP function gave it. Share is the number of its shared meters, 0 when it has no correlation id.
-// For a wireline subscriber the policers are the configuration's, by name, or its own; where it has neither, they come
-// of MBR and GBR as in a PFCP session.
+// QER is a QER from the CP function. Share is the number of its shared meters, 0 without a correlation id. A wireline
+// subscriber has the configuration's policers, by name, or its own; without both they follow from MBR and GBR as in a
+// PFCP session.
 type QER struct {
 	pfcp.CreateQER
 	Share                          uint32
@@ -84,10 +84,10 @@ func (c *Compiler) needPolicer(body *api.Policer) string {
 	return c.need(api.KindPolicer, api.AppendRow(b[:0], body))
 }
 
-// policer names the policer of one direction: MBR as a single rate (RFC 2697), or with GBR as the committed and MBR as
-// the peak rate (RFC 2698); what exceeds MBR is dropped, and all else has the DSCP of the flow level marking (TS 29.244
-// §8.2.66). "" without a limit or marking. MBR of 0 is no limit: a CP function that means to stop traffic closes the
-// gate, and one that limits a single direction sends 0 for the other.
+// policer names the policer of one direction. MBR alone is a single rate (RFC 2697); with GBR, GBR is the committed and
+// MBR the peak rate (RFC 2698). Packets above MBR are dropped; others get the DSCP of the flow level marking (TS 29.244
+// §8.2.66). "" without a limit or marking. MBR of 0 is no limit: the gate stops traffic, and a CP function that limits
+// one direction sends 0 for the other.
 func (c *Compiler) policer(q *QER, mbr, gbr *uint64, mark *uint8) string {
 	const bytesPerKilobit = 125
 	body := api.Policer{Type: api.MeterSRTCM, CIR: api.MostRate, CBS: api.MostBurst,
@@ -116,6 +116,6 @@ func (c *Compiler) burst(q *QER, rate uint64) uint64 {
 	if q.AveragingWindow != nil && *q.AveragingWindow != 0 {
 		window = time.Duration(*q.AveragingWindow) * time.Millisecond
 	}
-	ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, whatever the window
+	ms := min(uint64(window/time.Millisecond), 1<<20) // below 2^64, for any window
 	return min(max(rate*ms/1000, uint64(c.Set.MBRBurst.Least)), api.MostBurst)
 }

@@ -19,8 +19,8 @@ const (
 	FTEIDCp   = "cp"   // given only
 )
 
-// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it. It is no config.Instance: what of that no
-// session is made of, such as NAT44, would have all of them made again (SameFor).
+// Instance is a network instance (TS 29.244 §8.2.4) as sessions see it. It lacks config.Instance's fields that do not
+// affect sessions, such as NAT44: their change would make all sessions again (SameFor).
 type Instance struct {
 	Name      string
 	Names     []string // further ones in rules of CP functions; AllNames: all others
@@ -34,7 +34,7 @@ type Instance struct {
 	QFIDSCP   [64]byte // the same by QFI, as in api.Path
 }
 
-// endpoint returns the instance's GTP-U address of a family, invalid when there is none.
+// endpoint returns the instance's GTP-U address of a family, invalid without one.
 func (i *Instance) endpoint(v4 bool) netip.Addr {
 	for _, a := range i.Endpoints {
 		if a.Is4() == v4 {
@@ -49,14 +49,14 @@ const AllNames = "*"
 
 // Settings are the configuration as this package needs it. Never changed once in use.
 type Settings struct {
-	config.PFCP             // a limit of 0 is none
+	config.PFCP             // a limit of 0 is no limit
 	Node        pfcp.NodeID // ours
 	Instances   []Instance
-	Lines       map[string]*Shaping // of subscribers who sign in, by access port; not there: no scheduler
+	Lines       map[string]*Shaping // of sign-in, by access port; absent: no scheduler
 	Workers     int
 }
 
-// relay tells that we are an SGW-U alone: from tunnel to tunnel, never IP.
+// relay: we are an SGW-U alone, from tunnel to tunnel, never IP.
 func (s *Settings) relay() bool { return len(s.Roles) == 1 && s.Is("sgwu") }
 
 func limit(value uint32, most int) int {
@@ -72,7 +72,7 @@ func (s *Settings) maxQERs() int    { return limit(s.Limits.QERs, api.MaxQER) }
 func (s *Settings) maxURRs() int    { return limit(s.Limits.URRs, api.MaxURR) }
 func (s *Settings) maxFilters() int { return limit(s.Limits.Filters, api.MaxSDF) }
 
-// What an instance must be able to do for a rule.
+// Requirements of a rule on its instance.
 const (
 	needNothing = iota
 	needEndpoint
@@ -89,10 +89,10 @@ func (i *Instance) can(need int) bool {
 	return true
 }
 
-// find returns the network instance of a rule, nil when there is none. Many CP functions send the DNN as the network
-// instance of both sides, so the one that is named counts where it serves the interface and can do what the rule needs;
-// else, and where none is named, it is the first of those that serve the interface; else the one that is named, if it
-// can (N9 over the interface of N3). A name that we do not know is no match.
+// find returns the network instance of a rule, nil without one. Many CP functions send the DNN as the network instance
+// of both sides. So the named instance counts if it serves the interface and has what the rule needs. Otherwise the
+// first that serves the interface does; then the named one, if it has that (N9 over the interface of N3). An unknown
+// name is no match.
 func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 	var named *Instance
 	if name != "" {
@@ -118,8 +118,8 @@ func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 	return nil
 }
 
-// named is the instance that a CP function means by a name, nil when there is none: its own, one of its further names,
-// or the one of all other names.
+// named is the instance of a CP function's name, nil without one: by name, further name, or the instance for all other
+// names.
 func (s *Settings) named(name string) *Instance {
 	if i := s.byName(name); i != nil || name == "" {
 		return i
@@ -153,15 +153,15 @@ func (s *Settings) Owner(a netip.Addr) *Instance {
 	return nil
 }
 
-// SameFor tells whether a configuration makes the same of every session: limits, for instance, are for what comes.
+// SameFor: the configuration compiles every session to the same result. Limits, for instance, only concern new
+// sessions.
 func (set *Settings) SameFor(other *Settings) bool {
 	return reflect.DeepEqual(set.Instances, other.Instances) && reflect.DeepEqual(set.Lines, other.Lines) &&
 		set.Workers == other.Workers && set.relay() == other.relay() && set.MBRBurst == other.MBRBurst &&
 		set.Limits.Filters == other.Limits.Filters
 }
 
-// Fit moves a session to a worker that is there; sessions that share meters go to the same one. It tells whether it
-// did.
+// Fit moves a session to an existing worker, with those that share its meters. It returns whether it moved.
 func (set *Settings) Fit(s *Session) bool {
 	workers := uint16(max(set.Workers, 1))
 	if s.Worker < workers {

@@ -12,7 +12,7 @@ import (
 // pipe each of a port's scheduler.
 type Shaping struct {
 	Port     string
-	Profile  string // of who names none
+	Profile  string // without a named profile
 	Profiles []string
 	Subports []ShapingSubport
 	Taken    []Pipe // of the configuration's subscribers
@@ -35,13 +35,13 @@ func (p Pipe) Subport() int { return int(p-1) >> 16 }
 
 func (p Pipe) place() (subport, pipe uint32) { return uint32(p-1) >> 16, uint32(p-1) & 0xffff }
 
-// Knows tells whether the scheduler has the profile that a line names.
+// Knows: the scheduler has the profile that a line names.
 func (h *Shaping) Knows(line *api.Session) bool {
 	name := api.CString(line.PipeProfile[:])
 	return name == "" || slices.Contains(h.Profiles, name)
 }
 
-// has tells whether the scheduler has the pipe for sessions of a worker.
+// has: the scheduler has the pipe for sessions of a worker.
 func (h *Shaping) has(p Pipe, worker uint16) bool {
 	if p == 0 {
 		return false
@@ -50,7 +50,7 @@ func (h *Shaping) has(p Pipe, worker uint16) bool {
 	return subport < uint32(len(h.Subports)) && pipe < h.Subports[subport].Pipes && h.Subports[subport].Worker == worker
 }
 
-// Shaping is what the first of a session's PDRs whose instance has one asks for, or a line's port; nil: none.
+// Shaping is the one of the first PDR whose instance has one, or of a line's port; nil: none.
 func (s *Settings) Shaping(session *Session) *Shaping {
 	if l := session.Line; l != nil {
 		return s.Lines[api.CString(l.Port[:])]
@@ -64,7 +64,7 @@ func (s *Settings) Shaping(session *Session) *Shaping {
 	return nil
 }
 
-// ShapedPipe is the pipe that a session has, by the scheduler's port; "" when it has none, or none that is there.
+// ShapedPipe is a session's pipe, by the scheduler's port; "" without an existing one.
 func (s *Settings) ShapedPipe(session *Session) (port string, p Pipe) {
 	if session.Pipe == 0 {
 		return "", 0
@@ -76,7 +76,7 @@ func (s *Settings) ShapedPipe(session *Session) (port string, p Pipe) {
 	return h.Port, session.Pipe
 }
 
-// shaping fills in where the session's downlink waits. A line of the configuration says it itself.
+// shaping sets where the session's downlink waits. A line of the configuration names it.
 func (c *Compiler) shaping() {
 	c.out.Port, c.out.Pipe = c.Set.ShapedPipe(c.s)
 	if c.out.Pipe == 0 {

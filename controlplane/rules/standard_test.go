@@ -20,9 +20,9 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// How a bit or field of a request is told from one that is accepted and ignored: what comes of the request.
+// How a test distinguishes a request's bit or field from an ignored one: by the result.
 
-// giveNothing leaves nothing to choose from: what comes of a request is the same each time.
+// giveNothing makes every choice the same, so that results of a request are equal.
 type giveNothing struct{}
 
 func (giveNothing) TEID(netip.Addr, netip.Addr) uint32 { return 0x7007 }
@@ -39,7 +39,7 @@ func everySettings() *Settings {
 	return set
 }
 
-// outcomeOf is what the data plane gets of a session and of what it names, and the refusal.
+// outcomeOf is the data plane's objects of a session, and the refusal.
 func outcomeOf(req *pfcp.SessionEstablishmentRequest, change *pfcp.SessionModificationRequest) (string, *pfcp.Error) {
 	set := everySettings()
 	s, _, err := Establish(set, giveNothing{}, req)
@@ -167,8 +167,8 @@ func parts(base byte, of map[int][]byte, before ...byte) func(bit int) []byte {
 func eight(last byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, last} }
 
 // The flags of TS 29.244 Release 17 in what CP functions send. Bit n of names is bit n+1 of octet 5 and on, "-" is
-// spare. served must make a difference; all others must be refused with the cause that says so, told ones alone may
-// pass: they ask for nothing.
+// spare. served must make a difference. All others must be refused with the cause for it; `told` ones may pass alone,
+// since they request nothing.
 var flagged = []struct {
 	ie     uint16
 	names  string

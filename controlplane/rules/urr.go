@@ -67,8 +67,8 @@ func (s *Session) checkURR(u *URR) *pfcp.Error {
 	return nil
 }
 
-// update counts a grant when the request brings a threshold or quota, so that one of the same size as before begins
-// anew too (TS 29.244 §5.2.2.2).
+// update counts a grant when the request brings a threshold or quota, so that an equal one starts again too (TS 29.244
+// §5.2.2.2).
 func (r *URR) update(u *pfcp.UpdateURR) {
 	if u.VolumeThreshold != nil || u.VolumeQuota != nil || u.TimeThreshold != nil || u.TimeQuota != nil ||
 		u.EventThreshold != nil || u.EventQuota != nil ||
@@ -112,7 +112,7 @@ func (c *Compiler) allURRs() {
 	}
 }
 
-// urrFlags: quotas that are there, and Measurement Information (TS 29.244 §8.2.68).
+// urrFlags: which quotas exist, and Measurement Information (TS 29.244 §8.2.68).
 func urrFlags(u *URR) uint16 {
 	var flags uint16
 	if u.VolumeQuota != nil {

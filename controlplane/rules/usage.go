@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// Report turns what the data plane measured into a Usage Report. s may be nil (a session that is gone): then everything
-// that was counted is reported.
+// Report turns the data plane's measurement into a Usage Report. s may be nil (an ended session): then all counts are
+// reported.
 func Report(s *Session, u *api.Usage) pfcp.UsageReport {
 	r := pfcp.UsageReport{URR: u.URR, Sequence: u.Sequence, Trigger: u.Triggers, Start: stamp(u.StartNs),
 		End:   stamp(u.EndNs),

@@ -14,9 +14,9 @@ import (
 // of a negated address.
 const MaxAlternatives = 64
 
-// Ends says which end of the rule is the far one and which the UE's. "permit out" is written as the packet towards the
-// UE has it: its source is remote. The keyword "assigned" is the UE wherever it stands (TS 29.212 §5.4.2). The data
-// plane compares uplink packets with the ends swapped, so that one filter serves both directions.
+// Ends returns the far end of the rule and the UE's. "permit out" is written for packets towards the UE: its source is
+// remote. "assigned" is the UE in either place (TS 29.212 §5.4.2). The data plane swaps ends for uplink packets, so
+// that one filter serves both directions.
 func (r *Rule) Ends() (remote, local *End) {
 	if r.Source.Assigned || r.In && !r.Destination.Assigned {
 		return &r.Destination, &r.Source
@@ -33,8 +33,8 @@ func Flow(text string) ([]api.SDF, error) {
 	return r.Compile()
 }
 
-// Compile expands an SDF filter (TS 29.244 §8.2.5): all it has must match. A filter of nothing but an id refers to
-// another one; which, the session knows.
+// Compile expands an SDF filter (TS 29.244 §8.2.5): all its parts must match. A filter of an id alone refers to another
+// one of the session.
 func Compile(f *pfcp.SDFFilter) ([]api.SDF, error) {
 	if f.Flow == "" && !f.HasToS && !f.HasSPI && !f.HasLabel {
 		return nil, fmt.Errorf("SDF filter looks at nothing")
@@ -96,8 +96,8 @@ func (r *Rule) Compile() ([]api.SDF, error) {
 	return list, nil
 }
 
-// prefixes are those that make up the end's addresses. What is not in a prefix of n bits is in one of n others: those
-// that share the first k bits with it and differ in the next.
+// prefixes cover the end's addresses. The complement of a prefix of n bits is n prefixes: each shares its first k bits
+// and differs in the next.
 func (e *End) prefixes() []api.Address {
 	if !e.Prefix.IsValid() {
 		return []api.Address{{}}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sdf reads the flow descriptions of SDF filters and PFDs: IPFilterRules (RFC 6733 §4.3.1), as TS 29.212 §5.4.2
-// and TS 29.244 §8.2.5 restrict them, and compiles them into the alternatives that the data plane compares packets
-// with.
+// Package sdf reads the flow descriptions of SDF filters and PFDs. They are IPFilterRules (RFC 6733 §4.3.1), as TS
+// 29.212 §5.4.2 and TS 29.244 §8.2.5 restrict them. It compiles them into the alternatives that the data plane compares
+// packets with.
 //
 // All functions are pure and may be called from any goroutine.
 package sdf

@@ -222,7 +222,7 @@ func TestAlternativesAreTheRule(t *testing.T) {
 	testkit.ErrorIf(t, compiled < 5000, "only %d rules were compared", compiled)
 }
 
-// Whatever is taken has a text that is read as the same rule, and alternatives that the data plane takes.
+// An accepted rule has a text that is read as the same rule, and alternatives that the data plane takes.
 func FuzzSDF(f *testing.F) {
 	for _, seed := range []string{
 		"permit out ip from any to assigned", "permit out 17 from 10.0.0.0/8 53,100-200 to assigned 1-2",

@@ -27,7 +27,7 @@ var errPostponed = &pfcp.Error{Cause: pfcp.CauseCongestion, Text: "in the next t
 
 var errStopped = rules.Refuse(pfcp.CauseSystemFailure, 0, "shutting down")
 
-// admission takes requests from any goroutine for the one that carries them out.
+// admission queues requests from any goroutine for the committer.
 type admission struct {
 	jobs   chan *job
 	wake   chan struct{} // there is something else to do
@@ -78,7 +78,7 @@ func (a *admission) rouse() {
 	}
 }
 
-// poll returns a request that waits, nil when there is none.
+// poll returns a waiting request, nil without one.
 func (a *admission) poll() *job {
 	select {
 	case j := <-a.jobs:

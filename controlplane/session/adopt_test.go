@@ -41,7 +41,7 @@ func TestOthersAreServedWhileSessionsAreAdopted(t *testing.T) {
 	}
 }
 
-// idle is a Manager that nobody runs: what is deferred stays where it is, but for what step does.
+// idle is a Manager without Run: only step carries deferred jobs out.
 func idle(t *testing.T, path string) *Manager {
 	t.Helper()
 	p, err := Open(path, testSettings(), nil)
@@ -84,7 +84,7 @@ func setOf(p *Manager, t *testing.T, n int) (seids []uint64) {
 	return seids
 }
 
-// What is reported, asked and deleted while sessions are on their way to a successor finds them where they are to be.
+// Reports, requests and deletions while sessions move to a successor find them at the right association.
 func TestWhileSessionsAreAdopted(t *testing.T) {
 	p := idle(t, "")
 	seids := setOf(p, t, 3*pace)
@@ -131,7 +131,7 @@ func TestWhileSessionsAreAdopted(t *testing.T) {
 	}
 }
 
-// Who inherits everything may be gone before the first has come.
+// A successor may end before it inherited the first session.
 func TestSuccessorGoesBeforeItInherits(t *testing.T) {
 	p := idle(t, "")
 	setOf(p, t, 5)

@@ -49,7 +49,7 @@ func TestChosenFTEIDs(t *testing.T) {
 	}
 	testkit.ErrorIf(t, !req.PDR[0].PDI.LocalFTEID.Choose, "the request was changed")
 	b.checkConsistent()
-	// What we chose may be named in a modification, even where only we choose.
+	// A chosen value may be named in a modification, even where only we choose.
 	pdi := req.PDR[0].PDI
 	pdi.LocalFTEID = ptr(f[1])
 	if m := b.modify(smf1, r.UP.SEID, &pfcp.SessionModificationRequest{UpdatePDR: []pfcp.UpdatePDR{{ID: 1,
@@ -113,7 +113,7 @@ func TestTrafficEndpoints(t *testing.T) {
 	b.checkConsistent()
 }
 
-// A pool of six addresses gives out six, not again what was just released, and what the CP function chose itself never.
+// A pool of six addresses gives out six, never a just released one, nor one chosen by the CP function.
 func TestUEAddresses(t *testing.T) {
 	b := start(t, "", testSettings())
 	now := time.Now()
@@ -148,7 +148,7 @@ func TestUEAddresses(t *testing.T) {
 	if r := ask(9); r.Cause != pfcp.CauseAccepted || r.Created[0].UEIP[0].IPv4 != addr("10.45.0.3") {
 		t.Errorf("%+v", r)
 	}
-	// A request that comes to nothing keeps no address.
+	// A failed request keeps no address.
 	for range 10 {
 		req := request(50, "0.0.0.0")
 		req.PDR[0].PDI.UEIP, req.PDR[1].PDI.UEIP = []pfcp.UEIP{{ChooseIPv4: true}}, []pfcp.UEIP{{ChooseIPv4: true}}
@@ -248,7 +248,7 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	var head api.Session
 	_, err := api.ReadRow(b.s.Held()[heldID(seid)], &head)
 	testkit.ErrorIf(t, err != nil || head.PDRs != 0 || head.FARs != 2 || head.URRs != 1, "%+v %v", head, err)
-	// What it had is free meanwhile.
+	// Its former address is free meanwhile.
 	other := b.establish(smf1, request(1, "10.45.0.5"))
 	wants(t, pfcp.CauseAccepted, other)
 	create := &pfcp.SessionModificationRequest{CreatePDR: req.PDR}
@@ -260,8 +260,8 @@ func TestSessionWithoutPDRs(t *testing.T) {
 	b.checkConsistent()
 }
 
-// A CHOOSE ID is remembered for as long as the session has its F-TEID: Open5GS gives that of its session's again for
-// each dedicated flow, and means the same. It is, within the instance and for packets of the same side.
+// A CHOOSE ID stays valid while the session has its F-TEID: Open5GS repeats the session's id for each dedicated flow,
+// and means the same F-TEID. It is, within the instance and for the same side.
 func TestChooseIDIsRemembered(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)
@@ -316,8 +316,8 @@ func TestChooseIDIsRemembered(t *testing.T) {
 	})
 }
 
-// Two sessions with one CP F-SEID are two: requests name them by our SEID, and what ends one does not touch the other.
-// TS 29.244 §5.6.2 has a CP function give each its own, and no answer for one that does not.
+// Two sessions with one CP F-SEID are two: requests name our SEID, and ending one leaves the other. TS 29.244 §5.6.2
+// has a CP function allocate unique ones, and names no answer to duplicates.
 func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
 	b := start(t, "", testSettings())
 	one, two := request(1, "10.45.0.5"), request(2, "10.46.0.6")

@@ -86,9 +86,8 @@ func (p *associations) Retain(association string, keep []netip.Addr, done func(d
 		done: done})
 }
 
-// Adopt is n4.Groups'. Reports and set deletions take the sessions as the successor's at once; each changes hands in
-// job. Until the last has, the store keeps the association that failed: at a restart meanwhile it is there, and
-// fails again.
+// Adopt implements n4.Groups. Reports and set deletions treat the sessions as the successor's at once; each is moved in
+// job. Until the last, the store keeps the failed association: after a restart meanwhile it is there, and fails again.
 func (p *associations) Adopt(from, to string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

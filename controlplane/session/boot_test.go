@@ -71,7 +71,8 @@ func opened(t *testing.T, path, boot string) *Manager {
 	return p
 }
 
-// The data plane's sessions did not outlive a boot of the machine: ours do not either, and CP functions are told.
+// The machine has booted, so the data plane's sessions are gone: ours go too, and CP functions see a later recovery
+// time stamp.
 func TestStoreOfAnotherBoot(t *testing.T) {
 	path, recovery := stored(t)
 	t.Run("same", func(t *testing.T) {
@@ -128,8 +129,8 @@ func TestStoreDamaged(t *testing.T) {
 // encoding is the version of a stored session, its first byte.
 var encoding = rules.AppendSession(nil, &rules.Session{})[0]
 
-// A store of another version is moved aside whole, and the log says which: of an earlier file, or of an earlier session
-// in a file of today. The new recovery time stamp is later than the former, here of a clock that was an hour ahead.
+// A store of another version is moved aside whole, and the log says whether the file or the session encoding is older.
+// The new recovery time stamp is later than the former, here of a clock an hour ahead.
 func TestStoreOfAnotherVersion(t *testing.T) {
 	for name, one := range map[string]struct {
 		how  func(t *testing.T, path string)
@@ -188,7 +189,7 @@ func TestStoreDropsRecordOnFullDisk(t *testing.T) {
 	}
 }
 
-// What cannot be brought back is lost, which CP functions learn from the recovery time stamp; the rest is there.
+// An unrestorable record is lost, which CP functions see by the recovery time stamp; the rest is restored.
 func TestStoreDropsRecord(t *testing.T) {
 	for name, r := range map[string]store.Record{
 		"session":     sessionRecord(1, []byte{encoding}),

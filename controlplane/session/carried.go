@@ -61,9 +61,9 @@ func ending(rows []api.Usage) []api.Usage {
 	return rows
 }
 
-// onTheWay adds what was carried over to events that are about to be reported, and has the store know them, for it has
-// the readings no longer. known: there were some. So it does where a quota is used up: what lets nothing pass is not
-// reported again. waits: the store is to have the record.
+// onTheWay adds carried-over usage to events that go out now, and stores them: their readings are gone. known:
+// something was carried over. It also stores the report of a used-up quota, which is not reported again. waits: the
+// record must be stored first.
 func (l *deferredReports) onTheWay(seid uint64, events []api.Event, known bool) (record store.Record, waits bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -85,7 +85,7 @@ func (l *deferredReports) onTheWay(seid uint64, events []api.Event, known bool) 
 
 func exhausting(e api.Event) bool { return rules.Exhausting(&e.Usage) != 0 }
 
-// carried tells of which URRs something waits.
+// carried returns which URRs have deferred usage.
 func (l *deferredReports) carried(seid uint64) func(urr uint32) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -33,7 +33,7 @@ func (s *slow) Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, er
 	return s.Committer.Commit(ctx, changes)
 }
 
-// One that the data plane refuses takes nobody with it, and the answer names its rule.
+// A change that the data plane refuses does not fail the others of its batch; the answer names its rule.
 func TestGroupCommit(t *testing.T) {
 	b := start(t, "", testSettings())
 	gate := &slow{Committer: b.c, gate: make(chan struct{}, 1000)}
@@ -306,7 +306,7 @@ func BenchmarkEstablish(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "sessions/s")
 }
 
-// Whoever asks while the session layer ends is answered, not forgotten.
+// A request made while the session layer ends is answered.
 func TestEveryRequestAnswered(t *testing.T) {
 	b := start(t, "", testSettings())
 	seid := b.establish(smf1, request(1, "10.46.0.1")).UP.SEID

@@ -15,9 +15,9 @@ import (
 
 const (
 	maxBatch   = 256         // requests in one transaction
-	pace       = 64          // deletions without anybody waiting, beside the requests of one transaction (row A12)
+	pace       = 64          // deletions without a waiting request, in one transaction beside requests (row A12)
 	idleObject = time.Minute // a path or policer without sessions goes after this
-	reload     = 4096        // sessions in one transaction when all are sent anew
+	reload     = 4096        // sessions in one transaction when all are sent again
 	commitTime = 30 * time.Second
 )
 
@@ -26,8 +26,8 @@ type Committer interface {
 	Commit(ctx context.Context, changes []dp.Change) ([]api.Usage, error)
 }
 
-// committer makes one transaction of what waits, and has it carried out: by the data plane, then by the store. mu of
-// the table guards it, but for admission.
+// committer makes one transaction of waiting requests, carried out by the data plane, then by the store. mu of the
+// table guards it, but for admission.
 type committer struct {
 	*table
 	admission
@@ -46,7 +46,7 @@ type queue interface {
 	enqueue(j *job)
 	// whileOpen does something, unless requests are no longer taken.
 	whileOpen(fn func())
-	// rouse has a batch made soon, of whatever waits.
+	// rouse schedules a batch of all that waits.
 	rouse()
 	// begin has a deferred job done; false: too many of its kind are under way.
 	begin(r *deferredJob) bool
@@ -58,7 +58,7 @@ func newCommitter(sessions *table, file *storing) *committer {
 	return &committer{table: sessions, file: file, admission: newAdmission(), seen: map[uint64]bool{}}
 }
 
-// busy tells whether something waits that is in no queue.
+// busy: something waits outside the queue.
 func (p *committer) busy() bool { return p.postponed != nil || len(p.deferredJobs) > 0 }
 
 func (p *committer) later(fn func()) { p.answers = append(p.answers, fn) }
@@ -195,7 +195,7 @@ func (p *committer) sweep() {
 	}
 }
 
-// stop is for when nothing comes in any more. refuse, called without mu, answers what waits.
+// stop is called when no requests come any more. refuse, called without mu, answers waiting ones.
 func (p *committer) stop() (refuse func()) {
 	for _, r := range p.deferredJobs {
 		r.end()

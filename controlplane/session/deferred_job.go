@@ -10,17 +10,17 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// deferredJob is a set of sessions that are done with at our pace: deleted, or compiled anew.
+// deferredJob is a set of sessions to delete or to compile again, at a bounded pace.
 type deferredJob struct {
-	// key says what it is of. A second one of the same while the first is under way is one with it.
+	// key identifies the set. A second job of the same key joins the first.
 	key   string
-	of    []groupKey             // whose sessions they are, unless seids says it
-	seids iter.Seq[uint64]       // 0: one that was looked at and passed over
+	of    []groupKey             // groups of the sessions, unless seids has them
+	seids iter.Seq[uint64]       // 0: a session that was passed over
 	upTo  uint64                 // what came into the group later is not meant
 	but   func(seid uint64) bool // these are not meant; nil: all are
 	again bool                   // upTo has moved since the walk began
 	stage func(t *txn, seid uint64) *pfcp.Error
-	limit int // of deferred jobs with a limit; 0: there is none
+	limit int // of deferred jobs with a limit; 0: no limit
 	over  bool
 	left  int // taken from seids, and not done with
 	count int
@@ -58,7 +58,7 @@ func (p *committer) begin(r *deferredJob) bool {
 	return true
 }
 
-// take returns the next session, 0 for one that is not meant; false: there are no more.
+// take returns the next session, 0 for one to pass over; false at the end.
 func (r *deferredJob) take() (seid uint64, more bool) {
 	if seid, r.held = r.held, 0; seid != 0 {
 		return seid, true
@@ -82,8 +82,8 @@ func (r *deferredJob) end() {
 	r.next, r.stop = nil, nil
 }
 
-// someDeferred makes jobs of the next few sessions: beside requests they take a part of each transaction, alone they
-// have it to themselves, and never longer than one transaction takes (row A12). Deferred jobs alternate.
+// someDeferred makes jobs of the next few sessions, alternating between deferred jobs. Beside requests they take a part
+// of each transaction; alone, at most a whole one (row A12).
 func (p *committer) someDeferred(seen map[uint64]bool) []*job {
 	var jobs []*job
 	for looked := 0; len(jobs) < pace && looked < someSessions && len(p.deferredJobs) > 0; looked++ {
@@ -110,7 +110,7 @@ func (p *committer) someDeferred(seen map[uint64]bool) []*job {
 	return jobs
 }
 
-// concluded tells who waits for a release that is over.
+// concluded calls back those that wait for a finished release.
 func (p *committer) concluded(r *deferredJob) {
 	if r.over && r.left == 0 && r.done != nil {
 		p.later(func() { r.done(r.count) })

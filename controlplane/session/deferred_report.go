@@ -19,29 +19,29 @@ import (
 const (
 	attemptsAtOnce = 4096 // sessions whose usage is tried again in one tick
 	usageInReport  = 8    // usage reports in one message: it stays within one datagram
-	// a CP function that is there but does not answer: tried again after this, then twice it, …
+	// a present CP function that does not answer: tried again after this, then twice it, …
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// deferredReports is usage that could not be reported: the path to the CP function has failed, or nothing answers. It
-// is what somebody is charged for, so it waits as long as its session lives (the headless time ends that), in the store
-// too. What a URR measures meanwhile is added up, so that there is at most one row for each; only what was sent without
-// an answer stays as it is, for the CP function may have it already and knows it again by its sequence number.
+// deferredReports holds usage that could not be reported, because no path or answer exists. It is charging data, so it
+// lives as long as its session (bounded by the headless time), in the store too. Later usage of a URR is added to its
+// one row. A report that was sent without an answer stays unchanged: the CP function may have it, and recognises its
+// sequence number.
 type deferredReports struct {
 	sessions sessions
 	rouse    func()      // has flush called soon
 	pairs    atomic.Bool // pfcp.monitoring_time: pair
 
-	lock  sync.Mutex // held for as long as it takes to look at these, never while anybody is called
+	lock  sync.Mutex // held for as long as these are read, never during a call
 	count ReportCounters
 	by    map[uint64]*deferredUsage
-	queue []uint64        // whom to try next; each once, some of them gone
+	queue []uint64        // the next to try; each once, some of them gone
 	there map[uint64]bool // who stands in queue
 	dirty map[uint64]bool
 	// settle are sessions that carry less over than before (reader.settle)
 	settle map[uint64]bool
-	done   []func() // told when all that is dirty is in the store: the data plane may forget the events
+	done   []func() // called when all dirty rows are stored: the data plane may then forget the events
 }
 
 type deferredUsage struct {
@@ -54,7 +54,7 @@ type deferredUsage struct {
 	pause
 }
 
-// record is what the store has: what was carried over first, what is held last.
+// record is the stored form: carried-over usage first, held usage last.
 func (u *deferredUsage) record(seid uint64) store.Record {
 	record := store.Record{Kind: store.Usage, Number: seid}
 	for _, list := range [][]api.Usage{u.carried, u.tried, u.sent, u.rows, u.paired, u.before} {
@@ -122,8 +122,8 @@ func addUsage(a, b *api.Usage) {
 	a.Events += b.Events
 }
 
-// mergeUsage adds what was measured later. A monitoring time parts what was before it from what was after it
-// (TS 29.244 table 7.5.8.3-1): the CP function gave one, so such rows are as few.
+// mergeUsage adds later usage. A monitoring time separates the usage before and after it (TS 29.244 table 7.5.8.3-1).
+// The CP function sets one, so such rows are few.
 func mergeUsage(rows, more []api.Usage) []api.Usage {
 	for i := range more {
 		b := &more[i]
@@ -141,8 +141,8 @@ func mergeUsage(rows, more []api.Usage) []api.Usage {
 	return rows
 }
 
-// holds tells whether a measurement is in one that waits already: the data plane tells events again that were not
-// acknowledged when we ended. Those of a URR follow each other, so what came before the end of a row is in it.
+// holds: a waiting row already contains the measurement. After our restart the data plane repeats unacknowledged
+// events. Those of a URR are consecutive, so all that ended before the row's end is in it.
 func (u *deferredUsage) holds(m *api.Usage) bool {
 	for _, list := range [][]api.Usage{u.tried, u.sent, u.rows, u.paired, u.before} {
 		for i := range list {
@@ -187,7 +187,7 @@ func (l *deferredReports) deferUsage(seid uint64, rows []api.Usage, sent bool, d
 	l.rouse()
 }
 
-// restore brings back what the store has. Whether it was sent is not known, but of what is held: it stands last.
+// restore brings stored usage back. Whether it was sent is unknown, except for held usage, which is last.
 func (l *deferredReports) restore(seid uint64, rows []api.Usage, there bool) {
 	u := l.of(seid)
 	for len(rows) > 0 && rows[0].Triggers == 0 {
@@ -251,8 +251,8 @@ func (l *deferredReports) join(seid uint64, rows []api.Usage, ends bool) []api.U
 	return mine
 }
 
-// flush returns what has changed, as records, and who waits for them to be in the store. gone tells which sessions are
-// no more: what is left of theirs is lost.
+// flush returns the changed rows as records, and the callbacks to run once they are stored. gone reports ended
+// sessions; their rows are lost.
 func (l *deferredReports) flush(gone func(seid uint64) bool) (records []store.Record, done []func()) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -296,8 +296,7 @@ func (l *deferredReports) due(now time.Time) (seids []uint64) {
 	return seids
 }
 
-// attempt takes the next report of a session that due has returned, and puts the session back into the queue; nil:
-// there is none any more.
+// attempt takes the next report of a session of due, and puts the session back into the queue; nil: none is left.
 func (l *deferredReports) attempt(s subject, reachable bool) *pfcp.SessionReportRequest {
 	l.lock.Lock()
 	defer l.lock.Unlock()

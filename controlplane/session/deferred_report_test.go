@@ -19,7 +19,7 @@ func usageEvent(seid uint64, sequence uint32, bytes [3]uint64) api.Event {
 		Bytes:    bytes, StartNs: uint64(sequence) * 1e9, EndNs: uint64(sequence+1) * 1e9}}
 }
 
-// What was measured before a monitoring time is not added to what was measured after it, however late it is reported.
+// Usage before a monitoring time is not added to usage after it, however late it is reported.
 func TestMonitoringTimeParts(t *testing.T) {
 	rows := []api.Usage(nil)
 	for _, u := range []api.Usage{{URR: 1, Events: 1}, {URR: 2, Events: 100},
@@ -32,8 +32,8 @@ func TestMonitoringTimeParts(t *testing.T) {
 	testkit.ErrorIf(t, !slices.Equal(rows, want), "%+v", rows)
 }
 
-// Usage for a CP function that is away waits in the store, is added up by URR, survives a restart and is reported when
-// the path is back. Events of others go on, whatever waits.
+// Usage for an absent CP function waits in the store, is added up by URR, survives a restart and is reported when the
+// path is back. Others' events go on.
 func TestUsageWaitsForThePath(t *testing.T) {
 	const many = 10000 // more than are ever unacknowledged
 	path := t.TempDir() + "/sessions.db"
@@ -63,7 +63,7 @@ func TestUsageWaitsForThePath(t *testing.T) {
 			"%+v", one)
 		one.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil)
 		testkit.Until(t, "all acknowledged", func() bool { return s.Unacknowledged() == 0 })
-		// A deletion says what waits, beside what was measured last.
+		// A deletion reports waiting usage, beside the last measurement.
 		s.Usage(func(id dptest.ID, _, is []byte) []api.Usage {
 			if id == heldID(also) && is == nil {
 				return []api.Usage{{SEID: also, URR: 1, Sequence: 2, Triggers: api.UsageTermr,

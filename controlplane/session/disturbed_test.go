@@ -93,9 +93,9 @@ func setWeb(b *testing.B, a *smf.Association, flows int) {
 	}
 }
 
-// BenchmarkDisturbed is what another peer's heartbeats and modifications wait, over UDP, while a peer with 300,000
-// sessions sends ten PFD Management Requests that concern all of them, then fails so that another inherits them, then
-// ten session set deletions: -benchtime 1x.
+// BenchmarkDisturbed measures how long another peer's heartbeats and modifications wait, over UDP. Meanwhile a peer
+// with 300,000 sessions sends ten PFD Management Requests that concern all of them. It fails, another peer inherits its
+// sessions, and ten session set deletions follow. Run with -benchtime 1x.
 func BenchmarkDisturbed(b *testing.B) {
 	n, times := crowded, 10
 	p, up, hostile := crowd(b, n)

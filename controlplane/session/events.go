@@ -19,16 +19,15 @@ import (
 // maxReports is how many reports wait for their answers; the data plane keeps the events behind them.
 const maxReports = 4096
 
-// Events is what the data plane tells (dp.Subscription).
+// Events are the data plane's events (dp.Subscription).
 type Events interface {
 	BootID() uint64
 	Next(ctx context.Context) ([]api.Event, error)
 	Acknowledge(sequence uint64) error
 }
 
-// acknowledger acknowledges events in their order, whatever the order in which their reports are answered. It outlives
-// a subscription: a new one to the same data plane begins with what is not acknowledged, of which reports may be under
-// way.
+// acknowledger acknowledges events in order, whatever the order of answers to their reports. It outlives a
+// subscription: a new one to the same data plane begins with unacknowledged events, whose reports may be pending.
 type acknowledger struct {
 	mu      sync.Mutex
 	from    Events
@@ -43,7 +42,7 @@ func newAcknowledger(from Events) *acknowledger {
 	return &acknowledger{from: from, done: map[uint64]bool{}, room: make(chan struct{}, maxReports)}
 }
 
-// resume goes on with a new subscription; the last acknowledgement may have been lost with the former one.
+// resume continues with a new subscription; the last acknowledgement may have been lost with the former one.
 func (a *acknowledger) resume(from Events) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +58,7 @@ func (a *acknowledger) begin(sequence uint64) {
 	a.mu.Unlock()
 }
 
-// end tells that an event was dealt with.
+// end marks events as handled.
 func (a *acknowledger) end(sequences ...uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,7 +75,7 @@ func (a *acknowledger) end(sequences ...uint64) {
 	}
 	a.acked = a.waiting[n-1]
 	a.waiting = a.waiting[n:]
-	a.from.Acknowledge(a.acked) // when it fails the connection is lost, and Next says so
+	a.from.Acknowledge(a.acked) // after a failure the connection is lost, and Next reports it
 }
 
 // listen deals with events until the connection ends. One at a time.
@@ -153,7 +152,7 @@ func (r *reporting) handleEvents(ctx context.Context, a *acknowledger, events []
 	return nil
 }
 
-// toLines passes events on, each to be acknowledged by itself.
+// toLines passes events on, each acknowledged alone.
 func (r *reporting) toLines(ctx context.Context, to Lines, a *acknowledger, events []api.Event) error {
 	for i := range events {
 		select {
@@ -189,7 +188,7 @@ func (r *reporting) reportEvents(to n4.Reporter, events []api.Event, done func()
 	}
 	to.Report(s.to, req, func(answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
 		if errors.Is(err, n4.ErrStopped) {
-			return // not acknowledged: who comes after us hears it again
+			return // not acknowledged: our successor gets it again
 		}
 		defer r.deferred.unpair(s.seid, events)
 		switch {
@@ -228,7 +227,7 @@ func (r *reporting) nodeReport(e *api.Event) *pfcp.NodeReportRequest {
 	return req
 }
 
-// sessionReport makes the request for events of one session; nil when there is nothing to tell to anybody.
+// sessionReport makes the request for events of one session; nil when there is nothing to report.
 func (r *reporting) sessionReport(events []api.Event) (s subject, req *pfcp.SessionReportRequest) {
 	first := &events[0]
 	s, pdr := r.sessions.about(first)
@@ -262,9 +261,8 @@ func (r *reporting) sessionReport(events []api.Event) (s subject, req *pfcp.Sess
 	return s, req
 }
 
-// reported deals with the answer to a report: it may change the BAR, have what waits dropped (TS 29.244 §7.5.9), or say
-// that the member of the SMF set that answered, if it is not the session's owner, took it over. That the session is not
-// known to another member of the SMF set is no answer, but ErrNotKnown.
+// reported handles the answer to a report. It may change the BAR or have buffered packets dropped (TS 29.244 §7.5.9); a
+// member of the SMF set that answers for another takes the session over. ErrNotKnown of another member ends nothing.
 func (r *reporting) reported(seid uint64, answer *pfcp.SessionReportResponse, by *n4.Association, err error) {
 	if err != nil || answer == nil {
 		r.counted(ReportCounters{ReportsLost: 1})

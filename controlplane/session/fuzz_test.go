@@ -19,8 +19,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// strict is a data plane that holds the Manager to the contract: an object once in a transaction, what is named is
-// there, and what is deleted was.
+// strict is a data plane that enforces the contract: an object once in a transaction; references and deleted objects
+// exist.
 type strict struct {
 	t      *testing.T
 	held   map[dptest.ID][]byte
@@ -55,7 +55,7 @@ func (d *strict) Commit(_ context.Context, changes []dp.Change) ([]api.Usage, er
 	return nil, nil
 }
 
-// named looks whether the paths and policers of a session are there.
+// named checks that the paths and policers of a session exist.
 func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 	var head api.Session
 	rest, err := api.ReadRow(body, &head)
@@ -79,7 +79,7 @@ func (d *strict) named(held map[dptest.ID][]byte, body []byte) {
 	}
 }
 
-// datagrams are separated by their lengths; a first bit says that the data plane refuses what comes of it.
+// datagrams are separated by their lengths; the first bit says that the data plane refuses the change.
 func datagrams(list ...[]byte) []byte {
 	var b []byte
 	for _, d := range list {
@@ -95,8 +95,8 @@ func mustEncode(f *testing.F, h pfcp.Header, m pfcp.Message) []byte {
 	return b
 }
 
-// FuzzManager: whatever CP functions send, sessions, indices, counts and data plane agree after each request. The SEID
-// of a datagram's header chooses among the sessions that there are.
+// FuzzManager: after each request of CP functions, sessions, indices, counts and data plane agree. The SEID of a
+// datagram's header chooses among the existing sessions.
 func FuzzManager(f *testing.F) {
 	var made [][]byte
 	for i, ue := range []string{"10.46.0.1", "10.46.0.2", "10.46.0.1"} {

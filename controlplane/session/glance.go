@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Figures for metrics and show. A data plane that does not answer keeps a transaction, and with it mu, for commitTime:
-// just then they are asked for, and they are those of the last request.
+// Figures for metrics and show. An unresponsive data plane holds a transaction, and with it mu, for commitTime, just
+// when the figures matter: they are those of the last request.
 
-// glances are figures, and what was told last.
+// glances are the figures, and those published last.
 type glances struct {
 	*table
 	file    *storing

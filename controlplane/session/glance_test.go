@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// silent is a data plane that does not answer until it is told to.
+// silent is a data plane that answers only when released.
 type silent struct{ begun, end chan struct{} }
 
 func (s silent) Commit(context.Context, []dp.Change) ([]api.Usage, error) {

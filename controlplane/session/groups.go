@@ -9,15 +9,14 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// groups finds sessions by what many have in common: their association, an FQ-CSID of it, an application. What concerns
-// a group (its deletion, new PFDs) looks at its members alone, some at a time with requests in between.
+// groups finds sessions by a common association, FQ-CSID or application. An operation on a group (deletion, new PFDs)
+// looks at its members alone, some at a time with requests in between.
 type groups map[groupKey]members
 
-// members are SEIDs, each with the moment at which it came into the group: who began to look before that passes it
-// over.
+// members are SEIDs, each with the moment of joining: a walk begun before passes it over.
 type members map[uint64]uint64
 
-// groupKey: of an association all (number, ""), or those of an FQ-CSID (number, FQ-CSID); those of an application (0,
+// groupKey: all of an association (number, ""), those of an FQ-CSID (number, FQ-CSID), or those of an application (0,
 // its id).
 type groupKey struct {
 	owner uint32
@@ -84,16 +83,16 @@ func (g groups) take(k groupKey, seid uint64) {
 	}
 }
 
-// expel takes a session that cannot be read out of whatever it is in.
+// expel removes an unreadable session from all groups.
 func (g groups) expel(seid uint64) {
 	for k := range g {
 		g.take(k, seid)
 	}
 }
 
-// among are the sessions that are in one of the groups, and came into it until a moment that may still move. A session
-// may come twice. 0 stands for one that is passed over, so that who looks can count what looking costs. Members may
-// come and go meanwhile (that is what a map's range allows), under mu.
+// among iterates over the sessions of the groups that joined until upTo, which may still move. A session may come
+// twice. 0 is one passed over, so that the caller counts its work. Members may change meanwhile (a map's range allows
+// that), under mu.
 func (x *index) among(upTo *uint64, keys ...groupKey) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, k := range keys {

@@ -86,7 +86,7 @@ func TestOthersAreServedWhilePFDsAreTried(t *testing.T) {
 func TestPFDsAreTriedOnSessionsThatComeMeanwhile(t *testing.T) {
 	p, _ := many(t, 2000)
 	over := make(chan *pfcp.Error, 1)
-	p.mu.Lock() // both are there before either is begun
+	p.mu.Lock() // both exist before either is begun
 	tried := make(chan struct{})
 	go func() {
 		p.SetPFDs(webOf(3), func(err *pfcp.Error) { over <- err })
@@ -123,7 +123,7 @@ func TestSetDeletionLooksAtItsMembersAlone(t *testing.T) {
 	}
 }
 
-// Releases of ever new sets do not pile up; a second one of the same is one with the first; who comes later stays.
+// Releases of new sets do not pile up; a second one of a set joins the first; later sessions stay.
 func TestReleasesAreBounded(t *testing.T) {
 	p := idle(t, "")
 	req := request(1, "10.46.0.1")

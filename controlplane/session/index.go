@@ -91,7 +91,7 @@ type index struct {
 	taken   []taking // by the request that is being worked on
 	set     *rules.Settings
 	now     func() time.Time
-	// reachable is told what comes and goes; nil: the index is in the making
+	// notified of added and removed addresses; nil while the index is being built
 	reachable *reachable
 }
 
@@ -113,7 +113,7 @@ func newIndex(set *rules.Settings) *index {
 	return x
 }
 
-// at is a session as it is, false when there is none.
+// at is a session's entry, false without one.
 func (x *index) at(seid uint64) (entry, bool) {
 	h := x.session[seid]
 	if h == 0 {
@@ -127,7 +127,7 @@ func (x *index) open(h slab.Handle) entry {
 	return entry{h, data, number, x.owned[owner]}
 }
 
-// enter makes a session what s says now; its former record, if it had one, is the caller's to free.
+// enter sets a session to s; the caller frees its former record.
 func (x *index) enter(s *rules.Session, number uint64, o *owner) entry {
 	x.scratch = rules.AppendSession(x.scratch[:0], s)
 	h := x.records.Add(number, o.number, x.scratch)
@@ -135,7 +135,7 @@ func (x *index) enter(s *rules.Session, number uint64, o *owner) entry {
 	return x.open(h)
 }
 
-// configure makes the pools of the instances anew; what is in use is found out by looking at the sessions.
+// configure rebuilds the instances' pools; looking at the sessions finds what is in use.
 func (x *index) configure(set *rules.Settings) {
 	old := x.pools
 	x.set, x.pools = set, map[string][]*pool.Pool{}
@@ -156,7 +156,7 @@ func (x *index) configure(set *rules.Settings) {
 	}
 }
 
-// seid makes one that nobody can guess, and that is not in use (row A13).
+// seid returns a SEID that is unpredictable and unused (row A13).
 func (x *index) seid() uint64 {
 	for {
 		if v := x.random.Uint64(); v != 0 && x.session[v] == 0 {
@@ -193,8 +193,8 @@ func (x *index) UE4(i *rules.Instance) (netip.Addr, bool) {
 }
 
 func (x *index) UE6(i *rules.Instance, bits uint8) (netip.Prefix, bool) {
-	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function asks for another length. Shorter than /48 would
-	// make the search for what lies within long.
+	// TS 29.244 §8.2.62 (CHV6, IP6PL): /64 unless the CP function requests another length. Below /48 the search
+	// within the prefix would be long.
 	if bits < 48 || bits > 128 {
 		return netip.Prefix{}, false
 	}
@@ -228,12 +228,12 @@ func (x *index) give(i *rules.Instance, v4 bool, length uint8) (netip.Prefix, bo
 	return netip.Prefix{}, false
 }
 
-// reserved tells whether something was given out to the request that is being worked on.
+// reserved: the current request has allocated the address.
 func (x *index) reserved(v netip.Prefix) bool {
 	return slices.ContainsFunc(x.taken, func(t taking) bool { return t.prefix.Overlaps(v) })
 }
 
-// settle ends a request's allocations. When the request comes to nothing later, undo gives them back.
+// settle ends a request's allocations. undo frees them if the request fails later.
 func (x *index) settle() (undo func()) {
 	taken := x.taken
 	x.taken = nil
@@ -253,12 +253,12 @@ func (x *index) instance(name string) uint64 {
 	return uint64(n)
 }
 
-// conflict is what a session wants and another has: an F-TEID (never to be had), or a UE address (row A5).
+// conflict is another session's property that a session wants: an F-TEID (never available), or a UE address (row A5).
 type conflict struct {
 	pdr    uint16 // that wants it
 	tunnel bool
 	ue     rules.UEAddress
-	other  uint64 // who has the UE address; 0: there is no conflict about one
+	other  uint64 // the session with the UE address; 0: no such conflict
 }
 
 func (x *index) conflict(seid uint64, c *rules.Compiled) conflict {
@@ -330,7 +330,7 @@ func (x *index) remove(seid uint64, c *rules.Compiled) {
 	x.reachable.note(c.UEs)
 }
 
-// released puts UE addresses that nobody has any more into quarantine.
+// released quarantines UE addresses that no session has any more.
 func (x *index) released(c *rules.Compiled) {
 	for _, u := range c.UEs {
 		if u.Framed {

@@ -14,7 +14,7 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// Contents counts what is in a store, and what of it cannot be read.
+// Contents counts a store's records, and unreadable ones.
 type Contents struct {
 	Boot                                                                    string
 	Recovery                                                                time.Time

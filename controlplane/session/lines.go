@@ -11,26 +11,25 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// The second front, beside PFCP: sessions of subscribers who signed in. They have a Line, and an owner of a name that
-// no association has; else they are like any other: same transactions, same store, same reconciling.
+// The second front, beside PFCP: sessions of sign-in. They have a Line, and an owner with a name of no association;
+// otherwise they share transactions, store and reconciling.
 
 // LineOwner is the owner of lines' sessions. No Node ID looks like it.
 const LineOwner = "(access)"
 
-// Lines hears of lines what over PFCP would be a report. Calls come from any goroutine, and must not wait.
+// Lines receives for lines what would be a report over PFCP. Calls come from any goroutine, and must not block.
 type Lines interface {
-	// LineEvent is an event of a line's session, or of one that is not there any more. done is called when it needs
-	// not be told again.
+	// LineEvent is an event of a line's session, or of an ended one. done acknowledges it.
 	LineEvent(e *api.Event, done func())
-	// LineEnded tells that a session was ended, with what its URRs measured since their last reports: by DropLine,
-	// another configuration, or because the data plane refuses it.
+	// LineEnded reports the end of a session, by DropLine, reconfiguration or the data plane's refusal, with what
+	// its URRs measured since their last reports.
 	LineEnded(seid uint64, usage []api.Usage)
-	// LineLost tells what the data plane of a boot had measured of a session since its last reports, by the numbers
-	// of the reports that it did not make, before LinesBoot tells of the next one. done as for LineEvent; until
-	// then it is told again after a restart of ours.
+	// LineLost reports what the data plane of a boot had measured of a session since its last reports, under the
+	// numbers of the missing reports. LinesBoot for the next boot follows. Until done it is repeated after our
+	// restart.
 	LineLost(seid, boot uint64, usage []api.Usage, done func())
-	// LinesBoot tells of which boot the data plane is that the sessions are in now: another one numbers reports
-	// anew, and grants quotas anew. What an earlier one answered was told before.
+	// LinesBoot names the boot of the data plane that holds the sessions: a new one numbers reports and grants
+	// quotas from the start. Answers of an earlier one were delivered before.
 	LinesBoot(id uint64)
 }
 
@@ -38,7 +37,7 @@ type Lines interface {
 type LineRecord struct {
 	SEID    uint64
 	Data    []byte
-	Session *rules.Session // nil: there is none (any more)
+	Session *rules.Session // nil: none (any more)
 }
 
 // lines is the front for these sessions. mu of the table guards it.
@@ -47,11 +46,11 @@ type lines struct {
 	commits queue
 	reports *reporting
 
-	to     Lines        // nil: nobody
+	to     Lines        // may be nil
 	stored []LineRecord // of the store, until Lines takes them
 }
 
-// SetLines tells who hears of lines, and returns what the store has of them: before Run.
+// SetLines sets the receiver of line events, and returns the stored lines: before Run.
 func (p *lines) SetLines(to Lines) []LineRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +71,7 @@ func (p *lines) SetLines(to Lines) []LineRecord {
 	return records
 }
 
-// tellBoot has Lines hear of the boot, after the answers that were made before.
+// tellBoot reports the boot to Lines, after earlier answers.
 func (p *lines) tellBoot() {
 	if to, id := p.to, p.boot; to != nil && id != 0 {
 		p.commits.later(func() { to.LinesBoot(id) })
@@ -89,9 +88,9 @@ func (p *lines) load(r store.Record) {
 	p.stored = append(p.stored, LineRecord{SEID: r.Number, Data: append([]byte(nil), r.Data...)})
 }
 
-// PutLine makes a line's session, or puts it in the place of its former self, and keeps record beside it. s.SEID is the
-// caller's choice. done is called on the manager's goroutine, with what the change had URRs report. While the data
-// plane is away a new session is refused; one that is there is changed, and Synchronise brings it.
+// PutLine creates or replaces a line's session, and stores record beside it. The caller chooses s.SEID. done runs on
+// the manager's goroutine, with what the change made URRs report. While the data plane is away a new session is
+// refused; an existing one is changed, and Synchronise sends it.
 func (p *lines) PutLine(s *rules.Session, record []byte, done func(usage []api.Usage, err error)) {
 	var fresh bool
 	p.commits.enqueue(&job{
@@ -157,9 +156,9 @@ func (p *lines) putLine(t *txn, s *rules.Session, e entry, there bool) *pfcp.Err
 	return p.replace(t, s.SEID, e, e.owner, old, s)
 }
 
-// DropLine ends a line's session. record replaces the one beside it; nil: it goes, too. done is called with what URRs
-// measured since their last reports, also when there was no session. While the data plane is away it is refused: only
-// the data plane knows what was measured.
+// DropLine ends a line's session. record replaces the stored one; nil deletes it. done gets what URRs measured since
+// their last reports, also without a session. While the data plane is away it is refused: only the data plane knows the
+// usage.
 func (p *lines) DropLine(seid uint64, record []byte, done func(usage []api.Usage, err error)) {
 	p.commits.enqueue(&job{
 		seid: seid,
@@ -206,7 +205,7 @@ func (p *lines) KeepLine(seid uint64, record []byte, done func(err error)) {
 	})
 }
 
-// ended tells who hears of it that a session ended.
+// ended notifies the receiver that a session ended.
 func (p *lines) ended(t *txn, seid uint64) {
 	if to := p.to; to != nil {
 		usage := measured(seid, t.usage)

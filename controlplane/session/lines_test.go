@@ -40,7 +40,7 @@ type heard struct {
 	events chan api.Event
 	done   chan func()
 	ended  chan uint64
-	usage  []api.Usage // of the last that ended, before ended tells
+	usage  []api.Usage // of the last that ended, set before ended
 	boot   atomic.Uint64
 	lost   []api.Usage // of data planes that are gone; each is counted at once, but for hold
 	hold   bool
@@ -86,7 +86,7 @@ func TestLines(t *testing.T) {
 	_, err := api.ReadRow(s.Held()[heldID(77)], &head)
 	testkit.ErrorIf(t, err != nil || head.MRU != 1492, "%+v %v", head, err)
 	s.Raise(usageOf(77, 1))
-	s.Raise(usageOf(999, 2)) // of nobody: perhaps of a line that is gone
+	s.Raise(usageOf(999, 2)) // of no session: perhaps of a line that ended
 	for _, seid := range []uint64{77, 999} {
 		e := testkit.Receive(t, h.events)
 		testkit.Equal(t, e.SEID, seid, "session")
@@ -121,7 +121,8 @@ func TestLines(t *testing.T) {
 	b.checkConsistent()
 }
 
-// What another subscriber has is refused in words that name both, and nobody loses it, whatever PFCP may take over.
+// A conflict with another subscriber is refused with both named. The other keeps its session, whatever PFCP may take
+// over.
 func TestLinesTheirs(t *testing.T) {
 	set := testSettings()
 	set.Takeover = true
@@ -153,7 +154,7 @@ func TestLinesTheirs(t *testing.T) {
 	testkit.Equal(t, b.Count(""), 2, "sessions")
 }
 
-// Sessions of lines whose record is lost go; without a data plane nobody comes.
+// Sessions of lines without a record go; without a data plane no line is added.
 func TestLinesWithoutRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	s := dptest.Start(t)
@@ -170,8 +171,8 @@ func TestLinesWithoutRecord(t *testing.T) {
 	testkit.ErrorIf(t, b.put(lineOf(78, "10.45.0.3"), `{}`) == nil, "without a data plane somebody comes")
 }
 
-// What a session of a line measured last is told with its end, whoever ends it; nobody ends it while the data plane is
-// away. Who hears of lines knows which boot the data plane is.
+// The end of a line's session carries its last usage, whatever ends it. Nothing ends it while the data plane is away.
+// Lines know the data plane's boot.
 func TestLinesEnded(t *testing.T) {
 	s := dptest.Start(t)
 	b := startOn(t, s, "", testSettings())
@@ -209,7 +210,7 @@ func TestLinesEnded(t *testing.T) {
 	b.checkConsistent()
 }
 
-// A session that is there becomes another while the data plane is away, which hears of it later.
+// A session changes while the data plane is away; the data plane gets the change later.
 func TestLineWhileAway(t *testing.T) {
 	s := dptest.Start(t)
 	b := startOn(t, s, "", testSettings())

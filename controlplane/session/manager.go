@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session has the sessions of all CP functions: it queues requests and commits them to the data plane and the
-// store, finds sessions for packets' events, and reports. What a session's rules are and become is in package rules.
+// Package session has the sessions of all CP functions: it commits requests to the data plane and the store, finds
+// sessions for events, and reports. Rules of a session are in package rules.
 package session
 
 import (
@@ -21,9 +21,8 @@ import (
 
 const tick = time.Second // sweeping
 
-// Manager is the session layer as a whole. One goroutine, Run, takes requests as they come and carries out all that
-// wait as one transaction. The table's mu guards what has no lock of its own; others (show, reports that need a
-// session) take it in turn.
+// Manager is the session layer as a whole. One goroutine, Run, commits all waiting requests as one transaction. The
+// table's mu guards what has no lock of its own; others (show, reports) take it in turn.
 type Manager struct {
 	*table
 	*requests
@@ -53,7 +52,7 @@ type Counters struct {
 	FiltersKept     uint64 // sessions whose new PFDs the data plane refused
 }
 
-// Open brings back what the store has. An empty path keeps nothing.
+// Open restores the store's contents. An empty path keeps nothing.
 func Open(path string, set *rules.Settings, log *slog.Logger) (*Manager, error) {
 	return open(path, store.Boot(), set, log)
 }
@@ -78,7 +77,7 @@ func open(path, boot string, set *rules.Settings, log *slog.Logger) (*Manager, e
 	return p, nil
 }
 
-// Moved tells of a store that Open moved aside.
+// Moved describes a store that Open moved aside.
 func (p *Manager) Moved() store.Moved { return p.file.store.Moved() }
 
 func newManager(set *rules.Settings, st *store.Store, log *slog.Logger) *Manager {
@@ -121,33 +120,33 @@ func (p *Manager) changed(e entry, old, s *rules.Session) {
 	p.plans.looksDifferent(e.number, old, s)
 }
 
-// SetReporter tells where reports go.
+// SetReporter sets the destination of reports.
 func (p *Manager) SetReporter(r n4.Reporter) { p.reports.to.Store(&r) }
 
-// SetMeasures tells where it counts how long things take: before Run.
+// SetMeasures sets where durations are counted: before Run.
 func (p *Manager) SetMeasures(m *measure.Set) { p.commits.measures, p.file.measures = m, m }
 
-// Observer hears of sessions. Calls come with the manager's lock held: they must not wait.
+// Observer gets events of sessions. Calls come with the manager's lock held: they must not wait.
 type Observer interface {
 	Established(seid uint64, association string)
 	Modified()
 	Deleted(seid uint64, association string)
 }
 
-// unobserved hears nothing.
+// unobserved ignores all.
 type unobserved struct{}
 
 func (unobserved) Established(uint64, string) {}
 func (unobserved) Modified()                  {}
 func (unobserved) Deleted(uint64, string)     {}
 
-// SetObserver tells who hears of sessions: before Run.
+// SetObserver sets the observer of sessions: before Run.
 func (p *Manager) SetObserver(o Observer) { p.observer = o }
 
-// SetRecorder tells who takes events of NAT44: before Follow.
+// SetRecorder sets the receiver of NAT44 events: before Follow.
 func (p *Manager) SetRecorder(record func(*api.Event) bool) { p.reports.record = record }
 
-// Follow reports what a data plane tells, until ctx ends.
+// Follow reports the data plane's events, until ctx ends.
 func (p *Manager) Follow(ctx context.Context, path string) { p.reports.follow(ctx, path) }
 
 // Run works until ctx ends; then the store is closed.
@@ -206,7 +205,7 @@ func (p *Manager) housekeeping() {
 	p.pacer.Tick(c.Established + c.Modified + c.Deleted)
 }
 
-// Close answers what waits, which nobody will carry out. Run ends with it; who never runs calls it.
+// Close answers waiting requests, which will not be carried out. Run ends with it; without Run, the caller calls it.
 func (p *Manager) Close() {
 	p.commits.close()
 	p.mu.Lock()

@@ -123,7 +123,7 @@ func (b *bench) adopt(from, to string) int {
 	return n
 }
 
-// reconfigured takes another configuration over, and returns what the data plane would be told before.
+// reconfigured applies another configuration, and returns the changes that go to the data plane first.
 func (b *bench) reconfigured(set *rules.Settings) []dp.Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()

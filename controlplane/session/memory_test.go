@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What an idle session takes here, with all its indices, garbage collected.
+// The memory of an idle session, with all its indices, garbage collected.
 func TestMemoryOfASession(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")

@@ -9,19 +9,19 @@ import (
 	"isthmus/api"
 )
 
-// With pfcp.monitoring_time pair, usage up to a monitoring time is held for the next report of its URR, which has what
-// came after it: the CP function gets both sides in one message (TS 29.244 §5.2.2.2). Held usage is in the store, as
-// usage that could not be reported.
+// With pfcp.monitoring_time pair, usage up to a monitoring time is held for the next report of its URR. The CP function
+// gets both sides in one message (TS 29.244 §5.2.2.2). Held usage is in the store, like usage that could not be
+// reported.
 
-// splits tells whether a measurement ended for a monitoring time, and for nothing that asks for a report.
+// splits: a measurement ended for a monitoring time, and nothing asks for a report.
 func splits(u *api.Usage) bool {
 	return u.Triggers&^api.UsageLiusa == api.UsageMonit && u.Information&api.UsageBefore != 0
 }
 
 func ofURR(urr uint32) func(api.Usage) bool { return func(u api.Usage) bool { return u.URR == urr } }
 
-// hold keeps a row for the next report of its URR. One that waits of that URR, or was not answered, tells that the CP
-// function does not hear us or has given another monitoring time: then nothing is held, so one row of a URR is all.
+// hold keeps a row for the URR's next report. If one already waits or is unanswered, the CP function is unreachable or
+// set another monitoring time. Then nothing is held: one row per URR at most.
 func (u *deferredUsage) hold(row *api.Usage) bool {
 	// The row itself may be there, to be in the store.
 	another := func(o api.Usage) bool { return o.URR == row.URR && o.Sequence != row.Sequence }
@@ -34,7 +34,7 @@ func (u *deferredUsage) hold(row *api.Usage) bool {
 	return true
 }
 
-// release takes the held rows of URRs; all says of all.
+// release takes the held rows of URRs; with all, every row.
 func (u *deferredUsage) release(rows []api.Usage, all bool) (held []api.Usage) {
 	u.before = slices.DeleteFunc(u.before, func(b api.Usage) bool {
 		if !all && !slices.ContainsFunc(rows, ofURR(b.URR)) {
@@ -46,8 +46,8 @@ func (u *deferredUsage) release(rows []api.Usage, all bool) (held []api.Usage) {
 	return held
 }
 
-// pair takes what is to be held out of the usage events of a session, and puts what was held of the others' URRs before
-// them. done is for the events that are left: what is held is dealt with when it is in the store, too.
+// pair removes the rows to hold from a session's usage events. Rows held before are put in front of their URRs' events.
+// done is for the remaining events: held rows are done when they are stored, too.
 func (l *deferredReports) pair(events []api.Event, done func()) ([]api.Event, func()) {
 	if !l.pairs.Load() || events[0].Type != api.EventTypeUsage {
 		return events, done

@@ -22,7 +22,7 @@ func sides(seid uint64, urr, sequence uint32) (before, after api.Event) {
 	return before, after
 }
 
-// isPair tells whether a report has both sides of one monitoring time, and nothing else.
+// isPair: a report has both sides of one monitoring time, and nothing else.
 func isPair(list []pfcp.UsageReport, sequence uint32) bool {
 	return len(list) == 2 && list[0].Information == uint8(api.UsageBefore) &&
 		list[1].Information == uint8(api.UsageAfter) &&
@@ -36,7 +36,7 @@ func twoURRs(cp uint32, ue string) *pfcp.SessionEstablishmentRequest {
 	return req
 }
 
-// TS 29.244 §5.2.2.2: usage before and after a monitoring time, each by itself as it comes, or one beside the other.
+// TS 29.244 §5.2.2.2: usage before and after a monitoring time, each alone as it comes, or side by side.
 func TestMonitoringTimeAlone(t *testing.T) {
 	b := start(t, "", testSettings())
 	to := b.reporting(t, true, "")
@@ -67,7 +67,7 @@ func TestMonitoringTimePair(t *testing.T) {
 		other := usageEvent(seid, 7, [3]uint64{9, 4, 5})
 		other.Usage.URR = 2
 		s.Raise(before)
-		s.Raise(other) // of another URR: says nothing of the first
+		s.Raise(other) // of another URR: the first is unaffected
 		one := testkit.Receive(t, to.reports)
 		testkit.ErrorIf(t, len(one.req.Usage) != 1 || one.req.Usage[0].URR != 2, "%+v", one.req.Usage)
 		accept(one)
@@ -98,7 +98,7 @@ func TestMonitoringTimePair(t *testing.T) {
 		one = testkit.Receive(t, to.reports)
 		testkit.ErrorIf(t, len(one.req.Usage) != 2 || one.req.Usage[1].Sequence != 12, "%+v", one.req.Usage)
 		accept(one)
-		// What is held outlives us.
+		// Held usage outlives us.
 		last, _ := sides(seid, 1, 21)
 		s.Raise(last)
 		testkit.Until(t, "in the store", func() bool { return b.waiting() == 1 && s.Unacknowledged() == 0 })

@@ -17,14 +17,13 @@ type owner struct {
 	set      string
 	sessions int
 	gone     bool // the association is, or is not known yet; the last session takes this with it
-	// successor is who inherits the sessions that are here still: the association has failed, its id may be a new
-	// one's.
+	// successor inherits the remaining sessions: the association has failed, its id may be a new one's.
 	successor *owner
 	inherited uint64 // moment at which that was decided, as of index.came
 	before    int    // owners whose successor this is
 }
 
-// current is who has the sessions of an owner.
+// current is the present owner of an owner's sessions.
 func (o *owner) current() *owner {
 	for o.successor != nil {
 		o = o.successor
@@ -32,7 +31,7 @@ func (o *owner) current() *owner {
 	return o
 }
 
-// recipient is whom the reports of a session are for.
+// recipient is the destination of a session's reports.
 func (e entry) recipient(s *rules.Session) n4.Recipient {
 	if e.owner.successor != nil {
 		return n4.Recipient{Association: e.owner.current().id, CP: s.CP, Moved: true}
@@ -49,8 +48,8 @@ type owners struct {
 
 func newOwners() owners { return owners{known: map[string]*owner{}, owned: map[uint32]*owner{}} }
 
-// owner returns an association. A request may come to be carried out after its association has ended: then it is made
-// anew, for as long as there are sessions of it.
+// owner returns an association. A request may be carried out after its association ended: then an owner is created for
+// as long as it has sessions.
 func (x *owners) owner(id string) *owner {
 	o := x.known[id]
 	if o == nil {
@@ -61,7 +60,7 @@ func (x *owners) owner(id string) *owner {
 	return o
 }
 
-// associate is owner for an association that is there.
+// associate is owner for a present association.
 func (x *owners) associate(id, set string) {
 	o := x.owner(id)
 	o.set, o.gone = set, false
@@ -82,7 +81,7 @@ func (x *owners) part(o *owner) {
 	}
 }
 
-// ownersOf are an association, last, and those before it whose sessions it inherits: what moves on meanwhile is met
+// ownersOf are an association, last, and those before it whose sessions it inherits: a session moved meanwhile is met
 // later.
 func (x *owners) ownersOf(association string) (list []*owner) {
 	is := x.known[association]
@@ -98,7 +97,7 @@ func (x *owners) ownersOf(association string) (list []*owner) {
 	return append(list, is)
 }
 
-// bequeathed tells whether sessions of an association that failed are still on their way to another.
+// bequeathed: sessions of a failed association are still being moved to another.
 func (x *owners) bequeathed(id string) bool {
 	for _, o := range x.owned {
 		if o.id == id && o.successor != nil {

@@ -11,9 +11,8 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// pendingNotification is a downlink data report that could not be sent: without it the CP function never pages the UE,
-// for the data plane notifies once while packets wait. One for each session is enough: its CP function learns which
-// PDRs have packets.
+// pendingNotification is a downlink data report that could not be sent. Without it the CP function never pages the UE,
+// since the data plane notifies once while packets wait. One for each session suffices: it has the PDRs with packets.
 type pendingNotification struct {
 	req  *pfcp.SessionReportRequest
 	sent bool // no answer yet
@@ -56,7 +55,7 @@ func (r *reporting) duePending(now time.Time) (seids []uint64) {
 	return seids
 }
 
-// notification is what is to be sent of a session that duePending has returned; nil: nothing now, or nothing any more.
+// notification is what to send for a session of duePending; nil: nothing, now or any more.
 func (r *reporting) notification(s subject, reachable bool) *pfcp.SessionReportRequest {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// A downlink data report that nobody took is sent when the CP function is back, as long as packets wait.
+// A downlink data report that was not delivered is sent when the CP function is back, while packets wait.
 func TestDownlinkReportIsOwed(t *testing.T) {
 	b := start(t, "", testSettings())
 	to := b.reporting(t, true, "smf1")
@@ -46,9 +46,9 @@ func TestDownlinkReportIsOwed(t *testing.T) {
 	}
 }
 
-// TS 29.244 §5.22: what no member of the set knows ends nothing and is reported again; a session that was inherited is
-// reported as another's until a member gives it a CP F-SEID, in a modification or in the answer to a report. The store
-// knows it too.
+// TS 29.244 §5.22: a session that no member of the set knows does not end, and is reported again. An inherited session
+// is reported with its old F-SEID until a member assigns one, in a modification or in the answer to a report. The store
+// keeps this.
 func TestFailoverKeepsTheSession(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)
@@ -109,7 +109,7 @@ func TestFailoverKeepsTheSession(t *testing.T) {
 			pfcp.CauseAccepted || b.Session(seid).Moved {
 			t.Errorf("%+v", m)
 		}
-		// Who is not of the set takes nothing over.
+		// A member of another set takes nothing over.
 		s.Raise(usageEvent(seid, 4, [3]uint64{3, 1, 2}))
 		testkit.Receive(t, to.reports).by(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted,
 			CP: &pfcp.FSEID{SEID: 11, IPv4: addr("10.0.0.9")}},

@@ -28,15 +28,15 @@ type applications struct {
 	trials []*trial // the first one is under way
 }
 
-// trial is a PFD request on its way. All or nothing: it is refused when the filters are too many for a session that is
-// there. So the sessions that use the applications are looked at first, some at a time with requests in between; what
-// those make of a session meanwhile is looked at too.
+// trial is a pending PFD request. All or nothing: it is refused if the filters are too many for any session. So
+// sessions of the applications are checked first, some at a time between requests, with sessions that those change
+// meanwhile.
 type trial struct {
 	req   *pfcp.PFDManagementRequest
 	fresh rules.PFDs
 	reply func(*pfcp.Error)
 	begun bool
-	next  rules.PFDs      // what it would come to
+	next  rules.PFDs      // the result
 	more  map[string]bool // applications that get more filters: fewer are never too many
 	upTo  uint64
 	seid  func() (uint64, bool)
@@ -44,8 +44,8 @@ type trial struct {
 	err   *pfcp.Error
 }
 
-// SetPFDs is n4.Groups'. Sessions that use the applications are compiled anew, paced; one that the data plane refuses
-// then goes on with the filters that it has.
+// SetPFDs implements n4.Groups. Sessions of the applications are compiled again at a bounded pace. A session that the
+// data plane refuses keeps its filters.
 func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Error)) {
 	t := &trial{req: r, fresh: rules.PFDs{}, reply: reply, end: func() {}}
 	for _, a := range r.Applications {
@@ -73,7 +73,7 @@ func (p *applications) SetPFDs(r *pfcp.PFDManagementRequest, reply func(*pfcp.Er
 	}
 }
 
-// try goes on with the first trial. Run's, under mu.
+// try continues with the first trial. Run's, under mu.
 func (p *applications) try() {
 	if len(p.trials) == 0 {
 		return
@@ -131,7 +131,7 @@ func (t *trial) watch(p *table, s *rules.Session) {
 
 func (t *trial) look(p *table, s *rules.Session) {
 	if p.set.FiltersOf(p.pfds, s) != nil {
-		return // it lacks PFDs already: it does not say what it will have
+		return // it lacks PFDs already: its later state is unknown
 	}
 	if err := p.set.FiltersOf(t.next, s); err != nil {
 		t.err = rules.Refuse(pfcp.CauseNoResources, 61, fmt.Sprintf("session %s: %s", rules.Key(s.SEID), err.Text))
@@ -168,7 +168,7 @@ func (p *applications) takePFDs(t *trial) {
 	}
 }
 
-// keepsFilters tells of a session that the data plane refused with new PFDs.
+// keepsFilters records a session whose new PFDs the data plane refused.
 func (p *applications) keepsFilters(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] == 0 {
 		return
@@ -238,7 +238,7 @@ func (p *applications) made(s *rules.Session) {
 	}
 }
 
-// stop is for when nothing comes in any more. refuse, called without mu, answers what waits.
+// stop is called when no requests come any more. refuse, called without mu, answers waiting ones.
 func (p *applications) stop() (refuse func()) {
 	trials := p.trials
 	p.trials = nil

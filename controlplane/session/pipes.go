@@ -18,7 +18,7 @@ type pipes map[string]*portPipes
 type portPipes struct {
 	owner map[rules.Pipe]uint64 // SEID
 	used  map[int]uint32        // by subport
-	next  map[int]uint32        // where the search for a free one goes on
+	next  map[int]uint32        // where the search for a free one continues
 }
 
 const ofFile = ^uint64(0) // in the place of a SEID: a subscriber of the configuration
@@ -63,8 +63,8 @@ func (p pipes) remove(seid uint64, c *rules.Compiled) {
 	p.of(c.Port).used[c.Pipe.Subport()]--
 }
 
-// settle gives a session that is to be shaped a pipe of its worker's, unless it has one; and takes it from one that is
-// not. A line, which shares meters with nobody, goes to the worker of its pipe. It changes nothing but the session.
+// settle gives a shaped session a pipe of its worker unless it has one; an unshaped one loses its pipe. A line shares
+// no meters, so it moves to its pipe's worker. Only the session changes.
 func (p pipes) settle(set *rules.Settings, s *rules.Session) *pfcp.Error {
 	h := set.Shaping(s)
 	if h == nil {
@@ -130,8 +130,8 @@ func (p *table) shape() []store.Record {
 	return changed
 }
 
-// forScheduler are the lines that a data plane holds from before a start with another file, which it must find in their
-// pipes when it gets a scheduler: those without one, or with a profile that is no more, end; others change with it.
+// forScheduler returns changes to lines that a data plane holds from before a restart with another file, before it gets
+// a scheduler. Lines without a pipe or with a removed profile end; others change with the scheduler.
 func (p *stepper) forScheduler(held []api.Digest) (ends, piped []dp.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -121,7 +121,7 @@ func TestPipes(t *testing.T) {
 	})
 }
 
-// Sessions that are there get pipes when their instance is to be shaped, and lose them when it is not any more.
+// Existing sessions get pipes when their instance becomes shaped, and lose them afterwards.
 func TestReplanPipes(t *testing.T) {
 	plain := shapedSettings()
 	plain.Instances[0].Shaping = nil
@@ -218,7 +218,7 @@ func TestPipesOfLines(t *testing.T) {
 	testkit.ErrorIf(t, b.put(lineNumber(5), `{}`) == nil, "a fourth is let in after a restart")
 }
 
-// A reload: the file's home takes another's pipe, which moves; and who has none left ends.
+// A reload: the file's home takes another's pipe, which moves; a home without a free pipe ends.
 func TestReplanPipesOfLines(t *testing.T) {
 	plain := linePipes()
 	plain.Lines = nil
@@ -302,7 +302,7 @@ func (s *scheduling) Commit(ctx context.Context, changes []dp.Change) ([]api.Usa
 	return s.Client.Commit(ctx, changes)
 }
 
-// counted tells of how many reports a line that ended had.
+// counted is the number of reports of a line that ended.
 type counted struct {
 	*heard
 	reports chan int
@@ -310,8 +310,8 @@ type counted struct {
 
 func (c counted) LineEnded(_ uint64, usage []api.Usage) { c.reports <- len(usage) }
 
-// A start with a file that has a scheduler for a port with homes on line: they get pipes with it, and who finds none,
-// or had a profile of its own that is no more, ends, as with a reload.
+// A start with a file that adds a scheduler to a port with homes on line gives them pipes. As with a reload, a home
+// without a free pipe or with a removed profile ends.
 func TestSchedulerAtStart(t *testing.T) {
 	path := t.TempDir() + "/sessions.db"
 	s := dptest.Start(t)

@@ -13,7 +13,7 @@ type PoolUse struct {
 	Used, Size       uint64
 }
 
-// PoolUse tells of all pools, by instance and family.
+// PoolUse returns the use of all pools, by instance and family.
 func (p *glances) PoolUse() (list []PoolUse) {
 	last := p.pools.Load()
 	if !p.glance(last != nil, func() { list = p.poolUse() }) {

@@ -11,9 +11,9 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// What has to look at every session (another configuration, a comparison with the data plane) takes seconds when there
-// are a million of them. So it is done ahead of its time, some sessions at a time, with requests in between; what a
-// request changes behind our back is put right as it happens. Under the lock only the rest is left.
+// Visiting every session (another configuration, a comparison) takes seconds for a million. So it is done early, some
+// sessions at a time between requests; changes by requests are corrected as they happen. Under the lock only the rest
+// is left.
 
 // planner makes out what another configuration makes of the sessions, and has it ready before its time. mu of the table
 // guards it.
@@ -70,8 +70,7 @@ func (p *planner) prepareCompare() {
 	})
 }
 
-// bySome calls fn with the sessions that are there, the oldest first, under mu but not under one and the same lock;
-// false ends it.
+// bySome calls fn with the present sessions, the oldest first, under mu but not under a single lock; false ends it.
 func (p *table) bySome(fn func(seid uint64, e entry) bool) {
 	p.mu.Lock()
 	list := p.after(0)
@@ -111,13 +110,13 @@ func (p *table) after(number uint64) []numbered {
 	return list
 }
 
-// same tells whether a session is known to have a body of this digest.
+// same: a session is known to have a body of this digest.
 func (p *planner) same(seid, digest uint64) bool {
 	known, there := p.digests[seid]
 	return there && known == digest
 }
 
-// allDiffer tells that everything looks different now.
+// allDiffer forgets the digests: every session must be compared.
 func (p *planner) allDiffer() { p.digests = nil }
 
 // looksDifferent puts right what is prepared when a session ends or becomes another; is is nil in the first case.
@@ -127,8 +126,8 @@ func (p *planner) looksDifferent(number uint64, was, is *rules.Session) {
 	if r == nil || number > r.upTo {
 		return
 	}
-	// Who ends may leave room for one that was to be lost, and who changes may want what a younger one has: seldom,
-	// so that is not worth more than to begin anew.
+	// A session that ends may make room for one in lost, and a changed one may want a younger one's addresses. Both
+	// are seldom, so preparation starts again.
 	if len(r.lost) > 0 || !r.forget(p.table, was) || is != nil && !r.enter(p.table, is) {
 		p.prepared = nil
 	}

@@ -33,8 +33,7 @@ func (r *replan) shown(p *Manager) string {
 		named(x.host), x.prefix.String(), users)
 }
 
-// Whatever requests do while another configuration is prepared, some sessions at a time: it comes to what it would be
-// when all is done at once.
+// A configuration prepared in parts between any requests has the same result as at once.
 func TestReplanPreparedAmongRequests(t *testing.T) {
 	for seed := range uint64(30) {
 		p, err := Open("", testSettings(), nil)
@@ -118,7 +117,7 @@ func TestReplanPreparedAmongRequests(t *testing.T) {
 	}
 }
 
-// One that was to be lost, because an older one has what it would have, is not when the older one ends meanwhile.
+// A session that was to be lost to an older one's conflict is kept when the older one ends meanwhile.
 func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	set := testSettings()
 	set.Instances = append(set.Instances, rules.Instance{Name: "ims", Lookup: api.LookupDestination,
@@ -142,7 +141,7 @@ func TestReplanPreparedLosesNobodyForOneThatEnded(t *testing.T) {
 	b.mu.Unlock()
 }
 
-// What is prepared for a comparison changes nothing of what comes out.
+// A prepared comparison gives the same result.
 func TestComparePrepared(t *testing.T) {
 	b := start(t, "", testSettings())
 	var seids []uint64
@@ -185,7 +184,7 @@ func TestReplanOfLimits(t *testing.T) {
 	wants(t, pfcp.CauseNoResources, b.establish(smf1, request(2, "10.46.0.2")))
 }
 
-// atOnce carries out one request on a Manager that nobody runs, and returns the SEID of a session that was made.
+// atOnce carries out one request on a Manager without Run, and returns the SEID of a new session.
 func (b *bench) atOnce(m pfcp.Message, seid uint64, from ...*n4.Association) (made uint64) {
 	b.t.Helper()
 	if from == nil {
@@ -207,7 +206,7 @@ func (b *bench) atOnce(m pfcp.Message, seid uint64, from ...*n4.Association) (ma
 	return made
 }
 
-// Who is an SGW-U alone makes other rules: that is no limit.
+// An SGW-U alone makes other rules, which is no limit.
 func TestReplanOfRoles(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.establish(smf1, request(1, "10.45.0.5"))
@@ -219,7 +218,7 @@ func TestReplanOfRoles(t *testing.T) {
 	b.checkConsistent()
 }
 
-// Another burst of MBRs makes other policers of sessions that are there.
+// Another burst of MBRs changes the policers of existing sessions.
 func TestReplanOfBursts(t *testing.T) {
 	b := start(t, "", testSettings())
 	seid := b.establish(smf1, request(1, "10.45.0.5")).UP.SEID
@@ -233,7 +232,7 @@ func TestReplanOfBursts(t *testing.T) {
 	b.checkConsistent()
 }
 
-// What is prepared for a configuration that is not taken is let go with the next one.
+// Preparation for a configuration that was not applied is dropped at the next one.
 func TestPreparedForNothing(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.establish(smf1, request(1, "10.45.0.5"))

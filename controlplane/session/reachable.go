@@ -10,11 +10,11 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// maxNews is how many changes are kept one by one for who announces them; beyond that everything is told again.
+// maxNews bounds the changes kept one by one for announcing; beyond it all are announced again.
 const maxNews = 65536
 
-// Announcing is what of an instance's sessions is announced one by one: framed routes, and addresses that no aggregate
-// of it announces. Addresses behind NAT44 never are: from outside nobody reaches them.
+// Announcing is what of an instance's sessions is announced one by one: framed routes, and addresses that none of its
+// aggregates covers. Addresses behind NAT44 never are: they are not reachable from outside.
 type Announcing struct {
 	Aggregates, Inside []netip.Prefix
 }
@@ -36,13 +36,13 @@ func newReachable() *reachable {
 	return &reachable{changed: map[rules.UEAddress]struct{}{}, signal: make(chan struct{}, 1)}
 }
 
-// announced tells whether a session's prefix is announced by itself.
+// announced: a session's prefix is announced by itself.
 func (r *reachable) announced(u rules.UEAddress) bool {
 	a, there := r.by[u.Instance]
 	return there && !a.holds(u.Prefix)
 }
 
-// note marks what a session occupies, or does not any more. An index in the making has nobody to tell.
+// note records which prefixes a session occupies or frees. An index being built notifies no receiver.
 func (r *reachable) note(list []rules.UEAddress) {
 	if r == nil || len(r.by) == 0 {
 		return
@@ -71,7 +71,7 @@ func (r *reachable) tell() {
 	}
 }
 
-// Announce says of which instances sessions are announced; all are told again.
+// Announce sets which instances' sessions are announced, and announces all again.
 func (p *Manager) Announce(by map[string]Announcing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +82,8 @@ func (p *Manager) Announce(by map[string]Announcing) {
 // ReachableChanged can be read when Reachable has news.
 func (p *Manager) ReachableChanged() <-chan struct{} { return p.x.reachable.signal }
 
-// Reachable returns, by instance, which prefixes of sessions came (true) and went since the last call; all: those that
-// are there, and no others.
+// Reachable returns, by instance, which prefixes of sessions came (true) and went since the last call; all: the
+// complete list.
 func (p *Manager) Reachable() (all bool, news map[string]map[netip.Prefix]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *Manager) Reachable() (all bool, news map[string]map[netip.Prefix]bool) 
 	return all, news
 }
 
-// has tells whether a session has exactly this, as a UE address or as a framed route where these are announced.
+// has: a session has exactly this UE address or, where they are announced, this framed route.
 func (x *index) has(u rules.UEAddress) bool {
 	for _, framed := range []bool{false, true} {
 		u.Framed = framed

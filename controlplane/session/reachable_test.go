@@ -13,7 +13,7 @@ import (
 
 func occupies(list ...rules.UEAddress) *rules.Compiled { return &rules.Compiled{UEs: list} }
 
-// reach checks what Reachable says of the instance internet.
+// reach checks Reachable's answer for the instance internet.
 func reach(t *testing.T, p *Manager, all bool, want map[string]bool) {
 	t.Helper()
 	got, news := p.Reachable()
@@ -60,7 +60,7 @@ func TestReachable(t *testing.T) {
 	reach(t, p, false, map[string]bool{"10.45.0.2/32": false, "192.0.2.0/24": false, "2001:db8:45:1::/64": true})
 	reach(t, p, false, map[string]bool{})
 
-	// More than are kept one by one are told all together.
+	// More changes than are kept one by one lead to a full announcement.
 	for i := range maxNews + 2 {
 		p.x.remove(9, occupies(ueOf(slash64(i))))
 	}

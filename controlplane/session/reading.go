@@ -10,10 +10,10 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// reading is what a data plane had measured by a URR since its last report, as it said last. Each report begins another
-// measurement, with the next sequence number: a measurement is read until its report is there. A data plane counts
-// reports from 0. UR-SEQN goes on behind those of former data planes (base), so that the CP function takes no report
-// for the repetition of another (TS 29.244 §8.2.71): a reading stays for its number, too.
+// reading is what a data plane had measured by a URR since its last report, when last read. Each report starts a
+// measurement with the next sequence number; one is read until its report is there. A data plane counts reports from 0.
+// UR-SEQN continues behind former data planes (base), so that the CP function takes no report for a repetition (TS
+// 29.244 §8.2.71). A reading is also kept for its number.
 type reading struct {
 	urr            uint32
 	sequence       uint32 // as the CP function knows it
@@ -27,14 +27,13 @@ type reading struct {
 	left           [3]uint64
 }
 
-// readings are those of a session. A URR has more than one while reports are on their way: then the last is the one
-// that goes on.
+// readings are those of a session. A URR has several while reports are on their way; the last is the current one.
 type readings struct {
 	boot uint64 // of the data plane
 	list []reading
 }
 
-// mostReadings of a URR are kept. It has as many when its reports wait for so many periods; the first are dropped.
+// mostReadings of a URR are kept. It has as many when its reports wait for as many periods; the first are dropped.
 const mostReadings = 8
 
 func (r *reading) counts() bool {
@@ -47,12 +46,12 @@ func (r *reading) quota() bool {
 
 func (r *reading) forgetQuota() { r.spent, r.exhausted, r.heard, r.left = 0, 0, 0, noQuota }
 
-// needed: it has more to say than that nothing was measured or reported.
+// needed: something was measured or reported.
 func (r *reading) needed() bool { return r.sequence != 0 || r.counts() || r.quota() }
 
 var noQuota = [3]uint64{rules.NoQuota, rules.NoQuota, rules.NoQuota}
 
-// last is where the reading of a URR stands that goes on, -1 without one.
+// last is the place of a URR's current reading, -1 without one.
 func (s *readings) last(urr uint32) int {
 	for i := len(s.list) - 1; i >= 0; i-- {
 		if s.list[i].urr == urr {
@@ -70,7 +69,7 @@ func (s *readings) base(urr uint32) uint32 {
 	return 0
 }
 
-// goOnIn keeps, for another data plane, where the numbers of reports go on.
+// goOnIn keeps, for another data plane, the next numbers of reports.
 func (s *readings) goOnIn(boot uint64) {
 	s.boot = boot
 	for i := len(s.list) - 1; i >= 0; i-- {
@@ -83,7 +82,7 @@ func (s *readings) goOnIn(boot uint64) {
 	}
 }
 
-// take notes a row. One that is older than a report was read before it.
+// take stores a row. A row older than a report was read before it.
 func (s *readings) take(row *api.URRRow, now uint32) {
 	i, base := s.last(row.URR), s.base(row.URR)
 	r := reading{urr: row.URR, sequence: base + row.Sequence, base: base, began: now, seconds: row.Duration,
@@ -108,7 +107,7 @@ func (s *readings) take(row *api.URRRow, now uint32) {
 	}
 }
 
-// goOn parts a reading from the one that follows, which takes over what was spent.
+// goOn splits a reading from its successor, which takes over what was spent.
 func (s *readings) goOn(i int) (spent int32) {
 	r := &s.list[i]
 	spent = r.spent
@@ -133,7 +132,7 @@ func (s *readings) goOn(i int) (spent int32) {
 
 func ofReading(urr uint32) func(reading) bool { return func(r reading) bool { return r.urr == urr } }
 
-// report takes note of a report: what it has is read no longer. false: none of it was.
+// report ends the reading of a report's measurement. false: there was none.
 func (s *readings) report(u *api.Usage) bool {
 	i := slices.IndexFunc(s.list, func(r reading) bool {
 		return r.urr == u.URR && r.sequence == u.Sequence
@@ -232,8 +231,8 @@ func (s *readings) used(urr uint32) (m rules.Used, known bool) {
 
 // ---- encoding -------------------------------------------------------------------------------------------------------
 
-// In memory and in the store: the boot, then readings, integers as varints; what of a quota and of former data planes
-// is seldom there, each behind a bit: below the URR's number and above it.
+// In memory and in the store: the boot, then readings, integers as varints. Quotas and former data planes are rare:
+// each is behind a bit, below and above the URR's number.
 const (
 	readingOfQuota = 1
 	readingOfBase  = 1 << 33

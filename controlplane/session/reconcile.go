@@ -14,15 +14,14 @@ import (
 
 // difference is what a data plane lacks or has too much of, in transactions to be sent in turn.
 type difference struct {
-	Before [][]dp.Change // before the configuration: sessions that nobody wants go
-	After  [][]dp.Change // after it: what the sessions need, the sessions, then objects that nobody wants go
+	Before [][]dp.Change // before the configuration: unwanted sessions go
+	After  [][]dp.Change // after it: what sessions need, the sessions, then unused objects go
 	Put    int
 	Gone   int
 }
 
-// compare finds the difference to what is held, by digest: sessions that are held as they are see nothing of it, so
-// that packets, counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone is none of the UP
-// function).
+// compare finds the difference to what is held, by digest. Sessions held as they are stay untouched, so packets,
+// counters and URRs go on (TS 23.527 §4.2: a restart of the control plane alone does not restart the UP function).
 func (p *stepper) compare(held []api.Digest) difference {
 	var d difference
 	shared, has := make(map[string]api.Digest), make(map[uint64]uint64, len(held))
@@ -60,7 +59,7 @@ func (p *stepper) compare(held []api.Digest) difference {
 			sessions = append(sessions, dp.Change{Kind: api.KindSession, Key: rules.Key(seid), Body: c.Body})
 		}
 	}
-	// an object that nobody wants may still be that of a session which is yet to be changed
+	// an unused object may still belong to a session that is changed later
 	var gone, unused []dp.Change
 	for seid := range has {
 		gone = append(gone, dp.Change{Kind: api.KindSession, Key: rules.Key(seid)})
@@ -79,7 +78,7 @@ func (p *stepper) compare(held []api.Digest) difference {
 	return d
 }
 
-// chunks keeps each transaction short: a data plane that starts anew gets a million sessions.
+// chunks keeps each transaction short: a new data plane gets a million sessions.
 func chunks(list []dp.Change) [][]dp.Change {
 	return slices.Collect(slices.Chunk(list, reload))
 }

@@ -274,7 +274,7 @@ func randomChange(r *rand.Rand) *pfcp.SessionModificationRequest {
 }
 
 // Rows P28 to P30: a refused modification leaves the session byte-identical, here, in the data plane and in the
-// indices; an accepted one leaves what refers to what.
+// indices; an accepted one leaves valid references.
 func TestRandomModifications(t *testing.T) {
 	b := start(t, "", testSettings())
 	began := time.Now()
@@ -330,7 +330,7 @@ func (x *index) groupedSessions() (n int) {
 	return n
 }
 
-// checkConsistent compares the indices with what the sessions say, found the slow way.
+// checkConsistent compares the indices with a full walk over the sessions.
 func (b *bench) checkConsistent() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -384,8 +384,7 @@ func (b *bench) checkConsistent() {
 	}
 }
 
-// What the data plane refuses leaves no record behind: neither of a session that was to be, nor of what one was to
-// become.
+// A refusal of the data plane leaves no record of a new session or of a new state.
 func TestRefusedLeavesNoRecord(t *testing.T) {
 	p, err := Open("", testSettings(), nil)
 	testkit.Must(t, err)

@@ -14,9 +14,8 @@ import (
 	"isthmus/controlplane/session/pool"
 )
 
-// replan is what another configuration makes of the sessions: everything that is derived from both, made anew. Another
-// first instance of an interface, or another endpoint, gives rules other network instances, paths and places in the
-// index.
+// replan is the sessions under another configuration, with all that is derived from both. Another first instance of an
+// interface, or another endpoint, gives rules other network instances, paths and index entries.
 type replan struct {
 	set     *rules.Settings
 	index   *index // its tables alone are taken over
@@ -28,7 +27,7 @@ type replan struct {
 	place   map[uint64]place
 	piped   map[uint64][]byte // bodies of changed lines with a pipe: the data plane takes no scheduler without them
 	upTo    uint64            // number of the last session that was looked at
-	// unshaped counts sessions that go on without a pipe, as there is none.
+	// unshaped counts sessions that continue without a free pipe.
 	unshaped int
 }
 
@@ -43,10 +42,10 @@ func newReplan(set *rules.Settings) *replan {
 		place: map[uint64]place{}, piped: map[uint64][]byte{}}
 }
 
-// reconfigure prepares for another configuration: it returns the deletions of the sessions that cannot be under it, and
-// lines that a scheduler of it must find in their pipes, to go in one transaction before and behind the configuration's
-// own changes. commit is to be called when that was accepted; until then nothing has changed. It takes what that
-// transaction had URRs report. Sessions that look different under it are sent again, paced.
+// reconfigure prepares another configuration. It returns deletions of sessions that cannot exist under it, and lines
+// that its scheduler must find in their pipes. They go in one transaction, before and behind the configuration's own
+// changes. Then the caller calls commit with what URRs reported; until then nothing has changed. Sessions that differ
+// are sent at a bounded pace.
 func (p *planner) reconfigure(set *rules.Settings) (lost, piped []dp.Change, commit func(usage []api.Usage)) {
 	if p.set.SameFor(set) {
 		return nil, nil, func([]api.Usage) {
@@ -150,7 +149,7 @@ func (p *planner) adopt(r *replan, usage []api.Usage) {
 	t := newTxn()
 	t.usage = usage
 	for _, seid := range r.lost {
-		if err := p.drop(t, seid); err != nil { // unreadable: what it occupied is in none of the new tables
+		if err := p.drop(t, seid); err != nil { // unreadable: its addresses are in none of the new tables
 			p.log.Error("a session cannot be read", "session", rules.Key(seid), "error", err)
 			e, _ := p.x.at(seid)
 			e.owner.sessions--
@@ -194,7 +193,7 @@ func (p *planner) adopt(r *replan, usage []api.Usage) {
 	}
 }
 
-// behind tells of a session that the data plane refused as it would be now. It goes on as it was; the next comparison
+// behind records that the data plane refused a session's new state. The session stays as it was; the next comparison
 // with the data plane tries again.
 func (p *planner) behind(seid uint64, err *pfcp.Error) {
 	if p.x.session[seid] != 0 {
@@ -203,7 +202,7 @@ func (p *planner) behind(seid uint64, err *pfcp.Error) {
 	}
 }
 
-// use takes over settings that say nothing else of sessions than the former ones.
+// use takes over settings that compile every session to the same.
 func (p *planner) use(set *rules.Settings) {
 	p.set = set
 	p.deferred.pairs.Store(set.Monitoring == "pair")

@@ -103,7 +103,7 @@ func TestReports(t *testing.T) {
 	if len(three.req.Errors) != 1 || three.req.Errors[0].TEID != 0x99 || three.req.Errors[0].IPv4 != addr("10.1.0.99") {
 		t.Errorf("%+v", three.req)
 	}
-	// row G17: nobody's
+	// row G17: of no session
 	b.s.Raise(api.Event{Type: api.EventTypeErrorIndication, TEID: 0x98, Peer: api.FromAddr(addr("10.1.0.99"))})
 	b.s.Raise(api.Event{Type: api.EventTypePathDown, Local: api.FromAddr(addr("10.1.0.1")),
 		Peer: api.FromAddr(addr("10.1.0.99"))})
@@ -125,7 +125,7 @@ func TestReports(t *testing.T) {
 	testkit.Until(t, "acknowledged, and the BAR changed", func() bool {
 		return b.s.Unacknowledged() == 0 && *orZero(b.Session(seid).BAR[0].BufferPackets) == 33
 	})
-	// TS 23.527: a session that the CP function does not know is nobody's.
+	// TS 23.527: a session that the CP function does not know is deleted.
 	b.s.Raise(api.Event{Type: api.EventTypeInactive, SEID: seid})
 	five := testkit.Receive(t, to.reports)
 	five.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseContextNotFound}, nil)
@@ -139,7 +139,7 @@ func orZero[T any](v *T) *T {
 	return v
 }
 
-// repeating tells a session's first event again in front of its second.
+// repeating repeats a session's first event before its second.
 type repeating struct {
 	list [][]api.Event
 	last chan uint64
@@ -160,7 +160,7 @@ func (r *repeating) Acknowledge(sequence uint64) error {
 	return nil
 }
 
-// What is told again is reported once.
+// A repeated event is reported once.
 func TestEventsToldAgain(t *testing.T) {
 	b := start(t, "", testSettings())
 	to := b.reporting(t, false, "")

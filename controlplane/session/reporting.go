@@ -16,9 +16,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// reporting passes reports of the data plane on to CP functions, and keeps what could not be sent. It owns all of that
-// and guards it with a lock of its own. It is called with mu held, too; it calls others, through interfaces, without a
-// lock.
+// reporting passes the data plane's reports to CP functions, and keeps undelivered ones, under its own lock. It may be
+// called with mu held; it calls others, through interfaces, without a lock.
 type reporting struct {
 	sessions sessions
 	readings measurements
@@ -29,7 +28,7 @@ type reporting struct {
 	to       atomic.Pointer[n4.Reporter]
 	lines    atomic.Pointer[Lines]
 	acks     *acknowledger         // listen's alone
-	record   func(*api.Event) bool // takes events that are of no session's CP function; nil: nobody does
+	record   func(*api.Event) bool // takes events without a CP function; may be nil
 
 	lock    sync.Mutex                      // as deferredReports.lock
 	pending map[uint64]*pendingNotification // by SEID
@@ -42,7 +41,7 @@ type ReportCounters struct {
 	ReportsDeferred      uint64 // usage that is kept until its CP function can be reached
 }
 
-// sessions is what reporting asks of them (finder). Calls come from any goroutine, without a lock.
+// sessions is reporting's view of them (finder). Calls come from any goroutine, without a lock.
 type sessions interface {
 	subjects(seids []uint64) []subject
 	about(e *api.Event) (s subject, pdr uint16)
@@ -51,13 +50,13 @@ type sessions interface {
 	instanceOf(local netip.Addr) string
 }
 
-// measurements takes note of what reports have (reader). Calls come as those of sessions do.
+// measurements notes the contents of reports (reader). Calls come as those of sessions do.
 type measurements interface {
 	received(events []api.Event) []api.Event
 	counted(e *api.Event)
 }
 
-// consequences is what answers to reports ask for (requests). Calls come as those of sessions do.
+// consequences carries out requests in answers to reports (requests). Calls come as those of sessions do.
 type consequences interface {
 	forget(seid uint64)
 	carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest)
@@ -66,7 +65,7 @@ type consequences interface {
 // subject is a session that a report is about.
 type subject struct {
 	seid    uint64
-	session *rules.Session // a copy; nil: there is none, or it cannot be read
+	session *rules.Session // a copy; nil: none, or unreadable
 	to      n4.Recipient
 }
 

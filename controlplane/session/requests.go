@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// requests makes jobs of what CP functions ask of a session, and answers of what comes of them.
+// requests turns CP functions' session requests into jobs, and their results into answers.
 type requests struct {
 	*table
 	commits  queue
@@ -47,7 +47,7 @@ func (p *requests) Establish(from *n4.Association, req *pfcp.SessionEstablishmen
 	})
 }
 
-// identify fills in who we are.
+// identify fills in our identity.
 func (p *requests) identify(r *pfcp.SessionEstablishmentResponse) {
 	r.Node = p.node
 	if reporter := p.reports.reporter(); reporter != nil && r.Cause == pfcp.CauseAccepted {
@@ -59,7 +59,7 @@ func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEsta
 	*rules.Session, rules.Changed, *pfcp.Error) {
 	o := p.ownerFor(t, from)
 	switch limits := &p.set.Limits; {
-	case p.client == nil: // nobody who could forward: better another UP function than a session without traffic
+	case p.client == nil: // no data plane: better another UP function than a session without traffic
 		return nil, rules.Changed{}, rules.Refuse(pfcp.CauseNoResources, 0, "the data plane is away")
 	case limits.Sessions > 0 && len(p.x.session) >= int(limits.Sessions), // row A6
 		limits.SessionsPerAssociation > 0 && o.sessions >= int(limits.SessionsPerAssociation):
@@ -77,8 +77,8 @@ func (p *requests) establish(t *txn, from *n4.Association, req *pfcp.SessionEsta
 	return s, out, nil
 }
 
-// owned finds a session for the associations that a message can be from (rows A4, P31), and which of them it is: the
-// session's own, else one of its SMF set.
+// owned finds a session for the associations that may have sent a message (rows A4, P31). It also returns which one:
+// the session's own, else one of its SMF set.
 func (p *requests) owned(from []*n4.Association, seid uint64) (entry, *n4.Association, *pfcp.Error) {
 	e, there := p.x.at(seid)
 	who := -1
@@ -159,7 +159,7 @@ func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pf
 			}
 		}
 	}
-	// Another CP entity of the set took over (TS 29.244 §5.22): it says so by its F-SEID, its Node ID, or both.
+	// Another CP entity of the set took over (TS 29.244 §5.22): shown by its F-SEID, its Node ID, or both.
 	if req.CP != nil || req.Node != nil {
 		s.Moved = false
 		if from.ID != o.id {
@@ -172,7 +172,7 @@ func (p *requests) modify(t *txn, askers []*n4.Association, seid uint64, req *pf
 	return old, out, nil
 }
 
-// Locate is n4.Requests'. It is a job that changes nothing: what was asked before it about the session is done.
+// Locate implements n4.Requests. It is a job that changes nothing: earlier requests about the session are done.
 func (p *requests) Locate(from []*n4.Association, seid uint64, reply func(cpSEID uint64)) {
 	var cp uint64
 	p.commits.enqueue(&job{
@@ -226,7 +226,7 @@ func (p *requests) Delete(from []*n4.Association, seid uint64,
 	})
 }
 
-// forget deletes a session that its CP function does not know any more: nobody else ever would (TS 23.527 §4.3).
+// forget deletes a session that its CP function does not know any more: no other request would (TS 23.527 §4.3).
 func (p *requests) forget(seid uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +234,7 @@ func (p *requests) forget(seid uint64) {
 	p.commits.begin(&deferredJob{seids: slices.Values([]uint64{seid}), stage: p.deletion})
 }
 
-// carryOut does what the answer to a report asks for. by is who answered; nil: the session's owner.
+// carryOut applies the answer to a report. by is the member that answered; nil: the session's owner.
 func (p *requests) carryOut(seid uint64, by *n4.Association, req *pfcp.SessionModificationRequest) {
 	p.mu.Lock()
 	e, there := p.x.at(seid)

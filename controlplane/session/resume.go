@@ -13,11 +13,11 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// When the data plane is another one, what the former had measured and not reported is carried over: into the next
-// report of each URR, into its thresholds and quotas, or to Lines. The readings name the boot that they are of, so a
-// data plane that went on while we were away counts on, and nothing is counted twice.
+// After a change of data plane, usage that was measured and not reported is carried over: into each URR's next report,
+// thresholds and quotas, or to Lines. Readings name their boot. So a data plane that survived our restart counts on,
+// and nothing is counted twice.
 
-// resume has the sessions go on in a data plane of another boot. The caller holds changing, and not mu: no session
+// resume continues the sessions in a data plane of another boot. The caller holds changing, and not mu: no session
 // changes, and the data plane has none of them yet.
 func (p *reader) resume(boot uint64) {
 	p.mu.Lock()
@@ -49,7 +49,7 @@ type lostUsage struct {
 	usage      []api.Usage
 }
 
-// resumeSome is one transaction of the store: whatever becomes of us, usage is here or there.
+// resumeSome is one transaction of the store: at any interruption usage is either here or there.
 func (p *reader) resumeSome(boot uint64, seids []uint64) (lost []lostUsage, sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *
 	if records = p.snaps.keep(records, s.SEID, r); !changed {
 		return records
 	}
-	old := s // but for what is prepared it says no more than the SEID
+	old := s // except for preparation only the SEID counts
 	if p.plans.prepared != nil {
 		old, _ = rules.Decode(e.data) // as s was
 	}
@@ -103,7 +103,7 @@ func (p *reader) resumeSession(records []store.Record, boot uint64, e entry, s *
 	return append(records, sessionRecord(e.number, is.data))
 }
 
-// hear has fn called soon, with mu held: who tells us what it counted does not wait for that.
+// hear schedules fn, with mu held: the sender of counts does not wait for it.
 func (p *reader) hear(fn func()) {
 	p.lock.Lock()
 	p.heard = append(p.heard, fn)
@@ -129,10 +129,9 @@ func (p *reader) takenOver(seid, boot uint64) {
 	}
 }
 
-// received takes note of usage events of one session, before they are reported, and returns those that are to be. They
-// have the number that the CP function is to know. What was read of them is read no longer; what was carried over is in
-// them, and is in the store until the CP function has it. Usage that a data plane told before its end and that comes
-// now was carried over.
+// received notes a session's usage events before they are reported, and returns those to report under the CP function's
+// numbers. Their readings end; carried-over usage is added, and stays stored until the CP function has it. Usage that
+// arrives from an ended data plane was already carried over.
 func (p *reader) received(events []api.Event) []api.Event {
 	if events[0].Type != api.EventTypeUsage {
 		return events
@@ -165,10 +164,10 @@ func (p *reader) received(events []api.Event) []api.Event {
 	return events
 }
 
-// told tells whether an event is of the data plane that is read.
+// Whether an event is from the data plane that is read.
 func (s *readings) told(e *api.Event) bool { return e.BootID == 0 || e.BootID == s.boot }
 
-// reported ends the readings that reports have, and keeps where their numbers go on.
+// reported ends the readings in reports, and keeps their next numbers.
 func (p *reader) reported(records []store.Record, seid uint64, events []api.Event) (_ []store.Record, known bool) {
 	p.snaps.touch(seid)
 	r := p.snaps.of(seid)
@@ -187,8 +186,7 @@ func (p *reader) reported(records []store.Record, seid uint64, events []api.Even
 	return p.snaps.keep(records, seid, r), known
 }
 
-// counted is called when Lines have counted a report. They know each by its number, so the store need not hear of it
-// now.
+// counted is called when Lines have counted a report. They know each by its number, so the store can wait.
 func (p *reader) counted(e *api.Event) {
 	if e.Type == api.EventTypeUsage {
 		p.hear(func() { p.reported(nil, sessionOf(e), []api.Event{*e}) })

@@ -15,21 +15,20 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// The periodic comparison goes through the sessions in the order of their keys, page by page, while requests are
-// carried out. It may be a moment behind them: what it finds wrong is looked at again before it is mended, and mending
-// what was right changes nothing.
+// The periodic comparison visits the sessions by key, page by page, while requests are carried out. It may lag behind
+// them: a difference is checked again before it is mended, and a needless mend changes nothing.
 
 const (
 	pageSize = 1024 // digests in one LIST: the data plane's control thread answers within a millisecond
-	// A comparison decodes and compiles each session, and takes one part in so many of one processor's time.
+	// A comparison decodes and compiles each session, and takes one part in resyncShare of one processor's time.
 	resyncShare = 10
 )
 
 // ordered is a session with the order of its key (api.KeyOrder).
 type ordered struct{ order, seid uint64 }
 
-// Resynchronise compares what the data plane holds for sessions with what it should, and sends what differs. It ends
-// early when the data plane is away.
+// Resynchronise compares the data plane's sessions with ours, and sends the difference. It ends early when the data
+// plane is away.
 func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error) {
 	var out Outcome
 	if err := p.mendObjects(ctx, link, &out); err != nil {
@@ -66,7 +65,7 @@ func (p *stepper) Resynchronise(ctx context.Context, link Link) (Outcome, error)
 	return out, nil
 }
 
-// byKey are the sessions that are there now.
+// byKey are the present sessions.
 func (p *stepper) byKey() []ordered {
 	p.mu.Lock()
 	list := make([]ordered, 0, len(p.x.session))
@@ -81,7 +80,7 @@ func (p *stepper) byKey() []ordered {
 	return list
 }
 
-// wrong are the sessions of a range that are not held as they should be, held though nobody wants them, or not held.
+// wrong returns the sessions of a range that are held differently, held without being wanted, or missing.
 func (p *stepper) wrong(ctx context.Context, mine []ordered, held []api.Digest) ([]uint64, error) {
 	var wrong []uint64
 	has := make(map[uint64]uint64, len(held))
@@ -164,8 +163,8 @@ func (p *stepper) mend(ctx context.Context, link Link, seids []uint64, out *Outc
 	return err
 }
 
-// mendObjects sends the paths and policers of sessions that are not held as they should be. Those that nobody uses go
-// at the next connection.
+// mendObjects sends paths and policers of sessions that are not held as they should be. Unused ones go at the next
+// connection.
 func (p *stepper) mendObjects(ctx context.Context, link Link, out *Outcome) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()

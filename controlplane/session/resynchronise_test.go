@@ -84,7 +84,7 @@ func TestResynchronise(t *testing.T) {
 	}
 }
 
-// endless says that there is more, and never what.
+// endless always announces more, without rows.
 type endless struct {
 	*dp.Client
 	held []api.Digest

@@ -14,8 +14,8 @@ type share struct {
 	users  int
 }
 
-// shareKey is a correlation id of a CP function. That is who established the session, whoever has it now: the
-// association of a session, and the set of an association, may change.
+// shareKey is a correlation id of the CP function that established the session. Later owners do not matter: a session's
+// association and an association's set may change.
 type shareKey struct{ association, id uint32 }
 
 type shares struct {

@@ -7,8 +7,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// holding counts the users of paths and policers. One that nobody uses any more stays for a while, so that a session
-// that comes and goes does not make and unmake its path each time.
+// holding counts the users of paths and policers. An unused one stays for a minute, so that short sessions do not
+// create and delete their path each time.
 type holding struct {
 	rules.Object
 	users int

@@ -4,9 +4,8 @@ package session
 
 import "math/bits"
 
-// slots are the low bits of the TEIDs that are in use: what is chosen takes free ones in turn, so that the data plane
-// finds the rules of chosen TEIDs side by side and without a look-up (dataplane/modules/flow). The bits above are
-// random.
+// slots are the low bits of TEIDs in use. A chosen TEID takes the lowest free slot, so that the data plane finds its
+// rules side by side, without a look-up (dataplane/modules/flow). The upper bits are random.
 type slots struct {
 	used  []uint64
 	bits  int

@@ -8,7 +8,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Chosen TEIDs are side by side, none takes a slot that another has, and what ended is used again.
+// Chosen TEIDs are side by side, none takes another's slot, and freed slots are reused.
 func TestSlots(t *testing.T) {
 	s := newSlots(100)
 	testkit.Equal(t, len(s.used)*64, 256, "slots")

@@ -16,11 +16,11 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// The data plane counts, and what it counted since the last reports would end with it. So all counts are read each
-// period, and what changed is kept, in memory and in the store. In the next data plane usage goes on from there
-// (resume.go): what is lost of a session is what it used since the last snapshot.
+// The data plane's counts since the last reports would end with it. So all counts are read each period, and changes are
+// kept, in memory and in the store. Usage goes on from there in the next data plane (resume.go): a session loses its
+// usage since the last snapshot.
 
-// snapshotShare: a snapshot takes at most one part in so many of the time, however many sessions there are.
+// snapshotShare: a snapshot takes at most one part in snapshotShare of the time, for any number of sessions.
 const snapshotShare = 4
 
 var errOtherBoot = errors.New("it is not the data plane that the sessions are in")
@@ -38,8 +38,8 @@ type snapshots struct {
 	encoded []byte
 }
 
-// reader reads what the data plane has counted, numbers its reports, and carries usage over to the next data plane. mu
-// of the table guards it, but for what Lines tell.
+// reader reads the data plane's counts, numbers its reports, and carries usage over to the next data plane. The table's
+// mu guards it, except what Lines report.
 type reader struct {
 	*table
 	commits  queue
@@ -72,7 +72,7 @@ func (s *snapshots) of(seid uint64) *readings {
 	return &s.scratch
 }
 
-// keep puts readings in the place of those of a session, and adds what the store needs of it; nil: there are none.
+// keep replaces a session's readings, and adds what the store needs of it; nil: none.
 func (s *snapshots) keep(records []store.Record, seid uint64, r *readings) []store.Record {
 	var data []byte
 	if r != nil && len(r.list) > 0 {
@@ -99,14 +99,14 @@ func (s *snapshots) keep(records []store.Record, seid uint64, r *readings) []sto
 	return append(records, store.Record{Kind: store.Reading, Number: seid, Data: data})
 }
 
-// touch tells that what is being read of a session is out of date.
+// touch marks what is being read of a session as out of date.
 func (s *snapshots) touch(seid uint64) {
 	if s.reading {
 		s.touched[seid] = true
 	}
 }
 
-// forget is for a session that ends; the store hears of it by the records.
+// forget is for a session that ends; records update the store.
 func (s *snapshots) forget(records []store.Record, seid uint64) []store.Record {
 	s.touch(seid)
 	return s.keep(records, seid, nil)
@@ -207,7 +207,7 @@ func (p *reader) ends(t *txn, seid uint64) {
 // ended forgets a session; the store has, by ends.
 func (p *reader) ended(seid uint64) { p.snaps.forget(nil, seid) }
 
-// inStep tells whether the sessions are in a data plane; the caller holds mu.
+// inStep: the sessions are in a data plane; the caller holds mu.
 func (p *reader) inStep(boot uint64) bool { return p.client != nil && p.boot == boot }
 
 func (p *reader) beginSnapshot(boot uint64) bool {
@@ -249,7 +249,7 @@ func (p *reader) takeSession(records []store.Record, boot uint64, rows []api.URR
 	case r == nil:
 		r = &p.snaps.scratch
 		r.boot, r.list = boot, r.list[:0]
-	case r.boot != boot: // who counts has not taken over yet what that has (Lines)
+	case r.boot != boot: // Lines have not counted its usage yet
 		return records
 	}
 	for i := range rows {

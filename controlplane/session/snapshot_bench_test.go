@@ -23,9 +23,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkSnapshot is one snapshot of 65,536 sessions with a URR each, of which all, or one of ten, had packets since
-// the last one. The data plane is dptest's, whose part is small: its answer is ready. Bytes are what the file of the
-// store grows by, without its compaction.
+// BenchmarkSnapshot is one snapshot of 65,536 sessions with a URR each. All, or one in ten, had packets since the last.
+// dptest's part is small: its answer is ready. Bytes are the growth of the store's file, without compaction.
 func BenchmarkSnapshot(b *testing.B) {
 	const sessions, inMessage = 65536, 546 // rows of 64 KiB
 	for name, every := range map[string]int{"all": 1, "tenth": 10, "none": sessions + 1} {

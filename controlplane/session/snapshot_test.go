@@ -36,7 +36,7 @@ func synchronised(t *testing.T, s *dptest.Server, path string, lines Lines) *ben
 	return b
 }
 
-// join connects to the data plane that is there now.
+// join connects to the present data plane.
 func (b *bench) join() {
 	b.t.Helper()
 	if b.c != nil {
@@ -59,7 +59,7 @@ func urr(seid uint64, id, sequence uint32, up, down uint64) api.URRRow {
 	return r
 }
 
-// counts has the data plane say what it counted, a row in a message, and a snapshot made of it.
+// counts sets the data plane's counts, a row a message, and makes a snapshot.
 func (b *bench) counts(rows ...api.URRRow) {
 	b.t.Helper()
 	var bodies [][]byte
@@ -89,7 +89,7 @@ func (b *bench) urrs(seid uint64) []api.URR {
 
 func accept(r reported) { r.done(&pfcp.SessionReportResponse{Cause: pfcp.CauseAccepted}, nil) }
 
-// volumeOf is what a report with one usage report says.
+// volumeOf is the content of a report with one usage report.
 func volumeOf(t *testing.T, r reported) [3]uint64 {
 	t.Helper()
 	if len(r.req.Usage) != 1 {
@@ -138,8 +138,8 @@ func TestUsageSurvivesTheDataPlane(t *testing.T) {
 	testkit.Equal(t, one.req.Usage[0].Sequence, 4, "sequence of the next")
 }
 
-// A CP function knows a repetition by UR-SEQN: in each data plane reports go on behind the last number that went out,
-// read or not, in requests of the data plane and in answers to the CP function.
+// A CP function recognises a repetition by UR-SEQN. In each data plane reports continue behind the last number that
+// went out, read or not, in requests and in answers.
 func TestNumbersGoOn(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	var seid, never uint64
@@ -220,7 +220,7 @@ func TestReportsOfTwoDataPlanesWait(t *testing.T) {
 	})
 }
 
-// It may end again before the next report. A CP function that asks hears all.
+// It may end again before the next report. A query of the CP function returns all.
 func TestUsageSurvivesTwoDataPlanes(t *testing.T) {
 	s := dptest.Start(t)
 	b := synchronised(t, s, "", nil)
@@ -246,7 +246,7 @@ func TestUsageSurvivesTwoDataPlanes(t *testing.T) {
 	})
 }
 
-// What is left of quotas is granted again, and no more; what the CP function gave since is granted whole.
+// The rest of a quota is granted again, and no more; a newer grant is granted whole.
 func TestQuotaIsNotGrantedTwice(t *testing.T) {
 	s := dptest.Start(t)
 	b := synchronised(t, s, "", nil)
@@ -295,9 +295,9 @@ func TestQuotaIsNotGrantedTwice(t *testing.T) {
 	}
 }
 
-// A quota that is used up lets nothing pass, so the CP function must hear of it: a report of that is in the store
-// until it is answered, though nothing of its measurement was read. A quota of which the report did not come lets a
-// packet pass, and is reported again; one that the CP function does not want to hear of is used up.
+// A used-up quota blocks traffic, so its report is stored until it is answered, even if its measurement was never read.
+// A quota whose report did not arrive passes one packet, and is reported again. Without a trigger for it, it counts as
+// used up.
 func TestQuotaDoesNotEndInSilence(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	var told, untold, unwanted uint64
@@ -374,7 +374,7 @@ func TestUsageSurvivesBoth(t *testing.T) {
 	})
 }
 
-// A data plane that goes on while the control plane restarts has its counters still.
+// A data plane that survives a restart of the control plane still has its counters.
 func TestDataPlaneGoesOn(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	var seid uint64
@@ -467,8 +467,8 @@ func TestRowsThatAreOvertaken(t *testing.T) {
 	testkit.ErrorIf(t, b.takeRows(boot, nil), "rows of a data plane that is away are taken")
 }
 
-// A session that ends while the data plane is away has what is known as its last report; what a data plane told before
-// its end and comes behind that is in there.
+// A session that ends while the data plane is away reports what is known. Later usage from the ended data plane is
+// included.
 func TestDeletedWhileTheDataPlaneIsAway(t *testing.T) {
 	s := dptest.Start(t)
 	b := synchronised(t, s, "", nil)
@@ -493,7 +493,7 @@ func TestDeletedWhileTheDataPlaneIsAway(t *testing.T) {
 	testkit.ErrorIf(t, done != 1 || len(to.reports) != 1, "%d done, %d reports", done, len(to.reports))
 }
 
-// Lines count what was lost by the numbers of reports; until they have it, it is told again.
+// Lines count lost usage by the numbers of reports; it is repeated until they acknowledge it.
 func TestLinesHearWhatWasLost(t *testing.T) {
 	s, path := dptest.Start(t), t.TempDir()+"/s.db"
 	h := &heard{events: make(chan api.Event, 9), done: make(chan func(), 9), ended: make(chan uint64, 9),
@@ -532,7 +532,7 @@ func TestLinesHearWhatWasLost(t *testing.T) {
 	})
 }
 
-// A snapshot that fails is counted, each; the log says so once.
+// Every failed snapshot is counted; the log reports it once.
 func TestSnapshotFails(t *testing.T) {
 	var log strings.Builder
 	p, err := Open("", testSettings(), slog.New(slog.NewTextHandler(&log, nil)))
@@ -547,7 +547,7 @@ func TestSnapshotFails(t *testing.T) {
 	testkit.Equal(t, strings.Count(log.String(), "no snapshot"), 1, "lines of the log")
 }
 
-// A store without room: the session lives, the log says so, and the data plane's end costs nothing.
+// A store without room: the session lives, the log reports it, and the data plane's end costs nothing.
 func TestSnapshotOnAFullDisk(t *testing.T) {
 	fd, err := unix.MemfdCreate("store", unix.MFD_ALLOW_SEALING)
 	testkit.Must(t, err)

@@ -27,7 +27,7 @@ type storing struct {
 	errors   uint64 // writes that failed
 }
 
-// compact goes on with compacting the store, when it is worth it. sessions and readings are what is in memory.
+// compact continues compacting the store, if worthwhile. sessions and readings are in memory.
 func (s *storing) compact(sessions, readings *slab.Slab) {
 	inMemory := func(yield func(store.Record) bool) {
 		for number, data := range sessions.All() {
@@ -49,9 +49,9 @@ func (s *storing) compact(sessions, readings *slab.Slab) {
 	}
 }
 
-// load brings back sessions, associations and PFDs, and builds the indices. What cannot be read, or does not fit the
-// configuration any more, is dropped and said, also to CP functions: by another recovery time stamp. It ends at a
-// session of another version.
+// load restores sessions, associations and PFDs, and builds the indices. Unreadable records, or those unfit for the
+// configuration, are dropped and logged, and CP functions get another recovery time stamp. It ends at a session of
+// another version.
 func (p *Manager) load() error {
 	var dropped []store.Record
 	err := p.file.store.Load(func(r store.Record) error {
@@ -171,7 +171,7 @@ func (s *storing) keep(t *txn) {
 	s.notKept(err, "sessions are")
 }
 
-// write puts records into the store; what says what is lost with us when it fails.
+// write puts records into the store; what names the loss if it fails.
 func (s *storing) write(records []store.Record, what string) {
 	s.notKept(s.store.Write(records), what)
 }

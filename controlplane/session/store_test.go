@@ -144,9 +144,8 @@ func TestReplan(t *testing.T) {
 	b.checkConsistent()
 }
 
-// After a reload that changes what rules mean (here an instance is put first, which takes peers' tunnels over),
-// sessions go on: indices, paths and what the data plane holds are those of the new configuration, and it can be built
-// up again.
+// After a reload that changes rules (here a new first instance takes peers' tunnels over), sessions go on. Indices,
+// paths and the data plane's state are those of the new configuration, and can be rebuilt.
 func TestReplanSurvivors(t *testing.T) {
 	b := start(t, "", testSettings())
 	var seids []uint64

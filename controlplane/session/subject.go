@@ -72,7 +72,7 @@ func (p finder) instanceOf(local netip.Addr) string {
 	return ""
 }
 
-// ofLine tells whether an event is for Lines: of a line's session, or of none that is there.
+// ofLine: an event is for Lines, of a line's session or of an ended one.
 func (p finder) ofLine(e *api.Event) bool {
 	seid := sessionOf(e)
 	p.mu.Lock()

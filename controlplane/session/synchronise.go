@@ -58,16 +58,16 @@ func (p *stepper) Configure(set *rules.Settings) {
 	accept(nil)
 }
 
-// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, given what is
-// held of its objects; what sessions made is not in that. With all, as after a connection, the sessions are compared
-// too. Settings are taken over once the data plane has accepted the configuration: sessions that end with it, or look
-// different, do so only then. Requests wait meanwhile, reports and associations do not.
+// Synchronise brings a data plane into step with a configuration. changes are the configuration's own, against its held
+// objects; session objects are not among them. With all, as after a connection, the sessions are compared too. Settings
+// change once the data plane has accepted the configuration: only then do sessions end or change. Requests wait
+// meanwhile, reports and associations do not.
 func (p *stepper) Synchronise(ctx context.Context, link Link, set *rules.Settings, all bool,
 	changes func(held []api.Digest) []dp.Change) (Outcome, error) {
 	// With a million sessions these take seconds, in which requests are carried out.
 	p.plans.prepare(set)
 	hello := link.Hello()
-	if all && int(hello.Objects) >= p.glances.Count("") { // else most is to be sent, whatever it is compared with
+	if all && int(hello.Objects) >= p.glances.Count("") { // else most is to be sent in any case
 		p.plans.prepareCompare()
 	}
 	var held []api.Digest
@@ -94,8 +94,8 @@ func (p *stepper) Synchronise(ctx context.Context, link Link, set *rules.Setting
 	out := Outcome{Ended: len(lost)}
 	own := changes(static)
 	if all {
-		// A data plane that was away holds what it held: sessions that are not wanted go before what they stand
-		// on, and those that the configuration ends need not be there.
+		// A data plane that was away keeps its state. Unwanted sessions go before the objects they use; those
+		// that the configuration ends may be missing.
 		orphans := p.differences(held).Before
 		if _, err := p.send(ctx, link, orphans); err != nil {
 			return Outcome{}, err

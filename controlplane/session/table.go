@@ -16,13 +16,13 @@ import (
 	"isthmus/controlplane/session/pool"
 )
 
-// table has the sessions, and what they share. It makes, changes and ends them, each in a transaction that can be taken
-// back. Who calls it holds mu.
+// table has the sessions, and their shared objects. It makes, changes and ends them, each in a transaction that can be
+// undone. Callers hold mu.
 type table struct {
 	log *slog.Logger
 
-	// changing is held by who changes sessions: a batch of requests, or reconciliation with the data plane. Taken
-	// before mu, which reconciliation does not hold while it waits for the data plane.
+	// changing is held while sessions change: by a batch of requests, or by reconciliation. Taken before mu, which
+	// reconciliation does not hold while it waits for the data plane.
 	changing sync.Mutex
 	mu       sync.Mutex
 	set      *rules.Settings
@@ -41,7 +41,7 @@ type table struct {
 
 // audience keeps up with the sessions. Calls come with mu held.
 type audience interface {
-	// made tells of a session that a transaction may make, or make of another.
+	// made notes a session that a transaction may create or replace.
 	made(s *rules.Session)
 	// ends adds what the store needs, besides, when a session is gone.
 	ends(t *txn, seid uint64)
@@ -66,7 +66,7 @@ func (p *table) number() uint64 {
 	return p.last
 }
 
-// ownerFor is who is to have a session; one that nobody knew before is forgotten when nothing comes of it.
+// ownerFor returns the owner for a new session; an owner without sessions is removed when the request fails.
 func (p *table) ownerFor(t *txn, from *n4.Association) *owner {
 	known := p.x.known[from.ID] != nil
 	o := p.x.owner(from.ID)
@@ -151,8 +151,8 @@ func (c *conflict) refusal(ie uint16, text string) *pfcp.Error {
 	return rules.Fault(pfcp.RulePDR, uint32(c.pdr), ie, text)
 }
 
-// others tells a subscriber's front end whose it is, in the words that it is shown by. Nothing is taken from anybody:
-// what authentication gives twice is a mistake.
+// others names the owner of a conflict to a subscriber's front end. The owner keeps it: authentication that assigns
+// twice is a mistake.
 func (p *table) others(at *conflict) *pfcp.Error {
 	what, prefix := "address", at.ue.Prefix.String()
 	switch {
@@ -197,7 +197,7 @@ func (p *table) occupied(s *rules.Session) *rules.Compiled {
 	return rules.Occupied(p.set, p.pfds, s)
 }
 
-// decoded is a session as it is: a copy, nil when there is none, or none that can be read.
+// decoded is a copy of a session; nil without one, or if it is unreadable.
 func (p *table) decoded(seid uint64) (entry, *rules.Session, *pfcp.Error) {
 	e, _ := p.x.at(seid)
 	s, err := rules.Decode(e.data)
@@ -304,7 +304,7 @@ func (p *table) Settings() *rules.Settings {
 	return p.set
 }
 
-// Session returns a copy of a session, nil when there is none.
+// Session returns a copy of a session, nil without one.
 func (p *table) Session(seid uint64) *rules.Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// txn is one transaction in the making: what the data plane and the store are to do, and how to take back what was done
-// in memory meanwhile.
+// txn is one transaction in preparation: changes for the data plane and the store, and the undo of changes in memory.
 type txn struct {
 	changes []dp.Change
 	records []store.Record

@@ -9,8 +9,8 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// prefixes finds sessions by UE IPv6 prefix, and by framed route, which may lie within others: a trie for each instance
-// and kind, so that the cost of a look-up does not grow with their number or the variety of their lengths.
+// prefixes finds sessions by UE IPv6 prefix and by framed route, which may nest: one trie per instance and kind.
+// Look-up cost does not grow with their number or lengths.
 type prefixes map[prefixKind]*bart.Table[uint64]
 
 type prefixKind struct {
@@ -37,8 +37,8 @@ func (x *index) hostKey(u rules.UEAddress) (key uint64, four bool) {
 	return x.instance(u.Instance)<<32 | uint64(binary.BigEndian.Uint32(a[:])), true
 }
 
-// ueOwner returns the session that has a UE address, or one that contains it or lies within it. A framed route is only
-// another's when it is the same: the longest decides whose a packet is.
+// ueOwner returns the session that has a UE address, or an overlapping prefix. Framed routes conflict only when equal:
+// otherwise the longest match decides.
 func (x *index) ueOwner(u rules.UEAddress) (seid uint64, used bool) {
 	if key, four := x.hostKey(u); four {
 		seid, used = x.host[key]

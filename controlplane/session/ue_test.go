@@ -48,7 +48,7 @@ func TestLongPrefixCostsOthersNothing(t *testing.T) {
 	})
 }
 
-// Whatever the lengths: the answer is that of looking at all prefixes.
+// For any lengths the answer equals a search of all prefixes.
 func TestUEPrefixesOverlap(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	random := func() rules.UEAddress { // few bits differ, so that prefixes meet

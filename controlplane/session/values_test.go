@@ -14,7 +14,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What a modification says of the session beside its rules takes effect.
+// A modification's IEs outside of rules take effect.
 func TestModificationOfTheSessionItself(t *testing.T) {
 	b := start(t, "", testSettings())
 	one, two := &n4.Association{ID: "smf1", Set: "set1"}, &n4.Association{ID: "smf2", Set: "set1"}
@@ -81,7 +81,7 @@ func TestReflectiveQoS(t *testing.T) {
 	}
 }
 
-// What comes and goes leaves nothing that grows.
+// Sessions that come and go leave nothing that grows.
 func TestNothingGrows(t *testing.T) {
 	b := start(t, "", testSettings())
 	b.KeepAssociation(n4.StoredAssociation{ID: "smf1"})

@@ -12,7 +12,7 @@ import (
 
 // Plot is a picture that plots.js draws: lines over an axis, or bars.
 type Plot struct {
-	Text  string   `json:"-"` // says in words what is seen
+	Text  string   `json:"-"` // describes the picture
 	X     Axis     `json:"x"`
 	Y     Axis     `json:"y"`
 	Lines []Line   `json:"lines"`
@@ -49,8 +49,7 @@ type Point struct{ X, Y, Low, High float64 }
 // At is a point without a spread. A value that is no number is a gap.
 func At(x, y float64) Point { return Point{x, y, y, y} }
 
-// Bar is one row of a bar chart: a name, a value, and what stands at its end. Low and High are its spread, 0 where it
-// has none.
+// Bar is one row of a bar chart: a name, a value, and a text at its end. Low and High are its spread, 0 without.
 type Bar struct {
 	Name  string  `json:"name"`
 	Label string  `json:"label"`
@@ -62,19 +61,19 @@ type Bar struct {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// shown says whether a point has a place on both axes.
+// shown: a point has a place on both axes.
 func (p *Plot) shown(v Point) bool {
 	return finite(v.Y) && finite(v.X) && (!p.Y.Log || v.Y > 0) && (!p.X.Log || v.X > 0)
 }
 
-// Empty says that there is nothing to draw.
+// Empty: there is nothing to draw.
 func (p *Plot) Empty() bool {
 	return len(p.Bars) == 0 && !slices.ContainsFunc(p.Lines, func(l Line) bool {
 		return slices.ContainsFunc(l.Points, p.shown)
 	})
 }
 
-// spread says whether any point has one. Then each value in the data has its three numbers.
+// spread: some point has one. Then each value in the data has its three numbers.
 func (p *Plot) spread() bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool {
 		return slices.ContainsFunc(l.Points, func(v Point) bool { return v.High > v.Low })

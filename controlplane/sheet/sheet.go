@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sheet is what pages that people keep have in common: colours, a style sheet, plots, tables to save. Each page
-// is one file that needs nothing else; the charting library is in it.
+// Package sheet is shared by self-contained pages: colours, a style sheet, plots, tables to save. Each page is one file
+// that needs nothing else; the charting library is in it.
 package sheet
 
 import (
@@ -45,8 +45,7 @@ func script() string {
 	return strings.Join(code, "\n") + "\n" + plots
 }
 
-// Head is what stands in a page's head. A browser loads nothing from anywhere for such a page, and runs no script but
-// ours.
+// Head is a page's head. A browser loads nothing for such a page, and runs no script but ours.
 func Head() template.HTML {
 	s := script()
 	sum := sha256.Sum256([]byte(s))

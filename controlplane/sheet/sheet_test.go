@@ -62,7 +62,7 @@ func TestPlotRows(t *testing.T) {
 	testkit.ErrorIf(t, !empty.Empty(), "values that cannot be shown are drawn")
 }
 
-// A plot is saved with what is drawn: a spread where there is one, nothing in the place of a gap.
+// A plot is saved as drawn: a spread if it has one, nothing in the place of a gap.
 func TestPlotIsSaved(t *testing.T) {
 	spread := Line{Name: "a", Points: []Point{{0, 2, 1, 3}}}
 	for want, p := range map[string]Plot{

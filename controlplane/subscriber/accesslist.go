@@ -9,8 +9,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// accessList is a list as filters of the rule that lets packets pass, by direction. The first filter that matches
-// decides; what none lets pass is another rule's, which drops.
+// accessList is a list as filters of the permitting rule, by direction. The first matching filter decides; another rule
+// drops the rest.
 type accessList struct{ up, down []api.SDF }
 
 // nothing passes: a list that is not there.
@@ -22,7 +22,7 @@ func everything(flags uint8) api.SDF {
 
 func accessListOf(from *config.AccessList) *accessList {
 	l := &accessList{}
-	add := func(f api.SDF) { // Remote is the destination of what comes from the subscriber
+	add := func(f api.SDF) { // Remote is the destination of packets from the subscriber
 		l.up = append(l.up, f)
 		f.Remote, f.Local, f.RemotePort, f.LocalPort = f.Local, f.Remote, f.LocalPort, f.RemotePort
 		l.down = append(l.down, f)
@@ -42,7 +42,7 @@ func accessListOf(from *config.AccessList) *accessList {
 	return l
 }
 
-// list finds one by its name: of the configuration, or of a former one that somebody on line has.
+// list finds an access list by name: of the configuration, or of a former one in use by a subscriber on line.
 func (l *Loop) list(name string) *accessList {
 	for _, in := range []map[string]*accessList{l.set.lists, l.retired} {
 		if found := in[name]; found != nil {
@@ -52,7 +52,7 @@ func (l *Loop) list(name string) *accessList {
 	return nothing
 }
 
-// retire keeps the lists that a configuration has no more and somebody on line has: it goes on as it was.
+// retire keeps lists that the configuration has no more while subscribers on line use them.
 func (l *Loop) retire(set *Settings) {
 	kept := map[string]*accessList{}
 	for s := range l.by.all {
@@ -65,8 +65,8 @@ func (l *Loop) retire(set *Settings) {
 	l.retired = kept
 }
 
-// filter lays the plan's access lists over the rules: what they deny is dropped by rules of its own, which are counted
-// and no part of accounting.
+// filter lays the plan's access lists over the rules: denied packets are dropped by rules of their own, which are
+// counted but not accounted.
 func (s object) filter(o *rules.Session) {
 	deny := func(passes, id uint16, filters []api.SDF) {
 		if o.LineFilters == nil {

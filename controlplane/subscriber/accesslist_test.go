@@ -60,7 +60,7 @@ func TestAccessLists(t *testing.T) {
 		down[1].LocalPort != [2]uint16{80, 443}, "%+v", o.LineFilters)
 }
 
-// A list that a configuration takes away stays with who has it; nobody else gets it.
+// A removed list stays with its users; no other subscriber gets it.
 func TestAccessListIsTakenAway(t *testing.T) {
 	b := start(t, nil)
 	with := SettingsOf(parse(t, file+listsFile))
@@ -87,7 +87,7 @@ func TestAccessListIsTakenAway(t *testing.T) {
 	testkit.Equal(t, len(b.retired), 0, "lists kept for nobody")
 }
 
-// A restart finds the session as it shall be: nothing is sent again.
+// A restart finds the session in its final state: nothing is sent again.
 func TestAccessListsOverARestart(t *testing.T) {
 	b := start(t, nil)
 	lists := func(s *Settings) { s.lists = SettingsOf(parse(t, file+listsFile)).lists }
@@ -103,8 +103,8 @@ func TestAccessListsOverARestart(t *testing.T) {
 		len(b.front.restored), b.layer.puts-puts)
 }
 
-// The longest lists of both directions, of a captive subscriber whose portal has many addresses, with as many routes
-// and as long a URL as may be given: they fit a session.
+// The longest lists of both directions fit a session: a captive subscriber, a portal with many addresses, the most
+// routes and the longest URL.
 func TestLongestAccessLists(t *testing.T) {
 	lists := func(count int) string {
 		return file + "  access_lists: [{name: long, rules: [" +

@@ -21,7 +21,7 @@ func (c *counters) add(u *api.Usage) {
 	}
 }
 
-// seen tells which reports of a URR are counted: all below next but those that are owed.
+// seen has the counted reports of a URR: all below next except the missing ones.
 type seen struct {
 	next uint32
 	owed uint64 // bit n: next-1-n, which a later one overtook: events come by another way than answers
@@ -71,7 +71,7 @@ type counted struct {
 	base  uint64 // bytes that were used then
 }
 
-// accounting is what is told of a subscriber to who bills it.
+// accounting sends a subscriber's records to the accounting server.
 type accounting struct{ *Subscriber }
 
 // measured adds what an answer of the data plane reports.
@@ -148,8 +148,7 @@ func (l *Loop) LinesBoot(id uint64) {
 	})
 }
 
-// bootIs takes note of which boot the data plane is: another one counts reports anew, and has granted the whole quota
-// that it was given.
+// bootIs notes the data plane's boot: a new one numbers reports from the start, and has granted the whole quota again.
 func (s accounting) bootIs(id uint64) {
 	if s.boot == id {
 		return
@@ -183,7 +182,7 @@ func (c *counted) renew(quota uint64) {
 	c.grant++
 }
 
-// left is what is left of the quota: 1 for none, as 0 is no quota.
+// left is the rest of the quota: 1 for none, as 0 is no quota.
 func (c *counted) left() uint64 {
 	used := c.used[0].volume() - c.base
 	return max(c.quota, used+1) - used
@@ -221,7 +220,7 @@ func (l *Loop) event(e *api.Event, done func()) {
 	case e.BootID == 0:
 	case e.BootID != l.former:
 		accounting{s}.bootIs(e.BootID)
-	case e.Type == api.EventTypeUsage: // too late to tell whether it is counted
+	case e.Type == api.EventTypeUsage: // too late to know whether it is counted
 		l.stats.reportsLost++
 		done()
 		return
@@ -231,7 +230,7 @@ func (l *Loop) event(e *api.Event, done func()) {
 		accounting{s}.usage(&e.Usage, done)
 		return
 	case api.EventTypeInactive:
-		s.acks = append(s.acks, done) // it is told once: the store shall have the end
+		s.acks = append(s.acks, done) // the event comes once: first the end must be stored
 		s.end(access.IdleTimeout)
 		return
 	case api.EventTypeLCPDown:
@@ -323,7 +322,7 @@ func (s accounting) exhausted() {
 
 func (s accounting) account(kind aaa.Kind) { s.accountAt(kind, 0, s.loop.opt.Now()) }
 
-// accountAt tells accounting.
+// accountAt sends an accounting record.
 func (s accounting) accountAt(kind aaa.Kind, cause access.Cause, at time.Time) {
 	s.loop.bill(&aaa.Record{Kind: kind, Session: s.ID(), At: at, Began: s.up, User: s.user, Request: s.at.request(),
 		Addresses: s.addresses, Class: s.plan.Class, CUI: s.plan.CUI, Total: s.used[0].record(),
@@ -336,7 +335,7 @@ func (c *counters) record() aaa.Counters {
 		DownPackets: c.packets[1]}
 }
 
-// bill tells accounting of the end, once.
+// bill sends the accounting record of the end, once.
 func (s accounting) bill(cause access.Cause, ended time.Time) {
 	if !s.billed {
 		s.billed = true

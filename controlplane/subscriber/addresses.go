@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// addresses are a subscriber's, of pools or of others who give them.
+// addresses are a subscriber's, of pools or from other servers.
 type addresses struct{ *Subscriber }
 
 func (s addresses) who() lease.Who {
@@ -139,7 +139,7 @@ func (s addresses) release() {
 type wish struct {
 	family access.Families // it alone
 	wanted bool
-	this   netip.Prefix // the very one, or the one that the pool keeps for it; invalid: any of the pool
+	this   netip.Prefix // this prefix, or what the pool reserves for it; invalid: any of the pool
 	pool   string       // empty: no other one than this
 }
 
@@ -164,7 +164,7 @@ func (s addresses) wishes(f access.Families, given *access.Addresses) [3]wish {
 	return list
 }
 
-// takeFree takes the addresses that can be had. The others are those of holders, who are of out or end already.
+// takeFree takes the available addresses. The others are those of holders, which are in out or end already.
 func (s addresses) takeFree(r *access.Request, out []*Subscriber) (holders []*Subscriber, err error) {
 	var now access.Families
 	for i, w := range s.wishes(r.Wants, r.Given) {

@@ -9,12 +9,11 @@ import (
 	"isthmus/controlplane/bucket"
 )
 
-// patience is how long a sign-in waits for its turn. Clients try again after some seconds: an answer to one that gave
-// up would be wasted.
+// patience is how long a sign-in waits for its turn. Clients repeat after some seconds: a later answer would be wasted.
 const patience = 5 * time.Second
 
-// admission lets sign-ins through: so many at once, so many a second (row B17). Who waits too long, or finds the
-// queue full, hears nothing, as if the frame had been lost: it tries again.
+// admission lets sign-ins through: so many at once, so many a second (row B17). A sign-in that waits too long, or finds
+// the queue full, gets no answer, as if the frame were lost: the client tries again.
 type admission struct {
 	loop    *Loop
 	running int

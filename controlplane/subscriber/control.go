@@ -41,8 +41,8 @@ func CauseOf(text string) (access.Cause, bool) {
 	return 0, false
 }
 
-// Clear ends the subscribers that find finds, and says how many. An address of several network instances' names none of
-// them. Loop's goroutine (Ask).
+// Clear ends the subscribers that find finds, and returns their number. An address in several network instances selects
+// none. Loop's goroutine (Ask).
 func (l *Loop) Clear(what string, cause access.Cause) (int, error) {
 	list := l.by.find(what)
 	for _, s := range list {
@@ -67,10 +67,10 @@ func isAddress(word string) bool {
 // drainTime bounds Drain: a data plane that is away takes no session out, and its last reports do not come.
 const drainTime = 10 * time.Second
 
-// Drained is closed when accounting was told the last of a Drain.
+// Drained is closed when the last accounting record of a Drain was sent.
 func (l *Loop) Drained() <-chan struct{} { return l.drained }
 
-// Drain lets nobody in any more and ends all, then tells accounting that we go: a planned shutdown.
+// Drain refuses new sign-ins and ends all sessions, then sends Accounting-Off: a planned shutdown.
 func (l *Loop) Drain() int {
 	if l.draining {
 		return 0
@@ -85,8 +85,8 @@ func (l *Loop) Drain() int {
 	return count
 }
 
-// lastWord is Accounting-Off, behind every Accounting-Stop: of those that are left at a moment, too, with what is
-// counted until then.
+// lastWord is Accounting-Off, behind every Accounting-Stop: at the latest moment also of the remaining ones, with their
+// counts.
 func (l *Loop) lastWord(latest time.Time) {
 	now := l.opt.Now()
 	if len(l.by.seid) > 0 && now.Before(latest) {
@@ -103,8 +103,9 @@ func (l *Loop) lastWord(latest time.Time) {
 	close(l.drained)
 }
 
-// Configure takes another configuration over. Who is on line keeps its addresses, and all that it has where the profile
-// is gone; it ends where its port or protocol is served no more. Sessions that are the same are not committed again.
+// Configure takes another configuration over. Subscribers on line keep their addresses, and all they have if the
+// profile is gone. They end where their port or protocol is not served any more. Unchanged sessions are not committed
+// again.
 func (l *Loop) Configure(set *Settings) {
 	l.retire(set)
 	former := l.set
@@ -135,7 +136,7 @@ func (l *Loop) Configure(set *Settings) {
 	l.admission.advance()
 }
 
-// sameService tells whether two configurations make the same session of a plan.
+// sameService: two configurations make the same session of a plan.
 func sameService(p *access.Plan, former, set *Settings) bool {
 	was, is := former.profiles[p.Profile], set.profiles[p.Profile]
 	return was != nil && is != nil && was.UplinkPolicer == is.UplinkPolicer &&
@@ -190,7 +191,7 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 			}
 			plan, more, err := l.set.plan(&s.at.line, said, s.plan.ACLUp, s.plan.ACLDown)
 			if err == nil && said.Scheduler != s.auth.Scheduler && plan.Scheduler != said.Scheduler &&
-				said.Scheduler != "" { // of who is on line nothing is left out, if it is what changes
+				said.Scheduler != "" { // on line, a changed value is not left out
 				err = errors.New(more[0].Why)
 			}
 			if err == nil && !(sameAddresses(s.plan, &plan) && s.keepsPools(said, &plan)) {
@@ -216,15 +217,14 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 	})
 }
 
-// sameAddresses tells whether a session can go from one plan to another: it keeps its addresses.
+// sameAddresses: a session can change plans and keep its addresses.
 func sameAddresses(was, is *access.Plan) bool {
 	return was.Instance == is.Instance && was.IPv4 == is.IPv4 && was.IPv6 == is.IPv6 &&
 		was.Delegated == is.Delegated &&
 		was.InterfaceID == is.InterfaceID
 }
 
-// keepsPools tells that a change names no pool but those in effect. Another profile may have others: they are for
-// families that come later.
+// keepsPools: a change names only pools in effect. Another profile's pools apply to families that open later.
 func (s *Subscriber) keepsPools(said, plan *access.Plan) bool {
 	keeps := func(named, before, is, was string) bool { return named == before || is == was }
 	return keeps(said.Pool4, s.auth.Pool4, plan.Pool4, s.plan.Pool4) &&
@@ -232,9 +232,9 @@ func (s *Subscriber) keepsPools(said, plan *access.Plan) bool {
 		keeps(said.PoolPD, s.auth.PoolPD, plan.PoolPD, s.plan.PoolPD)
 }
 
-// replan has a session be of another plan: the data plane changes it in one step, and packets pass by one or the other.
-// plan is called when it is the change's turn: it changes said, a copy of what authentication said last, and lays it
-// over the profile. again tells whether an equal plan of a profile makes another session.
+// replan changes a session's plan in one step of the data plane: each packet passes by the old or the new one. plan
+// runs at the change's turn. It edits said, a copy of authentication's last answer, and applies it over the profile.
+// again: an equal plan of a profile makes another session.
 func (s *Subscriber) replan(again func(*access.Plan) bool, plan func(said *access.Plan) (access.Plan, error),
 	done func(error)) {
 	s.do(func() {
@@ -272,7 +272,7 @@ func (s *Subscriber) change(again func(*access.Plan) bool, said, plan access.Pla
 	s.auth, s.plan = s.loop.plans.shared(said), s.loop.plans.shared(plan)
 	servers := s.addresses.DNS
 	if len(plan.DNS) > 0 {
-		s.addresses.DNS = plan.DNS // for the next who asks: PPP has no message for it
+		s.addresses.DNS = plan.DNS // for the next query: PPP has no message for it
 	}
 	if !s.put {
 		done(nil)

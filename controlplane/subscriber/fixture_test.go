@@ -42,7 +42,7 @@ access:
     - {name: timed, instance: internet, pool_ipv4: homes, session_timeout: 3600, idle_timeout: 60}
 `
 
-// layer is a session layer that does what it is told, when it is told to answer.
+// layer is a session layer that answers when the test says so.
 type layer struct {
 	sessions map[uint64]*rules.Session
 	records  map[uint64][]byte
@@ -96,7 +96,7 @@ func (y *layer) KeepLine(seid uint64, record []byte, done func(error)) {
 	done(nil)
 }
 
-// judge lets in, unless it is told otherwise.
+// judge accepts by default.
 type judge struct {
 	verdict access.Verdict
 	late    []func() // answers that wait, with hold
@@ -195,7 +195,7 @@ func (b *bench) resolve(_ context.Context, server netip.Addr, name string) (list
 	return list, nil
 }
 
-// front is a front end that restores whatever has state.
+// front is a front end that restores every state.
 type front struct {
 	restored []*home
 	frames   int
@@ -332,7 +332,7 @@ func usage(urr, sequence uint32, up, down uint64, triggers uint32) api.Usage {
 		Packets: [3]uint64{2, 1, 1}}
 }
 
-// reports raises an event of the data plane; it tells whether it was acknowledged.
+// reports raises an event of the data plane; it returns whether it was acknowledged.
 func (b *bench) reports(h *home, u api.Usage) *bool {
 	acked := new(bool)
 	u.SEID = seidOf(h.session.ID())

@@ -15,7 +15,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// flooded is a frame of a MAC address that nobody has, of one of 2,000 lines.
+// flooded is a frame of an unused MAC address, on one of 2,000 lines.
 func flooded(r *rand.Rand, kind access.Reason) *access.Frame {
 	var mac [6]byte
 	binary.BigEndian.PutUint32(mac[2:], r.Uint32())
@@ -40,9 +40,9 @@ func flooded(r *rand.Rand, kind access.Reason) *access.Frame {
 	return f
 }
 
-// What floods of made-up MAC addresses leave: a PADI its place in a queue while others sign in, a DISCOVER that was
-// refused a line of the front end, for Limits.Retry, at most Limits.Subscribers of them. Twice as many frames take no
-// more, and all of it is given back.
+// Memory of floods with made-up MAC addresses: a PADI has its place in a queue while others sign in. A refused DISCOVER
+// has a line of the front end for Limits.Retry, at most Limits.Subscribers of them. Twice as many frames take no more,
+// and all of it is returned.
 func TestMemoryOfFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -18,14 +18,14 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// The walled garden of captive subscribers: name servers, the host of the redirect's URL, and what the plan's portal
-// lists. Names are looked up at the subscriber's own name server, since another one may have other addresses of them.
+// The walled garden of captive subscribers: name servers, the host of the redirect's URL, and the plan's portal. Names
+// are resolved at the subscriber's own name server, since another one may have other addresses.
 
 const (
 	gardenPeriod = time.Minute
 	gardenKept   = time.Hour // that an address of a name passes when an answer does not have it any more
-	gardenNames  = 256       // that are looked up; plans and the configuration say them
-	gardenMost   = 32        // addresses of a name; newer ones take the place of older ones
+	gardenNames  = 256       // bounded names to resolve, of plans and the configuration
+	gardenMost   = 32        // addresses of a name; newer ones replace older ones
 	lookupTime   = 10 * time.Second
 )
 
@@ -81,7 +81,7 @@ func (s object) gardenFilters() []api.SDF {
 	}
 	for _, text := range reach {
 		var to config.Reachable
-		if to.UnmarshalText([]byte(text)) != nil { // checked by who said it
+		if to.UnmarshalText([]byte(text)) != nil { // checked by its sender
 			continue
 		}
 		if to.Name == "" {
@@ -128,7 +128,7 @@ func (g *gardens) of(s *Subscriber, name string) []netip.Addr {
 	return n.order
 }
 
-// ask looks a name up, for as long as somebody is captive who may reach it.
+// ask resolves a name while a captive subscriber may reach it.
 func (g *gardens) ask(n *gardenName) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
@@ -169,8 +169,8 @@ func (g *gardens) answered(n *gardenName, list []netip.Addr, err error) {
 	l.After(gardenPeriod, func() { g.ask(n) })
 }
 
-// take adds an answer; changed: the addresses are others than before. No answer takes one away before its time, but for
-// those that were unseen for longest where they are more than may pass: out of them.
+// take adds an answer; changed: the addresses differ. No answer removes one early, except the longest unseen ones above
+// the bound: out of them.
 func (n *gardenName) take(list []netip.Addr, now time.Time) (changed bool, out int) {
 	for _, a := range list {
 		n.seen[a.Unmap()] = now

@@ -38,7 +38,7 @@ func (b *bench) untilPasses(h *home, want string) {
 	testkit.Until(b.t, "passes "+want, func() bool { b.turn(); return b.passes(h) == want })
 }
 
-// The URL's host and what the portal is made of pass; names are those of the home's own server, and are followed.
+// The URL's host and the portal pass; names are those of the home's own server, and are followed.
 func TestWalledGarden(t *testing.T) {
 	b := start(t, func(set *Settings) {
 		p := set.profiles["quota"]
@@ -67,7 +67,7 @@ func TestWalledGarden(t *testing.T) {
 	testkit.Equal(t, b.passes(other), "10.9.0.0/24", "as authentication says")
 }
 
-// Of a name whose addresses change with every answer, the newest ones pass: those of its last answer above all.
+// Of a name whose addresses change with every answer, the newest ones pass: first those of the last answer.
 func TestGardenOfManyAddresses(t *testing.T) {
 	b := start(t, func(set *Settings) { set.profiles["quota"].Captive = true })
 	addresses := func(from, to int) string {
@@ -105,7 +105,7 @@ func TestGardenOfManyAddresses(t *testing.T) {
 	testkit.Equal(t, leftOut(), 2, "events after one more address")
 }
 
-// Names of who is not captive any more, or has gone, are not looked up, and their number is bounded.
+// Names of subscribers that are not captive any more, or have gone, are not resolved, and their number is bounded.
 func TestGardenNames(t *testing.T) {
 	b := start(t, func(set *Settings) { set.profiles["quota"].Captive = true })
 	b.says("invalid IP", "pay.test", "198.51.100.7")

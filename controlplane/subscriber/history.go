@@ -11,8 +11,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// history has the last attempts to sign in. Lines of one VLAN share a part of it, so that one bad access line, or a
-// flood of made-up MAC addresses, does not make all others forgotten. Equal attempts that follow each other are one.
+// history has the last attempts to sign in. Lines of one VLAN share a part of it, so that a bad access line, or a flood
+// of made-up MAC addresses, does not displace all others. Equal consecutive attempts are one.
 type history struct {
 	now   func() time.Time
 	parts [256][]past // each a ring
@@ -29,7 +29,7 @@ type past struct {
 	first time.Time
 	last  time.Time
 	count int
-	why   string // empty: it was let in, with all that was said
+	why   string // empty: accepted, with the whole answer
 }
 
 func (h *history) part(l *access.Line) int {

@@ -16,8 +16,8 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// index finds subscribers. by seid has also those whose end is not counted yet; the others have those alone who are on
-// line: the oldest, and those after it in rings.
+// index finds subscribers. by seid also has those with an end not counted yet. The others have subscribers on line
+// only: the oldest, and later ones in rings.
 type index struct {
 	seid map[uint64]*Subscriber
 	line map[access.Line]*Subscriber
@@ -38,7 +38,7 @@ func newIndex() index {
 	return index{map[uint64]*Subscriber{}, map[access.Line]*Subscriber{}, map[string]*Subscriber{}}
 }
 
-// lineKey leaves out what is no part of who somebody is.
+// lineKey omits what does not identify a line.
 func lineKey(l *access.Line) access.Line {
 	key := *l
 	key.TPID = 0
@@ -51,7 +51,7 @@ func (x *index) add(s *Subscriber) {
 	join(x.user, s.user, s, ofUser)
 }
 
-// leave takes out who is no longer on line.
+// leave removes a subscriber that is no longer on line.
 func (x *index) leave(s *Subscriber) {
 	leave(x.line, lineKey(&s.at.line), s, ofLine)
 	leave(x.user, s.user, s, ofUser)
@@ -82,7 +82,7 @@ func leave[K comparable](m map[K]*Subscriber, key K, s *Subscriber, of int) {
 	s.rings[of] = ring{}
 }
 
-// ringOf is a ring from its oldest on, at most so many of it.
+// ringOf is a ring from its oldest on, up to a bound.
 func ringOf(first *Subscriber, of, most int) (list []*Subscriber) {
 	for s := first; s != nil && len(list) < most; {
 		list = append(list, s)
@@ -93,7 +93,7 @@ func ringOf(first *Subscriber, of, most int) (list []*Subscriber) {
 	return list
 }
 
-// forget takes out who is counted.
+// forget removes a counted subscriber.
 func (x *index) forget(s *Subscriber) {
 	x.leave(s)
 	if x.seid[s.seid] == s {
@@ -110,7 +110,7 @@ func (x *index) all(yield func(*Subscriber) bool) {
 	}
 }
 
-// freshSEID makes one that nobody has; the session layer makes sure.
+// freshSEID returns an unused SEID; the session layer makes sure.
 func (x *index) freshSEID() uint64 {
 	for {
 		var b [8]byte

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subscriber owns the subscribers who sign in: it gives their frames to the protocols (access.FrontEnd), has
-// them authenticated, gives them addresses, makes their sessions, counts what they use, and ends them.
+// Package subscriber owns the subscribers that sign in. It passes their frames to the protocols (access.FrontEnd),
+// authenticates them, assigns addresses, makes their sessions, counts usage, and ends them.
 package subscriber
 
 import (
@@ -35,7 +35,7 @@ type Sessions interface {
 	KeepLine(seid uint64, record []byte, done func(err error))
 }
 
-// Auth decides who comes in, and takes accounting (aaa.AAA). done may be called from any goroutine.
+// Auth authenticates, and takes accounting records (aaa.AAA). done may be called from any goroutine.
 type Auth interface {
 	Authenticate(r *access.Request, session string, done func(*access.Verdict))
 	UserName(r *access.Request) string
@@ -106,11 +106,11 @@ func New(set *Settings, o Options) *Loop {
 	return l
 }
 
-// FrontEnds tells who speaks the protocols: before Start.
+// FrontEnds sets the protocols: before Start.
 func (l *Loop) FrontEnds(pppoe, ipoe access.FrontEnd) { l.pppoe, l.ipoe = pppoe, ipoe }
 
-// mail is what others want done, in order. Who posts bounds how much there is: sign-ins, transactions and requests of
-// the API are bounded, each.
+// mail is work posted by others, in order. Its posters bound it: sign-ins, transactions and requests of the API are
+// each bounded.
 type mail struct {
 	lock sync.Mutex
 	list []func()
@@ -152,7 +152,7 @@ func (l *Loop) Ask(ctx context.Context, fn func()) error {
 	}
 }
 
-// Turn does all that is to be done now, and says when there is more. Tests call it in place of Run.
+// Turn does all due work, and returns when more is due. Tests call it in place of Run.
 func (l *Loop) Turn() (next time.Time, more bool) {
 	l.mail.deliver()
 	l.timers.run(l.opt.Now())

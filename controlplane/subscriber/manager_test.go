@@ -37,11 +37,11 @@ func (g *gateway) run(t *testing.T, s *dptest.Server, store string) {
 	c, err := dp.Dial(t.Context(), s.Path)
 	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
-	g.boot = 0 // the session layer tells it
+	g.boot = 0 // the session layer sets it
 	g.open(nil)
 	g.Loop.opt.Sessions = m
 	g.manager, g.end = m, testkit.Run(t, m.Run)
-	g.Restore(m.SetLines(g.Loop)) // the data plane is there later
+	g.Restore(m.SetLines(g.Loop)) // the data plane comes later
 	g.settle()
 	g.outcome, err = m.Synchronise(t.Context(), c, set, true, func([]api.Digest) []dp.Change { return nil })
 	testkit.Must(t, err)
@@ -127,8 +127,8 @@ func TestOnTheSessionLayer(t *testing.T) {
 	})
 }
 
-// A subscriber who ended and signed in again on the same line is there once when we are killed and start again: its
-// object stays as it is, also where the front end has the same packets pass again before the data plane is there.
+// A subscriber that signed in again on its line has one session when we are killed and restart. Its object stays as it
+// is, also if the front end permits the same packets before the data plane is there.
 func TestKilledAfterSecondSignIn(t *testing.T) {
 	s := dptest.Start(t)
 	store := filepath.Join(t.TempDir(), "sessions.db")
@@ -139,7 +139,7 @@ func TestKilledAfterSecondSignIn(t *testing.T) {
 	record := g.by.seid[seid].recordEnded(access.UserRequest, time.Now())
 	former.session.Down(access.UserRequest)
 	g.until("the former session gone", func() bool { return len(g.judge.of(former.session.ID())) == 2 })
-	kept := false // killed before the store was told to forget it
+	kept := false // killed before the store could forget it
 	g.manager.KeepLine(seid, record, func(err error) { g.Post(func() { kept = err == nil }) })
 	g.until("its record", func() bool { return kept })
 	h := g.signInUp(request("anna", 1))

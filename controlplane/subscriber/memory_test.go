@@ -127,7 +127,7 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// What a home takes here, in its front end and in the pools; the session layer's part is in its own test.
+// The memory of a home in its front end and in the pools; the session layer's part is in its own test.
 func TestMemoryOfHome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -37,7 +37,7 @@ var (
 // object makes the session object of a subscriber.
 type object struct{ *Subscriber }
 
-// session is the object as it shall be now.
+// session is the object in its wanted state.
 func (s object) session() *rules.Session {
 	o := &rules.Session{SEID: s.seid, UserID: s.user, APN: s.plan.Instance, Line: s.line(),
 		Inactivity: uint32(s.plan.IdleTimeout / time.Second)}

@@ -57,7 +57,7 @@ func TestPipeProfile(t *testing.T) {
 	testkit.Equal(t, b.events[len(b.events)-2], "subscriber.left-out scheduler", "event")
 }
 
-// A file without a pipe's profile that authentication named ends nobody: neither by a reload nor by a restart.
+// A file without a pipe's profile that authentication named ends no subscriber: neither by a reload nor by a restart.
 func TestPipeProfileIsTakenAway(t *testing.T) {
 	without := SettingsOf(parse(t, strings.Replace(pipesFile, ", {name: gold, rate: 100Mbit}", "", 1)))
 	for _, again := range []func(b *bench, records []session.LineRecord){
@@ -82,8 +82,8 @@ func TestPipeProfileIsTakenAway(t *testing.T) {
 	}
 }
 
-// Who finds no pipe free is told why in its history; one that ends leaves its pipe to the next; over a restart each has
-// its own.
+// A subscriber without a free pipe has the reason in its history. A freed pipe goes to the next; over a restart each
+// keeps its own.
 func TestNoPipeFree(t *testing.T) {
 	s := dptest.Start(t)
 	store := filepath.Join(t.TempDir(), "sessions.db")

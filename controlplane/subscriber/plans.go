@@ -10,14 +10,13 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// plans keeps one copy of what many subscribers have word for word. Nobody writes to a plan that was here: who changes
-// one changes a copy.
+// plans keeps one copy of equal plans. A plan in it is immutable: changes are made to a copy.
 type plans struct {
 	seed  maphash.Seed
 	known map[uint64]*access.Plan // by what plans mostly differ in
 }
 
-// mostPlans bounds the table; plans that it forgets stay with those who have them.
+// mostPlans bounds the table; forgotten plans stay in use.
 const mostPlans = 1024
 
 func newPlans() plans { return plans{maphash.MakeSeed(), map[uint64]*access.Plan{}} }
@@ -28,7 +27,7 @@ func (x *plans) shared(p access.Plan) *access.Plan {
 	p.Announced, p.Portal = slices.Clip(p.Announced), slices.Clip(p.Portal)
 	if p.IPv4.IsValid() || p.IPv6.IsValid() || p.Delegated.IsValid() || p.InterfaceID != 0 || p.User != "" ||
 		len(p.Routes) > 0 || len(p.CUI) > 0 {
-		return &p // nobody else's
+		return &p // not shared
 	}
 	key := maphash.Comparable(x.seed, struct {
 		profile, redirect, instance string
@@ -66,7 +65,7 @@ func attachmentOf(r *access.Request) attachment {
 	return t
 }
 
-// request is who signed in where, in the words of who authenticates and accounts.
+// request is the sign-in's identity and place for authentication and accounting.
 func (t *attachment) request() *access.Request {
 	return &access.Request{Kind: t.kind, Line: t.line, PPPoE: t.pppoe, Agent: *t.agent}
 }

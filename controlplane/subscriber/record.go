@@ -90,8 +90,8 @@ func (l *Loop) fromStore(seid uint64, r *stored) *Subscriber {
 	return s
 }
 
-// Restore brings back what the store has: before Run, and before anybody signs in. Who cannot be restored is ended.
-// The first record of accounting says that we are new, when nobody was here before.
+// Restore brings the stored subscribers back: before Run and any sign-in. A subscriber that cannot be restored is
+// ended. Without stored subscribers it sends Accounting-On.
 func (l *Loop) Restore(records []session.LineRecord) {
 	if len(records) == 0 {
 		l.bill(&aaa.Record{Kind: aaa.On, At: l.opt.Now()})
@@ -173,7 +173,7 @@ func (l *Loop) discard(seid uint64) {
 	})
 }
 
-// sameAs tells whether a session of the store is what it shall be now.
+// sameAs: a stored session equals what it must be now.
 func (s object) sameAs(is *rules.Session) bool {
 	o := s.session()
 	o.Owner, o.Association, o.Worker, o.Pipe = is.Owner, is.Association, is.Worker, is.Pipe

@@ -12,8 +12,8 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// One who comes may be one more than a user or a line may have: the oldest ends then, or the new one is refused. What
-// can fail comes before that end. An address goes from one to the other when the data plane has let go of it.
+// A sign-in may exceed the limit of a user or a line: then the oldest session ends, or the new one is refused. All that
+// can fail comes before that end. An address moves when the data plane has released it.
 
 // held is an address of a session that ends.
 type held struct {
@@ -44,7 +44,7 @@ func (l *Loop) oldest(out []*Subscriber, whose string, of int, first *Subscriber
 	return append(out, list[:len(list)-most+1]...), nil
 }
 
-// seat gives one who was let in its addresses, and the place of those who are too many.
+// seat gives an accepted subscriber its addresses, and the place of sessions above the limit.
 func (t *attempt) seat(s *Subscriber, v *access.Verdict, known []access.Left) {
 	l := t.loop
 	if l.draining {
@@ -124,7 +124,7 @@ func (t *attempt) giveUp(s *Subscriber) {
 
 // handover is of addresses that one session gives back and another waits for.
 type handover struct {
-	leaving map[held]*Subscriber     // who end, until their addresses are free
+	leaving map[held]*Subscriber     // ending ones, until their addresses are free
 	waiting map[*Subscriber][]waiter // for addresses of theirs
 }
 
@@ -137,7 +137,7 @@ func (h *handover) leaves(s *Subscriber) {
 	}
 }
 
-// freed is called when it has; who waits for that goes on.
+// freed is called when it has; those that wait for it continue.
 func (h *handover) freed(s *Subscriber) {
 	for _, v := range s.addresses.Prefixes() {
 		if at := (held{s.plan.Instance, v}); h.leaving[at] == s {

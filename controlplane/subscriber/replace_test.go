@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// fixed has authentication say addresses of one session of a user at once.
+// fixed has authentication return fixed addresses, for one session of a user at once.
 func fixed(b *bench, ipv4, ipv6 string) {
 	p := &b.judge.verdict.Plan
 	p.Max = 1
@@ -25,7 +25,7 @@ func has(h *home, ipv4 string) bool {
 	return h.session != nil && h.session.Grant().Addresses.IPv4 == netip.MustParseAddr(ipv4)
 }
 
-// The session that is replaced gives its fixed address to the one that comes.
+// The replaced session gives its fixed address to its successor.
 func TestReplacedGivesItsAddress(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "2001:db8:100:9::/64")
@@ -41,7 +41,7 @@ func TestReplacedGivesItsAddress(t *testing.T) {
 	testkit.ErrorIf(t, len(b.leaving)+len(b.waiting) != 0, "%v %v stay", b.leaving, b.waiting)
 }
 
-// While it cannot be taken out of the data plane, the one that comes waits, hears nothing, and may try again.
+// While the old session cannot leave the data plane, the new one waits without an answer, and may try again.
 func TestReplacedCannotEnd(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "")
@@ -63,7 +63,7 @@ func TestReplacedCannotEnd(t *testing.T) {
 	testkit.ErrorIf(t, rows[0].Used != 1 || rows[1].Used != 1, "%+v", rows)
 }
 
-// A session that ends by itself is waited for, too: a home dials again faster than the data plane answers.
+// A session's own end is waited for, too: a home dials again faster than the data plane answers.
 func TestDialledAgainAtOnce(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "")
@@ -77,7 +77,7 @@ func TestDialledAgainAtOnce(t *testing.T) {
 	testkit.ErrorIf(t, !has(anew, "10.64.0.9"), "%+v", anew.verdict)
 }
 
-// Nobody is thrown out for one who cannot come in.
+// No session ends for a successor that is refused.
 func TestNotReplacedInVain(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.8", "2001:db8:100:8::/64")
@@ -94,7 +94,7 @@ func TestNotReplacedInVain(t *testing.T) {
 	testkit.ErrorIf(t, rows[0].Used != 2 || rows[1].Used != 2, "%+v", rows)
 }
 
-// What is reserved for a user, or the last address of a pool, goes over as well.
+// A user's reserved address, or the last one of a pool, goes over as well.
 func TestReplacedGivesWhatIsOfAPool(t *testing.T) {
 	one := netip.MustParseAddr("10.64.0.9")
 	for name, homes := range map[string]config.AddressPool{
@@ -115,7 +115,7 @@ func TestReplacedGivesWhatIsOfAPool(t *testing.T) {
 	}
 }
 
-// Of several that come for one session at once, as many are in as may be.
+// Of several sign-ins for one session at once, as many succeed as permitted.
 func TestReplacedBySeveral(t *testing.T) {
 	b := start(t, nil)
 	fixed(b, "10.64.0.9", "")

@@ -34,10 +34,10 @@ type Attempt struct {
 	User, Kind, Line, MAC string
 	First, Last           time.Time
 	Count                 int
-	Why                   string // empty: it was let in, with all that was said
+	Why                   string // empty: accepted, with the whole answer
 }
 
-// KindText is how somebody signs in, in words.
+// KindText names how a subscriber signs in.
 func KindText(k access.Kind) string {
 	switch k {
 	case access.PPPoE:
@@ -98,7 +98,7 @@ func (l *Loop) Rows(what string) []Row {
 	return rows
 }
 
-// Attempts are the last ones to sign in that what names: a user, a MAC address, a line; empty: all.
+// Attempts are the last attempts of what: a user, a MAC address, a line; empty: all.
 func (l *Loop) Attempts(what string, most int) []Attempt {
 	lines := map[access.Line]bool{}
 	if what != "" {
@@ -127,7 +127,7 @@ type Counts struct {
 	ReportsLost            uint64
 	Failures, Ended        map[string]uint64 // by reason, by cause
 	PPPoE, IPoE            uint64            // frames
-	NobodyThere, NotServed uint64            // frames that nobody was for
+	NobodyThere, NotServed uint64            // frames without a receiver
 }
 
 // Counts copies the counters. Loop's goroutine (Ask).

@@ -14,8 +14,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// An address is one subscriber's within its network instance alone: a request by nothing else must not reach those of
-// others, and is narrowed by the instance's name (RFC 5176 §3.5, Error-Cause 508).
+// An address identifies a subscriber only within its network instance. A request by an address alone must not reach
+// other instances; the instance's name narrows it (RFC 5176 §3.5, Error-Cause 508).
 func TestAddressInSeveralInstances(t *testing.T) {
 	b := start(t, nil)
 	b.pools.Configure([]config.AddressPool{

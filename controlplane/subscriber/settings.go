@@ -49,7 +49,7 @@ func SettingsOf(c *config.Config) *Settings {
 	return s
 }
 
-// Port is the first entry that a line fits, nil when nobody signs in there.
+// Port is the first entry that a line fits, nil without one.
 func (s *Settings) Port(l *access.Line) *config.AccessPort {
 	for _, p := range s.ports[l.Port] {
 		if p.STags.Has(l.STag) && p.CTags.Has(l.CTag) {
@@ -59,8 +59,8 @@ func (s *Settings) Port(l *access.Line) *config.AccessPort {
 	return nil
 }
 
-// plan lays what authentication said over the profile that it names, or the line's. kept are access lists that who is
-// on line has and the configuration has no more. What only tunes and is not there is left out.
+// plan lays authentication's answer over its named profile, or the line's. kept are access lists in use that the
+// configuration has no more. Missing tuning values are left out.
 func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (access.Plan, []access.Left, error) {
 	name := said.Profile
 	if name == "" {

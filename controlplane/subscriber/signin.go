@@ -23,7 +23,7 @@ type attempt struct {
 	began     time.Time
 	let       time.Time // when its turn came; zero: not yet
 	over      bool      // answered, or cancelled
-	cancelled bool      // the front end hears no answer
+	cancelled bool      // the front end gets no answer
 
 	late    *timer        // it has waited too long for the addresses of
 	holders []*Subscriber // these
@@ -32,7 +32,7 @@ type attempt struct {
 // SignIn is access.Host's.
 func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Session, *access.Verdict)) (cancel func()) {
 	if p := l.set.Port(&r.Line); p == nil || !p.Trusted {
-		r.Agent = access.Agent{} // whoever forges a tag of the access node has none
+		r.Agent = access.Agent{} // a forged access node tag does not have it
 	}
 	t := &attempt{loop: l, request: r, client: c, done: done, began: l.opt.Now()}
 	t.seid = l.by.freshSEID()
@@ -83,7 +83,7 @@ func (t *attempt) refuse(reason string, v *access.Verdict) {
 	})
 }
 
-// about is how an event names who it is about.
+// about is the subject of an event.
 func (t *attempt) about() string { return cmp.Or(t.user, macText(t.request.Line.MAC)) }
 
 // authenticate is called when its turn came.
@@ -130,7 +130,7 @@ func (t *attempt) decided(v *access.Verdict) {
 	t.seat(s, v, append(v.Left, left...))
 }
 
-// enter has one on line who has its addresses.
+// enter puts a subscriber with its addresses on line.
 func (t *attempt) enter(s *Subscriber, v *access.Verdict, left []access.Left) {
 	l := t.loop
 	t.late.Stop()
@@ -144,7 +144,7 @@ func (t *attempt) enter(s *Subscriber, v *access.Verdict, left []access.Left) {
 	t.done(s, &answer)
 }
 
-// leftOut tells of what was left out of a plan, an event each. known are words of what we know, for the history.
+// leftOut publishes an event for each part left out of a plan. known lists the known ones, for the history.
 func (l *Loop) leftOut(about string, list []access.Left) (known string) {
 	for _, one := range list {
 		l.opt.Notify("subscriber.left-out", one.What, "subscriber", about, "why", cmp.Or(one.Why, "not known"))
@@ -158,5 +158,5 @@ func (l *Loop) leftOut(about string, list []access.Left) (known string) {
 	return known
 }
 
-// untilUp is how long a subscriber who was let in may take until its packets pass.
+// untilUp is how long an accepted subscriber may take until its packets pass.
 const untilUp = time.Minute

@@ -18,7 +18,7 @@ const (
 const (
 	framePPPoE = iota
 	frameIPoE
-	frameNoPort    // nobody signs in there
+	frameNoPort    // no sign-in is configured there
 	frameNotServed // not by this protocol
 	frameKinds
 )

@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// Subscriber is one who was let in. access.Session is its front end's view.
+// Subscriber is an accepted subscriber. access.Session is its front end's view.
 //
 // The session layer has one request of a subscriber at a time; what else is to be done waits in ops.
 type Subscriber struct {
@@ -20,7 +20,7 @@ type Subscriber struct {
 	seid      uint64
 	user      string
 	at        attachment
-	auth      *access.Plan // as authentication said; of plans, as is
+	auth      *access.Plan // as authenticated; of plans, immutable
 	plan      *access.Plan // laid over the profile
 	addresses access.Addresses
 	client    access.Client // nil: not yet, or no more
@@ -39,7 +39,7 @@ type Subscriber struct {
 	ending   bool
 	billed   bool         // accounting knows of its end
 	cause    access.Cause // of that
-	// declined: somebody whom we do not know uses the IPv4 address
+	// declined: an unknown host uses the IPv4 address
 	declined bool
 	busy     bool // a request to the session layer is under way
 	dirty    bool // the record is to be written
@@ -53,7 +53,7 @@ type Subscriber struct {
 // comingUp is the time before its packets pass.
 type comingUp struct{ began, let time.Time } // SignIn, let in
 
-// errEnded answers who wants something of a session that has ended.
+// errEnded answers requests about an ended session.
 var errEnded = errors.New("the session has ended")
 
 // ID is the Acct-Session-Id.
@@ -73,7 +73,7 @@ func (s *Subscriber) do(fn func()) {
 	fn()
 }
 
-// next goes on after a request.
+// next continues after a request.
 func (s *Subscriber) next() {
 	for !s.busy && len(s.ops) > 0 {
 		fn := s.ops[0]
@@ -88,7 +88,7 @@ func (s *Subscriber) next() {
 	}
 }
 
-// request asks the session layer, which has the session then (put) or not. What s.acks waits for is in what it stores.
+// request asks the session layer; put: it has the session then. The stored record covers s.acks.
 func (s *Subscriber) request(put bool, ask func(answer func([]api.Usage, error)), done func(error)) {
 	l := s.loop
 	s.busy, s.dirty = true, false
@@ -112,7 +112,7 @@ func (s *Subscriber) request(put bool, ask func(answer func([]api.Usage, error))
 	})
 }
 
-// commit makes the session what it shall be now, in the data plane and in the store.
+// commit makes the session's new state, in the data plane and in the store.
 func (s *Subscriber) commit(done func(error)) {
 	o, record := object{s}.session(), s.record()
 	s.request(true, func(answer func([]api.Usage, error)) {
@@ -254,7 +254,7 @@ func (s *Subscriber) Down(cause access.Cause) {
 	s.end(cause)
 }
 
-// end ends the session, whoever wants it.
+// end ends the session, for any cause.
 func (s *Subscriber) end(cause access.Cause) {
 	if s.ending {
 		return
@@ -275,7 +275,7 @@ func (s *Subscriber) end(cause access.Cause) {
 	s.do(func() { s.drop(cause) })
 }
 
-// drop takes the session out of the data plane. The record says how it ended, until accounting has it.
+// drop takes the session out of the data plane. The record has its cause, until accounting has it.
 func (s *Subscriber) drop(cause access.Cause) {
 	l := s.loop
 	if !s.put { // it was refused meanwhile

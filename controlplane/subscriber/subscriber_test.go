@@ -19,7 +19,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What the profile says, not its RADIUS answer.
+// The profile's value, not that of its RADIUS answer.
 func TestMSSOfTheProfile(t *testing.T) {
 	for _, want := range []config.MSS{0, 1360, api.MSSPath} {
 		b := start(t, func(s *Settings) { s.profiles["home"].MSS = want })
@@ -56,7 +56,7 @@ func TestComesAndGoes(t *testing.T) {
 		b.events)
 }
 
-// Who is let in and never comes up leaves nothing; neither does one whom the data plane refuses.
+// A subscriber that is accepted and never comes up leaves nothing; nor does one refused by the data plane.
 func TestNeverUp(t *testing.T) {
 	b := start(t, nil)
 	h := b.signIn(request("anna", 1))
@@ -104,7 +104,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Row B17: sign-ins are paced, and who waits too long hears nothing.
+// Row B17: sign-ins are paced; a sign-in that waits too long gets no answer.
 func TestAdmission(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 1000, 0 })
 	b.judge.hold = true
@@ -165,7 +165,7 @@ func TestLimitOfALine(t *testing.T) {
 		one.cause, two.cause)
 }
 
-// Reports are counted once, by whichever way they come, and acknowledged when the store has them.
+// Reports are counted once, by either way, and acknowledged when they are stored.
 func TestAccounting(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan.Local = true
@@ -177,7 +177,7 @@ func TestAccounting(t *testing.T) {
 	b.pass(time.Second)
 	r := b.judge.last()
 	testkit.ErrorIf(t, r.Kind != aaa.Interim || !r.Local || r.Total.UpBytes != 10 || r.V6.DownBytes != 2, "%+v", r)
-	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio)) // told again
+	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio)) // repeated
 	b.pass(599 * time.Second)
 	testkit.Equal(t, len(b.judge.of(id)), 2, "records")
 	b.pass(10 * time.Second) // the data plane is silent: a record all the same
@@ -192,7 +192,7 @@ func TestAccounting(t *testing.T) {
 	testkit.ErrorIf(t, r.Kind != aaa.Stop || r.Total.UpBytes != 1011 || !*acked, "%+v", r)
 }
 
-// What is owed for ever does not keep the last record back.
+// A report that stays missing does not hold the last record back.
 func TestReportsLost(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -220,8 +220,8 @@ func TestTimeouts(t *testing.T) {
 		two.cause)
 }
 
-// The data plane tells once that a subscriber is silent. It is acknowledged when the store has the end: a control plane
-// that dies before hears it again.
+// The data plane reports a silent subscriber once. It is acknowledged when the end is stored: a control plane that dies
+// before gets it again.
 func TestSilenceIsToldAgain(t *testing.T) {
 	for _, kind := range []uint32{api.EventTypeInactive, api.EventTypeLCPDown} {
 		b := start(t, nil)
@@ -287,7 +287,7 @@ func TestPlanChanges(t *testing.T) {
 	testkit.ErrorIf(t, failed == nil || h.session.Grant().Plan.Down.CIR != 5000, "%+v", h.session.Grant().Plan)
 }
 
-// Framed-IP-Netmask is told in the place of the pool's.
+// Framed-IP-Netmask replaces the pool's netmask.
 func TestNetmask(t *testing.T) {
 	b := start(t, nil)
 	testkit.Equal(t, b.up(request("anna", 1)).session.Grant().Addresses.Mask, 16, "the pool's")
@@ -309,19 +309,19 @@ func TestFramedRoutes(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint(b.object(h).PDR[0].PDI.FramedRoutes), "[10.8.0.0/24]", "the user's")
 }
 
-// After a restart of the control plane everybody is there, with what was counted; who cannot be is ended.
+// After a restart of the control plane all subscribers are there, with their counts; unrestorable ones are ended.
 func TestRestart(t *testing.T) {
 	b := start(t, nil)
 	h, g := b.up(request("anna", 1)), b.up(request("gone", 2))
 	b.reports(h, usage(1, 0, 10, 20, api.UsagePerio))
 	b.pass(time.Second)
-	g.session.Keep(nil) // its front end cannot go on
+	g.session.Keep(nil) // its front end cannot continue
 	ended := b.up(request("ended", 3))
 	seid := seidOf(ended.session.ID())
 	record := b.by.seid[seid].recordEnded(access.UserRequest, b.now)
 	ended.session.Down(access.UserRequest)
 	b.turn()
-	b.layer.records[seid] = record // killed before the store was told to forget it
+	b.layer.records[seid] = record // killed before the store could forget it
 	var records []session.LineRecord
 	for seid, data := range b.layer.records {
 		records = append(records, session.LineRecord{SEID: seid, Data: data, Session: b.layer.sessions[seid]})
@@ -338,7 +338,7 @@ func TestRestart(t *testing.T) {
 	testkit.Equal(t, len(b.judge.of(ended.session.ID())), 1, "last record of who had ended")
 	again := b.front.restored[0]
 	testkit.Equal(t, again.session.Grant().Addresses.IPv4, h.session.Grant().Addresses.IPv4, "address")
-	b.reports(again, usage(1, 0, 10, 20, api.UsagePerio)) // told again to the new control plane
+	b.reports(again, usage(1, 0, 10, 20, api.UsagePerio)) // repeated to the new control plane
 	b.reports(again, usage(1, 1, 1, 1, api.UsagePerio))
 	b.layer.usage = []api.Usage{usage(1, 2, 100, 0, api.UsageTermr)}
 	b.Clear("anna", access.AdminReset)
@@ -421,8 +421,8 @@ func TestReload(t *testing.T) {
 	testkit.Equal(t, timed.cause, access.AdminReset, "bob's front end hears")
 }
 
-// A data plane that takes nothing out holds a planned end up for ten seconds; then accounting hears of each end, once,
-// and that we go.
+// A data plane that deletes nothing delays a planned end by ten seconds; then accounting gets each end, once, and
+// Accounting-Off.
 func TestDrainIsBounded(t *testing.T) {
 	b := start(t, nil)
 	b.up(request("anna", 1))
@@ -445,7 +445,7 @@ func TestDrainIsBounded(t *testing.T) {
 	testkit.Equal(t, len(b.layer.sessions)+len(b.Rows("")), 0, "left")
 }
 
-// Who signs in while there is no limit owes nothing to a limit that comes later.
+// A sign-in without a limit owes nothing to a later limit.
 func TestRateThatComesLater(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 10, 0 })
 	b.signIn(request("first", 0))
@@ -469,7 +469,7 @@ func TestFramesGoWhereTheyAreServed(t *testing.T) {
 	testkit.ErrorIf(t, b.front.frames != 1 || b.Counts().NobodyThere != 2, "%+v", b.Counts())
 }
 
-// A user is who authentication says: an answer with another name does not go past its limit.
+// A user is the name of authentication's answer: another name does not pass its limit.
 func TestLimitOfTheNameThatAuthenticationSays(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Replace = false })
 	b.judge.verdict.Plan.User = "one"
@@ -498,7 +498,7 @@ func TestNameServersDoNotGrow(t *testing.T) {
 	testkit.Equal(t, len(h.session.Grant().Addresses.DNS), 1, "name servers")
 }
 
-// What a DHCPv6 server gives is taken from no pool, is nobody else's, and passes.
+// An address from a DHCPv6 server is taken from no pool, belongs to one subscriber, and passes.
 func TestGivenIPv6(t *testing.T) {
 	b := start(t, nil)
 	b.pools.Configure([]config.AddressPool{
@@ -541,8 +541,8 @@ func TestGivenIPv6(t *testing.T) {
 	testkit.Equal(t, other.session.Grant().Addresses.IPv6, given.IPv6, "address that is free again")
 }
 
-// Who has no address yet (PPP whose DHCPv6 is relayed, IPv6 alone) is a session all the same: its control packets come
-// up, and the core side has no rule for it, which would match nobody.
+// A subscriber without an address yet (PPP with relayed DHCPv6, IPv6 alone) has a session: its control packets are
+// punted. The core side has no rule for it, which would match no packet.
 func TestWithoutAddress(t *testing.T) {
 	b := start(t, nil)
 	r := request("anna", 1)
@@ -576,7 +576,7 @@ func TestUntrustedLine(t *testing.T) {
 	testkit.Equal(t, len(h.session.at.agent.CircuitID), 0, "circuit id")
 }
 
-// What a front end refuses is an attempt and an event, as what authentication refuses.
+// A front end's refusal is an attempt and an event, like authentication's.
 func TestFailedIsTold(t *testing.T) {
 	b := start(t, nil)
 	r := request("", 1)
@@ -586,7 +586,7 @@ func TestFailedIsTold(t *testing.T) {
 	testkit.Equal(t, len(list) == 1 && list[0].why == "failed: another circuit", true, "attempts")
 }
 
-// What a client says it had is of the plan's pool, and no more than a hint.
+// A client's claimed address counts if it is of the plan's pool, as a hint.
 func TestHint(t *testing.T) {
 	b := start(t, nil)
 	hint := access.Addresses{IPv4: netip.MustParseAddr("10.64.3.3"),

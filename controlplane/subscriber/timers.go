@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// timers is a heap by time; of equal times, who came first goes first.
+// timers is a heap by time; equal times fire in order of insertion.
 type timers struct {
 	list  []*timer
 	count uint64
-	from  time.Time // times are counted from it: of Options.Now, whose clock nobody sets
+	from  time.Time // times count from it: of Options.Now, a monotonic clock
 }
 
 type timer struct {
@@ -54,7 +54,7 @@ func (t *timers) add(at time.Time, fn func()) *timer {
 	return v
 }
 
-// Stop is access.Timer's. A nil timer is one that never was.
+// Stop is access.Timer's. A nil timer never ran.
 func (v *timer) Stop() {
 	if v != nil && v.place >= 0 {
 		heap.Remove(v.timers, v.place)
@@ -62,7 +62,7 @@ func (v *timer) Stop() {
 	}
 }
 
-// run calls what is due, but nothing that becomes due by that.
+// run calls due timers, but none that becomes due by that.
 func (t *timers) run(now time.Time) {
 	last, until := t.count, now.Sub(t.from)
 	for len(t.list) > 0 && t.list[0].at <= until && t.list[0].order <= last {

@@ -21,7 +21,7 @@ import (
 
 func (b *bench) subscriber(h *home) *Subscriber { return b.by.seid[seidOf(h.session.ID())] }
 
-// Reports of another boot are counted anew, those in answers, too; a quota goes on with what is left.
+// Reports of another boot are counted from the start, in answers too; a quota goes on with its rest.
 func TestDataPlaneRestarts(t *testing.T) {
 	b := start(t, nil)
 	plain := b.up(request("plain", 2))
@@ -60,8 +60,8 @@ func TestDataPlaneRestarts(t *testing.T) {
 	testkit.Equal(t, b.judge.last().Total.UpBytes, 1137, "uplink bytes")
 }
 
-// What a data plane that is gone had counted is told before its successor: it is counted once, for accounting and for
-// the quota.
+// Usage of a data plane that is gone arrives before its successor's: it is counted once, for accounting and for the
+// quota.
 func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan = access.Plan{Profile: "quota"}
@@ -82,7 +82,7 @@ func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
 	testkit.Must(t, json.Unmarshal(b.layer.records[seid], &r))
 	testkit.ErrorIf(t, told != 1 || r.Boot != 6 || r.Used[0].Bytes != [2]uint64{150, 200} ||
 		r.Used[1].Bytes[0] != 30, "%d %+v", told, r)
-	// The session layer ended before it knew that it was told.
+	// The session layer ended before it knew that the event was delivered.
 	records := []session.LineRecord{{SEID: seid, Data: b.layer.records[seid], Session: b.layer.sessions[seid]}}
 	b.boot = 0
 	b.open(nil)
@@ -93,7 +93,7 @@ func TestUsageOfADataPlaneThatIsGone(t *testing.T) {
 	b.turn()
 	testkit.Equal(t, told, 3, "told")
 	testkit.Equal(t, b.subscriber(h).used[0].volume(), 350, "bytes")
-	// Who is about to end has it in the last record; a record that cannot be written keeps it waiting.
+	// A subscriber that is about to end has the usage in its last record; a failed write keeps it waiting.
 	b.layer.keepFail = errors.New("full")
 	b.LineLost(seid, 6, []api.Usage{usage(1, 0, 7, 0, 0)}, func() { told++ })
 	b.turn()
@@ -147,7 +147,7 @@ func TestQuotaOverARestart(t *testing.T) {
 	testkit.Equal(t, *b.object(h).URR[0].VolumeQuota.Total, 650, "quota")
 }
 
-// What a session measured last is in its last record, also when the session layer ended it.
+// A session's last usage is in its last record, also when the session layer ended it.
 func TestEndedByTheSessionLayer(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -157,7 +157,7 @@ func TestEndedByTheSessionLayer(t *testing.T) {
 	testkit.ErrorIf(t, r.Kind != aaa.Stop || r.Total.DownBytes != 4 || h.cause != access.NASError, "%+v", r)
 }
 
-// Neither a reload nor a change lets go who used up the quota; another quota does.
+// Neither a reload nor a change frees a subscriber with a used-up quota; another quota does.
 func TestQuotaStaysUsedUp(t *testing.T) {
 	b := start(t, nil)
 	b.judge.verdict.Plan.Profile = "quota"
@@ -181,7 +181,7 @@ func attribute(kind radius.Type, value ...byte) radius.Attribute {
 	return radius.Attribute{Type: kind, Value: value}
 }
 
-// change sends a CoA; result is there when it is answered.
+// change sends a CoA; result is set when it is answered.
 func (b *bench) change(h *home, list ...radius.Attribute) *aaa.Result {
 	result := new(aaa.Result)
 	b.Change(&aaa.Selector{Session: h.session.ID()}, &aaa.Change{List: list},
@@ -192,7 +192,7 @@ func (b *bench) change(h *home, list ...radius.Attribute) *aaa.Result {
 
 func (b *bench) coa(h *home, list ...radius.Attribute) aaa.Result { return *b.change(h, list...) }
 
-// Of changes that come at the same time, each has what the one before changed.
+// Simultaneous changes build on each other.
 func TestChangesAtOnce(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -215,7 +215,7 @@ func TestChangesAtOnce(t *testing.T) {
 		p.SessionTimeout != 99*time.Second || p.Interim != time.Minute, "%+v", p)
 }
 
-// A CoA says that there is none of what the profile has; a later one that there is.
+// A CoA removes what the profile has; a later one restores it.
 func TestChangeLiftsTheProfile(t *testing.T) {
 	b := start(t, nil)
 	set := SettingsOf(parse(t, file))
@@ -253,7 +253,7 @@ func TestChangeOfDNS(t *testing.T) {
 		h.session.Grant().Addresses.DNS)
 }
 
-// What cannot be changed is not acknowledged.
+// An impossible change is not acknowledged.
 func TestChangeRefused(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -286,7 +286,7 @@ func TestStoreRefuses(t *testing.T) {
 	testkit.ErrorIf(t, !*acked, "not acknowledged")
 }
 
-// A family that comes or goes is told to accounting with what was counted until then; what changes else is not.
+// A family that opens or closes causes an accounting record with the counts until then; other changes do not.
 func TestInterimOfFamilies(t *testing.T) {
 	b := start(t, nil)
 	h := b.up(request("anna", 1))
@@ -305,7 +305,7 @@ func TestInterimOfFamilies(t *testing.T) {
 	}
 }
 
-// Reports in any order, against a set of those that came; the list of those owed comes back.
+// Reports in any order, compared with a set of received ones; the list of missing ones survives.
 func TestSeenModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	n, came, next := seen{}, map[uint32]bool{}, uint32(0)

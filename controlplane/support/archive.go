@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package support makes the archive that belongs to a bug report: parts that are each asked for in bounded time, cut at
-// a bounded size, and named in the manifest when they are missing. Secrets are removed.
+// Package support makes the archive of a bug report: parts fetched in bounded time and of bounded size. The manifest
+// names missing parts. Secrets are removed.
 package support
 
 import (
@@ -81,7 +81,7 @@ func Write(ctx context.Context, w io.Writer, folder string, now time.Time, parts
 	return outcomes, errors.Join(put("MANIFEST", manifest.Bytes()), archive.Close(), packed.Close())
 }
 
-// get asks for one part. One that does not keep to ctx is left behind.
+// get fetches one part. A part that ignores ctx is abandoned.
 func get(ctx context.Context, part Part, limit int) ([]byte, Outcome) {
 	o := Outcome{Name: part.Name}
 	if o.Err = ctx.Err(); o.Err != nil {

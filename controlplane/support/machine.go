@@ -74,7 +74,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Machine is the parts that say what this machine is.
+// Machine is the parts about this machine.
 func (n *Names) Machine() []Part {
 	var parts []Part
 	for _, path := range []string{"/etc/os-release", "/proc/version", "/proc/cmdline", "/proc/cpuinfo",
@@ -92,7 +92,7 @@ func (n *Names) Machine() []Part {
 	)
 }
 
-// Process is the parts that say how a process of ours does; pid 0: there is none.
+// Process is the parts about a process of ours; pid 0: none.
 func Process(name string, pid int) []Part {
 	var parts []Part
 	for _, file := range []string{"status", "limits", "cmdline", "sched", "numa_maps"} {

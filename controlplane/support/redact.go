@@ -21,11 +21,11 @@ import (
 // removed stands in a secret's place.
 const removed = "REMOVED"
 
-// Names has names of users told apart in one archive, and in no other: what stands for one is its hash under a key that
-// nobody keeps.
+// Names distinguishes users within one archive, and in no other: it replaces a name by its hash under a key that is not
+// kept.
 type Names struct {
 	key   [32]byte
-	mu    sync.Mutex // a part that does not end in time goes on beside others
+	mu    sync.Mutex // a part that exceeds its time continues beside others
 	known map[string]string
 	odd   []string // of these, those that are several words
 }
@@ -55,9 +55,9 @@ func (n *Names) Hide(name string) string {
 	return n.known[name]
 }
 
-// JSON removes by the type of what was encoded: fields with the tag private:"name" are names of users; private:"text"
-// are words of others, which may hold any, and private:"words" ours, which may hold those that the archive has met.
-// What is at unknown keys is removed, and so are passwords in URLs.
+// JSON removes by the type of what was encoded. Fields with the tag private:"name" are names of users; private:"text"
+// is free text of others; private:"words" is ours, which may contain names that the archive has met. Values of unknown
+// keys and passwords in URLs are removed too.
 func (n *Names) JSON(data []byte, of reflect.Type) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -117,7 +117,7 @@ func field(t reflect.Type, key string) (of reflect.Type, private string) {
 	return nil, ""
 }
 
-// Keys of a log whose last word is one of these are secrets, whoever wrote it.
+// Keys of a log whose last word is one of these are secrets, whatever wrote it.
 var (
 	secretWords = []string{"password", "passwd", "passphrase", "secret", "secrets", "token", "tokens", "credential",
 		"credentials", "psk", "authorization", "imsi", "msisdn", "nai", "key", "keys", "community"}
@@ -134,8 +134,8 @@ var (
 	word     = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>\\]+`)
 )
 
-// Text removes from lines of a log: the values of keys with a secret's name, tokens, passwords in URLs; names of users
-// that are logged as such, with the words beside them, and those that the archive has met.
+// Text removes from lines of a log the values of keys with a secret's name, tokens, and passwords in URLs. It also
+// removes names of users that are logged as such, with the words beside them, and those that the archive has met.
 func (n *Names) Text(text []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(text) {

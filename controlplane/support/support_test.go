@@ -30,7 +30,7 @@ type row struct {
 	By   map[string]string `json:"by"`
 }
 
-// What an archive says of users is by the types of what it is made of; a field that is not known says nothing.
+// An archive hides users by the types of its parts; an unknown field is removed.
 func TestJSONByType(t *testing.T) {
 	n := NewNames()
 	out, err := n.JSON([]byte(`[{"name":"s1","user":"hush1","seid":18446744073709551615,"why":"hush2 is wrong",

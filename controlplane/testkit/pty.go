@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pty opens a pseudo terminal of 80 columns and 24 lines: what is written to keys is typed, and what programs write to
-// terminal is read from keys. Both are closed when the test ends.
+// Pty opens a pseudo terminal of 80 columns and 24 lines: writes to keys are typed, and programs' output on terminal is
+// read from keys. Both are closed when the test ends.
 func Pty(t testing.TB) (keys, terminal *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Page is a page of docs/reference: a test with a name that begins with TestReference makes it of what the code has.
-// `./dev lint reference` runs these tests, `./dev lint --fix` writes the pages.
+// Page is a page of docs/reference: a test named TestReference… makes it from the code. `./dev lint reference` runs
+// these tests, `./dev lint --fix` writes the pages.
 type Page struct{ text strings.Builder }
 
 // Text is a paragraph.
@@ -74,7 +74,7 @@ func Sentence(text string) string {
 }
 
 // Comments are those of the fields of structs (package.Type.Field) and of constants (package.name) in the Go files of
-// folders: behind them or, where nothing is, above.
+// folders: behind them or, without one, above.
 func Comments(t testing.TB, folders ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -16,11 +16,11 @@ import (
 	"unsafe"
 )
 
-// Limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
-// anything may take seconds.
+// Limit ends a test that would wait for ever. It is no measure of duration: on a busy machine anything may take
+// seconds.
 const Limit = time.Minute
 
-// Must ends the test when something that it stands on fails; nil is none, of errors with a type of their own too.
+// Must ends the test when a precondition fails; a nil error of any type is none.
 func Must[E interface {
 	comparable
 	error
@@ -32,7 +32,7 @@ func Must[E interface {
 	}
 }
 
-// ErrorIf says what is wrong when something is.
+// ErrorIf reports an error if wrong.
 func ErrorIf(t testing.TB, wrong bool, format string, args ...any) {
 	t.Helper()
 	if wrong {
@@ -48,7 +48,7 @@ func FatalIf(t testing.TB, wrong bool, format string, args ...any) {
 	}
 }
 
-// Equal compares; what is compared is said by format and args.
+// Equal compares; format and args name the subject.
 func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()
 	if got != want {
@@ -78,7 +78,7 @@ func Golden(t testing.TB, file, want string) {
 	}
 }
 
-// Refused wants an error that says so.
+// Refused wants an error with this text.
 func Refused(t testing.TB, err error, want string) {
 	t.Helper()
 	ErrorIf(t, err == nil || !strings.Contains(err.Error(), want), "got %v, want %s", err, want)
@@ -121,7 +121,7 @@ func Receive[T any](t testing.TB, ch <-chan T) (v T) {
 	return v
 }
 
-// PutBack is a moment of time.Now as a wall clock says it that was put back meanwhile; what does not jump stays.
+// PutBack is a moment of time.Now on a wall clock that was set back meanwhile; its monotonic part stays.
 func PutBack(t time.Time, seconds uint64) time.Time {
 	wall := (*uint64)(unsafe.Pointer(&t)) // package time: a flag, 33 bits of seconds, 30 of nanoseconds
 	*wall -= seconds << 30

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is the full-screen view of a running gateway: what was asked for at two moments becomes rates, a model
-// takes samples and keys, a screen is drawn from it. Only terminal.go knows a terminal.
+// Package top is the full-screen view of a running gateway. Two samples become rates, a model takes samples and keys,
+// and a screen is drawn from it. Only terminal.go knows a terminal.
 package top
 
 import (
@@ -40,7 +40,7 @@ type Sample struct {
 	Err    error                  `json:"-"` // no status: the control plane is away
 }
 
-// Take asks for the status and for the tables; one that is refused, as while the data plane is away, is left out.
+// Take requests the status and the tables; a refused table, as while the data plane is away, is left out.
 func Take(ctx context.Context, get Get, tables []string) *Sample {
 	s := &Sample{Time: time.Now(), Tables: map[string][]watch.Row{}}
 	data, err := get(ctx, "/v1/status", nil)

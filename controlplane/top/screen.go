@@ -195,7 +195,7 @@ var helpText = []line{
 	{"  q, Esc, Ctrl-C  quit", plain},
 }
 
-// body is the view itself, in so many lines.
+// body is the view itself, in up to room lines.
 func (m *Model) body(width, room int) []line {
 	switch {
 	case m.help:
@@ -327,7 +327,7 @@ func (m *Model) table(table string, rates []watch.Rate, width int, keep string) 
 	return fit(titles, right, cells, width, keep)
 }
 
-// fit leaves out columns that the width has no room for, the last ones first; never the first one, nor the one to keep.
+// fit leaves out columns above the width, the last ones first; never the first one, nor the one to keep.
 func fit(titles []string, right []bool, cells [][]string, width int, keep string) (lines []line, hidden int) {
 	if len(titles) == 0 || len(cells) == 0 {
 		return nil, 0

@@ -106,7 +106,7 @@ func readKeys(in io.Reader, keys chan<- string) {
 			continue
 		}
 		if strings.HasPrefix(text, "\x1b") {
-			continue // one that is not known
+			continue // unknown
 		}
 		for _, r := range text {
 			if name, ok := sequences[string(r)]; ok {

@@ -90,7 +90,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// A column by which rows are sorted is seen, whatever the width has no room for.
+// A column by which rows are sorted is visible at any width.
 func TestSortedColumnIsSeen(t *testing.T) {
 	for i := range looks {
 		for k := range max(1, len(looks[i].sorts)) {
@@ -109,7 +109,7 @@ func TestSortedColumnIsSeen(t *testing.T) {
 	}
 }
 
-// What a screen has no room for is named on it.
+// Rows that a screen has no room for are named on it.
 func TestNothingIsHiddenInSilence(t *testing.T) {
 	all := strings.Join(model(t).Screen(80, 24, false), "\n")
 	testkit.ErrorIf(t, !strings.Contains(all, "no room for GTP-U peers (1)"),

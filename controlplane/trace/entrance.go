@@ -43,8 +43,8 @@ func (f *interfaceRow) tags() []byte {
 	return binary.BigEndian.AppendUint16(append(outer, 0x81, 0), f.InnerVLAN)
 }
 
-// enter is the frame of an IP packet that comes by an interface of a core port: the one that h names, else the one
-// that `usual` finds, where that is on h.Port. It fills in h.Port.
+// enter is the frame of an IP packet that comes by an interface of a core port. h names the interface, or `usual` finds
+// it, where that is on h.Port. It fills in h.Port.
 func (h *Hypothesis) enter(rows Rows, ports []portRow, ip []byte,
 	usual func([]interfaceRow) (*interfaceRow, error)) ([]byte, error) {
 	var all []interfaceRow
@@ -160,7 +160,7 @@ func towards(rows Rows, all []interfaceRow, to, ue netip.Addr) (*interfaceRow, e
 		"say by which the packet comes: --interface", to, strings.Join(names, ", "))
 }
 
-// servesIn tells whether a network instance in the VRF, which is that of its interfaces, has the UE in its pools.
+// servesIn: a network instance in the VRF of its interfaces has the UE in its pools.
 func servesIn(instances []instanceRow, all []interfaceRow, vrf string, ue netip.Addr) bool {
 	has := func(pool string) bool {
 		p, err := netip.ParsePrefix(pool)

@@ -23,7 +23,7 @@ import (
 
 // Hypothesis is a packet to ask about, in an operator's words.
 type Hypothesis struct {
-	Session            string // absent: the one that has the address
+	Session            string // absent: the session with the address
 	UE                 string // absent: the session's address
 	Port, Interface    string // by which it comes; absent: as the session or the routes say
 	To, Protocol, TEID string
@@ -54,7 +54,7 @@ type sessionRow struct {
 	TEIDLocal    uint32 `json:"teid_local"`
 }
 
-// wireline tells that it has an endpoint with tags.
+// wireline: it has an endpoint with tags.
 func (s *sessionRow) wireline() bool { return s.STag != 0 || s.CTag != 0 || s.PPPoESession != 0 }
 
 type ruleRow struct {
@@ -157,7 +157,7 @@ func (h *Hypothesis) subscriber(sessions []sessionRow, to netip.Addr) (ue netip.
 	return ue, meant, nil
 }
 
-// has tells whether an address is the session's.
+// has: an address is the session's.
 func (s *sessionRow) has(ue netip.Addr) bool {
 	return slices.ContainsFunc([]string{s.UEIP4, s.UEIP6}, func(text string) bool {
 		p, err := parsePrefix(text)

@@ -89,7 +89,7 @@ func TestHypothesis(t *testing.T) {
 		{Hypothesis{Session: "n4.1", To: "[2001:db8::9]:53"}, "n3",
 			"\x20\x01\x0d\xb8\x00\x45" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" + "\x20\x01\x0d\xb8"},
 		{Hypothesis{Session: "home"}, "access", "\x64\x40\x00\x07\x08\x08\x08\x08"},
-		// Of several sessions with an address the one that is named, with its tunnel's VLANs.
+		// Of several sessions with an address the named one, with its tunnel's VLANs.
 		{Hypothesis{UE: "10.46.0.5", Session: "n4.red"}, "n3", someoneElse + "\x81\x00\x00\x1e\x08\x00\x45"},
 		{Hypothesis{UE: "10.46.0.5", Session: "n4.red"}, "n3", "\x30\xff\x00\x64\x00\x00\x02\x01\x45"},
 		{Hypothesis{Session: "n4.blue"}, "n3", someoneElse + "\x88\xa8\x00\x1e\x81\x00\x00\x05\x08\x00\x45"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace puts the rows of the data plane's traces together to packets: the way of each through the graph, in
-// the words of its stages, and its bytes; asks for traces; and writes them as text and as captures (pcapng).
+// Package trace assembles the data plane's trace rows to packets: the way of each through the graph, by the stages'
+// texts, and its bytes. It also requests traces, and writes them as text and as captures (pcapng).
 package trace
 
 import (

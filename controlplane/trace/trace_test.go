@@ -123,7 +123,7 @@ func TestCaptureAndSplit(t *testing.T) {
 	testkit.Equal(t, len(frame), 60, "first frame of %s", port)
 }
 
-// Packets stand in a capture as they ended, and are replayed as they came; one that was cut is not replayed.
+// A capture has packets as they ended, and replay sends them as they came; a truncated packet is not replayed.
 func TestReplayInOrder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.pcapng")

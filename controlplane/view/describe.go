@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Watched is what `show --watch` and `top` show of a table, by names in JSON: the fields that say which row it is,
-// those shown beside, and the counters, which become rates.
+// Watched is what `show --watch` and `top` show of a table, by names in JSON: the fields that identify a row, those
+// shown beside, and the counters, which become rates.
 type Watched struct{ Key, Beside, Counters []string }
 
 func (n *Table) rates(key, beside, counters string) *Table {

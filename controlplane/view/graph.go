@@ -106,7 +106,7 @@ func per(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-// idle tells that most of a node's ticks are of polls that found nothing: no packet has cost them.
+// idle: most of a node's ticks are of empty polls, so no packet has cost them.
 func idle(packets, calls uint64) bool { return packets < calls }
 
 func ticksPerPacket(packets, calls, ticks uint64) string {

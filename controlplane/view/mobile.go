@@ -370,7 +370,7 @@ func (v *Traffic) finish(r *api.TrafficRow) {
 	v.QFI = qfi(&r.QFI)
 }
 
-// NewTraffic makes a row of the contract one that is shown.
+// NewTraffic makes the shown row of a contract row.
 func NewTraffic(r *api.TrafficRow) (v Traffic) {
 	fillTraffic(r, &v)
 	v.finish(r)
@@ -443,7 +443,7 @@ type Owner struct {
 	Association string // node id
 	CPSEID      uint64
 	DNN         string // APN or DNN
-	User        string // IMSI, MSISDN or NAI, when the CP function told it
+	User        string // IMSI, MSISDN or NAI, if the CP function sent it
 }
 
 // Association is one PFCP association.

@@ -241,7 +241,7 @@ func Columns(row reflect.Type) (list []Column) {
 // Of is the field of a row.
 func (c *Column) Of(row reflect.Value) reflect.Value { return row.FieldByIndex(c.index) }
 
-// Compares tells whether rows can be chosen by the field.
+// Compares: rows can be chosen by the field.
 func (c *Column) Compares() bool { return comparer(c.Type, Term{Op: "="}) != nil }
 
 // matcher makes one test of all conditions; nil: there are none.

@@ -53,7 +53,7 @@ func (s *Session) finish(r *api.SessionRow) {
 
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
-// wireline tells that the session has a traffic endpoint on an access port.
+// wireline: the session has a traffic endpoint on an access port.
 func (s *Session) wireline() bool { return s.Encap != words["encap"][api.EncapNone] }
 
 var (

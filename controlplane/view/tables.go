@@ -39,7 +39,7 @@ type Table struct {
 	labels  []int // fields: values of the figures' labels
 }
 
-// OfControl tells that the table needs no data plane.
+// OfControl: the table needs no data plane.
 func (n *Table) OfControl() bool { return len(n.Rows) == 0 }
 
 // Get returns what is encoded as JSON. c may be nil where OfControl is true.

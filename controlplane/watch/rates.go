@@ -17,7 +17,7 @@ import (
 // Busy is the share of its time, in percent, in which a worker's walks found packets.
 const Busy = "busy_percent"
 
-// watched is what a table says of itself; the tables that say nothing are watched as they are.
+// watched is a table's own description; tables without one are watched as they are.
 func watched(table string) view.Watched {
 	if t := view.Lookup(table); t != nil {
 		return t.Watched
@@ -25,10 +25,10 @@ func watched(table string) view.Watched {
 	return view.Watched{}
 }
 
-// HasRates tells whether a table has counters.
+// HasRates: a table has counters.
 func HasRates(table string) bool { return len(watched(table).Counters) > 0 }
 
-// Rate is one row's counters per second; NaN where there is none yet: a new row, a counter that began anew.
+// Rate is one row's counters per second; NaN for a new row or a counter that restarted.
 type Rate struct {
 	Row       Row
 	PerSecond map[string]float64
@@ -210,7 +210,7 @@ func digits(v float64) string {
 type Snapshot struct {
 	Table   string           `json:"table"`
 	Seconds float64          `json:"seconds"` // since the moment before
-	Rows    []map[string]any `json:"rows"`    // fields of the row; COUNTER_per_second, null where there is none yet
+	Rows    []map[string]any `json:"rows"`    // fields of the row; COUNTER_per_second, null without a rate yet
 }
 
 // Report is the rates as JSON.

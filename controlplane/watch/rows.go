@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch works on the JSON of `isthmus show`: rows are chosen, sorted and cut by the fields' names, and counters
-// of two moments become rates. It knows which fields are counters, and nothing of how rows are fetched or printed.
+// Package watch works on the JSON of `isthmus show`: rows are chosen, sorted and cut by fields' names, and counters of
+// two moments become rates. It knows which fields are counters, but neither fetches nor prints.
 package watch
 
 import (
@@ -74,7 +74,7 @@ func JSON(rows []Row) []byte {
 	return data
 }
 
-// Text is a field as people write it; empty when there is none.
+// Text is a field in readable form; empty without one.
 func (r Row) Text(field string) string {
 	switch v := r.Fields[field].(type) {
 	case nil:

@@ -49,7 +49,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// What is chosen is printed as it was: the same fields, in their order.
+// Chosen rows are printed unchanged: the same fields, in their order.
 func TestRowsKeepTheirText(t *testing.T) {
 	rows := rowsOf(t, sessions)
 	text := string(JSON(rows[1:2]))
@@ -91,7 +91,7 @@ func TestSI(t *testing.T) {
 	testkit.Equal(t, RateText("x", math.NaN()), "", "none yet")
 }
 
-// Whatever is answered: refused, or rows that stay JSON.
+// For any answer: refused, or rows that stay JSON.
 func FuzzRows(f *testing.F) {
 	f.Add("name", sessions)
 	f.Add("name", `[{"name":null}]`)

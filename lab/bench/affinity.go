@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confine keeps this process, and with it every process that it starts from now on, on the given CPUs; nil changes
-// nothing. Threads that pin themselves, such as a gateway's workers, may leave them. restore takes it back for this
-// process.
+// Confine keeps this process, and every process that it starts from now on, on the given CPUs; nil changes nothing.
+// Threads that pin themselves, such as a gateway's workers, may leave them. restore undoes it for this process.
 func Confine(cpus []int) (restore func(), err error) {
 	if len(cpus) == 0 {
 		return func() {}, nil
@@ -29,7 +28,7 @@ func Confine(cpus []int) (restore func(), err error) {
 	return func() { setThreads(&before) }, nil
 }
 
-// setThreads sets the affinity of every thread that we have. Threads to come have that of the one that makes them.
+// setThreads sets the affinity of all our threads. New threads inherit their maker's.
 func setThreads(set *unix.CPUSet) error {
 	list, err := os.ReadDir("/proc/self/task")
 	if err != nil {

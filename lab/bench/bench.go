@@ -20,7 +20,7 @@ type Options struct {
 	Profile     string
 	Seconds     float64 // synth: for each direction; else the length of a trial
 	Workers     int
-	AnyWorker   bool // synth: packets come to any worker, and what is another's is handed over
+	AnyWorker   bool // synth: packets come to any worker, and others' are handed over
 	Subscribers int
 	Sessions    int   // of mobile functions
 	Routes      int   // of the profiles router and router6
@@ -31,7 +31,7 @@ type Options struct {
 	Command     string    // for the report
 	Progress    io.Writer // where the bar goes
 
-	// What follows is for links that are measured from outside.
+	// The fields below are for links that are measured from outside.
 	Link        string        // LinkMemif, …
 	Goal        float64       // highest loss ratio, beside 0
 	Rate        float64       // packets per second: measure at this rate in place of the search; 0: search
@@ -186,7 +186,7 @@ func (r *runner) everything(ctx context.Context, m *measurement) (err error) {
 	if m.check, err = r.checkPass(ctx); err != nil {
 		return err
 	}
-	// One direction alone fills its vectors, whatever the ratio is.
+	// One direction alone fills its vectors, at any ratio.
 	err = r.under(ctx, m, pattern, func() error {
 		if err = r.warm(ctx, m.layout); err != nil {
 			return err

@@ -12,9 +12,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// What the tester can do, and what a link costs: the same packets over the same kind of links, with the gateway's
-// program on the gateway's own CPUs, whose two ports are cross-connected. What its workers are busy for is the
-// link's floor.
+// The tester's own limit and a link's cost: the same packets over the same kind of links, with the gateway's program on
+// the gateway's own CPUs, its two ports cross-connected. Its workers' busy time is the link's floor.
 
 // limitRatio is how much faster than the gateway the tester must be shown to be.
 const limitRatio = 1.3
@@ -40,8 +39,8 @@ func relayConfig(opt *Options, s *scene, access, core *wire) []byte {
 	return []byte(w.String())
 }
 
-// capability measures, for each point, what comes back from the relay: the tester's own limit, or the link's,
-// whichever is lower.
+// capability measures, for each point, the packets that return from the relay: the lower of the tester's and the link's
+// limit.
 func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error {
 	relay := *s
 	relay.chain, relay.echo, relay.load, relay.finish = nil, nil, nil, nil
@@ -88,8 +87,8 @@ func (m *outside) capability(ctx context.Context, s *scene, r *LinkResult) error
 	return nil
 }
 
-// below is the floor, and what is above it. The two ran one after the other, so the difference lies anywhere between
-// the extremes of both.
+// below is the floor, and the cost above it. The two ran one after the other, so the difference lies between the
+// extremes of both.
 func below(total, floor Spread) (ticks, own figure.Number, pairs figure.Difference) {
 	pairs = figure.Apart(total, floor).Rounded(round1)
 	return figure.Number(floor.Median), pairs.Number(), pairs

@@ -18,8 +18,8 @@ import (
 	"isthmus/lab/figure"
 )
 
-// Chains: several data planes one behind the other, with the tester at both ends. What is between them is a fabric:
-// memif (direct attachment), or a program that relays.
+// Chains: several data planes in a row, with the tester at both ends. A fabric joins them: memif (direct attachment),
+// or a program that relays.
 
 // chain is a scene's functions from the access side to the core side.
 type chain struct {
@@ -39,7 +39,7 @@ type chainFunction struct {
 type relay interface {
 	name() string
 	pids() []int
-	cores() int                                // that it keeps busy whatever comes
+	cores() int                                // busy whatever the load
 	drops(ctx context.Context) (uint64, error) // packets, since it began
 }
 
@@ -49,7 +49,7 @@ type fabric interface {
 	edge(ctx context.Context, name string) (*wire, error)
 	// joint is a link between two functions: the near one has it on its core side, the far one on its access side.
 	joint(ctx context.Context, name string) (near, far *wire, err error)
-	// ready is called when every function's ports are there.
+	// ready is called when every function has its ports.
 	ready(ctx context.Context) error
 	relays() []relay
 	remove()
@@ -71,9 +71,9 @@ func (f *direct) edge(ctx context.Context, name string) (*wire, error) {
 	return makeWire(ctx, f.m.opt.Link, f.m.dir, name)
 }
 
-// joint: the near function listens, and both ends copy (share: the one that sends). A zero-copy client is for
-// programs that take no more memory once they run: DPDK 22.11's driver closes the heap's own descriptors with a
-// connection, and a gateway that grows afterwards has none left.
+// joint: the near function listens, and both ends copy (share: the sender). A zero-copy client suits programs that take
+// no more memory once they run. DPDK 22.11's driver closes the heap's own descriptors with a connection, and a gateway
+// that grows afterwards has none left.
 func (f *direct) joint(_ context.Context, name string) (near, far *wire, err error) {
 	socket := filepath.Join(f.m.dir, name+".sock")
 	line := func(role string) *wire {
@@ -251,7 +251,7 @@ func (d *device) settle(ctx context.Context) (*counters, error) {
 	return sum, nil
 }
 
-// explain adds the last words of whichever function has died.
+// explain adds the last output of a function that died.
 func (d *device) explain(err error) error {
 	if err == nil {
 		return nil
@@ -285,7 +285,7 @@ type FunctionLoad struct {
 	Name           string        `json:"name"`
 	Relay          bool          `json:"relay,omitempty"` // a switch between functions, none of ours
 	CPUs           []int         `json:"cpus"`
-	Reserved       int           `json:"reserved_cores"` // poll mode: its workers keep them whatever comes
+	Reserved       int           `json:"reserved_cores"` // poll mode: its workers keep them at any load
 	Mpps           figure.Number `json:"mpps"`
 	TicksPerPacket figure.Number `json:"ticks_per_packet"`
 	// of its workers' time, walks that found packets; stolen time counts

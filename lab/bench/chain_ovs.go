@@ -19,9 +19,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// SwitchOVS is Open vSwitch with its DPDK datapath (Debian: openvswitch-switch-dpdk), as hypervisors have it
-// between virtual machines: each port of a function, and of the tester, is a vhost-user port of it, and it relays
-// every hop.
+// SwitchOVS is Open vSwitch with its DPDK datapath (Debian: openvswitch-switch-dpdk), as between virtual machines. Each
+// port of a function, and of the tester, is a vhost-user port of it, and it relays every hop.
 const SwitchOVS = "ovs"
 
 const (
@@ -47,7 +46,7 @@ type program struct {
 	exited chan struct{}
 }
 
-// missingOVS tells what of it is not installed.
+// missingOVS returns which of its parts are not installed.
 func missingOVS() error {
 	for _, file := range []string{ovsDaemon, ovsSchema} {
 		if _, err := os.Stat(file); err != nil {
@@ -164,7 +163,7 @@ func (f *ovs) run(name string, args ...string) (*program, error) {
 	return p, nil
 }
 
-// wait returns when a socket is there.
+// wait returns when a socket exists.
 func (f *ovs) wait(ctx context.Context, p *program, socket string) error {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		if _, err := os.Stat(f.path(socket)); err == nil {
@@ -181,7 +180,7 @@ func (f *ovs) wait(ctx context.Context, p *program, socket string) error {
 	return fmt.Errorf("%s makes no %s:\n%s", p.cmd.Path, socket, "it still runs")
 }
 
-// link makes two ports and has the switch send what comes in at one out at the other.
+// link makes two ports that the switch connects.
 func (f *ovs) link(ctx context.Context, name string) (left, right string, err error) {
 	ends := [2]string{name + "l", name + "r"}
 	for i, port := range ends {

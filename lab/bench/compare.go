@@ -37,7 +37,7 @@ type Arrangement struct {
 	middle *LinkResult // the run with the median rate
 }
 
-// missing tells why a switch cannot run here; nil: it can.
+// missing returns why a switch cannot run here; nil: it can.
 func missing(word string) error {
 	if word == SwitchOVS {
 		return missingOVS()
@@ -127,7 +127,7 @@ func (a *Arrangement) choose() {
 	}
 }
 
-// Verdict is nil when every run was right. An arrangement that cannot run here is none.
+// Verdict is nil when every run was right. An arrangement that cannot run here does not count.
 func (c *Comparison) Verdict() error {
 	var errs []error
 	for i := range c.Arrangements {
@@ -269,7 +269,7 @@ func (c *Comparison) loads() string {
 	return ""
 }
 
-// typical is the round trip at half the rate, or whichever there is.
+// typical is the round trip at half the rate, or any other.
 func (t *VEPC) typical() *RoundTrip {
 	for i := range t.RTT {
 		if t.RTT[i].Load == 0.5 {

@@ -22,8 +22,8 @@ func comparison() *Comparison {
 	}}
 }
 
-// The arrangements take turns, the run with the median rate stands for its arrangement, and one that fails does not
-// end the other.
+// The arrangements take turns, the run with the median rate stands for its arrangement, and a failed one does not end
+// the others.
 func TestCompare(t *testing.T) {
 	c := comparison()
 	var order []string
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A switch that is not installed is said to be missing, and is no failure.
+// A switch that is not installed is reported as missing, and is no failure.
 func TestCompareMissing(t *testing.T) {
 	c := comparison()
 	c.Arrangements = c.Arrangements[1:]

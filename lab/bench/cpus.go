@@ -33,8 +33,8 @@ func ParseCPUs(s string) ([]int, error) {
 	return list, nil
 }
 
-// ChooseCPUs returns a CPU for each worker: those asked for, none for "none", else the last ones that this process may
-// use. With more workers than CPUs none is pinned.
+// ChooseCPUs returns a CPU for each worker: the requested ones, none for "none", else the last permitted ones. With
+// more workers than CPUs none is pinned.
 func ChooseCPUs(wanted string, workers int) ([]int, error) {
 	switch wanted {
 	case "none":
@@ -49,10 +49,9 @@ func ChooseCPUs(wanted string, workers int) ([]int, error) {
 	return ParseCPUs(wanted)
 }
 
-// Placement decides on which CPUs workers, the tester's threads and everything else run. Wanted are the words of
-// the command line: lists, "none", or empty for the usual: workers on the last CPUs that we may use, the tester's
-// threads on the first, everything else anywhere but with the workers. When there are too few for that, nothing is
-// pinned.
+// Placement decides on which CPUs workers, the tester's threads and everything else run. Wanted are the command line's
+// values: lists, "none", or empty for the default. By default workers get the last permitted CPUs, the tester's threads
+// the first, everything else the CPUs without workers. With too few CPUs, nothing is pinned.
 func Placement(workersWanted, testerWanted, controlWanted string, workers, threads int) (worker, tester, control []int,
 	err error) {
 	allowed := allowedCPUs()

@@ -54,7 +54,7 @@ func start(ctx context.Context, binary string, plan *plan.Plan, memoryMB int) (*
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	// A process group of its own: Ctrl-C is ours, and we end it in good order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	d.cmd.WaitDelay = time.Second // whoever else holds its output does not hold us
+	d.cmd.WaitDelay = time.Second // another holder of its output does not hold us
 	if err := d.cmd.Start(); err != nil {
 		os.RemoveAll(dir)
 		return nil, err

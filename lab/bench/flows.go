@@ -17,8 +17,7 @@ import (
 	"isthmus/lab/figure"
 )
 
-// What only flow profiles have: the phase in which every packet is the first of its flow, and the floor that memory
-// gives.
+// Of flow profiles only: the phase in which every packet is the first of its flow, and the floor that memory sets.
 
 // Fill is the phase in which the flow table fills: each flow sends one packet, in turn, and misses.
 type Fill struct {
@@ -32,9 +31,8 @@ type Fill struct {
 	Evictions        uint64  `json:"flow_evictions"`     // of the whole run
 }
 
-// MemoryFloor is what one random read-modify-write of a 64-byte line costs, as many of them under way as the CPU takes,
-// over as many lines as there are flows. Measured on a worker's CPU before the data plane starts and after it has
-// ended.
+// MemoryFloor is the cost of a random read-modify-write of a 64-byte line, with as many in progress as the CPU takes,
+// over as many lines as flows. Measured on a worker's CPU before the data plane starts and after it has ended.
 type MemoryFloor struct {
 	Bytes     uint64 `json:"bytes"`
 	HugePages bool   `json:"huge_pages"`
@@ -156,7 +154,7 @@ func (m *memory) free() {
 	unix.MunmapPtr(unsafe.Pointer(&m.lines[0]), uintptr((len(m.lines)*size+(2<<20)-1)/(2<<20)*(2<<20)))
 }
 
-// measure touches lines at random on one of the CPUs given (none: anywhere), three stretches of so many accesses.
+// measure touches lines at random on one of the CPUs given (none: anywhere), in three stretches.
 func (m *memory) measure(cpus []int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -22,8 +22,8 @@ type gauge struct {
 	err     error    // the first that a reading gave
 }
 
-// window is what a gateway counted around one trial. The tester does not wait for the readings, so a few packets at
-// both ends may lie outside; ratios do not feel it, sums are taken over the whole run.
+// window is a gateway's counts around one trial. The tester does not wait for the readings, so a few packets at both
+// ends may lie outside. Ratios are unaffected; sums are of the whole run.
 type window struct {
 	purpose string
 	rate    float64
@@ -73,8 +73,7 @@ func (w *window) cost() (ticks float64, packets uint64) {
 // near is how far a trial's rate may be from another's for its cost to be compared with it.
 const near = 0.05
 
-// cost are the busy ticks for a packet in the trial that stands for the run, and how far those of trials at nearly its
-// rate lie apart.
+// cost is the busy ticks for a packet in the run's representative trial, and the spread over trials at nearly its rate.
 func (r *linkRun) cost(standing int) Spread {
 	w := r.window(standing)
 	ticks, _ := w.cost()
@@ -125,14 +124,14 @@ func dropped(a, b *counters) map[string]uint64 {
 	return list
 }
 
-// Accounting says where every packet of a run went: sent = received + late + refused + dropped + missing.
+// Accounting is the fate of every packet of a run: sent = received + late + refused + dropped + missing.
 type Accounting struct {
 	Sent     uint64            `json:"sent"`
 	Received uint64            `json:"received"`
 	Late     uint64            `json:"late"`    // came after their trial had been given up: lost for it, and yet there
 	Refused  uint64            `json:"refused"` // at the gateway's door: its receive queue was full, or the link is down
 	Dropped  map[string]uint64 `json:"dropped"` // by the gateway, with its reason
-	Missing  int64             `json:"missing"` // what nobody accounts for; below 0: more drops than losses (not the tester's packets)
+	Missing  int64             `json:"missing"` // below 0: more drops than losses (not the tester's packets)
 	In       uint64            `json:"gateway_in"`
 	Out      uint64            `json:"gateway_out"`
 	Punted   uint64            `json:"gateway_punted"`

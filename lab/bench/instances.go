@@ -40,7 +40,7 @@ type InstanceRate struct {
 	TesterCPU int           `json:"tester_cpu"` // -1: not pinned
 }
 
-// functionalRate is what each instance gets when nothing can be measured.
+// functionalRate is each instance's rate when nothing can be measured.
 const functionalRate = 1000 // packets per second
 
 // maxInstances is what the tester has ports and streams for.

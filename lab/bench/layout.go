@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them
-// and finds the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports, has it
-// check packets against an independent encoder, and measures what a packet costs beside the ports' own floor in the
-// same run.
+// Package bench measures the gateway. From outside (Measure): it starts gateway and tester with a link between them and
+// finds the highest rates, loss and latency. Inside (Run): it starts a data plane with synth ports and compares packets
+// with an independent encoder. It measures a packet's cost beside the ports' own floor in the same run.
 package bench
 
 import (
@@ -78,7 +77,7 @@ func Lookup(name string) (Profile, error) {
 	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// OnlySynth tells that a profile is measured inside the gateway and in no other way.
+// OnlySynth: a profile can only be measured inside the gateway.
 func OnlySynth(name string) bool {
 	inside := slices.Concat(MobileProfiles, RoutingProfiles)
 	return slices.ContainsFunc(inside, func(p Profile) bool { return p.Name == name })
@@ -98,12 +97,12 @@ type layout struct {
 	ports       []string // of the configuration, a line each; nil: synth ports
 	echo        bool     // let ICMP through to the subscribers
 	idle        bool     // workers without work sleep
-	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame;
-	// DPDK's driver puts it back as 0x8100 whatever it was.
+	// kernelTags: the tester receives through AF_PACKET, which hands the outer tag over beside the frame; DPDK's
+	// driver always puts it back as 0x8100.
 	kernelTags bool
 }
 
-// rule permits what comes to a prefix of subscribers, for one flow or all.
+// rule permits packets to a prefix of subscribers, for one flow or all.
 type rule struct {
 	prefix string
 	port   int // source port of the server, 0 any

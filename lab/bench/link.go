@@ -17,16 +17,16 @@ type End struct {
 	Words  func() string   // its last words, asked for after Exited was closed; may be nil
 }
 
-// RunAgainst runs the tester with a profile whose ports are connected to a device that runs already (a search, a
-// fixed rate or steps, as its Run section says), and returns what it measured.
+// RunAgainst runs the tester with a profile for the ports of a running device: a search, a fixed rate or steps, as its
+// Run section says. It returns the result.
 //
-// A result is returned whenever the tester wrote one, also beside an error. Look at its Complete and Interrupted: when
-// ctx ends, the run is interrupted, and what it measured by then comes back without an error. The error is not nil when
-// the tester failed, when the run is not complete for another reason, or when the device ended (with its last words).
-// Packets that were wrong, or lost above the goal, are no error here: Result.Status is 1 then.
+// A result is returned whenever the tester wrote one, also beside an error. When ctx ends, the run is interrupted, and
+// its result comes back without an error: see Complete and Interrupted. An error means that the tester failed, the run
+// is incomplete for another reason, or the device ended (with its last output). Wrong packets, or loss above the goal,
+// are no error: Result.Status is 1 then.
 //
-// It starts one process and nothing else, and may be called again and again for the same device; calls for different
-// devices may run at the same time when their CPUs differ.
+// It starts one process only, and may be called repeatedly for the same device; calls for different devices may run at
+// the same time when their CPUs differ.
 func RunAgainst(ctx context.Context, end End, profile *tester.Profile, opt tester.Options) (*tester.Result, error) {
 	watched, cancel := context.WithCancel(ctx)
 	defer cancel()

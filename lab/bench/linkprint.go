@@ -51,7 +51,7 @@ func (r *LinkResult) Verdict() error {
 	return nil
 }
 
-// met tells whether the run's goal, the last one, was found, and confirmed where that was asked for.
+// met: the run's last goal was found, and confirmed where requested.
 func (p *Point) met() bool {
 	if len(p.Rates) == 0 {
 		return false
@@ -97,7 +97,7 @@ func writeTable(w io.Writer, left int, titles []string, cells [][]string) error 
 	return view.WriteTable(w, titles, right, cells)
 }
 
-// unknown prints a figure, or nothing where there is none.
+// unknown prints a figure, or nothing without one.
 func unknown[N ~float64](v N, format func(N) string) string {
 	if v == 0 {
 		return ""
@@ -277,7 +277,7 @@ func (p *Point) doubts() (list []string) {
 	return list
 }
 
-// printWords says what the figures mean and what they do not.
+// printWords explains what the figures mean and what they do not.
 func (r *LinkResult) printWords(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%d packets compared, %d wrong; %d of them also decoded by the independent decoder.\n", r.Checked,

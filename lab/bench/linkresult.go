@@ -12,8 +12,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// LinkResult is the JSON of a benchmark that the tester measured. What it has in common with others tells of the first
-// point; checked and wrong are of all.
+// LinkResult is the JSON of a benchmark that the tester measured. Fields in common with others are of the first point;
+// checked and wrong are of all.
 type LinkResult struct {
 	Common
 	Uplink    LinkDirection     `json:"uplink"` // alone
@@ -152,12 +152,12 @@ func newLinkResult(opt *Options, s *scene) *LinkResult {
 	}
 }
 
-// hello notes what a tester says of itself.
+// hello notes a tester's greeting.
 func (r *LinkResult) hello(t *tester.Result) {
 	r.Versions.Tester, r.Versions.DPDK = t.Version, t.Machine.DPDK
 }
 
-// finish fills the fields that tell of the whole from the points, of which there should be that many.
+// finish fills the fields about the whole from the points, of which there should be that many.
 func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 	r.Interrupted, r.Complete = interrupted, !interrupted && err == nil && len(r.Points) == wanted
 	if err != nil {
@@ -201,7 +201,7 @@ func (r *LinkResult) finish(wanted int, interrupted bool, err error) {
 	}
 }
 
-// limited tells whether the tester may be what ended the search.
+// limited: the tester may have ended the search.
 func (p *Point) limited() bool {
 	if n := len(p.Rates); n > 0 && (p.Rates[n-1].TesterLimited || p.Rates[n-1].AtMaximum) {
 		return true
@@ -273,7 +273,7 @@ func newRate(t *tester.Result, g *tester.GoalResult) Rate {
 	}
 }
 
-// judge adds up what all trials of a run say of packets, machine and tester.
+// judge sums up all trials of a run: packets, machine and tester.
 func (p *Point) judge(t *tester.Result) {
 	wrong, example := t.Wrong()
 	p.Add(Proof{Wrong: wrong})
@@ -303,8 +303,7 @@ func (p *Point) judge(t *tester.Result) {
 	p.Complete = p.Complete && t.Complete
 }
 
-// headline is the trial that stands for a run: the one of its last goal, or of a fixed rate the last. -1: there is
-// none.
+// headline is the representative trial of a run: of its last goal, or of a fixed rate the last. -1: none.
 func headline(t *tester.Result) int {
 	if t.Search != nil && len(t.Search.Goals) > 0 {
 		return standing(t, &t.Search.Goals[len(t.Search.Goals)-1])

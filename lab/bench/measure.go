@@ -49,14 +49,14 @@ func (c *counters) add(o *counters) {
 	c.parts = append(c.parts, o.parts...)
 }
 
-// quiet tells that no packet is under way: none is held, and what came in has gone out. A worker that the kernel
-// took off its CPU in the middle of a walk has packets although nothing moves.
+// quiet: no packet is under way. None is held, and all that came in have gone out. A worker that the kernel interrupted
+// in a walk has packets although nothing moves.
 func (c *counters) quiet() bool {
 	t := &c.total
 	return t.Held == 0 && t.In+t.Originated == t.Out+t.Punted+t.Dropped+t.Merged
 }
 
-// missing tells that some stream's packets have not all come.
+// missing: some stream's packets have not all come.
 func (c *counters) missing() bool {
 	for _, s := range c.streams {
 		if s.Received < s.Offered {
@@ -296,9 +296,8 @@ func (c *checkResult) add(o checkResult) {
 	}
 }
 
-// settle waits until nothing moves any more: what was held has left. A worker that the kernel took off its CPU
-// while it made packets has counted them as offered and not yet as received by a node: where some are missing, it
-// gets more time.
+// settle waits until nothing moves: what was held has left. A worker that the kernel interrupted while it made packets
+// has counted them as offered and not yet as received by a node. Where some are missing, it gets more time.
 func (r *runner) settle(ctx context.Context) (*counters, error) {
 	last, calm := uint64(0), 0
 	for range 40 {

@@ -45,7 +45,7 @@ func (p probes) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// probeMetric puts each fine bucket, in microseconds, into the first one that holds all of it.
+// probeMetric puts each fine bucket, in microseconds, into the first bucket that holds all of it.
 func probeMetric(h *tester.Histogram, labels ...string) prometheus.Metric {
 	below := make(map[float64]uint64, len(probeBounds))
 	for _, bound := range probeBounds {

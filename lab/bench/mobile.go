@@ -75,7 +75,7 @@ type mobileLayout struct {
 	mtu      int      // above usualMTU: buffers hold such a frame
 	vlans    bool     // on both sides
 	idle     bool     // workers without work sleep
-	steered  int      // workers among whom packets come to their own; 0: to any
+	steered  int      // workers whose packets come to them; 0: to any
 }
 
 // newMobile makes the layout of a profile, nil for those of the access gateway.
@@ -201,8 +201,8 @@ func (l *mobileLayout) describe(r *Result) {
 	}
 }
 
-// warm sends both ways until every session has had its first packet, which costs more than the others: of n flows
-// in random order, n (ln n + 3) packets leave one untouched in 5 of 100 runs. Slow machines stop after a while.
+// warm sends both ways until every session has had its first packet, which costs more. Of n flows in random order, n
+// (ln n + 3) packets leave one untouched in 5 of 100 runs. Slow machines stop after a while.
 func (r *runner) warm(ctx context.Context, l fixture) error {
 	m, ok := l.(*mobileLayout)
 	if !ok || m.flows > 0 { // their first packets are a phase of their own

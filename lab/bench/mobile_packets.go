@@ -65,7 +65,7 @@ func (f *mobileFrame) template(strict bool) (api.SynthTemplate, error) {
 	return t, nil
 }
 
-// frame makes the packet that enters, of size bytes in memory, and the one that must leave.
+// frame makes the packet that enters, of size bytes in memory, and the expected one.
 func (l *mobileLayout) frame(uplink bool, size int) (in, out *mobileFrame, err error) {
 	enter, leave := &l.core, &l.access
 	if uplink {

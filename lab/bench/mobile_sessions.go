@@ -11,9 +11,8 @@ import (
 	"isthmus/controlplane/dp"
 )
 
-// Sessions of mobile functions, as a CP function's rules would have them (TS 29.244): two PDRs and FARs, where
-// wanted a QER and a URR. They are put into the data plane directly, without PFCP: these profiles measure packets,
-// not signalling.
+// Sessions of mobile functions, with a CP function's rules (TS 29.244): two PDRs and FARs, optionally a QER and a URR.
+// They are put into the data plane directly, without PFCP: these profiles measure packets, not signalling.
 
 // sessionBatch is how many sessions go into one transaction.
 const sessionBatch = 16384
@@ -40,7 +39,7 @@ type function struct {
 	usage        bool // each session has a policer and a volume URR
 	qfi          byte // PDU Session Container on the access side; 0: none
 	workers      int
-	flows        int // not 0: two bearers a session, so that 5-tuples lead to rules; so many of them each way
+	flows        int // not 0: two bearers a session, so that 5-tuples lead to rules; flows each way
 	// each bearer's packets are policed and counted with the session's too, and policed with the slice's
 	more bool
 }
@@ -116,8 +115,8 @@ func (f *function) session(i int) (dp.Change, error) {
 	return dp.Change{Kind: api.KindSession, Key: fmt.Sprintf("n4.%016x", s.SEID), Body: body}, nil
 }
 
-// measures are a session's QERs and URRs: without flows so many, with them one of each for each bearer, and what is
-// shared.
+// measures are a session's QERs and URRs: without flows as given, with them one of each for each bearer, and the shared
+// ones.
 func (f *function) measures(qers, urrs int) (q []api.QER, u []api.URR) {
 	policed := func(id uint32, flow byte, share uint32) api.QER {
 		one := api.QER{ID: id, QFI: flow, Share: share}

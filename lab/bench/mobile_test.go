@@ -69,7 +69,7 @@ func TestMobilePackets(t *testing.T) {
 	}
 }
 
-// What changes from session to session lies where the encoder put it.
+// Fields that change from session to session lie where the encoder put them.
 func TestMobileFields(t *testing.T) {
 	for _, p := range MobileProfiles {
 		l := mobile(t, p.Name, 1000)
@@ -179,7 +179,7 @@ func TestMobileSessions(t *testing.T) {
 	}
 }
 
-// Packets that were made and did not come are missing, in whatever stream.
+// Packets that were made and did not come are missing, in any stream.
 func TestMissing(t *testing.T) {
 	c := newCounters()
 	c.streams["up"] = api.SynthRow{Offered: 10, Received: 10}

@@ -14,8 +14,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// device is a running gateway at two links, with what is needed to measure it. A chain of functions counts as one
-// device: the embedded data plane is the first of them, at the access link.
+// device is a running gateway at two links, ready to be measured. A chain of functions counts as one device: the
+// embedded data plane is the first of them, at the access link.
 type device struct {
 	*dataPlane
 	rest         []*dataPlane // of a chain: the functions behind the first
@@ -23,7 +23,7 @@ type device struct {
 	relays       []relay      // programs between functions
 	unlink       []func()     // what else is to be removed
 	scene        *scene
-	prefix       string // of its ports and streams; gateways side by side are told apart by it
+	prefix       string // of its ports and streams; distinguishes gateways side by side
 	access, core *wire
 	text         []byte // its configuration
 	load         time.Duration
@@ -35,8 +35,8 @@ type outside struct {
 	dir string
 }
 
-// Measure measures one profile through the tester. A result comes back whenever something was measured, also beside an
-// error; an interrupted one says so and has no error. Ask Verdict whether it is good.
+// Measure measures one profile through the tester. A result is returned if anything was measured, also beside an error;
+// an interrupted one is marked and has no error. Verdict judges it.
 func Measure(ctx context.Context, opt Options) (*LinkResult, error) {
 	if opt.Seconds <= 0 {
 		return nil, fmt.Errorf("%g seconds is too short", opt.Seconds)
@@ -200,8 +200,8 @@ func farEnd(devices []*device) (End, func()) {
 	return End{"isthmus-dp", ended, words}, func() { close(done) }
 }
 
-// ports are the tester's ends of the links of gateways side by side. A memif link has a queue for each worker,
-// which sends on none but its own.
+// ports are the tester's ends of the links of gateways side by side. A memif link has a queue for each worker, which
+// sends on its own only.
 func ports(devices []*device, opt *Options) []tester.Port {
 	var list []tester.Port
 	for _, d := range devices {
@@ -252,7 +252,7 @@ func (m *outside) run(ctx context.Context, devices []*device, p *tester.Profile,
 	return run, err
 }
 
-// settled reads the sum of what gateways counted when nothing moves in them any more.
+// settled reads the sum of gateways' counts when nothing moves in them any more.
 func settled(ctx context.Context, devices []*device) (*counters, error) {
 	sum := newCounters()
 	for _, d := range devices {
@@ -272,7 +272,7 @@ type linkRun struct {
 	account Accounting
 }
 
-// window of a trial by its index; an empty one when there is none.
+// window of a trial by its index; empty without one.
 func (r *linkRun) window(i int) window {
 	if i < 0 || i >= len(r.windows) || len(r.windows) != len(r.result.Trials) {
 		return window{}
@@ -433,7 +433,7 @@ func (d *dataPlane) settle(ctx context.Context) (*counters, error) {
 	return d.read(ctx)
 }
 
-// gateway notes what a gateway says of itself.
+// gateway notes a gateway's greeting.
 func (r *LinkResult) gateway(d *device) {
 	h := d.Hello()
 	r.machine(&h)
@@ -441,9 +441,8 @@ func (r *LinkResult) gateway(d *device) {
 	r.LoadSeconds = round3(d.load.Seconds())
 }
 
-// TesterProfile is what the tester is given for a profile's first load: streams, the two ports "access" and "core",
-// which are connected to nothing, and a search for the goal. Gateways of StartGateway and other programs can be
-// measured with it.
+// TesterProfile is the tester's input for a profile's first load: streams, two unconnected ports "access" and "core",
+// and a search for the goal. Gateways of StartGateway and other programs can be measured with it.
 func TesterProfile(opt Options) (*tester.Profile, error) {
 	s, err := newScene(opt, 0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The test binary plays isthmus-traffic when this variable says how.
+// The test binary acts as isthmus-traffic in the way of this variable.
 const actAs = "ISTHMUS_FAKE_TESTER"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeTester begins a trial and finishes it, or waits for somebody to end it.
+// fakeTester begins a trial and finishes it, or waits for its end from outside.
 func fakeTester(how string, args []string) int {
 	fmt.Println(`{"event":"ready"}`)
 	fmt.Println(`{"event":"begin","purpose":"fixed","rate_pps":1000,"asked_seconds":0.01}`)
@@ -179,8 +179,8 @@ func TestTesterProfilesAreAccepted(t *testing.T) {
 	}
 }
 
-// What the tester expects is built as the synth encoder's packets are, which a test of its own compares with
-// hand-written bytes.
+// The tester's expected packets are built like the synth encoder's, which a test of its own compares with hand-written
+// bytes.
 func TestStreamsFollowTheLayout(t *testing.T) {
 	s, err := newScene(Options{Profile: "agf-asymmetric", Subscribers: 1000, Workers: 1}, 2048)
 	if err != nil {
@@ -372,7 +372,7 @@ func TestPossibleInstances(t *testing.T) {
 	}
 }
 
-// What an instance that cannot be measured leaves behind is no speed.
+// An unmeasured instance has no speed.
 func TestUnmeasuredInstancesHaveNoSpeed(t *testing.T) {
 	streams := []tester.StreamTrial{
 		{Name: "0-qinq-up", Sent: 10, Received: 9, Lost: 1, ReceivedPPS: 1000},

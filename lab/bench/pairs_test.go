@@ -81,7 +81,7 @@ func TestUnresolvedOwn(t *testing.T) {
 	}
 }
 
-// What was not measured is null for a program, and a real 0 stays 0.
+// An unmeasured value is null for programs, and a real 0 stays 0.
 func TestNotMeasuredIsNull(t *testing.T) {
 	s, err := newScene(Options{Profile: "rfc2544", Link: LinkMemif, Workers: 1}, 0)
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 // LinkNames are what --link takes.
 var LinkNames = []string{LinkMemif, LinkShare, LinkVirtio, LinkSynth, LinkAFPacket, LinkAFXDP}
 
-// memifRing is the size of a memif link's rings (and of a share link's), as large as many a network card's: on a
-// virtual machine a CPU pauses for a millisecond now and then, and a smaller ring makes each of these pauses a loss.
+// memifRing is the size of a memif link's (and a share link's) rings, as large as many a network card's. On a virtual
+// machine a CPU pauses for a millisecond now and then: a smaller ring loses packets in each pause.
 const memifRing = 2048
 
 // wire is one link: a port of the gateway, and the tester's port at its other end.

@@ -125,7 +125,7 @@ func (m *measurement) result() *Result {
 	return r
 }
 
-// loss is what was lost of what was offered.
+// loss is the lost part of the offered packets.
 func (c *Common) loss() float64 {
 	if c.LossRatio == nil {
 		return 0

@@ -29,7 +29,7 @@ func (s *Spreads) cost() Cost {
 		s.Own.Number()}
 }
 
-// Proof is how many packets were compared with what must arrive, and what was found.
+// Proof is how many packets were compared with the expected ones, and the result.
 type Proof struct {
 	Checked   uint64 `json:"checked"`
 	Decoded   uint64 `json:"decoded"` // of them also by the decoder that the gateway does not share
@@ -74,7 +74,7 @@ type Common struct {
 	PaperCycles figure.Number     `json:"paper_cycles_per_packet"`
 }
 
-// machine notes what a data plane says of where it runs.
+// machine notes a data plane's environment.
 func (c *Common) machine(h *hello) {
 	c.TSCHz, c.CPU, c.HugePages = figure.Number(h.TSCHz), api.CString(h.CPU[:]), h.Flags&api.HelloHuge != 0
 }

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// The fields that the project fixed stand at the top of each result, whatever they are made of.
+// The project's fixed fields stand at the top of each result of any kind.
 func TestFixedFields(t *testing.T) {
 	const fixed = "profile link workers seconds mpps gbps_l2 gbps_l1 ticks_per_packet uplink downlink " +
 		"floor_ticks_per_packet own_ticks_per_packet tsc_hz loss_ratio offered received dropped latency_us " +

@@ -9,9 +9,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The plain router of RFC 2544: two interfaces, static neighbours, 256 networks of each family behind each of them
-// (RFC 2544 §12), traffic in both directions. The tester's ports keep the names access and core; the router sees
-// two equal sides.
+// The plain router of RFC 2544: two interfaces, static neighbours, 256 networks of each family behind each (RFC 2544
+// §12), traffic in both directions. The tester's ports keep the names access and core; the router has two equal sides.
 
 const (
 	routerNetworks = 256

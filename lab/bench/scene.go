@@ -50,7 +50,7 @@ type point struct {
 	up, down []tester.Stream // one direction alone; nil: not measured
 }
 
-// uplink tells the direction of a stream by its sending port.
+// uplink derives the direction of a stream from its sending port.
 func uplink(port string) bool { return strings.HasSuffix(port, "access") }
 
 // OutsideProfiles are the profiles that only a tester can measure; those of Profiles can be measured both ways.
@@ -69,7 +69,7 @@ var OutsideProfiles = []Profile{
 	{Name: "vepc-1024", Title: "the same, 1024 B"},
 }
 
-// newScene makes the scene of a profile. The first subscriber's number tells gateways side by side apart.
+// newScene makes the scene of a profile. The first subscriber's number distinguishes gateways side by side.
 func newScene(opt Options, first int) (*scene, error) {
 	switch opt.Profile {
 	case "rfc2544":

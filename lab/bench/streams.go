@@ -61,7 +61,7 @@ func (l *layout) template(p *packet, strict bool) (api.SynthTemplate, error) {
 	return t, nil
 }
 
-// frame makes the packet that enters, of `size` bytes in memory, and the one that must leave.
+// frame makes the packet that enters, of `size` bytes in memory, and the expected one.
 func frame(h half, uplink bool, size int) (in, out *packet, err error) {
 	enter, leave := corePacket, accessPacket
 	if uplink {

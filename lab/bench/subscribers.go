@@ -10,8 +10,8 @@ import (
 	"isthmus/lab/tester"
 )
 
-// The access gateway's streams for the tester. What must arrive is built from the layout, as a person would read it
-// from the configuration: nothing here asks the gateway.
+// The access gateway's streams for the tester. Expected packets are built from the layout, as from the configuration:
+// the gateway is not asked.
 
 // Echo: requests from some subscribers to the server through the gateway, and the server's answers.
 const (
@@ -99,7 +99,7 @@ func (l *layout) arriving(s tester.Stack) tester.Stack {
 	return s
 }
 
-// load says what is sent in each direction.
+// load is the traffic of each direction.
 type load struct {
 	uplink, downlink           tester.Sizes
 	uplinkShare, downlinkShare int

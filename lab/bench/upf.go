@@ -14,8 +14,8 @@ import (
 )
 
 // The UPF from outside: the six traffic profiles of the offload paper's Table 6, with the flows of its Table 5 (131,072
-// subscribers, 2 bearers each, 32 flows a bearer) and a VLAN on each side. Shares are of packets; a size is of a frame
-// as it comes to the UPF.
+// subscribers, 2 bearers each, 32 flows a bearer). Each side has a VLAN. Shares are of packets; a size is of a frame as
+// it comes to the UPF.
 
 const (
 	upfSubscribers = 1 << 17

@@ -50,7 +50,7 @@ func TestUPFProfiles(t *testing.T) {
 	}
 }
 
-// A table that is not full says so, since the loads behind it have misses then.
+// A table that is not full is reported, since its loads then have misses.
 func TestFillThatIsNotFull(t *testing.T) {
 	for inserted, want := range map[uint64]bool{1000: false, 990: true} {
 		var b bytes.Buffer

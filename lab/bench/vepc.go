@@ -17,7 +17,7 @@ import (
 // The evolved packet core: UE - eNodeB - SGW-U - PGW-U - PDN and back. The tester is the UEs and the packet data
 // network; every function is a data plane of its own, or all three are one.
 
-// VEPC is what the paper's table tells of a chain.
+// VEPC is the paper's table of a chain.
 type VEPC struct {
 	Arrangement  string         `json:"arrangement"` // separate or combined
 	Switch       string         `json:"switch"`
@@ -199,7 +199,7 @@ func (v *vepc) cpus(i, n int) []int {
 	return v.opt.CPUs[i*w : (i+1)*w]
 }
 
-// shared tells that workers share a CPU.
+// shared: workers share a CPU.
 func shared(cpus []int) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(cpus)))) < len(cpus)
 }
@@ -244,7 +244,7 @@ func (v *vepc) head(w *writer, cpus []int, n int) {
 	w.line("policers: [{name: %s, type: trtcm, cir: 20Gbit, pir: 40Gbit}]", policerName)
 }
 
-// neighbour is somebody whose MAC is known, so that no packet waits for ARP.
+// neighbour has a known MAC, so that no packet waits for ARP.
 type neighbour struct{ on, address, mac string }
 
 func (w *writer) neighbours(list ...neighbour) {

@@ -78,7 +78,7 @@ func TestVEPCStreams(t *testing.T) {
 	}
 }
 
-// What a trial's two readings say of each function, and the table that is made of it.
+// A trial's two readings of each function, and the table made of them.
 func TestVEPCTable(t *testing.T) {
 	at := time.Unix(100, 0)
 	reading := func(seconds int, packets, busy uint64) *counters {

@@ -180,7 +180,7 @@ func (w *benchWords) read(opt *bench.Options) (err error) {
 		return err
 	}
 	if w.printConfig && w.cpus == "" {
-		w.cpus = "none" // for whatever machine it will run on
+		w.cpus = "none" // for any machine
 	}
 	if synth {
 		opt.CPUs, err = bench.ChooseCPUs(w.cpus, opt.Workers)
@@ -263,8 +263,7 @@ func benchOutside(ctx context.Context, e *env, opt bench.Options, words *benchWo
 	return conclude(r, r.Interrupted, words.json, err)
 }
 
-// conclude writes a result to the file that was named, and says how the benchmark ended: by err, else by its
-// verdict.
+// conclude writes a result to the named file, and returns how the benchmark ended: err, else its verdict.
 func conclude(r interface {
 	WriteJSON(file string) error
 	Verdict() error
@@ -283,7 +282,7 @@ func conclude(r interface {
 	return err
 }
 
-// benchCompare measures a profile over several links. One that cannot run here is no failure.
+// benchCompare measures a profile over several links. A link that cannot run here is no failure.
 func benchCompare(ctx context.Context, e *env, opt bench.Options, words *benchWords) error {
 	c, err := bench.Compare(ctx, opt, words.rounds)
 	if err != nil {

@@ -57,7 +57,7 @@ func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(f
 	if len(opt.TesterCPUs) > 0 {
 		setup.MainCPU = opt.TesterCPUs[0]
 	}
-	// Whatever is compared has the same CPUs for its other threads.
+	// All compared programs have the same CPUs for their other threads.
 	restore, err := bench.Confine(opt.ControlCPUs)
 	if err != nil {
 		return nil, err

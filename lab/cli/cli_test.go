@@ -21,7 +21,7 @@ func run(t *testing.T, stdin string, args ...string) (code int, stdout, stderr s
 	return code, out.String(), err.String()
 }
 
-// control is a control plane that answers every request with nothing and keeps what it was asked for.
+// control is a control plane that answers every request with an empty body and keeps the requests.
 func control(t *testing.T) (socket string, asked *string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")

@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/command"
 )
 
-// What lab and control-load say to command lines that cannot work.
+// lab's and control-load's errors for invalid command lines.
 func TestLabAndLoadErrors(t *testing.T) {
 	dir := t.TempDir()
 	for _, test := range []struct {

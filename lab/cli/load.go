@@ -161,7 +161,7 @@ func printWrong(w io.Writer, wrong map[string]uint64) {
 	}
 }
 
-// micro prints nothing where nothing was timed.
+// micro prints nothing without a timing.
 func micro(us figure.Number) string {
 	if us == 0 {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"isthmus/lab/figure"
 )
 
-// The front page shows the table of demo: what demo says below it stands there too, before any other paragraph.
+// The front page shows the table of demo, with demo's text below it before any other paragraph.
 func TestFrontPageSaysWhatDemoSays(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -163,10 +163,10 @@ func (c *Client) Expire() {
 	}
 }
 
-// Online says whether a session is there.
+// Online: a session is established.
 func (c *Client) Online() bool { return c.phase == session }
 
-// Idle says whether it was not dialled, or its session ended.
+// Idle: it was not dialled, or its session ended.
 func (c *Client) Idle() bool { return c.phase == idle }
 
 // SendIPv6 sends an IPv6 packet through the session.
@@ -176,7 +176,7 @@ func (c *Client) SendIPv6(packet []byte) {
 	}
 }
 
-// Vanish is a power cut: nobody is told.
+// Vanish is a power cut: the gateway gets no message.
 func (c *Client) Vanish() {
 	c.phase = idle
 	c.env.Wake(c, 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package figure is what benchmarks find out: numbers that may not have been measured, medians of repetitions with
-// their range, and differences of what was measured side by side.
+// Package figure has benchmarks' results: numbers that may be unmeasured, medians of repetitions with their range, and
+// differences of measurements side by side.
 package figure
 
 import (
@@ -64,7 +64,7 @@ func Once[N ~float64](v N) Spread {
 // With returns the spread of one more measurement. It needs to know each of those before.
 func (s Spread) With(v float64) Spread { return Of(append(slices.Clone(s.Each), v)...) }
 
-// Has says whether anything was measured.
+// Has: something was measured.
 func (s Spread) Has() bool { return s.Runs > 0 }
 
 // Rounded has every figure rounded.
@@ -95,7 +95,7 @@ func (d Difference) Rounded(f func(float64) float64) Difference {
 	return Difference{d.Spread.Rounded(f)}
 }
 
-// Pairs is the difference of pairs that were measured next to each other: whatever slows both down falls out.
+// Pairs is the difference of adjacent pairs: common slowdowns cancel out.
 func Pairs(total, part []float64) Difference {
 	each := make([]float64, min(len(total), len(part)))
 	for i := range each {
@@ -122,10 +122,10 @@ func Apart(total, part Spread) Difference {
 		Max: total.Max - part.Min, Runs: min(total.Runs, part.Runs)}}
 }
 
-// Unresolved stands in the place of a difference that is none.
+// Unresolved replaces a difference below its range.
 const Unresolved = "not resolved"
 
-// Resolved says whether a difference is one: larger than its range is wide, and never negative.
+// Resolved: a difference is larger than its range, and never negative.
 func (d Difference) Resolved() bool { return d.Has() && d.Min > 0 && d.Median > d.Max-d.Min }
 
 // Number is the median of a difference that is resolved.
@@ -136,7 +136,7 @@ func (d Difference) Number() Number {
 	return Number(d.Median)
 }
 
-// Words prints a difference, and nothing where none was measured.
+// Words prints a difference, and nothing without one.
 func (d Difference) Words(decimals int) string {
 	switch {
 	case !d.Has():
@@ -155,7 +155,7 @@ func (s Spread) Range(decimals int) string {
 	return strconv.FormatFloat(s.Min, 'f', decimals, 64) + ".." + strconv.FormatFloat(s.Max, 'f', decimals, 64)
 }
 
-// Rounded is a number with so many decimals.
+// Rounded is a number with a fixed number of decimals.
 func Rounded[N ~float64](v N, decimals int) Number {
 	unit := math.Pow10(decimals)
 	return Number(math.Round(float64(v)*unit) / unit)

@@ -34,7 +34,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// What a program reads back is what was written.
+// A program reads back what was written.
 func TestJSON(t *testing.T) {
 	type all struct {
 		N Number

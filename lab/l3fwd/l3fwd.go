@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package l3fwd compares routers: the product, Linux, DPDK's l3fwd and l3fwd-graph, each on one CPU, with two, four and
-// six ports and frames of several sizes, over several kinds of links. The packets and the tester are the same for all.
+// Package l3fwd compares routers: the product, Linux, DPDK's l3fwd and l3fwd-graph. Each runs on one CPU, with two,
+// four and six ports and frames of several sizes, over several kinds of links. The packets and the tester are the same
+// for all.
 package l3fwd
 
 import (
@@ -134,7 +135,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		Order: peer.OrderWords, Command: b.Command, Started: time.Now().Format(time.RFC3339), CPU: b.CPUs[0],
 		HugePages: !b.NoHuge, Points: []Point{},
 	}
-	// Whatever is compared has the same CPUs for its other threads.
+	// All compared programs have the same CPUs for their other threads.
 	restore, err := bench.Confine(b.ControlCPUs)
 	if err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func ends(ports int) []peer.End {
 // flows of each port.
 const flows = 4096
 
-// base is what all are sent, and what the tester is to do.
+// base is the common input, and the tester's plan.
 func (o *Options) base(list []peer.End, size int) *tester.Profile {
 	b := &o.Bench
 	p := &tester.Profile{
@@ -278,7 +279,7 @@ func (r *Result) add(ports, size int, rows []peer.Row) {
 		if row.Mpps > 0 {
 			row.LineShare = row.Mpps * figure.Number(float64(size+20)*8/1000/paper.gbps)
 		}
-		if row.Mpps > 0 && !row.FixedRate { // which is what was offered, not what it can do
+		if row.Mpps > 0 && !row.FixedRate { // the offered rate, not its limit
 			row.CPUPerMpps = 100 / row.Mpps
 			if linux > 0 {
 				row.OfLinuxVeth = row.Mpps / linux

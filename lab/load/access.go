@@ -23,7 +23,7 @@ import (
 	"isthmus/lab/frames"
 )
 
-// AccessOptions are those of a run of subscribers who sign in.
+// AccessOptions are those of a run of sign-ins.
 type AccessOptions struct {
 	Interface   string // towards the access port
 	DHCP        bool   // not PPPoE
@@ -31,10 +31,10 @@ type AccessOptions struct {
 	Subscribers int
 	Rate        float64       // sign-ins per second
 	Hold        time.Duration // all on line
-	Flaps       float64       // of them, while they hold: so many a second vanish and sign in again
+	Flaps       float64       // sessions per second that vanish and sign in again, while held
 	PowerCut    bool          // then all vanish at once and sign in again, as fast as Rate
 	Ping        netip.Addr    // each on-line subscriber asks this address once; invalid: none
-	DNS         []netip.Addr  // name servers that each must be told of, those of its families; none: whichever
+	DNS         []netip.Addr  // name servers required, those of its families; none: any
 	STag        uint16        // of the first 4,000; 0: untagged
 	User        string        // fmt with the number, from 1
 	Password    string        // the same
@@ -65,7 +65,7 @@ type AccessResult struct {
 	Wrong       map[string]uint64  `json:"wrong"`
 }
 
-// Verdict is nil when everybody got what it must have.
+// Verdict is nil when all subscribers got what they must have.
 func (r *AccessResult) Verdict() error {
 	var errs []error
 	for what, n := range r.Wrong {
@@ -160,7 +160,7 @@ func (opt *AccessOptions) check() error {
 	return nil
 }
 
-// RunAccess signs them in. A result comes back whenever somebody tried, also beside an error.
+// RunAccess signs them in. It returns a result if any subscriber tried, also beside an error.
 func RunAccess(ctx context.Context, opt AccessOptions) (*AccessResult, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (c *crowd) signInAll(ctx context.Context, what string) error {
 			c.dial(uint32(next))
 		}
 		if next == len(c.homes) && now-began > time.Duration(float64(next)/c.opt.Rate*float64(time.Second))+c.opt.Patience {
-			return nil // Verdict says who is missing
+			return nil // Verdict names the missing ones
 		}
 		if err := c.turn(ctx, time.Millisecond); err != nil {
 			return err
@@ -312,7 +312,7 @@ func (c *crowd) hold(ctx context.Context) error {
 
 const tries = 3 // a second apart: as with any ping, the first ones may wait for a neighbour
 
-// pingAll has everybody ask an address.
+// pingAll has every subscriber ping an address.
 func (c *crowd) pingAll(ctx context.Context) error {
 	if !c.opt.Ping.IsValid() {
 		return nil
@@ -327,7 +327,7 @@ func (c *crowd) pingAll(ctx context.Context) error {
 	return err
 }
 
-// askAll has everybody ask, some each millisecond, until all are answered.
+// askAll has every subscriber ask, some each millisecond, until all are answered.
 func (c *crowd) askAll(ctx context.Context, answers *histogram, ask func(i uint32)) error {
 	for range tries {
 		for i := range c.homes {
@@ -358,8 +358,8 @@ func (c *crowd) dialAgain(i uint32) {
 	h.Dial()
 }
 
-// lookAfterSilent has those dial again whose dial has come to nothing: a client that waits for the gateway's turn has
-// no timer of its own, and the frame may be lost. A subscriber's router finds out by LCP echo.
+// lookAfterSilent dials again for failed dials: a client that waits for the gateway's turn has no timer, and the frame
+// may be lost. A real subscriber's router finds out by LCP echo.
 func (c *crowd) lookAfterSilent() {
 	for i := range c.homes {
 		if h := &c.homes[i]; !h.online && h.dials && c.Now()-h.dialled > silentFor {
@@ -397,7 +397,7 @@ func single(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(a, a.BitLen())
 }
 
-// hangUp has everybody leave, at the rate, so that the gateway hears of each; at once when ctx is done.
+// hangUp ends all sessions, at the rate, so that the gateway gets each end; at once when ctx is done.
 func (c *crowd) hangUp(ctx context.Context) {
 	c.closed = true
 	c.file.SetReadDeadline(time.Time{})
@@ -425,7 +425,7 @@ func (c *crowd) finish() *AccessResult {
 
 func (c *crowd) wrong(what string) { c.result.Wrong[what]++ }
 
-// got notes addresses, each of one subscriber alone; on line is who has all that it must have.
+// got notes addresses, each of one subscriber alone; a subscriber is on line when it has all that it must have.
 func (c *crowd) got(i uint32, v4 netip.Addr, v6 netip.Prefix) {
 	h := &c.homes[i]
 	for _, p := range []netip.Prefix{single(v4), v6} {

@@ -238,7 +238,7 @@ func (d *dhcpClient) answer6(m *dhcpv6.Message) {
 		if d.renews6 {
 			d.crowd.wrong("a renewal was denied")
 		}
-		return // nothing to be had: it asks again
+		return // nothing available: it asks again
 	}
 	address, prefix := na.Options.OneAddress(), pd.Options.Prefixes()[0]
 	a, _ := netip.AddrFromSlice(address.IPv6Addr)
@@ -294,7 +294,7 @@ func (d *dhcpClient) renewed() {
 	}
 }
 
-// lasts tells whether the times of a lease rise, and the last is not 0.
+// lasts: the times of a lease rise, and the last is not 0.
 func lasts(times ...time.Duration) bool {
 	return slices.IsSorted(times) && times[len(times)-1] > 0
 }

@@ -43,7 +43,7 @@ func (c *crowd) judged(t *testing.T, words string) {
 	clear(c.result.Wrong)
 }
 
-// answers4 is what a server says to a client's last message.
+// answers4 is a server's answer to a client's last message.
 func answers4(kind dhcpv4.MessageType, d *dhcpClient, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	m, _ := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithTransactionID(d.id4()), dhcpv4.WithHwAddr(d.mac()),
 		dhcpv4.WithMessageType(kind), dhcpv4.WithYourIP(net.IP{10, 0, 0, 7}),
@@ -89,7 +89,7 @@ func TestJudge4(t *testing.T) {
 	}
 }
 
-// A renewal must give the same again; what another has is nobody else's, nor what lies within it.
+// A renewal must give the same again; another's addresses, and prefixes within them, are refused.
 func TestRenewals(t *testing.T) {
 	c := crowdOf(t, AccessOptions{DHCP: true, Subscribers: 2, IPv4: true, IPv6: true})
 	na := func(a string) *dhcpv6.OptIANA {

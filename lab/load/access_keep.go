@@ -14,9 +14,9 @@ import (
 	"isthmus/lab/dialer"
 )
 
-// What keeps a subscriber on line: LCP echo (RFC 1661 §5.8), and renewals of its leases.
+// A subscriber's keep-alive: LCP echo (RFC 1661 §5.8), and renewals of its leases.
 
-// keepAll has everybody say once that it is there.
+// keepAll has every subscriber renew once.
 func (c *crowd) keepAll(ctx context.Context) error {
 	if c.opt.Hold == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (c *crowd) isKept(i uint32, etherType uint16, frame []byte) bool {
 	return true
 }
 
-// names compares the name servers that a subscriber was told with those that it must be told.
+// names compares a subscriber's assigned name servers with the required ones.
 func (c *crowd) names(v4 bool, got []netip.Addr) {
 	other := func(a netip.Addr) bool { return a.Is4() != v4 }
 	want := slices.DeleteFunc(slices.Clone(c.opt.DNS), other)

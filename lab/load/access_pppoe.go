@@ -61,7 +61,7 @@ func (c *crowd) Ended(d *dialer.Client, cause access.Cause, why string) {
 }
 
 // advertised is the prefix in a router advertisement (RFC 4861 §4.2, §4.6.2), invalid in any other packet, the name
-// servers (RFC 8106 §5.1), and what is wrong.
+// servers (RFC 8106 §5.1), and any fault.
 func advertised(p []byte) (prefix netip.Prefix, names []netip.Addr, fault string) {
 	if len(p) < 56 || p[0]>>4 != 6 || p[6] != 58 || p[40] != 134 || binary.BigEndian.Uint16(p[46:]) == 0 {
 		return prefix, nil, ""

@@ -31,7 +31,7 @@ func discovery(t *testing.T, c *crowd) (byte, *pppoe.Tags) {
 	return code, &tags
 }
 
-// says gives a home what the gateway says to its last packet.
+// says gives a home the gateway's answer to its last packet.
 func says(t *testing.T, c *crowd, code byte, more func(b []byte) []byte) {
 	t.Helper()
 	_, asked := discovery(t, c)
@@ -76,7 +76,7 @@ func TestDialsAgain(t *testing.T) {
 	if code, _ := discovery(t, c); code != pppoe.PADI {
 		t.Fatalf("code %#x, not a PADI", code)
 	}
-	for range 7 { // nobody answers, until it gives up, and begins again
+	for range 7 { // no answer until it gives up, and begins again
 		c.queued = 0
 		c.began = c.began.Add(-time.Minute)
 		c.expire()
@@ -86,7 +86,7 @@ func TestDialsAgain(t *testing.T) {
 	}
 }
 
-// Who is missing after a power cut is told, though all were on line before.
+// A subscriber missing after a power cut is reported, though all were on line before.
 func TestMissingAfterPowerCut(t *testing.T) {
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {

@@ -107,7 +107,7 @@ func (a *answer) created(b []byte) error {
 	return err
 }
 
-// check says what is wrong with an answer to a request; empty: nothing.
+// check returns the fault of an answer to a request; empty: none.
 func (a *answer) check(k kind, cp uint64) string {
 	switch {
 	case a.header.Type != requestTypes[k]+1:

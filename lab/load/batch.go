@@ -8,9 +8,9 @@ import (
 	"isthmus/controlplane/mmsg"
 )
 
-// Requests and answers go by the dozen: with one system call each the generator would need more of the machine than
-// what it measures. Answers bear the kernel's time stamps, so that waiting for a CPU here is not taken for the user
-// plane's latency.
+// Requests and answers go in batches: with one system call each the generator would need more CPU than what it
+// measures. Answers bear the kernel's time stamps, so that waiting for a CPU here does not count as the user plane's
+// latency.
 const (
 	atOnce      = 32
 	longest     = 2048     // of what we send

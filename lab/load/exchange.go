@@ -13,7 +13,7 @@ import (
 	"isthmus/controlplane/pfcp"
 )
 
-// offer sends establishments, and deletions of the oldest sessions, at the rate, for the time or until all are there.
+// offer sends establishments, and deletions of the oldest sessions, at the rate, for the time or until all exist.
 func (r *run) offer(ctx context.Context) error {
 	start := time.Now()
 	end := time.Duration(r.opt.Seconds * float64(time.Second))
@@ -132,7 +132,7 @@ func (r *run) read() error {
 		n, err := in.batch.Receive(r.raw)
 		if errors.Is(err, net.ErrClosed) {
 			return err
-		} // another is an ICMP error: the peer is not there, which the missing answers will tell
+		} // another is an ICMP error: the peer is not there, which missing answers will show
 		for i := range n {
 			r.take(in.buffers[i][:in.batch.Length(i)], in.batch.Stamp(i), out)
 		}
@@ -232,7 +232,8 @@ func (r *run) established(s *session, a *answer) {
 // mostRefusals is how often a deletion is tried that the user plane refuses for congestion.
 const mostRefusals = 20
 
-// refused decides what becomes of a session after a wrong answer. One that the user plane still has is deleted later.
+// refused decides what becomes of a session after a wrong answer. A session that the user plane still has is deleted
+// later.
 func (r *run) refused(q *request, cause pfcp.Cause) {
 	s := &r.slots[q.slot]
 	switch {
@@ -260,7 +261,7 @@ func (r *run) vacate(slot uint32) {
 	r.unused = append(r.unused, slot)
 }
 
-// finished tells the end when the last session is gone. The lock is held.
+// finished reports the end when the last session is gone. The lock is held.
 func (r *run) finished() {
 	if r.ending && r.live == 0 && len(r.oldest) == 0 {
 		select {
@@ -350,7 +351,7 @@ func (r *run) drain() error {
 	return errors.New("the last sessions were not deleted in time")
 }
 
-// tellDrained says how many of the held sessions were sent off.
+// tellDrained reports how many of the held sessions were sent off.
 func (r *run) tellDrained(held int) {
 	if r.opt.Progress == nil || held == 0 {
 		return

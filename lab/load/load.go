@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load drives a user plane over N4 or Sx: it establishes, modifies and deletes sessions at a given rate,
-// checks every answer, and reports percentiles. It offers what it was told to offer (open loop): a user plane that
-// is slow does not slow it down until the window of unanswered requests is full, and then the result says so.
+// Package load drives a user plane over N4 or Sx. It establishes, modifies and deletes sessions at a given rate, checks
+// every answer, and reports percentiles. The load is open loop: a slow user plane does not slow it until the window of
+// unanswered requests is full, and then the result says so.
 package load
 
 import (
@@ -38,7 +38,7 @@ type Options struct {
 	FirstUE      netip.Addr // IPv4; one for each session from here on
 	AccessPeer   netip.Addr // IPv4; where the downlink FAR sends to
 
-	Progress func(what string, share float64) // called often; nil: nobody looks
+	Progress func(what string, share float64) // called often; may be nil
 }
 
 type kind uint8
@@ -79,7 +79,7 @@ type tunnel struct {
 	address [16]byte
 }
 
-// request is one that waits for its answer.
+// request waits for its answer.
 type request struct {
 	sequence uint32
 	slot     uint32
@@ -117,7 +117,7 @@ type run struct {
 	latency  [kinds]histogram
 }
 
-// Result of a run. It is good when Verdict says so.
+// Result of a run. Verdict judges it.
 type Result struct {
 	Peer       string  `json:"peer"`
 	Offered    float64 `json:"offered_per_s"`

@@ -231,7 +231,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// What the load itself spends on one session: three requests filled in, three answers checked; no socket.
+// The load's own cost of one session: three requests filled in, three answers checked; no socket.
 func BenchmarkSession(b *testing.B) {
 	opt := Options{
 		Access: "access", Core: "core", FirstUE: netip.MustParseAddr("10.45.0.1"),

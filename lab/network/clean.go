@@ -58,7 +58,7 @@ func holder(dir string) int {
 	return pid
 }
 
-// Clean ends a running lab, and removes what one left that could not clean up. It returns what it removed.
+// Clean ends a running lab, and removes the remains of a killed one. It returns what it removed.
 func Clean(ctx context.Context, dir string) (string, error) {
 	if os.Geteuid() != 0 {
 		return "", errors.New("needs root: sudo isthmus lab clean")
@@ -93,7 +93,7 @@ func endHolder(ctx context.Context, dir string) error {
 	defer f.Close()
 	for tries := 0; ; tries++ {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			return nil // nobody has it, or not any more
+			return nil // it is not in use, or not any more
 		}
 		pid := holder(dir)
 		if pid <= 1 {
@@ -139,7 +139,7 @@ func sweep(dir string) error {
 	for _, file := range files {
 		os.RemoveAll(file)
 	}
-	os.Remove("/etc/netns") // when nobody else has something there
+	os.Remove("/etc/netns") // if no other files are there
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Name() != lockFile {
@@ -191,7 +191,7 @@ func processes() []int {
 	return list
 }
 
-// dead tells a process of which only the exit status is left.
+// dead: only the exit status of a process is left.
 func dead(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 
 func fields(s string) []string { return strings.Fields(s) }
 
-// Show is what `isthmus lab show` tells.
+// Show is the output of `isthmus lab show`.
 type Show struct {
 	Generation string     `json:"generation"`
 	Seconds    float64    `json:"seconds"` // since the start
@@ -74,7 +74,7 @@ type ShowHop struct {
 	Downlink string `json:"downlink_fteid"`
 }
 
-// show gathers it. Usage is asked for anew at the anchors of the UEs shown.
+// show gathers it. Usage is queried at the anchors of the UEs shown.
 func (l *Lab) show(ctx context.Context, limit int) *Show {
 	problems := l.noted()
 	l.mu.Lock()
@@ -195,7 +195,7 @@ func (s *Show) printHome(w io.Writer) error {
 	return nil
 }
 
-// Print writes what Show tells as tables.
+// Print writes Show as tables.
 func (s *Show) Print(w io.Writer) error {
 	if s.Generation == "home" {
 		return s.printHome(w)

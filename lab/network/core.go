@@ -210,7 +210,7 @@ func (c *controllers) Idle(ctx context.Context, ue int) (string, error) {
 		generations[c.opt.Generation].pdn), nil
 }
 
-// Wake brings a UE back by itself.
+// Wake brings an idle UE back.
 func (c *controllers) Wake(ctx context.Context, ue int) (string, error) {
 	b, err := c.bearer(ue)
 	if err != nil {

@@ -57,7 +57,7 @@ var (
 // Demonstration shows what a running lab can do.
 type Demonstration struct{ *Lab }
 
-// Handover moves UE 1 there and back while it pings, and tells how many packets were lost.
+// Handover moves UE 1 there and back while it pings, and reports how many packets were lost.
 func (d Demonstration) Handover(ctx context.Context) error {
 	const count, interval = 200, 20 * time.Millisecond
 	// Each radio node knows its neighbours before it counts: a packet to an unknown one waits, and few may.

@@ -27,7 +27,7 @@ func fed(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(11 + i>>16), byte(i >> 8), byte(i)}), 24)
 }
 
-// feed has the first router's kernel learn routes, or forget them; its BGP tells the gateways.
+// feed adds routes to the first router's kernel, or removes them; its BGP sends them to the gateways.
 func (d Demonstration) feed(ctx context.Context, verb string, count int) error {
 	r := d.top.routers[0]
 	cmd := inNode(ctx, r.name, "ip", "-batch", "-")
@@ -82,8 +82,8 @@ func (d Demonstration) until(ctx context.Context, sent uint64, there func(routes
 	}
 }
 
-// Routes tells how long routes take from the first router's kernel, by BGP, into the first gateway's data
-// plane, and out of it.
+// Routes reports how long routes take from the first router's kernel, by BGP, into the first gateway's data plane, and
+// out of it.
 func (d Demonstration) Routes(ctx context.Context) error {
 	count := d.opt.Routes
 	ctx, cancel := context.WithTimeout(ctx, feedTime)

@@ -20,7 +20,7 @@ import (
 )
 
 // A flood: subscribers of the first gateway send for its control plane as fast as its worker takes packets, from a
-// source inside the graph. Routing is to stay as it is: that is told by what sees it from outside.
+// source inside the graph. Routing must stay as it is, as seen from outside.
 
 // floodPort is a port of the first gateway, where there is to be a flood.
 const floodPort = "flood"
@@ -151,7 +151,7 @@ func (d Demonstration) watchRoutes(ctx context.Context) (end func() int, err err
 	}, nil
 }
 
-// Flood floods the first gateway, and tells what routing had of it.
+// Flood floods the first gateway, and reports the effect on routing.
 func (d Demonstration) Flood(ctx context.Context) error {
 	probes, err := d.startProbes()
 	if err != nil {

@@ -296,7 +296,7 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 		data.Static = r.static()
 	}
 	if r.gateway && l.opt.IGP == "" {
-		// Routers watch gateways by BFD, which goes on without the gateway's bgpd: for that one they wait
+		// Routers watch gateways by BFD, which continues without the gateway's bgpd: for that one they wait
 		// (RFC 4724).
 		data.Steady = r.peers
 	}
@@ -305,7 +305,7 @@ func (l *Lab) frrConfig(r *router, daemon string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// static routes: a router's to the servers; a gateway's to the routers, for when who learns a better one ends.
+// static routes: a router's to the servers; a gateway's to the routers, as a fallback without a learnt one.
 func (r *router) static() []string {
 	if !r.gateway {
 		return []string{
@@ -321,7 +321,7 @@ func (r *router) static() []string {
 	return list
 }
 
-// checkFRR tells whether Debian's FRR is there.
+// checkFRR: Debian's FRR is installed.
 func checkFRR() error {
 	if _, err := os.Stat(filepath.Join(frrPrograms, "zebra")); err != nil {
 		return errors.New("lab isp needs FRR (Debian: frr)")
@@ -330,7 +330,7 @@ func checkFRR() error {
 }
 
 // startRouting runs FRR in the routers' and the gateways' clones' namespaces, with files, sockets and process ids in
-// the lab's folder: nothing of a FRR of the machine is touched.
+// the lab's folder: the machine's own FRR is untouched.
 func (l *Lab) startRouting(ctx context.Context) error {
 	account, err := user.Lookup("frr") // the daemons give up root
 	if err != nil {

@@ -28,7 +28,7 @@ func TestFRRTakesItsFiles(t *testing.T) {
 				testkit.Must(t, os.WriteFile(file, text, 0o644))
 				out, err := exec.Command(filepath.Join(frrPrograms, daemon), "--dryrun", "-f",
 					file).CombinedOutput()
-				// its exit status does not tell
+				// its exit status does not show it
 				bad := err != nil || strings.Contains(string(out), "config line")
 				testkit.ErrorIf(t, bad, "%s of %s, igp %q: %v: %s\n%s", daemon, r.name, igp, err, out,
 					text)

@@ -15,9 +15,9 @@ import (
 	"isthmus/lab/frames"
 )
 
-// Wireline subscribers of `lab isp`: the kernel of node `home` has their addresses on a TUN device, whose packets are
-// frames with two tags on the access network. In the data network another TUN device stands for the 5G core: what goes
-// to homes leaves it in GTP-U.
+// Wireline subscribers of `lab isp`: the kernel of node `home` has their addresses on a TUN device; its packets become
+// frames with two tags on the access network. In the data network another TUN device stands for the 5G core: packets to
+// homes leave it in GTP-U.
 
 // MaxHomes is the room of one S-tag.
 const MaxHomes = 4000
@@ -81,7 +81,7 @@ func tun(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// waiting bytes do not get lost while this program does not run for a while; so many packets of a TUN device neither.
+// waiting bytes survive a pause of this program; so does this number of packets of a TUN device.
 const (
 	waiting = 8 << 20
 	queue   = 8192
@@ -180,7 +180,7 @@ func decapsulated(b []byte) ([]byte, bool) {
 	return b[8 : 8+length], true
 }
 
-// relay passes what change makes of what comes; it ends when a file is closed.
+// relay passes on what change makes of its input; it ends when a file is closed.
 func relay(read func([]byte) (int, error), write func([]byte) error, change func(to, from []byte) ([]byte, bool)) {
 	in, out := make([]byte, largest), make([]byte, 0, largest+64)
 	for {
@@ -189,7 +189,7 @@ func relay(read func([]byte) (int, error), write func([]byte) error, change func
 			return
 		}
 		if b, ok := change(out[:0], in[:n]); ok {
-			write(b) // one that does not go is lost, as on any link
+			write(b) // a failed one is lost, as on any link
 		}
 	}
 }

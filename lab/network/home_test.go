@@ -26,7 +26,7 @@ func packet(t *testing.T, from, to netip.Addr) []byte {
 	return b.Bytes()
 }
 
-// What homes send and get is what gopacket makes of frames and G-PDUs, for the first and the last of them.
+// Frames and G-PDUs of the first and the last home equal gopacket's.
 func TestHomes(t *testing.T) {
 	for _, n := range []int{0, 1, 255, MaxHomes - 1} {
 		h := homeOf(n)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// `isthmus lab isp`: two gateways, each with wireline and mobile subscribers, a namespace with clones of its core ports
-// and FRR in it, and two FRR routers with the data network behind them.
+// `isthmus lab isp`: two gateways, each with wireline and mobile subscribers. Each has a namespace with clones of its
+// core ports and FRR in it. Two FRR routers with the data network stand behind them.
 
 // gateways of the lab, the preferred one first.
 const gateways = 2
@@ -22,10 +22,10 @@ const (
 	netLinks = 70 // and the following: between gateways, routers, data network
 )
 
-// accessMAC is both gateways' towards homes, so that a home needs to learn nothing when another one serves it.
+// accessMAC is both gateways' towards homes, so that homes need not learn another when one takes over.
 const accessMAC = "02:00:00:00:64:01"
 
-// serviceIPv4 is where both gateways have the tunnels of wireline subscribers: routing decides who gets them.
+// serviceIPv4 is both gateways' tunnel address of wireline subscribers: routing decides between them.
 var serviceIPv4 = netip.MustParseAddr("10.99.0.1")
 
 func gatewayName(i int) string { return fmt.Sprintf("gw%d", i+1) }
@@ -163,7 +163,7 @@ func (l *Lab) ispHints() string {
 // convergence is how long converge may take.
 const convergence = time.Minute
 
-// converge starts what answers probes and waits until everybody reaches everybody.
+// converge starts the echo servers and waits until all nodes reach each other.
 func (l *Lab) converge(ctx context.Context) error {
 	w := generations["isp"]
 	for _, node := range []string{"ue", "home"} {

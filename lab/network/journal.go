@@ -10,9 +10,9 @@ import (
 
 // journal is what the user reads. Any goroutine writes.
 type journal struct {
-	out      io.Writer // nil: nobody reads
+	out      io.Writer // may be nil
 	lock     sync.Mutex
-	problems []string // that `isthmus lab show` tells
+	problems []string // shown by `isthmus lab show`
 }
 
 func (j *journal) say(format string, args ...any) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or UE – gNB – UPF [–
-// UPF] – DN. Every function is a pair of isthmus and isthmus-dp in a network namespace of its own, joined by veth;
-// an emulated MME, SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of
-// the UE and of the PDN.
+// Package lab makes a whole mobile network on one machine: UE – eNodeB – SGW-U – PGW-U – PDN, or UE – gNB – UPF [– UPF]
+// – DN. Every function is a pair of isthmus and isthmus-dp in a network namespace of its own, joined by veth. An
+// emulated MME, SGW-C and PGW-C, or AMF and SMF, speaks PFCP to them. Ordinary programs run in the namespaces of the UE
+// and of the PDN.
 //
-// What the lab makes in the system can be found again by name alone: namespaces that begin with Prefix, what runs
-// inside them, and one folder. So a lab that was killed leaves nothing that the next one, or Clean, would not find.
+// The lab's parts in the system are found by name alone: namespaces that begin with Prefix, processes inside them, and
+// one folder. So the next lab, or Clean, removes all of a killed one.
 package network
 
 import (
@@ -50,7 +50,7 @@ type Options struct {
 	Flood      int    // isp: seconds of Demonstration.Flood, for which the first gateway has a port
 	DPBinary   string
 	Out        io.Writer                        // what the user reads
-	Progress   func(what string, share float64) // the step of a start that begins; nil: nobody looks
+	Progress   func(what string, share float64) // the step of a start that begins; may be nil
 }
 
 // MaxUEs is the room of the address pools.

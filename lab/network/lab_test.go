@@ -96,7 +96,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What a user may type next finds the program and the lab, wherever they are.
+// Suggested commands find the program and the lab, wherever they are.
 func TestHints(t *testing.T) {
 	for _, opt := range []Options{
 		{Generation: "isp", UEs: 1, Homes: 1, Announce: "pool", Dir: "/tmp/lab"},
@@ -160,7 +160,7 @@ func TestNameServer(t *testing.T) {
 	if a, err := z.answer(query); err != nil || !bytes.HasSuffix(a, serverIPv4.AsSlice()) {
 		t.Fatalf("%x, %v", a, err)
 	}
-	for n := range query { // whatever is cut off: no panic, and no answer with an address
+	for n := range query { // at any cut: no panic, and no answer with an address
 		if a, err := z.answer(query[:n]); err == nil && bytes.HasSuffix(a, serverIPv4.AsSlice()) {
 			t.Fatalf("answered %d bytes", n)
 		}

@@ -40,14 +40,14 @@ func command(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// inside runs f on a thread that is in a namespace of the lab. The thread ends with f: it never serves anybody else.
+// inside runs f on a thread in a namespace of the lab. The thread ends with f: it runs nothing else.
 func inside(node string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		if unix.Gettid() == os.Getpid() {
-			// The first thread would stay, and be the lab in that namespace for all who look
-			// (killInside). It waits for another.
+			// The first thread would stay, and place the lab in that namespace for observers (killInside).
+			// It waits for another.
 			defer runtime.UnlockOSThread()
 			done <- inside(node, f)
 			return
@@ -110,8 +110,8 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 	return l.makeHosts(ctx)
 }
 
-// hostSettings are those of every namespace: no address is tentative, nothing is configured by itself, and packets may
-// leave and come by different interfaces.
+// hostSettings are those of every namespace: no address is tentative, no automatic configuration, and packets may leave
+// and come by different interfaces.
 var hostSettings = map[string]string{
 	"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0", "ipv4/ip_forward": "0",
 	"ipv6/conf/default/accept_dad": "0", "ipv6/conf/default/accept_ra": "0",
@@ -136,15 +136,15 @@ func makeLink(ctx context.Context, l *link) error {
 // prepare sets up one end of a link.
 func (e *end) prepare(ctx context.Context, far *end) error {
 	ns := Prefix + e.node
-	// A data plane reads and writes whole frames: nobody after it would make checksums or cut segments.
+	// A data plane reads and writes whole frames: no later device would make checksums or cut segments.
 	err := command(ctx, "nsenter", "--net="+filepath.Join(netnsDir, ns), "--", "ethtool", "-K", e.name,
 		"tx", "off", "tso", "off", "gso", "off", "gro", "off")
 	if err != nil {
 		return err
 	}
 	if e.port {
-		// The kernel sees copies of all frames. Without addresses it answers none, and what is for the
-		// address that it has on the N4 interface does not get there from this side.
+		// The kernel sees copies of all frames. Without addresses it answers none, and packets for its address
+		// on the N4 interface do not reach that from this side.
 		err = inside(e.node, func() error {
 			return sysctl(map[string]string{
 				"ipv6/conf/" + e.name + "/disable_ipv6": "1", "ipv4/conf/" + e.name + "/rp_filter": "1",
@@ -206,7 +206,7 @@ func (l *Lab) makeHosts(ctx context.Context) error {
 		lines = append(lines, l.ispHosts()...)
 		return l.configureHosts(ctx, lines)
 	}
-	// Servers that are bound to no address answer from the one that they were asked at.
+	// Servers that are bound to no address answer from the requested one.
 	server := func(node string, address netip.Addr, pool netip.Prefix, via netip.Prefix) {
 		nodad := map[bool]string{true: " nodad"}[address.Is6()]
 		lines = append(lines, fmt.Sprintf("%s addr add %s/%d dev lo%s", node, address, address.BitLen(), nodad),

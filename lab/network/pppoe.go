@@ -117,7 +117,7 @@ func (m *modem) fromWire() {
 	}
 }
 
-// ip4Of is the IPv4 packet in a frame of the session, nil when there is none.
+// ip4Of is the IPv4 packet in a frame of the session, nil without one.
 func (m *modem) ip4Of(kind uint16, frame []byte) []byte {
 	_, id, payload, ok := pppoe.Header(frame)
 	if kind == pppoe.EtherSession && ok && m.client.Online() && id == m.client.ID && len(payload) > 2 &&

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// probe sends a numbered datagram to an echo server each millisecond and counts what comes back.
+// probe sends a numbered datagram to an echo server each millisecond and counts the answers.
 type probe struct {
 	name string
 	conn *net.UDPConn
@@ -21,7 +21,7 @@ type probe struct {
 	mu          sync.Mutex
 	sent        uint64
 	answers     uint64 // since the start
-	first, upTo uint64 // numbers of the datagrams of a measurement; upTo 0: it goes on
+	first, upTo uint64 // numbers of the datagrams of a measurement; upTo 0: still running
 	received    uint64 // of them
 	last        time.Time
 	longest     time.Duration // between two answers
@@ -149,8 +149,8 @@ func reset(list []*probe) {
 // answerTime is how late an answer may be and still count.
 const answerTime = time.Second
 
-// end ends a measurement, once datagrams that are under way had time to come back. It returns what was sent, what of it
-// was lost, and the longest time without an answer.
+// end ends a measurement, after datagrams on their way could return. It returns the number sent, the number lost, and
+// the longest time without an answer.
 func (p *probe) end() (sent, lost uint64, longest time.Duration) {
 	p.mu.Lock()
 	p.upTo = p.sent
@@ -167,7 +167,7 @@ func (p *probe) end() (sent, lost uint64, longest time.Duration) {
 	}
 }
 
-// report ends a measurement and tells it.
+// report ends a measurement and prints it.
 func (d Demonstration) report(what string, list []*probe) {
 	var words []string
 	for _, p := range list {

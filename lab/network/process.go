@@ -31,7 +31,7 @@ type process struct {
 	argv    []string
 	log     string
 	quit    chan struct{} // closed by stop
-	done    chan struct{} // nothing runs any more, and nothing will
+	done    chan struct{} // no program runs any more, or will
 	restart bool
 	state   *os.ProcessState // of the last end
 	pid     atomic.Int64
@@ -44,12 +44,12 @@ type programs struct {
 	starter starter
 	procs   []*process
 	ended   chan *process // the first process that ended for good, and not by us
-	running atomic.Bool   // all functions have been ready: who ends now is started again
+	running atomic.Bool   // all functions have been ready: an ended one is restarted
 }
 
 const (
 	restartDelay = 100 * time.Millisecond
-	earlyEnd     = 10 * time.Second // an end within it says that the next start may help no more than this one
+	earlyEnd     = 10 * time.Second // after such an early end another start may not help
 	earlyEnds    = 5                // as many in a row end the lab
 )
 
@@ -86,7 +86,7 @@ func (s *programs) start(p *process) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// supervise keeps a program running until stop. What ends again and again is told to Wait.
+// supervise keeps a program running until stop. A program that ends repeatedly is reported to Wait.
 func (s *programs) supervise(p *process, cmd *exec.Cmd) {
 	defer close(p.done)
 	for early := 0; ; {
@@ -128,7 +128,7 @@ func (s *programs) supervise(p *process, cmd *exec.Cmd) {
 	}
 }
 
-// tell says that a process is gone for good; the first one ends the lab.
+// Reports that a process is gone for good; the first one ends the lab.
 func (s *programs) tell(p *process) {
 	select {
 	case s.ended <- p:
@@ -148,8 +148,7 @@ func (s *programs) named(name string) []*process {
 	return list
 }
 
-// refusals are what functions said last of PFCP requests that they refused: an answer has a cause, the log has the
-// reason.
+// refusals are functions' last refused PFCP requests: an answer has a cause, the log has the reason.
 func (s *programs) refusals() string {
 	text := ""
 	for _, p := range s.procs {

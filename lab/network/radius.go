@@ -121,8 +121,7 @@ func (l *Lab) startRADIUS(ctx context.Context) error {
 		if l.opt.PPPoE {
 			password = HomePassword(HomeUser(i))
 		}
-		// Debian 12's version signs only answers that it is told to sign, and with the attribute where it
-		// stands.
+		// Debian 12's version signs only configured answers, and with the attribute where it stands.
 		fmt.Fprintf(users, "%s\tCleartext-Password := %q\n\tMessage-Authenticator = 0x00,\n"+
 			"\tAcct-Interim-Interval = 60,\n\tClass = 0x%02x\n\n",
 			HomeUser(i), password, i+1)

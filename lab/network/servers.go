@@ -20,7 +20,7 @@ import (
 // maxAnswer bounds what is read from a socket of ours.
 const maxAnswer = 64 << 20
 
-// What UEs may take of the servers behind the gateway. Transfers are as long as somebody measures.
+// Limits of UEs at the servers behind the gateway. Transfers are as long as a measurement.
 var (
 	webBounds  = httpd.Bounds{Name: "web", Connections: 1024, Read: time.Hour, Write: time.Hour}
 	nameBounds = httpd.Bounds{Name: "names", Connections: 256}
@@ -76,7 +76,8 @@ func (l *Lab) hasIperf() bool {
 	return err == nil
 }
 
-// serveHTTP serves on port 80 of a node: / says who asked, /bytes/N sends N bytes, POST /count counts what is sent.
+// serveHTTP serves on port 80 of a node: / returns the client's address, /bytes/N sends N bytes, POST /count counts the
+// body.
 func (l *Lab) serveHTTP(node, name string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

@@ -163,7 +163,7 @@ func internetHosts(pdn string) []string {
 // ---- the access switch
 // ----------------------------------------------------------------------------------------------------
 
-// startSwitch puts what comes from line i into S-tag homesSTag and C-tag i + 1, and back.
+// startSwitch puts packets of line i into S-tag homesSTag and C-tag i + 1, and back.
 func (l *Lab) startSwitch(context.Context) error {
 	var uplink *os.File
 	lines := make([]*os.File, l.opt.Homes)
@@ -308,7 +308,7 @@ func (l *Lab) startIPoE(ctx context.Context, i int) error {
 func hasLinkLocal(node string) (has bool) {
 	inside(node, func() error {
 		b, err := os.ReadFile("/proc/thread-self/net/if_inet6")
-		has = bytes.Contains(b, []byte(" 20 ")) // scope; behind it the flags, 80 of which say permanent
+		has = bytes.Contains(b, []byte(" 20 ")) // scope; then the flags, 80 means permanent
 		return err
 	})
 	return has

@@ -28,7 +28,7 @@ func (c *controllers) timers() (heartbeat, t1 time.Duration) {
 
 // ---- mobile sessions ------------------------------------------------------------------------------------------------
 
-// gateway is the part with an association, and the one that stands in for it; nil: it is none of two gateways.
+// gateway is the part with an association, and its replacement; nil: it is none of two gateways.
 func (c *controllers) gateway(a *smf.Association) (lost, other *smf.Function) {
 	if c.opt.Generation != "isp" {
 		return nil, nil
@@ -42,7 +42,7 @@ func (c *controllers) gateway(a *smf.Association) (lost, other *smf.Function) {
 	return nil, nil
 }
 
-// gatewayLost restores the sessions of a gateway at the other one, and has them back when it is there again.
+// gatewayLost restores the sessions of a gateway at the other one, and moves them back when it returns.
 func (c *controllers) gatewayLost(a *smf.Association) {
 	c.mu.Lock()
 	lost, other := c.gateway(a)
@@ -140,7 +140,7 @@ func hold(list []*process, on bool) {
 	}
 }
 
-// settled waits until the first gateway has all traffic and sessions, and everybody answers.
+// settled waits until the first gateway has all traffic and sessions, and every probe is answered.
 func (d Demonstration) settled(ctx context.Context, probes []*probe) error {
 	ctx, cancel := context.WithTimeout(ctx, convergence)
 	defer cancel()
@@ -170,7 +170,7 @@ func waitRouted(ctx context.Context, router string) error {
 	}
 }
 
-// routed tells whether routing at the first router leads to the first gateway.
+// routed: routing at the first router leads to the first gateway.
 func routed(ctx context.Context, router string) error {
 	for _, target := range []netip.Addr{serviceIPv4, ueAddresses(1).IPv4, host(ueAddresses(1).IPv6)} {
 		out, err := inNode(ctx, router, "ip", "route", "get", target.String()).CombinedOutput()
@@ -181,7 +181,7 @@ func routed(ctx context.Context, router string) error {
 	return nil
 }
 
-// preferred tells whether routing and sessions are at the first gateway.
+// preferred: routing and sessions are at the first gateway.
 func (c *controllers) preferred(ctx context.Context) error {
 	if err := routed(ctx, c.top.routers[0].name); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (c *controllers) preferred(ctx context.Context) error {
 	return nil
 }
 
-// answered waits until all probes have so many more answers.
+// answered waits until all probes have more answers.
 func (d Demonstration) answered(ctx context.Context, probes []*probe, count uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(10*count)*time.Millisecond)
 	defer cancel()
@@ -239,9 +239,8 @@ func (d Demonstration) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// startupTime is how long FRR's bgpd says that it is restarting itself (its preset restart time, counted from its
-// start): a neighbour that restarts meanwhile does not wait for its routes (RFC 4724 section 4.1), and gives up
-// its own.
+// startupTime is how long FRR's bgpd announces that it is restarting (its preset restart time, counted from its start).
+// A neighbour that restarts meanwhile does not wait for its routes (RFC 4724 section 4.1), and gives up its own.
 const startupTime = 125 * time.Second
 
 // Restarts kills the first gateway's processes one by one; each is started again.

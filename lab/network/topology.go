@@ -28,7 +28,7 @@ type end struct {
 	addresses  []netip.Prefix // of the kernel; those of functions are in their own files
 	port       bool           // a function's data plane has it: the kernel keeps its hands off
 	bridged    bool           // a port of the node's bridge
-	mac        string         // empty: whatever the kernel gives
+	mac        string         // empty: the kernel's choice
 }
 
 // function is one pair of isthmus and isthmus-dp.
@@ -36,7 +36,7 @@ type function struct {
 	name, role string
 	title      string     // "eNodeB"
 	n4         netip.Addr // where it speaks PFCP
-	core       int        // of topology.cores: who controls it
+	core       int        // of topology.cores: its controller
 	interfaces []iface
 	routes     []route
 	access     string // network instances

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// The second VRF of `isthmus lab isp`: a company's site at both gateways, a router with FRR and servers behind it. Its
-// addresses are those of the first VRF: the site's are in the pool of UEs, links and servers have the same as there.
+// The second VRF of `isthmus lab isp`: a company's site at both gateways, a router with FRR and servers behind it. It
+// uses addresses of the first VRF: the site's are in the pool of UEs, links and servers have the same.
 
 const (
 	vpnVRF     = "vpn"
@@ -37,7 +37,7 @@ const siteGateway = 251 // the first gateway's host number in the site
 // vpnFabric is the namespace of a gateway's clones of that VRF.
 func vpnFabric(g int) string { return fmt.Sprintf("vpn%d", g+1) }
 
-// addVPN adds it to gateways that are there.
+// addVPN adds it to existing gateways.
 func (t *topology) addVPN(first int) {
 	t.nodes = append(t.nodes, vpnSite, vpnServers)
 	t.bridges = append(t.bridges, vpnSite)

@@ -22,7 +22,7 @@ type dpdk struct {
 	oneCPU  bool                           // its main thread forwards; else a second thread does, on lcore 1
 	// arguments after the EAL's; may write files into s.Dir.
 	arguments  func(s *Setup) ([]string, error)
-	ready, bad string // what it prints when its ports wait for the tester, and when something is wrong
+	ready, bad string // its output when its ports wait for the tester, and after a fault
 	memoryMB   int    // without huge pages
 }
 
@@ -64,7 +64,7 @@ func (d *dpdk) start(link string) func(ctx context.Context, s Setup) (*Running, 
 			}
 			links, r.Ports[e.Name] = append(links, *l), l.far
 		}
-		// Lines as they are printed, although into a pipe: they tell when it is ready.
+		// Line buffered, although into a pipe: the lines show when it is ready.
 		command := append([]string{"stdbuf", "-oL", program}, d.eal(&s, links)...)
 		command = append(append(command, "--"), arguments...)
 		p, err := spawn(command, []string{"RUNTIME_DIRECTORY=" + s.Dir})

@@ -36,7 +36,7 @@ func FindPrograms(given string) (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(self)), ".tools", "peers", "bin"), nil
 }
 
-// example is the path of an example that was built, and errors that say what to do when it was not.
+// example is the path of a built example, and an error with the next step otherwise.
 func example(name, folder string) (string, error) {
 	folder, err := FindPrograms(folder)
 	if err != nil {
@@ -52,7 +52,7 @@ func example(name, folder string) (string, error) {
 	return "", fmt.Errorf("DPDK's example %s is not built: run scripts/peers.sh (it looked in %s)", name, folder)
 }
 
-// builtFrom reads which DPDK the examples were built from, and compares it with the one that is installed.
+// builtFrom reads which DPDK the examples were built from, and compares it with the installed one.
 func builtFrom(ctx context.Context, folder string) (string, error) {
 	folder, err := FindPrograms(folder)
 	if err != nil {
@@ -203,7 +203,7 @@ func l3fwdGraph() *dpdk {
 	}
 }
 
-// portRate is what rte_sched is told of a memif port: the 100 Gbit/s that it reports, in bytes per second.
+// portRate is the rate configured in rte_sched for a memif port: the 100 Gbit/s that it reports, in bytes per second.
 const portRate = "12500000000"
 
 func qosSched() *dpdk {
@@ -249,7 +249,7 @@ func ipPipeline() *dpdk {
 			if err := os.WriteFile(file, []byte(pipelineScript(s)), 0o644); err != nil {
 				return nil, err
 			}
-			// its console, which nobody uses, at any port
+			// its console, unused, at any port
 			return []string{"-s", file, "-h", "127.0.0.1", "-p", "0"}, nil
 		},
 		// It prints each line of its script before it obeys it; the last one starts the forwarding.

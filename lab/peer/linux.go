@@ -41,8 +41,8 @@ func linuxForwarding(link string) *Peer {
 }
 
 // forwardScript makes a router in a network namespace of its own, which ends with the shell, at the latest when
-// standard input closes. The interfaces come from the namespace of process $outer, where their other ends stay.
-// $ends are those of a port each: name, network, address, neighbour, the neighbour's MAC address.
+// standard input closes. The interfaces come from the namespace of process $outer, where their other ends stay. $ends
+// has for each port: name, network, address, neighbour, the neighbour's MAC address.
 const forwardScript = `set -e
 mount -t sysfs sysfs /sys # shows the interfaces of this namespace
 for all in all default; do echo 0 >"/proc/sys/net/ipv4/conf/$all/rp_filter"; done

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peer runs other programs in the gateway's place, so that its speed can be read next to theirs:
-// dpdk-testpmd (what moving packets costs at all), the examples of Debian's DPDK that forward, route or schedule,
-// and Linux itself. Each is driven by the same tester over the same link and on the same CPU, one at a time and in
-// alternating order.
+// Package peer runs other programs in the gateway's place, to compare their speed. These are dpdk-testpmd (the cost of
+// moving packets at all), the examples of Debian's DPDK that forward, route or schedule, and Linux itself. Each is
+// driven by the same tester over the same link and on the same CPU, one at a time and in alternating order.
 //
-// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. What
-// comes out is compared in full either way: a peer that changes or loses packets has no figure.
+// A peer gets the gateway's own packets where it can forward them, else plain IPv4 packets of the same size. Its output
+// is compared in full either way: a peer that changes or loses packets has no figure.
 package peer
 
 import (
@@ -17,7 +16,7 @@ import (
 	"isthmus/lab/tester"
 )
 
-// Packets say what a peer is sent.
+// Packets are the kind of packets that a peer gets.
 type Packets int
 
 // Kinds of Packets.
@@ -42,7 +41,7 @@ type Change int
 
 // Kinds of Change.
 const (
-	Everything Change = iota // what the gateway does; the profile's own streams say what must arrive
+	Everything Change = iota // as the gateway does; the profile's own streams define the expected packets
 	Nothing
 	SwapMACs   // source and destination address change places
 	NewMACs    // addresses of the next hop and of the port
@@ -71,8 +70,8 @@ type Setup struct {
 	Descriptors    int    // of each memif ring; a power of two
 	NoHuge         bool
 	Flows          int    // in each direction, of plain packets
-	Ends           []End  // pairs: what comes in at one of a pair leaves at the other
-	ProgramsFolder string // of the examples; empty: as FindPrograms says
+	Ends           []End  // pairs: packets received at one leave at the other
+	ProgramsFolder string // of the examples; empty: as by FindPrograms
 }
 
 // Peer is a program that can stand in the gateway's place. The gateway itself takes part as a Peer that its owner
@@ -85,10 +84,10 @@ type Peer struct {
 	Packets Packets
 	Change  Change
 	Ours    bool // the gateway: what the others on the same link are compared with
-	Floor   bool // moves packets and does nothing else: what the link itself costs
+	Floor   bool // only moves packets: the cost of the link itself
 	// Base is what the gateway is measured with on this link, in place of the comparison's; nil: that.
 	Base *tester.Profile
-	// Version says what would run; an error says why it cannot.
+	// Version returns what would run; an error is why it cannot.
 	Version func(ctx context.Context, s *Setup) (string, error)
 	// Start starts it. The caller stops what was started.
 	Start func(ctx context.Context, s Setup) (*Running, error)

@@ -82,8 +82,8 @@ func (p *process) words() string {
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// stop ends the program: it is asked, and killed a second later. DPDK programs hold nothing that a kill would leave
-// behind (--in-memory), and some do not end by themselves once their link is gone.
+// stop asks the program to end, and kills it a second later. DPDK programs leave nothing behind (--in-memory), and some
+// do not end by themselves without their link.
 func (p *process) stop() {
 	p.once.Do(func() {
 		p.cmd.Process.Signal(syscall.SIGINT)

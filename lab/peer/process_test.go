@@ -86,7 +86,7 @@ func TestExamplesThatAreNotThere(t *testing.T) {
 	version("built from 1.0-none")
 }
 
-// What the programs are configured with names both ports and the tester's addresses.
+// The programs' configurations name both ports and the tester's addresses.
 func TestConfigurations(t *testing.T) {
 	setup := testSetup()
 	script := pipelineScript(&setup)

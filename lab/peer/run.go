@@ -23,16 +23,16 @@ import (
 type Options struct {
 	Setup       Setup // Dir may be empty: a folder of its own, removed at the end
 	Repetitions int   // 0: 5
-	// Base is what the gateway is measured with: its streams, its two ports "access" and "core", and what to
-	// do: a search, or a fixed rate, which shows that every program works and tells nothing about its speed.
+	// Base is the gateway's measurement: its streams, its two ports "access" and "core", and the run. That is a
+	// search, or a fixed rate, which shows that every program works, without its speed.
 	Base *tester.Profile
 	// Latency asks for trials at parts of the rate that was found, of which the first is in the row; nil: none.
 	Latency *tester.Latency
-	// Say is told what is about to be done; may be nil.
+	// Say takes progress messages; may be nil.
 	Say func(format string, args ...any)
 }
 
-// Measure has the tester run the profile against what runs. The profile's ports are those of the Running.
+// Measure runs the tester's profile against a running program. The profile's ports are those of the Running.
 type Measure func(ctx context.Context, name string, r *Running, p *tester.Profile) (*tester.Result, error)
 
 // Row is what one program gave. Rates are sums of both directions, of packets that came out as they must, at the
@@ -46,13 +46,13 @@ type Row struct {
 	Floor   bool          `json:"floor,omitempty"`
 	Mpps    figure.Number `json:"mpps"`    // median
 	GbpsL2  figure.Number `json:"gbps_l2"` // that came out, in the repetition of the median
-	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks
-	// per second divided by the median rate. The gateway's is reckoned the same way here.
+	// TicksPerPacket are TSC ticks of the one CPU per packet: a polling thread is always busy, so it is ticks per
+	// second divided by the median rate. The gateway's is computed the same way here.
 	TicksPerPacket figure.Number `json:"ticks_per_packet"`
 	// its rate to the gateway's on the same link, of rounds side by side
 	Ratio      figure.Number `json:"ratio"`
 	RatioRange figure.Spread `json:"ratio_range"`
-	// it was offered a fixed rate: neither ticks nor a ratio can be told
+	// it was offered a fixed rate: neither ticks nor a ratio are known
 	FixedRate   bool          `json:"fixed_rate,omitempty"`
 	Spread      figure.Spread `json:"spread"` // of the rate in Mpps
 	Repetitions int           `json:"repetitions"`
@@ -87,9 +87,9 @@ type run struct {
 // defaultRepetitions are what a median is made of.
 const defaultRepetitions = 5
 
-// RunAll measures every peer in alternating order, the gateway among them, and returns a row for each, in the order
-// given. A peer that cannot run or does not work is left out with the reason in its row, and the others go on. When
-// ctx ends, the rows hold what was measured by then, and the error says so.
+// RunAll measures every peer in alternating order, the gateway among them, and returns a row for each, in the given
+// order. The row of a peer that does not work has the reason, and the others go on. When ctx ends, the rows have the
+// results so far, with an error.
 func RunAll(ctx context.Context, list []*Peer, opt Options, measure Measure) ([]Row, error) {
 	if opt.Repetitions <= 0 {
 		opt.Repetitions = defaultRepetitions
@@ -153,8 +153,8 @@ func (s *Setup) check() error {
 	return nil
 }
 
-// build has scripts/peers.sh get and build DPDK's examples, where this program is in its checkout. It does nothing,
-// and at once, when they are there. When it fails the examples say so, each for itself.
+// build runs scripts/peers.sh to build DPDK's examples, where this program is in its checkout. It returns at once when
+// they exist. After a failure each example reports it.
 func build(ctx context.Context, opt *Options) {
 	folder, err := FindPrograms("")
 	if err != nil || opt.Setup.ProgramsFolder != "" {
@@ -216,8 +216,8 @@ func (p *Peer) profile(opt *Options) (*tester.Profile, error) {
 // OrderWords describes order for a report.
 const OrderWords = "there and back, each pair of repetitions beginning with the next program"
 
-// order is who runs when in a repetition: there and back, and each pair of repetitions begins with the next one, so
-// that nobody always has the same neighbours or the same time since the start (ABBA, BCCB, …).
+// order is who runs when in a repetition: there and back, and each pair of repetitions begins with the next one. So no
+// program always has the same neighbours or the same time since the start (ABBA, BCCB, …).
 func order(n, repetition int) []int {
 	list := make([]int, n)
 	for i := range list {

@@ -234,7 +234,7 @@ func TestBadSetup(t *testing.T) {
 	}
 }
 
-// At a fixed rate the rows say what came through, and nothing about speed.
+// At a fixed rate the rows have the packets received, without speeds.
 func TestFixedRate(t *testing.T) {
 	base := baseProfile()
 	base.Run = tester.Plan{Mode: tester.ModeFixed, Rate: "2kpps"}

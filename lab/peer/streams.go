@@ -26,14 +26,14 @@ const (
 // Network is the network behind a port, without its length: a /24, whose last octet counts from flow to flow.
 func Network(port int) string { return fmt.Sprintf("198.18.%d.0", port) }
 
-// port is the number of the port with a name; -1: there is none.
+// port is the number of the port with a name, -1 without one.
 func (s *Setup) port(name string) int {
 	return slices.IndexFunc(s.Ends, func(e End) bool { return e.Name == name })
 }
 
-// streams returns what the tester sends to a peer, and what must come out, made from the gateway's own streams: the
-// same number of flows, order, sizes and shares. Streams that need the gateway's answers or have a rate of their
-// own (ICMP echo) are left out.
+// streams returns the tester's streams to a peer, and the expected packets, made from the gateway's own: the same
+// number of flows, order, sizes and shares. Streams that need the gateway's answers or have a rate of their own (ICMP
+// echo) are left out.
 func (p *Peer) streams(base []tester.Stream, s *Setup) ([]tester.Stream, error) {
 	var list []tester.Stream
 	for i := range base {

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes the rows as a table for people: the floor and our gateway are marked, and what has no figure says why.
+// Print writes the rows as a table: the floor and our gateway are marked, and a missing figure has its reason.
 func Print(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "PEER\tLINK\tMPPS\tLOWEST\tHIGHEST\tGB/S\tTICKS\tRATIO\tRUNS\t")
@@ -39,7 +39,7 @@ func Print(w io.Writer, rows []Row) error {
 	return printNotes(w, rows)
 }
 
-// printNotes says below the table what its figures mean.
+// printNotes explains the figures below the table.
 func printNotes(w io.Writer, rows []Row) error {
 	var err error
 	say := func(format string, args ...any) {

@@ -11,8 +11,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// A browser draws every plot of the page, opened as a file, in light and dark, no wider than the window; its
-// policy has nothing to refuse.
+// A browser draws every plot of the page, opened as a file, in light and dark, within the window's width; its policy
+// refuses nothing.
 func TestBrowserDrawsThePlots(t *testing.T) {
 	b := pagetest.Start(t)
 	r := fixture(t)

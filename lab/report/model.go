@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report turns everything that a run of benchmarks found out into one self-contained HTML page, into the same
-// tables as text, and into data.json, from which both can be made again.
+// Package report turns the results of benchmarks into one self-contained HTML page, the same tables as text, and
+// data.json, from which both can be made again.
 package report
 
 import (
@@ -27,13 +27,13 @@ const (
 	DataFile = "data.json"
 )
 
-// Report is everything that the page shows. Rates are in Mpps (10^6 packets a second, of
-// both directions together unless said otherwise) as received; Gb/s are 10^9 bits a second; times are in seconds,
-// latencies in microseconds; ratios are of 1.
+// Report is everything that the page shows. Rates are in Mpps (10^6 packets a second, of both directions together
+// unless said otherwise) as received. Gb/s are 10^9 bits a second; times are in seconds, latencies in microseconds;
+// ratios are of 1.
 type Report struct {
 	Schema        int     `json:"schema"`
 	Title         string  `json:"title"`
-	Fixture       string  `json:"fixture,omitempty"` // not empty: made up, and says so on the page
+	Fixture       string  `json:"fixture,omitempty"` // not empty: invented, which the page states
 	Started       string  `json:"started"`           // RFC 3339
 	Seconds       float64 `json:"seconds"`
 	BudgetSeconds float64 `json:"budget_seconds"`
@@ -162,7 +162,7 @@ type Run struct {
 	Seconds    float64  `json:"seconds"`
 }
 
-// Account says where every packet of a run went: sent = received + late + refused + dropped + missing.
+// Account is the fate of every packet of a run: sent = received + late + refused + dropped + missing.
 type Account = bench.Accounting
 
 // Direction is one way of a run: its part of the found rate, or on its own.
@@ -208,7 +208,7 @@ type Capability struct {
 	Needed figure.Number `json:"needed"` // for the result to be the gateway's
 }
 
-// Enough says whether the tester was shown to be fast enough.
+// Enough: the tester was shown to be fast enough.
 func (c *Capability) Enough() bool { return c != nil && c.Ratio >= c.Needed && c.Mpps.Runs > 0 }
 
 // Load is latency at one rate.
@@ -379,7 +379,7 @@ type Peer struct {
 	Command       string        `json:"command"`
 }
 
-// Partial says whether anything that should be here is not.
+// Partial: some expected part is missing.
 func (r *Report) Partial() bool {
 	if !r.Complete || r.Interrupted || len(r.Missing) > 0 {
 		return true

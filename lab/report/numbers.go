@@ -13,7 +13,7 @@ import (
 // notApplicable stands where there is no figure.
 const notApplicable = figure.None
 
-// fixed prints with so many decimals, and commas between thousands.
+// fixed prints with a number of decimals, and commas between thousands.
 func fixed(v float64, decimals int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return notApplicable
@@ -126,7 +126,7 @@ func ownTicks(s figure.Difference) string {
 
 func ticks(v float64) string { return fixed(v, 1) }
 
-// duration prints seconds as people say them.
+// duration prints seconds in a readable form.
 func duration(seconds float64) string {
 	s := int(math.Round(seconds))
 	if s < 60 {

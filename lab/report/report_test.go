@@ -80,7 +80,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 	}
 }
 
-// unseen are figures that are drawn, or only say how to read others.
+// unseen are figures that are drawn, or only explain others.
 var unseen = regexp.MustCompile(`^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
 	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$|` +
 	`\.RatioRange\.Median$|\.Latency\.Buckets\[\]|\.Account\.(In|Out|Punted|Held|Other)$|\.Nodes\[\]\.Packets$`)
@@ -363,7 +363,7 @@ func TestAnythingMayBeMissing(t *testing.T) {
 	plots(t, render(t, hollow))
 }
 
-// What was not measured has neither a heading nor a link.
+// An unmeasured section has neither a heading nor a link.
 func TestUnmeasuredSectionsAreLeftOut(t *testing.T) {
 	r := fixture(t)
 	*r = Report{Costs: r.Costs, Machine: r.Machine, Complete: true, Missing: []Missing{{SectionPeers,

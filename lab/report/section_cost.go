@@ -11,7 +11,7 @@ import (
 
 // These sections show costs inside the gateway.
 
-// isPort says whether a node is the port's own work, which the floor has, too.
+// isPort: a node is the port's own work, which the floor has, too.
 func isPort(name string) bool { return strings.HasPrefix(name, "port-") }
 
 func (r *Report) cost() *section {
@@ -75,7 +75,7 @@ func nodeChart(profile string, line *CostLine) *sheet.Plot {
 	}
 	rest, small := 0.0, 0
 	for _, n := range line.Nodes {
-		// What is too small to see stays in the table.
+		// Invisibly small parts stay in the table.
 		if n.Share < sum/200 {
 			rest, small = rest+n.Share, small+1
 			continue

@@ -243,7 +243,7 @@ func latencyChart(what string, list []Load) *sheet.Plot {
 	return c
 }
 
-// stepLoad draws what came through against what was offered.
+// stepLoad draws the received rate against the offered one.
 func (r *Report) stepLoad() *section {
 	s := &section{
 		ID: SectionSteps, Title: "Step load",

@@ -84,7 +84,7 @@ func (r *Report) trials() *section {
 	return s
 }
 
-// ability says what the tester was shown to do for a run.
+// ability describes the tester's proven abilities for a run.
 func (run *Run) ability() []string {
 	c := run.Tester
 	if c == nil {
@@ -103,7 +103,7 @@ func (run *Run) ability() []string {
 		zeroAsNone(run.TesterTicks, ticks)}
 }
 
-// needed is what the tester must be able to do, as the first run says.
+// needed is the required ability of the tester, as in the first run.
 func (r *Report) needed() string {
 	for i := range r.Runs {
 		if c := r.Runs[i].Tester; c != nil {
@@ -131,7 +131,7 @@ func (x *Trial) row() []string {
 		zeroAsNone(x.ClockGHz, func(v float64) string { return fixed(v, 2) })}
 }
 
-// machine says where, with what and how.
+// machine describes place, equipment and method.
 func (r *Report) machine() *section {
 	m := &r.Machine
 	s := &section{ID: SectionMachine, Title: "Machine, versions, command lines"}

@@ -46,7 +46,7 @@ type drawing struct {
 type table struct {
 	Title, Note string
 	Heads       []string
-	Left        int // so many columns are text, aligned to the left
+	Left        int // number of text columns, aligned to the left
 	Rows        [][]string
 	Fold        bool
 	Code        bool // the last column is what was typed
@@ -67,10 +67,10 @@ func newTable(t table) []table {
 	return []table{t}
 }
 
-// Empty says that a section has nothing to show.
+// Empty: a section has nothing to show.
 func (s *section) Empty() bool { return len(s.Figures) == 0 && len(s.Tables) == 0 }
 
-// sections makes those that have something to show.
+// sections makes the nonempty sections.
 func (r *Report) sections() []*section {
 	list := []*section{
 		r.headline(), r.sizes(), r.latency(), r.stepLoad(), r.instances(), r.cost(), r.population(), r.flows(),

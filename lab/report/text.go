@@ -81,7 +81,7 @@ func (t *table) write(b *strings.Builder) error {
 	return view.WriteTable(b, titles, right, rows)
 }
 
-// wrap breaks words into lines of at most so many letters, longer words excepted.
+// wrap breaks words into lines of bounded length, longer words excepted.
 func wrap(s string, at int) []string {
 	lines := []string{""}
 	for _, word := range strings.Fields(s) {

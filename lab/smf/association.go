@@ -46,7 +46,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Features are the UP function features that the user plane told (UP* bits of package pfcp).
+// Features are the user plane's UP function features (UP* bits of package pfcp).
 func (a *Association) Features() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,8 +89,7 @@ func (c *Client) Associate(ctx context.Context, peer netip.AddrPort) (*Associati
 	return c.associated(peer, r.Node.String(), r.Features, r.Recovery), nil
 }
 
-// associated notes an association. One that a restarted peer makes anew takes the place of the old, whose sessions
-// are gone.
+// associated stores an association. A restarted peer's new association replaces the old one, whose sessions are gone.
 func (c *Client) associated(peer netip.AddrPort, id string, features uint64, recovery time.Time) *Association {
 	a := &Association{client: c, Peer: peer, ID: id, features: features, recovery: recovery, beaten: time.Now()}
 	c.mu.Lock()
@@ -200,5 +199,5 @@ func (c *Client) beat(now time.Time) {
 	}
 }
 
-// Alive tells whether the association still holds.
+// Alive: the association still holds.
 func (a *Association) Alive() bool { return a.client.find(a.ID) == a }

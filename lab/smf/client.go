@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smf is the control side of PFCP (TS 29.244): an emulated SMF, SGW-C, PGW-C, MME or AMF, as far as user
-// planes see one. It serves the lab, the tests and whoever wants to drive a user plane from Go. A Client is one CP
-// function with one socket; it keeps associations alive, repeats requests (T1, N1), answers what user planes ask,
-// and hands their reports to the sessions they belong to. rules.go makes the rules of each role, network.go lets
-// several functions carry the bearers of UEs.
+// Package smf is the control side of PFCP (TS 29.244): an emulated SMF, SGW-C, PGW-C, MME or AMF, as far as user planes
+// see one. It serves the lab, the tests and other Go programs that drive a user plane. A Client is one CP function with
+// one socket. It keeps associations alive, repeats requests (T1, N1), answers user planes' requests, and passes reports
+// to their sessions. The rules of each role are in rules.go; network.go lets several functions carry the bearers of
+// UEs.
 package smf
 
 import (
@@ -45,7 +45,7 @@ type Handlers struct {
 type Counters struct {
 	Requests, Resent, Unanswered atomic.Uint64 // ours
 	Served, Repeated, Refused    atomic.Uint64 // of user planes; Repeated: answered from the cache
-	Malformed, Stray             atomic.Uint64 // Stray: responses that nobody waits for
+	Malformed, Stray             atomic.Uint64 // Stray: unexpected responses
 }
 
 // Client is one CP function. All methods may be called from any goroutine.

@@ -21,8 +21,8 @@ type Function struct {
 	LocalCore    string // of a relay with an uplink classifier: the network beside it
 }
 
-// Network carries UEs over a chain of functions: a radio node, any number of relays, an anchor. All methods may be
-// called from any goroutine; those about one bearer take turns.
+// Network carries UEs over a chain of functions: a radio node, any number of relays, an anchor. Any goroutine may call
+// it; calls for one bearer take turns.
 type Network struct {
 	Radios     []Function // the UE is at one of them
 	Relays     []Function
@@ -90,7 +90,7 @@ func (b *Bearer) attach(ctx context.Context) error {
 		return err
 	}
 	b.chain = append(b.chain, s)
-	// Each relay learns where the next one wants uplink packets.
+	// Each relay gets the next one's uplink endpoint.
 	for i := range n.Relays {
 		up, err := b.chain[i+1].FTEID(Uplink)
 		if err != nil {
@@ -156,8 +156,8 @@ func (b *Bearer) activate(ctx context.Context, radio int, endMarker bool) error 
 	return nil
 }
 
-// Handover moves a UE to another radio node (TS 23.401 §5.5.1.1, TS 23.502 §4.9.1.2): the session there, the path
-// switch with end markers, the UE's own move, then the end of the session at the old node.
+// Handover moves a UE to another radio node (TS 23.401 §5.5.1.1, TS 23.502 §4.9.1.2). It makes the session there,
+// switches the path with end markers, moves the UE, and ends the session at the old node.
 func (b *Bearer) Handover(ctx context.Context, radio int, move func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,9 +177,8 @@ func (b *Bearer) Handover(ctx context.Context, radio int, move func() error) err
 	return errors.Join(err, e)
 }
 
-// Restore makes the session of a UE that is next to its anchor anew at another one, with the UE's addresses (TS 23.527
-// §4.2: the anchor that it had is lost, or is back), and leads the radio's packets there once ready, where given,
-// returns.
+// Restore establishes a UE's session at another anchor next to it, with the UE's addresses (TS 23.527 §4.2: its former
+// anchor is lost, or is back). It leads the radio's packets there once ready, where given, returns.
 func (b *Bearer) Restore(ctx context.Context, anchor *Function, ready func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -251,7 +250,7 @@ func (b *Bearer) Wake(ctx context.Context) error {
 	return err
 }
 
-// wake says whether the UE was idle.
+// wake returns whether the UE was idle.
 func (b *Bearer) wake(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,7 +309,7 @@ func (b *Bearer) Anchored() *Session {
 	return b.chain[len(b.chain)-1]
 }
 
-// Downlink pages a UE for which packets wait; it is what Handlers.Downlink of the clients shall be.
+// Downlink pages a UE with waiting packets; it is meant for Handlers.Downlink of the clients.
 func (n *Network) Downlink(s *Session, _ *pfcp.SessionReportRequest) {
 	if b, ok := s.Tag.(*Bearer); ok && b.network == n {
 		n.Notified.Add(1)
@@ -324,8 +323,8 @@ func (n *Network) Downlink(s *Session, _ *pfcp.SessionReportRequest) {
 	}
 }
 
-// ErrorIndication repairs a bearer whose radio node does not know the tunnel any more (TS 23.007 §21.7): as if the
-// UE had become idle and was paged at once. It is what Handlers.ErrorIndication shall be.
+// ErrorIndication repairs a bearer whose radio node has lost the tunnel (TS 23.007 §21.7): as if the UE had become idle
+// and was paged at once. It is meant for Handlers.ErrorIndication.
 func (n *Network) ErrorIndication(s *Session, unknown []pfcp.FTEID) {
 	b, ok := s.Tag.(*Bearer)
 	if !ok || b.network != n {

@@ -22,7 +22,7 @@ type UE struct {
 	IPv6 netip.Prefix
 }
 
-// Measure is what an anchor does to a UE's traffic besides forwarding it; zero values: nothing.
+// Measure is an anchor's treatment of a UE's traffic besides forwarding; zero values: none.
 type Measure struct {
 	QFI               uint8  // of the packets it sends into tunnels
 	MBRUp, MBRDown    uint64 // kbit/s
@@ -37,7 +37,7 @@ type Anchor struct {
 	UE           UE
 	Measure      Measure
 	IPv6         bool        // F-TEIDs of that family
-	Peer         *pfcp.FTEID // where downlink packets go; nil: they are buffered, and we are told
+	Peer         *pfcp.FTEID // where downlink packets go; nil: they are buffered, and we get a report
 }
 
 // Relay is a function between two tunnels: SGW-U (Sxa), or an intermediate UPF with N3 and N9.
@@ -70,7 +70,7 @@ func ptr[T any](v T) *T { return &v }
 // Choose asks the user plane for an F-TEID.
 func Choose(ipv6 bool) *pfcp.FTEID { return &pfcp.FTEID{Choose: true, WantIPv4: !ipv6, WantIPv6: ipv6} }
 
-// anyGTPU removes GTP-U/UDP/IP, whatever the IP version (TS 29.244 §8.2.64).
+// anyGTPU removes GTP-U/UDP/IP of any IP version (TS 29.244 §8.2.64).
 const anyGTPU = 6
 
 // tunnel is the outer header that leads to an F-TEID.
@@ -81,7 +81,7 @@ func tunnel(to pfcp.FTEID) *pfcp.OuterHeader {
 	return &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv6, TEID: to.TEID, IPv6: to.IPv6}
 }
 
-// to forwards into a tunnel, or as plain IP when there is none.
+// to forwards into a tunnel, or without one as plain IP.
 func to(side pfcp.Interface, instance string, peer *pfcp.FTEID) *pfcp.Forwarding {
 	f := &pfcp.Forwarding{Destination: &side, NetworkInstance: &instance}
 	if peer != nil {
@@ -226,8 +226,8 @@ func (r *Radio) Request() *pfcp.SessionEstablishmentRequest {
 	return req
 }
 
-// Redirect makes a FAR forward into another tunnel. With endMarker the user plane tells the old one that it was the
-// last packet (SNDEM, TS 29.244 §5.2.3.3).
+// Redirect makes a FAR forward into another tunnel. With endMarker the user plane sends an End Marker on the old one
+// (SNDEM, TS 29.244 §5.2.3.3).
 func Redirect(far uint32, side pfcp.Interface, instance string, peer pfcp.FTEID, endMarker bool) pfcp.UpdateFAR {
 	f := to(side, instance, &peer)
 	f.SendEndMarker = endMarker

@@ -16,7 +16,7 @@ import (
 type Session struct {
 	Association *Association
 	CP          pfcp.FSEID
-	Tag         any // whatever the caller wants to find again in a handler
+	Tag         any // the caller's own value, for its handlers
 
 	mu      sync.Mutex
 	up      pfcp.FSEID

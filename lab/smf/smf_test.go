@@ -52,8 +52,8 @@ func associate(t *testing.T, c *smf.Client, up *smftest.Server) *smf.Association
 
 var ue = smf.UE{IPv4: netip.MustParseAddr("10.45.0.1"), IPv6: netip.MustParsePrefix("2001:db8:45:1::/64")}
 
-// limit ends a test that would wait for ever. It says nothing about how long something may take: on a busy machine
-// anything may take seconds.
+// limit ends a test that would wait for ever. It is no measure of duration: on a busy machine anything may take
+// seconds.
 const limit = time.Minute
 
 func waitUntil(t *testing.T, what string, f func() bool) {

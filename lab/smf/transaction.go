@@ -36,7 +36,7 @@ type answer struct {
 	until time.Time
 }
 
-// ErrNoAnswer says that a request was repeated N1 times and nobody answered.
+// ErrNoAnswer: a request was repeated N1 times without an answer.
 var ErrNoAnswer = errors.New("no answer")
 
 const sequenceMask = 0xffffff

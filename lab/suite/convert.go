@@ -39,7 +39,7 @@ func (s *suite) keep(r *bench.LinkResult, profile, group string) {
 	s.where(r)
 }
 
-// where notes what a result says of the machine.
+// where notes the machine of a result.
 func (s *suite) where(r *bench.LinkResult) {
 	m := &s.r.Machine
 	m.TSCHz, m.StealRatio = r.TSCHz, max(m.StealRatio, r.StealRatio)
@@ -217,7 +217,7 @@ func standing(p *bench.Point) *tester.Trial {
 	return nil
 }
 
-// uplink tells a stream's direction by the port that sends it.
+// uplink derives a stream's direction from its sending port.
 func uplink(r *tester.Result, stream string) bool {
 	for i := range r.Streams {
 		if r.Streams[i].Name == stream {
@@ -268,7 +268,7 @@ func stepsOf(r *tester.Result, full float64) []report.Step {
 	return list
 }
 
-// prove adds what another measurement of the same run compared, and an example of what was wrong.
+// prove adds another measurement of the same run, and an example of a wrong packet.
 func prove(run *report.Run, p *bench.Point, example string) {
 	if run.Add(p.Proof); run.WrongFrame == "" && p.Wrong > 0 {
 		run.WrongFrame = example

@@ -108,7 +108,7 @@ func instancePoint(r *bench.LinkResult) report.InstancePoint {
 	return p
 }
 
-// cannot says what the machine cannot show, and what was seen all the same.
+// cannot returns what the machine cannot show, and what was measured all the same.
 func cannot(n *bench.Instances) string {
 	var received, lost, wrong uint64
 	for i := range n.Each {

@@ -53,7 +53,7 @@ func (s *suite) lengths() lengths {
 	}
 }
 
-// Profiles of the headline, and the one that peers and instances are measured with.
+// Profiles of the headline, and the profile of peers and instances.
 const (
 	symmetric  = "agf-symmetric"
 	asymmetric = "agf-asymmetric"
@@ -148,7 +148,7 @@ func (s *suite) link(ctx context.Context, profile, group string, opt bench.Optio
 	return err
 }
 
-// judge notes that figures are void or a goal was missed, and goes on.
+// judge notes that figures are void or a goal was missed, and continues.
 func (s *suite) judge(what string, verdict error) {
 	if verdict != nil {
 		s.say("       %s: %v", what, verdict)
@@ -240,7 +240,7 @@ func (s *suite) population(ctx context.Context, n lengths) error {
 	return errors.Join(failed...)
 }
 
-// flows measures the cost with more and more flows, the largest number first: where it does not fit into the machine's
+// flows measures the cost with more and more flows, the largest number first. Where it does not fit into the machine's
 // huge pages, no point has them, so that the curve is of one kind of memory.
 func (s *suite) flows(ctx context.Context, n lengths) error {
 	set := report.FlowCurve{Profile: flowProfile,
@@ -317,7 +317,7 @@ func (s *suite) routers(ctx context.Context) error {
 	return err
 }
 
-// instances measures as many gateways as the machine has CPUs for, and says what it cannot show.
+// instances measures as many gateways as the machine has CPUs for, and reports its limits.
 func (s *suite) instances(ctx context.Context, seconds float64) error {
 	set := report.Instances{Profile: symmetric, Title: "650 B both ways", Points: []report.InstancePoint{}}
 	if run := s.find(symmetric); run != nil && s.r.Headline(run) != nil {

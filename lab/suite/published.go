@@ -4,10 +4,10 @@ package suite
 
 import "isthmus/lab/report"
 
-// The paper's figures: Intel, Dell and Red Hat's white paper on a virtual access gateway function. 40 instances
-// with 4 virtual CPUs each are 80 physical cores (160 hyper-threads); 931 Gb/s of 650 B frames are 179.0 Mpps. The
-// asymmetric figure, 682 Gb/s of 504 and 128 B at 89:11, gives two rates, as the ratio is read of bits or of
-// packets. Cycles are 1.7 GHz by the rate.
+// The paper's figures: Intel, Dell and Red Hat's white paper on a virtual access gateway function. 40 instances with 4
+// virtual CPUs each are 80 physical cores (160 hyper-threads); 931 Gb/s of 650 B frames are 179.0 Mpps. The asymmetric
+// figure, 682 Gb/s of 504 and 128 B at 89:11, gives two rates: the ratio may be of bits or of packets. Cycles are 1.7
+// GHz divided by the rate.
 const (
 	paperSource = "Intel, Dell and Red Hat, white paper 780931-001US (2023), virtual access gateway function on " +
 		"PowerEdge R760"

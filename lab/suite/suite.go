@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite measures everything that the report shows, one part after the other, within a time that it says
-// before. A part that fails does not stop the others; an interrupt ends the run and keeps what was measured. The
-// report is written after each part, so that nothing is lost whatever happens.
+// Package suite measures everything in the report, part by part, within an announced time. A failed part does not stop
+// the others; an interrupt ends the run and keeps the results. The report is written after each part, so that nothing
+// is lost.
 package suite
 
 import (
@@ -39,14 +39,14 @@ type Tools struct {
 	Link  func(ctx context.Context, opt bench.Options) (*bench.LinkResult, error)
 	Synth func(ctx context.Context, opt bench.Options) (*bench.Result, error)
 	Peers func(ctx context.Context, opt bench.Options, rounds int) ([]peer.Row, error)
-	Place func(opt *bench.Options) (fits bool, err error) // gives so many instances their CPUs
+	Place func(opt *bench.Options) (fits bool, err error) // assigns CPUs to the instances
 	// Routers compares routers of several ports; nil: that part is left out.
 	Routers func(ctx context.Context, opt bench.Options) (*l3fwd.Result, error)
 }
 
 // part is a step of the suite.
 type part struct {
-	section string // of the report, where its absence is told
+	section string // of the report, which mentions its absence
 	name    string
 	seconds float64 // expected
 	run     func(ctx context.Context) error
@@ -57,13 +57,13 @@ type suite struct {
 	opt   Options
 	r     *report.Report
 	began time.Time
-	bad   []error // wrong packets, missed goals: the figures are there, and void
+	bad   []error // wrong packets, missed goals: the figures exist, and are void
 
 	unfinished int // parts at the end of the list of what is missing that an interrupt ended
 }
 
-// Run measures everything and writes the report. The report comes back whenever one was written, also beside an
-// error, which says that the run was interrupted, that a part failed, or that packets were wrong.
+// Run measures everything and writes the report, which is returned if written, also beside an error. The error reports
+// an interrupt, a failed part, or wrong packets.
 func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	s := &suite{opt: opt, began: time.Now()}
 	s.r = &report.Report{
@@ -130,7 +130,7 @@ func Run(ctx context.Context, opt Options) (*report.Report, error) {
 	return s.r, s.verdict(ctx)
 }
 
-// interrupted writes what there is. The first of the rest was under way; `here` says so when it has left something.
+// interrupted writes the results so far. The first of the rest was in progress; `here` reports its partial results.
 func (s *suite) interrupted(rest []part, here string) {
 	s.r.Interrupted = true
 	s.say("interrupted: the report keeps what was measured, and says so")

@@ -22,14 +22,14 @@ import (
 
 const goalLoss = 1e-5
 
-// world answers like the real tools would, and can be told to misbehave.
+// world answers like the real tools, and can misbehave on request.
 type world struct {
 	calls   []string
 	fail    map[string]error // by call
 	stop    string           // the call during which the user interrupts
 	cancel  context.CancelFunc
 	wrong   string  // the call whose packets are wrong
-	factor  float64 // each later search of a profile finds so much more
+	factor  float64 // growth of each later search of a profile
 	again   map[string]int
 	machine int  // instances that fit
 	gone    bool // one of the peers
@@ -52,7 +52,7 @@ func histogram() *tester.Histogram {
 		Buckets: [][3]float64{{1, 2, 60}, {2, 6, 40}}}
 }
 
-// linkPoint is a point whose rate at the goal is so many Mpps.
+// linkPoint is a point with a rate at the goal in Mpps.
 func linkPoint(name, reading string, rate float64) bench.Point {
 	pps, mpps, loss := rate*1e6, figure.Number(rate), 4e-6
 	good := tester.Outcome{Found: true, Confirmed: true}

@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// Checked is a profile that was read: presets stand where the file says nothing, and all of it goes together.
+// Checked is a profile that was read: with defaults filled in, and consistent.
 type Checked struct {
 	Profile
 	File string
@@ -51,7 +51,7 @@ func (r *reader) check(p *Profile) {
 		r.fault("streams", 0, "the streams have %d flows together, and at most %d are possible", flows,
 			mostFlows)
 	}
-	// Of streams that were read well, or faults would follow from faults.
+	// Of valid streams, or faults would follow from faults.
 	bad := slices.ContainsFunc(r.List, func(f Fault) bool { return strings.HasPrefix(f.Text, "streams") })
 	for i := 0; i < len(p.Streams) && !bad; i++ {
 		r.answers(p, i)
@@ -169,7 +169,7 @@ func (p *Profile) streamNames() (names []string) {
 	return names
 }
 
-// named says whether the name at path is one of names; what is missing for another reason is no fault of its own.
+// named checks that the name at path is one of names; a name missing for another reason is no further fault.
 func (r *reader) named(path, kind, name string, names []string) bool {
 	if r.lines[path] == 0 || len(names) == 0 || r.hasFault(path) {
 		return false
@@ -213,8 +213,8 @@ func (r *reader) answers(p *Profile, i int) {
 	}
 }
 
-// run completes the goals, and says whether mode, rate, steps and search go together, when all else is good: what is
-// missing because of another fault is not said twice.
+// run completes the goals, and checks that mode, rate, steps and search fit together, if all else is good: a fault is
+// not reported twice.
 func (r *reader) run(p *Profile) {
 	if p.Run.Seconds == 0 {
 		p.Run.Seconds = 10
@@ -265,7 +265,7 @@ func orElse[T comparable](v *T, preset T) {
 	}
 }
 
-// CheckRun says which key of `run` is wrong and why, of a profile that is good otherwise.
+// CheckRun returns which key of `run` is wrong and why, of an otherwise good profile.
 func (p *Profile) CheckRun() (key, why string) {
 	shared := p.SharedBytes() > 0
 	switch run := &p.Run; {
@@ -302,8 +302,8 @@ func (p *Profile) checkSteps() (key, why string) {
 	return "", ""
 }
 
-// rises says whether a step is above the one before. What max is will be known once the tester has tried, so steps in
-// packets and parts of max cannot be compared here.
+// rises: a step is above the one before. max is unknown until the tester has tried, so steps in packets and parts of
+// max cannot be compared here.
 func (p *Profile) rises(before, step Rate) bool {
 	parts := 0
 	for _, one := range []Rate{before, step} {
@@ -345,8 +345,8 @@ func (p *Profile) SharedBytes() float64 {
 	return bytes / shares
 }
 
-// RatePPS of a rate of the run, all streams with a share together: bits by the mean size of their frames, parts of the
-// run's rate. 0 of none, infinity of max.
+// RatePPS converts a rate of the run, of all streams with a share together: bits by the mean size of their frames,
+// parts of the run's rate. 0 for none, infinity for max.
 func (p *Profile) RatePPS(r Rate) float64 {
 	value, of, _ := r.Scan()
 	switch bytes := p.SharedBytes(); {
@@ -369,7 +369,7 @@ func (s *Stream) ownPPS() float64 {
 	return value
 }
 
-// Overrides are what the command line says in place of the file. Empty: nothing.
+// Overrides are the command line's values in place of the file's. Empty: none.
 type Overrides struct {
 	Mode, Rate, Seconds, Capture string
 	NoHuge                       bool

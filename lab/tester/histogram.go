@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Join adds histograms up and finds their common percentiles, each as the upper end of its bucket. Nil ones and those
-// without packets are passed over; nil when nothing is left. A single one comes back as it is.
+// Join adds histograms up and finds their common percentiles, each as the upper end of its bucket. Nil and empty ones
+// are skipped; nil without others. A single one is returned as it is.
 func Join(list ...*Histogram) *Histogram {
 	list = slices.DeleteFunc(slices.Clone(list), func(h *Histogram) bool { return h == nil || h.Count == 0 })
 	switch len(list) {

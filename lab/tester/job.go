@@ -13,8 +13,8 @@ import (
 	"isthmus/traffic/job"
 )
 
-// Job is the profile as the engine takes it: its head, its ports, and of each stream what it is and its two stacks.
-// With check, the engine says what is wrong with it and no more.
+// Job is the profile in the engine's form: its head, its ports, and each stream with its two stacks. With check, the
+// engine only reports faults.
 func (c *Checked) Job(check bool) []byte {
 	var b bytes.Buffer
 	put := func(v any) {

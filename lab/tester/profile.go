@@ -10,9 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Profile is the tester's one file: ports, streams and what to do with them. The reader goes by the tag `in`: "!" where
-// the key must be given, how a value is read (scalar in read.go), words that are allowed, bounds (of a text in bytes),
-// and behind "=" what stands for an absent key. The tag `list` says how many entries a list has, and what they are.
+// Profile is the tester's one file: ports, streams and the run. The reader goes by the tag `in`: "!" for a required
+// key, how a value is read (scalar in read.go), permitted words, and bounds (of a text in bytes). Behind "=" stands the
+// default. The tag `list` says how many entries a list has, and of which kind.
 type Profile struct {
 	Name  string `yaml:"name" in:"!name"`                  // of the profile
 	Title string `yaml:"title,omitempty" in:"text 0..255"` // for people
@@ -28,7 +28,7 @@ type Profile struct {
 	Capture   *Capture `yaml:"capture,omitempty"`                    // a sample of received frames for tshark
 }
 
-// Port is a DPDK device of the tester. A memif port is a zero-copy client unless Args say otherwise.
+// Port is a DPDK device of the tester. A memif port is a zero-copy client, unless Args override that.
 type Port struct {
 	Name string `yaml:"name" in:"!name"`
 	// pci, net_memif, net_af_xdp, net_af_packet, net_tap, net_ring …, or share: a gateway of ours on this machine
@@ -46,8 +46,8 @@ type Port struct {
 	Addresses []string `yaml:"addresses,omitempty,flow" in:"address" list:"0..8 addresses"`
 }
 
-// Stream is a set of flows that are sent at one port and must arrive at another. One of Share (1 when none is given),
-// Rate and Answers says how many packets are sent.
+// Stream is a set of flows that are sent at one port and must arrive at another. One of Share (1 by default), Rate and
+// Answers sets the number of packets.
 type Stream struct {
 	Name string `yaml:"name" in:"!name"`
 	Port string `yaml:"port" in:"!word"` // where it is sent
@@ -157,7 +157,7 @@ const (
 	ModeSteps  = "steps"
 )
 
-// Plan is what to do: the section `run` of the file. What is empty has the tester's own preset.
+// Plan is the section `run` of the file. Empty fields have the tester's defaults.
 type Plan struct {
 	// one trial (fixed), the highest rate at each goal (search), or steps
 	Mode string `yaml:"mode" in:"word fixed|search|steps =fixed"`
@@ -206,7 +206,7 @@ type Latency struct {
 	Seconds float64 `yaml:"seconds" in:"seconds 0..3600 =1"` // of each; 0: none
 }
 
-// Disturbs says when a trial counts as disturbed, and how often it is repeated then.
+// Disturbs defines when a trial counts as disturbed, and how often it is repeated then.
 type Disturbs struct {
 	Repeats int  `yaml:"repeats" in:"whole 0..100 =3"`
 	Steal   Part `yaml:"steal,omitempty" in:"part 0..1 =0.1%"` // CPU time that the hypervisor took

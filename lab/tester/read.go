@@ -97,7 +97,7 @@ func Parse(file string, data []byte) (*Checked, error) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// tree parses the text into its one document's root, or says why not.
+// tree parses the text into its one document's root, or reports the fault.
 func (r *reader) tree(data []byte) *yaml.Node {
 	if len(data) > mostBytes {
 		return r.no(1, "is larger than 1 MB")
@@ -134,8 +134,7 @@ func (r *reader) no(line int, why string) *yaml.Node {
 	return nil
 }
 
-// walk counts what a node stands for, aliases written out. Depth is bounded, so an alias within what it stands for
-// ends, too.
+// walk counts a node's size, aliases written out. Depth is bounded, so an alias within itself ends, too.
 func (r *reader) walk(n *yaml.Node, depth int) string {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -457,7 +456,7 @@ func (r *reader) text(text, path string, h how) bool {
 	return false
 }
 
-// rate reads one; words says whether parts and max are allowed. What is wrong is said when wanted is empty.
+// rate reads a rate; words: parts and max are allowed. Faults are reported when wanted is empty.
 func (r *reader) rate(text, path string, h how) (good bool, wanted string) {
 	_, of, ok := Rate(text).Scan()
 	part, most := slices.Contains(h.words, "part"), slices.Contains(h.words, "max")
@@ -478,7 +477,7 @@ func (r *reader) rate(text, path string, h how) (good bool, wanted string) {
 	return true, ""
 }
 
-// mac reads an address of a station. It returns true also after the fault that it is none of a single one.
+// mac reads a station's address. It returns true also after the fault that it is a group's.
 func (r *reader) mac(text, path string) bool {
 	mac, err := macAddress(text)
 	if err == nil && (mac[0]&1 != 0 || bytes.Equal(mac, make([]byte, 6))) {

@@ -25,7 +25,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// faultsOf is what is said about a text; "" when it is good.
+// faultsOf is the faults of a text; "" when it is good.
 func faultsOf(text string) string {
 	if _, err := Parse("x.yaml", []byte(text)); err != nil {
 		return err.Error() + "\n"
@@ -33,7 +33,7 @@ func faultsOf(text string) string {
 	return ""
 }
 
-// Each block of testdata/faults.txt is an edit of a good file, and all that is said about it.
+// Each block of testdata/faults.txt is an edit of a good file, with all its faults.
 func TestFaults(t *testing.T) {
 	base := read(t, "testdata/base.yaml")
 	if got := faultsOf(base); got != "" {
@@ -304,7 +304,7 @@ func TestValues(t *testing.T) {
 			0xd6}}, "%+v", gtpu.Extension)
 }
 
-// What the command line changes is looked at again.
+// The command line's changes are checked again.
 func TestOverride(t *testing.T) {
 	for o, want := range map[Overrides]string{
 		{Mode: "steps"}:                 "test.yaml, with the options given: run.steps: mode steps needs",
@@ -337,7 +337,7 @@ func TestExamplesAreGood(t *testing.T) {
 	}
 }
 
-// Any text: what is refused has a reason with file and line, what is taken becomes a job.
+// Any text: a refusal has a reason with file and line, an accepted text becomes a job.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("../../traffic/profiles/*.yaml")
 	for _, file := range append(files, "testdata/base.yaml") {

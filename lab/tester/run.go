@@ -48,8 +48,8 @@ type Options struct {
 	Log       io.Writer // text that the tester prints; may be nil
 	Arguments []string  // more options for isthmus-traffic
 	EAL       []string  // DPDK options
-	// Patience is how long a trial may take beyond what was asked of it, and a start until links are up, before
-	// the tester counts as stuck and is ended. 0: a minute.
+	// Patience is how much longer than planned a trial may take, and a start until links are up, before the tester
+	// counts as stuck and is ended. 0: a minute.
 	Patience time.Duration
 }
 
@@ -71,9 +71,9 @@ func Find(given string) (string, error) {
 	return path, nil
 }
 
-// Run runs a profile. When ctx ends, the tester is interrupted and what it measured comes back with Interrupted set and
-// no error. A run that is not complete for another reason gives an error, beside the result where there is one. Packets
-// that were wrong or lost are no error: Result.Status is 1 then.
+// Run runs a profile. When ctx ends, the tester is interrupted and its result comes back with Interrupted set and no
+// error. A run incomplete for another reason gives an error, beside a result if there is one. Wrong or lost packets are
+// no error: Result.Status is 1 then.
 func Run(ctx context.Context, p *Profile, opt Options) (*Result, error) {
 	program, err := Find(opt.Binary)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	// A process group of its own, so that Ctrl-C reaches us alone and we end it in good order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p.cmd.WaitDelay = time.Second // whoever else holds its output does not hold us
+	p.cmd.WaitDelay = time.Second // another holder of its output does not hold us
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (p *process) run(ctx context.Context) error {
 	return err
 }
 
-// follow passes events on until the tester closes its output. It interrupts the tester when ctx ends, and kills it
-// when it does not come to an end.
+// follow passes events on until the tester closes its output. It interrupts the tester when ctx ends, and kills it when
+// it does not end.
 func (p *process) follow(ctx context.Context, events <-chan Event) (stuck bool) {
 	patience := p.opt.Patience
 	if patience <= 0 {
@@ -214,10 +214,10 @@ func readEvents(r io.Reader, to chan<- Event) {
 			to <- e
 		}
 	}
-	io.Copy(io.Discard, r) // after a line too long, let the writer go on
+	io.Copy(io.Discard, r) // after a line too long, drain the writer
 }
 
-// result reads what the tester wrote and decides what is an error.
+// result reads the tester's file and decides what is an error.
 func (p *process) result(ctx context.Context, file string, wanted *Profile, failed error) (*Result, error) {
 	r, err := ReadResult(file)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The test binary plays isthmus-traffic when this variable says how.
+// The test binary acts as isthmus-traffic in the way of this variable.
 const actAs = "ISTHMUS_FAKE_TESTER"
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func fake(how string, args []string) int {
 	fmt.Println(`{"event":"begin","purpose":"fixed","rate_pps":1000,"asked_seconds":0.01}`)
 	if line := make([]byte, 1); how != "dies" {
 		if n, _ := os.Stdin.Read(line); n != 1 {
-			return 3 // nobody let the trial begin
+			return 3 // the trial was never released
 		}
 	}
 	switch how {

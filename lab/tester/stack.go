@@ -16,8 +16,8 @@ import (
 	"isthmus/traffic/layers"
 )
 
-// How the reader takes a list of layers: names and values. What can follow what, and which values may be left out, is
-// the engine's to say.
+// How the reader takes a list of layers: names and values. The engine decides which layers may follow, and which values
+// are optional.
 
 const pduSession = 0x85 // PDU Session Container, TS 29.281 §5.2.2.7
 
@@ -145,7 +145,7 @@ func (r *reader) bytes(text, path string, form layers.Field, to *job.Value) {
 	r.refuse(path, text, wanted)
 }
 
-// step reads a number, or for IPv6 an address that says which 32-bit word is counted: 0:0:0:1:: counts /64 prefixes.
+// step reads a number, or for IPv6 an address that selects the counted 32-bit word: 0:0:0:1:: counts /64 prefixes.
 func (r *reader) step(text, path string, form layers.Field, to *job.Value) {
 	if number, err := whole(text); err == nil && number>>32 == 0 {
 		to.Step = uint32(number)

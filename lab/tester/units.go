@@ -27,7 +27,7 @@ const (
 	Fastest      // as fast as the port takes them
 )
 
-// What no tester can send.
+// Above any tester's ability.
 const (
 	mostPPS  = 200e6
 	mostBits = 400e9
@@ -64,7 +64,7 @@ func scan(text string, units []unit) (value float64, of Unit, ok bool) {
 	return value * units[i].factor, units[i].rate, true
 }
 
-// Scan reads a rate that was checked, or says that it is none.
+// Scan reads a checked rate; ok is false without one.
 func (r Rate) Scan() (value float64, of Unit, ok bool) {
 	switch r {
 	case "":
@@ -81,7 +81,7 @@ func (r Rate) Unit() Unit {
 	return of
 }
 
-// fault says why a rate is impossible, as the end of a sentence.
+// fault returns why a rate is impossible, as the end of a sentence.
 func (r Rate) fault() string {
 	value, of, _ := r.Scan()
 	switch {

@@ -51,12 +51,12 @@ const (
 	XDPMTU  = 3000
 )
 
-// XDPNear are the arguments of net_af_xdp for a program that polls the near end of a pair: when both ends ask the
-// kernel for each burst (the driver's preset), they wait for each other.
+// XDPNear are the arguments of net_af_xdp for a program that polls the near end of a pair. With the driver's preset
+// both ends ask the kernel for each burst, and wait for each other.
 const XDPNear = "busy_budget=0"
 
 // highIndex returns an interface number that is free and far from the kernel's own. net_af_packet makes the number of
-// its fanout group from process and interface number (pid ^ index), so two processes on neighbouring interfaces may ask
+// its fanout group from process and interface number (pid ^ index). So two processes on neighbouring interfaces may ask
 // for the same group, which the kernel refuses.
 func highIndex() int {
 	index := 1 << 14

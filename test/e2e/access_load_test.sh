@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# `isthmus control-load --access`: subscribers sign in by PPPoE and by DHCP, each in its VLANs, are answered by a server
-# behind the gateway, flap, and come back after a power cut.
+# `isthmus control-load --access`: subscribers sign in by PPPoE and by DHCP, each in its VLANs, against a server behind
+# the gateway. They flap, and come back after a power cut.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

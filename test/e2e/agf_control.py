@@ -303,7 +303,7 @@ def send_as_fragments(w, frame):
 
 
 def long_downlink(w):
-    """1500 bytes do not fit into PPPoE's 1492: fragments where they may be made, else the sender is told."""
+    """1500 bytes do not fit into PPPoE's 1492: fragments where permitted, else an ICMP error."""
     for subscriber in (SUBSCRIBER["carol"], SUBSCRIBER["dave"]):
         free = inner(4, INTERNET4, subscriber.ipv4, "udp", 1472, seed=90)
         w.subscriber.forget()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the access gateway answers, originates and hands up, with the kernel as its neighbour: ARP and ND, echo, GTP-U
-# path messages, ICMP errors, fragments and reassembly, control packets of subscribers.
+# What the access gateway answers, originates and punts, with the kernel as its neighbour: ARP and ND, echo, GTP-U path
+# messages, ICMP errors. Also fragments and reassembly, and control packets of subscribers.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of every kind in both directions; each frame that comes out is compared field by field.
+"""Packets of every kind in both directions; each received frame is compared field by field.
 
-usage: agf_veth.py [SUBSCRIBER UPF], the interfaces on which the gateway's access and core ports are reached. MAY_DROP
-names reasons that are no fault here.
-"""
+Usage: agf_veth.py [SUBSCRIBER UPF], the interfaces on which the gateway's access and core ports are reached. MAY_DROP
+names reasons that are no fault here."""
 
 import os
 import sys

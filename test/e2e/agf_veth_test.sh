@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The access gateway between two veth pairs, with scapy as home gateways and as UPF: every encapsulation, IP version,
-# TPID and direction, captured and compared field by field as tshark decodes it.
+# The access gateway between two veth pairs, with scapy as home gateways and as UPF. Every encapsulation, IP version,
+# TPID and direction is captured and compared field by field as tshark decodes it.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

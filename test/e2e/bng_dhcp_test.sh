@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A home without tags gets its IPv4 address by dhclient (method accept), and an IPv6 address and a prefix by the gateway
-# as relay from Kea; packets pass both ways; either process is killed and the home stays on line; it gives all back.
-# Beside it a home by PPPoE has its IPv6 address and prefix from Kea, too. Homes that take a neighbour's MAC or address.
+# A home without tags gets its IPv4 address by dhclient (method accept), and an IPv6 address and a prefix from Kea
+# through the relay. Packets pass both ways. Either process is killed and the home stays on line; it releases all. A
+# home by PPPoE also has its IPv6 address and prefix from Kea. Other homes take a neighbour's MAC or address.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

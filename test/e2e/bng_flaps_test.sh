@@ -11,7 +11,7 @@ own_namespaces "$@"
 homes=${1:-300} flaps=${2:-100} seconds=${3:-4} rate=${4:-8000}
 
 veth_pair veth-access home0
-# The gateway of traffic_agf.yaml for those who stay, and a port beside it for those who come and go.
+# The gateway of traffic_agf.yaml for permanent subscribers, and a port beside it for those that come and go.
 {
 	sed -e "s|SOCKETS|$DIR|; s/LEFT/0x103e/; s/RIGHT/0x103f/" \
 		-e "s/idle_sleep: true/&, limits: {sessions: $((homes * 2 + 1024))}/" \

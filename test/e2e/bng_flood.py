@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PADI and DISCOVER of random MAC addresses, all lines of an S-tag and one line alone: who is on line misses nothing,
-new homes come in."""
+"""PADI and DISCOVER of random MAC addresses, on all lines of an S-tag and on one line: homes on line miss no packet,
+new homes sign in."""
 
 import os
 import random
@@ -22,7 +22,7 @@ CHADDR = 20 + 8 + 28
 
 
 def flood(kind, line):
-    """A frame of a MAC address that nobody has; of a line of S-tag 100."""
+    """A frame of an unused MAC address; of a line of S-tag 100."""
     mac = b"\x06" + RANDOM.randbytes(5)
     tags = struct.pack(">HHHH", 0x88A8, 100, 0x8100, line)
     if kind == "padi":

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# Floods of PADI and DHCPDISCOVER from random MAC addresses: a home that is on line loses no packet and no LCP echo,
-# a new one comes in behind the same S-tag, counters name what was dropped, and neither process grows (rows B2, B8).
+# Floods of PADI and DHCPDISCOVER from random MAC addresses (rows B2, B8). A home on line loses no packet and no LCP
+# echo. A new one signs in behind the same S-tag. Counters name the drops, and neither process grows.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/homes.sh
@@ -23,8 +23,8 @@ mapfile -t after < <(sizes)
 [[ $(ids) == "$control $data" ]] || fail "a process died"
 echo "bytes before ${before[*]}, after ${after[*]}"
 for i in 0 1; do
-	# 300 bytes for each of 600,000 MAC addresses would be more. What fills up are 65,536 lines that were refused,
-	# of 700 bytes for 10 s each (TestMemoryOfFlood), twice as much until Go collects, and the history of sign-ins.
+	# 300 bytes for each of 600,000 MAC addresses would be more. The flood fills 65,536 refused lines, 700 bytes for
+	# 10 s each (TestMemoryOfFlood), twice as much until Go collects, and the history of sign-ins.
 	((after[i] - before[i] < 160 << 20)) || fail "the flood fills memory"
 done
 echo PASS

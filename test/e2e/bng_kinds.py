@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of home on one access port: each carries packets both ways, and none what another may."""
+"""Every kind of home on one access port: each carries packets both ways, and none of another's addresses."""
 
 import ipaddress
 import struct
@@ -96,7 +96,7 @@ def sign_in(wire):
     new.sign_in6(delegated=False)
     homes["IPoE, QinQ, IPv6"] = new, [new.ipv6]
 
-    # Nothing is said to who signs in by a packet, and the packet is lost.
+    # A sign-in by packet gets no answer, and the packet is lost.
     first = Plain(wire, "02:00:00:00:00:07", (100, 7))
     first.gateway = old.gateway
     first.send_ip(echo("100.64.7.7"))
@@ -118,7 +118,7 @@ def carries(homes):
 
 
 def refused(name, packets, home, reason):
-    """What a home sends is dropped under that name, each packet, and nothing else comes of it."""
+    """A home's packets are dropped under that name, each one, without any other effect."""
     before, known = rows("drop").get(reason, 0), len(show("subscriber"))
     for packet in packets:
         home.send_ip(packet)
@@ -127,7 +127,7 @@ def refused(name, packets, home, reason):
 
 
 def theft(homes):
-    """Each home with all addresses of everybody else."""
+    """Each home with all addresses of all others."""
     for name, (home, own) in homes.items():
         others = [a for _, addresses in homes.values() for a in addresses if a not in own]
         refused(name, [echo(a) for a in others], home, "source-spoofed")

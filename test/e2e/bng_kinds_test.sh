@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # On one access port at once: PPPoE and IPoE, two tags and none, IPv4, IPv6 and both, a delegated prefix, a home by its
-# first packet, one of the file; FreeRADIUS lets them in by RadSec (RFC 6614). Each carries packets both ways, and no
-# source address but its own.
+# first packet, one of the file. FreeRADIUS accepts them by RadSec (RFC 6614). Each carries packets both ways, and only
+# from its own source address.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh

@@ -88,7 +88,7 @@ def main():
     crash(anna, bob)
     pings(anna, 2)
 
-    # Nobody takes records, and the control plane is killed with those that wait.
+    # The accounting server is away, and the control plane is killed with waiting records.
     stop_server()
     change("anna", 4000)
     bob.hang_up()
@@ -100,10 +100,10 @@ def main():
     start_server()
     wait_until(lambda: of("Stop", session[bob]) and len(of("Interim-Update", session[anna])) > 1,
                "records that waited", 20)
-    # The data plane that counted bob's packets crashed before it told: they were read.
+    # The data plane that counted bob's packets crashed before its report: they were read.
     equal("bob's last record", last(session[bob]), ("User-Request", str(3 * SIZE)))
 
-    # A planned end: the home hears it, and accounting hears that we go after all else.
+    # A planned end: the home gets its end, and accounting gets Accounting-Off last.
     subprocess.run([os.environ["BIN"] + "/isthmus", "drain"], check=True)
     check(anna.hears(pppoe.LCP, pppoe.TERMINATE, 5), "anna hears no Terminate-Request")
     anna.send(pppoe.LCP, pppoe.control(pppoe.TERMINATED, 1))

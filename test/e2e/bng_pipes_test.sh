@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# Homes that signed in have pipes of their access port's scheduler: each gets its profile's rate by isthmus-traffic, the
-# strict class first. The scheduler comes by a reload while they are on line, and by a start of the control plane; a CoA
-# changes a profile; who finds no pipe free is refused.
+# Homes that signed in have pipes of their access port's scheduler. isthmus-traffic measures each profile's rate, the
+# strict class first. The scheduler comes by a reload while they are on line, and by a start of the control plane. A CoA
+# changes a profile; a home without a free pipe is refused.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh
@@ -22,7 +22,7 @@ carl	Cleartext-Password := "example-only"
 eve	Cleartext-Password := "example-only"
 	Filter-Id = "scheduler=tin"'
 radius_gateway "$FIXED_MACS" 's/interval: 10,/interval: 3600,/' <<-EOF
-	neighbours: # the tester's port, which asks nobody
+	neighbours: # the tester's port, without ARP
 	  - {interface: n6, address: 10.60.0.2, mac: 02:00:00:cc:00:02}
 EOF
 {
@@ -41,9 +41,9 @@ EOF
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/bng_pipes.py"
 
-# The control plane alone starts with another file, while homes are on line: without a scheduler they go on, with one
-# they have their pipes again. Who has a pipe's profile by RADIUS, which the other file has not, stays on line, too.
-# usage: pipes_are PIPES: each subscriber has a session that is as it shall be
+# The control plane alone starts with another file, while homes are on line. Without a scheduler they go on; with one
+# they have their pipes again. A home keeps a pipe's profile from RADIUS that the file lacks.
+# usage: pipes_are PIPES: each subscriber has a session in its final state
 pipes_are() {
 	[[ $(isthmus show session -j | jq -c '[.[].scheduler_pipe] | sort') == "$1" &&
 		$(isthmus show subscriber -j | jq -c '[.[].state]') == '["up","up"]' ]]

@@ -13,7 +13,7 @@ CORE, CORE6, PORTAL, WEB = "10.60.0.2", "fd00:60::2", "http://portal.test/", "19
 
 
 def home(wire, number, user):
-    """A home of a user who is let in."""
+    """A home of an accepted user."""
     client = pppoe.Client(wire, f"02:00:00:00:01:{number:02x}", tags=(101, number), user=user)
     check(client.sign_in(v6=False), f"{user} is not let in")
     return client
@@ -36,7 +36,7 @@ def stopped(user):
 
 
 def ends(client, cause):
-    """The gateway ends the session: the home hears it, accounting why. Its last record."""
+    """The gateway ends the session: the home gets its end, accounting the cause. Its last record."""
     wait_until(lambda: stopped(client.user), f"the last record of {client.user}")
     heard = client.next(pppoe.LCP)
     check(heard is not None and heard[1] == pppoe.TERMINATE, f"{client.user} hears no Terminate-Request: {heard}")
@@ -158,7 +158,7 @@ def by_dhcp(wire):
 
 
 def idle(silent, active):
-    """Who is silent ends by the data plane's event, who sends does not."""
+    """A silent home ends by the data plane's event, a sending one does not."""
     def over():
         pinged(active)
         return stopped(silent.user)

@@ -39,7 +39,7 @@ def serve_names(address):
 
 
 class Page(http.server.BaseHTTPRequestHandler):
-    """Says which server it is, whatever name the client asked for."""
+    """Names its server, whatever name the client requested."""
 
     def do_GET(self):
         text = f"this is {self.server.site}\n".encode()

@@ -52,8 +52,8 @@ mkdir -p /etc/netns
 mount -t tmpfs tmpfs /etc/netns
 mkdir /etc/netns/home
 
-# IPv4 has the lease's name server, IPv6 its own: each looks names up by its own family.
-# usage: get FAMILY URL: the page, then its status and the URL where curl ended
+# The lease's name server serves IPv4, another one IPv6: each resolves names by its own family.
+# Usage: get FAMILY URL: the page, then its status and the URL where curl ended
 get() {
 	local resolver=192.0.2.53
 	[[ $1 == 4 ]] || resolver=2001:db8:53::53

@@ -30,10 +30,10 @@ def pings(anna, host):
 
 
 def traced(anna, what):
-    """Whoever signed in is traced by what a caller knows of itself, as a subscriber of the file is by its name.
+    """A subscriber that signed in is traced by what a caller knows of itself, as a subscriber of the file is by its
+    name.
 
-    Of two packets one is a request: the trace may begin between a request and its answer.
-    """
+    Of two packets one is a request: the trace may begin between a request and its answer."""
     command = [os.environ["BIN"] + "/isthmus", "trace", "--subscriber", what, "--count", "2", "--for", "12s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
         wait_until(lambda: [pings(anna, "10.60.0.2"), p.poll() is not None][1], f"the trace of {what}")
@@ -46,7 +46,7 @@ def main():
     anna = pppoe.Client(wire, ANNA)
     check(anna.sign_in(), "anna is not let in")
     print("anna has", anna.ipv4)
-    pings(anna, "10.60.0.2")  # at once: packets pass before she is told that she is let in
+    pings(anna, "10.60.0.2")  # at once: packets pass before the answer
     anna.send(pppoe.LCP, pppoe.control(pppoe.ECHO, 9, b"\x11\x22\x33\x44"))
     echo = anna.next(pppoe.LCP)
     check(echo and echo[1] == pppoe.ECHOED, f"echo is not answered: {echo}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# FreeRADIUS lets a subscriber in by CHAP, with a rate of its own; radclient changes it while packets pass, and ends the
-# session; what accounting was told is what the subscriber sent and got, to the byte. MS-CHAPv2, both ways. Records of
-# accounting with FreeRADIUS away and each process killed; a planned end.
+# FreeRADIUS accepts a subscriber by CHAP, with a rate of its own; radclient changes it while packets pass, and ends the
+# session. Accounting has the subscriber's octets exactly. MS-CHAPv2, both ways. Accounting records survive without
+# FreeRADIUS while each process is killed; a planned end.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh

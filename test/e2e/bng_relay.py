@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A home by PPPoE, without IPv4, that gets an address and a prefix from Kea by the gateway as relay of DHCPv6.
+"""A home by PPPoE, without IPv4, gets an address and a prefix from Kea through the gateway's DHCPv6 relay.
 
-usage: bng_relay.py sign-in, which prints its PPPoE session and the gateway's MAC; bng_relay.py leave SESSION MAC
-"""
+Usage: bng_relay.py sign-in, which prints its PPPoE session and the gateway's MAC; bng_relay.py leave SESSION MAC"""
 
 import struct
 import sys

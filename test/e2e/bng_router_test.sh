@@ -98,7 +98,7 @@ wait_for 10 grep -qx $((1 << 20)) "$DIR/server" || fail "the octets at the serve
 isthmus show mss -j | jq -e '.[] | select(.name == "internet") | .uplink == 1 and .downlink == 1' >/dev/null ||
 	fail "show mss: $(isthmus show mss)"
 
-# The file names the router: homes hear of it, and the one that they have stays.
+# The file names the router: homes get its advertisement, and their former one stays.
 sed -i 's|\(addresses: \[100.64.0.1/16\)\]|\1, "fe80::1/64"]|' "$DIR/isthmus.yaml"
 isthmus config apply "$DIR/isthmus.yaml" >"$DIR/applied" || fail "$(cat "$DIR/applied")"
 wait_for 20 eval 'default | has "via fe80::1 "' || fail "no advertisement from the file's address"
@@ -107,7 +107,7 @@ in_home ip -6 route del default via "$router" dev home0
 router=fe80::1
 two_periods "a router of the file's address"
 
-# Another gateway, which knows nobody, has the same link-local address and another MAC address.
+# Another gateway, without sessions, has the same link-local address and another MAC address.
 stop_gateway
 rm -f "$DIR"/*.db
 sed -i 's|device: veth-access, role: access|&, mac: "02:00:00:00:77:01", sign_in: {packet: true}|' "$DIR/isthmus.yaml"

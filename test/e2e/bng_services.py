@@ -72,7 +72,7 @@ def main():
     anna.send(pppoe.IP4, bytes(IP(src=anna.ipv4, dst=CORE) / ICMP(id=7, seq=2)))
     check(anna.echo_reply(pppoe.IP4) is not None, "no answer to a ping")
 
-    # What is not there changes nothing.
+    # Unknown names change nothing.
     for attributes in ('Filter-Id = "nowhere.in"', 'Framed-Pool = "prefixes"'):
         out = change(attributes)
         check("CoA-NAK" in out and "Invalid-Attribute-Value" in out, f"{attributes}: {out}")

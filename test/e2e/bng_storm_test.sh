@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# The power of all homes on line fails at once, and all dial again at the same time: each is let in again, none twice,
-# neither process dies, and when they have left nothing is left of them.
+# All homes on line lose power at once, and dial again at the same time. Each signs in again, none twice, neither
+# process dies, and nothing remains after the last leaves.
 # usage: bng_storm_test.sh [HOMES]
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"

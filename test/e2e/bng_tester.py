@@ -38,8 +38,8 @@ class Anna:
             print(words)
 
     def polices(self, name, kbit):
-        """Twice the rate is sent. What arrives is the rate within 1 %, with up to one burst of it: a full bucket's
-        at the beginning, less what a gateway that is held up for longer than the burst cannot pass."""
+        """Twice the rate is sent. The rate arrives within 1 %. Up to one burst more may arrive from a full bucket, and
+        less if the gateway stalls for longer than the burst."""
         seconds, packet = 4, 1000
         for _ in range(tester.TRIES):
             status, results, words = self.run(

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# isthmus-traffic moves packets of a subscriber who signed in: the accounting records have its counts to the byte, each
-# family apart; a CoA under load halves a rate, by its measure within 1 %, and no packet below the new rate is lost.
+# isthmus-traffic moves packets of a subscriber that signed in: the accounting records have its counts to the byte, each
+# family apart. A CoA under load halves a rate, within 1 % as measured, and no packet below the new rate is lost.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/freeradius.sh
@@ -17,7 +17,7 @@ veth_pair veth-core core0
 start_freeradius 'anna	Cleartext-Password := "example-only"
 	WISPr-Bandwidth-Max-Down = 4000000, Framed-IP-Address = 100.64.7.7'
 radius_gateway "$FIXED_MACS" <<-EOF
-	neighbours: # the tester's port, which asks nobody
+	neighbours: # the tester's port, without ARP
 	  - {interface: n6, address: 10.60.0.2, mac: 02:00:00:cc:00:02}
 	  - {interface: n6, address: "fd00:60::2", mac: 02:00:00:cc:00:02}
 EOF

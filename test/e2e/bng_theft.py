@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Homes by DHCP that take a neighbour's MAC or address: who they are not, they do not become."""
+"""Homes by DHCP that take a neighbour's MAC or address get none of its sessions."""
 
 import ipoe
 from frames import Wire, check, check_sum, done, equal, rows, wait_until
@@ -10,14 +10,14 @@ CORE, GATEWAY = "10.60.0.2", "100.64.0.1"
 
 
 def dropped(reason, send, what):
-    """What is sent is dropped by this name, each packet once."""
+    """Each packet sent is dropped once, by this name."""
     before = rows("drop").get(reason, 0)
     send()
     wait_until(lambda: rows("drop").get(reason, 0) == before + 1, f"{what} to be dropped as {reason}")
 
 
 def claims(home, address):
-    """An ARP request in which the home says that the address is its own."""
+    """An ARP request that claims the address for the home."""
     request = ARP(op=1, hwsrc=home.mac.hex(":"), psrc=address, pdst=GATEWAY)
     home.wire.send(home.frame(0x0806, bytes(request)))
 

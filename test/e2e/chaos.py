@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything at once against a UPF (chaos_test.sh). Rounds of some seconds: sessions of two CP functions come, change
-and go, packets flow, a fifth of them hostile, hostile PFCP and scrapes beside; and faults drawn by chance. After each
-round all is mended and quiet:
+"""Everything at once against a UPF (chaos_test.sh). In rounds of some seconds sessions of two CP functions come, change
+and go. Packets flow, a fifth of them hostile, beside hostile PFCP and scrapes, and faults are drawn by chance.
 
-* both processes are the ones that nobody killed; a session that was accepted and not deleted passes packets in both
-  directions;
-* the counters add up, no packet buffer is lost, memory is what it was when the process was first quiet;
-* no worker stood still for more than 10 ms but when the machine did: its thread waited for a CPU, the hypervisor took
-  it, or a reference process of each CPU that wakes every millisecond came late as well. The clock judges nothing else.
+After each round all is mended and quiet. Both processes are the same unless killed on purpose. A session that was
+accepted and not deleted passes packets in both directions. The counters add up, no packet buffer is lost, and memory is
+what it was when the process was first quiet.
 
-CHAOS_SEED repeats a run's configuration, faults and packets, though not their moments to the millisecond.
-"""
+No worker stood still for more than 10 ms unless the machine did. Its thread waited for a CPU, the hypervisor took it,
+or a reference process of each CPU that wakes every millisecond came late too. The clock judges nothing else.
+
+CHAOS_SEED repeats a run's configuration, faults and packets, though not their moments to the millisecond."""
 
 import contextlib
 import http.client
@@ -100,7 +99,7 @@ class OverUnix(http.client.HTTPConnection):
 
 
 def ask(path):
-    """What the control plane's socket says, None while it is away or says no."""
+    """The answer of the control plane's socket, None while it is away or refuses."""
     connection = OverUnix("isthmus")
     try:
         connection.request("GET", path)
@@ -172,8 +171,8 @@ class Stalls:
             multiprocessing.Process(target=wait_reference, args=(cpu, self.late), daemon=True).start()
         self.before = {}  # (pid, worker): (stalls, microseconds of them, microseconds of the machine)
         self.shared = 0  # of `machine`, what is not of one process
-        # [(time of a look, microseconds that the machine took before it)]: a stall is counted when it ends,
-        # what the machine took of it may be counted some looks earlier.
+        # [(time of a look, microseconds that the machine took before it)]: a stall is counted at its end, the machine's
+        # part possibly some looks earlier.
         self.took = {}
         self.all = self.longest = 0
         self.unexplained = []
@@ -199,7 +198,7 @@ class Stalls:
             waited, shared = self.machine(status["dp_pid"])
         except OSError:
             return
-        # Of a worker whose process was killed after it was asked there is no figure.
+        # A worker whose process was killed after the request has no figure.
         now = {(status["dp_pid"], row["worker"]): (row["stalls"], row["stalled_us"], waited[row["worker"]] + shared)
                for row in rows if row["worker"] in waited}
         at = time.monotonic()
@@ -313,7 +312,7 @@ class Chaos:
             answer = answer or self.smf.request(kind, body, seid=seid, sequence=sequence, seconds=1)
         if answer is None:
             self.counts["unanswered"] += 1
-            if what != "modified":  # nobody knows what became of it
+            if what != "modified":  # the outcome is unknown
                 self.sessions.pop(slot, None)
                 self.blocked.add(slot)
         elif answer.cause != n4.ACCEPTED:
@@ -371,7 +370,7 @@ class Chaos:
             while True:
                 f.write(bytes(4096))
         wait_pass(dice.uniform(0.5, 2))
-        for _ in range(40):  # while the data plane is away nothing is written, so nobody notices
+        for _ in range(40):  # while the data plane is away no change is written
             if self.gateway.noticed_full_disk():
                 break
             wait_pass(0.25)
@@ -483,7 +482,7 @@ class Chaos:
             self.afresh()
 
     def forget_lost(self):
-        """What was accepted while the disk was full need not outlive the control plane."""
+        """Sessions accepted while the disk was full need not outlive the control plane."""
         for slot, seid in list(self.sessions.items()):
             answer = self.smf.request(MODIFY, same_far(slot), seid=seid, seconds=3)
             if answer is not None and answer.cause == n4.CONTEXT_NOT_FOUND:
@@ -495,7 +494,7 @@ class Chaos:
               f"release of {node.name}: {answer and answer.cause}")
 
     def afresh(self):
-        """Slots whose last request nobody answered are free again with a new association."""
+        """Slots with an unanswered last request are free again with a new association."""
         self.release(self.smf)
         wait_until(lambda: getattr(self.smf.associate(), "cause", None) == n4.ACCEPTED, "a new association", 10)
         self.sessions, self.blocked = {}, set()

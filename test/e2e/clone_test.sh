@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Clones: interfaces of the gateway have devices of the kernel in the namespace `fabric`, where ordinary programs work:
-# ping, TCP, tcpdump, ip addr, ip neigh, ip route, ip link; what these do is what the data plane does. Then
-# processes, devices and the namespace end, and come again.
+# Clones: interfaces of the gateway have devices of the kernel in the namespace `fabric`, for ordinary programs: ping,
+# TCP, tcpdump, ip addr, ip neigh, ip route, ip link. The data plane follows their changes. Then processes, devices and
+# the namespace end, and return.
 #
 #   near: core0's peer, 192.0.2.0/24 behind it ── core0 [gateway] far0 ── far: a host with a default route
 # shellcheck source=test/lib/net.sh
@@ -104,7 +104,7 @@ is "a server listens there" listens near
 near "$PYTHON" "$DIR/tcp.py" call 10.30.0.1 || fail "no TCP connection to us"
 fabric "$PYTHON" "$DIR/tcp.py" call 10.30.0.2 || fail "no TCP connection from us"
 
-# What goes to groups of the link alone: OSPF here, which has neither an address of ours nor a port.
+# Packets to groups of the link alone: OSPF here, which has neither an address of ours nor a port.
 fabric tcpdump -i core0 -c 1 -w "$DIR/ospf.pcap" 'ip proto 89' 2>"$DIR/tcpdump.log" &
 capture=$!
 is "tcpdump starts" grep -q 'listening on' "$DIR/tcpdump.log"
@@ -114,7 +114,8 @@ packet = IP(src="10.30.0.2", dst="224.0.0.5", proto=89, ttl=1) / Raw(bytes(44))
 sendp(Ether(dst="01:00:5e:00:00:05") / packet, iface="near-0", verbose=0)'
 is "tcpdump sees OSPF" gone "$capture"
 
-# ---- what the kernel is told, the data plane does --------------------------------------------------------------------
+# ---- the data plane follows the kernel
+# --------------------------------------------------------------------------------
 ip -n near addr add 10.31.0.2/24 dev near-0
 ip -n fabric addr add 10.31.0.1/24 dev core0
 is "an address of the kernel's is ours" pings near 10.31.0.1
@@ -162,7 +163,7 @@ is "above the port's it is put back" fabric grep -qx 1500 /sys/class/net/core0/m
 is "it works again" pings far -s 1400 192.0.2.1
 
 # ---- many routes, by messages that are lost --------------------------------------------------------------------------
-# The kernel and the data plane have the same, whatever was told on the way.
+# The kernel and the data plane have the same routes, whichever messages arrived.
 # usage: same_routes
 same_routes() {
 	diff <(ip -n fabric -j route show | jq -r '.[] | select(.gateway) | "\(.dst) \(.gateway)"' | sort) \
@@ -187,7 +188,7 @@ isthmus status | grep '^kernel'
 write del >/dev/null
 is "all go" same_routes
 
-# More than there is room for: as many as there is, and nobody else's go.
+# More routes than there is room for: the table fills, and no other routes go.
 fabric "$PYTHON" "$TEST_ROOT/test/lib/routes.py" add 25000 10.30.0.2 core0 >/dev/null
 is "the routes that there is room for" shows route 'map(select(.via != "")) | length == 24000'
 left_out() { isthmus status | grep 'more routes than engine.limits.routes allows'; }

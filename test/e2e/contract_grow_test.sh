@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Control planes of another age with a data plane of today, under traffic: one whose structs have a field more, one
-# whose structs have one fewer (lib/contract_relay.py makes them so). Each brings everything up, takes over, changes all
-# sessions and changes them back. No packet is lost, and what nobody changed is not sent again. Needs no root; BUILD
-# names another build folder.
+# Control planes of another age with today's data plane, under traffic: one has structs with a field more, the other
+# with one fewer (lib/contract_relay.py). Each brings everything up, takes over, changes all sessions and changes them
+# back. No packet is lost, and unchanged objects are not sent again. Needs no root; BUILD names another build folder.
 # shellcheck source=test/lib/both.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
@@ -51,7 +50,7 @@ take_over_and_change() {
 }
 file_is_back() { ! isthmus show route | has "^$1"; }
 
-# What a control plane with fewer fields does not know says nothing.
+# Fields that an older control plane does not know have no effect.
 isthmus bench agf-symmetric --link synth --print-config | sed 's/encap: qinq/mss: none, &/' >"$dir/isthmus.yaml"
 start_dp
 
@@ -79,7 +78,7 @@ session_count_is 1000 || fail "not 1000 sessions"
 take_over today
 (($(changes) == 0)) || fail "sent $(changes) changes for what an older control plane made"
 
-# A layout that differs within the version is seen before anything is sent, and both sides say so.
+# A layout that differs within the version is detected before anything is sent, and both sides report it.
 start_control_plane other "$dir/other.log"
 wait_until "the control plane says which struct differs" grep -q "struct api_session is laid out otherwise" \
 	"$dir/other.log"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # `isthmus lab 5g`: ordinary programs from a UE through gNB and UPF, then through two UPFs with N9, uplink classifier
-# and GTP-U over IPv6; handover under traffic; buffering and paging of an idle UE.
+# and GTP-U over IPv6. Handover under traffic; buffering and paging of an idle UE.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

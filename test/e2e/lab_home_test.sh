@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# `isthmus lab home`: homes sign in through FreeRADIUS, by PPPoE with CHAP and by DHCP (Debian's client); ordinary
-# programs reach the internet over IPv4 and IPv6; a CoA halves the rate of a live session under iperf3; `clear
-# subscriber` ends one, and the accounting says why. A network of IPv6 alone.
+# `isthmus lab home`: homes sign in through FreeRADIUS, by PPPoE with CHAP and by DHCP (Debian's client). Ordinary
+# programs reach the Internet over IPv4 and IPv6. A CoA halves the rate of a live session under iperf3. `clear
+# subscriber` ends one, and accounting has the reason. A network of IPv6 alone.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: routing daemons' clocks
-# `isthmus lab isp` with an interior protocol in place of BGP: it converges by OSPF and by IS-IS, IPv4 and IPv6, and
-# the data network reaches wireline and mobile subscribers.
+# `isthmus lab isp` with an interior protocol in place of BGP. It converges by OSPF and by IS-IS, IPv4 and IPv6, and the
+# data network reaches wireline and mobile subscribers.
 # usage: lab_igp_test.sh [ospf|isis...]
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
@@ -16,7 +16,7 @@ chmod 755 "$DIR" # FRR's daemons are no root
 (($#)) || set -- ospf isis
 for igp; do
 	echo "--- $igp"
-	# Convergence is waited for, so that one answer of a few tells.
+	# Convergence is waited for: one of a few answers suffices.
 	# shellcheck disable=SC2016 # the lab's shell expands
 	lab isp --ues 1 --homes 1 --igp "$igp" --exec '
 		for target in 10.45.0.1 2001:db8:45:1::1 100.64.0.1 2001:db8:64:1::1; do

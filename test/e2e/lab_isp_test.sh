@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: routing daemons' clocks
-# `isthmus lab isp`: two gateways and two FRR routers find each other; pools are announced, preferred at the first
-# gateway, and no routes of the data plane; ordinary programs reach wireline and mobile subscribers and back; routes
-# come by BGP; a flood of subscribers for the control plane takes no routing session. Each process of the first gateway
-# is killed under a counted stream: forwarding goes on while its control plane, zebra, staticd and bgpd are away. Then
-# all of it is: the other one takes over, and gives back. How long that takes is printed, not judged.
+# `isthmus lab isp`: two gateways and two FRR routers find each other. Pools are announced, preferred at the first
+# gateway, and no routes of the data plane. Ordinary programs reach wireline and mobile subscribers and back, and routes
+# come by BGP. A flood of subscribers for the control plane takes no routing session. Each process of the first gateway
+# is killed under a counted stream: forwarding goes on without its control plane, zebra, staticd and bgpd. Then the
+# whole gateway is killed: the other one takes over, and gives back. The duration is printed, not judged.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -15,7 +15,7 @@ lab_fixture
 [[ -x /usr/lib/frr/bgpd ]] || skip "needs FRR (Debian: frr)"
 chmod 755 "$DIR" # FRR's daemons are no root
 
-# A control plane that never finds a data plane, and what the one before it announced.
+# A control plane that never finds a data plane, and its predecessor's announcements.
 ip netns add alone
 ip -n alone link set lo up
 alone() { ip -n alone route show proto 73 type blackhole | has '^blackhole 10.45.0.0/16 '; }
@@ -104,7 +104,7 @@ done
 ip -n ilab-r3 route show 10.45.0.0/24 | has 'dev gw1 ' || fail "r3 goes elsewhere: $(ip -n ilab-r3 route)"
 
 echo "--- what was killed"
-# usage: told PATTERN
+# usage: `told` PATTERN
 told() { grep "$1" "$DIR/isthmus.log" || fail "the lab does not tell: $1"; }
 told '^5000 routes announced'
 told '^5000 routes withdrawn'

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows P1-P34 and A1-A13 of the table of hostile inputs, sent to a running UPF over UDP.
 
-After every row: exactly one reason in `rejected` of `show n4` rose, by the number of bad messages; both processes are
-the same ones, the next heartbeat is answered within a second, the good session's packets pass in both directions, and
-the number of sessions is what it was. At the end buffers in use are what they were. Causes are those of the tables, or
-of TS 29.244 §7.6 and §8.2.1 where the tables leave them open.
+After every row exactly one reason in `rejected` of `show n4` rose, by the number of bad messages. Both processes are
+the same, the next heartbeat is answered within a second, and the good session's packets pass in both directions. The
+number of sessions is unchanged. At the end the number of buffers in use is, too. Causes are those of the tables, or of
+TS 29.244 §7.6 and §8.2.1 where the tables leave them open.
 
-With "names": row A3 where anybody may associate, and A13 with more SEIDs. With "chosen" as its argument: the rows for a
-UP function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18).
-"""
+Argument "names": row A3 where any peer may associate, and A13 with more SEIDs. Argument "chosen": the rows for a UP
+function that chooses F-TEIDs itself, and has no IPv6 endpoint (P16, P18)."""
 
 import contextlib
 
@@ -34,7 +33,7 @@ from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 UE, TEID = "10.45.0.1", 0x1001
 
 
-# What `show n4` calls a refusal by its cause.
+# `show n4`'s names of refusals by cause.
 REASON = {64: "rejected", 65: "session-not-found", 66: "mandatory-ie-missing", 67: "conditional-ie-missing",
           68: "invalid-length",
           69: "mandatory-ie-incorrect", 70: "invalid-forwarding-policy", 71: "invalid-fteid-allocation",
@@ -47,7 +46,7 @@ def risen(now, before):
 
 
 def status():
-    """The control plane's own state; it is told even while the data plane is away (exit status 1)."""
+    """The control plane's own state, available even while the data plane is away (exit status 1)."""
     out = subprocess.run([os.environ["BIN"] + "/isthmus", "status", "-j"], capture_output=True, text=True,
                          check=False).stdout
     return json.loads(out) if out.startswith("{") else {"pid": 0, "dp_pid": 0, "data_plane": "unknown"}
@@ -258,7 +257,7 @@ def node_rows(w):
 
 def modification_rows(w):
     modify = lambda body, seid=None, **more: w.smf.request(MODIFY, body, seid=w.good if seid is None else seid, **more)
-    # One valid change (the downlink now drops) and one that is not: nothing of it may happen.
+    # One valid change (the downlink now drops) and an invalid one: neither may happen.
     drop = group(10, u32(108, 2), u8(44, 1))
     before = show("session")
     for what, body, cause, offending, rule in (
@@ -285,8 +284,8 @@ def modification_rows(w):
 
 
 def urr_row(w):
-    """P24: a threshold of zero would be a report a packet, and is refused; the id and ISTM alone are taken, and say
-    nothing."""
+    """P24: a threshold of zero would be a report a packet, and is refused; the id and ISTM alone are accepted, and have
+    no effect."""
     urr = lambda volume, seconds: group(6, u32(81, 65535), u8(62, 3), ie(37, b"\x06\x00"), u8(100, 8),
                                         ie(31, b"\x01" + struct.pack(">Q", volume)), u32(32, seconds))
     rules = lambda *thresholds: rules_of(0x2401, "10.45.0.24") + urr(*thresholds)
@@ -341,7 +340,7 @@ def endless(w, other):
 
 
 def forged(w, unknown, sessions):
-    """A7: a newer time stamp, from an address of nobody's and, spoofed, from the SMF's own, is asked about and not
+    """A7: a newer time stamp, from an unknown address and, spoofed, from the SMF's own, causes a heartbeat and is not
     believed."""
     before = show("n4")["events"]
     with w.row("A7", None, 0, sessions):
@@ -442,8 +441,8 @@ def scrape(source):
 
 
 def connections(w, sessions):
-    """Connections to the metrics' port that say nothing, half of a request, or no second one: their number stays
-    bounded, and whoever has none yet is served beside them."""
+    """Connections to the metrics' port that send nothing, half of a request, or no second one. Their number stays
+    bounded, and new clients are served beside them."""
     descriptors = lambda: len(os.listdir(f"/proc/{w.pids[0]}/fd"))
     before, held = descriptors(), []
     for said in (b"", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"):
@@ -463,7 +462,7 @@ def connections(w, sessions):
 
 
 def dataplane_clients(w, sessions):
-    """Clients of the data plane's own socket that say nothing, or half of a message, do not keep their places."""
+    """Silent clients of the data plane's own socket, or with half a message, do not keep their places."""
     held = []
     for i in range(40):
         held.append(socket.socket(socket.AF_UNIX))
@@ -521,8 +520,8 @@ def chosen():
 
 
 def names():
-    """A3 where anybody may associate: names without end from three addresses reach the caps, and no configured
-    peer's place."""
+    """A3 where any peer may associate: endless names from three addresses reach the caps, and no configured peer's
+    place."""
     w = World()
     attackers, count = [Node(f"10.40.0.{host}", "x") for host in (4, 5, 6)], 1500
     before = show("n4")

@@ -7,7 +7,7 @@
 . "$TEST_ROOT/test/lib/upf.sh"
 own_namespaces "$@"
 upf_fixture ""
-capture_n4 src host 10.40.0.1 # what we answer; what is sent to us is wrong on purpose
+capture_n4 src host 10.40.0.1 # our answers; requests to us are wrong on purpose
 GATEWAY_OPTIONS=(--metrics=10.40.0.1:9464 --metrics-public)
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/pfcp_hostile.py"

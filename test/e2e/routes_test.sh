@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Routes as FRR makes them by itself. BGP unnumbered (RFC 8950): the link to the router has no IPv4 address, next hops
-# of IPv4 routes are IPv6 ones, by next hop objects. Discard routes, the router id on `lo`, what is not
-# followed, announcements that go with the clone.
+# Routes as FRR makes them. BGP unnumbered (RFC 8950): the link to the router has no IPv4 address, and IPv4 routes have
+# IPv6 next hops, by next hop objects. Also discard routes, the router id on `lo`, unfollowed routes, announcements that
+# go with the clone.
 #
 #   near: FRR, 192.0.2.0/24 ── core0 [gateway: FRR in fabric] far0 ── far: a host with a default route
 # shellcheck source=test/lib/net.sh
@@ -108,7 +108,7 @@ is "from here, too" pings fabric -I 10.255.0.1 10.255.0.2
 pings far 10.255.0.1 >/dev/null || fail "the address of lo is not ours by another link"
 
 # ---- discard routes --------------------------------------------------------------------------------------------------
-# usage: answers TARGET PATTERN: what ping is told
+# usage: answers TARGET PATTERN: the answer that ping gets
 answers() { { in_space far ping -c 1 -W 1 "$1" 2>&1 || true; } | has "$2"; }
 # usage: dropped REASON
 dropped() { isthmus show drop -j | jq "[.[] | select(.name == \"$1\") | .packets] | add // 0"; }

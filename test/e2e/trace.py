@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""isthmus trace, explain, capture: twelve prepared faults, each by one command whose words tell the cause."""
+"""isthmus trace, explain, capture: twelve prepared faults, each found by one command whose output names the cause."""
 
 import json
 import json
@@ -23,7 +23,7 @@ BIN = (os.environ.get("BIN") or os.environ["BUILD"]) + "/isthmus"
 
 
 def run(*arguments):
-    """A command that ends by itself."""
+    """A command that ends alone."""
     out = subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=60)
     check(out.returncode == 0, f"isthmus {' '.join(arguments)}: {out.stderr}")
     return out.stdout
@@ -128,7 +128,8 @@ def faults(w):
 
 
 def remarks(text):
-    """What tshark says beyond who runs it and, of a pipe, what it says of any: begun, the file, ended, how many."""
+    """tshark's messages, without those about its user and, for a pipe, its usual ones: begun, the file, ended, how
+    many."""
     usual = ("as user \"root\"", "Capturing on ", "[Main MESSAGE]", " packets captured")
     return [line for line in text.splitlines() if line not in ("", "tshark: ") and not any(u in line for u in usual)]
 

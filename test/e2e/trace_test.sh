@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Twelve prepared faults of a UPF's subscribers, each found by the one command that docs/running.md names; traces,
-# hypothetical packets and captures of a gateway at work, on two workers. shellcheck source=test/lib/net.sh
+# Twelve prepared faults of a UPF's subscribers, each found by the one command that docs/running.md names. Traces,
+# hypothetical packets and captures of a gateway at work, on two workers.
+# shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh
 . "$TEST_ROOT/test/lib/upf.sh"
 own_namespaces "$@"
 export TEST_ROOT_=$TEST_ROOT
-# No default route: what has no route has none. Pipes of N3, access lists, two workers.
+# No default route: unknown destinations have none. Pipes of N3, access lists, two workers.
 PIPES="subports: {count: 2, pipes: 64}, profiles: [{name: ue, rate: 1Mbit}]"
 LIST="{default: permit, rules: [{protocol: udp, destination_port: 6666, action: deny}]}"
 upf_fixture "s|^routes:|schedulers:\\n  - {port: n3, rate: 1Gbit, $PIPES}\\n&|

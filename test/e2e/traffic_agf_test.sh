@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# The tester against the access gateway over memif: every header of every packet in both directions; a policed
-# subscriber and a strict priority keep what they promise; and a gateway that takes one subscriber for another is
-# caught.
+# The tester against the access gateway over memif: every header of every packet in both directions. Policed rates and
+# strict priority hold; a gateway that confuses two subscribers is detected.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -75,10 +74,10 @@ result_says homes 'r.complete' 'faults == {}' 'len(r.trials[-1].streams) == 4' \
 clean_capture "$DIR/sample.pcap" 200
 echo "ok: every packet of 128 homes"
 
-# The policed home's contract is 10 Mbit/s for four seconds and a burst of half a second more, so that no pause of
-# a busy machine costs any. To the shaped home a frame of 650 bytes leaves as 610 without FCS, 634 on the wire: 10
-# Mbit/s of those are 7,886 in four seconds, of which the high priority's 3,077 come first. The low one has the
-# rest, and what waits in its queue at the end (64) or is a burst.
+# The policed home's contract is 10 Mbit/s for four seconds and a burst of half a second more, so that a pause of a busy
+# machine costs none. A frame of 650 bytes leaves to the shaped home as 610 without FCS, 634 on the wire. 10 Mbit/s are
+# 7,886 of those in four seconds, of which the high priority's 3,077 come first. The low one has the rest, and its queue
+# at the end (64) or a burst.
 {
 	profile_head promises
 	policed 11.25Mbit

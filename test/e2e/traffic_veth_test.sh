@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# The tester on net_af_packet over veth, which every Linux machine has: the gateway asks for the tester's MAC address by
-# ARP and neighbour discovery, because nobody has told it; IPv4 and IPv6, outside and inside.
+# The tester on net_af_packet over veth, which every Linux machine has. The gateway asks for the tester's MAC address by
+# ARP and neighbour discovery, since none is configured; IPv4 and IPv6, outside and inside.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

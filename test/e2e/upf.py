@@ -2,8 +2,7 @@
 """A UPF under a real PFCP interface: an SMF made of scapy, a gNB and a data network made of packet sockets.
 
 Sessions, rules, usage reports to the byte, buffering and notification, path switch with End Marker, Error Indication,
-restarts and outages; at the end tshark looks at every PFCP message that was sent.
-"""
+restarts and outages. At the end tshark checks every PFCP message that was sent."""
 
 import os
 import signal
@@ -34,7 +33,7 @@ class World:
         self.smf = Node(n4.SMF1, "smf1.isthmus.test")
         equal("association", getattr(self.smf.associate(), "cause", None), n4.ACCEPTED)
         self.number = 0
-        # Nobody reads these sockets: they keep the kernel from answering with port unreachable, which would be counted.
+        # These sockets are not read: they keep the kernel from answering with port unreachable, which would be counted.
         self.sinks = silent_gtpu()
         for port in (40002, 5005, 5011, 6000):
             for family in (socket.AF_INET, socket.AF_INET6):
@@ -329,8 +328,8 @@ def murder(pid):
 
 
 def survival(w):
-    """The control plane is killed: packets pass meanwhile, and afterwards session, counts and SEIDs are what they
-    were. The data plane is killed: the session comes back by itself."""
+    """The control plane is killed: packets pass meanwhile, and afterwards session, counts and SEIDs are unchanged. The
+    data plane is killed: the session is restored."""
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x00"))
     pdrs = b"".join(group(1, body, u32(81, 1))
                     for body in split_groups(pdr_up(1, n4.fteid(0x1106), "10.45.6.1") + pdr_down(2, "10.45.6.1")))

@@ -55,7 +55,7 @@ def main():
         slowest = max(slowest, time.monotonic() - begun)
         turns += 1
     took = time.monotonic() - at
-    # On an idle machine there are hundreds. One that has to wait for the release to end has one.
+    # On an idle machine there are hundreds; if another CP function had to wait for the release, one.
     check(turns >= 3, f"only {turns} times another CP function was heard during the release")
     equal("sessions left", show("total")["sessions"], 1)
     for n, (up, down) in enumerate(sent):

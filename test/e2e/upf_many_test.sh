@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: 100,000 sessions, by the clock
-# Row A12: an association with 100,000 sessions is released while another one's session passes packets; nobody else is
-# held up.
+# Row A12: an association with 100,000 sessions is released while another one's session passes packets; no other CP
+# function is delayed.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/upf.sh

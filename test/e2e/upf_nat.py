@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers behind NAT44: what they say reaches sockets of the kernel, which checks the checksums, and answers."""
+"""Subscribers behind NAT44: their packets reach sockets of the kernel, which checks the checksums, and answers."""
 
 import re
 import socket
@@ -100,7 +100,7 @@ def every_protocol(w, server, a, b):
     answer = a.hears(lambda d: d[9] == 1, "echo reply")
     if answer is not None:
         equal("echo reply", (answer[ICMP].type, answer[ICMP].id, answer[ICMP].seq), (0, 77, 3))
-    a.udp(5003, w.mark(60), (n4.DN, 40999))  # nobody listens
+    a.udp(5003, w.mark(60), (n4.DN, 40999))  # no listener
     answer = a.hears(lambda d: d[9] == 1 and d[20] == 3, "port unreachable")
     if answer is not None:
         raw = bytes(answer[ICMP].payload)
@@ -124,7 +124,7 @@ def fill(server, s, first, last):
 
 
 def limits(w, server, subscribers):
-    """What one uses up is missing nobody else; what all use up is said by name."""
+    """One UE's exhausted limit costs no other UE; an exhausted pool is reported by name."""
     a, b = subscribers[:2]
     used = show("nat")[0]["mappings"]
     mine = next(x for x in show("nat-block") if x["inside"] == a.address)["mappings"]

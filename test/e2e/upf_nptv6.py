@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers behind NPTv6: what they say reaches sockets of the kernel, which checks the checksums, and answers."""
+"""Subscribers behind NPTv6: their packets reach sockets of the kernel, which checks the checksums, and answers."""
 
 import os
 import re
@@ -92,7 +92,7 @@ def every_protocol(w, a, b):
     answer = a.hears(lambda d: b"p" * 40 in d, "echo reply")
     equal("echo reply", answer is not None and (ICMPv6EchoReply in answer, answer[ICMPv6EchoReply].id), (True, 77))
     mark = w.mark(60)
-    a.udp(mark, port=40999)  # nobody listens
+    a.udp(mark, port=40999)  # no listener
     answer = a.hears(lambda d: mark in d, "port unreachable")
     if answer is not None:
         quoted = IPv6(bytes(answer)[48:])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control planes that this project did not write, against the UPF: SD-Core's pfcpsim by its own command line, and
-the PFCP library of free5GC's SMF with that SMF's rules. What they get for answers they judge themselves; here
-packets tell whether it came true."""
+"""Foreign control planes against the UPF: SD-Core's pfcpsim by its own command line, and the PFCP library of free5GC's
+SMF with that SMF's rules. They judge the answers themselves; packets show here whether the rules hold."""
 
 import json
 import os
@@ -72,7 +71,7 @@ def pfcpsim(w):
 
 
 def closed(w, flow):
-    """What the closed gate drops."""
+    """Drops by the closed gate."""
     before = drops()
     w.up(flow.teid, flow.ue, qfi=9, destination="10.60.0.9")
     wait_until(lambda: drops() != before, "a drop")

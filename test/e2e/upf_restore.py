@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restoration with real processes (TS 23.527, TS 29.244 clauses 5.22 and 6.2): what happens to sessions, packets and
-usage when CP functions, the control plane or gNBs go away and come back. At the end tshark looks at every PFCP message
-that was sent.
+"""Restoration with real processes (TS 23.527, TS 29.244 clauses 5.22 and 6.2). Sessions, packets and usage while CP
+functions, the control plane or gNBs go away and come back. At the end tshark checks every PFCP message that was sent.
 """
 
 import os
@@ -24,7 +23,7 @@ GNB2 = "10.30.0.9"
 
 
 def state(name):
-    """The state of an association, None when there is none."""
+    """The state of an association, None without one."""
     return next((a["state"] for a in show("n4")["associations"] if a["id"] == name), None)
 
 
@@ -49,7 +48,7 @@ def kind_of(smf, kind, what, seconds=8, test=lambda r: True):
 
 
 def volume_of(reports):
-    """What the reports say together; one that is told again has its sequence number (UR-SEQN) again."""
+    """The reports' sum; a repeated report has the same sequence number (UR-SEQN)."""
     rows = {}
     for r in reports:
         for raw in r.ies.get(80, []):
@@ -59,8 +58,8 @@ def volume_of(reports):
 
 
 def outage(w, smf3):
-    """The path to a CP function fails: packets of its sessions pass, others' reports are told, and what was measured
-    meanwhile is told when the path is back; a restart of the control plane in between loses nothing of it."""
+    """The path to a CP function fails: packets of its sessions pass, others' reports are sent, and its own wait until
+    the path is back. A restart of the control plane in between loses none of it."""
     periodic = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x01\x00"), u32(64, 1))
     made = smf3.establish(300, pair(0x4001, "10.45.40.1", links=(u32(81, 1),)) + periodic)
     equal("session of smf3", made and made.cause, n4.ACCEPTED)
@@ -208,7 +207,7 @@ def dialled(smf4):
 
 
 def headless(w, smf3, sessions):
-    """A CP function that stays away: its sessions live for the headless time, then they go; nobody else's do."""
+    """A CP function that stays away: its sessions live for the headless time, then they go; others' stay."""
     made = smf3.establish(340, rules_of(0x4040, "10.45.44.1", down_teid=0xc040))
     equal("session of smf3", made and made.cause, n4.ACCEPTED)
     smf3.silent = True

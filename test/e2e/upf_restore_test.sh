@@ -14,7 +14,7 @@ s/\(address: 10.40.0.[23], node_id: smf[12].isthmus.test\)/\1, set: set1/
 /smf2.isthmus.test/a\    - {address: 10.40.0.5, node_id: smf3.isthmus.test}
 /smf2.isthmus.test/a\    - {address: 10.40.0.6, node_id: smf4.isthmus.test, connect: true}
 s/heartbeat: .*/heartbeat: {interval: 1, retries: 1, timeout: 1}\n  headless: 12/'
-# A second gNB: its address answers ARP, and GTP-U only when the test says so.
+# A second gNB: its address answers ARP, and GTP-U on the test's request.
 ip addr add 10.30.0.9/24 dev gnb0
 capture_n4 ""
 start_gateway

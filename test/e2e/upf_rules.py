@@ -81,7 +81,7 @@ def gnb_teid(w, mark, what):
 
 
 def features(w):
-    """The bits are what the rows below prove; whoever adds one adds a row."""
+    """The rows below prove the bits; a new bit needs a new row."""
     equal("UP function features", show("n4")["features"],
           ["DDND", "DLBD", "FTUP", "PFDM", "TREU", "EMPU", "PDIU", "QUOAC", "FRRT", "UEIP", "SSET", "MNOP", "MPAS",
            "VTIME", "IP6PL"])
@@ -107,8 +107,8 @@ def choose(w):
 
 
 def no_pdrs(w):
-    """All PDRs are removed, others are created in the next message (TS 29.244 clause 7.5.4 asks for none that
-    stays); what the URR counted before is in the next report."""
+    """All PDRs are removed, others are created in the next message (TS 29.244 clause 7.5.4 requires none to stay); the
+    next report has the URR's former count."""
     answer = open_session(w, 21, pair(0x2101, "10.45.21.1", links=(u32(81, 1),))
                           + group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0")), "session")
     if answer is None:
@@ -127,8 +127,7 @@ def no_pdrs(w):
 
 
 def detection(w):
-    """PFDM: PFDs say what an application is; a PDR with the Application ID steers it; new PFDs act on sessions that
-    are there."""
+    """PFDM: PFDs define an application; a PDR with the Application ID steers it; new PFDs act on existing sessions."""
     def provision(*flows):
         contents = b"".join(ie(61, b"\x01\x00" + struct.pack(">H", len(f)) + f.encode()) for f in flows)
         answer = w.smf.request(PFD, group(58, ie(24, b"video"), group(59, contents)))
@@ -208,8 +207,8 @@ def redirect(w):
 
 
 def paging(w):
-    """DDND: the report comes after the BAR's delay. DLBD: the answer to it says how long to keep packets, also those
-    that wait, and how many."""
+    """DDND: the report comes after the BAR's delay. DLBD: its answer sets how long to keep packets, also waiting ones,
+    and how many."""
     bar = group(85, u8(88, 1), u8(46, 20))  # 20 times 50 ms
     answer = open_session(w, 23, pair(0x2301, "10.45.23.1", far_down_extra=u8(88, 1), action=12) + bar, "BAR")
     if answer is None:
@@ -443,7 +442,7 @@ def qos(w):
 
 
 def inactive(w):
-    """UPIR: a session without packets for so long is told of, once."""
+    """UPIR: a session without packets for so long is reported once."""
     answer = open_session(w, 34, pair(0x3401, "10.45.34.1") + u32(117, 2), "inactivity timer")
     if answer is None:
         return
@@ -454,8 +453,8 @@ def inactive(w):
 
 
 def triggers(w):
-    """What URRs report by themselves: time, period, start and stop of traffic, linked, monitoring time, events,
-    holding time, volume of one direction; with packets in the measurement (MNOP)."""
+    """Reports of URRs by themselves: time, period, start and stop of traffic, linked, monitoring time, events, holding
+    time, volume of one direction; with packets in the measurement (MNOP)."""
     monitoring = int(time.time()) + EPOCH + 4
     urr = (lambda id_, method, trigger, *more:
            group(6, u32(81, id_), u8(62, method), ie(37, trigger.to_bytes(3, "little")), *more))
@@ -538,7 +537,7 @@ def uniqueness(w):
 
 def malformed(w):
     """TC_IPUPS_MALFORMED_MESSAGES (TS 33.513 clause 4.2.2.8): a G-PDU of a live tunnel cut at every length, and with
-    every bit of its headers turned; none that is malformed passes, and good ones do."""
+    every bit of its headers turned. No malformed one passes, and good ones do."""
     answer = open_session(w, 38, pair(0x3801, "10.45.38.1"), "session of the malformed packets")
     if answer is None:
         return

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SMF sets and node ids with real processes: what a configured peer gets by claiming them, and how the members of a set
-go on with the sessions of one that fails (TS 29.244 clause 5.22). At the end tshark looks at every PFCP message that
-the UPF sent.
-"""
+"""SMF sets and node ids with real processes: what a configured peer gets by claiming them. The members of a set
+continue the sessions of a failed member (TS 29.244 clause 5.22). At the end tshark checks every PFCP message that the
+UPF sent."""
 
 import struct
 import sys
@@ -37,9 +36,8 @@ def set_of(name):
 
 
 def claims(w, smf3, thief, member):
-    """A set that the configuration does not have is its first claimant's, and of those whom it names; a peer that
-    claims it, or one of the configuration, gets nobody's sessions. smf3 leaves out the octet before the set's name,
-    as versions of go-pfcp do."""
+    """A set that is not configured belongs to its first claimant, and to those that it names. A peer that claims it, or
+    a configured one, gets no sessions. smf3 omits the octet before the set's name, as versions of go-pfcp do."""
     named = ie(ALTERNATIVE, b"\x02" + ip4(member.address))
     equal("association without the spare octet", associate(smf3, set_id("set9.test", b""), named), n4.ACCEPTED)
     equal("set of its first claimant", set_of(smf3.name), "set9.test")
@@ -66,7 +64,7 @@ def claims(w, smf3, thief, member):
 
 
 def node_ids(w, smf3, thief):
-    """The node id of an association that has failed, and its sessions, are nobody else's."""
+    """The node id of a failed association, and its sessions, stay with it."""
     session = smf3.establish(510, rules_of(0x5010, "10.45.51.1", down_teid=0xd010))
     equal("session of smf3", session and session.cause, n4.ACCEPTED)
     smf3.silent = True
@@ -90,7 +88,7 @@ def node_ids(w, smf3, thief):
 
 
 def one_fseid(w):
-    """Two sessions with one CP F-SEID are two: our SEIDs tell them apart."""
+    """Two sessions with one CP F-SEID are two: our SEIDs distinguish them."""
     made = [open_session(w, 530, rules_of(0x5030 + n, f"10.45.53.{n + 1}", down_teid=0xd030 + n), "session")
             for n in range(2)]
     check(made[0].seid != made[1].seid, "two sessions have one SEID")
@@ -113,9 +111,9 @@ def used(smf, what, seid, old=None):
 
 
 def failover(w, smf2):
-    """A member fails: another one gets its sessions' reports, with SEID 0 and Old CP F-SEID, and takes a session
-    over by modifying it, or by its F-SEID in the answer to a report. One that does not know the session ends
-    nothing. After the headless time it goes on so."""
+    """A member fails: another one gets its sessions' reports, with SEID 0 and Old CP F-SEID. It takes a session over by
+    modifying it, or by its F-SEID in the answer to a report. A member that does not know the session does not end it.
+    After the headless time it goes on so."""
     old = {cp_seid: fseid(cp_seid, w.smf.address) for cp_seid in (520, 521, 522)}
     periodic = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x01\x00"), u32(64, 1))
     made = {}
@@ -124,7 +122,7 @@ def failover(w, smf2):
         made[cp_seid] = open_session(w, cp_seid, rules + (periodic if n != 1
                                                           else group(6, u32(81, 1), u8(62, 2), ie(37, b"\0\0\0"))),
                                                           "session of the set")
-    # 520 is told of at once, 521 waits for its UE, 522 is told of after the headless time.
+    # 520 is reported at once, 521 waits for its UE, 522 is reported after the headless time.
     equal("association of smf2", associate(smf2), n4.ACCEPTED)
     w.smf.silent = True
     wait_until(lambda: state(w.smf.name) == "failed", "smf1's path to fail", 10)

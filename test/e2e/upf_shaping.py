@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""instances[].shaping over PFCP: what exceeds a session's pipe waits and comes at the pipe's rate, what exceeds its
-queue is dropped by the scheduler and by nobody else, other sessions notice nothing, and a pipe is free when its session
-ends. Then instances[].access_list: what it denies inside G-PDUs and from the data network.
+"""instances[].shaping over PFCP. What exceeds a session's pipe waits and leaves at the pipe's rate. What exceeds its
+queue is dropped by the scheduler alone. Other sessions are unaffected, and a pipe is free when its session ends. Then
+instances[].access_list: what it denies inside G-PDUs and from the data network.
 
-Rates are bytes over the interval in which they came, by the kernel's time stamps, within wide bounds.
-"""
+Rates are bytes over the interval in which they came, by the kernel's time stamps, within wide bounds."""
 
 import struct
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# Firewall and shaping of a UPF: access lists of its network instances; on N3 each session over PFCP has a pipe of the
+# Firewall and shaping of a UPF: access lists of its network instances. On N3 each session over PFCP has a pipe of the
 # scheduler, and a UPF with two pipes has two sessions.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
@@ -16,7 +16,7 @@ upf_fixture 's|^routes:|schedulers:\n  - {port: n3, rate: 1Gbit, subports: {pipe
 	s|lookup: destination|&, access_list: {default: permit, \
     rules: [{protocol: udp, source_port: 6667, action: deny}]}|'
 capture_n4 ""
-# The kernel's time stamps say when a packet came, however late somebody reads it.
+# The kernel's time stamps say when a packet came, however late it is read.
 tcpdump -i gnb0 --immediate-mode -U -w "$DIR/n3.pcap" udp port 2152 2>/dev/null &
 wait_for 5 test -s "$DIR/n3.pcap"
 start_gateway

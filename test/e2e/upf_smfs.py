@@ -89,8 +89,8 @@ class Flow:
         equal(f"downlink's gNB, TEID, QFI {what}", tunnel_of(found[0]) if found else None, (gnb, teid, self.qfi))
 
 
-# What a radio node gives back comes with these extension headers, as type and content (TS 29.281 clause 5.2.1).
-# PDCP PDU number and its long form: of the kinds that a node in the middle passes on unread.
+# A radio node's packets come with these extension headers, as type and content (TS 29.281 clause 5.2.1). PDCP PDU
+# number and its long form: a node in the middle passes these kinds on unread.
 CHAINS = ([], [(0xC0, b"\x12\x34")], [(0x82, b"\x02\x34\x56\0\0\0")])
 
 
@@ -141,7 +141,7 @@ class SMF:
         answer = accepted(self.node.request(ASSOCIATION_SETUP,
                                             b"".join((self.id(), recovery(self.node.started)) + more)), "association")
         if answer:
-            # SMFs allocate F-TEIDs themselves unless the UPF says FTUP (open5gs#1466).
+            # SMFs allocate F-TEIDs themselves without the UPF's FTUP (open5gs#1466).
             check(43 in answer.ies and answer.ies[43][0][0] & 0x10, f"features {answer.ies.get(43)}")
             check(60 in answer.ies and 96 in answer.ies, f"node id and recovery time stamp: {sorted(answer.ies)}")
 
@@ -163,8 +163,8 @@ class SMF:
 
 
 class Open5GS(SMF):
-    """5G, DNN internet. Network instances and DNN are labels, Apply Action has two octets, Reporting Triggers three,
-    every F-TEID is CHOOSE with both families, CHOOSE ID 5 is the gNB's tunnel. Rules 3 and 4 carry Router
+    """5G, DNN internet. Network instances and DNN are labels, Apply Action has two octets, Reporting Triggers three.
+    Every F-TEID is CHOOSE with both families; CHOOSE ID 5 is the gNB's tunnel. Rules 3 and 4 carry Router
     Advertisements and Solicitations between UE and SMF, over GTP-U to the SMF's own address."""
 
     instance = ie(22, labels("internet"))
@@ -251,7 +251,7 @@ def open5gs(w):
     check(made[2] == made[4] and made[2] != made[3], f"CHOOSE ID 5 is one F-TEID: {made}")
     equal("addresses of the F-TEID", (made[2][0], made[2][5:]), (3, ip4(N3) + n4.ip6(N3_6)))
     flow4, flow6 = (Flow(w, ue, w.teid_of(made[2]), 1) for ue in ("10.45.5.1", "2001:db8:45:5::7"))
-    # The gNB does not know its tunnel yet: what comes waits, and the SMF hears of it.
+    # The gNB does not know its tunnel yet: packets wait, and the SMF gets a report.
     first = w.down("10.45.5.1")
     check(smf.node.wait_report() is not None, "no report of data before the gNB's tunnel is known")
     smf.connect("the gNB's tunnel", 0x5001, GNB)
@@ -310,7 +310,7 @@ def flow(w, smf, made):
         group(7, qer, u8(25, 0), rate, u8(124, 2)))
     if answer is None:
         return
-    # Open5GS means the session's F-TEID by a CHOOSE ID that it gave before, and tells the gNB no other.
+    # Open5GS means the session's F-TEID by a CHOOSE ID of an earlier message, and gives the gNB no other.
     equal("the flow's F-TEID, and the session's", created_fteids(answer).get(7), made[2])
     dedicated, default = Flow(w, "10.45.5.1", w.teid_of(made[2]), 2), Flow(w, "10.45.5.1", w.teid_of(made[2]), 1)
     dedicated.down(0x5004, GNB_2, "of the flow", sport=5005)
@@ -364,8 +364,7 @@ class Free5GC(SMF):
             u8(113, 1))
 
     def connect(self, what, teid, address, action=FORW, flags=0):
-        """As activation, handover and release of the radio bearers are told: PDR and FAR, the outer header stays in
-        it."""
+        """As at activation, handover and release of the radio bearers: PDR and FAR, the outer header stays in it."""
         return self.modify(what, fseid(self.cp_seid, self.address), self.down_pdr(9), group(
             10, u32(108, 2), u8(44, action),
             group(11, u8(42, ACCESS), self.instance, outer_header(teid, address), u8(49, flags))))
@@ -403,8 +402,8 @@ def free5gc(w):
 
 
 class SGWC(Open5GS):
-    """4G, Sxa: rules have neither precedence nor Outer Header Removal, the APN is the network instance of both
-    sides, both directions buffer until the other ends are known, there is no PDN type."""
+    """4G, Sxa: rules have neither precedence nor Outer Header Removal, and the APN is the network instance of both
+    sides. Both directions buffer until the other ends are known; there is no PDN type."""
 
     def tunnel(self, id_, side, kind):
         pdi = group(2, u8(20, side), ie(21, b"\x07"), self.instance, self.kind(kind))
@@ -499,7 +498,7 @@ class World(upf.World):
         self.gnb, self.dn = Wire("gnb0"), Wire("dn0")
         self.mac = {port["name"]: port["mac"] for port in show("port")}
         self.number = 0
-        # Nobody reads these sockets: they keep the kernel from answering with port unreachable, which would be counted.
+        # These sockets are not read: they keep the kernel from answering with port unreachable, which would be counted.
         self.sinks = (silent_gtpu()
                       + [upf.sink(f, port) for port in (40002, 5005) for f in (socket.AF_INET, socket.AF_INET6)])
 

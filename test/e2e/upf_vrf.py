@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UEs with one address in two network instances, whose VRFs have the same addresses: each hears its own network."""
+"""UEs with one address in two network instances, whose VRFs have the same addresses: each reaches its own network."""
 
 import os
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two data networks in VRFs of their own, with the same addresses, and UEs with the same address in both: each speaks to
-# its own network, by sessions and as a router; the kernel's routes in a namespace are those of its clones' VRF.
-# A packet to ask about is of the session and VRF that are meant.
+# Two data networks in VRFs of their own, with the same addresses, and UEs with the same address in both. Each reaches
+# its own network, by sessions and as a router. The kernel's routes in a namespace are those of its clones' VRF. A
+# hypothetical packet is of the intended session and VRF.
 #
 #   gnb0 ── n3 [gateway] red.. ── namespace red: 10.60.0.2, 198.51.100.1, 10.61.0.2
 #                        blue.. ── namespace blue: the same
@@ -81,7 +81,7 @@ cat >"$DIR/isthmus.yaml" <<-'EOF'
 	EOF
 start_gateway
 
-# Who answers says which network it is of.
+# The answer names its network.
 cat >"$DIR/who.py" <<-'EOF'
 	import socket, sys
 	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

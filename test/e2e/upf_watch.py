@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen of subscribers beside their traffic, with two workers and NAT44: copies, sums, watermarks."""
+"""Observation of subscribers beside their traffic, with two workers and NAT44: copies, sums, watermarks."""
 
 import re
 import socket
@@ -63,7 +63,7 @@ def one_of_each_worker(w):
 
 
 def watermarks(server, a, b, sessions):
-    """The sum of both reaches 20 packets, then one of them 20 by itself."""
+    """The sum of both reaches 20 packets, then one of them alone does."""
     wait_until(lambda: counter("slice")["packets"] == 12, "12 packets to be counted")
     for port in (5001, 5002, 5003):
         echo(server, a, port, "more")

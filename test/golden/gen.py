@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Case:
-    """Frames in, each a millisecond after the one before it, whatever the port; and how many end under which reason."""
+    """Frames in, a millisecond apart, on any port; and how many end under which reason."""
 
     def __init__(self):
         self.access, self.core, self.reasons, self.now = [], [], {}, 0.0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Every GTP-U message that the data plane sends, over IPv4 and IPv6, with PDU Session Container and without, read by
-# tshark: none malformed, no wrong checksum, no remark, the type and fields as meant. The unit test of the peers writes
-# them. Needs no root.
+# tshark. None is malformed, has a wrong checksum or a remark; type and fields are as meant. The unit test of the peers
+# writes them. Needs no root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${BUILD:-build}")/dataplane/gtpu-peer-test
@@ -40,7 +40,7 @@ want='0x01 0x00000000 1
 0xfe 0x00000201 0 9'
 diff <(printf '%s\n%s\n' "$want" "$want") <(sed 's/ True/ 1/; s/ False/ 0/; s/ *$//' "$dir/seen") || exit 1
 
-# What the Error Indications say: the TEID and the address that the packet was sent to.
+# The Error Indications have the TEID and the address that the packet was sent to.
 look -Y 'gtp.message == 0x1a' -T fields -E separator=' ' -e gtp.teid_data -e gtp.gsn_ipv4 -e gtp.gsn_ipv6 \
 	>"$dir/errors_seen"
 diff <(printf '0x00000bad 10.1.0.1 \n0x00000bad  fd00:1::1\n') "$dir/errors_seen" || exit 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Captures in, captures and counters out, through `isthmus replay`, as a user without rights and without huge pages.
-# Each case is a folder with in-PORT.pcap (made by gen.py), expected-PORT.pcap and expected-counters.json, and
-# config.yaml where it is not the common one. check.py compares, and has tshark read the result.
-# usage: replay_test.sh [-r] [CASE...]     -r: make the inputs and the expectations anew; look at the difference!
+# Captures in, captures and counters out, through `isthmus replay`, without privileges and without huge pages. Each case
+# is a folder with in-PORT.pcap (made by gen.py), expected-PORT.pcap, expected-counters.json and, where needed,
+# config.yaml. Then check.py compares, and has tshark read the result.
+# Usage: replay_test.sh [-r] [CASE...] -r: make the inputs and the expectations again; look at the difference!
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=$(cd ../.. && pwd)
@@ -18,7 +18,7 @@ DIR=$(mktemp -d)
 export DIR PYTHONPATH=$root/test/lib PYTHONDONTWRITEBYTECODE=1
 trap 'rm -rf "$DIR"' EXIT
 
-# Where nobody can read them too, whatever folder the sources are in.
+# Where an unprivileged user can read them, whatever folder the sources are in.
 chmod 755 "$DIR"
 cp "$bin/isthmus" "$bin/isthmus-dp" "$DIR"
 as_nobody=()

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What tests share that start and kill both processes themselves, without root and without network namespaces.
+# Shared by tests that start and kill both processes themselves, without root and without network namespaces.
 #
 # usage: . test/lib/both.sh; $dp, $cp and $other are killed at the end, $dir/*.log are shown when a test fails.
 set -euo pipefail

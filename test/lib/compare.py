@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a frame of the gateway must look like, field by field, for a subscriber's packet that went in."""
+"""The expected frame of the gateway, field by field, for a subscriber's packet."""
 
 from frames import check, equal
 from subscribers import GATEWAY4, GATEWAY6, UPF4, UPF6, same_address
@@ -38,7 +38,7 @@ def check_uplink(what, frame, subscriber, version, packet, core_mac, upf_mac):
     equal(f"{what}: UDP", udp, ["2152", "2152", str(length)])
     status = frame.value("udp", "udp.checksum.status")
     checksum = number(frame.value("udp", "udp.checksum"))
-    # A tunnel may go without (RFC 768; over IPv6 RFC 6935 and RFC 6936); what is there must be right.
+    # A tunnel may omit the checksum (RFC 768; over IPv6 RFC 6935 and RFC 6936); a present one must be right.
     check(status == "1" or checksum == 0, f"{what}: UDP checksum {checksum} has status {status}")
     gtp = {key: number(frame.value("gtp", f"gtp.{key}")) for key in
            ("flags.version", "flags.payload", "flags.e", "flags.s", "flags.pn", "message", "length", "teid")}

@@ -49,14 +49,14 @@ def layouts():
 
 
 class Side:
-    """What one direction of a connection is changed to. junk: the bytes that only the sender knows are not zero."""
+    """The change of one direction of a connection. junk: octets that only the sender knows are not zero."""
 
     def __init__(self, more, other, junk):
         self.more, self.sizes, self.digests, self.junk = {}, {}, {}, junk
         for name, (part, steps) in layouts().items():
             size = steps[-1][0] + more.get(name, 0)
             self.more[part], self.sizes[part] = more.get(name, 0), size
-            digest = dict(steps).get(size) # of a longer struct nobody here knows it
+            digest = dict(steps).get(size) # a longer struct's is unknown here
             if digest is None and size < steps[-1][0]:
                 sys.exit(f"api_{name} has no field that ends after {size} bytes")
             self.digests[part] = (digest or 0) ^ (name == other)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames for the tests: scapy makes them, packet sockets send and capture, tshark decodes.
 
-None of it shares code with the gateway. A Wire is one of our interfaces; a Frame is one captured frame as tshark sees
-it: its layers in order, each with its fields as text, and the frame's bytes.
-"""
+No code is shared with the gateway. A Wire is one of our interfaces. A Frame is one captured frame as tshark decodes it:
+its layers in order, each with its fields as text, and the frame's bytes."""
 
 import json
 import os
@@ -22,7 +21,7 @@ failures = []
 
 
 def check(good, text):
-    """Notes a wrong thing and goes on, so that one run shows all of them."""
+    """Notes a fault and continues, so that one run shows all of them."""
     if not good:
         failures.append(text)
         print(f"WRONG: {text}", flush=True)
@@ -55,7 +54,7 @@ def rows(table):
 
 
 def drops():
-    """Of `show drop`, what a test caused: without groups that hosts' kernels talk to, also from :: (RFC 3590 §4)."""
+    """`show drop`, as caused by a test: without groups of hosts' kernels, also from :: (RFC 3590 §4)."""
     return {name: n for name, n in rows("drop").items() if name not in ("ip-multicast", "ip-martian-source")}
 
 
@@ -95,7 +94,7 @@ STATUS_VLAN_VALID, STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 
 
 class Wire:
-    """One interface: raw frames go out, and what comes in is kept until somebody asks for it."""
+    """One interface: sends raw frames, and keeps received ones until they are read."""
 
     def __init__(self, name):
         self.name = name
@@ -150,7 +149,7 @@ class Wire:
         return found
 
     def has(self, test, seconds=0.1):
-        """Tells whether a frame that passes the test is there, or comes within the time."""
+        """Whether a frame that passes the test is there, or comes within the time."""
         while not any(map(test, self.waiting)) and (data := self._read(seconds)) is not None:
             self.waiting.append(data)
         return any(map(test, self.waiting))
@@ -164,7 +163,7 @@ class Wire:
         return (self.frames(test, 1, what) or [Frame(None, b"")])[0]
 
     def quiet(self, test, seconds, what):
-        """Nothing that passes the test comes in for so long."""
+        """No packet that passes the test comes in for so long."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             data = self._read(left)
@@ -210,7 +209,7 @@ class Frame:
         return [layer.name for layer in self.layers]
 
     def get(self, name, nth=0):
-        """The nth layer of that name, empty when there is none."""
+        """The nth layer of that name, empty without one."""
         found = [layer for layer in self.layers if layer.name == name]
         return found[nth] if nth < len(found) else Layer()
 
@@ -218,7 +217,7 @@ class Frame:
         return (self.get(layer, nth).get(field) or [None])[0]
 
     def expert(self):
-        """What tshark finds wrong: malformed packets, bad checksums, bad lengths."""
+        """Faults that tshark finds: malformed packets, bad checksums, bad lengths."""
         found = []
         for layer in self.layers:
             if "malformed" in layer.name:

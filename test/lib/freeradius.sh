@@ -28,8 +28,8 @@ freeradius_listeners() {
 	done
 }
 
-# FreeRADIUS in the gateway's namespace, at 127.0.0.1:1812 and 1813, secret example-only. It signs its answers, which
-# 3.2.1 does not of its own accord; what accounting tells it is in $DIR/raddb/detail.
+# FreeRADIUS in the gateway's namespace, at 127.0.0.1:1812 and 1813, secret example-only. It is configured to sign its
+# answers, which 3.2.1 does not by default. Accounting records are in $DIR/raddb/detail.
 # usage: start_freeradius USERS [radsec]: users in the format of its module files; radsec: by TLS alone, at port 2083
 start_freeradius() {
 	local raddb=$DIR/raddb

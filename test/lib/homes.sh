@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# For many homes that sign in at once: ports, and $DIR/isthmus.yaml, which is deploy/examples/bng.yaml with everybody
-# accepted and limits that they stay below, a pool that has enough addresses, and room on the way to the control thread
-# for what comes while it waits for a CPU. usage: many_homes HOMES
+# For many homes that sign in at once: ports, and $DIR/isthmus.yaml, made from deploy/examples/bng.yaml. All homes are
+# accepted, below limits, with enough addresses. The path to the control thread has room for what arrives while it waits
+# for a CPU.
+# usage: many_homes HOMES
 many_homes() {
 	local buffers=$(($1 >= 20000 ? 65536 : 32768)) bits=$(($1 > 65000 ? 15 : 16))
 	bng_links

@@ -63,7 +63,7 @@ class Frames:
         return self.gpdu(self.inner(destination=self.random.choice(MARTIANS + OURS)))
 
     def messages(self):
-        """Echo Requests, Error Indications, End Markers, types that nobody knows (G17, G18)."""
+        """Echo Requests, Error Indications, End Markers, unknown types (G17, G18)."""
         kind = self.random.choice((1, 2, 26, 31, 254, self.random.randrange(256)))
         body = self.random.choice((b"", b"\x10" + self.random.randbytes(4) + b"\x85\x00\x04" + bytes(4),
                                    self.random.randbytes(30)))
@@ -96,7 +96,8 @@ class Frames:
                 / Raw(bytes(1470)))
 
     def stray(self):
-        """On the wrong side, to nobody, tunnels to the router (G19, G20, G27), UE addresses that no session has."""
+        """On the wrong side, without a receiver, tunnels to the router (G19, G20, G27), UE addresses without a session.
+        """
         to = self.random.choice((n4.N3, "10.60.0.1",
                                  f"10.45.{self.random.randrange(256)}.{self.random.randrange(256)}"))
         inner = self.random.choice((UDP(sport=2152, dport=2152) / Raw(bytes(20)),

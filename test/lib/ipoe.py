@@ -11,7 +11,7 @@ ALL_SERVERS, ALL_SERVERS_MAC = "ff02::1:2", bytes.fromhex("333300010002")
 
 
 class Client(Line):
-    """One home. What it has: ipv4, dns of it, ipv6, delegated, None where it has not asked."""
+    """One home. It has ipv4, dns of it, ipv6, delegated; None where it has not asked."""
 
     def __init__(self, wire, mac, tags=()):
         super().__init__(wire, mac, tags)
@@ -22,7 +22,7 @@ class Client(Line):
         self.wire.send(self.frame(ETHERNET_IP6 if packet.version == 6 else ETHERNET_IP4, bytes(packet), to))
 
     def receive_ip(self, kind, test, what):
-        """The next packet of an EtherType that passes the test; ends the test run when there is none."""
+        """The next packet of an EtherType that passes the test; without one the test run ends."""
         def is_it(data):
             body = self.mine(data, kind)
             return body is not None and test(IPv6(body) if kind == ETHERNET_IP6 else IP(body))
@@ -53,7 +53,7 @@ class Client(Line):
         check(self.ipv4 == offer[BOOTP].yiaddr, f"offered {offer[BOOTP].yiaddr}, given {self.ipv4}")
 
     def release4(self, address=None):
-        """Gives its address back, or says that another was its own."""
+        """Releases its address, or claims that another was its own."""
         self.message4("release", ("server_id", self.server), address=address or self.ipv4)
 
     def pinged(self, to):

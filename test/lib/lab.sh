@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the lab share: a lab in namespaces of its own, programs in its namespaces, and the proof that
-# nothing is left. Sourced after net.sh and own_namespaces.
+# Shared by the tests of the lab: a lab in namespaces of its own, programs in its namespaces, and the check that nothing
+# is left. Sourced after net.sh and own_namespaces.
 
 LAB=$DIR/lab
 
@@ -55,7 +55,7 @@ nothing_left() {
 	[[ ! -e /etc/netns/ilab-ue ]] || fail "the name server's file is left"
 }
 
-# Runs jq on what `isthmus lab show` says.
+# Runs jq on the output of `isthmus lab show`.
 lab_show() { lab show -j | jq -e "$@"; }
 
 # Every echo request has its answer.

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The other side of link aggregation: answers LACPDUs (IEEE 802.1AX clause 6.4.2.3) on the interfaces named, as one
-system with one key that agrees to everything, and says what the actor there does. After SIGUSR1 it takes the first link
-out.
+system with one key that agrees to everything. It prints what the actor there does. After SIGUSR1 it takes the first
+link out.
 
-usage: lacp.py INTERFACE...
-"""
+usage: lacp.py INTERFACE..."""
 
 import select
 import signal
@@ -19,7 +18,7 @@ KEY = 7
 
 
 def answer(request, port, mac, out):
-    """Our LACPDU: ourselves as actor, and the sender as our partner exactly as it said it is."""
+    """Our LACPDU: ourselves as actor, and as partner exactly the sender's own state."""
     state = ACTIVITY | TIMEOUT | AGGREGATION | (0 if out else SYNCHRONIZATION | COLLECTING | DISTRIBUTING)
     actor = struct.pack(">BBH6sHHHB3x", 1, 20, 0x8000, SYSTEM, KEY, 0x8000, port, state)
     partner = bytes([2, 20]) + request[18:33] + bytes(3)  # the sender's actor information without its type and length

@@ -52,7 +52,7 @@ def u32(kind, v):
 
 
 def message(kind, body, sequence=1, seid=None, length=None, version=1):
-    """One PFCP message; `seid` makes it a session message. `length` overrides what the header says."""
+    """One PFCP message; `seid` makes it a session message. `length` overrides the header's."""
     if seid is None:
         size = 4 + len(body)
         head = struct.pack(">BBH", version << 5, kind, size if length is None else length)
@@ -200,7 +200,7 @@ class Node:
         self.socket.settimeout(0.2)
         self.reports, self.answers = [], {}
         self.answered = set()  # reports
-        self.report_cause, self.report_extra = ACCEPTED, b""  # what the answers to session reports say
+        self.report_cause, self.report_extra = ACCEPTED, b""  # content of the answers to session reports
         self.changed = threading.Condition()
         self.silent = self.closed = False
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -247,13 +247,13 @@ class Node:
             self.answers[sequence] = data
 
     def peer_seid(self, data):
-        """The UP function's SEID of a report's session; one that another CP function had is named by Old CP F-SEID."""
+        """The UP function's SEID of a report's session; Old CP F-SEID names a session of another CP function."""
         seid = struct.unpack(">Q", data[4:12])[0]
         old = Answer(data).ies.get(57)
         return Node.peer.get(seid if seid or not old else struct.unpack(">Q", old[0][1:9])[0], 0)
 
     def request(self, kind, body, seid=None, sequence=None, seconds=3, raw=None):
-        """Sends a request and returns its Answer, None when none came."""
+        """Sends a request and returns its Answer, None without one."""
         sequence = next(Node.sequences) if sequence is None else sequence
         self.send(raw if raw is not None else message(kind, body, sequence, seid))
         with self.changed:
@@ -272,7 +272,7 @@ class Node:
         return self.take_report(lambda r: r.kind == REPORT, seconds)
 
     def take_report(self, test, seconds):
-        """Waits for a report that passes the test and returns it; others stay. None when none came."""
+        """Waits for a report that passes the test and returns it; others stay. None without one."""
         find = lambda: next((r for r in self.reports if test(r)), None)
         with self.changed:
             self.wait_locked(lambda: find() is not None, seconds)
@@ -307,11 +307,11 @@ def rules_of(teid, ue4, ue6=None, down_teid=0x9001):
 
 
 def tshark_remarks(file):
-    """What tshark finds wrong in the PFCP and GTP messages of a capture: malformed, unknown or undecoded parts."""
+    """Faults that tshark finds in the PFCP and GTP messages of a capture: malformed, unknown or undecoded parts."""
     out = subprocess.run(["tshark", "-r", file, "-V", "-Y", "pfcp || gtp"], capture_output=True, text=True,
                          check=True).stdout
     bad = ("Malformed", "Unknown", "not dissected", "Undecoded", "[Expert Info (Error", "[Expert Info (Warn", "Invalid")
-    # "Cause: Invalid length" is what an answer says, not a remark about it.
+    # "Cause: Invalid length" is the content of an answer, not a remark about it.
     return [line.strip() for line in out.splitlines() if any(b in line for b in bad)
             and not line.strip().startswith("Cause")]
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests with packets share: namespaces of their own (network, mount and process namespaces that vanish with the
-# test, however it ends), the gateway inside it, waiting for events, and a dump of the state when a test fails.
+# Shared by tests with packets: namespaces of their own (network, mount and process namespaces that end with the test),
+# and the gateway inside. Also waiting for events, and a dump of the state when a test fails.
 #
 # usage: . test/lib/net.sh; own_namespaces "$@"; then make ports, write $DIR/isthmus.yaml, start_gateway, …, finish.
 set -Eeuo pipefail
@@ -28,8 +28,8 @@ skip() {
 	exit 77
 }
 
-# Mounts made here are nobody else's. In a chroot whose root is no mount point that cannot be said of the root: it
-# becomes one below a memory file system on /proc, which is a mount point, and the script starts again in there.
+# Makes mounts private. In a chroot whose root is no mount point the root cannot be made private. So it is bound below a
+# memory file system on /proc, which is a mount point, and the script starts again in there.
 own_mounts() {
 	mount --make-rprivate / 2>/dev/null && return
 	mount --make-rprivate /proc || fail "a chroot needs a /proc: mount -t proc proc /proc"
@@ -63,7 +63,7 @@ own_namespaces() {
 	ip link set lo up
 	in_gateway ip link set lo up
 	trap finish EXIT
-	# One process must be left to end the others when time runs out, and to say what it saw.
+	# One process must survive to end the others when time runs out, and to print what it saw.
 	trap 'echo "out of time" >&2; exit 1' TERM
 }
 
@@ -94,7 +94,7 @@ veth_pair() {
 	ip link add "$1" netns gateway type veth peer name "$2"
 	in_gateway sysctl -qw "net.ipv6.conf.$1.disable_ipv6=1"
 	sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
-	# Checksums are made by who sends, not left to a card that is not there.
+	# The sender makes checksums, since there is no card to offload them to.
 	ethtool -K "$2" tx off rx off tso off gso off gro off >/dev/null 2>&1 || true
 	in_gateway ethtool -K "$1" tx off rx off tso off gso off gro off >/dev/null 2>&1 || true
 	in_gateway ip link set "$1" up
@@ -145,14 +145,14 @@ start_gateway() {
 		fail "$name does not start: $(cat "$DIR/status" "$DIR/$name.log")"
 }
 
-# Of what both processes, their libraries and drivers have said.
+# The output of both processes, their libraries and drivers.
 log_has_form() {
 	! grep -vE '^(time=|isthmus-dp: )' "$DIR"/*.log || fail "lines of another form"
 }
 
 # usage: unit.py UNIT COMMAND...
 UNIT=$TEST_ROOT/test/lib/unit.py
-UNIT_USER=64999 # of nobody else
+UNIT_USER=64999 # an unused id
 export UNIT_USER XDG_RUNTIME_DIR=$DIR # DPDK's folder; the unit has a /tmp of its own
 
 # The data plane with Restart=always, unless it runs. It stays away when the filter ended it.
@@ -189,7 +189,7 @@ show_state() {
 	local what
 	for what in total port drop punt neighbour session worker graph; do
 		echo "--- show $what"
-		# Rows without packets say nothing.
+		# Rows without packets are omitted.
 		timeout 5 "$BIN/isthmus" show "$what" 2>&1 | awk -v what="$what" \
 			'NR == 1 || $2 > 0 || what !~ /^(drop|punt|graph)$/' || true
 	done
@@ -203,7 +203,7 @@ show_state() {
 	done
 }
 
-# Runs at the end, whatever the reason.
+# Runs at any end.
 finish() {
 	local status=$?
 	trap - EXIT
@@ -260,8 +260,8 @@ all_traffic() {
 
 # ---- idle workers ----------------------------------------------------------------------------------------------------
 
-# One that sleeps walks a few dozen times a second; a port that is polled makes it thousands, a descriptor that the
-# kernel reports for ever hundreds of thousands.
+# A sleeping worker walks a few dozen times a second. A polled port makes it thousands; a descriptor that the kernel
+# reports for ever, hundreds of thousands.
 # usage: few_walks [--socket SOCKET]
 few_walks() {
 	local before

@@ -71,8 +71,8 @@ class Client(Line):
                                   struct.pack(">BBHHH", 0x11, 0, self.session, 2 + len(packet), protocol) + packet))
 
     def next(self, *protocols, seconds=8):
-        """The next PPP packet of these protocols: protocol, code, id, body. None when there is none. The gateway's
-        Echo-Requests, which come whenever it has the time, are answered (RFC 1661, clause 5.8)."""
+        """The next PPP packet of these protocols: protocol, code, id, body. None without one. The gateway's
+        Echo-Requests, which may come at any time, are answered (RFC 1661, clause 5.8)."""
         def is_it(data):
             body = self.mine(data, 0x8864)
             return body is not None and struct.unpack(">H", body[2:4])[0] == self.session and \
@@ -91,15 +91,14 @@ class Client(Line):
         return None
 
     def hears(self, protocol, code, seconds=0.1):
-        """Tells whether such a PPP packet is there, or comes within the time. It stays for next()."""
+        """Whether such a PPP packet is there, or comes within the time. It stays for next()."""
         def is_it(data):
             body = self.mine(data, 0x8864)
             return body is not None and body[6:9] == struct.pack(">HB", protocol, code)
         return self.wire.has(is_it, seconds)
 
     def echo_reply(self, protocol):
-        """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None when there is none: advertisements come in
-        between."""
+        """The next ICMP or ICMPv6 Echo-Reply over IP4 or IP6, None without one: advertisements come in between."""
         at, kind = (20, 0) if protocol == IP4 else (40, 129)
         while (got := self.next(protocol)) is not None:
             if got[3][at:at + 1] == bytes([kind]):

@@ -34,7 +34,7 @@ def radclient(what, attributes):
 
 
 def records():
-    """What accounting told FreeRADIUS: attributes of each record."""
+    """Accounting as FreeRADIUS received it: attributes of each record."""
     try:
         with open(f"{DIR}/raddb/detail", encoding="utf-8") as f:
             blocks = f.read().split("\n\n")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes many IPv4 routes into the kernel of this network namespace, far faster than `ip -batch`: 256 netlink
-messages a system call, acknowledged by the last one alone.
-usage: routes.py add|del|flap COUNT GATEWAY DEVICE [ROUNDS]     (flap: del and add, ROUNDS times)
+"""Writes many IPv4 routes into the kernel of this network namespace, far faster than `ip -batch`: 256 netlink messages
+a system call, acknowledged by the last one alone.
+
+Usage: routes.py add|del|flap COUNT GATEWAY DEVICE [ROUNDS] (flap: del and add, ROUNDS times).
 The i-th route is to 20.0.0.0/24 + i. It prints when it began (ns since 1970), and how many changes a second the kernel
 took."""
 import socket

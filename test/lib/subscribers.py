@@ -77,7 +77,7 @@ def inner(version, source, destination, kind="udp", size=100, tos=0, ttl=17, see
 
 
 def to_frame(subscriber, gateway_mac, packet, tpid=None, pad=True, **change):
-    """What the subscriber gateway sends. `packet` is IP, or scapy layers that go behind the tags as they are."""
+    """The subscriber gateway's frames. `packet` is IP, or scapy layers that go behind the tags as they are."""
     part = lambda key: change.get(key, getattr(subscriber, key, None))
     version = {IP: 4, IPv6: 6}.get(type(packet))
     frame = Ether(src=part("mac"), dst=gateway_mac, type=tpid or subscriber.tpid)
@@ -108,7 +108,7 @@ def from_upf(subscriber, core_mac, our_mac, packet, outer=None, container=True, 
 
 
 def silent_gtpu():
-    """Keeps the kernel from answering G-PDUs with port unreachable: nobody reads these sockets."""
+    """Keeps the kernel from answering G-PDUs with port unreachable: these sockets are not read."""
     sockets = []
     for family in (socket.AF_INET, socket.AF_INET6):
         s = socket.socket(family, socket.SOCK_DGRAM)

@@ -14,7 +14,7 @@ TRIES = 8  # of a measurement: a gateway that is held up for longer than the bur
 
 class Stream:
     """Packets of a home (pppoe.Client), down to it or up from it: bytes of IP each, so many a second. `address` is the
-    home's; it says the family."""
+    home's, and sets the family."""
 
     def __init__(self, name, home, address, down, rate, size, dscp=0, expect=None):
         self.name, self.home, self.address, self.down, self.rate = name, home, address, down, rate
@@ -44,8 +44,7 @@ class Stream:
 
 
 def run(name, seconds, streams, meanwhile=None):
-    """The exit status, each stream's result by name, and what the tester says. Ends the test when it is not
-    complete."""
+    """The exit status, each stream's result by name, and the tester's output. Ends the test when it is not complete."""
     lines = [f"name: {name}", "huge_pages: false", "memory_mb: 256", "ports:",
              "- {name: access, driver: net_af_packet, device: home0, mac: 02:00:00:00:00:01}",
              f"- {{name: core, driver: net_af_packet, device: core0, mac: {CORE}}}", "streams:"]

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the tester share: running it, a relay with faults beside it, and what its result must say.
+# Shared by the tests of the tester: running it, a relay with faults beside it, and checks of its result.
 #
 # usage: . test/lib/net.sh; own_namespaces "$@"; . test/lib/traffic.sh
 TESTER=$BIN/isthmus-traffic

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says whether expressions hold for a result of isthmus-traffic. usage: traffic_result.py RESULT.json EXPRESSION...
+"""Checks expressions on a result of isthmus-traffic. Usage: traffic_result.py RESULT.json EXPRESSION...
 
-The names in an expression: r            the whole result, and each stream of its last trial by its name, with dots for
-brackets: r.trials, up.latency_us.min faults       every counter of something wrong, above zero, over all trials but the
-warm-up: {"up.lost": 3, "up.wrong.header": 2, "foreign": 1} where        what the kept wrong frames name: {"gtpu.teid"}
-relay        what fault-relay has counted ($DIR/relay.json), the same way An expression that does not hold is shown with
-all there is to know. The word `all` shows that and holds.
-"""
+The names in an expression:
+
+* r: the whole result, and each stream of its last trial by its name, with dots for brackets: r.trials,
+up.latency_us.min.
+
+* faults: every fault counter above zero, over all trials but the warm-up: {"up.lost": 3, "up.wrong.header": 2,
+"foreign": 1}.
+
+* where: the fields of the kept wrong frames: {"gtpu.teid"}.
+
+* relay: the counts of fault-relay ($DIR/relay.json), in the same form.
+
+A false expression is printed with all values. The expression `all` prints them and holds."""
 
 import json
 import os

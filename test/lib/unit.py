@@ -18,7 +18,7 @@ import sys
 UNITS = os.path.join(os.path.dirname(__file__), "../../deploy/systemd")
 ALLOW, TRAP = 0x7FFF0000, 0x00030000
 REFUSE = 0x00050000 # | errno
-# What libraries ask for when they are loaded, and do without: DPDK's virtio driver, libnuma.
+# System calls that libraries try when they are loaded, and do without: DPDK's virtio driver, libnuma.
 ASKED_FOR = {"iopl", "set_mempolicy"}
 MASKED_EQUAL = 7
 WRITE, EXEC = 2, 4 # PROT_
@@ -100,7 +100,7 @@ def load(unit):
             raise OSError(f"no rule for {call}")
 
     calls = allowed_calls(unit)
-    # Its flags lie in memory, where no filter sees them: the C library goes on to clone.
+    # Its flags lie in memory, where no filter sees them: the C library falls back to clone.
     rule(REFUSE | errno.ENOSYS, "clone3", [])
     for call in ASKED_FOR - calls:
         rule(REFUSE | errno.EPERM, call, [])

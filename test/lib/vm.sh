@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# A virtual machine for tests, in software emulation: Debian's kernel, with drivers and cards that this machine
-# may lack, on this machine's files (test/vm/init). It ends with the test's namespaces. scripts/vm.sh gets and
-# makes what it boots.
+# A virtual machine for tests, in software emulation: Debian's kernel, with drivers and cards that this machine may
+# lack, on this machine's files (test/vm/init). It ends with the test's namespaces. scripts/vm.sh gets and makes its
+# files.
 #
 # usage: . test/lib/net.sh; . test/lib/vm.sh; own_namespaces "$@"; vm_card e1000 upf0; vm_start; in_vm COMMAND...
 
@@ -13,9 +13,9 @@ VM_OPTIONS=()
 VM_IOMMU=(-device intel-iommu) # none: VM_IOMMU=()
 declare -A VM_ADDRESS=() # PCI address of a card
 
-# A card in the machine, in a slot of its own; the other end of its cable is a TAP interface here, or in the
-# gateway's namespace.
-# usage: vm_card KIND INTERFACE [QEMU'S DEVICE OPTIONS [QUEUES]]: this end's kernel spreads over the queues by flow
+# A card in the machine, in a slot of its own. The other end of its cable is a TAP interface here, or in the gateway's
+# namespace. This end's kernel spreads over the queues by flow.
+# usage: vm_card KIND INTERFACE [QEMU'S DEVICE OPTIONS [QUEUES]]
 vm_card() {
 	local kind=$1 interface=$2 queues=${4:-1} several=()
 	((queues == 1)) || several=(multi_queue)
@@ -132,7 +132,7 @@ vm_start_gateway() {
 		fail "the gateway does not start: $(cat "$DIR/status"; in_vm cat /mnt/isthmus.log)"
 }
 
-# Another configuration of $DIR/isthmus.yaml: a port of cards takes other settings when it is made anew.
+# Another configuration of $DIR/isthmus.yaml: a port of cards takes other settings when it is created again.
 vm_apply() {
 	vm_write /mnt/isthmus.yaml <"$DIR/isthmus.yaml"
 	in_vm bash -c "sed -n '/^engine:/,/^$/p' /mnt/isthmus.yaml >/mnt/none.yaml

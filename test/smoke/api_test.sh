@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The API by TCP as its users see it: a certificate made at the first start and kept, roles, a remote command line,
-# and a follower of events who misses nothing while either process is killed. Needs no root.
+# The API by TCP: a certificate made at the first start and kept, roles, a remote command line. A follower of events
+# misses none while either process is killed. Needs no root.
 # shellcheck source=test/lib/both.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
@@ -67,7 +67,7 @@ refuses 1 "is not known" env ISTHMUS_TOKEN=isthmus_no "$bin/isthmus" --server "h
 curl -s --cacert "$dir/state/api.crt" -H "Authorization: Bearer $(cat "$dir/read.token")" \
 	"https://localhost:$port/v1/status" | field 'd["data_plane"]' | has ready || fail "no status for curl"
 
-# A change from afar: done, told, and kept with its author.
+# A remote change: done, published, and kept with its author.
 {
 	cat "$dir/isthmus.yaml"
 	echo 'routes: [{prefix: 198.51.100.0/24, via: 192.0.2.2}]'
@@ -77,7 +77,7 @@ wait_until "the follower has the change" followed config.applied 1
 field 'd["who"]["token"] + " " + d["fields"]["changes"][0]' <"$dir/state/audit.log" |
 	grep -qx 'operate add route 198.51.100.0/24' || fail "audit: $(cat "$dir/state/audit.log")"
 
-# Either process dies. The follower goes on, with nothing twice.
+# Either process dies. The follower continues, without repetitions.
 first=$(fingerprint)
 stop "$dp"
 wait_until "the loss is told" followed dataplane.down 1

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
 # Every profile from outside, over memif with isthmus-traffic: at a low rate no packet is wrong, lost or unaccounted
-# for, and the JSON has every promised field; a search comes to its end; instances run side by side; an interrupt keeps
-# what there is; a gateway that dies says its last words. Speeds are not judged here. Needs no root; BUILD names another
-# build folder.
+# for, and the JSON has every promised field. A search ends, instances run side by side, an interrupt keeps results, and
+# a dying gateway's last output is shown. Speeds are not judged here. Needs no root; BUILD names another build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=$(realpath "${BUILD:-build}")
@@ -107,7 +106,7 @@ assert p["uplink"]["frame_bytes"] == "256 B" and p["downlink"]["frame_bytes"] ==
 PY
 echo "upf-4 over share: good"
 
-# A search, as short as can be: whatever rate this machine gives, it is found or refused in words, never wrong.
+# The shortest possible search: at any rate of this machine it is found or refused with a reason, never wrong.
 status=0
 "$bin/isthmus" bench rfc2544 --size 128 --seconds 0.05 --quick --goal 20% "${unpinned[@]}" --json "$dir/search.json" \
 	>"$dir/out" 2>&1 || status=$?
@@ -125,7 +124,7 @@ if sys.argv[2] == "0":
 PY
 echo "search: good"
 
-# memif and share in turn, in one table; and what --compare chooses by itself is refused.
+# memif and share in turn, in one table; options that --compare sets itself are refused.
 "$bin/isthmus" bench rfc2544 --size 128 --compare --rate 2k --seconds 0.1 "${unpinned[@]}" --json "$dir/compare.json" \
 	>"$dir/out" || fail "$(cat "$dir/out")"
 grep -Eq 'TICKS: TOTAL +FLOOR +OWN' "$dir/out"
@@ -159,7 +158,7 @@ PY
 	echo "instances over $link: good"
 done
 
-# An interrupt in the middle: what was measured is there, and says that it is not the whole.
+# An interrupt in the middle: the results so far are there, marked as incomplete.
 "$bin/isthmus" bench rfc2544 --rate 1k --seconds 0.5 "${unpinned[@]}" --keep "$dir/cut" --json "$dir/cut.json" \
 	>"$dir/out" 2>&1 &
 pid=$!

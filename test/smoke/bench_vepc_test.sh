@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
 # The packet core's chain, eNodeB - SGW-U - PGW-U, between two ends of the tester: as three processes joined by memif,
-# as one process, and, where Open vSwitch with DPDK is installed, we are root and huge pages are free, with every hop
-# through its vhost-user ports. Every packet right, every one accounted for, every promised field in the JSON. Speeds
-# are not judged here. BUILD names another build folder.
+# and as one process. With Open vSwitch with DPDK, root and free huge pages, also with every hop through its vhost-user
+# ports. Every packet is right and accounted for, and the JSON has every promised field. Speeds are not judged here.
+# BUILD names another build folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=$(realpath "${BUILD:-build}")
@@ -24,7 +24,7 @@ cores_per_instance instances_by_cores rtt_us paper""".split()
 missing = [f for f in fields if f not in v]
 assert not missing, f"missing {missing}"
 account = r["points"][0]["accounting"]
-# A switch floods what it does not know: the functions' own ARP comes to others too, and is no packet of the tester's.
+# A switch floods unknown addresses: the functions' own ARP comes to others too, and is no packet of the tester's.
 strays = sum(n for reason, n in account["dropped"].items() if reason.startswith("arp-"))
 assert r["wrong"] == 0 and r["checked"] > 500 and account["missing"] + strays == 0, (r["wrong"], r["checked"], account)
 assert [t["load"] for t in v["rtt_us"]] == [0.1, 0.5, 0.9], v["rtt_us"]

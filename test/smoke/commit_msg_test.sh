@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The hook commit-msg, as ./dev setup installs it, in a repository and a worktree of it: what it takes, what it refuses
-# in words. Needs no root.
+# The hook commit-msg, as ./dev setup installs it, in a repository and a worktree of it: accepted messages, and refused
+# ones with the reason. Needs no root.
 set -euo pipefail
 ROOT=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 # shellcheck source=scripts/common.sh

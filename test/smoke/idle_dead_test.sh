@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: wakings in a second
 # A descriptor that the kernel reports for ever, because its interface is down or gone, does not keep idle workers
-# awake; traffic comes back with the interface.
+# awake. Traffic comes back with the interface.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# `isthmus bench l3fwd --peers` with four ports, at a low rate: the product forwards every packet over each link, Linux
-# and DPDK's examples those that they can, and nothing of it is left. Speeds are not judged here.
+# `isthmus bench l3fwd --peers` with four ports, at a low rate. The product forwards every packet over each link, Linux
+# and DPDK's examples those that they can, and nothing remains. Speeds are not judged here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if [[ ${IN_OWN_WORLD:-} != 1 ]]; then

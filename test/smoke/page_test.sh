@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The live page of a gateway that forwards: the rates are those of the streams, tables are searched, a subscriber has
-# rules and figures, the report has them all; either process may go and come back. Needs no root; BUILD names another
-# build folder.
+# The live page of a forwarding gateway: the rates are those of the streams, tables are searched, a subscriber has rules
+# and figures, the report has them all. Either process may go and come back. Needs no root; BUILD names another build
+# folder.
 # shellcheck source=test/lib/both.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/both.sh"
 
@@ -17,7 +17,7 @@ s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
 page() { curl --silent --show-error --fail --max-time 30 "http://$address/page/$1"; }
 
-# Prints what the next hello of the stream says: an expression over d (the hello) and v(group, name), the last value.
+# Prints an expression over d (the stream's next hello) and v(group, name), the last value.
 hello() {
 	{ curl --silent --no-buffer --max-time 10 "http://$address/page/stream" || true; } |
 		sed -n '/^event: hello/{n;s/^data: //p;q}' |

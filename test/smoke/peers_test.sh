@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# Every program that the gateway is compared with, in turn with the gateway, at a low rate: each forwards every packet
-# as it must, and nothing of it is left. DPDK's examples are got and built first; where that is not possible (no
-# network) they say so in their rows, and the others go on. Speeds are not judged here.
+# Every program that the gateway is compared with, in turn with the gateway, at a low rate. Each forwards every packet
+# as it must, and nothing remains. DPDK's examples are downloaded and built first; without a network their rows say so,
+# and the others go on. Speeds are not judged here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if [[ ${IN_OWN_WORLD:-} != 1 ]]; then
@@ -35,7 +35,7 @@ check() { # JSON WORD... : its rows; a program that was left out has one of the 
 	PY
 }
 
-# Succeeds when a program's process is there whose path matches the pattern.
+# Succeeds when a process exists whose path matches the pattern.
 running() {
 	local pid
 	for pid in /proc/[0-9]*; do

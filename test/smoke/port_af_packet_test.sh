@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Frames that the kernel drops because the ring of a net_af_packet socket is full are in the port's rx_missed, of a
-# plain port and of a bonding device's members: each frame that was sent is received or missed.
+# Frames that the kernel drops because the ring of a net_af_packet socket is full are in the port's rx_missed: of a
+# plain port and of a bonding device's members. Each frame that was sent is received or missed.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -20,7 +20,7 @@ done
 # Announcements of our own addresses, before DPDK has found the links (a timer of 10 ms) or there is a partner.
 export MAY_DROP=port-tx-full
 
-# What the partner heard last of a link.
+# The partner's last received state of a link.
 partner_says() { [[ $(grep "^$1:" "$DIR/lacp.log" | tail -n 1) == "$1: $2" ]]; }
 for mode in static active-standby lacp; do
 	echo "--- $mode"

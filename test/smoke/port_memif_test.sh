@@ -9,7 +9,7 @@ relay_fixture "driver: net_memif, device: $DIR/memif.sock, args: \"id=0,role=ser
 	"driver: net_memif, device: $DIR/memif.sock, args: \"id=1,role=server\""
 use_config "s|driver: net_af_packet, device: veth-access|driver: net_memif, device: $DIR/memif.sock, args: \"id=0\"|
 	s|driver: net_af_packet, device: veth-core|driver: net_memif, device: $DIR/memif.sock, args: \"id=1\"|"
-# What the gateway says of itself before its links are up is lost.
+# The gateway's own packets before its links are up are lost.
 export MAY_DROP=port-tx-full
 start_gateway
 all_traffic home0 upf0

@@ -39,7 +39,7 @@ s.sendp(s.Ether(dst="ff:ff:ff:ff:ff:ff") / s.Raw(bytes(100)), iface="home0", cou
 	wait_for 20 all_up || fail "no links after a kill: $(cat "$DIR/isthmus.log" "$DIR/relay.log")"
 }
 
-# What the gateway says of itself before its links are up is lost.
+# The gateway's own packets before its links are up are lost.
 export MAY_DROP=port-tx-full
 wait_for 20 all_up || fail "no links: $(cat "$DIR/isthmus.log" "$DIR/relay.log")"
 all_traffic home0 upf0

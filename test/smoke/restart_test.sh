@@ -22,8 +22,8 @@ work_done() {
 		awk -v hz="$(getconf CLK_TCK)" '{ ticks += $12 + $13 } END { print int(ticks * 1000 / hz) }'
 }
 
-# Waits for both to be ready, and fails when that was more work than the goal (milliseconds of CPU time): how long it
-# took says more of what else the machine does.
+# Waits for both to be ready, and fails when that took more CPU time than the goal (milliseconds). Elapsed time would
+# depend on the machine's other work.
 ready_within() {
 	local limit=$1 since=$2 what=$3 work
 	isthmus status --wait 60s >"$dir/status" || fail "$what: $(cat "$dir/status")"
@@ -103,13 +103,13 @@ kill -HUP "$cp"
 wait_until "SIGHUP takes the route back" route_is_gone
 expect_no_loss "configuration refused and changed under traffic"
 
-# A subscriber leaves, the last of the first range: only it is deleted, nobody else moves.
+# The last subscriber of the first range is removed: only it is deleted, no other moves.
 sed 's/name: qinq, count: 500,/name: qinq, count: 499,/' "$dir/isthmus.yaml" >"$dir/fewer.yaml"
 isthmus config apply "$dir/fewer.yaml" | tee "$dir/applied"
 grep -q "0 sent, 1 deleted" "$dir/applied" || fail "not exactly one object was deleted"
 (($(sessions) == 999)) || fail "$(sessions) sessions, not 999"
 
-# What was applied outlives the control plane; its successor moves nobody either.
+# The applied configuration outlives the control plane; its successor moves no subscriber either.
 stop "$cp"
 start_cp --no-spawn
 ready_within 2000 "$(now)" "control plane killed after config apply"

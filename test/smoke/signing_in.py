@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers of scapy sign in to a control plane of test/lib/channel.py: what they say comes up, answers come down."""
+"""Subscribers of scapy sign in to a control plane of test/lib/channel.py: their packets come up, answers come down."""
 
 import os
 
@@ -53,7 +53,7 @@ def main():
         pado = wire.frame(lambda d: d[6:12] == bytes.fromhex(ours.replace(":", "")), f"PADO, {what}")
         equal(f"PADO, {what}", (pado.value("eth", "eth.dst"), pado.value("pppoed", "pppoe.code")), (STRANGER, "0x07"))
         lcp = PPPoE(sessionid=5) / PPP(proto=0xC021) / PPP_LCP_Configure(id=1)
-        wire.send(tagged(*tags, lcp, ours))  # nobody's yet
+        wire.send(tagged(*tags, lcp, ours))  # no owner yet
         wait_until(lambda: rows("drop").get("ppp-unknown-subscriber", 0) == nobody + 1, f"LCP of nobody, {what}")
         channel.send("access", got.mac, 0x8863, bytes(discovery(PADS, 5)), got.tpid, *tags)
         wire.receive(lambda d: d.find(b"\x11\x65\x00\x05") > 0, 1, f"PADS, {what}")
@@ -86,7 +86,7 @@ def main():
     row = {r["name"]: r for r in show("channel")}
     equal("show channel", (row["pppoe-discovery"]["over_line"], row["down"]["refused"]), (len(flood) - seen, 0))
 
-    # Another one takes the channel over, and the first is told.
+    # Another one takes the channel over, and the first is notified.
     second = Channel(os.environ["DIR"] + "/dp.sock")
     try:
         channel.next()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The units of deploy/systemd: both programs are started by their ExecStart, with no more than the units leave them
-# (lib/unit.py), as a user who may write only into folders that the units have made, with `state` where the documents
-# put it. What outlives the control plane is there after a reboot, which empties /run. What systemd says of the units.
+# The units of deploy/systemd. Both programs are started by their ExecStart, with no more than the units leave them
+# (lib/unit.py). Their user may write only into folders that the units have made, with `state` where the documents put
+# it. The control plane's files survive a reboot, which empties /run. systemd's own check of the units.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a person at a terminal asks of a gateway under traffic: rates, chosen rows, top, the archive for a bug report,
-# also when the data plane and then the control plane are away.
+# Commands at a terminal against a gateway under traffic: rates, chosen rows, top, and the archive for a bug report.
+# They also work without the data plane and then the control plane.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The tester with bad input and bad links: a sentence that names the cause, exit status 2 and no result that looks
-# whole, within seconds; and what an interrupted run keeps.
+# whole, within seconds. An interrupted run keeps its results.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -52,7 +52,7 @@ refused() {
 	echo "ok: $1"
 }
 
-# Either no file at all, or one that says that it is not complete and why.
+# Either no file at all, or a file that is marked incomplete, with the reason.
 # usage: no_result NAME
 no_result() {
 	[[ ! -s $DIR/$1.json ]] || result_says "$1" 'r.complete is False' 'r.error != ""'
@@ -70,7 +70,7 @@ broken() {
 	echo "ok: $1"
 }
 
-# The tester comes to the point at which it is to be interrupted; no event says so.
+# The tester reaches the point of the interrupt; no event shows it.
 wait_a_moment() { sleep 0.5; }
 
 wait_exit() {
@@ -142,7 +142,7 @@ wait "$pid" || status=$?
 result_says early 'r.interrupted and not r.complete' 'r.trials == []'
 echo "ok: interrupted before the links are up"
 
-# Interrupted: what was measured is kept, and it says so.
+# Interrupted: the results are kept, and marked so.
 start_relay
 write_profile long 's/seconds: 1$/seconds: 60/; s/drain: 0.1/drain: 2/'
 "$TESTER" --json "$DIR/long.json" --events "$DIR/long.yaml" >"$DIR/long.events" 2>"$DIR/long.log" &

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: rates
-# The tester must find what is wrong: a relay between its two ports damages one packet in so many, and each fault must
-# be found, to the packet, under its name, and nothing else. Without a fault, nothing may be found.
+# The tester must find faults: a relay between its two ports damages one packet in so many. Each fault is found, to the
+# packet, under its name alone. Without a fault, none is found.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tester over each kind of port that this machine has, without a gateway: what is sent at one end of a wire arrives
-# at the other, every packet compared. memif is in traffic_faults_test.sh.
+# The tester over each kind of port of this machine, without a gateway. What is sent at one end of a wire arrives at the
+# other, every packet compared. memif is in traffic_faults_test.sh.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -72,7 +72,7 @@ else
 	echo "not tried: af_xdp, $(tail -1 "$DIR/xdp.log")"
 fi
 
-# A bridge joins the two interfaces that the tester makes, once they are there.
+# A bridge joins the tester's two interfaces, once they exist.
 join() {
 	ip link add bridge type bridge mcast_snooping 0
 	ip link set bridge up
@@ -83,7 +83,7 @@ join() {
 }
 if [[ -c /dev/net/tun ]]; then
 	write_profile tap "driver: net_tap, device: tap-a" "driver: net_tap, device: tap-b" 1500 1500
-	# The bridge learns where each address lives from the first frames; until then it sends them both ways.
+	# The bridge learns addresses from the first frames; until then it floods them.
 	sed -i 's/warmup: 0.1/warmup: 1/' "$DIR/tap.yaml"
 	join &
 	both_ways tap

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tester over a ring of its own: streams that answer others, several streams without a limit beside one with a rate,
-# and more tags than a port's MTU counts.
+# The tester over a ring of its own. Streams answer others, several streams without a limit run beside one with a rate,
+# and there are more tags than a port's MTU counts.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -48,7 +48,7 @@ streams:
     receive: *pong
 YAML
 run_tester 0 echo
-# Each is answered once. What arrives after the end of sending is not, because nobody would wait for that answer.
+# Each is answered once. Packets that arrive after the end of sending are not, because the tester has stopped waiting.
 result_says echo 'r.complete' 'not faults' 'ping.received == ping.sent > 1000' 'pong.received == pong.sent' \
 	'ping.sent - 200 <= pong.sent <= ping.sent' 'pong.latency_us.p50 > ping.latency_us.p50'
 echo "ok: answers"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tester's header compiler writes, read by tshark: every combination of layers, whole and with good checksums.
-# The unit test that compares the same frames with our own decoder also writes them to a file. Needs no root.
+# The tester's header compiler, read by tshark: every combination of layers, whole and with good checksums. The unit
+# test that compares the same frames with our own decoder also writes them to a file. Needs no root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${BUILD:-build}")/traffic/traffic-template-test
@@ -32,8 +32,8 @@ if [[ -s $dir/bad ]]; then
 	exit 1
 fi
 
-# Tags (4), PPPoE or not (2), tunnels over IPv4, over IPv6 or none (3), inner IPv4 or IPv6 (2), what is in it (4): each
-# combination is seen as itself, down to the payload.
+# Tags (4), PPPoE or not (2), tunnels over IPv4, over IPv6 or none (3), inner IPv4 or IPv6 (2), payload (4): each
+# combination is identified, down to the payload.
 look "$dir/all.pcap" -T fields -e frame.protocols | sort | uniq -c >"$dir/seen"
 kinds=$(wc -l <"$dir/seen")
 stack='eth:ethertype(:ieee8021ad:ethertype)?(:vlan:ethertype){0,2}(:pppoes:ppp)?'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two workers on net_af_packet with a queue each: the kernel spreads the packets, the subscribers live on both, and what
-# comes to the wrong worker is handed over. All arrive.
+# Two workers on net_af_packet with a queue each: the kernel spreads the packets, the subscribers live on both, and
+# packets on the wrong worker are handed over. All arrive.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -22,7 +22,7 @@ packets = {n["name"]: [w["packets"] for w in n["workers"]] for n in graph["nodes
 for w in (0, 1):
     own = [s for s in sessions if s["worker"] == w]
     assert len(own) == workers[w]["sessions"] > 0, f"worker {w} has no subscribers"
-    # Whatever worker a packet came to: the subscriber's own one sends it.
+    # Whichever worker a packet came to: the subscriber's own one sends it.
     for node, direction in (("gtpu-encap", "uplink_packets"), ("access-encap", "downlink_packets")):
         want = sum(s[direction] for s in own)
         assert packets[node][w] == want > 0, f"worker {w}, {node}: {packets[node][w]} packets, expected {want}"

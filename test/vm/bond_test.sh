@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: a virtual machine
-# net_bond over cards, against the bonding driver of Linux, which this machine's kernel may lack: all traffic,
+# Bonding (net_bond) over cards, against the bonding driver of Linux, which this machine's kernel may lack. All traffic,
 # frames of 9000 bytes, and a cable that is cut, in each mode.
-# usage: [CARD=e1000e] bond_test.sh [MODE...]: of the gateway's members; virtio-net-pci
+# Usage: [CARD=e1000e] bond_test.sh [MODE...]: CARD is the card of the gateway's members, virtio-net-pci by default.
 #
 #   home0 ── access [ gateway ] gw0, gw1 ══ sw0, sw1 [ bond0 ── bridge ] ── upf0   both in one machine
 # shellcheck source=test/lib/net.sh
@@ -24,7 +24,7 @@ for i in 0 1; do
 done
 vm_start
 vm_bind vfio-pci home0 gw0 gw1
-in_vm sysctl -qw net.ipv6.conf.default.disable_ipv6=1 net.ipv6.conf.all.disable_ipv6=1 # it says nothing of its own
+in_vm sysctl -qw net.ipv6.conf.default.disable_ipv6=1 net.ipv6.conf.all.disable_ipv6=1 # it sends nothing of its own
 vm_give virtio_net upf0 sw0 sw1
 ip link set upf0 mtu 9000
 kernel_address upf0 10.30.0.2/24 fd00:30::2/64
@@ -44,8 +44,8 @@ cable() {
 	vm_monitor set_link "gw$1" "$2"
 	vm_monitor set_link "sw$1" "$2"
 }
-# Announcements of our own addresses before there is a link; those of the kernel when its links change, and its LACPDUs
-# before our bond is there.
+# Announcements of our own addresses before there is a link; the kernel's after link changes, and its LACPDUs before our
+# bond is there.
 export MAY_DROP="port-tx-full nd-unsolicited nd-not-for-us ethertype-unknown"
 pings() { ping -q -c 1 -W 1 10.30.0.1; }
 large_pings() { ping -q -c 1 -W 1 -M "do" -s 8972 10.30.0.1; }

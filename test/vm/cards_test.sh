@@ -20,7 +20,7 @@ done
 vm_start
 vm_bind vfio-pci "${!VM_ADDRESS[@]}"
 
-# DPDK's driver of vmxnet3 says "up" whatever the link is, as dpdk-testpmd shows, and takes frames of one buffer.
+# DPDK's driver of vmxnet3 reports "up" whatever the link is, as dpdk-testpmd shows, and takes frames of one buffer.
 limited() { [[ $1 == vmxnet3 ]]; }
 # usage: on_cards NUMBER MTU: writes the configuration with the cards of KINDS[NUMBER]
 on_cards() {

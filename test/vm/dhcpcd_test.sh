@@ -47,7 +47,7 @@ vm_write /mnt/home.sh <<-'EOF'
 	at() { ip netns exec "$@"; } # HOME COMMAND...
 	build() {
 		modprobe -a 8021q veth
-		ip link add link home name home.100 type vlan id 100 # a packet socket says no TPID
+		ip link add link home name home.100 type vlan id 100 # a packet socket has no TPID
 		ip link set home.100 up
 		for home in one:1 two:2; do
 			ip netns add "${home%:*}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Inside a virtual machine: runs what in_vm of test/lib/vm.sh sends. A connection brings a line with the command
-# and one with its standard input, as base64; it gets the output, a line with the exit status, and a zero.
+# Inside a virtual machine: runs commands of in_vm of test/lib/vm.sh. A connection brings a line with the command and
+# one with its standard input, as base64; it gets the output, a line with the exit status, and a zero.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 if [[ ${1:-} == serve ]]; then
 	read -r command

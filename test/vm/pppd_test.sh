@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: a virtual machine
 # Linux's own client of PPPoE, pppd with the kernel's PPPoE and two VLAN tags, in a virtual machine, dials into the
-# gateway and FreeRADIUS: each method of authentication, both families, packets of full size (1492, 1500: RFC 4638),
+# gateway and FreeRADIUS. Each method of authentication, both families, packets of full size (1492, 1500: RFC 4638),
 # curl, a restart of the control plane.
 #
 #   [ pppd ── ppp0 ── home.100.1 ── home ]  virtual machine ═══ tap home [ gateway ] veth ── core0   here
@@ -36,7 +36,7 @@ vm_write /mnt/home.sh <<-'EOF'
 	set -e
 	modprobe -a 8021q pppoe
 	[ -e /sys/class/net/home.100.1 ] || {
-		# a packet socket does not say which tag it took off
+		# a packet socket hides the TPID of the stripped tag
 		ip link add link home name home.100 type vlan id 100
 		ip link add link home.100 name home.100.1 type vlan id 1
 		ip link set home.100 up

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: a virtual machine
-# Cards with several receive queues, one for each of two workers: all traffic, whichever queue a frame comes in by and
-# whoever owns its subscriber, and what steering the port is given. A card with one queue is every worker's, too.
+# Cards with several receive queues, one for each of two workers. All traffic, whichever queue a frame comes in by and
+# whichever worker owns its subscriber, and the steering of the port. A card with one queue is every worker's, too.
 # usage: queues_test.sh [KIND...]
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
@@ -33,7 +33,7 @@ cat >"$DIR/many.py" <<-'EOF'
 EOF
 # usage: packets WORKER
 packets() { isthmus show worker -j | jq ".[$1].packets"; }
-# usage: both_receive KIND: of 64 flows to us, which nobody hands over, each worker gets some
+# usage: both_receive KIND: of 64 flows to us, which are not handed over, each worker gets some
 both_receive() {
 	local before=("$(packets 0)" "$(packets 1)")
 	"$PYTHON" "$DIR/many.py"

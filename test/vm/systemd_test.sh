@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --long: a virtual machine
 # The units of deploy/systemd under systemd itself, installed as docs/running.md says, on cards behind vfio-pci and in
-# huge pages: all traffic, a clone in a namespace, a reload, both programs restarted.
+# huge pages. All traffic, a clone in a namespace, a reload, both programs restarted.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 # shellcheck source=test/lib/vm.sh

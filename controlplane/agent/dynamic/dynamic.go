@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dynamic puts together what sessions take that are no configuration's: their manager, the PFCP server,
-// subscribers who sign in, records of NAT44. A nil *Sessions is that of a configuration without any.
+// Package dynamic assembles sessions outside of the configuration: their manager, the PFCP server, sign-in, records of
+// NAT44. A nil *Sessions stands for a configuration without any.
 package dynamic
 
 import (
@@ -38,18 +38,18 @@ type Options struct {
 // Sessions are those that are no configuration's.
 type Sessions struct {
 	Manager *session.Manager
-	SignIns *signin.SignIns // nil: nobody signs in
+	SignIns *signin.SignIns // nil: without sign-in
 	Tally   *events.Sessions
 
 	opt         Options
-	server      *n4.Server // nil: there is none, subscribers sign in alone
+	server      *n4.Server // nil: subscribers sign in alone
 	blocks      *natlog.Log
 	group       sync.WaitGroup
-	indications events.Gate // of what the data plane tells; one goroutine's
+	indications events.Gate // of the data plane's events; one goroutine's
 	comparing   atomic.Bool // Resync is under way
 }
 
-// Open opens the store and the sockets, when a plan has PFCP, or subscribers who sign in. Start serves them.
+// Open opens the store and the sockets, when a plan has PFCP or sign-in. Start serves them.
 func Open(p *plan.Plan, opt Options) (*Sessions, error) {
 	pfcp := p.PFCP != nil && p.PFCP.Enabled()
 	if !pfcp && p.SignIn == nil {
@@ -94,7 +94,7 @@ func (s *Sessions) serve(p *plan.Plan) (err error) {
 	return err
 }
 
-// logBlocks sends records of NAT44 where the plan says; note: what cannot be reached now.
+// logBlocks sends records of NAT44 to the plan's collectors; note: unreachable ones.
 func (s *Sessions) logBlocks(p *plan.Plan) (note string) {
 	var syslog, ipfix []netip.AddrPort
 	for _, c := range p.NATLog.Syslog {
@@ -148,7 +148,7 @@ type prepared struct {
 	in   *signin.Prepared
 }
 
-// Prepare does what may fail of taking a plan over. What it returns can be taken even then: without what failed.
+// Prepare does the parts of a plan that may fail. Its result is usable after an error, without the failed parts.
 func (s *Sessions) Prepare(p *plan.Plan) (plan.Prepared, error) {
 	in, err := s.SignedIn().Prepare(p)
 	return &prepared{s, p, in}, err
@@ -164,7 +164,7 @@ func (p *prepared) Take(ctx context.Context) (note string) {
 
 func (p *prepared) Discard() { p.in.Discard() }
 
-// Push sends the difference between a plan with what the kernel adds and what is held, as changes makes it, and has
+// Push sends the difference between a plan with the kernel's part and the held state, as changes makes it, and has
 // sessions follow. all: they are compared, too.
 func (s *Sessions) Push(ctx context.Context, c *dp.Client, p *plan.Plan, all bool,
 	changes func(held []api.Digest) []dp.Change) (res v1.Result, err error) {
@@ -193,8 +193,8 @@ func (s *Sessions) Detach() {
 	}
 }
 
-// Resync compares the sessions with what the data plane holds, beside everything else. With a million of them that
-// takes longer than a period: there is one comparison at a time. Not together with Wait.
+// Resync compares the sessions with the data plane's, in the background. With a million that takes longer than a
+// period: one comparison at a time. Not together with Wait.
 func (s *Sessions) Resync(ctx context.Context, c *dp.Client) {
 	if s == nil || !s.comparing.CompareAndSwap(false, true) {
 		return
@@ -219,11 +219,10 @@ func (s *Sessions) Adopt(p *plan.Plan) {
 	}
 }
 
-// taker takes the prefixes that came (true) and went, by the namespace where they are announced. all: those are all.
+// taker takes prefixes that came (true) and went, by the namespace that announces them. all: the list is complete.
 type taker = func(all bool, spaces map[string]map[netip.Prefix]bool)
 
-// Announce has the sessions of a plan's instances announced: those that are there at once, so that none of them is
-// withdrawn when we start.
+// Announce has the sessions of a plan's instances announced: existing ones at once, so that a start withdraws none.
 func (s *Sessions) Announce(p *plan.Plan, to taker) {
 	if s == nil {
 		return

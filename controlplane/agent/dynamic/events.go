@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-// observe has the parts tell of what happens there.
+// observe connects the parts' events.
 func (s *Sessions) observe() {
 	s.Tally = events.NewSessions(s.opt.Events, rules.Key)
 	s.Manager.SetObserver(s.Tally)
@@ -33,7 +33,7 @@ func (s *Sessions) watermark(e *api.Event) bool {
 	return true
 }
 
-// heard publishes what the data plane tells of peers and watermarks. It is called by one goroutine.
+// heard publishes the data plane's events about peers and watermarks. One goroutine calls it.
 func (s *Sessions) heard(e *api.Event) {
 	peer, local := e.Peer.String(), e.Local.String()
 	switch e.Type {

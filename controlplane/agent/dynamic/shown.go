@@ -18,7 +18,7 @@ import (
 	"isthmus/controlplane/view"
 )
 
-// SignedIn are the subscribers who sign in; nil: nobody does.
+// SignedIn are the subscribers that sign in; nil: none is configured.
 func (s *Sessions) SignedIn() *signin.SignIns {
 	if s == nil {
 		return nil
@@ -72,7 +72,7 @@ func (s *Sessions) Release(ctx context.Context, id string, period time.Duration)
 	}
 }
 
-// Figures adds to those of the metrics; false: there are no sessions to tell of.
+// Figures adds to those of the metrics; false: there are no sessions.
 func (s *Sessions) Figures(ctx context.Context, to *metrics.Snapshot) bool {
 	if s == nil {
 		return false
@@ -88,7 +88,7 @@ func (s *Sessions) Figures(ctx context.Context, to *metrics.Snapshot) bool {
 	return true
 }
 
-// Limits are what is in use, of what can be.
+// Limits are used and available figures.
 func (s *Sessions) Limits() (list []alert.Limit) {
 	if s == nil {
 		return nil
@@ -98,14 +98,14 @@ func (s *Sessions) Limits() (list []alert.Limit) {
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(filepath.Dir(s.opt.Store), &disk) == nil {
-		// What root alone may fill does not count as free.
+		// Space reserved for root does not count as free.
 		list = append(list, alert.Limit{Name: "store", Used: disk.Blocks - min(disk.Blocks, disk.Bavail),
 			Of: disk.Blocks})
 	}
 	return list
 }
 
-// Flush tells of sessions by numbers, when many came or went.
+// Flush publishes counts of sessions, when many came or went.
 func (s *Sessions) Flush() {
 	if s != nil {
 		s.Tally.Flush()

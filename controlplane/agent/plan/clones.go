@@ -45,8 +45,8 @@ func clonesOf(c *config.Config, announced map[string]Announcing) []kernel.Clone 
 	return list
 }
 
-// kernelRoutes are the file's, as the kernel is given them, by the interfaces of their next hops. Not those that
-// discard: routing daemons would announce them as they do subscribers' prefixes.
+// kernelRoutes are the file's for the kernel, by the interfaces of their next hops. Discard routes are left out:
+// routing daemons would announce them like subscribers' prefixes.
 func kernelRoutes(c *config.Config) map[config.Name]map[netip.Prefix]kernel.Route {
 	by := map[config.Name]map[netip.Prefix]kernel.Route{}
 	resolver := config.NewResolver(c)
@@ -77,7 +77,7 @@ func instanceOf(c *config.Config, name config.Name) *config.Instance {
 	return nil
 }
 
-// Announcing is an instance of whose sessions routing daemons are told.
+// Announcing is an instance with sessions that are announced to routing daemons.
 type Announcing struct {
 	Sessions   session.Announcing
 	Aggregates []netip.Prefix // that the clones announce
@@ -101,7 +101,7 @@ func announcingOf(c *config.Config) map[string]Announcing {
 		}
 		if in.Announce == "pool" {
 			for _, p := range c.PoolsOf(in) {
-				// Of a pool of which NAT44 hides a part, the rest is announced session by session.
+				// If NAT44 hides a part of a pool, the rest is announced session by session.
 				if !slices.ContainsFunc(a.Sessions.Inside, p.Overlaps) {
 					a.Aggregates = append(a.Aggregates, p)
 				}

@@ -57,8 +57,8 @@ func fixedPart(o *intent.Object) []byte {
 	return o.Body
 }
 
-// Diff returns the transaction that turns what is held into what is wanted. Synth streams are test traffic and no part
-// of the intent: those that are held stay.
+// Diff returns the transaction that turns what is held into what is wanted. Synth streams are test traffic outside the
+// intent: held ones stay.
 func Diff(held []api.Digest, want intent.State) []dp.Change {
 	held = slices.DeleteFunc(slices.Clone(held), func(d api.Digest) bool { return d.Kind == api.KindSynth })
 	puts, deletes := intent.Diff(held, want)
@@ -74,10 +74,10 @@ func Changes(objects []intent.Object) []dp.Change {
 	return list
 }
 
-// Changes are those that bring all of a plan to a data plane that holds nothing.
+// Changes bring all of a plan to an empty data plane.
 func (p *Plan) Changes() []dp.Change { return Changes(p.Objects) }
 
-// NeedsRestart tells which changes of what runs wait for a restart, and of what; "" when there are none.
+// NeedsRestart returns which changes wait for a restart, and of which process; "" without any.
 func (p *Plan) NeedsRestart(running *Plan) string {
 	was, is := running.Control, p.Control
 	var keys []string

@@ -9,7 +9,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// What the running data plane would refuse is known before it is asked.
+// Changes that the running data plane would refuse are known before.
 func TestFixedByARunningDataPlane(t *testing.T) {
 	const text = `
 engine: {workers: 1, rates: {echo: 100}}

@@ -17,10 +17,9 @@ import (
 	"isthmus/controlplane/session/store"
 )
 
-// Files are what outlives the control plane: the text that `config apply` brought, while it runs instead of the
-// control plane's own file; the placement, so that nobody moves after our restart either; what the kernel was given, so
-// that it is taken back. They are written beside and renamed, so a reader finds a whole file, the old or the new one.
-// Without names nothing is kept.
+// Files outlive the control plane. They hold the text of `config apply`, which then replaces the control plane's file;
+// the placement, so that no subscriber moves; and what the kernel holds, to be withdrawn. Writes are atomic: written
+// beside and renamed. Without names no file is kept.
 type Files struct {
 	Applied   string
 	placement string
@@ -28,7 +27,7 @@ type Files struct {
 	Moved     store.Moved // the placement that was there, if it could not be read
 }
 
-// filesIn are those in a folder, or beside the control socket when none is given.
+// filesIn are those in a folder, or beside the control socket without one.
 func filesIn(folder, socket string) Files {
 	if folder == "" {
 		return Files{Applied: socket + ".applied.yaml", placement: socket + ".placement.json",
@@ -47,7 +46,7 @@ func writeWhole(path string, data []byte) error {
 	return replace(beside, path)
 }
 
-// writeBeside writes what shall take a file's place.
+// writeBeside writes a file's successor.
 func writeBeside(path string, data []byte) (name string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
@@ -72,7 +71,7 @@ func replace(beside, path string) error {
 	return err
 }
 
-// Staged is what a plan needs to come back after a restart, written beside the files whose place it takes.
+// Staged is a plan's stored form for a restart, written beside the files that it will replace.
 type Staged struct {
 	applied string            // goes; "": none does
 	files   map[string]string // by path
@@ -127,7 +126,7 @@ func (s *Staged) Keep() (err error) {
 	return err
 }
 
-// KeepGiven notes what the kernel is given; nothing is no file.
+// KeepGiven notes the kernel's part; an empty one has no file.
 func (s Files) KeepGiven(given kernel.Given) error {
 	if s.given == "" {
 		return nil
@@ -145,7 +144,7 @@ func (s Files) KeepGiven(given kernel.Given) error {
 	return writeWhole(s.given, data)
 }
 
-// lastKept reads JSON that was kept for a restart; nothing when there is none. What is damaged is moved aside.
+// lastKept reads JSON kept for a restart; zero without a file. A damaged file is moved aside.
 func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +163,7 @@ func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) 
 	return kept, moved
 }
 
-// newerThan tells whether an applied configuration is there that was accepted after the file was last written.
+// newerThan: a configuration was applied after the file was last written.
 func (s Files) newerThan(file string) bool {
 	applied, err := os.Stat(s.Applied)
 	if err != nil {
@@ -179,8 +178,7 @@ func (s Files) LastGiven(log *slog.Logger) (kernel.Given, store.Moved) {
 	return lastKept[kernel.Given](s.given, log)
 }
 
-// Start chooses what to start with: the file, or what was applied after it was written. folder and socket: instead of
-// the file's.
+// Start chooses the file, or a configuration applied after it was written. folder and socket override the file's.
 func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) {
 	own, err := MakeWith(file, nil, os.Environ(), nil)
 	if err != nil {

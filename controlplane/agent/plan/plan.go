@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan is what shall run: one accepted configuration, compiled. Plans are made and compared here, and kept for
-// a restart of the control plane. Nothing here is in effect.
+// Package plan makes, compares and keeps plans: accepted, compiled configurations. Nothing here is in effect.
 package plan
 
 import (
@@ -33,12 +32,12 @@ type Plan struct {
 	NATLog     config.NATLog
 	Clones     []kernel.Clone
 	Announcing map[string]Announcing // by instance
-	SignIn     *config.Config        // what subscribers need to sign in; nil: nobody does
+	SignIn     *config.Config        // configuration of sign-in; nil: none
 	Narrow     []config.Narrow
 	Applied    bool // brought by `config apply`, not read from the control plane's own file
 }
 
-// Prepared is what a plan needs of this machine and may fail, done. It is taken, or given up.
+// Prepared is the part of a plan that may fail on this machine, done. It must be taken, or given up.
 type Prepared interface {
 	Take(ctx context.Context) (note string) // what does not succeed
 	Discard()
@@ -47,8 +46,7 @@ type Prepared interface {
 // Load reads and compiles a file.
 func Load(file string) (*Plan, error) { return MakeWith(file, nil, os.Environ(), nil) }
 
-// Check tells whether this machine has what the plan names for subscribers who sign in: files, addresses. Nothing of
-// it is in use afterwards.
+// Check verifies that this machine has the files and addresses that the plan names for sign-in. Nothing stays in use.
 func (p *Plan) Check() error {
 	if p.SignIn == nil {
 		return nil
@@ -62,7 +60,7 @@ func (p *Plan) Check() error {
 // Make compiles text as it stands, without the environment; file is only for messages.
 func Make(file string, data []byte) (*Plan, error) { return MakeWith(file, data, nil, nil) }
 
-// MakeWith compiles text, or the file's when there is none, so that those who stay keep their pipes.
+// MakeWith compiles text, or else the file's. Unchanged subscribers keep their pipes.
 func MakeWith(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
 	if data == nil {
 		var err error

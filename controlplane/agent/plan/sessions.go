@@ -95,8 +95,8 @@ func (p *Plan) Server() n4.Config {
 	return cfg
 }
 
-// restartsPFCP tells whether the PFCP server would have to be another one. Limits, F-TEID allocation, takeover and
-// instances are taken over while it runs.
+// restartsPFCP: the change needs a new PFCP server. Limits, F-TEID allocation, takeover and instances change while it
+// runs.
 func restartsPFCP(was, is *Plan) bool {
 	on := func(p *Plan) bool { return p.PFCP != nil && p.PFCP.Enabled() }
 	if !on(was) || !on(is) {

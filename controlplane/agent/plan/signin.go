@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/config"
 )
 
-// signInOf is the part of a configuration that signing in needs; nil: nobody does.
+// signInOf is the part of a configuration for sign-in; nil: none.
 func signInOf(c *config.Config) *config.Config {
 	if !c.Access.Enabled() {
 		return nil
@@ -47,8 +47,8 @@ func Relays(c *config.Config) (list [2]Local) {
 	return list
 }
 
-// areHere tells whether sockets of a configuration's addresses can be had: on any port, for its own may be in use by
-// the gateway that runs.
+// areHere checks that sockets of a configuration's addresses can be bound: on any port, since the running gateway may
+// use its own.
 func areHere(c *config.Config) error {
 	ours := Relays(c)
 	all := ours[:]

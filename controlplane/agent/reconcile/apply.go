@@ -44,7 +44,7 @@ func (r *Reconciler) Do(ctx context.Context, fn func(ctx context.Context) (v1.Re
 	}
 }
 
-// Ignored are the kernel's routes that are not followed, at most so many of each kind.
+// Ignored are the kernel's routes that are not followed, at most `most` of each kind.
 func (r *Reconciler) Ignored(ctx context.Context, most int) ([]kernel.Ignored, error) {
 	var list []kernel.Ignored
 	_, err := r.Do(ctx, func(context.Context) (v1.Result, error) {
@@ -119,7 +119,7 @@ type prepared struct {
 	files    *plan.Staged // nil: they could not be written
 }
 
-// prepare makes what can be made, and tells what cannot.
+// prepare makes what can be made, and returns why the rest cannot.
 func (r *Reconciler) prepare(p *plan.Plan) (prepared, error) {
 	sessions, noSessions := r.opt.Sessions.Prepare(p)
 	files, noFiles := r.opt.Files.Stage(p)
@@ -133,8 +133,7 @@ func (p *prepared) discard() {
 	}
 }
 
-// accepted publishes a plan as the running one and keeps what brings it back after a restart of ours; note: what does
-// not succeed.
+// accepted publishes a plan as the running one and stores it for a restart; note: what failed.
 func (r *Reconciler) accepted(ctx context.Context, p *plan.Plan, ready prepared) (note string) {
 	r.state.Applied = time.Now()
 	r.describe(p)

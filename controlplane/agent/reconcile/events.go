@@ -41,7 +41,7 @@ type objectID struct {
 	key  api.Key
 }
 
-// difference names what differs between two states, and says how many it does not name.
+// difference names the differences between two states, and how many it omits.
 func difference(was, is intent.State) (changes []string, more int) {
 	held := make([]api.Digest, len(was))
 	before := make(map[objectID]bool, len(was))

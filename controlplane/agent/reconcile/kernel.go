@@ -16,7 +16,7 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// refusals is how many objects of the kernel's a transaction may lose one by one, before all of them are left out.
+// refusals is how many kernel objects a transaction may lose singly before all of them are left out.
 const refusals = 64
 
 // firstRead bounds how long the start waits for what the kernel has: a million routes take two seconds.
@@ -45,7 +45,7 @@ func (f *follower) known(ctx context.Context) {
 	f.overlay.Update(f.Changes())
 }
 
-// send sends what is pending, and says how much; false: the data plane must be compared as a whole.
+// send sends pending changes, and returns their number; false: the data plane must be compared as a whole.
 func (f *follower) send(ctx context.Context, c *dp.Client) (sent int, ok bool) {
 	for range refusals {
 		deletes, puts := f.overlay.Pending()
@@ -62,7 +62,7 @@ func (f *follower) send(ctx context.Context, c *dp.Client) (sent int, ok bool) {
 	return 0, false
 }
 
-// leaveOut leaves an object of the kernel's out that the data plane did not take; false: it was something else.
+// leaveOut leaves out a kernel object that the data plane refused; false: the fault is another.
 func (f *follower) leaveOut(err error) bool {
 	var refused *dp.RefusedError
 	if !errors.As(err, &refused) || !f.overlay.Refuse(refused.Kind, refused.Key, refused.Text) {
@@ -72,7 +72,7 @@ func (f *follower) leaveOut(err error) bool {
 	return true
 }
 
-// push sends a plan with what the kernel adds, without what of that is refused.
+// push sends a plan with the kernel's part, without refused objects.
 func (f *follower) push(p *plan.Plan, send func(want intent.State) (v1.Result, error)) (v1.Result, error) {
 	overlay, of := f.overlay, f.of
 	if p != of {
@@ -89,7 +89,7 @@ func (f *follower) push(p *plan.Plan, send func(want intent.State) (v1.Result, e
 			f.overlay, f.of = overlay, of
 			return res, err
 		case try < refusals && f.leaveOut(err):
-		default: // the configuration stands by itself
+		default: // the configuration alone
 			f.log.Error("what the kernel has is left out, it contradicts the configuration", "error", err)
 			f.overlay.Clear()
 		}
@@ -104,7 +104,7 @@ func (f *follower) retry() {
 	}
 }
 
-// describe says in the status what of the kernel's is followed.
+// describe adds the followed part of the kernel to the status.
 func (f *follower) describe(to *v1.Status) {
 	to.Kernel = f.Status()
 	before := to.KernelRefused
@@ -116,8 +116,7 @@ func (f *follower) describe(to *v1.Status) {
 	f.describeIgnored(to)
 }
 
-// describeIgnored counts the kernel's routes that are not followed, and tells of more of them: of each reason once in a
-// while.
+// describeIgnored counts the kernel's routes that are not followed, and logs new ones, rate limited by reason.
 func (f *follower) describeIgnored(to *v1.Status) {
 	now := f.overlay.Ignored()
 	for why, n := range f.Left() {
@@ -139,5 +138,5 @@ func (f *follower) describeIgnored(to *v1.Status) {
 	}
 }
 
-// ignoredWindow is how often a reason is told of.
+// ignoredWindow is the least time between two logs of a reason.
 const ignoredWindow = 10 * time.Second

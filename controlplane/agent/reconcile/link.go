@@ -20,7 +20,7 @@ const (
 	dialMost  = time.Second
 )
 
-// link makes connections to the data plane, and has it started when nobody listens.
+// link connects to the data plane, and has it started when it does not listen.
 type link struct {
 	path    string
 	spawner *spawn.Spawner // nil: something else starts the data plane

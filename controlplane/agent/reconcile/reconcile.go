@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcile keeps the data plane in step with a plan, over restarts of either side. One goroutine, that of
-// Reconciler.Run, owns the plan, what the data plane was last known to hold, and the connection; everything else asks
-// it through a channel, or reads what it publishes atomically.
+// Package reconcile keeps the data plane in step with a plan, over restarts of either side. One goroutine,
+// Reconciler.Run, owns the plan, the data plane's last known state, and the connection. Others ask it through a
+// channel, or read what it publishes atomically.
 package reconcile
 
 import (
@@ -26,13 +26,12 @@ import (
 	"isthmus/controlplane/kernel"
 )
 
-// Sessions are those that are no configuration's. Calls come from Run.
+// Sessions are those outside of the configuration. Calls come from Run.
 type Sessions interface {
-	// Prepare does what may fail of taking a plan over. What it returns can be taken even then, without what
-	// failed.
+	// Prepare does the parts of a plan that may fail. Its result is usable after an error, without the failed
+	// parts.
 	Prepare(p *plan.Plan) (plan.Prepared, error)
-	// Push sends what changes makes of what is held, as one transaction, and has sessions follow the plan. all:
-	// they are compared, too.
+	// Push sends changes(held) as one transaction, and has sessions follow the plan. all: they are compared, too.
 	Push(ctx context.Context, c *dp.Client, p *plan.Plan, all bool,
 		changes func(held []api.Digest) []dp.Change) (v1.Result, error)
 	// Adopt is Push while the data plane is away.
@@ -43,8 +42,8 @@ type Sessions interface {
 	Detach()
 }
 
-// Announcer knows which sessions routing daemons are told of; to takes what came and went (kernel.Kernel.Sessions).
-// Calls come from Run.
+// Announcer knows the sessions to announce to routing daemons; to takes the changes (kernel.Kernel.Sessions). Calls
+// come from Run.
 type Announcer interface {
 	Announce(p *plan.Plan, to func(all bool, changes map[string]map[netip.Prefix]bool))
 	Reachable(p *plan.Plan, to func(all bool, changes map[string]map[netip.Prefix]bool))
@@ -75,12 +74,12 @@ type Reconciler struct {
 
 	// Owned by Run.
 	kernel    follower
-	plan      *plan.Plan // what shall be
+	plan      *plan.Plan // the wanted one
 	confirmed *plan.Plan // the last plan that the data plane held whole
 	state     v1.Status
 }
 
-// New makes one that begins with a plan.
+// New makes a Reconciler that begins with a plan.
 func New(opt Options, start *plan.Plan) *Reconciler {
 	r := &Reconciler{opt: opt, log: opt.Log, requests: make(chan request), plan: start,
 		kernel: newFollower(start, opt.Events, opt.Log)}
@@ -103,7 +102,7 @@ func (r *Reconciler) publish() {
 	r.status.Store(&s)
 }
 
-// absence is how long after our start a data plane that does not answer counts as one that forwards.
+// absence is how long after our start an unresponsive data plane counts as forwarding.
 const absence = 5 * time.Second
 
 // Run keeps the data plane in step until ctx ends. hangup asks to read the file again (SIGHUP).
@@ -116,7 +115,7 @@ func (r *Reconciler) Run(ctx context.Context, hangup <-chan os.Signal) {
 	defer reloads.Wait()
 	r.startKernel(ctx)
 	defer r.kernel.Wait()
-	defer cancel() // before all that is waited for: a panic shall end the process
+	defer cancel() // before all waits: a panic must end the process
 	reachable, absent := r.opt.Announcer.ReachableChanged(), time.After(absence)
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period
@@ -196,9 +195,9 @@ func (r *Reconciler) disconnected() {
 	r.log.Warn("data plane connection lost, connecting again")
 }
 
-// reconcile brings the data plane to the plan: what differs by digest goes out as one transaction. A plan that was
-// accepted while the data plane was away and is refused now gives way to the last one that the data plane held. all:
-// what mobile sessions made is compared too.
+// reconcile brings the data plane to the plan: one transaction with what differs by digest. If a plan accepted without
+// a data plane is refused now, the last plan that was held replaces it. all: objects of mobile sessions are compared
+// too.
 func (r *Reconciler) reconcile(ctx context.Context, all bool) {
 	start := time.Now()
 	res, err := r.push(ctx, r.plan, all)
@@ -231,8 +230,8 @@ func (r *Reconciler) reconcile(ctx context.Context, all bool) {
 	}
 }
 
-// before returns what to go back to when the plan is refused, nil when there is nothing: the last one that was held, or
-// the control plane's own file when we started with what `config apply` had brought.
+// before returns the plan to fall back to, nil without one. It is the last one held, or the control plane's own file
+// when we started with an applied configuration.
 func (r *Reconciler) before() *plan.Plan {
 	switch {
 	case r.confirmed != nil && r.confirmed != r.plan:
@@ -267,7 +266,7 @@ func (r *Reconciler) settled(res v1.Result, err error) {
 	r.publish()
 }
 
-// push sends the difference between what is held and a plan with what the kernel adds.
+// push sends the difference between the held state and a plan with the kernel's part.
 func (r *Reconciler) push(ctx context.Context, p *plan.Plan, all bool) (v1.Result, error) {
 	return r.kernel.push(p, func(want intent.State) (v1.Result, error) {
 		res := v1.Result{Objects: len(want)}
@@ -290,14 +289,14 @@ func (r *Reconciler) push(ctx context.Context, p *plan.Plan, all bool) (v1.Resul
 	})
 }
 
-// startKernel reads what the kernel has before anything is sent: a data plane that has it keeps it.
+// startKernel reads the kernel's state before anything is sent: a data plane that has it keeps it.
 func (r *Reconciler) startKernel(ctx context.Context) {
 	r.kernel.Follow(ctx, r.plan.Clones)
 	r.opt.Announcer.Announce(r.plan, r.kernel.Sessions)
 	r.kernel.known(ctx)
 }
 
-// FollowKernel gives the data plane what changed in the kernel. While it is away, the next push has it all. Run's
+// FollowKernel sends the kernel's changes to the data plane. While that is away, the next push has them all. Run's
 // goroutine.
 func (r *Reconciler) FollowKernel(ctx context.Context, changes kernel.Changes) {
 	r.kernel.overlay.Update(changes)

@@ -56,7 +56,7 @@ func ready(r *Reconciler) func() bool {
 	return func() bool { return r.Status().DataPlane == v1.StateReady }
 }
 
-// Whatever is held and whatever is wanted: one reconciliation makes them equal, and a second one sends nothing.
+// From any held to any wanted state: one reconciliation makes them equal, and a second one sends nothing.
 func TestReconcileReachesAnyIntent(t *testing.T) {
 	n := rand.New(rand.NewPCG(7, 7))
 	random := func() map[string]int {
@@ -151,7 +151,7 @@ func TestRefusalKeepsTheOldIntent(t *testing.T) {
 	testkit.Until(t, "old intent is back", func() bool { return s.Holds(plan.Changes(old)) })
 }
 
-// A file that was accepted while the data plane was away and is refused on its return gives way to the one before.
+// A file accepted without a data plane, and refused on its return, gives way to the one before.
 func TestLateRefusalGoesBack(t *testing.T) {
 	s := dptest.Start(t)
 	old := state(t, map[string]int{"a": 1})

@@ -83,7 +83,7 @@ const (
 // patience is how long who finds no place waits for it.
 const patience = 5 * time.Second
 
-// placeToRead is the client's among those who read tables. nil: there is none, and the client was told.
+// placeToRead is the client's place among those that read tables. nil: none is free, and the client was answered.
 func (a *API) placeToRead(w http.ResponseWriter, r *http.Request) (leave func()) {
 	places, client := a.shows, auth.From(r.Context())
 	if client.Who != nil && client.Who.Via == "tcp" {

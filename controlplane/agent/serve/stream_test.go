@@ -88,7 +88,7 @@ func TestEventStream(t *testing.T) {
 	}
 }
 
-// A client that does not read is cut off with a reason, while whoever publishes goes on.
+// A client that does not read is disconnected with a reason; publishers go on.
 func TestEventStreamOfAClientThatNeverReads(t *testing.T) {
 	a := made()
 	blocked := &stuck{header: http.Header{}, began: make(chan bool), go1: make(chan bool)}

@@ -103,7 +103,7 @@ func (t *Tracer) Follow(ctx context.Context, q *trace.Query, give func(trace.Upd
 	if err != nil {
 		return err
 	}
-	if !q.Edges && q.Hypothetical == nil { // somebody reads subscribers' packets
+	if !q.Edges && q.Hypothetical == nil { // reads subscribers' packets
 		asked, _ := json.Marshal(q) // of plain fields
 		auth.Did(ctx, t.events, "trace.begun", q.Session, nil, "query", string(asked))
 	}
@@ -159,7 +159,7 @@ func (t *Tracer) starting(session string) error {
 		cmp.Or(rows[0].User, rows[0].MAC))
 }
 
-// Bounds of a trace of the live page, which somebody may forget, and reads as it goes.
+// Bounds of a trace of the live page, which may be forgotten, and reads continuously.
 const (
 	pageTraceSeconds = 300
 	pageTraceRate    = 20 // packets a second and worker

@@ -20,15 +20,15 @@ import (
 // poolTime bounds what the table of pools waits for.
 const poolTime = 5 * time.Second
 
-// attemptsShown of those whom a key names.
+// attemptsShown for subscribers selected by a key.
 const attemptsShown = 16
 
-// Rows are those who signed in, or whom key names, with their attempts.
+// Rows are the signed-in subscribers, or those matching key, with their attempts.
 func (s *SignIns) Rows(ctx context.Context, key string) ([]subscriber.Row, []subscriber.Attempt, error) {
 	if s == nil {
 		return nil, nil, nil
 	}
-	var found struct { // the loop may write it when nobody waits any more
+	var found struct { // the loop may write it after the caller gave up
 		rows     []subscriber.Row
 		attempts []subscriber.Attempt
 	}
@@ -92,7 +92,7 @@ func (s *SignIns) RADIUS() (list []view.RADIUSServer) {
 
 var errNobody = errors.New("nobody signs in here: the configuration has no access.ports")
 
-// Clear ends the sessions of who is named, for a cause by its word.
+// Clear ends the sessions of who, for a cause by its name.
 func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, err error) {
 	cause, known := subscriber.CauseOf(word)
 	switch {
@@ -103,7 +103,7 @@ func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, 
 	case !known:
 		return out, fmt.Errorf("cause: %q is none of %s", word, strings.Join(subscriber.Causes(), ", "))
 	}
-	var ended int // the loop may write these when nobody waits any more
+	var ended int // the loop may write these after the caller gave up
 	var several error
 	if err = s.Loop.Ask(ctx, func() { ended, several = s.Loop.Clear(who, cause) }); err == nil {
 		out.Ended, err = ended, several
@@ -117,7 +117,7 @@ func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, 
 // drainWait bounds what a drain waits for: the ends of sessions, then servers that take accounting.
 const drainWait = time.Minute
 
-// Drain lets nobody sign in any more, and ends all who did.
+// Drain refuses new sign-ins, and ends all sessions.
 func (s *SignIns) Drain(ctx context.Context) (out v1.Drained, err error) {
 	if s == nil {
 		return out, errNobody

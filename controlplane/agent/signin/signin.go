@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signin puts together what subscribers who sign in take: the loop, its front ends, pools, RADIUS, sockets to
-// DHCP servers. A nil *SignIns is that of a configuration where nobody signs in.
+// Package signin assembles sign-in: the loop, its front ends, pools, RADIUS, sockets to DHCP servers. A nil *SignIns
+// stands for a configuration without sign-in.
 package signin
 
 import (
@@ -26,7 +26,7 @@ import (
 	"isthmus/controlplane/subscriber"
 )
 
-// Manager is who makes sessions of those who sign in.
+// Manager makes the sessions of sign-in.
 type Manager interface {
 	subscriber.Sessions
 	SetLines(to session.Lines) []session.LineRecord
@@ -42,7 +42,7 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// SignIns is what subscribers who sign in take. Prepare and what it returns are for one goroutine.
+// SignIns is sign-in as a whole. Prepare and its result are for one goroutine.
 type SignIns struct {
 	Loop *subscriber.Loop
 	AAA  *aaa.AAA
@@ -90,7 +90,7 @@ func Open(c *config.Config, opt Options) (*SignIns, error) {
 	return s, nil
 }
 
-// open makes what may fail, and what that needs.
+// open makes the parts that may fail, and their dependencies.
 func (s *SignIns) open(c *config.Config) (err error) {
 	opt := &s.opt
 	told := &gated{events: opt.Events, log: opt.Log, gates: map[string]*events.Gate{}}
@@ -155,7 +155,7 @@ type Prepared struct {
 	upstream, former upstreams
 }
 
-// Prepare does what may fail of taking a plan over; nil: nothing has to be taken.
+// Prepare does the parts of a plan that may fail; nil: there are none.
 func (s *SignIns) Prepare(next *plan.Plan) (*Prepared, error) {
 	if s == nil || next.SignIn == nil { // of a plan for the next start
 		return nil, next.Check()

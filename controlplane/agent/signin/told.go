@@ -10,10 +10,10 @@ import (
 	"isthmus/controlplane/events"
 )
 
-// toldAtOnce are the events of a kind in a second; the next one says how many more there were.
+// toldAtOnce are the events of a kind in a second; the next one has the number of the rest.
 const toldAtOnce = 20
 
-// gated tells events of which outsiders can make many. Methods may be called from any goroutine.
+// gated rate limits events that outsiders can cause. Any goroutine may call it.
 type gated struct {
 	events *events.Log
 	log    *slog.Logger
@@ -21,8 +21,8 @@ type gated struct {
 	gates  map[string]*events.Gate
 }
 
-// bySubject are kinds of which each subject has a gate of its own. Their subjects are few: attributes by name, clients
-// of the configuration.
+// bySubject are kinds with a gate for each subject. Their subjects are few: attributes by name, clients of the
+// configuration.
 var bySubject = map[string]events.Gate{"subscriber.left-out": {Most: 1, Window: time.Minute},
 	"radius.change-refused": {Most: toldAtOnce, Window: time.Second}}
 

@@ -55,7 +55,7 @@ func (u upstreams) closeBut(others upstreams) {
 // send has what is relayed leave by sockets. Loop's goroutine, or before it runs.
 func (s *SignIns) send(by upstreams) { s.DHCP.Upstream, s.DHCP.Upstream6 = by[0].send, by[1].send }
 
-// send: a packet that is lost is sent again by who asks.
+// send: the requester repeats a lost packet.
 func (u *upstream) send(server netip.AddrPort, packet []byte) error {
 	if u == nil {
 		return net.ErrClosed

@@ -15,12 +15,11 @@ import (
 	"time"
 )
 
-// steady is how long a data plane must have run for its end not to count as another failure to start.
+// steady is how long a data plane must have run for its end not to count as a failed start.
 const steady = 10 * time.Second
 
-// Spawner starts the data plane as a process that outlives us: in its own session, with our standard error and no pipe
-// that would break. After our own restart it adopts the data plane that still runs. Methods may be called from any
-// goroutine.
+// Spawner starts the data plane as a process that outlives us: in its own session, with our standard error, without
+// pipes. After our restart it adopts the running data plane. Any goroutine may call it.
 type Spawner struct {
 	Program   string // empty: as FindDP says
 	Arguments []string
@@ -31,7 +30,7 @@ type Spawner struct {
 
 	mu      sync.Mutex
 	child   *os.Process // ours and alive
-	adopted int         // pid of one that we did not start, 0 none
+	adopted int         // pid of a process that we did not start; 0: none
 	gone    time.Time   // since when the adopted one does not answer
 	started time.Time
 	starts  int
@@ -82,7 +81,7 @@ func (s *Spawner) Adopt(pid int) {
 	}
 }
 
-// Running returns the process that we started, else the one that was connected last; 0 for none.
+// Running returns the process that we started, else the last connected one; 0: none.
 func (s *Spawner) Running(connected int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *Spawner) Running(connected int) int {
 	return connected
 }
 
-// Ensure starts the data plane unless one of ours is alive or it is too early. Called when nobody listens.
+// Ensure starts the data plane unless one of ours is alive or it is too early. Called when none listens.
 func (s *Spawner) Ensure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is what clients of the API read and send: bodies of the operations below /v1/ but the tables'.
+// Package v1 has the bodies of requests and answers below /v1/, except the tables'.
 package v1
 
 import (
@@ -47,7 +47,7 @@ type Status struct {
 	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
 }
 
-// Result tells what a change did.
+// Result describes what a change did.
 type Result struct {
 	Objects int    `json:"objects"`
 	Put     int    `json:"put"`
@@ -73,7 +73,7 @@ type Cleared struct {
 	Ended int `json:"ended"`
 }
 
-// Drained is what a drain ended, and what accounting could not be told yet.
+// Drained is what a drain ended, and which accounting records are not sent yet.
 type Drained struct {
 	Ended      int    `json:"ended"`
 	Accounting int    `json:"accounting"`     // records that wait for a RADIUS server

@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/dp"
 )
 
-// AccessPort is a port that the channel tells of, now and to those who open it later.
+// AccessPort is a port that the channel reports, now and to later openers.
 func (s *Server) AccessPort(name string, a access.PortAddresses) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Server) AccessPort(name string, a access.PortAddresses) {
 	}
 }
 
-// Punt gives frames to whoever has the channel, in one message, and tells whether somebody has.
+// Punt gives frames to the channel's owner, in one message, and returns whether there is one.
 func (s *Server) Punt(frames ...access.Frame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Server) Sent() []access.Frame {
 	return list
 }
 
-// tellPorts: a part without structs says that there are none.
+// A message without structs means no ports.
 func (c *session) tellPorts() {
 	body := api.AppendRows(nil, c.s.ports)
 	if len(c.s.ports) == 0 {
@@ -60,7 +60,7 @@ func (c *session) tellPorts() {
 	c.push(c.subscription, 0, body)
 }
 
-// Hold calls fn while the data plane answers nobody.
+// Hold calls fn while the data plane does not answer.
 func (s *Server) Hold(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"isthmus/api"
 )
 
-// Fill gives tables, by the types of their rows, a row of zeros and one of numbers: each field has the next number,
+// Fill gives tables, by the types of their rows, a row of zeros and one of numbers. Each field has the next number,
 // each text is "a", each address a network. There is one row of totals.
 func (s *Server) Fill(tables map[uint32]reflect.Type) {
 	for table, row := range tables {
@@ -23,7 +23,7 @@ func (s *Server) Fill(tables map[uint32]reflect.Type) {
 	}
 }
 
-// appendPart is api.AppendRow of a struct whose type is known at run time. The contract's structs have no padding.
+// appendPart is api.AppendRow of a struct type known at run time. The contract's structs have no padding.
 func appendPart(b []byte, row reflect.Value) []byte {
 	size := row.Elem().Type().Size()
 	b = binary.NativeEndian.AppendUint16(b, row.Interface().(interface{ PartNumber() uint16 }).PartNumber())

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, and moves no
-// packets.
+// Package dptest is a data plane for tests: it keeps objects and answers the socket like isthmus-dp, without packets.
 package dptest
 
 import (
@@ -75,7 +74,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Listen starts serving; after Kill it is the same process started again, with whatever Held was left or set.
+// Listen starts serving; after Kill it is the same process started again, with the objects left or set in Held.
 func (s *Server) Listen() error {
 	l, err := net.Listen("unix", s.Path)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *Server) Kill() {
 	clear(s.conns)
 }
 
-// Crash is Kill, and Listen of a process that has nothing of what the former had.
+// Crash is Kill, and Listen of an empty process.
 func (s *Server) Crash(t testing.TB) {
 	t.Helper()
 	s.Kill()
@@ -135,7 +134,7 @@ func (s *Server) Held() map[ID][]byte {
 	return maps.Clone(s.held)
 }
 
-// Holds tells whether exactly these objects are held.
+// Holds: exactly these objects are held.
 func (s *Server) Holds(want []dp.Change) bool {
 	held := s.Held()
 	for i := range want {
@@ -198,21 +197,21 @@ func (s *Server) Counts() (commits, changes int) {
 	return s.commits, s.changes
 }
 
-// Running tells whether a stream was started.
+// Running: a stream was started.
 func (s *Server) Running(stream string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams[stream]
 }
 
-// Usage makes commits answer the rows that fn returns for a change; was and is are the object's bodies, nil for none.
+// Usage makes commits answer fn's rows for a change; was and is are the object's bodies, nil for none.
 func (s *Server) Usage(fn func(id ID, was, is []byte) []api.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.usage = fn
 }
 
-// Raise tells of an event, and keeps it until it is acknowledged.
+// Raise sends an event, and keeps it until it is acknowledged.
 func (s *Server) Raise(e api.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ function drawTiles() {
 	}
 }
 
-// What is due is drawn once a frame, and only while somebody sees it.
+// Draws once a frame, and only while the page is visible.
 let due = false;
 function draw() {
 	if (due) return;

@@ -70,7 +70,7 @@ export class Graph {
 		return { ...plan, across, at, w, h, scale: Math.min(1, this.box.clientWidth / w) };
 	}
 
-	/** Draws anew: nodes or edges came, or the box has another width. */
+	/** Draws again: new nodes or edges, or another width of the box. */
 	build(shown, ways) {
 		this.nodes = [];
 		this.lines = [];

@@ -18,7 +18,7 @@ export function open(handlers) {
 			timer = setTimeout(again, 1000);
 		};
 	};
-	// What a stream is refused for is not told to those who open it: a plain request hears it.
+	// EventSource hides why a stream was refused: a plain request gets the reason.
 	const again = async () => {
 		const stop = new AbortController();
 		try {

@@ -82,7 +82,7 @@ export class Table {
 		this.offset = 0;
 		this.query = "";
 		this.note = el("span", { class: "unit", role: "status" });
-		this.when = el("span", { class: "unit" }); // not told by a screen reader each time
+		this.when = el("span", { class: "unit" }); // not read aloud each time
 		this.body = el("tbody");
 		this.none = el("p", { class: "empty", hidden: true });
 		this.back = el("button", { class: "plain", type: "button", hidden: true, onclick: () => this.page(-LIMIT) }, "Back");

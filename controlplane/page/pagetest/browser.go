@@ -18,8 +18,8 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Browser is Chromium without a window, driven by the DevTools protocol over a pipe: messages of JSON, each with a zero
-// octet behind it, on descriptors 3 (to it) and 4 (from it).
+// Browser is headless Chromium, driven by the DevTools protocol over a pipe: JSON messages, each with a zero octet
+// behind it, on descriptors 3 (to it) and 4 (from it).
 type Browser struct {
 	t       testing.TB
 	to      *os.File
@@ -28,7 +28,7 @@ type Browser struct {
 	lock    sync.Mutex
 	last    int
 	waiting map[int]chan json.RawMessage
-	console []string // errors and warnings, whatever scripts wrote, and that the tab crashed
+	console []string // errors and warnings, of any script, and a crash of the tab
 }
 
 type cdpMessage struct {
@@ -40,7 +40,7 @@ type cdpMessage struct {
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
-// Start starts a browser with one empty tab, and ends it with the test. It takes certificates of anybody.
+// Start starts a browser with one empty tab, and ends it with the test. It accepts any certificate.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium-headless-shell")
@@ -164,7 +164,7 @@ func Eval[T any](b *Browser, script string) T {
 	return v
 }
 
-// Until waits until a script's value is true. When it never is, the log has what the browser shows instead.
+// Until waits until a script's value is true. If it never is, the log shows the browser's state.
 func (b *Browser) Until(what, script string) {
 	b.t.Helper()
 	ok := false
@@ -188,7 +188,7 @@ func (b *Browser) Size(width, height int, scheme string) {
 		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Open goes to a page, and waits until it is there.
+// Open goes to a page, and waits for it.
 func (b *Browser) Open(url string) {
 	Eval[string](b, `window.former = ""`) // this document's, until it is gone
 	b.call("Page.navigate", map[string]any{"url": url}, nil)
@@ -213,7 +213,7 @@ func (b *Browser) Press(key string) {
 	b.call("Input.dispatchKeyEvent", event, nil)
 }
 
-// Roles are what a screen reader is told: the names of what has a role, by role.
+// Roles are what a screen reader gets: the names of elements, by role.
 func (b *Browser) Roles() map[string][]string {
 	b.t.Helper()
 	var tree struct {

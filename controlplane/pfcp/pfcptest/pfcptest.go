@@ -13,7 +13,7 @@ func ptr[T any](v T) *T { return &v }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// Request is the session of a phone: uplink from the F-TEID 10.1.0.1/teid to the data network, downlink to the gNB.
+// Request is a phone's session: uplink from the F-TEID 10.1.0.1/teid to the data network, downlink to the gNB.
 func Request(teid uint32, ue string) *pfcp.SessionEstablishmentRequest {
 	v4 := []pfcp.UEIP{{IPv4: addr(ue), Destination: true}}
 	return &pfcp.SessionEstablishmentRequest{

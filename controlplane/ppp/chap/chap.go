@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chap has the hash functions of CHAP with MD5 (RFC 1994) and of MS-CHAPv2 (RFC 2759, section 8): what a
-// response must be, for those who verify one and those who make one. Pure functions.
+// Package chap has the hash functions of CHAP with MD5 (RFC 1994) and of MS-CHAPv2 (RFC 2759, section 8), to make and
+// to verify responses. Pure functions.
 package chap
 
 import (
@@ -112,7 +112,7 @@ const (
 	magic2 = "Pad to make it do more than one iteration"
 )
 
-// AuthenticatorResponse is what the Success packet says (§8.7): "S=" and 40 hexadecimal digits.
+// AuthenticatorResponse is the text of the Success packet (§8.7): "S=" and 40 hexadecimal digits.
 func AuthenticatorResponse(hash [16]byte, nt *[24]byte, authenticator, peer *[ChallengeSize]byte, user string) string {
 	hashHash := md4Of(hash[:])
 	h := sha1.New()

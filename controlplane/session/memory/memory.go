@@ -9,13 +9,12 @@ import (
 	"runtime/metrics"
 )
 
-// Pacer sets the garbage collector's pace. Its own rule is to let the heap grow by as much as lives in it: twice the
-// memory for a million sessions that sit there, and a collection every few milliseconds while there are none. What
-// requests leave behind depends on their rate, not on the number of sessions, so the room is a constant and a little,
-// and after a burst what is free goes back to the kernel. In a burst the room is larger: when 60,000 homes come back at
-// once, collections with the room of a quiet hour were 40 % of this process's work.
+// Pacer sets the garbage collector's pace. By default the heap may double: twice the memory for a million idle
+// sessions, and a collection every few milliseconds for none. Garbage depends on the request rate, not on sessions, so
+// the room is a constant plus a tenth; after a burst free memory returns to the kernel. A burst gets more room: when
+// 60,000 homes came back at once, collections with the normal room took 40 % of the process's work.
 type Pacer struct {
-	off     bool // GOGC is set: whoever did so knows better
+	off     bool // GOGC is set: the operator decides
 	percent int
 	sample  []metrics.Sample
 	worked  uint64 // requests at the last tick
@@ -50,11 +49,11 @@ func (m *Pacer) Tick(requests uint64) {
 		debug.SetGCPercent(p)
 	}
 	if idle {
-		go debug.FreeOSMemory() // a collection, and a system call for each part: nobody waits for it
+		go debug.FreeOSMemory() // a collection, and a system call for each part: in the background
 	}
 }
 
-// percentFor is GOGC for a heap in which so much lives. Steps, so that it is not another one at each tick.
+// percentFor is GOGC for a live heap size. In steps, so that it does not change at each tick.
 func percentFor(live uint64, burst bool) int {
 	room := uint64(heapRoom)
 	if burst {
@@ -64,7 +63,7 @@ func percentFor(live uint64, burst bool) int {
 	return int(max(percent-percent%5, heapShare))
 }
 
-// idle tells when memory is to be given back: when a burst has just ended, and when its answers have expired.
+// idle: memory is to be returned, since a burst has just ended or its answers have expired.
 func (m *Pacer) idle(requests uint64) bool {
 	load := requests - m.worked
 	m.worked = requests

@@ -8,7 +8,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// The room between two collections is what requests need, whatever the number of sessions.
+// The room between two collections depends on requests, not on the number of sessions.
 func TestRoomOfTheHeap(t *testing.T) {
 	for _, live := range []uint64{0, 1 << 20, 8 << 20, 100 << 20, 1 << 30, 64 << 30} {
 		percent := percentFor(live, false)

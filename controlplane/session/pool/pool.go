@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool gives out the addresses, or prefixes of one length, of one range: of UEs (session), of subscribers who
-// sign in (lease).
+// Package pool allocates the addresses, or prefixes of one length, of one range: for UEs (session) and for sign-in
+// (lease).
 package pool
 
 import (
@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Pool gives out the addresses, or the prefixes of one length, of a UE address pool: first those that were never used,
-// in their order, then released ones, the longest free first and never within the quarantine. What it may give is
-// checked against the sessions by the caller, so addresses that CP functions chose themselves do no harm.
+// Pool allocates the addresses, or the prefixes of one length, of a UE address pool. It gives unused ones in order
+// first, then the longest released, never within the quarantine. The caller checks them against sessions, so addresses
+// chosen by CP functions are safe.
 type Pool struct {
 	Prefix netip.Prefix
 	Bits   uint8 // length of what is given out: 32, or of an IPv6 prefix
-	// Remembered is how many released ones are kept, at least, before they go out again while others were never
-	// used; 0: all, which a large IPv6 pool with much coming and going would fill memory with.
+	// Remembered is how many released prefixes are kept at least, before they are reused ahead of unused ones. 0:
+	// all, which fills memory for a large IPv6 pool.
 	Remembered int
 	first      uint64
 	next       uint64
 	size       uint64 // offset behind the last address or prefix
 	free       []released
 	head       int // first of free
-	// last is when what is in free was released last: a CP function may name an address that is in quarantine, and
-	// give it back again, any number of times
+	// last is the last release of each free offset: a CP function may choose an address in quarantine, and release
+	// it again, any number of times
 	last map[uint64]int64
 }
 
@@ -62,7 +62,7 @@ func NewRange(network, first, last netip.Prefix) *Pool {
 	return p
 }
 
-// Holds tells whether the pool could give a prefix out, and its number, which is unique in the pool's network.
+// Holds: the pool contains the prefix; n is its number, unique in the pool's network.
 func (p *Pool) Holds(v netip.Prefix) (n uint64, ok bool) {
 	n, ok = p.Number(v)
 	return n, ok && n >= p.first && n < p.size
@@ -94,7 +94,7 @@ func (p *Pool) At(n uint64) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), int(p.Bits))
 }
 
-// Number is what At is the inverse of; false for what the pool does not give out.
+// Number is the inverse of At; false for addresses outside of the pool.
 func (p *Pool) Number(v netip.Prefix) (uint64, bool) {
 	if v.Bits() != int(p.Bits) || !p.Prefix.Contains(v.Addr()) {
 		return 0, false
@@ -115,7 +115,7 @@ func (p *Pool) Number(v netip.Prefix) (uint64, bool) {
 	return lo, true
 }
 
-// Take returns one that live does not know of; fresh tells that it was never given out before.
+// Take returns a prefix that live does not report; fresh: it was never given out before.
 func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
 	if p.Remembered > 0 && p.Quarantined() > p.Remembered {
 		if v, ok = p.again(now, quarantine, live); ok {
@@ -135,12 +135,12 @@ func (p *Pool) Take(now time.Time, quarantine time.Duration, live func(netip.Pre
 	return p.again(now, quarantine, live)
 }
 
-// again is the one that was released first, if its quarantine is over.
+// again is the prefix released first, if its quarantine is over.
 func (p *Pool) again(now time.Time, quarantine time.Duration, live func(netip.Prefix) bool) (v netip.Prefix, ok bool) {
 	for p.head < len(p.free) && Stamp(now)-p.free[p.head].at >= int64(quarantine) {
 		first := p.free[p.head]
 		p.head++
-		if last := p.last[first.offset]; last != first.at { // it was somebody's once more
+		if last := p.last[first.offset]; last != first.at { // it was in use again since
 			p.free = append(p.free, released{first.offset, last})
 			continue
 		}
@@ -157,7 +157,7 @@ func (p *Pool) again(now time.Time, quarantine time.Duration, live func(netip.Pr
 	return netip.Prefix{}, false
 }
 
-// Untake gives back what was taken for a request that came to nothing: nobody ever had it.
+// Untake gives back a prefix of a failed request: it was never in use.
 func (p *Pool) Untake(v netip.Prefix) {
 	if n, ok := p.Number(v); ok {
 		if n+1 == p.next {
@@ -183,22 +183,21 @@ const longAgo = math.MinInt64 / 2 // no quarantine
 // Stamp is a moment in nanoseconds of a clock that NTP does not put back, if t is of time.Now.
 func Stamp(t time.Time) int64 { return int64(t.Sub(epoch)) }
 
-// Rests tells whether a prefix was released less than the quarantine ago.
+// Rests: a prefix was released less than the quarantine ago.
 func (p *Pool) Rests(v netip.Prefix, now time.Time, quarantine time.Duration) bool {
 	n, _ := p.Number(v)
 	at, released := p.last[n]
 	return released && Stamp(now)-at < int64(quarantine)
 }
 
-// Fresh tells whether a prefix would make the pool remember one more than it may.
+// Fresh: releasing the prefix would exceed Remembered.
 func (p *Pool) Fresh(v netip.Prefix) bool {
 	n, _ := p.Number(v)
 	_, released := p.last[n]
 	return n >= p.next && !released && p.Quarantined() > p.Remembered
 }
 
-// Release takes back what a session had. What lies ahead of the cursor is reached by it in time, where no bound says
-// how many are remembered.
+// Release takes back a session's prefix. Without Remembered, the cursor reaches prefixes ahead of it in time.
 func (p *Pool) Release(v netip.Prefix, now time.Time) {
 	if n, ok := p.Holds(v); ok && (n < p.next || p.Remembered > 0) {
 		at := Stamp(now)
@@ -212,7 +211,7 @@ func (p *Pool) Release(v netip.Prefix, now time.Time) {
 // Quarantined is how many wait to be given out again.
 func (p *Pool) Quarantined() int { return len(p.free) - p.head }
 
-// Use tells how many prefixes are given out, of how many. What CP functions chose themselves does not count.
+// Use returns how many prefixes are given out, of how many. Those chosen by CP functions do not count.
 func (p *Pool) Use() (used, size uint64) { return p.next - uint64(p.Quarantined()), p.size }
 
 // Size is how many prefixes there are to give out.

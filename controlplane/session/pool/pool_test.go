@@ -26,7 +26,7 @@ func TestPoolArithmetic(t *testing.T) {
 	}
 }
 
-// A released address that was somebody's again in the meantime is in quarantine from its last release on.
+// An address that was in use again is quarantined from its last release.
 func TestQuarantineAfresh(t *testing.T) {
 	p := New(netip.MustParsePrefix("10.0.0.0/30"), 32)
 	now := time.Unix(1000, 0)

@@ -8,9 +8,9 @@ import (
 	"iter"
 )
 
-// Slab is the memory of encoded sessions: slots of equal size in pages, so that a million sessions are some thousand
-// objects to the garbage collector, without a pointer in them, and a session costs what it is long. A record never
-// changes; another one takes its place, and the former is freed when nothing can want it back (see txn).
+// Slab is the memory of encoded sessions: slots of equal size in pages without pointers. A million sessions are a few
+// thousand objects to the garbage collector, and cost their length. A record is never changed: another replaces it, and
+// its slot is freed when no transaction can restore it (see txn).
 type Slab struct {
 	classes [maxSlot/slotStep + 1]slotClass // by length in steps; 0: records that are longer than any slot
 	long    map[uint32][]byte
@@ -33,7 +33,7 @@ const (
 	recordHead = 8 + 4 + 2 // number in the store, number of the owner, length of the session
 )
 
-// Handle names a record: the class, then its slot. 0 is none: what is there has a class, or a number from 1 on.
+// Handle names a record: the class, then its slot. 0 is none: valid handles have a class, or a number from 1 on.
 type Handle uint64
 
 func (h Handle) split() (class int, slot uint32) { return int(h >> 32), uint32(h) }
@@ -117,7 +117,7 @@ func (r *Slab) Drop(h Handle) {
 	}
 }
 
-// All gives all records. While they come and go it passes each that is there from the start to the end.
+// All iterates over all records. A record present from the start to the end is passed, whichever others come and go.
 func (r *Slab) All() iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		for at := (cursor{}); ; {
@@ -136,7 +136,7 @@ type cursor struct {
 	begun bool
 }
 
-// next returns a record and goes on to the one behind it; false: there is none.
+// next returns a record and advances; false at the end.
 func (r *Slab) next(at *cursor) (number uint64, data []byte, ok bool) {
 	if !at.begun {
 		at.begun, at.class = true, 1

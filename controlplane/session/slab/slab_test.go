@@ -10,7 +10,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// Records are what was put into them, whatever was freed and used again.
+// Records keep their contents, whatever was freed and used again.
 func TestRecords(t *testing.T) {
 	r := &Slab{}
 	random := rand.New(rand.NewPCG(5, 6))
@@ -58,7 +58,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// The bytes of all records are those of the records that are there.
+// The byte count is that of the present records.
 func TestRecordsCountBytes(t *testing.T) {
 	all := &Slab{}
 	var list []Handle

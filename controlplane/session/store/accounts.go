@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// Accounts are records of accounting until a server has them. A boot of the machine ends sessions, not bills (RFC 2866
-// §2): they have a file of their own, which no boot empties. It may be used by any goroutine.
+// Accounts are accounting records until a server has them. A boot of the machine ends sessions, not bills (RFC 2866
+// §2): their file survives it. Any goroutine may use it.
 type Accounts struct {
 	Moved      Moved // aside, when it was opened
 	log        *slog.Logger
 	had        []Record    // when it was opened
-	in         chan Record // a disk that is slow holds up those who bring more than this
+	in         chan Record // a slow disk holds up callers with more than this
 	stop, done chan struct{}
 	once       sync.Once
 
@@ -120,7 +120,7 @@ func (a *Accounts) more(list []Record) []Record {
 	return list
 }
 
-// write appends to the file, and goes on with compacting it.
+// write appends to the file, and continues compacting it.
 func (a *Accounts) write(list []Record) {
 	if err := a.store.Write(list); err != nil {
 		if a.failed++; a.failed == 1 || a.failed%1000 == 0 {

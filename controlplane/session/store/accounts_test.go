@@ -12,7 +12,7 @@ import (
 	"isthmus/controlplane/testkit"
 )
 
-// accounts opens a file of accounting, and tells what it had.
+// accounts opens an accounting file, and returns its records.
 func accounts(t *testing.T, path string) (a *Accounts, had string) {
 	t.Helper()
 	a, err := OpenAccounts(path, slog.New(slog.DiscardHandler))
@@ -31,7 +31,7 @@ func TestAccounts(t *testing.T) {
 		a.Keep(8-i, []byte("x"))
 	}
 	a.Close()
-	a.Keep(50, nil) // by who is late: nothing
+	a.Keep(50, nil) // a late caller: no effect
 	a, had = accounts(t, path)
 	testkit.Equal(t, had, "0x 1x 2x 3x 4x 5x 6x 7x 8x ", "kept")
 	a.Forget(3)
@@ -40,7 +40,7 @@ func TestAccounts(t *testing.T) {
 	testkit.Equal(t, had, "0x 1x 2x 4x 5x 6x 7x 8x ", "kept")
 	a.Close()
 
-	// What lies before damage, here of the last removal's data or length, is kept; the file goes aside.
+	// Records before damage, here of the last removal's data or length, are kept; the file goes aside.
 	data, err := os.ReadFile(path)
 	testkit.Must(t, err)
 	for _, back := range []int{1, Overhead + frameHead - 2} {
@@ -56,7 +56,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// The file is compacted by those who write to it.
+// Writers compact the file.
 func TestAccountsAreCompacted(t *testing.T) {
 	path := t.TempDir() + "/s.accounting.db"
 	a, _ := accounts(t, path)

@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// A store is worth something while the machine runs that wrote it. After a boot the data plane's sessions are gone, and
-// the file is whatever a power cut left: it is not read beyond the head that says so. TS 23.527 §4.2: a UP function
-// that lost its sessions tells so by another Recovery Time Stamp, upon which CP functions release what they have with
-// it; keeping some of the old sessions would only put them in the way of the new ones.
+// A store is valid while the machine that wrote it runs. After a boot the data plane's sessions are gone, and a power
+// cut may have damaged the file: only the head is read. A later Recovery Time Stamp makes CP functions release their
+// sessions (TS 23.527 §4.2). Keeping some would only conflict with new ones.
 
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
@@ -43,7 +42,7 @@ func guarded(fn func() error) (err error) {
 
 var errInUse = errors.New("another process uses it")
 
-// damaged tells a file whose contents are wrong from one that cannot be had now.
+// damaged: the contents are wrong, as opposed to a file that cannot be opened now.
 func damaged(err error) bool {
 	var path *fs.PathError
 	return err != nil && !errors.As(err, &path) && !errors.Is(err, errInUse)
@@ -57,14 +56,14 @@ type Moved struct {
 	Why      error // nil: none was moved
 }
 
-// Tell publishes the event of a file that was moved aside.
+// `Tell` publishes the event of a moved file.
 func (m Moved) Tell(publish func(kind, subject string, args ...any)) {
 	if m.Why != nil {
 		publish("state.moved-aside", m.File, "to", m.To, "error", m.Why)
 	}
 }
 
-// MoveAside keeps a file that is damaged, or of another version, for those who want to know why.
+// MoveAside keeps a damaged file, or one of another version, for analysis.
 func MoveAside(path string, why error, log *slog.Logger) (Moved, error) {
 	m := Moved{path, path + badSuffix, why}
 	if err := os.Rename(m.File, m.To); err != nil {

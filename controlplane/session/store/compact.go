@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// A file that is mostly out of date is written again beside the old one while requests go on: each turn writes some of
-// the records, and what changes meanwhile is written to both. The new file takes the old one's place when all are in
-// it; a process that dies before has the old one.
+// An outdated file is rewritten beside the old one while requests go on. Each turn writes some records; changes go to
+// both files. The complete new file replaces the old one. A process that dies before has the old one.
 
 const (
 	newSuffix     = ".new"
@@ -27,8 +26,8 @@ type compaction struct {
 	err  error // of reading the file
 }
 
-// Compact keeps the file from growing without end: a part at a time. live is what the records take in it that are in
-// memory, and all gives them; they may come and go while it does. more tells that there is more to do.
+// Compact bounds the file, one part a call. live is the file space of the records in memory, which all iterates over
+// and which may change meanwhile. more: call again.
 func (s *Store) Compact(live uint64, all iter.Seq[Record]) (more bool, err error) {
 	j := &s.journal
 	if j.f == nil {
@@ -46,7 +45,7 @@ func (s *Store) Compact(live uint64, all iter.Seq[Record]) (more bool, err error
 	return !done && err == nil, err
 }
 
-// outdated tells whether the file is worth compacting. A new file never is.
+// outdated: the file is worth compacting. A new file never is.
 func (j *journal) outdated(live uint64) bool {
 	if j.lack {
 		return !time.Now().Before(j.retry)
@@ -73,7 +72,7 @@ func (j *journal) rewrite(h head, inMemory iter.Seq[Record]) error {
 	return nil
 }
 
-// create makes a file with nothing in it, which is locked before anybody can find it in the store's place.
+// create makes an empty file, which is locked before it appears in the store's place.
 func create(path string, h head) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -132,7 +131,7 @@ func (j *journal) abandon() {
 	}
 }
 
-// advance writes the next records; done says that these were the last, and that the new file is the file.
+// advance writes the next records; done: these were the last, and the new file is the file.
 func (j *journal) advance() (done bool, err error) {
 	var records []Record
 	b := append(j.out[:0], make([]byte, frameHead)...)

@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journal is the file. A frame is whole or it is none: its sum says so, and a process that dies while it writes has
-// answered nobody yet.
+// journal is the file. A frame's sum shows whether it is complete. A process that dies while it writes one has not
+// answered its requests.
 type journal struct {
 	f         *os.File
 	path      string
 	size      int64
 	places    places        // of what memory need not have (Kind.inMemory)
 	kept      uint64        // what that takes
-	unwritten map[id][]byte // what a frame that failed said of these
+	unwritten map[id][]byte // their state in a failed frame
 	torn      bool          // bytes of a frame that failed lie behind size
-	lack      bool          // a frame failed: what it said is in memory alone, until the file is compacted
+	lack      bool          // a frame failed: its contents are in memory alone, until the file is compacted
 	out       []byte
 	next      *compaction
 
@@ -160,8 +160,8 @@ func findRecords(all []byte, from int) (found places, end int64, err error) {
 	return found, int64(at), nil
 }
 
-// readFrame returns the records of the first frame, nil of one that was being written: the file ends within it, and its
-// length can be believed. There is no frame without records.
+// readFrame returns the first frame's records. nil: a frame that was being written, if the file ends within it and its
+// length is credible. A frame always has records.
 func readFrame(b []byte) (records []byte, err error) {
 	if len(b) < frameHead {
 		return nil, nil
@@ -215,8 +215,8 @@ func seal(b []byte) {
 	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
 }
 
-// write adds one frame. A failure has the file compacted from memory, as soon as that can be: else sessions that ended
-// meanwhile would come back with a restart, and be in the way of those that took their addresses.
+// write adds one frame. After a failure the file is compacted from memory as soon as possible: otherwise ended sessions
+// would return at a restart and conflict with their addresses' new owners.
 func (j *journal) write(records []Record) error {
 	err := j.add(records)
 	if err == nil {
@@ -291,8 +291,8 @@ func (j *journal) placed(records []Record) {
 	}
 }
 
-// append writes a whole frame behind the others. Part of one, when the disk is full, is taken back: what comes after it
-// could not be read.
+// append writes a whole frame at the end. A partial write, on a full disk, is undone: frames behind it could not be
+// read.
 func (j *journal) append(b []byte) error {
 	if j.torn {
 		if err := j.f.Truncate(j.size); err != nil {

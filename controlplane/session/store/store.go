@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps what the session layer must know after a restart of the control plane: sessions, associations,
-// PFDs, usage that waits for its CP function, subscribers. It is one file, to which each transaction is appended as one
-// frame by one system call, and which is compacted while requests go on. It is written through to the kernel and never
-// synced to the disk, which would cost every hundredth request 10 ms: a process that dies loses nothing, and when the
-// machine dies
-// the sessions are gone anyhow (boot.go).
+// Package store keeps what the session layer needs after a restart: sessions, associations, PFDs, usage that waits for
+// its CP function, subscribers. One file takes each transaction as one frame, by one system call, and is compacted
+// while requests go on. It is never synced to disk, which would delay every hundredth request by 10 ms. A process that
+// dies loses nothing; when the machine dies the sessions are gone (boot.go).
 //
 //	file:   head (64 bytes), frames
 //	head:   magic (8), recovery time stamp (8), boot of the machine (40), CRC-32C of these (4), zeros (4)
@@ -23,7 +21,7 @@ import (
 	"time"
 )
 
-// Kind says what a record is of. Load gives them in this order.
+// Kind is the type of a record. Load gives them in this order.
 type Kind uint8
 
 const (
@@ -31,12 +29,12 @@ const (
 	Application
 	Session
 	Usage
-	Line    // of a subscriber who signed in, beside the session
+	Line    // of a sign-in, beside the session
 	Account // of accounting, until a server has it (Accounts)
 	Reading // of what the data plane has measured of a session
 )
 
-// inMemory tells of which kinds who writes them has the records, too (Compact).
+// inMemory: the writer of this kind has its records in memory, too (Compact).
 func (k Kind) inMemory() bool { return k == Session || k == Reading }
 
 // Record is what is kept under a number, which is a kind's own; without data it is a removal.
@@ -74,7 +72,7 @@ type Store struct {
 	moved Moved
 }
 
-// Open opens a store, or begins one. One of another boot of the machine is emptied; one that is damaged, or of another
+// Open opens or creates a store. A store of another boot of the machine is emptied; a damaged one, or one of another
 // version, is moved aside.
 func Open(path, boot string, log *slog.Logger) (*Store, error) {
 	if path == "" {
@@ -108,7 +106,7 @@ func (s *Store) begin(path, boot string, why error, log *slog.Logger) (err error
 	return s.open(path, boot, log)
 }
 
-// Moved tells of a file that Open or Begin moved aside.
+// Moved describes a file that Open or Begin moved aside.
 func (s *Store) Moved() Moved { return s.moved }
 
 // open may be called again after an error: the next recovery time stamp is later than what could be read of the last.
@@ -126,7 +124,7 @@ func (s *Store) open(path, boot string, log *slog.Logger) error {
 	return nil
 }
 
-// start reads what there is, or makes a file that has nothing.
+// start reads the file, or makes an empty one.
 func (s *Store) start(boot string, log *slog.Logger) error {
 	info, err := s.f.Stat()
 	if err != nil {
@@ -162,8 +160,7 @@ func (s *Store) cut(size int64, log *slog.Logger) error {
 // Recovery is our Recovery Time Stamp.
 func (s *Store) Recovery() time.Time { return s.head.recovery }
 
-// Renew says that sessions were lost: TS 23.527 §4.2, CP functions see another Recovery Time Stamp in the next
-// heartbeat.
+// Renew records a loss of sessions: TS 23.527 §4.2, CP functions see another Recovery Time Stamp in the next heartbeat.
 func (s *Store) Renew() error {
 	s.head.recovery = newRecovery(s.head.recovery)
 	if s.f == nil {
@@ -174,8 +171,8 @@ func (s *Store) Renew() error {
 	return err
 }
 
-// newRecovery is a recovery time stamp that is later than another, whatever the clock says: to a peer an earlier one
-// may be that of an old message.
+// newRecovery is a recovery time stamp later than another, whatever the clock: peers may take an earlier one for an old
+// message.
 func newRecovery(after time.Time) time.Time {
 	now := time.Now().Truncate(time.Second)
 	if !now.After(after) {

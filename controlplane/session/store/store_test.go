@@ -75,7 +75,7 @@ func (m mapModel) take(records []Record) {
 
 type mapModel map[id]string
 
-// A process that dies while it writes leaves a part of its last frame: what was written before is there, and nothing
+// A process that dies while it writes leaves a part of its last frame; all earlier frames are restored, and nothing
 // else.
 func TestCutAnywhere(t *testing.T) {
 	path := t.TempDir() + "/s"
@@ -112,8 +112,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// A bit that is another one is damage wherever it is, in a length too: the store is moved aside, and CP functions see a
-// later recovery time stamp (TS 23.527 §4.2), also when the clock stands before the former one.
+// Any flipped bit is damage, in a length too. The store is moved aside, and CP functions see a later recovery time
+// stamp (TS 23.527 §4.2), also when the clock was set back.
 func TestDamageIsNoTornEnd(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)
@@ -127,7 +127,7 @@ func TestDamageIsNoTornEnd(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	testkit.Must(t, err)
 	for n := range len(whole) * 8 {
-		if n/8 >= headSummed+4 && n/8 < headSize { // nothing is said there
+		if n/8 >= headSummed+4 && n/8 < headSize { // these bits are not used
 			continue
 		}
 		harmed := bytes.Clone(whole)
@@ -160,7 +160,7 @@ func unwritable(t *testing.T, s *Store) (end func()) {
 	}
 }
 
-// What cannot be written is not there, and what is written afterwards is.
+// A failed write leaves no record, and later writes do.
 func TestWriteFails(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)
@@ -224,8 +224,8 @@ func TestCompaction(t *testing.T) {
 		"%d bytes in %d records, want %d in %d", again.kept, len(again.places), s.kept, len(s.places))
 }
 
-// A file that was just compacted is not compacted again, whatever was written before: sessions of a former process, and
-// removals, which are short.
+// A file that was just compacted is not compacted again, after any writes: sessions of a former process, and removals,
+// which are short.
 func TestCompactionComesToAnEnd(t *testing.T) {
 	s := opened(t, t.TempDir()+"/s")
 	model := mapModel{}
@@ -252,7 +252,7 @@ func TestCompactionComesToAnEnd(t *testing.T) {
 		"compacted %d times, %d bytes of %d", compacted, s.size, live(model))
 }
 
-// After a full disk the file says again what is so, and not what was so before: also of what ended meanwhile.
+// After a full disk the file has the present state again, not the former one: also of sessions that ended meanwhile.
 func TestHealedAfterAFullDisk(t *testing.T) {
 	path := t.TempDir() + "/s"
 	s := opened(t, path)
@@ -319,7 +319,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	cmd.Process.Kill()
-	for told := last; ; last = told { // what it had told before it died
+	for told := last; ; last = told { // what it had reported before it died
 		if _, err := fmt.Fscanln(out, &told); err != nil {
 			break
 		}
@@ -336,7 +336,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 	next := maps.Clone(model)
 	next.take([]Record{session(i, fmt.Sprint("session ", i)), gone(i * 7 % (i + 1)),
 		{Usage, i % 50, []byte(fmt.Sprint(i))}})
-	if !maps.Equal(found, model) && !maps.Equal(found, next) { // the last may not have been told
+	if !maps.Equal(found, model) && !maps.Equal(found, next) { // the last may be unreported
 		t.Errorf("%d records after %d transactions, want %d", len(found), last, len(model))
 	}
 }
@@ -357,7 +357,7 @@ func TestStoreInUse(t *testing.T) {
 	opened(t, path)
 }
 
-// Whatever is in a store's place: it is read within its bounds, and a record that comes out of it is in it.
+// Any file in a store's place is read within its bounds, and its records are in it.
 func FuzzStore(f *testing.F) {
 	frame := func(records ...Record) []byte {
 		b := make([]byte, frameHead)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Isthmus-manual writes what a package installs beside the programs, in the layout of /usr/share: manual pages of both
-// programs' commands and of the configuration file, and completion for bash, zsh and fish.
+// Isthmus-manual writes what a package installs beside the programs, in the layout of /usr/share. These are manual
+// pages of both programs' commands and of the configuration file, and completion for bash, zsh and fish.
 // usage: isthmus-manual FOLDER VERSION DATE, DATE as 2026-01-31.
 package main
 
@@ -71,7 +71,7 @@ func share(e edition) (map[string][]byte, error) {
 	return files, nil
 }
 
-// tree is the commands of isthmus, with those of isthmus-lab in place of what hands over to them.
+// tree is the commands of isthmus, with isthmus-lab's in place of those that hand over to it.
 func tree() *cobra.Command {
 	root, laboratory := control.Root(), lab.Root()
 	root.InitDefaultCompletionCmd()

@@ -103,8 +103,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// What the schema says of a key's values stands at the key: those that it names, of a list's members too, and its
-// bounds.
+// The schema's values of a key stand at the key: enumerated ones, of a list's members too, and bounds.
 func TestSchemaPageHasEachValue(t *testing.T) {
 	schema, err := os.ReadFile("../../../docs/config.schema.json")
 	testkit.Must(t, err)

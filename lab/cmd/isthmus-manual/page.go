@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// edition is what a page's head and foot say.
+// edition is the text of a page's head and foot.
 type edition struct {
 	version string
 	date    time.Time
@@ -101,7 +101,7 @@ func (p *page) text(s string) {
 	}
 }
 
-// paragraph tells that an empty line stands before the line.
+// paragraph: an empty line stands before the line.
 func paragraph(text, line string) bool { return strings.Contains(text, "\n\n"+line) }
 
 func (p *page) examples(text string) {

@@ -94,7 +94,7 @@ var patterns = map[string]string{
 	`^([0-3]|3\.[0-3])$`:                                       "traffic class",
 }
 
-// kind is what a key's value is: its type, or what its text looks like.
+// kind is the type of a key's value, or the form of its text.
 func (k *key) kind() string {
 	types := fmt.Sprint(k.Type)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// key is what the page says of a part of the JSON Schema.
+// key is a part of the JSON Schema on the page.
 type key struct {
 	Description          string         `json:"description"`
 	Properties           map[string]key `json:"properties"`
@@ -76,7 +76,7 @@ func (p *page) keys(path string, k key) {
 	p.line(".El")
 }
 
-// limits is what values a key takes; of a list also how many, and what each of them is.
+// limits describes a key's values; of a list also the number and kind of its members.
 func limits(k key, required bool) string {
 	var words []string
 	if required {

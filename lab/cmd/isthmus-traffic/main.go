@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Isthmus-traffic reads a profile, runs it against a gateway, and says what came of it as text, JSON and events.
+// Isthmus-traffic reads a profile, runs it against a gateway, and reports the result as text, JSON and events.
 package main
 
 import (
@@ -151,7 +151,7 @@ func waitForLine(in io.Reader) {
 	}
 }
 
-// tell writes the result on every way asked for.
+// Writes the result in every requested form.
 func (o *options) tell(p *tester.Checked, r *tester.Result) error {
 	o.status = r.Status
 	if r.Interrupted {

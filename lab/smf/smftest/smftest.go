@@ -62,7 +62,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Lose gives a function that says whether a request shall be ignored; nil: none is.
+// Lose sets a function that selects requests to ignore; nil: none.
 func (s *Server) Lose(f func(h pfcp.Header) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Server) Sessions() int {
 	return len(s.sessions)
 }
 
-// Session returns a copy of one by the SEID that we gave it, nil when there is none.
+// Session returns a copy of a session by our SEID, nil without one.
 func (s *Server) Session(seid uint64) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Server) Session(seid uint64) *Session {
 	return &Session{one.CP, one.Request, slices.Clone(one.Modified)}
 }
 
-// Restart forgets everything, as a user plane that was started anew.
+// Restart forgets everything, as a restarted user plane.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Server) Ask(seid uint64, m pfcp.Message) pfcp.Message {
 	select {
 	case a := <-s.answers:
 		return a
-	case <-time.After(time.Minute): // only who waits in vain waits so long
+	case <-time.After(time.Minute): // only a failing test waits so long
 		return nil
 	}
 }

@@ -30,8 +30,8 @@ func (s *Search) initialRate() (rate float64, more bool) {
 	return rate, rate != last.Rate
 }
 
-// nominate returns a load that is not measured to the end, a bound of the phase before, a step outwards, or the middle;
-// false when the target is reached, or cannot be.
+// nominate returns a load that is not measured to the end, a bound of the phase before, a step outwards, or the middle.
+// False: the target is reached, or cannot be.
 func (s *Search) nominate(goal int, t *target) (rate float64, more bool) {
 	lower, upper := s.bounds(goal, t)
 	for _, c := range [...]float64{s.pending, s.hintLower, s.hintUpper} {
@@ -67,10 +67,10 @@ func (s *Search) nominate(goal int, t *target) (rate float64, more bool) {
 	return math.Sqrt(lower * upper), wide(lower, upper, t)
 }
 
-// wide says whether an interval is wider than the target allows.
+// wide: an interval is wider than the target allows.
 func wide(lower, upper float64, t *target) bool { return math.Log(upper/lower) > t.width*(1+slack) }
 
-// toBlame says whether a load is an upper bound only because of trials that are to blame on others than the gateway.
+// toBlame: a load is an upper bound only because of trials disturbed by others than the gateway.
 func (s *Search) toBlame(goal int, t *target, upper float64, others blame) bool {
 	if upper > 0 && upper == s.refuted[goal].from {
 		return s.refuted[goal].by.blame(t.loss)&others != 0
@@ -109,7 +109,7 @@ func (s *Search) conclude(goal int) (r Result) {
 	return r
 }
 
-// advance goes to the next phase or goal. It returns false when there is none.
+// advance goes to the next phase or goal. It returns false at the end.
 func (s *Search) advance() bool {
 	goal := s.order[s.current]
 	t := s.Goals[goal].target(s.phase)
@@ -127,7 +127,7 @@ func (s *Search) advance() bool {
 	return s.current < len(s.Goals)
 }
 
-// Next says what to try next; false, after Conclude, when every goal has its result, or no trial is left. It may be
+// Next returns the next load; false, after Conclude, when every goal has its result, or no trial is left. It may be
 // called again after more trials were added or a result was refuted.
 func (s *Search) Next() (rate, seconds float64, more bool) {
 	if len(s.Goals) == 0 {
@@ -150,8 +150,7 @@ func (s *Search) Next() (rate, seconds float64, more bool) {
 		if s.advance() {
 			continue
 		}
-		// Trials for one goal may have changed what another had found: each is looked at again until nothing is
-		// left to do.
+		// Trials for one goal may change another's result: each is checked again until none changes.
 		settled := s.again && len(s.Trials) == s.passTrials
 		s.again, s.passTrials, s.current, s.phase = true, len(s.Trials), 0, phases-1
 		if settled {
@@ -162,20 +161,20 @@ func (s *Search) Next() (rate, seconds float64, more bool) {
 	return 0, 0, false
 }
 
-// Add takes what a trial gave; trials that Next did not ask for are welcome too. Beyond Trials nothing is kept.
+// Add takes a trial's result, also of trials that Next did not request. At most Trials are kept.
 func (s *Search) Add(t Trial) {
 	if len(s.Trials) < Trials {
 		s.Trials = append(s.Trials, t)
 	}
 }
 
-// Refute is for a trial for confirmation that failed: for the goal, loads from `from` upwards count as upper bounds,
-// and Next goes on below.
+// Refute records a failed confirmation: for the goal, loads from `from` upwards count as upper bounds, and Next
+// continues below.
 func (s *Search) Refute(goal int, from float64, failed Trial) {
 	if old := s.refuted[goal].from; old == 0 || from < old {
 		s.refuted[goal] = refutation{from, failed}
 	}
 }
 
-// Refuted says whether Refute was called for the goal.
+// Refuted: Refute was called for the goal.
 func (s *Search) Refuted(goal int) bool { return s.refuted[goal].from > 0 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mlrsearch finds the highest rate at a loss goal: MLRsearch (RFC 9971), with bisection in logarithmic space.
-// It is pure: it takes what each trial gave, and says what to try next.
+// It is pure: it takes results of trials, and returns the next load.
 //
 // Each goal goes through a number of targets, the first with short trials and four times the width, the last the goal
-// itself; the bounds of one phase are the first loads of the next. A target is reached when its bounds are close
-// enough. Trials of a duration count for every target, so later goals start with what earlier ones have learnt.
+// itself. The bounds of one phase are the first loads of the next. A target is reached when its bounds are close
+// enough. Trials of a duration count for every target, so later goals start with the results of earlier ones.
 package mlrsearch
 
 import (
@@ -54,7 +54,7 @@ type Result struct {
 	AtMaximum     bool    // the highest load allowed was good: no upper bound
 	TesterLimited bool    // what stopped the search was the tester, not the gateway
 	Disturbed     bool    // what stopped the search were disturbed trials: the gateway may do more
-	// Reason says why the search gave up without an interval as narrow as asked for; empty when it did not.
+	// Reason is why the search gave up without an interval as narrow as requested; else empty.
 	Reason string
 }
 
@@ -80,7 +80,7 @@ type Search struct {
 	refuted              []refutation
 }
 
-// refutation: loads from here upwards are bad whatever trials said; 0: none.
+// refutation: loads from here upwards are bad whatever trials showed; 0: none.
 type refutation struct {
 	from float64
 	by   Trial
@@ -110,7 +110,7 @@ const (
 )
 
 func (t *Trial) blame(loss float64) (b blame) {
-	// What the tester did not offer, the gateway did not forward: a high loss, but no proof against the gateway.
+	// The gateway did not forward packets that were not offered: a high loss proves nothing against it.
 	if t.TesterLimited && t.LossRatio <= loss {
 		b |= blameTester
 	}
@@ -164,7 +164,7 @@ const (
 	upperBound
 )
 
-// classify says what the sums make of a load, for a goal with this duration sum and exceed ratio. Names as in RFC 9971
+// classify returns a load's class by its sums, for a goal with this duration sum and exceed ratio. Names as in RFC 9971
 // appendix A.
 func (s sums) classify(durationSum, exceed float64) bound {
 	exceedCoefficient := exceed / (1 - exceed)

@@ -35,9 +35,8 @@ func TestExampleOfRFC9971(t *testing.T) {
 		{1, 1, 0.01, [4]bound{U, N, N, N}},  // "first short bad"
 		{59, 1, 0.01, [4]bound{U, N, N, U}}, // "last short bad"
 		{1, 1, 0, [4]bound{U, N, L, U}},     // "last short good"
-		// The tables of points 5 and 6 call the load a lower bound of "20% exceed", though with exceed ratios
-		// of 42.857 % and 27.273 % in the same column; the code of appendix A, which the definition of the
-		// bounds refers to, does not.
+		// The tables of points 5 and 6 call the load a lower bound of "20% exceed", though its exceed ratios
+		// are 42.857 % and 27.273 % in that column. The code of appendix A, which defines the bounds, does not.
 		{1, 60, 0.001, [4]bound{U, N, L, U}}, // "first long bad"
 		{1, 60, 0, [4]bound{U, L, L, U}},     // "first long good"
 	} {
@@ -108,7 +107,7 @@ func goal(loss float64) Goal {
 
 const low, high = 10e3, 40e6
 
-// search goes on until it ends.
+// search continues until it ends.
 func (m *model) search(t *testing.T, s *Search) *Search {
 	t.Helper()
 	for {
@@ -190,7 +189,7 @@ func TestNoisyLimit(t *testing.T) {
 	want(t, "most results are exact", exact >= 120)
 }
 
-// A queue makes short trials look better than long ones; the result is what trials of full length show.
+// A queue makes short trials look better than long ones; the result follows trials of full length.
 func TestQueue(t *testing.T) {
 	for packets := 1000.0; packets < 1e6; packets *= 3 {
 		m := model{limit: 1e6, queue: packets}
@@ -231,8 +230,8 @@ func TestAtMaximum(t *testing.T) {
 	want(t, "soon", m.trials <= 4)
 }
 
-// The tester offers 5 Mpps, the gateway does 8: the result is what the tester can offer, and says so. When the gateway
-// does 3, the result is the gateway's.
+// The tester offers 5 Mpps, the gateway forwards 8: the result is the tester's limit, and marked so. When the gateway
+// forwards 3, the result is the gateway's.
 func TestTesterLimited(t *testing.T) {
 	m := model{limit: 8e6, tester: 5e6}
 	r := m.run(t, goal(0)).Results[0]
@@ -293,7 +292,7 @@ func TestRefuted(t *testing.T) {
 	want(t, "all trials are used", len(s.Trials) == Trials && r.Reason == reasonTrials && !r.TesterLimited)
 }
 
-// What the tester could not hold in a confirmation is its limit, not the gateway's.
+// A rate that the tester could not hold in a confirmation is its limit, not the gateway's.
 func TestRefutedByTester(t *testing.T) {
 	m := model{limit: 3e6}
 	s := m.run(t, goal(0))

@@ -11,7 +11,7 @@ import (
 	"isthmus/traffic/job"
 )
 
-// What the engine counts, in the result's words and units.
+// The engine's counts, in the result's names and units.
 
 // wrongKinds are the engine's, in its order (enum wrong).
 var wrongKinds = [job.Wrongs]string{"port", "length", "header", "checksum", "payload", "structure"}
@@ -171,7 +171,7 @@ func wrongOf(s *tester.StreamTrial) (n uint64) {
 	return n
 }
 
-// bytesOf groups the hexadecimal digits of a frame by eight bytes, at most so many.
+// bytesOf groups the hexadecimal digits of a frame by eight bytes, up to a bound.
 func bytesOf(digits string, most int) string {
 	var b strings.Builder
 	for i := 0; i < min(len(digits)/2, most); i++ {

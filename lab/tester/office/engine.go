@@ -38,9 +38,9 @@ type Engine struct {
 	unhook  func() bool
 }
 
-// Start starts an engine with a profile. program may be empty: it is beside this program, or in PATH. Faults that the
-// engine finds in the profile are a *tester.Faults. With check it does no more than look. When ctx ends, a trial or the
-// wait for links ends early.
+// Start starts an engine with a profile. Without program it is found beside this program, or in PATH. Faults of the
+// profile are a *tester.Faults. With check it only reports them. When ctx ends, a trial or the wait for links ends
+// early.
 func Start(ctx context.Context, program string, p *tester.Checked, check bool, eal []string, log io.Writer) (
 	*Engine, error) {
 	if program == "" {
@@ -87,7 +87,7 @@ func pair() (net.Conn, *os.File, error) {
 	return conn, theirs, err
 }
 
-// greet sends the job and reads what the engine says of it.
+// greet sends the job and reads the engine's answer.
 func (e *Engine) greet(work []byte) error {
 	if err := e.put(&job.Head{Bytes: uint32(len(work))}); err != nil {
 		return err

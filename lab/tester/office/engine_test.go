@@ -18,7 +18,7 @@ import (
 	"isthmus/traffic/job"
 )
 
-// The test binary plays isthmus-traffic-engine when this variable says how.
+// The test binary acts as isthmus-traffic-engine in the way of this variable.
 const actAs = "ISTHMUS_FAKE_ENGINE"
 
 func TestMain(m *testing.M) {

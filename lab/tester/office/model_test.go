@@ -28,7 +28,7 @@ type model struct {
 	deadTrials  int
 	otherPort   bool // they arrive at the wrong one
 	foreign     uint64
-	refuses     bool    // the port of the dead ones takes nothing
+	refuses     bool    // the port of the dead ones accepts no packets
 	wrong       float64 // part of what arrives
 
 	disturbFrom, disturbTo int     // these trials are disturbed

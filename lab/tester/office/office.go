@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package office runs a profile: which trials, one after the other, what they say, and the verdict. The engine runs
-// each trial.
+// Package office runs a profile: chooses the trials, interprets them, and gives the verdict. The engine runs each
+// trial.
 package office
 
 import (
@@ -23,8 +23,8 @@ const (
 	probeSeconds = 2.0  // a gateway may have to resolve addresses first
 	warmupPPS    = 1e4  // when no rate is known beforehand
 	offeredPart  = 0.98 // of the highest rate offered so far, which the tester should manage again
-	// Above the rate at which the ports took packets when as many as possible were sent: that rate may be the
-	// gateway's, which held the tester up, so the search looks beyond it.
+	// Above the rate at which the ports took packets at full load: that rate may be the gateway's, which held the
+	// tester up, so the search looks beyond it.
 	maximumRoom = 1.3
 )
 
@@ -33,7 +33,7 @@ type Source interface {
 	Trial(rate, seconds float64) (*tester.Trial, error)
 }
 
-// Progress hears of each trial as it begins (with purpose, rate and seconds alone) and ends.
+// Progress is called for each trial as it begins (with purpose, rate and seconds alone) and ends.
 type Progress func(t *tester.Trial, ended bool)
 
 // errInterrupted is why an interrupted run is not complete.
@@ -53,7 +53,7 @@ type run struct {
 	confirms   int
 }
 
-// Run runs everything that the profile asks for, and fills in what the trials say. tell may be nil.
+// Run runs everything that the profile asks for, and fills in the trials' results. The progress function may be nil.
 func Run(p *tester.Checked, source Source, tell Progress, r *tester.Result) {
 	u := &run{p: p, source: source, tell: tell, r: r}
 	if tell == nil {
@@ -87,8 +87,8 @@ func (u *run) one(k kind, last bool) (*tester.Trial, error) {
 		return nil, err
 	}
 	t.Purpose, t.Part, t.RatePPS, t.AskedSeconds = k.purpose, k.part, k.rate, k.seconds
-	// A disturbed trial that lost nothing is as good as any. A tester that falls behind at a rate that it has
-	// offered before was hindered too, whatever by.
+	// A disturbed trial without loss is valid. A tester that falls behind at a rate that it has offered before was
+	// hindered too.
 	lost := t.LossRatio > k.loss || !math.IsInf(k.rate, 1) && t.TesterLimited
 	hindered := len(t.Disturbed) > 0 || t.TesterLimited && k.rate < offeredPart*u.offered
 	u.offered = math.Max(u.offered, t.OfferedPPS)
@@ -386,7 +386,7 @@ func (u *run) limits() (least, most float64, err error) {
 	return least, most, err
 }
 
-// tryAll goes from the maximum downwards, then confirms each result, which must hold or the search goes on below.
+// tryAll goes from the maximum downwards, then confirms each result; after a failure the search continues below.
 func (u *run) tryAll(confirmed []bool) error {
 	for again := true; again; {
 		for {
@@ -416,8 +416,8 @@ func asSearch(t *tester.Trial) mlrsearch.Trial {
 		Disturbed: len(t.Disturbed) > 0}
 }
 
-// confirm confirms what was found for each goal, one trial for a rate. It returns true after a new trial, which the
-// search has to have a look at.
+// confirm confirms each goal's result, one trial for a rate. It returns true after a new trial, which the search must
+// see.
 func (u *run) confirm(confirmed []bool) (again bool, err error) {
 	seconds := *u.p.Run.Search.Confirm
 	for _, g := range u.search.Order() {
@@ -463,9 +463,8 @@ func (u *run) confirmation(rate float64) *tester.Trial {
 	return &u.r.Trials[i]
 }
 
-// refute takes a trial for confirmation that failed. One may fail by chance: the search goes on right below. When a
-// second one fails for the same goal, what was forwarded in it is what the next ones will forward too, and a load above
-// that cannot hold.
+// refute handles a failed confirmation. One may fail by chance: the search goes on right below. After a second failure
+// for the same goal, the next ones would forward as much as it did, so higher loads cannot hold.
 func (u *run) refute(goal int, t *tester.Trial) {
 	failed := asSearch(t)
 	from := failed.Rate

@@ -101,7 +101,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestConfirmation(t *testing.T) {
-	// In the longer trials for confirmation the gateway does only 98 %: the search goes on below.
+	// In the longer trials for confirmation the gateway forwards only 98 %: the search continues below.
 	b := newBench(t, profile(aSearch))
 	b.m.weakSeconds, b.m.weak = 2, 0.98
 	b.run().is(Good, "good")
@@ -216,7 +216,7 @@ func TestInterrupted(t *testing.T) {
 		b := newBench(t, profile(run))
 		b.m.stopAt = at
 		b.run().is(Incomplete, "interrupted")
-		// What was measured is there, the last trial too, but it does not count.
+		// The last trial's measurements are there, but do not count.
 		last := &b.r.Trials[len(b.r.Trials)-1]
 		b.true(b.r.Interrupted && !b.r.Complete && len(b.r.Trials) == at && !last.Used && last.Sent > 0,
 			b.purposes())
@@ -265,7 +265,7 @@ func TestExpectations(t *testing.T) {
 	says("stream \"policed\": lost 0.01 % (1 of 10000), expected at most 0 %")
 }
 
-// The report of a search: what it says, and what a better and a worse one would say.
+// The report of a search, and that of a better and a worse result.
 func TestText(t *testing.T) {
 	b := newBench(t, strings.Replace(profile(aSearch), "name: test", "name: test\ntitle: two ways", 1)).run()
 	b.r.Seconds = 12.5
@@ -336,14 +336,14 @@ func TestVerdict(t *testing.T) {
 	is(NotGood, "no rate has a loss of at most 1 %: ")
 	loose.Found = true
 
-	// What a good result does not prove is said.
+	// A good result names its limits.
 	b = newBench(t, profile(aFixed)).run()
 	r = &b.r
 	r.Trials[1].TesterLimited = true
 	is(Good, "good, but the tester offered less than what was asked for")
 	r.Trials[1].Stale = 1
 	is(Good, "good, but packets came so late that they may have come twice")
-	// A trial that was repeated says nothing about expectations.
+	// A repeated trial does not count for expectations.
 	b.m.p.Streams[2].Expect.Loss, r.Trials[1].Streams[2].Lost = "0", 1
 	is(NotGood, "stream \"policed\": lost")
 	r.Trials[1].Used = false
@@ -394,8 +394,8 @@ func TestEvents(t *testing.T) {
 		e.Latency.Buckets != nil || len(e.Streams) != 3 || e.Streams[0].Latency.Buckets != nil, "%s", &text)
 }
 
-// What the engine counts in ticks, in microseconds: 1 to 100, without the round trip of a stream that answers. Buckets
-// are 1/32 wide.
+// The engine's ticks, in microseconds: 1 to 100, without the round trip of a stream that answers. Buckets are 1/32
+// wide.
 func TestLatencies(t *testing.T) {
 	text := strings.Replace(profile("mode: fixed, rate: 1kpps"), "rate: 1kpps, size: 500", "answers: up, size: 500",
 		1)

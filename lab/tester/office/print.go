@@ -126,8 +126,8 @@ func printStreams(to io.Writer, t *tester.Trial) {
 	}
 }
 
-// printTrials writes a line for each trial of a kind that counts: what was offered, what arrived, how late. It returns
-// whether there is one.
+// printTrials writes a line for each trial of a kind that counts: offered, received, latency. It returns whether there
+// is one.
 func printTrials(to io.Writer, r *tester.Result, purpose, title string) bool {
 	list := r.Of(purpose)
 	if len(list) == 0 {
@@ -225,9 +225,8 @@ func printExpectations(to io.Writer, p *tester.Checked, r *tester.Result) {
 	}
 }
 
-// WriteJSON writes the result; file "-": to standard output, for people. A file is whole for who reads it. Histograms
-// are left out of the many trials of a search, which no curves are drawn of, and expectations of trials that say
-// nothing about the result.
+// WriteJSON writes the result; file "-": to standard output, for people. Readers see a whole file only. Trials of a
+// search omit histograms, which no curve needs; trials outside the result omit expectations.
 func WriteJSON(file string, r *tester.Result) error {
 	out := *r
 	out.Trials = make([]tester.Trial, 0, len(r.Trials))

@@ -31,8 +31,8 @@ func Check(ctx context.Context, engine string, p *tester.Checked) error {
 	return e.Close()
 }
 
-// Profile runs a profile with an engine of its own. What keeps it from being complete stands in the result. Faults that
-// the engine finds in the profile are the error.
+// Profile runs a profile with an engine of its own. The result has the reason why it is incomplete. Faults that the
+// engine finds in the profile are the error.
 func Profile(ctx context.Context, p *tester.Checked, opt Options) (*tester.Result, error) {
 	begin := time.Now()
 	r := &tester.Result{Profile: p.Name, Title: p.Title, File: p.File, Version: command.Version,

@@ -18,9 +18,9 @@ const (
 	Incomplete = 2
 )
 
-// judged says whether a stream's expectation is judged in a trial of this purpose: of a stream that has a share of the
-// trial's rate in fixed and confirming trials only, where that rate is the run's own; of others in all that are
-// measured on purpose.
+// judged: a stream's expectation is judged in a trial of this purpose. A stream with a share of the trial's rate is
+// judged in fixed and confirming trials only, where that rate is the run's own. Others are judged in all measured
+// trials.
 func judged(p *tester.Checked, stream int, purpose string) bool {
 	s := &p.Streams[stream]
 	switch purpose {
@@ -32,7 +32,7 @@ func judged(p *tester.Checked, stream int, purpose string) bool {
 	return false
 }
 
-// broken says what a stream has not done of its `expect`; empty: nothing.
+// broken returns how a stream failed its `expect`; empty: it did not.
 func broken(p *tester.Checked, stream int, t *tester.Trial) string {
 	s, c := &p.Streams[stream], &t.Streams[stream]
 	e, loss := s.Expect, 0.0
@@ -66,7 +66,7 @@ func broken(p *tester.Checked, stream int, t *tester.Trial) string {
 	return ""
 }
 
-// received is what was received in the expectation's unit, a second; for a part, of what was sent.
+// received is the received rate in the expectation's unit, a second; for a part, of the sent rate.
 func received(e *tester.Expect, c *tester.StreamTrial, of tester.Unit) float64 {
 	switch {
 	case of == tester.OfRate && c.Sent == 0:
@@ -91,8 +91,7 @@ func show(of tester.Unit, value float64) string {
 	return fmt.Sprintf("%.6g Mbit/s", value/1e6)
 }
 
-// counts says whether a trial says something about the result: it was not discarded, nor a confirmation that failed,
-// which is overload.
+// counts: a trial is part of the result. Discarded ones are not, nor failed confirmations, which are overload.
 func counts(r *tester.Result, t *tester.Trial) bool {
 	if t.Purpose != tester.PurposeConfirm || !t.Used {
 		return t.Used
@@ -187,8 +186,8 @@ func judgeTrials(p *tester.Checked, r *tester.Result) string {
 	return ""
 }
 
-// remark is what keeps a good result from proving all that was asked for. A rate that the gateway has shown is a good
-// result, but the one that it can do may be higher.
+// remark is what keeps a good result from proving all that was asked for. A rate shown by the gateway is a good result,
+// but its limit may be higher.
 func remark(r *tester.Result) string {
 	any := func(is func(t *tester.Trial) bool) bool {
 		return slices.ContainsFunc(r.Trials, func(t tester.Trial) bool { return is(&t) })

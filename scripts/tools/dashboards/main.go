@@ -18,7 +18,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// What each dashboard has, and what is refused in its place: else the types look at nothing.
+// The parts of each dashboard with a bad replacement that must be refused: otherwise the types check nothing.
 var broken = map[string]string{
 	`"gridPos": {"x"`:              `"gridPos": {"z"`,
 	`"custom": {"fillOpacity": 10`: `"custom": {"fillOpacity": "x"`,
@@ -58,7 +58,7 @@ func look(path string) (list []string) {
 	return list
 }
 
-// faults are those of a dashboard in words. An error without words is none.
+// faults are a dashboard's, as text. An error without a text is none.
 func faults(text string) string {
 	var d dashboard.Dashboard // of this schema, which every Grafana reads
 	if err := d.UnmarshalJSONStrict([]byte(text)); err != nil && err.Error() != "" {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// An SMF that speaks PFCP by free5GC's library: its messages are encoded and the UPF's are decoded by it, with the
-// rules that free5GC's SMF makes (internal/context/datapath.go there). Commands come on standard input, answers and
-// reports go to standard output, one JSON object a line.
+// An SMF that speaks PFCP by free5GC's library, which encodes its messages and decodes the UPF's, with the rules of
+// free5GC's SMF (internal/context/datapath.go there). Commands come on standard input, answers and reports go to
+// standard output, one JSON object a line.
 //
 // usage: free5gc SMF-ADDRESS UPF-ADDRESS N3-ADDRESS UE-ADDRESS
 package main
@@ -104,7 +104,7 @@ func (s *smf) receive() {
 		m := new(pfcp.Message)
 		if err := m.Unmarshal(append([]byte(nil), b[:n]...)); err != nil {
 			if m.Header.MessageType == pfcp.PFCP_NODE_REPORT_REQUEST {
-				continue // the library cannot read a User Plane Path Failure Report, and free5GC's SMF does without
+				continue // User Plane Path Failure Report: unreadable for the library
 			}
 			s.out <- line{Event: "malformed", Text: fmt.Sprintf("%v: %x", err, b[:n])}
 			continue
