@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/proof.md. Every row of bad input is there once, and every id in a file ("row G21", "rows P28–P30") is one
-of them. No cell is longer than 25 words. The tests that a row names exist: scripts of test/ and functions of their
-Python part, Go tests of a package, C test files. A line "Each row: TESTS." stands for all rows of the table below it.
-Run from the top, with the repository's files on standard input."""
+"""Checks docs/proof.md. Every id of bad input is there once, alone or in a row of several ("P1, P2", "G1–G3"). Every
+id in a file ("row G21", "rows P28–P30") is one of them. No cell is longer than 25 words. The tests that a row names
+exist: scripts of test/ and functions of their Python part, Go tests of a package, C test files. A line "Each row:
+TESTS." stands for all rows of the table below it. Run from the top, with the repository's files on standard input."""
 
 import glob
 import os
@@ -78,17 +78,25 @@ def check_tests(where, text):
     return found
 
 
+def ids(cell):
+    """The ids of a row's first cell, such as "P1, P2" or "G1–G3"; other cells have none."""
+    parts = [re.fullmatch(r"([PAGBMR])(\d+)(?:–[PAGBMR](\d+))?", part) for part in cell.split(", ")]
+    if not all(parts):
+        return []
+    return [f"{part[1]}{n}" for part in parts for n in range(int(part[2]), int(part[3] or part[2]) + 1)]
+
+
 def check_card():
     seen = []
     for number, cells, common in table_rows():
         where = f"{PROOF}:{number}: {cells[0] or cells[1]}"
         found = check_tests(where, common) + check_tests(where, cells[-1])
         faults.extend(f"{where}: a cell of {len(cell.split())} words" for cell in cells if len(cell.split()) > WORDS)
-        if re.fullmatch(r"[PAGBMR]\d+", cells[0]):
-            seen.append(cells[0])
-            if len(cells) != 4 or not all(cells[:3]):
-                faults.append(f"{where}: {len(cells)} cells; input, outcome and test are needed")
-            elif not found and "**N**" not in cells[3]:
+        if named := ids(cells[0]):
+            seen += named
+            if len(cells) != 3 or ": " not in cells[1]:
+                faults.append(f"{where}: input, outcome behind a colon, and test are needed")
+            elif not found and "**N**" not in cells[2]:
                 faults.append(f"{where}: no test is named, and it is not said to be untested (**N**)")
     for kind, count in ROWS.items():
         for n in range(1, count + 1):

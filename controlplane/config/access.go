@@ -41,10 +41,10 @@ type AccessPort struct {
 	CTags   TagRange `yaml:"c_tags" doc:"Inner VLAN tags; absent: all, and none."`
 	PPPoE   bool     `yaml:"pppoe" doc:"PPPoE is served."`
 	IPoE    bool     `yaml:"ipoe" doc:"DHCP and router solicitations are served."`
-	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, whom MAC addresses tell apart."`
+	VLANs   string   `yaml:"vlans" default:"n:1" enum:"1:1|n:1" doc:"1:1: a VLAN is one subscriber's; n:1: of many, which differ by MAC address."`
 	DHCP    string   `yaml:"dhcp" default:"server" enum:"server|relay|proxy" doc:"server: from our pools; relay, proxy: from the servers and servers6 of access.dhcp, a family without them from our pools; a proxy hides DHCPv4's."`
-	Trusted bool     `yaml:"trusted" doc:"What the access node says of the line (option 82, PPPoE tag 0x0105) is believed; else PPPoE's tag is ignored, and a message with option 82 or a Relay-Forward is dropped."`
-	Circuit string   `yaml:"circuit_change" default:"refuse" enum:"refuse|sign-in" doc:"A message by another trusted circuit than its line's session: refused until that ends, or that ends and the line signs in anew."`
+	Trusted bool     `yaml:"trusted" doc:"The access node's circuit id (option 82, PPPoE tag 0x0105) is believed; else the tag is ignored, option 82 and Relay-Forward are dropped."`
+	Circuit string   `yaml:"circuit_change" default:"refuse" enum:"refuse|sign-in" doc:"A message by another trusted circuit than its session's is refused until that session ends, or ends it and signs in again."`
 	Profile Name     `yaml:"profile" doc:"Profile in place of default_profile."`
 }
 
@@ -57,7 +57,7 @@ type AccessList struct {
 	At      `yaml:""`
 	Name    Name   `yaml:"name" req:"true" doc:"The list's name."`
 	Default string `yaml:"default" default:"permit" enum:"permit|deny" doc:"What happens to the others."`
-	Rules   []Rule `yaml:"rules" maxlen:"120" doc:"The first rule that matches decides."`
+	Rules   []Rule `yaml:"rules" maxlen:"120" doc:"The first rule that matches decides. Denied packets are not billed."`
 }
 
 // AccessProfile is a service.
@@ -95,7 +95,7 @@ type AccessPPPoE struct {
 	At       `yaml:""`
 	ACName   string   `yaml:"ac_name" default:"isthmus" max:"64" doc:"AC-Name."`
 	Services []string `yaml:"service_names" maxlen:"32" doc:"Service-Names that are offered; absent: any is served."`
-	Auth     []string `yaml:"auth" maxlen:"4" enum:"pap|chap|mschapv2|none" doc:"Authentication protocols, the one that is proposed first at the front. Absent: chap, then pap."`
+	Auth     []string `yaml:"auth" maxlen:"4" enum:"pap|chap|mschapv2|none" doc:"Authentication protocols, the first one is proposed first. Absent: chap, then pap."`
 	MRU      uint16   `yaml:"mru" default:"1492" min:"1280" max:"9206" doc:"MRU that we propose; above 1492 where the client says PPP-Max-Payload (RFC 4638)."`
 	PerMAC   uint8    `yaml:"per_mac" default:"1" min:"1" doc:"Sessions of one MAC address of a line; one more ends the oldest: its home dialled again."`
 

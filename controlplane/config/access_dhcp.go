@@ -20,10 +20,10 @@ type AccessDHCP struct {
 	RapidCommit   bool `yaml:"rapid_commit" default:"true" doc:"Two messages instead of four, if asked for."`
 	Authoritative bool `yaml:"authoritative" default:"true" doc:"Foreign addresses are denied (NAK)."`
 
-	Domain string      `yaml:"domain" max:"200" doc:"Domain name that clients are told."`
+	Domain string      `yaml:"domain" max:"200" doc:"Domain name that clients get."`
 	MTU    uint16      `yaml:"mtu" max:"9216" doc:"MTU, by DHCP and router advertisements; 0: none."`
 	Routes []DHCPRoute `yaml:"routes" maxlen:"8" doc:"Routes beside the default one (option 121)."`
-	DUID   string      `yaml:"duid" max:"260" doc:"Our DUID, hexadecimal; empty: of the machine's id."`
+	DUID   string      `yaml:"duid" max:"260" doc:"Our DUID, hexadecimal; empty: of the machine's id, so another machine has another."`
 
 	Address Address     `yaml:"address" doc:"Ours to upstream servers, and where a pool has no gateway."`
 	Servers []Collector `yaml:"servers" maxlen:"4" with:"address" doc:"Upstream DHCPv4 servers (relay, proxy)."`

@@ -18,16 +18,16 @@ type Config struct {
 	Control    Control           `yaml:"control" doc:"The control plane: sockets, metrics, how the data plane is kept running."`
 	Ports      []Port            `yaml:"ports" doc:"The ports of the data plane."`
 	Interfaces []Interface       `yaml:"interfaces" doc:"IP interfaces: on the core side those that route, on the access side the gateway addresses that subscribers see."`
-	Routes     []Route           `yaml:"routes" doc:"Static routes. Prefixes of interfaces are routes of their own accord."`
+	Routes     []Route           `yaml:"routes" doc:"Static routes. Interfaces' networks are routes; pools and NAT addresses are discard routes, unless a route has just that prefix."`
 	Neighbours []Neighbour       `yaml:"neighbours" doc:"Static neighbours; all others are found by ARP and ND."`
-	Firewall   Firewall          `yaml:"firewall" doc:"Rules on the subscriber's IP header, inside PPPoE or GTP-U."`
+	Firewall   Firewall          `yaml:"firewall" doc:"Rules on the subscriber's IP header, for wireline subscribers; mobile sessions have instances[].access_list."`
 	Policers   []Policer         `yaml:"policers" doc:"Profiles that subscribers refer to; each subscriber has a meter of its own."`
 	Schedulers []Scheduler       `yaml:"schedulers" doc:"Hierarchical schedulers, one per access port: port, subport, pipe (subscriber), traffic class."`
 	Paths      []Path            `yaml:"paths" doc:"GTP-U paths (TS 29.281): a peer, such as a UPF, and our end of the tunnels to it."`
 	Instances  []Instance        `yaml:"instances" doc:"Network instances (TS 29.244): where mobile sessions have tunnel endpoints and UE addresses."`
 	Mirrors    []Mirror          `yaml:"mirrors" maxlen:"64" doc:"Copies of subscribers' packets, for capture and analysis."`
 	Counters   []Counter         `yaml:"counters" maxlen:"64" doc:"Sums of what sessions forward, and watermarks."`
-	NATLog     NATLog            `yaml:"nat_log" doc:"Who is told of subscribers' blocks of ports."`
+	NATLog     NATLog            `yaml:"nat_log" doc:"Who gets a record of each block of ports given or taken back; show collector counts what was not sent."`
 	PFCP       PFCP              `yaml:"pfcp" doc:"The interface to CP functions: N4, Sxa and Sxb."`
 	Pools      []AddressPool     `yaml:"pools" maxlen:"256" doc:"Addresses of subscribers who sign in."`
 	Access     Access            `yaml:"access" doc:"Subscribers who sign in, by PPPoE or DHCP."`
@@ -49,9 +49,9 @@ type Engine struct {
 	BufferSize    uint32 `yaml:"buffer_size" default:"2048" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
 	Limits        Limits `yaml:"limits" doc:"Sizes of tables, fixed at start."`
 	Rates         Rates  `yaml:"rates" doc:"Most packets per second and worker that the gateway makes or hands up itself."`
-	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps: for shared or small machines."`
+	IdleSleep     bool   `yaml:"idle_sleep" doc:"A worker without work sleeps: for shared or small machines. Devices that cannot wake it, such as cards, are polled each 128 µs."`
 	DropUEGTPU    bool   `yaml:"drop_ue_gtpu" default:"true" doc:"Drop any UDP packet to port 2152 that a subscriber sends."`
-	UDPSums       string `yaml:"tunnel_checksums" default:"verify" enum:"verify|zero_over_ipv6|ignore" doc:"UDP checksums of tunnel packets that come in. verify: where there is one, and over IPv6 there must be; zero_over_ipv6: there may be none, as both ends agreed (RFC 6936)."`
+	UDPSums       string `yaml:"tunnel_checksums" default:"verify" enum:"verify|zero_over_ipv6|ignore" doc:"UDP checksums of received tunnel packets. verify: checked, and needed over IPv6; zero_over_ipv6: zero is accepted there (RFC 6936)."`
 	BufferingTime uint32 `yaml:"buffering_time" default:"60" min:"1" max:"86400" doc:"Seconds that a packet waits for its idle UE where the CP function does not say how long (DL Buffering Duration)."`
 	FlowIdle      uint32 `yaml:"flow_idle" default:"60" min:"1" max:"86400" doc:"Seconds: the entry of a flow without packets goes after one to two times that."`
 	FlowLifetime  uint32 `yaml:"flow_lifetime" max:"1296000" doc:"Seconds, at most 15 times flow_idle: so old, a flow's entry is made again; 0: no limit."`
@@ -60,7 +60,7 @@ type Engine struct {
 type Limits struct {
 	At               `yaml:""`
 	Sessions         uint32 `yaml:"sessions" default:"65536" min:"1" max:"1048576" doc:"Sessions, wireline and mobile."`
-	Flows            uint32 `yaml:"flows" default:"262144" min:"64" max:"16777216" doc:"Cached flows per worker."`
+	Flows            uint32 `yaml:"flows" default:"262144" min:"64" max:"16777216" doc:"Cached flows per worker, 75 bytes each."`
 	HeldPackets      uint32 `yaml:"held_packets" max:"1048576" doc:"Packet buffers that hold packets waiting for a neighbour; 0: a share of packet_buffers."`
 	Fragments        uint32 `yaml:"fragments" max:"1048576" doc:"Packet buffers that hold fragments, which wait for others of their packets; 0: a share of packet_buffers."`
 	Rules            uint32 `yaml:"rules" max:"33554432" doc:"PDRs of all sessions; 0: four a session."`
@@ -87,7 +87,7 @@ type Rates struct {
 	PuntSTag         uint32 `yaml:"punt_s_tag" max:"10000000" doc:"The same of an S-tag; 0: 5000."`
 	PuntPort         uint32 `yaml:"punt_port" max:"10000000" doc:"The same of an access port; 0: 50000."`
 	Events           uint32 `yaml:"events" default:"10000" max:"1000000" doc:"Reports of one kind to the control plane, whole process, usage reports apart; 0: 10000."`
-	NewFlows         uint32 `yaml:"new_flows" default:"1000000" doc:"First packets of flows of all subscribers; 0: no limit."`
+	NewFlows         uint32 `yaml:"new_flows" default:"1000000" doc:"First packets of flows of all subscribers; other DSCPs than EF, CS6, CS7 get three quarters. 0: no limit."`
 	SubscriberFlows  uint32 `yaml:"subscriber_new_flows" default:"20000" doc:"First packets of flows of one subscriber; 0: no limit."`
 	Solicitations    uint32 `yaml:"solicitations" max:"1000000" doc:"ARP requests and neighbour solicitations for unknown hosts, whole process; 0: 1000."`
 }
@@ -116,17 +116,17 @@ type Restart struct {
 type Port struct {
 	At          `yaml:""`
 	Name        Name   `yaml:"name" req:"true" doc:"The port's name."`
-	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|share|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth: source and sink inside the graph; inject: memory queues (replay, tests); share: another program of ours on this machine, without copies; pci: a DPDK network card or VF; net_bond: several devices as one (bond); otherwise DPDK's virtual device of that name."`
-	Device      string `yaml:"device" max:"128" doc:"What the driver opens: a Linux interface (net_af_packet, net_af_xdp, net_pcap), the name of the TAP interface to make (net_tap), a socket path (share, net_memif, net_vhost, net_virtio_user), or a PCI address (pci)."`
-	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are."`
+	Driver      string `yaml:"driver" req:"true" enum:"synth|inject|share|net_af_packet|net_af_xdp|net_tap|net_memif|net_pcap|net_virtio_user|net_vhost|net_bond|pci" doc:"synth, inject: inside the graph; share: another program of ours; pci: a network card or VF; net_bond: several devices; else DPDK's virtual device."`
+	Device      string `yaml:"device" max:"128" doc:"A Linux interface (net_af_…, net_pcap), TAP interface to make (net_tap), socket (share, net_memif, net_vhost, net_virtio_user), PCI address (pci)."`
+	Args        string `yaml:"args" max:"255" doc:"Further DPDK device arguments, passed on as they are. share: role=client, else it listens; net_memif: id=0,role=server."`
 	Bond        Bond   `yaml:"bond" doc:"What a port of driver net_bond is made of."`
 	Role        string `yaml:"role" req:"true" enum:"access|core" doc:"Which side of the gateway the port is on."`
 	MTU         uint32 `yaml:"mtu" default:"1500" min:"576" max:"9216" doc:"Largest IP packet on the port, bytes (on the access side: before VLAN tags, with PPPoE's 8 bytes)."`
 	Queues      uint32 `yaml:"queues" max:"16" doc:"Receive queues; 0: one per worker where the device can."`
 	QueueSize   uint32 `yaml:"queue_size" max:"32768" doc:"Descriptors per queue; 0: 1024."`
 	MAC         MAC    `yaml:"mac" doc:"MAC address to use instead of the device's own."`
-	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame, whatever its destination MAC. An access port takes those to its own and to group addresses only; there it serves xconnect, and a mac that the device cannot take."`
-	Offload     string `yaml:"offload" default:"none" enum:"none|encapsulation|full|auto" doc:"What the device may do for sessions that it is told of (rte_flow). encapsulation: it takes the headers of tunnels off; full: everything, between ports of one card; auto: the most that it takes. show port says what it is. Not tried, for want of a card: anything but none."`
+	Promiscuous bool   `yaml:"promiscuous" doc:"Receive every frame. An access port then still takes its own and group addresses only; it serves xconnect, and a mac that the device refuses."`
+	Offload     string `yaml:"offload" default:"none" enum:"none|encapsulation|full|auto" doc:"Most that the device may do for sessions (rte_flow): encapsulation: tunnel headers; full: all; auto: what it takes. Only none was tried on cards."`
 	SignIn      SignIn `yaml:"sign_in" doc:"How subscribers of an access port sign in, beside PPPoE and DHCP."`
 	Xconnect    Name   `yaml:"xconnect" doc:"Port to which everything received here leaves untouched: measures the cost of the ports alone."`
 }
@@ -134,13 +134,13 @@ type Port struct {
 // SignIn is what of strangers is a sign-in.
 type SignIn struct {
 	At     `yaml:""`
-	Packet bool `yaml:"packet" doc:"Any IP packet or ARP of nobody who is known (first sign of life)."`
+	Packet bool `yaml:"packet" doc:"Any IP packet or ARP of an unknown sender (first sign of life)."`
 }
 
 // Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.
 type Bond struct {
 	At      `yaml:""`
-	Mode    string   `yaml:"mode" enum:"static|lacp|active-standby" doc:"static: all links at once, by a hash of addresses and ports, and the other side is configured so too; lacp: the same as far as the other side agrees (IEEE 802.1AX); active-standby: one link, another when it is down."`
+	Mode    string   `yaml:"mode" enum:"static|lacp|active-standby" doc:"static: all links by a hash of addresses and ports, at both ends; lacp: those that the far end agrees to (IEEE 802.1AX); active-standby: one link."`
 	Members []Member `yaml:"members" maxlen:"8" doc:"The devices. They belong to the port and are no ports themselves; MTU, queues and MAC address are the port's."`
 }
 
@@ -183,11 +183,11 @@ func (c *Clone) File() string {
 type Route struct {
 	At        `yaml:""`
 	Prefix    Prefix    `yaml:"prefix" req:"true" doc:"Destination."`
-	Via       Address   `yaml:"via" doc:"Next hop, IPv6 of IPv4 destinations too; absent: on the interface."`
+	Via       Address   `yaml:"via" doc:"Next hop, IPv6 of IPv4 destinations too; link-local ones need interface; it may be behind another route. Absent: on the interface."`
 	AlsoVia   []Address `yaml:"also_via" maxlen:"7" with:"via" doc:"Further next hops of equal cost."`
 	Interface Name      `yaml:"interface" doc:"Interface to leave by; may be absent when via says it."`
 	OnLink    bool      `yaml:"onlink" with:"interface" doc:"via is on the link, though in none of its prefixes."`
-	Discard   string    `yaml:"discard" default:"none" enum:"none|blackhole|unreachable|prohibit" doc:"Packets end here; their senders are told nothing, that the host is unreachable, or that it is prohibited."`
+	Discard   string    `yaml:"discard" default:"none" enum:"none|blackhole|unreachable|prohibit" doc:"Packets end here. Answer to the sender: none (blackhole), host unreachable, administratively prohibited."`
 	Announce  bool      `yaml:"announce" with:"discard" doc:"A summary for routing daemons at the VRF's clones."`
 	VRF       Name      `yaml:"vrf" doc:"VRF that the route is of; absent: that of interface, or the default one."`
 }
@@ -237,7 +237,7 @@ type Policer struct {
 	Green  ColourAction `yaml:"green" default:"pass" doc:"Within the committed rate."`
 	Yellow ColourAction `yaml:"yellow" default:"pass" doc:"Above the committed rate and within the excess."`
 	Red    ColourAction `yaml:"red" default:"drop" doc:"Above all."`
-	Aware  bool         `yaml:"colour_aware" doc:"What comes as AFx2 is yellow, as AFx3 red."`
+	Aware  bool         `yaml:"colour_aware" doc:"A packet of DSCP AFx2 is yellow, of AFx3 red."`
 }
 
 type Scheduler struct {
@@ -272,7 +272,7 @@ type Subport struct {
 	Rate       Rate    `yaml:"rate" min:"8000" max:"800000000000" doc:"Rate of each; absent: an equal share of the port's."`
 	Burst      Burst   `yaml:"burst" default:"10ms" doc:"Token bucket of each."`
 	ClassRates [4]Rate `yaml:"class_rates" min:"8000" max:"800000000000" doc:"Upper rates of the four traffic classes; absent: the subport's."`
-	Pipes      uint32  `yaml:"pipes" max:"65536" doc:"Room for so many subscribers; 0: as many as there are, rounded up to a power of two."`
+	Pipes      uint32  `yaml:"pipes" max:"65536" doc:"Room for so many subscribers; 0: those of the file, rounded up to a power of two. Core ports and ports with sign-ins need it."`
 	Worker     int     `yaml:"worker" default:"-1" min:"-1" max:"15" doc:"Worker that owns its subscribers; -1: the subport's number modulo the workers."`
 }
 
@@ -287,7 +287,7 @@ type Profile struct {
 
 type Classes struct {
 	At   `yaml:""`
-	DSCP map[uint8]Class `yaml:"dscp" doc:"DSCP to class. Those not named: EF, CS5 to CS7 are 0, AF4x and CS4 1, AF2x, AF3x, CS2 and CS3 2, AF1x 3.1, CS1 3.3, all others 3.0."`
+	DSCP map[uint8]Class `yaml:"dscp" doc:"DSCP to class. Absent ones: EF, CS5–CS7: 0; AF4x, CS4: 1; AF2x, AF3x, CS2, CS3: 2; AF1x: 3.1; CS1: 3.3; others: 3.0."`
 	QFI  map[uint8]Class `yaml:"qfi" doc:"QFI to class; those not named go by the DSCP."`
 }
 
@@ -326,7 +326,7 @@ type SubscriberRange struct {
 	QFIDownlink     uint8     `yaml:"qfi_downlink" max:"63" doc:"QoS flow of the downlink, instead of qfi."`
 	DSCP            uint8     `yaml:"dscp" max:"63" doc:"DSCP of the outer header; absent: the path's."`
 	OwnDSCP         bool      `yaml:"-"` // dscp was given
-	QoSRules        []QoSRule `yaml:"qos_rules" maxlen:"30" doc:"Which QoS flow a packet of the uplink belongs to; what no rule matches has qfi_uplink."`
+	QoSRules        []QoSRule `yaml:"qos_rules" maxlen:"30" doc:"Which QoS flow an uplink packet belongs to; others have qfi_uplink. With DSCPs or priorities each packet is classified, else each flow."`
 	UplinkPolicer   Name      `yaml:"uplink_policer" doc:"Policer profile for the uplink; absent: not policed."`
 	DownlinkPolicer Name      `yaml:"downlink_policer" doc:"Policer profile for the downlink; absent: not policed."`
 	Scheduler       Place     `yaml:"scheduler" doc:"Place in the port's scheduler."`
@@ -366,7 +366,7 @@ type Step struct {
 
 type Place struct {
 	At      `yaml:""`
-	Subport Where `yaml:"subport" default:"by-name" doc:"Number or name of a subport, round-robin (in turn), block (equal parts of the range, one after the other), or by-name: chosen by the subscriber's name, whatever else the file holds."`
+	Subport Where `yaml:"subport" default:"by-name" doc:"Number or name of a subport; round-robin: in turn; block: equal parts of the range; by-name: by the subscriber's name alone."`
 	Profile Name  `yaml:"profile" doc:"Pipe profile; absent: the scheduler's first."`
 }
 

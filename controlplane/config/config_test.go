@@ -549,20 +549,6 @@ func TestEqualWhereverItStands(t *testing.T) {
 	testkit.ErrorIf(t, reflect.DeepEqual(c, other), "the same with another interim")
 }
 
-// The examples of docs/config.md are one configuration, section by section.
-func TestDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/config.md")
-	testkit.Must(t, err)
-	var all strings.Builder
-	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
-		text, _, _ := strings.Cut(block, "```")
-		all.WriteString(text)
-	}
-	if _, err := Parse("docs/config.md", []byte(all.String())); err != nil {
-		t.Error(err)
-	}
-}
-
 func asJSON(t *testing.T, file string) any {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -6,7 +6,7 @@ package config
 type Counter struct {
 	At        `yaml:""`
 	Name      Name         `yaml:"name" req:"true" doc:"The counter's name."`
-	Watermark Watermark    `yaml:"watermark" doc:"What is told of; absent: nothing."`
+	Watermark Watermark    `yaml:"watermark" doc:"Raises an event, once a period; absent: none."`
 	Period    uint32       `yaml:"period" max:"31536000" doc:"Seconds until the watermark counts from 0 again; 0: never."`
 	Each      bool         `yaml:"each" doc:"The watermark is that of each session by itself, not of their sum."`
 	Match     CounterMatch `yaml:"match" doc:"What counts, beside subscribers that name the counter."`

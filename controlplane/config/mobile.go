@@ -23,15 +23,15 @@ type PFCP struct {
 	At           `yaml:""`
 	Listen       []Socket      `yaml:"listen" maxlen:"4" doc:"Addresses of the host on which we speak PFCP, with a port where it is not 8805; they stand in F-SEIDs. Empty: no PFCP."`
 	NodeID       string        `yaml:"node_id" max:"255" doc:"Our Node ID, a domain name or an address; empty: the first address of listen."`
-	Roles        []string      `yaml:"roles" maxlen:"5" enum:"upf|sgwu|pgwu|gnb|enb" doc:"What this process is, in any combination: it says which features are told to peers and which rules are accepted. gnb and enb emulate a radio node's user plane."`
+	Roles        []string      `yaml:"roles" maxlen:"5" enum:"upf|sgwu|pgwu|gnb|enb" doc:"What this process is, in any combination: its features and the rules it accepts. gnb and enb emulate a radio node's user plane."`
 	Peers        []PFCPPeer    `yaml:"peers" maxlen:"256" doc:"CP functions (SMF, SGW-C, PGW-C) that may set up an association."`
 	AllowUnknown bool          `yaml:"allow_unknown" doc:"Let any peer set up an association. For closed networks and tests only."`
 	FTEID        string        `yaml:"fteid" default:"both" enum:"up|cp|both" doc:"Who allocates F-TEIDs: up takes only CHOOSE, cp only given ones, both either."`
-	EmptyAction  string        `yaml:"empty_action" default:"refuse" enum:"refuse|unchanged" doc:"Apply Action 0 in an Update FAR, which free5GC's SMF sends at a path switch: refuse (TS 29.244 clause 8.2.26), or unchanged: the FAR's action stays."`
-	Monitoring   string        `yaml:"monitoring_time" default:"report" enum:"report|pair" doc:"Usage up to a URR's monitoring time: report (when the time comes; what came after it with the next report), or pair: both with the next report."`
+	EmptyAction  string        `yaml:"empty_action" default:"refuse" enum:"refuse|unchanged" doc:"Apply Action 0 in an Update FAR (free5GC's path switch): refuse (TS 29.244 clause 8.2.26), or unchanged: the FAR's action stays."`
+	Monitoring   string        `yaml:"monitoring_time" default:"report" enum:"report|pair" doc:"Usage up to a URR's monitoring time. report: when the time comes; pair: together with the usage after it."`
 	Takeover     bool          `yaml:"takeover" doc:"A new session may take a UE address that a live session has; the old one loses it. false: refused."`
 	Heartbeat    Heartbeat     `yaml:"heartbeat" doc:"How a peer that is gone is found out, and how requests are repeated (TS 29.244 clause 6.4)."`
-	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen and peers, and our own on the data plane, are guarded anyhow. 64 in all."`
+	Guard        []Address     `yaml:"guard" maxlen:"64" doc:"Further hosts that no UE may send to, such as management addresses; those of listen, peers and the data plane are guarded anyhow."`
 	MBRBurst     MBRBurst      `yaml:"mbr_burst" doc:"Bursts that the MBR of a QER lets pass."`
 	Headless     time.Duration `yaml:"headless" default:"3600" max:"2592000" doc:"Seconds that sessions live on after their association failed; 0: they are deleted at once."`
 	Store        string        `yaml:"store" max:"255" doc:"File in which sessions outlive the control plane; empty: sessions.db in control.state, or beside control.socket."`
@@ -85,7 +85,7 @@ type PFCPPeer struct {
 	At      `yaml:""`
 	Address Socket `yaml:"address" req:"true" doc:"Where it sends from; with a port where requests to it do not go to 8805."`
 	NodeID  string `yaml:"node_id" max:"255" doc:"Its Node ID; empty: any, from that address, but those of other peers' entries, associations and addresses."`
-	Set     string `yaml:"set" max:"255" doc:"SMF set that it belongs to, which only the peers of the file that name it are in; empty: the one that it claims, if nobody is in it or a member named its address."`
+	Set     string `yaml:"set" max:"255" doc:"SMF set, of peers of the file only. Empty: the claimed set, if that has no member, or a member named this address."`
 	Connect bool   `yaml:"connect" doc:"Set up the association from here, and again when it is lost."`
 }
 
@@ -124,16 +124,16 @@ type Instance struct {
 	Names      []string        `yaml:"names" maxlen:"64" max:"255" doc:"Further Network Instances of rules that mean it, such as APNs; \"*\": all that no instance has."`
 	Interfaces []Name          `yaml:"interfaces" req:"true" maxlen:"8" doc:"Its IP interfaces; an interface belongs to one instance."`
 	Endpoints  []Address       `yaml:"endpoints" maxlen:"4" doc:"Addresses of our F-TEIDs, each of one of its interfaces."`
-	Lookup     string          `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How packets of its interfaces that are no GTP-U find their session: destination (N6, SGi: to a UE), source (from a UE: the radio side of gnb and enb), none (they are routed)."`
-	Pools      []Prefix        `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them, and a packet to one that no session has is dropped. IPv6: /64 and shorter."`
-	Announce   string          `yaml:"announce" default:"none" enum:"none|pool|host" doc:"What routing daemons in the namespaces of its interfaces' clones are told: pool (its pools, and framed routes of sessions), host (the addresses and framed routes of sessions)."`
-	UEToUE     string          `yaml:"ue_to_ue" default:"inside" enum:"inside|allow|out|drop" doc:"Packets from one UE to another: inside (they turn round here; allow is the same), out (they leave by the route, N6, and come in by it), drop."`
+	Lookup     string          `yaml:"lookup" default:"none" enum:"none|destination|source" doc:"How its packets without GTP-U find their session. destination: to a UE (N6, SGi); source: from a UE (gnb, enb); none: they are routed."`
+	Pools      []Prefix        `yaml:"pools" maxlen:"16" doc:"UE addresses: CHOOSE allocates from them; packets to unused ones are dropped. IPv6: /64 and shorter."`
+	Announce   string          `yaml:"announce" default:"none" enum:"none|pool|host" doc:"Routes for routing daemons at its interfaces' clones. pool: its pools; host: sessions' addresses; both: framed routes, NAT44's addresses."`
+	UEToUE     string          `yaml:"ue_to_ue" default:"inside" enum:"inside|allow|out|drop" doc:"Packets between UEs. inside, allow: they turn round here; out: they leave by the route and come back (at most 16 pools); drop."`
 	PinPeer    bool            `yaml:"pin_peer" doc:"Take a G-PDU only from the address that the session's FAR sends to."`
 	DSCP       uint8           `yaml:"dscp" max:"63" with:"endpoints" doc:"DSCP of the outer headers of its tunnels, where the FAR has no Transport Level Marking."`
 	MSS        MSS             `yaml:"mss" default:"none" doc:"TCP's MSS in SYNs: path, none, 536 and up."`
-	QFIDSCP    map[uint8]uint8 `yaml:"qfi_dscp" max:"63" doc:"QFI to the DSCP of the outer headers of its tunnels, and of IP packets that leave by it without a tunnel; where the FAR has no Transport Level Marking."`
+	QFIDSCP    map[uint8]uint8 `yaml:"qfi_dscp" max:"63" doc:"QFI to DSCP: of its tunnels' outer headers, of IP packets that leave without a tunnel; unless the FAR has Transport Level Marking."`
 	UDPPort    uint16          `yaml:"udp_port" with:"endpoints" doc:"Our port for rules with UDP/IP instead of GTP-U as outer header; 0: none."`
-	AccessList RuleSet         `yaml:"access_list" doc:"Rules on IP packets that come into the instance on their way to a session: inside G-PDUs to its endpoints, and those that lookup looks up."`
+	AccessList RuleSet         `yaml:"access_list" doc:"Rules on IP packets to sessions that come into the instance: inside G-PDUs, or by lookup. The way back enters another instance."`
 	NAT        NAT             `yaml:"nat" doc:"NAT44 of the subscribers whose packets leave by its interfaces."`
 	NPTv6      []NPTv6         `yaml:"nptv6" maxlen:"16" doc:"NPTv6 of packets that leave by its interfaces."`
 	Shaping    Shaping         `yaml:"shaping" doc:"Hierarchical scheduling of what the downlink of its sessions sends into tunnels: a pipe for each session."`

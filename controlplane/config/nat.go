@@ -47,8 +47,8 @@ func (n *NAT) Enabled() bool { return len(n.Addresses) > 0 }
 // NATLog is where blocks are logged that subscribers get and give back.
 type NATLog struct {
 	At     `yaml:""`
-	Syslog []Collector `yaml:"syslog" maxlen:"4" doc:"Hosts told of each block: RFC 5424, UDP port 514."`
-	IPFIX  []Collector `yaml:"ipfix" maxlen:"4" doc:"Collectors told of each block: RFC 8158, UDP port 4739."`
+	Syslog []Collector `yaml:"syslog" maxlen:"4" doc:"Hosts that get a record of each block: RFC 5424, UDP port 514."`
+	IPFIX  []Collector `yaml:"ipfix" maxlen:"4" doc:"Collectors that get a record of each block: RFC 8158, UDP port 4739."`
 }
 
 // Collector is an address, with a port where it is not the usual one.

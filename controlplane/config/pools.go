@@ -21,7 +21,7 @@ type AddressPool struct {
 
 	Ranges   []AddressRange `yaml:"ranges" maxlen:"64" doc:"What is given out; absent: all of prefix."`
 	Excluded []AddressRange `yaml:"excluded" maxlen:"256" doc:"Only if authentication names it."`
-	Hold     time.Duration  `yaml:"hold" default:"60" max:"604800" doc:"Seconds until somebody else gets it."`
+	Hold     time.Duration  `yaml:"hold" default:"60" max:"604800" doc:"Seconds until another subscriber gets it."`
 	DNS      []Address      `yaml:"dns" maxlen:"6" doc:"Name servers."`
 
 	Reservations []Reservation `yaml:"reservations" maxlen:"65536" doc:"What is given to one subscriber."`

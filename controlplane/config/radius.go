@@ -35,7 +35,7 @@ type RADIUSServer struct {
 	Address    Address       `yaml:"address" req:"true" doc:"Its address."`
 	Port       uint16        `yaml:"port" doc:"0: 1812, over TLS 2083."`
 	AcctPort   uint16        `yaml:"accounting_port" doc:"0: 1813, over TLS 2083."`
-	Use        string        `yaml:"use" default:"both" enum:"both|authentication|accounting"`
+	Use        string        `yaml:"use" default:"both" enum:"both|authentication|accounting" doc:"What it is asked for."`
 	Secret     Secret        `yaml:"secret" max:"128" doc:"Absent, over TLS: radsec (RFC 6614)."`
 	SecretFile string        `yaml:"secret_file" max:"255" doc:"File with the secret in its first line."`
 	TLS        PeerTLS       `yaml:"tls" doc:"TLS in place of UDP (RFC 6614)."`
@@ -45,7 +45,7 @@ type RADIUSServer struct {
 	DeadTime   time.Duration `yaml:"dead_time" default:"30" min:"1" max:"3600" doc:"Seconds without requests."`
 	Probe      time.Duration `yaml:"status" default:"2" max:"3600" doc:"Seconds between Status-Server; 0: none."`
 	Priority   uint8         `yaml:"priority" default:"1" doc:"Lower ones first, equal ones in turn."`
-	Policy     string        `yaml:"message_authenticator" default:"required" enum:"required|anywhere|optional"`
+	Policy     string        `yaml:"message_authenticator" default:"required" enum:"required|anywhere|optional" doc:"Of answers. required: first and right; anywhere: right; optional: right or absent, which can be forged (CVE-2024-3596)."`
 	Sockets    uint8         `yaml:"sockets" default:"8" min:"1" max:"64" doc:"Each for 256 requests at a time."`
 	Queue      uint32        `yaml:"queue" default:"4096" max:"1048576" doc:"Requests that wait for them."`
 }
@@ -68,7 +68,7 @@ type CoA struct {
 	Listen       []Collector   `yaml:"listen" maxlen:"8" doc:"Our addresses, port 3799 or as given."`
 	Clients      []CoAClient   `yaml:"clients" maxlen:"64" doc:"Who may send requests."`
 	ReplayWindow time.Duration `yaml:"replay_window" default:"300" min:"1" max:"3600" doc:"Seconds."`
-	Timestamp    string        `yaml:"event_timestamp" default:"required" enum:"required|optional"`
+	Timestamp    string        `yaml:"event_timestamp" default:"required" enum:"required|optional" doc:"Of requests; optional allows replays."`
 	Rate         uint32        `yaml:"rate" default:"1000" min:"1" max:"1000000" doc:"A second and client."`
 }
 
@@ -78,20 +78,20 @@ type CoAClient struct {
 	Address    Prefix `yaml:"address" req:"true" doc:"Address or prefix."`
 	Secret     Secret `yaml:"secret" max:"128" doc:"Shared secret."`
 	SecretFile string `yaml:"secret_file" max:"255" doc:"File with the secret in its first line."`
-	Policy     string `yaml:"message_authenticator" default:"optional" enum:"required|optional"`
+	Policy     string `yaml:"message_authenticator" default:"optional" enum:"required|optional" doc:"Of requests."`
 }
 
 // Accounting is how and how patiently.
 type Accounting struct {
 	At    `yaml:""`
-	Queue uint32 `yaml:"queue" default:"262144" min:"16" max:"16777216" doc:"Records that wait."`
+	Queue uint32 `yaml:"queue" default:"262144" min:"16" max:"16777216" doc:"Records that wait for a server, over a boot too."`
 	Drain uint32 `yaml:"drain" default:"1000" min:"1" max:"1000000" doc:"Late records a second."`
 }
 
 // AAA is who decides whether a subscriber is let in.
 type AAA struct {
 	At        `yaml:""`
-	Methods   []string `yaml:"methods" default:"[accept]" enum:"local|radius|accept" maxlen:"3" doc:"In turn."`
+	Methods   []string `yaml:"methods" default:"[accept]" enum:"local|radius|accept" maxlen:"3" doc:"In turn. local: decides on names that it knows; radius: passed over while no server answers; accept: lets all in."`
 	Name      string   `yaml:"name" default:"'{mac}'" max:"253" doc:"User name of who gives none."`
 	Password  Secret   `yaml:"password" max:"128" doc:"Its password; absent: the user name."`
 	Users     []User   `yaml:"users" maxlen:"1048576" doc:"Users of the method local."`

@@ -71,11 +71,24 @@ func fieldsOf(row reflect.Type, before string, titles []Title, comments map[stri
 	return rows
 }
 
+var glossary = [][]string{
+	{"node, stage", "a step of a packet's way: takes a vector of packets, sends each to a next node"},
+	{"full nodes, fast path", "all steps; one node that does the same for plain packets of known sessions and flows"},
+	{"walk", "a worker's round: it takes packets, runs the nodes, sends"},
+	{"ticks", "of the CPU's time stamp counter; a packet's: those of a vector, divided"},
+	{"handed over", "given to the worker that has the packet's session"},
+	{"punted", "given to the control thread or the kernel: ARP, routing protocols, packets to unserved ports"},
+	{"originated", "made here: echo answers, ICMP errors, requests for MAC addresses"},
+	{"held", "waiting in a queue: scheduler, paging, reassembly, neighbour, hand-over, punt"},
+	{"merged", "fragments that became part of one packet, without the first"},
+}
+
 func TestReferenceTables(t *testing.T) {
 	comments := testkit.Comments(t, ".", "../n4", "../measure")
 	var p testkit.Page
 	p.Text("`isthmus show TABLE [NAME]` prints the columns, with `-j` an array of JSON objects. Counters count\n" +
 		"from the start of the data plane. How to choose and sort rows: [cli.md](../cli.md#isthmus-show).")
+	p.Table("word | meaning", glossary)
 	for _, table := range Tables {
 		takes := ""
 		if table.Key {

@@ -150,7 +150,9 @@ type Port struct {
 	OffloadRefused uint64 `json:"offload_refused"`        // flows left to the software
 	OffloadWhy     string `json:"offload_why"`            // why the device does no more
 
-	Steering string `json:"steering" word:"steering"` // none, software, rss, rss-inner, flow-rules
+	// rss: the device spreads packets over workers by the outer header; rss-inner, flow-rules: by TEID, inner header,
+	// tags; software: it does not
+	Steering string `json:"steering" word:"steering"`
 }
 
 func (p *Port) state() string {
