@@ -5,11 +5,11 @@
 // `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
 // three quarters of it.
 #include "core/event.h"
-#include "cache_line.h"
 #include "core/module.h"
 #include "core/object.h"
 #include "core/reply.h"
 #include "core/worker.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_malloc.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PORT object, the port table, and who polls which receive queue.
 #include "core/port.h"
-#include "cache_line.h"
 #include "core/module.h"
 #include "core/object.h"
 #include "core/packet.h"
 #include "core/reason.h"
 #include "core/reply.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdio.h>

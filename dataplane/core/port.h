@@ -7,9 +7,9 @@
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
-#include "cache_line.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
+#include "wire/cache_line.h"
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 

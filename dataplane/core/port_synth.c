@@ -7,7 +7,6 @@
 // is compared byte by byte on its way out. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a
 // dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
 //   written by: the control thread (stream, published with release); a stream's workers by themselves
-#include "cache_line.h"
 #include "core/ethdev.h"
 #include "core/object.h"
 #include "core/packet.h"
@@ -15,6 +14,7 @@
 #include "core/reply.h"
 #include "core/request.h"
 #include "core/synth.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_mbuf_dyn.h>

@@ -8,7 +8,7 @@
 #ifndef CORE_SLEEPER_H
 #define CORE_SLEEPER_H
 
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <poll.h>
 #include <rte_branch_prediction.h>
 #include <rte_common.h>

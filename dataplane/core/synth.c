@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates of synthetic streams.
 #include "core/synth.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 #include <rte_byteorder.h>

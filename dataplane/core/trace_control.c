@@ -2,12 +2,12 @@
 // Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
 // followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
 // plane, leaves nothing behind.
-#include "cache_line.h"
 #include "core/host_path.h"
 #include "core/module.h"
 #include "core/port.h"
 #include "core/reply.h"
 #include "core/trace_inside.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>

@@ -6,8 +6,8 @@
 #ifndef CORE_TRACE_INSIDE_H
 #define CORE_TRACE_INSIDE_H
 
-#include "cache_line.h"
 #include "core/trace.h"
+#include "wire/cache_line.h"
 #include <rte_ring_elem.h>
 
 struct reply_sink;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Worker threads: each walks its own graph until told to stop.
 #include "core/walk.h"
-#include "cache_line.h"
 #include "core/channel.h"
 #include "core/hold.h"
 #include "core/host_path.h"
@@ -12,6 +11,7 @@
 #include "core/reply.h"
 #include "core/sleeper.h"
 #include "core/watch.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <pthread.h>
 #include <rte_cycles.h>

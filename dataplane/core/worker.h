@@ -6,9 +6,9 @@
 #ifndef CORE_WORKER_H
 #define CORE_WORKER_H
 
-#include "cache_line.h"
 #include "clock/clock.h"
 #include "isthmus_api.h"
+#include "wire/cache_line.h"
 #include <rte_common.h>
 #include <rte_mbuf.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sample frames on their way into a pcap file: one byte ring for each receiving thread, emptied by the main thread.
 #include "traffic/engine/capture.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <assert.h>
 #include <errno.h>
 #include <pcap/pcap.h>

@@ -8,13 +8,13 @@
 #ifndef TRAFFIC_ENGINE_H
 #define TRAFFIC_ENGINE_H
 
-#include "cache_line.h"
 #include "clock/clock.h"
 #include "core/ethdev.h"
 #include "share/share.h"
 #include "traffic/engine/capture.h"
 #include "traffic/engine/machine.h"
 #include "traffic/engine/stream.h"
+#include "wire/cache_line.h"
 #include <pthread.h>
 #include <rte_ethdev.h>
 #include <signal.h>

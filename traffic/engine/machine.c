@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the machine did to a measurement, read from /proc, and an estimate of the core's clock.
 #include "traffic/engine/machine.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <math.h>
 #include <pthread.h>
 #include <rte_cycles.h>

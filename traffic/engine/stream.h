@@ -8,10 +8,10 @@
 #ifndef TRAFFIC_STREAM_H
 #define TRAFFIC_STREAM_H
 
-#include "cache_line.h"
 #include "traffic/engine/order.h"
 #include "traffic/engine/tester.h"
 #include "traffic/wire/tag.h"
+#include "wire/cache_line.h"
 #include <rte_common.h>
 #include <rte_prefetch.h>
 #include <rte_ring.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the tester: DPDK, ports, pools, streams, egresses, threads; and closes it.
 #include "traffic/engine/tester.h"
-#include "cache_line.h"
 #include "core/eal.h"
 #include "core/log.h"
 #include "traffic/engine/engine.h"
 #include "traffic/engine/zero_copy.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>

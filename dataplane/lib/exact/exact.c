@@ -6,7 +6,7 @@
 // absent, which is true at some moment of its look-up, because an entry is never moved. So readers neither wait nor
 // retry.
 #include "exact/exact.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>

@@ -12,7 +12,7 @@
 #ifndef EXACT_EXACT_H
 #define EXACT_EXACT_H
 
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include "wire/unguarded.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table of 64-bit keys: the writer's half, and look-ups beyond the first block.
 #include "exact/narrow.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>

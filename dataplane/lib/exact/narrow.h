@@ -12,8 +12,8 @@
 #ifndef EXACT_NARROW_H
 #define EXACT_NARROW_H
 
-#include "cache_line.h"
 #include "exact/exact.h"
+#include "wire/cache_line.h"
 
 #define NARROW_BLOCK 4
 #define NARROW_RESERVED UINT64_MAX // value of a key that has its place and is not found yet

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creation of an instance, its pipes' profiles, and counters.
-#include "cache_line.h"
 #include "hqos/hqos_private.h"
+#include "wire/cache_line.h"
 
 #include <errno.h>
 #include <rte_common.h>

@@ -16,8 +16,8 @@
 #ifndef HQOS_PRIVATE_H
 #define HQOS_PRIVATE_H
 
-#include "cache_line.h"
 #include "hqos/hqos.h"
+#include "wire/cache_line.h"
 #include <assert.h>
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>

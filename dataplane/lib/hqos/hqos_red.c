@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random early detection (RFC 7567; DPDK's rte_red), for the traffic classes that ask for
 // it.
-#include "cache_line.h"
 #include "hqos/hqos_private.h"
+#include "wire/cache_line.h"
 
 #include <rte_common.h>
 #include <rte_malloc.h>

@@ -4,8 +4,8 @@
 #ifndef SHARE_INSIDE_H
 #define SHARE_INSIDE_H
 
-#include "cache_line.h"
 #include "share/share.h"
+#include "wire/cache_line.h"
 #include <rte_spinlock.h>
 #include <sys/types.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions with other processes: their buffers, and whose is what when one is over.
-#include "cache_line.h"
 #include "share/inside.h"
 #include "share/rights.h"
+#include "wire/cache_line.h"
 #include <poll.h>
 #include <rte_log.h>
 #include <rte_malloc.h>

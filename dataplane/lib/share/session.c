@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening and closing: the socket of a link, and what the two sides tell each other on it.
-#include "cache_line.h"
 #include "clock/clock.h"
 #include "share/inside.h"
 #include "share/rights.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

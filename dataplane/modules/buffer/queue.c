@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of packets that wait for idle UEs: pool, wheel, and what the control thread says about sessions.
 #include "buffer/queue.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
 #include "rule/watch.h"
+#include "wire/cache_line.h"
 #include "wire/ecn.h"
 #include <errno.h>
 #include <rte_malloc.h>

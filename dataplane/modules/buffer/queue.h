@@ -11,11 +11,11 @@
 #ifndef BUFFER_QUEUE_H
 #define BUFFER_QUEUE_H
 
-#include "cache_line.h"
 #include "core/hold.h"
 #include "core/node.h"
 #include "rule/far_more.h"
 #include "rule/session.h"
+#include "wire/cache_line.h"
 
 #define BUFFER_PACKETS 64 // of a session, when the FAR names no number
 #define QUEUE_NONE UINT32_MAX

@@ -4,11 +4,11 @@
 // A key is the image of an IP header without options or extension headers, followed by the two ports. Most packets are
 // such an image themselves, so rte_acl reads them in place; the others get a copy. IPv4 and IPv6 differ in a row of
 // `layouts`.
-#include "cache_line.h"
 #include "core/object.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
 #include "reassembly/follow.h"
+#include "wire/cache_line.h"
 #include "wire/ip.h"
 #include <errno.h>
 #include <rte_byteorder.h>

@@ -3,10 +3,10 @@
 // compile.
 //
 // 4,096 frames of IPv4/UDP, so that headers come from the second-level cache; vectors of 64; medians in TSC ticks.
-#include "cache_line.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
 #include "testkit/bench.h"
+#include "wire/cache_line.h"
 #include <netinet/in.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>

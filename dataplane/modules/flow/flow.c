@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of the fast path, and the index that leads to them.
 #include "flow/flow.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "flow/tuple.h"
@@ -11,6 +10,7 @@
 #include "rule/engine.h"
 #include "rule/view.h"
 #include "usage/usage.h"
+#include "wire/cache_line.h"
 #include "wire/gtpu.h"
 #include <errno.h>
 #include <rte_malloc.h>

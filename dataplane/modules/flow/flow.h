@@ -11,10 +11,10 @@
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
-#include "cache_line.h"
 #include "core/worker.h"
 #include "route/route.h"
 #include "rule/tables.h"
+#include "wire/cache_line.h"
 
 // What a rule may have: all else takes the full nodes.
 #define FLOW_RULE_FLAGS                                                                                                \

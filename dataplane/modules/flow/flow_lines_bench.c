@@ -2,11 +2,11 @@
 // What the memory of many flows costs a packet by itself: the lines that flow-input reads and writes, in its order and
 // in blocks as large, and nothing else. flow-lines-bench [FLOWS [SESSIONS]] (16777216, 262144); medians, TSC ticks a
 // packet.
-#include "cache_line.h"
 #include "core/lazy.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"
 #include "testkit/bench.h"
+#include "wire/cache_line.h"
 #include <rte_cycles.h>
 #include <stdio.h>
 #include <stdlib.h>

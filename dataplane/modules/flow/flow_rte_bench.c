@@ -3,8 +3,8 @@
 // decoders (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors,
 // bulk calls where the libraries have them.
 #include "flow/flow_rte_bench.h"
-#include "cache_line.h"
 #include "testkit/bench.h"
+#include "wire/cache_line.h"
 #include "wire/checksum.h"
 #include "wire/eth.h"
 #include "wire/gtpu.h"

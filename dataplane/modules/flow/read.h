@@ -4,7 +4,6 @@
 #ifndef FLOW_READ_H
 #define FLOW_READ_H
 
-#include "cache_line.h"
 #include "flow/example.h"
 #include "flow/flow.h"
 #include "flow/mapping.h"
@@ -15,6 +14,7 @@
 #include "path/udp_sum.h"
 #include "route/route.h"
 #include "route/ways.h"
+#include "wire/cache_line.h"
 #include "wire/ecn.h"
 #include "wire/gtpu.h"
 #include "wire/lanes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow/tuple.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>

@@ -13,11 +13,11 @@
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
-#include "cache_line.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include "firewall/firewall.h"
 #include "rule/tables.h"
+#include "wire/cache_line.h"
 #include "wire/ip.h"
 #ifdef __AVX2__
 #include <immintrin.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forward/template.h"
-#include "cache_line.h"
 #include "route/ways.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <string.h>

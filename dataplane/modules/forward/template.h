@@ -4,10 +4,10 @@
 #ifndef FORWARD_TEMPLATE_H
 #define FORWARD_TEMPLATE_H
 
-#include "cache_line.h"
 #include "core/worker.h"
 #include "path/path.h"
 #include "route/route.h"
+#include "wire/cache_line.h"
 
 #define TEMPLATES 1024u // of a worker, by the low bits of the path's index
 

@@ -3,11 +3,11 @@
 //
 // The pieces are made by rte_ip_frag: a fresh header, and references into the old packet's buffers behind it. So a
 // fragment has several segments, and the old buffers live until the last fragment was sent.
-#include "cache_line.h"
 #include "icmp/icmp.h"
 #include "route/route.h"
 #include "rule/rule.h"
 #include "rule/view.h"
+#include "wire/cache_line.h"
 #include "wire/checksum.h"
 #include <rte_ip_frag.h>
 

@@ -4,12 +4,12 @@
 //
 //   written by: the control thread; `counts` by their worker
 //   safe because: a guard is published whole, and freed a grace period after it was taken away
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
 #include "core/trace.h"
 #include "route/route.h"
+#include "wire/cache_line.h"
 #include "wire/ip.h"
 #include <errno.h>
 #include <rte_malloc.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What subscribers say to control protocols goes up the channel (core/channel.h), with where they are attached.
-#include "cache_line.h"
 #include "core/channel.h"
 #include "core/control.h"
 #include "core/port.h"
@@ -11,6 +10,7 @@
 #include "rule/endpoint.h"
 #include "rule/session.h"
 #include "rule/view.h"
+#include "wire/cache_line.h"
 #include "wire/eth.h"
 #include "wire/pppoe.h"
 #include <stdio.h>

@@ -14,7 +14,6 @@
 // S-tag's to others. Where nothing tells lines apart, the S-tag's bucket is the next wider one, without tags the
 // port's.
 #include "host/limit.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -25,6 +24,7 @@
 #include "host/ppp_begins.h"
 #include "rule/view.h"
 #include "wire/bytes.h"
+#include "wire/cache_line.h"
 #include "wire/circuit.h"
 #include "wire/eth.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rate limits of the ICMP nodes, one set per worker.
 #include "icmp/icmp.h"
-#include "cache_line.h"
 #include "core/control.h"
+#include "wire/cache_line.h"
 
 // The rate is written by the control thread, the rest of each entry by its own worker only.
 static struct icmp_limits {

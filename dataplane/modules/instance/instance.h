@@ -7,12 +7,12 @@
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 
-#include "cache_line.h"
 #include "isthmus_api.h"
 #include "route/address.h"
 #include "route/route.h"
 #include "route/ways.h"
 #include "wire/bytes.h"
+#include "wire/cache_line.h"
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sessions say of LCP echo, and the events of those who do not answer. Control thread.
 #include "lcp/lcp.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
 #include "rule/session.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 

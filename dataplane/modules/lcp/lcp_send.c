@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // lcp-keepalive: sends the Echo-Requests that are due. A source node, which looks at all sessions in a second, a few
 // in each millisecond, so that requests leave one by one.
-#include "cache_line.h"
 #include "core/node.h"
 #include "core/port.h"
 #include "lcp/lcp.h"
 #include "rule/endpoint.h"
 #include "rule/session.h"
+#include "wire/cache_line.h"
 #include "wire/pppoe.h"
 
 #define LOOKS_PER_S 1000

@@ -6,11 +6,11 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "cache_line.h"
 #include "clock/clock.h"
 #include "isthmus_api.h"
 #include "meter/policer.h"
 #include "rule/rule.h"
+#include "wire/cache_line.h"
 #include "wire/ecn.h"
 #include <assert.h>
 #include <rte_meter.h>

@@ -2,9 +2,9 @@
 // What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with
 // the buckets of 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC
 // ticks, medians.
-#include "cache_line.h"
 #include "meter/rte_kit.h"
 #include "testkit/bench.h"
+#include "wire/cache_line.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_prefetch.h>

@@ -7,9 +7,9 @@
 #ifndef MIRROR_MIRROR_H
 #define MIRROR_MIRROR_H
 
-#include "cache_line.h"
 #include "isthmus_api.h"
 #include "rule/tables.h"
+#include "wire/cache_line.h"
 #include <rte_mbuf.h>
 
 struct mirror_line { // a worker's

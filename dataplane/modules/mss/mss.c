@@ -4,7 +4,6 @@
 //
 //   written by: `counts` by their worker
 #include "mss/mss.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/node.h"
 #include "core/trace.h"
@@ -12,6 +11,7 @@
 #include "route/route.h"
 #include "rule/session.h"
 #include "rule/view.h"
+#include "wire/cache_line.h"
 #include "wire/ip.h"
 #include "wire/tcp.h"
 

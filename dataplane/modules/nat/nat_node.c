@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-error: what we
 // tell a packet's sender of it. nat-age: time-outs.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -13,6 +12,7 @@
 #include "reassembly/follow.h"
 #include "route/ways.h"
 #include "rule/view.h"
+#include "wire/cache_line.h"
 
 DROP_REASON(drop_protocol, "nat-protocol",
 	"NAT44 translates TCP, UDP, ICMP queries and errors, and what nat.pairs names. GRE, ESP and 6in4 need "

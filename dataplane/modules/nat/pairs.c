@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nat/pairs.h"
-#include "cache_line.h"
+#include "wire/cache_line.h"
 #include <rte_malloc.h>
 #include <string.h>
 

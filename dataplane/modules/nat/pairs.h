@@ -11,10 +11,10 @@
 #ifndef NAT_PAIRS_H
 #define NAT_PAIRS_H
 
-#include "cache_line.h"
 #include "exact/exact.h"
 #include "isthmus_api.h"
 #include "nat/table.h"
+#include "wire/cache_line.h"
 
 #define PAIR_IDS 8 // identifiers each way that a pair knows, the latest ones
 #define PAIRS_AT_REMOTE 64u // of an external address, a remote and a kind

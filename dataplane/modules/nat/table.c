@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mappings, blocks and subscribers of one network instance.
 #include "nat/table.h"
-#include "cache_line.h"
 #include "nat/pairs.h"
+#include "wire/cache_line.h"
 #include <rte_byteorder.h>
 #include <rte_malloc.h>
 #include <rte_random.h>

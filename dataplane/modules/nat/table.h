@@ -7,9 +7,9 @@
 #ifndef NAT_TABLE_H
 #define NAT_TABLE_H
 
-#include "cache_line.h"
 #include "exact/narrow.h"
 #include "isthmus_api.h"
+#include "wire/cache_line.h"
 #include "wire/ip.h"
 #include "wire/unguarded.h"
 #include <stdint.h>

@@ -5,7 +5,6 @@
 // interface says so, about others of its networks (local proxy ARP). The question becomes the answer in place:
 // addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11). Answers
 // to the control plane, which asks whether a subscriber is there, go up.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/port.h"
 #include "host/host.h"
@@ -18,6 +17,7 @@
 #include "rule/tables.h"
 #include "rule/view.h"
 #include "wire/arp.h"
+#include "wire/cache_line.h"
 #include "wire/eth.h"
 #include "wire/ip.h"
 #include "wire/nd.h"

@@ -7,11 +7,11 @@
 #ifndef NPTV6_NPTV6_H
 #define NPTV6_NPTV6_H
 
-#include "cache_line.h"
 #include "core/worker.h"
 #include "instance/instance.h"
 #include "isthmus_api.h"
 #include "nptv6/translate.h"
+#include "wire/cache_line.h"
 
 struct nptv6_counts {
 	uint64_t packets[2][API_NPTV6_PAIRS]; // by direction

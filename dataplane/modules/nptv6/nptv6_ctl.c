@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NPTV6 object: made beside the old one, swapped, and freed after a grace period. There is no state but counts,
 // which pairs that stay keep.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "nptv6/nptv6.h"
 #include "route/route.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdio.h>

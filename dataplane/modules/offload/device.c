@@ -4,7 +4,6 @@
 //
 //   written by: workers put requests into a ring; all else is the control thread's, for rte_flow is slow
 //   safe because: a request says the rule's generation, and a retired rule's entries go in the same commit (take())
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/port.h"
 #include "offload/mark.h"
@@ -15,6 +14,7 @@
 #include "rule/tables.h"
 #include "rule/view.h"
 #include "usage/usage.h"
+#include "wire/cache_line.h"
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <stdio.h>

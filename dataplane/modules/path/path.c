@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The PATH object: GTP-U peers and the outer headers made for them.
 #include "path/path.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "route/route.h"
+#include "wire/cache_line.h"
 #include "wire/checksum.h"
 #include <errno.h>
 #include <rte_malloc.h>

@@ -3,12 +3,12 @@
 #ifndef PATH_PATH_H
 #define PATH_PATH_H
 
-#include "cache_line.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
 #include "path/local.h"
 #include "route/route.h"
+#include "wire/cache_line.h"
 #include "wire/gtpu.h"
 
 #define GTPU_MAX_PATHS 16384

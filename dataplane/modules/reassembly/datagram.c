@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datagrams of which not all fragments have come: table by key, lists by age, and the joining of the pieces.
 #include "reassembly/datagram.h"
-#include "cache_line.h"
 #include "core/control.h"
+#include "wire/cache_line.h"
 #include "wire/checksum.h"
 #include <rte_common.h>
 #include <rte_jhash.h>

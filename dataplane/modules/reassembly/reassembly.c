@@ -3,10 +3,10 @@
 //
 // Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they
 // make counts as one of them, the others as `merged`.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "reassembly/datagram.h"
+#include "wire/cache_line.h"
 #include "wire/ecn.h"
 #include "wire/ip.h"
 #include <errno.h>

@@ -5,13 +5,13 @@
 // address. Names are in an exact-match table, so that a destination on an attached network needs no route of its own
 // and a scan of a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after
 // a grace period.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/port.h"
 #include "exact/exact.h"
 #include "route/tables.h"
 #include "route/ways.h"
 #include "wire/bytes.h"
+#include "wire/cache_line.h"
 #include "wire/eth.h"
 #include <errno.h>
 #include <rte_jhash.h>

@@ -6,10 +6,10 @@
 #ifndef ROUTE_ROUTE_H
 #define ROUTE_ROUTE_H
 
-#include "cache_line.h"
 #include "core/node.h"
 #include "isthmus_api.h"
 #include "route/address.h"
+#include "wire/cache_line.h"
 #include <assert.h>
 #include <rte_ether.h>
 #include <stdint.h>

@@ -4,9 +4,9 @@
 #ifndef ROUTE_WAYS_H
 #define ROUTE_WAYS_H
 
-#include "cache_line.h"
 #include "route/route.h"
 #include "wire/bytes.h"
+#include "wire/cache_line.h"
 #include "wire/eth.h"
 
 struct way {

@@ -10,9 +10,9 @@
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
-#include "cache_line.h"
 #include "isthmus_api.h"
 #include "rule/action.h"
+#include "wire/cache_line.h"
 #include <assert.h>
 #include <rte_common.h>
 #include <sched.h>

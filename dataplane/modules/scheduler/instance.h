@@ -3,10 +3,10 @@
 #ifndef SCHEDULER_INSTANCE_H
 #define SCHEDULER_INSTANCE_H
 
-#include "cache_line.h"
 #include "core/hold.h"
 #include "core/port.h"
 #include "hqos/hqos.h"
+#include "wire/cache_line.h"
 
 struct rte_ring;
 

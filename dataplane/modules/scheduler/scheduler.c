@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SCHEDULER object: builds and replaces the instances of a port.
 #include "scheduler/scheduler.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
 #include "scheduler/instance.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_malloc.h>

@@ -2,8 +2,8 @@
 // What the cache lines of a packet cost by themselves, in the order and batches of mobile.h and with no other work: the
 // least that a look-up of so many sessions can cost on this machine. session-lines-bench [sessions]; medians, TSC ticks
 // per packet, random order.
-#include "cache_line.h"
 #include "testkit/bench.h"
+#include "wire/cache_line.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_malloc.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/new_flows.h"
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 

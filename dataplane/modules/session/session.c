@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one,
 // then its keys replace the old ones; create and delete are the same steps with one side empty.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/lazy.h"
 #include "core/log.h"
@@ -18,6 +17,7 @@
 #include "scheduler/scheduler.h"
 #include "session/compile.h"
 #include "usage/usage.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <rte_random.h>

@@ -3,9 +3,9 @@
 #ifndef USAGE_URR_H
 #define USAGE_URR_H
 
-#include "cache_line.h"
 #include "usage/timers.h"
 #include "usage/usage.h"
+#include "wire/cache_line.h"
 
 #define USAGE_NO_LIMIT UINT64_MAX
 #define USAGE_STOP_S                                                                                                   \

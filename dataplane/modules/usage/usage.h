@@ -10,11 +10,11 @@
 #ifndef USAGE_USAGE_H
 #define USAGE_USAGE_H
 
-#include "cache_line.h"
 #include "core/packet.h"
 #include "core/worker.h"
 #include "isthmus_api.h"
 #include "rule/rule.h"
+#include "wire/cache_line.h"
 #include <assert.h>
 #include <rte_prefetch.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of URRs as sessions come, change and go; the timer visit; what workers tell.
-#include "cache_line.h"
 #include "core/control.h"
 #include "core/event.h"
 #include "core/lazy.h"
 #include "core/object.h"
 #include "rule/pool.h"
 #include "usage/urr.h"
+#include "wire/cache_line.h"
 #include <errno.h>
 #include <rte_malloc.h>
 #include <stdio.h>
