@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api is the control plane's side of the contract in isthmus_api.h: the generated message types, and the few
-// helpers that turn them into bytes and back. The bytes of a message are its memory image (host byte order, as the data
-// plane on the same machine reads it); check.sh refuses a header whose structs have padding that it does not spell out.
+// Package api has the message types generated from isthmus_api.h, and the helpers that turn them into bytes and back. A
+// message is its memory image in host byte order: both processes run on one machine. check.sh refuses padding that a
+// struct does not spell out.
 package api
 
 import (

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Guards the contract: types_gen.go and layout_gen.h must be what isthmus_api.h generates, and no layout of the released
-# version (released.txt) may change while API_VERSION stays the same. New structs, new enum values and new fields at the
-# end of a part are allowed. The tester's two halves are of one build: of traffic/job/job.h, traffic/job/job_gen.go is
-# checked alone.
+# Guards the contract. types_gen.go and layout_gen.h must match isthmus_api.h. No layout of the released version
+# (released.txt) may change while API_VERSION stays the same; new structs, enum values and fields at the end of a part
+# are allowed. The tester's halves are built together: its job_gen.go must match job.h.
 #   check.sh            check all
 #   check.sh --write    regenerate types_gen.go, layout_gen.h and job_gen.go
 #   check.sh --release  write released.txt for the header's API_VERSION

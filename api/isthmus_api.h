@@ -11,11 +11,11 @@
 // zeros up to a multiple of 8 bytes. Structs that are parts grow at their end, so both sides read each other's:
 // README.md, "How it grows".
 //
-// State is a set of objects. An object is named by (kind, key); its first part has the number of its kind, and for some
-// kinds arrays follow, in the order given there. All changes travel in one transaction: API_BEGIN, any number of
-// API_PUT and API_DELETE, API_COMMIT. The transaction is applied whole or not at all; API_COMMIT's reply says which
-// change was refused and why.
-// API_LIST tells a returning control plane what is held (kind, key, digest), so that it sends only the difference.
+// State is a set of objects, each named by (kind, key). An object's first part has the number of its kind; arrays
+// follow for some kinds, in the order given there. Changes travel in one transaction: API_BEGIN, any number of API_PUT
+// and API_DELETE, API_COMMIT. It is applied whole or not at all; the reply to API_COMMIT says which change was refused
+// and why. API_LIST gives kind, key and digest of each object, so that a returning control plane sends only the
+// difference.
 #ifndef ISTHMUS_API_H
 #define ISTHMUS_API_H
 
@@ -229,11 +229,12 @@ struct api_object_head {
 	char key[API_NAME];
 };
 
-// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by FNV-1a 64 of their
-// characters, mixed as in MurmurHash3:
+// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by a hash: FNV-1a 64 of their
+// characters, mixed as in MurmurHash3.
 //   x ^= x >> 33; x *= 0xff51afd7ed558ccd; x ^= x >> 33; x *= 0xc4ceb9fe1a85ec53; x ^= x >> 33
-// So ranges of equal width hold about equally many, whatever the names are, and neither side needs an index. Keys of
-// equal order are not parted by the limit.
+//
+// Ranges of equal width hold about equally many keys, and neither side needs an index. The limit does not separate keys
+// of equal order.
 struct api_list {
 	uint32_t kind; // enum api_kind
 	uint32_t limit; // digests; 0, or more: API_LIST_MOST
@@ -241,9 +242,9 @@ struct api_list {
 };
 #define API_LIST_MOST 65536u
 
-// The digest is FNV-1a 64 of what the object says, whichever sizes the structs had: for each part that has any its
-// number (16 bits) and count (32 bits), then for each struct the length (16 bits) and the bytes up to its last byte
-// that is not 0.
+// The digest is FNV-1a 64 of the object's contents; it does not depend on the structs' sizes. For each part with rows
+// it covers the part's number (16 bits) and row count (32 bits). For each row it covers a length (16 bits) and the
+// bytes up to the last non-zero byte.
 struct api_digest {
 	uint32_t kind;
 	uint32_t pad;
@@ -334,8 +335,7 @@ struct api_port_member {
 	char devargs[API_TEXT];
 };
 
-// Key: the port's name.
-// What a device does with packets of sessions that it was told of (rte_flow).
+// Key: the port's name. What a device does with packets of sessions that are installed in it (rte_flow).
 enum api_offload {
 	API_OFFLOAD_NONE = 0,
 	API_OFFLOAD_ENCAPSULATION = 1, // the header of a tunnel comes off, the software does the rest
@@ -362,7 +362,7 @@ struct api_port {
 	uint32_t sign_in; // API_SIGN_IN_*; role access
 	uint32_t pad3;
 };
-#define API_SIGN_IN_PACKET 1u // IP packets and ARP of nobody who is known go to the control plane
+#define API_SIGN_IN_PACKET 1u // IP packets and ARP of unknown senders go to the control plane
 
 // ---- interfaces, routes, neighbours ---------------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ struct api_interface {
 	struct api_address address[API_MAX_ADDRESSES];
 	uint32_t mtu; // L3 bytes, not above the port's; 0: the port's
 	uint32_t flags; // API_INTERFACE_*
-	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
+	char vrf[API_NAME]; // VRF of its addresses and of the routes of received packets; empty: the default one
 };
 // Core ports: nothing passes; its networks and the routes that leave by it are not there. (What passes an access port
 // its sessions say, not its gateway addresses.)
@@ -388,9 +388,8 @@ struct api_interface {
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
-// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that
-// subscribers of one network reach each other through the gateway (local proxy ARP, and the same by neighbour
-// discovery).
+// Access ports: our MAC address answers ARP and neighbour discovery for the addresses of the interface's networks. So
+// subscribers of a network reach each other through the gateway (local proxy ARP).
 #define API_INTERFACE_LOCAL_PROXY 8u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
@@ -408,7 +407,7 @@ struct api_route {
 };
 #define API_ROUTE_FURTHER 7
 
-// What becomes of a packet that a route leads nowhere on purpose, and what its sender is told.
+// What happens to a packet whose route discards on purpose, and which error its sender gets.
 enum api_discard {
 	API_DISCARD_NONE = 0, // the route leads somewhere
 	API_DISCARD_BLACKHOLE = 1, // nothing
@@ -552,7 +551,7 @@ struct api_instance {
 	uint16_t pad;
 	char interface[API_INSTANCE_INTERFACES][API_NAME];
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS]; // GTP-U addresses of ours, each of one of its interfaces
-	// UE addresses: a packet to one that no session has is dropped, not routed
+	// UE addresses: a packet to an address without a session is dropped, not routed
 	struct api_address pool[API_INSTANCE_POOLS];
 	// Hosts that no UE of any instance may send to: N4, CP functions (row A11)
 	struct api_address guard[API_INSTANCE_GUARDED];
@@ -667,8 +666,8 @@ struct api_clone {
 
 #define API_GTSM_HOPS 254
 
-// Key: the name of an interface of a core port. BGP packets to our addresses that come in by it have been sent from at
-// most so many hops away (RFC 5082 §3: TTL or hop limit of 256 - hops at least).
+// Key: the name of an interface of a core port. BGP packets to our addresses must come from at most `hops` away: TTL or
+// hop limit of at least 256 - hops (RFC 5082 §3).
 struct api_gtsm {
 	uint32_t hops; // 1: neighbours on the link
 };
@@ -751,9 +750,8 @@ struct api_sdf {
 	uint8_t pad[2];
 };
 
-// What becomes of what the endpoint, the F-TEID or the UDP tunnel added. Where the FAR makes a new GTP-U header, it
-// gets the extension headers that are to be forwarded (TS 29.281 §5.2.1), but for the PDU Session Container with
-// API_REMOVAL_CONTAINER (TS 29.244 §8.2.64).
+// Which outer headers are removed. If the FAR adds a new GTP-U header, it keeps the extension headers that are to be
+// forwarded (TS 29.281 §5.2.1). API_REMOVAL_CONTAINER removes the PDU Session Container (TS 29.244 §8.2.64).
 enum api_removal { API_REMOVAL_NOTHING = 0, API_REMOVAL_OUTER = 1, API_REMOVAL_CONTAINER = 2 };
 
 struct api_pdr {
@@ -781,7 +779,7 @@ struct api_pdr {
 #define API_FAR_DUPLICATE 16u // DUPL: copies go out by the FAR's api_far_more
 
 enum api_outer { API_OUTER_NONE = 0, API_OUTER_GTPU = 1, API_OUTER_ENDPOINT = 2, API_OUTER_UDP = 3 };
-// TS 38.415: which container goes with a QFI; NONE: no container at all, neither a QER's nor the one that came
+// Which container carries a QFI (TS 38.415). NONE: no container, neither a QER's nor the received one.
 enum api_pdu_type { API_PDU_NONE = 0, API_PDU_DL = 1, API_PDU_UL = 2 };
 
 struct api_far {
@@ -874,7 +872,7 @@ struct api_qer {
 #define API_USAGE_BEFORE 1u // BEF: until the monitoring time
 #define API_USAGE_AFTER 2u // AFT: from the monitoring time on
 
-#define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, one that is absent does not
+#define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, an absent quota does not
 #define API_URR_HAS_TIME_QUOTA 2u
 #define API_URR_HAS_EVENT_QUOTA 4u
 #define API_URR_INACTIVE 8u // INAM: no measurement
@@ -885,8 +883,8 @@ struct api_qer {
 
 enum { API_TOTAL = 0, API_UPLINK = 1, API_DOWNLINK = 2 }; // indices of volumes
 
-// A URR keeps its counts when its session changes; a threshold or quota that changes begins anew (TS 29.244 §5.2.2.2).
-// Every report begins the measurement anew. Volumes in bytes of IP packets.
+// A URR keeps its counts when its session changes; a changed threshold or quota starts again (TS 29.244 §5.2.2.2).
+// Every report starts the measurement again. Volumes are bytes of IP packets.
 struct api_urr {
 	uint32_t id;
 	uint16_t method; // API_URR_VOLUME | ...
@@ -906,7 +904,7 @@ struct api_urr {
 	uint32_t event_threshold, event_quota;
 	uint32_t quota_far; // FAR that packets follow when the quota is used up; 0: they are dropped
 	uint32_t linked[2]; // URRs whose report makes this one report with LIUSA
-	// When it differs from the old URR's, thresholds and quotas begin anew although their values are the same
+	// If it differs from the old URR's, thresholds and quotas start again even with equal values
 	uint32_t grant;
 	uint32_t dropped_packets; // dropped downlink traffic threshold (TS 29.244 §8.2.49), for DROTH; 0: none
 	uint64_t dropped_bytes; // the same in bytes
@@ -1011,10 +1009,10 @@ struct api_acknowledge {
 	uint64_t sequence;
 };
 
-// ---- synth streams --------------------------------------------------------------------------------------------------
-// Packets are made inside the graph from a template and rules that change fields from flow to flow, and the packets
-// that leave are compared with a second template under the same rules: the expectation comes from the control plane's
-// own encoder, which shares no code with the gateway.
+// ---- synth streams  -------------------------------------------------------------------------------------------------
+// Packets are made inside the graph from a template and rules that vary fields per flow. Packets that leave are
+// compared with a second template under the same rules. The expectation comes from the control plane's encoder, which
+// shares no code with the gateway.
 
 #define API_SYNTH_TEMPLATE 192 // bytes of header; the rest of the frame is filled with a pattern
 #define API_SYNTH_FIELDS 12
@@ -1115,7 +1113,7 @@ struct api_stats_request {
 
 #define API_MAX_TRACES 4u
 #define API_TRACE_SECONDS 3600u // most that one lasts
-#define API_TRACE_SILENCE 5u // seconds after which a trace that nobody polls ends
+#define API_TRACE_SILENCE 5u // seconds without a poll after which a trace ends
 #define API_TRACE_RATE 10000u // what rate 0 means
 #define API_TRACE_INSTRUCTIONS 4096u // of one program
 #define API_TRACE_KEYS 256u
@@ -1130,8 +1128,8 @@ struct api_stats_request {
 #define API_TRACE_HYPOTHETICAL 32u // nothing but the frame that follows, which is not sent
 #define API_TRACE_EDGES 64u // nothing but the counts of api_edge_row
 
-// Begins a trace. A packet is chosen that came by the port, has one of the keys (where there are any), and that one of
-// the programs takes (where there are any): the frame's, or that of an IP packet in it, the outer or the inner one.
+// Begins a trace. A packet is chosen if it came by the port, has one of the keys (if any) and matches one of the
+// programs (if any). A program sees the frame, and the outer and inner IP packet.
 struct api_trace {
 	uint32_t flags; // API_TRACE_*
 	uint32_t seconds; // it lasts at most
@@ -1178,7 +1176,7 @@ enum api_trace_end {
 	API_TRACE_RUNS = 0,
 	API_TRACE_TIME = 1,
 	API_TRACE_PACKETS = 2,
-	API_TRACE_STOPPED = 3, // by the client, or nobody polled
+	API_TRACE_STOPPED = 3, // by the client, or not polled
 };
 
 struct api_trace_state {
@@ -1242,7 +1240,7 @@ enum api_frame_reason {
 // when length is 0.
 struct api_frame {
 	char port[API_NAME];
-	uint64_t seid; // up: of the session at this endpoint; 0: nobody's
+	uint64_t seid; // up: of the session at this endpoint; 0: none
 	uint32_t length; // octets behind the EtherType
 	uint16_t ethertype;
 	uint16_t tpid; // of the outer tag: 0x8100 or 0x88a8; 0 without tags
@@ -1271,7 +1269,7 @@ enum api_steering {
 	API_STEERING_NONE = 0, // there is one worker
 	API_STEERING_SOFTWARE = 1, // nothing else
 	API_STEERING_RSS = 2, // the device hashes the outer IP header
-	API_STEERING_RSS_INNER = 3, // what tells subscribers apart: TEID or inner IP header; PPPoE session, VLANs
+	API_STEERING_RSS_INNER = 3, // fields by which subscribers differ: TEID, inner IP header; PPPoE session, VLANs
 	API_STEERING_FLOW_RULES = 4, // the same, by rules of rte_flow
 };
 
@@ -1300,7 +1298,7 @@ struct api_node_row {
 struct api_edge_row {
 	char from[64];
 	char to[64];
-	uint64_t packets; // while somebody watches (API_TRACE_EDGES); they only rise
+	uint64_t packets; // while the edges are watched (API_TRACE_EDGES); they only rise
 };
 
 struct api_drop_row { // also the punt table
@@ -1441,7 +1439,7 @@ struct api_clone_row {
 	char device[API_DEVICE];
 	char netns[API_TEXT];
 	uint32_t attached; // 0: why says what is missing
-	uint32_t link; // of the port, as the kernel is told
+	uint32_t link; // of the port, as set in the kernel
 	uint32_t mtu; // of the interface
 	uint32_t pad;
 	uint64_t to_kernel, from_kernel; // frames
@@ -1462,7 +1460,7 @@ struct api_channel_row {
 	// Dropped: over the limit of the subscriber, line, S-tag, port
 	uint64_t over_subscriber, over_line, over_s_tag, over_port;
 	uint64_t full; // dropped: there was no room
-	uint64_t refused; // up: nobody reads the channel; down: not for an access port, or malformed
+	uint64_t refused; // up: the channel has no reader; down: not for an access port, or malformed
 };
 
 // What rules forwarded, gone sessions' included: each packet is in one row. Counts are some seconds old.
