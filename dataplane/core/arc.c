@@ -2,8 +2,8 @@
 // Arcs and the stages that stand on them: from what they say of each other, and of what they want, the edges of the
 // graph.
 //
-//   written by: the control thread (which node an edge leads to); the owner worker (the edge itself, in its graph)
-//   safe because: a worker changes its edges between two walks, when no packet is in the graph: none is overtaken
+//   written by: the control thread (target nodes); the owner worker (its graph's edges)
+//   safe because: a worker changes edges between walks, when its graph is empty: no reordering
 #include "core/arc.h"
 #include "core/log.h"
 #include "core/object.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arcs: named ways through the graph, on which nodes stand that do not know each other (stages).
 //
-// A node leads to an arc by the edge "@arc" in next_nodes, and so to its first stage, or its exit when it has none. A
-// stage names its own arc in the same way, once for each exit, in their order: these edges lead to the next stage,
-// from the last one to the exits. The edge ">stage" leads to what follows a stage (of a node that passes on what the
-// stage held back). handover-rx leads past all stages: what a node handed over, or what waited behind it, has been
-// there. The graph is assembled once, at start-up; a name that is missing stops the start. After each commit, edges
-// lead past stages that want no packets. modules/README.md lists the arcs.
+// The edge "@arc" in next_nodes leads to the arc's first stage, or to its exit if it has none. A stage names its own
+// arc in the same way, once per exit, in order; these edges lead to the next stage, and from the last stage to the
+// exits. The edge ">stage" leads to what follows a stage, for packets that the stage held back. handover-rx leads past
+// all stages, which its packets have already passed. The graph is assembled once, at start-up; a missing name stops the
+// start. After each commit, edges skip stages that want no packets. modules/README.md lists the arcs.
 #ifndef CORE_ARC_H
 #define CORE_ARC_H
 

@@ -13,7 +13,7 @@ struct body {
 	uint8_t *bytes; // NULL: none
 	uint32_t length;
 	uint32_t stored : 24; // packed bytes; 0: as they came
-	uint32_t example : 8; // 1 + the number of the one that it differs from
+	uint32_t example : 8; // 1 + the number of its example
 };
 
 // Takes over `bytes`, which were malloc'ed, or NULL, in place of what is held. `packed`: worth the work.

@@ -88,7 +88,7 @@ static void alike_takes_what_differs(void **state)
 		body_hold(&held[i], NULL, 0, 1);
 }
 
-// Four readings are valid at once; one that is not packed is its own.
+// Four readings are valid at once; a body that is not packed is returned in place.
 static void four_are_read_at_once(void **state)
 {
 	struct body held[5] = {0};

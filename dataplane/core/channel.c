@@ -159,7 +159,7 @@ void channel_open(struct reply_sink *sink, const struct api_header *h)
 void channel_client_gone(uint32_t owner)
 {
 	if (stream_gone(&channel.reader, owner))
-		channel.used = 0; // the next one would answer questions that nobody asks any more
+		channel.used = 0; // its answers are of no use to the next reader
 }
 
 static int read_frame(struct part_reader *r, const struct part *p, struct api_frame *h, const uint8_t **octets)
@@ -206,7 +206,7 @@ int channel_send(const struct reply_sink *sink, const struct api_header *h, cons
 	int more, error;
 
 	if (sink != channel.reader.to)
-		return 0; // of one that was taken over, which has been told
+		return 0; // of a former reader, which knows that the channel was taken over
 	while ((more = part_next(&r, &p)) == 1) {
 		error = read_frame(&r, &p, &frame, &octets);
 		if (error != 0)

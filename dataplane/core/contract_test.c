@@ -452,7 +452,7 @@ static void hellos(void **state)
 	assert_non_null(strstr(client.status.text, "struct api_session is laid out otherwise"));
 	peer[10].version++;
 	assert_int_equal(hello(API_VERSION, API_VERSION + 1, peer, count), 0);
-	// One that is longer is for the peer to compare, and one that we do not know is nobody's.
+	// The peer compares a longer part; an unknown part is skipped.
 	peer[10].version--;
 	peer[10].size += 8;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), 0);

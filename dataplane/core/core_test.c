@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine and the object store: what a refused transaction leaves behind, what an open one shows, what may change
-// later, and that traffic waiting for a neighbour does not starve the neighbour's answer.
+// The engine and the object store: the state after a refused transaction, the view during an open one, what may change
+// later. Traffic that waits for a neighbour does not starve the neighbour's answer.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -129,7 +129,7 @@ static void put_sessions(uint32_t from, uint32_t count)
 	}
 }
 
-// Until it is committed nobody sees an open transaction, however large it is.
+// An open transaction is invisible until it is committed, however large it is.
 static void open_transaction_is_invisible(void **state)
 {
 	uint32_t length = 0;

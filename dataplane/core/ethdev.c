@@ -44,9 +44,8 @@ static int __attribute__((format(printf, 3, 4))) refuse(const struct refusal *r,
 	return code;
 }
 
-// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told
-// otherwise. A bonding device takes the names of its members, which are open. Returns the length, `n` or more when
-// it did not fit.
+// Writes the device's arguments. net_af_packet takes its queue count here; its default frame room is 2 KB. A bonding
+// device takes the names of its open members. Returns the length; `n` or more when it did not fit.
 static int device_args(const struct ethdev *e, const struct ethdev_source *source, const struct ethdev_want *want,
 	char *args, size_t n)
 {
@@ -64,8 +63,8 @@ static int device_args(const struct ethdev *e, const struct ethdev_source *sourc
 	return used;
 }
 
-// A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file
-// goes unless /proc/net/unix says that somebody listens. (Asking by connect() would upset a live server.)
+// A killed memif server leaves its socket file, and the driver does not bind over it. The file is removed unless
+// /proc/net/unix lists a listener. connect() would disturb a live server.
 static void remove_stale_socket(const struct ethdev_source *want)
 {
 	const char *at = strstr(want->args, "socket=");
@@ -121,7 +120,7 @@ static int not_taken(const struct ethdev_source *source, const struct ethdev_han
 		abs(error) == EPERM ? "the log may say why" : rte_strerror(abs(error)));
 }
 
-// `number` tells a member from its siblings.
+// `number` distinguishes the members of one device.
 static int probe(struct ethdev *e, const struct ethdev_source *source, const char *number,
 	const struct ethdev_want *want, const struct refusal *r)
 {
@@ -196,8 +195,8 @@ static uint64_t offered_hashes(const struct ethdev *e)
 	return offered;
 }
 
-// What a card says of UDP checksums is believed (path/udp_sum.h). A paravirtual one would take the question as leave to
-// hand over packets whose checksums nobody made, and the rest have none to say.
+// A card's word on UDP checksums is believed (path/udp_sum.h). A paravirtual device would hand over packets with
+// unfinished checksums if asked; other devices have no such word.
 static uint64_t checksums_found(const struct rte_eth_dev_info *info)
 {
 	static const char *const none[] = {"net_virtio", "net_vmxnet3", "net_tap", "net_bonding"};

@@ -33,7 +33,7 @@ struct ethdev_want {
 	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS
 	uint8_t mac[6]; // zeros: the device's own
 	uint8_t promiscuous;
-	uint8_t access; // what tells subscribers apart stands before IP
+	uint8_t access; // the fields that differ between subscribers stand before IP
 	uint8_t marks; // of rte_flow are wanted with received frames
 	struct rte_mempool *pool; // for received frames; must outlive the device
 };

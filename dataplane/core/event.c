@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of events, its one subscriber, and the rings on which workers tell the control thread of things.
+// The queue of events, its one subscriber, and the rings from workers to the control thread.
 //
 // The queue is a ring of engine.max_events between two sequence numbers: acknowledged up to `first`, sent up to
 // `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
@@ -203,7 +203,7 @@ void event_subscribe(struct reply_sink *sink, const struct api_header *h)
 void event_acknowledge(const struct reply_sink *sink, uint64_t sequence)
 {
 	if (sink != events.subscriber.to)
-		return; // of one that was taken over
+		return; // of a former subscriber
 	// What was never sent cannot have been dealt with.
 	for (; events.first < events.next && events.first <= sequence; events.first++) {
 		uint32_t type = slot(events.first)->type;

@@ -290,7 +290,7 @@ static void refused_requests(void **state)
 	assert_int_equal(c.status.code, EINVAL);
 	request(&c, API_ACKNOWLEDGE, 0, NULL, 0);
 	assert_int_equal(c.status.code, EPROTO);
-	acknowledge(&c, 5); // of nobody
+	acknowledge(&c, 5); // an acknowledgement without a client
 }
 
 // The client reads nothing while the queue fills, then everything, across messages that went out in pieces.
@@ -312,7 +312,7 @@ static void slow_socket(void **state)
 			raised++;
 		assert_int_equal(raised, EVENTS);
 		for (int i = 0; i < 10; i++) {
-			kit_advance(1000); // returns although nobody reads
+			kit_advance(1000); // returns although the client does not read
 			socket_poll(0);
 		}
 		for (uint32_t got = 0; got < raised;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sockets a DPDK driver receives on: it does not tell.
+// Which sockets a DPDK driver receives on: the driver does not say.
 #ifndef CORE_FANOUT_H
 #define CORE_FANOUT_H
 

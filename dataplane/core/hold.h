@@ -2,10 +2,10 @@
 // One rule for everything that holds packets: each holder has a share of the packet buffers, so that all of them
 // together leave what receiving needs.
 //
-// A holder is a queue, a table or a ring in which packets wait beyond the walk that brought them. It counts buffers,
-// not packets: a chain has several. Limits come with the ENGINE object (hold_start checks their sum against
-// packet_buffers) and are divided evenly among the workers, so that taking and giving back is an addition in the
-// thread's own struct worker: no lock, no atomic.
+// A holder is a queue, table or ring that keeps packets beyond the walk that brought them. It counts buffers; a chain
+// has several. Limits come with the ENGINE object; hold_start checks their sum against packet_buffers. They are divided
+// evenly among the workers: taking and giving back is an addition in the thread's own struct worker, without lock or
+// atomic.
 #ifndef CORE_HOLD_H
 #define CORE_HOLD_H
 

@@ -22,7 +22,7 @@ static uint32_t punted_held(void)
 
 HOLDER(punted_holder, "punt", max_punted, .held = punted_held)
 
-// Each has room of its own: nobody else takes it from them.
+// Each has buffers of its own.
 int host_path_start(const struct api_engine *e)
 {
 	static const char *const name[HOST_QUEUES] = {"punted-neighbour", "punted-control", "punted-urgent", "punted"};
@@ -113,8 +113,8 @@ struct rte_mbuf *control_originate(void)
 	return engine_pool() == NULL ? NULL : packet_originate(&control_worker);
 }
 
-// The control thread's counters take part in the same sum as the workers'; a packet that it took over was counted as
-// punted by a worker, so giving it another fate takes one punt back (the sum over all is what counts).
+// The control thread's counters and the workers' make one sum. A worker counted the packet as punted; another fate
+// takes one punt back here.
 void control_hold(struct rte_mbuf *m)
 {
 	control_worker.punted--;

@@ -7,9 +7,8 @@
 #include "core/reason.h"
 #include "core/worker.h"
 
-// A packet that took the edge to `punt` with this reason is given to fn on the control thread, which then owns it:
-// it frees it, or gives it back to the graph with control_inject. Without a handler it is counted and freed. One
-// handler a reason.
+// A packet punted with this reason is given to fn on the control thread. fn owns it: it frees it, or returns it to the
+// graph with control_inject. Without a handler it is counted and freed. One handler per reason.
 typedef void (*punt_fn)(struct rte_mbuf *m);
 void punt_handler_register(const struct reason *r, punt_fn fn); // at any time on the control thread
 void punt_access_handler_register(const struct reason *r, punt_fn fn); // of those from access ports alone

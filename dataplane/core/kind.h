@@ -32,9 +32,9 @@ struct object_ops {
 	void (*commit)(struct object_change *c);
 	void (*discard)(struct object_change *c); // may be NULL
 	void (*release)(struct object_change *c); // may be NULL; after every worker passed a quiescent state
-	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next
-	// kind is staged after it) and committed (finish_commit): for tables that are rebuilt as a whole.
-	// finish_discard undoes finish_stage. May be NULL.
+	// For tables that are rebuilt as a whole. finish_stage() may fail. It is called after all changes of this kind
+	// were staged, before the next kind. A commit ends in finish_commit(), a failure in finish_discard(), which
+	// undoes finish_stage(). May be NULL.
 	int (*finish_stage)(void);
 	void (*finish_discard)(void);
 	void (*finish_commit)(void);
@@ -42,8 +42,8 @@ struct object_ops {
 	// narrows them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May
 	// be NULL.
 	int (*verify)(const char *key, const void *body, uint32_t length);
-	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of
-	// one without users needs no verify(). May be NULL: verify() is always called.
+	// 1 when this kind counts each dependency on an object of `kind` by object_use(); then an object without users
+	// is deleted without verify(). NULL: verify() is always called.
 	int (*counts)(uint32_t kind);
 };
 

@@ -17,7 +17,7 @@ void control_stir(void);
 // Returns 0, or a positive errno after object_error(). From constructors only.
 void module_register(const char *name, int (*start)(const struct api_engine *engine));
 const struct api_engine *engine_get(void); // NULL before the ENGINE object was applied
-// fn is told the rates when an ENGINE object was committed: at the start, and when they change. From constructors only.
+// fn gets the rates when an ENGINE object was committed: at the start and at each change. From constructors only.
 void engine_watch(void (*fn)(const struct api_engine *engine));
 
 // What a field of ENGINE may be beside 0, which its module gives a meaning: all else is refused before anything starts.

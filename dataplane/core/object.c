@@ -82,7 +82,7 @@ static int grow(struct table *t)
 	return 0;
 }
 
-// The change of the object in the open transaction, once it is being committed; until then nobody sees it.
+// The object's change in a transaction that is being committed; an open one stays invisible.
 static const struct object_change *changing(const struct object *o)
 {
 	return store.committing && o->change != 0 ? &store.change[o->change - 1] : NULL;
@@ -497,8 +497,8 @@ static int verify_kind(uint32_t kind)
 	return 0;
 }
 
-// Nothing is scanned for a deletion of what nobody can depend on: sessions come and go by the thousand each second,
-// among millions.
+// Sessions come and go by the thousand per second among millions: a deletion scans nothing when the object can have no
+// users.
 static int verify_rest(void)
 {
 	uint32_t asked = 0; // bit per kind

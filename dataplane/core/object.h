@@ -2,11 +2,11 @@
 // The object store: what the control plane wants, by (kind, key), and the transactions that change it.
 //
 // A module that owns a kind registers an object_ops. All calls come from the control thread. A commit runs
-//   stage() for every change (validate, build beside the old; may fail): deletions first, highest kind first; then the
-//   rest, lowest kind first
-//   commit() for every change in the same order (cannot fail; publishes; workers see it at once or at their next walk)
+//   stage() for every change: validates and builds beside the old; may fail. Deletions first, highest kind first; then
+//   the rest, lowest kind first
+//   commit() for every change in the same order: publishes; cannot fail. Workers see it at once or at their next walk
 // and after an RCU grace period release() with what commit() replaced. On any failure discard() undoes each stage() in
-// reverse order. A deletion may only unpublish in commit(): others still refer to the object until release().
+// reverse order. The commit() of a deletion may only unpublish: others refer to the object until release().
 #ifndef CORE_OBJECT_H
 #define CORE_OBJECT_H
 

@@ -21,8 +21,8 @@ static struct share *ours;
 
 struct share_port {
 	struct share_link *link;
-	uint64_t no_buffer; // told to port_no_buffer()
-	bool up; // told to the worker
+	uint64_t no_buffer; // reported by port_no_buffer()
+	bool up; // the state that the worker last reported
 };
 
 // "socket=PATH[,role=server|client]"

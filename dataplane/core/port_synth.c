@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Port driver `synth`: packets made and checked inside the graph, for cost measurements. Object kind SYNTH: a stream.
 //
-// A stream enters at one port and must leave at another. Headers of streams with few flows are made once and copied,
-// those of many are computed: that costs 10 ticks more than a copy from L2, and less than one from behind it. The flow
-// of each packet is random, so tables are hit in random order. One packet in `check_every` has a patterned payload and
-// is compared byte by byte on its way out. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a
-// dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
-//   written by: the control thread (stream, published with release); a stream's workers by themselves
+// A stream enters at one port and must leave at another. Few flows: headers are made once and copied. Many flows:
+// headers are computed, which costs 10 ticks more than a copy from L2 and less than one from memory. Flows are chosen
+// at random, so tables are hit in random order. One packet in `check_every` has a patterned payload and is compared
+// byte by byte when it leaves. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a dynamic mbuf
+// flag. The gateway handles tags in software and touches neither.
+//
+//   written by: the control thread (stream, published with release); each worker its own streams
 #include "core/ethdev.h"
 #include "core/object.h"
 #include "core/packet.h"
@@ -58,7 +59,7 @@ struct pattern {
 
 struct synth_port {
 	struct pattern *pattern; // published; NULL or one of `room`
-	struct pattern room[2]; // a commit ends with a grace period: then nobody reads the other one
+	struct pattern room[2]; // a commit ends with a grace period: then the other one has no reader
 	struct {
 		uint32_t at; // place in the pattern
 	} __rte_cache_aligned cursor[API_MAX_WORKERS]; // each its worker's

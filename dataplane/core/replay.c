@@ -163,8 +163,8 @@ static void next_packet(struct capture *c)
 	c->head = NULL;
 }
 
-// The in files were opened with nanosecond precision: tv_usec holds nanoseconds. Nobody has checked either part; the
-// year 2106 is late enough, and differences of stamps fit into 64 bits with a sign.
+// The input files were opened with nanosecond precision: tv_usec holds nanoseconds. Neither part was checked. Seconds
+// are valid until 2106; differences of stamps fit into 64 bits with a sign.
 static uint64_t stamp_ns(const struct capture *c)
 {
 	int64_t s = c->head->ts.tv_sec, ns = c->head->ts.tv_usec;

@@ -21,10 +21,10 @@ int replay_load_state(FILE *f, const char *name);
 int replay_input(const char *port, const char *name, FILE *f);
 int replay_output(const char *port, const char *name, FILE *f);
 
-// Replays the inputs in the order of their time stamps, until nothing is held any more or a minute after the last
-// packet. A packet stamped earlier than the one before it in its file comes at once; of a pause longer than an hour
-// the gateway sees an hour, while the stamps of the output go on with those of the input. Small steps of the clock,
-// taken while the gateway holds packets, are limited to `steps` in all and to a minute of each pause.
+// Replays the inputs in the order of their time stamps, until the gateway holds nothing or a minute after the last
+// packet. A packet stamped earlier than its predecessor in the file enters at once. A pause longer than an hour is an
+// hour for the gateway; output stamps follow those of the input. While the gateway holds packets, the clock takes small
+// steps: at most `steps` in all and a minute of each pause.
 void replay_run(uint32_t steps);
 int replay_close(void); // closes and forgets all captures; -1: one of what left could not be written
 

@@ -47,12 +47,12 @@ void reply_refusal(struct reply_sink *to, const struct api_header *request, int 
 
 // An answer without end, which one client has.
 struct reply_stream {
-	struct reply_sink *to; // NULL: nobody
+	struct reply_sink *to; // NULL: no reader
 	struct api_header request;
 };
 // As offer(): behind `part` come `length` bytes.
 int stream_offer(struct reply_stream *s, const struct api_part_head *part, const void *rest, uint64_t length);
-// `to` has it from now on; who had it before is told `text`.
+// `to` becomes the reader; the former reader gets `text`.
 void stream_take(struct reply_stream *s, struct reply_sink *to, const struct api_header *request, const char *text);
 int stream_gone(struct reply_stream *s, uint32_t owner); // 1: it was this client's, who is gone
 

@@ -29,8 +29,8 @@
 #define VISIT_NS 1000000ull // of all clients together
 #define READ_BYTES (64u << 10) // at once
 #define OUT_BYTES (64u << 10) // that wait for a client: it is asked nothing more
-// How long a client may keep us waiting in all: with a message that has begun, with a reply that it does not read,
-// with a transaction that blocks others', without a word of it and until its COMMIT.
+// Time limits of a client in all: for a message that has begun, an unread reply, a transaction that blocks others; for
+// silence within one and until its COMMIT.
 #define MESSAGE_NS (10ull * NS_PER_S)
 #define READER_NS (10ull * NS_PER_S)
 #define SILENT_TRANSACTION_NS (2ull * NS_PER_S)
@@ -186,7 +186,7 @@ static void client_close(struct client *c)
 	*c = (struct client){.fd = -1};
 }
 
-// A free place. Of strangers there are few, and the one that has been one for longest goes.
+// A free place. Clients without HELLO have few; when these are used up, the oldest such client is closed.
 static struct client *find_place(void)
 {
 	struct client *place = NULL, *oldest = NULL;

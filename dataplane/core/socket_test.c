@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control socket waits for nobody: clients that do not read, do not end what they begin, or are too many.
+// The control socket waits for no client: not for a silent, a slow or a surplus one.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells subscribers apart is inside: the TEID or the address behind it on core ports, the PPPoE session or the
-// VLANs on access ports. A hash of the outer IP header sends all of a gNB or a UPF to one queue.
+// Subscribers differ in inner fields: TEID or inner address on core ports, PPPoE session or VLANs on access ports. A
+// hash of the outer IP header sends all packets of a gNB or UPF to one queue.
 #include "core/steering.h"
 #include "isthmus_api.h"
 #include <rte_common.h>

@@ -12,7 +12,8 @@
 uint64_t steering_hash(uint64_t offered, int access);
 // What such a hash is: enum api_steering.
 uint8_t steering_of_hash(uint64_t hash, int access);
-// Gives a started device rules that hash what tells subscribers apart: all, and 1; or none, and 0.
+// Gives a started device rules that hash the fields by which subscribers differ. Returns 1: all rules in place; 0:
+// none.
 int steering_rules(uint16_t device, uint16_t queues, int access, uint32_t priority);
 
 #endif

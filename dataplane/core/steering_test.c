@@ -16,7 +16,7 @@
 
 #define RULES 8
 
-// What the device says and is told, in place of DPDK's functions of those names.
+// The device's answers and settings, in place of DPDK's functions of the same names.
 static struct {
 	uint64_t offers; // hashes, beside its own
 	uint64_t hash; // that it was configured with

@@ -33,8 +33,8 @@ struct trace_stage {
 	void (*before)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	// Behind the node, of a packet that went on (to `next`, a node's name).
 	void (*after)(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next);
-	// Of a hypothetical packet, which the node does not see: says what the node would do, changes nothing but the
-	// packet and returns the edge that it takes, TRACE_ENDS or TRACE_LOST.
+	// For a hypothetical packet, which the node does not see. Writes what the node would do, changes only the
+	// packet, and returns the edge that it takes, TRACE_ENDS or TRACE_LOST.
 	int (*foresee)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	uint8_t single; // what it decides about a packet depends on those before it in the vector (node_each() runs it)
 	uint8_t pure; // it may see hypothetical packets, of which it changes nothing but them (trace_is_hypothetical())
@@ -78,8 +78,8 @@ struct trace_chooser {
 	uint64_t (*sieve)(const struct trace_filter *f, void *const *mbufs, uint32_t n);
 	// TRACE_KEYS, and TRACE_ALL when a frame as it was received is to be followed. Workers.
 	uint32_t (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
-	// Of a vector whose marked packets leave the fast path: notes the flow of one (`first`: forgets those before),
-	// and tells whether a packet may be of one that was noted. Workers.
+	// Called for a vector whose marked packets leave the fast path. Notes a packet's flow (`first`: forgets earlier
+	// ones) and returns whether a packet may be of a noted flow. Workers.
 	void (*note_flow)(const struct worker *w, const struct rte_mbuf *m, int first);
 	int (*may_be_noted)(const struct worker *w, const struct rte_mbuf *m);
 	// Takes the sessions that have the keys from the fast path. Returns 1 when each key is a session's, so that

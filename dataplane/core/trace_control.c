@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
-// followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
-// plane, leaves nothing behind.
+// Traces on the control thread: begin, poll, end. A trace ends by itself: after its time, after its number of packets,
+// or without polls. So a client or control plane that goes away leaves nothing behind.
 #include "core/host_path.h"
 #include "core/module.h"
 #include "core/port.h"
@@ -349,7 +348,7 @@ static void describe(const struct trace *tr, uint32_t k, struct api_trace_state 
 	}
 }
 
-// Whoever began an entry before it saw the trace has ended its walk.
+// Walks that began an entry before they saw the trace are over.
 static int withdraw(const struct trace *tr)
 {
 	control_synchronize();
@@ -394,8 +393,8 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	control.trace[k] = tr;
 	control.running |= 1u << k;
 	__atomic_store_n(&traces_now[k], tr, __ATOMIC_RELEASE);
-	// Of sessions, and nothing but them: kept from the fast path, so that nobody looks at others' packets. First,
-	// so that none of their packets makes an entry that was taken.
+	// For sessions alone: their packets are kept from the fast path, and no other packet is examined. First step,
+	// so that their packets cannot make an entry that was withdrawn.
 	tr->away = o->want.keys != 0;
 	tell_workers(k, tr);
 	arm(1);

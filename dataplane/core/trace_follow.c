@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in for each node's function while something is traced: it looks for marked packets before the node sees
-// them, lets the node do its work, and looks where they went.
+// The function that replaces each node's own while a trace runs. It finds marked packets before the node sees them,
+// runs the node, and records where they went.
 //
-// A vector without marked packets costs a comparison: packets are marked behind port-rx, behind the fast path, or
-// came marked out of a source node (handover-rx, scheduler-tx), and only then has the walk any.
+// A vector without marked packets costs one comparison. Packets are marked behind port-rx or behind the fast path, or
+// leave a source node (handover-rx, scheduler-tx) marked.
 #include "core/port.h"
 #include "core/trace_inside.h"
 #include <rte_cycles.h>
@@ -381,8 +381,8 @@ static uint16_t gather(struct tracer *t, struct worker *w, const struct trace_no
 		p->at = (uint16_t)(kept - 1);
 		if (!trace_is_hypothetical(m) || nt->stage->pure) {
 			if (nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS) {
-				// The frame may be gone behind the node, and so the end is told now; trace_dropped()
-				// says more.
+				// The frame may be freed behind the node, so the end is noted now; trace_dropped() adds
+				// to it.
 				end(t, w, node, p, 0, m);
 				p->went_on = 1;
 			}

@@ -97,8 +97,8 @@ struct trace_order {
 };
 // Returns 0, or a positive errno after object_error().
 int trace_begin(const struct trace_order *o, struct api_trace_state *to);
-// A poll: notes it and says how the trace is, gives its rows step by step (stats_fn), at most TRACE_ROWS_OF_POLL of
-// each worker, the last time all, and says how it stands; one that has ended is forgotten. 0, or as above.
+// Polls: notes the poll, writes the trace's state, its rows in steps (stats_fn; at most TRACE_ROWS_OF_POLL of each
+// worker, all at the last poll), and the state again. An ended trace is then forgotten. Returns 0, or as above.
 #define TRACE_ROWS_OF_POLL 2048
 int trace_poll(const struct api_trace_poll *p, enum api_trace_end *end);
 uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker threads: each walks its own graph until told to stop.
+// Worker threads: each walks its own graph until it must stop.
 #include "core/walk.h"
 #include "core/channel.h"
 #include "core/hold.h"
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { YIELDED_US = 20 }; // a yield that takes longer gave the CPU to somebody
+enum { YIELDED_US = 20 }; // a yield that takes longer gave the CPU to another thread
 enum { SHARES_MS = 20 }; // so long a worker that shares its CPU sleeps as soon as it is idle
 enum { STALL_MS = 10 }; // a walk that takes longer is counted, and a sleep that is longer by that than it should be
 
@@ -73,9 +73,8 @@ static void wake_up(struct worker *w)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-// A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
-// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond, or whose CPU others want, sleeps, behind one more look
-// at all that others give.
+// A walk in which nothing entered or left is idle. The first idle walks only poll. With API_ENGINE_IDLE_SLEEP a worker
+// sleeps after a millisecond without work, or when others want its CPU; it looks for work once more before.
 static void idle(struct worker *w, uint64_t since)
 {
 	if (w->now - since <= w->tsc_hz / 1000 && w->now >= w->shares_until) {

@@ -85,7 +85,7 @@ static void no_descriptor_at_all_does_not_keep_awake(void **state)
 	ends[0] = ends[1] = -1;
 }
 
-// Somebody rings whenever we have heard him.
+// A descriptor that rings again each time it was read.
 static void rung_for_nothing(void **state)
 {
 	uint32_t sleeps = 0;
@@ -140,7 +140,7 @@ static void error_of_a_socket_is_reported_once(void **state)
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &n), 0);
-	close(fd); // nobody is at this port
+	close(fd); // the port has no peer
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(send(fd, "x", 1, 0), 1);
