@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// isthmus-dp: the data plane process. It does nothing until a control plane tells it what to be (api/isthmus_api.h),
-// and keeps doing that when the control plane goes away.
+// isthmus-dp: the data plane process. A control plane configures it (api/isthmus_api.h). It goes on forwarding when the
+// control plane goes away.
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/replay.h"

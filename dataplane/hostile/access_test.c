@@ -276,7 +276,7 @@ static void forwarded_up(struct frame *f, uint32_t variant)
 	assert_true(gateway_same("core", 0, f));
 }
 
-// To other addresses GTP-U is user data (unless the engine is told to drop it: workers_test.c).
+// GTP-U to other addresses is user data, unless the engine must drop it (workers_test.c).
 static void g10_tunnel_to_elsewhere(void **state)
 {
 	static struct frame f;

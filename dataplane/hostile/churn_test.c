@@ -3,11 +3,11 @@
 // forward, URRs are taken away under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes
 // it longer.
 //
-//   group      sessions   streams                  what happens to it
-//   bystander  64         uplink, downlink         nothing
-//   churn      4096       uplink                   100 are made and 100 deleted each, 100 transactions a second
-//   held       16         downlink                 its FAR buffers, 20 ms later it forwards
-//   changed    16         uplink, with filters     its rules are made again, another URR takes the place of its own
+//   group      sessions   streams                  changes.
+//   Bystander  64         uplink, downlink         none.
+//   Churn      4096       uplink                   100 made and 100 deleted in each of 100 transactions/s.
+//   Held       16         downlink                 its FAR buffers, forwards 20 ms later.
+//   Changed    16         uplink, with filters     rules made again, its URR replaced
 #include "core/engine.h"
 #include "hostile/hostile.h"
 #include "testkit/mobile.h"

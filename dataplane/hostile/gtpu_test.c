@@ -120,7 +120,7 @@ static void udp_checksum(struct frame *f, uint32_t i, uint32_t variant)
 	frame_gtpu(f, 0x200 + home_of(variant), 9);
 	outer(f, variant);
 	uint8_t *udp = f->at + (variant & PPPOE ? 54 : 34);
-	udp[6 + i % 2] ^= (uint8_t)(1u << i / 2 % 8); // of none over IPv4: one that is not right
+	udp[6 + i % 2] ^= (uint8_t)(1u << i / 2 % 8); // of zero over IPv4: a wrong checksum
 	if (variant & PPPOE && i == 0)
 		memset(udp + 6, 0, 2);
 }

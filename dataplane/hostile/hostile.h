@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of hostile input have in common: send some bad packets, and see that exactly one counter says so,
-// nothing leaves, nothing is lost, and nobody else notices.
+// Helpers of the rows of hostile input. They send bad packets and check that exactly one counter rises, nothing leaves,
+// no buffer is lost, and other traffic is untouched.
 #ifndef HOSTILE_HOSTILE_H
 #define HOSTILE_HOSTILE_H
 

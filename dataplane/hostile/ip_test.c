@@ -236,7 +236,7 @@ static void g23_ttl_and_size(void **state)
 	rate_limited(6, 9, 9000, 0, ICMP6_TOO_BIG);
 }
 
-// To subscribers, larger than they take: told to the sender through the tunnel, within the limit.
+// Larger than the subscriber's MTU: the sender gets an ICMP error through the tunnel, within the limit.
 static void g23_too_big_for_subscriber(void **state)
 {
 	static struct frame f;

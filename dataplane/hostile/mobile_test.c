@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile input for mobile sessions: rows G1 to G25 and G27, through a UPF (GTP-U to IP, IP to GTP-U) and an SGW-U
-// (GTP-U to GTP-U), over IPv4 and IPv6, inside and outside. Meanwhile the packets of two other sessions pass byte by
-// byte.
+// Hostile input for mobile sessions: rows G1 to G25 and G27, over IPv4 and IPv6, inside and outside. Paths: a UPF
+// (GTP-U to IP, IP to GTP-U) and an SGW-U (GTP-U to GTP-U). Packets of two other sessions pass unchanged meanwhile.
 #include "hostile/snapshot.h"
 #include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
@@ -563,8 +562,8 @@ static void g14_storm(void **state)
 		}
 }
 
-// Extension headers that every receiver must understand and that are not (TS 29.281 §5.2.1): told within the limit of
-// such messages.
+// Unknown extension headers that every receiver must understand (TS 29.281 §5.2.1): answered within the limit of such
+// messages.
 static void g5_storm_of_unknown_extensions(void **state)
 {
 	static struct frame f;
@@ -866,8 +865,8 @@ static void g23_ttl(void **state)
 	}
 }
 
-// IP of 1500 bytes does not fit the way to the gNB with a tunnel header: what we send ourselves we fragment (TS 29.281
-// §4.2.2), twice at most; a jumbo frame is never more than its own bytes and headers.
+// With a tunnel header, IP of 1500 bytes exceeds the MTU to the gNB: we fragment the packets we send (TS 29.281
+// §4.2.2), into two at most. A jumbo frame never grows beyond its bytes and headers.
 static void g23_size(void **state)
 {
 	static struct frame f;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node refuses at its own input. The nodes before it let no such packet through today, so a source node of
-// this test gives it to them; and what needs small queues, for which this program's engine has the limits.
+// Drops at each node's own input. Earlier nodes stop such packets today, so a source node of this test injects them.
+// Also tests that need small queues: this program's engine has small limits.
 #include "core/control.h"
 #include "core/engine.h"
 #include "core/node.h"
@@ -246,7 +246,7 @@ static void output_to_ourselves(void)
 	packet_of(give(IP_OUTPUT, &f, 128))->port_in = port_index("internet");
 }
 
-// A packet of our own: nobody is there to be told.
+// An ICMP error would have no receiver: the packet is our own.
 static void output_without_route(void)
 {
 	udp4(&f, "10.0.0.1", "203.0.113.1", 100);
@@ -510,7 +510,7 @@ static void full_transmit_queue(void **state)
 	assert_true(gateway_undisturbed());
 }
 
-// UDP to an address of ours that nobody serves: a tenth of a second's worth goes to the host path.
+// UDP to a closed port of our address: the host path gets a tenth of a second's worth.
 static void host_path_limited(void **state)
 {
 	uint64_t host = kit_reason("host");
@@ -539,7 +539,7 @@ static void add_reason(struct snapshot *b, const char *name, uint64_t packets)
 			b->reason[r] += packets;
 }
 
-// An ARP request for our address, PPPoE discovery of a home, or with a DSCP UDP to an address that nobody serves.
+// An ARP request for our address or a home's PPPoE discovery; with a DSCP: UDP to a closed port of ours.
 #define NO_DSCP 0xff
 #define DISCOVERY 0xfe
 static void send_to_host(uint8_t dscp, uint16_t port)

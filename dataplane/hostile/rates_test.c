@@ -144,7 +144,7 @@ static void policed_rates(void **state)
 struct offer {
 	uint32_t home, every; // one packet each so many steps
 	uint8_t dscp, qfi;
-	uint16_t port; // UDP destination: tells the streams apart
+	uint16_t port; // UDP destination; differs per stream
 	uint64_t bytes; // that left, with overhead on the wire
 	uint64_t packets;
 };

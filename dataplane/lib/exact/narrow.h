@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact-match table for keys of 64 bits: four entries in a cache line, so that a million keys take 32 MB where struct
-// exact takes 128 MB, and a look-up is one cold line. Used for F-TEIDs and UE addresses.
+// Exact-match table for keys of 64 bits, four entries per cache line: a million keys take 32 MB (struct exact: 128 MB),
+// and a look-up is one cold line. Used for F-TEIDs and UE addresses.
 //
 // One writer, many readers, as struct exact. A key lies in one of two blocks of four, the first unless that is full.
 // When both are full, a key of theirs moves from its first block to its other; what then finds no place lies in a small
 // struct exact.
 //
-// A reader that runs into a change misses or finds, never mixes: the writer stores the value before the key and takes
-// the key away first, and the reader looks at the key again after the value. A key may be deleted and added again only
-// with a grace period between (a transaction has one), else a reader in between could see the value of a third key.
+// A reader during a change misses or finds, but never mixes entries. The writer stores the value before the key and
+// clears the key first; the reader checks the key again after the value. Before a deleted key is added again, a grace
+// period must pass (a transaction has one). Else a reader in between could see a third key's value.
 #ifndef EXACT_NARROW_H
 #define EXACT_NARROW_H
 
@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct narrow_block) == RTE_CACHE_LINE_SIZE, "a block is o
 
 struct narrow {
 	struct narrow_block *block;
-	uint64_t seed[2]; // secret: nobody can aim collisions without it
+	uint64_t seed[2]; // secret: collisions cannot be constructed without it
 	uint32_t mask; // blocks - 1
 	uint32_t capacity;
 	struct exact *spill;

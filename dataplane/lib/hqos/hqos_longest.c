@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which queues are the longest, for a worker whose share of the packet buffers is used up.
 //
-// Level L: no queue of the pipe has reached 2^L packets since the pipe came into the list of that level. A pipe rises
-// when a queue grows beyond its level, at powers of two only, and sinks when it is looked at here, so that a packet
-// that leaves costs nothing.
+// Level L: no queue of the pipe has reached 2^L packets since the pipe entered that level's list. A pipe rises when a
+// queue outgrows its level, at powers of two only. It sinks when it is examined here, so a departing packet costs
+// nothing.
 #include "hqos/hqos_private.h"
 
 #include <rte_common.h>

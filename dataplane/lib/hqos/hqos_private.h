@@ -3,13 +3,13 @@
 //
 // Time: internal units of 2^-35 s (29 ps), counted from EPOCH at creation; 64 bits last 17 years.
 //
-// Bucket: a token bucket kept as one moment, `free_at`: packets may leave once free_at <= now, and each moves free_at
-// on by its length times the cost of a byte, starting no earlier than now - burst. That is a token bucket of `burst`
-// that a packet may overdraw by its own length: no refill to do, one compare to ask, and eligibility does not depend on
-// length.
+// Bucket: a token bucket kept as one time stamp, `free_at`. Packets may leave once free_at <= now. Each advances
+// free_at by its length times the cost of a byte, starting at now - burst at the earliest. This equals a token bucket
+// of `burst` that a packet may overdraw by its own length. It needs no refill and one compare, and eligibility does not
+// depend on length.
 //
 // A pipe is idle (no packets), active (in its subport's round), parked (in the timing wheel until its own buckets allow
-// a packet) or waiting (every class that could send lacks credit at the subport, or others are before it there).
+// a packet) or waiting. Waiting: its classes lack credit at the subport, or other pipes come first there.
 //
 // A class whose rate at the subport is used up has a list of the pipes that want it. As credit comes in, pipes are
 // taken from the list in turn and get a grant: leave to send that class in their next turn.

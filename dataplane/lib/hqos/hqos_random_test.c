@@ -27,7 +27,7 @@ static uint64_t any_rate(struct chance *c, uint64_t low, uint64_t high)
 	return rate + roll(c, low);
 }
 
-// A small scheduler with rates such that any level may be the one that limits.
+// A small scheduler with rates such that any level may limit.
 static struct api_scheduler *any_scheduler(struct chance *c)
 {
 	uint32_t subports = 1 + roll(c, 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dequeue. Subports take turns at the port and pipes take turns at their subport, each by
-// deficit round robin in bytes; a pipe that may not send leaves the round until it may, so that nobody polls it.
+// Dequeue. Subports take turns at the port and pipes at their subport, by deficit round robin in bytes. A pipe that may
+// not send leaves the round until it may, so it is not polled.
 #include "hqos/hqos_private.h"
 
 #include <rte_common.h>

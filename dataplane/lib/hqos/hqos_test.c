@@ -276,8 +276,7 @@ static void weights(void **state)
 	}
 }
 
-// In an oversubscribed subport a subscriber that offers less than its share loses nothing to one that offers
-// everything.
+// In an oversubscribed subport, a subscriber that offers less than its share loses nothing to a flooding one.
 static void isolation(void **state)
 {
 	struct bench b = {0};

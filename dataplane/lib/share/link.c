@@ -33,13 +33,13 @@ static inline void ring(struct share_link *l, uint32_t *rung)
 	if (likely(sleeps == *rung))
 		return;
 	*rung = sleeps;
-	// One that is full of rings wakes it, too.
+	// A socket full of rings wakes it, too.
 	if (send(l->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return;
 }
 
-// A buffer is the session's, which has several links; a lock is a link's. So of threads that are told of the same
-// buffer by two links, one has it: it was `from`'s, and is `to`'s.
+// A buffer belongs to a session with several links; a lock belongs to one link. If two links name the same buffer at
+// once, one thread gets it: its owner changes from `from` to `to`.
 static inline bool claim(uint8_t *whose, uint8_t from, uint8_t to)
 {
 	return __atomic_compare_exchange_n(whose, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);

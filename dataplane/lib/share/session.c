@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and closing: the socket of a link, and what the two sides tell each other on it.
+// Opening and closing: a link's socket and the messages on it.
 #include "clock/clock.h"
 #include "share/inside.h"
 #include "share/rights.h"
@@ -20,8 +20,8 @@
 
 enum { MEMORY, OUTBOX, LIFELINE, FILES };
 
-// The one message, with three files: the buffers, the outbox (to be read only), and the end of a pipe that is to be
-// closed when the buffers are needed no more.
+// The only message, with three files: the buffers, the outbox (read-only), and a pipe's end that is closed when the
+// buffers are no longer needed.
 struct hello {
 	uint32_t magic, version;
 	uint32_t buffers, bytes; // how many, of how many bytes
@@ -177,7 +177,7 @@ static int connect_to(const char *path)
 	return -1;
 }
 
-// The socket of a process that died is in the way, and nobody answers there.
+// A dead process left its socket in the way, and connecting to it fails.
 static void remove_stale(const char *path)
 {
 	struct stat file;

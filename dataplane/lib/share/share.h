@@ -62,9 +62,9 @@ void share_count(const struct share_link *l, struct share_counters *c);
 // Frames of one segment with refcnt 1, ol_flags 0 and packet_type 0; the private area is as it was left. To be freed
 // by any thread.
 uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
-// The thread that receives is about to sleep: false when frames are there. Else it may wait until `fd` can be read
-// (poll(2)), which frames that come later see to; or, when that is -1, until the link is up. Whoever is at the other
-// end may ring without reason, or not at all: neither wait for ever nor come back at once every time.
+// The receiving thread is about to sleep: false when frames wait. Else it may poll(2) `fd`, which becomes readable when
+// frames come; -1: it may wait until the link is up. The peer may ring without reason, or never: neither wait for ever
+// nor return at once every time.
 bool share_sleep(struct share_link *l, int *fd);
 // Returns how many were taken; the caller keeps the rest, which is behind them. Both are in the order that they had.
 uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);

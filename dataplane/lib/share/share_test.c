@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of links in one process: frames in place, full and empty rings, what is copied, a peer that writes
-// anything at all, and the death of either side at every step. Whatever happens, in the end every buffer is back and
-// the next peer is served.
+// Both ends of links in one process: frames in place, full and empty rings, copies, a peer that writes garbage, and the
+// death of either side at every step. In the end every buffer is back and the next peer is served.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -406,8 +405,8 @@ static void test_random_words(void **state)
 	die(&a);
 }
 
-// Another thread receives by the second link at the moment when the first one's changes whose the buffer is: that
-// write faults, the page being read-only, and the signal's handler is the other thread.
+// Another thread receives by the second link at the moment when the first one changes the buffer's owner. The page is
+// read-only, so that write faults, and the signal's handler plays the other thread.
 static struct {
 	struct side *side;
 	uint8_t *page;
@@ -617,7 +616,7 @@ static bool lingers(int fd)
 	return is.l_onoff != 0;
 }
 
-// A thread that closes what came waits for nobody: of a hello, of a link that sleeps, of a socket that goes unread.
+// Closing received descriptors does not block: of a hello, of a link that sleeps, of an unread socket.
 static void test_lingering(void **state)
 {
 	struct side a = side_open(true), b;

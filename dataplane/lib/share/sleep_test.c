@@ -128,7 +128,7 @@ static void a_link_that_is_down_has_no_descriptor(void **state)
 	assert_passes(&a, &b);
 }
 
-// A death behind a ring that nobody took is seen.
+// A death behind an unread ring is seen.
 static void a_ring_does_not_hide_a_death(void **state)
 {
 	connect_both(&a, &b);

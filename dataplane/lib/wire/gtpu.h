@@ -33,8 +33,7 @@ enum gtpu_status {
 	GTPU_VERSION, // version is not 1, or PT = 0 (GTP')
 	GTPU_LENGTH, // length field does not agree with the UDP payload
 	GTPU_EXTENSION, // extension of length 0, past the packet, one too many, or a bad container
-	// An extension that is unknown and that every receiver must understand (§5.2.1): the peer is told what we
-	// support (§7.2.3)
+	// An unknown extension that every receiver must understand (§5.2.1): the peer gets our supported ones (§7.2.3)
 	GTPU_REQUIRED,
 };
 
@@ -113,12 +112,13 @@ static inline unsigned gtpu_put_gpdu(uint8_t *to, uint32_t teid, uint8_t qfi, ui
 	return GTPU_HEADER_CONTAINER;
 }
 
-// What an intermediate node makes of the header that came, whose `length` bytes end at `end` and were read by
-// gtpu_parse(): the header of the G-PDU that goes on, with length and TEID still to be filled in. It ends at `end` too,
-// and takes at most 4 bytes more. Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came
-// (§4.3.1). `qfi`, unless it is GTPU_NO_QFI, is the container's octet with the QFI (TS 38.415 §5.5.2): its QFI takes
-// the place of the one that came, its bit above is added. A container is made (pdu_type) when none came.
-// without_container: the one that came does not go on (TS 29.244 §8.2.64). Returns the length.
+// Builds the header that an intermediate node sends on, from the received one: `length` bytes that end at `end` and
+// were read by gtpu_parse(). The new header ends at `end` too and is at most 4 bytes longer. The caller fills in length
+// and TEID. Extension headers follow §5.2.1; sequence and N-PDU numbers stay (§4.3.1).
+//
+// `qfi`: the container's octet with the QFI (TS 38.415 §5.5.2), or GTPU_NO_QFI. Its QFI replaces the received one, its
+// bit above is added. Without a received container one is made, of pdu_type. without_container: the received container
+// is left out (TS 29.244 §8.2.64). Returns the length.
 unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type, int without_container);
 
 // Message encoders return the bytes written; `to` has room for GTPU_MESSAGE_MAX.
@@ -144,9 +144,9 @@ struct gtpu_ies {
 	const uint8_t *address; // GTP-U Peer Address, in the packet
 };
 
-// Reads the IEs at p, `length` readable bytes behind the GTP-U header. GTPU_OK; GTPU_SHORT when an IE runs past the
-// end; GTPU_LENGTH when an IE's length is impossible or there are more than 16; GTPU_EXTENSION when a TV element of
-// unknown length occurs. Unknown TLV elements are skipped (§8.1).
+// Reads the IEs at p: `length` readable bytes behind the GTP-U header. Unknown TLV elements are skipped (§8.1).
+// GTPU_OK; GTPU_SHORT: an IE runs past the end. GTPU_LENGTH: an IE's length is impossible, or there are more than 16.
+// GTPU_EXTENSION: a TV element of unknown length.
 enum gtpu_status gtpu_ies_parse(const uint8_t *p, uint32_t length, struct gtpu_ies *out);
 
 #endif

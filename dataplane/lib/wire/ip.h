@@ -114,7 +114,7 @@ static inline enum ip_status ip_transport_parse(const uint8_t *p, uint32_t avail
 		if (__builtin_expect(readable < 20, 0))
 			return IP_SHORT;
 		uint32_t header = (t[12] >> 4) * 4u;
-		// RFC 9293 §3.1. Also in a first fragment: one that cuts the TCP header is an attack (RFC 1858 §3).
+		// RFC 9293 §3.1. Also in a first fragment: cutting the TCP header is an attack (RFC 1858 §3).
 		if (__builtin_expect(header < 20 || header > room, 0))
 			return IP_TRANSPORT;
 	} else if (out->protocol == IP_PROTOCOL_SCTP) {
@@ -232,8 +232,8 @@ static inline int ip4_is_host(uint32_t a)
 	return a - 0x01000000u < 0xdf000000u && a >> 24 != 127;
 }
 
-// 1: nobody forwards it without a closer look, whatever follows this first octet: not a host's (ip4_is_host()), or it
-// may be link-local (RFC 3927).
+// 1: addresses with this first octet need a closer look before forwarding: not a host's (ip4_is_host()), or possibly
+// link-local (RFC 3927).
 extern const uint8_t ip4_odd_octet[256];
 
 // Multicast, or the limited broadcast.

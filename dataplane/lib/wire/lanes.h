@@ -28,8 +28,8 @@ static inline int lanes_tcp_good(const uint8_t *tcp, uint32_t room)
 	return header - TCP_HEADER <= room - TCP_HEADER;
 }
 
-// 1 for an IPv6 packet that fills the `rest` bytes from `ip` on, at least a header: of UDP or TCP without extension
-// headers, between addresses that begin with neither 0 nor 0xff, as all of ip6_martian() do; 0: look closer.
+// 1 for an IPv6 packet of exactly `rest` bytes from `ip` on, at least a header, with UDP or TCP and no extension
+// headers. Its addresses begin with neither 0 nor 0xff, as all of ip6_martian() do. 0: look closer.
 static inline int ip6_plain_good(const uint8_t *ip, uint32_t rest)
 {
 	const uint8_t *transport = ip + IP6_HEADER;

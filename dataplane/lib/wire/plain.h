@@ -22,9 +22,9 @@ struct plain_bytes {
 	uint8_t want[PLAIN_BYTES], mask[PLAIN_BYTES];
 } __attribute__((aligned(64)));
 
-// The frame as the example: Ethernet destination, type and VLAN ids; with `outer` 4 or 6 (l3 at most 18) of IP what
-// plain_to_gtpu() looks at and the destination, and with IPv4 (plain_is_gpdu()) of GTP-U version, protocol type and
-// message. The frame has PLAIN_BYTES or more.
+// Extracts the bytes to compare from the example frame, of at least PLAIN_BYTES: Ethernet destination, type and VLAN
+// ids. With `outer` 4 or 6 (l3 at most 18) also IP's destination and the fields of plain_to_gtpu(). With IPv4 also
+// GTP-U version, protocol type and message (plain_is_gpdu()).
 void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, uint8_t outer);
 
 // PLAIN_BYTES may be read at `frame`.
@@ -84,8 +84,8 @@ static inline int plain_is_gpdu(const uint8_t *ip)
 	return plain_to_gtpu(4, ip) && (load16(ip + 6) & 0x3fff) == 0 && (ip[28] & 0xf0) == 0x30 && ip[29] == GTPU_GPDU;
 }
 
-// What differs between G-PDUs with the same first bytes and ip-input checks: both lengths are as they must be for
-// `length` bytes at ip, the header's checksum is right, the source may be one. The checksum of UDP is the caller's.
+// Checks the fields of ip-input that differ between G-PDUs with the same first bytes: both lengths fit `length` bytes
+// at ip, the header's checksum is right, the source is allowed. The caller checks the UDP checksum.
 static inline int plain_outer_good(uint8_t version, const uint8_t *ip, uint32_t length)
 {
 	if (version == 6)
