@@ -11,7 +11,7 @@
 
 enum { EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-// Without a look-up where the reason says it: access-input and session-uplink have asked, and newcomers are nobody yet.
+// No look-up for these reasons: access-input and session-uplink have made it, and newcomers are unknown.
 static int is_known(struct rte_mbuf *m)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);

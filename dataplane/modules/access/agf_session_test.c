@@ -273,7 +273,7 @@ static void what_is_in_use_stays(void **state)
 	}
 	gateway_homes(5, 5);
 	kit_begin();
-	kit_delete(API_POLICER, "used"); // nobody uses it any more
+	kit_delete(API_POLICER, "used"); // no user left
 	commit();
 }
 

@@ -207,7 +207,7 @@ static void ecn(void **state)
 	}
 }
 
-// Two homes behind the same tags are told apart by MAC address.
+// MAC addresses distinguish two homes behind the same tags.
 static void same_tags_other_mac(void **state)
 {
 	static const uint8_t mac[6] = {2, 0, 0, 0, 7, 7};

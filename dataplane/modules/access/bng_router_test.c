@@ -66,7 +66,7 @@ static void hop_limit(void **state)
 	assert_true(kit_balance());
 }
 
-// Longer than the PPPoE subscriber takes: told to the sender, or in fragments where it lets us (IPv4 without DF).
+// Exceeds the PPPoE subscriber's MTU: fragmented if IPv4 without DF, else the sender gets an ICMP error.
 static void too_big(void **state)
 {
 	static struct frame f;
@@ -240,7 +240,7 @@ static void captive(void **state)
 	assert_true(kit_balance());
 }
 
-// RFC 3704: what comes from the core with a source that has no way back there.
+// RFC 3704: packets from the core whose source has no route back there.
 static void reverse_path(void **state)
 {
 	struct api_interface n6 = {.port = "internet", .count = 2, .flags = API_INTERFACE_RPF_STRICT};

@@ -52,7 +52,7 @@ static void spoofed(void **state)
 		bng_access(&f, &one, 1);
 		expect_drop("access", &f, "source-spoofed");
 	}
-	inner(&f, FAR4, "100.64.9.9", 60); // of the instance's pool, and nobody's
+	inner(&f, FAR4, "100.64.9.9", 60); // of the instance's pool, without a session
 	bng_internet(&f, 0);
 	expect_drop("internet", &f, "ue-unknown");
 }

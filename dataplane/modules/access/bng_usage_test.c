@@ -93,7 +93,7 @@ static void exact(void **state)
 	final_reports(2);
 }
 
-// A URR that comes later begins with nothing, one that goes reports what it had, and so for PDRs that are given anew.
+// A URR added later begins with nothing; a removed one reports its counts. PDRs that are replaced do the same.
 static void later(void **state)
 {
 	begin();
@@ -153,7 +153,7 @@ static void linked(void **state)
 	bng_delete(1);
 }
 
-// The quota counts both families and directions; what comes behind it is dropped, in both ways.
+// The quota counts both families and directions; packets beyond it are dropped both ways.
 static void quota(void **state)
 {
 	static struct frame f;

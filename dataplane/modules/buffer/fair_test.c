@@ -141,7 +141,7 @@ static void rings_may_be_full(void **state)
 	assert_int_equal(notified(seen), UES);
 }
 
-// With a delay too: a queue that waits only to tell makes room for another one, and is reported.
+// With a delay too: a queue without packets, which waits only to notify, makes room for another one and is reported.
 static void delays_hold_no_place(void **state)
 {
 	static uint8_t seen[UES + 1];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending notifications: DOWNLINK_DATA events that the control plane has not had yet, because the queue of events is
-// full or engine.event_rate is used up, as when many idle UEs get a packet at once. A worker notifies of a PDR once,
-// and a UE that is not paged waits for ever, so each one is kept until it is accepted, in the order of the sessions'
-// first. All of the control thread.
+// Pending notifications: DOWNLINK_DATA events that the control plane did not take yet. The queue of events is full or
+// engine.event_rate is used up, for example when many idle UEs get a packet at once. A worker notifies once per PDR,
+// and a UE that is not paged waits for ever. So each notification is kept until it is accepted, in the order of the
+// sessions' first. Control thread.
 #include "buffer/queue.h"
 #include "core/control.h"
 #include "core/event.h"

@@ -171,8 +171,8 @@ struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t preceden
 	return found == NULL ? NULL : take(w, q, before);
 }
 
-// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what
-// it finds, and a worker that finds another one's queue passes it on (queue_owner_notify).
+// Makes the worker look at the session. A session is in at most one list, once: the worker acts on the state that it
+// finds. If the queue is another worker's, it passes the notice on (queue_owner_notify).
 static void push(uint32_t session, uint32_t worker)
 {
 	struct place *p = &buffer_tables.place[session];
@@ -198,8 +198,8 @@ void queue_owner_notify(uint32_t session, uint32_t worker)
 		push(session, buffer_tables.queue[index].worker);
 }
 
-// The session's worker passes on, keeps or frees what waits, each packet as the FAR of its PDR now says; and the
-// control plane will be notified of the next packet that waits.
+// The session's worker forwards, keeps or frees each waiting packet as the FAR of its PDR now says. The control plane
+// will be notified of the next packet that waits.
 static void session_has_changed(uint32_t session, uint32_t worker)
 {
 	if (session < buffer_tables.places)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the buffer module: the queues of packets that wait for an idle UE (TS 29.244 §5.2.4).
 //
-// Packets of a rule with RULE_BUFFER or RULE_DRAINING, and those of a rule that drops with RULE_NOTIFY, go to node
-// `buffer`, with session_view set and the IP header at l3 = 0. What waits belongs to the session (its index) and
-// remembers its PDR id.
+// Node `buffer` gets packets of rules with RULE_BUFFER or RULE_DRAINING, and of dropping rules with RULE_NOTIFY;
+// session_view is set and the IP header is at l3 = 0. Waiting packets belong to the session (its index) and remember
+// their PDR id.
 //
-//   written by: the worker that owns the session (queues, wheels); the control thread (generations, lists of commands)
-//   safe because: a session's slot holds a queue from when its worker puts it there until the same worker takes it
-//   away; a generation rises before the session's index is given to another session
+//   written by: the session's owner worker (queues, wheels); the control thread (generations, lists of commands).
+//   Safe because: only the worker that puts a queue into a session's slot takes it away; a generation rises before
+//   the session's index is given to another session
 #ifndef BUFFER_QUEUE_H
 #define BUFFER_QUEUE_H
 
@@ -60,7 +60,7 @@ struct queue {
 	uint32_t larger, smaller; // neighbours in the list of its rank, see fair.c
 	uint8_t worker;
 	uint8_t party; // of its worker
-	uint8_t full; // the control plane was told that packets were dropped
+	uint8_t full; // dropped packets were reported to the control plane
 	uint8_t notices; // used entries below
 	struct notice notice[NOTICES];
 } __rte_cache_aligned;
@@ -96,7 +96,7 @@ struct buffer_worker {
 	uint64_t tick; // of the wheel, in WHEEL_MS
 	uint32_t slot[WHEEL_SLOTS]; // first queue
 	uint32_t filed; // queues in all slots
-	uint32_t free; // first of the queues that nobody has
+	uint32_t free; // first of the free queues
 	struct party party[PARTIES];
 } __rte_cache_aligned;
 
@@ -133,7 +133,7 @@ struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
 void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
-// Tells of its notices, though their time has not come, and frees it: one without packets.
+// Reports its notices ahead of time and frees it: a queue without packets.
 void queue_give_up(struct worker *w, struct queue *q);
 // fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or
 // NULL.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules counted is added to traffic and to counters, all sessions in a second where there are counters; a sum that
-// reaches a watermark is told once a period.
+// Adds the counts of rules to traffic and to counters: all sessions in a second, if counters exist. A sum that reaches
+// a watermark is reported once a period.
 #include "counter/counter.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -60,7 +60,7 @@ static int reaches(const struct counter *x, uint64_t packets, uint64_t bytes)
 	return (x->want.packets != 0 && packets >= x->want.packets) || (x->want.bytes != 0 && bytes >= x->want.bytes);
 }
 
-// 1 when it was told; else the next look tries again.
+// 1 when it was reported; else the next look tries again.
 static int tell(struct counter *x, const struct session *s, uint64_t packets, uint64_t bytes)
 {
 	struct api_event e = {.type = API_EVENT_WATERMARK};
@@ -216,7 +216,7 @@ void counter_install(struct counter *x, const struct api_counter *want, uint16_t
 	for (uint32_t i = 0; i < session_tables.capacity; i++)
 		if (session_tables.session[i] != NULL) {
 			if (counter_members[i].each == x - counters + 1)
-				counter_members[i].each = 0; // begins anew
+				counter_members[i].each = 0; // starts again
 			join(session_tables.session[i]);
 		}
 }

@@ -137,7 +137,7 @@ static void sums(void **state)
 	expect_sum("c", 41);
 }
 
-// A session's own counter by name, beside another; one that is not there.
+// A session's own counter by name, beside another; a counter that does not exist.
 static void by_name(void **state)
 {
 	struct api_counter x = of_ues(), named = {0};
@@ -190,7 +190,7 @@ static void watermarks(void **state)
 	assert_int_equal(events_of("c") - before, 1);
 	send_to(1, 1);
 	assert_int_equal(events_of("c") - before, 2);
-	// Bytes; a changed counter begins anew. Without period: once.
+	// Bytes; a changed counter starts again. Without period: reported once.
 	x.packets = 0;
 	x.period = 0;
 	x.bytes = 5 * IP_BYTES;

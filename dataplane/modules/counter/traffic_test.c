@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic by network instance, DNN and QFI against a model: sessions come, change their DNN, QFI and worker, and go;
-// each packet is in the row that it had when it went through, and no row ever goes back.
+// Traffic by network instance, DNN and QFI against a model. Sessions come, change their DNN, QFI and worker, and go.
+// Each packet counts in the row of its moment; no row ever decreases.
 #include "session/mobile_fixture.h"
 
 #define SECOND 1000000u

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access lists compiled for the fast path: one rte_acl trie per IP version.
 //
-//   written by: the control thread, before the list is published (rules); each worker its own column (hits)
-//   read by:    workers, through one pointer per direction; the control thread (hits, for `show`)
-//   safe because: a list never changes after it was published, and is freed after a grace period
+//   written by: the control thread, before the list is published (rules); each worker its own column (hits).
+//   Read by:    workers, through one pointer per direction; the control thread (hits, for `show`).
+//   Safe because: a published list never changes, and is freed after a grace period
 #ifndef FIREWALL_FIREWALL_H
 #define FIREWALL_FIREWALL_H
 

@@ -304,8 +304,8 @@ static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, c
 	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;
 }
 
-// A later fragment of IPv6 may hide its protocol behind further extension headers: then the first one asks, too,
-// whatever its protocol, so that it is known (RFC 8200 §4.5: all of them have the same next header).
+// A later IPv6 fragment may hide its protocol behind further extension headers. Then the first fragment of any protocol
+// is looked up too, so that it is known (RFC 8200 §4.5: all have the same next header).
 static int asks(const struct acl *a, const struct packet *p, const uint8_t *header)
 {
 	return p->fragment != 0 && a->asks && !(p->fragment & IP_FRAGMENT_FOLLOWS) &&
@@ -313,9 +313,9 @@ static int asks(const struct acl *a, const struct packet *p, const uint8_t *head
 		       (p->ip_version == 6 && ip6_is_extension(*ip6_fragment_header(header))));
 }
 
-// Makes the key of a packet that is not its own key. NULL and *verdict when it has none yet, or must not pass:
-// a first fragment that ends before the ports, or a TCP fragment at offset 1, which writes over the flags, can get
-// ports past a filter (RFC 1858 §3, §4, RFC 3128).
+// Makes the key of a packet that is not its own key. NULL and *verdict when it has no key yet or must not pass. A first
+// fragment that ends before the ports gets them past a filter. So does a TCP fragment at offset 1, which overwrites the
+// flags (RFC 1858 §3, §4, RFC 3128).
 static const uint8_t *copy_key(const struct acl *a, const struct rte_mbuf *m, const struct packet *p,
 	const struct layout *l, uint8_t *key, uint32_t *verdict)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subscriber's IP header (packet.l3: inside the access encapsulation, inside GTP-U) against an access list, before
-// its session is looked up: firewall-uplink and firewall-downlink with wireline's list of the direction,
-// firewall-tunnel and firewall-ue with the list of the network instance that the packet comes into.
+// The subscriber's IP header (packet.l3: inside the access encapsulation or GTP-U) against an access list, before the
+// session look-up. Nodes firewall-uplink and firewall-downlink use wireline's list of the direction. Nodes
+// firewall-tunnel and firewall-ue use the list of the network instance that the packet enters.
 #include "core/control.h"
 #include "core/trace.h"
 #include "firewall/firewall.h"

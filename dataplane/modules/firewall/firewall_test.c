@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access lists against a slow, obvious matcher: random rules and packets of both IP versions, with options, extension
-// headers, fragments and protocols without ports; priorities; what a bad list and a cut packet lead to. The packets
-// come through the nodes in front of the lists, by four ways: a stage in front of each list asks for the verdicts.
+// Access lists against a slow, simple matcher: random rules and packets of both IP versions, with options, extension
+// headers, fragments and protocols without ports; priorities; bad lists, truncated packets. Packets pass the nodes in
+// front of the lists, by four ways. A stage in front of each list asks for the verdicts.
 #include "core/node.h"
 #include "firewall/firewall.h"
 #include "reassembly/follow.h"
@@ -90,7 +90,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// What comes by the way, around the IP packet at f->at; behind it there may be padding.
+// The way's encapsulation around the IP packet at f->at; padding may follow.
 static void send_by(enum way way, struct frame *f)
 {
 	static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, access[6] = {2, 0, 0, 0, 0x99, 3};
@@ -362,8 +362,8 @@ static void test_allowlist(void **unused)
 	free(list);
 }
 
-// RFC 1858, RFC 3128: a list on ports has its say where a fragment has them; one that would keep them from the list, or
-// write over what was looked at, does not pass.
+// RFC 1858, RFC 3128: a list on ports judges the fragment that has them. A fragment that hides ports, or overwrites
+// checked bytes, is dropped.
 static void test_fragments(void **unused)
 {
 	static struct frame f;

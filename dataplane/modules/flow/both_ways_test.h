@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path against the full nodes: random changes, random vectors of good and bad packets. They enter by the
-// first of two workers; sessions live on either. Each vector passes twice from the same state, with all entries
-// forgotten and with those that earlier packets left: what leaves, every counter, meter and URR are the same, and
-// packets of one flow keep their order.
+// The fast path against the full nodes: random changes, random vectors of good and bad packets. They enter by the first
+// of two workers; sessions live on either. Each vector passes twice from the same state: with all entries forgotten,
+// and with earlier packets' entries. Output, counters, meters and URRs are the same, and packets of a flow keep their
+// order.
 #ifndef FLOW_BOTH_WAYS_TEST_H
 #define FLOW_BOTH_WAYS_TEST_H
 
@@ -207,9 +207,9 @@ static void add_options(struct frame *f)
 	frame_options(f, f->at[0] >> 4 == 4 ? 4 * (1 + draw(10)) : 8 * (1 + draw(OPTIONS_MOST / 8)));
 }
 
-// A small fault of the IP header at f->at, or what makes it not plain. Outer ones are no fragments, for what waits for
-// its rest is not of one vector, and have no options, for those have no order with the others of their session. The
-// destination stays, since another is of another flow.
+// A small fault of the IP header at f->at, or a property that makes it not plain. The outer header is never a fragment,
+// because it waits for packets of other vectors. It has no options: such packets have no order within their session.
+// The destination stays: another is another flow's.
 static void disturb(struct frame *f, int outer)
 {
 	uint8_t *ip = f->at;
@@ -516,9 +516,9 @@ static void compare_counts(
 	}
 }
 
-// A session's packets that take different ways through the graph, as of NPTv6 and without, or at a closed gate (which
-// count before QoS) and at an open one, have no order among them: which of them reach a quota, and which are dropped or
-// not counted behind it, may differ. Rare; both_ways() says how rare.
+// A session's packets have no order among each other if they take different ways through the graph: with NPTv6 and
+// without, or at closed and open gates (closed ones count before QoS). Which of them reach a quota, and which are
+// dropped or not counted beyond it, may then differ. Rare; both_ways() says how rare.
 static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
 {
 	int differ = memcmp(full.words, fast.words, full.counters * sizeof(full.words[0])) != 0, reached = 0;

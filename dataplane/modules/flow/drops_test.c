@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each drop reason of the nodes that the fast paths leave out is provoked before a good packet of the way was learnt,
-// and after: one packet, a vector of them, and mixed with good ones. All reasons that there are have a row, or
-// a sentence why no packet of a learnt flow meets them.
+// Provokes each drop reason of the nodes that the fast paths skip, before and after a good packet of the way was
+// learnt. Sends one packet, a vector of them, and a mix with good ones. Every reason has a row, or a sentence why
+// packets of a learnt flow cannot meet it.
 #include "flow/drops_test.h"
 #include "flow/flow.h"
 #include "rule/tables.h"

@@ -45,8 +45,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 	e->offset = e->in_place ? flow_place_offset(e->key) : flow_offset(e->key);
 }
 
-// Makes of a tunnel's example one of this packet's GTP-U header: of that, all that is not of one packet alone is
-// compared as well, and the first byte behind it. Returns 0 when the header is none that passes as it is.
+// Turns a tunnel's example into an example of this packet's GTP-U header. Its fields that are the same in all packets
+// are compared as well, and the first byte behind it. Returns 0 when the header does not pass unchanged.
 static int fill_plain(struct example *e, const uint8_t *frame, uint32_t total)
 {
 	uint32_t gtpu = e->l3 + PLAIN_OUTER;

@@ -18,13 +18,13 @@ enum example_kind {
 	EXAMPLE_UE, // IP packet on an interface where UEs are looked up by destination
 	EXAMPLE_ROUTED, // IP packet on an interface where it is of no session
 	EXAMPLE_TUNNEL, // G-PDU over IPv4 with another GTP-U header
-	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
+	EXAMPLE_TUNNEL6, // packets over IPv6 to one of our endpoints, with any GTP-U header
 };
 
-// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber's endpoint or
-// F-TEID, or of a mobile session whose key has several PDRs, or of an instance with wireline subscribers; its route,
-// for it is of no session. BY_MAPPING beside that: a mapping led to the key. BY_RPF too, in the first loop: the
-// interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
+// How a packet finds its entry. By its key; by 5-tuple (flow/tuple.h), for endpoints and F-TEIDs of wireline
+// subscribers, mobile keys with several PDRs, and instances with wireline subscribers; by its route, without a session.
+// BY_MAPPING in addition: a mapping led to the key. BY_RPF, in the first loop: the interface checks reverse paths.
+// BY_OWNER: to the worker of its session.
 enum {
 	BY_KEY,
 	BY_SUBSCRIBER,

@@ -26,8 +26,8 @@ static __rte_always_inline int ask_state(const struct tuple_lookup *t)
 	return 1;
 }
 
-// Those that are not in their own place, a quarter of wide ones in a table as full as it may be: their other lines come
-// beside one another, not one after the other. `which`: of the block; returns how many of them have no entry.
+// Finds the entries that are not in their own place: a quarter of wide ones in a full table. Their other lines are
+// fetched side by side, not one after the other. `which`: of the block; returns how many have no entry.
 static __rte_noinline uint32_t find_displaced(
 	const struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint8_t *which, uint32_t n)
 {
@@ -128,8 +128,8 @@ static __rte_always_inline int is_ues(const struct parsed *l, const uint8_t *ip,
 // link-local destinations, whose ways depend on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
-// The answer stands as long as the route, unless sessions decide that have no pools. (A wireline subscriber's network
-// outside of the pools makes the routes anew: session_homes_renew().)
+// The result is valid as long as the route, unless sessions without pools decide. (A wireline subscriber's network
+// outside the pools renews the routes: session_homes_renew().)
 static __rte_always_inline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {

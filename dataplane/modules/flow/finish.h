@@ -64,7 +64,7 @@ static __rte_always_inline int flow_owned(struct walk *k, struct parsed *l, uint
 	if (owner == UINT32_MAX)
 		return 0;
 	l->user.by = BY_OWNER;
-	l->state = &flow_routed[k->w->id].of_vrf[0]; // nobody's
+	l->state = &flow_routed[k->w->id].of_vrf[0]; // no session's
 	l->owner = owner;
 	return 1;
 }
@@ -88,8 +88,9 @@ uint32_t flow_find_tuples(struct walk *k, struct parsed *parsed, struct tuple_lo
 // workers' sessions go there as they came, to the edge walk.resume of handover-rx.
 void flow_finish(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
-// Sends the first ones of a block of at most WAY_ASKS that are routed where no UEs are (example.alone), up to one that
-// is not plain or needs more than its route and next hop; returns how many. The others are left as they came.
+// Sends the first packets of a block of at most WAY_ASKS that are routed where no UEs are (example.alone). Stops at a
+// packet that is not plain or needs more than its route and next hop; it and the rest stay unchanged. Returns how many
+// were sent.
 uint16_t flow_route(struct walk *k, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 #endif

@@ -177,8 +177,8 @@ void flow_keep(
 	tuples_put(w, tuples, hash, &t);
 }
 
-// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view; or it is of an
-// instance, whose list is none where flow-input serves it.
+// A packet that passed the access list of its direction: it has an endpoint_view or a tunnel_view. Or it is of an
+// instance, which has no list where flow-input serves it.
 static void keep(struct worker *w, const struct engine_flow *f)
 {
 	enum acl_place direction = f->tunnel ? ACL_DOWNLINK : ACL_UPLINK;

@@ -3,11 +3,12 @@
 // packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed (rule/engine.h);
 // flow-input uses it.
 //
-//   written by: the owner worker; the control thread takes an entry away (forget()); another worker corrects a hint
-//               that led to it in vain, if it is still there
-//   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks
-//                 whether the rule is retired. So when the transaction's grace period begins, no entry leads to a rule
-//                 that is gone.
+//   written by: the owner worker; the control thread removes an entry (forget()); another worker corrects the hint
+//               that led to it in vain, if it is still there.
+//
+//   safe because: the control thread retires the rule, then removes the key; a worker stores the key, then checks that
+//                 the rule is not retired. So when the transaction's grace period begins, no entry leads to a retired
+//                 rule
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
@@ -24,10 +25,10 @@
 #define FLOW_SEVERAL 0x80000000u
 #define FLOW_ELSEWHERE 0x40000000u
 
-// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
-// dense, so that few keys meet; those of different ones are kept apart. The state of a key's rule lies at that place of
-// the pool, when that was free (flow_place()): a worker asks for it there at once while nearly all that it learns of an
-// endpoint or instance do, else for the index first.
+// Where the entry of a key may be, by the low bits of a TEID or IPv4 address. Those of one tunnel endpoint or pool are
+// dense, so few keys collide; different endpoints and pools are kept apart. The state of a key's rule is stored at that
+// place of the pool, if it was free (flow_place()). A worker prefetches it there at once while this holds for nearly
+// all keys of an endpoint or instance; else it asks the index first.
 struct flow_index {
 	// Index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
 	uint32_t *state[API_MAX_WORKERS];
@@ -45,7 +46,7 @@ struct flow_index {
 };
 extern struct flow_index flow_index;
 #define FLOW_HABIT_MOST 256
-#define FLOW_HABIT_BREACH 2 // so many keys that have it outweigh one that does not
+#define FLOW_HABIT_BREACH 2 // a key without it outweighs so many with it
 
 // Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full
 // nodes have routed a packet of the VRF.
@@ -144,7 +145,7 @@ void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner);
 // Worker `asked` had a hint that led from it to `wrong`, the worker that calls, which knows better. `key`: of `asked`.
 void flow_correct_owner(const struct worker *asked, uint64_t key, uint32_t wrong, uint32_t owner);
 
-// 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.
+// 1 when 5-tuples distinguish the PDRs of a key, whose first rule this is.
 static inline int flow_has_tuples(const struct rule *first)
 {
 	return (first->flags & RULE_SEVERAL_PDRS) && first->chain == 0;

@@ -2,8 +2,10 @@
 // flow-access: the whole way of plain packets of wireline subscribers in one node, as flow-input: up to two tags,
 // with PPPoE or without, IPv4 or IPv6, with a 5-tuple entry. All else goes on to access-input as it came.
 //
-// A block of packets goes through three loops, each asking for the line that the next one reads:
-//   0 headers, key; ask for the entry   1 ask for the rule's state, then for the URR   2 check, count, rewrite
+// A block of packets goes through three loops; each prefetches the next one's lines.
+//   0 headers, key; prefetches the entry
+//   1 prefetches the rule's state, then the URR
+//   2 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/finish.h"
@@ -39,7 +41,7 @@ static __rte_noinline int read_packet(
 	return 1;
 }
 
-// The same of one that lanes found good.
+// The same for a packet that lanes found good.
 static __rte_always_inline int read_plain_packet(
 	const struct walk *k, struct parsed *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {
@@ -81,7 +83,7 @@ static __rte_always_inline void read_one(
 		l->plain = (uint8_t)read_packet(k, l, t, ip, rest);
 }
 
-// Functions of their own, for one that has all is short of registers.
+// Separate functions: a single one runs out of registers.
 static __rte_noinline void read_block(
 	struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, struct rte_mbuf **pkts, uint16_t n)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory of many flows costs a packet by itself: the lines that flow-input reads and writes, in its order and
-// in blocks as large, and nothing else. flow-lines-bench [FLOWS [SESSIONS]] (16777216, 262144); medians, TSC ticks a
-// packet.
+// Memory cost per packet of many flows: reads and writes the lines of flow-input, in its order and block size, and
+// nothing else. Usage: flow-lines-bench [FLOWS [SESSIONS]] (16777216, 262144); medians, TSC ticks a packet.
 #include "core/lazy.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"

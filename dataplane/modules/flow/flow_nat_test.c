@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// As flow_model_test.c, with NAT44: mappings that come, go and are used by the fast path and by the full nodes in turn,
-// of mobile subscribers and of wireline ones whose core side is IP. What is left of them, and of their blocks and
-// subscribers, is the same too.
+// As flow_model_test.c, with NAT44: mappings come, go, and are used by the fast path and the full nodes in turn.
+// Subscribers are mobile, or wireline with an IP core side. The remaining mappings, blocks and subscribers are the same
+// too.
 #define WORKERS 1 // two draw their ports in another order
 #include "flow/both_ways_test.h"
 #include "instance/instance.h"
@@ -173,7 +173,7 @@ static void put_random(uint32_t n)
 
 	if (draw(3) == 0)
 		add_flow(k, n);
-	if (draw(12) == 0 && !is_home(n)) // what comes is routed on
+	if (draw(12) == 0 && !is_home(n)) // packets to it are routed
 		kit_far_ip(k, 3, API_FROM_CORE, "core"), k->pdr[1].far = 3;
 	if (draw(12) == 0)
 		k->far[draw(2)].action = API_FAR_DROP;
@@ -192,7 +192,7 @@ static void remove_homes(void)
 			continue;
 		kit_begin();
 		kit_delete(API_SESSION, name_of(n));
-		kit_commit(); // one that is not there cannot be deleted
+		kit_commit(); // absent: it cannot be deleted
 	}
 }
 

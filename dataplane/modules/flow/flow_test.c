@@ -175,8 +175,8 @@ static uint32_t state_of(uint32_t teid)
 
 #define FIRST_TEID (TEID + 0x100)
 
-// TEIDs side by side have states side by side, which packets find without the index; a TEID with the low bits of
-// another one has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
+// Neighbouring TEIDs have neighbouring states, which packets find without the index. A TEID with another's low bits has
+// its state elsewhere, and still takes the fast path. If many have, packets use the index again.
 static void states_lie_at_their_places(void **unused)
 {
 	uint16_t local = local_id();
@@ -257,8 +257,8 @@ static void several_pdrs_by_tuple_at_once(void **unused)
 	*several = 0;
 }
 
-// A UE with both families and one PDR to it, in an instance where nearly all have several: the state has the key of its
-// IPv4 address, and IPv6 takes the fast path as well. Its keys do not say an instance, and are no habit of one.
+// A UE with both families and one PDR, in an instance where nearly all have several. The state has the key of its IPv4
+// address, and IPv6 takes the fast path as well. Its keys name no instance and do not change an instance's habits.
 static void both_families_beside_several(void **unused)
 {
 	struct flow_habits *habits = &flow_index.habits[0], before;
@@ -310,8 +310,8 @@ static void put_metered(uint32_t meters)
 	commit();
 }
 
-// A meter that marks what it lets pass (the flow level marking of a QER, TS 29.244 §8.2.66), alone and among others: the
-// fast path marks, too, and leaves congestion marks as they are.
+// A meter that marks passing packets (flow level marking of a QER, TS 29.244 §8.2.66), alone and among others. The fast
+// path marks, too, and keeps congestion marks.
 static void marks_as_its_meters_say(void **unused)
 {
 	struct api_policer pass = {.type = API_SRTCM, .cir = 1000000, .cbs = 1000000, .dscp = {46, 46}}, mark = pass;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path decides as the full nodes do, for every frame: each is sent right behind a plain G-PDU of its session,
-// once when all entries are forgotten and once when both have one. Everything that counts must count the same, and the
-// same frames leave.
+// The fast path decides as the full nodes do, for every frame. Each is sent right behind a plain G-PDU of its session:
+// once with all entries forgotten, once when both have one. All counters are equal, and the same frames leave.
 #include "flow/flow.h"
 #include "gtpu/tunnel_fixture.h"
 

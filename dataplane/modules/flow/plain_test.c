@@ -170,8 +170,8 @@ static void two_endpoints(void **state)
 	}
 }
 
-// A port that takes every frame: the example is for another host's address, so is what goes its way; and a frame that
-// is equal in every byte is none of the example's when it came in by another port.
+// A port that takes every frame: the example has another host's address, and so has its traffic. A frame equal in every
+// byte does not match the example when it came by another port.
 static void other_addresses(void **state)
 {
 	static const struct tunnel_case loose = {"", "10.6.0.1", "10.6.0.2", 0x103, 0, 1};

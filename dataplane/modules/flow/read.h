@@ -22,9 +22,8 @@
 #define FRAME_MIN 48u // what makes an example reads
 #define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
 
-// A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
-// plain has a key all the same, where it can: what follows of its session takes the full nodes behind it. All is 0
-// until it is written.
+// A packet between the loops. key 0: it takes the full nodes, and its session is not known. A packet that is not plain
+// has a key where possible: its session's next packets follow it to the full nodes. All fields are 0 until written.
 struct parsed {
 	uint64_t key; // flow_entry_key(); of a packet from the access side, of its traffic endpoint
 	union { // where to look, with a key and BY_KEY, BY_ROUTE; the state, of a plain one when the loops are through
@@ -33,9 +32,9 @@ struct parsed {
 	};
 	const struct example *example; // with a key, in flow-input
 	struct user_head user; // with a key
-	uint16_t length; // of the user's packet; this and the next two of one that is plain alone
+	uint16_t length; // of the user's packet; this and the next two of plain packets alone
 	uint16_t l4; // from its IP header
-	uint8_t protocol; // with USER_EXTERNAL also of one that is not plain
+	uint8_t protocol; // with USER_EXTERNAL also of packets that are not plain
 	uint8_t plain;
 	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
 	union {
@@ -111,7 +110,7 @@ static inline void walk_begin(
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
 }
 
-// Of packets that are routed, apart from those of sessions: nobody holds these up by sending odd ones.
+// Routed packets, apart from those of sessions: odd ones sent on purpose delay no other.
 static inline uint8_t order_of_destination(uint8_t version, const uint8_t *address)
 {
 	uint64_t half[2] = {0};
@@ -169,7 +168,7 @@ static __rte_always_inline int read_user(
 	       info.destination_port != GTPU_PORT;
 }
 
-// What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
+// The user's packet out of a tunnel, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
 NO_CANARY static __rte_noinline uint8_t read_tunnelled(
 	const struct walk *k, struct parsed *l, uint8_t ecn, const uint8_t *ip, uint32_t rest, int simple)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that are only routed, where no UEs are: a block of them goes through three loops of little work, in place of
-// those that know of sessions, and the tables' lines come beside one another, not packet by packet.
+// Packets that are only routed, where no UEs are. A block goes through three small loops, without the work for
+// sessions; the tables' lines are fetched side by side, not packet by packet.
 #include "flow/finish.h"
 #include "route/ways.h"
 
@@ -154,7 +154,7 @@ static __rte_noinline uint32_t send_packets(const struct walk *k, struct rte_mbu
 			break;
 		bytes += r->length;
 	}
-	s->credit = (s->credit < bytes ? UINT32_MAX : s->credit) - bytes; // nobody's
+	s->credit = (s->credit < bytes ? UINT32_MAX : s->credit) - bytes; // no session's
 	s->taken += i;
 	s->last = k->w->now;
 	return i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages that say which packets they want. One that wants none costs nothing; one that wants a session's leaves others
-// on the fast path; what was learnt before goes round none.
+// Stages that say which packets they want. A stage that wants none costs nothing; a stage for one session leaves others
+// on the fast path; entries learnt before skip no stage.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 #include "rule/tables.h"
@@ -154,7 +154,7 @@ static void of_one_session(void **state)
 		for (uint32_t k = 0; k < RTE_DIM(all); k++)
 			expect_ways(all[k], 0, 0);
 	}
-	// Another version of the session, and one that comes later.
+	// Another version of the session, and a later session.
 	want(STAGE_SOME, "s1");
 	put("s1", upf_session(1));
 	expect_ways(all[0], PACKETS, PACKETS);

@@ -138,7 +138,7 @@ static struct tuple_entry *clear_line(struct worker *w, struct tuples *t, struct
 	return wide ? &l->slot[0] : e[0];
 }
 
-// The place of one that leads to no rule any more, or NULL; of a wide one, a line without others.
+// The place of an entry without a valid rule, or NULL; for wide keys, a line without others.
 static struct tuple_entry *invalid_place(struct worker *w, struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < PLACES; way++) {

@@ -72,7 +72,7 @@ struct tuples {
 	uint32_t entries;
 	uint32_t next; // line that tuples_age() looks at
 	uint64_t aged; // worker.now of its last look
-	uint32_t number; // the last one that a rule's state got
+	uint32_t number; // the last number that a rule's state got
 	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.permitted
 	uint8_t is_used;
 	uint8_t is_large; // more than TUPLES_LARGE lines
@@ -173,9 +173,8 @@ static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *i
 	tuple_addresses4(t, ip);
 }
 
-// The rest of the key, of a packet whose transport header is `l4` bytes behind `ip`; 0: it has none, as later
-// fragments.
-// Returns 0 for one that the access lists look at more closely: its ports are cut off.
+// The rest of a packet's key; its transport header is `l4` bytes behind `ip`; 0: none, as in later fragments. Returns 0
+// when the ports are cut off: the access lists look more closely.
 static __rte_always_inline int tuple_of_packet(
 	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
 {
@@ -271,8 +270,8 @@ static inline void tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way
 	while (++way % TUPLE_WAYS != 0);
 }
 
-// The entry with this key, or NULL: in its first group, beside its own place; in its second, which is in use when the
-// first has no room for such a key.
+// The entry with this key, or NULL. It is in its first group beside its own place, or in its second group, used when
+// the first is full for such keys.
 struct tuple_entry *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
 int tuple_group_is_full(const struct tuples *t, uint32_t hash, int wide);
 struct tuple_entry *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
@@ -286,8 +285,8 @@ static __rte_always_inline void tuple_used(struct tuple_entry *t)
 		t->idle = 0;
 }
 
-// Looks at the next `lines` of the table: removes what no packet used since the last look but one, and with `lifetime`
-// (1 to 15) what was written so many looks ago.
+// Looks at the next `lines` of the table. Removes entries unused since the last look but one; with `lifetime` (1 to 15)
+// also those written so many looks ago.
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime);
 
 // Before a walk uses the worker's table with this list. `direction`: ACL_UPLINK, ACL_DOWNLINK.

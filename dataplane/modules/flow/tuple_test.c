@@ -136,7 +136,7 @@ static void fill(uint32_t n)
 	}
 }
 
-// Keys whose groups are full make room: as many keys as half of the lines are held without one that goes.
+// Keys whose groups are full make room: half as many keys as lines are held without a loss.
 static void full_groups(void **unused)
 {
 	uint64_t evictions = w->flow_evictions;
@@ -335,8 +335,8 @@ static void put_random(uint32_t n, const uint32_t number[8], uint32_t generation
 	model[n].number = e.first.number;
 }
 
-// Nothing that was not put. A copy of an earlier time may come to light, where room was made and became free: never one
-// that leads to a state. Returns 1 when the key leads to one.
+// The table holds only keys that were put. Making room may uncover an older copy, but never one with a state. Returns 1
+// when the key leads to a state.
 static int check_random(uint32_t n, const uint32_t number[8], uint32_t generation)
 {
 	struct tuple key = entry(n, number[n % 8], generation);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meters, URRs and counters of a packet. The fast path passes one that all of them let pass as it is; the policer nodes
-// ask here where several meters decide. Owner worker.
+// Meters, URRs and counters of a packet. The fast path passes a packet that all of them allow unchanged; the policer
+// nodes ask here where several meters decide. Owner worker.
 #ifndef FORWARD_ACCOUNT_H
 #define FORWARD_ACCOUNT_H
 

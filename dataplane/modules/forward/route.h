@@ -69,8 +69,8 @@ static inline int route_marks(const struct instances *n, const struct action *a)
 	return n->marking || a->dscp != ACTION_NO_DSCP;
 }
 
-// What leaves by an instance without a tunnel (N6, SGi) has the DSCP of its QoS flow: of the QER's QFI, else of the one
-// that came, as in a tunnel. The FAR's Transport Level Marking comes first (TS 29.244 §8.2.12).
+// Packets that leave by an instance without a tunnel (N6, SGi) get their QoS flow's DSCP. The flow is the QER's QFI,
+// else the received one, as in a tunnel. The FAR's Transport Level Marking comes first (TS 29.244 §8.2.12).
 static inline void route_mark(
 	const struct instances *n, const struct action *a, uint8_t came, uint8_t version, uint8_t *ip)
 {

@@ -26,7 +26,7 @@ static __rte_always_inline int tunnel_container(const struct action *a, struct c
 {
 	uint8_t qfi = a->qfi, type = a->flags >> ACTION_PDU_SHIFT;
 
-	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came.
+	// TS 23.501 §5.7.1.1: the QFI is sent on N3 and N9. Without a QER's QFI it is the received one.
 	if (likely(!(a->flags & ACTION_WITHOUT_CONTAINER))) {
 		qfi = qfi != GTPU_NO_QFI ? qfi : came.qfi;
 		type = came.pdu_type != API_PDU_NONE ? came.pdu_type : type;

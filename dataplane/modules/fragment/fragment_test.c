@@ -377,7 +377,7 @@ static void flood_of_many(void **state)
 	fixture_balance();
 }
 
-// One source at its share pushes out its own fragments and nobody else's.
+// A source at its share pushes out only its own fragments.
 static void share_of_a_source(void **state)
 {
 	uint64_t source = kit_reason("reassembly-source"), full = kit_reason("reassembly-full");

@@ -98,8 +98,8 @@ static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint1
 	return 0;
 }
 
-// What is wrong with a packet is told to its sender in a packet of ours, within the limit of such messages (rows G14,
-// G17). The destination port is 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
+// Reports a fault to the packet's sender, within the limit of such messages (rows G14, G17). The destination port is
+// 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
 static int tell_peer(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
 	const struct ends *e, const uint8_t *message, unsigned length)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gtpu-input: UDP port 2152 of one of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner
-// IP header; a G-PDU goes on with l3 at its inner header: to session-tunnel when the endpoint is a network instance's,
-// else to the firewall of wireline sessions. Other messages go to gtpu-control.
+// gtpu-input: UDP port 2152 of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner IP
+// header. A G-PDU leaves with l3 at its inner header: to session-tunnel if the endpoint is a network instance's, else
+// to the firewall of wireline sessions. Other messages go to gtpu-control.
 #include "core/node.h"
 #include "instance/instance.h"
 #include "path/local.h"

@@ -62,7 +62,7 @@ static void end_marker_when_asked(void **state)
 	kit_pdr_qer(&k->pdr[1], 1);
 	put("s1", k);
 	kit_clear();
-	k->far[1].teid = 0x999; // moves, and nobody asks for an End Marker
+	k->far[1].teid = 0x999; // moves, without a request for an End Marker
 	put("s1", k);
 	kit_run();
 	assert_int_equal(all_out(), 0);

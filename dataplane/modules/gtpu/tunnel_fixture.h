@@ -25,7 +25,7 @@ static const struct tunnel_case cases[] = {
 	{"wireline over IPv6, VLAN", "fd00:4::1", "fd00:4::2", 0x304, 7, 0},
 };
 
-// One that is there, with these flags.
+// An existing interface, with these flags.
 static inline void set_interface_flags(const char *name, uint32_t flags)
 {
 	uint32_t length;
