@@ -516,8 +516,8 @@ static void compare_counts(
 	}
 }
 
-// A session's packets have no order among each other if they take different ways through the graph: with NPTv6 and
-// without, or at closed and open gates (closed ones count before QoS). Which of them reach a quota, and which are
+// A session's packets have no order among each other if they take different ways through the graph: with and without
+// NPTv6, or at closed and open gates. (Closed gates count before QoS.) Which of them reach a quota, and which are
 // dropped or not counted beyond it, may then differ. Rare; both_ways() says how rare.
 static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
 {

@@ -259,8 +259,8 @@ static void one_line_starves_nobody(void **state)
 
 #define QUIET 4u
 
-// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs, unless
-// it has the bucket of one of them: one in forty has.
+// 100 lines that use up their buckets exceed their S-tag's. A quiet line still gets its packets, unless it shares a
+// flooding line's bucket: one in forty does.
 static void many_lines_starve_nobody(void **state)
 {
 	uint64_t limited = kit_reason("punt-s-tag-limit");
@@ -317,8 +317,8 @@ static void put_option82(struct frame *f, const uint8_t *from, uint16_t c, uint8
 	put_tags(f, broadcast, from, ETH_TYPE_IP4, 100, c);
 }
 
-// A line is one subscriber's, or it has no limit of its own: 500 homes behind one pair of tags that all come at once,
-// and a second later the rest, are served. Where a VLAN is one subscriber's, the line's share comes up.
+// A line is one subscriber's, or it has no limit of its own. 500 homes behind one pair of tags come at once, and the
+// rest a second later; all are served. Where a VLAN is one subscriber's, its line limit applies.
 static void many_homes_behind_two_tags(void **state)
 {
 	static struct frame f;
@@ -351,8 +351,8 @@ static void many_homes_behind_two_tags(void **state)
 	}
 }
 
-// Behind one pair of tags of many, a flood of MAC addresses has three quarters of its S-tag's share: other lines have
-// theirs, and where the access node says the circuit, so have its neighbours on the same tags.
+// A flood of MAC addresses behind one shared pair of tags gets three quarters of its S-tag's share. Other lines keep
+// theirs; so do neighbours on the same tags if the access node names the circuit.
 static void floods_among_many(void **state)
 {
 	for (int circuits = 0; circuits < 2; circuits++) {
@@ -650,7 +650,7 @@ static void answers_go_down(void **state)
 	}
 }
 
-// Frames that would find no room in the inbox wait in their connection, and nobody else's messages do.
+// Frames wait in their connection while the inbox is full; no other messages wait.
 static void room_is_waited_for(void **state)
 {
 	const uint8_t pado[] = {0x11, PPPOE_PADO, 0, 0, 0, 4, 1, 1, 0, 0};

@@ -75,7 +75,7 @@ static void up(struct rte_mbuf *m)
 	if (clone_up(m) == CLONE_REFUSED)
 		control_drop(m, &drop_refused);
 	else
-		rte_pktmbuf_free(m); // taken, or nobody's: it counts as punted
+		rte_pktmbuf_free(m); // consumed, or without receiver: counts as punted
 }
 
 struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length)

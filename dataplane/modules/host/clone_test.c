@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clones: what goes up to the kernel's device, what comes down, and what is refused. A pair of sockets stands for the
-// TAP.
+// Clones: frames up to the kernel's device, frames down, refused frames. A pair of sockets replaces the TAP.
 #include "core/engine.h"
 #include "host/clone_table.h"
 #include "host/host.h"
@@ -100,7 +99,7 @@ static void routing_protocols_go_up(void **state)
 	router_receive("north", &f);
 	assert_int_equal(kernel_gets(), f.length);
 	assert_int_equal(kit_reason("routing"), routing + 3);
-	// Groups beyond the link are nobody's.
+	// Groups beyond the link have no receiver.
 	group_frame(&f, 0, group_mac, 0x0800);
 	protocol(&f, "239.1.1.1", 17);
 	router_receive("north", &f);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host path: packets that belong to a control protocol and not to the graph. Nodes punt them with one of these
-// reasons (packet_leave(m, &punt_..., edge to "punt")); whoever speaks the protocol registers a handler for the reason
-// with punt_handler_register(). Without a handler they are counted and freed.
+// The host path: packets of control protocols. Nodes punt them with one of these reasons (packet_leave(m, &punt_...,
+// edge to "punt")). The protocol's module registers a handler with punt_handler_register(). Without a handler they are
+// counted and freed.
 #ifndef HOST_HOST_H
 #define HOST_HOST_H
 
@@ -24,7 +24,7 @@ const struct reason *host_reason_of(enum host_protocol protocol); // NULL for HO
 int host_is_routing(const struct ip_info *ip);
 const struct reason *host_reason_to_us(const struct ip_info *ip);
 
-// Reason for a packet to a multicast group or broadcast address, on an interface with a clone; NULL: nobody listens.
+// Reason for a packet to a multicast group or broadcast address, on an interface with a clone; NULL: no listener.
 const struct reason *host_reason_of_group(const struct ip_info *ip);
 // 1 when a frame that is neither IP nor ARP is of a link protocol: IS-IS, LLDP, spanning tree.
 int host_is_link_protocol(uint16_t ethertype, const uint8_t *payload, uint32_t available);
@@ -37,8 +37,8 @@ int host_ppp_begins(uint16_t port, const struct endpoint_view *e, const uint8_t 
 // its place. `known`: of a subscriber, whom floods of others cost nothing.
 int host_within_limits(struct worker *w, struct rte_mbuf *m, int known);
 
-// A frame of the control thread's in a chain of buffers, originated; NULL when they are used up. Of a long one that
-// does not fit the drop is counted.
+// Copies a frame into a chain of buffers, originated; NULL when there are none left. A long frame that does not fit is
+// counted as a drop. Control thread.
 struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length);
 
 // Reason for a PPPoE discovery frame whose PPPoE header is at `offset`: to the host path when it is sound (row B1).

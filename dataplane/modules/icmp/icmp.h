@@ -11,11 +11,12 @@
 #include "wire/icmp.h"
 #include <stddef.h>
 
-// Written by icmp_error_request(); valid until icmp-error. It begins with the session view, which says where the answer
-// goes:
-//   session.rule == NULL          plain routed packet: back through the routing table
-//   session.uplink                from a subscriber: back in that subscriber's access encapsulation
-//   otherwise                     to a subscriber, so it came through a tunnel: back into that tunnel
+// Written by icmp_error_request(); valid until icmp-error. Begins with the session view, which decides the answer's
+// way:
+//
+//   session.rule == NULL          plain routed packet: back through the routing table.
+//   `session.uplink`              from a subscriber: back in that subscriber's access encapsulation.
+//   Otherwise                     to a subscriber, so it came through a tunnel: back into that tunnel
 struct icmp_view {
 	struct session_view session;
 	uint32_t mtu; // for too big, else 0
@@ -25,7 +26,7 @@ PACKET_VIEW(icmp_view)
 static_assert(offsetof(struct icmp_view, session) == 0, "a session view is also an icmp view's beginning");
 
 // For nodes behind session-uplink, session-downlink or ip-input's forwarding: the session view is valid (rule NULL for
-// a plain routed packet). type and code of wire/icmp.h, for the IP version at l3.
+// a plain routed packet). Arguments type and code are of wire/icmp.h, for the IP version at l3.
 static inline void icmp_error_request(struct rte_mbuf *m, uint8_t type, uint8_t code, uint32_t mtu)
 {
 	struct icmp_view *v = icmp_view_of(m);

@@ -212,7 +212,7 @@ static void error_to_subscriber(void **state)
 	fixture_balance();
 }
 
-// Too big for the subscriber: the far host is told, through the tunnel, by the gateway.
+// Too big for the subscriber: the gateway's error reaches the far host through the tunnel.
 static void error_into_tunnel(void **state)
 {
 	static const struct {

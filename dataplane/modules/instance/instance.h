@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network instances (TS 29.244 §8.2.4): which interfaces, tunnel endpoints and UE addresses belong together.
 //
-//   written by: the control thread, as one snapshot of all instances
-//   read by: workers, within a walk
-//   safe because: there are two snapshots, and a grace period ends each transaction: none is filled while it is read
+//   written by: the control thread, as one snapshot of all instances.
+//   Read by: workers, within a walk.
+//   Safe because: there are two snapshots, and each transaction ends with a grace period: readers never see one filled
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 

@@ -59,8 +59,8 @@ static inline int mac_for_us(const struct port *p, const uint8_t *destination)
 	       p->want.promiscuous;
 }
 
-// RFC 1122 §3.3.6, RFC 1812 §5.3.4: what many hosts got is not forwarded nor answered by each of them, unless IP says
-// so too. Too short to tell: ip-input drops it.
+// RFC 1122 §3.3.6, RFC 1812 §5.3.4: a frame to many hosts is neither forwarded nor answered by each of them, unless
+// IP's destination is multicast too. Too short to check: ip-input drops it.
 static __rte_noinline int is_unicast(const struct rte_mbuf *m, const struct packet *pkt)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes that lead nowhere on purpose: what becomes of packets, and what their senders are told.
+// Routes that discard on purpose: the packets' fate and their senders' errors.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include "testkit/reasons.h"
@@ -63,7 +63,7 @@ static void send_to(const char *destination)
 	router_receive("north", &f);
 }
 
-// An error goes back to the sender; `reason` alone rises where nobody is told.
+// The sender gets an error; without one, only `reason` rises.
 static void assert_discarded(const char *destination, uint8_t code, const char *reason)
 {
 	int six = strchr(destination, ':') != NULL;
@@ -114,7 +114,7 @@ static void beside_packets_that_go_on(void **state)
 		assert_int_equal(kit_frame("south", i)->bytes[14 + 19], i + 1);
 }
 
-// Our own packets have nobody to tell: an answer to an echo request from such an address.
+// Our own packets cause no error: an answer to an echo request from such an address.
 static void our_own_packets(void **state)
 {
 	for (size_t i = 0; i < RTE_DIM(kinds); i++) {

@@ -111,7 +111,7 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 		return packet_leave(m, host_reason_to_us(ip), EDGE_PUNT);
 	if (clone_exists(packet_of(m)->interface) && host_is_routing(ip))
 		return packet_leave(m, &punt_routing, EDGE_PUNT);
-	// Tunnels that nobody configured, among others (CVE-2020-10136, row G27).
+	// Also tunnels that are not configured (CVE-2020-10136, row G27).
 	return packet_leave(m, &drop_protocol, EDGE_DROP);
 }
 

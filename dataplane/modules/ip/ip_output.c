@@ -58,14 +58,14 @@ static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const 
 	return pkt->interface == UINT32_MAX ? packet_leave(m, &drop_own, EDGE_DROP) : EDGE_INPUT;
 }
 
-// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer
-// packet of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
+// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF; every host fragments its own packets (the outer packet of
+// GTP-U, TS 29.281 §4.2.2). All others: the sender gets an error.
 static int may_fragment(const struct packet *pkt, const uint8_t *packet)
 {
 	return (pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet);
 }
 
-// What the sender is told: by no route (RFC 1812 §5.2.7.1, RFC 4443 §3.1), and by enum api_discard.
+// The sender's error: for no route (RFC 1812 §5.2.7.1, RFC 4443 §3.1), or by enum api_discard.
 static rte_edge_t lead_nowhere(struct rte_mbuf *m, const struct next_hop *hop, int own)
 {
 	static const struct {

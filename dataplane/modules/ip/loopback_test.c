@@ -72,7 +72,7 @@ static void are_ours(void **state)
 	assert_true(kit_balance());
 }
 
-// BGP, BFD and what else nobody serves here goes to the host path.
+// The host path gets BGP, BFD and all that has no server here.
 static void what_they_get(void **state)
 {
 	static const struct {

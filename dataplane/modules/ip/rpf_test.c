@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse paths (RFC 3704): what comes in with a source that no route, or no route by this interface, leads to.
+// Reverse paths (RFC 3704): packets whose source has no route, or no route by this interface.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include "testkit/mobile.h"

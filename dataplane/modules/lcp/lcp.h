@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LCP echo of PPPoE subscribers (RFC 1661 §5.8): answers, requests, and who does not answer.
 //
-//   written by: the control thread (what the session says); the owner worker (sent, waiting); any worker (heard,
-// answers)
-//   safe because: single aligned fields, each of which is right by itself; a place is given to another session after
-// a grace period
+//   written by: the control thread (the session's settings); the owner worker (sent, waiting); any worker (heard,
+//   answers).
+//   Safe because: single aligned fields, each valid by itself; a place gets another session after a grace period
 #ifndef LCP_LCP_H
 #define LCP_LCP_H
 

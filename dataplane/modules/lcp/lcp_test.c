@@ -205,7 +205,7 @@ static void pass_ms(uint32_t ms)
 		kit_advance(10000);
 }
 
-// Each interval one, of each home; those who answer stay, one who does not is told of once, and again after an echo.
+// One echo per interval and home. Homes that answer stay; a silent one is reported once, and again after an answer.
 static void silence(void **state)
 {
 	static struct frame f;

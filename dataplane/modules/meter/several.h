@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet at all meters of its rule. They are asked before any gives tokens: a packet that one of them drops costs the
-// others nothing, so what passes in the end may use each of them in full.
+// A packet at all meters of its rule. All are asked before any gives tokens: a packet that one drops costs the others
+// nothing, so passing packets may use each in full.
 #ifndef METER_SEVERAL_H
 #define METER_SEVERAL_H
 

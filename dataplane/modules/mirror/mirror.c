@@ -91,7 +91,7 @@ static enum mirror_way finish(
 {
 	struct session_view *v = session_view_of(copy);
 
-	v->rule = NULL; // nobody's packet from here on
+	v->rule = NULL; // no session's packet from here on
 	switch (t->want.to) {
 	case API_MIRROR_PORT:
 		packet_of(copy)->port_out = t->port;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mirrors of two workers, walked in turn, beside NAT44: packets enter by the first worker, and are handed to the one
-// that has the subscriber's ports or session.
+// Mirrors of two workers, walked in turn, beside NAT44. Packets enter by the first worker, which hands them to the
+// worker with the subscriber's ports or session.
 #include "instance/instance.h"
 #include "mirror/mirror.h"
 #include "nat/fixture_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mss-uplink and mss-downlink: SYNs of sessions ask for segments that fit the way of both directions, so that a
-// connection needs neither fragments nor ICMP errors, which firewalls often drop (RFC 2923 §2.1).
+// mss-uplink and mss-downlink lower the MSS in SYNs of sessions to the MTU of both directions. So connections need
+// neither fragments nor ICMP errors, which firewalls often drop (RFC 2923 §2.1).
 //
 //   written by: `counts` by their worker
 #include "mss/mss.h"

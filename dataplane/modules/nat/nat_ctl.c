@@ -20,7 +20,7 @@
 #define BLOCKS_OF_STEP (1u << 17) // looked at, a millisecond
 #define REPORT_INTERVAL_MS 100
 
-// What the control plane was told of a block.
+// The last report of a block to the control plane.
 struct nat_report {
 	uint64_t seid;
 	uint32_t inside, session;
@@ -32,7 +32,7 @@ struct nat_now nat_now;
 
 static struct {
 	struct nat *first; // in force
-	struct nat *retired; // of which some block's release is not told yet
+	struct nat *retired; // a release of some block is not reported yet
 	uint16_t *epoch; // by session
 	uint16_t notice;
 	uint32_t tables; // made so far
@@ -68,7 +68,7 @@ static int raise(const struct nat_table *t, uint32_t id, uint32_t type, uint32_t
 	return event_try(&e);
 }
 
-// Tells what is not told yet. Returns 0, or an errno when there is no room for it.
+// Reports pending changes of a block. Returns 0, or an errno when there is no room for it.
 static int report(const struct nat_table *t, uint32_t id, int gone)
 {
 	const struct nat_block *b = &t->block[id];
@@ -110,7 +110,7 @@ static void lost(void)
 		owe(n, 0);
 }
 
-// As many reports as there is room for, of at most so many blocks. 1 when all are told.
+// As many reports as there is room for, of at most so many blocks. 1 when none is pending.
 static int pay(struct nat *n, int gone)
 {
 	for (uint32_t k = 0; k < BLOCKS_OF_STEP && n->owed != 0 && n->owed <= n->table->blocks; k++, n->owed++)
@@ -311,7 +311,7 @@ static void release(struct object_change *c)
 		free(old);
 		return;
 	}
-	// Nobody has the old table any more: its subscribers have lost their ports, which is told first.
+	// The old table has no reader left: its subscribers lost their ports, which is reported first.
 	old->next = own.retired;
 	own.retired = old;
 	owe(old, 0);

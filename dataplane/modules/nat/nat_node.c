@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-error: what we
-// tell a packet's sender of it. nat-age: time-outs.
+// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the reverse. nat-error: in our ICMP
+// errors, the quoted packet becomes the sender's. nat-age: time-outs.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -178,7 +178,7 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 
 	if (!inside && ip[9] != IP_PROTOCOL_ICMP)
 		return EDGE_NEXT;
-	// An error of ours tells its receiver of a packet as that one knows it (nat-error).
+	// Our error quotes the packet with the addresses that its receiver knows (nat-error).
 	if (ip[9] == IP_PROTOCOL_ICMP && ip_is_local(packet_of(m)->vrf, 4, ip + 12))
 		return onward(m, t, ip, instance);
 	if (unlikely(packet_of(m)->fragment != 0) && (edge = fragment_out(w, m)) != EDGE_NEXT)
@@ -313,7 +313,7 @@ static rte_edge_t other_in(struct worker *w, const struct nat *n, struct rte_mbu
 	return pair_in(w, n, m, p, &q) == PAIR_GOES_ON ? EDGE_NEXT : EDGE_DROP;
 }
 
-// RFC 4787 REQ-8: whoever sends to the external port reaches the subscriber.
+// RFC 4787 REQ-8: any sender to the external port reaches the subscriber.
 static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint32_t address)
 {
 	struct nat_table *t = n->table;
@@ -401,8 +401,8 @@ RTE_INIT(nat_resume)
 	resume_downlink = resume_register("nat-downlink");
 }
 
-// RFC 5508 REQ-4: a packet that an error of ours is about becomes what its sender sent. Of one that turned round the
-// destination alone: the error turns round in its turn.
+// RFC 5508 REQ-4: our error quotes the packet as its sender sent it. Of a packet that turned round only the destination
+// is restored: the error turns round in its turn.
 static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);

@@ -211,7 +211,7 @@ static void one_at_a_remote(void **state)
 		goes_out(2, kind, 0, FAR4);
 		comes_to(2, kind, 0, FAR4);
 	}
-	goes_out(1, PPTP, 1, FAR4); // calls of PPTP are told apart
+	goes_out(1, PPTP, 1, FAR4); // PPTP calls are kept apart
 	comes_to(1, PPTP, 2, FAR4);
 }
 

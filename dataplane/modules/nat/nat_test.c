@@ -47,9 +47,9 @@ static void there_and_back(void **state)
 
 		first[i] = e;
 		again = out(1, protocol[i], 4000, "198.51.100.77", 1234);
-		assert_true(same(&e, &again)); // whoever it sends to
+		assert_true(same(&e, &again)); // for any destination
 		reaches(1, protocol[i], FAR4, 53, &e, 4000);
-		reaches(1, protocol[i], "192.0.2.200", 999, &e, 4000); // whoever sends
+		reaches(1, protocol[i], "192.0.2.200", 999, &e, 4000); // from any source
 		again = out(1, protocol[i], 4001, FAR4, 53);
 		assert_false(same(&e, &again));
 		assert_string_equal(e.address, again.address);
@@ -85,7 +85,7 @@ static void without_checksum(void **state)
 	expect("ran", &f, "internet", &want);
 }
 
-// Only inside prefixes are translated, of IPv4; and nobody reaches them but through a mapping.
+// Only inside IPv4 prefixes are translated; they are reached only through a mapping.
 static void untouched(void **state)
 {
 	static struct frame f, want;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own ICMP errors about packets whose addresses NAT44 or NPTv6 has replaced: each sender gets to know of its own
-// packet, and the data network of no inside address (RFC 5508 REQ-4).
+// Our ICMP errors about packets translated by NAT44 or NPTv6. Each sender sees its own packet; the data network learns
+// no inside address (RFC 5508 REQ-4).
 #include "access/bng_test.h"
 #include "wire/icmp.h"
 #include <rte_ip.h>
@@ -193,8 +193,8 @@ static void comes_in(struct frame *f, int home, uint8_t protocol, const char *fr
 	make(f, protocol, from, outside[home].address[six], outside[home].port[six], payload);
 }
 
-// RFC 1812 §5.3.1, RFC 4443 §3.3: towards a home, which is routed to. The error leaves by the interface that the packet
-// came in on, or by one that translates nothing.
+// RFC 1812 §5.3.1, RFC 4443 §3.3: towards a home, by routing. The error leaves by the interface that the packet came in
+// on, or by an interface without translation.
 static void hop_limit(void **state)
 {
 	static const struct {

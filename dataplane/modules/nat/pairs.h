@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // NAT44 of protocols without ports: who has a pair of addresses, of which the external one is shared. Pure: no packets.
 //
-// An identifier is its receiver's: a call id of PPTP (RFC 2637 §4.1), an SPI of ESP (RFC 4303 §2.1). So a pair begins
-// with the one that goes out, and the first unknown one that comes from the remote is its answer. GRE of version 0 and
-// IPv6 in IPv4 have none: a remote is one subscriber's.
+// The receiver chooses its identifier: a call id of PPTP (RFC 2637 §4.1), an SPI of ESP (RFC 4303 §2.1). So a pair
+// begins with an outgoing packet, and the first unknown identifier from the remote is its answer. GRE of version 0 and
+// IPv6 in IPv4 have none: a remote belongs to one subscriber.
 //
-// All pairs of an external address, a remote and a kind are one worker's (nat_pair_worker), which alone writes them.
-//   written by several: `of_session`, by atomic operations, when a pair begins or ends
-//   read by others: counters (control thread)
+// All pairs of an external address, a remote and a kind belong to one worker (nat_pair_worker), their only writer.
+//   Written by several: `of_session`, by atomic operations, when a pair begins or ends.
+//   Read by others: counters (control thread)
 #ifndef NAT_PAIRS_H
 #define NAT_PAIRS_H
 

@@ -79,7 +79,7 @@ static const struct reason *refusal(
 	return pair != NULL && pair->inside == v->inside ? NULL : &drop_unknown; // others have the address too
 }
 
-// The packet does not leave, by its length (as in ip-output), and its sender is told.
+// The packet's length prevents its departure (as in ip-output), and its sender gets an error.
 static int is_too_big(struct worker *w, struct rte_mbuf *m, const uint8_t *ip)
 {
 	const struct packet *pkt = packet_of(m);
@@ -106,7 +106,7 @@ enum pair_step pair_out(struct worker *w, const struct nat *n, struct rte_mbuf *
 	pkt->instance = instance;
 	session_view_of(m)->inside = p->inner == NULL ? v.inside : 0;
 	if (p->inner == NULL && is_too_big(w, m, p->ip))
-		return PAIR_GOES_ON; // who has its rule tells its sender
+		return PAIR_GOES_ON; // the worker of its rule sends the error
 	uint32_t owner = nat_pair_worker(t->pairs, &q->key);
 	if (owner != w->id) {
 		*pair_view_of(m) = v;

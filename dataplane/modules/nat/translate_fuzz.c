@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any IPv4 packet is read and written within its bytes; what was written is read again; a right
-// header checksum stays right, and so does the checksum of a whole ICMP error.
+// libFuzzer target: any IPv4 packet is read and written within its bytes. Written fields read back equal. Correct
+// header checksums stay correct, and so does the checksum of a whole ICMP error.
 #include "nat/pairs.h"
 #include "nat/translate.h"
 #include "wire/checksum.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) on core interfaces: what we ask, answer and believe.
 //
-// We believe (1) an answer to our own question, (2) the sender of a question to us, if packets are sent to it anyway,
-// and (3) a gratuitous announcement by a neighbour that is known already, which is how a gateway moves to its standby.
-// Nothing that arrives makes a new entry.
+// Accepted are (1) answers to our own questions and (2) the sender of a question to us, if packets are sent to it
+// anyway. Also (3) a gratuitous announcement of a known neighbour, by which a gateway moves to its standby. Received
+// packets never create an entry.
 #include "core/object.h"
 #include "host/clone.h"
 #include "neighbour/table.h"
@@ -118,7 +118,7 @@ void exchange_probe(const struct neighbour *n)
 	const uint8_t *mac = n->state == STALE ? n->mac.addr_bytes : NULL;
 
 	if (i == NULL || i->down || source == NULL)
-		return; // nothing leaves, or nobody to ask as; the neighbour fails in time
+		return; // nothing leaves, or we have no address to ask from; the neighbour fails in time
 	if (n->family == 4)
 		arp_send(i, ARP_REQUEST, mac ? mac : broadcast, source, address);
 	else

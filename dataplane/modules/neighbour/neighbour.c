@@ -108,8 +108,8 @@ static void send_on(struct rte_mbuf *m)
 	control_inject(packet_of(m)->by, "ip-output", m);
 }
 
-// Its walk is over, so its rule may be gone, or be another session's. What was a session's is nobody's from now on, and
-// can have no answer: as of a routed packet that would go to its sender's address, wherever routes lead.
+// Its walk is over, so its rule may be gone or another session's. A session's packet has no session from now on and
+// gets no ICMP error. An error would be routed to its sender's address, wherever routes lead.
 static void forget_rule(struct rte_mbuf *m)
 {
 	struct session_view *v = session_view_of(m);
@@ -184,8 +184,8 @@ static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
 	return n->used ? 1 : n->state == STALE ? 3 : 2;
 }
 
-// 1 when the interface may have no further entry for this purpose, but in the place of one of its own: it has its share
-// of those that do not answer, or leaves no more than an eighth of the table to the others.
+// 1 when the interface may only replace one of its own entries for this purpose. It has its share of silent neighbours,
+// or leaves no more than an eighth of the table to the others.
 static int has_its_share(uint32_t interface, enum neighbour_purpose purpose)
 {
 	return purpose == FOR_ANYONE && (table.of[interface].unresolved >= table.unresolved ||
@@ -336,7 +336,7 @@ static void tick(uint64_t now_ns)
 
 // A packet without a next hop's MAC.
 
-// Network and broadcast addresses of an interface's networks are nobody's (RFC 1812 §4.2.3.1, §5.3.5.2).
+// Network and broadcast addresses of an interface's networks are no hosts (RFC 1812 §4.2.3.1, §5.3.5.2).
 static int is_host(const struct interface *i, uint8_t family, const uint8_t *address)
 {
 	for (uint32_t k = 0; family == 4 && k < i->addresses; k++) {
@@ -411,7 +411,7 @@ static void check_interface(struct neighbour *n, void *arg)
 		neighbour_remove(n);
 }
 
-static struct interface *announced; // what the links were told, by index
+static struct interface *announced; // the last announcements on the links, by index
 static uint32_t announced_count;
 
 static void announce_new(const struct interface *i, const struct interface *before)

@@ -563,9 +563,9 @@ static void our_own_packets_wait_too(void **state)
 	assert_true(kit_balance());
 }
 
-// RFC 6583: a scan of a /64 costs nobody else anything. Who answers keeps the entry, also when it was not asked for a
-// while; a gateway and a tunnel's peer get one; unknown hosts are asked for at a bounded rate, and other interfaces
-// have their share.
+// RFC 6583: a scan of a /64 costs other hosts nothing. A neighbour that answers keeps its entry, also when unused for a
+// while; gateways and tunnel peers get one. Unknown hosts are asked for at a bounded rate, and other interfaces keep
+// their share.
 static void scans_cost_others_nothing(void **state)
 {
 	struct router_frame f;

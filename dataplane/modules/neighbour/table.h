@@ -66,7 +66,7 @@ const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 
 // Asks for the neighbour's MAC: a broadcast or group when it is not known, else the neighbour itself.
 void exchange_probe(const struct neighbour *n);
-// Tells the link about an address of ours (RFC 5227 §3, RFC 4861 §7.2.6).
+// Announces an address of ours on its link (RFC 5227 §3, RFC 4861 §7.2.6).
 void exchange_announce(const struct interface *i, const struct api_address *a);
 void exchange_start(void); // registers the handlers
 

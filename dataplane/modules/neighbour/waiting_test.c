@@ -126,7 +126,7 @@ static void too_large_need_not_wait(void **state)
 	commit();
 	sends_large();
 	kit_run();
-	assert_int_equal(kit_count("internet"), 0); // nobody is asked for
+	assert_int_equal(kit_count("internet"), 0); // no neighbour is asked for
 	assert_int_equal(kit_count("ran"), 1);
 	const uint8_t *gtpu = kit_frame("ran", 0)->bytes + 14 + 28, *ip = gtpu + 8;
 
