@@ -68,7 +68,7 @@ static inline void kit_channel_open(void)
 	kit_request(&kit_channel.sink, API_CHANNEL, 0, NULL, 0);
 }
 
-// One message of one frame. `sink`: NULL for the one that has the channel.
+// One message of one frame. `sink`: NULL for the channel's reader.
 static inline void kit_channel_send(struct reply_sink *sink, const struct api_frame *h, const void *octets)
 {
 	uint8_t body[2 * sizeof(struct api_part_head) + sizeof(*h) + API_FRAME_MOST + 8] = {0};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mobile sessions for tests: rules are added one by one, then the whole is put.
 //
-//   kit_instance("access", "n3", "10.1.0.1", API_LOOKUP_NONE, NULL);
-//   kit_instance("core", "n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
-//   struct kit_mobile k;
-//   kit_mobile(&k, 1, "10.45.0.2", NULL);
-//   kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);       // uplink, FAR 1
-//   kit_far_ip(&k, 1, API_FROM_CORE, "core");
-//   kit_pdr_ue(&k, API_FROM_CORE, "core", 2);                       // downlink, FAR 2
-//   kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
-//   kit_put_mobile("s1", &k);
+//	kit_instance("access", "n3", "10.1.0.1", API_LOOKUP_NONE, NULL);
+//	kit_instance("core", "n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
+//	struct kit_mobile k;
+//	kit_mobile(&k, 1, "10.45.0.2", NULL);
+//	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);       // uplink, FAR 1
+//	kit_far_ip(&k, 1, API_FROM_CORE, "core");
+//	kit_pdr_ue(&k, API_FROM_CORE, "core", 2);                       // downlink, FAR 2
+//	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
+//	kit_put_mobile("s1", &k);
 #ifndef TESTKIT_MOBILE_H
 #define TESTKIT_MOBILE_H
 

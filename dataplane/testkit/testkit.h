@@ -81,9 +81,8 @@ int kit_trace_poll(uint32_t trace, int stop, void (*fn)(const struct api_trace_r
 struct api_session_row kit_session_row(const char *name); // fails the test when there is no such session
 // Packets that came to a graph node, of all workers; fails the test when there is none.
 uint64_t kit_node_packets(const char *node);
-// Adds (sign 1) or takes away (-1) all that counts, as words of 8 bytes: reasons, totals (enum
-// kit_total), rows of ports, rules, instances, access lists and paths; what does not count cancels out. `most`: the
-// room. Returns how many words.
+// Adds (sign 1) or subtracts (-1) all counters, as words of 8 bytes: reasons, totals (enum kit_total), rows of ports,
+// rules, instances, access lists and paths. Other fields cancel out. `most`: the room. Returns how many words.
 enum kit_total { KIT_IN, KIT_ORIGINATED, KIT_OUT, KIT_PUNTED, KIT_DROPPED, KIT_MERGED, KIT_HELD, KIT_TOTALS };
 uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign);
 void kit_print(void); // all counters that are not 0, for a test that failed

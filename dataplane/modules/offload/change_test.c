@@ -50,7 +50,7 @@ static void changes(void **state)
 	nothing_left();
 }
 
-// The destination becomes another's: ours, a UE's, one that is guarded.
+// Another destination: our address, a UE's, a guarded one.
 static void destinations(void **state)
 {
 	static struct frame f;
@@ -294,7 +294,7 @@ static void periodic_report(void **state)
 	for (int i = 0; i < 200 && kit_events(API_EVENT_USAGE) == 0; i++) {
 		kit_advance(9000);
 		assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
-		bytes = (uint64_t)(50 + i) * 108; // it is told one step after it was made
+		bytes = (uint64_t)(50 + i) * 108; // it is installed one step after it was made
 	}
 	assert_int_equal(kit_events(API_EVENT_USAGE), 1);
 	assert_int_equal(kit_event(API_EVENT_USAGE, 0)->usage.bytes[API_DOWNLINK], bytes);

@@ -2,8 +2,8 @@
 // The engine of devices (rule/engine.h): what the full nodes let pass is put into the device that it came in by, where
 // `offload` of the port asks for it. The software's entry of the same rule stays: it takes what the device does not.
 //
-//   written by: workers put requests into a ring; all else is the control thread's, for rte_flow is slow
-//   safe because: a request says the rule's generation, and a retired rule's entries go in the same commit (take())
+//   written by: workers put requests into a ring; all else is the control thread's, because rte_flow is slow.
+//   Safe because: a request names the rule's generation, and a retired rule's entries go in the same commit (take())
 #include "core/control.h"
 #include "core/port.h"
 #include "offload/mark.h"
@@ -25,7 +25,7 @@
 #define REQUESTS 4096u
 #define TICK_MS 4
 #define LEARN 512u // requests of a tick, about 2 ms: a flood of new flows leaves the control thread time
-#define SWEEP 400u // entries that a tick reads and makes anew where they changed: all in a second
+#define SWEEP 400u // entries that a tick reads and renews if they changed: all in a second
 #define SWEEP_NS 2000000ull // of a tick, where it has more to do
 #define WHOLE_NS 100000000ull // between two whole sweeps: routes and neighbours may change without end
 #define LOOK_NS 20000000ull // between two looks at links

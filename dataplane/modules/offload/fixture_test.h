@@ -41,7 +41,7 @@ static inline const struct port *port(const char *name)
 	return port_by_name(name);
 }
 
-// The frame passes the software, which tells the device.
+// The frame passes the software, which installs its flow in the device.
 static inline void teach(const char *name, const struct frame *f)
 {
 	kit_clear();

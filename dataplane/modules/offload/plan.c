@@ -250,7 +250,7 @@ static const char *to_subscriber(struct plan *p, const struct offload_request *q
 	return NULL;
 }
 
-// ---- what comes in --------------------------------------------------------------------------------------------------
+// ---- received packets  ----------------------------------------------------------------------------------------------
 
 // What core-input, ip-input and gtpu-input ask of the interface.
 static const char *arrives(const struct offload_request *q, const struct port *in)

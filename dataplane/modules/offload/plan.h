@@ -31,8 +31,8 @@ struct plan {
 	uint8_t items;
 	uint8_t type[PLAN_ITEMS], at[PLAN_ITEMS]; // enum plan_type, and where in `spec` it begins
 	uint8_t spec[PLAN_HEADER], mask[PLAN_HEADER];
-	// Packets of the entry that have no bit of guard_mask at guard_at are the software's: too old to be forwarded,
-	// or so short that the frame is padded, which a device would count.
+	// Packets of the entry without a bit of guard_mask at guard_at are the software's. They are too old to be
+	// forwarded, or so short that the frame is padded, and a device would count the padding.
 	uint8_t guard_at, guard_mask[2];
 	uint8_t counts_hops; // down by one
 	uint8_t decap, encap; // bytes

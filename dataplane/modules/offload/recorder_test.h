@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device for tests, in place of DPDK's rte_flow, rte_mtr and links: it records what it is told, refuses what it is
-// told to refuse, and does with a frame what its flows say. Device numbers are its own.
+// A device for tests, in place of DPDK's rte_flow, rte_mtr and links. It records its rules, refuses those that the test
+// says, and applies its flows to frames. It has its own device numbers.
 #ifndef OFFLOAD_RECORDER_TEST_H
 #define OFFLOAD_RECORDER_TEST_H
 

@@ -73,7 +73,7 @@ uint32_t path_count(void); // indices ever used; control thread
 const struct path *path_before(uint32_t index);
 
 // ---- supervision.c (control thread) ---------------------------------------------------------------------------------
-void path_supervise(uint32_t index, int anew); // the path came, or its ends changed (anew), or it changed otherwise
+void path_supervise(uint32_t index, int anew); // the path is new or its ends changed (`anew`), or it changed otherwise
 // The peer answered our Echo Request. recovery: of the Recovery IE, -1 when there was none.
 void path_answered(uint32_t index, uint16_t sequence, int recovery);
 int path_alive(uint32_t index);
@@ -110,8 +110,8 @@ static inline void path_describe(struct packet *pkt, uint8_t vrf, uint8_t versio
 	pkt->length = length;
 }
 
-// Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front
-// of a GTP-U message that we made, and path_describe(). `length` of the whole IP packet.
+// Fills in lengths and checksums of an outer header (IP and UDP, at the data start of m) in front of our own GTP-U
+// message, and calls path_describe(). `length` of the whole IP packet.
 void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length);
 // Sets the DSCP (above 63: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);

@@ -129,7 +129,7 @@ void path_answered(uint32_t index, uint16_t sequence, int recovery)
 
 	if (p == NULL || sequence != e->sequence)
 		return; // answers nothing that we asked
-	// TS 29.281 §8.2: most peers send 0 for ever; one that counts its restarts is believed.
+	// TS 29.281 §8.2: most peers always send 0; a peer that counts its restarts is believed.
 	int restarted = recovery >= 0 && e->has_recovery && e->recovery != recovery;
 
 	e->tries = 0;

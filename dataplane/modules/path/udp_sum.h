@@ -13,9 +13,10 @@ uint16_t udp_sum_mask(void);
 // 1 when the datagram with its UDP header at offset `udp` of the packet, behind the IP header of `version` at `ip`, may
 // be taken. Its UDP length is that of what IP carries, and both headers are in the first segment: the caller checked.
 //
-// A checksum of 0 is none: right over IPv4, and over IPv6 with API_ENGINE_UDP_SUM_ZERO6 (RFC 6936 §4). The device's
-// word is taken where it found the checksum good. A sender on this machine, or a guest on its host, may leave the
-// checksum to a device that the packet never met (veth, virtio): the sum of the pseudo-header alone. Workers.
+// A checksum of 0 is none: allowed over IPv4, and over IPv6 with API_ENGINE_UDP_SUM_ZERO6 (RFC 6936 §4). If the device
+// found the checksum good, this is believed. A sender on this machine, or a guest on its host, may leave the checksum
+// to a device that the packet never met (veth, virtio). Such a packet has the sum of the pseudo-header alone, which is
+// accepted. Workers.
 int udp_sum_good(const struct rte_mbuf *m, uint8_t version, uint32_t ip, uint32_t udp);
 
 #endif

@@ -21,8 +21,8 @@ const struct reason *const fragments_full = &full, *const fragments_source_full 
 HOLDER(fragments_holder, "reassembly", max_fragments)
 
 #define MIN_OF_SOURCE 16 // buffers: two datagrams of most pieces
-// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two
-// nodes of rte_graph holds 65535 packets, and one more ends the process.
+// Datagrams that one visit of a node may time out; the rest follow in the next. A stream between two nodes of rte_graph
+// holds 65535 packets, and one more ends the process.
 #define EXPIRE_VISIT 512
 
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late)

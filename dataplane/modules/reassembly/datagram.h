@@ -5,8 +5,8 @@
 // Here every buffer counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can go at
 // any time.
 //
-// A worker has two tables: of what reassembly puts together, where fragments wait for all others, and of what passes
-// through (follow.h), where later fragments wait for the first one alone.
+// A worker has two tables. In reassembly's, fragments wait for all others of their datagram. In the pass-through's
+// (follow.h), later fragments wait for the first one alone.
 #ifndef REASSEMBLY_DATAGRAM_H
 #define REASSEMBLY_DATAGRAM_H
 
@@ -86,8 +86,8 @@ extern const struct reason *const fragments_full, *const fragments_source_full;
 
 #define DATAGRAM_LIFE_MS 1000
 
-// Control thread: room for `share` units. The shares of a worker's tables are together what the holder gives it: no
-// buffer is a unit of none, so that one table's packets never make room in the other one. NULL: no memory.
+// Control thread: room for `share` units. The holder's room for a worker is divided among its tables; no buffer counts
+// in two, so one table's packets never make room in the other. NULL: no memory.
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late);
 // Of follow.c: its table of a worker. 0, or a positive errno.
 int follow_start(uint32_t worker, uint32_t share);
@@ -107,8 +107,8 @@ static inline struct datagram *datagram_oldest_of(const struct datagrams *t, uin
 
 // RFC 791 §3.2 and RFC 8200 §4.5: what the fragments of one packet have in common. `ip`: its header.
 void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope, uint8_t version, const uint8_t *ip);
-// Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the
-// one that addresses and identification choose.
+// Fragments of one packet may reach different workers, because later ones have no ports for the NIC to hash. So
+// addresses and identification choose one worker for all.
 uint32_t datagram_owner(const struct datagram_key *key);
 struct datagram *datagram_find(const struct datagrams *t, const struct datagram_key *key);
 // It is the newest from now on.
@@ -141,7 +141,7 @@ int datagrams_expire(const struct visit *v);
 struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units);
 
 // Adds a piece in the order of offsets. 0 when it contradicts the others: overlap, a second end, data behind the end,
-// or one more than DATAGRAM_PIECES (RFC 5722, RFC 1858: then no packet is made of any of them).
+// or more than DATAGRAM_PIECES. Then none of them becomes a packet (RFC 5722, RFC 1858).
 int datagram_add(struct datagram *d, const struct piece *p, int more);
 
 static inline int datagram_complete(const struct datagram *d)

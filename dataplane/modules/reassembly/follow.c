@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of first fragments, and later ones that wait for theirs (follow.h).
 //
-// Each worker has a table (datagram.h). A packet is known for a second behind its last fragment, until all of its bytes
-// have passed; a fragment waits for a second. Of two first ones that differ in their ports neither says what later ones
-// are: a receiver that puts them together could take the other (RFC 1858 §4, RFC 5722 §4). Each was judged by its own.
+// Each worker has a table (datagram.h). A packet is known until all its bytes have passed, at most a second after its
+// last fragment; a fragment waits for a second. If two first fragments differ in their ports, later ones follow
+// neither: a receiver could combine them with the other (RFC 1858 §4, RFC 5722 §4). Each first fragment was judged by
+// its own ports.
 #include "reassembly/follow.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -60,7 +61,7 @@ static struct part part_of(const struct packet *pkt, const uint8_t *ip)
 	return (struct part){load16(header + 2) & 0xfff8u, pkt->length - (uint32_t)(header + 8 - ip)};
 }
 
-// What tells packets apart, of the transport header at l4, of which eight bytes can be read.
+// The fields of the transport header at l4 by which flows differ; eight bytes are readable.
 static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t *l4)
 {
 	memset(head, 0, FOLLOW_HEAD);

@@ -16,9 +16,9 @@
 
 extern int follow_offset; // of the dynamic field of struct rte_mbuf
 
-// Of a later fragment with IP_FRAGMENT_FOLLOWS: where in the first one's transport header the ports, an SPI, an ICMP
-// type and identifier, or GRE's version, protocol and call id stand, they stand here; all else is 0. Who translates the
-// header translates this.
+// Of a later fragment with IP_FRAGMENT_FOLLOWS: the fields of the first one's transport header, at their offsets; all
+// else is 0. Fields: ports, an SPI, an ICMP type and identifier, or GRE's version, protocol and call id. A node that
+// translates the header translates this too.
 static inline uint8_t *follow_head(const struct rte_mbuf *m)
 {
 	return (uint8_t *)(uintptr_t)m + follow_offset;

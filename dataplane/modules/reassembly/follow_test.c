@@ -292,7 +292,7 @@ static struct kit_mobile *session_without_ports(void)
 	return k;
 }
 
-// Of one PDR, or of several that no port tells apart: fragments go as they come, and nothing is kept of them.
+// Of one PDR, or of several that do not differ in ports: fragments pass at once and leave no state.
 static void without_ports_none_waits(void **state)
 {
 	for (int i = 0; i < 8; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reassembly with room for many. A worker that was off its CPU for longer than fragments may wait, with many of them:
-// what a walk gives up is bounded, for a stream of rte_graph holds 65535 packets and one more ends the process.
+// Reassembly with room for many. A worker returns to its CPU after a pause longer than fragments may wait. What a walk
+// times out is bounded: a stream of rte_graph holds 65535 packets, and one more ends the process.
 #include "core/engine.h"
 #include "icmp/fixture_test.h"
 

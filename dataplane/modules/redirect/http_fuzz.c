@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: any IP packet to the web server of redirected UEs. An answer is a whole packet that fits its room,
-// with right checksums, from and to the ends of the connection turned round; and the same packet has the same answer.
+// has correct checksums and swaps the connection's ends. The same packet gets the same answer.
 #include "redirect/http.h"
 #include "wire/checksum.h"
 #include <stdlib.h>

@@ -217,7 +217,7 @@ static void usage_is_counted(void **state)
 	}
 }
 
-// A quota that is used up stops the request, and with it the answer; one that the request uses up stops the answer.
+// A used-up quota stops the request, and so the answer; a request that uses it up stops the answer.
 static void quota_stops(void **state)
 {
 	static struct frame f;

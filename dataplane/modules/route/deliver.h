@@ -12,7 +12,7 @@
 
 #define MAX_LOCAL_NODES 16
 
-// By number of a node: 1 is the first that asked; 0: nobody.
+// By node number: 1 is the first that asked; 0: none.
 struct ip_deliveries {
 	uint8_t protocol[256];
 	struct {
@@ -31,9 +31,9 @@ void ip_local_register_udp(uint16_t port, const char *node);
 void ip_local_register_udp_map(const uint64_t open[1024], const char *node);
 void ip_local_register_protocol(uint8_t protocol, const char *node);
 
-// The node that delivers, with places for MAX_LOCAL_NODES more in its array of next nodes: behind the edges that it
-// has, one to each node that asks, before this call or after it, by its number. From a constructor; the graph is
-// built long after all of them.
+// Registers the node that delivers. Its array of next nodes has room for MAX_LOCAL_NODES more. They follow its own
+// edges, by number: one for each node that asks, before this call or after it. From a constructor; the graph is built
+// long after all of them.
 void ip_deliver_from(struct rte_node_register *node);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Longest-prefix match: a trie of 16 bits and then 8 bits at a time, for both families and all tables.
 //
-// A slot is 4 bytes: a next hop with the length of its prefix; a group of 256 slots for the next 8 bits; or the one
-// prefix that is longer than the slot, which is compared as a whole (its entry in the RIB also says where the rest of
-// the slot leads). So a look-up of a sparse table is two or three loads, and its memory follows the number of prefixes.
+// A slot has 4 bytes: a next hop with its prefix length; a group of 256 slots for the next 8 bits; or the only prefix
+// longer than the slot. That prefix is compared as a whole, and its RIB entry says where the rest of the slot leads. So
+// a look-up of a sparse table is two or three loads, and memory follows the number of prefixes.
 //
 // The control thread changes slots in place while workers look up: a slot is stored as a whole, and what it refers to
 // is complete before. A group or entry that is given up is used again after a grace period, when no reader is in it.
@@ -345,7 +345,7 @@ void fib_delete(uint32_t number)
 	const struct rib_entry *r = &rib[number];
 	uint32_t cover = rib_cover(number), value = cover != 0 ? slot_hop(rib[cover].hop, rib[cover].length) : 0;
 	struct place p = place_first(r);
-	int gone = 0; // the group above is nobody's any more, and those below, which only this prefix needed
+	int gone = 0; // the group above is free, and those below, which only this prefix needed
 
 	while (!is_here(&p, r)) {
 		uint32_t *slot = slot_at(&p, r), old = *slot, group = number_of(old);

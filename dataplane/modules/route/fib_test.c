@@ -196,8 +196,8 @@ static void fib6_is_like_the_model(void **state)
 	fib_is_like_the_model(6);
 }
 
-// Tables of a default route alone, of one host's, of hosts side by side below a default route; what is asked for is
-// a neighbour of each, and what is farthest away. After each change.
+// Tables of a default route alone, of one host route, and of neighbouring host routes below a default route. Looked up
+// are each one's neighbours and the most distant addresses, after each change.
 static void few_routes(uint8_t family)
 {
 	static const uint8_t ends[] = {0, 1, 2, 0x7f, 0x80, 0xfe, 0xff};

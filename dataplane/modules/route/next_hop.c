@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Next hops: where ip-output gets its Ethernet header from.
 //
-// A next hop is named by (interface, address of the neighbour); the one of an interface's attached prefixes has no
-// address. Names are in an exact-match table, so that a destination on an attached network needs no route of its own
-// and a scan of a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after
-// a grace period.
+// A next hop is named by (interface, neighbour address); that of an interface's attached prefixes has no address. Names
+// are in an exact-match table. So a destination on an attached network needs no route of its own, and a network scan
+// cannot fill the forwarding tables. Slots are reference-counted and reused after a grace period.
 #include "core/control.h"
 #include "core/port.h"
 #include "exact/exact.h"
@@ -138,7 +137,7 @@ static struct exact_key key_of_hop(const struct next_hop *h)
 		h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
 }
 
-// The one that is there, or a new one; held once more.
+// The existing one or a new one; with one reference more.
 static uint32_t hold(const struct next_hop *h)
 {
 	struct exact_key k = key_of_hop(h);

@@ -43,10 +43,10 @@ enum next_hop_kind {
 	NEXT_HOP_DISCARD, // packets end here; of no interface. Never resolved, so that others' packets pay nothing
 };
 
-// One cache line: all that ip-output needs. The array is type-stable: a slot is given to another neighbour only after a
-// grace period, so an index taken in a walk stays good until the end of that walk.
-//   written by: the control thread; header and mtu only while resolved is 0 and no worker can still see 1
-//   read by: workers, who read `resolved` first (acquire)
+// One cache line: all that ip-output needs. The array is type-stable: a slot gets another neighbour only after a grace
+// period, so an index is valid until the end of its walk.
+//   Written by: the control thread; header and mtu only while resolved is 0 and no worker can still see 1.
+//   Read by: workers, which read `resolved` first (acquire)
 #define NEXT_HOP_HEADER 24
 struct next_hop {
 	uint8_t resolved; // NEIGHBOUR: header below is valid
@@ -99,12 +99,12 @@ static inline int ip_is_local(uint8_t vrf, uint8_t family, const uint8_t *addres
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 // The interface of a core port that has the address in the VRF, or UINT32_MAX. Workers.
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
-// The link-local address that the subscribers of an access port know their router by: the first one that its interfaces
-// have, else that of its MAC address (RFC 4291 appendix A). 16 bytes.
+// The link-local address by which subscribers of an access port know their router, 16 bytes. The first one of its
+// interfaces, else that of its MAC address (RFC 4291 appendix A).
 struct port;
 void ip_link_local(const struct port *p, uint8_t to[16]);
-// 1 when the access port `port` answers for this gateway address towards its subscribers: one of its interfaces', or
-// the link-local one of its MAC address, which every link has (RFC 4291 §2.1). Workers.
+// 1 when access port `port` answers for this gateway address: one of its interfaces', or the link-local one of its MAC
+// address, which every link has (RFC 4291 §2.1). Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
 // 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY),
 // and no broadcast address of one.
@@ -125,13 +125,13 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 {
 	return &__atomic_load_n(&next_hops, __ATOMIC_ACQUIRE)[likely(index < MAX_NEXT_HOPS) ? index : NEXT_HOP_NONE];
 }
-// Of several of equal cost the one that the packet's flow takes, of a G-PDU the flow inside; else the index itself.
-// `available` bytes may be read, of `total`. Workers.
+// Of several next hops of equal cost the flow's (for a G-PDU: the inner flow's); else the index itself. `available`
+// bytes may be read, of `total`. Workers.
 uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
 // 1 when it leaves by the interface, of several one of them. Workers.
 int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
-// Rises whenever a destination may have another next hop than before, or be another one's (ours, a UE's), or a next
-// hop's slot is given up: after the tables say so, and before the grace period. Workers read it before the tables.
+// Rises when a destination may have another next hop or owner (our address, a UE's), or when a next hop's slot is given
+// up. It rises after the tables changed, before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;
 void ip_ways_changed(void); // control thread
 

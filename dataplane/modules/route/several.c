@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Next hops of equal cost (RFC 2992): which flow takes which.
 //
-// Each has as many buckets as the others, chosen by its identity alone (the tables of Maglev, NSDI 2016 §3.4), so that
-// a change of the set moves few flows. One that is lost keeps its buckets: others have them meanwhile, and no other
-// bucket moves.
+// Each has equally many buckets, chosen by its identity alone (the tables of Maglev, NSDI 2016 §3.4), so a change of
+// the set moves few flows. A lost next hop keeps its buckets, which others serve meanwhile; no other bucket moves.
 #include "route/tables.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"

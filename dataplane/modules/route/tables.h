@@ -46,12 +46,12 @@ int next_hops_start(void); // makes the tables when they are not there yet; 0 or
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
-// Next hops of equal cost (several.c).
+// Next hop by flow hash: equally many buckets for each; a lost one's are spread over the others.
 
 #define HOPS_MAX (1 + API_ROUTE_FURTHER)
 #define HOP_BUCKETS 127 // a prime (several.c)
 
-// Flows by hash: buckets of equal number for each, and those of one that is lost among the others.
+// Next hop by flow hash: equally many buckets for each; a lost one's are spread over the others.
 struct hop_buckets {
 	uint16_t hop[HOP_BUCKETS]; // atomic; read by workers
 	uint8_t owner[HOP_BUCKETS]; // which of `member` has it as long as that is well

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker knows of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF), so
-// each worker keeps what the tables said, for as long as no route and no neighbour comes or goes (ip_ways_generation).
+// A worker's cache of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF). Each
+// worker keeps the tables' results until a route or neighbour comes or goes (ip_ways_generation).
 #ifndef ROUTE_WAYS_H
 #define ROUTE_WAYS_H
 
@@ -42,10 +42,9 @@ static inline uint8_t way_vrf(uint8_t table)
 // Asks the tables. `interface`: that the packet came in on.
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
 
-// Where the way to a destination (4 or 16 bytes) is, if it is known: 1 when it is, and holds; else that place has its
-// key from now on, where `take` says so. `table`: way_table() of the VRF.
-// `generation`: of ip_ways_generation, read in this walk before any table: what is found in older tables is not kept
-// beyond it.
+// The cached way to a destination (4 or 16 bytes): 1 when known and valid. Else its place gets this key, if `take`.
+// `table`: way_table() of the VRF. `generation`: of ip_ways_generation, read in this walk before any table, so results
+// of older tables are not kept beyond it.
 static __rte_always_inline int ways_known_to(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
 	const uint8_t *destination, int take, struct way **place)
 {

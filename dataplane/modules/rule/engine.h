@@ -21,7 +21,7 @@ struct engine_flow {
 	uint8_t tuple; // packets are known by their 5-tuple
 	const struct tuple *flow; // its entry's key (flow/tuple.h), NULL: it has none
 	uint32_t hash; // of that
-	uint8_t refused; // one that is not known gets no entry: too many are new
+	uint8_t refused; // unknown, and too many are new: it gets no entry
 	uint8_t *is_new; // set to 1: its 5-tuple had no entry
 };
 

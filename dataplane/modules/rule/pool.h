@@ -10,7 +10,7 @@
 // Control thread.
 struct index_pool {
 	uint32_t *free;
-	uint32_t *at; // of an index in `free`; NULL: nobody takes a certain one
+	uint32_t *at; // place of an index in `free`; NULL: no index is asked for by number
 	uint32_t count, capacity;
 };
 // Low indices are taken first: neighbours in memory belong together. 0 or ENOMEM.

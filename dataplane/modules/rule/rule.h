@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled rule, the fast path's form of a PDR (TS 29.244 words: PDR, FAR, QER, URR).
 //
-// A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
-// worker writes (meter, counters) is the rule_state, one more line; it is the fast path's entry as well (flow/flow.h).
-// Both live in type-stable pools, so a flow that outlives its rule still reads memory of a rule, and `generation` tells
-// that it is another one.
-//   written by: the control thread (rule), the owner worker (rule_state)
-//   safe because: a rule is filled before it can be found, and reused only after a grace period
+// A rule is one PDR with its FAR and QER folded in: one cold cache line, read by the packet's owner worker. The worker
+// writes the rule_state (meter, counters): one more line, which is also the fast path's entry (flow/flow.h). Both are
+// in type-stable pools: a flow that outlives its rule still reads a rule, and `generation` shows that it is another.
+//   Written by: the control thread (rule), the owner worker (rule_state).
+//   Safe because: a rule is filled before it can be found, and reused only after a grace period
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
@@ -93,9 +92,8 @@ struct meter {
 	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
 };
 
-// Meter of a PDR, which lives on from one version of its session to the next; and what the fast path makes of a packet
-// with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0) with the
-// version.
+// Meter of a PDR, kept from one version of its session to the next. Also the fast path's entry for this key: the owner
+// worker writes it (flow/flow.h), and the control thread removes it (key to 0) with the version.
 struct rule_state {
 	struct meter meter;
 	// flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
@@ -187,8 +185,8 @@ struct rule_account {
 
 #define RULE_NONE UINT32_MAX
 
-// Further meters and URRs, with RULE_FURTHER_METERS, read packet by packet. Of other rules both counts are 0, and most
-// of their lines are in pages that nobody wrote.
+// Further meters and URRs, with RULE_FURTHER_METERS; read per packet. Other rules have both counts 0, and most of their
+// lines are in pages that were never written.
 struct rule_further {
 	uint8_t meters, urrs;
 	struct {

@@ -45,13 +45,13 @@ uint32_t session_association(uint32_t session); // api_session.association. Work
 uint16_t session_mss(uint32_t session); // api_session.mss. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
-// Row G13: why a tunnel packet of the rule is dropped that does not come from the address to which the session's own
-// packets go, where its policy asks for that; else NULL. Workers, within a walk.
+// Row G13: the drop reason of a tunnel packet whose source is not the address to which the session's own packets go, if
+// its policy checks that; else NULL. Workers, within a walk.
 const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r);
 // 1 when the session has a UE address in the prefix (family 0: any), and sends to the network instance (its index;
 // UINT16_MAX: any) or has a UE address there. Control thread.
 int session_chosen(const struct session *s, const struct api_address *ue, uint16_t instance);
-// Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
+// The session that has this index. Returns 1, or 0 when it is free. Control thread.
 int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid);
 
 #endif

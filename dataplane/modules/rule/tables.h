@@ -91,8 +91,8 @@ static inline uint32_t rules_of(const struct api_engine *e)
 	return (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
 }
 
-// Places of states that keys name, of the pool of states: twice as many as sessions of two PDRs have keys, so that
-// those of one endpoint or instance lie side by side, and apart from others'.
+// Places of states that keys name, in the pool of states: twice the keys of two PDRs per session. So those of one
+// endpoint or instance are side by side, and apart from others'.
 static inline uint32_t places_of(const struct api_engine *e)
 {
 	return rte_align32pow2(RTE_MAX(e->max_sessions, 256u) * RULES_PER_SESSION);
@@ -161,9 +161,9 @@ static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_
 
 // `side` 0: the address is a destination, 1: a source. `instance`: index, 0xff: any.
 //
-// An IPv4 prefix is its key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret of
-// this process. That two prefixes have one key happens to a million of them about once in four million starts, and the
-// second is then refused as taken; another address that has a session's key is found out by rule_ue_matches().
+// An IPv4 prefix is its own key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret
+// of this process. Among a million prefixes two have equal keys about once in four million starts; the second is then
+// refused as taken. Another address with a session's key is detected by rule_ue_matches().
 static inline uint64_t ue_key(uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
 {
 	const uint64_t *secret = session_tables.secret;

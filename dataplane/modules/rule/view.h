@@ -37,8 +37,9 @@ struct tunnel_view {
 };
 PACKET_VIEW(tunnel_view)
 
-// Written by session-uplink, session-downlink, session-tunnel and session-ue, which choose the rule; by ip-input
-// without a rule, for packets of no session; by whoever makes, copies or answers a packet. Valid to port-tx.
+// Valid to port-tx. Written by the nodes that choose the rule: session-uplink, session-downlink, session-tunnel and
+// session-ue. Also by ip-input, without a rule, for packets of no session, and by nodes that make, copy or answer a
+// packet.
 struct session_view {
 	// Decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
 	struct rule *rule;

@@ -24,7 +24,7 @@ struct session_watcher {
 
 void session_watch(struct session_watcher *w); // from constructors
 
-// For the session module: tells all watchers.
+// For the session module: calls all watchers.
 void session_tunnel_moved(const struct rule *old);
 void session_changed(uint32_t session, uint32_t worker);
 void session_removed(uint32_t session);

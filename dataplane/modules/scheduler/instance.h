@@ -9,9 +9,9 @@
 
 struct rte_ring;
 
-// A port's scheduler: one instance of lib/hqos per worker, each with the subports that the worker owns.
-//   written by: the control thread; replaced as a whole; the old one is freed after a grace period
-//   instances: used by their worker only, from the moment that the scheduler is published
+// A port's scheduler: one instance of lib/hqos per worker, with the subports that the worker owns.
+//   Written by: the control thread; replaced as a whole; the old one is freed after a grace period.
+//   Instances: used by their worker only, from the moment that the scheduler is published
 struct scheduler {
 	char name[API_NAME]; // the port's
 	uint16_t port;

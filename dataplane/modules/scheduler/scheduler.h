@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-// 0 when the port has no scheduler, or has this place and this pipe profile as it will be after the open transaction,
-// and the subport belongs to the worker; else a positive errno after object_error().
+// 0 when the port has no scheduler, or when place and pipe profile exist after the open transaction and the subport
+// belongs to the worker. Else a positive errno after object_error().
 int scheduler_check_place(
 	const char *port, const char *session, uint32_t worker, uint32_t subport, uint32_t pipe, const char *profile);
 // Whether the port has a scheduler with this place.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that the open transaction makes or changes, to find two that claim one key (row A5), and places for their
-// keys: each new key is put into its table while the transaction is staged, without a value, so that a commit cannot
-// fail.
+// Sessions that the open transaction makes or changes. Finds two that claim one key (row A5). Reserves their keys: each
+// new key enters its table without a value while the transaction is staged, so that a commit cannot fail.
 #include "core/control.h"
 #include "core/object.h"
 #include "session/compile.h"

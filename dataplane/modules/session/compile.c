@@ -295,7 +295,7 @@ static void set_held(const struct session *s, const struct session *old)
 	}
 }
 
-// Whether answers go by rule a rather than by b: one that forwards, then the order of PDRs.
+// Whether answers go by rule a rather than by b: a forwarding rule first, then by the order of PDRs.
 static int leads(uint32_t a, uint32_t b)
 {
 	uint32_t forwards = session_pools.rule[a].flags & RULE_FORWARD;

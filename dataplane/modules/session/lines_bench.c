@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cache lines of a packet cost by themselves, in the order and batches of mobile.h and with no other work: the
-// least that a look-up of so many sessions can cost on this machine. session-lines-bench [sessions]; medians, TSC ticks
-// per packet, random order.
+// Cost of a packet's cache lines alone, in the order and batches of mobile.h: the lower bound of a look-up among so
+// many sessions on this machine. Usage: session-lines-bench [sessions]; medians, TSC ticks per packet, random order.
 #include "testkit/bench.h"
 #include <rte_cycles.h>
 #include <rte_eal.h>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How every session node finds a packet's rule: an endpoint, an F-TEID or a UE's address is the way to a key, and
-// behind the key all packets are treated alike.
+// How every session node finds a packet's rule. An endpoint, an F-TEID or a UE's address leads to a key; behind the key
+// all packets are treated alike.
 //
-// A batch of packets goes through four stages, each asking for the line that the next one reads:
-//   0 ask for the key's line
-//   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read   3 decide
+// A batch of packets goes through four stages; each prefetches the next one's line.
+//   0 prefetch the key's line
+//   1 look up, prefetch the first rule's line
+//   2 prefetch the flow's line, or the policer's
+//   3 decide
 #ifndef SESSION_LOOKUP_H
 #define SESSION_LOOKUP_H
 
@@ -46,7 +48,7 @@ struct lookup {
 	struct exact_key exact; // of the endpoint
 	struct tuple tuple; // the flow's key
 	uint32_t exact_hash, tuple_hash;
-	uint8_t has_flow; // the key has several PDRs, which `tuple` may tell apart
+	uint8_t has_flow; // the key has several PDRs, which may differ by `tuple`
 	uint8_t is_new; // it has begun a flow (new_flows.h)
 };
 
@@ -132,8 +134,8 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
-// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and of the
-// one that handed it over to this one, and the packet goes there.
+// The packet's key belongs to another worker's session. The packet goes there. This worker's fast path learns the
+// owner, and so does that of the worker that handed the packet over.
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
@@ -187,8 +189,8 @@ static __rte_always_inline rte_edge_t session_guard(
 rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, const struct session_way *way,
 	enum session_why why);
 
-// 1: the packet's hop limit is one less, or was made so by ip-forward, as of a UE's packet; 0: ip-forward tells its
-// sender.
+// 1: the packet's hop limit is decremented, by ip-forward or here, as for a UE's packet. 0: ip-forward sends an ICMP
+// error.
 int session_route_home(struct rte_mbuf *m);
 
 // Of a packet whose key is known and whose session lives on this worker.
@@ -231,12 +233,12 @@ static __rte_always_inline rte_edge_t session_decide(
 			// passes on.
 			if ((t->more & GTPU_ENDPOINT) && (r->flags & RULE_FORWARD) &&
 				(r->outer != API_OUTER_GTPU || r->no_relay)) {
-				t->header_length = 0; // not understood: gtpu-control tells the sender
+				t->header_length = 0; // not understood: gtpu-control answers the sender
 				return SESSION_ASIDE;
 			}
 		}
 	}
-	// What comes to a wireline subscriber's addresses is routed to it (RFC 1812 §5.3.1).
+	// Packets to a wireline subscriber's addresses are routed to it (RFC 1812 §5.3.1).
 	if (unlikely(session_is_home(l, way)) && !session_route_home(m))
 		return SESSION_ASIDE;
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))

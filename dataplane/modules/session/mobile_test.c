@@ -64,8 +64,8 @@ static void between(struct frame *f, const char *ports, uint32_t teid, uint8_t q
 	link_layer(f, ports, in);
 }
 
-// I-UPF between N3 and N9: without a QER the QFI that came in goes on, with one that of the QER; buffered packets keep
-// it too.
+// I-UPF between N3 and N9: without a QER the received QFI goes on, with one the QER's does. Buffered packets do the
+// same.
 static void iupf(void **state)
 {
 	static struct frame in, out;
@@ -136,8 +136,7 @@ static void qfi(void **state)
 	gone("s2");
 }
 
-// The reflective QoS indicator of a QER stands in downlink containers (TS 38.415 §5.5.2.1), the one that came in goes
-// on.
+// The reflective QoS indicator of a QER is set in downlink containers (TS 38.415 §5.5.2.1); a received one is kept.
 static void reflective_qos(void **state)
 {
 	enum { RQI = 0x40 };
@@ -267,8 +266,8 @@ static void unknown(void **state)
 	expect_drop("internet", downlink_of(&in, FAR4, UE4), "ue-unknown");
 }
 
-// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 has no PDR that must stay): meanwhile
-// packets find no session, and what its URR counted stays.
+// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 requires none to stay). Meanwhile
+// packets find no session, and the URR keeps its counts.
 static void no_rules(void **state)
 {
 	static struct frame in, out;

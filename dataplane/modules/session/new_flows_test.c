@@ -202,7 +202,7 @@ static void classified_flows(void **state)
 	known_and_control_pass();
 }
 
-// Another access list, and another version of the session: known flows lose their entries and begin none anew.
+// Another access list, and another version of the session: known flows lose their entries but do not count as new.
 static void known_flows_that_changed(void **state)
 {
 	struct kit_session k = gateway_home(1);
@@ -274,7 +274,7 @@ static void random_operations(void **state)
 	assert_true(refused[0] > 1000 && refused[1] > 1000);
 }
 
-// A flow whose entry was overwritten begins anew, for which there is room only when the buckets are full again.
+// A flow whose entry was overwritten counts as new; there is room for it only when the buckets are full again.
 static int refilled(void **state)
 {
 	kit_advance(2000000);

@@ -275,8 +275,8 @@ static void publish(const struct session *s)
 		session_key_publish(&s->key[i], rule_value(s->key[i].first));
 }
 
-// Flows that lead to these rules are stale from now on, and the rules borrow no more: before the session's new ones can
-// be found, whose URRs know nothing of a loan that these still take.
+// From now on flows that lead to these rules are stale, and the rules borrow no more. This comes before the session's
+// new rules can be found: their URRs do not know of the old loans.
 static void retire(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++)
@@ -284,7 +284,7 @@ static void retire(const struct session *old)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-// After the grace period nobody uses the rules, nor what they point to.
+// After the grace period the rules, and what they point to, have no user.
 static void take_from_engines(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++)

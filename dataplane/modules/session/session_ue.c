@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// session-ue: finds the mobile session of an IP packet by its UE's address: the destination, or the source where the
-// instance emulates a radio network. The longest prefix that some session has wins. A packet of nobody's is routed,
-// unless its address is of the instance's own pools.
+// session-ue: finds a mobile session by its UE's address: the destination, or the source where the instance emulates a
+// radio network. The longest prefix of all sessions wins. A packet without a session is routed, unless its address is
+// of the instance's own pools.
 #include "core/trace.h"
 #include "session/lookup.h"
 

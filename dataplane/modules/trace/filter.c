@@ -157,7 +157,7 @@ static uint64_t sieve(const struct trace_filter *f, void *const *mbufs, uint32_t
 {
 	uint64_t may = 0;
 
-	// Of a G-PDU the packet inside; port-rx has asked for what comes before.
+	// The inner packet of a G-PDU; port-rx has checked the outer headers.
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod_offset((const struct rte_mbuf *)mbufs[i], const void *, 64));
 	for (uint32_t i = 0; i < n; i++)

@@ -29,7 +29,7 @@ static int has_endpoint(const struct session *s, const struct api_trace_key *k)
 	return 0;
 }
 
-// Of prefixes of several hosts nobody knows whose they all are.
+// A prefix of several hosts may belong to several sessions.
 static int has_address(const struct session *s, const struct api_address *a)
 {
 	if (a->family == 4)

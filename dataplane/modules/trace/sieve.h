@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that a trace cannot follow, told by a few words at known places: of plain frames, whose headers are where they
-// mostly are (IPv4 without options or IPv6, behind tags, PPPoE or nothing; in it, GTP-U with at most one extension of
-// four bytes in a G-PDU). All other frames pass.
+// Finds frames that a trace cannot follow, by a few words at known offsets. Judges plain frames alone: IPv4 without
+// options or IPv6, behind tags, PPPoE or nothing, with G-PDUs of at most one extension of four bytes. All other frames
+// pass.
 #ifndef TRACE_SIEVE_H
 #define TRACE_SIEVE_H
 

@@ -291,7 +291,7 @@ static void never_too_few(void **unused)
 	assert_true(filters > ROUNDS / 2 && taken > 5000 && kept_back > 5000);
 }
 
-// What each is for: one word of a plain packet tells that it is not wanted.
+// Purpose of each: one word of a plain packet shows that it is not wanted.
 static void keeps_back(void **unused)
 {
 	static const char *const text[] = {"host 10.45.0.8", "udp port 80", "port 80", "host 2001:db8:1::8", "icmp",

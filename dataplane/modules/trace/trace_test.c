@@ -106,8 +106,8 @@ static void send_ten(struct frame *known, struct frame *new)
 	}
 }
 
-// Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
-// again behind it.
+// Flows known to the fast path, and a flow that begins during the trace: all packets of both are traced. Afterwards the
+// fast path has both again.
 static void test_several(void **unused)
 {
 	struct trace_order *o = order(API_TRACE_STEPS);
@@ -207,7 +207,7 @@ static void test_withdraw(void **unused)
 	assert_int_equal(sessions_withdraw(key, 2, 5), 0);
 }
 
-// One that follows all, one that follows what the fast path leaves: the way of the packet is in both, under one number.
+// A trace of all packets and a trace of the fast path's rest both show the packet's way, under one number.
 static void test_both(void **unused)
 {
 	struct api_trace_state all, late;
@@ -282,7 +282,7 @@ static void test_order(void **unused)
 	assert_int_equal(state.packets, 1);
 }
 
-// The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
+// The same traffic untraced, traced whole, and traced by UE: the same frames, counters, usage.
 static void test_same(void **unused)
 {
 	static uint64_t words[3][4096];
@@ -392,7 +392,7 @@ static void test_life(void **unused)
 		poll_it(i > 0);
 		says("port-tx", API_TRACE_WENT, "on internet");
 	}
-	// Nobody polls the first one any more.
+	// The first one is no longer polled.
 	for (int i = 0; i < 12; i++)
 		kit_advance(1000000);
 	assert_int_equal(kit_trace_poll(s[0].trace, 0, take, &state), ENOENT);
@@ -402,7 +402,7 @@ static void test_life(void **unused)
 	begin(o);
 	for (int i = 1; i <= 11; i++) {
 		kit_advance(1000000);
-		if (i < 4 || i == 10) // nobody asks for four seconds
+		if (i < 4 || i == 10) // no poll for four seconds
 			continue;
 		poll_it(0);
 		assert_int_equal(state.end, i < 10 ? API_TRACE_RUNS : API_TRACE_TIME);
@@ -503,7 +503,7 @@ static void test_edges(void **unused)
 
 	uplink(&f, 0x100, UE4);
 	uplink(&wrong, 0x778, UE4);
-	send_frame("ran", &f); // counted by nobody
+	send_frame("ran", &f); // counted by no rule
 	assert_int_equal(edge_packets("flow-input", "port-tx"), fast);
 	begin(order(API_TRACE_EDGES));
 	send_frame("ran", &f);

@@ -33,7 +33,7 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	memcpy(ip, path_header(p, 0), header);
 	path_mark(ip, p, r->action.dscp, ecn);
-	// A source port of the path's; else the one that the peer listens to serves both ways.
+	// The path's source port; else the peer's destination port serves both ways.
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);
 	path_identify(ip, w, p->index);

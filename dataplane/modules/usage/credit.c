@@ -4,9 +4,9 @@
 // mark is 0: a packet in the full nodes settles the loans first, and counts by the URR. A loan is of all URRs of the
 // rule: each counts all that was used.
 //
-//   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace
-//                         period is over, the control thread (usage_return())
-//   read by: the control thread, again when a version changed meanwhile
+//   A loan is written by: the owner worker, through a rule in force whose URR it is. After the last such rule and a
+//   grace period: the control thread (usage_return()).
+//   Read by: the control thread, again when a version changed meanwhile
 #include "core/control.h"
 #include "rule/session.h"
 #include "rule/tables.h"
@@ -350,7 +350,7 @@ static void give_back(struct urr *u, const struct rule_counts *used, int down, u
 	u->base.bytes[down] += used->bytes;
 	u->last = RTE_MAX(u->last, used->packets != 0 ? last : 0);
 	urr_arm(u);
-	// What the worker counted meanwhile may be past a limit that is lower now: it tells nobody of that.
+	// The worker's meanwhile counts may exceed a lower new limit, which it does not report.
 	timers_set(&usage_table.timers, &u->timer, control_now_ns());
 }
 

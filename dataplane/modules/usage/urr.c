@@ -94,7 +94,7 @@ static uint8_t out_at_once(const struct api_urr *c)
 			 ((c->flags & API_URR_HAS_EVENT_QUOTA) && c->event_quota == 0 ? USAGE_OUT_OF_EVENTS : 0));
 }
 
-// Which quotas begin anew when a URR changes (USAGE_OUT_OF_*).
+// Which quotas start again when a URR changes (USAGE_OUT_OF_*).
 static uint8_t regranted(const struct api_urr *have, const struct api_urr *want)
 {
 	uint8_t anew = 0;
@@ -294,7 +294,7 @@ void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 
 // ---- configuration --------------------------------------------------------------------------------------------------
 
-// A monitoring time in the past has nothing before it to report: what comes after it is in force.
+// A monitoring time in the past has no usage before it: the values after it apply.
 static void set_monitoring(struct urr *u)
 {
 	u->monitored = u->c->monitoring_time != 0 && u->c->monitoring_time <= event_realtime_ns() / SECOND;

@@ -140,8 +140,8 @@ void urr_arm(struct urr *u); // writes the limits that its worker sees
 void urr_ask(struct urr *u); // the next packet is to be noticed
 void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns);
 void urr_run(struct urr *u, int running, uint64_t at_ns);
-void urr_thresholds(struct urr *u, const struct usage_totals *t); // anew from here on
-void urr_begin(struct urr *u, uint64_t now_ns); // one that has just got its configuration and state
+void urr_thresholds(struct urr *u, const struct usage_totals *t); // start again from here
+void urr_begin(struct urr *u, uint64_t now_ns); // after it got its configuration and state
 // Takes over one use of `want`, and ends that of what was in force.
 void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns);
 

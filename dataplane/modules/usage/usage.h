@@ -2,11 +2,10 @@
 // Usage reporting rules (URR, TS 29.244 §5.2.2): counts that workers make, and what the session module calls for a
 // session.
 //
-// Hot: one line of 64 bytes for each URR. A mark is a count at which the worker looks at the cold part (usage_limits):
-// there are the thresholds and quotas, and what the control thread wants to be told. So a packet below all marks costs
-// an addition.
-//   written by: the owner worker (counts, marks, last), the control thread (limits; marks to 0: "look again")
-//   safe because: usage_limits.version rises with each change; a worker that moved a mark looks at it again afterwards
+// Hot: one line of 64 bytes per URR. A mark is a count at which the worker looks at the cold part (usage_limits):
+// thresholds, quotas, notices for the control thread. Below all marks a packet costs an addition.
+//   Written by: the owner worker (counts, marks, last); the control thread (limits; marks to 0: "look again").
+//   Safe because: usage_limits.version rises with each change; a worker that moved a mark checks it again afterwards
 #ifndef USAGE_USAGE_H
 #define USAGE_USAGE_H
 
@@ -114,10 +113,10 @@ void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
 // DROTH. A worker; another one than the owner, as a buffer's that the session has left, counts for the threshold alone.
 void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
 
-// ---- sessions (control thread) --------------------------------------------------------------------------------------
-// A set is the URRs of one version of a session. stage: usage_stage, and the indices for the rules by usage_index;
-// commit: usage_commit; release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) lives
-// on from the old set to the new one; one that is not in the new set makes its final report at usage_release (TERMR).
+// ---- sessions (control thread)  -------------------------------------------------------------------------------------
+// A set is the URRs of one version of a session. Stage: usage_stage, and the rules' indices by usage_index; commit:
+// usage_commit. Release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) moves from
+// the old set to the new one; if it is not there, it makes its final report at usage_release (TERMR).
 struct usage_set;
 
 struct usage_session {
@@ -140,8 +139,8 @@ int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
 int usage_rule_out(const struct rule *r);
 // 1: of IPv6 alone. It is rule_match.urr6 of its rules, and among no others.
 int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);
-// What the rule's state counted of IPv6 is from now on not of URR `from` (its index, or RULE_NONE) through a rule in
-// force, but of `to`, which begins with nothing. Control thread.
+// The IPv6 counts of the rule's state move: no longer URR `from` (its index, or RULE_NONE) counts them through a rule
+// in force, but URR `to`, which begins with nothing. Control thread.
 void usage_counts6_move(uint32_t from, uint32_t to, const struct rule *r);
 void usage_discard(struct usage_set *staged);
 // Either may be NULL: no URRs, or the session goes. Before its rules are published.
@@ -149,15 +148,16 @@ void usage_commit(struct usage_set *set, struct usage_set *old);
 // After the grace period: final and queried reports (event_commit_usage). Frees old.
 void usage_release(struct usage_set *set, struct usage_set *old);
 
-// Quota FAR (api_urr.quota_far). 1 while the quota of the URR is used up and it has one: its PDRs follow the quota FAR
-// then, and their rules leave this URR out. (Without one the rule keeps it, and the policer node drops.) The handler is
-// told when that begins and ends (not from within the calls above: those change the session anyway), so that the
-// session module makes the session's rules again. Packets until then are dropped.
+// Quota FAR (api_urr.quota_far). 1 while the URR's quota is used up and it has a quota FAR: its PDRs then follow that
+// FAR, and their rules leave this URR out. Without a quota FAR the rule keeps the URR, and the policer node drops.
+//
+// The handler is called when that begins and ends, so that the session module renews the session's rules. It is not
+// called within the calls above, which change the session anyway. Packets until then are dropped.
 int usage_exhausted(const struct usage_set *set, uint32_t urr);
 void usage_quota_register(void (*fn)(const char *session));
 
-// 1 when a URR (index) may be counted by a device, and be told now and then: nothing happens at a packet, or at a time
-// that packets decide.
+// 1 when a device may count for a URR (index) and report now and then: neither packets nor their times trigger an
+// action.
 int usage_may_count_elsewhere(uint32_t index);
 void usage_count_elsewhere(uint32_t index, uint64_t packets, uint64_t bytes, int uplink);
 // fn: packets forwarded for a session so far, a number that only rises while the session stays on its worker. Needed

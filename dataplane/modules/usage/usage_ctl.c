@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of URRs as sessions come, change and go; the timer visit; what workers tell.
+// Sets of URRs as sessions come, change and go; the timer visit; workers' notices.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/lazy.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic, changes of sessions, of their workers and of their URRs, against a slow model that only adds up:
-// which packets pass, and that the reports of each URR add up to its bytes and packets, none twice and none missing.
+// Random traffic and changes of sessions, workers and URRs, against a slow model that only adds up. Checks which
+// packets pass. The reports of each URR add up to its bytes and packets, none twice and none missing.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ static void random_traffic(void **state)
 			pass(rnd(100000));
 		else
 			packet(1 + rnd(HOMES));
-		// At times nobody reads, and the queue fills.
+		// At times the events are not read, and the queue fills.
 		if (rnd(100) == 0)
 			reports.deaf ^= 1;
 		check_reports();

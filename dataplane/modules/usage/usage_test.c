@@ -92,7 +92,7 @@ static void volume_threshold(void **state)
 	no_report();
 	send_one(HOME, 1, 40);
 	r = only_report();
-	assert_int_equal(r->bytes[API_TOTAL], 1039); // measured anew
+	assert_int_equal(r->bytes[API_TOTAL], 1039); // a new measurement
 	assert_int_equal(r->sequence, 1);
 	// One direction.
 	u.volume_threshold[API_TOTAL] = 0;
@@ -116,7 +116,7 @@ static void volume_quota(void **state)
 	use(&u);
 	// All in one walk's time, before the control thread learns of anything.
 	assert_int_equal(send_one(HOME, 1, 999), 1);
-	assert_int_equal(send_one(HOME, 0, 100), 1); // the one that uses it up
+	assert_int_equal(send_one(HOME, 0, 100), 1); // the packet that uses it up
 	assert_int_equal(send_one(HOME, 0, 28 + 1), 0);
 	assert_int_equal(send_one(HOME, 1, 28 + 1), 0);
 	assert_int_equal(kit_reason("usage-quota") - dropped, 2);
@@ -479,7 +479,7 @@ static void change_of_worker(void **state)
 	assert_int_equal(reports.row[1].sequence, 1);
 }
 
-// Nobody takes the reports: the counts wait, and come in one report when there is room again.
+// Reports are not read: the counts wait, and come in one report when there is room again.
 static void queue_full(void **state)
 {
 	struct api_urr u = urr(API_URR_VOLTH);
@@ -503,7 +503,7 @@ static void queue_full(void **state)
 	assert_int_equal(r->sequence, 0);
 }
 
-// A worker whose ring is full cannot tell; the URR is found all the same.
+// A worker's ring is full, so its notice is lost; the URR is found all the same.
 static void news_lost(void **state)
 {
 	struct api_urr u = urr(API_URR_VOLTH);
