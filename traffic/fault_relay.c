@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test program, never installed: relays frames between two DPDK ports and damages what it is told to damage, one
-// packet in so many by count, so that a test knows to the packet what the tester must find. Faults are counted where
-// they are done; the counts are printed as JSON when SIGTERM or SIGINT ends the program.
+// A test program, never installed. Relays frames between two DPDK ports and damages every n-th packet as its arguments
+// say, so a test knows exactly what the tester must find. Each fault is counted when it is made. SIGTERM or SIGINT ends
+// the program, which then prints the counts as JSON.
 //
 //   fault-relay [OPTIONS] -- --vdev net_memif0,… --vdev net_memif1,…
 #include <errno.h>
@@ -101,7 +101,7 @@ static void queue_frame(struct relay *r, uint32_t to, struct rte_mbuf *m)
 	s->head++;
 }
 
-// Sends a frame that came in at `from` on to the other side, and behind it the one that it has overtaken.
+// Sends a frame that came in at `from` to the other side, and behind it the frame that it overtook.
 static void pass(struct relay *r, uint32_t from, struct rte_mbuf *m)
 {
 	struct held *row = &r->side[from].row;

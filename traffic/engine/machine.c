@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <x86intrin.h>
 
-#define LINE_BYTES 4096 // the line "intr" of /proc/stat is longer; its rest reads as lines that nobody asks for
+#define LINE_BYTES 4096 // the line "intr" of /proc/stat is longer; its rest reads as unused lines
 
 static bool asked_for(const uint16_t *cpu, uint32_t cpus, unsigned long number)
 {

@@ -36,7 +36,7 @@ static bool is_ours(const struct job_port *p, uint8_t version, const uint8_t *ad
 	return false;
 }
 
-// Nobody sends from a group address or from zeros, and what bears our own address is our frame come back.
+// A valid sender is neither a group address nor zeros; our own address is our frame come back.
 static bool is_other(const uint8_t mac[6], const uint8_t ours[6])
 {
 	static const uint8_t none[6];

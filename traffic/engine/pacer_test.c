@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pacers: how many packets are due, what a late one gives up, and who is told to have fallen behind.
+// Pacers: how many packets are due, what a late one skips, and which have fallen behind.
 #include "traffic/engine/engine.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -245,8 +245,8 @@ static void count_wrong(struct receiver *r, const struct suspect *p, int kind)
 		template_name(r->headers.t, p->at, w->where, sizeof(w->where));
 }
 
-// A frame whose last bytes are no tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or
-// nobody's.
+// A frame that does not end in a tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or
+// foreign.
 static bool find_tag(struct check *c, const uint8_t *frame, uint16_t *length, struct tag *tag)
 {
 	struct decoded d;

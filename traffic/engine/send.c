@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and sends packets when they are due. Open loop: a packet that the link does not take at its time is lost at the
-// gateway's door ("refused"), as it would be on a wire; only with an unlimited rate does the tester wait for the link.
+// Makes and sends packets when they are due. Open loop: a packet that the link does not take in time is lost at the
+// gateway's entry ("refused"), as on a wire. Only with an unlimited rate does the tester wait for the link.
 #include "traffic/engine/engine.h"
 
 #define LINE 64
@@ -109,8 +109,7 @@ uint32_t pacer_due(struct pacer *p, uint64_t now)
 	return (uint32_t)RTE_MIN(due, (uint64_t)BURST);
 }
 
-// The flow that the order chose, moved to one of those that belong to the queue at work: blocks of flows take the
-// queues in turn, as RSS would spread them.
+// Moves the chosen flow to one of the queue at work: blocks of flows take the queues in turn, as RSS would spread them.
 static inline uint32_t on_queue(const struct egress *l, const struct sender *s, uint32_t flow)
 {
 	uint32_t queues = l->port->dev.tx_queues, block = s->want->job.block;

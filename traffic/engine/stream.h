@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the tester: a stream's sending half and its receiving half, each touched by one thread only.
 //
-//   sender    written by the thread that sends on the stream's port
-//   receiver  written by the thread that receives on the stream's sink
-// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads are
-// at rest.
+//   sender    written by the thread that sends on the stream's port.
+//   Receiver  written by the thread that receives on the stream's sink.
+//
+// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads rest.
 #ifndef TRAFFIC_STREAM_H
 #define TRAFFIC_STREAM_H
 
@@ -16,7 +16,7 @@
 #include <rte_ring.h>
 
 #define PATTERN_BYTES (FRAME_MAX + 64)
-#define TABLE_BYTES_MAX (512ull << 10) // a row from behind L2 costs more than one that is computed
+#define TABLE_BYTES_MAX (512ull << 10) // beyond L2 a stored row costs more than a computed one
 
 // What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It
 // repeats nowhere, so that a payload that slipped is seen.
@@ -202,8 +202,8 @@ static inline void check_prefetch(const struct check *c, const uint8_t *frame, u
 		rte_prefetch0(r->headers.row + ((size_t)size * r->headers.flows + flow) * r->headers.stride);
 }
 
-// Judges one frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when the frame is
-// nobody's; *wrong says whether it should be kept in the capture.
+// Judges a frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when it has none; *wrong says
+// whether to keep it in the capture.
 struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t length, uint64_t now, bool *wrong);
 
 // send.c

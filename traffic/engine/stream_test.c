@@ -206,7 +206,7 @@ static void tables_change_nothing(void **state)
 	}
 }
 
-// A header that is made of the first flow's is the one that the template says, at any flow and size, on both sides.
+// A header derived from the first flow's equals the template's, at any flow and size, on both sides.
 static void headers_are_those_of_the_template(void **state)
 {
 	uint8_t want[TEMPLATE_BYTES + 64], got[TEMPLATE_BYTES + 64];
@@ -308,7 +308,7 @@ static void lengths_ports_and_unknown_packets(void **state)
 	assert_true(arrive(b, out, (uint16_t)(n + 4)));
 	assert_int_equal(b->receiver.count.wrong[WRONG_LENGTH], 1);
 	n = forward(b, 1, make(b, 1, 0), out);
-	assert_false(arrive(b, out, (uint16_t)(n - 1))); // the tag is cut: nobody's
+	assert_false(arrive(b, out, (uint16_t)(n - 1))); // the tag is cut: foreign
 	assert_int_equal(b->check.foreign, 1);
 	n = forward(b, 1, make(b, 1, 0), out);
 	b->check.port = 0;

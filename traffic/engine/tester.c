@@ -84,7 +84,7 @@ static int allocate(struct tester *t)
 	return t->port && t->egress && t->sender && t->receiver && t->thread ? 0 : -1;
 }
 
-// What DPDK wants to be told, from the words of the job, as in the gateway's configuration.
+// DPDK's arguments, from the words of the job, as in the gateway's configuration.
 static void device_args(const struct job_port *p, char *args, size_t n)
 {
 	const char *key = "iface=", *more = p->args;
@@ -265,8 +265,8 @@ static int every_share_has_a_place(const struct egress *l, const struct group *g
 	return 0;
 }
 
-// The group of an egress's streams that share a rate: a pattern of places, each stream as often as its share says
-// and as evenly as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
+// The group of an egress's streams that share a rate: a pattern of places, in which each stream has its share, spread
+// evenly (smooth weighted round robin). More than PLACES_MAX places are rounded.
 static int make_shared_group(struct egress *l, struct group *g, char *error, size_t n)
 {
 	uint64_t total = 0;

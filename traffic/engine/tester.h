@@ -28,7 +28,7 @@ int tester_trial(struct tester *t, const struct job_request *asked, struct trial
 	char *error, size_t n);
 // Waits for what the last trial has not waited for, which lost `lost` packets. Returns how many came.
 uint64_t tester_end(struct tester *t, uint64_t lost);
-// Speed of each port's link in Mbit/s, 0 where it has none to tell, to `mbps` (as many as ports).
+// Writes each port's link speed in Mbit/s, 0 if unknown, to `mbps` (as many as ports).
 void tester_speeds(const struct tester *t, uint32_t *mbps);
 double tester_tsc_hz(const struct tester *t);
 

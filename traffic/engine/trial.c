@@ -11,7 +11,7 @@
 
 #define LOOK_NS 20000000 // the main thread looks this often: each look may take the CPU from a tester thread
 #define LINK_NAPS 50 // and at the links every so many times
-#define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
+#define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be an unwanted burst
 #define LATE_DRAINS 20 // waits of a trial, for what is late at the end of a run
 #define LIMITED 0.995 // of the rate asked for
 #define SWITCHES                                                                                                       \
@@ -19,9 +19,8 @@
 // the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses
 // say the rest
 #define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
-// A virtual machine's CPUs are moved about: when they come to lie in different parts of the processor, a cache line
-// between them takes six times as long, and a link over shared memory with it. More than this much longer than the
-// nearest is far.
+// A virtual machine's CPUs move. In different parts of the processor, a cache line between them takes six times as
+// long, and so does a link over shared memory. FAR times the nearest distance is far.
 #define FAR 2.0
 #define START_DELAY 1e-3 // seconds from the command to the first packet, so that all threads begin together
 
@@ -135,7 +134,7 @@ static double set_rates(struct tester *t, double rate)
 	return highest;
 }
 
-// A pause of the tester longer than half a ring's worth may lose packets at the gateway's exit: nobody fetched them.
+// A longer pause of the tester than half a ring may lose packets at the gateway's exit.
 static double gap_allowed(const struct tester *t, double highest)
 {
 	uint32_t ring = UINT32_MAX;
@@ -196,10 +195,10 @@ static void drain(struct tester *t)
 
 	while (clock_monotonic_ns() < end && !all_back(t))
 		look(t);
-	look(t); // what comes twice comes behind the last that was waited for
+	look(t); // duplicates arrive behind the last expected packet
 }
 
-// Packets of earlier trials that no result has told of yet.
+// Packets of earlier trials that no result has counted yet.
 static uint64_t new_strays(struct tester *t)
 {
 	uint64_t before = t->stray_told;
@@ -387,7 +386,8 @@ int tester_trial(struct tester *t, const struct job_request *asked, struct trial
 	return -1;
 }
 
-// The links close behind it, and what is on its way then is nobody's: silence as long as a trial waits must do.
+// The links close afterwards, and packets still on their way are not counted: silence for a trial's waiting time
+// suffices.
 uint64_t tester_end(struct tester *t, uint64_t lost)
 {
 	uint64_t now = clock_monotonic_ns(), silence = (uint64_t)(t->work->job.drain * 1e9);

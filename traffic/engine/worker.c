@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AHEAD 6 // packets that are prefetched ahead of the one that is judged
+#define AHEAD 6 // packets prefetched ahead of the judged one
 #define IDLE_LOOPS 64 // without work, before a thread that is not pinned sleeps
 #define IDLE_SLEEP_NS 50000
 

@@ -193,7 +193,7 @@ struct trial {
 	double round_trip_ns; // of a cache line between our CPU and the gateway's, the longer of before and after; 0 unknown
 	double clock_ghz; // core clock estimated before the trial (a chain of dependent additions)
 	uint64_t sent, received, lost, duplicate, reordered, stale, wrong; // sums over the streams
-	uint64_t foreign; // frames without a tag: no stream's packet, or one that was damaged in its tag
+	uint64_t foreign; // frames without a tag: no stream's packet, or a damaged tag
 	uint64_t control; // ARP, ND, LLDP and the like: counted, answered where we can
 	uint64_t stray; // packets that came when their trial was over
 	uint64_t switches; // involuntary context switches of the tester's threads

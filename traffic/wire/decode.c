@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over a received frame: a function for each header, which checks it, moves on behind it and says what comes
-// next.
+// Walks a received frame: one function per header, which checks it, moves behind it and names the next one.
 #include "traffic/wire/decode.h"
 #include <arpa/inet.h>
 #include <stdarg.h>

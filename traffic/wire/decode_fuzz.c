@@ -62,7 +62,7 @@ static void any_value(struct bytes *b, struct value *v)
 	}
 }
 
-// A stack that nobody has looked at: it is refused, or its headers are written.
+// An unchecked stack: it is refused, or its headers are written.
 static void any_stack(struct bytes b)
 {
 	static struct stack s;

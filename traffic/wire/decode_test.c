@@ -293,7 +293,7 @@ static void covered(const struct template *t, uint32_t length, uint8_t *cover)
 	}
 }
 
-// Any one bit that is wrong under a checksum is a fault, and so is any one that makes the rest unreadable.
+// Any single wrong bit under a checksum is a fault, and so is any that makes the rest unreadable.
 static void test_flipped_bits(void **state)
 {
 	uint8_t frame[512], cover[512];

@@ -196,7 +196,7 @@ static int next_number(struct compiler *c, uint32_t *number)
 	return 0;
 }
 
-// UDP ends in GTP-U when that is its port, for whoever receives it: no flow may get there by counting.
+// A receiver takes UDP to that port for GTP-U: no flow may reach it by counting.
 static int check_port(struct compiler *c, const struct field_form_of *f, const struct value *v)
 {
 	uint32_t base = low_word(v), step = v->word == 3 && v->each ? v->step : 0;

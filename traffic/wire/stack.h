@@ -33,9 +33,8 @@ enum layer_kind {
 
 // How a field is written in a profile and where it lies in its header.
 enum field_form { FORM_NUMBER, FORM_MAC, FORM_IPV4, FORM_IPV6 };
-// What a field is when the profile does not give it. A value that is given counts for all of them, so that wrong
-// headers can be sent on purpose; only of UDP's checksum a profile can but say whether there is one (0: none, 1:
-// computed).
+// A field's value when the profile gives none. A given value overrides all of them, so that wrong headers can be sent
+// on purpose. Of UDP's checksum a profile can only say whether it is there (0: none, 1: computed).
 enum field_role {
 	ROLE_PLAIN, // its preset
 	ROLE_REQUIRED, // a fault: no preset makes sense (addresses, ids)
@@ -73,7 +72,7 @@ const struct value *layer_given(const struct layer *l, const char *name);
 uint8_t layer_gtpu_flags(const struct layer *l);
 // Bytes of a layer's header with GTP-U's optional octets and extensions.
 uint16_t layer_bytes(const struct layer *l);
-// What tells a layer from others of its kind further out: "", "inner ", "third ", …
+// Distinguishes a layer from outer ones of its kind: "", "inner ", "third ", …
 const char *layer_rank(const struct stack *s, uint32_t index);
 
 // A big-endian number of `width` bytes (1, 2, 4) at `offset` that changes with the flow: step * ((flow / each) % count)
@@ -125,8 +124,8 @@ int stack_compile(
 	const struct stack *s, uint32_t flows, bool received, struct template *t, char *error, size_t n, int *line);
 
 // Writes the header of `flow` for a frame of `frame` bytes (no FCS, at least t->length) to `to` (room for t->length
-// bytes): fields, lengths, IPv4 header checksums, and L4 checksums over this header and `payload` (frame - t->length
-// bytes, NULL: zeros). The last TAG_BYTES of the payload count as zeros, whatever stands there. Any thread.
+// bytes). Fills in fields, lengths, IPv4 header checksums, and L4 checksums over this header and `payload` (frame -
+// t->length bytes, NULL: zeros). The last TAG_BYTES of the payload count as zeros. Any thread.
 void template_write(const struct template *t, uint32_t flow, uint32_t frame, const uint8_t *payload, uint8_t *to);
 
 // The innermost L4 checksum there is, which depends on the payload, or NULL. Outer checksums that cover it do not

@@ -71,8 +71,8 @@ static bool noticed(const struct template *t, const uint8_t *want, const uint8_t
 	return decode_frame(got, (uint16_t)length, &d) != 0;
 }
 
-// Any one bit of the headers that is wrong is noticed, unless the profile says that the field may be anything and no
-// checksum covers it: with `any` for an IPv4 id, its header's checksum is masked off too, yet must hold.
+// Any single wrong bit of the headers is noticed, unless the profile allows any value and no checksum covers it. With
+// `any` for an IPv4 id, its header's checksum is masked off too, yet must hold.
 static void test_flipped_bits(void **state)
 {
 	uint8_t want[512], got[512];

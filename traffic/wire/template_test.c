@@ -11,8 +11,8 @@
 
 #define FRAME_ROOM 9216
 
-// Packets built by scapy 2.5 (Ether()/Dot1AD()/…/Raw(), GTP_U_Header of scapy.contrib.gtp, checksums and lengths left
-// to scapy but for chksum=0 of UDP; the PPP protocol as Raw(), because scapy compresses it to one byte), payload 0, 1,
+// Packets built by scapy 2.5 (Ether()/Dot1AD()/…/Raw(), GTP_U_Header of scapy.contrib.gtp). Checksums and lengths are
+// scapy's, but for chksum=0 of UDP. The PPP protocol is Raw(), because scapy compresses it to one byte. Payload 0, 1,
 // 2, … and 16 zeros.
 struct literal {
 	const char *name;
