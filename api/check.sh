@@ -45,7 +45,7 @@ if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	fi
 fi
 
-# Compares what was generated with the file that is kept, or says how the file is made again.
+# Compares a generated file with the committed one; on a difference says how to regenerate it.
 same() {
 	cmp -s "$tmp/$1" "$2" && return
 	echo "$3 is stale: run api/check.sh --write and commit the result." >&2

@@ -37,8 +37,8 @@ enum api_type {
 	API_DELETE = 4, // api_object_head; no reply before COMMIT
 	API_COMMIT = 5, // empty -> api_usage[] in any number of replies (final and queried reports), then api_status
 	API_LIST = 6, // api_list -> api_digest[] in one or more replies
-	// api_stats_request -> rows of the table asked for, in one or more replies, which are made as the client reads:
-	// what changes meanwhile may be missing or there twice
+	// api_stats_request -> rows of a table, in one or more replies made as the client reads; rows that change
+	// meanwhile may be missing or appear twice
 	API_STATS = 7,
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
@@ -160,8 +160,8 @@ enum api_part {
 // What of a session a refusal is about (api_status.rule_kind).
 enum api_rule { API_RULE_NONE = 0, API_RULE_PDR = 1, API_RULE_FAR = 2, API_RULE_QER = 3, API_RULE_URR = 4 };
 
-// code: 0 or a positive errno. For a refused commit, kind and key name the object, rule_kind and rule the rule of it,
-// and text says why, for people.
+// code: 0 or a positive errno. For a refused commit: kind and key of the object, rule_kind and rule within it; text
+// says why, for people.
 struct api_status {
 	uint32_t code;
 	uint32_t kind; // enum api_kind; 0: no single object is to blame
@@ -171,8 +171,8 @@ struct api_status {
 	uint32_t rule; // id
 };
 
-// Each side says what it speaks, and both use the highest version that both do. Without one, or when a layout differs,
-// the data plane refuses every request but HELLO.
+// Each side sends its range of versions; both use the highest common one. Without one, or if a layout differs, the data
+// plane refuses every request but HELLO.
 struct api_hello {
 	uint32_t version; // highest that the sender speaks
 	uint32_t oldest; // lowest that it speaks
@@ -369,9 +369,9 @@ struct api_port {
 #define API_MAX_ADDRESSES 8
 #define API_MAX_VRFS 64 // the default one included
 
-// Key: the interface's name. Core: an L3 interface on a port or on a VLAN of it. Access: the gateway addresses that
-// the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has. Without a port: addresses
-// that we have on no link, a loopback device's; they have no network.
+// Key: the interface's name. Core: an L3 interface on a port or one of its VLANs. Access: gateway addresses that the
+// port's subscribers see (ARP, ND, echo), in any encapsulation. Without a port: loopback addresses, on no link and
+// without a network.
 struct api_interface {
 	char port[API_NAME]; // empty: none, and neither VLANs, MTU nor flags
 	uint16_t outer_vlan; // 0 none
@@ -382,8 +382,8 @@ struct api_interface {
 	uint32_t flags; // API_INTERFACE_*
 	char vrf[API_NAME]; // VRF of its addresses and of the routes of received packets; empty: the default one
 };
-// Core ports: nothing passes; its networks and the routes that leave by it are not there. (What passes an access port
-// its sessions say, not its gateway addresses.)
+// Core ports: no traffic; its networks and the routes by it are withdrawn. (On an access port sessions decide, not
+// gateway addresses.)
 #define API_INTERFACE_DOWN 1u
 // RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
@@ -397,7 +397,7 @@ struct api_interface {
 struct api_route {
 	struct api_address prefix;
 	struct api_address via; // family 0: directly attached. Of an IPv4 prefix also IPv6 (RFC 8950)
-	// May be empty when via lies in an interface's prefix; else via is on its link, in whatever network.
+	// May be empty when via is in an interface's prefix; else via is on its link, in any network.
 	char interface[API_NAME];
 	char vrf[API_NAME]; // of its interface; empty: the default one
 	uint32_t further, pad; // next hops of equal cost, of at most API_ROUTE_FURTHER
@@ -529,7 +529,7 @@ struct api_scheduler {
 #define API_INSTANCE_POOLS 16
 #define API_INSTANCE_GUARDED 64
 
-// What the packets of its interfaces are looked up by, where they are no GTP-U for one of its endpoints.
+// How packets of its interfaces are looked up, unless they are GTP-U for one of its endpoints.
 enum api_lookup {
 	API_LOOKUP_NONE = 0, // routed
 	API_LOOKUP_DESTINATION = 1, // to a UE: N6, SGi
@@ -598,7 +598,7 @@ struct api_nat {
 #define API_NPTV6_PAIRS 16
 
 // Key: the network instance by whose interfaces the packets leave (of destination look-up). RFC 6296: inside[i] becomes
-// outside[i] and back; both are IPv6 prefixes of one length, 16 to 64 bits, and none overlaps another.
+// outside[i] and back. Both are IPv6 prefixes of equal length, 16 to 64 bits, without overlap.
 struct api_nptv6 {
 	uint32_t pairs; // used entries below
 	struct api_address inside[API_NPTV6_PAIRS], outside[API_NPTV6_PAIRS];
@@ -616,8 +616,8 @@ enum api_mirror_to {
 
 enum api_mirror_direction { API_MIRROR_BOTH = 0, API_MIRROR_UPLINK = 1, API_MIRROR_DOWNLINK = 2 };
 
-// Key: the mirror's name. Copies of packets of sessions that name it, and of those that `ue` and `instance` say. A
-// packet is copied once at most, whichever mirrors its session has.
+// Key: the mirror's name. Copies packets of sessions that name it or match `ue` and `instance`. A packet is copied at
+// most once, however many mirrors its session has.
 struct api_mirror {
 	uint8_t to; // enum api_mirror_to
 	uint8_t direction; // enum api_mirror_direction
@@ -640,8 +640,8 @@ struct api_mirror {
 
 #define API_MAX_COUNTERS 64
 
-// Key: the counter's name. What sessions forward that name it, and those that `ue` and `instance` say: their sum, or
-// with `each` that of each session by itself. A count that reaches a watermark is a WATERMARK event, once a period.
+// Key: the counter's name. Counts what sessions forward that name it or match `ue` and `instance`: their sum, or with
+// `each` each session's. A count that reaches a watermark raises a WATERMARK event, once a period.
 struct api_counter {
 	uint64_t bytes, packets; // watermarks; 0: none. Bytes of IP packets
 	uint32_t period; // seconds; 0: one without end
@@ -655,8 +655,8 @@ struct api_counter {
 
 #define API_DEVICE 16 // IFNAMSIZ
 
-// Key: the name of an interface of a core port. A network device of the kernel (TAP) that stands for it: what no node
-// serves goes there, and what the kernel sends leaves by the interface. It outlives the data plane.
+// Key: the name of an interface of a core port. A kernel device (TAP) stands for it: it gets the packets that no node
+// serves, and its packets leave by the interface. It outlives the data plane.
 struct api_clone {
 	char device[API_DEVICE];
 	char netns[API_TEXT]; // file of the network namespace; empty: the data plane's own
@@ -676,8 +676,8 @@ struct api_gtsm {
 
 #define API_MAX_LINES 256
 
-// Key: an access port's name. Whose its VLANs are: the first range that a frame is in counts. Where there is none, a
-// VLAN of two tags is one subscriber's.
+// Key: an access port's name. Subscribers of its VLANs; the first range that matches a frame counts. Without a match,
+// two tags identify one subscriber.
 struct api_lines {
 	uint32_t count, pad; // the part api_line_range[count] follows
 };
@@ -734,7 +734,7 @@ enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 
 #define API_SDF_FLOW_LABEL 8u
 #define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's, whatever later filters say
 
-// One alternative of a PDR's filters; IPFilterRules with lists of ports stand as several. The first one decides.
+// One alternative of a PDR's filters; an IPFilterRule with lists of ports becomes several. The first match decides.
 struct api_sdf {
 	struct api_address remote; // the remote prefix, family 0 any
 	struct api_address local; // the UE's, or of a network behind it; family 0 any
@@ -822,7 +822,7 @@ struct api_qer {
 	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
 	uint8_t qfi;
 	uint8_t flags; // API_QER_*
-	// QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
+	// QER correlation id: sessions with the same id on one worker share the meters; 0: not shared
 	uint32_t share;
 	char uplink_policer[API_NAME]; // empty: not policed
 	char downlink_policer[API_NAME];
@@ -944,8 +944,8 @@ struct api_session {
 	uint8_t lcp_count; // 0 with an interval: 3
 	uint8_t lcp_opened; // 1: LCP is open, the data plane answers; 0: its echoes go to the control plane
 	char dnn[API_NAME]; // under which they count in API_TABLE_TRAFFIC; cut, where it is longer
-	// The most that a SYN's Maximum Segment Size says over IPv4; 20 less over IPv6. 0: it is left alone;
-	// API_MSS_PATH: what the MTU lets through both ways. Of several limits the smallest counts.
+	// Upper limit of a SYN's Maximum Segment Size over IPv4; 20 less over IPv6. 0: unchanged; API_MSS_PATH: by the
+	// MTU of both ways. The smallest of several limits counts.
 	uint16_t mss;
 	uint8_t pad3[6];
 };
@@ -1195,7 +1195,7 @@ enum api_trace_what {
 	API_TRACE_DATA = 4, // bytes of the row before it of the same packet and worker: a frame
 };
 
-// Rows of one packet come in order from one worker; a packet that is handed over goes on among those of another one.
+// Rows of one packet come in order from one worker; after a hand-over they continue among another worker's.
 struct api_trace_row {
 	uint32_t packet; // number
 	uint8_t what; // enum api_trace_what
@@ -1264,7 +1264,7 @@ struct api_frame_port {
 #define API_OFFLOAD_WHY 128
 #define API_CLONE_WHY 128
 
-// What brings received packets to the workers of their subscribers. A worker that gets another one's hands it over.
+// How received packets reach their subscribers' workers. A worker hands over packets of others.
 enum api_steering {
 	API_STEERING_NONE = 0, // there is one worker
 	API_STEERING_SOFTWARE = 1, // nothing else
@@ -1359,8 +1359,8 @@ struct api_rule_row {
 	uint32_t pdr, far, precedence, source, destination, action;
 	uint32_t teid_local, teid_peer;
 	struct api_address local, peer;
-	// Each packet that comes to it is in one: forwarded or answered; taken by its own gate, FAR, meters, quotas,
-	// redirection, buffer or limit of flows; waiting.
+	// Each packet counts once: forwarded or answered; dropped by its gate, FAR, meters, quotas, redirection, buffer
+	// or limit of flows; waiting.
 	uint64_t packets, bytes, dropped, buffered;
 	uint32_t qers, urrs; // used entries below: ids
 	uint32_t qer[API_PDR_QERS];
@@ -1472,7 +1472,8 @@ struct api_traffic_row {
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 };
 
-// SYNs whose MSS was lowered, by the network instance that they leave by (uplink) or came by (downlink); empty: none.
+// SYNs whose MSS was lowered, by the network instance that they leave by (uplink) or entered by (downlink); empty:
+// none.
 struct api_mss_row {
 	char name[API_NAME];
 	uint64_t uplink, downlink;

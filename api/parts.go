@@ -85,8 +85,8 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 // memory that each byte from a peer takes in rows.
 const maxGrowth = 2
 
-// rowsOf are a part's structs in our size. What the writer does not know is zero; what it knows beyond us is left
-// out: these are reports, which command nothing.
+// rowsOf returns a part's structs in our size. Unsent fields are zero; fields that we do not know are dropped, which is
+// safe in reports.
 func rowsOf[T any](p Part) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if p.Count > 0 && p.Size*maxGrowth < size {

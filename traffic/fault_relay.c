@@ -114,7 +114,7 @@ static void pass(struct relay *r, uint32_t from, struct rte_mbuf *m)
 	}
 }
 
-// Where `bytes` bytes at a place of the options lie in a frame; NULL when it has no such place.
+// Pointer to `bytes` bytes at an option's place in a frame; NULL when the frame has no such place.
 static uint8_t *place(struct rte_mbuf *m, int64_t at, uint32_t bytes)
 {
 	int64_t offset = at < 0 ? m->data_len + at : at;
@@ -122,7 +122,7 @@ static uint8_t *place(struct rte_mbuf *m, int64_t at, uint32_t bytes)
 	return offset >= 0 && offset + bytes <= m->data_len ? rte_pktmbuf_mtod_offset(m, uint8_t *, offset) : NULL;
 }
 
-// Exchanges the bytes of two frames, the later one and the one held. Packets count, two each time, when they differ.
+// Exchanges the bytes of two frames, the later one and the held one. Packets count, two each time, when they differ.
 static void swap(struct relay *r, struct rte_mbuf *a, struct rte_mbuf *b)
 {
 	uint8_t *p = place(a, r->o.swap_at, SWAP_BYTES), *q = place(b, r->o.swap_at, SWAP_BYTES), kept[SWAP_BYTES];
@@ -221,7 +221,7 @@ static void take(struct relay *r, uint32_t from, struct rte_mbuf *m)
 	pass(r, from, m);
 }
 
-// Lets a held frame go that waits in vain. Its fault counts only as far as it was done.
+// Releases a held frame that waits in vain. Its fault counts only if it was made.
 static void release(struct relay *r, uint32_t from, struct held *h)
 {
 	if (h->frame == NULL || r->now - h->since < r->tsc_hz * HELD_MS / 1000)
@@ -351,7 +351,7 @@ static int read_options(int argc, char **argv, struct options *o)
 	return optind;
 }
 
-// "--lcores=0@(0,1)": one thread, that floats over the CPUs which this process may use, or stays on the one given.
+// "--lcores=0@(0,1)": one thread that floats over this process's CPUs, or is pinned to the given one.
 static void choose_cpus(char *to, size_t n, int64_t cpu)
 {
 	cpu_set_t set;

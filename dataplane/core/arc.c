@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arcs and the stages that stand on them: from what they say of each other, and of what they want, the edges of the
-// graph.
+// Arcs and their stages: builds the graph's edges from their declarations and from the packets that stages want.
 //
 //   written by: the control thread (target nodes); the owner worker (its graph's edges)
 //   safe because: a worker changes edges between walks, when its graph is empty: no reordering
@@ -144,8 +143,8 @@ static unsigned exits_of(const struct node_arc *a)
 	return n;
 }
 
-// What the stage `s` of an arc (NULL: who leads to it) leads to by its exit `k`: the next stage that wants packets. The
-// last stage is not passed by where it has an exit to choose for who leads there.
+// Next node behind exit `k` of stage `s` (NULL: of a node that leads to the arc): the next stage that wants packets.
+// The last stage is not skipped if it chooses between exits.
 static const char *follows(const struct node_arc *a, const struct node_stage *s, unsigned k)
 {
 	const struct node_stage *next = s != NULL ? s->next : a->first;

@@ -23,8 +23,7 @@ enum stage_wants {
 	STAGE_NONE, // edges lead past it
 };
 
-// A node on an arc. Order: what `before` and `after` (other stages) ask for; else the product's own first, then by
-// name.
+// A node on an arc. Order: `before` and `after` name other stages; otherwise the product's own first, then by name.
 struct node_stage {
 	struct rte_node_register *node; // registered too
 	const char *arc;

@@ -26,8 +26,8 @@ int channel_holds(const struct reply_sink *sink);
 // fn fills in what modules know of an access port. From a constructor; one.
 void channel_port_register(void (*fn)(const struct port *p, struct api_frame_port *row));
 
-// fn is given what the control plane sends, checked for its form alone: octets has h->length bytes, the port's name
-// ends. From a constructor; one.
+// fn gets the control plane's frames, checked for form alone: octets has h->length bytes, the port's name is
+// terminated. From a constructor; one function.
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets));
 
 // Of core.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part carries the sender's size of its structs. A struct that is shorter than ours ends in zeros, which mean what
-// was before the field came. Of a longer one the tail that we do not know must be zero: an order that we cannot
-// carry out as a whole is refused.
+// A part carries the sender's size of its structs. A shorter struct than ours ends in zeros, which mean the behaviour
+// before the field existed. Of a longer one the unknown tail must be zero: an order that we cannot carry out whole is
+// refused.
 #include "core/contract.h"
 #include "core/error.h"
 #include "core/kind.h"

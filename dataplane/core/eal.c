@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects
-// name.
+// Starts DPDK's environment: one EAL thread (the control thread, not pinned); only the devices that PORT objects name.
 #include "core/eal.h"
 #include "core/log.h"
 #include "core/worker.h"

@@ -246,9 +246,9 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 		rte_eth_rx_metadata_negotiate(e->id, &marks); // a device that has no such setting delivers them anyway
 	conf.rxmode.mtu = want->mtu;
 	conf.intr_conf.rxq = is_tap(want);
-	// A bonding device then says of its link what it found last. Else who asks reads its members' links beside
-	// EAL's thread that polls them, which drivers are not made for: an e1000e's looked down to one of both, and
-	// left LACP.
+	// A bonding device then reports its last known link state. Else a reader and EAL's polling thread read its
+	// members' links at once, which drivers do not support: an e1000e's link looked down to one of them, and left
+	// LACP.
 	conf.intr_conf.lsc = want->members != 0;
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(e, &info, want, &conf);
@@ -270,7 +270,7 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 	return 0;
 }
 
-// Asks the Linux interface behind a device: 0, -1 when there is none, or it does not say, 1 when it is gone.
+// Asks the Linux interface behind a device: 0, -1 without one or without an answer, 1 when it is gone.
 static int interface_request(uint16_t id, unsigned long what, struct ifreq *request)
 {
 	struct rte_eth_dev_info info;
@@ -324,9 +324,9 @@ static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, cons
 	log_hush(0);
 }
 
-// Virtio-net has a filter of VLANs, which begins empty and lets no 802.1Q tag pass (VIRTIO 1.1 §5.1.6.5.3), but to who
-// asked for all frames. A bonding device that speaks LACP gives its members neither its MAC address nor the group of
-// LACPDUs (DPDK bug 1426), and leaves out what is for others itself.
+// Virtio-net's VLAN filter begins empty and passes 802.1Q tags only in promiscuous mode (VIRTIO 1.1 §5.1.6.5.3). A
+// bonding device with LACP gives its members neither its MAC address nor the group of LACPDUs (DPDK bug 1426); it drops
+// frames for others itself.
 static int needs_all_frames(const struct ethdev_want *want, const struct rte_eth_dev_info *info)
 {
 	return (want->members != 0 && strstr(want->source.args, "mode=4") != NULL) ||
@@ -368,8 +368,8 @@ static int start(struct ethdev *e, const struct ethdev_want *want, const struct 
 	return 0;
 }
 
-// Sockets are known when they became rings. A queue of net_tap is a descriptor, which the driver gives as an
-// interrupt's; those of cards are left alone.
+// Sockets are known since they became rings. A queue of net_tap is a descriptor, which the driver presents as an
+// interrupt's. Cards' descriptors are not used.
 static void find_descriptors(struct ethdev *e, const struct ethdev_want *want)
 {
 	uint32_t rings = ring_sockets(e->socket, RTE_DIM(e->socket));

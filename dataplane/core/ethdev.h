@@ -27,7 +27,7 @@ struct ethdev_want {
 	struct ethdev_source member[ETHDEV_MEMBERS]; // the devices that a bonding device is made of
 	uint32_t members;
 	uint32_t mtu; // largest L3 packet
-	// Bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
+	// Bytes of VLAN tags in addition; Linux counts them in an interface's frame size
 	uint32_t tags;
 	uint16_t rx_queues, tx_queues; // as many as the device has at most; ETHDEV_QUEUES to receive
 	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS

@@ -18,7 +18,7 @@ struct worker;
 // Copies *e; fills sequence and boot_id. Returns 0. ENOSPC: a usage report found the queue full; keep the counts and
 // try again. EAGAIN: another kind was suppressed by the queue's limit or by engine.event_rate.
 int event_raise(const struct api_event *e);
-// The same for who comes again until the event is accepted: a refusal is no suppression, nothing was missed.
+// The same for a caller that retries until the event is accepted: a refusal does not count as suppressed.
 int event_try(const struct api_event *e);
 // A report for the reply of the commit that is running (removed and queried URRs; release() may call it). The row comes
 // before the commit's status. Returns 0, or ENOMEM.

@@ -93,8 +93,8 @@ void host_path_poll(void)
 	struct rte_ring *queue;
 	uint32_t n;
 
-	// Bounded, so that a flood cannot keep the control thread from its sockets. What came to an earlier queue
-	// meanwhile goes before the rest of a later one.
+	// Bounded, so that a flood cannot keep the control thread from its sockets. New packets of an earlier queue
+	// precede the rest of a later one.
 	for (int round = 0; round < 16 && (queue = next_queue()) != NULL; round++) {
 		n = hold_ring_take(queue, pkts, VECTOR);
 		for (uint32_t i = 0; i < n; i++) {
@@ -134,7 +134,7 @@ void control_drop_held(uint32_t packets, const struct reason *r)
 	control_worker.reason[r->id] += packets;
 }
 
-// Also a packet of our own can be punted (it waits for a neighbour), so where it came from says nothing.
+// Our own packets can be punted too (to wait for a neighbour), so the origin does not decide.
 static int was_punted(struct rte_mbuf *m)
 {
 	return packet_of(m)->resume == RESUME_PUNTED;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets leave a worker's graph beside its ports, and come back: to the control thread and from it
-// (host_path.c), to another worker (nodes_io.c).
+// Exits of a worker's graph beside its ports, and the ways back: to and from the control thread (host_path.c), to
+// another worker (nodes_io.c).
 #ifndef CORE_HOST_PATH_H
 #define CORE_HOST_PATH_H
 

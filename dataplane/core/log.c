@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One form for all lines of the log: PROGRAM: text, PROGRAM: DPDK: text. DPDK's own way would write its lines raw, and
-// each line to syslog besides.
+// One form for all lines of the log: PROGRAM: text, PROGRAM: DPDK: text. DPDK itself would write raw lines, and copy
+// each to syslog.
 #include "core/log.h"
 #include "share/share.h"
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What modules ask of the control thread: to start, to learn the engine's rates, and to run from time to time.
+// What the control thread does for modules: start, the engine's rates, timers.
 #ifndef CORE_MODULE_H
 #define CORE_MODULE_H
 
@@ -20,7 +20,8 @@ const struct api_engine *engine_get(void); // NULL before the ENGINE object was 
 // fn gets the rates when an ENGINE object was committed: at the start and at each change. From constructors only.
 void engine_watch(void (*fn)(const struct api_engine *engine));
 
-// What a field of ENGINE may be beside 0, which its module gives a meaning: all else is refused before anything starts.
+// Allowed values of an ENGINE field beside 0, whose meaning its module defines: others are refused before anything
+// starts.
 struct engine_limit {
 	const char *name;
 	size_t field; // of struct api_engine, 32 bits

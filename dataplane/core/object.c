@@ -470,7 +470,7 @@ static int stage_all(const uint32_t *sorted, struct progress *p)
 	return 0;
 }
 
-// 1 when the objects of a kind must be asked one by one whether they can live with this change.
+// 1 when each object of a kind must be asked whether it accepts this change.
 static int must_ask(const struct object_change *c, const struct object *o, uint32_t kind)
 {
 	const struct object_ops *ops = store.ops[kind];

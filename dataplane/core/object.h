@@ -28,7 +28,7 @@ struct object_change {
 };
 
 void object_ops_register(const struct object_ops *ops); // from constructors
-// Runs when a commit begins; when all of it but ports is in force. NULL: nothing. From constructors, one of each.
+// Run when a commit begins, and when all of it but ports is in force. NULL: nothing. From constructors, one of each.
 void object_commit_watch(void (*begins)(void), void (*settles)(void));
 #define OBJECT_REGISTER(var)                                                                                           \
 	RTE_INIT(object_register_##var)                                                                                \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet metadata: 64 bytes in the mbuf's private area, one cache line, always right behind struct rte_mbuf.
 //
-// The head lives from port-rx to port-tx. The view area holds one of the typed views that modules declare
-// (PACKET_VIEW); each says which node writes it and until where it is valid. A packet belongs to one worker (or the
-// control thread) at a time.
+// The head is valid from port-rx to port-tx. The view area holds one of the typed views that modules declare
+// (PACKET_VIEW); each names its writer and its lifetime. A packet belongs to one worker (or the control thread) at a
+// time.
 #ifndef CORE_PACKET_H
 #define CORE_PACKET_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Port driver `share`: a link to another program of ours on this machine that takes buffers in place of copies
-// (lib/share). One receive queue; workers send under its lock.
+// Port driver `share`: a link without copies to another program of ours on this machine (lib/share). One receive queue;
+// workers send under its lock.
 #include "core/ethdev.h"
 #include "core/module.h"
 #include "core/packet.h"

@@ -16,8 +16,8 @@
 // or no engine runs afterwards; transactions before that stay applied.
 int replay_load_state(FILE *f, const char *name);
 
-// Adds a capture to be replayed into a port, or one to be written with what leaves by a port. `name` is for the log
-// and must live until replay_close. Takes f over, on failure too. Returns 0 or -1.
+// Adds a capture to replay into a port, or a capture to write from a port's output. `name` is for the log and must live
+// until replay_close. Owns f, on failure too. Returns 0 or -1.
 int replay_input(const char *port, const char *name, FILE *f);
 int replay_output(const char *port, const char *name, FILE *f);
 

@@ -5,9 +5,9 @@
 
 #include "isthmus_api.h"
 
-// Writes rows of one table from a place on, at first 0, each with stats_row; returns the next place, 0: that was all.
-// A call is a bounded step: between two of them packets, timers and other clients have their turn, and the table may
-// change. What is there throughout is given once. `key` may be empty.
+// Writes rows of one table from a place on (first 0), each with stats_row; returns the next place, 0 at the end. A call
+// is a bounded step: in between, packets, timers and other clients have their turn, and the table may change. Rows that
+// exist throughout are given once. `key` may be empty.
 struct stats_sink;
 typedef uint64_t (*stats_fn)(struct stats_sink *s, const char *key, uint64_t place);
 void stats_row(struct stats_sink *s, const void *row, uint32_t length);
@@ -26,8 +26,8 @@ struct reply_sink {
 	// Sends one reply, a part, or keeps a copy: it never waits. Returns 0, or -1 when the client is gone.
 	int (*send)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
-	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). Behind `part` come
-	// h->length bytes less its own: its rows, and what further parts there are. NULL: cannot subscribe.
+	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). h->length less its
+	// own bytes follow `part`: rows and further parts. NULL: cannot subscribe.
 	int (*offer)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	uint32_t owner; // identifies the client: a transaction belongs to it
@@ -56,8 +56,8 @@ int stream_offer(struct reply_stream *s, const struct api_part_head *part, const
 void stream_take(struct reply_stream *s, struct reply_sink *to, const struct api_header *request, const char *text);
 int stream_gone(struct reply_stream *s, uint32_t owner); // 1: it was this client's, who is gone
 
-// A reply of many rows. request_continue() takes steps as long as the client reads, and so does the memory of the reply
-// stay at one message, whatever the table has.
+// A reply of many rows. request_continue() takes steps while the client reads, so the reply takes one message's memory,
+// however large the table is.
 struct stats_sink {
 	struct reply_sink *to;
 	struct api_header request;

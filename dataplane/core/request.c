@@ -66,7 +66,7 @@ static const struct api_hello *our_hello(void)
 	return &me;
 }
 
-// What a peer says of itself that we do not know is no order: the tail of HELLO and of a layout is not looked at.
+// Unknown fields of a peer's HELLO and layouts are no orders: the tail is ignored.
 static void read_known(const struct part *p, uint32_t row, void *to, uint32_t size)
 {
 	memset(to, 0, size);

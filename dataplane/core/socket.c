@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control socket: a Unix stream socket, a few clients, all on the control thread, which waits for none of them.
 //
-// All clients together get VISIT_NS a visit, in turn; what is left goes on in the next one. What a client does not read
-// stays in its `out`. Until it has read, none of its requests is taken, and no rows are made for it. A client that
-// keeps us waiting in all for longer than a limit is closed, with what it had open, and counted.
+// All clients together get VISIT_NS a visit, in turn; the next visit continues. A client's unread replies stay in its
+// `out`. Until it has read them, none of its requests is taken and no rows are made for it. A client that exceeds a
+// time limit is closed, with all that it had open, and counted.
 #include "core/socket.h"
 #include "core/channel.h"
 #include "core/log.h"
@@ -263,7 +263,7 @@ static void handle_message(struct client *c, const struct api_header *h)
 	c->awaited_ns = 0;
 }
 
-// Room for `need` more bytes of input. A message is at most API_MAX_BODY; what held a long one goes with it.
+// Makes room for `need` more bytes of input. A message has at most API_MAX_BODY; a long one's buffer is freed with it.
 static int make_room(struct client *c, uint32_t need)
 {
 	if (c->at == c->used && c->room > 4 * READ_BYTES) {
@@ -387,7 +387,7 @@ int socket_open(const char *path)
 
 enum { FD_SLEEPER, FD_LISTENER, FD_OTHER, FD_CLIENT, FDS = FD_CLIENT + MAX_CLIENTS };
 
-// One visit to all, each time another one first, so that time is up for none of them for ever.
+// Visits all clients, starting with another each time, so that no client always finds the time used up.
 static void visit(const struct pollfd *fds)
 {
 	uint64_t until = control_now_ns() + VISIT_NS;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-// fn runs on the control thread when fd can be read; one descriptor (epoll(7) makes one of many). Negative: none.
+// fn runs on the control thread when fd can be read; one descriptor (epoll(7) combines several). Negative: none.
 void control_listen(int fd, void (*fn)(void));
 
 int socket_open(const char *path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a device spreads the frames of many subscribers over its queues. It is asked for the best that it says it can;
-// whatever it does, a packet that came to another worker than its subscriber's is handed over.
+// How a device spreads the frames of many subscribers over its queues, by the best method that it offers. Packets on
+// the wrong worker are handed over in any case.
 #ifndef CORE_STEERING_H
 #define CORE_STEERING_H
 
@@ -8,7 +8,7 @@
 
 #define STEERING_QUEUES 16 // of a device, at most
 
-// Which parts of frames it is to hash, of those that it says it can (RTE_ETH_RSS_*); 0: none.
+// Frame fields to hash, of those that the device offers (RTE_ETH_RSS_*); 0: none.
 uint64_t steering_hash(uint64_t offered, int access);
 // What such a hash is: enum api_steering.
 uint8_t steering_of_hash(uint64_t hash, int access);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces: the way of chosen packets through the graph, in the words of its stages.
 //
-// A packet that a trace follows is marked in its metadata (packet.traced, packet.trace), which goes with it from node
-// to node and from worker to worker. While nothing is traced, no node does anything for it: each node's function is
-// replaced when the first trace begins, and put back when the last one ends (trace_follow.c). What a stage decided it
-// says by a TRACE_STAGE.
+// A traced packet is marked in its metadata (packet.traced, packet.trace), which follow it from node to node and worker
+// to worker. Without traces nodes do nothing for it. Each node's function is replaced when the first trace begins, and
+// restored after the last (trace_follow.c). A TRACE_STAGE says what a stage decided.
 #ifndef CORE_TRACE_H
 #define CORE_TRACE_H
 
@@ -74,7 +73,7 @@ struct trace_chooser {
 	int (*make)(struct trace_filter **to, const struct api_trace *want, const struct api_trace_key *keys,
 		const struct api_trace_instruction *frame, const struct api_trace_instruction *packet);
 	void (*free)(struct trace_filter *f);
-	// Bits of those among n <= 64 frames, as they were received, that takes() may say something of. Workers.
+	// Bits of the received frames, of n <= 64, that takes() may accept. Workers.
 	uint64_t (*sieve)(const struct trace_filter *f, void *const *mbufs, uint32_t n);
 	// TRACE_KEYS, and TRACE_ALL when a frame as it was received is to be followed. Workers.
 	uint32_t (*takes)(const struct trace_filter *f, struct rte_mbuf *m);
@@ -82,15 +81,14 @@ struct trace_chooser {
 	// ones) and returns whether a packet may be of a noted flow. Workers.
 	void (*note_flow)(const struct worker *w, const struct rte_mbuf *m, int first);
 	int (*may_be_noted)(const struct worker *w, const struct rte_mbuf *m);
-	// Takes the sessions that have the keys from the fast path. Returns 1 when each key is a session's, so that
-	// their packets come behind the fast path from now on, as long as none of them makes an entry. Control
-	// thread.
+	// Takes the sessions with the keys from the fast path. Returns 1 when each key is a session's: then their
+	// packets stay behind the fast path as long as none of them makes an entry. Control thread.
 	int (*withdraw)(const struct trace_filter *f);
 };
 void trace_chooser_register(const struct trace_chooser *c);
 
-// What modules ask of a packet's marks. The build without these hooks (meson -Dtrace=false) refuses traces: it is what
-// this one is measured against.
+// Packet marks for modules. The build without these hooks (meson -Dtrace=false) refuses traces; it is the reference for
+// their cost.
 static inline uint8_t trace_marks(struct rte_mbuf *m)
 {
 	return TRACE_HOOKS ? packet_of(m)->traced : 0;

@@ -119,8 +119,8 @@ static int prepare(void)
 	return 0;
 }
 
-// A node's function is one pointer, which the worker reads before each vector: it sees the one or the other, and both
-// do right.
+// A node's function is one pointer, read by the worker before each vector: it sees the old or the new one, and both are
+// correct.
 static void arm(int on)
 {
 	struct rte_node_register *const *list;

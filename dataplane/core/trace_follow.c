@@ -22,7 +22,7 @@ void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, ui
 	pkt->trace = (uint16_t)number;
 }
 
-// 1 when the trace follows a packet that it takes: one of `sample`, not above its rate, nor one too many.
+// 1 when the trace follows a packet that matches: one of `sample`, within its rate and its number.
 static int follows(struct tracer *t, const struct worker *w, struct trace *tr, uint32_t k)
 {
 	if (tr->want.sample > 1 && t->of[k].seen++ % tr->want.sample != 0)
@@ -239,8 +239,8 @@ static void put_behind(void **objs, uint32_t k, uint32_t n)
 	reverse(objs + n - k, k);
 }
 
-// Gives marked packets of a vector, and those behind them that may be of their flows, to the full nodes: none overtakes
-// another of its flow. Returns how many are left, in front.
+// Gives marked packets of a vector, and later ones that may be of their flows, to the full nodes, so that each flow
+// keeps its order. Returns how many remain, in front.
 static uint16_t leave(const struct tracer *t, const struct worker *w, const struct trace_node *nt,
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -362,7 +362,8 @@ static void begin(struct tracer *t, struct worker *w, const struct trace_node *n
 		nt->stage->before(&p->text, w, m);
 }
 
-// Those of the vector that are marked. Hypothetical ones leave it where the node must not see them; how many are left.
+// Collects the vector's marked packets. Hypothetical ones are removed if the node must not see them; returns how many
+// remain.
 static uint16_t gather(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
@@ -407,8 +408,7 @@ static int is_handed_over(const struct worker *w, const struct rte_mbuf *m)
 	return 0;
 }
 
-// Packets that no trace followed, on their way to be dropped: of traces that ask for drops, those that the fast path
-// sent.
+// Untraced packets about to be dropped: for traces of drops, those that the fast path passed on.
 static void look_at_dropped(struct tracer *t, struct worker *w, const struct trace_node *nt,
 	const struct rte_node *node, void **objs, uint16_t n)
 {
@@ -419,7 +419,7 @@ static void look_at_dropped(struct tracer *t, struct worker *w, const struct tra
 			enter(t, w, objs[i], t->late, &at);
 }
 
-// Each marked packet begins a vector of its own, so that what is said of meters and queues is what the packet finds.
+// Each marked packet begins a vector of its own, so that reported meters and queues are those that it finds.
 static void run_pieces(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {

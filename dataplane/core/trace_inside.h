@@ -71,8 +71,8 @@ struct tracer {
 
 extern struct tracer *tracers; // API_MAX_WORKERS, and the control thread's; NULL until the first trace
 extern struct trace *traces_now[API_MAX_TRACES]; // published
-// Hypothetical packets on their way; atomic. As long as there are some, every node's function is replaced, whatever has
-// become of their traces: else a node would send, or count, what is none of the wire.
+// Hypothetical packets in flight; atomic. While there are some, every node's function stays replaced, even after their
+// traces: else nodes would send and count them.
 extern uint32_t trace_hypothetical;
 extern const struct trace_chooser *trace_chooser;
 
@@ -108,7 +108,7 @@ int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces);
 uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
 
-// One row, and up to `snap` bytes of a frame behind it where a trace wants it; what has no room is counted as lost.
+// One row, followed by up to `snap` bytes of a frame if a trace wants it; without room it is counted as lost.
 struct trace_row {
 	uint8_t what;
 	uint16_t outcome;

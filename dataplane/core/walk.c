@@ -83,7 +83,8 @@ static void idle(struct worker *w, uint64_t since)
 		sched_yield(); // to whom our last packets woke: it may wait for this CPU
 		took = clock_passed(rte_rdtsc(), before, w->tsc_hz);
 		note_stall(w, took);
-		// It did, and ran: who only looks for packets takes from it, and is woken sooner than given a turn.
+		// Another thread ran: polling takes CPU time from it, and a sleeper is woken sooner than a yielding
+		// thread gets its turn.
 		if (took > w->tsc_hz / US_PER_S * YIELDED_US)
 			w->shares_until = w->now + took + w->tsc_hz / 1000 * SHARES_MS;
 		return;
@@ -105,8 +106,8 @@ static void idle(struct worker *w, uint64_t since)
 	note_stall(w, clock_passed(rte_rdtsc(), wake, UINT64_MAX));
 }
 
-// One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends
-// the next begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
+// One walk over the graph, as rte_graph_walk, but with one clock reading per node: a node's end is the next one's
+// begin. A reading costs 20 ticks, shared by a vector of 64. Returns the last reading.
 static uint64_t walk(struct worker *w, uint64_t start)
 {
 	struct rte_graph *graph = w->graph;

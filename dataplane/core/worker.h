@@ -85,9 +85,8 @@ struct worker {
 
 extern __thread struct worker *worker_current;
 
-// The time of the thread that owns w, of its reading of the TSC. Where the TSC has stepped back by more than a
-// millisecond, all threads' time goes on from where the first of them that sees it had come to. For less it stands
-// still.
+// The time of w's owner thread for its TSC reading. After a step back of more than a millisecond, time continues from
+// where the first thread that saw it had been. After a smaller step it stands still.
 uint64_t worker_step_back(struct worker *w, uint64_t tsc);
 extern uint64_t worker_clock_ahead; // of the TSC; atomic
 static inline uint64_t worker_time(struct worker *w, uint64_t tsc)
@@ -122,8 +121,8 @@ static inline struct worker *worker_self(void)
 	return worker_current;
 }
 
-// Of a node that works without being given packets: what it holds, or has to do, is due then. A worker without work
-// sleeps so long at most, and never longer than WORKER_SLEEP_MS; said again in each walk. Owner thread, inside a walk.
+// A node without input packets has work due at this time. An idle worker sleeps at most until then, and never longer
+// than WORKER_SLEEP_MS. Repeated in each walk. Owner thread, inside a walk.
 #define WORKER_SLEEP_MS 50
 static inline void worker_due(struct worker *w, uint64_t ticks)
 {

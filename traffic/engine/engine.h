@@ -39,7 +39,7 @@ struct pacer {
 };
 #define PACER_UNLIMITED UINT64_MAX
 
-// Streams that share one pacer: those with a share of the trial's rate, or one with a rate of its own.
+// Streams with one pacer: those with shares of the trial's rate, or a single one with its own rate.
 struct group {
 	struct pacer pacer;
 	uint32_t places, at;

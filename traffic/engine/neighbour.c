@@ -122,7 +122,8 @@ static bool read_options(const uint8_t *option, uint16_t bytes, const uint8_t **
 	return true;
 }
 
-// What RFC 4861 §7.1.1 asks of a solicitation. `ip` has IPV6_BYTES + `bytes` bytes. *link: NULL or where to answer to.
+// Checks of RFC 4861 §7.1.1 for a solicitation. `ip` has IPV6_BYTES + `bytes` bytes. *link: NULL or the address to
+// answer.
 static bool good_solicitation(const uint8_t *ip, uint16_t bytes, const uint8_t **link)
 {
 	static const uint8_t nobody[16], solicited[13] = {0xff, 2, [11] = 1, [12] = 0xff};

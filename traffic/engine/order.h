@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order a stream's flows are visited. Seeded: the same profile gives the same order. One thread.
+// Order of a stream's flows. Seeded: the same profile gives the same order. One thread.
 #ifndef TRAFFIC_ORDER_H
 #define TRAFFIC_ORDER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges received frames: the tag says which packet it is, the table what it must look like. One thread for each port.
+// Judges received frames: the tag identifies the packet, the table has its expected bytes. One thread per port.
 #include "traffic/engine/stream.h"
 #include "traffic/wire/decode.h"
 #include <arpa/inet.h>

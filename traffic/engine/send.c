@@ -210,7 +210,7 @@ uint32_t egress_send_neighbour_answers(struct egress *l)
 	return n;
 }
 
-// What the link did not take of the groups without a limit. Returns how many packets there were; some may be left.
+// Sends the pending packets of groups without a limit. Returns how many were sent; some may remain.
 static uint32_t send_pending(struct egress *l)
 {
 	struct rte_mbuf *m[BURST];
@@ -226,7 +226,7 @@ static uint32_t send_pending(struct egress *l)
 	return pendings - l->pendings;
 }
 
-// Groups without a limit get what the others leave, and take turns; when the link does not take all of one, they wait.
+// Groups without a limit use the rest of the link in turn; when it does not take all of one, they wait.
 static uint32_t send_unlimited(struct egress *l, uint64_t now, const struct pattern *pattern)
 {
 	uint32_t n = send_pending(l);

@@ -18,8 +18,8 @@
 #define PATTERN_BYTES (FRAME_MAX + 64)
 #define TABLE_BYTES_MAX (512ull << 10) // beyond L2 a stored row costs more than a computed one
 
-// What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It
-// repeats nowhere, so that a payload that slipped is seen.
+// The bytes behind every packet's header: byte k of a sent frame is byte k of the pattern, up to the tag. It never
+// repeats, so a shifted payload is seen.
 struct pattern {
 	uint8_t byte[PATTERN_BYTES];
 };
@@ -36,9 +36,8 @@ struct header_field {
 	} sum[TEMPLATE_SUMS];
 };
 
-// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else made of the first
-// flow's. A checksum of one's complement is linear in what it covers, so each field has its part in it, whatever
-// lies in between.
+// Headers of all flows at all sizes, precomputed if they fit into TABLE_BYTES_MAX; else derived from the first flow's.
+// A one's complement checksum is linear in its data, so each field contributes separately.
 struct headers {
 	const struct template *t;
 	uint8_t *row; // [size][flow], stride bytes each; NULL: none
@@ -110,7 +109,7 @@ struct sender {
 	uint64_t sent, sent_bytes, refused;
 } __rte_cache_aligned;
 
-// What has come of a flow: the next sequence number, and which of the 32 before it came (bit 0: the last).
+// A flow's receive state: the next sequence number, and which of the 32 before it arrived (bit 0: the last).
 struct flow_state {
 	uint32_t next, window;
 };
@@ -162,8 +161,7 @@ uint32_t headers_stride(const struct template *t);
 
 // receive.c
 
-// The number of the trial that is `trials` after the one with this number; every number comes once before one comes
-// again.
+// The number of the trial `trials` after this one; numbers repeat only after all were used.
 static inline uint32_t nonce_after(uint32_t nonce, int32_t trials)
 {
 	return nonce + (uint32_t)trials * 2654435761u;

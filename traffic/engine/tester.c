@@ -133,7 +133,7 @@ static int open_device(struct tester *t, struct tester_port *p, const struct eth
 	return code == 0 ? 0 : -1;
 }
 
-// A memif port that gives its memory to the link is connected before the next one is opened (zero_copy.h).
+// A memif port that shares its memory is connected before the next one is opened (zero_copy.h).
 static int open_shared(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
 {
 	struct zero_copy kept;

@@ -205,7 +205,7 @@ static const char *take_stream(
 	return NULL;
 }
 
-// An answer goes out where its question came in, to the same flow, and each question gets one.
+// An answer leaves by its question's port, to the same flow; each question gets one.
 static const char *check_answers(const struct work *w)
 {
 	bool answered[JOB_STREAMS] = {false};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the office (lab/tester, Go) and the engine (C) say to each other: the job at the beginning, then a request and
-// its answer at a time. Each message is a struct job_head and as many bytes as it says, in host byte order. All padding
-// is spelled out: api/check.sh makes the Go types of this header.
+// Messages between the office (lab/tester, Go) and the engine (C): first the job, then requests and their answers. Each
+// is a struct job_head and the bytes that it announces, in host byte order. Padding is spelled out: api/check.sh makes
+// the Go types of this header.
 #ifndef TRAFFIC_JOB_H
 #define TRAFFIC_JOB_H
 

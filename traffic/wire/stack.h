@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An encapsulation stack (Ethernet, tags, PPPoE, IP, UDP, GTP-U, …) as a profile describes it, and the template of
-// header bytes compiled from it. Shares no code with the gateway: what the gateway sends is compared with what is
-// encoded here.
+// An encapsulation stack (Ethernet, tags, PPPoE, IP, UDP, GTP-U, …) of a profile, and the template of header bytes
+// compiled from it. Shares no code with the gateway, whose output is compared with it.
 //
 // Pure: no I/O, no globals, no DPDK. All multi-byte values in `bytes` are in network order.
 #ifndef TRAFFIC_STACK_H
@@ -75,9 +74,9 @@ uint16_t layer_bytes(const struct layer *l);
 // Distinguishes a layer from outer ones of its kind: "", "inner ", "third ", …
 const char *layer_rank(const struct stack *s, uint32_t index);
 
-// A big-endian number of `width` bytes (1, 2, 4) at `offset` that changes with the flow: step * ((flow / each) % count)
-// is added to what stands there. It never carries into neighbours in the same bytes (VLAN priority and id):
-// stack_compile() has looked at all flows. Two fields may share bytes.
+// A big-endian number of `width` bytes (1, 2, 4) at `offset` that varies by flow: step * ((flow / each) % count) is
+// added. It never carries into neighbours in the same bytes (VLAN priority and id): stack_compile() has checked all
+// flows. Two fields may share bytes.
 struct template_field {
 	uint16_t offset;
 	uint8_t width;
@@ -104,9 +103,9 @@ struct template
 	uint16_t length; // header bytes
 	uint16_t inner_l3; // offset of the innermost IP header; 0: there is none
 	uint8_t bytes[TEMPLATE_BYTES]; // of flow 0; zeros where `size` and `sum` write
-	// 1 bits are compared; header bytes only. Zeros for fields that are `any`, and for every checksum that covers
-	// one (an IPv4 id that is `any` takes its header checksum along). The entry in `sum` remains for those: the
-	// receiver computes such a checksum over what it received. A checksum that is itself `any` has no entry.
+	// 1 bits are compared; header bytes only. Zeros for fields that are `any`, and for checksums that cover one (an
+	// IPv4 id that is `any` also masks its header checksum). Those keep their entry in `sum`: the receiver computes
+	// them over the received bytes. A checksum that is itself `any` has no entry.
 	uint8_t mask[TEMPLATE_BYTES];
 	uint8_t fields, lengths, sums;
 	struct template_field field[TEMPLATE_FIELDS];
@@ -115,11 +114,11 @@ struct template
 	struct stack stack; // for template_name()
 };
 
-// Compiles `s`. `flows`: how many the stream has; a counted field that would leave its width is an error. `received`:
-// `any` is allowed. What the profile does not give is computed (enum field_role). UDP has no checksum over IPv4 and
-// below GTP-U (RFC 768, RFC 6935 §5) unless the profile says `checksum: 1`, and has one over IPv6 unless it says
-// `checksum: 0`. GTP-U has a sequence number or N-PDU number where the profile gives one (or says `any`). Returns 0, or
-// -1 with a sentence in `error` that names layer and field, and its line in `line`; then *t is unusable.
+// Compiles `s`. `flows`: of the stream; a counted field that would exceed its width is an error. `received`: `any` is
+// allowed. Missing fields are computed (enum field_role). UDP has no checksum over IPv4 and below GTP-U (RFC 768, RFC
+// 6935 §5) unless the profile says `checksum: 1`; over IPv6 it has one unless it says `checksum: 0`. GTP-U has a
+// sequence or N-PDU number if the profile gives one (or `any`). Returns 0, or -1 with a sentence in `error` (layer and
+// field) and its line in `line`; then *t is unusable.
 int stack_compile(
 	const struct stack *s, uint32_t flows, bool received, struct template *t, char *error, size_t n, int *line);
 

@@ -2,8 +2,8 @@
 // Exact-match table for keys of 64 bits, four entries per cache line: a million keys take 32 MB (struct exact: 128 MB),
 // and a look-up is one cold line. Used for F-TEIDs and UE addresses.
 //
-// One writer, many readers, as struct exact. A key lies in one of two blocks of four, the first unless that is full.
-// When both are full, a key of theirs moves from its first block to its other; what then finds no place lies in a small
+// One writer, many readers, as struct exact. A key is in one of two blocks of four, the first unless it is full. When
+// both are full, one of their keys moves from its first block to its other. A key without a place goes to a small
 // struct exact.
 //
 // A reader during a change misses or finds, but never mixes entries. The writer stores the value before the key and
@@ -41,7 +41,7 @@ struct narrow {
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket);
 void narrow_free(struct narrow *t);
 
-// Both blocks of a key, 32 bits each. Two folded products: after one, keys a fixed distance apart (TEIDs, prefixes) lie
+// Both blocks of a key, 32 bits each. Two folded products: after one, keys at a fixed distance (TEIDs, prefixes) spread
 // unevenly under one secret in three hundred.
 static inline uint64_t narrow_hash(const struct narrow *t, uint64_t key)
 {
@@ -67,8 +67,7 @@ static inline void narrow_prefetch(const struct narrow *t, uint64_t hash)
 	rte_prefetch0(narrow_block(t, hash));
 }
 
-// Bits of the entries whose key this is: one at most. Without a branch for each: which of the four it is cannot be
-// foretold.
+// Bits of the entries with this key: at most one. Branchless: which of the four matches is unpredictable.
 static inline uint32_t narrow_match(const struct narrow_block *b, uint64_t key)
 {
 #ifdef __AVX512F__
@@ -114,8 +113,8 @@ static inline int narrow_lookup(const struct narrow *t, uint64_t hash, uint64_t 
 // Writer. Adds or replaces. Returns 0, or ENOSPC when `capacity` keys are held, or there is no place; never for a key
 // that is held or reserved. `key` is not 0, `value` not NARROW_RESERVED.
 int narrow_add(struct narrow *t, uint64_t key, uint64_t value);
-// Writer. Takes a place for a key that is to be added: 1. Returns 0 when the key is there, or -1 for want of a place.
-// What was taken and is not used is given back by narrow_delete(), with a grace period behind it.
+// Writer. Reserves a place for a new key: 1. Returns 0 when the key exists, or -1 without a place. An unused
+// reservation is returned by narrow_delete(), with a grace period behind it.
 int narrow_reserve(struct narrow *t, uint64_t key);
 // Writer. Returns 1 when it was there.
 int narrow_delete(struct narrow *t, uint64_t key);

@@ -11,8 +11,8 @@
 // A pipe is idle (no packets), active (in its subport's round), parked (in the timing wheel until its own buckets allow
 // a packet) or waiting. Waiting: its classes lack credit at the subport, or other pipes come first there.
 //
-// A class whose rate at the subport is used up has a list of the pipes that want it. As credit comes in, pipes are
-// taken from the list in turn and get a grant: leave to send that class in their next turn.
+// A class whose rate at the subport is used up has a list of waiting pipes. New credit goes to the pipes in turn as a
+// grant: leave to send that class in their next turn.
 #ifndef HQOS_PRIVATE_H
 #define HQOS_PRIVATE_H
 

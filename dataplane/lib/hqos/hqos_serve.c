@@ -265,8 +265,8 @@ static struct rte_mbuf *send_one(struct hqos *h, struct subport *sp, struct pipe
 	return m;
 }
 
-// Two pipes ahead in the round: the lines of the pipe; one ahead: its first packet. (Which queue it will send from is
-// not known yet; the first one with packets is a good guess.)
+// Prefetches two pipes ahead in the round: the pipe's lines; one ahead: its first packet. (Its next queue is unknown;
+// the first with packets is a good guess.)
 static inline void prefetch_round(const struct hqos *h, const struct pipe *p)
 {
 	if (p->next == NIL)

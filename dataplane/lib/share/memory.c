@@ -52,8 +52,7 @@ size_t buffers_bytes(const struct buffers *b)
 	return RTE_ALIGN_CEIL((size_t)b->count * b->bytes, (size_t)4096);
 }
 
-// A session's pool: nothing is taken from it (share_rx() takes the mbuf of the buffer that came), what is freed goes
-// back.
+// A session's pool gives no mbufs (share_rx() uses the received buffer's); freed ones return to it.
 static int nothing(struct rte_mempool *pool)
 {
 	return 0;

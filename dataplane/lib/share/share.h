@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links between two processes on one machine that exchange buffers instead of copying frames. README.md says what lies
-// where, whose each buffer is at every moment, and what happens when a process dies.
+// Links between two processes on one machine that exchange buffers instead of copying frames. README.md describes the
+// memory, each buffer's owner, and the death of a process.
 //
 // One thread, the control thread of the process, calls everything but share_rx(), share_sleep() and share_tx(), which
 // any thread may call.
@@ -59,8 +59,8 @@ bool share_up(const struct share_link *l); // any thread
 uint32_t share_lent(const struct share *s); // buffers that others have at the moment
 void share_count(const struct share_link *l, struct share_counters *c);
 
-// Frames of one segment with refcnt 1, ol_flags 0 and packet_type 0; the private area is as it was left. To be freed
-// by any thread.
+// Frames of one segment with refcnt 1, ol_flags 0 and packet_type 0; the private area is unchanged. Any thread may free
+// them.
 uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 // The receiving thread is about to sleep: false when frames wait. Else it may poll(2) `fd`, which becomes readable when
 // frames come; -1: it may wait until the link is up. The peer may ring without reason, or never: neither wait for ever

@@ -27,8 +27,7 @@ static inline uint16_t checksum_finish32(uint32_t sum)
 // Sum of `length` bytes, added to `sum`. Start with 0 or checksum_pseudo().
 uint64_t checksum_add(uint64_t sum, const void *p, uint32_t length);
 
-// What to store in a checksum field (memcpy, no byte swap) when the field was 0 in the sum. A receiver's sum over a
-// good packet gives 0 here.
+// Value for a checksum field (memcpy, no byte swap) that was 0 in the sum. A receiver's sum over a good packet gives 0.
 static inline uint16_t checksum_finish(uint64_t sum)
 {
 	return (uint16_t)~checksum_fold(sum);
@@ -121,7 +120,7 @@ static inline void checksum_update32(uint8_t *sum, uint32_t from, uint32_t to)
 	memcpy(sum, &fresh, 2);
 }
 
-// Takes one from the TTL (> 0) of the IPv4 header at p, and adds it to the checksum (RFC 1141, RFC 1624).
+// Decrements the TTL (> 0) of the IPv4 header at p and updates the checksum (RFC 1141, RFC 1624).
 static inline void ip4_decrement_ttl(uint8_t *p)
 {
 	uint16_t sum;

@@ -59,7 +59,7 @@ static inline int ecn_acts(uint8_t outer, uint8_t inner)
 	return pairs >> (outer << 2 | inner) & 1;
 }
 
-// The packet at ip leaves a tunnel whose header had `outer`; ecn_acts() said 1. Returns 0 when it is to be dropped.
+// The packet at ip leaves a tunnel whose header had `outer`; ecn_acts() returned 1. Returns 0 when it must be dropped.
 int ecn_leave_tunnel(uint8_t outer, uint8_t version, uint8_t *ip);
 
 #endif

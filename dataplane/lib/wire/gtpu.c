@@ -87,8 +87,8 @@ enum gtpu_status gtpu_options_parse(const uint8_t *p, uint32_t available, uint32
 	return GTPU_OK;
 }
 
-// Moves the extension headers that go on to the end, last one first, so that none is overwritten before it was read.
-// Returns where the first one begins; *first is its type.
+// Moves the kept extension headers to the end, last one first, so that none is overwritten before it is read. Returns
+// where the first one begins; *first is its type.
 static uint8_t *relay_extensions(uint8_t *end, unsigned length, uint8_t qfi, int without_container, uint8_t *first)
 {
 	struct {

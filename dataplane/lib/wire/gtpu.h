@@ -37,8 +37,8 @@ enum gtpu_status {
 	GTPU_REQUIRED,
 };
 
-// What a header has beside TEID and QFI. Who forwards the packet into another tunnel passes it on; who ends the tunnel
-// must know it.
+// Header contents beside TEID and QFI. A relay into another tunnel passes them on; the tunnel's end must understand
+// them.
 #define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container that says more than a QFI
 #define GTPU_ENDPOINT 2u // an extension that is unknown and that an end point must understand
 

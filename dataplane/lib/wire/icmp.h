@@ -41,7 +41,7 @@
 #define ICMP6_QUOTE_MAX (1280 - ICMP6_ERROR_HEADER) // RFC 4443 §3
 #define ICMP_TTL 64
 
-// What happened, for either family: the nodes say this and the table in icmp.c has the type and code.
+// The problem, for either family: nodes name it, and the table in icmp.c has type and code.
 enum icmp_problem {
 	ICMP_PROBLEM_TTL, // TTL or hop limit ran out in transit
 	ICMP_PROBLEM_TOO_BIG, // needs the MTU
@@ -103,8 +103,8 @@ static inline int icmp_is_echo(const uint8_t *p, const struct ip_info *info)
 	return info->fragment == 0 && info->protocol == protocol && p[info->l4] == type && p[info->l4 + 1] == 0;
 }
 
-// Turns the echo request at p into its reply where it lies: addresses swapped, TTL set, checksums updated from the old
-// ones, so data damaged on the way stays detectable. Writes nothing behind the first 8 bytes of the ICMP header.
+// Turns the echo request at p into its reply in place: addresses swapped, TTL set. Checksums are updated incrementally,
+// so damaged data stays detectable. Writes only the IP header and the first 8 bytes of ICMP.
 void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info);
 
 #endif

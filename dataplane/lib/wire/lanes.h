@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain IPv4 headers checked all at once: what is compared of each field lies in one lane of 16 bits, as "at least
-// a, at most b more". They find good most of what is; the others are looked at field by field (wire/ip.h,
-// wire/plain.h).
+// Plain IPv4 headers checked all at once: each field's bounds are a 16-bit lane, "at least a, at most b more". Most
+// good headers pass; the others are checked field by field (wire/ip.h, wire/plain.h).
 //
 //   half 0: outer length, outer source, inner length, inner fragmentation, inner source
 //   half 1: outer UDP length, GTP-U length, inner destination, inner UDP length

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain headers: the first bytes of a frame as an example that others are compared with, and what is to be checked of
-// those that are like it.
+// Plain headers: the first bytes of an example frame for comparison, and the checks that remain for equal ones.
 #ifndef WIRE_PLAIN_H
 #define WIRE_PLAIN_H
 

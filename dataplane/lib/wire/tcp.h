@@ -19,9 +19,9 @@ static inline int tcp_is_syn(const uint8_t *tcp)
 	return (tcp[13] & TCP_SYN) != 0;
 }
 
-// No MSS option of the SYN says more than `most` from now on; the checksum follows (RFC 1624). A SYN without one stays
-// so: its receiver takes 536 or 1220 (RFC 9293 §3.7.1), which pass everywhere. `readable`: bytes from `tcp` on, at
-// least TCP_HEADER. Returns TCP_MSS_*.
+// Lowers the SYN's MSS option to `most` and updates the checksum (RFC 1624). A SYN without one is unchanged: its
+// receiver assumes 536 or 1220 (RFC 9293 §3.7.1), which pass everywhere. `readable`: bytes from `tcp` on, at least
+// TCP_HEADER. Returns TCP_MSS_*.
 unsigned tcp_clamp_mss(uint8_t *tcp, uint32_t readable, uint16_t most);
 
 #endif

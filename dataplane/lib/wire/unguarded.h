@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fast path does without of the build's protections, where one costs it more than 2 % (bench/README.md,
-// "Hardening").
+// Build protections that the fast path omits because each costs it more than 2 % (bench/README.md, "Hardening").
 #ifndef WIRE_UNGUARDED_H
 #define WIRE_UNGUARDED_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// access-input: what a home gateway sends. Reads Ethernet, up to two VLAN tags and PPPoE, checks the IP header, and
-// sorts control packets out. Nothing is stripped here: the firewall comes before classification, as in the vAGF paper.
+// access-input: frames of home gateways. Reads Ethernet, up to two VLAN tags and PPPoE, checks the IP header, and sorts
+// out control packets. It strips nothing: the firewall comes before classification, as in the vAGF paper.
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"

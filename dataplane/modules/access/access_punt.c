@@ -42,7 +42,7 @@ static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf
 {
 	int known = is_known(m);
 
-	// When all come at once, who has begun shall end: else each loses a packet somewhere on its way.
+	// When all come at once, those that have begun shall finish: else each loses a packet somewhere.
 	if (!known && !has_begun(m) && host_path_crowded())
 		return packet_leave(m, &drop_newcomer, EDGE_DROP);
 	return host_within_limits(w, m, known) ? EDGE_PUNT : EDGE_DROP;

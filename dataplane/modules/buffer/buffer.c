@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer: packets wait, in order, until their FAR says what becomes of them (TS 29.244 §5.2.4). buffer-release: what is
-// due by time or by a change of the session.
+// buffer: packets wait in order until their FAR decides (TS 29.244 §5.2.4). buffer-release: packets due by time or by a
+// change of the session.
 #include "buffer/queue.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -164,7 +164,7 @@ static void tell_full(struct worker *w, struct queue *q, uint16_t pdr, uint32_t 
 		q->full = 1;
 }
 
-// No room for the session: the newest is dropped, for what waits longest is what the UE was paged for.
+// The session's share is full: the newest is dropped, because the oldest caused the UE's paging.
 static rte_edge_t full(struct worker *w, struct queue *q, const struct rule *r, struct rte_mbuf *m)
 {
 	tell_full(w, q, session_pools.match[rule_index(r)].pdr, packet_of(m)->length);

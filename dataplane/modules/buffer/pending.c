@@ -56,8 +56,8 @@ static int try_to_notify(uint32_t session, uint64_t argument)
 	return queue_event_of(&e, session, argument) ? event_try(&e) : 0;
 }
 
-// What no longer holds goes, so that a session has at most one event for each of its PDRs. Returns the place for
-// another one, or NULL when it pends already.
+// Removes outdated events, so that a session has at most one per PDR. Returns a place for another, or NULL when the
+// same is pending.
 static struct pending **place_for(uint32_t session, uint64_t argument)
 {
 	struct pending **at = &own.of[session].first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of packets that wait for idle UEs: pool, wheel, and what the control thread says about sessions.
+// Queues of packets for idle UEs: pool, wheel, and the control thread's notices about sessions.
 #include "buffer/queue.h"
 #include "core/control.h"
 #include "core/event.h"

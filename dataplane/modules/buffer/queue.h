@@ -26,7 +26,7 @@
 #define PARTIES 64 // associations with packets that wait on one worker; further ones share the last place
 #define RANKS 256 // queues of that many buffers and more are equal
 
-// A packet that waits: takes the session view's place, since a rule is valid in one walk only.
+// A waiting packet: replaces the session view, because a rule is valid in one walk only.
 struct waiting {
 	struct rte_mbuf *next;
 	uint64_t since; // ms of the worker's clock
@@ -126,17 +126,16 @@ static inline uint64_t buffer_now_ms(const struct worker *w)
 	return w->now / (w->tsc_hz / 1000);
 }
 
-// The session's queue, made when there is none. NULL: no packet may wait at all, or another worker has still to empty
-// the old one. Packets of an earlier session with this index are dropped by then. All of the worker that owns the
-// session.
+// The session's queue, created if missing. NULL: no packet may wait, or another worker has not emptied the old queue
+// yet. Drops packets of an earlier session with this index. The session's owner worker.
 struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
 void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
 // Reports its notices ahead of time and frees it: a queue without packets.
 void queue_give_up(struct worker *w, struct queue *q);
-// fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or
-// NULL.
+// fair.c: a queue enters, changes its buffers, leaves. The first queue that has notices only, or NULL. The longest
+// queue, or NULL.
 void fair_enter(struct buffer_worker *b, struct queue *q);
 void fair_move(struct buffer_worker *b, struct queue *q, uint32_t buffers);
 void fair_leave(struct buffer_worker *b, struct queue *q);

@@ -17,7 +17,7 @@
 #define ACL_MAX_RULES 65536
 #define ACL_KEY_SIZE 48 // of the largest key: an IPv6 header and two ports, rounded up
 
-// The lists of wireline subscribers, and those of network instances: packets that come into one on their way to a
+// The lists of wireline subscribers, and those of network instances, for packets that enter one on their way to a
 // mobile session.
 enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 

@@ -21,8 +21,8 @@ static const uint8_t *destination_of(const struct example *e, const uint8_t *ip)
 	return ip + (e->version == 4 ? 16 : 24);
 }
 
-// 1 when the packet is a G-PDU to one of our endpoints; over IPv6, GTP-U of any kind. Row G20: an endpoint serves only
-// the interface that has its address.
+// 1 when the packet is a G-PDU to one of our endpoints (over IPv6, any GTP-U). Row G20: an endpoint serves only the
+// interface with its address.
 static int is_tunnel(const struct example *e, const uint8_t *ip, const struct interface *i)
 {
 	return e->l3 <= ETH_HEADER + ETH_TAG && (e->version == 4 ? plain_is_gpdu(ip) : plain_to_gtpu(6, ip)) &&

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examples: what core-input, ip-input and gtpu-input find out about one packet of a vector from its first bytes holds
-// for those whose first bytes are the same. An example lives for one vector, within a walk, so nothing that it was
-// looked up in changes.
+// Examples: the results of core-input, ip-input and gtpu-input for a packet's first bytes hold for all packets with
+// equal ones. An example lives for one vector, within a walk, so its tables do not change.
 #ifndef FLOW_EXAMPLE_H
 #define FLOW_EXAMPLE_H
 
@@ -84,8 +83,8 @@ static __rte_always_inline int example_holds(const struct example *e, struct rte
 	return plain_bytes_same(&e->bytes, frame) && packet_of(m)->port_in == e->port_in;
 }
 
-// The example of a packet that the last one is not, made from it when there is none. NULL: the packet takes the full
-// nodes. PLAIN_BYTES of the frame may be read.
+// The example of a packet that does not match the last one; made if missing. NULL: the packet takes the full nodes.
+// PLAIN_BYTES of the frame must be readable.
 const struct example *example_find(struct examples *x, const struct worker *w, struct rte_mbuf *m);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last loops of flow-input and flow-access: what the full nodes check, count and write behind the session, of
+// The last loops of flow-input and flow-access: the full nodes' checks, counts and writes behind the session, for
 // packets whose entry was found.
 #include "flow/finish.h"
 #include "core/control.h"
@@ -342,7 +342,7 @@ static __rte_noinline void ask_meters(const struct parsed *parsed, uint16_t n)
 	}
 }
 
-// The first rule of a packet that takes the full nodes, or NULL where its key does not say that.
+// The first rule of a packet that takes the full nodes, or NULL where its key does not name it.
 static const struct rule *rule_held_back(const struct walk *k, const struct parsed *l)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
@@ -355,7 +355,7 @@ static const struct rule *rule_held_back(const struct walk *k, const struct pars
 												    : NULL;
 }
 
-// What follows of its session takes the full nodes, too, by whatever key it comes: they share URRs and meters.
+// The session's next packets take the full nodes too, by any key: they share URRs and meters.
 static __rte_noinline void hold_back(struct walk *k, const struct parsed *l)
 {
 	const struct rule *held = rule_held_back(k, l), *r;

@@ -31,7 +31,7 @@ static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple
 		rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
 }
 
-// A packet of a rule with several meters: they, or what says which, of the rule that may have changed by now.
+// For a packet of a rule with several meters: prefetches them, or the line that names them; the rule may have changed.
 static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
 {
 	const struct state_meters m = rule_state_meters(s);
@@ -69,7 +69,7 @@ static __rte_always_inline int flow_owned(struct walk *k, struct parsed *l, uint
 	return 1;
 }
 
-// `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
+// The packet's IP header is `room` bytes behind the buffer's begin, with `header` bytes in front of it.
 static __rte_always_inline void leave(
 	struct rte_mbuf *m, uint32_t room, uint32_t header, uint32_t length, uint16_t port)
 {
@@ -79,13 +79,12 @@ static __rte_always_inline void leave(
 	packet_of(m)->port_out = port;
 }
 
-// For those that are plain; the others, and those without an entry, are not plain behind it. Returns how many of them
-// have none.
+// For plain packets only; those without an entry are then no longer plain. Returns how many have none.
 uint32_t flow_find_tuples(struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n);
 
-// Sends the plain ones of a block; each has its state in parsed.state, and with BY_TUPLE its rule of the access list.
-// All others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other
-// workers' sessions go there as they came, to the edge walk.resume of handover-rx.
+// Sends the plain packets of a block; each has its state in parsed.state, and with BY_TUPLE its rule of the access
+// list. All others, and their sessions' later packets, stay unchanged with next = FLOW_FULL. Packets of other workers'
+// sessions go there unchanged, to the edge walk.resume of handover-rx.
 void flow_finish(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 // Sends the first packets of a block of at most WAY_ASKS that are routed where no UEs are (example.alone). Stops at a

@@ -36,8 +36,8 @@ static void publish(const struct rule *r, uint64_t key)
 		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
 }
 
-// What the meter's entries police by becomes this profile. Returns 0 where sessions name different ones for a meter
-// that they share. Entries of earlier versions of a session, which alone has the others, are gone.
+// Sets the policer profile of the meter's entries. Returns 0 where sessions name different profiles for a shared meter.
+// Entries of earlier versions of a session, the only ones with the old profile, are gone.
 static int note_policer(struct meter_state *m, uint32_t policer)
 {
 	if (m->shared && m->policer != METER_NONE && m->policer != policer)
@@ -46,7 +46,7 @@ static int note_policer(struct meter_state *m, uint32_t policer)
 	return 1;
 }
 
-// Where the rule has one or two meters beside its own, packets find them without a look at rule_further.
+// Packets find a rule's one or two further meters here, without reading rule_further.
 static struct state_meters meters_of(const struct rule *r)
 {
 	const struct state_meters none = {{STATE_METER_NONE, STATE_METER_NONE}};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path of sessions: what a rule means for a plain packet lies in the rule's state, one line that the
-// packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed (rule/engine.h);
-// flow-input uses it.
+// The fast path of sessions: a rule's meaning for a plain packet is in its state, one line found by the packet's key.
+// Only session nodes make an entry, from a rule that a packet has just passed (rule/engine.h); flow-input uses it.
 //
 //   written by: the owner worker; the control thread removes an entry (forget()); another worker corrects the hint
 //               that led to it in vain, if it is still there.
@@ -37,9 +36,8 @@ struct flow_index {
 	uint32_t offset[256]; // by local id of the endpoint, or instance
 	uint32_t place[2][256]; // offset of places: of a tunnel or not, and the same
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
-	// What nearly all keys of an endpoint or instance have in common, above 0: their states lie at their places;
-	// they have several PDRs. Of F-TEIDs and IPv4 addresses. By worker, of a tunnel or not, and local id or
-	// instance; its worker's.
+	// Habits of nearly all keys of an endpoint or instance, above 0: states at their own places; several PDRs. Of
+	// F-TEIDs and IPv4 addresses, by worker, tunnel or not, and local id or instance. Written by its worker.
 	struct flow_habits {
 		int16_t in_place[2][256], several[2][256];
 	} __rte_cache_aligned habits[API_MAX_WORKERS];
@@ -125,8 +123,8 @@ static inline int16_t *flow_several(const struct worker *w, int tunnel, uint32_t
 }
 
 static_assert(API_MAX_WORKERS <= 64, "a worker's number is 6 bits of a word, its check 24");
-// The index's word of a key whose session lives on `worker`. It is a hint: who has another key with this word takes the
-// full nodes there, which give the packet to the right worker. `key`: flow_entry_key() of the worker that looks.
+// The index's word of a key whose session is on `worker`. A hint: packets of another key with this word take the full
+// nodes there, which find the right worker. `key`: flow_entry_key() of the worker that looks.
 static inline uint32_t flow_elsewhere(uint64_t key, uint32_t worker)
 {
 	return FLOW_ELSEWHERE | (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) << 6 | worker;
@@ -151,16 +149,15 @@ static inline int flow_has_tuples(const struct rule *first)
 	return (first->flags & RULE_SEVERAL_PDRS) && first->chain == 0;
 }
 
-// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber
-// whose core side is IP. They are known by their 5-tuple, whichever of its prefixes the address is of.
+// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber with
+// an IP core side. They are found by 5-tuple, for an address in any of its prefixes.
 static inline int flow_is_home(const struct rule *first)
 {
 	return first->outer == API_OUTER_ENDPOINT;
 }
 
-// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`:
-// of the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple
-// alone, so framed routes are no matter.
+// 1 when key, 5-tuple or per-packet checks decide about the rule's packets. `first`: the key's, another rule only where
+// flows are kept of the key. `tuple`: packets are found by 5-tuple alone, so framed routes do not matter.
 static inline int flow_may_learn(const struct rule *first, const struct rule *r, int tuple)
 {
 	uint16_t most = FLOW_RULE_FLAGS | (tuple ? RULE_FRAMED : 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow-access: the whole way of plain packets of wireline subscribers in one node, as flow-input: up to two tags,
-// with PPPoE or without, IPv4 or IPv6, with a 5-tuple entry. All else goes on to access-input as it came.
+// flow-access: the whole way of plain packets of wireline subscribers in one node, like flow-input: up to two tags,
+// with PPPoE or without, IPv4 or IPv6, with a 5-tuple entry. All else goes to access-input unchanged.
 //
 // A block of packets goes through three loops; each prefetches the next one's lines.
 //   0 headers, key; prefetches the entry

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of NAT44 mappings (nat/README.md). From a subscriber, the mapping is looked for when the session is found, in
-// the other direction before, and says whose packet it is. Packets of no mapping, or of another worker's, take the full
-// nodes.
+// Packets of NAT44 mappings (nat/README.md). From a subscriber the mapping is looked up after the session; in the other
+// direction before it, and names the session. Packets without a mapping, or of another worker's, take the full nodes.
 #ifndef FLOW_MAPPING_H
 #define FLOW_MAPPING_H
 

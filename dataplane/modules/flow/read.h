@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first loop of flow-input: a packet's headers and key. What ip-input, gtpu-input and session nodes check and the
-// example (example.h) does not say is checked here; what fails is not plain, and takes the full nodes.
+// The first loop of flow-input: a packet's headers and key. Makes the checks of ip-input, gtpu-input and session nodes
+// that the example (example.h) does not cover. A packet that fails is not plain and takes the full nodes.
 #ifndef FLOW_READ_H
 #define FLOW_READ_H
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// 5-tuple entries: where a packet is found by all that decided about it, when the key of its session does not say that.
-// Key in full: traffic endpoint, F-TEID and QFI, or UE address, and the 5-tuple of the user's packet. What an entry
-// says is one rule's state; of a wireline subscriber, that the access list of its direction has permitted such packets.
+// 5-tuple entries: find a packet by all fields that decided about it, when its session's key does not. Full key:
+// traffic endpoint, F-TEID and QFI, or UE address, and the user packet's 5-tuple. An entry names a rule's state; a
+// wireline subscriber's also means that its direction's access list permits such packets.
 //
 //   written and read by: the owner worker
 //   invalid at once when: the rule's state has another number (engines_take()), the list another generation
 //
-// A key has TUPLE_WAYS lines in one aligned group, of which the first is mostly its own, and as many in a second group
-// for when those are taken. A line holds two narrow entries or a wide one. What is no longer valid is overwritten
-// first, else what its hash points to: an entry is a copy of what the full nodes know. What no packet used for a round
-// of tuples_age() or two is removed.
+// A key has TUPLE_WAYS lines in one aligned group, mostly in its own first line, and as many in a second group for
+// overflow. A line holds two narrow entries or a wide one. Invalid entries are overwritten first, else the hash selects
+// one: an entry is only a copy of the full nodes' knowledge. Entries unused for one or two rounds of tuples_age() are
+// removed.
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
@@ -136,8 +136,8 @@ static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 		t->first.word = (uint64_t)(TUPLE_UE | TUPLE_WIDE) << 56;
 }
 
-// Of packets to wireline subscribers in an instance (its index): the destination says which, as long as no session
-// with a longer prefix comes, which begins a new era.
+// For packets to wireline subscribers in an instance (its index): the destination decides, until a session with a
+// longer prefix comes, which begins a new era.
 static inline void tuple_of_home(struct tuple *t, uint16_t instance)
 {
 	uint32_t era = __atomic_load_n(&session_tables.home_era, __ATOMIC_RELAXED);
@@ -304,8 +304,8 @@ static inline uint32_t tuples_enter(struct tuples *t, enum acl_place direction, 
 
 // A number that no entry has.
 uint32_t tuples_number(struct tuples *t);
-// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry. Now and then
-// 1 for any key, so that two whose packets alternate at one mark do not keep each other out.
+// 1 when the key was seen recently: most flows of a scan have one packet and deserve no entry. Sometimes 1 for any key,
+// so that two alternating keys with one mark do not exclude each other.
 static inline int tuples_met(struct tuples *t, uint32_t hash)
 {
 	uint8_t *mark = &t->met[hash & (TUPLE_MARKS - 1)], now = (uint8_t)(hash >> 24), before = *mark;

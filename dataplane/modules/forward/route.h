@@ -22,9 +22,9 @@ static __rte_always_inline int route_may_send(uint8_t vrf, uint8_t version, cons
 	       (!ip_is_local_exactly(vrf, version, destination) && !instance_guards(n, vrf, version, destination));
 }
 
-// The instance of the VRF, or `index` alone, in which a packet to this address is a UE's; INSTANCE_NONE: it goes by the
-// route. Where pools do not say whose addresses are UEs', the sessions do: else a route to an access side of plain IP
-// would avoid a UE's downlink rules. Networks behind a wireline subscriber are in no pool.
+// The instance of the VRF, or only `index`, in which this address is a UE's; INSTANCE_NONE: it goes by the route. Where
+// pools do not list UE addresses, sessions decide: else a route to a plain IP access side would bypass a UE's downlink
+// rules. Networks behind a wireline subscriber are in no pool.
 static inline uint16_t route_to_ue(
 	const struct instances *n, uint16_t index, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {

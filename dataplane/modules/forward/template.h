@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates: what goes in front of a packet towards a GTP-U peer, from Ethernet to GTP-U, made once of the path and of
-// the next hop to its peer. Each worker has its own, for as long as ip_ways_generation stays.
+// Templates: the headers from Ethernet to GTP-U towards a peer, made once from the path and the next hop. Each worker
+// has its own, valid while ip_ways_generation stays.
 #ifndef FORWARD_TEMPLATE_H
 #define FORWARD_TEMPLATE_H
 

@@ -20,8 +20,8 @@ struct container {
 	uint8_t pdu_type; // enum api_pdu_type
 };
 
-// `came`: with the packet; API_PDU_NONE: none did. Returns 1: *goes leaves with it; 0: none does, and goes->qfi may be
-// a QFI all the same.
+// `came`: the received container; API_PDU_NONE: none. Returns 1: *goes is sent; 0: none is sent, though goes->qfi may
+// be a QFI.
 static __rte_always_inline int tunnel_container(const struct action *a, struct container came, struct container *goes)
 {
 	uint8_t qfi = a->qfi, type = a->flags >> ACTION_PDU_SHIFT;
@@ -40,8 +40,8 @@ static inline uint8_t tunnel_wire_type(uint8_t pdu_type)
 	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
 }
 
-// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415
-// §5.5.2.1, §5.5.2.2).
+// The container's octet with the QFI; only downlink ones have the reflective QoS indicator (TS 38.415 §5.5.2.1,
+// §5.5.2.2).
 static inline uint8_t tunnel_qfi_octet(const struct action *a, struct container c)
 {
 	return (uint8_t)(c.qfi | (a->rqi & (c.pdu_type == API_PDU_DL)) << 6);

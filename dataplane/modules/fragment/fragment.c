@@ -21,7 +21,7 @@ DROP_REASON(too_many, "fragment-limit",
 	"more fragments in one vector than a worker makes at a time. A burst of jumbo packets: see the MTU behind")
 
 #define MAX_PIECES 64
-// Of one visit of the node: a stream between two nodes of rte_graph holds 65535 packets, and one more ends the process.
+// Per visit of the node: a stream between two nodes of rte_graph holds 65535 packets, and one more ends the process.
 #define MAX_PIECES_VISIT 8192
 
 enum { ONWARD, TO_ICMP, DROP, EDGES };

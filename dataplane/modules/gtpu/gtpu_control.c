@@ -44,7 +44,7 @@ enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 static uint16_t resume; // of packets handed over to this node
 static uint16_t output; // edge of handover-rx that leads to ip-output
 
-// Of peers, and of all others, whose floods take nothing of what peers are answered. Each its worker's.
+// Separate limits for peers and for all others: floods do not use up the peers' answers. Each is its worker's.
 enum { STRANGER, PEER, SENDERS };
 static struct {
 	struct limiter error[SENDERS][API_MAX_WORKERS], echo[SENDERS][API_MAX_WORKERS];
@@ -158,7 +158,7 @@ static rte_edge_t unknown_tunnel(struct rte_graph *graph, struct rte_node *node,
 	return packet_leave(m, &drop_teid, EDGE_DROP);
 }
 
-// Answered in place, whatever IEs it has (row G18). To the port it came from (TS 29.281 §4.4.2.2).
+// Answered in place, with any IEs (row G18), to the source port (TS 29.281 §4.4.2.2).
 static rte_edge_t echo_request(struct worker *w, struct rte_mbuf *m)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);

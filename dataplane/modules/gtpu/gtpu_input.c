@@ -68,8 +68,7 @@ static uint16_t find_endpoint(struct last *last, uint8_t version, const uint8_t 
 	return last->local;
 }
 
-// Leaves what the header said for the nodes behind. `at`: offset of the GTP-U header; the packet's l3 is still the
-// outer one.
+// Stores the header's fields for later nodes. `at`: offset of the GTP-U header; the packet's l3 is still the outer one.
 static inline void gtpu_arrived(struct rte_mbuf *m, const struct gtpu_info *gtpu, uint8_t outer_version,
 	uint16_t outer_l3, uint16_t at, uint16_t local)
 {
@@ -177,8 +176,8 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
 	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))
 		return malformed(m, status);
-	// An extension header is unknown that must be understood, by an end point at least; whether the packet of a
-	// network instance goes on into another tunnel, its session says.
+	// An extension header is unknown that must be understood, at least by an end point. The session of a network
+	// instance's packet decides whether it enters another tunnel.
 	int mobile = last->instance != INSTANCE_NONE;
 	if (unlikely(
 		    status == GTPU_REQUIRED || ((gtpu.more & GTPU_ENDPOINT) && (gtpu.message != GTPU_GPDU || !mobile))))

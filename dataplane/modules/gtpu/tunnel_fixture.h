@@ -175,7 +175,7 @@ static inline void send_strays(void)
 		assert_int_equal(kit_send("ran", f.at, f.length), 0);
 }
 
-// Lets go what waits for a neighbour or for fragments, and gives limits of rate their tokens back.
+// Releases packets that wait for neighbours or fragments, and refills rate limits.
 static inline void settle_fixture(void)
 {
 	for (int i = 0; i < 12; i++)

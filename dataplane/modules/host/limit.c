@@ -134,7 +134,7 @@ static int applies(const struct endpoint_view *e, const struct line *l, int i)
 	return i == LIMIT_LINE ? l->is_there : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
 }
 
-// Adds what a packet takes of each bucket from `first` on, before `end`. NULL: the level does not apply.
+// Adds a packet's cost to each bucket from `first` to before `end`. NULL: the level does not apply.
 static void take(const struct worker *w, uint64_t *const bucket[LIMIT_LEVELS], int first, int end)
 {
 	for (int i = first; i < end; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How nodes ask for an ICMP error: fill in the request, then take the edge to `@error`, which owns the packet from
-// there. The arc's stages make of it again what its sender sent.
+// How nodes ask for an ICMP error: fill in the request, then take the edge to `@error`, which owns the packet. The
+// arc's stages restore the packet as sent.
 //
 // The packet's head must hold l3 (its IP header, which ip_parse() accepted), port_in and interface.
 #ifndef ICMP_ICMP_H

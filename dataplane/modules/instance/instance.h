@@ -150,8 +150,8 @@ static inline uint16_t instance_of_lookup(uint32_t interface)
 
 // 1 when no UE may send to this host of the VRF (row A11); VRF_ANY: of some. Workers.
 int instance_guards(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address);
-// UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to
-// node udp-input, which asks instance_udp_port(interface) whether the port is that interface's.
+// UDP ports of all instances, for ip_local_register_udp_map(). Packets to our addresses and such a port go to node
+// udp-input, which checks the interface by instance_udp_port(interface).
 extern uint64_t instance_udp_open[65536 / 64];
 // The port of UDP/IP tunnels (TS 29.244 §8.2.64) on this interface; 0: none. Workers.
 uint16_t instance_udp_port(uint32_t interface);
@@ -169,9 +169,9 @@ static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t fam
 		return INSTANCE_NONE;
 	return instance_by_pool_exactly(s, index, vrf, family, address);
 }
-// 1 when a packet with this source may come in by an interface with `rpf` (RFC 3704). `hop`: of the route to the
-// source, which is none when it discards (RFC 5635 §4). A UE's address comes in by its tunnel alone, unless its
-// packets to others are let out. Workers.
+// 1 when a packet with this source may enter by an interface with `rpf` (RFC 3704). `hop`: of the route to the source;
+// none when it discards (RFC 5635 §4). A UE's address enters by its tunnel alone, unless its packets to others leave
+// (ue_out). Workers.
 static inline int instance_source_routed(
 	const struct next_hop *hop, uint8_t rpf, uint32_t interface, uint8_t vrf, uint8_t family, const uint8_t *source)
 {

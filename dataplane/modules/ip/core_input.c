@@ -29,7 +29,7 @@ DROP_REASON(drop_type, "ethertype-unknown",
 
 enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-// The last port and interface: frames of a vector mostly come in on one. Lives for one vector, within a walk.
+// The last port and interface: most frames of a vector share one. Lives for one vector, within a walk.
 struct last {
 	uint16_t port;
 	uint16_t vlan[2];

@@ -43,8 +43,8 @@ static rte_edge_t tell_source(struct rte_mbuf *m, enum icmp_problem problem, uin
 	return EDGE_ERROR;
 }
 
-// One process may be both ends of a tunnel (SGW-U and PGW-U, UPF and UPF): what we send to ourselves comes in again.
-// Packets of others do not.
+// One process may be both ends of a tunnel (SGW-U and PGW-U, UPF and UPF): our own packets to ourselves re-enter.
+// Others' packets do not.
 static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const uint8_t *destination)
 {
 	struct packet *pkt = packet_of(m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place, an answer says that the
-// subscriber is alive.
+// lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place; an answer shows that the subscriber
+// is alive.
 #include "core/node.h"
 #include "core/port.h"
 #include "lcp/lcp.h"
@@ -22,7 +22,7 @@ DROP_REASON(drop_heard, "lcp-echo-heard",
 
 enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
 
-// 1: the answer is one of those that a subscriber gets in a second. Two workers at once may give one too many.
+// 1: within the answers that a subscriber gets per second. Two workers at once may exceed it by one.
 static int may_answer(struct lcp *l, uint32_t clock)
 {
 	uint32_t second = clock / LCP_TICKS << 8, before = __atomic_load_n(&l->answered, __ATOMIC_RELAXED);

@@ -18,7 +18,7 @@
 #define METER_TIME_SHIFT 6
 #define METER_COST_SHIFT 24
 
-// A bucket, in time: what a byte costs at the bucket's rate, and how long an empty bucket takes to fill.
+// A bucket in units of time: the cost of a byte at its rate, and the time to fill an empty one.
 struct meter_bucket {
 	uint64_t cost; // of a byte, in time units << METER_COST_SHIFT
 	uint64_t burst; // time units
@@ -74,8 +74,8 @@ struct meter_look {
 	enum rte_color colour;
 };
 
-// RFC 2698 §3; RFC 2697 §3: the excess bucket begins to fill when the committed one is full. `came`: the colour of
-// the packet as it came, which counts when the meter is colour-aware.
+// RFC 2698 §3; RFC 2697 §3: the excess bucket begins to fill when the committed one is full. `came`: the packet's
+// received colour, used when the meter is colour-aware.
 static __rte_always_inline struct meter_look meter_look_at(
 	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length, enum rte_color came)
 {

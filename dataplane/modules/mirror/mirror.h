@@ -34,8 +34,9 @@ extern struct mirror mirrors[API_MAX_MIRRORS];
 // Which way a copy goes on.
 enum mirror_way { MIRROR_NONE, MIRROR_PORT, MIRROR_IP, MIRROR_FAILED };
 
-// The copy of a packet of this session, and its way on; MIRROR_NONE: there is none. MIRROR_FAILED: `copy` has a drop
-// reason. `m`: IP header at l3 = 0, session_view, in front of it what its `front` says. It is as before. Owner worker.
+// Copies a packet of this session and chooses the copy's way; MIRROR_NONE: none. MIRROR_FAILED: `copy` has a drop
+// reason. `m` has its IP header at l3 = 0, the session_view, and in front of it what `front` says; it is unchanged.
+// Owner worker.
 enum mirror_way mirror_copy(struct worker *w, struct rte_mbuf *m, struct rte_mbuf **copy);
 
 // erspan.c: puts GRE and ERSPAN headers in front of the frame at the data start of m, and an IP header from an address

@@ -80,7 +80,7 @@ static uint32_t rule_mtu(const struct rule *r, uint8_t version, const uint8_t *r
 	return mtu > header ? mtu - header : 0;
 }
 
-// Both ways: the MSS is what its sender takes, and its packets come the same way as those that it sends.
+// Both ways: the MSS limits what its sender receives, and those packets take the same path as its own.
 static uint32_t path_mtu(const struct rule *r, uint8_t version, const uint8_t *ip)
 {
 	const uint8_t *source = ip + (version == 4 ? 12 : 8), *destination = source + (version == 4 ? 4 : 16);

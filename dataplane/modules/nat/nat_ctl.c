@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NAT object: tables are made beside the old ones, swapped, and freed after a grace period. Times and the number of
-// blocks a subscriber may have change in place; anything else makes a new table, and all mappings go.
+// The NAT object: tables are made beside the old ones, swapped, and freed after a grace period. Times and blocks per
+// subscriber change in place; any other change makes a new table and loses all mappings.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"

@@ -79,7 +79,7 @@ static rte_edge_t onward(struct rte_mbuf *m, const struct nat_table *t, const ui
 	return EDGE_HAIRPIN;
 }
 
-// The subscriber's mapping for what was read, or NAT_NONE and *edge. An error neither makes nor keeps one (RFC 5508
+// The subscriber's mapping for the fields read, or NAT_NONE and *edge. An error neither makes nor keeps one (RFC 5508
 // REQ-6).
 static uint32_t mapping_of(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
 	enum nat_kind kind, rte_edge_t *edge)
@@ -130,8 +130,8 @@ static rte_edge_t ask(struct worker *w, struct rte_mbuf *m, struct follow_scope 
 	return edge[fragment_follow(w, m, &scope, resume)];
 }
 
-// Of a fragment: EDGE_NEXT when its ports are known. While it waits, which the session does not see, the rule may
-// become another session's: its generation stands where ip-output writes later.
+// A fragment: EDGE_NEXT when its ports are known. While it waits, unseen by the session, its rule may become another
+// session's: the generation is kept where ip-output writes later.
 static __rte_noinline rte_edge_t fragment_out(struct worker *w, struct rte_mbuf *m)
 {
 	struct session_view *v = session_view_of(m);
@@ -149,8 +149,8 @@ static rte_edge_t no_pair(struct rte_mbuf *m, enum pair_kind kind)
 	return packet_leave(m, kind == PAIR_NONE ? &drop_protocol : &drop_malformed, EDGE_DROP);
 }
 
-// A protocol without ports. What the subscriber has of it shares one mapping, so that it has an external address, and
-// keeps it; a port stands for that.
+// A protocol without ports. A subscriber's packets of it share one mapping, which fixes the external address; a port
+// stands for it.
 static rte_edge_t other_out(
 	struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p, uint16_t instance)
 {

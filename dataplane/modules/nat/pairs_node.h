@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of protocols without ports: which pair they are of, and what becomes of them. Its session's worker gives such
-// a packet its external address; the pair's worker, to which it then goes, says whether it may leave.
+// Packets of protocols without ports: their pair and their way. The session's worker gives a packet its external
+// address; the pair's worker, its next stop, decides whether it may leave.
 #ifndef NAT_PAIRS_NODE_H
 #define NAT_PAIRS_NODE_H
 

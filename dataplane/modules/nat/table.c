@@ -391,7 +391,7 @@ static int is_closing(const struct nat_slot *s)
 	return (s->tcp & NAT_TCP_RST) || (s->tcp & FINS) == FINS;
 }
 
-// RFC 5382 REQ-5: a mapping may stand for several connections, and is established while one of them may be.
+// RFC 5382 REQ-5: a mapping may serve several connections; it is established while one of them may be.
 static uint32_t timeout(const struct api_nat *times, const struct nat_slot *s)
 {
 	if (s->protocol == IP_PROTOCOL_UDP)

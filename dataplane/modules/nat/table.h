@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mappings of one network instance: subscribers, their blocks of ports, what each port stands for. Pure: no packets.
+// Mappings of one network instance: subscribers, their blocks of ports, the mapping of each port. Pure: no packets.
 //
 // A port's mapping is found by its place: the inbound direction needs no table of keys, the outbound one has a table
 // per worker. Only a worker writes its own blocks, and its subscribers while they have blocks.
@@ -185,8 +185,8 @@ static inline uint16_t nat_port_of(const struct nat_table *t, uint32_t slot)
 void nat_refresh(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags, int data);
 void nat_arrived(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags);
 
-// Looks at blocks in turn, until `ports` mappings were looked at, or NAT_WORK taken away: what has expired, or whose
-// session is gone, goes. Returns at how many it looked.
+// Looks at blocks in turn, until `ports` mappings were visited or NAT_WORK removed. Removes expired mappings and those
+// of ended sessions. Returns how many it visited.
 uint32_t nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports);
 
 #endif

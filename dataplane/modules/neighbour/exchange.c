@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) on core interfaces: what we ask, answer and believe.
+// ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) on core interfaces: questions, answers, and which packets
+// are believed.
 //
 // Accepted are (1) answers to our own questions and (2) the sender of a question to us, if packets are sent to it
 // anyway. Also (3) a gratuitous announcement of a known neighbour, by which a gateway moves to its standby. Received
@@ -239,7 +240,7 @@ static const struct reason *nd_packet(const struct interface *i, const struct nd
 	return nd->type == ND_SOLICIT ? solicitation(i, nd, from_mac) : advertisement(i, nd);
 }
 
-// The kernel asks and listens for itself, but we answer for both; what was nothing for us may be an answer to it.
+// The kernel also asks and listens, but we answer for both; a packet that is not for us may be its answer.
 static const struct reason *tell_kernel(const struct rte_mbuf *m, int answered, const struct reason *drop)
 {
 	if (answered || drop == &drop_conflict || clone_up(m) != CLONE_TAKEN)

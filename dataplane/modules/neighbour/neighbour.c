@@ -101,8 +101,8 @@ static void drop_held(struct neighbour *n, const struct reason *r)
 		control_drop(unhold_oldest(n), r);
 }
 
-// The packet goes through ip-output once more, on the worker that it came from: there its flow keeps its order, and its
-// session has its pipe and its NAT44 mappings.
+// The packet passes ip-output again on its former worker: its flow keeps its order, its session its pipe and NAT44
+// mappings.
 static void send_on(struct rte_mbuf *m)
 {
 	control_inject(packet_of(m)->by, "ip-output", m);
@@ -171,8 +171,8 @@ uint32_t neighbour_room(void)
 	return table.room;
 }
 
-// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and
-// must cost those that answer, and those that we need, nothing (RFC 6583 §7.1).
+// How readily an entry is removed. A network scan fills the table with failing neighbours; it must not cost answering
+// or needed ones their entries (RFC 6583 §7.1).
 static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
 {
 	if (n->state == STATIC)
@@ -192,8 +192,8 @@ static int has_its_share(uint32_t interface, enum neighbour_purpose purpose)
 						table.of[interface].all >= table.room - table.room / 8);
 }
 
-// A free slot, made free if need be. Looks at a few slots only, from where it stopped the last time, so that a flood
-// costs little; at all of them for what we need.
+// A free slot, freed if necessary. Examines a few slots from the last position, so a flood costs little; examines all
+// for needed neighbours.
 static struct neighbour *make_room(uint32_t interface, enum neighbour_purpose purpose)
 {
 	uint32_t looks = purpose == FOR_ANYONE ? RTE_MIN(LOOK_AT, table.room) : table.room;
@@ -273,8 +273,8 @@ static void give_up(struct neighbour *n, uint64_t now_ns)
 	n->due_ns = now_ns + FAILED_NS;
 }
 
-// RFC 6583 §7: who is not known, and is no gateway or peer, is asked for at most so often. Known neighbours are asked
-// again in any case: there are no more of them than the table has.
+// RFC 6583 §7: questions for unknown hosts that are no gateways or peers are rate-limited. Known neighbours are asked
+// in any case: the table bounds them.
 static int may_solicit(const struct neighbour *n, uint64_t now_ns)
 {
 	uint64_t second = now_ns / 1000000000ull;

@@ -49,8 +49,8 @@ enum neighbour_purpose {
 	FOR_US, // gateway of a route, peer of a tunnel
 	FOR_CONFIG, // the operator names it
 };
-// Makes it when it is not there. NULL when the interface has its share of unresolved neighbours, or the table is full
-// of those that may not go for this purpose.
+// Creates it if missing. NULL when the interface has its share of unresolved neighbours, or no entry may be replaced
+// for this purpose.
 struct neighbour *neighbour_ensure(
 	uint32_t interface, uint8_t family, const uint8_t *address, enum neighbour_purpose purpose);
 void neighbour_set_state(struct neighbour *n, enum neighbour_state state);
@@ -64,7 +64,7 @@ const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 
 // Messages (exchange.c).
 
-// Asks for the neighbour's MAC: a broadcast or group when it is not known, else the neighbour itself.
+// Asks for the neighbour's MAC: by broadcast or group if unknown, else by unicast.
 void exchange_probe(const struct neighbour *n);
 // Announces an address of ours on its link (RFC 5227 §3, RFC 4861 §7.2.6).
 void exchange_announce(const struct interface *i, const struct api_address *a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the header of a packet to what a device compares and writes. What the full nodes and the fast path look at in
-// each packet is either compared, guarded, or the plan is refused.
+// From a packet's header to a device's matches and actions. Every field that the full nodes and the fast path check is
+// compared or guarded, or the plan is refused.
 #include "offload/plan.h"
 #include "core/control.h"
 #include "firewall/firewall.h"
@@ -119,8 +119,8 @@ static int transport(struct plan *p, const struct offload_request *q, uint32_t a
 	return 1;
 }
 
-// The user's packet: its version, the UE's address, the other one where that decides. `into_tunnel`: its ECN field is
-// the outer header's too, so an entry is of one. 0: not of this kind.
+// The user's packet: version, UE address, and the other address where it decides. `into_tunnel`: ECN is copied to the
+// outer header, so an entry has one value. 0: not of this kind.
 static int user(struct plan *p, const struct offload_request *q, const struct rule *r, int into_tunnel)
 {
 	const uint8_t *ip = q->header + q->l3;
@@ -329,7 +329,7 @@ static const char *policed(struct plan *p, const struct rule *r)
 	return NULL;
 }
 
-// Short frames are padded to 60 bytes: only those whose outer header alone is as long are counted by a device.
+// Short frames are padded to 60 bytes: a device counts only those whose outer header alone is as long.
 static void guard_short(struct plan *p, const struct offload_request *q)
 {
 	int six = q->header[q->l3] >> 4 == 6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device is to do with the packets of an entry: which bytes are compared, which come off, which go in front.
-// Made of the header of a packet that the full nodes let pass, and of the tables as they are now. Control thread.
+// What a device does with an entry's packets: bytes compared, removed, and put in front. Made from the header of a
+// packet that the full nodes passed, and the present tables. Control thread.
 #ifndef OFFLOAD_PLAN_H
 #define OFFLOAD_PLAN_H
 

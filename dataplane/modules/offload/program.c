@@ -25,7 +25,7 @@ static const struct {
 	[PLAN_CONTAINER] = {RTE_FLOW_ITEM_TYPE_GTP_PSC, 3},
 };
 
-// A flow as it is handed over; what it points to is in it. A header's bytes are at the beginning of its item's struct.
+// A flow with all that it points to. A header's bytes are at the beginning of its item's struct.
 struct words {
 	struct rte_flow_attr attr;
 	struct rte_flow_item item[PLAN_ITEMS + ITEMS_MORE];

@@ -62,14 +62,14 @@ static __rte_always_inline uint8_t path_dscp(const struct path *p, uint8_t marki
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
 // Index of a path by its name as it will be after the open transaction, or -1. Control thread.
 int path_index(const char *name);
-// 1 when a path goes from the one address to the other (4 or 16 bytes). Any thread, off the fast path.
+// 1 when a path exists between these addresses (4 or 16 bytes). Any thread, off the fast path.
 int path_exists(uint8_t family, const uint8_t *local, const uint8_t *peer);
 // 1 when a path ends at this address after the open transaction. Control thread.
 int path_local_staged(const struct api_address *local);
 // A path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);
 uint32_t path_count(void); // indices ever used; control thread
-// The path of an index as it was before the running commit deleted it, else as it is. From release().
+// The path of an index, also if the running commit deleted it. From release().
 const struct path *path_before(uint32_t index);
 
 // ---- supervision.c (control thread) ---------------------------------------------------------------------------------
@@ -115,7 +115,8 @@ static inline void path_describe(struct packet *pkt, uint8_t vrf, uint8_t versio
 void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length);
 // Sets the DSCP (above 63: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
-// worker_identify() in an IPv4 header; nothing in an IPv6 one. `of`: the path's index, or what else says to whom.
+// worker_identify() in an IPv4 header; nothing in an IPv6 one. `of`: the path's index, or another number for the
+// destination.
 void path_identify(uint8_t *ip, struct worker *w, uint32_t of);
 
 #endif

@@ -6,8 +6,7 @@
 #include <rte_mbuf.h>
 #include <stdint.h>
 
-// Bits of a checksum field over IPv4 that say whether there is one to be verified: all, or none where
-// API_ENGINE_UDP_SUM_IGNORED. Workers.
+// Bits of an IPv4 UDP checksum field that ask for verification: all, or none with API_ENGINE_UDP_SUM_IGNORED. Workers.
 uint16_t udp_sum_mask(void);
 
 // 1 when the datagram with its UDP header at offset `udp` of the packet, behind the IP header of `version` at `ip`, may

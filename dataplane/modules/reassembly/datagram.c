@@ -273,7 +273,7 @@ static void join_header(struct rte_mbuf *m, uint32_t total)
 		memcpy(p + 10, &sum, 2);
 		return;
 	}
-	// RFC 8200 §4.5: the fragment header goes, and what it names as the next one is behind the IPv6 header.
+	// RFC 8200 §4.5: the fragment header is removed; its next header follows the IPv6 header.
 	p[6] = p[IP6_HEADER];
 	store16(p + 4, (uint16_t)total);
 	memmove(rte_pktmbuf_mtod(m, uint8_t *) + 8, rte_pktmbuf_mtod(m, uint8_t *), l2 + IP6_HEADER);

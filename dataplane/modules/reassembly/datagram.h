@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of this module: the datagrams of which not all fragments have come, of one worker.
 //
-// rte_ip_frag bounds datagrams, not what they hold, gives up none but those whose time is over, and knows no source.
-// Here every buffer counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can go at
-// any time.
+// rte_ip_frag limits datagrams but not their buffers, removes only expired ones, and has no sources. Here every buffer
+// counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can be removed at any time.
 //
 // A worker has two tables. In reassembly's, fragments wait for all others of their datagram. In the pass-through's
 // (follow.h), later fragments wait for the first one alone.
@@ -81,7 +80,7 @@ struct datagrams {
 };
 
 extern struct holder fragments_holder;
-// Why the oldest goes: of all, of its source; why what has no room at all is dropped.
+// Reasons for removing the oldest, of all or of its source; also for dropping a packet without any room.
 extern const struct reason *const fragments_full, *const fragments_source_full;
 
 #define DATAGRAM_LIFE_MS 1000
@@ -105,7 +104,7 @@ static inline struct datagram *datagram_oldest_of(const struct datagrams *t, uin
 	return at == DATAGRAM_NONE ? NULL : &t->list[at];
 }
 
-// RFC 791 §3.2 and RFC 8200 §4.5: what the fragments of one packet have in common. `ip`: its header.
+// RFC 791 §3.2 and RFC 8200 §4.5: the fields common to a packet's fragments. `ip`: its header.
 void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope, uint8_t version, const uint8_t *ip);
 // Fragments of one packet may reach different workers, because later ones have no ports for the NIC to hash. So
 // addresses and identification choose one worker for all.
@@ -136,8 +135,8 @@ enum { DATAGRAM_TO_INPUT, DATAGRAM_DROP, DATAGRAM_EDGES };
 void datagram_give_up(const struct visit *v, struct datagram *d, const struct reason *why);
 // Gives up those whose time is over, so many in a visit. 1: more are due.
 int datagrams_expire(const struct visit *v);
-// The datagram, or a new one, with room for `units` more: the oldest goes, of the source where its own share is used,
-// else of all. NULL when there can be none. Others and itself may have gone.
+// The datagram, found or new, with room for `units` more. Removes the oldest: of the source if its share is used up,
+// else of all. NULL without room. Other datagrams, and this one, may have been removed.
 struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units);
 
 // Adds a piece in the order of offsets. 0 when it contradicts the others: overlap, a second end, data behind the end,
@@ -149,8 +148,8 @@ static inline int datagram_complete(const struct datagram *d)
 	return d->total != 0 && d->got == d->total;
 }
 
-// The pieces, all there and in order, become one packet. Each has its headers in its first buffer, and at most
-// HOLD_RING_CHAIN buffers, so that the chain has room for all.
+// Joins the pieces, complete and in order, to one packet. Each has its headers in its first buffer, and at most
+// HOLD_RING_CHAIN buffers, so the chain has room for all.
 struct rte_mbuf *datagram_join(struct datagram *d);
 
 #endif

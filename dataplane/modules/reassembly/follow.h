@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Later fragments follow their first one: who decides by ports asks here what they are (RFC 8900 §3.2 to §3.4).
+// Later fragments follow their first one: nodes that decide by ports get them here (RFC 8900 §3.2 to §3.4).
 //
-// A packet stays in fragments; of the first one it is kept how its transport header begins, for those that follow.
-// Those that overtook it wait for it, and go on behind it. Who decides by addresses alone does not ask, and keeps
-// nothing.
+// A packet stays in fragments; the beginning of the first one's transport header is kept for later ones. Fragments that
+// overtook the first wait for it. Nodes that decide by addresses alone do not ask, and no state is kept.
 #ifndef REASSEMBLY_FOLLOW_H
 #define REASSEMBLY_FOLLOW_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node reassembly: fragments addressed to us wait here for their siblings and go back to ip-input as one packet.
 //
-// Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they
-// make counts as one of them, the others as `merged`.
+// Each worker has its own table (datagram.h). Time is worker.now. Waiting fragments count as `held`; a completed packet
+// counts as one of them, the others as `merged`.
 #include "core/control.h"
 #include "core/object.h"
 #include "reassembly/datagram.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes packets to our addresses: ip-input sends them to the node that asked; the rest goes to the host path or
+// Delivery of packets to our addresses: ip-input sends them to the registered node; the rest goes to the host path or
 // is dropped.
 //
 //   written by: constructors; the map of open ports: its module, with atomic operations

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interfaces and our own addresses: the INTERFACE objects, and the snapshot of them that workers read.
 //
-// The snapshot is built as a whole from the objects, published with one pointer, and freed after a grace period. An
-// interface keeps its index as long as it exists, whatever else changes.
+// The snapshot is built whole from the objects, published by one pointer, and freed after a grace period. An interface
+// keeps its index while it exists.
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -388,8 +388,8 @@ struct build {
 	uint32_t count, used;
 };
 
-// The index of an interface that is there already, or a free one. The name of an interface that is gone gives its index
-// away when no snapshot has it any more.
+// The index of an existing interface, or a free one. The index of a removed interface is free when no snapshot has it
+// any more.
 static int index_of(const struct build *b, const char *key)
 {
 	int empty = -1;

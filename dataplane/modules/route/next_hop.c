@@ -131,8 +131,8 @@ static uint32_t slot_take(void)
 
 static struct exact_key key_of_hop(const struct next_hop *h)
 {
-	// Those of equal cost are on no one interface; their indices stand in place of the address. Of discards the
-	// kind does, where no index is 0.
+	// Equal-cost next hops have no single interface; their indices replace the address. For discards the kind does,
+	// where no index is 0.
 	return key_of(h->kind >= NEXT_HOP_SEVERAL ? UINT32_MAX : h->interface,
 		h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
 }

@@ -69,8 +69,8 @@ static inline int next_hop_leads(const struct next_hop *h)
 	return h->kind != NEXT_HOP_NOWHERE && h->kind != NEXT_HOP_DISCARD;
 }
 
-// `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
-// `vrf` is the number of a VRF, 0 the default one: what it has of addresses and routes is its own.
+// `family` is 4 or 6; addresses are 4 or 16 bytes in network order, except where struct ip_address is named. `vrf` is a
+// VRF's number, 0 the default one; each has its own addresses and routes.
 #define MAX_VRFS API_MAX_VRFS
 static_assert(MAX_VRFS <= 64, "a bit each");
 // Empty: the default one. API_NAME bytes. Control thread; workers, inside a walk, of a number that an interface has.
@@ -81,9 +81,8 @@ const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint1
 const struct interface *interface_get(uint32_t index); // NULL when there is none
 // Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
 uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
-// 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an
-// interface's address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a
-// look-up.
+// 1 when the address is ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an interface's
+// address.) Most packets are for others: a bit map of 1024 hashed addresses excludes them without a look-up.
 extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
 #define VRF_ANY UINT8_MAX
 int ip_is_local_exactly(uint8_t vrf, uint8_t family, const uint8_t *address);
@@ -112,8 +111,8 @@ int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);
 const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);
-// The one whose prefix holds `towards`, else as ip_source_on_interface, else one of its VRF that is on no link
-// (RFC 1812 §4.3.2.4).
+// The address whose prefix has `towards`, else ip_source_on_interface's, else a loopback address of its VRF (RFC 1812
+// §4.3.2.4).
 const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards);
 // Longest-prefix match; NEXT_HOP_NONE when there is no route. Workers.
 uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination);
@@ -149,7 +148,7 @@ uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destin
 uint32_t next_hop_discard(uint8_t discard);
 void next_hop_take(uint32_t index); // holds once more what is held
 void next_hop_release(uint32_t index);
-// Those of equal cost as one next hop, which holds them. NEXT_HOP_NONE when there is no room, or one is there twice.
+// Equal-cost next hops as one, which holds references to them. NEXT_HOP_NONE without room, or if one is in it twice.
 uint32_t next_hop_several(const uint32_t *hops, uint32_t count);
 // The neighbour does not answer: until it is resolved, others of equal cost take its flows.
 void next_hop_fail(uint32_t index);

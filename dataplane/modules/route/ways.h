@@ -28,7 +28,7 @@ static inline struct ways *ways_of(const struct worker *w)
 	return &ways_known[w->id % API_MAX_WORKERS];
 }
 
-// What ways are known by of a VRF: of IPv4, and the next number of IPv6; one more than table_of().
+// Number of a VRF's IPv4 ways; the next number is IPv6's; one more than table_of().
 static inline uint8_t way_table(uint8_t vrf)
 {
 	return (uint8_t)(2 * vrf + 1);
@@ -77,8 +77,8 @@ static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t gen
 	return way;
 }
 
-// Next hops of many destinations at once, none of them link-local, by the tables alone: their cache lines come beside
-// one another. `hop`: of an attached network its own (NEXT_HOP_GLEAN).
+// Next hops of many destinations at once, none link-local, by the tables alone: their cache lines are fetched side by
+// side. `hop`: for an attached network its own (NEXT_HOP_GLEAN).
 struct way_ask {
 	const uint8_t *destination;
 	union {
@@ -90,8 +90,8 @@ struct way_ask {
 const uint32_t *ways_root(uint8_t vrf, uint8_t version); // within a walk
 void ways_look_up_many(struct way_ask *ask, uint16_t n);
 
-// The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its
-// length; what lies before it is headroom.
+// Writes the Ethernet header of a resolved next hop in front of the IP header at `ip`: always 24 bytes that end there;
+// shorter headers leave headroom before them.
 static __rte_always_inline void next_hop_header_put(const struct next_hop *hop, uint8_t *ip, uint8_t version)
 {
 	memcpy(ip - 24, hop->header, 16);

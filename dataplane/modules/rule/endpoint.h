@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a traffic endpoint (Ethernet, VLAN tags, PPPoE), between a home gateway and us: as it comes, and as
-// the downlink rule says.
+// The header of a traffic endpoint (Ethernet, VLAN tags, PPPoE) between home gateway and us: reads it, and writes it by
+// the downlink rule.
 #ifndef RULE_ENDPOINT_H
 #define RULE_ENDPOINT_H
 
@@ -15,8 +15,8 @@
 
 #define ENDPOINT_HEADER_MAX 32u // 14 + 2 * 4 + 8 = 30
 
-// Two tags and IP, with or without PPPoE: what nearly every packet is. *l3 is where IP begins, *total what PPPoE or the
-// frame leaves for it. 0: not that simple. (Masks in place of the choices cost 3 ticks more: bench/README.md.)
+// Two tags and IP, with or without PPPoE: nearly every packet. *l3 is where IP begins, *total the length by PPPoE or
+// the frame. 0: not that simple. (Masks instead of branches cost 3 ticks more: bench/README.md.)
 static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t readable, uint32_t length,
 	struct endpoint_view *e, uint32_t *l3, uint32_t *total)
 {
@@ -68,7 +68,7 @@ static inline int endpoint_is_dhcp(uint16_t port)
 	return port == 67 || port == 547;
 }
 
-// What may be for us, and is looked at closer: DHCP, neighbour discovery. A renewing DHCP client asks by unicast.
+// Possible control packets, examined further: DHCP, neighbour discovery. A renewing DHCP client asks by unicast.
 static __rte_always_inline int endpoint_may_be_control(const uint8_t *ip, const struct ip_info *info)
 {
 	return (info->protocol == IP_PROTOCOL_UDP && endpoint_is_dhcp(info->destination_port)) ||

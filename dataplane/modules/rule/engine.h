@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who forwards plain packets in place of the full nodes: the software engine (flow/), and devices beside it (offload/).
-// Each learns of a packet that the full nodes let pass, and forgets what it made of a rule when that is retired.
+// Engines that forward plain packets in place of the full nodes: the software (flow/), and devices beside it
+// (offload/). Each learns from packets that the full nodes passed, and forgets a rule when it is retired.
 #ifndef RULE_ENGINE_H
 #define RULE_ENGINE_H
 

@@ -86,8 +86,8 @@ struct rule {
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule) == 64, "a rule is one cache line");
 
-// Two token buckets, each as the moment at which it is full: no refill, no remainder. What a packet takes moves the
-// moment away (meter/meter.h). Of an srTCM the excess bucket's, which fills after the committed one.
+// Two token buckets, each as the time at which it is full: no refill, no remainder. A packet advances the time
+// (meter/meter.h). For an srTCM: the excess bucket's, which fills after the committed one.
 struct meter {
 	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
 };
@@ -123,8 +123,8 @@ static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line
 #define RULE_STATE_FULL (1u << 30) // packets take the full nodes: an entry of theirs says the rule alone
 #define RULE_STATE_LOOK (1u << 31) // before the next packet, at the loan; set by the control thread
 
-// Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last one. The first is
-// STATE_METER_NONE where a state has no room for them: rule_further says which.
+// Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last. The first is
+// STATE_METER_NONE where a state has no room for them: rule_further has them.
 #define STATE_METER_BITS 24
 #define STATE_METER_NONE ((1u << STATE_METER_BITS) - 1)
 struct state_meters {
@@ -171,7 +171,7 @@ static __rte_always_inline void rule_state_pay(struct rule_state *s, uint64_t no
 	rule_state_touch(s, now);
 }
 
-// What a state's PDR counted, but for what the fast path took of the loan: that is added when the loan is settled
+// Counts of a state's PDR, without the fast path's use of the loan, which is added when the loan is settled
 // (usage/credit.c).
 struct rule_account {
 	struct rule_counts forwarded;
@@ -197,8 +197,8 @@ struct rule_further {
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_further) == 64, "one cache line");
 
-// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs or
-// when a flow is new.
+// Decides whether a packet belongs to a PDR, and holds rarely used fields; read only for sessions with several PDRs or
+// new flows.
 struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
@@ -252,7 +252,7 @@ static inline struct rule_further *rule_further_of(const struct rule *r)
 
 #define RULE_TURNS 64 // of the control thread, for a worker that settles a loan
 
-// What the rule's state forwarded, with what is on loan; with `six`, of IPv6. Owner worker, control thread.
+// Packets forwarded by the rule's state, including those on loan; with `six`, of IPv6. Owner worker, control thread.
 static inline struct rule_counts rule_counted(const struct rule *r, int six)
 {
 	const struct rule_account *a = rule_account_of(r);

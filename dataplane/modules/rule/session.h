@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packets, and what other modules keep of a session (its index, a PDR's id, an F-TEID), find of it: its rules.
+// Look-ups of a session's rules, for packets and for modules that keep a session's index, a PDR's id or an F-TEID.
 #ifndef RULE_SESSION_H
 #define RULE_SESSION_H
 

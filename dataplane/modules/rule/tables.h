@@ -83,7 +83,7 @@ static inline uint32_t session_homes_of(uint16_t instance)
 }
 
 // Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions
-// that change workers take new ones, and every PDR may have a meter.
+// that change workers need new ones, and every PDR may have a meter.
 #define RULES_PER_SESSION 4
 
 static inline uint32_t rules_of(const struct api_engine *e)

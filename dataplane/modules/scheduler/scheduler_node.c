@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scheduler: queues packets for a port by subport, pipe and class. scheduler-tx: takes out what may leave now.
+// scheduler: queues packets for a port by subport, pipe and class. scheduler-tx: sends those that are due.
 #include "core/node.h"
 #include "rule/view.h"
 #include "scheduler/instance.h"

@@ -60,7 +60,7 @@ int session_leaves(const struct session *old)
 	return 0;
 }
 
-// A key that a session took over has its value: its rule is of that session, or of the next version of this one.
+// A key that a session took over has its value: a rule of that session, or of this one's next version.
 static void leave(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->keys; i++) {
@@ -162,7 +162,7 @@ static int check_claims(void)
 	return error;
 }
 
-// A reader of a table may be about to look at a key that goes: none comes back before it has finished (exact/narrow.h).
+// A reader of a table may be about to use a removed key: none is added again before it has finished (exact/narrow.h).
 void session_reservations_undo(void)
 {
 	for (uint32_t i = 0; i < reserved.count; i++)

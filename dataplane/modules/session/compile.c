@@ -282,7 +282,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	return 0;
 }
 
-// Packets of a rule that buffered until now may still wait: those that come next go behind them.
+// Packets of a rule that buffered until now may still wait: new ones go behind them.
 static void set_held(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {

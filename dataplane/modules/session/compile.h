@@ -44,12 +44,12 @@ int session_keys(struct session *s, const struct parts *p);
 int session_claim(struct session *s);
 int session_claims_check(void); // and takes places for the keys
 void session_claims_forget(void);
-// The version `old` gives its keys up when the transaction is committed, but those that another session, or the next
-// version, has then. 0, or ENOMEM after object_error().
+// Version `old` gives up its keys at the commit, except those that another session or its next version takes. 0, or
+// ENOMEM after object_error().
 int session_leaves(const struct session *old);
 void session_leave_all(void); // commit: after every new key was published
 void session_reservations_undo(void);
-// depend.c: the object's dependencies by name, come (1) or gone (-1); whether kinds are counted so; what verify() asks.
+// depend.c: counts the object's dependencies by name, up (1) or down (-1); whether kinds are counted; verify()'s check.
 void session_use(const void *body, int difference);
 int session_counts_use(uint32_t kind);
 int session_verify(const char *key, const void *body, uint32_t length);

@@ -118,7 +118,7 @@ rte_edge_t session_follow(
 	return SESSION_UPLINK;
 }
 
-// An entry that leads nowhere: the flow is known, and each of its packets is classified until one is not traced.
+// An entry without a target: the flow is known, and each of its packets is classified until it is no longer traced.
 static void install_for_trace(struct worker *w, const struct lookup *l, const struct rule *r)
 {
 	struct tuple t = l->tuple;
@@ -147,7 +147,7 @@ static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m
 		(way->entries || tuples) && flow_may_learn(l->first, r, tuples) && flow_may_pass(r, tuples));
 }
 
-// The access header still lies at the data start, its tags in the same place with one of them as with two.
+// The access header is still at the data start, with its tags at the same place for one tag and for two.
 static struct front front_of(struct rte_mbuf *m, const struct session_way *way, uint8_t qfi)
 {
 	const uint8_t *tags = rte_pktmbuf_mtod_offset(m, const uint8_t *, ETH_HEADER);

@@ -52,8 +52,8 @@ struct lookup {
 	uint8_t is_new; // it has begun a flow (new_flows.h)
 };
 
-// What the nodes do differently. A constant of each node, and its functions are inlined, so none is called through a
-// pointer. `own`: what the node keeps for a vector.
+// Differences between the nodes. A constant of each node, with inlined functions: no call through a pointer. `own`: the
+// node's data for a vector.
 struct session_way {
 	void (*ask_key)(struct lookup *l, struct rte_mbuf *m, void *own);
 	uint64_t (*ask_rule)(struct lookup *l, struct rte_mbuf *m, void *own); // the value, UINT64_MAX: none
@@ -129,8 +129,7 @@ struct removed_header {
 // The rule of a packet whose key does not say it, or NULL and *why.
 struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way,
 	const uint8_t *ip, uint8_t qfi, enum session_why *why);
-// What few packets need: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Takes the place of session_strip().
-// `on`: the way on.
+// For few packets: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Replaces session_strip(). `on`: the next edge.
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
@@ -139,8 +138,8 @@ rte_edge_t session_slow_path(
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
-// Of a fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they say
-// nothing.
+// A fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they do not
+// matter.
 rte_edge_t session_follow(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
@@ -184,8 +183,8 @@ static __rte_always_inline rte_edge_t session_guard(
 	return session_guard_destination(m, r, destination, way->echo);
 }
 
-// A packet that no rule of the session lets pass. A link-local source is right on its link (RFC 4291 §2.5.6): what it
-// asks its router by ICMPv6 goes aside.
+// A packet that matches no rule of the session. A link-local source is valid on its link (RFC 4291 §2.5.6): its ICMPv6
+// questions to the router go aside.
 rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, const struct session_way *way,
 	enum session_why why);
 

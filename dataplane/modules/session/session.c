@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one,
-// then its keys replace the old ones; create and delete are the same steps with one side empty.
+// The SESSION object. A new version is built beside the old one, then its keys replace the old ones. Creation and
+// deletion are the same steps with one side empty.
 #include "core/control.h"
 #include "core/lazy.h"
 #include "core/log.h"
@@ -73,8 +73,7 @@ static void forget_further(struct rule *r)
 	memset(f, 0, sizeof(*f));
 }
 
-// Rules and states go back to their pools; `successor`, the version that takes this one's place, keeps the states that
-// it has.
+// Returns rules and states to their pools; `successor`, the next version, keeps the states that it uses.
 static void give_back(struct session *s, const struct session *successor)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
@@ -363,7 +362,7 @@ static void commit(struct object_change *c)
 	*c->live = s;
 }
 
-// What a PDR counted in another state is added to what it counts now: no worker counts there any more.
+// Adds a PDR's counts in another state to its present ones: no worker counts there any more.
 static void carry_counters(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
@@ -399,8 +398,7 @@ static void return_loans(const struct session *s, const struct session *old)
 	}
 }
 
-// TS 29.244 §5.2.3.2: the control plane asks for End Markers where it moves a tunnel; one for each FAR, on the old
-// tunnel.
+// TS 29.244 §5.2.3.2: the control plane asks for End Markers when it moves a tunnel; one per FAR, on the old tunnel.
 static void end_markers(const struct object_change *c, const struct session *old)
 {
 	struct parts now, before;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks through programs. Registers are numbers, bits of the packet, or not known; a comparison that bits of the packet
-// pass makes these bits known behind it. What cannot be followed is not known, so that too many packets fulfil the
-// conditions, never too few.
+// Follows the paths of programs. Registers are numbers, bits of the packet, or unknown; a passed comparison makes the
+// compared bits known. Whatever cannot be followed is unknown, so too many packets meet the conditions, never too few.
 #include "trace/conditions.h"
 #include <string.h>
 

@@ -31,8 +31,8 @@ void conditions_clear(struct conditions *c);
 void known_byte(struct known *k, uint32_t at, uint8_t mask, uint8_t value);
 // Adds a condition unless it is there; too many become a single one, which always holds.
 void conditions_add(struct conditions *to, struct condition c);
-// Adds those of a program, for packets of which `known` is true. Bytes in front of `common` are much the same in all
-// packets: words behind it are taken, where a way has some. `shift` is added to offsets.
+// Adds those of a program, for packets with `known` true. Bytes before `common` are alike in all packets: words behind
+// it are preferred. `shift` is added to offsets.
 void conditions_of_program(
 	struct conditions *to, const struct bpf_insn *p, const struct known *known, uint32_t common, uint32_t shift);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URRs. What is lent never reaches a
-// mark of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
-// mark is 0: a packet in the full nodes settles the loans first, and counts by the URR. A loan is of all URRs of the
-// rule: each counts all that was used.
+// Credits: the fast path counts a packet only in the rule's state, on a loan of its URRs. A loan never reaches a URR's
+// mark, so the packet that reaches it takes the full nodes, as without credits. While a loan is out, the URR's mark is
+// 0: a packet in the full nodes first settles the loans and then counts in the URR. A loan is of all URRs of the rule:
+// each counts all use.
 //
 //   A loan is written by: the owner worker, through a rule in force whose URR it is. After the last such rule and a
 //   grace period: the control thread (usage_return()).
@@ -198,7 +198,8 @@ static int borrow_of(struct rule_account *a, struct rule_state *s, struct lender
 	for (uint8_t i = 0; is_lender(&of, i); i++)
 		__atomic_store_n(&usage_pools.state[of.urr[i]].mark[API_TOTAL], 0, __ATOMIC_RELAXED);
 	lend(a, s, of, uplink, bytes);
-	// The control thread changes limits, then the version, then asks who has a loan: one of us sees the other.
+	// The control thread changes limits, then the version, then reads loans: one of the two threads sees the
+	// other's write.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint8_t i = 0; is_lender(&of, i); i++)
 		current &= __atomic_load_n(&usage_table.limits[of.urr[i]].version, __ATOMIC_RELAXED) == version[i];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers of one thread: a binary heap, earliest first. A million that sleep cost nothing; setting one costs its depth.
+// Timers of one thread: a binary heap, earliest first. A million waiting ones cost nothing; setting one costs its
+// depth.
 #ifndef USAGE_TIMERS_H
 #define USAGE_TIMERS_H
 

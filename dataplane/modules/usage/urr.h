@@ -126,8 +126,7 @@ extern struct usage_table usage_table;
 void usage_marks(const struct usage_state *u, const struct usage_limits *l, uint64_t to[3]);
 // Writes them. `version`: of the limits, read before anything that they were computed from.
 void usage_set_marks(uint32_t index, uint32_t version);
-// credit.c, control thread: what was counted in a state, with what is on loan, and usage_state.last; those with loans
-// look at the limits again.
+// credit.c, control thread: a state's counts, including loans, and usage_state.last; borrowers check the limits again.
 struct usage_totals usage_counted(uint32_t state, uint64_t *last);
 void usage_look_again(uint32_t state);
 // urr.c: counts, limits, times

@@ -109,8 +109,8 @@ const struct reason *usage_quota_reason(void); // why a packet is dropped that a
 // Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it
 // all the same. (What policers drop, the policer nodes count so.)
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
-// What the rule's gate, FAR, meters or buffer drop: counted for `show`, and downlink traffic for the threshold of
-// DROTH. A worker; another one than the owner, as a buffer's that the session has left, counts for the threshold alone.
+// Packets dropped by the rule's gate, FAR, meters or buffer: counted for `show`, and downlink ones for DROTH's
+// threshold. A worker; if not the owner (a buffer that the session left), it counts for the threshold alone.
 void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
 
 // ---- sessions (control thread)  -------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ int usage_stage(struct usage_set **to, const struct usage_set *old, const struct
 		set->count = i + 1;
 		error = stage_entry(set, &set->entry[i], old);
 	}
-	// What is staged may all be new, so this many timers more; those of a transaction add up in `live`.
+	// All staged URRs may be new: so many timers more; those of a transaction add up in `live`.
 	usage_table.live += set->count + 1u;
 	if (error == 0 && timers_reserve(&usage_table.timers, usage_table.live) != 0)
 		error = object_error(ENOMEM, "no memory for the timers of session %s", session->name);
@@ -320,7 +320,7 @@ static void end(struct urr *u, struct usage_set *successor, uint64_t now)
 	free(u);
 }
 
-// What the earlier owner counted is final now; the limits of the new one take it into account to the byte.
+// The former owner's counts are final now; the new owner's limits account for them to the byte.
 static void settle(struct urr *u, uint64_t now)
 {
 	uint32_t old = u->old_state;
