@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies at rest read as they came, whatever others become; those that are alike take what differs.
+// Bodies at rest read back unchanged, whatever happens to others; similar ones take only their difference.
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>

@@ -55,8 +55,7 @@ static void add(uint16_t number, uint32_t size, uint32_t count, const void *rows
 	message.used += whole;
 }
 
-// Rows of `size` bytes as a sender knows them who has `more` bytes in each, or fewer; `tail` is the last byte of
-// what is more.
+// Rows of `size` bytes from a sender with `more` bytes in each, or fewer; `tail` is the last additional byte.
 static void add_sized(uint16_t number, uint32_t size, uint32_t count, const uint8_t *rows, int more, uint8_t tail)
 {
 	uint32_t other = (uint32_t)((int)size + more);
@@ -112,7 +111,7 @@ static int answer(struct reply_sink *s, const struct api_header *h, const struct
 	return 0;
 }
 
-// Sends what was added, in memory of exactly its size, so that reading past it is seen.
+// Sends the added parts in memory of exactly their size, so that reading past it is detected.
 static uint32_t request(uint16_t type)
 {
 	struct api_header h = {.magic = API_MAGIC, .type = type, .length = message.used};
@@ -217,8 +216,7 @@ static uint32_t put_session(int more, uint8_t tail, uint16_t only)
 	return commit(API_PUT);
 }
 
-// A control plane with further fields, all of them unused, and one without the last ones: the object is the same,
-// and so is its digest.
+// Control planes with further, unused fields and without the last ones: the object is the same, and so is its digest.
 static void other_sizes(void **state)
 {
 	static const int more[] = {0, 8, 64, -8};
@@ -531,7 +529,7 @@ static void endless_hello(void **state)
 	close(fd);
 }
 
-// What a peer leaves behind that dies within a message of an open transaction: nothing, and the next one may begin.
+// A peer dies within a message of an open transaction: it leaves nothing, and the next one may begin.
 static void dies_mid_frame(void **state)
 {
 	make_session();

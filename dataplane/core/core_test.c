@@ -230,7 +230,7 @@ static void traffic_does_not_starve_arp(void **state)
 	assert_true(kit_balance());
 }
 
-// Ports that all have packets: a walk takes 2,048 of them, and the next one begins where it ended.
+// All ports have packets: a walk takes 2,048 of them, and the next one continues there.
 static void a_walk_takes_so_many(void **state)
 {
 	uint8_t frame[60] = {0};

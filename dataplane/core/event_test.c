@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: sequence, acknowledgement, resubscription, take-over, limits; through the request layer and through a real
-// socket whose client does not read; the reports that a commit's reply carries; news from workers.
+// Events: sequence, acknowledgement, resubscription, take-over, limits; through the request layer and a real socket
+// whose client does not read. Reports in a commit's reply, and workers' notices.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -131,7 +131,7 @@ static void ask_list(int fd, uint32_t kind)
 	kit_ask(fd, API_LIST, API_PART_LIST, &l, sizeof(l));
 }
 
-// Reads one reply to its end. Returns its rows; *sum: of the numbers at `offset` of each, where its session has one.
+// Reads one reply to its end. Returns its rows; *sum: of the numbers at `offset` in rows with a session.
 static uint32_t read_rows(int fd, uint32_t name_at, uint64_t *sum)
 {
 	struct api_header h = {0};
@@ -216,7 +216,7 @@ static void others_go_on(void **state)
 	kit_hang_up(rows), kit_hang_up(rules), kit_hang_up(list), kit_hang_up(other);
 }
 
-// A table that takes a tenth of a second is made a millisecond at a time, in which another one is answered.
+// A table of a tenth of a second is made a millisecond at a time, and another request is answered in between.
 static void rows_have_a_budget(void **state)
 {
 	int slow = kit_dial_hello(), other = kit_dial_hello(), turns = 0;
@@ -251,7 +251,7 @@ static void reader_is_closed(void **state)
 	close(fd);
 }
 
-// A reply is one thing that a client keeps us waiting with, however many pieces it takes it in.
+// The time limit is for a whole reply, however many pieces the client reads it in.
 static void trickling_reader_is_closed(void **state)
 {
 	int fd = kit_dial_hello(), turns = 0;
@@ -409,7 +409,8 @@ static void long_hello(void **state)
 	close(fd);
 }
 
-// A socket whose last close(2) would wait for an hour does not come, or without that. (This one here is not the last.)
+// A socket whose last close(2) would block for an hour arrives without SO_LINGER or not at all. (This one is not the
+// last.)
 static void lingering_descriptor(void **state)
 {
 	struct linger l = {.l_onoff = 1, .l_linger = 3600};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steering a port gets, by what its device says: DPDK's net_null and net_ring, whose words this program changes.
+// Which steering a port gets by its device's capabilities: DPDK's net_null and net_ring, whose answers this program
+// changes.
 
 // clang-format off
 #include <setjmp.h>
@@ -91,7 +92,7 @@ int rte_flow_destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *
 	return 0;
 }
 
-// Opens a port of the device as it is now, closes it, and returns what its row says.
+// Opens a port of the present device, closes it, and returns its row's steering.
 static uint32_t steering_of(const char *driver, uint32_t role, uint32_t queues, uint32_t offload)
 {
 	struct api_port port = {.role = role, .mtu = 1500, .queues = queues, .offload = offload};

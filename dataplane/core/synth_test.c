@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of synthetic streams against a naive reading of what their fields say (isthmus_api.h).
+// Headers of synthetic streams against a naive reading of their fields (isthmus_api.h).
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void same(const struct api_synth_template *want, uint32_t flow)
 	assert_int_equal(synth_template_differs(&t, flow, expected, at), at);
 }
 
-// Small numbers, large ones, and those next to the powers of two, where a division by multiplication would go wrong.
+// Small numbers, large ones, and neighbours of powers of two, where a division by multiplication could fail.
 static uint32_t number(uint64_t *seed)
 {
 	switch (draw(seed) % 4) {

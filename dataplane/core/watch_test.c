@@ -51,7 +51,7 @@ static uint64_t sleep_on(int fd, bool *alarm)
 	return *alarm ? 0 : ns;
 }
 
-// How many sleeps it takes until a second has passed, if those that it ends are of no length.
+// Sleeps until a second has passed, if those that the descriptor ends have no length.
 static uint32_t sleeps_in_a_second(int fd)
 {
 	uint64_t passed = 0;

@@ -85,7 +85,7 @@ static void g6_inner_ipv4_header(void **state)
 		{"G6 tiny down", "core", total_tiny_down, 20, "gtpu-inner-malformed", 1}}));
 }
 
-// What lies behind a proper packet on the access side is padding, and is not forwarded.
+// Bytes behind a valid packet on the access side are padding and are not forwarded.
 static void g6_padding_is_removed(void **state)
 {
 	static struct frame f, want;

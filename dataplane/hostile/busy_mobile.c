@@ -229,7 +229,7 @@ void busy_mobile_restore(void)
 			busy_mobile_change((uint8_t)(n - 1), PLAIN);
 }
 
-// The IP header takes what the bytes do not say: addresses of the session, the length.
+// The IP header gets the fields that the bytes do not set: the session's addresses, the length.
 static void inner(struct frame *f, uint32_t n, int six, int up, uint8_t protocol)
 {
 	char ue[48];

@@ -15,8 +15,7 @@
 #define BUSY_MOBILE 12
 
 void busy_mobile_objects(void); // into the open transaction
-// A whole packet for session n out of bytes: what they say and addresses, lengths and checksums that fit. Returns its
-// port.
+// A whole packet for session n from bytes, with matching addresses, lengths and checksums. Returns its port.
 const char *busy_mobile_frame(struct frame *f, uint8_t kind, const uint8_t *bytes, uint32_t length);
 // One of the sessions changes, goes or comes back, as the two numbers say.
 void busy_mobile_change(uint8_t session, uint8_t how);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that run as threads, and transactions beside them: sessions come and go by the thousand, FARs buffer and
-// forward, URRs are taken away under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes
-// it longer.
+// Workers as threads, beside transactions: sessions come and go by the thousand, FARs buffer and forward, URRs are
+// removed under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes it longer.
 //
 //   group      sessions   streams                  changes.
 //   Bystander  64         uplink, downlink         none.

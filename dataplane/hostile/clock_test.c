@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TSC steps, back by an hour and by a millisecond, forward by an hour, under every module that keeps time by it.
-// (What the control thread times goes by CLOCK_MONOTONIC, which does not step.) Afterwards limits let through what they
-// let through before, and what was to end after a time does.
+// The TSC steps, back by an hour and by a millisecond, forward by an hour, under every module that uses it. (The
+// control thread uses CLOCK_MONOTONIC, which does not step.) Afterwards limits pass as much as before, and time-outs
+// still happen.
 #include "core/event.h"
 #include "core/trace_inside.h"
 #include "flow/tuple.h"
@@ -616,7 +616,7 @@ static void clocks(void)
 		walks[w] = worker_get(w)->now;
 }
 
-// No worker's time goes back, and all go on together; the control thread's has seen nothing.
+// No worker's time goes back, and all continue together; the control thread's is unaffected.
 static void clocks_go_on(const struct step *s)
 {
 	assert_int_equal(control_now_ns(), monotonic);

@@ -36,8 +36,8 @@ static void fragment(struct frame *f, int family, uint32_t id, uint32_t offset, 
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 6 ? 0x86dd : 0x0800);
 }
 
-// 10^5 packets of one source of which only the first fragment comes: at most its part of max_fragments wait, and a
-// second later none.
+// 10^5 packets of one source with their first fragment alone: at most its part of max_fragments wait, and none a second
+// later.
 static void never_completed(int family, uint32_t offset, uint32_t length)
 {
 	static struct frame f;

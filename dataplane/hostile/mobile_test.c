@@ -836,8 +836,7 @@ static void g22_inner_fragments_pass(void **state)
 		}
 }
 
-// TTL 1 from the UE: its ICMP errors come back in the tunnel, within their limit, and are no larger than what provoked
-// them.
+// TTL 1 from the UE: ICMP errors return in the tunnel, within their limit, and no larger than the original packets.
 static void g23_ttl(void **state)
 {
 	static struct frame f;

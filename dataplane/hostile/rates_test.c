@@ -207,7 +207,7 @@ static void pipe_rate(void **state)
 	near(o[1].bytes, PIPE_RATE);
 }
 
-// Class by DSCP, then by QFI: the higher one gets all it asks for, the lower one the rest.
+// Class by DSCP, then by QFI: the higher one gets all its demand, the lower one the rest.
 static void strict_priority(void **state)
 {
 	struct offer by_dscp[] = {{.home = 1, .every = 8, .qfi = 9, .dscp = 46, .port = 1},

@@ -43,7 +43,7 @@ void kit_interface(
 void kit_neighbour(const char *interface, const char *address, const uint8_t mac[6]);
 void kit_path(const char *name, const char *local, const char *peer);
 struct api_address kit_address(const char *text); // "10.0.0.0/8", "2001:db8::1"
-// NAT44 of one prefix to one, in blocks of 64 ports, 4 for each subscriber; RFC 4787 and 5382 for the times.
+// NAT44 from one prefix to another, blocks of 64 ports, 4 per subscriber; times of RFC 4787 and 5382.
 struct api_nat kit_nat(const char *inside, const char *outside);
 
 // A subscriber: endpoint, UE addresses (or NULL), local and peer TEID. Change the session before kit_put_session.

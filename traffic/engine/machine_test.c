@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said of any machine: counts grow, parts are parts, and the clock is one of a real core.
+// Properties of any machine: counts grow, parts are parts, and the clock is a real core's.
 #include "traffic/engine/machine.h"
 #include <sched.h>
 #include <setjmp.h>

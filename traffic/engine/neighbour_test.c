@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as scapy makes them, and what must come back; then every way in which a request can be bad.
+// Requests made by scapy and their answers; then every malformed request.
 #include "traffic/engine/neighbour.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,7 +224,7 @@ static void bad_nd_is_silent(void **state)
 	assert_int_equal(answer(in, sizeof(in), to, ROOM), 0);
 }
 
-// Without the option, the answer goes to where the frame came from; other options are passed over.
+// Without the option, the answer goes to the frame's source; other options are skipped.
 static void options_of_nd(void **state)
 {
 	static const uint8_t nonce[8] = {14, 1, 1, 2, 3, 4, 5, 6}; // RFC 3971 §5.3.2

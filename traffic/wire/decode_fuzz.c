@@ -104,7 +104,7 @@ static void any_stack(struct bytes b)
 	free(payload);
 }
 
-// One of the combinations that are good, any flow at any size: the decoder finds nothing wrong but what was asked for.
+// A valid combination, any flow at any size: the decoder finds only the requested faults.
 static void good_stack(struct bytes b)
 {
 	static struct stack s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler of stacks: what counts, what is masked off, what is computed, and what is refused.
+// The compiler of stacks: counted, masked, computed and refused fields.
 #include "traffic/wire/decode.h"
 #include "traffic/wire/stack_kit.h"
 #include <arpa/inet.h>
@@ -110,7 +110,7 @@ static void test_flipped_bits(void **state)
 	}
 }
 
-// A UDP port that may be anything takes along the checksums that cover it, outer ones too, and no others.
+// A UDP port that may be anything also masks the checksums that cover it, outer ones too, and no others.
 static void test_any_port(void **state)
 {
 	struct stack s = {0};
@@ -343,7 +343,7 @@ static void test_values(void **state)
 	refused(&s, 1, false, 20, "vlan: has no extensions");
 }
 
-// The first flow whose value does not fit is named, and one flow less is good.
+// The first flow whose value does not fit is named; one flow less is valid.
 static void test_overflow(void **state)
 {
 	static const struct {
@@ -404,7 +404,7 @@ static void test_room(void **state)
 		kit_count(l, "dei", 0, 1, 1, 2);
 	}
 	refused(&s, 8, false, 120, "deeper vlan.dei: more than 32 fields that count");
-	// Four tunnels over IPv4 have twelve lengths and eight checksums; what they carry has one more of each.
+	// Four tunnels over IPv4 have twelve lengths and eight checksums; the inner packet adds one of each.
 	memset(&s, 0, sizeof(s));
 	kit_ethernet(&s);
 	for (uint32_t i = 0; i < 4; i++)

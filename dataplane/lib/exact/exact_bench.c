@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up and an addition cost, beside rte_hash with the same keys in the same run: exact-bench [largest table]
+// Cost of a look-up and an addition, beside rte_hash with the same keys in the same run: exact-bench [largest table]
 //
 // Keys are drawn at random from all keys of the table, for each run. Runs alternate; results are medians in TSC ticks
 // per key. rte_hash gets its CRC hash and its bulk data look-up. "lf" is rte_hash with lock-free readers, which gives

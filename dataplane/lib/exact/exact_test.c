@@ -119,7 +119,7 @@ static void test_too_large(void **unused)
 	exact_free(NULL);
 }
 
-// All keys share one home: what an attacker would like, and cannot aim at without the seed.
+// All keys share one home: an attacker's aim, impossible without the seed.
 static void test_one_home(void **unused)
 {
 	struct exact *t = exact_create("home", 1000, SOCKET_ID_ANY);

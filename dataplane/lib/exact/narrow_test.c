@@ -157,7 +157,7 @@ static void fill(uint32_t capacity, uint64_t step)
 	narrow_free(t);
 }
 
-// Powers of two, which leave it half full, those that fill three quarters, and one above each.
+// Powers of two, which leave it half full; sizes that fill three quarters; and one above each.
 static void at_capacity(void **state)
 {
 	static const uint32_t capacities[] = {1, 2, 48, 49, 64, 96, 97, 1024, 1025, 1536, 1537, 1u << 16,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic through random schedulers, each packet and each silence judged by the model (hqos_model.h).
-// HQOS_SEED and HQOS_ROUNDS in the environment ask for other or more of it.
+// Random traffic through random schedulers; the model (hqos_model.h) judges each packet and each silence. Environment:
+// HQOS_SEED, HQOS_ROUNDS.
 #include "hqos/hqos_model.h"
 #include "hqos/hqos_test.h"
 

@@ -195,7 +195,7 @@ static void subport_class_rate(void **state)
 	s->subport[0].class_rate[1] = 100 * MBIT;
 	for (uint32_t p = 0; p < 32; p++)
 		add(&b, hqos_place(0, p, 1, 0), 300 + 30 * p, 20 * MBIT);
-	// One pipe with best effort beside: not held up by the class, and little better off in it.
+	// One pipe with best effort beside: the class does not delay it, and helps it little.
 	add(&b, hqos_place(0, 0, 3, 0), 1000, 60 * MBIT);
 	one_second(&b, s);
 	assert_near(bytes_of(&b, 0, 32), 100 * MBIT, 0.01);
@@ -296,7 +296,7 @@ static void isolation(void **state)
 	assert_near(b.flow[1].bytes, 40 * MBIT, 0.01);
 }
 
-// Packets that pass straight through take nothing from those that wait, even if they always come first.
+// Packets that pass straight through take nothing from waiting ones, even if they always come first.
 static void isolation_from_passing(void **state)
 {
 	struct bench b = {0};

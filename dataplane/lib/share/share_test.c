@@ -594,7 +594,7 @@ static void test_bad_hello(void **state)
 	die(&a);
 }
 
-// Sends a socket whose last close(2) would wait for an hour. This one here is not the last.
+// Sends a socket whose last close(2) would block for an hour. This one is not the last.
 static void say_lingering(int fd, int lingering, int times)
 {
 	struct linger hour = {.l_onoff = 1, .l_linger = 3600};

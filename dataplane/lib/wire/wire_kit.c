@@ -106,7 +106,7 @@ static void check_gtpu_encoder(const struct gtpu_info *g)
 	PROMISE(again.header_length == n && again.message == GTPU_GPDU && !again.has_sequence);
 }
 
-// What goes on of a header can be read again, says the same, and has nothing that is not for the next node.
+// A relayed header reads back the same and has nothing that is not for the next node.
 static void check_gtpu_relay(const uint8_t *data, const struct gtpu_info *g, uint8_t qfi, int without)
 {
 	static uint8_t room[8 + GTPU_MAX_EXTENSIONS * 1020 + 32];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers whose core side is IP through the real graph: every encapsulation, both families, all their prefixes,
-// both ways; and what a router owes them.
+// Subscribers with an IP core side through the real graph: every encapsulation, both families, all prefixes, both ways,
+// and a router's duties.
 #include "access/bng_test.h"
 
 static const struct bng one = {1, BNG_QINQ, 0}, two = {2, BNG_QINQ, 1};
@@ -57,7 +57,7 @@ static void spoofed(void **state)
 	expect_drop("internet", &f, "ue-unknown");
 }
 
-// PDRs of one family let that family alone pass, and what is routed to the subscriber of it.
+// PDRs of one family pass that family alone, also routed packets to the subscriber.
 static void one_family(void **state)
 {
 	static struct kit_mobile k;
@@ -104,7 +104,7 @@ static void home_to_home(void **state)
 	}
 }
 
-// A session with a longer prefix takes its packets at once, although flows led to the other one.
+// A session with a longer prefix gets its packets at once, although flows led to the other one.
 static void longer_prefix(void **state)
 {
 	static struct kit_mobile k;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accounting of subscribers whose core side is IP: all packets and IPv6 apart, to the byte, whichever way packets
-// take and whatever becomes of the session; quota, inactivity.
+// Accounting of subscribers with an IP core side: all packets, and IPv6 apart, to the byte, by any way and through
+// changes of the session; quota, inactivity.
 #include "access/bng_test.h"
 #include "core/event.h"
 #include "testkit/events.h"

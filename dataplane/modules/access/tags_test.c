@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers behind none, one and two tags, with and without PPPoE, with one family or both, side by side on one port.
+// Subscribers behind no, one and two tags, with and without PPPoE, with one family or both, on one port.
 #include "access/agf_test.h"
 
 static const uint8_t mac[6] = {2, 0, 0, 0, 5, 5}; // the same for all: they differ in port, tags and PPPoE id

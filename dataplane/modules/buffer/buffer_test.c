@@ -237,8 +237,7 @@ static void bound_of_a_session(void **state)
 	assert_int_equal(refused("s3", k), EINVAL);
 }
 
-// RFC 2597: a full queue gives up red packets before yellow ones, and those before green ones; the rest keeps its
-// order.
+// RFC 2597: a full queue drops red packets before yellow ones, and those before green ones; the rest keeps its order.
 static void bound_by_colour(void **state)
 {
 	static const uint8_t green = 10, yellow = 12, red = 14, other = 13;
@@ -378,7 +377,7 @@ static void as_long_as_it_may(void **state)
 	put("s2", with_action(2, API_FAR_DROP));
 	kit_run();
 	set_buffer_seconds(0);
-	// What waits already ends too when the control plane says how long only now, counted from when it came.
+	// A new time limit also ends earlier packets' wait, counted from their arrival.
 	k = with_action(1, API_FAR_BUFFER);
 	put("s1", k);
 	arrive(1, 0);

@@ -327,7 +327,7 @@ static void test_model_wide(void **unused)
 
 // The size of the vAGF paper: 4 K rules.
 
-// Allowlist of 4,096 flows with wildcards for what the subscriber does not fix, each one found.
+// Allowlist of 4,096 flows, with wildcards for fields that the subscriber leaves open; each is found.
 static void test_allowlist(void **unused)
 {
 	enum { RULES = 4096 };

@@ -64,7 +64,7 @@ static uint32_t draw(uint32_t below)
 
 static struct sent sent[MOST];
 
-// Rates that no two runs exhaust, for what the first one took is missing in the second.
+// Rates that two runs cannot exhaust: the first run's tokens are missing in the second.
 static inline struct api_engine both_ways_engine(void)
 {
 	struct api_engine e = kit_engine();
@@ -96,8 +96,8 @@ static struct api_qer *add_qer(struct kit_mobile *k, uint32_t id)
 	return kit_qer(k, id, 0);
 }
 
-// Of one slice of two, whose sessions need not agree about its rate. Packets of different sessions have no order, so
-// it passes all.
+// One of two slices, whose sessions may differ in its rate. Packets of different sessions have no order, so it passes
+// all.
 static void set_share(struct api_qer *q)
 {
 	const char *policer = draw(4) ? "large" : "larger";
@@ -334,8 +334,8 @@ static uint32_t header_word(const uint8_t *frame, const uint8_t *payload)
 	return load32(payload - 16);
 }
 
-// What the payload says, and header_word(). Fragments and ICMP errors are of no flow: they come from other nodes than
-// what is forwarded.
+// Flow of a frame, by its payload and header_word(). Fragments and ICMP errors have none: they come from other nodes
+// than forwarded packets.
 static uint64_t flow_of(const uint8_t *frame, uint32_t length)
 {
 	static const uint32_t headers[] = {IP4_HEADER + 8, IP4_HEADER + 20, IP6_HEADER + 8, IP6_HEADER + 20};
@@ -406,7 +406,7 @@ static __attribute__((noinline)) void dirty_stack(void)
 	__asm__ volatile("" ::"r"(room) : "memory");
 }
 
-// Later fragments that wait are dropped, and what is known of first ones is not known to the next run.
+// Drops waiting later fragments; knowledge of first ones does not reach the next run.
 static void forget_fragments(void)
 {
 	for (uint32_t i = 0; i < worker_count(); i++) {

@@ -111,7 +111,7 @@ static uint64_t session_dropped(void)
 	return s.uplink_dropped + s.downlink_dropped;
 }
 
-// `bad` frames, and in front of each a good one with BEFORE, behind each one with BEHIND.
+// `bad` frames: with BEFORE a good one in front of each, with BEHIND one after each.
 enum { ALONE, BEFORE, BEHIND };
 
 static void send_bad(uint32_t bad, int mixed)

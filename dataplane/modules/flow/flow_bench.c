@@ -109,7 +109,7 @@ static void fill(const struct role *r, uint32_t n, struct frame *f)
 	link_layer(f, is_up ? "ran" : r->port, 1);
 }
 
-// A frame from a subscriber becomes one to its external address and port, which the full nodes say.
+// A subscriber's frame becomes one to its external address and port, known from the full nodes.
 static void turn_round(struct frame *f)
 {
 	kit_clear();

@@ -108,7 +108,7 @@ static void block(const struct packet_lines *p, uint64_t spent[STAGES])
 		spent[s] += at[s + 1] - at[s];
 }
 
-// One random line of the table, read and written, as `isthmus bench` has it beside the flows.
+// Reads and writes a random line of the table, as `isthmus bench` does beside the flows.
 static uint64_t one_line(const struct packet_lines *p)
 {
 	uint64_t began = rte_rdtsc();

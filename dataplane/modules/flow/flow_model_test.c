@@ -14,8 +14,8 @@
 enum kind { UPF, SGW, FILTERS, KINDS };
 static uint8_t kinds[SESSIONS], outer6[SESSIONS]; // outer6: its packets come in over IPv6
 
-// Sessions from here on are of instance blue, whose interface n6b has a VRF and VLAN of its own on the data network's
-// port. Its addresses, pools, UEs and routes are those of the others once more.
+// Sessions from here on belong to instance blue, whose interface n6b has its own VRF and VLAN on the data network's
+// port. Its addresses, pools, UEs and routes repeat the others'.
 #define BLUE (SESSIONS / 2)
 #define BLUE_VLAN 7
 
@@ -222,7 +222,7 @@ static void change_nptv6(void)
 	kit_commit(); // absent: it cannot be deleted
 }
 
-// Where what is routed goes: to the data network, to peers, or nowhere else than by default.
+// Where routed packets go: to the data network, to peers, or by the default route alone.
 static void change_route(void)
 {
 	static const char *const prefix[2] = {"172.16.0.0/12", "2001:db8:172::/48"};
@@ -284,7 +284,7 @@ static void change(void)
 // sources have no order, and meters depend on it.
 static uint32_t among_ues;
 
-// `which`: what to other UEs goes by other sessions, and has no order with the rest.
+// `which`: packets to other UEs belong to other sessions, without order with the rest.
 static const char *far_address(int six, uint32_t n, uint32_t *which)
 {
 	static const char *const list[2][7] = {

@@ -308,7 +308,7 @@ static void add_sum(struct frame *f, uint8_t protocol)
 		f->at[20 + l4_sum_at(protocol)] ^= (uint8_t)(1 << draw(8));
 }
 
-// An ICMP error, from a subscriber or to one, about a packet that came to it or from it.
+// An ICMP error, from or to a subscriber, about a packet to or from it.
 static void make_error(struct frame *f, int is_up, const char *from, const char *to, uint16_t port, uint8_t protocol)
 {
 	const char *inside = is_up && draw(4) ? "10.45.0.3" : from;
@@ -360,8 +360,8 @@ static void make_six(struct sent *s, uint32_t number, uint32_t n, int is_up)
 	disturb(&s->f, 0);
 }
 
-// The payload begins with MAGIC, flow and number. All of a vector go one way, those of subscribers by one port, for
-// those of one mapping that go different ways have no order. Later fragments follow a first one of their vector.
+// The payload begins with MAGIC, flow and number. All of a vector go one way, and subscribers' by one port: packets of
+// one mapping on different ways have no order. Later fragments follow a first one of their vector.
 static void make_packet(struct sent *s, uint32_t number)
 {
 	static struct end first;

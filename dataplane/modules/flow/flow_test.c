@@ -93,8 +93,8 @@ static void state_moves_to_another_worker(void **unused)
 	delete_session("b");
 }
 
-// The worker that a packet came to knows from the second one on whose it is; there it takes the fast path. A hint that
-// is old leads to the full nodes of a worker that is not the owner, which hand it over once more.
+// From the second packet on the receiving worker knows the owner, where the packet takes the fast path. An old hint
+// leads to full nodes of another worker, which hand it over once more.
 static void goes_to_its_worker_at_once(void **unused)
 {
 	put_upf("a", 1, 1);
@@ -116,8 +116,8 @@ static void goes_to_its_worker_at_once(void **unused)
 	delete_session("a");
 }
 
-// Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is
-// dropped, Error Indications are limited, and the known flow's packets between them take the fast path.
+// Row G14: a flood of guessed TEIDs, half of them with the known TEID's place in the index. Each misses and is dropped,
+// Error Indications are limited, and the known flow's packets between them take the fast path.
 static void guessed_teids(void **unused)
 {
 	uint32_t known = 0;

@@ -41,7 +41,7 @@ static void handed_over(uint64_t by[WORKERS])
 		by[w] = worker_get(w)->handed_over;
 }
 
-// A packet of the UE takes so many steps from worker to worker, by the first and by the second one.
+// A packet of the UE takes so many hand-overs, by the first and by the second worker.
 static void takes(uint64_t first, uint64_t second)
 {
 	uint64_t before[WORKERS], after[WORKERS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// G-PDUs on the fast path: what takes it, for how long something is learnt, and that nothing is overtaken.
+// G-PDUs on the fast path: which take it, how long entries last, and that order is kept.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 #include "wire/gtpu.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of 5-tuples against a list of what was put; numbers and generations that come round.
+// The table of 5-tuples against a list of its contents; numbers and generations that wrap.
 
 // clang-format off
 #include <setjmp.h>
@@ -253,7 +253,7 @@ static void ports_cut_off(void **unused)
 	assert_int_equal(tuple_of_packet(&e, ip, 4, 47, 20, 20), 1); // GRE has none
 }
 
-// Two narrow keys share a line; a wide one takes it alone, and what lies in it is never taken for a narrow key.
+// Two narrow keys share a line; a wide one fills it and never matches as a narrow key.
 static void two_in_a_line(void **unused)
 {
 	uint32_t shared = 0;
@@ -303,7 +303,7 @@ static void beginnings_differ(void **unused)
 #define KEYS 512u // some are in the table
 #define STEPS 200000u
 
-// What the table may say of a key: what was put last, unless room was made or the entry became invalid.
+// Allowed answers for a key: the last value put, unless room was made or the entry became invalid.
 static struct {
 	struct tuple put;
 	uint32_t number; // of its state, when it was put; 0: never, or removed

@@ -34,7 +34,7 @@ static void model_add(struct whole *w, const uint8_t *p, const struct ip_info *i
 	memcpy(w->p + header + offset, p + data, size);
 }
 
-// The frames that left by `port` are fragments of one packet of at most `mtu` bytes each; gives it whole.
+// The frames sent by `port` are fragments of one packet, at most `mtu` bytes each; returns it whole.
 static void collect(struct whole *w, const char *port, uint32_t count, uint32_t mtu)
 {
 	memset(w, 0, sizeof(*w));
@@ -320,8 +320,8 @@ static void time_out(void **state)
 	fixture_balance();
 }
 
-// Row G22: a flood of first fragments from two sources takes each source's part of our 64 buffers and no more;
-// everything else goes on.
+// Row G22: a flood of first fragments from two sources takes each source's part of our 64 buffers and no more; other
+// packets pass.
 static void flood(void **state)
 {
 	uint64_t late = kit_reason("reassembly-timeout");
@@ -347,8 +347,8 @@ static void flood(void **state)
 	fixture_balance();
 }
 
-// Row G22: what counts are buffers, not packets: seven of the nine fragments of each packet, from many sources, hold
-// all of the limit and not seven times as much. A new packet still gets through, for the oldest goes.
+// Row G22: buffers count, not packets. Seven of the nine fragments of each packet, from many sources, hold all of the
+// limit and not seven times as much. A new packet still gets through, because the oldest is removed.
 static void flood_of_many(void **state)
 {
 	struct kit_reasons reasons = kit_reasons();

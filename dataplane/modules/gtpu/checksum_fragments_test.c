@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a card found of the UDP checksum of a fragment says nothing of the packet that the fragments make.
+// A card's verdict on a fragment's UDP checksum does not hold for the reassembled packet.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 

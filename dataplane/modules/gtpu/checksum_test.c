@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP checksums around tunnels, header checksums in them: what is taken and what is dropped by each engine setting,
-// before and after the flow was learnt. Settings hold for a process: one each.
+// UDP checksums around tunnels and header checksums in them: accepted and dropped packets by engine setting, before and
+// after the flow was learnt. Settings hold for a process: one each.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 #include "path/udp_sum.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explicit congestion notification where tunnels begin and end (RFC 6040, normal mode): mobile and wireline, each way,
-// the short one of plain G-PDUs and the long one.
+// Explicit congestion notification at both ends of tunnels (RFC 6040, normal mode): mobile and wireline, each
+// direction, on the fast path and through the full nodes.
 #include "gtpu/tunnel_fixture.h"
 
 enum { NOT_ECT, ECT1, ECT0, CE, DROPPED };
@@ -114,7 +114,7 @@ static void marks_in_a_vector(void **state)
 		assert_int_equal(class_of(kit_frame("internet", i)->bytes + 14), i % 3 == 0 ? CE : ECT0);
 }
 
-// The outer header gets the inner one's ECN, beside the DSCP of the path or of the FAR (transport level marking).
+// The outer header gets the inner ECN and the DSCP of the path or FAR (transport level marking).
 static void into_tunnels(void **state)
 {
 	static struct frame f;

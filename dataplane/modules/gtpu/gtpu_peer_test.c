@@ -136,7 +136,7 @@ static void end_marker_of_a_stranger(void **state)
 	commit();
 }
 
-// Rows G14, G18: who is no peer of ours takes nothing of what peers are answered.
+// Rows G14, G18: strangers do not use up the peers' answers.
 static void floods_of_strangers(void **state)
 {
 	static const uint8_t echo[] = {0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0};

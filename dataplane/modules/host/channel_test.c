@@ -218,8 +218,8 @@ static uint32_t came_from(uint16_t s, uint16_t c)
 	return n;
 }
 
-// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share comes up; PADIs of other lines,
-// and what subscribers of the same line say, all do.
+// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share is punted; so are all PADIs of
+// other lines and all packets of the line's subscribers.
 static void one_line_starves_nobody(void **state)
 {
 	static const uint8_t echo[] = {9, 1, 0, 8, 1, 2, 3, 4};

@@ -181,7 +181,7 @@ static void they_outlive_interfaces(void **state)
 	assert_discarded("198.51.100.1", 0, "route-blackhole");
 }
 
-// RFC 5635 §4: who is discarded by his source is one whose address has a discard route.
+// RFC 5635 §4: a source whose address has a discard route is dropped.
 static void no_reverse_path(void **state)
 {
 	for (int strict = 0; strict < 2; strict++) {

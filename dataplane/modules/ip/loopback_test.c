@@ -106,7 +106,7 @@ static void have_no_network(void **state)
 		next_hop_get(ip_route_lookup(0, 4, router_address("10.255.0.1").bytes))->kind, NEXT_HOP_NOWHERE);
 }
 
-// What a link asks, we answer: a neighbour of an unnumbered interface has nothing else to ask for.
+// We answer questions on a link: a neighbour of an unnumbered interface has no other address to ask for.
 static void links_ask_for_them(void **state)
 {
 	struct router_frame f;
@@ -140,7 +140,7 @@ static void links_ask_for_them(void **state)
 	kit_only_dropped(&before, "arp-not-for-us", 1);
 }
 
-// RFC 1812 §4.3.2.4: errors of an interface without an address come from another one of ours.
+// RFC 1812 §4.3.2.4: errors of an interface without an address come from another of ours.
 static void unnumbered_interfaces_speak_by_them(void **state)
 {
 	struct router_frame f;

@@ -101,7 +101,7 @@ static void routes_come_and_go(void **state)
 	assert_false(passes("north", "203.0.113.5"));
 }
 
-// A UE's address is a UE's: it comes in by a tunnel, whatever route there is.
+// A UE's address enters only by a tunnel, whatever routes there are.
 static void addresses_of_pools(void **state)
 {
 	set("north", API_INTERFACE_RPF_LOOSE);

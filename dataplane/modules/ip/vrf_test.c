@@ -304,7 +304,7 @@ static void instances_have_one(void **state)
 	refused("on interfaces of several VRFs");
 }
 
-// A tunnel's address stays in one VRF: what would bring it into another is refused as long as the tunnel is there.
+// A tunnel's address stays in one VRF: a change to another VRF is refused while the tunnel exists.
 static void a_tunnel_address_stays_single(void **state)
 {
 	kit_begin();

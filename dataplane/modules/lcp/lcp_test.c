@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LCP echo in virtual time: answers, requests spread over time, who is silent, loops, floods, what is malformed.
+// LCP echo in virtual time: answers, spread of requests, silent homes, loops, floods, malformed packets.
 #include "access/bng_test.h"
 #include "testkit/events.h"
 #include "testkit/reasons.h"

@@ -180,7 +180,7 @@ static void erspan_of_long_frames(void **state)
 	assert_true(kit_balance());
 }
 
-// Packets that we sent to ourselves come without Ethernet header; those that waited come with theirs.
+// Our own packets to ourselves have no Ethernet header; packets that waited have theirs.
 static void made_headers(void **state)
 {
 	struct kit_mobile *k = upf_session(1);
@@ -434,7 +434,7 @@ static void refusals(void **state)
 	put_mirror("m", &x);
 }
 
-// What a mirror goes to stays as long as the mirror; a refused transaction changes nothing.
+// A mirror's target cannot be deleted; a refused transaction changes nothing.
 static void targets_stay(void **state)
 {
 	struct api_mirror x = to_port();

@@ -116,8 +116,8 @@ static void beside_nat(void **state)
 	}
 }
 
-// From one subscriber to the other, of another worker: copied where it comes from, and where it goes to with the
-// sender's external end.
+// From one subscriber to another worker's: copied at the source, and at the destination with the sender's external
+// address.
 static void hairpins(void **state)
 {
 	static const uint8_t nobody[6];
@@ -194,7 +194,7 @@ static int copies(struct worker *w)
 	return made;
 }
 
-// A worker's second begins at its own walk: those in the old one do not open the old one again.
+// A worker's second begins at its own walk: workers still in the old one do not start it again.
 static void rate_between_seconds(void **state)
 {
 	struct worker *w[2] = {worker_get(0), worker_get(1)};

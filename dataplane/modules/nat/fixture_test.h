@@ -210,7 +210,7 @@ static inline void split(struct frame *f, uint32_t payload, uint16_t offset, int
 	frame_ip4_sum(f);
 }
 
-// Both fragments of a packet from `port` or to it pass, the later one first or last. *want: of what leaves.
+// Both fragments of a packet from or to `port` pass, the later one first or last. *want: as it leaves.
 static inline void both_pass(
 	const char *port, const struct frame *in, const char *to, const struct frame *want, int later_first)
 {

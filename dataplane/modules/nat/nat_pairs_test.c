@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAT44 of protocols without ports in the graph: what leaves and comes back, byte by byte; two subscribers at one
-// remote, limits, ends, ICMP errors. Two workers: a pair is its session's worker's, or the other one's.
+// NAT44 of protocols without ports in the graph: both directions byte by byte; two subscribers at one remote, limits,
+// ends, ICMP errors. Two workers: a pair belongs to its session's worker, or to the other.
 #include "core/trace_inside.h"
 #include "nat/fixture_test.h"
 
@@ -349,8 +349,8 @@ static void errors(void **state)
 	assert_int_equal(row().pairs_made, made);
 }
 
-// RFC 5508 REQ-4: of the path's MTU the subscriber hears as of its own packet, on whichever worker the pair is.
-// (What a remote hears: own_errors_test.c.)
+// RFC 5508 REQ-4: the subscriber gets the path's MTU with its own packet quoted, on whichever worker the pair is. (For
+// a remote: own_errors_test.c.)
 static void too_big(void **state)
 {
 	static struct frame f, about;

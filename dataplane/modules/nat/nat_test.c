@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAT44 in the graph: what leaves and comes back, byte by byte; hairpins, fragments, ICMP errors, limits, time.
+// NAT44 in the graph: both directions byte by byte; hairpins, fragments, ICMP errors, limits, time.
 #include "core/trace_inside.h"
 #include "nat/fixture_test.h"
 
@@ -265,7 +265,7 @@ static void fragments_alone(void **state)
 	}
 }
 
-// The session gets another version while one of its fragments waits: what NAT44 knew of the old one does not count.
+// The session changes while one of its fragments waits: NAT44's data of the old version does not count.
 static void fragments_of_another_version(void **state)
 {
 	static struct frame f, whole;
@@ -310,8 +310,8 @@ static void fragments_before_a_list(void **state)
 	commit();
 }
 
-// RFC 6888 REQ-4, and what one subscriber uses up is its own (row A14). When all is used up, mappings work on, and what
-// they leave is given again (row A15).
+// RFC 6888 REQ-4: a subscriber exhausts only its own ports (row A14). When all are used up, mappings still work, and
+// freed ports are given again (row A15).
 static void limits(void **state)
 {
 	struct api_nat n = nat_body();

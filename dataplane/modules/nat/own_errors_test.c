@@ -250,7 +250,7 @@ static void home_hears(struct frame *f)
 	tells("access", FRONT, sent, gateway(family), ICMP_PROBLEM_TOO_BIG);
 }
 
-// One home to the other by the address that is known outside: the sender knows no other.
+// One home to the other by its external address: the sender knows no other.
 static void turned_round(void **state)
 {
 	static struct frame f;
@@ -275,8 +275,7 @@ static void too_big_for_the_link(void)
 	home_hears(&f);
 }
 
-// ip-output sees the MTU when the source is an outside one already; and of several next hops of equal cost, which one
-// the flow takes.
+// ip-output checks the MTU when the source is already an outside one; and the flow's next hop of several of equal cost.
 static void too_big_out(void **state)
 {
 	struct api_interface n6 = {.port = "internet", .count = 2, .mtu = 1400};
@@ -312,8 +311,8 @@ static void too_big_out(void **state)
 	commit();
 }
 
-// What came in by a mapping, to an address that no session looks for: it is not sent on, with that address, wherever
-// routes lead.
+// A packet that came by a mapping to an address without a session is not forwarded with that address, wherever routes
+// lead.
 static void nobodys(void **state)
 {
 	static struct kit_mobile k;

@@ -395,7 +395,7 @@ static struct nat_table *full(struct nat_user *u)
 	return t;
 }
 
-#define VISIT_MOST (2 * LARGE) // what a visit takes away: no more than begins a block, and the rest of that block
+#define VISIT_MOST (2 * LARGE) // mappings that a visit removes at most, with the rest of its last block
 
 // RFC 6888 REQ-8: the ports of a session that has gone are given back, a part of them in each visit.
 static void visits_are_bounded(void **state)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NPTv6 in the graph: what leaves and comes back, byte by byte, with the checksums of who sees it; hairpins, ICMPv6
-// errors, what is refused.
+// NPTv6 in the graph: both directions byte by byte, with the receivers' checksums; hairpins, ICMPv6 errors, refusals.
 #include "session/mobile_fixture.h"
 #include "wire/icmp.h"
 
@@ -310,7 +309,7 @@ static void our_errors(void **state)
 	assert_true(kit_balance());
 }
 
-// A pair that stays keeps its count, wherever it stands; a refused change leaves all as it is.
+// A remaining pair keeps its count, in any place; a refused change leaves all unchanged.
 static void changes(void **state)
 {
 	struct api_nptv6 n = body();

@@ -232,7 +232,7 @@ static void port_gone(void **state)
 
 // ---- counters -------------------------------------------------------------------------------------------------------
 
-// What the URR's report in the reply of a change says, in packets of 108 bytes.
+// The URR's report in the reply to a change, in packets of 108 bytes.
 static void expect_report(const struct kit_mobile *k, uint64_t up, uint64_t down)
 {
 	uint32_t n;

@@ -47,7 +47,7 @@ static void change_session(uint32_t n)
 	put(name, k);
 }
 
-// A frame that comes in: by the device, or else by the software; what leaves is the session's, if it lives.
+// A frame enters by the device, or else by the software; the output is the session's, if it exists.
 static void packet(uint32_t n, int uplink)
 {
 	static struct frame f;

@@ -323,8 +323,8 @@ static inline void recorder_finish(uint8_t *frame, uint32_t encap, uint32_t leng
 	ip4_checksum_set(frame + at);
 }
 
-// A frame comes in. 1: it left, as recorder.frame; 0: a meter dropped it; -1: it is the software's, as it came; -2: as
-// recorder.frame, with recorder.mark.
+// A frame enters the device. 1: it left, as recorder.frame; 0: a meter dropped it; -1: to the software unchanged; -2:
+// to the software as recorder.frame, with recorder.mark.
 static inline int recorder_receive(uint16_t device, const uint8_t *frame, uint32_t length)
 {
 	const struct rte_flow *f = recorder_match(device, frame, length);

@@ -241,7 +241,7 @@ static void together(void **state)
 	assert_int_equal(offer(10), 0);
 }
 
-// As many profiles as a million sessions of N4 may bring; those far beyond 16 bits meter as the first ones do.
+// As many profiles as a million sessions of N4 may need; those far beyond 16 bits meter correctly.
 static void many(void **state)
 {
 	const uint32_t count = 200000, part = 4096;

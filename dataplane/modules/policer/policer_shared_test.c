@@ -177,7 +177,7 @@ static struct kit_session with_share(uint32_t home, uint32_t share, uint16_t wor
 	return k;
 }
 
-// Sessions with one correlation id on one worker fill the same buckets, also while they change.
+// Sessions with one correlation id on one worker share buckets, also while they change.
 static void shared_between_sessions(void **state)
 {
 	struct kit_session a = with_share(A, 5, 0), b = with_share(B, 5, 0);

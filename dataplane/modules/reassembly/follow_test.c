@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Later fragments follow their first one: PDRs with ports, access lists, bounds, and what does not meet. Packets enter
-// by the first of two workers; sessions are the second one's.
+// Later fragments follow their first one: PDRs with ports, access lists, limits, contradictions. Packets enter by the
+// first of two workers; sessions are the second one's.
 #include "reassembly/split_test.h"
 #include "session/mobile_fixture.h"
 
@@ -224,7 +224,7 @@ static void by_the_pdr_of_the_ports(void **state)
 	gone("s2");
 }
 
-// One flow: what is learnt of its whole packets is what fragments go by, and the other way round.
+// One flow: fragments use the entries of whole packets, and the reverse.
 static void whole_ones_between(void **state)
 {
 	put_second("s2", session_with_ports(2));
@@ -363,7 +363,8 @@ static void by_the_list(void **state)
 	gone("s2");
 }
 
-// RFC 8200 §4.5: behind the Fragment header, later ones name the extension header, the first one what has no ports.
+// RFC 8200 §4.5: behind the Fragment header, later ones name the extension header; the first one has a protocol without
+// ports.
 static void no_ports_behind_extensions(void **state)
 {
 	const struct flow x = {UE6, FAR6, 0x102, 0, 1, 0xff, 0, 0};
@@ -414,7 +415,7 @@ static void without_a_first_one(void **state)
 	gone("s2");
 }
 
-// RFC 5722: the second one with other ports takes nothing over, and ends what the first one began.
+// RFC 5722: a second first fragment with other ports inherits nothing, and ends the flow of the first.
 static void two_first_ones(void **state)
 {
 	put_second("s2", upf_session(2));
@@ -457,7 +458,7 @@ static void identification_again(void **state)
 	gone("s2");
 }
 
-// A packet that has copies of fragments is known until its last one has passed (RFC 791 §3.2: copies may come).
+// A packet with duplicated fragments is known until its last one has passed (RFC 791 §3.2: copies may come).
 static void copies_count_once(void **state)
 {
 	static const uint8_t order[][5] = {
@@ -536,8 +537,7 @@ static void a_flood_of_many(void **state)
 	gone("s2");
 }
 
-// Fragments to us, which wait for all others of their packets, have a half of their own: of packets that pass through,
-// what is known stays, and fragments wait.
+// Fragments to us have a half of their own: passing packets keep their state, and their fragments keep waiting.
 static void a_flood_to_us(void **state)
 {
 	struct flow flood = {"192.0.2.1", NULL, 0, DNS, 0, 0xff, 0, 0};

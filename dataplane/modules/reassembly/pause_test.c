@@ -39,8 +39,8 @@ static void everything_expires_at_once(void **state)
 	fixture_balance();
 }
 
-// An IPv4 header with options and data that fill the 65535 bytes beside a shorter one: the sum has no place in the
-// length field.
+// An IPv4 header with options, and data that fill the 65535 bytes beside a shorter header: the sum exceeds the length
+// field.
 static void too_long_with_options(void **state)
 {
 	uint64_t before = kit_reason("reassembly-overlap");

@@ -30,7 +30,7 @@ static void check_answer(const struct ip_info *to, const uint8_t *answer, uint32
 	must(!(answer[info.l4 + 13] & 4)); // never a reset
 }
 
-// The first byte says how much of the packet lies in the first segment, in eighths; 0xf8 and more: all.
+// The first byte: how much of the packet is in the first segment, in eighths; 0xf8 and more: all.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char location[HTTP_LOCATION_MAX + 1] =

@@ -138,8 +138,8 @@ static void drained(void)
 	assert_true(kit_balance());
 }
 
-// 64 packets to each of 200 homes in one go, six times what the queues may hold: the longest pay, all have about the
-// same, and everything else goes on.
+// 64 packets to each of 200 homes at once, six times the queues' limit: the longest lose, all keep about equally many,
+// and other traffic passes.
 static void greedy_queues_pay(void **state)
 {
 	struct kit_reasons before = kit_reasons();

@@ -14,7 +14,7 @@
 #define BATCH 64
 #define BATCHES 8192
 
-// The lines of a session that one direction's packets touch, and how far apart they lie.
+// A session's lines that one direction's packets touch, and the distance between them.
 enum { KEY, RULE, STATE, URR, LINES };
 static const struct {
 	const char *name;

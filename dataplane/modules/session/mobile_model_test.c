@@ -280,7 +280,7 @@ static void name_of(char *name, uint32_t n)
 	snprintf(name, API_NAME, "n4.%016x", n);
 }
 
-// Whatever comes and goes, a session that stays loses nothing, and pools get back what they gave.
+// Through all changes, a remaining session loses nothing, and pools get everything back.
 static void churn(void **s)
 {
 	static struct frame up, down, up_out, down_out;

@@ -238,8 +238,8 @@ static void infrastructure(void **state)
 	gone("s2");
 }
 
-// Rows G14, G15, G16, G20: unknown TEIDs are answered, TEID 0 and known ones without a PDR are not; other interfaces
-// are no endpoint.
+// Rows G14, G15, G16, G20: unknown TEIDs are answered; TEID 0 and known ones without a PDR are not. Other interfaces
+// have no endpoint.
 static void unknown(void **state)
 {
 	static struct frame in, out;
@@ -457,7 +457,7 @@ static void combined(void **state)
 	gone("pgw");
 }
 
-// Uplink classifier (TS 23.501 §5.6.4.2): some traffic breaks out here, the rest goes on over N9; both come back into
+// Uplink classifier (TS 23.501 §5.6.4.2): some traffic breaks out here, the rest continues over N9; both return into
 // one tunnel.
 static void classifier(void **state)
 {
@@ -582,8 +582,8 @@ static void claims(void **state)
 	gone("s3");
 }
 
-// A key for which the table has no place, though it has room: the commit is refused, and nothing has changed. A key
-// that passes from one session to another has its place.
+// A key without a place in a table that has room: the commit is refused and changes nothing. A key that moves to
+// another session keeps its place.
 static void no_place(void **state)
 {
 	static struct frame in, out;
@@ -681,7 +681,7 @@ static void refusals(void **state)
 	refusal_names(k, EINVAL, API_RULE_URR, 7);
 }
 
-// What a session uses stays; what it used may go, also with it in one transaction.
+// Objects in use cannot be deleted; formerly used ones can, also with the session in one transaction.
 static void users(void **state)
 {
 	struct kit_mobile *k = upf_session(2);

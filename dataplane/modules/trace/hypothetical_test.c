@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hypothetical packets of `isthmus explain`: what is said of them, and that they leave nothing behind but their count.
+// Hypothetical packets of `isthmus explain`: their rows, and that they leave nothing but their count.
 #include "trace/trace_test.h"
 
 static void hypothetical(const struct frame *f, const char *port)
@@ -123,7 +123,7 @@ static void fragment(struct frame *f, uint16_t offset, int more)
 	link_layer(f, "ran", 1);
 }
 
-// A fragment where ports decide takes what is known of its first one, does not wait, and leaves nothing known.
+// A fragment where ports decide uses its first one's data, does not wait, and leaves no state.
 static void test_hypothetical_fragments(void **unused)
 {
 	struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sieve against the whole look: random expressions, programs and keys, random frames. What the look takes, the
-// sieve passes; and it keeps back what plain filters do not want.
+// The sieve against the full examination: random expressions, programs, keys and frames. The sieve passes all that the
+// examination takes, and skips frames that plain filters do not want.
 
 // clang-format off
 #include <setjmp.h>

@@ -128,8 +128,8 @@ static void test_several(void **unused)
 	put_session(0);
 }
 
-// A subscriber's packets of one port: the program looks at that session's packets alone, which are kept from the fast
-// path whether it takes them or not.
+// A subscriber's packets of one port: the program sees that session's packets alone, which stay off the fast path
+// whether they match or not.
 static void test_filtered(void **unused)
 {
 	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0},
@@ -236,7 +236,7 @@ static void test_both(void **unused)
 	assert_int_equal(rows[0].packet, number);
 }
 
-// What one trace followed and what still waits when it has ended is not the next one's.
+// Packets followed by an ended trace, some still waiting, are not the next trace's.
 static void test_waits(void **unused)
 {
 	struct frame down;
@@ -257,7 +257,7 @@ static void test_waits(void **unused)
 	assert_int_equal(count, 0);
 }
 
-// What the fast path leaves by itself, in front of a traced packet of the same vector, stays in front of it.
+// Packets before a traced one in its vector stay before it, when the fast path leaves them too.
 static void test_order(void **unused)
 {
 	static const struct api_trace_instruction port[] = {
@@ -515,7 +515,7 @@ static void test_edges(void **unused)
 	assert_int_equal(count, 0);
 }
 
-// Behind a packet that is followed, those of other flows keep to the fast path; those of its own do not overtake it.
+// Behind a followed packet, other flows' packets keep the fast path; its own flow's do not overtake it.
 static void test_others(void **unused)
 {
 	static const struct api_trace_instruction port[] = {

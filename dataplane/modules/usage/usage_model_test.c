@@ -130,8 +130,7 @@ static void change(uint32_t home)
 	struct api_urr had = m->c;
 	int was = m->there;
 
-	// What waits for the subscriber first: it must not come behind the reports of this commit, which has a way of
-	// its own.
+	// Reads waiting reports first: they must not follow this commit's, which take another way.
 	reports.deaf = 0;
 	settle();
 	check_reports();

@@ -22,7 +22,7 @@ static struct {
 	uint32_t index;
 	int stop;
 	uint64_t passed; // packets
-	// The last ticket of the control thread, and the one seen before the last packet that was stopped
+	// The control thread's last ticket, and the one seen before the last stopped packet
 	uint64_t ticket, blocked;
 } load;
 

@@ -269,8 +269,7 @@ static void holding_and_validity_time(void **state)
 	no_report();
 }
 
-// Without a quota there is nothing to take back: the report comes all the same, once for each time that the CP function
-// gives it.
+// Without a quota nothing expires: the report still comes, once for each time that the CP function gives it.
 static void validity_time_without_quota(void **state)
 {
 	struct api_urr u = urr(API_URR_QUVTI);
