@@ -22,7 +22,7 @@ static struct share *ours;
 struct share_port {
 	struct share_link *link;
 	uint64_t no_buffer; // reported by port_no_buffer()
-	bool up; // the state that the worker last reported
+	bool up; // state at the last poll
 };
 
 // "socket=PATH[,role=server|client]"

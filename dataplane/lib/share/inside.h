@@ -20,7 +20,7 @@ struct outbox {
 	uint32_t sent __rte_cache_aligned; // frames in frame[]
 	uint32_t taken __rte_cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
 	uint32_t given __rte_cache_aligned; // buffers in give[]
-	uint32_t sleeps __rte_cache_aligned; // how often it went to sleep; each time one sender rings
+	uint32_t sleeps __rte_cache_aligned; // how often it went to sleep; a sender rings once for each
 	uint64_t frame[SHARE_RING_MAX] __rte_cache_aligned; // buffer, DESCRIPTOR_HOME; offset << 32; length << 48
 	uint16_t give[SHARE_BUFFERS_MAX];
 };

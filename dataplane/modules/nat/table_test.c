@@ -250,8 +250,7 @@ static void end_or_begin(void)
 static void pass_time(void)
 {
 	m.now += pick(40 * NAT_SECOND);
-	for (uint32_t i = 0; i < 4 * WORKERS;
-		i++) // a block in the place of a removed one waits for the next round
+	for (uint32_t i = 0; i < 4 * WORKERS; i++) // a block in the place of a removed one waits for the next round
 		nat_age(m.t, i % WORKERS, m.now, UINT32_MAX);
 	for (uint32_t b = 0; b < BLOCKS; b++) {
 		uint32_t s = m.block[b].session;

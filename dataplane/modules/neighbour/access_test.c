@@ -84,7 +84,7 @@ static void other_arp_is_not_answered(void **state)
 		{home, 7, home, "100.64.0.2", "100.64.0.3", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "10.1.0.1", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "100.64.0.2", ARP_REQUEST, "neighbour-announcement"},
-		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"}, // without receiver
+		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"}, // broadcast
 		{home, 7, home, "127.0.0.1", "100.64.0.1", ARP_REQUEST, "arp-malformed"},
 	};
 
@@ -244,7 +244,7 @@ static void answers_to_us_go_up(void **state)
 	}
 	assert_int_equal(kit_channel.frame[0].h.reason, API_FRAME_NEIGHBOUR_ANSWER);
 	assert_memory_equal(kit_channel.frame[0].h.mac, home, 6);
-	for (int i = 0; i < 3; i++) { // also to a question of 0.0.0.0; the third has no receiver
+	for (int i = 0; i < 3; i++) { // also to a question of 0.0.0.0; the third is broadcast
 		begin(&f, home, i < 2 ? ours : everyone, 7, 0x0806);
 		arp_put(f.bytes + f.length, ARP_REPLY, home, router_address("100.64.0.2").bytes, ours,
 			i == 0 ? (const uint8_t[4]){0} : router_address("100.64.0.1").bytes);

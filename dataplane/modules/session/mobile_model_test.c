@@ -68,8 +68,7 @@ static void random_session(uint32_t n)
 						       0x100 + n * 2 + random_below(2), 1 + random_below(FARS))
 					     : kit_pdr_ue(k, API_FROM_CORE, "core", 1 + random_below(FARS));
 
-		pdr->precedence = random_below(4) * 100 +
-				  i; // precedences differ: the order of equal ones is undefined
+		pdr->precedence = random_below(4) * 100 + i; // precedences differ: the order of equal ones is undefined
 		if (tunnel && random_below(2))
 			pdr->match |= API_PDR_UE_IP;
 		if (tunnel && random_below(3) == 0) {
